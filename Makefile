@@ -39,7 +39,7 @@ export PYO3_PYTHON := $(CURDIR)/$(PY)
 NEXTEST_PROFILE := $(if $(CI),ci,default)
 
 # Make cannot name a file with a space; there is none that belongs to the package.
-RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -not -path '* *' \( -name '*.rs' -o -name Cargo.toml -o -path '*/tests/data/*' -type f \))
+RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -not -path '* *' \( -name '*.rs' -o -name Cargo.toml -o -path '*/cuda-kernels/images/*' -o -path '*/cuda-kernels/cuda/*' -o -path '*/tests/data/*' -type f \))
 PYTHON_SOURCES := $(shell find python -not -path '* *' -type f -not -name '_mxrt*.so' -not -path '*/__pycache__/*')
 WHEEL_SOURCES := pyproject.toml README.md LICENSE LICENSE-THIRD-PARTY $(RUST_SOURCES) $(PYTHON_SOURCES)
 
@@ -79,6 +79,12 @@ $(STAMPS)/test-tools: requirements/test.txt $(STAMPS)/build-tools
 generate: $(STAMPS)/venv | check-tools ## write what is generated from tables: stubs, docs/settings.md, types of call options, the tables of PLANS.md
 	$(PY) scripts/gen_stubs.py
 	MXRT_WRITE=1 cargo test --quiet --locked -p mxrt -p mxrt-graph -p mxrt-io --test settings_page --test passes --test stubs
+
+# In the repository, so that a build needs no NVRTC.
+.PHONY: cuda-images
+cuda-images: $(STAMPS)/venv ## compile the kernels of GPUs: crates/cuda-kernels/images (needs no GPU, two minutes)
+	$(PY) -m pip install --quiet -r requirements/cuda.txt
+	$(PY) scripts/cuda_images.py
 
 # ---- build -------------------------------------------------------------------------------------
 
@@ -283,7 +289,7 @@ random-mxnet: $(STAMPS)/installed ## 5,000 random calls of operators under MXNet
 	@scripts/random_mxnet.sh $(call count,5000,600)
 
 .PHONY: conformance-kinds
-conformance-kinds: $(STAMPS)/installed $(STAMPS)/test-tools ## all recorded results on every kind of engine and on a simulated device (three minutes)
+conformance-kinds: $(STAMPS)/installed $(STAMPS)/test-tools ## all recorded results on every kind of engine, on a simulated device and on the stand-in for a GPU (four minutes)
 	$(PY) tests/conformance_kinds.py
 
 .PHONY: soak-scenarios

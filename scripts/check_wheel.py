@@ -19,7 +19,7 @@ from pathlib import Path
 # The system libraries a process has anyway. Before glibc 2.34 libc was in several pieces.
 ALLOWED = re.compile(r"(libc|libm|libgcc_s|ld-linux-[\w-]+)\.so(\.\d+)*")
 ALLOWED_OLD = re.compile(r"(libpthread|libdl)\.so(\.\d+)*")
-LIMIT_BYTES = 10_000_000
+LIMIT_BYTES = 16_000_000
 MXNET_EXPORTS = Path(__file__).parent.parent / "crates/capi/tests/recorded/libmxnet_exports.txt"
 MUST_CARRY = (
     r"mxrt/__init__\.py",

@@ -1,5 +1,7 @@
-"""All recorded results on every kind of engine and on a simulated device, which must agree with
-what the default engine gives. Prints a line for each; the exit status is 1 where one differs."""
+"""All recorded results on every kind of engine, on a simulated device, and on a GPU of the stand-in
+for the CUDA driver. They must agree with what the default engine gives; a GPU may have no kernel.
+Prints a line for each; the exit status is 1 where one differs.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from support import KINDS
+from support import KINDS, NO_KERNEL, standin
 
 HERE = Path(__file__).resolve().parent
 # An error of a random operator, which other engines raise when its result is read.
@@ -41,7 +43,8 @@ def main() -> int:
     print(f"{'default engine':28s}{sum(case['passed'] for case in usual.values()):6d} of {len(usual)} pass")
     wrong = 0
     runs = {kind: results({"MXNET_ENGINE_TYPE": kind}) for kind in KINDS}
-    runs["sim(0)"] = results({}, "conformance_on_sim")
+    runs["sim(0)"] = results({}, "conformance_on_device")
+    runs["gpu(0)"] = results({**standin(), "MXRT_TEST_DEVICES": "gpu"}, "conformance_on_device")
     for name, found in runs.items():
         others = differing(found, usual)
         # Texts and attributes of arrays name their device.
@@ -49,7 +52,8 @@ def main() -> int:
             case
             for case, message in others.items()
             if (name == "NaiveEngine" and case.endswith(RAISES_AT_THE_CALL))
-            or (name == "sim(0)" and case.startswith("ndarray props") and "sim" in message)
+            or (name in ("sim(0)", "gpu(0)") and case.startswith("ndarray props") and name[:3] in message)
+            or (name == "gpu(0)" and NO_KERNEL in message)
         }
         passed = sum(case["passed"] for case in found.values())
         print(f"{name:28s}{passed:6d} of {len(found)} pass, {len(meant)} differ as they should")

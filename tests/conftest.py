@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support import DEVICE_KIND, ROOT, zoo_artifacts
+from support import DEVICE_KIND, ROOT, standin, zoo_artifacts
 
 TABLES: list[str] = []
 
@@ -26,6 +26,12 @@ def mx():
 def sim(mx):
     """A simulated device, or a GPU where MXRT_TEST_DEVICES says so."""
     return mx.Context(DEVICE_KIND, 0)
+
+
+@pytest.fixture(scope="session")
+def gpus() -> dict[str, str]:
+    """Variables for a child that finds two GPUs."""
+    return standin()
 
 
 @pytest.fixture(scope="session")

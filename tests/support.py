@@ -5,6 +5,7 @@ written by hand.
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
 import re
@@ -87,6 +88,37 @@ def run(command: list[str], timeout: float = 60, env: dict[str, str] | None = No
     return subprocess.CompletedProcess(command, child.returncode, out, err)
 
 
+# What an operator without a kernel on a GPU says.
+NO_KERNEL = "has no kernel for gpu("
+KERNELS = ROOT / "crates" / "cuda-kernels" / "cuda"
+
+
+def host_kernels(edited: str = "kernels.cu", edit: Callable[[str], str] = lambda text: text) -> Path:
+    """The kernels of GPUs compiled for the host, after `edit` changed a file of their text.
+    Compiled once for each text.
+    """
+    compiler = os.environ.get("CXX") or shutil.which("c++")
+    if compiler is None:
+        pytest.skip("kernels run on the host if there is a compiler of C++ (c++, or CXX)")
+    files = {path.name: path.read_text() for path in sorted(KERNELS.iterdir())}
+    files[edited] = edit(files[edited])
+    digest = hashlib.sha256(json.dumps(files).encode()).hexdigest()[:16]
+    folder = BUILD / "cuda-kernels" / digest
+    folder.mkdir(parents=True, exist_ok=True)
+    library = folder / "kernels.so"
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not library.exists():
+            for name, text in files.items():
+                (folder / name).write_text(text)
+            options = "-std=c++17 -O1 -ffp-contract=off -Wall -Werror -Wno-unused-function -shared -fPIC -x c++"
+            made = folder / "kernels.so.new"
+            command = [compiler, *options.split(), folder / "kernels.cu", folder / "host.cpp", "-o", made]
+            subprocess.run(command, check=True, timeout=300)
+            made.rename(library)
+    return library
+
+
 def standin() -> dict[str, str]:
     """Variables for a child with the stand-in for the CUDA driver, which is built if it is not."""
     if shutil.which("cargo") is None:
@@ -99,7 +131,7 @@ def standin() -> dict[str, str]:
     for name in ("libcuda.so", "libcuda.so.1"):
         (folder / name).unlink(missing_ok=True)
         (folder / name).symlink_to(target / "debug" / "libmxrt_standin.so")
-    return {"LD_LIBRARY_PATH": str(folder), "STANDIN_DEVICES": "2"}
+    return {"LD_LIBRARY_PATH": str(folder), "STANDIN_DEVICES": "2", "STANDIN_KERNELS": str(host_kernels())}
 
 
 def in_threads(count: int, work: Callable[[int], None]) -> None:

@@ -38,6 +38,7 @@ LOCKS = {
     ("crates/graph/src/run/build_turn.rs", "std::sync::Mutex"): NEW_TURN,
     ("crates/graph/src/run/build_turn.rs", "std::sync::Condvar"): NEW_TURN,
     ("crates/graph/src/run/cached_op.rs", "ForkSafeMutex"): GATE,
+    ("crates/graph/src/run/device_program.rs", "ForkSafeMutex"): GATE,
     ("crates/graph/src/run/executor.rs", "ForkSafeMutex"): GATE,
     ("crates/graph/src/run/late/call.rs", "ForkSafeMutex"): GATE,
     ("crates/graph/src/run/late/mod.rs", "ForkSafeMutex"): GATE,

@@ -15,15 +15,20 @@
 //! | `STANDIN_SEED`, `STANDIN_DELAY_US` | random delays, at most so long (0, 100) |
 //! | `STANDIN_INIT`, `STANDIN_CONTEXT` | what `cuInit` and `cuDevicePrimaryCtxRetain` return (0) |
 //! | `STANDIN_FAULTS` | `call:after:code` or `device/call:after:code`, separated by commas |
+//! | `STANDIN_KERNELS` | a library of kernels compiled for the host, which stand in for those of any image |
+//! | `STANDIN_LAUNCHED` | a file for the names of kernels that are asked for |
+//! | `STANDIN_CAPABILITY` | the compute capability of the GPUs, times ten (90) |
 //! | `STANDIN_HOST_MEMORY` | 1: the host can address the memory of the GPUs, so that kernels of the host run there as functions in streams, which may ask for events then |
 #![allow(non_snake_case)]
 
+mod kernels;
 mod state;
 
 use mxrt_engine::device::{ClearJob, DevicePtr, EventHandle, MemoryPlace, StreamKind};
 use mxrt_sim::Call;
 use state::*;
 use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::sync::atomic::Ordering;
 
 type Ptr = *mut c_void;
 
@@ -73,7 +78,7 @@ api! {
     fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, device: c_int) {
         driver()?.device(device)?;
         // Threads of a block, multiprocessors, unified addresses, compute capability 9.0.
-        put(value, match attribute { 1 => 1024, 16 => 132, 41 => 1, 75 => 9, _ => 0 })
+        put(value, match attribute { 1 => 1024, 16 => 132, 41 => 1, 75 => state::number("STANDIN_CAPABILITY", 90) as c_int / 10, 76 => state::number("STANDIN_CAPABILITY", 90) as c_int % 10, _ => 0 })
     }
     fn cuDeviceTotalMem_v2(bytes: *mut usize, device: c_int) {
         put(bytes, driver()?.device(device)?.total_memory())
@@ -191,6 +196,30 @@ api! {
         // SAFETY: the caller's promise to the driver.
         unsafe { here.device.clear(here.stream(at.addr()), job) }.map_err(|e| e.code)
     }
+    fn cuModuleLoadData(module: *mut Ptr, image: *const c_void) {
+        here()?;
+        put(module, std::ptr::with_exposed_provenance_mut(kernels::load(image)?))
+    }
+    fn cuModuleGetFunction(function: *mut Ptr, _module: Ptr, name: *const c_char) {
+        here()?;
+        let kernel: *const kernels::HostKernel = kernels::function(name)?;
+        put(function, kernel.cast_mut().cast())
+    }
+    fn cuLaunchKernel(
+        function: Ptr, gx: c_uint, gy: c_uint, gz: c_uint, bx: c_uint, by: c_uint, bz: c_uint, shared: c_uint,
+        at: Ptr, arguments: *mut Ptr, _extra: *mut Ptr
+    ) {
+        let here = here()?;
+        let (grid, block) = ([gx, gy, gz], [bx, by, bz]);
+        // The limits of a GPU.
+        if function.is_null() || grid.contains(&0) || gy > 65535 || gz > 65535 || bx * by * bz > 1024 || shared > 49152 {
+            return Err(INVALID_VALUE);
+        }
+        // SAFETY: made by `cuModuleGetFunction`, and never freed.
+        let kernel: &'static kernels::HostKernel = unsafe { &*function.cast() };
+        let arguments = kernel.arguments(arguments);
+        here.launch(at.addr(), "kernel", move || kernel.run(grid, block, shared as usize, arguments))
+    }
     fn cuLaunchHostFunc(at: Ptr, function: Option<unsafe extern "C" fn(Ptr)>, data: Ptr) {
         let (function, data) = (function.ok_or(INVALID_VALUE)?, data.expose_provenance());
         here()?.launch(at.addr(), "host function", move || {
@@ -210,6 +239,7 @@ api! {
         Ok(())
     }
     fn mxrt_standin_step() { if driver()?.world.step() { Ok(()) } else { Err(NOT_READY) } }
+    fn mxrt_standin_order(order: c_uint) { kernels::ORDER.store(order, Ordering::Relaxed); Ok(()) }
     fn mxrt_standin_pending(pieces: *mut usize) { put(pieces, driver()?.world.pending()) }
     fn mxrt_standin_live_events(events: *mut usize) { put(events, driver()?.world.live_events()) }
 }

@@ -6,7 +6,7 @@
 
 use crate::errors::words;
 use crate::fork;
-use cudarc::driver::sys::{self, CUcontext, CUdevice, CUdeviceptr, CUevent, CUhostFn, CUstream};
+use cudarc::driver::sys::{self, CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUhostFn, CUmodule, CUstream};
 use mxrt_engine::ForkSafeMutex;
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;
@@ -81,6 +81,11 @@ table! {
     cuMemcpyAsync(CUdeviceptr, CUdeviceptr, usize, CUstream);
     cuMemsetD8Async(CUdeviceptr, u8, usize, CUstream);
     cuLaunchHostFunc(CUstream, CUhostFn, *mut c_void);
+    cuModuleLoadData(*mut CUmodule, *const c_void);
+    cuModuleGetFunction(*mut CUfunction, CUmodule, *const c_char);
+    cuLaunchKernel(
+        CUfunction, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, CUstream, *mut *mut c_void, *mut *mut c_void
+    );
 }
 
 static API: OnceLock<Result<Api, String>> = OnceLock::new();

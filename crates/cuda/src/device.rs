@@ -3,9 +3,10 @@
 use crate::api::Api;
 use crate::completion::{Asked, Completion, Garbage};
 use crate::context::{Context, Current};
-use crate::driver::{attribute, memory, ordinal};
+use crate::driver::{attribute, capability, memory, ordinal};
 use crate::errors::{NOT_INITIALIZED, NOT_PERMITTED, NOT_READY, check};
 use crate::fork;
+use crate::module::{Function, Grid, Image, Modules};
 use cudarc::driver::sys::{CUevent, CUstream};
 use mxrt_engine::device::{
     Callback, ClearJob, CopyJob, Device, DeviceError, DevicePtr, ErrorClass, EventHandle, Kernel, MemoryPlace,
@@ -13,7 +14,7 @@ use mxrt_engine::device::{
 };
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::ffi::{c_int, c_uint, c_void};
+use std::ffi::{CStr, c_int, c_uint, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -50,6 +51,8 @@ pub struct CudaDevice {
     began: Instant,
     base_stream: StreamHandle,
     base: Mutex<Base>,
+    capability: (i32, i32),
+    modules: Modules,
 }
 
 /// An event that was complete at a known time.
@@ -140,6 +143,8 @@ impl CudaDevice {
             began: Instant::now(),
             base_stream: stream,
             base: Mutex::new(Base { event, at: Duration::ZERO }),
+            capability: capability(api, ordinal)?,
+            modules: Modules::default(),
         };
         let (mut least, mut greatest) = (0, 0);
         // SAFETY: two numbers are written.
@@ -149,6 +154,53 @@ impl CudaDevice {
         let base = device.new_base(Duration::from_secs(30))?;
         *lock(&device.base) = base;
         Ok(Arc::new(device))
+    }
+
+    /// Its compute capability: (9, 0).
+    pub fn capability(&self) -> (i32, i32) {
+        self.capability
+    }
+
+    /// Loads the module that `image` gives the code of, unless it is loaded.
+    pub fn load(&self, image: Image) -> Result<(), DeviceError> {
+        self.with(|api| self.modules.load(api, self.capability, image))?
+    }
+
+    /// A kernel by its name in the module that `image` gives the code of; the first call loads it.
+    pub fn function(&self, image: Image, name: &'static CStr) -> Result<Function, DeviceError> {
+        self.with(|api| self.modules.function(api, self.capability, image, name))?
+    }
+
+    /// Submits a kernel.
+    ///
+    /// # Safety
+    /// The kernel takes one argument of the layout of `T`, in which all addresses belong to this
+    /// device until the work on the stream is done.
+    pub unsafe fn launch_kernel<T: Copy>(
+        &self,
+        stream: StreamHandle,
+        function: Function,
+        grid: Grid,
+        argument: &T,
+    ) -> Result<(), DeviceError> {
+        let mut arguments = [std::ptr::from_ref(argument).cast_mut().cast::<c_void>()];
+        let [x, y, z] = grid.blocks;
+        // SAFETY: the driver copies the argument before it returns; contract for the rest.
+        self.call(|api| unsafe {
+            (api.cuLaunchKernel)(
+                function.0,
+                x,
+                y,
+                z,
+                grid.threads,
+                1,
+                1,
+                grid.shared_bytes,
+                raw_stream(stream),
+                arguments.as_mut_ptr(),
+                std::ptr::null_mut(),
+            )
+        })
     }
 
     /// Calls the driver with this device's context, and leaves the thread as it was.

@@ -135,13 +135,16 @@ pub(crate) fn memory(api: &Api, ordinal: c_int) -> Result<usize, DeviceError> {
     Ok(bytes)
 }
 
+/// A GPU's compute capability.
+pub(crate) fn capability(api: &Api, ordinal: c_int) -> Result<(i32, i32), DeviceError> {
+    Ok((attribute(api, 75, ordinal)?, attribute(api, 76, ordinal)?))
+}
+
 fn facts(api: &Api, index: c_int) -> Result<GpuFacts, DeviceError> {
-    const CAPABILITY: [c_int; 2] = [75, 76];
     let ordinal = ordinal(api, index)?;
     let mut name = [0u8; 128];
     // SAFETY: at most so many bytes are written, the last of them zero.
     check(unsafe { (api.cuDeviceGetName)(name.as_mut_ptr().cast(), name.len() as c_int, ordinal) })?;
     let name = CStr::from_bytes_until_nul(&name).map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-    let [major, minor] = CAPABILITY.map(|number| attribute(api, number, ordinal));
-    Ok(GpuFacts { name, capability: (major?, minor?), memory: memory(api, ordinal)? })
+    Ok(GpuFacts { name, capability: capability(api, ordinal)?, memory: memory(api, ordinal)? })
 }

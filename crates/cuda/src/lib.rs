@@ -13,6 +13,7 @@
 //! | `completion.rs` | the thread that waits for events |
 //! | `errors.rs` | what the driver's numbers mean |
 //! | `fork.rs` | whether this process is a child of the one that opened the driver |
+//! | `module.rs` | kernels from images |
 //! | `library.rs` | the optional libraries: path and version |
 
 mod api;
@@ -23,8 +24,10 @@ mod driver;
 mod errors;
 mod fork;
 mod library;
+mod module;
 
 pub use device::CudaDevice;
 pub use driver::{CudaDriver, DriverStatus, GpuFacts, status};
 pub use errors::{classify, error_name};
 pub use library::{LibraryStatus, libraries};
+pub use module::{Function, Grid, Image};

@@ -2,6 +2,7 @@
 
 use mxrt_cuda::CudaDriver;
 pub use mxrt_cuda::{DriverStatus, GpuFacts, LibraryStatus, libraries};
+use mxrt_cuda_kernels::CudaKernels;
 use mxrt_engine::DeviceKind;
 use mxrt_engine::device::Driver;
 #[cfg(feature = "sim")]
@@ -12,13 +13,15 @@ use std::sync::Arc;
 struct Row {
     kind: DeviceKind,
     driver: fn(&DeviceSettings) -> Arc<dyn Driver>,
+    /// its kernels, where the host cannot address its memory
+    kernels: Option<&'static CudaKernels>,
 }
 
 /// A new device is a crate that implements `Driver` and `Device`, and a row here.
 static DEVICES: &[Row] = &[
     #[cfg(feature = "sim")]
-    Row { kind: DeviceKind::SIM, driver: |s| s.sim.driver(DeviceKind::SIM, s.sim.devices) },
-    Row { kind: DeviceKind::GPU, driver: gpus },
+    Row { kind: DeviceKind::SIM, driver: |s| s.sim.driver(DeviceKind::SIM, s.sim.devices), kernels: None },
+    Row { kind: DeviceKind::GPU, driver: gpus, kernels: Some(&CudaKernels) },
 ];
 
 /// The GPUs: simulated ones where they were asked for, else those of the CUDA driver.
@@ -141,6 +144,9 @@ impl SimSettings {
 
 /// The drivers of all kinds, for [`Config::drivers`](crate::Config).
 pub(crate) fn drivers(settings: &DeviceSettings) -> Vec<Arc<dyn Driver>> {
+    let own = || DEVICES.iter().filter_map(|row| Some((row.kind, row.kernels?)));
+    mxrt_ops::set_device_kernels(own().map(|(kind, kernels)| (kind, kernels as _)).collect());
+    mxrt_tensor::set_region_kernels(own().map(|(kind, kernels)| (kind, kernels as _)).collect());
     DEVICES.iter().map(|row| (row.driver)(settings)).collect()
 }
 

@@ -39,10 +39,11 @@ pub use crate::definition::{
     belongs_to_training, infer_types, registry, training_message,
 };
 pub use crate::execution::{
-    BoundOperatorCache, CallAttrs, DevicePar, EnginePar, Invocation, Kernel, KernelCall, KernelOptions, Packing,
-    RandomKey, RandomState, Signature, Unpack, binary_picoseconds, bind_kernel, costed_kernel_fn, elementwise_ns,
-    in_place_kernel_fn, invoke, invoke_cached, invoke_late, kernel_fn, program_picoseconds, run_late, streaming_ns,
-    unary_picoseconds,
+    BoundOperatorCache, CallAttrs, DeviceKernel, DeviceKernelTable, DeviceKernels, DeviceOperands, DevicePar,
+    EnginePar, Invocation, Kernel, KernelCall, KernelForm, KernelOptions, MatrixSteps, Move, Packing, RandomForm,
+    RandomKey, RandomState, Signature, SumEpilogue, Unpack, binary_picoseconds, bind_device_kernel, bind_kernel,
+    check_device_kernels, costed_kernel_fn, elementwise_ns, in_place_kernel_fn, invoke, invoke_cached, invoke_late,
+    kernel_fn, program_picoseconds, run_late, set_device_kernels, streaming_ns, unary_picoseconds,
 };
 pub use crate::rewrite::{
     BlockedForm, BlockedLayout, ConcatenatedInput, Elementwise, ElementwiseProgram, LateShapes, Layout,

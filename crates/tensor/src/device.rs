@@ -4,12 +4,15 @@
 //! runs them later, in the order that the variables demand. An array that no thread has written yet
 //! has no memory and reads as zeros.
 
+use crate::index::Region;
 use crate::{Context, DType, NDArray, Shape, TensorMut, TensorRef};
+use mxrt_engine::device::OpenDevice;
 use mxrt_engine::{
-    Access, Cost, DeviceCtx, DeviceId, DevicePtr, Engine, FailureKind, KernelCtx, Lane, MemoryPlace, OpError, OpKind,
-    OpName, OpSpec, Var,
+    Access, Cost, DeviceCtx, DeviceId, DeviceKind, DevicePtr, Engine, FailureKind, KernelCtx, Lane, MemoryPlace,
+    OpError, OpKind, OpName, OpSpec, Var,
 };
 use smallvec::SmallVec;
+use std::sync::OnceLock;
 use std::time::Instant;
 
 /// Work for a device: a kernel of the host's kind, for a device whose memory the host can address.
@@ -87,6 +90,170 @@ pub(crate) fn update_on(
     )
 }
 
+/// Where an op of a device finds its arrays: whole and dense.
+#[derive(Debug)]
+pub struct DeviceArguments {
+    /// of the inputs
+    pub inputs: SmallVec<[DevicePtr; 4]>,
+    /// of the outputs
+    pub outputs: SmallVec<[DevicePtr; 4]>,
+    /// memory of the op alone
+    pub scratch: DevicePtr,
+}
+
+/// Enqueues work of a device that has kernels of its own: `submit` submits it to the op's stream.
+/// Arrays without content read as zeros, outputs that share memory with other operands are computed
+/// aside, so every argument is memory of its own. An error: nothing was pushed.
+pub fn launch_native<F>(engine: &'static Engine, launch: &DeviceLaunch<'_>, submit: F) -> Result<(), OpError>
+where
+    F: FnOnce(&DeviceCtx<'_>, &DeviceArguments) -> Result<(), OpError> + Send + 'static,
+{
+    let write = |a: &&NDArray| if a.covers_storage() { Access::Write } else { Access::Update };
+    let outputs: SmallVec<[(&NDArray, Access); 4]> = launch.outputs.iter().map(|a| (*a, write(a))).collect();
+    push_native(engine, launch, &outputs, submit)
+}
+
+fn push_native<F>(
+    engine: &'static Engine,
+    launch: &DeviceLaunch<'_>,
+    outputs: &[(&NDArray, Access)],
+    submit: F,
+) -> Result<(), OpError>
+where
+    F: FnOnce(&DeviceCtx<'_>, &DeviceArguments) -> Result<(), OpError> + Send + 'static,
+{
+    check_places(launch, outputs)?;
+    let Operands { vars, reads, writes } = Operands::of(launch, outputs);
+    let scratch = launch.scratch;
+    let cancel_guards: SmallVec<[_; 2]> = launch.inputs.iter().filter_map(|a| a.cancel_guard()).collect();
+    let spec = OpSpec::new(launch.name.clone(), &vars).device(launch.device).cost(cost(engine));
+    let spec = OpSpec { priority: launch.priority, deadline: launch.deadline, ..spec };
+    engine.push_device(spec, move |ctx| {
+        let _cancel_guards = cancel_guards;
+        let native = NativeArguments::gather(ctx, &reads, &writes, scratch)?;
+        submit(ctx, &native.arguments)?;
+        native.finish(ctx, &writes)
+    })
+}
+
+/// Arguments, and where outputs that were computed aside belong.
+struct NativeArguments {
+    arguments: DeviceArguments,
+    /// of outputs
+    places: SmallVec<[DevicePtr; 4]>,
+}
+
+impl NativeArguments {
+    fn gather(
+        ctx: &DeviceCtx<'_>,
+        reads: &[Operand],
+        writes: &[Operand],
+        scratch_bytes: usize,
+    ) -> Result<NativeArguments, OpError> {
+        let aside = |operand: &Operand| ctx.scratch(operand.nbytes.max(1));
+        let mut inputs = SmallVec::new();
+        for (i, operand) in reads.iter().enumerate() {
+            let at = ctx.memory(i).map(|ptr| ptr.offset(operand.offset));
+            let at = match at {
+                Some(at) if !operand.shared || operand.nbytes == 0 => at,
+                Some(at) => {
+                    let copy = aside(operand)?;
+                    // SAFETY: memory of a variable of this op, and of the op alone, of that size.
+                    unsafe { ctx.copy(copy, at, operand.nbytes)? };
+                    copy
+                }
+                None => {
+                    let zeros = aside(operand)?;
+                    if operand.nbytes > 0 {
+                        // SAFETY: memory of the op alone, of that size.
+                        unsafe { ctx.clear(zeros, operand.nbytes)? };
+                    }
+                    zeros
+                }
+            };
+            inputs.push(at);
+        }
+        let (mut outputs, mut places) = (SmallVec::new(), SmallVec::new());
+        for (i, operand) in writes.iter().enumerate() {
+            let access = reads.len() + i;
+            let at = match operand.whole {
+                true => ctx.alloc(access, operand.storage.max(1))?,
+                false => fill_blank(ctx, access, operand.storage)?,
+            };
+            let place = at.offset(operand.offset);
+            outputs.push(if operand.shared { aside(operand)? } else { place });
+            places.push(place);
+        }
+        let scratch = if scratch_bytes == 0 { DevicePtr(0) } else { ctx.scratch(scratch_bytes)? };
+        Ok(NativeArguments { arguments: DeviceArguments { inputs, outputs, scratch }, places })
+    }
+
+    /// Copies what was computed aside.
+    fn finish(&self, ctx: &DeviceCtx<'_>, writes: &[Operand]) -> Result<(), OpError> {
+        for ((operand, at), place) in writes.iter().zip(&self.arguments.outputs).zip(&self.places) {
+            if operand.shared && operand.nbytes > 0 {
+                // SAFETY: memory of the op alone, and of a variable of this op, of that size.
+                unsafe { ctx.copy(*place, *at, operand.nbytes)? };
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Copies of regions by kernels of a device's own.
+pub trait RegionKernels: Send + Sync {
+    /// Whether they run on this device at all; the error says why not.
+    fn check(&self, device: &OpenDevice) -> Result<(), OpError>;
+
+    /// Submits copying the elements of one region, of `size` bytes each, to another of the same
+    /// extents.
+    fn copy(
+        &self,
+        ctx: &DeviceCtx<'_>,
+        to: (DevicePtr, &Region),
+        from: (DevicePtr, &Region),
+        size: usize,
+    ) -> Result<(), OpError>;
+}
+
+/// Kernels for regions by kind of device.
+pub type RegionKernelTable = Vec<(DeviceKind, &'static dyn RegionKernels)>;
+
+static REGION_KERNELS: OnceLock<RegionKernelTable> = OnceLock::new();
+
+/// Says which kinds of devices copy regions by kernels of their own. The first call counts.
+pub fn set_region_kernels(table: RegionKernelTable) {
+    let _ = REGION_KERNELS.set(table);
+}
+
+/// Enqueues a copy between regions on a device whose memory the host cannot address; `None` for
+/// other devices.
+pub(crate) fn copy_region_on(
+    device: DeviceId,
+    (target, into): (&NDArray, &Region),
+    (source, from): (&NDArray, &Region),
+    whole: bool,
+) -> Option<Result<(), OpError>> {
+    let engine = target.engine();
+    let open = match engine.device(device) {
+        Err(error) => return Some(Err(error)),
+        Ok(open) if open.backend().host_addressable() => return None,
+        Ok(open) => open,
+    };
+    let table = REGION_KERNELS.get().and_then(|table| table.iter().find(|(kind, _)| *kind == device.kind()));
+    let Some((_, kernels)) = table.copied() else { return Some(Err(no_kernel("copy", device))) };
+    if let Err(error) = kernels.check(open) {
+        return Some(Err(error));
+    }
+    let access = if whole && target.covers_storage() { Access::Write } else { Access::Update };
+    let (size, inputs) = (target.dtype().size(), [source]);
+    let launch = DeviceLaunch::new(device, if whole { "copy" } else { "assign" }, &inputs, &[]);
+    let (into, from) = (into.clone(), from.clone());
+    Some(push_native(engine, &launch, &[(target, access)], move |ctx, at| {
+        kernels.copy(ctx, (at.outputs[0], &into), (at.inputs[0], &from), size)
+    }))
+}
+
 /// An array as an op on a device needs it: everything but its handle, which would keep memory from
 /// being used again.
 struct Operand {
@@ -154,26 +321,12 @@ where
         + Send
         + 'static,
 {
-    let inputs = launch.inputs;
-    for array in inputs.iter().copied().chain(outputs.iter().map(|(array, _)| *array)) {
-        if array.context().device() != Some(launch.device) {
-            let (device, place) = (launch.device, array.context());
-            let message = format!("{} on {device} was given an array on {place}; use as_in_context", launch.name);
-            return Err(OpError::new(FailureKind::Device, message));
-        }
-    }
+    check_places(launch, outputs)?;
     if !engine.device(launch.device)?.backend().host_addressable() {
         return Err(no_kernel(launch.name.as_str(), launch.device));
     }
-    let mut vars: SmallVec<[(&Var, Access); 8]> = inputs.iter().map(|a| (a.var(), Access::Read)).collect();
-    vars.extend(outputs.iter().map(|(array, access)| (array.var(), *access)));
-    let overlaps = |a: &NDArray, others: &[(&NDArray, Access)]| others.iter().any(|(o, _)| a.overlaps(o));
-    let reads: SmallVec<[Operand; 4]> = inputs.iter().map(|a| Operand::new(a, overlaps(a, outputs), false)).collect();
-    let writes: SmallVec<[Operand; 4]> = outputs
-        .iter()
-        .enumerate()
-        .map(|(i, (a, access))| Operand::new(a, overlaps(a, &outputs[..i]), *access == Access::Write))
-        .collect();
+    let Operands { vars, reads, writes } = Operands::of(launch, outputs);
+    let inputs = launch.inputs;
     let (scratch, strict) = (launch.scratch, launch.kind == OpKind::Strict);
     let cancel_guards: SmallVec<[_; 2]> = inputs.iter().filter_map(|a| a.cancel_guard()).collect();
     let spec = OpSpec::new(launch.name.clone(), &vars).device(launch.device).cost(cost(engine));
@@ -191,6 +344,40 @@ where
             arguments.run(|ins, outs, scratch| body(prepared, kernel, ins, outs, scratch))
         })
     })
+}
+
+fn check_places(launch: &DeviceLaunch<'_>, outputs: &[(&NDArray, Access)]) -> Result<(), OpError> {
+    let mut arrays = launch.inputs.iter().copied().chain(outputs.iter().map(|(array, _)| *array));
+    match arrays.find(|array| array.context().device() != Some(launch.device)) {
+        None => Ok(()),
+        Some(array) => {
+            let (device, place) = (launch.device, array.context());
+            let message = format!("{} on {device} was given an array on {place}; use as_in_context", launch.name);
+            Err(OpError::new(FailureKind::Device, message))
+        }
+    }
+}
+
+/// The arrays of an op on a device.
+struct Operands<'a> {
+    vars: SmallVec<[(&'a Var, Access); 8]>,
+    reads: SmallVec<[Operand; 4]>,
+    writes: SmallVec<[Operand; 4]>,
+}
+
+impl<'a> Operands<'a> {
+    fn of(launch: &DeviceLaunch<'a>, outputs: &[(&'a NDArray, Access)]) -> Operands<'a> {
+        let inputs = launch.inputs;
+        let mut vars: SmallVec<[(&Var, Access); 8]> = inputs.iter().map(|a| (a.var(), Access::Read)).collect();
+        vars.extend(outputs.iter().map(|(array, access)| (array.var(), *access)));
+        let overlaps = |a: &NDArray, others: &[(&NDArray, Access)]| others.iter().any(|(o, _)| a.overlaps(o));
+        let reads = inputs.iter().map(|a| Operand::new(a, overlaps(a, outputs), false)).collect();
+        let write = |(i, (a, access)): (usize, &(&NDArray, Access))| {
+            Operand::new(a, overlaps(a, &outputs[..i]), *access == Access::Write)
+        };
+        let writes = outputs.iter().enumerate().map(write).collect();
+        Operands { vars, reads, writes }
+    }
 }
 
 /// Enqueueing takes no time and may be done by the thread that pushes, unless that includes waiting

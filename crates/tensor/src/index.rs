@@ -143,6 +143,11 @@ pub fn copy_region(target: &NDArray, into: Region, source: &NDArray, from: Regio
         }
         return copy_region(target, into, &source.copy_to_context(target.context())?, from);
     }
+    if let Some(device) = target.context().device()
+        && let Some(pushed) = device::copy_region_on(device, (target, &into), (source, &from), all)
+    {
+        return pushed;
+    }
     // Writing all of it replaces what was there, failures included; a part keeps the rest.
     if all {
         if let Some(device) = target.context().device() {

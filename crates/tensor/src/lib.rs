@@ -29,7 +29,9 @@ mod view;
 pub use array::{Interest, NDArray, copied};
 pub use context::{Context, DeviceType};
 pub use derived::DerivedFrom;
-pub use device::{DeviceLaunch, launch_on};
+pub use device::{
+    DeviceArguments, DeviceLaunch, RegionKernelTable, RegionKernels, launch_native, launch_on, set_region_kernels,
+};
 pub use dtype::{DType, Element, UnknownDType};
 pub use exchange::{DeviceImport, Shared};
 pub use external::External;

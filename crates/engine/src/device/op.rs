@@ -1,6 +1,6 @@
 //! An op on a device: what is submitted between its start and its end.
 
-use super::api::{ClearJob, CopyJob, Device, DevicePtr, MemoryPlace, StreamHandle, Tag, TagAccess};
+use super::api::{ClearJob, CopyJob, Device, DeviceError, DevicePtr, MemoryPlace, StreamHandle, Tag, TagAccess};
 use super::event::EventRef;
 use super::kernel::{Kernel, KernelCtx};
 use super::memory::{DeviceBlock, MemoryOrigin};
@@ -209,6 +209,16 @@ impl<'a> DeviceCtx<'a> {
         let kernel = Kernel::new(Box::new(kernel), self.op.clone(), self.tag());
         let launched = self.device.backend.launch(self.stream.handle, kernel);
         launched.map_err(|e| self.device.op_error(&e, &format!("launching {}", self.name())))
+    }
+
+    /// Submits work of the backend's own kind to the stream: a crate that brings kernels does so here,
+    /// so that the device's failures are seen where those of other calls are.
+    pub fn submit(
+        &self,
+        work: impl FnOnce(&dyn Device, StreamHandle) -> Result<(), DeviceError>,
+    ) -> Result<(), OpError> {
+        let submitted = work(&*self.device.backend, self.stream.handle);
+        submitted.map_err(|e| self.device.op_error(&e, &format!("launching {}", self.name())))
     }
 
     /// Submits a copy between memories of devices of one driver. Memory of the host takes part by

@@ -359,8 +359,8 @@ impl OpenDevice {
         self.every_stream().into_iter().for_each(Stream::abandon);
     }
 
-    /// An error of a call, for the op that made it.
-    pub(crate) fn op_error(&self, error: &DeviceError, doing: &str) -> OpError {
+    /// An error of a call of the backend, for the op that made it.
+    pub fn op_error(&self, error: &DeviceError, doing: &str) -> OpError {
         self.note_error(error, doing);
         if let Some(lost) = self.lost() {
             return OpError::from(lost);

@@ -2,6 +2,7 @@
 
 use super::cached_op::{Binding, CachedOp};
 use super::call_options::CallOptions;
+use super::device_program::DeviceProgram;
 use super::execute::{PlanRequest, RunSite};
 use super::inputs::CallInputs;
 use super::on_device;
@@ -11,8 +12,8 @@ use crate::memory::constants::allocate;
 use crate::memory::release::{self, PackedParam};
 use mxrt_engine::memory::MemoryPool;
 use mxrt_engine::profile::ProfiledOp;
-use mxrt_engine::{Cost, Failure, FailureKind, OpError, RequestScope};
-use mxrt_ops::{EnginePar, Par};
+use mxrt_engine::{Cost, DeviceId, Failure, FailureKind, OpError, RequestScope};
+use mxrt_ops::{EnginePar, Par, check_device_kernels};
 use mxrt_tensor::{CallLaunch, CallProgress, Context, Interest, NDArray, TensorMut, TensorType, launch_call};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -132,6 +133,12 @@ impl CachedOp {
                     format!("Custom: operators of the program run on the cpu, but the inputs are on {context}");
                 return Err(OpError::new(FailureKind::NotImplemented, message).op("CachedOp"));
             }
+            let open = self.engine.device(device)?;
+            if !open.backend().host_addressable() {
+                check_device_kernels(open)?;
+                let native = program.native(device.kind(), || self.lower(&call, binding, device))?;
+                return native.push(self.engine, device, &call, &binding.sources, random);
+            }
             return on_device::push(self.engine, device, &call, program, &binding.sources, random, run);
         }
         let sources = binding.sources.clone();
@@ -142,6 +149,16 @@ impl CachedOp {
             run(&PlanRequest { site: &site, inputs: &inputs, random: &random }, part.outputs)
         });
         Ok(())
+    }
+
+    /// The graph for a device with kernels of its own and the types of this call.
+    fn lower(&self, call: &CallLaunch<'_>, binding: &Binding, device: DeviceId) -> Result<DeviceProgram, OpError> {
+        let types = (0..self.graph().inputs.len()).map(|input| {
+            let array = binding.array(input, call.inputs).map(|array| array.tensor_type());
+            array.ok_or_else(|| OpError::new(FailureKind::Value, format!("input {input} has no array")))
+        });
+        let types = types.collect::<Result<Vec<TensorType>, OpError>>()?;
+        DeviceProgram::build(self.graph(), &types, self.lowering(), device)
     }
 
     /// Pushes a request for these inputs whose steps are timed: `run` runs them.

@@ -4,6 +4,7 @@ mod bound_op;
 mod build_turn;
 mod cached_op;
 mod call_options;
+mod device_program;
 pub(crate) mod execute;
 mod executor;
 mod explain;

@@ -4,12 +4,13 @@
 //! time, one on each core; a part that is alone is split over the cores. Between groups of parts a
 //! request may let others go first.
 
+use super::device_program::DeviceProgram;
 use super::execute::{MissingResults, PlanRequest};
 use super::inputs::{BatchRows, GraphInputs};
 use super::suspended::{PlanEnd, SuspendedPlan};
 use crate::compile::build::Plan;
 use crate::compile::report::{BatchParts, PlanReport};
-use mxrt_engine::{Engine, OpError, Resume};
+use mxrt_engine::{DeviceKind, Engine, OpError, Resume};
 use mxrt_ops::RandomKey;
 use mxrt_tensor::{TensorMut, TensorType};
 use parking_lot::Mutex;
@@ -29,6 +30,8 @@ pub struct Program {
     outputs: Vec<TensorType>,
     cost_ns: u64,
     last_used: AtomicU64,
+    /// what runs on devices with kernels of their own, from the first call there
+    native: OnceLock<(DeviceKind, Arc<DeviceProgram>)>,
 }
 
 enum ProgramBody {
@@ -73,13 +76,25 @@ pub enum GroupEnd {
 impl Program {
     pub fn whole(plan: Plan) -> Program {
         let (outputs, cost_ns) = (plan.outputs().to_vec(), plan.cost_ns());
-        Program { body: ProgramBody::Whole(Arc::new(plan)), outputs, cost_ns, last_used: AtomicU64::new(0) }
+        Program {
+            body: ProgramBody::Whole(Arc::new(plan)),
+            outputs,
+            cost_ns,
+            last_used: AtomicU64::new(0),
+            native: OnceLock::new(),
+        }
     }
 
     pub fn parts(parts: DividedBatch, outputs: Vec<TensorType>) -> Program {
         let rest = parts.rest.as_ref().map_or(0, |rest| rest.cost_ns);
         let cost_ns = parts.part.cost_ns.saturating_mul((parts.rows / parts.each) as u64).saturating_add(rest);
-        Program { body: ProgramBody::Parts(parts), outputs, cost_ns, last_used: AtomicU64::new(0) }
+        Program {
+            body: ProgramBody::Parts(parts),
+            outputs,
+            cost_ns,
+            last_used: AtomicU64::new(0),
+            native: OnceLock::new(),
+        }
     }
 
     /// Types of the results.
@@ -144,6 +159,22 @@ impl Program {
 
     pub fn use_at(&self, time: u64) {
         self.last_used.store(time, Ordering::Relaxed);
+    }
+
+    /// The same graph for a device with kernels of its own; `build` lowers it for the first call.
+    pub fn native(
+        &self,
+        kind: DeviceKind,
+        build: impl FnOnce() -> Result<DeviceProgram, OpError>,
+    ) -> Result<Arc<DeviceProgram>, OpError> {
+        if let Some((of, program)) = self.native.get()
+            && *of == kind
+        {
+            return Ok(program.clone());
+        }
+        let program = Arc::new(build()?);
+        let _ = self.native.set((kind, program.clone()));
+        Ok(program)
     }
 
     /// Runs the next group of parts of a request.

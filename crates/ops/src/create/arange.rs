@@ -68,14 +68,15 @@ pub(crate) fn bind_range(
     signature: &Signature<'_>,
 ) -> Result<Box<dyn Kernel>, OpError> {
     let repeat = usize::try_from(repeat).unwrap_or(0).max(1);
-    dispatch!(signature.outputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
+    let kernel: BoundKernel = dispatch!(signature.outputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
         // Whole numbers start and step by whole numbers, as in MXNet.
         let [start, step] = [start, step].map(|v| if T::FLOAT { v } else { T::from_f64(v).to_f64() });
         for (i, out) in elements_mut::<T>(&mut call.outputs[0])?.iter_mut().enumerate() {
             *out = T::from_f64(start + (i / repeat) as f64 * step);
         }
         Ok(())
-    })))
+    })));
+    Ok(with_form(kernel?, signature, || KernelForm::Range { start, step, repeat }))
 }
 
 #[cfg(test)]

@@ -1,17 +1,20 @@
 //! Operators bound to types: what imperative calls run.
 
 use super::invoke::{Invocation, context_of};
-use super::{DevicePar, EnginePar, Kernel, KernelCall, KernelOptions, Packing, RandomKey, Signature, bind_kernel};
+use super::{
+    DeviceKernel, DeviceOperands, DevicePar, EnginePar, Kernel, KernelCall, KernelOptions, Packing, RandomKey,
+    Signature, bind_device_kernel, bind_kernel, check_device_kernels,
+};
 use crate::definition::{Attrs, Inputs, OpDef, infer_with_outputs};
 use mxrt_engine::memory::ALIGN;
-use mxrt_engine::{Cost, DeviceId, FailureKind, KernelCtx, OpError, RunCtx};
+use mxrt_engine::{Cost, DeviceId, DeviceKind, FailureKind, KernelCtx, OpError, RunCtx};
 use mxrt_kernels::Par;
 use mxrt_tensor::{
     ArrayTypes, Context, DerivedFrom, DeviceLaunch, Launch, NDArray, TensorMut, TensorRef, TensorType, describe_inputs,
-    launch_on, launch_typed,
+    launch_native, launch_on, launch_typed,
 };
 use smallvec::SmallVec;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// An operator with attributes, types and the kernel chosen for them.
 pub(crate) struct BoundOperator {
@@ -22,6 +25,9 @@ pub(crate) struct BoundOperator {
     kernel: Box<dyn Kernel>,
     cost: Cost,
     packed: Option<PackedInput>,
+    options: KernelOptions,
+    /// the kernel of a device with kernels of its own, and its kind, from the first call there
+    native: OnceLock<(DeviceKind, Arc<dyn DeviceKernel>)>,
 }
 
 /// The one input that the kernel reads in packed form.
@@ -77,7 +83,8 @@ impl BoundOperator {
                 let cost = Cost::of(kernel.cost_ns());
                 let packed = PackedInput::of(&*kernel, &types);
                 let outputs = outputs.into_iter().collect();
-                Ok(BoundOperator { def, attrs, inputs: types, outputs, kernel, cost, packed })
+                let native = OnceLock::new();
+                Ok(BoundOperator { def, attrs, inputs: types, outputs, kernel, cost, packed, options, native })
             }
             Err(error) => Err(describe(error, def, &attrs, &types)),
         }
@@ -151,6 +158,11 @@ impl BoundOperator {
         inputs: &[&NDArray],
         outputs: &[&NDArray],
     ) -> Result<(), OpError> {
+        let open = call.engine.device(device)?;
+        if !open.backend().host_addressable() {
+            check_device_kernels(open)?;
+            return self.push_native(device, call, inputs, outputs);
+        }
         let key = self.def.random.then(|| call.random.draw());
         let workspace = self.kernel.workspace().next_multiple_of(ALIGN);
         let scratch = workspace + self.kernel.packing().map_or(0, |packing| packing.bytes());
@@ -170,6 +182,41 @@ impl BoundOperator {
                 compute().map_err(|e| bound.describe(e))
             };
         launch_on(call.engine, work, |_| (), body)
+    }
+
+    /// Enqueues the device's own kernel.
+    fn push_native(
+        &self,
+        device: DeviceId,
+        call: &Invocation<'_>,
+        inputs: &[&NDArray],
+        outputs: &[&NDArray],
+    ) -> Result<(), OpError> {
+        let kernel = self.native(device)?;
+        let random = self.def.random.then(|| call.random.draw());
+        let launch = DeviceLaunch::new(device, self.def.name, inputs, outputs);
+        launch_native(call.engine, &launch, move |ctx, at| {
+            kernel.enqueue(ctx, &DeviceOperands { inputs: &at.inputs, outputs: &at.outputs, random })
+        })
+    }
+
+    fn native(&self, device: DeviceId) -> Result<Arc<dyn DeviceKernel>, OpError> {
+        if let Some((kind, kernel)) = self.native.get()
+            && *kind == device.kind()
+        {
+            return Ok(kernel.clone());
+        }
+        let kernel: Arc<dyn DeviceKernel> = bind_device_kernel(
+            (device, self.def.name),
+            self.def,
+            &self.attrs,
+            &self.inputs,
+            &self.outputs,
+            self.options,
+        )?
+        .into();
+        let _ = self.native.set((device.kind(), kernel.clone()));
+        Ok(kernel)
     }
 
     /// `weights` is the array that is packed; its packing stays with it.

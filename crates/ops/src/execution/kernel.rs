@@ -1,7 +1,7 @@
 //! Kernels as plans see them: bound to types, runnable any number of times from any thread.
 
-use super::RandomKey;
 use super::cost::unknown_ns;
+use super::{KernelForm, RandomKey};
 use crate::custom::CustomKernel;
 use crate::definition::{Attrs, OpDef};
 use mxrt_engine::OpError;
@@ -22,11 +22,13 @@ pub struct KernelOptions {
     pub precision: Precision,
     /// measured choices of convolutions, which go before the rules
     pub tuned: Option<&'static ConvTable>,
+    /// whether kernels say what they compute ([`Kernel::form`]), for a device
+    pub forms: bool,
 }
 
 impl Default for KernelOptions {
     fn default() -> Self {
-        KernelOptions { winograd: 4, isa: Isa::detect(), precision: Precision::Single, tuned: None }
+        KernelOptions { winograd: 4, isa: Isa::detect(), precision: Precision::Single, tuned: None, forms: false }
     }
 }
 
@@ -90,6 +92,11 @@ pub trait Kernel: Send + Sync {
 
     /// Inputs (usually weights) that the kernel wants packed once, for all executions.
     fn packing(&self) -> Option<&dyn Packing> {
+        None
+    }
+
+    /// What it computes, if [`KernelOptions::forms`] asks and it can be said.
+    fn form(&self) -> Option<&KernelForm> {
         None
     }
 
@@ -176,9 +183,8 @@ where
     }
 }
 
-/// Chooses the kernel of an operator for complete types; the one place where that happens.
-///
-/// Kernels of devices will come in here: see [`Rewrites`](crate::Rewrites).
+/// Chooses the kernel of an operator for complete types; the one place where that happens. Devices
+/// with kernels of their own bind theirs by its form: see [`bind_device_kernel`](crate::bind_device_kernel).
 pub fn bind_kernel(def: &OpDef, attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     (def.bind)(attrs, signature)
 }

@@ -3,7 +3,9 @@
 
 mod bound_operator;
 mod cost;
+mod device;
 mod elements;
+mod form;
 mod half;
 mod invoke;
 mod kernel;
@@ -13,9 +15,15 @@ mod par;
 mod random_stream;
 
 pub use cost::{binary_picoseconds, elementwise_ns, program_picoseconds, streaming_ns, unary_picoseconds};
+pub use device::{
+    DeviceKernel, DeviceKernelTable, DeviceKernels, DeviceOperands, bind_device_kernel, check_device_kernels,
+    set_device_kernels,
+};
 pub(crate) use elements::{
     check_integers, copy_first, dispatch, dispatch_size, elements, elements_mut, integers, packed_elements, scratch,
 };
+pub(crate) use form::{BoundKernel, with_form};
+pub use form::{KernelForm, MatrixSteps, Move, RandomForm, SumEpilogue};
 pub(crate) use half::bind_through_single;
 pub use invoke::{Invocation, invoke, invoke_cached};
 pub use kernel::{

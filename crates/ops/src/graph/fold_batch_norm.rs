@@ -45,7 +45,7 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let (eps, fix_gamma, factor) = (attrs.float("eps"), attrs.bool("fix_gamma"), attrs.float("factor"));
     let channels = signature.outputs[1].shape.size();
-    dispatch!(signature.inputs[0].dtype, wide, T => Ok(kernel_fn(signature, move |call| {
+    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, wide, T => Ok(kernel_fn(signature, move |call| {
         let (weight, bias, statistics) = match call.inputs {
             [weight, bias, rest @ ..] if rest.len() == 4 => (weight, Some(bias), rest),
             [weight, rest @ ..] => (weight, None, rest),
@@ -68,7 +68,8 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
             offsets[c] = T::from_f64(factor * beta[c].to_f64() + (before - mean[c].to_f64()) * scale);
         }
         Ok(())
-    })))
+    })));
+    Ok(with_form(kernel?, signature, || KernelForm::FoldBatchNorm { eps, fix_gamma, factor }))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use crate::blocked;
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::Element;
+use mxrt_kernels::elementwise::Binary;
 use mxrt_kernels::par::par_chunks_mut;
 use mxrt_tensor::{DType, Shape};
 
@@ -56,7 +57,8 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
     let chain = FusedChain::new(attrs, &shapes)?;
     let images = ImageOperands::of(&shapes[0]);
     let in_place = (0..chain.whole).collect();
-    Ok(in_place_kernel_fn(chain.describe(), chain.cost_ns(signature), in_place, move |call| {
+    let form = signature.options.forms.then(|| chain.form(signature));
+    let kernel = in_place_kernel_fn(chain.describe(), chain.cost_ns(signature), in_place, move |call| {
         let inputs = call.inputs.iter().map(elements::<f32>).collect::<Result<Vec<_>, _>>()?;
         let [out] = &mut *call.outputs else { return Err(wrong_arity()) };
         par_chunks_mut(call.par, elements_mut(out)?, CHUNK, |i, out| {
@@ -75,7 +77,11 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
             }
         });
         Ok(())
-    }))
+    });
+    Ok(match form {
+        Some(form) => with_form(kernel, signature, || form),
+        None => kernel,
+    })
 }
 
 /// Plain images: where the elements of a channel are.
@@ -147,6 +153,21 @@ impl FusedChain {
         };
         let numbers = program.steps.iter().map(number).collect();
         Ok(FusedChain { program, numbers, whole, strides })
+    }
+
+    /// The same for a device.
+    fn form(&self, signature: &Signature<'_>) -> KernelForm {
+        let mut shapes: Vec<Vec<usize>> = signature.inputs.iter().map(|t| t.shape.to_vec()).collect();
+        for (function, reads) in &self.program.steps {
+            // Slopes are matched with channels, not with the last axis.
+            if let (Elementwise::Binary(Binary::Prelu), Some(StepInput::Input(i))) = (function, reads.get(1))
+                && let Some(shape) =
+                    crate::rewrite::prelu_gamma(&signature.inputs[*i].shape, &signature.inputs[0].shape)
+            {
+                shapes[*i] = shape;
+            }
+        }
+        KernelForm::Elementwise { program: self.program.clone(), shapes }
     }
 
     /// What `net.plan()` says.

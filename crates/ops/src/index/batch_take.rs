@@ -35,9 +35,17 @@ fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError
     let shape = &signature.inputs[0].shape;
     let axis = shape.len() - 1;
     let split = [shape[..axis].iter().product(), shape[axis], 1];
-    dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
+    let kernel: BoundKernel = dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
         let ([a, indices], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
         let (x, indices) = (elements::<T>(a)?, integers(indices)?);
         pick(call.par, x, split, &indices, OutOfRange::Clip, axis, elements_mut(out)?).map_err(kernel_error)
-    })))
+    })));
+    Ok(with_form(kernel?, signature, || KernelForm::Take {
+        data: 0,
+        indices: 1,
+        split,
+        mode: OutOfRange::Clip,
+        axis,
+        pick: true,
+    }))
 }

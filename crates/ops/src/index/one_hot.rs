@@ -41,12 +41,13 @@ pub static OPS: &[OpDef] = &[OpDef {
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let (depth, on, off) = (attrs.count("depth"), attrs.float("on_value"), attrs.float("off_value"));
     check_integers("indices", signature.inputs[0].dtype)?;
-    dispatch!(signature.outputs[0].dtype, numeric, T => {
+    let kernel: BoundKernel = dispatch!(signature.outputs[0].dtype, numeric, T => {
         let (on, off) = (T::from_f64(on), T::from_f64(off));
         Ok(kernel_fn(signature, move |call| {
             let indices = integers(&call.inputs[0])?;
             one_hot(call.par, &indices, depth, on, off, elements_mut(&mut call.outputs[0])?);
             Ok(())
         }))
-    })
+    });
+    Ok(with_form(kernel?, signature, || KernelForm::OneHot { depth, on, off }))
 }

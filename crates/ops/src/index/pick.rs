@@ -56,9 +56,10 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
     let split = [shape[..axis].iter().product(), shape[axis], shape[axis + 1..].iter().product()];
     let mode = mode(attrs);
     check_integers("index", signature.inputs[1].dtype)?;
-    dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
+    let kernel: BoundKernel = dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
         let ([data, index], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
         let (x, index) = (elements::<T>(data)?, integers(index)?);
         pick(call.par, x, split, &index, mode, axis, elements_mut(out)?).map_err(kernel_error)
-    })))
+    })));
+    Ok(with_form(kernel?, signature, || KernelForm::Take { data: 0, indices: 1, split, mode, axis, pick: true }))
 }

@@ -59,11 +59,12 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
     let split = [shape[..axis].iter().product(), shape[axis], shape[axis + 1..].iter().product()];
     let mode = mode(attrs);
     check_integers("indices", signature.inputs[1].dtype)?;
-    dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
+    let kernel: BoundKernel = dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
         let ([a, indices], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
         let (a, indices) = (elements::<T>(a)?, integers(indices)?);
         take(call.par, a, split, &indices, mode, axis, elements_mut(out)?).map_err(kernel_error)
-    })))
+    })));
+    Ok(with_form(kernel?, signature, || KernelForm::Take { data: 0, indices: 1, split, mode, axis, pick: false }))
 }
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError
     let [condition, x, _] = signature.inputs else { return Err(wrong_arity()) };
     let row = (condition.shape != x.shape).then(|| x.shape[1..].iter().product());
     check_truths(condition.dtype)?;
-    dispatch_size!(x.dtype, T => Ok(kernel_fn(signature, move |call| {
+    let kernel: BoundKernel = dispatch_size!(x.dtype, T => Ok(kernel_fn(signature, move |call| {
         let ([condition, x, y], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
         let condition = truths(condition)?;
         let (x, y, out) = (elements::<T>(x)?, elements::<T>(y)?, elements_mut::<T>(out)?);
@@ -59,7 +59,8 @@ fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError
             Some(row) => select_rows(call.par, &condition, x, y, row, out),
         }
         Ok(())
-    })))
+    })));
+    Ok(with_form(kernel?, signature, || KernelForm::Select { row: row.unwrap_or(1) }))
 }
 
 /// What `truths` accepts, asked before anything runs.

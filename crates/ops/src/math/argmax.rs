@@ -89,11 +89,12 @@ fn bind(axis: Option<i64>, largest: bool, signature: &Signature<'_>) -> Result<B
             [shape[..axis].iter().product(), shape[axis], shape[axis + 1..].iter().product()]
         }
     };
-    dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
+    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
         let (x, out) = (elements::<T>(&call.inputs[0])?, elements_mut::<T>(&mut call.outputs[0])?);
         if largest { reduce::argmax(call.par, x, split, out) } else { reduce::argmin(call.par, x, split, out) }
         Ok(())
-    })))
+    })));
+    Ok(with_form(kernel?, signature, || KernelForm::Extreme { largest, split }))
 }
 
 #[cfg(test)]

@@ -125,15 +125,17 @@ fn infer_dtype(dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
 fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let (from, to) = (signature.inputs[0].dtype, signature.outputs[0].dtype);
     if from == to {
-        return Ok(costed_kernel_fn("copy", elementwise_ns(signature, 0), copy_first));
+        let copy = costed_kernel_fn("copy", elementwise_ns(signature, 0), copy_first);
+        return Ok(with_form(copy, signature, || KernelForm::Copy));
     }
     if to == DType::BF16 || from == DType::BF16 {
         return Err(not_implemented("bfloat16 arrays cannot be converted yet"));
     }
     // Most pairs of types are converted one by one.
     let cost = elementwise_ns(signature, 500);
-    dispatch!(from, all, S => dispatch!(to, all, D => Ok(costed_kernel_fn("plain", cost, move |call| {
+    let kernel: BoundKernel = dispatch!(from, all, S => dispatch!(to, all, D => Ok(costed_kernel_fn("plain", cost, move |call| {
         cast(call.par, elements::<S>(&call.inputs[0])?, elements_mut::<D>(&mut call.outputs[0])?);
         Ok(())
-    }))))
+    }))));
+    Ok(with_form(kernel?, signature, || KernelForm::Cast))
 }

@@ -102,7 +102,7 @@ fn bind_dot(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>,
     let large = product.n.saturating_mul(product.k) >= LEAST_PACKED && product.n >= PANEL;
     if signature.inputs[0].dtype == DType::F32 && large {
         let gemm = Sgemm::new(product.m, product.n, product.k, signature.options.isa);
-        return Ok(Box::new(PackedDot { gemm, product }));
+        return Ok(with_form(Box::new(PackedDot { gemm, product }), signature, || gemm_form(product)));
     }
     bind_gemm(product, signature)
 }
@@ -214,12 +214,29 @@ fn bind_batch_dot(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Ke
     bind_gemm(Gemm { batch, transpose_a, transpose_b, ..Gemm::new(m, n, k) }, signature)
 }
 
+/// A product for a device.
+pub(crate) fn gemm_form(product: Gemm) -> KernelForm {
+    let Gemm { batch, m, n, k, transpose_a, transpose_b, alpha, .. } = product;
+    let matrix = |array, [rows, columns]: [usize; 2], transposed: bool| {
+        let steps = if transposed { [1, rows as isize] } else { [columns as isize, 1] };
+        MatrixSteps { array, first: 0, steps: [(rows * columns) as isize, 0, steps[0], steps[1]] }
+    };
+    KernelForm::Product {
+        batch: [batch, 1],
+        size: [m, n, k],
+        operands: [matrix(0, [m, k], transpose_a), matrix(1, [k, n], transpose_b), matrix(0, [m, n], false)],
+        alpha,
+        epilogue: SumEpilogue::default(),
+    }
+}
+
 fn bind_gemm(product: Gemm, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
-    dispatch!(signature.inputs[0].dtype, wide, T => Ok(kernel_fn(signature, move |call| {
+    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, wide, T => Ok(kernel_fn(signature, move |call| {
         let (a, b) = (elements::<T>(&call.inputs[0])?, elements::<T>(&call.inputs[1])?);
         gemm(call.par, product, a, b, elements_mut(&mut call.outputs[0])?);
         Ok(())
-    })))
+    })));
+    Ok(with_form(kernel?, signature, || gemm_form(product)))
 }
 
 #[cfg(test)]

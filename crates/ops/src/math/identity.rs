@@ -44,12 +44,7 @@ pub static OPS: &[OpDef] = &[
         aliases: &["_sparse_zeros_like"],
         doc: "Zeros in the shape and dtype of the input.",
         ignores_unknown_attrs: true,
-        bind: |_, signature| {
-            Ok(kernel_fn(signature, |call| {
-                call.outputs[0].bytes_mut().fill(0);
-                Ok(())
-            }))
-        },
+        bind: |_, signature| bind_fill(0.0, signature),
         ..OpDef::BASE
     },
     OpDef {
@@ -63,8 +58,9 @@ pub static OPS: &[OpDef] = &[
 
 /// A kernel that writes one value everywhere.
 pub(crate) fn bind_fill(value: f64, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
-    dispatch!(signature.outputs[0].dtype, all, T => Ok(kernel_fn(signature, move |call| {
+    let kernel: BoundKernel = dispatch!(signature.outputs[0].dtype, all, T => Ok(kernel_fn(signature, move |call| {
         elements_mut::<T>(&mut call.outputs[0])?.fill(T::from_f64(value));
         Ok(())
-    })))
+    })));
+    Ok(with_form(kernel?, signature, || KernelForm::Range { start: value, step: 0.0, repeat: 1 }))
 }

@@ -117,7 +117,8 @@ pub(crate) fn bind_reduction(
     if reduction == Reduction::Mean && signature.inputs[0].dtype == DType::F16 {
         return bind_half_mean(reduced, signature);
     }
-    dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
+    let form_axes = reduced.clone();
+    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
         let (x, out) = (&call.inputs[0], elements_mut(&mut call.outputs[0])?);
         let (values, shape) = (elements::<T>(x)?, x.shape);
         reduce(call.par, reduction, values, shape, &reduced, out);
@@ -125,7 +126,8 @@ pub(crate) fn bind_reduction(
             poison_infinite_sums(values, shape, &reduced, out);
         }
         Ok(())
-    })))
+    })));
+    Ok(with_form(kernel?, signature, || KernelForm::Reduce { reduction, reduced: form_axes.to_vec() }))
 }
 
 #[cfg(test)]

@@ -86,7 +86,7 @@ fn bind(
     let cost = elementwise_ns(signature, binary_picoseconds(function, signature));
     dispatch!(from, all, T => {
         let number = T::from_f64(number);
-        Ok(costed_kernel_fn("plain", cost, move |call| {
+        let kernel = costed_kernel_fn("plain", cost, move |call| {
             let x = elements::<T>(&call.inputs[0])?;
             let out = elements_mut(&mut call.outputs[0])?;
             match side {
@@ -94,8 +94,13 @@ fn bind(
                 ScalarSide::Right => elementwise::binary_scalar(call.par, function, x, number, out),
             }
             Ok(())
-        }))
+        });
+        Ok(with_form(kernel, signature, || form(function, side, number)))
     })
+}
+
+fn form<T: Element>(function: Binary, side: ScalarSide, number: T) -> KernelForm {
+    KernelForm::WithNumber { function, number: number.to_f64(), first: matches!(side, ScalarSide::Left) }
 }
 
 /// A fractional number makes doubles of whole arrays; booleans never stay booleans.
@@ -128,7 +133,7 @@ fn converted<D: Element>(
     number: D,
     signature: &Signature<'_>,
 ) -> Result<Box<dyn Kernel>, OpError> {
-    dispatch!(signature.inputs[0].dtype, whole, S => Ok(kernel_fn(signature, move |call| {
+    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, whole, S => Ok(kernel_fn(signature, move |call| {
         let x: Vec<D> = elements::<S>(&call.inputs[0])?.iter().map(|v| D::from_i64(v.to_i64())).collect();
         let out = elements_mut(&mut call.outputs[0])?;
         match side {
@@ -136,7 +141,8 @@ fn converted<D: Element>(
             ScalarSide::Right => elementwise::binary_scalar(call.par, function, &x, number, out),
         }
         Ok(())
-    })))
+    })));
+    Ok(with_form(kernel?, signature, || form(function, side, number)))
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ mxrt_kernels::unary_functions!(operators);
 pub(crate) fn bind_unary(function: Unary, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let in_place = if signature.outputs[..1] == signature.inputs[..1] { vec![0] } else { Vec::new() };
     let cost = elementwise_ns(signature, unary_picoseconds(function, signature));
-    dispatch!(signature.inputs[0].dtype, numeric, T => {
+    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, numeric, T => {
         Ok(in_place_kernel_fn("plain", cost, in_place, move |call| {
             let y = elements_mut(&mut call.outputs[0])?;
             match call.shared {
@@ -41,5 +41,6 @@ pub(crate) fn bind_unary(function: Unary, signature: &Signature<'_>) -> Result<B
             }
             Ok(())
         }))
-    })
+    });
+    Ok(with_form(kernel?, signature, || KernelForm::of_function(Elementwise::Unary(function))))
 }

@@ -121,7 +121,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>, relu: bool) -> Result<Box<dyn 
     let axis = axis_of(attrs, shape.len())?;
     let split = [shape[..axis].iter().product(), shape[axis], shape[axis + 1..].iter().product()];
     let (eps, fix_gamma) = (attrs.float("eps"), attrs.bool("fix_gamma"));
-    dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
+    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         let [data, gamma, beta, mean, variance] = call.inputs else { return Err(wrong_arity()) };
         let statistic = elements::<<T as Element>::Acc>;
         let params = Channels {
@@ -144,7 +144,8 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>, relu: bool) -> Result<Box<dyn 
             }
         }
         Ok(())
-    })))
+    })));
+    Ok(with_form(kernel?, signature, || KernelForm::BatchNorm { split, eps, fix_gamma, relu }))
 }
 
 #[cfg(test)]

@@ -39,6 +39,17 @@ pub(crate) enum FusedActivation {
 }
 
 impl Epilogue {
+    /// The same for a device.
+    pub fn form(&self) -> SumEpilogue {
+        let activation = match self.activation {
+            FusedActivation::None => None,
+            FusedActivation::Relu => Some(Unary::Relu),
+            FusedActivation::Clip { low, high } => Some(Unary::Clip { low, high }),
+            FusedActivation::Leaky { slope } => Some(Unary::LeakyRelu { slope }),
+        };
+        SumEpilogue { bias: self.bias.then_some(2), residual: self.residual_at(), activation }
+    }
+
     /// Position of the residual among the inputs.
     pub fn residual_at(&self) -> Option<usize> {
         self.residual.then_some(2 + usize::from(self.bias))
@@ -82,6 +93,23 @@ pub(crate) fn bind_convolution(
     epilogue: Epilogue,
 ) -> Result<Box<dyn Kernel>, OpError> {
     let geometry = ConvGeometry::new(attrs)?;
+    let form = KernelForm::Convolution {
+        kernel: three(&geometry.kernel, 1),
+        stride: three(&geometry.stride, 1),
+        pad: three(&geometry.pad, 0),
+        dilate: three(&geometry.dilate, 1),
+        groups: geometry.groups,
+        epilogue: epilogue.form(),
+    };
+    Ok(with_form(bind_sums(geometry, signature, epilogue)?, signature, || form))
+}
+
+/// Chooses the kernel of the host.
+fn bind_sums(
+    geometry: ConvGeometry,
+    signature: &Signature<'_>,
+    epilogue: Epilogue,
+) -> Result<Box<dyn Kernel>, OpError> {
     let work = multiply_adds(&geometry, &signature.inputs[0].shape, signature.outputs[0].shape.size());
     match signature.inputs[0].dtype {
         DType::F32 => match PackedConvolution::new(&geometry, epilogue, work, signature) {

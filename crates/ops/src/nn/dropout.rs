@@ -31,7 +31,8 @@ fn drops(attrs: &Attrs) -> bool {
 
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     if !drops(attrs) {
-        return Ok(costed_kernel_fn("copy", elementwise_ns(signature, 0), copy_first));
+        let copy = costed_kernel_fn("copy", elementwise_ns(signature, 0), copy_first);
+        return Ok(with_form(copy, signature, || KernelForm::Copy));
     }
     let shape = signature.inputs[0].shape.to_vec();
     // How far decisions of neighbours along an axis lie apart.

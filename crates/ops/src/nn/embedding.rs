@@ -53,12 +53,20 @@ fn infer_dtype(dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
 fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let [rows, width] = signature.inputs[1].shape[..] else { return Err(wrong_arity()) };
     check_integers("data", signature.inputs[0].dtype)?;
-    dispatch_size!(signature.inputs[1].dtype, T => Ok(kernel_fn(signature, move |call| {
+    let kernel: BoundKernel = dispatch_size!(signature.inputs[1].dtype, T => Ok(kernel_fn(signature, move |call| {
         let ([data, weight], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
         let (indices, table) = (integers(data)?, elements::<T>(weight)?);
         take(call.par, table, [1, rows, width], &indices, OutOfRange::Clip, 0, elements_mut(out)?)
             .map_err(kernel_error)
-    })))
+    })));
+    Ok(with_form(kernel?, signature, || KernelForm::Take {
+        data: 1,
+        indices: 0,
+        split: [1, rows, width],
+        mode: OutOfRange::Clip,
+        axis: 0,
+        pick: false,
+    }))
 }
 
 #[cfg(test)]

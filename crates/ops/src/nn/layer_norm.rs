@@ -53,7 +53,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
     let axis = resolve_axis(attrs.int("axis"), shape.len())?;
     let split = [shape[..axis].iter().product(), shape[axis], shape[axis + 1..].iter().product()];
     let eps = attrs.float("eps");
-    dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
+    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         let [data, gamma, beta] = call.inputs else { return Err(wrong_arity()) };
         let x = elements::<T>(data)?;
         let Some((out, others)) = call.outputs.split_first_mut() else { return Err(wrong_arity()) };
@@ -62,7 +62,8 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
             mean_std(call.par, x, split, eps, elements_mut(mean)?, elements_mut(std)?);
         }
         Ok(())
-    })))
+    })));
+    Ok(with_form(kernel?, signature, || KernelForm::LayerNorm { split, eps }))
 }
 
 #[cfg(test)]

@@ -100,13 +100,20 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
 fn bind_prelu(signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let broadcast = gamma_shape(&signature.inputs[1].shape, &signature.inputs[0].shape)?;
     let cost = elementwise_ns(signature, binary_picoseconds(Binary::Prelu, signature));
-    dispatch!(signature.inputs[0].dtype, float, T => Ok(costed_kernel_fn("plain", cost, move |call| {
+    let form_shape = broadcast.to_vec();
+    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, float, T => Ok(costed_kernel_fn("plain", cost, move |call| {
         let ([data, gamma], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
         let (x, slopes) = (elements::<T>(data)?, elements::<T>(gamma)?);
         let out = elements_mut(out)?;
         elementwise::binary_broadcast(call.par, Binary::Prelu, x, data.shape, slopes, &broadcast, out, data.shape);
         Ok(())
-    })))
+    })));
+    Ok(with_form(kernel?, signature, || KernelForm::Elementwise {
+        program: ElementwiseProgram {
+            steps: vec![(Elementwise::Binary(Binary::Prelu), vec![StepInput::Input(0), StepInput::Input(1)])],
+        },
+        shapes: vec![signature.inputs[0].shape.to_vec(), form_shape],
+    }))
 }
 
 /// The second output is the slope of every element.

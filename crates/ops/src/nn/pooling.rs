@@ -4,6 +4,7 @@ use crate::blocked;
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::pool::{Convention, PoolKind, PoolParams, pool, pooled_size};
+use mxrt_kernels::window::three;
 use mxrt_tensor::PartialShape;
 
 /// Rows of the table.
@@ -212,14 +213,27 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
     });
     let (kind, channels_last) = (geometry.kind, geometry.channels_last);
     let cost = cost_ns(kind, &windows, channels_last, signature);
-    dispatch!(signature.inputs[0].dtype, numeric, T => Ok(costed_kernel_fn("plain", cost, move |call| {
+    let form = PoolWindows {
+        kernel: windows.kernel.clone(),
+        stride: windows.stride.clone(),
+        pad: windows.pad.clone(),
+        ..windows
+    };
+    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, numeric, T => Ok(costed_kernel_fn("plain", cost, move |call| {
         let ([x], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
         let PoolWindows { kernel, stride, pad, .. } = &windows;
         let params = PoolParams { kind, kernel, stride, pad, channels_last };
         let out_shape = out.shape;
         pool(call.par, params, elements::<T>(x)?, x.shape, elements_mut(out)?, out_shape);
         Ok(())
-    })))
+    })));
+    Ok(with_form(kernel?, signature, || KernelForm::Pooling {
+        kind,
+        kernel: three(&form.kernel, 1),
+        stride: three(&form.stride, 1).map(|s| s.max(1)),
+        pad: three(&form.pad, 0),
+        channels_last,
+    }))
 }
 
 #[cfg(test)]

@@ -110,12 +110,13 @@ pub(crate) fn bind_softmax(
     if from == DType::F16 && to != DType::F16 {
         return bind_half(params, split, has_length, signature);
     }
-    dispatch!(from, float, T => dispatch!(to, float, O => Ok(kernel_fn(signature, move |call| {
+    let kernel: BoundKernel = dispatch!(from, float, T => dispatch!(to, float, O => Ok(kernel_fn(signature, move |call| {
         let x = elements::<T>(&call.inputs[0])?;
         let lengths = if has_length { Some(integers(&call.inputs[1])?) } else { None };
         softmax::<T, O>(call.par, params, x, split, lengths.as_deref(), elements_mut(&mut call.outputs[0])?);
         Ok(())
-    }))))
+    }))));
+    Ok(with_form(kernel?, signature, || KernelForm::Softmax { params, split, has_length }))
 }
 
 /// From half precision to another: MXNet rounds every step to half precision, which a result in

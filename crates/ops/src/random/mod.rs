@@ -31,6 +31,17 @@ pub(crate) enum Distribution {
 }
 
 impl Distribution {
+    /// The same for a device, if the parameters make a distribution that one can draw.
+    fn form(self, a: f64, b: f64) -> Option<RandomForm> {
+        match self {
+            _ if self.check(a, b).is_err() => None,
+            Distribution::Uniform => Some(RandomForm::Uniform(a, b)),
+            Distribution::Normal => Some(RandomForm::Normal(a, b)),
+            Distribution::Exponential => Some(RandomForm::Exponential(a)),
+            _ => None,
+        }
+    }
+
     /// One number. Distributions with one parameter ignore the second.
     pub fn draw(self, a: f64, b: f64, stream: &mut Stream) -> f64 {
         match self {
@@ -87,11 +98,16 @@ pub(crate) fn bind_constant(
     b: f64,
     signature: &Signature<'_>,
 ) -> Result<Box<dyn Kernel>, OpError> {
-    dispatch!(signature.outputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
+    let form = distribution.form(a, b);
+    let kernel: BoundKernel = dispatch!(signature.outputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         distribution.check(a, b)?;
         let RandomKey { seed, position } = key(call)?;
         let out = elements_mut::<T>(&mut call.outputs[0])?;
         fill(call.par, seed, position, out, |_, stream| distribution.draw(a, b, stream));
         Ok(())
-    })))
+    })));
+    Ok(match form {
+        Some(form) => with_form(kernel?, signature, || KernelForm::Random(form)),
+        None => kernel?,
+    })
 }

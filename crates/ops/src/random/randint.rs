@@ -32,12 +32,16 @@ pub static OPS: &[OpDef] = &[OpDef {
 
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let (low, high) = (attrs.int("low"), attrs.int("high"));
-    dispatch!(signature.outputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
+    let kernel: BoundKernel = dispatch!(signature.outputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
         if low >= high {
             return Err(value_error(format!("low must be less than high, got {low} and {high}")));
         }
         let RandomKey { seed, position } = key(call)?;
         fill_integers::<T>(call.par, seed, position, low, high, elements_mut(&mut call.outputs[0])?);
         Ok(())
-    })))
+    })));
+    Ok(match low < high {
+        true => with_form(kernel?, signature, || KernelForm::Random(RandomForm::Integers(low, high))),
+        false => kernel?,
+    })
 }

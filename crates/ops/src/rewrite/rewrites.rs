@@ -28,12 +28,12 @@ pub struct ConcatenatedInput {
 /// Three things that an operator may need are neither part of its definition nor rewrites, so
 /// [`OpDef`](crate::OpDef) stays as it is:
 ///
-/// * **Kernels of a device.** They enter at [`bind_kernel`](crate::bind_kernel), the only caller of
-///   [`OpDef::bind`](crate::OpDef::bind). The crate of the device has a table of rows `(operator
-///   name, Bind)`, of the same type [`Bind`](crate::Bind) as the host's.
-///   [`KernelOptions`](crate::KernelOptions) refers to that table for plans and calls on the
-///   device. `bind_kernel` looks the name up there first. An operator without a row is an error
-///   that names operator and device, or runs on the host where the device shares the host's memory.
+/// * **Kernels of a device.** The host's kernel, which `bind` chooses, says what it computes
+///   ([`KernelForm`](crate::KernelForm)). The crate of the device has kernels by form
+///   ([`DeviceKernels`](crate::DeviceKernels)), which
+///   [`bind_device_kernel`](crate::bind_device_kernel) asks for. An operator without one is an
+///   error that names operator and device. Where a device shares the host's memory the host's
+///   kernel runs.
 /// * **Subgraphs.** `_foreach`, `_while_loop` and `_cond` run graphs, which this crate cannot
 ///   compile. Their definitions have names and attributes only. The graph crate infers types
 ///   through the graphs of such a node and makes a step of their plans, before it would call

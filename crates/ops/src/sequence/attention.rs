@@ -111,6 +111,17 @@ fn heads_of(shape: &Shape, heads: usize, (_, parts, part): ProjectionIndex) -> R
     })
 }
 
+impl Strided {
+    /// A view (batch, heads, rows, columns) as a matrix for each of the first two.
+    fn matrix(&self, array: usize, transposed: bool) -> MatrixSteps {
+        let [batch, head, row, column] = self.strides[..] else {
+            return MatrixSteps { array, first: 0, steps: [0; 4] };
+        };
+        let steps = if transposed { [batch, head, column, row] } else { [batch, head, row, column] };
+        MatrixSteps { array, first: self.offset, steps }
+    }
+}
+
 fn gather<T: Float>(par: &dyn Par, x: &TensorRef<'_>, view: &Strided) -> Result<Vec<T>, OpError> {
     let mut out = vec![<T as mxrt_kernels::Element>::ZERO; checked_product(&view.shape)?];
     copy_strided(par, elements(x)?, view.offset, &view.strides, &view.shape, &mut out).map_err(kernel_error)?;
@@ -129,12 +140,24 @@ fn bind_scores(
     let [batch, m, n] = signature.outputs[0].shape[..] else { return Err(wrong_arity()) };
     let k = left.shape[3];
     let product = Gemm { batch, transpose_b: true, alpha: 1.0 / (k.max(1) as f64).sqrt(), ..Gemm::new(m, n, k) };
-    dispatch!(signature.inputs[0].dtype, wide, T => Ok(kernel_fn(signature, move |call| {
+    let form = KernelForm::Product {
+        batch: [batch / heads.max(1), heads],
+        size: [m, n, k],
+        operands: [
+            left.matrix(queries.0, false),
+            right.matrix(keys.0, true),
+            MatrixSteps { array: 0, first: 0, steps: [(heads * m * n) as isize, (m * n) as isize, n as isize, 1] },
+        ],
+        alpha: product.alpha,
+        epilogue: SumEpilogue::default(),
+    };
+    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, wide, T => Ok(kernel_fn(signature, move |call| {
         let a: Vec<T> = gather(call.par, &call.inputs[queries.0], &left)?;
         let b: Vec<T> = gather(call.par, &call.inputs[keys.0], &right)?;
         gemm(call.par, product, &a, &b, elements_mut(&mut call.outputs[0])?);
         Ok(())
-    })))
+    })));
+    Ok(with_form(kernel?, signature, || form))
 }
 
 fn bind_values(attrs: &Attrs, signature: &Signature<'_>, place: ProjectionIndex) -> Result<Box<dyn Kernel>, OpError> {
@@ -145,11 +168,23 @@ fn bind_values(attrs: &Attrs, signature: &Signature<'_>, place: ProjectionIndex)
     let product = Gemm { batch, ..Gemm::new(m, n, k) };
     // From (batch * heads, time, dim) to (time, batch * heads, dim).
     let back = [n as isize, (m * n) as isize, 1];
-    dispatch!(signature.inputs[0].dtype, wide, T => Ok(kernel_fn(signature, move |call| {
+    let form = KernelForm::Product {
+        batch: [batch / heads.max(1), heads],
+        size: [m, n, k],
+        operands: [
+            MatrixSteps { array: 1, first: 0, steps: [(heads * m * k) as isize, (m * k) as isize, k as isize, 1] },
+            view.matrix(0, false),
+            MatrixSteps { array: 0, first: 0, steps: [(heads * n) as isize, n as isize, (batch * n) as isize, 1] },
+        ],
+        alpha: 1.0,
+        epilogue: SumEpilogue::default(),
+    };
+    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, wide, T => Ok(kernel_fn(signature, move |call| {
         let values: Vec<T> = gather(call.par, &call.inputs[0], &view)?;
         let mut mixed = vec![<T as mxrt_kernels::Element>::ZERO; batch * m * n];
         gemm(call.par, product, elements(&call.inputs[1])?, &values, &mut mixed);
         let out = elements_mut(&mut call.outputs[0])?;
         copy_strided(call.par, &mixed, 0, &back, &[m, batch, n], out).map_err(kernel_error)
-    })))
+    })));
+    Ok(with_form(kernel?, signature, || form))
 }

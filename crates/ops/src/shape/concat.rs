@@ -112,7 +112,7 @@ fn bind(axis: i64, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError
     let out = &signature.outputs[0].shape;
     let axis = resolve_axis(axis, out.len())?;
     let (outer, inner) = (out[..axis].iter().product(), out[axis + 1..].iter().product());
-    dispatch_size!(signature.inputs[0].dtype, T => Ok(costed_kernel_fn("plain", elementwise_ns(signature, 0), move |call| {
+    let kernel: BoundKernel = dispatch_size!(signature.inputs[0].dtype, T => Ok(costed_kernel_fn("plain", elementwise_ns(signature, 0), move |call| {
         let inputs = call
             .inputs
             .iter()
@@ -120,7 +120,10 @@ fn bind(axis: i64, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError
             .collect::<Result<Vec<_>, OpError>>()?;
         shape::concat(call.par, &inputs, outer, inner, elements_mut(&mut call.outputs[0])?);
         Ok(())
-    })))
+    })));
+    Ok(with_form(kernel?, signature, || {
+        super::joined(outer, inner, signature.inputs.iter().map(|t| t.shape.get(axis).copied().unwrap_or(1)))
+    }))
 }
 
 #[cfg(test)]

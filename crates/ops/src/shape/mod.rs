@@ -46,18 +46,44 @@ pub(crate) struct Strided {
     pub shape: Vec<usize>,
 }
 
+impl Strided {
+    /// The same for a device: the elements fill output `output`.
+    pub fn moved(&self, output: usize) -> Move {
+        KernelForm::strided(output, &self.shape, self.offset, &self.strides)
+    }
+}
+
 /// A kernel that changes the shape only.
 pub(crate) fn bind_copy(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
-    Ok(costed_kernel_fn("copy", elementwise_ns(signature, 0), copy_first))
+    Ok(with_form(costed_kernel_fn("copy", elementwise_ns(signature, 0), copy_first), signature, || KernelForm::Copy))
 }
 
 /// A kernel that reads input 0 in steps.
 pub(crate) fn bind_strided(view: Strided, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
-    dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
+    let form_of = |view: &Strided| KernelForm::Move { fill: None, moves: vec![view.moved(0)] };
+    let form = signature.options.forms.then(|| form_of(&view));
+    let kernel: BoundKernel = dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
         let x = elements::<T>(&call.inputs[0])?;
         let out = elements_mut(&mut call.outputs[0])?;
         copy_strided(call.par, x, view.offset, &view.strides, &view.shape, out).map_err(kernel_error)
-    })))
+    })));
+    Ok(match form {
+        Some(form) => with_form(kernel?, signature, || form),
+        None => kernel?,
+    })
+}
+
+/// Inputs of these extents, one behind the other along the middle of three joined axes.
+pub(crate) fn joined(outer: usize, inner: usize, extents: impl Iterator<Item = usize> + Clone) -> KernelForm {
+    let row = (extents.clone().sum::<usize>() * inner) as isize;
+    let mut start = 0;
+    let moves = extents.enumerate().map(|(input, extent)| {
+        let own = (extent * inner) as isize;
+        let into = (start * inner, vec![row, 1]);
+        start += extent;
+        Move { input, output: 0, shape: vec![outer, extent * inner], from: (0, vec![own, 1]), into }
+    });
+    KernelForm::Move { fill: None, moves: moves.collect() }
 }
 
 /// Product of the extents, if all are known.

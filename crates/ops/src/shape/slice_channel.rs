@@ -97,14 +97,17 @@ pub(crate) fn bind_parts(axis: usize, sizes: &[usize], signature: &Signature<'_>
     {
         return bind_strided(view, signature);
     }
-    dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
+    let moves: Option<Vec<Move>> =
+        signature.options.forms.then(|| views.iter().enumerate().map(|(i, view)| view.moved(i)).collect());
+    let kernel: BoundKernel = dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
         let x = elements::<T>(&call.inputs[0])?;
         for (out, view) in call.outputs.iter_mut().zip(&views) {
             let out = elements_mut(out)?;
             copy_strided(call.par, x, view.offset, &view.strides, &view.shape, out).map_err(kernel_error)?;
         }
         Ok(())
-    })))
+    })));
+    Ok(with_form(kernel?, signature, || KernelForm::Move { fill: None, moves: moves.unwrap_or_default() }))
 }
 
 #[cfg(test)]

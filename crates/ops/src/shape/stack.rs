@@ -42,10 +42,11 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
     let data = &signature.inputs[0].shape;
     let axis = resolve_axis(attrs.int("axis"), data.len() + 1)?;
     let (outer, inner) = (data[..axis].iter().product(), data[axis..].iter().product());
-    dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
+    let kernel: BoundKernel = dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
         let inputs =
             call.inputs.iter().map(|x| Ok((elements::<T>(x)?, 1))).collect::<Result<Vec<_>, OpError>>()?;
         shape::concat(call.par, &inputs, outer, inner, elements_mut(&mut call.outputs[0])?);
         Ok(())
-    })))
+    })));
+    Ok(with_form(kernel?, signature, || super::joined(outer, inner, signature.inputs.iter().map(|_| 1))))
 }

@@ -1,0 +1,154 @@
+// Programs of functions of elements. A program is data, the same that fuses operators into one loop
+// on the CPU: every thread takes the same way through it.
+#pragma once
+#include "types.h"
+
+#define MATH(name)                                                                                 \
+    DEVICE float m_##name(float x) { return name##f(x); }                                          \
+    DEVICE double m_##name(double x) { return name(x); }
+#define MATH2(name)                                                                                \
+    DEVICE float m_##name(float a, float b) { return name##f(a, b); }                              \
+    DEVICE double m_##name(double a, double b) { return name(a, b); }
+MATH(fabs) MATH(sqrt) MATH(cbrt) MATH(exp) MATH(exp2) MATH(expm1) MATH(log) MATH(log2) MATH(log10) MATH(log1p)
+MATH(sin) MATH(cos) MATH(tan) MATH(asin) MATH(acos) MATH(atan) MATH(sinh) MATH(cosh) MATH(tanh)
+MATH(asinh) MATH(acosh) MATH(atanh) MATH(floor) MATH(ceil) MATH(trunc) MATH(round) MATH(erf) MATH(tgamma) MATH(lgamma)
+MATH2(pow) MATH2(hypot) MATH2(fmod) MATH2(atan2)
+
+template <class T> DEVICE T hard(T x) { return x < 0 ? 0 : x > 1 ? 1 : x; }
+// Halves go down.
+template <class T> DEVICE T rint_down(T x) {
+    T down = m_floor(x), up = m_ceil(x);
+    return x - down <= up - x ? down : up;
+}
+// The remainder with the sign of the divisor.
+template <class T> DEVICE T modulo(T a, T b) {
+    if (b == 0) return 0;
+    T r = m_fmod(a, b);
+    return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+
+enum Function {
+#define UNARY(name, value) UNARY_##name,
+#define BINARY(name, value) BINARY_##name,
+#define WHOLE_UNARY(name, value) WHOLE_UNARY_##name,
+#define WHOLE_BINARY(name, value) WHOLE_BINARY_##name,
+#include "functions.h"
+#undef UNARY
+#undef BINARY
+#undef WHOLE_UNARY
+#undef WHOLE_BINARY
+};
+
+template <class T> DEVICE T apply(int function, T a, T b, T p, T q) {
+    T x = a;
+    switch (function) {
+#define UNARY(name, value) case UNARY_##name: return value;
+#define BINARY(name, value) case BINARY_##name: return value;
+#define WHOLE_UNARY(name, value)
+#define WHOLE_BINARY(name, value)
+#include "functions.h"
+#undef UNARY
+#undef BINARY
+#undef WHOLE_UNARY
+#undef WHOLE_BINARY
+    }
+    return x;
+}
+
+template <> SPECIAL i64 apply<i64>(int function, i64 a, i64 b, i64 p, i64 q) {
+    i64 x = a;
+    switch (function) {
+#define UNARY(name, value)
+#define BINARY(name, value)
+#define WHOLE_UNARY(name, value) case WHOLE_UNARY_##name: return value;
+#define WHOLE_BINARY(name, value) case WHOLE_BINARY_##name: return value;
+#include "functions.h"
+#undef UNARY
+#undef BINARY
+#undef WHOLE_UNARY
+#undef WHOLE_BINARY
+    }
+    return x;
+}
+
+#define OPERANDS 8
+#define STEPS 16
+struct ElementOperand {
+    const void* at;
+    int dtype;
+    int strided;    // whether `steps` say where its elements are
+    i64 steps[AXES];
+};
+// Reads operands by their numbers, results of earlier steps by ~number, and -STEPS - 1 is `number`.
+struct ElementStep {
+    int function, a, b, unused;
+    double number, p, q;
+};
+struct ElementProgram {
+    void* out;
+    i64 n;
+    int out_dtype, operands, steps, unused;
+    Axes axes;
+    ElementOperand operand[OPERANDS];
+    ElementStep step[STEPS];
+};
+
+template <class T> DEVICE void elementwise(const ElementProgram& program) {
+    ROLLED
+    for (i64 i = first(); i < program.n; i += stride()) {
+        T result[STEPS];
+        T last = 0;
+        ROLLED
+        for (int s = 0; s < program.steps; s++) {
+            const ElementStep& step = program.step[s];
+            auto read = [&](int source) -> T {
+                if (source >= 0) {
+                    const ElementOperand& operand = program.operand[source];
+                    i64 at = operand.strided ? place(program.axes, operand.steps, i) : i;
+                    return load<T>(operand.at, operand.dtype, at);
+                }
+                return source == -STEPS - 1 ? (T)step.number : ~source == s - 1 ? last : result[~source];
+            };
+            T a = read(step.a), b = read(step.b);
+            last = apply<T>(step.function, a, b, (T)step.p, (T)step.q);
+            result[s] = last;
+        }
+        store<T>(program.out, program.out_dtype, i, last);
+    }
+}
+KERNEL void __launch_bounds__(256) elementwise_f32(ElementProgram program) { elementwise<float>(program); }
+ENTRY(elementwise_f32)
+KERNEL void __launch_bounds__(256) elementwise_f64(ElementProgram program) { elementwise<double>(program); }
+ENTRY(elementwise_f64)
+KERNEL void __launch_bounds__(256) elementwise_i64(ElementProgram program) { elementwise<i64>(program); }
+ENTRY(elementwise_i64)
+
+struct Cast {
+    void* to;
+    const void* from;
+    i64 n;
+    int to_dtype, from_dtype;
+};
+// Floats become integers as in C, within the range of the type; anything but zero is true.
+KERNEL void __launch_bounds__(256) cast(Cast p) {
+    bool whole = p.from_dtype >= U8 && p.to_dtype >= U8;
+    ROLLED
+    for (i64 i = first(); i < p.n; i += stride()) {
+        if (p.to_dtype == BOOL) {
+            store<i64>(p.to, BOOL, i, load<double>(p.from, p.from_dtype, i) != 0);
+        } else if (whole) {
+            store<i64>(p.to, p.to_dtype, i, load<i64>(p.from, p.from_dtype, i));
+        } else {
+            double v = load<double>(p.from, p.from_dtype, i);
+            if (p.to_dtype >= U8) {
+                double low = p.to_dtype == U8 ? 0 : p.to_dtype == I8 ? -128 : p.to_dtype == I32 ? -2147483648.0 : -9223372036854775808.0;
+                double high = p.to_dtype == U8 ? 255 : p.to_dtype == I8 ? 127 : p.to_dtype == I32 ? 2147483647.0 : 9223372036854774784.0;
+                i64 whole_number = v != v ? 0 : (i64)(v < low ? low : v > high ? high : v);
+                store<i64>(p.to, p.to_dtype, i, whole_number);
+            } else {
+                store<double>(p.to, p.to_dtype, i, v);
+            }
+        }
+    }
+}
+ENTRY(cast)

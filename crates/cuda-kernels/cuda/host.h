@@ -1,0 +1,101 @@
+// The names of device.h for a compiler of the host. A block's threads are fibers of one thread of
+// the system: each runs until it meets a barrier or a shuffle, in an order that a seed decides. So
+// a missing barrier gives other results for other seeds. Shared memory holds NaNs when a block
+// begins. A barrier that some threads do not reach is an error. Kernels without barriers run as
+// plain loops.
+#pragma once
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+typedef uint32_t u32;
+typedef unsigned long long u64;
+typedef long long i64;
+struct dim3 { unsigned x = 1, y = 1, z = 1; };
+struct float4 { float x, y, z, w; };
+
+namespace host {
+extern thread_local dim3 thread;
+extern std::vector<unsigned char> shared;
+extern std::vector<u64> lanes;    // what lanes show each other
+void wait_block();
+void wait_warp();
+int number();    // of the running thread in its block
+}  // namespace host
+
+extern thread_local dim3 blockIdx, blockDim, gridDim;
+#define threadIdx (host::thread)
+#define DEVICE static inline
+#define SPECIAL inline
+#define ROLLED
+#define UNROLLED
+#define KERNEL extern "C"
+#define DYNAMIC_SHARED(type, name) type* name = (type*)host::shared.data()
+#define __launch_bounds__(...)
+#define __restrict__ __restrict
+DEVICE void __syncthreads() { host::wait_block(); }
+
+DEVICE float load_half(unsigned short h) {
+    u32 sign = (h & 0x8000u) << 16, e = h >> 10 & 31, m = h & 1023, u;
+    float f;
+    if (e == 0) {
+        f = std::ldexp((float)m, -24);
+        return sign ? -f : f;
+    }
+    u = sign | (e == 31 ? 0x7f800000u : (e + 112) << 23) | m << 13;
+    memcpy(&f, &u, 4);
+    return f;
+}
+DEVICE unsigned short to_half(float f) {
+    u32 u;
+    memcpy(&u, &f, 4);
+    u32 sign = u >> 16 & 0x8000u;
+    float a = std::fabs(f);
+    if (f != f) return 0x7fff;
+    if (a >= 65520.0f) return sign | 0x7c00;
+    if (a < 6.103515625e-5f) return sign | (unsigned short)std::nearbyint(std::ldexp(a, 24));
+    u &= 0x7fffffffu;
+    u += 0xfff + (u >> 13 & 1);
+    return sign | ((u >> 13) - (112u << 10));
+}
+template <class T> T shuffle_xor(T v, int mask) {
+    int me = host::number();
+    u64 bits = 0, other;
+    memcpy(&bits, &v, sizeof v);
+    host::lanes[me] = bits;
+    host::wait_warp();
+    other = host::lanes[me ^ mask];
+    host::wait_warp();
+    memcpy(&v, &other, sizeof v);
+    return v;
+}
+DEVICE float infinity() { return __builtin_inff(); }
+DEVICE void report(u64* status, u64 value) {
+    u64 none = 0;
+    __atomic_compare_exchange_n(status, &none, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
+// Each kernel gets an entry `host_NAME`, which takes arguments as cuLaunchKernel does, one that
+// tells how large they are, and one that tells whether it needs fibers.
+namespace host {
+template <class... A, size_t... I> void call(void (*f)(A...), void** args, std::index_sequence<I...>) {
+    f(*(std::remove_reference_t<A>*)args[I]...);
+}
+template <class... A> void call(void (*f)(A...), void** args) { call(f, args, std::index_sequence_for<A...>{}); }
+template <class... A> int sizes(void (*)(A...), size_t* out) {
+    size_t all[] = {sizeof(A)...};
+    memcpy(out, all, sizeof all);
+    return sizeof...(A);
+}
+}  // namespace host
+#define HOST_ENTRY(name, barriers)                                                                 \
+    extern "C" void host_##name(void** args) { host::call(name, args); }                           \
+    extern "C" int host_sizes_##name(size_t* out) { return host::sizes(name, out); }               \
+    extern "C" int host_barriers_##name() { return barriers; }
+#define ENTRY(name) HOST_ENTRY(name, 0)
+#define ENTRY_WITH_BARRIERS(name) HOST_ENTRY(name, 1)

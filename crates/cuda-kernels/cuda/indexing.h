@@ -1,0 +1,74 @@
+// Elements found by number.
+#pragma once
+#include "types.h"
+
+enum OutOfRange { CLIP, WRAP, RAISE };
+struct Take {
+    void* to;
+    const void* from;
+    const void* indices;
+    u64* status;
+    i64 outer, extent, inner, count;    // `from` is [outer][extent][inner]; `to` has `count` for `extent`
+    int size, index_dtype, mode;
+    int pick;    // an index for each [outer][inner]
+};
+DEVICE i64 in_range(i64 index, i64 extent, int mode, u64* status) {
+    if (index >= 0 && index < extent) return index;
+    if (mode == WRAP) return (index % extent + extent) % extent;
+    if (mode == RAISE) report(status, (u64)index + 0x4000000000000000ull);
+    return index < 0 ? 0 : extent - 1;
+}
+KERNEL void __launch_bounds__(256) take(Take p) {
+    i64 n = p.outer * p.count * p.inner;
+    ROLLED
+    for (i64 i = first(); i < n; i += stride()) {
+        i64 inner = i % p.inner, k = i / p.inner % p.count, outer = i / p.inner / p.count;
+        i64 number = load<i64>(p.indices, p.index_dtype, p.pick ? i : k);
+        i64 from = (outer * p.extent + in_range(number, p.extent, p.mode, p.status)) * p.inner + inner;
+        switch (p.size) {
+            case 1: ((unsigned char*)p.to)[i] = ((const unsigned char*)p.from)[from]; break;
+            case 2: ((unsigned short*)p.to)[i] = ((const unsigned short*)p.from)[from]; break;
+            case 4: ((u32*)p.to)[i] = ((const u32*)p.from)[from]; break;
+            default: ((u64*)p.to)[i] = ((const u64*)p.from)[from];
+        }
+    }
+}
+ENTRY(take)
+
+struct OneHot {
+    void* to;
+    const void* indices;
+    i64 n, depth;
+    double on, off;
+    int dtype, index_dtype;
+};
+KERNEL void __launch_bounds__(256) one_hot(OneHot p) {
+    ROLLED
+    for (i64 i = first(); i < p.n; i += stride()) {
+        bool is = load<i64>(p.indices, p.index_dtype, i / p.depth) == i % p.depth;
+        store<double>(p.to, p.dtype, i, is ? p.on : p.off);
+    }
+}
+ENTRY(one_hot)
+
+struct Select {
+    void* to;
+    const void* condition;
+    const void* yes;
+    const void* no;
+    i64 n, row;    // elements for each condition
+    int size, condition_dtype;
+};
+KERNEL void __launch_bounds__(256) select_elements(Select p) {
+    ROLLED
+    for (i64 i = first(); i < p.n; i += stride()) {
+        const void* from = load<double>(p.condition, p.condition_dtype, i / p.row) != 0 ? p.yes : p.no;
+        switch (p.size) {
+            case 1: ((unsigned char*)p.to)[i] = ((const unsigned char*)from)[i]; break;
+            case 2: ((unsigned short*)p.to)[i] = ((const unsigned short*)from)[i]; break;
+            case 4: ((u32*)p.to)[i] = ((const u32*)from)[i]; break;
+            default: ((u64*)p.to)[i] = ((const u64*)from)[i];
+        }
+    }
+}
+ENTRY(select_elements)

@@ -1,0 +1,126 @@
+// Products of matrices, and convolutions as such: 256 threads make a tile of 64 x 64, each 4 x 4.
+#pragma once
+#include "types.h"
+
+#define TILE 64
+#define DEPTH 16
+enum Activation { NONE, RELU, CLIPPED, LEAKY };
+struct Epilogue {
+    const void* bias;        // of rows or of columns, or null
+    const void* residual;    // like the result, or null
+    int bias_of_rows, activation;
+    double p, q;
+};
+
+// The tile at (row0, col0) of a product of depth k: a(row, i) and b(i, col) give elements, and
+// are asked for those inside only.
+template <class T, class A, class B, class Out>
+DEVICE void tile(i64 row0, i64 col0, i64 m, i64 n, i64 k, A a, B b, Out out) {
+    DYNAMIC_SHARED(T, as);
+    T* bs = as + DEPTH * (TILE + 4);
+    int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
+    T sum[4][4] = {};
+    for (i64 k0 = 0; k0 < k; k0 += DEPTH) {
+        for (int i = 0; i < 4; i++) {
+            int at = threadIdx.x + 256 * i, deep = at % DEPTH, row = at / DEPTH;
+            as[deep * (TILE + 4) + row] = row0 + row < m && k0 + deep < k ? a(row0 + row, k0 + deep) : (T)0;
+            // Neighbouring threads read neighbouring columns.
+            int col = at % TILE;
+            deep = at / TILE;
+            bs[deep * (TILE + 4) + col] = col0 + col < n && k0 + deep < k ? b(k0 + deep, col0 + col) : (T)0;
+        }
+        __syncthreads();
+        UNROLLED
+        for (int q = 0; q < DEPTH; q++) {
+            T al[4], bl[4];
+            for (int i = 0; i < 4; i++) al[i] = as[q * (TILE + 4) + ty * 4 + i], bl[i] = bs[q * (TILE + 4) + tx * 4 + i];
+            for (int i = 0; i < 4; i++)
+                for (int j = 0; j < 4; j++) sum[i][j] += al[i] * bl[j];
+        }
+        __syncthreads();
+    }
+    for (int i = 0; i < 4; i++)
+        for (int j = 0; j < 4; j++) {
+            i64 row = row0 + ty * 4 + i, col = col0 + tx * 4 + j;
+            if (row < m && col < n) out(row, col, sum[i][j]);
+        }
+}
+
+template <class T> DEVICE T finish(const Epilogue& e, T v, i64 row, i64 col, i64 at) {
+    if (e.bias) v += ((const T*)e.bias)[e.bias_of_rows ? row : col];
+    if (e.residual) v += ((const T*)e.residual)[at];
+    T p = (T)e.p, q = (T)e.q;
+    switch (e.activation) {
+        case RELU: return v > 0 || v != v ? v : 0;
+        case CLIPPED: return v < p ? p : v > q ? q : v;
+        case LEAKY: return v > 0 ? v : p * v;
+        default: return v;
+    }
+}
+
+struct Product {
+    void* c;
+    const void* a;
+    const void* b;
+    i64 m, n, k;
+    // Steps of [batch outer][batch inner][row or depth][depth or column]; `inner` batches lie inside.
+    i64 inner, a_steps[4], b_steps[4], c_steps[4];
+    double alpha;
+    Epilogue epilogue;
+};
+template <class T> DEVICE void product(const Product& p) {
+    i64 outer = blockIdx.z / p.inner, inner = blockIdx.z % p.inner;
+    auto base = [&](const i64* steps) -> i64 { return outer * steps[0] + inner * steps[1]; };
+    i64 a0 = base(p.a_steps), b0 = base(p.b_steps), c0 = base(p.c_steps);
+    tile<T>((i64)blockIdx.y * TILE, (i64)blockIdx.x * TILE, p.m, p.n, p.k,
+            [&](i64 row, i64 i) { return ((const T*)p.a)[a0 + row * p.a_steps[2] + i * p.a_steps[3]]; },
+            [&](i64 i, i64 col) { return ((const T*)p.b)[b0 + i * p.b_steps[2] + col * p.b_steps[3]]; },
+            [&](i64 row, i64 col, T v) {
+                i64 at = c0 + row * p.c_steps[2] + col * p.c_steps[3];
+                ((T*)p.c)[at] = finish(p.epilogue, (T)(v * (T)p.alpha), row, col, at);
+            });
+}
+KERNEL void __launch_bounds__(256) product_f32(Product p) { product<float>(p); }
+ENTRY_WITH_BARRIERS(product_f32)
+KERNEL void __launch_bounds__(256) product_f64(Product p) { product<double>(p); }
+ENTRY_WITH_BARRIERS(product_f64)
+
+// Channels first, up to three spatial axes. Rows are the filters of a group, columns the pixels of
+// all images.
+struct Convolution {
+    void* to;
+    const void* from;
+    const void* weight;
+    i64 images, channels, filters;    // channels and filters of a group
+    int groups, unused;
+    int size[3], out[3], kernel[3], step[3], pad[3], dilate[3];
+    Epilogue epilogue;
+};
+template <class T> DEVICE void convolution(const Convolution& p) {
+    // Depth and pixels of all images are numbered in 32 bits.
+    int taps = p.kernel[0] * p.kernel[1] * p.kernel[2], pixels = p.out[0] * p.out[1] * p.out[2];
+    i64 group = blockIdx.z, k = p.channels * taps;
+    tile<T>((i64)blockIdx.y * TILE, (i64)blockIdx.x * TILE, p.filters, p.images * pixels, k,
+            [&](i64 row, i64 i) { return ((const T*)p.weight)[(group * p.filters + row) * k + i]; },
+            [&](i64 i, i64 col) -> T {
+                i64 image = (int)col / pixels, channel = (int)i / taps;
+                int pixel = (int)col % pixels, tap = (int)i % taps, at[3];
+                for (int a = 2; a >= 0; a--) {
+                    at[a] = pixel % p.out[a] * p.step[a] - p.pad[a] + tap % p.kernel[a] * p.dilate[a];
+                    if (at[a] < 0 || at[a] >= p.size[a]) return 0;
+                    pixel /= p.out[a];
+                    tap /= p.kernel[a];
+                }
+                i64 plane = (image * p.groups + group) * p.channels + channel;
+                return ((const T*)p.from)[((plane * p.size[0] + at[0]) * p.size[1] + at[1]) * p.size[2] + at[2]];
+            },
+            [&](i64 row, i64 col, T v) {
+                i64 filter = group * p.filters + row;
+                i64 image = (int)col / pixels, at = (image * p.groups * p.filters + filter) * pixels + (int)col % pixels;
+                ((T*)p.to)[at] = finish(p.epilogue, v, filter, filter, at);
+            });
+}
+KERNEL void __launch_bounds__(256) convolution_f32(Convolution p) { convolution<float>(p); }
+ENTRY_WITH_BARRIERS(convolution_f32)
+KERNEL void __launch_bounds__(256) convolution_f64(Convolution p) { convolution<double>(p); }
+ENTRY_WITH_BARRIERS(convolution_f64)

@@ -1,0 +1,108 @@
+// Sums and their kin: one tree for each shape, so bits do not depend on the load.
+#pragma once
+#include "types.h"
+
+#define ROW_THREADS 128
+enum Fold { SUM, MEAN, PROD, NANSUM, NANPROD, MAX, MIN, L1, L2 };
+
+template <class T> DEVICE T fold_start(int fold) {
+    switch (fold) {
+        case PROD: case NANPROD: return 1;
+        case MAX: return (T)-infinity();
+        case MIN: return (T)infinity();
+        default: return 0;
+    }
+}
+template <> SPECIAL i64 fold_start<i64>(int fold) {
+    return fold == PROD ? 1 : fold == MAX ? (i64)0x8000000000000000ull : fold == MIN ? 0x7fffffffffffffffll : 0;
+}
+template <class T> DEVICE T fold_element(int fold, T v) {
+    switch (fold) {
+        case NANSUM: return v != v ? 0 : v;
+        case NANPROD: return v != v ? 1 : v;
+        case L1: return v < 0 ? -v : v;
+        case L2: return v * v;
+        default: return v;
+    }
+}
+template <class T> DEVICE T fold_join(int fold, T a, T b) {
+    switch (fold) {
+        case PROD: case NANPROD: return a * b;
+        case MAX: return a != a || a > b ? a : b;
+        case MIN: return a != a || a < b ? a : b;
+        default: return a + b;
+    }
+}
+
+// Joins what the threads of a block have; all of them get the result.
+template <class T> DEVICE T over_block(int fold, T v, T* shared) {
+    for (int lanes = 16; lanes; lanes /= 2) v = fold_join(fold, v, shuffle_xor(v, lanes));
+    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = v;
+    __syncthreads();
+    v = shared[0];
+    for (int warp = 1; warp < ROW_THREADS / 32; warp++) v = fold_join(fold, v, shared[warp]);
+    __syncthreads();
+    return v;
+}
+
+struct Reduce {
+    void* to;
+    const void* from;
+    i64 count, results;    // elements of one result
+    int fold, dtype, to_dtype, unused;
+    Axes kept, gone;
+    i64 kept_steps[AXES], gone_steps[AXES];
+};
+template <class T> DEVICE void reduce(const Reduce& p) {
+    DYNAMIC_SHARED(T, shared);
+    ROLLED
+    for (i64 r = blockIdx.x; r < p.results; r += gridDim.x) {
+        i64 base = place(p.kept, p.kept_steps, r);
+        T v = fold_start<T>(p.fold);
+        ROLLED
+        for (i64 i = threadIdx.x; i < p.count; i += ROW_THREADS)
+            v = fold_join(p.fold, v, fold_element(p.fold, load<T>(p.from, p.dtype, base + place(p.gone, p.gone_steps, i))));
+        v = over_block(p.fold, v, shared);
+        if (threadIdx.x == 0) {
+            if (p.fold == MEAN) v = v / (T)p.count;
+            if (p.fold == L2) v = (T)sqrt((double)v);
+            store<T>(p.to, p.to_dtype, r, v);
+        }
+    }
+}
+KERNEL void __launch_bounds__(ROW_THREADS) reduce_f32(Reduce p) { reduce<float>(p); }
+ENTRY_WITH_BARRIERS(reduce_f32)
+KERNEL void __launch_bounds__(ROW_THREADS) reduce_f64(Reduce p) { reduce<double>(p); }
+ENTRY_WITH_BARRIERS(reduce_f64)
+KERNEL void __launch_bounds__(ROW_THREADS) reduce_i64(Reduce p) { reduce<i64>(p); }
+ENTRY_WITH_BARRIERS(reduce_i64)
+
+struct Extreme {
+    void* to;
+    const void* from;
+    i64 outer, extent, inner;
+    int dtype, largest;
+};
+// The place of the first largest or smallest element, as a number of the data's type.
+KERNEL void __launch_bounds__(256) extreme(Extreme p) {
+    ROLLED
+    for (i64 i = first(); i < p.outer * p.inner; i += stride()) {
+        i64 base = i / p.inner * p.extent * p.inner + i % p.inner, best = 0;
+        if (p.dtype == I64) {
+            ROLLED
+            for (i64 k = 1; k < p.extent; k++) {
+                i64 v = ((const i64*)p.from)[base + k * p.inner], b = ((const i64*)p.from)[base + best * p.inner];
+                if (p.largest ? v > b : v < b) best = k;
+            }
+        } else {
+            double b = load<double>(p.from, p.dtype, base);
+            ROLLED
+            for (i64 k = 1; k < p.extent; k++) {
+                double v = load<double>(p.from, p.dtype, base + k * p.inner);
+                if (p.largest ? v > b : v < b) best = k, b = v;
+            }
+        }
+        store<i64>(p.to, p.dtype, i, best);
+    }
+}
+ENTRY(extreme)

@@ -1,0 +1,137 @@
+// Rows that are normalised: one block for each.
+#pragma once
+#include "elementwise.h"
+#include "reduce.h"
+
+struct Softmax {
+    void* to;
+    const void* from;
+    const void* lengths;    // null: all elements count
+    i64 rows, extent, inner;
+    double temperature;
+    int dtype, to_dtype, length_dtype, log, negate, unused;
+};
+template <class T> DEVICE void softmax(const Softmax& p) {
+    DYNAMIC_SHARED(T, shared);
+    ROLLED
+    for (i64 r = blockIdx.x; r < p.rows; r += gridDim.x) {
+        i64 base = r / p.inner * p.extent * p.inner + r % p.inner;
+        i64 n = p.lengths ? load<i64>(p.lengths, p.length_dtype, r) : p.extent;
+        n = n < 0 ? 0 : n > p.extent ? p.extent : n;
+        T sign = p.negate ? -1 : 1, over = (T)p.temperature;
+        auto at = [&](i64 i) -> T { return sign * load<T>(p.from, p.dtype, base + i * p.inner); };
+        T most = (T)-infinity(), sum = 0;
+        ROLLED
+        for (i64 i = threadIdx.x; i < n; i += ROW_THREADS) most = fold_join<T>(MAX, most, at(i));
+        most = over_block<T>(MAX, most, shared);
+        ROLLED
+        for (i64 i = threadIdx.x; i < n; i += ROW_THREADS) sum += m_exp((at(i) - most) / over);
+        sum = over_block<T>(SUM, sum, shared);
+        T log_sum = p.log ? m_log(sum) : 0;
+        ROLLED
+        for (i64 i = threadIdx.x; i < p.extent; i += ROW_THREADS) {
+            T v = 0;
+            if (i < n) v = p.log ? (at(i) - most) / over - log_sum : m_exp((at(i) - most) / over) / sum;
+            store<T>(p.to, p.to_dtype, base + i * p.inner, v);
+        }
+    }
+}
+KERNEL void __launch_bounds__(ROW_THREADS) softmax_f32(Softmax p) { softmax<float>(p); }
+ENTRY_WITH_BARRIERS(softmax_f32)
+KERNEL void __launch_bounds__(ROW_THREADS) softmax_f64(Softmax p) { softmax<double>(p); }
+ENTRY_WITH_BARRIERS(softmax_f64)
+
+struct LayerNorm {
+    void* to;
+    void* mean;    // with `deviation`, or null
+    void* deviation;
+    const void* from;
+    const void* gamma;
+    const void* beta;
+    i64 rows, extent, inner;
+    double eps;
+    int dtype, unused;
+};
+template <class T> DEVICE void layer_norm(const LayerNorm& p) {
+    DYNAMIC_SHARED(T, shared);
+    ROLLED
+    for (i64 r = blockIdx.x; r < p.rows; r += gridDim.x) {
+        i64 base = r / p.inner * p.extent * p.inner + r % p.inner;
+        auto at = [&](i64 i) -> T { return load<T>(p.from, p.dtype, base + i * p.inner); };
+        T mean = 0, square = 0;
+        ROLLED
+        for (i64 i = threadIdx.x; i < p.extent; i += ROW_THREADS) mean += at(i);
+        mean = over_block<T>(SUM, mean, shared) / (T)p.extent;
+        ROLLED
+        for (i64 i = threadIdx.x; i < p.extent; i += ROW_THREADS) square += (at(i) - mean) * (at(i) - mean);
+        T deviation = m_sqrt(over_block<T>(SUM, square, shared) / (T)p.extent + (T)p.eps);
+        ROLLED
+        for (i64 i = threadIdx.x; i < p.extent; i += ROW_THREADS) {
+            T scaled = (at(i) - mean) / deviation * load<T>(p.gamma, p.dtype, i) + load<T>(p.beta, p.dtype, i);
+            store<T>(p.to, p.dtype, base + i * p.inner, scaled);
+        }
+        if (p.mean && threadIdx.x == 0) {
+            store<T>(p.mean, p.dtype, r, mean);
+            store<T>(p.deviation, p.dtype, r, deviation);
+        }
+    }
+}
+KERNEL void __launch_bounds__(ROW_THREADS) layer_norm_f32(LayerNorm p) { layer_norm<float>(p); }
+ENTRY_WITH_BARRIERS(layer_norm_f32)
+KERNEL void __launch_bounds__(ROW_THREADS) layer_norm_f64(LayerNorm p) { layer_norm<double>(p); }
+ENTRY_WITH_BARRIERS(layer_norm_f64)
+
+struct BatchNorm {
+    void* to;
+    const void* from;
+    const void* gamma;    // null: 1
+    const void* beta;
+    const void* mean;
+    const void* variance;
+    i64 n, channels, inner;
+    double eps;
+    int dtype, statistic_dtype, relu, unused;
+};
+template <class T> DEVICE void batch_norm(const BatchNorm& p) {
+    ROLLED
+    for (i64 i = first(); i < p.n; i += stride()) {
+        i64 c = i / p.inner % p.channels;
+        auto of = [&](const void* at) -> T { return load<T>(at, p.statistic_dtype, c); };
+        T scale = (p.gamma ? of(p.gamma) : 1) / m_sqrt(of(p.variance) + (T)p.eps);
+        T v = (load<T>(p.from, p.dtype, i) - of(p.mean)) * scale + of(p.beta);
+        store<T>(p.to, p.dtype, i, p.relu && v < 0 ? 0 : v);
+    }
+}
+KERNEL void __launch_bounds__(256) batch_norm_f32(BatchNorm p) { batch_norm<float>(p); }
+ENTRY(batch_norm_f32)
+KERNEL void __launch_bounds__(256) batch_norm_f64(BatchNorm p) { batch_norm<double>(p); }
+ENTRY(batch_norm_f64)
+
+struct FoldBatchNorm {
+    void* weight_to;
+    void* bias_to;
+    const void* weight;
+    const void* bias;     // null: 0
+    const void* gamma;    // null: 1
+    const void* beta;
+    const void* mean;
+    const void* variance;
+    i64 n, each;    // weights in all, and of a channel
+    double eps, factor;
+    int dtype, unused;
+};
+// In double precision: folding happens once, its rounding would stay.
+KERNEL void __launch_bounds__(256) fold_batch_norm(FoldBatchNorm p) {
+    ROLLED
+    for (i64 i = first(); i < p.n; i += stride()) {
+        i64 c = i / p.each;
+        auto of = [&](const void* at) -> double { return load<double>(at, p.dtype, c); };
+        double scale = p.factor * (p.gamma ? of(p.gamma) : 1.0) / sqrt(of(p.variance) + p.eps);
+        store<double>(p.weight_to, p.dtype, i, load<double>(p.weight, p.dtype, i) * scale);
+        if (i % p.each == 0) {
+            double before = p.bias ? of(p.bias) : 0.0;
+            store<double>(p.bias_to, p.dtype, c, p.factor * of(p.beta) + (before - of(p.mean)) * scale);
+        }
+    }
+}
+ENTRY(fold_batch_norm)

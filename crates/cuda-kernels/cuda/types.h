@@ -1,0 +1,53 @@
+// Elements of all types. Codes are MXNet's. Half precision computes in single precision, integers
+// in 64 bits.
+#pragma once
+#include "device.h"
+
+enum DType { F32 = 0, F64 = 1, F16 = 2, U8 = 3, I32 = 4, I8 = 5, I64 = 6, BOOL = 7 };
+
+template <class T> DEVICE T load(const void* at, int dtype, i64 i) {
+    switch (dtype) {
+        case F32: return (T)((const float*)at)[i];
+        case F64: return (T)((const double*)at)[i];
+        case F16: return (T)load_half(((const unsigned short*)at)[i]);
+        case I32: return (T)((const int*)at)[i];
+        case I8: return (T)((const signed char*)at)[i];
+        case I64: return (T)((const i64*)at)[i];
+        default: return (T)((const unsigned char*)at)[i];
+    }
+}
+
+template <class T> DEVICE void store(void* at, int dtype, i64 i, T v) {
+    switch (dtype) {
+        case F32: ((float*)at)[i] = (float)v; break;
+        case F64: ((double*)at)[i] = (double)v; break;
+        case F16: ((unsigned short*)at)[i] = to_half((float)v); break;
+        case I32: ((int*)at)[i] = (int)v; break;
+        case I8: ((signed char*)at)[i] = (signed char)v; break;
+        case I64: ((i64*)at)[i] = (i64)v; break;
+        default: ((unsigned char*)at)[i] = (unsigned char)v;
+    }
+}
+
+// Axes that a kernel walks through at most.
+#define AXES 8
+struct Axes {
+    int rank;
+    int unused;
+    i64 shape[AXES];
+};
+
+// Where element `i` of the axes lies in an array with these steps.
+DEVICE i64 place(const Axes& axes, const i64* steps, i64 i) {
+    i64 at = 0;
+    ROLLED
+    for (int a = axes.rank - 1; a >= 0; a--) {
+        i64 n = axes.shape[a];
+        at += i % n * steps[a];
+        i /= n;
+    }
+    return at;
+}
+
+DEVICE i64 first() { return (i64)blockIdx.x * blockDim.x + threadIdx.x; }
+DEVICE i64 stride() { return (i64)gridDim.x * blockDim.x; }

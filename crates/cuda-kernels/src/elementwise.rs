@@ -1,0 +1,207 @@
+//! Functions of elements, and casts: `elementwise.h`.
+
+use crate::launch::{AXES, Axes, Bound, Computes, axes, code, computes, each, known};
+use mxrt_kernels::elementwise::{Binary, Unary};
+use mxrt_kernels::strides;
+use mxrt_ops::{Elementwise, KernelForm, Signature, StepInput};
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+/// Arrays and steps that a program has at most (`OPERANDS` and `STEPS` of the text).
+const OPERANDS: usize = 8;
+const STEPS: usize = 16;
+/// What reads the step's number.
+const NUMBER: i32 = -(STEPS as i32) - 1;
+
+/// `ElementOperand` of the text.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Operand {
+    at: u64,
+    dtype: i32,
+    strided: i32,
+    steps: [i64; AXES],
+}
+
+/// `ElementStep` of the text.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Step {
+    function: i32,
+    a: i32,
+    b: i32,
+    unused: i32,
+    number: f64,
+    p: f64,
+    q: f64,
+}
+
+/// `ElementProgram` of the text.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Program {
+    out: u64,
+    n: i64,
+    out_dtype: i32,
+    operands: i32,
+    steps: i32,
+    unused: i32,
+    axes: Axes,
+    operand: [Operand; OPERANDS],
+    step: [Step; STEPS],
+}
+
+/// `Cast` of the text.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct CastArgument {
+    to: u64,
+    from: u64,
+    n: i64,
+    to_dtype: i32,
+    from_dtype: i32,
+}
+
+/// Numbers of the functions in the text, by kind and name: their rows there, in order.
+fn functions() -> &'static HashMap<(&'static str, &'static str), i32> {
+    static FUNCTIONS: OnceLock<HashMap<(&str, &str), i32>> = OnceLock::new();
+    FUNCTIONS.get_or_init(|| {
+        let row = |line: &'static str| {
+            let (kind, rest) = line.split_once('(')?;
+            let (name, _) = rest.split_once(',')?;
+            ["UNARY", "BINARY", "WHOLE_UNARY", "WHOLE_BINARY"].contains(&kind).then_some((kind, name))
+        };
+        include_str!("../cuda/functions.h").lines().filter_map(row).zip(0..).collect()
+    })
+}
+
+/// A function's number, and its parameters.
+fn unary(function: Unary, computes: Computes) -> Option<(i32, f64, f64)> {
+    let (p, q) = match function {
+        Unary::Clip { low, high } => (low, high),
+        Unary::LeakyRelu { slope } | Unary::Elu { slope } => (slope, 0.0),
+        Unary::HardSigmoid { alpha, beta } => (alpha, beta),
+        Unary::SmoothL1 { sigma } => (sigma, 0.0),
+        _ => (0.0, 0.0),
+    };
+    let kind = if computes == Computes::Whole { "WHOLE_UNARY" } else { "UNARY" };
+    Some((find(kind, &format!("{function:?}"))?, p, q))
+}
+
+fn find(kind: &str, debug: &str) -> Option<i32> {
+    let name = debug.split([' ', '{']).next().unwrap_or(debug);
+    functions().get(&(kind, name)).copied()
+}
+
+pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
+    match form {
+        KernelForm::Elementwise { program, shapes } => {
+            let whole = computes(signature.outputs.first()?.dtype)?;
+            let steps = program.steps.iter().map(|(function, reads)| step(*function, reads, whole));
+            bind_steps(&steps.collect::<Option<Vec<_>>>()?, shapes, signature)
+        }
+        KernelForm::WithNumber { function, number, first } => {
+            let whole = computes(signature.outputs.first()?.dtype)?;
+            let (a, b) = if *first { (NUMBER, 0) } else { (0, NUMBER) };
+            let function = binary(*function, whole)?;
+            bind_steps(&[Step { function, a, b, number: *number, ..NO_STEP }], &[], signature)
+        }
+        KernelForm::Cast => {
+            let (from, to) = (signature.inputs.first()?, signature.outputs.first()?);
+            let n = to.shape.size();
+            let (from_dtype, to_dtype) = (code(from.dtype), code(to.dtype));
+            (known(from) && known(to)).then(|| {
+                Bound::kernel(c"cast", each(n), move |at| CastArgument {
+                    to: at.outputs[0].0,
+                    from: at.inputs[0].0,
+                    n: n as i64,
+                    to_dtype,
+                    from_dtype,
+                })
+            })
+        }
+        _ => None,
+    }
+}
+
+fn binary(function: Binary, computes: Computes) -> Option<i32> {
+    let kind = if computes == Computes::Whole { "WHOLE_BINARY" } else { "BINARY" };
+    find(kind, &format!("{function:?}"))
+}
+
+const NO_STEP: Step = Step { function: 0, a: 0, b: 0, unused: 0, number: 0.0, p: 0.0, q: 0.0 };
+
+fn step(function: Elementwise, reads: &[StepInput], whole: Computes) -> Option<Step> {
+    let source = |i: usize| match reads.get(i) {
+        Some(StepInput::Input(k)) => *k as i32,
+        Some(StepInput::Step(k)) => !(*k as i32),
+        None => NUMBER,
+    };
+    let plain = Step { a: source(0), b: source(0), ..NO_STEP };
+    Some(match function {
+        Elementwise::Unary(f) => {
+            let (function, p, q) = unary(f, whole)?;
+            Step { function, p, q, ..plain }
+        }
+        Elementwise::Binary(f) => Step { function: binary(f, whole)?, b: source(1), ..plain },
+        Elementwise::WithScalar(f, number) => {
+            Step { function: binary(f, whole)?, b: NUMBER, number: number.into(), ..plain }
+        }
+        Elementwise::OfScalar(f, number) => {
+            Step { function: binary(f, whole)?, a: NUMBER, number: number.into(), ..plain }
+        }
+    })
+}
+
+fn bind_steps(steps: &[Step], shapes: &[Vec<usize>], signature: &Signature<'_>) -> Option<Bound> {
+    let ([output], inputs) = (signature.outputs, signature.inputs) else { return None };
+    let whole = computes(output.dtype)?;
+    // Integers become doubles where they are read.
+    let reads = |from: Computes| from == whole || (from == Computes::Whole && whole == Computes::Double);
+    let alike = inputs.iter().all(|t| computes(t.dtype).is_some_and(reads));
+    if !alike || inputs.is_empty() || inputs.len() > OPERANDS || steps.len() > STEPS {
+        return None;
+    }
+    let out = &output.shape;
+    let shape_of = |i: usize| shapes.get(i).map_or(&inputs[i].shape[..], |s| s);
+    let fits = |shape: &[usize]| {
+        shape.len() <= out.len() && shape.iter().rev().zip(out.iter().rev()).all(|(n, all)| *n == *all || *n == 1)
+    };
+    if !(0..inputs.len()).all(|i| fits(shape_of(i))) {
+        return None;
+    }
+    let strides: Vec<Vec<isize>> = (0..inputs.len()).map(|i| strides::broadcast(shape_of(i), out)).collect();
+    let of = |i: usize| strides.get(i).map_or(&strides[0][..], |s| s);
+    let (axes, all) = axes::<OPERANDS>(out, std::array::from_fn(of))?;
+    let nothing = Operand { at: 0, dtype: 0, strided: 0, steps: [0; AXES] };
+    let mut operand = [nothing; OPERANDS];
+    for (i, input) in inputs.iter().enumerate() {
+        let strided = i32::from(shape_of(i).iter().product::<usize>() != out.size());
+        operand[i] = Operand { at: 0, dtype: code(input.dtype), strided, steps: all[i] };
+    }
+    let mut step_list = [NO_STEP; STEPS];
+    step_list.iter_mut().zip(steps).for_each(|(place, step)| *place = *step);
+    let n = out.size();
+    let program = Program {
+        out: 0,
+        n: n as i64,
+        out_dtype: code(output.dtype),
+        operands: inputs.len() as i32,
+        steps: steps.len() as i32,
+        unused: 0,
+        axes,
+        operand,
+        step: step_list,
+    };
+    let name = match whole {
+        Computes::Single => c"elementwise_f32",
+        Computes::Double => c"elementwise_f64",
+        Computes::Whole => c"elementwise_i64",
+    };
+    Some(Bound::kernel(name, each(n), move |at| {
+        let mut program = program;
+        program.out = at.outputs[0].0;
+        program.operand.iter_mut().zip(at.inputs).for_each(|(operand, at)| operand.at = at.0);
+        program
+    }))
+}

@@ -1,0 +1,59 @@
+//! Which image serves which GPU.
+
+use miniz_oxide::inflate::decompress_to_vec_zlib;
+
+/// Compressed images by target.
+static IMAGES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/images.rs"));
+
+/// The image for a compute capability, or why there is none.
+pub(crate) fn image(capability: (i32, i32)) -> Result<Vec<u8>, String> {
+    let (major, minor) = capability;
+    // Code for 8.0 runs on all of 8, and so on; PTX serves what came later.
+    let target = match capability {
+        (7, 5) => "sm_75",
+        (8, _) => "sm_80",
+        (9, _) => "sm_90",
+        (10, _) => "sm_100",
+        (12, _) => "sm_120",
+        (major, _) if major > 8 => "compute_80",
+        _ => {
+            return Err(format!(
+                "mxrt has no kernels for a GPU of compute capability {major}.{minor}: it needs 7.5 or more; compute \
+                 on the CPU"
+            ));
+        }
+    };
+    let Some((_, image)) = IMAGES.iter().find(|(name, _)| *name == target) else {
+        return Err(format!(
+            "this build of mxrt has no image of its kernels for {target}, which a GPU of compute capability \
+             {major}.{minor} needs; build it after scripts/cuda_images.py"
+        ));
+    };
+    let mut code = decompress_to_vec_zlib(image)
+        .map_err(|error| format!("the image of {target} in this build is damaged: {error}"))?;
+    // Text for the driver's compiler ends with a zero.
+    code.push(0);
+    Ok(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_target_has_an_image_and_older_gpus_an_error() {
+        for (capability, first) in [
+            ((7, 5), &b"\x7fELF"[..]),
+            ((8, 6), b"\x7fELF"),
+            ((9, 0), b"\x7fELF"),
+            ((10, 3), b"\x7fELF"),
+            ((12, 1), b"\x7fELF"),
+            ((11, 0), b"//"),
+            ((13, 0), b"//"),
+        ] {
+            let code = image(capability).unwrap();
+            assert!(code.starts_with(first) && code.len() > 100_000, "{capability:?}: {} bytes", code.len());
+        }
+        assert!(image((7, 0)).unwrap_err().contains("no kernels for a GPU of compute capability 7.0: it needs 7.5"));
+    }
+}

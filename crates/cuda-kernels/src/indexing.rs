@@ -1,0 +1,146 @@
+//! Elements found by number: `indexing.h`.
+
+use crate::launch::{Bound, code, each, known, launch};
+use mxrt_engine::{DeviceCtx, DevicePtr, FailureKind, OpError};
+use mxrt_kernels::index::OutOfRange;
+use mxrt_ops::{KernelForm, Signature};
+
+/// `Take` of the text.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct TakeArgument {
+    to: u64,
+    from: u64,
+    indices: u64,
+    status: u64,
+    outer: i64,
+    extent: i64,
+    inner: i64,
+    count: i64,
+    size: i32,
+    index_dtype: i32,
+    mode: i32,
+    pick: i32,
+}
+
+/// `OneHot` of the text.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct OneHotArgument {
+    to: u64,
+    indices: u64,
+    n: i64,
+    depth: i64,
+    on: f64,
+    off: f64,
+    dtype: i32,
+    index_dtype: i32,
+}
+
+/// `Select` of the text.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct SelectArgument {
+    to: u64,
+    condition: u64,
+    yes: u64,
+    no: u64,
+    n: i64,
+    row: i64,
+    size: i32,
+    condition_dtype: i32,
+}
+
+/// What the text adds to an index that it reports, so that no index is reported as nothing.
+const REPORTED: u64 = 0x4000_0000_0000_0000;
+
+pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
+    match *form {
+        KernelForm::Take { data, indices, split, mode, axis, pick } => {
+            bind_take((data, indices), split, mode, axis, pick, signature)
+        }
+        KernelForm::OneHot { depth, on, off } => {
+            let (input, output) = (signature.inputs.first()?, signature.outputs.first()?);
+            let n = output.shape.size();
+            let (dtype, index_dtype) = (code(output.dtype), code(input.dtype));
+            (known(input) && known(output)).then(|| {
+                Bound::kernel(c"one_hot", each(n), move |at| OneHotArgument {
+                    to: at.outputs[0].0,
+                    indices: at.inputs[0].0,
+                    n: n as i64,
+                    depth: depth as i64,
+                    on,
+                    off,
+                    dtype,
+                    index_dtype,
+                })
+            })
+        }
+        KernelForm::Select { row } => {
+            let (condition, output) = (signature.inputs.first().filter(|t| known(t))?, signature.outputs.first()?);
+            let (n, size, condition_dtype) = (output.shape.size(), output.dtype.size() as i32, code(condition.dtype));
+            Some(Bound::kernel(c"select_elements", each(n), move |at| SelectArgument {
+                to: at.outputs[0].0,
+                condition: at.inputs[0].0,
+                yes: at.inputs[1].0,
+                no: at.inputs[2].0,
+                n: n as i64,
+                row: row as i64,
+                size,
+                condition_dtype,
+            }))
+        }
+        _ => None,
+    }
+}
+
+fn bind_take(
+    (data, indices): (usize, usize),
+    [outer, extent, inner]: [usize; 3],
+    mode: OutOfRange,
+    axis: usize,
+    pick: bool,
+    signature: &Signature<'_>,
+) -> Option<Bound> {
+    let (from, numbers, output) =
+        (signature.inputs.get(data)?, signature.inputs.get(indices)?, signature.outputs.first()?);
+    let n = output.shape.size();
+    if !known(numbers) || from.dtype != output.dtype || (extent == 0 && n > 0) {
+        return None;
+    }
+    let argument = TakeArgument {
+        to: 0,
+        from: 0,
+        indices: 0,
+        status: 0,
+        outer: outer as i64,
+        extent: extent as i64,
+        inner: inner as i64,
+        count: if pick { 1 } else { numbers.shape.size() as i64 },
+        size: from.dtype.size() as i32,
+        index_dtype: code(numbers.dtype),
+        mode: match mode {
+            OutOfRange::Clip => 0,
+            OutOfRange::Wrap => 1,
+            OutOfRange::Raise => 2,
+        },
+        pick: i32::from(pick),
+    };
+    let grid = each(n);
+    Some(Bound::new(move |ctx, at| {
+        let Some(grid) = grid else { return Ok(()) };
+        let status = if mode == OutOfRange::Raise { status(ctx, axis, extent)? } else { DevicePtr(0) };
+        let (to, from, indices) = (at.outputs[0].0, at.inputs[data].0, at.inputs[indices].0);
+        launch(ctx, c"take", grid, &TakeArgument { to, from, indices, status: status.0, ..argument })
+    }))
+}
+
+/// A word for the first index that is out of range.
+fn status(ctx: &DeviceCtx<'_>, axis: usize, size: usize) -> Result<DevicePtr, OpError> {
+    ctx.status_word(move |said| {
+        let index = said.wrapping_sub(REPORTED) as i64;
+        let message =
+            format!("index {index} is out of range for axis {axis} with size {size}: expected 0 <= index < {size}");
+        OpError::new(FailureKind::Index, message)
+    })
+}

@@ -1,0 +1,155 @@
+//! Bound kernels, and how they are launched.
+
+use crate::image::image;
+use mxrt_cuda::{CudaDevice, Grid};
+use mxrt_engine::device::{Device, DeviceError, ErrorClass, OpenDevice};
+use mxrt_engine::{DeviceCtx, OpError};
+use mxrt_ops::{DeviceKernel, DeviceOperands};
+use mxrt_tensor::{DType, TensorType};
+use std::ffi::CStr;
+
+/// Threads of a block of kernels that take elements one by one.
+const THREADS: u32 = 256;
+/// Blocks of such a kernel at most; the threads go on with further elements.
+const BLOCKS: usize = 4096;
+/// Threads of a block that works on a row (`ROW_THREADS` of the text).
+const ROW_THREADS: u32 = 128;
+/// Blocks of such a kernel at most.
+const ROW_BLOCKS: usize = 1 << 16;
+
+type Enqueue = dyn Fn(&DeviceCtx<'_>, &DeviceOperands<'_>) -> Result<(), OpError> + Send + Sync;
+
+/// A form bound to types.
+pub(crate) struct Bound(Box<Enqueue>);
+
+impl Bound {
+    /// A kernel that is a function.
+    pub fn new(
+        enqueue: impl Fn(&DeviceCtx<'_>, &DeviceOperands<'_>) -> Result<(), OpError> + Send + Sync + 'static,
+    ) -> Bound {
+        Bound(Box::new(enqueue))
+    }
+
+    /// One kernel whose argument is made of addresses; nothing for arrays without elements.
+    pub fn kernel<T: Copy + 'static>(
+        name: &'static CStr,
+        grid: Option<Grid>,
+        argument: impl Fn(&DeviceOperands<'_>) -> T + Send + Sync + 'static,
+    ) -> Bound {
+        Bound::new(move |ctx, at| match grid {
+            Some(grid) => launch(ctx, name, grid, &argument(at)),
+            None => Ok(()),
+        })
+    }
+}
+
+impl DeviceKernel for Bound {
+    fn enqueue(&self, ctx: &DeviceCtx<'_>, operands: &DeviceOperands<'_>) -> Result<(), OpError> {
+        (self.0)(ctx, operands)
+    }
+}
+
+/// Threads for so many elements; none for none.
+pub(crate) fn each(elements: usize) -> Option<Grid> {
+    let blocks = elements.div_ceil(THREADS as usize).min(BLOCKS) as u32;
+    (elements > 0).then_some(Grid { blocks: [blocks, 1, 1], threads: THREADS, shared_bytes: 0 })
+}
+
+/// A block for each row; each gets a number of 8 bytes for every warp.
+pub(crate) fn each_row(rows: usize) -> Option<Grid> {
+    let blocks = rows.min(ROW_BLOCKS) as u32;
+    (rows > 0).then_some(Grid { blocks: [blocks, 1, 1], threads: ROW_THREADS, shared_bytes: 8 * (ROW_THREADS / 32) })
+}
+
+fn cuda(backend: &dyn Device) -> Result<&CudaDevice, DeviceError> {
+    let other = || DeviceError::new(ErrorClass::Recoverable, 101, "the kernels of CUDA on a device of another kind");
+    backend.as_any().downcast_ref::<CudaDevice>().ok_or_else(other)
+}
+
+/// Loads the module for this GPU, unless it is loaded.
+pub(crate) fn load(device: &OpenDevice) -> Result<(), OpError> {
+    let loaded = cuda(&**device.backend()).and_then(|backend| backend.load(image));
+    loaded.map_err(|error| device.op_error(&error, "loading the kernels"))
+}
+
+/// Submits a kernel whose argument is of the layout that its text declares.
+pub(crate) fn launch<T: Copy>(
+    ctx: &DeviceCtx<'_>,
+    name: &'static CStr,
+    grid: Grid,
+    argument: &T,
+) -> Result<(), OpError> {
+    ctx.submit(|backend, stream| {
+        let device = cuda(backend)?;
+        let function = device.function(image, name)?;
+        // SAFETY: the layouts are those of the text, kernel by kernel; the addresses are those of
+        // arrays of the running op.
+        unsafe { device.launch_kernel(stream, function, grid, argument) }
+    })
+}
+
+/// The numbers that kernels compute in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Computes {
+    Single,
+    Double,
+    Whole,
+}
+
+/// What elements of a type are computed in; none for types without kernels.
+pub(crate) fn computes(dtype: DType) -> Option<Computes> {
+    match dtype {
+        DType::F32 | DType::F16 => Some(Computes::Single),
+        DType::F64 => Some(Computes::Double),
+        DType::U8 | DType::I8 | DType::I32 | DType::I64 | DType::Bool => Some(Computes::Whole),
+        _ => None,
+    }
+}
+
+/// Whether kernels can read and write elements of this type.
+pub(crate) fn known(tensor: &TensorType) -> bool {
+    computes(tensor.dtype).is_some()
+}
+
+/// A type's number in the text.
+pub(crate) fn code(dtype: DType) -> i32 {
+    dtype as i32
+}
+
+/// Axes that a kernel walks through at most.
+pub(crate) const AXES: usize = 8;
+
+/// `Axes` of the text.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct Axes {
+    pub rank: i32,
+    unused: i32,
+    pub shape: [i64; AXES],
+}
+
+/// An index space and the steps of `K` arrays in it, its axes joined where all arrays allow it; none
+/// if there are too many left.
+pub(crate) fn axes<const K: usize>(shape: &[usize], steps: [&[isize]; K]) -> Option<(Axes, [[i64; AXES]; K])> {
+    let mut joined: Vec<(usize, [isize; K])> = Vec::new();
+    for (axis, n) in shape.iter().enumerate().filter(|(_, n)| **n != 1) {
+        let step: [isize; K] = std::array::from_fn(|k| steps[k][axis]);
+        match joined.last_mut() {
+            Some((before, outer)) if (0..K).all(|k| outer[k] == step[k].wrapping_mul(*n as isize)) => {
+                *before *= n;
+                *outer = step;
+            }
+            _ => joined.push((*n, step)),
+        }
+    }
+    if joined.len() > AXES {
+        return None;
+    }
+    let mut axes = Axes { rank: joined.len() as i32, unused: 0, shape: [1; AXES] };
+    let mut all = [[0; AXES]; K];
+    for (axis, (n, step)) in joined.into_iter().enumerate() {
+        axes.shape[axis] = n as i64;
+        (0..K).for_each(|k| all[k][axis] = step[k] as i64);
+    }
+    Some((axes, all))
+}

@@ -1,0 +1,68 @@
+//! Kernels for CUDA devices, by the form of what they compute ([`KernelForm`]).
+//!
+//! The text in `cuda/` is compiled for GPUs when a wheel is made (`scripts/cuda_images.py`), and for
+//! the host in tests. Each file here turns a form and shapes into the argument of a kernel and its
+//! grid. `KERNELS.md` has the map.
+
+mod elementwise;
+mod image;
+mod indexing;
+mod launch;
+mod moving;
+mod pooling;
+mod product;
+mod random;
+mod reduce;
+mod rows;
+
+use launch::Bound;
+use mxrt_engine::device::OpenDevice;
+use mxrt_engine::{DeviceCtx, DevicePtr, OpError};
+use mxrt_ops::{DeviceKernel, DeviceKernels, KernelForm, Signature};
+use mxrt_tensor::RegionKernels;
+use mxrt_tensor::index::Region;
+
+/// The kernels of CUDA devices.
+pub struct CudaKernels;
+
+/// A row for each group of forms: it binds what it knows.
+type Group = fn(&KernelForm, &Signature<'_>) -> Option<Bound>;
+
+/// Adding a kernel is a file and a row.
+const GROUPS: &[Group] = &[
+    moving::bind,
+    elementwise::bind,
+    indexing::bind,
+    reduce::bind,
+    rows::bind,
+    pooling::bind,
+    random::bind,
+    product::bind,
+];
+
+impl DeviceKernels for CudaKernels {
+    fn check(&self, device: &OpenDevice) -> Result<(), OpError> {
+        launch::load(device)
+    }
+
+    fn bind(&self, form: &KernelForm, signature: &Signature<'_>) -> Option<Box<dyn DeviceKernel>> {
+        let bound = GROUPS.iter().find_map(|group| group(form, signature))?;
+        Some(Box::new(bound))
+    }
+}
+
+impl RegionKernels for CudaKernels {
+    fn check(&self, device: &OpenDevice) -> Result<(), OpError> {
+        launch::load(device)
+    }
+
+    fn copy(
+        &self,
+        ctx: &DeviceCtx<'_>,
+        to: (DevicePtr, &Region),
+        from: (DevicePtr, &Region),
+        size: usize,
+    ) -> Result<(), OpError> {
+        moving::copy_region(ctx, to, from, size)
+    }
+}

@@ -1,0 +1,117 @@
+//! Elements in other places: `moving.h`.
+
+use crate::launch::{AXES, Axes, Bound, axes, code, each, known, launch};
+use mxrt_engine::{DeviceCtx, DevicePtr, OpError};
+use mxrt_ops::{KernelForm, Move, Signature};
+use mxrt_tensor::index::Region;
+
+/// `Move` of the text.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct MoveArgument {
+    to: u64,
+    from: u64,
+    n: i64,
+    size: i32,
+    unused: i32,
+    axes: Axes,
+    to_steps: [i64; AXES],
+    from_steps: [i64; AXES],
+}
+
+/// `Range` of the text.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct RangeArgument {
+    to: u64,
+    n: i64,
+    repeat: i64,
+    start: f64,
+    step: f64,
+    dtype: i32,
+    unused: i32,
+}
+
+pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
+    match form {
+        KernelForm::Copy => {
+            let bytes = signature.outputs.first()?.bytes();
+            Some(Bound::new(move |ctx, at| match bytes {
+                0 => Ok(()),
+                // SAFETY: arrays of the running op, of that size.
+                _ => unsafe { ctx.copy(at.outputs[0], at.inputs[0], bytes) },
+            }))
+        }
+        KernelForm::Move { fill: None, moves } => bind_moves(moves, signature),
+        KernelForm::Range { start, step, repeat } => {
+            let output = signature.outputs.first().filter(|t| known(t))?;
+            // Whole numbers start and step by whole numbers.
+            let whole = |v: f64| if output.dtype.is_float() { v } else { v.trunc() };
+            let (n, dtype) = (output.shape.size(), code(output.dtype));
+            let (start, step, repeat) = (whole(*start), whole(*step), *repeat as i64);
+            Some(Bound::kernel(c"range", each(n), move |at| RangeArgument {
+                to: at.outputs[0].0,
+                n: n as i64,
+                repeat,
+                start,
+                step,
+                dtype,
+                unused: 0,
+            }))
+        }
+        _ => None,
+    }
+}
+
+/// A move with the places of its arrays left out.
+#[derive(Clone, Copy)]
+struct BoundMove {
+    input: usize,
+    output: usize,
+    /// bytes before the first elements
+    to: usize,
+    from: usize,
+    argument: MoveArgument,
+}
+
+fn bind_moves(moves: &[Move], signature: &Signature<'_>) -> Option<Bound> {
+    let size = signature.outputs.first()?.dtype.size();
+    let bind_move = |m: &Move| {
+        let argument = argument(&m.shape, &m.into.1, &m.from.1, size)?;
+        Some(BoundMove { input: m.input, output: m.output, to: m.into.0 * size, from: m.from.0 * size, argument })
+    };
+    let moves: Vec<BoundMove> = moves.iter().map(bind_move).collect::<Option<_>>()?;
+    Some(Bound::new(move |ctx, at| {
+        moves.iter().try_for_each(|m| {
+            submit(ctx, m.argument, at.outputs[m.output].offset(m.to), at.inputs[m.input].offset(m.from))
+        })
+    }))
+}
+
+fn argument(shape: &[usize], to: &[isize], from: &[isize], size: usize) -> Option<MoveArgument> {
+    let (axes, [to_steps, from_steps]) = axes(shape, [to, from])?;
+    let n = shape.iter().product::<usize>() as i64;
+    Some(MoveArgument { to: 0, from: 0, n, size: size as i32, unused: 0, axes, to_steps, from_steps })
+}
+
+fn submit(ctx: &DeviceCtx<'_>, argument: MoveArgument, to: DevicePtr, from: DevicePtr) -> Result<(), OpError> {
+    match each(argument.n as usize) {
+        Some(grid) => launch(ctx, c"move_elements", grid, &MoveArgument { to: to.0, from: from.0, ..argument }),
+        None => Ok(()),
+    }
+}
+
+/// Copies between regions of arrays.
+pub(crate) fn copy_region(
+    ctx: &DeviceCtx<'_>,
+    (to, into): (DevicePtr, &Region),
+    (from, region): (DevicePtr, &Region),
+    size: usize,
+) -> Result<(), OpError> {
+    let steps = |region: &Region| region.axes.iter().map(|axis| axis.1).collect::<Vec<_>>();
+    let Some(argument) = argument(&into.shape(), &steps(into), &steps(region), size) else {
+        let message = format!("a region of more than {AXES} axes that cannot be joined is not copied on a GPU");
+        return Err(OpError::new(mxrt_engine::FailureKind::NotImplemented, message));
+    };
+    submit(ctx, argument, to.offset(into.start * size), from.offset(region.start * size))
+}

@@ -1,0 +1,74 @@
+//! Windows: `pooling.h`.
+
+use crate::launch::{Bound, Computes, code, computes, each};
+use mxrt_kernels::pool::PoolKind;
+use mxrt_kernels::window::three;
+use mxrt_ops::{KernelForm, Signature};
+
+/// `Pooling` of the text.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct PoolingArgument {
+    to: u64,
+    from: u64,
+    n: i64,
+    planes: i64,
+    inner: i64,
+    size: [i32; 3],
+    out: [i32; 3],
+    kernel: [i32; 3],
+    step: [i32; 3],
+    pad: [i32; 3],
+    fold: i32,
+    p: i32,
+    dtype: i32,
+}
+
+pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
+    let KernelForm::Pooling { kind, kernel, stride, pad, channels_last } = *form else { return None };
+    let (input, output) = (signature.inputs.first()?, signature.outputs.first()?);
+    let name = match computes(input.dtype)? {
+        Computes::Single => c"pooling_f32",
+        Computes::Double => c"pooling_f64",
+        Computes::Whole => return None,
+    };
+    let rank = input.shape.len().checked_sub(2).filter(|rank| (1..=3).contains(rank))?;
+    let spatial = if channels_last { 1..rank + 1 } else { 2..rank + 2 };
+    let (fold, p) = match kind {
+        PoolKind::Max => (0, 0),
+        PoolKind::Sum => (1, 0),
+        PoolKind::Avg { count_include_pad: true } => (2, 0),
+        PoolKind::Avg { count_include_pad: false } => (3, 0),
+        PoolKind::Lp { p } => (4, p as i32),
+    };
+    let small = |values: [usize; 3]| {
+        let [a, b, c] = values.map(|v| i32::try_from(v).ok());
+        Some([a?, b?, c?])
+    };
+    let out = three(&output.shape[spatial.clone()], 1);
+    // The kernel numbers the pixels of a plane in 32 bits.
+    i32::try_from(out.iter().product::<usize>()).ok()?;
+    let n = output.shape.size();
+    let channels = if channels_last { input.shape[rank + 1] } else { input.shape[1] };
+    let inner = if channels_last { channels } else { 1 };
+    let argument = PoolingArgument {
+        to: 0,
+        from: 0,
+        n: n as i64,
+        planes: (input.shape[0] * channels / inner.max(1)) as i64,
+        inner: inner as i64,
+        size: small(three(&input.shape[spatial.clone()], 1))?,
+        out: small(out)?,
+        kernel: small(kernel)?,
+        step: small(stride)?,
+        pad: small(pad)?,
+        fold,
+        p,
+        dtype: code(input.dtype),
+    };
+    Some(Bound::kernel(name, each(n), move |at| PoolingArgument {
+        to: at.outputs[0].0,
+        from: at.inputs[0].0,
+        ..argument
+    }))
+}

@@ -1,0 +1,201 @@
+//! Products and convolutions: `product.h`.
+
+use crate::launch::Bound;
+use mxrt_cuda::Grid;
+use mxrt_kernels::elementwise::Unary;
+use mxrt_kernels::window::three;
+use mxrt_ops::{DeviceOperands, KernelForm, MatrixSteps, Signature, SumEpilogue};
+use mxrt_tensor::DType;
+use std::ffi::CStr;
+
+/// Rows and columns of a block's tile (`TILE` of the text), and how deep it is at a time.
+const TILE: usize = 64;
+const DEPTH: u32 = 16;
+/// Blocks along the second and third axis of a grid at most.
+const GRID: usize = 65535;
+
+/// `Epilogue` of the text.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct EpilogueArgument {
+    bias: u64,
+    residual: u64,
+    bias_of_rows: i32,
+    activation: i32,
+    p: f64,
+    q: f64,
+}
+
+/// `Product` of the text.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct ProductArgument {
+    c: u64,
+    a: u64,
+    b: u64,
+    m: i64,
+    n: i64,
+    k: i64,
+    inner: i64,
+    a_steps: [i64; 4],
+    b_steps: [i64; 4],
+    c_steps: [i64; 4],
+    alpha: f64,
+    epilogue: EpilogueArgument,
+}
+
+/// `Convolution` of the text.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct ConvolutionArgument {
+    to: u64,
+    from: u64,
+    weight: u64,
+    images: i64,
+    channels: i64,
+    filters: i64,
+    groups: i32,
+    unused: i32,
+    size: [i32; 3],
+    out: [i32; 3],
+    kernel: [i32; 3],
+    step: [i32; 3],
+    pad: [i32; 3],
+    dilate: [i32; 3],
+    epilogue: EpilogueArgument,
+}
+
+/// An epilogue with the places of its arrays left out.
+struct BoundEpilogue {
+    bias: Option<usize>,
+    residual: Option<usize>,
+    argument: EpilogueArgument,
+}
+
+impl BoundEpilogue {
+    fn new(epilogue: &SumEpilogue, of_rows: bool) -> Option<BoundEpilogue> {
+        let (activation, p, q) = match epilogue.activation {
+            None => (0, 0.0, 0.0),
+            Some(Unary::Relu) => (1, 0.0, 0.0),
+            Some(Unary::Clip { low, high }) => (2, low, high),
+            Some(Unary::LeakyRelu { slope }) => (3, slope, 0.0),
+            Some(_) => return None,
+        };
+        let argument = EpilogueArgument { bias: 0, residual: 0, bias_of_rows: i32::from(of_rows), activation, p, q };
+        Some(BoundEpilogue { bias: epilogue.bias, residual: epilogue.residual, argument })
+    }
+
+    fn at(&self, at: &DeviceOperands<'_>) -> EpilogueArgument {
+        let address = |input: Option<usize>| input.map_or(0, |i| at.inputs[i].0);
+        EpilogueArgument { bias: address(self.bias), residual: address(self.residual), ..self.argument }
+    }
+}
+
+/// The one type of all operands: single or double precision.
+fn floats(signature: &Signature<'_>) -> Option<DType> {
+    let dtype = signature.inputs.first()?.dtype;
+    let alike = signature.inputs.iter().chain(signature.outputs).all(|t| t.dtype == dtype);
+    (alike && matches!(dtype, DType::F32 | DType::F64)).then_some(dtype)
+}
+
+fn named(dtype: DType, single: &'static CStr, double: &'static CStr) -> &'static CStr {
+    if dtype == DType::F64 { double } else { single }
+}
+
+/// Tiles of a result; none where the grid would be too large.
+fn tiles(m: usize, n: usize, batch: usize, dtype: DType) -> Option<Option<Grid>> {
+    let (rows, columns) = (m.div_ceil(TILE), n.div_ceil(TILE));
+    if rows == 0 || columns == 0 || batch == 0 {
+        return Some(None);
+    }
+    if rows > GRID || batch > GRID || columns > i32::MAX as usize {
+        return None;
+    }
+    let element = if dtype == DType::F64 { 8 } else { 4 };
+    let shared_bytes = 2 * DEPTH * (TILE as u32 + 4) * element;
+    Some(Some(Grid { blocks: [columns as u32, rows as u32, batch as u32], threads: 256, shared_bytes }))
+}
+
+pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
+    match form {
+        KernelForm::Product { batch, size, operands, alpha, epilogue } => {
+            bind_product(*batch, *size, *operands, *alpha, epilogue, signature)
+        }
+        KernelForm::Convolution { .. } => bind_convolution(form, signature),
+        _ => None,
+    }
+}
+
+fn bind_product(
+    [outer, inner]: [usize; 2],
+    [m, n, k]: [usize; 3],
+    operands: [MatrixSteps; 3],
+    alpha: f64,
+    epilogue: &SumEpilogue,
+    signature: &Signature<'_>,
+) -> Option<Bound> {
+    let dtype = floats(signature)?;
+    let epilogue = BoundEpilogue::new(epilogue, false)?;
+    let grid = tiles(m, n, outer * inner, dtype)?;
+    let (size, name) = (dtype.size(), named(dtype, c"product_f32", c"product_f64"));
+    let [a, b, c] = operands;
+    let steps = |matrix: MatrixSteps| matrix.steps.map(|step| step as i64);
+    Some(Bound::kernel(name, grid, move |at| ProductArgument {
+        c: at.outputs[0].offset(c.first * size).0,
+        a: at.inputs[a.array].offset(a.first * size).0,
+        b: at.inputs[b.array].offset(b.first * size).0,
+        m: m as i64,
+        n: n as i64,
+        k: k as i64,
+        inner: inner.max(1) as i64,
+        a_steps: steps(a),
+        b_steps: steps(b),
+        c_steps: steps(c),
+        alpha,
+        epilogue: epilogue.at(at),
+    }))
+}
+
+fn bind_convolution(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
+    let KernelForm::Convolution { kernel, stride, pad, dilate, groups, epilogue } = form else { return None };
+    let dtype = floats(signature)?;
+    let (input, output) = (signature.inputs.first()?, signature.outputs.first()?);
+    let epilogue = BoundEpilogue::new(epilogue, true)?;
+    let small = |values: [usize; 3]| {
+        let [a, b, c] = values.map(|v| i32::try_from(v).ok());
+        Some([a?, b?, c?])
+    };
+    let out = three(output.shape.get(2..)?, 1);
+    let pixels: usize = out.iter().product();
+    // The kernel numbers the pixels of all images, and the depth, in 32 bits.
+    let taps: usize = kernel.iter().product();
+    i32::try_from(input.shape[0].checked_mul(pixels)?).ok()?;
+    i32::try_from(input.shape[1].checked_mul(taps)?).ok()?;
+    let (filters, images) = (output.shape[1] / groups, output.shape[0]);
+    let grid = tiles(filters, images * pixels, *groups, dtype)?;
+    let argument = ConvolutionArgument {
+        to: 0,
+        from: 0,
+        weight: 0,
+        images: images as i64,
+        channels: (input.shape[1] / groups) as i64,
+        filters: filters as i64,
+        groups: i32::try_from(*groups).ok()?,
+        unused: 0,
+        size: small(three(input.shape.get(2..)?, 1))?,
+        out: small(out)?,
+        kernel: small(*kernel)?,
+        step: small(*stride)?,
+        pad: small(*pad)?,
+        dilate: small(*dilate)?,
+        epilogue: epilogue.argument,
+    };
+    let name = named(dtype, c"convolution_f32", c"convolution_f64");
+    Some(Bound::kernel(name, grid, move |at| ConvolutionArgument {
+        to: at.outputs[0].0,
+        from: at.inputs[0].0,
+        weight: at.inputs[1].0,
+        epilogue: epilogue.at(at),
+        ..argument
+    }))
+}

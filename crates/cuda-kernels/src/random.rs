@@ -1,0 +1,36 @@
+//! Random numbers, those of the host: `random.h`.
+
+use crate::launch::{Bound, code, each, known};
+use mxrt_ops::{KernelForm, RandomForm, Signature};
+
+/// `Random` of the text.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct RandomArgument {
+    to: u64,
+    n: i64,
+    low: i64,
+    seed: u64,
+    position: u64,
+    count: u64,
+    a: f64,
+    b: f64,
+    distribution: i32,
+    dtype: i32,
+}
+
+pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
+    let KernelForm::Random(random) = *form else { return None };
+    let output = signature.outputs.first().filter(|t| known(t))?;
+    let (distribution, a, b, low, count) = match random {
+        RandomForm::Uniform(a, b) => (0, a, b, 0, 0),
+        RandomForm::Normal(a, b) => (1, a, b, 0, 0),
+        RandomForm::Exponential(a) => (2, a, 0.0, 0, 0),
+        RandomForm::Integers(low, high) => (3, 0.0, 0.0, low, high.wrapping_sub(low) as u64),
+    };
+    let (n, dtype) = (output.shape.size(), code(output.dtype));
+    Some(Bound::kernel(c"random_numbers", each(n), move |at| {
+        let (seed, position) = at.random.map_or((0, 0), |key| (key.seed, key.position));
+        RandomArgument { to: at.outputs[0].0, n: n as i64, low, seed, position, count, a, b, distribution, dtype }
+    }))
+}

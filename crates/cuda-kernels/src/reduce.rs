@@ -1,0 +1,112 @@
+//! Folds over axes: `reduce.h`.
+
+use crate::launch::{AXES, Axes, Bound, Computes, axes, code, computes, each, each_row};
+use mxrt_kernels::reduce::Reduction;
+use mxrt_kernels::strides::contiguous;
+use mxrt_ops::{KernelForm, Signature};
+
+/// `Reduce` of the text, and the number of results.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct ReduceArgument {
+    to: u64,
+    from: u64,
+    count: i64,
+    results: i64,
+    fold: i32,
+    dtype: i32,
+    to_dtype: i32,
+    unused: i32,
+    kept: Axes,
+    gone: Axes,
+    kept_steps: [i64; AXES],
+    gone_steps: [i64; AXES],
+}
+
+/// `Extreme` of the text.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct ExtremeArgument {
+    to: u64,
+    from: u64,
+    outer: i64,
+    extent: i64,
+    inner: i64,
+    dtype: i32,
+    largest: i32,
+}
+
+pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
+    match form {
+        KernelForm::Reduce { reduction, reduced } => bind_reduce(*reduction, reduced, signature),
+        KernelForm::Extreme { largest, split } => bind_extreme(*largest, *split, signature),
+        _ => None,
+    }
+}
+
+fn bind_reduce(reduction: Reduction, reduced: &[bool], signature: &Signature<'_>) -> Option<Bound> {
+    let (input, output) = (signature.inputs.first()?, signature.outputs.first()?);
+    let whole = computes(input.dtype)?;
+    // Integers have no mean and no root here.
+    let fold = match reduction {
+        Reduction::Sum => 0,
+        Reduction::Mean if whole != Computes::Whole => 1,
+        Reduction::Prod => 2,
+        Reduction::NanSum if whole != Computes::Whole => 3,
+        Reduction::NanProd if whole != Computes::Whole => 4,
+        Reduction::Max => 5,
+        Reduction::Min => 6,
+        Reduction::L1 => 7,
+        Reduction::L2 if whole != Computes::Whole => 8,
+        _ => return None,
+    };
+    if input.dtype != output.dtype || input.shape.size() == 0 {
+        return None;
+    }
+    let steps = contiguous(&input.shape);
+    let part = |gone: bool| {
+        let chosen = (0..reduced.len()).filter(|axis| reduced[*axis] == gone);
+        let (shape, steps): (Vec<usize>, Vec<isize>) = chosen.map(|axis| (input.shape[axis], steps[axis])).unzip();
+        let (axes, [steps]) = axes(&shape, [&steps])?;
+        Some((axes, steps, shape.iter().product::<usize>()))
+    };
+    let (kept, kept_steps, results) = part(false)?;
+    let (gone, gone_steps, count) = part(true)?;
+    let (dtype, to_dtype) = (code(input.dtype), code(output.dtype));
+    let name = match whole {
+        Computes::Single => c"reduce_f32",
+        Computes::Double => c"reduce_f64",
+        Computes::Whole => c"reduce_i64",
+    };
+    Some(Bound::kernel(name, each_row(results), move |at| ReduceArgument {
+        to: at.outputs[0].0,
+        from: at.inputs[0].0,
+        count: count as i64,
+        results: results as i64,
+        fold,
+        dtype,
+        to_dtype,
+        unused: 0,
+        kept,
+        gone,
+        kept_steps,
+        gone_steps,
+    }))
+}
+
+fn bind_extreme(largest: bool, [outer, extent, inner]: [usize; 3], signature: &Signature<'_>) -> Option<Bound> {
+    let (input, output) = (signature.inputs.first()?, signature.outputs.first()?);
+    if computes(input.dtype).is_none() || input.dtype != output.dtype || extent == 0 {
+        return None;
+    }
+    let dtype = code(input.dtype);
+    Some(Bound::kernel(c"extreme", each(outer * inner), move |at| ExtremeArgument {
+        to: at.outputs[0].0,
+        from: at.inputs[0].0,
+        outer: outer as i64,
+        extent: extent as i64,
+        inner: inner as i64,
+        dtype,
+        largest: i32::from(largest),
+    }))
+}

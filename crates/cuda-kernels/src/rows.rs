@@ -1,0 +1,219 @@
+//! Normalisations: `rows.h`.
+
+use crate::launch::{Bound, Computes, code, computes, each, each_row, known};
+use mxrt_kernels::softmax::SoftmaxParams;
+use mxrt_ops::{KernelForm, Signature};
+use std::ffi::CStr;
+
+/// `Softmax` of the text.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct SoftmaxArgument {
+    to: u64,
+    from: u64,
+    lengths: u64,
+    rows: i64,
+    extent: i64,
+    inner: i64,
+    temperature: f64,
+    dtype: i32,
+    to_dtype: i32,
+    length_dtype: i32,
+    log: i32,
+    negate: i32,
+    unused: i32,
+}
+
+/// `LayerNorm` of the text.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct LayerNormArgument {
+    to: u64,
+    mean: u64,
+    deviation: u64,
+    from: u64,
+    gamma: u64,
+    beta: u64,
+    rows: i64,
+    extent: i64,
+    inner: i64,
+    eps: f64,
+    dtype: i32,
+    unused: i32,
+}
+
+/// `BatchNorm` of the text.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct BatchNormArgument {
+    to: u64,
+    from: u64,
+    gamma: u64,
+    beta: u64,
+    mean: u64,
+    variance: u64,
+    n: i64,
+    channels: i64,
+    inner: i64,
+    eps: f64,
+    dtype: i32,
+    statistic_dtype: i32,
+    relu: i32,
+    unused: i32,
+}
+
+/// `FoldBatchNorm` of the text.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct FoldArgument {
+    weight_to: u64,
+    bias_to: u64,
+    weight: u64,
+    bias: u64,
+    gamma: u64,
+    beta: u64,
+    mean: u64,
+    variance: u64,
+    n: i64,
+    each: i64,
+    eps: f64,
+    factor: f64,
+    dtype: i32,
+    unused: i32,
+}
+
+pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
+    match *form {
+        KernelForm::Softmax { params, split, has_length } => bind_softmax(params, split, has_length, signature),
+        KernelForm::LayerNorm { split, eps } => bind_layer_norm(split, eps, signature),
+        KernelForm::BatchNorm { split, eps, fix_gamma, relu } => {
+            bind_batch_norm(split, eps, (fix_gamma, relu), signature)
+        }
+        KernelForm::FoldBatchNorm { eps, fix_gamma, factor } => bind_fold(eps, fix_gamma, factor, signature),
+        _ => None,
+    }
+}
+
+/// The kernel for single or double precision.
+fn float_kernel(computed: Computes, single: &'static CStr, double: &'static CStr) -> Option<&'static CStr> {
+    match computed {
+        Computes::Single => Some(single),
+        Computes::Double => Some(double),
+        Computes::Whole => None,
+    }
+}
+
+fn bind_softmax(
+    params: SoftmaxParams,
+    [outer, extent, inner]: [usize; 3],
+    has_length: bool,
+    signature: &Signature<'_>,
+) -> Option<Bound> {
+    let (input, output) = (signature.inputs.first()?, signature.outputs.first()?);
+    let lengths = if has_length { Some(signature.inputs.get(1)?) } else { None };
+    let name = float_kernel(computes(input.dtype)?, c"softmax_f32", c"softmax_f64")?;
+    if lengths.is_some_and(|t| !known(t)) || !output.dtype.is_float() || !known(output) {
+        return None;
+    }
+    let argument = SoftmaxArgument {
+        to: 0,
+        from: 0,
+        lengths: 0,
+        rows: (outer * inner) as i64,
+        extent: extent as i64,
+        inner: inner as i64,
+        temperature: params.temperature,
+        dtype: code(input.dtype),
+        to_dtype: code(output.dtype),
+        length_dtype: lengths.map_or(0, |t| code(t.dtype)),
+        log: i32::from(params.log),
+        negate: i32::from(params.negate),
+        unused: 0,
+    };
+    let rows = if extent == 0 { 0 } else { outer * inner };
+    Some(Bound::kernel(name, each_row(rows), move |at| SoftmaxArgument {
+        to: at.outputs[0].0,
+        from: at.inputs[0].0,
+        lengths: if has_length { at.inputs[1].0 } else { 0 },
+        ..argument
+    }))
+}
+
+fn bind_layer_norm([outer, extent, inner]: [usize; 3], eps: f64, signature: &Signature<'_>) -> Option<Bound> {
+    let input = signature.inputs.first()?;
+    let name = float_kernel(computes(input.dtype)?, c"layer_norm_f32", c"layer_norm_f64")?;
+    let (dtype, rows) = (code(input.dtype), if extent == 0 { 0 } else { outer * inner });
+    Some(Bound::kernel(name, each_row(rows), move |at| LayerNormArgument {
+        to: at.outputs[0].0,
+        mean: at.outputs.get(1).map_or(0, |mean| mean.0),
+        deviation: at.outputs.get(2).map_or(0, |deviation| deviation.0),
+        from: at.inputs[0].0,
+        gamma: at.inputs[1].0,
+        beta: at.inputs[2].0,
+        rows: rows as i64,
+        extent: extent as i64,
+        inner: inner as i64,
+        eps,
+        dtype,
+        unused: 0,
+    }))
+}
+
+fn bind_batch_norm(
+    [outer, channels, inner]: [usize; 3],
+    eps: f64,
+    (fix_gamma, relu): (bool, bool),
+    signature: &Signature<'_>,
+) -> Option<Bound> {
+    let (input, statistic) = (signature.inputs.first()?, signature.inputs.get(3)?);
+    let name = float_kernel(computes(input.dtype)?, c"batch_norm_f32", c"batch_norm_f64")?;
+    if signature.outputs.len() != 1 || !known(statistic) {
+        return None;
+    }
+    let n = outer * channels * inner;
+    let (dtype, statistic_dtype) = (code(input.dtype), code(statistic.dtype));
+    Some(Bound::kernel(name, each(n), move |at| BatchNormArgument {
+        to: at.outputs[0].0,
+        from: at.inputs[0].0,
+        gamma: if fix_gamma { 0 } else { at.inputs[1].0 },
+        beta: at.inputs[2].0,
+        mean: at.inputs[3].0,
+        variance: at.inputs[4].0,
+        n: n as i64,
+        channels: channels as i64,
+        inner: inner as i64,
+        eps,
+        dtype,
+        statistic_dtype,
+        relu: i32::from(relu),
+        unused: 0,
+    }))
+}
+
+fn bind_fold(eps: f64, fix_gamma: bool, factor: f64, signature: &Signature<'_>) -> Option<Bound> {
+    let (weight, bias) = (signature.inputs.first()?, signature.outputs.get(1)?);
+    let computed = computes(weight.dtype)?;
+    if computed == Computes::Whole {
+        return None;
+    }
+    // The last four are gamma, beta, mean and variance.
+    let first = signature.inputs.len().checked_sub(4)?;
+    let (n, dtype) = (weight.shape.size(), code(weight.dtype));
+    let each_channel = n.checked_div(bias.shape.size()).unwrap_or(0).max(1);
+    Some(Bound::kernel(c"fold_batch_norm", each(n), move |at| FoldArgument {
+        weight_to: at.outputs[0].0,
+        bias_to: at.outputs[1].0,
+        weight: at.inputs[0].0,
+        bias: if first == 2 { at.inputs[1].0 } else { 0 },
+        gamma: if fix_gamma { 0 } else { at.inputs[first].0 },
+        beta: at.inputs[first + 1].0,
+        mean: at.inputs[first + 2].0,
+        variance: at.inputs[first + 3].0,
+        n: n as i64,
+        each: each_channel as i64,
+        eps,
+        factor,
+        dtype,
+        unused: 0,
+    }))
+}

@@ -1,0 +1,122 @@
+//! Kernels that were compiled for the host (`crates/cuda-kernels/cuda/host.cpp`) in place of those
+//! of an image: a module is the library that `STANDIN_KERNELS` names, whatever image it is loaded
+//! from. Kernels run in their turn on a stream, their threads in an order that `mxrt_standin_order`
+//! decides.
+
+use crate::state::Code;
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::io::Write as _;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The order of a block's threads.
+pub(crate) static ORDER: AtomicU32 = AtomicU32::new(0);
+
+const INVALID_IMAGE: Code = 200;
+const NO_BINARY: Code = 209;
+const NOT_FOUND: Code = 500;
+
+type Body = unsafe extern "C" fn(*mut *mut c_void);
+type Launch =
+    unsafe extern "C" fn(Body, c_int, *const c_uint, *const c_uint, usize, *mut *mut c_void, c_uint) -> *const c_char;
+
+/// A kernel of the host's kind.
+pub(crate) struct HostKernel {
+    body: Body,
+    launch: Launch,
+    barriers: c_int,
+    /// Bytes of each argument.
+    sizes: Vec<usize>,
+}
+
+/// Arguments, copied when a kernel is submitted.
+pub(crate) struct Arguments(Vec<Vec<u64>>);
+
+/// The library, opened once.
+fn library() -> Result<usize, Code> {
+    static LIBRARY: OnceLock<Option<usize>> = OnceLock::new();
+    let opened = LIBRARY.get_or_init(|| {
+        let path = CString::new(std::env::var("STANDIN_KERNELS").ok()?).ok()?;
+        // SAFETY: opening a library of kernels runs the initialisers of C++.
+        let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW) };
+        (!handle.is_null()).then(|| handle.expose_provenance())
+    });
+    opened.ok_or(NO_BINARY)
+}
+
+/// `cuModuleLoadData`: the image must look like one.
+pub(crate) fn load(image: *const c_void) -> Result<usize, Code> {
+    if image.is_null() {
+        return Err(INVALID_IMAGE);
+    }
+    // SAFETY: an image has more than four bytes.
+    let first = unsafe { std::slice::from_raw_parts(image.cast::<u8>(), 4) };
+    if first != b"\x7fELF" && !first.starts_with(b"//") {
+        return Err(INVALID_IMAGE);
+    }
+    library()
+}
+
+fn find(name: &str) -> Result<*mut c_void, Code> {
+    let handle = std::ptr::with_exposed_provenance_mut(library()?);
+    let name = CString::new(name).map_err(|_| NOT_FOUND)?;
+    // SAFETY: the library is open.
+    let found = unsafe { libc::dlsym(handle, name.as_ptr()) };
+    if found.is_null() { Err(NOT_FOUND) } else { Ok(found) }
+}
+
+/// `cuModuleGetFunction`. The kernel lives as long as the process.
+pub(crate) fn function(name: *const c_char) -> Result<&'static HostKernel, Code> {
+    // SAFETY: the caller's text.
+    let name = unsafe { CStr::from_ptr(name) }.to_str().map_err(|_| NOT_FOUND)?;
+    let body = find(&format!("host_{name}"))?;
+    let sizes_of = find(&format!("host_sizes_{name}"))?;
+    let barriers = find(&format!("host_barriers_{name}"))?;
+    let launch = find("host_launch")?;
+    if let Ok(path) = std::env::var("STANDIN_LAUNCHED") {
+        let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
+        file.and_then(|mut file| writeln!(file, "{name}")).map_err(|_| NOT_FOUND)?;
+    }
+    let mut sizes = [0usize; 16];
+    // SAFETY: the signatures in host.h.
+    unsafe {
+        let sizes_of: unsafe extern "C" fn(*mut usize) -> c_int = std::mem::transmute(sizes_of);
+        let barriers: unsafe extern "C" fn() -> c_int = std::mem::transmute(barriers);
+        let count = sizes_of(sizes.as_mut_ptr()) as usize;
+        Ok(Box::leak(Box::new(HostKernel {
+            body: std::mem::transmute::<*mut c_void, Body>(body),
+            launch: std::mem::transmute::<*mut c_void, Launch>(launch),
+            barriers: barriers(),
+            sizes: sizes[..count].to_vec(),
+        })))
+    }
+}
+
+impl HostKernel {
+    /// Copies the arguments of a launch.
+    pub fn arguments(&self, given: *mut *mut c_void) -> Arguments {
+        let copy = |(i, bytes): (usize, &usize)| {
+            let mut words = vec![0u64; bytes.div_ceil(8)];
+            // SAFETY: the caller's promise to the driver: an address for each argument.
+            unsafe { std::ptr::copy_nonoverlapping((*given.add(i)).cast::<u8>(), words.as_mut_ptr().cast(), *bytes) };
+            words
+        };
+        Arguments(self.sizes.iter().enumerate().map(copy).collect())
+    }
+
+    /// Runs all threads of a grid.
+    pub fn run(&self, grid: [c_uint; 3], block: [c_uint; 3], shared: usize, arguments: Arguments) {
+        let Arguments(mut words) = arguments;
+        let mut at: Vec<*mut c_void> = words.iter_mut().map(|w| w.as_mut_ptr().cast()).collect();
+        let order = ORDER.load(Ordering::Relaxed);
+        // SAFETY: the signature in host.cpp; arguments of the kernel's sizes.
+        let wrong = unsafe {
+            (self.launch)(self.body, self.barriers, grid.as_ptr(), block.as_ptr(), shared, at.as_mut_ptr(), order)
+        };
+        if !wrong.is_null() {
+            // SAFETY: a text of the library.
+            eprintln!("a kernel is wrong: {}", unsafe { CStr::from_ptr(wrong) }.to_string_lossy());
+            std::process::abort();
+        }
+    }
+}

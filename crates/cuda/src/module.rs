@@ -1,0 +1,97 @@
+//! Modules of kernels, loaded when the first of them is asked for.
+
+use crate::api::Api;
+use crate::errors::check;
+use cudarc::driver::sys::{CUfunction, CUmodule};
+use mxrt_engine::device::{DeviceError, ErrorClass};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::ffi::CStr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The code of a module for a compute capability, or why there is none.
+pub type Image = fn((i32, i32)) -> Result<Vec<u8>, String>;
+
+/// "No kernel image is available for execution on the device".
+const NO_BINARY: i32 = 209;
+
+/// A kernel of a loaded module: valid as long as its device, which is never closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Function(pub(crate) CUfunction);
+
+// SAFETY: a handle of the driver, whose functions may be called from any thread.
+unsafe impl Send for Function {}
+// SAFETY: as above.
+unsafe impl Sync for Function {}
+
+/// How a kernel is launched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grid {
+    /// blocks along each axis
+    pub blocks: [u32; 3],
+    /// threads of a block
+    pub threads: u32,
+    /// bytes of shared memory that each block gets
+    pub shared_bytes: u32,
+}
+
+/// The modules of a device.
+#[derive(Default)]
+pub(crate) struct Modules(Mutex<HashMap<usize, LoadedModule>>);
+
+struct LoadedModule {
+    module: CUmodule,
+    functions: HashMap<&'static CStr, Function>,
+}
+
+// SAFETY: handles of the driver, whose functions may be called from any thread.
+unsafe impl Send for LoadedModule {}
+
+impl Modules {
+    fn lock(&self) -> MutexGuard<'_, HashMap<usize, LoadedModule>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Called with the device's context.
+    pub fn load(&self, api: &Api, capability: (i32, i32), image: Image) -> Result<(), DeviceError> {
+        loaded(&mut self.lock(), api, capability, image).map(|_| ())
+    }
+
+    /// Called with the device's context.
+    pub fn function(
+        &self,
+        api: &Api,
+        capability: (i32, i32),
+        image: Image,
+        name: &'static CStr,
+    ) -> Result<Function, DeviceError> {
+        let mut modules = self.lock();
+        let loaded = loaded(&mut modules, api, capability, image)?;
+        if let Some(function) = loaded.functions.get(name) {
+            return Ok(*function);
+        }
+        let mut function = std::ptr::null_mut();
+        // SAFETY: a variable for the result, and a name that ends.
+        check(unsafe { (api.cuModuleGetFunction)(&mut function, loaded.module, name.as_ptr()) })?;
+        loaded.functions.insert(name, Function(function));
+        Ok(Function(function))
+    }
+}
+
+fn loaded<'a>(
+    modules: &'a mut HashMap<usize, LoadedModule>,
+    api: &Api,
+    capability: (i32, i32),
+    image: Image,
+) -> Result<&'a mut LoadedModule, DeviceError> {
+    match modules.entry(image as usize) {
+        Entry::Occupied(known) => Ok(known.into_mut()),
+        Entry::Vacant(place) => {
+            let code = image(capability).map_err(|why| DeviceError::new(ErrorClass::Recoverable, NO_BINARY, why))?;
+            let mut module = std::ptr::null_mut();
+            // SAFETY: a variable for the result, and a whole image.
+            check(unsafe { (api.cuModuleLoadData)(&mut module, code.as_ptr().cast()) })?;
+            Ok(place.insert(LoadedModule { module, functions: HashMap::new() }))
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Kernels of devices whose memory the host cannot address. A crate of a device offers them by
+//! form; nothing else here knows one.
+
+use super::{KernelForm, KernelOptions, RandomKey, Signature, bind_kernel};
+use crate::definition::{Attrs, OpDef};
+use mxrt_engine::device::OpenDevice;
+use mxrt_engine::{DeviceCtx, DeviceId, DeviceKind, DevicePtr, FailureKind, OpError};
+use mxrt_tensor::TensorType;
+use std::sync::OnceLock;
+
+/// The kernels of one kind of device.
+pub trait DeviceKernels: Send + Sync {
+    /// Whether they run on this device at all; the error says why not.
+    fn check(&self, device: &OpenDevice) -> Result<(), OpError>;
+
+    /// A kernel for a form; `None`: there is none for these types.
+    fn bind(&self, form: &KernelForm, signature: &Signature<'_>) -> Option<Box<dyn DeviceKernel>>;
+}
+
+/// A form bound to types, for one kind of device. Immutable; enqueued any number of times.
+pub trait DeviceKernel: Send + Sync {
+    /// Submits its work to the op's stream and returns.
+    fn enqueue(&self, ctx: &DeviceCtx<'_>, operands: &DeviceOperands<'_>) -> Result<(), OpError>;
+}
+
+/// Addresses of whole, dense arrays.
+#[derive(Clone, Copy, Debug)]
+pub struct DeviceOperands<'a> {
+    /// of the inputs
+    pub inputs: &'a [DevicePtr],
+    /// of the outputs
+    pub outputs: &'a [DevicePtr],
+    /// this execution's piece of the random stream, for random operators
+    pub random: Option<RandomKey>,
+}
+
+/// Kernels by kind of device.
+pub type DeviceKernelTable = Vec<(DeviceKind, &'static dyn DeviceKernels)>;
+
+static KERNELS: OnceLock<DeviceKernelTable> = OnceLock::new();
+
+/// Says which kinds of devices have kernels of their own. The first call counts.
+pub fn set_device_kernels(table: DeviceKernelTable) {
+    let _ = KERNELS.set(table);
+}
+
+fn kernels_of(device: DeviceId) -> Option<&'static dyn DeviceKernels> {
+    KERNELS.get()?.iter().find(|(kind, _)| *kind == device.kind()).map(|(_, kernels)| *kernels)
+}
+
+/// Whether kernels run on this device at all. An error: nothing was enqueued.
+pub fn check_device_kernels(device: &OpenDevice) -> Result<(), OpError> {
+    kernels_of(device.id()).map_or(Ok(()), |kernels| kernels.check(device))
+}
+
+/// A device's kernel for an operator and complete types. If there is none the error has the device,
+/// the operator by this name, and the way out.
+pub fn bind_device_kernel(
+    (device, name): (DeviceId, &str),
+    def: &OpDef,
+    attrs: &Attrs,
+    inputs: &[TensorType],
+    outputs: &[TensorType],
+    options: KernelOptions,
+) -> Result<Box<dyn DeviceKernel>, OpError> {
+    let signature = Signature { inputs, outputs, options: KernelOptions { forms: true, ..options } };
+    let kernel = bind_kernel(def, attrs, &signature)?;
+    let bound = kernel.form().zip(kernels_of(device)).and_then(|(form, kernels)| kernels.bind(form, &signature));
+    bound.ok_or_else(|| no_kernel(name, device))
+}
+
+/// An operator that a device cannot run.
+fn no_kernel(name: &str, device: DeviceId) -> OpError {
+    let message = format!(
+        "{name} has no kernel for {device}; compute it on the CPU, with inputs moved there by \
+         as_in_context(mx.cpu())"
+    );
+    OpError::new(FailureKind::NotImplemented, message).device(device.to_string())
+}

@@ -1,0 +1,313 @@
+//! What a kernel computes, in words that kernels of devices understand.
+//!
+//! Operators come down to a few forms: elements in other places, functions of elements, folds over
+//! axes, products. The function that binds an operator to types names its form, so attributes are
+//! read in one place, and a device that has a kernel for a form has one for every operator of it.
+//! Forms are made only when they are asked for ([`KernelOptions::forms`]).
+
+use super::{Kernel, KernelCall, Packing, Signature};
+use crate::custom::CustomKernel;
+use crate::rewrite::{Elementwise, ElementwiseProgram, StepInput};
+use mxrt_engine::OpError;
+use mxrt_kernels::conv::ConvSignature;
+use mxrt_kernels::elementwise::{Binary, Unary};
+use mxrt_kernels::index::OutOfRange;
+use mxrt_kernels::pool::PoolKind;
+use mxrt_kernels::reduce::Reduction;
+use mxrt_kernels::softmax::SoftmaxParams;
+
+/// A strided copy: element after element of an index space, from an input to an output.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Move {
+    /// number of the input
+    pub input: usize,
+    /// number of the output
+    pub output: usize,
+    /// extents of the index space
+    pub shape: Vec<usize>,
+    /// first element read, and steps along each axis
+    pub from: (usize, Vec<isize>),
+    /// first element written, and steps along each axis
+    pub into: (usize, Vec<isize>),
+}
+
+/// What follows a sum of products: operands by their number among the inputs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SumEpilogue {
+    /// one number for each column of a product, or filter of a convolution
+    pub bias: Option<usize>,
+    /// added, of the shape of the result
+    pub residual: Option<usize>,
+    /// applied last
+    pub activation: Option<Unary>,
+}
+
+/// Steps of a matrix in its array: first element; steps between outer and inner batches, rows and
+/// columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MatrixSteps {
+    /// number among the inputs; of the result: 0
+    pub array: usize,
+    /// first element
+    pub first: usize,
+    /// between outer batches, inner batches, rows, columns
+    pub steps: [isize; 4],
+}
+
+/// What a kernel computes. Operands are the inputs in the operator's order unless said otherwise.
+#[derive(Clone, Debug, PartialEq)]
+pub enum KernelForm {
+    /// Output 0 has the bytes of input 0.
+    Copy,
+    /// Outputs hold this number where nothing is moved to.
+    Move {
+        /// the number, if not all elements are written
+        fill: Option<f64>,
+        /// one after the other
+        moves: Vec<Move>,
+    },
+    /// A function of every element. Inputs are broadcast, axes matched from the last, to output 0.
+    Elementwise {
+        /// functions and what they read
+        program: ElementwiseProgram,
+        /// shapes of the inputs where they are read in others than their own
+        shapes: Vec<Vec<usize>>,
+    },
+    /// A function of every element and a number, which the type of the result holds. The elements
+    /// are converted to that type before.
+    WithNumber {
+        /// what is computed
+        function: Binary,
+        /// the other operand
+        number: f64,
+        /// whether the number is the first operand
+        first: bool,
+    },
+    /// Elements in another type.
+    Cast,
+    /// `start + i / repeat * step`.
+    Range {
+        /// of element 0
+        start: f64,
+        /// between numbers
+        step: f64,
+        /// elements that hold the same number
+        repeat: usize,
+    },
+    /// A fold over axes.
+    Reduce {
+        /// what is computed
+        reduction: Reduction,
+        /// axes that go
+        reduced: Vec<bool>,
+    },
+    /// Where the first largest or smallest element is along the middle of three joined axes.
+    Extreme {
+        /// the largest
+        largest: bool,
+        /// extents
+        split: [usize; 3],
+    },
+    /// Along the middle of three joined axes.
+    Softmax {
+        /// what is computed
+        params: SoftmaxParams,
+        /// extents
+        split: [usize; 3],
+        /// whether the second input holds lengths
+        has_length: bool,
+    },
+    /// Data, gamma, beta; along the middle of three joined axes. Further outputs are mean and
+    /// deviation.
+    LayerNorm {
+        /// extents
+        split: [usize; 3],
+        /// added to the variance
+        eps: f64,
+    },
+    /// Data, gamma, beta, mean, variance; the middle of three joined axes has the channels.
+    BatchNorm {
+        /// extents
+        split: [usize; 3],
+        /// added to the variance
+        eps: f64,
+        /// gamma counts as 1
+        fix_gamma: bool,
+        /// negative results become 0
+        relu: bool,
+    },
+    /// Weight, perhaps bias, gamma, beta, mean, variance: weight and bias of a layer together with
+    /// the BatchNorm behind it.
+    FoldBatchNorm {
+        /// added to the variance
+        eps: f64,
+        /// gamma counts as 1
+        fix_gamma: bool,
+        /// the result is multiplied by it
+        factor: f64,
+    },
+    /// Elements of input `data` by the numbers in input `indices`, along the middle of three joined
+    /// axes.
+    Take {
+        /// number of the input that is looked into
+        data: usize,
+        /// number of the input with indices
+        indices: usize,
+        /// extents of data
+        split: [usize; 3],
+        /// what becomes of numbers outside
+        mode: OutOfRange,
+        /// the axis, for messages
+        axis: usize,
+        /// there is an index for each pair of outer and inner axes, instead of whole rows
+        pick: bool,
+    },
+    /// One where the last axis is the index, else zero.
+    OneHot {
+        /// extent of the last axis
+        depth: usize,
+        /// for one
+        on: f64,
+        /// for zero
+        off: f64,
+    },
+    /// Condition, yes, no; so many elements for each condition.
+    Select {
+        /// elements
+        row: usize,
+    },
+    /// `alpha * a b`, then the epilogue.
+    Product {
+        /// batches: outer, inner
+        batch: [usize; 2],
+        /// rows, columns, depth
+        size: [usize; 3],
+        /// left and right operand, and the result
+        operands: [MatrixSteps; 3],
+        /// factor
+        alpha: f64,
+        /// what follows
+        epilogue: SumEpilogue,
+    },
+    /// Data and weights; channels first, up to three spatial axes, missing ones first.
+    Convolution {
+        /// extents of a kernel
+        kernel: [usize; 3],
+        /// distances
+        stride: [usize; 3],
+        /// before and behind
+        pad: [usize; 3],
+        /// distances within a kernel
+        dilate: [usize; 3],
+        /// groups of channels
+        groups: usize,
+        /// what follows
+        epilogue: SumEpilogue,
+    },
+    /// Windows over up to three spatial axes, missing ones first.
+    Pooling {
+        /// what is computed
+        kind: PoolKind,
+        /// extents of a window
+        kernel: [usize; 3],
+        /// distances
+        stride: [usize; 3],
+        /// before and behind
+        pad: [usize; 3],
+        /// the last axis has the channels
+        channels_last: bool,
+    },
+    /// Random numbers, one after the other from the stream of each element.
+    Random(RandomForm),
+}
+
+/// Distributions that are drawn element by element.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum RandomForm {
+    /// low, high
+    Uniform(f64, f64),
+    /// mean, deviation
+    Normal(f64, f64),
+    /// rate
+    Exponential(f64),
+    /// low, high
+    Integers(i64, i64),
+}
+
+impl KernelForm {
+    /// One function of element-wise operands.
+    pub fn of_function(function: Elementwise) -> KernelForm {
+        let reads = (0..function.arity()).map(StepInput::Input).collect();
+        let program = ElementwiseProgram { steps: vec![(function, reads)] };
+        KernelForm::Elementwise { program, shapes: Vec::new() }
+    }
+
+    /// Elements of input 0 read in steps; they fill output `output`.
+    pub fn strided(output: usize, shape: &[usize], offset: usize, strides: &[isize]) -> Move {
+        let into = (0, mxrt_kernels::strides::contiguous(shape));
+        Move { input: 0, output, shape: shape.to_vec(), from: (offset, strides.to_vec()), into }
+    }
+}
+
+/// What binding an operator to types gives.
+pub(crate) type BoundKernel = Result<Box<dyn Kernel>, OpError>;
+
+/// Names the form of a kernel, if a device asks for it.
+pub(crate) fn with_form(
+    kernel: Box<dyn Kernel>,
+    signature: &Signature<'_>,
+    form: impl FnOnce() -> KernelForm,
+) -> Box<dyn Kernel> {
+    match signature.options.forms {
+        true => Box::new(FormedKernel { kernel, form: form() }),
+        false => kernel,
+    }
+}
+
+/// A kernel that says what it computes.
+struct FormedKernel {
+    kernel: Box<dyn Kernel>,
+    form: KernelForm,
+}
+
+impl Kernel for FormedKernel {
+    fn run(&self, call: &mut KernelCall<'_, '_>) -> Result<(), OpError> {
+        self.kernel.run(call)
+    }
+
+    fn form(&self) -> Option<&KernelForm> {
+        Some(&self.form)
+    }
+
+    fn workspace(&self) -> usize {
+        self.kernel.workspace()
+    }
+
+    fn packing(&self) -> Option<&dyn Packing> {
+        self.kernel.packing()
+    }
+
+    fn in_place(&self) -> &[usize] {
+        self.kernel.in_place()
+    }
+
+    fn custom(&self) -> Option<&CustomKernel> {
+        self.kernel.custom()
+    }
+
+    fn describe(&self) -> String {
+        self.kernel.describe()
+    }
+
+    fn cost_ns(&self) -> u64 {
+        self.kernel.cost_ns()
+    }
+
+    fn multiply_adds(&self) -> Option<u64> {
+        self.kernel.multiply_adds()
+    }
+
+    fn convolution(&self) -> Option<ConvSignature> {
+        self.kernel.convolution()
+    }
+}

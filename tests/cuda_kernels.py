@@ -1,0 +1,364 @@
+"""A child of test_cuda_kernels.py: operators on gpu(0), against those of the CPU.
+
+    cuda_kernels.py [--orders N] [--first] [GROUP ...]
+
+The driver is the stand-in of crates/cuda-standin, where kernels run on the host. Kernels with
+barriers run with the threads of a block in as many orders as asked for, up to six. Prints one line
+of JSON: the number of calls, and those that gave something else; with --first it ends at the first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import itertools
+import json
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+import mxrt as mx
+
+Array = np.ndarray[Any, Any]
+# What a call gets beside `mx.nd`, and what it is called.
+Call = tuple[str, Callable[..., Any], list[Array]]
+TOLERANCE = {"float16": 2e-3, "float32": 2e-5, "float64": 1e-11}
+GPU = mx.gpu(0)
+
+
+def values(*shape: int, dtype: str = "float32", low: float = -2, high: float = 2) -> Array:
+    """Numbers that follow from the arguments alone; without two that are alike."""
+    seed = zlib.crc32(repr((shape, dtype, low, high)).encode())
+    made = np.random.RandomState(seed).uniform(low, high, shape)
+    return (np.round(made) if np.dtype(dtype).kind in "iu" else made).astype(dtype)
+
+
+def named(name: str, *inputs: Array, **attrs: Any) -> Call:
+    """A function of mx.nd."""
+
+    def call(*arrays: Any) -> Any:
+        space = mx.nd
+        for part in name.split(".")[:-1]:
+            space = getattr(space, part)
+        return getattr(space, name.split(".")[-1])(*arrays, **attrs)
+
+    return f"{name} {attrs}", call, list(inputs)
+
+
+# ---- elements ------------------------------------------------------------------------------------
+
+UNARY = {
+    "abs sign negative square cbrt exp expm1 sin cos arctan sinh cosh tanh arcsinh degrees radians floor ceil trunc "
+    "fix rint round sigmoid softsign relu erf logical_not hard_sigmoid": (-2.2, 2.2),
+    "rcbrt reciprocal sqrt rsqrt log log2 log10 log1p gamma gammaln": (0.2, 4),
+    "tan": (-1.2, 1.2),
+    "arcsin arccos arctanh": (-0.95, 0.95),
+    "arccosh": (1.1, 4),
+}
+COMPARISONS = "equal not_equal greater greater_equal lesser lesser_equal logical_and logical_or logical_xor"
+BINARY = f"add sub mul div mod power maximum minimum hypot {COMPARISONS}"
+
+
+def elementwise() -> Iterator[Call]:
+    for names, (low, high) in UNARY.items():
+        for name, dtype in itertools.product(names.split(), ("float32", "float64", "float16")):
+            if name != "logical_not" or dtype != "float16":
+                yield named(name, values(3, 5, 7, dtype=dtype, low=low, high=high))
+    for name, dtype in itertools.product(("abs", "sign", "negative", "relu"), ("int32", "int64", "int8")):
+        yield named(name, values(4, 70, dtype=dtype, low=-100, high=100))
+    yield named("relu", values(1100, 1100))
+    special = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.5, -2.5], "float32")
+    for name in ("relu", "abs", "sign", "round", "rint", "fix", "sigmoid", "tanh", "exp", "sqrt", "floor"):
+        yield named(name, special)
+    for name in ("isnan", "isinf", "isfinite"):
+        yield named(f"contrib.{name}", special)
+    for name, dtype in itertools.product(BINARY.split(), ("float32", "float64")):
+        low = 0.3 if name in ("power", "mod", "div") else -2
+        a, b = values(2, 1, 5, 1, 3, dtype=dtype, low=low), values(1, 4, 5, 2, 1, dtype=dtype, low=low, high=3)
+        yield named(f"broadcast_{name}", a, b)
+    for name, dtype in itertools.product(("add", "mul", "maximum", "greater"), ("int32", "int64", "float16")):
+        yield named(f"broadcast_{name}", values(6, 1, dtype=dtype), values(6, 9, dtype=dtype, low=-9, high=9))
+    yield named("elemwise_add", values(1031), values(1031, low=-1))
+    scalars: dict[str, Callable[[Any], Any]] = {
+        "+": lambda x: 2.5 + x * 3,
+        "-": lambda x: 2.5 - x,
+        "/": lambda x: 2.5 / x,
+        "%": lambda x: x % 0.7,
+        "**": lambda x: (x * x + 1) ** 1.5,
+        ">": lambda x: x > 0.25,
+        "==": lambda x: x == 1,
+    }
+    for name, call in scalars.items():
+        yield f"scalar {name}", call, [values(5, 77)]
+    yield "scalars of integers", lambda x: (x + 3) * 2 - 1, [values(200, dtype="int32", low=-50, high=50)]
+    for name in ("leaky", "elu", "selu", "gelu"):
+        yield named("LeakyReLU", values(3, 4, 5), act_type=name, slope=0.3)
+    for slopes in (values(4, low=0.1, high=0.4), values(1, low=0.1, high=0.4)):
+        yield named("LeakyReLU", values(3, 4, 5), slopes, act_type="prelu")
+    yield named("Activation", values(3, 4), act_type="softrelu")
+    yield named("clip", values(30), a_min=-0.5, a_max=1)
+    yield named("smooth_l1", values(60), scalar=1.5)
+    types = ("float32", "float64", "float16", "int32", "int64", "int8", "uint8", "bool")
+    for a, b in itertools.product(types, types):
+        low = 0 if "uint8" in (a, b) else -3
+        yield named("cast", values(45, dtype=a, low=low, high=3), dtype=b)
+    yield "cast out of range", lambda x: x.astype("int32"), [np.array([1.9, -1.9, 127.5, -128.5], "float32")]
+
+
+def chains() -> Iterator[Call]:
+    """Functions that a plan joins."""
+    x, y, z = (mx.sym.var(name) for name in "xyz")
+    graphs = {
+        "one loop": mx.sym.relu(x * 2 + 1) * mx.sym.sigmoid(y) - z / 3,
+        "broadcast": mx.sym.tanh(mx.sym.broadcast_add(x, y)) * mx.sym.broadcast_mul(x, z),
+        "read twice": mx.sym.exp(x) / (mx.sym.exp(x) + y + z),
+        "results": mx.sym.Group([x + y, mx.sym.square(x + y) * z, mx.sym.mean(x * z, axis=1)]),
+    }
+    for name, graph in graphs.items():
+        inputs = [values(6, 50), values(6, 50, low=1), values(6, 50, low=-1)]
+        if name == "broadcast":
+            inputs[1:] = [values(1, 50), values(6, 1)]
+        net = mx.gluon.SymbolBlock(graph, [x, y, z])
+        yield f"chain {name}", net, inputs
+
+
+# ---- moving --------------------------------------------------------------------------------------
+
+
+def assigned(x: Any, y: Any) -> list[Any]:
+    x[1:3] = y
+    x[:, ::2] = 7
+    x[3, 1:4] = y[0, 1:4]
+    return [x, x[::2, 1:], x[-1]]
+
+
+def copied(x: Any) -> Any:
+    made = mx.nd.zeros(x.shape, ctx=x.context, dtype=x.dtype)
+    x.copyto(made)
+    return made
+
+
+def ranged(x: Any) -> Any:
+    return mx.nd.arange(1, 9, 1.5, repeat=3, ctx=x.context, dtype=x.dtype)
+
+
+def moving() -> Iterator[Call]:
+    for dtype in ("float32", "float64", "float16", "int8", "int64"):
+        x = values(3, 4, 5, 6, dtype=dtype, low=-9, high=9)
+        yield named("transpose", x, axes=(2, 0, 3, 1))
+        yield named("slice", x, begin=(2, None, 4, 0), end=(None, 3, 0, 6), step=(-1, 2, -2, 3))
+    x = values(3, 4, 5)
+    yield named("flip", x, axis=1)
+    yield named("swapaxes", x, dim1=0, dim2=2)
+    yield named("reshape", x, shape=(-1, 10))
+    yield named("expand_dims", x, axis=1)
+    yield named("squeeze", values(1, 3, 1, 5))
+    yield named("flatten", x)
+    yield named("slice_axis", x, axis=2, begin=1, end=-1)
+    yield named("slice_like", x, values(2, 2, 2))
+    yield named("split", x, num_outputs=2, axis=1)
+    yield named("concat", x, values(3, 7, 5), values(3, 1, 5), dim=1)
+    yield named("stack", x, values(3, 4, 5, low=1), axis=-1)
+    yield named("broadcast_to", values(1, 4, 1), shape=(3, 4, 5))
+    yield named("broadcast_axis", values(1, 4, 1), axis=(0, 2), size=(3, 5))
+    yield "assigned", assigned, [values(5, 6), values(2, 6)]
+    yield "copied", copied, [values(5, 6)]
+    yield "ones like", lambda x: mx.nd.ones_like(x) + mx.nd.zeros_like(x), [values(5, 6)]
+    for dtype in ("float32", "int32", "float64"):
+        yield "range", ranged, [values(1, dtype=dtype)]
+    yield "made", lambda x: [mx.nd.ones((3, 4), ctx=x.context), mx.nd.full((300,), 2.5, ctx=x.context)], [values(1)]
+
+
+# ---- indexing ------------------------------------------------------------------------------------
+
+
+def indexing() -> Iterator[Call]:
+    wild = np.array([[-7, 0, 3], [9, 1, -1]], "float32")
+    for dtype in ("float32", "float16", "float64", "int8"):
+        for axis, mode in itertools.product((0, 1, 2), ("clip", "wrap")):
+            yield named("take", values(5, 4, 6, dtype=dtype), wild, axis=axis, mode=mode)
+    yield named("take", values(5, 4), np.array([4, 0, 2], "int64"), mode="raise")
+    yield named("Embedding", np.array([[1, 3], [0, 2]], "float32"), values(4, 9), input_dim=4, output_dim=9)
+    yield named("pick", values(3, 4, 5), values(3, 5, low=0, high=3, dtype="int32"), axis=1)
+    yield named("pick", values(7, 5), np.array([0, 9, -3, 2, 4, 1, 1], "float32"), axis=1, mode="clip", keepdims=True)
+    yield named("batch_take", values(4, 3), np.array([0, 2, 1, 2], "int32"))
+    yield named("one_hot", np.array([[1, 0], [4, -1]], "float32"), depth=5, on_value=2, off_value=-1)
+    yield named("one_hot", np.array([1, 3], "int32"), depth=4, dtype="int64")
+    condition = np.array([[1, 0, 2], [0, 0, -1]], "float32")
+    yield named("where", condition, values(2, 3), values(2, 3, low=1))
+    yield named("where", np.array([0, 1], "int32"), values(2, 30), values(2, 30, low=1))
+
+
+# ---- sums and normalisations ---------------------------------------------------------------------
+
+
+def reductions() -> Iterator[Call]:
+    for name, axis in itertools.product(("sum", "mean", "max", "min", "prod"), (None, 1, (0, 2), -1)):
+        yield named(name, values(4, 33, 7, low=0.6, high=1.4), axis=axis)
+    for size in (1, 31, 128, 129, 1000):
+        yield named("sum", values(3, size), axis=1, keepdims=True)
+        yield named("sum", values(size, 3, dtype="float64"), axis=0)
+    yield named("sum", values(4, 33, 7), axis=1, exclude=True)
+    with_nan = values(5, 40)
+    with_nan[::2, ::3] = np.nan
+    for name in ("nansum", "nanprod", "max", "min", "sum"):
+        yield named(name, with_nan, axis=1)
+    for order, axis in itertools.product((1, 2), (0, 1, (0, 1))):
+        yield named("norm", values(40, 5), ord=order, axis=axis)
+    for dtype in ("int32", "int64", "float16"):
+        for name in ("sum", "max", "min"):
+            yield named(name, values(6, 150, dtype=dtype, low=-20, high=20), axis=1)
+    ties = np.array([[1, 3, 3, -2], [0, 0, 0, 0], [5, -1, 5, -1]], "float32")
+    for name, axis in itertools.product(("argmax", "argmin"), (0, 1)):
+        yield named(name, ties, axis=axis)
+        yield named(name, values(4, 33, 7), axis=axis)
+
+
+def rows() -> Iterator[Call]:
+    for dtype in ("float32", "float64"):
+        for name, axis in itertools.product(("softmax", "log_softmax", "softmin"), (-1, 1)):
+            yield named(name, values(3, 150, 4, dtype=dtype, low=-9, high=9), axis=axis)
+    yield named("softmax", values(2, 1000), temperature=2.5)
+    lengths = np.array([[3, 1], [0, 5]], "int32")
+    yield named("softmax", values(2, 5, 2), lengths, axis=1, use_length=True)
+    yield named("log_softmax", values(4, 7, dtype="float16"))
+    for axis, dtype in itertools.product((-1, 1), ("float32", "float64")):
+        inputs = [array.astype(dtype) for array in (values(5, 65, 65), values(65, low=0.5), values(65, low=-1))]
+        yield named("LayerNorm", *inputs, axis=axis, output_mean_var=axis == 1)
+    statistics = [values(4, low=0.5, high=1.5), values(4), values(4, low=-1), values(4, low=0.2)]
+    for fix_gamma, dtype in itertools.product((True, False), ("float32", "float64")):
+        inputs = [array.astype(dtype) for array in (values(3, 4, 5, 6), *statistics)]
+        yield named("BatchNorm", *inputs, fix_gamma=fix_gamma, use_global_stats=True)
+
+
+def pooling() -> Iterator[Call]:
+    x = values(2, 3, 9, 11)
+    for kind, convention in itertools.product(("max", "avg", "sum"), ("valid", "full")):
+        attrs = {"pool_type": kind, "pooling_convention": convention}
+        yield named("Pooling", x, kernel=(3, 2), stride=(2, 3), pad=(1, 1), **attrs)
+    yield named("Pooling", x, kernel=(3, 3), pad=(1, 1), pool_type="avg", count_include_pad=False)
+    for p in (1, 2, 3):
+        yield named("Pooling", values(2, 3, 9, 11, low=0), kernel=(2, 2), pool_type="lp", p_value=p)
+    for kind in ("max", "avg"):
+        yield named("Pooling", x, pool_type=kind, global_pool=True)
+    yield named("Pooling", values(2, 3, 20), kernel=(4,), stride=(3,), pool_type="max")
+    yield named("Pooling", values(1, 2, 5, 6, 7), kernel=(2, 3, 2), stride=(1, 2, 2), pool_type="avg")
+    yield named("Pooling", values(2, 3, 9, 11, dtype="float64"), kernel=(2, 2), pool_type="max")
+    yield named("Pooling", values(2, 3, 9, 11, dtype="float16"), kernel=(2, 2), pool_type="avg")
+
+
+def random() -> Iterator[Call]:
+    """The numbers of the CPU."""
+
+    def drawn(name: str, *parameters: float, **attrs: Any) -> Call:
+        def call(x: Any) -> Any:
+            mx.random.seed(11)
+            function = getattr(mx.nd.random, name)
+            return [function(*parameters, shape=(3, 400), ctx=x.context, **attrs) for _ in range(2)]
+
+        return f"random {name} {attrs}", call, [values(1)]
+
+    yield drawn("uniform", -1.5, 4.0)
+    yield drawn("uniform", -1.5, 4.0, dtype="float64")
+    yield drawn("normal", 1.0, 2.0)
+    yield drawn("exponential", 2.0)
+    yield drawn("randint", -5, 1 << 20)
+    yield drawn("randint", -(1 << 40), 1 << 41, dtype="int64")
+
+
+# ---- products ------------------------------------------------------------------------------------
+
+
+def products() -> Iterator[Call]:
+    for dtype in ("float32", "float64"):
+        for m, n, k in ((1, 1, 1), (65, 67, 33), (3, 130, 16), (128, 64, 100)):
+            for a, b in ((False, False), (True, False), (False, True)):
+                left = values(*((k, m) if a else (m, k)), dtype=dtype)
+                right = values(*((n, k) if b else (k, n)), dtype=dtype)
+                yield named("dot", left, right, transpose_a=a, transpose_b=b)
+    yield named("batch_dot", values(3, 20, 9), values(3, 20, 17), transpose_a=True)
+    for dtype in ("float32", "float64"):
+        layer = [values(5, 40, dtype=dtype), values(70, 40, dtype=dtype), values(70, dtype=dtype)]
+        yield named("FullyConnected", *layer, num_hidden=70)
+    yield named("FullyConnected", values(2, 3, 10), values(7, 10), num_hidden=7, no_bias=True, flatten=False)
+    inputs = [values(2, 6, 11, 9), values(8, 3, 3, 2), values(8)]
+    attrs = {"kernel": (3, 2), "num_filter": 8, "stride": (2, 1), "pad": (1, 2), "dilate": (1, 2), "num_group": 2}
+    for dtype in ("float32", "float64"):
+        yield named("Convolution", *[x.astype(dtype) for x in inputs], **attrs)
+    yield named("Convolution", values(2, 5, 14), values(70, 5, 3), kernel=(3,), num_filter=70, no_bias=True)
+    yield named("Convolution", values(1, 2, 5, 6, 7), values(3, 2, 2, 3, 2), values(3), kernel=(2, 3, 2), num_filter=3)
+    heads = values(7, 2, 4 * 3 * 8)
+    yield named("contrib.interleaved_matmul_selfatt_qk", heads, heads=4)
+    yield named("contrib.interleaved_matmul_selfatt_valatt", heads, values(8, 7, 7, low=0, high=1), heads=4)
+    x, w, b, r = (mx.sym.var(name) for name in "xwbr")
+    sums = mx.sym.Convolution(x, w, b, kernel=(3, 3), pad=(1, 1), num_filter=4)
+    for graph in (mx.sym.relu(sums + r), mx.sym.clip(sums, 0, 6) * r, mx.sym.LeakyReLU(sums, slope=0.1) + r):
+        net = mx.gluon.SymbolBlock(graph, [x, w, b, r])
+        yield "fused layer", net, [values(2, 3, 8, 8), values(4, 3, 3, 3), values(4), values(2, 4, 8, 8)]
+
+
+GROUPS: dict[str, Callable[[], Iterator[Call]]] = {
+    "elementwise": elementwise,
+    "chains": chains,
+    "moving": moving,
+    "indexing": indexing,
+    "reductions": reductions,
+    "rows": rows,
+    "pooling": pooling,
+    "random": random,
+    "products": products,
+}
+WITH_BARRIERS = {"reductions", "rows", "products"}
+
+
+def called(call: Callable[..., Any], inputs: list[Array], ctx: Any) -> list[Array]:
+    with ctx:
+        made = call(*[mx.nd.array(array, ctx=ctx, dtype=array.dtype) for array in inputs])
+    made = list(made) if isinstance(made, (list, tuple)) else [made]
+    assert all(one.context == ctx for one in made)
+    return [one.asnumpy() for one in made]
+
+
+def difference(found: list[Array], wanted: list[Array]) -> str | None:
+    """Where two lists of results differ, if they do."""
+    if [(a.shape, a.dtype) for a in found] != [(a.shape, a.dtype) for a in wanted]:
+        return f"{[(a.shape, a.dtype) for a in found]}, expected {[(a.shape, a.dtype) for a in wanted]}"
+    for a, b in zip(found, wanted, strict=True):
+        tolerance = TOLERANCE.get(a.dtype.name, 0)
+        near = np.isclose(a.astype("float64"), b.astype("float64"), tolerance, tolerance, equal_nan=True)
+        if not (near.all() if tolerance else np.array_equal(a, b)):
+            at = tuple(int(i) for i in np.argwhere(~near)[0]) if not near.all() else ()
+            return f"{int((~near).sum())} of {a.size} elements differ, at {list(at)}: {a[at]}, expected {b[at]}"
+    return None
+
+
+def main() -> None:
+    options = argparse.ArgumentParser()
+    options.add_argument("--orders", type=int, default=6)
+    options.add_argument("--first", action="store_true")
+    options.add_argument("groups", nargs="*", default=list(GROUPS))
+    given = options.parse_args()
+    driver = ctypes.CDLL("libcuda.so.1")
+    calls, wrong = 0, []
+    for group in given.groups:
+        for name, call, inputs in GROUPS[group]():
+            if wrong and given.first:
+                break
+            wanted = called(call, inputs, mx.cpu())
+            for order in range(given.orders if group in WITH_BARRIERS else 1):
+                assert driver.mxrt_standin_order(order) == 0
+                try:
+                    said = difference(called(call, inputs, GPU), wanted)
+                except mx.base.MXNetError as error:
+                    said = " ".join(str(error).split())[:300]
+                calls += 1
+                if said:
+                    wrong.append(f"{group}: {name} {[(i.shape, i.dtype.name) for i in inputs]} order {order}: {said}")
+                    break
+    print(json.dumps({"calls": calls, "wrong": wrong}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,216 @@
+"""Kernels of GPUs: their text is compiled for the host, and runs there as kernels of the stand-in
+for the CUDA driver.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from support import ASYNC, CONFORMANCE, KERNELS, NO_KERNEL, ROOT, host_kernels, last_json, run, run_python
+from test_conformance import known_differences
+
+
+def kernels(env: dict[str, str], *arguments: str, timeout: float = 200):
+    return run([sys.executable, str(ROOT / "tests" / "cuda_kernels.py"), *arguments], timeout, env)
+
+
+@pytest.mark.timeout(620)
+def test_every_kernel_gives_what_the_cpu_gives(gpus, tmp_path: Path) -> None:
+    """With the threads of a block in six orders, if it has barriers."""
+    names = tmp_path / "launched"
+    found = last_json(kernels({**gpus, "STANDIN_LAUNCHED": str(names), "STANDIN_DELAY_US": "0"}, timeout=600))
+    assert found["wrong"] == []
+    assert found["calls"] > 1000
+    text = "".join(path.read_text() for path in KERNELS.glob("*.h"))
+    entries = set(re.findall(r"^ENTRY(?:_WITH_BARRIERS)?\((\w+)\)$", text, re.MULTILINE))
+    left_out = {"fold_batch_norm"}  # models run it
+    assert len(entries) > 25 and entries - left_out == set(names.read_text().split()) - left_out
+
+
+def barriers() -> list[tuple[str, int]]:
+    """Every barrier of the text: file and number within it."""
+    texts = {path.name: path.read_text() for path in sorted(KERNELS.glob("*.h")) if path.name != "host.h"}
+    return [(name, number) for name, text in texts.items() for number in range(text.count("__syncthreads();"))]
+
+
+@pytest.mark.parametrize(("name", "number"), barriers(), ids=str)
+def test_a_kernel_that_lacks_a_barrier_is_noticed(name: str, number: int, gpus) -> None:
+    def without(text: str) -> str:
+        parts = text.split("__syncthreads();")
+        return "__syncthreads();".join([*parts[:number], parts[number] + parts[number + 1], *parts[number + 2 :]])
+
+    # Kernels of several rows use the barriers of reduce.h one after the other.
+    group = {"reduce.h": "rows", "product.h": "products"}[name]
+    done = kernels({**gpus, "STANDIN_KERNELS": str(host_kernels(name, without))}, "--first", group)
+    assert "a kernel is wrong" in done.stderr or last_json(done)["wrong"]
+
+
+def test_the_barriers_are_found() -> None:
+    assert len(barriers()) == 4
+
+
+@pytest.mark.parametrize("kind", ["NaiveEngine", "ThreadedEnginePerDevice", *ASYNC])
+def test_an_index_out_of_range_fails_its_operator_alone(kind: str, gpus) -> None:
+    done = run_python(
+        """
+        import mxrt as mx
+        said = []
+        for ctx in (mx.cpu(), mx.gpu(0)):
+            x = mx.nd.array([[1, 2], [3, 4]], ctx=ctx)
+            bad, good = (mx.nd.array(numbers, ctx=ctx) for numbers in ([0, 7, 1], [1, 0]))
+            try:
+                wrong = mx.nd.take(x, bad, mode="raise")
+                after = wrong + 1
+                right = mx.nd.take(x, good, mode="raise")
+                assert right.asnumpy().tolist() == [[3, 4], [1, 2]]
+                after.asnumpy()
+            except mx.base.MXNetError as error:
+                said.append((type(error).__name__, "index 7 is out of range for axis 0 with size 2" in str(error)))
+            try:
+                mx.nd.waitall()
+            except mx.base.MXNetError:
+                pass
+            assert (x + 1).asnumpy().tolist() == [[2, 3], [4, 5]]
+        print(said)
+        """,
+        env={**gpus, "MXNET_ENGINE_TYPE": kind},
+    )
+    assert (done.stdout.strip(), done.returncode, done.stderr) == (str([("MXNetIndexError", True)] * 2), 0, "")
+
+
+@pytest.mark.parametrize("kind", ["NaiveEngine", "ThreadedEnginePerDevice", *ASYNC])
+def test_an_operator_without_a_kernel_fails_before_anything_runs(kind: str, gpus, tmp_path: Path) -> None:
+    names = tmp_path / "launched"
+    done = run_python(
+        """
+        import mxrt as mx
+        x = mx.nd.array([[1, 2], [3, 4]], ctx=mx.gpu(1))
+        data = mx.sym.var("data")
+        net = mx.gluon.SymbolBlock(mx.sym.exp(mx.sym.sort(mx.sym.relu(data))), data)
+        for name, call in {"sort": lambda: mx.nd.sort(x), "": lambda: net(x)}.items():
+            try:
+                call()
+                print("not raised", name)
+            except mx.base.MXNetNotImplementedError as error:
+                text = str(error)
+                assert "sort has no kernel for gpu(1)" in text and "as_in_context(mx.cpu())" in text, text
+        mx.nd.waitall()
+        print(mx.nd.sort(x.as_in_context(mx.cpu())).asnumpy().tolist())
+        """,
+        env={**gpus, "MXNET_ENGINE_TYPE": kind, "STANDIN_LAUNCHED": str(names)},
+    )
+    assert (done.stdout.strip(), done.returncode, done.stderr) == ("[[1.0, 2.0], [3.0, 4.0]]", 0, "")
+    assert not names.exists()
+
+
+@pytest.mark.parametrize(
+    ("env", "words"),
+    [
+        ({"STANDIN_CAPABILITY": "70"}, "no kernels for a GPU of compute capability 7.0: it needs 7.5"),
+        ({"STANDIN_KERNELS": "/nowhere"}, "CUDA error 209"),
+    ],
+    ids=["an old GPU", "an image that the driver refuses"],
+)
+def test_a_gpu_that_no_image_suits_holds_arrays_and_says_so_at_the_call(env: dict[str, str], words: str, gpus) -> None:
+    done = run_python(
+        """
+        import sys, mxrt as mx
+        x = mx.nd.array([[1, 2], [3, 4]], ctx=mx.gpu(0))
+        net = mx.gluon.SymbolBlock(mx.sym.exp(mx.sym.var("data")), mx.sym.var("data"))
+        calls = [lambda: x + 1, lambda: net(x), lambda: x[:, 1:].asnumpy(), lambda: x.__setitem__(0, 1)]
+        for call in calls:
+            try:
+                call()
+                print("not raised")
+            except mx.base.MXNetError as error:
+                assert sys.argv[1] in str(error), error
+        mx.nd.waitall()
+        print((x.as_in_context(mx.cpu()) + 1).asnumpy().tolist())
+        """,
+        words,
+        env={**gpus, **env},
+    )
+    assert (done.stdout.strip(), done.returncode, done.stderr) == ("[[2.0, 3.0], [4.0, 5.0]]", 0, "")
+
+
+FAMILIES = {
+    "activation": 180,
+    "binary": 270,
+    "conv": 115,
+    "creation": 190,
+    "dense_norm": 90,
+    "index": 55,
+    "pooling": 170,
+    "reduce": 420,
+    "scalar_ops": 180,
+    "shape": 260,
+    "unary": 290,
+}
+# MXNet's sum makes NaN of an infinity: it compensates for what it rounds off.
+ON_GPUS = {"nansum-036"}
+
+
+@pytest.mark.timeout(620)
+def test_gpus_give_what_mxnet_gave(gpus, tmp_path: Path) -> None:
+    """Recorded results of the families whose operators have kernels. What has none says so."""
+    report = tmp_path / "report.json"
+    command = [sys.executable, str(CONFORMANCE / "run.py"), "--module", "conformance_on_device", "--json", str(report)]
+    path = os.pathsep.join([str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])
+    for family in FAMILIES:
+        command += ["--family", family]
+    run(command, 600, {**gpus, "MXRT_TEST_DEVICES": "gpu", "STANDIN_DELAY_US": "0", "PYTHONPATH": path})
+    results = json.loads(report.read_text())["results"]
+    known = {(family, case) for family, case in known_differences()}
+    wrong = [
+        f"{r['family']} {r['id']}: {' '.join(r['message'].split())[:200]}"
+        for r in results
+        if not (r["passed"] or NO_KERNEL in r["message"] or (r["family"], r["id"]) in known or r["id"] in ON_GPUS)
+        and "storage type" not in r["message"]
+    ]
+    assert wrong == []
+    passed = Counter(r["family"] for r in results if r["passed"])
+    assert {family: count for family, count in passed.items() if count < FAMILIES[family]} == {}
+    assert set(passed) == set(FAMILIES)
+
+
+@pytest.mark.timeout(200)
+def test_models_give_the_cpus_numbers_from_several_threads(gpus) -> None:
+    """On two GPUs: the same bits from every thread; operator by operator as well."""
+    names = ["digits_cnn", "half_cnn", "module_mlp", "transformer"]
+    command = [sys.executable, str(ROOT / "tests" / "device_models.py"), "--seeds", "1", "--threads", "4", *names]
+    found = last_json(run(command, 180, {**gpus, "MXRT_TEST_DEVICES": "gpu", "MXNET_ENGINE_TYPE": ASYNC[0]}))
+    assert [model["model"] for model in found["models"] if model.get("calls", 0) >= 4 and model["nodes"] > 0] == names
+
+
+@pytest.mark.timeout(200)
+def test_resnet18_gives_the_cpus_numbers(gpus, resnet18: Path) -> None:
+    done = run_python(
+        """
+        import sys, numpy as np, mxrt as mx
+        prefix = sys.argv[1]
+        contexts = [mx.cpu(), mx.gpu(0)]
+        net = mx.gluon.SymbolBlock.imports(f"{prefix}-symbol.json", ["data"], f"{prefix}-0000.params", ctx=contexts)
+        x = np.random.RandomState(3).uniform(-1, 1, (2, 3, 64, 64)).astype("float32")
+        wanted, *found = [net(mx.nd.array(x, ctx=ctx)).asnumpy() for ctx in (mx.cpu(), mx.gpu(0), mx.gpu(0))]
+        assert found[0].tobytes() == found[1].tobytes()
+        worst = float(np.abs(found[0] - wanted).max() / np.abs(wanted).max())
+        print("near" if worst <= 1e-5 else worst)
+        """,
+        resnet18 / "resnet18_v1",
+        env=gpus,
+        timeout=180,
+    )
+    assert (done.stdout.strip(), done.returncode, done.stderr) == ("near", 0, "")
+
+
+def test_the_images_are_those_of_the_text() -> None:
+    """They are made by `make cuda-images`, which needs NVRTC; this needs nothing."""
+    done = run([sys.executable, str(ROOT / "scripts" / "cuda_images.py"), "--check"])
+    assert done.returncode == 0, done.stdout + done.stderr
