@@ -203,6 +203,10 @@ test-serve-clients: $(STAMPS)/wheel ## mxrt serve against tritonclient, grpcio's
 	$(CLIENTS)/bin/python -m pip install --quiet --force-reinstall --no-deps dist/mxrt-*.whl
 	$(CLIENTS)/bin/python -m pytest -q tests/clients/check_clients.py tests/clients/check_deploy.py
 
+.PHONY: bench-serve
+bench-serve: $(STAMPS)/installed $(STAMPS)/test-tools ## requests to mxrt serve against calls from threads, in turns, for two minutes; needs an idle machine
+	$(PY) tests/clients/bench_serve.py --seconds $(or $(SECONDS),120)
+
 .PHONY: soak-serve
 soak-serve: $(STAMPS)/installed $(STAMPS)/test-tools ## small requests to mxrt serve, 1 % wrong and 1 % of clients leaving, for ten minutes: none lost or mixed up
 	$(PY) tests/clients/soak.py --seconds $(or $(SECONDS),600)
