@@ -134,6 +134,10 @@ check-embedding: | check-tools ## both into an empty folder; the examples by pkg
 check-crate: | check-tools ## the crate mxrt as programs of others build it: no features, each alone, with the oldest Rust; the example with axum
 	scripts/check_crate.sh
 
+.PHONY: check-api
+check-api: | check-tools ## the public interface of the crate mxrt against crates/mxrt/api.txt; ARGS=write writes it (needs cargo-public-api and a nightly Rust)
+	scripts/api.sh $(or $(ARGS),check)
+
 .PHONY: check-mxnet-programs
 check-mxnet-programs: | check-tools ## programs over MXNet's own C++ headers and library, run on ours; MXNET_SOURCE=, MXNET_INCLUDE=, MXNET_LIBRARY= (says how to get them)
 	scripts/mxnet_programs.sh
@@ -144,8 +148,17 @@ check-networks: ## networks of GluonCV, MXNet and GluonNLP against MXNet 1.9.1, 
 
 # ---- run ---------------------------------------------------------------------------------------
 
+# Where no wheel was installed yet, one that is built sooner does.
+$(STAMPS)/demo: $(WHEEL_SOURCES) $(STAMPS)/build-tools | check-tools
+	@rm -rf python/mxrt/_mxrt*.so build/demo
+	@echo "building mxrt in the profile demo: up to three minutes from nothing on two cores"
+	$(PY) -m maturin build --profile demo --locked --out build/demo
+	$(PY) -m pip install --quiet build/demo/mxrt-*.whl
+	$(PY) -m pip install --quiet --force-reinstall --no-deps build/demo/mxrt-*.whl
+	@touch $@
+
 .PHONY: demo
-demo: $(STAMPS)/installed ## set everything up and show models answering many threads (about a minute after the build)
+demo: $(STAMPS)/$(if $(wildcard $(STAMPS)/installed),installed,demo) ## set everything up and show models answering many threads (about a minute after the build)
 	@$(VENV)/bin/mxrt demo
 
 # ---- test --------------------------------------------------------------------------------------
@@ -163,7 +176,6 @@ test: ## everything: formatting, lints, Rust tests, models, the wheel, Python te
 .PHONY: lint
 lint: check-rust-tools $(STAMPS)/test-tools ## rustfmt, clippy, rustdoc, ruff, licences of crates, stubs of operators
 	cargo fmt --all --check
-	cargo metadata --locked --format-version 1 --manifest-path fuzz/Cargo.toml >/dev/null
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo doc --quiet --workspace --no-deps --locked
 	$(PY) -m ruff check .
@@ -207,6 +219,13 @@ test-serve-clients: $(STAMPS)/wheel ## mxrt serve against tritonclient, grpcio's
 bench-serve: $(STAMPS)/installed $(STAMPS)/test-tools ## requests to mxrt serve against calls from threads, in turns, for two minutes; needs an idle machine
 	$(PY) tests/clients/bench_serve.py --seconds $(or $(SECONDS),120)
 
+.PHONY: test-ray
+test-ray: $(STAMPS)/wheel ## mxrt.ray on a local cluster of three nodes (minutes; the installation has 800 MB)
+	[ -x build/ray/bin/python ] || $(PY) -m venv build/ray
+	build/ray/bin/python -m pip install --quiet -r requirements/ray.txt
+	build/ray/bin/python -m pip install --quiet --force-reinstall --no-deps dist/mxrt-*.whl
+	build/ray/bin/python -m pytest -q -p no:warnings -p no:cacheprovider tests/clients/check_ray.py
+
 .PHONY: soak-serve
 soak-serve: $(STAMPS)/installed $(STAMPS)/test-tools ## small requests to mxrt serve, 1 % wrong and 1 % of clients leaving, for ten minutes: none lost or mixed up
 	$(PY) tests/clients/soak.py --seconds $(or $(SECONDS),600)
@@ -229,6 +248,10 @@ bench-peers: $(STAMPS)/installed ## compare with MXNet 1.9.1, onnxruntime and Op
 .PHONY: bench-operators
 bench-operators: $(STAMPS)/installed ## compare single operators with MXNet 1.9.1, numpy, onnxruntime and torch, in turns
 	$(PY) benches/operators/compare.py $(OPERATORS_ARGS)
+
+.PHONY: bench-data
+bench-data: $(STAMPS)/installed ## read rows, records and images beside MXNet 1.9.1, OpenCV, Pillow and torch, in turns; DATA_ARGS="--mxnet PYTHON --peers PYTHON"
+	$(PY) benches/data.py build/data $(DATA_ARGS)
 
 # ---- prove ---------------------------------------------------------------------------------------
 # docs/testing.md says what each of these shows. Their lengths come from SECONDS; what counts in
@@ -259,6 +282,10 @@ soak: | check-tools ## random programs of 100,000 ops against an interpreter for
 random-operators: $(STAMPS)/installed $(STAMPS)/test-tools ## 100,000 random calls of operators against references in float64 (two minutes)
 	MXRT_RANDOM_CASES=$(call count,100000,120) $(PY) -m pytest -q -o timeout=3600 tests/test_random_operators.py
 
+.PHONY: random-mxnet
+random-mxnet: $(STAMPS)/installed ## 5,000 random calls of operators under MXNet 1.9.1 and mxrt; MXNET_PYTHON= (says how to get it; ten minutes)
+	@scripts/random_mxnet.sh $(call count,5000,600)
+
 .PHONY: conformance-kinds
 conformance-kinds: $(STAMPS)/installed $(STAMPS)/test-tools ## all recorded results on every kind of engine and on a simulated device (three minutes)
 	$(PY) tests/conformance_kinds.py
@@ -288,15 +315,15 @@ crowd: $(STAMPS)/installed $(STAMPS)/test-tools ## 960 callers, one call in a hu
 
 .PHONY: generated
 generated: | check-tools ## 30,000 operator calls and as many symbol files made by structure, each ends in an answer or an error (minutes)
-	MXRT_TEST_SECONDS=3600 MXRT_GENERATED=$(call count,30000,600) cargo test -q -p mxrt --locked --test generated -- --nocapture
+	MXRT_TEST_SECONDS=3600 MXRT_GENERATED=$(call count,30000,600) cargo test -q --workspace --locked --test generated -- --nocapture
 
 .PHONY: fuzz
 fuzz: | check-tools ## files and calls that nobody would write, guided by coverage (ten minutes for each target); ARGS=symbol for one
-	scripts/fuzz.sh run $(or $(SECONDS),600) $(ARGS)
+	scripts/fuzz.sh $(or $(SECONDS),600) $(ARGS)
 
 .PHONY: fuzz-replay
-fuzz-replay: | check-tools ## build the fuzz targets and run each once over the seeds and what was found before
-	scripts/fuzz.sh replay $(ARGS)
+fuzz-replay: | check-tools ## each fuzz target once over its seeds and what was found before
+	MXRT_FUZZ_CORPUS=1 cargo test --workspace --locked --test replay
 
 .PHONY: tsan
 tsan: | check-tools ## the engine's tests under ThreadSanitizer, then 20 seconds of random programs (minutes)
@@ -309,6 +336,10 @@ asan: | check-tools ## the tests of the engine under AddressSanitizer, then 20 s
 .PHONY: asan-c
 asan-c: | check-tools ## the C and C++ programs of the tests with AddressSanitizer (a minute after the build)
 	scripts/sanitize_c.sh address
+
+.PHONY: tsan-c
+tsan-c: | check-tools ## the C and C++ programs of the tests, and the library, with ThreadSanitizer (minutes)
+	scripts/sanitize_c.sh thread
 
 .PHONY: asan-kernels
 asan-kernels: | check-tools ## the tests of the kernels under AddressSanitizer, on every instruction set there is (five minutes)
@@ -334,6 +365,7 @@ sdist: $(STAMPS)/build-tools | check-tools ## build a wheel from the source dist
 prove: ## what .ci/run leaves out: sanitizers in full, valgrind, fuzzing, long runs of seeds, exits and forks, mutants (five and a half hours)
 	$(MAKE) asan-kernels
 	$(MAKE) asan-c
+	$(MAKE) tsan-c
 	$(MAKE) check-embedding
 	$(MAKE) tarball
 	$(MAKE) check-mxnet-programs

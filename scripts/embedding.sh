@@ -38,11 +38,25 @@ build() {
   archive=$target/$folder/libmxrt_capi.a
 }
 
+# Options by which functions with the same code are kept once, where the linker that comes with Rust
+# is there and the compiler takes it. Rust promises no function an address of its own.
+fold() {
+  local rust
+  rust=$(rustc --print sysroot)/lib/rustlib/$(rustc -vV | sed -n 's/^host: //p')/bin/gcc-ld
+  local options=(-fuse-ld=lld "-B$rust" -Wl,--icf=all)
+  if [ -x "$rust/ld.lld" ] && echo 'int one(void) { return 1; }' |
+    "${CC:-cc}" "${options[@]}" -shared -x c - -o /dev/null 2>/dev/null; then
+    printf '%s\n' "${options[@]}"
+  fi
+}
+
 # link SONAME FILE
 link() {
+  local options
+  mapfile -t options < <(fold)
   # shellcheck disable=SC2086 # libraries are words
-  "${CC:-cc}" -shared -s -o "$2" -Wl,-soname,"$1" -Wl,--version-script="$crate/mxrt.map" \
-    -Wl,--whole-archive "$archive" -Wl,--no-whole-archive -Wl,--gc-sections \
+  "${CC:-cc}" "${options[@]}" -shared -s -o "$2" -Wl,-soname,"$1" -Wl,--version-script="$crate/mxrt.map" \
+    -Wl,--whole-archive "$archive" -Wl,--no-whole-archive -Wl,--gc-sections -Wl,-O2 \
     -Wl,-z,defs -Wl,-z,relro -Wl,-z,now -Wl,--as-needed $libraries
 }
 

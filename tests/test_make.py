@@ -187,7 +187,7 @@ def test_another_python_makes_the_environment_again_and_none_keeps_it(make, tmp_
         ("forks", "MXRT_FORKS=143", "MXRT_FORKS=1"),
         ("crowd", "MXRT_CROWD=300", "MXRT_CROWD=6"),
         ("generated", "MXRT_GENERATED=30000", "MXRT_GENERATED=300"),
-        ("fuzz", "fuzz.sh run 600", "fuzz.sh run 6"),
+        ("fuzz", "fuzz.sh 600", "fuzz.sh 6"),
         ("tsan", "sanitize.sh thread", "sanitize.sh thread 6"),
         ("asan", "sanitize.sh address", "sanitize.sh address 6"),
     ],

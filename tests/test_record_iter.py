@@ -355,6 +355,39 @@ assert after[2] - before[2] < 32, (before, after)
     assert result.returncode == 0, result.stderr
 
 
+def test_memory_is_that_of_the_batches_ahead(mx, folder: Path, tmp_path: Path) -> None:
+    if not os.access("/proc/self/clear_refs", os.W_OK):
+        pytest.skip("the largest size of a process cannot be begun anew")
+    code = """
+        import sys, time
+        from pathlib import Path
+        import mxrt as mx
+
+        def megabytes(name):
+            rows = Path("/proc/self/status").read_text().splitlines()
+            return float(next(row for row in rows if row.startswith(name)).split()[1]) / 1024
+
+        def images(batch, queue, workers):
+            return mx.io.ImageRecordIter(
+                path_imgrec=sys.argv[1], data_shape=(3, 256, 256), resize=256, batch_size=batch,
+                prefetch_buffer=queue, preprocess_threads=workers, shuffle=True)
+
+        next(images(1, 1, 1)).data[0].wait_to_read()  # loads the code
+        before = megabytes("VmRSS")
+        Path("/proc/self/clear_refs").write_text("5")
+        batches = images(10, 3, 2)
+        for _ in range(10):
+            for batch in batches:
+                batch.data[0].wait_to_read()
+                time.sleep(0.01)  # the queue fills
+            batches.reset()
+        print(megabytes("VmHWM") - before)
+    """
+    done = run_python(code, damaged(folder, tmp_path, mx, {}), env={"MXRT_CORES": "2"})
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) < 10 * 3 * 256 * 256 * 4 / (1 << 20) * (3 + 2) * 1.5
+
+
 def test_programs_end_with_a_live_iterator_and_forks_begin_anew(folder: Path) -> None:
     script = """
 import os, sys

@@ -138,13 +138,14 @@ CALLS = {
     "tile": "mx.nd.tile(mx.nd.ones((1000,)), reps=(2147483647,)).asnumpy()",
     "batch": "mx.io.CSVIter(data_csv=path, data_shape=(2,), batch_size=2**40).next()",
     "sample": "mx.io.CSVIter(data_csv=path, data_shape=(10**9,), batch_size=1).next()",
+    "file": "os.truncate(path, 1 << 30); mx.sym.load(path)",
 }
 
 
 @pytest.mark.parametrize("call", CALLS)
 def test_a_number_in_a_call_costs_no_memory_beyond_the_limit(call: str, tmp_path) -> None:
     code = f"""
-    import sys
+    import os, sys
     import mxrt as mx
 
     path = sys.argv[1] + "/a.csv"
@@ -163,3 +164,31 @@ def test_a_number_in_a_call_costs_no_memory_beyond_the_limit(call: str, tmp_path
     assert result.returncode == 0, result.stderr[-2000:]
     answer, kilobytes = result.stdout.split()
     assert answer == "refused" and int(kilobytes) < 60 << 10, result.stdout
+
+
+def test_a_copy_for_numpy_counts_against_the_limit(mx) -> None:
+    array = mx.nd.ones((1 << 20,))
+    array.wait_to_read()
+    mx.set_memory_limit(mx.runtime.info()["memory_in_use"] + (1 << 20))
+    try:
+        with pytest.raises(MemoryError, match="allocating 4194304 bytes: the memory limit is"):
+            array.asnumpy()
+        assert array[:5].asnumpy().tolist() == [1] * 5
+    finally:
+        mx.set_memory_limit(None)
+    in_use = mx.runtime.info()["memory_in_use"]
+    assert array.asnumpy().sum() == 1 << 20
+    assert mx.runtime.info()["memory_in_use"] == in_use, "a copy belongs to its caller"
+
+
+def test_the_text_of_a_symbol_counts_against_the_limit_while_it_is_read(mx) -> None:
+    text = mx.sym.var("data").tojson() + " " * (1 << 20)
+    in_use = mx.runtime.info()["memory_in_use"]
+    mx.set_memory_limit(in_use + (16 << 20))
+    try:
+        with pytest.raises(MemoryError, match="the memory limit is"):
+            mx.sym.load_json(text)
+    finally:
+        mx.set_memory_limit(None)
+    assert mx.sym.load_json(text).list_arguments() == ["data"]
+    assert mx.runtime.info()["memory_in_use"] == in_use

@@ -12,7 +12,29 @@ from . import _mxrt
 from .ndarray import CachedOp, NDArray
 from .symbol import Group, Symbol
 
-__all__ = ["Watch"]
+__all__ = ["Watch", "input_names"]
+
+# Operators of one input that MXNet calls data. Others have no name for theirs there.
+_NAMED = frozenset(
+    (
+        "Dropout GridGenerator L2Normalization LRN MakeLoss Pad Pooling Pooling_v1 SliceChannel SwapAxis "
+        "_contrib_MultiBoxPrior _contrib_index_array _contrib_quadratic _histogram _image_normalize "
+        "_image_to_tensor _ravel_multi_index _split_v2 _unravel_index all_finite col2im depth_to_space diag "
+        "im2col log_softmax moments repeat reverse softmax space_to_depth squeeze tile"
+    ).split()
+)
+
+
+def input_names(operator: str, count: int) -> list[str]:
+    """What monitors of MXNet call the inputs of an operator."""
+    known = _mxrt.get_operator(operator)
+    if known is None or known.variadic is not None:
+        start = "array_" if operator.startswith("multi_") else "arg"
+        return [f"{start}{place}" for place in range(count)]
+    names = list(known.inputs)
+    if names == ["data"] and operator not in _NAMED:
+        return ["input0"]
+    return names[:count]
 
 
 class Watch:
@@ -60,8 +82,7 @@ class Watch:
         return own if own[0] in self._names else others
 
     def _tell_inputs(self, node: dict[str, Any], known: Mapping[str, NDArray]) -> None:
-        operator = _mxrt.get_operator(node["op"])
-        names = list(operator.inputs) if operator is not None and operator.variadic is None else []
+        names = input_names(node["op"], len(node["inputs"]))
         for place, (source, index, *_) in enumerate(node["inputs"]):
             before = self._nodes[source]
             if before["op"] == "null":
@@ -69,5 +90,4 @@ class Watch:
                 self._callback(before["name"], array)
             else:
                 array = known[self._outputs(before)[index]]
-            own = names[place] if place < len(names) else f"arg{place}"
-            self._callback(f"{node['name']}_{own}", array)
+            self._callback(f"{node['name']}_{names[place]}", array)

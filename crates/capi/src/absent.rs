@@ -84,8 +84,6 @@ absent! {
         MXFuncDescribe MXFuncGetInfo MXFuncInvoke MXFuncInvokeEx MXGetFunction;
     "the variables of a symbol as handles; NNSymbolListInputNames has their names":
         NNSymbolListInputVariables;
-    "settings of the process, which mxrt reads from the environment once":
-        MXGetEnv MXSetEnv;
     "hooks on the operators of a callable graph; MXExecutorSetMonitorCallback has them":
         MXCachedOpRegisterOpHook;
 }

@@ -2,7 +2,7 @@
 
 use crate::border::{Error, guard};
 use crate::handles::{CachedOpHandle, NDArrayHandle, SymbolHandle, all, free, get, hold};
-use crate::pointers::{count, list, put, read, text};
+use crate::pointers::{count, distinct, list, put, read, texts};
 use crate::returned;
 use crate::runtime::runtime;
 use crate::symbol;
@@ -22,12 +22,8 @@ unsafe fn create(
     let symbol = symbol::of(handle)?;
     let number = count(num_flags, "num_flags")?;
     // SAFETY: the caller promises `num_flags` texts in each.
-    let (keys, vals) = unsafe { (list(keys, number, "keys")?, list(vals, number, "vals")?) };
-    let mut flags = Vec::with_capacity(number);
-    for (key, value) in keys.iter().zip(vals) {
-        // SAFETY: as above.
-        flags.push(unsafe { (text(*key, "keys")?, text(*value, "vals")?) });
-    }
+    let (keys, vals) = unsafe { (distinct(keys, number, "keys")?, texts(vals, number, "vals")?) };
+    let flags = keys.into_iter().zip(vals);
     let runtime = runtime()?;
     let op = CachedOp::compile(runtime.engine, &symbol, &CachedOpFlags::parse(flags)?, runtime.plans)?
         .with_random(runtime.random.clone());

@@ -3,7 +3,7 @@
 use crate::border::{Error, c_functions};
 use crate::handles::{ExecutorHandle, NDArrayHandle, SymbolHandle, all, free, get, hold};
 use crate::ndarray::{context, element_type};
-use crate::pointers::{Monitor, MonitorCallback, count, list, put, read, texts};
+use crate::pointers::{Monitor, MonitorCallback, count, distinct, list, put, read, texts};
 use crate::returned;
 use crate::runtime::runtime;
 use crate::symbol::of;
@@ -60,7 +60,7 @@ impl<T: Copy + Into<i64>> Shapes<T> {
             return Ok(Vec::new());
         }
         // SAFETY: contract.
-        let names = unsafe { texts(self.names, number, "provided_arg_shape_names")? };
+        let names = unsafe { distinct(self.names, number, "provided_arg_shape_names")? };
         // SAFETY: contract.
         let ends = unsafe { list(self.idx, number + 1, "provided_arg_shape_idx")? };
         if ends.windows(2).any(|pair| pair[0] > pair[1]) {
@@ -178,7 +178,7 @@ macro_rules! binds {
                 };
                 let shapes = shapes.read()?;
                 let number = count(num_provided_arg_dtypes, "num_provided_arg_dtypes")?;
-                let names = texts(provided_arg_dtype_names, number, "provided_arg_dtype_names")?;
+                let names = distinct(provided_arg_dtype_names, number, "provided_arg_dtype_names")?;
                 let codes = list(provided_arg_dtypes, number, "provided_arg_dtypes")?;
                 let mut types = Vec::new();
                 for (name, code) in names.into_iter().zip(codes).filter(|(_, code)| **code != -1) {

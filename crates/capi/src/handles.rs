@@ -12,6 +12,7 @@ use mxrt::{CachedOp, Executor, Model, NDArray, Predictor};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::c_void;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 
@@ -120,8 +121,29 @@ held! {
     ProfileObject, "an object of the profiler", 12;
 }
 
+/// Spreads the numbers of handles, which the library chose itself, over a table.
+#[derive(Default)]
+pub(crate) struct NumberHasher(u64);
+
+impl Hasher for NumberHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_usize(usize::from(*byte)));
+    }
+
+    fn write_usize(&mut self, number: usize) {
+        // The table takes some bits from the top and some from the bottom.
+        self.0 = (self.0 ^ number as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(32);
+    }
+}
+
+type Objects<T> = HashMap<usize, Arc<T>, BuildHasherDefault<NumberHasher>>;
+
 /// The objects of one kind.
-pub(crate) struct Table<T>([RwLock<HashMap<usize, Arc<T>>>; SHARDS]);
+pub(crate) struct Table<T>([RwLock<Objects<T>>; SHARDS]);
 
 impl<T> Default for Table<T> {
     fn default() -> Self {
@@ -134,7 +156,7 @@ impl<T> Table<T> {
         self.shard(number).read().contains_key(&number)
     }
 
-    fn shard(&self, number: usize) -> &RwLock<HashMap<usize, Arc<T>>> {
+    fn shard(&self, number: usize) -> &RwLock<Objects<T>> {
         &self.0[number / STEP % SHARDS]
     }
 }

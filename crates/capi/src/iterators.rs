@@ -3,7 +3,7 @@
 use crate::border::{Error, c_functions};
 use crate::handles::{DataIterHandle, ITERATOR, NDArrayHandle, OpHandle, defined, definition, free, get, hold};
 use crate::operators::type_text;
-use crate::pointers::{StaticText, StaticTexts, count, put, texts};
+use crate::pointers::{StaticText, StaticTexts, count, distinct, put, texts};
 use crate::returned;
 use crate::runtime::engine;
 use mxrt::ForkSafeMutex;
@@ -93,7 +93,7 @@ c_functions! {
     ) {
         let def = ITERATORS[place(handle)?];
         let number = count(num_param, "num_param")?;
-        let (keys, vals) = (texts(keys, number, "keys")?, texts(vals, number, "vals")?);
+        let (keys, vals) = (distinct(keys, number, "keys")?, texts(vals, number, "vals")?);
         let iter = def.start(engine()?, keys.into_iter().zip(vals))?;
         put(out, std::ptr::null_mut(), "out")?;
         put(out, hold(Iteration { iter, batch: ForkSafeMutex::default() }), "out")

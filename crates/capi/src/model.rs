@@ -4,7 +4,7 @@ use crate::border::{Error, c_functions};
 use crate::cached_op::{borrow, deliver};
 use crate::handles::{ModelHandle, NDArrayHandle, all, free, get, hold};
 use crate::ndarray::context;
-use crate::pointers::{count, list, put, read, text, texts};
+use crate::pointers::{count, distinct, list, put, read, text, texts};
 use crate::process::np_shape;
 use crate::returned;
 use crate::runtime::runtime;
@@ -39,7 +39,7 @@ impl Wanted {
         let inputs = unsafe { texts(self.inputs.1, count(self.inputs.0, "num_inputs")?, "input_names")? };
         let number = count(self.flags.0, "num_flags")?;
         // SAFETY: contract.
-        let keys = unsafe { texts(self.flags.1, number, "flag_keys")? };
+        let keys = unsafe { distinct(self.flags.1, number, "flag_keys")? };
         // SAFETY: contract.
         let vals = unsafe { texts(self.flags.2, number, "flag_vals")? };
         let runtime = runtime()?;
@@ -109,7 +109,8 @@ c_functions! {
         flag_vals: *const *const c_char,
         out: *mut ModelHandle,
     ) {
-        let symbol = symbol::parse(&mxrt::io::read_text(text(symbol_file, "symbol_file")?)?)?;
+        let memory = runtime()?.engine.memory();
+        let symbol = symbol::parse(&mxrt::io::read_text_within(text(symbol_file, "symbol_file")?, memory)?)?;
         let params = match param_file.is_null() {
             true => Params::default(),
             false => mxrt::params::load(runtime()?.engine, text(param_file, "param_file")?, np_shape())?,

@@ -14,9 +14,9 @@ const SMALL: usize = 1 << 16;
 /// A device by MXNet's number of its kind. Whether it is there turns out when it is used.
 pub(crate) fn context(dev_type: c_int, dev_id: c_int) -> Result<Context, Error> {
     let host = [DeviceType::Cpu, DeviceType::CpuPinned, DeviceType::CpuShared];
-    let known: Vec<DeviceType> = host.into_iter().chain(mxrt::devices::kinds().map(DeviceType::Device)).collect();
-    let device_type = known.iter().copied().find(|kind| kind.code() == dev_type).ok_or_else(|| {
-        let known: Vec<String> = known.iter().map(|kind| format!("{} ({kind})", kind.code())).collect();
+    let known = || host.into_iter().chain(mxrt::devices::kinds().map(DeviceType::Device));
+    let device_type = known().find(|kind| kind.code() == dev_type).ok_or_else(|| {
+        let known: Vec<String> = known().map(|kind| format!("{} ({kind})", kind.code())).collect();
         Error::value(format!("dev_type {dev_type} is unknown; expected one of {}", known.join(", ")))
     })?;
     Ok(Context { device_type, device_id: dev_id })
@@ -87,7 +87,7 @@ pub unsafe extern "C" fn MXNDArrayCreateEx(
 /// Frees an array. Work that uses it goes on.
 #[unsafe(no_mangle)]
 pub extern "C" fn MXNDArrayFree(handle: NDArrayHandle) -> c_int {
-    guard(|| if free_unset(handle) { Ok(()) } else { free::<NDArray>(handle) })
+    guard(|| free::<NDArray>(handle).or_else(|error| if free_unset(handle) { Ok(()) } else { Err(error) }))
 }
 
 /// The extents of an array; none for one without a value.

@@ -3,7 +3,7 @@
 use crate::border::{Error, c_functions};
 use crate::cached_op::{borrow, report};
 use crate::handles::{NDArrayHandle, OPERATOR, OpHandle, STEP, all, defined, definition, hold, is_unset, set};
-use crate::pointers::{StaticText, StaticTexts, count, list, put, read, text, texts};
+use crate::pointers::{StaticText, StaticTexts, count, distinct, list, put, read, text, texts};
 use crate::returned;
 use crate::runtime::runtime;
 use mxrt::{
@@ -242,7 +242,7 @@ impl Call {
         let inputs = all::<NDArray>(handles)?;
         let params = count(self.num_params, "num_params")?;
         // SAFETY: the caller promises as many names.
-        let keys = unsafe { texts(self.keys, params, "param_keys")? };
+        let keys = unsafe { distinct(self.keys, params, "param_keys")? };
         // SAFETY: the caller promises as many texts.
         let values = unsafe { texts(self.vals, params, "param_vals")? };
         let mut attrs: Vec<(String, String)> =

@@ -102,6 +102,38 @@ pub(crate) unsafe fn texts<'a>(first: *const *const c_char, count: usize, name: 
     pointers.iter().map(|pointer| unsafe { text(*pointer, name) }).collect()
 }
 
+/// As [`texts`], for names of what belongs to each: one that comes twice contradicts itself.
+///
+/// # Safety
+/// As for [`texts`].
+pub(crate) unsafe fn distinct<'a>(
+    first: *const *const c_char,
+    count: usize,
+    name: &str,
+) -> Result<Vec<&'a str>, Error> {
+    // SAFETY: contract.
+    let keys = unsafe { texts(first, count, name)? };
+    let twice = (1..keys.len()).find(|i| keys[..*i].contains(&keys[*i]));
+    match twice {
+        Some(i) => Err(Error::value(format!("the argument {name} names {} twice", keys[i]))),
+        None => Ok(keys),
+    }
+}
+
+/// Sets an environment variable, or removes it.
+///
+/// # Safety
+/// No other thread reads or writes the environment; `name` is not empty and has no `=`.
+pub(crate) unsafe fn set_variable(name: &str, value: Option<&str>) {
+    // SAFETY: contract.
+    unsafe {
+        match value {
+            Some(value) => std::env::set_var(name, value),
+            None => std::env::remove_var(name),
+        }
+    }
+}
+
 /// The descriptor of a file that a caller has opened.
 #[derive(Clone, Copy)]
 pub(crate) struct OpenFile(RawFd);

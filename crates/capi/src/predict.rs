@@ -3,7 +3,7 @@
 use crate::border::{Error, guard};
 use crate::handles::{NDListHandle, PredictorHandle, free, get, hold};
 use crate::ndarray::{context, element_type};
-use crate::pointers::{Monitor, MonitorCallback, count, list, list_mut, put, text, texts};
+use crate::pointers::{Monitor, MonitorCallback, count, distinct, list, list_mut, put, text, texts};
 use crate::process::np_shape;
 use crate::returned;
 use crate::runtime::{engine, runtime};
@@ -29,7 +29,7 @@ impl Shapes {
             return Ok(Vec::new());
         }
         // SAFETY: the caller promises `number` names.
-        let keys = unsafe { texts(self.keys, number, "input_keys")? };
+        let keys = unsafe { distinct(self.keys, number, "input_keys")? };
         // SAFETY: the caller promises one position more.
         let ends = unsafe { list(self.indptr, number + 1, "input_shape_indptr")? };
         if let Some(pair) = ends.windows(2).find(|pair| pair[0] > pair[1]) {
@@ -142,7 +142,7 @@ pub unsafe extern "C" fn MXPredCreateEx(
     guard(|| {
         let number = count(num_provided_arg_dtypes, "num_provided_arg_dtypes")?;
         // SAFETY: the caller promises as many names.
-        let names = unsafe { texts(provided_arg_dtype_names, number, "provided_arg_dtype_names")? };
+        let names = unsafe { distinct(provided_arg_dtype_names, number, "provided_arg_dtype_names")? };
         // SAFETY: the caller promises as many codes.
         let codes = unsafe { list(provided_arg_dtypes, number, "provided_arg_dtypes")? };
         let dtype = |(name, code): (&str, &c_int)| Ok((name.to_owned(), element_type(*code)?));

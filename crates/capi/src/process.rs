@@ -1,7 +1,8 @@
 //! What belongs to the process: random numbers, switches, devices, what the build has.
 
 use crate::border::{Error, c_functions};
-use crate::pointers::{StaticText, count, put};
+use crate::pointers::{StaticText, count, put, set_variable, text};
+use crate::returned;
 use crate::runtime::{engine, runtime, settings};
 use mxrt::params::NpShape;
 use mxrt::{DeviceId, DeviceKind, FailureKind};
@@ -78,6 +79,14 @@ fn gpu_memory(dev: c_int) -> Result<(usize, usize), Error> {
     let stats = engine()?.device_stats(DeviceId::new(DeviceKind::GPU, number))?;
     let usable = stats.limit.map_or(stats.total, |limit| limit.min(stats.total));
     Ok((usable.saturating_sub(stats.in_use), stats.total))
+}
+
+/// A name that an environment variable can have.
+fn variable(name: &str) -> Result<&str, Error> {
+    if name.is_empty() || name.contains('=') {
+        return Err(Error::value(format!("the argument name is {name:?}, which no environment variable can have")));
+    }
+    Ok(name)
 }
 
 c_functions! {
@@ -205,6 +214,27 @@ c_functions! {
     /// 1: this process is no server.
     fn MXKVStoreIsWorkerNode(ret: *mut c_int) {
         put(ret, 1, "ret")
+    }
+
+    /// The value of an environment variable, in memory that belongs to the thread; null if there is
+    /// none.
+    fn MXGetEnv(name: *const c_char, value: *mut *const c_char) {
+        put(value, std::ptr::null(), "value")?;
+        let name = variable(text(name, "name")?)?;
+        let found = std::env::var_os(name).map(|found| found.to_string_lossy().into_owned());
+        match found {
+            Some(found) => put(value, returned::text(found)?, "value"),
+            None => Ok(()),
+        }
+    }
+
+    /// Sets an environment variable, or removes it where `value` is null. No other thread may read or
+    /// write the environment meanwhile. Settings that were read before stay as they are.
+    fn MXSetEnv(name: *const c_char, value: *const c_char) {
+        let name = variable(text(name, "name")?)?;
+        let value = if value.is_null() { None } else { Some(text(value, "value")?) };
+        set_variable(name, value);
+        Ok(())
     }
 
     /// Properties of the build. They live as long as the process.

@@ -1,7 +1,8 @@
 //! The profiler: recording operators, and what was recorded.
 
 use crate::border::{Error, c_functions};
-use crate::pointers::{count, put, texts};
+use crate::pointers::{count, distinct, put, texts};
+use crate::profiler_objects::json_text;
 use crate::returned;
 use crate::runtime::engine;
 use mxrt::{ForkSafeMutex, profile};
@@ -32,7 +33,7 @@ const SETTINGS: [&str; 12] = [
 unsafe fn configure(number: c_int, keys: *const *const c_char, vals: *const *const c_char) -> Result<(), Error> {
     let number = count(number, "num_params")?;
     // SAFETY: contract.
-    let (keys, vals) = unsafe { (texts(keys, number, "keys")?, texts(vals, number, "vals")?) };
+    let (keys, vals) = unsafe { (distinct(keys, number, "keys")?, texts(vals, number, "vals")?) };
     if let Some(key) = keys.iter().find(|key| !SETTINGS.contains(key)) {
         return Err(Error::value(format!("{key} is no setting of the profiler; they are {}", SETTINGS.join(", "))));
     }
@@ -65,35 +66,91 @@ fn dump(finished: c_int) -> Result<(), Error> {
     Ok(mxrt::io::write_file(file, content.as_bytes()).map_err(mxrt::io::DataError::from)?)
 }
 
-/// Times by operator, then by domain of the program's own objects, in milliseconds. `sort_by`: 0
-/// total, 1 average, 2 shortest, 3 longest, 4 number.
-fn table(reset: bool, sort_by: c_int, ascending: bool) -> Result<String, Error> {
-    if !(0..=4).contains(&sort_by) {
-        return Err(Error::value(format!("the argument sort_by is {sort_by}; expected 0 to 4")));
+/// Which rows come first.
+#[derive(Clone, Copy)]
+struct Order {
+    by: fn(&profile::Total) -> f64,
+    ascending: bool,
+}
+
+impl Order {
+    /// `sort_by`: 0 total, 1 average, 2 shortest, 3 longest, 4 number.
+    fn new(sort_by: c_int, ascending: bool) -> Result<Order, Error> {
+        let by: fn(&profile::Total) -> f64 = match sort_by {
+            0 => |total| total.total,
+            1 => |total| total.total / total.count as f64,
+            2 => |total| total.min,
+            3 => |total| total.max,
+            4 => |total| total.count as f64,
+            _ => return Err(Error::value(format!("the argument sort_by is {sort_by}; expected 0 to 4"))),
+        };
+        Ok(Order { by, ascending })
     }
-    let key = |total: &profile::Total| match sort_by {
-        1 => total.total / total.count as f64,
-        2 => total.min,
-        3 => total.max,
-        4 => total.count as f64,
-        _ => total.total,
-    };
-    let mut text = String::from("\nProfile Statistics:\n");
+
+    fn sort(self, rows: &mut [profile::Total]) {
+        let Order { by, ascending } = self;
+        rows.sort_by(|a, b| if ascending { by(a).total_cmp(&by(b)) } else { by(b).total_cmp(&by(a)) });
+    }
+}
+
+/// Times under a title.
+type Table = (String, Vec<profile::Total>);
+
+/// Times by operator, then by domain of the program's own objects.
+fn tables(reset: bool, order: Order) -> Vec<Table> {
     let operators = ("operator".to_owned(), profile::snapshot(reset).totals());
-    for (title, mut rows) in std::iter::once(operators).chain(crate::profiler_objects::totals(reset)) {
-        rows.sort_by(|a, b| if ascending { key(a).total_cmp(&key(b)) } else { key(b).total_cmp(&key(a)) });
+    let mut tables: Vec<Table> = std::iter::once(operators).chain(crate::profiler_objects::totals(reset)).collect();
+    tables.iter_mut().for_each(|(_, rows)| order.sort(rows));
+    tables
+}
+
+/// Number of calls; milliseconds in all, of the shortest, of the longest, and on average.
+fn columns(row: &profile::Total) -> (u64, [f64; 4]) {
+    let total = row.total / 1e3;
+    (row.count, [total, row.min / 1e3, row.max / 1e3, total / row.count as f64])
+}
+
+fn table(tables: &[Table]) -> String {
+    let mut text = String::from("\nProfile Statistics:\n");
+    for (title, rows) in tables {
         text += &format!(
             "{title}\n=================\n{:<25}{:>16} {:>16} {:>16} {:>16} {:>16}\n",
             "Name", "Total Count", "Time (ms)", "Min Time (ms)", "Max Time (ms)", "Avg Time (ms)"
         );
         for row in rows {
-            let (total, min, max) = (row.total / 1e3, row.min / 1e3, row.max / 1e3);
-            let average = total / row.count as f64;
-            let (name, number) = (row.name, row.count);
-            text += &format!("{name:<25}{number:>16} {total:>16.4} {min:>16.4} {max:>16.4} {average:>16.4}\n");
+            let (number, [total, min, max, average]) = columns(row);
+            text += &format!("{:<25}{number:>16} {total:>16.4} {min:>16.4} {max:>16.4} {average:>16.4}\n", row.name);
         }
     }
-    Ok(text)
+    text
+}
+
+/// The same as MXNet's JSON. Memory is not recorded.
+fn json(tables: &[Table]) -> String {
+    let row = |row: &profile::Total| {
+        let (number, [total, min, max, average]) = columns(row);
+        let name = json_text(&row.name);
+        format!(
+            "{name}: {{\"Count\": {number}, \"Total\": {total}, \"Min\": {min}, \"Max\": {max}, \"Avg\": {average}}}"
+        )
+    };
+    let object = |(title, rows): &Table| {
+        let rows: Vec<String> = rows.iter().map(row).collect();
+        format!("{}: {{\n{}\n}}", json_text(title), rows.join(",\n"))
+    };
+    let times: Vec<String> = tables.iter().map(object).collect();
+    let unit = r#"{"Time": "ms", "Memory": "kB"}"#;
+    format!("{{\"Time\": {{\n{}\n}},\n\"Memory\": {{}},\n\"Unit\": {unit}}}\n", times.join(",\n"))
+}
+
+/// Times in a form: 0, a table, or 1, JSON.
+fn totals(reset: bool, format: c_int, order: Order) -> Result<String, Error> {
+    let write = match format {
+        0 => table,
+        1 => json,
+        _ => return Err(Error::value(format!("the argument format is {format}; expected 0 (table) or 1 (JSON)"))),
+    };
+    Ok(write(&tables(reset, order)))
 }
 
 c_functions! {
@@ -148,10 +205,11 @@ c_functions! {
 
     /// Times by operator as a table, in memory that belongs to the thread.
     fn MXAggregateProfileStatsPrint(out_str: *mut *const c_char, reset: c_int) {
-        put(out_str, returned::text(table(reset != 0, 0, false)?)?, "out_str")
+        let text = totals(reset != 0, 0, Order::new(0, false)?)?;
+        put(out_str, returned::text(text)?, "out_str")
     }
 
-    /// As `MXAggregateProfileStatsPrint`, sorted. `format` must be 0, a table.
+    /// As `MXAggregateProfileStatsPrint`, sorted. `format`: 0 a table, 1 JSON.
     fn MXAggregateProfileStatsPrintEx(
         out_str: *mut *const c_char,
         reset: c_int,
@@ -159,9 +217,7 @@ c_functions! {
         sort_by: c_int,
         ascending: c_int,
     ) {
-        if format != 0 {
-            return Err(Error::absent(format!("the argument format is {format}: only 0, a table, is part of mxrt")));
-        }
-        put(out_str, returned::text(table(reset != 0, sort_by, ascending != 0)?)?, "out_str")
+        let text = totals(reset != 0, format, Order::new(sort_by, ascending != 0)?)?;
+        put(out_str, returned::text(text)?, "out_str")
     }
 }

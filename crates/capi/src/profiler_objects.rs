@@ -55,7 +55,8 @@ pub(crate) fn totals(clear: bool) -> BTreeMap<String, Vec<profile::Total>> {
     tables
 }
 
-fn json(text: &str) -> String {
+/// A text of JSON.
+pub(crate) fn json_text(text: &str) -> String {
     let mut made = String::from("\"");
     for c in text.chars() {
         match c {
@@ -77,8 +78,8 @@ fn record(category: &str, name: &str, phase: char, time: f64, rest: &str) {
     let thread = profile::this_thread();
     let event = format!(
         r#"{{"name":{},"cat":{},"ph":"{phase}","pid":0,"tid":{thread},"ts":{time:.3}{rest}}}"#,
-        json(name),
-        json(category)
+        json_text(name),
+        json_text(category)
     );
     with_recorded(|recorded| {
         if recorded.events.len() < MAX_RECORDS {

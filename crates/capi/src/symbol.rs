@@ -69,7 +69,9 @@ pub(crate) unsafe fn give(symbol: impl Into<SymbolCell>, out: *mut SymbolHandle)
 
 /// The symbol of a JSON text.
 pub(crate) fn parse(json: &str) -> Result<Symbol, Error> {
-    let options = LoadOptions { max_nodes: runtime()?.max_nodes, ..LoadOptions::default() };
+    let runtime = runtime()?;
+    let memory = Some(runtime.engine.memory());
+    let options = LoadOptions { max_nodes: runtime.max_nodes, memory, ..LoadOptions::default() };
     Ok(Symbol::load_json_with(json, options)?.symbol)
 }
 
@@ -86,7 +88,7 @@ pub unsafe extern "C" fn MXSymbolCreateFromFile(fname: *const c_char, out: *mut 
     guard(|| {
         // SAFETY: the caller promises a text.
         let path = unsafe { text(fname, "fname")? };
-        let json = mxrt::io::read_text(path)?;
+        let json = mxrt::io::read_text_within(path, runtime()?.engine.memory())?;
         // SAFETY: the caller promises a place for the handle.
         unsafe { load(&json, out) }
     })

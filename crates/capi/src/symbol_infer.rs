@@ -3,7 +3,7 @@
 use crate::border::{Error, c_functions};
 use crate::handles::SymbolHandle;
 use crate::ndarray::element_type;
-use crate::pointers::{count, list, put, texts};
+use crate::pointers::{count, distinct, list, put};
 use crate::process::np_shape;
 use crate::returned;
 use crate::symbol::of;
@@ -27,7 +27,7 @@ struct Known<P, T> {
 unsafe fn keys(symbol: &Symbol, number: usize, keys: *const *const c_char) -> Result<Vec<String>, Error> {
     if !keys.is_null() {
         // SAFETY: contract.
-        return Ok(unsafe { texts(keys, number, "keys")? }.into_iter().map(str::to_owned).collect());
+        return Ok(unsafe { distinct(keys, number, "keys")? }.into_iter().map(str::to_owned).collect());
     }
     let mut names = symbol.list_arguments();
     if number > names.len() {

@@ -3,7 +3,7 @@
 use crate::border::{Error, c_functions};
 use crate::handles::{OpHandle, SymbolHandle, free, get, hold};
 use crate::operators::operator;
-use crate::pointers::{count, list, put, text, texts};
+use crate::pointers::{count, distinct, list, put, text, texts};
 use crate::returned;
 use crate::symbol::{State, SymbolCell, give, names, of};
 use mxrt::{NodeEntry, Symbol, number_of_graphs, symbol};
@@ -21,14 +21,8 @@ unsafe fn attributes(
 ) -> Result<BTreeMap<String, String>, Error> {
     let number = count(number, "num_param")?;
     // SAFETY: contract.
-    let (keys, vals) = unsafe { (texts(keys, number, "keys")?, texts(vals, number, "vals")?) };
-    let mut attrs = BTreeMap::new();
-    for (key, value) in keys.into_iter().zip(vals) {
-        if attrs.insert(key.to_owned(), value.to_owned()).is_some() {
-            return Err(Error::value(format!("the argument keys names {key} twice")));
-        }
-    }
-    Ok(attrs)
+    let (keys, vals) = unsafe { (distinct(keys, number, "keys")?, texts(vals, number, "vals")?) };
+    Ok(keys.into_iter().zip(vals).map(|(key, value)| (key.to_owned(), value.to_owned())).collect())
 }
 
 /// # Safety
@@ -61,7 +55,7 @@ unsafe fn compose(
     let name = if name.is_null() { None } else { Some(unsafe { text(name, "name")? }) };
     let number = count(number, "num_args")?;
     // SAFETY: the caller promises `number` names, or null for none.
-    let keys = if keys.is_null() { None } else { Some(unsafe { texts(keys, number, "keys")? }) };
+    let keys = if keys.is_null() { None } else { Some(unsafe { distinct(keys, number, "keys")? }) };
     // SAFETY: the caller promises `number` handles.
     let args = unsafe { list(args, number, "args")? };
     let mut arguments = Vec::with_capacity(number);

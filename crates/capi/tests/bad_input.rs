@@ -217,3 +217,12 @@ fn wrong_handles_are_refused_and_null_pointers_do_no_harm() {
     let (success, text) = common::run_in(&program, &directory.0);
     assert!(success && text.contains(" checks"), "{text}");
 }
+
+#[test]
+fn lists_that_contradict_themselves_are_refused() {
+    let directory = Directory::new("lists");
+    let program = common::compile_test("lists", &directory);
+    let files = directory.0.to_str().expect("UTF-8");
+    let (success, text) = common::run(&program, &[files], &[]);
+    assert!(success && text.contains(" checks"), "{text}");
+}

@@ -3,6 +3,7 @@
 mod common;
 
 use common::{Directory, compile_cpp, compile_test_cpp, digits, file, repository, run};
+use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 
 #[test]
@@ -30,6 +31,25 @@ fn the_example_checks_the_answers_of_sixteen_threads() {
     assert!(!success && text.contains("none-symbol.json"), "{text}");
     let (success, text) = run(&program, &[&prefix, "1", "--shape", "1,1,8,8"], &[]);
     assert!(!success && text.contains("gpu"), "{text}");
+}
+
+/// The status of a process that a signal has ended.
+const ABORTED: i32 = 6;
+
+#[test]
+fn an_exception_that_leaves_a_function_of_the_program_ends_the_process() {
+    let directory = Directory::new("cpp-throwing");
+    let program = compile_test_cpp("throwing", &directory);
+    for function in ["sync", "async", "ready", "monitor", "deleter"] {
+        for kind in ["ThreadedEnginePerDevice", "NaiveEngine"] {
+            let mut command = Command::new(&program);
+            command.arg(function).env("LD_LIBRARY_PATH", common::library()).env("MXNET_ENGINE_TYPE", kind);
+            let output = command.output().expect("the program runs");
+            let text = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.signal(), Some(ABORTED), "{function}, {kind}: {} {text}", output.status);
+            assert!(!text.contains("went on"), "{function}, {kind}: {text}");
+        }
+    }
 }
 
 #[test]

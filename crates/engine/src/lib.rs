@@ -83,7 +83,7 @@ pub use fork::set_fork_patience;
 pub use gate::ParameterGate;
 pub use guard::{ReadGuard, WriteGuard};
 pub use locks::{ForkSafeGuard, ForkSafeMutex, ForkSafeRwLock};
-pub use memory::{Block, MemoryPool, MemoryStats, OutOfMemory};
+pub use memory::{Block, Charge, MemoryPool, MemoryStats, OutOfMemory};
 pub use origin::{PushSite, RequestScope};
 pub use parts::{PartStatus, Resume};
 pub use sched::{holds_core, set_give_back_after};

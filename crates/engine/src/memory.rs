@@ -267,6 +267,15 @@ impl MemoryPool {
         Ok(Block::new(raw, bytes, self))
     }
 
+    /// Counts `bytes` that are held outside of blocks (a text that is read, a copy for the caller)
+    /// as in use, until the charge is dropped.
+    pub fn charge(&'static self, bytes: usize) -> Result<Charge, OutOfMemory> {
+        let error = |in_use| OutOfMemory { asked: bytes, limit: self.limit(), in_use };
+        let before = self.count(bytes).map_err(error)?;
+        self.make_room(before.saturating_add(bytes));
+        Ok(Charge { bytes, pool: self })
+    }
+
     /// Counts memory as in use, only if it fits: a large request must not make a small one beside
     /// it fail. Gives what was in use before, in either case.
     fn count(&self, size: usize) -> Result<usize, usize> {
@@ -378,6 +387,19 @@ impl MemoryPool {
 impl fmt::Debug for MemoryPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.stats().fmt(f)
+    }
+}
+
+/// Bytes outside of blocks that count as in use; see [`MemoryPool::charge`].
+#[derive(Debug)]
+pub struct Charge {
+    bytes: usize,
+    pool: &'static MemoryPool,
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.pool.in_use.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 

@@ -104,6 +104,22 @@ fn a_guest_that_an_op_waits_for_computes_in_the_end() {
 }
 
 #[test]
+fn a_core_that_an_op_had_in_its_pusher_goes_to_a_guest() {
+    let engine = start(EngineKind::ThreadedPerDevice, 1);
+    let var = engine.new_var();
+    let (here, (send, guest)) = (std::thread::current().id(), std::sync::mpsc::channel());
+    engine.push(OpSpec::new("small", &[(&var, Access::Write)]).cost(Cost::Small), move |_| {
+        assert_eq!(std::thread::current().id(), here);
+        send.send(spawn(move || engine.compute(holds_core))).unwrap();
+        sleep(Duration::from_millis(100)); // the guest waits by then
+        Ok(())
+    });
+    // Nothing else happens that would look for guests.
+    assert!(guest.recv().unwrap().join().unwrap(), "the guest gave up waiting for the core");
+    engine.wait_to_read(&var).unwrap();
+}
+
+#[test]
 fn a_panic_of_a_guest_gives_its_core_back() {
     let engine = start(EngineKind::ThreadedPerDevice, 1);
     for _ in 0..3 {

@@ -60,6 +60,18 @@ fn the_limit_is_an_error_that_says_what_was_asked_and_what_is_in_use() {
 }
 
 #[test]
+fn what_is_charged_counts_as_in_use_until_it_is_dropped() {
+    let pool = with_limit(Some(8 << 20));
+    drop(pool.alloc(4 << 20).unwrap());
+    let charge = pool.charge(5 << 20).unwrap();
+    assert_eq!((pool.stats().in_use, pool.stats().cached), (5 << 20, 0), "what was cached gives way");
+    assert_eq!(pool.charge(4 << 20).unwrap_err().in_use, 5 << 20);
+    assert!(pool.charge(usize::MAX).is_err() && pool.alloc(4 << 20).is_err());
+    drop(charge);
+    assert_eq!((pool.stats().in_use, pool.stats().peak), (0, 5 << 20));
+}
+
+#[test]
 fn cached_memory_gives_way_to_the_limit_and_to_trim() {
     let pool = with_limit(Some(8 << 20));
     drop(pool.alloc(5 << 20).unwrap());

@@ -354,13 +354,89 @@ fn what_depends_on_captured_values_alone_is_computed_before_the_first_iteration(
     let types: Vec<_> = arrays.iter().map(|a| a.tensor_type()).collect();
     let text = op.plan_text(&types).unwrap_or_else(|e| panic!("{}", e.message));
     assert!(text.contains("5 rows of 2 steps, 0 constants, 3 before them"), "{text}");
-    let passes = PassChoice::parse("-hoist").expect("it is known");
-    let options = BuildOptions { passes, ..BuildOptions::default() };
-    let without = CachedOp::compile(engine(), &with_captured(), &CachedOpFlags::default(), options);
-    let without = without.unwrap_or_else(|e| panic!("{}", e.message));
+    let without = compile_without_hoist(&with_captured());
     assert_eq!(call(&without, &inputs)[0], want);
     let text = without.plan_text(&types).unwrap_or_else(|e| panic!("{}", e.message));
     assert!(!text.contains("before them"), "{text}");
+}
+
+/// Without `hoist`.
+fn compile_without_hoist(symbol: &Symbol) -> CachedOp {
+    let passes = PassChoice::parse("-hoist").expect("it is known");
+    let options = BuildOptions { passes, ..BuildOptions::default() };
+    let op = CachedOp::compile(engine(), symbol, &CachedOpFlags::default(), options);
+    op.unwrap_or_else(|e| panic!("{}", e.message))
+}
+
+#[test]
+fn captured_weights_that_are_not_constant_are_packed_before_the_first_iteration() {
+    // The weights are a product of data, so that they are an operand of the loop.
+    let weight = apply("elemwise_mul", "weight", &[], &[&var("a"), &var("b")]);
+    // Two variables of one name would be two inputs.
+    let w = var("w");
+    let inside = apply("_mul_scalar", "halved", &[("scalar", "0.5")], &[&w]);
+    let first = apply("FullyConnected", "first", &[("num_hidden", "48"), ("no_bias", "1")], &[&var("row"), &w]);
+    let second = apply("FullyConnected", "second", &[("num_hidden", "48"), ("no_bias", "1")], &[&var("s"), &inside]);
+    let sum = apply("elemwise_add", "sum", &[], &[&first, &second]);
+    let body = Symbol::group(&[sum.clone(), apply("tanh", "last", &[], &[&sum])]);
+    let attrs = [
+        ("in_data_locs", "[0]"),
+        ("in_state_locs", "[2]"),
+        ("remain_locs", "[1]"),
+        ("num_outputs", "2"),
+        ("num_out_data", "1"),
+    ];
+    let net = node("_foreach", "loop", &attrs, &[&var("data"), &var("init"), &weight], &[body]);
+    let (op, without) = (compile(&net), compile_without_hoist(&net));
+    let (data, init) = (counted(&[5, 1, 48]), counted(&[1, 48]));
+    for turn in 0..3 {
+        let (a, b) = (counted(&[48, 48]), floats(&[48, 48], (0..).map(|n| ((n + turn) % 5) as f32 * 0.25 - 0.5)));
+        let inputs = [&data, &init, &a, &b];
+        let types: Vec<_> = inputs.iter().map(|array| array.tensor_type()).collect();
+        assert_eq!(call(&op, &inputs), call(&without, &inputs), "other weights, other packings");
+        let text = op.plan_text(&types).unwrap_or_else(|e| panic!("{}", e.message));
+        assert!(text.contains(", 3 before them"), "one step and two packings: {text}");
+    }
+    let empty = floats(&[0, 1, 48], []);
+    let results = call(&op, &[&empty, &init, &counted(&[48, 48]), &counted(&[48, 48])]);
+    assert_eq!(results[1], values(&init), "a loop without iterations packs nothing");
+}
+
+#[test]
+fn a_while_loop_computes_what_depends_on_captured_values_alone_once() {
+    // i = i + 1, s = s + relu(w) while i < relu(w): both graphs have something to compute before.
+    let limit = apply("relu", "limit", &[], &[&var("w")]);
+    let condition = apply("broadcast_lesser", "below", &[], &[&var("i"), &limit]);
+    let next = apply("_plus_scalar", "next", &[("scalar", "1")], &[&var("i")]);
+    let step = apply("relu", "step", &[], &[&var("w")]);
+    let sum = apply("elemwise_add", "sum", &[], &[&var("s"), &step]);
+    let (i, s) = (var("i"), var("s"));
+    let body = Symbol::group(&[apply("_copy", "seen", &[], &[&sum]), next, sum])
+        .compose(None, vec![(Some("i".to_owned()), i), (Some("s".to_owned()), s)])
+        .unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(body.list_arguments(), ["s", "w", "i"]);
+    let attrs = [
+        ("max_iterations", "6"),
+        ("cond_input_locs", "[0, 2]"),
+        ("func_input_locs", "[1, 2, 0]"),
+        ("func_var_locs", "[2, 0]"),
+        ("num_out_data", "1"),
+        ("num_outputs", "3"),
+    ];
+    let net = node("_while_loop", "count", &attrs, &[&var("i"), &var("s"), &var("w")], &[condition, body]);
+    let (op, without) = (compile(&net), compile_without_hoist(&net));
+    for (w, taken) in [(3.0, 3), (0.5, 1), (-2.0, 0), (9.0, 6)] {
+        let arrays = [floats(&[1], [0.0]), floats(&[1], [1.0]), floats(&[1], [w])];
+        let inputs: Vec<&NDArray> = arrays.iter().collect();
+        let want: Vec<f32> = (0..6).map(|t| if t < taken { 1.0 + (t + 1) as f32 * w } else { 0.0 }).collect();
+        let results = call(&op, &inputs);
+        assert_eq!(results[0], want);
+        assert_eq!(results[1..], [vec![taken as f32], vec![1.0 + taken as f32 * f32::max(w, 0.0)]]);
+        assert_eq!(call(&without, &inputs), results);
+    }
+    let types: Vec<_> = (0..3).map(|_| floats(&[1], [0.0]).tensor_type()).collect();
+    let text = op.plan_text(&types).unwrap_or_else(|e| panic!("{}", e.message));
+    assert!(text.contains(", 1 before them"), "{text}");
 }
 
 #[test]

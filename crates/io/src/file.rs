@@ -1,6 +1,7 @@
 //! Opening files to read: ordinary ones only, whose size is known.
 
 use crate::{DataError, FileError};
+use mxrt_engine::MemoryPool;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -25,13 +26,24 @@ pub fn open_file(path: impl AsRef<Path>) -> Result<(File, u64), FileError> {
 
 /// Reads a whole ordinary file.
 pub fn read_file(path: impl AsRef<Path>) -> Result<Vec<u8>, DataError> {
-    let path = path.as_ref();
+    read(path.as_ref(), None)
+}
+
+/// [`read_file`] within the limit of a pool: a file that does not fit beside what is in use is not
+/// read.
+pub fn read_file_within(path: impl AsRef<Path>, memory: &'static MemoryPool) -> Result<Vec<u8>, DataError> {
+    read(path.as_ref(), Some(memory))
+}
+
+fn read(path: &Path, memory: Option<&'static MemoryPool>) -> Result<Vec<u8>, DataError> {
     let (file, size) = open_file(path)?;
     let shown = path.to_string_lossy();
+    let no_memory = |why: String| DataError::Memory(format!("'{shown}' cannot be read: {why}"));
+    let bytes = usize::try_from(size).unwrap_or(usize::MAX);
+    let _charge =
+        memory.map(|pool| pool.charge(bytes)).transpose().map_err(|refusal| no_memory(refusal.to_string()))?;
     let mut content = Vec::new();
-    usize::try_from(size).ok().and_then(|size| content.try_reserve_exact(size).ok()).ok_or_else(|| {
-        DataError::Memory(format!("'{shown}' cannot be read: there is no memory for its {size} bytes"))
-    })?;
+    content.try_reserve_exact(bytes).map_err(|_| no_memory(format!("there is no memory for its {size} bytes")))?;
     // A file that grows meanwhile is read up to the size that was reserved.
     file.take(size).read_to_end(&mut content).map_err(|error| FileError::io("reading", &shown, &error))?;
     Ok(content)
@@ -39,8 +51,16 @@ pub fn read_file(path: impl AsRef<Path>) -> Result<Vec<u8>, DataError> {
 
 /// Reads a whole text file, such as a symbol's JSON.
 pub fn read_text(path: impl AsRef<Path>) -> Result<String, DataError> {
-    let path = path.as_ref();
-    String::from_utf8(read_file(path)?).map_err(|error| DataError::Content {
+    text(path.as_ref(), read_file(path.as_ref())?)
+}
+
+/// [`read_text`] within the limit of a pool; see [`read_file_within`].
+pub fn read_text_within(path: impl AsRef<Path>, memory: &'static MemoryPool) -> Result<String, DataError> {
+    text(path.as_ref(), read_file_within(path.as_ref(), memory)?)
+}
+
+fn text(path: &Path, content: Vec<u8>) -> Result<String, DataError> {
+    String::from_utf8(content).map_err(|error| DataError::Content {
         place: format!("{} byte {}", path.to_string_lossy(), error.utf8_error().valid_up_to()),
         problem: "the file is not UTF-8 text".to_owned(),
     })

@@ -11,5 +11,5 @@ pub mod recordio;
 mod whole;
 
 pub use error::{DataError, FileError};
-pub use file::{open_file, read_file, read_text};
+pub use file::{open_file, read_file, read_file_within, read_text, read_text_within};
 pub use whole::write_file;

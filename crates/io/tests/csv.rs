@@ -266,3 +266,38 @@ fn labels_that_run_out_are_an_error() {
     let error = iter.next().expect_err("an error").to_string();
     assert!(error.contains("no label for the row at") && error.contains("data.csv line 3"), "{error}");
 }
+
+#[test]
+fn rows_far_into_a_file_have_their_order_their_labels_and_their_lines() {
+    let directory = Directory::new();
+    // Enough text for many blocks of it; a blank line behind each hundred rows.
+    let row = |i: usize| match i {
+        20_500 => "1,x,3\n".to_owned(),
+        _ => format!("{i},{i}.5,-{i}e-1\n{}", if i % 100 == 99 { "\n" } else { "" }),
+    };
+    let data = directory.file("data.csv", (0..30_000).map(row).collect::<String>());
+    let labels = directory.file("l.csv", samples(30_000));
+    let csv = Csv::new(data, "3", 1000).with("label_csv", labels.to_string_lossy());
+
+    let skipping = csv.clone().with("on_error", "skip").with("round_batch", "False").iter();
+    for _ in 0..2 {
+        let mut numbers = (0..30_000).filter(|i| *i != 20_500);
+        while let Some(batch) = skipping.next().expect("a batch") {
+            let (data, labels) = (values(&batch.data), values(&batch.label));
+            for (row, label) in data.chunks(3).zip(labels).take(1000 - batch.pad) {
+                let i = numbers.next().expect("a row of the file") as f32;
+                assert_eq!((row, label), (&[i, i + 0.5, format!("-{i}e-1").parse().unwrap()][..], i));
+            }
+        }
+        assert_eq!(numbers.next(), None);
+        skipping.reset().expect("a reset");
+    }
+    assert_eq!(skipping.skipped(), 2);
+
+    let raising = csv.iter();
+    for _ in 0..20 {
+        assert!(raising.next().is_ok());
+    }
+    let error = raising.next().expect_err("an error").to_string();
+    assert!(error.contains("data.csv line 20706") && error.contains("(column 2, \"x\""), "{error}");
+}

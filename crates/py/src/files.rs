@@ -65,7 +65,8 @@ pub(crate) fn save_arrays(
 /// The content of an ordinary file; pipes, devices and directories are refused.
 #[pyfunction]
 pub(crate) fn read_file<'py>(py: Python<'py>, path: PathBuf) -> PyResult<Bound<'py, PyBytes>> {
-    let content = py.detach(|| mxrt_io::read_file(&path));
+    let memory = runtime::runtime()?.engine.memory();
+    let content = py.detach(|| mxrt_io::read_file_within(&path, memory));
     let content = content.map_err(|e| errors::from_op(py, &OpError::from(e)))?;
     PyBytes::new_with(py, content.len(), |bytes| {
         bytes.copy_from_slice(&content);

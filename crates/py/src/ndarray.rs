@@ -156,7 +156,10 @@ impl NDArrayBase {
                 Some(poll) => array.read_with(poll)?,
                 None => array.read()?,
             };
-            Ok(convert::elements(value.tensor()))
+            // The copy belongs to the caller; its size is bounded like that of an array.
+            let bytes = value.tensor().bytes().len();
+            let charge = array.engine().memory().charge(bytes).map_err(OpError::from);
+            Ok(charge.and_then(|_charge| convert::elements(value.tensor())))
         })?;
         convert::to_numpy(py, elements.map_err(|e| errors::from_op(py, &e))?, array.shape())
     }

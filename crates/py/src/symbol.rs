@@ -257,7 +257,8 @@ pub(crate) fn load_json<'py>(
     file: Option<&str>,
 ) -> PyResult<(Bound<'py, PyAny>, Vec<String>)> {
     let max_nodes = Some(max_nodes()?.load(Ordering::Relaxed)).filter(|limit| *limit != usize::MAX);
-    let options = LoadOptions { max_nodes, ..LoadOptions::default() };
+    let memory = Some(runtime::runtime()?.engine.memory());
+    let options = LoadOptions { max_nodes, memory, ..LoadOptions::default() };
     let loaded = py.detach(|| Symbol::load_json_with(text, options)).map_err(|e| {
         let mut error = OpError::from(e);
         if let Some(file) = file {

@@ -61,6 +61,67 @@ static void at_once(void *context, void *on_complete, void *argument) {
     WORKS(MXRTEngineComplete(on_complete, NULL));
 }
 
+static NDArrayHandle later;
+
+/* Calls back: reads, makes, computes and pushes; waiting is refused, as it could be for itself. */
+static void call_back(void *context, void *argument) {
+    static const uint32_t one[] = {1};
+    struct add *given = argument;
+    OpHandle relu;
+    NDArrayHandle made, *outputs = NULL;
+    float value = 0;
+    int number = 0, dtype = -1;
+    (void)context;
+    WORKS(MXNDArrayGetDType(later, &dtype));
+    CHECK(dtype == 0);
+    WORKS(NNGetOpHandle("relu", &relu));
+    WORKS(MXImperativeInvoke(relu, 1, &later, &number, &outputs, 0, NULL, NULL));
+    made = outputs[0];
+    FAILS(MXNDArrayWaitToRead(made), "waiting inside an operator is not possible");
+    FAILS(MXNDArraySyncCopyToCPU(made, &value, 1), "waiting inside an operator is not possible");
+    FAILS(MXNDArrayWaitAll(), "waiting inside an operator is not possible");
+    FAILS(MXNDArrayFree(argument), "is not the handle of an NDArray");
+    WORKS(MXNDArrayFree(made));
+    WORKS(MXNDArrayCreate(one, 1, 1, 0, 0, &made));
+    WORKS(MXEnginePushSyncND(add, param(given->to, 1), counted_free, &cpu, NULL, 0, &later, 1, NULL, 0, "inner"));
+    WORKS(MXNDArrayFree(made));
+}
+
+static int ready;
+static void on_ready(void *data, const char *kind, const char *message) {
+    OpHandle relu;
+    NDArrayHandle *outputs = NULL;
+    int number = 0;
+    CHECK(data == &ready && kind == NULL && message == NULL);
+    WORKS(NNGetOpHandle("relu", &relu));
+    WORKS(MXImperativeInvoke(relu, 1, &later, &number, &outputs, 0, NULL, NULL));
+    WORKS(MXNDArrayFree(outputs[0]));
+    __atomic_store_n(&ready, 1, __ATOMIC_SEQ_CST);
+}
+
+static void functions_that_call_back(void) {
+    NDArrayHandle a = zeros(1);
+    void *data;
+    float value = -1;
+    int i;
+    later = zeros(1);
+    deleted = 0;
+    WORKS(MXNDArrayGetData(later, &data));
+    WORKS(MXEnginePushSyncND(call_back, param(data, 0), counted_free, &cpu, NULL, 0, &a, 1, NULL, 0, "outer"));
+    WORKS(MXNDArrayWaitToRead(a));
+    WORKS(MXNDArraySyncCopyToCPU(later, &value, 1));
+    CHECK(value == 1);
+    WORKS(MXRTNDArrayOnReady(a, on_ready, &ready));
+    FAILS(MXRTNDArrayOnReady(a, NULL, &ready), "callback");
+    for (i = 0; i < 1000 && !__atomic_load_n(&ready, __ATOMIC_SEQ_CST); ++i) usleep(1000);
+    CHECK(__atomic_load_n(&ready, __ATOMIC_SEQ_CST) == 1);
+    WORKS(MXNDArrayWaitAll());
+    for (i = 0; i < 1000 && __atomic_load_n(&deleted, __ATOMIC_SEQ_CST) != 2; ++i) usleep(1000);
+    CHECK(deleted == 2);
+    WORKS(MXNDArrayFree(a));
+    WORKS(MXNDArrayFree(later));
+}
+
 static void pushes(void) {
     NDArrayHandle a = zeros(1), b = zeros(1);
     void *data;
@@ -229,6 +290,11 @@ static void profiler(const char *directory) {
     WORKS(MXSetProfilerState(0));
     WORKS(MXAggregateProfileStatsPrintEx(&table, 0, 0, 0, 0));
     CHECK(strstr(table, "relu") && strstr(table, "Total Count"));
+    WORKS(MXAggregateProfileStatsPrintEx(&table, 0, 1, 4, 1));
+    CHECK(strstr(table, "{\"Time\": {\n\"operator\": {") && strstr(table, "\"relu\": {\"Count\": 1, \"Total\": "));
+    CHECK(strstr(table, "\"Memory\": {}") && strstr(table, "\"Unit\": {\"Time\": \"ms\", \"Memory\": \"kB\"}}"));
+    FAILS(MXAggregateProfileStatsPrintEx(&table, 0, 2, 0, 0), "format is 2");
+    FAILS(MXAggregateProfileStatsPrintEx(&table, 0, 0, 5, 0), "sort_by is 5");
     WORKS(MXDumpProfile(1));
     text = content(json, NULL);
     CHECK(strstr(text, "traceEvents") && strstr(text, "relu"));
@@ -239,6 +305,8 @@ static void profiler(const char *directory) {
 
 int main(int argc, char **argv) {
     if (argc != 2) return 2;
+    functions_that_call_back();
+    deleted = 0;
     pushes();
     iterators(argv[1]);
     records(argv[1]);

@@ -412,6 +412,16 @@ static void process(void) {
     const struct LibFeature *features;
     size_t size;
     bool on = true;
+    const char *value = "";
+    WORKS(MXSetEnv("MXRT_TEST_OF_C", "a value"));
+    WORKS(MXGetEnv("MXRT_TEST_OF_C", &value));
+    CHECK(!strcmp(value, "a value") && !strcmp(getenv("MXRT_TEST_OF_C"), "a value"));
+    WORKS(MXSetEnv("MXRT_TEST_OF_C", NULL));
+    WORKS(MXGetEnv("MXRT_TEST_OF_C", &value));
+    CHECK(value == NULL && !getenv("MXRT_TEST_OF_C"));
+    FAILS(MXSetEnv("A=B", "c"), "the argument name is \"A=B\"");
+    FAILS(MXSetEnv("", "c"), "the argument name");
+    FAILS(MXGetEnv(NULL, &value), "name");
     WORKS(MXGetGPUCount(&number));
     CHECK(number == 0);
     WORKS(MXLibInfoFeatures(&features, &size));

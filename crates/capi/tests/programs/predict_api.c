@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <sched.h>
 
 #include "check.h"
 
@@ -87,6 +88,64 @@ static void run_threads(void *(*body)(void *), PredictorHandle *predictors, int 
     }
 }
 
+static int running, freed, ended_well;
+
+/* Answers until the predictor is freed; what was begun before ends well. */
+static void *until_freed(void *predictor) {
+    float input[IN], out[OUT];
+    fill(input, 0, IN);
+    __atomic_add_fetch(&running, 1, __ATOMIC_SEQ_CST);
+    for (;;) {
+        if (MXPredSetInput(predictor, "data", input, IN) != 0 || MXPredForward(predictor) != 0 ||
+            MXPredGetOutput(predictor, 0, out, OUT) != 0) {
+            if (!__atomic_load_n(&freed, __ATOMIC_SEQ_CST)) return "a call failed before the predictor was freed";
+            return strstr(MXGetLastError(), "it was freed before") ? NULL : "the error does not say why";
+        }
+        if (memcmp(out, expected[0], sizeof out) != 0) return "a call gave another answer";
+        __atomic_add_fetch(&ended_well, 1, __ATOMIC_SEQ_CST);
+    }
+}
+
+/* Called while a run computes: frees its predictor. */
+static void free_within(const char *name, NDArrayHandle array, void *predictor) {
+    CHECK(name[0] != 0);
+    WORKS(MXNDArrayFree(array));
+    if (!__atomic_exchange_n(&freed, 1, __ATOMIC_SEQ_CST)) WORKS(MXPredFree(predictor));
+}
+
+static void freed_while_it_runs(void) {
+    pthread_t threads[THREADS];
+    float input[IN];
+    void *problem;
+    int i, turn;
+    for (turn = 0; turn < 20; ++turn) {
+        PredictorHandle p = create();
+        freed = running = ended_well = 0;
+        for (i = 0; i < THREADS; ++i) CHECK(pthread_create(&threads[i], NULL, until_freed, p) == 0);
+        while (__atomic_load_n(&ended_well, __ATOMIC_SEQ_CST) < turn) sched_yield();
+        __atomic_store_n(&freed, 1, __ATOMIC_SEQ_CST);
+        WORKS(MXPredFree(p));
+        FAILS(MXPredFree(p), "it was freed before");
+        for (i = 0; i < THREADS; ++i) {
+            pthread_join(threads[i], &problem);
+            if (problem) fprintf(stderr, "%s\n", (char *)problem);
+            CHECK(problem == NULL);
+        }
+        CHECK(running == THREADS);
+    }
+    /* In the middle of a run, without luck: its own monitor frees the predictor. */
+    {
+        PredictorHandle p = create();
+        freed = 0;
+        fill(input, 0, IN);
+        WORKS(MXPredSetMonitorCallback(p, free_within, p, false));
+        WORKS(MXPredSetInput(p, "data", input, IN));
+        WORKS(MXPredForward(p));
+        FAILS(MXPredForward(p), "it was freed before");
+        CHECK(freed == 1);
+    }
+}
+
 static int seen, data_seen;
 static void monitor(const char *name, NDArrayHandle array, void *data) {
     uint32_t ndim;
@@ -123,7 +182,7 @@ static void errors(void) {
     FAILS(MXPredCreate(symbol, params, params_size, 1, 0, 1, keys, down, dims, &p), "input_shape_indptr goes down");
     FAILS(MXPredCreate(symbol, params, params_size, 1, 0, 1, keys, indptr, NULL, &p), "input_shape_data");
     FAILS(MXPredCreate(symbol, params, params_size, 1, 0, 1, keys, indptr, bad_dims, &p), "(16, 2, 3, 3)");
-    FAILS(MXPredCreate(symbol, params, params_size, 1, 0, 2, twice, two, eight, &p), "given twice");
+    FAILS(MXPredCreate(symbol, params, params_size, 1, 0, 2, twice, two, eight, &p), "input_keys names data twice");
     FAILS(MXPredCreate(symbol, params, params_size, 1, 0, 1, keys, indptr, dims, NULL), "out");
     FAILS(MXPredCreateMultiThread(symbol, params, params_size, 1, 0, 1, keys, indptr, dims, -1, &p), "num_threads");
     FAILS(MXPredCreateMultiThread(symbol, params, params_size, 1, 0, 1, keys, indptr, dims, 0, &p), "num_threads");
@@ -230,6 +289,7 @@ int main(int argc, char **argv) {
     for (i = 0; i < THREADS; ++i) answer(p, i, expected[i]);
     run_threads(shared_predictor, &p, 0);
     WORKS(MXPredFree(p));
+    freed_while_it_runs();
     WORKS(MXPredCreateMultiThread(symbol, params, params_size, 1, 0, 1, keys, indptr, dims, THREADS, many));
     run_threads(own_predictor, many, 1);
     for (i = 0; i < THREADS; ++i) WORKS(MXPredFree(many[i]));

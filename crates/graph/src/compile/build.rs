@@ -73,6 +73,8 @@ pub struct Plan {
     data: Vec<usize>,
     outputs: Vec<TensorType>,
     cost_ns: u64,
+    /// the steps whose weights are packed before the first iteration of a loop
+    pub(crate) kept: Vec<usize>,
     /// what a reader of its text should know
     pub(crate) notes: Vec<&'static str>,
 }
@@ -170,6 +172,8 @@ pub(crate) struct PlanBuilder<'a> {
     expressions: HashMap<usize, Fingerprint>,
     /// values that lie inside joined ones
     pub(crate) joined: Joined,
+    /// as of the plan
+    kept: Vec<usize>,
 }
 
 impl<'a> PlanBuilder<'a> {
@@ -183,9 +187,9 @@ impl<'a> PlanBuilder<'a> {
             }
         }
         let (slots, slot_of, joined) = (Vec::new(), HashMap::new(), Joined::default());
-        let expressions = HashMap::new();
+        let (expressions, kept) = (HashMap::new(), Vec::new());
         let mut builder =
-            PlanBuilder { graph, types, options, shared, constant, alias, slots, slot_of, expressions, joined };
+            PlanBuilder { graph, types, options, shared, constant, alias, slots, slot_of, expressions, joined, kept };
         for n in (0..graph.nodes.len()).filter(|n| builder.constant[*n]).collect::<Vec<_>>() {
             let node = &graph.nodes[n];
             let inputs: Vec<Fingerprint> = node.inputs.iter().map(|v| builder.expression(*v)).collect();
@@ -204,6 +208,11 @@ impl<'a> PlanBuilder<'a> {
             Value::Input(i) => self.graph.inputs[i].constant,
             Value::Node(n, _) => self.constant[n],
         }
+    }
+
+    /// Whether a value is the same in all iterations.
+    fn is_captured(&self, value: Value) -> bool {
+        matches!(value, Value::Input(i) if self.graph.inputs[i].captured)
     }
 
     pub(crate) fn type_of(&self, value: Value) -> Result<&TensorType, OpError> {
@@ -272,7 +281,8 @@ impl<'a> PlanBuilder<'a> {
         let consts = ConstPlan::new(nodes, self.slots, inputs);
         let data = (0..inputs.len()).filter(|i| !self.graph.inputs[*i].constant).collect();
         let notes = self.options.kernel.notes().collect();
-        Ok(Plan { steps, consts, arena_bytes, made_by, inputs: inputs.to_vec(), data, outputs, cost_ns, notes })
+        let (inputs, kept) = (inputs.to_vec(), self.kept);
+        Ok(Plan { steps, consts, arena_bytes, made_by, inputs, data, outputs, cost_ns, kept, notes })
     }
 
     fn is_step(&self, n: usize) -> bool {
@@ -338,6 +348,9 @@ impl<'a> PlanBuilder<'a> {
                 let method = Fingerprint::of(packing.key());
                 let source = ConstSource::Pack(ConstPack { step, inputs: wanted, method });
                 packed = Some(PackedPlace::Const(self.slot(packing.bytes(), source)));
+            } else if wanted.iter().all(|v| self.is_captured(*v)) {
+                packed = Some(PackedPlace::Kept(self.kept.len()));
+                self.kept.push(step);
             } else {
                 packed = Some(PackedPlace::Arena(usize::MAX));
             }

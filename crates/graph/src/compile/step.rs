@@ -46,6 +46,8 @@ pub(crate) enum PackedPlace {
     Const(usize),
     /// packed anew for every request, because the weights are not constant; piece number
     Arena(usize),
+    /// packed before the first iteration of the loop that runs the plan; number among those
+    Kept(usize),
 }
 
 /// Something that a step reads.

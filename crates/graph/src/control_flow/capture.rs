@@ -38,6 +38,15 @@ pub(crate) struct InnerGraph {
     pub constants: String,
 }
 
+impl InnerGraph {
+    /// Marks the inputs that are the same in all iterations.
+    pub fn mark_captured(&mut self) {
+        for (input, source) in self.graph.inputs.iter_mut().zip(&self.sources) {
+            input.captured = matches!(source, InnerSource::Whole(_) | InnerSource::Hoisted(_));
+        }
+    }
+}
+
 /// The type of one row.
 pub(super) fn row_type(tensor: &TensorType) -> TensorType {
     let row: &[usize] = if tensor.shape.len() < 2 { &[1] } else { &tensor.shape[1..] };

@@ -74,13 +74,13 @@ pub(crate) struct FlowMemory {
     pub states: Vec<Range<usize>>,
     /// of the condition
     pub condition: Range<usize>,
-    /// by graph: values that are the same in all iterations
+    /// by graph: values that are the same in all iterations, then packed ones
     pub hoisted: Vec<Vec<Range<usize>>>,
     pub bytes: usize,
 }
 
 impl FlowMemory {
-    fn new(arena: usize, states: &[TensorType], condition: usize, hoisted: &[&[TensorType]]) -> FlowMemory {
+    fn new(arena: usize, states: &[TensorType], condition: usize, hoisted: &[Vec<usize>]) -> FlowMemory {
         let mut bytes = aligned(arena);
         let mut next = |size: usize| {
             let range = bytes..bytes.saturating_add(size);
@@ -89,7 +89,7 @@ impl FlowMemory {
         };
         let states = states.iter().map(|t| next(t.bytes())).collect();
         let condition = next(condition);
-        let hoisted = hoisted.iter().map(|types| types.iter().map(|t| next(t.bytes())).collect()).collect();
+        let hoisted = hoisted.iter().map(|sizes| sizes.iter().map(|size| next(*size)).collect()).collect();
         FlowMemory { arena, states, condition, hoisted, bytes }
     }
 }
@@ -121,6 +121,9 @@ impl ControlFlow {
         for g in 0..flow.graphs.len() {
             let mut inner = inner_graph(builder, flow, g, &node.inputs, &number)?;
             let before = before_iterations(builder, flow, g, &mut inner, interrupter)?;
+            if runs_before(builder, flow) {
+                inner.mark_captured();
+            }
             let plan = plan_of(builder, flow, &g.to_string(), &inner, interrupter)?;
             plans.push(InnerPlan { plan, sources: inner.sources, own_params: HashSet::new(), before });
         }
@@ -138,7 +141,7 @@ impl ControlFlow {
         let stacked = wiring.stacked;
         let state_types = outputs[stacked..stacked + wiring.states.len()].to_vec();
         let arena = plans.iter().flat_map(InnerPlan::all).map(|plan| plan.arena_bytes()).max().unwrap_or(0);
-        let hoisted: Vec<&[TensorType]> = plans.iter().map(InnerPlan::hoisted).collect();
+        let hoisted: Vec<Vec<usize>> = plans.iter().map(InnerPlan::bytes_before).collect();
         let condition = if wiring.is_condition(0) { plans[0].plan.outputs()[0].bytes() } else { 0 };
         let rows = match wiring.rows {
             0 => 0,
@@ -170,8 +173,13 @@ impl ControlFlow {
     }
 }
 
+/// Whether something is computed before the first iteration. A branch has one.
+fn runs_before(builder: &PlanBuilder<'_>, flow: &Flow) -> bool {
+    flow.wiring.kind != FlowKind::Cond && builder.options.passes.runs(HOIST)
+}
+
 /// The plan of what graph `g` computes before the first iteration, if that is something; `inner`
-/// reads its results then. A branch has one iteration.
+/// reads its results then.
 fn before_iterations(
     builder: &PlanBuilder<'_>,
     flow: &Arc<Flow>,
@@ -179,7 +187,7 @@ fn before_iterations(
     inner: &mut InnerGraph,
     interrupter: &mut Interrupter<'_>,
 ) -> Result<Option<Box<InnerPlan>>, OpError> {
-    if flow.wiring.kind == FlowKind::Cond || !builder.options.passes.runs(HOIST) {
+    if !runs_before(builder, flow) {
         return Ok(None);
     }
     let Some(hoisted) = hoist(inner)? else { return Ok(None) };
@@ -245,6 +253,11 @@ impl InnerPlan {
         self.before.as_ref().map_or(&[], |before| before.plan.outputs())
     }
 
+    /// Bytes of each of these, then of what is packed before the first iteration.
+    fn bytes_before(&self) -> Vec<usize> {
+        self.hoisted().iter().map(TensorType::bytes).chain(self.plan.kept_bytes()).collect()
+    }
+
     /// The inputs of the outer graph among its inputs.
     fn constants(&self) -> impl Iterator<Item = usize> {
         self.sources.iter().filter_map(|source| match source {
@@ -302,7 +315,7 @@ impl Kernel for FlowKernel {
     fn describe(&self) -> String {
         let steps = |g: usize| {
             let plan = &self.0.plans[g].plan;
-            let once = self.0.plans[g].before.as_ref().map_or(0, |before| before.plan.steps.len());
+            let once = plan.kept.len() + self.0.plans[g].before.as_ref().map_or(0, |before| before.plan.steps.len());
             let once = if once > 0 { format!(", {once} before them") } else { String::new() };
             format!("{} steps, {} constants{once}", plan.steps.len(), plan.consts.slots.len())
         };

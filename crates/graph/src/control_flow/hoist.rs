@@ -75,7 +75,7 @@ impl Hoisted {
         };
         for (k, (value, tensor)) in self.values.iter().zip(types).enumerate() {
             let name = value.node().map_or_else(|| "hoisted".into(), |n| rest.nodes[n].name.clone());
-            rest.inputs.push(GraphInput { name, constant: false, origin: first + k });
+            rest.inputs.push(GraphInput { name, constant: false, captured: false, origin: first + k });
             inner.types.push(tensor.clone());
             inner.sources.push(InnerSource::Hoisted(k));
         }

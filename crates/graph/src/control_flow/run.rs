@@ -129,6 +129,19 @@ impl<'a> Running<'a> {
     /// Computes what is the same in all iterations of a graph, when the first one begins: a loop
     /// without iterations computes nothing.
     fn before_first(&mut self, graph: usize) -> Result<(), OpError> {
+        self.compute_before(graph)?;
+        let flow = self.flow;
+        let inner = &flow.plans[graph];
+        let range = self.hoisted_range(graph);
+        let mut places = std::mem::take(&mut self.hoisted);
+        let (values, packed) = places[range].split_at_mut(inner.hoisted().len());
+        let inputs = self.inner_inputs(inner, 0, &[], values);
+        let done = inner.plan.pack_kept(&PlanRequest { site: &self.site, inputs: &inputs, random: &[] }, packed);
+        self.hoisted = places;
+        done.map_err(|error| self.place(error, 0))
+    }
+
+    fn compute_before(&mut self, graph: usize) -> Result<(), OpError> {
         let Some(before) = &self.flow.plans[graph].before else { return Ok(()) };
         let consts = self.constants_of(before);
         let range = self.hoisted_range(graph);
@@ -357,5 +370,9 @@ impl GraphInputs for InnerInputs<'_> {
 
     fn params_key(&self) -> Option<(u64, u64)> {
         self.outer.params_key()
+    }
+
+    fn kept(&self, number: usize) -> Option<&[u8]> {
+        self.hoisted.get(self.inner.hoisted().len() + number).map(|bytes| &**bytes)
     }
 }

@@ -128,6 +128,8 @@ pub struct GraphInput {
     pub name: Arc<str>,
     /// a parameter: its value changes rarely, so what depends on parameters alone is computed once
     pub constant: bool,
+    /// the same in all iterations of the loop that runs the graph
+    pub captured: bool,
     /// number of the input in the outermost graph; equal constants of inner and outer graphs have
     /// equal names by it
     pub(crate) origin: usize,
@@ -195,7 +197,12 @@ impl Graph {
             let value = match node.op {
                 None => {
                     let origin = graph.inputs.len();
-                    graph.inputs.push(GraphInput { name: node.name.as_str().into(), constant: false, origin });
+                    graph.inputs.push(GraphInput {
+                        name: node.name.as_str().into(),
+                        constant: false,
+                        captured: false,
+                        origin,
+                    });
                     Value::Input(graph.inputs.len() - 1)
                 }
                 Some(op) => {

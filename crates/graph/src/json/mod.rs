@@ -6,7 +6,7 @@ mod upgrade;
 mod write;
 
 use crate::symbol::{GraphError, Symbol};
-use mxrt_engine::{OpError, reserve};
+use mxrt_engine::{MemoryPool, OpError, reserve};
 use std::borrow::Cow;
 
 /// Memory that reading takes at most for each byte of the text, about.
@@ -19,6 +19,8 @@ pub struct LoadOptions {
     pub np_shape: bool,
     /// nodes that the graph may have, those of inner graphs included; None: as many as the text has
     pub max_nodes: Option<usize>,
+    /// whose limit bounds the memory that reading takes
+    pub memory: Option<&'static MemoryPool>,
 }
 
 /// A symbol that was read.
@@ -39,7 +41,9 @@ impl Symbol {
     /// [`Symbol::load_json`] with options.
     pub fn load_json_with(text: &str, options: LoadOptions) -> Result<Loaded, GraphError> {
         // Nodes as they are read and as they are built.
-        reserve::check_room(text.len().saturating_mul(MEMORY_PER_BYTE)).map_err(OpError::from)?;
+        let bytes = text.len().saturating_mul(MEMORY_PER_BYTE);
+        let _charge = options.memory.map(|pool| pool.charge(bytes)).transpose().map_err(OpError::from)?;
+        reserve::check_room(bytes).map_err(OpError::from)?;
         let text = escape_controls(text);
         let mut graph = read::read(&text)?;
         check_size(&graph, options.max_nodes)?;

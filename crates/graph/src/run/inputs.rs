@@ -16,6 +16,10 @@ pub trait GraphInputs: Sync {
     fn any_failed(&self) -> bool;
     /// Key of the content of all parameters together, where it is known.
     fn params_key(&self) -> Option<(u64, u64)>;
+    /// What was packed before the first iteration of a loop, by number.
+    fn kept(&self, _: usize) -> Option<&[u8]> {
+        None
+    }
 }
 
 /// Where an input of the graph comes from.

@@ -1,7 +1,9 @@
 //! `CSVIter`: rows of comma-separated numbers as batches.
 
 use super::batch::{SampleError, Samples};
+use super::decimal::float;
 use super::lines::{Lines, files};
+use super::rows::Rows;
 use super::{IterDef, Source, dtype, extents, part};
 use crate::DataError;
 use mxrt_engine::Engine;
@@ -39,10 +41,13 @@ fn source(parameters: &Attrs) -> Result<Source, DataError> {
         let message = format!("{NAME}: num_parts cannot be used with label_csv: rows and labels are divided by bytes");
         return Err(DataError::Argument(message));
     }
-    let open = move |_: &'static Engine| {
+    let open = move |engine: &'static Engine| {
         let rows = |uri: &str, shape: &Shape| {
-            let lines = Lines::new(files(uri)?, shape.iter().product(), part)?;
-            Ok::<_, DataError>(Rows { lines, shape: shape.clone(), dtype })
+            let numbers: usize = shape.iter().product();
+            let (uri, shape) = (uri.to_owned(), shape.clone());
+            let open = move || Lines::new(files(&uri)?, numbers, part);
+            let parse = move |line: &[u8], to: &mut [u8]| row(line, dtype, &shape, to);
+            Rows::new(engine, numbers.saturating_mul(dtype.size()), open, parse)
         };
         let samples = CsvSamples {
             data: rows(&data_csv, &data)?,
@@ -56,26 +61,30 @@ fn source(parameters: &Attrs) -> Result<Source, DataError> {
 
 /// The rows of CSV files, with labels from other CSV files.
 struct CsvSamples {
-    data: Rows,
-    label: Option<Rows>,
+    data: Rows<()>,
+    label: Option<Rows<()>>,
     number: u64,
 }
 
 impl Samples for CsvSamples {
+    fn computes(&self) -> bool {
+        false
+    }
+
     fn next(&mut self, data: &mut [u8], label: &mut [u8]) -> Result<Option<u64>, SampleError> {
         let sample = self.data.next(data);
-        if sample == Ok(false) {
+        if sample == Ok(None) {
             return Ok(None);
         }
         // A label is read for a damaged row, too: the next one is that of the next row.
         if let Some(labels) = &mut self.label
-            && !labels.next(label)?
+            && labels.next(label)?.is_none()
         {
             let error = DataError::Content {
-                place: labels.lines.place(),
+                place: labels.place(),
                 problem: format!(
                     "Data CSV's row is smaller than the number of rows in label_csv: no label for the row at {}",
-                    self.data.lines.place()
+                    self.data.place()
                 ),
             };
             return Err(error.into());
@@ -86,64 +95,61 @@ impl Samples for CsvSamples {
 
     fn rewind(&mut self, _pass: u64) -> Result<(), DataError> {
         self.number = 0;
-        self.data.lines.rewind();
-        if let Some(labels) = &mut self.label {
-            labels.lines.rewind();
-        }
-        Ok(())
+        self.data.rewind()?;
+        self.label.as_mut().map_or(Ok(()), Rows::rewind)
     }
 }
 
-/// Reads rows of numbers.
-struct Rows {
-    lines: Lines,
-    shape: Shape,
-    dtype: DType,
+/// Parses a row into `to`.
+fn row(text: &[u8], dtype: DType, shape: &Shape, to: &mut [u8]) -> Result<(), String> {
+    if dtype == DType::F32 && floats(text, to) {
+        return Ok(());
+    }
+    let line = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
+    let width = dtype.size();
+    let (mut columns, mut numbers, mut bad) = (0, 0, None);
+    // A comma at the very end does not begin another column.
+    for cell in line.strip_suffix(b",").unwrap_or(line).split(|b| *b == b',') {
+        columns += 1;
+        let place = numbers * width;
+        let mut beyond = [0; 8];
+        let slot = match to.get_mut(place..place + width) {
+            Some(slot) => slot,
+            None => &mut beyond[..width],
+        };
+        match number(dtype, cell, slot) {
+            true => numbers += 1,
+            false => bad = bad.or(Some((columns, cell))),
+        }
+    }
+    if numbers * width == to.len() && bad.is_none() {
+        return Ok(());
+    }
+    let dims: Vec<String> = shape.iter().map(usize::to_string).collect();
+    let mut problem = format!(
+        "The data size in CSV do not match size of shape: specified shape=[{}], the csv row-length={numbers}",
+        dims.join(",")
+    );
+    if let Some((column, cell)) = bad {
+        let cell = String::from_utf8_lossy(&cell[..cell.len().min(40)]).into_owned();
+        problem += &format!(" (column {column}, {cell:?}, is not a number of type {dtype})");
+    }
+    Err(problem)
 }
 
-impl Rows {
-    /// Parses the next row into `to`; false at the end.
-    fn next(&mut self, to: &mut [u8]) -> Result<bool, SampleError> {
-        if !self.lines.next()? {
-            return Ok(false);
-        }
-        self.parse(to).map_err(SampleError::Sample)?;
-        Ok(true)
+/// Parses a row of nothing but usual numbers; whether it was one.
+fn floats(line: &[u8], to: &mut [u8]) -> bool {
+    let mut rest = line;
+    let mut behind_comma = true;
+    for slot in to.chunks_exact_mut(size_of::<f32>()) {
+        let Some((value, used)) = float(rest.trim_ascii_start()).filter(|_| behind_comma) else { return false };
+        slot.copy_from_slice(&value.to_ne_bytes());
+        rest = rest.trim_ascii_start()[used..].trim_ascii_start();
+        behind_comma = rest.first() == Some(&b',');
+        rest = &rest[usize::from(behind_comma)..];
     }
-
-    fn parse(&self, to: &mut [u8]) -> Result<(), DataError> {
-        let text = self.lines.text();
-        let line = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
-        let width = self.dtype.size();
-        let (mut columns, mut numbers, mut bad) = (0, 0, None);
-        // A comma at the very end does not begin another column.
-        for cell in line.strip_suffix(b",").unwrap_or(line).split(|b| *b == b',') {
-            columns += 1;
-            let place = numbers * width;
-            let mut beyond = [0; 8];
-            let slot = match to.get_mut(place..place + width) {
-                Some(slot) => slot,
-                None => &mut beyond[..width],
-            };
-            match number(self.dtype, cell, slot) {
-                true => numbers += 1,
-                false => bad = bad.or(Some((columns, cell))),
-            }
-        }
-        if numbers * width == to.len() && bad.is_none() {
-            return Ok(());
-        }
-        let dims: Vec<String> = self.shape.iter().map(usize::to_string).collect();
-        let mut problem = format!(
-            "The data size in CSV do not match size of shape: specified shape=[{}], the csv row-length={numbers}",
-            dims.join(",")
-        );
-        if let Some((column, cell)) = bad {
-            let cell = String::from_utf8_lossy(&cell[..cell.len().min(40)]).into_owned();
-            problem += &format!(" (column {column}, {cell:?}, is not a number of type {})", self.dtype);
-        }
-        Err(DataError::Content { place: self.lines.place(), problem })
-    }
+    // A comma at the very end does not begin another column.
+    rest.is_empty()
 }
 
 /// Parses one cell into `to`; false when it is not a number of that type.

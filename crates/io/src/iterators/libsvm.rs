@@ -1,7 +1,9 @@
 //! `LibSVMIter`: rows of numbered values as batches.
 
 use super::batch::{SampleError, Samples};
+use super::decimal::{float, whole};
 use super::lines::{Lines, files};
+use super::rows::Rows;
 use super::{IterDef, Source, dtype, extents, part};
 use crate::DataError;
 use mxrt_engine::Engine;
@@ -57,11 +59,15 @@ fn source(parameters: &Attrs) -> Result<Source, DataError> {
         return refused("num_parts cannot be used with label_libsvm: rows and labels are divided by bytes");
     }
     let numbers = data_shape[0];
-    let open = move |_: &'static Engine| {
-        let lines = |uri: &str, numbers: usize| Lines::new(files(uri)?, numbers, part);
+    let open = move |engine: &'static Engine| {
+        let rows = |uri: &str, numbers: usize| {
+            let uri = uri.to_owned();
+            let open = move || Lines::new(files(&uri)?, numbers, part);
+            Rows::new(engine, numbers.saturating_mul(size_of::<f32>()), open, row)
+        };
         let samples = LibSvmSamples {
-            data: lines(&data_libsvm, numbers)?,
-            label: label_libsvm.as_ref().map(|uri| lines(uri, labels)).transpose()?,
+            data: rows(&data_libsvm, numbers)?,
+            label: label_libsvm.as_ref().map(|uri| rows(uri, labels)).transpose()?,
             number: 0,
         };
         Ok(Box::new(samples) as Box<dyn Samples>)
@@ -71,19 +77,24 @@ fn source(parameters: &Attrs) -> Result<Source, DataError> {
 
 /// The rows of LibSVM files, with labels of their own or from other files.
 struct LibSvmSamples {
-    data: Lines,
-    label: Option<Lines>,
+    data: Rows<f32>,
+    label: Option<Rows<f32>>,
     number: u64,
 }
 
 impl Samples for LibSvmSamples {
+    fn computes(&self) -> bool {
+        false
+    }
+
     fn next(&mut self, data: &mut [u8], label: &mut [u8]) -> Result<Option<u64>, SampleError> {
-        if !self.data.next()? {
+        let own = self.data.next(data);
+        if own == Ok(None) {
             return Ok(None);
         }
-        let mut sample = parse(&self.data, data);
+        // A label is read for a damaged row, too: the next one is that of the next row.
         if let Some(labels) = &mut self.label {
-            if !labels.next()? {
+            if labels.next(label)?.is_none() {
                 let error = DataError::Content {
                     place: labels.place(),
                     problem: format!(
@@ -94,58 +105,77 @@ impl Samples for LibSvmSamples {
                 };
                 return Err(error.into());
             }
-            sample = sample.and_then(|own| parse(labels, label).map(|_| own));
-        } else if let Ok(own) = sample {
+        } else if let Ok(Some(own)) = own {
             label.copy_from_slice(&own.to_ne_bytes());
         }
         self.number += 1;
-        sample.map(|_| Some(self.number - 1)).map_err(SampleError::Sample)
+        own.map(|_| Some(self.number - 1))
     }
 
     fn rewind(&mut self, _pass: u64) -> Result<(), DataError> {
         self.number = 0;
-        self.data.rewind();
-        if let Some(labels) = &mut self.label {
-            labels.rewind();
-        }
-        Ok(())
+        self.data.rewind()?;
+        self.label.as_mut().map_or(Ok(()), Rows::rewind)
     }
 }
 
 /// Writes the values of a line into `to`, zeros between them, and gives its label.
-fn parse(lines: &Lines, to: &mut [u8]) -> Result<f32, DataError> {
-    let wrong = |problem: String| DataError::Content { place: lines.place(), problem };
-    let Ok(text) = std::str::from_utf8(lines.text()) else {
-        return Err(wrong("found bytes that are no text; is this a LibSVM file?".to_owned()));
+fn row(line: &[u8], to: &mut [u8]) -> Result<f32, String> {
+    to.fill(0);
+    if let Some(label) = usual(line, to) {
+        return Ok(label);
+    }
+    to.fill(0);
+    parse(line, to)
+}
+
+/// As [`row`], of a line of nothing but a label and pairs of usual numbers.
+fn usual(line: &[u8], to: &mut [u8]) -> Option<f32> {
+    let (label, used) = float(line.trim_ascii_start())?;
+    let mut rest = &line.trim_ascii_start()[used..];
+    let mut next = 0;
+    while let Some(pair) = Some(rest.trim_ascii_start()).filter(|pair| !pair.is_empty()) {
+        let (index, used) = whole(pair).filter(|_| pair.len() < rest.len())?;
+        let index = usize::try_from(index).ok().filter(|index| *index >= next)?;
+        let value = pair[used..].strip_prefix(b":")?;
+        let (number, used) = float(value)?;
+        to.chunks_exact_mut(size_of::<f32>()).nth(index)?.copy_from_slice(&number.to_ne_bytes());
+        (rest, next) = (&value[used..], index + 1);
+    }
+    Some(label)
+}
+
+/// As [`row`], of any line, into zeros; says what is wrong with it.
+fn parse(line: &[u8], to: &mut [u8]) -> Result<f32, String> {
+    let Ok(text) = std::str::from_utf8(line) else {
+        return Err("found bytes that are no text; is this a LibSVM file?".to_owned());
     };
     let text = text.trim_start_matches('\u{feff}').split('#').next().unwrap_or_default();
-    to.fill(0);
     let width = size_of::<f32>();
     let count = to.len() / width;
     let mut fields = text.split_ascii_whitespace();
     // A weight behind the label is accepted and not used, as in MXNet.
     let label = fields.next().unwrap_or_default();
-    let label = label.split(':').next().and_then(|label| label.parse::<f32>().ok()).ok_or_else(|| {
-        wrong(format!("found {:?}, expected a number as the label in front of the line", shortened(label)))
-    })?;
+    let label =
+        label.split(':').next().and_then(|label| label.parse::<f32>().ok()).ok_or_else(|| {
+            format!("found {:?}, expected a number as the label in front of the line", shortened(label))
+        })?;
     let mut last = None;
     for field in fields.filter(|field| !field.starts_with("qid:")) {
         let (index, value) = field.split_once(':').unwrap_or((field, "1"));
         let Ok(value) = value.parse::<f32>() else {
-            return Err(wrong(format!("found {:?}, expected index:value with a number", shortened(field))));
+            return Err(format!("found {:?}, expected index:value with a number", shortened(field)));
         };
         let place = match index.parse::<i64>() {
-            Err(_) => return Err(wrong(format!("found {:?}, expected index:value", shortened(field)))),
-            Ok(index @ ..0) => return Err(wrong(format!("the index {index} is negative; indices count from 0"))),
+            Err(_) => return Err(format!("found {:?}, expected index:value", shortened(field))),
+            Ok(index @ ..0) => return Err(format!("the index {index} is negative; indices count from 0")),
             Ok(index) if index as u64 >= count as u64 => {
-                return Err(wrong(format!(
-                    "the index {index} is outside of data_shape ({count},); indices count from 0"
-                )));
+                return Err(format!("the index {index} is outside of data_shape ({count},); indices count from 0"));
             }
             Ok(index) => index as usize,
         };
         if let Some(last) = last.filter(|last| *last >= place) {
-            return Err(wrong(format!("the index {place} comes behind {last}; indices have to ascend")));
+            return Err(format!("the index {place} comes behind {last}; indices have to ascend"));
         }
         last = Some(place);
         to[place * width..][..width].copy_from_slice(&value.to_ne_bytes());

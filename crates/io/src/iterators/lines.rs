@@ -4,6 +4,7 @@ use crate::{DataError, FileError, open_file};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The ordinary files that a `;`-separated list of paths stands for.
 pub(super) fn files(uri: &str) -> Result<Vec<PathBuf>, DataError> {
@@ -45,11 +46,39 @@ fn files_in(directory: &Path) -> Result<Vec<PathBuf>, DataError> {
     Ok(found)
 }
 
-/// Reads lines that are not blank, from one file after the other.
-pub(super) struct Lines {
-    files: Vec<PathBuf>,
+/// Where a line is.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Place {
+    /// How many files were opened until it was read.
+    opened: usize,
+    /// Where it begins when all files are put behind one another.
+    begin: u64,
+    /// Its number in its file, if that is known: a part may begin anywhere.
+    line: Option<u64>,
+}
+
+/// The files that lines come from.
+pub(super) struct Files {
+    paths: Vec<PathBuf>,
     /// Where each file begins when all are put behind one another, and the end of the last.
     starts: Vec<u64>,
+}
+
+impl Files {
+    /// A place in words, for messages.
+    pub(super) fn say(&self, place: Place) -> String {
+        let Some(number) = place.opened.checked_sub(1) else { return "before the first line".to_owned() };
+        let path = self.paths[number].display();
+        match place.line {
+            Some(line) => format!("{path} line {line}"),
+            None => format!("{path} line at byte {}", place.begin - self.starts[number]),
+        }
+    }
+}
+
+/// Reads lines that are not blank, from one file after the other.
+pub(super) struct Lines {
+    files: Arc<Files>,
     /// The lines that begin behind the first position and not behind the second are read.
     range: (u64, u64),
     /// How many of the files were opened.
@@ -61,7 +90,7 @@ pub(super) struct Lines {
     begin: u64,
     /// The line read last.
     text: Vec<u8>,
-    /// Its number in its file, if that is known: a part may begin anywhere.
+    /// Its number in its file.
     line: Option<u64>,
     /// The last line ended in a carriage return; a newline behind it belongs to it.
     after_return: bool,
@@ -89,8 +118,7 @@ impl Lines {
         let end = if part.1 + 1 == part.0 { u64::MAX } else { bound(part.1 + 1) };
         let longest = numbers.saturating_mul(64).saturating_add(1 << 20);
         let mut lines = Lines {
-            files,
-            starts,
+            files: Arc::new(Files { paths: files, starts }),
             range: (bound(part.1), end),
             opened: 0,
             reader: None,
@@ -110,7 +138,7 @@ impl Lines {
         self.reader = None;
         self.position = self.range.0;
         // The file that the part begins in is the next one to be opened.
-        self.opened = self.starts[1..].iter().take_while(|end| **end <= self.range.0).count();
+        self.opened = self.files.starts[1..].iter().take_while(|end| **end <= self.range.0).count();
     }
 
     /// The line read last, without its end.
@@ -118,20 +146,20 @@ impl Lines {
         &self.text
     }
 
-    /// The file and line read last, for messages.
-    pub(super) fn place(&self) -> String {
-        let Some(number) = self.opened.checked_sub(1) else { return "before the first line".to_owned() };
-        let path = self.files[number].display();
-        match self.line {
-            Some(line) => format!("{path} line {line}"),
-            None => format!("{path} line at byte {}", self.begin - self.starts[number]),
-        }
+    /// Where the line read last is.
+    pub(super) fn place(&self) -> Place {
+        Place { opened: self.opened, begin: self.begin, line: self.line }
+    }
+
+    /// The files, which say places.
+    pub(super) fn files(&self) -> &Arc<Files> {
+        &self.files
     }
 
     /// Whether what begins at this position belongs to a later part.
     fn is_behind(&self, position: u64) -> bool {
         let end = self.range.1;
-        position > end || position == end && self.starts[..self.files.len()].contains(&end)
+        position > end || position == end && self.files.starts[..self.files.paths.len()].contains(&end)
     }
 
     /// Reads the next line that is not blank; false behind the last one.
@@ -143,7 +171,7 @@ impl Lines {
                 }
                 return Ok(true);
             }
-            if self.opened == self.files.len() || self.is_behind(self.position) {
+            if self.opened == self.files.paths.len() || self.is_behind(self.position) {
                 return Ok(false);
             }
             self.open()?;
@@ -152,14 +180,14 @@ impl Lines {
 
     /// Opens the next file.
     fn open(&mut self) -> Result<(), DataError> {
-        let path = &self.files[self.opened];
+        let path = &self.files.paths[self.opened];
         let mut file = open_file(path)?.0;
-        let skipped = self.position.saturating_sub(self.starts[self.opened]);
+        let skipped = self.position.saturating_sub(self.files.starts[self.opened]);
         if skipped > 0 {
             let failed = |error| FileError::io("reading", &path.to_string_lossy(), &error);
             file.seek(SeekFrom::Start(skipped)).map_err(failed)?;
         }
-        self.position = self.starts[self.opened] + skipped;
+        self.position = self.files.starts[self.opened] + skipped;
         self.reader = Some(BufReader::with_capacity(1 << 16, file));
         self.opened += 1;
         self.line = (skipped == 0).then_some(0);
@@ -177,7 +205,7 @@ impl Lines {
         let found = self.read_line_from(&mut reader)?;
         if found {
             self.reader = Some(reader);
-        } else if let Some(end) = self.starts.get(self.opened) {
+        } else if let Some(end) = self.files.starts.get(self.opened) {
             // A file that changed its size does not move the others.
             self.position = self.position.max(*end);
         }
@@ -185,7 +213,7 @@ impl Lines {
     }
 
     fn read_line_from(&mut self, reader: &mut BufReader<File>) -> Result<bool, DataError> {
-        let path = &self.files[self.opened - 1];
+        let path = &self.files.paths[self.opened - 1];
         let failed = |error| DataError::from(FileError::io("reading", &path.to_string_lossy(), &error));
         self.text.clear();
         if std::mem::take(&mut self.after_return) && reader.fill_buf().map_err(failed)?.first() == Some(&b'\n') {
@@ -204,12 +232,12 @@ impl Lines {
                 return Ok(begun);
             }
             begun = true;
-            let end = bytes.iter().position(|b| matches!(b, b'\r' | b'\n'));
+            let end = line_end(bytes);
             let part = &bytes[..end.unwrap_or(bytes.len())];
             let too_long = self.text.len() + part.len() > self.longest;
             let no_room = !too_long && self.text.try_reserve(part.len()).is_err();
             if too_long || no_room {
-                let place = self.place();
+                let place = self.files.say(self.place());
                 return Err(match too_long {
                     true => DataError::Content {
                         place,
@@ -232,4 +260,13 @@ impl Lines {
             }
         }
     }
+}
+
+/// Where the first line ends.
+fn line_end(bytes: &[u8]) -> Option<usize> {
+    let is_end = |byte: &u8| *byte == b'\n' || *byte == b'\r';
+    // Blocks without an end are passed over many bytes at a time.
+    let without = bytes.chunks_exact(32).take_while(|block| !block.iter().fold(false, |found, b| found | is_end(b)));
+    let passed = 32 * without.count();
+    bytes[passed..].iter().position(is_end).map(|place| passed + place)
 }

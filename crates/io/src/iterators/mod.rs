@@ -6,11 +6,13 @@
 
 pub mod batch;
 mod csv;
+mod decimal;
 mod images;
 mod libsvm;
 mod lines;
 mod mnist;
 pub mod prefetch;
+mod rows;
 
 use crate::DataError;
 use batch::{BatchIter, BatchParams, LastBatch, Samples};

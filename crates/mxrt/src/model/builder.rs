@@ -142,8 +142,8 @@ impl ModelBuilder {
 
     /// Loads a model from its two files.
     pub fn load_files(self, symbol: impl AsRef<Path>, params: impl AsRef<Path>) -> Result<Model, Error> {
-        let symbol = self.read_symbol(&crate::io::read_text(symbol)?)?;
         let engine = self.start_engine()?;
+        let symbol = self.read_symbol(engine, &crate::io::read_text_within(symbol, engine.memory())?)?;
         let params = params::load(engine, params, NpShape::Off)?;
         self.build(engine, symbol, params)
     }
@@ -153,8 +153,8 @@ impl ModelBuilder {
         let text = std::str::from_utf8(symbol.as_ref()).map_err(|error| {
             Error::new(FailureKind::Data, format!("cannot load the symbol: it is not a text: {error}"))
         })?;
-        let symbol = self.read_symbol(text)?;
         let engine = self.start_engine()?;
+        let symbol = self.read_symbol(engine, text)?;
         let params = params::load_from_bytes(engine, params.as_ref(), NpShape::Off)?;
         self.build(engine, symbol, params)
     }
@@ -174,8 +174,9 @@ impl ModelBuilder {
         self.build(engine, symbol, params)
     }
 
-    fn read_symbol(&self, json: &str) -> Result<Symbol, Error> {
-        let options = LoadOptions { max_nodes: self.max_nodes, ..LoadOptions::default() };
+    fn read_symbol(&self, engine: &'static Engine, json: &str) -> Result<Symbol, Error> {
+        let memory = Some(engine.memory());
+        let options = LoadOptions { max_nodes: self.max_nodes, memory, ..LoadOptions::default() };
         Ok(Symbol::load_json_with(json, options)?.symbol)
     }
 

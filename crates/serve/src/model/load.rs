@@ -11,7 +11,7 @@ use crate::queue::Queue;
 use crate::repository::ModelFiles;
 use crate::turns::Turns;
 use mxrt_engine::{Engine, FailureKind, OpError};
-use mxrt_graph::{BoundOp, BuildOptions, CachedOp, CachedOpFlags, CallOptions, JoinedRows, Symbol};
+use mxrt_graph::{BoundOp, BuildOptions, CachedOp, CachedOpFlags, CallOptions, JoinedRows, LoadOptions, Symbol};
 use mxrt_io::params::{self, NpShape, Params};
 use mxrt_tensor::{Context, DType, NDArray, Shape, TensorType};
 use std::collections::{HashMap, HashSet};
@@ -100,9 +100,11 @@ impl Model {
 
     fn read(loading: &Loading<'_>) -> Result<Model, OpError> {
         let Loading { engine, plans, spec, files, .. } = *loading;
-        let text = mxrt_io::read_text(&files.symbol)
+        let memory = engine.memory();
+        let text = mxrt_io::read_text_within(&files.symbol, memory)
             .map_err(|e| OpError::new(FailureKind::Data, format!("{}: {e}", files.symbol.display())))?;
-        let symbol = Symbol::load_json(&text)?.symbol;
+        let options = LoadOptions { memory: Some(memory), ..LoadOptions::default() };
+        let symbol = Symbol::load_json_with(&text, options)?.symbol;
         let names = symbol.list_inputs();
         let mut params = parameters(engine, files.params.as_deref())?;
         let mut settings = spec.settings.clone();

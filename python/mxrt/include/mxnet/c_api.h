@@ -57,6 +57,11 @@ MXNET_DLL int MXEngineSetBulkSize(int bulk_size, int *prev_bulk_size);
 MXNET_DLL int MXGetGPUCount(int *out);
 MXNET_DLL int MXGetGPUMemoryInformation64(int dev, uint64_t *free_mem, uint64_t *total_mem);
 MXNET_DLL int MXGetVersion(int *out);
+/* The environment of the process. A value belongs to the thread; null: there is none. MXSetEnv with
+ * null removes the variable; no other thread may use the environment meanwhile, and settings that
+ * were read before stay as they are. */
+MXNET_DLL int MXGetEnv(const char *name, const char **value);
+MXNET_DLL int MXSetEnv(const char *name, const char *value);
 MXNET_DLL int MXAutogradSetIsRecording(int is_recording, int *prev);
 MXNET_DLL int MXAutogradSetIsTraining(int is_training, int *prev);
 MXNET_DLL int MXAutogradIsRecording(bool *curr);

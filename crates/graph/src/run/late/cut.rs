@@ -219,7 +219,7 @@ impl<'a> Cutter<'a> {
             (Value::Node(n, _), source) => {
                 let number = if let ValueSource::Held(number) = source { number } else { 0 };
                 let (name, origin) = (self.graph.nodes[n].name.clone(), self.graph.inputs.len() + number);
-                GraphInput { name, constant: false, origin }
+                GraphInput { name, constant: false, captured: false, origin }
             }
         }
     }

@@ -1,14 +1,12 @@
 //! Inference requests: any bytes give an error, or inputs whose numbers fit their types.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use mxrt_serve::protocol::numbers::{read, write};
 use mxrt_serve::protocol::request::{Content, InferRequest};
 
 /// What a server would allow is bounded by the request; here by time.
 const MOST_BYTES: usize = 1 << 16;
 
-fuzz_target!(|bytes: &[u8]| {
+pub(super) fn run(bytes: &[u8]) {
     let Ok(request) = InferRequest::parse(bytes) else { return };
     let _ = request.binary_bytes();
     for input in &request.inputs {
@@ -34,4 +32,4 @@ fuzz_target!(|bytes: &[u8]| {
             }
         }
     }
-});
+}

@@ -1,14 +1,12 @@
 //! Indices of files of records: any bytes give keys and positions, or an error.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
+use crate::support::Scratch;
 use mxrt::io::recordio::{index_line, read_index};
-use mxrt_fuzz::Scratch;
 
-fuzz_target!(|bytes: &[u8]| {
+pub(super) fn run(bytes: &[u8]) {
     let file = Scratch::new("index", bytes);
     let Ok(index) = read_index(file.path()) else { return };
     let written: String = index.iter().map(|(key, position)| index_line(*key, *position)).collect();
     let copy = Scratch::new("index-copy", written.as_bytes());
     assert_eq!(read_index(copy.path()).expect("read again"), index);
-});
+}

@@ -1,14 +1,9 @@
 //! Parameter files: any bytes give an error or arrays that can be read and saved again.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
+use crate::support::ENGINE;
 use mxrt::params::{NpShape, Params, load_from_bytes, save_to_bytes};
-use mxrt::{Config, Engine};
-use std::sync::LazyLock;
 
-static ENGINE: LazyLock<&'static Engine> = LazyLock::new(|| Engine::start(Config::default()).expect("an engine"));
-
-fuzz_target!(|bytes: &[u8]| {
+pub(super) fn run(bytes: &[u8]) {
     for flag in [NpShape::Off, NpShape::ThreadLocal, NpShape::Global] {
         let Ok(params) = load_from_bytes(*ENGINE, bytes, flag) else { continue };
         // Under np-shape everything that can be loaded can be saved.
@@ -17,4 +12,4 @@ fuzz_target!(|bytes: &[u8]| {
         assert_eq!(again.len(), params.len());
         assert_eq!(matches!(again, Params::List(_)), matches!(params, Params::List(_)));
     }
-});
+}

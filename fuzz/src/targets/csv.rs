@@ -1,9 +1,8 @@
 //! CSV files: any bytes give batches or an error, and the next epoch the same.
 //!
 //! The first four bytes say what a sample is and how many are in a batch.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
+use crate::support::Scratch;
 use mxrt::io::iterators::IterDef;
 use mxrt::{Config, Engine};
 use std::sync::LazyLock;
@@ -27,11 +26,10 @@ fn epoch(batches: &mxrt::io::iterators::batch::BatchIter) -> Result<Vec<Vec<u8>>
     Ok(all)
 }
 
-fuzz_target!(|bytes: &[u8]| {
+pub(super) fn run(bytes: &[u8]) {
     let Some((&[width, height, batch, how], content)) = bytes.split_first_chunk::<4>() else { return };
-    let path = std::env::temp_dir().join(format!("mxrt-fuzz-csv-{}", std::process::id()));
-    std::fs::write(&path, content).expect("a file");
-    let path = path.to_str().expect("a path of characters");
+    let file = Scratch::new("csv", content);
+    let path = file.path();
     let shape = format!("({},{})", width % 5 + 1, height % 4 + 1);
     let shape = if how & 4 == 0 { format!("({},)", width % 5 + 1) } else { shape };
     let rows = (batch % 7 + 1).to_string();
@@ -54,4 +52,4 @@ fuzz_target!(|bytes: &[u8]| {
     if batches.reset().is_ok() && first.is_ok() && round == "False" {
         assert_eq!(epoch(&batches), first, "another epoch has the same batches");
     }
-});
+}

@@ -1,6 +1,6 @@
 //! What the targets share.
 
-use libfuzzer_sys::arbitrary::Unstructured;
+use arbitrary::Unstructured;
 use mxrt::io::iterators::IterDef;
 use mxrt::{Config, Engine};
 use std::path::PathBuf;
@@ -34,10 +34,14 @@ impl Drop for Scratch {
     }
 }
 
-/// A number below this one, which is not 0. When the bytes have ended it is the last, with which
-/// nothing is repeated.
-pub fn below(bytes: &mut Unstructured<'_>, bound: usize) -> usize {
-    if bytes.is_empty() { bound - 1 } else { bytes.int_in_range(0..=bound - 1).unwrap_or(bound - 1) }
+/// Decisions from bytes: each a number below the one that is asked for, which is not 0. When the
+/// bytes have ended it is the last, with which nothing is repeated.
+pub fn decisions(bytes: &[u8]) -> impl FnMut(usize) -> usize {
+    let mut bytes = Unstructured::new(bytes);
+    move |bound| match bytes.is_empty() {
+        true => bound - 1,
+        false => bytes.int_in_range(0..=bound - 1).unwrap_or(bound - 1),
+    }
 }
 
 /// The samples of an iterator up to the first error, as bytes.

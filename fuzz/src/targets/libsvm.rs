@@ -1,10 +1,8 @@
 //! `LibSVMIter`: any bytes give batches or an error; parts of a file have the rows of all of it.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use mxrt_fuzz::{Scratch, rows};
+use crate::support::{Scratch, rows};
 
-fuzz_target!(|bytes: &[u8]| {
+pub(super) fn run(bytes: &[u8]) {
     let file = Scratch::new("libsvm", bytes);
     let all = rows("LibSVMIter", &[("data_libsvm", file.path()), ("data_shape", "(3,)"), ("on_error", "skip")]);
     let mut parts = Vec::new();
@@ -14,4 +12,4 @@ fuzz_target!(|bytes: &[u8]| {
     }
     assert_eq!(parts, all);
     rows("LibSVMIter", &[("data_libsvm", file.path()), ("data_shape", "(3,)")]);
-});
+}

@@ -1,12 +1,12 @@
 //! Files of settings of `mxrt serve`: any text gives an error, or settings whose print says the
 //! same again.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use mxrt_serve::Configuration;
 use std::path::Path;
 
-fuzz_target!(|text: &str| {
+pub(super) fn run(bytes: &[u8]) {
+    let Some(text) = bytes.utf8_chunks().next() else { return };
+    let text = text.valid();
     let mut read = Configuration::default();
     if read.text(Path::new("settings.toml"), text).is_err() {
         return;
@@ -19,4 +19,4 @@ fuzz_target!(|text: &str| {
         let of = |configuration: &Configuration| format!("{:?}", configuration.settings(&model));
         assert_eq!(of(&again), of(&read), "{printed}");
     }
-});
+}

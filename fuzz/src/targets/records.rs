@@ -1,11 +1,9 @@
 //! Files of records: any bytes give records or an error, in order and by position alike.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
+use crate::support::Scratch;
 use mxrt::io::recordio::{RecordFile, RecordReader, RecordWriter};
-use mxrt_fuzz::Scratch;
 
-fuzz_target!(|bytes: &[u8]| {
+pub(super) fn run(bytes: &[u8]) {
     let file = Scratch::new("records", bytes);
     let mut reader = RecordReader::open(file.path()).expect("an ordinary file");
     let random = RecordFile::open(file.path()).expect("an ordinary file");
@@ -45,4 +43,4 @@ fuzz_target!(|bytes: &[u8]| {
         let _ = random.find(position);
         let _ = random.read(position);
     }
-});
+}
