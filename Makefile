@@ -221,6 +221,10 @@ test-serve-clients: $(STAMPS)/wheel ## mxrt serve against tritonclient, grpcio's
 	$(CLIENTS)/bin/python -m pip install --quiet --force-reinstall --no-deps dist/mxrt-*.whl
 	$(CLIENTS)/bin/python -m pytest -q tests/clients/check_clients.py tests/clients/check_deploy.py
 
+.PHONY: bench-serve
+bench-serve: $(STAMPS)/installed $(STAMPS)/test-tools ## requests to mxrt serve against calls from threads, in turns, for two minutes; needs an idle machine
+	$(PY) tests/clients/bench_serve.py --seconds $(or $(SECONDS),120)
+
 .PHONY: test-ray
 test-ray: $(STAMPS)/wheel ## mxrt.ray on a local cluster of three nodes (minutes; the installation has 800 MB)
 	[ -x build/ray/bin/python ] || $(PY) -m venv build/ray
