@@ -2,17 +2,15 @@
 # The C and C++ programs of the tests of the C interface under a checker of memory.
 #
 #   scripts/sanitize_c.sh address    compiled with AddressSanitizer and UndefinedBehaviorSanitizer
-#   scripts/sanitize_c.sh thread     compiled with ThreadSanitizer, and the library too: it has to see
-#                                    what the engine orders
 #   scripts/sanitize_c.sh memcheck   those under valgrind that infer no shapes: of an unknown shape the
 #                                    compiler reads the length before it asks whether there is one
 #
-# The checkers of memory watch what the library gives to programs and takes from them, and all of what
-# programs do with it. First a mistake made on purpose must be found. Where the compiler has no
+# The checkers watch the memory that the library gives to programs and takes from them, and all of
+# what programs do with it. First a mistake made on purpose must be found. Where the compiler has no
 # sanitizer, or there is no valgrind, the script says so and ends with status 0.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-kind=${1:?address, thread or memcheck}
+kind=${1:?address or memcheck}
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -41,35 +39,6 @@ address)
   export MXRT_TEST_CFLAGS=$flags ASAN_OPTIONS="detect_leaks=0 detect_stack_use_after_return=1"
   says='heap-use-after-free'
   ;;
-thread)
-  flags="-fsanitize=thread -g"
-  target=$(rustc -vV | sed -n 's/^host: //p')
-  # shellcheck disable=SC2086 # flags are words
-  "${CC:-cc}" $flags "$work/empty.c" -o "$work/empty" 2>/dev/null &&
-    compgen -G "$(rustc --print sysroot)/lib/rustlib/$target/lib/librustc-*_rt.tsan.a" >/dev/null || {
-    echo "skip: this C compiler, or this Rust, has no ThreadSanitizer"
-    exit 0
-  }
-  cat >"$work/canary.c" <<'EOF'
-#include <pthread.h>
-static int number;
-static void *add(void *unused) {
-  ++number;
-  return unused;
-}
-int main(void) {
-  pthread_t thread;
-  pthread_create(&thread, NULL, add, NULL);
-  ++number;
-  pthread_join(thread, NULL);
-  return 0;
-}
-EOF
-  # shellcheck disable=SC2086
-  "${CC:-cc}" $flags "$work/canary.c" -o "$work/canary" -lpthread
-  export MXRT_TEST_CFLAGS=$flags TSAN_OPTIONS="exitcode=66 suppressions='$PWD/scripts/tsan.supp'"
-  says='data race'
-  ;;
 memcheck)
   command -v valgrind >/dev/null || {
     echo "skip: valgrind is not installed"
@@ -81,7 +50,7 @@ memcheck)
   tests=(--test exchange --test engine)
   ;;
 *)
-  echo "unknown: $kind; known: address, thread, memcheck"
+  echo "unknown: $kind; known: address, memcheck"
   exit 1
   ;;
 esac
@@ -95,17 +64,6 @@ if [ $status -eq 0 ] || ! grep -q "$says" "$work/log"; then
   exit 1
 fi
 echo "$kind: the mistake made on purpose is found"
-if [ "$kind" = thread ]; then
-  # What no C program tries is seen by `make tsan`. With a target scripts of dependencies are built
-  # without the sanitizer.
-  export CARGO_TARGET_DIR+="/sanitize-thread" CARGO_PROFILE_DEV_DEBUG=line-tables-only
-  export RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer"
-  # The kernels start no threads: they need not be fast.
-  cargo test -q --locked -p mxrt-capi --target "$target" --config profile.dev.package.mxrt-kernels.opt-level=1 \
-    --test predict --test engine --test graphs --test exchange --test cpp
-  echo "$kind: the programs are clean"
-  exit 0
-fi
 # Where everything has been built for `make test`, that is what runs.
 if [ -n "${CI:-}" ] && cargo nextest --version >/dev/null 2>&1; then
   cargo nextest run --workspace --locked -E 'package(mxrt-capi)' "${tests[@]:---tests}"
