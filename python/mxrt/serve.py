@@ -249,7 +249,7 @@ class Batcher:
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         """The network's result for these arrays: one array, or a list of the outputs. ``options``
-        are those of a call: ``priority`` and ``timeout``.
+        are those of a call, such as ``priority`` and ``deadline``.
         """
         from .gluon import parameter as parameters
 

@@ -175,7 +175,7 @@ impl Share {
             let (running, others) = (state.running, state.next(usize::MAX).is_some());
             let rank = self.turns.rank(priority);
             let share = state.shares.get_mut(&self.number);
-            let Some(share) = share else { return self.untold() };
+            let Some(share) = share else { return self.uncounted() };
             if share.running == 0 && share.waiting.is_empty() {
                 // Time without requests is not saved up.
                 share.spent = share.spent.max(least);
@@ -190,7 +190,7 @@ impl Share {
             share.arrivals += 1;
             waiting
         };
-        waiting.await.unwrap_or_else(|_| self.untold())
+        waiting.await.unwrap_or_else(|_| self.uncounted())
     }
 
     /// How long calls took lately.
@@ -204,7 +204,7 @@ impl Share {
     }
 
     /// A turn that is not counted.
-    fn untold(&self) -> Turn {
+    fn uncounted(&self) -> Turn {
         Turn { turns: None, number: self.number, began: Instant::now() }
     }
 

@@ -74,7 +74,7 @@ pub struct Plan {
     outputs: Vec<TensorType>,
     cost_ns: u64,
     /// the steps whose weights are packed before the first iteration of a loop
-    pub(crate) kept: Vec<usize>,
+    pub(crate) packed_once: Vec<usize>,
     /// what a reader of its text should know
     pub(crate) notes: Vec<&'static str>,
 }
@@ -173,7 +173,7 @@ pub(crate) struct PlanBuilder<'a> {
     /// values that lie inside joined ones
     pub(crate) joined: Joined,
     /// as of the plan
-    kept: Vec<usize>,
+    packed_once: Vec<usize>,
 }
 
 impl<'a> PlanBuilder<'a> {
@@ -187,9 +187,20 @@ impl<'a> PlanBuilder<'a> {
             }
         }
         let (slots, slot_of, joined) = (Vec::new(), HashMap::new(), Joined::default());
-        let (expressions, kept) = (HashMap::new(), Vec::new());
-        let mut builder =
-            PlanBuilder { graph, types, options, shared, constant, alias, slots, slot_of, expressions, joined, kept };
+        let (expressions, packed_once) = (HashMap::new(), Vec::new());
+        let mut builder = PlanBuilder {
+            graph,
+            types,
+            options,
+            shared,
+            constant,
+            alias,
+            slots,
+            slot_of,
+            expressions,
+            joined,
+            packed_once,
+        };
         for n in (0..graph.nodes.len()).filter(|n| builder.constant[*n]).collect::<Vec<_>>() {
             let node = &graph.nodes[n];
             let inputs: Vec<Fingerprint> = node.inputs.iter().map(|v| builder.expression(*v)).collect();
@@ -281,8 +292,8 @@ impl<'a> PlanBuilder<'a> {
         let consts = ConstPlan::new(nodes, self.slots, inputs);
         let data = (0..inputs.len()).filter(|i| !self.graph.inputs[*i].constant).collect();
         let notes = self.options.kernel.notes().collect();
-        let (inputs, kept) = (inputs.to_vec(), self.kept);
-        Ok(Plan { steps, consts, arena_bytes, made_by, inputs, data, outputs, cost_ns, kept, notes })
+        let (inputs, packed_once) = (inputs.to_vec(), self.packed_once);
+        Ok(Plan { steps, consts, arena_bytes, made_by, inputs, data, outputs, cost_ns, packed_once, notes })
     }
 
     fn is_step(&self, n: usize) -> bool {
@@ -349,8 +360,8 @@ impl<'a> PlanBuilder<'a> {
                 let source = ConstSource::Pack(ConstPack { step, inputs: wanted, method });
                 packed = Some(PackedPlace::Const(self.slot(packing.bytes(), source)));
             } else if wanted.iter().all(|v| self.is_captured(*v)) {
-                packed = Some(PackedPlace::Kept(self.kept.len()));
-                self.kept.push(step);
+                packed = Some(PackedPlace::Once(self.packed_once.len()));
+                self.packed_once.push(step);
             } else {
                 packed = Some(PackedPlace::Arena(usize::MAX));
             }

@@ -47,7 +47,7 @@ pub(crate) enum PackedPlace {
     /// packed anew for every request, because the weights are not constant; piece number
     Arena(usize),
     /// packed before the first iteration of the loop that runs the plan; number among those
-    Kept(usize),
+    Once(usize),
 }
 
 /// Something that a step reads.

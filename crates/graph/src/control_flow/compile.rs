@@ -255,7 +255,7 @@ impl InnerPlan {
 
     /// Bytes of each of these, then of what is packed before the first iteration.
     fn bytes_before(&self) -> Vec<usize> {
-        self.hoisted().iter().map(TensorType::bytes).chain(self.plan.kept_bytes()).collect()
+        self.hoisted().iter().map(TensorType::bytes).chain(self.plan.packed_once_bytes()).collect()
     }
 
     /// The inputs of the outer graph among its inputs.
@@ -315,7 +315,8 @@ impl Kernel for FlowKernel {
     fn describe(&self) -> String {
         let steps = |g: usize| {
             let plan = &self.0.plans[g].plan;
-            let once = plan.kept.len() + self.0.plans[g].before.as_ref().map_or(0, |before| before.plan.steps.len());
+            let once =
+                plan.packed_once.len() + self.0.plans[g].before.as_ref().map_or(0, |before| before.plan.steps.len());
             let once = if once > 0 { format!(", {once} before them") } else { String::new() };
             format!("{} steps, {} constants{once}", plan.steps.len(), plan.consts.slots.len())
         };

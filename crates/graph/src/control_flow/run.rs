@@ -136,7 +136,7 @@ impl<'a> Running<'a> {
         let mut places = std::mem::take(&mut self.hoisted);
         let (values, packed) = places[range].split_at_mut(inner.hoisted().len());
         let inputs = self.inner_inputs(inner, 0, &[], values);
-        let done = inner.plan.pack_kept(&PlanRequest { site: &self.site, inputs: &inputs, random: &[] }, packed);
+        let done = inner.plan.pack_once(&PlanRequest { site: &self.site, inputs: &inputs, random: &[] }, packed);
         self.hoisted = places;
         done.map_err(|error| self.place(error, 0))
     }
@@ -372,7 +372,7 @@ impl GraphInputs for InnerInputs<'_> {
         self.outer.params_key()
     }
 
-    fn kept(&self, number: usize) -> Option<&[u8]> {
+    fn packed_once(&self, number: usize) -> Option<&[u8]> {
         self.hoisted.get(self.inner.hoisted().len() + number).map(|bytes| &**bytes)
     }
 }

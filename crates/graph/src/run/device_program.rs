@@ -191,8 +191,8 @@ impl DeviceProgram {
         let mut sets = self.constants.lock();
         sets.retain(|other| other.of != set.of);
         sets.insert(0, set.clone());
-        let kept = CONSTANT_SETS.min(sets.len());
-        let old = sets.split_off(kept);
+        let newest = CONSTANT_SETS.min(sets.len());
+        let old = sets.split_off(newest);
         drop(sets);
         drop(old);
         Ok(Some(set))

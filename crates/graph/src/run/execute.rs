@@ -130,13 +130,13 @@ impl Plan {
     }
 
     /// Bytes of each packing that is made before the first iteration.
-    pub fn kept_bytes(&self) -> impl Iterator<Item = usize> {
-        self.kept.iter().map(|s| self.steps[*s].kernel.packing().map_or(0, |packing| packing.bytes()))
+    pub fn packed_once_bytes(&self) -> impl Iterator<Item = usize> {
+        self.packed_once.iter().map(|s| self.steps[*s].kernel.packing().map_or(0, |packing| packing.bytes()))
     }
 
     /// Makes them, in these places.
-    pub fn pack_kept(&self, request: &PlanRequest<'_>, places: &mut [&mut [u8]]) -> Result<(), OpError> {
-        for (s, place) in self.kept.iter().zip(places) {
+    pub fn pack_once(&self, request: &PlanRequest<'_>, places: &mut [&mut [u8]]) -> Result<(), OpError> {
+        for (s, place) in self.packed_once.iter().zip(places) {
             let step = &self.steps[*s];
             let packing = step.kernel.packing().ok_or_else(misplaced)?;
             let operand = |i: &usize| {
@@ -319,7 +319,7 @@ fn try_step(
     let shared = step.inputs.iter().position(|operand| operand.place == OperandPlace::Shared);
     let packed = match (step.packed, step.kernel.packing()) {
         (Some(PackedPlace::Const(slot)), _) => Some(constant(consts, slot).ok_or_else(misplaced)?),
-        (Some(PackedPlace::Kept(k)), _) => Some(request.inputs.kept(k).ok_or_else(misplaced)?),
+        (Some(PackedPlace::Once(k)), _) => Some(request.inputs.packed_once(k).ok_or_else(misplaced)?),
         (Some(PackedPlace::Arena(_)), Some(packing)) => {
             let chosen: SmallVec<[TensorRef<'_>; 4]> =
                 packing.inputs().iter().filter_map(|i| ins.get(*i).copied()).collect();

@@ -17,7 +17,7 @@ pub trait GraphInputs: Sync {
     /// Key of the content of all parameters together, where it is known.
     fn params_key(&self) -> Option<(u64, u64)>;
     /// What was packed before the first iteration of a loop, by number.
-    fn kept(&self, _: usize) -> Option<&[u8]> {
+    fn packed_once(&self, _: usize) -> Option<&[u8]> {
         None
     }
 }

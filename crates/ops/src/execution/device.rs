@@ -4,8 +4,8 @@
 use super::{KernelForm, KernelOptions, RandomKey, Signature, bind_kernel};
 use crate::definition::{Attrs, OpDef};
 use mxrt_engine::device::OpenDevice;
-use mxrt_engine::{DeviceCtx, DeviceId, DeviceKind, DevicePtr, FailureKind, OpError};
-use mxrt_tensor::TensorType;
+use mxrt_engine::{DeviceCtx, DeviceId, DeviceKind, DevicePtr, OpError};
+use mxrt_tensor::{TensorType, no_device_kernel};
 use std::sync::OnceLock;
 
 /// The kernels of one kind of device.
@@ -66,14 +66,5 @@ pub fn bind_device_kernel(
     let signature = Signature { inputs, outputs, options: KernelOptions { forms: true, ..options } };
     let kernel = bind_kernel(def, attrs, &signature)?;
     let bound = kernel.form().zip(kernels_of(device)).and_then(|(form, kernels)| kernels.bind(form, &signature));
-    bound.ok_or_else(|| no_kernel(name, device))
-}
-
-/// An operator that a device cannot run.
-fn no_kernel(name: &str, device: DeviceId) -> OpError {
-    let message = format!(
-        "{name} has no kernel for {device}; compute it on the CPU, with inputs moved there by \
-         as_in_context(mx.cpu())"
-    );
-    OpError::new(FailureKind::NotImplemented, message).device(device.to_string())
+    bound.ok_or_else(|| no_device_kernel(name, device))
 }

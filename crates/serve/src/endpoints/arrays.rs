@@ -1,19 +1,18 @@
 //! Conveniences beside the protocol: inference from a `.npy`, a `.npz`, or an image, and the paths
 //! of MXNet Model Server.
 
+use super::exchange::Exchange;
 use super::{Call, in_background};
-use crate::body::RequestBody;
 use crate::hooks::{HookArray, HookError, HookRequest};
 use crate::log::Log;
 use crate::model::{Model, TensorInfo};
 use crate::preprocess::is_image;
 use crate::protocol::{datatype_of, npy, numbers, short};
-use crate::refusal::{Outcome, Refusal};
+use crate::refusal::Refusal;
 use crate::server::Answer;
-use crate::service::{Inference, Schedule, Service, array, memory};
-use hyper::body::Incoming;
+use crate::service::{Schedule, Service, array, memory};
+use hyper::HeaderMap;
 use hyper::header::{HeaderName, HeaderValue};
-use hyper::{HeaderMap, Request};
 use mxrt_tensor::{DType, NDArray, ReadGuard, Shape, TensorType};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -45,45 +44,19 @@ pub(super) async fn predictions(call: Call) -> Result<Answer, Refusal> {
 }
 
 async fn answer(call: Call, form: Form) -> Result<Answer, Refusal> {
-    let Call { shared, request, model, version } = call;
-    let mut inference = shared.service.begin(Instant::now());
-    let named = (model.unwrap_or_default(), version);
-    let result = whole(&shared.service, request, named, form, &mut inference).await;
-    inference.end(result.as_ref().map_or_else(|refusal| refusal.outcome, |_| Outcome::Success));
-    result
-}
-
-async fn whole(
-    service: &Arc<Service>,
-    request: Request<Incoming>,
-    (name, version): (String, Option<String>),
-    form: Form,
-    inference: &mut Inference,
-) -> Result<Answer, Refusal> {
-    let (head, body) = request.into_parts();
-    inference.traced(&head.headers);
-    let mut body = RequestBody::new(body, &service.config, service.queue.receive())?;
-    let result = match inference.choose(&name, version.as_deref()) {
-        Ok(model) => from_body(service, &head.headers, &mut body, model, form, inference).await,
+    let (mut exchange, model) = Exchange::begin(call)?;
+    let result = match model {
+        Ok(model) => from_body(&mut exchange, model, form).await,
         Err(refusal) => Err(refusal),
     };
-    if result.as_ref().is_err_and(|refusal| !refusal.close) {
-        body.pass_over().await;
-    }
-    result
+    exchange.end(result).await
 }
 
-async fn from_body(
-    service: &Arc<Service>,
-    headers: &HeaderMap,
-    body: &mut RequestBody,
-    model: Arc<Model>,
-    form: Form,
-    inference: &mut Inference,
-) -> Result<Answer, Refusal> {
-    body.held.of_model(&model.queue)?;
+async fn from_body(exchange: &mut Exchange, model: Arc<Model>, form: Form) -> Result<Answer, Refusal> {
+    let Exchange { service, head, body, inference } = exchange;
     let bytes = body.take(None).await?;
-    let job = Decode { service: service.clone(), model: model.clone(), headers: for_hooks(&model, headers), bytes };
+    let headers = for_hooks(&model, &head.headers);
+    let job = Decode { service: service.clone(), model: model.clone(), headers, bytes };
     let arrays = run(service, &model, move || job.run()).await?;
     let results = inference.compute(arrays, Schedule::default()).await?;
     let (of, log) = (model.clone(), service.repository.log());

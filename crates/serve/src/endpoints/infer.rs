@@ -1,5 +1,6 @@
 //! Inference.
 
+use super::exchange::Exchange;
 use super::{Call, in_background};
 use crate::body::{RequestBody, too_large};
 use crate::model::Model;
@@ -8,11 +9,9 @@ use crate::protocol::request::{Content, InferRequest};
 use crate::protocol::response::{InferResponse, OutputTensor};
 use crate::refusal::{Outcome, Refusal};
 use crate::server::Answer;
-use crate::service::{Inference, Schedule, Service, array, memory};
-use hyper::body::Incoming;
+use crate::service::{Schedule, Service, array, memory};
 use hyper::header::CONTENT_ENCODING;
-use hyper::http::request::Parts;
-use hyper::{HeaderMap, Request, StatusCode};
+use hyper::{HeaderMap, StatusCode};
 use mxrt_engine::memory::Block;
 use mxrt_tensor::{NDArray, TensorType};
 use std::sync::Arc;
@@ -23,43 +22,16 @@ const LONG_JSON: usize = 32 << 10;
 const JSON_BYTES: &str = "inference-header-content-length";
 
 pub(super) async fn answer(call: Call) -> Result<Answer, Refusal> {
-    let Call { shared, request, model, version } = call;
-    let mut inference = shared.service.begin(Instant::now());
-    let result = whole(&shared.service, request, (model, version), &mut inference).await;
-    inference.end(result.as_ref().map_or_else(|refusal| refusal.outcome, |_| Outcome::Success));
-    result
-}
-
-async fn whole(
-    service: &Arc<Service>,
-    request: Request<Incoming>,
-    (name, version): (Option<String>, Option<String>),
-    inference: &mut Inference,
-) -> Result<Answer, Refusal> {
-    let (head, body) = request.into_parts();
-    inference.traced(&head.headers);
-    let mut body = RequestBody::new(body, &service.config, service.queue.receive())?;
-    let model = inference.choose(name.as_deref().unwrap_or_default(), version.as_deref());
+    let (mut exchange, model) = Exchange::begin(call)?;
     let result = match model {
-        Ok(model) => match body.held.of_model(&model.queue) {
-            Ok(()) => from_body(service, &head, &mut body, model, inference).await,
-            Err(refusal) => Err(refusal),
-        },
+        Ok(model) => from_body(&mut exchange, model).await,
         Err(refusal) => Err(refusal),
     };
-    if result.as_ref().is_err_and(|refusal| !refusal.close) {
-        body.pass_over().await;
-    }
-    result
+    exchange.end(result).await
 }
 
-async fn from_body(
-    service: &Arc<Service>,
-    head: &Parts,
-    body: &mut RequestBody,
-    model: Arc<Model>,
-    inference: &mut Inference,
-) -> Result<Answer, Refusal> {
+async fn from_body(exchange: &mut Exchange, model: Arc<Model>) -> Result<Answer, Refusal> {
+    let Exchange { service, head, body, inference } = exchange;
     if let Some(encoding) = head.headers.get(CONTENT_ENCODING).filter(|encoding| *encoding != "identity") {
         let message = format!("the content encoding {encoding:?} is not supported: send the body as it is");
         return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, Outcome::Invalid, message));

@@ -1,6 +1,7 @@
 //! Paths of the server: one file and one row each.
 
 mod arrays;
+mod exchange;
 mod health;
 mod infer;
 mod metrics;

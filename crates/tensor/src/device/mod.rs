@@ -4,15 +4,17 @@
 //! runs them later, in the order that the variables demand. An array that no thread has written yet
 //! has no memory and reads as zeros.
 
-use crate::index::Region;
+mod native;
+
+pub(crate) use native::copy_region_on;
+pub use native::{DeviceArguments, RegionKernelTable, RegionKernels, launch_native, set_region_kernels};
+
 use crate::{Context, DType, NDArray, Shape, TensorMut, TensorRef};
-use mxrt_engine::device::OpenDevice;
 use mxrt_engine::{
-    Access, Cost, DeviceCtx, DeviceId, DeviceKind, DevicePtr, Engine, FailureKind, KernelCtx, Lane, MemoryPlace,
-    OpError, OpKind, OpName, OpSpec, Var,
+    Access, Cost, DeviceCtx, DeviceId, DevicePtr, Engine, FailureKind, KernelCtx, Lane, MemoryPlace, OpError, OpKind,
+    OpName, OpSpec, Var,
 };
 use smallvec::SmallVec;
-use std::sync::OnceLock;
 use std::time::Instant;
 
 /// Work for a device: a kernel of the host's kind, for a device whose memory the host can address.
@@ -64,9 +66,17 @@ where
         + Send
         + 'static,
 {
-    let write = |a: &&NDArray| if a.covers_storage() { Access::Write } else { Access::Update };
-    let outputs: SmallVec<[(&NDArray, Access); 4]> = launch.outputs.iter().map(|a| (*a, write(a))).collect();
-    push_kernel(engine, &launch, &outputs, prepare, body)
+    push_kernel(engine, &launch, &overwritten(launch.outputs), prepare, body)
+}
+
+/// Outputs, and how each is written.
+fn overwritten<'a>(outputs: &[&'a NDArray]) -> SmallVec<[(&'a NDArray, Access); 4]> {
+    outputs.iter().map(|array| (*array, overwrite(array))).collect()
+}
+
+/// How an array is written whose elements are all overwritten.
+fn overwrite(array: &NDArray) -> Access {
+    if array.covers_storage() { Access::Write } else { Access::Update }
 }
 
 /// Enqueues work that changes a part of `target` and keeps the rest, and the failure it may hold.
@@ -88,170 +98,6 @@ pub(crate) fn update_on(
             Ok(())
         },
     )
-}
-
-/// Where an op of a device finds its arrays: whole and dense.
-#[derive(Debug)]
-pub struct DeviceArguments {
-    /// of the inputs
-    pub inputs: SmallVec<[DevicePtr; 4]>,
-    /// of the outputs
-    pub outputs: SmallVec<[DevicePtr; 4]>,
-    /// memory of the op alone
-    pub scratch: DevicePtr,
-}
-
-/// Enqueues work of a device that has kernels of its own: `submit` submits it to the op's stream.
-/// Arrays without content read as zeros, outputs that share memory with other operands are computed
-/// aside, so every argument is memory of its own. An error: nothing was pushed.
-pub fn launch_native<F>(engine: &'static Engine, launch: &DeviceLaunch<'_>, submit: F) -> Result<(), OpError>
-where
-    F: FnOnce(&DeviceCtx<'_>, &DeviceArguments) -> Result<(), OpError> + Send + 'static,
-{
-    let write = |a: &&NDArray| if a.covers_storage() { Access::Write } else { Access::Update };
-    let outputs: SmallVec<[(&NDArray, Access); 4]> = launch.outputs.iter().map(|a| (*a, write(a))).collect();
-    push_native(engine, launch, &outputs, submit)
-}
-
-fn push_native<F>(
-    engine: &'static Engine,
-    launch: &DeviceLaunch<'_>,
-    outputs: &[(&NDArray, Access)],
-    submit: F,
-) -> Result<(), OpError>
-where
-    F: FnOnce(&DeviceCtx<'_>, &DeviceArguments) -> Result<(), OpError> + Send + 'static,
-{
-    check_places(launch, outputs)?;
-    let Operands { vars, reads, writes } = Operands::of(launch, outputs);
-    let scratch = launch.scratch;
-    let cancel_guards: SmallVec<[_; 2]> = launch.inputs.iter().filter_map(|a| a.cancel_guard()).collect();
-    let spec = OpSpec::new(launch.name.clone(), &vars).device(launch.device).cost(cost(engine));
-    let spec = OpSpec { priority: launch.priority, deadline: launch.deadline, ..spec };
-    engine.push_device(spec, move |ctx| {
-        let _cancel_guards = cancel_guards;
-        let native = NativeArguments::gather(ctx, &reads, &writes, scratch)?;
-        submit(ctx, &native.arguments)?;
-        native.finish(ctx, &writes)
-    })
-}
-
-/// Arguments, and where outputs that were computed aside belong.
-struct NativeArguments {
-    arguments: DeviceArguments,
-    /// of outputs
-    places: SmallVec<[DevicePtr; 4]>,
-}
-
-impl NativeArguments {
-    fn gather(
-        ctx: &DeviceCtx<'_>,
-        reads: &[Operand],
-        writes: &[Operand],
-        scratch_bytes: usize,
-    ) -> Result<NativeArguments, OpError> {
-        let aside = |operand: &Operand| ctx.scratch(operand.nbytes.max(1));
-        let mut inputs = SmallVec::new();
-        for (i, operand) in reads.iter().enumerate() {
-            let at = ctx.memory(i).map(|ptr| ptr.offset(operand.offset));
-            let at = match at {
-                Some(at) if !operand.shared || operand.nbytes == 0 => at,
-                Some(at) => {
-                    let copy = aside(operand)?;
-                    // SAFETY: memory of a variable of this op, and of the op alone, of that size.
-                    unsafe { ctx.copy(copy, at, operand.nbytes)? };
-                    copy
-                }
-                None => {
-                    let zeros = aside(operand)?;
-                    if operand.nbytes > 0 {
-                        // SAFETY: memory of the op alone, of that size.
-                        unsafe { ctx.clear(zeros, operand.nbytes)? };
-                    }
-                    zeros
-                }
-            };
-            inputs.push(at);
-        }
-        let (mut outputs, mut places) = (SmallVec::new(), SmallVec::new());
-        for (i, operand) in writes.iter().enumerate() {
-            let access = reads.len() + i;
-            let at = match operand.whole {
-                true => ctx.alloc(access, operand.storage.max(1))?,
-                false => fill_blank(ctx, access, operand.storage)?,
-            };
-            let place = at.offset(operand.offset);
-            outputs.push(if operand.shared { aside(operand)? } else { place });
-            places.push(place);
-        }
-        let scratch = if scratch_bytes == 0 { DevicePtr(0) } else { ctx.scratch(scratch_bytes)? };
-        Ok(NativeArguments { arguments: DeviceArguments { inputs, outputs, scratch }, places })
-    }
-
-    /// Copies what was computed aside.
-    fn finish(&self, ctx: &DeviceCtx<'_>, writes: &[Operand]) -> Result<(), OpError> {
-        for ((operand, at), place) in writes.iter().zip(&self.arguments.outputs).zip(&self.places) {
-            if operand.shared && operand.nbytes > 0 {
-                // SAFETY: memory of the op alone, and of a variable of this op, of that size.
-                unsafe { ctx.copy(*place, *at, operand.nbytes)? };
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Copies of regions by kernels of a device's own.
-pub trait RegionKernels: Send + Sync {
-    /// Whether they run on this device at all; the error says why not.
-    fn check(&self, device: &OpenDevice) -> Result<(), OpError>;
-
-    /// Submits copying the elements of one region, of `size` bytes each, to another of the same
-    /// extents.
-    fn copy(
-        &self,
-        ctx: &DeviceCtx<'_>,
-        to: (DevicePtr, &Region),
-        from: (DevicePtr, &Region),
-        size: usize,
-    ) -> Result<(), OpError>;
-}
-
-/// Kernels for regions by kind of device.
-pub type RegionKernelTable = Vec<(DeviceKind, &'static dyn RegionKernels)>;
-
-static REGION_KERNELS: OnceLock<RegionKernelTable> = OnceLock::new();
-
-/// Says which kinds of devices copy regions by kernels of their own. The first call counts.
-pub fn set_region_kernels(table: RegionKernelTable) {
-    let _ = REGION_KERNELS.set(table);
-}
-
-/// Enqueues a copy between regions on a device whose memory the host cannot address; `None` for
-/// other devices.
-pub(crate) fn copy_region_on(
-    device: DeviceId,
-    (target, into): (&NDArray, &Region),
-    (source, from): (&NDArray, &Region),
-    whole: bool,
-) -> Option<Result<(), OpError>> {
-    let engine = target.engine();
-    let open = match engine.device(device) {
-        Err(error) => return Some(Err(error)),
-        Ok(open) if open.backend().host_addressable() => return None,
-        Ok(open) => open,
-    };
-    let table = REGION_KERNELS.get().and_then(|table| table.iter().find(|(kind, _)| *kind == device.kind()));
-    let Some((_, kernels)) = table.copied() else { return Some(Err(no_kernel("copy", device))) };
-    if let Err(error) = kernels.check(open) {
-        return Some(Err(error));
-    }
-    let access = if whole && target.covers_storage() { Access::Write } else { Access::Update };
-    let (size, inputs) = (target.dtype().size(), [source]);
-    let launch = DeviceLaunch::new(device, if whole { "copy" } else { "assign" }, &inputs, &[]);
-    let (into, from) = (into.clone(), from.clone());
-    Some(push_native(engine, &launch, &[(target, access)], move |ctx, at| {
-        kernels.copy(ctx, (at.outputs[0], &into), (at.inputs[0], &from), size)
-    }))
 }
 
 /// An array as an op on a device needs it: everything but its handle, which would keep memory from
@@ -323,7 +169,7 @@ where
 {
     check_places(launch, outputs)?;
     if !engine.device(launch.device)?.backend().host_addressable() {
-        return Err(no_kernel(launch.name.as_str(), launch.device));
+        return Err(no_device_kernel(launch.name.as_str(), launch.device));
     }
     let Operands { vars, reads, writes } = Operands::of(launch, outputs);
     let inputs = launch.inputs;
@@ -387,11 +233,11 @@ fn cost(engine: &'static Engine) -> Cost {
 }
 
 fn host(ctx: &DeviceCtx<'_>, ptr: DevicePtr) -> Result<Address, OpError> {
-    ctx.backend().host_pointer(ptr).map(Address).ok_or_else(|| no_kernel(ctx.name(), ctx.device()))
+    ctx.backend().host_pointer(ptr).map(Address).ok_or_else(|| no_device_kernel(ctx.name(), ctx.device()))
 }
 
-/// An operator of the host's on a device that cannot run it.
-fn no_kernel(name: &str, device: DeviceId) -> OpError {
+/// The error of an operator, by this name, that a device cannot run, with the way out.
+pub fn no_device_kernel(name: &str, device: DeviceId) -> OpError {
     let message = format!(
         "{name} has no kernel for {device}; compute it on the CPU, with inputs moved there by \
          as_in_context(mx.cpu())"
@@ -525,7 +371,7 @@ const SOURCE: usize = 0;
 const TARGET: usize = 1;
 
 fn push_copy(device: DeviceId, lane: Lane, target: &NDArray, source: &NDArray) -> Result<(), OpError> {
-    let access = if target.covers_storage() { Access::Write } else { Access::Update };
+    let access = overwrite(target);
     // In the order of `SOURCE` and `TARGET`.
     let vars = [(source.var(), Access::Read), (target.var(), access)];
     let spec = OpSpec::new("copy", &vars).device(device).lane(lane).cost(cost(source.engine()));

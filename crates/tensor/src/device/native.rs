@@ -1,0 +1,173 @@
+//! Ops of devices that have kernels of their own, whose memory the host cannot address.
+
+use super::{
+    DeviceLaunch, Operand, Operands, check_places, cost, fill_blank, no_device_kernel, overwrite, overwritten,
+};
+use crate::NDArray;
+use crate::index::Region;
+use mxrt_engine::device::OpenDevice;
+use mxrt_engine::{Access, DeviceCtx, DeviceId, DeviceKind, DevicePtr, Engine, OpError, OpSpec};
+use smallvec::SmallVec;
+use std::sync::OnceLock;
+
+/// Where an op of a device finds its arrays: whole and dense.
+#[derive(Debug)]
+pub struct DeviceArguments {
+    /// of the inputs
+    pub inputs: SmallVec<[DevicePtr; 4]>,
+    /// of the outputs
+    pub outputs: SmallVec<[DevicePtr; 4]>,
+    /// memory of the op alone
+    pub scratch: DevicePtr,
+}
+
+/// Enqueues work of a device that has kernels of its own: `submit` submits it to the op's stream.
+/// Arrays without content read as zeros, outputs that share memory with other operands are computed
+/// aside, so every argument is memory of its own. An error: nothing was pushed.
+pub fn launch_native<F>(engine: &'static Engine, launch: &DeviceLaunch<'_>, submit: F) -> Result<(), OpError>
+where
+    F: FnOnce(&DeviceCtx<'_>, &DeviceArguments) -> Result<(), OpError> + Send + 'static,
+{
+    push_native(engine, launch, &overwritten(launch.outputs), submit)
+}
+
+fn push_native<F>(
+    engine: &'static Engine,
+    launch: &DeviceLaunch<'_>,
+    outputs: &[(&NDArray, Access)],
+    submit: F,
+) -> Result<(), OpError>
+where
+    F: FnOnce(&DeviceCtx<'_>, &DeviceArguments) -> Result<(), OpError> + Send + 'static,
+{
+    check_places(launch, outputs)?;
+    let Operands { vars, reads, writes } = Operands::of(launch, outputs);
+    let scratch = launch.scratch;
+    let cancel_guards: SmallVec<[_; 2]> = launch.inputs.iter().filter_map(|a| a.cancel_guard()).collect();
+    let spec = OpSpec::new(launch.name.clone(), &vars).device(launch.device).cost(cost(engine));
+    let spec = OpSpec { priority: launch.priority, deadline: launch.deadline, ..spec };
+    engine.push_device(spec, move |ctx| {
+        let _cancel_guards = cancel_guards;
+        let native = NativeArguments::gather(ctx, &reads, &writes, scratch)?;
+        submit(ctx, &native.arguments)?;
+        native.finish(ctx, &writes)
+    })
+}
+
+/// Arguments, and where outputs that were computed aside belong.
+struct NativeArguments {
+    arguments: DeviceArguments,
+    /// of outputs
+    places: SmallVec<[DevicePtr; 4]>,
+}
+
+impl NativeArguments {
+    fn gather(
+        ctx: &DeviceCtx<'_>,
+        reads: &[Operand],
+        writes: &[Operand],
+        scratch_bytes: usize,
+    ) -> Result<NativeArguments, OpError> {
+        let aside = |operand: &Operand| ctx.scratch(operand.nbytes.max(1));
+        let mut inputs = SmallVec::new();
+        for (i, operand) in reads.iter().enumerate() {
+            let at = ctx.memory(i).map(|ptr| ptr.offset(operand.offset));
+            let at = match at {
+                Some(at) if !operand.shared || operand.nbytes == 0 => at,
+                Some(at) => {
+                    let copy = aside(operand)?;
+                    // SAFETY: memory of a variable of this op, and of the op alone, of that size.
+                    unsafe { ctx.copy(copy, at, operand.nbytes)? };
+                    copy
+                }
+                None => {
+                    let zeros = aside(operand)?;
+                    if operand.nbytes > 0 {
+                        // SAFETY: memory of the op alone, of that size.
+                        unsafe { ctx.clear(zeros, operand.nbytes)? };
+                    }
+                    zeros
+                }
+            };
+            inputs.push(at);
+        }
+        let (mut outputs, mut places) = (SmallVec::new(), SmallVec::new());
+        for (i, operand) in writes.iter().enumerate() {
+            let access = reads.len() + i;
+            let at = match operand.whole {
+                true => ctx.alloc(access, operand.storage.max(1))?,
+                false => fill_blank(ctx, access, operand.storage)?,
+            };
+            let place = at.offset(operand.offset);
+            outputs.push(if operand.shared { aside(operand)? } else { place });
+            places.push(place);
+        }
+        let scratch = if scratch_bytes == 0 { DevicePtr(0) } else { ctx.scratch(scratch_bytes)? };
+        Ok(NativeArguments { arguments: DeviceArguments { inputs, outputs, scratch }, places })
+    }
+
+    /// Copies what was computed aside.
+    fn finish(&self, ctx: &DeviceCtx<'_>, writes: &[Operand]) -> Result<(), OpError> {
+        for ((operand, at), place) in writes.iter().zip(&self.arguments.outputs).zip(&self.places) {
+            if operand.shared && operand.nbytes > 0 {
+                // SAFETY: memory of the op alone, and of a variable of this op, of that size.
+                unsafe { ctx.copy(*place, *at, operand.nbytes)? };
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Copies of regions by kernels of a device's own.
+pub trait RegionKernels: Send + Sync {
+    /// Whether they run on this device at all; the error says why not.
+    fn check(&self, device: &OpenDevice) -> Result<(), OpError>;
+
+    /// Submits copying the elements of one region, of `size` bytes each, to another of the same
+    /// extents.
+    fn copy(
+        &self,
+        ctx: &DeviceCtx<'_>,
+        to: (DevicePtr, &Region),
+        from: (DevicePtr, &Region),
+        size: usize,
+    ) -> Result<(), OpError>;
+}
+
+/// Kernels for regions by kind of device.
+pub type RegionKernelTable = Vec<(DeviceKind, &'static dyn RegionKernels)>;
+
+static REGION_KERNELS: OnceLock<RegionKernelTable> = OnceLock::new();
+
+/// Says which kinds of devices copy regions by kernels of their own. The first call counts.
+pub fn set_region_kernels(table: RegionKernelTable) {
+    let _ = REGION_KERNELS.set(table);
+}
+
+/// Enqueues a copy between regions on a device whose memory the host cannot address; `None` for
+/// other devices.
+pub(crate) fn copy_region_on(
+    device: DeviceId,
+    (target, into): (&NDArray, &Region),
+    (source, from): (&NDArray, &Region),
+    whole: bool,
+) -> Option<Result<(), OpError>> {
+    let engine = target.engine();
+    let open = match engine.device(device) {
+        Err(error) => return Some(Err(error)),
+        Ok(open) if open.backend().host_addressable() => return None,
+        Ok(open) => open,
+    };
+    let table = REGION_KERNELS.get().and_then(|table| table.iter().find(|(kind, _)| *kind == device.kind()));
+    let Some((_, kernels)) = table.copied() else { return Some(Err(no_device_kernel("copy", device))) };
+    if let Err(error) = kernels.check(open) {
+        return Some(Err(error));
+    }
+    let access = if whole { overwrite(target) } else { Access::Update };
+    let (size, inputs) = (target.dtype().size(), [source]);
+    let launch = DeviceLaunch::new(device, if whole { "copy" } else { "assign" }, &inputs, &[]);
+    let (into, from) = (into.clone(), from.clone());
+    Some(push_native(engine, &launch, &[(target, access)], move |ctx, at| {
+        kernels.copy(ctx, (at.outputs[0], &into), (at.inputs[0], &from), size)
+    }))
+}
