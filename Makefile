@@ -222,8 +222,8 @@ test-serve-clients: $(STAMPS)/wheel ## mxrt serve against tritonclient, grpcio's
 	$(CLIENTS)/bin/python -m pytest -q tests/clients/check_clients.py tests/clients/check_deploy.py
 
 .PHONY: bench-serve
-bench-serve: $(STAMPS)/installed $(STAMPS)/test-tools ## requests to mxrt serve against calls from threads, in turns, for two minutes; needs an idle machine
-	$(PY) tests/clients/bench_serve.py --seconds $(or $(SECONDS),120)
+bench-serve: $(STAMPS)/installed $(STAMPS)/test-tools ## what mxrt serve costs: against calls from threads and servers in Python, in turns; BENCH_ARGS="--uvicorn PYTHON --kserve PYTHON" (ten minutes; needs wrk and an idle machine)
+	$(PY) benches/serve $(BENCH_ARGS)
 
 .PHONY: test-ray
 test-ray: $(STAMPS)/wheel ## mxrt.ray on a local cluster of three nodes (minutes; the installation has 800 MB)

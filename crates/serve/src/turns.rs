@@ -5,6 +5,7 @@
 //! level of priority counts as much as some time of waiting. So a request of low priority waits
 //! longer, but its turn comes.
 
+use crate::refusal::Refusal;
 use std::cmp::Ordering as Order;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,6 +21,8 @@ pub(crate) struct Turns {
     slots: usize,
     /// what a level of priority is worth
     ageing: Duration,
+    /// whether calls are left out that would be late by how long calls took lately
+    foresight: bool,
     began: Instant,
     state: Mutex<State>,
 }
@@ -38,10 +41,24 @@ struct ShareState {
     running: usize,
     /// seconds of calls, divided by the weight
     spent: f64,
-    /// how long calls take
+    /// how long calls take, and how far they are from that
     usual: Duration,
+    spread: Duration,
     waiting: BinaryHeap<Waiting>,
     arrivals: u64,
+}
+
+impl ShareState {
+    /// A call took so long.
+    fn took(&mut self, time: Duration) {
+        self.spent += time.as_secs_f64() / self.weight;
+        if self.usual.is_zero() {
+            self.usual = time;
+            return;
+        }
+        self.spread = self.spread - self.spread / MEMORY + time.abs_diff(self.usual) / MEMORY;
+        self.usual = self.usual - self.usual / MEMORY + time / MEMORY;
+    }
 }
 
 /// A request that waits. The greatest one goes first.
@@ -83,11 +100,13 @@ pub(crate) struct Turn {
     turns: Option<Arc<Turns>>,
     number: u64,
     began: Instant,
+    /// a call that does not run says nothing of how long calls take
+    runs: bool,
 }
 
 impl Turns {
-    pub(crate) fn new(slots: usize, ageing: Duration) -> Arc<Turns> {
-        Arc::new(Turns { slots: slots.max(1), ageing, began: Instant::now(), state: Mutex::default() })
+    pub(crate) fn new(slots: usize, ageing: Duration, foresight: bool) -> Arc<Turns> {
+        Arc::new(Turns { slots: slots.max(1), ageing, foresight, began: Instant::now(), state: Mutex::default() })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -107,6 +126,7 @@ impl Turns {
             running: 0,
             spent,
             usual: Duration::ZERO,
+            spread: Duration::ZERO,
             waiting: BinaryHeap::new(),
             arrivals: 0,
         };
@@ -134,7 +154,7 @@ impl Turns {
             if waiting.turn.is_closed() {
                 continue;
             }
-            let turn = Turn { turns: Some(self.clone()), number, began: Instant::now() };
+            let turn = Turn::new(Some(self.clone()), number);
             match waiting.turn.send(turn) {
                 Ok(()) => {
                     share.running += 1;
@@ -183,7 +203,7 @@ impl Share {
             if running < self.turns.slots && !others && share.running < share.limit {
                 share.running += 1;
                 state.running += 1;
-                return Turn { turns: Some(self.turns.clone()), number: self.number, began: Instant::now() };
+                return Turn::new(Some(self.turns.clone()), self.number);
             }
             let (turn, waiting) = oneshot::channel();
             share.waiting.push(Waiting { rank, arrived: share.arrivals, turn });
@@ -205,11 +225,11 @@ impl Share {
 
     /// A turn that is not counted.
     fn uncounted(&self) -> Turn {
-        Turn { turns: None, number: self.number, began: Instant::now() }
+        Turn::new(None, self.number)
     }
 
-    /// How long a request that comes now would take by how long calls took lately; none where
-    /// nobody waits before it, so that estimates are measured again.
+    /// How long a request that comes now takes at most, nearly always, by how long calls took lately;
+    /// none where nobody waits before it, so that estimates are measured again.
     pub(crate) fn estimate(&self, priority: i32) -> Option<Duration> {
         let rank = self.turns.rank(priority);
         let state = self.turns.state();
@@ -228,7 +248,8 @@ impl Share {
         }
         let own = state.shares.get(&self.number)?;
         let slots = u32::try_from(self.turns.slots.min(own.limit)).unwrap_or(u32::MAX);
-        (waits > 0).then(|| ahead / slots + own.usual)
+        // Calls may become slower while it waits: by a quarter at most, nearly always.
+        (waits > 0).then(|| ahead / slots * 5 / 4 + own.usual + 2 * own.spread)
     }
 }
 
@@ -241,6 +262,25 @@ impl Drop for Share {
     }
 }
 
+impl Turn {
+    fn new(turns: Option<Arc<Turns>>, number: u64) -> Turn {
+        Turn { turns, number, began: Instant::now(), runs: true }
+    }
+
+    /// The turn, unless its call would end after the deadline by how long calls took lately: then
+    /// the next one has it. One behind whom nobody waits is tried.
+    pub(crate) fn in_time(mut self, deadline: Option<Instant>) -> Result<Turn, Refusal> {
+        if let (Some(turns), Some(deadline)) = (self.turns.as_ref().filter(|turns| turns.foresight), deadline) {
+            let state = turns.state();
+            if let Some(share) = state.shares.get(&self.number) {
+                let late = self.began.checked_add(share.usual).is_none_or(|end| end > deadline);
+                self.runs = !late || share.waiting.is_empty();
+            }
+        }
+        if self.runs { Ok(self) } else { Err(Refusal::late()) }
+    }
+}
+
 impl Drop for Turn {
     fn drop(&mut self) {
         let Some(turns) = self.turns.take() else { return };
@@ -249,11 +289,9 @@ impl Drop for Turn {
         // Where the model has gone, its calls were taken off with it.
         let Some(share) = state.shares.get_mut(&self.number) else { return };
         share.running -= 1;
-        share.spent += took.as_secs_f64() / share.weight;
-        share.usual = match share.usual.is_zero() {
-            true => took,
-            false => share.usual - share.usual / MEMORY + took / MEMORY,
-        };
+        if self.runs {
+            share.took(took);
+        }
         state.running -= 1;
         turns.give(&mut state);
     }
@@ -283,7 +321,7 @@ mod tests {
 
     #[test]
     fn so_many_compute_at_a_time_and_the_rest_in_their_order() {
-        let turns = Turns::new(2, Duration::from_secs(1000));
+        let turns = Turns::new(2, Duration::from_secs(1000), true);
         let share = turns.share(1.0, None);
         let (first, second) = (ask(&share, 0).1, ask(&share, 0).1);
         assert!(first.is_some() && second.is_some());
@@ -307,7 +345,7 @@ mod tests {
 
     #[test]
     fn a_level_of_priority_is_worth_a_time_of_waiting() {
-        let turns = Turns::new(1, Duration::from_millis(20));
+        let turns = Turns::new(1, Duration::from_millis(20), true);
         let share = turns.share(1.0, None);
         let running = ask(&share, 0).1;
         let mut old = ask(&share, -1).0;
@@ -320,7 +358,7 @@ mod tests {
 
     #[test]
     fn who_gives_up_leaves_no_turn_behind() {
-        let turns = Turns::new(1, Duration::ZERO);
+        let turns = Turns::new(1, Duration::ZERO, true);
         let share = turns.share(1.0, None);
         let running = ask(&share, 0).1;
         let (given_up, _) = ask(&share, 0);
@@ -336,7 +374,7 @@ mod tests {
 
     #[test]
     fn models_share_by_weight_and_keep_their_bounds() {
-        let turns = Turns::new(1, Duration::ZERO);
+        let turns = Turns::new(1, Duration::ZERO, true);
         let (heavy, light) = (turns.share(3.0, None), turns.share(1.0, None));
         let mut running = ask(&heavy, 0).1;
         let mut asked: Vec<(usize, Asked<'_>)> = Vec::new();
@@ -358,7 +396,7 @@ mod tests {
         assert!((25..=35).contains(&had[0]), "{had:?}");
         drop((running, asked));
         let bounded = turns.share(1.0, Some(1));
-        let turns = Turns::new(8, Duration::ZERO);
+        let turns = Turns::new(8, Duration::ZERO, true);
         drop(bounded);
         let (bounded, free) = (turns.share(1.0, Some(1)), turns.share(1.0, None));
         let held = ask(&bounded, 0).1;
@@ -371,7 +409,7 @@ mod tests {
 
     #[test]
     fn estimates_follow_what_waits() {
-        let turns = Turns::new(1, Duration::from_secs(1));
+        let turns = Turns::new(1, Duration::from_secs(1), true);
         let share = turns.share(1.0, None);
         assert_eq!(share.estimate(0), None);
         let running = ask(&share, 0).1;
@@ -385,8 +423,27 @@ mod tests {
     }
 
     #[test]
+    fn a_turn_that_comes_too_late_goes_to_the_next() {
+        let turns = Turns::new(1, Duration::ZERO, true);
+        let share = turns.share(1.0, None);
+        let running = ask(&share, 0).1;
+        std::thread::sleep(Duration::from_millis(20));
+        drop(running);
+        let usual = share.usual();
+        let running = ask(&share, 0).1;
+        let soon = Instant::now() + Duration::from_millis(5);
+        let (mut first, mut second) = (ask(&share, 0).0, ask(&share, 0).0);
+        drop(running);
+        let late = poll(&mut first).expect("its turn").in_time(Some(soon));
+        assert!(late.is_err());
+        assert!(share.usual() < usual * 2 && share.usual() > usual / 2, "it was not measured");
+        let last = poll(&mut second).expect("its turn").in_time(Some(soon));
+        assert!(last.is_ok(), "nobody waits behind it");
+    }
+
+    #[test]
     fn a_model_that_goes_takes_its_calls_off() {
-        let turns = Turns::new(1, Duration::ZERO);
+        let turns = Turns::new(1, Duration::ZERO, true);
         let (old, new) = (turns.share(1.0, None), turns.share(1.0, None));
         let running = ask(&old, 0).1;
         drop(old);

@@ -289,7 +289,7 @@ impl Calls for Model {
     /// does not run.
     async fn call(&self, arrays: Vec<NDArray>, options: CallOptions) -> Answer {
         let came = Instant::now();
-        let _turn = self.share.turn(options.priority).await;
+        let _turn = self.share.turn(options.priority).await.in_time(options.deadline)?;
         let began = Instant::now();
         if self.batching.is_err() {
             self.waited(began - came);

@@ -103,7 +103,7 @@ impl Repository {
             given,
             log: Log { form: config.logs, requests: config.log_requests },
             hooks: configuration.hooks.clone(),
-            turns: Turns::new(CALLS_PER_CORE * engine.cores(), config.ageing),
+            turns: Turns::new(CALLS_PER_CORE * engine.cores(), config.ageing, config.admission),
             catalog: Mutex::default(),
             changes: Mutex::default(),
         }
