@@ -273,7 +273,8 @@ def test_what_the_command_cannot_do_it_says_in_a_line(mx, server, tmp_path) -> N
 def test_check_loads_and_ends(mx) -> None:
     result = mxrt("serve", f"a={DIGITS}", f"b={DIGITS}", "--check")
     assert (result.returncode, result.stderr) == (0, "")
-    assert [line.partition(":")[0] for line in result.stdout.splitlines()] == ["a", "b"]
+    names = [line.partition(":")[0] for line in result.stdout.splitlines()]
+    assert names == ["a", "b", "# batch of a", "# batch of b"]
 
 
 def test_options_of_an_input_may_name_model_and_input(mx) -> None:

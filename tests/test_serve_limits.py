@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from serving import Gate, connect, digit, exchange, gauge, model, post, wait_until
+from serving import Gate, connect, digit, exchange, gauge, golden, model, post, request, wait_until
 from support import DIGITS, ROOT
 from test_serve_ends import command, gate_body
 
@@ -162,3 +162,45 @@ def test_metrics_have_the_form_that_is_asked_for(server) -> None:
     assert used and used <= names
     page = (ROOT / "docs/serving.md").read_text()
     assert all(f"`{name}`" in page for name in names), "every metric is in docs/serving.md"
+
+
+def test_a_profile_says_what_runs_meanwhile(mx) -> None:
+    body, headers = request(["data"], golden("digits_cnn", 1))
+    with mx.serve.Server({"digits_cnn": model(mx, "digits_cnn")}, port=0, admin_port=0) as server:
+        address = type("Address", (), {"url": server.admin})
+
+        def profile(query: str) -> tuple[int, str]:
+            with contextlib.closing(connect(address)) as connection:
+                response, data = exchange(connection, f"/v2/profile{query}", method="POST")
+                return response.status, data.decode()
+
+        with ThreadPoolExecutor(1) as pool:
+            taken = pool.submit(profile, "?seconds=2")
+            time.sleep(0.5)
+            assert profile("?seconds=0")[0] == 409
+            assert post(server, body, headers)[0] == 200
+            status, text = taken.result()
+        events = json.loads(text)["traceEvents"]
+        assert status == 200
+        assert any(event["name"] == "digitsnet_conv0_fwd" for event in events), {event["name"] for event in events}
+        # Nothing is left of it, and the next one may be taken.
+        status, text = profile("?seconds=0")
+        assert status == 200
+        assert "digitsnet_conv0_fwd" not in text
+        assert [profile(f"?seconds={wrong}")[0] for wrong in ("61", "-1", "nan", "x")] == [400] * 4
+        mx.profiler.set_state("run")
+        try:
+            assert profile("?seconds=0")[0] == 409
+        finally:
+            mx.profiler.set_state("stop")
+        with contextlib.closing(connect(server)) as connection:
+            assert exchange(connection, "/v2/profile", method="POST")[0].status == 404
+
+
+def test_symbol_files_have_no_more_nodes_than_is_allowed(mx) -> None:
+    mx.set_limits(max_nodes=3)
+    try:
+        with pytest.raises(mx.MXNetError, match="MXRT_MAX_NODES"):
+            mx.serve.Server({"digits_cnn": model(mx, "digits_cnn")}, port=0).start()
+    finally:
+        mx.set_limits(max_nodes=None)

@@ -19,7 +19,7 @@ import pytest
 from serving import answer, called, connect, exchange, golden, meta, request, same, wait_until
 from serving_grpc import ask as ask_grpc
 from serving_grpc import channel, refused
-from support import DIGITS, in_threads, run_python
+from support import DIGITS, ROOT, in_threads, run_python
 from test_serve_ends import command
 
 SHAPE = "shapes = { data = [-1, 1, 8, 8] }\n"
@@ -303,3 +303,64 @@ def test_memory_is_bounded_and_the_least_used_model_makes_room(root) -> None:
     assert "(MXRT_MEMORY_LIMIT_MB)" in plain[2]
     assert [line.split()[1] for line in evicting] == ["UNAVAILABLE", "READY", "READY"], evicting
     assert "unused for longest" in evicting[0]
+
+
+def test_a_model_that_made_room_comes_back_with_its_next_request(mx, root) -> None:
+    for name in ("a", "b", "c"):
+        place(root / f"{name}/1")
+    code = """
+    import os, sys
+    from concurrent.futures import ThreadPoolExecutor
+    sys.path.insert(0, sys.argv[3])
+    import mxrt as mx
+    from serving import golden, post, request, DIGIT
+
+    mx._mxrt.set_memory_limit(5 * os.path.getsize(sys.argv[2]))
+    body, headers = request(["data"], golden("digits_cnn", 1))
+    with mx.serve.Server(repository=sys.argv[1], port=0, evict="lru") as server:
+        with ThreadPoolExecutor(8) as pool:
+            for name in "abcab":
+                print(name, {text for _, text in pool.map(lambda _: post(server, body, headers, name), range(8))})
+        print({entry["name"]: entry["state"] for entry in server.index}["b"])
+    """
+    result = run_python(code, root, DIGITS / "digits_cnn-0000.params", ROOT / "tests")
+    assert result.returncode == 0, result.stderr
+    *answers, state = result.stdout.splitlines()
+    assert len(answers) == 5 and all(line.count("model_name") == 1 for line in answers), answers
+    assert state == "READY"
+    # Eight requests at a time load it once.
+    assert result.stderr.count("version 1 loaded") <= 3 + 5, result.stderr
+
+
+def test_a_signal_reads_the_settings_again(mx, tmp_path) -> None:
+    file = tmp_path / "serve.toml"
+
+    def write(port: int, name: str, more: str = "") -> None:
+        shape = "shapes = { data = [-1, 1, 8, 8] }"
+        models = f"[models.{name}]\npath = '{DIGITS}'\n{shape}\n{more}[models.same]\npath = '{DIGITS}'\n{shape}\n"
+        file.write_text(f"port = {port}\n{models}")
+
+    write(0, "old")
+    with command("--config", str(file), "--grpc-port", "off") as (child, server, _):
+
+        def states() -> dict[str, int]:
+            with contextlib.closing(connect(server)) as connection:
+                return {
+                    name: exchange(connection, f"/v2/models/{name}/ready")[0].status for name in ("old", "new", "same")
+                }
+
+        wait_until(lambda: states() == {"old": 200, "new": 404, "same": 200})
+        file.write_text("port = ")
+        child.send_signal(signal.SIGHUP)
+        assert "the settings are as before" in child.stderr.readline()
+        write(7, "new", "batch = 4\n")
+        child.send_signal(signal.SIGHUP)
+        wait_until(lambda: states() == {"old": 404, "new": 200, "same": 200})
+        with contextlib.closing(connect(server)) as connection:
+            batch = json.loads(exchange(connection, "/v2/models/new")[1])["parameters"]["batch"]
+        assert batch.startswith("at most 4 rows")
+        child.send_signal(signal.SIGTERM)
+        assert child.wait(60) == 0
+        said = child.stderr.read()
+    assert "the new value of port counts when the server starts again" in said, said
+    assert "model 'old': it is not named any more" in said, said

@@ -114,3 +114,12 @@ def test_every_setting_is_an_option_and_a_variable_and_a_key(mx, tmp_path) -> No
             config = mx._mxrt.ServeConfig()
             getattr(config, method)(*arguments)
             assert re.search(rf"^{key} = .*  # {re.escape(said)}$", config.print(), re.M), (key, said)
+
+
+def test_whether_requests_are_joined_is_printed(tmp_path) -> None:
+    shape = "--shape=data=-1,1,8,8"
+    assert "# batch of d: at most 8 rows; " in printed(f"d={DIGITS}", shape, "--batch=8")
+    assert "# batch of d: off: it is switched off" in printed(f"d={DIGITS}", shape)
+    assert "# batch: not known, as the models do not load: " in printed(f"d={tmp_path / 'none'}", shape)
+    result = mxrt("serve", f"d={DIGITS}", shape, "--batch=8", "--check")
+    assert result.returncode == 0 and "# batch of d: at most 8 rows; " in result.stdout, result

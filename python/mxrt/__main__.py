@@ -38,7 +38,7 @@ COMMANDS = (
         "a model of yours: measure how to compute its convolutions and save it in a table",
         "mxrt.tune",
     ),
-    Command("serve", "models over HTTP, by the Open Inference Protocol", "mxrt.serve"),
+    Command("serve", "models over HTTP, by the Open Inference Protocol", "mxrt._serve_command"),
     Command("im2rec", "lists of images, and files of records made of them, as MXNet's tool", "mxrt.im2rec"),
     Command("doctor", "GPUs: what was found, and what is missing and why", "mxrt._doctor"),
     Command("info", "versions, processor, engine and settings, for a report", "mxrt._info"),

@@ -1,4 +1,4 @@
-"""Serving models over HTTP and gRPC: the command `mxrt serve`, and ``mxrt.serve.Server``.
+"""Serving models over HTTP and gRPC from a program: ``mxrt.serve.Server``, and ``Batcher``.
 
 The server speaks the Open Inference Protocol, version 2. Its threads are those of the Rust engine;
 no Python runs per request.
@@ -6,31 +6,21 @@ no Python runs per request.
 
 from __future__ import annotations
 
-import argparse
 import json
-import math
 import os
 import select
 import signal
 import socket
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
-from urllib.parse import quote
 
 from . import _mxrt, _serve_places
 from ._locks import fork_safe_lock
 from .base import MXNetError, MXNetNotImplementedError, MXNetValueError
 
-__all__ = ["Batcher", "Model", "Server", "add_arguments", "main"]
-
-_SIZES = {
-    **dict.fromkeys(("BOOL", "INT8", "UINT8"), 1),
-    **dict.fromkeys(("INT16", "UINT16", "FP16", "BF16"), 2),
-    **dict.fromkeys(("INT32", "UINT32", "FP32"), 4),
-    **dict.fromkeys(("INT64", "UINT64", "FP64"), 8),
-}
+__all__ = ["Batcher", "Model", "Server"]
 
 
 class Model:
@@ -77,7 +67,7 @@ class Server:
     """
 
     def __init__(self, models: Any = (), *, config: str | os.PathLike[str] | None = None, **settings: Any) -> None:
-        made = _configuration()
+        made = configuration()
         if config is not None:
             made.file(config)
         for key, value in settings.items():
@@ -86,13 +76,13 @@ class Server:
             _add(made, name, model)
         self._config = made
         self._server: Any = None
+        self._read: Callable[[], Any] | None = None
 
     @classmethod
-    def _of(cls, config: Any) -> Server:
-        """A server of settings that were read already."""
+    def _of(cls, config: Any, read: Callable[[], Any] | None = None) -> Server:
+        """A server of settings that were read already; ``read`` reads them again."""
         made = cls.__new__(cls)
-        made._config = config
-        made._server = None
+        made._config, made._server, made._read = config, None, read
         return made
 
     def start(self) -> Server:
@@ -170,9 +160,15 @@ class Server:
 
     def reload(self) -> None:
         """Loads again what has changed in the repository's folder, and the models that were named
-        in any case, as SIGHUP does. What does not load leaves what serves.
+        in any case, as SIGHUP does. What does not load leaves what serves. The command reads its
+        file of settings again, and those of models count from now on.
         """
-        self._running().reload()
+        config = None
+        try:
+            config = self._read and self._read()
+        except (OSError, MXNetError) as error:
+            print(f"mxrt serve: the settings are as before: {error}", file=sys.stderr)
+        self._running().reload(config)
 
     def _running(self) -> Any:
         if self._server is None:
@@ -294,7 +290,8 @@ def _signal_within(woken: socket.socket, signals: Sequence[int], seconds: float 
     return next((number for number in woken.recv(1) if number in signals), None)
 
 
-def _configuration() -> Any:
+def configuration() -> Any:
+    """Settings of which nothing was said yet."""
     made = getattr(_mxrt, "ServeConfig", None)
     if made is None:
         raise MXNetNotImplementedError("this build of mxrt has no server: it was made without its feature")
@@ -322,174 +319,3 @@ def _add(config: Any, name: str, model: Model) -> None:
     config.set_model(name, "path", model.path, False)
     for key, value in model.settings.items():
         config.set_model(name, key, value, False)
-
-
-# ---- the command -------------------------------------------------------------------------------
-
-
-#: What stands between the name of a model and the value of an option, where that is no "=".
-_OF_MODELS = {"shapes": ":", "dtypes": ":"}
-#: Options whose names are not those of their settings.
-_OPTIONS = {"shapes": "shape", "dtypes": "dtype"}
-
-
-def _rows() -> list[tuple[str, str, str, str | None, str]]:
-    rows = getattr(_mxrt, "serve_settings", None)
-    return [] if rows is None else list(rows())
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the arguments of the command."""
-    parser.add_argument(
-        "models",
-        metavar="[NAME=]MODEL",
-        nargs="*",
-        help="PREFIX, PREFIX-symbol.json, or a folder with one model; NAME is that of the file if none is said",
-    )
-    parser.add_argument("--config", metavar="FILE", help="settings and models in TOML")
-    for key, metavar, text, default, scope in _rows():
-        if key == "path":  # an argument
-            continue
-        before = "" if scope == "server" else f"[NAME{_OF_MODELS.get(key, '=')}]"
-        parser.add_argument(
-            f"--{_OPTIONS.get(key, key).replace('_', '-')}",
-            dest=f"set_{key}",
-            metavar=before + metavar,
-            action="append",
-            default=[],
-            help=text + ("" if default is None or scope == "model" else f" (default {default})"),
-        )
-    parser.add_argument("--print-config", action="store_true", help="print all settings, who said them, and end")
-    parser.add_argument(
-        "--check", action="store_true", help="load the models, let each answer once, say what they are, and end"
-    )
-
-
-def main(args: argparse.Namespace) -> int:
-    """Runs the command; returns the exit status."""
-    try:
-        config = _from_arguments(args)
-        if args.print_config:
-            print(config.print(), end="")
-            return 0
-        if args.check:
-            for key, value in {
-                "port": 0,
-                "grpc_port": "off",
-                "unix": None,
-                "grpc_unix": None,
-                "inherited": False,
-            }.items():
-                config.set(key, value, False)
-        server = Server._of(config).start()
-    except (OSError, MXNetError) as error:
-        print(f"mxrt serve: {error}", file=sys.stderr)
-        return 2
-    words = config.warning()
-    if words is not None and not args.check:
-        print(f"mxrt serve: {words}", file=sys.stderr)
-    places = server._places()
-    for model in server.models:
-        print(_line(model, places))
-    lacking = [entry for entry in server.index if entry["state"] != "READY"]
-    if args.check:
-        for entry in lacking:
-            print(f"mxrt serve: {entry['name']} {entry['version']}: {entry['reason']}", file=sys.stderr)
-    if places.grpc is not None:
-        print(f"gRPC at {places.grpc}")
-    if places.admin is not None:
-        print(f"plans of models at {places.admin}")
-    sys.stdout.flush()
-    if args.check:
-        server.stop()
-        return 1 if lacking else 0
-    return server.run()
-
-
-def _from_arguments(args: argparse.Namespace) -> Any:
-    """Settings from the file, the environment and the options, in this order."""
-    config = _configuration()
-    # systemd names the process that its sockets are for.
-    if os.environ.get("LISTEN_PID") == str(os.getpid()):
-        config.set("inherited", True, False)
-    file = args.config or os.environ.get("MXRT_SERVE_CONFIG")
-    if file:
-        config.file(file)
-    config.environment(sorted(os.environ.items()))
-    for text in args.models:
-        name, equals, path = text.partition("=")
-        if not equals or "/" in name:
-            name, path = "", text
-        _add_option(config, name or _mxrt.serve_own_name(path), path)
-    for key, *_, scope in _rows():
-        for text in getattr(args, f"set_{key}", ()):
-            _set_option(config, key, scope, text)
-    return config
-
-
-def _add_option(config: Any, name: str, path: str) -> None:
-    if name in config.models():
-        raise MXNetValueError(f"two models have the name '{name}': write NAME=MODEL")
-    config.add_model(name)
-    config.set_model(name, "path", path, True)
-
-
-def _set_option(config: Any, key: str, scope: str, text: str) -> None:
-    if scope == "server":
-        config.set(key, text, True)
-    elif scope == "models":
-        name, equals, value = text.rpartition("=")
-        if equals:
-            config.set_model(name, key, value, True)
-        else:
-            config.set(key, text, True)
-    else:
-        name, value = _of_model(config, key, text)
-        config.set_model(name, key, value, True)
-
-
-def _of_model(config: Any, key: str, text: str) -> tuple[str, str]:
-    """The model that an option belongs to, and its value."""
-    names = config.models()
-    mark = _OF_MODELS.get(key, "=")
-    name, marked, value = text.partition(mark)
-    if marked and (name in names or mark == ":"):
-        return name, value
-    if len(names) != 1:
-        option = _OPTIONS.get(key, key)
-        raise MXNetValueError(f"--{option} {text}: say which of {', '.join(names) or 'no models'} is meant")
-    return names[0], text
-
-
-def _line(model: dict[str, Any], places: _serve_places.Places) -> str:
-    """What is said of a model when the server starts."""
-    inputs = ", ".join(f"{tensor['name']} {tensor['datatype']}{tensor['shape']}" for tensor in model["inputs"])
-    asking = "" if places.curl is None else f"; try: {_curl(model, *places.curl)}"
-    return f"{model['name']}: {inputs} at {places.said}{asking}"
-
-
-def _curl(model: dict[str, Any], options: str, url: str) -> str:
-    """A command that asks the model with zeros; for its metadata where shapes are not known."""
-    path = f"{url}/v2/models/{quote(model['name'], safe='')}"
-    inputs, size = [], 0
-    for tensor in model["inputs"]:
-        first, rest = tensor["shape"][:1], tensor["shape"][1:]
-        if (first == [-1] and not rest) or -1 in rest:
-            return f"curl -s{options} '{path}'"
-        shape = [1 if extent == -1 else extent for extent in first] + rest
-        bytes_ = math.prod(shape) * _SIZES[tensor["datatype"]]
-        size += bytes_
-        parameters = {"binary_data_size": bytes_}
-        inputs.append(
-            {"name": tensor["name"], "shape": shape, "datatype": tensor["datatype"], "parameters": parameters}
-        )
-    request: dict[str, Any] = {"inputs": inputs}
-    # JSON has no numbers of these types.
-    binary = any(tensor["datatype"] in ("FP16", "BF16") for tensor in model["outputs"])
-    if binary:
-        request["parameters"] = {"binary_data_output": True}
-    text = json.dumps(request, separators=(",", ":"))
-    header = f"Inference-Header-Content-Length: {len(text.encode())}"
-    to = " -o answer.bin" if binary else ""
-    asking = f"curl -s{to}{options} -H '{header}' --data-binary @- '{path}/infer'"
-    return f"(printf %s '{text}'; head -c {size} /dev/zero) | {asking}"

@@ -1,6 +1,6 @@
 //! The server.
 
-use crate::{errors, hooks, runtime};
+use crate::{errors, hooks, runtime, symbol};
 use mxrt_engine::{FailureKind, ForkSafeMutex};
 use mxrt_serve::settings::{Given, MODEL, Origin, SERVER, Scope, Setting};
 use mxrt_serve::{Configuration, Place, Server, Speaks, StartError};
@@ -154,6 +154,7 @@ impl HttpServer {
     fn new(py: Python<'_>, config: &ServeConfig) -> PyResult<HttpServer> {
         let mut configuration = config.change(|configuration| Ok(configuration.clone()))?;
         configuration.hooks = Some(hooks::loader());
+        configuration.max_nodes = symbol::nodes_allowed()?;
         let runtime = runtime::runtime()?;
         let started = py.detach(|| Server::start(runtime.engine, runtime.plans, &configuration));
         started.map(HttpServer).map_err(|error| match error {
@@ -174,9 +175,13 @@ impl HttpServer {
         entries.into_iter().map(|entry| (entry.name, entry.version, entry.state, entry.reason)).collect()
     }
 
-    /// Loads again what has changed, and models that were named in any case.
-    fn reload(&self, py: Python<'_>) {
-        py.detach(|| self.0.reload());
+    /// Loads again what has changed, and models that were named in any case; by these settings of
+    /// models, if there are any.
+    #[pyo3(signature = (config=None))]
+    fn reload(&self, py: Python<'_>, config: Option<&ServeConfig>) -> PyResult<()> {
+        let configuration =
+            config.map(|config| config.change(|configuration| Ok(configuration.clone()))).transpose()?;
+        py.detach(|| self.0.reload(configuration.as_ref())).map_err(|message| wrong(&message))
     }
 
     /// Loads a model.

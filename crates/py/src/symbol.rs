@@ -256,7 +256,7 @@ pub(crate) fn load_json<'py>(
     text: &str,
     file: Option<&str>,
 ) -> PyResult<(Bound<'py, PyAny>, Vec<String>)> {
-    let max_nodes = Some(max_nodes()?.load(Ordering::Relaxed)).filter(|limit| *limit != usize::MAX);
+    let max_nodes = nodes_allowed()?;
     let memory = Some(runtime::runtime()?.engine.memory());
     let options = LoadOptions { max_nodes, memory, ..LoadOptions::default() };
     let loaded = py.detach(|| Symbol::load_json_with(text, options)).map_err(|e| {
@@ -274,6 +274,11 @@ fn max_nodes() -> PyResult<&'static AtomicUsize> {
     static LIMIT: OnceLock<AtomicUsize> = OnceLock::new();
     let settings = runtime::environment().map_err(|message| errors::plain(FailureKind::Value, message))?;
     Ok(LIMIT.get_or_init(|| AtomicUsize::new(settings.max_nodes.unwrap_or(usize::MAX))))
+}
+
+/// Nodes that a symbol's text may have now; None: any number.
+pub(crate) fn nodes_allowed() -> PyResult<Option<usize>> {
+    Ok(Some(max_nodes()?.load(Ordering::Relaxed)).filter(|limit| *limit != usize::MAX))
 }
 
 /// Bounds the nodes of the symbols that are loaded from now on; None: no bound.

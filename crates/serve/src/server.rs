@@ -217,10 +217,19 @@ impl Server {
         self.shared.service.index()
     }
 
-    /// Loads models again whose files have changed, and those of the command in any case. What does
-    /// not load leaves what serves.
-    pub fn reload(&self) {
-        self.shared.service.repository.reload();
+    /// Loads models again whose files have changed, and those that were named in any case. What does
+    /// not load leaves what serves. Another configuration counts for the models; what it says of the
+    /// server itself takes another start, which the log says.
+    pub fn reload(&self, configuration: Option<&Configuration>) -> Result<(), String> {
+        let service = &self.shared.service;
+        if let Some(configuration) = configuration {
+            service.repository.tell(configuration.of_models().clone(), configuration.specs()?);
+            for key in configuration.differs_from(&service.config) {
+                service.repository.log().line(&format!("the new value of {key} counts when the server starts again"));
+            }
+        }
+        service.repository.reload();
+        Ok(())
     }
 
     /// Loads a model: the versions that the repository has now, or its files again.

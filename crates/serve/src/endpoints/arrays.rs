@@ -44,7 +44,7 @@ pub(super) async fn predictions(call: Call) -> Result<Answer, Refusal> {
 }
 
 async fn answer(call: Call, form: Form) -> Result<Answer, Refusal> {
-    let (mut exchange, model) = Exchange::begin(call)?;
+    let (mut exchange, model) = Exchange::begin(call).await?;
     let result = match model {
         Ok(model) => from_body(&mut exchange, model, form).await,
         Err(refusal) => Err(refusal),

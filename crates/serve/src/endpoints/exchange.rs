@@ -20,7 +20,7 @@ pub(super) struct Exchange {
 
 impl Exchange {
     /// Begins, with the model that the path names if it may be asked.
-    pub(super) fn begin(call: Call) -> Result<(Exchange, Result<Arc<Model>, Refusal>), Refusal> {
+    pub(super) async fn begin(call: Call) -> Result<(Exchange, Result<Arc<Model>, Refusal>), Refusal> {
         let Call { shared, request, model, version } = call;
         let service = shared.service.clone();
         let mut inference = service.begin(Instant::now());
@@ -33,7 +33,7 @@ impl Exchange {
                 return Err(refusal);
             }
         };
-        let model = inference.choose(model.as_deref().unwrap_or_default(), version.as_deref());
+        let model = inference.choose(model.as_deref().unwrap_or_default(), version.as_deref()).await;
         let model = model.and_then(|model| body.held.of_model(&model.queue).map(|()| model));
         Ok((Exchange { service, head, body, inference }, model))
     }

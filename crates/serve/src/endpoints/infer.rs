@@ -22,7 +22,7 @@ const LONG_JSON: usize = 32 << 10;
 const JSON_BYTES: &str = "inference-header-content-length";
 
 pub(super) async fn answer(call: Call) -> Result<Answer, Refusal> {
-    let (mut exchange, model) = Exchange::begin(call)?;
+    let (mut exchange, model) = Exchange::begin(call).await?;
     let result = match model {
         Ok(model) => from_body(&mut exchange, model).await,
         Err(refusal) => Err(refusal),

@@ -8,6 +8,7 @@ mod metrics;
 mod model_metadata;
 mod model_ready;
 mod plan;
+mod profile;
 mod repository;
 mod server_metadata;
 mod statistics;
@@ -57,6 +58,7 @@ static ADMIN: &[Endpoint] = &[
         path: "/v2/models/{model}/versions/{version}/plan",
         answer: |call| Box::pin(plan::answer(call)),
     },
+    Endpoint { method: Method::POST, path: "/v2/profile", answer: |call| Box::pin(profile::answer(call)) },
 ];
 
 /// Those of clients.
@@ -146,6 +148,12 @@ pub(crate) async fn route(shared: Arc<Shared>, request: Request<Incoming>, paths
     }
     let message = format!("this path takes {}, not {}", others.join(", "), request.method());
     Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, Outcome::Invalid, message))
+}
+
+/// What the query of a request says for a name.
+fn parameter<'a>(request: &'a Request<Incoming>, name: &str) -> Option<&'a str> {
+    let parts = request.uri().query()?.split('&').filter_map(|part| part.split_once('='));
+    parts.into_iter().find(|(said, _)| *said == name).map(|(_, value)| value)
 }
 
 /// Runs what takes long elsewhere, so that other connections go on.

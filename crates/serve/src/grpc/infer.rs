@@ -34,7 +34,7 @@ async fn whole(call: &mut Call, inference: &mut Inference) -> Result<Vec<u8>, Re
     // Its model is known only when all of it is here.
     call.shared.service.check_ready()?;
     let request: wire::ModelInferRequest = call.only().await?;
-    let model = inference.choose(&request.model_name, version(&request.model_version))?;
+    let model = inference.choose(&request.model_name, version(&request.model_version)).await?;
     call.body.held.of_model(&model.queue)?;
     inference.named(Some(request.id.as_str()).filter(|id| !id.is_empty()));
     let began = Instant::now();

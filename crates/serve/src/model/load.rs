@@ -35,6 +35,7 @@ pub(crate) struct Loading<'a> {
     pub(crate) metrics: Arc<ModelMetrics>,
     pub(crate) turns: &'a Arc<Turns>,
     pub(crate) hooks: Option<&'a HookLoader>,
+    pub(crate) max_nodes: Option<usize>,
 }
 
 impl Loading<'_> {
@@ -103,7 +104,7 @@ impl Model {
         let memory = engine.memory();
         let text = mxrt_io::read_text_within(&files.symbol, memory)
             .map_err(|e| OpError::new(FailureKind::Data, format!("{}: {e}", files.symbol.display())))?;
-        let options = LoadOptions { memory: Some(memory), ..LoadOptions::default() };
+        let options = LoadOptions { memory: Some(memory), max_nodes: loading.max_nodes, ..LoadOptions::default() };
         let symbol = Symbol::load_json_with(&text, options)?.symbol;
         let names = symbol.list_inputs();
         let mut params = parameters(engine, files.params.as_deref())?;

@@ -10,7 +10,7 @@ impl Repository {
     /// Makes the versions of a model those that its folder has.
     pub(super) fn apply(&self, found: &FoundModel, changes: &mut Changes) -> Result<(), Trouble> {
         let name = &found.name;
-        if self.given.iter().any(|spec| spec.name == *name) {
+        if self.told().given(name).is_some() {
             return Err(format!("a model '{name}' was named beside the repository, and serves").into());
         }
         let chosen = found.versions.clone().and_then(|versions| self.chosen(name, versions));
@@ -49,6 +49,7 @@ impl Repository {
             self.publish(|catalog| {
                 let of = catalog.models.entry(name.clone()).or_default();
                 settle(of.version(&version.version), &made);
+                of.evicted &= made.is_err();
                 if is_last && made.is_ok() {
                     self.keep(of, found, &wanted);
                 }
@@ -82,7 +83,7 @@ impl Repository {
         let root = self.folder.as_ref().and_then(|folder| folder.canonicalize().ok()).unwrap_or_default();
         let mut all = Vec::with_capacity(versions.len());
         for version in versions {
-            let mut settings = self.of_models.settings_with(name, &version.settings)?;
+            let mut settings = self.told().of_models.settings_with(name, &version.settings)?;
             for file in [&settings.params, &settings.golden, &settings.labels, &settings.hooks].into_iter().flatten() {
                 let real = file.canonicalize().map_err(|error| format!("'{}': {error}", file.display()))?;
                 if !real.starts_with(&root) {

@@ -42,6 +42,8 @@ pub(crate) struct Versions {
     pub(crate) versions: Vec<Version>,
     /// the server is not ready while it does not serve
     pub(crate) required: bool,
+    /// it made room for another one, and comes back with its next request
+    pub(crate) evicted: bool,
 }
 
 /// All models by name.
@@ -111,6 +113,11 @@ impl Catalog {
             Refusal::not_found(format!("the model '{name}' has no version '{version}'; it has {known}"))
         })?;
         found.model.clone().ok_or_else(|| unavailable(name, Some(found)))
+    }
+
+    /// Whether a model made room for another one, so that its next request brings it back.
+    pub(crate) fn is_evicted(&self, name: &str) -> bool {
+        self.models.get(name).is_some_and(|of| of.evicted)
     }
 
     /// All versions of a model.

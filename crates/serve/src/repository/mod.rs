@@ -27,7 +27,7 @@ pub use files::own_name;
 use crate::config::Control;
 use crate::hooks::HookLoader;
 use crate::log::Log;
-use crate::model::ModelSpec;
+use crate::model::{Model, ModelSpec};
 use crate::refusal::{Outcome, Refusal};
 use crate::settings::{Configuration, OfModels};
 use crate::turns::Turns;
@@ -67,6 +67,20 @@ struct Changes {
     unloaded: HashSet<String>,
 }
 
+/// What is said of models.
+#[derive(Default)]
+struct Told {
+    of_models: OfModels,
+    /// those that were named
+    given: Vec<ModelSpec>,
+}
+
+impl Told {
+    fn given(&self, name: &str) -> Option<&ModelSpec> {
+        self.given.iter().find(|spec| spec.name == name)
+    }
+}
+
 /// The models of a server.
 pub(crate) struct Repository {
     engine: &'static Engine,
@@ -75,11 +89,11 @@ pub(crate) struct Repository {
     control: Control,
     evicts: bool,
     most_unpacked: usize,
-    of_models: OfModels,
-    given: Vec<ModelSpec>,
+    told: Mutex<Arc<Told>>,
     log: Log,
     turns: Arc<Turns>,
     hooks: Option<HookLoader>,
+    max_nodes: Option<usize>,
     catalog: Mutex<Arc<Catalog>>,
     changes: Mutex<Changes>,
 }
@@ -99,19 +113,44 @@ impl Repository {
             control: config.control,
             evicts: config.evict,
             most_unpacked: config.max_unpacked,
-            of_models: configuration.of_models().clone(),
-            given,
+            told: Mutex::new(Arc::new(Told { of_models: configuration.of_models().clone(), given })),
             log: Log { form: config.logs, requests: config.log_requests },
             hooks: configuration.hooks.clone(),
+            max_nodes: configuration.max_nodes,
             turns: Turns::new(CALLS_PER_CORE * engine.cores(), config.ageing, config.admission),
             catalog: Mutex::default(),
             changes: Mutex::default(),
         }
     }
 
+    fn told(&self) -> Arc<Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// From now on this is said of models; it counts when they are loaded. Those that are not named
+    /// any more go out of service.
+    pub(crate) fn tell(&self, of_models: OfModels, given: Vec<ModelSpec>) {
+        let mut changes = self.changes();
+        let next = Arc::new(Told { of_models, given });
+        let before = std::mem::replace(&mut *self.told.lock().unwrap_or_else(PoisonError::into_inner), next.clone());
+        changes.tried.retain(|(model, _), _| next.of_models.says_as(&before.of_models, model));
+        for spec in before.given.iter().filter(|spec| next.given(&spec.name).is_none()) {
+            self.publish(|catalog| drop(catalog.models.remove(&spec.name)));
+            self.log.model(&spec.name, "it is not named any more");
+        }
+    }
+
     /// What is served now.
     pub(crate) fn catalog(&self) -> Arc<Catalog> {
         self.catalog.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// A version that serves; none where its model made room for another one. Who waits for it to
+    /// come back must hold no catalog: that would keep the memory of others.
+    pub(crate) fn find(&self, name: &str, version: Option<&str>) -> Option<Result<Arc<Model>, Refusal>> {
+        let catalog = self.catalog();
+        let found = catalog.find(name, version);
+        if found.is_err() && catalog.is_evicted(name) { None } else { Some(found) }
     }
 
     /// Whether models are loaded and unloaded by calls.
@@ -147,7 +186,7 @@ impl Repository {
     /// do not say why in the index.
     pub(crate) fn start(&self) -> Result<(), OpError> {
         let mut changes = self.changes();
-        for spec in &self.given {
+        for spec in &self.told().given {
             let error =
                 |trouble: Trouble| OpError::new(trouble.kind, format!("model '{}': {}", spec.name, trouble.words));
             self.load_given(spec, &mut changes).map_err(error)?;
@@ -164,7 +203,8 @@ impl Repository {
     /// Loads a model by a call: the versions of its folder as they are now, or its files again.
     pub(crate) fn load(&self, name: &str) -> Result<(), Refusal> {
         let mut changes = self.changes();
-        let done = match (self.given.iter().find(|spec| spec.name == name), &self.folder) {
+        let told = self.told();
+        let done = match (told.given(name), &self.folder) {
             (Some(spec), _) => self.load_given(spec, &mut changes),
             (None, None) => return Err(self.unknown(name)),
             (None, Some(folder)) => {
@@ -208,7 +248,7 @@ impl Repository {
         changes.tried.retain(|(model, _), _| model != name);
         self.publish(|catalog| {
             let Some(of) = catalog.models.get_mut(name) else { return };
-            of.required = false;
+            (of.required, of.evicted) = (false, false);
             for version in &mut of.versions {
                 version.model = None;
                 version.trouble = Some(why.to_owned());
@@ -228,7 +268,7 @@ impl Repository {
     pub(crate) fn reload(&self) {
         {
             let mut changes = self.changes();
-            for spec in &self.given {
+            for spec in &self.told().given {
                 match self.load_given(spec, &mut changes) {
                     Ok(()) => self.log.model(&spec.name, "loaded again"),
                     Err(trouble) => self.log.model(&spec.name, &format!("not loaded again: {}", trouble.words)),
@@ -270,9 +310,8 @@ impl Repository {
 
     /// Models whose folders are gone.
     fn drop_missing(&self, found: &[FoundModel], changes: &mut Changes) {
-        let is_given = |name: &str| self.given.iter().any(|spec| spec.name == name);
-        let catalog = self.catalog();
-        let missing = |name: &&String| !is_given(name) && !found.iter().any(|model| model.name == **name);
+        let (told, catalog) = (self.told(), self.catalog());
+        let missing = |name: &&String| told.given(name).is_none() && !found.iter().any(|model| model.name == **name);
         for name in catalog.models.keys().filter(missing) {
             changes.tried.retain(|(model, _), _| model != name);
             changes.unloaded.remove(name);

@@ -40,6 +40,7 @@ impl Repository {
             metrics: metrics.unwrap_or_default(),
             turns: &self.turns,
             hooks: self.hooks.as_ref(),
+            max_nodes: self.max_nodes,
         };
         let trouble = |error: OpError| Trouble { kind: error.kind, words: error.message.clone() };
         let model = Model::load(&loading).map_err(trouble)?;
@@ -91,6 +92,7 @@ impl Repository {
             let (victim, held) = victim.ok_or_else(|| no_room(words))?;
             let before = stats.in_use;
             self.take_out(&victim, "it was unused for longest when memory was wanted", changes);
+            self.publish(|catalog| catalog.models.entry(victim).or_default().evicted = true);
             let began = Instant::now();
             while held.strong_count() > 0 && self.engine.memory().stats().in_use >= before && began.elapsed() < PATIENCE
             {
@@ -101,8 +103,8 @@ impl Repository {
 
     /// The model of the repository that was unused for longest, beside this one.
     fn least_used(&self, name: &str) -> Option<Arc<Model>> {
-        let given = |model: &Arc<Model>| self.given.iter().any(|spec| spec.name == model.name);
-        let models = self.catalog().serving().into_iter().filter(|model| model.name != name && !given(model));
+        let (told, serving) = (self.told(), self.catalog().serving());
+        let models = serving.into_iter().filter(|model| model.name != name && told.given(&model.name).is_none());
         models.min_by_key(|model| model.metrics.last())
     }
 }

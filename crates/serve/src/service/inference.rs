@@ -52,12 +52,15 @@ impl Inference {
     }
 
     /// The model, the highest version if none is named. What would be refused when its body is here
-    /// is refused now.
-    pub(crate) fn choose(&mut self, name: &str, version: Option<&str>) -> Result<Arc<Model>, Refusal> {
+    /// is refused now. A model that made room for others comes back first.
+    pub(crate) async fn choose(&mut self, name: &str, version: Option<&str>) -> Result<Arc<Model>, Refusal> {
         if self.service.is_draining() {
             return Err(Refusal::draining());
         }
-        let model = self.service.repository.catalog().find(name, version)?;
+        let model = match self.service.repository.find(name, version) {
+            Some(found) => found?,
+            None => self.service.bring_back(name, version).await?,
+        };
         self.model = Some(model.clone());
         self.service.queue.check()?;
         model.queue.check()?;

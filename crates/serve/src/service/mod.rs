@@ -52,6 +52,8 @@ pub(crate) struct Service {
     pub(crate) queue: Arc<Queue>,
     /// places of those who call hooks
     pub(crate) hooks: Semaphore,
+    /// who brings a model back
+    coming: tokio::sync::Mutex<()>,
     /// requests that name no model that there is
     pub(crate) nameless: ModelMetrics,
     draining: AtomicBool,
@@ -66,6 +68,7 @@ impl Service {
             queue: Queue::new("the queue", config.queue_requests, config.queue_bytes),
             config,
             repository,
+            coming: tokio::sync::Mutex::default(),
             hooks: Semaphore::new(HOOKS_PER_CORE * engine.cores()),
             nameless: ModelMetrics::default(),
             draining: AtomicBool::new(false),
@@ -117,6 +120,21 @@ impl Service {
             Change::Load => self.repository.load(name),
             Change::Unload => self.repository.unload(name),
         }
+    }
+
+    /// Loads a model that made room for others, once for all who ask for it.
+    pub(crate) async fn bring_back(
+        self: &Arc<Service>,
+        name: &str,
+        version: Option<&str>,
+    ) -> Result<Arc<Model>, Refusal> {
+        let _one = self.coming.lock().await;
+        if self.repository.find(name, version).is_none() {
+            let (service, name) = (self.clone(), name.to_owned());
+            let loaded = tokio::task::spawn_blocking(move || service.repository.load(&name)).await;
+            loaded.unwrap_or_else(|error| Err(Refusal::failed(error.to_string())))?;
+        }
+        self.repository.catalog().find(name, version)
     }
 
     /// Whether requests for this model are taken now.

@@ -121,6 +121,15 @@ impl OfModels {
         self.settings_with(name, &[])
     }
 
+    /// Whether as much is said here of a model as elsewhere.
+    pub(crate) fn says_as(&self, other: &OfModels, name: &str) -> bool {
+        let of = |models: &OfModels| -> Vec<(&'static str, Given)> {
+            let own = models.one.iter().filter(|(other, _)| other == name).flat_map(|(_, said)| said);
+            models.all.iter().chain(own).map(|said| (said.key, said.given.clone())).collect()
+        };
+        of(self) == of(other)
+    }
+
     /// The settings of a model of a repository: what files beside it say counts before what is
     /// said of all models.
     pub(crate) fn settings_with(&self, name: &str, files: &[PathBuf]) -> Result<ModelSettings, String> {
@@ -160,6 +169,8 @@ pub struct Configuration {
     pub server: Config,
     /// makes the hooks of files; none: no model can have any
     pub hooks: Option<HookLoader>,
+    /// nodes that the symbol file of a model may have; none: any number
+    pub max_nodes: Option<usize>,
     models: OfModels,
     /// who said what of the server, for `print`
     said: Vec<Said>,
@@ -304,6 +315,12 @@ impl Configuration {
             return Err("there is no model to be served: name one, or a repository".to_owned());
         }
         Ok(specs)
+    }
+
+    /// Settings of the server that differ here from those that it runs with.
+    pub(crate) fn differs_from(&self, running: &Config) -> Vec<&'static str> {
+        let differs = |row: &&Setting<Config>| (row.show)(&self.server) != (row.show)(running);
+        SERVER.iter().filter(differs).map(|row| row.key).collect()
     }
 
     /// All settings as a file that says the same, with who said it.

@@ -67,8 +67,8 @@ pub static SERVER: &[Setting<Config>] = &[
     Setting {
         key: "admin_port",
         metavar: "PORT",
-        text: "port of HTTP that has the paths of those who run the server, too: plans of models; 0: a free one; \
-               off: none",
+        text: "port of HTTP that has the paths of those who run the server, too: plans of models, profiles; 0: a \
+               free one; off: none",
         scope: Scope::Server,
         read: |to, value| port(value).map(|read| to.admin_port = read),
         show: |of| Some(shown_port(of.admin_port)),

@@ -1,0 +1,57 @@
+//! What the engine computes for some seconds: at the port of those who run the server.
+
+use super::{Call, in_background, parameter};
+use crate::refusal::{Outcome, Refusal};
+use crate::server::Answer;
+use hyper::StatusCode;
+use mxrt_engine::profile;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Seconds that a profile takes if none are said, and at most.
+const USUAL: f64 = 10.0;
+const MOST: f64 = 60.0;
+
+/// Whether one is being taken. The profiler is the process's.
+static TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// The profiler is on until this is dropped, also when the client goes away.
+struct Profiling;
+
+impl Profiling {
+    fn begin() -> Result<Profiling, Refusal> {
+        let refused = |words: &str| Refusal::new(StatusCode::CONFLICT, Outcome::Rejected, words);
+        if TAKEN.swap(true, Ordering::SeqCst) {
+            return Err(refused("another profile is being taken: ask again when it has ended"));
+        }
+        if profile::is_on() {
+            TAKEN.store(false, Ordering::SeqCst);
+            return Err(refused("the program's own profiler is on: mxrt.profiler.set_state('stop') ends it"));
+        }
+        drop(profile::snapshot(true));
+        profile::set_on(true);
+        Ok(Profiling)
+    }
+}
+
+impl Drop for Profiling {
+    fn drop(&mut self) {
+        profile::set_on(false);
+        TAKEN.store(false, Ordering::SeqCst);
+    }
+}
+
+/// What runs in the next `?seconds=10`, in the trace format that Chrome and Perfetto show.
+pub(super) async fn answer(call: Call) -> Result<Answer, Refusal> {
+    let said = parameter(&call.request, "seconds").map_or(Some(USUAL), |text| text.parse().ok());
+    let seconds = said.filter(|seconds| (0.0..=MOST).contains(seconds));
+    let seconds = seconds.ok_or_else(|| Refusal::invalid(format!("seconds is no number from 0 to {MOST}")))?;
+    let profiling = Profiling::begin()?;
+    tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
+    let text = in_background(move || {
+        let found = profile::snapshot(true);
+        drop(profiling);
+        Ok(format!("{{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n{}\n]}}\n", found.trace_events().join(",\n")))
+    });
+    Ok(Answer::text(text.await?.into_bytes(), "application/json"))
+}

@@ -1,0 +1,208 @@
+"""The command `mxrt serve`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import sys
+from typing import Any
+from urllib.parse import quote
+
+from . import _mxrt, _serve_places
+from .base import MXNetError, MXNetValueError
+from .serve import Server, configuration
+
+__all__ = ["add_arguments", "main"]
+
+#: Bytes of an element, by the protocol's names of types.
+_SIZES = {
+    **dict.fromkeys(("BOOL", "INT8", "UINT8"), 1),
+    **dict.fromkeys(("INT16", "UINT16", "FP16", "BF16"), 2),
+    **dict.fromkeys(("INT32", "UINT32", "FP32"), 4),
+    **dict.fromkeys(("INT64", "UINT64", "FP64"), 8),
+}
+#: What stands between the name of a model and the value of an option, where that is no "=".
+_OF_MODELS = {"shapes": ":", "dtypes": ":"}
+#: Options whose names are not those of their settings.
+_OPTIONS = {"shapes": "shape", "dtypes": "dtype"}
+
+
+def _rows() -> list[tuple[str, str, str, str | None, str]]:
+    rows = getattr(_mxrt, "serve_settings", None)
+    return [] if rows is None else list(rows())
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments of the command."""
+    parser.add_argument(
+        "models",
+        metavar="[NAME=]MODEL",
+        nargs="*",
+        help="PREFIX, PREFIX-symbol.json, or a folder with one model; NAME is that of the file if none is said",
+    )
+    parser.add_argument("--config", metavar="FILE", help="settings and models in TOML")
+    for key, metavar, text, default, scope in _rows():
+        if key == "path":  # an argument
+            continue
+        before = "" if scope == "server" else f"[NAME{_OF_MODELS.get(key, '=')}]"
+        parser.add_argument(
+            f"--{_OPTIONS.get(key, key).replace('_', '-')}",
+            dest=f"set_{key}",
+            metavar=before + metavar,
+            action="append",
+            default=[],
+            help=text + ("" if default is None or scope == "model" else f" (default {default})"),
+        )
+    parser.add_argument("--print-config", action="store_true", help="print all settings, who said them, and end")
+    parser.add_argument(
+        "--check", action="store_true", help="load the models, let each answer once, say what they are, and end"
+    )
+
+
+def main(args: argparse.Namespace) -> int:
+    """Runs the command; returns the exit status."""
+    try:
+        config = _from_arguments(args)
+        if args.print_config:
+            print(config.print(), end="")
+            return _print_batching(config)
+        if args.check:
+            _listen_nowhere(config)
+        server = Server._of(config, lambda: _from_arguments(args)).start()
+    except (OSError, MXNetError) as error:
+        print(f"mxrt serve: {error}", file=sys.stderr)
+        return 2
+    words = config.warning()
+    if words is not None and not args.check:
+        print(f"mxrt serve: {words}", file=sys.stderr)
+    places = server._places()
+    for model in server.models:
+        print(_line(model, places))
+    lacking = [entry for entry in server.index if entry["state"] != "READY"]
+    if args.check:
+        print(*_batching(server), sep="\n")
+        for entry in lacking:
+            print(f"mxrt serve: {entry['name']} {entry['version']}: {entry['reason']}", file=sys.stderr)
+    if places.grpc is not None:
+        print(f"gRPC at {places.grpc}")
+    if places.admin is not None:
+        print(f"plans of models and profiles at {places.admin}")
+    sys.stdout.flush()
+    if args.check:
+        server.stop()
+        return 1 if lacking else 0
+    return server.run()
+
+
+def _listen_nowhere(config: Any) -> None:
+    """For a server that is to load its models alone."""
+    places = {"port": 0, "grpc_port": "off", "admin_port": "off", "unix": None, "grpc_unix": None, "inherited": False}
+    for key, value in places.items():
+        config.set(key, value, False)
+
+
+def _batching(server: Server) -> list[str]:
+    """Whether requests of each model are joined, and why not."""
+    return [f"# batch of {model['name']}: {model['parameters']['batch']}" for model in server.models]
+
+
+def _print_batching(config: Any) -> int:
+    """What was decided by the models' files, as comments. Settings are printed in any case."""
+    try:
+        _listen_nowhere(config)
+        with Server._of(config) as server:
+            print("", *_batching(server), sep="\n")
+    except MXNetError as error:
+        print(f"\n# batch: not known, as the models do not load: {error}")
+    return 0
+
+
+def _from_arguments(args: argparse.Namespace) -> Any:
+    """Settings from the file, the environment and the options, in this order."""
+    config = configuration()
+    # systemd names the process that its sockets are for.
+    if os.environ.get("LISTEN_PID") == str(os.getpid()):
+        config.set("inherited", True, False)
+    file = args.config or os.environ.get("MXRT_SERVE_CONFIG")
+    if file:
+        config.file(file)
+    config.environment(sorted(os.environ.items()))
+    for text in args.models:
+        name, equals, path = text.partition("=")
+        if not equals or "/" in name:
+            name, path = "", text
+        _add_option(config, name or _mxrt.serve_own_name(path), path)
+    for key, *_, scope in _rows():
+        for text in getattr(args, f"set_{key}", ()):
+            _set_option(config, key, scope, text)
+    return config
+
+
+def _add_option(config: Any, name: str, path: str) -> None:
+    if name in config.models():
+        raise MXNetValueError(f"two models have the name '{name}': write NAME=MODEL")
+    config.add_model(name)
+    config.set_model(name, "path", path, True)
+
+
+def _set_option(config: Any, key: str, scope: str, text: str) -> None:
+    if scope == "server":
+        config.set(key, text, True)
+    elif scope == "models":
+        name, equals, value = text.rpartition("=")
+        if equals:
+            config.set_model(name, key, value, True)
+        else:
+            config.set(key, text, True)
+    else:
+        name, value = _of_model(config, key, text)
+        config.set_model(name, key, value, True)
+
+
+def _of_model(config: Any, key: str, text: str) -> tuple[str, str]:
+    """The model that an option belongs to, and its value."""
+    names = config.models()
+    mark = _OF_MODELS.get(key, "=")
+    name, marked, value = text.partition(mark)
+    if marked and (name in names or mark == ":"):
+        return name, value
+    if len(names) != 1:
+        option = _OPTIONS.get(key, key)
+        raise MXNetValueError(f"--{option} {text}: say which of {', '.join(names) or 'no models'} is meant")
+    return names[0], text
+
+
+def _line(model: dict[str, Any], places: _serve_places.Places) -> str:
+    """What is said of a model when the server starts."""
+    inputs = ", ".join(f"{tensor['name']} {tensor['datatype']}{tensor['shape']}" for tensor in model["inputs"])
+    asking = "" if places.curl is None else f"; try: {_curl(model, *places.curl)}"
+    return f"{model['name']}: {inputs} at {places.said}{asking}"
+
+
+def _curl(model: dict[str, Any], options: str, url: str) -> str:
+    """A command that asks the model with zeros; for its metadata where shapes are not known."""
+    path = f"{url}/v2/models/{quote(model['name'], safe='')}"
+    inputs, size = [], 0
+    for tensor in model["inputs"]:
+        first, rest = tensor["shape"][:1], tensor["shape"][1:]
+        if (first == [-1] and not rest) or -1 in rest:
+            return f"curl -s{options} '{path}'"
+        shape = [1 if extent == -1 else extent for extent in first] + rest
+        bytes_ = math.prod(shape) * _SIZES[tensor["datatype"]]
+        size += bytes_
+        parameters = {"binary_data_size": bytes_}
+        inputs.append(
+            {"name": tensor["name"], "shape": shape, "datatype": tensor["datatype"], "parameters": parameters}
+        )
+    request: dict[str, Any] = {"inputs": inputs}
+    # JSON has no numbers of these types.
+    binary = any(tensor["datatype"] in ("FP16", "BF16") for tensor in model["outputs"])
+    if binary:
+        request["parameters"] = {"binary_data_output": True}
+    text = json.dumps(request, separators=(",", ":"))
+    header = f"Inference-Header-Content-Length: {len(text.encode())}"
+    to = " -o answer.bin" if binary else ""
+    asking = f"curl -s{to}{options} -H '{header}' --data-binary @- '{path}/infer'"
+    return f"(printf %s '{text}'; head -c {size} /dev/zero) | {asking}"
