@@ -140,7 +140,11 @@ def test_calls_of_a_network_are_joined(mx) -> None:
                 joined(*arrays[rows], labels[rows]).asnumpy(), wanted[rows], rtol=1e-5, atol=1e-6
             )
 
-    in_threads(8, call)
+    # On a busy machine no two calls may meet for a while.
+    for _ in range(20):
+        in_threads(8, call)
+        if joined.counts[0] > 0:
+            break
     batches, rows = joined.counts
     assert batches > 0 and 2 * batches <= rows
     with pytest.raises(mx.base.MXNetError):

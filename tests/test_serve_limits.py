@@ -204,3 +204,19 @@ def test_symbol_files_have_no_more_nodes_than_is_allowed(mx) -> None:
             mx.serve.Server({"digits_cnn": model(mx, "digits_cnn")}, port=0).start()
     finally:
         mx.set_limits(max_nodes=None)
+
+
+def test_a_model_of_one_core_has_one_call_at_a_time_and_others_go_on(mx, gate, tmp_path) -> None:
+    gate.model.settings["cores"] = 1
+    models = {"gate": gate.model, "digits_cnn": mx.serve.Model(DIGITS, cores=1), "free": mx.serve.Model(DIGITS)}
+    with mx.serve.Server(models, port=0) as server, ThreadPoolExecutor(3) as pool:
+        asked = [pool.submit(post, server, gate_body(value), None, "gate") for value in (1, 2, 3)]
+        waiting(server, 2)
+        assert len(gate.entered) == 1
+        body, headers = request(["data"], golden("digits_cnn", 3))
+        texts = {post(server, body, headers, name)[1].partition("outputs")[2] for name in ("digits_cnn", "free")}
+        assert len(texts) == 1 and "data" in texts.pop()
+        for done in range(1, 4):
+            gate.pass_through(1)
+            wait_until(lambda done=done: len(gate.entered) == min(done + 1, 3))
+        assert all(future.result()[0] == 200 for future in asked)

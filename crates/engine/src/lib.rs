@@ -89,4 +89,5 @@ pub use parts::{PartStatus, Resume};
 pub use sched::{holds_core, set_give_back_after};
 pub use slot::op_blocks;
 pub use spec::{Access, Cost, DeviceId, DeviceKind, Lane, OpKind, OpName, OpSpec};
+pub use team::{CoreLimit, Limited};
 pub use var::{Var, live_vars};

@@ -13,7 +13,7 @@ use crate::queue::Queues;
 use crate::reserved::ReservedCores;
 use crate::slot::{self, Slot};
 use crate::sync::{Mutex, MutexGuard, pause, yield_now};
-use crate::team::Team;
+use crate::team::{CoreLimit, Team};
 use crate::tokens::Tokens;
 use crossbeam_utils::CachePadded;
 use guests::Guests;
@@ -100,7 +100,8 @@ enum WorkerJob {
     Run(*mut OpBlock),
     /// Ops whose deadline has passed.
     Late(Chain),
-    Help(usize),
+    /// a run, and the bound of cores in which the helper has a place
+    Help(usize, Option<&'static CoreLimit>),
 }
 
 /// Whether a test wants the system to refuse a thread.
@@ -301,9 +302,9 @@ impl Sched {
         }
         let run = self.run_to_help(state, *token)?;
         *token = token.or_else(|| self.tokens.take());
-        self.team.join(run, (*token)?);
+        let limit = self.team.join(run, (*token)?);
         self.jobs.store(self.jobs.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
-        Some(WorkerJob::Help(run))
+        Some(WorkerJob::Help(run, limit))
     }
 
     fn take_late(&self, state: &mut SchedState) -> Chain {
@@ -484,9 +485,13 @@ impl Engine {
             }
             // SAFETY: as above.
             WorkerJob::Late(ops) => unsafe { self.complete_unrun(slot, ops) },
-            WorkerJob::Help(run) => {
-                self.sched.team.help(slot, run, token, || !self.sched.queue_is_empty() || self.sched.has_guests());
+            WorkerJob::Help(run, limit) => {
+                let wanted = || {
+                    !self.sched.queue_is_empty() || self.sched.has_guests() || limit.is_some_and(CoreLimit::is_exceeded)
+                };
+                self.sched.team.help(slot, run, token, wanted);
                 self.sched.team.leave(run, token);
+                limit.inspect(|limit| limit.give_back());
             }
         }
         slot.restore_token(before);

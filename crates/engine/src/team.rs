@@ -21,10 +21,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::AtomicI32;
 use std::time::{Duration, Instant};
 
+mod limit;
 #[cfg(all(test, loom))]
 mod loom_team;
 pub(crate) mod run;
 mod shares;
+
+pub use limit::{CoreLimit, Limited};
 
 /// Participants of one split: bits of the member mask. Cores beyond that drive but do not help.
 const MAX_MEMBERS: usize = 64;
@@ -72,16 +75,18 @@ impl Team {
 
     /// Of these runs the one with the fewest helpers that has something to do.
     pub fn neediest(&self, open: &[usize]) -> Option<usize> {
-        open.iter().copied().filter(|&r| self.runs[r].has_chunks()).min_by_key(|&r| self.runs[r].helpers())
+        open.iter().copied().filter(|&r| self.runs[r].wants_help()).min_by_key(|&r| self.runs[r].helpers())
     }
 
     /// Whether a helper would find something to do, as far as can be seen without the lock.
     pub fn any_chunks(&self) -> bool {
-        self.runs.iter().any(Run::has_chunks)
+        self.runs.iter().any(Run::wants_help)
     }
 
-    pub fn join(&self, run: usize, token: usize) {
+    /// The bound of cores in which it takes a place, if the run has one.
+    pub fn join(&self, run: usize, token: usize) -> Option<&'static CoreLimit> {
         self.runs[run].join(self.place(token));
+        self.runs[run].limit.take()
     }
 
     /// This thread, which holds the token, drives a run or helps.
@@ -337,7 +342,13 @@ impl RunCtx<'_> {
 
     /// How many may take part in a split made now, this thread among them.
     pub fn parallelism(&self) -> usize {
-        if self.helpers_possible() { self.engine().cores().min(MAX_MEMBERS) } else { 1 }
+        if !self.helpers_possible() {
+            return 1;
+        }
+        let cores = self.engine().cores().min(MAX_MEMBERS);
+        let token = slot::current().token(self.engine());
+        let limit = token.and_then(|token| self.engine().sched.team.runs[token].limit.get());
+        limit.map_or(cores, |limit| limit.most().min(cores))
     }
 
     /// Whether a split made now could be helped by another core. If not, splitting only costs.

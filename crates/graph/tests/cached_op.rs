@@ -2,7 +2,7 @@
 //! inputs.
 
 use mxrt_engine::{Access, Config, Engine, FailureKind, OpError, OpSpec, WaitError};
-use mxrt_graph::{BuildOptions, CacheLimit, PassChoice};
+use mxrt_graph::{BuildOptions, CacheLimit};
 use mxrt_graph::{CachedOp, CachedOpFlags, Symbol};
 use mxrt_ops::{Isa, KernelOptions, registry};
 use mxrt_tensor::{Context, DType, NDArray, Shape, TensorType};
@@ -294,8 +294,8 @@ impl AnySize {
         let symbol = layer("d", "64", "(2, 2)", &layer("c", "96", "(1, 1)", &var("x")));
         let options = BuildOptions {
             kernel: KernelOptions { isa, ..KernelOptions::default() },
-            passes: PassChoice::default(),
             cache: CacheLimit { plans, packed: 0, ..CacheLimit::default() },
+            ..BuildOptions::default()
         };
         let op = CachedOp::compile(engine(), &symbol, &CachedOpFlags::default(), options).expect("it compiles");
         AnySize { op, weights: [filled(&[96, 32, 3, 3], 0.1), filled(&[64, 96, 3, 3], 0.1)] }

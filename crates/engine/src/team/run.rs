@@ -5,6 +5,7 @@
 //! chunk and says that it is done by one line, which travels to it and back; between caches that
 //! share nothing each such journey takes a fifth of a microsecond.
 
+use super::limit::OfRun;
 use crate::complete::discard;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -70,6 +71,8 @@ pub(crate) struct Run {
     members: AtomicU64,
     /// Whether helpers may expect more rounds.
     open: AtomicBool,
+    /// Of the op whose run it is.
+    pub(super) limit: OfRun,
     driver: CachePadded<Driver>,
 }
 
@@ -128,6 +131,7 @@ impl Run {
             seats: (0..members).map(|_| CachePadded::new(Seat::new())).collect(),
             members: AtomicU64::new(0),
             open: AtomicBool::new(false),
+            limit: OfRun::default(),
             driver: CachePadded::new(Driver {
                 done_before: Cell::new(0),
                 alone_since: Cell::new(None),
@@ -170,6 +174,11 @@ impl Run {
         self.seats.iter().any(|seat| seat.has_chunks())
     }
 
+    /// Whether a helper would find something to do, and may come.
+    pub fn wants_help(&self) -> bool {
+        self.has_chunks() && self.limit.has_room()
+    }
+
     pub fn is_open(&self) -> bool {
         self.open.load(Ordering::Acquire)
     }
@@ -190,6 +199,7 @@ impl Run {
     /// In a forked child.
     pub fn forget_helpers(&self) {
         self.members.store(0, Ordering::Relaxed);
+        self.limit.forget();
     }
 
     pub fn is_member(&self, seat: usize) -> bool {

@@ -10,7 +10,7 @@ use crate::memory::constants::{ConstNode, ConstPack, ConstPlan, ConstSlot, Const
 use crate::memory::fingerprint::Fingerprint;
 use crate::memory::offsets::ALIGN;
 use crate::passes::{CONCAT_IN_PLACE, PassChoice, TYPED_PASSES};
-use mxrt_engine::{Engine, FailureKind, OpError};
+use mxrt_engine::{CoreLimit, Engine, FailureKind, OpError};
 use mxrt_ops::{ConcatenatedInput, ConvSignature, Kernel, KernelOptions, Signature, bind_kernel};
 use mxrt_tensor::{Shape, TensorType};
 use std::collections::{HashMap, HashSet};
@@ -43,6 +43,8 @@ pub struct BuildOptions {
     pub passes: PassChoice,
     /// what a cache of plans may keep
     pub cache: CacheLimit,
+    /// bound of the cores that calls on the CPU use together
+    pub cores: Option<&'static CoreLimit>,
 }
 
 /// What the plans of a [`crate::CachedOp`] share.

@@ -52,7 +52,7 @@ pub struct CachedOp {
     pub(super) data: Vec<usize>,
     /// every input is an array of the call
     pub(super) unbound: Binding,
-    options: BuildOptions,
+    pub(super) options: BuildOptions,
     pub(super) random: Arc<RandomState>,
     plans: PlanCache,
     building: BuildTurn,

@@ -170,7 +170,7 @@ impl Model {
             ),
             classes: settings.labels.as_deref().map(names_of_classes).transpose()?.unwrap_or_default(),
             hooks: settings.hooks.as_deref().map(|file| loading.load_hooks(file)).transpose()?,
-            share: loading.turns.share(settings.weight, settings.calls),
+            share: loading.turns.share(settings.weight, settings.calls.into_iter().chain(settings.cores).min()),
             settings,
             engine,
             symbol,

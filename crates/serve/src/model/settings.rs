@@ -45,6 +45,8 @@ pub struct ModelSettings {
     pub queue_bytes: Option<usize>,
     /// calls that may compute at a time; none: no bound
     pub calls: Option<usize>,
+    /// cores that its calls use together; none: no bound
+    pub cores: Option<usize>,
     /// what it gets of the cores where models compete, beside the weights of the others
     pub weight: f64,
     /// how an image becomes the input; none: the model takes no images
@@ -80,6 +82,7 @@ impl Default for ModelSettings {
             queue_requests: None,
             queue_bytes: None,
             calls: None,
+            cores: None,
             weight: 1.0,
             preprocess: None,
             hooks: None,

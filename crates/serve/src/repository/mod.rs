@@ -34,7 +34,7 @@ use crate::turns::Turns;
 use apply::settle;
 use folder::{FoundModel, FoundVersion, Stamp};
 use hyper::StatusCode;
-use mxrt_engine::{Engine, FailureKind, OpError};
+use mxrt_engine::{CoreLimit, Engine, FailureKind, OpError};
 use mxrt_graph::BuildOptions;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
@@ -92,6 +92,7 @@ pub(crate) struct Repository {
     told: Mutex<Arc<Told>>,
     log: Log,
     turns: Arc<Turns>,
+    core_limits: Mutex<HashMap<(String, usize), &'static CoreLimit>>,
     hooks: Option<HookLoader>,
     max_nodes: Option<usize>,
     catalog: Mutex<Arc<Catalog>>,
@@ -118,6 +119,7 @@ impl Repository {
             hooks: configuration.hooks.clone(),
             max_nodes: configuration.max_nodes,
             turns: Turns::new(CALLS_PER_CORE * engine.cores(), config.ageing, config.admission),
+            core_limits: Mutex::default(),
             catalog: Mutex::default(),
             changes: Mutex::default(),
         }

@@ -3,9 +3,10 @@
 use super::folder::{self, FoundVersion};
 use super::{Changes, ModelFiles, Repository, Trouble};
 use crate::model::{Loading, Model, ModelSpec};
-use mxrt_engine::{FailureKind, OpError};
+use mxrt_engine::{CoreLimit, FailureKind, OpError};
+use mxrt_graph::BuildOptions;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What a model takes of memory for each byte of its parameter file: the parameters, and as much
@@ -34,7 +35,10 @@ impl Repository {
         self.make_room(&spec.name, files.bytes().saturating_mul(MEMORY_PER_BYTE), changes)?;
         let loading = Loading {
             engine: self.engine,
-            plans: self.plans,
+            plans: BuildOptions {
+                cores: spec.settings.cores.map(|most| self.core_limit(&spec.name, most)),
+                ..self.plans
+            },
             spec,
             files: &files,
             metrics: metrics.unwrap_or_default(),
@@ -48,6 +52,13 @@ impl Repository {
             return Err("its files changed while they were read".to_owned().into());
         }
         Ok(Arc::new(model))
+    }
+
+    /// The bound of the cores of a model, which its versions share. It stays for ever, as ops that
+    /// have begun may use it.
+    fn core_limit(&self, name: &str, most: usize) -> &'static CoreLimit {
+        let mut limits = self.core_limits.lock().unwrap_or_else(PoisonError::into_inner);
+        limits.entry((name.to_owned(), most)).or_insert_with(|| Box::leak(Box::new(CoreLimit::new(most))))
     }
 
     /// Without the folders of the server, which clients need not know.

@@ -264,6 +264,15 @@ pub static MODEL: &[Setting<ModelSettings>] = &[
         show: |of| Some(of.calls.map_or(Given::Text("off".to_owned()), shown_count)),
     },
     Setting {
+        key: "cores",
+        metavar: "N",
+        text: "cores that the calls of one model use together, and so the calls that may compute at a time; off: no \
+               bound",
+        scope: Scope::Models,
+        read: |to, value| value.optional(|value| value.count(1)).map(|read| to.cores = read),
+        show: |of| Some(of.cores.map_or(Given::Text("off".to_owned()), shown_count)),
+    },
+    Setting {
         key: "weight",
         metavar: "WEIGHT",
         text: "what a model gets of the cores where models compete, beside the weights of the others",
