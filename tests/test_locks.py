@@ -76,6 +76,7 @@ LOCKS = {
     ("crates/serve/src/model/mod.rs", "std::sync::Mutex"): NO_SERVER,
     ("crates/serve/src/model/load.rs", "std::sync::Mutex"): NO_SERVER,
     ("crates/serve/src/repository/mod.rs", "std::sync::Mutex"): NO_SERVER,
+    ("crates/serve/src/traces.rs", "std::sync::Mutex"): NO_SERVER,
     ("crates/serve/src/turns.rs", "std::sync::Mutex"): NO_SERVER,
     ("crates/serve/src/server.rs", "std::sync::Mutex"): NO_SERVER,
     ("crates/serve/src/watched.rs", "std::sync::Mutex"): NO_SERVER,

@@ -76,19 +76,25 @@ class Server:
             _add(made, name, model)
         self._config = made
         self._server: Any = None
+        self._exporter: Any = None
         self._read: Callable[[], Any] | None = None
 
     @classmethod
     def _of(cls, config: Any, read: Callable[[], Any] | None = None) -> Server:
         """A server of settings that were read already; ``read`` reads them again."""
         made = cls.__new__(cls)
-        made._config, made._server, made._read = config, None, read
+        made._config, made._server, made._exporter, made._read = config, None, None, read
         return made
 
     def start(self) -> Server:
         """Loads the models, listens and returns; requests are answered from now on."""
         if self._server is None:
-            self._server = _mxrt.HttpServer(self._config)
+            server, url = _mxrt.HttpServer(self._config), self._config.traces()
+            if url is not None:
+                from ._serve_traces import Exporter
+
+                self._exporter = Exporter(server, url)
+            self._server = server
         return self
 
     def stop(self, grace: float | None = None) -> bool:
@@ -99,7 +105,11 @@ class Server:
         if self._server is None:
             return True
         server, self._server = self._server, None
-        return bool(server.stop(self._config.grace() if grace is None else grace))
+        exporter, self._exporter = self._exporter, None
+        answered = bool(server.stop(self._config.grace() if grace is None else grace))
+        if exporter is not None:
+            exporter.stop()
+        return answered
 
     def __enter__(self) -> Server:
         return self.start()

@@ -3,7 +3,7 @@
 use crate::{errors, hooks, runtime, symbol};
 use mxrt_engine::{FailureKind, ForkSafeMutex};
 use mxrt_serve::settings::{Given, MODEL, Origin, SERVER, Scope, Setting};
-use mxrt_serve::{Configuration, Place, Server, Speaks, StartError};
+use mxrt_serve::{Configuration, Place, Server, Span, Speaks, StartError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt};
 use std::path::PathBuf;
@@ -114,6 +114,11 @@ impl ServeConfig {
         self.change(|configuration| Ok(configuration.server.grace.as_secs_f64()))
     }
 
+    /// Where spans of requests go, if anywhere.
+    fn traces(&self) -> PyResult<Option<String>> {
+        self.change(|configuration| Ok(configuration.server.traces.clone()))
+    }
+
     /// The certificate that clients may trust, where TLS is spoken.
     fn certificate(&self) -> PyResult<Option<PathBuf>> {
         self.change(|configuration| Ok(configuration.server.tls_certificate.clone()))
@@ -192,6 +197,23 @@ impl HttpServer {
     /// Takes a model out of service.
     fn unload(&self, py: Python<'_>, name: &str) -> PyResult<()> {
         py.detach(|| self.0.unload(name)).map_err(|refusal| wrong(&refusal.message))
+    }
+
+    /// Spans of requests that have ended since the last call: numbers of the trace, the span and its
+    /// parent; when it began, computed from and to, and ended, in nanoseconds since 1970; model,
+    /// version and outcome.
+    #[allow(clippy::type_complexity)]
+    fn spans(
+        &self,
+        py: Python<'_>,
+    ) -> Vec<((u128, u64, Option<u64>), (u64, Option<(u64, u64)>, u64), (String, String, &'static str))> {
+        let spans = py.detach(|| self.0.spans());
+        let row = |span: Span| {
+            let (model, version) = span.model;
+            let numbers = (span.trace, span.number, span.parent);
+            (numbers, (span.began, span.computed, span.ended), (model, version, span.outcome))
+        };
+        spans.into_iter().map(row).collect()
     }
 
     /// Where it listens: what is spoken, and host and port, or a path.

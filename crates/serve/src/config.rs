@@ -86,6 +86,8 @@ pub struct Config {
     pub logs: LogForm,
     /// a line for each request
     pub log_requests: bool,
+    /// where spans of requests go; none: nowhere
+    pub traces: Option<String>,
     /// time for requests that have begun when the server is told to end
     pub grace: Duration,
 }
@@ -120,6 +122,7 @@ impl Default for Config {
             max_unpacked: 4 << 30,
             logs: LogForm::Text,
             log_requests: false,
+            traces: None,
             grace: Duration::from_secs(25),
         }
     }

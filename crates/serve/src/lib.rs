@@ -43,6 +43,7 @@ mod service;
 pub mod settings;
 mod tls;
 mod tokens;
+mod traces;
 mod turns;
 mod watched;
 
@@ -57,3 +58,4 @@ pub use refusal::{Outcome, Refusal};
 pub use repository::{IndexEntry, own_name};
 pub use server::{Server, StartError};
 pub use settings::Configuration;
+pub use traces::Span;

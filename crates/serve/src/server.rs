@@ -9,6 +9,7 @@ use crate::repository::{IndexEntry, Repository};
 use crate::service::Service;
 use crate::settings::Configuration;
 use crate::tokens::Tokens;
+use crate::traces::Span;
 use crate::{endpoints, grpc, tls};
 use hyper::body::Incoming;
 use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -240,6 +241,11 @@ impl Server {
     /// Takes a model out of service. Requests that have begun end on it.
     pub fn unload(&self, name: &str) -> Result<(), Refusal> {
         self.shared.service.repository.unload(name)
+    }
+
+    /// The spans of requests that have ended since the last call, where `traces` is set.
+    pub fn spans(&self) -> Vec<Span> {
+        self.shared.service.traces.take()
     }
 
     /// Refuses new requests from now on, and is not ready; requests that have begun go on.

@@ -11,7 +11,7 @@ pub(super) fn answer(call: &Call) -> Result<Answer, Refusal> {
     let (shared, service) = (&call.shared, &call.shared.service);
     let memory = service.engine.memory().stats();
     let gauge = |name, help, value: usize| Gauge { name, help, value: value as f64 };
-    let gauges = [
+    let mut gauges = vec![
         gauge("mxrt_ready", "1 while requests are taken.", usize::from(!service.is_draining())),
         gauge("mxrt_waiting_calls", "Requests that wait for a turn.", service.repository.waiting()),
         gauge("mxrt_queue_requests", "Requests that wait or compute.", service.queue.requests()),
@@ -20,6 +20,9 @@ pub(super) fn answer(call: &Call) -> Result<Answer, Refusal> {
         gauge("mxrt_cores", "Threads that may compute.", service.engine.cores()),
         gauge("mxrt_memory_bytes", "Memory of arrays, plans and running requests.", memory.in_use),
     ];
+    if let Some(lost) = service.traces.lost() {
+        gauges.push(gauge("mxrt_spans_lost", "Spans that nobody took in time, since the start.", lost as usize));
+    }
     let catalog = service.repository.catalog();
     let models = catalog.versions_of_all().map(|(name, of)| (name, of.version.as_str(), &*of.metrics));
     let accept = call.request.headers().get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();

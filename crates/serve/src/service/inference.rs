@@ -11,6 +11,7 @@ use crate::model::Model;
 use crate::protocol::short;
 use crate::queue::Held;
 use crate::refusal::{Outcome, Refusal};
+use crate::traces::{Times, Traced};
 use hyper::{HeaderMap, StatusCode};
 use mxrt_engine::memory::Block;
 use mxrt_graph::CallOptions;
@@ -32,6 +33,9 @@ pub(crate) struct Inference {
     outcome: Option<Outcome>,
     id: Option<String>,
     trace: Option<String>,
+    /// its span, if one is wanted
+    traced: Option<Traced>,
+    computed: Option<(Instant, Instant)>,
 }
 
 /// What a request says of its place in the queue.
@@ -48,7 +52,17 @@ impl Inference {
         // Before it is looked at whether the server drains, so that the end waits for what goes on.
         service.begun.fetch_add(1, Ordering::SeqCst);
         let held = service.queue.receive();
-        Inference { service, began, model: None, held, outcome: None, id: None, trace: None }
+        Inference {
+            service,
+            began,
+            model: None,
+            held,
+            outcome: None,
+            id: None,
+            trace: None,
+            traced: None,
+            computed: None,
+        }
     }
 
     /// The model, the highest version if none is named. What would be refused when its body is here
@@ -92,6 +106,7 @@ impl Inference {
             None => running.await,
             Some(deadline) => timeout_at(deadline.into(), running).await.unwrap_or_else(|_| Err(Refusal::late())),
         }?;
+        self.computed = Some((began, Instant::now()));
         self.service.queue.took(began.elapsed());
         model.queue.took(began.elapsed());
         Ok(results)
@@ -113,12 +128,11 @@ impl Inference {
         self.id = id.filter(|_| self.service.config.log_requests).map(short);
     }
 
-    /// The header of its trace, for the log.
+    /// The header of its trace, for the log, and for its span.
     pub(crate) fn traced(&mut self, headers: &HeaderMap) {
-        if self.service.config.log_requests {
-            let trace = headers.get("traceparent").and_then(|value| value.to_str().ok());
-            self.trace = trace.map(short);
-        }
+        let header = headers.get("traceparent").and_then(|value| value.to_str().ok());
+        self.trace = header.filter(|_| self.service.config.log_requests).map(short);
+        self.traced = self.service.traces.of(header);
     }
 
     /// The request has ended so.
@@ -132,6 +146,11 @@ impl Drop for Inference {
         let metrics = self.model.as_ref().map_or(&self.service.nameless, |model| &*model.metrics);
         let (outcome, time) = (self.outcome.unwrap_or(Outcome::Cancelled), self.began.elapsed());
         metrics.ended(outcome, time);
+        if let Some(traced) = self.traced {
+            let times = Times { began: self.began, computed: self.computed };
+            let model = self.model.as_ref().map(|model| (model.name.as_str(), model.version.as_str()));
+            self.service.traces.end(traced, times, model, outcome);
+        }
         self.service.repository.log().request(&Ended {
             model: self.model.as_ref().map_or("", |model| &model.name),
             version: self.model.as_ref().map_or("", |model| &model.version),

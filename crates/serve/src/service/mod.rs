@@ -19,6 +19,7 @@ use crate::model::Model;
 use crate::queue::Queue;
 use crate::refusal::{Outcome, Refusal};
 use crate::repository::{IndexEntry, Repository, Version};
+use crate::traces::Traces;
 use hyper::StatusCode;
 use mxrt_engine::Engine;
 use std::sync::Arc;
@@ -56,6 +57,7 @@ pub(crate) struct Service {
     coming: tokio::sync::Mutex<()>,
     /// requests that name no model that there is
     pub(crate) nameless: ModelMetrics,
+    pub(crate) traces: Traces,
     draining: AtomicBool,
     /// inference requests whose head has come and whose answer has not been made
     begun: AtomicUsize,
@@ -66,13 +68,14 @@ impl Service {
         Arc::new(Service {
             engine,
             queue: Queue::new("the queue", config.queue_requests, config.queue_bytes),
-            config,
             repository,
             coming: tokio::sync::Mutex::default(),
             hooks: Semaphore::new(HOOKS_PER_CORE * engine.cores()),
             nameless: ModelMetrics::default(),
+            traces: Traces::new(config.traces.is_some()),
             draining: AtomicBool::new(false),
             begun: AtomicUsize::new(0),
+            config,
         })
     }
 

@@ -262,6 +262,15 @@ pub static SERVER: &[Setting<Config>] = &[
         show: |of| Some(Given::Bool(of.log_requests)),
     },
     Setting {
+        key: "traces",
+        metavar: "URL",
+        text: "collector of OpenTelemetry that gets a span for each request, by OTLP over HTTP, such as \
+               http://127.0.0.1:4318/v1/traces (needs mxrt[otlp]); off: none",
+        scope: Scope::Server,
+        read: |to, value| value.optional(|value| value.text()).map(|read| to.traces = read),
+        show: |of| Some(Given::Text(of.traces.clone().unwrap_or_else(|| "off".to_owned()))),
+    },
+    Setting {
         key: "grace",
         metavar: "SECONDS",
         text: "time for requests that have begun when the server is told to end",
