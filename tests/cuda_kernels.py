@@ -99,6 +99,8 @@ def elementwise() -> Iterator[Call]:
         yield named("LeakyReLU", values(3, 4, 5), slopes, act_type="prelu")
     yield named("Activation", values(3, 4), act_type="softrelu")
     yield named("clip", values(30), a_min=-0.5, a_max=1)
+    for count, dtype in itertools.product((1, 2, 5, 8), ("float32", "float16", "int32")):
+        yield named("add_n", *[values(6, 50, dtype=dtype, low=1, high=n + 3) for n in range(count)])
     yield named("smooth_l1", values(60), scalar=1.5)
     types = ("float32", "float64", "float16", "int32", "int64", "int8", "uint8", "bool")
     for a, b in itertools.product(types, types):
@@ -227,6 +229,16 @@ def rows() -> Iterator[Call]:
     for axis, dtype in itertools.product((-1, 1), ("float32", "float64")):
         inputs = [array.astype(dtype) for array in (values(5, 65, 65), values(65, low=0.5), values(65, low=-1))]
         yield named("LayerNorm", *inputs, axis=axis, output_mean_var=axis == 1)
+    for dtype in ("float32", "float64", "float16"):
+        image = values(3, 6, 5, 7, dtype=dtype)
+        for name, count, attrs in (("InstanceNorm", 6, {}), ("GroupNorm", 2, {"num_groups": 2})):
+            yield named(name, image, values(count, dtype=dtype, low=0.5), values(count, dtype=dtype, low=-1), **attrs)
+        for mode in ("instance", "channel", "spatial"):
+            yield named("L2Normalization", image, mode=mode)
+        for size in (1, 3, 5, 13):
+            yield named("LRN", image, nsize=size, alpha=0.1, beta=0.6, knorm=1.5)
+    yield named("GroupNorm", values(2, 4, 9), values(4), values(4, low=-1), num_groups=4, output_mean_var=True)
+    yield named("LRN", values(2, 33, 3, 3), nsize=9)
     statistics = [values(4, low=0.5, high=1.5), values(4), values(4, low=-1), values(4, low=0.2)]
     for fix_gamma, dtype in itertools.product((True, False), ("float32", "float64")):
         inputs = [array.astype(dtype) for array in (values(3, 4, 5, 6), *statistics)]
@@ -272,23 +284,36 @@ def random() -> Iterator[Call]:
 
 
 def products() -> Iterator[Call]:
-    for dtype in ("float32", "float64"):
+    for dtype in ("float32", "float64", "float16"):
         for m, n, k in ((1, 1, 1), (65, 67, 33), (3, 130, 16), (128, 64, 100)):
             for a, b in ((False, False), (True, False), (False, True)):
                 left = values(*((k, m) if a else (m, k)), dtype=dtype)
                 right = values(*((n, k) if b else (k, n)), dtype=dtype)
                 yield named("dot", left, right, transpose_a=a, transpose_b=b)
-    yield named("batch_dot", values(3, 20, 9), values(3, 20, 17), transpose_a=True)
-    for dtype in ("float32", "float64"):
+    for dtype in ("float32", "float16"):
+        yield named("batch_dot", values(3, 20, 9, dtype=dtype), values(3, 20, 17, dtype=dtype), transpose_a=True)
+    for dtype in ("float32", "float64", "float16"):
         layer = [values(5, 40, dtype=dtype), values(70, 40, dtype=dtype), values(70, dtype=dtype)]
         yield named("FullyConnected", *layer, num_hidden=70)
     yield named("FullyConnected", values(2, 3, 10), values(7, 10), num_hidden=7, no_bias=True, flatten=False)
     inputs = [values(2, 6, 11, 9), values(8, 3, 3, 2), values(8)]
     attrs = {"kernel": (3, 2), "num_filter": 8, "stride": (2, 1), "pad": (1, 2), "dilate": (1, 2), "num_group": 2}
-    for dtype in ("float32", "float64"):
+    for dtype in ("float32", "float64", "float16"):
         yield named("Convolution", *[x.astype(dtype) for x in inputs], **attrs)
     yield named("Convolution", values(2, 5, 14), values(70, 5, 3), kernel=(3,), num_filter=70, no_bias=True)
     yield named("Convolution", values(1, 2, 5, 6, 7), values(3, 2, 2, 3, 2), values(3), kernel=(2, 3, 2), num_filter=3)
+    data = mx.sym.var("x")
+    layers = mx.sym.Convolution(data, mx.sym.var("w"), kernel=(3, 3), num_filter=8, no_bias=True)
+    statistics = [mx.sym.var(name) for name in ("gamma", "beta", "mean", "variance")]
+    layers = mx.sym.relu(mx.sym.BatchNorm(layers, *statistics, fix_gamma=False))
+    layers = mx.sym.FullyConnected(mx.sym.Pooling(layers, global_pool=True, pool_type="avg"), num_hidden=5, name="fc")
+    given = [values(2, 3, 9, 9), values(8, 3, 3, 3, low=-0.3, high=0.3)]
+    given += [values(8, low=0.5, high=1.5), values(8), values(8, low=-1), values(8, low=0.3), values(5, 8), values(5)]
+    named_inputs = [data, *(mx.sym.var(name) for name in layers.list_inputs()[1:])]
+    for dtype in ("float32", "float16"):
+        net = mx.gluon.SymbolBlock(layers, named_inputs)
+        # BatchNorm's parameters are of single precision in any case.
+        yield "network", net, [x if 2 <= n < 6 else x.astype(dtype) for n, x in enumerate(given)]
     heads = values(7, 2, 4 * 3 * 8)
     yield named("contrib.interleaved_matmul_selfatt_qk", heads, heads=4)
     yield named("contrib.interleaved_matmul_selfatt_valatt", heads, values(8, 7, 7, low=0, high=1), heads=4)

@@ -1,4 +1,5 @@
 // Products of matrices, and convolutions as such: 256 threads make a tile of 64 x 64, each 4 x 4.
+// Elements are of type D of types.h, and computed in T.
 #pragma once
 #include "types.h"
 
@@ -46,9 +47,9 @@ DEVICE void tile(i64 row0, i64 col0, i64 m, i64 n, i64 k, A a, B b, Out out) {
         }
 }
 
-template <class T> DEVICE T finish(const Epilogue& e, T v, i64 row, i64 col, i64 at) {
-    if (e.bias) v += ((const T*)e.bias)[e.bias_of_rows ? row : col];
-    if (e.residual) v += ((const T*)e.residual)[at];
+template <class T, int D> DEVICE T finish(const Epilogue& e, T v, i64 row, i64 col, i64 at) {
+    if (e.bias) v += load<T>(e.bias, D, e.bias_of_rows ? row : col);
+    if (e.residual) v += load<T>(e.residual, D, at);
     T p = (T)e.p, q = (T)e.q;
     switch (e.activation) {
         case RELU: return v > 0 || v != v ? v : 0;
@@ -68,22 +69,24 @@ struct Product {
     double alpha;
     Epilogue epilogue;
 };
-template <class T> DEVICE void product(const Product& p) {
+template <class T, int D> DEVICE void product(const Product& p) {
     i64 outer = blockIdx.z / p.inner, inner = blockIdx.z % p.inner;
     auto base = [&](const i64* steps) -> i64 { return outer * steps[0] + inner * steps[1]; };
     i64 a0 = base(p.a_steps), b0 = base(p.b_steps), c0 = base(p.c_steps);
     tile<T>((i64)blockIdx.y * TILE, (i64)blockIdx.x * TILE, p.m, p.n, p.k,
-            [&](i64 row, i64 i) { return ((const T*)p.a)[a0 + row * p.a_steps[2] + i * p.a_steps[3]]; },
-            [&](i64 i, i64 col) { return ((const T*)p.b)[b0 + i * p.b_steps[2] + col * p.b_steps[3]]; },
+            [&](i64 row, i64 i) { return load<T>(p.a, D, a0 + row * p.a_steps[2] + i * p.a_steps[3]); },
+            [&](i64 i, i64 col) { return load<T>(p.b, D, b0 + i * p.b_steps[2] + col * p.b_steps[3]); },
             [&](i64 row, i64 col, T v) {
                 i64 at = c0 + row * p.c_steps[2] + col * p.c_steps[3];
-                ((T*)p.c)[at] = finish(p.epilogue, (T)(v * (T)p.alpha), row, col, at);
+                store<T>(p.c, D, at, finish<T, D>(p.epilogue, (T)(v * (T)p.alpha), row, col, at));
             });
 }
-KERNEL void __launch_bounds__(256) product_f32(Product p) { product<float>(p); }
+KERNEL void __launch_bounds__(256) product_f32(Product p) { product<float, F32>(p); }
 ENTRY_WITH_BARRIERS(product_f32)
-KERNEL void __launch_bounds__(256) product_f64(Product p) { product<double>(p); }
+KERNEL void __launch_bounds__(256) product_f64(Product p) { product<double, F64>(p); }
 ENTRY_WITH_BARRIERS(product_f64)
+KERNEL void __launch_bounds__(256) product_f16(Product p) { product<float, F16>(p); }
+ENTRY_WITH_BARRIERS(product_f16)
 
 // Channels first, up to three spatial axes. Rows are the filters of a group, columns the pixels of
 // all images.
@@ -96,12 +99,12 @@ struct Convolution {
     int size[3], out[3], kernel[3], step[3], pad[3], dilate[3];
     Epilogue epilogue;
 };
-template <class T> DEVICE void convolution(const Convolution& p) {
+template <class T, int D> DEVICE void convolution(const Convolution& p) {
     // Depth and pixels of all images are numbered in 32 bits.
     int taps = p.kernel[0] * p.kernel[1] * p.kernel[2], pixels = p.out[0] * p.out[1] * p.out[2];
     i64 group = blockIdx.z, k = p.channels * taps;
     tile<T>((i64)blockIdx.y * TILE, (i64)blockIdx.x * TILE, p.filters, p.images * pixels, k,
-            [&](i64 row, i64 i) { return ((const T*)p.weight)[(group * p.filters + row) * k + i]; },
+            [&](i64 row, i64 i) { return load<T>(p.weight, D, (group * p.filters + row) * k + i); },
             [&](i64 i, i64 col) -> T {
                 i64 image = (int)col / pixels, channel = (int)i / taps;
                 int pixel = (int)col % pixels, tap = (int)i % taps, at[3];
@@ -112,15 +115,17 @@ template <class T> DEVICE void convolution(const Convolution& p) {
                     tap /= p.kernel[a];
                 }
                 i64 plane = (image * p.groups + group) * p.channels + channel;
-                return ((const T*)p.from)[((plane * p.size[0] + at[0]) * p.size[1] + at[1]) * p.size[2] + at[2]];
+                return load<T>(p.from, D, ((plane * p.size[0] + at[0]) * p.size[1] + at[1]) * p.size[2] + at[2]);
             },
             [&](i64 row, i64 col, T v) {
                 i64 filter = group * p.filters + row;
                 i64 image = (int)col / pixels, at = (image * p.groups * p.filters + filter) * pixels + (int)col % pixels;
-                ((T*)p.to)[at] = finish(p.epilogue, v, filter, filter, at);
+                store<T>(p.to, D, at, finish<T, D>(p.epilogue, v, filter, filter, at));
             });
 }
-KERNEL void __launch_bounds__(256) convolution_f32(Convolution p) { convolution<float>(p); }
+KERNEL void __launch_bounds__(256) convolution_f32(Convolution p) { convolution<float, F32>(p); }
 ENTRY_WITH_BARRIERS(convolution_f32)
-KERNEL void __launch_bounds__(256) convolution_f64(Convolution p) { convolution<double>(p); }
+KERNEL void __launch_bounds__(256) convolution_f64(Convolution p) { convolution<double, F64>(p); }
 ENTRY_WITH_BARRIERS(convolution_f64)
+KERNEL void __launch_bounds__(256) convolution_f16(Convolution p) { convolution<float, F16>(p); }
+ENTRY_WITH_BARRIERS(convolution_f16)

@@ -50,7 +50,8 @@ struct LayerNorm {
     const void* beta;
     i64 rows, extent, inner;
     double eps;
-    int dtype, unused;
+    int dtype;
+    int of_rows;    // gammas and betas that rows have in turns; 0: one for each place of a row
 };
 template <class T> DEVICE void layer_norm(const LayerNorm& p) {
     DYNAMIC_SHARED(T, shared);
@@ -67,7 +68,8 @@ template <class T> DEVICE void layer_norm(const LayerNorm& p) {
         T deviation = m_sqrt(over_block<T>(SUM, square, shared) / (T)p.extent + (T)p.eps);
         ROLLED
         for (i64 i = threadIdx.x; i < p.extent; i += ROW_THREADS) {
-            T scaled = (at(i) - mean) / deviation * load<T>(p.gamma, p.dtype, i) + load<T>(p.beta, p.dtype, i);
+            i64 of = p.of_rows ? r % p.of_rows : i;
+            T scaled = (at(i) - mean) / deviation * load<T>(p.gamma, p.dtype, of) + load<T>(p.beta, p.dtype, of);
             store<T>(p.to, p.dtype, base + i * p.inner, scaled);
         }
         if (p.mean && threadIdx.x == 0) {
@@ -80,6 +82,61 @@ KERNEL void __launch_bounds__(ROW_THREADS) layer_norm_f32(LayerNorm p) { layer_n
 ENTRY_WITH_BARRIERS(layer_norm_f32)
 KERNEL void __launch_bounds__(ROW_THREADS) layer_norm_f64(LayerNorm p) { layer_norm<double>(p); }
 ENTRY_WITH_BARRIERS(layer_norm_f64)
+
+struct UnitNorm {
+    void* to;
+    const void* from;
+    i64 rows, extent, inner;
+    double eps;
+    int dtype, unused;
+};
+template <class T> DEVICE void unit_norm(const UnitNorm& p) {
+    DYNAMIC_SHARED(T, shared);
+    ROLLED
+    for (i64 r = blockIdx.x; r < p.rows; r += gridDim.x) {
+        i64 base = r / p.inner * p.extent * p.inner + r % p.inner;
+        auto at = [&](i64 i) -> T { return load<T>(p.from, p.dtype, base + i * p.inner); };
+        T square = 0;
+        ROLLED
+        for (i64 i = threadIdx.x; i < p.extent; i += ROW_THREADS) square += at(i) * at(i);
+        T norm = m_sqrt(over_block<T>(SUM, square, shared) + (T)p.eps);
+        ROLLED
+        for (i64 i = threadIdx.x; i < p.extent; i += ROW_THREADS)
+            store<T>(p.to, p.dtype, base + i * p.inner, at(i) / norm);
+    }
+}
+KERNEL void __launch_bounds__(ROW_THREADS) unit_norm_f32(UnitNorm p) { unit_norm<float>(p); }
+ENTRY_WITH_BARRIERS(unit_norm_f32)
+KERNEL void __launch_bounds__(ROW_THREADS) unit_norm_f64(UnitNorm p) { unit_norm<double>(p); }
+ENTRY_WITH_BARRIERS(unit_norm_f64)
+
+// Channels before and behind an element make the sum that it is divided by.
+struct ResponseNorm {
+    void* to;
+    const void* from;
+    i64 n, channels, inner;
+    double alpha, beta, knorm;    // alpha is divided by the window
+    int dtype, half;              // channels on each side
+};
+template <class T> DEVICE void response_norm(const ResponseNorm& p) {
+    ROLLED
+    for (i64 i = first(); i < p.n; i += stride()) {
+        i64 c = i / p.inner % p.channels, low = c < p.half ? -c : -p.half;
+        i64 high = c + p.half < p.channels ? p.half : p.channels - 1 - c;
+        T sum = 0;
+        ROLLED
+        for (i64 o = low; o <= high; o++) {
+            T v = load<T>(p.from, p.dtype, i + o * p.inner);
+            sum += v * v;
+        }
+        T scale = m_pow((T)p.knorm + (T)p.alpha * sum, -(T)p.beta);
+        store<T>(p.to, p.dtype, i, load<T>(p.from, p.dtype, i) * scale);
+    }
+}
+KERNEL void __launch_bounds__(256) response_norm_f32(ResponseNorm p) { response_norm<float>(p); }
+ENTRY(response_norm_f32)
+KERNEL void __launch_bounds__(256) response_norm_f64(ResponseNorm p) { response_norm<double>(p); }
+ENTRY(response_norm_f64)
 
 struct BatchNorm {
     void* to;

@@ -91,15 +91,20 @@ impl BoundEpilogue {
     }
 }
 
-/// The one type of all operands: single or double precision.
+/// The one type of all operands: half, single or double precision.
 fn floats(signature: &Signature<'_>) -> Option<DType> {
     let dtype = signature.inputs.first()?.dtype;
     let alike = signature.inputs.iter().chain(signature.outputs).all(|t| t.dtype == dtype);
-    (alike && matches!(dtype, DType::F32 | DType::F64)).then_some(dtype)
+    (alike && matches!(dtype, DType::F16 | DType::F32 | DType::F64)).then_some(dtype)
 }
 
-fn named(dtype: DType, single: &'static CStr, double: &'static CStr) -> &'static CStr {
-    if dtype == DType::F64 { double } else { single }
+/// The kernel for a type, of those for half, single and double precision.
+fn named(dtype: DType, [half, single, double]: [&'static CStr; 3]) -> &'static CStr {
+    match dtype {
+        DType::F16 => half,
+        DType::F64 => double,
+        _ => single,
+    }
 }
 
 /// Tiles of a result; none where the grid would be too large.
@@ -137,7 +142,7 @@ fn bind_product(
     let dtype = floats(signature)?;
     let epilogue = BoundEpilogue::new(epilogue, false)?;
     let grid = tiles(m, n, outer * inner, dtype)?;
-    let (size, name) = (dtype.size(), named(dtype, c"product_f32", c"product_f64"));
+    let (size, name) = (dtype.size(), named(dtype, [c"product_f16", c"product_f32", c"product_f64"]));
     let [a, b, c] = operands;
     let steps = |matrix: MatrixSteps| matrix.steps.map(|step| step as i64);
     Some(Bound::kernel(name, grid, move |at| ProductArgument {
@@ -190,7 +195,7 @@ fn bind_convolution(form: &KernelForm, signature: &Signature<'_>) -> Option<Boun
         dilate: small(*dilate)?,
         epilogue: epilogue.argument,
     };
-    let name = named(dtype, c"convolution_f32", c"convolution_f64");
+    let name = named(dtype, [c"convolution_f16", c"convolution_f32", c"convolution_f64"]);
     Some(Bound::kernel(name, grid, move |at| ConvolutionArgument {
         to: at.outputs[0].0,
         from: at.inputs[0].0,

@@ -1,6 +1,7 @@
 //! Normalisations: `rows.h`.
 
 use crate::launch::{Bound, Computes, code, computes, each, each_row, known};
+use mxrt_kernels::norm::LrnParams;
 use mxrt_kernels::softmax::SoftmaxParams;
 use mxrt_ops::{KernelForm, Signature};
 use std::ffi::CStr;
@@ -39,7 +40,37 @@ struct LayerNormArgument {
     inner: i64,
     eps: f64,
     dtype: i32,
+    of_rows: i32,
+}
+
+/// `UnitNorm` of the text.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct UnitNormArgument {
+    to: u64,
+    from: u64,
+    rows: i64,
+    extent: i64,
+    inner: i64,
+    eps: f64,
+    dtype: i32,
     unused: i32,
+}
+
+/// `ResponseNorm` of the text.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct ResponseNormArgument {
+    to: u64,
+    from: u64,
+    n: i64,
+    channels: i64,
+    inner: i64,
+    alpha: f64,
+    beta: f64,
+    knorm: f64,
+    dtype: i32,
+    half: i32,
 }
 
 /// `BatchNorm` of the text.
@@ -85,7 +116,9 @@ struct FoldArgument {
 pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
     match *form {
         KernelForm::Softmax { params, split, has_length } => bind_softmax(params, split, has_length, signature),
-        KernelForm::LayerNorm { split, eps } => bind_layer_norm(split, eps, signature),
+        KernelForm::LayerNorm { split, eps, of_rows } => bind_layer_norm(split, eps, of_rows, signature),
+        KernelForm::UnitNorm { split, eps } => bind_unit_norm(split, eps, signature),
+        KernelForm::ResponseNorm { params, split } => bind_response_norm(params, split, signature),
         KernelForm::BatchNorm { split, eps, fix_gamma, relu } => {
             bind_batch_norm(split, eps, (fix_gamma, relu), signature)
         }
@@ -139,8 +172,14 @@ fn bind_softmax(
     }))
 }
 
-fn bind_layer_norm([outer, extent, inner]: [usize; 3], eps: f64, signature: &Signature<'_>) -> Option<Bound> {
+fn bind_layer_norm(
+    [outer, extent, inner]: [usize; 3],
+    eps: f64,
+    of_rows: Option<usize>,
+    signature: &Signature<'_>,
+) -> Option<Bound> {
     let input = signature.inputs.first()?;
+    let of_rows = i32::try_from(of_rows.unwrap_or(0)).ok()?;
     let name = float_kernel(computes(input.dtype)?, c"layer_norm_f32", c"layer_norm_f64")?;
     let (dtype, rows) = (code(input.dtype), if extent == 0 { 0 } else { outer * inner });
     Some(Bound::kernel(name, each_row(rows), move |at| LayerNormArgument {
@@ -155,7 +194,46 @@ fn bind_layer_norm([outer, extent, inner]: [usize; 3], eps: f64, signature: &Sig
         inner: inner as i64,
         eps,
         dtype,
+        of_rows,
+    }))
+}
+
+fn bind_unit_norm([outer, extent, inner]: [usize; 3], eps: f64, signature: &Signature<'_>) -> Option<Bound> {
+    let input = signature.inputs.first()?;
+    let name = float_kernel(computes(input.dtype)?, c"unit_norm_f32", c"unit_norm_f64")?;
+    let (dtype, rows) = (code(input.dtype), if extent == 0 { 0 } else { outer * inner });
+    Some(Bound::kernel(name, each_row(rows), move |at| UnitNormArgument {
+        to: at.outputs[0].0,
+        from: at.inputs[0].0,
+        rows: rows as i64,
+        extent: extent as i64,
+        inner: inner as i64,
+        eps,
+        dtype,
         unused: 0,
+    }))
+}
+
+fn bind_response_norm(
+    params: LrnParams,
+    [outer, channels, inner]: [usize; 3],
+    signature: &Signature<'_>,
+) -> Option<Bound> {
+    let input = signature.inputs.first()?;
+    let name = float_kernel(computes(input.dtype)?, c"response_norm_f32", c"response_norm_f64")?;
+    let (n, dtype) = (outer * channels * inner, code(input.dtype));
+    let half = i32::try_from(params.size / 2).ok()?;
+    Some(Bound::kernel(name, each(n), move |at| ResponseNormArgument {
+        to: at.outputs[0].0,
+        from: at.inputs[0].0,
+        n: n as i64,
+        channels: channels as i64,
+        inner: inner as i64,
+        alpha: params.alpha / params.size as f64,
+        beta: params.beta,
+        knorm: params.knorm,
+        dtype,
+        half,
     }))
 }
 

@@ -12,6 +12,7 @@ use mxrt_engine::OpError;
 use mxrt_kernels::conv::ConvSignature;
 use mxrt_kernels::elementwise::{Binary, Unary};
 use mxrt_kernels::index::OutOfRange;
+use mxrt_kernels::norm::LrnParams;
 use mxrt_kernels::pool::PoolKind;
 use mxrt_kernels::reduce::Reduction;
 use mxrt_kernels::softmax::SoftmaxParams;
@@ -124,6 +125,22 @@ pub enum KernelForm {
         split: [usize; 3],
         /// added to the variance
         eps: f64,
+        /// gammas and betas that rows have in turns; none: each place of a row has its own
+        of_rows: Option<usize>,
+    },
+    /// Divided by the Euclidean norm along the middle of three joined axes.
+    UnitNorm {
+        /// extents
+        split: [usize; 3],
+        /// added to the sum of squares
+        eps: f64,
+    },
+    /// Divided by a power of the sum of squares of neighbours along the middle of three joined axes.
+    ResponseNorm {
+        /// what is computed
+        params: LrnParams,
+        /// extents
+        split: [usize; 3],
     },
     /// Data, gamma, beta, mean, variance; the middle of three joined axes has the channels.
     BatchNorm {
@@ -240,6 +257,14 @@ impl KernelForm {
         let reads = (0..function.arity()).map(StepInput::Input).collect();
         let program = ElementwiseProgram { steps: vec![(function, reads)] };
         KernelForm::Elementwise { program, shapes: Vec::new() }
+    }
+
+    /// A function of two, of all inputs one after the other.
+    pub(crate) fn folded(function: Binary, inputs: usize) -> KernelForm {
+        let left = |step: usize| if step == 0 { StepInput::Input(0) } else { StepInput::Step(step - 1) };
+        let step = |i| (Elementwise::Binary(function), [left(i), StepInput::Input(i + 1)].into_iter().collect());
+        let steps = (0..inputs.saturating_sub(1)).map(step).collect();
+        KernelForm::Elementwise { program: ElementwiseProgram { steps }, shapes: Vec::new() }
     }
 
     /// Elements of input 0 read in steps; they fill output `output`.

@@ -7,6 +7,7 @@ mod device;
 mod elements;
 mod form;
 mod half;
+mod in_single;
 mod invoke;
 mod kernel;
 mod late;
@@ -25,6 +26,7 @@ pub(crate) use elements::{
 pub(crate) use form::{BoundKernel, with_form};
 pub use form::{KernelForm, MatrixSteps, Move, RandomForm, SumEpilogue};
 pub(crate) use half::bind_through_single;
+pub(crate) use in_single::in_single;
 pub use invoke::{Invocation, invoke, invoke_cached};
 pub use kernel::{
     Kernel, KernelCall, KernelOptions, Packing, Signature, Unpack, bind_kernel, costed_kernel_fn, in_place_kernel_fn,

@@ -2,7 +2,7 @@
 
 use crate::prelude::*;
 use mxrt_engine::OpError;
-use mxrt_kernels::elementwise;
+use mxrt_kernels::elementwise::{self, Binary};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -16,9 +16,14 @@ pub static OPS: &[OpDef] = &[OpDef {
 }];
 
 fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
-    dispatch!(signature.inputs[0].dtype, all, T => Ok(costed_kernel_fn("plain", elementwise_ns(signature, 0), move |call| {
+    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, all, T => Ok(costed_kernel_fn("plain", elementwise_ns(signature, 0), move |call| {
         let inputs = call.inputs.iter().map(elements::<T>).collect::<Result<Vec<_>, OpError>>()?;
         elementwise::add_n(call.par, &inputs, elements_mut(&mut call.outputs[0])?);
         Ok(())
-    })))
+    })));
+    let form = || match signature.inputs.len() {
+        1 => KernelForm::Copy,
+        inputs => KernelForm::folded(Binary::Add, inputs),
+    };
+    Ok(with_form(kernel?, signature, form))
 }

@@ -101,7 +101,8 @@ pub(crate) fn bind_convolution(
         groups: geometry.groups,
         epilogue: epilogue.form(),
     };
-    Ok(with_form(bind_sums(geometry, signature, epilogue)?, signature, || form))
+    let kernel = in_single(signature, |signature| bind_sums(geometry, signature, epilogue))?;
+    Ok(with_form(kernel, signature, || form))
 }
 
 /// Chooses the kernel of the host.
@@ -118,7 +119,7 @@ fn bind_sums(
         },
         DType::F64 => Ok(Box::new(PlainConvolution::<f64>::new(geometry, epilogue, work))),
         other => Err(type_error(format!(
-            "dtype {other} is not supported by convolutions on the CPU, only float32 and float64; \
+            "dtype {other} is not supported by convolutions on the CPU, only float32, float64 and float16; \
              convert with astype"
         ))),
     }

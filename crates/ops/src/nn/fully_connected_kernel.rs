@@ -14,7 +14,7 @@ use std::ops::Range;
 
 /// A dense layer of two or three inputs, and of a residual, for the types of the signature.
 pub(crate) fn bind_dense(_: &Attrs, signature: &Signature<'_>, epilogue: Epilogue) -> Result<Box<dyn Kernel>, OpError> {
-    let kernel = bind_sums(signature, epilogue)?;
+    let kernel = in_single(signature, |signature| bind_sums(signature, epilogue))?;
     let [outputs, inputs] = signature.inputs[1].shape[..] else { return Err(wrong_arity()) };
     let rows = signature.outputs[0].shape.size() / outputs.max(1);
     let matrix =
@@ -47,7 +47,7 @@ fn bind_sums(signature: &Signature<'_>, epilogue: Epilogue) -> Result<Box<dyn Ke
         })),
         DType::F64 => Ok(Box::new(PlainDense::<f64>::new(size, epilogue))),
         other => Err(type_error(format!(
-            "dtype {other} is not supported by dense layers on the CPU, only float32 and float64; \
+            "dtype {other} is not supported by dense layers on the CPU, only float32, float64 and float16; \
              convert with astype"
         ))),
     }

@@ -76,7 +76,7 @@ fn bind(groups: usize, eps: f64, signature: &Signature<'_>) -> Result<Box<dyn Ke
     let shape = &signature.inputs[0].shape;
     let rows = shape[0] * groups;
     let each = shape.size().checked_div(rows).unwrap_or(0);
-    dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
+    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         let [data, gamma, beta] = call.inputs else { return Err(wrong_arity()) };
         let x = elements::<T>(data)?;
         let Some((out, others)) = call.outputs.split_first_mut() else { return Err(wrong_arity()) };
@@ -85,7 +85,9 @@ fn bind(groups: usize, eps: f64, signature: &Signature<'_>) -> Result<Box<dyn Ke
             mean_std(call.par, x, [rows, each, 1], eps, elements_mut(mean)?, elements_mut(std)?);
         }
         Ok(())
-    })))
+    })));
+    let split = [rows, each, 1];
+    Ok(with_form(kernel?, signature, || KernelForm::LayerNorm { split, eps, of_rows: Some(groups) }))
 }
 
 #[cfg(test)]

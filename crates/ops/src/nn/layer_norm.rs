@@ -63,7 +63,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
         }
         Ok(())
     })));
-    Ok(with_form(kernel?, signature, || KernelForm::LayerNorm { split, eps }))
+    Ok(with_form(kernel?, signature, || KernelForm::LayerNorm { split, eps, of_rows: None }))
 }
 
 #[cfg(test)]

@@ -36,9 +36,10 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
         return Err(shape_error(format!("data must have 4 axes (batch, channel, height, width), got {shape}")));
     }
     let split = [shape[0], shape[1], shape[2] * shape[3]];
-    dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
+    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         let x = elements::<T>(&call.inputs[0])?;
         lrn(call.par, params, x, split, elements_mut(&mut call.outputs[0])?);
         Ok(())
-    })))
+    })));
+    Ok(with_form(kernel?, signature, || KernelForm::ResponseNorm { params, split }))
 }
