@@ -91,7 +91,11 @@ from mxnet.initializer import InitDesc, Initializer, Xavier
 from mxnet.io import DataBatch, DataDesc, DataIter, NDArrayIter
 from mxnet.metric import F1, MCC, Accuracy, CompositeEvalMetric, EvalMetric, PearsonCorrelation, check_label_shapes
 from mxnet.ndarray.ndarray import NDArray
+from mxnet.kvstore.base import KVStoreBase
+from mxnet.kvstore.kvstore import KVStore
 from mxnet.optimizer import Optimizer, register
+from mxnet.optimizer.contrib import GroupAdaGrad
+from mxnet.optimizer.optimizer import SGD, Updater
 from mxnet.symbol.symbol import Symbol
 from mxnet.test_utils import assert_almost_equal, default_context, rand_ndarray
 from mxnet.util import getenv, is_np_shape, makedirs, set_module, setenv, use_np_array, use_np_shape

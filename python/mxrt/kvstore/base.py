@@ -1,14 +1,12 @@
-"""Key-value stores can be named and created; what would exchange parameters or gradients is
-refused.
-"""
+"""What kinds of stores have in common, and stores by name."""
 
 from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from .base import MXNetNotImplementedError, no_training
+from ..base import MXNetNotImplementedError, no_training
 
-__all__ = ["KVStore", "KVStoreBase", "create"]
+__all__ = ["KVStoreBase", "create"]
 
 
 class KVStoreBase:
@@ -84,18 +82,6 @@ class KVStoreBase:
         raise no_training("KVStore.load_optimizer_states")
 
 
-class KVStore(KVStoreBase):
-    """A store of one process."""
-
-    def __init__(self, kind: str = "local") -> None:
-        self._kind = kind
-
-    @property
-    def type(self) -> str:
-        """Name of the kind of store, as given to ``create``."""
-        return self._kind
-
-
 def create(name: str = "local") -> KVStoreBase:
     """A store of one process, by name; one that spans machines is refused.
 
@@ -111,4 +97,6 @@ def create(name: str = "local") -> KVStoreBase:
         raise MXNetNotImplementedError(f"the key-value store '{name}' spans machines, which mxrt does not")
     if kind not in ("local", "device", "nccl", "local_update_cpu", "local_allreduce_cpu", "local_allreduce_device"):
         raise ValueError(f"unknown key-value store '{name}'; known: local, device")
+    from .kvstore import KVStore
+
     return KVStore(name)

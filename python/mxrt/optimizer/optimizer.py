@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any, ClassVar, NoReturn
 
-from .base import no_training
+from ..base import no_training
 
 __all__ = [
     "DCASGD",
