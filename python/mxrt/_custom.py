@@ -92,10 +92,14 @@ class Adapter:
                 shapes = [list(array.shape) for array in arrays]
                 codes = [_mxrt.dtype_code(array._dtype_name) for array in arrays]
                 operator = self.prop.create_operator(cpu(), shapes, codes)
-            with Task(_DOMAIN, f"{self.op_type}::pure_python"):
-                operator.forward(
-                    is_train=False, req=["write"] * len(outputs), in_data=inputs, out_data=outputs, aux=states
-                )
+            _mxrt.profiler_inside(self.op_type)
+            try:
+                with Task(_DOMAIN, f"{self.op_type}::pure_python"):
+                    operator.forward(
+                        is_train=False, req=["write"] * len(outputs), in_data=inputs, out_data=outputs, aux=states
+                    )
+            finally:
+                _mxrt.profiler_inside(None)
             for array in (*outputs, *states):
                 array.wait_to_read()
         self._put(key, operator)

@@ -125,6 +125,11 @@ def dumps(reset: bool = False, format: str = "table", sort_by: str = "total", as
         own = {domain: [(name, *row) for name, row in spans.items()] for domain, spans in _own_totals.items()}
         if reset:
             _own_totals.clear()
+    # Operators that operators of the program call stand with these.
+    inside = [row for row in operators if "::" in row[0]]
+    if inside:
+        own["Custom Operator"] = own.get("Custom Operator", []) + inside
+        operators = [row for row in operators if "::" not in row[0]]
     for title, found in [("operator", operators), ("device", devices), *own.items()]:
         rows = [(name, count, total, low, high, total / count) for name, count, total, low, high in found]
         rows.sort(key=lambda row: row[_COLUMNS[sort_by]], reverse=not ascending)

@@ -43,7 +43,8 @@ pub use crate::execution::{
     EnginePar, Invocation, Kernel, KernelCall, KernelForm, KernelOptions, MatrixSteps, Move, Packing, RandomForm,
     RandomKey, RandomState, Signature, SumEpilogue, Unpack, binary_picoseconds, bind_device_kernel, bind_kernel,
     check_device_kernels, costed_kernel_fn, elementwise_ns, in_place_kernel_fn, invoke, invoke_cached, invoke_late,
-    kernel_fn, program_picoseconds, run_late, set_device_kernels, streaming_ns, unary_picoseconds,
+    kernel_fn, name_operators_inside, program_picoseconds, run_late, set_device_kernels, streaming_ns,
+    unary_picoseconds,
 };
 pub use crate::rewrite::{
     BlockedForm, BlockedLayout, ConcatenatedInput, Elementwise, ElementwiseProgram, LateShapes, Layout,

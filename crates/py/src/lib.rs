@@ -80,7 +80,8 @@ mod _mxrt {
     use crate::operator::{Operator, belongs_to_training, get_operator, invoke, operator_names};
     #[pymodule_export]
     use crate::profiler::{
-        profiler_events, profiler_finish, profiler_now, profiler_switch, profiler_thread, profiler_totals,
+        profiler_events, profiler_finish, profiler_inside, profiler_now, profiler_switch, profiler_thread,
+        profiler_totals,
     };
     #[pymodule_export]
     use crate::records::{RecordFile, RecordWriter};

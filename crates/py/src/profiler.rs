@@ -16,6 +16,13 @@ pub(crate) fn profiler_thread() -> u32 {
     profile::this_thread()
 }
 
+/// Operators that this thread calls from now on stand below this one; None: under their own names.
+#[pyfunction]
+#[pyo3(signature = (name))]
+pub(crate) fn profiler_inside(name: Option<&str>) {
+    mxrt_ops::name_operators_inside(name);
+}
+
 /// Microseconds on the clock of the records.
 #[pyfunction]
 pub(crate) fn profiler_now() -> f64 {

@@ -3,7 +3,7 @@
 use super::invoke::{Invocation, context_of};
 use super::{
     DeviceKernel, DeviceOperands, DevicePar, EnginePar, Kernel, KernelCall, KernelOptions, Packing, RandomKey,
-    Signature, bind_device_kernel, bind_kernel, check_device_kernels,
+    Signature, bind_device_kernel, bind_kernel, check_device_kernels, profiled_name,
 };
 use crate::definition::{Attrs, Inputs, OpDef, infer_with_outputs};
 use mxrt_engine::memory::ALIGN;
@@ -129,7 +129,7 @@ impl BoundOperator {
             drop(outputs);
             return Ok(results);
         }
-        let spec = Launch { name: self.def.name.into(), inputs, outputs: &outputs, cost: self.cost };
+        let spec = Launch { name: profiled_name(self.def.name), inputs, outputs: &outputs, cost: self.cost };
         // Closures of their own, of which the last fits into an op of the engine.
         if self.def.random {
             let key = call.random.draw();

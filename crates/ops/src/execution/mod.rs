@@ -13,6 +13,7 @@ mod kernel;
 mod late;
 mod operator_cache;
 mod par;
+mod profiled_name;
 mod random_stream;
 
 pub use cost::{binary_picoseconds, elementwise_ns, program_picoseconds, streaming_ns, unary_picoseconds};
@@ -35,4 +36,6 @@ pub use kernel::{
 pub use late::{invoke_late, run_late};
 pub use operator_cache::{BoundOperatorCache, CallAttrs};
 pub use par::{DevicePar, EnginePar};
+pub use profiled_name::name_operators_inside;
+pub(crate) use profiled_name::profiled_name;
 pub use random_stream::{RandomKey, RandomState};
