@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from serving import answer, asked, called, connect, exchange, files, gauge, golden, meta, request, same
-from support import MODELS, in_threads
+from support import MODELS, in_threads, last_json, run_python
 
 LABELS = 'model="{}",version="1"'
 
@@ -155,3 +155,44 @@ def test_calls_of_a_network_are_joined(mx) -> None:
     mean = mx.gluon.SymbolBlock(mx.sym.mean(mx.sym.var("x"), axis=0, keepdims=True), [mx.sym.var("x")])
     with pytest.raises(ValueError, match="depend on each other"):
         mx.serve.Batcher(mean)(mx.nd.zeros((2, 3)))
+
+
+def test_members_of_a_batch_without_memory_are_computed_alone() -> None:
+    code = """
+    import json, threading
+    import numpy as np
+    import mxrt as mx
+
+    wide, random = 200_000, np.random.RandomState(0)
+    hidden = mx.sym.relu(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=wide, name="a"))
+    symbol = mx.sym.FullyConnected(hidden, num_hidden=4, name="b")
+    net = mx.gluon.SymbolBlock(symbol, mx.sym.var("data"))
+    shapes = {"a_weight": (wide, 16), "a_bias": (wide,), "b_weight": (4, wide), "b_bias": (4,)}
+    net.initialize(mx.init.Uniform(1 / wide))
+    for name, shape in shapes.items():
+        net.collect_params()[name].set_data(random.uniform(-1, 1, shape) / shape[-1])
+    rows = [mx.nd.array(random.uniform(-1, 1, (1, 16))) for _ in range(8)]
+    wanted = [net(row).asnumpy() for row in rows]
+    joined = mx.serve.Batcher(net, rows=8, max_delay=0.5)
+
+    def answers() -> list[bool]:
+        found, start = [False] * 8, threading.Barrier(8)
+
+        def call(number: int) -> None:
+            start.wait()
+            found[number] = np.array_equal(joined(rows[number]).asnumpy(), wanted[number])
+
+        threads = [threading.Thread(target=call, args=(number,)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return found
+
+    # A row takes 0.8 MB while it is computed.
+    mx.cpu().set_memory_limit(mx.cpu().memory_info()["in_use"] + 4_000_000)
+    alone = [answers(), joined.counts]
+    mx.cpu().set_memory_limit(None)
+    print(json.dumps([alone, len(answers()), joined.counts]))
+    """
+    assert last_json(run_python(code)) == [[[True] * 8, [0, 0]], 8, [1, 8]]
