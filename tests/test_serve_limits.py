@@ -212,7 +212,7 @@ def test_a_model_of_one_core_has_one_call_at_a_time_and_others_go_on(mx, gate, t
     with mx.serve.Server(models, port=0) as server, ThreadPoolExecutor(3) as pool:
         asked = [pool.submit(post, server, gate_body(value), None, "gate") for value in (1, 2, 3)]
         waiting(server, 2)
-        assert len(gate.entered) == 1
+        wait_until(lambda: len(gate.entered) == 1)
         body, headers = request(["data"], golden("digits_cnn", 3))
         texts = {post(server, body, headers, name)[1].partition("outputs")[2] for name in ("digits_cnn", "free")}
         assert len(texts) == 1 and "data" in texts.pop()
