@@ -172,3 +172,19 @@ def test_scopes_belong_to_threads() -> None:
     print(json.dumps([seen, str(mx.Context.default_ctx)]))
     """
     assert last_json(run_python(code)) == [[["cpu(3)", "a", "own_relu0"], ["cpu(0)", None, "relu0"]], "cpu(3)"]
+
+
+def test_no_first_use_of_numpy_can_be_interrupted() -> None:
+    """The import has looked up all that the module wants of numpy."""
+    code = """
+    import mxrt as mx
+    import numpy as np
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    np.lib.NumpyVersion = interrupted
+    print(mx.nd.array([1.5, 2]).asnumpy().tolist(), (mx.nd.ones(2) * 3).asnumpy().tolist())
+    """
+    result = run_python(code)
+    assert (result.returncode, result.stdout) == (0, "[1.5, 2.0] [3.0, 3.0]\n"), result.stderr

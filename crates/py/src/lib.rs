@@ -105,6 +105,8 @@ mod _mxrt {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         crate::custom::register();
+        // The crate looks numpy's interface up at its first use, and panics if Ctrl-C comes then.
+        drop(numpy::dtype::<f32>(module.py()));
         module.add("__version__", VERSION)
     }
 }
