@@ -350,9 +350,13 @@ def test_a_signal_reads_the_settings_again(mx, tmp_path) -> None:
                 }
 
         wait_until(lambda: states() == {"old": 200, "new": 404, "same": 200})
-        file.write_text("port = ")
-        child.send_signal(signal.SIGHUP)
-        assert "the settings are as before" in child.stderr.readline()
+        for wrong, words in (("port = ", "serve.toml:1"), ("port = 0", "there is no model to be served")):
+            file.write_text(wrong)
+            child.send_signal(signal.SIGHUP)
+            line = child.stderr.readline()
+            assert "the settings are as before" in line and words in line
+            for _ in range(2):
+                assert "loaded again" in child.stderr.readline()
         write(7, "new", "batch = 4\n")
         child.send_signal(signal.SIGHUP)
         wait_until(lambda: states() == {"old": 404, "new": 200, "same": 200})

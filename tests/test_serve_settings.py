@@ -116,6 +116,11 @@ def test_every_setting_is_an_option_and_a_variable_and_a_key(mx, tmp_path) -> No
             assert re.search(rf"^{key} = .*  # {re.escape(said)}$", config.print(), re.M), (key, said)
 
 
+def test_traces_go_to_an_address() -> None:
+    result = mxrt("serve", str(DIGITS), "--traces", "on", "--print-config")
+    assert result.returncode == 2 and "expected an address of HTTP, such as http://127.0.0.1:4318" in result.stderr
+
+
 def test_whether_requests_are_joined_is_printed(tmp_path) -> None:
     shape = "--shape=data=-1,1,8,8"
     assert "# batch of d: at most 8 rows; " in printed(f"d={DIGITS}", shape, "--batch=8")

@@ -12,6 +12,7 @@ there.
 from __future__ import annotations
 
 import argparse
+import shutil
 import statistics
 import sys
 import tempfile
@@ -240,6 +241,8 @@ def main() -> None:
     unknown = [name for name in args.rows if name not in ROWS]
     if unknown:
         parser.error(f"no row {', '.join(unknown)}; rows are {', '.join(ROWS)}")
+    if shutil.which("wrk") is None:
+        parser.error("wrk is not there, which asks the server; Debian's package wrk has it")
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(Path(folder), args.seconds, args.rounds, args.uvicorn, args.kserve)
         for name in args.rows or ROWS:

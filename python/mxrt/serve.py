@@ -173,12 +173,11 @@ class Server:
         in any case, as SIGHUP does. What does not load leaves what serves. The command reads its
         file of settings again, and those of models count from now on.
         """
-        config = None
         try:
-            config = self._read and self._read()
+            self._running().reload(self._read and self._read())
         except (OSError, MXNetError) as error:
             print(f"mxrt serve: the settings are as before: {error}", file=sys.stderr)
-        self._running().reload(config)
+            self._running().reload()
 
     def _running(self) -> Any:
         if self._server is None:

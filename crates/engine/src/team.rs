@@ -297,7 +297,7 @@ impl RunCtx<'_> {
         let token = slot.token(engine).filter(|_| slot.split_depth.get() == 0);
         let team = &engine.sched.team;
         match token {
-            Some(token) if chunks > 1 && engine.cores() > 1 => {
+            Some(token) if chunks > 1 && self.cores_of(token) > 1 => {
                 self.open_run(token);
                 // SAFETY: the token is held by this thread, which is not inside a chunk; the run is
                 // open.
@@ -342,19 +342,20 @@ impl RunCtx<'_> {
 
     /// How many may take part in a split made now, this thread among them.
     pub fn parallelism(&self) -> usize {
-        if !self.helpers_possible() {
-            return 1;
-        }
-        let cores = self.engine().cores().min(MAX_MEMBERS);
-        let token = slot::current().token(self.engine());
-        let limit = token.and_then(|token| self.engine().sched.team.runs[token].limit.get());
-        limit.map_or(cores, |limit| limit.most().min(cores))
+        let slot = slot::current();
+        let token = slot.token(self.engine()).filter(|_| slot.split_depth.get() == 0);
+        token.map_or(1, |token| self.cores_of(token))
     }
 
     /// Whether a split made now could be helped by another core. If not, splitting only costs.
     pub fn helpers_possible(&self) -> bool {
-        let slot = slot::current();
-        self.engine().cores() > 1 && slot.split_depth.get() == 0 && slot.token(self.engine()).is_some()
+        self.parallelism() > 1
+    }
+
+    /// How many may take part in a split of the run of this token.
+    fn cores_of(&self, token: usize) -> usize {
+        let cores = self.engine().cores().min(MAX_MEMBERS);
+        self.engine().sched.team.runs[token].limit.get().map_or(cores, |limit| limit.most().min(cores))
     }
 
     /// Lets helpers find the run of this op; the engine closes it when the op's closure has ended.

@@ -10,7 +10,7 @@ thread_local! {
 /// Operators that this thread calls from now on stand in profiles below an operator of the program:
 /// as `name::operator`. None: under their own names.
 pub fn name_operators_inside(name: Option<&str>) {
-    INSIDE.set(name.map(Box::from));
+    INSIDE.set(name.filter(|_| profile::is_on()).map(Box::from));
 }
 
 /// The name of an operator that this thread calls.

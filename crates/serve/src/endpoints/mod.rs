@@ -14,13 +14,17 @@ mod server_metadata;
 mod statistics;
 
 use crate::body::{RequestBody, too_large};
+use crate::protocol::short;
 use crate::refusal::{Outcome, Refusal};
 use crate::server::{Answer, Shared};
 use hyper::body::Incoming;
 use hyper::{Method, Request, StatusCode};
 use serde_json::Value;
+use std::fmt::Display;
 use std::future::Future;
+use std::ops::RangeInclusive;
 use std::pin::Pin;
+use std::str::FromStr;
 use std::sync::Arc;
 
 /// A path, and what answers it.
@@ -150,10 +154,19 @@ pub(crate) async fn route(shared: Arc<Shared>, request: Request<Incoming>, paths
     Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, Outcome::Invalid, message))
 }
 
-/// What the query of a request says for a name.
-fn parameter<'a>(request: &'a Request<Incoming>, name: &str) -> Option<&'a str> {
-    let parts = request.uri().query()?.split('&').filter_map(|part| part.split_once('='));
-    parts.into_iter().find(|(said, _)| *said == name).map(|(_, value)| value)
+/// The number that the query of a request says for a name.
+fn number<T: FromStr + PartialOrd + Display>(
+    request: &Request<Incoming>,
+    name: &str,
+    usual: T,
+    range: RangeInclusive<T>,
+) -> Result<T, Refusal> {
+    let mut parts = request.uri().query().unwrap_or_default().split('&').filter_map(|part| part.split_once('='));
+    let Some((_, text)) = parts.find(|(said, _)| *said == name) else { return Ok(usual) };
+    text.parse().ok().filter(|number| range.contains(number)).ok_or_else(|| {
+        let (least, most) = (range.start(), range.end());
+        Refusal::invalid(format!("{name} is '{}'; expected a number from {least} to {most}", short(text)))
+    })
 }
 
 /// Runs what takes long elsewhere, so that other connections go on.

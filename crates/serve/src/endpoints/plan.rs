@@ -1,6 +1,6 @@
 //! How a model computes: at the port of those who run the server.
 
-use super::{Call, in_background, parameter};
+use super::{Call, in_background, number};
 use crate::refusal::Refusal;
 use crate::server::Answer;
 
@@ -9,9 +9,7 @@ const MOST_ROWS: usize = 4096;
 
 /// The plan for so many rows (`?rows=8`), as text.
 pub(super) async fn answer(call: Call) -> Result<Answer, Refusal> {
-    let said = parameter(&call.request, "rows").map_or(Some(1), |text| text.parse().ok());
-    let rows = said.filter(|rows| (1..=MOST_ROWS).contains(rows));
-    let rows = rows.ok_or_else(|| Refusal::invalid(format!("rows is no number from 1 to {MOST_ROWS}")))?;
+    let rows = number(&call.request, "rows", 1, 1..=MOST_ROWS)?;
     let name = call.model.unwrap_or_default();
     let model = call.shared.service.repository.catalog().find(&name, call.version.as_deref())?;
     // It may be built for this.

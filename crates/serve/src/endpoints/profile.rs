@@ -1,6 +1,6 @@
 //! What the engine computes for some seconds: at the port of those who run the server.
 
-use super::{Call, in_background, parameter};
+use super::{Call, in_background, number};
 use crate::refusal::{Outcome, Refusal};
 use crate::server::Answer;
 use hyper::StatusCode;
@@ -43,9 +43,7 @@ impl Drop for Profiling {
 
 /// What runs in the next `?seconds=10`, in the trace format that Chrome and Perfetto show.
 pub(super) async fn answer(call: Call) -> Result<Answer, Refusal> {
-    let said = parameter(&call.request, "seconds").map_or(Some(USUAL), |text| text.parse().ok());
-    let seconds = said.filter(|seconds| (0.0..=MOST).contains(seconds));
-    let seconds = seconds.ok_or_else(|| Refusal::invalid(format!("seconds is no number from 0 to {MOST}")))?;
+    let seconds = number(&call.request, "seconds", USUAL, 0.0..=MOST)?;
     let profiling = Profiling::begin()?;
     tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
     let text = in_background(move || {

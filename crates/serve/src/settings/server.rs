@@ -267,7 +267,15 @@ pub static SERVER: &[Setting<Config>] = &[
         text: "collector of OpenTelemetry that gets a span for each request, by OTLP over HTTP, such as \
                http://127.0.0.1:4318/v1/traces (needs mxrt[otlp]); off: none",
         scope: Scope::Server,
-        read: |to, value| value.optional(|value| value.text()).map(|read| to.traces = read),
+        read: |to, value| {
+            let url = value.optional(|value| value.text())?;
+            let http = |url: &String| url.starts_with("http://") || url.starts_with("https://");
+            if !url.as_ref().is_none_or(http) {
+                return Err("an address of HTTP, such as http://127.0.0.1:4318/v1/traces, or off".to_owned());
+            }
+            to.traces = url;
+            Ok(())
+        },
         show: |of| Some(Given::Text(of.traces.clone().unwrap_or_else(|| "off".to_owned()))),
     },
     Setting {
