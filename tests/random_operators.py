@@ -86,6 +86,17 @@ def triangular(case: Case) -> Pairs:
     yield case.mx.nd.linalg.trsm(case.nd(full), case.nd(b), **attrs).asnumpy(), alpha * solved
 
 
+def fourier(case: Case) -> Pairs:
+    x = case.values(*batch_shape(case), case.size(1, 70))
+    spectrum = np.fft.fft(x)
+    parts = np.stack([spectrum.real, spectrum.imag], axis=-1).reshape(*x.shape[:-1], 2 * x.shape[-1])
+    contrib = case.mx.nd.contrib
+    yield contrib.fft(case.nd(x)).asnumpy(), parts
+    y = case.values(*parts.shape)
+    numbers = y[..., ::2] + 1j * y[..., 1::2]
+    yield contrib.ifft(case.nd(y)).asnumpy(), np.fft.ifft(numbers).real * x.shape[-1]
+
+
 def inverse_and_determinants(case: Case) -> Pairs:
     n = case.size(1, 10)
     a = case.values(*batch_shape(case), n, n) + 2 * np.eye(n)
@@ -322,6 +333,7 @@ FAMILIES: list[Callable[[Case], Pairs]] = [
     potrf,
     potri,
     triangular,
+    fourier,
     inverse_and_determinants,
     eigenvalues,
     lq,

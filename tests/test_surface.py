@@ -32,10 +32,6 @@ MISSING: dict[str, str] = {
         ],
         "operators on quantised numbers are not part of this build",
     ),
-    **dict.fromkeys(
-        ["nd.contrib.fft", "nd.contrib.ifft"],
-        "MXNet has the operator for GPUs only",
-    ),
     # Names that Python 3 does not use, or that MXNet's modules have because they import them.
     **dict.fromkeys(
         [f"{kind}.__{name}__" for kind in ("nd.NDArray", "sym.Symbol") for name in ("div", "idiv", "rdiv", "nonzero")],

@@ -25,6 +25,7 @@ mod element;
 pub mod elementwise;
 mod error;
 mod exponentials;
+pub mod fft;
 pub mod gemm;
 pub mod gemm_plain;
 mod halves;

@@ -3,6 +3,7 @@
 pub mod determinant;
 pub mod diagonal;
 pub mod factorize;
+pub mod fft;
 pub mod gemm;
 pub mod khatri_rao;
 pub mod triangle;

@@ -33,6 +33,8 @@ const APART: &[Case] = &[
     Case("BatchNorm", "fix_gamma=False", &[Rows(&[4, 6, 6]), Whole(&[4]), Whole(&[4]), Whole(&[4]), Whole(&[4])]),
     Case("_contrib_BatchNormWithReLU", "", &[Rows(&[4, 6, 6]), Whole(&[4]), Whole(&[4]), Whole(&[4]), Whole(&[4])]),
     Case("LayerNorm", "", &[Rows(&[4, 6]), Whole(&[6]), Whole(&[6])]),
+    Case("_contrib_fft", "", &[Rows(&[4, 6])]),
+    Case("_contrib_ifft", "", &[Rows(&[4, 6])]),
     Case("InstanceNorm", "", NORM),
     Case("GroupNorm", "num_groups=2", &[Rows(&[4, 6, 6]), Whole(&[2]), Whole(&[2])]),
     Case("L2Normalization", "", IMAGE),
