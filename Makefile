@@ -233,8 +233,8 @@ test-ray: $(STAMPS)/wheel ## mxrt.ray on a local cluster of three nodes (minutes
 	build/ray/bin/python -m pytest -q -p no:warnings -p no:cacheprovider tests/clients/check_ray.py
 
 .PHONY: soak-serve
-soak-serve: $(STAMPS)/installed $(STAMPS)/test-tools ## small requests to mxrt serve, 1 % wrong and 1 % of clients leaving, for ten minutes: none lost or mixed up
-	$(PY) tests/clients/soak.py --seconds $(or $(SECONDS),600)
+soak-serve: $(STAMPS)/installed $(STAMPS)/test-tools ## ten million small requests to mxrt serve, 1 % wrong and 1 % of clients leaving: none lost or mixed up
+	$(PY) tests/clients/soak.py --requests $(or $(REQUESTS),10000000)
 
 .PHONY: soak-serve-reload
 soak-serve-reload: $(STAMPS)/installed $(STAMPS)/test-tools ## a model of mxrt serve that is replaced every second under 64 callers, for five minutes: no request fails, memory comes back

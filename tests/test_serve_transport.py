@@ -404,14 +404,15 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (64, {resource.getrlimit(resource.RLI
 from mxrt.__main__ import main
 sys.exit(main())
 """
-    with started(code, "serve", f"digits_cnn={DIGITS}", "--port", "0") as (_, line):
+    with started(code, "serve", f"digits_cnn={DIGITS}", "--port", "0") as (child, line):
         running: Any = type("Running", (), {"url": line.split(" at ")[1].split(";")[0]})
         with contextlib.closing(connect(running)) as early:
             assert exchange(early, "/v2/health/live")[0].status == 200
             with contextlib.ExitStack() as many:
                 for _ in range(100):
                     many.enter_context(raw(running))
-                time.sleep(0.3)
+                said = child.stderr.readline()
+                assert "new connections wait (" in said and "open ones are served" in said, said
                 # What is there goes on.
                 body = digit().encode()
                 assert exchange(early, "/v2/models/digits_cnn/infer", body)[0].status == 200

@@ -20,6 +20,7 @@ use hyper_util::server::conn::auto;
 use mxrt_engine::{Engine, OpError};
 use mxrt_graph::BuildOptions;
 use std::convert::Infallible;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,6 +34,8 @@ use tokio_rustls::TlsAcceptor;
 const LOOK: Duration = Duration::from_millis(5);
 /// After an error of accepting, such as that there are no more file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Lines about errors of accepting are not closer.
+const ACCEPT_LINES: Duration = Duration::from_secs(10);
 /// Looks at the repository are not closer.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
 /// The time that connections get for the rest of their last answers.
@@ -341,6 +344,7 @@ async fn poll(shared: Arc<Shared>) {
 
 async fn accept(door: Door, listener: Listener, places: Arc<Semaphore>) {
     let mut stage = door.shared.stage.subscribe();
+    let mut line: Option<Instant> = None;
     loop {
         let Ok(place) = places.clone().acquire_owned().await else { return };
         let accepted = tokio::select! {
@@ -356,8 +360,17 @@ async fn accept(door: Door, listener: Listener, places: Arc<Semaphore>) {
                     drop((place, counted));
                 });
             }
-            // Running requests give back what is lacking.
-            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+            // Its client has gone again.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+            // Connections that end give back what is lacking.
+            Err(error) => {
+                if line.is_none_or(|line| line.elapsed() >= ACCEPT_LINES) {
+                    line = Some(Instant::now());
+                    let words = format!("new connections wait ({error}); open ones are served");
+                    door.shared.service.repository.log().line(&words);
+                }
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
         }
     }
 }
