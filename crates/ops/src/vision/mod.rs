@@ -2,6 +2,7 @@
 
 pub mod adaptive_avg_pooling;
 pub mod bilinear_resize;
+pub mod box_nms;
 pub mod boxes;
 pub mod correlation;
 pub mod deformable_convolution;
