@@ -314,6 +314,7 @@ def products() -> Iterator[Call]:
         net = mx.gluon.SymbolBlock(layers, named_inputs)
         # BatchNorm's parameters are of single precision in any case.
         yield "network", net, [x if 2 <= n < 6 else x.astype(dtype) for n, x in enumerate(given)]
+    yield from products_of_bfloat16()
     heads = values(7, 2, 4 * 3 * 8)
     yield named("contrib.interleaved_matmul_selfatt_qk", heads, heads=4)
     yield named("contrib.interleaved_matmul_selfatt_valatt", heads, values(8, 7, 7, low=0, high=1), heads=4)
@@ -322,6 +323,28 @@ def products() -> Iterator[Call]:
     for graph in (mx.sym.relu(sums + r), mx.sym.clip(sums, 0, 6) * r, mx.sym.LeakyReLU(sums, slope=0.1) + r):
         net = mx.gluon.SymbolBlock(graph, [x, w, b, r])
         yield "fused layer", net, [values(2, 3, 8, 8), values(4, 3, 3, 3), values(4), values(2, 4, 8, 8)]
+
+
+def products_of_bfloat16() -> Iterator[Call]:
+    """Of numbers that bfloat16 holds, so sums differ by the rounding of float32 alone."""
+
+    def of_16_bits(array: Array) -> Array:
+        return (array.view("uint32") & np.uint32(0xFFFF0000)).view("float32")
+
+    x, w, b = (mx.sym.var(name) for name in "xwb")
+    layers = [
+        (mx.sym.FullyConnected(x, w, b, num_hidden=70), [values(5, 41), values(70, 41), values(70)]),
+        (mx.sym.dot(x, w) + b, [values(65, 33), values(33, 67), values(65, 67)]),
+        (mx.sym.batch_dot(x, w, transpose_a=True) + b, [values(3, 20, 9), values(3, 20, 17), values(3, 9, 17)]),
+        (
+            mx.sym.Convolution(x, w, b, kernel=(3, 2), num_filter=8, stride=(2, 1), pad=(1, 2), num_group=2),
+            [values(2, 6, 11, 9), values(8, 3, 3, 2), values(8)],
+        ),
+    ]
+    for graph, given in layers:
+        net = mx.gluon.SymbolBlock(graph, [x, w, b])
+        net.hybridize(precision="bf16")
+        yield f"bfloat16 {graph.name}", net, [*map(of_16_bits, given[:2]), given[2]]
 
 
 GROUPS: dict[str, Callable[[], Iterator[Call]]] = {

@@ -12,6 +12,8 @@ typedef long long i64;
 // Before a loop: its body stays as it is.
 #define ROLLED _Pragma("unroll 1")
 #define UNROLLED _Pragma("unroll")
+// More copies of a body that computes addresses would need too many registers.
+#define UNROLLED_BY_2 _Pragma("unroll 2")
 // Of a template for one type.
 #define SPECIAL __device__ __forceinline__
 #define DYNAMIC_SHARED(type, name)                                                                 \
@@ -30,10 +32,38 @@ DEVICE unsigned short to_half(float f) {
     asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(f));
     return h;
 }
+DEVICE unsigned short to_brain(float f) {
+    u32 u = __float_as_int(f);
+    return f != f ? 0x7fff : (unsigned short)((u + 0x7fff + (u >> 16 & 1)) >> 16);
+}
 DEVICE float shuffle_xor(float v, int mask) { return __shfl_xor_sync(0xffffffffu, v, mask); }
 DEVICE double shuffle_xor(double v, int mask) { return __shfl_xor_sync(0xffffffffu, v, mask); }
 DEVICE i64 shuffle_xor(i64 v, int mask) { return __shfl_xor_sync(0xffffffffu, v, mask); }
 DEVICE float infinity() { return __int_as_float(0x7f800000); }
+// d += a * b on tensor cores: 16 x 16 by 16 x 8 numbers of 16 bits, sums in single precision. Lanes
+// hold fragments as the PTX manual lays them out for mma.m16n8k16.
+#if __CUDA_ARCH__ >= 800
+#define BRAIN_PRODUCTS 1
+#define MMA(name, type)                                                                            \
+    DEVICE void name(float d[4], const u32 a[4], const u32 b[2]) {                                 \
+        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." type "." type ".f32 "                \
+                     "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"                       \
+                     : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                              \
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));          \
+    }
+MMA(mma_half, "f16")
+MMA(mma_brain, "bf16")
+#else
+// Compute capability 7.5 multiplies halves alone, and 8 deep.
+#define BRAIN_PRODUCTS 0
+DEVICE void mma_half(float d[4], const u32 a[4], const u32 b[2]) {
+    UNROLLED
+    for (int i = 0; i < 2; i++)
+        asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
+                     : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                     : "r"(a[2 * i]), "r"(a[2 * i + 1]), "r"(b[i]));
+}
+#endif
 // The first one to report is heard; the host reads the word when the operator is complete.
 DEVICE void report(u64* status, u64 value) { atomicCAS_system(status, 0ull, value); }
 

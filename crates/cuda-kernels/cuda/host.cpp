@@ -13,6 +13,7 @@ namespace host {
 thread_local dim3 thread;
 std::vector<unsigned char> shared;
 std::vector<u64> lanes;
+std::vector<float> fragments;
 
 static void enter();
 #ifdef __x86_64__
@@ -156,6 +157,7 @@ extern "C" const char* host_launch(void (*body)(void**), int barriers, const uns
     host::args = args;
     if (barriers) {
         host::lanes.assign((n + 31) / 32 * 32, 0);
+        host::fragments.assign(host::lanes.size() * 12, 0);
         // Fibers must not move while they run.
         if (host::fibers.size() < n) host::fibers.resize(n);
         for (auto& f : host::fibers) f.stack.resize(64 << 10);

@@ -23,6 +23,7 @@ namespace host {
 extern thread_local dim3 thread;
 extern std::vector<unsigned char> shared;
 extern std::vector<u64> lanes;    // what lanes show each other
+extern std::vector<float> fragments;    // of products on tensor cores: 12 numbers of each lane
 void wait_block();
 void wait_warp();
 int number();    // of the running thread in its block
@@ -34,6 +35,7 @@ extern thread_local dim3 blockIdx, blockDim, gridDim;
 #define SPECIAL inline
 #define ROLLED
 #define UNROLLED
+#define UNROLLED_BY_2
 #define KERNEL extern "C"
 #define DYNAMIC_SHARED(type, name) type* name = (type*)host::shared.data()
 #define __launch_bounds__(...)
@@ -63,6 +65,17 @@ DEVICE unsigned short to_half(float f) {
     u += 0xfff + (u >> 13 & 1);
     return sign | ((u >> 13) - (112u << 10));
 }
+DEVICE float load_brain(unsigned short b) {
+    u32 u = (u32)b << 16;
+    float f;
+    memcpy(&f, &u, 4);
+    return f;
+}
+DEVICE unsigned short to_brain(float f) {
+    u32 u;
+    memcpy(&u, &f, 4);
+    return f != f ? 0x7fff : (unsigned short)((u + 0x7fff + (u >> 16 & 1)) >> 16);
+}
 template <class T> T shuffle_xor(T v, int mask) {
     int me = host::number();
     u64 bits = 0, other;
@@ -74,6 +87,31 @@ template <class T> T shuffle_xor(T v, int mask) {
     memcpy(&v, &other, sizeof v);
     return v;
 }
+// Products on tensor cores, from the fragments of all lanes of a warp.
+#define BRAIN_PRODUCTS 1
+namespace host {
+template <class Load> void mma(float d[4], const u32 a[4], const u32 b[2], Load load) {
+    int me = host::number(), warp = me & ~31, lane = me & 31, group = lane >> 2, pair = lane & 3;
+    float* mine = &host::fragments[me * 12];
+    for (int i = 0; i < 12; i++) {
+        u32 two = i < 8 ? a[i / 2] : b[i / 2 - 4];
+        mine[i] = load((unsigned short)(two >> 16 * (i & 1)));
+    }
+    host::wait_warp();
+    for (int i = 0; i < 4; i++) {
+        int row = group + (i >= 2 ? 8 : 0), col = pair * 2 + (i & 1);
+        for (int k = 0; k < 16; k++) {
+            int of_a = (row & 7) * 4 + (k & 7) / 2, part_a = (row >= 8) + 2 * (k >= 8);
+            int of_b = col * 4 + (k & 7) / 2, part_b = 4 + (k >= 8);
+            d[i] += host::fragments[(warp + of_a) * 12 + 2 * part_a + (k & 1)] *
+                    host::fragments[(warp + of_b) * 12 + 2 * part_b + (k & 1)];
+        }
+    }
+    host::wait_warp();
+}
+}  // namespace host
+DEVICE void mma_half(float d[4], const u32 a[4], const u32 b[2]) { host::mma(d, a, b, load_half); }
+DEVICE void mma_brain(float d[4], const u32 a[4], const u32 b[2]) { host::mma(d, a, b, load_brain); }
 DEVICE float infinity() { return __builtin_inff(); }
 DEVICE void report(u64* status, u64 value) {
     u64 none = 0;

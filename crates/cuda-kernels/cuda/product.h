@@ -1,7 +1,7 @@
-// Products of matrices, and convolutions as such: 256 threads make a tile of 64 x 64, each 4 x 4.
-// Elements are of type D of types.h, and computed in T.
+// Products of matrices, and convolutions as such: 256 threads make a tile of 64 x 64. Elements are
+// of type D of types.h. Without tensor cores they are computed in T, 4 x 4 by each thread.
 #pragma once
-#include "types.h"
+#include "tensor_cores.h"
 
 #define TILE 64
 #define DEPTH 16
@@ -47,6 +47,21 @@ DEVICE void tile(i64 row0, i64 col0, i64 m, i64 n, i64 k, A a, B b, Out out) {
         }
 }
 
+// How a block computes its tile.
+template <class T> struct Threads {
+    template <class A, class B, class Out>
+    SPECIAL void operator()(i64 row0, i64 col0, i64 m, i64 n, i64 k, A a, B b, Out out) const {
+        tile<T>(row0, col0, m, n, k, a, b, out);
+    }
+};
+template <int R> struct Cores {
+    bool deep_b;
+    template <class A, class B, class Out>
+    SPECIAL void operator()(i64 row0, i64 col0, i64 m, i64 n, i64 k, A a, B b, Out out) const {
+        core_tile<R>(row0, col0, m, n, k, deep_b, a, b, out);
+    }
+};
+
 template <class T, int D> DEVICE T finish(const Epilogue& e, T v, i64 row, i64 col, i64 at) {
     if (e.bias) v += load<T>(e.bias, D, e.bias_of_rows ? row : col);
     if (e.residual) v += load<T>(e.residual, D, at);
@@ -69,24 +84,35 @@ struct Product {
     double alpha;
     Epilogue epilogue;
 };
-template <class T, int D> DEVICE void product(const Product& p) {
+template <class T, int D, class Tile> DEVICE void product(const Product& p, Tile tile) {
     i64 outer = blockIdx.z / p.inner, inner = blockIdx.z % p.inner;
     auto base = [&](const i64* steps) -> i64 { return outer * steps[0] + inner * steps[1]; };
     i64 a0 = base(p.a_steps), b0 = base(p.b_steps), c0 = base(p.c_steps);
-    tile<T>((i64)blockIdx.y * TILE, (i64)blockIdx.x * TILE, p.m, p.n, p.k,
-            [&](i64 row, i64 i) { return load<T>(p.a, D, a0 + row * p.a_steps[2] + i * p.a_steps[3]); },
-            [&](i64 i, i64 col) { return load<T>(p.b, D, b0 + i * p.b_steps[2] + col * p.b_steps[3]); },
-            [&](i64 row, i64 col, T v) {
-                i64 at = c0 + row * p.c_steps[2] + col * p.c_steps[3];
-                store<T>(p.c, D, at, finish<T, D>(p.epilogue, (T)(v * (T)p.alpha), row, col, at));
-            });
+    tile((i64)blockIdx.y * TILE, (i64)blockIdx.x * TILE, p.m, p.n, p.k,
+         [&](i64 row, i64 i) { return load<T>(p.a, D, a0 + row * p.a_steps[2] + i * p.a_steps[3]); },
+         [&](i64 i, i64 col) { return load<T>(p.b, D, b0 + i * p.b_steps[2] + col * p.b_steps[3]); },
+         [&](i64 row, i64 col, T v) {
+             i64 at = c0 + row * p.c_steps[2] + col * p.c_steps[3];
+             store<T>(p.c, D, at, finish<T, D>(p.epilogue, (T)(v * (T)p.alpha), row, col, at));
+         });
 }
-KERNEL void __launch_bounds__(256) product_f32(Product p) { product<float, F32>(p); }
+KERNEL void __launch_bounds__(256) product_f32(Product p) { product<float, F32>(p, Threads<float>{}); }
 ENTRY_WITH_BARRIERS(product_f32)
-KERNEL void __launch_bounds__(256) product_f64(Product p) { product<double, F64>(p); }
+KERNEL void __launch_bounds__(256) product_f64(Product p) { product<double, F64>(p, Threads<double>{}); }
 ENTRY_WITH_BARRIERS(product_f64)
-KERNEL void __launch_bounds__(256) product_f16(Product p) { product<float, F16>(p); }
+KERNEL void __launch_bounds__(256) product_f16(Product p) {
+    product<float, F16>(p, Cores<HALF>{p.b_steps[2] == 1});
+}
 ENTRY_WITH_BARRIERS(product_f16)
+// Numbers of single precision, rounded to bfloat16 where that is faster.
+KERNEL void __launch_bounds__(256) product_bf16(Product p) {
+#if BRAIN_PRODUCTS
+    product<float, F32>(p, Cores<BRAIN>{p.b_steps[2] == 1});
+#else
+    product<float, F32>(p, Threads<float>{});
+#endif
+}
+ENTRY_WITH_BARRIERS(product_bf16)
 
 // Channels first, up to three spatial axes. Rows are the filters of a group, columns the pixels of
 // all images.
@@ -99,33 +125,41 @@ struct Convolution {
     int size[3], out[3], kernel[3], step[3], pad[3], dilate[3];
     Epilogue epilogue;
 };
-template <class T, int D> DEVICE void convolution(const Convolution& p) {
+template <class T, int D, class Tile> DEVICE void convolution(const Convolution& p, Tile tile) {
     // Depth and pixels of all images are numbered in 32 bits.
     int taps = p.kernel[0] * p.kernel[1] * p.kernel[2], pixels = p.out[0] * p.out[1] * p.out[2];
     i64 group = blockIdx.z, k = p.channels * taps;
-    tile<T>((i64)blockIdx.y * TILE, (i64)blockIdx.x * TILE, p.filters, p.images * pixels, k,
-            [&](i64 row, i64 i) { return load<T>(p.weight, D, (group * p.filters + row) * k + i); },
-            [&](i64 i, i64 col) -> T {
-                i64 image = (int)col / pixels, channel = (int)i / taps;
-                int pixel = (int)col % pixels, tap = (int)i % taps, at[3];
-                for (int a = 2; a >= 0; a--) {
-                    at[a] = pixel % p.out[a] * p.step[a] - p.pad[a] + tap % p.kernel[a] * p.dilate[a];
-                    if (at[a] < 0 || at[a] >= p.size[a]) return 0;
-                    pixel /= p.out[a];
-                    tap /= p.kernel[a];
-                }
-                i64 plane = (image * p.groups + group) * p.channels + channel;
-                return load<T>(p.from, D, ((plane * p.size[0] + at[0]) * p.size[1] + at[1]) * p.size[2] + at[2]);
-            },
-            [&](i64 row, i64 col, T v) {
-                i64 filter = group * p.filters + row;
-                i64 image = (int)col / pixels, at = (image * p.groups * p.filters + filter) * pixels + (int)col % pixels;
-                store<T>(p.to, D, at, finish<T, D>(p.epilogue, v, filter, filter, at));
-            });
+    tile((i64)blockIdx.y * TILE, (i64)blockIdx.x * TILE, p.filters, p.images * pixels, k,
+         [&](i64 row, i64 i) { return load<T>(p.weight, D, (group * p.filters + row) * k + i); },
+         [&](i64 i, i64 col) -> T {
+             i64 image = (int)col / pixels, channel = (int)i / taps;
+             int pixel = (int)col % pixels, tap = (int)i % taps, at[3];
+             for (int a = 2; a >= 0; a--) {
+                 at[a] = pixel % p.out[a] * p.step[a] - p.pad[a] + tap % p.kernel[a] * p.dilate[a];
+                 if (at[a] < 0 || at[a] >= p.size[a]) return 0;
+                 pixel /= p.out[a];
+                 tap /= p.kernel[a];
+             }
+             i64 plane = (image * p.groups + group) * p.channels + channel;
+             return load<T>(p.from, D, ((plane * p.size[0] + at[0]) * p.size[1] + at[1]) * p.size[2] + at[2]);
+         },
+         [&](i64 row, i64 col, T v) {
+             i64 filter = group * p.filters + row;
+             i64 image = (int)col / pixels, at = (image * p.groups * p.filters + filter) * pixels + (int)col % pixels;
+             store<T>(p.to, D, at, finish<T, D>(p.epilogue, v, filter, filter, at));
+         });
 }
-KERNEL void __launch_bounds__(256) convolution_f32(Convolution p) { convolution<float, F32>(p); }
+KERNEL void __launch_bounds__(256) convolution_f32(Convolution p) { convolution<float, F32>(p, Threads<float>{}); }
 ENTRY_WITH_BARRIERS(convolution_f32)
-KERNEL void __launch_bounds__(256) convolution_f64(Convolution p) { convolution<double, F64>(p); }
+KERNEL void __launch_bounds__(256) convolution_f64(Convolution p) { convolution<double, F64>(p, Threads<double>{}); }
 ENTRY_WITH_BARRIERS(convolution_f64)
-KERNEL void __launch_bounds__(256) convolution_f16(Convolution p) { convolution<float, F16>(p); }
+KERNEL void __launch_bounds__(256) convolution_f16(Convolution p) { convolution<float, F16>(p, Cores<HALF>{false}); }
 ENTRY_WITH_BARRIERS(convolution_f16)
+KERNEL void __launch_bounds__(256) convolution_bf16(Convolution p) {
+#if BRAIN_PRODUCTS
+    convolution<float, F32>(p, Cores<BRAIN>{false});
+#else
+    convolution<float, F32>(p, Threads<float>{});
+#endif
+}
+ENTRY_WITH_BARRIERS(convolution_bf16)

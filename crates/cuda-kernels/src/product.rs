@@ -4,13 +4,15 @@ use crate::launch::Bound;
 use mxrt_cuda::Grid;
 use mxrt_kernels::elementwise::Unary;
 use mxrt_kernels::window::three;
-use mxrt_ops::{DeviceOperands, KernelForm, MatrixSteps, Signature, SumEpilogue};
+use mxrt_ops::{DeviceOperands, KernelForm, MatrixSteps, Precision, Signature, SumEpilogue};
 use mxrt_tensor::DType;
 use std::ffi::CStr;
 
 /// Rows and columns of a block's tile (`TILE` of the text), and how deep it is at a time.
 const TILE: usize = 64;
 const DEPTH: u32 = 16;
+/// Elements of a row of a tile for tensor cores (`CORE_PITCH` of the text).
+const CORE_PITCH: u32 = 40;
 /// Blocks along the second and third axis of a grid at most.
 const GRID: usize = 65535;
 
@@ -91,24 +93,49 @@ impl BoundEpilogue {
     }
 }
 
-/// The one type of all operands: half, single or double precision.
-fn floats(signature: &Signature<'_>) -> Option<DType> {
-    let dtype = signature.inputs.first()?.dtype;
-    let alike = signature.inputs.iter().chain(signature.outputs).all(|t| t.dtype == dtype);
-    (alike && matches!(dtype, DType::F16 | DType::F32 | DType::F64)).then_some(dtype)
+/// How sums of products are computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sums {
+    /// on tensor cores
+    Half,
+    /// single precision, rounded to bfloat16 for tensor cores
+    Brain,
+    Single,
+    Double,
 }
 
-/// The kernel for a type, of those for half, single and double precision.
-fn named(dtype: DType, [half, single, double]: [&'static CStr; 3]) -> &'static CStr {
-    match dtype {
-        DType::F16 => half,
-        DType::F64 => double,
-        _ => single,
+impl Sums {
+    /// For operands of one type. Precision bf16 allows products of single precision to round.
+    fn of(signature: &Signature<'_>) -> Option<Sums> {
+        let dtype = signature.inputs.first()?.dtype;
+        let alike = signature.inputs.iter().chain(signature.outputs).all(|t| t.dtype == dtype);
+        match dtype {
+            _ if !alike => None,
+            DType::F16 => Some(Sums::Half),
+            DType::F32 if signature.options.precision == Precision::Bf16 => Some(Sums::Brain),
+            DType::F32 => Some(Sums::Single),
+            DType::F64 => Some(Sums::Double),
+            _ => None,
+        }
+    }
+
+    /// The kernel, of those for `Half`, `Brain`, `Single` and `Double`.
+    fn kernel(self, names: [&'static CStr; 4]) -> &'static CStr {
+        names[self as usize]
+    }
+
+    /// What a block's tile needs of both operands.
+    fn shared_bytes(self) -> u32 {
+        match self {
+            Sums::Half | Sums::Brain => 2 * 2 * CORE_PITCH * TILE as u32,
+            Sums::Single => 2 * 4 * DEPTH * (TILE as u32 + 4),
+            Sums::Double => 2 * 8 * DEPTH * (TILE as u32 + 4),
+        }
     }
 }
 
 /// Tiles of a result; none where the grid would be too large.
-fn tiles(m: usize, n: usize, batch: usize, dtype: DType) -> Option<Option<Grid>> {
+fn tiles(m: usize, n: usize, batch: usize, sums: Sums) -> Option<Option<Grid>> {
     let (rows, columns) = (m.div_ceil(TILE), n.div_ceil(TILE));
     if rows == 0 || columns == 0 || batch == 0 {
         return Some(None);
@@ -116,9 +143,8 @@ fn tiles(m: usize, n: usize, batch: usize, dtype: DType) -> Option<Option<Grid>>
     if rows > GRID || batch > GRID || columns > i32::MAX as usize {
         return None;
     }
-    let element = if dtype == DType::F64 { 8 } else { 4 };
-    let shared_bytes = 2 * DEPTH * (TILE as u32 + 4) * element;
-    Some(Some(Grid { blocks: [columns as u32, rows as u32, batch as u32], threads: 256, shared_bytes }))
+    let blocks = [columns as u32, rows as u32, batch as u32];
+    Some(Some(Grid { blocks, threads: 256, shared_bytes: sums.shared_bytes() }))
 }
 
 pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
@@ -139,10 +165,11 @@ fn bind_product(
     epilogue: &SumEpilogue,
     signature: &Signature<'_>,
 ) -> Option<Bound> {
-    let dtype = floats(signature)?;
+    let sums = Sums::of(signature)?;
     let epilogue = BoundEpilogue::new(epilogue, false)?;
-    let grid = tiles(m, n, outer * inner, dtype)?;
-    let (size, name) = (dtype.size(), named(dtype, [c"product_f16", c"product_f32", c"product_f64"]));
+    let grid = tiles(m, n, outer * inner, sums)?;
+    let size = signature.inputs[0].dtype.size();
+    let name = sums.kernel([c"product_f16", c"product_bf16", c"product_f32", c"product_f64"]);
     let [a, b, c] = operands;
     let steps = |matrix: MatrixSteps| matrix.steps.map(|step| step as i64);
     Some(Bound::kernel(name, grid, move |at| ProductArgument {
@@ -163,7 +190,7 @@ fn bind_product(
 
 fn bind_convolution(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
     let KernelForm::Convolution { kernel, stride, pad, dilate, groups, epilogue } = form else { return None };
-    let dtype = floats(signature)?;
+    let sums = Sums::of(signature)?;
     let (input, output) = (signature.inputs.first()?, signature.outputs.first()?);
     let epilogue = BoundEpilogue::new(epilogue, true)?;
     let small = |values: [usize; 3]| {
@@ -177,7 +204,7 @@ fn bind_convolution(form: &KernelForm, signature: &Signature<'_>) -> Option<Boun
     i32::try_from(input.shape[0].checked_mul(pixels)?).ok()?;
     i32::try_from(input.shape[1].checked_mul(taps)?).ok()?;
     let (filters, images) = (output.shape[1] / groups, output.shape[0]);
-    let grid = tiles(filters, images * pixels, *groups, dtype)?;
+    let grid = tiles(filters, images * pixels, *groups, sums)?;
     let argument = ConvolutionArgument {
         to: 0,
         from: 0,
@@ -195,7 +222,7 @@ fn bind_convolution(form: &KernelForm, signature: &Signature<'_>) -> Option<Boun
         dilate: small(*dilate)?,
         epilogue: epilogue.argument,
     };
-    let name = named(dtype, [c"convolution_f16", c"convolution_f32", c"convolution_f64"]);
+    let name = sums.kernel([c"convolution_f16", c"convolution_bf16", c"convolution_f32", c"convolution_f64"]);
     Some(Bound::kernel(name, grid, move |at| ConvolutionArgument {
         to: at.outputs[0].0,
         from: at.inputs[0].0,

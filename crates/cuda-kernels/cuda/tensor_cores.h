@@ -1,0 +1,65 @@
+// Products on tensor cores: 256 threads make a tile of 64 x 64, each warp 16 x 32. Elements are
+// rounded to 16 bits when they are read, and sums are in single precision.
+#pragma once
+#include "types.h"
+
+// What elements are rounded to.
+enum Rounded { HALF, BRAIN };
+template <int R> DEVICE unsigned short rounded(float v) { return R == HALF ? to_half(v) : to_brain(v); }
+template <int R> DEVICE void mma(float d[4], const u32 a[4], const u32 b[2]) {
+#if BRAIN_PRODUCTS
+    if (R == BRAIN) return mma_brain(d, a, b);
+#endif
+    mma_half(d, a, b);
+}
+
+#define CORE_TILE 64
+#define CORE_DEPTH 32
+// Between rows of shared memory: the lanes of a warp read from 32 banks.
+#define CORE_PITCH 40
+
+// As `tile` of product.h. With `deep_b` neighbouring threads read b along the depth, else along a row.
+template <int R, class A, class B, class Out>
+DEVICE void core_tile(i64 row0, i64 col0, i64 m, i64 n, i64 k, bool deep_b, A a, B b, Out out) {
+    DYNAMIC_SHARED(unsigned short, as);
+    unsigned short* bs = as + CORE_TILE * CORE_PITCH;
+    int warp = threadIdx.x / 32, lane = threadIdx.x % 32, group = lane / 4, pair = lane % 4;
+    int row1 = warp / 2 * 16, col1 = warp % 2 * 32;
+    float sum[4][4] = {};
+    for (i64 k0 = 0; k0 < k; k0 += CORE_DEPTH) {
+        UNROLLED_BY_2
+        for (int i = 0; i < CORE_TILE * CORE_DEPTH / 256; i++) {
+            int at = threadIdx.x + 256 * i, deep = at % CORE_DEPTH, row = at / CORE_DEPTH;
+            bool inside = row0 + row < m && k0 + deep < k;
+            as[row * CORE_PITCH + deep] = rounded<R>(inside ? a(row0 + row, k0 + deep) : 0.0f);
+            int col = deep_b ? at / CORE_DEPTH : at % CORE_TILE;
+            deep = deep_b ? at % CORE_DEPTH : at / CORE_TILE;
+            inside = col0 + col < n && k0 + deep < k;
+            bs[col * CORE_PITCH + deep] = rounded<R>(inside ? b(k0 + deep, col0 + col) : 0.0f);
+        }
+        __syncthreads();
+        UNROLLED
+        for (int q = 0; q < CORE_DEPTH; q += 16) {
+            auto two = [&](const unsigned short* from, int row, int high) -> u32 {
+                return *(const u32*)(from + row * CORE_PITCH + q + pair * 2 + high * 8);
+            };
+            u32 left[4], right[2];
+            UNROLLED
+            for (int i = 0; i < 4; i++) left[i] = two(as, row1 + group + i % 2 * 8, i / 2);
+            UNROLLED
+            for (int j = 0; j < 4; j++) {
+                right[0] = two(bs, col1 + j * 8 + group, 0);
+                right[1] = two(bs, col1 + j * 8 + group, 1);
+                mma<R>(sum[j], left, right);
+            }
+        }
+        __syncthreads();
+    }
+    UNROLLED
+    for (int j = 0; j < 4; j++)
+        UNROLLED
+        for (int i = 0; i < 4; i++) {
+            i64 row = row0 + row1 + group + i / 2 * 8, col = col0 + col1 + j * 8 + pair * 2 + i % 2;
+            if (row < m && col < n) out(row, col, sum[j][i]);
+        }
+}
