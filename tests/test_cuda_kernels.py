@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from support import ASYNC, CONFORMANCE, KERNELS, NO_KERNEL, ROOT, host_kernels, last_json, run, run_python
+from support import ASYNC, CONFORMANCE, KERNELS, NO_KERNEL, ON_GPUS, ROOT, host_kernels, last_json, run, run_python
 from test_conformance import known_differences
 
 
@@ -94,13 +94,16 @@ def test_an_operator_without_a_kernel_fails_before_anything_runs(kind: str, gpus
         x = mx.nd.array([[1, 2], [3, 4]], ctx=mx.gpu(1))
         data = mx.sym.var("data")
         net = mx.gluon.SymbolBlock(mx.sym.exp(mx.sym.sort(mx.sym.relu(data))), data)
-        for name, call in {"sort": lambda: mx.nd.sort(x), "": lambda: net(x)}.items():
+        loop, _ = mx.sym.contrib.foreach(lambda row, sums: (row + sums, sums), data, mx.sym.zeros(2))
+        loop = mx.gluon.SymbolBlock(loop, data)
+        calls = [("sort", lambda: mx.nd.sort(x)), ("sort", lambda: net(x)), ("_foreach", lambda: loop(x))]
+        for name, call in calls:
             try:
                 call()
                 print("not raised", name)
             except mx.base.MXNetNotImplementedError as error:
                 text = str(error)
-                assert "sort has no kernel for gpu(1)" in text and "as_in_context(mx.cpu())" in text, text
+                assert f"{name} has no kernel for gpu(1)" in text and "as_in_context(mx.cpu())" in text, text
         mx.nd.waitall()
         print(mx.nd.sort(x.as_in_context(mx.cpu())).asnumpy().tolist())
         """,
@@ -153,8 +156,6 @@ FAMILIES = {
     "shape": 260,
     "unary": 290,
 }
-# MXNet's sum makes NaN of an infinity: it compensates for what it rounds off.
-ON_GPUS = {"nansum-036"}
 
 
 @pytest.mark.timeout(620)

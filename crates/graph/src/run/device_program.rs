@@ -10,7 +10,7 @@ use crate::memory::offsets::{Lifetime, assign};
 use crate::passes::{PassChoice, TYPED_PASSES};
 use mxrt_engine::{DeviceCtx, DeviceId, DevicePtr, Engine, FailureKind, ForkSafeMutex, OpError};
 use mxrt_ops::{DeviceKernel, DeviceOperands, KernelOptions, RandomKey, bind_device_kernel};
-use mxrt_tensor::{CallLaunch, Context, DType, DeviceLaunch, NDArray, Shape, TensorType, launch_native};
+use mxrt_tensor::{CallLaunch, Context, DType, DeviceLaunch, NDArray, Shape, TensorType, launch_native, no_device_kernel};
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -287,6 +287,9 @@ impl Lowering<'_> {
         let count = node.op.num_outputs(&node.attrs);
         let outputs = (0..count).map(|o| self.type_of(Value::Node(n, o))).collect::<Result<Vec<_>, _>>()?;
         let about = StepNode { op: node.stands_for, name: node.name.clone(), attrs: node.attr_text.clone(), inputs };
+        if node.flow.is_some() {
+            return Err(about.describe(no_device_kernel(node.stands_for, self.device)));
+        }
         let kernel = bind_device_kernel(
             (self.device, node.stands_for),
             node.op,
