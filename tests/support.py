@@ -90,8 +90,8 @@ def run(command: list[str], timeout: float = 60, env: dict[str, str] | None = No
 
 # What an operator without a kernel on a GPU says.
 NO_KERNEL = "has no kernel for gpu("
-# Recorded cases that a GPU answers otherwise. MXNet's sum makes NaN of an infinity, as it compensates
-# for what it rounds off.
+# Recorded cases that a GPU answers otherwise. MXNet's sum makes NaN of an infinity, as it
+# compensates for what it rounds off.
 ON_GPUS = {"nansum-036"}
 KERNELS = ROOT / "crates" / "cuda-kernels" / "cuda"
 

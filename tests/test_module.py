@@ -425,6 +425,15 @@ def test_what_looks_like_executors_shows_parameters_and_results(mx, module) -> N
     made.forward(batch, is_train=False)
     assert made.get_outputs()[0].asnumpy().tolist() == [[6, 6]] * 4
     assert made._exec_group.execs[1].outputs[0].asnumpy().tolist() == [[6, 6]] * 2
+    seen: list[tuple[str, list[list[float]]]] = []
+    made._exec_group.execs[1].set_monitor_callback(
+        lambda name, array: seen.append((name.decode(), array.asnumpy().tolist()))
+    )
+    made.forward(mx.io.DataBatch([mx.nd.ones((6, 3))]), is_train=False)
+    assert seen == [("fc_output", [[6, 6]] * 3)]
+    made._exec_group.execs[1].set_monitor_callback(None)
+    made.forward(batch, is_train=False)
+    assert len(seen) == 1
     made._reset_bind()
     assert not made.binded
     with pytest.raises(mx.base.TrainingNotSupportedError):

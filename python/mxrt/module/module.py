@@ -444,9 +444,14 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
     def install_monitor(self, mon: Any) -> None:
         """Shows a monitor what each ``forward`` computes inside, on every context."""
         self._need_bind("install_monitor")
-        self._monitored = [Executor(self._symbol, context, {}, {}) for context in self._contexts]
-        for executor in self._monitored:
+        self._monitored = []
+        for executor in self._monitored_executors():
             mon.install(executor)
+
+    def _monitored_executors(self) -> list[Executor]:
+        """For each context one whose callback is told what ``forward`` computes there."""
+        self._monitored = self._monitored or [Executor(self._symbol, context, {}, {}) for context in self._contexts]
+        return self._monitored
 
     def _show(self, used: Sequence[Mapping[str, NDArray]]) -> None:
         """Tells the monitor what was computed for these inputs and the present parameters."""
