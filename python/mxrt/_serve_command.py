@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import math
 import os
@@ -13,6 +14,11 @@ from urllib.parse import quote
 from . import _mxrt, _serve_places
 from .base import MXNetError, MXNetValueError
 from .serve import Server, configuration
+
+try:
+    import resource
+except ImportError:  # there are such limits on Unix alone
+    resource = None  # type: ignore[assignment]
 
 __all__ = ["add_arguments", "main"]
 
@@ -70,6 +76,7 @@ def main(args: argparse.Namespace) -> int:
             return _print_batching(config)
         if args.check:
             _listen_nowhere(config)
+        _open_as_many_files_as_allowed()
         server = Server._of(config, lambda: _from_arguments(args)).start()
     except (OSError, MXNetError) as error:
         print(f"mxrt serve: {error}", file=sys.stderr)
@@ -94,6 +101,14 @@ def main(args: argparse.Namespace) -> int:
         server.stop()
         return 1 if lacking else 0
     return server.run()
+
+
+def _open_as_many_files_as_allowed() -> None:
+    """Connections are files, and the limit that programs begin with is often 1024."""
+    if resource is not None:
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        with contextlib.suppress(OSError, ValueError):  # as many as there are, then
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _listen_nowhere(config: Any) -> None:

@@ -10,6 +10,10 @@ use std::net::SocketAddr;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
+/// Connections that wait until they are accepted, as far as the system allows: those of many clients
+/// that begin at once. The standard library's 128 make the next ones try again after a second.
+const BACKLOG: i32 = 4096;
+
 /// What is spoken at a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Speaks {
@@ -105,6 +109,7 @@ pub(crate) fn bind(config: &Config) -> Result<Vec<Bound>, StartError> {
 
 fn tcp(speaks: Speaks, host: &str, port: u16) -> io::Result<Bound> {
     let listener = std::net::TcpListener::bind((host, port))?;
+    socket2::SockRef::from(&listener).listen(BACKLOG)?;
     let place = Place::Tcp(listener.local_addr()?);
     Ok(Bound { speaks, place, socket: Socket::Tcp(listener), file: None })
 }
@@ -118,6 +123,7 @@ fn unix(speaks: Speaks, path: &Path) -> io::Result<Bound> {
         std::fs::remove_file(path)?;
     }
     let listener = std::os::unix::net::UnixListener::bind(path)?;
+    socket2::SockRef::from(&listener).listen(BACKLOG)?;
     let file = Some(SocketFile { path: path.to_owned(), process: std::process::id() });
     Ok(Bound { speaks, place: Place::Unix(path.to_owned()), socket: Socket::Unix(listener), file })
 }

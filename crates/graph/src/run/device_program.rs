@@ -10,7 +10,9 @@ use crate::memory::offsets::{Lifetime, assign};
 use crate::passes::{PassChoice, TYPED_PASSES};
 use mxrt_engine::{DeviceCtx, DeviceId, DevicePtr, Engine, FailureKind, ForkSafeMutex, OpError};
 use mxrt_ops::{DeviceKernel, DeviceOperands, KernelOptions, RandomKey, bind_device_kernel};
-use mxrt_tensor::{CallLaunch, Context, DType, DeviceLaunch, NDArray, Shape, TensorType, launch_native, no_device_kernel};
+use mxrt_tensor::{
+    CallLaunch, Context, DType, DeviceLaunch, NDArray, Shape, TensorType, launch_native, no_device_kernel,
+};
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
