@@ -220,7 +220,7 @@ def test_clients_that_go_away_disturb_nobody(server, good) -> None:
     sent = head(len(body), *[f"{name}: {value}" for name, value in headers.items()]) + body
 
     def leave(number: int) -> None:
-        for turn in range(40):
+        for turn in range(125):
             with raw(server) as connection:
                 # A reset, not an end.
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
