@@ -136,6 +136,12 @@ def assigned(x: Any, y: Any) -> list[Any]:
     return [x, x[::2, 1:], x[-1]]
 
 
+def by_numbers(x: Any, y: Any) -> list[Any]:
+    x[[1, 4, 1], 2] = y[0, :3]
+    x[[0, 3]] = y
+    return [x, x[[4, 0], [1, 1]], x[:, [3, 0, 3]]]
+
+
 def copied(x: Any) -> Any:
     made = mx.nd.zeros(x.shape, ctx=x.context, dtype=x.dtype)
     x.copyto(made)
@@ -166,6 +172,8 @@ def moving() -> Iterator[Call]:
     yield named("broadcast_to", values(1, 4, 1), shape=(3, 4, 5))
     yield named("broadcast_axis", values(1, 4, 1), axis=(0, 2), size=(3, 5))
     yield "assigned", assigned, [values(5, 6), values(2, 6)]
+    for dtype in ("float32", "float64", "float16", "int8"):
+        yield "by numbers", by_numbers, [values(5, 6, dtype=dtype), values(2, 6, dtype=dtype)]
     yield "copied", copied, [values(5, 6)]
     yield "ones like", lambda x: mx.nd.ones_like(x) + mx.nd.zeros_like(x), [values(5, 6)]
     for dtype in ("float32", "int32", "float64"):
@@ -216,6 +224,22 @@ def reductions() -> Iterator[Call]:
     for name, axis in itertools.product(("argmax", "argmin"), (0, 1)):
         yield named(name, ties, axis=axis)
         yield named(name, values(4, 33, 7), axis=axis)
+
+
+def order() -> Iterator[Call]:
+    ties = np.array([[2, 0, -0.0, np.nan, 2, -np.inf], [1, 1, 1, 1, 1, 1], [np.inf, 3, np.nan, -1, 3, 9]], "float32")
+    for up, axis in itertools.product((True, False), (0, 1, None)):
+        for x in (ties, values(3, 4, 5, dtype="int64", low=-3, high=3), values(7, 33, dtype="float16")):
+            yield named("sort", x, axis=axis, is_ascend=up)
+            yield named("argsort", x, axis=axis, is_ascend=up, dtype="int32")
+            for kind in ("both", "mask", "value", "indices"):
+                yield named("topk", x, axis=axis, is_ascend=up, k=3, ret_typ=kind, dtype="float64")
+    for dtype in ("float64", "int8", "uint8", "int32"):
+        yield named("topk", values(5, 40, dtype=dtype, low=0, high=9), k=11, ret_typ="both")
+    # More than a block sorts, and rows that share a block.
+    for shape in ((2, 1024), (1, 1025), (2, 5000), (90, 17), (3, 1)):
+        yield named("argsort", values(*shape, low=-40, high=40, dtype="int32"), dtype="int64")
+        yield named("sort", values(*shape), is_ascend=False)
 
 
 def rows() -> Iterator[Call]:
@@ -353,12 +377,13 @@ GROUPS: dict[str, Callable[[], Iterator[Call]]] = {
     "moving": moving,
     "indexing": indexing,
     "reductions": reductions,
+    "order": order,
     "rows": rows,
     "pooling": pooling,
     "random": random,
     "products": products,
 }
-WITH_BARRIERS = {"reductions", "rows", "products"}
+WITH_BARRIERS = {"reductions", "order", "rows", "products"}
 
 
 def called(call: Callable[..., Any], inputs: list[Array], ctx: Any) -> list[Array]:

@@ -207,3 +207,16 @@ def test_the_tests_of_devices_pass_on_gpus_whose_memory_the_host_can_address(kin
     done = run(command, 590, env)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
     assert "passed" in done.stdout
+
+
+@pytest.mark.timeout(200)
+def test_the_tests_of_devices_pass_on_gpus_with_kernels_of_their_own(gpus) -> None:
+    """But for bits, which are not those of the host's kernels."""
+    files = ["devices", "device_engines", "device_failures", "device_profile", "device_exchange"]
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--rootdir", str(ROOT)]
+    command += [*(str(ROOT / "tests" / f"test_{name}.py") for name in files), "-k", "not hosts_bits"]
+    env = {**gpus, "MXRT_TEST_DEVICES": "gpu", "MXNET_ENGINE_TYPE": ASYNC[0]}
+    env |= {"PYTEST_XDIST_WORKER": "gpu-own-kernels", "PYTEST_ADDOPTS": ""}
+    done = run(command, 190, env)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    assert "passed" in done.stdout

@@ -39,6 +39,7 @@ DEVICE unsigned short to_brain(float f) {
 DEVICE float shuffle_xor(float v, int mask) { return __shfl_xor_sync(0xffffffffu, v, mask); }
 DEVICE double shuffle_xor(double v, int mask) { return __shfl_xor_sync(0xffffffffu, v, mask); }
 DEVICE i64 shuffle_xor(i64 v, int mask) { return __shfl_xor_sync(0xffffffffu, v, mask); }
+DEVICE u64 bits_of(double v) { return (u64)__double_as_longlong(v); }
 DEVICE float infinity() { return __int_as_float(0x7f800000); }
 // d += a * b on tensor cores: 16 x 16 by 16 x 8 numbers of 16 bits, sums in single precision. Lanes
 // hold fragments as the PTX manual lays them out for mma.m16n8k16.

@@ -112,6 +112,11 @@ template <class Load> void mma(float d[4], const u32 a[4], const u32 b[2], Load 
 }  // namespace host
 DEVICE void mma_half(float d[4], const u32 a[4], const u32 b[2]) { host::mma(d, a, b, load_half); }
 DEVICE void mma_brain(float d[4], const u32 a[4], const u32 b[2]) { host::mma(d, a, b, load_brain); }
+DEVICE u64 bits_of(double v) {
+    u64 u;
+    memcpy(&u, &v, 8);
+    return u;
+}
 DEVICE float infinity() { return __builtin_inff(); }
 DEVICE void report(u64* status, u64 value) {
     u64 none = 0;

@@ -7,3 +7,4 @@
 #include "pooling.h"
 #include "random.h"
 #include "product.h"
+#include "order.h"

@@ -25,6 +25,28 @@ KERNEL void __launch_bounds__(256) move_elements(Move p) {
 }
 ENTRY(move_elements)
 
+// Single elements: `places` are those that are written, then those that are read.
+struct Places {
+    void* to;
+    const void* from;
+    const i64* places;
+    i64 n;
+    int size, unused;
+};
+template <class T> DEVICE void move(const Places& p) {
+    ROLLED
+    for (i64 i = first(); i < p.n; i += stride()) ((T*)p.to)[p.places[i]] = ((const T*)p.from)[p.places[p.n + i]];
+}
+KERNEL void __launch_bounds__(256) move_places(Places p) {
+    switch (p.size) {
+        case 1: move<unsigned char>(p); break;
+        case 2: move<unsigned short>(p); break;
+        case 4: move<u32>(p); break;
+        default: move<u64>(p);
+    }
+}
+ENTRY(move_places)
+
 // start + i / repeat * step; a step of 0 fills.
 struct Range {
     void* to;

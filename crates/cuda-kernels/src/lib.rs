@@ -9,6 +9,7 @@ mod image;
 mod indexing;
 mod launch;
 mod moving;
+mod order;
 mod pooling;
 mod product;
 mod random;
@@ -38,6 +39,7 @@ const GROUPS: &[Group] = &[
     pooling::bind,
     random::bind,
     product::bind,
+    order::bind,
 ];
 
 impl DeviceKernels for CudaKernels {
@@ -64,5 +66,17 @@ impl RegionKernels for CudaKernels {
         size: usize,
     ) -> Result<(), OpError> {
         moving::copy_region(ctx, to, from, size)
+    }
+
+    fn copy_places(
+        &self,
+        ctx: &DeviceCtx<'_>,
+        to: DevicePtr,
+        from: DevicePtr,
+        places: DevicePtr,
+        count: usize,
+        size: usize,
+    ) -> Result<(), OpError> {
+        moving::copy_places(ctx, to, from, places, count, size)
     }
 }

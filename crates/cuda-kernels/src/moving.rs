@@ -115,3 +115,30 @@ pub(crate) fn copy_region(
     };
     submit(ctx, argument, to.offset(into.start * size), from.offset(region.start * size))
 }
+
+/// `Places` of the text.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct PlacesArgument {
+    to: u64,
+    from: u64,
+    places: u64,
+    n: i64,
+    size: i32,
+    unused: i32,
+}
+
+/// Copies of single elements.
+pub(crate) fn copy_places(
+    ctx: &DeviceCtx<'_>,
+    to: DevicePtr,
+    from: DevicePtr,
+    places: DevicePtr,
+    count: usize,
+    size: usize,
+) -> Result<(), OpError> {
+    let Some(grid) = each(count) else { return Ok(()) };
+    let (n, size) = (count as i64, size as i32);
+    let argument = PlacesArgument { to: to.0, from: from.0, places: places.0, n, size, unused: 0 };
+    launch(ctx, c"move_places", grid, &argument)
+}

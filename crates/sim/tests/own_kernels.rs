@@ -75,6 +75,66 @@ fn status_word_of_a_kernel_of_the_devices_own() {
     });
 }
 
+/// A part of an op that one of its outputs depends on.
+struct Part(usize);
+
+impl device::KernelScope for Part {
+    fn describe(&self, error: OpError) -> OpError {
+        error.node(format!("part{}", self.0))
+    }
+
+    fn reaches(&self, output: usize) -> bool {
+        output == self.0
+    }
+}
+
+/// Pushes one op of two gathers, each a part of its own.
+fn take_twice(rig: &Rig, indices: [&Cell; 2], to: [&Cell; 2]) {
+    let vars = accesses(&indices, &to);
+    let spec = OpSpec::new("takes", &vars).device(sim(0)).kind(OpKind::Selective).cost(Cost::Small);
+    let values = [0, 1].map(|i| (indices[i].value.clone(), to[i].value.clone()));
+    let pushed = rig.engine.push_device(spec, move |ctx| {
+        ctx.inherit(|read| vec![2 + read]);
+        let device: &SimDevice = ctx.backend().as_any().downcast_ref().unwrap();
+        for (part, (index, to)) in values.into_iter().enumerate() {
+            ctx.within(Arc::new(Part(part)), 2..4, || {
+                let message = move |said| format!("index {} is out of range", said - 1);
+                let status = ctx.status_word(move |said| OpError::new(FailureKind::Index, message(said)))?;
+                let kernel = move || match index.load(Relaxed) {
+                    i if (0..VALUES as i64).contains(&i) => to.store(100 + i, Relaxed),
+                    i => report(status, i as u64 + 1),
+                };
+                device.launch_own(ctx.stream(), ctx.tag(), kernel).map_err(OpError::from)
+            })?;
+        }
+        Ok(())
+    });
+    pushed.unwrap();
+}
+
+#[test]
+fn what_a_part_does_not_like_fails_the_outputs_that_depend_on_it() {
+    every_seed(|rig, seed| {
+        let mut random = Random::new(seed);
+        let (good, bad) = (rig.cell(3), rig.cell(12));
+        let [a, b, c, d, e] = rig.cells();
+        take_twice(rig, [&bad, &good], [&a, &b]);
+        rig.some_steps(&mut random);
+        rig.op("dependant", 1, &[&a], &[&c], |v| v[0] + 1);
+        rig.some_steps(&mut random);
+        // A failed index fails what it leads to, whatever the kernel says of it.
+        take_twice(rig, [&good, &c], [&d, &e]);
+        assert_eq!((rig.read(&b).unwrap(), rig.read(&d).unwrap()), (103, 103), "seed {seed}: neighbours are well");
+        for cell in [&a, &c, &e] {
+            let failed = failure(rig.read(cell));
+            assert_eq!(failed.message(), "index 12 is out of range", "seed {seed}");
+            assert_eq!((failed.op(), failed.node()), ("takes", Some("part0")), "seed {seed}");
+        }
+        rig.world.may_wait(true);
+        rig.engine.wait_all().unwrap_or_else(|e| panic!("seed {seed}: a failure that nothing held: {e:?}"));
+    });
+}
+
 #[test]
 fn status_words_are_used_again_and_only_when_their_op_is_complete() {
     let rig = rig();

@@ -144,9 +144,9 @@ pub fn copy_region(target: &NDArray, into: Region, source: &NDArray, from: Regio
         return copy_region(target, into, &source.copy_to_context(target.context())?, from);
     }
     if let Some(device) = target.context().device()
-        && let Some(pushed) = device::copy_region_on(device, (target, &into), (source, &from), all)
+        && device::copy_region_on(device, (target, &into), (source, &from), all)?
     {
-        return pushed;
+        return Ok(());
     }
     // Writing all of it replaces what was there, failures included; a part keeps the rest.
     if all {
@@ -244,6 +244,10 @@ pub fn gather(source: &NDArray, positions: Vec<usize>, shape: Shape) -> Result<N
     let dtype = source.dtype();
     let out = NDArray::new(source.engine(), source.context(), TensorType::new(dtype, shape))?;
     if let Some(device) = source.context().device() {
+        let places = (0..positions.len(), positions.iter().copied());
+        if device::copy_places_on(device, (&out, places.0), (source, places.1), true)? {
+            return Ok(out);
+        }
         let (inputs, outputs) = ([source], [&out]);
         let work = DeviceLaunch::new(device, "gather", &inputs, &outputs);
         launch_on(
@@ -284,6 +288,12 @@ pub fn scatter(target: &NDArray, positions: Vec<usize>, source: &NDArray) -> Res
     check_positions(target, &positions, source.shape())?;
     if source.context().device() != target.context().device() {
         return scatter(target, positions, &source.copy_to_context(target.context())?);
+    }
+    if let Some(device) = target.context().device() {
+        let places = (positions.iter().copied(), 0..positions.len());
+        if device::copy_places_on(device, (target, places.0), (source, places.1), false)? {
+            return Ok(());
+        }
     }
     let dtype: DType = target.dtype();
     update(target, source, cost(positions.len() * dtype.size()), move |to, from| {

@@ -30,6 +30,7 @@ pub use memory::DeviceStats;
 pub use op::DeviceCtx;
 pub use open::OpenDevice;
 pub use parts::DevicePart;
+pub use status::KernelScope;
 pub use timing::DeviceRecord;
 
 pub(crate) use event::EventRef;

@@ -6,6 +6,7 @@ use super::kernel::{Kernel, KernelCtx};
 use super::memory::{DeviceBlock, MemoryOrigin};
 use super::open::OpenDevice;
 use super::outcome::{Enqueued, Input, Source, settle};
+use super::status::InScope;
 use super::stream::{Stream, WaitSet};
 use super::sync_object::{Garbage, SyncObject};
 use super::timing::Timing;
@@ -35,6 +36,8 @@ pub struct DeviceCtx<'a> {
     /// It waited for every stream.
     behind_all: Cell<bool>,
     timing: Cell<Option<Timing>>,
+    /// The part that is being submitted.
+    pub(super) scope: RefCell<Option<InScope>>,
 }
 
 impl<'a> Deref for DeviceCtx<'a> {
@@ -104,6 +107,7 @@ impl<'a> DeviceCtx<'a> {
             retired: RefCell::default(),
             finished: Cell::new(false),
             behind_all,
+            scope: RefCell::default(),
         })
     }
 

@@ -2,7 +2,7 @@
 //! what was submitted behind it.
 
 use super::event::EventRef;
-use super::status::StatusWord;
+use super::status::{Complaint, StatusWord};
 use super::timing::Timing;
 use crate::engine::Engine;
 use crate::failure::{Failure, OpError};
@@ -59,7 +59,11 @@ struct Status {
     timing: Option<Timing>,
     /// What kernels of the device may have said.
     words: Vec<StatusWord>,
+    heirs: Option<Heirs>,
 }
+
+/// The writes that fail where a read has failed.
+type Heirs = Box<dyn Fn(usize) -> Vec<usize> + Send>;
 
 /// The final word.
 pub(crate) struct DeviceOutcome {
@@ -69,6 +73,13 @@ pub(crate) struct DeviceOutcome {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The first failure of a write stays.
+fn add(single: &mut Vec<(usize, Failure)>, write: usize, failure: Failure) {
+    if single.iter().all(|(other, _)| *other != write) {
+        single.push((write, failure));
+    }
 }
 
 impl Writer {
@@ -125,6 +136,11 @@ impl Enqueued {
     /// A word that kernels write when they do not like their data.
     pub fn add_status(&self, word: StatusWord) {
         lock(&self.status).words.push(word);
+    }
+
+    /// An op that is not strict passes failures on by these.
+    pub fn set_heirs(&self, heirs: Heirs) {
+        lock(&self.status).heirs = Some(heirs);
     }
 
     /// The profiler wants to know when it ran.
@@ -197,15 +213,30 @@ impl Enqueued {
         if self.outcome.get().is_some() {
             return;
         }
-        let Status { mut error, mut single, mut keep, timing, words } = std::mem::take(&mut *lock(&self.status));
+        let Status { mut error, mut single, mut keep, timing, words, heirs } = std::mem::take(&mut *lock(&self.status));
         if lost.is_some() {
             // A function of the host may be in the middle of using it. It holds this op, and what
             // is kept goes with the op.
             lock(&self.status).keep = std::mem::take(&mut keep);
         }
-        if lost.is_none() {
-            let said = words.into_iter().filter_map(|word| word.error(self.name.as_str()));
-            error = said.fold(error, |first, said| first.or(Some(said)));
+        if let Some(heirs) = heirs {
+            let of = |(i, failure): &(usize, Failure)| {
+                let failure = failure.clone();
+                heirs(*i).into_iter().map(move |write| (write, failure.clone()))
+            };
+            failed.iter().flat_map(of).for_each(|(write, failure)| add(&mut single, write, failure));
+        }
+        // What a kernel says of data that has failed is no error of the op.
+        if lost.is_none() && (!self.strict || failed.is_empty()) {
+            for Complaint { error: said, writes } in words.into_iter().filter_map(|w| w.complaint(self.name.as_str())) {
+                match writes {
+                    None => error = error.or(Some(said)),
+                    Some(writes) => {
+                        let failure = self.failure_from(said);
+                        writes.into_iter().for_each(|write| add(&mut single, write, failure.clone()));
+                    }
+                }
+            }
         }
         let inherited = failed.first().filter(|_| self.strict).map(|(_, f)| f.clone());
         let own = || error.map(|e| self.failure_from(e));

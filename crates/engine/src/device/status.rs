@@ -8,7 +8,9 @@ use super::open::OpenDevice;
 use crate::complete::panic_error;
 use crate::failure::OpError;
 use crate::sync::Mutex;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes of page-locked memory that are cut into words at a time.
@@ -24,11 +26,34 @@ unsafe impl Send for Word {}
 /// The free words of a device.
 pub(super) struct StatusPool(Mutex<Vec<Word>>);
 
+/// A part of an op: what its kernels say about their data fails that part alone.
+pub trait KernelScope: Send + Sync {
+    /// Adds to an error what the part is.
+    fn describe(&self, error: OpError) -> OpError;
+
+    /// Whether the op's output of this number depends on the part.
+    fn reaches(&self, output: usize) -> bool;
+}
+
+/// A part, and the accesses of its op's outputs.
+#[derive(Clone)]
+pub(super) struct InScope {
+    part: Arc<dyn KernelScope>,
+    outputs: Range<usize>,
+}
+
 /// A word of one op, and what it means.
 pub(crate) struct StatusWord {
     device: &'static OpenDevice,
     word: *mut u64,
     explain: Option<Box<dyn FnOnce(u64) -> OpError + Send>>,
+    scope: Option<InScope>,
+}
+
+/// What kernels did not like, and the accesses that fail by it; none: the whole op.
+pub(crate) struct Complaint {
+    pub error: OpError,
+    pub writes: Option<Vec<usize>>,
 }
 
 // SAFETY: the word is this owner's; see `Word`.
@@ -55,11 +80,22 @@ impl StatusPool {
 
 impl StatusWord {
     /// What the kernel has said. The op is complete.
-    pub fn error(mut self, name: &str) -> Option<OpError> {
+    pub fn complaint(mut self, name: &str) -> Option<Complaint> {
         // SAFETY: aligned page-locked memory that belongs to this word; the device is done with it.
         let value = unsafe { AtomicU64::from_ptr(self.word) }.load(Ordering::Acquire);
-        let explain = self.explain.take().filter(|_| value != 0)?;
-        Some(catch_unwind(AssertUnwindSafe(|| explain(value))).unwrap_or_else(|payload| panic_error(name, payload)))
+        let (explain, scope) = (self.explain.take().filter(|_| value != 0)?, self.scope.take());
+        let described = || match &scope {
+            Some(scope) => scope.part.describe(explain(value)),
+            None => explain(value),
+        };
+        let error = catch_unwind(AssertUnwindSafe(described)).unwrap_or_else(|payload| panic_error(name, payload));
+        Some(Complaint { error, writes: scope.map(|scope| scope.writes()) })
+    }
+}
+
+impl InScope {
+    fn writes(&self) -> Vec<usize> {
+        self.outputs.clone().filter(|access| self.part.reaches(access - self.outputs.start)).collect()
     }
 }
 
@@ -82,7 +118,23 @@ impl DeviceCtx<'_> {
         let Word(word) = self.device.status.take(self.device)?;
         // SAFETY: aligned page-locked memory; its last user is complete.
         unsafe { AtomicU64::from_ptr(word) }.store(0, Ordering::Release);
-        self.op.add_status(StatusWord { device: self.device, word, explain: Some(Box::new(explain)) });
+        let scope = self.scope.borrow().clone();
+        self.op.add_status(StatusWord { device: self.device, word, explain: Some(Box::new(explain)), scope });
         Ok(DevicePtr(word.expose_provenance() as u64))
+    }
+
+    /// Submits a part of the op, which says which of the outputs depend on it; these are accesses of
+    /// the op, in their order.
+    pub fn within<T>(&self, part: Arc<dyn KernelScope>, outputs: Range<usize>, submit: impl FnOnce() -> T) -> T {
+        let before = self.scope.replace(Some(InScope { part, outputs }));
+        let submitted = submit();
+        self.scope.replace(before);
+        submitted
+    }
+
+    /// Says of an op of kind [`Selective`](crate::OpKind::Selective) which accesses fail where one
+    /// that it reads has failed. Without it none do.
+    pub fn inherit(&self, heirs: impl Fn(usize) -> Vec<usize> + Send + 'static) {
+        self.op.set_heirs(Box::new(heirs));
     }
 }

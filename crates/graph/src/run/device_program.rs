@@ -8,13 +8,15 @@ use super::inputs::InputSource;
 use crate::ir::{Graph, GraphNode, Types, Value, ValueMap, describe, infer};
 use crate::memory::offsets::{Lifetime, assign};
 use crate::passes::{PassChoice, TYPED_PASSES};
-use mxrt_engine::{DeviceCtx, DeviceId, DevicePtr, Engine, FailureKind, ForkSafeMutex, OpError};
+use mxrt_engine::device::KernelScope;
+use mxrt_engine::{DeviceCtx, DeviceId, DevicePtr, Engine, FailureKind, ForkSafeMutex, OpError, OpKind};
 use mxrt_ops::{DeviceKernel, DeviceOperands, KernelOptions, RandomKey, bind_device_kernel};
 use mxrt_tensor::{
     CallLaunch, Context, DType, DeviceLaunch, NDArray, Shape, TensorType, launch_native, no_device_kernel,
 };
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -43,16 +45,21 @@ struct DeviceStep {
     outputs: Vec<Place>,
     /// number of its piece of the random stream
     random: Option<usize>,
-    node: StepNode,
+    node: Arc<StepNode>,
 }
 
 /// What an error of a step is about.
+#[derive(Clone)]
 struct StepNode {
     op: &'static str,
     name: Arc<str>,
     attrs: Arc<Vec<(String, String)>>,
     inputs: Vec<TensorType>,
+    reach: Reach,
 }
+
+/// Whether each result of the graph depends on something.
+type Reach = Vec<bool>;
 
 /// A graph for one signature and one kind of device.
 pub(crate) struct DeviceProgram {
@@ -63,6 +70,9 @@ pub(crate) struct DeviceProgram {
     constant_bytes: usize,
     /// inputs of the graph that these read
     constant_inputs: Vec<usize>,
+    /// results that depend on each input of the graph, and on the constants
+    input_reach: HashMap<usize, Reach>,
+    constant_reach: Reach,
     constants: ForkSafeMutex<Vec<Arc<ConstantSet>>>,
 }
 
@@ -125,14 +135,22 @@ impl DeviceProgram {
         let constants = self.constants(engine, device, &inputs, &place)?;
         let last = inputs.len();
         inputs.extend(constants.as_ref().map(|set| &set.array));
+        let outputs = inputs.len()..inputs.len() + call.outputs.len();
         let work = DeviceLaunch {
             scratch: self.arena_bytes + if constants.is_some() { self.constant_bytes } else { 0 },
+            kind: OpKind::Selective,
             priority: call.priority,
             deadline: call.deadline,
             ..DeviceLaunch::new(device, call.name.clone(), &inputs, call.outputs)
         };
         let (program, set) = (self.clone(), constants.clone());
         launch_native(engine, &work, move |ctx, at| {
+            let (heirs, place_of, first) = (program.clone(), place.clone(), outputs.start);
+            ctx.inherit(move |access| {
+                let reached =
+                    if access == last { heirs.constant_reach.clone() } else { heirs.reach_of(access, &place_of) };
+                reached.iter().enumerate().filter(|(_, reached)| **reached).map(|(output, _)| first + output).collect()
+            });
             let mut places = Places {
                 inputs: &|input| at.inputs.get(place(input)).copied().unwrap_or(DevicePtr(0)),
                 outputs: &at.outputs,
@@ -145,9 +163,9 @@ impl DeviceProgram {
                 // A parameter was written since: this call computes its own.
                 set.stale.store(true, Ordering::Relaxed);
                 places.constants = at.scratch.offset(program.arena_bytes);
-                run(&program.constant_steps, ctx, &places, &[])?;
+                run(&program.constant_steps, ctx, &places, &[], Some(&outputs))?;
             }
-            run(&program.steps, ctx, &places, &random)
+            run(&program.steps, ctx, &places, &random, Some(&outputs))
         })
     }
 
@@ -188,7 +206,7 @@ impl DeviceProgram {
                 arena: DevicePtr(0),
                 constants: at.outputs[0],
             };
-            run(&program.constant_steps, ctx, &places, &[])
+            run(&program.constant_steps, ctx, &places, &[], None)
         })?;
         let mut sets = self.constants.lock();
         sets.retain(|other| other.of != set.of);
@@ -200,12 +218,26 @@ impl DeviceProgram {
         Ok(Some(set))
     }
 
+    /// The results that depend on an array of the call.
+    fn reach_of(&self, access: usize, place: &impl Fn(usize) -> usize) -> Reach {
+        let of = self.input_reach.iter().filter(|(input, _)| place(**input) == access).map(|(_, reach)| reach);
+        of.fold(Reach::new(), joined)
+    }
+
     fn versions(&self, ctx: &DeviceCtx<'_>, place: &impl Fn(usize) -> usize) -> Vec<u64> {
         self.constant_inputs.iter().map(|input| ctx.version_of(place(*input))).collect()
     }
 }
 
-fn run(steps: &[DeviceStep], ctx: &DeviceCtx<'_>, at: &Places<'_>, random: &[RandomKey]) -> Result<(), OpError> {
+/// Submits the steps. `results` are the accesses of the results, of which those fail that depend on a
+/// step whose kernel does not like its data; without them the whole op fails.
+fn run(
+    steps: &[DeviceStep],
+    ctx: &DeviceCtx<'_>,
+    at: &Places<'_>,
+    random: &[RandomKey],
+    results: Option<&Range<usize>>,
+) -> Result<(), OpError> {
     let address = |place: &Place| match *place {
         Place::Input(i) => (at.inputs)(i),
         Place::Output(i) => at.outputs.get(i).copied().unwrap_or(DevicePtr(0)),
@@ -217,15 +249,30 @@ fn run(steps: &[DeviceStep], ctx: &DeviceCtx<'_>, at: &Places<'_>, random: &[Ran
         let outputs: SmallVec<[DevicePtr; 4]> = step.outputs.iter().map(address).collect();
         let random = step.random.and_then(|n| random.get(n).copied());
         let operands = DeviceOperands { inputs: &inputs, outputs: &outputs, random };
-        step.kernel.enqueue(ctx, &operands).map_err(|e| step.node.describe(e))?;
+        let enqueue = || step.kernel.enqueue(ctx, &operands);
+        let enqueued = match results {
+            Some(results) => ctx.within(step.node.clone(), results.clone(), enqueue),
+            None => enqueue(),
+        };
+        enqueued.map_err(|e| step.node.describe(e))?;
     }
     Ok(())
 }
 
-impl StepNode {
+impl KernelScope for StepNode {
     fn describe(&self, error: OpError) -> OpError {
         describe(error, (self.op, &self.name, &self.attrs), self.inputs.iter())
     }
+
+    fn reaches(&self, output: usize) -> bool {
+        self.reach.get(output) == Some(&true)
+    }
+}
+
+fn joined(mut all: Reach, reach: &Reach) -> Reach {
+    all.resize(all.len().max(reach.len()), false);
+    all.iter_mut().zip(reach).for_each(|(all, one)| *all |= one);
+    all
 }
 
 /// From a graph to steps.
@@ -272,7 +319,44 @@ impl Lowering<'_> {
                 results.insert(root, j);
             }
         }
-        self.place(steps, constant_steps, &results)
+        let reaches = self.reaches(&mut steps, &mut constant_steps, &results);
+        self.place(steps, constant_steps, &results, reaches)
+    }
+
+    /// Says of every step which results depend on it; returns the same of the graph's inputs, and of
+    /// all constants together.
+    fn reaches(
+        &self,
+        steps: &mut [Draft],
+        constant_steps: &mut [Draft],
+        results: &HashMap<Value, usize>,
+    ) -> (HashMap<usize, Reach>, Reach) {
+        let of = |output: usize| (0..self.graph.outputs.len()).map(|j| j == output).collect::<Reach>();
+        let mut reach: HashMap<Value, Reach> = results.iter().map(|(value, j)| (*value, of(*j))).collect();
+        let mut walk = |drafts: &mut [Draft]| {
+            for draft in drafts.iter_mut().rev() {
+                let made = draft.outputs.iter().filter_map(|value| reach.get(value).cloned());
+                let copied = draft.step.outputs.iter().filter_map(|place| match place {
+                    Place::Output(j) => Some(of(*j)),
+                    _ => None,
+                });
+                let all = made.chain(copied).fold(Reach::new(), |all, one| joined(all, &one));
+                for value in &draft.inputs {
+                    let before = reach.remove(value).unwrap_or_default();
+                    reach.insert(*value, joined(before, &all));
+                }
+                Arc::make_mut(&mut draft.step.node).reach = all;
+            }
+        };
+        walk(steps);
+        walk(constant_steps);
+        let of_constants = constant_steps.iter().map(|draft| &draft.step.node.reach);
+        let constant_reach = of_constants.fold(Reach::new(), joined);
+        let of_inputs = reach.into_iter().filter_map(|(value, reach)| match value {
+            Value::Input(i) => Some((i, reach)),
+            Value::Node(..) => None,
+        });
+        (of_inputs.collect(), constant_reach)
     }
 
     fn root(&self, value: Value) -> Value {
@@ -288,7 +372,8 @@ impl Lowering<'_> {
         let inputs = node.inputs.iter().map(|v| self.type_of(*v)).collect::<Result<Vec<_>, _>>()?;
         let count = node.op.num_outputs(&node.attrs);
         let outputs = (0..count).map(|o| self.type_of(Value::Node(n, o))).collect::<Result<Vec<_>, _>>()?;
-        let about = StepNode { op: node.stands_for, name: node.name.clone(), attrs: node.attr_text.clone(), inputs };
+        let (name, attrs) = (node.name.clone(), node.attr_text.clone());
+        let about = StepNode { op: node.stands_for, name, attrs, inputs, reach: Reach::new() };
         if node.flow.is_some() {
             return Err(about.describe(no_device_kernel(node.stands_for, self.device)));
         }
@@ -302,8 +387,13 @@ impl Lowering<'_> {
         )
         .map_err(|e| about.describe(e))?;
         let (no_inputs, no_outputs) = (Vec::new(), Vec::new());
-        let step =
-            DeviceStep { kernel: kernel.into(), inputs: no_inputs, outputs: no_outputs, random: None, node: about };
+        let step = DeviceStep {
+            kernel: kernel.into(),
+            inputs: no_inputs,
+            outputs: no_outputs,
+            random: None,
+            node: about.into(),
+        };
         let values = node.inputs.iter().map(|v| self.root(*v)).collect();
         Ok(Draft { step, inputs: values, outputs: (0..count).map(|o| Value::Node(n, o)).collect() })
     }
@@ -315,7 +405,8 @@ impl Lowering<'_> {
         let node = GraphNode::new("_copy", name.into(), Vec::new(), vec![value])?;
         let (types, about) = ([tensor.clone()], [tensor]);
         let kernel = bind_device_kernel((self.device, "_copy"), node.op, &node.attrs, &types, &about, self.options)?;
-        let about = StepNode { op: "_copy", name: node.name, attrs: node.attr_text, inputs: types.to_vec() };
+        let (name, attrs, reach) = (node.name, node.attr_text, Reach::new());
+        let about = StepNode { op: "_copy", name, attrs, inputs: types.to_vec(), reach }.into();
         let (inputs, outputs) = (Vec::new(), vec![Place::Output(output)]);
         let step = DeviceStep { kernel: kernel.into(), inputs, outputs, random: None, node: about };
         Ok(Draft { step, inputs: vec![value], outputs: Vec::new() })
@@ -327,6 +418,7 @@ impl Lowering<'_> {
         mut steps: Vec<Draft>,
         mut constant_steps: Vec<Draft>,
         results: &HashMap<Value, usize>,
+        (input_reach, constant_reach): (HashMap<usize, Reach>, Reach),
     ) -> Result<DeviceProgram, OpError> {
         let mut places: HashMap<Value, Place> = results.iter().map(|(v, j)| (*v, Place::Output(*j))).collect();
         let values: Vec<Value> = constant_steps.iter().flat_map(|draft| draft.outputs.clone()).collect();
@@ -362,7 +454,16 @@ impl Lowering<'_> {
         });
         let constant_inputs = of_constants.filter(|i| seen.insert(*i)).collect();
         let constants = ForkSafeMutex::default();
-        Ok(DeviceProgram { steps, arena_bytes, constant_steps, constant_bytes, constant_inputs, constants })
+        Ok(DeviceProgram {
+            steps,
+            arena_bytes,
+            constant_steps,
+            constant_bytes,
+            constant_inputs,
+            input_reach,
+            constant_reach,
+            constants,
+        })
     }
 
     /// Offsets of values that live from one step to another; returns the bytes that they take.

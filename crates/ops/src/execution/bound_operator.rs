@@ -6,6 +6,7 @@ use super::{
     Signature, bind_device_kernel, bind_kernel, check_device_kernels, profiled_name,
 };
 use crate::definition::{Attrs, Inputs, OpDef, infer_with_outputs};
+use mxrt_engine::device::KernelScope;
 use mxrt_engine::memory::ALIGN;
 use mxrt_engine::{Cost, DeviceId, DeviceKind, FailureKind, KernelCtx, OpError, RunCtx};
 use mxrt_kernels::Par;
@@ -42,6 +43,17 @@ impl PackedInput {
         let packing = kernel.packing()?;
         let [input] = packing.inputs()[..] else { return None };
         Some(PackedInput { input, form: format!("{} of {}", packing.key(), inputs.get(input)?).into() })
+    }
+}
+
+/// Of a call on a device: all of its outputs depend on its kernels.
+impl KernelScope for BoundOperator {
+    fn describe(&self, error: OpError) -> OpError {
+        describe(error, self.def, &self.attrs, &self.inputs)
+    }
+
+    fn reaches(&self, _: usize) -> bool {
+        true
     }
 }
 
@@ -186,7 +198,7 @@ impl BoundOperator {
 
     /// Enqueues the device's own kernel.
     fn push_native(
-        &self,
+        self: &Arc<BoundOperator>,
         device: DeviceId,
         call: &Invocation<'_>,
         inputs: &[&NDArray],
@@ -195,8 +207,10 @@ impl BoundOperator {
         let kernel = self.native(device)?;
         let random = self.def.random.then(|| call.random.draw());
         let launch = DeviceLaunch::new(device, self.def.name, inputs, outputs);
+        let (bound, writes) = (self.clone(), inputs.len()..inputs.len() + outputs.len());
         launch_native(call.engine, &launch, move |ctx, at| {
-            kernel.enqueue(ctx, &DeviceOperands { inputs: &at.inputs, outputs: &at.outputs, random })
+            let operands = DeviceOperands { inputs: &at.inputs, outputs: &at.outputs, random };
+            ctx.within(bound, writes, || kernel.enqueue(ctx, &operands))
         })
     }
 

@@ -16,6 +16,7 @@ use mxrt_kernels::norm::LrnParams;
 use mxrt_kernels::pool::PoolKind;
 use mxrt_kernels::reduce::Reduction;
 use mxrt_kernels::softmax::SoftmaxParams;
+use mxrt_kernels::sort::Order;
 
 /// A strided copy: element after element of an index space, from an input to an output.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,6 +42,19 @@ pub struct SumEpilogue {
     pub residual: Option<usize>,
     /// applied last
     pub activation: Option<Unary>,
+}
+
+/// What is given of elements in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ordered {
+    /// the elements
+    Values,
+    /// their positions along the axis
+    Positions,
+    /// elements, then positions
+    Both,
+    /// 1 where an element is among the first, else 0
+    Mask,
 }
 
 /// Steps of a matrix in its array: first element; steps between outer and inner batches, rows and
@@ -178,6 +192,15 @@ pub enum KernelForm {
         axis: usize,
         /// there is an index for each pair of outer and inner axes, instead of whole rows
         pick: bool,
+    },
+    /// The first elements in order along the middle of three joined axes.
+    Order {
+        /// extents
+        split: [usize; 3],
+        /// which come first, and how many
+        order: Order,
+        /// the outputs
+        give: Ordered,
     },
     /// One where the last axis is the index, else zero.
     OneHot {

@@ -78,10 +78,26 @@ pub(crate) fn split(attrs: &Attrs, shape: &Shape) -> Result<[usize; 3], OpError>
 fn bind_sort(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let split = split(attrs, &signature.inputs[0].shape)?;
     let order = Order { k: split[1], ascending: attrs.bool("is_ascend") };
-    dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
+    bind_values(split, order, signature)
+}
+
+/// The first elements in order.
+pub(crate) fn bind_values(split: [usize; 3], order: Order, signature: &Signature<'_>) -> BoundKernel {
+    dispatch!(signature.inputs[0].dtype, numeric, T => Ok(ordered(split, order, Ordered::Values, signature, move |call| {
         sort(call.par, elements::<T>(&call.inputs[0])?, split, order, elements_mut(&mut call.outputs[0])?);
         Ok(())
     })))
+}
+
+/// A kernel of this form.
+pub(crate) fn ordered(
+    split: [usize; 3],
+    order: Order,
+    give: Ordered,
+    signature: &Signature<'_>,
+    run: impl Fn(&mut KernelCall<'_, '_>) -> Result<(), OpError> + Send + Sync + 'static,
+) -> Box<dyn Kernel> {
+    with_form(kernel_fn(signature, run), signature, || KernelForm::Order { split, order, give })
 }
 
 fn bind_argsort(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
@@ -92,19 +108,15 @@ fn bind_argsort(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kern
 
 /// The positions of the first elements in order. Kernels are compiled for `f32`, the default, and
 /// `i64`; other dtypes are converted.
-pub(crate) fn bind_positions(
-    split: [usize; 3],
-    order: Order,
-    signature: &Signature<'_>,
-) -> Result<Box<dyn Kernel>, OpError> {
-    let to = signature.outputs[0].dtype;
+pub(crate) fn bind_positions(split: [usize; 3], order: Order, signature: &Signature<'_>) -> BoundKernel {
+    let (to, give) = (signature.outputs[0].dtype, Ordered::Positions);
     dispatch!(signature.inputs[0].dtype, numeric, T => match to {
-        DType::F32 => Ok(kernel_fn(signature, move |call| {
+        DType::F32 => Ok(ordered(split, order, give, signature, move |call| {
             let x = elements::<T>(&call.inputs[0])?;
             argsort::<T, f32>(call.par, x, split, order, elements_mut(&mut call.outputs[0])?);
             Ok(())
         })),
-        _ => Ok(kernel_fn(signature, move |call| {
+        _ => Ok(ordered(split, order, give, signature, move |call| {
             let mut positions = vec![0i64; call.outputs[0].len()];
             argsort::<T, i64>(call.par, elements(&call.inputs[0])?, split, order, &mut positions);
             store(&positions, &mut call.outputs[0])

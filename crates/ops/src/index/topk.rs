@@ -1,9 +1,9 @@
 //! `topk`: the first elements in order.
 
-use super::sort::{bind_positions, split, store};
+use super::sort::{bind_positions, bind_values, ordered, split, store};
 use crate::prelude::*;
 use mxrt_engine::OpError;
-use mxrt_kernels::sort::{Order, sort, top_k, top_k_mask};
+use mxrt_kernels::sort::{Order, top_k, top_k_mask};
 use mxrt_tensor::{DType, PartialShape, Shape};
 
 /// Rows of the table.
@@ -87,17 +87,14 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
     let order = Order { k: kept(attrs, split[1])?, ascending: attrs.bool("is_ascend") };
     let ret_typ = attrs.str("ret_typ");
     dispatch!(signature.inputs[0].dtype, numeric, T => match ret_typ {
-        "value" => Ok(kernel_fn(signature, move |call| {
-            sort(call.par, elements::<T>(&call.inputs[0])?, split, order, elements_mut(&mut call.outputs[0])?);
-            Ok(())
-        })),
-        "mask" => Ok(kernel_fn(signature, move |call| {
+        "value" => bind_values(split, order, signature),
+        "mask" => Ok(ordered(split, order, Ordered::Mask, signature, move |call| {
             let out = elements_mut::<T>(&mut call.outputs[0])?;
             top_k_mask::<T, T>(call.par, elements(&call.inputs[0])?, split, order, out);
             Ok(())
         })),
         "indices" => bind_positions(split, order, signature),
-        _ => Ok(kernel_fn(signature, move |call| {
+        _ => Ok(ordered(split, order, Ordered::Both, signature, move |call| {
             let ([x], [values, positions]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
             let mut found = vec![0i64; positions.len()];
             top_k::<T, i64>(call.par, elements(x)?, split, order, elements_mut(values)?, &mut found);

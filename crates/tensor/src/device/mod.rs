@@ -6,8 +6,8 @@
 
 mod native;
 
-pub(crate) use native::copy_region_on;
 pub use native::{DeviceArguments, RegionKernelTable, RegionKernels, launch_native, set_region_kernels};
+pub(crate) use native::{copy_places_on, copy_region_on};
 
 use crate::{Context, DType, NDArray, Shape, TensorMut, TensorRef};
 use mxrt_engine::{

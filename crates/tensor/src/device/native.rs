@@ -8,6 +8,7 @@ use crate::index::Region;
 use mxrt_engine::device::OpenDevice;
 use mxrt_engine::{Access, DeviceCtx, DeviceId, DeviceKind, DevicePtr, Engine, OpError, OpSpec};
 use smallvec::SmallVec;
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 /// Where an op of a device finds its arrays: whole and dense.
@@ -45,7 +46,7 @@ where
     let scratch = launch.scratch;
     let cancel_guards: SmallVec<[_; 2]> = launch.inputs.iter().filter_map(|a| a.cancel_guard()).collect();
     let spec = OpSpec::new(launch.name.clone(), &vars).device(launch.device).cost(cost(engine));
-    let spec = OpSpec { priority: launch.priority, deadline: launch.deadline, ..spec };
+    let spec = OpSpec { kind: launch.kind, priority: launch.priority, deadline: launch.deadline, ..spec };
     engine.push_device(spec, move |ctx| {
         let _cancel_guards = cancel_guards;
         let native = NativeArguments::gather(ctx, &reads, &writes, scratch)?;
@@ -132,6 +133,18 @@ pub trait RegionKernels: Send + Sync {
         from: (DevicePtr, &Region),
         size: usize,
     ) -> Result<(), OpError>;
+
+    /// Submits copying `count` elements of `size` bytes each. `places` holds the numbers of those
+    /// that are written, then of those that are read, as int64; none is written twice.
+    fn copy_places(
+        &self,
+        ctx: &DeviceCtx<'_>,
+        to: DevicePtr,
+        from: DevicePtr,
+        places: DevicePtr,
+        count: usize,
+        size: usize,
+    ) -> Result<(), OpError>;
 }
 
 /// Kernels for regions by kind of device.
@@ -144,30 +157,57 @@ pub fn set_region_kernels(table: RegionKernelTable) {
     let _ = REGION_KERNELS.set(table);
 }
 
-/// Enqueues a copy between regions on a device whose memory the host cannot address; `None` for
+/// The kernels of a device whose memory the host cannot address; `None` for other devices.
+fn region_kernels(engine: &'static Engine, device: DeviceId) -> Result<Option<&'static dyn RegionKernels>, OpError> {
+    let open = engine.device(device)?;
+    if open.backend().host_addressable() {
+        return Ok(None);
+    }
+    let table = REGION_KERNELS.get().and_then(|table| table.iter().find(|(kind, _)| *kind == device.kind()));
+    let (_, kernels) = table.copied().ok_or_else(|| no_device_kernel("copy", device))?;
+    kernels.check(open)?;
+    Ok(Some(kernels))
+}
+
+/// Enqueues a copy between regions on a device whose memory the host cannot address; `false` for
 /// other devices.
 pub(crate) fn copy_region_on(
     device: DeviceId,
     (target, into): (&NDArray, &Region),
     (source, from): (&NDArray, &Region),
     whole: bool,
-) -> Option<Result<(), OpError>> {
+) -> Result<bool, OpError> {
     let engine = target.engine();
-    let open = match engine.device(device) {
-        Err(error) => return Some(Err(error)),
-        Ok(open) if open.backend().host_addressable() => return None,
-        Ok(open) => open,
-    };
-    let table = REGION_KERNELS.get().and_then(|table| table.iter().find(|(kind, _)| *kind == device.kind()));
-    let Some((_, kernels)) = table.copied() else { return Some(Err(no_device_kernel("copy", device))) };
-    if let Err(error) = kernels.check(open) {
-        return Some(Err(error));
-    }
+    let Some(kernels) = region_kernels(engine, device)? else { return Ok(false) };
     let access = if whole { overwrite(target) } else { Access::Update };
     let (size, inputs) = (target.dtype().size(), [source]);
     let launch = DeviceLaunch::new(device, if whole { "copy" } else { "assign" }, &inputs, &[]);
     let (into, from) = (into.clone(), from.clone());
-    Some(push_native(engine, &launch, &[(target, access)], move |ctx, at| {
+    push_native(engine, &launch, &[(target, access)], move |ctx, at| {
         kernels.copy(ctx, (at.outputs[0], &into), (at.inputs[0], &from), size)
-    }))
+    })?;
+    Ok(true)
+}
+
+/// Enqueues a copy of single elements, as [`copy_region_on`]: to and from these numbers. Of several
+/// that are written to one place the last stays.
+pub(crate) fn copy_places_on(
+    device: DeviceId,
+    (target, into): (&NDArray, impl Iterator<Item = usize>),
+    (source, from): (&NDArray, impl Iterator<Item = usize>),
+    whole: bool,
+) -> Result<bool, OpError> {
+    let engine = target.engine();
+    let Some(kernels) = region_kernels(engine, device)? else { return Ok(false) };
+    let last: BTreeMap<usize, usize> = into.zip(from).collect();
+    let count = last.len();
+    let places: Vec<i64> = last.keys().chain(last.values()).map(|place| *place as i64).collect();
+    let places = NDArray::from_slice(engine, target.context(), [places.len()], &places)?;
+    let access = if whole { overwrite(target) } else { Access::Update };
+    let (size, inputs) = (target.dtype().size(), [source, &places]);
+    let launch = DeviceLaunch::new(device, if whole { "gather" } else { "assign" }, &inputs, &[]);
+    push_native(engine, &launch, &[(target, access)], move |ctx, at| {
+        kernels.copy_places(ctx, at.outputs[0], at.inputs[0], at.inputs[1], count, size)
+    })?;
+    Ok(true)
 }

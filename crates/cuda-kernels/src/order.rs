@@ -1,0 +1,107 @@
+//! Elements in order: `order.h`.
+
+use crate::launch::{Bound, code, each, known, launch};
+use mxrt_cuda::Grid;
+use mxrt_kernels::sort::Order;
+use mxrt_ops::{KernelForm, Ordered, Signature};
+
+/// Pairs that a block sorts (`ORDER_CHUNK` of the text), of 12 bytes each.
+const CHUNK: usize = 1024;
+const PAIR: usize = 12;
+
+/// `Order` of the text.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct OrderArgument {
+    keys: u64,
+    positions: u64,
+    from: u64,
+    values: u64,
+    places: u64,
+    rows: i64,
+    extent: i64,
+    inner: i64,
+    padded: i64,
+    kept: i64,
+    stage: i64,
+    last: i64,
+    distance: i64,
+    dtype: i32,
+    place_dtype: i32,
+    ascending: i32,
+    mask: i32,
+}
+
+pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
+    let KernelForm::Order { split, order, give } = *form else { return None };
+    bind_order(split, order, give, signature)
+}
+
+fn bind_order(
+    [outer, extent, inner]: [usize; 3],
+    order: Order,
+    give: Ordered,
+    signature: &Signature<'_>,
+) -> Option<Bound> {
+    let input = signature.inputs.first()?;
+    if !known(input) || !signature.outputs.iter().all(known) {
+        return None;
+    }
+    let (values, places) = match give {
+        Ordered::Values | Ordered::Mask => (Some(0), None),
+        Ordered::Positions => (None, Some(0)),
+        Ordered::Both => (Some(0), Some(1)),
+    };
+    let (rows, padded) = (outer * inner, extent.next_power_of_two().max(2));
+    let total = rows.checked_mul(padded)?;
+    let bytes = total.checked_mul(PAIR)?;
+    let argument = OrderArgument {
+        keys: 0,
+        positions: 0,
+        from: 0,
+        values: 0,
+        places: 0,
+        rows: rows as i64,
+        extent: extent as i64,
+        inner: inner as i64,
+        padded: padded as i64,
+        kept: order.k as i64,
+        stage: 0,
+        last: 0,
+        distance: 0,
+        dtype: code(input.dtype),
+        place_dtype: places.map_or(0, |output: usize| code(signature.outputs[output].dtype)),
+        ascending: i32::from(order.ascending),
+        mask: i32::from(give == Ordered::Mask),
+    };
+    let stored = rows * if give == Ordered::Mask { extent } else { order.k };
+    Some(Bound::new(move |ctx, at| {
+        let (Some(fill), Some(step), Some(store)) = (each(total), each(total / 2), each(stored)) else { return Ok(()) };
+        let chunks = Grid { blocks: [blocks(total), 1, 1], threads: 256, shared_bytes: (CHUNK * PAIR) as u32 };
+        let keys = ctx.scratch(bytes)?;
+        let address = |output: Option<usize>| output.map_or(0, |i| at.outputs[i].0);
+        let (values, places) = (address(values), address(places));
+        let positions = keys.offset(8 * total).0;
+        let argument = OrderArgument { keys: keys.0, positions, from: at.inputs[0].0, values, places, ..argument };
+        launch(ctx, c"order_fill", fill, &argument)?;
+        let last = padded.min(CHUNK) as i64;
+        launch(ctx, c"order_chunks", chunks, &OrderArgument { stage: 2, last, ..argument })?;
+        let mut stage = 2 * CHUNK;
+        while stage <= padded {
+            let argument = OrderArgument { stage: stage as i64, last: stage as i64, ..argument };
+            let mut distance = stage / 2;
+            while distance >= CHUNK {
+                launch(ctx, c"order_step", step, &OrderArgument { distance: distance as i64, ..argument })?;
+                distance /= 2;
+            }
+            launch(ctx, c"order_chunks", chunks, &argument)?;
+            stage *= 2;
+        }
+        launch(ctx, c"order_store", store, &argument)
+    }))
+}
+
+/// Blocks that sort chunks; they go on with further ones.
+fn blocks(total: usize) -> u32 {
+    total.div_ceil(CHUNK).min(1 << 16) as u32
+}
