@@ -184,6 +184,41 @@ def test_gpus_give_what_mxnet_gave(gpus, tmp_path: Path) -> None:
     assert set(passed) == set(FAMILIES)
 
 
+def test_folded_parameters_go_before_a_call_fails_for_want_of_memory(gpus) -> None:
+    """They are computed again by the next call that needs them."""
+    done = run_python(
+        """
+        import mxrt as mx, numpy as np
+        gpu = mx.gpu(0)
+        x, names = mx.sym.var("x"), ["gamma", "beta", "mean", "variance"]
+        layers = mx.sym.Convolution(x, mx.sym.var("w"), kernel=(3, 3), num_filter=256, no_bias=True)
+        layers = mx.sym.BatchNorm(layers, *map(mx.sym.var, names), fix_gamma=False)
+        net = mx.gluon.SymbolBlock(layers, x)
+        net.collect_params()["w"].shape = (256, 256, 3, 3)
+        net.collect_params().initialize(mx.init.Uniform(0.1), ctx=gpu)
+        batch = mx.nd.ones((1, 256, 3, 3), ctx=gpu)
+        before = net(batch).asnumpy()
+        gpu.empty_cache()
+        small = gpu.memory_info()["in_use"]
+        again = net(batch).asnumpy()
+        with_constants = gpu.memory_info()["in_use"]
+        # The weights take 2.25 MiB, folded ones as much.
+        assert with_constants > small + (2 << 20), (small, with_constants)
+        gpu.set_memory_limit(with_constants + (2 << 20))
+        other = mx.nd.ones((2 << 18,), ctx=gpu) + 1
+        assert other.asnumpy().max() == 2
+        del other
+        assert before.tobytes() == again.tobytes() == net(batch).asnumpy().tobytes()
+        try:
+            mx.nd.ones((8 << 18,), ctx=gpu).wait_to_read()
+        except mx.base.MXNetMemoryError:
+            print("refused")
+        """,
+        env=gpus,
+    )
+    assert (done.stdout.strip(), done.returncode, done.stderr) == ("refused", 0, "")
+
+
 @pytest.mark.timeout(200)
 def test_models_give_the_cpus_numbers_from_several_threads(gpus) -> None:
     """On two GPUs: the same bits from every thread; operator by operator as well."""

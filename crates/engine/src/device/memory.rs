@@ -151,8 +151,8 @@ impl DevicePool {
 
     /// Memory, and what its first use must be ordered behind. `stream`: where that will be. In
     /// order of preference: what no thread uses any more, what only this stream uses, new memory,
-    /// what is still in use. When the device has no more, outstanding uses are waited for and
-    /// everything cached is given back before the last try.
+    /// what is still in use. When the device has no more, what can be made again is given up,
+    /// outstanding uses are waited for, and everything cached is given back before the last try.
     pub fn alloc(
         &self,
         device: &'static OpenDevice,
@@ -179,6 +179,9 @@ impl DevicePool {
         }
         if let Some(free) = self.take(class, stream, true) {
             return Ok(again(free));
+        }
+        if matches!(self.origin, MemoryOrigin::Device) {
+            device.give_up_spares();
         }
         self.wait_for_users(device);
         self.trim(device);

@@ -14,6 +14,7 @@ mod open;
 mod outcome;
 mod park;
 mod parts;
+mod spare;
 mod staging;
 mod status;
 mod stream;
@@ -30,6 +31,7 @@ pub use memory::DeviceStats;
 pub use op::DeviceCtx;
 pub use open::OpenDevice;
 pub use parts::DevicePart;
+pub use spare::SpareMemory;
 pub use status::KernelScope;
 pub use timing::DeviceRecord;
 

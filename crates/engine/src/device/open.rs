@@ -4,6 +4,7 @@ use super::api::{Device, DeviceError, Driver, ErrorClass, StreamKind};
 use super::event::{EventPool, EventRef, KEEP_EVENTS};
 use super::memory::{DevicePool, DeviceStats, MemoryOrigin};
 use super::park::AfterDevices;
+use super::spare::Spares;
 use super::staging::{Direction, PinnedRing};
 use super::status::StatusPool;
 use super::stream::Stream;
@@ -32,6 +33,7 @@ pub struct OpenDevice {
     pinned: DevicePool,
     staging: [PinnedRing; 2],
     pub(super) status: StatusPool,
+    pub(super) spares: Spares,
 }
 
 /// What an engine knows of devices.
@@ -190,12 +192,14 @@ impl Engine {
         Ok(())
     }
 
-    /// Gives cached memory that no thread uses back to the device.
+    /// Gives memory that no thread uses back to the device: what is cached, and what can be made
+    /// again.
     pub fn trim_device(&'static self, id: DeviceId) -> Result<(), OpError> {
         let device = self.device(id)?;
         if device.is_lost() {
             return Ok(());
         }
+        device.give_up_spares();
         device.pool.trim(device);
         device.staging.iter().for_each(PinnedRing::trim);
         device.pinned.trim(device);
@@ -224,6 +228,7 @@ impl OpenDevice {
             pinned: DevicePool::new(MemoryOrigin::Pinned, 0),
             staging: std::array::from_fn(|_| PinnedRing::new()),
             status: StatusPool::default(),
+            spares: Spares::default(),
         }));
         let compute = std::iter::repeat_n(StreamKind::Compute, engine.devices.compute_streams);
         let copies = [StreamKind::CopyIn, StreamKind::StageIn, StreamKind::CopyOut, StreamKind::StageOut];

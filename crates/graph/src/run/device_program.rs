@@ -8,7 +8,7 @@ use super::inputs::InputSource;
 use crate::ir::{Graph, GraphNode, Types, Value, ValueMap, describe, infer};
 use crate::memory::offsets::{Lifetime, assign};
 use crate::passes::{PassChoice, TYPED_PASSES};
-use mxrt_engine::device::KernelScope;
+use mxrt_engine::device::{KernelScope, SpareMemory};
 use mxrt_engine::{DeviceCtx, DeviceId, DevicePtr, Engine, FailureKind, ForkSafeMutex, OpError, OpKind};
 use mxrt_ops::{DeviceKernel, DeviceOperands, KernelOptions, RandomKey, bind_device_kernel};
 use mxrt_tensor::{
@@ -137,7 +137,7 @@ impl DeviceProgram {
         inputs.extend(constants.as_ref().map(|set| &set.array));
         let outputs = inputs.len()..inputs.len() + call.outputs.len();
         let work = DeviceLaunch {
-            scratch: self.arena_bytes + if constants.is_some() { self.constant_bytes } else { 0 },
+            scratch: self.arena_bytes,
             kind: OpKind::Selective,
             priority: call.priority,
             deadline: call.deadline,
@@ -162,7 +162,7 @@ impl DeviceProgram {
             {
                 // A parameter was written since: this call computes its own.
                 set.stale.store(true, Ordering::Relaxed);
-                places.constants = at.scratch.offset(program.arena_bytes);
+                places.constants = ctx.scratch(program.constant_bytes)?;
                 run(&program.constant_steps, ctx, &places, &[], Some(&outputs))?;
             }
             run(&program.steps, ctx, &places, &random, Some(&outputs))
@@ -192,6 +192,7 @@ impl DeviceProgram {
         let tensor = TensorType::new(DType::U8, Shape::new(&[self.constant_bytes]));
         let array = NDArray::new(engine, context, tensor)?;
         engine.freeze(array.var());
+        engine.device(device)?.add_spare(self);
         let set = Arc::new(ConstantSet { array, of, versions: OnceLock::new(), stale: AtomicBool::new(false) });
         let (program, made, place) = (self.clone(), Arc::downgrade(&set), place.clone());
         let outputs = [&set.array];
@@ -266,6 +267,15 @@ impl KernelScope for StepNode {
 
     fn reaches(&self, output: usize) -> bool {
         self.reach.get(output) == Some(&true)
+    }
+}
+
+impl SpareMemory for DeviceProgram {
+    fn give_up(&self) {
+        let idle = |set: &Arc<ConstantSet>| Arc::strong_count(set) == 1;
+        let gone: Vec<Arc<ConstantSet>> = self.constants.lock().extract_if(.., |set| idle(set)).collect();
+        // Arrays are freed under no lock.
+        drop(gone);
     }
 }
 

@@ -1,0 +1,30 @@
+//! Memory of a device that its owner can make again: folded parameters of plans. It goes before an
+//! operator fails for want of memory, and when the cache is emptied.
+
+use super::open::OpenDevice;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// An owner of such memory.
+pub trait SpareMemory: Send + Sync {
+    /// Frees what no op uses. Called from ops of the engine, under no lock.
+    fn give_up(&self);
+}
+
+/// The owners of a device's.
+#[derive(Default)]
+pub(super) struct Spares(Mutex<Vec<Weak<dyn SpareMemory>>>);
+
+impl OpenDevice {
+    /// Names an owner, for as long as it lives.
+    pub fn add_spare(&self, owner: &Arc<impl SpareMemory + 'static>) {
+        let owner: Weak<dyn SpareMemory> = Arc::downgrade(owner) as _;
+        let mut owners = self.spares.0.lock().unwrap_or_else(PoisonError::into_inner);
+        owners.retain(|other| other.strong_count() > 0 && !other.ptr_eq(&owner));
+        owners.push(owner);
+    }
+
+    pub(super) fn give_up_spares(&self) {
+        let owners = self.spares.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        owners.iter().filter_map(Weak::upgrade).for_each(|owner| owner.give_up());
+    }
+}
