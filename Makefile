@@ -343,6 +343,10 @@ asan: | check-tools ## the tests of the engine under AddressSanitizer, then 20 s
 asan-c: | check-tools ## the C and C++ programs of the tests with AddressSanitizer (a minute after the build)
 	scripts/sanitize_c.sh address
 
+.PHONY: tsan-c
+tsan-c: | check-tools ## the C programs of the tests and the library with ThreadSanitizer (a minute after the build, which takes four)
+	scripts/sanitize_c.sh thread
+
 .PHONY: asan-kernels
 asan-kernels: | check-tools ## the tests of the kernels under AddressSanitizer, on every instruction set there is (five minutes)
 	scripts/sanitize.sh address-kernels
@@ -367,6 +371,7 @@ sdist: $(STAMPS)/build-tools | check-tools ## build a wheel from the source dist
 prove: ## what .ci/run leaves out: sanitizers in full, valgrind, fuzzing, long runs of seeds, exits and forks, mutants (five and a half hours)
 	$(MAKE) asan-kernels
 	$(MAKE) asan-c
+	$(MAKE) tsan-c
 	$(MAKE) check-embedding
 	$(MAKE) tarball
 	$(MAKE) check-mxnet-programs

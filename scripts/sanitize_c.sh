@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# The C and C++ programs of the tests of the C interface under a checker of memory.
+# The C and C++ programs of the tests of the C interface under a checker of memory or of threads.
 #
 #   scripts/sanitize_c.sh address    compiled with AddressSanitizer and UndefinedBehaviorSanitizer
+#   scripts/sanitize_c.sh thread     those in C, and the library with all that it consists of, compiled
+#                                    with ThreadSanitizer; C++ uses a library that is not
 #   scripts/sanitize_c.sh memcheck   those under valgrind that infer no shapes: of an unknown shape the
 #                                    compiler reads the length before it asks whether there is one
 #
@@ -10,7 +12,7 @@
 # sanitizer, or there is no valgrind, the script says so and ends with status 0.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-kind=${1:?address or memcheck}
+kind=${1:?address, thread or memcheck}
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -24,8 +26,66 @@ int main(void) {
 EOF
 printf 'int main(void) { return 0; }\n' >"$work/empty.c"
 tests=()
+build=()
 
 case $kind in
+thread)
+  flags="-fsanitize=thread -g"
+  # shellcheck disable=SC2086 # flags are words
+  "${CC:-cc}" $flags "$work/empty.c" -o "$work/empty" 2>/dev/null || {
+    echo "skip: this C compiler has no ThreadSanitizer"
+    exit 0
+  }
+  # Without the source of the standard library the sanitizer would not see what its locks order.
+  timeout 120 rustup component add rust-src >/dev/null 2>&1 || {
+    echo "skip: rustup cannot add the source of the standard library"
+    exit 0
+  }
+  cat >"$work/canary.c" <<'EOF'
+#include <pthread.h>
+static int shared;
+static void *write_it(void *nothing) {
+  shared++;
+  return nothing;
+}
+int main(void) {
+  pthread_t other;
+  pthread_create(&other, 0, write_it, 0);
+  write_it(0);
+  pthread_join(other, 0);
+  return 0;
+}
+EOF
+  # LLVM calls these where GCC, whose runtime the programs have, instruments accesses alone.
+  cat >"$work/llvm.c" <<'EOF'
+#include <string.h>
+void __tsan_read_range(const void *at, size_t bytes);
+void __tsan_write_range(void *at, size_t bytes);
+void *__tsan_memcpy(void *to, const void *from, size_t bytes) {
+  __tsan_read_range(from, bytes);
+  __tsan_write_range(to, bytes);
+  return memcpy(to, from, bytes);
+}
+void *__tsan_memmove(void *to, const void *from, size_t bytes) {
+  __tsan_read_range(from, bytes);
+  __tsan_write_range(to, bytes);
+  return memmove(to, from, bytes);
+}
+void *__tsan_memset(void *to, int value, size_t bytes) {
+  __tsan_write_range(to, bytes);
+  return memset(to, value, bytes);
+}
+EOF
+  "${CC:-cc}" -O1 -fPIC -c "$work/llvm.c" -o "$work/llvm.o"
+  # shellcheck disable=SC2086
+  "${CC:-cc}" $flags "$work/canary.c" -o "$work/canary" -lpthread
+  export MXRT_TEST_CFLAGS="$flags $work/llvm.o" TSAN_OPTIONS="exitcode=66"
+  export RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=thread" CARGO_TARGET_DIR+="/sanitize-c-thread"
+  export CARGO_PROFILE_DEV_DEBUG=line-tables-only
+  says='data race'
+  build=(-Zbuild-std --target "$(rustc -vV | sed -n 's/^host: //p')")
+  tests=(--test engine --test c_program --test predict)
+  ;;
 address)
   flags="-fsanitize=address,undefined -fno-sanitize-recover=all -g"
   # shellcheck disable=SC2086 # flags are words
@@ -50,7 +110,7 @@ memcheck)
   tests=(--test exchange --test engine)
   ;;
 *)
-  echo "unknown: $kind; known: address, memcheck"
+  echo "unknown: $kind; known: address, thread, memcheck"
   exit 1
   ;;
 esac
@@ -65,9 +125,9 @@ if [ $status -eq 0 ] || ! grep -q "$says" "$work/log"; then
 fi
 echo "$kind: the mistake made on purpose is found"
 # Where everything has been built for `make test`, that is what runs.
-if [ -n "${CI:-}" ] && cargo nextest --version >/dev/null 2>&1; then
+if [ ${#build[@]} -eq 0 ] && [ -n "${CI:-}" ] && cargo nextest --version >/dev/null 2>&1; then
   cargo nextest run --workspace --locked -E 'package(mxrt-capi)' "${tests[@]:---tests}"
 else
-  cargo test -q --locked -p mxrt-capi "${tests[@]:---tests}"
+  cargo test -q --locked "${build[@]}" -p mxrt-capi "${tests[@]:---tests}"
 fi
 echo "$kind: the programs are clean"
