@@ -25,12 +25,7 @@ KERNEL void __launch_bounds__(256) take(Take p) {
         i64 inner = i % p.inner, k = i / p.inner % p.count, outer = i / p.inner / p.count;
         i64 number = load<i64>(p.indices, p.index_dtype, p.pick ? i : k);
         i64 from = (outer * p.extent + in_range(number, p.extent, p.mode, p.status)) * p.inner + inner;
-        switch (p.size) {
-            case 1: ((unsigned char*)p.to)[i] = ((const unsigned char*)p.from)[from]; break;
-            case 2: ((unsigned short*)p.to)[i] = ((const unsigned short*)p.from)[from]; break;
-            case 4: ((u32*)p.to)[i] = ((const u32*)p.from)[from]; break;
-            default: ((u64*)p.to)[i] = ((const u64*)p.from)[from];
-        }
+        copy_element(p.to, i, p.from, from, p.size);
     }
 }
 ENTRY(take)
@@ -63,12 +58,7 @@ KERNEL void __launch_bounds__(256) select_elements(Select p) {
     ROLLED
     for (i64 i = first(); i < p.n; i += stride()) {
         const void* from = load<double>(p.condition, p.condition_dtype, i / p.row) != 0 ? p.yes : p.no;
-        switch (p.size) {
-            case 1: ((unsigned char*)p.to)[i] = ((const unsigned char*)from)[i]; break;
-            case 2: ((unsigned short*)p.to)[i] = ((const unsigned short*)from)[i]; break;
-            case 4: ((u32*)p.to)[i] = ((const u32*)from)[i]; break;
-            default: ((u64*)p.to)[i] = ((const u64*)from)[i];
-        }
+        copy_element(p.to, i, from, i, p.size);
     }
 }
 ENTRY(select_elements)

@@ -33,17 +33,9 @@ struct Places {
     i64 n;
     int size, unused;
 };
-template <class T> DEVICE void move(const Places& p) {
-    ROLLED
-    for (i64 i = first(); i < p.n; i += stride()) ((T*)p.to)[p.places[i]] = ((const T*)p.from)[p.places[p.n + i]];
-}
 KERNEL void __launch_bounds__(256) move_places(Places p) {
-    switch (p.size) {
-        case 1: move<unsigned char>(p); break;
-        case 2: move<unsigned short>(p); break;
-        case 4: move<u32>(p); break;
-        default: move<u64>(p);
-    }
+    ROLLED
+    for (i64 i = first(); i < p.n; i += stride()) copy_element(p.to, p.places[i], p.from, p.places[p.n + i], p.size);
 }
 ENTRY(move_places)
 

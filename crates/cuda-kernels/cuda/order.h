@@ -13,7 +13,7 @@ struct Order {
     void* places;        // [outer][kept][inner] or null
     i64 rows, extent, inner, padded, kept;
     i64 stage, last, distance;    // of a step: rows of `stage` are sorted, up and down in turns
-    int dtype, place_dtype, ascending, mask;
+    int dtype, size, place_dtype, ascending, mask, unused;
 };
 // A number whose order is that of the elements.
 DEVICE u64 order_key(const Order& p, i64 at) {
@@ -93,14 +93,6 @@ KERNEL void __launch_bounds__(256) order_chunks(Order p) {
 }
 ENTRY_WITH_BARRIERS(order_chunks)
 
-DEVICE void copy_element(void* to, i64 i, const void* from, i64 j, int dtype) {
-    switch (dtype) {
-        case U8: case I8: case BOOL: ((unsigned char*)to)[i] = ((const unsigned char*)from)[j]; break;
-        case F16: ((unsigned short*)to)[i] = ((const unsigned short*)from)[j]; break;
-        case F32: case I32: ((u32*)to)[i] = ((const u32*)from)[j]; break;
-        default: ((u64*)to)[i] = ((const u64*)from)[j];
-    }
-}
 KERNEL void __launch_bounds__(256) order_store(Order p) {
     i64 each = p.mask ? p.extent : p.kept;
     ROLLED
@@ -112,7 +104,7 @@ KERNEL void __launch_bounds__(256) order_store(Order p) {
             store<i64>(p.values, p.dtype, from, rank < p.kept);
             continue;
         }
-        if (p.values) copy_element(p.values, to, p.from, from, p.dtype);
+        if (p.values) copy_element(p.values, to, p.from, from, p.size);
         if (p.places) store<i64>(p.places, p.place_dtype, to, position);
     }
 }

@@ -29,6 +29,16 @@ template <class T> DEVICE void store(void* at, int dtype, i64 i, T v) {
     }
 }
 
+// An element as it is; `size` is its bytes.
+DEVICE void copy_element(void* to, i64 i, const void* from, i64 j, int size) {
+    switch (size) {
+        case 1: ((unsigned char*)to)[i] = ((const unsigned char*)from)[j]; break;
+        case 2: ((unsigned short*)to)[i] = ((const unsigned short*)from)[j]; break;
+        case 4: ((u32*)to)[i] = ((const u32*)from)[j]; break;
+        default: ((u64*)to)[i] = ((const u64*)from)[j];
+    }
+}
+
 // Axes that a kernel walks through at most.
 #define AXES 8
 struct Axes {

@@ -27,9 +27,11 @@ struct OrderArgument {
     last: i64,
     distance: i64,
     dtype: i32,
+    size: i32,
     place_dtype: i32,
     ascending: i32,
     mask: i32,
+    unused: i32,
 }
 
 pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
@@ -70,9 +72,11 @@ fn bind_order(
         last: 0,
         distance: 0,
         dtype: code(input.dtype),
+        size: input.dtype.size() as i32,
         place_dtype: places.map_or(0, |output: usize| code(signature.outputs[output].dtype)),
         ascending: i32::from(order.ascending),
         mask: i32::from(give == Ordered::Mask),
+        unused: 0,
     };
     let stored = rows * if give == Ordered::Mask { extent } else { order.k };
     Some(Bound::new(move |ctx, at| {

@@ -83,21 +83,11 @@ fn bind_sort(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>
 
 /// The first elements in order.
 pub(crate) fn bind_values(split: [usize; 3], order: Order, signature: &Signature<'_>) -> BoundKernel {
-    dispatch!(signature.inputs[0].dtype, numeric, T => Ok(ordered(split, order, Ordered::Values, signature, move |call| {
+    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
         sort(call.par, elements::<T>(&call.inputs[0])?, split, order, elements_mut(&mut call.outputs[0])?);
         Ok(())
-    })))
-}
-
-/// A kernel of this form.
-pub(crate) fn ordered(
-    split: [usize; 3],
-    order: Order,
-    give: Ordered,
-    signature: &Signature<'_>,
-    run: impl Fn(&mut KernelCall<'_, '_>) -> Result<(), OpError> + Send + Sync + 'static,
-) -> Box<dyn Kernel> {
-    with_form(kernel_fn(signature, run), signature, || KernelForm::Order { split, order, give })
+    })));
+    Ok(with_form(kernel?, signature, || KernelForm::Order { split, order, give: Ordered::Values }))
 }
 
 fn bind_argsort(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
@@ -109,19 +99,20 @@ fn bind_argsort(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kern
 /// The positions of the first elements in order. Kernels are compiled for `f32`, the default, and
 /// `i64`; other dtypes are converted.
 pub(crate) fn bind_positions(split: [usize; 3], order: Order, signature: &Signature<'_>) -> BoundKernel {
-    let (to, give) = (signature.outputs[0].dtype, Ordered::Positions);
-    dispatch!(signature.inputs[0].dtype, numeric, T => match to {
-        DType::F32 => Ok(ordered(split, order, give, signature, move |call| {
+    let to = signature.outputs[0].dtype;
+    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, numeric, T => match to {
+        DType::F32 => Ok(kernel_fn(signature, move |call| {
             let x = elements::<T>(&call.inputs[0])?;
             argsort::<T, f32>(call.par, x, split, order, elements_mut(&mut call.outputs[0])?);
             Ok(())
         })),
-        _ => Ok(ordered(split, order, give, signature, move |call| {
+        _ => Ok(kernel_fn(signature, move |call| {
             let mut positions = vec![0i64; call.outputs[0].len()];
             argsort::<T, i64>(call.par, elements(&call.inputs[0])?, split, order, &mut positions);
             store(&positions, &mut call.outputs[0])
         })),
-    })
+    });
+    Ok(with_form(kernel?, signature, || KernelForm::Order { split, order, give: Ordered::Positions }))
 }
 
 /// Writes positions in the dtype of the output.
