@@ -8,11 +8,13 @@ its reason.
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import sys
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from conformance_select import Chooser
@@ -123,3 +125,11 @@ def test_the_runner_notices_wrong_results(tmp_path: Path) -> None:
     assert result.returncode == 1
     passed, failed = (int(word) for word in result.stdout.split()[-4::2])
     assert failed > passed
+
+
+def test_gelu_of_float64_is_exact_to_float64(mx) -> None:
+    """A difference that no recorded case shows: MXNet is exact to float32 there."""
+    x = np.linspace(-6, 6, 1001)
+    wanted = [0.5 * v * math.erfc(-v / math.sqrt(2)) for v in x]
+    found = mx.nd.LeakyReLU(mx.nd.array(x, dtype="float64"), act_type="gelu").asnumpy()
+    np.testing.assert_allclose(found, wanted, rtol=1e-13)
