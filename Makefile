@@ -221,6 +221,17 @@ test-serve-clients: $(STAMPS)/wheel ## mxrt serve against tritonclient, grpcio's
 	$(CLIENTS)/bin/python -m pip install --quiet --force-reinstall --no-deps dist/mxrt-*.whl
 	$(CLIENTS)/bin/python -m pytest -q tests/clients/check_clients.py tests/clients/check_deploy.py
 
+# IMAGE=mxrt PYTHON_IMAGE=python:3.13-slim CONTAINERS=docker
+export IMAGE PYTHON_IMAGE CONTAINERS
+
+.PHONY: image
+image: $(STAMPS)/wheel ## the image of mxrt serve, by docker or podman; IMAGE=mxrt PYTHON_IMAGE=python:3.13-slim
+	scripts/image.sh build
+
+.PHONY: check-image
+check-image: $(STAMPS)/installed $(STAMPS)/test-tools ## build that image and use it; without a registry of images on a base by debootstrap, as root (a minute)
+	scripts/image.sh check
+
 .PHONY: bench-serve
 bench-serve: $(STAMPS)/installed $(STAMPS)/test-tools ## what mxrt serve costs: against calls from threads and servers in Python, in turns; BENCH_ARGS="--uvicorn PYTHON --kserve PYTHON" (ten minutes; needs wrk and an idle machine)
 	$(PY) benches/serve $(BENCH_ARGS)
