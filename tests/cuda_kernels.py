@@ -102,6 +102,7 @@ def elementwise() -> Iterator[Call]:
     for count, dtype in itertools.product((1, 2, 5, 8), ("float32", "float16", "int32")):
         yield named("add_n", *[values(6, 50, dtype=dtype, low=1, high=n + 3) for n in range(count)])
     yield named("smooth_l1", values(60), scalar=1.5)
+    yield named("contrib.div_sqrt_dim", values(3, 17))
     types = ("float32", "float64", "float16", "int32", "int64", "int8", "uint8", "bool")
     for a, b in itertools.product(types, types):
         low = 0 if "uint8" in (a, b) else -3
@@ -171,6 +172,13 @@ def moving() -> Iterator[Call]:
     yield named("stack", x, values(3, 4, 5, low=1), axis=-1)
     yield named("broadcast_to", values(1, 4, 1), shape=(3, 4, 5))
     yield named("broadcast_axis", values(1, 4, 1), axis=(0, 2), size=(3, 5))
+    for mode, dtype in itertools.product(("constant", "edge", "reflect"), ("float32", "int32")):
+        attrs = {"mode": mode, "constant_value": 3}
+        yield named("pad", values(2, 3, 4, 5, dtype=dtype), pad_width=(0, 0, 0, 0, 2, 1, 0, 3), **attrs)
+        if dtype == "float32":
+            yield named("pad", values(1, 2, 3, 4, 5), pad_width=(0, 0, 0, 0, 2, 1, 3, 0, 1, 4), **attrs)
+    yield named("UpSampling", values(2, 3, 4, 5), scale=3, sample_type="nearest")
+    yield named("UpSampling", values(2, 3, 4, 5), values(2, 1, 8, 10), scale=2, sample_type="nearest", num_args=2)
     yield "assigned", assigned, [values(5, 6), values(2, 6)]
     for dtype in ("float32", "float64", "float16", "int8"):
         yield "by numbers", by_numbers, [values(5, 6, dtype=dtype), values(2, 6, dtype=dtype)]
@@ -285,6 +293,29 @@ def pooling() -> Iterator[Call]:
     yield named("Pooling", values(2, 3, 9, 11, dtype="float16"), kernel=(2, 2), pool_type="avg")
 
 
+def resample() -> Iterator[Call]:
+    for dtype in ("float32", "float64", "float16"):
+        x = values(2, 3, 7, 5, dtype=dtype)
+        for size, corners in itertools.product(((14, 3), (7, 5), (1, 9)), (True, False)):
+            attrs = {"height": size[0], "width": size[1], "align_corners": corners}
+            yield named("contrib.BilinearResize2D", x, **attrs)
+        for size in ((), (3, 4), (9, 5)):
+            yield named("contrib.AdaptiveAvgPooling2D", x, output_size=size)
+    yield named("contrib.BilinearResize2D", values(1, 1, 4, 4), values(1, 1, 6, 3), mode="like")
+
+
+def sequence() -> Iterator[Call]:
+    for dtype in ("float32", "float64", "int32", "float16"):
+        x = values(5, 4, 3, dtype=dtype, low=-9, high=9)
+        for lengths in (np.array([0, 2, 5, 9], "float32"), np.array([1, 5, 4, 3], "int32")):
+            for name, attrs in (("SequenceMask", {"value": -1.5}), ("SequenceLast", {}), ("SequenceReverse", {})):
+                yield named(name, x, lengths, use_sequence_length=True, **attrs)
+                if name != "SequenceReverse":
+                    yield named(name, x.swapaxes(0, 1).copy(), lengths, use_sequence_length=True, axis=1, **attrs)
+    yield named("SequenceLast", values(5, 4))
+    yield named("SequenceReverse", values(5, 4))
+
+
 def random() -> Iterator[Call]:
     """The numbers of the CPU."""
 
@@ -324,6 +355,15 @@ def products() -> Iterator[Call]:
     attrs = {"kernel": (3, 2), "num_filter": 8, "stride": (2, 1), "pad": (1, 2), "dilate": (1, 2), "num_group": 2}
     for dtype in ("float32", "float64", "float16"):
         yield named("Convolution", *[x.astype(dtype) for x in inputs], **attrs)
+    attrs = {"kernel": (3, 2), "num_filter": 4, "stride": (2, 3), "pad": (1, 0), "dilate": (1, 2), "num_group": 2}
+    for dtype in ("float32", "float64"):
+        spread = [x.astype(dtype) for x in (values(2, 6, 7, 5), values(6, 2, 3, 2), values(4))]
+        yield named("Deconvolution", *spread, no_bias=False, **attrs)
+    attrs = {"kernel": (4, 4), "stride": (2, 2), "pad": (1, 1), "num_filter": 70}
+    yield named("Deconvolution", values(1, 65, 6, 6), values(65, 70, 4, 4), **attrs)
+    yield named("Deconvolution", values(2, 3, 9), values(3, 5, 3), kernel=(3,), num_filter=5, stride=(2,), adj=(1,))
+    attrs = {"scale": 2, "sample_type": "bilinear", "num_filter": 3, "num_args": 2}
+    yield named("UpSampling", values(2, 3, 4, 5), values(3, 1, 4, 4), **attrs)
     yield named("Convolution", values(2, 5, 14), values(70, 5, 3), kernel=(3,), num_filter=70, no_bias=True)
     yield named("Convolution", values(1, 2, 5, 6, 7), values(3, 2, 2, 3, 2), values(3), kernel=(2, 3, 2), num_filter=3)
     data = mx.sym.var("x")
@@ -380,6 +420,8 @@ GROUPS: dict[str, Callable[[], Iterator[Call]]] = {
     "order": order,
     "rows": rows,
     "pooling": pooling,
+    "resample": resample,
+    "sequence": sequence,
     "random": random,
     "products": products,
 }

@@ -8,3 +8,5 @@
 #include "random.h"
 #include "product.h"
 #include "order.h"
+#include "resample.h"
+#include "sequence.h"

@@ -115,7 +115,7 @@ KERNEL void __launch_bounds__(256) product_bf16(Product p) {
 ENTRY_WITH_BARRIERS(product_bf16)
 
 // Channels first, up to three spatial axes. Rows are the filters of a group, columns the pixels of
-// all images.
+// all images. Of a transposed one each pixel adds up what the elements spread to it.
 struct Convolution {
     void* to;
     const void* from;
@@ -125,17 +125,29 @@ struct Convolution {
     int size[3], out[3], kernel[3], step[3], pad[3], dilate[3];
     Epilogue epilogue;
 };
-template <class T, int D, class Tile> DEVICE void convolution(const Convolution& p, Tile tile) {
+template <class T, int D, bool TRANSPOSED, class Tile> DEVICE void convolution(const Convolution& p, Tile tile) {
     // Depth and pixels of all images are numbered in 32 bits.
     int taps = p.kernel[0] * p.kernel[1] * p.kernel[2], pixels = p.out[0] * p.out[1] * p.out[2];
     i64 group = blockIdx.z, k = p.channels * taps;
     tile((i64)blockIdx.y * TILE, (i64)blockIdx.x * TILE, p.filters, p.images * pixels, k,
-         [&](i64 row, i64 i) { return load<T>(p.weight, D, (group * p.filters + row) * k + i); },
+         [&](i64 row, i64 i) {
+             i64 channel = TRANSPOSED ? i / taps : 0, tap = TRANSPOSED ? i % taps : 0;
+             i64 at = TRANSPOSED ? ((group * p.channels + channel) * p.filters + row) * taps + tap
+                                 : (group * p.filters + row) * k + i;
+             return load<T>(p.weight, D, at);
+         },
          [&](i64 i, i64 col) -> T {
              i64 image = (int)col / pixels, channel = (int)i / taps;
              int pixel = (int)col % pixels, tap = (int)i % taps, at[3];
              for (int a = 2; a >= 0; a--) {
-                 at[a] = pixel % p.out[a] * p.step[a] - p.pad[a] + tap % p.kernel[a] * p.dilate[a];
+                 int moved = tap % p.kernel[a] * p.dilate[a];
+                 if (TRANSPOSED) {
+                     at[a] = pixel % p.out[a] + p.pad[a] - moved;
+                     if (at[a] % p.step[a]) return 0;
+                     at[a] /= p.step[a];
+                 } else {
+                     at[a] = pixel % p.out[a] * p.step[a] - p.pad[a] + moved;
+                 }
                  if (at[a] < 0 || at[a] >= p.size[a]) return 0;
                  pixel /= p.out[a];
                  tap /= p.kernel[a];
@@ -149,17 +161,31 @@ template <class T, int D, class Tile> DEVICE void convolution(const Convolution&
              store<T>(p.to, D, at, finish<T, D>(p.epilogue, v, filter, filter, at));
          });
 }
-KERNEL void __launch_bounds__(256) convolution_f32(Convolution p) { convolution<float, F32>(p, Threads<float>{}); }
+KERNEL void __launch_bounds__(256) convolution_f32(Convolution p) {
+    convolution<float, F32, false>(p, Threads<float>{});
+}
 ENTRY_WITH_BARRIERS(convolution_f32)
-KERNEL void __launch_bounds__(256) convolution_f64(Convolution p) { convolution<double, F64>(p, Threads<double>{}); }
+KERNEL void __launch_bounds__(256) convolution_f64(Convolution p) {
+    convolution<double, F64, false>(p, Threads<double>{});
+}
 ENTRY_WITH_BARRIERS(convolution_f64)
-KERNEL void __launch_bounds__(256) convolution_f16(Convolution p) { convolution<float, F16>(p, Cores<HALF>{false}); }
+KERNEL void __launch_bounds__(256) deconvolution_f32(Convolution p) {
+    convolution<float, F32, true>(p, Threads<float>{});
+}
+ENTRY_WITH_BARRIERS(deconvolution_f32)
+KERNEL void __launch_bounds__(256) deconvolution_f64(Convolution p) {
+    convolution<double, F64, true>(p, Threads<double>{});
+}
+ENTRY_WITH_BARRIERS(deconvolution_f64)
+KERNEL void __launch_bounds__(256) convolution_f16(Convolution p) {
+    convolution<float, F16, false>(p, Cores<HALF>{false});
+}
 ENTRY_WITH_BARRIERS(convolution_f16)
 KERNEL void __launch_bounds__(256) convolution_bf16(Convolution p) {
 #if BRAIN_PRODUCTS
-    convolution<float, F32>(p, Cores<BRAIN>{false});
+    convolution<float, F32, false>(p, Cores<BRAIN>{false});
 #else
-    convolution<float, F32>(p, Threads<float>{});
+    convolution<float, F32, false>(p, Threads<float>{});
 #endif
 }
 ENTRY_WITH_BARRIERS(convolution_bf16)

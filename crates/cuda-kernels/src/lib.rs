@@ -14,7 +14,9 @@ mod pooling;
 mod product;
 mod random;
 mod reduce;
+mod resample;
 mod rows;
+mod sequence;
 
 use launch::Bound;
 use mxrt_engine::device::OpenDevice;
@@ -40,6 +42,8 @@ const GROUPS: &[Group] = &[
     random::bind,
     product::bind,
     order::bind,
+    resample::bind,
+    sequence::bind,
 ];
 
 impl DeviceKernels for CudaKernels {

@@ -3,6 +3,7 @@
 use crate::launch::{AXES, Axes, Bound, axes, code, each, known, launch};
 use mxrt_engine::{DeviceCtx, DevicePtr, OpError};
 use mxrt_ops::{KernelForm, Move, Signature};
+use mxrt_tensor::TensorType;
 use mxrt_tensor::index::Region;
 
 /// `Move` of the text.
@@ -42,25 +43,32 @@ pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound
                 _ => unsafe { ctx.copy(at.outputs[0], at.inputs[0], bytes) },
             }))
         }
-        KernelForm::Move { fill: None, moves } => bind_moves(moves, signature),
+        KernelForm::Move { fill, moves } => bind_moves(*fill, moves, signature),
         KernelForm::Range { start, step, repeat } => {
-            let output = signature.outputs.first().filter(|t| known(t))?;
-            // Whole numbers start and step by whole numbers.
-            let whole = |v: f64| if output.dtype.is_float() { v } else { v.trunc() };
-            let (n, dtype) = (output.shape.size(), code(output.dtype));
-            let (start, step, repeat) = (whole(*start), whole(*step), *repeat as i64);
-            Some(Bound::kernel(c"range", each(n), move |at| RangeArgument {
+            let output = signature.outputs.first()?;
+            let argument = range([*start, *step], *repeat, output)?;
+            Some(Bound::kernel(c"range", each(output.shape.size()), move |at| RangeArgument {
                 to: at.outputs[0].0,
-                n: n as i64,
-                repeat,
-                start,
-                step,
-                dtype,
-                unused: 0,
+                ..argument
             }))
         }
         _ => None,
     }
+}
+
+/// The argument for an array of numbers, with its place left out.
+fn range([start, step]: [f64; 2], repeat: usize, output: &TensorType) -> Option<RangeArgument> {
+    // Whole numbers start and step by whole numbers.
+    let whole = |v: f64| if output.dtype.is_float() { v } else { v.trunc() };
+    known(output).then(|| RangeArgument {
+        to: 0,
+        n: output.shape.size() as i64,
+        repeat: repeat as i64,
+        start: whole(start),
+        step: whole(step),
+        dtype: code(output.dtype),
+        unused: 0,
+    })
 }
 
 /// A move with the places of its arrays left out.
@@ -74,14 +82,22 @@ struct BoundMove {
     argument: MoveArgument,
 }
 
-fn bind_moves(moves: &[Move], signature: &Signature<'_>) -> Option<Bound> {
-    let size = signature.outputs.first()?.dtype.size();
+fn bind_moves(fill: Option<f64>, moves: &[Move], signature: &Signature<'_>) -> Option<Bound> {
+    let output = signature.outputs.first()?;
+    let size = output.dtype.size();
+    let fill = match fill {
+        Some(value) => Some(range([value, 0.0], 1, output)?),
+        None => None,
+    };
     let bind_move = |m: &Move| {
         let argument = argument(&m.shape, &m.into.1, &m.from.1, size)?;
         Some(BoundMove { input: m.input, output: m.output, to: m.into.0 * size, from: m.from.0 * size, argument })
     };
     let moves: Vec<BoundMove> = moves.iter().map(bind_move).collect::<Option<_>>()?;
     Some(Bound::new(move |ctx, at| {
+        if let Some((grid, argument)) = fill.and_then(|fill| Some((each(fill.n as usize)?, fill))) {
+            launch(ctx, c"range", grid, &RangeArgument { to: at.outputs[0].0, ..argument })?;
+        }
         moves.iter().try_for_each(|m| {
             submit(ctx, m.argument, at.outputs[m.output].offset(m.to), at.inputs[m.input].offset(m.from))
         })

@@ -152,7 +152,22 @@ pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound
         KernelForm::Product { batch, size, operands, alpha, epilogue } => {
             bind_product(*batch, *size, *operands, *alpha, epilogue, signature)
         }
-        KernelForm::Convolution { .. } => bind_convolution(form, signature),
+        KernelForm::Convolution { kernel, stride, pad, dilate, groups, epilogue } => {
+            let names = [c"convolution_f16", c"convolution_bf16", c"convolution_f32", c"convolution_f64"];
+            let windows = Windows { kernel, stride, pad, dilate };
+            bind_convolution(Sums::of(signature)?, names, windows, *groups, epilogue, signature)
+        }
+        // Exact in single precision whatever products may round to, as on the CPU.
+        KernelForm::Deconvolution { kernel, stride, pad, dilate, groups, bias } => {
+            let sums = match signature.inputs.first()?.dtype {
+                DType::F32 => Sums::Single,
+                DType::F64 => Sums::Double,
+                _ => return None,
+            };
+            let names = [c"", c"", c"deconvolution_f32", c"deconvolution_f64"];
+            let epilogue = SumEpilogue { bias: *bias, ..SumEpilogue::default() };
+            bind_convolution(sums, names, Windows { kernel, stride, pad, dilate }, *groups, &epilogue, signature)
+        }
         _ => None,
     }
 }
@@ -188,9 +203,22 @@ fn bind_product(
     }))
 }
 
-fn bind_convolution(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
-    let KernelForm::Convolution { kernel, stride, pad, dilate, groups, epilogue } = form else { return None };
-    let sums = Sums::of(signature)?;
+/// Windows of a convolution.
+struct Windows<'a> {
+    kernel: &'a [usize; 3],
+    stride: &'a [usize; 3],
+    pad: &'a [usize; 3],
+    dilate: &'a [usize; 3],
+}
+
+fn bind_convolution(
+    sums: Sums,
+    names: [&'static CStr; 4],
+    Windows { kernel, stride, pad, dilate }: Windows<'_>,
+    groups: usize,
+    epilogue: &SumEpilogue,
+    signature: &Signature<'_>,
+) -> Option<Bound> {
     let (input, output) = (signature.inputs.first()?, signature.outputs.first()?);
     let epilogue = BoundEpilogue::new(epilogue, true)?;
     let small = |values: [usize; 3]| {
@@ -204,7 +232,7 @@ fn bind_convolution(form: &KernelForm, signature: &Signature<'_>) -> Option<Boun
     i32::try_from(input.shape[0].checked_mul(pixels)?).ok()?;
     i32::try_from(input.shape[1].checked_mul(taps)?).ok()?;
     let (filters, images) = (output.shape[1] / groups, output.shape[0]);
-    let grid = tiles(filters, images * pixels, *groups, sums)?;
+    let grid = tiles(filters, images * pixels, groups, sums)?;
     let argument = ConvolutionArgument {
         to: 0,
         from: 0,
@@ -212,7 +240,7 @@ fn bind_convolution(form: &KernelForm, signature: &Signature<'_>) -> Option<Boun
         images: images as i64,
         channels: (input.shape[1] / groups) as i64,
         filters: filters as i64,
-        groups: i32::try_from(*groups).ok()?,
+        groups: i32::try_from(groups).ok()?,
         unused: 0,
         size: small(three(input.shape.get(2..)?, 1))?,
         out: small(out)?,
@@ -222,8 +250,7 @@ fn bind_convolution(form: &KernelForm, signature: &Signature<'_>) -> Option<Boun
         dilate: small(*dilate)?,
         epilogue: epilogue.argument,
     };
-    let name = sums.kernel([c"convolution_f16", c"convolution_bf16", c"convolution_f32", c"convolution_f64"]);
-    Some(Bound::kernel(name, grid, move |at| ConvolutionArgument {
+    Some(Bound::kernel(sums.kernel(names), grid, move |at| ConvolutionArgument {
         to: at.outputs[0].0,
         from: at.inputs[0].0,
         weight: at.inputs[1].0,

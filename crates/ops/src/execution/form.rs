@@ -74,7 +74,7 @@ pub struct MatrixSteps {
 pub enum KernelForm {
     /// Output 0 has the bytes of input 0.
     Copy,
-    /// Outputs hold this number where nothing is moved to.
+    /// Output 0 holds this number where nothing is moved to.
     Move {
         /// the number, if not all elements are written
         fill: Option<f64>,
@@ -244,6 +244,35 @@ pub enum KernelForm {
         /// what follows
         epilogue: SumEpilogue,
     },
+    /// Data and weights of a transposed convolution, `[channels, filters of a group, kernel]`;
+    /// otherwise as `Convolution`.
+    Deconvolution {
+        /// extents of a kernel
+        kernel: [usize; 3],
+        /// distances between what two elements are spread to
+        stride: [usize; 3],
+        /// what is cut off before
+        pad: [usize; 3],
+        /// distances within a kernel
+        dilate: [usize; 3],
+        /// groups of channels
+        groups: usize,
+        /// number of the bias among the inputs
+        bias: Option<usize>,
+    },
+    /// Planes of another size: the last two axes of input 0.
+    Resample(Resampling),
+    /// Steps of sequences; input 1, if there is one, holds their lengths.
+    Sequence {
+        /// what is computed
+        kind: SequenceKind,
+        /// steps and sequences
+        size: [usize; 2],
+        /// elements of a step
+        inner: usize,
+        /// whether sequences are the first axis, and steps the second
+        batch_first: bool,
+    },
     /// Windows over up to three spatial axes, missing ones first.
     Pooling {
         /// what is computed
@@ -259,6 +288,29 @@ pub enum KernelForm {
     },
     /// Random numbers, one after the other from the stream of each element.
     Random(RandomForm),
+}
+
+/// How pixels are made of others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resampling {
+    /// between four neighbours
+    Bilinear {
+        /// the centers of the corner pixels fall on each other, not the edges of the planes
+        align_corners: bool,
+    },
+    /// means over windows that divide a plane into as many parts as it gets pixels
+    Means,
+}
+
+/// What becomes of the steps of a sequence.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum SequenceKind {
+    /// those behind its end are this number
+    Mask(f64),
+    /// the last one alone
+    Last,
+    /// backwards; what lies behind its end stays
+    Reverse,
 }
 
 /// Distributions that are drawn element by element.

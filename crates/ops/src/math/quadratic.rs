@@ -33,11 +33,15 @@ pub static OPS: &[OpDef] = &[
         ignores_unknown_attrs: true,
         bind: |_, signature| {
             let root = (signature.inputs[0].shape.last().copied().unwrap_or(1) as f64).sqrt();
-            dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
-                let x = elements::<T>(&call.inputs[0])?;
-                binary_scalar(call.par, Binary::Div, x, T::from_f64(root), elements_mut(&mut call.outputs[0])?);
-                Ok(())
-            })))
+            let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, float, T => {
+                Ok(kernel_fn(signature, move |call| {
+                    let x = elements::<T>(&call.inputs[0])?;
+                    binary_scalar(call.par, Binary::Div, x, T::from_f64(root), elements_mut(&mut call.outputs[0])?);
+                    Ok(())
+                }))
+            });
+            let divided = || KernelForm::WithNumber { function: Binary::Div, number: root, first: false };
+            Ok(with_form(kernel?, signature, divided))
         },
         ..OpDef::BASE
     },

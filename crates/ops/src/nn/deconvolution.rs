@@ -8,6 +8,7 @@ use mxrt_kernels::Float;
 use mxrt_kernels::conv_plain::{ConvParams, deconvolution};
 use mxrt_kernels::deconv::Deconv;
 use mxrt_kernels::par::Par;
+use mxrt_kernels::window::three;
 use mxrt_tensor::{DType, PartialShape, Shape, TensorRef};
 
 /// Rows of the table.
@@ -134,13 +135,27 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
         geometry.pad[axis] = size(attrs, &geometry, axis, shape[2 + axis])?.0;
     }
     let with_bias = !attrs.bool("no_bias");
-    match signature.inputs[0].dtype {
+    let form = form(&geometry, with_bias);
+    let kernel: BoundKernel = match signature.inputs[0].dtype {
         DType::F32 => match PackedDeconvolution::new(&geometry, with_bias, signature) {
             fast if fast.deconv.fits() => Ok(Box::new(fast)),
             _ => Ok(bind_typed::<f32>(geometry, with_bias, signature)),
         },
         DType::F64 => Ok(bind_typed::<f64>(geometry, with_bias, signature)),
         other => Err(unsupported_dtype(other, "float32 and float64")),
+    };
+    Ok(with_form(kernel?, signature, || form))
+}
+
+fn form(geometry: &ConvGeometry, with_bias: bool) -> KernelForm {
+    let ConvGeometry { kernel, stride, pad, dilate, groups, .. } = geometry;
+    KernelForm::Deconvolution {
+        kernel: three(kernel, 1),
+        stride: three(stride, 1),
+        pad: three(pad, 0),
+        dilate: three(dilate, 1),
+        groups: *groups,
+        bias: with_bias.then_some(2),
     }
 }
 

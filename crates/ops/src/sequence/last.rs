@@ -30,7 +30,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
     if steps.time == 0 {
         return Err(shape_error("data has no steps, so there is no last one"));
     }
-    Ok(kernel_fn(signature, move |call| {
+    let kernel = kernel_fn(signature, move |call| {
         let lengths = steps.lengths(call)?;
         let x = call.inputs[0].bytes();
         let out = call.outputs[0].bytes_mut();
@@ -38,5 +38,6 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
             out[n * steps.bytes..][..steps.bytes].copy_from_slice(&x[steps.at(length.max(1) - 1, n)]);
         }
         Ok(())
-    }))
+    });
+    Ok(with_form(kernel, signature, || steps.form(SequenceKind::Last, signature)))
 }

@@ -28,7 +28,7 @@ pub static OPS: &[OpDef] = &[OpDef {
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let steps = TimeSteps::new(attrs, signature)?;
     let value = attrs.float("value");
-    dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
+    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
         copy_first(call)?;
         let lengths = steps.lengths(call)?;
         let value = [T::from_f64(value)];
@@ -40,7 +40,8 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
             }
         }
         Ok(())
-    })))
+    })));
+    Ok(with_form(kernel?, signature, || steps.form(SequenceKind::Mask(value), signature)))
 }
 
 #[cfg(test)]

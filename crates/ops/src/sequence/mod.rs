@@ -77,6 +77,11 @@ impl TimeSteps {
         Ok(TimeSteps { time, batch, bytes, axis, with_lengths: signature.inputs.len() > 1 })
     }
 
+    fn form(&self, kind: SequenceKind, signature: &Signature<'_>) -> KernelForm {
+        let inner = self.bytes / signature.inputs[0].dtype.size();
+        KernelForm::Sequence { kind, size: [self.time, self.batch], inner, batch_first: self.axis == 1 }
+    }
+
     /// Where step `t` of sequence `n` begins, in bytes.
     fn at(&self, t: usize, n: usize) -> std::ops::Range<usize> {
         let index = if self.axis == 0 { t * self.batch + n } else { n * self.time + t };

@@ -24,7 +24,7 @@ pub static OPS: &[OpDef] = &[OpDef {
 
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let steps = TimeSteps::new(attrs, signature)?;
-    Ok(kernel_fn(signature, move |call| {
+    let kernel = kernel_fn(signature, move |call| {
         let lengths = steps.lengths(call)?;
         let x = call.inputs[0].bytes();
         let out = call.outputs[0].bytes_mut();
@@ -35,5 +35,6 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
             }
         }
         Ok(())
-    }))
+    });
+    Ok(with_form(kernel, signature, || steps.form(SequenceKind::Reverse, signature)))
 }

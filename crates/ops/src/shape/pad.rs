@@ -4,6 +4,7 @@ use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::Element;
 use mxrt_kernels::shape::{PadMode, pad};
+use mxrt_kernels::strides::contiguous;
 use mxrt_tensor::PartialShape;
 
 /// Rows of the table.
@@ -60,8 +61,14 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let widths = widths(attrs, signature.inputs[0].shape.len())?;
     let value = attrs.float("constant_value");
-    dispatch!(signature.inputs[0].dtype, all, T => {
-        let mode = match attrs.str("mode") {
+    let mode = attrs.str("mode");
+    let form = || KernelForm::Move {
+        fill: (mode == "constant").then_some(value),
+        moves: moves(&signature.inputs[0].shape, &signature.outputs[0].shape, &widths, mode),
+    };
+    let form = signature.options.forms.then(form);
+    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, all, T => {
+        let mode = match mode {
             "edge" => PadMode::Edge,
             "reflect" => PadMode::Reflect,
             _ => PadMode::Constant(T::from_f64(value)),
@@ -71,5 +78,46 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
             pad(call.par, elements::<T>(x)?, x.shape, &widths, mode, elements_mut(&mut call.outputs[0])?)
                 .map_err(kernel_error)
         }))
-    })
+    });
+    match form {
+        Some(form) => Ok(with_form(kernel?, signature, || form)),
+        None => kernel,
+    }
+}
+
+/// A stretch of the output along an axis: where it begins, its extent, the first element read, the
+/// step to the next.
+type Stretch = (usize, usize, usize, isize);
+
+/// The stretches of an axis of `n` elements.
+fn stretches(n: usize, (before, after): (usize, usize), mode: &str) -> Vec<Stretch> {
+    let last = n.saturating_sub(1);
+    let (head, tail) = match mode {
+        "edge" => ((0, 0), (last, 0)),
+        _ => ((before, -1), (last.saturating_sub(1), -1)),
+    };
+    let all = [(0, before, head.0, head.1), (before, n, 0, 1), (before + n, after, tail.0, tail.1)];
+    let constant = mode == "constant";
+    all.into_iter().enumerate().filter(|(i, part)| part.1 > 0 && (*i == 1 || !constant)).map(|(_, part)| part).collect()
+}
+
+/// What the output consists of: each stretch of an axis with each one of the others.
+fn moves(shape: &[usize], out: &[usize], widths: &[(usize, usize)], mode: &str) -> Vec<Move> {
+    let (from, into) = (contiguous(shape), contiguous(out));
+    let none = Move { input: 0, output: 0, shape: vec![], from: (0, vec![]), into: (0, vec![]) };
+    let mut moves = vec![none];
+    for (axis, n) in shape.iter().enumerate() {
+        let parts = stretches(*n, widths[axis], mode);
+        let with = |whole: &Move, (at, extent, first, step): Stretch| {
+            let mut whole = whole.clone();
+            whole.shape.push(extent);
+            whole.from.0 += first * from[axis] as usize;
+            whole.from.1.push(step * from[axis]);
+            whole.into.0 += at * into[axis] as usize;
+            whole.into.1.push(into[axis]);
+            whole
+        };
+        moves = moves.iter().flat_map(|whole| parts.iter().map(move |part| with(whole, *part))).collect();
+    }
+    moves
 }

@@ -97,11 +97,13 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let [from, to] = [&signature.inputs[0], &signature.outputs[0]].map(|t| [t.shape[2], t.shape[3]]);
     super::check_pixels(from, &signature.outputs[0])?;
-    let resize = BilinearResize { from, to, align_corners: attrs.bool("align_corners") };
-    dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
+    let align_corners = attrs.bool("align_corners");
+    let resize = BilinearResize { from, to, align_corners };
+    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         resize.run(call.par, elements::<T>(&call.inputs[0])?, elements_mut(&mut call.outputs[0])?);
         Ok(())
-    })))
+    })));
+    Ok(with_form(kernel?, signature, || KernelForm::Resample(Resampling::Bilinear { align_corners })))
 }
 
 #[cfg(test)]

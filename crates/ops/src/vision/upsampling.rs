@@ -134,22 +134,59 @@ fn bind_nearest(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kern
         })
     };
     let parts = signature.inputs.iter().map(|t| &t.shape).enumerate().map(part).collect::<Result<Vec<_>, OpError>>()?;
-    dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
+    // There is no form for a sum of several.
+    let moves =
+        (!sum || parts.len() == 1).then(|| parts.iter().enumerate().map(|(i, part)| moved(i, part, batch)).collect());
+    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         let out = elements_mut::<T>(&mut call.outputs[0])?;
         for (part, input) in parts.iter().zip(call.inputs) {
             repeat_pixels(call.par, *part, elements(input)?, batch, out);
         }
         Ok(())
-    })))
+    })));
+    match moves {
+        Some(moves) => Ok(with_form(kernel?, signature, || KernelForm::Move { fill: None, moves })),
+        None => kernel,
+    }
+}
+
+/// The pixels of an input, each read as often as it is repeated.
+fn moved(input: usize, part: &Repeat, batch: usize) -> Move {
+    let ([channels, height, width], scale) = (part.shape, part.scale);
+    let plane = height * scale * width * scale;
+    let steps = |steps: [usize; 6]| steps.iter().map(|step| *step as isize).collect();
+    Move {
+        input,
+        output: 0,
+        shape: vec![batch, channels, height, scale, width, scale],
+        from: (0, steps([channels * height * width, height * width, width, 0, 1, 0])),
+        into: (
+            part.first * plane,
+            steps([part.channels * plane, plane, scale * width * scale, width * scale, scale, 1]),
+        ),
+    }
 }
 
 fn bind_bilinear(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let (scale, side) = (attrs.count("scale"), kernel_side(attrs)?);
-    match signature.inputs[0].dtype {
+    let kernel: BoundKernel = match signature.inputs[0].dtype {
         DType::F32 => Ok(bilinear::<f32>(scale, side, signature)),
         DType::F64 => Ok(bilinear::<f64>(scale, side, signature)),
         other => Err(unsupported_dtype(other, "float32 and float64")),
-    }
+    };
+    Ok(with_form(kernel?, signature, || KernelForm::Deconvolution {
+        kernel: [1, side, side],
+        stride: [1, scale, scale],
+        pad: [0, cut(scale), cut(scale)],
+        dilate: [1; 3],
+        groups: signature.inputs[0].shape[1].max(1),
+        bias: None,
+    }))
+}
+
+/// What a bilinear factor cuts off before.
+fn cut(scale: usize) -> usize {
+    (scale - 1).div_ceil(2)
 }
 
 fn bilinear<T: Float>(scale: usize, side: usize, signature: &Signature<'_>) -> Box<dyn Kernel> {
@@ -158,7 +195,7 @@ fn bilinear<T: Float>(scale: usize, side: usize, signature: &Signature<'_>) -> B
         let params = ConvParams {
             kernel: &[side; 2],
             stride: &[scale; 2],
-            pad: &[(scale - 1).div_ceil(2); 2],
+            pad: &[cut(scale); 2],
             dilate: &[1; 2],
             groups: data.shape[1].max(1),
         };

@@ -1,0 +1,59 @@
+//! Planes of another size: `resample.h`.
+
+use crate::launch::{Bound, Computes, code, computes, each};
+use mxrt_ops::{KernelForm, Resampling, Signature};
+
+/// `Resample` of the text.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct ResampleArgument {
+    to: u64,
+    from: u64,
+    n: i64,
+    size: [i32; 2],
+    out: [i32; 2],
+    scale: [f32; 2],
+    kind: i32,
+    dtype: i32,
+}
+
+pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
+    let KernelForm::Resample(resampling) = *form else { return None };
+    let (input, output) = (signature.inputs.first()?, signature.outputs.first()?);
+    let name = match computes(input.dtype)? {
+        Computes::Single => c"resample_f32",
+        Computes::Double => c"resample_f64",
+        Computes::Whole => return None,
+    };
+    let (size, out) = (last_two(&input.shape)?, last_two(&output.shape)?);
+    let scale = |axis: usize| match resampling {
+        _ if out[axis] <= 1 => 0.0,
+        Resampling::Bilinear { align_corners: true } => (size[axis] - 1) as f32 / (out[axis] - 1) as f32,
+        _ => size[axis] as f32 / out[axis] as f32,
+    };
+    let n = output.shape.size();
+    let argument = ResampleArgument {
+        to: 0,
+        from: 0,
+        n: n as i64,
+        size,
+        out,
+        scale: [scale(0), scale(1)],
+        kind: match resampling {
+            Resampling::Bilinear { align_corners: true } => 0,
+            Resampling::Bilinear { align_corners: false } => 1,
+            Resampling::Means => 2,
+        },
+        dtype: code(input.dtype),
+    };
+    Some(Bound::kernel(name, each(n), move |at| ResampleArgument {
+        to: at.outputs[0].0,
+        from: at.inputs[0].0,
+        ..argument
+    }))
+}
+
+fn last_two(shape: &[usize]) -> Option<[i32; 2]> {
+    let [.., height, width] = *shape else { return None };
+    Some([i32::try_from(height).ok()?, i32::try_from(width).ok()?])
+}
