@@ -316,6 +316,22 @@ def sequence() -> Iterator[Call]:
     yield named("SequenceReverse", values(5, 4))
 
 
+def recurrent() -> Iterator[Call]:
+    gates = {"rnn_relu": 1, "rnn_tanh": 1, "lstm": 4, "gru": 3}
+    for mode, layers, two, dtype in itertools.product(gates, (1, 3), (False, True), ("float32", "float64")):
+        for projection in (None, 3) if mode == "lstm" else (None,):
+            inputs, size, batch, directions = 4, 5, 2, 1 + two
+            hidden, rows = projection or size, 5 * gates[mode]
+            each = [inputs] + [hidden * directions] * (layers - 1)
+            length = sum(rows * (n + hidden + 2) + (size * projection if projection else 0) for n in each) * directions
+            states = [values(layers * directions, batch, n, dtype=dtype) for n in (hidden, size)]
+            given = [values(3, batch, inputs, dtype=dtype), values(length, dtype=dtype, low=-0.7, high=0.7)]
+            attrs = {"state_size": size, "num_layers": layers, "bidirectional": two, "projection_size": projection}
+            for with_states in (False, True):
+                called = given + states[: 1 + (mode == "lstm")]
+                yield named("RNN", *called, mode=mode, state_outputs=with_states, **attrs)
+
+
 def random() -> Iterator[Call]:
     """The numbers of the CPU."""
 
@@ -422,6 +438,7 @@ GROUPS: dict[str, Callable[[], Iterator[Call]]] = {
     "pooling": pooling,
     "resample": resample,
     "sequence": sequence,
+    "recurrent": recurrent,
     "random": random,
     "products": products,
 }

@@ -8,5 +8,6 @@
 #include "random.h"
 #include "product.h"
 #include "order.h"
+#include "recurrent.h"
 #include "resample.h"
 #include "sequence.h"

@@ -13,6 +13,7 @@ mod order;
 mod pooling;
 mod product;
 mod random;
+mod recurrent;
 mod reduce;
 mod resample;
 mod rows;
@@ -42,6 +43,7 @@ const GROUPS: &[Group] = &[
     random::bind,
     product::bind,
     order::bind,
+    recurrent::bind,
     resample::bind,
     sequence::bind,
 ];

@@ -1,6 +1,7 @@
 //! Elements in other places: `moving.h`.
 
 use crate::launch::{AXES, Axes, Bound, axes, code, each, known, launch};
+use crate::product::Rows;
 use mxrt_engine::{DeviceCtx, DevicePtr, OpError};
 use mxrt_ops::{KernelForm, Move, Signature};
 use mxrt_tensor::TensorType;
@@ -130,6 +131,20 @@ pub(crate) fn copy_region(
         return Err(OpError::new(mxrt_engine::FailureKind::NotImplemented, message));
     };
     submit(ctx, argument, to.offset(into.start * size), from.offset(region.start * size))
+}
+
+/// Rows of an array one after the other.
+pub(crate) fn copy_rows(
+    ctx: &DeviceCtx<'_>,
+    to: DevicePtr,
+    from: Rows,
+    [rows, columns]: [usize; 2],
+    size: usize,
+) -> Result<(), OpError> {
+    let (to_steps, from_steps) = ([columns as isize, 1], [from.step as isize, 1]);
+    // Two axes are never too many.
+    let Some(argument) = argument(&[rows, columns], &to_steps, &from_steps, size) else { return Ok(()) };
+    submit(ctx, argument, to, from.first)
 }
 
 /// `Places` of the text.

@@ -1,7 +1,8 @@
 //! Products and convolutions: `product.h`.
 
-use crate::launch::Bound;
+use crate::launch::{Bound, launch};
 use mxrt_cuda::Grid;
+use mxrt_engine::{DeviceCtx, DevicePtr, FailureKind, OpError};
 use mxrt_kernels::elementwise::Unary;
 use mxrt_kernels::window::three;
 use mxrt_ops::{DeviceOperands, KernelForm, MatrixSteps, Precision, Signature, SumEpilogue};
@@ -170,6 +171,53 @@ pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound
         }
         _ => None,
     }
+}
+
+/// Rows of a matrix in memory: the first one, and elements between them.
+#[derive(Clone, Copy)]
+pub(crate) struct Rows {
+    pub first: DevicePtr,
+    pub step: usize,
+}
+
+/// `a` times the transposed `b`, with a bias of columns: `[m, k]`, `[n, k]` and `[m, n]` numbers of
+/// single or double precision, computed in it.
+pub(crate) fn multiply(
+    ctx: &DeviceCtx<'_>,
+    dtype: DType,
+    [m, n, k]: [usize; 3],
+    [a, b, c]: [Rows; 3],
+    bias: Option<DevicePtr>,
+) -> Result<(), OpError> {
+    let (sums, name) = match dtype {
+        DType::F64 => (Sums::Double, c"product_f64"),
+        _ => (Sums::Single, c"product_f32"),
+    };
+    let too_large =
+        || OpError::new(FailureKind::NotImplemented, format!("a product of {m} rows is too large for a GPU"));
+    let Some(grid) = tiles(m, n, 1, sums).ok_or_else(too_large)? else { return Ok(()) };
+    let argument = ProductArgument {
+        c: c.first.0,
+        a: a.first.0,
+        b: b.first.0,
+        m: m as i64,
+        n: n as i64,
+        k: k as i64,
+        inner: 1,
+        a_steps: [0, 0, a.step as i64, 1],
+        b_steps: [0, 0, 1, b.step as i64],
+        c_steps: [0, 0, c.step as i64, 1],
+        alpha: 1.0,
+        epilogue: EpilogueArgument {
+            bias: bias.map_or(0, |bias| bias.0),
+            residual: 0,
+            bias_of_rows: 0,
+            activation: 0,
+            p: 0.0,
+            q: 0.0,
+        },
+    };
+    launch(ctx, name, grid, &argument)
 }
 
 fn bind_product(

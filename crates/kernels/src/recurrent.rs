@@ -39,7 +39,7 @@ impl Cell {
 }
 
 /// A stack of recurrent layers over sequences `[steps, batch, inputs]`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recurrent {
     /// What each layer computes.
     pub cell: Cell,
@@ -60,6 +60,21 @@ pub struct Recurrent {
     pub projection: Option<usize>,
 }
 
+/// First elements of the parameters of a pass.
+#[derive(Clone, Copy, Debug)]
+pub struct PassPlaces {
+    /// Weights of the inputs, `[rows, inputs]`.
+    pub of_inputs: usize,
+    /// Weights of the state, `[rows, hidden]`.
+    pub of_state: usize,
+    /// Weights of the projection, `[hidden, size]`.
+    pub projection: usize,
+    /// Added to the products of the inputs, `[rows]`.
+    pub input_bias: usize,
+    /// Added to the products of the state, `[rows]`.
+    pub state_bias: usize,
+}
+
 /// What a stack writes.
 pub struct RecurrentOutputs<'a, T> {
     /// `[steps, batch, directions * hidden]`.
@@ -71,11 +86,13 @@ pub struct RecurrentOutputs<'a, T> {
 }
 
 impl Recurrent {
-    fn directions(&self) -> usize {
+    /// Passes of a layer.
+    pub fn directions(&self) -> usize {
         1 + usize::from(self.bidirectional)
     }
 
-    fn passes(&self) -> usize {
+    /// Passes of all layers.
+    pub fn passes(&self) -> usize {
         self.layers * self.directions()
     }
 
@@ -85,11 +102,12 @@ impl Recurrent {
     }
 
     /// Numbers that a layer reads at each step.
-    fn inputs_of(&self, layer: usize) -> usize {
+    pub fn inputs_of(&self, layer: usize) -> usize {
         if layer == 0 { self.inputs } else { self.hidden() * self.directions() }
     }
 
-    fn rows(&self) -> usize {
+    /// Rows of a matrix of weights: for each gate the size of the state.
+    pub fn rows(&self) -> usize {
         self.cell.gates() * self.size
     }
 
@@ -97,6 +115,25 @@ impl Recurrent {
     fn weights_of(&self, layer: usize) -> [usize; 3] {
         let projected = self.projection.map_or(0, |p| p * self.size);
         [self.rows() * self.inputs_of(layer), self.rows() * self.hidden(), projected]
+    }
+
+    /// Where the parameters of pass `at`, one direction of a layer, begin in the vector of all: the
+    /// weights of all passes, then their biases.
+    pub fn parameters_of(&self, at: usize) -> PassPlaces {
+        let (layer, direction) = (at / self.directions(), at % self.directions());
+        let size = |layer: usize| self.weights_of(layer).iter().sum::<usize>();
+        let before = |layers: usize| (0..layers).map(|l| size(l) * self.directions()).sum::<usize>();
+        let [inputs, state, _] = self.weights_of(layer);
+        let of_inputs = before(layer) + direction * size(layer);
+        let of_state = of_inputs + inputs;
+        let input_bias = before(self.layers) + at * 2 * self.rows();
+        PassPlaces {
+            of_inputs,
+            of_state,
+            projection: of_state + state,
+            input_bias,
+            state_bias: input_bias + self.rows(),
+        }
     }
 
     /// Length of the vector of parameters: the weights of all passes, then their biases. `None` if

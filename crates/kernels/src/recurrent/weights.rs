@@ -28,18 +28,17 @@ pub(super) struct Pass<'a, T> {
 }
 
 impl<'a, T> Pass<'a, T> {
-    /// Finds them in the vector of all parameters: the weights of all passes, then their biases.
+    /// Finds them in the vector of all parameters.
     pub fn of(layers: &Recurrent, parameters: &'a [T], at: usize) -> Pass<'a, T> {
-        let (layer, direction) = (at / layers.directions(), at % layers.directions());
-        let size = |layer: usize| layers.weights_of(layer).iter().sum::<usize>();
-        let earlier: usize = (0..layer).map(|l| size(l) * layers.directions()).sum();
-        let weights = &parameters[earlier + direction * size(layer)..][..size(layer)];
-        let [inputs, state, _] = layers.weights_of(layer);
-        let (of_inputs, rest) = weights.split_at(inputs);
-        let (of_state, projection) = rest.split_at(state);
-        let biases = &parameters[parameters.len() - layers.passes() * 2 * layers.rows()..];
-        let (input_bias, state_bias) = biases[at * 2 * layers.rows()..][..2 * layers.rows()].split_at(layers.rows());
-        Pass { of_inputs, of_state, projection, input_bias, state_bias }
+        let places = layers.parameters_of(at);
+        let [inputs, state, projection] = layers.weights_of(at / layers.directions());
+        Pass {
+            of_inputs: &parameters[places.of_inputs..][..inputs],
+            of_state: &parameters[places.of_state..][..state],
+            projection: &parameters[places.projection..][..projection],
+            input_bias: &parameters[places.input_bias..][..layers.rows()],
+            state_bias: &parameters[places.state_bias..][..layers.rows()],
+        }
     }
 }
 

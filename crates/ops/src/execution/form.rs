@@ -14,6 +14,7 @@ use mxrt_kernels::elementwise::{Binary, Unary};
 use mxrt_kernels::index::OutOfRange;
 use mxrt_kernels::norm::LrnParams;
 use mxrt_kernels::pool::PoolKind;
+use mxrt_kernels::recurrent::Recurrent;
 use mxrt_kernels::reduce::Reduction;
 use mxrt_kernels::softmax::SoftmaxParams;
 use mxrt_kernels::sort::Order;
@@ -286,6 +287,9 @@ pub enum KernelForm {
         /// the last axis has the channels
         channels_last: bool,
     },
+    /// Recurrent layers: data, parameters, first states, and for an LSTM first cell states. Further
+    /// outputs are the last ones.
+    Recurrent(Recurrent),
     /// Random numbers, one after the other from the stream of each element.
     Random(RandomForm),
 }

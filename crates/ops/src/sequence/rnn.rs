@@ -137,7 +137,8 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
     let dtype = signature.inputs[0].dtype;
     let bytes = layers.workspace_len().and_then(|n| n.checked_mul(dtype.size())).ok_or_else(too_large)?;
     let multiply_adds = signature.inputs[1].shape.size().saturating_mul(shape[0]).saturating_mul(shape[1]) as u64;
-    match dtype {
+    let form = KernelForm::Recurrent(layers);
+    let kernel: BoundKernel = match dtype {
         DType::F32 => {
             let (lstm, layers) = (layers.cell == Cell::Lstm, PackedRecurrent::new(layers, signature.options.isa));
             let packed_bytes =
@@ -147,7 +148,8 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
         DType::F64 => Ok(Box::new(PlainRnn { layers, bytes, multiply_adds })),
         DType::F16 => bind_through_single(attrs, signature, bind),
         other => Err(unsupported_dtype(other, "float32, float64 and float16")),
-    }
+    };
+    Ok(with_form(kernel?, signature, || form))
 }
 
 /// What a call reads and writes beside the parameters.

@@ -1,0 +1,198 @@
+//! Recurrent layers: `recurrent.h`, and products.
+//!
+//! States are written where the outputs of their steps lie, and read from there by the next step.
+
+use crate::launch::{Bound, each, launch};
+use crate::moving::copy_rows;
+use crate::product::{Rows, multiply};
+use mxrt_engine::{DeviceCtx, DevicePtr, OpError};
+use mxrt_kernels::recurrent::{Cell, Recurrent};
+use mxrt_ops::{DeviceOperands, KernelForm, Signature};
+use mxrt_tensor::DType;
+use std::ffi::CStr;
+
+/// `RecurrentStep` of the text.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct StepArgument {
+    to: u64,
+    cell_to: u64,
+    cell_from: u64,
+    before: u64,
+    of_inputs: u64,
+    of_state: u64,
+    n: i64,
+    size: i64,
+    to_step: i64,
+    before_step: i64,
+    cell: i32,
+    unused: i32,
+}
+
+pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
+    let KernelForm::Recurrent(layers) = *form else { return None };
+    let dtype = signature.inputs.first()?.dtype;
+    let step = match dtype {
+        DType::F32 => c"recurrent_step_f32",
+        DType::F64 => c"recurrent_step_f64",
+        _ => return None,
+    };
+    let memory = Memory::of(&layers, dtype.size())?;
+    let with_states = signature.outputs.len() > 1;
+    Some(Bound::new(move |ctx, at| Stack { layers, dtype, step, memory, with_states, ctx, at }.run()))
+}
+
+/// Bytes of the parts of the memory of a call.
+#[derive(Clone, Copy)]
+struct Memory {
+    /// outputs of a layer between others
+    between: usize,
+    /// products of the inputs of all steps
+    of_inputs: usize,
+    of_state: usize,
+    cell: usize,
+    /// the state before it is projected
+    unprojected: usize,
+}
+
+impl Memory {
+    fn of(layers: &Recurrent, size: usize) -> Option<Memory> {
+        let bytes = |factors: &[usize]| factors.iter().try_fold(size, |n, f| n.checked_mul(*f));
+        let sequences = layers.steps.checked_mul(layers.batch)?;
+        let memory = Memory {
+            between: bytes(&[sequences, layers.hidden(), layers.directions()])?,
+            of_inputs: bytes(&[sequences, layers.rows()])?,
+            of_state: bytes(&[layers.batch, layers.rows()])?,
+            cell: bytes(&[layers.batch, layers.size])?,
+            unprojected: bytes(&[layers.batch, layers.size])?,
+        };
+        memory.parts().iter().try_fold(0usize, |sum, part| sum.checked_add(*part)).map(|_| memory)
+    }
+
+    fn parts(&self) -> [usize; 6] {
+        [self.between, self.between, self.of_inputs, self.of_state, self.cell, self.unprojected]
+    }
+}
+
+/// A call.
+struct Stack<'a> {
+    layers: Recurrent,
+    dtype: DType,
+    step: &'static CStr,
+    memory: Memory,
+    with_states: bool,
+    ctx: &'a DeviceCtx<'a>,
+    at: &'a DeviceOperands<'a>,
+}
+
+/// Where a pass has its memory.
+#[derive(Clone, Copy)]
+struct Pass {
+    number: usize,
+    of_inputs: DevicePtr,
+    of_state: DevicePtr,
+    cell: DevicePtr,
+    unprojected: DevicePtr,
+    /// outputs of the layer, and how far their rows are apart
+    output: Rows,
+}
+
+impl Stack<'_> {
+    fn run(&self) -> Result<(), OpError> {
+        let Recurrent { layers, batch, .. } = self.layers;
+        if batch == 0 {
+            return Ok(());
+        }
+        let mut place = self.ctx.scratch(self.memory.parts().iter().sum())?;
+        let [a, b, of_inputs, of_state, cell, unprojected] = self.memory.parts().map(|bytes| {
+            let part = place;
+            place = part.offset(bytes);
+            part
+        });
+        let width = self.layers.hidden() * self.layers.directions();
+        let mut input = Rows { first: self.at.inputs[0], step: self.layers.inputs };
+        for layer in 0..layers {
+            let last = layer + 1 == layers;
+            let output = Rows { first: if last { self.at.outputs[0] } else { [a, b][layer % 2] }, step: width };
+            for direction in 0..self.layers.directions() {
+                let number = layer * self.layers.directions() + direction;
+                let mine = Rows { first: self.element(output.first, direction * self.layers.hidden()), step: width };
+                self.pass(input, layer, Pass { number, of_inputs, of_state, cell, unprojected, output: mine })?;
+            }
+            input = output;
+        }
+        Ok(())
+    }
+
+    /// The address of an element of an array.
+    fn element(&self, array: DevicePtr, i: usize) -> DevicePtr {
+        array.offset(i * self.dtype.size())
+    }
+
+    fn pass(&self, input: Rows, layer: usize, pass: Pass) -> Result<(), OpError> {
+        let Recurrent { steps, batch, size, .. } = self.layers;
+        let (rows, hidden) = (self.layers.rows(), self.layers.hidden());
+        let (parameters, places) = (self.at.inputs[1], self.layers.parameters_of(pass.number));
+        let weights = |first: usize, step: usize| Rows { first: self.element(parameters, first), step };
+        let bias = |first: usize| Some(self.element(parameters, first));
+        let inputs = self.layers.inputs_of(layer);
+        let of_inputs = Rows { first: pass.of_inputs, step: rows };
+        let of_all = [steps * batch, rows, inputs];
+        let operands = [input, weights(places.of_inputs, inputs), of_inputs];
+        multiply(self.ctx, self.dtype, of_all, operands, bias(places.input_bias))?;
+
+        let state_len = batch * hidden;
+        let mut state = Rows { first: self.element(self.at.inputs[2], pass.number * state_len), step: hidden };
+        let cell_place = pass.number * batch * size;
+        let mut cell = self.at.inputs.get(3).map(|cells| self.element(*cells, cell_place));
+        let new_cell = self.at.outputs.get(2).map_or(pass.cell, |cells| self.element(*cells, cell_place));
+        let cell_bytes = batch * size * self.dtype.size();
+        if let (0, Some(cell), 3) = (steps, cell, self.at.outputs.len()) {
+            // SAFETY: arrays of the running op, of that size.
+            unsafe { self.ctx.copy(new_cell, cell, cell_bytes)? };
+        }
+        for i in 0..steps {
+            let step = if pass.number % self.layers.directions() == 0 { i } else { steps - 1 - i };
+            let of_state = Rows { first: pass.of_state, step: rows };
+            let operands = [state, weights(places.of_state, hidden), of_state];
+            multiply(self.ctx, self.dtype, [batch, rows, hidden], operands, bias(places.state_bias))?;
+            let output =
+                Rows { first: self.element(pass.output.first, step * batch * pass.output.step), ..pass.output };
+            let projected = self.layers.projection.is_some();
+            let made = if projected { Rows { first: pass.unprojected, step: size } } else { output };
+            let argument = StepArgument {
+                to: made.first.0,
+                cell_to: new_cell.0,
+                cell_from: cell.map_or(0, |cell| cell.0),
+                before: state.first.0,
+                of_inputs: self.element(pass.of_inputs, step * batch * rows).0,
+                of_state: pass.of_state.0,
+                n: (batch * size) as i64,
+                size: size as i64,
+                to_step: made.step as i64,
+                before_step: state.step as i64,
+                cell: match self.layers.cell {
+                    Cell::Relu => 0,
+                    Cell::Tanh => 1,
+                    Cell::Lstm => 2,
+                    Cell::Gru => 3,
+                },
+                unused: 0,
+            };
+            if let Some(grid) = each(batch * size) {
+                launch(self.ctx, self.step, grid, &argument)?;
+            }
+            if projected {
+                let operands = [made, weights(places.projection, size), output];
+                multiply(self.ctx, self.dtype, [batch, hidden, size], operands, None)?;
+            }
+            cell = cell.map(|_| new_cell);
+            state = output;
+        }
+        if !self.with_states {
+            return Ok(());
+        }
+        let last = self.element(self.at.outputs[1], pass.number * state_len);
+        copy_rows(self.ctx, last, state, [batch, hidden], self.dtype.size())
+    }
+}
