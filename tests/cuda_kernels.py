@@ -316,6 +316,20 @@ def sequence() -> Iterator[Call]:
     yield named("SequenceReverse", values(5, 4))
 
 
+def detection() -> Iterator[Call]:
+    image = values(1, 1, 3, 5)
+    yield named("contrib.MultiBoxPrior", image, sizes=(0.5, 0.25), ratios=(1, 2, 0.5))
+    yield named("contrib.MultiBoxPrior", image, sizes=(2,), clip=True, steps=(0.3, 0.2), offsets=(0.1, 0.9))
+    for dtype, count in itertools.product(("float32", "float64", "float16"), (3, 40, 300)):
+        # Scores of sixteenths, so that some are alike.
+        probabilities = np.round(values(2, 4, count, low=0, high=1) * 16) / 16
+        corners = np.sort(values(1, count, 2, 2, low=0, high=1), axis=2).reshape(1, count, 4)
+        given = [a.astype(dtype) for a in (probabilities, values(2, count * 4), corners)]
+        for attrs in ({}, {"nms_topk": 7}, {"force_suppress": True, "threshold": 0.5, "clip": False}):
+            yield named("contrib.MultiBoxDetection", *given, nms_threshold=0.3, **attrs)
+        yield named("contrib.MultiBoxDetection", *given, nms_threshold=-1, threshold=0.9)
+
+
 def recurrent() -> Iterator[Call]:
     gates = {"rnn_relu": 1, "rnn_tanh": 1, "lstm": 4, "gru": 3}
     for mode, layers, two, dtype in itertools.product(gates, (1, 3), (False, True), ("float32", "float64")):
@@ -438,11 +452,12 @@ GROUPS: dict[str, Callable[[], Iterator[Call]]] = {
     "pooling": pooling,
     "resample": resample,
     "sequence": sequence,
+    "detection": detection,
     "recurrent": recurrent,
     "random": random,
     "products": products,
 }
-WITH_BARRIERS = {"reductions", "order", "rows", "products"}
+WITH_BARRIERS = {"reductions", "order", "rows", "products", "detection"}
 
 
 def called(call: Callable[..., Any], inputs: list[Array], ctx: Any) -> list[Array]:

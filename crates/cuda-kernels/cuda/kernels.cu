@@ -8,6 +8,7 @@
 #include "random.h"
 #include "product.h"
 #include "order.h"
+#include "detection.h"
 #include "recurrent.h"
 #include "resample.h"
 #include "sequence.h"

@@ -4,6 +4,7 @@
 //! the host in tests. Each file here turns a form and shapes into the argument of a kernel and its
 //! grid. `KERNELS.md` has the map.
 
+mod detection;
 mod elementwise;
 mod image;
 mod indexing;
@@ -43,6 +44,7 @@ const GROUPS: &[Group] = &[
     random::bind,
     product::bind,
     order::bind,
+    detection::bind,
     recurrent::bind,
     resample::bind,
     sequence::bind,

@@ -39,7 +39,7 @@ pub use crate::definition::{
     belongs_to_training, infer_types, registry, training_message,
 };
 pub use crate::execution::{
-    BoundOperatorCache, CallAttrs, DeviceKernel, DeviceKernelTable, DeviceKernels, DeviceOperands, DevicePar,
+    Anchors, BoundOperatorCache, CallAttrs, DeviceKernel, DeviceKernelTable, DeviceKernels, DeviceOperands, DevicePar,
     EnginePar, Invocation, Kernel, KernelCall, KernelForm, KernelOptions, MatrixSteps, Move, Ordered, Packing,
     RandomForm, RandomKey, RandomState, Resampling, SequenceKind, Signature, SumEpilogue, Unpack, binary_picoseconds,
     bind_device_kernel, bind_kernel, check_device_kernels, costed_kernel_fn, elementwise_ns, in_place_kernel_fn,

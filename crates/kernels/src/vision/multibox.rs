@@ -33,7 +33,7 @@ impl MultiBoxPrior<'_> {
 
     /// Half the width and half the height of an anchor. Single precision in MXNet's order, as
     /// positions are everywhere here.
-    fn half_sides(&self, anchor: usize) -> [f32; 2] {
+    pub fn half_sides(&self, anchor: usize) -> [f32; 2] {
         let [height, width] = self.image.map(|n| n as f32);
         let (size, ratio) = match anchor.checked_sub(self.sizes.len()) {
             None => (self.sizes[anchor], self.ratios[0].sqrt()),
@@ -72,7 +72,7 @@ impl MultiBoxPrior<'_> {
 }
 
 /// Detections out of class probabilities and boxes relative to anchors.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MultiBoxDetection {
     /// Classes, the background (number 0) among them.
     pub classes: usize,

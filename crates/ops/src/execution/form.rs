@@ -18,6 +18,7 @@ use mxrt_kernels::recurrent::Recurrent;
 use mxrt_kernels::reduce::Reduction;
 use mxrt_kernels::softmax::SoftmaxParams;
 use mxrt_kernels::sort::Order;
+use mxrt_kernels::vision::multibox::MultiBoxDetection;
 
 /// A strided copy: element after element of an index space, from an input to an output.
 #[derive(Clone, Debug, PartialEq)]
@@ -290,8 +291,27 @@ pub enum KernelForm {
     /// Recurrent layers: data, parameters, first states, and for an LSTM first cell states. Further
     /// outputs are the last ones.
     Recurrent(Recurrent),
+    /// Anchors around every pixel of a feature map: rows of corners.
+    Anchors(Anchors),
+    /// Class probabilities, locations, anchors: rows of class, score and corners.
+    Detections(MultiBoxDetection),
     /// Random numbers, one after the other from the stream of each element.
     Random(RandomForm),
+}
+
+/// Anchors around pixels, as parts of the image.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Anchors {
+    /// pixels of a row
+    pub columns: usize,
+    /// half the width and half the height of each anchor of a pixel
+    pub half_sides: Vec<[f32; 2]>,
+    /// between pixels, down and to the right
+    pub steps: [f32; 2],
+    /// where in a pixel the center is, down and to the right
+    pub offsets: [f32; 2],
+    /// anchors are cut to the image
+    pub clip: bool,
 }
 
 /// How pixels are made of others.

@@ -24,8 +24,8 @@ pub use device::{
 pub(crate) use elements::{
     check_integers, copy_first, dispatch, dispatch_size, elements, elements_mut, integers, packed_elements, scratch,
 };
+pub use form::{Anchors, KernelForm, MatrixSteps, Move, Ordered, RandomForm, Resampling, SequenceKind, SumEpilogue};
 pub(crate) use form::{BoundKernel, with_form};
-pub use form::{KernelForm, MatrixSteps, Move, Ordered, RandomForm, Resampling, SequenceKind, SumEpilogue};
 pub(crate) use half::bind_through_single;
 pub(crate) use in_single::in_single;
 pub use invoke::{Invocation, invoke, invoke_cached};

@@ -130,11 +130,15 @@ fn bind_prior(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel
         return Err(value_error(format!("offsets must be from 0 to 1, got ({}, {})", offsets[0], offsets[1])));
     }
     let clip = attrs.bool("clip");
-    dispatch!(signature.outputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
+    let prior = MultiBoxPrior { image, sizes: &sizes, ratios: &ratios, steps, offsets, clip };
+    let half_sides = (0..prior.per_pixel()).map(|anchor| prior.half_sides(anchor)).collect();
+    let form = KernelForm::Anchors(Anchors { columns: image[1], half_sides, steps, offsets, clip });
+    let kernel: BoundKernel = dispatch!(signature.outputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         let prior = MultiBoxPrior { image, sizes: &sizes, ratios: &ratios, steps, offsets, clip };
         prior.run(call.par, elements_mut::<T>(&mut call.outputs[0])?);
         Ok(())
-    })))
+    })));
+    Ok(with_form(kernel?, signature, || form))
 }
 
 fn detection_shapes(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
@@ -172,7 +176,7 @@ fn bind_detection(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Ke
         across_classes: attrs.bool("force_suppress"),
         limit: usize::try_from(attrs.int("nms_topk")).ok().filter(|k| *k > 0),
     };
-    dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
+    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         let ([probabilities, locations, anchors], [out]) = (call.inputs, &mut *call.outputs) else {
             return Err(wrong_arity());
         };
@@ -180,7 +184,8 @@ fn bind_detection(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Ke
         let anchors = &elements::<T>(anchors)?[..detection.anchors * 4];
         detection.run(call.par, elements(probabilities)?, elements(locations)?, anchors, elements_mut(out)?);
         Ok(())
-    })))
+    })));
+    Ok(with_form(kernel?, signature, || KernelForm::Detections(detection)))
 }
 
 #[cfg(test)]
