@@ -330,6 +330,21 @@ def detection() -> Iterator[Call]:
         yield named("contrib.MultiBoxDetection", *given, nms_threshold=-1, threshold=0.9)
 
 
+def regions() -> Iterator[Call]:
+    found = np.array(
+        [[0, 1, 2, 30, 20], [1, -9, 4, 11, 90], [-1, 0, 0, 5, 5], [1, 7, 7, 7.5, 7.5], [0, 3.3, 20, 40, 20.4]]
+    )
+    for dtype in ("float32", "float64", "float16"):
+        given = [values(2, 12, 13, 17, dtype=dtype), found.astype(dtype)]
+        for samples, aligned in itertools.product((-1, 2), (False, True)):
+            attrs = {"pooled_size": (3, 2), "spatial_scale": 0.4, "sample_ratio": samples, "aligned": aligned}
+            yield named("contrib.ROIAlign", *given, position_sensitive=samples > 0, **attrs)
+        yield named("ROIPooling", *given, pooled_size=(3, 2), spatial_scale=0.4)
+    nowhere = np.array([[0, np.inf, 0, 3, 3], [7, 0, 0, 4, 4]], "float32")
+    yield named("ROIPooling", values(2, 3, 5, 5), nowhere[1:], pooled_size=(2, 2), spatial_scale=1)
+    yield named("contrib.ROIAlign", values(2, 3, 5, 5), nowhere[:1], pooled_size=(2, 2), spatial_scale=1)
+
+
 def recurrent() -> Iterator[Call]:
     gates = {"rnn_relu": 1, "rnn_tanh": 1, "lstm": 4, "gru": 3}
     for mode, layers, two, dtype in itertools.product(gates, (1, 3), (False, True), ("float32", "float64")):
@@ -453,6 +468,7 @@ GROUPS: dict[str, Callable[[], Iterator[Call]]] = {
     "resample": resample,
     "sequence": sequence,
     "detection": detection,
+    "regions": regions,
     "recurrent": recurrent,
     "random": random,
     "products": products,

@@ -52,7 +52,7 @@ struct SelectArgument {
 }
 
 /// What the text adds to an index that it reports, so that no index is reported as nothing.
-const REPORTED: u64 = 0x4000_0000_0000_0000;
+pub(crate) const REPORTED: u64 = 0x4000_0000_0000_0000;
 
 pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
     match *form {
@@ -137,10 +137,13 @@ fn bind_take(
 
 /// A word for the first index that is out of range.
 fn status(ctx: &DeviceCtx<'_>, axis: usize, size: usize) -> Result<DevicePtr, OpError> {
-    ctx.status_word(move |said| {
-        let index = said.wrapping_sub(REPORTED) as i64;
-        let message =
-            format!("index {index} is out of range for axis {axis} with size {size}: expected 0 <= index < {size}");
-        OpError::new(FailureKind::Index, message)
-    })
+    ctx.status_word(move |said| out_of_range(said, axis, size))
+}
+
+/// The error of an index that a kernel reports.
+pub(crate) fn out_of_range(said: u64, axis: usize, size: usize) -> OpError {
+    let index = said.wrapping_sub(REPORTED) as i64;
+    let message =
+        format!("index {index} is out of range for axis {axis} with size {size}: expected 0 <= index < {size}");
+    OpError::new(FailureKind::Index, message)
 }

@@ -16,6 +16,7 @@ mod product;
 mod random;
 mod recurrent;
 mod reduce;
+mod regions;
 mod resample;
 mod rows;
 mod sequence;
@@ -45,6 +46,7 @@ const GROUPS: &[Group] = &[
     product::bind,
     order::bind,
     detection::bind,
+    regions::bind,
     recurrent::bind,
     resample::bind,
     sequence::bind,

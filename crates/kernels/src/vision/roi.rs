@@ -6,7 +6,7 @@ use crate::par::{Par, chunk_by_work, par_chunks_mut};
 use std::ops::Range;
 
 /// Regions of a batch of images, and what they are pooled to.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Regions {
     /// Batch, channels, height and width of the images.
     pub data: [usize; 4],
@@ -19,6 +19,11 @@ pub struct Regions {
 /// Samples along an axis of a bin that a region may have: more would be a mistake in its
 /// coordinates.
 pub(super) const MOST_SAMPLES: f64 = 4096.0;
+
+/// Why a region cannot be pooled.
+pub const NO_SIDES: &str = "its sides must be positive with aligned=True";
+/// As above.
+pub const LONG_BINS: &str = "its bins must be at most 4096 pixels long";
 
 impl Regions {
     fn check<T>(&self, x: &[T], regions: &[T], channels: usize, out: &[T]) {
@@ -63,7 +68,7 @@ impl Regions {
 }
 
 /// Means of bilinear samples: He et al., "Mask R-CNN" (2017).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RoiAlign {
     /// Images and bins.
     pub regions: Regions,
@@ -238,7 +243,7 @@ impl RoiAlign {
             let bins = T::Acc::from_i64(bins as i64);
             let mut size = end - start;
             if self.aligned && size.to_f64() <= 0.0 {
-                return Err("its sides must be positive with aligned=True");
+                return Err(NO_SIDES);
             }
             if !self.aligned && size < one {
                 size = one;
@@ -250,7 +255,7 @@ impl RoiAlign {
                 return Ok(Extent { start: nowhere, bin: nowhere, samples: 0 });
             }
             if samples > MOST_SAMPLES {
-                return Err("its bins must be at most 4096 pixels long");
+                return Err(LONG_BINS);
             }
             Ok(Extent { start, bin, samples: samples as usize })
         };

@@ -19,6 +19,7 @@ use mxrt_kernels::reduce::Reduction;
 use mxrt_kernels::softmax::SoftmaxParams;
 use mxrt_kernels::sort::Order;
 use mxrt_kernels::vision::multibox::MultiBoxDetection;
+use mxrt_kernels::vision::roi::{Regions, RoiAlign};
 
 /// A strided copy: element after element of an index space, from an input to an output.
 #[derive(Clone, Debug, PartialEq)]
@@ -288,6 +289,10 @@ pub enum KernelForm {
         /// the last axis has the channels
         channels_last: bool,
     },
+    /// Images and regions of interest: means of samples in the bins of each region.
+    RoiAlign(RoiAlign),
+    /// Images and regions of interest: the largest pixel in the bins of each region.
+    RoiMaxima(Regions),
     /// Recurrent layers: data, parameters, first states, and for an LSTM first cell states. Further
     /// outputs are the last ones.
     Recurrent(Recurrent),

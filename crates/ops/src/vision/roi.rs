@@ -135,19 +135,21 @@ fn bind_align(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel
         position_sensitive: attrs.bool("position_sensitive"),
         aligned: attrs.bool("aligned"),
     };
-    dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
+    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         let (x, rois) = (elements::<T>(&call.inputs[0])?, elements::<T>(&call.inputs[1])?);
         align.run(call.par, x, rois, elements_mut(&mut call.outputs[0])?).map_err(kernel_error)
-    })))
+    })));
+    Ok(with_form(kernel?, signature, || KernelForm::RoiAlign(align)))
 }
 
 fn bind_max(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let regions = regions(signature, attrs.float("spatial_scale"))?;
-    dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
+    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         let (x, rois) = (elements::<T>(&call.inputs[0])?, elements::<T>(&call.inputs[1])?);
         roi_max_pool(call.par, regions, x, rois, elements_mut(&mut call.outputs[0])?);
         Ok(())
-    })))
+    })));
+    Ok(with_form(kernel?, signature, || KernelForm::RoiMaxima(regions)))
 }
 
 /// Rows and columns of groups of channels, and channels of the output.

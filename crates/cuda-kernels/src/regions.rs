@@ -1,0 +1,78 @@
+//! Regions of interest: `regions.h`.
+
+use crate::indexing::{REPORTED, out_of_range};
+use crate::launch::{Bound, Computes, code, computes, each, launch};
+use mxrt_engine::{FailureKind, OpError};
+use mxrt_kernels::vision::roi::{LONG_BINS, NO_SIDES, Regions};
+use mxrt_ops::{KernelForm, Signature};
+
+/// `Regions` of the text.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct RegionsArgument {
+    to: u64,
+    from: u64,
+    regions: u64,
+    status: u64,
+    n: i64,
+    images: i64,
+    planes: i64,
+    channels: i64,
+    size: [i32; 2],
+    bins: [i32; 2],
+    scale: f64,
+    samples: i32,
+    aligned: i32,
+    position_sensitive: i32,
+    dtype: i32,
+}
+
+pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
+    let output = signature.outputs.first()?;
+    let double = match computes(output.dtype)? {
+        Computes::Single => 0,
+        Computes::Double => 1,
+        Computes::Whole => return None,
+    };
+    let (names, regions, align) = match form {
+        KernelForm::RoiAlign(align) => ([c"roi_align_f32", c"roi_align_f64"], &align.regions, Some(align)),
+        KernelForm::RoiMaxima(regions) => ([c"roi_maxima_f32", c"roi_maxima_f64"], regions, None),
+        _ => return None,
+    };
+    let Regions { data: [images, planes, height, width], pooled, scale } = *regions;
+    let small = |n: usize| i32::try_from(n).ok();
+    let n = output.shape.size();
+    let argument = RegionsArgument {
+        to: 0,
+        from: 0,
+        regions: 0,
+        status: 0,
+        n: n as i64,
+        images: images as i64,
+        planes: planes as i64,
+        channels: output.shape[1] as i64,
+        size: [small(height)?, small(width)?],
+        bins: [small(pooled[0])?, small(pooled[1])?],
+        scale,
+        samples: small(align.and_then(|align| align.samples).unwrap_or(0))?,
+        aligned: i32::from(align.is_some_and(|align| align.aligned)),
+        position_sensitive: i32::from(align.is_some_and(|align| align.position_sensitive)),
+        dtype: code(output.dtype),
+    };
+    small(pooled[0].checked_mul(pooled[1])?)?;
+    Some(Bound::new(move |ctx, at| {
+        let Some(grid) = each(n) else { return Ok(()) };
+        let status = ctx.status_word(move |said| refusal(said, images))?.0;
+        let (to, from, regions) = (at.outputs[0].0, at.inputs[0].0, at.inputs[1].0);
+        launch(ctx, names[double], grid, &RegionsArgument { to, from, regions, status, ..argument })
+    }))
+}
+
+/// The error of what a kernel reports.
+fn refusal(said: u64, images: usize) -> OpError {
+    if said >= REPORTED {
+        return out_of_range(said, 0, images);
+    }
+    let reason = if (said - 1) % 2 == 0 { NO_SIDES } else { LONG_BINS };
+    OpError::new(FailureKind::Value, format!("region {} cannot be pooled: {reason}", (said - 1) / 2))
+}
