@@ -330,6 +330,19 @@ def detection() -> Iterator[Call]:
         yield named("contrib.MultiBoxDetection", *given, nms_threshold=-1, threshold=0.9)
 
 
+def sampler() -> Iterator[Call]:
+    for dtype in ("float32", "float64"):
+        image, maps = values(2, 3, 7, 5, dtype=dtype), values(2, 6, dtype=dtype, low=-0.9, high=0.9)
+        attrs = {"transform_type": "affine", "target_shape": (4, 6)}
+        yield named("BilinearSampler", image, values(2, 2, 4, 3, dtype=dtype, low=-1.3, high=1.3))
+        yield named("GridGenerator", maps, **attrs)
+        yield named("GridGenerator", values(2, 2, 4, 5, dtype=dtype), transform_type="warp")
+        yield named("SpatialTransformer", image, maps, sampler_type="bilinear", **attrs)
+    wild = values(1, 2, 3, 3)
+    wild[0, 0, 0] = [np.nan, np.inf, -np.inf]
+    yield named("BilinearSampler", values(1, 1, 4, 4), wild)
+
+
 def regions() -> Iterator[Call]:
     found = np.array(
         [[0, 1, 2, 30, 20], [1, -9, 4, 11, 90], [-1, 0, 0, 5, 5], [1, 7, 7, 7.5, 7.5], [0, 3.3, 20, 40, 20.4]]
@@ -423,6 +436,10 @@ def products() -> Iterator[Call]:
         net = mx.gluon.SymbolBlock(layers, named_inputs)
         # BatchNorm's parameters are of single precision in any case.
         yield "network", net, [x if 2 <= n < 6 else x.astype(dtype) for n, x in enumerate(given)]
+    for a, b in itertools.product((False, True), (False, True)):
+        left, right = values(*((3, 4, 6) if a else (3, 6, 4))), values(*((3, 5, 4) if b else (3, 4, 5)))
+        yield named("linalg.gemm2", left, right, transpose_a=a, transpose_b=b, alpha=0.5)
+        yield named("linalg.gemm", left, right, values(3, 6, 5), transpose_a=a, transpose_b=b, alpha=-2)
     yield from products_of_bfloat16()
     heads = values(7, 2, 4 * 3 * 8)
     yield named("contrib.interleaved_matmul_selfatt_qk", heads, heads=4)
@@ -468,6 +485,7 @@ GROUPS: dict[str, Callable[[], Iterator[Call]]] = {
     "resample": resample,
     "sequence": sequence,
     "detection": detection,
+    "sampler": sampler,
     "regions": regions,
     "recurrent": recurrent,
     "random": random,

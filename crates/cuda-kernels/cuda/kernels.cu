@@ -12,4 +12,5 @@
 #include "regions.h"
 #include "recurrent.h"
 #include "resample.h"
+#include "sampler.h"
 #include "sequence.h"

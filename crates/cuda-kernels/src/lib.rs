@@ -19,6 +19,7 @@ mod reduce;
 mod regions;
 mod resample;
 mod rows;
+mod sampler;
 mod sequence;
 
 use launch::Bound;
@@ -49,6 +50,7 @@ const GROUPS: &[Group] = &[
     regions::bind,
     recurrent::bind,
     resample::bind,
+    sampler::bind,
     sequence::bind,
 ];
 

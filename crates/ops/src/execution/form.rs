@@ -289,6 +289,17 @@ pub enum KernelForm {
         /// the last axis has the channels
         channels_last: bool,
     },
+    /// Planes at positions from -1 to 1: data, and the positions or a map of 2 x 3 numbers for each
+    /// image that makes them.
+    Sample {
+        /// the positions follow from a map
+        affine: bool,
+    },
+    /// Positions: of an affine map for each image, or of a flow in pixels.
+    Grid {
+        /// the input is a flow
+        flow: bool,
+    },
     /// Images and regions of interest: means of samples in the bins of each region.
     RoiAlign(RoiAlign),
     /// Images and regions of interest: the largest pixel in the bins of each region.

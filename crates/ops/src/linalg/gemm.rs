@@ -99,7 +99,8 @@ fn bind(attrs: &Attrs, beta: f64, signature: &Signature<'_>) -> Result<Box<dyn K
     let Some(batch) = known_product(&batch) else { return Err(wrong_arity()) };
     let product = Gemm { batch, transpose_a, transpose_b, alpha: attrs.float("alpha"), beta, ..Gemm::new(m, n, k) };
     let inward = axis + 2 == signature.inputs[0].shape.len();
-    dispatch!(signature.inputs[0].dtype, wide, T => Ok(kernel_fn(signature, move |call| {
+    let form = (inward && (signature.inputs.len() == 2 || beta == 1.0)).then(|| form(&product, signature));
+    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, wide, T => Ok(kernel_fn(signature, move |call| {
         let ([a, b, c @ ..], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
         let (a_shape, b_shape, out_shape) = (a.shape, b.shape, out.shape);
         let (a, b) = (elements::<T>(a)?, elements::<T>(b)?);
@@ -117,7 +118,25 @@ fn bind(attrs: &Attrs, beta: f64, signature: &Signature<'_>) -> Result<Box<dyn K
         gemm(call.par, product, &a, &b, &mut c);
         out.copy_from_slice(&move_rows(call.par, &c, out_shape, axis, Move::Outward)?);
         Ok(())
-    })))
+    })));
+    match form {
+        Some(form) => Ok(with_form(kernel?, signature, || form)),
+        None => kernel,
+    }
+}
+
+/// Of a product whose rows are the last axis but one; what is added has no factor.
+fn form(product: &Gemm, signature: &Signature<'_>) -> KernelForm {
+    let Gemm { batch, m, n, k, transpose_a, transpose_b, alpha, .. } = *product;
+    let matrix = |array: usize, rows: usize, columns: usize, transposed: bool| {
+        let [rows, columns] = [rows as isize, columns as isize];
+        let steps = if transposed { [1, rows] } else { [columns, 1] };
+        MatrixSteps { array, first: 0, steps: [rows * columns, 0, steps[0], steps[1]] }
+    };
+    let operands = [matrix(0, m, k, transpose_a), matrix(1, k, n, transpose_b), matrix(0, m, n, false)];
+    let residual = (signature.inputs.len() > 2).then_some(2);
+    let epilogue = SumEpilogue { residual, ..SumEpilogue::default() };
+    KernelForm::Product { batch: [batch, 1], size: [m, n, k], operands, alpha, epilogue }
 }
 
 /// Whether the axis of rows goes before the last one, or from there to its own place.

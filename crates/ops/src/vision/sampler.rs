@@ -116,25 +116,28 @@ fn image_shape(shape: &Shape) -> [usize; 4] {
 
 fn bind_sampler(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let (data, out) = (image_shape(&signature.inputs[0].shape), image_shape(&signature.outputs[0].shape));
-    dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
+    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         let (x, grid) = (elements::<T>(&call.inputs[0])?, elements::<T>(&call.inputs[1])?);
         sample_bilinear(call.par, x, data, grid, [out[2], out[3]], elements_mut(&mut call.outputs[0])?);
         Ok(())
-    })))
+    })));
+    Ok(with_form(kernel?, signature, || KernelForm::Sample { affine: false }))
 }
 
 fn bind_grid(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let [_, _, rows, columns] = image_shape(&signature.outputs[0].shape);
     let warp = attrs.str("transform_type") == "warp";
-    dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
+    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         let (data, out) = (elements::<T>(&call.inputs[0])?, elements_mut(&mut call.outputs[0])?);
         if warp { flow_grid(call.par, data, [rows, columns], out) } else { affine_grid(call.par, data, [rows, columns], out) }
         Ok(())
-    })))
+    })));
+    Ok(with_form(kernel?, signature, || KernelForm::Grid { flow: warp }))
 }
 
 fn bind_transformer(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
-    dispatch!(signature.inputs[0].dtype, float, T => Ok(transformer::<T>(signature)))
+    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, float, T => Ok(transformer::<T>(signature)));
+    Ok(with_form(kernel?, signature, || KernelForm::Sample { affine: true }))
 }
 
 /// The grid lies in the workspace between the two steps.
