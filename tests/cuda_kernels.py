@@ -343,6 +343,19 @@ def sampler() -> Iterator[Call]:
     yield named("BilinearSampler", values(1, 1, 4, 4), wild)
 
 
+def nms() -> Iterator[Call]:
+    for dtype, count in itertools.product(("float32", "float64"), (5, 60, 300)):
+        corners = np.sort(values(2, count, 2, 2, low=0, high=1), axis=2).reshape(2, count, 4)
+        scores = np.round(values(2, count, 1, low=0, high=1) * 16) / 16
+        rows = np.concatenate([np.round(values(2, count, 1, low=-1, high=2)), scores, corners, scores], axis=2)
+        given = rows.astype(dtype)
+        attrs = {"overlap_thresh": 0.3, "valid_thresh": 0.2, "id_index": 0, "background_id": -1}
+        for more in ({}, {"force_suppress": True}, {"topk": 20}, {"topk": 0}, {"in_format": "center"}):
+            yield named("contrib.box_nms", given, **{**attrs, **more})
+        yield named("contrib.box_nms", given, out_format="center", overlap_thresh=0.5)
+        yield named("contrib.box_nms", given, in_format="center", out_format="corner", coord_start=2, score_index=6)
+
+
 def regions() -> Iterator[Call]:
     found = np.array(
         [[0, 1, 2, 30, 20], [1, -9, 4, 11, 90], [-1, 0, 0, 5, 5], [1, 7, 7, 7.5, 7.5], [0, 3.3, 20, 40, 20.4]]
@@ -486,12 +499,13 @@ GROUPS: dict[str, Callable[[], Iterator[Call]]] = {
     "sequence": sequence,
     "detection": detection,
     "sampler": sampler,
+    "nms": nms,
     "regions": regions,
     "recurrent": recurrent,
     "random": random,
     "products": products,
 }
-WITH_BARRIERS = {"reductions", "order", "rows", "products", "detection"}
+WITH_BARRIERS = {"reductions", "order", "rows", "products", "detection", "nms"}
 
 
 def called(call: Callable[..., Any], inputs: list[Array], ctx: Any) -> list[Array]:

@@ -54,7 +54,7 @@ def test_a_kernel_that_lacks_a_barrier_is_noticed(name: str, number: int, gpus) 
 
 
 def test_the_barriers_are_found() -> None:
-    assert len(barriers()) == 9
+    assert len(barriers()) == 10
 
 
 @pytest.mark.parametrize("kind", ["NaiveEngine", "ThreadedEnginePerDevice", *ASYNC])

@@ -9,6 +9,7 @@
 #include "product.h"
 #include "order.h"
 #include "detection.h"
+#include "nms.h"
 #include "regions.h"
 #include "recurrent.h"
 #include "resample.h"

@@ -10,6 +10,7 @@ mod image;
 mod indexing;
 mod launch;
 mod moving;
+mod nms;
 mod order;
 mod pooling;
 mod product;
@@ -47,6 +48,7 @@ const GROUPS: &[Group] = &[
     product::bind,
     order::bind,
     detection::bind,
+    nms::bind,
     regions::bind,
     recurrent::bind,
     resample::bind,

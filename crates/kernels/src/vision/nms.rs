@@ -102,7 +102,7 @@ vectorized! {
 }
 
 /// Suppression of boxes in rows of numbers.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BoxNms {
     /// Numbers in a row.
     pub width: usize,

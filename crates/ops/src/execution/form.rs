@@ -19,6 +19,7 @@ use mxrt_kernels::reduce::Reduction;
 use mxrt_kernels::softmax::SoftmaxParams;
 use mxrt_kernels::sort::Order;
 use mxrt_kernels::vision::multibox::MultiBoxDetection;
+use mxrt_kernels::vision::nms::BoxNms;
 use mxrt_kernels::vision::roi::{Regions, RoiAlign};
 
 /// A strided copy: element after element of an index space, from an input to an output.
@@ -309,6 +310,8 @@ pub enum KernelForm {
     Recurrent(Recurrent),
     /// Anchors around every pixel of a feature map: rows of corners.
     Anchors(Anchors),
+    /// Rows of numbers: those that no better row suppresses, the best first.
+    Suppress(BoxNms),
     /// Class probabilities, locations, anchors: rows of class, score and corners.
     Detections(MultiBoxDetection),
     /// Random numbers, one after the other from the stream of each element.

@@ -104,10 +104,15 @@ fn bind_nms(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>,
         from: format(attrs, "in_format"),
         to: format(attrs, "out_format"),
     };
-    dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
+    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         nms.run(call.par, elements::<T>(&call.inputs[0])?, elements_mut(&mut call.outputs[0])?);
         Ok(())
-    })))
+    })));
+    Ok(with_form(
+        kernel?,
+        signature,
+        || if nms.limit == Some(0) { KernelForm::Copy } else { KernelForm::Suppress(nms) },
+    ))
 }
 
 #[cfg(test)]

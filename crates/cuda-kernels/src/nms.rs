@@ -1,0 +1,86 @@
+//! Non-maximum suppression: `nms.h`.
+
+use crate::launch::{Bound, code, each, launch};
+use mxrt_cuda::Grid;
+use mxrt_kernels::vision::boxes::BoxFormat;
+use mxrt_kernels::vision::nms::BoxNms;
+use mxrt_ops::{KernelForm, Signature};
+use mxrt_tensor::DType;
+
+/// `Nms` of the text.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct NmsArgument {
+    to: u64,
+    from: u64,
+    order: u64,
+    stays: u64,
+    groups: i64,
+    count: i64,
+    width: i64,
+    limit: i64,
+    coordinates: i32,
+    score: i32,
+    classes: i32,
+    across_classes: i32,
+    center: i32,
+    to_center: i32,
+    dtype: i32,
+    unused: i32,
+    overlap: f64,
+    valid: f64,
+    background: f64,
+}
+
+pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
+    let KernelForm::Suppress(nms) = form else { return None };
+    let output = signature.outputs.first()?;
+    // Half precision compares scores with a threshold in half precision, which no kernel does.
+    let [order, suppress, store] = match output.dtype {
+        DType::F32 => [c"nms_order_f32", c"nms_suppress_f32", c"nms_store_f32"],
+        DType::F64 => [c"nms_order_f64", c"nms_suppress_f64", c"nms_store_f64"],
+        _ => return None,
+    };
+    let BoxNms { width, count, .. } = *nms;
+    let rows = output.shape.size().checked_div(width)?;
+    let groups = rows.checked_div(count).unwrap_or(0);
+    i32::try_from(count).ok()?;
+    let argument = NmsArgument {
+        to: 0,
+        from: 0,
+        order: 0,
+        stays: 0,
+        groups: groups as i64,
+        count: count as i64,
+        width: width as i64,
+        limit: nms.limit.unwrap_or(count).min(count) as i64,
+        coordinates: i32::try_from(nms.coordinates).ok()?,
+        score: i32::try_from(nms.score).ok()?,
+        classes: nms.class.map_or(Some(-1), |class| i32::try_from(class).ok())?,
+        across_classes: i32::from(nms.across_classes),
+        center: i32::from(nms.from == BoxFormat::Center),
+        to_center: i32::from(nms.to == BoxFormat::Center),
+        dtype: code(output.dtype),
+        unused: 0,
+        overlap: nms.overlap,
+        valid: nms.valid,
+        background: nms.background,
+    };
+    let blocks = [u32::try_from(groups.clamp(1, 1 << 16)).ok()?, 1, 1];
+    let of_groups = Grid { blocks, threads: 256, shared_bytes: 0 };
+    Some(Bound::new(move |ctx, at| {
+        let Some(grid) = each(rows) else { return Ok(()) };
+        let memory = ctx.scratch(2 * rows * size_of::<i32>())?;
+        let argument = NmsArgument {
+            to: at.outputs[0].0,
+            from: at.inputs[0].0,
+            order: memory.0,
+            stays: memory.offset(rows * size_of::<i32>()).0,
+            ..argument
+        };
+        launch(ctx, c"nms_clear", grid, &argument)?;
+        launch(ctx, order, grid, &argument)?;
+        launch(ctx, suppress, of_groups, &argument)?;
+        launch(ctx, store, grid, &argument)
+    }))
+}
