@@ -17,7 +17,7 @@ import importlib.util
 import pathlib
 import re
 import sys
-import zlib
+import lzma
 from concurrent.futures import ThreadPoolExecutor
 
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "crates/cuda-kernels"
@@ -110,7 +110,7 @@ def check() -> None:
     if known.get("text") != text_hash():
         sys.exit("the images are stale: run python scripts/cuda_images.py")
     for target in TARGETS:
-        image = IMAGES / f"{target}.image.z"
+        image = IMAGES / f"{target}.image.lzma"
         if not image.exists() or hashlib.sha256(image.read_bytes()).hexdigest() != known.get(target):
             sys.exit(f"{image} is not the listed one: run python scripts/cuda_images.py")
 
@@ -122,8 +122,8 @@ def write() -> None:
     with ThreadPoolExecutor() as pool:
         compiled = list(pool.map(compiler.compile, TARGETS))
     for target, (image, log) in zip(TARGETS, compiled, strict=True):
-        packed = zlib.compress(image, 9)
-        (IMAGES / f"{target}.image.z").write_bytes(packed)
+        packed = lzma.compress(image, lzma.FORMAT_ALONE, preset=9 | lzma.PRESET_EXTREME)
+        (IMAGES / f"{target}.image.lzma").write_bytes(packed)
         lines.append(f"{target} {hashlib.sha256(packed).hexdigest()}")
         details += registers(target, log)
         print(target, len(image), "bytes,", len(packed), "compressed")

@@ -222,7 +222,7 @@ def test_folded_parameters_go_before_a_call_fails_for_want_of_memory(gpus) -> No
 @pytest.mark.timeout(200)
 def test_models_give_the_cpus_numbers_from_several_threads(gpus) -> None:
     """On two GPUs: the same bits from every thread; operator by operator as well."""
-    names = ["digits_cnn", "half_cnn", "module_mlp", "transformer"]
+    names = "digits_cnn half_cnn legacy_mlp lstm_rows module_mlp ssd_digits transformer wide_deep".split()
     command = [sys.executable, str(ROOT / "tests" / "device_models.py"), "--seeds", "1", "--threads", "4", *names]
     found = last_json(run(command, 180, {**gpus, "MXRT_TEST_DEVICES": "gpu", "MXNET_ENGINE_TYPE": ASYNC[0]}))
     assert [model["model"] for model in found["models"] if model.get("calls", 0) >= 4 and model["nodes"] > 0] == names

@@ -11,7 +11,7 @@ fn main() {
     files.sort();
     for file in &files {
         let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        if let Some(target) = name.strip_suffix(".image.z") {
+        if let Some(target) = name.strip_suffix(".image.lzma") {
             let _ = writeln!(text, "    ({target:?}, include_bytes!({:?})),", file.display().to_string());
         }
     }

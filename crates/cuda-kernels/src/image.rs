@@ -1,6 +1,7 @@
 //! Which image serves which GPU.
 
-use miniz_oxide::inflate::decompress_to_vec_zlib;
+use lzma_rust2::LzmaReader;
+use std::io::Read;
 
 /// Compressed images by target.
 static IMAGES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/images.rs"));
@@ -29,7 +30,9 @@ pub(crate) fn image(capability: (i32, i32)) -> Result<Vec<u8>, String> {
              {major}.{minor} needs; build it after scripts/cuda_images.py"
         ));
     };
-    let mut code = decompress_to_vec_zlib(image)
+    let mut code = Vec::new();
+    LzmaReader::new_mem_limit(*image, u32::MAX, None)
+        .and_then(|mut reader| reader.read_to_end(&mut code))
         .map_err(|error| format!("the image of {target} in this build is damaged: {error}"))?;
     // Text for the driver's compiler ends with a zero.
     code.push(0);
