@@ -14,10 +14,10 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import importlib.util
+import lzma
 import pathlib
 import re
 import sys
-import lzma
 from concurrent.futures import ThreadPoolExecutor
 
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "crates/cuda-kernels"

@@ -13,38 +13,16 @@ import argparse
 import ctypes
 import itertools
 import json
-import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 import mxrt as mx
+from cuda_calls import SEQUENCES_AND_IMAGES, Array, Call, named, values
 
-Array = np.ndarray[Any, Any]
-# What a call gets beside `mx.nd`, and what it is called.
-Call = tuple[str, Callable[..., Any], list[Array]]
 TOLERANCE = {"float16": 2e-3, "float32": 2e-5, "float64": 1e-11}
 GPU = mx.gpu(0)
-
-
-def values(*shape: int, dtype: str = "float32", low: float = -2, high: float = 2) -> Array:
-    """Numbers that follow from the arguments alone; without two that are alike."""
-    seed = zlib.crc32(repr((shape, dtype, low, high)).encode())
-    made = np.random.RandomState(seed).uniform(low, high, shape)
-    return (np.round(made) if np.dtype(dtype).kind in "iu" else made).astype(dtype)
-
-
-def named(name: str, *inputs: Array, **attrs: Any) -> Call:
-    """A function of mx.nd."""
-
-    def call(*arrays: Any) -> Any:
-        space = mx.nd
-        for part in name.split(".")[:-1]:
-            space = getattr(space, part)
-        return getattr(space, name.split(".")[-1])(*arrays, **attrs)
-
-    return f"{name} {attrs}", call, list(inputs)
 
 
 # ---- elements ------------------------------------------------------------------------------------
@@ -293,100 +271,6 @@ def pooling() -> Iterator[Call]:
     yield named("Pooling", values(2, 3, 9, 11, dtype="float16"), kernel=(2, 2), pool_type="avg")
 
 
-def resample() -> Iterator[Call]:
-    for dtype in ("float32", "float64", "float16"):
-        x = values(2, 3, 7, 5, dtype=dtype)
-        for size, corners in itertools.product(((14, 3), (7, 5), (1, 9)), (True, False)):
-            attrs = {"height": size[0], "width": size[1], "align_corners": corners}
-            yield named("contrib.BilinearResize2D", x, **attrs)
-        for size in ((), (3, 4), (9, 5)):
-            yield named("contrib.AdaptiveAvgPooling2D", x, output_size=size)
-    yield named("contrib.BilinearResize2D", values(1, 1, 4, 4), values(1, 1, 6, 3), mode="like")
-
-
-def sequence() -> Iterator[Call]:
-    for dtype in ("float32", "float64", "int32", "float16"):
-        x = values(5, 4, 3, dtype=dtype, low=-9, high=9)
-        for lengths in (np.array([0, 2, 5, 9], "float32"), np.array([1, 5, 4, 3], "int32")):
-            for name, attrs in (("SequenceMask", {"value": -1.5}), ("SequenceLast", {}), ("SequenceReverse", {})):
-                yield named(name, x, lengths, use_sequence_length=True, **attrs)
-                if name != "SequenceReverse":
-                    yield named(name, x.swapaxes(0, 1).copy(), lengths, use_sequence_length=True, axis=1, **attrs)
-    yield named("SequenceLast", values(5, 4))
-    yield named("SequenceReverse", values(5, 4))
-
-
-def detection() -> Iterator[Call]:
-    image = values(1, 1, 3, 5)
-    yield named("contrib.MultiBoxPrior", image, sizes=(0.5, 0.25), ratios=(1, 2, 0.5))
-    yield named("contrib.MultiBoxPrior", image, sizes=(2,), clip=True, steps=(0.3, 0.2), offsets=(0.1, 0.9))
-    for dtype, count in itertools.product(("float32", "float64", "float16"), (3, 40, 300)):
-        # Scores of sixteenths, so that some are alike.
-        probabilities = np.round(values(2, 4, count, low=0, high=1) * 16) / 16
-        corners = np.sort(values(1, count, 2, 2, low=0, high=1), axis=2).reshape(1, count, 4)
-        given = [a.astype(dtype) for a in (probabilities, values(2, count * 4), corners)]
-        for attrs in ({}, {"nms_topk": 7}, {"force_suppress": True, "threshold": 0.5, "clip": False}):
-            yield named("contrib.MultiBoxDetection", *given, nms_threshold=0.3, **attrs)
-        yield named("contrib.MultiBoxDetection", *given, nms_threshold=-1, threshold=0.9)
-
-
-def sampler() -> Iterator[Call]:
-    for dtype in ("float32", "float64"):
-        image, maps = values(2, 3, 7, 5, dtype=dtype), values(2, 6, dtype=dtype, low=-0.9, high=0.9)
-        attrs = {"transform_type": "affine", "target_shape": (4, 6)}
-        yield named("BilinearSampler", image, values(2, 2, 4, 3, dtype=dtype, low=-1.3, high=1.3))
-        yield named("GridGenerator", maps, **attrs)
-        yield named("GridGenerator", values(2, 2, 4, 5, dtype=dtype), transform_type="warp")
-        yield named("SpatialTransformer", image, maps, sampler_type="bilinear", **attrs)
-    wild = values(1, 2, 3, 3)
-    wild[0, 0, 0] = [np.nan, np.inf, -np.inf]
-    yield named("BilinearSampler", values(1, 1, 4, 4), wild)
-
-
-def nms() -> Iterator[Call]:
-    for dtype, count in itertools.product(("float32", "float64"), (5, 60, 300)):
-        corners = np.sort(values(2, count, 2, 2, low=0, high=1), axis=2).reshape(2, count, 4)
-        scores = np.round(values(2, count, 1, low=0, high=1) * 16) / 16
-        rows = np.concatenate([np.round(values(2, count, 1, low=-1, high=2)), scores, corners, scores], axis=2)
-        given = rows.astype(dtype)
-        attrs = {"overlap_thresh": 0.3, "valid_thresh": 0.2, "id_index": 0, "background_id": -1}
-        for more in ({}, {"force_suppress": True}, {"topk": 20}, {"topk": 0}, {"in_format": "center"}):
-            yield named("contrib.box_nms", given, **{**attrs, **more})
-        yield named("contrib.box_nms", given, out_format="center", overlap_thresh=0.5)
-        yield named("contrib.box_nms", given, in_format="center", out_format="corner", coord_start=2, score_index=6)
-
-
-def regions() -> Iterator[Call]:
-    found = np.array(
-        [[0, 1, 2, 30, 20], [1, -9, 4, 11, 90], [-1, 0, 0, 5, 5], [1, 7, 7, 7.5, 7.5], [0, 3.3, 20, 40, 20.4]]
-    )
-    for dtype in ("float32", "float64", "float16"):
-        given = [values(2, 12, 13, 17, dtype=dtype), found.astype(dtype)]
-        for samples, aligned in itertools.product((-1, 2), (False, True)):
-            attrs = {"pooled_size": (3, 2), "spatial_scale": 0.4, "sample_ratio": samples, "aligned": aligned}
-            yield named("contrib.ROIAlign", *given, position_sensitive=samples > 0, **attrs)
-        yield named("ROIPooling", *given, pooled_size=(3, 2), spatial_scale=0.4)
-    nowhere = np.array([[0, np.inf, 0, 3, 3], [7, 0, 0, 4, 4]], "float32")
-    yield named("ROIPooling", values(2, 3, 5, 5), nowhere[1:], pooled_size=(2, 2), spatial_scale=1)
-    yield named("contrib.ROIAlign", values(2, 3, 5, 5), nowhere[:1], pooled_size=(2, 2), spatial_scale=1)
-
-
-def recurrent() -> Iterator[Call]:
-    gates = {"rnn_relu": 1, "rnn_tanh": 1, "lstm": 4, "gru": 3}
-    for mode, layers, two, dtype in itertools.product(gates, (1, 3), (False, True), ("float32", "float64")):
-        for projection in (None, 3) if mode == "lstm" else (None,):
-            inputs, size, batch, directions = 4, 5, 2, 1 + two
-            hidden, rows = projection or size, 5 * gates[mode]
-            each = [inputs] + [hidden * directions] * (layers - 1)
-            length = sum(rows * (n + hidden + 2) + (size * projection if projection else 0) for n in each) * directions
-            states = [values(layers * directions, batch, n, dtype=dtype) for n in (hidden, size)]
-            given = [values(3, batch, inputs, dtype=dtype), values(length, dtype=dtype, low=-0.7, high=0.7)]
-            attrs = {"state_size": size, "num_layers": layers, "bidirectional": two, "projection_size": projection}
-            for with_states in (False, True):
-                called = given + states[: 1 + (mode == "lstm")]
-                yield named("RNN", *called, mode=mode, state_outputs=with_states, **attrs)
-
-
 def random() -> Iterator[Call]:
     """The numbers of the CPU."""
 
@@ -495,14 +379,8 @@ GROUPS: dict[str, Callable[[], Iterator[Call]]] = {
     "order": order,
     "rows": rows,
     "pooling": pooling,
-    "resample": resample,
-    "sequence": sequence,
-    "detection": detection,
-    "sampler": sampler,
-    "nms": nms,
-    "regions": regions,
-    "recurrent": recurrent,
     "random": random,
+    **SEQUENCES_AND_IMAGES,
     "products": products,
 }
 WITH_BARRIERS = {"reductions", "order", "rows", "products", "detection", "nms"}

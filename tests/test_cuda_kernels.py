@@ -86,6 +86,32 @@ def test_an_index_out_of_range_fails_its_operator_alone(kind: str, gpus) -> None
     assert (done.stdout.strip(), done.returncode, done.stderr) == (str([("MXNetIndexError", True)] * 2), 0, "")
 
 
+def test_regions_that_cannot_be_pooled_fail_as_on_the_cpu(gpus) -> None:
+    done = run_python(
+        """
+        import mxrt as mx
+        regions = [[9, 0, 0, 3, 3]], [[0, 0, 0, 3, 3], [1, 3, 3, 1, 1]], [[0, 0, 0, 3, 3], [0, 0, 0, 1e6, 3]]
+        for rows, aligned in zip(regions, (False, True, False)):
+            said = []
+            for ctx in (mx.cpu(), mx.gpu(0)):
+                x, rois = mx.nd.ones((2, 3, 5, 5), ctx=ctx), mx.nd.array(rows, ctx=ctx)
+                try:
+                    mx.nd.contrib.ROIAlign(x, rois, (2, 2), 1, aligned=aligned).asnumpy()
+                except mx.base.MXNetError as error:
+                    said.append((type(error), str(error).split("\\n")[0]))
+            assert len(said) == 2 and said[0] == said[1], said
+            print(said[0][1])
+        """,
+        env=gpus,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [line.split(": ", 1)[1] for line in done.stdout.splitlines()] == [
+        "index 9 is out of range for axis 0 with size 2: expected 0 <= index < 2",
+        "region 1 cannot be pooled: its sides must be positive with aligned=True",
+        "region 1 cannot be pooled: its bins must be at most 4096 pixels long",
+    ]
+
+
 @pytest.mark.parametrize("kind", ["NaiveEngine", "ThreadedEnginePerDevice", *ASYNC])
 def test_an_operator_without_a_kernel_fails_before_anything_runs(kind: str, gpus, tmp_path: Path) -> None:
     names = tmp_path / "launched"
@@ -150,14 +176,20 @@ FAMILIES = {
     "binary": 270,
     "conv": 115,
     "creation": 190,
-    "dense_norm": 90,
+    "deconv": 50,
+    "dense_norm": 145,
+    "graphs": 310,
     "index": 55,
-    "order": 140,
-    "pooling": 170,
+    "larger": 80,
+    "order": 170,
+    "pooling": 180,
     "reduce": 420,
+    "rnn": 70,
     "scalar_ops": 180,
+    "sequence": 55,
     "shape": 260,
     "unary": 290,
+    "vision": 150,
 }
 
 

@@ -152,7 +152,7 @@ impl Stack<'_> {
             unsafe { self.ctx.copy(new_cell, cell, cell_bytes)? };
         }
         for i in 0..steps {
-            let step = if pass.number % self.layers.directions() == 0 { i } else { steps - 1 - i };
+            let step = if pass.number.is_multiple_of(self.layers.directions()) { i } else { steps - 1 - i };
             let of_state = Rows { first: pass.of_state, step: rows };
             let operands = [state, weights(places.of_state, hidden), of_state];
             multiply(self.ctx, self.dtype, [batch, rows, hidden], operands, bias(places.state_bias))?;

@@ -73,6 +73,6 @@ fn refusal(said: u64, images: usize) -> OpError {
     if said >= REPORTED {
         return out_of_range(said, 0, images);
     }
-    let reason = if (said - 1) % 2 == 0 { NO_SIDES } else { LONG_BINS };
+    let reason = if (said - 1).is_multiple_of(2) { NO_SIDES } else { LONG_BINS };
     OpError::new(FailureKind::Value, format!("region {} cannot be pooled: {reason}", (said - 1) / 2))
 }

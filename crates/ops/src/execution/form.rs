@@ -401,9 +401,14 @@ pub(crate) fn with_form(
     signature: &Signature<'_>,
     form: impl FnOnce() -> KernelForm,
 ) -> Box<dyn Kernel> {
-    match signature.options.forms {
-        true => Box::new(FormedKernel { kernel, form: form() }),
-        false => kernel,
+    with_optional_form(kernel, signature.options.forms.then(form))
+}
+
+/// Names the form of a kernel that not every call has, or that is made before the kernel.
+pub(crate) fn with_optional_form(kernel: Box<dyn Kernel>, form: Option<KernelForm>) -> Box<dyn Kernel> {
+    match form {
+        Some(form) => Box::new(FormedKernel { kernel, form }),
+        None => kernel,
     }
 }
 

@@ -25,7 +25,7 @@ pub(crate) use elements::{
     check_integers, copy_first, dispatch, dispatch_size, elements, elements_mut, integers, packed_elements, scratch,
 };
 pub use form::{Anchors, KernelForm, MatrixSteps, Move, Ordered, RandomForm, Resampling, SequenceKind, SumEpilogue};
-pub(crate) use form::{BoundKernel, with_form};
+pub(crate) use form::{BoundKernel, with_form, with_optional_form};
 pub(crate) use half::bind_through_single;
 pub(crate) use in_single::in_single;
 pub use invoke::{Invocation, invoke, invoke_cached};

@@ -99,7 +99,8 @@ fn bind(attrs: &Attrs, beta: f64, signature: &Signature<'_>) -> Result<Box<dyn K
     let Some(batch) = known_product(&batch) else { return Err(wrong_arity()) };
     let product = Gemm { batch, transpose_a, transpose_b, alpha: attrs.float("alpha"), beta, ..Gemm::new(m, n, k) };
     let inward = axis + 2 == signature.inputs[0].shape.len();
-    let form = (inward && (signature.inputs.len() == 2 || beta == 1.0)).then(|| form(&product, signature));
+    let has_form = signature.options.forms && inward && (signature.inputs.len() == 2 || beta == 1.0);
+    let form = has_form.then(|| form(&product, signature));
     let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, wide, T => Ok(kernel_fn(signature, move |call| {
         let ([a, b, c @ ..], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
         let (a_shape, b_shape, out_shape) = (a.shape, b.shape, out.shape);
@@ -119,10 +120,7 @@ fn bind(attrs: &Attrs, beta: f64, signature: &Signature<'_>) -> Result<Box<dyn K
         out.copy_from_slice(&move_rows(call.par, &c, out_shape, axis, Move::Outward)?);
         Ok(())
     })));
-    match form {
-        Some(form) => Ok(with_form(kernel?, signature, || form)),
-        None => kernel,
-    }
+    Ok(with_optional_form(kernel?, form))
 }
 
 /// Of a product whose rows are the last axis but one; what is added has no factor.

@@ -79,10 +79,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
                 .map_err(kernel_error)
         }))
     });
-    match form {
-        Some(form) => Ok(with_form(kernel?, signature, || form)),
-        None => kernel,
-    }
+    Ok(with_optional_form(kernel?, form))
 }
 
 /// A stretch of the output along an axis: where it begins, its extent, the first element read, the

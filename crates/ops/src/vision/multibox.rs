@@ -130,15 +130,17 @@ fn bind_prior(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel
         return Err(value_error(format!("offsets must be from 0 to 1, got ({}, {})", offsets[0], offsets[1])));
     }
     let clip = attrs.bool("clip");
-    let prior = MultiBoxPrior { image, sizes: &sizes, ratios: &ratios, steps, offsets, clip };
-    let half_sides = (0..prior.per_pixel()).map(|anchor| prior.half_sides(anchor)).collect();
-    let form = KernelForm::Anchors(Anchors { columns: image[1], half_sides, steps, offsets, clip });
+    let form = signature.options.forms.then(|| {
+        let prior = MultiBoxPrior { image, sizes: &sizes, ratios: &ratios, steps, offsets, clip };
+        let half_sides = (0..prior.per_pixel()).map(|anchor| prior.half_sides(anchor)).collect();
+        KernelForm::Anchors(Anchors { columns: image[1], half_sides, steps, offsets, clip })
+    });
     let kernel: BoundKernel = dispatch!(signature.outputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         let prior = MultiBoxPrior { image, sizes: &sizes, ratios: &ratios, steps, offsets, clip };
         prior.run(call.par, elements_mut::<T>(&mut call.outputs[0])?);
         Ok(())
     })));
-    Ok(with_form(kernel?, signature, || form))
+    Ok(with_optional_form(kernel?, form))
 }
 
 fn detection_shapes(shapes: &mut Shapes<'_>) -> Result<(), OpError> {

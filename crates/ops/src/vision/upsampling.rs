@@ -135,8 +135,9 @@ fn bind_nearest(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kern
     };
     let parts = signature.inputs.iter().map(|t| &t.shape).enumerate().map(part).collect::<Result<Vec<_>, OpError>>()?;
     // There is no form for a sum of several.
-    let moves =
-        (!sum || parts.len() == 1).then(|| parts.iter().enumerate().map(|(i, part)| moved(i, part, batch)).collect());
+    let has_form = signature.options.forms && (!sum || parts.len() == 1);
+    let moves = || parts.iter().enumerate().map(|(i, part)| moved(i, part, batch)).collect();
+    let form = has_form.then(|| KernelForm::Move { fill: None, moves: moves() });
     let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         let out = elements_mut::<T>(&mut call.outputs[0])?;
         for (part, input) in parts.iter().zip(call.inputs) {
@@ -144,10 +145,7 @@ fn bind_nearest(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kern
         }
         Ok(())
     })));
-    match moves {
-        Some(moves) => Ok(with_form(kernel?, signature, || KernelForm::Move { fill: None, moves })),
-        None => kernel,
-    }
+    Ok(with_optional_form(kernel?, form))
 }
 
 /// The pixels of an input, each read as often as it is repeated.
