@@ -141,7 +141,7 @@ check-crate: | check-tools ## the crate mxrt as programs of others build it: no 
 	scripts/check_crate.sh
 
 .PHONY: check-api
-check-api: | check-tools ## the public interface of the crate mxrt against crates/mxrt/api.txt; ARGS=write writes it (needs cargo-public-api and a nightly Rust)
+check-api: | check-tools ## the public interface of the crate mxrt against crates/mxrt/api.txt; ARGS=write writes it (needs cargo-public-api and a nightly Rust); ARGS="semver REVISION" for cargo-semver-checks
 	scripts/api.sh $(or $(ARGS),check)
 
 .PHONY: check-mxnet-programs

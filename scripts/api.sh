@@ -4,6 +4,8 @@
 #
 #   scripts/api.sh check    compares the text with the source
 #   scripts/api.sh write    writes it
+#   scripts/api.sh semver REVISION   whether programs that were written for that revision, the last
+#                                    published one, still compile (cargo-semver-checks; minutes)
 #
 # TOOLCHAIN   a Rust whose rustdoc writes JSON (nightly)
 #
@@ -15,6 +17,13 @@ action=${1:-check}
 toolchain=${TOOLCHAIN:-nightly}
 file=crates/mxrt/api.txt
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}/api"
+if [ "$action" = semver ]; then
+  cargo semver-checks --version >/dev/null 2>&1 || {
+    echo "skip: cargo install --locked cargo-semver-checks"
+    exit 0
+  }
+  exec cargo semver-checks check-release -p mxrt --all-features --baseline-rev "${2:?the revision to compare with}"
+fi
 cargo public-api --version >/dev/null 2>&1 && cargo "+$toolchain" --version >/dev/null 2>&1 || {
   echo "skip: cargo install --locked cargo-public-api@0.52.0; rustup toolchain install $toolchain"
   exit 0
@@ -32,7 +41,7 @@ check)
   echo "api: $(wc -l <"$file") items, as $file says"
   ;;
 *)
-  echo "unknown: $action; known: check, write" >&2
+  echo "unknown: $action; known: check, write, semver" >&2
   exit 1
   ;;
 esac

@@ -25,6 +25,12 @@ fn words(variable: &str) -> Vec<String> {
     std::env::var(variable).unwrap_or_default().split_whitespace().map(str::to_owned).collect()
 }
 
+/// Whether programs get an allocator of a sanitizer: its locks do not survive a fork beside threads,
+/// and it keeps what was freed.
+pub fn has_own_allocator() -> bool {
+    words("MXRT_TEST_CFLAGS").iter().any(|flag| flag.starts_with("-fsanitize"))
+}
+
 /// A command that runs a program.
 fn runner(program: &Path) -> Command {
     match words("MXRT_TEST_RUNNER").split_first() {
@@ -66,6 +72,13 @@ pub fn run(program: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> 
     let output = command.args(arguments).env("LD_LIBRARY_PATH", library()).output().expect("the program runs");
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     (output.status.success(), text.into_owned())
+}
+
+/// Runs a program. Returns its exit code, if it ended by itself, and what it wrote.
+pub fn exit_code(program: &Path, arguments: &[&str]) -> (Option<i32>, String) {
+    let output = runner(program).args(arguments).env("LD_LIBRARY_PATH", library()).output().expect("the program runs");
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    (output.status.code(), text.into_owned())
 }
 
 /// Runs a program without arguments in a directory.
