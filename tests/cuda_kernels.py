@@ -46,6 +46,16 @@ def elementwise() -> Iterator[Call]:
                 yield named(name, values(3, 5, 7, dtype=dtype, low=low, high=high))
     for name, dtype in itertools.product(("abs", "sign", "negative", "relu"), ("int32", "int64", "int8")):
         yield named(name, values(4, 70, dtype=dtype, low=-100, high=100))
+    for dtype in ("int32", "int64", "int8", "uint8"):
+        a, b = values(4, 70, dtype=dtype, low=0, high=9), values(4, 70, dtype=dtype, low=0, high=4)
+        if dtype != "uint8":
+            b = b - 2
+        yield named("square", a)
+        yield named("clip", a - 3, a_min=1, a_max=5)
+        for name in ("div", "mod", "power", "hypot"):
+            yield named(f"broadcast_{name}", a, b)
+        yield "integers and numbers", lambda x: [x / 2, 7 / x, x % 3, 20 % x, x**3, 2**x], [a + 1]
+    yield named("broadcast_power", values(9, dtype="int32", low=9, high=99), values(9, dtype="int32", low=6, high=30))
     yield named("relu", values(1100, 1100))
     special = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.5, -2.5], "float32")
     for name in ("relu", "abs", "sign", "round", "rint", "fix", "sigmoid", "tanh", "exp", "sqrt", "floor"):

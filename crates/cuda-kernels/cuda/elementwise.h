@@ -27,6 +27,12 @@ template <class T> DEVICE T modulo(T a, T b) {
     return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
 
+// As C converts on the host; what the type has no number for becomes the lowest of 32 or 64 bits.
+DEVICE i64 c_whole(double v, bool wide) {
+    double end = wide ? 9223372036854775808.0 : 2147483648.0;
+    return v > (wide ? -end : -end - 1) && v < end ? (i64)v : wide ? (i64)0x8000000000000000ull : -2147483648ll;
+}
+
 enum Function {
 #define UNARY(name, value) UNARY_##name,
 #define BINARY(name, value) BINARY_##name,
@@ -39,7 +45,7 @@ enum Function {
 #undef WHOLE_BINARY
 };
 
-template <class T> DEVICE T apply(int function, T a, T b, T p, T q) {
+template <class T> DEVICE T apply(int function, T a, T b, T p, T q, bool) {
     T x = a;
     switch (function) {
 #define UNARY(name, value) case UNARY_##name: return value;
@@ -55,7 +61,7 @@ template <class T> DEVICE T apply(int function, T a, T b, T p, T q) {
     return x;
 }
 
-template <> SPECIAL i64 apply<i64>(int function, i64 a, i64 b, i64 p, i64 q) {
+template <> SPECIAL i64 apply<i64>(int function, i64 a, i64 b, i64 p, i64 q, bool wide) {
     i64 x = a;
     switch (function) {
 #define UNARY(name, value)
@@ -110,7 +116,7 @@ template <class T> DEVICE void elementwise(const ElementProgram& program) {
                 return source == -STEPS - 1 ? (T)step.number : ~source == s - 1 ? last : result[~source];
             };
             T a = read(step.a), b = read(step.b);
-            last = apply<T>(step.function, a, b, (T)step.p, (T)step.q);
+            last = apply<T>(step.function, a, b, (T)step.p, (T)step.q, program.out_dtype == I64);
             result[s] = last;
         }
         store<T>(program.out, program.out_dtype, i, last);

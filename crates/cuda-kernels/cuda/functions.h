@@ -1,7 +1,7 @@
 // Functions of elements: a row each, `UNARY(name, value)` of x with the parameters p and q, and
 // `BINARY(name, value)` of a and b, for float and double; `WHOLE_` rows are those of integers. The
 // names are the variants of `Unary` and `Binary` in crates/kernels: a function without a row has no
-// kernel.
+// kernel. Integers go through single precision where the CPU's do.
 UNARY(Identity, x)
 UNARY(Abs, m_fabs(x))
 UNARY(Sign, (T)(x > 0) - (T)(x < 0))
@@ -91,10 +91,17 @@ WHOLE_UNARY(Fix, x)
 WHOLE_UNARY(Rint, x)
 WHOLE_UNARY(Round, x)
 WHOLE_UNARY(Relu, x > 0 ? x : 0)
+WHOLE_UNARY(Square, c_whole((float)x * (float)x, wide))
+WHOLE_UNARY(Clip, x > q ? q : x < p ? p : x)
 WHOLE_UNARY(LogicalNot, x == 0)
 WHOLE_BINARY(Add, (i64)((u64)a + (u64)b))
 WHOLE_BINARY(Sub, (i64)((u64)a - (u64)b))
 WHOLE_BINARY(Mul, (i64)((u64)a * (u64)b))
+WHOLE_BINARY(Div, b == 0 ? 0 : b == -1 ? (i64)(0 - (u64)a) : a / b)
+WHOLE_BINARY(FloatDiv, c_whole((float)a / (float)b, wide))
+WHOLE_BINARY(Mod, c_whole(modulo((double)a, (double)b), wide))
+WHOLE_BINARY(Power, c_whole(m_pow((float)a, (float)b), wide))
+WHOLE_BINARY(Hypot, c_whole(m_hypot((float)a, (float)b), wide))
 WHOLE_BINARY(Maximum, a > b ? a : b)
 WHOLE_BINARY(Minimum, a < b ? a : b)
 WHOLE_BINARY(Equal, a == b)
