@@ -296,6 +296,13 @@ def random() -> Iterator[Call]:
     yield drawn("uniform", -1.5, 4.0, dtype="float64")
     yield drawn("normal", 1.0, 2.0)
     yield drawn("exponential", 2.0)
+    yield drawn("gamma", 2.5, 1.5)
+    yield drawn("gamma", 0.4, 2.0, dtype="float64")
+    for mean in (0.0, 3.0, 40.0):
+        yield drawn("poisson", mean)
+    yield drawn("negative_binomial", 4, 0.3)
+    yield drawn("generalized_negative_binomial", 5.0, 0.5)
+    yield drawn("generalized_negative_binomial", 5.0, 0.0)
     yield drawn("randint", -5, 1 << 20)
     yield drawn("randint", -(1 << 40), 1 << 41, dtype="int64")
 

@@ -46,7 +46,45 @@ DEVICE double normal(Numbers& s) {
     return sqrt(-2.0 * log(1.0 - u)) * cos(6.283185307179586 * v);
 }
 
-enum Distribution { UNIFORM, NORMAL, EXPONENTIAL, INTEGERS };
+// Marsaglia and Tsang, "A simple method for generating gamma variables" (2000).
+DEVICE double gamma_number(Numbers& s, double alpha) {
+    const double end = (double)infinity();
+    if (!(alpha > 0) || alpha == end) return alpha > 0 ? alpha : end - end;
+    double boost = 1;
+    if (alpha < 1) {
+        boost = pow(1.0 - uniform(s), 1.0 / alpha);
+        alpha += 1;
+    }
+    double d = alpha - 1.0 / 3.0, c = 1.0 / sqrt(9.0 * d);
+    ROLLED
+    for (;;) {
+        double x = normal(s), root = 1.0 + c * x, v = root * root * root;
+        if (v > 0 && log(1.0 - uniform(s)) < 0.5 * x * x + d - d * v + d * log(v)) return d * v * boost;
+    }
+}
+// Products of uniforms below 10, above it Hoermann's transformed rejection PTRS (1993).
+DEVICE double poisson_number(Numbers& s, double mean) {
+    const double end = (double)infinity();
+    if (!(mean > 0) || mean == end) return mean >= 0 ? mean : end - end;
+    if (mean < 10) {
+        double limit = exp(-mean), product = uniform(s), count = 0;
+        ROLLED
+        for (; product > limit; count++) product *= uniform(s);
+        return count;
+    }
+    double b = 0.931 + 2.53 * sqrt(mean), a = -0.059 + 0.02483 * b;
+    double inverse_alpha = 1.1239 + 1.1328 / (b - 3.4), v_r = 0.9277 - 3.6224 / (b - 2.0);
+    ROLLED
+    for (;;) {
+        double u = uniform(s) - 0.5, v = 1.0 - uniform(s), us = 0.5 - fabs(u);
+        double k = floor((2.0 * a / us + b) * u + mean + 0.43);
+        if (us >= 0.07 && v <= v_r) return k;
+        if (k < 0 || (us < 0.013 && v > us)) continue;
+        if (log(v * inverse_alpha / (a / (us * us) + b)) <= -mean + k * log(mean) - lgamma(k + 1.0)) return k;
+    }
+}
+
+enum Distribution { UNIFORM, NORMAL, EXPONENTIAL, GAMMA, POISSON, BINOMIAL, GENERAL_BINOMIAL, INTEGERS };
 struct Random {
     void* to;
     i64 n, low;
@@ -62,6 +100,14 @@ KERNEL void __launch_bounds__(256) random_numbers(Random p) {
             case UNIFORM: store<double>(p.to, p.dtype, i, p.a + (p.b - p.a) * uniform(s)); break;
             case NORMAL: store<double>(p.to, p.dtype, i, p.a + p.b * normal(s)); break;
             case EXPONENTIAL: store<double>(p.to, p.dtype, i, -log(1.0 - uniform(s)) / p.a); break;
+            case GAMMA: store<double>(p.to, p.dtype, i, p.b * gamma_number(s, p.a)); break;
+            case POISSON: store<double>(p.to, p.dtype, i, poisson_number(s, p.a)); break;
+            case BINOMIAL:
+                store<double>(p.to, p.dtype, i, poisson_number(s, gamma_number(s, p.a) * (1.0 - p.b) / p.b));
+                break;
+            case GENERAL_BINOMIAL:
+                store<double>(p.to, p.dtype, i, poisson_number(s, p.b == 0 ? p.a : gamma_number(s, 1.0 / p.b) * p.b * p.a));
+                break;
             default: {
                 // The high half of the product of 64 bits and the number of integers.
                 u64 bits = next_long(s), lo = bits & 0xffffffffu, hi = bits >> 32;

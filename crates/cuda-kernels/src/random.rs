@@ -26,7 +26,11 @@ pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound
         RandomForm::Uniform(a, b) => (0, a, b, 0, 0),
         RandomForm::Normal(a, b) => (1, a, b, 0, 0),
         RandomForm::Exponential(a) => (2, a, 0.0, 0, 0),
-        RandomForm::Integers(low, high) => (3, 0.0, 0.0, low, high.wrapping_sub(low) as u64),
+        RandomForm::Gamma(a, b) => (3, a, b, 0, 0),
+        RandomForm::Poisson(a) => (4, a, 0.0, 0, 0),
+        RandomForm::NegativeBinomial(a, b) => (5, a, b, 0, 0),
+        RandomForm::GeneralizedNegativeBinomial(a, b) => (6, a, b, 0, 0),
+        RandomForm::Integers(low, high) => (7, 0.0, 0.0, low, high.wrapping_sub(low) as u64),
     };
     let (n, dtype) = (output.shape.size(), code(output.dtype));
     Some(Bound::kernel(c"random_numbers", each(n), move |at| {

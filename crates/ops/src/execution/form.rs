@@ -365,6 +365,14 @@ pub enum RandomForm {
     Normal(f64, f64),
     /// rate
     Exponential(f64),
+    /// shape, scale
+    Gamma(f64, f64),
+    /// mean
+    Poisson(f64),
+    /// successes, their probability
+    NegativeBinomial(f64, f64),
+    /// mean, dispersion
+    GeneralizedNegativeBinomial(f64, f64),
     /// low, high
     Integers(i64, i64),
 }

@@ -31,15 +31,18 @@ pub(crate) enum Distribution {
 }
 
 impl Distribution {
-    /// The same for a device, if the parameters make a distribution that one can draw.
+    /// The same for a device, if the parameters make a distribution.
     fn form(self, a: f64, b: f64) -> Option<RandomForm> {
-        match self {
-            _ if self.check(a, b).is_err() => None,
-            Distribution::Uniform => Some(RandomForm::Uniform(a, b)),
-            Distribution::Normal => Some(RandomForm::Normal(a, b)),
-            Distribution::Exponential => Some(RandomForm::Exponential(a)),
-            _ => None,
-        }
+        self.check(a, b).ok()?;
+        Some(match self {
+            Distribution::Uniform => RandomForm::Uniform(a, b),
+            Distribution::Normal => RandomForm::Normal(a, b),
+            Distribution::Gamma => RandomForm::Gamma(a, b),
+            Distribution::Exponential => RandomForm::Exponential(a),
+            Distribution::Poisson => RandomForm::Poisson(a),
+            Distribution::NegativeBinomial => RandomForm::NegativeBinomial(a, b),
+            Distribution::GeneralizedNegativeBinomial => RandomForm::GeneralizedNegativeBinomial(a, b),
+        })
     }
 
     /// One number. Distributions with one parameter ignore the second.
@@ -98,7 +101,7 @@ pub(crate) fn bind_constant(
     b: f64,
     signature: &Signature<'_>,
 ) -> Result<Box<dyn Kernel>, OpError> {
-    let form = distribution.form(a, b);
+    let form = if signature.options.forms { distribution.form(a, b).map(KernelForm::Random) } else { None };
     let kernel: BoundKernel = dispatch!(signature.outputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         distribution.check(a, b)?;
         let RandomKey { seed, position } = key(call)?;
@@ -106,8 +109,5 @@ pub(crate) fn bind_constant(
         fill(call.par, seed, position, out, |_, stream| distribution.draw(a, b, stream));
         Ok(())
     })));
-    Ok(match form {
-        Some(form) => with_form(kernel?, signature, || KernelForm::Random(form)),
-        None => kernel?,
-    })
+    Ok(with_optional_form(kernel?, form))
 }
