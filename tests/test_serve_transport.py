@@ -418,6 +418,29 @@ sys.exit(main())
             good(running)
 
 
+def test_a_server_without_free_descriptors_runs_and_ends() -> None:
+    """Connections may take the last ones before it waits for signals."""
+    code = """
+import os, sys
+from mxrt.serve import Server
+server = Server({"digits_cnn": sys.argv[1]}, port=0).start()
+taken = []
+try:
+    while True:
+        taken.append(os.dup(0))
+except OSError:
+    print("none left", flush=True)
+sys.exit(server.run())
+"""
+    limited = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))\n" + code
+    with started(limited, str(DIGITS)) as (child, line):
+        assert line == "none left\n"
+        time.sleep(0.3)
+        assert child.poll() is None, child.stderr.read()
+        child.terminate()
+        assert child.wait(30) == 0
+
+
 def test_a_pipe_of_requests_over_a_unix_socket_is_answered_in_order(mx, tmp_path) -> None:
     path = str(tmp_path / "http")
     with mx.serve.Server({"digits_cnn": DIGITS}, port=None, unix=path), socket.socket(socket.AF_UNIX) as connection:

@@ -78,17 +78,21 @@ class Server:
         self._server: Any = None
         self._exporter: Any = None
         self._read: Callable[[], Any] | None = None
+        self._wakes: tuple[socket.socket, ...] | None = None
 
     @classmethod
     def _of(cls, config: Any, read: Callable[[], Any] | None = None) -> Server:
         """A server of settings that were read already; ``read`` reads them again."""
         made = cls.__new__(cls)
-        made._config, made._server, made._exporter, made._read = config, None, None, read
+        made._config, made._server, made._exporter, made._read, made._wakes = config, None, None, read, None
         return made
 
     def start(self) -> Server:
         """Loads the models, listens and returns; requests are answered from now on."""
         if self._server is None:
+            # For run(): later the connections may have taken the last descriptors.
+            if self._wakes is None:
+                self._wakes = socket.socketpair()
             server, url = _mxrt.HttpServer(self._config), self._config.traces()
             if url is not None:
                 from ._serve_traces import Exporter
@@ -105,6 +109,9 @@ class Server:
         if self._server is None:
             return True
         server, self._server = self._server, None
+        for wake in self._wakes or ():
+            wake.close()
+        self._wakes = None
         exporter, self._exporter = self._exporter, None
         answered = bool(server.stop(self._config.grace() if grace is None else grace))
         if exporter is not None:
@@ -193,7 +200,8 @@ class Server:
         """
         ends = (signal.SIGTERM, signal.SIGINT)
         signals = (*ends, signal.SIGHUP)
-        woken, wakes = socket.socketpair()
+        woken, wakes = self._wakes or socket.socketpair()
+        self._wakes = ()  # they are closed here
         wakes.setblocking(False)
         # The system may run the handler in any thread, and Python runs it in this one later; the
         # number is written at once.
