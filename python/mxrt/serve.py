@@ -93,13 +93,25 @@ class Server:
             # For run(): later the connections may have taken the last descriptors.
             if self._wakes is None:
                 self._wakes = socket.socketpair()
-            server, url = _mxrt.HttpServer(self._config), self._config.traces()
-            if url is not None:
-                from ._serve_traces import Exporter
-
-                self._exporter = Exporter(server, url)
-            self._server = server
+            try:
+                self._begin()
+            except BaseException:
+                self._close_wakes()
+                raise
         return self
+
+    def _begin(self) -> None:
+        server, url = _mxrt.HttpServer(self._config), self._config.traces()
+        if url is not None:
+            from ._serve_traces import Exporter
+
+            self._exporter = Exporter(server, url)
+        self._server = server
+
+    def _close_wakes(self) -> None:
+        for wake in self._wakes or ():
+            wake.close()
+        self._wakes = None
 
     def stop(self, grace: float | None = None) -> bool:
         """Refuses new requests, waits up to ``grace`` seconds for those that have begun, and ends.
@@ -109,9 +121,7 @@ class Server:
         if self._server is None:
             return True
         server, self._server = self._server, None
-        for wake in self._wakes or ():
-            wake.close()
-        self._wakes = None
+        self._close_wakes()
         exporter, self._exporter = self._exporter, None
         answered = bool(server.stop(self._config.grace() if grace is None else grace))
         if exporter is not None:
