@@ -441,6 +441,24 @@ sys.exit(server.run())
         assert child.wait(30) == 0
 
 
+def test_a_reload_that_is_asked_for_before_it_waits_for_signals_comes_then() -> None:
+    code = """
+import os, signal, sys
+from mxrt.serve import Server
+server = Server({"digits_cnn": sys.argv[1]}, port=0)
+server._hear_reloads()
+server.start()
+os.kill(os.getpid(), signal.SIGHUP)
+print("asked", flush=True)
+sys.exit(server.run())
+"""
+    with started(code, str(DIGITS)) as (child, line):
+        assert line == "asked\n"
+        assert "loaded again" in child.stderr.readline()
+        child.terminate()
+        assert child.wait(30) == 0
+
+
 def test_a_pipe_of_requests_over_a_unix_socket_is_answered_in_order(mx, tmp_path) -> None:
     path = str(tmp_path / "http")
     with mx.serve.Server({"digits_cnn": DIGITS}, port=None, unix=path), socket.socket(socket.AF_UNIX) as connection:

@@ -7,6 +7,7 @@ import contextlib
 import json
 import math
 import os
+import signal
 import sys
 from typing import Any
 from urllib.parse import quote
@@ -77,8 +78,12 @@ def main(args: argparse.Namespace) -> int:
         if args.check:
             _listen_nowhere(config)
         _open_as_many_files_as_allowed()
-        server = Server._of(config, lambda: _from_arguments(args)).start()
+        server = Server._of(config, lambda: _from_arguments(args))
+        if not args.check:
+            server._hear_reloads()
+        server.start()
     except (OSError, MXNetError) as error:
+        signal.set_wakeup_fd(-1)
         print(f"mxrt serve: {error}", file=sys.stderr)
         return 2
     words = config.warning()

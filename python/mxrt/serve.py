@@ -87,6 +87,13 @@ class Server:
         made._config, made._server, made._exporter, made._read, made._wakes = config, None, None, read, None
         return made
 
+    def _hear_reloads(self) -> None:
+        """In the main thread, before it listens: a SIGHUP waits for :meth:`run` from now on."""
+        self._wakes = _, wakes = socket.socketpair()
+        wakes.setblocking(False)
+        signal.set_wakeup_fd(wakes.fileno(), warn_on_full_buffer=False)
+        signal.signal(signal.SIGHUP, lambda *_: None)
+
     def start(self) -> Server:
         """Loads the models, listens and returns; requests are answered from now on."""
         if self._server is None:
@@ -225,7 +232,7 @@ class Server:
             self._running().drain()
             return self._drain(woken, ends)
         finally:
-            signal.set_wakeup_fd(fd)
+            signal.set_wakeup_fd(-1 if fd == wakes.fileno() else fd)
             for number, handler in before.items():
                 signal.signal(number, handler)
             woken.close()
