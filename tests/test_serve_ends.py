@@ -94,6 +94,15 @@ def test_bytes_are_bounded_too(mx, good) -> None:
         assert post(running, body, headers)[0] == 200
 
 
+def test_the_failure_of_a_request_that_was_given_up_reaches_no_other_wait(mx, gate) -> None:
+    for microseconds in range(1, 2000, 25):
+        # The first call of a model starts in a thread that builds its plan.
+        with mx.serve.Server({"gate": gate.model}, port=0) as running:
+            gate.opened.release()
+            assert post(running, gate_body(3, timeout=microseconds), model="gate")[0] in (200, 504)
+    mx.nd.waitall()
+
+
 def test_a_request_has_an_end_by_its_timeout_or_the_servers(mx, gate) -> None:
     with mx.serve.Server({"gate": gate.model}, port=0) as running:
         status, text = post(running, gate_body(1, timeout=50_000), model="gate")

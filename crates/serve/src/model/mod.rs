@@ -327,27 +327,32 @@ pub(crate) async fn run(
         bound.try_call_inline(&refs, None, &options)
     };
     let started = match inline {
-        Some(made) => made.map(|made| made.into_iter().map(Pending::Array).collect()),
+        Some(made) => made.map(|made| made.into_iter().map(|array| watched(engine, Pending::Array(array))).collect()),
         // It builds a plan, or computes in the calling thread for longer.
         None => {
             let bound = bound.clone();
-            let begun = tokio::task::spawn_blocking(move || start(&bound, &arguments, &options)).await;
+            let work = move || start(&bound, &arguments, &options);
+            // Watched there already: nobody may wait any more when it has started.
+            let begun = tokio::task::spawn_blocking(move || {
+                work().map(|made| made.into_iter().map(|result| watched(engine, result)).collect())
+            });
+            let begun = begun.await;
             begun.unwrap_or_else(|e| Err(OpError::new(FailureKind::Panic, e.to_string())))
         }
     };
-    let pending: Vec<Pending> = started.map_err(|e| Refusal::of_call(&e))?;
+    let pending: Vec<(Pending, Outcomes)> = started.map_err(|e| Refusal::of_call(&e))?;
     let mut results = Vec::with_capacity(pending.len());
-    for result in pending {
-        let array = match result {
+    for (result, outcome) in pending {
+        ready(outcome).await?;
+        results.push(match result {
             Pending::Array(array) => array,
             Pending::Late(late) => {
-                ready(engine, late.done().var()).await?;
                 let lost = || Refusal::of_failure(&bad("the model made no array".to_owned()));
-                late.get().cloned().ok_or_else(lost)?
+                let array = late.get().cloned().ok_or_else(lost)?;
+                ready(watch(engine, array.var())).await?;
+                array
             }
-        };
-        ready(engine, array.var()).await?;
-        results.push(array);
+        });
     }
     Ok(results)
 }
@@ -362,9 +367,21 @@ fn start(bound: &BoundOp, arguments: &[NDArray], options: &CallOptions) -> Resul
     Ok(made.into_iter().map(Pending::Array).collect())
 }
 
-/// Returns when the variable's value is there, or the failure that it holds.
-async fn ready(engine: &'static Engine, var: &Var) -> Result<(), Refusal> {
-    let (told, ready) = oneshot::channel();
+/// What becomes of a variable.
+type Outcomes = oneshot::Receiver<Result<(), Failure>>;
+
+/// A result, and what becomes of it. Its failure is the request's from now on, also where the request
+/// is given up: no other wait gets it.
+fn watched(engine: &'static Engine, result: Pending) -> (Pending, Outcomes) {
+    let outcome = match &result {
+        Pending::Array(array) => watch(engine, array.var()),
+        Pending::Late(late) => watch(engine, late.done().var()),
+    };
+    (result, outcome)
+}
+
+fn watch(engine: &'static Engine, var: &Var) -> Outcomes {
+    let (told, outcome) = oneshot::channel();
     engine.on_ready(var, move |outcome: Result<(), Failure>| {
         if let Err(failure) = &outcome {
             failure.mark_observed();
@@ -372,7 +389,12 @@ async fn ready(engine: &'static Engine, var: &Var) -> Result<(), Refusal> {
         // The request may have been given up meanwhile.
         let _ = told.send(outcome);
     });
-    match ready.await {
+    outcome
+}
+
+/// Returns when the value is there, or the failure in its place.
+async fn ready(outcome: Outcomes) -> Result<(), Refusal> {
+    match outcome.await {
         Ok(Ok(())) => Ok(()),
         Ok(Err(failure)) => Err(Refusal::of_failure(failure.details())),
         Err(_) => Err(Refusal::draining()),
