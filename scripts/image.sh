@@ -4,8 +4,8 @@
 #   scripts/image.sh build   deploy/Dockerfile by docker or podman; IMAGE=mxrt PYTHON_IMAGE=python:3.13-slim
 #   scripts/image.sh check   that, and whether containers of it do as docs/serving.md says
 #
-# Where no registry of images is in reach, `check` makes a base image of Debian's own Python by
-# debootstrap, which wants root, and says so.
+# Where no registry of images is in reach and no base is named, `check` makes one of Debian's own
+# Python by debootstrap, which wants root, and says so.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 action=${1:?build or check}
@@ -41,8 +41,13 @@ fi
 
 # own_base: Debian's Python as an image of the name in $base.
 own_base() {
+  tail -1 "$work/pull.log"
+  if [ -n "${PYTHON_IMAGE:-}" ]; then
+    echo "the base image $PYTHON_IMAGE cannot be pulled; without PYTHON_IMAGE one is made here"
+    exit 1
+  fi
+  echo "$base cannot be pulled: the base is Debian's Python, by debootstrap"
   base=localhost/mxrt-python:bookworm
-  echo "no registry of images is in reach: the base is Debian's Python, by debootstrap"
   rm -rf "$work/debian"
   debootstrap --variant=minbase --include=python3,python3-venv,ca-certificates bookworm "$work/debian" \
     http://deb.debian.org/debian >"$work/debootstrap.log" || { tail -5 "$work/debootstrap.log"; exit 1; }

@@ -85,6 +85,8 @@ def recurrent() -> Iterator[Call]:
             for with_states in (False, True):
                 called = given + states[: 1 + (mode == "lstm")]
                 yield named("RNN", *called, mode=mode, state_outputs=with_states, **attrs)
+    given = [values(0, 2, 4), values(4 * 5 * (4 + 5 + 2)), values(1, 2, 5), values(1, 2, 5, low=1)]
+    yield named("RNN", *given, mode="lstm", state_size=5, num_layers=1, state_outputs=True)
 
 
 def detection() -> Iterator[Call]:

@@ -1,5 +1,6 @@
 // Anchors and detections of single-shot detectors.
 #pragma once
+#include "boxes.h"
 #include "elementwise.h"
 
 #define ANCHORS 32
@@ -112,15 +113,17 @@ KERNEL void __launch_bounds__(256) detect_places_f64(Detections p) { detect_plac
 ENTRY(detect_places_f64)
 
 // A block for each image: what overlaps with a better box of its class goes.
-template <class T> DEVICE bool suppressed(const Detections& p, i64 better, i64 row) {
-    T a[6], b[6];
+template <class T> DEVICE void read_detection(const Detections& p, i64 row, T box[5]) {
     UNROLLED
-    for (int k = 0; k < 6; k++) a[k] = load<T>(p.to, p.dtype, 6 * better + k), b[k] = load<T>(p.to, p.dtype, 6 * row + k);
-    T w = (a[4] < b[4] ? a[4] : b[4]) - (a[2] > b[2] ? a[2] : b[2]);
-    T h = (a[5] < b[5] ? a[5] : b[5]) - (a[3] > b[3] ? a[3] : b[3]);
-    T shared = (w > 0 ? w : 0) * (h > 0 ? h : 0);
-    T both = (a[4] - a[2]) * (a[5] - a[3]) + (b[4] - b[2]) * (b[5] - b[3]) - shared;
-    return (p.across_classes || a[0] == b[0]) && shared / both >= (T)p.overlap;
+    for (int k = 0; k < 4; k++) box[k] = load<T>(p.to, p.dtype, 6 * row + 2 + k);
+    box[4] = (box[2] - box[0]) * (box[3] - box[1]);
+}
+template <class T> DEVICE bool suppressed(const Detections& p, i64 better, i64 row) {
+    T a[5], b[5];
+    read_detection<T>(p, better, a);
+    read_detection<T>(p, row, b);
+    bool compared = p.across_classes || load<T>(p.to, p.dtype, 6 * better) == load<T>(p.to, p.dtype, 6 * row);
+    return compared && overlap(a, b) >= (T)p.overlap;
 }
 template <class T> DEVICE void detect_suppress(const Detections& p) {
     ROLLED

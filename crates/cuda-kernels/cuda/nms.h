@@ -1,5 +1,6 @@
 // Non-maximum suppression of boxes in rows of numbers.
 #pragma once
+#include "boxes.h"
 #include "elementwise.h"
 
 struct Nms {
@@ -61,10 +62,7 @@ template <class T> DEVICE void read_box(const Nms& p, i64 row, T box[5]) {
 template <class T> DEVICE bool overlaps(const Nms& p, const T a[5], i64 row) {
     T b[5];
     read_box<T>(p, row, b);
-    T w = (a[2] < b[2] ? a[2] : b[2]) - (a[0] > b[0] ? a[0] : b[0]);
-    T h = (a[3] < b[3] ? a[3] : b[3]) - (a[1] > b[1] ? a[1] : b[1]);
-    T shared = (w > 0 ? w : 0) * (h > 0 ? h : 0);
-    return shared / (a[4] + b[4] - shared) > (T)p.overlap;
+    return overlap(a, b) > (T)p.overlap;
 }
 template <class T> DEVICE T class_of(const Nms& p, i64 row) {
     return p.classes < 0 || p.across_classes ? (T)0 : m_trunc(number<T>(p, row, p.classes));

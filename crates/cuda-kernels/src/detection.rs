@@ -1,7 +1,6 @@
 //! Anchors and detections: `detection.h`.
 
-use crate::launch::{Bound, Computes, code, computes, each, launch};
-use mxrt_cuda::Grid;
+use crate::launch::{Bound, code, each, each_group, launch, of_floats};
 use mxrt_engine::DevicePtr;
 use mxrt_kernels::vision::multibox::MultiBoxDetection;
 use mxrt_ops::{Anchors, KernelForm, Signature};
@@ -27,6 +26,8 @@ struct AnchorsArgument {
 }
 
 impl AnchorsArgument {
+    // In a method: rustc 1.95 breaks on a closure that captures the fields one by one, with the array
+    // of arrays among them.
     fn at(&self, to: DevicePtr) -> AnchorsArgument {
         AnchorsArgument { to: to.0, ..*self }
     }
@@ -84,11 +85,9 @@ fn bind_anchors(anchors: &Anchors, signature: &Signature<'_>) -> Option<Bound> {
 
 fn bind_detections(detection: &MultiBoxDetection, signature: &Signature<'_>) -> Option<Bound> {
     let output = signature.outputs.first()?;
-    let [detect, places, suppress] = match computes(output.dtype)? {
-        Computes::Single => [c"detect_f32", c"detect_places_f32", c"detect_suppress_f32"],
-        Computes::Double => [c"detect_f64", c"detect_places_f64", c"detect_suppress_f64"],
-        Computes::Whole => return None,
-    };
+    let single = [c"detect_f32", c"detect_places_f32", c"detect_suppress_f32"];
+    let double = [c"detect_f64", c"detect_places_f64", c"detect_suppress_f64"];
+    let [detect, places, suppress] = of_floats(output.dtype, [single, double])?;
     let count = detection.anchors;
     let total = output.shape.size() / ROW;
     let batch = total.checked_div(count).unwrap_or(0);
@@ -112,10 +111,8 @@ fn bind_detections(detection: &MultiBoxDetection, signature: &Signature<'_>) -> 
         across_classes: i32::from(detection.across_classes),
         dtype: code(output.dtype),
     };
-    let blocks = [u32::try_from(batch.clamp(1, 1 << 16)).ok()?, 1, 1];
-    let of_images = Grid { blocks, threads: 256, shared_bytes: 0 };
     Some(Bound::new(move |ctx, at| {
-        let Some(grid) = each(total) else { return Ok(()) };
+        let (Some(grid), Some(of_images)) = (each(total), each_group(batch)) else { return Ok(()) };
         let memory = ctx.scratch(rows + total * size_of::<i32>())?;
         let argument = DetectionsArgument {
             to: at.outputs[0].0,

@@ -61,6 +61,21 @@ pub(crate) fn each_row(rows: usize) -> Option<Grid> {
     (rows > 0).then_some(Grid { blocks: [blocks, 1, 1], threads: ROW_THREADS, shared_bytes: 8 * (ROW_THREADS / 32) })
 }
 
+/// A block of `THREADS` for each group that a block works through.
+pub(crate) fn each_group(groups: usize) -> Option<Grid> {
+    let blocks = groups.min(ROW_BLOCKS) as u32;
+    (groups > 0).then_some(Grid { blocks: [blocks, 1, 1], threads: THREADS, shared_bytes: 0 })
+}
+
+/// Numbers that kernels count in 32 bits; none if one is too large.
+pub(crate) fn small<const N: usize>(values: [usize; N]) -> Option<[i32; N]> {
+    let mut made = [0; N];
+    for (made, value) in made.iter_mut().zip(values) {
+        *made = i32::try_from(value).ok()?;
+    }
+    Some(made)
+}
+
 fn cuda(backend: &dyn Device) -> Result<&CudaDevice, DeviceError> {
     let other = || DeviceError::new(ErrorClass::Recoverable, 101, "the kernels of CUDA on a device of another kind");
     backend.as_any().downcast_ref::<CudaDevice>().ok_or_else(other)
@@ -103,6 +118,15 @@ pub(crate) fn computes(dtype: DType) -> Option<Computes> {
         DType::F64 => Some(Computes::Double),
         DType::U8 | DType::I8 | DType::I32 | DType::I64 | DType::Bool => Some(Computes::Whole),
         _ => None,
+    }
+}
+
+/// What is for single or for double precision; none for integers.
+pub(crate) fn of_floats<T>(dtype: DType, [single, double]: [T; 2]) -> Option<T> {
+    match computes(dtype)? {
+        Computes::Single => Some(single),
+        Computes::Double => Some(double),
+        Computes::Whole => None,
     }
 }
 

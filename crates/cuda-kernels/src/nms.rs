@@ -1,7 +1,6 @@
 //! Non-maximum suppression: `nms.h`.
 
-use crate::launch::{Bound, code, each, launch};
-use mxrt_cuda::Grid;
+use crate::launch::{Bound, code, each, each_group, launch};
 use mxrt_kernels::vision::boxes::BoxFormat;
 use mxrt_kernels::vision::nms::BoxNms;
 use mxrt_ops::{KernelForm, Signature};
@@ -66,10 +65,8 @@ pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound
         valid: nms.valid,
         background: nms.background,
     };
-    let blocks = [u32::try_from(groups.clamp(1, 1 << 16)).ok()?, 1, 1];
-    let of_groups = Grid { blocks, threads: 256, shared_bytes: 0 };
     Some(Bound::new(move |ctx, at| {
-        let Some(grid) = each(rows) else { return Ok(()) };
+        let (Some(grid), Some(of_groups)) = (each(rows), each_group(groups)) else { return Ok(()) };
         let memory = ctx.scratch(2 * rows * size_of::<i32>())?;
         let argument = NmsArgument {
             to: at.outputs[0].0,

@@ -1,6 +1,6 @@
 //! Windows: `pooling.h`.
 
-use crate::launch::{Bound, Computes, code, computes, each};
+use crate::launch::{Bound, code, each, of_floats, small};
 use mxrt_kernels::pool::PoolKind;
 use mxrt_kernels::window::three;
 use mxrt_ops::{KernelForm, Signature};
@@ -27,11 +27,7 @@ struct PoolingArgument {
 pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
     let KernelForm::Pooling { kind, kernel, stride, pad, channels_last } = *form else { return None };
     let (input, output) = (signature.inputs.first()?, signature.outputs.first()?);
-    let name = match computes(input.dtype)? {
-        Computes::Single => c"pooling_f32",
-        Computes::Double => c"pooling_f64",
-        Computes::Whole => return None,
-    };
+    let name = of_floats(input.dtype, [c"pooling_f32", c"pooling_f64"])?;
     let rank = input.shape.len().checked_sub(2).filter(|rank| (1..=3).contains(rank))?;
     let spatial = if channels_last { 1..rank + 1 } else { 2..rank + 2 };
     let (fold, p) = match kind {
@@ -40,10 +36,6 @@ pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound
         PoolKind::Avg { count_include_pad: true } => (2, 0),
         PoolKind::Avg { count_include_pad: false } => (3, 0),
         PoolKind::Lp { p } => (4, p as i32),
-    };
-    let small = |values: [usize; 3]| {
-        let [a, b, c] = values.map(|v| i32::try_from(v).ok());
-        Some([a?, b?, c?])
     };
     let out = three(&output.shape[spatial.clone()], 1);
     // The kernel numbers the pixels of a plane in 32 bits.

@@ -1,6 +1,6 @@
 //! Products and convolutions: `product.h`.
 
-use crate::launch::{Bound, launch};
+use crate::launch::{Bound, launch, small};
 use mxrt_cuda::Grid;
 use mxrt_engine::{DeviceCtx, DevicePtr, FailureKind, OpError};
 use mxrt_kernels::elementwise::Unary;
@@ -269,10 +269,6 @@ fn bind_convolution(
 ) -> Option<Bound> {
     let (input, output) = (signature.inputs.first()?, signature.outputs.first()?);
     let epilogue = BoundEpilogue::new(epilogue, true)?;
-    let small = |values: [usize; 3]| {
-        let [a, b, c] = values.map(|v| i32::try_from(v).ok());
-        Some([a?, b?, c?])
-    };
     let out = three(output.shape.get(2..)?, 1);
     let pixels: usize = out.iter().product();
     // The kernel numbers the pixels of all images, and the depth, in 32 bits.

@@ -6,7 +6,7 @@ use crate::launch::{Bound, each, launch};
 use crate::moving::copy_rows;
 use crate::product::{Rows, multiply};
 use mxrt_engine::{DeviceCtx, DevicePtr, OpError};
-use mxrt_kernels::recurrent::{Cell, Recurrent};
+use mxrt_kernels::recurrent::{Cell, PassPlaces, Recurrent};
 use mxrt_ops::{DeviceOperands, KernelForm, Signature};
 use mxrt_tensor::DType;
 use std::ffi::CStr;
@@ -32,14 +32,13 @@ struct StepArgument {
 pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
     let KernelForm::Recurrent(layers) = *form else { return None };
     let dtype = signature.inputs.first()?.dtype;
-    let step = match dtype {
+    let kernel = match dtype {
         DType::F32 => c"recurrent_step_f32",
         DType::F64 => c"recurrent_step_f64",
         _ => return None,
     };
     let memory = Memory::of(&layers, dtype.size())?;
-    let with_states = signature.outputs.len() > 1;
-    Some(Bound::new(move |ctx, at| Stack { layers, dtype, step, memory, with_states, ctx, at }.run()))
+    Some(Bound::new(move |ctx, at| Stack { layers, dtype, kernel, memory, ctx, at }.run()))
 }
 
 /// Bytes of the parts of the memory of a call.
@@ -60,7 +59,7 @@ impl Memory {
         let bytes = |factors: &[usize]| factors.iter().try_fold(size, |n, f| n.checked_mul(*f));
         let sequences = layers.steps.checked_mul(layers.batch)?;
         let memory = Memory {
-            between: bytes(&[sequences, layers.hidden(), layers.directions()])?,
+            between: bytes(&[sequences, layers.hidden(), layers.directions()])? * usize::from(layers.layers > 1),
             of_inputs: bytes(&[sequences, layers.rows()])?,
             of_state: bytes(&[layers.batch, layers.rows()])?,
             cell: bytes(&[layers.batch, layers.size])?,
@@ -78,9 +77,8 @@ impl Memory {
 struct Stack<'a> {
     layers: Recurrent,
     dtype: DType,
-    step: &'static CStr,
+    kernel: &'static CStr,
     memory: Memory,
-    with_states: bool,
     ctx: &'a DeviceCtx<'a>,
     at: &'a DeviceOperands<'a>,
 }
@@ -131,68 +129,81 @@ impl Stack<'_> {
 
     fn pass(&self, input: Rows, layer: usize, pass: Pass) -> Result<(), OpError> {
         let Recurrent { steps, batch, size, .. } = self.layers;
-        let (rows, hidden) = (self.layers.rows(), self.layers.hidden());
-        let (parameters, places) = (self.at.inputs[1], self.layers.parameters_of(pass.number));
-        let weights = |first: usize, step: usize| Rows { first: self.element(parameters, first), step };
-        let bias = |first: usize| Some(self.element(parameters, first));
-        let inputs = self.layers.inputs_of(layer);
+        let (hidden, rows, inputs) = (self.layers.hidden(), self.layers.rows(), self.layers.inputs_of(layer));
+        let places = self.layers.parameters_of(pass.number);
+        let weights = self.weights(places.of_inputs, inputs);
         let of_inputs = Rows { first: pass.of_inputs, step: rows };
-        let of_all = [steps * batch, rows, inputs];
-        let operands = [input, weights(places.of_inputs, inputs), of_inputs];
-        multiply(self.ctx, self.dtype, of_all, operands, bias(places.input_bias))?;
+        let bias = self.weights(places.input_bias, 0).first;
+        multiply(self.ctx, self.dtype, [steps * batch, rows, inputs], [input, weights, of_inputs], Some(bias))?;
 
-        let state_len = batch * hidden;
-        let mut state = Rows { first: self.element(self.at.inputs[2], pass.number * state_len), step: hidden };
-        let cell_place = pass.number * batch * size;
-        let mut cell = self.at.inputs.get(3).map(|cells| self.element(*cells, cell_place));
-        let new_cell = self.at.outputs.get(2).map_or(pass.cell, |cells| self.element(*cells, cell_place));
-        let cell_bytes = batch * size * self.dtype.size();
-        if let (0, Some(cell), 3) = (steps, cell, self.at.outputs.len()) {
-            // SAFETY: arrays of the running op, of that size.
-            unsafe { self.ctx.copy(new_cell, cell, cell_bytes)? };
-        }
+        let (state_place, cell_place) = (pass.number * batch * hidden, pass.number * batch * size);
+        let mut state = Rows { first: self.element(self.at.inputs[2], state_place), step: hidden };
+        let first_cell = self.at.inputs.get(3).map_or(pass.cell, |cells| self.element(*cells, cell_place));
+        let cell = self.at.outputs.get(2).map_or(pass.cell, |cells| self.element(*cells, cell_place));
         for i in 0..steps {
             let step = if pass.number.is_multiple_of(self.layers.directions()) { i } else { steps - 1 - i };
-            let of_state = Rows { first: pass.of_state, step: rows };
-            let operands = [state, weights(places.of_state, hidden), of_state];
-            multiply(self.ctx, self.dtype, [batch, rows, hidden], operands, bias(places.state_bias))?;
-            let output =
-                Rows { first: self.element(pass.output.first, step * batch * pass.output.step), ..pass.output };
-            let projected = self.layers.projection.is_some();
-            let made = if projected { Rows { first: pass.unprojected, step: size } } else { output };
-            let argument = StepArgument {
-                to: made.first.0,
-                cell_to: new_cell.0,
-                cell_from: cell.map_or(0, |cell| cell.0),
-                before: state.first.0,
-                of_inputs: self.element(pass.of_inputs, step * batch * rows).0,
-                of_state: pass.of_state.0,
-                n: (batch * size) as i64,
-                size: size as i64,
-                to_step: made.step as i64,
-                before_step: state.step as i64,
-                cell: match self.layers.cell {
-                    Cell::Relu => 0,
-                    Cell::Tanh => 1,
-                    Cell::Lstm => 2,
-                    Cell::Gru => 3,
-                },
-                unused: 0,
-            };
-            if let Some(grid) = each(batch * size) {
-                launch(self.ctx, self.step, grid, &argument)?;
-            }
-            if projected {
-                let operands = [made, weights(places.projection, size), output];
-                multiply(self.ctx, self.dtype, [batch, hidden, size], operands, None)?;
-            }
-            cell = cell.map(|_| new_cell);
-            state = output;
+            let cells = [if i == 0 { first_cell } else { cell }, cell];
+            state = self.step(&pass, places, step, state, cells)?;
         }
-        if !self.with_states {
-            return Ok(());
+        if steps == 0 && self.at.outputs.len() > 2 {
+            // SAFETY: arrays of the running op, of that size.
+            unsafe { self.ctx.copy(cell, first_cell, batch * size * self.dtype.size())? };
         }
-        let last = self.element(self.at.outputs[1], pass.number * state_len);
-        copy_rows(self.ctx, last, state, [batch, hidden], self.dtype.size())
+        match self.at.outputs.get(1) {
+            Some(last) => {
+                copy_rows(self.ctx, self.element(*last, state_place), state, [batch, hidden], self.dtype.size())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Rows of parameters.
+    fn weights(&self, first: usize, step: usize) -> Rows {
+        Rows { first: self.element(self.at.inputs[1], first), step }
+    }
+
+    /// One step of all sequences; where its states are.
+    fn step(
+        &self,
+        pass: &Pass,
+        places: PassPlaces,
+        step: usize,
+        state: Rows,
+        [cell_from, cell_to]: [DevicePtr; 2],
+    ) -> Result<Rows, OpError> {
+        let Recurrent { batch, size, projection, .. } = self.layers;
+        let (hidden, rows) = (self.layers.hidden(), self.layers.rows());
+        let operands = [state, self.weights(places.of_state, hidden), Rows { first: pass.of_state, step: rows }];
+        let bias = self.weights(places.state_bias, 0).first;
+        multiply(self.ctx, self.dtype, [batch, rows, hidden], operands, Some(bias))?;
+        let output = Rows { first: self.element(pass.output.first, step * batch * pass.output.step), ..pass.output };
+        let made = if projection.is_some() { Rows { first: pass.unprojected, step: size } } else { output };
+        let argument = StepArgument {
+            to: made.first.0,
+            cell_to: cell_to.0,
+            cell_from: cell_from.0,
+            before: state.first.0,
+            of_inputs: self.element(pass.of_inputs, step * batch * rows).0,
+            of_state: pass.of_state.0,
+            n: (batch * size) as i64,
+            size: size as i64,
+            to_step: made.step as i64,
+            before_step: state.step as i64,
+            cell: match self.layers.cell {
+                Cell::Relu => 0,
+                Cell::Tanh => 1,
+                Cell::Lstm => 2,
+                Cell::Gru => 3,
+            },
+            unused: 0,
+        };
+        if let Some(grid) = each(batch * size) {
+            launch(self.ctx, self.kernel, grid, &argument)?;
+        }
+        if projection.is_some() {
+            let operands = [made, self.weights(places.projection, size), output];
+            multiply(self.ctx, self.dtype, [batch, hidden, size], operands, None)?;
+        }
+        Ok(output)
     }
 }

@@ -1,6 +1,6 @@
 //! Planes of another size: `resample.h`.
 
-use crate::launch::{Bound, Computes, code, computes, each};
+use crate::launch::{Bound, code, each, of_floats, small};
 use mxrt_ops::{KernelForm, Resampling, Signature};
 
 /// `Resample` of the text.
@@ -20,11 +20,7 @@ struct ResampleArgument {
 pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
     let KernelForm::Resample(resampling) = *form else { return None };
     let (input, output) = (signature.inputs.first()?, signature.outputs.first()?);
-    let name = match computes(input.dtype)? {
-        Computes::Single => c"resample_f32",
-        Computes::Double => c"resample_f64",
-        Computes::Whole => return None,
-    };
+    let name = of_floats(input.dtype, [c"resample_f32", c"resample_f64"])?;
     let (size, out) = (last_two(&input.shape)?, last_two(&output.shape)?);
     let scale = |axis: usize| match resampling {
         _ if out[axis] <= 1 => 0.0,
@@ -55,5 +51,5 @@ pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound
 
 fn last_two(shape: &[usize]) -> Option<[i32; 2]> {
     let [.., height, width] = *shape else { return None };
-    Some([i32::try_from(height).ok()?, i32::try_from(width).ok()?])
+    small([height, width])
 }

@@ -1,10 +1,9 @@
 //! Normalisations: `rows.h`.
 
-use crate::launch::{Bound, Computes, code, computes, each, each_row, known};
+use crate::launch::{Bound, Computes, code, computes, each, each_row, known, of_floats};
 use mxrt_kernels::norm::LrnParams;
 use mxrt_kernels::softmax::SoftmaxParams;
 use mxrt_ops::{KernelForm, Signature};
-use std::ffi::CStr;
 
 /// `Softmax` of the text.
 #[repr(C)]
@@ -127,15 +126,6 @@ pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound
     }
 }
 
-/// The kernel for single or double precision.
-fn float_kernel(computed: Computes, single: &'static CStr, double: &'static CStr) -> Option<&'static CStr> {
-    match computed {
-        Computes::Single => Some(single),
-        Computes::Double => Some(double),
-        Computes::Whole => None,
-    }
-}
-
 fn bind_softmax(
     params: SoftmaxParams,
     [outer, extent, inner]: [usize; 3],
@@ -144,7 +134,7 @@ fn bind_softmax(
 ) -> Option<Bound> {
     let (input, output) = (signature.inputs.first()?, signature.outputs.first()?);
     let lengths = if has_length { Some(signature.inputs.get(1)?) } else { None };
-    let name = float_kernel(computes(input.dtype)?, c"softmax_f32", c"softmax_f64")?;
+    let name = of_floats(input.dtype, [c"softmax_f32", c"softmax_f64"])?;
     if lengths.is_some_and(|t| !known(t)) || !output.dtype.is_float() || !known(output) {
         return None;
     }
@@ -180,7 +170,7 @@ fn bind_layer_norm(
 ) -> Option<Bound> {
     let input = signature.inputs.first()?;
     let of_rows = i32::try_from(of_rows.unwrap_or(0)).ok()?;
-    let name = float_kernel(computes(input.dtype)?, c"layer_norm_f32", c"layer_norm_f64")?;
+    let name = of_floats(input.dtype, [c"layer_norm_f32", c"layer_norm_f64"])?;
     let (dtype, rows) = (code(input.dtype), if extent == 0 { 0 } else { outer * inner });
     Some(Bound::kernel(name, each_row(rows), move |at| LayerNormArgument {
         to: at.outputs[0].0,
@@ -200,7 +190,7 @@ fn bind_layer_norm(
 
 fn bind_unit_norm([outer, extent, inner]: [usize; 3], eps: f64, signature: &Signature<'_>) -> Option<Bound> {
     let input = signature.inputs.first()?;
-    let name = float_kernel(computes(input.dtype)?, c"unit_norm_f32", c"unit_norm_f64")?;
+    let name = of_floats(input.dtype, [c"unit_norm_f32", c"unit_norm_f64"])?;
     let (dtype, rows) = (code(input.dtype), if extent == 0 { 0 } else { outer * inner });
     Some(Bound::kernel(name, each_row(rows), move |at| UnitNormArgument {
         to: at.outputs[0].0,
@@ -220,7 +210,7 @@ fn bind_response_norm(
     signature: &Signature<'_>,
 ) -> Option<Bound> {
     let input = signature.inputs.first()?;
-    let name = float_kernel(computes(input.dtype)?, c"response_norm_f32", c"response_norm_f64")?;
+    let name = of_floats(input.dtype, [c"response_norm_f32", c"response_norm_f64"])?;
     let (n, dtype) = (outer * channels * inner, code(input.dtype));
     let half = i32::try_from(params.size / 2).ok()?;
     Some(Bound::kernel(name, each(n), move |at| ResponseNormArgument {
@@ -244,7 +234,7 @@ fn bind_batch_norm(
     signature: &Signature<'_>,
 ) -> Option<Bound> {
     let (input, statistic) = (signature.inputs.first()?, signature.inputs.get(3)?);
-    let name = float_kernel(computes(input.dtype)?, c"batch_norm_f32", c"batch_norm_f64")?;
+    let name = of_floats(input.dtype, [c"batch_norm_f32", c"batch_norm_f64"])?;
     if signature.outputs.len() != 1 || !known(statistic) {
         return None;
     }

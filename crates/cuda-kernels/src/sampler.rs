@@ -1,6 +1,6 @@
 //! Planes at real positions: `sampler.h`.
 
-use crate::launch::{Bound, Computes, code, computes, each};
+use crate::launch::{Bound, code, each, of_floats, small};
 use mxrt_ops::{KernelForm, Signature};
 use mxrt_tensor::DType;
 
@@ -33,20 +33,15 @@ struct GridArgument {
 
 pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
     let (input, output) = (signature.inputs.first()?, signature.outputs.first()?);
-    let double = match computes(output.dtype)? {
-        Computes::Single => 0,
-        Computes::Double => 1,
-        Computes::Whole => return None,
-    };
-    let small = |shape: &[usize]| Some([i32::try_from(*shape.get(2)?).ok()?, i32::try_from(*shape.get(3)?).ok()?]);
+    let plane = |shape: &[usize]| small([*shape.get(2)?, *shape.get(3)?]);
     let (n, dtype) = (output.shape.size(), code(output.dtype));
     match *form {
         // The host rounds the positions of a map to half precision, too.
         KernelForm::Sample { affine: true } if output.dtype == DType::F16 => None,
         KernelForm::Sample { affine } => {
-            let (size, out) = (small(&input.shape)?, small(&output.shape)?);
+            let (size, out) = (plane(&input.shape)?, plane(&output.shape)?);
             let (channels, affine) = (output.shape[1] as i64, i32::from(affine));
-            let name = [c"sample_planes_f32", c"sample_planes_f64"][double];
+            let name = of_floats(output.dtype, [c"sample_planes_f32", c"sample_planes_f64"])?;
             Some(Bound::kernel(name, each(n), move |at| SamplerArgument {
                 to: at.outputs[0].0,
                 from: at.inputs[0].0,
@@ -60,8 +55,8 @@ pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound
             }))
         }
         KernelForm::Grid { flow } => {
-            let (out, flow) = (small(&output.shape)?, i32::from(flow));
-            let name = [c"grid_positions_f32", c"grid_positions_f64"][double];
+            let (out, flow) = (plane(&output.shape)?, i32::from(flow));
+            let name = of_floats(output.dtype, [c"grid_positions_f32", c"grid_positions_f64"])?;
             Some(Bound::kernel(name, each(n), move |at| GridArgument {
                 to: at.outputs[0].0,
                 from: at.inputs[0].0,

@@ -122,7 +122,11 @@ impl Recurrent {
     pub fn parameters_of(&self, at: usize) -> PassPlaces {
         let (layer, direction) = (at / self.directions(), at % self.directions());
         let size = |layer: usize| self.weights_of(layer).iter().sum::<usize>();
-        let before = |layers: usize| (0..layers).map(|l| size(l) * self.directions()).sum::<usize>();
+        // All layers but the first are of one size.
+        let before = |layers: usize| match layers.checked_sub(1) {
+            Some(later) => (size(0) + later * size(1)) * self.directions(),
+            None => 0,
+        };
         let [inputs, state, _] = self.weights_of(layer);
         let of_inputs = before(layer) + direction * size(layer);
         let of_state = of_inputs + inputs;

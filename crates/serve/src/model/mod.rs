@@ -331,16 +331,16 @@ pub(crate) async fn run(
         // It builds a plan, or computes in the calling thread for longer.
         None => {
             let bound = bound.clone();
-            let work = move || start(&bound, &arguments, &options);
             // Watched there already: nobody may wait any more when it has started.
-            let begun = tokio::task::spawn_blocking(move || {
-                work().map(|made| made.into_iter().map(|result| watched(engine, result)).collect())
-            });
-            let begun = begun.await;
+            let work = move || {
+                let made = start(&bound, &arguments, &options)?;
+                Ok(made.into_iter().map(|result| watched(engine, result)).collect())
+            };
+            let begun = tokio::task::spawn_blocking(work).await;
             begun.unwrap_or_else(|e| Err(OpError::new(FailureKind::Panic, e.to_string())))
         }
     };
-    let pending: Vec<(Pending, Outcomes)> = started.map_err(|e| Refusal::of_call(&e))?;
+    let pending: Vec<(Pending, Settled)> = started.map_err(|e| Refusal::of_call(&e))?;
     let mut results = Vec::with_capacity(pending.len());
     for (result, outcome) in pending {
         ready(outcome).await?;
@@ -368,11 +368,11 @@ fn start(bound: &BoundOp, arguments: &[NDArray], options: &CallOptions) -> Resul
 }
 
 /// What becomes of a variable.
-type Outcomes = oneshot::Receiver<Result<(), Failure>>;
+type Settled = oneshot::Receiver<Result<(), Failure>>;
 
 /// A result, and what becomes of it. Its failure is the request's from now on, also where the request
 /// is given up: no other wait gets it.
-fn watched(engine: &'static Engine, result: Pending) -> (Pending, Outcomes) {
+fn watched(engine: &'static Engine, result: Pending) -> (Pending, Settled) {
     let outcome = match &result {
         Pending::Array(array) => watch(engine, array.var()),
         Pending::Late(late) => watch(engine, late.done().var()),
@@ -380,7 +380,7 @@ fn watched(engine: &'static Engine, result: Pending) -> (Pending, Outcomes) {
     (result, outcome)
 }
 
-fn watch(engine: &'static Engine, var: &Var) -> Outcomes {
+fn watch(engine: &'static Engine, var: &Var) -> Settled {
     let (told, outcome) = oneshot::channel();
     engine.on_ready(var, move |outcome: Result<(), Failure>| {
         if let Err(failure) = &outcome {
@@ -393,7 +393,7 @@ fn watch(engine: &'static Engine, var: &Var) -> Outcomes {
 }
 
 /// Returns when the value is there, or the failure in its place.
-async fn ready(outcome: Outcomes) -> Result<(), Refusal> {
+async fn ready(outcome: Settled) -> Result<(), Refusal> {
     match outcome.await {
         Ok(Ok(())) => Ok(()),
         Ok(Err(failure)) => Err(Refusal::of_failure(failure.details())),
