@@ -221,11 +221,11 @@ test-serve-clients: $(STAMPS)/wheel ## mxrt serve against tritonclient, grpcio's
 	$(CLIENTS)/bin/python -m pip install --quiet --force-reinstall --no-deps dist/mxrt-*.whl
 	$(CLIENTS)/bin/python -m pytest -q tests/clients/check_clients.py tests/clients/check_deploy.py
 
-# IMAGE=mxrt PYTHON_IMAGE=python:3.13-slim CONTAINERS=docker
+# IMAGE=mxrt PYTHON_IMAGE=docker.io/library/python:3.13-slim CONTAINERS=docker
 export IMAGE PYTHON_IMAGE CONTAINERS
 
 .PHONY: image
-image: $(STAMPS)/wheel ## the image of mxrt serve, by docker or podman; IMAGE=mxrt PYTHON_IMAGE=python:3.13-slim
+image: $(STAMPS)/wheel ## the image of mxrt serve, by docker or podman; IMAGE=mxrt PYTHON_IMAGE=docker.io/library/python:3.13-slim
 	scripts/image.sh build
 
 .PHONY: check-image

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The image of `mxrt serve`, from the wheel in dist/.
 #
-#   scripts/image.sh build   deploy/Dockerfile by docker or podman; IMAGE=mxrt PYTHON_IMAGE=python:3.13-slim
+#   scripts/image.sh build   deploy/Dockerfile by docker or podman; IMAGE=mxrt PYTHON_IMAGE=docker.io/library/python:3.13-slim
 #   scripts/image.sh check   that, and whether containers of it do as docs/serving.md says
 #
 # Where no registry of images is in reach and no base is named, `check` makes one of Debian's own
@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 action=${1:?build or check}
 python=$PWD/.venv/bin/python
 image=${IMAGE:-mxrt}
-base=${PYTHON_IMAGE:-python:3.13-slim}
+base=${PYTHON_IMAGE:-docker.io/library/python:3.13-slim}
 work=$PWD/build/image
 mkdir -p "$work"
 
