@@ -5,11 +5,8 @@ use crate::handles::{NDArrayHandle, free, free_unset, get, hold, is_unset};
 use crate::pointers::{count, list, list_mut, put};
 use crate::returned;
 use crate::runtime::engine;
-use mxrt::{Context, Cost, DType, DeviceType, Launch, NDArray, Shape, TensorType, launch};
+use mxrt::{Context, DType, DeviceType, NDArray, Shape, TensorType};
 use std::ffi::{c_int, c_void};
-
-/// Arrays up to this size may be filled by the calling thread.
-const SMALL: usize = 1 << 16;
 
 /// A device by MXNet's number of its kind. Whether it is there turns out when it is used.
 pub(crate) fn context(dev_type: c_int, dev_id: c_int) -> Result<Context, Error> {
@@ -182,19 +179,7 @@ pub unsafe extern "C" fn MXNDArraySyncCopyFromCPU(handle: NDArrayHandle, data: *
         let bytes = bytes_of(&array, size)?;
         // SAFETY: the caller promises `size` elements of the array's type.
         let content = unsafe { list(data.cast::<u8>(), bytes, "data")? };
-        if array.context().device().is_some() {
-            let source = NDArray::from_bytes(array.engine(), Context::cpu(0), array.tensor_type(), content)?;
-            return crate::operators::copy(&source, &array);
-        }
-        let content = content.to_vec();
-        let cost = if bytes <= SMALL { Cost::Small } else { Cost::Large };
-        let copy = Launch { name: "SyncCopyFromCPU".into(), inputs: &[], outputs: &[&array], cost };
-        launch(array.engine(), copy, move |_, _, outputs| {
-            for output in outputs {
-                output.bytes_mut().copy_from_slice(&content);
-            }
-            Ok(())
-        });
+        array.fill_with(content)?;
         Ok(())
     })
 }
@@ -207,7 +192,7 @@ pub unsafe extern "C" fn MXNDArraySyncCopyToCPU(handle: NDArrayHandle, data: *mu
         let bytes = bytes_of(&array, size)?;
         // SAFETY: the caller promises room for `size` elements of the array's type.
         let to = unsafe { list_mut(data.cast::<u8>(), bytes, "data")? };
-        to.copy_from_slice(array.read()?.tensor().bytes());
+        array.copy_out(to)?;
         Ok(())
     })
 }

@@ -134,6 +134,21 @@ impl Engine {
         }
     }
 
+    /// Runs waiters that have become ready, and queues the rest.
+    ///
+    /// # Safety
+    /// The ops of the chain are ready and belong to the caller, which is inside the gate.
+    #[inline]
+    pub(crate) unsafe fn hand_on(&'static self, slot: &'static Slot, mut ready: Chain) {
+        // SAFETY: contract.
+        unsafe {
+            if ready.notify {
+                self.run_notifies(slot, &mut ready);
+            }
+            self.publish(slot, ready);
+        }
+    }
+
     /// # Safety
     /// The ops of the chain are ready and belong to the caller.
     #[cold]

@@ -30,6 +30,7 @@
 //! ```
 
 mod block;
+mod brief;
 mod bulk;
 mod cancel;
 mod clock;

@@ -10,6 +10,7 @@ use crate::origin::OpOrigin;
 use crate::profile::RingPlace;
 use crate::running::Running;
 use crate::sync;
+use crate::var::VarInner;
 use std::cell::{Cell, UnsafeCell};
 use std::mem::MaybeUninit;
 use std::ptr::{null, null_mut};
@@ -21,6 +22,8 @@ const HALF: u32 = KEEP / 2;
 /// Blocks of a list of the depot: what a thread takes at a time, and holds while it waits, as a
 /// thousand others may.
 const LIST: u32 = 8;
+/// Memory of variables that a thread keeps.
+const KEEP_VARS: u32 = 64;
 /// Identities a slot takes at a time.
 const IDS: u64 = 1024;
 
@@ -39,6 +42,9 @@ pub(crate) struct Slot {
     more_counts: UnsafeCell<Vec<(*const Engine, &'static Counts)>>,
     free: Cell<*mut OpBlock>,
     free_len: Cell<u32>,
+    /// Memory of variables that are gone; its first word is the link.
+    free_vars: Cell<*mut VarMemory>,
+    free_vars_len: Cell<u32>,
     next_id: Cell<u64>,
     /// Ready ops that were not handed over yet, how many ops were pushed since the first of them,
     /// and how many there may be.
@@ -82,6 +88,8 @@ static DEPOT: GlobalMutex<Depot> = GlobalMutex::new(Depot(Vec::new()));
 static BLOCKS: AtomicUsize = AtomicUsize::new(0);
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
+type VarMemory = MaybeUninit<VarInner>;
+
 struct Depot(Vec<(*mut OpBlock, u32)>);
 // SAFETY: raw blocks have no owner; the depot's lock hands them on.
 unsafe impl Send for Depot {}
@@ -111,6 +119,7 @@ impl Drop for Guard {
             slot.flush_half();
         }
         slot.exit();
+        slot.free_var_memory();
         CURRENT.set(null());
         slot.used.store(false, Ordering::Release);
     }
@@ -183,6 +192,8 @@ impl Slot {
             more_counts: UnsafeCell::new(Vec::new()),
             free: Cell::new(null_mut()),
             free_len: Cell::new(0),
+            free_vars: Cell::new(null_mut()),
+            free_vars_len: Cell::new(0),
             next_id: Cell::new(0),
             bulk: Collection::new(),
             bulk_count: Cell::new(0),
@@ -271,6 +282,50 @@ impl Slot {
         });
         self.counts.set((engine, counts));
         counts
+    }
+
+    /// Memory for a variable.
+    #[inline(always)]
+    pub fn take_var(&self) -> *mut VarInner {
+        let memory = self.free_vars.get();
+        if memory.is_null() {
+            return Box::into_raw(Box::<VarMemory>::new(VarMemory::uninit())).cast();
+        }
+        // SAFETY: the memory is this list's, and begins with a link.
+        self.free_vars.set(unsafe { memory.cast::<*mut VarMemory>().read() });
+        self.free_vars_len.set(self.free_vars_len.get() - 1);
+        memory.cast()
+    }
+
+    /// Takes it back.
+    ///
+    /// # Safety
+    /// It comes from `take_var`, of any thread, and holds nothing any more.
+    #[inline(always)]
+    pub unsafe fn give_var(&self, var: *mut VarInner) {
+        let memory: *mut VarMemory = var.cast();
+        if self.free_vars_len.get() >= KEEP_VARS {
+            // SAFETY: contract: it was a box.
+            return drop(unsafe { Box::from_raw(memory) });
+        }
+        // SAFETY: contract; a variable has room for a link.
+        unsafe { memory.cast::<*mut VarMemory>().write(self.free_vars.get()) };
+        self.free_vars.set(memory);
+        self.free_vars_len.set(self.free_vars_len.get() + 1);
+    }
+
+    /// Gives the memory of variables back to the system.
+    fn free_var_memory(&self) {
+        let mut memory = self.free_vars.replace(null_mut());
+        self.free_vars_len.set(0);
+        while !memory.is_null() {
+            // SAFETY: the memory was this list's: a link, in what was a box.
+            unsafe {
+                let next = memory.cast::<*mut VarMemory>().read();
+                drop(Box::from_raw(memory));
+                memory = next;
+            }
+        }
     }
 
     /// A raw op block.

@@ -82,7 +82,12 @@ impl Var {
             id: slot::fresh_id(),
             extra: AtomicPtr::new(null_mut()),
         };
-        Var(NonNull::from(Box::leak(Box::new(inner))))
+        let memory = slot::current().take_var();
+        // SAFETY: memory for a variable, which is ours.
+        unsafe {
+            memory.write(inner);
+            Var(NonNull::new_unchecked(memory))
+        }
     }
 
     pub(crate) fn inner(&self) -> &VarInner {
@@ -267,8 +272,11 @@ impl Drop for Var {
 /// lock.
 pub(crate) unsafe fn free_var(var: *const VarInner) {
     LIVE.fetch_sub(1, Ordering::Relaxed);
-    // SAFETY: allocated by `Var::new` through a box; no other thread refers to it (contract).
-    drop(unsafe { Box::from_raw(var.cast_mut()) });
+    // SAFETY: made by `Var::new` in memory of a slot; no other thread refers to it (contract).
+    unsafe {
+        var.cast_mut().drop_in_place();
+        slot::current().give_var(var.cast_mut());
+    }
 }
 
 impl VarState {

@@ -64,6 +64,86 @@ fn a_write_guard_excludes_everybody_makes_a_version_and_heals() {
     }
 }
 
+/// Tries again: the thread that notified a waiter gives its access back a little later.
+fn soon<T>(mut access: impl FnMut() -> Option<T>) -> T {
+    loop {
+        match access() {
+            Some(done) => return done,
+            None => std::thread::yield_now(),
+        }
+    }
+}
+
+#[test]
+fn a_brief_access_is_one_that_nothing_stands_in_the_way_of() {
+    let _guard = watchdog(60);
+    for engine in every_kind() {
+        let (var, ran) = (engine.new_var(), Arc::new(AtomicUsize::new(0)));
+        let (read, write) = (|| engine.read_briefly(&var, || 2), || engine.write_briefly(&var, || 1));
+        assert_eq!((write(), read(), var.version()), (Some(1), Some(2), 1));
+        let token = hold(engine, &var);
+        assert_eq!((write(), read()), (None, None));
+        token.complete(Ok(()));
+        engine.wait_to_write(&var).unwrap();
+        let reader = engine.read_guard(&var).unwrap();
+        assert_eq!((write(), soon(read)), (None, 2));
+        drop(reader);
+        // What is pushed meanwhile runs behind it.
+        let ran_before = soon(|| {
+            engine.write_briefly(&var, || {
+                engine.push(OpSpec::new("behind", &[(&var, Access::Read)]), adds(&ran));
+                ran.load(SeqCst)
+            })
+        });
+        engine.wait_to_write(&var).unwrap();
+        assert_eq!((ran_before, ran.load(SeqCst), var.version()), (0, 1, 3));
+        // A failed value is not read, a whole write heals it, and one that panics fails it again.
+        engine.push(OpSpec::new("bad", &[(&var, Access::Write)]), |_| Err(error("no value")));
+        assert_eq!(raised(engine.wait_to_read(&var)).as_deref(), Some("no value"));
+        assert_eq!((read(), soon(write), soon(read)), (None, 1, 2));
+        let panics = std::panic::AssertUnwindSafe(|| soon(|| engine.write_briefly(&var, || panic!("in the middle"))));
+        assert!(std::panic::catch_unwind::<_, ()>(panics).is_err());
+        assert_eq!(kind_of(engine.wait_to_read(&var)), Some(FailureKind::Panic));
+        // Operators do not wait for values, so they do not look either.
+        let (inside, free) = (Arc::new(AtomicUsize::new(0)), engine.new_var());
+        let seen = inside.clone();
+        engine.push(OpSpec::new("op", &[(&var, Access::Write)]), move |_| {
+            seen.fetch_add(engine.read_briefly(&free, || ()).is_none() as usize, SeqCst);
+            Ok(())
+        });
+        engine.wait_all().unwrap();
+        assert_eq!(inside.load(SeqCst), 1);
+    }
+}
+
+#[test]
+fn brief_accesses_of_many_threads_lose_no_write_and_no_op() {
+    let _guard = watchdog(60);
+    for engine in every_kind() {
+        let (var, ran, sum) = (engine.new_var(), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicU64::new(0)));
+        let written = AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for i in 0..500 {
+                        // Not one step: two at a time would lose one.
+                        let add = || sum.store(sum.load(SeqCst) + 1, SeqCst);
+                        written.fetch_add(engine.write_briefly(&var, add).is_some() as u64, SeqCst);
+                        engine.read_briefly(&var, || sum.load(SeqCst));
+                        if i % 5 == 0 {
+                            engine.push(OpSpec::new("op", &[(&var, Access::Update)]), adds(&ran));
+                        }
+                    }
+                });
+            }
+        });
+        engine.wait_all().unwrap();
+        assert_eq!(ran.load(SeqCst), 400);
+        assert_eq!(sum.load(SeqCst), written.load(SeqCst));
+        assert_eq!(var.version(), 400 + written.load(SeqCst));
+    }
+}
+
 #[test]
 fn who_holds_a_guard_may_wait_for_everything() {
     let _guard = watchdog(60);

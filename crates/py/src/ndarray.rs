@@ -5,7 +5,7 @@ use crate::convert::{self, Elements};
 use crate::{errors, runtime};
 use mxrt_engine::{Engine, FailureKind, OpError, Var};
 use mxrt_tensor::index::{self, Region};
-use mxrt_tensor::{Context, LateArray, NDArray, Shape, TensorType};
+use mxrt_tensor::{Context, LateArray, NDArray, Shape, TensorRef, TensorType};
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
@@ -151,16 +151,21 @@ impl NDArrayBase {
     /// A copy of the elements as a numpy array, after waiting for them.
     fn _to_numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let array = self.array(py)?;
-        let elements = runtime::wait_for_value(py, |poll| -> Result<Result<Elements, OpError>, _> {
-            let value = match poll {
-                Some(poll) => array.read_with(poll)?,
-                None => array.read()?,
-            };
-            // The copy belongs to the caller; its size is bounded like that of an array.
-            let bytes = value.tensor().bytes().len();
-            let charge = array.engine().memory().charge(bytes).map_err(OpError::from);
-            Ok(charge.and_then(|_charge| convert::elements(value.tensor())))
-        })?;
+        // The copy belongs to the caller; its size is bounded like that of an array.
+        let copied = |value: TensorRef<'_>| -> Result<Elements, OpError> {
+            let _charge = array.engine().memory().charge(value.bytes().len())?;
+            convert::elements(value)
+        };
+        let elements = match array.read_briefly(copied) {
+            Some(elements) => elements,
+            None => runtime::wait_for_value(py, |poll| {
+                let value = match poll {
+                    Some(poll) => array.read_with(poll)?,
+                    None => array.read()?,
+                };
+                Ok(copied(value.tensor()))
+            })?,
+        };
         convert::to_numpy(py, elements.map_err(|e| errors::from_op(py, &e))?, array.shape())
     }
 

@@ -5,6 +5,7 @@
 
 mod array;
 pub mod attrs;
+mod content;
 mod context;
 mod derived;
 mod device;

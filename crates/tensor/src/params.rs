@@ -41,6 +41,14 @@ impl Gates {
         self.0.read_recursive().iter().any(Guarded::is_used)
     }
 
+    /// Runs `write` while no gate is added, unless there is one.
+    pub fn unless_any<R>(&self, engine: &'static Engine, write: impl FnOnce() -> R) -> Option<R> {
+        engine.without_fork(|| {
+            let gates = self.0.read_recursive();
+            gates.is_empty().then(write)
+        })
+    }
+
     fn add(&self, gate: &ParameterGate, alive: &Arc<()>) {
         let mut gates = self.0.write();
         gates.retain(Guarded::is_used);

@@ -376,3 +376,44 @@ fn work_for_an_array_that_nobody_holds_is_cancelled_and_other_work_is_not() {
     let _ = engine().wait_all();
     assert_eq!(ran.load(Ordering::SeqCst), 2);
 }
+
+#[test]
+fn filling_keeps_the_order_of_pushes_and_copies_at_once() {
+    let bytes = |values: [f32; 2]| values.map(f32::to_ne_bytes).concat();
+    let (small, reader) = (array(&[2], &[1.0, 2.0]), empty(&[2]));
+    small.fill_with(&bytes([3.0, 4.0])).expect("idle: filled at once");
+    assert_eq!(small.read_briefly(|tensor| tensor.bytes().to_vec()), Some(bytes([3.0, 4.0])));
+    // Behind what was pushed before, in front of what comes after.
+    let go_on = hold(&small);
+    small.fill_with(&bytes([5.0, 6.0])).expect("pushed");
+    plus_one(&small, &reader);
+    assert_eq!(small.read_briefly(|_| ()), None);
+    drop(go_on);
+    let mut out = vec![0; 8];
+    reader.copy_out(&mut out).expect("a value");
+    assert_eq!(out, bytes([6.0, 7.0]));
+    // A part of a storage, and one that a gate stands in front of.
+    let part = small.view(1, Shape::new(&[1])).expect("a view");
+    part.fill_with(&9.0f32.to_ne_bytes()).expect("filled");
+    assert_eq!((values(&small), values(&part)), (vec![5.0, 9.0], vec![9.0]));
+    let set = ParameterSet::new(engine(), vec![small.clone()]);
+    small.fill_with(&bytes([7.0, 8.0])).expect("filled through the gate");
+    assert_eq!(values(&set.arrays()[0]), [7.0, 8.0]);
+    drop(set);
+    // A failed value is overwritten; a wrong number of bytes changes nothing.
+    let outputs = [&small];
+    let work = Launch { name: "bad".into(), inputs: &[], outputs: &outputs, cost: Cost::Small };
+    launch(engine(), work, |_, _, _| Err(OpError::new(FailureKind::Operator, "no value")));
+    assert!(small.copy_out(&mut out).is_err());
+    let wrong = small.fill_with(&[0; 4]).expect_err("half of the bytes");
+    assert_eq!((wrong.kind, wrong.message.contains("4 bytes")), (FailureKind::Value, true), "{wrong}");
+    small.fill_with(&bytes([1.0, 1.0])).expect("filled");
+    assert_eq!(values(&small), [1.0, 1.0]);
+    // Larger than what the calling thread copies itself.
+    let large = empty(&[100_000]);
+    large.fill_with(&1.5f32.to_ne_bytes().repeat(100_000)).expect("filled");
+    assert_eq!(large.read_briefly(|_| ()), None);
+    let mut out = vec![0; 400_000];
+    large.copy_out(&mut out).expect("a value");
+    assert_eq!(out[399_996..], 1.5f32.to_ne_bytes());
+}

@@ -1,6 +1,8 @@
 //! Models of the order of accesses.
 
 use super::*;
+use crate::block::Mode;
+use crate::brief;
 use crate::sync::Lock;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
@@ -62,6 +64,36 @@ fn a_reader_between_two_writers_sees_whole_writes() {
         push(&[(&var, Access::Write)], adds(&cell));
         other.join().unwrap();
         assert_eq!((cell.get(), var.version()), (2, 2));
+    });
+}
+
+/// Kills `brief-access-beside-a-writer` and `brief-access-grants-nothing`.
+#[test]
+fn brief_accesses_and_ops_exclude_each_other() {
+    model(|| {
+        let (var, cell) = (Var::new(), Watched::new());
+        let brief = |var: &Var, mode: Mode, body: &dyn Fn()| {
+            if !brief::begin(var.inner(), mode) {
+                return 0;
+            }
+            body();
+            let mut ready = Chain::new();
+            brief::end(var.inner(), mode, None, &mut ready);
+            while let Some(op) = ready.take() {
+                // SAFETY: a ready op, which this access has granted.
+                unsafe { run(op) };
+            }
+            1
+        };
+        let other = {
+            let (var, cell) = (var.clone(), cell.clone());
+            thread::spawn(move || push(&[(&var, Access::Update)], adds(&cell)))
+        };
+        let written = brief(&var, Mode::Write, &|| cell.add(1));
+        let seen = brief(&var, Mode::Read, &|| assert!(cell.get() <= 2));
+        other.join().unwrap();
+        assert!(seen <= 1);
+        assert_eq!((cell.get(), var.version()), (1 + written, 1 + written));
     });
 }
 
