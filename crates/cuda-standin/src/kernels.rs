@@ -30,6 +30,7 @@ pub(crate) struct HostKernel {
 }
 
 /// Arguments, copied when a kernel is submitted.
+#[derive(Clone)]
 pub(crate) struct Arguments(Vec<Vec<u64>>);
 
 /// The library, opened once.

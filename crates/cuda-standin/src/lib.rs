@@ -14,6 +14,7 @@
 //! | `STANDIN_MODE` | `threaded` (the default), or `scheduled`: nothing is done but by `mxrt_standin_step` |
 //! | `STANDIN_SEED`, `STANDIN_DELAY_US` | random delays, at most so long (0, 100) |
 //! | `STANDIN_INIT`, `STANDIN_CONTEXT` | what `cuInit` and `cuDevicePrimaryCtxRetain` return (0) |
+//! | `STANDIN_GRAPHS` | what `cuGraphInstantiateWithFlags` returns (0) |
 //! | `STANDIN_FAULTS` | `call:after:code` or `device/call:after:code`, separated by commas |
 //! | `STANDIN_KERNELS` | a library of kernels compiled for the host, which stand in for those of any image |
 //! | `STANDIN_LAUNCHED` | a file for the names of kernels that are asked for |
@@ -21,9 +22,11 @@
 //! | `STANDIN_HOST_MEMORY` | 1: the host can address the memory of the GPUs, so that kernels of the host run there as functions in streams, which may ask for events then |
 #![allow(non_snake_case)]
 
+mod capture;
 mod kernels;
 mod state;
 
+use capture::{Graph, ISOLATION, LAUNCHES, Node};
 use mxrt_engine::device::{ClearJob, DevicePtr, EventHandle, MemoryPlace, StreamKind};
 use mxrt_sim::Call;
 use state::*;
@@ -99,7 +102,11 @@ api! {
         CURRENT.set(context.addr());
         Ok(())
     }
-    fn cuCtxSynchronize() { here()?.device.synchronize().map_err(|e| e.code) }
+    fn cuCtxSynchronize() {
+        let here = here()?;
+        here.driver.captures.refuse_all()?;
+        here.device.synchronize().map_err(|e| e.code)
+    }
     fn cuCtxGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int) {
         here()?;
         put(least, 0)?;
@@ -112,11 +119,46 @@ api! {
     }
     fn cuStreamWaitEvent(at: Ptr, event: Ptr, _flags: c_uint) {
         let (here, event) = (here()?, event.addr() as u64);
+        here.driver.captures.refuse(at.addr(), ISOLATION)?;
         // An event that was never recorded is complete.
         if !here.driver.event(event)?.recorded {
             return Ok(());
         }
         here.device.stream_wait(here.stream(at.addr()), EventHandle(event), 0).map_err(|e| e.code)
+    }
+    fn cuStreamBeginCapture_v2(stream: Ptr, mode: c_uint) { here()?.driver.captures.begin(stream.addr(), mode) }
+    fn cuStreamEndCapture(stream: Ptr, graph: *mut Ptr) {
+        let here = here()?;
+        put(graph, std::ptr::null_mut())?;
+        put(graph, Box::into_raw(Box::new(here.driver.captures.end(stream.addr(), here.index)?)).cast())
+    }
+    fn cuGraphInstantiateWithFlags(made: *mut Ptr, graph: Ptr, _flags: u64) {
+        here()?;
+        // SAFETY: a graph of `cuStreamEndCapture`.
+        let graph: &Graph = unsafe { graph.cast::<Graph>().as_ref() }.ok_or(INVALID_VALUE)?;
+        match number("STANDIN_GRAPHS", 0) {
+            0 => put(made, Box::into_raw(Box::new(graph.instance())).cast()),
+            code => Err(code as Code),
+        }
+    }
+    fn cuGraphLaunch(graph: Ptr, at: Ptr) {
+        let here = here()?;
+        here.driver.captures.refuse_function(at.addr())?;
+        // SAFETY: an instance that was not destroyed.
+        unsafe { graph.cast::<Graph>().as_ref() }.ok_or(INVALID_VALUE)?.launch(&here, at.addr())
+    }
+    fn cuGraphDestroy(graph: Ptr) {
+        here()?;
+        // SAFETY: the caller's graph, which it does not use again.
+        drop(unsafe { Box::from_raw(graph.cast::<Graph>()) });
+        Ok(())
+    }
+    fn cuGraphExecDestroy(graph: Ptr) {
+        driver()?;
+        // SAFETY: the caller's instance, which it does not use again.
+        let graph = unsafe { Box::from_raw(graph.cast::<Graph>()) };
+        graph.check_unused();
+        Ok(())
     }
 
     fn cuEventCreate(made: *mut Ptr, flags: c_uint) {
@@ -134,6 +176,7 @@ api! {
     fn cuEventRecord(event: Ptr, at: Ptr) {
         let (here, event) = (here()?, event.addr() as u64);
         let known = here.driver.event(event)?;
+        here.driver.captures.refuse(at.addr(), ISOLATION)?;
         if known.device != here.index {
             return Err(INVALID_HANDLE);
         }
@@ -184,6 +227,9 @@ api! {
     }
     fn cuMemcpyAsync(to: u64, from: u64, bytes: usize, at: Ptr) {
         let here = here()?;
+        if here.driver.captures.take(at.addr(), || Node::Copy { to, from, bytes }) {
+            return Ok(());
+        }
         let (to, from) = (MemoryPlace::Device(DevicePtr(to)), MemoryPlace::Device(DevicePtr(from)));
         here.copy(at.addr(), to, from, bytes)
     }
@@ -191,6 +237,9 @@ api! {
         let here = here()?;
         if value != 0 {
             return Err(INVALID_VALUE);
+        }
+        if here.driver.captures.take(at.addr(), || Node::Clear { at: to, bytes }) {
+            return Ok(());
         }
         let job = ClearJob { at: DevicePtr(to), bytes, tag: here.tag("clear") };
         // SAFETY: the caller's promise to the driver.
@@ -218,11 +267,18 @@ api! {
         // SAFETY: made by `cuModuleGetFunction`, and never freed.
         let kernel: &'static kernels::HostKernel = unsafe { &*function.cast() };
         let arguments = kernel.arguments(arguments);
-        here.launch(at.addr(), "kernel", move || kernel.run(grid, block, shared as usize, arguments))
+        let shared = shared as usize;
+        let node = || Node::Kernel { kernel, grid, block, shared, arguments: arguments.clone() };
+        if here.driver.captures.take(at.addr(), node) {
+            return Ok(());
+        }
+        here.launch(at.addr(), "kernel", move || kernel.run(grid, block, shared, arguments))
     }
     fn cuLaunchHostFunc(at: Ptr, function: Option<unsafe extern "C" fn(Ptr)>, data: Ptr) {
         let (function, data) = (function.ok_or(INVALID_VALUE)?, data.expose_provenance());
-        here()?.launch(at.addr(), "host function", move || {
+        let here = here()?;
+        here.driver.captures.refuse_function(at.addr())?;
+        here.launch(at.addr(), "host function", move || {
             // SAFETY: the caller's promise to the driver.
             in_host_function(|| unsafe { function(std::ptr::with_exposed_provenance_mut(data)) });
         })
@@ -241,6 +297,7 @@ api! {
     fn mxrt_standin_step() { if driver()?.world.step() { Ok(()) } else { Err(NOT_READY) } }
     fn mxrt_standin_order(order: c_uint) { kernels::ORDER.store(order, Ordering::Relaxed); Ok(()) }
     fn mxrt_standin_pending(pieces: *mut usize) { put(pieces, driver()?.world.pending()) }
+    fn mxrt_standin_graph_launches(launches: *mut usize) { put(launches, LAUNCHES.load(Ordering::Relaxed)) }
     fn mxrt_standin_live_events(events: *mut usize) { put(events, driver()?.world.live_events()) }
 }
 

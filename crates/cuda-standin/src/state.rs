@@ -2,6 +2,7 @@
 //! device.
 
 use crate::CALLS;
+use crate::capture::Captures;
 use mxrt_engine::device::{CopyJob, Device, Driver, MemoryPlace, StreamHandle, StreamKind, Tag};
 use mxrt_engine::{DeviceId, DeviceKind};
 use mxrt_sim::{Call, Fault, Mode, SimConfig, SimDevice, SimDriver, World};
@@ -29,6 +30,7 @@ pub(crate) struct CudaState {
     pub devices: Vec<Arc<dyn Device>>,
     /// Of each device the stream that the numbers 0 to 2 mean.
     defaults: Vec<StreamHandle>,
+    pub captures: Captures,
     events: Mutex<HashMap<u64, Event>>,
     /// Page-locked memory, and the device that it was asked of.
     pinned: Mutex<HashMap<usize, usize>>,
@@ -140,6 +142,7 @@ impl CudaState {
             world: driver.world(),
             defaults: devices.iter().map(stream).collect(),
             devices,
+            captures: Captures::default(),
             events: Mutex::default(),
             pinned: Mutex::default(),
             ops: AtomicU64::new(1),

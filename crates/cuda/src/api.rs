@@ -6,7 +6,9 @@
 
 use crate::errors::words;
 use crate::fork;
-use cudarc::driver::sys::{self, CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUhostFn, CUmodule, CUstream};
+use cudarc::driver::sys::{
+    self, CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUgraph, CUgraphExec, CUhostFn, CUmodule, CUstream,
+};
 use mxrt_engine::ForkSafeMutex;
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;
@@ -68,6 +70,12 @@ table! {
     cuCtxGetStreamPriorityRange(*mut c_int, *mut c_int);
     cuStreamCreateWithPriority(*mut CUstream, c_uint, c_int);
     cuStreamWaitEvent(CUstream, CUevent, c_uint);
+    cuStreamBeginCapture_v2(CUstream, c_uint);
+    cuStreamEndCapture(CUstream, *mut CUgraph);
+    cuGraphInstantiateWithFlags(*mut CUgraphExec, CUgraph, u64);
+    cuGraphLaunch(CUgraphExec, CUstream);
+    cuGraphDestroy(CUgraph);
+    cuGraphExecDestroy(CUgraphExec);
     cuEventCreate(*mut CUevent, c_uint);
     cuEventDestroy_v2(CUevent);
     cuEventRecord(CUevent, CUstream);

@@ -3,7 +3,7 @@
 //! it is no longer needed: inside a function of the host that the driver calls.
 
 use crate::errors::{NOT_READY, check};
-use mxrt_engine::device::{Callback, DeviceError, ErrorClass, EventHandle, StreamHandle};
+use mxrt_engine::device::{Callback, DeviceError, ErrorClass, EventHandle, RecordingHandle, StreamHandle};
 use parking_lot::{Condvar, Mutex};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -32,6 +32,7 @@ pub(crate) enum Garbage {
     Memory(u64),
     /// Page-locked memory, by its address.
     Pinned(usize),
+    Recording(RecordingHandle),
 }
 
 /// What the thread has to do.

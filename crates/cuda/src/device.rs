@@ -7,10 +7,10 @@ use crate::driver::{attribute, capability, memory, ordinal};
 use crate::errors::{NOT_INITIALIZED, NOT_PERMITTED, NOT_READY, check};
 use crate::fork;
 use crate::module::{Function, Grid, Image, Modules};
-use cudarc::driver::sys::{CUevent, CUstream};
+use cudarc::driver::sys::{CUevent, CUgraphExec, CUstream};
 use mxrt_engine::device::{
     Callback, ClearJob, CopyJob, Device, DeviceError, DevicePtr, ErrorClass, EventHandle, Kernel, MemoryPlace,
-    StreamHandle, StreamKind,
+    RecordingHandle, StreamHandle, StreamKind,
 };
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -28,6 +28,8 @@ const DISABLE_TIMING: c_uint = 2;
 const PORTABLE: c_uint = 1;
 /// The attribute that says whether the host and all GPUs share one space of addresses.
 const UNIFIED_ADDRESSING: c_int = 41;
+/// The mode of a capture in which the thread may make other calls meanwhile.
+const RELAXED: c_uint = 2;
 /// How long a thread that waits asks the driver itself.
 const SPIN: Duration = Duration::from_micros(50);
 /// Times are floats of milliseconds since a base, so far from it they are coarse.
@@ -80,6 +82,10 @@ fn raw_stream(stream: StreamHandle) -> CUstream {
     std::ptr::with_exposed_provenance_mut(stream.0 as usize)
 }
 
+fn raw_graph(graph: RecordingHandle) -> CUgraphExec {
+    std::ptr::with_exposed_provenance_mut(graph.0 as usize)
+}
+
 fn address(place: MemoryPlace) -> u64 {
     match place {
         MemoryPlace::Host(ptr) => ptr.expose_provenance() as u64,
@@ -111,6 +117,7 @@ impl Asked for Thread {
                 Garbage::Event(event) => (self.api.cuEventDestroy_v2)(raw_event(event)),
                 Garbage::Memory(at) => (self.api.cuMemFree_v2)(at),
                 Garbage::Pinned(at) => (self.api.cuMemFreeHost)(std::ptr::with_exposed_provenance_mut(at)),
+                Garbage::Recording(graph) => (self.api.cuGraphExecDestroy)(raw_graph(graph)),
             }
         };
     }
@@ -397,6 +404,36 @@ impl Device for CudaDevice {
             drop(unsafe { Box::from_raw(data) });
         }
         launched
+    }
+
+    fn begin_recording(&self, stream: StreamHandle) -> Result<bool, DeviceError> {
+        if self.api.host_memory {
+            // Operators are functions of the host there.
+            return Ok(false);
+        }
+        // SAFETY: a stream of this device. Other threads do not use it, and memory is allocated
+        // meanwhile, hence the mode.
+        self.call(|api| unsafe { (api.cuStreamBeginCapture_v2)(raw_stream(stream), RELAXED) }).map(|()| true)
+    }
+
+    fn end_recording(&self, stream: StreamHandle) -> Result<RecordingHandle, DeviceError> {
+        let (mut graph, mut instance) = (std::ptr::null_mut(), std::ptr::null_mut());
+        // SAFETY: variables for the results; a graph is not used any more once it is instantiated.
+        unsafe {
+            self.call(|api| (api.cuStreamEndCapture)(raw_stream(stream), &mut graph))?;
+            let made = self.call(|api| (api.cuGraphInstantiateWithFlags)(&mut instance, graph, 0));
+            let _ = self.call(|api| (api.cuGraphDestroy)(graph));
+            made.map(|()| RecordingHandle(instance.expose_provenance() as u64))
+        }
+    }
+
+    fn launch_recording(&self, stream: StreamHandle, recording: RecordingHandle) -> Result<(), DeviceError> {
+        // SAFETY: handles of this device; the caller keeps the recording until its event.
+        self.call(|api| unsafe { (api.cuGraphLaunch)(raw_graph(recording), raw_stream(stream)) })
+    }
+
+    fn free_recording(&self, recording: RecordingHandle) {
+        self.give_back(Garbage::Recording(recording));
     }
 
     fn host_pointer(&self, ptr: DevicePtr) -> Option<*mut u8> {

@@ -31,8 +31,8 @@ pub use array::{Interest, NDArray, copied};
 pub use context::{Context, DeviceType};
 pub use derived::DerivedFrom;
 pub use device::{
-    DeviceArguments, DeviceLaunch, RegionKernelTable, RegionKernels, launch_native, launch_on, no_device_kernel,
-    set_region_kernels,
+    DeviceArguments, DeviceLaunch, RecordedCall, RegionKernelTable, RegionKernels, launch_native, launch_on,
+    no_device_kernel, set_region_kernels,
 };
 pub use dtype::{DType, Element, UnknownDType};
 pub use exchange::{DeviceImport, Shared};

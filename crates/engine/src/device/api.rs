@@ -29,6 +29,10 @@ pub struct StreamHandle(pub u64);
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct EventHandle(pub u64);
 
+/// Work that a device has recorded.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct RecordingHandle(pub u64);
+
 /// An address in a device's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct DevicePtr(pub u64);
@@ -223,6 +227,30 @@ pub trait Device: Send + Sync {
     /// Submits a function of the host: it runs in its turn on the stream. It calls no device.
     fn launch(&self, stream: StreamHandle, kernel: Kernel) -> Result<(), DeviceError>;
 
+    /// Records what is submitted to the stream from now on, by this thread alone, instead of running
+    /// it. False: the device records nothing. Memory may be allocated meanwhile.
+    fn begin_recording(&self, stream: StreamHandle) -> Result<bool, DeviceError> {
+        let _ = stream;
+        Ok(false)
+    }
+
+    /// Ends a recording. An error if anything could not be recorded.
+    fn end_recording(&self, stream: StreamHandle) -> Result<RecordingHandle, DeviceError> {
+        let _ = stream;
+        Err(no_recordings())
+    }
+
+    /// Submits what was recorded as one piece. Its next use comes behind this one.
+    fn launch_recording(&self, stream: StreamHandle, recording: RecordingHandle) -> Result<(), DeviceError> {
+        let _ = (stream, recording);
+        Err(no_recordings())
+    }
+
+    /// Gives a recording back that no submitted work uses.
+    fn free_recording(&self, recording: RecordingHandle) {
+        let _ = recording;
+    }
+
     /// The host's address of device memory, if the host can use it.
     fn host_pointer(&self, ptr: DevicePtr) -> Option<*mut u8>;
 
@@ -256,4 +284,8 @@ pub trait Device: Send + Sync {
 
     /// Itself, for a crate that brings kernels of its own for one backend.
     fn as_any(&self) -> &dyn std::any::Any;
+}
+
+fn no_recordings() -> DeviceError {
+    DeviceError::new(ErrorClass::Recoverable, 801, "this device records no work")
 }

@@ -14,6 +14,7 @@ mod open;
 mod outcome;
 mod park;
 mod parts;
+mod recording;
 mod spare;
 mod staging;
 mod status;
@@ -23,7 +24,7 @@ mod timing;
 
 pub use api::{
     Callback, ClearJob, CopyJob, Device, DeviceError, DevicePtr, Driver, ErrorClass, EventHandle, MemoryPlace,
-    StreamHandle, StreamKind, Tag, TagAccess,
+    RecordingHandle, StreamHandle, StreamKind, Tag, TagAccess,
 };
 pub use exchange::{ConsumerStream, DeviceMemoryRef, ExportGuard, ImportStream};
 pub use kernel::{Kernel, KernelCtx};
@@ -31,6 +32,7 @@ pub use memory::DeviceStats;
 pub use op::DeviceCtx;
 pub use open::OpenDevice;
 pub use parts::DevicePart;
+pub use recording::Recording;
 pub use spare::SpareMemory;
 pub use status::KernelScope;
 pub use timing::DeviceRecord;

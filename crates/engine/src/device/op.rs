@@ -6,6 +6,7 @@ use super::kernel::{Kernel, KernelCtx};
 use super::memory::{DeviceBlock, MemoryOrigin};
 use super::open::OpenDevice;
 use super::outcome::{Enqueued, Input, Source, settle};
+use super::recording::Recorder;
 use super::status::InScope;
 use super::stream::{Stream, WaitSet};
 use super::sync_object::{Garbage, SyncObject};
@@ -38,6 +39,8 @@ pub struct DeviceCtx<'a> {
     timing: Cell<Option<Timing>>,
     /// The part that is being submitted.
     pub(super) scope: RefCell<Option<InScope>>,
+    /// What is submitted is recorded.
+    pub(super) recorder: RefCell<Option<Recorder>>,
 }
 
 impl<'a> Deref for DeviceCtx<'a> {
@@ -108,6 +111,7 @@ impl<'a> DeviceCtx<'a> {
             finished: Cell::new(false),
             behind_all,
             scope: RefCell::default(),
+            recorder: RefCell::default(),
         })
     }
 
@@ -177,7 +181,7 @@ impl<'a> DeviceCtx<'a> {
 
     /// The stream to submit to.
     pub fn stream(&self) -> StreamHandle {
-        self.stream.handle
+        self.target()
     }
 
     /// What the backend is notified about this op.
@@ -210,6 +214,10 @@ impl<'a> DeviceCtx<'a> {
     where
         F: FnOnce(&KernelCtx<'_>) -> Result<(), OpError> + Send + 'static,
     {
+        if self.recorder.borrow().is_some() {
+            let message = format!("{}: a function of the host cannot be recorded", self.name());
+            return Err(OpError::new(FailureKind::NotImplemented, message));
+        }
         let kernel = Kernel::new(Box::new(kernel), self.op.clone(), self.tag());
         let launched = self.device.backend.launch(self.stream.handle, kernel);
         launched.map_err(|e| self.device.op_error(&e, &format!("launching {}", self.name())))
@@ -221,7 +229,7 @@ impl<'a> DeviceCtx<'a> {
         &self,
         work: impl FnOnce(&dyn Device, StreamHandle) -> Result<(), DeviceError>,
     ) -> Result<(), OpError> {
-        let submitted = work(&*self.device.backend, self.stream.handle);
+        let submitted = work(&*self.device.backend, self.target());
         submitted.map_err(|e| self.device.op_error(&e, &format!("launching {}", self.name())))
     }
 
@@ -234,7 +242,7 @@ impl<'a> DeviceCtx<'a> {
     pub unsafe fn copy(&self, to: DevicePtr, from: DevicePtr, bytes: usize) -> Result<(), OpError> {
         let job = CopyJob { to: MemoryPlace::Device(to), from: MemoryPlace::Device(from), bytes, tag: self.tag() };
         // SAFETY: contract; the event that is recorded when the op ends comes after the copy.
-        let copied = unsafe { self.device.backend.copy(self.stream.handle, job) };
+        let copied = unsafe { self.device.backend.copy(self.target(), job) };
         copied.map_err(|e| self.device.op_error(&e, &format!("copying for {}", self.name())))
     }
 
@@ -245,7 +253,7 @@ impl<'a> DeviceCtx<'a> {
     pub unsafe fn clear(&self, at: DevicePtr, bytes: usize) -> Result<(), OpError> {
         let job = ClearJob { at, bytes, tag: self.tag() };
         // SAFETY: contract; the event that is recorded when the op ends comes after it.
-        let cleared = unsafe { self.device.backend.clear(self.stream.handle, job) };
+        let cleared = unsafe { self.device.backend.clear(self.target(), job) };
         cleared.map_err(|e| self.device.op_error(&e, &format!("clearing memory for {}", self.name())))
     }
 
@@ -283,7 +291,11 @@ impl<'a> DeviceCtx<'a> {
         self.retire(self.block(MemoryOrigin::Device, bytes)?)
     }
 
-    fn retire(&self, block: DeviceBlock) -> Result<DevicePtr, OpError> {
+    pub(super) fn retire(&self, block: DeviceBlock) -> Result<DevicePtr, OpError> {
+        let block = match self.recorded_memory(block) {
+            Ok(ptr) => return Ok(ptr),
+            Err(block) => block,
+        };
         let ptr = block.ptr;
         self.retired.borrow_mut().push(block);
         *self.tag.borrow_mut() = None;
@@ -291,7 +303,7 @@ impl<'a> DeviceCtx<'a> {
     }
 
     /// Memory that this op's stream may use.
-    fn block(&self, origin: MemoryOrigin, bytes: usize) -> Result<DeviceBlock, OpError> {
+    pub(super) fn block(&self, origin: MemoryOrigin, bytes: usize) -> Result<DeviceBlock, OpError> {
         let (block, events) = self.device.pool(origin).alloc(self.device, bytes, Some(self.stream.number))?;
         let mut waits = WaitSet::default();
         events.iter().for_each(|e| waits.add(e));

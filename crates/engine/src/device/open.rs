@@ -4,6 +4,7 @@ use super::api::{Device, DeviceError, Driver, ErrorClass, StreamKind};
 use super::event::{EventPool, EventRef, KEEP_EVENTS};
 use super::memory::{DevicePool, DeviceStats, MemoryOrigin};
 use super::park::AfterDevices;
+use super::recording::RecorderStream;
 use super::spare::Spares;
 use super::staging::{Direction, PinnedRing};
 use super::status::StatusPool;
@@ -34,6 +35,7 @@ pub struct OpenDevice {
     staging: [PinnedRing; 2],
     pub(super) status: StatusPool,
     pub(super) spares: Spares,
+    pub(super) recorder: RecorderStream,
 }
 
 /// What an engine knows of devices.
@@ -229,6 +231,7 @@ impl OpenDevice {
             staging: std::array::from_fn(|_| PinnedRing::new()),
             status: StatusPool::default(),
             spares: Spares::default(),
+            recorder: RecorderStream::default(),
         }));
         let compute = std::iter::repeat_n(StreamKind::Compute, engine.devices.compute_streams);
         let copies = [StreamKind::CopyIn, StreamKind::StageIn, StreamKind::CopyOut, StreamKind::StageOut];

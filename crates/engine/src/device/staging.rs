@@ -337,7 +337,7 @@ impl DeviceCtx<'_> {
 
     /// Marks the end of what a piece has submitted. As for the end of an op: if that cannot be done
     /// at all, nothing is known of the order any more.
-    fn end_of_piece(&self, stream: &'static Stream) -> Result<EventRef, OpError> {
+    pub(super) fn end_of_piece(&self, stream: &'static Stream) -> Result<EventRef, OpError> {
         let doing = "recording the end of a copy";
         stream.mark(self.op.id).or_else(|first| {
             stream.mark(self.op.id).map_err(|_| {

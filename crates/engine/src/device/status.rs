@@ -42,11 +42,14 @@ pub(super) struct InScope {
     outputs: Range<usize>,
 }
 
+/// What a word means.
+pub(super) type Explain = Arc<dyn Fn(u64) -> OpError + Send + Sync>;
+
 /// A word of one op, and what it means.
 pub(crate) struct StatusWord {
     device: &'static OpenDevice,
     word: *mut u64,
-    explain: Option<Box<dyn FnOnce(u64) -> OpError + Send>>,
+    explain: Explain,
     scope: Option<InScope>,
 }
 
@@ -83,7 +86,10 @@ impl StatusWord {
     pub fn complaint(mut self, name: &str) -> Option<Complaint> {
         // SAFETY: aligned page-locked memory that belongs to this word; the device is done with it.
         let value = unsafe { AtomicU64::from_ptr(self.word) }.load(Ordering::Acquire);
-        let (explain, scope) = (self.explain.take().filter(|_| value != 0)?, self.scope.take());
+        if value == 0 {
+            return None;
+        }
+        let (explain, scope) = (self.explain.clone(), self.scope.take());
         let described = || match &scope {
             Some(scope) => scope.part.describe(explain(value)),
             None => explain(value),
@@ -114,13 +120,24 @@ impl DeviceCtx<'_> {
     /// `explain`, as if a kernel of the host had returned it. A kernel that looks at data writes
     /// the first thing it does not like by compare-and-swap from 0; it goes on, and what it makes
     /// of such data does not matter.
-    pub fn status_word(&self, explain: impl FnOnce(u64) -> OpError + Send + 'static) -> Result<DevicePtr, OpError> {
+    pub fn status_word(&self, explain: impl Fn(u64) -> OpError + Send + Sync + 'static) -> Result<DevicePtr, OpError> {
+        let explain: Explain = Arc::new(explain);
+        match self.recorded_word(&explain)? {
+            Some(at) => Ok(at),
+            None => {
+                let word = self.new_status_word(explain, self.scope.borrow().clone())?;
+                Ok(DevicePtr(word.expose_provenance() as u64))
+            }
+        }
+    }
+
+    /// A word of this op, which is 0.
+    pub(super) fn new_status_word(&self, explain: Explain, scope: Option<InScope>) -> Result<*mut u64, OpError> {
         let Word(word) = self.device.status.take(self.device)?;
         // SAFETY: aligned page-locked memory; its last user is complete.
         unsafe { AtomicU64::from_ptr(word) }.store(0, Ordering::Release);
-        let scope = self.scope.borrow().clone();
-        self.op.add_status(StatusWord { device: self.device, word, explain: Some(Box::new(explain)), scope });
-        Ok(DevicePtr(word.expose_provenance() as u64))
+        self.op.add_status(StatusWord { device: self.device, word, explain, scope });
+        Ok(word)
     }
 
     /// Submits a part of the op, which says which of the outputs depend on it; these are accesses of

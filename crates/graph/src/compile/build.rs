@@ -35,7 +35,7 @@ impl Default for CacheLimit {
 }
 
 /// Choices for building plans.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct BuildOptions {
     /// choices for kernels
     pub kernel: KernelOptions,
@@ -45,6 +45,15 @@ pub struct BuildOptions {
     pub cache: CacheLimit,
     /// bound of the cores that calls on the CPU use together
     pub cores: Option<&'static CoreLimit>,
+    /// recordings of its kernels that a plan keeps on a GPU, for calls that run at a time; 0: none
+    pub gpu_recordings: usize,
+}
+
+impl Default for BuildOptions {
+    fn default() -> Self {
+        let (kernel, passes, cache) = (KernelOptions::default(), PassChoice::default(), CacheLimit::default());
+        BuildOptions { kernel, passes, cache, cores: None, gpu_recordings: 4 }
+    }
 }
 
 /// What the plans of a [`crate::CachedOp`] share.

@@ -14,11 +14,11 @@ use crate::compile::flags::{Accuracy, CachedOpFlags, mark_constants};
 use crate::compile::interrupt::Interrupter;
 use crate::compile::report::PlanReport;
 use crate::ir::{Graph, GraphNode};
-use crate::passes::{self, PassChoice};
+use crate::passes;
 use crate::symbol::{Symbol, first_names};
 use mxrt_engine::ForkSafeMutex as Mutex;
 use mxrt_engine::{Cost, Engine, EngineKind, FailureKind, OpError, OpName, reserve};
-use mxrt_ops::{ConvSignature, KernelOptions, Precision, Question, RandomKey, RandomState};
+use mxrt_ops::{ConvSignature, Precision, Question, RandomKey, RandomState};
 use mxrt_tensor::{Context, NDArray, ParameterSet, TensorType};
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -219,11 +219,6 @@ impl CachedOp {
     /// The graph.
     pub(super) fn graph(&self) -> &Graph {
         &self.graph
-    }
-
-    /// What decides how it is lowered for a device.
-    pub(super) fn lowering(&self) -> (PassChoice, KernelOptions) {
-        (self.options.passes, self.options.kernel)
     }
 
     /// What calls are called in messages.

@@ -158,6 +158,17 @@ pub static SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        name: "MXRT_GPU_RECORDINGS",
+        expects: "a whole number",
+        default: "4",
+        doc: "CUDA graphs of its kernels that a plan keeps, for calls that run at a time; 0: kernels are submitted one by one.",
+        subject: MODELS,
+        read: |to, text| {
+            to.settings.plans.gpu_recordings = number(text)?;
+            Ok(())
+        },
+    },
+    Setting {
         name: "MXRT_PLAN_CACHE_MB",
         expects: "a whole number",
         default: "1024",

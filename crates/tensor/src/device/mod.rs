@@ -5,9 +5,11 @@
 //! has no memory and reads as zeros.
 
 mod native;
+mod recorded;
 
 pub use native::{DeviceArguments, RegionKernelTable, RegionKernels, launch_native, set_region_kernels};
 pub(crate) use native::{copy_places_on, copy_region_on};
+pub use recorded::RecordedCall;
 
 use crate::{Context, DType, NDArray, Shape, TensorMut, TensorRef};
 use mxrt_engine::{

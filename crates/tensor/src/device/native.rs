@@ -12,12 +12,16 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 /// Where an op of a device finds its arrays: whole and dense.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct DeviceArguments {
     /// of the inputs
     pub inputs: SmallVec<[DevicePtr; 4]>,
     /// of the outputs
     pub outputs: SmallVec<[DevicePtr; 4]>,
+    /// bytes of each input
+    pub input_bytes: SmallVec<[usize; 4]>,
+    /// bytes of each output
+    pub output_bytes: SmallVec<[usize; 4]>,
     /// memory of the op alone
     pub scratch: DevicePtr,
 }
@@ -104,7 +108,12 @@ impl NativeArguments {
             places.push(place);
         }
         let scratch = if scratch_bytes == 0 { DevicePtr(0) } else { ctx.scratch(scratch_bytes)? };
-        Ok(NativeArguments { arguments: DeviceArguments { inputs, outputs, scratch }, places })
+        let bytes = |operands: &[Operand]| operands.iter().map(|operand| operand.nbytes).collect();
+        let (input_bytes, output_bytes) = (bytes(reads), bytes(writes));
+        Ok(NativeArguments {
+            arguments: DeviceArguments { inputs, outputs, input_bytes, output_bytes, scratch },
+            places,
+        })
     }
 
     /// Copies what was computed aside.

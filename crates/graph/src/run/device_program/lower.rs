@@ -1,0 +1,223 @@
+//! From a graph to a list of kernels of a device.
+
+use super::replay::Recordings;
+use super::{DeviceProgram, DeviceStep, Place, Reach, StepNode, joined};
+use crate::ir::{Graph, GraphNode, Types, Value, ValueMap};
+use crate::memory::offsets::{Lifetime, assign};
+use mxrt_engine::device::KernelScope;
+use mxrt_engine::{DeviceId, FailureKind, ForkSafeMutex, OpError};
+use mxrt_ops::{KernelOptions, bind_device_kernel};
+use mxrt_tensor::{TensorType, no_device_kernel};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// From a graph to steps.
+pub(super) struct Lowering<'a> {
+    pub graph: &'a Graph,
+    pub types: &'a Types,
+    pub options: KernelOptions,
+    pub device: DeviceId,
+    /// values that are other values under another shape
+    pub alias: ValueMap<Value>,
+}
+
+/// A step whose operands have no places yet.
+struct Draft {
+    step: DeviceStep,
+    inputs: Vec<Value>,
+    outputs: Vec<Value>,
+}
+
+impl Lowering<'_> {
+    pub fn lower(mut self) -> Result<DeviceProgram, OpError> {
+        let constant = self.graph.constant_nodes();
+        let (mut steps, mut constant_steps, mut draws) = (Vec::new(), Vec::new(), 0);
+        for (n, node) in self.graph.nodes.iter().enumerate() {
+            if (node.op.rewrites.is_identity)(&node.attrs) && !node.inputs.is_empty() {
+                let root = self.root(node.inputs[0]);
+                self.alias.insert(Value::Node(n, 0), root);
+                continue;
+            }
+            let mut draft = self.draft(n, node)?;
+            if node.is_random() {
+                draft.step.random = Some(draws);
+                draws += 1;
+            }
+            if constant[n] { constant_steps.push(draft) } else { steps.push(draft) }
+        }
+        let mut results: HashMap<Value, usize> = HashMap::new();
+        for (j, value) in self.graph.outputs.iter().enumerate() {
+            let root = self.root(*value);
+            let made_by_step = matches!(root, Value::Node(n, _) if !constant[n]);
+            if !made_by_step || results.contains_key(&root) {
+                steps.push(self.copy(root, j)?);
+            } else {
+                results.insert(root, j);
+            }
+        }
+        let reaches = self.reaches(&mut steps, &mut constant_steps, &results);
+        self.place(steps, constant_steps, &results, reaches)
+    }
+
+    /// Says of every step which results depend on it; returns the same of the graph's inputs, and of
+    /// all constants together.
+    fn reaches(
+        &self,
+        steps: &mut [Draft],
+        constant_steps: &mut [Draft],
+        results: &HashMap<Value, usize>,
+    ) -> (HashMap<usize, Reach>, Reach) {
+        let of = |output: usize| (0..self.graph.outputs.len()).map(|j| j == output).collect::<Reach>();
+        let mut reach: HashMap<Value, Reach> = results.iter().map(|(value, j)| (*value, of(*j))).collect();
+        let mut walk = |drafts: &mut [Draft]| {
+            for draft in drafts.iter_mut().rev() {
+                let made = draft.outputs.iter().filter_map(|value| reach.get(value).cloned());
+                let copied = draft.step.outputs.iter().filter_map(|place| match place {
+                    Place::Output(j) => Some(of(*j)),
+                    _ => None,
+                });
+                let all = made.chain(copied).fold(Reach::new(), |all, one| joined(all, &one));
+                for value in &draft.inputs {
+                    let before = reach.remove(value).unwrap_or_default();
+                    reach.insert(*value, joined(before, &all));
+                }
+                Arc::make_mut(&mut draft.step.node).reach = all;
+            }
+        };
+        walk(steps);
+        walk(constant_steps);
+        let of_constants = constant_steps.iter().map(|draft| &draft.step.node.reach);
+        let constant_reach = of_constants.fold(Reach::new(), joined);
+        let of_inputs = reach.into_iter().filter_map(|(value, reach)| match value {
+            Value::Input(i) => Some((i, reach)),
+            Value::Node(..) => None,
+        });
+        (of_inputs.collect(), constant_reach)
+    }
+
+    fn root(&self, value: Value) -> Value {
+        self.alias.get(&value).copied().unwrap_or(value)
+    }
+
+    fn type_of(&self, value: Value) -> Result<TensorType, OpError> {
+        let unknown = || OpError::new(FailureKind::Shape, format!("the type of {value} is unknown"));
+        self.types.get(&value).cloned().ok_or_else(unknown)
+    }
+
+    fn draft(&self, n: usize, node: &GraphNode) -> Result<Draft, OpError> {
+        let inputs = node.inputs.iter().map(|v| self.type_of(*v)).collect::<Result<Vec<_>, _>>()?;
+        let count = node.op.num_outputs(&node.attrs);
+        let outputs = (0..count).map(|o| self.type_of(Value::Node(n, o))).collect::<Result<Vec<_>, _>>()?;
+        let (name, attrs) = (node.name.clone(), node.attr_text.clone());
+        let about = StepNode { op: node.stands_for, name, attrs, inputs, reach: Reach::new() };
+        if node.flow.is_some() {
+            return Err(about.describe(no_device_kernel(node.stands_for, self.device)));
+        }
+        let kernel = bind_device_kernel(
+            (self.device, node.stands_for),
+            node.op,
+            &node.attrs,
+            &about.inputs,
+            &outputs,
+            self.options,
+        )
+        .map_err(|e| about.describe(e))?;
+        let (no_inputs, no_outputs) = (Vec::new(), Vec::new());
+        let step = DeviceStep {
+            kernel: kernel.into(),
+            inputs: no_inputs,
+            outputs: no_outputs,
+            random: None,
+            node: about.into(),
+        };
+        let values = node.inputs.iter().map(|v| self.root(*v)).collect();
+        Ok(Draft { step, inputs: values, outputs: (0..count).map(|o| Value::Node(n, o)).collect() })
+    }
+
+    /// A step that copies a value to a result that is made elsewhere.
+    fn copy(&self, value: Value, output: usize) -> Result<Draft, OpError> {
+        let tensor = self.type_of(self.graph.outputs[output])?;
+        let name = format!("output{output}");
+        let node = GraphNode::new("_copy", name.into(), Vec::new(), vec![value])?;
+        let (types, about) = ([tensor.clone()], [tensor]);
+        let kernel = bind_device_kernel((self.device, "_copy"), node.op, &node.attrs, &types, &about, self.options)?;
+        let (name, attrs, reach) = (node.name, node.attr_text, Reach::new());
+        let about = StepNode { op: "_copy", name, attrs, inputs: types.to_vec(), reach }.into();
+        let (inputs, outputs) = (Vec::new(), vec![Place::Output(output)]);
+        let step = DeviceStep { kernel: kernel.into(), inputs, outputs, random: None, node: about };
+        Ok(Draft { step, inputs: vec![value], outputs: Vec::new() })
+    }
+
+    /// Gives every value its place.
+    fn place(
+        &self,
+        mut steps: Vec<Draft>,
+        mut constant_steps: Vec<Draft>,
+        results: &HashMap<Value, usize>,
+        (input_reach, constant_reach): (HashMap<usize, Reach>, Reach),
+    ) -> Result<DeviceProgram, OpError> {
+        let mut places: HashMap<Value, Place> = results.iter().map(|(v, j)| (*v, Place::Output(*j))).collect();
+        let values: Vec<Value> = constant_steps.iter().flat_map(|draft| draft.outputs.clone()).collect();
+        let constant_bytes = self.assign(&values, &|_| (0, 1), &mut places, Place::Constant)?;
+        let (mut made, mut read): (HashMap<Value, usize>, HashMap<Value, usize>) = (HashMap::new(), HashMap::new());
+        for (s, draft) in steps.iter().enumerate() {
+            made.extend(draft.outputs.iter().map(|v| (*v, s)));
+            read.extend(draft.inputs.iter().map(|v| (*v, s)));
+        }
+        let values: Vec<Value> =
+            steps.iter().flat_map(|d| d.outputs.clone()).filter(|v| !results.contains_key(v)).collect();
+        let lifetime = |v: Value| (made[&v], read.get(&v).copied().unwrap_or(made[&v]));
+        let arena_bytes = self.assign(&values, &lifetime, &mut places, Place::Arena)?;
+        let finish = |drafts: &mut Vec<Draft>| {
+            let at = |v: &Value| match (places.get(v), v) {
+                (Some(place), _) => Ok(*place),
+                (None, Value::Input(i)) => Ok(Place::Input(*i)),
+                (None, _) => Err(OpError::new(FailureKind::Operator, format!("{v} has no place in the plan"))),
+            };
+            let finished = drafts.drain(..).map(|mut draft| {
+                draft.step.inputs = draft.inputs.iter().map(at).collect::<Result<_, _>>()?;
+                let outputs: Vec<Place> = draft.outputs.iter().map(at).collect::<Result<_, _>>()?;
+                draft.step.outputs.extend(outputs);
+                Ok(draft.step)
+            });
+            finished.collect::<Result<Vec<DeviceStep>, OpError>>()
+        };
+        let (constant_steps, steps) = (finish(&mut constant_steps)?, finish(&mut steps)?);
+        let mut seen = HashSet::new();
+        let of_constants = constant_steps.iter().flat_map(|step| &step.inputs).filter_map(|place| match place {
+            Place::Input(i) => Some(*i),
+            _ => None,
+        });
+        let constant_inputs = of_constants.filter(|i| seen.insert(*i)).collect();
+        let constants = ForkSafeMutex::default();
+        Ok(DeviceProgram {
+            steps,
+            arena_bytes,
+            constant_steps,
+            constant_bytes,
+            constant_inputs,
+            input_reach,
+            constant_reach,
+            constants,
+            recordings: Recordings::default(),
+        })
+    }
+
+    /// Offsets of values that live from one step to another; returns the bytes that they take.
+    fn assign(
+        &self,
+        values: &[Value],
+        lifetime: &dyn Fn(Value) -> (usize, usize),
+        places: &mut HashMap<Value, Place>,
+        place: fn(usize) -> Place,
+    ) -> Result<usize, OpError> {
+        let one = |v: &Value| {
+            let (first, last) = lifetime(*v);
+            Ok(Lifetime { bytes: self.type_of(*v)?.bytes(), first, last })
+        };
+        let lifetimes = values.iter().map(one).collect::<Result<Vec<_>, OpError>>()?;
+        let (offsets, bytes) = assign(&lifetimes);
+        places.extend(values.iter().zip(offsets).map(|(v, offset)| (*v, place(offset))));
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,308 @@
+//! Calls on a device with kernels of its own: a graph lowered to a list of its kernels, run as one
+//! op in an arena of the device.
+//!
+//! What depends on parameters alone (folded weights) is computed by an op of its own into an array
+//! that calls read. It is computed again when a parameter was written since. Later calls submit the
+//! kernels together, as recorded work (`replay.rs`).
+
+mod lower;
+mod replay;
+
+use self::lower::Lowering;
+use self::replay::Recordings;
+use super::inputs::InputSource;
+use crate::compile::build::BuildOptions;
+use crate::ir::{Graph, ValueMap, describe, infer};
+use crate::passes::TYPED_PASSES;
+use mxrt_engine::device::{KernelScope, SpareMemory};
+use mxrt_engine::{DeviceCtx, DeviceId, DevicePtr, Engine, ForkSafeMutex, OpError, OpKind};
+use mxrt_ops::{DeviceKernel, DeviceOperands, RandomKey};
+use mxrt_tensor::{
+    CallLaunch, Context, DType, DeviceArguments, DeviceLaunch, NDArray, Shape, TensorType, launch_native,
+};
+use smallvec::SmallVec;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// Passes whose results devices have kernels for; the others choose layouts of the host.
+const DEVICE_PASSES: [&str; 2] = ["fuse_conv", "fuse_elementwise"];
+
+/// Arrays of constants that a program keeps: one for each set of parameters.
+const CONSTANT_SETS: usize = 4;
+
+/// Where an operand lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Place {
+    /// input of the graph
+    Input(usize),
+    /// result of the call
+    Output(usize),
+    /// byte of the arena
+    Arena(usize),
+    /// byte of the array of constants
+    Constant(usize),
+}
+
+struct DeviceStep {
+    kernel: Arc<dyn DeviceKernel>,
+    inputs: Vec<Place>,
+    outputs: Vec<Place>,
+    /// number of its piece of the random stream
+    random: Option<usize>,
+    node: Arc<StepNode>,
+}
+
+/// What an error of a step is about.
+#[derive(Clone)]
+struct StepNode {
+    op: &'static str,
+    name: Arc<str>,
+    attrs: Arc<Vec<(String, String)>>,
+    inputs: Vec<TensorType>,
+    reach: Reach,
+}
+
+/// Whether each result of the graph depends on something.
+type Reach = Vec<bool>;
+
+/// A graph for one signature and one kind of device.
+pub(crate) struct DeviceProgram {
+    steps: Vec<DeviceStep>,
+    arena_bytes: usize,
+    /// steps that depend on parameters alone
+    constant_steps: Vec<DeviceStep>,
+    constant_bytes: usize,
+    /// inputs of the graph that these read
+    constant_inputs: Vec<usize>,
+    /// results that depend on each input of the graph, and on the constants
+    input_reach: HashMap<usize, Reach>,
+    constant_reach: Reach,
+    constants: ForkSafeMutex<Vec<Arc<ConstantSet>>>,
+    recordings: Recordings,
+}
+
+/// Constants of one set of parameters.
+struct ConstantSet {
+    array: NDArray,
+    /// variables and offsets of the parameters
+    of: Vec<(u64, usize)>,
+    /// their versions when the constants were computed; known before any call that reads them is
+    /// enqueued
+    versions: OnceLock<Vec<u64>>,
+    /// a call met other versions
+    stale: AtomicBool,
+}
+
+/// Addresses of a running program.
+struct Places<'a> {
+    inputs: &'a dyn Fn(usize) -> DevicePtr,
+    outputs: &'a [DevicePtr],
+    arena: DevicePtr,
+    constants: DevicePtr,
+}
+
+impl DeviceProgram {
+    /// Lowers a graph. An operator without a kernel is an error here.
+    pub fn build(
+        graph: &Graph,
+        inputs: &[TensorType],
+        options: &BuildOptions,
+        device: DeviceId,
+    ) -> Result<DeviceProgram, OpError> {
+        let (passes, kernel) = (options.passes, options.kernel);
+        let mut graph = graph.clone();
+        let mut types = infer(&graph, inputs)?;
+        for pass in TYPED_PASSES.iter().filter(|p| DEVICE_PASSES.contains(&p.name) && passes.runs(p.name)) {
+            graph = (pass.run)(graph, &types, kernel)?;
+            types = infer(&graph, inputs)?;
+        }
+        let lowering = Lowering { graph: &graph, types: &types, options: kernel, device, alias: ValueMap::default() };
+        Ok(DeviceProgram { recordings: Recordings::new(options.gpu_recordings), ..lowering.lower()? })
+    }
+
+    /// Pushes a call with these arrays for the inputs of the graph.
+    pub fn push(
+        self: &Arc<DeviceProgram>,
+        engine: &'static Engine,
+        device: DeviceId,
+        call: &CallLaunch<'_>,
+        sources: &Arc<[InputSource]>,
+        random: SmallVec<[RandomKey; 2]>,
+    ) -> Result<(), OpError> {
+        let params = call.params.map_or(&[][..], |set| set.arrays());
+        // Every call reads them and few ops write them: they need not remember their readers.
+        params.iter().for_each(|array| engine.freeze(array.var()));
+        let mut inputs: Vec<&NDArray> = call.inputs.iter().copied().chain(params).collect();
+        let (sources, first_param) = (sources.clone(), call.inputs.len());
+        let place = move |input: usize| match sources.get(input) {
+            Some(InputSource::Data(i)) => *i,
+            Some(InputSource::Param(i)) => first_param + i,
+            None => usize::MAX,
+        };
+        let constants = self.constants(engine, device, &inputs, &place)?;
+        let last = inputs.len();
+        inputs.extend(constants.as_ref().map(|set| &set.array));
+        let outputs = inputs.len()..inputs.len() + call.outputs.len();
+        let work = DeviceLaunch {
+            kind: OpKind::Selective,
+            priority: call.priority,
+            deadline: call.deadline,
+            ..DeviceLaunch::new(device, call.name.clone(), &inputs, call.outputs)
+        };
+        let (program, set) = (self.clone(), constants.clone());
+        launch_native(engine, &work, move |ctx, at| {
+            let (heirs, place_of, first) = (program.clone(), place.clone(), outputs.start);
+            ctx.inherit(move |access| {
+                let reached =
+                    if access == last { heirs.constant_reach.clone() } else { heirs.reach_of(access, &place_of) };
+                reached.iter().enumerate().filter(|(_, reached)| **reached).map(|(output, _)| first + output).collect()
+            });
+            let submit = |at: &DeviceArguments, constants: Option<DevicePtr>| {
+                let constants = constants.or(at.inputs.get(last).copied()).unwrap_or(DevicePtr(0));
+                let places = Places {
+                    inputs: &|input| at.inputs.get(place(input)).copied().unwrap_or(DevicePtr(0)),
+                    outputs: &at.outputs,
+                    arena: at.scratch,
+                    constants,
+                };
+                run(&program.steps, ctx, &places, &random, Some(&outputs))
+            };
+            let fresh = set.as_ref().is_none_or(|set| set.versions.get() == Some(&program.versions(ctx, &place)));
+            if fresh && random.is_empty() && program.replay(ctx, at, first_param, |at| submit(at, None))? {
+                return Ok(());
+            }
+            let scratch = if program.arena_bytes > 0 { ctx.scratch(program.arena_bytes)? } else { DevicePtr(0) };
+            let at = DeviceArguments { scratch, ..at.clone() };
+            let Some(set) = set.as_ref().filter(|_| !fresh) else { return submit(&at, None) };
+            // A parameter was written since: this call computes its own constants.
+            set.stale.store(true, Ordering::Relaxed);
+            let constants = ctx.scratch(program.constant_bytes)?;
+            let places = Places {
+                inputs: &|input| at.inputs.get(place(input)).copied().unwrap_or(DevicePtr(0)),
+                outputs: &[],
+                arena: DevicePtr(0),
+                constants,
+            };
+            run(&program.constant_steps, ctx, &places, &[], Some(&outputs))?;
+            submit(&at, Some(constants))
+        })
+    }
+
+    /// The constants for these parameters, perhaps still to be computed.
+    fn constants(
+        self: &Arc<DeviceProgram>,
+        engine: &'static Engine,
+        device: DeviceId,
+        arrays: &[&NDArray],
+        place: &(impl Fn(usize) -> usize + Clone + Send + 'static),
+    ) -> Result<Option<Arc<ConstantSet>>, OpError> {
+        if self.constant_steps.is_empty() {
+            return Ok(None);
+        }
+        let of: Vec<(u64, usize)> = (self.constant_inputs.iter())
+            .filter_map(|input| arrays.get(place(*input)))
+            .map(|array| (array.var().id(), array.value_key().2))
+            .collect();
+        let known = |set: &&Arc<ConstantSet>| set.of == of && !set.stale.load(Ordering::Relaxed);
+        if let Some(set) = self.constants.lock().iter().find(known) {
+            return Ok(Some(set.clone()));
+        }
+        let context = arrays.first().map_or_else(Context::default, |array| array.context());
+        let tensor = TensorType::new(DType::U8, Shape::new(&[self.constant_bytes]));
+        let array = NDArray::new(engine, context, tensor)?;
+        engine.freeze(array.var());
+        engine.device(device)?.add_spare(self);
+        let set = Arc::new(ConstantSet { array, of, versions: OnceLock::new(), stale: AtomicBool::new(false) });
+        let (program, made, place) = (self.clone(), Arc::downgrade(&set), place.clone());
+        let outputs = [&set.array];
+        let launch = DeviceLaunch::new(device, "constants", arrays, &outputs);
+        launch_native(engine, &launch, move |ctx, at| {
+            if let Some(set) = made.upgrade() {
+                let _ = set.versions.set(program.versions(ctx, &place));
+            }
+            let places = Places {
+                inputs: &|input| at.inputs.get(place(input)).copied().unwrap_or(DevicePtr(0)),
+                outputs: &[],
+                arena: DevicePtr(0),
+                constants: at.outputs[0],
+            };
+            run(&program.constant_steps, ctx, &places, &[], None)
+        })?;
+        let mut sets = self.constants.lock();
+        sets.retain(|other| other.of != set.of);
+        sets.insert(0, set.clone());
+        let newest = CONSTANT_SETS.min(sets.len());
+        let old = sets.split_off(newest);
+        drop(sets);
+        drop(old);
+        Ok(Some(set))
+    }
+
+    /// The results that depend on an array of the call.
+    fn reach_of(&self, access: usize, place: &impl Fn(usize) -> usize) -> Reach {
+        let of = self.input_reach.iter().filter(|(input, _)| place(**input) == access).map(|(_, reach)| reach);
+        of.fold(Reach::new(), joined)
+    }
+
+    fn versions(&self, ctx: &DeviceCtx<'_>, place: &impl Fn(usize) -> usize) -> Vec<u64> {
+        self.constant_inputs.iter().map(|input| ctx.version_of(place(*input))).collect()
+    }
+}
+
+/// Submits the steps. `results` are the accesses of the results, of which those fail that depend on a
+/// step whose kernel does not like its data; without them the whole op fails.
+fn run(
+    steps: &[DeviceStep],
+    ctx: &DeviceCtx<'_>,
+    at: &Places<'_>,
+    random: &[RandomKey],
+    results: Option<&Range<usize>>,
+) -> Result<(), OpError> {
+    let address = |place: &Place| match *place {
+        Place::Input(i) => (at.inputs)(i),
+        Place::Output(i) => at.outputs.get(i).copied().unwrap_or(DevicePtr(0)),
+        Place::Arena(offset) => at.arena.offset(offset),
+        Place::Constant(offset) => at.constants.offset(offset),
+    };
+    for step in steps {
+        let inputs: SmallVec<[DevicePtr; 8]> = step.inputs.iter().map(address).collect();
+        let outputs: SmallVec<[DevicePtr; 4]> = step.outputs.iter().map(address).collect();
+        let random = step.random.and_then(|n| random.get(n).copied());
+        let operands = DeviceOperands { inputs: &inputs, outputs: &outputs, random };
+        let enqueue = || step.kernel.enqueue(ctx, &operands);
+        let enqueued = match results {
+            Some(results) => ctx.within(step.node.clone(), results.clone(), enqueue),
+            None => enqueue(),
+        };
+        enqueued.map_err(|e| step.node.describe(e))?;
+    }
+    Ok(())
+}
+
+impl KernelScope for StepNode {
+    fn describe(&self, error: OpError) -> OpError {
+        describe(error, (self.op, &self.name, &self.attrs), self.inputs.iter())
+    }
+
+    fn reaches(&self, output: usize) -> bool {
+        self.reach.get(output) == Some(&true)
+    }
+}
+
+impl SpareMemory for DeviceProgram {
+    fn give_up(&self) {
+        let idle = |set: &Arc<ConstantSet>| Arc::strong_count(set) == 1;
+        let gone: Vec<Arc<ConstantSet>> = self.constants.lock().extract_if(.., |set| idle(set)).collect();
+        // Arrays are freed under no lock.
+        drop(gone);
+        self.recordings.give_up();
+    }
+}
+
+fn joined(mut all: Reach, reach: &Reach) -> Reach {
+    all.resize(all.len().max(reach.len()), false);
+    all.iter_mut().zip(reach).for_each(|(all, one)| *all |= one);
+    all
+}
