@@ -23,6 +23,11 @@ def values(*shape: int, dtype: str = "float32", low: float = -2, high: float = 2
     return (np.round(made) if np.dtype(dtype).kind in "iu" else made).astype(dtype)
 
 
+def of_16_bits(array: Array) -> Array:
+    """Numbers of single precision that bfloat16 holds."""
+    return (array.view("uint32") & np.uint32(0xFFFF0000)).view("float32")
+
+
 def named(name: str, *inputs: Array, **attrs: Any) -> Call:
     """A function of mx.nd."""
 

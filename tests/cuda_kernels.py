@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 import mxrt as mx
-from cuda_calls import SEQUENCES_AND_IMAGES, Array, Call, named, values
+from cuda_calls import SEQUENCES_AND_IMAGES, Array, Call, named, of_16_bits, values
+from cuda_layouts import layouts
 
 TOLERANCE = {"float16": 2e-3, "float32": 2e-5, "float64": 1e-11}
 GPU = mx.gpu(0)
@@ -368,9 +369,6 @@ def products() -> Iterator[Call]:
 def products_of_bfloat16() -> Iterator[Call]:
     """Of numbers that bfloat16 holds, so sums differ by the rounding of float32 alone."""
 
-    def of_16_bits(array: Array) -> Array:
-        return (array.view("uint32") & np.uint32(0xFFFF0000)).view("float32")
-
     x, w, b = (mx.sym.var(name) for name in "xwb")
     layers = [
         (mx.sym.FullyConnected(x, w, b, num_hidden=70), [values(5, 41), values(70, 41), values(70)]),
@@ -399,8 +397,9 @@ GROUPS: dict[str, Callable[[], Iterator[Call]]] = {
     "random": random,
     **SEQUENCES_AND_IMAGES,
     "products": products,
+    "layouts": layouts,
 }
-WITH_BARRIERS = {"reductions", "order", "rows", "products", "detection", "nms"}
+WITH_BARRIERS = {"reductions", "order", "rows", "products", "layouts", "detection", "nms"}
 
 
 def called(call: Callable[..., Any], inputs: list[Array], ctx: Any) -> list[Array]:

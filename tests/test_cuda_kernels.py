@@ -251,6 +251,43 @@ def test_folded_parameters_go_before_a_call_fails_for_want_of_memory(gpus) -> No
     assert (done.stdout.strip(), done.returncode, done.stderr) == ("refused", 0, "")
 
 
+def test_batches_of_all_sizes_share_packed_weights_which_no_failed_call_spoils(gpus) -> None:
+    done = run_python(
+        """
+        import mxrt as mx, numpy as np
+        x = mx.sym.var("x")
+        layers = mx.sym.Convolution(x, mx.sym.var("w"), kernel=(3, 3), num_filter=256, no_bias=True)
+        nets = [mx.gluon.SymbolBlock(layers, x) for _ in range(2)]
+        weights = mx.nd.array(np.random.default_rng(1).standard_normal((256, 128, 3, 3)).astype("f4"))
+        for net, ctx in zip(nets, (mx.gpu(0), mx.cpu()), strict=True):
+            net.collect_params()["w"]._load_init(weights, [ctx])
+        there, here = nets
+        gpu = mx.gpu(0)
+        table = mx.nd.array(np.zeros((4, 128, 3, 3)), ctx=gpu)
+        bad = mx.nd.take(table, mx.nd.array([9], ctx=gpu), mode="raise")
+        outcome = there(bad)
+        try:
+            outcome.asnumpy()
+            print("not raised")
+        except mx.base.MXNetError as error:
+            assert "index 9" in str(error), error
+        del bad, outcome
+        used = []
+        for batch in (1, 2, 3, 5):
+            image = np.full((batch, 128, 3, 3), batch, "f4")
+            found = there(mx.nd.array(image, ctx=gpu)).asnumpy()
+            assert np.allclose(found, here(mx.nd.array(image)).asnumpy(), 1e-4, 1e-4)
+            mx.nd.waitall()
+            used.append(gpu.memory_info()["in_use"])
+        # Packed weights have 1.1 MiB.
+        assert max(used) - used[0] < 1 << 20, used
+        print("done")
+        """,
+        env={**gpus, "MXRT_GPU_RECORDINGS": "0"},
+    )
+    assert (done.stdout.strip(), done.returncode) == ("done", 0), done.stderr
+
+
 @pytest.mark.timeout(200)
 def test_models_give_the_cpus_numbers_from_several_threads(gpus) -> None:
     """On two GPUs: the same bits from every thread; operator by operator as well."""

@@ -125,6 +125,25 @@ struct Convolution {
     int size[3], out[3], kernel[3], step[3], pad[3], dilate[3];
     Epilogue epilogue;
 };
+// Which pixel of an image the tap of a kernel reads for a pixel of the result. False: none.
+template <bool TRANSPOSED> DEVICE bool pixel_read(const Convolution& p, int pixel, int tap, i64& read) {
+    i64 at[3];
+    for (int a = 2; a >= 0; a--) {
+        int moved = tap % p.kernel[a] * p.dilate[a];
+        if (TRANSPOSED) {
+            at[a] = pixel % p.out[a] + p.pad[a] - moved;
+            if (at[a] % p.step[a]) return false;
+            at[a] /= p.step[a];
+        } else {
+            at[a] = pixel % p.out[a] * p.step[a] - p.pad[a] + moved;
+        }
+        if (at[a] < 0 || at[a] >= p.size[a]) return false;
+        pixel /= p.out[a];
+        tap /= p.kernel[a];
+    }
+    read = (at[0] * p.size[1] + at[1]) * p.size[2] + at[2];
+    return true;
+}
 template <class T, int D, bool TRANSPOSED, class Tile> DEVICE void convolution(const Convolution& p, Tile tile) {
     // Depth and pixels of all images are numbered in 32 bits.
     int taps = p.kernel[0] * p.kernel[1] * p.kernel[2], pixels = p.out[0] * p.out[1] * p.out[2];
@@ -137,23 +156,10 @@ template <class T, int D, bool TRANSPOSED, class Tile> DEVICE void convolution(c
              return load<T>(p.weight, D, at);
          },
          [&](i64 i, i64 col) -> T {
-             i64 image = (int)col / pixels, channel = (int)i / taps;
-             int pixel = (int)col % pixels, tap = (int)i % taps, at[3];
-             for (int a = 2; a >= 0; a--) {
-                 int moved = tap % p.kernel[a] * p.dilate[a];
-                 if (TRANSPOSED) {
-                     at[a] = pixel % p.out[a] + p.pad[a] - moved;
-                     if (at[a] % p.step[a]) return 0;
-                     at[a] /= p.step[a];
-                 } else {
-                     at[a] = pixel % p.out[a] * p.step[a] - p.pad[a] + moved;
-                 }
-                 if (at[a] < 0 || at[a] >= p.size[a]) return 0;
-                 pixel /= p.out[a];
-                 tap /= p.kernel[a];
-             }
+             i64 image = (int)col / pixels, channel = (int)i / taps, read;
+             if (!pixel_read<TRANSPOSED>(p, (int)col % pixels, (int)i % taps, read)) return 0;
              i64 plane = (image * p.groups + group) * p.channels + channel;
-             return load<T>(p.from, D, ((plane * p.size[0] + at[0]) * p.size[1] + at[1]) * p.size[2] + at[2]);
+             return load<T>(p.from, D, plane * p.size[0] * p.size[1] * p.size[2] + read);
          },
          [&](i64 row, i64 col, T v) {
              i64 filter = group * p.filters + row;
@@ -189,3 +195,42 @@ KERNEL void __launch_bounds__(256) convolution_bf16(Convolution p) {
 #endif
 }
 ENTRY_WITH_BARRIERS(convolution_bf16)
+
+// Channels last: rows are the pixels of all images, columns the filters of a group. Weights are
+// [tap][channel of a group][filter], so neighbouring threads read neighbouring numbers of both.
+template <class T, int D, class Tile> DEVICE void convolution_last(const Convolution& p, Tile tile) {
+    int taps = p.kernel[0] * p.kernel[1] * p.kernel[2], pixels = p.out[0] * p.out[1] * p.out[2];
+    i64 group = blockIdx.z, filters = p.groups * p.filters;
+    tile((i64)blockIdx.x * TILE, (i64)blockIdx.y * TILE, p.images * pixels, p.filters, p.channels * taps,
+         [&](i64 row, i64 i) -> T {
+             i64 image = (int)row / pixels, channel = (int)i % (int)p.channels, read;
+             if (!pixel_read<false>(p, (int)row % pixels, (int)i / (int)p.channels, read)) return 0;
+             i64 pixel = image * p.size[0] * p.size[1] * p.size[2] + read;
+             return load<T>(p.from, D, (pixel * p.groups + group) * p.channels + channel);
+         },
+         [&](i64 i, i64 col) { return load<T>(p.weight, D, i * filters + group * p.filters + col); },
+         [&](i64 row, i64 col, T v) {
+             i64 filter = group * p.filters + col, at = row * filters + filter;
+             store<T>(p.to, D, at, finish<T, D>(p.epilogue, v, filter, filter, at));
+         });
+}
+KERNEL void __launch_bounds__(256) convolution_last_f32(Convolution p) {
+    convolution_last<float, F32>(p, Threads<float>{});
+}
+ENTRY_WITH_BARRIERS(convolution_last_f32)
+KERNEL void __launch_bounds__(256) convolution_last_f64(Convolution p) {
+    convolution_last<double, F64>(p, Threads<double>{});
+}
+ENTRY_WITH_BARRIERS(convolution_last_f64)
+KERNEL void __launch_bounds__(256) convolution_last_f16(Convolution p) {
+    convolution_last<float, F16>(p, Cores<HALF>{false});
+}
+ENTRY_WITH_BARRIERS(convolution_last_f16)
+KERNEL void __launch_bounds__(256) convolution_last_bf16(Convolution p) {
+#if BRAIN_PRODUCTS
+    convolution_last<float, F32>(p, Cores<BRAIN>{false});
+#else
+    convolution_last<float, F32>(p, Threads<float>{});
+#endif
+}
+ENTRY_WITH_BARRIERS(convolution_last_bf16)

@@ -153,9 +153,17 @@ pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound
         KernelForm::Product { batch, size, operands, alpha, epilogue } => {
             bind_product(*batch, *size, *operands, *alpha, epilogue, signature)
         }
-        KernelForm::Convolution { kernel, stride, pad, dilate, groups, epilogue } => {
-            let names = [c"convolution_f16", c"convolution_bf16", c"convolution_f32", c"convolution_f64"];
-            let windows = Windows { kernel, stride, pad, dilate };
+        KernelForm::Convolution { channels_last, kernel, stride, pad, dilate, groups, epilogue } => {
+            let names = match channels_last {
+                false => [c"convolution_f16", c"convolution_bf16", c"convolution_f32", c"convolution_f64"],
+                true => [
+                    c"convolution_last_f16",
+                    c"convolution_last_bf16",
+                    c"convolution_last_f32",
+                    c"convolution_last_f64",
+                ],
+            };
+            let windows = Windows { channels_last: *channels_last, kernel, stride, pad, dilate };
             bind_convolution(Sums::of(signature)?, names, windows, *groups, epilogue, signature)
         }
         // Exact in single precision whatever products may round to, as on the CPU.
@@ -167,7 +175,8 @@ pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound
             };
             let names = [c"", c"", c"deconvolution_f32", c"deconvolution_f64"];
             let epilogue = SumEpilogue { bias: *bias, ..SumEpilogue::default() };
-            bind_convolution(sums, names, Windows { kernel, stride, pad, dilate }, *groups, &epilogue, signature)
+            let windows = Windows { channels_last: false, kernel, stride, pad, dilate };
+            bind_convolution(sums, names, windows, *groups, &epilogue, signature)
         }
         _ => None,
     }
@@ -253,6 +262,7 @@ fn bind_product(
 
 /// Windows of a convolution.
 struct Windows<'a> {
+    channels_last: bool,
     kernel: &'a [usize; 3],
     stride: &'a [usize; 3],
     pad: &'a [usize; 3],
@@ -262,31 +272,33 @@ struct Windows<'a> {
 fn bind_convolution(
     sums: Sums,
     names: [&'static CStr; 4],
-    Windows { kernel, stride, pad, dilate }: Windows<'_>,
+    Windows { channels_last, kernel, stride, pad, dilate }: Windows<'_>,
     groups: usize,
     epilogue: &SumEpilogue,
     signature: &Signature<'_>,
 ) -> Option<Bound> {
     let (input, output) = (signature.inputs.first()?, signature.outputs.first()?);
     let epilogue = BoundEpilogue::new(epilogue, true)?;
-    let out = three(output.shape.get(2..)?, 1);
+    let rank = input.shape.len().checked_sub(2)?;
+    let (pixel_axes, channel_axis) = if channels_last { (1..rank + 1, rank + 1) } else { (2..rank + 2, 1) };
+    let out = three(output.shape.get(pixel_axes.clone())?, 1);
     let pixels: usize = out.iter().product();
     // The kernel numbers the pixels of all images, and the depth, in 32 bits.
     let taps: usize = kernel.iter().product();
     i32::try_from(input.shape[0].checked_mul(pixels)?).ok()?;
-    i32::try_from(input.shape[1].checked_mul(taps)?).ok()?;
-    let (filters, images) = (output.shape[1] / groups, output.shape[0]);
+    i32::try_from(input.shape[channel_axis].checked_mul(taps)?).ok()?;
+    let (filters, images) = (output.shape[channel_axis] / groups, output.shape[0]);
     let grid = tiles(filters, images * pixels, groups, sums)?;
     let argument = ConvolutionArgument {
         to: 0,
         from: 0,
         weight: 0,
         images: images as i64,
-        channels: (input.shape[1] / groups) as i64,
+        channels: (input.shape[channel_axis] / groups) as i64,
         filters: filters as i64,
         groups: i32::try_from(groups).ok()?,
         unused: 0,
-        size: small(three(input.shape.get(2..)?, 1))?,
+        size: small(three(input.shape.get(pixel_axes)?, 1))?,
         out: small(out)?,
         kernel: small(*kernel)?,
         step: small(*stride)?,

@@ -39,12 +39,13 @@ pub use crate::definition::{
     belongs_to_training, infer_types, registry, training_message,
 };
 pub use crate::execution::{
-    Anchors, BoundOperatorCache, CallAttrs, DeviceKernel, DeviceKernelTable, DeviceKernels, DeviceOperands, DevicePar,
-    EnginePar, Invocation, Kernel, KernelCall, KernelForm, KernelOptions, MatrixSteps, Move, Ordered, Packing,
-    RandomForm, RandomKey, RandomState, Resampling, SequenceKind, Signature, SumEpilogue, Unpack, binary_picoseconds,
-    bind_device_kernel, bind_kernel, check_device_kernels, costed_kernel_fn, elementwise_ns, in_place_kernel_fn,
-    invoke, invoke_cached, invoke_late, kernel_fn, name_operators_inside, program_picoseconds, run_late,
-    set_device_kernels, streaming_ns, unary_picoseconds,
+    Anchors, BoundOperatorCache, CallAttrs, ChannelsLast, DeviceKernel, DeviceKernelTable, DeviceKernels,
+    DeviceOperands, DevicePar, EnginePar, Invocation, Kernel, KernelCall, KernelForm, KernelOptions, LastInput,
+    MatrixSteps, Move, Ordered, Packing, RandomForm, RandomKey, RandomState, Resampling, SequenceKind, Signature,
+    SumEpilogue, Unpack, binary_picoseconds, bind_device_kernel, bind_form, bind_kernel, channels_last,
+    channels_last_type, check_device_kernels, costed_kernel_fn, elementwise_ns, form_of, in_place_kernel_fn, invoke,
+    invoke_cached, invoke_late, kernel_fn, name_operators_inside, program_picoseconds, run_late, set_device_kernels,
+    streaming_ns, unary_picoseconds,
 };
 pub use crate::rewrite::{
     BlockedForm, BlockedLayout, ConcatenatedInput, Elementwise, ElementwiseProgram, LateShapes, Layout,

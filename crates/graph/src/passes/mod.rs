@@ -134,13 +134,16 @@ pub(crate) const DIVIDE_BATCH: &str = "divide_batch";
 /// iteration.
 pub(crate) const HOIST: &str = "hoist";
 
+/// Part of lowering for a GPU: images have their channels last between convolutions.
+pub(crate) const CHANNELS_LAST: &str = "channels_last";
+
 /// A graph without the nodes whose values have no reader.
 pub(crate) fn without_dead(graph: Graph) -> Result<Graph, OpError> {
     drop_dead::run(graph)
 }
 
-/// Names of what can be switched off: all passes, and four parts of building a plan.
+/// Names of what can be switched off: all passes, and five parts of building a plan.
 pub fn names() -> impl Iterator<Item = &'static str> {
     let passes = PASSES.iter().map(|pass| pass.name).chain(TYPED_PASSES.iter().map(|pass| pass.name));
-    passes.chain([CONCAT_IN_PLACE, OVERWRITE, DIVIDE_BATCH, HOIST])
+    passes.chain([CONCAT_IN_PLACE, OVERWRITE, DIVIDE_BATCH, HOIST, CHANNELS_LAST])
 }

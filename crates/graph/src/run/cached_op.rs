@@ -2,6 +2,7 @@
 
 use super::build_turn::BuildTurn;
 use super::call_options::CallOptions;
+use super::device_program::DeviceConstants;
 use super::explain::explain;
 use super::inputs::InputSource;
 use super::late::{LateGraph, settle};
@@ -58,6 +59,7 @@ pub struct CachedOp {
     building: BuildTurn,
     divisions: Mutex<HashMap<CallSignature, Option<Division>>>,
     shared: SharedPlans,
+    pub(super) device_constants: DeviceConstants,
     pub(super) states: StateUpdates,
     /// the program is asked about types while a plan is built
     asks_program: bool,
@@ -113,6 +115,7 @@ impl CachedOp {
             building: BuildTurn::default(),
             divisions: Mutex::default(),
             shared: SharedPlans::new(engine),
+            device_constants: DeviceConstants::default(),
             states: StateUpdates::default(),
             asks_program,
             late: None,

@@ -160,7 +160,7 @@ impl CachedOp {
             array.ok_or_else(|| OpError::new(FailureKind::Value, format!("input {input} has no array")))
         });
         let types = types.collect::<Result<Vec<TensorType>, OpError>>()?;
-        DeviceProgram::build(self.graph(), &types, &self.options, device)
+        DeviceProgram::build(self.graph(), &types, &self.options, &self.device_constants, device)
     }
 
     /// Pushes a request for these inputs whose steps are timed: `run` runs them.

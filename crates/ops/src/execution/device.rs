@@ -63,8 +63,18 @@ pub fn bind_device_kernel(
     outputs: &[TensorType],
     options: KernelOptions,
 ) -> Result<Box<dyn DeviceKernel>, OpError> {
-    let signature = Signature { inputs, outputs, options: KernelOptions { forms: true, ..options } };
-    let kernel = bind_kernel(def, attrs, &signature)?;
-    let bound = kernel.form().zip(kernels_of(device)).and_then(|(form, kernels)| kernels.bind(form, &signature));
+    let signature = Signature { inputs, outputs, options };
+    let bound = form_of(def, attrs, &signature)?.and_then(|form| bind_form(device, &form, &signature));
     bound.ok_or_else(|| no_device_kernel(name, device))
+}
+
+/// What an operator computes for complete types; `None` where kernels of devices have no form for it.
+pub fn form_of(def: &OpDef, attrs: &Attrs, signature: &Signature<'_>) -> Result<Option<KernelForm>, OpError> {
+    let options = KernelOptions { forms: true, ..signature.options };
+    Ok(bind_kernel(def, attrs, &Signature { options, ..*signature })?.form().cloned())
+}
+
+/// A device's kernel for a form and complete types, if it has one.
+pub fn bind_form(device: DeviceId, form: &KernelForm, signature: &Signature<'_>) -> Option<Box<dyn DeviceKernel>> {
+    kernels_of(device)?.bind(form, signature)
 }

@@ -233,8 +233,11 @@ pub enum KernelForm {
         /// what follows
         epilogue: SumEpilogue,
     },
-    /// Data and weights; channels first, up to three spatial axes, missing ones first.
+    /// Data and weights; up to three spatial axes, missing ones first.
     Convolution {
+        /// images are `[image, pixels, channel]`, weights `[kernel, channel of a group, filter]`;
+        /// otherwise `[image, channel, pixels]` and `[filter, channel of a group, kernel]`
+        channels_last: bool,
         /// extents of a kernel
         kernel: [usize; 3],
         /// distances

@@ -2,6 +2,7 @@
 //! streams.
 
 mod bound_operator;
+mod channels_last;
 mod cost;
 mod device;
 mod elements;
@@ -16,10 +17,11 @@ mod par;
 mod profiled_name;
 mod random_stream;
 
+pub use channels_last::{ChannelsLast, LastInput, channels_last, channels_last_type};
 pub use cost::{binary_picoseconds, elementwise_ns, program_picoseconds, streaming_ns, unary_picoseconds};
 pub use device::{
-    DeviceKernel, DeviceKernelTable, DeviceKernels, DeviceOperands, bind_device_kernel, check_device_kernels,
-    set_device_kernels,
+    DeviceKernel, DeviceKernelTable, DeviceKernels, DeviceOperands, bind_device_kernel, bind_form,
+    check_device_kernels, form_of, set_device_kernels,
 };
 pub(crate) use elements::{
     check_integers, copy_first, dispatch, dispatch_size, elements, elements_mut, integers, packed_elements, scratch,

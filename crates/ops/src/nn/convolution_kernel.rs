@@ -94,6 +94,7 @@ pub(crate) fn bind_convolution(
 ) -> Result<Box<dyn Kernel>, OpError> {
     let geometry = ConvGeometry::new(attrs)?;
     let form = KernelForm::Convolution {
+        channels_last: false,
         kernel: three(&geometry.kernel, 1),
         stride: three(&geometry.stride, 1),
         pad: three(&geometry.pad, 0),

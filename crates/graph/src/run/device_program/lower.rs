@@ -1,12 +1,13 @@
 //! From a graph to a list of kernels of a device.
 
+use super::layout::Layouts;
 use super::replay::Recordings;
 use super::{DeviceProgram, DeviceStep, Place, Reach, StepNode, joined};
 use crate::ir::{Graph, GraphNode, Types, Value, ValueMap};
 use crate::memory::offsets::{Lifetime, assign};
 use mxrt_engine::device::KernelScope;
-use mxrt_engine::{DeviceId, FailureKind, ForkSafeMutex, OpError};
-use mxrt_ops::{KernelOptions, bind_device_kernel};
+use mxrt_engine::{DeviceId, FailureKind, OpError};
+use mxrt_ops::{DeviceKernel, KernelOptions, Signature, bind_device_kernel, bind_form, form_of};
 use mxrt_tensor::{TensorType, no_device_kernel};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -17,25 +18,42 @@ pub(super) struct Lowering<'a> {
     pub types: &'a Types,
     pub options: KernelOptions,
     pub device: DeviceId,
+    /// images have their channels last where kernels have forms for that
+    pub channels_last: bool,
+    pub constant: Vec<bool>,
     /// values that are other values under another shape
     pub alias: ValueMap<Value>,
+    pub layouts: Layouts,
+    pub steps: Vec<Draft>,
+    /// those that depend on parameters alone
+    pub constant_steps: Vec<Draft>,
 }
 
 /// A step whose operands have no places yet.
-struct Draft {
-    step: DeviceStep,
-    inputs: Vec<Value>,
-    outputs: Vec<Value>,
+pub(super) struct Draft {
+    pub step: DeviceStep,
+    pub inputs: Vec<Value>,
+    pub outputs: Vec<Value>,
 }
 
-impl Lowering<'_> {
+impl<'a> Lowering<'a> {
+    pub fn new(
+        graph: &'a Graph,
+        types: &'a Types,
+        options: KernelOptions,
+        device: DeviceId,
+        channels_last: bool,
+    ) -> Lowering<'a> {
+        let (alias, layouts) = (ValueMap::default(), Layouts::behind(graph));
+        let (steps, constant_steps, constant) = (Vec::new(), Vec::new(), graph.constant_nodes());
+        Lowering { graph, types, options, device, channels_last, constant, alias, layouts, steps, constant_steps }
+    }
+
     pub fn lower(mut self) -> Result<DeviceProgram, OpError> {
-        let constant = self.graph.constant_nodes();
-        let (mut steps, mut constant_steps, mut draws) = (Vec::new(), Vec::new(), 0);
+        let mut draws = 0;
         for (n, node) in self.graph.nodes.iter().enumerate() {
             if (node.op.rewrites.is_identity)(&node.attrs) && !node.inputs.is_empty() {
-                let root = self.root(node.inputs[0]);
-                self.alias.insert(Value::Node(n, 0), root);
+                self.alias.insert(Value::Node(n, 0), node.inputs[0]);
                 continue;
             }
             let mut draft = self.draft(n, node)?;
@@ -43,18 +61,21 @@ impl Lowering<'_> {
                 draft.step.random = Some(draws);
                 draws += 1;
             }
-            if constant[n] { constant_steps.push(draft) } else { steps.push(draft) }
+            if self.constant[n] { self.constant_steps.push(draft) } else { self.steps.push(draft) }
         }
         let mut results: HashMap<Value, usize> = HashMap::new();
         for (j, value) in self.graph.outputs.iter().enumerate() {
-            let root = self.root(*value);
-            let made_by_step = matches!(root, Value::Node(n, _) if !constant[n]);
+            let root = self.first(*value)?;
+            let made_by_step = matches!(root, Value::Node(..)) && !self.is_constant(root);
             if !made_by_step || results.contains_key(&root) {
-                steps.push(self.copy(root, j)?);
+                let copy = self.copy(root, j)?;
+                self.steps.push(copy);
             } else {
                 results.insert(root, j);
             }
         }
+        let (mut steps, mut constant_steps) =
+            (std::mem::take(&mut self.steps), std::mem::take(&mut self.constant_steps));
         let reaches = self.reaches(&mut steps, &mut constant_steps, &results);
         self.place(steps, constant_steps, &results, reaches)
     }
@@ -95,43 +116,51 @@ impl Lowering<'_> {
         (of_inputs.collect(), constant_reach)
     }
 
-    fn root(&self, value: Value) -> Value {
-        self.alias.get(&value).copied().unwrap_or(value)
+    /// The value whose bytes this one has.
+    pub fn root(&self, value: Value) -> Value {
+        let mut root = value;
+        while let Some(other) = self.alias.get(&root) {
+            root = *other;
+        }
+        root
     }
 
-    fn type_of(&self, value: Value) -> Result<TensorType, OpError> {
+    /// Whether a value depends on parameters alone.
+    pub fn is_constant(&self, value: Value) -> bool {
+        match value {
+            Value::Input(i) => self.graph.inputs.get(i).is_some_and(|input| input.constant),
+            Value::Node(n, _) => match self.constant.get(n) {
+                Some(constant) => *constant,
+                None => self.layouts.is_constant(value),
+            },
+        }
+    }
+
+    pub fn type_of(&self, value: Value) -> Result<TensorType, OpError> {
         let unknown = || OpError::new(FailureKind::Shape, format!("the type of {value} is unknown"));
-        self.types.get(&value).cloned().ok_or_else(unknown)
+        self.types.get(&value).or_else(|| self.layouts.type_of(value)).cloned().ok_or_else(unknown)
     }
 
-    fn draft(&self, n: usize, node: &GraphNode) -> Result<Draft, OpError> {
+    fn draft(&mut self, n: usize, node: &GraphNode) -> Result<Draft, OpError> {
         let inputs = node.inputs.iter().map(|v| self.type_of(*v)).collect::<Result<Vec<_>, _>>()?;
         let count = node.op.num_outputs(&node.attrs);
         let outputs = (0..count).map(|o| self.type_of(Value::Node(n, o))).collect::<Result<Vec<_>, _>>()?;
         let (name, attrs) = (node.name.clone(), node.attr_text.clone());
-        let about = StepNode { op: node.stands_for, name, attrs, inputs, reach: Reach::new() };
+        let about = StepNode { op: node.stands_for, name, attrs, inputs: inputs.clone(), reach: Reach::new() };
+        let device = self.device;
+        let absent = || no_device_kernel(node.stands_for, device);
         if node.flow.is_some() {
-            return Err(about.describe(no_device_kernel(node.stands_for, self.device)));
+            return Err(about.describe(absent()));
         }
-        let kernel = bind_device_kernel(
-            (self.device, node.stands_for),
-            node.op,
-            &node.attrs,
-            &about.inputs,
-            &outputs,
-            self.options,
-        )
-        .map_err(|e| about.describe(e))?;
-        let (no_inputs, no_outputs) = (Vec::new(), Vec::new());
-        let step = DeviceStep {
-            kernel: kernel.into(),
-            inputs: no_inputs,
-            outputs: no_outputs,
-            random: None,
-            node: about.into(),
-        };
-        let values = node.inputs.iter().map(|v| self.root(*v)).collect();
-        Ok(Draft { step, inputs: values, outputs: (0..count).map(|o| Value::Node(n, o)).collect() })
+        let signature = Signature { inputs: &inputs, outputs: &outputs, options: self.options };
+        let form = form_of(node.op, &node.attrs, &signature).map_err(|e| about.describe(e))?;
+        let form = form.ok_or_else(|| about.describe(absent()))?;
+        if let Some(last) = self.in_last_layout(n, node, &form, &signature)? {
+            return Ok(draft(last.kernel, about, last.inputs, vec![last.output]));
+        }
+        let kernel = bind_form(device, &form, &signature).ok_or_else(|| about.describe(absent()))?;
+        let values = node.inputs.iter().map(|v| self.first(*v)).collect::<Result<Vec<_>, _>>()?;
+        Ok(draft(kernel, about, values, (0..count).map(|o| Value::Node(n, o)).collect()))
     }
 
     /// A step that copies a value to a result that is made elsewhere.
@@ -158,7 +187,8 @@ impl Lowering<'_> {
     ) -> Result<DeviceProgram, OpError> {
         let mut places: HashMap<Value, Place> = results.iter().map(|(v, j)| (*v, Place::Output(*j))).collect();
         let values: Vec<Value> = constant_steps.iter().flat_map(|draft| draft.outputs.clone()).collect();
-        let constant_bytes = self.assign(&values, &|_| (0, 1), &mut places, Place::Constant)?;
+        let constant_bytes =
+            self.assign(&values, &life_of_constants(&constant_steps, &steps), &mut places, Place::Constant)?;
         let (mut made, mut read): (HashMap<Value, usize>, HashMap<Value, usize>) = (HashMap::new(), HashMap::new());
         for (s, draft) in steps.iter().enumerate() {
             made.extend(draft.outputs.iter().map(|v| (*v, s)));
@@ -189,7 +219,6 @@ impl Lowering<'_> {
             _ => None,
         });
         let constant_inputs = of_constants.filter(|i| seen.insert(*i)).collect();
-        let constants = ForkSafeMutex::default();
         Ok(DeviceProgram {
             steps,
             arena_bytes,
@@ -198,7 +227,7 @@ impl Lowering<'_> {
             constant_inputs,
             input_reach,
             constant_reach,
-            constants,
+            constants: Arc::default(),
             recordings: Recordings::default(),
         })
     }
@@ -220,4 +249,25 @@ impl Lowering<'_> {
         places.extend(values.iter().zip(offsets).map(|(v, offset)| (*v, place(offset))));
         Ok(bytes)
     }
+}
+
+pub(super) fn draft(kernel: Box<dyn DeviceKernel>, about: StepNode, inputs: Vec<Value>, outputs: Vec<Value>) -> Draft {
+    let (kernel, node) = (kernel.into(), about.into());
+    let step = DeviceStep { kernel, inputs: Vec::new(), outputs: Vec::new(), random: None, node };
+    Draft { step, inputs, outputs }
+}
+
+/// What calls read stays; the rest is needed until the last constant is made of it.
+fn life_of_constants(constant_steps: &[Draft], steps: &[Draft]) -> impl Fn(Value) -> (usize, usize) {
+    let mut life: HashMap<Value, (usize, usize)> = HashMap::new();
+    for (s, draft) in constant_steps.iter().enumerate() {
+        life.extend(draft.outputs.iter().map(|value| (*value, (s, s))));
+        for value in &draft.inputs {
+            life.entry(*value).and_modify(|life| life.1 = s);
+        }
+    }
+    for value in steps.iter().flat_map(|draft| &draft.inputs) {
+        life.entry(*value).and_modify(|life| life.1 = constant_steps.len());
+    }
+    move |value| life.get(&value).copied().unwrap_or((0, usize::MAX))
 }

@@ -1,36 +1,36 @@
 //! Calls on a device with kernels of its own: a graph lowered to a list of its kernels, run as one
 //! op in an arena of the device.
 //!
-//! What depends on parameters alone (folded weights) is computed by an op of its own into an array
-//! that calls read. It is computed again when a parameter was written since. Later calls submit the
-//! kernels together, as recorded work (`replay.rs`).
+//! What depends on parameters alone is computed once (`constants.rs`). Later calls submit the kernels
+//! together, as recorded work (`replay.rs`).
 
+mod constants;
+mod layout;
 mod lower;
 mod replay;
+#[cfg(test)]
+mod tests;
 
+use self::constants::ConstantSets;
+pub(crate) use self::constants::DeviceConstants;
 use self::lower::Lowering;
 use self::replay::Recordings;
 use super::inputs::InputSource;
 use crate::compile::build::BuildOptions;
-use crate::ir::{Graph, ValueMap, describe, infer};
-use crate::passes::TYPED_PASSES;
+use crate::ir::{Graph, describe, infer};
+use crate::passes::{CHANNELS_LAST, TYPED_PASSES};
 use mxrt_engine::device::{KernelScope, SpareMemory};
-use mxrt_engine::{DeviceCtx, DeviceId, DevicePtr, Engine, ForkSafeMutex, OpError, OpKind};
+use mxrt_engine::{DeviceCtx, DeviceId, DevicePtr, Engine, OpError, OpKind};
 use mxrt_ops::{DeviceKernel, DeviceOperands, RandomKey};
-use mxrt_tensor::{
-    CallLaunch, Context, DType, DeviceArguments, DeviceLaunch, NDArray, Shape, TensorType, launch_native,
-};
+use mxrt_tensor::{CallLaunch, DeviceArguments, DeviceLaunch, NDArray, TensorType, launch_native};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// Passes whose results devices have kernels for; the others choose layouts of the host.
 const DEVICE_PASSES: [&str; 2] = ["fuse_conv", "fuse_elementwise"];
-
-/// Arrays of constants that a program keeps: one for each set of parameters.
-const CONSTANT_SETS: usize = 4;
 
 /// Where an operand lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -79,20 +79,8 @@ pub(crate) struct DeviceProgram {
     /// results that depend on each input of the graph, and on the constants
     input_reach: HashMap<usize, Reach>,
     constant_reach: Reach,
-    constants: ForkSafeMutex<Vec<Arc<ConstantSet>>>,
+    constants: Arc<ConstantSets>,
     recordings: Recordings,
-}
-
-/// Constants of one set of parameters.
-struct ConstantSet {
-    array: NDArray,
-    /// variables and offsets of the parameters
-    of: Vec<(u64, usize)>,
-    /// their versions when the constants were computed; known before any call that reads them is
-    /// enqueued
-    versions: OnceLock<Vec<u64>>,
-    /// a call met other versions
-    stale: AtomicBool,
 }
 
 /// Addresses of a running program.
@@ -109,6 +97,7 @@ impl DeviceProgram {
         graph: &Graph,
         inputs: &[TensorType],
         options: &BuildOptions,
+        constants: &DeviceConstants,
         device: DeviceId,
     ) -> Result<DeviceProgram, OpError> {
         let (passes, kernel) = (options.passes, options.kernel);
@@ -118,8 +107,9 @@ impl DeviceProgram {
             graph = (pass.run)(graph, &types, kernel)?;
             types = infer(&graph, inputs)?;
         }
-        let lowering = Lowering { graph: &graph, types: &types, options: kernel, device, alias: ValueMap::default() };
-        Ok(DeviceProgram { recordings: Recordings::new(options.gpu_recordings), ..lowering.lower()? })
+        let lowered = Lowering::new(&graph, &types, kernel, device, passes.runs(CHANNELS_LAST)).lower()?;
+        let constants = constants.made_by(&lowered.constant_steps, lowered.constant_bytes);
+        Ok(DeviceProgram { constants, recordings: Recordings::new(options.gpu_recordings), ..lowered })
     }
 
     /// Pushes a call with these arrays for the inputs of the graph.
@@ -169,7 +159,7 @@ impl DeviceProgram {
                 };
                 run(&program.steps, ctx, &places, &random, Some(&outputs))
             };
-            let fresh = set.as_ref().is_none_or(|set| set.versions.get() == Some(&program.versions(ctx, &place)));
+            let fresh = set.as_ref().is_none_or(|set| set.is_of(&program.versions(ctx, &place)));
             if fresh && random.is_empty() && program.replay(ctx, at, first_param, |at| submit(at, None))? {
                 return Ok(());
             }
@@ -190,64 +180,10 @@ impl DeviceProgram {
         })
     }
 
-    /// The constants for these parameters, perhaps still to be computed.
-    fn constants(
-        self: &Arc<DeviceProgram>,
-        engine: &'static Engine,
-        device: DeviceId,
-        arrays: &[&NDArray],
-        place: &(impl Fn(usize) -> usize + Clone + Send + 'static),
-    ) -> Result<Option<Arc<ConstantSet>>, OpError> {
-        if self.constant_steps.is_empty() {
-            return Ok(None);
-        }
-        let of: Vec<(u64, usize)> = (self.constant_inputs.iter())
-            .filter_map(|input| arrays.get(place(*input)))
-            .map(|array| (array.var().id(), array.value_key().2))
-            .collect();
-        let known = |set: &&Arc<ConstantSet>| set.of == of && !set.stale.load(Ordering::Relaxed);
-        if let Some(set) = self.constants.lock().iter().find(known) {
-            return Ok(Some(set.clone()));
-        }
-        let context = arrays.first().map_or_else(Context::default, |array| array.context());
-        let tensor = TensorType::new(DType::U8, Shape::new(&[self.constant_bytes]));
-        let array = NDArray::new(engine, context, tensor)?;
-        engine.freeze(array.var());
-        engine.device(device)?.add_spare(self);
-        let set = Arc::new(ConstantSet { array, of, versions: OnceLock::new(), stale: AtomicBool::new(false) });
-        let (program, made, place) = (self.clone(), Arc::downgrade(&set), place.clone());
-        let outputs = [&set.array];
-        let launch = DeviceLaunch::new(device, "constants", arrays, &outputs);
-        launch_native(engine, &launch, move |ctx, at| {
-            if let Some(set) = made.upgrade() {
-                let _ = set.versions.set(program.versions(ctx, &place));
-            }
-            let places = Places {
-                inputs: &|input| at.inputs.get(place(input)).copied().unwrap_or(DevicePtr(0)),
-                outputs: &[],
-                arena: DevicePtr(0),
-                constants: at.outputs[0],
-            };
-            run(&program.constant_steps, ctx, &places, &[], None)
-        })?;
-        let mut sets = self.constants.lock();
-        sets.retain(|other| other.of != set.of);
-        sets.insert(0, set.clone());
-        let newest = CONSTANT_SETS.min(sets.len());
-        let old = sets.split_off(newest);
-        drop(sets);
-        drop(old);
-        Ok(Some(set))
-    }
-
     /// The results that depend on an array of the call.
     fn reach_of(&self, access: usize, place: &impl Fn(usize) -> usize) -> Reach {
         let of = self.input_reach.iter().filter(|(input, _)| place(**input) == access).map(|(_, reach)| reach);
         of.fold(Reach::new(), joined)
-    }
-
-    fn versions(&self, ctx: &DeviceCtx<'_>, place: &impl Fn(usize) -> usize) -> Vec<u64> {
-        self.constant_inputs.iter().map(|input| ctx.version_of(place(*input))).collect()
     }
 }
 
@@ -293,10 +229,7 @@ impl KernelScope for StepNode {
 
 impl SpareMemory for DeviceProgram {
     fn give_up(&self) {
-        let idle = |set: &Arc<ConstantSet>| Arc::strong_count(set) == 1;
-        let gone: Vec<Arc<ConstantSet>> = self.constants.lock().extract_if(.., |set| idle(set)).collect();
-        // Arrays are freed under no lock.
-        drop(gone);
+        self.constants.give_up();
         self.recordings.give_up();
     }
 }

@@ -1,0 +1,131 @@
+//! What depends on parameters alone (folded and packed weights), in one array for each set of
+//! parameters. An op of its own computes it before the first call that reads it, and again when a
+//! parameter was written since. Programs of one graph for other shapes of data that make the same
+//! constants share them.
+
+use super::{DeviceProgram, DeviceStep, Places, run};
+use mxrt_engine::{DeviceCtx, DeviceId, DevicePtr, Engine, ForkSafeMutex, OpError};
+use mxrt_tensor::{Context, DType, DeviceLaunch, NDArray, Shape, TensorType, launch_native};
+use std::fmt::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+
+/// Arrays of constants that are kept: one for each set of parameters.
+const CONSTANT_SETS: usize = 4;
+
+/// The constants of the programs of one graph.
+#[derive(Default)]
+pub(crate) struct DeviceConstants(ForkSafeMutex<Vec<Weak<ConstantSets>>>);
+
+/// Constants that are made in one way.
+#[derive(Default)]
+pub(super) struct ConstantSets {
+    /// the steps that make them, with types and places
+    recipe: String,
+    sets: ForkSafeMutex<Vec<Arc<ConstantSet>>>,
+}
+
+/// Constants of one set of parameters.
+pub(super) struct ConstantSet {
+    pub array: NDArray,
+    /// variables and offsets of the parameters
+    of: Vec<(u64, usize)>,
+    /// their versions when the constants were computed; known before any call that reads them is
+    /// enqueued
+    versions: OnceLock<Vec<u64>>,
+    /// a call met other versions
+    pub stale: AtomicBool,
+}
+
+impl DeviceConstants {
+    /// The constants that these steps make.
+    pub(super) fn made_by(&self, steps: &[DeviceStep], bytes: usize) -> Arc<ConstantSets> {
+        let mut recipe = format!("{bytes}");
+        for DeviceStep { node, inputs, outputs, .. } in steps {
+            let _ = write!(recipe, "\n{} {:?} {:?} {inputs:?} {outputs:?}", node.op, node.attrs, node.inputs);
+        }
+        let mut all = self.0.lock();
+        all.retain(|sets| sets.strong_count() > 0);
+        if let Some(known) = all.iter().filter_map(Weak::upgrade).find(|sets| sets.recipe == recipe) {
+            return known;
+        }
+        let made = Arc::new(ConstantSets { recipe, ..ConstantSets::default() });
+        all.push(Arc::downgrade(&made));
+        made
+    }
+}
+
+impl ConstantSets {
+    /// Drops those that no call reads.
+    pub fn give_up(&self) {
+        let idle = |set: &Arc<ConstantSet>| Arc::strong_count(set) == 1;
+        let gone: Vec<Arc<ConstantSet>> = self.sets.lock().extract_if(.., |set| idle(set)).collect();
+        // Arrays are freed under no lock.
+        drop(gone);
+    }
+}
+
+impl ConstantSet {
+    /// Whether they were computed from these versions of the parameters.
+    pub fn is_of(&self, versions: &[u64]) -> bool {
+        self.versions.get().is_some_and(|own| own == versions)
+    }
+}
+
+impl DeviceProgram {
+    /// The constants for these parameters, perhaps still to be computed; none where there are none.
+    /// `arrays` are those of the call, and `place` says which is which input of the graph.
+    pub(super) fn constants(
+        self: &Arc<DeviceProgram>,
+        engine: &'static Engine,
+        device: DeviceId,
+        arrays: &[&NDArray],
+        place: &impl Fn(usize) -> usize,
+    ) -> Result<Option<Arc<ConstantSet>>, OpError> {
+        if self.constant_steps.is_empty() {
+            return Ok(None);
+        }
+        let read: Vec<&NDArray> =
+            self.constant_inputs.iter().filter_map(|input| arrays.get(place(*input)).copied()).collect();
+        let of: Vec<(u64, usize)> = read.iter().map(|array| (array.var().id(), array.value_key().2)).collect();
+        let known = |set: &&Arc<ConstantSet>| set.of == of && !set.stale.load(Ordering::Relaxed);
+        if let Some(set) = self.constants.sets.lock().iter().find(known) {
+            return Ok(Some(set.clone()));
+        }
+        let context = arrays.first().map_or_else(Context::default, |array| array.context());
+        let tensor = TensorType::new(DType::U8, Shape::new(&[self.constant_bytes]));
+        let array = NDArray::new(engine, context, tensor)?;
+        engine.freeze(array.var());
+        engine.device(device)?.add_spare(self);
+        let set = Arc::new(ConstantSet { array, of, versions: OnceLock::new(), stale: AtomicBool::new(false) });
+        let (program, made) = (self.clone(), Arc::downgrade(&set));
+        let outputs = [&set.array];
+        launch_native(engine, &DeviceLaunch::new(device, "constants", &read, &outputs), move |ctx, at| {
+            let position = |input: usize| program.constant_inputs.iter().position(|read| *read == input);
+            let position = |input: usize| position(input).unwrap_or(usize::MAX);
+            if let Some(set) = made.upgrade() {
+                let _ = set.versions.set(program.versions(ctx, &position));
+            }
+            let places = Places {
+                inputs: &|input| at.inputs.get(position(input)).copied().unwrap_or(DevicePtr(0)),
+                outputs: &[],
+                arena: DevicePtr(0),
+                constants: at.outputs[0],
+            };
+            run(&program.constant_steps, ctx, &places, &[], None)
+        })?;
+        let mut sets = self.constants.sets.lock();
+        sets.retain(|other| other.of != set.of);
+        sets.insert(0, set.clone());
+        let newest = CONSTANT_SETS.min(sets.len());
+        let old = sets.split_off(newest);
+        drop(sets);
+        drop(old);
+        Ok(Some(set))
+    }
+
+    /// Versions of the parameters that constants are made of, in an op that reads them.
+    pub(super) fn versions(&self, ctx: &DeviceCtx<'_>, place: &impl Fn(usize) -> usize) -> Vec<u64> {
+        self.constant_inputs.iter().map(|input| ctx.version_of(place(*input))).collect()
+    }
+}

@@ -1,0 +1,210 @@
+//! Images with their channels last, between convolutions with constant weights and what understands
+//! that order ([`mxrt_ops::channels_last`]). A value may be there in one order, or in both: steps that
+//! convert it are added where a reader wants the other one. Weights are brought into the order of
+//! their kernels once, with the other constants.
+
+use super::lower::{Draft, Lowering, draft};
+use super::{Reach, StepNode};
+use crate::ir::{Graph, GraphNode, Value};
+use mxrt_engine::OpError;
+use mxrt_ops::{DeviceKernel, KernelForm, LastInput, Move, Signature, bind_form, channels_last, channels_last_type};
+use mxrt_tensor::{TensorType, no_device_kernel};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// Values that the graph does not have, and what they are.
+pub(super) struct Layouts {
+    types: HashMap<Value, TensorType>,
+    constant: HashSet<Value>,
+    /// images with channels last, by the value that has them first
+    last: HashMap<Value, Value>,
+    /// those that are not there with channels first
+    only_last: HashSet<Value>,
+    /// weights in the order of their kernels
+    packed: HashMap<Value, Value>,
+    /// number of the next value, behind the nodes of the graph
+    next: usize,
+}
+
+/// A kernel with channels last, and what it reads and writes.
+pub(super) struct LastStep {
+    pub kernel: Box<dyn DeviceKernel>,
+    pub inputs: Vec<Value>,
+    pub output: Value,
+}
+
+impl Layouts {
+    pub fn behind(graph: &Graph) -> Layouts {
+        Layouts {
+            types: HashMap::new(),
+            constant: HashSet::new(),
+            last: HashMap::new(),
+            only_last: HashSet::new(),
+            packed: HashMap::new(),
+            next: graph.nodes.len(),
+        }
+    }
+
+    pub fn is_constant(&self, value: Value) -> bool {
+        self.constant.contains(&value)
+    }
+
+    pub fn type_of(&self, value: Value) -> Option<&TensorType> {
+        self.types.get(&value)
+    }
+
+    fn new_value(&mut self, tensor: TensorType, constant: bool) -> Value {
+        let value = Value::Node(self.next, 0);
+        self.next += 1;
+        self.types.insert(value, tensor);
+        if constant {
+            self.constant.insert(value);
+        }
+        value
+    }
+}
+
+impl Lowering<'_> {
+    /// A kernel with channels last for a node, if it has one and that is of use: for convolutions, and
+    /// for what reads an image that is there in this order alone.
+    pub fn in_last_layout(
+        &mut self,
+        n: usize,
+        node: &GraphNode,
+        form: &KernelForm,
+        signature: &Signature<'_>,
+    ) -> Result<Option<LastStep>, OpError> {
+        if !self.channels_last || self.constant[n] {
+            return Ok(None);
+        }
+        let Some(last) = channels_last(form, signature) else { return Ok(None) };
+        let inputs = || node.inputs.iter().copied().zip(&last.inputs);
+        let of_use = match form {
+            KernelForm::Convolution { .. } => {
+                inputs().all(|(value, wanted)| *wanted != LastInput::Weights || self.is_constant(self.root(value)))
+            }
+            _ => inputs().any(|(value, wanted)| *wanted == LastInput::Image && self.is_only_last(value)),
+        };
+        if !of_use {
+            return Ok(None);
+        }
+        let outputs = [last.output.clone()];
+        let changed = Signature { inputs: &last.input_types, outputs: &outputs, options: signature.options };
+        let Some(kernel) = bind_form(self.device, &last.form, &changed) else { return Ok(None) };
+        let mut values = Vec::new();
+        for (value, wanted) in node.inputs.iter().zip(&last.inputs) {
+            values.push(match wanted {
+                LastInput::Image => self.last(*value)?,
+                LastInput::Same => self.first(*value)?,
+                LastInput::Weights => self.packed(*value)?,
+            });
+        }
+        let output = self.layouts.new_value(last.output, false);
+        self.layouts.last.insert(Value::Node(n, 0), output);
+        self.layouts.only_last.insert(Value::Node(n, 0));
+        Ok(Some(LastStep { kernel, inputs: values, output }))
+    }
+
+    fn is_only_last(&self, value: Value) -> bool {
+        self.layouts.only_last.contains(&self.image(value))
+    }
+
+    /// The value itself, or the one that it has the bytes and the shape of.
+    fn image(&self, value: Value) -> Value {
+        let root = self.root(value);
+        match (self.type_of(root), self.type_of(value)) {
+            (Ok(of_root), Ok(own)) if of_root == own => root,
+            _ => value,
+        }
+    }
+
+    /// The value whose bytes are those of `value` with channels first.
+    pub fn first(&mut self, value: Value) -> Result<Value, OpError> {
+        let root = self.root(value);
+        if !self.layouts.only_last.remove(&root) {
+            return Ok(root);
+        }
+        let last = self.layouts.last[&root];
+        let tensor = self.type_of(root)?;
+        if is_one_order(&tensor) {
+            self.alias.insert(root, last);
+            return Ok(last);
+        }
+        self.convert(last, root, &[0, 3, 1, 2])?;
+        Ok(root)
+    }
+
+    /// The value with channels last.
+    fn last(&mut self, value: Value) -> Result<Value, OpError> {
+        let image = self.image(value);
+        if let Some(last) = self.layouts.last.get(&image) {
+            return Ok(*last);
+        }
+        let source = self.first(image)?;
+        let tensor = self.type_of(image)?;
+        let last = match channels_last_type(&tensor) {
+            Some(_) if is_one_order(&tensor) => source,
+            Some(to) => {
+                let made = self.layouts.new_value(to, self.is_constant(source));
+                self.convert(source, made, &[0, 2, 3, 1])?;
+                made
+            }
+            None => source,
+        };
+        self.layouts.last.insert(image, last);
+        Ok(last)
+    }
+
+    /// Weights in the order of convolutions with channels last.
+    fn packed(&mut self, value: Value) -> Result<Value, OpError> {
+        let weights = self.first(value)?;
+        if let Some(packed) = self.layouts.packed.get(&weights) {
+            return Ok(*packed);
+        }
+        let tensor = self.type_of(value)?;
+        let shape: Vec<usize> = [2, 3, 1, 0].map(|axis| tensor.shape[axis]).to_vec();
+        let packed = self.layouts.new_value(TensorType::new(tensor.dtype, &shape[..]), true);
+        self.convert(weights, packed, &[2, 3, 1, 0])?;
+        self.layouts.packed.insert(weights, packed);
+        Ok(packed)
+    }
+
+    /// Adds a step that makes `to`, whose axes are those of `from` in another order.
+    fn convert(&mut self, from: Value, to: Value, axes: &[usize; 4]) -> Result<(), OpError> {
+        let output = self.type_of(to)?;
+        let mut of_from = [0; 4];
+        axes.iter().zip(&*output.shape).for_each(|(axis, extent)| of_from[*axis] = *extent);
+        let input = TensorType::new(output.dtype, &of_from[..]);
+        let strides = input.shape.strides();
+        let steps = |strides: &[usize]| strides.iter().map(|step| *step as isize).collect::<Vec<_>>();
+        let read: Vec<usize> = axes.iter().map(|axis| strides[*axis]).collect();
+        let form = KernelForm::Move {
+            fill: None,
+            moves: vec![Move {
+                input: 0,
+                output: 0,
+                shape: output.shape.to_vec(),
+                from: (0, steps(&read)),
+                into: (0, steps(&output.shape.strides())),
+            }],
+        };
+        let (inputs, outputs) = ([input], [output]);
+        let signature = Signature { inputs: &inputs, outputs: &outputs, options: self.options };
+        let kernel = bind_form(self.device, &form, &signature);
+        let kernel = kernel.ok_or_else(|| no_device_kernel("transpose", self.device))?;
+        let (name, attrs) = (format!("layout of {to}").into(), Arc::default());
+        let about = StepNode { op: "transpose", name, attrs, inputs: inputs.to_vec(), reach: Reach::new() };
+        let step: Draft = draft(kernel, about, vec![from], vec![to]);
+        if self.is_constant(from) {
+            self.constant_steps.push(step)
+        } else {
+            self.steps.push(step)
+        }
+        Ok(())
+    }
+}
+
+/// Whether images of this type have the same bytes in both orders.
+fn is_one_order(tensor: &TensorType) -> bool {
+    matches!(*tensor.shape, [_, c, h, w] if c == 1 || h * w == 1)
+}

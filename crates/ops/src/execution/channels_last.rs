@@ -1,0 +1,156 @@
+//! Forms of kernels for images whose channels are the last axis, in place of `[image, channel, row,
+//! column]`: for devices whose kernels read them faster. Only forms that gain nothing by the other
+//! order are known here.
+
+use super::{KernelForm, Move, Signature};
+use mxrt_tensor::{Shape, TensorType};
+
+/// How a kernel with channels last wants an input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LastInput {
+    /// images with their channels last
+    Image,
+    /// the bytes as they are
+    Same,
+    /// weights of a convolution, as [`KernelForm::Convolution`] says
+    Weights,
+}
+
+/// A form with channels last, and what it works on.
+#[derive(Clone, Debug)]
+pub struct ChannelsLast {
+    /// what is computed
+    pub form: KernelForm,
+    /// how the inputs are wanted
+    pub inputs: Vec<LastInput>,
+    /// types of the inputs in that order
+    pub input_types: Vec<TensorType>,
+    /// type of the result, which has its channels last
+    pub output: TensorType,
+}
+
+/// The type of `[image, channel, row, column]` with the channels last.
+pub fn channels_last_type(tensor: &TensorType) -> Option<TensorType> {
+    let [n, c, h, w] = **images(tensor)? else { return None };
+    Some(TensorType::new(tensor.dtype, &[n, h, w, c][..]))
+}
+
+/// The type of weights in the order of convolutions with channels last.
+pub fn packed_weights_type(tensor: &TensorType) -> Option<TensorType> {
+    let [o, i, h, w] = **images(tensor)? else { return None };
+    Some(TensorType::new(tensor.dtype, &[h, w, i, o][..]))
+}
+
+fn images(tensor: &TensorType) -> Option<&Shape> {
+    (tensor.shape.len() == 4 && tensor.shape.size() > 0).then_some(&tensor.shape)
+}
+
+/// What a form is for images with channels last; `None` where it has no such form.
+pub fn channels_last(form: &KernelForm, signature: &Signature<'_>) -> Option<ChannelsLast> {
+    let [output] = signature.outputs else { return None };
+    let last = channels_last_type(output)?;
+    let [n, c, h, w] = *output.shape else { return None };
+    let of_channels = |split: &[usize; 3]| *split == [n, c, h * w];
+    let split = [n * h * w, c, 1];
+    match form {
+        KernelForm::Convolution { channels_last: false, epilogue, .. } => {
+            let mut changed = form.clone();
+            if let KernelForm::Convolution { channels_last, .. } = &mut changed {
+                *channels_last = true;
+            }
+            let wanted = |i| match i {
+                0 => LastInput::Image,
+                1 => LastInput::Weights,
+                i if Some(i) == epilogue.residual => LastInput::Image,
+                _ => LastInput::Same,
+            };
+            with_inputs(changed, signature, last, wanted)
+        }
+        KernelForm::Pooling { kind, kernel, stride, pad, channels_last: false } => {
+            let (kind, kernel, stride, pad) = (*kind, *kernel, *stride, *pad);
+            let form = KernelForm::Pooling { kind, kernel, stride, pad, channels_last: true };
+            with_inputs(form, signature, last, |_| LastInput::Image)
+        }
+        KernelForm::Copy | KernelForm::Cast | KernelForm::WithNumber { .. } => {
+            let same = signature.inputs.iter().all(|input| input.shape == output.shape);
+            same.then(|| with_inputs(form.clone(), signature, last, |_| LastInput::Image)).flatten()
+        }
+        KernelForm::Elementwise { program, shapes } => {
+            let read = |i: usize| shapes.get(i).map_or(&*signature.inputs[i].shape, |shape| &shape[..]);
+            let view = |i: usize| {
+                let wanted = wanted(read(i), &output.shape)?;
+                // An image has to be one under its own shape as well.
+                let fits = wanted != LastInput::Image || signature.inputs[i].shape == output.shape;
+                fits.then(|| (wanted, last_shape(read(i))))
+            };
+            let views = (0..signature.inputs.len()).map(view).collect::<Option<Vec<_>>>()?;
+            let shapes = views.iter().map(|(_, shape)| shape.to_vec()).collect();
+            let form = KernelForm::Elementwise { program: program.clone(), shapes };
+            with_inputs(form, signature, last, |i| views[i].0)
+        }
+        KernelForm::BatchNorm { split: by, eps, fix_gamma, relu } if of_channels(by) => {
+            let form = KernelForm::BatchNorm { split, eps: *eps, fix_gamma: *fix_gamma, relu: *relu };
+            with_inputs(form, signature, last, |i| if i == 0 { LastInput::Image } else { LastInput::Same })
+        }
+        KernelForm::ResponseNorm { params, split: by } if of_channels(by) => {
+            with_inputs(KernelForm::ResponseNorm { params: *params, split }, signature, last, |_| LastInput::Image)
+        }
+        KernelForm::Move { fill: None, moves } => {
+            let joined = moves.iter().map(|one| joined_channels(one, signature)).collect::<Option<Vec<_>>>()?;
+            with_inputs(KernelForm::Move { fill: None, moves: joined }, signature, last, |_| LastInput::Image)
+        }
+        _ => None,
+    }
+}
+
+fn with_inputs(
+    form: KernelForm,
+    signature: &Signature<'_>,
+    output: TensorType,
+    wanted: impl Fn(usize) -> LastInput,
+) -> Option<ChannelsLast> {
+    let inputs: Vec<LastInput> = (0..signature.inputs.len()).map(wanted).collect();
+    let types = inputs.iter().zip(signature.inputs).map(|(wanted, tensor)| match wanted {
+        LastInput::Image => channels_last_type(tensor),
+        LastInput::Same => Some(tensor.clone()),
+        LastInput::Weights => packed_weights_type(tensor),
+    });
+    let input_types = types.collect::<Option<Vec<_>>>()?;
+    Some(ChannelsLast { form, inputs, input_types, output })
+}
+
+/// How an input of this shape is broadcast to images: as an image of their size, or with the same
+/// bytes in either order.
+fn wanted(shape: &[usize], images: &[usize]) -> Option<LastInput> {
+    if shape == images {
+        return Some(LastInput::Image);
+    }
+    let mut full = [1; 4];
+    full[4usize.checked_sub(shape.len())?..].copy_from_slice(shape);
+    (full[1] == 1 || full[2..] == [1, 1]).then_some(LastInput::Same)
+}
+
+fn last_shape(shape: &[usize]) -> [usize; 4] {
+    let mut full = [1; 4];
+    let first = 4usize.saturating_sub(shape.len());
+    full[first..].copy_from_slice(&shape[shape.len().saturating_sub(4)..]);
+    let [n, c, h, w] = full;
+    [n, h, w, c]
+}
+
+/// A move of a whole input to some channels of the output.
+fn joined_channels(one: &Move, signature: &Signature<'_>) -> Option<Move> {
+    let (input, output) = (signature.inputs.get(one.input)?, signature.outputs.first()?);
+    let [n, c, h, w] = *input.shape else { return None };
+    let channels = output.shape[1];
+    let (pixels, whole) = (h * w, vec![n, c * h * w]);
+    let from = (0, vec![(c * pixels) as isize, 1]);
+    let into = vec![(channels * pixels) as isize, 1];
+    let joins = one.output == 0 && one.shape == whole && one.from == from && one.into.1 == into;
+    (joins && one.into.0.is_multiple_of(pixels)).then(|| Move {
+        shape: vec![n * pixels, c],
+        from: (0, vec![c as isize, 1]),
+        into: (one.into.0 / pixels, vec![channels as isize, 1]),
+        ..*one
+    })
+}
