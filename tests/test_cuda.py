@@ -60,6 +60,25 @@ def test_memory_and_copies(mx, gpus) -> None:
     assert (done.stdout.strip(), done.returncode, done.stderr) == ("done", 0, "")
 
 
+@pytest.mark.parametrize("reach", ["1", "0"])
+def test_gpus_copy_to_each_other_whether_they_reach_each_others_memory_or_not(reach: str, gpus) -> None:
+    done = run_python(
+        """
+        import ctypes, numpy as np, mxrt as mx
+        values = np.random.default_rng(1).standard_normal(1 << 20).astype("f4")
+        first = mx.nd.array(values, ctx=mx.gpu(0))
+        second = first.as_in_context(mx.gpu(1)) * 2
+        back = second.as_in_context(mx.gpu(0)) + first
+        assert np.allclose(back.asnumpy(), values * 3)
+        pairs = ctypes.c_size_t()
+        ctypes.CDLL("libcuda.so.1").mxrt_standin_peers(ctypes.byref(pairs))
+        print(pairs.value)
+        """,
+        env={**gpus, "STANDIN_PEERS": reach},
+    )
+    assert (done.stdout.strip(), done.returncode, done.stderr) == ({"1": "2", "0": "0"}[reach], 0, "")
+
+
 def test_doctor_says_what_is_there_and_why_something_is_not(mx, gpus) -> None:
     done = mxrt("doctor", env=gpus)
     assert done.returncode == 0, done.stderr

@@ -7,14 +7,16 @@ use crate::predict::NDList;
 use crate::profiler_objects::ProfileObject;
 use crate::records::{Reader, Writer};
 use crate::symbol::SymbolCell;
+use crossbeam_utils::CachePadded;
 use mxrt::ForkSafeRwLock as RwLock;
 use mxrt::{CachedOp, Executor, Model, NDArray, Predictor};
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Weak};
 
 /// Handle of an array.
 pub type NDArrayHandle = *mut c_void;
@@ -39,6 +41,9 @@ pub type ModelHandle = *mut c_void;
 
 /// Parts of a table, so that threads that look up different objects do not contend.
 const SHARDS: usize = 16;
+/// A thread that looks an object up more often than this, and no other one between, remembers it:
+/// then threads that look up one object contend for nothing but the count of its users.
+const OFTEN: u32 = 2;
 /// A handle is a multiple of this plus the code of its kind. Small numbers are no handles.
 pub(crate) const STEP: usize = 16;
 
@@ -74,6 +79,21 @@ pub(crate) trait Held: Sized + 'static {
     const CODE: usize;
     /// All objects of the kind.
     fn table() -> &'static Table<Self>;
+    /// The place where this thread remembers one; none at its end.
+    fn with_recent<R>(look: impl FnOnce(&RecentCell<Self>) -> R) -> Option<R>;
+}
+
+type RecentCell<T> = Cell<Option<Recent<T>>>;
+
+/// The object that a thread looked up last.
+pub(crate) struct Recent<T> {
+    number: usize,
+    /// how many objects of its part of the table were freed before
+    freed: usize,
+    /// in a row
+    times: u32,
+    /// from the third time on
+    object: Weak<T>,
 }
 
 macro_rules! held {
@@ -84,6 +104,11 @@ macro_rules! held {
             fn table() -> &'static Table<$type> {
                 static TABLE: LazyLock<Table<$type>> = LazyLock::new(Table::default);
                 &TABLE
+            }
+
+            fn with_recent<R>(look: impl FnOnce(&RecentCell<$type>) -> R) -> Option<R> {
+                thread_local!(static RECENT: RecentCell<$type> = const { Cell::new(None) });
+                RECENT.try_with(look).ok()
             }
         })*
 
@@ -143,20 +168,40 @@ impl Hasher for NumberHasher {
 type Objects<T> = HashMap<usize, Arc<T>, BuildHasherDefault<NumberHasher>>;
 
 /// The objects of one kind.
-pub(crate) struct Table<T>([RwLock<Objects<T>>; SHARDS]);
+pub(crate) struct Table<T>([Shard<T>; SHARDS]);
+
+struct Shard<T> {
+    objects: RwLock<Objects<T>>,
+    /// how many were freed; changed under the lock
+    freed: CachePadded<AtomicUsize>,
+}
 
 impl<T> Default for Table<T> {
     fn default() -> Self {
-        Table(std::array::from_fn(|_| RwLock::default()))
+        Table(std::array::from_fn(|_| Shard { objects: RwLock::default(), freed: CachePadded::default() }))
+    }
+}
+
+impl<T> Shard<T> {
+    fn look_up(&self, number: usize) -> Option<Arc<T>> {
+        self.objects.read().get(&number).cloned()
+    }
+
+    fn remove(&self, number: usize) -> Option<Arc<T>> {
+        let mut objects = self.objects.write();
+        let object = objects.remove(&number)?;
+        // Who remembers an object of this part looks it up again.
+        self.freed.fetch_add(1, Ordering::Release);
+        Some(object)
     }
 }
 
 impl<T> Table<T> {
     fn has(&self, number: usize) -> bool {
-        self.shard(number).read().contains_key(&number)
+        self.shard(number).objects.read().contains_key(&number)
     }
 
-    fn shard(&self, number: usize) -> &RwLock<Objects<T>> {
+    fn shard(&self, number: usize) -> &Shard<T> {
         &self.0[number / STEP % SHARDS]
     }
 }
@@ -170,14 +215,31 @@ fn next(code: usize) -> usize {
 /// Stores an object and returns its handle, which is never reused.
 pub(crate) fn hold<T: Held>(object: T) -> *mut c_void {
     let number = next(T::CODE);
-    T::table().shard(number).write().insert(number, Arc::new(object));
+    T::table().shard(number).objects.write().insert(number, Arc::new(object));
     std::ptr::without_provenance_mut(number)
 }
 
 /// The object of a handle.
 pub(crate) fn get<T: Held>(handle: *mut c_void) -> Result<Arc<T>, Error> {
     let number = handle.addr();
-    T::table().shard(number).read().get(&number).cloned().ok_or_else(|| unknown::<T>(number))
+    let shard = T::table().shard(number);
+    // Looked at first: what is freed meanwhile is looked up again next time.
+    let freed = shard.freed.load(Ordering::Acquire);
+    T::with_recent(|place| {
+        let recent = place.take().filter(|recent| recent.number == number && recent.freed == freed);
+        let object = recent.as_ref().and_then(|recent| recent.object.upgrade());
+        if object.is_some() {
+            place.set(recent);
+            return object;
+        }
+        let object = shard.look_up(number);
+        let times = recent.map_or(0, |recent| recent.times) + 1;
+        let often = object.as_ref().filter(|_| times > OFTEN);
+        place.set(Some(Recent { number, freed, times, object: often.map_or_else(Weak::new, Arc::downgrade) }));
+        object
+    })
+    .unwrap_or_else(|| shard.look_up(number))
+    .ok_or_else(|| unknown::<T>(number))
 }
 
 /// The objects of several handles.
@@ -191,27 +253,27 @@ static UNSET: LazyLock<Table<()>> = LazyLock::new(Table::default);
 /// A handle for an array that is to come.
 pub(crate) fn hold_unset() -> *mut c_void {
     let number = next(NDArray::CODE);
-    UNSET.shard(number).write().insert(number, Arc::new(()));
+    UNSET.shard(number).objects.write().insert(number, Arc::new(()));
     std::ptr::without_provenance_mut(number)
 }
 
 /// Whether a handle waits for its array.
 pub(crate) fn is_unset(handle: *mut c_void) -> bool {
     let number = handle.addr();
-    UNSET.shard(number).read().contains_key(&number)
+    UNSET.has(number)
 }
 
 /// Gives such a handle its array.
 pub(crate) fn set(handle: *mut c_void, array: NDArray) -> Result<(), Error> {
     free_unset(handle).then_some(()).ok_or_else(|| unknown::<NDArray>(handle.addr()))?;
-    NDArray::table().shard(handle.addr()).write().insert(handle.addr(), Arc::new(array));
+    NDArray::table().shard(handle.addr()).objects.write().insert(handle.addr(), Arc::new(array));
     Ok(())
 }
 
 /// Removes such a handle. False if it is none.
 pub(crate) fn free_unset(handle: *mut c_void) -> bool {
     let number = handle.addr();
-    UNSET.shard(number).write().remove(&number).is_some()
+    UNSET.shard(number).remove(number).is_some()
 }
 
 /// Removes an object. Work that uses it goes on.
@@ -222,15 +284,17 @@ pub(crate) fn free<T: Held>(handle: *mut c_void) -> Result<(), Error> {
 /// Removes an object and returns it.
 pub(crate) fn take<T: Held>(handle: *mut c_void) -> Result<Arc<T>, Error> {
     let number = handle.addr();
-    let object = T::table().shard(number).write().remove(&number);
-    object.ok_or_else(|| unknown::<T>(number))
+    T::table().shard(number).remove(number).ok_or_else(|| unknown::<T>(number))
 }
 
 /// Removes all objects of a kind.
 pub(crate) fn drain<T: Held>() {
     for shard in &T::table().0 {
-        let objects = std::mem::take(&mut *shard.write());
+        let mut objects = shard.objects.write();
+        let gone = std::mem::take(&mut *objects);
+        shard.freed.fetch_add(1, Ordering::Release);
         drop(objects);
+        drop(gone);
     }
 }
 
@@ -247,4 +311,32 @@ fn unknown<T: Held>(number: usize) -> Error {
         },
     };
     Error::value(format!("{number:#x} is not the handle of {}: {what}", T::NAME))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mxrt::{Context, DType, Process, Shape, TensorType};
+
+    fn array() -> *mut c_void {
+        let engine = Process::get().expect("a process").engine;
+        hold(NDArray::new(engine, Context::cpu(0), TensorType::new(DType::F32, Shape::new(&[2]))).expect("an array"))
+    }
+
+    fn is_held(handle: *mut c_void) -> bool {
+        get::<NDArray>(handle).is_ok()
+    }
+
+    /// Whoever else uses the object: a freed handle is none.
+    #[test]
+    fn a_remembered_handle_ends_when_it_is_freed_although_the_object_lives() {
+        let (handle, other) = (array(), array());
+        let users: Vec<Arc<NDArray>> = (0..8).filter_map(|_| get::<NDArray>(handle).ok()).collect();
+        assert!(users.len() == 8 && users.iter().all(|user| Arc::ptr_eq(user, &users[0])));
+        assert!(get::<NDArray>(other).is_ok_and(|found| !Arc::ptr_eq(&found, &users[0])));
+        assert!((0..8).all(|_| is_held(handle)));
+        assert!(free::<NDArray>(handle).is_ok());
+        assert!(!is_held(handle) && free::<NDArray>(handle).is_err() && is_held(other));
+        assert!(free::<NDArray>(other).is_ok());
+    }
 }

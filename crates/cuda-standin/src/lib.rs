@@ -14,6 +14,7 @@
 //! | `STANDIN_MODE` | `threaded` (the default), or `scheduled`: nothing is done but by `mxrt_standin_step` |
 //! | `STANDIN_SEED`, `STANDIN_DELAY_US` | random delays, at most so long (0, 100) |
 //! | `STANDIN_INIT`, `STANDIN_CONTEXT` | what `cuInit` and `cuDevicePrimaryCtxRetain` return (0) |
+//! | `STANDIN_PEERS` | 0: no GPU reaches the memory of another one (1) |
 //! | `STANDIN_GRAPHS` | what `cuGraphInstantiateWithFlags` returns (0) |
 //! | `STANDIN_FAULTS` | `call:after:code` or `device/call:after:code`, separated by commas |
 //! | `STANDIN_KERNELS` | a library of kernels compiled for the host, which stand in for those of any image |
@@ -106,6 +107,20 @@ api! {
         let here = here()?;
         here.driver.captures.refuse_all()?;
         here.device.synchronize().map_err(|e| e.code)
+    }
+    fn cuDeviceCanAccessPeer(reaches: *mut c_int, device: c_int, peer: c_int) {
+        let driver = driver()?;
+        driver.device(device)?;
+        driver.device(peer)?;
+        put(reaches, (device != peer && number("STANDIN_PEERS", 1) != 0) as c_int)
+    }
+    fn cuCtxEnablePeerAccess(peer: Ptr, flags: c_uint) {
+        let here = here()?;
+        let peer = peer.addr().checked_sub(1).filter(|peer| *peer < here.driver.devices.len()).ok_or(INVALID_CONTEXT)?;
+        if flags != 0 || peer == here.index {
+            return Err(INVALID_VALUE);
+        }
+        here.driver.add_peer(here.index, peer)
     }
     fn cuCtxGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int) {
         here()?;
@@ -297,6 +312,7 @@ api! {
     fn mxrt_standin_step() { if driver()?.world.step() { Ok(()) } else { Err(NOT_READY) } }
     fn mxrt_standin_order(order: c_uint) { kernels::ORDER.store(order, Ordering::Relaxed); Ok(()) }
     fn mxrt_standin_pending(pieces: *mut usize) { put(pieces, driver()?.world.pending()) }
+    fn mxrt_standin_peers(pairs: *mut usize) { put(pairs, driver()?.peers()) }
     fn mxrt_standin_graph_launches(launches: *mut usize) { put(launches, LAUNCHES.load(Ordering::Relaxed)) }
     fn mxrt_standin_live_events(events: *mut usize) { put(events, driver()?.world.live_events()) }
 }

@@ -7,7 +7,7 @@ use mxrt_engine::device::{CopyJob, Device, Driver, MemoryPlace, StreamHandle, St
 use mxrt_engine::{DeviceId, DeviceKind};
 use mxrt_sim::{Call, Fault, Mode, SimConfig, SimDevice, SimDriver, World};
 use std::cell::Cell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -20,9 +20,10 @@ const NOT_INITIALIZED: Code = 3;
 const DEINITIALIZED: Code = 4;
 const NO_DEVICE: Code = 100;
 const INVALID_DEVICE: Code = 101;
-const INVALID_CONTEXT: Code = 201;
+pub(crate) const INVALID_CONTEXT: Code = 201;
 pub(crate) const INVALID_HANDLE: Code = 400;
 pub(crate) const NOT_READY: Code = 600;
+const PEER_ALREADY: Code = 704;
 const NOT_PERMITTED: Code = 800;
 
 pub(crate) struct CudaState {
@@ -32,6 +33,8 @@ pub(crate) struct CudaState {
     defaults: Vec<StreamHandle>,
     pub captures: Captures,
     events: Mutex<HashMap<u64, Event>>,
+    /// Which device may reach the memory of which.
+    peers: Mutex<HashSet<(usize, usize)>>,
     /// Page-locked memory, and the device that it was asked of.
     pinned: Mutex<HashMap<usize, usize>>,
     ops: AtomicU64,
@@ -144,6 +147,7 @@ impl CudaState {
             devices,
             captures: Captures::default(),
             events: Mutex::default(),
+            peers: Mutex::default(),
             pinned: Mutex::default(),
             ops: AtomicU64::new(1),
             host_memory: number("STANDIN_HOST_MEMORY", 0) != 0,
@@ -191,6 +195,14 @@ impl CudaState {
 
     pub fn forget_event(&self, event: u64) -> Result<Event, Code> {
         lock(&self.events).remove(&event).ok_or(INVALID_HANDLE)
+    }
+
+    pub fn add_peer(&self, device: usize, peer: usize) -> Result<(), Code> {
+        if lock(&self.peers).insert((device, peer)) { Ok(()) } else { Err(PEER_ALREADY) }
+    }
+
+    pub fn peers(&self) -> usize {
+        lock(&self.peers).len()
     }
 
     pub fn set_pinned(&self, at: usize, device: usize) {

@@ -64,9 +64,11 @@ table! {
     cuDeviceGetAttribute(*mut c_int, c_int, CUdevice);
     cuDeviceTotalMem_v2(*mut usize, CUdevice);
     cuDevicePrimaryCtxRetain(*mut CUcontext, CUdevice);
+    cuDeviceCanAccessPeer(*mut c_int, CUdevice, CUdevice);
     cuCtxGetCurrent(*mut CUcontext);
     cuCtxSetCurrent(CUcontext);
     cuCtxSynchronize();
+    cuCtxEnablePeerAccess(CUcontext, c_uint);
     cuCtxGetStreamPriorityRange(*mut c_int, *mut c_int);
     cuStreamCreateWithPriority(*mut CUstream, c_uint, c_int);
     cuStreamWaitEvent(CUstream, CUevent, c_uint);

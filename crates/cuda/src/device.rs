@@ -7,6 +7,7 @@ use crate::driver::{attribute, capability, memory, ordinal};
 use crate::errors::{NOT_INITIALIZED, NOT_PERMITTED, NOT_READY, check};
 use crate::fork;
 use crate::module::{Function, Grid, Image, Modules};
+use crate::peers;
 use cudarc::driver::sys::{CUevent, CUgraphExec, CUstream};
 use mxrt_engine::device::{
     Callback, ClearJob, CopyJob, Device, DeviceError, DevicePtr, ErrorClass, EventHandle, Kernel, MemoryPlace,
@@ -160,6 +161,7 @@ impl CudaDevice {
         device.base_stream = device.new_stream(StreamKind::Compute)?;
         let base = device.new_base(Duration::from_secs(30))?;
         *lock(&device.base) = base;
+        peers::introduce(api, ordinal, context);
         Ok(Arc::new(device))
     }
 

@@ -34,6 +34,7 @@ const ERRORS: &[(i32, &str, Option<ErrorClass>)] = &[
     (700, "CUDA_ERROR_ILLEGAL_ADDRESS", Some(ErrorClass::Lost)),
     (701, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", None),
     (702, "CUDA_ERROR_LAUNCH_TIMEOUT", Some(ErrorClass::Lost)),
+    (704, "CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED", None),
     (709, "CUDA_ERROR_CONTEXT_IS_DESTROYED", Some(ErrorClass::Lost)),
     (710, "CUDA_ERROR_ASSERT", Some(ErrorClass::Lost)),
     (714, "CUDA_ERROR_HARDWARE_STACK_ERROR", Some(ErrorClass::Lost)),
@@ -47,6 +48,9 @@ const ERRORS: &[(i32, &str, Option<ErrorClass>)] = &[
     (802, "CUDA_ERROR_SYSTEM_NOT_READY", None),
     (803, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", None),
     (804, "CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE", None),
+    (900, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", None),
+    (901, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED", None),
+    (905, "CUDA_ERROR_STREAM_CAPTURE_ISOLATION", None),
     (999, "CUDA_ERROR_UNKNOWN", Some(ErrorClass::Lost)),
 ];
 

@@ -25,6 +25,7 @@ mod errors;
 mod fork;
 mod library;
 mod module;
+mod peers;
 
 pub use device::CudaDevice;
 pub use driver::{CudaDriver, DriverStatus, GpuFacts, status};

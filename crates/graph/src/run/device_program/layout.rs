@@ -20,8 +20,8 @@ pub(super) struct Layouts {
     last: HashMap<Value, Value>,
     /// those that are not there with channels first
     only_last: HashSet<Value>,
-    /// weights in the order of their kernels
-    packed: HashMap<Value, Value>,
+    /// weights in the order of their kernels, by the value and the type that it is read as
+    packed: HashMap<(Value, TensorType), Value>,
     /// number of the next value, behind the nodes of the graph
     next: usize,
 }
@@ -157,15 +157,15 @@ impl Lowering<'_> {
 
     /// Weights in the order of convolutions with channels last.
     fn packed(&mut self, value: Value) -> Result<Value, OpError> {
-        let weights = self.first(value)?;
-        if let Some(packed) = self.layouts.packed.get(&weights) {
+        let (weights, tensor) = (self.first(value)?, self.type_of(value)?);
+        let key = (weights, tensor.clone());
+        if let Some(packed) = self.layouts.packed.get(&key) {
             return Ok(*packed);
         }
-        let tensor = self.type_of(value)?;
         let shape: Vec<usize> = [2, 3, 1, 0].map(|axis| tensor.shape[axis]).to_vec();
         let packed = self.layouts.new_value(TensorType::new(tensor.dtype, &shape[..]), true);
         self.convert(weights, packed, &[2, 3, 1, 0])?;
-        self.layouts.packed.insert(weights, packed);
+        self.layouts.packed.insert(key, packed);
         Ok(packed)
     }
 

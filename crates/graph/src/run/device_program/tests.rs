@@ -106,3 +106,18 @@ fn weights_of_a_call_and_what_has_no_other_order_stay() {
     assert_eq!(found.iter().filter(|name| **name == TURN).count(), 2, "{found:?}");
     assert_eq!(constants, [TURN]);
 }
+
+#[test]
+fn weights_that_are_read_under_two_shapes_are_packed_twice() {
+    let (x, w) = (var("x"), var("w1"));
+    let attrs = [("kernel", "(3, 3)"), ("no_bias", "True"), ("num_filter", "4")];
+    let one = apply("Convolution", &attrs, &[&x, &w]);
+    let again = apply("Convolution", &attrs, &[&one, &w]);
+    let flat = apply("Reshape", &[("shape", "(4, 36, 1, 1)")], &[&w]);
+    let many = apply("Concat", &[("num_args", "9"), ("dim", "1")], &[&again; 9]);
+    let attrs = [("kernel", "(1, 1)"), ("no_bias", "True"), ("num_filter", "4")];
+    let last = apply("Convolution", &attrs, &[&many, &flat]);
+    let shapes: [&[usize]; 2] = [&[1, 4, 8, 8], &[4, 4, 3, 3]];
+    let (found, constants) = steps(&last, &shapes, true, "");
+    assert_eq!((found.iter().filter(|name| **name == "Convolution").count(), constants), (3, vec![TURN; 2]));
+}
