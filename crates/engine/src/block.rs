@@ -157,6 +157,8 @@ pub(crate) const ON_DEVICE: u16 = 64;
 const ORIGIN: u16 = 128;
 /// May run in a thread that waits for it.
 pub(crate) const WAITER_MAY_RUN: u16 = 256;
+/// Was put aside until devices were done: what it uses is complete, and stays so while it is granted.
+pub(crate) const AFTER_DEVICES: u16 = 512;
 
 #[repr(C, align(64))]
 pub(crate) struct OpBlock {

@@ -17,12 +17,16 @@ fn gpu(index: u16) -> DeviceId {
 
 /// A rig, and a second world of devices that call themselves `gpu`.
 fn two_drivers(kind: EngineKind, mode: Mode) -> (Rig, World) {
+    two_drivers_on(1, kind, mode)
+}
+
+fn two_drivers_on(cores: usize, kind: EngineKind, mode: Mode) -> (Rig, World) {
     let config = SimConfig { mode, record: true, memory: 1 << 20, ..SimConfig::default() };
     let (ours, theirs) =
         (SimDriver::new(config.clone()), SimDriver::new(SimConfig { kind: DeviceKind::GPU, ..config }));
     let worlds = (ours.world(), theirs.world());
     let drivers: Vec<Arc<dyn Driver>> = vec![ours, theirs];
-    let engine = Engine::start(Config { kind, cores: Some(1), drivers, compute_streams: 5, ..Config::default() });
+    let engine = Engine::start(Config { kind, cores: Some(cores), drivers, compute_streams: 5, ..Config::default() });
     (Rig { engine: engine.unwrap(), world: worlds.0.into() }, worlds.1)
 }
 
@@ -170,4 +174,38 @@ fn a_stream_that_cannot_wait_says_for_whom() {
     while other.step() {}
     rig.engine.wait_to_read(&x).unwrap();
     drop(rig.engine.export_to(&x, sim(0), consumer, false, &mut || true).unwrap());
+}
+
+/// Who read a frozen value is not known, so its writer waits for every stream; but for what another
+/// driver does meanwhile it need not, and its stream could not.
+#[test]
+fn a_frozen_value_is_written_while_devices_of_another_driver_are_busy() {
+    let (rig, _other) = two_drivers_on(4, EngineKind::ThreadedAsync, Mode::Threaded { seed: 1, max_delay_us: 2 });
+    let [x, one, two] = rig.cells();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for (stream, busy) in [(0, &one), (1, &two)] {
+            let (rig, done) = (&rig, &done);
+            scope.spawn(move || {
+                while !done.load(Relaxed) {
+                    rig.op_on(gpu(0), Lane::Normal, "elsewhere", stream, &[], &[busy], |_| 1);
+                    rig.engine.wait_to_read(&busy.var).unwrap();
+                }
+            });
+        }
+        for n in 0..5000 {
+            rig.op_on(sim(0), Lane::Normal, "write", 0, &[], &[&x], move |_| n);
+            rig.engine.freeze(&x.var);
+            rig.op_on(sim(0), Lane::Normal, "write again", 1, &[], &[&x], move |_| n + 1);
+            match rig.read(&x) {
+                Ok(found) if found == n + 1 => {}
+                other => {
+                    done.store(true, Relaxed);
+                    panic!("{n}: {other:?}");
+                }
+            }
+        }
+        done.store(true, Relaxed);
+    });
+    rig.engine.wait_all().unwrap();
 }

@@ -64,13 +64,13 @@ impl HostWait {
 
     /// What is to be waited for. Under no lock.
     pub fn events(self, devices: &Devices) -> Vec<EventRef> {
-        self.waits.complete(devices).into_events()
+        self.waits.complete(devices, None).into_events()
     }
 
     /// Blocks until the device is done; then the value's failure.
     pub fn finish(self, engine: &'static Engine, poll: &mut dyn FnMut() -> bool) -> Result<Option<Failure>, WaitError> {
         let HostWait { waits, writer, late } = self;
-        for event in waits.complete(&engine.devices).events() {
+        for event in waits.complete(&engine.devices, None).events() {
             match engine.devices.host_wait(event, &mut || poll() && !engine.is_closed()) {
                 Ok(true) => {}
                 Ok(false) => return Err(engine.gave_up()),
@@ -84,7 +84,7 @@ impl HostWait {
     /// Calls `f` with the value's failure when the device is done.
     pub fn call_when_over(self, devices: &Devices, f: impl FnOnce(Option<Failure>) + Send + 'static) {
         let HostWait { waits, writer, late } = self;
-        let events = waits.complete(devices).into_events();
+        let events = waits.complete(devices, None).into_events();
         let of_callback = events.clone();
         let callback = move || {
             // Decided, unless the devices were lost in a fork.

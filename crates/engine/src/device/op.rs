@@ -93,7 +93,8 @@ impl<'a> DeviceCtx<'a> {
             }
         }
         let behind_all = Cell::new(waits.every_stream);
-        let waits = waits.complete(&run.engine().devices);
+        // For those of other drivers the op was put aside.
+        let waits = waits.complete(&run.engine().devices, Some(device.id.kind()));
         let mut op = Enqueued::new(run.engine(), run.op_name(), device.id, strict, run.var_ids());
         // Nothing was submitted yet: an op that cannot wait leaves its variables as they are.
         stream.wait_for(&waits, op.id).map_err(|e| device.op_error(&e, "ordering an operator"))?;

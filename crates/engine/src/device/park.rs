@@ -7,7 +7,7 @@ use super::event::EventRef;
 use super::open::Devices;
 use super::outcome::{Source, settle};
 use super::stream::WaitSet;
-use crate::block::{COUNTED, Chain, Mode, ON_DEVICE, OpBlock, SMALL};
+use crate::block::{AFTER_DEVICES, COUNTED, Chain, Mode, ON_DEVICE, OpBlock, SMALL};
 use crate::engine::Engine;
 use crate::failure::Failure;
 use crate::slot::{self, Slot};
@@ -101,7 +101,8 @@ impl Engine {
         // SAFETY: contract.
         let on_device = unsafe { OpBlock::has(op, ON_DEVICE) };
         // SAFETY: contract.
-        if (on_device && !self.devices.are_mixed()) || unsafe { (*op).class.runs_at_once() } {
+        let done = unsafe { (*op).class.runs_at_once() || OpBlock::has(op, AFTER_DEVICES) };
+        if (on_device && !self.devices.are_mixed()) || done {
             return false;
         }
         // SAFETY: contract.
@@ -148,7 +149,7 @@ impl Engine {
             }
         }
         let concerns = |e: &EventRef| own != Some(e.stream.device.id.kind()) && !self.devices.is_over(e);
-        waits.complete(&self.devices).into_events().into_iter().filter(concerns).collect()
+        waits.complete(&self.devices, None).into_events().into_iter().filter(concerns).collect()
     }
 
     /// # Safety
@@ -159,6 +160,7 @@ impl Engine {
         // Where waiting threads do the devices' work they do small ops as well, so that everything
         // stays in one thread. SAFETY: contract; the op is counted.
         unsafe {
+            (*op).flags |= AFTER_DEVICES;
             let here = self.devices.need_steps() && OpBlock::has(op, SMALL) && slot.op_depth.get() == 0;
             let token = if here { self.sched.tokens.take() } else { None };
             match token {

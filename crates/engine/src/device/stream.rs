@@ -4,6 +4,7 @@ use super::api::{DeviceError, ErrorClass, StreamHandle, StreamKind};
 use super::event::{EventRecord, EventRef};
 use super::open::{Devices, OpenDevice};
 use super::outcome::{Enqueued, settle};
+use crate::spec::DeviceKind;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use std::collections::VecDeque;
@@ -51,10 +52,12 @@ impl WaitSet {
         }
     }
 
-    /// Adds the last records of all streams if they are wanted. Under no lock.
-    pub fn complete(mut self, devices: &Devices) -> Self {
+    /// Adds the last records of all streams, or of those of one driver, if they are wanted. Under no
+    /// lock.
+    pub fn complete(mut self, devices: &Devices, of: Option<DeviceKind>) -> Self {
         if self.every_stream {
-            devices.last_events().iter().for_each(|e| self.add(e));
+            let concerns = |e: &&EventRef| of.is_none_or(|kind| e.stream.device.id.kind() == kind);
+            devices.last_events().iter().filter(concerns).for_each(|e| self.add(e));
         }
         self
     }
