@@ -101,8 +101,8 @@ impl Engine {
         // SAFETY: contract.
         let on_device = unsafe { OpBlock::has(op, ON_DEVICE) };
         // SAFETY: contract.
-        let done = unsafe { (*op).class.runs_at_once() || OpBlock::has(op, AFTER_DEVICES) };
-        if (on_device && !self.devices.are_mixed()) || done {
+        let goes_on = unsafe { (*op).class.runs_at_once() || OpBlock::has(op, AFTER_DEVICES) };
+        if (on_device && !self.devices.are_mixed()) || goes_on {
             return false;
         }
         // SAFETY: contract.
