@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const ILLEGAL_STATE: Code = 401;
-const UNSUPPORTED: Code = 900;
+pub(crate) const UNSUPPORTED: Code = 900;
 const INVALIDATED: Code = 901;
 pub(crate) const ISOLATION: Code = 905;
 /// The mode in which the thread may make other calls meanwhile.
@@ -89,10 +89,6 @@ impl Captures {
         let mut captures = self.lock();
         captures.values_mut().for_each(|capture| capture.broken = true);
         if captures.is_empty() { Ok(()) } else { Err(UNSUPPORTED) }
-    }
-
-    pub fn refuse_function(&self, stream: usize) -> Result<(), Code> {
-        self.refuse(stream, UNSUPPORTED)
     }
 
     pub fn end(&self, stream: usize, device: usize) -> Result<Graph, Code> {

@@ -27,7 +27,7 @@ mod capture;
 mod kernels;
 mod state;
 
-use capture::{Graph, ISOLATION, LAUNCHES, Node};
+use capture::{Graph, ISOLATION, LAUNCHES, Node, UNSUPPORTED};
 use mxrt_engine::device::{ClearJob, DevicePtr, EventHandle, MemoryPlace, StreamKind};
 use mxrt_sim::Call;
 use state::*;
@@ -158,7 +158,7 @@ api! {
     }
     fn cuGraphLaunch(graph: Ptr, at: Ptr) {
         let here = here()?;
-        here.driver.captures.refuse_function(at.addr())?;
+        here.driver.captures.refuse(at.addr(), UNSUPPORTED)?;
         // SAFETY: an instance that was not destroyed.
         unsafe { graph.cast::<Graph>().as_ref() }.ok_or(INVALID_VALUE)?.launch(&here, at.addr())
     }
@@ -292,7 +292,7 @@ api! {
     fn cuLaunchHostFunc(at: Ptr, function: Option<unsafe extern "C" fn(Ptr)>, data: Ptr) {
         let (function, data) = (function.ok_or(INVALID_VALUE)?, data.expose_provenance());
         let here = here()?;
-        here.driver.captures.refuse_function(at.addr())?;
+        here.driver.captures.refuse(at.addr(), UNSUPPORTED)?;
         here.launch(at.addr(), "host function", move || {
             // SAFETY: the caller's promise to the driver.
             in_host_function(|| unsafe { function(std::ptr::with_exposed_provenance_mut(data)) });

@@ -3,7 +3,7 @@
 use crate::arithmetic::{Sign, apply, assign};
 use crate::convert::{self, Elements};
 use crate::{errors, runtime};
-use mxrt_engine::{Engine, FailureKind, OpError, Var};
+use mxrt_engine::{Engine, EngineKind, FailureKind, OpError, Var};
 use mxrt_tensor::index::{self, Region};
 use mxrt_tensor::{Context, LateArray, NDArray, Shape, TensorRef, TensorType};
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
@@ -156,7 +156,10 @@ impl NDArrayBase {
             let _charge = array.engine().memory().charge(value.bytes().len())?;
             convert::elements(value)
         };
-        let elements = match array.read_briefly(copied) {
+        // The naive engine may run an operator here that waited for the end of the read, and this
+        // thread has the interpreter's lock.
+        let briefly = array.engine().kind() != EngineKind::Naive;
+        let elements = match briefly.then(|| array.read_briefly(copied)).flatten() {
             Some(elements) => elements,
             None => runtime::wait_for_value(py, |poll| {
                 let value = match poll {

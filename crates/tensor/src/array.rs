@@ -290,6 +290,11 @@ impl NDArray {
         (self.chunk.var.id(), self.chunk.content_version(), self.offset)
     }
 
+    /// Key of where this view lies: equal keys, the same storage and first byte.
+    pub fn place_key(&self) -> (u64, usize) {
+        (self.chunk.var.id(), self.offset)
+    }
+
     /// A view of consecutive elements: `start` elements in, with the given shape. `None` when it
     /// does not fit.
     pub fn view(&self, start: usize, shape: Shape) -> Option<NDArray> {

@@ -2,7 +2,7 @@
 
 use crate::index::{Region, copy_region};
 use crate::place::readable;
-use crate::{Context, Launch, NDArray, TensorRef, launch};
+use crate::{Context, Launch, NDArray, TensorRef, copied, launch};
 use mxrt_engine::{Cost, FailureKind, OpError, WaitError};
 
 /// Arrays up to this size may be filled by the calling thread.
@@ -12,7 +12,8 @@ impl NDArray {
     /// Overwrites the array with these bytes (row-major elements), in the order of pushes. They are
     /// copied before this returns.
     ///
-    /// Fails with kind `Value` when their number is wrong, `Device` when the array's device is lost.
+    /// Fails with kind `Value` when their number is wrong, `Memory` when there is none for the copy,
+    /// `Device` when the array's device is lost.
     pub fn fill_with(&self, content: &[u8]) -> Result<(), OpError> {
         if content.len() != self.nbytes() {
             let message = format!("{} bytes for an array of {}", content.len(), self.tensor_type());
@@ -26,7 +27,7 @@ impl NDArray {
         if small && self.fill_briefly(content) {
             return Ok(());
         }
-        let content = content.to_vec();
+        let content = copied(content)?;
         let cost = if small { Cost::Small } else { Cost::Large };
         let filling = Launch { name: "SyncCopyFromCPU".into(), inputs: &[], outputs: &[self], cost };
         launch(self.engine(), filling, move |_, _, outputs| {

@@ -85,13 +85,13 @@ impl DeviceProgram {
         if self.constant_steps.is_empty() {
             return Ok(None);
         }
-        let read: Vec<&NDArray> =
-            self.constant_inputs.iter().filter_map(|input| arrays.get(place(*input)).copied()).collect();
-        let of: Vec<(u64, usize)> = read.iter().map(|array| (array.var().id(), array.value_key().2)).collect();
-        let known = |set: &&Arc<ConstantSet>| set.of == of && !set.stale.load(Ordering::Relaxed);
+        let read = || self.constant_inputs.iter().filter_map(|input| arrays.get(place(*input)).copied());
+        let keys = || read().map(NDArray::place_key);
+        let known = |set: &&Arc<ConstantSet>| !set.stale.load(Ordering::Relaxed) && set.of.iter().copied().eq(keys());
         if let Some(set) = self.constants.sets.lock().iter().find(known) {
             return Ok(Some(set.clone()));
         }
+        let (of, read): (Vec<(u64, usize)>, Vec<&NDArray>) = (keys().collect(), read().collect());
         let context = arrays.first().map_or_else(Context::default, |array| array.context());
         let tensor = TensorType::new(DType::U8, Shape::new(&[self.constant_bytes]));
         let array = NDArray::new(engine, context, tensor)?;
