@@ -82,9 +82,15 @@ generate: $(STAMPS)/venv | check-tools ## write what is generated from tables: s
 
 # In the repository, so that a build needs no NVRTC.
 .PHONY: cuda-images
-cuda-images: $(STAMPS)/venv ## compile the kernels of GPUs: crates/cuda-kernels/images (needs no GPU, two minutes)
-	$(PY) -m pip install --quiet -r requirements/cuda.txt
-	$(PY) scripts/cuda_images.py
+cuda-images: $(STAMPS)/nvrtc ## compile the kernels of GPUs: crates/cuda-kernels/images (needs no GPU, a minute)
+	PYTHONPATH=$(NVRTC) $(PY) scripts/cuda_images.py
+
+# Apart from the other packages, so that tests without it are without it.
+NVRTC := build/nvrtc
+$(STAMPS)/nvrtc: requirements/cuda.txt | $(STAMPS)/venv
+	@rm -rf $(NVRTC)
+	$(PY) -m pip install --quiet --target $(NVRTC) -r requirements/cuda.txt
+	@touch $@
 
 # ---- build -------------------------------------------------------------------------------------
 
@@ -135,6 +141,11 @@ tarball: $(STAMPS)/build-tools requirements/zig.txt | check-tools ## both as a t
 .PHONY: check-embedding
 check-embedding: | check-tools ## both into an empty folder; the examples by pkg-config, CMake and static linking (minutes)
 	scripts/embedding.sh check
+
+.PHONY: check-cuda-images
+check-cuda-images: $(STAMPS)/nvrtc $(STAMPS)/installed $(STAMPS)/test-tools ## the images are what NVRTC makes of the text; the wheel compiles kernels and chains by it (needs no GPU)
+	PYTHONPATH=$(NVRTC) $(PY) scripts/cuda_images.py --compare
+	MXRT_TEST_NVRTC="$$PWD/$(NVRTC)" $(PY) -m pytest -q tests/test_cuda_compiled.py -k nvrtc
 
 .PHONY: check-crate
 check-crate: | check-tools ## the crate mxrt as programs of others build it: no features, each alone, with the oldest Rust; the example with axum

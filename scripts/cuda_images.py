@@ -3,10 +3,12 @@
     cuda_images.py          writes crates/cuda-kernels/images: an image for each target and a list
                             with the hash of the text, of each image, and the registers of each
                             kernel
-    cuda_images.py --check  says whether the images are those of the text; needs nothing
+    cuda_images.py --check  says whether the images are listed as those of the text; needs nothing
+    cuda_images.py --compare
+                            compiles as well, and says whether the same images come of it
 
-Writing needs the package nvidia-cuda-nvrtc-cu12 of the version below. It fails where a kernel uses
-more registers than its budget, or spills more of them than calls of the 64-bit division need.
+Compiling needs the package nvidia-cuda-nvrtc-cu12 of the version below. It fails where a kernel
+uses more registers than its budget, or spills more of them than calls of the 64-bit division need.
 """
 
 from __future__ import annotations
@@ -115,13 +117,30 @@ def check() -> None:
             sys.exit(f"{image} is not the listed one: run python scripts/cuda_images.py")
 
 
+def compile_all() -> list[tuple[str, bytes, str]]:
+    """Target, image and log."""
+    compiler = Compiler()
+    with ThreadPoolExecutor() as pool:
+        compiled = list(pool.map(compiler.compile, TARGETS))
+    return [(target, image, log) for target, (image, log) in zip(TARGETS, compiled, strict=True)]
+
+
+def compare() -> None:
+    """Fails if an image is not what the compiler makes of the text."""
+    check()
+    for target, image, log in compile_all():
+        registers(target, log)
+        path = IMAGES / f"{target}.image.lzma"
+        if lzma.decompress(path.read_bytes()) != image:
+            sys.exit(f"{path} is not what NVRTC {NVRTC} makes of the text: run python scripts/cuda_images.py")
+    print(len(TARGETS), "images are what NVRTC", NVRTC, "makes of the text")
+
+
 def write() -> None:
     """Compiles for all targets."""
     IMAGES.mkdir(exist_ok=True)
-    compiler, lines, details = Compiler(), [f"text {text_hash()}"], []
-    with ThreadPoolExecutor() as pool:
-        compiled = list(pool.map(compiler.compile, TARGETS))
-    for target, (image, log) in zip(TARGETS, compiled, strict=True):
+    lines, details = [f"text {text_hash()}"], []
+    for target, image, log in compile_all():
         packed = lzma.compress(image, lzma.FORMAT_ALONE, preset=9 | lzma.PRESET_EXTREME)
         (IMAGES / f"{target}.image.lzma").write_bytes(packed)
         lines.append(f"{target} {hashlib.sha256(packed).hexdigest()}")
@@ -131,4 +150,4 @@ def write() -> None:
 
 
 if __name__ == "__main__":
-    check() if "--check" in sys.argv else write()
+    {"--check": check, "--compare": compare}.get(" ".join(sys.argv[1:]), write)()

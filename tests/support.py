@@ -134,7 +134,20 @@ def standin() -> dict[str, str]:
     for name in ("libcuda.so", "libcuda.so.1"):
         (folder / name).unlink(missing_ok=True)
         (folder / name).symlink_to(target / "debug" / "libmxrt_standin.so")
-    return {"LD_LIBRARY_PATH": str(folder), "STANDIN_DEVICES": "2", "STANDIN_KERNELS": str(host_kernels())}
+    kernels = {"STANDIN_KERNELS": str(host_kernels()), "MXRT_CACHE_DIR": str(WORK / "compiled")}
+    return {"LD_LIBRARY_PATH": str(folder), "STANDIN_DEVICES": "2", **kernels}
+
+
+def with_compiler(env: dict[str, str], folder: Path, *majors: int) -> dict[str, str]:
+    """The same variables for a child that finds NVRTC of these major versions as well: the stand-in
+    under other names, in `folder`. What it compiles is kept there too, and listed in `compiled`.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    library = (Path(env["LD_LIBRARY_PATH"]) / "libcuda.so.1").resolve()
+    for major in majors:
+        (folder / f"libnvrtc.so.{major}").symlink_to(library)
+    kept = {"MXRT_CACHE_DIR": str(folder / "kept"), "STANDIN_COMPILED": str(folder / "compiled")}
+    return {**env, "LD_LIBRARY_PATH": f"{env['LD_LIBRARY_PATH']}:{folder}", **kept}
 
 
 def in_threads(count: int, work: Callable[[int], None]) -> None:

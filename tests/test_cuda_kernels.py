@@ -144,7 +144,7 @@ def test_an_operator_without_a_kernel_fails_before_anything_runs(kind: str, gpus
 @pytest.mark.parametrize(
     ("env", "words"),
     [
-        ({"STANDIN_CAPABILITY": "70"}, "no kernels for a GPU of compute capability 7.0: it needs 7.5"),
+        ({"STANDIN_CAPABILITY": "50"}, "no kernels for a GPU of compute capability 5.0: it needs 6.0"),
         ({"STANDIN_KERNELS": "/nowhere"}, "CUDA error 209"),
     ],
     ids=["an old GPU", "an image that the driver refuses"],

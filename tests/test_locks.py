@@ -39,6 +39,7 @@ LOCKS = {
     ("crates/graph/src/run/build_turn.rs", "std::sync::Condvar"): NEW_TURN,
     ("crates/graph/src/run/cached_op.rs", "ForkSafeMutex"): GATE,
     ("crates/graph/src/run/device_program/constants.rs", "ForkSafeMutex"): GATE,
+    ("crates/graph/src/run/device_program/mod.rs", "ForkSafeMutex"): GATE,
     ("crates/graph/src/run/device_program/replay.rs", "ForkSafeMutex"): GATE,
     ("crates/graph/src/run/executor.rs", "ForkSafeMutex"): GATE,
     ("crates/graph/src/run/late/call.rs", "ForkSafeMutex"): GATE,
@@ -89,7 +90,7 @@ NAMES = ("Mutex", "RwLock", "Condvar", "ReentrantMutex", "ForkSafeMutex", "ForkS
 
 def rust_locks(text: str) -> set[str]:
     """The kinds of locks that a file names, by their paths."""
-    text = re.sub(r"//.*", "", text).split("#[cfg(test)]")[0]
+    text = re.split(r"#\[cfg\(test\)\]\s*mod \w+ \{", re.sub(r"//.*", "", text))[0]
     found = set()
     for path, names in re.findall(r"\b(std::sync|parking_lot|mxrt_engine|mxrt)::(\{[^}]*\}|\w+)", text):
         for name in re.findall(r"(\w+)(?:\s+as\s+\w+)?", names):

@@ -1,23 +1,51 @@
-//! Embeds the images that `scripts/cuda_images.py` made; without them it builds as well.
+//! Embeds the images that `scripts/cuda_images.py` made; without them it builds as well. Embeds the
+//! text of the kernels too, for GPUs without an image.
 
+use lzma_rust2::{LzmaOptions, LzmaWriter};
 use std::fmt::Write as _;
-use std::path::Path;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 
 fn main() {
     println!("cargo:rerun-if-changed=images");
-    let folder = Path::new(&std::env::var("CARGO_MANIFEST_DIR").unwrap_or_default()).join("images");
-    let mut text = "&[\n".to_owned();
-    let mut files: Vec<_> = std::fs::read_dir(&folder).into_iter().flatten().flatten().map(|e| e.path()).collect();
+    println!("cargo:rerun-if-changed=cuda");
+    let folder = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR").unwrap_or_default());
+    let out = PathBuf::from(std::env::var("OUT_DIR").unwrap_or_default());
+    let written = images(&folder.join("images"), &out.join("images.rs"))
+        .and_then(|()| text(&folder.join("cuda"), &out.join("text.lzma")));
+    if let Err(error) = written {
+        panic!("{}: {error}", out.display());
+    }
+}
+
+/// Files and their names, in the order of these.
+fn files(folder: &Path) -> Vec<(String, PathBuf)> {
+    let paths = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let name = |path: &PathBuf| path.file_name().map(|name| name.to_string_lossy().into_owned());
+    let mut files: Vec<_> = paths.filter_map(|path| Some((name(&path)?, path))).collect();
     files.sort();
-    for file in &files {
-        let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    files
+}
+
+fn images(folder: &Path, out: &Path) -> std::io::Result<()> {
+    let mut text = "&[\n".to_owned();
+    for (name, path) in files(folder) {
         if let Some(target) = name.strip_suffix(".image.lzma") {
-            let _ = writeln!(text, "    ({target:?}, include_bytes!({:?})),", file.display().to_string());
+            let _ = writeln!(text, "    ({target:?}, include_bytes!({:?})),", path.display().to_string());
         }
     }
     text.push_str("]\n");
-    let out = Path::new(&std::env::var("OUT_DIR").unwrap_or_default()).join("images.rs");
-    if let Err(error) = std::fs::write(&out, text) {
-        panic!("{}: {error}", out.display());
+    std::fs::write(out, text)
+}
+
+/// Name and content of every file that is compiled for GPUs, each ended by a zero.
+fn text(folder: &Path, out: &Path) -> std::io::Result<()> {
+    let mut all = Vec::new();
+    for (name, path) in files(folder).into_iter().filter(|(name, _)| !name.starts_with("host.")) {
+        all.extend([name.as_bytes(), b"\0", &std::fs::read(path)?, b"\0"].concat());
     }
+    let size = all.len() as u64;
+    let mut writer = LzmaWriter::new_use_header(Vec::new(), &LzmaOptions::with_preset(9), Some(size))?;
+    writer.write_all(&all)?;
+    std::fs::write(out, writer.finish()?)
 }

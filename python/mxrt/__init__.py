@@ -186,6 +186,8 @@ _ABSENT = ("th", "torch")
 # Held by this list alone: the engine closes when the interpreter drops its exit handlers, after
 # the last of them.
 _atexit.register(_mxrt.ExitHook())
+# Where packages such as nvidia-cuda-nvrtc-cu12 have their libraries. GPUs look there when needed.
+_mxrt.set_library_roots([f"{folder}/nvidia" for folder in _sys.path if folder])
 
 
 def __getattr__(name: str) -> Any:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
-from pathlib import Path
 
 from . import _mxrt
 
@@ -15,7 +13,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Runs the command; 1 without a GPU."""
-    rows = [*gpu_rows(), *_library_rows()]
+    rows = [*gpu_rows(), *_library_rows(), *_kernel_rows()]
     for key, value in rows:
         print(f"{key:14s}{value}")
     return 0 if _mxrt.device_count("gpu") > 0 else 1
@@ -36,7 +34,7 @@ def gpu_rows() -> list[tuple[str, str]]:
 def _library_rows() -> list[tuple[str, str]]:
     """The optional libraries with path and version, or why one is absent. Opens them."""
     rows = []
-    for name, path, version, reason in _mxrt.gpu_libraries(library_folders()):
+    for name, path, version, reason in _mxrt.gpu_libraries():
         if path is None:
             rows.append((name, f"absent: {reason}"))
         else:
@@ -44,8 +42,12 @@ def _library_rows() -> list[tuple[str, str]]:
     return rows
 
 
-def library_folders() -> list[str]:
-    """Where packages of NVIDIA put their libraries, in the order of Python's search path."""
-    found = importlib.util.find_spec("nvidia")
-    places = found.submodule_search_locations if found is not None else None
-    return [str(folder) for place in places or () for folder in sorted(Path(place).glob("*/lib")) if folder.is_dir()]
+def _kernel_rows() -> list[tuple[str, str]]:
+    """What kernels the GPUs have, for each compute capability; compiles one to find out."""
+    rows = []
+    for major, minor in sorted({capability for _, capability, _ in _mxrt.gpu_status()[1]}):
+        kernels, chains = _mxrt.gpu_kernels((major, minor))
+        rows.append((f"kernels {major}.{minor}", "yes" if kernels is None else f"none: {kernels}"))
+        compiled = "compiled" if chains is None else f"not compiled, but run as data: {chains}"
+        rows.append((f"chains {major}.{minor}", compiled))
+    return rows

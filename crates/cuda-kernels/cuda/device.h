@@ -36,6 +36,7 @@ DEVICE unsigned short to_brain(float f) {
     u32 u = __float_as_int(f);
     return f != f ? 0x7fff : (unsigned short)((u + 0x7fff + (u >> 16 & 1)) >> 16);
 }
+DEVICE u32 shuffle(u32 v, int lane) { return __shfl_sync(0xffffffffu, v, lane); }
 DEVICE float shuffle_xor(float v, int mask) { return __shfl_xor_sync(0xffffffffu, v, mask); }
 DEVICE double shuffle_xor(double v, int mask) { return __shfl_xor_sync(0xffffffffu, v, mask); }
 DEVICE i64 shuffle_xor(i64 v, int mask) { return __shfl_xor_sync(0xffffffffu, v, mask); }
@@ -45,6 +46,7 @@ DEVICE float infinity() { return __int_as_float(0x7f800000); }
 // hold fragments as the PTX manual lays them out for mma.m16n8k16.
 #if __CUDA_ARCH__ >= 800
 #define BRAIN_PRODUCTS 1
+#define HALF_PRODUCTS 1
 #define MMA(name, type)                                                                            \
     DEVICE void name(float d[4], const u32 a[4], const u32 b[2]) {                                 \
         asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." type "." type ".f32 "                \
@@ -54,9 +56,10 @@ DEVICE float infinity() { return __int_as_float(0x7f800000); }
     }
 MMA(mma_half, "f16")
 MMA(mma_brain, "bf16")
-#else
+#elif __CUDA_ARCH__ >= 750
 // Compute capability 7.5 multiplies halves alone, and 8 deep.
 #define BRAIN_PRODUCTS 0
+#define HALF_PRODUCTS 1
 DEVICE void mma_half(float d[4], const u32 a[4], const u32 b[2]) {
     UNROLLED
     for (int i = 0; i < 2; i++)
@@ -64,6 +67,10 @@ DEVICE void mma_half(float d[4], const u32 a[4], const u32 b[2]) {
                      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
                      : "r"(a[2 * i]), "r"(a[2 * i + 1]), "r"(b[i]));
 }
+#else
+// Older ones have no such instruction: tensor_cores.h makes do without.
+#define BRAIN_PRODUCTS 0
+#define HALF_PRODUCTS 0
 #endif
 // The first one to report is heard; the host reads the word when the operator is complete.
 DEVICE void report(u64* status, u64 value) { atomicCAS_system(status, 0ull, value); }

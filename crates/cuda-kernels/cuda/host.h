@@ -76,19 +76,24 @@ DEVICE unsigned short to_brain(float f) {
     memcpy(&u, &f, 4);
     return f != f ? 0x7fff : (unsigned short)((u + 0x7fff + (u >> 16 & 1)) >> 16);
 }
-template <class T> T shuffle_xor(T v, int mask) {
-    int me = host::number();
-    u64 bits = 0, other;
+namespace host {
+// What the thread of the block with this number has for `v`.
+template <class T> T of_thread(T v, int other) {
+    u64 bits = 0;
     memcpy(&bits, &v, sizeof v);
-    host::lanes[me] = bits;
-    host::wait_warp();
-    other = host::lanes[me ^ mask];
-    host::wait_warp();
-    memcpy(&v, &other, sizeof v);
+    lanes[number()] = bits;
+    wait_warp();
+    bits = lanes[other];
+    wait_warp();
+    memcpy(&v, &bits, sizeof v);
     return v;
 }
+}  // namespace host
+template <class T> T shuffle_xor(T v, int mask) { return host::of_thread(v, host::number() ^ mask); }
+DEVICE u32 shuffle(u32 v, int lane) { return host::of_thread(v, (host::number() & ~31) + lane); }
 // Products on tensor cores, from the fragments of all lanes of a warp.
 #define BRAIN_PRODUCTS 1
+#define HALF_PRODUCTS 1
 namespace host {
 template <class Load> void mma(float d[4], const u32 a[4], const u32 b[2], Load load) {
     int me = host::number(), warp = me & ~31, lane = me & 31, group = lane >> 2, pair = lane & 3;
@@ -110,7 +115,9 @@ template <class Load> void mma(float d[4], const u32 a[4], const u32 b[2], Load 
     host::wait_warp();
 }
 }  // namespace host
+#if HALF_PRODUCTS
 DEVICE void mma_half(float d[4], const u32 a[4], const u32 b[2]) { host::mma(d, a, b, load_half); }
+#endif
 DEVICE void mma_brain(float d[4], const u32 a[4], const u32 b[2]) { host::mma(d, a, b, load_brain); }
 DEVICE u64 bits_of(double v) {
     u64 u;

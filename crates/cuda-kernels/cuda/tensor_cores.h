@@ -6,6 +6,24 @@
 // What elements are rounded to.
 enum Rounded { HALF, BRAIN };
 template <int R> DEVICE unsigned short rounded(float v) { return R == HALF ? to_half(v) : to_brain(v); }
+#if !HALF_PRODUCTS
+// Without tensor cores: lanes show each other their fragments, which lie as they do with them.
+DEVICE void mma_half(float d[4], const u32 a[4], const u32 b[2]) {
+    int row = threadIdx.x % 32 / 4 * 4, col = threadIdx.x % 4 * 8;
+    ROLLED
+    for (int k = 0; k < 8; k++) {
+        int high = k / 4, from = k % 4;
+        u32 up = shuffle(high ? a[2] : a[0], row + from), down = shuffle(high ? a[3] : a[1], row + from);
+        u32 left = shuffle(b[high], col + from), right = shuffle(b[high], col + 4 + from);
+        UNROLLED
+        for (int bits = 0; bits < 32; bits += 16) {
+            float u = load_half(up >> bits), v = load_half(down >> bits);
+            float x = load_half(left >> bits), y = load_half(right >> bits);
+            d[0] += u * x, d[1] += u * y, d[2] += v * x, d[3] += v * y;
+        }
+    }
+}
+#endif
 template <int R> DEVICE void mma(float d[4], const u32 a[4], const u32 b[2]) {
 #if BRAIN_PRODUCTS
     if (R == BRAIN) return mma_brain(d, a, b);

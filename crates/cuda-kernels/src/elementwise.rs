@@ -1,9 +1,12 @@
 //! Functions of elements, and casts: `elementwise.h`.
 
+use crate::chain;
 use crate::launch::{AXES, Axes, Bound, Computes, axes, code, computes, each, known};
+use mxrt_cuda::Text;
 use mxrt_kernels::elementwise::{Binary, Unary};
 use mxrt_kernels::strides;
 use mxrt_ops::{Elementwise, KernelForm, Signature, StepInput};
+use mxrt_tensor::DType;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
@@ -11,25 +14,25 @@ use std::sync::OnceLock;
 const OPERANDS: usize = 8;
 const STEPS: usize = 16;
 /// What reads the step's number.
-const NUMBER: i32 = -(STEPS as i32) - 1;
+pub(crate) const NUMBER: i32 = -(STEPS as i32) - 1;
 
 /// `ElementOperand` of the text.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Operand {
+pub(crate) struct Operand {
     at: u64,
-    dtype: i32,
-    strided: i32,
+    pub dtype: i32,
+    pub strided: i32,
     steps: [i64; AXES],
 }
 
 /// `ElementStep` of the text.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Step {
-    function: i32,
-    a: i32,
-    b: i32,
+pub(crate) struct Step {
+    pub function: i32,
+    pub a: i32,
+    pub b: i32,
     unused: i32,
     number: f64,
     p: f64,
@@ -129,6 +132,12 @@ fn binary(function: Binary, computes: Computes) -> Option<i32> {
     find(kind, &format!("{function:?}"))
 }
 
+/// A chain to try the compiler with.
+pub(crate) fn example() -> Text {
+    chain::text(Computes::Single, code(DType::F32), &[NO_OPERAND], &[NO_STEP])
+}
+
+const NO_OPERAND: Operand = Operand { at: 0, dtype: 0, strided: 0, steps: [0; AXES] };
 const NO_STEP: Step = Step { function: 0, a: 0, b: 0, unused: 0, number: 0.0, p: 0.0, q: 0.0 };
 
 fn step(function: Elementwise, reads: &[StepInput], whole: Computes) -> Option<Step> {
@@ -173,8 +182,7 @@ fn bind_steps(steps: &[Step], shapes: &[Vec<usize>], signature: &Signature<'_>) 
     let strides: Vec<Vec<isize>> = (0..inputs.len()).map(|i| strides::broadcast(shape_of(i), out)).collect();
     let of = |i: usize| strides.get(i).map_or(&strides[0][..], |s| s);
     let (axes, all) = axes::<OPERANDS>(out, std::array::from_fn(of))?;
-    let nothing = Operand { at: 0, dtype: 0, strided: 0, steps: [0; AXES] };
-    let mut operand = [nothing; OPERANDS];
+    let mut operand = [NO_OPERAND; OPERANDS];
     for (i, input) in inputs.iter().enumerate() {
         let strided = i32::from(shape_of(i).iter().product::<usize>() != out.size());
         operand[i] = Operand { at: 0, dtype: code(input.dtype), strided, steps: all[i] };
@@ -198,7 +206,10 @@ fn bind_steps(steps: &[Step], shapes: &[Vec<usize>], signature: &Signature<'_>) 
         Computes::Double => c"elementwise_f64",
         Computes::Whole => c"elementwise_i64",
     };
-    Some(Bound::kernel(name, each(n), move |at| {
+    // A single function is not worth compiling.
+    let chain = || chain::text(whole, program.out_dtype, &program.operand[..inputs.len()], steps);
+    let text = (steps.len() > 1).then(chain);
+    Some(Bound::or_compiled(name, text, each(n), move |at| {
         let mut program = program;
         program.out = at.outputs[0].0;
         program.operand.iter_mut().zip(at.inputs).for_each(|(operand, at)| operand.at = at.0);

@@ -1,7 +1,11 @@
 //! Which image serves which GPU.
 
+use crate::text;
 use lzma_rust2::LzmaReader;
 use std::io::Read;
+
+/// The oldest major of compute capability that the text compiles for.
+const OLDEST: i32 = 6;
 
 /// Compressed images by target.
 static IMAGES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/images.rs"));
@@ -17,10 +21,11 @@ pub(crate) fn image(capability: (i32, i32)) -> Result<Vec<u8>, String> {
         (10, _) => "sm_100",
         (12, _) => "sm_120",
         (major, _) if major > 8 => "compute_80",
+        (major, _) if major >= OLDEST => return compiled(capability),
         _ => {
             return Err(format!(
-                "mxrt has no kernels for a GPU of compute capability {major}.{minor}: it needs 7.5 or more; compute \
-                 on the CPU"
+                "mxrt has no kernels for a GPU of compute capability {major}.{minor}: it needs {OLDEST}.0 or more; \
+                 compute on the CPU"
             ));
         }
     };
@@ -37,6 +42,17 @@ pub(crate) fn image(capability: (i32, i32)) -> Result<Vec<u8>, String> {
     // Text for the driver's compiler ends with a zero.
     code.push(0);
     Ok(code)
+}
+
+/// The code for a GPU that is older than the images, or why it cannot be had.
+fn compiled(capability: (i32, i32)) -> Result<Vec<u8>, String> {
+    mxrt_cuda::compile(&text::kernels(), capability).map_err(|why| {
+        let (major, minor) = capability;
+        format!(
+            "this build of mxrt has no image of its kernels for a GPU of compute capability {major}.{minor}, and they \
+             cannot be compiled: {why}; install NVRTC (pip install 'mxrt[cuda12]'), or compute on the CPU"
+        )
+    })
 }
 
 #[cfg(test)]
@@ -57,6 +73,6 @@ mod tests {
             let code = image(capability).unwrap();
             assert!(code.starts_with(first) && code.len() > 100_000, "{capability:?}: {} bytes", code.len());
         }
-        assert!(image((7, 0)).unwrap_err().contains("no kernels for a GPU of compute capability 7.0: it needs 7.5"));
+        assert!(image((5, 2)).unwrap_err().contains("no kernels for a GPU of compute capability 5.2: it needs 6.0"));
     }
 }

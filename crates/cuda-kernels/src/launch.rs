@@ -1,12 +1,13 @@
 //! Bound kernels, and how they are launched.
 
 use crate::image::image;
-use mxrt_cuda::{CudaDevice, Grid};
+use mxrt_cuda::{CudaDevice, Function, Grid, Text};
 use mxrt_engine::device::{Device, DeviceError, ErrorClass, OpenDevice};
 use mxrt_engine::{DeviceCtx, OpError};
 use mxrt_ops::{DeviceKernel, DeviceOperands};
 use mxrt_tensor::{DType, TensorType};
 use std::ffi::CStr;
+use std::sync::Arc;
 
 /// Threads of a block of kernels that take elements one by one.
 const THREADS: u32 = 256;
@@ -17,17 +18,23 @@ const ROW_THREADS: u32 = 128;
 /// Blocks of such a kernel at most.
 const ROW_BLOCKS: usize = 1 << 16;
 
+/// The name of the kernel of a text that is compiled at run time.
+pub(crate) const COMPILED: &CStr = c"compiled";
+
 type Enqueue = dyn Fn(&DeviceCtx<'_>, &DeviceOperands<'_>) -> Result<(), OpError> + Send + Sync;
 
 /// A form bound to types.
-pub(crate) struct Bound(Box<Enqueue>);
+pub(crate) struct Bound {
+    enqueue: Box<Enqueue>,
+    compiled: Option<Arc<Text>>,
+}
 
 impl Bound {
     /// A kernel that is a function.
     pub fn new(
         enqueue: impl Fn(&DeviceCtx<'_>, &DeviceOperands<'_>) -> Result<(), OpError> + Send + Sync + 'static,
     ) -> Bound {
-        Bound(Box::new(enqueue))
+        Bound { enqueue: Box::new(enqueue), compiled: None }
     }
 
     /// One kernel whose argument is made of addresses; nothing for arrays without elements.
@@ -43,9 +50,37 @@ impl Bound {
     }
 }
 
+impl Bound {
+    /// As `kernel`; plans compile the text, where that can be done, to a kernel that does the same with
+    /// the same argument.
+    pub fn or_compiled<T: Copy + 'static>(
+        name: &'static CStr,
+        text: Option<Text>,
+        grid: Option<Grid>,
+        argument: impl Fn(&DeviceOperands<'_>) -> T + Send + Sync + 'static,
+    ) -> Bound {
+        let Some(text) = text.map(Arc::new) else { return Bound::kernel(name, grid, argument) };
+        let compiled = text.clone();
+        let enqueue = move |ctx: &DeviceCtx<'_>, at: &DeviceOperands<'_>| match grid {
+            Some(grid) => submit(ctx, grid, &argument(at), |device| match device.prepared(&text) {
+                Some(function) => Ok(function),
+                None => device.function(image, name),
+            }),
+            None => Ok(()),
+        };
+        Bound { enqueue: Box::new(enqueue), compiled: Some(compiled) }
+    }
+}
+
 impl DeviceKernel for Bound {
+    fn prepare(&self, device: &OpenDevice) {
+        if let (Some(text), Ok(backend)) = (&self.compiled, cuda(&**device.backend())) {
+            backend.prepare(text, COMPILED);
+        }
+    }
+
     fn enqueue(&self, ctx: &DeviceCtx<'_>, operands: &DeviceOperands<'_>) -> Result<(), OpError> {
-        (self.0)(ctx, operands)
+        (self.enqueue)(ctx, operands)
     }
 }
 
@@ -94,9 +129,18 @@ pub(crate) fn launch<T: Copy>(
     grid: Grid,
     argument: &T,
 ) -> Result<(), OpError> {
+    submit(ctx, grid, argument, |device| device.function(image, name))
+}
+
+fn submit<T: Copy>(
+    ctx: &DeviceCtx<'_>,
+    grid: Grid,
+    argument: &T,
+    function: impl FnOnce(&CudaDevice) -> Result<Function, DeviceError>,
+) -> Result<(), OpError> {
     ctx.submit(|backend, stream| {
         let device = cuda(backend)?;
-        let function = device.function(image, name)?;
+        let function = function(device)?;
         // SAFETY: the layouts are those of the text, kernel by kernel; the addresses are those of
         // arrays of the running op.
         unsafe { device.launch_kernel(stream, function, grid, argument) }

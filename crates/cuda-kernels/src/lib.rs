@@ -4,6 +4,7 @@
 //! the host in tests. Each file here turns a form and shapes into the argument of a kernel and its
 //! grid. `KERNELS.md` has the map.
 
+mod chain;
 mod detection;
 mod elementwise;
 mod image;
@@ -22,6 +23,7 @@ mod resample;
 mod rows;
 mod sampler;
 mod sequence;
+mod text;
 
 use launch::Bound;
 use mxrt_engine::device::OpenDevice;
@@ -55,6 +57,21 @@ const GROUPS: &[Group] = &[
     sampler::bind,
     sequence::bind,
 ];
+
+/// What there is for GPUs of a compute capability.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelStatus {
+    /// Why there are no kernels.
+    pub kernels: Result<(), String>,
+    /// Why chains of functions are not compiled, but run as data for a kernel.
+    pub chains: Result<(), String>,
+}
+
+/// Finds out by getting the kernels, and by compiling a chain.
+pub fn kernel_status(capability: (i32, i32)) -> KernelStatus {
+    let chains = mxrt_cuda::compile(&elementwise::example(), capability).map(drop);
+    KernelStatus { kernels: image::image(capability).map(drop), chains }
+}
 
 impl DeviceKernels for CudaKernels {
     fn check(&self, device: &OpenDevice) -> Result<(), OpError> {

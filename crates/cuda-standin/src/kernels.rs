@@ -1,11 +1,13 @@
 //! Kernels that were compiled for the host (`crates/cuda-kernels/cuda/host.cpp`) in place of those
 //! of an image: a module is the library that `STANDIN_KERNELS` names, whatever image it is loaded
-//! from. Kernels run in their turn on a stream, their threads in an order that `mxrt_standin_order`
-//! decides.
+//! from, unless the image is a library of the host itself (`nvrtc.rs`). Kernels run in their turn on
+//! a stream, their threads in an order that `mxrt_standin_order` decides.
 
+use crate::elf;
 use crate::state::Code;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::io::Write as _;
+use std::os::fd::{FromRawFd, IntoRawFd};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -45,21 +47,40 @@ fn library() -> Result<usize, Code> {
     opened.ok_or(NO_BINARY)
 }
 
-/// `cuModuleLoadData`: the image must look like one.
+/// `cuModuleLoadData`: the image must look like one. A module is the handle of a library.
 pub(crate) fn load(image: *const c_void) -> Result<usize, Code> {
     if image.is_null() {
         return Err(INVALID_IMAGE);
     }
     // SAFETY: an image has more than four bytes.
     let first = unsafe { std::slice::from_raw_parts(image.cast::<u8>(), 4) };
-    if first != b"\x7fELF" && !first.starts_with(b"//") {
-        return Err(INVALID_IMAGE);
+    match first {
+        // SAFETY: a file of this kind has a header.
+        b"\x7fELF" => match unsafe { elf::of_the_host(image.cast()) } {
+            Some(file) => open_image(file).ok_or(INVALID_IMAGE),
+            None => library(),
+        },
+        [b'/', b'/', ..] => library(),
+        _ => Err(INVALID_IMAGE),
     }
-    library()
 }
 
-fn find(name: &str) -> Result<*mut c_void, Code> {
-    let handle = std::ptr::with_exposed_provenance_mut(library()?);
+/// Opens a library that is in memory.
+fn open_image(bytes: &[u8]) -> Option<usize> {
+    // SAFETY: a name that ends.
+    let file = unsafe { libc::memfd_create(c"kernels".as_ptr(), libc::MFD_CLOEXEC) };
+    // SAFETY: a file that was just made, and that nothing else owns.
+    let mut file = (file >= 0).then(|| unsafe { std::fs::File::from_raw_fd(file) })?;
+    file.write_all(bytes).ok()?;
+    // It stays open: the linker takes a library of the same name for the same one.
+    let path = CString::new(format!("/proc/self/fd/{}", file.into_raw_fd())).ok()?;
+    // SAFETY: as in `library`.
+    let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW) };
+    (!handle.is_null()).then(|| handle.expose_provenance())
+}
+
+fn find(module: usize, name: &str) -> Result<*mut c_void, Code> {
+    let handle = std::ptr::with_exposed_provenance_mut(module);
     let name = CString::new(name).map_err(|_| NOT_FOUND)?;
     // SAFETY: the library is open.
     let found = unsafe { libc::dlsym(handle, name.as_ptr()) };
@@ -67,13 +88,13 @@ fn find(name: &str) -> Result<*mut c_void, Code> {
 }
 
 /// `cuModuleGetFunction`. The kernel lives as long as the process.
-pub(crate) fn function(name: *const c_char) -> Result<&'static HostKernel, Code> {
+pub(crate) fn function(module: usize, name: *const c_char) -> Result<&'static HostKernel, Code> {
     // SAFETY: the caller's text.
     let name = unsafe { CStr::from_ptr(name) }.to_str().map_err(|_| NOT_FOUND)?;
-    let body = find(&format!("host_{name}"))?;
-    let sizes_of = find(&format!("host_sizes_{name}"))?;
-    let barriers = find(&format!("host_barriers_{name}"))?;
-    let launch = find("host_launch")?;
+    let body = find(module, &format!("host_{name}"))?;
+    let sizes_of = find(module, &format!("host_sizes_{name}"))?;
+    let barriers = find(module, &format!("host_barriers_{name}"))?;
+    let launch = find(module, "host_launch")?;
     if let Ok(path) = std::env::var("STANDIN_LAUNCHED") {
         let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
         file.and_then(|mut file| writeln!(file, "{name}")).map_err(|_| NOT_FOUND)?;

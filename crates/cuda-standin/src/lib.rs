@@ -19,12 +19,16 @@
 //! | `STANDIN_FAULTS` | `call:after:code` or `device/call:after:code`, separated by commas |
 //! | `STANDIN_KERNELS` | a library of kernels compiled for the host, which stand in for those of any image |
 //! | `STANDIN_LAUNCHED` | a file for the names of kernels that are asked for |
+//! | `STANDIN_NVRTC`, `STANDIN_NVRTC_FAILS` | the version of its NVRTC times ten (129), and what compiling returns (0) |
+//! | `STANDIN_COMPILED` | a file for the names of texts that are compiled, and what for |
 //! | `STANDIN_CAPABILITY` | the compute capability of the GPUs, times ten (90) |
 //! | `STANDIN_HOST_MEMORY` | 1: the host can address the memory of the GPUs, so that kernels of the host run there as functions in streams, which may ask for events then |
 #![allow(non_snake_case)]
 
 mod capture;
+mod elf;
 mod kernels;
+mod nvrtc;
 mod state;
 
 use capture::{Graph, ISOLATION, LAUNCHES, Node, UNSUPPORTED};
@@ -35,16 +39,6 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::sync::atomic::Ordering;
 
 type Ptr = *mut c_void;
-
-/// Writes a result where the caller asked for it.
-fn put<T>(to: *mut T, value: T) -> Result<(), Code> {
-    if to.is_null() {
-        return Err(INVALID_VALUE);
-    }
-    // SAFETY: the caller's variable, by the contract of every function of the driver.
-    unsafe { to.write(value) };
-    Ok(())
-}
 
 /// Defines functions of the driver: each is a `Result` inside, and a number outside.
 macro_rules! api {
@@ -260,13 +254,15 @@ api! {
         // SAFETY: the caller's promise to the driver.
         unsafe { here.device.clear(here.stream(at.addr()), job) }.map_err(|e| e.code)
     }
+    // NVRTC asks for it, whichever driver there is.
+    fn cuGetExportTable(_table: *mut *const c_void, _id: *const c_void) { Err(NOT_SUPPORTED) }
     fn cuModuleLoadData(module: *mut Ptr, image: *const c_void) {
         here()?;
         put(module, std::ptr::with_exposed_provenance_mut(kernels::load(image)?))
     }
-    fn cuModuleGetFunction(function: *mut Ptr, _module: Ptr, name: *const c_char) {
+    fn cuModuleGetFunction(function: *mut Ptr, module: Ptr, name: *const c_char) {
         here()?;
-        let kernel: *const kernels::HostKernel = kernels::function(name)?;
+        let kernel: *const kernels::HostKernel = kernels::function(module.expose_provenance(), name)?;
         put(function, kernel.cast_mut().cast())
     }
     fn cuLaunchKernel(

@@ -25,6 +25,7 @@ pub(crate) const INVALID_HANDLE: Code = 400;
 pub(crate) const NOT_READY: Code = 600;
 const PEER_ALREADY: Code = 704;
 const NOT_PERMITTED: Code = 800;
+pub(crate) const NOT_SUPPORTED: Code = 801;
 
 pub(crate) struct CudaState {
     pub world: World,
@@ -56,6 +57,16 @@ thread_local! {
     /// The current context: the number of the device, plus one.
     pub(crate) static CURRENT: Cell<usize> = const { Cell::new(0) };
     static IN_HOST_FUNCTION: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Writes a result where the caller asked for it.
+pub(crate) fn put<T>(to: *mut T, value: T) -> Result<(), Code> {
+    if to.is_null() {
+        return Err(INVALID_VALUE);
+    }
+    // SAFETY: the caller's variable, by the contract of every function of the driver.
+    unsafe { to.write(value) };
+    Ok(())
 }
 
 pub(crate) fn number(name: &str, usual: u64) -> u64 {

@@ -6,7 +6,8 @@ use crate::context::{Context, Current};
 use crate::driver::{attribute, capability, memory, ordinal};
 use crate::errors::{NOT_INITIALIZED, NOT_PERMITTED, NOT_READY, check};
 use crate::fork;
-use crate::module::{Function, Grid, Image, Modules};
+use crate::module::{Function, Grid, Image, Modules, load_function};
+use crate::nvrtc::{self, Text};
 use crate::peers;
 use cudarc::driver::sys::{CUevent, CUgraphExec, CUstream};
 use mxrt_engine::device::{
@@ -178,6 +179,23 @@ impl CudaDevice {
     /// A kernel by its name in the module that `image` gives the code of; the first call loads it.
     pub fn function(&self, image: Image, name: &'static CStr) -> Result<Function, DeviceError> {
         self.with(|api| self.modules.function(api, self.capability, image, name))?
+    }
+
+    /// Compiles the text of one kernel for this GPU, unless that was done, and loads it. Without a
+    /// compiler there is none: [`prepared`](CudaDevice::prepared) says so.
+    pub fn prepare(&self, text: &Text, name: &CStr) {
+        if fork::in_child() {
+            return;
+        }
+        self.modules.prepare(text, || {
+            let code = nvrtc::compile(text, self.capability).ok()?;
+            self.with(|api| load_function(api, &code, name)).ok()?.ok()
+        });
+    }
+
+    /// The kernel of a text that was prepared, if it could be compiled.
+    pub fn prepared(&self, text: &Text) -> Option<Function> {
+        self.modules.prepared(text)
     }
 
     /// Submits a kernel.

@@ -104,6 +104,11 @@ pub fn status(driver: &CudaDriver) -> DriverStatus {
     DriverStatus { version, gpus, reason: found.err() }
 }
 
+/// The newest CUDA that the driver serves; 0 without one.
+pub(crate) fn served() -> i32 {
+    api().map_or(0, version)
+}
+
 fn version(api: &Api) -> i32 {
     let mut version = 0;
     // SAFETY: one number is written.

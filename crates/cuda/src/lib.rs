@@ -15,8 +15,11 @@
 //! | `fork.rs` | whether this process is a child of the one that opened the driver |
 //! | `module.rs` | kernels from images |
 //! | `library.rs` | the optional libraries: path and version |
+//! | `nvrtc.rs` | kernels compiled at run time |
+//! | `cache.rs` | these on the disk |
 
 mod api;
+mod cache;
 mod completion;
 mod context;
 mod device;
@@ -25,10 +28,13 @@ mod errors;
 mod fork;
 mod library;
 mod module;
+mod nvrtc;
 mod peers;
 
+pub use cache::set_cache_folder;
 pub use device::CudaDevice;
 pub use driver::{CudaDriver, DriverStatus, GpuFacts, status};
 pub use errors::{classify, error_name};
-pub use library::{LibraryStatus, libraries};
+pub use library::{LibraryStatus, libraries, set_library_roots};
 pub use module::{Function, Grid, Image};
+pub use nvrtc::{Text, compile};

@@ -1,7 +1,9 @@
-//! The optional libraries of CUDA: where they are, and which version. Nothing of mxrt needs them
-//! yet; `mxrt doctor` names them.
+//! The optional libraries of CUDA: where they are, and which version. `mxrt doctor` names them. Of
+//! NVRTC there is more in `nvrtc.rs`; nothing needs the others yet.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::path::PathBuf;
+use std::sync::OnceLock;
 
 /// What was found of a library.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,33 +67,74 @@ fn number(function: *mut c_void, [major, minor]: [usize; 2]) -> Option<String> {
     Some(format!("{}.{}.{}", version / major, version % major / minor, version % minor))
 }
 
-/// Looks for all libraries: in these folders first, then where the system looks. Opens them, which
-/// stays so until the process ends.
-pub fn libraries(folders: &[String]) -> Vec<LibraryStatus> {
-    LIBRARIES.iter().map(|library| library.find(folders)).collect()
+static ROOTS: OnceLock<Vec<PathBuf>> = OnceLock::new();
+
+/// Says where packages of NVIDIA are: the folder `nvidia` of each folder on Python's search path. The
+/// first call counts. Nothing is read before a library is looked for.
+pub fn set_library_roots(roots: Vec<PathBuf>) {
+    let _ = ROOTS.set(roots);
+}
+
+/// The folders of libraries in packages.
+fn folders() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for root in ROOTS.get().into_iter().flatten() {
+        let packages = std::fs::read_dir(root).into_iter().flatten().flatten();
+        let mut folders: Vec<PathBuf> = packages.map(|package| package.path().join("lib")).collect();
+        folders.sort();
+        found.extend(folders.into_iter().filter(|folder| folder.is_dir()));
+    }
+    found
+}
+
+/// Looks for all libraries: in packages first, then where the system looks. Opens them, which stays so
+/// until the process ends.
+pub fn libraries() -> Vec<LibraryStatus> {
+    LIBRARIES.iter().map(Library::find).collect()
 }
 
 impl Library {
-    fn find(&self, folders: &[String]) -> LibraryStatus {
-        let in_folders =
-            folders.iter().flat_map(|folder| self.files.iter().map(move |file| format!("{folder}/{file}")));
-        let present = in_folders.filter(|path| std::path::Path::new(path).exists());
+    fn find(&self) -> LibraryStatus {
         let mut reason = None;
-        for name in present.chain(self.files.iter().map(|file| (*file).to_owned())) {
-            match open(&name) {
-                Ok(handle) => {
-                    let find = |symbol: &CStr| {
-                        // SAFETY: the library is open.
-                        unsafe { libc::dlsym(handle, symbol.as_ptr()) }
-                    };
-                    let version = (self.version)(&find);
-                    let reason = version.is_none().then(|| format!("{name} does not say its version"));
-                    return LibraryStatus { name: self.name, path: Some(path_of(handle, &name)), version, reason };
+        for file in self.files {
+            match Opened::find(file) {
+                Ok(opened) => {
+                    let version = (self.version)(&|symbol| opened.symbol(symbol));
+                    let reason = version.is_none().then(|| format!("{} does not say its version", opened.path));
+                    return LibraryStatus { name: self.name, path: Some(opened.path), version, reason };
                 }
                 Err(why) => reason = reason.or(Some(why)),
             }
         }
         LibraryStatus { name: self.name, path: None, version: None, reason }
+    }
+}
+
+/// An open library; it stays open until the process ends.
+pub(crate) struct Opened {
+    handle: *mut c_void,
+    /// its file
+    pub path: String,
+}
+
+impl Opened {
+    /// The library of this name: of a package, or where the system looks.
+    pub fn find(file: &str) -> Result<Opened, String> {
+        let in_packages = folders().into_iter().map(|folder| folder.join(file)).filter(|path| path.exists());
+        let mut reason = None;
+        for name in in_packages.map(|path| path.display().to_string()).chain([file.to_owned()]) {
+            match open(&name) {
+                Ok(handle) => return Ok(Opened { handle, path: path_of(handle, &name) }),
+                Err(why) => reason = reason.or(Some(why)),
+            }
+        }
+        Err(reason.unwrap_or_else(|| format!("{file} was not found")))
+    }
+
+    /// A function by its name; null if there is none.
+    pub fn symbol(&self, name: &CStr) -> *mut c_void {
+        // SAFETY: the library is open.
+        unsafe { libc::dlsym(self.handle, name.as_ptr()) }
     }
 }
 
@@ -140,7 +183,7 @@ mod tests {
 
     #[test]
     fn what_is_absent_has_a_reason_and_what_is_there_a_path() {
-        for found in libraries(&["/no/such/folder".to_owned()]) {
+        for found in libraries() {
             assert_eq!(found.path.is_some(), found.reason.is_none(), "{found:?}");
         }
         let handle = open("libc.so.6").unwrap();

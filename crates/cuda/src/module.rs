@@ -2,12 +2,13 @@
 
 use crate::api::Api;
 use crate::errors::check;
+use crate::nvrtc::{Digested, Text};
 use cudarc::driver::sys::{CUfunction, CUmodule};
 use mxrt_engine::device::{DeviceError, ErrorClass};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::ffi::CStr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// The code of a module for a compute capability, or why there is none.
 pub type Image = fn((i32, i32)) -> Result<Vec<u8>, String>;
@@ -37,7 +38,11 @@ pub struct Grid {
 
 /// The modules of a device.
 #[derive(Default)]
-pub(crate) struct Modules(Mutex<HashMap<usize, LoadedModule>>);
+pub(crate) struct Modules {
+    images: Mutex<HashMap<usize, LoadedModule>>,
+    /// kernels that were compiled at run time
+    texts: Mutex<HashMap<Digested, Arc<OnceLock<Option<Function>>>>>,
+}
 
 struct LoadedModule {
     module: CUmodule,
@@ -49,7 +54,21 @@ unsafe impl Send for LoadedModule {}
 
 impl Modules {
     fn lock(&self) -> MutexGuard<'_, HashMap<usize, LoadedModule>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.images.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn of_text(&self, text: &Text) -> Arc<OnceLock<Option<Function>>> {
+        self.texts.lock().unwrap_or_else(PoisonError::into_inner).entry(text.digest()).or_default().clone()
+    }
+
+    /// The only kernel of a text, if `prepare` got it.
+    pub fn prepared(&self, text: &Text) -> Option<Function> {
+        self.of_text(text).get().copied().flatten()
+    }
+
+    /// Gets the only kernel of a text by `load`, once; other threads that want it wait.
+    pub fn prepare(&self, text: &Text, load: impl FnOnce() -> Option<Function>) {
+        self.of_text(text).get_or_init(load);
     }
 
     /// Called with the device's context.
@@ -70,12 +89,29 @@ impl Modules {
         if let Some(function) = loaded.functions.get(name) {
             return Ok(*function);
         }
-        let mut function = std::ptr::null_mut();
-        // SAFETY: a variable for the result, and a name that ends.
-        check(unsafe { (api.cuModuleGetFunction)(&mut function, loaded.module, name.as_ptr()) })?;
-        loaded.functions.insert(name, Function(function));
-        Ok(Function(function))
+        let function = function_of(api, loaded.module, name)?;
+        loaded.functions.insert(name, function);
+        Ok(function)
     }
+}
+
+/// Called with the device's context. The module stays loaded.
+pub(crate) fn load_function(api: &Api, code: &[u8], name: &CStr) -> Result<Function, DeviceError> {
+    function_of(api, module_of(api, code)?, name)
+}
+
+fn module_of(api: &Api, code: &[u8]) -> Result<CUmodule, DeviceError> {
+    let mut module = std::ptr::null_mut();
+    // SAFETY: a variable for the result, and a whole image.
+    check(unsafe { (api.cuModuleLoadData)(&mut module, code.as_ptr().cast()) })?;
+    Ok(module)
+}
+
+fn function_of(api: &Api, module: CUmodule, name: &CStr) -> Result<Function, DeviceError> {
+    let mut function = std::ptr::null_mut();
+    // SAFETY: a variable for the result, and a name that ends.
+    check(unsafe { (api.cuModuleGetFunction)(&mut function, module, name.as_ptr()) })?;
+    Ok(Function(function))
 }
 
 fn loaded<'a>(
@@ -88,9 +124,7 @@ fn loaded<'a>(
         Entry::Occupied(known) => Ok(known.into_mut()),
         Entry::Vacant(place) => {
             let code = image(capability).map_err(|why| DeviceError::new(ErrorClass::Recoverable, NO_BINARY, why))?;
-            let mut module = std::ptr::null_mut();
-            // SAFETY: a variable for the result, and a whole image.
-            check(unsafe { (api.cuModuleLoadData)(&mut module, code.as_ptr().cast()) })?;
+            let module = module_of(api, &code)?;
             Ok(place.insert(LoadedModule { module, functions: HashMap::new() }))
         }
     }

@@ -1,12 +1,14 @@
 //! The kinds of devices beside the CPU: one row each.
 
 use mxrt_cuda::CudaDriver;
-pub use mxrt_cuda::{DriverStatus, GpuFacts, LibraryStatus, libraries};
+pub use mxrt_cuda::{DriverStatus, GpuFacts, LibraryStatus, libraries, set_library_roots};
 use mxrt_cuda_kernels::CudaKernels;
+pub use mxrt_cuda_kernels::{KernelStatus, kernel_status};
 use mxrt_engine::DeviceKind;
 use mxrt_engine::device::Driver;
 #[cfg(feature = "sim")]
 use mxrt_sim::{Mode, SimConfig, SimDriver};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Where the devices of one kind come from.
@@ -30,6 +32,7 @@ fn gpus(settings: &DeviceSettings) -> Arc<dyn Driver> {
     if settings.sim.gpus > 0 {
         return settings.sim.driver(DeviceKind::GPU, settings.sim.gpus);
     }
+    settings.place_cache();
     CudaDriver::new(settings.cuda)
 }
 
@@ -40,17 +43,26 @@ pub struct DeviceSettings {
     pub sim: SimSettings,
     /// whether the CUDA driver is looked for when a GPU is first asked for
     pub cuda: bool,
+    /// where kernels that were compiled at run time are kept; `None`: in the user's folder of caches
+    pub cache: Option<PathBuf>,
 }
 
 impl Default for DeviceSettings {
     fn default() -> Self {
-        DeviceSettings { sim: SimSettings::default(), cuda: true }
+        DeviceSettings { sim: SimSettings::default(), cuda: true, cache: None }
     }
 }
 
 impl DeviceSettings {
+    fn place_cache(&self) {
+        if let Some(folder) = &self.cache {
+            mxrt_cuda::set_cache_folder(folder.clone());
+        }
+    }
+
     /// What is known of driver and GPUs. Opens the driver, but uses no GPU.
     pub fn gpu_status(&self) -> DriverStatus {
+        self.place_cache();
         match self.simulated_gpus() {
             0 => mxrt_cuda::status(&CudaDriver::new(self.cuda)),
             n => {

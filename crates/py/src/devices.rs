@@ -6,6 +6,7 @@ use mxrt_engine::{DeviceId, DeviceKind, Engine, FailureKind, OpError};
 use mxrt_tensor::DeviceType;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use std::path::PathBuf;
 
 /// The kinds this build knows: names and MXNet's numbers.
 #[pyfunction]
@@ -63,16 +64,27 @@ pub(crate) fn gpu_status(py: Python<'_>) -> PyResult<(Option<i32>, Vec<(String, 
     Ok((found.version, gpus, found.reason))
 }
 
-/// The optional libraries of CUDA, looked for in these folders first: name, path, version, and why
-/// there is none. Opens them.
+/// The optional libraries of CUDA: name, path, version, and why there is none. Opens them.
 #[pyfunction]
 #[allow(clippy::type_complexity)]
-pub(crate) fn gpu_libraries(
-    py: Python<'_>,
-    folders: Vec<String>,
-) -> Vec<(&'static str, Option<String>, Option<String>, Option<String>)> {
-    let found = py.detach(|| devices::libraries(&folders));
+pub(crate) fn gpu_libraries(py: Python<'_>) -> Vec<(&'static str, Option<String>, Option<String>, Option<String>)> {
+    let found = py.detach(devices::libraries);
     found.into_iter().map(|l| (l.name, l.path, l.version, l.reason)).collect()
+}
+
+/// Says where packages of NVIDIA are: the folder `nvidia` of each folder on the search path. Reads
+/// nothing.
+#[pyfunction]
+pub(crate) fn set_library_roots(roots: Vec<PathBuf>) {
+    devices::set_library_roots(roots);
+}
+
+/// Why there are no kernels for GPUs of a compute capability, and why chains of functions are not
+/// compiled for them; compiles one to find out.
+#[pyfunction]
+pub(crate) fn gpu_kernels(py: Python<'_>, capability: (i32, i32)) -> (Option<String>, Option<String>) {
+    let found = py.detach(|| devices::kernel_status(capability));
+    (found.kernels.err(), found.chains.err())
 }
 
 /// How many devices of a kind there are. Does not start the engine.

@@ -137,13 +137,16 @@ pub(crate) const HOIST: &str = "hoist";
 /// Part of lowering for a GPU: images have their channels last between convolutions.
 pub(crate) const CHANNELS_LAST: &str = "channels_last";
 
+/// Part of lowering for a GPU: chains of functions are compiled, where there is a compiler.
+pub(crate) const COMPILE_CHAINS: &str = "compile_chains";
+
 /// A graph without the nodes whose values have no reader.
 pub(crate) fn without_dead(graph: Graph) -> Result<Graph, OpError> {
     drop_dead::run(graph)
 }
 
-/// Names of what can be switched off: all passes, and five parts of building a plan.
+/// Names of what can be switched off: all passes, and six parts of building a plan.
 pub fn names() -> impl Iterator<Item = &'static str> {
     let passes = PASSES.iter().map(|pass| pass.name).chain(TYPED_PASSES.iter().map(|pass| pass.name));
-    passes.chain([CONCAT_IN_PLACE, OVERWRITE, DIVIDE_BATCH, HOIST, CHANNELS_LAST])
+    passes.chain([CONCAT_IN_PLACE, OVERWRITE, DIVIDE_BATCH, HOIST, CHANNELS_LAST, COMPILE_CHAINS])
 }

@@ -137,7 +137,7 @@ impl CachedOp {
             if !open.backend().host_addressable() {
                 check_device_kernels(open)?;
                 let native = program.native(device.kind(), || self.lower(&call, binding, device))?;
-                return native.push(self.engine, device, &call, &binding.sources, random);
+                return native.push(self.engine, open, &call, &binding.sources, random);
             }
             return on_device::push(self.engine, device, &call, program, &binding.sources, random, run);
         }

@@ -249,6 +249,17 @@ pub static SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        name: "MXRT_CACHE_DIR",
+        expects: "the path of a folder",
+        default: "`$XDG_CACHE_HOME/mxrt`, or `~/.cache/mxrt`",
+        doc: "Where kernels that were compiled for GPUs at run time are kept. It is made when it is needed.",
+        subject: GPUS,
+        read: |to, text| {
+            to.settings.devices.cache = Some(text.into());
+            Ok(())
+        },
+    },
+    Setting {
         name: "MXRT_SIM_DEVICES",
         expects: "a whole number",
         default: "2",

@@ -19,6 +19,10 @@ pub trait DeviceKernels: Send + Sync {
 
 /// A form bound to types, for one kind of device. Immutable; enqueued any number of times.
 pub trait DeviceKernel: Send + Sync {
+    /// Does what takes long and is done once for each device, as compiling does. Plans call it before
+    /// their first call there. Nothing depends on it but speed.
+    fn prepare(&self, _device: &OpenDevice) {}
+
     /// Submits its work to the op's stream and returns.
     fn enqueue(&self, ctx: &DeviceCtx<'_>, operands: &DeviceOperands<'_>) -> Result<(), OpError>;
 }

@@ -229,6 +229,7 @@ impl<'a> Lowering<'a> {
             constant_reach,
             constants: Arc::default(),
             recordings: Recordings::default(),
+            prepared: None,
         })
     }
 

@@ -18,9 +18,9 @@ use self::replay::Recordings;
 use super::inputs::InputSource;
 use crate::compile::build::BuildOptions;
 use crate::ir::{Graph, describe, infer};
-use crate::passes::{CHANNELS_LAST, TYPED_PASSES};
-use mxrt_engine::device::{KernelScope, SpareMemory};
-use mxrt_engine::{DeviceCtx, DeviceId, DevicePtr, Engine, OpError, OpKind};
+use crate::passes::{CHANNELS_LAST, COMPILE_CHAINS, TYPED_PASSES};
+use mxrt_engine::device::{KernelScope, OpenDevice, SpareMemory};
+use mxrt_engine::{DeviceCtx, DeviceId, DevicePtr, Engine, ForkSafeMutex, OpError, OpKind};
 use mxrt_ops::{DeviceKernel, DeviceOperands, RandomKey};
 use mxrt_tensor::{CallLaunch, DeviceArguments, DeviceLaunch, NDArray, TensorType, launch_native};
 use smallvec::SmallVec;
@@ -81,6 +81,8 @@ pub(crate) struct DeviceProgram {
     constant_reach: Reach,
     constants: Arc<ConstantSets>,
     recordings: Recordings,
+    /// where the kernels were prepared; none: they are not
+    prepared: Option<ForkSafeMutex<Vec<DeviceId>>>,
 }
 
 /// Addresses of a running program.
@@ -109,18 +111,30 @@ impl DeviceProgram {
         }
         let lowered = Lowering::new(&graph, &types, kernel, device, passes.runs(CHANNELS_LAST)).lower()?;
         let constants = constants.made_by(&lowered.constant_steps, lowered.constant_bytes);
-        Ok(DeviceProgram { constants, recordings: Recordings::new(options.gpu_recordings), ..lowered })
+        let prepared = passes.runs(COMPILE_CHAINS).then(ForkSafeMutex::default);
+        Ok(DeviceProgram { constants, recordings: Recordings::new(options.gpu_recordings), prepared, ..lowered })
+    }
+
+    /// Prepares the kernels for a device, if that was not done.
+    fn prepare(&self, open: &OpenDevice) {
+        let Some(prepared) = self.prepared.as_ref().filter(|prepared| !prepared.lock().contains(&open.id())) else {
+            return;
+        };
+        self.constant_steps.iter().chain(&self.steps).for_each(|step| step.kernel.prepare(open));
+        prepared.lock().push(open.id());
     }
 
     /// Pushes a call with these arrays for the inputs of the graph.
     pub fn push(
         self: &Arc<DeviceProgram>,
         engine: &'static Engine,
-        device: DeviceId,
+        open: &OpenDevice,
         call: &CallLaunch<'_>,
         sources: &Arc<[InputSource]>,
         random: SmallVec<[RandomKey; 2]>,
     ) -> Result<(), OpError> {
+        let device = open.id();
+        self.prepare(open);
         let params = call.params.map_or(&[][..], |set| set.arrays());
         // Every call reads them and few ops write them: they need not remember their readers.
         params.iter().for_each(|array| engine.freeze(array.var()));

@@ -1,0 +1,100 @@
+// Functions of elements by their numbers, and programs of them: what programs that are data
+// (elementwise.h) and programs that are compiled have in common.
+#pragma once
+#include "types.h"
+
+#define MATH(name)                                                                                 \
+    DEVICE float m_##name(float x) { return name##f(x); }                                          \
+    DEVICE double m_##name(double x) { return name(x); }
+#define MATH2(name)                                                                                \
+    DEVICE float m_##name(float a, float b) { return name##f(a, b); }                              \
+    DEVICE double m_##name(double a, double b) { return name(a, b); }
+MATH(fabs) MATH(sqrt) MATH(cbrt) MATH(exp) MATH(exp2) MATH(expm1) MATH(log) MATH(log2) MATH(log10) MATH(log1p)
+MATH(sin) MATH(cos) MATH(tan) MATH(asin) MATH(acos) MATH(atan) MATH(sinh) MATH(cosh) MATH(tanh)
+MATH(asinh) MATH(acosh) MATH(atanh) MATH(floor) MATH(ceil) MATH(trunc) MATH(round) MATH(erf) MATH(tgamma) MATH(lgamma)
+MATH2(pow) MATH2(hypot) MATH2(fmod) MATH2(atan2)
+
+template <class T> DEVICE T hard(T x) { return x < 0 ? 0 : x > 1 ? 1 : x; }
+// Halves go down.
+template <class T> DEVICE T rint_down(T x) {
+    T down = m_floor(x), up = m_ceil(x);
+    return x - down <= up - x ? down : up;
+}
+// The remainder with the sign of the divisor.
+template <class T> DEVICE T modulo(T a, T b) {
+    if (b == 0) return 0;
+    T r = m_fmod(a, b);
+    return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+
+// As C converts on the host; what the type has no number for becomes the lowest of 32 or 64 bits.
+DEVICE i64 c_whole(double v, bool wide) {
+    double end = wide ? 9223372036854775808.0 : 2147483648.0;
+    return v > (wide ? -end : -end - 1) && v < end ? (i64)v : wide ? (i64)0x8000000000000000ull : -2147483648ll;
+}
+
+enum Function {
+#define UNARY(name, value) UNARY_##name,
+#define BINARY(name, value) BINARY_##name,
+#define WHOLE_UNARY(name, value) WHOLE_UNARY_##name,
+#define WHOLE_BINARY(name, value) WHOLE_BINARY_##name,
+#include "functions.h"
+#undef UNARY
+#undef BINARY
+#undef WHOLE_UNARY
+#undef WHOLE_BINARY
+};
+
+template <class T> DEVICE T apply(int function, T a, T b, T p, T q, bool) {
+    T x = a;
+    switch (function) {
+#define UNARY(name, value) case UNARY_##name: return value;
+#define BINARY(name, value) case BINARY_##name: return value;
+#define WHOLE_UNARY(name, value)
+#define WHOLE_BINARY(name, value)
+#include "functions.h"
+#undef UNARY
+#undef BINARY
+#undef WHOLE_UNARY
+#undef WHOLE_BINARY
+    }
+    return x;
+}
+
+template <> SPECIAL i64 apply<i64>(int function, i64 a, i64 b, i64 p, i64 q, bool wide) {
+    i64 x = a;
+    switch (function) {
+#define UNARY(name, value)
+#define BINARY(name, value)
+#define WHOLE_UNARY(name, value) case WHOLE_UNARY_##name: return value;
+#define WHOLE_BINARY(name, value) case WHOLE_BINARY_##name: return value;
+#include "functions.h"
+#undef UNARY
+#undef BINARY
+#undef WHOLE_UNARY
+#undef WHOLE_BINARY
+    }
+    return x;
+}
+
+#define OPERANDS 8
+#define STEPS 16
+struct ElementOperand {
+    const void* at;
+    int dtype;
+    int strided;    // whether `steps` say where its elements are
+    i64 steps[AXES];
+};
+// Reads operands by their numbers, results of earlier steps by ~number, and -STEPS - 1 is `number`.
+struct ElementStep {
+    int function, a, b, unused;
+    double number, p, q;
+};
+struct ElementProgram {
+    void* out;
+    i64 n;
+    int out_dtype, operands, steps, unused;
+    Axes axes;
+    ElementOperand operand[OPERANDS];
+    ElementStep step[STEPS];
+};

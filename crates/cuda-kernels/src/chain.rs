@@ -1,0 +1,48 @@
+//! Chains of functions as texts for the compiler: what `elementwise.h` reads from a program at run
+//! time is written out, and the compiler leaves the rest away. Addresses, shapes and the numbers of
+//! steps stay data, so one text serves all shapes.
+
+use crate::elementwise::{NUMBER, Operand, Step};
+use crate::launch::{COMPILED, Computes};
+use crate::text;
+use mxrt_cuda::Text;
+use std::fmt::Write as _;
+
+/// A kernel for these operands and steps, with the results that it would have as data.
+pub(crate) fn text(computes: Computes, out_dtype: i32, operands: &[Operand], steps: &[Step]) -> Text {
+    let element = match computes {
+        Computes::Single => "float",
+        Computes::Double => "double",
+        Computes::Whole => "i64",
+    };
+    let mut body = String::new();
+    for (i, operand) in operands.iter().enumerate() {
+        let at = match operand.strided {
+            0 => "i".to_owned(),
+            _ => format!("place(p.axes, p.operand[{i}].steps, i)"),
+        };
+        let dtype = operand.dtype;
+        let _ = writeln!(body, "        {element} x{i} = load<{element}>(p.operand[{i}].at, {dtype}, {at});");
+    }
+    for (s, step) in steps.iter().enumerate() {
+        let read = |source: i32| match source {
+            NUMBER => format!("({element})p.step[{s}].number"),
+            0.. => format!("x{source}"),
+            _ => format!("r{}", !source),
+        };
+        let (function, a, b) = (step.function, read(step.a), read(step.b));
+        let parameters = format!("({element})p.step[{s}].p, ({element})p.step[{s}].q, {out_dtype} == I64");
+        let _ = writeln!(body, "        {element} r{s} = apply<{element}>({function}, {a}, {b}, {parameters});");
+    }
+    let (name, last) = (COMPILED.to_str().unwrap_or_default(), steps.len().saturating_sub(1));
+    text::chain(format!(
+        "#include \"apply.h\"\n\
+         KERNEL void __launch_bounds__(256) {name}(ElementProgram p) {{\n    \
+             ROLLED\n    \
+             for (i64 i = first(); i < p.n; i += stride()) {{\n{body}        \
+                 store<{element}>(p.out, {out_dtype}, i, r{last});\n    \
+             }}\n\
+         }}\n\
+         ENTRY({name})\n"
+    ))
+}
