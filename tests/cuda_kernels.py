@@ -191,6 +191,11 @@ def indexing() -> Iterator[Call]:
     yield named("pick", values(3, 4, 5), values(3, 5, low=0, high=3, dtype="int32"), axis=1)
     yield named("pick", values(7, 5), np.array([0, 9, -3, 2, 4, 1, 1], "float32"), axis=1, mode="clip", keepdims=True)
     yield named("batch_take", values(4, 3), np.array([0, 2, 1, 2], "int32"))
+    for dtype in ("float32", "float64", "float16", "int32"):
+        places = np.array([[0, 2, -1, 1], [3, -4, 0, 2]], "float32")
+        yield named("gather_nd", values(3, 4, dtype=dtype), places)
+        yield named("gather_nd", values(3, 4, 5, 2, dtype=dtype), places.astype("int64").reshape(2, 2, 2))
+        yield named("gather_nd", values(3, 4, dtype=dtype), np.array([[2, 0]], "int32"))
     yield named("one_hot", np.array([[1, 0], [4, -1]], "float32"), depth=5, on_value=2, off_value=-1)
     yield named("one_hot", np.array([1, 3], "int32"), depth=4, dtype="int64")
     condition = np.array([[1, 0, 2], [0, 0, -1]], "float32")
@@ -217,6 +222,13 @@ def reductions() -> Iterator[Call]:
     for dtype in ("int32", "int64", "float16"):
         for name in ("sum", "max", "min"):
             yield named(name, values(6, 150, dtype=dtype, low=-20, high=20), axis=1)
+    for dtype, axes in itertools.product(("float32", "float64", "float16"), (None, 1, (0, 2), (0, 1, 2))):
+        yield named("moments", values(4, 33, 7, dtype=dtype), axes=axes, keepdims=axes == 1)
+    yield named("moments", values(3, 300), axes=1)
+    for dtype, axis in itertools.product(("float32", "float64", "int32", "int64", "int8"), (None, 0, 1)):
+        yield named("cumsum", values(5, 300, dtype=dtype, low=0, high=1), axis=axis)
+    yield named("cumsum", values(3, 4, 5, dtype="float16"), axis=-2)
+    yield named("cumsum", values(3, 7, dtype="int32"), axis=1, dtype="float64")
     ties = np.array([[1, 3, 3, -2], [0, 0, 0, 0], [5, -1, 5, -1]], "float32")
     for name, axis in itertools.product(("argmax", "argmin"), (0, 1)):
         yield named(name, ties, axis=axis)

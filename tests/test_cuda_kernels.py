@@ -47,14 +47,14 @@ def test_a_kernel_that_lacks_a_barrier_is_noticed(name: str, number: int, gpus) 
         return "__syncthreads();".join([*parts[:number], parts[number] + parts[number + 1], *parts[number + 2 :]])
 
     # Kernels of several rows use the barriers of reduce.h one after the other.
-    groups = {"reduce.h": "rows", "product.h": "products", "tensor_cores.h": "products"}
-    group = groups.get(name, name.removesuffix(".h"))
-    done = kernels({**gpus, "STANDIN_KERNELS": str(host_kernels(name, without))}, "--first", group)
+    groups = {"reduce.h": ["rows", "reductions"], "product.h": ["products"], "tensor_cores.h": ["products"]}
+    group = groups.get(name, [name.removesuffix(".h")])
+    done = kernels({**gpus, "STANDIN_KERNELS": str(host_kernels(name, without))}, "--first", *group)
     assert "a kernel is wrong" in done.stderr or last_json(done)["wrong"]
 
 
 def test_the_barriers_are_found() -> None:
-    assert len(barriers()) == 10
+    assert len(barriers()) == 14
 
 
 @pytest.mark.parametrize("kind", ["NaiveEngine", "ThreadedEnginePerDevice", *ASYNC])
@@ -84,6 +84,32 @@ def test_an_index_out_of_range_fails_its_operator_alone(kind: str, gpus) -> None
         env={**gpus, "MXNET_ENGINE_TYPE": kind},
     )
     assert (done.stdout.strip(), done.returncode, done.stderr) == (str([("MXNetIndexError", True)] * 2), 0, "")
+
+
+def test_several_indices_out_of_range_fail_as_on_the_cpu(gpus) -> None:
+    done = run_python(
+        """
+        import mxrt as mx
+        for places in ([[0, 1], [1, -9]], [[7, 1], [0, 0]], [[2e9, 1], [0, 0]]):
+            said = []
+            for ctx in (mx.cpu(), mx.gpu(0)):
+                x = mx.nd.array([[1, 2], [3, 4], [5, 6]], ctx=ctx)
+                try:
+                    mx.nd.gather_nd(x, mx.nd.array(places, ctx=ctx, dtype="float64")).asnumpy()
+                except mx.base.MXNetError as error:
+                    said.append((type(error), str(error).split("\\n")[0]))
+                assert mx.nd.gather_nd(x, mx.nd.array([[-1], [0]], ctx=ctx)).asscalar() == 5
+            assert len(said) == 2 and said[0] == said[1], said
+            print(said[0][1].split(": ", 1)[1])
+        """,
+        env=gpus,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [
+        "index -9 is out of range for axis 1 with size 2: expected -2 <= index < 2",
+        "index 7 is out of range for axis 0 with size 3: expected -3 <= index < 3",
+        "index 2000000000 is out of range for axis 0 with size 3: expected -3 <= index < 3",
+    ]
 
 
 def test_regions_that_cannot_be_pooled_fail_as_on_the_cpu(gpus) -> None:

@@ -62,3 +62,34 @@ KERNEL void __launch_bounds__(256) select_elements(Select p) {
     }
 }
 ENTRY(select_elements)
+
+struct GatherRows {
+    void* to;
+    const void* from;
+    const void* indices;
+    u64* status;
+    i64 count, inner;    // rows, and elements of each
+    int axes, size, index_dtype, unused;
+    i64 sizes[AXES];
+};
+// Reports the axis beside the index, as far as 60 bits hold it.
+DEVICE void report_axis(u64* status, int axis, i64 index) {
+    i64 end = 1ll << 58;
+    i64 held = index < -end ? -end : index >= end ? end - 1 : index;
+    report(status, (u64)(axis + 1) << 60 | (u64)(held + end));
+}
+KERNEL void __launch_bounds__(256) gather_rows(GatherRows p) {
+    ROLLED
+    for (i64 i = first(); i < p.count * p.inner; i += stride()) {
+        i64 k = i / p.inner, row = 0;
+        ROLLED
+        for (int a = 0; a < p.axes; a++) {
+            i64 index = load<i64>(p.indices, p.index_dtype, a * p.count + k), size = p.sizes[a];
+            bool inside = index >= -size && index < size;
+            if (!inside) report_axis(p.status, a, index);
+            row = row * size + (!inside ? 0 : index < 0 ? index + size : index);
+        }
+        copy_element(p.to, i, p.from, row * p.inner + i % p.inner, p.size);
+    }
+}
+ENTRY(gather_rows)

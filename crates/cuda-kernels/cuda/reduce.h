@@ -106,3 +106,74 @@ KERNEL void __launch_bounds__(256) extreme(Extreme p) {
     }
 }
 ENTRY(extreme)
+
+struct Moments {
+    void* variance;
+    Reduce mean;    // the means go to its result
+};
+template <class T> DEVICE void moments(const Moments& m) {
+    DYNAMIC_SHARED(T, shared);
+    const Reduce& p = m.mean;
+    ROLLED
+    for (i64 r = blockIdx.x; r < p.results; r += gridDim.x) {
+        i64 base = place(p.kept, p.kept_steps, r);
+        T sum = 0, squares = 0;
+        ROLLED
+        for (i64 i = threadIdx.x; i < p.count; i += ROW_THREADS)
+            sum += load<T>(p.from, p.dtype, base + place(p.gone, p.gone_steps, i));
+        T mean = over_block(SUM, sum, shared) / (T)p.count;
+        ROLLED
+        for (i64 i = threadIdx.x; i < p.count; i += ROW_THREADS) {
+            T d = load<T>(p.from, p.dtype, base + place(p.gone, p.gone_steps, i)) - mean;
+            squares += d * d;
+        }
+        squares = over_block(SUM, squares, shared);
+        if (threadIdx.x == 0) {
+            store<T>(p.to, p.to_dtype, r, mean);
+            store<T>(m.variance, p.to_dtype, r, squares / (T)p.count);
+        }
+    }
+}
+KERNEL void __launch_bounds__(ROW_THREADS) moments_f32(Moments p) { moments<float>(p); }
+ENTRY_WITH_BARRIERS(moments_f32)
+KERNEL void __launch_bounds__(ROW_THREADS) moments_f64(Moments p) { moments<double>(p); }
+ENTRY_WITH_BARRIERS(moments_f64)
+
+struct RunningSum {
+    void* to;
+    const void* from;
+    i64 rows, extent, inner;
+    int dtype, from_dtype;
+};
+// A block sums a row piece by piece: within a piece every thread has what the threads before it have.
+template <class T> DEVICE void running_sum(const RunningSum& p) {
+    DYNAMIC_SHARED(T, shared);
+    ROLLED
+    for (i64 r = blockIdx.x; r < p.rows; r += gridDim.x) {
+        i64 base = r / p.inner * p.extent * p.inner + r % p.inner;
+        T before = 0;
+        ROLLED
+        for (i64 k0 = 0; k0 < p.extent; k0 += ROW_THREADS) {
+            i64 k = k0 + threadIdx.x, at = base + k * p.inner;
+            T v = k < p.extent ? load<T>(p.from, p.from_dtype, at) : 0;
+            ROLLED
+            for (int reach = 1; reach < ROW_THREADS; reach *= 2) {
+                shared[threadIdx.x] = v;
+                __syncthreads();
+                if ((int)threadIdx.x >= reach) v += shared[threadIdx.x - reach];
+                __syncthreads();
+            }
+            shared[threadIdx.x] = v;
+            __syncthreads();
+            if (k < p.extent) store<T>(p.to, p.dtype, at, before + v);
+            before += shared[ROW_THREADS - 1];
+            __syncthreads();
+        }
+    }
+}
+KERNEL void __launch_bounds__(ROW_THREADS) running_sum_f32(RunningSum p) { running_sum<float>(p); }
+ENTRY_WITH_BARRIERS(running_sum_f32)
+KERNEL void __launch_bounds__(ROW_THREADS) running_sum_f64(RunningSum p) { running_sum<double>(p); }
+ENTRY_WITH_BARRIERS(running_sum_f64)
+KERNEL void __launch_bounds__(ROW_THREADS) running_sum_i64(RunningSum p) { running_sum<i64>(p); }
+ENTRY_WITH_BARRIERS(running_sum_i64)

@@ -1,6 +1,6 @@
 //! Elements found by number: `indexing.h`.
 
-use crate::launch::{Bound, code, each, known, launch};
+use crate::launch::{AXES, Bound, code, each, known, launch};
 use mxrt_engine::{DeviceCtx, DevicePtr, FailureKind, OpError};
 use mxrt_kernels::index::OutOfRange;
 use mxrt_ops::{KernelForm, Signature};
@@ -51,11 +51,29 @@ struct SelectArgument {
     condition_dtype: i32,
 }
 
+/// `GatherRows` of the text.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct GatherRowsArgument {
+    to: u64,
+    from: u64,
+    indices: u64,
+    status: u64,
+    count: i64,
+    inner: i64,
+    axes: i32,
+    size: i32,
+    index_dtype: i32,
+    unused: i32,
+    sizes: [i64; AXES],
+}
+
 /// What the text adds to an index that it reports, so that no index is reported as nothing.
 pub(crate) const REPORTED: u64 = 0x4000_0000_0000_0000;
 
 pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
     match *form {
+        KernelForm::GatherRows { ref sizes, inner } => bind_gather_rows(sizes, inner, signature),
         KernelForm::Take { data, indices, split, mode, axis, pick } => {
             bind_take((data, indices), split, mode, axis, pick, signature)
         }
@@ -133,6 +151,48 @@ fn bind_take(
         let (to, from, indices) = (at.outputs[0].0, at.inputs[data].0, at.inputs[indices].0);
         launch(ctx, c"take", grid, &TakeArgument { to, from, indices, status: status.0, ..argument })
     }))
+}
+
+fn bind_gather_rows(sizes: &[usize], inner: usize, signature: &Signature<'_>) -> Option<Bound> {
+    let ([data, numbers], [output]) = (signature.inputs, signature.outputs) else { return None };
+    let n = output.shape.size();
+    if !known(numbers) || sizes.len() > AXES || (n > 0 && data.shape.size() == 0) {
+        return None;
+    }
+    let mut argument = GatherRowsArgument {
+        to: 0,
+        from: 0,
+        indices: 0,
+        status: 0,
+        count: (n / inner.max(1)) as i64,
+        inner: inner as i64,
+        axes: sizes.len() as i32,
+        size: data.dtype.size() as i32,
+        index_dtype: code(numbers.dtype),
+        unused: 0,
+        sizes: [0; AXES],
+    };
+    argument.sizes.iter_mut().zip(sizes).for_each(|(place, size)| *place = *size as i64);
+    let (grid, sizes) = (each(n), sizes.to_vec());
+    Some(Bound::new(move |ctx, at| {
+        let Some(grid) = grid else { return Ok(()) };
+        let sizes = sizes.clone();
+        let status = ctx.status_word(move |said| row_out_of_range(said, &sizes))?.0;
+        let mut argument = argument;
+        (argument.to, argument.from, argument.indices) = (at.outputs[0].0, at.inputs[0].0, at.inputs[1].0);
+        argument.status = status;
+        launch(ctx, c"gather_rows", grid, &argument)
+    }))
+}
+
+/// The error of an index that `report_axis` of the text reports.
+fn row_out_of_range(said: u64, sizes: &[usize]) -> OpError {
+    let axis = (said >> 60).saturating_sub(1) as usize;
+    let index = (said & ((1 << 60) - 1)) as i64 - (1 << 58);
+    let size = sizes.get(axis).copied().unwrap_or(0);
+    let message =
+        format!("index {index} is out of range for axis {axis} with size {size}: expected -{size} <= index < {size}");
+    OpError::new(FailureKind::Index, message)
 }
 
 /// A word for the first index that is out of range.

@@ -14,7 +14,7 @@ const THREADS: u32 = 256;
 /// Blocks of such a kernel at most; the threads go on with further elements.
 const BLOCKS: usize = 4096;
 /// Threads of a block that works on a row (`ROW_THREADS` of the text).
-const ROW_THREADS: u32 = 128;
+pub(crate) const ROW_THREADS: u32 = 128;
 /// Blocks of such a kernel at most.
 const ROW_BLOCKS: usize = 1 << 16;
 

@@ -1,9 +1,10 @@
 //! Folds over axes: `reduce.h`.
 
-use crate::launch::{AXES, Axes, Bound, Computes, axes, code, computes, each, each_row};
+use crate::launch::{AXES, Axes, Bound, Computes, ROW_THREADS, axes, code, computes, each, each_row, of_floats};
+use mxrt_cuda::Grid;
 use mxrt_kernels::reduce::Reduction;
 use mxrt_kernels::strides::contiguous;
-use mxrt_ops::{KernelForm, Signature};
+use mxrt_ops::{DeviceOperands, KernelForm, Signature};
 
 /// `Reduce` of the text, and the number of results.
 #[repr(C)]
@@ -23,6 +24,34 @@ struct ReduceArgument {
     gone_steps: [i64; AXES],
 }
 
+impl ReduceArgument {
+    /// From input 0 to output 0.
+    fn with_addresses(&self, at: &DeviceOperands<'_>) -> ReduceArgument {
+        ReduceArgument { to: at.outputs[0].0, from: at.inputs[0].0, ..*self }
+    }
+}
+
+/// `Moments` of the text.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct MomentsArgument {
+    variance: u64,
+    mean: ReduceArgument,
+}
+
+/// `RunningSum` of the text.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct RunningSumArgument {
+    to: u64,
+    from: u64,
+    rows: i64,
+    extent: i64,
+    inner: i64,
+    dtype: i32,
+    from_dtype: i32,
+}
+
 /// `Extreme` of the text.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -39,6 +68,8 @@ struct ExtremeArgument {
 pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
     match form {
         KernelForm::Reduce { reduction, reduced } => bind_reduce(*reduction, reduced, signature),
+        KernelForm::Moments { reduced } => bind_moments(reduced, signature),
+        KernelForm::RunningSum { split } => bind_running_sum(*split, signature),
         KernelForm::Extreme { largest, split } => bind_extreme(*largest, *split, signature),
         _ => None,
     }
@@ -63,6 +94,18 @@ fn bind_reduce(reduction: Reduction, reduced: &[bool], signature: &Signature<'_>
     if input.dtype != output.dtype || input.shape.size() == 0 {
         return None;
     }
+    let argument = over_axes(fold, reduced, signature)?;
+    let name = match whole {
+        Computes::Single => c"reduce_f32",
+        Computes::Double => c"reduce_f64",
+        Computes::Whole => c"reduce_i64",
+    };
+    Some(Bound::kernel(name, each_row(argument.results as usize), move |at| argument.with_addresses(at)))
+}
+
+/// A fold over axes of input 0, but for its addresses.
+fn over_axes(fold: i32, reduced: &[bool], signature: &Signature<'_>) -> Option<ReduceArgument> {
+    let (input, output) = (signature.inputs.first()?, signature.outputs.first()?);
     let steps = contiguous(&input.shape);
     let part = |gone: bool| {
         let chosen = (0..reduced.len()).filter(|axis| reduced[*axis] == gone);
@@ -72,25 +115,55 @@ fn bind_reduce(reduction: Reduction, reduced: &[bool], signature: &Signature<'_>
     };
     let (kept, kept_steps, results) = part(false)?;
     let (gone, gone_steps, count) = part(true)?;
-    let (dtype, to_dtype) = (code(input.dtype), code(output.dtype));
-    let name = match whole {
-        Computes::Single => c"reduce_f32",
-        Computes::Double => c"reduce_f64",
-        Computes::Whole => c"reduce_i64",
-    };
-    Some(Bound::kernel(name, each_row(results), move |at| ReduceArgument {
-        to: at.outputs[0].0,
-        from: at.inputs[0].0,
+    Some(ReduceArgument {
+        to: 0,
+        from: 0,
         count: count as i64,
         results: results as i64,
         fold,
-        dtype,
-        to_dtype,
+        dtype: code(input.dtype),
+        to_dtype: code(output.dtype),
         unused: 0,
         kept,
         gone,
         kept_steps,
         gone_steps,
+    })
+}
+
+fn bind_moments(reduced: &[bool], signature: &Signature<'_>) -> Option<Bound> {
+    let input = signature.inputs.first().filter(|input| input.shape.size() > 0)?;
+    let name = of_floats(input.dtype, [c"moments_f32", c"moments_f64"])?;
+    let mean = over_axes(0, reduced, signature)?;
+    Some(Bound::kernel(name, each_row(mean.results as usize), move |at| MomentsArgument {
+        variance: at.outputs[1].0,
+        mean: mean.with_addresses(at),
+    }))
+}
+
+fn bind_running_sum([outer, extent, inner]: [usize; 3], signature: &Signature<'_>) -> Option<Bound> {
+    let (input, output) = (signature.inputs.first()?, signature.outputs.first()?);
+    let (from, whole) = (computes(input.dtype)?, computes(output.dtype)?);
+    // What is summed in one type is read in it; integers also become doubles.
+    if from != whole && whole != Computes::Double {
+        return None;
+    }
+    let name = match whole {
+        Computes::Single => c"running_sum_f32",
+        Computes::Double => c"running_sum_f64",
+        Computes::Whole => c"running_sum_i64",
+    };
+    let rows = if extent > 0 { outer * inner } else { 0 };
+    let grid = each_row(rows).map(|grid| Grid { shared_bytes: 8 * ROW_THREADS, ..grid });
+    let (dtype, from_dtype) = (code(output.dtype), code(input.dtype));
+    Some(Bound::kernel(name, grid, move |at| RunningSumArgument {
+        to: at.outputs[0].0,
+        from: at.inputs[0].0,
+        rows: rows as i64,
+        extent: extent as i64,
+        inner: inner as i64,
+        dtype,
+        from_dtype,
     }))
 }
 

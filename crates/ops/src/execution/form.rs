@@ -120,6 +120,16 @@ pub enum KernelForm {
         /// axes that go
         reduced: Vec<bool>,
     },
+    /// Means and variances over axes: outputs 0 and 1.
+    Moments {
+        /// axes that go
+        reduced: Vec<bool>,
+    },
+    /// Running sums along the middle of three joined axes, in the type of the result.
+    RunningSum {
+        /// extents
+        split: [usize; 3],
+    },
     /// Where the first largest or smallest element is along the middle of three joined axes.
     Extreme {
         /// the largest
@@ -196,6 +206,14 @@ pub enum KernelForm {
         axis: usize,
         /// there is an index for each pair of outer and inner axes, instead of whole rows
         pick: bool,
+    },
+    /// Rows of `inner` elements of input 0: row `k` of the result by the numbers `k` of each row of
+    /// input 1, one for each of the first axes. Negative ones count from the end.
+    GatherRows {
+        /// extents of these axes
+        sizes: Vec<usize>,
+        /// elements of a row
+        inner: usize,
     },
     /// The first elements in order along the middle of three joined axes.
     Order {

@@ -46,9 +46,11 @@ fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError
     let (sizes, inner): (Dims, usize) = (data[..*axes].into(), data[*axes..].iter().product());
     let count = places.iter().product();
     check_integers("indices", signature.inputs[1].dtype)?;
-    dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
+    let form = KernelForm::GatherRows { sizes: sizes.to_vec(), inner };
+    let kernel: BoundKernel = dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
         let ([data, indices], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
         let (x, indices) = (elements::<T>(data)?, integers(indices)?);
         gather_nd(call.par, x, &sizes, inner, &indices, count, elements_mut(out)?).map_err(kernel_error)
-    })))
+    })));
+    Ok(with_form(kernel?, signature, || form))
 }

@@ -47,15 +47,17 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
     };
     let (from, to) = (signature.inputs[0].dtype, signature.outputs[0].dtype);
     if from == to {
-        return dispatch!(to, numeric, T => Ok(kernel_fn(signature, move |call| {
+        let kernel: BoundKernel = dispatch!(to, numeric, T => Ok(kernel_fn(signature, move |call| {
             cumsum::<T, T>(call.par, elements(&call.inputs[0])?, split, elements_mut(&mut call.outputs[0])?);
             Ok(())
         })));
+        return Ok(with_form(kernel?, signature, || KernelForm::RunningSum { split }));
     }
-    dispatch!(from, numeric, S => dispatch!(to, numeric, T => Ok(kernel_fn(signature, move |call| {
+    let kernel: BoundKernel = dispatch!(from, numeric, S => dispatch!(to, numeric, T => Ok(kernel_fn(signature, move |call| {
         let mut converted = vec![<T as mxrt_kernels::Element>::ZERO; call.inputs[0].len()];
         cast::<S, T>(call.par, elements(&call.inputs[0])?, &mut converted);
         cumsum::<T, T>(call.par, &converted, split, elements_mut(&mut call.outputs[0])?);
         Ok(())
-    }))))
+    }))));
+    Ok(with_form(kernel?, signature, || KernelForm::RunningSum { split }))
 }

@@ -43,7 +43,8 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
     let reduced = reduced_axes(attrs, shape.len())?;
     // The mean as it broadcasts against the data.
     let kept: Vec<usize> = shape.iter().zip(&reduced).map(|(n, r)| if *r { 1 } else { *n }).collect();
-    dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
+    let form = KernelForm::Moments { reduced: reduced.to_vec() };
+    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         let ([data], [mean, variance]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
         let (x, mean) = (elements::<T>(data)?, elements_mut::<T>(mean)?);
         reduce(call.par, Reduction::Mean, x, &shape, &reduced, mean);
@@ -52,5 +53,6 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
         unary_inplace(call.par, Unary::Square, &mut distances);
         reduce(call.par, Reduction::Mean, &distances, &shape, &reduced, elements_mut(variance)?);
         Ok(())
-    })))
+    })));
+    Ok(with_form(kernel?, signature, || form))
 }
