@@ -86,6 +86,10 @@ class Mutant:
     edits: list = field(default_factory=list)  # (file from the root, old, new)
     equivalent: str = ""
 
+    def needs_others(self):
+        """Whether its tests need more crates than those that are built quickly."""
+        return self.crate not in CORE or any(test.startswith("python/") for test in self.tests)
+
 
 def parse(path):
     """Reads one list of mutants."""
@@ -310,7 +314,7 @@ def test_file(test):
 def stages(mutant):
     """Tests to try, as (name, words): those the mutant names, then those of the engine."""
     named = [(t.split()[0], t.split()[1:]) for t in mutant.tests]
-    if mutant.crate not in CORE:
+    if mutant.needs_others():
         return named
     whole = [(t, []) for t in FAST if t == "loom" or test_file(t).exists()]
     return named + [stage for stage in whole if stage not in named]
@@ -318,7 +322,7 @@ def stages(mutant):
 
 def judge(scratch, mutant, thorough):
     """What kills the mutant."""
-    scratch = scratch[mutant.crate in CORE]
+    scratch = scratch[not mutant.needs_others()]
     scratch.restore(mutated(mutant))
     tried = stages(mutant) if thorough else stages(mutant)[: max(1, len(mutant.tests))]
     for test, words in tried:

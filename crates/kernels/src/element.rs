@@ -4,6 +4,7 @@ use bytemuck::Pod;
 use half::f16;
 
 use crate::elementwise::{Binary, Unary};
+use crate::sort::SortKey;
 
 /// Truth as one byte, 0 or 1, the way arrays of booleans store it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, bytemuck::Pod, bytemuck::Zeroable)]
@@ -14,6 +15,9 @@ pub struct Bool(pub u8);
 pub trait Element: Pod + PartialOrd + Default + std::fmt::Debug + Send + Sync + 'static {
     /// What sums and function values are computed in: `f32` for `f32` and `f16`, `f64` otherwise.
     type Acc: Float;
+    /// What elements are sorted by.
+    #[doc(hidden)]
+    type Key: SortKey;
     /// Whether the type is a floating-point type.
     const FLOAT: bool;
     /// Zero.
@@ -56,6 +60,10 @@ pub trait Element: Pod + PartialOrd + Default + std::fmt::Debug + Send + Sync + 
     fn from_i64(v: i64) -> Self;
     /// Whether the value is NaN.
     fn nan(self) -> bool;
+    /// A number in the order of the values other than NaN, at most `Key::LAST`; both zeros have the
+    /// same.
+    #[doc(hidden)]
+    fn rank(self) -> u64;
     /// The sum; integers wrap around.
     fn plus(self, b: Self) -> Self;
     /// The difference; integers wrap around.
@@ -134,9 +142,10 @@ pub(crate) fn c_i64(v: f64) -> i64 {
 }
 
 macro_rules! float_element {
-    ($t:ty, $block:ident) => {
+    ($t:ty, $block:ident, $key:ty) => {
         impl Element for $t {
             type Acc = $t;
+            type Key = $key;
             #[inline]
             fn unary_block(op: Unary, x: &[Self], out: &mut [Self]) {
                 op.$block(x, out)
@@ -185,6 +194,13 @@ macro_rules! float_element {
                 self != self
             }
             #[inline(always)]
+            fn rank(self) -> u64 {
+                // The sum makes +0 of -0. Of negative numbers the bits count down.
+                let bits = (self + 0.0).to_bits();
+                let sign = !(<$t>::MAX.to_bits() | <$t>::INFINITY.to_bits());
+                (if bits & sign != 0 { !bits } else { bits | sign }).into()
+            }
+            #[inline(always)]
             fn plus(self, b: Self) -> Self {
                 self + b
             }
@@ -203,8 +219,8 @@ macro_rules! float_element {
         }
     };
 }
-float_element!(f32, f32s);
-float_element!(f64, f64s);
+float_element!(f32, f32s, u64);
+float_element!(f64, f64s, u128);
 
 impl Float for f32 {
     #[inline(always)]
@@ -268,6 +284,7 @@ impl Float for f64 {
 
 impl Element for f16 {
     type Acc = f32;
+    type Key = u64;
     #[inline]
     fn unary_block(op: Unary, x: &[Self], out: &mut [Self]) {
         op.f16s(x, out)
@@ -323,6 +340,10 @@ impl Element for f16 {
         self.is_nan()
     }
     #[inline(always)]
+    fn rank(self) -> u64 {
+        self.to_f32().rank()
+    }
+    #[inline(always)]
     fn plus(self, b: Self) -> Self {
         f16::from_f32(self.to_f32() + b.to_f32())
     }
@@ -341,9 +362,10 @@ impl Element for f16 {
 }
 
 macro_rules! int_element {
-    ($t:ty, $from_f64:expr) => {
+    ($t:ty, $from_f64:expr, $key:ty) => {
         impl Element for $t {
             type Acc = f64;
+            type Key = $key;
             #[inline]
             fn unary_block(op: Unary, x: &[Self], out: &mut [Self]) {
                 op.integers(x, out)
@@ -392,6 +414,10 @@ macro_rules! int_element {
                 false
             }
             #[inline(always)]
+            fn rank(self) -> u64 {
+                (self as i64).wrapping_sub(<$t>::MIN as i64) as u64
+            }
+            #[inline(always)]
             fn plus(self, b: Self) -> Self {
                 self.wrapping_add(b)
             }
@@ -410,15 +436,16 @@ macro_rules! int_element {
         }
     };
 }
-int_element!(u8, c_i32);
-int_element!(i8, c_i32);
-int_element!(i32, c_i32);
-int_element!(i64, c_i64);
+int_element!(u8, c_i32, u64);
+int_element!(i8, c_i32, u64);
+int_element!(i32, c_i32, u64);
+int_element!(i64, c_i64, u128);
 
 /// Arithmetic on booleans is C's on 0 and 1 followed by the conversion back: addition is "or",
 /// multiplication "and", subtraction "differs".
 impl Element for Bool {
     type Acc = f64;
+    type Key = u64;
     #[inline]
     fn unary_block(op: Unary, x: &[Self], out: &mut [Self]) {
         op.integers(x, out)
@@ -465,6 +492,10 @@ impl Element for Bool {
     #[inline(always)]
     fn nan(self) -> bool {
         false
+    }
+    #[inline(always)]
+    fn rank(self) -> u64 {
+        self.0.into()
     }
     #[inline(always)]
     fn plus(self, b: Self) -> Self {

@@ -5,7 +5,7 @@ use crate::element::Element;
 use crate::error::check_len;
 use crate::par::{Par, chunk_by_work, par_chunks_mut_scratch, par_chunks_mut2_scratch};
 use crate::vectorize::vectorized;
-use std::cmp::Ordering;
+use bytemuck::Pod;
 
 /// What to keep of every column of `[outer, n, inner]`: the first `k` in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,40 +16,76 @@ pub struct Order {
     pub ascending: bool,
 }
 
-/// The position of the element that comes first.
-fn compare<T: Element>(x: &[T], inner: usize, ascending: bool, a: u32, b: u32) -> Ordering {
-    let (u, v) = (x[a as usize * inner], x[b as usize * inner]);
-    let order = match u.partial_cmp(&v) {
-        Some(order) if ascending => order,
-        Some(order) => order.reverse(),
-        None => u.nan().cmp(&v.nan()),
-    };
-    order.then(a.cmp(&b))
+/// What elements are sorted by: numbers in the order of the elements, and of equal ones in that of
+/// their positions. So all types are sorted by two functions, and no comparison follows a position.
+#[doc(hidden)]
+pub trait SortKey: Pod + Ord + Send + Sync {
+    /// The highest rank.
+    const LAST: u64;
+    /// Of an element with this rank.
+    fn new(rank: u64, position: u32) -> Self;
+    /// Where the element is.
+    fn position(self) -> usize;
 }
 
-/// The first `order.k` positions of the column of `n` elements that starts at `x[0]`, in order.
-fn ranks<'a, T: Element>(x: &[T], n: usize, inner: usize, order: Order, positions: &'a mut [u32]) -> &'a [u32] {
-    let positions = &mut positions[..n];
-    let k = order.k.min(n);
-    let by = |a: &u32, b: &u32| compare(x, inner, order.ascending, *a, *b);
+impl SortKey for u64 {
+    const LAST: u64 = u32::MAX as u64;
+
+    fn new(rank: u64, position: u32) -> u64 {
+        rank << 32 | u64::from(position)
+    }
+
+    fn position(self) -> usize {
+        self as u32 as usize
+    }
+}
+
+impl SortKey for u128 {
+    const LAST: u64 = u64::MAX;
+
+    fn new(rank: u64, position: u32) -> u128 {
+        u128::from(rank) << 32 | u128::from(position)
+    }
+
+    fn position(self) -> usize {
+        self as u32 as usize
+    }
+}
+
+/// What the element at a position is sorted by. NaN has the last rank, which no number of its type has.
+#[inline(always)]
+fn key<T: Element>(v: T, position: usize, ascending: bool) -> T::Key {
+    let rank = match v.nan() {
+        true => T::Key::LAST,
+        false if ascending => v.rank(),
+        false => T::Key::LAST - v.rank(),
+    };
+    T::Key::new(rank, position as u32)
+}
+
+/// Puts the first `k` to the front, in any order.
+fn select_first<K: Ord>(keys: &mut [K], k: usize) {
+    if keys.len() > k {
+        keys.select_nth_unstable(k - 1);
+    }
+}
+
+/// The first `order.k` of the column of `n` elements that starts at `x[0]`, in order.
+fn ranks<'a, T: Element>(x: &[T], n: usize, inner: usize, order: Order, keys: &'a mut [T::Key]) -> &'a [T::Key] {
+    let (keys, k) = (&mut keys[..n], order.k.min(n));
     if k == 0 {
         return &[];
     }
-    if inner == 1 && n >= 4 * Few::room(k) {
-        let few = Few { k, ascending: order.ascending };
-        if let Some(count) = few.collect(&x[..n], positions) {
-            few.select(x, &mut positions[..count]);
-            positions[..k].sort_unstable_by(by);
-            return &positions[..k];
-        }
-    }
-    positions.iter_mut().enumerate().for_each(|(i, p)| *p = i as u32);
-    if k < n {
-        positions.select_nth_unstable_by(k - 1, by);
-    }
-    // Unstable is enough: no two positions compare equal.
-    positions[..k].sort_unstable_by(by);
-    &positions[..k]
+    let few = Few { k, ascending: order.ascending };
+    let collected = if inner == 1 && n >= 4 * Few::room(k) { few.collect(&x[..n], keys) } else { None };
+    let count = collected.unwrap_or_else(|| {
+        keys.iter_mut().enumerate().for_each(|(p, place)| *place = key(x[p * inner], p, order.ascending));
+        n
+    });
+    select_first(&mut keys[..count], k);
+    // Unstable is enough: no two keys are equal.
+    keys[..k].sort_unstable();
+    &keys[..k]
 }
 
 /// Elements that are compared with the threshold together.
@@ -68,27 +104,20 @@ impl Few {
         2 * (k + BLOCK)
     }
 
-    /// Puts the best to the front.
-    fn select<T: Element>(self, x: &[T], positions: &mut [u32]) {
-        if positions.len() > self.k {
-            positions.select_nth_unstable_by(self.k - 1, |a, b| compare(x, 1, self.ascending, *a, *b));
-        }
-    }
-
-    /// Collects positions with the best among them; how many. `None` where most are NaN.
-    fn collect<T: Element>(self, x: &[T], positions: &mut [u32]) -> Option<usize> {
-        let positions = &mut positions[..Few::room(self.k)];
+    /// Collects elements with the best among them; how many. `None` where most are NaN.
+    fn collect<T: Element>(self, x: &[T], keys: &mut [T::Key]) -> Option<usize> {
+        let keys = &mut keys[..Few::room(self.k)];
         let (mut next, mut count) = (self.k + BLOCK, self.k + BLOCK);
-        positions[..count].iter_mut().enumerate().for_each(|(i, p)| *p = i as u32);
+        keys[..count].iter_mut().zip(x).enumerate().for_each(|(p, (place, v))| *place = key(*v, p, self.ascending));
         while next < x.len() {
-            self.select(x, &mut positions[..count]);
-            let threshold = x[positions[self.k - 1] as usize];
+            select_first(&mut keys[..count], self.k);
+            let threshold = x[keys[self.k - 1].position()];
             if threshold.nan() {
                 return None;
             }
             count = self.k;
             // Of equal elements the earlier come first, and those are collected already.
-            collect_better(x, threshold, self.ascending, &mut next, positions, &mut count);
+            collect_better(x, threshold, self.ascending, &mut next, keys, &mut count);
         }
         Some(count)
     }
@@ -100,15 +129,15 @@ vectorized! {
         threshold: T,
         ascending: bool,
         next: &mut usize,
-        found: &mut [u32],
+        found: &mut [T::Key],
         count: &mut usize,
     ) {
         let better = |v: T| if ascending { v < threshold } else { v > threshold };
         while *next < x.len() && *count + BLOCK <= found.len() {
             let block = &x[*next..x.len().min(*next + BLOCK)];
             if block.iter().fold(false, |any, &v| any | better(v)) {
-                for (i, _) in block.iter().enumerate().filter(|(_, v)| better(**v)) {
-                    found[*count] = (*next + i) as u32;
+                for (i, v) in block.iter().enumerate().filter(|(_, v)| better(**v)) {
+                    found[*count] = key(*v, *next + i, ascending);
                     *count += 1;
                 }
             }
@@ -117,10 +146,10 @@ vectorized! {
     }
 }
 
-/// Outer indices per chunk, and the bytes that the positions of one column take.
-fn split(n: usize, inner: usize) -> (usize, usize) {
+/// Outer indices per chunk, and the bytes that the keys of one column take.
+fn split<T: Element>(n: usize, inner: usize) -> (usize, usize) {
     assert!(u32::try_from(n).is_ok(), "sorting along an axis of {n} elements");
-    (chunk_by_work(8 * n * inner), n * size_of::<u32>())
+    (chunk_by_work(8 * n * inner), n * size_of::<T::Key>())
 }
 
 /// Calls `body(column, k, position)` for the first `order.k` of every column of one outer index.
@@ -132,10 +161,10 @@ fn each_rank<T: Element>(
     scratch: &mut [u8],
     mut body: impl FnMut(usize, usize, usize),
 ) {
-    let positions: &mut [u32] = bytemuck::cast_slice_mut(&mut scratch[..n * size_of::<u32>()]);
+    let keys: &mut [T::Key] = bytemuck::cast_slice_mut(&mut scratch[..n * size_of::<T::Key>()]);
     for i in 0..inner {
-        for (k, &p) in ranks(&x[i..], n, inner, order, positions).iter().enumerate() {
-            body(i, k, p as usize);
+        for (k, key) in ranks(&x[i..], n, inner, order, keys).iter().enumerate() {
+            body(i, k, key.position());
         }
     }
 }
@@ -151,7 +180,7 @@ fn check<T>(x: &[T], [outer, n, inner]: [usize; 3], order: Order, out: usize) {
 pub fn sort<T: Element>(par: &dyn Par, x: &[T], shape: [usize; 3], order: Order, out: &mut [T]) {
     let [_, n, inner] = shape;
     check(x, shape, order, out.len());
-    let ((per_chunk, bytes), piece) = (split(n, inner), order.k * inner);
+    let ((per_chunk, bytes), piece) = (split::<T>(n, inner), order.k * inner);
     par_chunks_mut_scratch(par, out, per_chunk * piece, bytes, |c, out, scratch| {
         for (j, out) in out.chunks_mut(piece).enumerate() {
             let x = &x[(c * per_chunk + j) * n * inner..][..n * inner];
@@ -164,7 +193,7 @@ pub fn sort<T: Element>(par: &dyn Par, x: &[T], shape: [usize; 3], order: Order,
 pub fn argsort<T: Element, I: Element>(par: &dyn Par, x: &[T], shape: [usize; 3], order: Order, out: &mut [I]) {
     let [_, n, inner] = shape;
     check(x, shape, order, out.len());
-    let ((per_chunk, bytes), piece) = (split(n, inner), order.k * inner);
+    let ((per_chunk, bytes), piece) = (split::<T>(n, inner), order.k * inner);
     par_chunks_mut_scratch(par, out, per_chunk * piece, bytes, |c, out, scratch| {
         for (j, out) in out.chunks_mut(piece).enumerate() {
             let x = &x[(c * per_chunk + j) * n * inner..][..n * inner];
@@ -185,7 +214,7 @@ pub fn top_k<T: Element, I: Element>(
     let [_, n, inner] = shape;
     check(x, shape, order, values.len());
     check(x, shape, order, indices.len());
-    let ((per_chunk, bytes), piece) = (split(n, inner), order.k * inner);
+    let ((per_chunk, bytes), piece) = (split::<T>(n, inner), order.k * inner);
     let len = per_chunk * piece;
     par_chunks_mut2_scratch(par, values, len, indices, len, bytes, |c, values, indices, scratch| {
         for (j, (values, indices)) in values.chunks_mut(piece).zip(indices.chunks_mut(piece)).enumerate() {
@@ -203,7 +232,7 @@ pub fn top_k_mask<T: Element, I: Element>(par: &dyn Par, x: &[T], shape: [usize;
     let [outer, n, inner] = shape;
     check(x, shape, order, outer * order.k * inner);
     check_len("the output", out.len(), x.len());
-    let ((per_chunk, bytes), piece) = (split(n, inner), n * inner);
+    let ((per_chunk, bytes), piece) = (split::<T>(n, inner), n * inner);
     par_chunks_mut_scratch(par, out, per_chunk * piece, bytes, |c, out, scratch| {
         out.fill(I::ZERO);
         for (j, out) in out.chunks_mut(piece).enumerate() {
@@ -276,5 +305,35 @@ mod tests {
             argsort(&Serial, &many, [1, 2000, 1], Order { k: 20, ascending: false }, &mut few);
             assert!(few.iter().zip(&want).all(|(a, b)| *a as usize == *b));
         }
+    }
+
+    #[test]
+    fn keys_have_the_order_of_the_elements() {
+        fn follow<T: Element>(values: &[T]) {
+            for (i, u) in values.iter().enumerate() {
+                for (j, v) in values.iter().enumerate() {
+                    let order = u.partial_cmp(v).unwrap_or_else(|| u.nan().cmp(&v.nan()));
+                    for ascending in [true, false] {
+                        let order = if ascending || u.nan() || v.nan() { order } else { order.reverse() };
+                        assert_eq!(
+                            key(*u, i, ascending).cmp(&key(*v, j, ascending)),
+                            order.then(i.cmp(&j)),
+                            "{u:?} {v:?}"
+                        );
+                        assert_eq!(key(*v, j, ascending).position(), j);
+                    }
+                }
+            }
+        }
+        let floats = [-0.0, 0.0, f64::MIN_POSITIVE / 2.0, -1.5, 1.5, f64::MIN, f64::MAX, f64::INFINITY];
+        let floats: Vec<f64> = [&floats[..], &[f64::NEG_INFINITY, f64::NAN, -f64::NAN, 1e-40, -1e-40, 3.0]].concat();
+        follow(&floats);
+        follow(&floats.iter().map(|v| *v as f32).collect::<Vec<f32>>());
+        follow(&floats.iter().map(|v| half::f16::from_f64(*v)).collect::<Vec<half::f16>>());
+        follow(&[0u8, 1, 127, 128, 255]);
+        follow(&[0i8, -1, 1, i8::MIN, i8::MAX]);
+        follow(&[0i32, -1, 1, i32::MIN, i32::MAX]);
+        follow(&[0i64, -1, 1, i64::MIN, i64::MAX, 1 << 40]);
+        follow(&[crate::element::Bool(0), crate::element::Bool(1)]);
     }
 }
