@@ -93,7 +93,9 @@ def test_doctor_says_what_is_there_and_why_something_is_not(mx, gpus) -> None:
     ):
         for command in ("doctor", "info"):
             assert words in mxrt(command, env=env).stdout, (command, env)
-    assert "gpu(0)" in mxrt("info", env=gpus).stdout
+    said = mxrt("info", env=gpus).stdout
+    assert "gpu(0)" in said and "NVRTC  " in said
+    assert "NVRTC" not in mxrt("info", env={**gpus, "MXRT_CUDA": "0"}).stdout
 
 
 def test_a_process_that_counted_gpus_may_fork(gpus) -> None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 import sys
-import textwrap
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -46,10 +45,10 @@ def lines(path: Path) -> list[str]:
     return path.read_text().split("\n")[:-1] if path.exists() else []
 
 
-def check(code: str, env: dict[str, str], said: str = "done") -> None:
-    """Runs code behind `CHAINS`; it prints `said`."""
+def check(code: str, env: dict[str, str]) -> None:
+    """Runs code behind `CHAINS`; it prints `done`."""
     done = run_python(CHAINS + code, env={"STANDIN_DELAY_US": "0", **env}, timeout=120)
-    assert (done.stdout.strip(), done.returncode, done.stderr) == (said, 0, ""), done.stderr
+    assert (done.stdout.strip(), done.returncode, done.stderr) == ("done", 0, ""), done.stderr
 
 
 THE_SAME_ANSWERS = """
@@ -111,24 +110,26 @@ def test_what_lies_on_the_disk_may_be_damaged_or_unusable(gpus, tmp_path: Path) 
     assert len(lines(compiled)) == 14
 
 
+ANSWERS_IN_THREADS = """
+import threading
+wanted, wrong = answers(mx.cpu()), []
+
+def work():
+    found = answers(mx.gpu(0))
+    if not all(np.allclose(a, b, 1e-5, 1e-6) for a, b in zip(found, wanted, strict=True)):
+        wrong.append(found)
+
+threads = [threading.Thread(target=work) for _ in range(16)]
+[thread.start() for thread in threads], [thread.join() for thread in threads]
+assert not wrong
+print("done")
+"""
+
+
 def test_processes_and_threads_share_what_is_compiled(gpus, tmp_path: Path) -> None:
     env = with_compiler(gpus, tmp_path / "nvrtc", 12)
-    code = """
-    import threading
-    wanted, wrong = answers(mx.cpu()), []
-
-    def work():
-        found = answers(mx.gpu(0))
-        if not all(np.allclose(a, b, 1e-5, 1e-6) for a, b in zip(found, wanted, strict=True)):
-            wrong.append(found)
-
-    threads = [threading.Thread(target=work) for _ in range(16)]
-    [thread.start() for thread in threads], [thread.join() for thread in threads]
-    assert not wrong
-    print("done")
-    """
     with ThreadPoolExecutor(4) as pool:
-        for done in [pool.submit(check, textwrap.dedent(code), env) for _ in range(4)]:
+        for done in [pool.submit(check, ANSWERS_IN_THREADS, env) for _ in range(4)]:
             done.result()
     # Each process compiled each chain once at most.
     assert 4 <= len(lines(tmp_path / "nvrtc/compiled")) <= 16

@@ -13,7 +13,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Runs the command; 1 without a GPU."""
-    rows = [*gpu_rows(), *_library_rows(), *_kernel_rows()]
+    rows = [*gpu_rows(), *library_rows(), *_kernel_rows()]
     for key, value in rows:
         print(f"{key:14s}{value}")
     return 0 if _mxrt.device_count("gpu") > 0 else 1
@@ -31,7 +31,7 @@ def gpu_rows() -> list[tuple[str, str]]:
     return rows
 
 
-def _library_rows() -> list[tuple[str, str]]:
+def library_rows() -> list[tuple[str, str]]:
     """The optional libraries with path and version, or why one is absent. Opens them."""
     rows = []
     for name, path, version, reason in _mxrt.gpu_libraries():

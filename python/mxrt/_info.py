@@ -10,7 +10,7 @@ import sys
 import numpy
 
 from . import __version__, _mxrt
-from ._doctor import gpu_rows
+from ._doctor import gpu_rows, library_rows
 from .base import MXNetError
 
 
@@ -54,6 +54,7 @@ def main(args: argparse.Namespace) -> int:
             ("engine", facts["engine"]),
             ("operators", str(facts["operators"])),
             *gpu_rows(),
+            *(library_rows() if _mxrt.device_count("gpu") > 0 else []),
         ]
     rows += _set_variables()
     for key, value in rows:

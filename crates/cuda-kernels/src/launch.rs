@@ -48,9 +48,7 @@ impl Bound {
             None => Ok(()),
         })
     }
-}
 
-impl Bound {
     /// As `kernel`; plans compile the text, where that can be done, to a kernel that does the same with
     /// the same argument.
     pub fn or_compiled<T: Copy + 'static>(
