@@ -431,3 +431,32 @@ assert next(it).data[0].sum().asscalar() == 1_000_000
 """
     result = run_python(script, path)
     assert (result.returncode, result.stdout) == (0, "interrupted\n"), result.stderr
+
+
+def test_children_start_threads_while_those_of_the_parent_wait(folder: Path) -> None:
+    """The threads of a child get the stacks of the parent's, which do not exist there."""
+    script = """
+import os, sys, time
+import mxrt as mx
+
+def batches(threads):
+    options = {"data_shape": (3, 8, 8), "batch_size": 1, "preprocess_threads": threads}
+    return mx.io.ImageRecordIter(path_imgrec=sys.argv[1], **options)
+
+def labels(it):
+    return [batch.label[0].asscalar() for batch in it]
+
+wanted = [0, 1.5, 3, 4.5, 6]
+its = [batches(4) for _ in range(3)]
+assert all(labels(it) == wanted for it in its)
+time.sleep(0.1)  # all of them wait for a reset
+for _ in range(5):
+    child = os.fork()
+    if child == 0:
+        its[0].reset()
+        others = [batches(16) for _ in range(3)]
+        os._exit(7 if all(labels(it) == wanted for it in [its[0], *others]) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+"""
+    result = run_python(script, folder / "png.rec", timeout=120)
+    assert result.returncode == 0, result.stderr

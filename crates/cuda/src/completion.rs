@@ -4,10 +4,15 @@
 
 use crate::errors::{NOT_READY, check};
 use mxrt_engine::device::{Callback, DeviceError, ErrorClass, EventHandle, RecordingHandle, StreamHandle};
-use parking_lot::{Condvar, Mutex};
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+/// Locks of this crate are those of the standard library, as threads wait here while the process forks:
+/// parking_lot has one table of all threads that wait, in which a child finds those of its parent.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Pauses between two looks at the device, from the first on.
 const SHORTEST: Duration = Duration::from_micros(5);
@@ -115,7 +120,7 @@ impl Completion {
 
     /// Calls back when a record is complete; `seq`: its number in its stream.
     pub fn add(&self, stream: StreamHandle, seq: u64, event: EventHandle, callback: Callback) -> (StreamHandle, Key) {
-        let mut list = self.list.lock();
+        let mut list = lock(&self.list);
         list.next += 1;
         let key = (seq, list.next);
         let was_empty = list.is_empty();
@@ -138,28 +143,29 @@ impl Completion {
         let answer = Arc::new(Answer::default());
         let other = answer.clone();
         let callback = Box::new(move |result| {
-            *other.result.lock() = Some(result);
+            *lock(&other.result) = Some(result);
             other.arrived.notify_one();
         });
         let (stream, key) = self.add(stream, seq, event, callback);
         let until = Instant::now() + patience;
-        let mut result = answer.result.lock();
+        let mut result = lock(&answer.result);
         while result.is_none() {
             let now = Instant::now();
             if now >= until {
                 break;
             }
-            answer.arrived.wait_for(&mut result, until - now);
+            let waited = answer.arrived.wait_timeout(result, until - now);
+            result = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         if let Some(result) = result.take() {
             return result.map(|()| true);
         }
         drop(result);
         // The caller may give the event back after this: the thread must not look at it again.
-        if let Some(waits) = self.list.lock().streams.get_mut(&stream) {
+        if let Some(waits) = lock(&self.list).streams.get_mut(&stream) {
             waits.remove(&key);
         }
-        match answer.result.lock().take() {
+        match lock(&answer.result).take() {
             Some(result) => result.map(|()| true),
             None => Ok(false),
         }
@@ -167,7 +173,7 @@ impl Completion {
 
     /// Gives something back later, in the thread.
     pub fn discard(&self, garbage: Garbage) {
-        self.list.lock().garbage.push(garbage);
+        lock(&self.list).garbage.push(garbage);
         self.more.notify_one();
     }
 
@@ -175,9 +181,9 @@ impl Completion {
         asked.begin();
         let mut pause = SHORTEST;
         loop {
-            let mut list = self.list.lock();
+            let mut list = lock(&self.list);
             while list.is_empty() {
-                self.more.wait(&mut list);
+                list = self.more.wait(list).unwrap_or_else(PoisonError::into_inner);
                 pause = SHORTEST;
             }
             let garbage = std::mem::take(&mut list.garbage);
@@ -225,7 +231,7 @@ mod tests {
         }
 
         fn release(&self, garbage: Garbage) {
-            self.released.lock().push(garbage);
+            lock(&self.released).push(garbage);
         }
     }
 
@@ -301,7 +307,7 @@ mod tests {
     fn a_wait_that_was_given_up_is_not_asked_for_again() {
         let (device, completion) = rig();
         assert_eq!(completion.wait(STREAM, 1, EventHandle(1), Duration::from_millis(1)), Ok(false));
-        assert!(completion.list.lock().is_empty());
+        assert!(lock(&completion.list).is_empty());
         device.done.store(1, SeqCst);
         assert_eq!(completion.wait(STREAM, 1, EventHandle(1), LONG), Ok(true));
     }
@@ -314,6 +320,6 @@ mod tests {
         let said = add(&completion, 1..=1);
         device.done.store(1, SeqCst);
         said.recv_timeout(LONG).unwrap();
-        assert_eq!(*device.released.lock(), [Garbage::Pinned(4), Garbage::Event(EventHandle(1))]);
+        assert_eq!(*lock(&device.released), [Garbage::Pinned(4), Garbage::Event(EventHandle(1))]);
     }
 }

@@ -1,6 +1,7 @@
 //! Modules of kernels, loaded when the first of them is asked for.
 
 use crate::api::Api;
+use crate::completion::lock;
 use crate::errors::check;
 use crate::nvrtc::{Digested, Text};
 use cudarc::driver::sys::{CUfunction, CUmodule};
@@ -8,7 +9,7 @@ use mxrt_engine::device::{DeviceError, ErrorClass};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::ffi::CStr;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// The code of a module for a compute capability, or why there is none.
 pub type Image = fn((i32, i32)) -> Result<Vec<u8>, String>;
@@ -53,12 +54,8 @@ struct LoadedModule {
 unsafe impl Send for LoadedModule {}
 
 impl Modules {
-    fn lock(&self) -> MutexGuard<'_, HashMap<usize, LoadedModule>> {
-        self.images.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn of_text(&self, text: &Text) -> Arc<OnceLock<Option<Function>>> {
-        self.texts.lock().unwrap_or_else(PoisonError::into_inner).entry(text.digest()).or_default().clone()
+        lock(&self.texts).entry(text.digest()).or_default().clone()
     }
 
     /// The only kernel of a text, if `prepare` got it.
@@ -73,7 +70,7 @@ impl Modules {
 
     /// Called with the device's context.
     pub fn load(&self, api: &Api, capability: (i32, i32), image: Image) -> Result<(), DeviceError> {
-        loaded(&mut self.lock(), api, capability, image).map(|_| ())
+        loaded(&mut lock(&self.images), api, capability, image).map(|_| ())
     }
 
     /// Called with the device's context.
@@ -84,7 +81,7 @@ impl Modules {
         image: Image,
         name: &'static CStr,
     ) -> Result<Function, DeviceError> {
-        let mut modules = self.lock();
+        let mut modules = lock(&self.images);
         let loaded = loaded(&mut modules, api, capability, image)?;
         if let Some(function) = loaded.functions.get(name) {
             return Ok(*function);

@@ -7,13 +7,18 @@
 //! stages.
 
 use mxrt_engine::ForkSafeMutex;
-use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
+
+/// Threads wait here while the process forks, so locks are those of the standard library: parking_lot
+/// has one table of all threads that wait, in which a child finds those of its parent.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// How often a waiting consumer looks whether it should give up.
 const POLL: Duration = Duration::from_millis(50);
@@ -243,7 +248,7 @@ impl<T, E> Drop for Running<T, E> {
             std::mem::forget(threads);
             return;
         }
-        self.shared.state.lock().closing = true;
+        lock(&self.shared.state).closing = true;
         self.shared.wanted.notify_all();
         self.shared.filled.notify_all();
         // Threads that wait for a core would wait for this one's; they end by themselves.
@@ -260,7 +265,7 @@ impl<T, E> Drop for Running<T, E> {
 impl<T, E: Clone> Shared<T, E> {
     /// The consumer's side.
     fn take(&self, poll: &mut dyn FnMut() -> bool, interrupted: impl Fn() -> E) -> Result<Option<T>, E> {
-        let mut state = self.state.lock();
+        let mut state = lock(&self.state);
         loop {
             if let Some(stop) = &state.seen {
                 return stop.answer();
@@ -270,10 +275,16 @@ impl<T, E: Clone> Shared<T, E> {
             }
             match state.queue.front_mut().and_then(Option::take) {
                 None => {
-                    let late = self.filled.wait_for(&mut state, POLL).timed_out();
-                    // The hook may run foreign code, which must not find the queue locked.
-                    if late && !MutexGuard::unlocked(&mut state, &mut *poll) {
-                        return Err(interrupted());
+                    let waited = self.filled.wait_timeout(state, POLL);
+                    let late;
+                    (state, late) = waited.unwrap_or_else(PoisonError::into_inner);
+                    if late.timed_out() {
+                        // The hook may run foreign code, which must not find the queue locked.
+                        drop(state);
+                        if !poll() {
+                            return Err(interrupted());
+                        }
+                        state = lock(&self.state);
                     }
                 }
                 Some(Event::Item(item)) => {
@@ -302,7 +313,7 @@ impl<T, E: Clone> Shared<T, E> {
     }
 
     fn reset(&self) {
-        let mut state = self.state.lock();
+        let mut state = lock(&self.state);
         let unwanted = std::mem::take(&mut state.queue);
         state.epoch += 1;
         let delivered = std::mem::take(&mut state.delivered);
@@ -316,7 +327,7 @@ impl<T, E: Clone> Shared<T, E> {
 
     /// Waits until there is something to produce; `None` when the prefetcher is being dropped.
     fn next_task(&self) -> Option<(u64, Vec<u64>)> {
-        let mut state = self.state.lock();
+        let mut state = lock(&self.state);
         loop {
             if state.closing {
                 return None;
@@ -324,14 +335,14 @@ impl<T, E: Clone> Shared<T, E> {
             if !state.resets.is_empty() || (!state.stopped && state.queue.len() < self.capacity) {
                 return Some((state.epoch, std::mem::take(&mut state.resets)));
             }
-            self.wanted.wait(&mut state);
+            state = self.wanted.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
     /// A place at the end of the queue, and its number; `None` when the epoch is over. What stops
     /// the epoch is put there at once.
     fn place(&self, epoch: u64, stop: Option<Stop<E>>) -> Option<u64> {
-        let mut state = self.state.lock();
+        let mut state = lock(&self.state);
         if state.epoch != epoch {
             return None;
         }
@@ -345,7 +356,7 @@ impl<T, E: Clone> Shared<T, E> {
 
     /// Puts what became of an item into its place.
     fn put(&self, epoch: u64, number: u64, event: Event<T, E>) {
-        let mut state = self.state.lock();
+        let mut state = lock(&self.state);
         if state.epoch != epoch {
             return;
         }
@@ -375,7 +386,7 @@ impl<P: Producer, T: Send> Stage<P, T> {
     /// The next item, with its epoch and its number there; `None` when the prefetcher is being
     /// dropped.
     fn take(&self) -> Option<(u64, u64, P::Item)> {
-        let mut producer = self.producer.lock();
+        let mut producer = lock(&self.producer);
         loop {
             let (epoch, resets) = self.shared.next_task()?;
             let made = self.caught(|| {
