@@ -4,15 +4,11 @@
 
 use crate::errors::{NOT_READY, check};
 use mxrt_engine::device::{Callback, DeviceError, ErrorClass, EventHandle, RecordingHandle, StreamHandle};
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::thread::Thread;
 use std::time::{Duration, Instant};
-
-/// Locks of this crate are those of the standard library, as threads wait here while the process forks:
-/// parking_lot has one table of all threads that wait, in which a child finds those of its parent.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Pauses between two looks at the device, from the first on.
 const SHORTEST: Duration = Duration::from_micros(5);
@@ -44,7 +40,6 @@ pub(crate) enum Garbage {
 #[derive(Default)]
 pub(crate) struct Completion {
     list: Mutex<List>,
-    more: Condvar,
 }
 
 #[derive(Default)]
@@ -54,6 +49,17 @@ struct List {
     streams: HashMap<StreamHandle, BTreeMap<Key, Pending>>,
     garbage: Vec<Garbage>,
     next: u64,
+    /// The thread, if it waits for something to do. Threads do not wait in parking_lot: it has one table
+    /// of all that do, in which a forked child finds those of its parent.
+    idle: Option<Thread>,
+}
+
+impl List {
+    fn wake(&mut self) {
+        if let Some(thread) = self.idle.take() {
+            thread.unpark();
+        }
+    }
 }
 
 /// Number of the record in its stream, and of the wait.
@@ -103,11 +109,7 @@ impl List {
 }
 
 /// The answer for a thread that waits.
-#[derive(Default)]
-struct Answer {
-    result: Mutex<Option<Result<(), DeviceError>>>,
-    arrived: Condvar,
-}
+type Answer = Mutex<Option<Result<(), DeviceError>>>;
 
 impl Completion {
     /// Starts the thread; it ends with the last handle of this.
@@ -120,15 +122,11 @@ impl Completion {
 
     /// Calls back when a record is complete; `seq`: its number in its stream.
     pub fn add(&self, stream: StreamHandle, seq: u64, event: EventHandle, callback: Callback) -> (StreamHandle, Key) {
-        let mut list = lock(&self.list);
+        let mut list = self.list.lock();
         list.next += 1;
         let key = (seq, list.next);
-        let was_empty = list.is_empty();
         list.streams.entry(stream).or_default().insert(key, Pending { event, callback, errors: 0 });
-        drop(list);
-        if was_empty {
-            self.more.notify_one();
-        }
+        list.wake();
         (stream, key)
     }
 
@@ -141,31 +139,27 @@ impl Completion {
         patience: Duration,
     ) -> Result<bool, DeviceError> {
         let answer = Arc::new(Answer::default());
-        let other = answer.clone();
+        let (other, waiter) = (answer.clone(), std::thread::current());
         let callback = Box::new(move |result| {
-            *lock(&other.result) = Some(result);
-            other.arrived.notify_one();
+            *other.lock() = Some(result);
+            waiter.unpark();
         });
         let (stream, key) = self.add(stream, seq, event, callback);
         let until = Instant::now() + patience;
-        let mut result = lock(&answer.result);
-        while result.is_none() {
-            let now = Instant::now();
-            if now >= until {
-                break;
+        loop {
+            if let Some(result) = answer.lock().take() {
+                return result.map(|()| true);
             }
-            let waited = answer.arrived.wait_timeout(result, until - now);
-            result = waited.unwrap_or_else(PoisonError::into_inner).0;
+            match until.saturating_duration_since(Instant::now()) {
+                Duration::ZERO => break,
+                left => std::thread::park_timeout(left),
+            }
         }
-        if let Some(result) = result.take() {
-            return result.map(|()| true);
-        }
-        drop(result);
         // The caller may give the event back after this: the thread must not look at it again.
-        if let Some(waits) = lock(&self.list).streams.get_mut(&stream) {
+        if let Some(waits) = self.list.lock().streams.get_mut(&stream) {
             waits.remove(&key);
         }
-        match lock(&answer.result).take() {
+        match answer.lock().take() {
             Some(result) => result.map(|()| true),
             None => Ok(false),
         }
@@ -173,17 +167,21 @@ impl Completion {
 
     /// Gives something back later, in the thread.
     pub fn discard(&self, garbage: Garbage) {
-        lock(&self.list).garbage.push(garbage);
-        self.more.notify_one();
+        let mut list = self.list.lock();
+        list.garbage.push(garbage);
+        list.wake();
     }
 
     fn serve(&self, asked: &impl Asked) {
         asked.begin();
         let mut pause = SHORTEST;
         loop {
-            let mut list = lock(&self.list);
+            let mut list = self.list.lock();
             while list.is_empty() {
-                list = self.more.wait(list).unwrap_or_else(PoisonError::into_inner);
+                list.idle = Some(std::thread::current());
+                drop(list);
+                std::thread::park();
+                list = self.list.lock();
                 pause = SHORTEST;
             }
             let garbage = std::mem::take(&mut list.garbage);
@@ -231,7 +229,7 @@ mod tests {
         }
 
         fn release(&self, garbage: Garbage) {
-            lock(&self.released).push(garbage);
+            self.released.lock().push(garbage);
         }
     }
 
@@ -307,7 +305,7 @@ mod tests {
     fn a_wait_that_was_given_up_is_not_asked_for_again() {
         let (device, completion) = rig();
         assert_eq!(completion.wait(STREAM, 1, EventHandle(1), Duration::from_millis(1)), Ok(false));
-        assert!(lock(&completion.list).is_empty());
+        assert!(completion.list.lock().is_empty());
         device.done.store(1, SeqCst);
         assert_eq!(completion.wait(STREAM, 1, EventHandle(1), LONG), Ok(true));
     }
@@ -320,6 +318,6 @@ mod tests {
         let said = add(&completion, 1..=1);
         device.done.store(1, SeqCst);
         said.recv_timeout(LONG).unwrap();
-        assert_eq!(*lock(&device.released), [Garbage::Pinned(4), Garbage::Event(EventHandle(1))]);
+        assert_eq!(*device.released.lock(), [Garbage::Pinned(4), Garbage::Event(EventHandle(1))]);
     }
 }

@@ -1,7 +1,7 @@
 //! One GPU. Numbers in the calls are those of the driver's headers.
 
 use crate::api::Api;
-use crate::completion::{Asked, Completion, Garbage, lock};
+use crate::completion::{Asked, Completion, Garbage};
 use crate::context::{Context, Current};
 use crate::driver::{attribute, capability, memory, ordinal};
 use crate::errors::{NOT_INITIALIZED, NOT_PERMITTED, NOT_READY, check};
@@ -19,7 +19,7 @@ use std::collections::HashMap;
 use std::ffi::{CStr, c_int, c_uint, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A stream that does not wait for the default one.
@@ -70,6 +70,10 @@ struct Base {
 struct Thread {
     api: &'static Api,
     context: Context,
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn raw_event(event: EventHandle) -> CUevent {

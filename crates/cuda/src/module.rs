@@ -1,7 +1,7 @@
 //! Modules of kernels, loaded when the first of them is asked for.
 
 use crate::api::Api;
-use crate::completion::lock;
+use crate::device::lock;
 use crate::errors::check;
 use crate::nvrtc::{Digested, Text};
 use cudarc::driver::sys::{CUfunction, CUmodule};
