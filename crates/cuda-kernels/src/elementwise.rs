@@ -5,7 +5,7 @@ use crate::launch::{AXES, Axes, Bound, Computes, axes, code, computes, each, kno
 use mxrt_cuda::Text;
 use mxrt_kernels::elementwise::{Binary, Unary};
 use mxrt_kernels::strides;
-use mxrt_ops::{Elementwise, KernelForm, Signature, StepInput};
+use mxrt_ops::{DeviceOperands, Elementwise, KernelForm, Signature, StepInput};
 use mxrt_tensor::DType;
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -190,10 +190,11 @@ fn bind_steps(steps: &[Step], shapes: &[Vec<usize>], signature: &Signature<'_>) 
     let mut step_list = [NO_STEP; STEPS];
     step_list.iter_mut().zip(steps).for_each(|(place, step)| *place = *step);
     let n = out.size();
+    let out_dtype = code(output.dtype);
     let program = Program {
         out: 0,
         n: n as i64,
-        out_dtype: code(output.dtype),
+        out_dtype,
         operands: inputs.len() as i32,
         steps: steps.len() as i32,
         unused: 0,
@@ -206,13 +207,17 @@ fn bind_steps(steps: &[Step], shapes: &[Vec<usize>], signature: &Signature<'_>) 
         Computes::Double => c"elementwise_f64",
         Computes::Whole => c"elementwise_i64",
     };
-    // A single function is not worth compiling.
-    let chain = || chain::text(whole, program.out_dtype, &program.operand[..inputs.len()], steps);
-    let text = (steps.len() > 1).then(chain);
-    Some(Bound::or_compiled(name, text, each(n), move |at| {
+    let grid = each(n);
+    let argument = move |at: &DeviceOperands<'_>| {
         let mut program = program;
         program.out = at.outputs[0].0;
         program.operand.iter_mut().zip(at.inputs).for_each(|(operand, at)| operand.at = at.0);
         program
-    }))
+    };
+    // A single function is not worth compiling.
+    if steps.len() < 2 {
+        return Some(Bound::kernel(name, grid, argument));
+    }
+    let (operands, steps) = (operand[..inputs.len()].to_vec(), steps.to_vec());
+    Some(Bound::or_compiled(name, grid, argument, move || chain::text(whole, out_dtype, &operands, &steps)))
 }

@@ -7,7 +7,7 @@ use mxrt_engine::{DeviceCtx, OpError};
 use mxrt_ops::{DeviceKernel, DeviceOperands};
 use mxrt_tensor::{DType, TensorType};
 use std::ffi::CStr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Threads of a block of kernels that take elements one by one.
 const THREADS: u32 = 256;
@@ -26,7 +26,13 @@ type Enqueue = dyn Fn(&DeviceCtx<'_>, &DeviceOperands<'_>) -> Result<(), OpError
 /// A form bound to types.
 pub(crate) struct Bound {
     enqueue: Box<Enqueue>,
-    compiled: Option<Arc<Text>>,
+    compiled: Option<Arc<Compiled>>,
+}
+
+/// A text that is made when a plan prepares it; without that there is none.
+struct Compiled {
+    text: OnceLock<Text>,
+    make: Box<dyn Fn() -> Text + Send + Sync>,
 }
 
 impl Bound {
@@ -53,16 +59,16 @@ impl Bound {
     /// the same argument.
     pub fn or_compiled<T: Copy + 'static>(
         name: &'static CStr,
-        text: Option<Text>,
         grid: Option<Grid>,
         argument: impl Fn(&DeviceOperands<'_>) -> T + Send + Sync + 'static,
+        make: impl Fn() -> Text + Send + Sync + 'static,
     ) -> Bound {
-        let Some(text) = text.map(Arc::new) else { return Bound::kernel(name, grid, argument) };
-        let compiled = text.clone();
+        let compiled = Arc::new(Compiled { text: OnceLock::new(), make: Box::new(make) });
+        let known = compiled.clone();
         let enqueue = move |ctx: &DeviceCtx<'_>, at: &DeviceOperands<'_>| match grid {
-            Some(grid) => submit(ctx, grid, &argument(at), |device| match device.prepared(&text) {
-                Some(function) => Ok(function),
-                None => device.function(image, name),
+            Some(grid) => submit(ctx, grid, &argument(at), |device| {
+                let prepared = known.text.get().and_then(|text| device.prepared(text));
+                prepared.map_or_else(|| device.function(image, name), Ok)
             }),
             None => Ok(()),
         };
@@ -72,8 +78,8 @@ impl Bound {
 
 impl DeviceKernel for Bound {
     fn prepare(&self, device: &OpenDevice) {
-        if let (Some(text), Ok(backend)) = (&self.compiled, cuda(&**device.backend())) {
-            backend.prepare(text, COMPILED);
+        if let (Some(Compiled { text, make }), Ok(backend)) = (self.compiled.as_deref(), cuda(&**device.backend())) {
+            backend.prepare(text.get_or_init(make), COMPILED);
         }
     }
 
