@@ -71,8 +71,10 @@ def layouts() -> Iterator[Call]:
     )
     dense = mx.sym.FullyConnected(mx.sym.Pooling(twice, global_pool=True, pool_type="avg"), num_hidden=5, name="fc")
     weights |= {"w1": given["w"], "fc_weight": values(5, 4), "fc_bias": values(5)}
+    folded = mx.sym.relu(mx.sym.BatchNorm(first, *map(mx.sym.var, statistics), fix_gamma=False))
     for dtype in ("float32", "float16"):
         cast = {name: v if name in statistics else v.astype(dtype) for name, v in weights.items()}
+        yield f"folded {dtype}", with_weights(folded, cast), [values(2, 3, 8, 8, dtype=dtype)]
         yield f"network {dtype}", with_weights(dense, cast), [values(2, 3, 8, 8, dtype=dtype)]
     # A pool or a reshape between, and results that are images.
     shapes = mx.sym.reshape(mx.sym.relu(sums), (0, 0, -1))

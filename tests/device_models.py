@@ -31,7 +31,7 @@ from check import Case  # noqa: E402
 import mxrt as mx  # noqa: E402
 
 KIND = os.environ.get("MXRT_TEST_DEVICES", "sim")
-DEVICES = (mx.Context(KIND, 0), mx.Context(KIND, 1))
+DEVICES = (mx.Context(KIND, 0), mx.Context(KIND, min(1, int(os.environ.get("MXRT_TEST_GPUS", "2")) - 1)))
 # Whether the devices run the host's kernels.
 HOST_KERNELS = KIND == "sim" or os.environ.get("STANDIN_HOST_MEMORY") == "1"
 

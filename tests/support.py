@@ -35,6 +35,8 @@ ASYNC = ["ThreadedEngineAsync", "ThreadedEnginePerDeviceAsync"]
 KINDS = ["NaiveEngine", "ThreadedEngine", "ThreadedEnginePerDevice", *ASYNC]
 # The devices of test_device*.py: simulated ones, or GPUs, which test_cuda.py asks for.
 DEVICE_KIND = os.environ.get("MXRT_TEST_DEVICES", "sim")
+# How many GPUs there are then. On a machine with one it takes the place of the second as well.
+GPUS = int(os.environ.get("MXRT_TEST_GPUS", "2"))
 
 
 # For the code of a child: the most memory it has held, in KiB. `ru_maxrss` would begin with what
@@ -58,6 +60,7 @@ def run_python(
         if "mx.testing" in code or any(name.startswith("MXRT_SIM_") for name in env or ()):
             pytest.skip("needs the controls of simulated devices")
         code = re.sub(r"\bsim\((?=\w)", f"{DEVICE_KIND}(", code)
+        code = code if GPUS > 1 else code.replace(f"{DEVICE_KIND}(1)", f"{DEVICE_KIND}(0)")
     return run([sys.executable, "-X", "faulthandler", "-c", code, *map(str, args)], timeout, env)
 
 

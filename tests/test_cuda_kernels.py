@@ -4,17 +4,14 @@ for the CUDA driver.
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import sys
-from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from support import ASYNC, CONFORMANCE, KERNELS, NO_KERNEL, ON_GPUS, ROOT, host_kernels, last_json, run, run_python
-from test_conformance import known_differences
+from conformance_gpu import FAMILIES, command, environment, judged
+from support import ASYNC, KERNELS, ROOT, host_kernels, last_json, run, run_python
 
 
 def kernels(env: dict[str, str], *arguments: str, timeout: float = 200):
@@ -197,47 +194,13 @@ def test_a_gpu_that_no_image_suits_holds_arrays_and_says_so_at_the_call(env: dic
     assert (done.stdout.strip(), done.returncode, done.stderr) == ("[[2.0, 3.0], [4.0, 5.0]]", 0, "")
 
 
-FAMILIES = {
-    "activation": 180,
-    "binary": 270,
-    "conv": 115,
-    "creation": 190,
-    "deconv": 50,
-    "dense_norm": 145,
-    "graphs": 310,
-    "index": 55,
-    "larger": 80,
-    "order": 170,
-    "pooling": 180,
-    "reduce": 420,
-    "rnn": 70,
-    "scalar_ops": 180,
-    "sequence": 55,
-    "shape": 260,
-    "unary": 290,
-    "vision": 150,
-}
-
-
 @pytest.mark.timeout(620)
 def test_gpus_give_what_mxnet_gave(gpus, tmp_path: Path) -> None:
     """Recorded results of the families whose operators have kernels. What has none says so."""
     report = tmp_path / "report.json"
-    command = [sys.executable, str(CONFORMANCE / "run.py"), "--module", "conformance_on_device", "--json", str(report)]
-    path = os.pathsep.join([str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])
-    for family in FAMILIES:
-        command += ["--family", family]
-    run(command, 600, {**gpus, "MXRT_TEST_DEVICES": "gpu", "STANDIN_DELAY_US": "0", "PYTHONPATH": path})
-    results = json.loads(report.read_text())["results"]
-    known = {(family, case) for family, case in known_differences()}
-    wrong = [
-        f"{r['family']} {r['id']}: {' '.join(r['message'].split())[:200]}"
-        for r in results
-        if not (r["passed"] or NO_KERNEL in r["message"] or (r["family"], r["id"]) in known or r["id"] in ON_GPUS)
-        and "storage type" not in r["message"]
-    ]
+    run(command(report), 600, {**gpus, **environment(), "STANDIN_DELAY_US": "0"})
+    passed, wrong = judged(report)
     assert wrong == []
-    passed = Counter(r["family"] for r in results if r["passed"])
     assert {family: count for family, count in passed.items() if count < FAMILIES[family]} == {}
     assert set(passed) == set(FAMILIES)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support import DEVICE_KIND, last_json, run_python
+from support import DEVICE_KIND, GPUS, last_json, run_python
 
 
 def test_arrays_live_where_they_are_made(mx, sim) -> None:
@@ -141,7 +141,7 @@ def test_devices_that_are_not_there(mx, name: str) -> None:
     kind, _, number = name.rstrip(")").partition("(")
     with pytest.raises(mx.base.MXNetDeviceError, match=name.replace("(", r"\(").replace(")", r"\)")):
         mx.nd.ones((1,), ctx=mx.Context(kind, int(number)))
-    assert mx.num_gpus() == (0 if DEVICE_KIND == "sim" else 2)
+    assert mx.num_gpus() == (0 if DEVICE_KIND == "sim" else GPUS)
     with pytest.raises(KeyError):
         mx.Context("tpu")
 

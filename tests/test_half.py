@@ -55,3 +55,39 @@ def test_a_network_of_half_precision_answers_from_threads(mx, tmp_path) -> None:
 
     in_threads(8, call)
     assert len(bits) == 1
+
+
+def test_a_network_with_batch_norm_is_cast_to_half_precision(mx) -> None:
+    """Its statistics stay in single precision, and fold into the layers before them."""
+    data = mx.sym.var("data")
+    layers = mx.sym.Convolution(data, kernel=(3, 3), num_filter=4, name="conv")
+    layers = mx.sym.relu(mx.sym.BatchNorm(layers, fix_gamma=False, name="norm"))
+    layers = mx.sym.Convolution(layers, kernel=(1, 1), num_filter=6, no_bias=True, name="narrow")
+    layers = mx.sym.BatchNorm(mx.sym.BatchNorm(layers, name="second"), name="third")
+    net = mx.gluon.SymbolBlock(layers, data)
+    net.collect_params().initialize(mx.init.Uniform(0.5))
+    random = np.random.RandomState(5)
+    for name, parameter in net.collect_params().items():
+        shape = {"conv_weight": (4, 3, 3, 3), "narrow_weight": (6, 4, 1, 1)}.get(name)
+        shape = shape or ((6,) if name.startswith(("second", "third")) else (4,))
+        parameter._load_init(mx.nd.array(random.uniform(0.2, 1, shape)), [mx.cpu()])
+    x = random.uniform(-1, 1, (2, 3, 8, 8))
+    wanted = net(mx.nd.array(x)).asnumpy()
+    net.cast("float16")
+    assert {parameter.dtype for parameter in net.collect_params().values()} == {np.float16, np.float32}
+    found = net(mx.nd.array(x, dtype="float16")).asnumpy()
+    assert found.dtype == np.float16
+    assert np.abs(found - wanted).max() <= 4e-3 * np.abs(wanted).max()
+
+
+def test_attention_of_half_precision(mx) -> None:
+    x = np.random.RandomState(6).uniform(-2, 2, (7, 2, 2 * 3 * 8)).astype("float16")
+
+    def call(dtype: str):
+        projections = mx.nd.array(x, dtype=dtype)
+        scores = mx.nd.contrib.interleaved_matmul_selfatt_qk(projections, heads=2)
+        return scores, mx.nd.contrib.interleaved_matmul_selfatt_valatt(projections, scores, heads=2)
+
+    for half, single in zip(call("float16"), call("float32"), strict=True):
+        assert half.dtype == np.float16
+        assert np.abs(half.asnumpy() - single.asnumpy()).max() <= 2e-3 * np.abs(single.asnumpy()).max()

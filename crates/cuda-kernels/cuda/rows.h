@@ -175,18 +175,18 @@ struct FoldBatchNorm {
     const void* variance;
     i64 n, each;    // weights in all, and of a channel
     double eps, factor;
-    int dtype, unused;
+    int dtype, statistic_dtype;    // of weights and biases, and of the rest
 };
 // In double precision: folding happens once, its rounding would stay.
 KERNEL void __launch_bounds__(256) fold_batch_norm(FoldBatchNorm p) {
     ROLLED
     for (i64 i = first(); i < p.n; i += stride()) {
         i64 c = i / p.each;
-        auto of = [&](const void* at) -> double { return load<double>(at, p.dtype, c); };
+        auto of = [&](const void* at) -> double { return load<double>(at, p.statistic_dtype, c); };
         double scale = p.factor * (p.gamma ? of(p.gamma) : 1.0) / sqrt(of(p.variance) + p.eps);
         store<double>(p.weight_to, p.dtype, i, load<double>(p.weight, p.dtype, i) * scale);
         if (i % p.each == 0) {
-            double before = p.bias ? of(p.bias) : 0.0;
+            double before = p.bias ? load<double>(p.bias, p.dtype, c) : 0.0;
             store<double>(p.bias_to, p.dtype, c, p.factor * of(p.beta) + (before - of(p.mean)) * scale);
         }
     }

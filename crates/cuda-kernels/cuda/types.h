@@ -23,9 +23,10 @@ template <class T> DEVICE void store(void* at, int dtype, i64 i, T v) {
         case F64: ((double*)at)[i] = (double)v; break;
         case F16: ((unsigned short*)at)[i] = to_half((float)v); break;
         case I32: ((int*)at)[i] = (int)v; break;
-        case I8: ((signed char*)at)[i] = (signed char)v; break;
+        // GPUs would make the nearest number of a float that 8 bits do not hold.
+        case I8: ((signed char*)at)[i] = (signed char)(int)v; break;
         case I64: ((i64*)at)[i] = (i64)v; break;
-        default: ((unsigned char*)at)[i] = (unsigned char)v;
+        default: ((unsigned char*)at)[i] = (unsigned char)(int)v;
     }
 }
 

@@ -109,7 +109,7 @@ struct FoldArgument {
     eps: f64,
     factor: f64,
     dtype: i32,
-    unused: i32,
+    statistic_dtype: i32,
 }
 
 pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
@@ -266,7 +266,8 @@ fn bind_fold(eps: f64, fix_gamma: bool, factor: f64, signature: &Signature<'_>) 
     }
     // The last four are gamma, beta, mean and variance.
     let first = signature.inputs.len().checked_sub(4)?;
-    let (n, dtype) = (weight.shape.size(), code(weight.dtype));
+    let (n, dtype, statistic_dtype) =
+        (weight.shape.size(), code(weight.dtype), code(signature.inputs.get(first)?.dtype));
     let each_channel = n.checked_div(bias.shape.size()).unwrap_or(0).max(1);
     Some(Bound::kernel(c"fold_batch_norm", each(n), move |at| FoldArgument {
         weight_to: at.outputs[0].0,
@@ -282,6 +283,6 @@ fn bind_fold(eps: f64, fix_gamma: bool, factor: f64, signature: &Signature<'_>) 
         eps,
         factor,
         dtype,
-        unused: 0,
+        statistic_dtype,
     }))
 }

@@ -3,7 +3,7 @@
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::Element;
-use mxrt_tensor::PartialShape;
+use mxrt_tensor::{DType, PartialShape};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -25,6 +25,7 @@ pub static OPS: &[OpDef] = &[OpDef {
         AttrDef::new("factor", AttrKind::Float, "1", "What the result is multiplied by."),
     ],
     infer_shape,
+    infer_dtype,
     bind,
     internal: true,
     ..OpDef::BASE
@@ -41,22 +42,38 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_output(1, channels)
 }
 
+/// Statistics of half-precision layers are kept in single precision, as BatchNorm's.
+fn infer_dtype(dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
+    let Some(weight) = dtypes.inputs[0].or(dtypes.outputs[0]) else { return Ok(()) };
+    let layer = dtypes.inputs.len().saturating_sub(4);
+    let statistics = if weight == DType::F16 { DType::F32 } else { weight };
+    for i in 0..dtypes.inputs.len() {
+        let (name, dtype) = if i < layer {
+            ("a parameter of the layer", weight)
+        } else {
+            ("a parameter of the folded BatchNorm", statistics)
+        };
+        dtypes.set_input(i, name, dtype)?;
+    }
+    (0..dtypes.outputs.len()).try_for_each(|i| dtypes.set_output(i, weight))
+}
+
 /// Computed in double precision: folding happens once, its rounding would stay.
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let (eps, fix_gamma, factor) = (attrs.float("eps"), attrs.bool("fix_gamma"), attrs.float("factor"));
     let channels = signature.outputs[1].shape.size();
-    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, wide, T => Ok(kernel_fn(signature, move |call| {
+    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         let (weight, bias, statistics) = match call.inputs {
             [weight, bias, rest @ ..] if rest.len() == 4 => (weight, Some(bias), rest),
             [weight, rest @ ..] => (weight, None, rest),
             [] => return Err(wrong_arity()),
         };
         let [gamma, beta, mean, variance] = statistics else { return Err(wrong_arity()) };
-        let read = elements::<T>;
+        let (read, of_layer) = (elements::<<T as Element>::Acc>, elements::<T>);
         let (gamma, beta, mean, variance) = (read(gamma)?, read(beta)?, read(mean)?, read(variance)?);
-        let bias = bias.map(read).transpose()?;
+        let bias = bias.map(of_layer).transpose()?;
         let [folded, offsets] = &mut *call.outputs else { return Err(wrong_arity()) };
-        let (weight, folded, offsets) = (read(weight)?, elements_mut::<T>(folded)?, elements_mut::<T>(offsets)?);
+        let (weight, folded, offsets) = (of_layer(weight)?, elements_mut::<T>(folded)?, elements_mut::<T>(offsets)?);
         let each = weight.len().checked_div(channels).unwrap_or(0).max(1);
         for (c, (from, to)) in weight.chunks(each).zip(folded.chunks_mut(each)).enumerate() {
             let gamma = if fix_gamma { 1.0 } else { gamma[c].to_f64() };

@@ -151,12 +151,14 @@ fn bind_scores(
         alpha: product.alpha,
         epilogue: SumEpilogue::default(),
     };
-    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, wide, T => Ok(kernel_fn(signature, move |call| {
-        let a: Vec<T> = gather(call.par, &call.inputs[queries.0], &left)?;
-        let b: Vec<T> = gather(call.par, &call.inputs[keys.0], &right)?;
-        gemm(call.par, product, &a, &b, elements_mut(&mut call.outputs[0])?);
-        Ok(())
-    })));
+    let kernel = in_single(signature, |signature| {
+        dispatch!(signature.inputs[0].dtype, wide, T => Ok(kernel_fn(signature, move |call| {
+            let a: Vec<T> = gather(call.par, &call.inputs[queries.0], &left)?;
+            let b: Vec<T> = gather(call.par, &call.inputs[keys.0], &right)?;
+            gemm(call.par, product, &a, &b, elements_mut(&mut call.outputs[0])?);
+            Ok(())
+        })))
+    });
     Ok(with_form(kernel?, signature, || form))
 }
 
@@ -179,12 +181,14 @@ fn bind_values(attrs: &Attrs, signature: &Signature<'_>, place: ProjectionIndex)
         alpha: 1.0,
         epilogue: SumEpilogue::default(),
     };
-    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, wide, T => Ok(kernel_fn(signature, move |call| {
-        let values: Vec<T> = gather(call.par, &call.inputs[0], &view)?;
-        let mut mixed = vec![<T as mxrt_kernels::Element>::ZERO; batch * m * n];
-        gemm(call.par, product, elements(&call.inputs[1])?, &values, &mut mixed);
-        let out = elements_mut(&mut call.outputs[0])?;
-        copy_strided(call.par, &mixed, 0, &back, &[m, batch, n], out).map_err(kernel_error)
-    })));
+    let kernel = in_single(signature, |signature| {
+        dispatch!(signature.inputs[0].dtype, wide, T => Ok(kernel_fn(signature, move |call| {
+            let values: Vec<T> = gather(call.par, &call.inputs[0], &view)?;
+            let mut mixed = vec![<T as mxrt_kernels::Element>::ZERO; batch * m * n];
+            gemm(call.par, product, elements(&call.inputs[1])?, &values, &mut mixed);
+            let out = elements_mut(&mut call.outputs[0])?;
+            copy_strided(call.par, &mixed, 0, &back, &[m, batch, n], out).map_err(kernel_error)
+        })))
+    });
     Ok(with_form(kernel?, signature, || form))
 }

@@ -1,6 +1,7 @@
 //! The devices of a rig: simulated ones as they are, or, in a process that was given the library of
 //! `crates/cuda-standin` (`MXRT_SIM_THROUGH`), the same behind the CUDA driver's functions and
-//! `crates/cuda`, with the record of [`RecordedDriver`].
+//! `crates/cuda`, with the record of [`RecordedDriver`]. `MXRT_SIM_THROUGH=gpu` means the GPU of this
+//! machine, for tests whose devices have threads: `scripts/check_gpu.py` runs them.
 
 use mxrt_cuda::CudaDriver;
 use mxrt_engine::device::Driver;
@@ -10,11 +11,14 @@ use std::ffi::{CString, c_int};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+const GPU: &str = "gpu";
+
 /// What a test may ask of the devices beside the engine.
 #[derive(Clone)]
 pub enum Lab {
     Sim(World),
     Standin(Recorder),
+    Gpu(Recorder),
 }
 
 impl From<World> for Lab {
@@ -36,7 +40,7 @@ struct Standin {
 fn standin() -> Option<&'static Standin> {
     static STANDIN: OnceLock<Option<Standin>> = OnceLock::new();
     let load = || {
-        let path = CString::new(std::env::var("MXRT_SIM_THROUGH").ok()?).unwrap();
+        let path = CString::new(std::env::var("MXRT_SIM_THROUGH").ok().filter(|path| path != GPU)?).unwrap();
         // SAFETY: the library of the workspace.
         let library = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
         assert!(!library.is_null(), "MXRT_SIM_THROUGH names no library: {path:?}");
@@ -67,12 +71,24 @@ fn standin() -> Option<&'static Standin> {
     STANDIN.get_or_init(load).as_ref()
 }
 
+/// Whether devices are the GPU of this machine: one, whose memory the host cannot address.
+pub fn on_gpu() -> bool {
+    std::env::var("MXRT_SIM_THROUGH").is_ok_and(|through| through == GPU)
+}
+
 fn ours() -> &'static Standin {
     standin().expect("the process was given the stand-in")
 }
 
 /// Devices behind the CUDA driver, where the process was given one.
 pub fn through_the_driver(config: &SimConfig) -> Option<(Arc<dyn Driver>, Lab)> {
+    if on_gpu() {
+        assert!(matches!(config.mode, Mode::Threaded { .. }), "a GPU does its work when it likes");
+        let driver = RecordedDriver::with(CudaDriver::new(true), DeviceKind::SIM, None);
+        assert!(driver.count() > 0, "{:?}", driver.absence());
+        let recorder = driver.recorder();
+        return Some((driver, Lab::Gpu(recorder)));
+    }
     standin()?;
     if config.ignore_waits {
         // The driver has no such thing.
@@ -93,7 +109,7 @@ impl Lab {
     fn sim(&self, what: &str) -> &World {
         match self {
             Lab::Sim(world) => world,
-            Lab::Standin(_) => panic!("there is no {what} behind the CUDA driver"),
+            Lab::Standin(_) | Lab::Gpu(_) => panic!("there is no {what} behind the CUDA driver"),
         }
     }
 
@@ -105,6 +121,7 @@ impl Lab {
                 // SAFETY: a number.
                 unsafe { (ours().restart)(seed) };
             }
+            Lab::Gpu(recorder) => recorder.restart(),
         }
     }
 
@@ -114,6 +131,7 @@ impl Lab {
 
     pub fn inject(&self, fault: Fault) {
         let Lab::Sim(world) = self else {
+            assert!(!on_gpu(), "a GPU does not fail on demand");
             const CALLS: [Call; 8] = [
                 Call::Launch,
                 Call::Copy,
@@ -160,27 +178,28 @@ impl Lab {
         match self {
             Lab::Sim(world) => world.live_events(),
             Lab::Standin(_) => asked(ours().live_events),
+            Lab::Gpu(_) => self.sim("count of events").live_events(),
         }
     }
 
     pub fn host_uses(&self, name: &str, accesses: &[(u64, bool)]) {
         match self {
             Lab::Sim(world) => world.host_uses(name, accesses),
-            Lab::Standin(recorder) => recorder.host_uses(name, accesses),
+            Lab::Standin(recorder) | Lab::Gpu(recorder) => recorder.host_uses(name, accesses),
         }
     }
 
     pub fn may_wait(&self, may: bool) {
         match self {
             Lab::Sim(world) => world.may_wait(may),
-            Lab::Standin(recorder) => recorder.may_wait(may),
+            Lab::Standin(recorder) | Lab::Gpu(recorder) => recorder.may_wait(may),
         }
     }
 
     pub fn log(&self) -> Log {
         match self {
             Lab::Sim(world) => world.log(),
-            Lab::Standin(recorder) => recorder.log(),
+            Lab::Standin(recorder) | Lab::Gpu(recorder) => recorder.log(),
         }
     }
 
@@ -188,6 +207,7 @@ impl Lab {
         match self {
             Lab::Sim(world) => world.pending(),
             Lab::Standin(_) => asked(ours().pending),
+            Lab::Gpu(_) => 0,
         }
     }
 
@@ -196,6 +216,7 @@ impl Lab {
             Lab::Sim(world) => world.step(),
             // SAFETY: no arguments.
             Lab::Standin(_) => unsafe { (ours().step)() == 0 },
+            Lab::Gpu(_) => false,
         }
     }
 

@@ -4,7 +4,7 @@
 
 mod lab;
 
-pub use lab::Lab;
+pub use lab::{Lab, on_gpu};
 use mxrt_engine::device::Driver;
 use mxrt_engine::*;
 use mxrt_sim::check::{Report, check};
@@ -26,8 +26,9 @@ pub fn engines() -> u64 {
     seeds().min(3_000)
 }
 
+/// One of the two devices; on a machine with a GPU that one in the place of both.
 pub fn sim(index: u16) -> DeviceId {
-    DeviceId::new(DeviceKind::SIM, index)
+    DeviceId::new(DeviceKind::SIM, if lab::on_gpu() { 0 } else { index })
 }
 
 /// An engine over two simulated devices whose work is done by the thread that waits.

@@ -1,0 +1,54 @@
+"""Networks of the zoo on gpu(0): how far its answers are from MXNet's in float64.
+
+    networks.py NAME ...
+
+For each network one line of JSON: the largest difference, relative to the largest answer, of the
+CPU and of the GPU in float32 and float16, of the GPU from the CPU in float32, and how many of 16
+threads x 12 calls had other bits than a call alone.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+import models
+import mxrt as mx
+
+GPU = mx.gpu(0)
+
+
+def apart(a: Any, b: Any) -> float:
+    return float(np.abs(a.astype("float64") - b).max() / np.abs(b).max())
+
+
+def check(name: str) -> dict[str, Any]:
+    prefix = models.zoo_file(name)
+    x = np.load(f"{prefix}-input.npy")
+    with np.load(models.MODELS / "zoo" / name / "golden.npz") as golden:
+        wanted = golden["b4_float64"]
+    found: dict[str, Any] = {"network": name}
+    on_cpu = models.zoo_block(mx, name, mx.cpu())(mx.nd.array(x)).asnumpy()
+    found["cpu"] = apart(on_cpu, wanted)
+    net = models.zoo_block(mx, name, GPU)
+    there = mx.nd.array(x, ctx=GPU)
+    once = net(there).asnumpy()
+    found["gpu"], found["gpu from cpu"] = apart(once, wanted), apart(once, on_cpu)
+
+    def call(_: int) -> int:
+        return sum(net(there).asnumpy().tobytes() != once.tobytes() for _ in range(12))
+
+    with ThreadPoolExecutor(16) as pool:
+        found["other bits"] = sum(pool.map(call, range(16)))
+    half = models.zoo_block(mx, name, GPU, "float16")
+    found["gpu float16"] = apart(half(mx.nd.array(x, ctx=GPU, dtype="float16")).asnumpy(), wanted)
+    return found
+
+
+if __name__ == "__main__":
+    for one in sys.argv[1:]:
+        print(json.dumps(check(one)), flush=True)

@@ -1,0 +1,196 @@
+"""mxrt and torch on one GPU, in one process and in turns.
+
+    table.py [--seconds N] [--compile] [--json FILE] [MODEL/DTYPE/BATCH ...]
+
+A row is a model, a type and a batch: milliseconds of a call that is waited for, and of a call among
+many that are not, each the smallest and the median of the rounds. `floor` is the larger of the time
+that a tensor core (float32: a plain one) needs for the arithmetic and that the memory needs for
+every layer's data once; the arithmetic and the sizes are those of the networks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import peers
+import torch
+
+import models
+import mxrt as mx
+
+GPU = mx.gpu(0)
+TYPES = {"float32": torch.float32, "float16": torch.float16}
+# Multiply-adds, parameters, and elements that layers read and write, of one image or sequence.
+SIZES = {
+    "resnet18_v1": (1.81e9, 11.7e6, 6.4e6),
+    "resnet50_v1": (3.86e9, 25.5e6, 27.3e6),
+    "encoder": (11.2e9, 84.9e6, 17.3e6),
+}
+ROWS = [
+    f"{name}/{dtype}/{batch}"
+    for name in ("resnet18_v1", "resnet50_v1", "encoder")
+    for dtype in ("float32", "float16")
+    for batch in (1, 8, 64)
+]
+ROUNDS = 3
+
+
+def limits() -> dict[str, float]:
+    """What this GPU does per second: bytes copied, and operations of large products."""
+    n = 1 << 28
+    a, b = torch.empty(n, device="cuda"), torch.empty(n, device="cuda")
+    found = {"bytes": 8 * n / gpu_seconds(lambda: b.copy_(a))}
+    for name, dtype, size in (("float16", torch.float16, 8192), ("float32", torch.float32, 4096)):
+        x, y = (torch.randn(size, size, device="cuda", dtype=dtype) for _ in range(2))
+        found[name] = 2 * size**3 / gpu_seconds(lambda x=x, y=y: x @ y)
+    return found
+
+
+def gpu_seconds(call: Callable[[], Any]) -> float:
+    """Median of a call, by events."""
+    call()
+    seen = []
+    for _ in range(10):
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        call()
+        end.record()
+        end.synchronize()
+        seen.append(begin.elapsed_time(end) / 1e3)
+    return statistics.median(seen)
+
+
+class Engine:
+    """A way to compute a row."""
+
+    def __init__(self, call: Callable[[], Any], wait: Callable[[Any], Any]) -> None:
+        self.call, self.wait = call, wait
+
+    def measure(self, seconds: float) -> tuple[float, float]:
+        """Milliseconds: of a call that is waited for, of a call among many."""
+        begin = time.perf_counter()
+        self.wait(self.call())
+        once = time.perf_counter() - begin
+        count = max(5, min(500, int(seconds / 2 / max(once, 1e-6))))
+        alone = []
+        for _ in range(count):
+            begin = time.perf_counter()
+            self.wait(self.call())
+            alone.append(time.perf_counter() - begin)
+        begin = time.perf_counter()
+        for _ in range(count):
+            last = self.call()
+        self.wait(last)
+        return statistics.median(alone) * 1e3, (time.perf_counter() - begin) / count * 1e3
+
+
+def data(name: str, batch: int) -> np.ndarray[Any, Any]:
+    shape = (batch, models.STEPS, models.WIDTH) if name == "encoder" else (batch, 3, 224, 224)
+    return np.random.default_rng(1).standard_normal(shape, dtype="float32")
+
+
+def ours(name: str, dtype: str, batch: int) -> tuple[Engine, Callable[[], np.ndarray[Any, Any]]]:
+    net = models.encoder_block(mx, GPU, dtype) if name == "encoder" else models.zoo_block(mx, name, GPU, dtype)
+    values = data(name, batch)
+    values = values.swapaxes(0, 1).copy() if name == "encoder" else values
+    x = mx.nd.array(values, ctx=GPU, dtype=dtype)
+
+    def answer() -> np.ndarray[Any, Any]:
+        made = net(x).asnumpy().astype("float32")
+        return made.swapaxes(0, 1) if name == "encoder" else made
+
+    return Engine(lambda: net(x), lambda y: y.wait_to_read()), answer
+
+
+def theirs(name: str, dtype: str, batch: int, compiled: bool) -> dict[str, Engine]:
+    net = peers.model(name, TYPES[dtype])
+    x = torch.from_numpy(data(name, batch)).cuda().to(TYPES[dtype])
+    x = x if name == "encoder" else x.to(memory_format=torch.channels_last)
+
+    def wait(_: Any) -> None:
+        torch.cuda.synchronize()
+
+    made = {"eager": Engine(lambda: net(x), wait)}
+    graph = peers.captured(net, x)
+    made["CUDA graph"] = Engine(lambda: graph(x), wait)
+    if compiled:
+        faster = torch.compile(net, dynamic=False)
+        faster(x)
+        made["compile"] = Engine(lambda: faster(x), wait)
+    made["answer"] = Engine(lambda: net(x).float().cpu().numpy(), wait)
+    return made
+
+
+def row(key: str, seconds: float, compiled: bool, most: dict[str, float]) -> dict[str, Any]:
+    name, dtype, number = key.split("/")
+    batch = int(number)
+    found: dict[str, Any] = {"row": key}
+    with torch.inference_mode():
+        engine, answer = ours(name, dtype, batch)
+        engines = theirs(name, dtype, batch, compiled)
+        wanted = engines.pop("answer").call()
+        found["apart"] = float(np.abs(answer() - wanted).max() / np.abs(wanted).max())
+        engines = {"mxrt": engine, **engines}
+        for each in engines.values():
+            for _ in range(3):
+                each.wait(each.call())
+        rounds: dict[str, list[tuple[float, float]]] = {key: [] for key in engines}
+        for _ in range(ROUNDS):
+            for key, each in engines.items():
+                rounds[key].append(each.measure(seconds / ROUNDS / len(engines)))
+    macs, weights, moved = SIZES[name]
+    wide = 2 if dtype == "float16" else 4
+    arithmetic, memory = 2 * macs * batch / most[dtype], (weights + moved * batch) * wide / most["bytes"]
+    found["floor_ms"] = max(arithmetic, memory) * 1e3
+    for key, seen in rounds.items():
+        alone, many = zip(*seen, strict=True)
+        found[key] = {"alone": [min(alone), statistics.median(alone)], "many": [min(many), statistics.median(many)]}
+    return found
+
+
+def shown(found: dict[str, Any]) -> str:
+    cells = [found["row"], f"{found['floor_ms']:.3f}"]
+    for key in ("mxrt", "eager", "CUDA graph", "compile"):
+        one = found.get(key)
+        cells.append(f"{one['alone'][1]:.3f} / {one['many'][1]:.3f}" if one else "-")
+    peers_best = min(found[key]["many"][1] for key in ("eager", "CUDA graph", "compile") if key in found)
+    cells.append(f"{found['mxrt']['many'][1] / peers_best:.2f}")
+    cells.append(f"{100 * found['floor_ms'] / found['mxrt']['many'][1]:.0f} %")
+    return "| " + " | ".join([*cells, f"{found['apart']:.1e}"]) + " |"
+
+
+def main() -> None:
+    options = argparse.ArgumentParser()
+    options.add_argument("--seconds", type=float, default=0.6)
+    options.add_argument("--compile", action="store_true")
+    options.add_argument("--json", type=Path)
+    options.add_argument("rows", nargs="*")
+    given = options.parse_args()
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cudnn.benchmark = True
+    most = limits()
+    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}; {most}", flush=True)
+    print("| row | floor, ms | mxrt | eager | CUDA graph | compile | mxrt : best | floor : mxrt | apart |")
+    done: list[dict[str, Any]] = [{"limits": most, "gpu": torch.cuda.get_device_name(), "torch": torch.__version__}]
+    for key in given.rows or ROWS:
+        try:
+            done.append(row(key, given.seconds, given.compile, most))
+            print(shown(done[-1]), flush=True)
+        except (RuntimeError, ValueError, mx.base.MXNetError) as error:
+            print(f"{key}: {type(error).__name__}: {str(error)[:300]}", file=sys.stdout, flush=True)
+        torch.cuda.empty_cache()
+        GPU.empty_cache()
+        if given.json:
+            given.json.write_text(json.dumps(done, indent=1))
+
+
+if __name__ == "__main__":
+    main()
