@@ -109,6 +109,8 @@ def checks(out: Path, programs: Path | None) -> list[Step]:
         models = python(TESTS / "device_models.py", "--seeds", "2", "--threads", "8", *MODELS.split())
         if kind != "NaiveEngine":
             env = {**ON_GPU, "MXNET_ENGINE_TYPE": kind, "PYTEST_XDIST_WORKER": f"gpu-{kind}"}
+            # From Python 3.12 on one is printed where threads run and a process forks.
+            env["PYTHONWARNINGS"] = "ignore::DeprecationWarning"
             made.append(Step(f"devices-{kind}", [*pytest, *files], 120, env, lines=12))
         made.append(Step(f"models-{kind}", models, 90, {**ON_GPU, "MXNET_ENGINE_TYPE": kind}))
     made += [Step(f"network-{name}", python(BENCHES / "networks.py", name), 120, lines=1) for name in NETWORKS.split()]

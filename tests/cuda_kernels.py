@@ -22,6 +22,7 @@ import numpy as np
 import mxrt as mx
 from cuda_calls import SEQUENCES_AND_IMAGES, Array, Call, named, of_16_bits, values
 from cuda_layouts import layouts
+from cuda_tiles import tiles
 
 TOLERANCE = {"float16": 2e-3, "float32": 2e-5, "float64": 1e-11}
 GPU = mx.gpu(0)
@@ -257,6 +258,13 @@ def rows() -> Iterator[Call]:
         for name, axis in itertools.product(("softmax", "log_softmax", "softmin"), (-1, 1)):
             yield named(name, values(3, 150, 4, dtype=dtype, low=-9, high=9), axis=axis)
     yield named("softmax", values(2, 1000), temperature=2.5)
+    for dtype, extent in itertools.product(("float32", "float16"), (2, 128, 130, 1024, 1026)):
+        row = values(5, extent, dtype=dtype)
+        row[3, 1] = np.inf if extent == 2 else np.nan if extent == 130 else row[3, 1]
+        for name in ("softmax", "log_softmax", "softmin"):
+            yield named(name, row)
+        scales = [values(extent, dtype=dtype, low=low) for low in (0.5, -1)]
+        yield named("LayerNorm", values(7, extent, dtype=dtype), *scales, output_mean_var=extent == 128)
     lengths = np.array([[3, 1], [0, 5]], "int32")
     yield named("softmax", values(2, 5, 2), lengths, axis=1, use_length=True)
     yield named("log_softmax", values(4, 7, dtype="float16"))
@@ -412,8 +420,9 @@ GROUPS: dict[str, Callable[[], Iterator[Call]]] = {
     **SEQUENCES_AND_IMAGES,
     "products": products,
     "layouts": layouts,
+    "tiles": tiles,
 }
-WITH_BARRIERS = {"reductions", "order", "rows", "products", "layouts", "detection", "nms"}
+WITH_BARRIERS = {"reductions", "order", "rows", "products", "layouts", "tiles", "detection", "nms"}
 
 
 def called(call: Callable[..., Any], inputs: list[Array], ctx: Any) -> list[Array]:

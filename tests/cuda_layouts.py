@@ -38,9 +38,11 @@ def layouts() -> Iterator[Call]:
         graph = mx.sym.Convolution(x, w, **wide)
         weights = {"w": values(70, 65, 1, 1, dtype=dtype)}
         yield f"wide {dtype}", with_weights(graph, weights), [values(1, 65, 9, 8, dtype=dtype)]
-    given = {"w": values(6, 1, 3, 3), "b": values(6)}
-    graph = mx.sym.Convolution(x, w, b, kernel=(3, 3), num_filter=6, num_group=6)
-    yield "depth-wise", with_weights(graph, given), [values(2, 6, 7, 7)]
+    shaped = {"kernel": (3, 2), "num_filter": 6, "stride": (2, 1), "pad": (1, 2), "dilate": (1, 2), "num_group": 6}
+    for dtype in ("float32", "float64", "float16"):
+        given = {"w": values(6, 1, 3, 2, dtype=dtype), "b": values(6, dtype=dtype)}
+        graph = mx.sym.relu(mx.sym.Convolution(x, w, b, **shaped))
+        yield f"depth-wise {dtype}", with_weights(graph, given), [values(2, 6, 7, 7, dtype=dtype)]
     # Numbers that bfloat16 holds, so sums differ by the rounding of float32 alone.
     given, image = {"w": of_16_bits(values(70, 65, 3, 3)), "b": values(70)}, of_16_bits(values(1, 65, 9, 8))
     graph = mx.sym.Convolution(x, w, b, kernel=(3, 3), num_filter=70)

@@ -248,3 +248,27 @@ assert graphs() == 29
 """,
         STANDIN_DELAY_US="20000",
     )
+
+
+@pytest.mark.parametrize("kind", ["NaiveEngine", "ThreadedEnginePerDevice", *ASYNC])
+def test_another_library_captures_meanwhile(kind: str, gpus) -> None:
+    """PyTorch forbids all threads of the process calls that might wait, and breaks by them."""
+    check(
+        gpus,
+        """
+driver, forbidden = ctypes.CDLL("libcuda.so.1"), ctypes.c_size_t()
+answer(there, 0, gpu)
+driver.mxrt_standin_foreign_capture(1, ctypes.byref(forbidden))
+for number in range(8):
+    assert near(answer(there, number, gpu), answer(here, number, mx.cpu())), number
+held = [mx.nd.ones((1 << number,), ctx=gpu) for number in range(20)]
+del held
+mx.nd.waitall()
+gpu.empty_cache()
+assert near(answer(block(gpu), 3, gpu), answer(here, 3, mx.cpu()))
+mx.nd.waitall()
+driver.mxrt_standin_foreign_capture(0, ctypes.byref(forbidden))
+assert forbidden.value == 0, forbidden.value
+""",
+        MXNET_ENGINE_TYPE=kind,
+    )

@@ -175,7 +175,7 @@ def test_memory_is_counted_bounded_and_given_back(mx) -> None:
         """
     )
     before, failed, mid, after = last_json(done)
-    assert before["in_use"] >= 4 << 20 and before["total"] == 4 << 30 and before["limit"] is None
+    assert before["in_use"] >= 4 << 20 and before["total"] >= 4 << 30 and before["limit"] is None
     assert failed == [
         ["MXNetMemoryError", "_plus_scalar", f"{DEVICE_KIND}(0)", True],
         ["MXNetMemoryError", "Concat", f"{DEVICE_KIND}(0)", True],

@@ -1,8 +1,8 @@
 """Where a call's time goes: the kernels of a model, by the GPU's own clock.
 
-    kernels.py MODEL/DTYPE/BATCH ...
+    kernels.py [--each] MODEL/DTYPE/BATCH ...
 
-CUDA's profiling interface sees the kernels of the whole process, so torch's profiler shows ours.
+With --each the kernels of one call follow, in their order. CUDA's profiling interface sees the kernels of the whole process, so torch's profiler shows ours.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ CALLS = 10
 
 def main() -> None:
     torch.zeros(1, device="cuda")
-    for key in sys.argv[1:]:
+    each_kernel = "--each" in sys.argv
+    for key in [word for word in sys.argv[1:] if word != "--each"]:
         name, dtype, batch = key.split("/")
         engine, _ = ours(name, dtype, int(batch))
         for _ in range(4):
@@ -32,15 +33,19 @@ def main() -> None:
             mx.nd.waitall()
             torch.cuda.synchronize()
         times: dict[str, list[float]] = defaultdict(list)
-        for event in seen.events():
-            if event.device_type == torch.autograd.DeviceType.CUDA:
-                times[event.name].append(event.device_time_total)
+        ours_alone = [event for event in seen.events() if event.device_type == torch.autograd.DeviceType.CUDA]
+        for event in ours_alone:
+            times[event.name].append(event.device_time_total)
         total = sum(map(sum, times.values()))
         print(f"{key}: {total / CALLS:.0f} us of kernels in a call, {sum(map(len, times.values())) // CALLS} kernels")
         for kernel, each in sorted(times.items(), key=lambda item: -sum(item[1]))[:14]:
             print(
                 f"  {sum(each) / CALLS:8.1f} us {len(each) / CALLS:5.1f} x {sum(each) / len(each):7.1f} us  {kernel[:70]}"
             )
+        if each_kernel:
+            ours_alone.sort(key=lambda event: event.time_range.start)
+            last = ours_alone[-(len(ours_alone) // CALLS) :]
+            print("  " + ", ".join(f"{event.name} {event.device_time_total:.1f}" for event in last))
 
 
 if __name__ == "__main__":

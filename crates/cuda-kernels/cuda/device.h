@@ -72,6 +72,41 @@ DEVICE void mma_half(float d[4], const u32 a[4], const u32 b[2]) {
 #define BRAIN_PRODUCTS 0
 #define HALF_PRODUCTS 0
 #endif
+// Four matrices of 8 x 8 numbers of 16 bits in shared memory: each lane says where a row of 16 bytes
+// begins, and gets two neighbours of a row; two of a column, if they are turned.
+#if __CUDA_ARCH__ >= 750
+#define MATRIX_LOADS 1
+#define LOAD_MATRICES(name, how)                                                                   \
+    DEVICE void name(u32 to[4], const unsigned short* row) {                                       \
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4" how ".shared.b16 {%0,%1,%2,%3}, [%4];"        \
+                     : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])                          \
+                     : "r"((u32)__cvta_generic_to_shared(row))                                     \
+                     : "memory");                                                                  \
+    }
+LOAD_MATRICES(load_matrices, "")
+LOAD_MATRICES(load_turned, ".trans")
+#else
+#define MATRIX_LOADS 0
+#endif
+// 16 bytes into shared memory, zeros from nullptr: they are there when the thread has waited for their
+// group, and a barrier shows them to others.
+typedef uint4 Piece;
+#if __CUDA_ARCH__ >= 800
+DEVICE void copy_async(void* to, const void* from) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"((u32)__cvta_generic_to_shared(to)), "l"(from),
+                 "r"(from ? 16 : 0)
+                 : "memory");
+}
+DEVICE void copy_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+// All groups but the last N.
+template <int N> DEVICE void copy_wait() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
+#else
+DEVICE void copy_async(void* to, const void* from) {
+    *(Piece*)to = from ? *(const Piece*)from : Piece{0, 0, 0, 0};
+}
+DEVICE void copy_commit() {}
+template <int N> DEVICE void copy_wait() {}
+#endif
 // The first one to report is heard; the host reads the word when the operator is complete.
 DEVICE void report(u64* status, u64 value) { atomicCAS_system(status, 0ull, value); }
 

@@ -14,6 +14,8 @@ thread_local dim3 thread;
 std::vector<unsigned char> shared;
 std::vector<u64> lanes;
 std::vector<float> fragments;
+std::vector<Copies> copies;
+bool late;
 
 static void enter();
 #ifdef __x86_64__
@@ -158,6 +160,7 @@ extern "C" const char* host_launch(void (*body)(void**), int barriers, const uns
     if (barriers) {
         host::lanes.assign((n + 31) / 32 * 32, 0);
         host::fragments.assign(host::lanes.size() * 12, 0);
+        host::late = seed % 2 == 0;
         // Fibers must not move while they run.
         if (host::fibers.size() < n) host::fibers.resize(n);
         for (auto& f : host::fibers) f.stack.resize(64 << 10);
@@ -166,6 +169,7 @@ extern "C" const char* host_launch(void (*body)(void**), int barriers, const uns
         blockIdx.x = block % grid[0], blockIdx.y = block / grid[0] % grid[1], blockIdx.z = block / grid[0] / grid[1];
         if (barriers) {
             host::fill_with_nans(dynamic);
+            host::copies.assign(n, {});
             if (const char* wrong = host::run_block(n, seed, random)) return wrong;
             continue;
         }

@@ -1,6 +1,7 @@
 // The names of device.h for a compiler of the host. A block's threads are fibers of one thread of
 // the system: each runs until it meets a barrier or a shuffle, in an order that a seed decides. So
-// a missing barrier gives other results for other seeds. Shared memory holds NaNs when a block
+// a missing barrier gives other results for other seeds. Asynchronous copies are made at once, or when
+// a thread waits for them. Shared memory holds NaNs when a block
 // begins. A barrier that some threads do not reach is an error. Kernels without barriers run as
 // plain loops.
 #pragma once
@@ -18,12 +19,17 @@ typedef unsigned long long u64;
 typedef long long i64;
 struct dim3 { unsigned x = 1, y = 1, z = 1; };
 struct float4 { float x, y, z, w; };
+struct Piece { u64 low, high; };
 
 namespace host {
 extern thread_local dim3 thread;
 extern std::vector<unsigned char> shared;
 extern std::vector<u64> lanes;    // what lanes show each other
 extern std::vector<float> fragments;    // of products on tensor cores: 12 numbers of each lane
+struct Copy { void* to; const void* from; int group; };
+struct Copies { std::vector<Copy> waiting; int group = 0; };
+extern std::vector<Copies> copies;    // of each thread: those that nothing has waited for
+extern bool late;    // whether copies are made when a thread waits for them, and not at once
 void wait_block();
 void wait_warp();
 int number();    // of the running thread in its block
@@ -91,6 +97,51 @@ template <class T> T of_thread(T v, int other) {
 }  // namespace host
 template <class T> T shuffle_xor(T v, int mask) { return host::of_thread(v, host::number() ^ mask); }
 DEVICE u32 shuffle(u32 v, int lane) { return host::of_thread(v, (host::number() & ~31) + lane); }
+// Four matrices of rows that the lanes name.
+#define MATRIX_LOADS 1
+namespace host {
+template <class Take> void load_four(u32 to[4], const unsigned short* row, Take take) {
+    int me = number();
+    lanes[me] = (u64)row;
+    wait_warp();
+    for (int i = 0; i < 4; i++)
+        to[i] = take([&](int of) { return (const unsigned short*)lanes[(me & ~31) + i * 8 + of]; }, me & 31);
+    wait_warp();
+}
+}  // namespace host
+DEVICE void load_matrices(u32 to[4], const unsigned short* row) {
+    host::load_four(to, row, [](auto rows, int lane) {
+        const unsigned short* two = rows(lane / 4) + lane % 4 * 2;
+        return two[0] | (u32)two[1] << 16;
+    });
+}
+DEVICE void load_turned(u32 to[4], const unsigned short* row) {
+    host::load_four(to, row, [](auto rows, int lane) {
+        int k = lane % 4 * 2;
+        return rows(k)[lane / 4] | (u32)rows(k + 1)[lane / 4] << 16;
+    });
+}
+namespace host {
+DEVICE void make(const Copy& copy) {
+    Piece zeros = {0, 0};
+    memcpy(copy.to, copy.from ? copy.from : &zeros, sizeof zeros);
+}
+}  // namespace host
+DEVICE void copy_async(void* to, const void* from) {
+    auto& mine = host::copies[host::number()];
+    if (host::late)
+        mine.waiting.push_back({to, from, mine.group});
+    else
+        host::make({to, from, 0});
+}
+DEVICE void copy_commit() { host::copies[host::number()].group++; }
+template <int N> DEVICE void copy_wait() {
+    auto& mine = host::copies[host::number()];
+    std::vector<host::Copy> left;
+    for (auto& copy : mine.waiting)
+        if (copy.group < mine.group - N) host::make(copy); else left.push_back(copy);
+    mine.waiting = left;
+}
 // Products on tensor cores, from the fragments of all lanes of a warp.
 #define BRAIN_PRODUCTS 1
 #define HALF_PRODUCTS 1

@@ -7,6 +7,7 @@
 #include "pooling.h"
 #include "random.h"
 #include "product.h"
+#include "tiles.h"
 #include "order.h"
 #include "detection.h"
 #include "nms.h"

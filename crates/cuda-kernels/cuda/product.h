@@ -13,6 +13,13 @@ struct Epilogue {
     double p, q;
 };
 
+// Where the depth is cut into parts: sums of each, as if all of the result were dense.
+struct Parts {
+    float* to;
+    i64 size;            // numbers of a part
+    int count, steps;    // parts, and steps of the depth in one
+};
+
 // The tile at (row0, col0) of a product of depth k: a(row, i) and b(i, col) give elements, and
 // are asked for those inside only.
 template <class T, class A, class B, class Out>
@@ -83,6 +90,7 @@ struct Product {
     i64 inner, a_steps[4], b_steps[4], c_steps[4];
     double alpha;
     Epilogue epilogue;
+    Parts parts;
 };
 template <class T, int D, class Tile> DEVICE void product(const Product& p, Tile tile) {
     i64 outer = blockIdx.z / p.inner, inner = blockIdx.z % p.inner;
@@ -124,6 +132,7 @@ struct Convolution {
     int groups, unused;
     int size[3], out[3], kernel[3], step[3], pad[3], dilate[3];
     Epilogue epilogue;
+    Parts parts;
 };
 // Which pixel of an image the tap of a kernel reads for a pixel of the result. False: none.
 template <bool TRANSPOSED> DEVICE bool pixel_read(const Convolution& p, int pixel, int tap, i64& read) {
@@ -234,3 +243,35 @@ KERNEL void __launch_bounds__(256) convolution_last_bf16(Convolution p) {
 #endif
 }
 ENTRY_WITH_BARRIERS(convolution_last_bf16)
+
+// Channels last, each filter over one channel: a thread makes one number.
+template <class T, int D> DEVICE void depthwise(const Convolution& p) {
+    int pixels = p.out[1] * p.out[2], filters = p.groups;
+    i64 n = p.images * pixels * filters;
+    ROLLED
+    for (i64 i = first(); i < n; i += stride()) {
+        int filter = (u32)i % (u32)filters, pixel = (u32)i / (u32)filters, image = pixel / pixels;
+        int y0 = pixel % pixels / p.out[2] * p.step[1] - p.pad[1], x0 = pixel % p.out[2] * p.step[2] - p.pad[2];
+        T v = 0;
+        ROLLED
+        for (int down = 0; down < p.kernel[1]; down++) {
+            int y = y0 + down * p.dilate[1];
+            if ((u32)y >= (u32)p.size[1]) continue;
+            i64 row = ((i64)image * p.size[1] + y) * p.size[2];
+            ROLLED
+            for (int right = 0; right < p.kernel[2]; right++) {
+                int x = x0 + right * p.dilate[2];
+                if ((u32)x >= (u32)p.size[2]) continue;
+                v += load<T>(p.from, D, (row + x) * filters + filter) *
+                     load<T>(p.weight, D, (i64)(down * p.kernel[2] + right) * filters + filter);
+            }
+        }
+        store<T>(p.to, D, i, finish<T, D>(p.epilogue, v, filter, filter, i));
+    }
+}
+KERNEL void __launch_bounds__(256) depthwise_f32(Convolution p) { depthwise<float, F32>(p); }
+ENTRY(depthwise_f32)
+KERNEL void __launch_bounds__(256) depthwise_f64(Convolution p) { depthwise<double, F64>(p); }
+ENTRY(depthwise_f64)
+KERNEL void __launch_bounds__(256) depthwise_f16(Convolution p) { depthwise<float, F16>(p); }
+ENTRY(depthwise_f16)

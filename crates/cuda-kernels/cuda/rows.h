@@ -83,6 +83,118 @@ ENTRY_WITH_BARRIERS(layer_norm_f32)
 KERNEL void __launch_bounds__(ROW_THREADS) layer_norm_f64(LayerNorm p) { layer_norm<double>(p); }
 ENTRY_WITH_BARRIERS(layer_norm_f64)
 
+// Rows of at most 64 * N numbers of type D that lie together: a warp has one in registers, in pairs.
+#define WARPS (ROW_THREADS / 32)
+template <int D> DEVICE void load_pair(const void* at, i64 i, float v[2]) {
+    if (D == F16) {
+        u32 two = ((const u32*)at)[i];
+        v[0] = load_half((unsigned short)two), v[1] = load_half((unsigned short)(two >> 16));
+    } else {
+        v[0] = ((const float*)at)[2 * i], v[1] = ((const float*)at)[2 * i + 1];
+    }
+}
+template <int D> DEVICE void store_pair(void* at, i64 i, float a, float b) {
+    if (D == F16)
+        ((u32*)at)[i] = to_half(a) | (u32)to_half(b) << 16;
+    else
+        ((float*)at)[2 * i] = a, ((float*)at)[2 * i + 1] = b;
+}
+DEVICE float over_warp(bool most, float v) {
+    UNROLLED
+    for (int mask = 16; mask; mask /= 2) {
+        float other = shuffle_xor(v, mask);
+        v = !most ? v + other : v != v || v > other ? v : other;
+    }
+    return v;
+}
+
+template <int D, int N> DEVICE void short_softmax(const Softmax& p) {
+    int lane = threadIdx.x % 32, pairs = (int)p.extent / 2;
+    float sign = p.negate ? -1 : 1, over = (float)p.temperature;
+    ROLLED
+    for (i64 r = blockIdx.x * WARPS + threadIdx.x / 32; r < p.rows; r += gridDim.x * WARPS) {
+        float v[N][2], most = -infinity(), sum = 0;
+        UNROLLED
+        for (int j = 0; j < N; j++) {
+            v[j][0] = v[j][1] = -infinity();
+            if (j * 32 + lane >= pairs) continue;
+            load_pair<D>(p.from, r * pairs + j * 32 + lane, v[j]);
+            for (int h = 0; h < 2; h++) {
+                v[j][h] *= sign;
+                most = fold_join<float>(MAX, most, v[j][h]);
+            }
+        }
+        most = over_warp(true, most);
+        UNROLLED
+        for (int j = 0; j < N; j++) {
+            if (j * 32 + lane >= pairs) continue;
+            for (int h = 0; h < 2; h++) {
+                v[j][h] = (v[j][h] - most) / over;
+                float e = m_exp(v[j][h]);
+                sum += e;
+                if (!p.log) v[j][h] = e;
+            }
+        }
+        sum = over_warp(false, sum);
+        float log_sum = p.log ? m_log(sum) : 0;
+        UNROLLED
+        for (int j = 0; j < N; j++) {
+            if (j * 32 + lane >= pairs) continue;
+            float a = p.log ? v[j][0] - log_sum : v[j][0] / sum, b = p.log ? v[j][1] - log_sum : v[j][1] / sum;
+            store_pair<D>(p.to, r * pairs + j * 32 + lane, a, b);
+        }
+    }
+}
+
+template <int D, int N> DEVICE void short_layer_norm(const LayerNorm& p) {
+    int lane = threadIdx.x % 32, pairs = (int)p.extent / 2;
+    ROLLED
+    for (i64 r = blockIdx.x * WARPS + threadIdx.x / 32; r < p.rows; r += gridDim.x * WARPS) {
+        float v[N][2], mean = 0, square = 0;
+        UNROLLED
+        for (int j = 0; j < N; j++) {
+            if (j * 32 + lane >= pairs) continue;
+            load_pair<D>(p.from, r * pairs + j * 32 + lane, v[j]);
+            mean += v[j][0] + v[j][1];
+        }
+        mean = over_warp(false, mean) / (float)p.extent;
+        UNROLLED
+        for (int j = 0; j < N; j++) {
+            if (j * 32 + lane >= pairs) continue;
+            v[j][0] -= mean, v[j][1] -= mean;
+            square += v[j][0] * v[j][0] + v[j][1] * v[j][1];
+        }
+        float deviation = m_sqrt(over_warp(false, square) / (float)p.extent + (float)p.eps);
+        UNROLLED
+        for (int j = 0; j < N; j++) {
+            if (j * 32 + lane >= pairs) continue;
+            float gamma[2], beta[2];
+            load_pair<D>(p.gamma, j * 32 + lane, gamma), load_pair<D>(p.beta, j * 32 + lane, beta);
+            float a = v[j][0] / deviation * gamma[0] + beta[0], b = v[j][1] / deviation * gamma[1] + beta[1];
+            store_pair<D>(p.to, r * pairs + j * 32 + lane, a, b);
+        }
+        if (p.mean && lane == 0) {
+            store<float>(p.mean, D, r, mean);
+            store<float>(p.deviation, D, r, deviation);
+        }
+    }
+}
+#define SHORT_ROWS(name, Argument)                                                                 \
+    KERNEL void __launch_bounds__(ROW_THREADS) name##_128_f16(Argument p) { name<F16, 2>(p); }     \
+    KERNEL void __launch_bounds__(ROW_THREADS) name##_1024_f16(Argument p) { name<F16, 16>(p); }   \
+    KERNEL void __launch_bounds__(ROW_THREADS) name##_128_f32(Argument p) { name<F32, 2>(p); }     \
+    KERNEL void __launch_bounds__(ROW_THREADS) name##_1024_f32(Argument p) { name<F32, 16>(p); }
+SHORT_ROWS(short_softmax, Softmax)
+SHORT_ROWS(short_layer_norm, LayerNorm)
+ENTRY_WITH_BARRIERS(short_softmax_128_f16)
+ENTRY_WITH_BARRIERS(short_softmax_1024_f16)
+ENTRY_WITH_BARRIERS(short_softmax_128_f32)
+ENTRY_WITH_BARRIERS(short_softmax_1024_f32)
+ENTRY_WITH_BARRIERS(short_layer_norm_128_f16)
+ENTRY_WITH_BARRIERS(short_layer_norm_1024_f16)
+ENTRY_WITH_BARRIERS(short_layer_norm_128_f32)
+ENTRY_WITH_BARRIERS(short_layer_norm_1024_f32)
+
 struct UnitNorm {
     void* to;
     const void* from;

@@ -24,6 +24,26 @@ DEVICE void mma_half(float d[4], const u32 a[4], const u32 b[2]) {
     }
 }
 #endif
+#if !MATRIX_LOADS
+// Lanes show each other where their rows begin.
+DEVICE const unsigned short* shown(const unsigned short* row, int lane) {
+    u64 high = shuffle((u32)((u64)row >> 32), lane), low = shuffle((u32)(u64)row, lane);
+    return (const unsigned short*)(high << 32 | low);
+}
+DEVICE void load_matrices(u32 to[4], const unsigned short* row) {
+    int lane = threadIdx.x % 32;
+    UNROLLED
+    for (int i = 0; i < 4; i++) to[i] = *(const u32*)(shown(row, i * 8 + lane / 4) + lane % 4 * 2);
+}
+DEVICE void load_turned(u32 to[4], const unsigned short* row) {
+    int lane = threadIdx.x % 32;
+    UNROLLED
+    for (int i = 0; i < 4; i++) {
+        u32 low = shown(row, i * 8 + lane % 4 * 2)[lane / 4], high = shown(row, i * 8 + lane % 4 * 2 + 1)[lane / 4];
+        to[i] = low | high << 16;
+    }
+}
+#endif
 template <int R> DEVICE void mma(float d[4], const u32 a[4], const u32 b[2]) {
 #if BRAIN_PRODUCTS
     if (R == BRAIN) return mma_brain(d, a, b);

@@ -13,6 +13,8 @@ use std::sync::OnceLock;
 /// Arrays and steps that a program has at most (`OPERANDS` and `STEPS` of the text).
 const OPERANDS: usize = 8;
 const STEPS: usize = 16;
+/// Elements that a single function is compiled for.
+const LARGE: usize = 1 << 18;
 /// What reads the step's number.
 pub(crate) const NUMBER: i32 = -(STEPS as i32) - 1;
 
@@ -214,8 +216,8 @@ fn bind_steps(steps: &[Step], shapes: &[Vec<usize>], signature: &Signature<'_>) 
         program.operand.iter_mut().zip(at.inputs).for_each(|(operand, at)| operand.at = at.0);
         program
     };
-    // A single function is not worth compiling.
-    if steps.len() < 2 {
+    // A single function of a few elements is not worth compiling.
+    if steps.len() < 2 && n < LARGE {
         return Some(Bound::kernel(name, grid, argument));
     }
     let (operands, steps) = (operand[..inputs.len()].to_vec(), steps.to_vec());

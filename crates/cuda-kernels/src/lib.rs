@@ -24,6 +24,7 @@ mod rows;
 mod sampler;
 mod sequence;
 mod text;
+mod tiles;
 
 use launch::Bound;
 use mxrt_engine::device::OpenDevice;

@@ -1,6 +1,7 @@
 //! Products and convolutions: `product.h`.
 
-use crate::launch::{Bound, launch, small};
+use crate::launch::{Bound, each, launch, small};
+use crate::tiles::{PartsArgument, Tiled, are_aligned};
 use mxrt_cuda::Grid;
 use mxrt_engine::{DeviceCtx, DevicePtr, FailureKind, OpError};
 use mxrt_kernels::elementwise::Unary;
@@ -20,7 +21,7 @@ const GRID: usize = 65535;
 /// `Epilogue` of the text.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct EpilogueArgument {
+pub(crate) struct EpilogueArgument {
     bias: u64,
     residual: u64,
     bias_of_rows: i32,
@@ -32,40 +33,42 @@ struct EpilogueArgument {
 /// `Product` of the text.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct ProductArgument {
-    c: u64,
-    a: u64,
-    b: u64,
-    m: i64,
-    n: i64,
-    k: i64,
-    inner: i64,
-    a_steps: [i64; 4],
-    b_steps: [i64; 4],
-    c_steps: [i64; 4],
-    alpha: f64,
-    epilogue: EpilogueArgument,
+pub(crate) struct ProductArgument {
+    pub c: u64,
+    pub a: u64,
+    pub b: u64,
+    pub m: i64,
+    pub n: i64,
+    pub k: i64,
+    pub inner: i64,
+    pub a_steps: [i64; 4],
+    pub b_steps: [i64; 4],
+    pub c_steps: [i64; 4],
+    pub alpha: f64,
+    pub epilogue: EpilogueArgument,
+    pub parts: PartsArgument,
 }
 
 /// `Convolution` of the text.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct ConvolutionArgument {
-    to: u64,
-    from: u64,
-    weight: u64,
-    images: i64,
-    channels: i64,
-    filters: i64,
-    groups: i32,
-    unused: i32,
-    size: [i32; 3],
-    out: [i32; 3],
-    kernel: [i32; 3],
-    step: [i32; 3],
-    pad: [i32; 3],
-    dilate: [i32; 3],
-    epilogue: EpilogueArgument,
+pub(crate) struct ConvolutionArgument {
+    pub to: u64,
+    pub from: u64,
+    pub weight: u64,
+    pub images: i64,
+    pub channels: i64,
+    pub filters: i64,
+    pub groups: i32,
+    pub unused: i32,
+    pub size: [i32; 3],
+    pub out: [i32; 3],
+    pub kernel: [i32; 3],
+    pub step: [i32; 3],
+    pub pad: [i32; 3],
+    pub dilate: [i32; 3],
+    pub epilogue: EpilogueArgument,
+    pub parts: PartsArgument,
 }
 
 /// An epilogue with the places of its arrays left out.
@@ -123,6 +126,15 @@ impl Sums {
     /// The kernel, of those for `Half`, `Brain`, `Single` and `Double`.
     fn kernel(self, names: [&'static CStr; 4]) -> &'static CStr {
         names[self as usize]
+    }
+
+    /// The type of tiles of `tiles.h`, which round nothing before they multiply.
+    fn tiles(self) -> Option<DType> {
+        match self {
+            Sums::Half => Some(DType::F16),
+            Sums::Single => Some(DType::F32),
+            Sums::Brain | Sums::Double => None,
+        }
     }
 
     /// What a block's tile needs of both operands.
@@ -225,8 +237,12 @@ pub(crate) fn multiply(
             p: 0.0,
             q: 0.0,
         },
+        parts: PartsArgument::NONE,
     };
-    launch(ctx, name, grid, &argument)
+    match Tiled::of_product(&argument, dtype, 1) {
+        Some(tiled) if are_aligned([a.first.0, b.first.0, c.first.0]) => tiled.launch_product(ctx, argument),
+        _ => launch(ctx, name, grid, &argument),
+    }
 }
 
 fn bind_product(
@@ -244,10 +260,10 @@ fn bind_product(
     let name = sums.kernel([c"product_f16", c"product_bf16", c"product_f32", c"product_f64"]);
     let [a, b, c] = operands;
     let steps = |matrix: MatrixSteps| matrix.steps.map(|step| step as i64);
-    Some(Bound::kernel(name, grid, move |at| ProductArgument {
-        c: at.outputs[0].offset(c.first * size).0,
-        a: at.inputs[a.array].offset(a.first * size).0,
-        b: at.inputs[b.array].offset(b.first * size).0,
+    let argument = ProductArgument {
+        c: 0,
+        a: 0,
+        b: 0,
         m: m as i64,
         n: n as i64,
         k: k as i64,
@@ -256,7 +272,23 @@ fn bind_product(
         b_steps: steps(b),
         c_steps: steps(c),
         alpha,
-        epilogue: epilogue.at(at),
+        epilogue: epilogue.argument,
+        parts: PartsArgument::NONE,
+    };
+    let tiled = sums.tiles().and_then(|dtype| Tiled::of_product(&argument, dtype, outer * inner));
+    Some(Bound::new(move |ctx, at| {
+        let Some(grid) = grid else { return Ok(()) };
+        let argument = ProductArgument {
+            c: at.outputs[0].offset(c.first * size).0,
+            a: at.inputs[a.array].offset(a.first * size).0,
+            b: at.inputs[b.array].offset(b.first * size).0,
+            epilogue: epilogue.at(at),
+            ..argument
+        };
+        match &tiled {
+            Some(tiled) if are_aligned([argument.a, argument.b, argument.c]) => tiled.launch_product(ctx, argument),
+            _ => launch(ctx, name, grid, &argument),
+        }
     }))
 }
 
@@ -305,12 +337,37 @@ fn bind_convolution(
         pad: small(*pad)?,
         dilate: small(*dilate)?,
         epilogue: epilogue.argument,
+        parts: PartsArgument::NONE,
     };
-    Some(Bound::kernel(sums.kernel(names), grid, move |at| ConvolutionArgument {
-        to: at.outputs[0].0,
-        from: at.inputs[0].0,
-        weight: at.inputs[1].0,
-        epilogue: epilogue.at(at),
-        ..argument
+    let of_planes = argument.size[0] == 1 && argument.kernel[0] == 1;
+    if channels_last && of_planes && argument.channels == 1 && argument.filters == 1 && sums != Sums::Brain {
+        let name = sums.kernel([c"depthwise_f16", c"", c"depthwise_f32", c"depthwise_f64"]);
+        // Results are numbered in 32 bits.
+        u32::try_from(output.shape.size()).ok()?;
+        return Some(Bound::kernel(name, each(output.shape.size()), move |at| ConvolutionArgument {
+            to: at.outputs[0].0,
+            from: at.inputs[0].0,
+            weight: at.inputs[1].0,
+            epilogue: epilogue.at(at),
+            ..argument
+        }));
+    }
+    let name = sums.kernel(names);
+    let tiled = sums.tiles().filter(|_| channels_last).and_then(|dtype| Tiled::of_convolution(&argument, dtype));
+    Some(Bound::new(move |ctx, at| {
+        let Some(grid) = grid else { return Ok(()) };
+        let argument = ConvolutionArgument {
+            to: at.outputs[0].0,
+            from: at.inputs[0].0,
+            weight: at.inputs[1].0,
+            epilogue: epilogue.at(at),
+            ..argument
+        };
+        match &tiled {
+            Some(tiled) if are_aligned([argument.to, argument.from, argument.weight]) => {
+                tiled.launch_convolution(ctx, argument)
+            }
+            _ => launch(ctx, name, grid, &argument),
+        }
     }))
 }

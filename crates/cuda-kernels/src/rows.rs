@@ -1,9 +1,12 @@
 //! Normalisations: `rows.h`.
 
-use crate::launch::{Bound, Computes, code, computes, each, each_row, known, of_floats};
+use crate::launch::{Bound, Computes, ROW_THREADS, code, computes, each, each_row, known, launch, of_floats};
+use mxrt_cuda::Grid;
 use mxrt_kernels::norm::LrnParams;
 use mxrt_kernels::softmax::SoftmaxParams;
-use mxrt_ops::{KernelForm, Signature};
+use mxrt_ops::{DeviceOperands, KernelForm, Signature};
+use mxrt_tensor::DType;
+use std::ffi::CStr;
 
 /// `Softmax` of the text.
 #[repr(C)]
@@ -126,6 +129,45 @@ pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound
     }
 }
 
+/// Kernels for rows of at most 128 and of at most 1024 numbers, of float16 and of float32.
+type ShortNames = [[&'static CStr; 2]; 2];
+const SHORT_SOFTMAX: ShortNames =
+    [[c"short_softmax_128_f16", c"short_softmax_128_f32"], [c"short_softmax_1024_f16", c"short_softmax_1024_f32"]];
+const SHORT_LAYER_NORM: ShortNames = [
+    [c"short_layer_norm_128_f16", c"short_layer_norm_128_f32"],
+    [c"short_layer_norm_1024_f16", c"short_layer_norm_1024_f32"],
+];
+
+/// The kernel for rows that lie together, a warp for each, and its grid.
+fn short(names: ShortNames, dtype: DType, [rows, extent, inner]: [usize; 3]) -> Option<(&'static CStr, Grid)> {
+    if inner != 1 || extent % 2 != 0 || extent == 0 || extent > 1024 {
+        return None;
+    }
+    let of_type = match dtype {
+        DType::F16 => 0,
+        DType::F32 => 1,
+        _ => return None,
+    };
+    let grid = each_row(rows.div_ceil(ROW_THREADS as usize / 32))?;
+    Some((names[usize::from(extent > 128)][of_type], grid))
+}
+
+/// The argument's kernel for short rows where arrays lie as pairs of numbers do, or the one for all.
+fn short_or_any<T: Copy + 'static>(
+    short: Option<(&'static CStr, Grid)>,
+    (name, grid): (&'static CStr, Option<Grid>),
+    argument: impl Fn(&DeviceOperands<'_>) -> T + Send + Sync + 'static,
+) -> Bound {
+    Bound::new(move |ctx, at| {
+        let mut addresses = at.inputs.iter().chain(at.outputs);
+        match (short, grid) {
+            (Some((name, grid)), _) if addresses.all(|at| at.0 % 8 == 0) => launch(ctx, name, grid, &argument(at)),
+            (_, Some(grid)) => launch(ctx, name, grid, &argument(at)),
+            (_, None) => Ok(()),
+        }
+    })
+}
+
 fn bind_softmax(
     params: SoftmaxParams,
     [outer, extent, inner]: [usize; 3],
@@ -154,7 +196,9 @@ fn bind_softmax(
         unused: 0,
     };
     let rows = if extent == 0 { 0 } else { outer * inner };
-    Some(Bound::kernel(name, each_row(rows), move |at| SoftmaxArgument {
+    let short = short(SHORT_SOFTMAX, input.dtype, [rows, extent, inner]);
+    let short = short.filter(|_| !has_length && output.dtype == input.dtype);
+    Some(short_or_any(short, (name, each_row(rows)), move |at| SoftmaxArgument {
         to: at.outputs[0].0,
         from: at.inputs[0].0,
         lengths: if has_length { at.inputs[1].0 } else { 0 },
@@ -172,7 +216,8 @@ fn bind_layer_norm(
     let of_rows = i32::try_from(of_rows.unwrap_or(0)).ok()?;
     let name = of_floats(input.dtype, [c"layer_norm_f32", c"layer_norm_f64"])?;
     let (dtype, rows) = (code(input.dtype), if extent == 0 { 0 } else { outer * inner });
-    Some(Bound::kernel(name, each_row(rows), move |at| LayerNormArgument {
+    let short = short(SHORT_LAYER_NORM, input.dtype, [rows, extent, inner]).filter(|_| of_rows == 0);
+    Some(short_or_any(short, (name, each_row(rows)), move |at| LayerNormArgument {
         to: at.outputs[0].0,
         mean: at.outputs.get(1).map_or(0, |mean| mean.0),
         deviation: at.outputs.get(2).map_or(0, |deviation| deviation.0),

@@ -3,6 +3,7 @@
 
 use crate::kernels::{Arguments, HostKernel};
 use crate::state::{Code, Here, INVALID_VALUE};
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::ffi::c_uint;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -17,6 +18,33 @@ const RELAXED: c_uint = 2;
 
 /// Launches of graphs so far.
 pub(crate) static LAUNCHES: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether another library captures in the mode that forbids other threads what might wait, and how
+/// many calls did so.
+static FOREIGN: AtomicBool = AtomicBool::new(false);
+static FORBIDDEN: AtomicUsize = AtomicUsize::new(0);
+
+thread_local!(static MODE: Cell<c_uint> = const { Cell::new(0) });
+
+/// `cuThreadExchangeStreamCaptureMode`: what captures of others mean for this thread.
+pub(crate) fn exchange_mode(mode: c_uint) -> Result<c_uint, Code> {
+    if mode > RELAXED { Err(INVALID_VALUE) } else { Ok(MODE.replace(mode)) }
+}
+
+/// Begins or ends a capture of another library; how many forbidden calls there were.
+pub(crate) fn foreign_capture(begins: bool) -> usize {
+    FOREIGN.store(begins, Ordering::SeqCst);
+    FORBIDDEN.swap(0, Ordering::SeqCst)
+}
+
+/// A call that might wait.
+pub(crate) fn might_wait() -> Result<(), Code> {
+    if !FOREIGN.load(Ordering::SeqCst) || MODE.get() == RELAXED {
+        return Ok(());
+    }
+    FORBIDDEN.fetch_add(1, Ordering::SeqCst);
+    Err(UNSUPPORTED)
+}
 
 /// A piece of work that can be done again.
 pub(crate) enum Node {

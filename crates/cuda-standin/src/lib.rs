@@ -5,7 +5,8 @@
 //!
 //! It is as strict as the driver's documentation: an event belongs to a device and cannot be
 //! recorded on a stream of another one; a function of the host that runs in a stream may call
-//! nothing; a forked child may call nothing; after the process began to end, every call fails.
+//! nothing; nor may a thread that did not say otherwise make calls that might wait while another
+//! library captures (`mxrt_standin_foreign_capture`); a forked child may call nothing; after the process began to end, every call fails.
 //!
 //! | variable | meaning |
 //! | --- | --- |
@@ -31,7 +32,7 @@ mod kernels;
 mod nvrtc;
 mod state;
 
-use capture::{Graph, ISOLATION, LAUNCHES, Node, UNSUPPORTED};
+use capture::{Graph, ISOLATION, LAUNCHES, Node, UNSUPPORTED, exchange_mode, foreign_capture, might_wait};
 use mxrt_engine::device::{ClearJob, DevicePtr, EventHandle, MemoryPlace, StreamKind};
 use mxrt_sim::Call;
 use state::*;
@@ -98,6 +99,7 @@ api! {
         Ok(())
     }
     fn cuCtxSynchronize() {
+        might_wait()?;
         let here = here()?;
         here.driver.captures.refuse_all()?;
         here.device.synchronize().map_err(|e| e.code)
@@ -134,6 +136,11 @@ api! {
             return Ok(());
         }
         here.device.stream_wait(here.stream(at.addr()), EventHandle(event), 0).map_err(|e| e.code)
+    }
+    fn cuThreadExchangeStreamCaptureMode(mode: *mut c_uint) {
+        driver()?;
+        // SAFETY: the caller's variable.
+        put(mode, exchange_mode(unsafe { mode.read() })?)
     }
     fn cuStreamBeginCapture_v2(stream: Ptr, mode: c_uint) { here()?.driver.captures.begin(stream.addr(), mode) }
     fn cuStreamEndCapture(stream: Ptr, graph: *mut Ptr) {
@@ -194,6 +201,7 @@ api! {
         Ok(())
     }
     fn cuEventQuery(event: Ptr) {
+        might_wait()?;
         let (driver, event) = (driver()?, event.addr() as u64);
         let known = driver.event(event)?;
         if !known.recorded || driver.devices[known.device].query(EventHandle(event)).map_err(|e| e.code)? {
@@ -214,8 +222,12 @@ api! {
         put(ms, ((time(to)? as f64 - time(from)? as f64) / 1e6) as f32)
     }
 
-    fn cuMemAlloc_v2(made: *mut u64, bytes: usize) { put(made, here()?.device.alloc(bytes).map_err(|e| e.code)?.0) }
+    fn cuMemAlloc_v2(made: *mut u64, bytes: usize) {
+        might_wait()?;
+        put(made, here()?.device.alloc(bytes).map_err(|e| e.code)?.0)
+    }
     fn cuMemFree_v2(at: u64) {
+        might_wait()?;
         let here = here()?;
         // It waits for the device, as the driver's does.
         here.device.synchronize().map_err(|e| e.code)?;
@@ -223,12 +235,14 @@ api! {
         Ok(())
     }
     fn cuMemHostAlloc(made: *mut Ptr, bytes: usize, _flags: c_uint) {
+        might_wait()?;
         let here = here()?;
         let at = here.device.alloc_pinned(bytes).map_err(|e| e.code)?;
         here.driver.set_pinned(at.expose_provenance(), here.index);
         put(made, at.cast())
     }
     fn cuMemFreeHost(at: Ptr) {
+        might_wait()?;
         let driver = driver()?;
         let owner = driver.forget_pinned(at.addr())?;
         driver.devices[owner].free_pinned(at.cast());
@@ -257,6 +271,7 @@ api! {
     // NVRTC asks for it, whichever driver there is.
     fn cuGetExportTable(_table: *mut *const c_void, _id: *const c_void) { Err(NOT_SUPPORTED) }
     fn cuModuleLoadData(module: *mut Ptr, image: *const c_void) {
+        might_wait()?;
         here()?;
         put(module, std::ptr::with_exposed_provenance_mut(kernels::load(image)?))
     }
@@ -307,6 +322,9 @@ api! {
     }
     fn mxrt_standin_step() { if driver()?.world.step() { Ok(()) } else { Err(NOT_READY) } }
     fn mxrt_standin_order(order: c_uint) { kernels::ORDER.store(order, Ordering::Relaxed); Ok(()) }
+    fn mxrt_standin_foreign_capture(begins: c_int, forbidden: *mut usize) {
+        put(forbidden, foreign_capture(begins != 0))
+    }
     fn mxrt_standin_pending(pieces: *mut usize) { put(pieces, driver()?.world.pending()) }
     fn mxrt_standin_peers(pairs: *mut usize) { put(pairs, driver()?.peers()) }
     fn mxrt_standin_graph_launches(launches: *mut usize) { put(launches, LAUNCHES.load(Ordering::Relaxed)) }

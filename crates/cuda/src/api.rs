@@ -72,6 +72,7 @@ table! {
     cuCtxGetStreamPriorityRange(*mut c_int, *mut c_int);
     cuStreamCreateWithPriority(*mut CUstream, c_uint, c_int);
     cuStreamWaitEvent(CUstream, CUevent, c_uint);
+    cuThreadExchangeStreamCaptureMode(*mut c_uint);
     cuStreamBeginCapture_v2(CUstream, c_uint);
     cuStreamEndCapture(CUstream, *mut CUgraph);
     cuGraphInstantiateWithFlags(*mut CUgraphExec, CUgraph, u64);

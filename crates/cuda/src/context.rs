@@ -1,10 +1,11 @@
-//! The thread's current context. The driver acts on it, and a caller's thread may belong to a user
-//! of another library, so every call leaves it as it was.
+//! The thread's current context, and what captures of others mean for it. The driver acts on both, and
+//! a caller's thread may belong to a user of another library, so every call leaves them as they were.
 
 use crate::api::Api;
 use crate::errors::check;
 use cudarc::driver::sys::CUcontext;
 use mxrt_engine::device::DeviceError;
+use std::ffi::c_uint;
 
 /// A context of the driver: valid for the rest of the process, in any thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -16,9 +17,15 @@ unsafe impl Send for Context {}
 // SAFETY: as above.
 unsafe impl Sync for Context {}
 
-/// A context is current as long as this lives.
+/// The mode in which captures of other libraries forbid a thread nothing. PyTorch captures in one that
+/// forbids all other threads calls that might wait, whatever their streams, and breaks by them.
+pub(crate) const RELAXED: c_uint = 2;
+
+/// A context is current as long as this lives, and captures of others are no matter.
 pub(crate) struct Current<'a> {
     api: &'a Api,
+    /// The mode before.
+    mode: c_uint,
     /// What was current before, if it was another one.
     before: Option<CUcontext>,
 }
@@ -29,17 +36,23 @@ impl<'a> Current<'a> {
         let mut before: CUcontext = std::ptr::null_mut();
         // SAFETY: a variable for the result.
         check(unsafe { (api.cuCtxGetCurrent)(&mut before) })?;
-        if before == context.0 {
-            return Ok(Current { api, before: None });
+        let mut mode = RELAXED;
+        // SAFETY: a variable for the mode and what it was.
+        check(unsafe { (api.cuThreadExchangeStreamCaptureMode)(&mut mode) })?;
+        let mut current = Current { api, mode, before: None };
+        if before != context.0 {
+            // SAFETY: a context lives as long as the process.
+            check(unsafe { (api.cuCtxSetCurrent)(context.0) })?;
+            current.before = Some(before);
         }
-        // SAFETY: a context lives as long as the process.
-        check(unsafe { (api.cuCtxSetCurrent)(context.0) })?;
-        Ok(Current { api, before: Some(before) })
+        Ok(current)
     }
 }
 
 impl Drop for Current<'_> {
     fn drop(&mut self) {
+        // SAFETY: a variable.
+        let _ = unsafe { (self.api.cuThreadExchangeStreamCaptureMode)(&mut self.mode) };
         if let Some(before) = self.before {
             // SAFETY: what was current when this began. A failure leaves this device's context
             // current, which the next call of any library repairs for itself.

@@ -2,7 +2,7 @@
 
 use crate::api::Api;
 use crate::completion::{Asked, Completion, Garbage};
-use crate::context::{Context, Current};
+use crate::context::{Context, Current, RELAXED};
 use crate::driver::{attribute, capability, memory, ordinal};
 use crate::errors::{NOT_INITIALIZED, NOT_PERMITTED, NOT_READY, check};
 use crate::fork;
@@ -18,7 +18,7 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::ffi::{CStr, c_int, c_uint, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -30,10 +30,10 @@ const DISABLE_TIMING: c_uint = 2;
 const PORTABLE: c_uint = 1;
 /// The attribute that says whether the host and all GPUs share one space of addresses.
 const UNIFIED_ADDRESSING: c_int = 41;
-/// The mode of a capture in which the thread may make other calls meanwhile.
-const RELAXED: c_uint = 2;
-/// How long a thread that waits asks the driver itself.
+/// How long a thread that waits asks the driver itself, before the completion thread does; and how long
+/// one of them at a time may, which saves a lonely caller the way through two threads.
 const SPIN: Duration = Duration::from_micros(50);
+const LONG_SPIN: Duration = Duration::from_millis(2);
 /// Times are floats of milliseconds since a base, so far from it they are coarse.
 const BASE_AGE: Duration = Duration::from_secs(10);
 /// How long a new base is waited for; the old one serves until there is one.
@@ -49,6 +49,8 @@ pub struct CudaDevice {
     /// Greatest priority of a stream.
     greatest: c_int,
     completion: Arc<Completion>,
+    /// Whether a thread asks longer than others.
+    asking: AtomicBool,
     /// The last record of each event: its stream, and its number there.
     records: Mutex<HashMap<EventHandle, (StreamHandle, u64)>>,
     next_record: AtomicU64,
@@ -99,12 +101,30 @@ fn in_child() -> DeviceError {
     DeviceError::new(ErrorClass::Lost, NOT_INITIALIZED, fork::CHILD)
 }
 
+/// One thread at a time has this.
+struct Alone<'a>(&'a AtomicBool);
+
+impl<'a> Alone<'a> {
+    fn enter(taken: &'a AtomicBool) -> Option<Alone<'a>> {
+        (!taken.swap(true, Ordering::Acquire)).then_some(Alone(taken))
+    }
+}
+
+impl Drop for Alone<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
 impl Asked for Thread {
     fn begin(&self) {
         // SAFETY: numbers; without it the system may add 50 µs to each pause.
         unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1000usize) };
         // SAFETY: a context lives as long as the process; this thread has no other user.
         let _ = unsafe { (self.api.cuCtxSetCurrent)(self.context.0) };
+        let mut mode = RELAXED;
+        // SAFETY: a variable.
+        let _ = unsafe { (self.api.cuThreadExchangeStreamCaptureMode)(&mut mode) };
     }
 
     fn query(&self, event: EventHandle) -> i32 {
@@ -147,6 +167,7 @@ impl CudaDevice {
             total,
             greatest: 0,
             completion,
+            asking: AtomicBool::new(false),
             records: Mutex::default(),
             next_record: AtomicU64::new(1),
             began: Instant::now(),
@@ -351,16 +372,22 @@ impl Device for CudaDevice {
 
     fn host_wait(&self, event: EventHandle, patience: Duration) -> Result<bool, DeviceError> {
         let begin = Instant::now();
+        let mut alone = None;
         loop {
             if self.query(event)? {
                 return Ok(true);
             }
             match begin.elapsed() {
                 gone if gone >= patience => return Ok(false),
-                gone if gone >= SPIN => break,
+                gone if gone >= LONG_SPIN => break,
+                gone if gone >= SPIN && alone.is_none() => match Alone::enter(&self.asking) {
+                    Some(entered) => alone = Some(entered),
+                    None => break,
+                },
                 _ => std::hint::spin_loop(),
             }
         }
+        drop(alone);
         // One that was never recorded is complete, and was found to be so.
         let Some((stream, number)) = self.record_of(event) else { return self.query(event) };
         self.completion.wait(stream, number, event, patience.saturating_sub(begin.elapsed()))

@@ -1,0 +1,312 @@
+//! Products and convolutions in large tiles: `tiles.h`. They need operands whose elements lie together
+//! by 16 bytes; `product.rs` has kernels for all others.
+
+use crate::launch::{each, launch};
+use crate::product::{ConvolutionArgument, EpilogueArgument, ProductArgument};
+use mxrt_cuda::Grid;
+use mxrt_engine::{DeviceCtx, OpError};
+use mxrt_tensor::DType;
+use std::ffi::CStr;
+
+/// Bytes that are copied at a time.
+const PIECE: usize = 16;
+/// Rows and columns of tiles.
+const LARGE: usize = 128;
+const SMALL: usize = 64;
+/// Blocks that fill a GPU, about: fewer large tiles are cut to small ones, and fewer small ones along
+/// their depth. The same for every GPU, so that sums are.
+const LARGE_BLOCKS: usize = 96;
+const SMALL_BLOCKS: usize = 256;
+/// Least depth of a part, and parts at most.
+const PART_DEPTH: usize = 128;
+const PARTS: usize = 32;
+/// Blocks along the second and third axis of a grid at most.
+const GRID: usize = 65535;
+
+/// `Parts` of the text.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct PartsArgument {
+    pub to: u64,
+    size: i64,
+    count: i32,
+    steps: i32,
+}
+
+impl PartsArgument {
+    /// Of kernels that know no parts.
+    pub const NONE: PartsArgument = PartsArgument { to: 0, size: 0, count: 1, steps: 0 };
+}
+
+/// `PartSums` of the text.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct PartSums {
+    to: u64,
+    parts: u64,
+    steps: [i64; 3],
+    alpha: f64,
+    epilogue: EpilogueArgument,
+    size: i32,
+    columns: i32,
+    rows: i32,
+    inner: i32,
+    count: i32,
+    dtype: i32,
+}
+
+/// The types that there are tiles of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Elements {
+    Half,
+    Single,
+}
+
+impl Elements {
+    fn of(dtype: DType) -> Option<Elements> {
+        match dtype {
+            DType::F16 => Some(Elements::Half),
+            DType::F32 => Some(Elements::Single),
+            _ => None,
+        }
+    }
+
+    /// Elements of a piece.
+    fn piece(self) -> usize {
+        match self {
+            Elements::Half => PIECE / 2,
+            Elements::Single => PIECE / 4,
+        }
+    }
+
+    /// Depth of a step (`CORE_STEP` and `SINGLE_STEP` of the text).
+    fn step(self) -> usize {
+        match self {
+            Elements::Half => 32,
+            Elements::Single => 8,
+        }
+    }
+
+    /// What a block needs for the steps that it holds.
+    fn shared_bytes(self, side: usize) -> u32 {
+        let bytes = match self {
+            Elements::Half => 3 * 2 * side * 32 * 2,
+            Elements::Single => 2 * 2 * 8 * (side + 4) * 4,
+        };
+        bytes as u32
+    }
+
+    /// A kernel, of those for `Half` and `Single`.
+    fn kernel(self, names: [&'static CStr; 2]) -> &'static CStr {
+        names[self as usize]
+    }
+
+    fn code(self) -> i32 {
+        match self {
+            Elements::Half => DType::F16 as i32,
+            Elements::Single => DType::F32 as i32,
+        }
+    }
+}
+
+/// How a result is cut into tiles, and the depth into parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Cut {
+    side: usize,
+    parts: usize,
+    /// steps of a part
+    steps: usize,
+}
+
+impl Cut {
+    /// By extents alone, so that the same product is summed in one order everywhere. `large`: whether
+    /// there are large tiles.
+    fn new([m, n, k]: [usize; 3], batch: usize, step: usize, large: bool) -> Cut {
+        let blocks = |side: usize| m.div_ceil(side) * n.div_ceil(side) * batch;
+        let all = k.div_ceil(step).max(1);
+        if large && m > SMALL && n > SMALL && blocks(LARGE) >= LARGE_BLOCKS {
+            return Cut { side: LARGE, parts: 1, steps: all };
+        }
+        let wanted = SMALL_BLOCKS.div_ceil(blocks(SMALL).max(1));
+        let most = (k / PART_DEPTH).clamp(1, PARTS);
+        let steps = all.div_ceil(wanted.min(most));
+        Cut { side: SMALL, parts: all.div_ceil(steps), steps }
+    }
+
+    /// Blocks: tiles along two axes, then batches with their parts. None where there are too many.
+    fn grid(self, elements: Elements, [x, y]: [usize; 2], batch: usize) -> Option<Grid> {
+        let (x, y, z) = (x.div_ceil(self.side), y.div_ceil(self.side), batch * self.parts);
+        (y <= GRID && z <= GRID && x <= i32::MAX as usize).then(|| Grid {
+            blocks: [x as u32, y as u32, z as u32],
+            threads: 2 * self.side as u32,
+            shared_bytes: elements.shared_bytes(self.side),
+        })
+    }
+}
+
+/// A product or convolution in tiles.
+#[derive(Clone, Copy)]
+pub(crate) struct Tiled {
+    name: &'static CStr,
+    grid: Grid,
+    cut: Cut,
+    elements: Elements,
+    /// rows of a batch, columns, batches
+    extents: [usize; 3],
+    /// batches that lie inside, and the steps of the result
+    inner: usize,
+    steps: [i64; 3],
+}
+
+impl Tiled {
+    /// For a product of such numbers; none where operands or result do not lie as the kernels want it.
+    pub fn of_product(p: &ProductArgument, dtype: DType, batch: usize) -> Option<Tiled> {
+        let elements = Elements::of(dtype)?;
+        let together = |steps: &[i64]| steps.iter().all(|step| step % elements.piece() as i64 == 0);
+        let deep = p.b_steps[2] == 1 && together(&[p.b_steps[0], p.b_steps[1], p.b_steps[3]]);
+        let wide = p.b_steps[3] == 1 && together(&[p.b_steps[0], p.b_steps[1], p.b_steps[2], p.n]);
+        let fits = p.a_steps[3] == 1
+            && together(&[p.a_steps[0], p.a_steps[1], p.a_steps[2], p.k])
+            && (deep || wide)
+            && p.c_steps[3] == 1
+            && p.n % 2 == 0
+            && p.c_steps[..3].iter().all(|step| step % 2 == 0);
+        let [m, n, k] = [p.m, p.n, p.k].map(|extent| usize::try_from(extent).unwrap_or(0));
+        if !fits || m * n * batch == 0 || k == 0 {
+            return None;
+        }
+        let names = match deep {
+            true => [
+                [c"deep_product_128_f16", c"deep_product_128_f32"],
+                [c"deep_product_64_f16", c"deep_product_64_f32"],
+            ],
+            false => [
+                [c"wide_product_128_f16", c"wide_product_128_f32"],
+                [c"wide_product_64_f16", c"wide_product_64_f32"],
+            ],
+        };
+        let cut = Cut::new([m, n, k], batch, elements.step(), true);
+        Tiled {
+            name: elements.kernel(names[usize::from(cut.side == SMALL)]),
+            grid: cut.grid(elements, [n, m], batch)?,
+            cut,
+            elements,
+            extents: [m, n, batch],
+            inner: p.inner as usize,
+            steps: [p.c_steps[0], p.c_steps[1], p.c_steps[2]],
+        }
+        .counted(k)
+    }
+
+    /// The same for a convolution of images with their channels last.
+    pub fn of_convolution(p: &ConvolutionArgument, dtype: DType) -> Option<Tiled> {
+        let elements = Elements::of(dtype)?;
+        let plane = p.size[0] == 1 && p.out[0] == 1 && p.kernel[0] == 1;
+        let (channels, filters, groups) = (p.channels as usize, p.filters as usize, p.groups as usize);
+        let m = p.images as usize * p.out[1] as usize * p.out[2] as usize;
+        let k = channels * p.kernel[1] as usize * p.kernel[2] as usize;
+        // Few filters of a group would leave most of a tile empty.
+        if !plane || filters % elements.piece() != 0 || (groups > 1 && filters < 16) || m * k == 0 {
+            return None;
+        }
+        let gathered = channels % elements.piece() != 0;
+        let cut = Cut::new([m, filters, k], groups, elements.step(), !gathered);
+        let names = match (gathered, cut.side) {
+            (true, _) => [c"convolution_gathered_f16", c"convolution_gathered_f32"],
+            (false, SMALL) => [c"convolution_64_f16", c"convolution_64_f32"],
+            (false, _) => [c"convolution_128_f16", c"convolution_128_f32"],
+        };
+        Tiled {
+            name: elements.kernel(names),
+            grid: cut.grid(elements, [m, filters], groups)?,
+            cut,
+            elements,
+            // Parts are numbered as the result, whatever the groups.
+            extents: [m, filters * groups, 1],
+            inner: 1,
+            steps: [0, 0, (filters * groups) as i64],
+        }
+        .counted(k)
+    }
+
+    /// Kernels number results and the depth in 32 bits.
+    fn counted(self, k: usize) -> Option<Tiled> {
+        let [m, n, batch] = self.extents;
+        let size = m.checked_mul(n)?.checked_mul(batch)?;
+        (i32::try_from(size).is_ok() && i32::try_from(k + 2 * PART_DEPTH).is_ok()).then_some(self)
+    }
+
+    pub fn launch_product(&self, ctx: &DeviceCtx<'_>, p: ProductArgument) -> Result<(), OpError> {
+        let parts = self.parts(ctx)?;
+        launch(ctx, self.name, self.grid, &ProductArgument { parts, ..p })?;
+        self.sum(ctx, parts, p.c, p.alpha, p.epilogue)
+    }
+
+    pub fn launch_convolution(&self, ctx: &DeviceCtx<'_>, p: ConvolutionArgument) -> Result<(), OpError> {
+        let parts = self.parts(ctx)?;
+        launch(ctx, self.name, self.grid, &ConvolutionArgument { parts, ..p })?;
+        self.sum(ctx, parts, p.to, 1.0, p.epilogue)
+    }
+
+    fn size(&self) -> usize {
+        self.extents.iter().product()
+    }
+
+    /// Memory for parts, if there are several.
+    fn parts(&self, ctx: &DeviceCtx<'_>) -> Result<PartsArgument, OpError> {
+        let Cut { parts, steps, .. } = self.cut;
+        let to = if parts > 1 { ctx.scratch(parts * self.size() * size_of::<f32>())?.0 } else { 0 };
+        Ok(PartsArgument { to, size: self.size() as i64, count: parts as i32, steps: steps as i32 })
+    }
+
+    fn sum(
+        &self,
+        ctx: &DeviceCtx<'_>,
+        parts: PartsArgument,
+        to: u64,
+        alpha: f64,
+        epilogue: EpilogueArgument,
+    ) -> Result<(), OpError> {
+        let [m, n, _] = self.extents;
+        let Some(grid) = each(self.size()).filter(|_| parts.count > 1) else { return Ok(()) };
+        let argument = PartSums {
+            to,
+            parts: parts.to,
+            steps: self.steps,
+            alpha,
+            epilogue,
+            size: self.size() as i32,
+            columns: n as i32,
+            rows: m as i32,
+            inner: self.inner as i32,
+            count: parts.count,
+            dtype: self.elements.code(),
+        };
+        launch(ctx, c"sum_parts", grid, &argument)
+    }
+}
+
+/// Whether arrays lie as pieces of them do.
+pub(crate) fn are_aligned(addresses: [u64; 3]) -> bool {
+    addresses.iter().all(|address| address % PIECE as u64 == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_products_have_large_tiles_and_deep_ones_parts() {
+        let cut = |size, batch| Cut::new(size, batch, 32, true);
+        assert_eq!(cut([4096, 4096, 512], 1), Cut { side: LARGE, parts: 1, steps: 16 });
+        // All blocks together fill a GPU, and each has some steps.
+        assert_eq!(cut([49, 512, 4608], 1), Cut { side: SMALL, parts: 29, steps: 5 });
+        assert_eq!(cut([3136, 64, 576], 1), Cut { side: SMALL, parts: 4, steps: 5 });
+        assert_eq!(cut([64, 64, 64], 1), Cut { side: SMALL, parts: 1, steps: 2 });
+        assert_eq!(cut([128, 128, 64], 12), Cut { side: SMALL, parts: 1, steps: 2 });
+        for k in (8..5000).step_by(56) {
+            let Cut { parts, steps, .. } = cut([50, 70, k], 1);
+            assert!(parts * steps >= k.div_ceil(32) && (parts - 1) * steps < k.div_ceil(32), "{k}");
+        }
+    }
+}

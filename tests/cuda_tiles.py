@@ -1,0 +1,55 @@
+"""Calls for cuda_kernels.py: products and convolutions in large tiles (tiles.h)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import mxrt as mx
+from cuda_calls import Call, named, values
+from cuda_layouts import with_weights
+
+
+def tiles() -> Iterator[Call]:
+    for dtype in ("float32", "float16"):
+        # Small and large tiles with edges, parts of the depth, and both orders of the right operand.
+        for m, n, k in ((1, 24, 40), (70, 72, 8), (65, 130, 640), (3, 8, 2048)):
+            layer = [values(m, k, dtype=dtype, low=-1, high=1), values(n, k, dtype=dtype, low=-1, high=1)]
+            yield named("FullyConnected", *layer, values(n, dtype=dtype), num_hidden=n)
+            right = values(k, (n + 7) // 8 * 8, dtype=dtype, low=-1, high=1)
+            yield named("dot", layer[0], right)
+        for transposed in (False, True):
+            shape = (96, 72, 40) if transposed else (96, 40, 72)
+            given = [values(96, 72, 40, dtype=dtype, low=-1, high=1), values(*shape, dtype=dtype, low=-1, high=1)]
+            yield named("batch_dot", *given, transpose_b=transposed)
+        heads = values(24, 2, 4 * 3 * 8, dtype=dtype, low=-1, high=1)
+        yield named("contrib.interleaved_matmul_selfatt_qk", heads, heads=4)
+        scores = values(8, 24, 24, dtype=dtype, low=0, high=1)
+        yield named("contrib.interleaved_matmul_selfatt_valatt", heads, scores, heads=4)
+        yield from images(dtype)
+    # What does not lie together by 16 bytes has other kernels.
+    yield named("dot", values(33, 36), values(36, 37))
+
+
+def images(dtype: str) -> Iterator[Call]:
+    x, w, b, r = (mx.sym.var(name) for name in "xwbr")
+    shaped = {"kernel": (3, 2), "stride": (2, 1), "pad": (1, 2), "dilate": (1, 2)}
+    # Channels of whole pieces, fewer and more than a step is deep, of groups, and of no pieces.
+    for channels, filters, groups in ((8, 16, 1), (40, 72, 1), (320, 8, 1), (32, 32, 2), (3, 24, 1), (5, 8, 1)):
+        weights = {
+            "w": values(filters, channels // groups, 3, 2, dtype=dtype, low=-0.3, high=0.3),
+            "b": values(filters, dtype=dtype),
+        }
+        graph = mx.sym.Convolution(x, w, b, num_filter=filters, num_group=groups, **shaped)
+        image = values(2, channels, 11, 9, dtype=dtype, low=-1, high=1)
+        yield f"{channels} to {filters} {dtype}", with_weights(graph, weights), [image]
+    for size, channels in itertools.product((112, 9), (8,)):
+        weights = {"w": values(72, channels, 1, 1, dtype=dtype), "b": values(72, dtype=dtype)}
+        graph = mx.sym.relu(mx.sym.Convolution(x, w, b, kernel=(1, 1), num_filter=72) + r)
+        given = [values(1, channels, size, size, dtype=dtype), values(1, 72, size, size, dtype=dtype)]
+        yield f"residual {size} {dtype}", with_weights(graph, weights), given
+    # A residual behind parts.
+    weights = {"w": values(16, 64, 3, 3, dtype=dtype, low=-0.3, high=0.3), "b": values(16, dtype=dtype)}
+    graph = mx.sym.Convolution(x, w, b, kernel=(3, 3), pad=(1, 1), num_filter=16) + r
+    given = [values(1, 64, 8, 8, dtype=dtype, low=-1, high=1), values(1, 16, 8, 8, dtype=dtype)]
+    yield f"parts {dtype}", with_weights(mx.sym.relu(graph), weights), given
