@@ -1,11 +1,12 @@
 """Everything that only a machine with a GPU can show, in one command.
 
-    check_gpu.py OUT [--programs FOLDER] [--only STEP,...] [--seconds N] [-- ENGINE_CHECK]
+    check_gpu.py OUT [--programs FOLDER] [--only STEP,...] [--seconds N]
 
-Needs an installed mxrt, pytest, and for the tables torch. FOLDER has the test programs of crates/sim
-(`cargo test --no-run`; `programs`, `threads`, `staging`). Steps that check run side by side, those
-that measure one after the other when the rest is over. Each has a process, a log in OUT, and a
-time after which it is ended. Prints the end of each log, and exits with 1 if a step failed.
+Needs an installed mxrt, pytest, and for the tables torch. FOLDER has the test programs of
+crates/sim (`cargo test --no-run`; `programs`, `threads`, `staging`, `order`, `host`). Steps that
+check run side by side, those that measure one after the other when the rest is over. Each has a
+process, a log in OUT, and a time after which it is ended. Prints the end of each log, and exits
+with 1 if a step failed.
 """
 
 from __future__ import annotations

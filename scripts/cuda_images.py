@@ -8,7 +8,7 @@
                             compiles as well, and says whether the same images come of it
 
 Compiling needs the package nvidia-cuda-nvrtc-cu12 of the version below. It fails where a kernel
-uses more registers than its budget, or spills more of them than calls of the 64-bit division need.
+uses more registers than its budget, or spills one.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ LIST = IMAGES / "images.txt"
 TARGETS = ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120", "compute_80"]
 OPTIONS = ["--std=c++17", "--ptxas-options=-v", "--fmad=true"]
 NVRTC = "12.9"
-# Registers for each thread: 256 threads of 128 fill half of a multiprocessor.
+# Registers for each thread: 256 threads of 128 fill half of a multiprocessor. One of 7.5 has shared
+# memory for a single block of the kernels with most.
 BUDGET = 128
-SPILLED_BYTES = 32
+BUDGETS = {"sm_75": 160}
 
 
 def sources() -> dict[str, str]:
@@ -94,8 +95,9 @@ def registers(target: str, log: str) -> list[str]:
     lines = []
     for name, spilled, used in re.findall(pattern, log, re.DOTALL):
         line = f"{target} {name} {used} registers, {spilled} bytes spilled"
-        if int(spilled) > SPILLED_BYTES or int(used) > BUDGET:
-            sys.exit(f"{line}: at most {BUDGET} registers and {SPILLED_BYTES} bytes")
+        budget = BUDGETS.get(target, BUDGET)
+        if int(spilled) or int(used) > budget:
+            sys.exit(f"{line}: at most {budget} registers, and nothing spilled")
         lines.append(line)
     return lines
 

@@ -12,7 +12,7 @@ from cuda_layouts import with_weights
 
 def tiles() -> Iterator[Call]:
     for dtype in ("float32", "float16"):
-        # Small and large tiles with edges, parts of the depth, and both orders of the right operand.
+        # Small and large tiles with edges, parts of the depth, both orders of the right operand.
         for m, n, k in ((1, 24, 40), (70, 72, 8), (65, 130, 640), (3, 8, 2048)):
             layer = [values(m, k, dtype=dtype, low=-1, high=1), values(n, k, dtype=dtype, low=-1, high=1)]
             yield named("FullyConnected", *layer, values(n, dtype=dtype), num_hidden=n)

@@ -99,13 +99,18 @@ ON_GPUS = {"nansum-036"}
 KERNELS = ROOT / "crates" / "cuda-kernels" / "cuda"
 
 
+def compiler() -> str:
+    """A compiler of C++."""
+    found = os.environ.get("CXX") or shutil.which("c++")
+    if found is None:
+        pytest.skip("kernels run on the host if there is a compiler of C++ (c++, or CXX)")
+    return found
+
+
 def host_kernels(edited: str = "kernels.cu", edit: Callable[[str], str] = lambda text: text) -> Path:
     """The kernels of GPUs compiled for the host, after `edit` changed a file of their text.
     Compiled once for each text.
     """
-    compiler = os.environ.get("CXX") or shutil.which("c++")
-    if compiler is None:
-        pytest.skip("kernels run on the host if there is a compiler of C++ (c++, or CXX)")
     files = {path.name: path.read_text() for path in sorted(KERNELS.iterdir())}
     files[edited] = edit(files[edited])
     digest = hashlib.sha256(json.dumps(files).encode()).hexdigest()[:16]
@@ -119,7 +124,7 @@ def host_kernels(edited: str = "kernels.cu", edit: Callable[[str], str] = lambda
                 (folder / name).write_text(text)
             options = "-std=c++17 -O1 -ffp-contract=off -Wall -Werror -Wno-unused-function -shared -fPIC -x c++"
             made = folder / "kernels.so.new"
-            command = [compiler, *options.split(), folder / "kernels.cu", folder / "host.cpp", "-o", made]
+            command = [compiler(), *options.split(), folder / "kernels.cu", folder / "host.cpp", "-o", made]
             subprocess.run(command, check=True, timeout=300)
             made.rename(library)
     return library

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from conformance_gpu import FAMILIES, command, environment, judged
-from support import ASYNC, KERNELS, ROOT, host_kernels, last_json, run, run_python
+from support import ASYNC, KERNELS, ROOT, compiler, host_kernels, last_json, run, run_python
 
 
 def kernels(env: dict[str, str], *arguments: str, timeout: float = 200):
@@ -316,3 +316,30 @@ def test_the_images_are_those_of_the_text() -> None:
     """They are made by `make cuda-images`, which needs NVRTC; this needs nothing."""
     done = run([sys.executable, str(ROOT / "scripts" / "cuda_images.py"), "--check"])
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_numbers_of_64_bits_are_divided(tmp_path: Path) -> None:
+    """No array of the tests is so large that an index needs them."""
+    program = tmp_path / "divide.cpp"
+    program.write_text(
+        """
+        #include "types.h"
+        #include "host.cpp"
+        #include <random>
+        int main() {
+            std::mt19937_64 random(1);
+            for (int i = 0; i < 200000; i++) {
+                i64 a = (i64)(random() >> 1 >> random() % 63), b = (i64)(random() >> 1 >> random() % 63);
+                if (b == 0) continue;
+                Divisor by{b};
+                if (a / by != a / b || a % by != a % b) return printf("%lld %lld", a, b), 1;
+            }
+        }
+        """
+    )
+    made = tmp_path / "divide"
+    command = [compiler(), "-std=c++17", "-O1", f"-I{KERNELS}", str(program), "-o", str(made)]
+    built = run(command)
+    assert built.returncode == 0, built.stderr
+    done = run([str(made)])
+    assert (done.returncode, done.stdout) == (0, "")

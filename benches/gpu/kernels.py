@@ -2,7 +2,8 @@
 
     kernels.py [--each] MODEL/DTYPE/BATCH ...
 
-With --each the kernels of one call follow, in their order. CUDA's profiling interface sees the kernels of the whole process, so torch's profiler shows ours.
+With --each the kernels of one call follow, in their order. CUDA's profiling interface sees the
+kernels of the whole process, so torch's profiler shows ours.
 """
 
 from __future__ import annotations
@@ -33,18 +34,18 @@ def main() -> None:
             mx.nd.waitall()
             torch.cuda.synchronize()
         times: dict[str, list[float]] = defaultdict(list)
-        ours_alone = [event for event in seen.events() if event.device_type == torch.autograd.DeviceType.CUDA]
-        for event in ours_alone:
+        on_gpu = torch.autograd.DeviceType.CUDA
+        events = [event for event in seen.events() if event.device_type == on_gpu]
+        for event in events:
             times[event.name].append(event.device_time_total)
         total = sum(map(sum, times.values()))
         print(f"{key}: {total / CALLS:.0f} us of kernels in a call, {sum(map(len, times.values())) // CALLS} kernels")
         for kernel, each in sorted(times.items(), key=lambda item: -sum(item[1]))[:14]:
-            print(
-                f"  {sum(each) / CALLS:8.1f} us {len(each) / CALLS:5.1f} x {sum(each) / len(each):7.1f} us  {kernel[:70]}"
-            )
+            mean = sum(each) / len(each)
+            print(f"  {sum(each) / CALLS:8.1f} us {len(each) / CALLS:5.1f} x {mean:7.1f} us  {kernel[:70]}")
         if each_kernel:
-            ours_alone.sort(key=lambda event: event.time_range.start)
-            last = ours_alone[-(len(ours_alone) // CALLS) :]
+            events.sort(key=lambda event: event.time_range.start)
+            last = events[-(len(events) // CALLS) :]
             print("  " + ", ".join(f"{event.name} {event.device_time_total:.1f}" for event in last))
 
 

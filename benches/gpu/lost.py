@@ -1,8 +1,8 @@
 """A GPU that is lost, on a real one: a kernel of another library writes to memory that is not
 there.
 
-Prints `done` if each of 64 callers got the error that says so, later calls fail at once, and the CPU
-goes on.
+Prints `done` if each of 64 callers got the error that says so, later calls fail at once, and the
+CPU goes on.
 """
 
 from __future__ import annotations

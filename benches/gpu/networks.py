@@ -3,8 +3,9 @@
     networks.py NAME ...
 
 For each network one line of JSON: the largest difference, relative to the largest answer, of the
-CPU and of the GPU in float32 and float16, of the GPU from the CPU in float32, and how many of 16
-threads x 12 calls had other bits than a call alone.
+CPU and of the GPU in float32 and float16, and of the GPU from the CPU in float32; how many of 16
+threads x 12 calls had other bits than a call alone. "rounded" is the CPU in float32 with
+parameters and images that were rounded to float16: what float16 costs before anything is computed.
 """
 
 from __future__ import annotations
@@ -44,6 +45,10 @@ def check(name: str) -> dict[str, Any]:
 
     with ThreadPoolExecutor(16) as pool:
         found["other bits"] = sum(pool.map(call, range(16)))
+    rounded = models.zoo_block(mx, name, mx.cpu(), "float16")
+    for parameter in rounded.collect_params().values():
+        parameter.cast("float32")
+    found["rounded"] = apart(rounded(mx.nd.array(x.astype("float16"), dtype="float32")).asnumpy(), wanted)
     half = models.zoo_block(mx, name, GPU, "float16")
     found["gpu float16"] = apart(half(mx.nd.array(x, ctx=GPU, dtype="float16")).asnumpy(), wanted)
     return found

@@ -1,11 +1,12 @@
 """mxrt and torch on one GPU, in one process and in turns.
 
-    table.py [--seconds N] [--compile] [--json FILE] [MODEL/DTYPE/BATCH ...]
+    table.py [--seconds N] [--compile] [--warm] [--json FILE] [MODEL/DTYPE/BATCH ...]
 
 A row is a model, a type and a batch: milliseconds of a call that is waited for, and of a call among
 many that are not, each the smallest and the median of the rounds. `floor` is the larger of the time
 that a tensor core (float32: a plain one) needs for the arithmetic and that the memory needs for
-every layer's data once; the arithmetic and the sizes are those of the networks.
+every layer's data once; the arithmetic and the sizes are those of the networks. With --warm torch
+compiles the rows' models into its cache, and nothing is measured.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import json
 import statistics
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -171,11 +173,18 @@ def main() -> None:
     options = argparse.ArgumentParser()
     options.add_argument("--seconds", type=float, default=0.6)
     options.add_argument("--compile", action="store_true")
+    options.add_argument("--warm", action="store_true")
     options.add_argument("--json", type=Path)
     options.add_argument("rows", nargs="*")
     given = options.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     torch.backends.cudnn.benchmark = True
+    if given.warm:
+        with torch.inference_mode():
+            for key in given.rows or ROWS:
+                name, dtype, batch = key.split("/")
+                theirs(name, dtype, int(batch), compiled=True)
+        return
     most = limits()
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}; {most}", flush=True)
     print("| row | floor, ms | mxrt | eager | CUDA graph | compile | mxrt : best | floor : mxrt | apart |")
@@ -185,7 +194,8 @@ def main() -> None:
             done.append(row(key, given.seconds, given.compile, most))
             print(shown(done[-1]), flush=True)
         except (RuntimeError, ValueError, mx.base.MXNetError) as error:
-            print(f"{key}: {type(error).__name__}: {str(error)[:300]}", file=sys.stdout, flush=True)
+            print(f"{key}: {type(error).__name__}: {str(error)[:300]}", flush=True)
+            traceback.print_exc(file=sys.stdout)
         torch.cuda.empty_cache()
         GPU.empty_cache()
         if given.json:

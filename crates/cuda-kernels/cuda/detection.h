@@ -11,11 +11,12 @@ struct Anchors {
     float steps[2], offsets[2], half_sides[ANCHORS][2];
     int clip, dtype;
 };
-KERNEL void __launch_bounds__(256) anchors(Anchors p) {
+KERNEL void __launch_bounds__(256, 2) anchors(Anchors p) {
     ROLLED
     for (i64 i = first(); i < p.n; i += stride()) {
-        int anchor = (int)(i % p.per_pixel), column = (int)(i / p.per_pixel % p.columns);
-        float y = ((float)(i / p.per_pixel / p.columns) + p.offsets[0]) * p.steps[0];
+        Divisor anchors{p.per_pixel}, columns{p.columns};
+        int anchor = (int)(i % anchors), column = (int)(i / anchors % columns);
+        float y = ((float)(i / anchors / columns) + p.offsets[0]) * p.steps[0];
         float x = ((float)column + p.offsets[1]) * p.steps[1];
         float w = p.half_sides[anchor][0], h = p.half_sides[anchor][1];
         float corners[4] = {x - w, y - h, x + w, y + h};
@@ -36,7 +37,9 @@ struct Detections {
     const void* probabilities;    // [batch][classes][count]
     const void* locations;        // [batch][count][4]
     const void* anchors;          // [count][4]
-    i64 batch, count, classes, limit;
+    i64 batch;
+    Divisor count;
+    i64 classes, limit;
     double threshold, overlap;
     float variances[4];
     int clip, sorts, across_classes, dtype;
@@ -76,9 +79,9 @@ template <class T> DEVICE void detect(const Detections& p) {
         p.stays[i] = 0;
     }
 }
-KERNEL void __launch_bounds__(256) detect_f32(Detections p) { detect<float>(p); }
+KERNEL void __launch_bounds__(256, 2) detect_f32(Detections p) { detect<float>(p); }
 ENTRY(detect_f32)
-KERNEL void __launch_bounds__(256) detect_f64(Detections p) { detect<double>(p); }
+KERNEL void __launch_bounds__(256, 2) detect_f64(Detections p) { detect<double>(p); }
 ENTRY(detect_f64)
 
 // Each row to its place: among all that show something, and in the order of scores.
@@ -107,9 +110,9 @@ template <class T> DEVICE void detect_places(const Detections& p) {
         if (kept) p.stays[image + better] = 1;
     }
 }
-KERNEL void __launch_bounds__(256) detect_places_f32(Detections p) { detect_places<float>(p); }
+KERNEL void __launch_bounds__(256, 2) detect_places_f32(Detections p) { detect_places<float>(p); }
 ENTRY(detect_places_f32)
-KERNEL void __launch_bounds__(256) detect_places_f64(Detections p) { detect_places<double>(p); }
+KERNEL void __launch_bounds__(256, 2) detect_places_f64(Detections p) { detect_places<double>(p); }
 ENTRY(detect_places_f64)
 
 // A block for each image: what overlaps with a better box of its class goes.
@@ -140,7 +143,7 @@ template <class T> DEVICE void detect_suppress(const Detections& p) {
             if (!p.stays[i]) store<T>(p.to, p.dtype, 6 * i, -1);
     }
 }
-KERNEL void __launch_bounds__(256) detect_suppress_f32(Detections p) { detect_suppress<float>(p); }
+KERNEL void __launch_bounds__(256, 2) detect_suppress_f32(Detections p) { detect_suppress<float>(p); }
 ENTRY_WITH_BARRIERS(detect_suppress_f32)
-KERNEL void __launch_bounds__(256) detect_suppress_f64(Detections p) { detect_suppress<double>(p); }
+KERNEL void __launch_bounds__(256, 2) detect_suppress_f64(Detections p) { detect_suppress<double>(p); }
 ENTRY_WITH_BARRIERS(detect_suppress_f64)

@@ -26,11 +26,11 @@ template <class T> DEVICE void elementwise(const ElementProgram& program) {
         store<T>(program.out, program.out_dtype, i, last);
     }
 }
-KERNEL void __launch_bounds__(256) elementwise_f32(ElementProgram program) { elementwise<float>(program); }
+KERNEL void __launch_bounds__(256, 2) elementwise_f32(ElementProgram program) { elementwise<float>(program); }
 ENTRY(elementwise_f32)
-KERNEL void __launch_bounds__(256) elementwise_f64(ElementProgram program) { elementwise<double>(program); }
+KERNEL void __launch_bounds__(256, 2) elementwise_f64(ElementProgram program) { elementwise<double>(program); }
 ENTRY(elementwise_f64)
-KERNEL void __launch_bounds__(256) elementwise_i64(ElementProgram program) { elementwise<i64>(program); }
+KERNEL void __launch_bounds__(256, 2) elementwise_i64(ElementProgram program) { elementwise<i64>(program); }
 ENTRY(elementwise_i64)
 
 struct Cast {
@@ -40,7 +40,7 @@ struct Cast {
     int to_dtype, from_dtype;
 };
 // Floats become integers as in C, within the range of the type; anything but zero is true.
-KERNEL void __launch_bounds__(256) cast(Cast p) {
+KERNEL void __launch_bounds__(256, 2) cast(Cast p) {
     bool whole = p.from_dtype >= U8 && p.to_dtype >= U8;
     ROLLED
     for (i64 i = first(); i < p.n; i += stride()) {

@@ -8,17 +8,21 @@ struct Take {
     const void* from;
     const void* indices;
     u64* status;
-    i64 outer, extent, inner, count;    // `from` is [outer][extent][inner]; `to` has `count` for `extent`
+    i64 outer, extent;
+    Divisor inner, count;    // `from` is [outer][extent][inner]; `to` has `count` for `extent`
     int size, index_dtype, mode;
     int pick;    // an index for each [outer][inner]
 };
 DEVICE i64 in_range(i64 index, i64 extent, int mode, u64* status) {
     if (index >= 0 && index < extent) return index;
-    if (mode == WRAP) return (index % extent + extent) % extent;
+    if (mode == WRAP) {
+        Divisor around{extent};
+        return index < 0 ? extent - 1 - ~index % around : index % around;
+    }
     if (mode == RAISE) report(status, (u64)index + 0x4000000000000000ull);
     return index < 0 ? 0 : extent - 1;
 }
-KERNEL void __launch_bounds__(256) take(Take p) {
+KERNEL void __launch_bounds__(256, 2) take(Take p) {
     i64 n = p.outer * p.count * p.inner;
     ROLLED
     for (i64 i = first(); i < n; i += stride()) {
@@ -33,11 +37,12 @@ ENTRY(take)
 struct OneHot {
     void* to;
     const void* indices;
-    i64 n, depth;
+    i64 n;
+    Divisor depth;
     double on, off;
     int dtype, index_dtype;
 };
-KERNEL void __launch_bounds__(256) one_hot(OneHot p) {
+KERNEL void __launch_bounds__(256, 2) one_hot(OneHot p) {
     ROLLED
     for (i64 i = first(); i < p.n; i += stride()) {
         bool is = load<i64>(p.indices, p.index_dtype, i / p.depth) == i % p.depth;
@@ -51,10 +56,11 @@ struct Select {
     const void* condition;
     const void* yes;
     const void* no;
-    i64 n, row;    // elements for each condition
+    i64 n;
+    Divisor row;    // elements for each condition
     int size, condition_dtype;
 };
-KERNEL void __launch_bounds__(256) select_elements(Select p) {
+KERNEL void __launch_bounds__(256, 2) select_elements(Select p) {
     ROLLED
     for (i64 i = first(); i < p.n; i += stride()) {
         const void* from = load<double>(p.condition, p.condition_dtype, i / p.row) != 0 ? p.yes : p.no;
@@ -68,7 +74,8 @@ struct GatherRows {
     const void* from;
     const void* indices;
     u64* status;
-    i64 count, inner;    // rows, and elements of each
+    i64 count;
+    Divisor inner;    // rows, and elements of each
     int axes, size, index_dtype, unused;
     i64 sizes[AXES];
 };
@@ -78,7 +85,7 @@ DEVICE void report_axis(u64* status, int axis, i64 index) {
     i64 held = index < -end ? -end : index >= end ? end - 1 : index;
     report(status, (u64)(axis + 1) << 60 | (u64)(held + end));
 }
-KERNEL void __launch_bounds__(256) gather_rows(GatherRows p) {
+KERNEL void __launch_bounds__(256, 2) gather_rows(GatherRows p) {
     ROLLED
     for (i64 i = first(); i < p.count * p.inner; i += stride()) {
         i64 k = i / p.inner, row = 0;

@@ -15,7 +15,7 @@ template <class T> DEVICE void move(const Move& p) {
     for (i64 i = first(); i < p.n; i += stride())
         ((T*)p.to)[place(p.axes, p.to_steps, i)] = ((const T*)p.from)[place(p.axes, p.from_steps, i)];
 }
-KERNEL void __launch_bounds__(256) move_elements(Move p) {
+KERNEL void __launch_bounds__(256, 2) move_elements(Move p) {
     switch (p.size) {
         case 1: move<unsigned char>(p); break;
         case 2: move<unsigned short>(p); break;
@@ -33,7 +33,7 @@ struct Places {
     i64 n;
     int size, unused;
 };
-KERNEL void __launch_bounds__(256) move_places(Places p) {
+KERNEL void __launch_bounds__(256, 2) move_places(Places p) {
     ROLLED
     for (i64 i = first(); i < p.n; i += stride()) copy_element(p.to, p.places[i], p.from, p.places[p.n + i], p.size);
 }
@@ -42,11 +42,12 @@ ENTRY(move_places)
 // start + i / repeat * step; a step of 0 fills.
 struct Range {
     void* to;
-    i64 n, repeat;
+    i64 n;
+    Divisor repeat;
     double start, step;
     int dtype, unused;
 };
-KERNEL void __launch_bounds__(256) range(Range p) {
+KERNEL void __launch_bounds__(256, 2) range(Range p) {
     ROLLED
     for (i64 i = first(); i < p.n; i += stride())
         store<double>(p.to, p.dtype, i, p.start + (double)(i / p.repeat) * p.step);

@@ -8,7 +8,9 @@ struct Nms {
     const void* from;     // the same
     int* order;           // [groups][count]: rows that take part, the best first, then -1
     int* stays;           // like order
-    i64 groups, count, width, limit;
+    i64 groups;
+    Divisor count;
+    i64 width, limit;
     int coordinates, score, classes;    // where they are in a row; no classes: -1
     int across_classes, center, to_center, dtype, unused;
     double overlap, valid, background;
@@ -18,7 +20,7 @@ template <class T> DEVICE bool takes_part(const Nms& p, i64 row) {
     return number<T>(p, row, p.score) > (T)p.valid &&
            (p.classes < 0 || number<T>(p, row, p.classes) != (T)p.background);
 }
-KERNEL void __launch_bounds__(256) nms_clear(Nms p) {
+KERNEL void __launch_bounds__(256, 2) nms_clear(Nms p) {
     ROLLED
     for (i64 i = first(); i < p.groups * p.count; i += stride()) {
         p.order[i] = -1;
@@ -44,9 +46,9 @@ template <class T> DEVICE void nms_order(const Nms& p) {
         p.stays[begin + better] = 1;
     }
 }
-KERNEL void __launch_bounds__(256) nms_order_f32(Nms p) { nms_order<float>(p); }
+KERNEL void __launch_bounds__(256, 2) nms_order_f32(Nms p) { nms_order<float>(p); }
 ENTRY(nms_order_f32)
-KERNEL void __launch_bounds__(256) nms_order_f64(Nms p) { nms_order<double>(p); }
+KERNEL void __launch_bounds__(256, 2) nms_order_f64(Nms p) { nms_order<double>(p); }
 ENTRY(nms_order_f64)
 
 // Left, top, right, bottom, area.
@@ -87,9 +89,9 @@ template <class T> DEVICE void nms_suppress(const Nms& p) {
         }
     }
 }
-KERNEL void __launch_bounds__(256) nms_suppress_f32(Nms p) { nms_suppress<float>(p); }
+KERNEL void __launch_bounds__(256, 2) nms_suppress_f32(Nms p) { nms_suppress<float>(p); }
 ENTRY_WITH_BARRIERS(nms_suppress_f32)
-KERNEL void __launch_bounds__(256) nms_suppress_f64(Nms p) { nms_suppress<double>(p); }
+KERNEL void __launch_bounds__(256, 2) nms_suppress_f64(Nms p) { nms_suppress<double>(p); }
 ENTRY_WITH_BARRIERS(nms_suppress_f64)
 
 template <class T> DEVICE void nms_store(const Nms& p) {
@@ -119,7 +121,7 @@ template <class T> DEVICE void nms_store(const Nms& p) {
         }
     }
 }
-KERNEL void __launch_bounds__(256) nms_store_f32(Nms p) { nms_store<float>(p); }
+KERNEL void __launch_bounds__(256, 2) nms_store_f32(Nms p) { nms_store<float>(p); }
 ENTRY(nms_store_f32)
-KERNEL void __launch_bounds__(256) nms_store_f64(Nms p) { nms_store<double>(p); }
+KERNEL void __launch_bounds__(256, 2) nms_store_f64(Nms p) { nms_store<double>(p); }
 ENTRY(nms_store_f64)

@@ -11,8 +11,11 @@ struct Order {
     const void* from;    // [outer][extent][inner]; a row for each outer and inner
     void* values;        // [outer][kept][inner] or null; of a mask like `from`
     void* places;        // [outer][kept][inner] or null
-    i64 rows, extent, inner, padded, kept;
-    i64 stage, last, distance;    // of a step: rows of `stage` are sorted, up and down in turns
+    i64 rows, extent;
+    Divisor inner, padded;
+    i64 kept;
+    i64 stage, last;
+    Divisor distance;    // of a step: rows of `stage` are sorted, up and down in turns
     int dtype, size, place_dtype, ascending, mask, unused;
 };
 // A number whose order is that of the elements.
@@ -29,7 +32,7 @@ DEVICE u64 order_key(const Order& p, i64 at) {
     }
     return p.ascending ? key : ~key;
 }
-KERNEL void __launch_bounds__(256) order_fill(Order p) {
+KERNEL void __launch_bounds__(256, 2) order_fill(Order p) {
     ROLLED
     for (i64 i = first(); i < p.rows * p.padded; i += stride()) {
         i64 row = i / p.padded, position = i % p.padded;
@@ -49,7 +52,7 @@ DEVICE void order_pair(u64* keys, u32* positions, i64 low, i64 high, bool up) {
     keys[low] = b, keys[high] = a;
     positions[low] = j, positions[high] = i;
 }
-KERNEL void __launch_bounds__(256) order_step(Order p) {
+KERNEL void __launch_bounds__(256, 2) order_step(Order p) {
     ROLLED
     for (i64 i = first(); i < p.rows * p.padded / 2; i += stride()) {
         i64 low = i / p.distance * 2 * p.distance + i % p.distance;
@@ -58,7 +61,7 @@ KERNEL void __launch_bounds__(256) order_step(Order p) {
 }
 ENTRY(order_step)
 // All steps of stages `stage` to `last` that stay within a chunk.
-KERNEL void __launch_bounds__(256) order_chunks(Order p) {
+KERNEL void __launch_bounds__(256, 2) order_chunks(Order p) {
     DYNAMIC_SHARED(u64, keys);
     u32* positions = (u32*)(keys + ORDER_CHUNK);
     i64 total = p.rows * p.padded;
@@ -93,8 +96,8 @@ KERNEL void __launch_bounds__(256) order_chunks(Order p) {
 }
 ENTRY_WITH_BARRIERS(order_chunks)
 
-KERNEL void __launch_bounds__(256) order_store(Order p) {
-    i64 each = p.mask ? p.extent : p.kept;
+KERNEL void __launch_bounds__(256, 2) order_store(Order p) {
+    Divisor each{p.mask ? p.extent : p.kept};
     ROLLED
     for (i64 i = first(); i < p.rows * each; i += stride()) {
         i64 row = i / each, rank = i % each, position = p.positions[row * p.padded + rank];

@@ -8,14 +8,18 @@ template <> SPECIAL double lowest<double>() { return -1.7976931348623157e308; }
 struct Pooling {
     void* to;
     const void* from;
-    i64 n, planes, inner;    // arrays are [planes][spatial...][inner]
+    i64 n, planes;
+    Divisor inner;    // arrays are [planes][spatial...][inner]
     int size[3], out[3], kernel[3], step[3], pad[3];
     int fold, p, dtype;
 };
-template <class T> DEVICE void pooling(const Pooling& p) {
+// D: the type of elements.
+template <class T, int D> DEVICE void pooling(const Pooling& p) {
     ROLLED
     for (i64 i = first(); i < p.n; i += stride()) {
-        int pixels = p.out[0] * p.out[1] * p.out[2], pixel = (int)(i / p.inner % pixels);
+        Divisor pixels{p.out[0] * p.out[1] * p.out[2]};
+        int pixel = (int)(i / p.inner % pixels);
+        i64 inner = i % p.inner;
         i64 plane = i / p.inner / pixels;
         int low[3], high[3];
         i64 whole = 1, inside = 1;
@@ -38,7 +42,7 @@ template <class T> DEVICE void pooling(const Pooling& p) {
                 ROLLED
                 for (int x = low[2]; x < high[2]; x++) {
                     i64 at = ((plane * p.size[0] + z) * p.size[1] + y) * p.size[2] + x;
-                    T e = load<T>(p.from, p.dtype, at * p.inner + i % p.inner);
+                    T e = load<T>(p.from, D, at * p.inner + inner);
                     if (p.fold == POOL_MAX) v = v > e ? v : e;
                     else if (p.fold == POOL_LP) v += p.p == 1 ? e : p.p == 2 ? e * e : e * e * e;
                     else v += e;
@@ -46,10 +50,12 @@ template <class T> DEVICE void pooling(const Pooling& p) {
         if (p.fold == POOL_AVERAGE) v /= (T)whole;
         if (p.fold == POOL_AVERAGE_INSIDE) v /= (T)inside;
         if (p.fold == POOL_LP) v = p.p == 1 ? v : p.p == 2 ? m_sqrt(v) : m_cbrt(v);
-        store<T>(p.to, p.dtype, i, v);
+        store<T>(p.to, D, i, v);
     }
 }
-KERNEL void __launch_bounds__(256) pooling_f32(Pooling p) { pooling<float>(p); }
+KERNEL void __launch_bounds__(256, 2) pooling_f32(Pooling p) {
+    p.dtype == F16 ? pooling<float, F16>(p) : pooling<float, F32>(p);
+}
 ENTRY(pooling_f32)
-KERNEL void __launch_bounds__(256) pooling_f64(Pooling p) { pooling<double>(p); }
+KERNEL void __launch_bounds__(256, 2) pooling_f64(Pooling p) { pooling<double, F64>(p); }
 ENTRY(pooling_f64)

@@ -93,7 +93,7 @@ struct Product {
     Parts parts;
 };
 template <class T, int D, class Tile> DEVICE void product(const Product& p, Tile tile) {
-    i64 outer = blockIdx.z / p.inner, inner = blockIdx.z % p.inner;
+    int outer = blockIdx.z / (u32)p.inner, inner = blockIdx.z % (u32)p.inner;
     auto base = [&](const i64* steps) -> i64 { return outer * steps[0] + inner * steps[1]; };
     i64 a0 = base(p.a_steps), b0 = base(p.b_steps), c0 = base(p.c_steps);
     tile((i64)blockIdx.y * TILE, (i64)blockIdx.x * TILE, p.m, p.n, p.k,
@@ -104,16 +104,16 @@ template <class T, int D, class Tile> DEVICE void product(const Product& p, Tile
              store<T>(p.c, D, at, finish<T, D>(p.epilogue, (T)(v * (T)p.alpha), row, col, at));
          });
 }
-KERNEL void __launch_bounds__(256) product_f32(Product p) { product<float, F32>(p, Threads<float>{}); }
+KERNEL void __launch_bounds__(256, 2) product_f32(Product p) { product<float, F32>(p, Threads<float>{}); }
 ENTRY_WITH_BARRIERS(product_f32)
 KERNEL void __launch_bounds__(256) product_f64(Product p) { product<double, F64>(p, Threads<double>{}); }
 ENTRY_WITH_BARRIERS(product_f64)
-KERNEL void __launch_bounds__(256) product_f16(Product p) {
+KERNEL void __launch_bounds__(256, 2) product_f16(Product p) {
     product<float, F16>(p, Cores<HALF>{p.b_steps[2] == 1});
 }
 ENTRY_WITH_BARRIERS(product_f16)
 // Numbers of single precision, rounded to bfloat16 where that is faster.
-KERNEL void __launch_bounds__(256) product_bf16(Product p) {
+KERNEL void __launch_bounds__(256, 2) product_bf16(Product p) {
 #if BRAIN_PRODUCTS
     product<float, F32>(p, Cores<BRAIN>{p.b_steps[2] == 1});
 #else
@@ -159,7 +159,7 @@ template <class T, int D, bool TRANSPOSED, class Tile> DEVICE void convolution(c
     i64 group = blockIdx.z, k = p.channels * taps;
     tile((i64)blockIdx.y * TILE, (i64)blockIdx.x * TILE, p.filters, p.images * pixels, k,
          [&](i64 row, i64 i) {
-             i64 channel = TRANSPOSED ? i / taps : 0, tap = TRANSPOSED ? i % taps : 0;
+             i64 channel = TRANSPOSED ? (int)i / taps : 0, tap = TRANSPOSED ? (int)i % taps : 0;
              i64 at = TRANSPOSED ? ((group * p.channels + channel) * p.filters + row) * taps + tap
                                  : (group * p.filters + row) * k + i;
              return load<T>(p.weight, D, at);
@@ -176,27 +176,27 @@ template <class T, int D, bool TRANSPOSED, class Tile> DEVICE void convolution(c
              store<T>(p.to, D, at, finish<T, D>(p.epilogue, v, filter, filter, at));
          });
 }
-KERNEL void __launch_bounds__(256) convolution_f32(Convolution p) {
+KERNEL void __launch_bounds__(256, 2) convolution_f32(Convolution p) {
     convolution<float, F32, false>(p, Threads<float>{});
 }
 ENTRY_WITH_BARRIERS(convolution_f32)
-KERNEL void __launch_bounds__(256) convolution_f64(Convolution p) {
+KERNEL void __launch_bounds__(256, 2) convolution_f64(Convolution p) {
     convolution<double, F64, false>(p, Threads<double>{});
 }
 ENTRY_WITH_BARRIERS(convolution_f64)
-KERNEL void __launch_bounds__(256) deconvolution_f32(Convolution p) {
+KERNEL void __launch_bounds__(256, 2) deconvolution_f32(Convolution p) {
     convolution<float, F32, true>(p, Threads<float>{});
 }
 ENTRY_WITH_BARRIERS(deconvolution_f32)
-KERNEL void __launch_bounds__(256) deconvolution_f64(Convolution p) {
+KERNEL void __launch_bounds__(256, 2) deconvolution_f64(Convolution p) {
     convolution<double, F64, true>(p, Threads<double>{});
 }
 ENTRY_WITH_BARRIERS(deconvolution_f64)
-KERNEL void __launch_bounds__(256) convolution_f16(Convolution p) {
+KERNEL void __launch_bounds__(256, 2) convolution_f16(Convolution p) {
     convolution<float, F16, false>(p, Cores<HALF>{false});
 }
 ENTRY_WITH_BARRIERS(convolution_f16)
-KERNEL void __launch_bounds__(256) convolution_bf16(Convolution p) {
+KERNEL void __launch_bounds__(256, 2) convolution_bf16(Convolution p) {
 #if BRAIN_PRODUCTS
     convolution<float, F32, false>(p, Cores<BRAIN>{false});
 #else
@@ -223,19 +223,19 @@ template <class T, int D, class Tile> DEVICE void convolution_last(const Convolu
              store<T>(p.to, D, at, finish<T, D>(p.epilogue, v, filter, filter, at));
          });
 }
-KERNEL void __launch_bounds__(256) convolution_last_f32(Convolution p) {
+KERNEL void __launch_bounds__(256, 2) convolution_last_f32(Convolution p) {
     convolution_last<float, F32>(p, Threads<float>{});
 }
 ENTRY_WITH_BARRIERS(convolution_last_f32)
-KERNEL void __launch_bounds__(256) convolution_last_f64(Convolution p) {
+KERNEL void __launch_bounds__(256, 2) convolution_last_f64(Convolution p) {
     convolution_last<double, F64>(p, Threads<double>{});
 }
 ENTRY_WITH_BARRIERS(convolution_last_f64)
-KERNEL void __launch_bounds__(256) convolution_last_f16(Convolution p) {
+KERNEL void __launch_bounds__(256, 2) convolution_last_f16(Convolution p) {
     convolution_last<float, F16>(p, Cores<HALF>{false});
 }
 ENTRY_WITH_BARRIERS(convolution_last_f16)
-KERNEL void __launch_bounds__(256) convolution_last_bf16(Convolution p) {
+KERNEL void __launch_bounds__(256, 2) convolution_last_bf16(Convolution p) {
 #if BRAIN_PRODUCTS
     convolution_last<float, F32>(p, Cores<BRAIN>{false});
 #else
@@ -269,9 +269,9 @@ template <class T, int D> DEVICE void depthwise(const Convolution& p) {
         store<T>(p.to, D, i, finish<T, D>(p.epilogue, v, filter, filter, i));
     }
 }
-KERNEL void __launch_bounds__(256) depthwise_f32(Convolution p) { depthwise<float, F32>(p); }
+KERNEL void __launch_bounds__(256, 2) depthwise_f32(Convolution p) { depthwise<float, F32>(p); }
 ENTRY(depthwise_f32)
-KERNEL void __launch_bounds__(256) depthwise_f64(Convolution p) { depthwise<double, F64>(p); }
+KERNEL void __launch_bounds__(256, 2) depthwise_f64(Convolution p) { depthwise<double, F64>(p); }
 ENTRY(depthwise_f64)
-KERNEL void __launch_bounds__(256) depthwise_f16(Convolution p) { depthwise<float, F16>(p); }
+KERNEL void __launch_bounds__(256, 2) depthwise_f16(Convolution p) { depthwise<float, F16>(p); }
 ENTRY(depthwise_f16)

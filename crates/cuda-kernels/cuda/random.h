@@ -92,7 +92,7 @@ struct Random {
     double a, b;
     int distribution, dtype;
 };
-KERNEL void __launch_bounds__(256) random_numbers(Random p) {
+KERNEL void __launch_bounds__(256, 2) random_numbers(Random p) {
     ROLLED
     for (i64 i = first(); i < p.n; i += stride()) {
         Numbers s = numbers_of(p.seed, p.position, i);

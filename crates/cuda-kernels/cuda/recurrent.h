@@ -10,7 +10,9 @@ struct RecurrentStep {
     const void* before;       // the states before; rows are `before_step` apart
     const void* of_inputs;    // [batch][gates][size], like of_state
     const void* of_state;
-    i64 n, size, to_step, before_step;    // n = batch * size
+    i64 n;
+    Divisor size;
+    i64 to_step, before_step;    // n = batch * size
     int cell, unused;
 };
 template <class T> DEVICE T squashed(T x) { return 1 / (1 + m_exp(-x)); }
@@ -37,7 +39,7 @@ template <class T> DEVICE void recurrent_step(const RecurrentStep& p) {
         ((T*)p.to)[row * p.to_step + j] = v;
     }
 }
-KERNEL void __launch_bounds__(256) recurrent_step_f32(RecurrentStep p) { recurrent_step<float>(p); }
+KERNEL void __launch_bounds__(256, 2) recurrent_step_f32(RecurrentStep p) { recurrent_step<float>(p); }
 ENTRY(recurrent_step_f32)
-KERNEL void __launch_bounds__(256) recurrent_step_f64(RecurrentStep p) { recurrent_step<double>(p); }
+KERNEL void __launch_bounds__(256, 2) recurrent_step_f64(RecurrentStep p) { recurrent_step<double>(p); }
 ENTRY(recurrent_step_f64)

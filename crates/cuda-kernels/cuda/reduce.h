@@ -70,21 +70,22 @@ template <class T> DEVICE void reduce(const Reduce& p) {
         }
     }
 }
-KERNEL void __launch_bounds__(ROW_THREADS) reduce_f32(Reduce p) { reduce<float>(p); }
+KERNEL void __launch_bounds__(ROW_THREADS, 4) reduce_f32(Reduce p) { reduce<float>(p); }
 ENTRY_WITH_BARRIERS(reduce_f32)
-KERNEL void __launch_bounds__(ROW_THREADS) reduce_f64(Reduce p) { reduce<double>(p); }
+KERNEL void __launch_bounds__(ROW_THREADS, 4) reduce_f64(Reduce p) { reduce<double>(p); }
 ENTRY_WITH_BARRIERS(reduce_f64)
-KERNEL void __launch_bounds__(ROW_THREADS) reduce_i64(Reduce p) { reduce<i64>(p); }
+KERNEL void __launch_bounds__(ROW_THREADS, 4) reduce_i64(Reduce p) { reduce<i64>(p); }
 ENTRY_WITH_BARRIERS(reduce_i64)
 
 struct Extreme {
     void* to;
     const void* from;
-    i64 outer, extent, inner;
+    i64 outer, extent;
+    Divisor inner;
     int dtype, largest;
 };
 // The place of the first largest or smallest element, as a number of the data's type.
-KERNEL void __launch_bounds__(256) extreme(Extreme p) {
+KERNEL void __launch_bounds__(256, 2) extreme(Extreme p) {
     ROLLED
     for (i64 i = first(); i < p.outer * p.inner; i += stride()) {
         i64 base = i / p.inner * p.extent * p.inner + i % p.inner, best = 0;
@@ -134,15 +135,16 @@ template <class T> DEVICE void moments(const Moments& m) {
         }
     }
 }
-KERNEL void __launch_bounds__(ROW_THREADS) moments_f32(Moments p) { moments<float>(p); }
+KERNEL void __launch_bounds__(ROW_THREADS, 4) moments_f32(Moments p) { moments<float>(p); }
 ENTRY_WITH_BARRIERS(moments_f32)
-KERNEL void __launch_bounds__(ROW_THREADS) moments_f64(Moments p) { moments<double>(p); }
+KERNEL void __launch_bounds__(ROW_THREADS, 4) moments_f64(Moments p) { moments<double>(p); }
 ENTRY_WITH_BARRIERS(moments_f64)
 
 struct RunningSum {
     void* to;
     const void* from;
-    i64 rows, extent, inner;
+    i64 rows, extent;
+    Divisor inner;
     int dtype, from_dtype;
 };
 // A block sums a row piece by piece: within a piece every thread has what the threads before it have.
@@ -171,9 +173,9 @@ template <class T> DEVICE void running_sum(const RunningSum& p) {
         }
     }
 }
-KERNEL void __launch_bounds__(ROW_THREADS) running_sum_f32(RunningSum p) { running_sum<float>(p); }
+KERNEL void __launch_bounds__(ROW_THREADS, 4) running_sum_f32(RunningSum p) { running_sum<float>(p); }
 ENTRY_WITH_BARRIERS(running_sum_f32)
-KERNEL void __launch_bounds__(ROW_THREADS) running_sum_f64(RunningSum p) { running_sum<double>(p); }
+KERNEL void __launch_bounds__(ROW_THREADS, 4) running_sum_f64(RunningSum p) { running_sum<double>(p); }
 ENTRY_WITH_BARRIERS(running_sum_f64)
-KERNEL void __launch_bounds__(ROW_THREADS) running_sum_i64(RunningSum p) { running_sum<i64>(p); }
+KERNEL void __launch_bounds__(ROW_THREADS, 4) running_sum_i64(RunningSum p) { running_sum<i64>(p); }
 ENTRY_WITH_BARRIERS(running_sum_i64)

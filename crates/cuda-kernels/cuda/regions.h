@@ -7,7 +7,8 @@ struct Regions {
     const void* from;       // [images][planes][height][width]
     const void* regions;    // [regions][5]: image, left, top, right, bottom
     u64* status;
-    i64 n, images, planes, channels;
+    i64 n, images, planes;
+    Divisor channels;
     int size[2], bins[2];
     double scale;
     int samples;    // along an axis of a bin; 0: as many as pixels
@@ -62,7 +63,7 @@ template <class T> DEVICE Sample<T> sample(const Extent<T>& e, int bin, int i, i
     return Sample<T>{low, low + 1, {1 - share, share}};
 }
 template <class T> DEVICE void roi_align(const Regions& p) {
-    int bins = p.bins[0] * p.bins[1];
+    Divisor bins{p.bins[0] * p.bins[1]};
     ROLLED
     for (i64 i = first(); i < p.n; i += stride()) {
         int bin = (int)(i % bins);
@@ -95,9 +96,9 @@ template <class T> DEVICE void roi_align(const Regions& p) {
         store<T>(p.to, p.dtype, i, sum / count);
     }
 }
-KERNEL void __launch_bounds__(256) roi_align_f32(Regions p) { roi_align<float>(p); }
+KERNEL void __launch_bounds__(256, 2) roi_align_f32(Regions p) { roi_align<float>(p); }
 ENTRY(roi_align_f32)
-KERNEL void __launch_bounds__(256) roi_align_f64(Regions p) { roi_align<double>(p); }
+KERNEL void __launch_bounds__(256, 2) roi_align_f64(Regions p) { roi_align<double>(p); }
 ENTRY(roi_align_f64)
 
 // Pixels of a bin along an axis.
@@ -113,7 +114,7 @@ template <class T> DEVICE void pixels(const Regions& p, i64 region, int axis, in
     *high = *high < 0 ? 0 : *high > p.size[axis] ? p.size[axis] : *high;
 }
 template <class T> DEVICE void roi_maxima(const Regions& p) {
-    int bins = p.bins[0] * p.bins[1];
+    Divisor bins{p.bins[0] * p.bins[1]};
     ROLLED
     for (i64 i = first(); i < p.n; i += stride()) {
         int bin = (int)(i % bins);
@@ -135,7 +136,7 @@ template <class T> DEVICE void roi_maxima(const Regions& p) {
         store<T>(p.to, p.dtype, i, best);
     }
 }
-KERNEL void __launch_bounds__(256) roi_maxima_f32(Regions p) { roi_maxima<float>(p); }
+KERNEL void __launch_bounds__(256, 2) roi_maxima_f32(Regions p) { roi_maxima<float>(p); }
 ENTRY(roi_maxima_f32)
-KERNEL void __launch_bounds__(256) roi_maxima_f64(Regions p) { roi_maxima<double>(p); }
+KERNEL void __launch_bounds__(256, 2) roi_maxima_f64(Regions p) { roi_maxima<double>(p); }
 ENTRY(roi_maxima_f64)

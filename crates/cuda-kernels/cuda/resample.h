@@ -36,8 +36,9 @@ DEVICE Reads window(const Resample& p, int axis, int i) {
 template <class T> DEVICE void resample(const Resample& p) {
     ROLLED
     for (i64 i = first(); i < p.n; i += stride()) {
-        int column = (int)(i % p.out[1]), row = (int)(i / p.out[1] % p.out[0]);
-        i64 plane = i / p.out[1] / p.out[0] * p.size[0] * p.size[1];
+        Divisor columns{p.out[1]}, rows{p.out[0]};
+        int column = (int)(i % columns), row = (int)(i / columns % rows);
+        i64 plane = i / columns / rows * p.size[0] * p.size[1];
         T v = 0;
         if (p.kind == MEANS) {
             Reads down = window(p, 0, row), across = window(p, 1, column);
@@ -63,7 +64,7 @@ template <class T> DEVICE void resample(const Resample& p) {
         store<T>(p.to, p.dtype, i, v);
     }
 }
-KERNEL void __launch_bounds__(256) resample_f32(Resample p) { resample<float>(p); }
+KERNEL void __launch_bounds__(256, 2) resample_f32(Resample p) { resample<float>(p); }
 ENTRY(resample_f32)
-KERNEL void __launch_bounds__(256) resample_f64(Resample p) { resample<double>(p); }
+KERNEL void __launch_bounds__(256, 2) resample_f64(Resample p) { resample<double>(p); }
 ENTRY(resample_f64)

@@ -7,7 +7,8 @@ struct Softmax {
     void* to;
     const void* from;
     const void* lengths;    // null: all elements count
-    i64 rows, extent, inner;
+    i64 rows, extent;
+    Divisor inner;
     double temperature;
     int dtype, to_dtype, length_dtype, log, negate, unused;
 };
@@ -36,9 +37,9 @@ template <class T> DEVICE void softmax(const Softmax& p) {
         }
     }
 }
-KERNEL void __launch_bounds__(ROW_THREADS) softmax_f32(Softmax p) { softmax<float>(p); }
+KERNEL void __launch_bounds__(ROW_THREADS, 4) softmax_f32(Softmax p) { softmax<float>(p); }
 ENTRY_WITH_BARRIERS(softmax_f32)
-KERNEL void __launch_bounds__(ROW_THREADS) softmax_f64(Softmax p) { softmax<double>(p); }
+KERNEL void __launch_bounds__(ROW_THREADS, 4) softmax_f64(Softmax p) { softmax<double>(p); }
 ENTRY_WITH_BARRIERS(softmax_f64)
 
 struct LayerNorm {
@@ -48,7 +49,8 @@ struct LayerNorm {
     const void* from;
     const void* gamma;
     const void* beta;
-    i64 rows, extent, inner;
+    i64 rows, extent;
+    Divisor inner;
     double eps;
     int dtype;
     int of_rows;    // gammas and betas that rows have in turns; 0: one for each place of a row
@@ -68,7 +70,7 @@ template <class T> DEVICE void layer_norm(const LayerNorm& p) {
         T deviation = m_sqrt(over_block<T>(SUM, square, shared) / (T)p.extent + (T)p.eps);
         ROLLED
         for (i64 i = threadIdx.x; i < p.extent; i += ROW_THREADS) {
-            i64 of = p.of_rows ? r % p.of_rows : i;
+            i64 of = p.of_rows ? r % Divisor{p.of_rows} : i;
             T scaled = (at(i) - mean) / deviation * load<T>(p.gamma, p.dtype, of) + load<T>(p.beta, p.dtype, of);
             store<T>(p.to, p.dtype, base + i * p.inner, scaled);
         }
@@ -78,9 +80,9 @@ template <class T> DEVICE void layer_norm(const LayerNorm& p) {
         }
     }
 }
-KERNEL void __launch_bounds__(ROW_THREADS) layer_norm_f32(LayerNorm p) { layer_norm<float>(p); }
+KERNEL void __launch_bounds__(ROW_THREADS, 4) layer_norm_f32(LayerNorm p) { layer_norm<float>(p); }
 ENTRY_WITH_BARRIERS(layer_norm_f32)
-KERNEL void __launch_bounds__(ROW_THREADS) layer_norm_f64(LayerNorm p) { layer_norm<double>(p); }
+KERNEL void __launch_bounds__(ROW_THREADS, 4) layer_norm_f64(LayerNorm p) { layer_norm<double>(p); }
 ENTRY_WITH_BARRIERS(layer_norm_f64)
 
 // Rows of at most 64 * N numbers of type D that lie together: a warp has one in registers, in pairs.
@@ -180,10 +182,10 @@ template <int D, int N> DEVICE void short_layer_norm(const LayerNorm& p) {
     }
 }
 #define SHORT_ROWS(name, Argument)                                                                 \
-    KERNEL void __launch_bounds__(ROW_THREADS) name##_128_f16(Argument p) { name<F16, 2>(p); }     \
-    KERNEL void __launch_bounds__(ROW_THREADS) name##_1024_f16(Argument p) { name<F16, 16>(p); }   \
-    KERNEL void __launch_bounds__(ROW_THREADS) name##_128_f32(Argument p) { name<F32, 2>(p); }     \
-    KERNEL void __launch_bounds__(ROW_THREADS) name##_1024_f32(Argument p) { name<F32, 16>(p); }
+    KERNEL void __launch_bounds__(ROW_THREADS, 4) name##_128_f16(Argument p) { name<F16, 2>(p); }     \
+    KERNEL void __launch_bounds__(ROW_THREADS, 4) name##_1024_f16(Argument p) { name<F16, 16>(p); }   \
+    KERNEL void __launch_bounds__(ROW_THREADS, 4) name##_128_f32(Argument p) { name<F32, 2>(p); }     \
+    KERNEL void __launch_bounds__(ROW_THREADS, 4) name##_1024_f32(Argument p) { name<F32, 16>(p); }
 SHORT_ROWS(short_softmax, Softmax)
 SHORT_ROWS(short_layer_norm, LayerNorm)
 ENTRY_WITH_BARRIERS(short_softmax_128_f16)
@@ -198,7 +200,8 @@ ENTRY_WITH_BARRIERS(short_layer_norm_1024_f32)
 struct UnitNorm {
     void* to;
     const void* from;
-    i64 rows, extent, inner;
+    i64 rows, extent;
+    Divisor inner;
     double eps;
     int dtype, unused;
 };
@@ -217,16 +220,17 @@ template <class T> DEVICE void unit_norm(const UnitNorm& p) {
             store<T>(p.to, p.dtype, base + i * p.inner, at(i) / norm);
     }
 }
-KERNEL void __launch_bounds__(ROW_THREADS) unit_norm_f32(UnitNorm p) { unit_norm<float>(p); }
+KERNEL void __launch_bounds__(ROW_THREADS, 4) unit_norm_f32(UnitNorm p) { unit_norm<float>(p); }
 ENTRY_WITH_BARRIERS(unit_norm_f32)
-KERNEL void __launch_bounds__(ROW_THREADS) unit_norm_f64(UnitNorm p) { unit_norm<double>(p); }
+KERNEL void __launch_bounds__(ROW_THREADS, 4) unit_norm_f64(UnitNorm p) { unit_norm<double>(p); }
 ENTRY_WITH_BARRIERS(unit_norm_f64)
 
 // Channels before and behind an element make the sum that it is divided by.
 struct ResponseNorm {
     void* to;
     const void* from;
-    i64 n, channels, inner;
+    i64 n;
+    Divisor channels, inner;
     double alpha, beta, knorm;    // alpha is divided by the window
     int dtype, half;              // channels on each side
 };
@@ -245,9 +249,9 @@ template <class T> DEVICE void response_norm(const ResponseNorm& p) {
         store<T>(p.to, p.dtype, i, load<T>(p.from, p.dtype, i) * scale);
     }
 }
-KERNEL void __launch_bounds__(256) response_norm_f32(ResponseNorm p) { response_norm<float>(p); }
+KERNEL void __launch_bounds__(256, 2) response_norm_f32(ResponseNorm p) { response_norm<float>(p); }
 ENTRY(response_norm_f32)
-KERNEL void __launch_bounds__(256) response_norm_f64(ResponseNorm p) { response_norm<double>(p); }
+KERNEL void __launch_bounds__(256, 2) response_norm_f64(ResponseNorm p) { response_norm<double>(p); }
 ENTRY(response_norm_f64)
 
 struct BatchNorm {
@@ -257,7 +261,8 @@ struct BatchNorm {
     const void* beta;
     const void* mean;
     const void* variance;
-    i64 n, channels, inner;
+    i64 n;
+    Divisor channels, inner;
     double eps;
     int dtype, statistic_dtype, relu, unused;
 };
@@ -271,9 +276,9 @@ template <class T> DEVICE void batch_norm(const BatchNorm& p) {
         store<T>(p.to, p.dtype, i, p.relu && v < 0 ? 0 : v);
     }
 }
-KERNEL void __launch_bounds__(256) batch_norm_f32(BatchNorm p) { batch_norm<float>(p); }
+KERNEL void __launch_bounds__(256, 2) batch_norm_f32(BatchNorm p) { batch_norm<float>(p); }
 ENTRY(batch_norm_f32)
-KERNEL void __launch_bounds__(256) batch_norm_f64(BatchNorm p) { batch_norm<double>(p); }
+KERNEL void __launch_bounds__(256, 2) batch_norm_f64(BatchNorm p) { batch_norm<double>(p); }
 ENTRY(batch_norm_f64)
 
 struct FoldBatchNorm {
@@ -285,12 +290,13 @@ struct FoldBatchNorm {
     const void* beta;
     const void* mean;
     const void* variance;
-    i64 n, each;    // weights in all, and of a channel
+    i64 n;
+    Divisor each;    // weights in all, and of a channel
     double eps, factor;
     int dtype, statistic_dtype;    // of weights and biases, and of the rest
 };
 // In double precision: folding happens once, its rounding would stay.
-KERNEL void __launch_bounds__(256) fold_batch_norm(FoldBatchNorm p) {
+KERNEL void __launch_bounds__(256, 2) fold_batch_norm(FoldBatchNorm p) {
     ROLLED
     for (i64 i = first(); i < p.n; i += stride()) {
         i64 c = i / p.each;

@@ -6,7 +6,8 @@ struct Sampler {
     void* to;            // [images][channels][rows][columns]
     const void* from;    // [images][channels][height][width]
     const void* grid;    // [images][2][rows][columns]: x, y; or maps [images][2][3]
-    i64 n, channels;
+    i64 n;
+    Divisor channels;
     int size[2], out[2];
     int affine, dtype;
 };
@@ -16,7 +17,7 @@ template <class T> DEVICE T mapped(const void* maps, int dtype, i64 map, T x, T 
     return load<T>(maps, dtype, 3 * map) * x + load<T>(maps, dtype, 3 * map + 1) * y + load<T>(maps, dtype, 3 * map + 2);
 }
 template <class T> DEVICE void sample_planes(const Sampler& p) {
-    i64 pixels = (i64)p.out[0] * p.out[1];
+    Divisor pixels{(i64)p.out[0] * p.out[1]};
     ROLLED
     for (i64 i = first(); i < p.n; i += stride()) {
         i64 pixel = i % pixels, plane = i / pixels, image = plane / p.channels;
@@ -27,7 +28,7 @@ template <class T> DEVICE void sample_planes(const Sampler& p) {
             // Axis 0 is y, which comes second in the grid.
             T at;
             if (p.affine) {
-                T x = between_ends<T>((int)(pixel % p.out[1]), p.out[1]), y = between_ends<T>((int)(pixel / p.out[1]), p.out[0]);
+                T x = between_ends<T>((int)pixel % p.out[1], p.out[1]), y = between_ends<T>((int)pixel / p.out[1], p.out[0]);
                 at = mapped<T>(p.grid, p.dtype, 2 * image + 1 - a, x, y);
             } else {
                 at = load<T>(p.grid, p.dtype, (2 * image + 1 - a) * pixels + pixel);
@@ -48,9 +49,9 @@ template <class T> DEVICE void sample_planes(const Sampler& p) {
         store<T>(p.to, p.dtype, i, sum);
     }
 }
-KERNEL void __launch_bounds__(256) sample_planes_f32(Sampler p) { sample_planes<float>(p); }
+KERNEL void __launch_bounds__(256, 2) sample_planes_f32(Sampler p) { sample_planes<float>(p); }
 ENTRY(sample_planes_f32)
-KERNEL void __launch_bounds__(256) sample_planes_f64(Sampler p) { sample_planes<double>(p); }
+KERNEL void __launch_bounds__(256, 2) sample_planes_f64(Sampler p) { sample_planes<double>(p); }
 ENTRY(sample_planes_f64)
 
 struct Grid {
@@ -61,11 +62,11 @@ struct Grid {
     int flow, dtype;
 };
 template <class T> DEVICE void grid_positions(const Grid& p) {
-    i64 pixels = (i64)p.out[0] * p.out[1];
+    Divisor pixels{(i64)p.out[0] * p.out[1]};
     ROLLED
     for (i64 i = first(); i < p.n; i += stride()) {
         i64 pixel = i % pixels, plane = i / pixels;
-        int column = (int)(pixel % p.out[1]), row = (int)(pixel / p.out[1]);
+        int column = (int)pixel % p.out[1], row = (int)pixel / p.out[1];
         T v;
         if (p.flow) {
             bool vertical = plane % 2 == 1;
@@ -77,7 +78,7 @@ template <class T> DEVICE void grid_positions(const Grid& p) {
         store<T>(p.to, p.dtype, i, v);
     }
 }
-KERNEL void __launch_bounds__(256) grid_positions_f32(Grid p) { grid_positions<float>(p); }
+KERNEL void __launch_bounds__(256, 2) grid_positions_f32(Grid p) { grid_positions<float>(p); }
 ENTRY(grid_positions_f32)
-KERNEL void __launch_bounds__(256) grid_positions_f64(Grid p) { grid_positions<double>(p); }
+KERNEL void __launch_bounds__(256, 2) grid_positions_f64(Grid p) { grid_positions<double>(p); }
 ENTRY(grid_positions_f64)

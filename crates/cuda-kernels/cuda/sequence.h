@@ -7,11 +7,12 @@ struct Sequence {
     void* to;
     const void* from;
     const void* lengths;    // or null
-    i64 n, time, batch, inner;
+    i64 n;
+    Divisor time, batch, inner;
     double value;
     int batch_first, kind, dtype, size, length_dtype, unused;
 };
-KERNEL void __launch_bounds__(256) sequence(Sequence p) {
+KERNEL void __launch_bounds__(256, 2) sequence(Sequence p) {
     ROLLED
     for (i64 i = first(); i < p.n; i += stride()) {
         i64 inner = i % p.inner, step = i / p.inner;

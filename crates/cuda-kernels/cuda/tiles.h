@@ -76,11 +76,13 @@ template <class E, int COUNT> struct GatheredRows : PixelRows<E, COUNT> {
     using PixelRows<E, COUNT>::PixelRows;
     SPECIAL void gather(int i, E* to, int count) const {
         GatheredRows at = *this;
+        const E* from = at.piece(i);
         UNROLLED
         for (int j = 0; j < count; j++) {
-            const E* from = at.piece(i);
-            to[j] = from ? *from : (E)0;
+            to[j] = from && at.k < at.end ? *from : (E)0;
+            bool same = at.channel + 1 < (int)at.p.channels;
             at.step(1);
+            from = !same ? at.piece(i) : from ? from + 1 : nullptr;
         }
     }
 };
@@ -207,7 +209,7 @@ template <int SIDE, bool DEEP_B, class A, class B, class Out> DEVICE void single
         if (more) fetch();
         const float* as = stages + s % 2 * 2 * SIZE;
         const float* bs = as + SIZE;
-        UNROLLED
+        UNROLLED_BY_2
         for (int q = 0; q < SINGLE_STEP; q++) {
             float left[8], right[GROUPS * 4];
             *(float4*)left = *(const float4*)(as + q * PITCH + ty);
@@ -319,12 +321,18 @@ template <int D, int SIDE, template <class, int> class Rows> DEVICE void convolu
     O::template sums<SIDE, false>(a, b, (end - begin + O::STEP - 1) / O::STEP, out);
 }
 
+// Registers for two large tiles on a multiprocessor; shared memory of 7.5 has place for one alone.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#define LARGE_TILE __launch_bounds__(256, 1)
+#else
+#define LARGE_TILE __launch_bounds__(256, 2)
+#endif
 #define TILES(type, D)                                                                             \
-    KERNEL void __launch_bounds__(256, 2) deep_product_128_##type(Product p) { product_tile<D, 128, true>(p); } \
+    KERNEL void LARGE_TILE deep_product_128_##type(Product p) { product_tile<D, 128, true>(p); } \
     KERNEL void __launch_bounds__(128, 4) deep_product_64_##type(Product p) { product_tile<D, 64, true>(p); } \
-    KERNEL void __launch_bounds__(256, 2) wide_product_128_##type(Product p) { product_tile<D, 128, false>(p); } \
+    KERNEL void LARGE_TILE wide_product_128_##type(Product p) { product_tile<D, 128, false>(p); } \
     KERNEL void __launch_bounds__(128, 4) wide_product_64_##type(Product p) { product_tile<D, 64, false>(p); } \
-    KERNEL void __launch_bounds__(256, 2) convolution_128_##type(Convolution p) { convolution_tile<D, 128, PixelRows>(p); } \
+    KERNEL void LARGE_TILE convolution_128_##type(Convolution p) { convolution_tile<D, 128, PixelRows>(p); } \
     KERNEL void __launch_bounds__(128, 4) convolution_64_##type(Convolution p) { convolution_tile<D, 64, PixelRows>(p); } \
     KERNEL void __launch_bounds__(128, 4) convolution_gathered_##type(Convolution p) { convolution_tile<D, 64, GatheredRows>(p); }
 TILES(f16, F16)
@@ -362,7 +370,7 @@ template <int D> DEVICE void sum_part(const PartSums& p, int i) {
     i64 at = batch / p.inner * p.steps[0] + batch % p.inner * p.steps[1] + row % p.rows * p.steps[2] + col;
     store<float>(p.to, D, at, finish<float, D>(p.epilogue, v * (float)p.alpha, col, col, at));
 }
-KERNEL void __launch_bounds__(256) sum_parts(PartSums p) {
+KERNEL void __launch_bounds__(256, 2) sum_parts(PartSums p) {
     ROLLED
     for (i64 i = first(); i < p.size; i += stride()) p.dtype == F16 ? sum_part<F16>(p, (int)i) : sum_part<F32>(p, (int)i);
 }

@@ -40,6 +40,25 @@ DEVICE void copy_element(void* to, i64 i, const void* from, i64 j, int size) {
     }
 }
 
+// What others are divided by: numbers from 1 on, by which those from 0 on are divided. A division of 64
+// bits is a call, which saves registers, and few arrays need one.
+struct Divisor {
+    i64 number;
+    SPECIAL operator i64() const { return number; }
+};
+SPECIAL i64 operator/(i64 a, Divisor by) {
+    u64 n = (u64)by.number, quotient = 0, rest = 0;
+    if (((u64)a | n) >> 32 == 0) return (u32)a / (u32)n;
+    ROLLED
+    for (int bit = 63; bit >= 0; bit--) {
+        rest = rest << 1 | ((u64)a >> bit & 1);
+        u64 fits = rest >= n;
+        quotient |= fits << bit, rest -= fits * n;
+    }
+    return (i64)quotient;
+}
+SPECIAL i64 operator%(i64 a, Divisor by) { return a - a / by * by.number; }
+
 // Axes that a kernel walks through at most.
 #define AXES 8
 struct Axes {
@@ -53,7 +72,7 @@ DEVICE i64 place(const Axes& axes, const i64* steps, i64 i) {
     i64 at = 0;
     ROLLED
     for (int a = axes.rank - 1; a >= 0; a--) {
-        i64 n = axes.shape[a];
+        Divisor n{axes.shape[a]};
         at += i % n * steps[a];
         i /= n;
     }

@@ -6,7 +6,8 @@
 //! It is as strict as the driver's documentation: an event belongs to a device and cannot be
 //! recorded on a stream of another one; a function of the host that runs in a stream may call
 //! nothing; nor may a thread that did not say otherwise make calls that might wait while another
-//! library captures (`mxrt_standin_foreign_capture`); a forked child may call nothing; after the process began to end, every call fails.
+//! library captures (`mxrt_standin_foreign_capture`); after an error that loses the context every call
+//! about the device returns it, as a GPU's driver was seen to do; a forked child may call nothing; after the process began to end, every call fails.
 //!
 //! | variable | meaning |
 //! | --- | --- |
@@ -204,6 +205,7 @@ api! {
         might_wait()?;
         let (driver, event) = (driver()?, event.addr() as u64);
         let known = driver.event(event)?;
+        driver.usable(known.device)?;
         if !known.recorded || driver.devices[known.device].query(EventHandle(event)).map_err(|e| e.code)? {
             return Ok(());
         }

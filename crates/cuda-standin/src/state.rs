@@ -196,6 +196,12 @@ impl CudaState {
         usize::try_from(ordinal).ok().and_then(|i| self.devices.get(i)).ok_or(INVALID_DEVICE)
     }
 
+    /// After an error that loses the context all calls return it, also about what was complete before.
+    pub fn usable(&self, device: usize) -> Result<(), Code> {
+        let device = self.devices.get(device).ok_or(INVALID_DEVICE)?;
+        device.as_any().downcast_ref::<SimDevice>().map_or(Ok(()), |d| d.usable().map_err(|e| e.code))
+    }
+
     pub fn event(&self, event: u64) -> Result<Event, Code> {
         lock(&self.events).get(&event).copied().ok_or(INVALID_HANDLE)
     }
@@ -205,7 +211,8 @@ impl CudaState {
     }
 
     pub fn forget_event(&self, event: u64) -> Result<Event, Code> {
-        lock(&self.events).remove(&event).ok_or(INVALID_HANDLE)
+        let known = lock(&self.events).remove(&event).ok_or(INVALID_HANDLE)?;
+        self.usable(known.device).map(|()| known)
     }
 
     pub fn add_peer(&self, device: usize, peer: usize) -> Result<(), Code> {
@@ -221,7 +228,8 @@ impl CudaState {
     }
 
     pub fn forget_pinned(&self, at: usize) -> Result<usize, Code> {
-        lock(&self.pinned).remove(&at).ok_or(INVALID_VALUE)
+        let owner = lock(&self.pinned).remove(&at).ok_or(INVALID_VALUE)?;
+        self.usable(owner).map(|()| owner)
     }
 }
 

@@ -75,6 +75,11 @@ impl SimDevice {
         self.index
     }
 
+    /// Whether it is lost, and why.
+    pub fn usable(&self) -> Result<(), DeviceError> {
+        self.world.lock().usable(self.index)
+    }
+
     /// A stream as another library would make it; its number can be given to `export_to`.
     pub fn new_foreign_stream(&self) -> u64 {
         self.world.lock().new_stream(self.index)
