@@ -24,7 +24,7 @@ target=${CARGO_TARGET_DIR:-$PWD/target}
 crate=crates/capi
 # What the standard library of Rust needs of the system.
 libraries="-lgcc_s -lpthread -lm -ldl -lc"
-limit=17000000
+limit=17600000
 # An image of 8 x 8 pixels.
 digit="iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAAAAADhZOFXAAAAQElEQVR42mNgYMhf/76fAQTev7dfbw+k9df7M8jPBzLy64Ec
 IGaIBxL2IIY/kKj3BzL498vznwfr8v9/X5+BAQB8zBCOLldIfgAAAABJRU5ErkJggg=="

@@ -179,6 +179,8 @@ def main() -> None:
     given = options.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     torch.backends.cudnn.benchmark = True
+    # One for each row, where dynamo gives up after eight.
+    torch._dynamo.config.recompile_limit = 100
     if given.warm:
         with torch.inference_mode():
             for key in given.rows or ROWS:

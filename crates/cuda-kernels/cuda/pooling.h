@@ -18,9 +18,8 @@ template <class T, int D> DEVICE void pooling(const Pooling& p) {
     ROLLED
     for (i64 i = first(); i < p.n; i += stride()) {
         Divisor pixels{p.out[0] * p.out[1] * p.out[2]};
-        int pixel = (int)(i / p.inner % pixels);
-        i64 inner = i % p.inner;
-        i64 plane = i / p.inner / pixels;
+        i64 outer = i / p.inner, plane = outer / pixels, inner = i - outer * p.inner;
+        int pixel = (int)(outer - plane * pixels);
         int low[3], high[3];
         i64 whole = 1, inside = 1;
         for (int a = 2; a >= 0; a--) {
@@ -35,18 +34,19 @@ template <class T, int D> DEVICE void pooling(const Pooling& p) {
         }
         // A window in the padding altogether has the lowest finite number.
         T v = p.fold == POOL_MAX ? lowest<T>() : 0;
+        auto take = [&](T e) {
+            if (p.fold == POOL_MAX) v = v > e ? v : e;
+            else if (p.fold == POOL_LP) v += p.p == 1 ? e : p.p == 2 ? e * e : e * e * e;
+            else v += e;
+        };
         ROLLED
         for (int z = low[0]; z < high[0]; z++)
             ROLLED
-            for (int y = low[1]; y < high[1]; y++)
-                ROLLED
-                for (int x = low[2]; x < high[2]; x++) {
-                    i64 at = ((plane * p.size[0] + z) * p.size[1] + y) * p.size[2] + x;
-                    T e = load<T>(p.from, D, at * p.inner + inner);
-                    if (p.fold == POOL_MAX) v = v > e ? v : e;
-                    else if (p.fold == POOL_LP) v += p.p == 1 ? e : p.p == 2 ? e * e : e * e * e;
-                    else v += e;
-                }
+            for (int y = low[1]; y < high[1]; y++) {
+                i64 at = (((plane * p.size[0] + z) * p.size[1] + y) * p.size[2] + low[2]) * p.inner + inner;
+                UNROLLED_BY_2
+                for (int x = low[2]; x < high[2]; x++, at += p.inner) take(load<T>(p.from, D, at));
+            }
         if (p.fold == POOL_AVERAGE) v /= (T)whole;
         if (p.fold == POOL_AVERAGE_INSIDE) v /= (T)inside;
         if (p.fold == POOL_LP) v = p.p == 1 ? v : p.p == 2 ? m_sqrt(v) : m_cbrt(v);

@@ -76,13 +76,11 @@ template <class E, int COUNT> struct GatheredRows : PixelRows<E, COUNT> {
     using PixelRows<E, COUNT>::PixelRows;
     SPECIAL void gather(int i, E* to, int count) const {
         GatheredRows at = *this;
-        const E* from = at.piece(i);
         UNROLLED
         for (int j = 0; j < count; j++) {
-            to[j] = from && at.k < at.end ? *from : (E)0;
-            bool same = at.channel + 1 < (int)at.p.channels;
+            const E* from = at.piece(i);
+            to[j] = from ? *from : (E)0;
             at.step(1);
-            from = !same ? at.piece(i) : from ? from + 1 : nullptr;
         }
     }
 };
@@ -180,12 +178,20 @@ template <int SIDE, bool DEEP_B, class A, class B, class Out> DEVICE void core_s
 
 // ---- single precision ----------------------------------------------------------------------------
 
-// Each thread makes 8 rows of 8 columns (of 4 in a small tile), in groups of four.
+// Each thread makes 8 rows of 8 columns (of 4 in a small tile), in groups of four. A small tile adds
+// sums of two steps to those before, which rounds less than a long row of additions; in a large one
+// there are no registers for that.
 template <int SIDE, bool DEEP_B, class A, class B, class Out> DEVICE void single_sums(A a, B b, int steps, Out out) {
     const int PITCH = SIDE + 4, SIZE = SINGLE_STEP * PITCH, GROUPS = SIDE / 64, PER_ROW = SIDE / 4;
     DYNAMIC_SHARED(float, stages);
     int tx = threadIdx.x % 16 * 4, ty = threadIdx.x / 16 * 4, row = threadIdx.x / 2, k = threadIdx.x % 2 * 4;
-    float sum[8][GROUPS * 4] = {};
+    float sum[8][GROUPS * 4] = {}, before[8][GROUPS * 4] = {};
+    auto join = [&]() {
+        UNROLLED
+        for (int i = 0; i < 8; i++)
+            UNROLLED
+            for (int j = 0; j < GROUPS * 4; j++) before[i][j] += sum[i][j], sum[i][j] = 0;
+    };
     float4 from_a, from_b;
     auto fetch = [&]() {
         from_a = four(a), from_b = four(b);
@@ -222,15 +228,17 @@ template <int SIDE, bool DEEP_B, class A, class B, class Out> DEVICE void single
                 UNROLLED
                 for (int j = 0; j < GROUPS * 4; j++) sum[i][j] += left[i] * right[j];
         }
+        if (SIDE == 64 && s % 2) join();
         // The other half of the memory was read before the last barrier.
         if (more) keep((s + 1) % 2);
         __syncthreads();
     }
+    if (SIDE == 64) join();
     UNROLLED
     for (int i = 0; i < 8; i++)
         UNROLLED
         for (int j = 0; j < GROUPS * 4; j += 2)
-            out(i / 4 * (SIDE / 2) + ty + i % 4, j / 4 * 64 + tx + j % 4, sum[i] + j);
+            out(i / 4 * (SIDE / 2) + ty + i % 4, j / 4 * 64 + tx + j % 4, (SIDE == 64 ? before[i] : sum[i]) + j);
 }
 
 // ---- kernels -------------------------------------------------------------------------------------
@@ -327,16 +335,18 @@ template <int D, int SIDE, template <class, int> class Rows> DEVICE void convolu
 #else
 #define LARGE_TILE __launch_bounds__(256, 2)
 #endif
+#define SMALL_TILE __launch_bounds__(128, 4)
 #define TILES(type, D)                                                                             \
     KERNEL void LARGE_TILE deep_product_128_##type(Product p) { product_tile<D, 128, true>(p); } \
-    KERNEL void __launch_bounds__(128, 4) deep_product_64_##type(Product p) { product_tile<D, 64, true>(p); } \
+    KERNEL void SMALL_TILE deep_product_64_##type(Product p) { product_tile<D, 64, true>(p); } \
     KERNEL void LARGE_TILE wide_product_128_##type(Product p) { product_tile<D, 128, false>(p); } \
-    KERNEL void __launch_bounds__(128, 4) wide_product_64_##type(Product p) { product_tile<D, 64, false>(p); } \
-    KERNEL void LARGE_TILE convolution_128_##type(Convolution p) { convolution_tile<D, 128, PixelRows>(p); } \
-    KERNEL void __launch_bounds__(128, 4) convolution_64_##type(Convolution p) { convolution_tile<D, 64, PixelRows>(p); } \
-    KERNEL void __launch_bounds__(128, 4) convolution_gathered_##type(Convolution p) { convolution_tile<D, 64, GatheredRows>(p); }
+    KERNEL void SMALL_TILE wide_product_64_##type(Product p) { product_tile<D, 64, false>(p); } \
+    KERNEL void SMALL_TILE convolution_64_##type(Convolution p) { convolution_tile<D, 64, PixelRows>(p); } \
+    KERNEL void SMALL_TILE convolution_gathered_##type(Convolution p) { convolution_tile<D, 64, GatheredRows>(p); }
 TILES(f16, F16)
 TILES(f32, F32)
+// Large tiles of single precision are no faster, and round more.
+KERNEL void LARGE_TILE convolution_128_f16(Convolution p) { convolution_tile<F16, 128, PixelRows>(p); }
 ENTRY_WITH_BARRIERS(deep_product_128_f16)
 ENTRY_WITH_BARRIERS(deep_product_64_f16)
 ENTRY_WITH_BARRIERS(wide_product_128_f16)
@@ -348,7 +358,6 @@ ENTRY_WITH_BARRIERS(deep_product_128_f32)
 ENTRY_WITH_BARRIERS(deep_product_64_f32)
 ENTRY_WITH_BARRIERS(wide_product_128_f32)
 ENTRY_WITH_BARRIERS(wide_product_64_f32)
-ENTRY_WITH_BARRIERS(convolution_128_f32)
 ENTRY_WITH_BARRIERS(convolution_64_f32)
 ENTRY_WITH_BARRIERS(convolution_gathered_f32)
 

@@ -72,9 +72,9 @@ DEVICE i64 place(const Axes& axes, const i64* steps, i64 i) {
     i64 at = 0;
     ROLLED
     for (int a = axes.rank - 1; a >= 0; a--) {
-        Divisor n{axes.shape[a]};
-        at += i % n * steps[a];
-        i /= n;
+        i64 outer = i / Divisor{axes.shape[a]};
+        at += (i - outer * axes.shape[a]) * steps[a];
+        i = outer;
     }
     return at;
 }

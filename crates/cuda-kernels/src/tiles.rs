@@ -176,14 +176,12 @@ impl Tiled {
             return None;
         }
         let names = match deep {
-            true => [
-                [c"deep_product_128_f16", c"deep_product_128_f32"],
-                [c"deep_product_64_f16", c"deep_product_64_f32"],
-            ],
-            false => [
-                [c"wide_product_128_f16", c"wide_product_128_f32"],
-                [c"wide_product_64_f16", c"wide_product_64_f32"],
-            ],
+            true => {
+                [[c"deep_product_128_f16", c"deep_product_128_f32"], [c"deep_product_64_f16", c"deep_product_64_f32"]]
+            }
+            false => {
+                [[c"wide_product_128_f16", c"wide_product_128_f32"], [c"wide_product_64_f16", c"wide_product_64_f32"]]
+            }
         };
         let cut = Cut::new([m, n, k], batch, elements.step(), true);
         Tiled {
@@ -210,11 +208,12 @@ impl Tiled {
             return None;
         }
         let gathered = channels % elements.piece() != 0;
-        let cut = Cut::new([m, filters, k], groups, elements.step(), !gathered);
+        let large = !gathered && elements == Elements::Half;
+        let cut = Cut::new([m, filters, k], groups, elements.step(), large);
         let names = match (gathered, cut.side) {
             (true, _) => [c"convolution_gathered_f16", c"convolution_gathered_f32"],
             (false, SMALL) => [c"convolution_64_f16", c"convolution_64_f32"],
-            (false, _) => [c"convolution_128_f16", c"convolution_128_f32"],
+            (false, _) => [c"convolution_128_f16", c""],
         };
         Tiled {
             name: elements.kernel(names),

@@ -27,13 +27,14 @@
 //! | `STANDIN_HOST_MEMORY` | 1: the host can address the memory of the GPUs, so that kernels of the host run there as functions in streams, which may ask for events then |
 #![allow(non_snake_case)]
 
-mod capture;
 mod elf;
+mod graph;
 mod kernels;
 mod nvrtc;
 mod state;
 
-use capture::{Graph, ISOLATION, LAUNCHES, Node, UNSUPPORTED, exchange_mode, foreign_capture, might_wait};
+use cudarc::driver::sys::{CUDA_KERNEL_NODE_PARAMS, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS};
+use graph::{Graph, LAUNCHES, Node, exchange_mode, foreign_capture, might_wait};
 use mxrt_engine::device::{ClearJob, DevicePtr, EventHandle, MemoryPlace, StreamKind};
 use mxrt_sim::Call;
 use state::*;
@@ -102,7 +103,6 @@ api! {
     fn cuCtxSynchronize() {
         might_wait()?;
         let here = here()?;
-        here.driver.captures.refuse_all()?;
         here.device.synchronize().map_err(|e| e.code)
     }
     fn cuDeviceCanAccessPeer(reaches: *mut c_int, device: c_int, peer: c_int) {
@@ -131,7 +131,6 @@ api! {
     }
     fn cuStreamWaitEvent(at: Ptr, event: Ptr, _flags: c_uint) {
         let (here, event) = (here()?, event.addr() as u64);
-        here.driver.captures.refuse(at.addr(), ISOLATION)?;
         // An event that was never recorded is complete.
         if !here.driver.event(event)?.recorded {
             return Ok(());
@@ -143,11 +142,43 @@ api! {
         // SAFETY: the caller's variable.
         put(mode, exchange_mode(unsafe { mode.read() })?)
     }
-    fn cuStreamBeginCapture_v2(stream: Ptr, mode: c_uint) { here()?.driver.captures.begin(stream.addr(), mode) }
-    fn cuStreamEndCapture(stream: Ptr, graph: *mut Ptr) {
-        let here = here()?;
-        put(graph, std::ptr::null_mut())?;
-        put(graph, Box::into_raw(Box::new(here.driver.captures.end(stream.addr(), here.index)?)).cast())
+    fn cuGraphCreate(graph: *mut Ptr, _flags: c_uint) {
+        put(graph, Box::into_raw(Box::new(Graph::new(here()?.index))).cast())
+    }
+    fn cuGraphAddKernelNode_v2(
+        made: *mut Ptr, graph: Ptr, behind: *const Ptr, count: usize, node: *const CUDA_KERNEL_NODE_PARAMS
+    ) {
+        here()?;
+        // SAFETY: the caller's structure.
+        let node = unsafe { node.as_ref() }.ok_or(INVALID_VALUE)?;
+        let grid = [node.gridDimX, node.gridDimY, node.gridDimZ];
+        let block = [node.blockDimX, node.blockDimY, node.blockDimZ];
+        let kernel = launched(node.func.cast(), grid, block, node.sharedMemBytes)?;
+        let (arguments, shared) = (kernel.arguments(node.kernelParams), node.sharedMemBytes as usize);
+        add_node(made, graph, (behind, count), Node::Kernel { kernel, grid, block, shared, arguments })
+    }
+    fn cuGraphAddMemcpyNode(
+        made: *mut Ptr, graph: Ptr, behind: *const Ptr, count: usize, copy: *const CUDA_MEMCPY3D, _context: Ptr
+    ) {
+        here()?;
+        // SAFETY: the caller's structure.
+        let copy = unsafe { copy.as_ref() }.ok_or(INVALID_VALUE)?;
+        if (copy.Height, copy.Depth) != (1, 1) {
+            return Err(INVALID_VALUE);
+        }
+        let node = Node::Copy { to: copy.dstDevice, from: copy.srcDevice, bytes: copy.WidthInBytes };
+        add_node(made, graph, (behind, count), node)
+    }
+    fn cuGraphAddMemsetNode(
+        made: *mut Ptr, graph: Ptr, behind: *const Ptr, count: usize, clear: *const CUDA_MEMSET_NODE_PARAMS, _context: Ptr
+    ) {
+        here()?;
+        // SAFETY: the caller's structure.
+        let clear = unsafe { clear.as_ref() }.ok_or(INVALID_VALUE)?;
+        if (clear.value, clear.elementSize, clear.height) != (0, 1, 1) {
+            return Err(INVALID_VALUE);
+        }
+        add_node(made, graph, (behind, count), Node::Clear { at: clear.dst, bytes: clear.width })
     }
     fn cuGraphInstantiateWithFlags(made: *mut Ptr, graph: Ptr, _flags: u64) {
         here()?;
@@ -160,7 +191,6 @@ api! {
     }
     fn cuGraphLaunch(graph: Ptr, at: Ptr) {
         let here = here()?;
-        here.driver.captures.refuse(at.addr(), UNSUPPORTED)?;
         // SAFETY: an instance that was not destroyed.
         unsafe { graph.cast::<Graph>().as_ref() }.ok_or(INVALID_VALUE)?.launch(&here, at.addr())
     }
@@ -193,7 +223,6 @@ api! {
     fn cuEventRecord(event: Ptr, at: Ptr) {
         let (here, event) = (here()?, event.addr() as u64);
         let known = here.driver.event(event)?;
-        here.driver.captures.refuse(at.addr(), ISOLATION)?;
         if known.device != here.index {
             return Err(INVALID_HANDLE);
         }
@@ -252,9 +281,6 @@ api! {
     }
     fn cuMemcpyAsync(to: u64, from: u64, bytes: usize, at: Ptr) {
         let here = here()?;
-        if here.driver.captures.take(at.addr(), || Node::Copy { to, from, bytes }) {
-            return Ok(());
-        }
         let (to, from) = (MemoryPlace::Device(DevicePtr(to)), MemoryPlace::Device(DevicePtr(from)));
         here.copy(at.addr(), to, from, bytes)
     }
@@ -262,9 +288,6 @@ api! {
         let here = here()?;
         if value != 0 {
             return Err(INVALID_VALUE);
-        }
-        if here.driver.captures.take(at.addr(), || Node::Clear { at: to, bytes }) {
-            return Ok(());
         }
         let job = ClearJob { at: DevicePtr(to), bytes, tag: here.tag("clear") };
         // SAFETY: the caller's promise to the driver.
@@ -288,24 +311,13 @@ api! {
     ) {
         let here = here()?;
         let (grid, block) = ([gx, gy, gz], [bx, by, bz]);
-        // The limits of a GPU.
-        if function.is_null() || grid.contains(&0) || gy > 65535 || gz > 65535 || bx * by * bz > 1024 || shared > 49152 {
-            return Err(INVALID_VALUE);
-        }
-        // SAFETY: made by `cuModuleGetFunction`, and never freed.
-        let kernel: &'static kernels::HostKernel = unsafe { &*function.cast() };
-        let arguments = kernel.arguments(arguments);
-        let shared = shared as usize;
-        let node = || Node::Kernel { kernel, grid, block, shared, arguments: arguments.clone() };
-        if here.driver.captures.take(at.addr(), node) {
-            return Ok(());
-        }
+        let kernel = launched(function, grid, block, shared)?;
+        let (arguments, shared) = (kernel.arguments(arguments), shared as usize);
         here.launch(at.addr(), "kernel", move || kernel.run(grid, block, shared, arguments))
     }
     fn cuLaunchHostFunc(at: Ptr, function: Option<unsafe extern "C" fn(Ptr)>, data: Ptr) {
         let (function, data) = (function.ok_or(INVALID_VALUE)?, data.expose_provenance());
         let here = here()?;
-        here.driver.captures.refuse(at.addr(), UNSUPPORTED)?;
         here.launch(at.addr(), "host function", move || {
             // SAFETY: the caller's promise to the driver.
             in_host_function(|| unsafe { function(std::ptr::with_exposed_provenance_mut(data)) });
@@ -331,6 +343,30 @@ api! {
     fn mxrt_standin_peers(pairs: *mut usize) { put(pairs, driver()?.peers()) }
     fn mxrt_standin_graph_launches(launches: *mut usize) { put(launches, LAUNCHES.load(Ordering::Relaxed)) }
     fn mxrt_standin_live_events(events: *mut usize) { put(events, driver()?.world.live_events()) }
+}
+
+/// The kernel of a function, if it may be launched so: the limits are those of a GPU.
+fn launched(
+    function: Ptr,
+    grid: [c_uint; 3],
+    block: [c_uint; 3],
+    shared: c_uint,
+) -> Result<&'static kernels::HostKernel, Code> {
+    let [_, gy, gz] = grid;
+    let threads: c_uint = block.iter().product();
+    if function.is_null() || grid.contains(&0) || gy > 65535 || gz > 65535 || threads > 1024 || shared > 49152 {
+        return Err(INVALID_VALUE);
+    }
+    // SAFETY: made by `cuModuleGetFunction`, and never freed.
+    Ok(unsafe { &*function.cast() })
+}
+
+/// Adds a node to a graph, behind those that `behind` has the numbers of.
+fn add_node(made: *mut Ptr, graph: Ptr, (behind, count): (*const Ptr, usize), node: Node) -> Result<(), Code> {
+    // SAFETY: the caller's array, and its graph, which no other thread uses.
+    let (behind, graph) = unsafe { (std::slice::from_raw_parts(behind, count), graph.cast::<Graph>().as_mut()) };
+    let behind: Vec<usize> = behind.iter().map(|node| node.addr()).collect();
+    put(made, std::ptr::without_provenance_mut(graph.ok_or(INVALID_VALUE)?.add(&behind, node)?))
 }
 
 /// Whether the host can address the memory of the GPUs.

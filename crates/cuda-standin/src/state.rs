@@ -2,7 +2,6 @@
 //! device.
 
 use crate::CALLS;
-use crate::capture::Captures;
 use mxrt_engine::device::{CopyJob, Device, Driver, MemoryPlace, StreamHandle, StreamKind, Tag};
 use mxrt_engine::{DeviceId, DeviceKind};
 use mxrt_sim::{Call, Fault, Mode, SimConfig, SimDevice, SimDriver, World};
@@ -32,7 +31,6 @@ pub(crate) struct CudaState {
     pub devices: Vec<Arc<dyn Device>>,
     /// Of each device the stream that the numbers 0 to 2 mean.
     defaults: Vec<StreamHandle>,
-    pub captures: Captures,
     events: Mutex<HashMap<u64, Event>>,
     /// Which device may reach the memory of which.
     peers: Mutex<HashSet<(usize, usize)>>,
@@ -156,7 +154,6 @@ impl CudaState {
             world: driver.world(),
             defaults: devices.iter().map(stream).collect(),
             devices,
-            captures: Captures::default(),
             events: Mutex::default(),
             peers: Mutex::default(),
             pinned: Mutex::default(),

@@ -7,7 +7,8 @@
 use crate::errors::words;
 use crate::fork;
 use cudarc::driver::sys::{
-    self, CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUgraph, CUgraphExec, CUhostFn, CUmodule, CUstream,
+    self, CUDA_KERNEL_NODE_PARAMS, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS, CUcontext, CUdevice, CUdeviceptr, CUevent,
+    CUfunction, CUgraph, CUgraphExec, CUgraphNode, CUhostFn, CUmodule, CUstream,
 };
 use mxrt_engine::ForkSafeMutex;
 use std::ffi::{c_char, c_int, c_uint, c_void};
@@ -73,8 +74,14 @@ table! {
     cuStreamCreateWithPriority(*mut CUstream, c_uint, c_int);
     cuStreamWaitEvent(CUstream, CUevent, c_uint);
     cuThreadExchangeStreamCaptureMode(*mut c_uint);
-    cuStreamBeginCapture_v2(CUstream, c_uint);
-    cuStreamEndCapture(CUstream, *mut CUgraph);
+    cuGraphCreate(*mut CUgraph, c_uint);
+    /// The older function takes what the fields have in common.
+    cuGraphAddKernelNode_v2(*mut CUgraphNode, CUgraph, *const CUgraphNode, usize, *const CUDA_KERNEL_NODE_PARAMS)
+        or cuGraphAddKernelNode;
+    cuGraphAddMemcpyNode(*mut CUgraphNode, CUgraph, *const CUgraphNode, usize, *const CUDA_MEMCPY3D, CUcontext);
+    cuGraphAddMemsetNode(
+        *mut CUgraphNode, CUgraph, *const CUgraphNode, usize, *const CUDA_MEMSET_NODE_PARAMS, CUcontext
+    );
     cuGraphInstantiateWithFlags(*mut CUgraphExec, CUgraph, u64);
     cuGraphLaunch(CUgraphExec, CUstream);
     cuGraphDestroy(CUgraph);

@@ -6,6 +6,7 @@ use crate::context::{Context, Current, RELAXED};
 use crate::driver::{attribute, capability, memory, ordinal};
 use crate::errors::{NOT_INITIALIZED, NOT_PERMITTED, NOT_READY, check};
 use crate::fork;
+use crate::graph::Builder;
 use crate::module::{Function, Grid, Image, Modules, load_function};
 use crate::nvrtc::{self, Text};
 use crate::peers;
@@ -30,6 +31,8 @@ const DISABLE_TIMING: c_uint = 2;
 const PORTABLE: c_uint = 1;
 /// The attribute that says whether the host and all GPUs share one space of addresses.
 const UNIFIED_ADDRESSING: c_int = 41;
+/// No stream has this number.
+const NO_STREAM: u64 = u64::MAX;
 /// How long a thread that waits asks the driver itself, before the completion thread does; and how long
 /// one of them at a time may, which saves a lonely caller the way through two threads.
 const SPIN: Duration = Duration::from_micros(50);
@@ -51,6 +54,9 @@ pub struct CudaDevice {
     completion: Arc<Completion>,
     /// Whether a thread asks longer than others.
     asking: AtomicBool,
+    /// The graph that is being recorded, and the stream that the work for it is submitted to.
+    recording: Mutex<Option<Builder>>,
+    recorded_stream: AtomicU64,
     /// The last record of each event: its stream, and its number there.
     records: Mutex<HashMap<EventHandle, (StreamHandle, u64)>>,
     next_record: AtomicU64,
@@ -168,6 +174,8 @@ impl CudaDevice {
             greatest: 0,
             completion,
             asking: AtomicBool::new(false),
+            recording: Mutex::default(),
+            recorded_stream: AtomicU64::new(NO_STREAM),
             records: Mutex::default(),
             next_record: AtomicU64::new(1),
             began: Instant::now(),
@@ -232,6 +240,11 @@ impl CudaDevice {
         argument: &T,
     ) -> Result<(), DeviceError> {
         let mut arguments = [std::ptr::from_ref(argument).cast_mut().cast::<c_void>()];
+        // SAFETY: contract.
+        let node = |graph: &mut Builder| unsafe { graph.kernel(self.api, function, grid, arguments.as_mut_ptr()) };
+        if let Some(added) = self.add_node(stream, node) {
+            return added;
+        }
         let [x, y, z] = grid.blocks;
         // SAFETY: the driver copies the argument before it returns; contract for the rest.
         self.call(|api| unsafe {
@@ -267,6 +280,22 @@ impl CudaDevice {
     /// The same for a call whose result is a code.
     fn call(&self, call: impl FnOnce(&Api) -> i32) -> Result<(), DeviceError> {
         check(self.with(call)?)
+    }
+
+    /// Adds work to the graph that is being recorded on a stream; `None`: none is.
+    fn add_node(&self, stream: StreamHandle, add: impl FnOnce(&mut Builder) -> i32) -> Option<Result<(), DeviceError>> {
+        if self.recorded_stream.load(Ordering::Acquire) != stream.0 {
+            return None;
+        }
+        lock(&self.recording).as_mut().map(|graph| self.call(|_| add(graph)))
+    }
+
+    /// For what cannot be part of a graph.
+    fn not_recorded(&self, stream: StreamHandle) -> Result<(), DeviceError> {
+        match self.recorded_stream.load(Ordering::Acquire) == stream.0 {
+            true => Err(DeviceError::new(ErrorClass::Recoverable, NOT_PERMITTED, "this work cannot be recorded")),
+            false => Ok(()),
+        }
     }
 
     /// Gives something back: here, or in the thread where the driver may not be called.
@@ -349,6 +378,7 @@ impl Device for CudaDevice {
     }
 
     fn record(&self, stream: StreamHandle, event: EventHandle, _op: u64) -> Result<(), DeviceError> {
+        self.not_recorded(stream)?;
         // SAFETY: handles of this device.
         self.call(|api| unsafe { (api.cuEventRecord)(raw_event(event), raw_stream(stream)) })?;
         // The caller holds the stream's lock, so numbers are in the order of the stream.
@@ -358,6 +388,7 @@ impl Device for CudaDevice {
     }
 
     fn stream_wait(&self, stream: StreamHandle, event: EventHandle, _op: u64) -> Result<(), DeviceError> {
+        self.not_recorded(stream)?;
         // SAFETY: a stream of this device, an event of one of its driver.
         self.call(|api| unsafe { (api.cuStreamWaitEvent)(raw_stream(stream), raw_event(event), 0) })
     }
@@ -431,16 +462,27 @@ impl Device for CudaDevice {
 
     unsafe fn copy(&self, stream: StreamHandle, job: CopyJob) -> Result<(), DeviceError> {
         let (to, from) = (address(job.to), address(job.from));
+        // SAFETY: contract of `Device::copy`.
+        let node = |graph: &mut Builder| unsafe { graph.copy(self.api, self.context, to, from, job.bytes) };
+        if let Some(added) = self.add_node(stream, node) {
+            return added;
+        }
         // SAFETY: contract of `Device::copy`; unified addresses say which memories these are.
         self.call(|api| unsafe { (api.cuMemcpyAsync)(to, from, job.bytes, raw_stream(stream)) })
     }
 
     unsafe fn clear(&self, stream: StreamHandle, job: ClearJob) -> Result<(), DeviceError> {
         // SAFETY: contract of `Device::clear`.
+        let node = |graph: &mut Builder| unsafe { graph.clear(self.api, self.context, job.at.0, job.bytes) };
+        if let Some(added) = self.add_node(stream, node) {
+            return added;
+        }
+        // SAFETY: contract of `Device::clear`.
         self.call(|api| unsafe { (api.cuMemsetD8Async)(job.at.0, 0, job.bytes, raw_stream(stream)) })
     }
 
     fn launch(&self, stream: StreamHandle, kernel: Kernel) -> Result<(), DeviceError> {
+        self.not_recorded(stream)?;
         let data = Box::into_raw(Box::new(kernel));
         // SAFETY: the function takes what `data` owns. Behind a lost device it never runs, and what
         // was in flight is leaked.
@@ -458,20 +500,17 @@ impl Device for CudaDevice {
             // Operators are functions of the host there.
             return Ok(false);
         }
-        // SAFETY: a stream of this device. Other threads do not use it, and memory is allocated
-        // meanwhile, hence the mode.
-        self.call(|api| unsafe { (api.cuStreamBeginCapture_v2)(raw_stream(stream), RELAXED) }).map(|()| true)
+        *lock(&self.recording) = Some(self.with(Builder::new)??);
+        self.recorded_stream.store(stream.0, Ordering::Release);
+        Ok(true)
     }
 
-    fn end_recording(&self, stream: StreamHandle) -> Result<RecordingHandle, DeviceError> {
-        let (mut graph, mut instance) = (std::ptr::null_mut(), std::ptr::null_mut());
-        // SAFETY: variables for the results; a graph is not used any more once it is instantiated.
-        unsafe {
-            self.call(|api| (api.cuStreamEndCapture)(raw_stream(stream), &mut graph))?;
-            let made = self.call(|api| (api.cuGraphInstantiateWithFlags)(&mut instance, graph, 0));
-            let _ = self.call(|api| (api.cuGraphDestroy)(graph));
-            made.map(|()| RecordingHandle(instance.expose_provenance() as u64))
-        }
+    fn end_recording(&self, _stream: StreamHandle) -> Result<RecordingHandle, DeviceError> {
+        self.recorded_stream.store(NO_STREAM, Ordering::Release);
+        let none = || DeviceError::new(ErrorClass::Recoverable, NOT_PERMITTED, "nothing is being recorded");
+        let graph = lock(&self.recording).take().ok_or_else(none)?;
+        let instance = self.with(|api| graph.finish(api))??;
+        Ok(RecordingHandle(instance.expose_provenance() as u64))
     }
 
     fn launch_recording(&self, stream: StreamHandle, recording: RecordingHandle) -> Result<(), DeviceError> {

@@ -26,6 +26,7 @@ mod device;
 mod driver;
 mod errors;
 mod fork;
+mod graph;
 mod library;
 mod module;
 mod nvrtc;

@@ -4,6 +4,7 @@
 
 mod lab;
 
+#[allow(unused_imports)] // not every file of tests asks
 pub use lab::{Lab, on_gpu};
 use mxrt_engine::device::Driver;
 use mxrt_engine::*;

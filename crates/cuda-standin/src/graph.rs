@@ -1,19 +1,15 @@
-//! Streams whose work is captured, and graphs: lists of what was captured, which run as one piece of
-//! work. Waiting, and functions of the host, cannot be captured: mxrt captures neither.
+//! Graphs: lists of work, which run as one piece. Each node has to wait for the one before it. And
+//! captures of other libraries, which forbid calls.
 
 use crate::kernels::{Arguments, HostKernel};
 use crate::state::{Code, Here, INVALID_VALUE};
 use std::cell::Cell;
-use std::collections::HashMap;
 use std::ffi::c_uint;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-const ILLEGAL_STATE: Code = 401;
-pub(crate) const UNSUPPORTED: Code = 900;
-const INVALIDATED: Code = 901;
-pub(crate) const ISOLATION: Code = 905;
-/// The mode in which the thread may make other calls meanwhile.
+const UNSUPPORTED: Code = 900;
+/// The mode in which captures of others forbid a thread nothing.
 const RELAXED: c_uint = 2;
 
 /// Launches of graphs so far.
@@ -53,17 +49,6 @@ pub(crate) enum Node {
     Clear { at: u64, bytes: usize },
 }
 
-/// What a stream has captured so far.
-#[derive(Default)]
-struct Capture {
-    nodes: Vec<Node>,
-    broken: bool,
-}
-
-/// The captures of a driver, by stream.
-#[derive(Default)]
-pub(crate) struct Captures(Mutex<HashMap<usize, Capture>>);
-
 /// `CUgraph` and `CUgraphExec`.
 pub(crate) struct Graph {
     nodes: Arc<Vec<Node>>,
@@ -77,55 +62,23 @@ struct Uses {
     running: AtomicBool,
 }
 
-impl Captures {
-    fn lock(&self) -> MutexGuard<'_, HashMap<usize, Capture>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub fn begin(&self, stream: usize, mode: c_uint) -> Result<(), Code> {
-        // The default streams cannot be captured.
-        if mode > RELAXED || stream <= 2 {
-            return Err(if stream <= 2 { UNSUPPORTED } else { INVALID_VALUE });
-        }
-        match self.lock().insert(stream, Capture::default()) {
-            None => Ok(()),
-            Some(_) => Err(ILLEGAL_STATE),
-        }
-    }
-
-    /// Whether the stream captures; then `node` is part of it.
-    pub fn take(&self, stream: usize, node: impl FnOnce() -> Node) -> bool {
-        let mut captures = self.lock();
-        let Some(capture) = captures.get_mut(&stream) else { return false };
-        capture.nodes.push(node());
-        true
-    }
-
-    /// A call that a capturing stream does not allow.
-    pub fn refuse(&self, stream: usize, code: Code) -> Result<(), Code> {
-        match self.lock().get_mut(&stream) {
-            None => Ok(()),
-            Some(capture) => {
-                capture.broken = true;
-                Err(code)
-            }
-        }
-    }
-
-    /// The same of a call that no stream may be capturing in.
-    pub fn refuse_all(&self) -> Result<(), Code> {
-        let mut captures = self.lock();
-        captures.values_mut().for_each(|capture| capture.broken = true);
-        if captures.is_empty() { Ok(()) } else { Err(UNSUPPORTED) }
-    }
-
-    pub fn end(&self, stream: usize, device: usize) -> Result<Graph, Code> {
-        let Capture { nodes, broken } = self.lock().remove(&stream).ok_or(ILLEGAL_STATE)?;
-        if broken { Err(INVALIDATED) } else { Ok(Graph { nodes: Arc::new(nodes), device, uses: Arc::default() }) }
-    }
-}
-
 impl Graph {
+    pub fn new(device: usize) -> Graph {
+        Graph { nodes: Arc::default(), device, uses: Arc::default() }
+    }
+
+    /// Adds a node that waits for `behind`: the number of the last one, if there is one.
+    pub fn add(&mut self, behind: &[usize], node: Node) -> Result<usize, Code> {
+        let last = self.nodes.len();
+        match behind {
+            [] if last == 0 => {}
+            [number] if *number == last && last > 0 => {}
+            _ => return Err(INVALID_VALUE),
+        }
+        Arc::get_mut(&mut self.nodes).ok_or(INVALID_VALUE)?.push(node);
+        Ok(last + 1)
+    }
+
     /// `cuGraphInstantiateWithFlags`.
     pub fn instance(&self) -> Graph {
         Graph { nodes: self.nodes.clone(), device: self.device, uses: Arc::default() }
