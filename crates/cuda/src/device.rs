@@ -2,7 +2,7 @@
 
 use crate::api::Api;
 use crate::completion::{Asked, Completion, Garbage};
-use crate::context::{Context, Current, RELAXED};
+use crate::context::{Context, Current};
 use crate::driver::{attribute, capability, memory, ordinal};
 use crate::errors::{NOT_INITIALIZED, NOT_PERMITTED, NOT_READY, check};
 use crate::fork;
@@ -10,7 +10,8 @@ use crate::graph::Builder;
 use crate::module::{Function, Grid, Image, Modules, load_function};
 use crate::nvrtc::{self, Text};
 use crate::peers;
-use cudarc::driver::sys::{CUevent, CUgraphExec, CUstream};
+use crate::thread::{Alone, Thread, raw_event, raw_graph};
+use cudarc::driver::sys::CUstream;
 use mxrt_engine::device::{
     Callback, ClearJob, CopyJob, Device, DeviceError, DevicePtr, ErrorClass, EventHandle, Kernel, MemoryPlace,
     RecordingHandle, StreamHandle, StreamKind,
@@ -74,26 +75,12 @@ struct Base {
     at: Duration,
 }
 
-/// What the completion thread asks.
-struct Thread {
-    api: &'static Api,
-    context: Context,
-}
-
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn raw_event(event: EventHandle) -> CUevent {
-    std::ptr::with_exposed_provenance_mut(event.0 as usize)
-}
-
 fn raw_stream(stream: StreamHandle) -> CUstream {
     std::ptr::with_exposed_provenance_mut(stream.0 as usize)
-}
-
-fn raw_graph(graph: RecordingHandle) -> CUgraphExec {
-    std::ptr::with_exposed_provenance_mut(graph.0 as usize)
 }
 
 fn address(place: MemoryPlace) -> u64 {
@@ -105,50 +92,6 @@ fn address(place: MemoryPlace) -> u64 {
 
 fn in_child() -> DeviceError {
     DeviceError::new(ErrorClass::Lost, NOT_INITIALIZED, fork::CHILD)
-}
-
-/// One thread at a time has this.
-struct Alone<'a>(&'a AtomicBool);
-
-impl<'a> Alone<'a> {
-    fn enter(taken: &'a AtomicBool) -> Option<Alone<'a>> {
-        (!taken.swap(true, Ordering::Acquire)).then_some(Alone(taken))
-    }
-}
-
-impl Drop for Alone<'_> {
-    fn drop(&mut self) {
-        self.0.store(false, Ordering::Release);
-    }
-}
-
-impl Asked for Thread {
-    fn begin(&self) {
-        // SAFETY: numbers; without it the system may add 50 µs to each pause.
-        unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1000usize) };
-        // SAFETY: a context lives as long as the process; this thread has no other user.
-        let _ = unsafe { (self.api.cuCtxSetCurrent)(self.context.0) };
-        let mut mode = RELAXED;
-        // SAFETY: a variable.
-        let _ = unsafe { (self.api.cuThreadExchangeStreamCaptureMode)(&mut mode) };
-    }
-
-    fn query(&self, event: EventHandle) -> i32 {
-        // SAFETY: the caller of the wait keeps the event.
-        unsafe { (self.api.cuEventQuery)(raw_event(event)) }
-    }
-
-    fn release(&self, garbage: Garbage) {
-        // SAFETY: nothing refers to it any more; a lost device refuses, and that is all the same.
-        let _ = unsafe {
-            match garbage {
-                Garbage::Event(event) => (self.api.cuEventDestroy_v2)(raw_event(event)),
-                Garbage::Memory(at) => (self.api.cuMemFree_v2)(at),
-                Garbage::Pinned(at) => (self.api.cuMemFreeHost)(std::ptr::with_exposed_provenance_mut(at)),
-                Garbage::Recording(graph) => (self.api.cuGraphExecDestroy)(raw_graph(graph)),
-            }
-        };
-    }
 }
 
 impl CudaDevice {

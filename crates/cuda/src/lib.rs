@@ -31,6 +31,7 @@ mod library;
 mod module;
 mod nvrtc;
 mod peers;
+mod thread;
 
 pub use cache::set_cache_folder;
 pub use device::CudaDevice;
