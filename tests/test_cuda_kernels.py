@@ -312,6 +312,23 @@ def test_resnet18_gives_the_cpus_numbers(gpus, resnet18: Path) -> None:
     assert (done.stdout.strip(), done.returncode, done.stderr) == ("near", 0, "")
 
 
+def test_long_sums_of_single_precision_round_little(gpus) -> None:
+    """Sums of two steps are added to those before: one number after the other would round to 4e-7."""
+    done = run_python(
+        """
+        import numpy as np, mxrt as mx
+        random = np.random.RandomState(1)
+        a, b = (random.uniform(0, 1, shape).astype("float32") for shape in ((256, 2, 1024), (256, 1024, 4)))
+        found = mx.nd.batch_dot(*(mx.nd.array(x, ctx=mx.gpu(0)) for x in (a, b))).asnumpy()
+        wanted = a.astype("float64") @ b
+        print(np.sqrt(np.mean(((found - wanted) / wanted) ** 2)))
+        """,
+        env=gpus,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert float(done.stdout) < 2e-7
+
+
 def test_the_images_are_those_of_the_text() -> None:
     """They are made by `make cuda-images`, which needs NVRTC; this needs nothing."""
     done = run([sys.executable, str(ROOT / "scripts" / "cuda_images.py"), "--check"])
