@@ -313,7 +313,7 @@ def test_resnet18_gives_the_cpus_numbers(gpus, resnet18: Path) -> None:
 
 
 def test_long_sums_of_single_precision_round_little(gpus) -> None:
-    """Sums of two steps are added to those before: one number after the other would round to 4e-7."""
+    """Sums of two steps are added to those before; one number after the other rounds to 4e-7."""
     done = run_python(
         """
         import numpy as np, mxrt as mx
