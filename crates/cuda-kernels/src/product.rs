@@ -339,30 +339,26 @@ fn bind_convolution(
         epilogue: epilogue.argument,
         parts: PartsArgument::NONE,
     };
+    let placed = move |at: &DeviceOperands<'_>| ConvolutionArgument {
+        to: at.outputs[0].0,
+        from: at.inputs[0].0,
+        weight: at.inputs[1].0,
+        epilogue: epilogue.at(at),
+        ..argument
+    };
+    // The kernel numbers results in 32 bits.
+    let results = u32::try_from(output.shape.size()).is_ok().then_some(output.shape.size());
     let of_planes = argument.size[0] == 1 && argument.kernel[0] == 1;
-    if channels_last && of_planes && argument.channels == 1 && argument.filters == 1 && sums != Sums::Brain {
+    let depthwise = channels_last && of_planes && argument.channels == 1 && argument.filters == 1;
+    if let Some(results) = results.filter(|_| depthwise && sums != Sums::Brain) {
         let name = sums.kernel([c"depthwise_f16", c"", c"depthwise_f32", c"depthwise_f64"]);
-        // Results are numbered in 32 bits.
-        u32::try_from(output.shape.size()).ok()?;
-        return Some(Bound::kernel(name, each(output.shape.size()), move |at| ConvolutionArgument {
-            to: at.outputs[0].0,
-            from: at.inputs[0].0,
-            weight: at.inputs[1].0,
-            epilogue: epilogue.at(at),
-            ..argument
-        }));
+        return Some(Bound::kernel(name, each(results), placed));
     }
     let name = sums.kernel(names);
     let tiled = sums.tiles().filter(|_| channels_last).and_then(|dtype| Tiled::of_convolution(&argument, dtype));
     Some(Bound::new(move |ctx, at| {
         let Some(grid) = grid else { return Ok(()) };
-        let argument = ConvolutionArgument {
-            to: at.outputs[0].0,
-            from: at.inputs[0].0,
-            weight: at.inputs[1].0,
-            epilogue: epilogue.at(at),
-            ..argument
-        };
+        let argument = placed(at);
         match &tiled {
             Some(tiled) if are_aligned([argument.to, argument.from, argument.weight]) => {
                 tiled.launch_convolution(ctx, argument)
