@@ -14,7 +14,12 @@ from .context import Context
 if TYPE_CHECKING:
     from .symbol import Symbol
 
-__all__ = ["groups_of_contexts", "on_one_device", "places"]
+__all__ = ["device_of", "groups_of_contexts", "on_one_device", "places"]
+
+
+def device_of(context: Context) -> Context:
+    """The device of a context. All contexts of the CPU are one."""
+    return Context("cpu", 0) if context._is_host() else context
 
 
 def places(symbol: Symbol, group2ctx: Any) -> dict[str, Context]:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from . import _mxrt
-from ._divided import BoundDivided, Divided, device_of
-from ._groups import places
+from ._groups import device_of, places
 from ._locks import fork_safe_lock
 from ._watch import Watch
 from .base import MXNetShapeError, MXNetTypeError, MXNetValueError, dtype_name, no_training
@@ -69,9 +68,9 @@ class Executor:
         self._output_names = symbol.list_outputs()
         devices = {device_of(context) for context in self._groups.values()}
         self._divided = not devices <= {device_of(ctx)}
-        self._op = Divided(symbol, ctx, self._groups) if self._divided else CachedOp(symbol)
+        self._op = CachedOp._over_devices(symbol, ctx, self._groups) if self._divided else CachedOp(symbol)
         # The arrays that the last call held, and the graph with them.
-        self._bound: tuple[list[NDArray | None], _mxrt.BoundOp | BoundDivided] | None = None
+        self._bound: tuple[list[NDArray | None], _mxrt.BoundOp] | None = None
         self._outputs: list[NDArray] | None = None
         # What `outputs` was before the first forward; programs may have kept these arrays.
         self._early: list[NDArray] | None = None
@@ -180,7 +179,7 @@ class Executor:
             listed = ", ".join(self._differing[:5])
             raise no_training(f"Executor.forward(is_train=True) with operators that differ in training ({listed})")
 
-    def _bind(self, given: Mapping[str, NDArray]) -> _mxrt.BoundOp | BoundDivided:
+    def _bind(self, given: Mapping[str, NDArray]) -> _mxrt.BoundOp:
         """The graph with the arrays that are not given."""
         arrays = [None if name in given else self._here(self._held(name)) for name in self._names]
         last = self._bound

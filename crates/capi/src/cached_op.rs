@@ -6,7 +6,7 @@ use crate::pointers::{count, distinct, list, put, read, texts};
 use crate::returned;
 use crate::runtime::runtime;
 use crate::symbol;
-use mxrt::{CachedOp, CachedOpFlags, CallOptions, NDArray, OpError};
+use mxrt::{CachedOp, CachedOpFlags, CallOptions, Interrupter, NDArray};
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
 
@@ -79,14 +79,6 @@ pub(crate) fn borrow(arrays: &[Arc<NDArray>]) -> Vec<&NDArray> {
     arrays.iter().map(|array| &**array).collect()
 }
 
-/// With the naive engine the call reports the failure of its results.
-pub(crate) fn report<'a>(results: impl Iterator<Item = &'a NDArray> + Clone) -> Result<(), OpError> {
-    match results.clone().next() {
-        Some(first) => first.engine().report_at_call(results.map(NDArray::var)),
-        None => Ok(()),
-    }
-}
-
 /// Runs `call` on the arrays that the caller has for the results, or returns new ones; `num_outputs`
 /// and `outputs` as for `MXInvokeCachedOp`. Returns the number of results.
 ///
@@ -133,9 +125,8 @@ unsafe fn invoke(
     // SAFETY: the caller promises `num_inputs` handles.
     let inputs = all::<NDArray>(unsafe { list(inputs, count(num_inputs, "num_inputs")?, "inputs")? })?;
     let call = |outputs: Option<&[&NDArray]>| {
-        let made = op.call_with(&borrow(&inputs), outputs, &CallOptions::default())?;
-        report(made.iter())?;
-        Ok(made)
+        let started = op.call(&borrow(&inputs), outputs, &CallOptions::default(), &mut Interrupter::never())?;
+        Ok(started.arrays()?)
     };
     // SAFETY: contract.
     unsafe { deliver(num_outputs, outputs, call) }

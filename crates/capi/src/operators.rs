@@ -1,14 +1,14 @@
 //! Operators by name: what is known about them, and calling one.
 
 use crate::border::{Error, c_functions};
-use crate::cached_op::{borrow, report};
+use crate::cached_op::borrow;
 use crate::handles::{NDArrayHandle, OPERATOR, OpHandle, STEP, all, defined, definition, hold, is_unset, set};
 use crate::pointers::{StaticText, StaticTexts, count, distinct, list, put, read, text, texts};
 use crate::returned;
 use crate::runtime::runtime;
 use mxrt::{
-    AttrDef, AttrKind, CallAttrs, Context, FailureKind, Inputs, Invocation, NDArray, OpDef, OpError, Region,
-    copy_region, registry,
+    AttrDef, AttrKind, CallAttrs, Context, FailureKind, Inputs, Interrupter, Invocation, NDArray, OpDef, OpError,
+    Region, copy_region, registry,
 };
 use std::collections::HashMap;
 use std::ffi::{c_char, c_int};
@@ -303,20 +303,15 @@ fn push(
     if def.name == "Custom" {
         let attrs = attrs.iter().cloned().collect();
         let arrays = inputs.iter().map(|array| (None, (*array).clone())).collect();
-        let made = mxrt::invoke_custom(runtime.engine, def, attrs, arrays, outputs, runtime.plans)?;
-        report(made.iter())?;
-        return Ok(made.into_iter().collect());
+        let never = &mut Interrupter::never();
+        let started = mxrt::invoke_custom(runtime.engine, def, attrs, arrays, outputs, runtime.plans, never)?;
+        return Ok(started.arrays()?.into_iter().collect());
     }
     let call = Invocation { engine: runtime.engine, context, options: runtime.plans.kernel, random: &runtime.random };
-    let attrs = CallAttrs::Text(attrs);
-    let made = if def.is_late() {
-        // An array of C has a shape: the call waits for those that contents decide.
-        mxrt::settle(runtime.engine, &mxrt::invoke_late(&call, def, attrs, inputs)?, outputs)?
-    } else {
-        mxrt::invoke_cached(&call, &runtime.bound, def, attrs, inputs, outputs)?
-    };
-    report(made.iter())?;
-    Ok(made.into_iter().collect())
+    let (attrs, never) = (CallAttrs::Text(attrs), &mut Interrupter::never());
+    let started = mxrt::invoke(&call, &runtime.bound, def, attrs, inputs, outputs, never)?;
+    // An array of C has a shape: the call waits for those that contents decide.
+    Ok(started.arrays()?.into_iter().collect())
 }
 
 /// Takes the context out of the attributes, unless the operator declares it, and adds the number of

@@ -34,6 +34,6 @@ pub use json::{LoadOptions, Loaded};
 pub use passes::PassChoice;
 pub use run::{
     BoundOp, CALL_OPTIONS, CacheStats, CachedOp, CallOption, CallOptions, CallValue, Executor, ExecutorSite,
-    JoinedRows, Reshaping, Watch, WatchCallback, invoke_custom, settle,
+    JoinedRows, Reshaping, Started, Watch, WatchCallback, invoke, invoke_custom,
 };
 pub use symbol::{GraphError, InferredShapes, InferredTypes, Node, NodeEntry, Symbol};

@@ -3,6 +3,7 @@
 
 mod common;
 
+use common::Calls as _;
 use common::{apply, var};
 use mxrt_engine::{Config, Engine};
 use mxrt_graph::BuildOptions;
@@ -85,7 +86,7 @@ fn compile(symbol: &Symbol, precision: &str, kernel: KernelOptions) -> CachedOp 
 }
 
 fn answer(op: &CachedOp, inputs: &[NDArray]) -> Vec<f64> {
-    let results = op.call(&inputs.iter().collect::<Vec<_>>()).expect("the call is accepted");
+    let results = op.run(&inputs.iter().collect::<Vec<_>>()).expect("the call is accepted");
     let bytes = results[0].to_bytes().expect("there is an answer");
     match results[0].tensor_type().dtype {
         DType::F64 => bytes.chunks_exact(8).map(|b| f64::from_le_bytes(b.try_into().expect("eight bytes"))).collect(),

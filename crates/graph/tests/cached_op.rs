@@ -1,6 +1,9 @@
 //! A compiled symbol, called as users call it: from many threads, with many shapes, with failing
 //! inputs.
 
+mod common;
+
+use common::Calls as _;
 use mxrt_engine::{Access, Config, Engine, FailureKind, OpError, OpSpec, WaitError};
 use mxrt_graph::{BuildOptions, CacheLimit};
 use mxrt_graph::{CachedOp, CachedOpFlags, Symbol};
@@ -54,7 +57,7 @@ fn two_outputs() -> Symbol {
 fn results_are_right_and_an_output_may_be_an_input() {
     let op = compile(&two_outputs(), &[]);
     let (x, w) = (array(&[2, 2], &[1.0, -2.0, 3.0, -4.0]), array(&[2, 2], &[0.5, 0.5, -10.0, 9.0]));
-    let out = op.call(&[&x, &w]).expect("the call is accepted");
+    let out = op.run(&[&x, &w]).expect("the call is accepted");
     assert_eq!(values(&out[0]), [2.5, 0.0, 0.0, 1.0]);
     assert_eq!(values(&out[1]), [1.0, -2.0, 3.0, -4.0]);
 }
@@ -66,7 +69,7 @@ fn a_reshape_costs_no_step() {
     let out = apply("_plus_scalar", "plus", &[("scalar", "1")], &[&flat]);
     let op = compile(&out, &[]);
     let input = array(&[2, 1, 3], &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
-    let out = op.call(&[&input]).expect("the call is accepted");
+    let out = op.run(&[&input]).expect("the call is accepted");
     assert_eq!(out[0].shape(), &Shape::new(&[2, 3]));
     assert_eq!(values(&out[0]), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
     let text = op.plan_text(&[input.tensor_type()]).expect("there is a plan");
@@ -78,9 +81,9 @@ fn wrong_arguments_are_errors_of_the_call_that_name_them() {
     let op = compile(&two_outputs(), &[]);
     let x = array(&[2, 2], &[0.0; 4]);
     let message = |r: Result<_, OpError>| r.err().map(|e| e.message.clone()).unwrap_or_default();
-    assert!(message(op.call(&[&x]).map(|_| ())).contains("requires 2 inputs but got 1; they are x, w"));
+    assert!(message(op.run(&[&x]).map(|_| ())).contains("requires 2 inputs but got 1; they are x, w"));
     let wrong = array(&[3, 2], &[0.0; 6]);
-    let error = op.call(&[&x, &wrong]).map(|_| ()).expect_err("shapes differ");
+    let error = op.run(&[&x, &wrong]).map(|_| ()).expect_err("shapes differ");
     assert_eq!(error.kind, FailureKind::Shape);
     assert_eq!(error.node.as_deref(), Some("sum"));
     assert!(CachedOpFlags::parse([("static_shape", "True")]).is_err());
@@ -98,7 +101,7 @@ fn threads_with_different_shapes_share_one_op() {
                     let n = 1 + (t + round) % 5;
                     let x = array(&[n], &vec![t as f32; n]);
                     let w = array(&[n], &vec![round as f32; n]);
-                    let out = op.call(&[&x, &w]).expect("the call is accepted");
+                    let out = op.run(&[&x, &w]).expect("the call is accepted");
                     assert_eq!(values(&out[0]), vec![(2 * t + round) as f32; n]);
                 }
             });
@@ -116,8 +119,8 @@ fn a_failed_input_fails_this_request_alone_and_the_op_goes_on() {
     engine().push(OpSpec::new("spoil", &[(bad.var(), Access::Write)]), |_| {
         Err(OpError::new(FailureKind::Value, "spoilt on purpose"))
     });
-    let failing = op.call(&[&bad, &w]).expect("the call is accepted");
-    let good = op.call(&[&x, &w]).expect("the call is accepted");
+    let failing = op.run(&[&bad, &w]).expect("the call is accepted");
+    let good = op.run(&[&x, &w]).expect("the call is accepted");
     match failing[0].wait_to_read() {
         Err(WaitError::Failed(failure)) => assert!(failure.message().contains("spoilt on purpose")),
         other => panic!("the failure is lost: {other:?}"),
@@ -147,7 +150,7 @@ fn changed_parameters_are_seen_by_the_next_call() {
     let bias = array(&[2], &[0.0, 1.0]);
     let (gamma, beta) = (array(&[2], &[2.0, 1.0]), array(&[2], &[0.0, 0.0]));
     let (mean, variance) = (array(&[2], &[0.0, 1.0]), array(&[2], &[4.0, 1.0]));
-    let call = || op.call(&[&x, &weight, &bias, &gamma, &beta, &mean, &variance]).expect("the call is accepted");
+    let call = || op.run(&[&x, &weight, &bias, &gamma, &beta, &mean, &variance]).expect("the call is accepted");
     assert_eq!(values(&call()[0]), [1.0, 10.0]);
     let moved = mean.clone();
     mxrt_tensor::launch(
@@ -175,7 +178,7 @@ fn filled(shape: &[usize], value: f32) -> NDArray {
 fn call_with_own_parameters(op: &CachedOp, batch: usize) {
     let x = filled(&[batch, 16, 6, 6], 1.0);
     let (weight, vector) = (filled(&[32, 16, 3, 3], 0.1), || filled(&[32], 1.0));
-    let out = op.call(&[&x, &weight, &vector(), &vector(), &vector(), &vector(), &vector()]);
+    let out = op.run(&[&x, &weight, &vector(), &vector(), &vector(), &vector(), &vector()]);
     values(&out.expect("the call is accepted")[0]);
 }
 
@@ -243,7 +246,7 @@ fn folded_weights_are_given_back_once_they_are_packed() {
     let memory = || engine().memory().stats();
     engine().wait_all().expect("nothing failed");
     let before = memory().in_use;
-    let out = op.call(&inputs.iter().collect::<Vec<_>>()).expect("the call is accepted");
+    let out = op.run(&inputs.iter().collect::<Vec<_>>()).expect("the call is accepted");
     out[0].wait_to_read().expect("nothing failed");
     let held = op.stats().constant_bytes;
     assert!((LAYERS * weight..LAYERS * weight + weight / 4).contains(&held), "{held} bytes for {LAYERS} x {weight}");
@@ -307,7 +310,7 @@ impl AnySize {
     }
 
     fn call(&self, size: usize) -> Vec<f32> {
-        let out = self.op.call(&self.inputs(size).each_ref()).expect("the call is accepted");
+        let out = self.op.run(&self.inputs(size).each_ref()).expect("the call is accepted");
         values(&out[0])
     }
 }
@@ -358,7 +361,7 @@ fn a_wrong_input_is_named_with_what_fits_before_the_node() {
     let attrs = [("kernel", "(3, 3)"), ("num_filter", "2"), ("no_bias", "True")];
     let op = compile(&apply("Convolution", "conv", &attrs, &[&data, &weight]), &[]);
     let weight = array(&[2, 3, 3, 3], &[0.0; 54]);
-    let message = |x: &NDArray| op.call(&[x, &weight]).err().map(|e| (e.kind, e.message.clone())).expect("an error");
+    let message = |x: &NDArray| op.run(&[x, &weight]).err().map(|e| (e.kind, e.message.clone())).expect("an error");
     let (kind, text) = message(&array(&[1, 4, 5, 3], &[0.0; 60]));
     assert_eq!(kind, FailureKind::Shape);
     assert!(
@@ -390,7 +393,7 @@ fn an_error_in_a_very_large_graph_is_not_searched_for_long() {
     let dense = apply("FullyConnected", "dense", &[("num_hidden", "2"), ("no_bias", "True")], &[&out, &var("weight")]);
     let op = compile(&dense, &[]);
     let (x, weight) = (array(&[1, 5], &[0.0; 5]), array(&[2, 4], &[0.0; 8]));
-    let error = op.call(&[&x, &weight]).expect_err("the weight does not fit");
+    let error = op.run(&[&x, &weight]).expect_err("the weight does not fit");
     assert_eq!(error.node.as_deref(), Some("dense"));
     assert!(error.message.contains("FullyConnected 'dense': weight has shape (2, 4)"), "{}", error.message);
 }

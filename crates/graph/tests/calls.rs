@@ -1,8 +1,11 @@
 //! Calls and what may happen to them: parameters behind a gate, inputs and nodes that fail,
 //! priorities, deadlines, results that no caller wants, batches in parts.
 
+mod common;
+
+use common::Calls as _;
 use mxrt_engine::{Config, Cost, Engine, EngineKind, FailureKind, OpError, OpSpec, WaitError};
-use mxrt_graph::{BoundOp, CachedOp, CachedOpFlags, CallOptions, Symbol};
+use mxrt_graph::{BoundOp, CachedOp, CachedOpFlags, CallOptions, Interrupter, Symbol};
 use mxrt_ops::registry;
 use mxrt_tensor::{Context, Launch, NDArray, TensorType, launch};
 use std::collections::BTreeMap;
@@ -12,6 +15,11 @@ use std::time::{Duration, Instant};
 
 fn start(kind: EngineKind, cores: usize) -> &'static Engine {
     Engine::start(Config { kind, cores: Some(cores), ..Config::default() }).expect("the engine starts")
+}
+
+/// Engines whose calls return before their failures are known.
+fn threaded_engines() -> impl Iterator<Item = &'static Engine> {
+    every_engine().filter(|engine| !engine.is_naive())
 }
 
 fn every_engine() -> impl Iterator<Item = &'static Engine> {
@@ -105,9 +113,9 @@ fn a_bound_graph_sees_every_change_of_its_parameters_in_the_order_of_the_calls()
         let mut results = Vec::new();
         for round in 0..50 {
             set(engine, &a, round as f32);
-            results.push(op.call_with(&[&x], None, &CallOptions::default()).expect("the call is accepted"));
+            results.push(op.run_with(&[&x], None, &CallOptions::default()).expect("the call is accepted"));
             set(engine, &b, 2.0 * round as f32);
-            results.push(op.call_with(&[&x], None, &CallOptions::default()).expect("the call is accepted"));
+            results.push(op.run_with(&[&x], None, &CallOptions::default()).expect("the call is accepted"));
         }
         for (i, result) in results.iter().enumerate() {
             let (round, b) = ((i / 2) as f32, if i == 0 { 10.0 } else { 2.0 * ((i - 1) / 2) as f32 });
@@ -130,7 +138,7 @@ fn parameters_that_one_operation_writes_change_together_for_all_callers() {
             scope.spawn(move || {
                 let x = array(engine, &[64], &[0.5; 64]);
                 while !done.load(SeqCst) {
-                    let result = bound.call_with(&[&x], None, &CallOptions::default()).expect("the call is accepted");
+                    let result = bound.run_with(&[&x], None, &CallOptions::default()).expect("the call is accepted");
                     assert_eq!(values(&result[0]), [0.5; 64], "old and new values are mixed");
                 }
             });
@@ -164,7 +172,7 @@ fn binding_while_others_write_misses_no_write() {
                 let x = array(engine, &[8], &[0.0; 8]);
                 for _ in 0..50 {
                     let bound = BoundOp::new(op.clone(), &[None, Some(a), Some(b)]).expect("it binds");
-                    let result = bound.call_with(&[&x], None, &CallOptions::default()).expect("the call is accepted");
+                    let result = bound.run_with(&[&x], None, &CallOptions::default()).expect("the call is accepted");
                     let seen = values(&result[0]);
                     assert!(seen.iter().all(|v| *v == seen[0]), "half of a write: {seen:?}");
                 }
@@ -181,7 +189,7 @@ fn a_result_may_overwrite_a_parameter() {
         let op = BoundOp::new(compile(engine, &difference()), &[None, Some(&a), Some(&b)]).expect("it binds");
         let x = array(engine, &[2], &[10.0; 2]);
         for _ in 0..3 {
-            op.call_with(&[&x], Some(&[&a]), &CallOptions::default()).expect("the call is accepted");
+            op.run_with(&[&x], Some(&[&a]), &CallOptions::default()).expect("the call is accepted");
         }
         assert_eq!(values(&a), [31.0, 32.0]);
     }
@@ -196,7 +204,7 @@ fn a_gate_is_gone_with_its_graph() {
     let mut vars = Vec::new();
     for round in 0..100 {
         let bound = BoundOp::new(op.clone(), &[None, Some(&a), Some(&b)]).expect("it binds");
-        let result = bound.call_with(&[&x], None, &CallOptions::default()).expect("the call is accepted");
+        let result = bound.run_with(&[&x], None, &CallOptions::default()).expect("the call is accepted");
         drop(bound);
         set(engine, &a, 1.0);
         assert_eq!(values(&result[0]), [0.0; 2]);
@@ -223,11 +231,11 @@ fn two_branches() -> Symbol {
 
 #[test]
 fn a_failed_input_fails_the_results_that_depend_on_it_and_no_other() {
-    for engine in every_engine() {
+    for engine in threaded_engines() {
         let op = compile(engine, &two_branches());
         let (x, y) = (array(engine, &[2], &[-1.0, 3.0]), array(engine, &[2], &[4.0; 2]));
         let w = array(engine, &[2], &[1.0; 2]);
-        let call = |x: &NDArray, w: &NDArray, y: &NDArray| op.call(&[x, w, y]).expect("the call is accepted");
+        let call = |x: &NDArray, w: &NDArray, y: &NDArray| op.run(&[x, w, y]).expect("the call is accepted");
         for bad in 0..3 {
             let arrays = [x.clone(), w.clone(), y.clone()];
             let spoilt = array(engine, &[2], &[0.0; 2]);
@@ -248,11 +256,11 @@ fn a_failed_input_fails_the_results_that_depend_on_it_and_no_other() {
 
 #[test]
 fn a_failed_parameter_fails_what_depends_on_it_until_it_is_written_again() {
-    for engine in every_engine() {
+    for engine in threaded_engines() {
         let w = array(engine, &[2], &[1.0; 2]);
         let op = BoundOp::new(compile(engine, &two_branches()), &[None, Some(&w), None]).expect("it binds");
         let (x, y) = (array(engine, &[2], &[-1.0, 3.0]), array(engine, &[2], &[4.0; 2]));
-        let call = || op.call_with(&[&x, &y], None, &CallOptions::default()).expect("the call is accepted");
+        let call = || op.run_with(&[&x, &y], None, &CallOptions::default()).expect("the call is accepted");
         let before = call();
         spoil(engine, &w);
         let during = call();
@@ -277,22 +285,56 @@ fn picking() -> Symbol {
 
 #[test]
 fn a_node_that_fails_is_named_and_other_results_are_right() {
-    for engine in every_engine() {
+    for engine in threaded_engines() {
         let op = compile(engine, &picking());
         let x = array(engine, &[3], &[1.0, -2.0, 3.0]);
-        let out = op.call(&[&x, &array(engine, &[1], &[9.0])]).expect("the call is accepted");
+        let out = op.run(&[&x, &array(engine, &[1], &[9.0])]).expect("the call is accepted");
         let (kind, message, node) = failure(&out[0]);
         assert_eq!((kind, node.as_deref()), (FailureKind::Index, Some("picked")), "{message}");
         assert_eq!(values(&out[1]), [2.0, -1.0, 4.0]);
-        let good = op.call(&[&x, &array(engine, &[1], &[2.0])]).expect("the call is accepted");
+        let good = op.run(&[&x, &array(engine, &[1], &[2.0])]).expect("the call is accepted");
         assert_eq!(values(&good[0]), [3.0]);
         engine.wait_all().expect("everything was observed");
     }
 }
 
 #[test]
+fn a_call_of_the_naive_engine_is_over_and_reports_its_failure() {
+    for engine in every_engine().filter(|engine| engine.is_naive()) {
+        let op = compile(engine, &picking());
+        let x = array(engine, &[3], &[1.0, -2.0, 3.0]);
+        let error = op.run(&[&x, &array(engine, &[1], &[9.0])]).expect_err("the index is out of range");
+        assert_eq!((error.kind, error.node.as_deref()), (FailureKind::Index, Some("picked")));
+        let index = array(engine, &[1], &[2.0]);
+        let started = op.call(&[&x, &index], None, &CallOptions::default(), &mut Interrupter::never());
+        assert!(started.expect("the index is in range").is_ready());
+        engine.wait_all().expect("everything was observed");
+    }
+}
+
+#[test]
+fn a_quick_call_gives_up_before_it_builds_a_plan_and_runs_when_there_is_one() {
+    let engine = start(EngineKind::ThreadedPerDevice, 2);
+    let op = compile(engine, &two_branches());
+    let (x, w, y) = (array(engine, &[2], &[1.0; 2]), array(engine, &[2], &[1.0; 2]), array(engine, &[2], &[4.0; 2]));
+    let quick = |inputs: &[&NDArray]| {
+        let mut quick = Interrupter::quick();
+        let begun = op.call(inputs, None, &CallOptions::default(), &mut quick);
+        (begun, quick.gave_up())
+    };
+    let (begun, gave_up) = quick(&[&x, &w, &y]);
+    assert!(gave_up && begun.is_err(), "there is no plan yet");
+    op.run(&[&x, &w, &y]).expect("the plan is built");
+    let (begun, gave_up) = quick(&[&x, &w, &y]);
+    assert!(!gave_up);
+    assert_eq!(values(&begun.expect("it runs").arrays().expect("they have shapes")[0]), [2.0; 2]);
+    let (begun, gave_up) = quick(&[&x, &w]);
+    assert!(!gave_up && begun.is_err(), "two arrays for three inputs");
+}
+
+#[test]
 fn a_constant_that_cannot_be_computed_fails_what_reads_it() {
-    for engine in every_engine() {
+    for engine in threaded_engines() {
         let (x, w, index) = (var("x"), var("w_weight"), var("i_weight"));
         let picked = apply("take", "picked", &[("mode", "raise")], &[&w, &index]);
         let sum = apply("elemwise_add", "sum", &[], &[&x, &picked]);
@@ -304,12 +346,12 @@ fn a_constant_that_cannot_be_computed_fails_what_reads_it() {
         let (x, w) = (array(engine, &[1], &[1.0]), array(engine, &[2], &[10.0, 20.0]));
         let index = array(engine, &[1], &[5.0]);
         for _ in 0..2 {
-            let out = op.call(&[&x, &w, &index]).expect("the call is accepted");
+            let out = op.run(&[&x, &w, &index]).expect("the call is accepted");
             assert_eq!(failure(&out[0]).2.as_deref(), Some("picked"));
             assert_eq!(values(&out[1]), [2.0]);
         }
         set(engine, &index, 1.0);
-        let out = op.call(&[&x, &w, &index]).expect("the call is accepted");
+        let out = op.run(&[&x, &w, &index]).expect("the call is accepted");
         assert_eq!(values(&out[0]), [21.0]);
         engine.wait_all().expect("everything was observed");
     }
@@ -338,12 +380,12 @@ fn calls_with_a_higher_priority_are_served_first() {
         let engine = start(kind, 1);
         let op = compile(engine, &slow_net());
         let (x, w) = slow_inputs(engine, 1);
-        values(&op.call(&[&x, &w]).expect("the call is accepted")[0]);
+        values(&op.run(&[&x, &w]).expect("the call is accepted")[0]);
         let order: Arc<Mutex<Vec<i32>>> = Arc::default();
         let busy = occupy(engine);
         for priority in [0, -1, 2, 0, 1] {
             let options = CallOptions { priority, ..CallOptions::default() };
-            let out = op.call_with(&[&x, &w], None, &options).expect("the call is accepted");
+            let out = op.run_with(&[&x, &w], None, &options).expect("the call is accepted");
             let order = order.clone();
             engine.on_ready(out[0].var(), move |_| order.lock().expect("no thread panicked").push(priority));
         }
@@ -355,14 +397,14 @@ fn calls_with_a_higher_priority_are_served_first() {
 
 #[test]
 fn a_call_past_its_deadline_fails_with_its_own_kind_and_one_in_time_does_not() {
-    for engine in every_engine() {
+    for engine in threaded_engines() {
         let op = compile(engine, &slow_net());
         let (x, w) = slow_inputs(engine, 1);
-        let busy = if engine.kind() == EngineKind::Naive { None } else { Some(occupy(engine)) };
+        let busy = occupy(engine);
         let within = |seconds| {
             let deadline = Some(Instant::now() + Duration::from_secs(seconds));
             let options = CallOptions { deadline, ..CallOptions::default() };
-            op.call_with(&[&x, &w], None, &options).expect("the call is accepted")
+            op.run_with(&[&x, &w], None, &options).expect("the call is accepted")
         };
         let (late, early) = (within(0), within(3600));
         drop(busy);
@@ -380,7 +422,7 @@ fn only_results_that_nobody_wants_any_more_are_not_computed() {
         let (x, bad) = (array(engine, &[3], &[0.0; 3]), array(engine, &[1], &[9.0]));
         let call = |cancel_on_drop| {
             let options = CallOptions { cancel_on_drop, ..CallOptions::default() };
-            op.call_with(&[&x, &bad], None, &options).expect("the call is accepted")
+            op.run_with(&[&x, &bad], None, &options).expect("the call is accepted")
         };
         // This call fails whenever it runs: so it is seen whether it did.
         let failed = || engine.wait_all().is_err();
@@ -430,7 +472,7 @@ fn rows_of_a_large_batch_have_the_bits_of_single_calls_whoever_helps_and_whateve
         let mut single = Vec::new();
         for row in 0..7 {
             let one = x.view(row * size, [1, 32, 56, 56].as_slice().into()).expect("it fits");
-            single.extend(values(&op.call(&[&one, &w]).expect("the call is accepted")[0]));
+            single.extend(values(&op.run(&[&one, &w]).expect("the call is accepted")[0]));
         }
         for callers in [1, 2, 8] {
             std::thread::scope(|scope| {
@@ -440,7 +482,7 @@ fn rows_of_a_large_batch_have_the_bits_of_single_calls_whoever_helps_and_whateve
                         for round in 0..3 {
                             let priority = (caller + round) % 3;
                             let options = CallOptions { priority, ..CallOptions::default() };
-                            let out = op.call_with(&[x, w], None, &options).expect("the call is accepted");
+                            let out = op.run_with(&[x, w], None, &options).expect("the call is accepted");
                             assert_eq!(values(&out[0]), *single, "{callers} callers on {kind}, {cores} cores");
                         }
                     });
@@ -482,10 +524,10 @@ fn single_calls_are_served_between_the_parts_of_a_batch() {
     let engine = start(EngineKind::ThreadedPerDevice, 1);
     let op = compile(engine, &rows_apart());
     let ((batch, w), (one, _)) = (slow_inputs(engine, 64), slow_inputs(engine, 1));
-    values(&op.call(&[&one, &w]).expect("the call is accepted")[0]);
+    values(&op.run(&[&one, &w]).expect("the call is accepted")[0]);
     let busy = occupy(engine);
-    let long = op.call(&[&batch, &w]).expect("the call is accepted");
-    let short = op.call(&[&one, &w]).expect("the call is accepted");
+    let long = op.run(&[&batch, &w]).expect("the call is accepted");
+    let short = op.run(&[&one, &w]).expect("the call is accepted");
     let (tell, told) = mpsc::channel();
     let waiting = long[0].var().clone();
     engine.on_ready(short[0].var(), move |_| {
@@ -519,10 +561,10 @@ fn large_batches_of_small_rows_are_divided_and_keep_their_bits() {
         let batch = array(engine, &[rows, 3, side, side], &pixels);
         let text = op.plan_text(&types(rows, side)).expect("there is a plan");
         assert!(text.starts_with(&format!("{rows} rows in parts of ")), "{text}");
-        let all = values(&op.call(&[&batch, &w]).expect("the call is accepted")[0]);
+        let all = values(&op.run(&[&batch, &w]).expect("the call is accepted")[0]);
         for row in [0, 1, rows / 2, rows - 1] {
             let one = array(engine, &[1, 3, side, side], &pixels[row * size..(row + 1) * size]);
-            let single = values(&op.call(&[&one, &w]).expect("the call is accepted")[0]);
+            let single = values(&op.run(&[&one, &w]).expect("the call is accepted")[0]);
             assert_eq!(all[row * 16..(row + 1) * 16], single[..], "row {row} of {rows}");
         }
         let text = op.plan_text(&types(8, side)).expect("there is a plan");
@@ -536,11 +578,11 @@ fn requests_that_wait_hold_no_arena() {
     let op = compile(engine, &rows_apart());
     let (x, w) = slow_inputs(engine, 1);
     let before = engine.memory().stats().in_use;
-    values(&op.call(&[&x, &w]).expect("the call is accepted")[0]);
+    values(&op.run(&[&x, &w]).expect("the call is accepted")[0]);
     // Packed weights stay, the rest is what one request needs.
     let alone = engine.memory().stats().peak - before;
     let busy = occupy(engine);
-    let queued: Vec<_> = (0..200).map(|_| op.call(&[&x, &w]).expect("the call is accepted")).collect();
+    let queued: Vec<_> = (0..200).map(|_| op.run(&[&x, &w]).expect("the call is accepted")).collect();
     drop(busy);
     engine.wait_all().expect("nothing failed");
     let results: usize = queued.iter().map(|out| out[0].nbytes()).sum();
@@ -555,9 +597,9 @@ fn a_batch_with_a_failed_parameter_fails_and_the_next_one_does_not() {
     let bad = array(engine, &[256, 32, 3, 3], &[0.0; 256 * 32 * 9]);
     spoil(engine, &bad);
     let op = compile(engine, &rows_apart());
-    let out = op.call(&[&x, &bad]).expect("the call is accepted");
+    let out = op.run(&[&x, &bad]).expect("the call is accepted");
     assert_eq!(failure(&out[0]).1, "spoilt on purpose");
-    let out = op.call(&[&x, &w]).expect("the call is accepted");
+    let out = op.run(&[&x, &w]).expect("the call is accepted");
     out[0].wait_to_read().expect("the next call is not harmed");
     engine.wait_all().expect("everything was observed");
 }

@@ -3,6 +3,7 @@
 
 mod common;
 
+use common::Calls as _;
 use common::compare::{array_of, check, check_on, conv, engine, inputs_for, norm, op_by_op, relu, values};
 use common::{apply, var};
 use mxrt_engine::{Config, Engine};
@@ -59,7 +60,7 @@ fn what_repeats_over_images_joins_the_loop_and_keeps_its_bits_for_any_number_of_
             for engine in engines {
                 let own: Vec<NDArray> =
                     inputs.iter().map(|a| array_of(engine, &a.tensor_type().shape, values(a).into_iter())).collect();
-                let got = compile(engine, &symbol).call(&own.iter().collect::<Vec<_>>()).expect("the call is accepted");
+                let got = compile(engine, &symbol).run(&own.iter().collect::<Vec<_>>()).expect("the call is accepted");
                 assert!(bits(&values(&got[0])) == want, "{shape:?}: {text}");
             }
         }
@@ -82,7 +83,7 @@ fn chains_in_blocks_have_the_bits_of_plain_ones() {
         let text = plan_text(&both, &inputs);
         assert_eq!(text.matches("_blocked_elementwise").count(), 1, "{text}");
         assert_eq!(text.matches("_to_blocked").count(), 1, "{text}");
-        let got = compile(engine(), &both).call(&inputs.iter().collect::<Vec<_>>()).expect("the call is accepted");
+        let got = compile(engine(), &both).run(&inputs.iter().collect::<Vec<_>>()).expect("the call is accepted");
         // The same operators one by one, on what the layer made.
         let alone = chain(&var("data"));
         let names = both.list_inputs();

@@ -2,6 +2,7 @@
 
 mod common;
 
+use common::Calls as _;
 use common::compare::{array, engine, values};
 use common::*;
 use mxrt_engine::{FailureKind, OpError, WaitError};
@@ -69,7 +70,7 @@ fn compile(symbol: &Symbol) -> CachedOp {
 }
 
 fn call(op: &CachedOp, inputs: &[&NDArray]) -> Vec<Vec<f32>> {
-    op.call(inputs).unwrap_or_else(|e| panic!("{}", e.message)).iter().map(values).collect()
+    op.run(inputs).unwrap_or_else(|e| panic!("{}", e.message)).iter().map(values).collect()
 }
 
 fn running_sums(rows: &[f32], width: usize, w: f32) -> Vec<f32> {
@@ -99,7 +100,7 @@ fn a_loop_over_rows_stacks_outputs_and_returns_the_last_state() {
 #[test]
 fn a_row_of_a_list_of_numbers_has_one_element() {
     let op = compile(&sums());
-    let out = op.call(&[&floats(&[3], [1.0, 2.0, 3.0]), &floats(&[1], [0.0]), &floats(&[1], [1.0])]);
+    let out = op.run(&[&floats(&[3], [1.0, 2.0, 3.0]), &floats(&[1], [0.0]), &floats(&[1], [1.0])]);
     let out = out.unwrap_or_else(|e| panic!("{}", e.message));
     assert_eq!(out[0].shape(), &Shape::new(&[3, 1]));
     assert_eq!(values(&out[0]), [1.0, 3.0, 6.0]);
@@ -319,7 +320,7 @@ fn a_failure_names_the_inner_node_and_the_iteration() {
     let w = floats(&[4], [1.0, 2.0, 3.0, 4.0]);
     let good = call(&op, &[&floats(&[3, 1, 1], [0.0, 3.0, 1.0]), &w]);
     assert_eq!(good, [[1.0, 4.0, 2.0]]);
-    let bad = op.call(&[&floats(&[3, 1, 1], [0.0, 3.0, 9.0]), &w]).unwrap_or_else(|e| panic!("{}", e.message));
+    let bad = op.run(&[&floats(&[3, 1, 1], [0.0, 3.0, 9.0]), &w]).unwrap_or_else(|e| panic!("{}", e.message));
     let Err(WaitError::Failed(failure)) = bad[0].wait_to_read() else { panic!("index 9 does not exist") };
     assert_eq!(failure.node(), Some("fetch"));
     assert!(failure.message().contains("(in iteration 2 of _foreach 'picking')"), "{}", failure.message());
@@ -444,7 +445,7 @@ fn a_loop_without_iterations_computes_nothing_and_else_the_first_one_fails() {
     let op = compile(&with_captured());
     let (w, no_such) = (counted(&[4]), floats(&[1, 1], [9.0]));
     assert_eq!(call(&op, &[&floats(&[0, 3], []), &w, &no_such]), [Vec::<f32>::new()]);
-    let bad = op.call(&[&counted(&[2, 3]), &w, &no_such]).unwrap_or_else(|e| panic!("{}", e.message));
+    let bad = op.run(&[&counted(&[2, 3]), &w, &no_such]).unwrap_or_else(|e| panic!("{}", e.message));
     let Err(WaitError::Failed(failure)) = bad[0].wait_to_read() else { panic!("index 9 does not exist") };
     assert_eq!(failure.node(), Some("fetch"));
     assert!(failure.message().contains("(in iteration 0 of _foreach 'scaling')"), "{}", failure.message());

@@ -2,11 +2,12 @@
 
 mod common;
 
-use common::{apply, var};
+use common::Calls as _;
+use common::{apply, attrs, op, var};
 use mxrt_engine::{Config, Engine, EngineKind, FailureKind, OpError, WaitError};
 use mxrt_graph::{CachedOp, CachedOpFlags, Symbol};
 use mxrt_ops::{CustomCall, CustomOperator, CustomOperators, CustomTypes, register_custom_operators};
-use mxrt_tensor::{Context, DType, NDArray, PartialShape};
+use mxrt_tensor::{Context, DType, NDArray, PartialShape, TensorType};
 use std::sync::{Arc, Once};
 
 /// What an operator does with its call, in a thread of its own.
@@ -113,6 +114,11 @@ fn engines() -> impl Iterator<Item = &'static Engine> {
     })
 }
 
+/// Engines whose calls return before their failures are known.
+fn threaded_engines() -> impl Iterator<Item = &'static Engine> {
+    engines().filter(|engine| !engine.is_naive())
+}
+
 fn custom(op_type: &str, input: &Symbol) -> Symbol {
     apply("Custom", "mine", &[("op_type", op_type), ("note", "kept")], &[input])
 }
@@ -130,13 +136,13 @@ fn states_pass_from_call_to_call_in_the_order_of_the_calls() {
         let op = compile(engine, &net);
         assert_eq!(op.num_outputs(), 1);
         let (x, count) = (array(engine, &[1.0, 2.0]), array(engine, &[0.0]));
-        let called: Vec<NDArray> = (0..20).flat_map(|_| op.call(&[&x, &count]).expect("it is called")).collect();
+        let called: Vec<NDArray> = (0..20).flat_map(|_| op.run(&[&x, &count]).expect("it is called")).collect();
         for (i, out) in called.iter().enumerate() {
             assert_eq!(values(out), [2.5 + i as f32, 4.5 + i as f32]);
         }
         assert_eq!(values(&count), [20.0]);
         let given = array(engine, &[0.0, 0.0]);
-        op.call_into(&[&x, &count], &[&given]).expect("it is called");
+        op.run_into(&[&x, &count], &[&given]).expect("it is called");
         assert_eq!((values(&given), values(&count)), (vec![22.5, 24.5], vec![21.0]));
         engine.wait_all().expect("nothing has failed");
     }
@@ -144,11 +150,11 @@ fn states_pass_from_call_to_call_in_the_order_of_the_calls() {
 
 #[test]
 fn a_failed_request_leaves_states_as_they_are() {
-    for engine in engines() {
+    for engine in threaded_engines() {
         let op = compile(engine, &custom("counts", &var("x")));
         let count = array(engine, &[5.0]);
         for (x, wanted) in [(1.0, Some(6.0)), (-1.0, None), (2.0, Some(8.0))] {
-            let out = op.call(&[&array(engine, &[x]), &count]).expect("it is called");
+            let out = op.run(&[&array(engine, &[x]), &count]).expect("it is called");
             match (out[0].wait_to_read(), wanted) {
                 (Ok(()), Some(wanted)) => assert_eq!(values(&out[0]), [wanted]),
                 (Err(WaitError::Failed(failure)), None) => assert_eq!(failure.message(), "it is negative"),
@@ -161,13 +167,13 @@ fn a_failed_request_leaves_states_as_they_are() {
 
 #[test]
 fn a_failure_spares_the_steps_that_do_not_need_the_operator() {
-    for engine in engines() {
+    for engine in threaded_engines() {
         let x = var("x");
         let other = apply("_mul_scalar", "doubled", &[("scalar", "2")], &[&x]);
         let behind = apply("negative", "behind", &[], &[&custom("fails", &x)]);
         let op = compile(engine, &Symbol::group(&[behind, other]));
         for value in [1.0, -1.0, 2.0, -2.0] {
-            let out = op.call(&[&array(engine, &[value])]).expect("it is called");
+            let out = op.run(&[&array(engine, &[value])]).expect("it is called");
             assert_eq!(values(&out[1]), [value * 2.0]);
             match out[0].wait_to_read() {
                 Ok(()) => assert_eq!(values(&out[0]), [-value]),
@@ -187,9 +193,9 @@ fn a_failure_spares_the_steps_that_do_not_need_the_operator() {
 
 #[test]
 fn a_call_that_is_given_up_fails() {
-    for engine in engines() {
+    for engine in threaded_engines() {
         let op = compile(engine, &custom("forgets", &var("x")));
-        let out = op.call(&[&array(engine, &[1.0])]).expect("it is called");
+        let out = op.run(&[&array(engine, &[1.0])]).expect("it is called");
         match out[0].wait_to_read() {
             Err(WaitError::Failed(failure)) => assert_eq!(failure.kind(), FailureKind::NotCompleted),
             other => panic!("a failure was expected: {other:?}"),
@@ -207,11 +213,90 @@ fn threads_call_one_model_beside_each_other() {
                 scope.spawn(move || {
                     for i in 0..20 {
                         let value = -((thread * 20 + i + 1) as f32);
-                        let out = op.call(&[&array(engine, &[value])]).expect("it is called");
+                        let out = op.run(&[&array(engine, &[value])]).expect("it is called");
                         assert_eq!(values(&out[0]), [-value]);
                     }
                 });
             }
         });
     }
+}
+
+/// A node that runs graphs.
+fn node(op_name: &str, name: &str, pairs: &[(&str, &str)], inputs: &[&Symbol], graphs: &[Symbol]) -> Symbol {
+    let inputs = inputs.iter().map(|s| (None, (*s).clone())).collect();
+    let made = Symbol::create_with_subgraphs(op(op_name), name.to_owned(), attrs(pairs), inputs, graphs.to_vec());
+    made.unwrap_or_else(|e| panic!("{}", e.message))
+}
+
+/// The rows that a mask picks.
+fn masked(rows: &Symbol, mask: &Symbol) -> Symbol {
+    apply("_contrib_boolean_mask", "masked", &[], &[rows, mask])
+}
+
+#[test]
+fn states_change_from_iteration_to_iteration_and_from_call_to_call() {
+    for engine in engines() {
+        let places = [("in_data_locs", "[0]"), ("in_state_locs", "[]"), ("remain_locs", "[1]")];
+        let counts = [("num_outputs", "1"), ("num_out_data", "1")];
+        let pairs = [&places[..], &counts[..]].concat();
+        let body = custom("counts", &var("row"));
+        assert_eq!(body.list_inputs(), ["row", "mine_count"]);
+        let net = node("_foreach", "each", &pairs, &[&var("x"), &var("mine_count")], &[body]);
+        let op = compile(engine, &net);
+        assert_eq!(op.num_outputs(), 1);
+        let (x, count) = (array(engine, &[10.0, 20.0, 30.0]), array(engine, &[0.0]));
+        for call in 0..3 {
+            let out = op.run(&[&x, &count]).expect("it is called");
+            let first = 3.0 * call as f32;
+            assert_eq!(values(&out[0]), [10.0 + first, 21.0 + first, 32.0 + first]);
+        }
+        assert_eq!(values(&count), [9.0]);
+        let nothing = NDArray::from_slice(engine, Context::cpu(0), [0], &[0.0f32; 0]).expect("the array is made");
+        assert_eq!(values(&op.run(&[&nothing, &count]).expect("it is called")[0]), [0.0f32; 0]);
+        assert_eq!(values(&count), [9.0], "without iterations the state stays");
+    }
+}
+
+#[test]
+fn states_change_beside_a_mask() {
+    for engine in engines() {
+        let (x, mask) = (var("x"), var("mask"));
+        let net = Symbol::group(&[masked(&custom("counts", &x), &mask), apply("negative", "n", &[], &[&x])]);
+        let op = compile(engine, &net);
+        let order = net.list_inputs();
+        let count = array(engine, &[5.0]);
+        for call in 0..3 {
+            let arrays = [
+                ("x", array(engine, &[1.0, 2.0, 3.0])),
+                ("mask", array(engine, &[1.0, 0.0, 1.0])),
+                ("mine_count", count.clone()),
+            ];
+            let of = |name: &String| &arrays.iter().find(|(known, _)| known == name).expect("it has an array").1;
+            let out = op.run(&order.iter().map(of).collect::<Vec<_>>()).expect("it is called");
+            let first = 5.0 + call as f32;
+            assert_eq!(values(&out[0]), [1.0 + first, 3.0 + first]);
+            assert_eq!(values(&out[1]), [-1.0, -2.0, -3.0]);
+        }
+        assert_eq!(values(&count), [8.0]);
+    }
+}
+
+#[test]
+fn a_batch_beside_an_operator_is_divided_as_any_other() {
+    let engine = engines().find(|engine| !engine.is_naive()).expect("there is one");
+    let pairs = [("num_hidden", "64"), ("no_bias", "True")];
+    let dense = apply("FullyConnected", "fc", &pairs, &[&custom("fails", &var("x"))]);
+    let flags = CachedOpFlags::parse([("data_indices", "[0]"), ("param_indices", "[1]")]).expect("they parse");
+    let op = CachedOp::new(engine, &dense, &flags).expect("the symbol compiles");
+    let (rows, width) = (4096, 512);
+    let types = [TensorType::new(DType::F32, &[rows, width][..]), TensorType::new(DType::F32, &[64, width][..])];
+    let report = op.plan(&types).expect("there is a plan");
+    assert!(report.to_string().contains("in a thread of the program"), "{report}");
+    let filled = |n: usize, shape: [usize; 2], value: f32| {
+        NDArray::from_slice(engine, Context::cpu(0), shape, &vec![value; n]).expect("the array is made")
+    };
+    let (x, w) = (filled(rows * width, [rows, width], 1.0), filled(64 * width, [64, width], 0.5));
+    let out = op.run(&[&x, &w]).expect("it is called");
+    assert!(values(&out[0]).iter().all(|x| *x == 256.0));
 }

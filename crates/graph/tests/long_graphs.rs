@@ -2,6 +2,7 @@
 
 mod common;
 
+use common::Calls as _;
 use common::compare::{array_of, engine, values};
 use common::{apply, attrs as attrs_of, op, var};
 use mxrt_engine::FailureKind;
@@ -42,7 +43,7 @@ fn bound(symbol: &Symbol) -> BoundOp {
 #[test]
 fn twenty_thousand_layers_compute() {
     let (symbol, inputs) = with_one_weight(&chain(20_000));
-    let out = bound(&symbol).call_with(&inputs.iter().collect::<Vec<_>>(), None, &CallOptions::default());
+    let out = bound(&symbol).run_with(&inputs.iter().collect::<Vec<_>>(), None, &CallOptions::default());
     let out = out.expect("the call is accepted");
     assert_eq!(values(&out[0]), [3.0, -5.0], "5,000 changes of the sign");
 }
@@ -54,15 +55,15 @@ fn building_asks_now_and_then_and_gives_up_when_it_is_told_to() {
     let asked = AtomicUsize::new(0);
     let mut stop = || asked.fetch_add(1, Ordering::Relaxed) < 1;
     let error = op
-        .call_unless(&data, None, &CallOptions::default(), &mut Interrupter::by(&mut stop))
+        .run_unless(&data, None, &CallOptions::default(), &mut Interrupter::by(&mut stop))
         .expect_err("it is given up");
     assert_eq!((error.kind, asked.load(Ordering::Relaxed)), (FailureKind::Cancelled, 2));
     assert_eq!(op.op().stats().built, 0);
-    let out = op.call_with(&data, None, &CallOptions::default()).expect("the next call builds it");
+    let out = op.run_with(&data, None, &CallOptions::default()).expect("the next call builds it");
     assert_eq!(values(&out[0]), [3.0, -5.0]);
     // With a plan nothing is asked.
     let mut never = || panic!("there is nothing to give up");
-    op.call_unless(&data, None, &CallOptions::default(), &mut Interrupter::by(&mut never)).expect("it has a plan");
+    op.run_unless(&data, None, &CallOptions::default(), &mut Interrupter::by(&mut never)).expect("it has a plan");
 }
 
 #[test]
@@ -72,12 +73,12 @@ fn the_hook_may_call_the_op_that_is_being_built() {
     let mut inner = Vec::new();
     let mut hook = || {
         if inner.is_empty() {
-            let out = op.call_with(&data, None, &CallOptions::default()).expect("the call is accepted");
+            let out = op.run_with(&data, None, &CallOptions::default()).expect("the call is accepted");
             inner = values(&out[0]);
         }
         true
     };
-    let out = op.call_unless(&data, None, &CallOptions::default(), &mut Interrupter::by(&mut hook));
+    let out = op.run_unless(&data, None, &CallOptions::default(), &mut Interrupter::by(&mut hook));
     assert_eq!(values(&out.expect("the call is accepted")[0]), [3.0, -5.0]);
     assert_eq!(inner, [3.0, -5.0]);
 }
@@ -133,7 +134,7 @@ fn chains_of_any_kind_need_no_stack() {
                 &Shape::new(if name.contains("loop") { &[3, 2] } else { &[2] }),
                 [0.0; 6].into_iter(),
             );
-            let out = bound(&symbol).call_with(&[&rows], None, &CallOptions::default());
+            let out = bound(&symbol).run_with(&[&rows], None, &CallOptions::default());
             let got = values(&out.unwrap_or_else(|e| panic!("{name}: {}", e.message))[0]);
             assert!(got.iter().all(|x| (x - want).abs() < 1e-5), "{name}: {got:?}, not {want}");
         });
@@ -150,7 +151,7 @@ fn each_of_many_results_costs_the_same() {
         .chain([x.clone()])
         .collect();
     let data = array_of(engine(), &Shape::new(&[1]), [3.0].into_iter());
-    let out = bound(&Symbol::group(&layers)).call_with(&[&data], None, &CallOptions::default());
+    let out = bound(&Symbol::group(&layers)).run_with(&[&data], None, &CallOptions::default());
     let out = out.expect("the call is accepted");
     let want = (0..RESULTS).map(|i| 3.0 * (i / 2) as f32).chain([3.0]);
     assert!(out.iter().zip(want).all(|(got, want)| values(got) == [want]));
@@ -166,7 +167,7 @@ fn asked(symbol: &Symbol, shape: &[usize]) -> usize {
         asked += 1;
         true
     };
-    op.call_unless(&[&rows], None, &CallOptions::default(), &mut Interrupter::every(Duration::ZERO, &mut count))
+    op.run_unless(&[&rows], None, &CallOptions::default(), &mut Interrupter::every(Duration::ZERO, &mut count))
         .expect("it is built");
     asked
 }
@@ -181,10 +182,10 @@ fn building_the_graph_inside_a_loop_is_given_up_too() {
     let rows = array_of(engine(), &Shape::new(&[3, 2]), [0.0; 6].into_iter());
     let mut stop = || false;
     let error = op
-        .call_unless(&[&rows], None, &CallOptions::default(), &mut Interrupter::by(&mut stop))
+        .run_unless(&[&rows], None, &CallOptions::default(), &mut Interrupter::by(&mut stop))
         .expect_err("it is given up");
     assert_eq!((error.kind, op.op().stats().built), (FailureKind::Cancelled, 0));
-    assert!(op.call_with(&[&rows], None, &CallOptions::default()).is_ok(), "the next call builds it");
+    assert!(op.run_with(&[&rows], None, &CallOptions::default()).is_ok(), "the next call builds it");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 mod common;
 
+use common::Calls as _;
 use common::compare::{array, check, check_with, conv, engine, inputs, norm, relu, values};
 use common::{apply, fixture, load, var};
 use mxrt_graph::{BuildOptions, PassChoice};
@@ -335,7 +336,7 @@ fn infinities_and_nan_reach_the_same_pixels_whoever_steps_over_them() {
         let passes = PassChoice::parse(passes).expect("the passes are known");
         let options = BuildOptions { kernel, passes, ..BuildOptions::default() };
         let op = CachedOp::compile(engine(), &symbol, &CachedOpFlags::default(), options).expect("the symbol compiles");
-        values(&op.call(&inputs.iter().collect::<Vec<_>>()).expect("the call is accepted")[0])
+        values(&op.run(&inputs.iter().collect::<Vec<_>>()).expect("the call is accepted")[0])
     });
     let bad = answers.each_ref().map(|answer| answer.iter().map(|v| v.is_nan()).collect::<Vec<_>>());
     assert!(bad[0] == bad[1] && bad[0].contains(&true) && bad[0].contains(&false));
@@ -404,7 +405,7 @@ fn what_no_input_changes_is_no_step() {
         let given: Vec<&NDArray> = inputs.iter().collect();
         let expected: Vec<f32> = (0..24).map(|i| i as f32 + (i % 6) as f32 * 0.5 * factor).collect();
         for op in [&once, &each] {
-            assert_eq!(values(&op.call(&given).expect("the call is accepted")[0]), expected);
+            assert_eq!(values(&op.run(&given).expect("the call is accepted")[0]), expected);
         }
     }
     let types: Vec<TensorType> = inputs.iter().map(NDArray::tensor_type).collect();
@@ -424,7 +425,7 @@ fn what_follows_the_batch_or_chance_is_made_for_every_call() {
     let op = CachedOp::new(engine(), &symbol, &CachedOpFlags::default()).expect("the symbol compiles");
     let mut drawn = Vec::new();
     for rows in [2, 5, 2] {
-        let out = op.call(&[&array(&Shape::new(&[rows, 3]), std::iter::repeat(4.0))]).expect("the call is accepted");
+        let out = op.run(&[&array(&Shape::new(&[rows, 3]), std::iter::repeat(4.0))]).expect("the call is accepted");
         assert_eq!(values(&out[0]), vec![5.0; rows * 3]);
         drawn.push(values(&out[1]));
     }

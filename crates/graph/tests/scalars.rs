@@ -2,6 +2,7 @@
 
 mod common;
 
+use common::Calls as _;
 use common::compare::{array, check, check_with, conv, engine, inputs, norm, relu};
 use common::{apply, var};
 use mxrt_graph::{BuildOptions, PassChoice};
@@ -46,7 +47,7 @@ fn numbers_behind_dense_layers_are_no_steps() {
 /// The text of the error that a call gives, or waiting for its result.
 fn error(symbol: &Symbol, inputs: &[NDArray]) -> String {
     let op = CachedOp::new(engine(), symbol, &CachedOpFlags::default()).expect("the symbol compiles");
-    match op.call(&inputs.iter().collect::<Vec<_>>()) {
+    match op.run(&inputs.iter().collect::<Vec<_>>()) {
         Err(error) => format!("{error}"),
         Ok(results) => format!("{:?}", results[0].wait_to_read().expect_err("there is an error")),
     }

@@ -2,6 +2,7 @@
 
 mod common;
 
+use common::Calls as _;
 use common::compare::{array_of, conv, inputs, norm, relu, values};
 use common::{apply, var};
 use mxrt_engine::{Config, Cost, Engine, FailureKind, WaitError};
@@ -37,7 +38,7 @@ fn compile(engine: &'static Engine, symbol: &Symbol) -> CachedOp {
 }
 
 fn call(op: &CachedOp, inputs: &[NDArray]) -> Vec<u32> {
-    let out = op.call(&inputs.iter().collect::<Vec<_>>()).expect("the call is accepted");
+    let out = op.run(&inputs.iter().collect::<Vec<_>>()).expect("the call is accepted");
     values(&out[0]).iter().map(|v| v.to_bits()).collect()
 }
 
@@ -156,7 +157,7 @@ fn a_packing_that_does_not_fit_fails_every_call_until_there_is_memory() {
     let ops: Vec<CachedOp> = (0..2).map(|_| compile(engine, &symbol)).collect();
     engine.memory().set_limit(Some(in_use(engine) + (8 << 10)));
     for op in ops.iter().chain(&ops) {
-        let out = op.call(&refs).expect("the call is accepted");
+        let out = op.run(&refs).expect("the call is accepted");
         match out[0].wait_to_read() {
             Err(WaitError::Failed(failure)) => assert_eq!(failure.kind(), FailureKind::Memory, "{failure}"),
             other => panic!("{other:?}"),
@@ -185,7 +186,7 @@ fn long_and_branching_expressions_of_constants_take_no_stack_and_linear_time() {
     for constant in [long, wide] {
         let symbol = apply("elemwise_add", "sum", &[], &[&var("data"), &constant]);
         let op = CachedOp::new(engine, &symbol, &flags).expect("the symbol compiles");
-        let out = op.call(&[&data, &weight]).expect("the call is accepted");
+        let out = op.run(&[&data, &weight]).expect("the call is accepted");
         assert_eq!(values(&out[0]), [2.5, -1.0]);
     }
 }
@@ -199,7 +200,7 @@ fn in_use_with_bound_weight(engine: &'static Engine, symbol: &Symbol) -> usize {
     let bound = BoundOp::new(op.into(), &[None, Some(&weight)]).expect("it binds");
     let x = array_of(engine, &Shape::new(&[1, 256]), (0..256).map(|i| i as f32 / 16.0));
     // A second call would restore what the first one released.
-    bound.call_with(&[&x], None, &CallOptions::default()).expect("the call is accepted");
+    bound.run_with(&[&x], None, &CallOptions::default()).expect("the call is accepted");
     // What releases is pushed by an op that nobody waits for.
     let looks = (0..50).map(|_| {
         std::thread::sleep(Duration::from_millis(4));

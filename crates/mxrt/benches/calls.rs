@@ -8,7 +8,7 @@
 //! of what is expected of them. How long the operator ran is what the profiler recorded of the same
 //! call. Rows give medians of calls, of operators and of their differences.
 
-use mxrt::{CachedOp, CachedOpFlags, Config, Context, Element, Engine, NDArray, Symbol};
+use mxrt::{CachedOp, CachedOpFlags, CallOptions, Config, Context, Element, Engine, Interrupter, NDArray, Symbol};
 use mxrt_engine::profile;
 use std::error::Error;
 use std::time::Instant;
@@ -61,7 +61,7 @@ where
     profile::set_on(true);
     for _ in 0..CALLS {
         let begin = Instant::now();
-        op.call(&inputs)?[0].wait_to_read()?;
+        op.call(&inputs, None, &CallOptions::default(), &mut Interrupter::never())?.wait()?;
         calls.push(begin.elapsed().as_nanos() as f64 / 1e3);
     }
     profile::set_on(false);

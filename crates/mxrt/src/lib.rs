@@ -103,12 +103,12 @@
 //!
 //! A model is a [`Symbol`] (its `-symbol.json`) and parameters (its `.params`, see [`params`]). A
 //! [`CachedOp`] makes the symbol callable with arrays for all inputs; a [`BoundOp`] holds the
-//! parameters. Calls return [`NDArray`]s at once, which are computed in the background by an
-//! [`Engine`] and waited for when they are read.
+//! parameters. Calls return at once: their results ([`Started`]) are computed in the background by
+//! an [`Engine`].
 //!
 //! ```
-//! use mxrt::{CachedOp, CachedOpFlags, Config, Context, DType, Engine};
-//! use mxrt::{NDArray, Symbol, TensorType};
+//! use mxrt::{CachedOp, CachedOpFlags, CallOptions, Config, Context, DType, Engine};
+//! use mxrt::{Interrupter, NDArray, Symbol, TensorType};
 //!
 //! # fn main() -> Result<(), mxrt::Error> {
 //! let engine = Engine::start(Config::default())?;
@@ -117,7 +117,7 @@
 //!                "arg_nodes": [0], "heads": [[1, 0, 0]]}"#;
 //! let model = CachedOp::new(engine, &Symbol::load_json(json)?.symbol, &CachedOpFlags::default())?;
 //! let x = NDArray::from_slice(engine, Context::cpu(0), [2, 2], &[1.0f32, -2.0, 3.0, -4.0])?;
-//! let y = model.call(&[&x])?;
+//! let y = model.call(&[&x], None, &CallOptions::default(), &mut Interrupter::never())?.wait()?;
 //! assert_eq!(y[0].read()?.tensor().as_slice::<f32>()?, [1.0, 0.0, 3.0, 0.0]);
 //! # Ok(())
 //! # }
@@ -166,16 +166,17 @@ pub use mxrt_engine::{
 };
 pub use mxrt_graph::{
     BoundOp, BuildOptions, CALL_OPTIONS, CacheLimit, CacheStats, CachedOp, CachedOpFlags, CallOption, CallOptions,
-    CallValue, Executor, ExecutorSite, GraphError, InferredShapes, InferredTypes, LoadOptions, NodeEntry, PassChoice,
-    PlanReport, Reshaping, StepReport, Symbol, Watch, WatchCallback, invoke_custom, number_of_graphs, settle, symbol,
+    CallValue, Executor, ExecutorSite, GraphError, InferredShapes, InferredTypes, Interrupter, LoadOptions, NodeEntry,
+    PassChoice, PlanReport, Reshaping, Started, StepReport, Symbol, Watch, WatchCallback, invoke, invoke_custom,
+    number_of_graphs, symbol,
 };
 pub use mxrt_io as io;
 pub use mxrt_io::params;
 pub use mxrt_ops::{
     AttrDef, AttrKind, BoundOperatorCache, CallAttrs, ConvSignature, ConvTable, CustomArrays, CustomCall,
     CustomOperator, CustomOperators, CustomTypes, Inputs, Invocation, Isa, KernelOptions, Measured, Method, OpDef,
-    Precision, Question, RandomState, Winograd, chosen, infer_types, invoke_cached, invoke_late, measure,
-    register_custom_operators, registry,
+    Precision, Question, RandomState, Winograd, chosen, infer_types, invoke_cached, measure, register_custom_operators,
+    registry,
 };
 pub use mxrt_tensor::index::{Region, copy_region};
 pub use mxrt_tensor::{

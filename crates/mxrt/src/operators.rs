@@ -159,6 +159,10 @@ impl CustomOperator for Adapter {
         call.finish(Err(OpError::new(FailureKind::NotImplemented, "the operator runs as a kernel")));
     }
 
+    fn runs_as_kernel(&self) -> bool {
+        true
+    }
+
     fn kernel(&self, signature: &Signature<'_>) -> Option<Box<dyn Kernel>> {
         let operator = self.0.clone();
         Some(kernel_fn(signature, move |call| Ok(operator.run(call.inputs, call.outputs)?)))

@@ -186,9 +186,10 @@ impl Predictor {
     /// input that was never set is an error.
     pub fn forward(&self) -> Result<(), OpError> {
         let (arrays, watcher) = self.ready()?;
-        let made =
-            self.model.network.bound.call_with(&arrays.iter().collect::<Vec<_>>(), None, &CallOptions::default())?;
-        self.model.network.engine.report_at_call(made.iter().map(NDArray::var))?;
+        let refs: Vec<&NDArray> = arrays.iter().collect();
+        let bound = &self.model.network.bound;
+        let started = bound.call(&refs, None, &CallOptions::default(), &mut mxrt_graph::Interrupter::never())?;
+        let made = started.arrays().map_err(crate::Error::from)?;
         let before = self.state.lock().outputs.replace(made.into_iter().collect());
         drop(before);
         let Some(watcher) = watcher else { return Ok(()) };

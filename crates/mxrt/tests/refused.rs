@@ -1,7 +1,10 @@
 //! The main flows where the system refuses each n-th allocation: an error or an answer.
 
 use mxrt::reserve::ReservingAllocator;
-use mxrt::{CachedOp, CachedOpFlags, Config, Context, DType, Engine, NDArray, Symbol, TensorType, io, params};
+use mxrt::{
+    CachedOp, CachedOpFlags, CallOptions, Config, Context, DType, Engine, Interrupter, NDArray, Symbol, TensorType, io,
+    params,
+};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -62,7 +65,7 @@ fn model(engine: &'static Engine, folder: &Path) -> Outcome<Vec<u8>> {
         inputs.push(if name == "data" { &data } else { &found.ok_or("every parameter is there")?.1 });
     }
     let op = CachedOp::new(engine, &symbol, &CachedOpFlags::default())?;
-    let out = op.call(&inputs)?;
+    let out = op.call(&inputs, None, &CallOptions::default(), &mut Interrupter::never())?.arrays()?;
     read(&out[0])
 }
 

@@ -31,8 +31,8 @@ mod testing;
 
 pub use crate::blocked::convolution::with_pooling;
 pub use crate::custom::{
-    BeginCall, CustomArrays, CustomCall, CustomKernel, CustomOperator, CustomOperators, CustomReply, CustomResults,
-    CustomTypes, Question, custom_operator, register_custom_operators,
+    Callback, CustomArrays, CustomCall, CustomOperator, CustomOperators, CustomReply, CustomResults, CustomTypes,
+    Question, callback, register_custom_operators,
 };
 pub use crate::definition::{
     AttrDef, AttrKind, AttrValue, Attrs, Bind, DTypes, Inputs, MAX_OUTPUTS, OpDef, Outputs, Registry, Shapes,

@@ -4,7 +4,7 @@ use crate::cached_op::{BoundOp, arrays, call_options};
 use crate::operator::results;
 use crate::{errors, runtime};
 use mxrt_engine::FailureKind;
-use mxrt_graph::JoinedRows;
+use mxrt_graph::{JoinedRows, Started};
 use mxrt_serve::{Joining, LocalBatcher};
 use mxrt_tensor::{Shape, TensorType};
 use pyo3::prelude::*;
@@ -74,7 +74,7 @@ impl Batcher {
         let options = call_options(options)?;
         let inputs = arrays(inputs.iter())?.into_vec();
         let made = py.detach(|| self.0.call(inputs, options)).map_err(|error| errors::from_op(py, &error))?;
-        results(py, made.into_iter().collect(), None)
+        results(py, Started::Known(made.into_iter().collect()), None)
     }
 
     /// Calls with the rows of several callers, and these rows.

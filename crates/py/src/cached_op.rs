@@ -1,15 +1,16 @@
 //! Compiled graphs that any number of threads call.
 
 use crate::ndarray::NDArrayBase;
-use crate::operator::{attr_pairs, late_results, one_array, out_arrays, results};
+use crate::operator::{attr_pairs, begin_waiting, one_array, out_arrays, results};
 use crate::symbol::SymbolBase;
-use crate::{custom, errors, plan_report, runtime};
-use mxrt_engine::{FailureKind, WaitError};
+use crate::{convert, errors, plan_report, runtime};
+use mxrt_engine::{FailureKind, OpError};
 use mxrt_graph::{CALL_OPTIONS, CachedOpFlags, CallOption, CallOptions, CallValue, Interrupter, PlanReport};
-use mxrt_tensor::{LateArray, NDArray};
+use mxrt_tensor::{Context, NDArray};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyTuple};
 use smallvec::SmallVec;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 type Arrays = SmallVec<[NDArray; 4]>;
@@ -38,56 +39,17 @@ fn run<'py>(
     let outputs = out_arrays(out)?;
     let inputs: SmallVec<[&NDArray; 4]> = inputs.iter().collect();
     let outputs: Option<SmallVec<[&NDArray; 4]>> = outputs.as_ref().map(|list| list.iter().collect());
-    let runtime = runtime::runtime()?;
     let _site = runtime::push_site(py)?;
-    if op.op().is_late() && outputs.is_none() {
-        return run_late(py, op, &inputs, &options);
-    }
-    let made = match op.try_call_inline(&inputs, outputs.as_deref(), &options) {
-        Some(made) => made,
-        // A first call of a signature compiles, which takes long enough for others to go on
-        // meanwhile, and for Ctrl-C.
-        None => runtime::wait_for_value(py, |poll| {
-            let mut stopped = false;
-            let mut ask = poll.map(|poll| {
-                || {
-                    stopped = !poll();
-                    !stopped
-                }
-            });
-            let mut interrupter = match &mut ask {
-                Some(ask) => Interrupter::by(ask),
-                None => Interrupter::never(),
-            };
-            let made = op.call_unless(&inputs, outputs.as_deref(), &options, &mut interrupter);
-            if stopped && made.is_err() { Err(WaitError::Interrupted) } else { Ok(made) }
-        })?,
+    // Another call of a known signature takes some microseconds. The first compiles, which takes long
+    // enough for others to go on meanwhile, and for Ctrl-C.
+    let mut quick = Interrupter::quick();
+    let started = match op.call(&inputs, outputs.as_deref(), &options, &mut quick) {
+        Err(_) if quick.gave_up() => {
+            begin_waiting(py, |interrupter| op.call(&inputs, outputs.as_deref(), &options, interrupter))?
+        }
+        started => started.map_err(|error| errors::from_op(py, &error))?,
     };
-    if let Ok(made) = &made {
-        custom::wait_if_naive(py, made)?;
-    }
-    let reported = made.and_then(|made| {
-        runtime.engine.report_at_call(made.iter().map(NDArray::var))?;
-        Ok(made)
-    });
-    let made = reported.map_err(|e| errors::from_op(py, &e))?;
-    results(py, made, out)
-}
-
-/// The same for a graph whose results have shapes that follow from contents.
-fn run_late<'py>(
-    py: Python<'py>,
-    op: &mxrt_graph::BoundOp,
-    inputs: &[&NDArray],
-    options: &CallOptions,
-) -> PyResult<Bound<'py, PyAny>> {
-    let made = py.detach(|| op.call_late(inputs, options, &mut Interrupter::never()));
-    let engine = runtime::runtime()?.engine;
-    let reported = made.and_then(|made| {
-        engine.report_at_call(made.iter().map(LateArray::var))?;
-        Ok(made)
-    });
-    late_results(py, reported.map_err(|e| errors::from_op(py, &e))?)
+    results(py, started, out)
 }
 
 /// The options of a call, from its keywords.
@@ -152,16 +114,28 @@ pub(crate) fn check_flags(py: Python<'_>, flags: &Bound<'_, PyDict>) -> PyResult
 
 #[pymethods]
 impl CachedOp {
-    /// Compiles a symbol. `flags` are pairs of a name and a value.
+    /// Compiles a symbol. `flags` are pairs of a name and a value. `groups` gives some nodes
+    /// contexts by their names; the others run on `rest`.
     #[new]
-    #[pyo3(signature = (sym, flags = None))]
-    fn new(py: Python<'_>, sym: &Bound<'_, SymbolBase>, flags: Option<&Bound<'_, PyDict>>) -> PyResult<CachedOp> {
+    #[pyo3(signature = (sym, flags = None, rest = None, groups = None))]
+    fn new(
+        py: Python<'_>,
+        sym: &Bound<'_, SymbolBase>,
+        flags: Option<&Bound<'_, PyDict>>,
+        rest: Option<(String, i32)>,
+        groups: Option<HashMap<String, (String, i32)>>,
+    ) -> PyResult<CachedOp> {
         let runtime = runtime::runtime()?;
         let pairs = attr_pairs(flags)?;
         let symbol = &sym.get().symbol;
         let compiled = py.detach(|| {
             let flags = CachedOpFlags::parse(pairs.iter().map(|(k, v)| (k.as_str(), v.as_str())))?;
-            mxrt_graph::CachedOp::compile(runtime.engine, symbol, &flags, runtime.plans)
+            let op = mxrt_graph::CachedOp::compile(runtime.engine, symbol, &flags, runtime.plans)?;
+            let Some(groups) = groups else { return Ok(op) };
+            let context = |(kind, number): &(String, i32)| convert::context((kind, *number));
+            let rest = rest.as_ref().map(context).transpose()?.unwrap_or_default();
+            let placed = groups.iter().map(|(name, of)| Ok((name.clone(), context(of)?)));
+            Ok(op.with_groups(rest, &placed.collect::<Result<HashMap<String, Context>, OpError>>()?))
         });
         let op = compiled.map_err(|e| errors::from_op(py, &e))?;
         Ok(CachedOp { unbound: mxrt_graph::BoundOp::unbound(Arc::new(op.with_random(runtime.random.clone()))) })

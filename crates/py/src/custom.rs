@@ -3,8 +3,8 @@
 
 use crate::exit::PythonCall;
 use crate::ndarray::{NDArrayBase, wrap};
-use crate::operator::{attr_pairs, find, out_arrays, results};
-use crate::{errors, runtime};
+use crate::operator::{attr_pairs, begin_waiting, find, out_arrays, results};
+use crate::runtime;
 use mxrt_engine::{FailureKind, ForkSafeMutex, OpError};
 use mxrt_ops::{CustomCall, CustomOperator, CustomOperators, CustomTypes, Question, register_custom_operators};
 use mxrt_tensor::{DType, NDArray, PartialShape, UnknownDType};
@@ -338,21 +338,9 @@ pub(crate) fn invoke_custom<'py>(
     let outputs = out_arrays(out)?;
     let outputs: Option<SmallVec<[&NDArray; 4]>> = outputs.as_ref().map(|list| list.iter().collect());
     let _site = runtime::push_site(py)?;
-    let made = py.detach(|| {
+    let made = begin_waiting(py, |interrupter| {
         let def = find("Custom")?;
-        mxrt_graph::invoke_custom(runtime.engine, def, attrs, arrays, outputs.as_deref(), runtime.plans)
-    });
-    let made = made.map_err(|error| errors::from_op(py, &error))?;
-    wait_if_naive(py, &made)?;
+        mxrt_graph::invoke_custom(runtime.engine, def, attrs, arrays, outputs.as_deref(), runtime.plans, interrupter)
+    })?;
     results(py, made, out)
-}
-
-/// With the naive engine a call returns what has been computed, also where threads of Python take
-/// part.
-pub(crate) fn wait_if_naive(py: Python<'_>, made: &[NDArray]) -> PyResult<()> {
-    let open = made.iter().filter(|array| array.engine().is_naive() && !array.engine().is_ready(array.var()));
-    for array in open {
-        runtime::wait(py, |poll| array.engine().wait_to_read_with(array.var(), poll))?;
-    }
-    Ok(())
 }

@@ -4,9 +4,10 @@ use crate::ndarray::{NDArrayBase, wrap, wrap_late};
 use crate::runtime;
 use crate::{convert, errors};
 use mxrt::Process;
-use mxrt_engine::{FailureKind, OpError};
+use mxrt_engine::{FailureKind, OpError, WaitError};
+use mxrt_graph::{Interrupter, Started};
 use mxrt_ops::{CallAttrs, Inputs, Invocation, OpDef, registry};
-use mxrt_tensor::{Context, LateArray, NDArray};
+use mxrt_tensor::{Context, NDArray};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
@@ -142,23 +143,48 @@ pub(crate) fn out_arrays(out: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Smal
 /// One array as itself, several as a list; `out` is returned when it was given.
 pub(crate) fn results<'py>(
     py: Python<'py>,
-    made: SmallVec<[NDArray; 2]>,
+    made: Started,
     out: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    if let Some(out) = out {
-        return Ok(out.clone());
+    match (out, made) {
+        (Some(out), _) => Ok(out.clone()),
+        (None, Started::Known(arrays)) => one_or_list(py, arrays.into_iter().map(|array| wrap(py, array))),
+        (None, Started::Deferred(arrays)) => one_or_list(py, arrays.into_iter().map(|array| wrap_late(py, array))),
     }
-    let mut wrapped = made.into_iter().map(|array| wrap(py, array));
+}
+
+fn one_or_list<'py>(
+    py: Python<'py>,
+    mut wrapped: impl ExactSizeIterator<Item = PyResult<Bound<'py, PyAny>>>,
+) -> PyResult<Bound<'py, PyAny>> {
     match (wrapped.next(), wrapped.len()) {
         (Some(one), 0) => one,
         (first, _) => Ok(PyList::new(py, first.into_iter().chain(wrapped).collect::<PyResult<Vec<_>>>()?)?.into_any()),
     }
 }
 
-/// The same for arrays whose shapes are still to come.
-pub(crate) fn late_results(py: Python<'_>, made: SmallVec<[LateArray; 2]>) -> PyResult<Bound<'_, PyAny>> {
-    let mut wrapped = made.into_iter().map(|array| wrap_late(py, array)).collect::<PyResult<Vec<_>>>()?;
-    if wrapped.len() == 1 { Ok(wrapped.remove(0)) } else { Ok(PyList::new(py, wrapped)?.into_any()) }
+/// Begins a call that may take long, while other threads of Python run. The main thread runs
+/// handlers of signals meanwhile, which may give the call up.
+pub(crate) fn begin_waiting(
+    py: Python<'_>,
+    begin: impl FnOnce(&mut Interrupter<'_>) -> Result<Started, OpError> + Send,
+) -> PyResult<Started> {
+    let started = runtime::wait_for_value(py, |poll| {
+        let mut stopped = false;
+        let mut ask = poll.map(|poll| {
+            || {
+                stopped = !poll();
+                !stopped
+            }
+        });
+        let mut interrupter = match &mut ask {
+            Some(ask) => Interrupter::by(ask),
+            None => Interrupter::never(),
+        };
+        let started = begin(&mut interrupter);
+        if stopped && started.is_err() { Err(WaitError::Interrupted) } else { Ok(started) }
+    })?;
+    started.map_err(|error| errors::from_op(py, &error))
 }
 
 /// A call of an operator that was looked up.
@@ -172,40 +198,20 @@ pub(crate) struct Call<'a> {
 
 impl Call<'_> {
     /// Pushes the operator. With the naive engine it has run then, and its failure is raised.
-    pub(crate) fn push(
-        &self,
-        py: Python<'_>,
-        inputs: &[&NDArray],
-        outputs: Option<&[&NDArray]>,
-    ) -> PyResult<SmallVec<[NDArray; 2]>> {
+    pub(crate) fn push(&self, py: Python<'_>, inputs: &[&NDArray], outputs: Option<&[&NDArray]>) -> PyResult<Started> {
         let runtime = self.runtime;
         let _site = runtime::push_site(py)?;
         let (engine, random) = (runtime.engine, &*runtime.random);
         let call = Invocation { engine, context: self.context, options: runtime.plans.kernel, random };
-        let push = || mxrt_ops::invoke_cached(&call, &runtime.bound, self.def, self.given, inputs, outputs);
-        // The naive engine computes in this thread, which must not keep others from running
-        // meanwhile.
-        let result = if engine.is_naive() { py.detach(push) } else { push() };
-        let reported = result.and_then(|made| {
-            engine.report_at_call(made.iter().map(NDArray::var))?;
-            Ok(made)
-        });
-        reported.map_err(|e| errors::from_op(py, &e))
-    }
-
-    /// The same for an operator whose results have shapes that follow from contents.
-    fn push_late(&self, py: Python<'_>, inputs: &[&NDArray]) -> PyResult<SmallVec<[LateArray; 2]>> {
-        let runtime = self.runtime;
-        let _site = runtime::push_site(py)?;
-        let (engine, random) = (runtime.engine, &*runtime.random);
-        let call = Invocation { engine, context: self.context, options: runtime.plans.kernel, random };
-        let push = || mxrt_ops::invoke_late(&call, self.def, self.given, inputs);
-        let result = if engine.is_naive() { py.detach(push) } else { push() };
-        let reported = result.and_then(|made| {
-            engine.report_at_call(made.iter().map(LateArray::var))?;
-            Ok(made)
-        });
-        reported.map_err(|e| errors::from_op(py, &e))
+        let push = |interrupter: &mut Interrupter<'_>| {
+            mxrt_graph::invoke(&call, &runtime.bound, self.def, self.given, inputs, outputs, interrupter)
+        };
+        // The naive engine computes in this thread, and arrays of the caller wait for shapes that
+        // follow from contents. Other threads run meanwhile.
+        if engine.is_naive() || (self.def.is_late() && outputs.is_some()) {
+            return begin_waiting(py, push);
+        }
+        push(&mut Interrupter::never()).map_err(|error| errors::from_op(py, &error))
     }
 }
 
@@ -234,19 +240,7 @@ pub(crate) fn invoke<'py>(
     let inputs: SmallVec<[&NDArray; 4]> = arrays.iter().collect();
     let outputs: Option<SmallVec<[&NDArray; 2]>> = outputs.as_ref().map(|out| out.iter().collect());
     let call = Call { runtime, def, given: CallAttrs::Text(&pairs), context };
-    if !def.is_late() {
-        return results(py, call.push(py, &inputs, outputs.as_deref())?, out);
-    }
-    let made = call.push_late(py, &inputs)?;
-    match (out, outputs) {
-        (Some(out), Some(outputs)) => {
-            let stored =
-                runtime::wait_for_value(py, |_| Ok(mxrt_graph::settle(runtime.engine, &made, Some(&outputs))))?;
-            stored.map_err(|e| errors::from_op(py, &e))?;
-            Ok(out.clone())
-        }
-        _ => late_results(py, made),
-    }
+    results(py, call.push(py, &inputs, outputs.as_deref())?, out)
 }
 
 /// Takes the context out of the attributes, unless the operator declares it, and adds the number of

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from .. import _mxrt
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from .._call_options import CallOptions
+    from ..context import Context
     from ..symbol import Symbol
     from .ndarray import NDArray
 
@@ -40,6 +42,14 @@ class CachedOp:
             sym = from_environment(sym)
         self.sym = sym
         self._op = _mxrt.CachedOp(sym, dict(flags))
+
+    @classmethod
+    def _over_devices(cls, sym: Symbol, ctx: Context, groups: Mapping[str, Context]) -> CachedOp:
+        """A graph of which `groups` puts nodes on other contexts than `ctx`, by their names."""
+        made = cls(sym)
+        placed = {name: context._device for name, context in groups.items()}
+        made._op = _mxrt.CachedOp(made.sym, {}, ctx._device, placed)
+        return made
 
     def __call__(self, *args: Any, out: Any = None, default_ctx: Any = None, **options: Unpack[CallOptions]) -> Any:
         return self._op(*args, out=out, **options)

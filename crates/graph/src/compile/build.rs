@@ -3,14 +3,14 @@
 use super::interrupt::Interrupter;
 use super::join::{Join, JoinInput, Joined, reads};
 use super::step::{ArenaPiece, CopyKernel, Operand, OperandPlace, PackedPlace, Step};
-use crate::control_flow::{ControlFlow, Flow, FlowKernel, InnerPlans, LoopGraphs, program_loop};
+use crate::control_flow::{ControlFlow, Flow, FlowKernel, InnerPlans};
 use crate::ir::{Graph, GraphNode, Types, Value, ValueMap, describe, infer_checked};
 use crate::memory::arena::{ArenaLayout, StepDraft};
 use crate::memory::constants::{ConstNode, ConstPack, ConstPlan, ConstSlot, ConstSource};
 use crate::memory::fingerprint::Fingerprint;
 use crate::memory::offsets::ALIGN;
 use crate::passes::{CONCAT_IN_PLACE, PassChoice, TYPED_PASSES};
-use mxrt_engine::{CoreLimit, Engine, FailureKind, OpError};
+use mxrt_engine::{CoreLimit, FailureKind, OpError};
 use mxrt_ops::{ConcatenatedInput, ConvSignature, Kernel, KernelOptions, Signature, bind_kernel};
 use mxrt_tensor::{Shape, TensorType};
 use std::collections::{HashMap, HashSet};
@@ -56,20 +56,11 @@ impl Default for BuildOptions {
     }
 }
 
-/// What the plans of a [`crate::CachedOp`] share.
+/// What the plans of a graph share.
+#[derive(Default)]
 pub(crate) struct SharedPlans {
-    /// runs what plans push
-    pub engine: &'static Engine,
     /// plans of the graphs inside nodes
     pub inner: InnerPlans,
-    /// by node: graphs that run as requests of their own
-    pub loops: LoopGraphs,
-}
-
-impl SharedPlans {
-    pub fn new(engine: &'static Engine) -> SharedPlans {
-        SharedPlans { engine, inner: InnerPlans::default(), loops: LoopGraphs::default() }
-    }
 }
 
 /// An immutable program for one signature. Running it touches only what the request brings along.
@@ -408,17 +399,12 @@ impl<'a> PlanBuilder<'a> {
             Some(_) => error,
             None => describe(error, (node.stands_for, &node.name, &node.attr_text), ins.iter()),
         };
-        let (kernel, flow, operands): (Box<dyn Kernel>, _, _) = if flow.asks_program() {
-            let kernel = program_loop(self, n, flow, interrupter).map_err(described)?;
-            (Box::new(kernel), None, (0..ins.len()).collect())
-        } else {
-            let compiled = ControlFlow::compile(self, n, flow, interrupter).map_err(described)?;
-            (Box::new(FlowKernel(compiled.flow.clone())), Some(compiled.flow), compiled.operands)
-        };
+        let compiled = ControlFlow::compile(self, n, flow, interrupter).map_err(described)?;
+        let (kernel, operands) = (Box::new(FlowKernel(compiled.flow.clone())), compiled.operands);
         let place = |tensor: TensorType| Operand { place: OperandPlace::Arena(usize::MAX), tensor };
         let step = Step {
             kernel,
-            flow,
+            flow: Some(compiled.flow),
             op: node.op.name,
             stands_for: node.stands_for,
             name: node.name.clone(),

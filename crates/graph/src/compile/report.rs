@@ -2,6 +2,7 @@
 
 use super::build::Plan;
 use super::step::{PackedPlace, Step};
+use crate::ir::GraphNode;
 use std::fmt;
 
 /// What a step does, and what it took in several runs.
@@ -68,6 +69,37 @@ pub struct PlanReport {
 }
 
 impl PlanReport {
+    /// Adds the steps of a later segment of the graph.
+    pub(crate) fn append(&mut self, later: PlanReport) {
+        self.steps.extend(later.steps);
+        later.notes.into_iter().for_each(|note| self.note(note));
+        self.constants += later.constants;
+        self.arena_bytes = self.arena_bytes.max(later.arena_bytes);
+    }
+
+    /// Adds what a reader should know, once.
+    pub(crate) fn note(&mut self, note: &'static str) {
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+
+    /// Adds an operator that is a stage of its own.
+    pub(crate) fn note_stage(&mut self, node: &GraphNode, kernel: &str) {
+        self.steps.push(StepReport {
+            op: node.stands_for,
+            node: node.name.to_string(),
+            output: "-".to_owned(),
+            kernel: kernel.to_owned(),
+            arena_bytes: 0,
+            packed_bytes: 0,
+            estimated_ns: 0,
+            multiply_adds: None,
+            bytes: 0,
+            ns: Vec::new(),
+        });
+    }
+
     /// Takes over what the steps took in one more run.
     pub(crate) fn add_run(&mut self, run: &[u64]) {
         self.steps.iter_mut().zip(run).for_each(|(step, ns)| step.ns.push(*ns));

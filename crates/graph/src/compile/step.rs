@@ -71,8 +71,7 @@ impl Step {
     /// Says of an error which node of the user's symbol, with which inputs, it is about, unless a
     /// step inside of this one has.
     pub fn describe(&self, error: OpError) -> OpError {
-        let runs_graphs = self.flow.is_some() || self.kernel.custom().is_some();
-        if runs_graphs && error.node.is_some() {
+        if self.flow.is_some() && error.node.is_some() {
             return error;
         }
         let inputs = self.inputs.iter().map(|operand| &operand.tensor);

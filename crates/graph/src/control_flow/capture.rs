@@ -48,7 +48,7 @@ impl InnerGraph {
 }
 
 /// The type of one row.
-pub(super) fn row_type(tensor: &TensorType) -> TensorType {
+pub(crate) fn row_type(tensor: &TensorType) -> TensorType {
     let row: &[usize] = if tensor.shape.len() < 2 { &[1] } else { &tensor.shape[1..] };
     TensorType::new(tensor.dtype, row)
 }

@@ -1,6 +1,6 @@
 //! Types of every value of a graph, from the types of its inputs.
 
-use super::{Graph, Value, ValueMap};
+use super::{Graph, GraphNode, Value, ValueMap};
 use crate::control_flow::InnerGraphs;
 use mxrt_engine::{FailureKind, OpError};
 use mxrt_ops::{DTypes, Shapes};
@@ -22,6 +22,13 @@ pub struct PartialType {
 impl PartialType {
     /// Nothing is known.
     pub const UNKNOWN: PartialType = PartialType { shape: PartialShape::UNKNOWN, dtype: None };
+}
+
+impl PartialType {
+    /// The type, if all of it is known.
+    pub fn complete(&self) -> Option<TensorType> {
+        Some(TensorType { dtype: self.dtype?, shape: self.shape.complete()? })
+    }
 }
 
 impl From<&TensorType> for PartialType {
@@ -57,6 +64,16 @@ pub(crate) fn infer_checked(
 pub fn infer_inputs(graph: &Graph, inputs: &[PartialType]) -> Result<Vec<PartialType>, OpError> {
     let mut known = propagate(graph, inputs.iter().cloned(), false, &mut || Ok(()))?;
     Ok((0..inputs.len()).map(|i| known.remove(&Value::Input(i)).unwrap_or(PartialType::UNKNOWN)).collect())
+}
+
+/// What is known of the outputs of a node from what is given of its inputs.
+pub(crate) fn infer_node(node: &GraphNode, inputs: &[PartialType]) -> Result<Vec<PartialType>, OpError> {
+    let node = GraphNode { inputs: (0..inputs.len()).map(Value::Input).collect(), ..node.clone() };
+    let outputs = node.op.num_outputs(&node.attrs);
+    let graph = Graph { nodes: vec![node], ..Graph::default() };
+    let mut known = propagate(&graph, inputs.iter().cloned(), false, &mut || Ok(()))?;
+    let mut output = |o| known.remove(&Value::Node(0, o)).unwrap_or(PartialType::UNKNOWN);
+    Ok((0..outputs).map(&mut output).collect())
 }
 
 /// Visits nodes until nothing new is learnt. What is unknown then is an error if `complete` is

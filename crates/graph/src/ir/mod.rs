@@ -5,13 +5,14 @@ mod text;
 mod value_map;
 
 pub(crate) use infer::infer_checked;
+pub(crate) use infer::infer_node;
 pub use infer::{PartialType, Types, infer, infer_inputs};
 pub use value_map::ValueMap;
 
 use crate::control_flow::{Flow, Wiring};
 use crate::symbol::Symbol;
 use mxrt_engine::{FailureKind, OpError};
-use mxrt_ops::{Attrs, CustomOperator, Inputs, OpDef, custom_operator, registry};
+use mxrt_ops::{Attrs, Callback, Inputs, OpDef, callback, registry};
 use mxrt_tensor::{TensorType, describe_inputs};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -78,17 +79,48 @@ impl GraphNode {
         self.op.random || self.flow.as_ref().is_some_and(|flow| flow.is_random())
     }
 
-    /// Whether it, or a node of a graph that it runs, is an operator of the program.
-    pub fn asks_program(&self) -> bool {
-        self.program_operator().is_some()
+    /// The operator of the program that computes it, if it is one.
+    pub fn callback(&self) -> Option<Callback> {
+        if matches!(self.op.inputs, Inputs::Computed { .. }) { callback(&self.attrs) } else { None }
     }
 
-    /// The operator of the program that it, or a node of a graph that it runs, is.
-    pub fn program_operator(&self) -> Option<Arc<dyn CustomOperator>> {
-        if matches!(self.op.inputs, Inputs::Computed { .. }) {
-            return Some(custom_operator(&self.attrs));
+    /// Whether no plan can hold it, as it is a callback, data-dependent, or runs graphs with such
+    /// operators.
+    pub fn is_stage(&self) -> bool {
+        let inside = |flow: &Arc<Flow>| flow.nodes().any(GraphNode::is_stage);
+        self.op.is_late() || self.flow.as_ref().is_some_and(inside) || self.callback().is_some()
+    }
+
+    /// Whether shapes of its outputs may follow from contents of its inputs.
+    pub fn is_data_dependent(&self) -> bool {
+        let inside = |flow: &Arc<Flow>| flow.nodes().any(GraphNode::is_data_dependent);
+        self.op.is_late() || self.flow.as_ref().is_some_and(inside)
+    }
+
+    /// The inputs that it changes, which are auxiliary states of callbacks, by number.
+    pub fn changed_inputs(&self) -> Vec<usize> {
+        if let Some(flow) = &self.flow {
+            return flow.changed_inputs();
         }
-        self.flow.as_ref()?.graphs.iter().flat_map(|graph| &graph.nodes).find_map(GraphNode::program_operator)
+        let is_callback = matches!(self.op.inputs, Inputs::Computed { .. });
+        if is_callback { self.op.states(&self.attrs).to_vec() } else { Vec::new() }
+    }
+
+    /// Number of outputs.
+    pub fn num_outputs(&self) -> usize {
+        self.op.num_outputs(&self.attrs)
+    }
+
+    /// How many values it makes: its outputs, and after those of control flow the new states of
+    /// callbacks.
+    pub fn values(&self) -> usize {
+        self.num_outputs() + self.flow.as_ref().map_or(0, |flow| flow.changed_inputs().len())
+    }
+
+    /// The values that it reads. Its graphs may read fewer than its inputs.
+    pub fn inputs_read(&self) -> impl Iterator<Item = Value> {
+        let read = |k: &usize| self.flow.as_ref().is_none_or(|flow| flow.reads(*k));
+        (0..self.inputs.len()).filter(read).map(|k| self.inputs[k])
     }
 
     /// This node with the operator name of `node` in messages: it replaces `node`.
@@ -270,6 +302,21 @@ impl Graph {
             Value::Input(i) => self.inputs.get(i).is_some_and(|i| i.constant),
             Value::Node(n, _) => nodes.get(n).copied().unwrap_or(false),
         }
+    }
+
+    /// The inputs that nodes change, by number, each once.
+    pub(crate) fn changed_inputs(&self) -> Vec<usize> {
+        let mut changed = Vec::new();
+        for node in &self.nodes {
+            for k in node.changed_inputs() {
+                if let Some(Value::Input(i)) = node.inputs.get(k)
+                    && !changed.contains(i)
+                {
+                    changed.push(*i);
+                }
+            }
+        }
+        changed
     }
 
     /// How often each value is read, by nodes or as a result.

@@ -1,21 +1,17 @@
 //! A [`CachedOp`] with its parameters: calls name the data only.
 
-use super::cached_op::{Binding, CachedOp, JoinedRows, with_device};
+use super::cached_op::{Binding, Body, CachedOp, JoinedRows, with_device};
+use super::call::Call;
 use super::call_options::CallOptions;
 use super::inputs::InputSource;
-use super::late::settle;
 use super::plan_cache::CallSignature;
 use super::program::Program;
+use super::started::Started;
 use crate::compile::interrupt::Interrupter;
 use crate::symbol::first_names;
 use mxrt_engine::{FailureKind, OpError};
-use mxrt_tensor::{Context, DType, LateArray, NDArray, ParameterSet, TensorType};
-use smallvec::SmallVec;
+use mxrt_tensor::{Context, DType, NDArray, ParameterSet, TensorType};
 use std::sync::Arc;
-
-/// Calls with more inputs never run inline where none is bound: looking their plan up takes long
-/// itself.
-const MAX_INLINE_INPUTS: usize = 4;
 
 /// A compiled symbol together with arrays for some of its inputs, usually the parameters. These are
 /// read through one gate, so that a call costs the same however many there are.
@@ -55,8 +51,12 @@ impl BoundOp {
         }
         op.check_contexts(arrays.iter().enumerate().filter_map(|(i, a)| Some((i, (*a)?))))?;
         let context = params.first().map(NDArray::context);
-        let all_bound = data.iter().all(|i| op.data.contains(i));
-        let param_types = all_bound.then(|| op.plans().known_types(&op.param_types(&types)));
+        let of_call = op.data();
+        let all_bound = data.iter().all(|i| of_call.contains(i));
+        let param_types = match &op.body {
+            Body::Plan(segment) if all_bound => Some(segment.plans().known_types(&segment.param_types(&types))),
+            _ => None,
+        };
         let params = (!params.is_empty()).then(|| ParameterSet::new(op.engine(), params));
         let binding = Binding { sources: sources.into(), params, random: None };
         Ok(BoundOp { op, binding, types, param_types, data, context })
@@ -85,72 +85,29 @@ impl BoundOp {
         self.op.joined_rows(&types)
     }
 
-    /// Runs the graph on the rest of its inputs. See [`CachedOp::call_with`].
-    #[cfg_attr(debug_assertions, track_caller)]
-    pub fn call_with(
-        &self,
-        data: &[&NDArray],
-        outputs: Option<&[&NDArray]>,
-        options: &CallOptions,
-    ) -> Result<SmallVec<[NDArray; 2]>, OpError> {
-        self.call_unless(data, outputs, options, &mut Interrupter::never())
-    }
-
-    /// The same; when the interrupter gives up while a plan is built, the error has kind
+    /// Begins a call on the rest of the inputs. Returns the results before they are computed.
+    ///
+    /// With `outputs` the results go into these arrays, whose shapes and dtypes must fit; where
+    /// shapes of results follow from contents, this waits for the shapes. With the naive engine the
+    /// call is over when this returns.
+    ///
+    /// Wrong numbers, shapes and dtypes of inputs are errors here; failures of values are stored in
+    /// the results and raised when they are read. When the interrupter gives up, the error has kind
     /// `Cancelled`.
     #[cfg_attr(debug_assertions, track_caller)]
-    pub fn call_unless(
+    pub fn call(
         &self,
         data: &[&NDArray],
         outputs: Option<&[&NDArray]>,
         options: &CallOptions,
         interrupter: &mut Interrupter<'_>,
-    ) -> Result<SmallVec<[NDArray; 2]>, OpError> {
-        if self.op.is_late() {
-            let late = self.call_late(data, options, interrupter)?;
-            return settle(self.op.engine(), &late, outputs).map_err(|error| with_device(error, data));
-        }
-        let made = self.check(data).and_then(|()| {
-            let program = match self.known(data) {
-                Some(program) => program,
-                None => self.op.program(&self.all_types(data), &self.data, interrupter)?,
-            };
-            self.op.start(program, &self.binding, data, outputs, options)
+    ) -> Result<Started, OpError> {
+        let begun = self.check(data).and_then(|()| {
+            let (known, types) = (self.known(data), || self.all_types(data));
+            let (binding, given) = (&self.binding, Some(&self.data[..]));
+            self.op.begin(Call { binding, data, given, outputs, options, known, types: &types }, interrupter)
         });
-        made.map_err(|error| with_device(error, data))
-    }
-
-    /// The same for a graph that [is late](CachedOp::is_late): returns before it has run.
-    #[cfg_attr(debug_assertions, track_caller)]
-    pub fn call_late(
-        &self,
-        data: &[&NDArray],
-        options: &CallOptions,
-        interrupter: &mut Interrupter<'_>,
-    ) -> Result<SmallVec<[LateArray; 2]>, OpError> {
-        let start = |()| self.op.start_late(&self.binding, data, self.all_types(data), options, interrupter);
-        self.check(data).and_then(start).map_err(|error| with_device(error, data))
-    }
-
-    /// The same if it takes a few microseconds in the calling thread. None if there is no plan yet,
-    /// or one that would run here for longer.
-    #[cfg_attr(debug_assertions, track_caller)]
-    pub fn try_call_inline(
-        &self,
-        data: &[&NDArray],
-        outputs: Option<&[&NDArray]>,
-        options: &CallOptions,
-    ) -> Option<Result<SmallVec<[NDArray; 2]>, OpError>> {
-        if data.len() != self.data.len() || self.op.is_late() {
-            return None;
-        }
-        let program = match self.known(data) {
-            None if self.types.len() <= MAX_INLINE_INPUTS => self.op.find(&self.all_types(data)),
-            known => known,
-        };
-        let program = program.filter(|program| self.op.runs_inline(program))?;
-        let start = |()| self.op.start(program, &self.binding, data, outputs, options);
-        Some(self.check(data).and_then(start).map_err(|error| with_device(error, data)))
+        begun.map_err(|error| with_device(error, data))
     }
 
     fn check(&self, data: &[&NDArray]) -> Result<(), OpError> {
@@ -179,13 +136,13 @@ impl BoundOp {
 
     /// The program for this data, found without looking at the parameters.
     fn known(&self, data: &[&NDArray]) -> Option<Arc<Program>> {
-        let params = self.param_types.as_ref()?;
+        let (Some(params), Body::Plan(segment)) = (&self.param_types, &self.op.body) else { return None };
         let type_of = |input: &usize| match self.binding.sources[*input] {
             InputSource::Data(i) => data[i].tensor_type(),
             InputSource::Param(_) => self.types[*input].clone(),
         };
-        let types: CallSignature = self.op.data.iter().map(type_of).collect();
-        self.op.plans().get(params, &types)
+        let types: CallSignature = segment.data().iter().map(type_of).collect();
+        segment.plans().get(params, &types)
     }
 
     /// Types of all inputs of a call.

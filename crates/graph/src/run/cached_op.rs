@@ -1,38 +1,27 @@
 //! [`CachedOp`]: a symbol that any number of threads call.
 
-use super::build_turn::BuildTurn;
+use super::call::Call;
 use super::call_options::CallOptions;
-use super::device_program::DeviceConstants;
-use super::explain::explain;
+use super::executable::Executable;
 use super::inputs::InputSource;
-use super::late::{LateGraph, settle};
-use super::plan_cache::{CacheStats, CallSignature, PlanCache};
-use super::program::{DividedBatch, Program};
-use super::rows::{self, Division};
+use super::placed::Placements;
+use super::plan_cache::CacheStats;
+use super::segment::{MEMORY_PER_NODE, Segment};
+use super::staged::Staged;
+use super::started::Started;
 use super::state_updates::StateUpdates;
-use crate::compile::build::{BuildOptions, Plan, SharedPlans};
+use crate::compile::build::BuildOptions;
 use crate::compile::flags::{Accuracy, CachedOpFlags, mark_constants};
 use crate::compile::interrupt::Interrupter;
 use crate::compile::report::PlanReport;
 use crate::ir::{Graph, GraphNode};
 use crate::passes;
 use crate::symbol::{Symbol, first_names};
-use mxrt_engine::ForkSafeMutex as Mutex;
-use mxrt_engine::{Cost, Engine, EngineKind, FailureKind, OpError, OpName, reserve};
-use mxrt_ops::{ConvSignature, Precision, Question, RandomKey, RandomState};
+use mxrt_engine::{Engine, FailureKind, OpError, OpName, reserve};
+use mxrt_ops::{ConvSignature, Precision, RandomKey, RandomState};
 use mxrt_tensor::{Context, NDArray, ParameterSet, TensorType};
-use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::Arc;
-
-/// Memory that passes, and again a plan, take for each node, about.
-const MEMORY_PER_NODE: usize = 4 << 10;
-
-/// Plans estimated below this run inline even where other threads wait for the calling thread.
-const INLINE_NS: u64 = 10_000;
-
-/// Shapes of single rows for which the division of batches is remembered.
-const MAX_DIVISIONS: usize = 64;
 
 /// Errors of a call say where it would have run.
 pub(super) fn with_device(mut error: OpError, inputs: &[&NDArray]) -> OpError {
@@ -42,29 +31,31 @@ pub(super) fn with_device(mut error: OpError, inputs: &[&NDArray]) -> OpError {
     error
 }
 
-/// A compiled symbol. `Send + Sync`: any number of threads call it, with any mixture of shapes, at
-/// the same time.
+/// A compiled symbol. `Send + Sync`: any number of threads call it concurrently, with any mixture of
+/// shapes. A [`BoundOp`](super::BoundOp) holds its parameters.
 pub struct CachedOp {
-    pub(super) engine: &'static Engine,
-    pub(super) name: OpName,
-    graph: Graph,
-    /// positions of the inputs that are parameters, and of the others
-    params: Vec<usize>,
-    pub(super) data: Vec<usize>,
+    engine: &'static Engine,
+    name: OpName,
+    /// the graph before any pass
+    pub(super) source: Graph,
+    pub(super) body: Body,
     /// every input is an array of the call
     pub(super) unbound: Binding,
     pub(super) options: BuildOptions,
-    pub(super) random: Arc<RandomState>,
-    plans: PlanCache,
-    building: BuildTurn,
-    divisions: Mutex<HashMap<CallSignature, Option<Division>>>,
-    shared: SharedPlans,
-    pub(super) device_constants: DeviceConstants,
+    random: Arc<RandomState>,
     pub(super) states: StateUpdates,
-    /// the program is asked about types while a plan is built
-    asks_program: bool,
-    /// its stages, if shapes follow from contents
-    pub(super) late: Option<Arc<LateGraph>>,
+    /// by node of the source: where it runs; none: where the arrays of a call are
+    pub(super) groups: Option<Vec<Context>>,
+    /// the graph over several devices, from the first call that needs it
+    pub(super) placements: Placements,
+}
+
+/// What a compiled symbol consists of.
+pub(super) enum Body {
+    /// one plan for each signature, whose calls write the results where they belong
+    Plan(Arc<Segment>),
+    /// several stages
+    Stages(Staged),
 }
 
 impl CachedOp {
@@ -74,7 +65,7 @@ impl CachedOp {
     }
 
     /// Compiles a symbol. Passes that need no shapes run here, once; plans are built at the first
-    /// call of a signature. What the flags say goes before the options.
+    /// call of a signature. What the flags say takes precedence over the options.
     pub fn compile(
         engine: &'static Engine,
         symbol: &Symbol,
@@ -89,37 +80,39 @@ impl CachedOp {
         reserve::check_room(symbol.topo().len().saturating_mul(MEMORY_PER_NODE))?;
         let mut graph = Graph::from_symbol(symbol)?;
         mark_constants(&mut graph, flags)?;
-        let states = StateUpdates::of(&mut graph)?;
-        let graph = passes::run_all(graph, options.passes)?;
         let name: OpName = symbol.list_outputs().first().map_or_else(|| "CachedOp".into(), |n| n.clone().into());
-        let late = LateGraph::new(engine, &name, &graph, options)?.map(Arc::new);
-        Ok(CachedOp { late, states, ..CachedOp::of_graph(engine, name, graph, options) })
+        CachedOp::of_graph(engine, name, graph, options)
     }
 
-    /// A graph on which the passes that need no shapes have run.
-    pub(crate) fn of_graph(engine: &'static Engine, name: OpName, graph: Graph, options: BuildOptions) -> CachedOp {
-        let (params, data) = (0..graph.inputs.len()).partition(|i| graph.inputs[*i].constant);
-        let asks_program = graph.nodes.iter().any(GraphNode::asks_program);
+    /// Compiles a graph on which no pass has run.
+    pub(super) fn of_graph(
+        engine: &'static Engine,
+        name: OpName,
+        source: Graph,
+        options: BuildOptions,
+    ) -> Result<CachedOp, OpError> {
+        let mut graph = passes::run_all(source.clone(), options.passes)?;
+        let outputs = graph.outputs.len();
+        let states = StateUpdates::of(&mut graph)?;
         let sources = (0..graph.inputs.len()).map(InputSource::Data).collect();
         let unbound = Binding { sources, params: None, random: None };
-        CachedOp {
-            engine,
-            name,
-            graph,
-            params,
-            data,
-            unbound,
-            options,
-            random: Arc::new(RandomState::new(0)),
-            plans: PlanCache::new(options.cache),
-            building: BuildTurn::default(),
-            divisions: Mutex::default(),
-            shared: SharedPlans::new(engine),
-            device_constants: DeviceConstants::default(),
-            states: StateUpdates::default(),
-            asks_program,
-            late: None,
-        }
+        let body = if graph.nodes.iter().any(GraphNode::is_stage) {
+            let executable = Executable::new(engine, graph.clone(), options)?;
+            Body::Stages(Staged::new(graph, executable, outputs))
+        } else {
+            Body::Plan(Arc::new(Segment::new(engine, graph, options)))
+        };
+        let random = Arc::new(RandomState::new(0));
+        let (groups, placements) = (None, Placements::default());
+        Ok(CachedOp { engine, name, source, body, unbound, options, random, states, groups, placements })
+    }
+
+    /// Puts nodes on contexts: each of these names on its own, all others on `rest`. Results stay
+    /// where they are computed.
+    pub fn with_groups(mut self, rest: Context, groups: &HashMap<String, Context>) -> CachedOp {
+        let context = |node: &GraphNode| groups.get(&*node.name).copied().unwrap_or(rest);
+        self.groups = Some(self.source.nodes.iter().map(context).collect());
+        self
     }
 
     /// Uses this stream for random operators instead of one of its own.
@@ -130,61 +123,49 @@ impl CachedOp {
 
     /// Number of inputs, in the order of the symbol's `list_inputs()`.
     pub fn num_inputs(&self) -> usize {
-        self.graph.inputs.len()
+        self.graph().inputs.len()
     }
 
     /// Number of results.
     pub fn num_outputs(&self) -> usize {
-        self.graph.outputs.len() - self.states.len()
+        self.graph().outputs.len() - self.states.len()
     }
 
-    /// Runs the graph on these inputs, in `list_inputs()` order. Returns the results before they
-    /// are computed, but for a graph that [is late](CachedOp::is_late), whose results have no shape
-    /// before: [`CachedOp::call_late`] does not wait for these.
-    ///
-    /// Wrong numbers, shapes and dtypes of inputs are errors here; failures of values are kept in
-    /// the results and raised when they are read.
+    /// Begins a call on all inputs, in `list_inputs()` order, as [`BoundOp::call`](super::BoundOp::call)
+    /// does on some.
     #[cfg_attr(debug_assertions, track_caller)]
-    pub fn call(&self, inputs: &[&NDArray]) -> Result<SmallVec<[NDArray; 2]>, OpError> {
-        self.call_with(inputs, None, &CallOptions::default())
-    }
-
-    /// The same into arrays of the caller, whose shapes and dtypes must fit.
-    #[cfg_attr(debug_assertions, track_caller)]
-    pub fn call_into(&self, inputs: &[&NDArray], outputs: &[&NDArray]) -> Result<(), OpError> {
-        self.call_with(inputs, Some(outputs), &CallOptions::default()).map(drop)
-    }
-
-    /// The same with a place in the queue, into new arrays or those of the caller, which are
-    /// returned.
-    #[cfg_attr(debug_assertions, track_caller)]
-    pub fn call_with(
+    pub fn call(
         &self,
         inputs: &[&NDArray],
         outputs: Option<&[&NDArray]>,
         options: &CallOptions,
-    ) -> Result<SmallVec<[NDArray; 2]>, OpError> {
-        let made = match self.is_late() {
-            true => self.call_late(inputs, options).and_then(|late| settle(self.engine, &late, outputs)),
-            false => {
-                self.prepare(inputs).and_then(|program| self.start(program, &self.unbound, inputs, outputs, options))
-            }
-        };
-        made.map_err(|error| with_device(error, inputs))
+        interrupter: &mut Interrupter<'_>,
+    ) -> Result<Started, OpError> {
+        let checked =
+            self.check_count(inputs.len()).and_then(|()| self.check_contexts(inputs.iter().copied().enumerate()));
+        let begun = checked.and_then(|()| {
+            let types = || inputs.iter().map(|a| a.tensor_type()).collect();
+            let (binding, data) = (&self.unbound, inputs);
+            self.begin(Call { binding, data, given: None, outputs, options, known: None, types: &types }, interrupter)
+        });
+        begun.map_err(|error| with_device(error, inputs))
     }
 
-    /// Whether a call returns within microseconds: it runs in a worker, or is short.
-    pub(super) fn runs_inline(&self, program: &Program) -> bool {
-        let here = program.cost_ns() < Cost::SMALL_NS || self.engine.kind() == EngineKind::Naive;
-        !here || program.cost_ns() < INLINE_NS
+    /// Whether the shapes of results may follow from contents, so that calls return
+    /// [`Started::Deferred`].
+    pub fn is_data_dependent(&self) -> bool {
+        matches!(&self.body, Body::Stages(staged) if staged.is_data_dependent())
     }
 
     /// The plan for these input types.
     pub fn plan(&self, inputs: &[TensorType]) -> Result<PlanReport, OpError> {
-        if let Some(late) = &self.late {
-            return late.report(inputs);
+        match &self.body {
+            Body::Plan(segment) => segment.report(inputs),
+            Body::Stages(staged) => {
+                let types = staged.types(inputs, &mut Interrupter::never())?;
+                staged.executable.report(inputs, types.as_ref())
+            }
         }
-        Ok(self.program_of_all(inputs)?.report())
     }
 
     /// The plan for these input types, as text.
@@ -195,12 +176,13 @@ impl CachedOp {
     /// The distinct convolutions of the plan for these input types, for measuring their methods
     /// ([`mxrt_ops::measure`]).
     pub fn convolutions(&self, inputs: &[TensorType]) -> Result<Vec<ConvSignature>, OpError> {
-        if let Some(late) = &self.late {
-            let Some((first, of_first)) = late.first() else { return Ok(Vec::new()) };
-            return first.convolutions(&of_first.iter().map(|i| inputs[*i].clone()).collect::<Vec<_>>());
-        }
-        let mut signatures: Vec<ConvSignature> =
-            self.program_of_all(inputs)?.plans().iter().flat_map(|plan| plan.convolutions()).collect();
+        let mut signatures = match &self.body {
+            Body::Plan(segment) => segment.convolutions(inputs)?,
+            Body::Stages(staged) => {
+                let types = staged.types(inputs, &mut Interrupter::never())?;
+                staged.executable.convolutions(inputs, types.as_ref())?
+            }
+        };
         signatures.sort_unstable();
         signatures.dedup();
         Ok(signatures)
@@ -208,25 +190,36 @@ impl CachedOp {
 
     /// The graph after all passes, as text.
     pub fn graph_text(&self) -> String {
-        self.graph.to_string()
+        self.graph().to_string()
     }
 
-    /// State of the plan cache.
+    /// State of the plan caches.
     pub fn stats(&self) -> CacheStats {
-        match &self.late {
-            Some(late) => late.segments().fold(self.plans.stats(), |all, segment| all.with(segment.stats())),
-            None => self.plans.stats(),
+        match &self.body {
+            Body::Plan(segment) => segment.plans().stats(),
+            Body::Stages(staged) => {
+                let none = CacheStats::of_limit(self.options.cache);
+                staged.executable.segments().iter().fold(none, |all, segment| all.with(segment.plans().stats()))
+            }
         }
     }
 
     /// The graph.
     pub(super) fn graph(&self) -> &Graph {
-        &self.graph
+        match &self.body {
+            Body::Plan(segment) => segment.graph(),
+            Body::Stages(staged) => &staged.graph,
+        }
     }
 
     /// What calls are called in messages.
     pub(super) fn name(&self) -> &OpName {
         &self.name
+    }
+
+    /// The random stream.
+    pub(super) fn random(&self) -> &Arc<RandomState> {
+        &self.random
     }
 
     /// A piece of the random stream.
@@ -239,50 +232,17 @@ impl CachedOp {
         self.engine
     }
 
-    /// The programs.
-    pub(super) fn plans(&self) -> &PlanCache {
-        &self.plans
-    }
-
-    /// Types of the parameters among these types of all inputs.
-    pub(super) fn param_types(&self, types: &[TensorType]) -> CallSignature {
-        self.params.iter().map(|i| types[*i].clone()).collect()
-    }
-
-    /// The program for these types of all inputs, if it has been built.
-    pub(super) fn find(&self, types: &[TensorType]) -> Option<Arc<Program>> {
-        if self.params.is_empty() {
-            return self.plans.get(&[], types);
-        }
-        let data: CallSignature = self.data.iter().map(|i| types[*i].clone()).collect();
-        self.plans.get(&self.param_types(types), &data)
-    }
-
-    /// Whether the program may be asked about types while a plan is built.
-    pub(super) fn asks_program(&self) -> bool {
-        self.asks_program
-    }
-
-    /// Runs something that does so, in a thread of the program.
-    pub(super) fn ask_program(&self, question: Question) {
-        match self.graph.nodes.iter().find_map(GraphNode::program_operator) {
-            Some(operator) => operator.ask(question),
-            None => question(),
-        }
-    }
-
-    pub(super) fn prepare(&self, inputs: &[&NDArray]) -> Result<Arc<Program>, OpError> {
-        self.check_count(inputs.len())?;
-        self.check_contexts(inputs.iter().copied().enumerate())?;
-        let types: CallSignature = inputs.iter().map(|a| a.tensor_type()).collect();
-        self.program_of_all(&types)
+    /// Positions of the inputs that are not parameters.
+    pub(super) fn data(&self) -> Vec<usize> {
+        let inputs = &self.graph().inputs;
+        (0..inputs.len()).filter(|i| !inputs[*i].constant).collect()
     }
 
     pub(super) fn check_count(&self, given: usize) -> Result<(), OpError> {
-        if given == self.graph.inputs.len() {
+        if given == self.graph().inputs.len() {
             return Ok(());
         }
-        let names: Vec<&str> = self.graph.inputs.iter().map(|i| &*i.name).collect();
+        let names: Vec<&str> = self.graph().inputs.iter().map(|i| &*i.name).collect();
         let listed = first_names(&names);
         let message = format!("CachedOp requires {} inputs but got {given}; they are {listed}", names.len());
         Err(OpError::new(FailureKind::Value, message).op("CachedOp"))
@@ -290,7 +250,7 @@ impl CachedOp {
 
     /// The name of an input that there is.
     pub(super) fn input_name(&self, input: usize) -> &str {
-        &self.graph.inputs[input].name
+        &self.graph().inputs[input].name
     }
 
     /// Arrays, and of which inputs they are.
@@ -298,12 +258,15 @@ impl CachedOp {
         &self,
         mut arrays: impl Iterator<Item = (usize, &'a NDArray)>,
     ) -> Result<(), OpError> {
+        if self.groups.is_some() {
+            return Ok(());
+        }
         let Some((first, array)) = arrays.next() else { return Ok(()) };
         let context = array.context();
         match arrays.find(|(_, a)| a.context() != context) {
             None => Ok(()),
             Some((other, array)) => {
-                let (first, other) = (&self.graph.inputs[first].name, &self.graph.inputs[other].name);
+                let (first, other) = (&self.graph().inputs[first].name, &self.graph().inputs[other].name);
                 let message = format!(
                     "input '{other}': got an array on {}, wanted {context}, where '{first}' is: pass \
                      x.as_in_context(mx.{context}). CachedOp: all inputs must live on the same context",
@@ -314,138 +277,14 @@ impl CachedOp {
         }
     }
 
-    /// The program for these types of all inputs. `given` are the inputs whose arrays the call
-    /// names: errors are about these. Building one may be given up.
-    pub(crate) fn program(
-        &self,
-        types: &[TensorType],
-        given: &[usize],
-        interrupter: &mut Interrupter<'_>,
-    ) -> Result<Arc<Program>, OpError> {
-        if let Some(program) = self.find(types) {
-            return Ok(program);
-        }
-        let built = {
-            // Code of the program may wait for threads that wait for the turn. Then several threads
-            // may build the same plan, of which one is kept.
-            let _turn = if self.asks_program { None } else { self.building.take(interrupter)? };
-            self.get_or_build(types, interrupter)
-        };
-        built.map_err(|error| explain(error, &self.graph, types, given))
-    }
-
-    /// The program for these types of all inputs, of which no error names the graph's inputs.
-    pub(crate) fn program_whole(
-        &self,
-        types: &[TensorType],
-        interrupter: &mut Interrupter<'_>,
-    ) -> Result<Arc<Program>, OpError> {
-        match self.find(types) {
-            Some(program) => Ok(program),
-            None => {
-                let program = Arc::new(Program::whole(self.build(types, interrupter)?));
-                self.plans.insert(&self.param_types(types), types.iter().cloned().collect(), &program, 0);
-                Ok(program)
-            }
-        }
-    }
-
-    /// The same where a call names all inputs.
-    fn program_of_all(&self, types: &[TensorType]) -> Result<Arc<Program>, OpError> {
-        match self.find(types) {
-            Some(program) => Ok(program),
-            None => self.program(types, &(0..types.len()).collect::<Vec<_>>(), &mut Interrupter::never()),
-        }
-    }
-
-    /// Called by the thread that has the turn to build, or by any where the program is asked about types.
-    fn get_or_build(&self, types: &[TensorType], interrupter: &mut Interrupter<'_>) -> Result<Arc<Program>, OpError> {
-        if let Some(program) = self.find(types) {
-            return Ok(program);
-        }
-        let raw = self.graph.inputs.iter().zip(types).filter(|(i, _)| i.constant).map(|(_, t)| t.bytes()).sum();
-        let program = match self.divide(types, interrupter)? {
-            Some((parts, outputs)) => Program::parts(parts, outputs),
-            None => Program::whole(self.build(types, interrupter)?),
-        };
-        let program = Arc::new(program);
-        let data: CallSignature = self.data.iter().map(|i| types[*i].clone()).collect();
-        if self.plans.insert(&self.param_types(types), data, &program, raw) {
-            // The next plan wants blocks of other sizes: those of the old one are of no use.
-            self.engine.memory().trim();
-        }
-        Ok(program)
-    }
-
-    fn build(&self, types: &[TensorType], interrupter: &mut Interrupter<'_>) -> Result<Plan, OpError> {
-        reserve::check_room(self.graph.nodes.len().saturating_mul(MEMORY_PER_NODE))?;
-        Plan::build(&self.graph, types, self.options, &self.shared, interrupter)
-    }
-
-    /// The parts of a batch that is better not run as a whole, and the types of its results.
-    fn divide(
-        &self,
-        types: &[TensorType],
-        interrupter: &mut Interrupter<'_>,
-    ) -> Result<Option<(DividedBatch, Vec<TensorType>)>, OpError> {
-        if !self.options.passes.runs(passes::DIVIDE_BATCH) {
-            return Ok(None);
-        }
-        let Some((rows, divided)) = rows::batch(&self.graph, types, self.options.kernel)? else { return Ok(None) };
-        let division = self.division(types, &divided, interrupter)?;
-        let Some(division) = division.filter(|d| d.applies(rows)) else { return Ok(None) };
-        let mut some = |n: usize| self.get_or_build(&rows::with_rows(types, &divided, n), interrupter);
-        let part = some(division.each)?;
-        let left = rows % division.each;
-        let rest = if left > 0 { Some(some(left)?) } else { None };
-        let outputs = rows::with_rows(part.outputs(), &vec![true; part.outputs().len()], rows);
-        let Division { each, side_by_side } = division;
-        Ok(Some((DividedBatch { rows, each, side_by_side, divided, part, rest }, outputs)))
-    }
-
     /// Whether the rows of calls may be joined into one batch, for inputs of at least two rows.
     pub(super) fn joined_rows(&self, types: &[TensorType]) -> Result<JoinedRows, OpError> {
-        if self.is_late() || self.states.len() > 0 {
-            return Ok(JoinedRows::Dependent);
-        }
-        let Some((_, divided)) = rows::batch(&self.graph, types, self.options.kernel)? else {
-            return Ok(JoinedRows::Dependent);
-        };
-        let division = self.division(types, &divided, &mut Interrupter::never())?;
-        Ok(match division {
+        let Body::Plan(segment) = &self.body else { return Ok(JoinedRows::Dependent) };
+        Ok(match segment.rows(types)? {
             None => JoinedRows::Dependent,
             Some(division) if division.side_by_side => JoinedRows::NoGain,
             Some(_) => JoinedRows::Gain,
         })
-    }
-
-    /// How batches of rows like these are divided: decided once.
-    fn division(
-        &self,
-        types: &[TensorType],
-        divided: &[bool],
-        interrupter: &mut Interrupter<'_>,
-    ) -> Result<Option<Division>, OpError> {
-        let single: CallSignature = rows::with_rows(types, divided, 1).into();
-        if let Some(known) = self.divisions.lock().get(&single) {
-            return Ok(*known);
-        }
-        let mut cost = |types: &[TensorType]| match self.build(types, interrupter) {
-            Ok(plan) => Ok(Some(plan.cost_ns())),
-            Err(error) if error.kind == FailureKind::Cancelled => Err(error),
-            // What cannot be built for other numbers of rows is not divided.
-            Err(_) => Ok(None),
-        };
-        let division = match (cost(&single)?, cost(&rows::with_rows(types, divided, rows::TOGETHER))?) {
-            (Some(one), Some(together)) => Some(Division::choose(one, together)),
-            _ => None,
-        };
-        let mut divisions = self.divisions.lock();
-        if divisions.len() >= MAX_DIVISIONS {
-            divisions.clear();
-        }
-        divisions.insert(single, division);
-        Ok(division)
     }
 }
 

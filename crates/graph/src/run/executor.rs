@@ -6,6 +6,7 @@ use super::call_options::CallOptions;
 use super::watch::Watch;
 use crate::compile::build::BuildOptions;
 use crate::compile::flags::CachedOpFlags;
+use crate::compile::interrupt::Interrupter;
 use crate::symbol::Symbol;
 use mxrt_engine::ForkSafeMutex as Mutex;
 use mxrt_engine::{Engine, FailureKind, OpError};
@@ -205,8 +206,7 @@ impl Executor {
     /// computed.
     pub fn forward(&self) -> Result<(), OpError> {
         let outputs: Vec<&NDArray> = self.outputs.iter().collect();
-        self.bound.call_with(&[], Some(&outputs), &CallOptions::default())?;
-        self.site.engine.report_at_call(self.outputs.iter().map(NDArray::var))?;
+        self.bound.call(&[], Some(&outputs), &CallOptions::default(), &mut Interrupter::never())?;
         let watch = self.watch.lock().clone();
         let Some((watch, callback)) = watch else { return Ok(()) };
         let held = || self.arguments.iter().chain(&self.states);

@@ -1,14 +1,36 @@
-//! Imperative calls of operators of the program.
+//! Imperative calls of operators.
 
 use super::cached_op::CachedOp;
 use super::call_options::CallOptions;
-use crate::compile::{BuildOptions, CachedOpFlags};
+use super::started::Started;
+use crate::compile::{BuildOptions, CachedOpFlags, Interrupter};
 use crate::symbol::Symbol;
 use mxrt_engine::{Engine, OpError};
-use mxrt_ops::OpDef;
+use mxrt_ops::{BoundOperatorCache, CallAttrs, Invocation, OpDef, invoke_cached, invoke_late};
 use mxrt_tensor::NDArray;
-use smallvec::SmallVec;
 use std::collections::BTreeMap;
+
+/// Runs an operator on arrays. `outputs` are arrays to be overwritten; without them new ones are
+/// made. With the naive engine the call is over when this returns.
+#[cfg_attr(debug_assertions, track_caller)]
+pub fn invoke(
+    call: &Invocation<'_>,
+    cache: &BoundOperatorCache,
+    def: &'static OpDef,
+    given: CallAttrs<'_>,
+    inputs: &[&NDArray],
+    outputs: Option<&[&NDArray]>,
+    interrupter: &mut Interrupter<'_>,
+) -> Result<Started, OpError> {
+    let started = match (def.is_late(), outputs) {
+        (false, _) => Started::Known(invoke_cached(call, cache, def, given, inputs, outputs)?),
+        (true, None) => Started::Deferred(invoke_late(call, def, given, inputs)?),
+        (true, Some(outputs)) => {
+            Started::Deferred(invoke_late(call, def, given, inputs)?).stored(outputs, interrupter)?
+        }
+    };
+    started.reported(call.engine, interrupter)
+}
 
 /// Runs an operator of the program on arrays, each with the name of its input or none: a graph of
 /// one node. `outputs` are arrays to be overwritten; without them new ones are made.
@@ -20,7 +42,8 @@ pub fn invoke_custom(
     arrays: Vec<(Option<String>, NDArray)>,
     outputs: Option<&[&NDArray]>,
     options: BuildOptions,
-) -> Result<SmallVec<[NDArray; 2]>, OpError> {
+    interrupter: &mut Interrupter<'_>,
+) -> Result<Started, OpError> {
     let variables = (0..arrays.len()).map(|i| Symbol::variable(&format!("input{i}"), BTreeMap::new()));
     let inputs = arrays.iter().zip(variables).map(|((name, _), variable)| (name.clone(), variable));
     let symbol = Symbol::create(def, def.name.to_lowercase(), attrs, inputs.collect())?;
@@ -31,7 +54,7 @@ pub fn invoke_custom(
         let given = name.strip_prefix("input").and_then(|number| number.parse::<usize>().ok());
         ordered.push(&given.and_then(|i| arrays.get(i)).ok_or_else(|| missing(def, &name))?.1);
     }
-    op.call_with(&ordered, outputs, &CallOptions::default())
+    op.call(&ordered, outputs, &CallOptions::default(), interrupter)
 }
 
 fn missing(def: &OpDef, name: &str) -> OpError {

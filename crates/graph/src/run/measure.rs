@@ -1,7 +1,10 @@
 //! How long the steps of a plan take.
 
-use super::cached_op::CachedOp;
+use super::cached_op::{Body, CachedOp};
+use super::plan_cache::CallSignature;
 use super::program::Program;
+use super::segment::Segment;
+use crate::compile::interrupt::Interrupter;
 use crate::compile::report::PlanReport;
 use mxrt_engine::{OpError, WaitError};
 use mxrt_tensor::{CallProgress, NDArray};
@@ -35,18 +38,15 @@ impl CachedOp {
         clock: impl Fn() -> u64 + Send + 'static,
         poll: &mut dyn FnMut() -> bool,
     ) -> Result<Result<PlanReport, WaitError>, OpError> {
-        if self.is_late() {
+        // How long the program's own operators take says nothing about plans, and some plans are
+        // unknown before a call.
+        let Body::Plan(segment) = &self.body else {
             return self.plan(&inputs.iter().map(|a| a.tensor_type()).collect::<Vec<_>>()).map(Ok);
-        }
-        let program = self.prepare(inputs)?;
-        // How long the program's own operators take says nothing about the plan.
-        if program.suspends() {
-            return Ok(Ok(program.report()));
-        }
+        };
         let times: Arc<Mutex<Vec<Vec<u64>>>> = Arc::default();
         let record = times.clone();
         let note = move |run: &[u64]| record.lock().push(run.to_vec());
-        let measured = self.measure(inputs, runs, clock, note, poll)?;
+        let measured = self.measure(segment, inputs, runs, clock, note, poll)?;
         Ok(measured.map(|program| {
             let mut report = program.report();
             times.lock().iter().for_each(|run| report.add_run(run));
@@ -57,15 +57,19 @@ impl CachedOp {
     /// Runs the program for these inputs several times and notes what its steps took each time.
     fn measure(
         &self,
+        segment: &Segment,
         inputs: &[&NDArray],
         runs: usize,
         clock: impl Fn() -> u64 + Send + 'static,
         mut note: impl FnMut(&[u64]) + Send + 'static,
         poll: &mut dyn FnMut() -> bool,
     ) -> Result<Result<Arc<Program>, WaitError>, OpError> {
-        let program = self.prepare(inputs)?;
+        self.check_count(inputs.len())?;
+        self.check_contexts(inputs.iter().copied().enumerate())?;
+        let types: CallSignature = inputs.iter().map(|a| a.tensor_type()).collect();
+        let program = segment.program_of_all(&types, &mut Interrupter::never())?;
         let program_of_op = program.clone();
-        let results = self.push_measured(&program, inputs, move |request, outputs| {
+        let results = self.push_measured(segment, &program, inputs, move |request, outputs| {
             Ok(CallProgress::Done(program_of_op.measure(runs, request, outputs, &clock, &mut note)?))
         })?;
         for result in &results {

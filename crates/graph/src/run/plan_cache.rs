@@ -33,6 +33,11 @@ pub struct CacheStats {
 }
 
 impl CacheStats {
+    /// An empty cache of this limit.
+    pub(super) fn of_limit(limit: CacheLimit) -> CacheStats {
+        CacheStats { max_plans: limit.plans, max_bytes: limit.bytes, ..CacheStats::default() }
+    }
+
     /// Both caches together; each may keep as much as one.
     pub(super) fn with(self, other: CacheStats) -> CacheStats {
         CacheStats {

@@ -7,10 +7,9 @@
 use super::device_program::DeviceProgram;
 use super::execute::{MissingResults, PlanRequest};
 use super::inputs::{BatchRows, GraphInputs};
-use super::suspended::{PlanEnd, SuspendedPlan};
 use crate::compile::build::Plan;
 use crate::compile::report::{BatchParts, PlanReport};
-use mxrt_engine::{DeviceKind, Engine, OpError, Resume};
+use mxrt_engine::{DeviceKind, Engine, OpError};
 use mxrt_ops::RandomKey;
 use mxrt_tensor::{TensorMut, TensorType};
 use parking_lot::Mutex;
@@ -60,15 +59,12 @@ pub struct DividedBatch {
 pub struct BatchCursor {
     next: usize,
     failed: MissingResults,
-    position: Option<SuspendedPlan>,
 }
 
 /// How a group of parts ends.
 pub enum GroupEnd {
     /// There are more.
     Again,
-    /// At an operator of the program, which this function calls.
-    Suspended(Box<dyn FnOnce(Resume) + Send>),
     /// It was the last; these results are missing.
     Done(MissingResults),
 }
@@ -102,14 +98,6 @@ impl Program {
         &self.outputs
     }
 
-    /// Types of the inputs; none for what is divided.
-    pub fn input_types(&self) -> &[TensorType] {
-        match &self.body {
-            ProgramBody::Whole(plan) => &plan.inputs,
-            ProgramBody::Parts(_) => &[],
-        }
-    }
-
     /// Estimated time on one core, in nanoseconds.
     pub fn cost_ns(&self) -> u64 {
         self.cost_ns
@@ -141,14 +129,6 @@ impl Program {
         match &self.body {
             ProgramBody::Whole(_) => false,
             ProgramBody::Parts(parts) => parts.group(0, cores) < parts.count(),
-        }
-    }
-
-    /// Whether requests stop at operators of the program.
-    pub fn suspends(&self) -> bool {
-        match &self.body {
-            ProgramBody::Whole(plan) => plan.suspends(),
-            ProgramBody::Parts(_) => false,
         }
     }
 
@@ -186,12 +166,6 @@ impl Program {
         outputs: &mut [TensorMut<'_>],
     ) -> Result<GroupEnd, OpError> {
         match &self.body {
-            ProgramBody::Whole(plan) if plan.suspends() => {
-                Ok(match plan.run_until_custom(engine, &mut cursor.position, request, outputs)? {
-                    PlanEnd::Done(missing) => GroupEnd::Done(missing),
-                    PlanEnd::Suspended(begin) => GroupEnd::Suspended(begin),
-                })
-            }
             ProgramBody::Whole(plan) => plan.run(request, outputs).map(GroupEnd::Done),
             ProgramBody::Parts(parts) => {
                 let group = parts.group(cursor.next, engine.cores());

@@ -1,8 +1,11 @@
 //! [`Watch`]: the results of every operator of a graph.
 
 use super::cached_op::CachedOp;
+use super::call_options::CallOptions;
+use super::started::call_error;
 use crate::compile::build::BuildOptions;
 use crate::compile::flags::CachedOpFlags;
+use crate::compile::interrupt::Interrupter;
 use crate::symbol::{NodeEntry, Symbol};
 use mxrt_engine::{Engine, FailureKind, OpError};
 use mxrt_tensor::NDArray;
@@ -80,7 +83,9 @@ impl Watch {
             .iter()
             .map(|name| array_of(name).ok_or_else(|| missing(name)))
             .collect::<Result<Vec<_>, _>>()?;
-        let results = self.op.call(&inputs.iter().collect::<Vec<&NDArray>>())?;
+        let refs: Vec<&NDArray> = inputs.iter().collect();
+        let started = self.op.call(&refs, None, &CallOptions::default(), &mut Interrupter::never())?;
+        let results = started.arrays().map_err(call_error)?;
         for (name, source) in &self.shown {
             match *source {
                 Source::Input(place) => show(name, &inputs[place]),

@@ -1,5 +1,6 @@
 //! Plans, compared with their operators run one by one.
 
+use super::Calls as _;
 use super::apply;
 use mxrt_engine::{Config, Engine};
 use mxrt_graph::BuildOptions;
@@ -96,7 +97,7 @@ pub fn check_with(symbol: &Symbol, data: &[usize], options: BuildOptions) -> Str
 pub fn check_on(symbol: &Symbol, inputs: &[NDArray], options: BuildOptions) -> String {
     let refs: Vec<&NDArray> = inputs.iter().collect();
     let op = CachedOp::compile(engine(), symbol, &CachedOpFlags::default(), options).expect("the symbol compiles");
-    let got = op.call(&refs).expect("the call is accepted");
+    let got = op.run(&refs).expect("the call is accepted");
     let types: Vec<TensorType> = inputs.iter().map(|a| a.tensor_type()).collect();
     let text = op.plan_text(&types).expect("there is a plan");
     for (got, want) in got.iter().zip(op_by_op(symbol, inputs)) {

@@ -3,8 +3,11 @@
 
 pub mod compare;
 
-use mxrt_graph::{GraphError, Node, NodeEntry, Symbol};
+use mxrt_engine::{OpError, WaitError};
+use mxrt_graph::{BoundOp, CachedOp, CallOptions, GraphError, Interrupter, Node, NodeEntry, Started, Symbol};
 use mxrt_ops::{OpDef, registry};
+use mxrt_tensor::NDArray;
+use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -71,4 +74,66 @@ pub const DATA: &str = r#"{"op": "null", "name": "data", "inputs": []}"#;
 /// An Activation node over another node.
 pub fn relu(name: &str, input: &str) -> String {
     format!(r#"{{"op": "Activation", "name": "{name}", "attrs": {{"act_type": "relu"}}, "inputs": [{input}]}}"#)
+}
+
+/// Results of a call.
+pub type Arrays = SmallVec<[NDArray; 2]>;
+
+/// Calls in short, which wait until the shapes of results are known.
+pub trait Calls {
+    fn run_unless(
+        &self,
+        inputs: &[&NDArray],
+        outputs: Option<&[&NDArray]>,
+        options: &CallOptions,
+        interrupter: &mut Interrupter<'_>,
+    ) -> Result<Arrays, OpError>;
+
+    fn run_with(
+        &self,
+        inputs: &[&NDArray],
+        outputs: Option<&[&NDArray]>,
+        options: &CallOptions,
+    ) -> Result<Arrays, OpError> {
+        self.run_unless(inputs, outputs, options, &mut Interrupter::never())
+    }
+
+    fn run(&self, inputs: &[&NDArray]) -> Result<Arrays, OpError> {
+        self.run_with(inputs, None, &CallOptions::default())
+    }
+
+    fn run_into(&self, inputs: &[&NDArray], outputs: &[&NDArray]) -> Result<(), OpError> {
+        self.run_with(inputs, Some(outputs), &CallOptions::default()).map(drop)
+    }
+}
+
+fn arrays(started: Started) -> Result<Arrays, OpError> {
+    started.arrays().map_err(|error| match error {
+        WaitError::Failed(failure) => OpError::from(failure),
+        other => panic!("{other}"),
+    })
+}
+
+impl Calls for CachedOp {
+    fn run_unless(
+        &self,
+        inputs: &[&NDArray],
+        outputs: Option<&[&NDArray]>,
+        options: &CallOptions,
+        interrupter: &mut Interrupter<'_>,
+    ) -> Result<Arrays, OpError> {
+        self.call(inputs, outputs, options, interrupter).and_then(arrays)
+    }
+}
+
+impl Calls for BoundOp {
+    fn run_unless(
+        &self,
+        inputs: &[&NDArray],
+        outputs: Option<&[&NDArray]>,
+        options: &CallOptions,
+        interrupter: &mut Interrupter<'_>,
+    ) -> Result<Arrays, OpError> {
+        self.call(inputs, outputs, options, interrupter).and_then(arrays)
+    }
 }

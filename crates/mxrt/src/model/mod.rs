@@ -20,8 +20,7 @@ use crate::{
     Shape, TensorType,
 };
 use mxrt_engine::{ForkSafeMutex as Mutex, WrongInput};
-use mxrt_graph::Interrupter;
-use pending::Started;
+use mxrt_graph::{Interrupter, Started};
 use smallvec::SmallVec;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -205,7 +204,7 @@ impl Model {
             let started = self.start(&arrays, options)?;
             // What the call reads it holds itself.
             drop(arrays);
-            started.wait().map(|arrays| self.name_outputs(arrays))
+            Ok(self.name_outputs(started.wait()?))
         });
         span.end(&done);
         done
@@ -275,9 +274,8 @@ impl Model {
             None => labels.get(place)?.as_ref(),
         };
         let data: SmallVec<[&NDArray; 4]> = arguments.iter().enumerate().filter_map(array).collect();
-        let made = network.bound.call_with(&data, outputs, options)?;
-        network.engine.report_at_call(made.iter().map(NDArray::var))?;
-        Ok(self.name_outputs(made))
+        let started = network.bound.call(&data, outputs, options, &mut Interrupter::never())?;
+        Ok(self.name_outputs(started.arrays()?))
     }
 
     /// The plan for inputs of these shapes, as data and, by `to_string`, as text. Inputs have the
@@ -438,17 +436,8 @@ impl Model {
     // ---- calls ----------------------------------------------------------------------------------
 
     fn start(&self, arrays: &[NDArray], options: &CallOptions) -> Result<Started, Error> {
-        let network = &self.0.network;
         let arrays: SmallVec<[&NDArray; 4]> = arrays.iter().collect();
-        let (bound, engine) = (&network.bound, network.engine);
-        if bound.op().is_late() {
-            let made = bound.call_late(&arrays, options, &mut Interrupter::never())?;
-            engine.report_at_call(made.iter().map(|array| array.var()))?;
-            return Ok(Started::Late(made));
-        }
-        let made = bound.call_with(&arrays, None, options)?;
-        engine.report_at_call(made.iter().map(NDArray::var))?;
-        Ok(Started::Known(made))
+        Ok(self.0.network.bound.call(&arrays, None, options, &mut Interrupter::never())?)
     }
 }
 

@@ -1,44 +1,14 @@
 //! [`Pending`]: a call that has begun.
 
 use super::{Model, Outputs};
+use crate::Error;
 use crate::trace::RequestSpan;
-use crate::{Error, NDArray};
-use mxrt_tensor::{LateArray, Ready};
+use mxrt_graph::Started;
+use mxrt_tensor::Ready;
 use smallvec::SmallVec;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-
-/// The results of a call that has begun.
-pub(super) enum Started {
-    Known(SmallVec<[NDArray; 2]>),
-    /// their shapes follow from contents
-    Late(SmallVec<[LateArray; 2]>),
-}
-
-impl Started {
-    fn ready(&self) -> SmallVec<[Ready; 2]> {
-        match self {
-            Started::Known(arrays) => arrays.iter().map(NDArray::ready).collect(),
-            Started::Late(arrays) => arrays.iter().map(LateArray::ready).collect(),
-        }
-    }
-
-    /// Waits for all results; the error of the first that has one.
-    pub fn wait(&self) -> Result<SmallVec<[NDArray; 2]>, Error> {
-        match self {
-            Started::Known(arrays) => {
-                // All are looked at, so that no failure of this call is left for `wait_all`.
-                arrays.iter().map(NDArray::wait_to_read).fold(Ok(()), Result::and)?;
-                Ok(arrays.clone())
-            }
-            Started::Late(arrays) => {
-                let one = |array: &LateArray| Ok(array.wait()?.clone());
-                arrays.iter().map(one).collect()
-            }
-        }
-    }
-}
 
 /// A call of a model that has begun: a future of its results.
 ///
@@ -60,10 +30,7 @@ impl Pending {
 
     /// Whether waiting would return at once.
     pub fn is_ready(&self) -> bool {
-        match &self.started {
-            Started::Known(arrays) => arrays.iter().all(NDArray::is_ready),
-            Started::Late(arrays) => arrays.iter().all(|array| array.engine().is_ready(array.var())),
-        }
+        self.started.is_ready()
     }
 
     /// Waits for the results in this thread.
@@ -72,7 +39,7 @@ impl Pending {
     }
 
     fn outputs(&self) -> Result<Outputs, Error> {
-        let done = self.started.wait().map(|arrays| self.model.name_outputs(arrays));
+        let done = self.started.wait().map(|arrays| self.model.name_outputs(arrays)).map_err(Error::from);
         self.span.end(&done);
         done
     }

@@ -2,7 +2,10 @@
 
 use super::calls::{attributes, operators};
 use super::{Choices, ODD_NUMBERS, engine, filled, have_values};
-use mxrt::{CachedOp, CachedOpFlags, DType, LoadOptions, NDArray, PartialShape, Shape, Symbol, TensorType};
+use mxrt::{
+    CachedOp, CachedOpFlags, CallOptions, DType, Interrupter, LoadOptions, NDArray, PartialShape, Shape, Symbol,
+    TensorType,
+};
 
 /// What became of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -278,6 +281,8 @@ fn called(choices: &mut Choices<'_>, symbol: &Symbol, names: &[String]) -> Optio
         arrays.push(filled(choices, &TensorType::new(DType::F32, shape.unwrap_or_else(|| Shape::new(&[4]))))?);
     }
     let op = CachedOp::new(engine(), symbol, &CachedOpFlags::default()).ok()?;
-    let results = op.call(&arrays.iter().collect::<Vec<_>>()).ok()?;
+    let refs: Vec<&NDArray> = arrays.iter().collect();
+    let started = op.call(&refs, None, &CallOptions::default(), &mut Interrupter::never()).ok()?;
+    let results = started.arrays().ok()?;
     have_values(&results).then_some(())
 }

@@ -1,66 +1,44 @@
-//! A call of an operator of the program, from the step of a plan to its results.
+//! A call of an operator of the program, from the stage of a graph to its results.
 
-use super::CustomNode;
+use super::{CustomNode, CustomOperator, Question};
 use crate::prelude::*;
 use mxrt_engine::{Engine, FailureKind, ForkSafeMutex, OpError};
-use mxrt_tensor::{Context, NDArray, TensorMut, TensorRef, TensorType};
+use mxrt_tensor::{Context, NDArray, TensorRef, TensorType};
 use std::sync::Arc;
 
-/// Small work for a core: the arrays are copied. What the program does takes no core.
-const BEGIN_NS: u64 = 100_000;
-
-/// Takes a call, and returns at once.
-pub type BeginCall = dyn Fn(CustomCall) + Send + Sync;
-
-/// What a plan does instead of running a kernel: it hands a call over, and goes on when that has
-/// been answered.
-pub struct CustomKernel {
-    begin: Arc<BeginCall>,
+/// An operator that the program computes, as graphs see it: a call is handed over and suspended
+/// until the program has answered.
+pub struct Callback {
+    operator: Arc<dyn CustomOperator>,
     arguments: usize,
     outputs: usize,
 }
 
-/// The kernel of a node: that of the operator, or one that cannot be run as others.
-pub(crate) fn custom_kernel(node: &CustomNode, signature: &Signature<'_>) -> Box<dyn Kernel> {
-    if let Some(kernel) = node.operator.kernel(signature).filter(|_| node.states() == 0) {
-        return kernel;
-    }
-    let operator = node.operator.clone();
-    Box::new(CustomKernel::new(Arc::new(move |call| operator.begin(call)), node.arguments, node.outputs.len()))
+/// Binds the kernel of a node whose operator runs as one.
+pub(crate) fn custom_kernel(node: &CustomNode, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let absent = || not_implemented("an operator of the program is a stage of a graph; no kernel computes it");
+    node.operator.kernel(signature).ok_or_else(absent)
 }
 
-impl Kernel for CustomKernel {
-    fn run(&self, _: &mut KernelCall<'_, '_>) -> Result<(), OpError> {
-        Err(not_implemented("an operator of the program runs as a step of a plan on the cpu, and nowhere else"))
+impl Callback {
+    /// Describes the operator of a node; none if it runs as a kernel.
+    pub(crate) fn of(node: &CustomNode) -> Option<Callback> {
+        let (operator, arguments, outputs) = (node.operator.clone(), node.arguments, node.outputs.len());
+        (!operator.runs_as_kernel()).then_some(Callback { operator, arguments, outputs })
     }
 
-    fn custom(&self) -> Option<&CustomKernel> {
-        Some(self)
+    /// Runs something that asks the program for types, in a thread of the program. Returns at once.
+    pub fn ask(&self, question: Question) {
+        self.operator.ask(question);
     }
 
-    fn describe(&self) -> String {
-        "in a thread of the program".to_owned()
-    }
-
-    fn cost_ns(&self) -> u64 {
-        BEGIN_NS
-    }
-}
-
-impl CustomKernel {
-    /// What calls take and give: so many arguments, with states behind them, and so many outputs.
-    pub fn new(begin: Arc<BeginCall>, arguments: usize, outputs: usize) -> CustomKernel {
-        CustomKernel { begin, arguments, outputs }
-    }
-
-    /// Arrays for a call: inputs and states with these contents, and outputs of these types, of
-    /// which those behind the visible ones belong to the states.
+    /// Makes the arrays of a call: inputs and states with these contents, and outputs of these
+    /// types. Types after those of the visible outputs belong to the states.
     pub fn arrays(
         &self,
         engine: &'static Engine,
         inputs: &[TensorRef<'_>],
         outputs: &[TensorType],
-        random: Option<RandomKey>,
     ) -> Result<CustomArrays, OpError> {
         let context = Context::default();
         let copy = |tensor: &TensorRef<'_>| {
@@ -71,26 +49,22 @@ impl CustomKernel {
         let states = copies.split_off(self.arguments.min(copies.len()));
         let visible = outputs.get(..self.outputs).unwrap_or(outputs);
         let outputs = visible.iter().map(|of| NDArray::new(engine, context, of.clone()));
-        Ok(CustomArrays { inputs: copies, states, outputs: outputs.collect::<Result<_, _>>()?, random })
+        Ok(CustomArrays { inputs: copies, states, outputs: outputs.collect::<Result<_, _>>()? })
     }
 
     /// Hands a call to the program. `reply` is called once, in any thread, unless the call is
     /// dropped.
     pub fn begin(&self, arrays: CustomArrays, reply: CustomReply) {
-        (self.begin)(CustomCall { arrays, reply: ForkSafeMutex::new(Some(reply)) });
+        self.operator.begin(CustomCall { arrays, reply: ForkSafeMutex::new(Some(reply)) });
     }
 
-    /// Writes the results of a call into the outputs of the step.
-    pub fn store(&self, results: &[Vec<u8>], outputs: &mut [TensorMut<'_>]) -> Result<(), OpError> {
-        if results.len() != outputs.len() {
+    /// Checks the results of a call against the types that were inferred.
+    pub fn check(&self, results: &[Vec<u8>], types: &[TensorType]) -> Result<(), OpError> {
+        if results.len() != types.len() {
             return Err(wrong_arity());
         }
-        for (bytes, output) in results.iter().zip(outputs) {
-            let to = output.bytes_mut();
-            if to.len() != bytes.len() {
-                return Err(shape_error("an output of an operator of the program has another size than inferred"));
-            }
-            to.copy_from_slice(bytes);
+        if results.iter().zip(types).any(|(bytes, tensor)| bytes.len() != tensor.bytes()) {
+            return Err(shape_error("an output of an operator of the program has another size than inferred"));
         }
         Ok(())
     }
@@ -104,8 +78,6 @@ pub struct CustomArrays {
     pub states: Vec<NDArray>,
     /// zeros, to be written
     pub outputs: Vec<NDArray>,
-    /// the call's piece of the random stream of its model
-    pub random: Option<RandomKey>,
 }
 
 /// Contents of the outputs, then of the states, or why there are none.
@@ -129,11 +101,7 @@ impl CustomCall {
     /// The function has ended. Waits for what it has pushed to write the outputs and the states.
     /// Only the first call of this counts.
     pub fn finish(&self, result: Result<(), OpError>) {
-        self.finish_with(result.and_then(|()| self.contents()));
-    }
-
-    /// The same with results that are not in the arrays.
-    pub fn finish_with(&self, results: CustomResults) {
+        let results = result.and_then(|()| self.contents());
         let engine = self.arrays.engine();
         // A child has both halves of this or none.
         let answer = || {

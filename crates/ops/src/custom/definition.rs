@@ -35,8 +35,12 @@ pub trait CustomOperator: Send + Sync {
     /// Hands a call to a thread of the program, and returns at once: the calling thread is one of
     /// the engine. A call that is dropped fails.
     fn begin(&self, call: CustomCall);
-    /// The kernel for these types, if threads of the engine may run the operator as any other. Calls
-    /// then never begin. Operators with auxiliary states have none.
+    /// Whether threads of the engine run the operator, by its [`kernel`](Self::kernel). Calls then
+    /// never begin. Operators with auxiliary states have none.
+    fn runs_as_kernel(&self) -> bool {
+        false
+    }
+    /// The kernel for these types, of an operator that [runs as one](Self::runs_as_kernel).
     fn kernel(&self, signature: &Signature<'_>) -> Option<Box<dyn Kernel>> {
         let _ = signature;
         None

@@ -8,7 +8,7 @@ mod definition;
 pub mod node;
 
 pub(crate) use call::custom_kernel;
-pub use call::{BeginCall, CustomArrays, CustomCall, CustomKernel, CustomReply, CustomResults};
+pub use call::{Callback, CustomArrays, CustomCall, CustomReply, CustomResults};
 pub(crate) use definition::CustomNode;
 pub use definition::{CustomOperator, CustomOperators, CustomTypes, Question, register_custom_operators};
-pub use node::custom_operator;
+pub use node::callback;

@@ -1,8 +1,7 @@
 //! `Custom`: an operator of the program.
 
-use super::{CustomNode, CustomOperator, custom_kernel};
+use super::{Callback, CustomNode, custom_kernel};
 use crate::prelude::*;
-use std::sync::Arc;
 
 /// The attribute that holds the operator.
 const OPERATOR: &str = "**kwargs";
@@ -17,9 +16,9 @@ const ATTRS: &[AttrDef] = &[
     },
 ];
 
-/// The operator that the attributes of a node hold.
-pub fn custom_operator(attrs: &Attrs) -> Arc<dyn CustomOperator> {
-    attrs.object::<CustomNode>(OPERATOR).operator.clone()
+/// The operator that the attributes of a `Custom` node hold; none if it runs as a kernel.
+pub fn callback(attrs: &Attrs) -> Option<Callback> {
+    Callback::of(attrs.object::<CustomNode>(OPERATOR))
 }
 
 const INPUTS: Inputs = Inputs::Computed {
@@ -38,7 +37,7 @@ pub static OPS: &[OpDef] = &[
         outputs: Outputs::Computed(|attrs| &attrs.object::<CustomNode>(OPERATOR).outputs),
         infer_shape: |shapes| shapes.attrs.object::<CustomNode>(OPERATOR).infer_shape(shapes),
         infer_dtype: |dtypes| dtypes.attrs.object::<CustomNode>(OPERATOR).infer_dtype(dtypes),
-        bind: |attrs, signature| Ok(custom_kernel(attrs.object(OPERATOR), signature)),
+        bind: |attrs, signature| custom_kernel(attrs.object(OPERATOR), signature),
         random: true,
         ..OpDef::BASE
     },
@@ -53,7 +52,7 @@ pub static OPS: &[OpDef] = &[
         }),
         infer_shape: |shapes| shapes.attrs.object::<CustomNode>(OPERATOR).infer_shape(shapes),
         infer_dtype: |dtypes| dtypes.attrs.object::<CustomNode>(OPERATOR).infer_dtype(dtypes),
-        bind: |attrs, signature| Ok(custom_kernel(attrs.object(OPERATOR), signature)),
+        bind: |attrs, signature| custom_kernel(attrs.object(OPERATOR), signature),
         random: true,
         internal: true,
         ..OpDef::BASE

@@ -6,7 +6,6 @@
 //! Forms are made only when they are asked for ([`KernelOptions::forms`]).
 
 use super::{Kernel, KernelCall, Packing, Signature};
-use crate::custom::CustomKernel;
 use crate::rewrite::{Elementwise, ElementwiseProgram, StepInput};
 use mxrt_engine::OpError;
 use mxrt_kernels::conv::ConvSignature;
@@ -466,10 +465,6 @@ impl Kernel for FormedKernel {
 
     fn in_place(&self) -> &[usize] {
         self.kernel.in_place()
-    }
-
-    fn custom(&self) -> Option<&CustomKernel> {
-        self.kernel.custom()
     }
 
     fn describe(&self) -> String {

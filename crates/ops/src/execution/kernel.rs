@@ -2,7 +2,6 @@
 
 use super::cost::unknown_ns;
 use super::{KernelForm, RandomKey};
-use crate::custom::CustomKernel;
 use crate::definition::{Attrs, OpDef};
 use mxrt_engine::OpError;
 use mxrt_kernels::conv::{ConvSignature, ConvTable, Precision, Winograd};
@@ -104,11 +103,6 @@ pub trait Kernel: Send + Sync {
     /// [`KernelCall::shared`].
     fn in_place(&self) -> &[usize] {
         &[]
-    }
-
-    /// The operator of the program that a plan calls instead of [`Kernel::run`].
-    fn custom(&self) -> Option<&CustomKernel> {
-        None
     }
 
     /// What was chosen, for `net.plan()` and the profiler.

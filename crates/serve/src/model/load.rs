@@ -11,7 +11,9 @@ use crate::queue::Queue;
 use crate::repository::ModelFiles;
 use crate::turns::Turns;
 use mxrt_engine::{Engine, FailureKind, OpError};
-use mxrt_graph::{BoundOp, BuildOptions, CachedOp, CachedOpFlags, CallOptions, JoinedRows, LoadOptions, Symbol};
+use mxrt_graph::{
+    BoundOp, BuildOptions, CachedOp, CachedOpFlags, CallOptions, Interrupter, JoinedRows, LoadOptions, Symbol,
+};
 use mxrt_io::params::{self, NpShape, Params};
 use mxrt_tensor::{Context, DType, NDArray, Shape, TensorType};
 use std::collections::{HashMap, HashSet};
@@ -216,10 +218,8 @@ impl Model {
     fn answer_now(&self, inputs: Vec<NDArray>) -> Result<Vec<NDArray>, OpError> {
         let arguments = self.arguments(inputs)?;
         let refs: Vec<&NDArray> = arguments.iter().collect();
-        let made = self.bound.call_with(&refs, None, &CallOptions::default())?;
-        for array in &made {
-            array.wait_to_read().map_err(|error| OpError::new(FailureKind::Operator, error.to_string()))?;
-        }
+        let started = self.bound.call(&refs, None, &CallOptions::default(), &mut Interrupter::never())?;
+        let made = started.wait().map_err(|error| OpError::new(FailureKind::Operator, error.to_string()))?;
         Ok(made.into_vec())
     }
 

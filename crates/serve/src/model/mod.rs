@@ -16,8 +16,8 @@ use crate::queue::Queue;
 use crate::refusal::Refusal;
 use crate::turns::Share;
 use mxrt_engine::{Engine, Failure, FailureKind, OpError, Var};
-use mxrt_graph::{BoundOp, CallOptions, Interrupter, Symbol};
-use mxrt_tensor::{Context, DType, LateArray, NDArray, PartialShape, Shape, TensorType};
+use mxrt_graph::{BoundOp, CallOptions, Interrupter, Started, Symbol};
+use mxrt_tensor::{Context, DType, NDArray, PartialShape, Shape, TensorType};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -90,12 +90,6 @@ pub struct Model {
     batching: Result<Batcher, &'static str>,
     /// what is said of the bits of joined rows
     bits: &'static str,
-}
-
-/// A result that is on its way.
-enum Pending {
-    Array(NDArray),
-    Late(LateArray),
 }
 
 fn bad(message: String) -> OpError {
@@ -322,62 +316,51 @@ pub(crate) async fn run(
     mut options: CallOptions,
 ) -> Answer {
     options.cancel_on_drop = true;
-    let inline = {
-        let refs: Vec<&NDArray> = arguments.iter().collect();
-        bound.try_call_inline(&refs, None, &options)
+    let quick = {
+        let mut quick = Interrupter::quick();
+        let begun = bound.call(&refs(&arguments), None, &options, &mut quick);
+        (!quick.gave_up()).then_some(begun)
     };
-    let started = match inline {
-        Some(made) => made.map(|made| made.into_iter().map(|array| watched(engine, Pending::Array(array))).collect()),
+    let started = if let Some(begun) = quick {
+        begun.map(|started| watched(engine, started))
+    } else {
         // It builds a plan, or computes in the calling thread for longer.
-        None => {
-            let bound = bound.clone();
+        let bound = bound.clone();
+        let work = move || {
+            let started = bound.call(&refs(&arguments), None, &options, &mut Interrupter::never())?;
             // Watched there already: nobody may wait any more when it has started.
-            let work = move || {
-                let made = start(&bound, &arguments, &options)?;
-                Ok(made.into_iter().map(|result| watched(engine, result)).collect())
-            };
-            let begun = tokio::task::spawn_blocking(work).await;
-            begun.unwrap_or_else(|e| Err(OpError::new(FailureKind::Panic, e.to_string())))
-        }
+            Ok(watched(engine, started))
+        };
+        let begun = tokio::task::spawn_blocking(work).await;
+        begun.unwrap_or_else(|e| Err(OpError::new(FailureKind::Panic, e.to_string())))
     };
-    let pending: Vec<(Pending, Settled)> = started.map_err(|e| Refusal::of_call(&e))?;
-    let mut results = Vec::with_capacity(pending.len());
-    for (result, outcome) in pending {
+    let (started, outcomes) = started.map_err(|e| Refusal::of_call(&e))?;
+    for outcome in outcomes {
         ready(outcome).await?;
-        results.push(match result {
-            Pending::Array(array) => array,
-            Pending::Late(late) => {
-                let lost = || Refusal::of_failure(&bad("the model made no array".to_owned()));
-                let array = late.get().cloned().ok_or_else(lost)?;
-                ready(watch(engine, array.var())).await?;
-                array
-            }
-        });
     }
-    Ok(results)
+    let deferred = matches!(started, Started::Deferred(_));
+    let results = started.arrays().map_err(|error| Refusal::of_failure(&bad(error.to_string())))?;
+    if deferred {
+        // They may still be on their way to a device.
+        for array in &results {
+            ready(watch(engine, array.var())).await?;
+        }
+    }
+    Ok(results.into_vec())
 }
 
-fn start(bound: &BoundOp, arguments: &[NDArray], options: &CallOptions) -> Result<Vec<Pending>, OpError> {
-    let refs: Vec<&NDArray> = arguments.iter().collect();
-    if bound.op().is_late() {
-        let made = bound.call_late(&refs, options, &mut Interrupter::never())?;
-        return Ok(made.into_iter().map(Pending::Late).collect());
-    }
-    let made = bound.call_with(&refs, None, options)?;
-    Ok(made.into_iter().map(Pending::Array).collect())
+fn refs(arguments: &[NDArray]) -> Vec<&NDArray> {
+    arguments.iter().collect()
 }
 
 /// What becomes of a variable.
 type Settled = oneshot::Receiver<Result<(), Failure>>;
 
-/// A result, and what becomes of it. Its failure is the request's from now on, also where the request
-/// is given up: no other wait gets it.
-fn watched(engine: &'static Engine, result: Pending) -> (Pending, Settled) {
-    let outcome = match &result {
-        Pending::Array(array) => watch(engine, array.var()),
-        Pending::Late(late) => watch(engine, late.done().var()),
-    };
-    (result, outcome)
+/// A call, and what becomes of each of its results. Their failures are the request's from now on,
+/// also where the request is given up: no other wait gets them.
+fn watched(engine: &'static Engine, started: Started) -> (Started, Vec<Settled>) {
+    let outcomes = started.vars().into_iter().map(|var| watch(engine, var)).collect();
+    (started, outcomes)
 }
 
 fn watch(engine: &'static Engine, var: &Var) -> Settled {

@@ -1,0 +1,101 @@
+//! One call of a compiled graph, whatever it consists of.
+
+use super::cached_op::{Binding, Body, CachedOp};
+use super::call_options::CallOptions;
+use super::program::Program;
+use super::segment::Segment;
+use super::started::Started;
+use crate::compile::interrupt::Interrupter;
+use mxrt_engine::{Cost, EngineKind, FailureKind, OpError};
+use mxrt_tensor::{NDArray, TensorType};
+use std::sync::Arc;
+
+/// Plans estimated below this run inline even where other threads wait for the calling thread.
+const INLINE_NS: u64 = 10_000;
+
+/// A call that must return at once looks no plan up by the types of more inputs.
+const MAX_QUICK_INPUTS: usize = 4;
+
+/// A call whose arrays have been looked at.
+pub(super) struct Call<'a> {
+    pub binding: &'a Binding,
+    /// arrays of the inputs that are not bound
+    pub data: &'a [&'a NDArray],
+    /// which inputs these are; none: all
+    pub given: Option<&'a [usize]>,
+    /// arrays of the caller for the results
+    pub outputs: Option<&'a [&'a NDArray]>,
+    pub options: &'a CallOptions,
+    /// the program, where it was found without the types of all inputs
+    pub known: Option<Arc<Program>>,
+    /// types of all inputs
+    pub types: &'a dyn Fn() -> Vec<TensorType>,
+}
+
+impl CachedOp {
+    /// Begins a call. With the naive engine it is over when this returns.
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub(super) fn begin(&self, call: Call<'_>, interrupter: &mut Interrupter<'_>) -> Result<Started, OpError> {
+        if let Some(placed) = self.placed(&call)? {
+            return self.start_placed(&placed, &call, interrupter)?.reported(self.engine(), interrupter);
+        }
+        let started = match &self.body {
+            Body::Plan(segment) => {
+                let program = self.program_for(segment, &call, interrupter)?;
+                Started::Known(self.start(segment, program, &call)?)
+            }
+            Body::Stages(staged) => {
+                let started = self.start_staged(staged, &call, interrupter)?;
+                match call.outputs {
+                    Some(outputs) => started.stored(outputs, interrupter)?,
+                    None => started,
+                }
+            }
+        };
+        started.reported(self.engine(), interrupter)
+    }
+
+    fn program_for(
+        &self,
+        segment: &Segment,
+        call: &Call<'_>,
+        interrupter: &mut Interrupter<'_>,
+    ) -> Result<Arc<Program>, OpError> {
+        let program = match (&call.known, interrupter.is_quick()) {
+            (Some(program), _) => program.clone(),
+            (None, false) => {
+                let types = (call.types)();
+                return match call.given {
+                    Some(given) => segment.program(&types, given, interrupter),
+                    None => segment.program_of_all(&types, interrupter),
+                };
+            }
+            (None, true) => {
+                let few = call.binding.sources.len() <= MAX_QUICK_INPUTS;
+                let found = if few { segment.find(&(call.types)()) } else { None };
+                found.ok_or_else(|| interrupter.give_up())?
+            }
+        };
+        if interrupter.is_quick() && !self.returns_at_once(&program) {
+            return Err(interrupter.give_up());
+        }
+        Ok(program)
+    }
+
+    /// Whether a call returns within microseconds: it runs in a worker, or is short.
+    fn returns_at_once(&self, program: &Program) -> bool {
+        let here = program.cost_ns() < Cost::SMALL_NS || self.engine().kind() == EngineKind::Naive;
+        !here || program.cost_ns() < INLINE_NS
+    }
+}
+
+/// Fails unless arrays of the caller have the types of the results.
+pub(super) fn fits(outputs: &[&NDArray], types: &[TensorType]) -> Result<(), OpError> {
+    if outputs.len() == types.len() && outputs.iter().zip(types).all(|(a, t)| a.tensor_type() == *t) {
+        return Ok(());
+    }
+    let have: Vec<String> = outputs.iter().map(|a| a.tensor_type().to_string()).collect();
+    let want: Vec<String> = types.iter().map(|t| t.to_string()).collect();
+    let message = format!("the output arrays are {}, but {} are made", have.join(", "), want.join(", "));
+    Err(OpError::new(FailureKind::Shape, message).op("CachedOp"))
+}

@@ -1,0 +1,130 @@
+//! The stage that is an operator of the program: its call is suspended until the program answers.
+
+use super::cursor::{OpenStage, StageCall, StageEnd};
+use super::inputs::HeldValue;
+use super::output_types::{Answer, NodeOutputs, OutputTypes};
+use crate::ir::{GraphNode, describe};
+use crate::memory::constants::allocate;
+use crate::run::inputs::GraphInputs;
+use mxrt_engine::{FailureKind, OpError, Resume};
+use mxrt_ops::{Callback, CustomResults};
+use mxrt_tensor::{TensorRef, TensorType};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// A node that the program computes.
+pub(super) struct CallbackStage {
+    types: Arc<OutputTypes>,
+    callback: Arc<Callback>,
+}
+
+/// What the program was asked for.
+pub(super) enum OpenCallback {
+    /// types of the outputs
+    Types(Answer<Result<NodeOutputs, OpError>>),
+    /// their contents
+    Contents(Vec<TensorType>, Answer<CustomResults>),
+}
+
+impl CallbackStage {
+    pub fn new(node: GraphNode, callback: Callback) -> CallbackStage {
+        CallbackStage { types: Arc::new(OutputTypes::new(node)), callback: Arc::new(callback) }
+    }
+
+    /// Types of the outputs, then of the new states.
+    pub fn types(&self) -> &OutputTypes {
+        &self.types
+    }
+
+    /// Asks the program, or takes its answer.
+    pub fn run(&self, call: &StageCall<'_>, open: Option<OpenCallback>) -> Result<StageEnd, OpError> {
+        let types = match open {
+            Some(OpenCallback::Contents(types, answer)) => {
+                let made = take_contents(call, &types, &answer);
+                return Ok(StageEnd::Done(made.unwrap_or_else(|error| self.fail(call, types, error))));
+            }
+            Some(OpenCallback::Types(answer)) => answer.get().cloned().unwrap_or_else(|| Err(not_answered())),
+            None => {
+                let inputs = call.inputs.signature();
+                match self.types.get(&inputs) {
+                    Some(types) => types,
+                    None => {
+                        let (answer, begin) = self.types.ask(call.request.engine, inputs);
+                        return Ok(StageEnd::Suspended(OpenStage::Callback(OpenCallback::Types(answer)), begin));
+                    }
+                }
+            }
+        };
+        let unknown = || OpError::new(FailureKind::Shape, "the class leaves shapes or dtypes of outputs unknown");
+        let types = types.and_then(|types| types.iter().cloned().collect::<Option<Vec<_>>>().ok_or_else(unknown));
+        self.ask_contents(call, types.map_err(|error| self.describe(call, error))?)
+    }
+
+    fn ask_contents(&self, call: &StageCall<'_>, types: Vec<TensorType>) -> Result<StageEnd, OpError> {
+        if let Some(failure) = call.inputs.first_failure() {
+            let made = types.into_iter().map(|t| HeldValue::failed(Some(t), &failure));
+            return Ok(StageEnd::Done(made.collect()));
+        }
+        let count = self.types.node().inputs.len();
+        let inputs = (0..count).map(|i| call.inputs.tensor(i)).collect::<Result<SmallVec<[TensorRef<'_>; 4]>, _>>();
+        let arrays = match inputs.and_then(|inputs| self.callback.arrays(call.request.engine, &inputs, &types)) {
+            Ok(arrays) => arrays,
+            Err(error) => return Ok(StageEnd::Done(self.fail(call, types, error))),
+        };
+        let answer: Answer<CustomResults> = Arc::default();
+        let (callback, told) = (self.callback.clone(), answer.clone());
+        let begin = move |resume: Resume| {
+            let reply = move |results: CustomResults| {
+                let _ = told.set(results);
+                resume.resume();
+            };
+            callback.begin(arrays, Box::new(reply));
+        };
+        Ok(StageEnd::Suspended(OpenStage::Callback(OpenCallback::Contents(types, answer)), Box::new(begin)))
+    }
+
+    /// What a failed call makes. The types stay: plans after it compute what does not depend on it.
+    fn fail(&self, call: &StageCall<'_>, types: Vec<TensorType>, error: OpError) -> Vec<HeldValue> {
+        let failure = call.request.site.failure(self.describe(call, error));
+        types.into_iter().map(|t| HeldValue::failed(Some(t), &failure)).collect()
+    }
+
+    fn describe(&self, call: &StageCall<'_>, error: OpError) -> OpError {
+        if error.inherited().is_some() || error.node.is_some() {
+            return error;
+        }
+        let node = self.types.node();
+        describe(error, (node.stands_for, &node.name, &node.attr_text), call.inputs.all_types().iter())
+    }
+}
+
+/// The values that the program has made.
+fn take_contents(
+    call: &StageCall<'_>,
+    types: &[TensorType],
+    answer: &Answer<CustomResults>,
+) -> Result<Vec<HeldValue>, OpError> {
+    let results = answer.get().ok_or_else(not_answered)?.as_ref().map_err(OpError::clone)?;
+    check(results, types)?;
+    let memory = call.request.site.memory();
+    let hold = |(tensor, bytes): (&TensorType, &Vec<u8>)| {
+        let mut block = allocate(memory, bytes.len())?;
+        block.as_mut_slice()[..bytes.len()].copy_from_slice(bytes);
+        Ok(HeldValue::new(tensor.clone(), block))
+    };
+    types.iter().zip(results).map(hold).collect()
+}
+
+/// Results have the types that the class has said.
+fn check(results: &[Vec<u8>], types: &[TensorType]) -> Result<(), OpError> {
+    let fits = |(bytes, tensor): (&Vec<u8>, &TensorType)| bytes.len() == tensor.bytes();
+    if results.len() == types.len() && results.iter().zip(types).all(fits) {
+        return Ok(());
+    }
+    let message = "an operator of the program has made outputs of other sizes than it said";
+    Err(OpError::new(FailureKind::Shape, message))
+}
+
+fn not_answered() -> OpError {
+    OpError::new(FailureKind::NotCompleted, "the program did not answer the call of its operator")
+}

@@ -1,0 +1,186 @@
+//! Running an executable: stage by stage, with a cursor that can be suspended at any of them.
+
+use super::callback::OpenCallback;
+use super::flow::OpenFlow;
+use super::inputs::{ExecutableInputs, HeldValue, StageInputs, not_held};
+use super::plan::OpenPlan;
+use super::{Executable, Stage, StageKind};
+use crate::ir::describe;
+use crate::memory::constants::allocate;
+use crate::run::execute::RunSite;
+use crate::run::inputs::GraphInputs;
+use mxrt_engine::{Engine, Failure, FailureKind, OpError, Resume};
+use mxrt_ops::{RandomKey, run_late};
+use mxrt_tensor::{TensorRef, TensorType};
+use smallvec::SmallVec;
+
+/// Begins what a suspended request waits for, and returns at once.
+pub(in crate::run) type Begin = Box<dyn FnOnce(Resume) + Send>;
+
+/// What a request brings to an executable.
+#[derive(Clone, Copy)]
+pub(in crate::run) struct ExecutableRequest<'a> {
+    pub engine: &'static Engine,
+    /// where it runs
+    pub site: &'a dyn RunSite,
+    pub inputs: &'a dyn ExecutableInputs,
+    /// piece of the random stream, if the graph draws
+    pub random: Option<RandomKey>,
+}
+
+/// How far a request has come.
+#[derive(Default)]
+pub(in crate::run) struct Cursor {
+    stage: usize,
+    /// by number; values that are not there yet, or not any more, are none
+    held: Vec<Option<HeldValue>>,
+    /// what the stage has begun
+    open: Option<OpenStage>,
+}
+
+/// A stage that has begun and not ended.
+pub(super) enum OpenStage {
+    Plan(OpenPlan),
+    Callback(OpenCallback),
+    Flow(Box<OpenFlow>),
+}
+
+/// How a turn of a stage ends.
+pub(super) enum StageEnd {
+    /// There is more to do; others may go first.
+    Again(OpenStage),
+    /// At something outside of the engine.
+    Suspended(OpenStage, Begin),
+    Done(Vec<HeldValue>),
+}
+
+/// How a turn of a request ends.
+pub(in crate::run) enum TurnEnd {
+    /// There is more to do; others may go first.
+    Again,
+    /// At something outside of the engine, which this function begins.
+    Suspended(Begin),
+    /// With all results, or their failures.
+    Done(Vec<HeldValue>),
+}
+
+/// What a stage is given when it runs.
+pub(super) struct StageCall<'a> {
+    pub request: &'a ExecutableRequest<'a>,
+    pub executable: &'a Executable,
+    /// number of the stage
+    pub number: usize,
+    pub inputs: &'a StageInputs<'a>,
+}
+
+impl StageCall<'_> {
+    /// A piece of the random stream that belongs to the stage.
+    pub fn key(&self, draw: u64) -> Option<RandomKey> {
+        self.request.random.map(|key| key.inner((self.number as u64) << 32 | draw))
+    }
+}
+
+impl Executable {
+    /// Runs the stages from where the cursor stands.
+    pub fn run(&self, request: &ExecutableRequest<'_>, at: &mut Cursor) -> Result<TurnEnd, OpError> {
+        at.held.resize_with(self.values.len(), || None);
+        while let Some(stage) = self.stages.get(at.stage) {
+            if request.site.is_cancelled() {
+                let message = "the results were dropped while the graph was running";
+                return Err(OpError::new(FailureKind::Cancelled, message).op("CachedOp"));
+            }
+            let failed =
+                |failure: &Failure| stage.makes.iter().map(|_| HeldValue::failed(None, failure)).collect::<Vec<_>>();
+            let inputs = StageInputs { sources: &stage.sources, outer: request.inputs, held: &at.held };
+            let call = StageCall { request, executable: self, number: at.stage, inputs: &inputs };
+            let made = match inputs.without_type() {
+                Some(failure) => failed(&failure),
+                None => match stage.run(&call, at.open.take()) {
+                    Ok(StageEnd::Done(made)) => made,
+                    Ok(StageEnd::Again(open)) => {
+                        at.open = Some(open);
+                        return Ok(TurnEnd::Again);
+                    }
+                    Ok(StageEnd::Suspended(open, begin)) => {
+                        at.open = Some(open);
+                        return Ok(TurnEnd::Suspended(begin));
+                    }
+                    Err(error) => failed(&request.site.failure(error)),
+                },
+            };
+            for (value, made) in stage.makes.iter().zip(made) {
+                at.held[*value] = Some(made);
+            }
+            self.drop_read(at);
+            at.stage += 1;
+        }
+        self.results(request, std::mem::take(&mut at.held)).map(TurnEnd::Done)
+    }
+
+    /// Gives back the values that no later stage reads.
+    fn drop_read(&self, at: &mut Cursor) {
+        for (value, last) in at.held.iter_mut().zip(&self.last_use) {
+            if *last <= at.stage {
+                *value = None;
+            }
+        }
+    }
+
+    /// The results, out of the values that are left.
+    fn results(
+        &self,
+        request: &ExecutableRequest<'_>,
+        mut held: Vec<Option<HeldValue>>,
+    ) -> Result<Vec<HeldValue>, OpError> {
+        let copy = |tensor: TensorRef<'_>| -> Result<HeldValue, OpError> {
+            let made = TensorType::new(tensor.dtype, tensor.shape.clone());
+            let mut block = allocate(request.site.memory(), made.bytes())?;
+            block.as_mut_slice()[..made.bytes()].copy_from_slice(tensor.bytes());
+            Ok(HeldValue::new(made, block))
+        };
+        let mut results = Vec::with_capacity(self.outputs.len());
+        for (i, source) in self.outputs.iter().enumerate() {
+            let again = self.outputs[i + 1..].contains(source);
+            let inputs = StageInputs { sources: std::slice::from_ref(source), outer: request.inputs, held: &held };
+            results.push(match (inputs.failure(0).cloned(), source) {
+                (Some(failure), _) => HeldValue::failed(None, &failure),
+                (None, super::ValueSource::Held(value)) if !again => held[*value].take().ok_or_else(not_held)?,
+                _ => copy(inputs.tensor(0)?)?,
+            });
+        }
+        Ok(results)
+    }
+}
+
+impl Stage {
+    fn run(&self, call: &StageCall<'_>, open: Option<OpenStage>) -> Result<StageEnd, OpError> {
+        match (&self.kind, open) {
+            (StageKind::Plan(segment), open) => {
+                let open = if let Some(OpenStage::Plan(open)) = open { Some(open) } else { None };
+                super::plan::run(segment, call, open)
+            }
+            (StageKind::Callback(stage), open) => {
+                let open = if let Some(OpenStage::Callback(open)) = open { Some(open) } else { None };
+                stage.run(call, open)
+            }
+            (StageKind::Flow(stage), open) => {
+                let open = if let Some(OpenStage::Flow(open)) = open { Some(*open) } else { None };
+                stage.run(call, open)
+            }
+            (StageKind::DataDependent(node), _) => {
+                if let Some(failure) = call.inputs.first_failure() {
+                    return Err(failure.into());
+                }
+                let count = self.sources.len();
+                let tensors = (0..count).map(|i| call.inputs.tensor(i)).collect::<Result<SmallVec<[_; 4]>, _>>()?;
+                let (par, memory) = (call.request.site.par(), call.request.site.memory());
+                let made = run_late((node.op, &node.attrs), call.executable.options, par, memory, &tensors);
+                let made = made.map_err(|error| {
+                    let types = call.inputs.all_types();
+                    describe(error, (node.stands_for, &node.name, &node.attr_text), types.iter())
+                })?;
+                Ok(StageEnd::Done(made.into_iter().map(|(tensor, block)| HeldValue::new(tensor, block)).collect()))
+            }
+        }
+    }
+}

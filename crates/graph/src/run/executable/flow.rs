@@ -1,0 +1,170 @@
+//! The stage that is a loop or a branch whose graphs plans cannot hold: an executable for each
+//! graph, run one after the other.
+
+use super::Executable;
+use super::cursor::{Cursor, ExecutableRequest, OpenStage, StageCall, StageEnd, TurnEnd};
+use super::flow_state::{FlowInputs, FlowState};
+use super::inputs::{ExecutableInputs, HeldValue};
+use super::output_types::{Answer, NodeOutputs, OutputTypes};
+use crate::compile::build::BuildOptions;
+use crate::control_flow::{FlowKind, Wiring, failed_in};
+use crate::ir::{GraphNode, describe};
+use crate::run::execute::NestedSite;
+use crate::run::state_updates::StateUpdates;
+use mxrt_engine::{Engine, OpError};
+use std::sync::Arc;
+
+/// A control-flow node and the executables of its graphs.
+pub(super) struct FlowStage {
+    pub wiring: Wiring,
+    types: Arc<OutputTypes>,
+    bodies: Vec<Body>,
+    /// inputs of the node that callbacks in the graphs change
+    pub changed: Vec<usize>,
+}
+
+/// A graph of the node.
+struct Body {
+    executable: Executable,
+    /// by new state that the graph makes: its number among the inputs that change
+    updates: Vec<Option<usize>>,
+}
+
+/// A loop that has begun and not ended.
+pub(super) enum OpenFlow {
+    /// which waits for types that the program must say
+    Types(Answer<Result<NodeOutputs, OpError>>),
+    Running(FlowState, Cursor),
+}
+
+impl FlowStage {
+    pub fn new(engine: &'static Engine, node: GraphNode, options: BuildOptions) -> Result<FlowStage, OpError> {
+        let changed = node.changed_inputs();
+        let Some(flow) = node.flow.clone() else { return Err(super::inputs::not_held()) };
+        let body = |(graph, feeds): (&crate::ir::Graph, &Vec<usize>)| {
+            let mut graph = graph.clone();
+            let states = StateUpdates::of(&mut graph)?;
+            let slot = |input: &Option<usize>| changed.iter().position(|k| Some(*k) == input.map(|j| feeds[j]));
+            let updates = states.inputs().iter().map(slot).collect();
+            Ok(Body { executable: Executable::new(engine, graph, options)?, updates })
+        };
+        let bodies = flow.graphs.iter().zip(&flow.wiring.inputs).map(body).collect::<Result<_, OpError>>()?;
+        let types = Arc::new(OutputTypes::new(node));
+        Ok(FlowStage { wiring: flow.wiring.clone(), types, bodies, changed })
+    }
+
+    /// Types of the outputs of the node.
+    pub fn types(&self) -> &OutputTypes {
+        &self.types
+    }
+
+    /// The executables.
+    pub fn bodies(&self) -> impl Iterator<Item = &Executable> {
+        self.bodies.iter().map(|body| &body.executable)
+    }
+
+    /// What it runs, for reports.
+    pub fn describe(&self) -> &'static str {
+        match self.wiring.kind {
+            FlowKind::Foreach | FlowKind::WhileLoop { .. } => "a loop of stages",
+            FlowKind::Cond => "a branch of stages",
+        }
+    }
+
+    /// Runs the graphs up to the end of an iteration, or to something outside of the engine.
+    pub fn run(&self, call: &StageCall<'_>, open: Option<OpenFlow>) -> Result<StageEnd, OpError> {
+        let outputs = match open {
+            Some(OpenFlow::Running(state, cursor)) => return self.go_on(call, state, cursor),
+            Some(OpenFlow::Types(answer)) => answer.get().cloned().unwrap_or_else(|| Err(super::inputs::not_held())),
+            None => {
+                let inputs = call.inputs.signature();
+                match self.types.get(&inputs) {
+                    Some(types) => types,
+                    None => {
+                        let (answer, begin) = self.types.ask(call.request.engine, inputs);
+                        let open = OpenStage::Flow(Box::new(OpenFlow::Types(answer)));
+                        return Ok(StageEnd::Suspended(open, begin));
+                    }
+                }
+            }
+        };
+        let outputs = outputs.map_err(|error| self.describe_error(call, error))?;
+        if let Some(failure) = call.inputs.first_failure() {
+            let failed = |t: &Option<_>| HeldValue::failed(t.clone(), &failure);
+            let states = self.changed.iter().map(|k| HeldValue::failed(call.inputs.tensor_type(*k), &failure));
+            return Ok(StageEnd::Done(outputs.iter().map(failed).chain(states).collect()));
+        }
+        let state = FlowState::new(self, call, outputs).map_err(|error| self.describe_error(call, error))?;
+        self.go_on(call, state, Cursor::default())
+    }
+
+    fn go_on(&self, call: &StageCall<'_>, mut state: FlowState, mut cursor: Cursor) -> Result<StageEnd, OpError> {
+        let iteration = state.iteration;
+        match self.turn(call, &mut state, &mut cursor) {
+            Ok(Turn::Over) => {
+                let made = state.finish(self, call);
+                Ok(StageEnd::Done(made.unwrap_or_else(|error| self.fail(call, &state, error))))
+            }
+            Ok(Turn::Next) => Ok(StageEnd::Again(OpenStage::Flow(Box::new(OpenFlow::Running(state, cursor))))),
+            Ok(Turn::Suspended(begin)) => {
+                Ok(StageEnd::Suspended(OpenStage::Flow(Box::new(OpenFlow::Running(state, cursor))), begin))
+            }
+            Err(error) => {
+                let node = self.types.node();
+                let error = if error.node.is_some() { error } else { error.op(node.stands_for).node(&*node.name) };
+                let error = failed_in(error, self.wiring.kind, node.stands_for, &node.name, iteration);
+                Ok(StageEnd::Done(self.fail(call, &state, error)))
+            }
+        }
+    }
+
+    /// Runs a graph, or a part of it.
+    fn turn(&self, call: &StageCall<'_>, state: &mut FlowState, cursor: &mut Cursor) -> Result<Turn, OpError> {
+        if state.is_over(self) {
+            return Ok(Turn::Over);
+        }
+        let body = &self.bodies[state.graph];
+        let end = {
+            let inputs = FlowInputs { stage: self, state, outer: call.inputs };
+            // Raw weights stay, as every iteration may read them.
+            let site = NestedSite { outer: call.request.site, released: &|_| None };
+            let piece = (state.iteration * self.bodies.len() + state.graph) as u64;
+            let random = call.key(0).map(|key| key.inner(piece));
+            let request = ExecutableRequest { engine: call.request.engine, site: &site, inputs: &inputs, random };
+            body.executable.run(&request, cursor)?
+        };
+        match end {
+            TurnEnd::Again => return Ok(Turn::Next),
+            TurnEnd::Suspended(begin) => return Ok(Turn::Suspended(begin)),
+            TurnEnd::Done(made) => {
+                *cursor = Cursor::default();
+                state.end_graph(self, call, made, &body.updates)?;
+            }
+        }
+        Ok(if state.is_over(self) { Turn::Over } else { Turn::Next })
+    }
+
+    /// What a failed node makes; types that are known stay.
+    fn fail(&self, call: &StageCall<'_>, state: &FlowState, error: OpError) -> Vec<HeldValue> {
+        let failure = call.request.site.failure(error);
+        let types = state.output_types().iter().cloned();
+        let states = self.changed.iter().map(|k| call.inputs.tensor_type(*k));
+        types.chain(states).map(|t| HeldValue::failed(t, &failure)).collect()
+    }
+
+    fn describe_error(&self, call: &StageCall<'_>, error: OpError) -> OpError {
+        if error.inherited().is_some() || error.node.is_some() {
+            return error;
+        }
+        let node = self.types.node();
+        describe(error, (node.stands_for, &node.name, &node.attr_text), call.inputs.all_types().iter())
+    }
+}
+
+/// How a turn of a loop ends.
+enum Turn {
+    Over,
+    /// There is more to do.
+    Next,
+    Suspended(super::cursor::Begin),
+}

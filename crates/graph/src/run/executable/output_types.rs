@@ -1,0 +1,99 @@
+//! Types of what a stage makes, where the program must be asked for them.
+
+use super::cursor::Begin;
+use crate::ir::{GraphNode, PartialType, infer_node};
+use mxrt_engine::ForkSafeMutex as Mutex;
+use mxrt_engine::{Engine, OpError, Resume};
+use mxrt_ops::Callback;
+use mxrt_tensor::TensorType;
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+/// Signatures that are remembered.
+const MAX_SIGNATURES: usize = 64;
+
+/// Types of the inputs of a node; none of those that it does not read.
+pub(super) type NodeSignature = Vec<Option<TensorType>>;
+
+/// Types of the outputs of a node; none of those that follow from contents.
+pub(super) type NodeOutputs = Arc<[Option<TensorType>]>;
+
+/// What the program answers, once it has.
+pub(super) type Answer<T> = Arc<OnceLock<T>>;
+
+/// The types of the outputs of a node by those of its inputs.
+pub(super) struct OutputTypes {
+    node: GraphNode,
+    /// an operator of the program that is, or is in, the node
+    asked: Option<Callback>,
+    known: Mutex<HashMap<NodeSignature, NodeOutputs>>,
+}
+
+impl OutputTypes {
+    pub fn new(node: GraphNode) -> OutputTypes {
+        let asked = find_callback(&node);
+        OutputTypes { node, asked, known: Mutex::default() }
+    }
+
+    pub fn node(&self) -> &GraphNode {
+        &self.node
+    }
+
+    /// The types, if they are known without asking the program.
+    pub fn get(&self, inputs: &NodeSignature) -> Option<Result<NodeOutputs, OpError>> {
+        if let Some(known) = self.known.lock().get(inputs) {
+            return Some(Ok(known.clone()));
+        }
+        self.asked.is_none().then(|| self.infer(inputs))
+    }
+
+    /// Has the program asked where it can be: not in a thread of the engine. Returns the place of
+    /// the answer, and what begins to ask.
+    pub fn ask(
+        self: &Arc<Self>,
+        engine: &'static Engine,
+        inputs: NodeSignature,
+    ) -> (Answer<Result<NodeOutputs, OpError>>, Begin) {
+        let answer: Answer<_> = Arc::default();
+        let (asked, told) = (self.clone(), answer.clone());
+        let begin = move |resume: Resume| {
+            let (of_node, open) = (asked.clone(), Mutex::new(Some(resume)));
+            let question = Arc::new(move || {
+                let types = of_node.infer(&inputs);
+                // A child has both halves of this or none.
+                engine.without_fork(|| {
+                    if let Some(resume) = open.lock().take() {
+                        let _ = told.set(types);
+                        resume.resume();
+                    }
+                });
+            });
+            match &asked.asked {
+                Some(callback) => callback.ask(question),
+                None => question(),
+            }
+        };
+        (answer, Box::new(begin))
+    }
+
+    /// Remembers types that are known already.
+    pub fn learn(&self, inputs: NodeSignature, outputs: NodeOutputs) {
+        let mut known = self.known.lock();
+        if known.len() >= MAX_SIGNATURES {
+            known.clear();
+        }
+        known.insert(inputs, outputs);
+    }
+
+    fn infer(&self, inputs: &NodeSignature) -> Result<NodeOutputs, OpError> {
+        let partial = |t: &Option<TensorType>| t.as_ref().map_or(PartialType::UNKNOWN, PartialType::from);
+        let given: Vec<PartialType> = inputs.iter().map(partial).collect();
+        let outputs: NodeOutputs = infer_node(&self.node, &given)?.iter().map(PartialType::complete).collect();
+        self.learn(inputs.clone(), outputs.clone());
+        Ok(outputs)
+    }
+}
+
+fn find_callback(node: &GraphNode) -> Option<Callback> {
+    node.callback().or_else(|| node.flow.as_ref()?.nodes().find_map(find_callback))
+}

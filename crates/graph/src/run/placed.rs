@@ -1,0 +1,210 @@
+//! Graphs over several devices: a part for each, with copies between them.
+//!
+//! A part has the nodes of one context that come after equally many changes of the context. It is
+//! compiled as a graph of its own. A call pushes the parts in order, so that each reads what the
+//! caller's arrays held when the call began, and returns at once.
+//!
+//! Nodes have contexts of their own where the caller says so (`group2ctx`). Elsewhere all are on the
+//! device of the call's arrays, except those that devices cannot run: operators of the program, and
+//! on devices with kernels of their own also loops and branches.
+
+use super::cached_op::CachedOp;
+use super::call::Call;
+use super::call_options::CallOptions;
+use super::executable::cut::{Cut, CutStage, Part, ValueSource, cut_by_place};
+use super::started::{Started, call_error};
+use super::state_updates::push_copy;
+use crate::compile::interrupt::Interrupter;
+use crate::ir::GraphNode;
+use mxrt_engine::ForkSafeMutex as Mutex;
+use mxrt_engine::{FailureKind, OpError};
+use mxrt_tensor::{Context, NDArray};
+use smallvec::SmallVec;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// Contexts for which a graph in parts is remembered.
+const MAX_PLACEMENTS: usize = 8;
+
+/// Graphs in parts, by the context of a call's arrays; none for graphs that need no division there.
+#[derive(Default)]
+pub(super) struct Placements(Mutex<Vec<(Context, Option<Arc<Placed>>)>>);
+
+/// A graph in parts.
+pub(super) struct Placed {
+    parts: Vec<PlacedPart>,
+    values: usize,
+    outputs: Vec<ValueSource>,
+    /// where results go; none: they stay where they are computed
+    results: Option<Context>,
+}
+
+struct PlacedPart {
+    context: Context,
+    op: CachedOp,
+    sources: Vec<ValueSource>,
+    makes: Vec<usize>,
+    /// whether other parts read what it makes
+    is_read: bool,
+}
+
+impl CachedOp {
+    /// The parts for a call, if one device cannot run all of the graph.
+    pub(super) fn placed(&self, call: &Call<'_>) -> Result<Option<Arc<Placed>>, OpError> {
+        let context = call.binding.context(call.data);
+        if self.groups.is_none() && context.device().is_none() {
+            return Ok(None);
+        }
+        let key = if self.groups.is_some() { Context::default() } else { context };
+        let known = self.placements.0.lock().iter().find(|(of, _)| *of == key).map(|(_, placed)| placed.clone());
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let placed = match &self.groups {
+            Some(contexts) => Some(self.place(contexts, None)?),
+            None => match self.contexts_on(context)? {
+                Some(contexts) => Some(self.place(&contexts, Some(context))?),
+                None => None,
+            },
+        };
+        let placed = placed.map(Arc::new);
+        let mut all = self.placements.0.lock();
+        if all.len() >= MAX_PLACEMENTS {
+            all.clear();
+        }
+        all.push((key, placed.clone()));
+        Ok(placed)
+    }
+
+    /// By node: where it runs for arrays on a device; none if all run in one place.
+    fn contexts_on(&self, context: Context) -> Result<Option<Vec<Context>>, OpError> {
+        let Some(device) = context.device() else { return Ok(None) };
+        // What follows from contents is computed on the host, which then runs all of the graph.
+        if self.is_data_dependent() {
+            return Ok(None);
+        }
+        let own_kernels = !self.engine().device(device)?.backend().host_addressable();
+        let hosted = |node: &GraphNode| node.is_stage() || (own_kernels && node.flow.is_some());
+        if !self.source.nodes.iter().any(hosted) {
+            return Ok(None);
+        }
+        let place = |node: &GraphNode| if hosted(node) { Context::default() } else { context };
+        Ok(Some(self.source.nodes.iter().map(place).collect()))
+    }
+
+    fn place(&self, contexts: &[Context], results: Option<Context>) -> Result<Placed, OpError> {
+        // All contexts of the host are one.
+        let of = |context: &Context| if context.device().is_some() { *context } else { Context::default() };
+        let mut places: Vec<Context> = Vec::new();
+        let number = |context: &Context| match places.iter().position(|place| *place == of(context)) {
+            Some(number) => number,
+            None => {
+                places.push(of(context));
+                places.len() - 1
+            }
+        };
+        let numbers: Vec<usize> = contexts.iter().map(number).collect();
+        let Cut { stages, values, outputs } = cut_by_place(&self.source, &numbers);
+        let read: HashSet<ValueSource> = stages.iter().flat_map(|stage| stage.sources.iter().copied()).collect();
+        let part = |stage: CutStage| {
+            let (Part::Segment(graph), Some(place)) = (stage.part, stage.place) else { return Err(misplaced()) };
+            let op = CachedOp::of_graph(self.engine(), self.name().clone(), graph, self.options)?;
+            let op = op.with_random(self.random().clone());
+            let is_read = stage.makes.iter().any(|value| read.contains(&ValueSource::Held(*value)));
+            let context = places.get(place).copied().ok_or_else(misplaced)?;
+            Ok(PlacedPart { context, op, sources: stage.sources, makes: stage.makes, is_read })
+        };
+        let parts = stages.into_iter().map(part).collect::<Result<Vec<PlacedPart>, OpError>>()?;
+        Ok(Placed { parts, values: values.len(), outputs, results })
+    }
+
+    /// Pushes the parts.
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub(super) fn start_placed(
+        &self,
+        placed: &Placed,
+        call: &Call<'_>,
+        interrupter: &mut Interrupter<'_>,
+    ) -> Result<Started, OpError> {
+        if interrupter.is_quick() {
+            return Err(interrupter.give_up());
+        }
+        let input = |i: usize| call.binding.array(i, call.data).ok_or_else(misplaced);
+        let mut made: Vec<Option<NDArray>> = vec![None; placed.values];
+        self.states.in_order(|| {
+            for part in &placed.parts {
+                let results = part.call(&input, &made, call.options, interrupter)?;
+                for (value, array) in part.makes.iter().zip(results) {
+                    made[*value] = Some(array);
+                }
+            }
+            Ok::<(), OpError>(())
+        })?;
+        let mut results: SmallVec<[NDArray; 2]> = SmallVec::new();
+        for source in &placed.outputs {
+            let array = value(source, &input, &made)?;
+            results.push(match placed.results {
+                Some(context) if array.context() != context => array.copy_to_context(context)?,
+                _ => array,
+            });
+        }
+        match call.outputs {
+            Some(outputs) => Started::Known(results).stored(outputs, interrupter),
+            None => Ok(Started::Known(results)),
+        }
+    }
+}
+
+impl PlacedPart {
+    /// Pushes the part, with copies of what other devices hold.
+    #[cfg_attr(debug_assertions, track_caller)]
+    fn call<'a>(
+        &self,
+        input: &impl Fn(usize) -> Result<&'a NDArray, OpError>,
+        made: &[Option<NDArray>],
+        options: &CallOptions,
+        interrupter: &mut Interrupter<'_>,
+    ) -> Result<SmallVec<[NDArray; 2]>, OpError> {
+        let mut arrays = Vec::with_capacity(self.sources.len());
+        for source in &self.sources {
+            let array = value(source, input, made)?;
+            arrays.push(if array.context() == self.context { array } else { array.copy_to_context(self.context)? });
+        }
+        // Its results may be dropped here when others have read them.
+        let cancel_on_drop = options.cancel_on_drop && !self.is_read;
+        let options = CallOptions { cancel_on_drop, ..*options };
+        let refs: Vec<&NDArray> = arrays.iter().collect();
+        let started = self.op.call(&refs, None, &options, interrupter)?;
+        for state in self.op.states.inputs().iter().flatten() {
+            let (here, source) = (&arrays[*state], &self.sources[*state]);
+            let held = value(source, input, made)?;
+            if held.context() != here.context() {
+                push_copy(here, &held)?;
+            }
+        }
+        let made = started.arrays_unless(interrupter).map_err(call_error)?;
+        // Operators that read nothing run on the host.
+        let at_home = |array: NDArray| match array.context() == self.context {
+            true => Ok(array),
+            false => array.copy_to_context(self.context),
+        };
+        made.into_iter().map(at_home).collect()
+    }
+}
+
+fn value<'a>(
+    source: &ValueSource,
+    input: &impl Fn(usize) -> Result<&'a NDArray, OpError>,
+    made: &[Option<NDArray>],
+) -> Result<NDArray, OpError> {
+    match *source {
+        ValueSource::Input(i) => input(i).cloned(),
+        ValueSource::Held(value) => made.get(value).cloned().flatten().ok_or_else(misplaced),
+        ValueSource::Unread => Err(misplaced()),
+    }
+}
+
+fn misplaced() -> OpError {
+    OpError::new(FailureKind::Operator, "a part of the graph reads a value that no part before it has made")
+        .op("CachedOp")
+}

@@ -1,0 +1,271 @@
+//! Calls of graphs in several stages: one op of the engine that runs them all.
+
+use super::cached_op::{Binding, CachedOp};
+use super::call::{Call, fits};
+use super::call_options::CallOptions;
+use super::executable::Executable;
+use super::executable::cursor::{Cursor, ExecutableRequest, TurnEnd};
+use super::executable::inputs::{HeldValue, RequestInputs};
+use super::inputs::CallInputs;
+use super::launch::HostSite;
+use super::plan_cache::CallSignature;
+use super::started::Started;
+use crate::compile::interrupt::Interrupter;
+use crate::ir::{Graph, GraphNode, PartialType, Types, Value, infer_checked, infer_inputs};
+use mxrt_engine::ForkSafeMutex as Mutex;
+use mxrt_engine::{Cost, Engine, Failure, FailureKind, OpError, RequestScope};
+use mxrt_ops::EnginePar;
+use mxrt_tensor::{
+    CallLaunch, CallProgress, Context, Interest, LateArray, LatePlace, NDArray, TensorMut, TensorType, launch_call,
+};
+use smallvec::SmallVec;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Signatures that are remembered to fit the graph.
+const MAX_CHECKED: usize = 64;
+
+/// A graph in several stages.
+pub(super) struct Staged {
+    pub graph: Graph,
+    pub executable: Arc<Executable>,
+    /// results of the user; those after them are new states
+    outputs: usize,
+    data_dependent: bool,
+    checked: Mutex<HashMap<CallSignature, Arc<CheckedCall>>>,
+}
+
+/// What is known of the calls of a signature.
+struct CheckedCall {
+    /// types of the results; none if they follow from contents
+    outputs: Option<Vec<TensorType>>,
+    cost_ns: u64,
+}
+
+impl Staged {
+    pub fn new(graph: Graph, executable: Executable, outputs: usize) -> Staged {
+        let data_dependent = graph.nodes.iter().any(GraphNode::is_data_dependent);
+        Staged { graph, executable: Arc::new(executable), outputs, data_dependent, checked: Mutex::default() }
+    }
+
+    /// Whether shapes of results may follow from contents.
+    pub fn is_data_dependent(&self) -> bool {
+        self.data_dependent
+    }
+
+    /// Types of all values of the graph; none if some follow from contents. Fails where types of
+    /// inputs do not fit, whatever the inputs hold.
+    pub fn types(&self, inputs: &[TensorType], interrupter: &mut Interrupter<'_>) -> Result<Option<Types>, OpError> {
+        if self.data_dependent {
+            let known: Vec<PartialType> = inputs.iter().map(PartialType::from).collect();
+            return infer_inputs(&self.graph, &known).map(|_| None);
+        }
+        infer_checked(&self.graph, inputs, &mut || interrupter.check()).map(Some)
+    }
+
+    /// What is known of a call of these types. The first of a signature builds plans.
+    fn check(&self, inputs: &[TensorType], interrupter: &mut Interrupter<'_>) -> Result<Arc<CheckedCall>, OpError> {
+        let known = self.checked.lock().get(inputs).cloned();
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        if interrupter.is_quick() {
+            return Err(interrupter.give_up());
+        }
+        let types = self.types(inputs, interrupter)?;
+        let cost_ns = self.executable.prepare(inputs, types.as_ref(), interrupter)?;
+        let outputs = types.map(|types| self.output_types(inputs, &types)).transpose()?;
+        let checked = Arc::new(CheckedCall { outputs, cost_ns });
+        let mut all = self.checked.lock();
+        if all.len() >= MAX_CHECKED {
+            all.clear();
+        }
+        all.insert(inputs.iter().cloned().collect(), checked.clone());
+        Ok(checked)
+    }
+
+    fn output_types(&self, inputs: &[TensorType], types: &Types) -> Result<Vec<TensorType>, OpError> {
+        let one = |value: &Value| match value {
+            Value::Input(i) => inputs.get(*i),
+            Value::Node(..) => types.get(value),
+        };
+        let unknown = || OpError::new(FailureKind::Shape, "the type of a result cannot be told").op("CachedOp");
+        self.graph.outputs[..self.outputs].iter().map(|value| one(value).cloned().ok_or_else(unknown)).collect()
+    }
+}
+
+impl CachedOp {
+    /// Pushes a call.
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub(super) fn start_staged(
+        &self,
+        staged: &Staged,
+        call: &Call<'_>,
+        interrupter: &mut Interrupter<'_>,
+    ) -> Result<Started, OpError> {
+        if interrupter.is_quick() && self.engine().is_naive() {
+            return Err(interrupter.give_up());
+        }
+        let types = (call.types)();
+        let checked = staged.check(&types, interrupter)?;
+        if let (Some(given), Some(types)) = (call.outputs, &checked.outputs) {
+            fits(given, types)?;
+        }
+        let context = call.binding.context(call.data);
+        if context.device().is_none() {
+            let push = || self.push_staged(staged, call, types, &checked, context);
+            return self.states.in_order(|| {
+                let (started, states) = push()?;
+                self.states.push(&states, |input| call.binding.array(input, call.data))?;
+                Ok(started)
+            });
+        }
+        // The host computes these graphs wherever their inputs are.
+        let here = self.copies_here(call)?;
+        let refs: Vec<&NDArray> = here.iter().collect();
+        let binding = Binding { sources: self.unbound.sources.clone(), params: None, random: call.binding.random };
+        let copied = Call { binding: &binding, data: &refs, known: None, ..*call };
+        self.states.in_order(|| {
+            let (started, states) = self.push_staged(staged, &copied, types, &checked, context)?;
+            self.states.push(&states, |input| here.get(input))?;
+            self.states.copy_back(&here, |input| call.binding.array(input, call.data))?;
+            Ok(started)
+        })
+    }
+
+    /// Copies of all inputs on the host.
+    fn copies_here(&self, call: &Call<'_>) -> Result<Vec<NDArray>, OpError> {
+        let missing = || OpError::new(FailureKind::Operator, "an input of the graph has no array").op("CachedOp");
+        let copy = |i| call.binding.array(i, call.data).ok_or_else(missing)?.copy_to_context(Context::default());
+        (0..self.num_inputs()).map(copy).collect()
+    }
+
+    /// Pushes the op that runs the stages on arrays of the host. Returns the results, which will be
+    /// on `context`, and arrays of the new states.
+    #[cfg_attr(debug_assertions, track_caller)]
+    fn push_staged(
+        &self,
+        staged: &Staged,
+        call: &Call<'_>,
+        types: Vec<TensorType>,
+        checked: &CheckedCall,
+        context: Context,
+    ) -> Result<(Started, Vec<NDArray>), OpError> {
+        // What fails in here names the request.
+        let _request = RequestScope::begin();
+        let (engine, executable) = (self.engine(), staged.executable.clone());
+        let Results { started, written, places } = self.staged_results(checked, context, call.options)?;
+        let state = |input: &Option<usize>| {
+            let tensor = types.get((*input)?)?.clone();
+            Some(NDArray::new(engine, Context::default(), tensor))
+        };
+        let states = self.states.inputs().iter().filter_map(state).collect::<Result<Vec<NDArray>, OpError>>()?;
+        let outs: SmallVec<[&NDArray; 2]> = written.iter().chain(&states).collect();
+        let wanted: SmallVec<[Interest; 2]> = written.iter().filter_map(|a| a.interest()).collect();
+        let launch = CallLaunch {
+            params: call.binding.params.as_ref(),
+            priority: call.options.priority,
+            deadline: call.options.deadline,
+            in_parts: true,
+            ..CallLaunch::new(self.name().clone(), call.data, &outs, Cost::of(checked.cost_ns.max(Cost::SMALL_NS)))
+        };
+        let random = executable.is_random().then(|| call.binding.random.unwrap_or_else(|| self.draw()));
+        let (sources, limit, held) = (call.binding.sources.clone(), self.options.cores, self.states.held());
+        let (user, mut cursor) = (places.len(), Cursor::default());
+        launch_call(engine, launch, move |part| {
+            let _limited = limit.map(|limit| part.ctx.limit_cores(limit));
+            let inputs = RequestInputs { arrays: CallInputs { sources: &sources, arrays: part.inputs }, types: &types };
+            let site = HostSite::new(EnginePar(part.ctx), &inputs.arrays, &wanted);
+            let request = ExecutableRequest { engine, site: &site, inputs: &inputs, random };
+            let mut made = match executable.run(&request, &mut cursor)? {
+                TurnEnd::Again => return Ok(CallProgress::Again),
+                TurnEnd::Suspended(begin) => return Ok(CallProgress::Suspended(begin)),
+                TurnEnd::Done(made) => made,
+            };
+            let new_states = made.split_off(user.min(made.len()));
+            let new_states = new_states.into_iter().zip(&held).filter(|(_, held)| **held).map(|(state, _)| state);
+            let mut missing = Vec::new();
+            for (i, value) in made.into_iter().chain(new_states).enumerate() {
+                let failure = match places.get(i) {
+                    Some(Some(place)) => leave(engine, value, place, context)?,
+                    _ => store(value, part.outputs.get_mut(i))?,
+                };
+                missing.extend(failure.map(|failure| (i, failure)));
+            }
+            Ok(CallProgress::Done(missing))
+        });
+        drop(outs);
+        Ok((started.on(context)?, states))
+    }
+
+    /// Arrays for the results of the user.
+    fn staged_results(
+        &self,
+        checked: &CheckedCall,
+        context: Context,
+        options: &CallOptions,
+    ) -> Result<Results, OpError> {
+        let engine = self.engine();
+        if let Some(types) = &checked.outputs {
+            let make = |t: &TensorType| {
+                let array = NDArray::new(engine, Context::default(), t.clone())?;
+                Ok(if options.cancel_on_drop { array.cancel_on_drop() } else { array })
+            };
+            let arrays = types.iter().map(make).collect::<Result<SmallVec<[NDArray; 2]>, OpError>>()?;
+            let places = arrays.iter().map(|_| None).collect();
+            return Ok(Results { started: Started::Known(arrays.clone()), written: arrays, places });
+        }
+        let make = |_| {
+            let array = LateArray::new(engine, context)?;
+            Ok(if options.cancel_on_drop { array.cancel_on_drop() } else { array })
+        };
+        let arrays = (0..self.num_outputs()).map(make).collect::<Result<SmallVec<[LateArray; 2]>, OpError>>()?;
+        let written = arrays.iter().map(|array| array.done().clone()).collect();
+        let places = arrays.iter().map(|array| Some(array.place())).collect();
+        Ok(Results { started: Started::Deferred(arrays), written, places })
+    }
+}
+
+/// Arrays for the results of a call.
+struct Results {
+    started: Started,
+    /// what the op writes
+    written: SmallVec<[NDArray; 2]>,
+    /// by result: where a new array goes, if the op does not write into one that is there
+    places: SmallVec<[Option<LatePlace>; 2]>,
+}
+
+/// Leaves a result as a new array; returns its failure if it has one.
+fn leave(
+    engine: &'static Engine,
+    value: HeldValue,
+    place: &LatePlace,
+    context: Context,
+) -> Result<Option<Failure>, OpError> {
+    let (tensor, block) = match value {
+        HeldValue { content: Err(failure), .. } => return Ok(Some(failure)),
+        HeldValue { tensor: Some(tensor), content: Ok(block) } => (tensor, block),
+        HeldValue { tensor: None, content: Ok(_) } => return Err(misfit()),
+    };
+    let home = if context.device().is_some() { Context::default() } else { context };
+    let array = NDArray::from_block(engine, home, tensor, block)?;
+    place.put(if home == context { array } else { array.copy_to_context(context)? });
+    Ok(None)
+}
+
+/// Copies a result into an output of the op; returns its failure if it has one.
+fn store(value: HeldValue, output: Option<&mut TensorMut<'_>>) -> Result<Option<Failure>, OpError> {
+    if let Err(failure) = &value.content {
+        return Ok(Some(failure.clone()));
+    }
+    let (from, to) = (value.view()?, output.ok_or_else(misfit)?.bytes_mut());
+    if from.bytes().len() != to.len() {
+        return Err(misfit());
+    }
+    to.copy_from_slice(from.bytes());
+    Ok(None)
+}
+
+fn misfit() -> OpError {
+    OpError::new(FailureKind::Operator, "a result has another type than was inferred").op("CachedOp")
+}
