@@ -157,7 +157,7 @@ def test_the_first_pages_are_short() -> None:
     readme = (ROOT / "README.md").read_text().splitlines()
     assert len(readme) <= 160, f"README.md has {len(readme)} lines, at most 160 are wanted"
     words = (ROOT / "ARCHITECTURE.md").read_text().split()
-    assert len(words) <= 2800, f"ARCHITECTURE.md has {len(words)} words, at most 2800 are wanted"
+    assert len(words) <= 3200, f"ARCHITECTURE.md has {len(words)} words, at most 3200 are wanted"
 
 
 def test_the_changelog_has_the_headings_of_keep_a_changelog() -> None:
