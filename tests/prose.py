@@ -49,7 +49,7 @@ PHRASES = [
         r"\bbehind\b",
         "after, or following",
         r"\bbehind (?:(?:a|an|one|the|its) )?(?:[\w-]+ )?"
-        r"(?:interface|trait|proxy|gateway|firewall|lock|mutex|pointer|reference|handle|feature|flag|scenes)s?\b"
+        r"(?:interface|trait|gate|proxy|gateway|firewall|lock|mutex|pointer|reference|handle|feature|flag|scenes)s?\b"
         r"|\bqueue\w*(?: \w+){0,3} behind\b"
         r"|\b(?:leave|leaves|left|leaving|stay|stays|fall|falls|lag|lags)(?: \w+){0,3} behind\b",
     ),
