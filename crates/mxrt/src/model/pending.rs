@@ -12,7 +12,7 @@ use std::task::{Context, Poll};
 /// The results of a call that has begun.
 pub(super) enum Started {
     Known(SmallVec<[NDArray; 2]>),
-    /// their shapes follow from contents
+    /// arrays whose shapes depend on contents
     Late(SmallVec<[LateArray; 2]>),
 }
 

@@ -11,23 +11,23 @@ use std::str::FromStr;
 pub struct Setting {
     /// the variable
     pub name: &'static str,
-    /// what it may be; errors say "expected" before it
+    /// the accepted values; errors say "expected" before this text
     pub expects: &'static str,
-    /// what holds when it is not set or empty
+    /// the value if it is not set or empty
     pub default: &'static str,
-    /// what it decides
+    /// the effect of the setting
     pub doc: &'static str,
-    /// what it belongs to: a heading of the documentation
+    /// the subject: a heading of the documentation
     pub subject: &'static str,
     /// takes the value over
     pub(super) read: fn(&mut Reading, &str) -> Result<(), Wrong>,
 }
 
-/// Why a value is refused.
+/// The reason why a value is refused.
 pub(super) enum Wrong {
-    /// It is not what the row expects.
+    /// The value is not one that the row expects.
     Unexpected,
-    /// It is not for this reason.
+    /// The value is refused for this reason.
     Because(String),
 }
 
@@ -37,7 +37,7 @@ const OPERATORS: &str = "Engine";
 const GPUS: &str = "GPUs";
 const SIM: &str = "Simulated devices";
 
-/// What [`super::Settings::from_environment`] reads, in this order.
+/// The variables that [`super::Settings::from_environment`] reads, in this order.
 pub static SETTINGS: &[Setting] = &[
     Setting {
         name: "MXRT_CORES",
@@ -371,7 +371,7 @@ fn number<T: FromStr>(text: &str) -> Result<T, Wrong> {
     text.parse().map_err(|_| Wrong::Unexpected)
 }
 
-/// As many bytes.
+/// Converts mebibytes to bytes.
 fn mebibytes(text: &str) -> Result<usize, Wrong> {
     Ok(number::<usize>(text)?.saturating_mul(1 << 20))
 }
