@@ -217,8 +217,8 @@ impl Predictor {
 
     /// One step of a run, counted by the nodes of the symbol. Returns how many are left.
     ///
-    /// The graph is compiled as a whole, so it runs with the last
-    /// step: the results have the bits of [`Predictor::forward`]. Steps after the last do nothing.
+    /// The graph is compiled as a whole, so it runs with the last step: the results have the bits
+    /// of [`Predictor::forward`]. Steps after the last do nothing.
     pub fn partial_forward(&self, step: i64) -> Result<usize, OpError> {
         let Some(step) = usize::try_from(step).ok().filter(|step| *step < self.model.nodes) else { return Ok(0) };
         let left = self.model.nodes - step - 1;
