@@ -28,9 +28,9 @@ def device_of(context: Context) -> Context:
 class Divided:
     """A symbol of which groups of nodes are on different devices, compiled.
 
-    It is cut into stages. A stage has the nodes of one device that lie behind equally many changes
-    of the device; it is a graph of its own, and reads copies of what other devices hold. Calls
-    return at once, as those of a :class:`CachedOp` do, and may come from any thread.
+    The graph is divided into stages. A stage has the nodes of one device that come after equally
+    many changes of the device. It is a separate graph, and reads copies of values on other devices.
+    Calls return at once, as those of a :class:`CachedOp` do, and may come from any thread.
 
     Parameters
     ----------
