@@ -91,8 +91,8 @@ pub static SETTINGS: &[Setting] = &[
         expects: "a kind of engine",
         default: "ThreadedEnginePerDevice",
         doc: "`NaiveEngine` runs every operator at its call. `ThreadedEngine` and \
-            `ThreadedEnginePerDevice` run them in the background; with `Async` behind the name \
-            they do not wait for devices between operators.",
+            `ThreadedEnginePerDevice` run them in the background; with `Async` appended \
+            to the name they do not wait for devices between operators.",
         subject: OPERATORS,
         read: |to, text| {
             to.settings.engine.kind = text.parse::<EngineKind>().map_err(because)?;
@@ -127,7 +127,7 @@ pub static SETTINGS: &[Setting] = &[
         expects: "0 or 1",
         default: "0",
         doc: "1: errors name the line that called the operator, and the signal `SIGUSR1` prints \
-            what runs and waits.",
+            the running and the waiting operators.",
         subject: OPERATORS,
         read: |to, text| {
             to.settings.debug = text != "0";
@@ -138,8 +138,8 @@ pub static SETTINGS: &[Setting] = &[
         name: "MXRT_MAX_NODES",
         expects: "a whole number",
         default: "no limit",
-        doc: "Nodes that a symbol file may have, variables and inner graphs included, for services that load files of \
-              others. A larger one is an error. `mxrt.set_limits` changes it.",
+        doc: "Nodes that a symbol file may have, variables and inner graphs included, for services that load \
+              untrusted files. A larger one is an error. `mxrt.set_limits` changes it.",
         subject: MODELS,
         read: |to, text| {
             to.settings.max_nodes = Some(number(text)?);
@@ -161,7 +161,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "MXRT_GPU_RECORDINGS",
         expects: "a whole number",
         default: "4",
-        doc: "CUDA graphs of its kernels that a plan keeps, for calls that run at a time; 0: kernels are submitted one by one.",
+        doc: "CUDA graphs of its kernels that a plan keeps, for concurrent calls; 0: kernels are submitted one by one.",
         subject: MODELS,
         read: |to, text| {
             to.settings.plans.gpu_recordings = number(text)?;
@@ -252,7 +252,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "MXRT_CACHE_DIR",
         expects: "the path of a folder",
         default: "`$XDG_CACHE_HOME/mxrt`, or `~/.cache/mxrt`",
-        doc: "Where kernels that were compiled for GPUs at run time are kept. It is made when it is needed.",
+        doc: "Folder of kernels that were compiled for GPUs at run time. It is created when it is needed.",
         subject: GPUS,
         read: |to, text| {
             to.settings.devices.cache = Some(text.into());
@@ -263,7 +263,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "MXRT_SIM_DEVICES",
         expects: "a whole number",
         default: "2",
-        doc: "How many `mx.sim(i)` there are.",
+        doc: "Number of devices `mx.sim(i)`.",
         subject: SIM,
         read: |to, text| {
             to.settings.devices.sim.devices = number(text)?;
@@ -274,7 +274,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "MXRT_SIM_GPUS",
         expects: "a whole number",
         default: "0",
-        doc: "How many `mx.gpu(i)` are simulated.",
+        doc: "Number of simulated devices `mx.gpu(i)`.",
         subject: SIM,
         read: |to, text| {
             to.settings.devices.sim.gpus = number(text)?;
@@ -299,7 +299,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "MXRT_SIM_SEED",
         expects: "a whole number",
         default: "0",
-        doc: "Of the random numbers that choose that order, and pauses.",
+        doc: "Seed of the random numbers that choose this order, and pauses.",
         subject: SIM,
         read: |to, text| {
             to.settings.devices.sim.seed = number(text)?;
@@ -332,8 +332,8 @@ pub static SETTINGS: &[Setting] = &[
         name: "MXRT_SIM_CHECK",
         expects: "0 or 1",
         default: "0",
-        doc: "1: every call of a device is recorded, and `mx.testing.check(ctx)` names what \
-            nothing ordered.",
+        doc: "1: every call of a device is recorded, and `mx.testing.check(ctx)` names \
+            accesses that nothing ordered.",
         subject: SIM,
         read: |to, text| {
             to.settings.devices.sim.record = text != "0";
@@ -344,7 +344,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "MXRT_SIM_IGNORE_WAITS",
         expects: "0 or 1",
         default: "0",
-        doc: "1: streams do not wait for events. Shows that tests and checker notice it.",
+        doc: "1: streams do not wait for events. This shows that tests and checker notice it.",
         subject: SIM,
         read: |to, text| {
             to.settings.devices.sim.ignore_waits = text != "0";
