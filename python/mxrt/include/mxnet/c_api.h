@@ -91,12 +91,13 @@ MXNET_DLL int MXNetFuncGetGlobal(const char *name, void **out);
 /* ---- arrays ---- */
 
 /* dev_type: 1 cpu, 2 gpu, 3 cpu_pinned, 5 cpu_shared, 12 sim (devices that compute on the cpu, for
- * tests). The memory of an array on a device is the device's; operators run where their inputs are. dtype:
- * 0 float32, 1 float64, 2 float16, 3 uint8, 4 int32, 5 int8, 6 int64, 7 bool, 8 int16, 9 uint16, 10 uint32, 11 uint64, 12 bfloat16. New
- * arrays hold zeros. Slice, At and Reshape share the memory. MXNDArrayCreateNone: an array that gets
- * shape and value when it is given to an operator as output. MXNDArrayGetData waits and gives an
- * address for reading, valid until the array is freed, current until an operator writes the array.
- * size of the copies counts elements. keys of MXNDArraySave may be null. */
+ * tests). The memory of an array on a device is the device's; operators run where their inputs are.
+ * dtype: 0 float32, 1 float64, 2 float16, 3 uint8, 4 int32, 5 int8, 6 int64, 7 bool, 8 int16, 9
+ * uint16, 10 uint32, 11 uint64, 12 bfloat16. New arrays hold zeros. Slice, At and Reshape share the
+ * memory. MXNDArrayCreateNone: an array that gets shape and value when it is given to an operator
+ * as output. MXNDArrayGetData waits and gives an address for reading, valid until the array is
+ * freed, current until an operator writes the array. size of the copies counts elements. keys of
+ * MXNDArraySave may be null. */
 MXNET_DLL int MXNDArrayCreateNone(NDArrayHandle *out);
 MXNET_DLL int MXNDArrayCreate(const uint32_t *shape, uint32_t ndim, int dev_type, int dev_id,
     int delay_alloc, NDArrayHandle *out);
