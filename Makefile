@@ -390,7 +390,7 @@ sdist: $(STAMPS)/build-tools | check-tools ## build a wheel from the source dist
 # What seldom finds anything and takes long. .ci/run leaves it out; run it before a release and
 # after changes of kernels or engine.
 .PHONY: prove
-prove: ## what .ci/run leaves out: sanitizers in full, valgrind, fuzzing, long runs of seeds, exits and forks, mutants (five and a half hours)
+prove: ## what .ci/run leaves out: sanitizers in full, valgrind, fuzzing, long runs of seeds, exits and forks, mutants (5.5 hours on two cores)
 	$(MAKE) asan-kernels
 	$(MAKE) asan-c
 	$(MAKE) tsan-c

@@ -1,4 +1,4 @@
-"""Reading data: mxrt, MXNet 1.9.1, OpenCV, Pillow and torch in turns, each in a process of its own.
+"""Reading data: mxrt, MXNet 1.9.1, OpenCV, Pillow and torch, interleaved, each in its own process.
 
     python benches/data.py FOLDER --mxnet PYTHON --peers PYTHON [--rounds 5] [--only csv,imdecode]
 
@@ -139,7 +139,7 @@ def imdecode(mx: Any, folder: Path) -> float:
 
 
 def imdecode_opencv(cv2: Any, folder: Path) -> float:
-    """With the order of colours that a network gets."""
+    """Decodes with the order of colours that a network gets."""
     return decoded(
         lambda file: cv2.cvtColor(cv2.imdecode(np.frombuffer(file, "uint8"), cv2.IMREAD_COLOR), cv2.COLOR_BGR2RGB),
         folder,

@@ -1,5 +1,5 @@
-"""What calls cost from Python: `make bench`. Numbers to be read; nothing here fails for being
-slow.
+"""The cost of calls from Python: `make bench`. The numbers are to be read; nothing here fails for
+being slow.
 """
 
 from __future__ import annotations

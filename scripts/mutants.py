@@ -306,7 +306,7 @@ def describe(test, code, output):
 
 
 def test_file(test):
-    """Where the source of a test is."""
+    """The source file of a test."""
     package, _, name = test.rpartition("/")
     return ROOT / "crates" / (package or "engine") / "tests" / f"{name}.rs"
 
@@ -321,7 +321,7 @@ def stages(mutant):
 
 
 def judge(scratch, mutant, thorough):
-    """What kills the mutant."""
+    """The test that kills the mutant."""
     scratch = scratch[not mutant.needs_others()]
     scratch.restore(mutated(mutant))
     tried = stages(mutant) if thorough else stages(mutant)[: max(1, len(mutant.tests))]
@@ -340,8 +340,8 @@ def judge(scratch, mutant, thorough):
 
 
 def claims():
-    """What the comments of the models say they kill: (model, mutant). Those of steps that are not
-    the engine's own code say "in model form" and are left out.
+    """The claims in the comments of the models: (model, mutant). Models of steps that are not the
+    engine's own code say "in model form" and are left out.
     """
     found = []
     for path in sorted((CRATE / "src").rglob("*.rs")):

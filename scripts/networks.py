@@ -1,4 +1,4 @@
-"""Networks of GluonCV, MXNet and GluonNLP: MXNet's answers, and mxrt's beside them.
+"""Networks of GluonCV, MXNet and GluonNLP: compares MXNet's answers with mxrt's.
 
 ``record FOLDER`` runs where MXNet 1.9.1 is; ``check FOLDER`` runs the same constructors over mxrt;
 ``table FOLDER`` prints what ``check`` found. All three take names of networks, and go on where an
@@ -146,7 +146,7 @@ def fill(net: Any, scale: float) -> int:
 
 
 def answers(net: Any, request: list[np.ndarray]) -> list[np.ndarray]:
-    """What a network makes of a request, as a flat list."""
+    """The answers of a network to a request, as a flat list."""
     import mxnet as mx
 
     def flat(value: Any) -> list[Any]:
@@ -171,7 +171,7 @@ def prepared(name: str, make: Any, extents: tuple[int, ...], scale: float, dtype
 
 
 def unsteady(net: Any, name: str, extents: tuple[int, ...], found: list[list[np.ndarray]]) -> str:
-    """Why these weights would not show a wrong answer; empty if they would."""
+    """The reason why these weights would not show a wrong answer; empty if they would."""
     if not all(np.isfinite(x).all() and np.abs(x).max() < 1e15 for one in found for x in one):
         return "not finite"
     if found[0][0].dtype == np.float64 or not extents:

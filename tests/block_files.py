@@ -1,8 +1,8 @@
 """Blocks whose parameter files are exchanged with MXNet.
 
 ``python tests/block_files.py``, with a Python that has MXNet 1.9.1, writes the folder
-``tests/recorded/blocks`` anew: for each block a file of ``save_parameters``, one of
-``collect_params().save``, and what it answers.
+``tests/recorded/blocks`` again: for each block a file of ``save_parameters``, one of
+``collect_params().save``, and its answers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which of the recorded cases can be asked of the mxrt at hand, and why not of the others.
+"""The recorded cases that this mxrt can be asked, and the reasons against the others.
 
 A case is asked when every operator it names is registered and the kinds of storage and ways of
 running it uses exist. What statements need shows only when they run: they are left out when a name
@@ -57,7 +57,7 @@ class Chooser:
             return False
 
     def lacks_in_call(self, case: dict) -> str | None:
-        """For a call of one operator."""
+        """The reason against a call of one operator."""
         if not self.function_exists(case["op"]):
             return f"operator {case['op']} is not registered"
         for entry in [*flat(case["inputs"]), *case.get("outputs", [])]:
@@ -66,12 +66,12 @@ class Chooser:
         return None
 
     def lacks_in_graph(self, case: dict, folder: Path) -> str | None:
-        """For a graph: the operators of all its nodes, nested graphs too."""
+        """The reason against a graph: the operators of all its nodes, nested graphs too."""
         missing = sorted(op for op in operators(folder / case["symbol"]) if not self.registered(op))
         return f"operator {', '.join(missing)} is not registered" if missing else None
 
     def lacks_for_api(self, api: str) -> str | None:
-        """For one way of running a graph."""
+        """The reason against one way of running a graph."""
         needs = {
             "symbol": ["sym.load", "sym.Symbol.infer_shape", "sym.Symbol.tojson"],
             "executor": ["sym.Symbol.simple_bind", "sym.Symbol.bind"],
@@ -83,7 +83,9 @@ class Chooser:
         return f"mx.{missing[0]} is not there" if missing else None
 
     def excuse(self, case: dict, message: str) -> str | None:
-        """For statements that ended in an error: what they needed, if it really does not exist."""
+        """The excuse for statements that ended in an error: a name that they needed, if it really
+        does not exist.
+        """
         if "code" not in case:
             return None
         if name := re.search(r"'?(\w+)'?(?: object)? has no attribute '(\w+)'", message):

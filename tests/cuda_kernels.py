@@ -389,7 +389,7 @@ def products() -> Iterator[Call]:
 
 
 def products_of_bfloat16() -> Iterator[Call]:
-    """Of numbers that bfloat16 holds, so sums differ by the rounding of float32 alone."""
+    """Products of numbers that bfloat16 holds, so sums differ by the rounding of float32 alone."""
 
     x, w, b = (mx.sym.var(name) for name in "xwb")
     layers = [
@@ -434,7 +434,7 @@ def called(call: Callable[..., Any], inputs: list[Array], ctx: Any) -> list[Arra
 
 
 def difference(found: list[Array], wanted: list[Array]) -> str | None:
-    """Where two lists of results differ, if they do."""
+    """The difference of two lists of results, if there is one."""
     if [(a.shape, a.dtype) for a in found] != [(a.shape, a.dtype) for a in wanted]:
         return f"{[(a.shape, a.dtype) for a in found]}, expected {[(a.shape, a.dtype) for a in wanted]}"
     for a, b in zip(found, wanted, strict=True):

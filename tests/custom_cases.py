@@ -2,7 +2,7 @@
 module.
 
 ``python tests/custom_cases.py``, with a Python that has MXNet 1.9.1, writes
-``tests/recorded/custom.json`` anew.
+``tests/recorded/custom.json`` again.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def define(mx) -> None:
 
 
 def network(mx):
-    """Operators of the library before, between and behind those of this file."""
+    """Operators of the library before, between and after those of this file."""
     net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=6, name="fc1")
     net = mx.sym.Activation(net, act_type="relu", name="relu1")
     net = mx.sym.Custom(net, op_type="t_running", momentum=0.25, name="running")

@@ -2,7 +2,7 @@
 either module.
 
 ``python tests/detection_cases.py``, with a Python that has MXNet 1.9.1, writes
-``tests/recorded/detection.npz`` anew.
+``tests/recorded/detection.npz`` again.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ class Model:
         return [one.asnumpy() for one in (made if isinstance(made, list) else [made])]
 
     def numbers(self, thread: int, threads: int, seed: int) -> list[int]:
-        """Which batches a thread calls: all; of a full-size network the first, and one thread
+        """The batches that a thread calls: all; with a full-size network the first, and one thread
         another.
         """
         if not self.case.zoo:

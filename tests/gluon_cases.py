@@ -1,7 +1,7 @@
 """Blocks whose answers are compared with MXNet's: each case is run with either module.
 
 ``python tests/gluon_cases.py``, with a Python that has MXNet 1.9.1, writes
-``tests/recorded/gluon.json`` anew.
+``tests/recorded/gluon.json`` again.
 """
 
 from __future__ import annotations

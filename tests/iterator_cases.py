@@ -93,7 +93,7 @@ CASES: list[tuple[str, str, dict[str, Any]]] = [
 
 
 def batches(mx: Any, kind: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """What two epochs give: data, labels, pads and the number of batches of each."""
+    """The content of two epochs: data, labels, pads and the number of batches of each."""
     import numpy as np
 
     iterator = getattr(mx.io, kind)(**arguments)

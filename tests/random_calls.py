@@ -175,7 +175,7 @@ def answer_all(module: str, first: int, calls: int) -> dict[int, Answer]:
 
 
 def difference(case: dict[str, Any], want: list[Array], got: list[Array]) -> str | None:
-    """What two answers differ in, where MXNet defines its outputs."""
+    """The difference of two answers, as far as MXNet defines its outputs."""
     if len(want) != len(got):
         return f"{len(got)} outputs, not {len(want)}"
     for n, (w, g) in enumerate(zip(want, got, strict=True)):

@@ -18,7 +18,7 @@ TOLERANCE = {"float32": 2e-4, "float64": 1e-8}
 
 
 class Case:
-    """Where the numbers of a case come from."""
+    """The source of a case's numbers."""
 
     def __init__(self, mx: Any, number: int) -> None:
         self.mx = mx

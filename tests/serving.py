@@ -1,4 +1,4 @@
-"""What the tests of `mxrt serve` share: a client made of the standard library."""
+"""Helpers of the tests of `mxrt serve`: a client made of the standard library."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def asked(server: Any, name: str, arrays: list[np.ndarray]) -> list[np.ndarray]:
 
 
 def called(mx: Any, name: str, batch: int) -> list[np.ndarray]:
-    """The same by a call in this process."""
+    """The answers of a call in this process."""
     symbol, params = files(name)
     inputs = [tensor["name"] for tensor in meta(name)["inputs"]]
     labels = [(tensor["name"], tensor["shape"]) for tensor in meta(name).get("label_inputs", [])]

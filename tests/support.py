@@ -1,5 +1,5 @@
-"""What several test files share: where things are, child processes with a limit, a small model
-written by hand.
+"""Helpers of several test files: paths, child processes with a limit, a small model written by
+hand.
 """
 
 from __future__ import annotations
@@ -147,8 +147,8 @@ def standin() -> dict[str, str]:
 
 
 def with_compiler(env: dict[str, str], folder: Path, *majors: int) -> dict[str, str]:
-    """The same variables for a child that finds NVRTC of these major versions as well: the stand-in
-    under other names, in `folder`. What it compiles is kept there too, and listed in `compiled`.
+    """Variables for a child that finds NVRTC of these major versions as well: the stand-in under
+    other names, in `folder`. Compiled code is kept there too, and listed in `compiled`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     library = (Path(env["LD_LIBRARY_PATH"]) / "libcuda.so.1").resolve()
@@ -191,7 +191,7 @@ def zoo_artifacts(name: str) -> Path:
 
 
 def recorded(name: str):
-    """What MXNet 1.9.1 answered: a file that tests/recorded/record.py wrote."""
+    """The answers of MXNet 1.9.1: a file that tests/recorded/record.py wrote."""
     return json.loads((ROOT / "tests" / "recorded" / f"{name}.json").read_text())
 
 

@@ -1,4 +1,4 @@
-"""Awaits and callbacks whatever goes wrong beside them."""
+"""Awaits and callbacks while other calls go wrong."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ def test_rounds_count_between_two_good_probes(mx, monkeypatch) -> None:
 
 
 def onnx_answer(mx, base: str, params_file: str, inputs: dict[str, np.ndarray], file: Path) -> list[np.ndarray]:
-    """What the reference evaluator of ONNX, plain numpy, makes of the exported model."""
+    """The results of ONNX's reference evaluator, plain numpy, for the exported model."""
     from mxrt.bench import to_onnx
 
     with warnings.catch_warnings():  # of the library itself

@@ -15,7 +15,7 @@ ANSWERS = json.loads((block_files.FOLDER / "answers.json").read_text())
 
 @pytest.mark.parametrize("name", block_files.BLOCKS)
 def test_files_of_mxnet_load_and_are_written_alike(mx, name: str, tmp_path: Path) -> None:
-    """What mxrt writes has the same bytes, so that MXNet loads it."""
+    """Files of mxrt have the same bytes, so that MXNet loads them."""
     by_attribute = (block_files.FOLDER / f"{name}.params").read_bytes()
     by_name = (block_files.FOLDER / f"{name}-names.params").read_bytes()
     block, x = block_files.made(mx, name, values=False)

@@ -165,7 +165,7 @@ def test_a_consumers_stream_may_be_dead_and_its_capsule_late(gpus) -> None:
 
 @pytest.mark.parametrize("kind", ["ThreadedEnginePerDevice", *ASYNC])
 def test_the_process_ends_while_gpus_work(kind: str, gpus) -> None:
-    """What is in flight is neither waited for nor touched again; the driver refuses calls then."""
+    """Work in flight is neither waited for nor touched again; the driver refuses calls then."""
     done = run_python(
         """
         import numpy as np, mxrt as mx
@@ -217,7 +217,7 @@ def test_a_lost_gpu_fails_all_its_callers_and_nothing_else(gpus) -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("kind", ASYNC)
 def test_the_tests_of_devices_pass_on_gpus_whose_memory_the_host_can_address(kind: str, gpus) -> None:
-    """Their kernels are the host's, and run as functions in the streams of the driver."""
+    """The kernels are the host's, and run as functions in the streams of the driver."""
     files = ["devices", "device_engines", "device_failures", "device_profile", "device_exchange", "device_models"]
     left_out = "full_size or update_of_all or sixteen"
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--rootdir", str(ROOT)]
@@ -232,7 +232,7 @@ def test_the_tests_of_devices_pass_on_gpus_whose_memory_the_host_can_address(kin
 
 @pytest.mark.timeout(200)
 def test_the_tests_of_devices_pass_on_gpus_with_kernels_of_their_own(gpus) -> None:
-    """But for bits, which are not those of the host's kernels."""
+    """Bits are excepted: they are not those of the host's kernels."""
     files = ["devices", "device_engines", "device_failures", "device_profile", "device_exchange"]
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--rootdir", str(ROOT)]
     command += [*(str(ROOT / "tests" / f"test_{name}.py") for name in files), "-k", "not hosts_bits"]

@@ -46,7 +46,7 @@ def lines(path: Path) -> list[str]:
 
 
 def check(code: str, env: dict[str, str]) -> None:
-    """Runs code behind `CHAINS`; it prints `done`."""
+    """Runs code after `CHAINS`; it prints `done`."""
     done = run_python(CHAINS + code, env={"STANDIN_DELAY_US": "0", **env}, timeout=120)
     assert (done.stdout.strip(), done.returncode, done.stderr) == ("done", 0, ""), done.stderr
 
@@ -200,7 +200,7 @@ def test_gpus_before_6_0_have_no_kernels(gpus, tmp_path: Path) -> None:
 
 
 def test_products_of_halves_need_no_tensor_cores(gpus) -> None:
-    """As on GPUs of compute capability 6.0 to 7.2, whose threads exchange what they multiply."""
+    """GPUs of compute capability 6.0 to 7.2 have none; their threads exchange the factors."""
     kernels = host_kernels("host.h", lambda text: text.replace("#define HALF_PRODUCTS 1", "#define HALF_PRODUCTS 0"))
     command = [sys.executable, str(Path(__file__).parent / "cuda_kernels.py"), "products"]
     found = last_json(run(command, 300, {**gpus, "STANDIN_KERNELS": str(kernels), "STANDIN_DELAY_US": "0"}))
@@ -210,7 +210,7 @@ def test_products_of_halves_need_no_tensor_cores(gpus) -> None:
 @pytest.mark.skipif(not REAL_NVRTC, reason="needs NVRTC from its package: make check-cuda-images")
 @pytest.mark.timeout(300)
 def test_the_real_nvrtc_compiles_all_kernels_and_chains(gpus, tmp_path: Path) -> None:
-    """Its code runs nowhere here: the driver is the stand-in."""
+    """The code runs nowhere here: the driver is the stand-in."""
     path = os.pathsep.join([REAL_NVRTC, *filter(None, [os.environ.get("PYTHONPATH")])])
     env = {**gpus, "PYTHONPATH": path, "STANDIN_CAPABILITY": "60", "MXRT_CACHE_DIR": str(tmp_path)}
     said = mxrt("doctor", env=env, timeout=250).stdout

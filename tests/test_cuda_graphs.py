@@ -54,7 +54,7 @@ there, here = block(gpu), block(mx.cpu())
 
 
 def check(gpus: dict[str, str], code: str, **env: str) -> None:
-    """Runs code behind `NETWORK`; it prints `done`."""
+    """Runs code after `NETWORK`; it prints `done`."""
     variables = {**gpus, "STANDIN_DELAY_US": "200", "MXNET_ENGINE_TYPE": ASYNC[0], **env}
     done = run_python(NETWORK + code + '\nprint("done")', env=variables)
     assert (done.stdout.strip(), done.returncode, done.stderr) == ("done", 0, ""), done.stderr

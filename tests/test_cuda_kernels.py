@@ -20,7 +20,7 @@ def kernels(env: dict[str, str], *arguments: str, timeout: float = 200):
 
 @pytest.mark.timeout(620)
 def test_every_kernel_gives_what_the_cpu_gives(gpus, tmp_path: Path) -> None:
-    """With the threads of a block in six orders, if it has barriers."""
+    """The threads of a block run in six orders, if it has barriers."""
     names = tmp_path / "launched"
     found = last_json(kernels({**gpus, "STANDIN_LAUNCHED": str(names), "STANDIN_DELAY_US": "0"}, timeout=600))
     assert found["wrong"] == []
@@ -207,7 +207,7 @@ def test_gpus_give_what_mxnet_gave(gpus, tmp_path: Path) -> None:
 
 
 def test_folded_parameters_go_before_a_call_fails_for_want_of_memory(gpus) -> None:
-    """They are computed again by the next call that needs them."""
+    """The next call that needs them computes them again."""
     done = run_python(
         """
         import mxrt as mx, numpy as np
@@ -280,7 +280,7 @@ def test_batches_of_all_sizes_share_packed_weights_which_no_failed_call_spoils(g
 
 @pytest.mark.timeout(200)
 def test_models_give_the_cpus_numbers_from_several_threads(gpus) -> None:
-    """On two GPUs: the same bits from every thread; operator by operator as well."""
+    """Two GPUs give the same bits from every thread; operator by operator as well."""
     names = "digits_cnn half_cnn legacy_mlp lstm_rows module_mlp ssd_digits transformer wide_deep".split()
     command = [sys.executable, str(ROOT / "tests" / "device_models.py"), "--seeds", "1", "--threads", "4", *names]
     found = last_json(run(command, 180, {**gpus, "MXRT_TEST_DEVICES": "gpu", "MXNET_ENGINE_TYPE": ASYNC[0]}))
@@ -326,7 +326,7 @@ def test_long_sums_of_single_precision_round_little(gpus) -> None:
 
 
 def test_the_images_are_those_of_the_text() -> None:
-    """They are made by `make cuda-images`, which needs NVRTC; this needs nothing."""
+    """`make cuda-images` makes them, which needs NVRTC; this needs nothing."""
     done = run([sys.executable, str(ROOT / "scripts" / "cuda_images.py"), "--check"])
     assert done.returncode == 0, done.stdout + done.stderr
 

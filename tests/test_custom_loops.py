@@ -1,4 +1,4 @@
-"""Operators written in Python inside loops and branches of graphs, and beside boolean masks."""
+"""Operators written in Python inside loops and branches of graphs, and next to boolean masks."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ def test_the_interpreter_ends_with_calls_in_flight(where: str) -> None:
 
 
 def test_forks() -> None:
-    """A fork beside calls: those that run fail in the child, others and new ones run in both."""
+    """A fork during calls: those that run fail in the child, others and new ones run in both."""
     code = """
     go, inside = threading.Event(), threading.Event()
 

@@ -1,4 +1,4 @@
-"""Where data fails to come in: what a user sees in each case, reader by reader.
+"""Failures of reading data: the error that a user sees in each case, reader by reader.
 
 ``CASES`` says for each kind of failure which tests provoke it; the tests of this file are those
 that are the same for all readers, or that belong to none of the other files.
@@ -129,7 +129,7 @@ READERS = {
 
 
 def refusals(tmp_path: Path, path: Path, before: str = "") -> dict[str, str]:
-    """What each reader says about a path, in a child that does `before` first."""
+    """The errors of each reader for a path, in a child that does `before` first."""
     good = tmp_path / "good.txt"
     good.write_text("0\n")
     code = f"""
@@ -213,7 +213,7 @@ def test_labels_of_another_width_are_said_with_their_line(mx, tmp_path: Path) ->
 
 def test_a_failure_of_the_data_ends_a_loop_of_a_module(mx) -> None:
     class Rows(Counting, mx.io.DataIter):
-        """Of the class that modules ask for."""
+        """Rows in the class that modules ask for."""
 
     net = mx.mod.Module(mx.sym.Variable("data") * 2, label_names=None)
     rows = Rows(mx, 5, fails=3)

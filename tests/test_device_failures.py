@@ -1,4 +1,4 @@
-"""What goes wrong on a device, as a program sees it.
+"""Failures on a device, as a program sees them.
 
 The devices of this process have threads and do their work at once. Children are given other kinds
 of engine, devices whose work waits until a thread asks for a result (``MXRT_SIM_MODE=scheduled``),

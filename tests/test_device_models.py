@@ -53,7 +53,7 @@ def test_sixteen_threads_share_the_memory_of_a_device(mx) -> None:
 
 
 def test_an_engine_that_forgot_its_events_would_be_noticed(mx) -> None:
-    """The same run on devices that ignore waits: wrong values, or work that nothing orders."""
+    """Devices that ignore waits give wrong values, or work that nothing orders, in the same run."""
     if DEVICE_KIND != "sim":
         pytest.skip("needs the controls of simulated devices")
     command = [sys.executable, str(ROOT / "tests" / "device_models.py"), "--seeds", "5", "transformer"]

@@ -1,7 +1,7 @@
-"""Forks beside many kinds of call: whatever other threads were doing, the child computes, compiles
+"""Forks during many kinds of call: whatever other threads were doing, the child computes, compiles
 and loads.
 
-A few forks beside each; ``MXRT_FORKS`` sets another number. Devices are absent: a fork beside a
+A few forks during each; ``MXRT_FORKS`` sets another number. Devices are absent: a fork during a
 copy from one may wait for all of its patience.
 """
 

@@ -202,7 +202,7 @@ def normalised(mx, n: int):
 
 
 def dense_and_norm(mx):
-    """What is computed depends on folded weights, which depend on six parameters."""
+    """A network whose results depend on folded weights, which depend on six parameters."""
     fc = mx.sym.FullyConnected(mx.sym.var("x"), num_hidden=3, name="fc")
     return mx.sym.BatchNorm(fc, fix_gamma=False, eps=0, name="bn")
 

@@ -58,7 +58,7 @@ def test_a_network_of_half_precision_answers_from_threads(mx, tmp_path) -> None:
 
 
 def test_a_network_with_batch_norm_is_cast_to_half_precision(mx) -> None:
-    """Its statistics stay in single precision, and fold into the layers before them."""
+    """The statistics stay in single precision, and fold into the layers before them."""
     data = mx.sym.var("data")
     layers = mx.sym.Convolution(data, kernel=(3, 3), num_filter=4, name="conv")
     layers = mx.sym.relu(mx.sym.BatchNorm(layers, fix_gamma=False, name="norm"))

@@ -24,7 +24,7 @@ def test_import_starts_no_thread() -> None:
 
 
 def test_the_time_of_import_is_reported(final_table) -> None:
-    """For information: a budget in milliseconds would fail on a busy machine."""
+    """The number is for information: a budget in milliseconds would fail on a busy machine."""
     code = """
     import json, time
     import numpy

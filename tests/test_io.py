@@ -41,7 +41,7 @@ def test_ndarrayiter_may_discard_the_last_batch_and_carries_labels(mx) -> None:
 
 def test_sparse_matrices_are_refused_with_what_to_do(mx) -> None:
     class Matrix:
-        """As those of scipy."""
+        """A matrix with the interface of scipy's."""
 
         format, nnz, shape = "csr", 1, (2, 2)
 

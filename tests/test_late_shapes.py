@@ -15,7 +15,7 @@ W = np.array([[1, 2], [3, 4], [5, 6]], dtype="float32")
 
 
 def masked(mx: Any) -> Any:
-    """The rows of 2 x that a mask picks, and a layer behind them."""
+    """The rows of 2 x that a mask picks, followed by a layer."""
     rows = mx.sym.contrib.boolean_mask(mx.sym.var("data") * 2, mx.sym.var("mask"))
     return mx.sym.FullyConnected(rows, mx.sym.var("fc_weight"), num_hidden=3, no_bias=True, name="fc")
 
@@ -155,7 +155,7 @@ def test_memory_does_not_grow_with_changing_sizes(mx: Any, block: Any) -> None:
 
 
 def test_a_graph_with_a_mask_on_a_device_is_computed_by_the_host(mx: Any, sim: Any, block: Any) -> None:
-    """Its arrays are copied there and back; results and failures are as on the host."""
+    """The arrays are copied to the host and back; results and failures are as on the host."""
     net = block
     net.collect_params().reset_ctx(sim)
     data = mx.nd.array(X, ctx=sim)

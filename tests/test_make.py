@@ -29,8 +29,8 @@ def program(path: Path, text: str) -> Path:
 
 
 def checkout(folder: Path) -> Path:
-    """As much of the repository as the set-up of the Makefile needs, in a folder that need not
-    exist.
+    """A copy of the part of the repository that the Makefile's set-up needs, in a folder that need
+    not exist.
     """
     sources = [
         "pyproject.toml",

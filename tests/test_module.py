@@ -128,7 +128,7 @@ def test_rolling_over_begins_the_next_epoch_with_what_was_left(mx) -> None:
 
 
 def test_a_batch_needs_data_and_nothing_else(mx, module) -> None:
-    """As in MXNet's own examples, which make batches of ``namedtuple("Batch", ["data"])``."""
+    """MXNet's own examples make batches of ``namedtuple("Batch", ["data"])``."""
     batch = namedtuple("Batch", ["data"])
     for rows in (2, 5):
         module.forward(batch([mx.nd.ones((rows, 5))]))
@@ -210,7 +210,7 @@ def test_the_batch_axis_is_that_of_the_layout(mx) -> None:
 
 
 def test_metrics_get_the_labels_of_each_context(mx) -> None:
-    """What MXNet 1.9.1 gives for a metric that averages over updates."""
+    """MXNet 1.9.1 gives this for a metric that averages over updates."""
     graph = mx.sym.SoftmaxOutput(mx.sym.var("data"), name="softmax")
     scores = np.eye(2, dtype="float32")[[0, 1, 1, 1, 0, 1]]
     labels = np.array([0, 1, 0, 1, 1, 1], "float32")

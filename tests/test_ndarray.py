@@ -24,7 +24,7 @@ def keys(rank: int):
 
 
 def pick(values: np.ndarray, key):
-    """What numpy picks; None where it raises."""
+    """The elements that numpy picks; None if it raises."""
     try:
         return values[key]
     except IndexError:
@@ -321,7 +321,9 @@ def test_printing_a_failed_array_raises_its_failure(mx) -> None:
 
 
 def test_ranges_of_integers_count_by_whole_numbers(mx) -> None:
-    """As MXNet 1.9.1: as many elements as the range has, from a whole number by whole numbers."""
+    """MXNet 1.9.1 does the same: as many elements as the range has, from a whole number by whole
+    numbers.
+    """
     for dtype in ("int32", "int64", "uint8"):
         assert mx.nd.arange(0.5, 9.9, 0.7, dtype=dtype).asnumpy().tolist() == [0] * 14
         assert mx.nd.arange(10, 0, -1.5, dtype=dtype).asnumpy().tolist() == [10, 9, 8, 7, 6, 5, 4]

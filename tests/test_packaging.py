@@ -1,4 +1,4 @@
-"""What the installed wheel brings."""
+"""The content of the installed wheel."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Models and arrays through pickle, copies and processes that are started anew: same bits, nothing
-shared.
-"""
+"""Models and arrays through pickle, copies and new processes: same bits, nothing shared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the two documents that mxrt implements promise, one script each, on every kind of engine.
+"""The promises of the two documents that mxrt implements, one script each, on every kind of engine.
 
 The documents are MXNet's designs for exceptions that travel along the data and for inference from
 many threads. The same program has to keep the promise whatever runs it; with the naive engine a

@@ -36,7 +36,7 @@ def slowly(make):
 
 
 def all_at_once(work) -> list:
-    """What `work` returned in each of some threads that begin together."""
+    """The results of `work` in several threads that begin together."""
     start, found = threading.Barrier(THREADS), []
 
     def run(number: int) -> None:

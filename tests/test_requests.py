@@ -1,4 +1,4 @@
-"""Calls of a network as requests: place in the queue, deadlines, cancelling, batches beside single
+"""Calls of a network as requests: place in the queue, deadlines, cancelling, batches next to single
 calls, rest.
 """
 

@@ -1,4 +1,4 @@
-"""`mxrt serve`: bounds of each model, who comes next, refusal at the door, lines and metrics."""
+"""`mxrt serve`: bounds of each model, the order of requests, early refusal, lines and metrics."""
 
 from __future__ import annotations
 
@@ -58,7 +58,9 @@ def test_calls_of_a_model_are_bounded_and_others_go_on(mx, gate) -> None:
 
 
 def order_of(mx, gate, ageing: float, pause: float) -> list[float]:
-    """Who computes, of an old request of low priority and two of high priority that come later."""
+    """The order in which an old request of low priority and two later ones of high priority
+    compute.
+    """
     gate.model.settings["calls"] = 1
     with mx.serve.Server({"gate": gate.model}, port=0, ageing=ageing) as server, ThreadPoolExecutor(4) as pool:
         asked = [pool.submit(post, server, gate_body(0), None, "gate")]

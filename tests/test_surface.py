@@ -80,8 +80,8 @@ def has(mx, name: str) -> bool:
 
 
 def reason(name: str) -> str | None:
-    """Why a name may be missing: the longest entry it lies below, or one that ends with an
-    underscore and begins it.
+    """The reason why a name may be missing: the longest entry that is a parent of it, or one that
+    ends with an underscore and begins it.
     """
     parts = name.split(".")
     for end in range(len(parts), 0, -1):
@@ -291,7 +291,7 @@ def test_methods_with_an_underscore_that_programs_call(mx) -> None:
 
 
 def test_every_operator_has_all_of_its_names(mx) -> None:
-    """Of every operator that is here: MXNet's aliases, and its functions in mx.nd and mx.sym."""
+    """Every operator that exists has MXNet's aliases, and its functions in mx.nd and mx.sym."""
     lost = []
     here = 0
     for name, (aliases, functions) in recorded("operator_names").items():

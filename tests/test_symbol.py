@@ -201,7 +201,7 @@ def test_attributes_of_a_scope_that_mxnet_hides_are_hidden(mx) -> None:
 
 
 def test_casts_of_mixed_precision_are_not_written(mx, tmp_path: Path) -> None:
-    """As in MXNet 1.9.1, unless asked for; outputs that are casts stay."""
+    """MXNet 1.9.1 does the same, unless asked for them; outputs that are casts stay."""
     x, y = mx.sym.var("x"), mx.sym.var("y")
     half = mx.sym.amp_cast(mx.sym.amp_cast(x, dtype="float16"), dtype="float32", name="back")
     both = mx.sym.amp_multicast(half, y, num_outputs=2, name="both")
@@ -235,7 +235,7 @@ def test_casts_of_mixed_precision_are_not_written(mx, tmp_path: Path) -> None:
     ],
 )
 def test_slopes_of_prelu_differ_by_channel_and_by_row(mx, data, gamma, axes) -> None:
-    """As in MXNet 1.9.1; also where the operator is part of a loop, and batches are large."""
+    """MXNet 1.9.1 does the same; also if the operator is part of a loop, and batches are large."""
     random = np.random.RandomState(7)
     x, slopes = (random.uniform(-1, 1, shape).astype("float32") for shape in (data, gamma))
     names = mx.sym.var("x"), mx.sym.var("gamma")

@@ -1,6 +1,4 @@
-"""What programs have around a model: initializers, schedules, drawings, callbacks, vocabularies,
-test utilities.
-"""
+"""Tools around a model: initializers, schedules, drawings, callbacks, vocabularies, test tools."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ ANSWER = """
 
 
 def answer(table: Path | None, **settings: str) -> dict:
-    """What a process of its own makes of the model with a table and settings."""
+    """The answers of a separate process for the model with a table and settings."""
     env = {"MXRT_TUNED": str(table), **settings} if table else settings
     return last_json(run_python(ANSWER, DIGITS / "digits_cnn", env=env))
 

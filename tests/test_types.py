@@ -1,4 +1,4 @@
-"""What type checkers say of programs: the program of README.md is clean, and results have types."""
+"""Type checkers on programs: the program of README.md is clean, and results have types."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ REVEALED = [ARRAY, ARRAY, NUMPY, SYMBOL, ARRAY, ARRAY, SYMBOL, NUMPY]
 
 
 def checked(folder: Path, program: str) -> str:
-    """What a strict type checker prints about a program that uses the installed package."""
+    """The output of a strict type checker for a program that uses the installed package."""
     (folder / "program.py").write_text(program)
     options = [
         "--strict",

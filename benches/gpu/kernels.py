@@ -1,4 +1,4 @@
-"""Where a call's time goes: the kernels of a model, by the GPU's own clock.
+"""The time of a call's parts: the kernels of a model, by the GPU's own clock.
 
     kernels.py [--each] MODEL/DTYPE/BATCH ...
 

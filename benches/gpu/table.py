@@ -1,4 +1,4 @@
-"""mxrt and torch on one GPU, in one process and in turns.
+"""mxrt and torch on one GPU, in one process, interleaved.
 
     table.py [--seconds N] [--compile] [--warm] [--json FILE] [MODEL/DTYPE/BATCH ...]
 
@@ -46,7 +46,7 @@ ROUNDS = 3
 
 
 def limits() -> dict[str, float]:
-    """What this GPU does per second: bytes copied, and operations of large products."""
+    """The rates of this GPU per second: bytes copied, and operations of large products."""
     n = 1 << 28
     a, b = torch.empty(n, device="cuda"), torch.empty(n, device="cuda")
     found = {"bytes": 8 * n / gpu_seconds(lambda: b.copy_(a))}

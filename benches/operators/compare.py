@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Single operators of mxrt and its peers, in turns on the same machine.
+"""Single operators of mxrt and its peers, interleaved on the same machine.
 
     make bench-operators                                  every row
     make bench-operators OPERATORS_ARGS="topk lstm-1"     these rows
     make bench-operators OPERATORS_ARGS=--list            their names
 
-Every engine is a process of its own. Engines take turns, and each round begins with another one.
-A cell is the median of the medians of the turns and, behind the stroke, the least time of a call.
+Every engine runs in its own process. Engines take turns, and each round begins with another one. A
+cell is the median of the medians of the turns and, after the stroke, the least time of a call.
 Ratios are a peer's median by mxrt's: above 1 mxrt is faster. The rows of detectors read
-ssd300-symbol.json, yolov3-symbol.json and the .params beside them from the folder --models.
+ssd300-symbol.json, yolov3-symbol.json and the .params next to them from the folder --models.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is measured: each row makes its arrays and returns a call that waits for its result.
+"""The rows: each makes its arrays and returns a call that waits for its result.
 
 MXNet and mxrt run the same code: `mx` is the one or the other. Rows of numpy, onnxruntime and
 torch have the names of the rows that they are compared with.

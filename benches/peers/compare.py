@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""mxrt and its peers, in turns, on the same machine: one row of the table of goals after the other.
+"""mxrt and its peers, interleaved, on the same machine: one row of the table of goals after the
+other.
 
     make bench-peers                                     every row (about 40 minutes)
     make bench-peers PEERS_ARGS="resnet18_v1 callers-8"  these rows
@@ -32,7 +33,7 @@ ROWS = {**throughput.ROWS, **latency.ROWS, **footprint.ROWS}
 
 
 def table(rows: list[str]) -> str:
-    """The rows that have been measured, with the mean of the networks behind them."""
+    """The rows that have been measured, followed by the mean of the networks."""
     results = report.saved(RESULTS, rows)
     mean = report.mean_of_networks(results, environments.NETWORKS)
     if mean is not None:

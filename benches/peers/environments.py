@@ -1,5 +1,5 @@
-"""What a comparison needs on disk: an environment for each engine, the networks, the same networks
-as ONNX.
+"""The files that a comparison needs: an environment for each engine, the networks, the same
+networks as ONNX.
 """
 
 from __future__ import annotations

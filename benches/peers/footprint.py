@@ -53,7 +53,7 @@ def memory(bench: Bench, callers: int, goal: float) -> Result:
 
 
 def idle(bench: Bench) -> Result:
-    """What a process that has served does when no request comes."""
+    """The activity of a process that has served when no request comes."""
     cells, raw = {}, {}
     for engine in ("mxrt", *bench.options.peers):
         lane = bench.lane(engine, "resnet18_v1")
@@ -82,8 +82,8 @@ def _activity(pid: int) -> tuple[int, int]:
 
 
 def load(bench: Bench) -> Result:
-    """From the files of resnet-50 to the first answer, in fresh processes; the file cache is
-    warm.
+    """The time from the files of resnet-50 to the first answer, in fresh processes; the file cache
+    is warm.
     """
     name = "resnet50_v1"
     _touch_memory()
@@ -146,8 +146,8 @@ def error(bench: Bench) -> Result:
 
 
 def one_core(bench: Bench, name: str) -> Result:
-    """Processor time of one image on one core, in turns: it leaves out what other programs take of
-    the core.
+    """Processor time of one image on one core, interleaved: it leaves out the time that other
+    programs take of the core.
     """
     calls, times = 6, {}
     lanes = {engine: bench.lane(engine, name, processors=(PROCESSOR,)) for engine in ("mxrt", *bench.options.peers)}

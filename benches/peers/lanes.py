@@ -1,5 +1,5 @@
-"""Engines in turns: processes with a network loaded, and rounds in which other programs stayed out
-of the way.
+"""Interleaved engines: processes with a network loaded, and rounds in which other programs stayed
+out of the way.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ Turn = Callable[[int], Answer]
 
 @dataclass
 class Options:
-    """What the command line says."""
+    """The options of the command line."""
 
     rounds: int = 5
     seconds: float = 1.5
@@ -62,7 +62,7 @@ class Options:
 
 @dataclass
 class Rounds:
-    """What every lane answered, round by round."""
+    """The answers of every lane, round by round."""
 
     answers: dict[str, list[Answer]]
     repeated: int = 0
@@ -120,7 +120,7 @@ class Lane:
 
 
 class Bench:
-    """Starts lanes and runs them in turns; ends all processes with its `with` block."""
+    """Starts lanes and interleaves them; ends all processes with its `with` block."""
 
     def __init__(self, options: Options) -> None:
         self.options = options

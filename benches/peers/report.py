@@ -40,13 +40,13 @@ def quartiles(values: list[float]) -> list[float]:
 
 
 def disturbance(rounds: Rounds) -> list[str]:
-    """What other programs did to the rounds."""
+    """The disturbance of the rounds by other programs."""
     notes = [f"{rounds.repeated} disturbed turns repeated"] if rounds.repeated else []
     return notes + ([f"{rounds.disturbed} turns stayed disturbed"] if rounds.disturbed else [])
 
 
 def settings(lanes: dict[str, Lane]) -> list[str]:
-    """Which setting of a peer was the best."""
+    """The best setting of each peer."""
     return [f"{name}: {lane.setting}" for name, lane in lanes.items() if len(lane.settings) > 1]
 
 
@@ -93,7 +93,7 @@ def mean_of_networks(results: list[Result], networks: list[str]) -> Result | Non
 
 
 def markdown(results: list[Result]) -> str:
-    """The table, and below it what is to be said about single rows."""
+    """The table, followed by remarks about single rows."""
     used = [name for name in ENGINES if any(name in one.cells for one in results)]
     lines = ["| " + " | ".join(["what", *used, "measured", "goal", "met"]) + " |"]
     lines.append("|" + " --- |" * (len(used) + 4))

@@ -90,7 +90,7 @@ def two_cores(bench: Bench) -> Result:
 
 
 def _of_one_core(rounds: Rounds) -> tuple[float, float]:
-    """What one caller on all cores, and two processes, are to one on one core."""
+    """The throughput of one caller on all cores, and of two processes, relative to one core."""
     times, rates = rounds.values("p50_ms"), rounds.values("images_per_second")
     return middle(times["one"]) / middle(times["two"]), middle(rates["probe"]) / middle(rates["one"])
 
@@ -110,7 +110,7 @@ def _both(one: Lane, other: Lane) -> Answer:
 
 
 def even(bench: Bench) -> Result:
-    """The same throughput whatever the number of callers.
+    """Equal throughput for any number of callers.
 
     Neighbours slow whole rounds down, so rates as parts of their round's mean are reported as well.
     """

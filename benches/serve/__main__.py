@@ -1,12 +1,12 @@
-"""What `mxrt serve` costs and brings, in turns on this machine (`make bench-serve`).
+"""The costs and gains of `mxrt serve`, interleaved on this machine (`make bench-serve`).
 
     python benches/serve [ROW...] [--seconds 3] [--rounds 5] [--uvicorn PYTHON] [--kserve PYTHON]
 
 A row is one line of JSON. Turns of a round follow each other at once, ratios are of one round, and
 the median of the rounds counts; `spread` is the least and the largest of them. Clients run on the
-cores of the server. Calls from threads run beside clients that ask a server for its health as often
-as the other clients ask for inference, so that both pay for a client. The program `wrk` must be
-there.
+cores of the server. While threads call the model, clients ask a server for its health as often as
+the other clients ask for inference, so that both sides pay for a client. The program `wrk` is
+needed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ DIGIT_SHAPE, IMAGE_SHAPE, WIDTHS = "-1,1,8,8", "-1,3,224,224", (1024, 4096, 4096
 
 @dataclass
 class Bench:
-    """What all rows share."""
+    """The common state of all rows."""
 
     folder: Path
     seconds: float
@@ -71,7 +71,7 @@ class Bench:
         return prefix, random.uniform(-1, 1, (1, WIDTHS[0])).astype("float32")
 
     def compare(self, first: Callable[[], Measured], second: Callable[[], Measured]) -> dict[str, Any]:
-        """The first against the second, in turns."""
+        """Compares the first with the second, interleaved."""
         rounds = [(first(), second()) for _ in range(self.rounds)]
         ratios = [one.rate / other.rate for one, other in rounds]
         found: dict[str, Any] = {"ratio": statistics.median(ratios), "spread": [round(min(ratios), 3)]}

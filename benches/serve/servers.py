@@ -18,7 +18,7 @@ HERE = Path(__file__).parent
 
 
 def free_port() -> int:
-    """A port that nobody listens at."""
+    """A port on which no process listens."""
     with socket.socket() as made:
         made.bind(("127.0.0.1", 0))
         return int(made.getsockname()[1])
@@ -83,14 +83,14 @@ def mxrt(prefix: Path, shape: str, *options: str) -> contextlib.AbstractContextM
 
 
 def uvicorn(python: str, prefix: Path) -> contextlib.AbstractContextManager[Running]:
-    """`net(x)` behind uvicorn."""
+    """Runs uvicorn around `net(x)`."""
     port = free_port()
     command = [python, "-m", "uvicorn", "asgi:app", "--app-dir", str(HERE), "--port", str(port)]
     return run([*command, "--log-level", "critical"], port, 0, "/ready", BENCH_MODEL=str(prefix))
 
 
 def kserve(python: str, prefix: Path) -> contextlib.AbstractContextManager[Running]:
-    """`net(x)` behind KServe's Python server."""
+    """Runs KServe's Python server around `net(x)`."""
     port = free_port()
     command = [python, str(HERE / "kserve_model.py"), "--http_port", str(port), "--enable_grpc", "false"]
     command += ["--enable_latency_logging", "false"]

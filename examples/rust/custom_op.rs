@@ -20,7 +20,7 @@ impl Operator for Swish {
     }
 }
 
-/// As `mx.sym.Custom(x, op_type="swish", beta=2)` writes it.
+/// The graph that `mx.sym.Custom(x, op_type="swish", beta=2)` writes.
 const GRAPH: &str = r#"{
   "nodes": [
     {"op": "null", "name": "x", "inputs": []},

@@ -14,17 +14,17 @@ pub use targets::TARGETS;
 /// One thing that is fuzzed.
 #[derive(Debug)]
 pub struct Target {
-    /// Its name, which is that of its file.
+    /// Name of the target, which is that of its file.
     pub name: &'static str,
     /// Tries these bytes.
     pub run: fn(&[u8]),
-    /// It reads a file: what that allocates is bounded by the file's size.
+    /// Whether it reads a file, so that its allocations are bounded by the file's size.
     pub bounded: bool,
     /// The inputs that fuzzing begins with.
     pub seeds: Seeds,
 }
 
-/// Where the inputs come from that fuzzing begins with.
+/// The source of the inputs with which fuzzing begins.
 #[derive(Debug)]
 pub enum Seeds {
     /// Random bytes, since any bytes make something.
@@ -67,8 +67,8 @@ impl Target {
         }
     }
 
-    /// What earlier runs found: inputs that broke the target and, if `MXRT_FUZZ_CORPUS` is set, those
-    /// that were new to it.
+    /// The findings of earlier runs: inputs that broke the target and, if `MXRT_FUZZ_CORPUS` is
+    /// set, those that were new to it.
     pub fn findings(&self) -> io::Result<Vec<(String, Vec<u8>)>> {
         let mut found = Vec::new();
         let corpus = std::env::var_os("MXRT_FUZZ_CORPUS").map(|_| "corpus");

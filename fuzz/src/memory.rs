@@ -3,7 +3,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What reading a file may allocate beyond the file's size.
+/// Memory that reading a file may allocate in addition to the file's size.
 const ROOM: usize = 64 << 20;
 
 /// Bytes that are allocated, and the most that were since [`bounded`] began.

@@ -1,4 +1,4 @@
-//! What the targets share.
+//! Helpers of the targets.
 
 use arbitrary::Unstructured;
 use mxrt::io::iterators::IterDef;
@@ -22,7 +22,7 @@ impl Scratch {
         Scratch(path)
     }
 
-    /// Its path.
+    /// The path of the file.
     pub fn path(&self) -> &str {
         self.0.to_str().expect("a name of letters")
     }

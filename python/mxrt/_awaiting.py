@@ -79,7 +79,7 @@ _Array = TypeVar("_Array", bound="Awaitable")
 
 
 class Awaitable:
-    """What an array has of a future."""
+    """The part of a future that an array has."""
 
     __slots__ = ()
 

@@ -35,8 +35,8 @@ _DOMAIN = Domain("Custom Operator")
 class Adapter:
     """A CustomOpProp as graphs ask it, and the operators it has created.
 
-    An operator serves one call at a time, and the next one after that. Calls beside each other get
-    operators of their own.
+    An operator serves one call at a time, and then the next one. Concurrent calls get separate
+    operators.
     """
 
     def __init__(self, op_type: str, prop: CustomOpProp) -> None:
@@ -55,7 +55,7 @@ class Adapter:
         return list(names)
 
     def _three(self, method: str, known: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
-        """What an inferring method returns: for arguments, outputs and states."""
+        """The results of an inferring method: for arguments, outputs and states."""
         found = getattr(self.prop, method)(known)
         try:
             parts = [list(part) for part in found]
@@ -184,7 +184,7 @@ class _Threads:
         return None
 
     def after_fork(self) -> None:
-        """In a forked child."""
+        """Forgets the threads, in a forked child."""
         if self._started:
             number = getattr(self._own, "number", None)
             _mxrt.custom_calls_after_fork([] if number is None else [number])

@@ -43,7 +43,7 @@ def library_rows() -> list[tuple[str, str]]:
 
 
 def _kernel_rows() -> list[tuple[str, str]]:
-    """What kernels the GPUs have, for each compute capability; compiles one to find out."""
+    """The kernels of the GPUs, for each compute capability; compiles one to find out."""
     rows = []
     for major, minor in sorted({capability for _, capability, _ in _mxrt.gpu_status()[1]}):
         kernels, chains = _mxrt.gpu_kernels((major, minor))

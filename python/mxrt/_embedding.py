@@ -1,4 +1,4 @@
-"""Where extensions in C and C++ find headers and library."""
+"""The folders of headers and library for extensions in C and C++."""
 
 from __future__ import annotations
 

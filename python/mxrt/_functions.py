@@ -161,7 +161,7 @@ def operator_names() -> set[str]:
 
 
 class Namespace:
-    """Where functions of operators are looked up: finds, makes and keeps them."""
+    """A namespace of operators' functions: finds, makes and keeps them."""
 
     def __init__(self, module: str, section: str, make: Callable[[_mxrt.Operator, str, str], Any]) -> None:
         self.module = module
@@ -185,7 +185,7 @@ class Namespace:
         raise AttributeError(text if name.startswith("__") else text + self._about(name))
 
     def _about(self, name: str) -> str:
-        """What else there is to say about a name that is not here."""
+        """Further information about a name that is missing here."""
         from difflib import get_close_matches
         from importlib import resources
         from sys import modules

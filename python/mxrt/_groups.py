@@ -76,8 +76,9 @@ def on_one_device(ctx: Context, placed: Mapping[str, Context]) -> None:
 
 
 def groups_of_contexts(group2ctxs: Any, count: int) -> list[Any]:
-    """What a Module is given, as one `group2ctx` for each of its `count` contexts: a list of them,
-    or a dictionary whose values are a context, or a list of one or `count` contexts.
+    """The argument of a Module as one `group2ctx` for each of its `count` contexts. The argument is
+    a list of them, or a dictionary whose values are a context, or a list of one or `count`
+    contexts.
     """
     if group2ctxs is None:
         return [None] * count

@@ -1,4 +1,4 @@
-"""Where in ``mx.nd`` and ``mx.sym`` an operator is found, by its name.
+"""The places of operators in ``mx.nd`` and ``mx.sym``, by their names.
 
 This module imports nothing of mxrt, because scripts/gen_stubs.py runs it without an installed
 package.

@@ -1,4 +1,4 @@
-"""What each thread has of its own: contexts, names and attributes that ``with`` blocks set."""
+"""Values of each thread: contexts, names and attributes that ``with`` blocks set."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Scope(threading.local):
 
     @property
     def value(self) -> Any:
-        """What is current. Programs written for MXNet set it too."""
+        """The current value. Programs written for MXNet set it too."""
         return self.stack[-1]
 
     @value.setter
@@ -35,7 +35,7 @@ def deprecated(scope: Callable[[], Scope], name: str, instead: str) -> Any:
         warnings.warn(f"{name} has been deprecated. {instead}", DeprecationWarning, stacklevel=3)
 
     def get(cls: type) -> Any:
-        """What is current in this thread."""
+        """The current object of this thread."""
         warn()
         return scope().value
 

@@ -62,7 +62,7 @@ def get_atol(atol: float | None = None, dtype: Any = np.float64) -> float:
 
 
 def get_etol(etol: float | None = None) -> float:
-    """Which part of elements may differ: the one given, or none."""
+    """The share of elements that may differ: the given one, or none."""
     return 0 if etol is None else etol
 
 
@@ -168,7 +168,7 @@ def assert_almost_equal(
 
 
 def _report(a: Any, b: Any, rtol: float, atol: float, names: tuple[str, str], equal_nan: bool, listed: int) -> str:
-    """Where two arrays differ, the worst place first."""
+    """The positions at which two arrays differ, the worst first."""
     try:
         a, b = np.broadcast_arrays(a, b)
     except ValueError:

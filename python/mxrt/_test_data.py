@@ -27,7 +27,7 @@ def _file(url: str, directory: str | None = None) -> str:
 
 
 def _unpacked(wanted: Iterable[str], url: str, directory: str) -> None:
-    """Unpacks an archive beside it, unless all files are there."""
+    """Unpacks an archive into its own folder, unless all files exist."""
     if not all(os.path.exists(os.path.join(directory, name)) for name in wanted):
         _unpack(url, directory)
 

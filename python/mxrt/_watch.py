@@ -26,7 +26,7 @@ _NAMED = frozenset(
 
 
 def input_names(operator: str, count: int) -> list[str]:
-    """What monitors of MXNet call the inputs of an operator."""
+    """The names that MXNet's monitors use for the inputs of an operator."""
     known = _mxrt.get_operator(operator)
     if known is None or known.variadic is not None:
         start = "array_" if operator.startswith("multi_") else "arg"

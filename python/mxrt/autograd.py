@@ -47,14 +47,14 @@ def is_training() -> bool:
 
 
 def set_recording(is_recording: bool) -> bool:
-    """Only False can be set."""
+    """Accepts only False."""
     if is_recording:
         raise no_training("autograd.set_recording(True)")
     return False
 
 
 def set_training(train_mode: bool) -> bool:
-    """Only False can be set."""
+    """Accepts only False."""
     if train_mode:
         raise no_training("autograd.set_training(True)")
     return False

@@ -335,7 +335,7 @@ def _numpy_name(dtype: Any) -> str:
 
 
 def dtype_class(name: str) -> Any:
-    """What ``.dtype`` shows: numpy's scalar class (a structured dtype for bfloat16)."""
+    """The value of ``.dtype``: numpy's scalar class (a structured dtype for bfloat16)."""
     found = _DTYPES.get(name)
     if found is None:
         found = _DTYPES[name] = _BFLOAT16 if name == "bfloat16" else np.dtype(name).type
@@ -395,7 +395,7 @@ def check_call(ret: int) -> None:
 
 
 def py_str(x: bytes | str) -> str:
-    """UTF-8 bytes as text; text as it is, since callbacks get names as text here."""
+    """UTF-8 bytes as text. Text is returned unchanged, since callbacks get names as text here."""
     return x if isinstance(x, str) else x.decode("utf-8")
 
 
@@ -456,5 +456,5 @@ def build_param_doc(
 
 
 def _as_list(obj: Any) -> Any:
-    """A list or tuple as it is, anything else as a list of one."""
+    """A list or tuple unchanged, anything else as a list of one."""
     return obj if isinstance(obj, (list, tuple)) else [obj]

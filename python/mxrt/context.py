@@ -1,4 +1,4 @@
-"""Where arrays live and operators run."""
+"""Contexts: the devices that hold arrays and run operators."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Context(metaclass=_ContextType):
     """A device: ``Context('cpu', 0)``. As a ``with`` block it is where new arrays of this thread
     are made.
 
-    All ``cpu(i)`` share one memory and one pool of threads. Arrays on a device lie in its memory;
-    an operator runs where its inputs are.
+    All ``cpu(i)`` share one memory and one pool of threads. Arrays on a device are stored in its
+    memory; an operator runs on the device of its inputs.
     """
 
     devstr2type: ClassVar[dict[str, int]] = {"cpu": 1, "cpu_pinned": 3, "cpu_shared": 5, **dict(_mxrt.device_kinds())}
@@ -132,7 +132,7 @@ Context._default_ctx = _scope
 
 
 def current_context() -> Context:
-    """Where this thread makes arrays: ``cpu(0)`` outside of any ``with`` block."""
+    """The context in which this thread makes arrays: ``cpu(0)`` outside of any ``with`` block."""
     found: Context = _scope.stack[-1]
     return found
 

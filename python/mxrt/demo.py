@@ -103,7 +103,7 @@ def classify_digits(term: Terminal) -> bool:
 
 @dataclass
 class Level:
-    """What one number of callers saw."""
+    """The observations for one number of callers."""
 
     callers: int
     seconds: float = 0.0

@@ -1,4 +1,4 @@
-"""What the demo writes: headings, a progress bar and a table, on a terminal or into a file."""
+"""The output of the demo: headings, a progress bar and a table, on a terminal or into a file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Terminal:
         self.say(("  " + self._style("ok  ", "32") if good else "  " + self._style("FAIL", "31")) + f" {text}")
 
     def progress(self, label: str, part: float) -> None:
-        """Draws the bar anew; nothing when the output is not a terminal."""
+        """Redraws the bar; does nothing when the output is not a terminal."""
         if not self.live:
             return
         width = 40

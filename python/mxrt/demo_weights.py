@@ -90,7 +90,7 @@ def images() -> FloatArray:
 
 
 def mxnet_answers() -> tuple[FloatArray, float, float]:
-    """What MXNet 1.9.1 answered for the four images, with the absolute and relative tolerance."""
+    """The answers of MXNet 1.9.1 for the four images, with the absolute and relative tolerance."""
     spec = json.loads((DATA / f"{MODEL}-shapes.json").read_text())
     with np.load(DATA / f"{MODEL}-golden.npz") as saved:
         return saved["b4"], float(spec["atol"]), float(spec["rtol"])

@@ -53,8 +53,8 @@ def set_type(name: str) -> None:
     """Chooses the kind of engine before anything uses it: ``NaiveEngine``, ``ThreadedEngine`` or
     ``ThreadedEnginePerDevice``. It goes before the environment variable ``MXNET_ENGINE_TYPE``.
 
-    With ``Async`` behind the last two an operator on a device counts as done when it has been
-    enqueued on the device; what depends on it waits on the device. Without it the device has
+    With ``Async`` after the last two, an operator on a device counts as done when it has been
+    enqueued on the device, and its dependants wait on the device. Without it, the device has
     finished each operator before the next one starts.
     """
     _mxrt.set_engine_type(name)

@@ -316,7 +316,7 @@ def _copy_into(held: list[NDArray], made: list[NDArray]) -> None:
 
 
 def _nobody() -> None:
-    """In place of a reference to an executor."""
+    """A placeholder for a reference to an executor."""
 
 
 def _by_name(given: Any, names: list[str], what: str) -> dict[str, NDArray]:

@@ -161,8 +161,8 @@ def register(klass: type) -> Any:
 
 
 def create(init: Any, **kwargs: Any) -> Any:
-    """An initializer from its name, or from the text that ``dumps`` writes; anything else comes
-    back as it is.
+    """An initializer from its name, or from the text that ``dumps`` writes; anything else is
+    returned unchanged.
     """
     return _create(init, **kwargs) if isinstance(init, str) else init
 
@@ -323,7 +323,7 @@ class Xavier(Initializer):
 
 @register
 class MSRAPrelu(Xavier):
-    """He's initialization for layers before a PReLU.
+    """Kaiming initialization for layers before a PReLU.
 
     Parameters
     ----------

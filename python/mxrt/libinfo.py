@@ -1,4 +1,4 @@
-"""Where the library is: ``mx.libinfo``."""
+"""Paths of the library: ``mx.libinfo``."""
 
 from __future__ import annotations
 

@@ -125,7 +125,9 @@ class MultiFactorScheduler(LRScheduler):
 
 
 class _Falling(LRScheduler):
-    """From the first rate to `final_lr` along a curve, within `max_update` updates."""
+    """A rate that falls from the first one to `final_lr` along a curve, within `max_update`
+    updates.
+    """
 
     def __init__(
         self,
@@ -147,7 +149,7 @@ class _Falling(LRScheduler):
         self.max_steps = max_update - warmup_steps
 
     def _left(self, done: float) -> float:
-        """Which part of the way down is left after this part of the updates."""
+        """The part of the way down that is left after this part of the updates."""
         raise NotImplementedError
 
     def __call__(self, num_update: int) -> float:
@@ -160,8 +162,8 @@ class _Falling(LRScheduler):
 
 
 class PolyScheduler(_Falling):
-    """From `base_lr` to `final_lr` along a polynomial of power `pwr`, within `max_update`
-    updates.
+    """A rate that falls from `base_lr` to `final_lr` along a polynomial of power `pwr`, within
+    `max_update` updates.
     """
 
     def __init__(
@@ -182,7 +184,9 @@ class PolyScheduler(_Falling):
 
 
 class CosineScheduler(_Falling):
-    """From `base_lr` to `final_lr` along half a wave of the cosine, within `max_update` updates."""
+    """A rate that falls from `base_lr` to `final_lr` along half a wave of the cosine, within
+    `max_update` updates.
+    """
 
     def __init__(
         self,

@@ -22,7 +22,7 @@ __all__ = ["BatchEndParam", "FeedForward", "get_updater", "load_checkpoint", "lo
 
 
 class BatchEndParam(NamedTuple):
-    """What callbacks get."""
+    """The argument of callbacks."""
 
     epoch: int
     nbatch: int

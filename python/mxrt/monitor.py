@@ -48,7 +48,7 @@ class Monitor:
         self.exes: list[Any] = []
 
     def stat_helper(self, name: str | bytes, array: NDArray) -> None:
-        """What executors call with each result."""
+        """The function that executors call with each result."""
         name = name.decode() if isinstance(name, bytes) else name
         if self.activated and self.re_prog.match(name):
             self.queue.append((self.step, name, self.stat_func(array)))

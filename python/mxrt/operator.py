@@ -1,4 +1,4 @@
-"""What operators there are, and the base classes of those written in Python: ``mx.operator``.
+"""A list of all operators, and the base classes of those written in Python: ``mx.operator``.
 
 An operator of one's own is a subclass of CustomOp and one of CustomOpProp, registered by name::
 
@@ -15,9 +15,9 @@ An operator of one's own is a subclass of CustomOp and one of CustomOpProp, regi
     graph = mx.sym.Custom(mx.sym.var("data"), op_type="shifted")
 
 Graphs with such operators are called from any number of threads. ``forward`` runs in a thread of
-its own, where it may use everything, other models included; calls beside each other have operator
-objects of their own. What it raises is the ``__cause__`` of the MXNetError that reading the results
-of that call raises.
+its own, where it may use everything, including other models. Concurrent calls have separate
+operator objects. An exception of ``forward`` is the ``__cause__`` of the MXNetError that reading
+the results of that call raises.
 """
 
 from __future__ import annotations
@@ -110,7 +110,9 @@ class CustomOp:
 
 
 class CustomOpProp:
-    """What an operator written in Python takes and gives: subclasses define ``create_operator``."""
+    """The inputs and outputs of an operator written in Python: subclasses define
+    ``create_operator``.
+    """
 
     def __init__(self, need_top_grad: bool = True) -> None:
         self.need_top_grad_ = need_top_grad
@@ -156,7 +158,7 @@ class CustomOpProp:
         return tuple(["default"] * len(one) for one in (ograd_stype, in_stype, out_stype, igrad_stype, aux_stype))
 
     def declare_backward_dependency(self, out_grad: list[Any], in_data: list[Any], out_data: list[Any]) -> list[Any]:
-        """What gradients would be computed from."""
+        """The values from which gradients would be computed."""
         return [*(out_grad if self.need_top_grad_ else []), *in_data, *out_data]
 
     def create_operator(self, ctx: Any, in_shapes: list[Any], in_dtypes: list[Any]) -> CustomOp:

@@ -1,4 +1,4 @@
-"""What every operator did, when and where: ``mx.profiler``."""
+"""A record of every operator, with its place and time: ``mx.profiler``."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def _add_up(domain: str, name: str, milliseconds: float) -> None:
 
 
 def _names() -> list[dict[str, Any]]:
-    """What the threads that recorded something are called in Python."""
+    """The Python names of the threads that recorded something."""
     return [
         {"name": "thread_name", "ph": "M", "pid": 0, "tid": number, "args": {"name": ", ".join(names[-4:])}}
         for number, names in _threads.items()
@@ -221,12 +221,12 @@ class _Span:
         self._began: float | None = None
 
     def start(self) -> None:
-        """It begins now."""
+        """Begins now."""
         _mxrt.profiler_thread()  # from now on the thread has a number of its own
         self._began = _mxrt.profiler_now()
 
     def stop(self) -> None:
-        """It ends now; without a beginning nothing happens."""
+        """Ends now; without a beginning nothing happens."""
         began, self._began = self._began, None
         if began is None:
             return
@@ -312,7 +312,7 @@ class Marker:
         self._domain = domain
 
     def mark(self, scope: str = "process") -> None:
-        """It is now."""
+        """Marks the present time."""
         scopes = {"global": "g", "process": "p", "thread": "t", "task": "t"}
         if scope not in scopes:
             raise MXNetValueError(f"Marker.mark: scope is {scope!r}; expected one of {', '.join(scopes)}")

@@ -50,7 +50,7 @@ def _nodes() -> list[int]:
 
 
 def _placed(cores: int) -> dict[str, Any]:
-    """Where a copy of the model runs: on so many cores, which mxrt uses."""
+    """The resources of a copy of the model: so many cores, which mxrt uses."""
     return {
         "num_cpus": cores,
         "runtime_env": {"env_vars": {"MXRT_CORES": str(cores), "OMP_NUM_THREADS": str(cores)}},
@@ -138,7 +138,7 @@ _ERROR = "mxrt_error"
 
 
 class _Mapper:
-    """What Ray Data runs: a replica over batches of rows."""
+    """The function that Ray Data runs: a replica over batches of rows."""
 
     def __init__(
         self,
@@ -269,17 +269,17 @@ def predict(
     ----------
     dataset : a ``ray.data.Dataset`` with a column for each input, of arrays of one shape
     model, params : PREFIX, PREFIX-symbol.json or a folder with one of these; the parameter file, if
-        it is not the newest beside the symbol file
+        it is not the newest next to the symbol file
     columns : columns of inputs, by the names of inputs, where they differ
-    preprocess : makes of a batch of rows (arrays by column) one that has the inputs' columns
+    preprocess : converts a batch of rows (arrays by column) to one that has the inputs' columns
     rows : rows that the model is called with
     cores : cores of a copy of the model; None: those of the smallest node
     copies : copies of the model; None: one for each node
     ordered : keep the order of rows
-    bad_rows : folder for rows that fail, as lines of JSON: their numbers and texts, and what went
-        wrong. The others go on, without the columns of inputs. None: a row that fails ends the run
+    bad_rows : folder for rows that fail, as lines of JSON: their numbers, texts and errors. The
+        others continue, without the columns of inputs. None: a row that fails ends the run
     to : folder for parts in parquet, of ``part_rows`` rows of the dataset each, in order. A run
-        that was ended goes on behind the parts that are there. None: the dataset is returned, and
+        that was ended continues after the existing parts. None: the dataset is returned, and
         computed when it is read
     part_rows : rows of a part
 
@@ -380,7 +380,7 @@ def _records_of(row: dict[str, str]) -> Iterator[dict[str, Any]]:
 
 
 class _Served(Replica):
-    """What Ray Serve runs: a replica whose requests are computed side by side."""
+    """The application that Ray Serve runs: a replica whose requests are computed concurrently."""
 
     def __init__(self, symbol: str, params: Any, batch: int) -> None:
         from .serve import Batcher
@@ -412,13 +412,13 @@ def deployment(
     Parameters
     ----------
     model, params : PREFIX, PREFIX-symbol.json or a folder with one of these; the parameter file, if
-        it is not the newest beside the symbol file
-    name : of the deployment
+        it is not the newest next to the symbol file
+    name : name of the deployment
     cores : cores of a copy of the model; None: those of the smallest node
     copies : copies of the model; None: one for each node
-    batch : rows of requests that are computed together at most, while others are computed; 0: each
-        request alone
-    options : others of ``ray.serve.deployment``
+    batch : largest number of rows of requests that are computed together, while others are
+        computed; 0: each request alone
+    options : other options of ``ray.serve.deployment``
     """
     serve = _ray(".serve")
     nodes = _nodes()

@@ -219,7 +219,7 @@ class MXIndexedRecordIO(MXRecordIO):
         self._position = self._start(idx)
 
     def read_idx(self, idx: Any) -> bytes | None:
-        """The record of a key. Threads read at the same time; ``read`` goes on behind it."""
+        """The record of a key. Threads read at the same time; ``read`` continues after it."""
         found = self._reader().read(self._start(idx))
         if found is None:
             raise MXNetDataError(f"{self.idx_path}: the record with the key {idx!r} begins at the end of '{self.uri}'")

@@ -1,4 +1,4 @@
-"""What this build of mxrt is made of: ``mx.runtime``."""
+"""The features of this build of mxrt: ``mx.runtime``."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Symbol])
 
 
 def _as_it_is(symbol: Symbol) -> Symbol:
-    """What MKLDNN does to graphs, compiling them does anyway."""
+    """Returns the symbol: compilation does the work of MKLDNN's rewrites anyway."""
     return symbol
 
 
@@ -78,8 +78,8 @@ def optimize(
 
     Parameters that the new graph does not have are taken out of `args` and `aux`.
 
-    Raises MXNetKeyError for an unknown name, MXNetTypeError where the backend returns something
-    else than a symbol or does not take an option. What the backend itself raises comes as it is.
+    Raises MXNetKeyError for an unknown name, MXNetTypeError if the backend returns something else
+    than a symbol or does not take an option. An exception of the backend itself is passed on.
     """
     function = _backend(backend)
     offered = {"args": args, "aux": aux, "ctx": ctx or current_context()}

@@ -158,7 +158,7 @@ mx = sys.modules["mxrt"]
 
 
 def default_context() -> Context:
-    """Where tests run: the context of this thread."""
+    """The context in which tests run: that of this thread."""
     return current_context()
 
 

@@ -38,8 +38,7 @@ def reseed(ctx: Context, seed: int) -> None:
 
 
 def check(ctx: Context) -> tuple[list[str], int]:
-    """What was not ordered as it has to be so far, in words; and how many pairs of uses of one
-    thing were looked at.
+    """Missing orderings so far, in words; and the number of checked pairs of uses of one thing.
 
     Needs ``MXRT_SIM_CHECK=1``, which records every call.
 

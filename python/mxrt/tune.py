@@ -109,7 +109,7 @@ def tune(text: str, choices: list[Choice]) -> str:
 
 
 def read(table: Path) -> str:
-    """The text of the table as it is; empty when there is none yet. A damaged one is an error, not
+    """The text of the table; empty when there is none yet. A damaged table is an error, and is not
     overwritten.
     """
     if not table.exists():
@@ -132,7 +132,7 @@ def write(table: Path, text: str) -> None:
 
 
 def as_text(choices: list[Choice]) -> str:
-    """What is different from the choice without the table, and what that is worth."""
+    """The differences from the choice without the table, and their gains."""
     changed = [one for one in choices if one.method != one.rule]
     rules, best = (sum(one.rule_ns for one in choices), sum(one.ns for one in choices))
     lines = [

@@ -50,20 +50,20 @@ def is_np_array() -> bool:
 
 
 def set_np_shape(active: Any) -> bool:
-    """Only False can be set."""
+    """Accepts only False."""
     if active:
         raise MXNetNotImplementedError(_SHAPE)
     return False
 
 
 def set_np(shape: bool = True, array: bool = True, dtype: bool = False) -> None:
-    """Only False can be set."""
+    """Accepts only False."""
     if shape or array:
         raise MXNetNotImplementedError(_ARRAY)
 
 
 def reset_np() -> None:
-    """Switches the numpy interface off, as it is."""
+    """Switches the numpy interface off, which it always is."""
 
 
 class _Switch:

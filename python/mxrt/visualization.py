@@ -196,7 +196,7 @@ class Digraph:
 
 
 def _label(node: _Node) -> str:
-    """What stands in the box of a node."""
+    """The text in the box of a node."""
     op, attrs = node["op"], node.get("attrs", {})
     if op == "Convolution":
         stride = _joined(_numbers(attrs["stride"])) if "stride" in attrs else "1"

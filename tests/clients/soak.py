@@ -38,7 +38,7 @@ UNNAMED = "................"  # the id of a request in a template
 
 @dataclass
 class Server:
-    """Where the server listens, as the helpers of the tests want it."""
+    """The address of the server, in the form that the helpers of the tests need."""
 
     url: str
     grpc: str

@@ -2,7 +2,7 @@
 module, and says what it computed.
 
 ``python -m programs`` in the folder ``tests``, with a Python that has MXNet 1.9.1, writes
-``tests/recorded/programs.json`` anew. A program takes the module and an empty folder.
+``tests/recorded/programs.json`` again. A program takes the module and an empty folder.
 """
 
 from __future__ import annotations
@@ -20,6 +20,6 @@ RECORDED = Path(__file__).parent.parent / "recorded" / "programs.json"
 
 
 def run(mx, name: str):
-    """What a program says, as JSON has it."""
+    """The result of a program as JSON."""
     with tempfile.TemporaryDirectory() as folder, mx.name.NameManager():
         return json.loads(json.dumps(PROGRAMS[name](mx, Path(folder))))

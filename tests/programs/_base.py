@@ -1,4 +1,4 @@
-"""What the programs share."""
+"""Helpers of the programs."""
 
 from __future__ import annotations
 

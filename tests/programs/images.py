@@ -231,7 +231,7 @@ def packed(mx, folder: Path, labels=lambda number: float(number % 6)) -> dict:
 
 
 def score(mx, folder: Path, data) -> list:
-    """What metrics say of a module on batches, how many images there were, and all outputs."""
+    """The metrics of a module on batches, the number of images, and all outputs."""
     sym, arg_params, aux_params = mx.model.load_checkpoint(trained(mx, folder), 0)
     label = mx.sym.var("softmax_label")
     mod = mx.mod.Module(mx.sym.SoftmaxOutput(sym, label, name="softmax"), context=[mx.cpu()])

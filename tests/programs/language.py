@@ -101,7 +101,7 @@ def sentence_classification(mx, folder: Path) -> list:
 
 @program
 def greedy_translation(mx, folder: Path) -> list:
-    """An encoder and a decoder of cells; the decoder is called a step at a time."""
+    """An encoder and a decoder of cells; the decoder is called step by step."""
     gluon, rnn = mx.gluon, mx.gluon.rnn
     embed = gluon.nn.Embedding(9, 5, prefix="embed_")
     encoder = rnn.BidirectionalCell(rnn.GRUCell(4, prefix="l_"), rnn.GRUCell(4, prefix="r_"))

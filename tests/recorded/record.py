@@ -264,7 +264,7 @@ def cells() -> list:
 
 
 def packed() -> list:
-    """The one array of a fused cell, and how it lies in single cells."""
+    """The one array of a fused cell, and its layout in single cells."""
     found = []
     for mode, layers, both in (("lstm", 2, True), ("gru", 1, False), ("rnn_tanh", 3, False)):
         cell = mx.rnn.FusedRNNCell(2, layers, mode, bidirectional=both)

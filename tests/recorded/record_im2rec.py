@@ -1,5 +1,5 @@
-"""Records what MXNet 1.9.1's tool makes: ``python record_im2rec.py im2rec.py`` in its environment
-writes im2rec.npz anew.
+"""Records the output of MXNet 1.9.1's tool: ``python record_im2rec.py im2rec.py`` in its
+environment writes im2rec.npz again.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Records what MXNet 1.9.1 makes of images: ``python record_images.py`` in its environment writes
-images.npz anew. The files of images in it stay; they were made with Pillow.
+"""Records MXNet 1.9.1's results for images: ``python record_images.py`` in its environment writes
+images.npz again. The files of images in it stay; they were made with Pillow.
 """
 
 from __future__ import annotations

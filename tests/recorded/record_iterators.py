@@ -1,5 +1,5 @@
 """Records the batches that iterators of MXNet 1.9.1 give: ``python record_iterators.py`` in its
-environment writes iterators.npz anew, with the files that they were read from.
+environment writes iterators.npz again, with the files that they were read from.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-//! What calls through the C interface cost, from this program.
+//! Measures the cost of calls through the C interface, from this program.
 //!
 //! `cargo bench -p mxrt-capi --bench calls -- [PREFIX N,C,H,W]`
 //!
-//! * One small operator by a CachedOp: an array made, filled, read by the operator, the result read,
-//!   all freed. Nanoseconds, the median of batches of a thousand.
-//! * Handles: sixteen threads make and free a million arrays, and look one array up. Nanoseconds for
-//!   each, and how much memory the process has more of afterwards.
-//! * With PREFIX a model, by the predict interface and by `mxrt::Model` in turns, each with an input
-//!   that is set and an output that is read: medians and their ratio.
+//! * One small operator by a CachedOp: an array made, filled, read by the operator, the result
+//!   read, all freed. Nanoseconds, the median of batches of a thousand.
+//! * Handles: sixteen threads make and free a million arrays, and look one array up. Nanoseconds
+//!   for each, and the growth of the process's memory.
+//! * With PREFIX a model, by the predict interface and by `mxrt::Model`, interleaved, each with an
+//!   input that is set and an output that is read: medians and their ratio.
 
 use mxrt_capi::*;
 use std::error::Error;

@@ -76,10 +76,10 @@ impl From<DataError> for Error {
     }
 }
 
-/// What a thread can ask about its last error.
+/// The last error of a thread, as the thread can query it.
 #[derive(Default)]
 struct LastError {
-    /// with MXNet's name for the kind in front
+    /// message, prefixed with MXNet's name for the kind
     text: CString,
     kind: CString,
     message: CString,
@@ -159,7 +159,7 @@ c_functions! {
     }
 }
 
-/// As `MXGetLastError`.
+/// Alias of `MXGetLastError`.
 #[unsafe(no_mangle)]
 pub extern "C" fn NNGetLastError() -> *const c_char {
     MXGetLastError()

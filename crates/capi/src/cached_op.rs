@@ -53,7 +53,7 @@ pub unsafe extern "C" fn MXCreateCachedOpEx(
     guard(|| unsafe { create(handle, num_flags, keys, vals, out) })
 }
 
-/// As `MXCreateCachedOpEx`. `thread_safe` is accepted without effect: every CachedOp is
+/// Variant of `MXCreateCachedOpEx`. `thread_safe` is accepted without effect: every CachedOp is
 /// thread-safe.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MXCreateCachedOpEX(
@@ -149,7 +149,7 @@ pub unsafe extern "C" fn MXInvokeCachedOp(
     guard(|| unsafe { invoke(handle, num_inputs, inputs, num_outputs, outputs) }.map(drop))
 }
 
-/// As `MXInvokeCachedOp`. Also returns the storage types of the results (0, dense).
+/// Variant of `MXInvokeCachedOp` that also returns the storage types of the results (0, dense).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MXInvokeCachedOpEx(
     handle: CachedOpHandle,
@@ -170,7 +170,7 @@ pub unsafe extern "C" fn MXInvokeCachedOpEx(
     })
 }
 
-/// As `MXInvokeCachedOpEx`. `thread_safe` is accepted without effect.
+/// Variant of `MXInvokeCachedOpEx`. `thread_safe` is accepted without effect.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MXInvokeCachedOpEX(
     handle: CachedOpHandle,
@@ -186,7 +186,7 @@ pub unsafe extern "C" fn MXInvokeCachedOpEX(
     unsafe { MXInvokeCachedOpEx(handle, num_inputs, inputs, num_outputs, outputs, out_stypes) }
 }
 
-/// As `MXFreeCachedOp`. `thread_safe` is accepted without effect.
+/// Variant of `MXFreeCachedOp`. `thread_safe` is accepted without effect.
 #[unsafe(no_mangle)]
 pub extern "C" fn MXFreeCachedOpEX(handle: CachedOpHandle, thread_safe: u8) -> c_int {
     let _ = thread_safe;

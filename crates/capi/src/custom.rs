@@ -11,7 +11,7 @@ use mxrt::{
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::{Arc, Once};
 
-/// What makes operators, by their names.
+/// Creators of operators, by the operators' names.
 static CREATORS: ForkSafeRwLock<Vec<(String, Creator)>> = ForkSafeRwLock::new(Vec::new());
 
 /// Places of functions in the list of an operator's properties.
@@ -29,7 +29,7 @@ mod property {
 const DELETE: usize = 0;
 const FORWARD: usize = 1;
 
-/// What an array of a call is: an input, an output or a state.
+/// Roles of a call's arrays: an input, an output or a state.
 const TAGS: [c_int; 3] = [0, 1, 4];
 /// The output is to be overwritten.
 const WRITE: c_int = 1;
@@ -80,7 +80,7 @@ struct ProgramOperator {
     outputs: Vec<String>,
     states: Vec<String>,
     functions: Owned,
-    /// what runs, by the types of the inputs
+    /// operators that run, by the types of the inputs
     instances: ForkSafeMutex<Vec<(Vec<TensorType>, Arc<Owned>)>>,
 }
 

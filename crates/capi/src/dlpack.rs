@@ -117,8 +117,8 @@ c_functions! {
         import(dlpack, false, out_handle)
     }
 
-    /// As `MXNDArrayFromDLPack`. `transient_handle`: the struct itself, though not what it points
-    /// to, may be gone when this returns.
+    /// Variant of `MXNDArrayFromDLPack`. `transient_handle`: the struct itself, but not the memory
+    /// that it points to, may be gone when this returns.
     fn MXNDArrayFromDLPackEx(dlpack: DLManagedTensorHandle, transient_handle: u8, out_handle: *mut NDArrayHandle) {
         import(dlpack, transient_handle != 0, out_handle)
     }

@@ -16,7 +16,7 @@ pub type EngineSyncFunc = Option<unsafe extern "C" fn(*mut c_void, *mut c_void)>
 /// Frees the argument of a function.
 pub type EngineFuncParamDeleter = Option<unsafe extern "C" fn(*mut c_void)>;
 
-/// What ends an asynchronous function.
+/// The state by which an asynchronous function ends.
 pub(crate) struct Pending {
     token: ForkSafeMutex<Option<OnComplete>>,
     /// stays until the function is done
@@ -115,8 +115,9 @@ c_functions! {
         })
     }
 
-    /// As `MXEnginePushSyncND`, for `async_func(run_context, on_complete, func_param)`, which is
-    /// done when `MXRTEngineComplete` gets `on_complete`, from any thread. `wait` waits for that.
+    /// Variant of `MXEnginePushSyncND` for `async_func(run_context, on_complete, func_param)`,
+    /// which is done when `MXRTEngineComplete` gets `on_complete`, from any thread. `wait` waits
+    /// for that.
     fn MXEnginePushAsyncND(
         async_func: EngineAsyncFunc,
         func_param: *mut c_void,

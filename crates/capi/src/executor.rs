@@ -76,7 +76,7 @@ impl<T: Copy + Into<i64>> Shapes<T> {
     }
 }
 
-/// Where the arrays of a new executor go.
+/// The addresses for the arrays of a new executor.
 struct Arrays {
     num_in_args: *mut u32,
     in_args: *mut *mut NDArrayHandle,
@@ -217,9 +217,9 @@ macro_rules! binds {
 binds! {
     /// An executor over new arrays, whose handles belong to the caller. `arg_grads` are null.
     MXExecutorSimpleBind(u32);
-    /// As `MXExecutorSimpleBind`, with shapes in signed integers.
+    /// Variant of `MXExecutorSimpleBind` with shapes in signed integers.
     MXExecutorSimpleBindEx(c_int);
-    /// As `MXExecutorSimpleBind`, with shapes in integers of 64 bits.
+    /// Variant of `MXExecutorSimpleBind` with shapes in integers of 64 bits.
     MXExecutorSimpleBindEx64(i64);
 }
 
@@ -268,7 +268,7 @@ macro_rules! reshapes {
 reshapes! {
     /// An executor for other shapes that shares the memory of all arrays that do not grow.
     MXExecutorReshape(u32);
-    /// As `MXExecutorReshape`, with shapes in signed integers.
+    /// Variant of `MXExecutorReshape` with shapes in signed integers.
     MXExecutorReshapeEx(c_int);
 }
 
@@ -301,7 +301,7 @@ c_functions! {
         bind(symbol_handle, (dev_type, dev_id), (len, in_args), (aux_states_len, aux_states), out)
     }
 
-    /// As `MXExecutorBind`; all operators run on one device, whatever the map says.
+    /// Variant of `MXExecutorBind`; all operators run on one device, whatever the map says.
     fn MXExecutorBindX(
         symbol_handle: SymbolHandle,
         dev_type: c_int,
@@ -322,7 +322,7 @@ c_functions! {
         bind(symbol_handle, (dev_type, dev_id), (len, in_args), (aux_states_len, aux_states), out)
     }
 
-    /// As `MXExecutorBindX`. Memory for results in between is shared by all executors anyway, so
+    /// Variant of `MXExecutorBindX`. All executors share memory for intermediate results anyway, so
     /// `shared_exec`, null or an executor, changes nothing.
     fn MXExecutorBindEX(
         symbol_handle: SymbolHandle,
@@ -382,7 +382,8 @@ c_functions! {
         monitor(handle, callback, callback_handle, false)
     }
 
-    /// As `MXExecutorSetMonitorCallback`, with `monitor_all` for the inputs of operators too.
+    /// Variant of `MXExecutorSetMonitorCallback`, with `monitor_all` for the inputs of operators
+    /// too.
     fn MXExecutorSetMonitorCallbackEX(
         handle: ExecutorHandle,
         callback: MonitorCallback,

@@ -49,7 +49,7 @@ pub(crate) const STEP: usize = 16;
 
 /// Codes of definitions, which are numbers in lists that never change.
 pub(crate) const OPERATOR: usize = 14;
-/// As above.
+/// Code of handles of iterators.
 pub(crate) const ITERATOR: usize = 15;
 
 /// The handle of entry `index` of a list of definitions.
@@ -73,7 +73,7 @@ pub(crate) fn defined<T: Copy>(list: &[T], code: usize, handle: *mut c_void, nam
 
 /// A kind of object that can be held through a handle.
 pub(crate) trait Held: Sized + 'static {
-    /// Its name in messages.
+    /// The name of the kind in messages.
     const NAME: &'static str;
     /// The code that distinguishes its handles from those of other kinds; below [`STEP`].
     const CODE: usize;
@@ -90,9 +90,9 @@ pub(crate) struct Recent<T> {
     number: usize,
     /// how many objects of its part of the table were freed before
     freed: usize,
-    /// in a row
+    /// number of successive lookups
     times: u32,
-    /// from the third time on
+    /// the object, from the third time on
     object: Weak<T>,
 }
 
@@ -112,7 +112,7 @@ macro_rules! held {
             }
         })*
 
-        /// What a handle stands for, if it is one and was not freed.
+        /// The kind of object that a handle stands for, if it is one and was not freed.
         pub(crate) fn kind_of(handle: *mut c_void) -> Option<&'static str> {
             $(if <$type>::table().has(handle.addr()) {
                 return Some($name);
@@ -120,7 +120,7 @@ macro_rules! held {
             None
         }
 
-        /// What handles with this code stand for.
+        /// The kind of object that handles with this code stand for.
         fn name_of(code: usize) -> Option<&'static str> {
             match code {
                 $($code => Some($name),)*

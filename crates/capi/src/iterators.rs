@@ -21,7 +21,7 @@ pub(crate) struct Iteration {
     batch: ForkSafeMutex<Option<Arc<DataBatch>>>,
 }
 
-/// What callers may ask about an iterator, in memory that lives as long as the process.
+/// The description of an iterator for callers, in memory that lives as long as the process.
 struct Info {
     name: StaticText,
     doc: StaticText,
@@ -64,7 +64,7 @@ c_functions! {
         put(out_array, returned::handles(handles)?, "out_array")
     }
 
-    /// What is known about an iterator. All text lives as long as the process.
+    /// Describes an iterator. All text lives as long as the process.
     fn MXDataIterGetIterInfo(
         creator: DataIterCreator,
         name: *mut *const c_char,
@@ -104,7 +104,7 @@ c_functions! {
         free::<Iteration>(handle)
     }
 
-    /// Goes to the next batch. `*out` is 1, or 0 behind the last.
+    /// Goes to the next batch. `*out` is 1, or 0 after the last.
     fn MXDataIterNext(handle: DataIterHandle, out: *mut c_int) {
         let iteration = get::<Iteration>(handle)?;
         put(out, 0, "out")?;

@@ -5,8 +5,7 @@
 //! one, is an error like any other.
 //!
 //! Everything unsafe is in `pointers`, where addresses given by the caller are read and written,
-//! and in one line at each such use. What the caller must promise is said once, in
-//! `include/mxrt.h`.
+//! and in one line at each such use. `include/mxrt.h` states once what the caller must promise.
 #![allow(non_snake_case, reason = "the names are those of MXNet's C interface")]
 #![allow(clippy::missing_safety_doc, reason = "include/mxrt.h says for all functions what pointers must be")]
 

@@ -24,7 +24,7 @@ pub struct MXRTCallOptions {
     cancel_on_drop: i32,
 }
 
-/// What both functions that make models are given beside symbol and parameters.
+/// The arguments of both functions that make models, besides symbol and parameters.
 struct Wanted {
     inputs: (u32, *const *const c_char),
     device: (c_int, c_int),
@@ -119,7 +119,8 @@ c_functions! {
         Wanted { inputs: (num_inputs, input_names), device: (dev_type, dev_id), flags }.make(symbol, params, out)
     }
 
-    /// As `MXRTModelLoad`, for the content of the files. Without parameters `param_size` is 0.
+    /// Variant of `MXRTModelLoad` for the content of the files. Without parameters `param_size` is
+    /// 0.
     fn MXRTModelCreate(
         symbol_json_str: *const c_char,
         param_bytes: *const c_void,

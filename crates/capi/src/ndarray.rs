@@ -111,7 +111,7 @@ pub unsafe extern "C" fn MXNDArrayGetShape(
     })
 }
 
-/// As `MXNDArrayGetShape`, in signed integers.
+/// Variant of `MXNDArrayGetShape` that returns signed integers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MXNDArrayGetShapeEx(
     handle: NDArrayHandle,

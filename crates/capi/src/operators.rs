@@ -51,7 +51,7 @@ const OF_NUMPY: [&str; 28] = [
     "_npx_reshape",
 ];
 
-/// Those of them that are absent, in the order of their handles, which follow those of operators.
+/// Absent operators in the order of their handles, which follow those of operators.
 static ABSENT: LazyLock<Vec<&'static str>> =
     LazyLock::new(|| OF_NUMPY.into_iter().filter(|name| by_name(name).is_err()).collect());
 
@@ -62,7 +62,7 @@ static NAMES: LazyLock<(u32, StaticTexts)> = LazyLock::new(|| {
     (names().count() as u32, StaticTexts::new(names().map(str::to_owned)))
 });
 
-/// What callers may ask about an operator, in memory that lives as long as the process.
+/// The description of an operator for callers, in memory that lives as long as the process.
 struct Info {
     name: StaticText,
     doc: StaticText,
@@ -137,7 +137,7 @@ fn place(def: &'static OpDef) -> usize {
     PLACES.get(def.name).copied().unwrap_or(0)
 }
 
-/// What there is to say about an absent operator.
+/// The description of an absent operator.
 fn nothing(name: &str) -> Info {
     let none = || StaticTexts::new(std::iter::empty());
     Info {
@@ -340,7 +340,7 @@ c_functions! {
         names(out_size, out_array)
     }
 
-    /// As `MXListAllOpNames`.
+    /// Alias of `MXListAllOpNames`.
     fn NNListAllOpNames(out_size: *mut u32, out_array: *mut *mut *const c_char) {
         names(out_size, out_array)
     }
@@ -355,7 +355,7 @@ c_functions! {
         creators(out_size, out_array)
     }
 
-    /// As `MXSymbolListAtomicSymbolCreators`.
+    /// Alias of `MXSymbolListAtomicSymbolCreators`.
     fn NNListUniqueOps(out_size: *mut u32, out_array: *mut *mut OpHandle) {
         creators(out_size, out_array)
     }
@@ -365,9 +365,9 @@ c_functions! {
         put(name, info(creator)?.name.as_ptr(), "name")
     }
 
-    /// What is known about an operator: documentation, inputs and attributes with their types and
-    /// defaults, and the attribute that counts the inputs, if there is one. `return_type` may be
-    /// null. All text lives as long as the process.
+    /// Describes an operator: documentation, inputs and attributes with their types and defaults,
+    /// and the attribute that counts the inputs, if there is one. `return_type` may be null. All
+    /// text lives as long as the process.
     fn MXSymbolGetAtomicSymbolInfo(
         creator: OpHandle,
         name: *mut *const c_char,
@@ -390,7 +390,7 @@ c_functions! {
         if return_type.is_null() { Ok(()) } else { put(return_type, info.returns.as_ptr(), "return_type") }
     }
 
-    /// As `MXSymbolGetAtomicSymbolInfo`.
+    /// Alias of `MXSymbolGetAtomicSymbolInfo`.
     fn NNGetOpInfo(
         op: OpHandle,
         real_name: *mut *const c_char,
@@ -430,7 +430,8 @@ c_functions! {
         call.run().map(drop)
     }
 
-    /// As `MXImperativeInvoke`. Also returns the storage types of the results (0, dense).
+    /// Variant of `MXImperativeInvoke` that also returns the storage types of the results (0,
+    /// dense).
     fn MXImperativeInvokeEx(
         creator: OpHandle,
         num_inputs: c_int,

@@ -10,7 +10,7 @@ use mxrt::NDArray;
 use mxrt::params::Params;
 use std::ffi::{c_char, c_int, c_void};
 
-/// Where the four results of loading go.
+/// The addresses for the four results of loading.
 struct Out {
     size: *mut u32,
     arrays: *mut *mut NDArrayHandle,

@@ -102,7 +102,8 @@ pub(crate) unsafe fn texts<'a>(first: *const *const c_char, count: usize, name: 
     pointers.iter().map(|pointer| unsafe { text(*pointer, name) }).collect()
 }
 
-/// As [`texts`], for names of what belongs to each: one that comes twice contradicts itself.
+/// Reads texts like [`texts`], for the names of a list's entries: a name that occurs twice is an
+/// error.
 ///
 /// # Safety
 /// As for [`texts`].
@@ -173,7 +174,7 @@ impl Monitor {
         callback.map(|function| Monitor { function, data: data.expose_provenance() })
     }
 
-    /// The same for the library's own code: the function is given handles.
+    /// The callback in the form of the library's own code: the function is given handles.
     pub(crate) fn callback(self) -> Arc<WatchCallback> {
         Arc::new(move |name: &str, array: &NDArray| self.tell(name, hold(array.clone())))
     }
@@ -275,7 +276,7 @@ pub(crate) enum ExternalFunction {
 impl ExternalFunction {
     /// Calls it with its argument; `on_complete` ends an asynchronous one.
     pub(crate) fn call(self, on_complete: *mut c_void, param: &ExternalParam) {
-        /// What functions are given as the context of their run: memory to point to.
+        /// Memory that functions get as the context of their run.
         static RUN_CONTEXT: [u64; 16] = [0; 16];
         let context = RUN_CONTEXT.as_ptr().cast_mut().cast::<c_void>();
         let param = std::ptr::with_exposed_provenance_mut(param.address);
@@ -292,7 +293,7 @@ impl ExternalFunction {
 /// The extents of a tensor, and its strides if it has any.
 type Layout<'a> = (&'a [i64], Option<&'a [i64]>);
 
-/// What a tensor of another library says of itself.
+/// The array that a tensor of another library describes.
 ///
 /// # Safety
 /// `managed` points to a `DLManagedTensor`, whose parts stay while the result is used.
@@ -310,7 +311,7 @@ pub(crate) unsafe fn tensor<'a>(managed: *mut Managed) -> Result<(Tensor, Layout
 /// A tensor of another library. Its deleter is called when this is dropped, in any thread.
 pub(crate) struct Foreign {
     managed: usize,
-    /// of a tensor whose struct does not stay
+    /// whether the struct of the tensor does not stay
     copy: bool,
 }
 

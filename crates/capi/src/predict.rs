@@ -43,7 +43,7 @@ impl Shapes {
     }
 }
 
-/// What all functions that make predictors are given.
+/// The arguments of all functions that make predictors.
 struct Source {
     symbol: *const c_char,
     params: *const c_void,
@@ -119,7 +119,7 @@ pub unsafe extern "C" fn MXPredCreate(
     guard(|| unsafe { give(source.open(&[], Vec::new())?, out) })
 }
 
-/// As `MXPredCreate`, with element types of some arguments; others are float32.
+/// Variant of `MXPredCreate` with element types of some arguments; others are float32.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MXPredCreateEx(
     symbol_json_str: *const c_char,
@@ -152,7 +152,7 @@ pub unsafe extern "C" fn MXPredCreateEx(
     })
 }
 
-/// As `MXPredCreate`, with the outputs of these nodes instead of the symbol's own.
+/// Variant of `MXPredCreate` with the outputs of these nodes instead of the symbol's own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MXPredCreatePartialOut(
     symbol_json_str: *const c_char,

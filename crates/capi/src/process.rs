@@ -1,4 +1,4 @@
-//! What belongs to the process: random numbers, switches, devices, what the build has.
+//! State of the process: random numbers, switches, devices, features of the build.
 
 use crate::border::{Error, c_functions};
 use crate::pointers::{StaticText, count, put, set_variable, text};
@@ -96,7 +96,7 @@ c_functions! {
         Ok(())
     }
 
-    /// As `MXRandomSeed`: all devices share one stream.
+    /// Variant of `MXRandomSeed`: all devices share one stream.
     fn MXRandomSeedContext(seed: c_int, dev_type: c_int, dev_id: c_int) {
         if let Some(device) = crate::ndarray::context(dev_type, dev_id)?.device()
             && usize::from(device.index()) >= settings()?.device_count(device.kind())
@@ -188,13 +188,13 @@ c_functions! {
         put(curr, false, "curr")
     }
 
-    /// Only 0 is accepted.
+    /// Accepts only 0.
     fn MXAutogradSetIsRecording(is_recording: c_int, prev: *mut c_int) {
         refuse(is_recording, "MXAutogradSetIsRecording", "recording for gradients")?;
         put(prev, 0, "prev")
     }
 
-    /// Only 0 is accepted.
+    /// Accepts only 0.
     fn MXAutogradSetIsTraining(is_training: c_int, prev: *mut c_int) {
         refuse(is_training, "MXAutogradSetIsTraining", "the mode of training")?;
         put(prev, 0, "prev")
@@ -228,8 +228,8 @@ c_functions! {
         }
     }
 
-    /// Sets an environment variable, or removes it where `value` is null. No other thread may read or
-    /// write the environment meanwhile. Settings that were read before stay as they are.
+    /// Sets an environment variable, or removes it if `value` is null. No other thread may read or
+    /// write the environment at the same time. Settings that were read before do not change.
     fn MXSetEnv(name: *const c_char, value: *const c_char) {
         let name = variable(text(name, "name")?)?;
         let value = if value.is_null() { None } else { Some(text(value, "value")?) };

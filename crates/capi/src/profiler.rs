@@ -9,7 +9,7 @@ use mxrt::{ForkSafeMutex, profile};
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::LazyLock;
 
-/// Where `MXDumpProfile` writes.
+/// The file that `MXDumpProfile` writes.
 static FILE: LazyLock<ForkSafeMutex<String>> = LazyLock::new(|| ForkSafeMutex::new("profile.json".to_owned()));
 
 /// Settings of MXNet's profiler. Only `filename` changes something: operators are what is recorded.
@@ -66,7 +66,7 @@ fn dump(finished: c_int) -> Result<(), Error> {
     Ok(mxrt::io::write_file(file, content.as_bytes()).map_err(mxrt::io::DataError::from)?)
 }
 
-/// Which rows come first.
+/// The order of rows.
 #[derive(Clone, Copy)]
 struct Order {
     by: fn(&profile::Total) -> f64,
@@ -125,7 +125,7 @@ fn table(tables: &[Table]) -> String {
     text
 }
 
-/// The same as MXNet's JSON. Memory is not recorded.
+/// Formats the tables as MXNet's JSON. Memory is not recorded.
 fn json(tables: &[Table]) -> String {
     let row = |row: &profile::Total| {
         let (number, [total, min, max, average]) = columns(row);
@@ -159,7 +159,7 @@ c_functions! {
         configure(num_params, keys, vals)
     }
 
-    /// As `MXSetProfilerConfig`; there are no servers.
+    /// Variant of `MXSetProfilerConfig`; there are no servers.
     fn MXSetProcessProfilerConfig(
         num_params: c_int,
         keys: *const *const c_char,
@@ -175,7 +175,7 @@ c_functions! {
         switch(state)
     }
 
-    /// As `MXSetProfilerState`; there are no servers.
+    /// Variant of `MXSetProfilerState`; there are no servers.
     fn MXSetProcessProfilerState(state: c_int, profile_process: c_int, kv_store: *mut c_void) {
         let _ = (profile_process, kv_store);
         switch(state)
@@ -186,7 +186,7 @@ c_functions! {
         dump(finished)
     }
 
-    /// As `MXDumpProfile`; there are no servers.
+    /// Variant of `MXDumpProfile`; there are no servers.
     fn MXDumpProcessProfile(finished: c_int, profile_process: c_int, kv_store: *mut c_void) {
         let _ = (profile_process, kv_store);
         dump(finished)
@@ -197,7 +197,7 @@ c_functions! {
         switch(c_int::from(paused == 0))
     }
 
-    /// As `MXProfilePause`; there are no servers.
+    /// Variant of `MXProfilePause`; there are no servers.
     fn MXProcessProfilePause(paused: c_int, profile_process: c_int, kv_store: *mut c_void) {
         let _ = (profile_process, kv_store);
         switch(c_int::from(paused == 0))
@@ -209,7 +209,7 @@ c_functions! {
         put(out_str, returned::text(text)?, "out_str")
     }
 
-    /// As `MXAggregateProfileStatsPrint`, sorted. `format`: 0 a table, 1 JSON.
+    /// Variant of `MXAggregateProfileStatsPrint` with sorting. `format`: 0 a table, 1 JSON.
     fn MXAggregateProfileStatsPrintEx(
         out_str: *mut *const c_char,
         reset: c_int,

@@ -1,4 +1,4 @@
-//! What programs record themselves: tasks, frames, events, counters and markers.
+//! Objects that programs record themselves: tasks, frames, events, counters and markers.
 
 use crate::border::{Error, c_functions};
 use crate::handles::{free, get, hold};
@@ -24,12 +24,13 @@ pub(crate) enum ProfileObject {
     Counter { category: String, name: String, value: ForkSafeMutex<u64> },
 }
 
-/// What was recorded.
+/// The records of a program's objects.
 #[derive(Default)]
 struct Recorded {
     /// JSON objects of Chrome's trace format
     events: Vec<String>,
-    /// by domain and name: number, and sum, shortest and longest of the times in microseconds
+    /// totals by domain and name: number, and sum, shortest and longest of the times in
+    /// microseconds
     totals: BTreeMap<(String, String), (u64, f64, f64, f64)>,
 }
 
@@ -179,7 +180,7 @@ c_functions! {
         Ok(())
     }
 
-    /// It ends. Without a beginning nothing happens.
+    /// Ends the duration. Without a beginning nothing happens.
     fn MXProfileDurationStop(duration_handle: ProfileHandle) {
         let object = get::<ProfileObject>(duration_handle)?;
         let ProfileObject::Duration { category, name, began } = &*object else {

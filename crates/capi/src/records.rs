@@ -77,7 +77,8 @@ c_functions! {
         free::<Reader>(handle)
     }
 
-    /// The next record, in memory that belongs to the thread; `*buf` is null behind the last.
+    /// Reads the next record, into memory that belongs to the thread; `*buf` is null after the
+    /// last.
     fn MXRecordIOReaderReadRecord(handle: RecordIOHandle, buf: *mut *const c_char, size: *mut usize) {
         let reader = get::<Reader>(handle)?;
         put(buf, std::ptr::null(), "buf")?;

@@ -99,7 +99,7 @@ pub(crate) fn bytes(bytes: Vec<u8>) -> Result<*const u8, Error> {
     })
 }
 
-/// Stores the handles of an executor's auxiliary states, beside those of its arguments.
+/// Stores the handles of an executor's auxiliary states, in addition to those of its arguments.
 pub(crate) fn states(handles: Vec<*mut c_void>) -> Result<*mut *mut c_void, Error> {
     keep(|buffers| {
         buffers.states = handles;

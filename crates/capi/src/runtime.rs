@@ -8,7 +8,7 @@ use std::ffi::{c_char, c_int};
 /// The version of MXNet whose interface this is: 1.9.1.
 const MXNET_VERSION: c_int = 10901;
 
-/// What the environment says.
+/// The settings from the environment.
 pub(crate) fn settings() -> Result<&'static Settings, Error> {
     Process::settings().map_err(Error::value)
 }

@@ -42,7 +42,7 @@ c_functions! {
         open(shared_id, dims.iter().map(|dim| *dim as usize).collect(), dtype, out)
     }
 
-    /// As `MXNDArrayCreateFromSharedMem`, with extents in signed integers.
+    /// Variant of `MXNDArrayCreateFromSharedMem` with extents in signed integers.
     fn MXNDArrayCreateFromSharedMemEx(
         shared_pid: c_int,
         shared_id: c_int,

@@ -10,7 +10,7 @@ use mxrt::{LoadOptions, Symbol};
 use std::collections::BTreeMap;
 use std::ffi::{c_char, c_int};
 
-/// What a handle of a symbol stands for: composing changes the symbol behind the handle.
+/// The target of a symbol's handle: composing changes the symbol that the handle refers to.
 pub(crate) struct SymbolCell(ForkSafeRwLock<State>);
 
 /// A graph, or an operator that has no inputs yet.

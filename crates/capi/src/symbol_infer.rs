@@ -11,8 +11,8 @@ use mxrt::params::NpShape;
 use mxrt::{DType, InferredShapes, PartialShape, Symbol};
 use std::ffi::{c_char, c_int};
 
-/// What callers know: names, or null for the order of `list_arguments`, and shapes behind each
-/// other.
+/// The arguments of callers: names, or null for the order of `list_arguments`, and concatenated
+/// shapes.
 struct Known<P, T> {
     number: u32,
     keys: *const *const c_char,
@@ -72,7 +72,7 @@ fn partial(dims: impl ExactSizeIterator<Item = i64>) -> PartialShape {
     PartialShape::from_dims(dims.map(|dim| usize::try_from(dim).ok().filter(|dim| numpy || *dim != 0)))
 }
 
-/// The same for callers: what is unknown is -1 with numpy's shapes, otherwise 0.
+/// The shape in the form of callers: an unknown extent is -1 with numpy's shapes, otherwise 0.
 fn shown<T: TryFrom<i64>>(shape: &PartialShape) -> Result<(c_int, Vec<T>), Error> {
     let unknown = if np_shape() == NpShape::Off { 0 } else { -1 };
     let Some(dims) = shape.dims() else { return Ok((unknown as c_int, Vec::new())) };
@@ -84,7 +84,7 @@ fn shown<T: TryFrom<i64>>(shape: &PartialShape) -> Result<(c_int, Vec<T>), Error
     Ok((dims.len() as c_int, dims.iter().map(number).collect::<Result<_, Error>>()?))
 }
 
-/// Where one list of shapes goes: its length, the ranks, and the extents.
+/// The addresses for one list of shapes: its length, the ranks, and the extents.
 struct Out<S, R, T>(*mut S, *mut *const R, *mut *mut *const T);
 
 impl<S: TryFrom<usize>, R: TryFrom<c_int> + 'static, T: TryFrom<i64> + 'static> Out<S, R, T> {
@@ -173,19 +173,19 @@ macro_rules! infer_shape {
 infer_shape! {
     /// Shapes of arguments, outputs and auxiliary states, in memory that belongs to the thread.
     MXSymbolInferShape(u32, u32, u32, u32, u32, false);
-    /// As `MXSymbolInferShape`; what cannot be known stays unknown.
+    /// Variant of `MXSymbolInferShape` in which extents that cannot be inferred stay unknown.
     MXSymbolInferShapePartial(u32, u32, u32, u32, u32, true);
-    /// As `MXSymbolInferShape`, in signed integers.
+    /// Variant of `MXSymbolInferShape` in signed integers.
     MXSymbolInferShapeEx(u32, c_int, u32, c_int, c_int, false);
-    /// As `MXSymbolInferShapeEx`; what cannot be known stays unknown.
+    /// Variant of `MXSymbolInferShapeEx` in which extents that cannot be inferred stay unknown.
     MXSymbolInferShapePartialEx(u32, c_int, u32, c_int, c_int, true);
-    /// As `MXSymbolInferShape`, in integers of 64 bits.
+    /// Variant of `MXSymbolInferShape` in integers of 64 bits.
     MXSymbolInferShapeEx64(i64, i64, usize, c_int, i64, false);
-    /// As `MXSymbolInferShapeEx64`; what cannot be known stays unknown.
+    /// Variant of `MXSymbolInferShapeEx64` in which extents that cannot be inferred stay unknown.
     MXSymbolInferShapePartialEx64(i64, i64, usize, c_int, i64, true);
 }
 
-/// Where one list of types goes.
+/// The addresses for one list of types.
 struct Types(*mut u32, *mut *const c_int);
 
 /// # Safety
@@ -254,6 +254,6 @@ macro_rules! infer_type {
 infer_type! {
     /// Codes of the element types of arguments, outputs and auxiliary states; -1 is unknown.
     MXSymbolInferType(false);
-    /// As `MXSymbolInferType`; what cannot be known stays unknown.
+    /// Variant of `MXSymbolInferType` in which types that cannot be inferred stay unknown.
     MXSymbolInferTypePartial(true);
 }

@@ -206,7 +206,7 @@ c_functions! {
         create(creator, num_param, keys, vals, out)
     }
 
-    /// As `MXSymbolCreateAtomicSymbol`.
+    /// Alias of `MXSymbolCreateAtomicSymbol`.
     fn NNSymbolCreateAtomicSymbol(
         op: OpHandle,
         num_param: u32,
@@ -222,7 +222,7 @@ c_functions! {
         give(Symbol::variable(text(name, "name")?, BTreeMap::new()), out)
     }
 
-    /// As `MXSymbolCreateVariable`.
+    /// Alias of `MXSymbolCreateVariable`.
     fn NNSymbolCreateVariable(name: *const c_char, out: *mut SymbolHandle) {
         give(Symbol::variable(text(name, "name")?, BTreeMap::new()), out)
     }
@@ -232,7 +232,7 @@ c_functions! {
         group(num_symbols, symbols, out)
     }
 
-    /// As `MXSymbolCreateGroup`.
+    /// Alias of `MXSymbolCreateGroup`.
     fn NNSymbolCreateGroup(num_symbols: u32, symbols: *const SymbolHandle, out: *mut SymbolHandle) {
         group(num_symbols, symbols, out)
     }
@@ -249,7 +249,7 @@ c_functions! {
         compose(sym, name, num_args, keys, args)
     }
 
-    /// As `MXSymbolCompose`.
+    /// Alias of `MXSymbolCompose`.
     fn NNSymbolCompose(
         sym: SymbolHandle,
         name: *const c_char,
@@ -265,7 +265,7 @@ c_functions! {
         give(copy(symbol)?, out)
     }
 
-    /// As `MXSymbolCopy`.
+    /// Alias of `MXSymbolCopy`.
     fn NNSymbolCopy(symbol: SymbolHandle, out: *mut SymbolHandle) {
         give(copy(symbol)?, out)
     }
@@ -291,7 +291,7 @@ c_functions! {
         put(out_str, returned::text(symbol::text(&of(symbol)?))?, "out_str")
     }
 
-    /// As `MXSymbolPrint`.
+    /// Alias of `MXSymbolPrint`.
     fn NNSymbolPrint(symbol: SymbolHandle, out_str: *mut *const c_char) {
         put(out_str, returned::text(symbol::text(&of(symbol)?))?, "out_str")
     }
@@ -306,7 +306,7 @@ c_functions! {
         one_attr(attr(symbol, text(key, "key")?)?, out, success)
     }
 
-    /// As `MXSymbolGetAttr`.
+    /// Alias of `MXSymbolGetAttr`.
     fn NNSymbolGetAttr(symbol: SymbolHandle, key: *const c_char, out: *mut *const c_char, success: *mut c_int) {
         one_attr(attr(symbol, text(key, "key")?)?, out, success)
     }
@@ -336,7 +336,7 @@ c_functions! {
         all_attrs(symbol, false, out_size, out)
     }
 
-    /// As `MXSymbolListAttr` (option 0) or `MXSymbolListAttrShallow` (1).
+    /// Variant of `MXSymbolListAttr` (option 0) or `MXSymbolListAttrShallow` (1).
     fn NNSymbolListAttrs(
         symbol: SymbolHandle,
         recursive_option: c_int,
@@ -356,7 +356,7 @@ c_functions! {
         put(output_count, of(symbol)?.outputs().len() as u32, "output_count")
     }
 
-    /// As `MXSymbolGetNumOutputs`.
+    /// Alias of `MXSymbolGetNumOutputs`.
     fn NNSymbolGetNumOutputs(symbol: SymbolHandle, output_count: *mut u32) {
         put(output_count, of(symbol)?.outputs().len() as u32, "output_count")
     }
@@ -366,7 +366,7 @@ c_functions! {
         give(output(symbol, index)?, out)
     }
 
-    /// As `MXSymbolGetOutput`.
+    /// Alias of `MXSymbolGetOutput`.
     fn NNSymbolGetOutput(symbol: SymbolHandle, index: u32, out: *mut SymbolHandle) {
         give(output(symbol, index)?, out)
     }
@@ -376,7 +376,7 @@ c_functions! {
         give(of(symbol)?.get_internals(), out)
     }
 
-    /// As `MXSymbolGetInternals`.
+    /// Alias of `MXSymbolGetInternals`.
     fn NNSymbolGetInternals(symbol: SymbolHandle, out: *mut SymbolHandle) {
         give(of(symbol)?.get_internals(), out)
     }
@@ -386,7 +386,7 @@ c_functions! {
         give(children(symbol)?, out)
     }
 
-    /// As `MXSymbolGetChildren`.
+    /// Alias of `MXSymbolGetChildren`.
     fn NNSymbolGetChildren(symbol: SymbolHandle, out: *mut SymbolHandle) {
         give(children(symbol)?, out)
     }

@@ -87,7 +87,7 @@ c_functions! {
         put(out, hold_unset(), "out")
     }
 
-    /// As `MXNDArrayCreateEx`, with extents of 64 bits.
+    /// Variant of `MXNDArrayCreateEx` with extents of 64 bits.
     fn MXNDArrayCreateEx64(
         shape: *const i64,
         ndim: c_int,
@@ -123,7 +123,7 @@ c_functions! {
         give(slice(handle, i64::from(slice_begin), i64::from(slice_end))?, out)
     }
 
-    /// As `MXNDArraySlice`.
+    /// Variant of `MXNDArraySlice` with 64-bit indices.
     fn MXNDArraySlice64(handle: NDArrayHandle, slice_begin: i64, slice_end: i64, out: *mut NDArrayHandle) {
         give(slice(handle, slice_begin, slice_end)?, out)
     }
@@ -133,18 +133,19 @@ c_functions! {
         give(at(handle, i64::from(idx))?, out)
     }
 
-    /// As `MXNDArrayAt`.
+    /// Variant of `MXNDArrayAt` with a 64-bit index.
     fn MXNDArrayAt64(handle: NDArrayHandle, idx: i64, out: *mut NDArrayHandle) {
         give(at(handle, idx)?, out)
     }
 
-    /// The same memory with another shape. The extents may be codes as for the operator `Reshape`.
+    /// Returns an array with the same memory and another shape. The extents may be codes as for the
+    /// operator `Reshape`.
     fn MXNDArrayReshape(handle: NDArrayHandle, ndim: c_int, dims: *const c_int, out: *mut NDArrayHandle) {
         let dims: Vec<i64> = list(dims, count(ndim, "ndim")?, "dims")?.iter().map(|dim| i64::from(*dim)).collect();
         give(reshape(handle, &dims, false)?, out)
     }
 
-    /// As `MXNDArrayReshape`; with `reverse` codes count from the last axis.
+    /// Variant of `MXNDArrayReshape`; with `reverse` codes count from the last axis.
     fn MXNDArrayReshape64(
         handle: NDArrayHandle,
         ndim: c_int,
@@ -155,7 +156,7 @@ c_functions! {
         give(reshape(handle, list(dims, count(ndim, "ndim")?, "dims")?, reverse != 0)?, out)
     }
 
-    /// As `MXNDArrayGetShapeEx`, in integers of 64 bits.
+    /// Variant of `MXNDArrayGetShapeEx` that returns integers of 64 bits.
     fn MXNDArrayGetShapeEx64(handle: NDArrayHandle, out_dim: *mut c_int, out_pdata: *mut *const i64) {
         let dims = crate::ndarray::dims::<i64>(handle)?;
         put(out_dim, dims.len() as c_int, "out_dim")?;

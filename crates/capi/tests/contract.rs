@@ -1,4 +1,4 @@
-//! What C callers may rely on, tried through the exported functions themselves.
+//! The contract with C callers, tested through the exported functions themselves.
 
 use mxrt_capi::*;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};

@@ -1,10 +1,10 @@
-//! How processes load the library, fork beside its threads, and end while it works.
+//! Processes load the library, fork while its threads run, and end while it works.
 
 mod common;
 
 use common::{Directory, compile_test, digits, exit_code, has_own_allocator, library};
 
-/// What the programs end with if all is well.
+/// The exit status of the programs if all is well.
 const WELL: Option<i32> = Some(5);
 /// Times that a race is tried.
 const TRIES: usize = 10;

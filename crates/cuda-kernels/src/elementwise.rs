@@ -15,7 +15,7 @@ const OPERANDS: usize = 8;
 const STEPS: usize = 16;
 /// Elements that a single function is compiled for.
 const LARGE: usize = 1 << 18;
-/// What reads the step's number.
+/// The index by which a step reads its own number.
 pub(crate) const NUMBER: i32 = -(STEPS as i32) - 1;
 
 /// `ElementOperand` of the text.

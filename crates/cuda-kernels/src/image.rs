@@ -1,4 +1,4 @@
-//! Which image serves which GPU.
+//! The choice of an image for a GPU.
 
 use crate::text;
 use lzma_rust2::LzmaReader;

@@ -68,7 +68,8 @@ struct GatherRowsArgument {
     sizes: [i64; AXES],
 }
 
-/// What the text adds to an index that it reports, so that no index is reported as nothing.
+/// The offset that the source adds to an index that it reports, so that every report differs from
+/// zero.
 pub(crate) const REPORTED: u64 = 0x4000_0000_0000_0000;
 
 pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {

@@ -55,8 +55,8 @@ impl Bound {
         })
     }
 
-    /// As `kernel`; plans compile the text, where that can be done, to a kernel that does the same with
-    /// the same argument.
+    /// Finds a kernel like `kernel`; if possible, plans compile the source to an equivalent kernel
+    /// with the same argument.
     pub fn or_compiled<T: Copy + 'static>(
         name: &'static CStr,
         grid: Option<Grid>,
@@ -159,7 +159,7 @@ pub(crate) enum Computes {
     Whole,
 }
 
-/// What elements of a type are computed in; none for types without kernels.
+/// The type in which elements of a type are computed; none for types without kernels.
 pub(crate) fn computes(dtype: DType) -> Option<Computes> {
     match dtype {
         DType::F32 | DType::F16 => Some(Computes::Single),
@@ -169,7 +169,7 @@ pub(crate) fn computes(dtype: DType) -> Option<Computes> {
     }
 }
 
-/// What is for single or for double precision; none for integers.
+/// The value for single or for double precision; none for integers.
 pub(crate) fn of_floats<T>(dtype: DType, [single, double]: [T; 2]) -> Option<T> {
     match computes(dtype)? {
         Computes::Single => Some(single),

@@ -59,12 +59,12 @@ const GROUPS: &[Group] = &[
     sequence::bind,
 ];
 
-/// What there is for GPUs of a compute capability.
+/// The kernels that GPUs of a compute capability have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelStatus {
-    /// Why there are no kernels.
+    /// The reason why there are no kernels.
     pub kernels: Result<(), String>,
-    /// Why chains of functions are not compiled, but run as data for a kernel.
+    /// The reason why chains of functions are not compiled, but interpreted by a kernel.
     pub chains: Result<(), String>,
 }
 

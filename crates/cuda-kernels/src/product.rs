@@ -10,7 +10,7 @@ use mxrt_ops::{DeviceOperands, KernelForm, MatrixSteps, Precision, Signature, Su
 use mxrt_tensor::DType;
 use std::ffi::CStr;
 
-/// Rows and columns of a block's tile (`TILE` of the text), and how deep it is at a time.
+/// Rows and columns of a block's tile (`TILE` of the source), and its depth per step.
 const TILE: usize = 64;
 const DEPTH: u32 = 16;
 /// Elements of a row of a tile for tensor cores (`CORE_PITCH` of the text).
@@ -100,7 +100,7 @@ impl BoundEpilogue {
 /// How sums of products are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sums {
-    /// on tensor cores
+    /// tensor cores
     Half,
     /// single precision, rounded to bfloat16 for tensor cores
     Brain,
@@ -109,7 +109,8 @@ enum Sums {
 }
 
 impl Sums {
-    /// For operands of one type. Precision bf16 allows products of single precision to round.
+    /// The way of summing for operands of one type. Precision bf16 allows products of single
+    /// precision to round.
     fn of(signature: &Signature<'_>) -> Option<Sums> {
         let dtype = signature.inputs.first()?.dtype;
         let alike = signature.inputs.iter().chain(signature.outputs).all(|t| t.dtype == dtype);
@@ -137,7 +138,7 @@ impl Sums {
         }
     }
 
-    /// What a block's tile needs of both operands.
+    /// Shared memory that a block's tile needs for both operands.
     fn shared_bytes(self) -> u32 {
         match self {
             Sums::Half | Sums::Brain => 2 * 2 * CORE_PITCH * TILE as u32,

@@ -1,6 +1,6 @@
 //! Recurrent layers: `recurrent.h`, and products.
 //!
-//! States are written where the outputs of their steps lie, and read from there by the next step.
+//! States are written into the outputs of their steps, and the next step reads them from there.
 
 use crate::launch::{Bound, each, launch};
 use crate::moving::copy_rows;
@@ -83,7 +83,7 @@ struct Stack<'a> {
     at: &'a DeviceOperands<'a>,
 }
 
-/// Where a pass has its memory.
+/// The memory of a pass.
 #[derive(Clone, Copy)]
 struct Pass {
     number: usize,

@@ -25,7 +25,7 @@ struct ReduceArgument {
 }
 
 impl ReduceArgument {
-    /// From input 0 to output 0.
+    /// Sets the addresses of input 0 and output 0.
     fn with_addresses(&self, at: &DeviceOperands<'_>) -> ReduceArgument {
         ReduceArgument { to: at.outputs[0].0, from: at.inputs[0].0, ..*self }
     }

@@ -138,7 +138,7 @@ const SHORT_LAYER_NORM: ShortNames = [
     [c"short_layer_norm_1024_f16", c"short_layer_norm_1024_f32"],
 ];
 
-/// The kernel for rows that lie together, a warp for each, and its grid.
+/// The kernel for contiguous rows, with a warp for each, and its grid.
 fn short(names: ShortNames, dtype: DType, [rows, extent, inner]: [usize; 3]) -> Option<(&'static CStr, Grid)> {
     if inner != 1 || extent % 2 != 0 || extent == 0 || extent > 1024 {
         return None;
@@ -152,7 +152,8 @@ fn short(names: ShortNames, dtype: DType, [rows, extent, inner]: [usize; 3]) -> 
     Some((names[usize::from(extent > 128)][of_type], grid))
 }
 
-/// The argument's kernel for short rows where arrays lie as pairs of numbers do, or the one for all.
+/// The argument's kernel for short rows if arrays are aligned for pairs of numbers, or the general
+/// one.
 fn short_or_any<T: Copy + 'static>(
     short: Option<(&'static CStr, Grid)>,
     (name, grid): (&'static CStr, Option<Grid>),

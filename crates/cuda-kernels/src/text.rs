@@ -13,7 +13,7 @@ const OPTIONS: &[&str] = &["--std=c++17", "--fmad=true"];
 /// Chains round after every function, as kernels do that take a chain as data.
 const CHAIN_OPTIONS: &[&str] = &["--std=c++17", "--fmad=false"];
 const MAIN: &str = "kernels.cu";
-/// What a chain includes, and what that includes.
+/// The files that a chain includes, directly or indirectly.
 const OF_CHAINS: [&str; 4] = ["apply.h", "device.h", "functions.h", "types.h"];
 
 fn files() -> &'static [(String, String)] {

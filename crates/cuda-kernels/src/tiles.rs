@@ -1,5 +1,5 @@
-//! Products and convolutions in large tiles: `tiles.h`. They need operands whose elements lie together
-//! by 16 bytes; `product.rs` has kernels for all others.
+//! Products and convolutions in large tiles: `tiles.h`. They need operands that are contiguous in
+//! units of 16 bytes; `product.rs` has kernels for all others.
 
 use crate::launch::{each, launch};
 use crate::product::{ConvolutionArgument, EpilogueArgument, ProductArgument};
@@ -8,7 +8,7 @@ use mxrt_engine::{DeviceCtx, OpError};
 use mxrt_tensor::DType;
 use std::ffi::CStr;
 
-/// Bytes that are copied at a time.
+/// Bytes of one copy.
 const PIECE: usize = 16;
 /// Rows and columns of tiles.
 const LARGE: usize = 128;
@@ -34,7 +34,7 @@ pub(crate) struct PartsArgument {
 }
 
 impl PartsArgument {
-    /// Of kernels that know no parts.
+    /// The argument of kernels without parts.
     pub const NONE: PartsArgument = PartsArgument { to: 0, size: 0, count: 1, steps: 0 };
 }
 
@@ -87,7 +87,7 @@ impl Elements {
         }
     }
 
-    /// What a block needs for the steps that it holds.
+    /// Shared memory that a block needs for the steps that it holds.
     fn shared_bytes(self, side: usize) -> u32 {
         let bytes = match self {
             Elements::Half => 3 * 2 * side * 32 * 2,
@@ -119,8 +119,8 @@ struct Cut {
 }
 
 impl Cut {
-    /// By extents alone, so that the same product is summed in one order everywhere. `large`: whether
-    /// there are large tiles.
+    /// Divides a product by its extents alone, so that the same product is summed in one order
+    /// everywhere. `large`: whether there are large tiles.
     fn new([m, n, k]: [usize; 3], batch: usize, step: usize, large: bool) -> Cut {
         let blocks = |side: usize| m.div_ceil(side) * n.div_ceil(side) * batch;
         let all = k.div_ceil(step).max(1);
@@ -159,7 +159,8 @@ pub(crate) struct Tiled {
 }
 
 impl Tiled {
-    /// For a product of such numbers; none where operands or result do not lie as the kernels want it.
+    /// Tiles for a product of such numbers; none if operands or result are not aligned as the
+    /// kernels need it.
     pub fn of_product(p: &ProductArgument, dtype: DType, batch: usize) -> Option<Tiled> {
         let elements = Elements::of(dtype)?;
         let together = |steps: &[i64]| steps.iter().all(|step| step % elements.piece() as i64 == 0);
@@ -196,7 +197,7 @@ impl Tiled {
         .counted(k)
     }
 
-    /// The same for a convolution of images with their channels last.
+    /// Tiles for a convolution of images with their channels last.
     pub fn of_convolution(p: &ConvolutionArgument, dtype: DType) -> Option<Tiled> {
         let elements = Elements::of(dtype)?;
         let plane = p.size[0] == 1 && p.out[0] == 1 && p.kernel[0] == 1;
@@ -285,7 +286,7 @@ impl Tiled {
     }
 }
 
-/// Whether arrays lie as pieces of them do.
+/// Whether arrays are aligned for pieces.
 pub(crate) fn are_aligned(addresses: [u64; 3]) -> bool {
     addresses.iter().all(|address| address % PIECE as u64 == 0)
 }

@@ -1,4 +1,4 @@
-//! What tells a library of the host from an image for a GPU.
+//! The difference between a library of the host and an image for a GPU.
 
 /// Bytes of the header of a file of 64 bits.
 const HEADER: usize = 64;

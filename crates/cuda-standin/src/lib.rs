@@ -362,7 +362,7 @@ fn launched(
     Ok(unsafe { &*function.cast() })
 }
 
-/// Adds a node to a graph, behind those that `behind` has the numbers of.
+/// Adds a node to a graph, after the nodes whose numbers `behind` holds.
 fn add_node(made: *mut Ptr, graph: Ptr, (behind, count): (*const Ptr, usize), node: Node) -> Result<(), Code> {
     // SAFETY: the caller's array, and its graph, which no other thread uses.
     let (behind, graph) = unsafe { (std::slice::from_raw_parts(behind, count), graph.cast::<Graph>().as_mut()) };

@@ -1,6 +1,6 @@
-//! NVRTC for tests: the same library under the name `libnvrtc.so.12` or `libnvrtc.so.13`. It compiles
-//! for the host, with the files beside the library of `STANDIN_KERNELS`; the text of all kernels it
-//! takes for compiled, as that library is.
+//! NVRTC for tests: the same library under the name `libnvrtc.so.12` or `libnvrtc.so.13`. It
+//! compiles for the host, with the files next to the library of `STANDIN_KERNELS`. It takes the
+//! source of all kernels for compiled, because that library is.
 
 use crate::elf;
 use crate::state::{number, put};
@@ -123,7 +123,7 @@ macro_rules! nvrtc {
     )*};
 }
 
-/// Where a result goes.
+/// Stores a result.
 fn give<T>(to: *mut T, value: T) -> Result<(), Code> {
     put(to, value).map_err(|_| INVALID_INPUT)
 }

@@ -1,5 +1,5 @@
-//! What the driver knows: its devices, events, page-locked memory, and which thread uses which
-//! device.
+//! The state of the driver: its devices, events, page-locked memory, and the device that each
+//! thread uses.
 
 use crate::CALLS;
 use mxrt_engine::device::{CopyJob, Device, Driver, MemoryPlace, StreamHandle, StreamKind, Tag};
@@ -29,10 +29,10 @@ pub(crate) const NOT_SUPPORTED: Code = 801;
 pub(crate) struct CudaState {
     pub world: World,
     pub devices: Vec<Arc<dyn Device>>,
-    /// Of each device the stream that the numbers 0 to 2 mean.
+    /// The stream that the numbers 0 to 2 mean, for each device.
     defaults: Vec<StreamHandle>,
     events: Mutex<HashMap<u64, Event>>,
-    /// Which device may reach the memory of which.
+    /// Pairs of devices of which the first may access the memory of the second.
     peers: Mutex<HashSet<(usize, usize)>>,
     /// Page-locked memory, and the device that it was asked of.
     pinned: Mutex<HashMap<usize, usize>>,
@@ -119,7 +119,7 @@ pub(crate) struct Here {
     pub device: &'static Arc<dyn Device>,
 }
 
-/// For a call that needs a context.
+/// The device of a call that needs a context.
 pub(crate) fn here() -> Result<Here, Code> {
     let driver = driver()?;
     let index = CURRENT.get().checked_sub(1).ok_or(INVALID_CONTEXT)?;

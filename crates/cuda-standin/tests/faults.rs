@@ -1,6 +1,6 @@
-//! What the engine makes of a GPU whose driver fails, is too old, or is not there. Every case is a
-//! child process with the stand-in in the place of the driver, or without it: this test program
-//! itself, asked for one of the programs at the end.
+//! The engine's behaviour with a GPU whose driver fails, is too old, or is missing. Every case is a
+//! child process with the stand-in in place of the driver, or without it: this test program itself,
+//! asked for one of the programs at the end.
 
 mod programs;
 
@@ -31,7 +31,7 @@ fn run_with(libraries: &Path, program: &str, env: &[(&str, &str)]) -> Output {
     command.output().unwrap()
 }
 
-/// What a program prints; it must end well.
+/// The output of a program, which must end with success.
 fn run(program: &str, env: &[(&str, &str)]) -> String {
     let output = run_with(&folder(), program, env);
     let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));

@@ -140,7 +140,7 @@ fn open() -> Result<Api, String> {
     }
 }
 
-/// Why `cuInit` did not succeed.
+/// The reason why `cuInit` did not succeed.
 fn refused(code: i32) -> String {
     let reason = match code {
         100 => match hidden() {

@@ -11,7 +11,7 @@ use std::time::SystemTime;
 
 /// How a file begins; the hash of the code follows, then the code.
 const HEADER: &[u8] = b"mxrt kernels 1\n";
-/// What the folder holds at most; the oldest files go.
+/// The limit of the folder; the oldest files are deleted.
 const MAX_BYTES: u64 = 64 << 20;
 
 static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();

@@ -26,7 +26,7 @@ pub(crate) trait Asked: Send + 'static {
     fn release(&self, garbage: Garbage);
 }
 
-/// What is given back by the thread.
+/// Resources that the thread releases.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Garbage {
     Event(EventHandle),
@@ -36,7 +36,7 @@ pub(crate) enum Garbage {
     Recording(RecordingHandle),
 }
 
-/// What the thread has to do.
+/// The work of the thread.
 #[derive(Default)]
 pub(crate) struct Completion {
     list: Mutex<List>,
@@ -44,8 +44,8 @@ pub(crate) struct Completion {
 
 #[derive(Default)]
 struct List {
-    /// Of each stream the events waited for, the oldest first: one that is not complete says that
-    /// those behind it are not, either.
+    /// The awaited events of each stream, the oldest first: if one is not complete, later ones are
+    /// not, either.
     streams: HashMap<StreamHandle, BTreeMap<Key, Pending>>,
     garbage: Vec<Garbage>,
     next: u64,

@@ -26,7 +26,7 @@ pub(crate) struct Current<'a> {
     api: &'a Api,
     /// The mode before.
     mode: c_uint,
-    /// What was current before, if it was another one.
+    /// The context that was current before, if it was another one.
     before: Option<CUcontext>,
 }
 

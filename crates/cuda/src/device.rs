@@ -138,7 +138,7 @@ impl CudaDevice {
         Ok(Arc::new(device))
     }
 
-    /// Its compute capability: (9, 0).
+    /// The compute capability: (9, 0).
     pub fn capability(&self) -> (i32, i32) {
         self.capability
     }
@@ -220,7 +220,7 @@ impl CudaDevice {
         Ok(call(self.api))
     }
 
-    /// The same for a call whose result is a code.
+    /// Makes a call whose result is a code.
     fn call(&self, call: impl FnOnce(&Api) -> i32) -> Result<(), DeviceError> {
         check(self.with(call)?)
     }
@@ -233,7 +233,7 @@ impl CudaDevice {
         lock(&self.recording).as_mut().map(|graph| self.call(|_| add(graph)))
     }
 
-    /// For what cannot be part of a graph.
+    /// Refuses an operation that cannot be part of a graph while this stream records one.
     fn not_recorded(&self, stream: StreamHandle) -> Result<(), DeviceError> {
         match self.recorded_stream.load(Ordering::Acquire) == stream.0 {
             true => Err(DeviceError::new(ErrorClass::Recoverable, NOT_PERMITTED, "this work cannot be recorded")),
@@ -283,7 +283,7 @@ impl CudaDevice {
     }
 }
 
-/// What the driver calls in a stream's turn.
+/// The function that the driver calls in a stream's turn.
 unsafe extern "C" fn run_kernel(data: *mut c_void) {
     IN_HOST_FUNCTION.set(true);
     // What a user's value does when it is dropped must not unwind into the driver.

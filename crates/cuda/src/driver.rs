@@ -1,4 +1,4 @@
-//! Which GPUs there are, and why there are none.
+//! The GPUs of the machine, or the reason why there are none.
 
 use crate::api::{Api, api, hidden};
 use crate::device::CudaDevice;
@@ -16,23 +16,23 @@ pub struct CudaDriver {
     enabled: bool,
 }
 
-/// What is known of the driver.
+/// The known facts about the driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriverStatus {
     /// The newest CUDA that it serves: 12040 for 12.4. `None`: there is no driver that can be used.
     pub version: Option<i32>,
-    /// Its GPUs.
+    /// The GPUs of the driver.
     pub gpus: Vec<GpuFacts>,
-    /// Why there are no GPUs.
+    /// The reason why there are no GPUs.
     pub reason: Option<String>,
 }
 
 /// One GPU, as far as the driver tells without a context.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GpuFacts {
-    /// Its name.
+    /// The name of the GPU.
     pub name: String,
-    /// Its compute capability: (9, 0).
+    /// The compute capability: (9, 0).
     pub capability: (i32, i32),
     /// Bytes of its memory.
     pub memory: usize,
@@ -92,7 +92,7 @@ impl Driver for CudaDriver {
     }
 }
 
-/// What is known of driver and GPUs; opens the driver, but makes no context.
+/// The known facts about driver and GPUs; opens the driver, but makes no context.
 pub fn status(driver: &CudaDriver) -> DriverStatus {
     let found = driver.find();
     let api = if driver.enabled { api().ok() } else { None };

@@ -1,4 +1,4 @@
-//! What the driver's error numbers mean. The one list of them.
+//! The meaning of the driver's error numbers. The one list of them.
 
 use mxrt_engine::device::{DeviceError, ErrorClass};
 

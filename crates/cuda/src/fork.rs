@@ -10,7 +10,7 @@ extern "C" fn note_child() {
     IN_CHILD.store(true, Ordering::Relaxed);
 }
 
-/// From now on children of this process know that the driver belongs to their parent.
+/// Makes children of this process know that the driver belongs to their parent.
 pub(crate) fn watch() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -25,7 +25,7 @@ pub(crate) fn in_child() -> bool {
     IN_CHILD.load(Ordering::Relaxed)
 }
 
-/// What a child says.
+/// The error in a child.
 pub(crate) const CHILD: &str = "the CUDA driver was initialised before this process was forked, and cannot be used \
     here; start processes by spawning (multiprocessing.set_start_method('spawn')), or fork before the first use of \
     mx.gpu and mx.num_gpus";

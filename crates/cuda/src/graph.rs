@@ -1,6 +1,7 @@
-//! CUDA graphs, node by node, each behind the one before. Capturing a stream would be less work, but
-//! while any stream of a context captures, the driver refuses calls that wait for all of it: other
-//! libraries of the process would fail, as `torch.cuda.synchronize()` was seen to.
+//! CUDA graphs, built node by node, each node after the previous one. Capturing a stream would be
+//! less work. But while any stream of a context captures, the driver refuses calls that wait for
+//! the whole context: calls of other libraries in the process would fail, as was observed for
+//! `torch.cuda.synchronize()`.
 
 use crate::api::Api;
 use crate::context::Context;
@@ -29,8 +30,8 @@ impl Builder {
         Ok(Builder { graph, last: std::ptr::null_mut() })
     }
 
-    /// Adds a node behind the last one: `add` gets places for it and of what it waits for, and how
-    /// many these are.
+    /// Adds a node after the last one: `add` gets places for the node and for its dependencies, and
+    /// the number of these.
     fn add(&mut self, add: impl FnOnce(*mut CUgraphNode, CUgraph, *const CUgraphNode, usize) -> i32) -> i32 {
         let mut node = std::ptr::null_mut();
         let code = add(&mut node, self.graph, &self.last, usize::from(!self.last.is_null()));
@@ -110,7 +111,7 @@ impl Builder {
         self.add(|made, graph, behind, count| unsafe { add(made, graph, behind, count, &clear, context.0) })
     }
 
-    /// What can be launched.
+    /// The graph in launchable form.
     pub fn finish(self, api: &Api) -> Result<CUgraphExec, DeviceError> {
         let mut instance = std::ptr::null_mut();
         // SAFETY: a variable for the result; a graph is not used any more once it is instantiated.

@@ -5,16 +5,16 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-/// What was found of a library.
+/// The known facts about a library.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LibraryStatus {
     /// NVRTC, cuBLASLt or cuDNN.
     pub name: &'static str,
     /// The file that the process uses.
     pub path: Option<String>,
-    /// Its version in words.
+    /// The version in words.
     pub version: Option<String>,
-    /// Why there is none.
+    /// The reason why the library is not used.
     pub reason: Option<String>,
 }
 
@@ -113,7 +113,7 @@ impl Library {
 /// An open library; it stays open until the process ends.
 pub(crate) struct Opened {
     handle: *mut c_void,
-    /// its file
+    /// file of the library
     pub path: String,
 }
 

@@ -21,12 +21,12 @@ pub struct Text {
     digest: Digested,
 }
 
-/// The same for equal texts with equal files and options.
+/// A hash that is equal for equal sources with equal files and options.
 pub(crate) type Digested = [u8; 32];
 
 impl Text {
-    /// `name` is what messages call it; `files` are names and contents, `options` those of the compiler
-    /// beside the one for the GPU.
+    /// Makes a source. Messages call it `name`; `files` are names and contents, `options` those of
+    /// the compiler besides the one for the GPU.
     pub fn new(
         name: &'static str,
         main: String,
@@ -188,7 +188,7 @@ impl Nvrtc {
         Ok(Nvrtc { functions, version, path, capabilities })
     }
 
-    /// What to compile for; none where this version knows nothing that runs on such a GPU.
+    /// The target to compile for; none if this version knows no target that runs on such a GPU.
     fn target(&self, (major, minor): (i32, i32)) -> Option<String> {
         let fits = |one: &&c_int| **one <= 10 * major + minor;
         let newest = *self.capabilities.iter().filter(fits).max()?;

@@ -12,7 +12,7 @@ struct Opened {
     context: Context,
 }
 
-/// Those that were opened so far.
+/// Pairs of peers that were opened so far.
 static OPENED: ForkSafeMutex<Vec<Opened>> = ForkSafeMutex::new(Vec::new());
 
 /// Lets a GPU that was just opened, and those that were before, reach each other's memory where the

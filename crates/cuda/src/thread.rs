@@ -1,5 +1,5 @@
-//! What the completion thread does with the driver, and which thread of the program may wait for long
-//! itself.
+//! The driver calls of the completion thread, and the choice of the thread that may itself poll for
+//! long.
 
 use crate::api::Api;
 use crate::completion::{Asked, Garbage};
@@ -16,7 +16,7 @@ pub(crate) fn raw_graph(graph: RecordingHandle) -> CUgraphExec {
     std::ptr::with_exposed_provenance_mut(graph.0 as usize)
 }
 
-/// What the completion thread asks.
+/// The driver as the completion thread uses it.
 pub(crate) struct Thread {
     pub api: &'static Api,
     pub context: Context,

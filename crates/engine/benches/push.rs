@@ -165,8 +165,8 @@ fn wakes(c: &mut Criterion) {
     group.finish();
 }
 
-/// What one small op costs above its own time, from the push until its caller goes on: run by the
-/// caller, or by a worker.
+/// Measures the overhead of one small op in addition to its own time, from the push until its
+/// caller continues. The caller runs it, or a worker.
 fn small_ops(c: &mut Criterion) {
     const WORK: Duration = Duration::from_micros(20);
     let mut group = c.benchmark_group("op of 20 us, push and wait, beyond its own time");
@@ -196,7 +196,7 @@ fn small_ops(c: &mut Criterion) {
     group.finish();
 }
 
-/// What the profiler costs: the same ops, recorded.
+/// Measures the cost of the profiler: the same ops, recorded.
 fn profiled(c: &mut Criterion) {
     let mut group = c.benchmark_group("empty op, profiled");
     group.throughput(Throughput::Elements(OPS as u64));

@@ -1,5 +1,5 @@
-//! What it costs to share a loop: splits of two chunks that do nothing, or count for about 0.3 or
-//! 1.2 microseconds each.
+//! The cost of sharing a loop: splits of two chunks that do nothing, or count for about 0.3 or 1.2
+//! microseconds each.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use mxrt_engine::{Access, Config, Cost, Engine, EngineKind, OpSpec};

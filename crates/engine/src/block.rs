@@ -78,7 +78,7 @@ impl AccessEntry {
     }
 }
 
-/// What the engine does with an op.
+/// The way in which the engine handles an op.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum Class {
@@ -90,9 +90,9 @@ pub(crate) enum Class {
     Notify,
     /// Complete only when its `OnComplete` is consumed; skipped when an input has failed.
     Async,
-    /// As `Async`, but runs whatever it reads.
+    /// Runs like `Async`, even if an input has failed.
     AsyncSelective,
-    /// As `Async`, but runs always.
+    /// Runs like `Async`, in every case.
     AsyncAlways,
     /// A guard: granted like a `Notify`, complete when its token is used.
     Grant,
@@ -179,16 +179,16 @@ pub(crate) struct OpBlock {
     overflow_len: u32,
     pub priority: i32,
     pub device: DeviceId,
-    /// When it is late. Like lane, priority and device only written and read without the flag
-    /// `PLAIN`.
+    /// The op's deadline. Like lane, priority and device, this field is written and read only
+    /// without the flag `PLAIN`.
     pub deadline: Option<Instant>,
     lane: Lane,
-    /// For the profiler: number of the running thread, and ticks. Only written and read when the op
-    /// is profiled.
+    /// The number of the running thread and the ticks, for the profiler. Written and read only if
+    /// the op is profiled.
     pub runner: u32,
     pub pushed: u64,
     pub started: u64,
-    /// Only written and read with the flag `ORIGIN`.
+    /// The request's number. Written and read only with the flag `ORIGIN`.
     request: Option<NonZeroU64>,
     site: ManuallyDrop<Option<Site>>,
 }
@@ -196,8 +196,8 @@ pub(crate) struct OpBlock {
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<OpBlock>() == 384);
 
-/// What an async op's run and its token hand each other. Lies where the closure was: the run has
-/// consumed it.
+/// Results that an async op's run and its token exchange. They are stored in place of the closure,
+/// which the run has consumed.
 #[derive(Default)]
 pub(crate) struct AsyncResult {
     /// Written by the token.
@@ -254,7 +254,7 @@ impl OpBlock {
         })
     }
 
-    /// Where the closure lies.
+    /// The address of the closure.
     ///
     /// # Safety
     /// `op` points to a block.
@@ -374,7 +374,7 @@ impl OpBlock {
         unsafe { if OpBlock::has(op, ORIGIN) { (*(*op).site).as_ref().map(Site::to_string) } else { None } }
     }
 
-    /// When the op is late.
+    /// The deadline of the op.
     ///
     /// # Safety
     /// `op` is a filled block that the caller owns.
@@ -383,7 +383,7 @@ impl OpBlock {
         unsafe { if (*op).flags & PLAIN != 0 { None } else { (*op).deadline } }
     }
 
-    /// Where the op runs.
+    /// The device on which the op runs.
     ///
     /// # Safety
     /// `op` is a filled block that the caller owns.
@@ -428,7 +428,7 @@ impl Chain {
         }
     }
 
-    /// Moves all ops of another chain behind these.
+    /// Moves all ops of another chain to the end of this one.
     pub fn append(&mut self, other: &mut Chain) {
         if other.first.is_null() {
             return;

@@ -1,15 +1,15 @@
 //! Bulking: small ops that one thread pushes in a row go to the pool as one job.
 //!
-//! Each op is registered at its push as ever, so order, versions and failures are its own. Only
-//! handing over is put off: ready ops collect in the pusher's slot until there are enough, or a
-//! thread waits. One worker then runs them one after the other, with those of their dependants that
-//! were part of the bulk: one entry in the queue, one wake, for all.
+//! Each op is registered at its push as usual, so it keeps its own order, versions and failures.
+//! Only the handover is delayed: ready ops collect in the pusher's slot until there are enough, or
+//! until a thread waits. One worker then runs them one after the other, with those dependants that
+//! were part of the bulk. This takes one queue entry and one wake for all.
 //!
-//! An op that lies in a thread's collection is not being run. So the thread that waits first says
-//! so (`eager`) and then hands over what lies anywhere (`open`); the thread that collects first
-//! counts the collection and then looks whether a thread waits. One of the two sees the other. In a
-//! forked child the waits of vanished threads stay counted: nothing is put off there, and the first
-//! wait hands over what such threads had collected.
+//! An op in a thread's collection is not running. So a thread that waits first announces it
+//! (`eager`) and then hands over the ops of all collections (`open`). A thread that collects first
+//! counts the collection and then checks whether a thread waits. One of the two sees the other. In
+//! a forked child the waits of vanished threads stay counted: nothing is delayed there, and the
+//! first wait hands over the ops that such threads had collected.
 
 use crate::block::{Chain, Class, DOOMED, OpBlock, PLAIN, SMALL};
 use crate::engine::Engine;
@@ -23,7 +23,7 @@ use std::ptr::null;
 /// A thread that has set no size of its own.
 pub(crate) const BY_ENGINE: u32 = u32::MAX;
 
-/// What all threads of an engine know about its bulks.
+/// The state of an engine's bulks that all threads share.
 pub(crate) struct Bulks {
     /// Waits under way: nothing may be put off.
     eager: CachePadded<AtomicUsize>,
@@ -48,7 +48,7 @@ impl Bulks {
         Bulks { eager: CachePadded::new(AtomicUsize::new(0)), open: CachePadded::new(AtomicUsize::new(0)) }
     }
 
-    /// A thread is going to wait; true: something may lie in a collection.
+    /// Announces that a thread is going to wait; true: a collection may hold ops.
     #[inline]
     pub fn begin_wait(&self) -> bool {
         self.eager.fetch_add(1, Ordering::SeqCst);
@@ -102,7 +102,7 @@ impl Collection {
         std::mem::replace(&mut collected.chain, Chain::new())
     }
 
-    /// The engine whose ops lie here.
+    /// The engine whose ops are in this collection.
     fn engine(&self) -> Option<*const Engine> {
         let collected = self.0.lock();
         (collected.chain.len != 0).then_some(collected.of)

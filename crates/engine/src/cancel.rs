@@ -44,7 +44,7 @@ impl CancelHandle {
     }
 }
 
-/// What an op looks at before it starts.
+/// Conditions that an op checks before it starts.
 pub(crate) struct Limits {
     deadline: Option<Instant>,
     cancel: Option<CancelHandle>,
@@ -92,7 +92,7 @@ impl Limits {
         }
     }
 
-    /// As `before`, for an op that completes by its token.
+    /// Wraps `run` like `before`, for an op that completes by its token.
     pub fn before_async<F>(self, run: F) -> impl FnOnce(&RunCtx<'_>, OnComplete) + Send + 'static
     where
         F: FnOnce(&RunCtx<'_>, OnComplete) + Send + 'static,
@@ -125,9 +125,9 @@ impl Engine {
         }
     }
 
-    /// As [`cancel`](Engine::cancel), but every op is completed when its turn comes: nothing else
-    /// happens in this thread, so it may hold locks. True: an op that writes the variable has all
-    /// it needs and may be waiting for a core.
+    /// Cancels like [`cancel`](Engine::cancel), but every op is completed when its turn comes.
+    /// Nothing else happens in this thread, so it may hold locks. True: an op that writes the
+    /// variable has all its inputs and may be waiting for a core.
     pub fn cancel_in_turn(&'static self, var: &Var) -> bool {
         self.cancelling.store(true, Ordering::Relaxed);
         var.cancel_pushed_writes()

@@ -18,7 +18,7 @@ pub(crate) fn now() -> u64 {
     }
 }
 
-/// When ticks and time were first compared.
+/// The first pair of ticks and time, taken together.
 fn base() -> (u64, Instant) {
     static BASE: OnceLock<(u64, Instant)> = OnceLock::new();
     #[cfg(all(target_arch = "x86_64", not(miri)))]

@@ -15,7 +15,7 @@ use std::num::NonZeroU64;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 
-/// What a panic said.
+/// The message of a panic.
 pub(crate) fn panic_text(payload: &(dyn Any + Send)) -> &str {
     payload
         .downcast_ref::<&str>()
@@ -191,7 +191,7 @@ impl Engine {
         failure
     }
 
-    /// What an unwanted op leaves.
+    /// The failure that an unwanted op stores.
     ///
     /// # Safety
     /// As for `fail`.
@@ -211,8 +211,8 @@ impl Engine {
         unsafe { self.fail(op, panic_error((*op).name.as_str(), payload)) }
     }
 
-    /// Why an op that was pushed after closing does not run. No thread is notified at exit, so it
-    /// is not remembered.
+    /// The failure of an op that was pushed after closing. No thread is notified at exit, so it is
+    /// not remembered.
     ///
     /// # Safety
     /// As for `fail`.

@@ -1,4 +1,4 @@
-//! What an engine is started with.
+//! The configuration with which an engine is started.
 
 use crate::device::{COMPUTE_STREAMS, Driver};
 use crate::failure::{FailureKind, OpError};
@@ -10,9 +10,9 @@ use std::sync::Arc;
 /// memory limit.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Which engine runs the ops.
+    /// The kind of engine that runs the ops.
     pub kind: EngineKind,
-    /// Number of threads that may compute at a time. `None`: the affinity mask of the process,
+    /// Number of threads that may compute concurrently. `None`: the affinity mask of the process,
     /// capped by its cgroup quota.
     pub cores: Option<usize>,
     /// Upper bound in bytes for the memory pool; `None`: no bound.
@@ -20,7 +20,7 @@ pub struct Config {
     /// How many small ops that one thread pushes in a row may go to the pool as one job; 0: none,
     /// they run at once in the pushing thread where that is possible.
     pub bulk_size: usize,
-    /// Where devices other than the CPU come from, one driver for each kind.
+    /// Sources of the devices other than the CPU, one driver for each kind.
     pub drivers: Vec<Arc<dyn Driver>>,
     /// How many compute streams a device gets.
     pub compute_streams: usize,
@@ -104,7 +104,7 @@ impl FromStr for EngineKind {
     }
 }
 
-/// Why an engine could not be started.
+/// The reason why an engine could not be started.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EngineError {

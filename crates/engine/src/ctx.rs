@@ -1,4 +1,5 @@
-//! What a running op sees of the engine, and the token by which an asynchronous op completes.
+//! The part of the engine that a running op sees, and the token by which an asynchronous op
+//! completes.
 
 use crate::block::{AsyncResult, Mode, OpBlock};
 use crate::complete::failure_from;
@@ -192,7 +193,7 @@ impl OnComplete {
         unsafe { token.engine.finish_async(token.op, result.map(|()| Vec::new())) }
     }
 
-    /// The same, where single writes, by number, may have failed.
+    /// Completes the op like `complete`, but with failures of single writes, by number.
     pub(crate) fn complete_selectively(self, result: Result<Vec<(usize, Failure)>, OpError>) {
         let token = ManuallyDrop::new(self);
         // SAFETY: as above.

@@ -1,5 +1,5 @@
-//! What the engine is doing, as text for finding a stall: what runs, what is queued,
-//! which thread waits for what and since when.
+//! A description of the engine's activity as text, for finding a stall: the running and queued ops,
+//! and each waiting thread with the variable it waits for and since when.
 
 use crate::block::Mode;
 use crate::clock::{self, Scale};
@@ -89,7 +89,7 @@ impl Engine {
     }
 }
 
-/// What the threads of the process run: those of all engines, because a thread may serve several.
+/// Describes the running ops of all engines, because a thread may serve several.
 fn describe_running(text: &mut String, scale: Scale) {
     let mut seen: Vec<(String, Seen)> = Vec::new();
     let mut next = 0;

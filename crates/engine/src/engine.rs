@@ -61,12 +61,12 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Which kind of engine this is.
+    /// The kind of this engine.
     pub fn kind(&self) -> EngineKind {
         self.kind
     }
 
-    /// Number of threads that may compute at a time.
+    /// Number of threads that may compute concurrently.
     pub fn cores(&self) -> usize {
         self.sched.tokens.len()
     }
@@ -170,9 +170,9 @@ impl Engine {
         self.kind == EngineKind::Naive
     }
 
-    /// For borders, whose calls return what they have pushed: with the naive engine it has run, so
-    /// the call itself reports the failure of the first of these variables that has one. With other
-    /// engines the wait does.
+    /// Reports failures at the call, for borders whose calls return the arrays that they have
+    /// pushed. With the naive engine the op has run, so the call itself reports the failure of the
+    /// first of these variables that has one. With other engines the wait does.
     pub fn report_at_call<'a>(&self, written: impl IntoIterator<Item = &'a Var>) -> Result<(), OpError> {
         if !self.is_naive() {
             return Ok(());
@@ -235,7 +235,7 @@ impl Engine {
         slot.drain.set(before);
     }
 
-    /// Puts an op behind others that are ready.
+    /// Queues an op after the others that are ready.
     ///
     /// # Safety
     /// The op is ready, belongs to the caller and is counted unless it is a waiter.

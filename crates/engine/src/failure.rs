@@ -14,9 +14,10 @@ pub use kind::FailureKind;
 /// Everything known about one failure.
 #[derive(Clone, Debug)]
 pub struct Details {
-    /// What sort of failure.
+    /// The kind of failure.
     pub kind: FailureKind,
-    /// What was being done, what was wrong, what was expected, how to go on.
+    /// A description of what was being done, what was wrong, what was expected, and what to do
+    /// next.
     pub message: String,
     /// Name of the operator; filled in from the op when absent.
     pub op: Option<String>,
@@ -30,13 +31,13 @@ pub struct Details {
     pub dtypes: Vec<&'static str>,
     /// Device the operator ran on; filled in from the op when absent.
     pub device: Option<String>,
-    /// Where in the program the op was pushed, as `file:line`; filled in from the op, which knows
-    /// it in debug builds and where a border names it ([`PushSite`](crate::PushSite)).
+    /// The place in the program where the op was pushed, as `file:line`. It comes from the op,
+    /// which knows it in debug builds and where a border names it ([`PushSite`](crate::PushSite)).
     pub pushed_at: Option<String>,
     /// Number of the request ([`RequestScope`](crate::RequestScope)) that the op belongs to; filled
     /// in from the op.
     pub request: Option<u64>,
-    /// What the program that computes it had to say, such as an exception of Python.
+    /// The cause reported by the program that computes the op, such as an exception of Python.
     pub cause: Option<Cause>,
     /// The input of a model that is to blame, where one is.
     pub input: Option<WrongInput>,
@@ -45,11 +46,11 @@ pub struct Details {
 /// An input of a model that does not fit it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrongInput {
-    /// Its name.
+    /// Name of the input.
     pub name: String,
-    /// What was passed, such as a shape or an element type; `None`: nothing was.
+    /// The value that was passed, such as a shape or an element type; `None`: nothing was.
     pub got: Option<String>,
-    /// What fits; `None` where the model has no such input.
+    /// The expected value; `None` if the model has no such input.
     pub wanted: Option<String>,
 }
 
@@ -74,7 +75,7 @@ impl Details {
         }
     }
 
-    /// The message behind operator and node, unless it names them itself.
+    /// The message, prefixed with operator and node unless it names them itself.
     pub fn full_message(&self) -> String {
         let Some(subject) = self.subject() else { return self.message.clone() };
         let named = self.message.starts_with(&subject) || self.message.contains(&format!(". {subject}: "));
@@ -286,7 +287,7 @@ impl Failure {
         self.0.details.device.as_deref()
     }
 
-    /// Where in the program the op was pushed, if it was noted.
+    /// The place in the program where the op was pushed, if it was noted.
     pub fn pushed_at(&self) -> Option<&str> {
         self.0.details.pushed_at.as_deref()
     }
@@ -296,7 +297,7 @@ impl Failure {
         self.0.details.request
     }
 
-    /// What sort of failure.
+    /// The kind of failure.
     pub fn kind(&self) -> FailureKind {
         self.0.details.kind
     }
@@ -346,7 +347,7 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// What a wait returns instead of success.
+/// The outcome of a wait that did not succeed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum WaitError {
     /// The awaited value failed.

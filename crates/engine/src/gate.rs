@@ -1,9 +1,10 @@
 //! The parameter gate: one variable in the place of a hundred.
 //!
 //! A request reads every parameter of its block. Naming each of them costs a lock per parameter and
-//! request, and all callers meet on those locks. Behind a gate a request names the gate only; the
-//! thread that writes a parameter names the gate as well, by pushing through it. So readers share,
-//! a writer is alone with all parameters, and everything keeps the order of the pushes.
+//! request, and all callers contend for those locks. With a gate a request names only the gate. A
+//! thread that writes a parameter names the gate as well, by pushing through it. So readers share
+//! the parameters, a writer has exclusive access to all of them, and everything keeps the order of
+//! the pushes.
 
 use crate::ctx::RunCtx;
 use crate::engine::Engine;
@@ -31,9 +32,9 @@ impl ParameterGate {
         ParameterGate::announced(engine, parameters, |_| ())
     }
 
-    /// The same; `announce` notifies writers of the gate's parameters before it waits for
-    /// what they have pushed. When it returns no thread may push a write that does not pass the
-    /// gate.
+    /// Makes a gate; `announce` notifies writers of the gate's parameters before it waits for the
+    /// writes that they have pushed. When it returns, no thread may push a write that does not pass
+    /// the gate.
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn announced(engine: &'static Engine, parameters: &[Var], announce: impl FnOnce(&ParameterGate)) -> Self {
         let gate = ParameterGate { engine, gate: engine.new_var(), parameters: parameters.into() };
@@ -44,8 +45,8 @@ impl ParameterGate {
         gate
     }
 
-    /// What a request declares instead of reading each parameter. While it is granted no parameter
-    /// changes, so values and versions of all of them may be looked at.
+    /// The access that a request declares instead of reading each parameter. While it is granted no
+    /// parameter changes, so the request may read the values and versions of all of them.
     pub fn read(&self) -> (&Var, Access) {
         (&self.gate, Access::Read)
     }
@@ -72,7 +73,7 @@ impl ParameterGate {
         ParameterGate::push_through(std::slice::from_ref(self), self.engine, spec, run);
     }
 
-    /// The same for parameters of several gates; without any it is an ordinary push.
+    /// Pushes through the gates of several parameter sets; without any gate it is an ordinary push.
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn push_through<F>(gates: &[ParameterGate], engine: &'static Engine, spec: OpSpec<'_>, run: F)
     where

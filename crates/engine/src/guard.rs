@@ -83,8 +83,8 @@ impl Engine {
         self.guard_for(var, Access::Read, None).map(ReadGuard)
     }
 
-    /// As [`read_guard`](Engine::read_guard); `poll` is called in this thread about every 50 ms,
-    /// and the wait is given up when it returns false.
+    /// Waits for a guard like [`read_guard`](Engine::read_guard); `poll` is called in this thread
+    /// about every 50 ms, and the wait is abandoned when it returns false.
     pub fn read_guard_with(&'static self, var: &Var, poll: &mut dyn FnMut() -> bool) -> Result<ReadGuard, WaitError> {
         self.guard_for(var, Access::Read, Some(poll)).map(ReadGuard)
     }
@@ -95,7 +95,7 @@ impl Engine {
         self.guard_for(var, Access::Write, None).map(WriteGuard)
     }
 
-    /// As [`write_guard`](Engine::write_guard), with a poll hook.
+    /// Waits for a guard like [`write_guard`](Engine::write_guard), with a poll hook.
     pub fn write_guard_with(&'static self, var: &Var, poll: &mut dyn FnMut() -> bool) -> Result<WriteGuard, WaitError> {
         self.guard_for(var, Access::Write, Some(poll)).map(WriteGuard)
     }

@@ -13,7 +13,7 @@ use std::sync::PoisonError;
 /// A stay inside the fork gate.
 struct InGate {
     slot: &'static Slot,
-    /// It ends in the thread where it began.
+    /// Keeps the guard in the thread that took the lock.
     _thread: PhantomData<*const ()>,
 }
 

@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Alignment of every block.
 pub const ALIGN: usize = 64;
-/// From this size on blocks come straight from the system, so that what is given back is gone, and
-/// what is not used is not there.
+/// Least size of blocks that come straight from the system, so that freeing one returns its memory
+/// and unused pages are never backed.
 const MAPPED_FROM: usize = 128 << 10;
-/// From this size on they are aligned for huge pages.
+/// Least size of blocks that are aligned for huge pages.
 const HUGE_FROM: usize = 1 << 20;
 const HUGE_PAGE: usize = 2 << 20;
 /// Freed memory that is kept in any case; above, up to half of the highest use so far.
@@ -60,7 +60,8 @@ impl RawMemory {
         RawMemory { ptr: unsafe { NonNull::new_unchecked(std::ptr::without_provenance_mut(ALIGN)) }, bytes: 0 }
     }
 
-    /// At least `bytes` bytes, of which `used` are wanted now. `None`: the system has no memory.
+    /// Allocates at least `bytes` bytes, of which `used` are needed now. `None`: the system has no
+    /// memory.
     fn new(bytes: usize, used: usize) -> Option<RawMemory> {
         if bytes == 0 {
             return Some(RawMemory::empty());
@@ -159,7 +160,7 @@ fn map(bytes: usize, used: usize) -> Option<NonNull<u8>> {
     }
 }
 
-/// Why a block could not be allocated.
+/// The reason why a block could not be allocated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutOfMemory {
     /// Bytes asked for.
@@ -197,7 +198,7 @@ impl From<OutOfMemory> for crate::OpError {
     }
 }
 
-/// Counters of a pool, in bytes where not said otherwise.
+/// Counters of a pool, in bytes unless stated otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryStats {
     /// Held by blocks.
@@ -276,8 +277,8 @@ impl MemoryPool {
         Ok(Charge { bytes, pool: self })
     }
 
-    /// Counts memory as in use, only if it fits: a large request must not make a small one beside
-    /// it fail. Gives what was in use before, in either case.
+    /// Counts memory as in use, only if it fits: a large request must not make a concurrent small
+    /// one fail. Returns the bytes in use before, in either case.
     fn count(&self, size: usize) -> Result<usize, usize> {
         let limit = self.limit.load(Ordering::Relaxed);
         let fits = |in_use: usize| in_use.checked_add(size).filter(|sum| *sum <= limit);
@@ -409,7 +410,7 @@ pub struct Block {
     raw: RawMemory,
     len: usize,
     pool: &'static MemoryPool,
-    /// Its pages are with the system, see [`Block::release_pages`].
+    /// Whether the pages are with the system, see [`Block::release_pages`].
     released: AtomicBool,
 }
 

@@ -1,6 +1,6 @@
 //! Models of the protocol, run under loom over the production types: `RUSTFLAGS="--cfg loom" cargo
-//! test -p mxrt-engine --lib --release`. Here is what they share; the models are in the files
-//! below, by subject, and beside what they look into (`*/loom_*.rs`).
+//! test -p mxrt-engine --lib --release`. This file has the shared parts. The models are in the
+//! files below, by subject, and next to the code that they check (`*/loom_*.rs`).
 
 mod cancel;
 mod cores;
@@ -31,7 +31,7 @@ pub(crate) fn model(f: impl Fn() + Send + Sync + 'static) {
     builder.check(f);
 }
 
-/// What an op of a model does with its variables.
+/// The work of a model's op on its variables.
 pub(crate) type ModelBody = Box<dyn Fn() -> Option<Failure>>;
 
 /// Pushes an op the way the engine does, with the protocol's own functions; ready ops run here.

@@ -1,5 +1,5 @@
-//! Where ops come from: the request they belong to, and the place in the program that pushed them.
-//! A failure and a record of the profiler name both.
+//! The origin of ops: the request they belong to, and the place in the program that pushed them. A
+//! failure and a record of the profiler name both.
 //!
 //! Both are properties of the pushing thread for a while, so that nothing between a border and the
 //! engine has to hand them on. Debug builds note the place of every push; others note it where a
@@ -16,13 +16,13 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A place in a program, as it lies in an op.
+/// A place in a program, as stored in an op.
 #[derive(Clone)]
 pub(crate) enum Site {
-    /// In Rust: noted in debug builds.
+    /// A place in Rust code, noted in debug builds.
     #[cfg(debug_assertions)]
     Code(&'static Location<'static>),
-    /// As a border describes it.
+    /// A place described by a border.
     Text(Arc<String>),
 }
 
@@ -36,7 +36,7 @@ impl fmt::Display for Site {
     }
 }
 
-/// Where the caller of a push is, in debug builds.
+/// The place of a push's caller, in debug builds.
 #[cfg(debug_assertions)]
 #[inline(always)]
 #[track_caller]
@@ -50,7 +50,7 @@ pub(crate) fn caller() -> Option<Site> {
     None
 }
 
-/// What the ops that a thread pushes now belong to.
+/// The origin of the ops that a thread pushes now.
 #[derive(Default)]
 pub(crate) struct OpOrigin {
     request: Cell<Option<NonZeroU64>>,
@@ -78,8 +78,8 @@ pub(crate) unsafe fn stamp(slot: &Slot, op: *mut OpBlock, caller: Option<Site>) 
     }
 }
 
-/// While it lives, ops pushed by this thread belong to one request. Requests have numbers, in the
-/// order of their beginnings in the process. A request inside another one is the same request.
+/// A scope in which all ops pushed by this thread belong to one request. Requests are numbered in
+/// the order of their beginnings in the process. A request inside another one is the same request.
 #[derive(Debug)]
 pub struct RequestScope {
     began_here: bool,
@@ -117,7 +117,7 @@ impl Drop for RequestScope {
     }
 }
 
-/// While it lives, ops pushed by this thread are said to be pushed at this place of the program.
+/// A scope in which ops pushed by this thread carry this place of the program.
 #[derive(Debug)]
 pub struct PushSite {
     before: Option<Arc<String>>,

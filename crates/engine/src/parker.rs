@@ -21,9 +21,9 @@ impl Parker {
         let _ = self.sleeper.set((std::thread::current(), SleepingPlace::of_this_thread()));
     }
 
-    /// Wakes the thread. If this one goes on computing, not where it runs: the system likes to put
-    /// the other behind it when all processors are busy for the moment, typically with the thread
-    /// that pushed the op and is about to wait for it.
+    /// Wakes the thread. If this thread continues computing, the other wakes up on another
+    /// processor: when all processors are busy for a moment, the system tends to queue it after the
+    /// thread that wakes it, typically the one that pushed the op and is about to wait for it.
     pub fn wake(&self, computing: bool) {
         let sleeper = self.sleeper.get();
         if let Some((_, place)) = sleeper.filter(|_| computing) {

@@ -11,7 +11,7 @@ use crate::failure::{Failure, OpError};
 use crate::spec::{OpKind, OpSpec};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What a part of an op says when it ends.
+/// The status that a part of an op returns when it ends.
 pub enum PartStatus {
     /// There is more to do.
     Again,

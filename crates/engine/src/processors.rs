@@ -1,6 +1,6 @@
-//! Where threads run. Linux at times lets two threads of ours share a processor while another one
-//! rests, and leaves them there for longer than most requests take; these are the means to part
-//! them.
+//! The processors on which threads run. Linux sometimes lets two of the engine's threads share a
+//! processor while another processor is idle, and leaves them there for longer than most requests
+//! take. This module separates them.
 
 /// A thread as the system knows it.
 pub(crate) type ThreadNumber = i32;
@@ -47,10 +47,10 @@ mod linux {
         }
     }
 
-    /// Where a thread that sleeps may wake up.
+    /// The processors on which a sleeping thread may wake up.
     pub(crate) struct SleepingPlace {
         thread: ThreadNumber,
-        /// What to return to.
+        /// The full set, to be restored.
         all: GlobalMutex<Option<cpu_set_t>>,
     }
 
@@ -64,7 +64,8 @@ mod linux {
             keep_away(self.thread);
         }
 
-        /// It does not wake up on the processor this thread runs on, if it may run on another one.
+        /// Excludes the processor of this thread from those on which the sleeper may wake up, if it
+        /// may run on another one.
         pub fn leave_out_here(&self) {
             let _changing = CHANGING.lock();
             if let Some((all, others)) = without_here(self.thread) {
@@ -73,7 +74,7 @@ mod linux {
             }
         }
 
-        /// For the thread itself, when it is awake: it may run everywhere again.
+        /// Restores the full set, called by the thread itself when it is awake.
         pub fn allow_all(&self) {
             let all = self.all.lock().take();
             if let Some(all) = all {
@@ -101,7 +102,7 @@ mod linux {
         }
     }
 
-    /// If the system refuses, the thread stays where it is.
+    /// Binds a thread to a set of processors. If the system refuses, the thread stays where it is.
     fn set(thread: ThreadNumber, processors: &cpu_set_t) {
         // SAFETY: the set is plain memory of the size passed.
         unsafe { libc::sched_setaffinity(thread, size_of_val(processors), processors) };

@@ -51,15 +51,15 @@ pub fn now_micros() -> f64 {
 pub struct Record {
     /// Name of the op.
     pub name: OpName,
-    /// Where it ran.
+    /// The device on which the op ran.
     pub device: DeviceId,
     /// The lane it waited in.
     pub lane: Lane,
     /// Microseconds: when it was pushed, when it started, and when it was complete.
     pub queued: f64,
-    /// See `queued`.
+    /// Time of the start, in the unit of `queued`.
     pub started: f64,
-    /// See `queued`.
+    /// Time of the end, in the unit of `queued`.
     pub ended: f64,
     /// Number of the thread that ran it; see [`Snapshot::threads`].
     pub thread: u32,
@@ -70,7 +70,7 @@ pub struct Record {
     pub writes: Vec<u64>,
     /// Number of the request that it belongs to; see [`RequestScope`](crate::RequestScope).
     pub request: Option<u64>,
-    /// It failed, or did not run because an input had failed.
+    /// Whether the op failed, or did not run because an input had failed.
     pub failed: bool,
 }
 
@@ -79,21 +79,21 @@ pub struct Record {
 pub struct StepRecord {
     /// Name of the step.
     pub name: Arc<str>,
-    /// What it does.
+    /// The operator of the step.
     pub operator: &'static str,
     /// Microseconds: when it started, and when it ended.
     pub started: f64,
-    /// See `started`.
+    /// Time of the end, in the unit of `started`.
     pub ended: f64,
     /// Number of the thread that ran it; see [`Snapshot::threads`].
     pub thread: u32,
     /// Number of the request that its op belongs to.
     pub request: Option<u64>,
-    /// It failed.
+    /// Whether the step failed.
     pub failed: bool,
 }
 
-/// As it is stored: in ticks, without allocations.
+/// A record as it is stored: in ticks, without allocations.
 #[derive(Clone)]
 struct RawRecord {
     name: OpName,
@@ -244,7 +244,7 @@ fn ring(slot: &'static Slot) -> &'static Ring {
     ring
 }
 
-/// Where a slot keeps its ring.
+/// The field of a slot that holds its ring.
 pub(crate) type RingPlace = AtomicPtr<Ring>;
 
 fn add<T>(records: &Mutex<Records<T>>, record: T) {
@@ -261,7 +261,7 @@ fn add<T>(records: &Mutex<Records<T>>, record: T) {
     drop(old);
 }
 
-/// Copies records, or takes them and begins anew; also returns how many have been lost.
+/// Copies records, or takes them and starts over; also returns the number of lost records.
 fn read<T: Clone>(records: &Mutex<Records<T>>, clear: bool) -> (Vec<T>, u64) {
     let mut records = records.lock();
     if clear {
@@ -271,10 +271,10 @@ fn read<T: Clone>(records: &Mutex<Records<T>>, clear: bool) -> (Vec<T>, u64) {
     (records.list.clone(), records.lost)
 }
 
-/// What was recorded so far.
+/// All records so far.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
-    /// In the order of their starts.
+    /// Records in the order of their starts.
     pub records: Vec<Record>,
     /// Steps of ops, in the order of their starts.
     pub steps: Vec<StepRecord>,
@@ -373,9 +373,9 @@ pub struct Total {
     pub count: u64,
     /// Sum, shortest and longest of their running times.
     pub total: f64,
-    /// See `total`.
+    /// Shortest time, in the unit of `total`.
     pub min: f64,
-    /// See `total`.
+    /// Longest time, in the unit of `total`.
     pub max: f64,
 }
 

@@ -136,7 +136,7 @@ unsafe fn forget_uncounted_write(var: *const VarInner) {
     }
 }
 
-/// What a completed op leaves on what it wrote.
+/// The outcome that a completed op stores in its written variables.
 pub(crate) struct Verdict<'a> {
     /// Fails every write.
     pub all: Option<Failure>,

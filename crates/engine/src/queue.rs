@@ -1,5 +1,5 @@
-//! Ready queues: by device (or one set for all) and lane, FIFO in the order of becoming ready,
-//! priorities beside it.
+//! Ready queues: by device (or one set for all) and lane, FIFO in the order of becoming ready, with
+//! separate queues for priorities.
 
 use crate::block::{Chain, OpBlock, PLAIN};
 use crate::spec::{DeviceId, Lane};
@@ -176,7 +176,7 @@ impl Queues {
         (0..n).map(|k| (self.turn + k) % n).find(|&i| self.sets[i].len > 0)
     }
 
-    /// What `pop` would return.
+    /// The op that `pop` would return.
     pub fn peek(&self) -> Option<*mut OpBlock> {
         self.sets[self.next_set()?].lanes.iter().find_map(Queue::peek)
     }

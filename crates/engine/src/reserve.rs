@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub const RESERVE: usize = 16 << 20;
 /// Largest allocation that comes from the reserve: what may be larger has to be fallible.
 pub const LARGEST: usize = 1 << 20;
-/// What the system must have to spare before new work begins again.
+/// Memory that the system must have to spare before new work begins again.
 const SPARE: usize = 256 << 10;
 
 /// The system has refused a small allocation, and not been asked since.
@@ -41,8 +41,8 @@ const SMALLEST: usize = 64;
 /// Largest alignment of a piece: that of two lines of a cache, which is what keeps counters apart.
 const ALIGNED: usize = 128;
 
-/// Which pieces of the region are free. The lock is held for a few instructions, and only where the
-/// system refuses memory.
+/// The free pieces of the region. The lock is held for a few instructions, and only if the system
+/// refuses memory.
 struct Pieces {
     locked: AtomicBool,
     lists: UnsafeCell<FreePieces>,
@@ -51,7 +51,7 @@ struct Pieces {
 struct FreePieces {
     /// bytes of the region that have been in use
     begun: usize,
-    /// by class, the first piece that was given back; each holds the address of the next
+    /// First freed piece of each class; each piece holds the address of the next
     free: [*mut u8; CLASSES],
 }
 

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 /// shorter than what a request notices that could have been helped.
 const RESERVED_FOR: Duration = Duration::from_micros(300);
 
-/// When each of the reserved cores may help, earliest first. Which cores those are does not matter.
+/// The times from which each of the reserved cores may help, earliest first. It does not matter
+/// which cores they are.
 #[derive(Default)]
 pub(crate) struct ReservedCores(VecDeque<Instant>);
 

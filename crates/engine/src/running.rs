@@ -1,4 +1,4 @@
-//! Which op a thread runs, for observers in other threads.
+//! The op that a thread runs, for observers in other threads.
 //!
 //! The runner notes its op before the closure and takes it back after. A looker marks the note
 //! first; a runner that finds the mark when it takes its note back waits until the looker is done,
@@ -20,7 +20,7 @@ pub(crate) struct Running {
     since: AtomicU64,
 }
 
-/// What a looker learns about a running op.
+/// The information that an observer gets about a running op.
 pub(crate) struct Seen {
     pub name: String,
     pub device: String,
@@ -73,7 +73,7 @@ impl Running {
         }
     }
 
-    /// What runs here now.
+    /// The op that runs in this thread now.
     pub fn look(&self) -> Option<Seen> {
         let looking = LOOKING.lock();
         let op = self.op.load(Ordering::Acquire);
@@ -88,7 +88,7 @@ impl Running {
         Some(seen)
     }
 
-    /// In a forked child, for threads that do not exist there.
+    /// Forgets the op, in a forked child, for threads that do not exist there.
     pub fn forget(&self) {
         self.op.store(null_mut(), Ordering::Relaxed);
     }

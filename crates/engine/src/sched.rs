@@ -50,10 +50,10 @@ pub fn set_give_back_after(rest: Duration) {
 pub(crate) struct Sched {
     pub tokens: Tokens,
     state: CachePadded<Mutex<SchedState>>,
-    /// Number of queued ops, kept beside the queues for looking without the lock. Stored under the
-    /// lock; the load in `give_back` comes after the token is free, so a worker that saw no token
-    /// has seen the op queued before (all of these are SeqCst except the store, which happens
-    /// before the worker's look by the lock).
+    /// Number of queued ops, kept outside the queues so that it can be read without the lock. It is
+    /// stored under the lock. The load in `give_back` comes after the token is free, so a worker
+    /// that saw no token has seen the op queued before (all of these are SeqCst except the store,
+    /// which happens before the worker's look by the lock).
     queued: CachePadded<AtomicUsize>,
     /// Number of guests that wait for a core; changed under the lock. Used as `queued` is.
     guests: AtomicUsize,
@@ -81,7 +81,7 @@ pub(crate) struct SchedState {
     guests: Guests,
 }
 
-/// What the wake rule decided; carried out after the lock is released.
+/// The decision of the wake rule; carried out after the lock is released.
 #[must_use]
 enum Wake {
     None,
@@ -89,7 +89,7 @@ enum Wake {
     Start(usize),
 }
 
-/// What `dump` says about the pool.
+/// The state of the pool that `dump` prints.
 pub(crate) struct Summary {
     pub workers: usize,
     pub asleep: usize,
@@ -359,7 +359,8 @@ impl Sched {
         !parker.is_woken_within(rest) && self.jobs.load(Ordering::Relaxed) == jobs
     }
 
-    /// In a forked child: the workers do not exist. `own`: the token of the forking thread.
+    /// Forgets the workers, in a forked child, where they do not exist. `own`: the token of the
+    /// forking thread.
     pub fn forget_workers(&self, own: Option<usize>) {
         let mut state = self.lock();
         state.parked.clear();

@@ -1,6 +1,6 @@
-//! What belongs to a thread: its place at the fork gate, how deep it is inside ops, its counts for
-//! `wait_all`, its free op blocks. Slots are never freed and are used again by later threads;
-//! counts are cumulative, so that is harmless.
+//! The state of a thread: its place at the fork gate, its depth inside ops, its counts for
+//! `wait_all`, its free op blocks. Slots are never freed, and later threads reuse them. Counts are
+//! cumulative, so this is harmless.
 
 use crate::block::{Chain, OpBlock};
 use crate::bulk::{BY_ENGINE, Collection};
@@ -19,12 +19,12 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 /// Free blocks a thread keeps; half of them go to the depot when it has more.
 const KEEP: u32 = 64;
 const HALF: u32 = KEEP / 2;
-/// Blocks of a list of the depot: what a thread takes at a time, and holds while it waits, as a
-/// thousand others may.
+/// Blocks of a list of the depot. A thread takes this many in one step, and holds them while it
+/// waits, as a thousand others may.
 const LIST: u32 = 8;
 /// Memory of variables that a thread keeps.
 const KEEP_VARS: u32 = 64;
-/// Identities a slot takes at a time.
+/// Identities that a slot takes in one step.
 const IDS: u64 = 1024;
 
 #[repr(align(128))]
@@ -73,7 +73,7 @@ unsafe impl Sync for Slot {}
 #[repr(align(128))]
 #[derive(Default)]
 pub(crate) struct Counts {
-    /// Only its owner adds.
+    /// Pushed ops; only the slot's owner adds.
     pub pushed: [sync::atomic::AtomicU64; 2],
     pub completed: [sync::atomic::AtomicU64; 2],
 }

@@ -19,7 +19,7 @@ pub enum Access {
     Update,
 }
 
-/// What an op does when an input has failed.
+/// The behaviour of an op when an input has failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OpKind {
     /// Does not run; everything it writes takes over the failure of the first failed input in
@@ -63,7 +63,7 @@ impl Cost {
     /// Ops that take less time are medium: a waiting thread looks after its signals about so often.
     pub const MEDIUM_NS: u64 = 50_000_000;
 
-    /// Of an op that blocks nowhere and takes so many nanoseconds of one core.
+    /// The cost of an op that never blocks and takes `ns` nanoseconds of one core.
     pub fn of(ns: u64) -> Cost {
         match ns {
             0..Cost::SMALL_NS => Cost::Small,
@@ -116,7 +116,7 @@ impl fmt::Debug for DeviceKind {
     }
 }
 
-/// Where an op runs. `DeviceId::cpu(1)` is another queue over the same cores.
+/// The device on which an op runs. `DeviceId::cpu(1)` is another queue over the same cores.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct DeviceId {
     kind: DeviceKind,
@@ -134,7 +134,7 @@ impl DeviceId {
         DeviceId { kind, index }
     }
 
-    /// What sort of device.
+    /// The kind of device.
     pub const fn kind(self) -> DeviceKind {
         self.kind
     }
@@ -215,16 +215,16 @@ impl fmt::Display for OpName {
 pub struct OpSpec<'a> {
     /// Name for messages and traces.
     pub name: OpName,
-    /// What it reads and writes. A variable may appear more than once; its accesses are then
-    /// merged.
+    /// The variables that the op reads and writes. A variable may appear more than once; its
+    /// accesses are then merged.
     pub vars: &'a [(&'a Var, Access)],
-    /// What it does when an input has failed.
+    /// The behaviour when an input has failed.
     pub kind: OpKind,
     /// Queue it waits in.
     pub lane: Lane,
-    /// Where it runs.
+    /// The device on which the op runs.
     pub device: DeviceId,
-    /// On a device: which of its streams for this lane; `None`: they take turns.
+    /// The device's stream for this lane; `None`: ops alternate between streams.
     pub stream: Option<u16>,
     /// Ops with a higher number are served first within a lane.
     pub priority: i32,

@@ -42,11 +42,11 @@ const PATIENCE: Duration = Duration::from_millis(1);
 const OWN_LOOKS: u32 = 32;
 
 pub(crate) struct Team {
-    /// By token of the driver.
+    /// Runs by token of the driver.
     runs: Box<[Run]>,
-    /// By token; touched by the token's holder.
+    /// Scratch memory by token, used by the token's holder.
     scratch: Box<[CachePadded<UnsafeCell<RawMemory>>]>,
-    /// By token: the thread that took part in a run last.
+    /// The thread that last took part in a run, by token.
     threads: Box<[CachePadded<AtomicI32>]>,
     speeds: Speeds,
 }
@@ -73,7 +73,7 @@ impl Team {
         token % self.runs.len().min(MAX_MEMBERS)
     }
 
-    /// Of these runs the one with the fewest helpers that has something to do.
+    /// The run with the fewest helpers among these that has free chunks.
     pub fn neediest(&self, open: &[usize]) -> Option<usize> {
         open.iter().copied().filter(|&r| self.runs[r].wants_help()).min_by_key(|&r| self.runs[r].helpers())
     }
@@ -108,7 +108,7 @@ impl Team {
         self.runs[run].leave(self.place(token));
     }
 
-    /// In a forked child.
+    /// Forgets helpers, in a forked child.
     pub fn forget_helpers(&self) {
         self.runs.iter().for_each(Run::forget_helpers);
     }
@@ -248,7 +248,7 @@ struct Idle {
     looks: u32,
     since: Option<Instant>,
     waited: Duration,
-    /// when to look for others on this processor
+    /// time at which to look for others on this processor
     parting: Duration,
 }
 
@@ -286,10 +286,10 @@ thread_local! {
 impl RunCtx<'_> {
     /// Runs `body(0..chunks)`, possibly on several cores, and returns when all are done. The second
     /// argument of `body` is scratch memory of `scratch_bytes` bytes, aligned to 64, with arbitrary
-    /// content. Where the chunks begin and end is the caller's business, so results never depend on
-    /// how many cores helped. If chunks panic, the panic of the lowest one is raised again here
+    /// content. The caller decides where the chunks begin and end, so results never depend on the
+    /// number of helping cores. If chunks panic, the panic of the lowest one is raised again here
     /// after all have ended; a payload of type [`OpError`](crate::OpError) (by
-    /// `std::panic::resume_unwind`) becomes the op's error as it is. Inside a chunk, splits run
+    /// `std::panic::resume_unwind`) becomes the op's error unchanged. Inside a chunk, splits run
     /// serially.
     pub fn split(&self, chunks: usize, scratch_bytes: usize, body: &(dyn Fn(usize, &mut [u8]) + Sync)) {
         let slot = slot::current();

@@ -28,16 +28,15 @@ unsafe impl Sync for Var {}
 pub(crate) struct VarInner {
     pub lock: Lock,
     handles: AtomicU32,
-    /// Only touched under the lock.
+    /// State that is accessed only under the lock.
     pub state: UnsafeCell<VarState>,
     /// Changed under the lock by the holder of the write grant; a grant holder reads it without the
     /// lock.
     pub version: UnsafeCell<u64>,
-    /// As `version`.
+    /// The failure; like `version`, it does not change while a grant is held.
     pub failure: UnsafeCell<Option<Failure>>,
     pub id: u64,
-    /// what only few variables need: null until its first use, then the same until the variable is
-    /// freed.
+    /// rarely used state: null until its first use, then the same until the variable is freed.
     extra: AtomicPtr<Extra>,
 }
 
@@ -135,7 +134,7 @@ impl Var {
         self.locked(|_, inner| *inner.extra_or_new().deadline.lock() = Some(deadline));
     }
 
-    /// When the last op with a deadline that writes the variable is, or was, late.
+    /// The deadline of the last op with a deadline that writes the variable, even if it has passed.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.locked(|_, inner| inner.extra().and_then(|extra| *extra.deadline.lock()))
     }
@@ -158,7 +157,7 @@ impl Var {
 }
 
 impl VarInner {
-    /// What only few variables need, if this one needed it yet.
+    /// The rarely used state, if this variable has needed it.
     #[inline(always)]
     pub fn extra(&self) -> Option<&Extra> {
         let extra = self.extra.load(Ordering::Acquire);
@@ -210,7 +209,7 @@ impl VarInner {
         Some(self.lock_sync(extra, f))
     }
 
-    /// As `with_sync`, for noting the first thing.
+    /// Runs `f` like `with_sync`, for noting the first event.
     pub fn with_new_sync<R>(&self, f: impl FnOnce(&mut SyncObject) -> R) -> R {
         // Allocated before the lock is taken.
         let extra = self.extra_or_new();
@@ -308,7 +307,7 @@ impl VarState {
         self.head.is_null() && !self.writing && (mode == Mode::Read || self.reads == 0)
     }
 
-    /// Registers one access; true: granted now. A read behind a queued write queues, so no thread
+    /// Registers one access; true: granted now. A read queues after a queued write, so no thread
     /// overtakes.
     ///
     /// # Safety

@@ -26,9 +26,9 @@ use std::time::{Duration, Instant};
 #[cfg(all(test, loom))]
 mod loom_wait;
 
-/// A waiter looks this often before it sleeps. It does not yield instead: it would get
-/// it back in the middle of the request, and the system then likes to move the worker that had it,
-/// behind another one.
+/// Checks that a waiter makes before it sleeps. It does not yield instead: it would get the
+/// processor back in the middle of the request, and the system then tends to move the worker that
+/// had it, queued after another one.
 const PAUSES: u32 = 40;
 /// How often the poll hook of a wait is called.
 pub(crate) const POLL: Duration = Duration::from_millis(50);
@@ -40,15 +40,15 @@ const WAITING: u32 = 0;
 const DONE: u32 = 1;
 const CLOSED: u32 = 2;
 
-/// What a waiter gets.
+/// The outcome that a waiter receives.
 #[derive(Default)]
 struct WaitOutcome {
     failure: Option<Failure>,
-    /// What devices still had to do with the variable.
+    /// Device events of the variable that are still to be waited for.
     device: Option<HostWait>,
 }
 
-/// What a waiter that wants to keep the variable asks for.
+/// The request of a waiter that keeps the variable.
 struct HoldRequest {
     engine: &'static Engine,
     access: Access,
@@ -65,7 +65,7 @@ pub(crate) struct WaitCell {
     /// Number of the waiting thread's slot: in a forked child only one thread exists.
     slot: u32,
     thread: Thread,
-    /// What the thread waits for, and since when (ticks).
+    /// The variable that the thread waits for, and since when (ticks).
     var: Var,
     since: u64,
     /// Place in the list of waiters, changed under the list's lock.
@@ -127,8 +127,8 @@ impl WaitCell {
         });
     }
 
-    /// In a forked child: the thread of this cell does not exist. What it would be granted, or
-    /// holds, is given back; what it was writing is lost.
+    /// Handles a vanished thread, in a forked child. The grants that it holds or would get are
+    /// returned; the values that it was writing are lost.
     fn lose_thread(&self) {
         self.state.store(CLOSED, Ordering::Release);
         let writes = self.hold.as_ref().is_some_and(|hold| hold.access != Access::Read);
@@ -266,7 +266,8 @@ impl Waiters {
         list.iter().map(describe).collect()
     }
 
-    /// In a forked child, where only the thread of slot number `own` exists.
+    /// Forgets all waiters but the thread of slot `own`, in a forked child, where only that thread
+    /// exists.
     pub fn forget_others(&self, own: u32) {
         let (kept, lost): (Vec<_>, Vec<_>) =
             std::mem::take(&mut *self.0.lock()).into_iter().partition(|c| c.slot == own);
@@ -289,13 +290,13 @@ impl Engine {
         self.wait_for(var, Mode::Update, None)
     }
 
-    /// As [`wait_to_read`](Engine::wait_to_read); `poll` is called in this thread about every 50
-    /// ms, and the wait is given up when it returns false.
+    /// Waits like [`wait_to_read`](Engine::wait_to_read); `poll` is called in this thread about
+    /// every 50 ms, and the wait is abandoned when it returns false.
     pub fn wait_to_read_with(&'static self, var: &Var, poll: &mut dyn FnMut() -> bool) -> Result<(), WaitError> {
         self.wait_for(var, Mode::Read, Some(poll))
     }
 
-    /// As [`wait_to_write`](Engine::wait_to_write), with a poll hook.
+    /// Waits like [`wait_to_write`](Engine::wait_to_write), with a poll hook.
     pub fn wait_to_write_with(&'static self, var: &Var, poll: &mut dyn FnMut() -> bool) -> Result<(), WaitError> {
         self.wait_for(var, Mode::Update, Some(poll))
     }
@@ -343,7 +344,8 @@ impl Engine {
         ready
     }
 
-    /// In a forked child no thread may be running what was queued before the fork.
+    /// Starts ops that were queued before the fork, in a forked child, where no thread may be
+    /// running them.
     fn start_what_was_queued(&'static self) {
         self.with_gate(|| self.sched.kick(self));
     }

@@ -30,14 +30,15 @@ const NEVER: u64 = u64::MAX;
 pub(crate) struct Epochs {
     epoch: CachePadded<AtomicUsize>,
     waiting: CachePadded<AtomicU32>,
-    /// By slot: completions since the waiter last looked, and from which number on to look.
+    /// Completions since the waiter last looked, and the number from which a completion looks
+    /// itself, by slot.
     since_look: [CachePadded<AtomicU64>; 2],
     look_from: [CachePadded<AtomicU64>; 2],
     /// Replaced in a forked child: a thread that does not exist there may have held the mutex.
     meeting: AtomicPtr<Meeting>,
 }
 
-/// Where threads in `wait_all` wait.
+/// The place where threads in `wait_all` wait.
 #[derive(Default)]
 struct Meeting {
     /// Slot number of the thread that is between its two drains; the others wait for it.
@@ -94,7 +95,7 @@ impl Epochs {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// From now on completions are counted for a waiter.
+    /// Starts counting completions for a waiter.
     pub fn add_waiter(&self) {
         self.waiting.fetch_add(1, Ordering::SeqCst);
     }
@@ -112,7 +113,7 @@ impl Epochs {
         meeting.changed.notify_all();
     }
 
-    /// In a forked child.
+    /// Forgets all waiters, in a forked child.
     pub fn forget(&self) {
         self.meeting.store(Box::leak(Box::default()), Ordering::Release);
         self.waiting.store(0, Ordering::Relaxed);
@@ -130,8 +131,8 @@ struct WaitAll<'a> {
     epochs: &'a Epochs,
     meeting: &'static Meeting,
     generation: u32,
-    /// It has to end the flip: a call from the poll hook of a `wait_all` that flips leaves it to
-    /// that.
+    /// Whether this call must end the flip. A call from the poll hook of a `wait_all` that flips
+    /// leaves it to that call.
     flips: bool,
 }
 
@@ -159,7 +160,7 @@ impl Drop for WaitAll<'_> {
 /// How a sleep of `wait_all` ended.
 #[derive(PartialEq)]
 enum Woken {
-    /// What it waited for is the case.
+    /// The awaited condition holds.
     Done,
     /// The poll hook has called `wait_all` itself, which covers what was pushed before.
     DoneByHook,
@@ -175,8 +176,8 @@ impl Engine {
         self.wait_for_all(None)
     }
 
-    /// As [`wait_all`](Engine::wait_all); `poll` is called in this thread about every 50 ms, and
-    /// the wait is given up when it returns false.
+    /// Waits like [`wait_all`](Engine::wait_all); `poll` is called in this thread about every 50
+    /// ms, and the wait is abandoned when it returns false.
     pub fn wait_all_with(&'static self, poll: &mut dyn FnMut() -> bool) -> Result<(), WaitError> {
         self.wait_for_all(Some(poll))
     }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{sleep, spawn};
 use std::time::{Duration, Instant};
 
-/// Counts the chunks that run at a time, and those that begin beside two others or more.
+/// Counts concurrent chunks, and those that begin while two others or more run.
 #[derive(Default)]
 struct Seen {
     inside: AtomicUsize,

@@ -336,7 +336,7 @@ fn leaving_in_the_middle_of_everything_is_silent() {
     }
 }
 
-/// Forks beside an op that does not end. Only acts in a process started for it, because that sets
+/// Forks during an op that does not end. Only acts in a process started for it, because that sets
 /// the time a fork waits.
 #[test]
 fn forking_process() {

@@ -1,4 +1,4 @@
-//! Threads that are none of the engine's compute with its cores, in turns with its ops.
+//! Threads from outside the engine compute with its cores, alternating with its ops.
 
 mod common;
 use common::*;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{sleep, spawn};
 use std::time::{Duration, Instant};
 
-/// Counts those that compute at a time.
+/// Counts the threads that compute concurrently.
 #[derive(Default)]
 struct Crowd {
     inside: AtomicUsize,

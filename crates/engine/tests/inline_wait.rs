@@ -222,8 +222,8 @@ fn requests_that_follow_each_other_soon_wake_no_thread() {
     at_most(40, "so many wakes for a hundred requests", || wakes_in_a_row(engine, &var, 100));
 }
 
-/// Linux puts a worker that is woken at the push behind the thread that pushes, as that one is
-/// about to sleep. Where no thread moves the worker that is every second request.
+/// Linux queues a worker that is woken at the push after the thread that pushes, because that
+/// thread is about to sleep. If no thread moves the worker, every second request runs like this.
 #[cfg(target_os = "linux")]
 #[test]
 fn the_worker_of_a_rested_engine_does_not_wait_behind_the_thread_it_helps() {

@@ -98,8 +98,8 @@ fn who_waits_for_a_result_is_notified_when_its_deadline_has_passed_and_not_when_
     }
 }
 
-/// When late ops have been taken out, the next deadline is the soonest of the rest, wherever it
-/// stands.
+/// The next deadline, after late ops have been taken out, is the soonest of the rest, at whatever
+/// position.
 #[test]
 fn of_what_stays_in_the_queue_the_soonest_deadline_counts() {
     let _guard = watchdog(60);

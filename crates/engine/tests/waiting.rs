@@ -200,8 +200,8 @@ fn an_idle_engine_is_woken_for_every_push() {
     }
 }
 
-/// As a signal handler may, or an object that the garbage collector ends in one. Another thread
-/// keeps the first op going until the inner call waits, so both wait at the same time.
+/// A signal handler may do this, or an object that the garbage collector ends in one. Another
+/// thread keeps the first op running until the inner call waits, so both wait at the same time.
 #[test]
 fn wait_all_may_be_called_from_the_poll_hook_of_wait_all() {
     let _guard = watchdog(60);

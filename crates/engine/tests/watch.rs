@@ -7,8 +7,8 @@ use common::*;
 use mxrt_engine::*;
 use std::process::{Command, Output};
 
-/// What a hanging test looks like: an op that does not end, one that waits for it, and a thread
-/// that waits for that.
+/// Simulates a hanging test: an op that does not end, one that waits for it, and a thread that
+/// waits for that.
 #[test]
 #[ignore = "hangs on purpose; run by the tests below"]
 fn an_op_that_never_ends() {

@@ -1,23 +1,23 @@
-//! What can go wrong while data is read.
+//! Errors of reading data.
 
 use crate::iterators::prefetch::Problem;
 use mxrt_engine::{FailureKind, OpError};
 use std::io;
 
-/// What the system refused to do with a file.
+/// An operation on a file that the system refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FileError {
-    /// It could not be opened.
+    /// The file could not be opened.
     #[error("Open \"{path}\": {reason}. {}", advice(*.kind))]
     Open {
         /// the file
         path: String,
         /// the system's words
         reason: String,
-        /// what sort of refusal it is
+        /// kind of refusal
         kind: io::ErrorKind,
     },
-    /// It could not be read or written.
+    /// The file could not be read or written.
     #[error("{doing} '{path}' failed: {reason}")]
     Io {
         /// "reading" or "writing"
@@ -29,7 +29,7 @@ pub enum FileError {
     },
 }
 
-/// Why a data iterator or a record file could not go on.
+/// The reason why a data iterator or a record file could not continue.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DataError {
     /// The system refused a file.
@@ -49,7 +49,7 @@ pub enum DataError {
     Content {
         /// file and position
         place: String,
-        /// what is wrong
+        /// description of the problem
         problem: String,
     },
     /// Something is not supported.
@@ -68,7 +68,7 @@ impl FileError {
         FileError::Open { path: path.to_owned(), reason: reason(error), kind: error.kind() }
     }
 
-    /// What sort of failure it is: a file, or its folder, that is not there is one of its own.
+    /// The kind of failure: a missing file or folder has its own kind.
     pub(crate) fn failure_kind(&self) -> FailureKind {
         match self {
             FileError::Open { kind: io::ErrorKind::NotFound, .. } => FailureKind::FileNotFound,

@@ -29,8 +29,8 @@ pub fn read_file(path: impl AsRef<Path>) -> Result<Vec<u8>, DataError> {
     read(path.as_ref(), None)
 }
 
-/// [`read_file`] within the limit of a pool: a file that does not fit beside what is in use is not
-/// read.
+/// [`read_file`] within the limit of a pool: a file that does not fit into the remaining memory is
+/// not read.
 pub fn read_file_within(path: impl AsRef<Path>, memory: &'static MemoryPool) -> Result<Vec<u8>, DataError> {
     read(path.as_ref(), Some(memory))
 }

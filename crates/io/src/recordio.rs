@@ -1,4 +1,4 @@
-//! RecordIO: files of records behind one another, as `im2rec` and `MXRecordIO` write them.
+//! RecordIO: files of consecutive records, as `im2rec` and `MXRecordIO` write them.
 //!
 //! A record is stored as one part, or, where the magic number occurs in it at a multiple of four
 //! bytes, as several: the number is left out between them and put back when reading.
@@ -16,7 +16,7 @@ const HEAD: u64 = 8;
 /// Lengths are 29 bits; the three above them tell which part of a record it is.
 const LENGTH_BITS: u32 = 29;
 
-/// Which part of its record a part is.
+/// Kinds of a part: the whole record, or its first, a middle, or its last part.
 const WHOLE: u32 = 0;
 const FIRST: u32 = 1;
 const MIDDLE: u32 = 2;
@@ -43,7 +43,7 @@ impl RecordFile {
         Ok(RecordFile { path: path.to_string_lossy().into_owned(), file, size })
     }
 
-    /// The record that begins at a position, and the position behind it; `None` at the end of the
+    /// The record that begins at a position, and the position after it; `None` at the end of the
     /// file.
     pub fn read(&self, position: u64) -> Result<Option<(Vec<u8>, u64)>, DataError> {
         let mut window = Window::new(position, BY_POSITION);
@@ -55,8 +55,8 @@ impl RecordFile {
         self.size
     }
 
-    /// Where the first record at or behind a position begins, which is a multiple of four; the end of
-    /// the file where there is none.
+    /// The beginning of the first record at or after a position, which is a multiple of four; the
+    /// end of the file if there is none.
     pub fn find(&self, position: u64) -> Result<u64, DataError> {
         let mut window = Window::new(position, IN_ORDER);
         while window.position + HEAD <= self.size {
@@ -72,7 +72,7 @@ impl RecordFile {
         Ok(self.size)
     }
 
-    /// Where the records between two positions begin, the first of which is that of a record.
+    /// The beginnings of the records between two positions, the first of which is that of a record.
     pub fn positions(&self, from: u64, to: u64) -> Result<Vec<u64>, DataError> {
         let mut positions = Vec::new();
         let mut window = Window::new(from, BY_POSITION);
@@ -262,7 +262,7 @@ impl RecordWriter {
         Ok(RecordWriter { path: shown, file: BufWriter::new(file), position: 0 })
     }
 
-    /// Where the next record will begin.
+    /// The beginning of the next record.
     pub fn position(&self) -> u64 {
         self.position
     }

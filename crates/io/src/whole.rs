@@ -53,7 +53,7 @@ pub fn write_file(path: impl AsRef<Path>, content: &[u8]) -> Result<(), FileErro
     })
 }
 
-/// What a path names, which need not exist, without links in its last part.
+/// The target of a path, which need not exist, without links in its last part.
 fn followed(path: &Path) -> io::Result<PathBuf> {
     let mut target = path.to_owned();
     for _ in 0..MAX_LINKS {

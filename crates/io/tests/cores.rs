@@ -1,4 +1,4 @@
-//! Iterators compute with the cores of the engine, not beside its ops.
+//! Iterators compute with the cores of the engine, not in addition to its ops.
 
 mod common;
 

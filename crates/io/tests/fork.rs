@@ -7,7 +7,7 @@ use common::{Csv, Directory, values};
 use mxrt_io::iterators::batch::BatchIter;
 use std::time::{Duration, Instant};
 
-/// What the child does; its answer is the exit code.
+/// The work of the child; it returns the exit code.
 fn child(iter: BatchIter) -> i32 {
     match iter.next() {
         Err(error) if error.to_string().contains("forked") => {}

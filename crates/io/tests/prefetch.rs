@@ -17,7 +17,7 @@ struct Counter {
 enum Odd {
     Fails,
     Panics,
-    /// only in the first epoch
+    /// fails only in the first epoch
     FailsOnce,
 }
 

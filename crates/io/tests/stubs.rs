@@ -8,8 +8,8 @@ use mxrt_tensor::attrs::{AttrDef, AttrKind};
 use std::fmt::Write;
 use std::path::Path;
 
-/// What Python code may pass. `marked`: the parameter has to be given although one before it has
-/// not, so that Python shows a mark as its default, which is of no type.
+/// The type of values that Python code may pass. `marked`: the parameter has to be given although
+/// one before it has not, so that Python shows a mark as its default, which is of no type.
 fn annotation(parameter: &AttrDef, marked: bool) -> String {
     if marked {
         return "Any".to_owned();

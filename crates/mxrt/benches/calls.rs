@@ -1,5 +1,5 @@
-//! What a call of a small plan costs beyond the time of its operator: pushed, run and waited for by
-//! one thread.
+//! Measures the cost of a call of a small plan in addition to the time of its operator: pushed, run
+//! and waited for by one thread.
 //!
 //! `cargo bench -p mxrt --bench calls`
 //!

@@ -1,5 +1,5 @@
-//! Where a network's time goes: processor time of every step of its plan, on one core; or what more
-//! cores bring.
+//! Measures where a network's time goes: processor time of every step of its plan, on one core; or
+//! the gain from more cores.
 //!
 //! `cargo bench -p mxrt --bench steps -- FOLDER [--summary] [--bf16] [--tune] [--cores N] [--runs
 //! N] [--batch N] NAME[@SIDE]...`
@@ -11,7 +11,7 @@
 //! Processor time leaves out what other programs take of the core, though not of caches and memory.
 //! Networks take turns, run by run, so that what disturbs one disturbs all.
 //!
-//! With `--cores N` the rows are times of the clock on one core and on N, in turns: median
+//! With `--cores N` the rows are wall-clock times on one core and on N, interleaved: median
 //! microseconds of both, their ratio, the microseconds by which the second misses the first's Nth
 //! part, kernel and node. This needs an idle machine.
 //!
@@ -31,7 +31,7 @@ use std::time::Duration;
 /// Turns that the runs are spread over.
 const TURNS: usize = 5;
 
-/// What the command line says.
+/// The arguments of the command line.
 struct Asked {
     folder: String,
     networks: Vec<(String, usize)>,
@@ -196,7 +196,7 @@ fn print_steps(asked: &Asked, name: &str, network: &Network) {
     println!("{name}, batch {}: best {:.3} ms, median {:.3} ms", asked.batch, best / 1e3, median / 1e3);
 }
 
-/// The same network on one core and on several: a row per step and the sum.
+/// Prints a network on one core and on several: a row per step and the sum.
 fn print_scaling(asked: &Asked, name: &str, one: &Network, many: &Network) {
     let cores = asked.cores as f64;
     if !asked.summary {

@@ -1,4 +1,4 @@
-//! The kinds of devices beside the CPU: one row each.
+//! The kinds of devices besides the CPU: one row each.
 
 use mxrt_cuda::CudaDriver;
 pub use mxrt_cuda::{DriverStatus, GpuFacts, LibraryStatus, libraries, set_library_roots};
@@ -11,11 +11,11 @@ use mxrt_sim::{Mode, SimConfig, SimDriver};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Where the devices of one kind come from.
+/// The source of the devices of one kind.
 struct Row {
     kind: DeviceKind,
     driver: fn(&DeviceSettings) -> Arc<dyn Driver>,
-    /// its kernels, where the host cannot address its memory
+    /// kernels for devices whose memory the host cannot address
     kernels: Option<&'static CudaKernels>,
 }
 
@@ -39,11 +39,11 @@ fn gpus(settings: &DeviceSettings) -> Arc<dyn Driver> {
 /// The settings of devices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceSettings {
-    /// of simulated devices
+    /// settings of simulated devices
     pub sim: SimSettings,
     /// whether the CUDA driver is looked for when a GPU is first asked for
     pub cuda: bool,
-    /// where kernels that were compiled at run time are kept; `None`: in the user's folder of caches
+    /// folder for kernels that were compiled at run time; `None`: in the user's folder of caches
     pub cache: Option<PathBuf>,
 }
 
@@ -60,7 +60,7 @@ impl DeviceSettings {
         }
     }
 
-    /// What is known of driver and GPUs. Opens the driver, but uses no GPU.
+    /// The known facts about driver and GPUs. Opens the driver, but uses no GPU.
     pub fn gpu_status(&self) -> DriverStatus {
         self.place_cache();
         match self.simulated_gpus() {
@@ -95,7 +95,7 @@ pub struct SimSettings {
     pub seed: u64,
     /// longest random pause before a piece of work, in microseconds
     pub max_delay_us: u64,
-    /// which threads do their work
+    /// threads that do their work
     pub work: SimWork,
     /// whether calls are recorded, so that a checker can see whether all of them were ordered
     pub record: bool,
@@ -105,7 +105,7 @@ pub struct SimSettings {
     pub memory: Option<usize>,
 }
 
-/// Which threads do the work of simulated devices.
+/// The threads that do the work of simulated devices.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SimWork {
     /// a thread for each stream
@@ -162,7 +162,7 @@ pub(crate) fn drivers(settings: &DeviceSettings) -> Vec<Arc<dyn Driver>> {
     DEVICES.iter().map(|row| (row.driver)(settings)).collect()
 }
 
-/// The kinds of devices beside the CPU that this build knows, present or not.
+/// The kinds of devices besides the CPU that this build knows, present or not.
 pub fn kinds() -> impl Iterator<Item = DeviceKind> {
     DEVICES.iter().map(|row| row.kind)
 }

@@ -6,7 +6,7 @@ use mxrt_io::params::ParamsError;
 use mxrt_io::{DataError, FileError};
 use std::fmt;
 
-/// What sort of thing went wrong.
+/// The kind of an error.
 pub type ErrorKind = FailureKind;
 
 /// An error of a model: of its files, of what was passed, or of an operator while it ran.
@@ -33,7 +33,7 @@ impl Error {
         OpError::new(kind, message).into()
     }
 
-    /// What sort of thing went wrong.
+    /// The kind of this error.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind()
     }
@@ -58,12 +58,13 @@ impl Error {
         self.wrong_input().map(|input| input.name.as_str())
     }
 
-    /// What was passed as that input, such as a shape or an element type. None: nothing was.
+    /// The value that was passed as that input, such as a shape or an element type. None: nothing
+    /// was.
     pub fn got(&self) -> Option<&str> {
         self.wrong_input()?.got.as_deref()
     }
 
-    /// What that input takes. None where there is no such input.
+    /// The expected value of that input. None if there is no such input.
     pub fn wanted(&self) -> Option<&str> {
         self.wrong_input()?.wanted.as_deref()
     }

@@ -40,9 +40,10 @@
 //! # Threads
 //!
 //! [`Model`] is `Send`, `Sync` and cheap to clone, and [`Model::run`] takes `&self`. Any number of
-//! threads call one model, or many, at the same time and with inputs of different shapes. At most as
-//! many requests compute at a time as there are cores, first come first served; a lone request is
-//! split over idle cores. Results do not depend on the number of threads: their bits are equal.
+//! threads call one model, or many, at the same time and with inputs of different shapes. The
+//! number of requests that compute concurrently is at most the number of cores, first come, first
+//! served; a lone request is split over idle cores. Results do not depend on the number of threads:
+//! their bits are equal.
 //!
 //! ```
 //! # fn serve(model: &mxrt::Model, images: &[Vec<f32>]) {
@@ -82,22 +83,23 @@
 //! contain makes this crate panic; a panic of an operator is an error of kind
 //! [`Panic`](ErrorKind::Panic) of the calls that depend on it.
 //!
-//! # Operators of the program
+//! # Custom operators
 //!
 //! [`register_operator`] gives nodes of the operator `Custom` a meaning: a type that implements
-//! [`Operator`], or a closure. They run as steps of plans, beside the others.
+//! [`Operator`], or a closure. They run as steps of plans, like all other operators.
 //!
 //! # Performance
 //!
 //! * The first call with new shapes builds a plan, which takes milliseconds, and packs the weights.
 //!   [`Model::plan`] builds it beforehand and shows it: steps, kernels, memory, estimated times.
 //!   Models keep 64 plans each ([`ModelBuilder::plan_cache`]).
-//! * An input that is passed more than once is best made once, by [`Model::array`]. Slices are copied
-//!   at each call, which is little beside most models.
-//! * [`NDArray::read`] looks at a result without a copy.
-//! * Many threads with one request each beat one thread with batches where requests arrive one by
-//!   one; a large batch is divided over the cores by itself.
-//! * Models with equal choices share an engine, and with it the cores. Two engines compete for them.
+//! * An input that is passed more than once is best made once, by [`Model::array`]. Slices are
+//!   copied at each call, which costs little compared with most models.
+//! * [`NDArray::read`] gives access to a result without a copy.
+//! * Many threads with one request each are faster than one thread with batches if requests arrive
+//!   one by one; a large batch is divided over the cores automatically.
+//! * Models with equal choices share an engine, and with it the cores. Two engines compete for
+//!   them.
 //!
 //! # Below models
 //!

@@ -20,11 +20,11 @@ pub(crate) struct Network {
     pub names: Vec<String>,
 }
 
-/// What is known of the values of a network.
+/// The known types of a network's values.
 pub(crate) struct NetworkTypes {
-    /// by name of a variable
+    /// types by name of a variable
     pub variables: HashMap<String, PartialTensor>,
-    /// of the outputs
+    /// types of the outputs
     pub outputs: Vec<PartialTensor>,
 }
 
@@ -42,7 +42,7 @@ impl PartialTensor {
     }
 }
 
-/// Where a network runs and how it is compiled.
+/// The device on which a network runs, and how it is compiled.
 pub(crate) struct Site {
     pub engine: &'static Engine,
     pub context: Context,

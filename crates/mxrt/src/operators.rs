@@ -123,7 +123,7 @@ impl CustomOperators for Registered {
 /// An operator as graphs ask for it.
 struct Adapter(Arc<dyn Operator>);
 
-/// What was asked too early.
+/// The error of a question that came too early.
 fn incomplete() -> OpError {
     OpError::new(FailureKind::Shape, "the types of the inputs are not known yet")
 }

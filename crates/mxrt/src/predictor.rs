@@ -19,7 +19,7 @@ pub struct PredictorInputs {
     pub dtypes: Vec<(String, DType)>,
 }
 
-/// What predictors of one model share.
+/// State that predictors of one model share.
 struct Model {
     network: Network,
     dtypes: Vec<(String, DType)>,
@@ -43,7 +43,7 @@ struct Watcher {
 
 #[derive(Default)]
 struct State {
-    /// by input; empty where nothing was set
+    /// arrays by input; empty where none was set
     arrays: Vec<Option<NDArray>>,
     outputs: Option<Vec<NDArray>>,
     watcher: Option<Watcher>,
@@ -219,7 +219,7 @@ impl Predictor {
     /// One step of a run, counted by the nodes of the symbol. Returns how many are left.
     ///
     /// The graph is compiled as a whole, so it runs with the last step: the results have the bits
-    /// of [`Predictor::forward`]. Steps behind the last do nothing.
+    /// of [`Predictor::forward`]. Steps after the last do nothing.
     pub fn partial_forward(&self, step: i64) -> Result<usize, OpError> {
         let Some(step) = usize::try_from(step).ok().filter(|step| *step < self.model.nodes) else { return Ok(0) };
         let left = self.model.nodes - step - 1;

@@ -9,9 +9,9 @@ use std::sync::{Arc, OnceLock};
 pub struct Process {
     /// runs everything
     pub engine: &'static Engine,
-    /// for [`CachedOp::compile`](crate::CachedOp::compile)
+    /// options for [`CachedOp::compile`](crate::CachedOp::compile)
     pub plans: BuildOptions,
-    /// of random operators
+    /// state of random operators
     pub random: Arc<RandomState>,
     /// operators as late calls have bound them
     pub bound: BoundOperatorCache,
@@ -27,7 +27,7 @@ static PROCESS: OnceLock<Result<Process, String>> = OnceLock::new();
 static KIND: Mutex<Option<EngineKind>> = Mutex::new(None);
 
 impl Process {
-    /// What the environment says, which is read this once.
+    /// The settings from the environment, which is read this once.
     pub fn settings() -> Result<&'static Settings, &'static String> {
         SETTINGS.get_or_init(|| Settings::from_environment(&|name| std::env::var(name).ok())).as_ref()
     }

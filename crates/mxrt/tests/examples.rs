@@ -12,7 +12,7 @@ fn example(name: &str, arguments: &[&str]) -> Output {
     Command::new(program).args(arguments).current_dir(model).output().expect("the example runs")
 }
 
-/// What it printed.
+/// The output of a program as text.
 fn text(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }

@@ -1,5 +1,5 @@
-//! What the engine costs per op on a device: push, start, waits, event, registration, release. The
-//! device is simulated and does its work (nothing) outside of what is measured.
+//! Measures the engine's cost per op on a device: push, start, waits, event, registration, release.
+//! The device is simulated and does its work (nothing) outside of the measurement.
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use mxrt_engine::*;

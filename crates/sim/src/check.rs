@@ -7,10 +7,10 @@ use mxrt_engine::device::{DevicePtr, Tag};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What the checker found out about a run.
+/// The checker's result for a run.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// What was not as it must be, in words.
+    /// Violations, in words.
     pub violations: Vec<String>,
     /// Waits that streams were given.
     pub waits: usize,
@@ -44,7 +44,7 @@ impl Report {
     }
 }
 
-/// Of each stream, how much has happened before.
+/// The number of items of each stream that have happened before.
 #[derive(Clone, Debug, Default)]
 struct Clock(Vec<usize>);
 
@@ -102,15 +102,16 @@ enum Thing {
 #[derive(Default)]
 struct Checker {
     report: Report,
-    /// Of each stream: what its next item comes after.
+    /// The items after which the next item of each stream comes.
     streams: Vec<Clock>,
-    /// What the host knows to be complete.
+    /// The items that the host knows to be complete.
     host: Clock,
     records: HashMap<u64, Recorded>,
     uses: HashMap<Thing, Uses>,
     /// The work of each op.
     ops: HashMap<u64, Vec<Arc<Tag>>>,
-    /// Which op waits for which: judged at the end, when all work of both is known.
+    /// Pairs of an op and an op that it waits for: judged at the end, when all work of both is
+    /// known.
     asked: Vec<(u64, u64)>,
     may_wait: Option<bool>,
 }

@@ -26,7 +26,7 @@ impl SimDriver {
         Arc::new(SimDriver { world: World::new(config) })
     }
 
-    /// Its world, for tests.
+    /// The world of the driver, for tests.
     pub fn world(&self) -> World {
         self.world.clone()
     }
@@ -65,12 +65,12 @@ pub struct SimDevice {
 const INVALID_HANDLE: i32 = 400;
 
 impl SimDevice {
-    /// Its world, for tests.
+    /// The world of the device, for tests.
     pub fn world(&self) -> World {
         self.world.clone()
     }
 
-    /// Its number there.
+    /// The device's number in the world.
     pub fn index(&self) -> usize {
         self.index
     }

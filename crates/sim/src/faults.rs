@@ -28,7 +28,7 @@ pub enum Call {
 pub struct Fault {
     /// Number of the device.
     pub device: usize,
-    /// Which calls are counted.
+    /// The calls that are counted.
     pub call: Call,
     /// How many of them succeed first.
     pub after: u64,
@@ -36,7 +36,7 @@ pub struct Fault {
     pub code: i32,
 }
 
-/// What an error number means: the numbers of CUDA.
+/// The meaning of an error number: the numbers of CUDA.
 pub fn classify(code: i32) -> DeviceError {
     const LOST: [i32; 13] = [214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 999];
     let (class, message) = match code {

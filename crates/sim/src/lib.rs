@@ -55,7 +55,7 @@ pub use world::World;
 
 use mxrt_engine::DeviceKind;
 
-/// Which thread does the work of the streams.
+/// The thread that does the work of the streams.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
     /// A waiting thread, one step at a time, in virtual time: the same calls with the same seed
@@ -64,9 +64,9 @@ pub enum Mode {
         /// Chooses among the streams that could go on.
         seed: u64,
     },
-    /// The same by a thread of its own: for programs that do not only wait.
+    /// A separate thread does the work, for programs that do more than wait.
     Pumped {
-        /// As for `Scheduled`.
+        /// The seed, used as in `Scheduled`.
         seed: u64,
     },
     /// A thread for each stream.
@@ -85,7 +85,7 @@ pub struct SimConfig {
     pub kind: DeviceKind,
     /// How many devices there are.
     pub devices: usize,
-    /// Which thread does the work.
+    /// The thread that does the work.
     pub mode: Mode,
     /// Bytes of memory of each device.
     pub memory: usize,

@@ -1,4 +1,4 @@
-//! What was asked of the devices, in the order in which it was asked.
+//! The record of all calls of the devices, in order.
 
 use mxrt_engine::device::{DevicePtr, Tag};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ pub enum LogEntry {
     Work {
         /// Number of the stream.
         stream: usize,
-        /// Whose it is, and what that uses.
+        /// The op and its accesses.
         tag: Arc<Tag>,
     },
     /// An event was recorded on a stream.
@@ -19,7 +19,7 @@ pub enum LogEntry {
         stream: usize,
         /// Number of the record, in the order of records.
         record: u64,
-        /// The op whose work it is behind; 0: of no op.
+        /// The op after whose work it comes; 0: no op.
         op: u64,
     },
     /// A stream was notified to wait for a record.
@@ -50,14 +50,14 @@ pub enum LogEntry {
     MayWait(bool),
     /// Memory was given back to a device.
     Free {
-        /// Where it was.
+        /// Address of the memory.
         ptr: DevicePtr,
     },
     /// A piece of work met memory that does not exist.
     BadMemory {
-        /// Whose work.
+        /// The op that did the work.
         tag: Arc<Tag>,
-        /// Which memory.
+        /// Address of the memory.
         ptr: DevicePtr,
     },
 }
@@ -65,11 +65,11 @@ pub enum LogEntry {
 /// How the host came to know.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Knows {
-    /// It waited.
+    /// The host waited.
     Waited,
-    /// It asked.
+    /// The host asked.
     Asked,
-    /// It was called back.
+    /// The host was called back.
     Called,
 }
 

@@ -5,9 +5,9 @@ use std::alloc::{Layout, alloc, dealloc};
 use std::collections::BTreeMap;
 
 const ALIGN: usize = 256;
-/// What fresh memory holds: no thread may rely on zeros.
+/// Content of fresh memory: no thread may rely on zeros.
 const FRESH: u8 = 0xA5;
-/// What freed memory holds for a moment.
+/// Content of freed memory, for a moment.
 const FREED: u8 = 0x5A;
 
 /// The blocks of one device.
@@ -59,7 +59,7 @@ impl Memory {
         self.used
     }
 
-    /// Whether the address lies in a block.
+    /// Whether the address is inside a block.
     pub fn contains(&self, ptr: DevicePtr) -> bool {
         self.blocks.range(..=ptr.0).next_back().is_some_and(|(start, bytes)| ptr.0 < start + (*bytes).max(1) as u64)
     }

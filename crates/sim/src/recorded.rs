@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What the devices of one driver were asked. Clones are the same record.
+/// The record of the calls of one driver's devices. Clones are the same record.
 #[derive(Clone, Default)]
 pub struct Recorder(Arc<Mutex<RecorderState>>);
 
@@ -35,7 +35,7 @@ impl Recorder {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was recorded so far.
+    /// The record so far.
     pub fn log(&self) -> Log {
         self.lock().log.clone()
     }
@@ -100,8 +100,8 @@ impl RecordedDriver {
         RecordedDriver::with(inner, kind, None)
     }
 
-    /// The same, with devices that call themselves `kind`. With `step`, a thread that waits does
-    /// their work by it, and nothing else does.
+    /// Records the calls of a driver whose devices call themselves `kind`. With `step`, a waiting
+    /// thread does their work by it, and no other thread does.
     pub fn with(inner: Arc<dyn Driver>, kind: DeviceKind, step: Option<Step>) -> Arc<RecordedDriver> {
         Arc::new(RecordedDriver { inner, recorder: Recorder::default(), kind, step })
     }
@@ -123,7 +123,7 @@ impl RecordedDriver {
         })
     }
 
-    /// What its devices were asked.
+    /// The record of the calls of its devices.
     pub fn recorder(&self) -> Recorder {
         self.recorder.clone()
     }
@@ -166,8 +166,8 @@ pub struct Recorded<D: Device + ?Sized> {
 }
 
 impl<D: Device + ?Sized> Recorded<D> {
-    /// As `host_wait` of a device that has no thread: does its work until the event is complete, or
-    /// nothing can be done now.
+    /// Waits like `host_wait` of a device that has no thread: does the device's work until the
+    /// event is complete, or nothing can be done now.
     fn step_until(&self, event: EventHandle, patience: Duration, step: &Step) -> Result<bool, DeviceError> {
         let begin = Instant::now();
         while !self.inner.query(event)? {

@@ -1,4 +1,4 @@
-//! What lies in a stream.
+//! Items of a stream.
 
 use mxrt_engine::device::{ClearJob, CopyJob, DevicePtr, Kernel, MemoryPlace, Tag};
 use std::sync::Arc;
@@ -91,10 +91,10 @@ pub(crate) enum Item {
     Wait { record: Arc<Record> },
 }
 
-/// What a stream does at the moment.
+/// The present activity of a stream.
 pub(crate) enum Running {
     Nothing,
-    /// It has begun; the body runs when it ends.
+    /// The work has begun; the body runs when it ends.
     Begun {
         job: StreamJob,
         ends: u64,

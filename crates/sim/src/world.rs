@@ -32,7 +32,7 @@ pub(crate) struct Shared {
     changed: Condvar,
     /// A thread is doing a step.
     stepping: AtomicBool,
-    /// Its threads go home.
+    /// Whether its threads must end.
     ended: AtomicBool,
 }
 
@@ -82,7 +82,7 @@ struct Event {
     last: Option<Arc<Record>>,
 }
 
-/// What is dropped, or called, after the world is unlocked.
+/// Values to be dropped, or functions to be called, after the world is unlocked.
 #[derive(Default)]
 pub(crate) struct Later {
     callbacks: Vec<Callback>,
@@ -215,7 +215,7 @@ impl World {
         }
     }
 
-    /// What was recorded so far.
+    /// The record so far.
     pub fn log(&self) -> Log {
         self.lock().log.clone()
     }

@@ -1,5 +1,5 @@
-//! What the checker says of calls that were written down by hand: every missing order is found, and
-//! none that is there.
+//! Checks the checker with calls that were written by hand: it finds every missing order, and
+//! reports none that is present.
 
 use mxrt_engine::device::{DevicePtr, Tag, TagAccess};
 use mxrt_engine::{DeviceId, DeviceKind};

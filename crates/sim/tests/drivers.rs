@@ -158,7 +158,7 @@ fn chains_over_two_drivers_give_the_same_values_in_every_kind() {
     }
 }
 
-/// What an op cannot be put aside for is an error that names both devices.
+/// An op that cannot be put aside gets an error that names both devices.
 #[test]
 fn a_stream_that_cannot_wait_says_for_whom() {
     let (rig, other) = two_drivers(EngineKind::ThreadedAsync, Mode::Scheduled { seed: 0 });
@@ -176,8 +176,8 @@ fn a_stream_that_cannot_wait_says_for_whom() {
     drop(rig.engine.export_to(&x, sim(0), consumer, false, &mut || true).unwrap());
 }
 
-/// Who read a frozen value is not known, so its writer waits for every stream; but for what another
-/// driver does meanwhile it need not, and its stream could not.
+/// The readers of a frozen value are unknown, so its writer waits for every stream. But it need not
+/// wait for concurrent work of another driver, and its stream could not.
 #[test]
 fn a_frozen_value_is_written_while_devices_of_another_driver_are_busy() {
     let (rig, _other) = two_drivers_on(4, EngineKind::ThreadedAsync, Mode::Threaded { seed: 1, max_delay_us: 2 });

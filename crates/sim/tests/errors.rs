@@ -1,4 +1,4 @@
-//! What goes wrong on a device reaches the ops that depend on it, and nothing else.
+//! Errors on a device reach the ops that depend on it, and nothing else.
 
 mod common;
 
@@ -10,7 +10,7 @@ fn fault(call: Call, after: u64, code: i32) -> Fault {
     Fault { device: 0, call, after, code }
 }
 
-/// What `wait_all` raises, by message.
+/// The failures that `wait_all` raises, by message.
 fn unobserved(rig: &Rig) -> Vec<String> {
     rig.world.may_wait(true);
     match rig.engine.wait_all() {

@@ -53,7 +53,7 @@ impl Library {
     }
 }
 
-/// What the checker is notified about the library's use of a variable.
+/// The tag with which the checker learns of the library's use of a variable.
 fn tag(name: &'static str, var: &Var, write: bool) -> Arc<mxrt_engine::device::Tag> {
     let memory = var.memory().map(|m| m.ptr);
     let access = mxrt_engine::device::TagAccess { var: var.id(), memory, write };

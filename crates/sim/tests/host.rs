@@ -140,9 +140,9 @@ fn a_parked_op_blocks_no_worker() {
     }
 }
 
-/// With `Async` a push returns, and dependants are submitted, while the kernel has not run;
-/// without, the op is complete before anything that depends on it starts; `NaiveEngine` has it
-/// complete when the push returns.
+/// A push with `Async` returns, and dependants are submitted, while the kernel has not run. Without
+/// it, the op is complete before anything that depends on it starts. `NaiveEngine` has it complete
+/// when the push returns.
 #[test]
 fn kinds_are_notified_apart_on_two_devices() {
     for kind in EngineKind::ALL {

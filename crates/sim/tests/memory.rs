@@ -1,4 +1,4 @@
-//! Memory is handed on behind the events of its last users.
+//! Memory is reused after the events of its last users.
 
 mod common;
 

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed, Ordering::SeqCs
 
 const VALUES: usize = 8;
 
-/// What a kernel of a device does when it does not like its data: the first one to say so is heard.
+/// Reports bad data from a kernel of a device: the first report counts.
 fn report(status: device::DevicePtr, value: u64) {
     let word = std::ptr::with_exposed_provenance_mut(status.0 as usize);
     // SAFETY: the op's status word until its event is complete.

@@ -1,5 +1,5 @@
-//! What the profiler says of devices. It belongs to the process, so these tests have a process of
-//! their own, and take turns.
+//! The profiler's records of devices. The profiler belongs to the process, so these tests run in
+//! their own process, one after the other.
 
 mod common;
 
@@ -51,7 +51,8 @@ fn profiler_device_time() {
     }
 }
 
-/// What no thread has waited for is in the profile as soon as it is complete, and not before.
+/// Ops that no thread has waited for are in the profile as soon as they are complete, and not
+/// before.
 #[test]
 fn the_profile_has_what_is_complete_whoever_waited() {
     let _alone = PROFILE.lock();

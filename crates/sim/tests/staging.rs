@@ -1,5 +1,5 @@
-//! Copies between the host and a device go through a ring of page-locked chunks, which are used
-//! again behind their events.
+//! Copies between the host and a device go through a ring of page-locked chunks, which are reused
+//! after their events.
 
 mod common;
 
@@ -9,7 +9,7 @@ use mxrt_sim::check::check;
 use mxrt_sim::{Call, Fault, Mode, Random, SimConfig};
 use std::sync::{Arc, Mutex};
 
-/// Of the rings in these tests: small, so that copies need several chunks.
+/// Chunks of the rings in these tests: few, so that copies need several rounds.
 const CHUNKS: usize = 3;
 const CHUNK: usize = 64;
 
@@ -95,7 +95,7 @@ fn bytes(random: &mut Random) -> Vec<u8> {
     (0..len).map(|i| (first + i * 7) as u8).collect()
 }
 
-/// What comes back of an array, and what it must be.
+/// The array that comes back, and its expected content.
 struct Trip {
     back: Host,
     right: Vec<u8>,
@@ -188,8 +188,8 @@ fn an_upload_waits_for_nothing_but_its_source_and_its_target() {
     });
 }
 
-/// While one piece travels the next is filled: so a copy takes the time of the slower half, and a
-/// piece.
+/// The next piece is filled while one piece is transferred, so a copy takes the time of the slower
+/// half, and a piece.
 #[test]
 fn pieces_of_a_copy_overlap() {
     const PIECES: u64 = 40;

@@ -20,14 +20,14 @@ pub(crate) struct Chunk {
     /// Allocated by the thread that touches the content first, which is usually the operator that
     /// writes it.
     block: OnceLock<Memory>,
-    /// In its place once a thread has written an array whose block may only be read.
+    /// The array's own memory, used once a thread has written an array whose block is read-only.
     own: OnceLock<Memory>,
     allocating: Mutex<()>,
     /// Sets of parameters that the storage belongs to: a thread that writes it passes their gates.
     pub(crate) gates: Gates,
     /// Whether the content is elsewhere for the time being.
     pub(crate) release: ReleaseState,
-    /// What was computed from the content.
+    /// Values computed from the content.
     pub(crate) derived: DerivedValues,
 }
 
@@ -129,7 +129,7 @@ pub(crate) fn allocate(engine: &'static Engine, bytes: usize) -> Result<Block, O
 #[derive(Clone)]
 pub struct NDArray {
     pub(crate) chunk: Arc<Chunk>,
-    /// See [`NDArray::cancel_on_drop`].
+    /// The guard of [`NDArray::cancel_on_drop`].
     cancel_guard: Option<Arc<CancelGuard>>,
     /// First byte of this view in the chunk.
     pub(crate) offset: usize,
@@ -238,7 +238,7 @@ impl NDArray {
         &self.chunk.var
     }
 
-    /// Where the array lives.
+    /// The context of the array's memory.
     pub fn context(&self) -> Context {
         self.chunk.context
     }
@@ -290,7 +290,7 @@ impl NDArray {
         (self.chunk.var.id(), self.chunk.content_version(), self.offset)
     }
 
-    /// Key of where this view lies: equal keys, the same storage and first byte.
+    /// Key of this view's position: equal keys mean the same storage and first byte.
     pub fn place_key(&self) -> (u64, usize) {
         (self.chunk.var.id(), self.offset)
     }
@@ -312,15 +312,15 @@ impl NDArray {
         })
     }
 
-    /// The same array; when this handle and all that were made of it (clones, views) are gone, what
-    /// should compute the value and has not started is cancelled. Work that is pushed to read the
-    /// array holds a handle.
+    /// Returns the array with a guard. When this handle and all clones and views of it are gone,
+    /// pending work that computes the value and has not started is cancelled. Work that is pushed
+    /// to read the array holds a handle.
     pub fn cancel_on_drop(mut self) -> NDArray {
         self.cancel_guard = Some(Arc::new(CancelGuard { engine: self.chunk.engine, var: self.chunk.var.clone() }));
         self
     }
 
-    /// What keeps the work that computes the value from being cancelled, if anything can.
+    /// The guard that keeps the work that computes the value from being cancelled, if there is one.
     pub(crate) fn cancel_guard(&self) -> Option<Arc<CancelGuard>> {
         self.cancel_guard.clone()
     }
@@ -342,8 +342,8 @@ impl NDArray {
         ReadGuard::acquire(self, None)
     }
 
-    /// As [`read`](NDArray::read). `poll` is called now and then while waiting; when it returns
-    /// false the wait is given up with [`WaitError::Interrupted`].
+    /// Reads like [`read`](NDArray::read). `poll` is called periodically while waiting; when it
+    /// returns false the wait is abandoned with [`WaitError::Interrupted`].
     pub fn read_with(&self, poll: &mut dyn FnMut() -> bool) -> Result<ReadGuard<'_>, WaitError> {
         ReadGuard::acquire(self, Some(poll))
     }

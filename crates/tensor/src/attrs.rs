@@ -12,7 +12,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-/// What values an attribute takes.
+/// The kind of values that an attribute takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum AttrKind {
     /// a whole number
@@ -49,11 +49,11 @@ pub enum AttrKind {
     DType(&'static [&'static str]),
     /// any text
     Str,
-    /// not given by name: an object that is made of all attributes, undeclared ones included
+    /// an object that is made from all attributes, including undeclared ones; not given by name
     Object(ObjectParser),
 }
 
-/// What an [`ObjectParser`] makes, or why not.
+/// The object that an [`ObjectParser`] makes, or the reason why it cannot.
 pub type ParsedObject = Result<Arc<dyn Any + Send + Sync>, OpError>;
 
 /// Makes an object of the names and text of all attributes.
@@ -154,7 +154,7 @@ pub enum AttrValue {
     Word(&'static str),
     /// text
     Text(String),
-    /// what all attributes together stand for
+    /// the object made from all attributes together
     Object(AttrObject),
 }
 

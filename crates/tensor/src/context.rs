@@ -1,4 +1,4 @@
-//! Where an array lives.
+//! The context of an array: the device that holds it.
 
 use mxrt_engine::{DeviceId, DeviceKind};
 use std::borrow::Cow;
@@ -32,7 +32,7 @@ impl DeviceType {
         }
     }
 
-    /// Its name, as in `cpu(0)`.
+    /// The name, as in `cpu(0)`.
     pub fn name(self) -> Cow<'static, str> {
         match self {
             DeviceType::Cpu => "cpu".into(),
@@ -66,8 +66,8 @@ impl Context {
         }
     }
 
-    /// The device whose memory arrays lie in; `None`: the host's. A number no device can have
-    /// becomes the largest.
+    /// The device whose memory holds the arrays; `None`: the host's. A number that no device can
+    /// have becomes the largest.
     pub fn device(self) -> Option<DeviceId> {
         match self.device_type {
             DeviceType::Device(kind) => Some(DeviceId::new(kind, u16::try_from(self.device_id).unwrap_or(u16::MAX))),

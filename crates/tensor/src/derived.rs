@@ -1,4 +1,4 @@
-//! What is computed from the content of one array alone, and stays with the array.
+//! Values computed from the content of one array alone, which are kept with the array.
 //!
 //! An operator that is called again and again with the same weights wants them packed once. The
 //! packing belongs to a version of the array: it goes when the array is written, and with its last
@@ -11,7 +11,7 @@ use mxrt_engine::{ForkSafeMutex as Mutex, OpError};
 use smallvec::SmallVec;
 use std::sync::{Arc, OnceLock};
 
-/// Smaller values are computed anew: that is as fast as finding them.
+/// Smaller values are recomputed, because this is as fast as finding them.
 const LEAST_BYTES: usize = 4 << 10;
 /// Values of one array that are remembered, with those that were asked for once.
 const REMEMBERED: usize = 4;
@@ -20,7 +20,7 @@ const REMEMBERED: usize = 4;
 #[derive(Default)]
 pub(crate) struct DerivedValues(OnceLock<Box<Mutex<Values>>>);
 
-/// Of one version of the storage, the newest first.
+/// Values of one version of the storage, the newest first.
 #[derive(Default)]
 struct Values {
     version: u64,

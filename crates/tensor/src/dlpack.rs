@@ -1,4 +1,4 @@
-//! What DLPack lays down: <https://dmlc.github.io/dlpack/latest/c_api.html>, version 1.0.
+//! The types of DLPack: <https://dmlc.github.io/dlpack/latest/c_api.html>, version 1.0.
 #![allow(missing_docs, reason = "the names are those of DLPack, which says what fields mean")]
 
 use crate::DType;
@@ -8,9 +8,9 @@ use std::ffi::{CStr, c_void};
 pub const PLAIN: &CStr = c"dltensor";
 /// Name of such a capsule after it was taken.
 pub const PLAIN_USED: &CStr = c"used_dltensor";
-/// The same with a version inside.
+/// Name of a capsule with a versioned array.
 pub const VERSIONED: &CStr = c"dltensor_versioned";
-/// The same with a version inside, taken.
+/// Name of a capsule with a versioned array that has been taken.
 pub const VERSIONED_USED: &CStr = c"used_dltensor_versioned";
 
 /// The version of the layout below.
@@ -47,8 +47,8 @@ pub struct ElementType {
     pub lanes: u16,
 }
 
-/// An array. The first element is `byte_offset` bytes behind `data`; strides count elements, null
-/// stands for row-major.
+/// An array. The first element is `byte_offset` bytes after `data`; strides count elements, and
+/// null stands for row-major.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Tensor {
@@ -61,7 +61,7 @@ pub struct Tensor {
     pub byte_offset: u64,
 }
 
-/// What a capsule named `dltensor` points to.
+/// The target of a capsule named `dltensor`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Managed {
@@ -70,7 +70,7 @@ pub struct Managed {
     pub deleter: Option<unsafe extern "C" fn(*mut Managed)>,
 }
 
-/// What a capsule named `dltensor_versioned` points to.
+/// The target of a capsule named `dltensor_versioned`.
 #[repr(C)]
 pub struct ManagedVersioned {
     pub major: u32,

@@ -20,7 +20,7 @@ pub struct Shared {
     array: NDArray,
     writable: bool,
     address: *mut u8,
-    /// of an array on a device
+    /// guard of an array on a device
     guard: Option<ExportGuard>,
 }
 
@@ -36,7 +36,7 @@ impl Shared {
         &self.array
     }
 
-    /// Its first byte, of the device's memory if it lives there.
+    /// Address of the first byte, in the device's memory if the array is there.
     pub fn address(&self) -> *mut u8 {
         self.address
     }
@@ -153,8 +153,8 @@ impl NDArray {
     /// the first operator that writes the array gives it memory of its own.
     ///
     /// # Safety
-    /// From `start` on there are the bytes of `tensor`, row-major, initialised, aligned for its
-    /// elements, and writable if this is said. They stay until `owner` is dropped, and meanwhile no
+    /// At `start` begin the bytes of `tensor`, row-major, initialised, aligned for its elements,
+    /// and writable if the argument says so. They stay until `owner` is dropped, and until then no
     /// other thread writes them while operators use the array.
     pub unsafe fn from_shared(
         engine: &'static Engine,
@@ -168,8 +168,8 @@ impl NDArray {
         NDArray::from_memory(engine, context, tensor, memory)
     }
 
-    /// An array with a copy of elements that lie at regular distances, counted in elements, and
-    /// need not be aligned.
+    /// Makes an array with a copy of elements that are stored at regular distances, counted in
+    /// elements, and need not be aligned.
     ///
     /// # Safety
     /// Every element that shape and distances reach from `start` can be read.

@@ -5,8 +5,8 @@ use crate::params::push_writing;
 use mxrt_engine::{Access, Engine, FailureKind, OnComplete, OpError, OpName, OpSpec, RunCtx};
 use smallvec::SmallVec;
 
-/// What a function of another program uses: it runs when the arrays that it reads are complete and
-/// no other operator uses those that it writes. If one of them holds a failure it does not run.
+/// The arrays of another program's function. It runs when the arrays that it reads are complete and
+/// no other operator uses those that it writes. If one of them holds a failure, it does not run.
 pub struct External<'a> {
     /// name for messages and the profiler
     pub name: OpName,

@@ -18,7 +18,7 @@ pub struct LateArray {
     made: Arc<OnceLock<NDArray>>,
 }
 
-/// Where the operation leaves the array.
+/// The place where the operation stores the array.
 pub struct LatePlace(Arc<OnceLock<NDArray>>);
 
 impl LateArray {
@@ -30,7 +30,7 @@ impl LateArray {
         Ok(LateArray { done, context, made: Arc::default() })
     }
 
-    /// Where the array will live.
+    /// The context of the future array.
     pub fn context(&self) -> Context {
         self.context
     }
@@ -40,7 +40,8 @@ impl LateArray {
         self.done.engine()
     }
 
-    /// The same; when all handles are gone, an operation that has not started is cancelled.
+    /// Returns the array with a guard: when all handles are gone, an operation that has not started
+    /// is cancelled.
     pub fn cancel_on_drop(mut self) -> LateArray {
         self.done = self.done.cancel_on_drop();
         self
@@ -51,7 +52,7 @@ impl LateArray {
         &self.done
     }
 
-    /// Where the operation leaves the array.
+    /// The place where the operation stores the array.
     pub fn place(&self) -> LatePlace {
         LatePlace(self.made.clone())
     }
@@ -72,7 +73,8 @@ impl LateArray {
         self.wait_by(None)
     }
 
-    /// The same; `poll` is called now and then while waiting, and gives up by returning false.
+    /// Waits for the array; `poll` is called periodically while waiting, and abandons the wait by
+    /// returning false.
     pub fn wait_with(&self, poll: &mut dyn FnMut() -> bool) -> Result<&NDArray, WaitError> {
         self.wait_by(Some(poll))
     }

@@ -7,7 +7,7 @@ use mxrt_engine::{Access, Cost, DeviceId, Engine, OpError, OpName, OpSpec, RunCt
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// What to push: a name for messages and the profiler, the arrays read and written, and the
+/// The op to be pushed: a name for messages and the profiler, the arrays read and written, and the
 /// expected cost.
 pub struct Launch<'a> {
     /// operator (or block) name
@@ -22,13 +22,13 @@ pub struct Launch<'a> {
 
 /// Types of the arrays of an operation: what need not be copied for every push of it.
 pub trait ArrayTypes: Send + Sync + 'static {
-    /// of the arrays that are read
+    /// types of the arrays that are read
     fn inputs(&self) -> &[TensorType];
-    /// of the arrays that are written
+    /// types of the arrays that are written
     fn outputs(&self) -> &[TensorType];
 }
 
-/// So many that a closure with them fits into an op of the engine.
+/// Few enough places that a closure with them fits into an op of the engine.
 type Places = SmallVec<[Place; 3]>;
 
 struct OwnTypes {

@@ -1,5 +1,4 @@
-//! Memory that arrays on the host lie in: a block of the engine's pool, or memory of another
-//! library.
+//! Memory of arrays on the host: a block of the engine's pool, or memory of another library.
 
 use mxrt_engine::memory::Block;
 use std::any::Any;
@@ -40,7 +39,7 @@ impl Memory {
         }
     }
 
-    /// What the memory of another library was given with.
+    /// The owner that another library passed with the memory.
     pub fn owner(&self) -> Option<&(dyn Any + Send + Sync)> {
         match &self.owner {
             Owner::Pool(_) => None,

@@ -1,4 +1,4 @@
-//! Where arrays lie, for the operations that read and write them.
+//! Memory of arrays, for the operations that read and write them.
 
 use crate::array::{Chunk, allocate};
 use crate::memory::Memory;
@@ -9,8 +9,7 @@ use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Where the bytes of an array are. With its type this is the array, but without a claim on its
-/// value.
+/// The bytes of an array. With its type this is the array, but without a claim on its value.
 #[derive(Clone)]
 pub(crate) struct Place {
     pub chunk: Arc<Chunk>,
@@ -34,7 +33,8 @@ impl Place {
         }
     }
 
-    /// Only called while the running operation holds a grant of the chunk's variable.
+    /// Returns the array for reading. Called only while the running operation holds a grant of the
+    /// chunk's variable.
     pub fn readable<'a>(&'a self, tensor: &'a TensorType) -> Result<TensorRef<'a>, OpError> {
         let first = self.address(self.chunk.block()?, tensor)?;
         // SAFETY: the running operation named this chunk's variable, so no other thread writes it;
@@ -44,7 +44,8 @@ impl Place {
         Ok(TensorRef::new(tensor.dtype, &tensor.shape, bytes))
     }
 
-    /// Only called while the running operation holds the write grant of the chunk's variable.
+    /// Returns the array for writing. Called only while the running operation holds the write grant
+    /// of the chunk's variable.
     fn writable<'a>(&'a self, tensor: &'a TensorType) -> Result<TensorMut<'a>, OpError> {
         let whole = self.offset == 0 && tensor.bytes() == self.chunk.bytes;
         let block = if whole { self.chunk.block_to_overwrite()? } else { self.chunk.block_to_change()? };
@@ -57,8 +58,8 @@ impl Place {
     }
 }
 
-/// Only called while the running operation holds a grant of the array's variable, or of the gate in
-/// front of it.
+/// Returns an array for reading. Called only while the running operation holds a grant of the
+/// array's variable, or of the gate that guards it.
 pub(crate) fn readable(array: &NDArray) -> Result<TensorRef<'_>, OpError> {
     let block = array.chunk.block()?;
     // SAFETY: the running operation named this array's variable, or the gate in front of it, so no
@@ -131,7 +132,7 @@ impl Aside {
         Ok(Aside(memory))
     }
 
-    /// Where the outputs are to be computed. Only called while the running operation holds their
+    /// Returns the memory for the outputs. Called only while the running operation holds their
     /// grants.
     pub fn writable<'a>(&'a mut self, outputs: &[Typed<'a>]) -> Result<SmallVec<[TensorMut<'a>; 2]>, OpError> {
         let view = |((place, tensor), aside): (&Typed<'a>, &'a mut Option<Block>)| match aside {

@@ -54,7 +54,7 @@ pub struct Ready {
     notice: Option<Arc<Mutex<Notice>>>,
 }
 
-/// What the future and the engine share.
+/// The state that the future and the engine share.
 enum Notice {
     Waiting(Waker),
     Arrived(Result<(), Failure>),

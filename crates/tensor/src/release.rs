@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// An array that is read or written again and again stays: it is released so many times at most.
 const MAX_RELEASES: u32 = 2;
 
-/// Where the content of an array can be restored from.
+/// A source from which the content of an array can be restored.
 pub trait RestoreSource: Send + Sync {
     /// Writes all bytes of the array.
     fn restore(&self, bytes: &mut [u8]) -> Result<(), OpError>;

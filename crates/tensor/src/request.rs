@@ -1,5 +1,6 @@
-//! Pushing requests: calls of whole models. Beside what an operator has they read parameters
-//! through a gate, have a priority and a deadline, run in parts, and fail output by output.
+//! Pushing requests: calls of whole models. In addition to the features of an operator they read
+//! parameters through a gate, have a priority and a deadline, run in parts, and fail output by
+//! output.
 
 use crate::launch::write_access;
 use crate::params::push_writing;
@@ -24,7 +25,7 @@ pub struct CallLaunch<'a> {
     pub outputs: &'a [&'a NDArray],
     /// whether the call may run in the pushing thread
     pub cost: Cost,
-    /// those with a higher number are served first
+    /// requests with a higher number are served first
     pub priority: i32,
     /// fails with kind `Deadline` if it has not started by then
     pub deadline: Option<Instant>,
@@ -38,7 +39,7 @@ impl<'a> CallLaunch<'a> {
         CallLaunch { name, inputs, params: None, outputs, cost, priority: 0, deadline: None, in_parts: false }
     }
 
-    /// Where the call runs: where its arrays lie.
+    /// The context of the call: that of its arrays.
     pub fn context(&self) -> Context {
         let params = self.params.and_then(|set| set.arrays().first());
         let array = self.inputs.first().copied().or(params).or(self.outputs.first().copied());
@@ -46,7 +47,7 @@ impl<'a> CallLaunch<'a> {
     }
 }
 
-/// What a running request reads.
+/// The arrays that a running request reads.
 pub struct CallArrays<'a> {
     arrays: &'a [NDArray],
     params: Option<&'a ParameterSet>,
@@ -54,11 +55,11 @@ pub struct CallArrays<'a> {
     state: &'a CallState,
 }
 
-/// What is known once all accesses are granted, and stays so until the request is complete.
+/// State that is known once all accesses are granted, and constant until the request is complete.
 #[derive(Default)]
 struct CallState {
     params_version: u64,
-    /// of inputs, then of parameters; empty when nothing has failed
+    /// failures of inputs, then of parameters; empty when nothing has failed
     failures: Vec<Option<Failure>>,
 }
 
@@ -113,13 +114,13 @@ impl<'a> CallArrays<'a> {
 pub struct CallPart<'a, 'o> {
     /// splits loops
     pub ctx: &'a RunCtx<'o>,
-    /// what is read
+    /// arrays to read
     pub inputs: CallArrays<'a>,
-    /// what is written
+    /// arrays to write
     pub outputs: &'a mut [TensorMut<'o>],
 }
 
-/// What a part of a request says when it ends.
+/// The status that a part of a request returns when it ends.
 pub enum CallProgress {
     /// There is more to do.
     Again,

@@ -70,7 +70,7 @@ impl FromIterator<usize> for Shape {
     }
 }
 
-/// As a Python tuple: `(2, 3)`, `(2,)`, `()`.
+/// Writes a Python tuple: `(2, 3)`, `(2,)`, `()`.
 fn write_tuple<T: fmt::Display>(f: &mut fmt::Formatter<'_>, dims: impl ExactSizeIterator<Item = T>) -> fmt::Result {
     let one = dims.len() == 1;
     f.write_str("(")?;
@@ -100,12 +100,12 @@ impl fmt::Debug for Shape {
 #[error("shapes {0} and {1} do not agree")]
 pub struct ShapeError(pub String, pub String);
 
-/// What is known of a shape during inference: nothing, or a rank with some extents known.
+/// The known part of a shape during inference: nothing, or a rank with some extents known.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct PartialShape(Option<SmallVec<[Option<usize>; 6]>>);
 
 impl PartialShape {
-    /// Not even the rank is known.
+    /// A shape of which not even the rank is known.
     pub const UNKNOWN: PartialShape = PartialShape(None);
 
     /// A known rank with nothing else.

@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::{self, NonNull};
 
-/// What the files are called in lists of open files.
+/// Name of the files in lists of open files.
 const NAME: &CStr = c"mxrt-array";
 
 /// A file in this process's memory. It stays open, so that other processes can map it too.
@@ -111,8 +111,7 @@ impl NDArray {
         Mapping::of(file.into(), bytes)?.into_array(engine, tensor)
     }
 
-    /// The file that the array lies in, whole and from its beginning, if other processes can map
-    /// it.
+    /// The file that holds the array, whole and from its beginning, if other processes can map it.
     pub fn shared_file(&self) -> Option<BorrowedFd<'_>> {
         let mapping = self.chunk.block().ok()?.owner()?.downcast_ref::<Mapping>()?;
         (self.offset == 0).then(|| mapping.file.as_fd())

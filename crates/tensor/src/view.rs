@@ -133,7 +133,7 @@ impl<'a> TensorMut<'a> {
         self.bytes.is_empty()
     }
 
-    /// The same array, readable.
+    /// The array, readable.
     pub fn as_ref(&self) -> TensorRef<'_> {
         TensorRef { dtype: self.dtype, shape: self.shape, bytes: self.bytes }
     }

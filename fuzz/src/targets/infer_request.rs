@@ -3,7 +3,7 @@
 use mxrt_serve::protocol::numbers::{read, write};
 use mxrt_serve::protocol::request::{Content, InferRequest};
 
-/// What a server would allow is bounded by the request; here by time.
+/// The limit of a request's size, which keeps the time short; a server has its own limit.
 const MOST_BYTES: usize = 1 << 16;
 
 pub(super) fn run(bytes: &[u8]) {

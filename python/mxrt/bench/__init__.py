@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--peers",
         action="store_true",
-        help=f"compare, in turns, with what is installed beside mxrt: {', '.join(NAMES)}",
+        help=f"compare, interleaved, with the installed peers of: {', '.join(NAMES)}",
     )
     parser.add_argument(
         "--peer-python",
@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--precision",
         choices=("default", "exact", "bf16"),
         default="default",
-        help="as in hybridize: exact does without Winograd's methods, bf16 rounds where that is faster",
+        help="as in hybridize: exact uses no Winograd methods, bf16 rounds where that is faster",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
     parser.add_argument(

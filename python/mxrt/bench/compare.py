@@ -30,7 +30,7 @@ Note = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Task:
-    """What is measured."""
+    """The subject of a measurement."""
 
     symbol_file: Path
     params_file: Path | None

@@ -93,8 +93,8 @@ def measure(task: Task, callers: Sequence[int], seconds: float, peers: Mapping[s
 
 
 def _caller(net: SymbolBlock, numbers: engines.Arrays) -> Callable[[], object]:
-    """Asks as a server does: from numpy arrays of its own, read where they lie as peers do, to
-    numpy arrays.
+    """A caller that behaves as a server does: from its own numpy arrays, read in place as peers do,
+    to numpy arrays.
     """
     own = [np.array(one) for one in numbers]
     return lambda: [one.asnumpy() for one in _listed(net(*[from_numpy(one) for one in own]))]
@@ -107,7 +107,7 @@ def _listed(outputs: Any) -> list[Any]:
 def _turns(
     count: int, seconds: float, ask: Callable[[int, float], dict[str, Any]], others: Peers
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """One number of callers: mxrt alone at one stretch, or in turns with the others."""
+    """Measures one number of callers: mxrt alone, or interleaved with the others."""
     if not others.loaded:
         return _together([ask(count, seconds)]), {}
     others.choose(count)

@@ -1,4 +1,4 @@
-"""Which model a command line means, and what its inputs look like."""
+"""The model of a command line, and the form of its inputs."""
 
 from __future__ import annotations
 

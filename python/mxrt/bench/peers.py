@@ -1,4 +1,4 @@
-"""Other engines beside mxrt: each in a process of its own, with an interpreter that has it
+"""Other engines for comparison with mxrt: each in its own process, with an interpreter that has it
 installed.
 """
 
@@ -28,8 +28,8 @@ class PeerError(Exception):
 
 
 def interpreters(given: Sequence[str]) -> dict[str, str]:
-    """The interpreter of each peer that can be had: of NAME=PATH, and this one for what is
-    installed beside mxrt.
+    """The interpreter of each available peer: from NAME=PATH, and this one for peers that are
+    installed with mxrt.
     """
     found = {name: sys.executable for name in NAMES if importlib.util.find_spec(name) is not None}
     for text in given:
@@ -86,7 +86,7 @@ class Process:
         return self._process.pid
 
     def ask(self, task: str, limit: float = 300, **request: Any) -> dict[str, Any]:
-        """What the process answers within so many seconds."""
+        """The answer of the process within so many seconds."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps({"task": task, **request}) + "\n")
@@ -112,7 +112,7 @@ class Process:
         return answer
 
     def _last_words(self) -> str:
-        """What the process said at its end: of a Python exception the last line."""
+        """The last output of the process: for a Python exception, its last line."""
         self._log.seek(0)
         text = self._log.read().strip()
         if "Traceback (most recent call last)" in text:

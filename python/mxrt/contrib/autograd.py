@@ -12,7 +12,7 @@ __all__ += ["test_section", "train_section"]
 
 
 def set_is_training(is_train: bool) -> bool:
-    """Only False can be set."""
+    """Accepts only False."""
     return _autograd.set_training(is_train)
 
 

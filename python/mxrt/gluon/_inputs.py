@@ -58,8 +58,8 @@ def has_numpy(value: Any) -> bool:
 def arrays_of(args: Any, names: Sequence[str], params: Iterable[Parameter]) -> Any:
     """Nested lists with the same structure and NDArrays in the place of numpy arrays.
 
-    A numpy array becomes what ``mx.nd.array`` makes of it, of float32, on the device of the
-    NDArrays beside it, else of the parameters.
+    A numpy array is converted like ``mx.nd.array`` does, to float32, on the device of the other
+    NDArrays, else of the parameters.
     """
     device = _device(args, params)
 

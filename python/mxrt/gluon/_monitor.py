@@ -54,8 +54,8 @@ def call_and_show(graph: CompiledGraph, args: Sequence[NDArray], callback: Calla
 
 
 def _starts(nodes: list[str], single: list[bool], owners: list[str | None]) -> list[int]:
-    """Where the outputs of each node begin in the list of all, and behind the last where that
-    ends.
+    """The position of each node's first output in the list of all outputs, and finally the length
+    of the list.
     """
     found, place = [], 0
     for i, name in enumerate(nodes):
@@ -68,7 +68,7 @@ def _starts(nodes: list[str], single: list[bool], owners: list[str | None]) -> l
 
 
 def _input_names(node: dict[str, Any]) -> list[str]:
-    """What MXNet calls the inputs of an operator: by their names where there are several."""
+    """MXNet's names for the inputs of an operator: the inputs' own names if there are several."""
     operator = _mxrt.get_operator(node["op"])
     names = list(operator.inputs) if operator is not None else []
     if node["op"] == "Pooling" or len(names) > 1:

@@ -1,4 +1,4 @@
-"""What a compiled block says about itself."""
+"""Reports of compiled blocks."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class PlanMethods:
         return graph.op.plan(*graph.every_input(arrays), measure=measure)
 
     def plan_report(self, *args: NDArray, measure: bool = True) -> dict[str, Any]:
-        """What :meth:`plan` says as data.
+        """The content of :meth:`plan` as data.
 
         ``steps`` has a dictionary for every step: its number ``step``, ``operator``, ``node``,
         ``output``, ``kernel``, ``arena_bytes``, ``packed_bytes``, ``estimated_us`` and
-        ``measured_us`` (None with ``measure=False``). Beside it stand ``title``, ``parts``
-        (``rows``, ``rows_of_a_part``, ``side_by_side`` where a large batch is run in parts; the
-        steps are then those of one part), ``notes``, ``constants``, the totals under the names they
-        have in a step, and the ``text``.
+        ``measured_us`` (None with ``measure=False``). The other keys are ``title``, ``parts``
+        (``rows``, ``rows_of_a_part``, ``side_by_side`` if a large batch is run in parts; the steps
+        are then those of one part), ``notes``, ``constants``, the totals under the names they have
+        in a step, and the ``text``.
         """
         graph, arrays = self._graph_for_plan(args)
         return graph.op.plan_report(*graph.every_input(arrays), measure=measure)
@@ -62,9 +62,9 @@ class PlanMethods:
         unused for longest, above ``max_plans`` or ``max_bytes``. ``plan_bytes`` and
         ``constant_bytes`` (folded and packed weights) is what they hold.
 
-        Packed weights of other input sizes may take 1.5 times the parameters beside those of the
-        size with most. Where one more size would take more, the forms unused for longest are given
-        up, and built again when their size returns. The bits of a size do not depend on the sizes
-        called before.
+        Packed weights of other input sizes may take 1.5 times the parameters, in addition to those
+        of the size with most. If one more size would take more, the least recently used forms are
+        dropped, and built again when their size returns. The bits of a size do not depend on the
+        sizes called before.
         """
         return self._compiled_graph().op.plan_cache_info()

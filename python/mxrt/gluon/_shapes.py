@@ -1,4 +1,4 @@
-"""Which parameters do not fit a graph."""
+"""Checks whether parameters fit a graph."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["wrong_shapes"]
 
 
 def wrong_shapes(graph: Symbol, shapes: dict[str, tuple[int, ...]]) -> dict[str, str]:
-    """Which parameters contradict the graph or one another, with what is needed instead.
+    """The parameters that contradict the graph or one another, each with the needed shape.
 
     Much of a graph can only be checked when the number of axes of its inputs is known. It is not,
     so for each input the number is taken under which most parameters fit.

@@ -96,12 +96,12 @@ class Block:
 
     @property
     def prefix(self) -> str:
-        """What the names of its parameters begin with."""
+        """The prefix of its parameters' names."""
         return self._prefix
 
     @property
     def params(self) -> ParameterDict:
-        """Its own parameters, without those of the blocks inside."""
+        """Parameters of this block, without those of the blocks inside."""
         return self._params
 
     def name_scope(self) -> BlockScope:
@@ -113,8 +113,8 @@ class Block:
         return BlockScope(self)
 
     def collect_params(self, select: str | None = None) -> ParameterDict:
-        """Its parameters and those of the blocks inside; with a regular expression only those whose
-        names match.
+        """Parameters of this block and of the blocks inside; with a regular expression only those
+        whose names match.
         """
         self._warn_of_containers()
         found = ParameterDict(self._params.prefix)
@@ -254,7 +254,7 @@ class Block:
     def load_params(
         self, filename: str, ctx: Any = None, allow_missing: bool = False, ignore_extra: bool = False
     ) -> None:
-        """As ``load_parameters``, which replaces it."""
+        """Old name of ``load_parameters``."""
         warnings.warn("load_params is deprecated. Please use load_parameters.", stacklevel=2)
         self.load_parameters(filename, ctx, allow_missing, ignore_extra)
 
@@ -279,7 +279,7 @@ class Block:
         return out
 
     def forward(self, *args: Any, **options: Any) -> Any:
-        """What the block computes; to be defined by the class."""
+        """The computation of the block; to be defined by the class."""
         raise NotImplementedError(f"{type(self).__name__} has no forward")
 
     def summary(self, *inputs: Any) -> None:

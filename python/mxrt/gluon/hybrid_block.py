@@ -71,7 +71,7 @@ class HybridBlock(Block, PlanMethods):
         return {key: None if isinstance(value, CompiledGraph) else value for key, value in self.__dict__.items()}
 
     def _clear_cached_op(self) -> None:
-        """Forgets the graph: the next call makes it anew."""
+        """Forgets the graph: the next call builds it again."""
         with _keeping:
             self._changes += 1
             self._traced: Traced | None = None
@@ -139,14 +139,14 @@ class HybridBlock(Block, PlanMethods):
         backward_bulk_size: int | None = None,
         **kwargs: Any,
     ) -> None:
-        """From the next call on runs as one compiled graph, as do the blocks inside where they are
-        called alone.
+        """Compiles the block at the next call, so that it runs as one graph, as do the blocks
+        inside if they are called alone.
 
         Parameters
         ----------
         active : False goes back to running operator by operator
         backend : a rewrite of graphs to be applied, by name; other keywords are then its options
-        clear : a graph that exists is made anew
+        clear : an existing graph is built again
         precision : ``exact`` and ``bf16``, see :meth:`SymbolBlock.hybridize`
 
         The other keywords are MXNet's, accepted for compatibility; memory is planned in any case.
@@ -452,7 +452,7 @@ class HybridBlock(Block, PlanMethods):
         return regroup([out] if isinstance(out, NDArray) else list(out), graph.out_format)
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
-        """What the block computes with the operators of `F`; to be defined by the class.
+        """The computation of the block with the operators of `F`; to be defined by the class.
 
         `kwargs` are its own parameters, arrays or symbols, under the names of the attributes.
         """

@@ -55,7 +55,7 @@ def _softplus(F: Any, x: Any) -> Any:
 
 
 class Loss(HybridBlock):
-    """What all losses have in common.
+    """The common part of all losses.
 
     Parameters
     ----------
@@ -262,7 +262,7 @@ class HuberLoss(Loss):
 
 
 class HingeLoss(Loss):
-    """By how much `margin` is missed; labels are -1 and 1."""
+    """The amount by which `margin` is missed; labels are -1 and 1."""
 
     def __init__(self, margin: float = 1, weight: float | None = None, batch_axis: int = 0, **kwargs: Any) -> None:
         super().__init__(weight, batch_axis, **kwargs)
@@ -303,7 +303,7 @@ class LogisticLoss(Loss):
 
 
 class TripletLoss(Loss):
-    """By how much a positive example is not `margin` nearer than a negative one."""
+    """The amount by which a positive example is not `margin` nearer than a negative one."""
 
     def __init__(self, margin: float = 1, weight: float | None = None, batch_axis: int = 0, **kwargs: Any) -> None:
         super().__init__(weight, batch_axis, **kwargs)

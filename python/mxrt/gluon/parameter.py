@@ -74,7 +74,7 @@ def shape_is_known(shape: tuple[int, ...] | None) -> bool:
 
 
 class _First(NamedTuple):
-    """What a parameter begins with: initializer, default initializer and contexts, and the value if
+    """The beginning of a parameter: initializer, default initializer and contexts, and the value if
     its shape is known.
     """
 
@@ -135,7 +135,7 @@ class Parameter:
 
     @property
     def grad_req(self) -> str:
-        """What training would do with gradients: ``write``, ``add`` or ``null``."""
+        """The use of gradients in training: ``write``, ``add`` or ``null``."""
         return self._grad_req
 
     @grad_req.setter
@@ -297,7 +297,7 @@ class Parameter:
             self._take_dtype(value.dtype)
 
     def _take_dtype(self, dtype: Any) -> None:
-        """Notes an element type; the symbol, which names it, is made anew if it is another one."""
+        """Notes an element type; the symbol, which names it, is made again if it is another one."""
         with _naming:
             if dtype_name(dtype) != dtype_name(self._dtype):
                 self._var = None
@@ -328,7 +328,7 @@ class Parameter:
         initialize_all([self], init, ctx, default_init, force_reinit)
 
     def _first(self, init: Any, ctx: Any, default_init: Any, force_reinit: bool) -> _First | None:
-        """What the parameter begins with, computed and not published; None if it has a value that
+        """The beginning of the parameter, computed and not published; None if it has a value that
         it keeps.
         """
         if self._arrays and not force_reinit:
@@ -377,7 +377,7 @@ class Parameter:
                     return
 
     def _finish_deferred_init(self) -> None:
-        """As MXNet calls it; a shape that is still unknown is an error."""
+        """Initializes the parameter, under MXNet's name; an unknown shape is an error."""
         if self._deferred is not None and not self.shape_known:
             raise AssertionError(
                 f"Cannot initialize Parameter '{self.name}' because it has invalid shape: {self._shape}. Please "

@@ -40,7 +40,7 @@ class ParameterDict:
 
     @property
     def prefix(self) -> str:
-        """What the names of parameters made by ``get`` begin with."""
+        """The prefix of the names of parameters made by ``get``."""
         return self._prefix
 
     def __repr__(self) -> str:

@@ -207,7 +207,7 @@ class SymbolBlock(HybridBlock):
         return MXNetValueError(f"{takes}, but {len(args)} were given: {what}")
 
     def _larger_graph(self, args: tuple[Any, ...]) -> Any:
-        """What the block makes of symbols."""
+        """The result of the block for symbols."""
         for name, value in zip(self._input_names, args, strict=True):
             if not isinstance(value, (NDArray, np.ndarray, Symbol)):
                 raise wrong_input(name, value)
@@ -312,7 +312,7 @@ SymbolBlockThreadSafe = SymbolBlock
 
 
 def _common_start(names: list[str]) -> str:
-    """What all names begin with."""
+    """The common prefix of all names."""
     first, last = min(names, default=""), max(names, default="")
     length = 0
     while length < min(len(first), len(last)) and first[length] == last[length]:
@@ -369,7 +369,7 @@ def _imports(
 
 
 def _hint(graph: Symbol, names: list[str]) -> str:
-    """What to look at when parameters do not fit."""
+    """Advice for parameters that do not fit."""
     unknown = [repr(name) for name in names if name not in graph.list_inputs()]
     if not unknown:
         return ""

@@ -1,4 +1,4 @@
-"""What trains in MXNet. It can be constructed, and says no where it would train."""
+"""MXNet's trainer. It can be constructed, and raises when it would train."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ __all__ = ["Trainer"]
 
 
 class Trainer:
-    """Not for training: it keeps what it is given, and every method that would train raises.
+    """A trainer that does not train: it keeps its arguments, and every method that would train
+    raises.
 
     Parameters
     ----------

@@ -109,18 +109,18 @@ def download(
 
 
 def _get_repo_url() -> str:
-    """Where MXNet's data sets and models lie: ``MXNET_GLUON_REPO`` if set; ends in a slash."""
+    """The address of MXNet's data sets and models: ``MXNET_GLUON_REPO`` if set; ends in a slash."""
     url = os.environ.get("MXNET_GLUON_REPO", "https://apache-mxnet.s3-accelerate.dualstack.amazonaws.com/")
     return url if url.endswith("/") else url + "/"
 
 
 def _get_repo_file_url(namespace: str, filename: str) -> str:
-    """Where a file of MXNet's data sets and models lies."""
+    """The address of a file of MXNet's data sets and models."""
     return f"{_get_repo_url()}{namespace}/{filename}"
 
 
 class HookHandle:
-    """What takes a hook away again: ``detach``, or the end of a ``with`` block."""
+    """A handle that removes a hook: by ``detach``, or at the end of a ``with`` block."""
 
     def __init__(
         self, hooks: OrderedDict[int, Callable[..., Any]] | None = None, hook: Callable[..., Any] | None = None

@@ -53,7 +53,9 @@ _Size = tuple[int, int]
 
 
 class Described:
-    """What has arguments and can be written as JSON: augmenters of images, and of their boxes."""
+    """The common part of augmenters of images and of their boxes: they have arguments and can be
+    written as JSON.
+    """
 
     def __init__(self, **kwargs: Any) -> None:
         self._kwargs = {name: _plain(value) for name, value in kwargs.items()}
@@ -102,7 +104,7 @@ class RandomOrderAug(SequentialAug):
 
 
 def shuffled(augmenters: Sequence[Any]) -> list[Any]:
-    """A list in random order. MXNet shuffles the list of an augmenter anew at each call, beginning
+    """A list in random order. MXNet shuffles the list of an augmenter again at each call, beginning
     with its last order; here it is replaced, as other threads may be using it.
     """
     order = list(augmenters)
@@ -382,7 +384,7 @@ def color_augmenters(
     mean: Any,
     std: Any,
 ) -> list[Augmenter]:
-    """Those of the usual augmenters that change colours, for floating-point images."""
+    """Augmenters that change colours, for floating-point images, out of the usual ones."""
     augmenters: list[Augmenter] = []
     if brightness or contrast or saturation:
         augmenters.append(ColorJitterAug(brightness, contrast, saturation))

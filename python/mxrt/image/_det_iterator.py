@@ -157,7 +157,7 @@ class ImageDetIter(ImageIter):
     def reshape(self, data_shape: Sequence[int] | None = None, label_shape: Sequence[int] | None = None) -> None:
         """Changes the shape of images, or of the boxes of an image; more rows are filled with -1.
 
-        Augmenters that were given as `aug_list` stay as they are.
+        Augmenters that were given as `aug_list` do not change.
 
         Raises ValueError for shapes that :meth:`check_data_shape` and :meth:`check_label_shape`
         refuse.
@@ -216,13 +216,13 @@ class ImageDetIter(ImageIter):
 
         Parameters
         ----------
-        color : of the boxes, red first; each has a random colour without it
+        color : colour of the boxes, red first; each has a random colour without it
         thickness : pixels of a box's edge
-        mean, std : what the augmenters subtracted and divided by; True stands for those of ImageNet
+        mean, std : numbers that the augmenters subtracted and divided by; True: those of ImageNet
         clip : whether numbers beyond 0 and 255 become these
         waitKey : milliseconds to show each image in a window; needs OpenCV
         window_name : title of the window
-        id2labels : names of classes, drawn beside the boxes; needs OpenCV
+        id2labels : names of classes, drawn next to the boxes; needs OpenCV
 
         Raises ImportError if OpenCV is needed and not installed.
         """

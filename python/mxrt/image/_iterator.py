@@ -147,7 +147,7 @@ class ImageIter(DataIter):
         return header.label, content
 
     def _place(self) -> str:
-        """Which image was read last."""
+        """The image that was read last."""
         if self.seq is None:
             return f"index: {self.cur - 1}"
         key = self.seq[self.cur - 1]

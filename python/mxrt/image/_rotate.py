@@ -45,7 +45,7 @@ def imrotate(src: NDArray, rotation_degrees: Any, zoom_in: bool = False, zoom_ou
 
 
 def _grid(height: int, width: int, degrees: Any, zoom_in: bool, zoom_out: bool) -> Any:
-    """Where each pixel of the output lies: (images, 2, height, width), from -1 to 1."""
+    """The position of each pixel of the output: (images, 2, height, width), from -1 to 1."""
     angle = (np.pi * degrees.astype(np.float32) / 180).reshape(-1, 1, 1)
     # Half of what the centers of the outermost pixels are apart; 1 for a single pixel.
     half_height, half_width = (height - 1) / 2 or 1.0, (width - 1) / 2 or 1.0

@@ -16,7 +16,7 @@ __all__ += _iterators.__all__
 
 
 def __getattr__(name: str) -> Any:
-    """What is imported when it is first used."""
+    """Imports names when they are first used."""
     if name == "PrefetchingIter":
         from ._prefetching import PrefetchingIter
 

@@ -47,7 +47,7 @@ def _document(doc: str, parameters: list[tuple[str, str, str | None, str]], idle
 
 
 def _without_effect(name: str) -> set[str]:
-    """What programs pass to an iterator although MXNet ignores it there."""
+    """Arguments that programs pass to an iterator although MXNet ignores them there."""
     if name == "MNISTIter":
         return {"data_shape", "input_shape"}
     return {"and_mirror"} if name.startswith("ImageRecord") else set()

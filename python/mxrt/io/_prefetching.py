@@ -19,7 +19,7 @@ class PrefetchingIter(_BatchHolder):
     ones. Several are joined: a batch has the data and labels of all.
 
     A failure of an iterator is raised by the ``next`` that would have returned that batch. The one
-    after it goes on behind it, and ``reset`` begins again.
+    after it returns the following batch, and ``reset`` begins again.
 
     Parameters
     ----------

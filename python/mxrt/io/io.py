@@ -95,7 +95,7 @@ class DataBatch:
 
 
 class DataIter:
-    """What all data iterators have in common."""
+    """The common part of all data iterators."""
 
     def __init__(self, batch_size: int = 0) -> None:
         self.batch_size = batch_size

@@ -1,4 +1,4 @@
-"""What programs that define iterators import: how inputs become named arrays."""
+"""Helpers for programs that define iterators: conversion of inputs to named arrays."""
 
 from .io import _getdata_by_idx, _has_instance, _init_data
 

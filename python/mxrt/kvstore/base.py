@@ -1,4 +1,4 @@
-"""What kinds of stores have in common, and stores by name."""
+"""The common part of the kinds of stores, and stores by name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["KVStoreBase", "create"]
 
 
 class KVStoreBase:
-    """What kinds of stores have in common: one worker, and no exchange of parameters."""
+    """The common part of the kinds of stores: one worker, and no exchange of parameters."""
 
     OPTIMIZER: ClassVar[str] = "optimizer"
     kv_registry: ClassVar[dict[str, type[KVStoreBase]]] = {}

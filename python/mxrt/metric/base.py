@@ -1,4 +1,4 @@
-"""What all metrics have in common."""
+"""The common part of all metrics."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class EvalMetric:
         return f"EvalMetric: {plain}"
 
     def get_config(self) -> dict[str, Any]:
-        """What ``create`` needs to make the metric again."""
+        """The arguments with which ``create`` makes the metric again."""
         names = {"name": self.name, "output_names": self.output_names, "label_names": self.label_names}
         return {**self._kwargs, "metric": type(self).__name__, **names}
 
@@ -159,5 +159,5 @@ class Plain(EvalMetric):
             self._add(*self._of(label, pred))
 
     def _of(self, label: Array, pred: Array) -> tuple[float, int]:
-        """What to add, and how much it counts."""
+        """The value to add, and its weight."""
         raise NotImplementedError

@@ -15,7 +15,7 @@ __all__ = ["F1", "MCC", "PCC", "Accuracy", "TopKAccuracy"]
 @register
 @alias("acc")
 class Accuracy(Plain):
-    """Which part of the classes is right. A prediction that is not of the label's shape has scores
+    """The share of correct classes. A prediction whose shape differs from the label's has scores
     along `axis`.
     """
 
@@ -40,7 +40,7 @@ class Accuracy(Plain):
 @register
 @alias("top_k_accuracy", "top_k_acc")
 class TopKAccuracy(Plain):
-    """Which part of the labels is among the `top_k` classes with the highest scores, in two
+    """The share of labels that are among the `top_k` classes with the highest scores, in two
     dimensions at most.
     """
 
@@ -231,7 +231,7 @@ class PCC(EvalMetric):
 
 
 def _correlation(matrix: Array) -> float:
-    """Of a confusion matrix; NaN where all are of one class."""
+    """The correlation of a confusion matrix; NaN if all are of one class."""
     n, rows, columns = matrix.sum(), matrix.sum(axis=1), matrix.sum(axis=0)
     spread = numpy.sum(rows * (n - rows)) * numpy.sum(columns * (n - columns))
     if spread == 0:

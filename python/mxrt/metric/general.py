@@ -14,8 +14,8 @@ _create = registry.get_create_func(EvalMetric, "metric")
 
 
 def create(metric: Any, *args: Any, **kwargs: Any) -> Any:
-    """A metric from a name, a function of label and prediction, or a list of these; a metric comes
-    back as it is.
+    """A metric from a name, a function of label and prediction, or a list of these; a metric is
+    returned unchanged.
     """
     if callable(metric):
         return CustomMetric(metric, *args, **kwargs)
@@ -88,7 +88,7 @@ class CompositeEvalMetric(EvalMetric):
         return _joined([metric.get_global() for metric in self.metrics])
 
     def get_config(self) -> dict[str, Any]:
-        """What ``create`` needs to make the metric again."""
+        """The arguments with which ``create`` makes the metric again."""
         return {**super().get_config(), "metrics": [metric.get_config() for metric in self.metrics]}
 
 

@@ -56,7 +56,7 @@ class ContextMethods:
         return 0
 
     def _rows(self, shaped: Mapping[str, Any]) -> list[slice]:
-        """Which samples of inputs each context takes; ValueError unless all have as many."""
+        """The samples of inputs that each context takes; ValueError unless all have as many."""
         if len(self._contexts) == 1:
             return [slice(None)]
         counts = {}

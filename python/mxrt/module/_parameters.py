@@ -142,8 +142,8 @@ class ParameterMethods:
         return dict(zip(names, [*arg_shapes, *aux_shapes], strict=True))
 
     def _first_value(self, name: str, shape: tuple[int, ...]) -> NDArray:
-        """For a parameter that is not given: its earlier value, else zeros (labels and the like do
-        not matter).
+        """The value of a parameter that is not given: its earlier value, else zeros (labels and the
+        like do not matter).
         """
         for held in (self._arg_params, self._aux_params):
             if held and name in held:

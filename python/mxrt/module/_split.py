@@ -15,7 +15,7 @@ __all__ = ["batch_axes", "merge", "part_of", "pieces"]
 
 
 def pieces(rows: int, work_loads: Sequence[float]) -> list[slice]:
-    """Which rows of a batch each context takes, as MXNet divides them by work load.
+    """The rows of a batch that each context takes, as MXNet divides them by work load.
 
     Raises MXNetValueError where a context would get none.
     """
@@ -55,7 +55,7 @@ def merge(parts: Sequence[NDArray], axis: int) -> NDArray:
 
 
 def batch_axes(symbol: Symbol) -> list[int]:
-    """For every output the axis that counts samples, by its attribute ``__layout__``: 0 without
-    one, -1 where it has no N.
+    """The axis that counts samples for every output, by its attribute ``__layout__``: 0 without
+    one, -1 if it has no N.
     """
     return [DataDesc.get_batch_axis(symbol[name].attr("__layout__")) for name in symbol.list_outputs()]

@@ -1,4 +1,4 @@
-"""What all modules have in common."""
+"""The common part of all modules."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["BaseModule"]
 
 
 class BaseModule:
-    """What all modules have in common."""
+    """The common part of all modules."""
 
     def __init__(self, logger: Any = logging) -> None:
         self.logger = logger
@@ -30,7 +30,7 @@ class BaseModule:
         self.optimizer_initialized = False
 
     def __getstate__(self) -> dict[str, Any]:
-        """What pickle and copies take: outputs, monitors and compiled forms stay here."""
+        """The state that pickle and copies take: outputs, monitors and compiled forms stay here."""
         state = self.__dict__.copy()
         if state["logger"] is logging:
             state["logger"] = None  # a module, which pickle does not take

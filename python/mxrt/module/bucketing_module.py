@@ -155,8 +155,8 @@ class BucketingModule(BaseModule):
     # ---- what it is ------------------------------------------------------------------------------
 
     def _call_sym_gen(self, key: Any) -> _Made:
-        """What `sym_gen` makes for a key. Names count from the beginning for each, so that the
-        parameters of all buckets have the same names.
+        """The result of `sym_gen` for a key. Names count from the beginning for each key, so that
+        the parameters of all buckets have the same names.
         """
         with NameManager():
             return self._sym_gen(key)
@@ -385,5 +385,5 @@ class BucketingModule(BaseModule):
 
 
 def _same(symbol: Symbol) -> Callable[[Any], _Made]:
-    """The same symbol for every bucket."""
+    """A function that returns the same symbol for every bucket."""
     return lambda key: (symbol, ("data",), ("softmax_label",))

@@ -1,4 +1,4 @@
-"""What MXNet's Module consists of: executors, one for each context.
+"""The parts of MXNet's Module: executors, one for each context.
 
 A Module of mxrt has none. What looks like them is made when a program asks for it.
 """
@@ -43,7 +43,7 @@ class ExecutorOfModule(Executor):
         self._place = place
 
     def set_monitor_callback(self, callback: Callable[[bytes, NDArray], Any] | None, monitor_all: bool = False) -> None:
-        """As that of every executor, called after each ``forward`` of the module."""
+        """Sets the callback of every executor, called after each ``forward`` of the module."""
         super().set_monitor_callback(callback, monitor_all)
         self._module._monitored_executors()[self._place].set_monitor_callback(callback, monitor_all)
 

@@ -373,9 +373,7 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
         return all(inputs[d.name].shape == tuple(d.shape) for d in self._data_shapes)
 
     def _follow(self, inputs: dict[str, NDArray], batch: Any) -> None:
-        """Where a batch that ran has other shapes than the module was bound to, the module is bound
-        anew.
-        """
+        """Binds the module again if a batch that ran has shapes other than the bound ones."""
         if self._fits_bound(inputs):
             return
         self._data_shapes = [DataDesc(d.name, inputs[d.name].shape, d.dtype, d.layout) for d in self._data_shapes]
@@ -449,7 +447,9 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
             mon.install(executor)
 
     def _monitored_executors(self) -> list[Executor]:
-        """For each context one whose callback is told what ``forward`` computes there."""
+        """One executor for each context, whose callback gets the values that ``forward`` computes
+        there.
+        """
         self._monitored = self._monitored or [Executor(self._symbol, context, {}, {}) for context in self._contexts]
         return self._monitored
 

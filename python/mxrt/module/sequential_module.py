@@ -36,7 +36,7 @@ class SequentialModule(BaseModule):
         self._label_shapes: Any = None
 
     def add(self, module: Any, **kwargs: Any) -> SequentialModule:
-        """Adds a module behind the others, and returns this one.
+        """Adds a module after the others, and returns this one.
 
         Parameters
         ----------

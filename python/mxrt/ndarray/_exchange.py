@@ -12,8 +12,8 @@ _CPU = (1, 0)
 
 
 class Exchange:
-    """What an array has of DLPack's protocol: ``numpy.from_dlpack(x)``, ``torch.from_dlpack(x)``
-    share its memory.
+    """The part of DLPack's protocol that an array has: ``numpy.from_dlpack(x)``,
+    ``torch.from_dlpack(x)`` share its memory.
     """
 
     __slots__ = ()

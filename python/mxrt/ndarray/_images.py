@@ -12,14 +12,14 @@ __all__ = ["_cvimdecode", "_cvimread", "_imdecode", "imdecode"]
 
 
 def _cvimdecode(buf: Any, flag: int = 1, to_rgb: bool = True, out: NDArray | None = None) -> NDArray:
-    """See :func:`mxrt.image.imdecode`."""
+    """Decodes an image; :func:`mxrt.image.imdecode` describes it."""
     from ..image import imdecode
 
     return imdecode(buf, flag, to_rgb, out)
 
 
 def _cvimread(filename: str, flag: int = 1, to_rgb: bool = True, out: NDArray | None = None) -> NDArray:
-    """See :func:`mxrt.image.imread`."""
+    """Reads an image; :func:`mxrt.image.imread` describes it."""
     from ..image import imread
 
     return imread(filename, flag, to_rgb, out)
@@ -37,7 +37,9 @@ def _imdecode(
     str_img: bytes,
     out: NDArray | None = None,
 ) -> NDArray:
-    """See :func:`imdecode`. `size` counts the bytes of the file that are used."""
+    """Decodes an image; :func:`imdecode` describes it. `size` counts the bytes of the file that are
+    used.
+    """
     if not 0 <= size <= len(str_img):
         raise MXNetValueError(f"_imdecode: size is {size}, but str_img has {len(str_img)} bytes")
     return imdecode(str_img[: int(size)], (x0, y0, x1, y1), out, index, n_channels, mean)

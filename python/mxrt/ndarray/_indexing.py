@@ -1,4 +1,4 @@
-"""What a Python index means: a region of an array, or, for keys with arrays in them, a list of
+"""The meaning of a Python index: a region of an array, or, for keys with arrays in them, a list of
 positions.
 """
 

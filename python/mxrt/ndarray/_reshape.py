@@ -1,4 +1,4 @@
-"""What the codes of ``reshape`` stand for."""
+"""The meaning of the codes of ``reshape``."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ __all__ = [
 
 
 class BaseSparseNDArray(NDArray):
-    """What sparse arrays have in common. No array is one: making one is refused."""
+    """The common base of sparse arrays. No array is one: making one is refused."""
 
     _stype = "row_sparse"
 

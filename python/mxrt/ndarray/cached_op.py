@@ -68,7 +68,7 @@ class CachedOp:
         return self._op.plan(*args, measure=measure)
 
     def plan_report(self, *args: Any, measure: bool = True) -> dict[str, Any]:
-        """The same as data; see :meth:`mxrt.gluon.SymbolBlock.plan_report`."""
+        """The plan as data; see :meth:`mxrt.gluon.SymbolBlock.plan_report`."""
         return self._op.plan_report(*args, measure=measure)
 
     def plan_cache_info(self) -> dict[str, int]:

@@ -36,7 +36,7 @@ def _function(value: Any, what: str) -> None:
 
 
 def _pair(made: Any, what: str) -> tuple[Any, Any]:
-    """What a function returns, if that is two things."""
+    """The results of a function, if these are two."""
     if not isinstance(made, (list, tuple)) or len(made) != 2:
         raise MXNetValueError(f"{what} must return two things, outputs and states, not {made!r} of type {type(made)}")
     return made[0], made[1]

@@ -75,12 +75,12 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods, Exchange, Awaitable):
 
     @property
     def context(self) -> Context:
-        """Where the array lives."""
+        """The context of the array's memory."""
         return Context(*self._device)
 
     @property
     def ctx(self) -> Context:
-        """Where the array lives."""
+        """The context of the array's memory."""
         return Context(*self._device)
 
     @property
@@ -315,7 +315,7 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods, Exchange, Awaitable):
         _mxrt.scatter(self, at, spread)
 
     def _value(self, value: Any) -> NDArray:
-        """What is assigned, as an array with elements like those here."""
+        """The assigned value, as an array with elements like those here."""
         if isinstance(value, NDArray):
             return value.astype(self._dtype_name, copy=False)
         if not is_number(value) and not isinstance(value, (np.ndarray, list, tuple)):
@@ -357,7 +357,7 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods, Exchange, Awaitable):
         return view
 
     def expand_dims(self, axis: int, inplace: bool = False) -> NDArray:
-        """With an axis of extent 1 inserted; a copy unless ``inplace``."""
+        """Returns the array with an axis of extent 1 inserted; a copy unless ``inplace``."""
         extents = list(self.shape)
         place = axis + len(extents) + 1 if axis < 0 else axis
         if not 0 <= place <= len(extents):
@@ -384,7 +384,7 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods, Exchange, Awaitable):
         return view
 
     def transpose(self, *axes: Any, **kwargs: Any) -> NDArray:
-        """With permuted axes, as a copy."""
+        """Returns a copy with permuted axes."""
         order = kwargs.pop("axes", axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes)
         made: NDArray = self._function("transpose")(self, axes=tuple(order or ()), **kwargs)
         return made

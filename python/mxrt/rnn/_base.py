@@ -1,4 +1,4 @@
-"""What recurrent cells of the symbolic interface have in common."""
+"""The common part of recurrent cells of the symbolic interface."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class BaseRNNCell:
     states.
 
     ``unroll`` makes a network of many steps. Subclasses define ``__call__`` and ``state_info``, and
-    ``_gate_names`` if their weights are those of several gates, one behind another.
+    ``_gate_names`` if their weights are the concatenated weights of several gates.
     """
 
     _num_hidden: int
@@ -89,7 +89,7 @@ class BaseRNNCell:
         raise NotImplementedError
 
     def _step_name(self) -> str:
-        """What the names of the next step's operators begin with."""
+        """The prefix of the names of the next step's operators."""
         self._counter += 1
         return f"{self._prefix}t{self._counter}_"
 

@@ -67,8 +67,8 @@ class FusedRNNCell(BaseRNNCell):
         return _GATES[self._mode]
 
     def _parts(self, num_input: int) -> dict[str, tuple[int, ...]]:
-        """Names and shapes of the weights and biases, in the order in which they lie in the one
-        array.
+        """Names and shapes of the weights and biases, in the order in which the one array stores
+        them.
         """
         hidden = self._num_hidden
         found: dict[str, tuple[int, ...]] = {}
@@ -161,7 +161,7 @@ class FusedRNNCell(BaseRNNCell):
         return outputs, after
 
     def unfuse(self) -> SequentialRNNCell:
-        """The same layers as single cells."""
+        """Returns the layers as single cells."""
         kinds: dict[str, Any] = {
             "rnn_relu": lambda prefix: RNNCell(self._num_hidden, activation="relu", prefix=prefix),
             "rnn_tanh": lambda prefix: RNNCell(self._num_hidden, activation="tanh", prefix=prefix),

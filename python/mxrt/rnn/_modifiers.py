@@ -21,7 +21,7 @@ __all__ = [
 
 
 class _Several(BaseRNNCell):
-    """A cell that has several; their states lie one behind another."""
+    """A cell that consists of several; their states follow each other."""
 
     def __init__(self, params: RNNParams | None) -> None:
         super().__init__("", params)
@@ -77,7 +77,7 @@ class SequentialRNNCell(_Several):
         super().__init__(params)
 
     def add(self, cell: BaseRNNCell) -> None:
-        """Adds a cell behind the others."""
+        """Adds a cell after the others."""
         self._take(cell)
 
     def __call__(self, inputs: Any, states: Any) -> tuple[Any, list[Any]]:

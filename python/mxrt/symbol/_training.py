@@ -1,4 +1,4 @@
-"""Which operators of a graph compute something else while training."""
+"""Operators of a graph that compute something else while training."""
 
 from __future__ import annotations
 

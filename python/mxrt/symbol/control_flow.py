@@ -43,8 +43,8 @@ def _variables(symbols: list[Symbol]) -> list[Symbol]:
 
 
 def _own(outputs: list[Symbol], states: list[Symbol], name: str) -> list[Symbol]:
-    """Outputs and states of a subgraph. What a node outside makes, or an input is, is copied; so is
-    a state that is also an output, since they lie in two places.
+    """Outputs and states of a subgraph. Values that an outside node or an input provides are
+    copied; so is a state that is also an output, since both are stored separately.
     """
     values = [*outputs, *states]
     inputs = set(Group(values).list_inputs()) if values else set()
@@ -65,7 +65,7 @@ def _function(value: Any, what: str) -> None:
 
 
 def _pair(made: Any, what: str) -> tuple[Any, Any]:
-    """What a function returns, if that is two things."""
+    """The results of a function, if these are two."""
     if isinstance(made, Symbol) or not isinstance(made, (list, tuple)) or len(made) != 2:
         raise MXNetValueError(f"{what} must return two things, outputs and states, not {made!r} of type {type(made)}")
     return made[0], made[1]

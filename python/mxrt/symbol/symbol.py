@@ -155,7 +155,7 @@ class Symbol(_mxrt.SymbolBase, OperatorMethods):
         return None, None, None
 
     def infer_shape_partial(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, Any]:
-        """As ``infer_shape``; what is not known is 0, or () for a whole shape."""
+        """Infers shapes like ``infer_shape``; an unknown extent is 0, or () for a whole shape."""
         return self._infer_shape(self._known_shapes(args, kwargs), True)[:3]
 
     def _known_shapes(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[str, list[int]]]:
@@ -187,7 +187,7 @@ class Symbol(_mxrt.SymbolBase, OperatorMethods):
         return None, None, None
 
     def infer_type_partial(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, Any]:
-        """As ``infer_type``; what is not known is None."""
+        """Infers types like ``infer_type``; an unknown type is None."""
         arguments, outputs, aux, _ = self._infer_type(self._known_types(args, kwargs), True)
         return _classes(arguments), _classes(outputs), _classes(aux)
 

@@ -25,8 +25,8 @@ fn words(variable: &str) -> Vec<String> {
     std::env::var(variable).unwrap_or_default().split_whitespace().map(str::to_owned).collect()
 }
 
-/// Whether programs get an allocator of a sanitizer: its locks do not survive a fork beside threads,
-/// and it keeps what was freed.
+/// Whether programs get an allocator of a sanitizer: its locks do not survive a fork while other
+/// threads run, and it keeps freed memory.
 pub fn has_own_allocator() -> bool {
     words("MXRT_TEST_CFLAGS").iter().any(|flag| flag.starts_with("-fsanitize"))
 }

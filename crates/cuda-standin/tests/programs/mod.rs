@@ -1,4 +1,4 @@
-//! What the children of the tests do. They print what the tests look for.
+//! The programs of the tests' children. They print the text that the tests look for.
 
 use mxrt_cuda::{CudaDriver, status};
 use mxrt_engine::*;

@@ -1,5 +1,5 @@
-//! What a device has to offer. A backend is one crate that implements [`Driver`] and [`Device`];
-//! the engine knows nothing else of it, and a program hands the engine a list of drivers.
+//! The interface of devices. A backend is one crate that implements [`Driver`] and [`Device`]. The
+//! engine knows nothing else of it, and a program passes the engine a list of drivers.
 
 use super::kernel::Kernel;
 use crate::spec::{DeviceId, DeviceKind, OpName};
@@ -7,13 +7,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Where devices of one kind come from.
+/// A source of devices of one kind.
 pub trait Driver: Send + Sync + fmt::Debug {
     /// The kind of its devices.
     fn kind(&self) -> DeviceKind;
     /// How many there are; 0 where there is no hardware. Never fails.
     fn count(&self) -> usize;
-    /// Why there are none, in words, where more is known than that.
+    /// The reason why there are no devices, in words, if more is known than that.
     fn absence(&self) -> Option<String> {
         None
     }
@@ -44,7 +44,7 @@ impl DevicePtr {
     }
 }
 
-/// Where a copy reads or writes.
+/// The memory that a copy reads or writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MemoryPlace {
     /// Memory of the host.
@@ -56,7 +56,7 @@ pub enum MemoryPlace {
 // SAFETY: an address; the thread that makes a copy of it answers for what it points to.
 unsafe impl Send for MemoryPlace {}
 
-/// What a stream is for.
+/// The purpose of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum StreamKind {
     /// Kernels.
@@ -74,7 +74,7 @@ pub enum StreamKind {
     StageOut,
 }
 
-/// What an error of a device means for what comes after it.
+/// The consequence of a device's error for later work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ErrorClass {
     /// The call had no effect; the device goes on.
@@ -86,11 +86,11 @@ pub enum ErrorClass {
     Lost,
 }
 
-/// What a call of a device returns instead of success.
+/// The error of a call of a device.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message} (device error {code})")]
 pub struct DeviceError {
-    /// What it means.
+    /// Consequence of the error.
     pub class: ErrorClass,
     /// The driver's number for it.
     pub code: i32,
@@ -116,28 +116,28 @@ pub struct TagAccess {
     pub write: bool,
 }
 
-/// Which op a piece of work belongs to.
+/// The op to which a piece of work belongs.
 #[derive(Clone, Debug)]
 pub struct Tag {
     /// A number no other op of the engine has.
     pub op: u64,
-    /// Its name.
+    /// Name of the op.
     pub name: OpName,
-    /// Where it runs.
+    /// The device on which the op runs.
     pub device: DeviceId,
-    /// What it reads and writes.
+    /// Variables that the op reads and writes.
     pub accesses: Vec<TagAccess>,
-    /// It waited for everything submitted before, since readers of something that it writes have
-    /// left nothing there.
+    /// Whether the op waited for everything submitted before, because readers of a variable that it
+    /// writes have left no event.
     pub behind_all: bool,
 }
 
 /// A copy to submit.
 #[derive(Clone, Debug)]
 pub struct CopyJob {
-    /// Where to; memory of the host is page-locked.
+    /// The target; memory of the host is page-locked.
     pub to: MemoryPlace,
-    /// Where from; memory of the host is page-locked.
+    /// The source; memory of the host is page-locked.
     pub from: MemoryPlace,
     /// How much.
     pub bytes: usize,
@@ -148,7 +148,7 @@ pub struct CopyJob {
 /// Memory to be set to zero.
 #[derive(Clone, Debug)]
 pub struct ClearJob {
-    /// Where it begins.
+    /// Address of the first byte.
     pub at: DevicePtr,
     /// How much.
     pub bytes: usize,
@@ -156,7 +156,7 @@ pub struct ClearJob {
     pub tag: Arc<Tag>,
 }
 
-/// What a device calls when it is done.
+/// The function that a device calls when it is done.
 pub type Callback = Box<dyn FnOnce(Result<(), DeviceError>) + Send>;
 
 /// A device that was opened. Calls may come from any thread. None of them waits for submitted work
@@ -240,7 +240,7 @@ pub trait Device: Send + Sync {
         Err(no_recordings())
     }
 
-    /// Submits what was recorded as one piece. Its next use comes behind this one.
+    /// Submits the recorded work as one piece. The recording's next use comes after this one.
     fn launch_recording(&self, stream: StreamHandle, recording: RecordingHandle) -> Result<(), DeviceError> {
         let _ = (stream, recording);
         Err(no_recordings())
@@ -265,7 +265,8 @@ pub trait Device: Send + Sync {
     /// The number of a stream of ours, for another library.
     fn stream_number(&self, stream: StreamHandle) -> u64;
 
-    /// When a timing event's last record was complete: nanoseconds on the device's clock.
+    /// The time at which a timing event's last record was complete: nanoseconds on the device's
+    /// clock.
     fn time_of(&self, event: EventHandle) -> Option<u64>;
 
     /// The device's clock.

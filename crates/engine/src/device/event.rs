@@ -74,7 +74,7 @@ pub(crate) struct EventRecord {
     pub op: Option<std::sync::Arc<Enqueued>>,
 }
 
-/// What variables, blocks and waiters keep.
+/// The reference to an event that variables, blocks and waiters keep.
 pub(crate) type EventRef = Arc<EventRecord>;
 
 impl EventRecord {

@@ -23,7 +23,7 @@ pub enum ConsumerStream {
 }
 
 impl ConsumerStream {
-    /// What `__dlpack__(stream=...)` was given.
+    /// Parses the argument of `__dlpack__(stream=...)`.
     pub fn parse(stream: Option<i64>) -> Result<Self, OpError> {
         match stream {
             None => Ok(ConsumerStream::Number(1)),
@@ -41,7 +41,7 @@ impl ConsumerStream {
 }
 
 /// A use of an array by another library. Dropping it says that the library has submitted its last
-/// use: the memory can then be given away behind that.
+/// use: the memory can then be reused after that.
 #[must_use = "dropping it says that the other library has submitted its last use"]
 pub struct ExportGuard {
     var: Var,
@@ -58,11 +58,11 @@ pub struct ImportStream {
 /// Memory of a device that a variable owns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DeviceMemoryRef {
-    /// Where it is.
+    /// The device that holds the memory.
     pub device: DeviceId,
-    /// Its address.
+    /// Address of the memory.
     pub ptr: DevicePtr,
-    /// Its size, as it was asked for.
+    /// Size of the memory, as requested.
     pub bytes: usize,
 }
 

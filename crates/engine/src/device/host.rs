@@ -18,8 +18,8 @@ use std::time::Instant;
 const TRIES: u32 = 3;
 const WAITING: &str = "waiting for an operator";
 
-/// What the host has to wait for before a value is there, and whom to ask then whether it has
-/// failed.
+/// The events that the host waits for before a value is ready, and the op that then says whether it
+/// has failed.
 #[derive(Default)]
 pub(crate) struct HostWait {
     waits: WaitSet,
@@ -28,8 +28,7 @@ pub(crate) struct HostWait {
 }
 
 impl HostWait {
-    /// What is to be waited for before a value is read or written; `None`: nothing of it is on a
-    /// device.
+    /// The events to be waited for before a value is read or written; `None`: no device uses it.
     ///
     /// # Safety
     /// The variable's lock is held.
@@ -46,7 +45,7 @@ impl HostWait {
         Some(HostWait { waits, writer: sync.writer().cloned(), late: sync.failure().or(lost) })
     }
 
-    /// For the variable of an access of a running op.
+    /// The events for the variable of an access of a running op.
     pub fn of_access(ctx: &RunCtx<'_>, i: usize, mode: Mode) -> Option<Self> {
         let var = ctx.var_of(i);
         var.extra()?;
@@ -62,7 +61,7 @@ impl HostWait {
         self.events(devices).iter().all(|e| devices.is_over(e))
     }
 
-    /// What is to be waited for. Under no lock.
+    /// The events to be waited for. Called under no lock.
     pub fn events(self, devices: &Devices) -> Vec<EventRef> {
         self.waits.complete(devices, None).into_events()
     }
@@ -98,7 +97,7 @@ impl HostWait {
     }
 }
 
-/// What is called when devices are done, or in a child without them.
+/// The function that is called when devices are done, or in a child without them.
 struct DeviceCallback(Mutex<Option<Box<dyn FnOnce() + Send>>>);
 
 impl AfterDevices for DeviceCallback {
@@ -195,7 +194,7 @@ impl Engine {
         if self.is_closed() { WaitError::Closed } else { WaitError::Interrupted }
     }
 
-    /// From now on readers of a variable that is seldom written leave nothing on it: the next write
+    /// Freezes a variable that is rarely written: readers leave no event on it. The next write
     /// waits for everything that was submitted to any device, and ends this.
     pub fn freeze(&'static self, var: &Var) {
         self.with_gate(|| var.inner().with_new_sync(|sync| sync.freeze()));

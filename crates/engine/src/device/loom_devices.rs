@@ -252,7 +252,7 @@ fn a_parked_op_is_sent_on_once_although_everything_ends() {
     });
 }
 
-/// Two copies share the only chunk of a ring: one after the other, and the second behind the event
+/// Two copies share the only chunk of a ring: one after the other, and the second after the event
 /// of the first. Kills `ring-without-bound`.
 #[test]
 fn a_chunk_has_one_user_at_a_time_and_comes_with_the_event_of_the_last() {
@@ -282,7 +282,7 @@ fn a_chunk_has_one_user_at_a_time_and_comes_with_the_event_of_the_last() {
     });
 }
 
-/// Memory that is given back while a copy has its chunk is still counted, and comes back behind the
+/// Memory that is released while a copy has its chunk is still counted, and comes back after the
 /// event. Kills `trimmed-chunks-are-counted`.
 #[test]
 fn a_ring_that_is_trimmed_during_a_copy_has_all_its_chunks_afterwards() {

@@ -1,5 +1,5 @@
-//! Memory of a device. Freed memory keeps the events of its last users and is handed out again at
-//! once: the next owner is ordered behind them by the device, and the host waits for nothing.
+//! Memory of a device. Freed memory keeps the events of its last users and is reused immediately:
+//! the device orders the next owner after them, and the host waits for nothing.
 
 use super::api::{DeviceError, DevicePtr, ErrorClass};
 use super::event::EventRef;
@@ -14,10 +14,10 @@ use std::collections::BTreeMap;
 /// Largest request.
 const MAX_BYTES: usize = 1 << 47;
 
-/// Counters of a device's memory, in bytes where not said otherwise.
+/// Counters of a device's memory, in bytes unless stated otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceStats {
-    /// What the device has.
+    /// Memory of the device.
     pub total: usize,
     /// Owned by variables.
     pub in_use: usize,
@@ -37,7 +37,7 @@ pub struct DeviceStats {
     pub free_events: usize,
 }
 
-/// Where memory comes from: the device, or page-locked memory of the host that belongs to it.
+/// The origin of memory: the device, or page-locked memory of the host that belongs to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum MemoryOrigin {
     Device,
@@ -52,16 +52,17 @@ pub(crate) struct DevicePool {
 
 #[derive(Default)]
 struct DevicePoolState {
-    /// By size class, oldest first.
+    /// Free blocks by size class, oldest first.
     free: BTreeMap<usize, Vec<Free>>,
     stats: DeviceStats,
 }
 
 struct Free {
     ptr: DevicePtr,
-    /// What the next owner must be ordered behind.
+    /// Events after which the next owner must be ordered.
     events: Vec<EventRef>,
-    /// That is everything that was submitted: readers have left nothing.
+    /// Whether the next owner must come after everything that was submitted, because readers have
+    /// left no event.
     behind_all: bool,
 }
 
@@ -80,9 +81,9 @@ pub(crate) struct DeviceBlock {
     origin: MemoryOrigin,
     class: usize,
     events: Vec<EventRef>,
-    /// Its owner had to wait for every stream.
+    /// Whether the owner had to wait for every stream.
     pub behind_all: bool,
-    /// Its next owner has to.
+    /// Whether the next owner has to wait for every stream.
     leaves_all: bool,
     /// Memory of another library: what tells it that it is not used any more.
     foreign: Option<Box<dyn FnOnce() + Send>>,
@@ -104,12 +105,12 @@ impl DeviceBlock {
         DeviceBlock { device, ptr, bytes, origin, class, events, behind_all, leaves_all, foreign }
     }
 
-    /// The next owner of the memory must be ordered behind these events.
+    /// Orders the next owner of the memory after these events.
     pub fn use_until(&mut self, events: Vec<EventRef>) {
         self.events.extend(events);
     }
 
-    /// The next owner of the memory must be ordered behind everything that was submitted until now.
+    /// Orders the next owner of the memory after everything that was submitted until now.
     pub fn use_until_all(&mut self) {
         self.events.extend(self.device.engine.devices.last_events());
         self.leaves_all = true;
@@ -149,10 +150,11 @@ impl DevicePool {
         DevicePool { origin, state: Mutex::new(DevicePoolState { free: BTreeMap::new(), stats }) }
     }
 
-    /// Memory, and what its first use must be ordered behind. `stream`: where that will be. In
-    /// order of preference: what no thread uses any more, what only this stream uses, new memory,
-    /// what is still in use. When the device has no more, what can be made again is given up,
-    /// outstanding uses are waited for, and everything cached is given back before the last try.
+    /// Allocates memory, and returns the events after which its first use, on `stream`, must be
+    /// ordered. The order of preference is: memory that no thread uses any more, memory that only
+    /// this stream uses, new memory, memory still in use. When the device has no more, recomputable
+    /// memory is released, outstanding uses are waited for, and everything cached is released
+    /// before the last try.
     pub fn alloc(
         &self,
         device: &'static OpenDevice,

@@ -21,9 +21,9 @@ use std::cell::{Cell, RefCell};
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// Handed to the closure of an op on a device, which submits work and returns. What was submitted
-/// before is waited for on the device before the closure starts; when it ends, however it ends, an
-/// event is recorded behind its work and noted in every variable.
+/// The context passed to the closure of an op on a device, which submits work and returns. Before
+/// the closure starts, the device is made to wait for earlier work. When it ends, in whatever way,
+/// an event is recorded after its work and noted in every variable.
 pub struct DeviceCtx<'a> {
     pub(super) run: &'a RunCtx<'a>,
     pub(super) device: &'static OpenDevice,
@@ -34,12 +34,12 @@ pub struct DeviceCtx<'a> {
     /// Memory that this op may still use, although it has no owner any more.
     retired: RefCell<Vec<DeviceBlock>>,
     finished: Cell<bool>,
-    /// It waited for every stream.
+    /// Whether the op waited for every stream.
     behind_all: Cell<bool>,
     timing: Cell<Option<Timing>>,
     /// The part that is being submitted.
     pub(super) scope: RefCell<Option<InScope>>,
-    /// What is submitted is recorded.
+    /// The recorder of submitted work.
     pub(super) recorder: RefCell<Option<Recorder>>,
 }
 
@@ -170,7 +170,7 @@ impl<'a> DeviceCtx<'a> {
         outcome.all.clone().map_or(Ok(()), |failure| Err(OpError::from(failure)))
     }
 
-    /// Where this op runs.
+    /// The device on which this op runs.
     pub fn device(&self) -> DeviceId {
         self.device.id
     }
@@ -185,7 +185,7 @@ impl<'a> DeviceCtx<'a> {
         self.target()
     }
 
-    /// What the backend is notified about this op.
+    /// The description of this op that the backend receives.
     pub fn tag(&self) -> Arc<Tag> {
         self.tag
             .borrow_mut()
@@ -203,7 +203,7 @@ impl<'a> DeviceCtx<'a> {
             .clone()
     }
 
-    /// What the backend is notified about a piece of work of this op.
+    /// The description of a piece of work of this op that the backend receives.
     pub(super) fn tag_of(&self, accesses: Vec<TagAccess>) -> Arc<Tag> {
         let (op, name, device) = (self.op.id, self.op.name.clone(), self.device.id);
         Arc::new(Tag { op, name, device, accesses, behind_all: self.behind_all.get() })

@@ -38,7 +38,7 @@ pub struct OpenDevice {
     pub(super) recorder: RecorderStream,
 }
 
-/// What an engine knows of devices.
+/// The devices of an engine.
 pub(crate) struct Devices {
     drivers: Vec<Arc<dyn Driver>>,
     compute_streams: usize,
@@ -51,7 +51,7 @@ pub(crate) struct Devices {
     in_use: AtomicBool,
     /// One of them does its work in waiting threads only.
     stepped: AtomicBool,
-    /// They are of several drivers, which know nothing of each other.
+    /// Whether the devices are of several drivers, which know nothing of each other.
     mixed: AtomicBool,
     next_stream: AtomicU32,
     /// Ops of the host that wait for a device.
@@ -128,7 +128,8 @@ impl Devices {
         self.drivers.iter().find(|d| d.kind() == kind)
     }
 
-    /// In a forked child no device works: streams and memory belong to the parent.
+    /// Forgets the devices in a forked child, where none works: streams and memory belong to the
+    /// parent.
     pub fn forget(&self) {
         self.stepped.store(false, Ordering::SeqCst);
         for device in self.all() {
@@ -247,7 +248,7 @@ impl OpenDevice {
         Ok(Box::leak(Box::new(Stream::new(self, number, handle, kind))))
     }
 
-    /// Its name.
+    /// The name of the device.
     pub fn id(&self) -> DeviceId {
         self.id
     }
@@ -334,7 +335,7 @@ impl OpenDevice {
         self.lost.get().cloned()
     }
 
-    /// Why it cannot be used, if it cannot.
+    /// Returns an error with the reason if the device cannot be used.
     pub(crate) fn usable(&self) -> Result<(), OpError> {
         self.lost().map_or(Ok(()), |failure| Err(OpError::from(failure)))
     }

@@ -1,5 +1,5 @@
-//! What becomes of an op after it was submitted: known when its event is complete, and inherited by
-//! what was submitted behind it.
+//! The outcome of an op after it was submitted. It is known when the op's event is complete, and
+//! inherited by the work that was submitted after it.
 
 use super::event::EventRef;
 use super::status::{Complaint, StatusWord};
@@ -57,7 +57,7 @@ struct Status {
     single: Vec<(usize, Failure)>,
     keep: Vec<Box<dyn Any + Send>>,
     timing: Option<Timing>,
-    /// What kernels of the device may have said.
+    /// Status words in which kernels of the device may have reported errors.
     words: Vec<StatusWord>,
     heirs: Option<Heirs>,
 }
@@ -183,7 +183,7 @@ impl Enqueued {
         self.outcome.get().is_some_and(|o| o.all.is_some() || !o.single.is_empty())
     }
 
-    /// What a write left, once the op is settled.
+    /// The failure of a write, once the op is settled.
     fn failure_of_write(&self, access: usize) -> Option<Failure> {
         let outcome = self.outcome.get()?;
         let same = |i: usize| self.vars.get(i) == self.vars.get(access);

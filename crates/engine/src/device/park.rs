@@ -36,9 +36,9 @@ impl ParkedList {
     }
 }
 
-/// What goes on when devices are done with something, or lost. It happens once.
+/// Work that continues when devices are done with something, or lost. It happens once.
 pub(crate) trait AfterDevices: Send + Sync {
-    /// They are.
+    /// Continues the work.
     fn send_on(&self);
 }
 
@@ -178,7 +178,7 @@ impl Engine {
         slot.exit();
     }
 
-    /// In a forked child: what waits for a device fails there, and callbacks get the failure.
+    /// Fails all waits for devices, in a forked child, and calls callbacks with the failure.
     pub(crate) fn forget_devices(&'static self) {
         self.devices.forget();
         for parked in self.devices.take_parked() {

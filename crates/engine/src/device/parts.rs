@@ -46,8 +46,8 @@ impl std::fmt::Debug for DevicePart {
 
 impl Engine {
     /// Pushes kernels as one op on a device: they are submitted in order to one stream, with one
-    /// event behind the last. The op names everything they use. A part that fails, or reads what
-    /// has failed, fails what it writes; the others are not touched.
+    /// event after the last. The op names all their variables. A part that fails, or reads a failed
+    /// variable, fails its own writes; other variables are not affected.
     pub fn push_device_parts(&'static self, spec: OpSpec<'_>, parts: Vec<DevicePart>) -> Result<(), OpError> {
         self.push_device(spec.kind(OpKind::Selective), move |ctx| {
             parts.into_iter().try_for_each(|part| {

@@ -21,7 +21,7 @@ pub struct Recording {
     last: Mutex<EventRef>,
 }
 
-/// A status word of recorded kernels: memory of the device, copied to a word of the host behind each
+/// A status word of recorded kernels: memory of the device, copied to a word of the host after each
 /// use.
 pub(super) struct RecordedWord {
     pub at: DevicePtr,
@@ -153,7 +153,7 @@ impl DeviceCtx<'_> {
         Ok(Some(at))
     }
 
-    /// Where work goes now.
+    /// The stream to which work is submitted now.
     pub(super) fn target(&self) -> StreamHandle {
         self.recorder.borrow().as_ref().map_or(self.stream.handle, |recorder| recorder.stream)
     }
@@ -175,7 +175,7 @@ impl EndOfRecording<'_, '_> {
 }
 
 impl Drop for EndOfRecording<'_, '_> {
-    /// What was to be recorded has panicked.
+    /// Discards the recording if its closure has panicked.
     fn drop(&mut self) {
         self.ctx.recorder.take();
         if let Ok(handle) = self.ctx.device.backend.end_recording(self.stream) {

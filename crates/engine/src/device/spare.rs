@@ -1,5 +1,5 @@
-//! Memory of a device that its owner can make again: folded parameters of plans. It goes before an
-//! operator fails for want of memory, and when the cache is emptied.
+//! Memory of a device that its owner can recompute: folded parameters of plans. It is released
+//! before an operator fails for lack of memory, and when the cache is emptied.
 
 use super::open::OpenDevice;
 use std::sync::{Arc, Mutex, PoisonError, Weak};

@@ -1,11 +1,11 @@
 //! Copies between the host's memory and a device's, by way of page-locked memory, which a device
 //! copies without help.
 //!
-//! Each direction of a device has a bounded ring of chunks and two streams: on one the host's part
-//! of the work runs, a function that fills or empties a chunk, on the other the device's. A copy
-//! goes in pieces of a chunk, and while one travels the next is filled. All of this is submitted at
-//! once and ordered by events, the next use of a chunk behind the last one, so the host waits for
-//! nothing.
+//! Each direction of a device has a bounded ring of chunks and two streams. On one stream the
+//! host's part of the work runs, a function that fills or empties a chunk; on the other, the
+//! device's part. A copy is divided into pieces of a chunk, and while one piece is transferred the
+//! next is filled. All of this is submitted at once and ordered by events, each use of a chunk
+//! after the previous one, so the host waits for nothing.
 
 use super::api::{CopyJob, DevicePtr, MemoryPlace, StreamKind, Tag, TagAccess};
 use super::event::EventRef;
@@ -29,7 +29,7 @@ const CHUNKS: usize = 4;
 /// Bytes of a chunk.
 const CHUNK_BYTES: usize = 8 << 20;
 
-/// Which way a copy goes.
+/// The direction of a copy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Direction {
     In,
@@ -50,7 +50,7 @@ pub(super) struct PinnedRing {
 }
 
 struct PinnedChunks {
-    /// Those no thread submits work with at the moment; the one used longest ago first.
+    /// Chunks with which no thread submits work at the moment; the least recently used first.
     free: VecDeque<PinnedChunk>,
     /// How many there are, with those that a thread has.
     made: usize,
@@ -89,7 +89,7 @@ impl PinnedRing {
         self.trim();
     }
 
-    /// Gives chunks back to the pool of page-locked memory, behind their events.
+    /// Returns chunks to the pool of page-locked memory, after their events.
     pub fn trim(&self) {
         let mut chunks = self.lock();
         chunks.made -= chunks.free.len();
@@ -241,8 +241,8 @@ impl DeviceCtx<'_> {
         self.transfer(&transfer, bytes)
     }
 
-    /// As [`copy_in`](DeviceCtx::copy_in) from a device into memory of the host, for an op of
-    /// [`Lane::CopyOut`](crate::Lane::CopyOut).
+    /// Copies like [`copy_in`](DeviceCtx::copy_in), but from a device into memory of the host, for
+    /// an op of [`Lane::CopyOut`](crate::Lane::CopyOut).
     ///
     /// # Safety
     /// As for `copy_in`; no thread touches the host's memory that does not declare the target's

@@ -13,7 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes of page-locked memory that are cut into words at a time.
+/// Bytes of page-locked memory that are divided into words in one step.
 const SLAB: usize = 4096;
 
 /// A word that no thread uses.
@@ -42,7 +42,7 @@ pub(super) struct InScope {
     outputs: Range<usize>,
 }
 
-/// What a word means.
+/// The meaning of a word.
 pub(super) type Explain = Arc<dyn Fn(u64) -> OpError + Send + Sync>;
 
 /// A word of one op, and what it means.
@@ -53,7 +53,7 @@ pub(crate) struct StatusWord {
     scope: Option<InScope>,
 }
 
-/// What kernels did not like, and the accesses that fail by it; none: the whole op.
+/// An error that kernels reported, and the accesses that it fails; none: the whole op.
 pub(crate) struct Complaint {
     pub error: OpError,
     pub writes: Option<Vec<usize>>,
@@ -82,7 +82,7 @@ impl StatusPool {
 }
 
 impl StatusWord {
-    /// What the kernel has said. The op is complete.
+    /// The error that the kernel has reported. The op is complete.
     pub fn complaint(mut self, name: &str) -> Option<Complaint> {
         // SAFETY: aligned page-locked memory that belongs to this word; the device is done with it.
         let value = unsafe { AtomicU64::from_ptr(self.word) }.load(Ordering::Acquire);

@@ -30,7 +30,7 @@ struct Submission {
     /// The last record's number.
     seq: u64,
     in_flight: VecDeque<EventRef>,
-    /// By number of another stream: this one is behind that record of it.
+    /// Records of other streams, by number, that this stream already waits for.
     behind: Vec<(u32, u64)>,
 }
 
@@ -38,7 +38,8 @@ struct Submission {
 #[derive(Default)]
 pub(crate) struct WaitSet {
     events: Vec<EventRef>,
-    /// Also for the last record of every stream: readers of a frozen variable have left nothing.
+    /// Whether to wait for the last record of every stream, too, because readers of a frozen
+    /// variable have left no event.
     pub every_stream: bool,
 }
 
@@ -86,7 +87,7 @@ impl Stream {
         self.completed.fetch_max(seq, Ordering::AcqRel);
     }
 
-    /// What is submitted from now on, for this op, comes after these events. Never blocks the host.
+    /// Orders all later work, for this op, after these events. Never blocks the host.
     pub fn wait_for(&self, waits: &WaitSet, op: u64) -> Result<(), DeviceError> {
         if let Some(event) = waits.events().iter().find(|e| self.is_stranger(e) && !e.is_complete()) {
             let (here, there) = (self.device.id, event.stream.device.id);
@@ -132,7 +133,7 @@ impl Stream {
         self.record_for(number, op)
     }
 
-    /// As `record`, in the middle of the op of this number, whose end it is not.
+    /// Records like `record`, in the middle of the op of this number, whose end it is not.
     pub fn mark(&'static self, op: u64) -> Result<EventRef, DeviceError> {
         self.record_for(op, None)
     }

@@ -1,5 +1,5 @@
-//! What devices still do with a variable: at most one event of its last writer, and one of readers
-//! per stream.
+//! The device work on a variable that may still be running: at most one event of its last writer,
+//! and one of readers per stream.
 //!
 //! Everything here happens under the variable's lock, and nothing is dropped there: what is not
 //! needed any more is handed out as [`Garbage`].
@@ -15,14 +15,14 @@ use crate::sync::atomic::AtomicU64;
 use std::cell::UnsafeCell;
 use std::time::Instant;
 
-/// What only few variables need; made at the first need and freed with the variable.
+/// Rarely used state of a variable; made when first needed and freed with the variable.
 pub(crate) struct Extra {
     /// Writes that make a version up to this one need not run. Changed under the variable's lock.
     pub cancelled: AtomicU64,
-    /// When the last op with a deadline that writes the variable is late. A leaf: nothing is locked
-    /// inside.
+    /// The deadline of the last op with a deadline that writes the variable. A leaf: nothing is
+    /// locked inside.
     pub deadline: Mutex<Option<Instant>>,
-    /// Only touched under the variable's lock.
+    /// Sync object; accessed only under the variable's lock.
     pub sync: UnsafeCell<SyncObject>,
 }
 
@@ -34,7 +34,7 @@ impl Extra {
 
 #[derive(Default)]
 pub(crate) struct SyncObject {
-    /// At most one of each stream, all later than the writer.
+    /// Events of readers, at most one of each stream, all later than the writer.
     readers: Vec<EventRef>,
     writer: Option<Writer>,
     /// The value's failure, found out after its op was submitted.
@@ -44,7 +44,7 @@ pub(crate) struct SyncObject {
     memory: Option<DeviceBlock>,
 }
 
-/// To be dropped after the variable is unlocked.
+/// References to be dropped after the variable is unlocked.
 #[derive(Default)]
 pub(crate) struct Garbage {
     _events: Vec<EventRef>,
@@ -53,7 +53,8 @@ pub(crate) struct Garbage {
 }
 
 impl SyncObject {
-    /// What an op on `stream` has to wait for there, and what is known of the old value.
+    /// Collects the events that an op on `stream` has to wait for, and returns the source of the
+    /// old value's failure.
     pub fn before_device_op(&self, mode: Mode, stream: u32, waits: &mut WaitSet) -> Option<Source> {
         let elsewhere = |event: &EventRef| event.stream.number != stream;
         // A reader of this stream came after the writer, so the stream is behind the writer.
@@ -68,7 +69,7 @@ impl SyncObject {
         self.source()
     }
 
-    /// What is known of the value's failure: it has failed, or which op decides it.
+    /// The source of the value's failure: it has failed, or this op decides it.
     pub fn source(&self) -> Option<Source> {
         match (&self.late, &self.writer) {
             (Some(failure), _) => Some(Source::Failed(failure.clone())),
@@ -77,7 +78,7 @@ impl SyncObject {
         }
     }
 
-    /// What the host has to wait for before it uses the value.
+    /// Collects the events that the host has to wait for before it uses the value.
     pub fn before_host(&self, mode: Mode, waits: &mut WaitSet) {
         self.writer.iter().for_each(|w| waits.add(&w.event));
         // Other readers do not disturb a reader.

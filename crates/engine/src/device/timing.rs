@@ -1,5 +1,5 @@
-//! When ops ran on a device, for the profiler: two events with times around the work of each op,
-//! looked at when it is complete. While the profiler is off there is nothing of this.
+//! The times of ops on a device, for the profiler: two timing events around the work of each op,
+//! read when it is complete. While the profiler is off there are no such events.
 
 use super::api::EventHandle;
 use super::outcome::Enqueued;
@@ -20,7 +20,7 @@ static RECORDS: Mutex<(Vec<RawTiming>, u64)> = Mutex::new((Vec::new(), 0));
 pub struct DeviceRecord {
     /// Name of the op.
     pub name: OpName,
-    /// Where it ran.
+    /// The device on which the op ran.
     pub device: DeviceId,
     /// Number of the stream, unique in the engine.
     pub stream: u32,
@@ -28,11 +28,11 @@ pub struct DeviceRecord {
     /// started on the device and when it was complete there. The difference of the last two is the
     /// device's own measurement.
     pub submitted: f64,
-    /// See `submitted`.
+    /// Time of the start, in the unit of `submitted`.
     pub started: f64,
-    /// See `submitted`.
+    /// Time of the end, in the unit of `submitted`.
     pub ended: f64,
-    /// What it wrote has failed.
+    /// Whether the op's writes have failed.
     pub failed: bool,
 }
 
@@ -123,7 +123,7 @@ fn mark(stream: &Stream) -> Option<EventHandle> {
     }
 }
 
-/// What was recorded so far, in the order of the starts, and how many records found no room.
+/// The records so far, in the order of the starts, and the number of records that found no room.
 pub(crate) fn snapshot(clear: bool, micros: impl Fn(u64) -> f64) -> (Vec<DeviceRecord>, u64) {
     let mut records = RECORDS.lock();
     let translate = |raw: &RawTiming| {

@@ -4,7 +4,7 @@
 /// derives from besides `MXNetError`, and the class that MXNet's C interface names in messages.
 macro_rules! failure_kinds {
     ($($(#[$doc:meta])+ $kind:ident: $name:literal, $class:literal, $built_in:literal, $c_class:literal;)+) => {
-        /// What sort of thing went wrong; the borders map it to an exception class.
+        /// Kinds of failures; the borders map each to an exception class.
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
         #[non_exhaustive]
         pub enum FailureKind {
@@ -60,7 +60,7 @@ failure_kinds! {
     Index: "index", "MXNetIndexError", "IndexError", "IndexError";
     /// The feature does not exist.
     NotImplemented: "not_implemented", "MXNetNotImplementedError", "NotImplementedError", "NotImplementedError";
-    /// It belongs to training.
+    /// The operation belongs to training.
     Training: "training", "TrainingNotSupportedError", "NotImplementedError", "NotImplementedError";
     /// No memory.
     Memory: "memory", "MXNetMemoryError", "MemoryError", "MXNetError";

@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// The place in a [`Seat`] where no token was put.
 const NONE: usize = usize::MAX;
 
-/// Where a guest waits for its token.
+/// The place where a guest waits for its token.
 struct Seat {
     token: AtomicUsize,
     thread: Thread,
@@ -82,7 +82,7 @@ impl Sched {
         }
     }
 
-    /// In a forked child: guests that wait do not exist.
+    /// Forgets waiting guests, in a forked child, where they do not exist.
     pub(super) fn forget_guests(&self, state: &mut SchedState) {
         state.guests = Guests::default();
         self.guests.store(0, Ordering::SeqCst);
@@ -137,11 +137,11 @@ impl Drop for Stay {
 }
 
 impl Engine {
-    /// Computes in this thread, which need not be the engine's, as soon as a core is free: so that
-    /// ops and what prepares their data compute on `cores` cores together. In turns with ops that
-    /// are queued; `work` should take about a millisecond and wait for nothing. A fork waits for
-    /// it. A thread that got no core for a second computes all the same. The naive engine computes
-    /// in the calling threads and bounds none of them.
+    /// Computes in this thread, which need not be the engine's, as soon as a core is free, so that
+    /// ops and the threads that prepare their data together compute on `cores` cores. It alternates
+    /// with queued ops; `work` should take about a millisecond and wait for nothing. A fork waits
+    /// for it. A thread that got no core for a second computes all the same. The naive engine
+    /// computes in the calling threads and bounds none of them.
     pub fn compute<R>(&'static self, work: impl FnOnce() -> R) -> R {
         let slot = slot::current();
         if self.is_naive() || slot.token(self).is_some() {

@@ -27,8 +27,8 @@ impl Sched {
     }
 
     /// Takes the next op off the queue if a thread that waits for `var` may run it, with a token
-    /// for that. Only while no thread computes: beside other requests a worker is better, which
-    /// goes on to the next one, or helps, without being woken.
+    /// for that. This happens only while no thread computes: when there are other requests, a
+    /// worker is better, because it continues with the next request, or helps, without being woken.
     fn take_for_waiter(&self, var: &Var) -> Option<InlineWait> {
         let mut state = self.lock();
         if self.tokens.free() < self.tokens.len() {

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 /// A bound of the cores that the ops which name it ([`RunCtx::limit_cores`]) use together.
 ///
-/// An op that begins takes its core in any case, so there must be no more such ops at a time than
-/// the bound; helpers come only while there is room, and leave after the chunk that they are at when
-/// an op has taken their place.
+/// An op that begins takes its core in any case, so the number of such concurrent ops must not
+/// exceed the bound. Helpers join only while there is room, and leave after their present chunk
+/// when an op has taken their place.
 #[derive(Debug)]
 pub struct CoreLimit {
     most: usize,
@@ -76,7 +76,7 @@ impl OfRun {
         limit.inspect(|limit| limit.take())
     }
 
-    /// In a forked child.
+    /// Forgets all places, in a forked child.
     pub(super) fn forget(&self) {
         if let Some(limit) = self.get() {
             limit.used.store(0, Ordering::Relaxed);
@@ -88,7 +88,7 @@ impl OfRun {
 /// The op is bounded until this is dropped.
 #[must_use]
 pub struct Limited<'a> {
-    /// its run; none where it is bounded already, or has no helpers in any case
+    /// the run; none if it is bounded already, or has no helpers in any case
     run: Option<(&'a Team, usize, &'static CoreLimit)>,
 }
 

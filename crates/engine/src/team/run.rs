@@ -1,9 +1,9 @@
 //! The chunks of one split: which thread may take which, and when all are done.
 //!
-//! Every participant has a seat: one cache line with the chunks that are his, what to do with them,
-//! and how many he has finished. A helper watches its own seat. So it learns of a round, takes a
-//! chunk and says that it is done by one line, which travels to it and back; between caches that
-//! share nothing each such journey takes a fifth of a microsecond.
+//! Every participant has a seat: one cache line with its chunks, the job for them, and the number
+//! of chunks it has finished. A helper watches its own seat. So it learns of a round, takes a chunk
+//! and reports it through one line, which moves to its cache and back. Between caches that share
+//! nothing, each such move takes a fifth of a microsecond.
 
 use super::limit::OfRun;
 use crate::complete::discard;
@@ -19,7 +19,7 @@ const BITS: u32 = 32;
 
 pub(crate) type ChunkBody<'a> = dyn Fn(usize, &mut [u8]) + Sync + 'a;
 
-/// What to do with every chunk of a round.
+/// The work on every chunk of a round.
 #[derive(Clone, Copy)]
 pub(crate) struct SplitJob {
     pub body: *const ChunkBody<'static>,
@@ -41,7 +41,7 @@ struct Seat {
     word: AtomicU64,
     /// Chunks that helpers have finished here, ever.
     done: AtomicUsize,
-    /// Of the round that the free chunks belong to.
+    /// The job of the round that the free chunks belong to.
     job: UnsafeCell<Option<SplitJob>>,
 }
 
@@ -51,11 +51,11 @@ pub(crate) struct Claim {
     pub job: SplitJob,
 }
 
-/// What only the driver uses.
+/// State that only the driver uses.
 struct Driver {
     /// Chunks that helpers had finished before the present round.
     done_before: Cell<usize>,
-    /// Since when it has been doing all chunks although it has helpers.
+    /// The time since when the driver has been doing all chunks although it has helpers.
     alone_since: Cell<Option<Instant>>,
     /// The panic of the lowest chunk that panicked.
     panic: Mutex<Option<Panic>>,
@@ -71,7 +71,7 @@ pub(crate) struct Run {
     members: AtomicU64,
     /// Whether helpers may expect more rounds.
     open: AtomicBool,
-    /// Of the op whose run it is.
+    /// The bound of the op whose run it is.
     pub(super) limit: OfRun,
     driver: CachePadded<Driver>,
 }
@@ -196,7 +196,7 @@ impl Run {
         self.members.fetch_and(!(1 << seat), Ordering::Relaxed);
     }
 
-    /// In a forked child.
+    /// Forgets helpers, in a forked child.
     pub fn forget_helpers(&self) {
         self.members.store(0, Ordering::Relaxed);
         self.limit.forget();
@@ -259,7 +259,7 @@ impl Run {
         since
     }
 
-    /// The driver begins to count anew for how long it has been alone.
+    /// Restarts the count of the time for which the driver has been alone.
     pub fn forget_alone(&self) {
         self.driver.alone_since.set(None);
     }

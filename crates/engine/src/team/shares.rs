@@ -20,9 +20,9 @@ const SAME: f32 = 0.04;
 /// were seen last. The thread that drives learns them; where several do, one of them is heard.
 /// Nothing but time depends on them.
 pub(crate) struct Speeds {
-    /// By number of the processor; bits of an f32.
+    /// Speeds by number of the processor; bits of an f32.
     of: Box<[AtomicU32]>,
-    /// By seat: the processor.
+    /// The processor of each seat.
     at: Box<[AtomicUsize]>,
 }
 
@@ -111,7 +111,7 @@ struct Share {
 }
 
 impl Share {
-    /// Where it was done, and units a tick.
+    /// The processor where the work was done, and units per tick.
     fn speed(&self) -> (usize, f32) {
         let took = self.took.load(Ordering::Relaxed);
         (self.processor.load(Ordering::Relaxed), self.len as f32 / took as f32)

@@ -77,9 +77,9 @@ struct Value {
     version: u64,
 }
 
-/// What an op computes from what it finds: the values it writes, the failures of its writes by
-/// origin, and a hash of all it saw. `None`: it does not run. The engine's ops call this as well:
-/// what is tested is the order and the failures.
+/// The outcome that an op computes from its inputs: the values it writes, the failures of its
+/// writes by origin, and a hash of everything it saw. `None`: it does not run. The engine's ops
+/// call this as well, so the test checks the order and the failures.
 fn compute(op: &Program, value: impl Fn(usize) -> u64, failed: impl Fn(usize) -> Option<usize>) -> Outcome {
     let mut out = Outcome { seen: op.id as u64, writes: Vec::new() };
     match op.kind {
@@ -186,8 +186,8 @@ fn run_op(cells: &Cells, op: &Program, ctx: &RunCtx<'_>) -> Result<(), OpError> 
     }
 }
 
-/// What the ops met: op, access, version. With a lock of its own, because ThreadSanitizer does not
-/// see what a contended lock of the standard library orders.
+/// The accesses of the ops: op, access, version. It has its own lock, because ThreadSanitizer does
+/// not see the order given by a contended lock of the standard library.
 #[derive(Default)]
 struct Log {
     busy: AtomicBool,

@@ -1,4 +1,4 @@
-//! From files to pixels.
+//! Decoding of files to pixels.
 
 use super::Pixels;
 use super::orientation::{orientation, turned};

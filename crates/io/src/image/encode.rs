@@ -1,4 +1,4 @@
-//! From pixels to files.
+//! Encoding of pixels to files.
 
 use super::Pixels;
 use crate::DataError;
@@ -9,12 +9,12 @@ use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
 pub enum Format {
     /// JPEG.
     Jpeg {
-        /// from 1 to 100
+        /// quality from 1 to 100
         quality: u8,
     },
     /// PNG.
     Png {
-        /// from 0, which is fast, to 9, which is small
+        /// compression from 0, which is fast, to 9, which is small
         compression: u8,
     },
 }

@@ -2,7 +2,7 @@
 
 use super::Pixels;
 
-/// The orientation in EXIF data, from 2 to 8; `None` where it is upright or not said.
+/// The orientation in EXIF data, from 2 to 8; `None` if it is upright or not given.
 pub(super) fn orientation(exif: &[u8]) -> Option<u16> {
     let exif = exif.strip_prefix(b"Exif\0\0").unwrap_or(exif);
     let little = match exif.get(..2)? {

@@ -1,4 +1,4 @@
-//! From samples to batches: what all data iterators do alike.
+//! Batches of samples: the common part of all data iterators.
 
 use super::OpenSamples;
 use super::prefetch::{Prefetcher, Problem, Producer};
@@ -24,10 +24,10 @@ pub struct DataBatch {
     pub index: Vec<u64>,
 }
 
-/// Why there is no sample.
+/// The reason why there is no sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SampleError {
-    /// This sample is damaged; the next call gives the one behind it.
+    /// This sample is damaged; the next call gives the following one.
     Sample(DataError),
     /// There is no way to go on.
     Source(DataError),
@@ -62,14 +62,14 @@ pub trait Samples: Send {
     fn rewind(&mut self, pass: u64) -> Result<(), DataError>;
 }
 
-/// What becomes of samples at the end that do not fill a batch.
+/// The treatment of samples at the end that do not fill a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LastBatch {
     /// Samples from the beginning fill the batch up.
     Wrap,
     /// The batch has rows to spare.
     Short,
-    /// They are left out.
+    /// Drops the samples.
     Drop,
 }
 
@@ -78,7 +78,7 @@ pub(super) enum LastBatch {
 pub(super) struct BatchParams {
     /// samples in a batch
     pub batch_size: usize,
-    /// what becomes of a last, short batch
+    /// treatment of a last, short batch
     pub last: LastBatch,
     /// whether damaged samples are left out
     pub skip: bool,
@@ -125,16 +125,16 @@ struct Batches {
     made: u64,
     /// The pass over the samples that this epoch began in.
     pass: u64,
-    /// The number of the batch that was filled up from the beginning: the epoch ends behind it, and
+    /// The number of the batch that was filled up from the beginning: the epoch ends after it, and
     /// the next one begins where it ended.
     wrapped: Option<u64>,
 }
 
-/// What is made at once.
+/// The result of one step.
 struct Made {
-    /// None at the end, if samples behind the last batch were left out
+    /// the batch; none at the end, if samples after the last batch were left out
     batch: Option<DataBatch>,
-    /// why samples in front of those of the batch, and between them, were left out
+    /// problems of samples that were left out before those of the batch, and between them
     skipped: Vec<DataError>,
 }
 
@@ -295,15 +295,15 @@ impl BatchIter {
         (&self.data_type, &self.label_type)
     }
 
-    /// The next batch, or `None` at the end of the epoch. An error comes behind the batches before
-    /// it and then with every call, until [`BatchIter::reset`].
+    /// Returns the next batch, or `None` at the end of the epoch. An error comes after the batches
+    /// before it and then with every call, until [`BatchIter::reset`].
     pub fn next(&self) -> Result<Option<DataBatch>, DataError> {
         self.next_with(&mut || true, &mut |_| {})
     }
 
-    /// As [`BatchIter::next`]. `poll` is called now and then while waiting; when it returns false
-    /// the wait is given up with [`Problem::Interrupted`]. `skipped` gets what was wrong with each
-    /// sample that was left out in front of this batch's last.
+    /// Returns the next batch like [`BatchIter::next`]. `poll` is called periodically while
+    /// waiting; when it returns false the wait is abandoned with [`Problem::Interrupted`].
+    /// `skipped` gets the problem of each sample that was left out before this batch's last.
     pub fn next_with(
         &self,
         poll: &mut dyn FnMut() -> bool,
@@ -325,7 +325,7 @@ impl BatchIter {
         self.skipped.load(Ordering::Relaxed)
     }
 
-    /// Begins the next epoch; also the way out of an error.
+    /// Begins the next epoch, also after an error.
     pub fn reset(&self) -> Result<(), DataError> {
         self.prefetcher.reset()
     }

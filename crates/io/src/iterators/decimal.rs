@@ -63,7 +63,8 @@ mod tests {
     use super::float;
     use proptest::prelude::*;
 
-    /// Of a text that ends behind the number: what is found here is what `str::parse` finds.
+    /// Whether the number found here, in a text that ends after it, is the one that `str::parse`
+    /// finds.
     fn agrees(text: &str) -> bool {
         match float(text.as_bytes()) {
             Some((value, used)) => {

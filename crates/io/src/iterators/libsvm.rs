@@ -129,7 +129,7 @@ fn row(line: &[u8], to: &mut [u8]) -> Result<f32, String> {
     parse(line, to)
 }
 
-/// As [`row`], of a line of nothing but a label and pairs of usual numbers.
+/// Parses a line, like [`row`], that consists only of a label and pairs of usual numbers.
 fn usual(line: &[u8], to: &mut [u8]) -> Option<f32> {
     let (label, used) = float(line.trim_ascii_start())?;
     let mut rest = &line.trim_ascii_start()[used..];
@@ -145,7 +145,7 @@ fn usual(line: &[u8], to: &mut [u8]) -> Option<f32> {
     Some(label)
 }
 
-/// As [`row`], of any line, into zeros; says what is wrong with it.
+/// Parses any line, like [`row`], into zeros; the error describes the problem.
 fn parse(line: &[u8], to: &mut [u8]) -> Result<f32, String> {
     let Ok(text) = std::str::from_utf8(line) else {
         return Err("found bytes that are no text; is this a LibSVM file?".to_owned());

@@ -46,21 +46,21 @@ fn files_in(directory: &Path) -> Result<Vec<PathBuf>, DataError> {
     Ok(found)
 }
 
-/// Where a line is.
+/// The position of a line.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Place {
     /// How many files were opened until it was read.
     opened: usize,
-    /// Where it begins when all files are put behind one another.
+    /// Position of the line's beginning in the concatenation of all files.
     begin: u64,
-    /// Its number in its file, if that is known: a part may begin anywhere.
+    /// The line's number in its file, if that is known: a part may begin anywhere.
     line: Option<u64>,
 }
 
 /// The files that lines come from.
 pub(super) struct Files {
     paths: Vec<PathBuf>,
-    /// Where each file begins when all are put behind one another, and the end of the last.
+    /// Beginnings of the files in the concatenation of all, and the end of the last.
     starts: Vec<u64>,
 }
 
@@ -79,20 +79,20 @@ impl Files {
 /// Reads lines that are not blank, from one file after the other.
 pub(super) struct Lines {
     files: Arc<Files>,
-    /// The lines that begin behind the first position and not behind the second are read.
+    /// The range to read: lines that begin after the first position and not after the second.
     range: (u64, u64),
     /// How many of the files were opened.
     opened: usize,
     reader: Option<BufReader<File>>,
-    /// Where the next line begins.
+    /// Beginning of the next line.
     position: u64,
-    /// Where the line read last begins.
+    /// Beginning of the line read last.
     begin: u64,
     /// The line read last.
     text: Vec<u8>,
-    /// Its number in its file.
+    /// Number of the line read last in its file.
     line: Option<u64>,
-    /// The last line ended in a carriage return; a newline behind it belongs to it.
+    /// Whether the last line ended in a carriage return; a newline after it belongs to it.
     after_return: bool,
     /// Bytes that a line may have: far more than its numbers need. What is longer is no line of
     /// numbers.
@@ -146,7 +146,7 @@ impl Lines {
         &self.text
     }
 
-    /// Where the line read last is.
+    /// The position of the line read last.
     pub(super) fn place(&self) -> Place {
         Place { opened: self.opened, begin: self.begin, line: self.line }
     }
@@ -162,7 +162,7 @@ impl Lines {
         position > end || position == end && self.files.starts[..self.files.paths.len()].contains(&end)
     }
 
-    /// Reads the next line that is not blank; false behind the last one.
+    /// Reads the next line that is not blank; false after the last one.
     pub(super) fn next(&mut self) -> Result<bool, DataError> {
         loop {
             if self.reader.is_some() && self.read_line_of_file()? {
@@ -262,7 +262,7 @@ impl Lines {
     }
 }
 
-/// Where the first line ends.
+/// The end of the first line.
 fn line_end(bytes: &[u8]) -> Option<usize> {
     let is_end = |byte: &u8| *byte == b'\n' || *byte == b'\r';
     // Blocks without an end are passed over many bytes at a time.

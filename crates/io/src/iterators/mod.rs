@@ -38,18 +38,18 @@ pub static ITERATORS: &[&IterDef] = &[
 pub struct IterDef {
     /// name, as in `mx.io`
     pub name: &'static str,
-    /// documentation: a sentence, more behind an empty line
+    /// documentation: a sentence, more after an empty line
     pub doc: &'static str,
-    /// its own parameters, in groups; those of [`BATCH_PARAMETERS`] come behind them, but for those
-    /// that have the name of an own one
+    /// parameters of this iterator, in groups; those of [`BATCH_PARAMETERS`] follow, except those
+    /// that have the name of one of these
     pub parameters: &'static [&'static [AttrDef]],
-    /// which of [`BATCH_PARAMETERS`] it does not take
+    /// names of [`BATCH_PARAMETERS`] that it does not take
     pub omits: &'static [&'static str],
     /// checks the parameters and says what the samples will be
     pub source: fn(&Attrs) -> Result<Source, DataError>,
 }
 
-/// What an iterator makes batches of.
+/// The source from which an iterator makes batches.
 pub struct Source {
     /// element type of data
     pub dtype: DType,
@@ -67,7 +67,7 @@ pub struct Source {
 /// Opens samples.
 pub type OpenSamples = dyn Fn(&'static Engine) -> Result<Box<dyn Samples>, DataError> + Send + Sync;
 
-/// What every iterator takes.
+/// Parameters that every iterator takes.
 pub static BATCH_PARAMETERS: &[AttrDef] = &[
     AttrDef::required("batch_size", AttrKind::Int, "Samples in a batch."),
     AttrDef::new(

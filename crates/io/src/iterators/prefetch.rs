@@ -1,8 +1,8 @@
 //! One background prefetcher for every data iterator.
 //!
 //! A prefetcher is a stage: threads run ahead of the consumer, take items from a producer in its
-//! order, and work on them side by side. Results, the end and errors wait in one bounded queue, in
-//! the order of the items, so an error is received exactly where it belongs: behind the results of
+//! order, and work on them concurrently. Results, the end and errors wait in one bounded queue, in
+//! the order of the items, so an error is received exactly at its position: after the results of
 //! the items before it. A producer that takes its items from another prefetcher makes a chain of
 //! stages.
 
@@ -25,9 +25,9 @@ const POLL: Duration = Duration::from_millis(50);
 
 /// Makes items one after the other.
 pub trait Producer: Send + 'static {
-    /// What is produced.
+    /// The type of the items.
     type Item: Send + 'static;
-    /// Why it could not be.
+    /// The error of a producer.
     type Error: Clone + Send + 'static;
 
     /// The next item, or `None` at the end of an epoch.
@@ -41,7 +41,7 @@ pub trait Producer: Send + 'static {
     fn failure(problem: Problem) -> Self::Error;
 }
 
-/// What the prefetcher itself may report.
+/// Problems that the prefetcher itself may report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Problem {
     /// The producer panicked with this message.
@@ -68,13 +68,13 @@ impl Display for Problem {
     }
 }
 
-/// What the consumer may receive.
+/// An event that the consumer may receive.
 enum Event<T, E> {
     Item(T),
     Stop(Stop<E>),
 }
 
-/// Why there are no more items until the next reset.
+/// The reason why there are no more items until the next reset.
 enum Stop<E> {
     End,
     Failed(E),
@@ -90,8 +90,8 @@ impl<E: Clone> Stop<E> {
 }
 
 struct State<T, E> {
-    /// What the consumer has not taken yet, in the order of the producer's items. A place without
-    /// an event is that of an item which a worker has in hand.
+    /// Events that the consumer has not taken yet, in the order of the producer's items. A place
+    /// without an event belongs to an item on which a worker works.
     queue: VecDeque<Option<Event<T, E>>>,
     /// Counts resets: what an earlier epoch still produces is thrown away.
     epoch: u64,
@@ -122,10 +122,10 @@ struct Running<T, E> {
     process: u32,
 }
 
-/// What a worker does to an item.
+/// The work on an item.
 type Work<P, T> = dyn Fn(<P as Producer>::Item) -> Result<T, <P as Producer>::Error> + Send + Sync;
 
-/// What the workers of a stage share: one at a time takes an item from the producer.
+/// State that the workers of a stage share: one worker at a time takes an item from the producer.
 struct Stage<P: Producer, T> {
     producer: Mutex<P>,
     work: Arc<Work<P, T>>,
@@ -154,9 +154,9 @@ impl<P: Producer> Prefetcher<P> {
 }
 
 impl<P: Producer, T: Send + 'static> Prefetcher<P, T> {
-    /// As [`Prefetcher::start`], with `workers` threads that do `work` on the items. The results come
-    /// in the order of the items. At most `capacity` of them wait or are in the making; there is room
-    /// for one of each worker in any case.
+    /// Starts a prefetcher, like [`Prefetcher::start`], with `workers` threads that do `work` on
+    /// the items. The results come in the order of the items. At most `capacity` of them wait or
+    /// are being made; there is always room for one of each worker.
     pub fn with_workers(
         workers: usize,
         capacity: usize,
@@ -176,8 +176,8 @@ impl<P: Producer, T: Send + 'static> Prefetcher<P, T> {
         self.next_with(&mut || true)
     }
 
-    /// As [`Prefetcher::next`]. `poll` is called now and then while waiting; when it returns false
-    /// the wait is given up with [`Problem::Interrupted`].
+    /// Returns the next item, like [`Prefetcher::next`]. `poll` is called periodically while
+    /// waiting; when it returns false the wait is abandoned with [`Problem::Interrupted`].
     pub fn next_with(&self, poll: &mut dyn FnMut() -> bool) -> Result<Option<T>, P::Error> {
         let shared = {
             let running = self.running.lock();
@@ -189,7 +189,7 @@ impl<P: Producer, T: Send + 'static> Prefetcher<P, T> {
         shared.take(poll, || P::failure(Problem::Interrupted))
     }
 
-    /// Begins the next epoch; also the way out of an error.
+    /// Begins the next epoch, also after an error.
     pub fn reset(&self) -> Result<(), P::Error> {
         let mut running = self.running.lock();
         if running.is_foreign() {
@@ -407,7 +407,7 @@ impl<P: Producer, T: Send> Stage<P, T> {
         }
     }
 
-    /// What `work` returns; its panic is an error like any other.
+    /// Returns the result of `work`; its panic is an error like any other.
     fn caught<R>(&self, work: impl FnOnce() -> Result<R, P::Error>) -> Result<R, P::Error> {
         catch_unwind(AssertUnwindSafe(work))
             .unwrap_or_else(|panic| Err(P::failure(Problem::Panicked(panic_message(&*panic)))))

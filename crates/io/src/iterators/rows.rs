@@ -21,7 +21,7 @@ const WORKERS: usize = 4;
 /// Lines that were read together.
 struct Block {
     text: Vec<u8>,
-    /// Where each line ends in the text.
+    /// Ends of the lines in the text.
     ends: Vec<usize>,
     places: Vec<Place>,
     files: Arc<Files>,
@@ -33,7 +33,7 @@ struct Blocks {
     lines: Lines,
     /// Lines in a block.
     most: usize,
-    /// What went wrong behind the last block.
+    /// The failure after the last block.
     failure: Option<DataError>,
 }
 
@@ -92,7 +92,7 @@ fn no_memory(files: &Files, place: Place) -> DataError {
     DataError::Memory(format!("{}: there is no memory for it", files.say(place)))
 }
 
-/// The rows of a block, and what each line had beside them.
+/// The rows of a block, and the other values of each line.
 struct Parsed<T> {
     rows: Memory,
     found: Vec<Result<T, DataError>>,
@@ -180,7 +180,7 @@ impl<T: Clone + Send + 'static> Rows<T> {
         }
     }
 
-    /// Where the row given last is, for messages.
+    /// The position of the row returned last, for messages.
     pub(super) fn place(&self) -> String {
         match &self.block {
             Some(block) => block.files.say(block.places[self.given.saturating_sub(1)]),

@@ -1,9 +1,9 @@
-//! What can go wrong with a parameter file.
+//! Errors of parameter files.
 
 use crate::FileError;
 use mxrt_engine::{FailureKind, OpError, WaitError};
 
-/// Why a parameter file could not be read or written. Every variant names the file.
+/// The reason why a parameter file could not be read or written. Every variant names the file.
 #[derive(Debug, thiserror::Error)]
 pub enum ParamsError {
     /// The system refused the file.
@@ -14,11 +14,11 @@ pub enum ParamsError {
     Malformed {
         /// the file
         path: String,
-        /// what was being read, such as `dtype of array 2 of 5`
+        /// part that was being read, such as `dtype of array 2 of 5`
         place: String,
         /// position in the file
         offset: u64,
-        /// what was found, and what was expected
+        /// value that was found, and the expected one
         found: String,
         /// how to go on
         advice: &'static str,
@@ -31,7 +31,7 @@ pub enum ParamsError {
     Truncated {
         /// the file
         path: String,
-        /// what was being read
+        /// part that was being read
         place: String,
         /// position in the file
         offset: u64,
@@ -69,9 +69,9 @@ pub enum ParamsError {
     NpShape {
         /// the file
         path: String,
-        /// which array
+        /// name of the array
         array: String,
-        /// what disagrees and how to go on
+        /// the disagreement, and what to do next
         problem: &'static str,
     },
     /// An array that the format cannot hold.
@@ -79,9 +79,9 @@ pub enum ParamsError {
     Unsavable {
         /// the file
         path: String,
-        /// which array
+        /// name of the array
         array: String,
-        /// why, and how to go on
+        /// the reason, and what to do next
         problem: String,
     },
     /// Memory for an array could not be had, or the array is too large for any machine.
@@ -89,7 +89,7 @@ pub enum ParamsError {
     Memory {
         /// the file
         path: String,
-        /// which array
+        /// name of the array
         array: String,
         /// the engine's refusal
         source: OpError,

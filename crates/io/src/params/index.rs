@@ -18,7 +18,7 @@ pub(super) struct Record {
     pub(super) offset: u64,
 }
 
-/// What a record turned out to be.
+/// The content of a record.
 enum Content {
     Dense(Record),
     Sparse(&'static str),
@@ -67,7 +67,7 @@ pub(super) fn array_name(i: usize, count: usize, names: &[String]) -> String {
     }
 }
 
-/// Which part of the file is being read, for messages.
+/// The part of the file that is being read, for messages.
 #[derive(Clone, Copy)]
 enum Place {
     Header,
@@ -292,7 +292,7 @@ impl Reader<'_> {
         self.size(field, dtype, shape.unwrap_or_default())
     }
 
-    /// Everything behind the shape of a dense record. No shape: the record ends there.
+    /// Reads everything after the shape of a dense record. No shape: the record ends there.
     fn dense(&mut self, shape: Option<Shape>) -> Result<Content, ParamsError> {
         let Some(shape) = shape else { return Ok(Content::Nothing) };
         self.context()?;

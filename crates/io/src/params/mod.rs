@@ -19,7 +19,7 @@ pub use save::{save, save_to_bytes};
 
 use mxrt_tensor::NDArray;
 
-/// What a parameter file holds.
+/// The content of a parameter file.
 #[derive(Clone, Debug)]
 pub enum Params {
     /// Arrays without names.

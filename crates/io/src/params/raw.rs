@@ -7,7 +7,7 @@ use mxrt_tensor::NDArray;
 
 /// Bytes in front of the records: magic number, a zero, and the number of records.
 const HEADER: usize = 24;
-/// Bytes behind the records where there are no names: their number.
+/// Bytes after the records if there are no names: their number.
 const NAMES: usize = 8;
 
 /// The bytes of one array, as `MXNDArraySaveRawBytes` gives them, after waiting for it.

@@ -9,12 +9,12 @@ use mxrt_tensor::{Context, NDArray};
 use std::collections::HashMap;
 use std::path::Path;
 
-/// What messages call a buffer.
+/// Name of a buffer in messages.
 const BUFFER: &str = "<buffer>";
 
 /// Loads a parameter file into arrays on `cpu(0)` (devices named in the file are not restored).
 ///
-/// If a name occurs more than once its last array counts. Bytes behind the names are ignored.
+/// If a name occurs more than once, its last array counts. Bytes after the names are ignored.
 pub fn load(engine: &'static Engine, path: impl AsRef<Path>, np_shape: NpShape) -> Result<Params, ParamsError> {
     let path = path.as_ref();
     let source = Source::open(path)?;

@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Where a parameter list is read from.
+/// The source of a parameter list.
 pub(super) enum Source<'a> {
     /// An ordinary file and its size when it was opened.
     File(File, u64),

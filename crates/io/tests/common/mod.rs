@@ -1,4 +1,4 @@
-//! What the tests of this crate share.
+//! Helpers of this crate's tests.
 #![allow(dead_code, reason = "each test file uses some of it")]
 
 use mxrt_engine::{Config, Engine};
@@ -58,7 +58,7 @@ impl Csv {
         self.start().expect("an iterator")
     }
 
-    /// Why it cannot start.
+    /// The error with which it refuses to start.
     pub fn refusal(&self) -> DataError {
         self.start().err().expect("an error")
     }

@@ -49,8 +49,8 @@ impl ModelBuilder {
         Ok(self)
     }
 
-    /// How many threads may compute at a time, from 1 to [`MAX_CORES`](crate::MAX_CORES). Without
-    /// it as many as the process may use cores.
+    /// Sets how many threads may compute concurrently, from 1 to [`MAX_CORES`](crate::MAX_CORES).
+    /// The default is the number of cores that the process may use.
     pub fn threads(mut self, threads: usize) -> ModelBuilder {
         self.choice.cores = Some(threads);
         self
@@ -82,7 +82,7 @@ impl ModelBuilder {
         self
     }
 
-    /// Where the model runs.
+    /// Sets the device on which the model runs.
     pub fn device(mut self, device: Context) -> ModelBuilder {
         self.device = device;
         self

@@ -4,7 +4,7 @@ use crate::devices::{self, DeviceSettings};
 use crate::{Config, Engine, EngineKind, Error};
 use mxrt_engine::ForkSafeMutex as Mutex;
 
-/// What tells engines apart.
+/// The choices that distinguish engines.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct EngineChoice {
     pub kind: EngineKind,

@@ -1,4 +1,4 @@
-//! What callers pass as inputs.
+//! Inputs as callers pass them.
 
 use crate::{Context, DType, Element, Engine, FailureKind, NDArray, OpError, Shape, TensorType};
 use mxrt_engine::WrongInput;
@@ -107,7 +107,8 @@ mod of_ndarray {
     use ndarray::{ArrayBase, ArrayView, Data, Dimension};
 
     impl<'a, T: Element, D: Dimension> From<ArrayView<'a, T, D>> for Input<'a> {
-        /// Without a copy if the elements lie row by row, and copied into that order otherwise.
+        /// Borrows the view if its elements are stored row by row, and copies them into that order
+        /// otherwise.
         fn from(view: ArrayView<'a, T, D>) -> Input<'a> {
             let shape = Shape::new(view.shape());
             match view.to_slice() {

@@ -29,11 +29,11 @@ use std::sync::Arc;
 /// of a batch, is unknown.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValueInfo {
-    /// its name
+    /// name of the value
     pub name: String,
-    /// its shape, as far as it follows from the parameters
+    /// shape of the value, as far as the parameters determine it
     pub shape: PartialShape,
-    /// its element type, if it follows from the parameters
+    /// element type of the value, if the parameters determine it
     pub dtype: Option<DType>,
 }
 
@@ -66,8 +66,8 @@ struct Loaded {
 /// A variable that is no parameter.
 struct Argument {
     name: String,
-    /// its place among the inputs. None for a label: zeros, unless a call passes it by its name, as
-    /// it counts while training only
+    /// position among the inputs. None for a label: zeros, unless a call passes it by its name,
+    /// because it matters only in training
     input: Option<usize>,
 }
 
@@ -132,22 +132,22 @@ impl Model {
         Ok(Model(Arc::new(Loaded { network, arguments, inputs, outputs, output_names, name, labels })))
     }
 
-    /// What a call passes. Labels of training are left out: they need no value.
+    /// The inputs of a call. Labels of training are left out: they need no value.
     pub fn inputs(&self) -> &[ValueInfo] {
         &self.0.inputs
     }
 
-    /// What a call returns.
+    /// The results of a call.
     pub fn outputs(&self) -> &[ValueInfo] {
         &self.0.outputs
     }
 
-    /// The engine that runs the model, for arrays and operators beside it.
+    /// The engine that runs the model, for other arrays and operators.
     pub fn engine(&self) -> &'static Engine {
         self.0.network.engine
     }
 
-    /// Where the parameters lie and calls run.
+    /// The device that holds the parameters and runs calls.
     pub fn device(&self) -> Context {
         self.0.network.context
     }
@@ -179,7 +179,7 @@ impl Model {
         self.run_with(inputs, &CallOptions::default())
     }
 
-    /// The same with a priority or a deadline.
+    /// Runs the model with a priority or a deadline.
     ///
     /// ```
     /// # use mxrt::{CallOptions, Model};
@@ -223,7 +223,7 @@ impl Model {
         self.run_async_with(inputs, &CallOptions::default())
     }
 
-    /// The same with a priority or a deadline.
+    /// Starts a call with a priority or a deadline.
     pub fn run_async_with<'a, N, V>(
         &self,
         inputs: impl IntoIterator<Item = (N, V)>,
@@ -290,7 +290,7 @@ impl Model {
         Ok(network.bound.op().plan(&network.all_types(&types))?)
     }
 
-    /// What a call with inputs of these shapes returns. Shapes that follow from the contents of
+    /// The results of a call with inputs of these shapes. Shapes that depend on the contents of
     /// inputs stay unknown.
     pub fn outputs_for<N, S>(&self, inputs: impl IntoIterator<Item = (N, S)>) -> Result<Vec<ValueInfo>, Error>
     where
@@ -462,7 +462,7 @@ impl ValueInfo {
         ValueInfo { name: name.to_owned(), shape: found.shape.clone(), dtype: found.dtype }
     }
 
-    /// As `float32(?, 64)`.
+    /// Formats the type: `float32(?, 64)`.
     fn type_text(&self) -> String {
         let dtype = self.dtype.map_or("any type", DType::name);
         match self.shape.rank() {

@@ -1,4 +1,4 @@
-//! What calls return.
+//! Results of calls.
 
 use crate::NDArray;
 use smallvec::SmallVec;

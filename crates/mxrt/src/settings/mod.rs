@@ -8,14 +8,14 @@ pub use table::{SETTINGS, Setting};
 use crate::devices::{self, DeviceSettings};
 use crate::{BuildOptions, Config, DeviceKind};
 
-/// What the environment decides.
+/// Settings from the environment.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// for [`Engine::start`](crate::Engine::start)
+    /// configuration for [`Engine::start`](crate::Engine::start)
     pub engine: Config,
-    /// what the drivers in `engine` were made of
+    /// settings from which the drivers in `engine` were made
     pub devices: DeviceSettings,
-    /// for [`CachedOp::compile`](crate::CachedOp::compile)
+    /// options for [`CachedOp::compile`](crate::CachedOp::compile)
     pub plans: BuildOptions,
     /// nodes that a symbol may have, for [`LoadOptions`](crate::LoadOptions)
     pub max_nodes: Option<usize>,
@@ -27,17 +27,17 @@ pub struct Settings {
     pub warnings: Vec<String>,
 }
 
-/// What MXNet joins if bulks are switched on without a number.
+/// The number of operators that MXNet joins if bulks are switched on without a number.
 const BULK_SIZE: usize = 15;
 
-/// What was read so far; some settings follow from several variables.
+/// The settings read so far; some depend on several variables.
 #[derive(Default)]
 struct Reading {
     settings: Settings,
     cores: Option<usize>,
     openmp_threads: Option<usize>,
     workers: Option<usize>,
-    /// of the two variables above
+    /// warnings about the two variables above
     thread_warnings: Vec<String>,
     joins: Option<bool>,
     bulk_size: Option<usize>,

@@ -11,23 +11,23 @@ use std::str::FromStr;
 pub struct Setting {
     /// the variable
     pub name: &'static str,
-    /// what it may be; errors say "expected" before it
+    /// the accepted values; errors say "expected" before this text
     pub expects: &'static str,
-    /// what holds when it is not set or empty
+    /// the value if it is not set or empty
     pub default: &'static str,
-    /// what it decides
+    /// the effect of the setting
     pub doc: &'static str,
-    /// what it belongs to: a heading of the documentation
+    /// the subject: a heading of the documentation
     pub subject: &'static str,
     /// takes the value over
     pub(super) read: fn(&mut Reading, &str) -> Result<(), Wrong>,
 }
 
-/// Why a value is refused.
+/// The reason why a value is refused.
 pub(super) enum Wrong {
-    /// It is not what the row expects.
+    /// The value is not one that the row expects.
     Unexpected,
-    /// It is not for this reason.
+    /// The value is refused for this reason.
     Because(String),
 }
 
@@ -37,7 +37,7 @@ const OPERATORS: &str = "Engine";
 const GPUS: &str = "GPUs";
 const SIM: &str = "Simulated devices";
 
-/// What [`super::Settings::from_environment`] reads, in this order.
+/// The variables that [`super::Settings::from_environment`] reads, in this order.
 pub static SETTINGS: &[Setting] = &[
     Setting {
         name: "MXRT_CORES",
@@ -91,8 +91,8 @@ pub static SETTINGS: &[Setting] = &[
         expects: "a kind of engine",
         default: "ThreadedEnginePerDevice",
         doc: "`NaiveEngine` runs every operator at its call. `ThreadedEngine` and \
-            `ThreadedEnginePerDevice` run them in the background; with `Async` behind the name \
-            they do not wait for devices between operators.",
+            `ThreadedEnginePerDevice` run them in the background; with `Async` appended \
+            to the name they do not wait for devices between operators.",
         subject: OPERATORS,
         read: |to, text| {
             to.settings.engine.kind = text.parse::<EngineKind>().map_err(because)?;
@@ -127,7 +127,7 @@ pub static SETTINGS: &[Setting] = &[
         expects: "0 or 1",
         default: "0",
         doc: "1: errors name the line that called the operator, and the signal `SIGUSR1` prints \
-            what runs and waits.",
+            the running and the waiting operators.",
         subject: OPERATORS,
         read: |to, text| {
             to.settings.debug = text != "0";
@@ -138,8 +138,8 @@ pub static SETTINGS: &[Setting] = &[
         name: "MXRT_MAX_NODES",
         expects: "a whole number",
         default: "no limit",
-        doc: "Nodes that a symbol file may have, variables and inner graphs included, for services that load files of \
-              others. A larger one is an error. `mxrt.set_limits` changes it.",
+        doc: "Nodes that a symbol file may have, variables and inner graphs included, for services that load \
+              untrusted files. A larger one is an error. `mxrt.set_limits` changes it.",
         subject: MODELS,
         read: |to, text| {
             to.settings.max_nodes = Some(number(text)?);
@@ -161,7 +161,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "MXRT_GPU_RECORDINGS",
         expects: "a whole number",
         default: "4",
-        doc: "CUDA graphs of its kernels that a plan keeps, for calls that run at a time; 0: kernels are submitted one by one.",
+        doc: "CUDA graphs of its kernels that a plan keeps, for concurrent calls; 0: kernels are submitted one by one.",
         subject: MODELS,
         read: |to, text| {
             to.settings.plans.gpu_recordings = number(text)?;
@@ -252,7 +252,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "MXRT_CACHE_DIR",
         expects: "the path of a folder",
         default: "`$XDG_CACHE_HOME/mxrt`, or `~/.cache/mxrt`",
-        doc: "Where kernels that were compiled for GPUs at run time are kept. It is made when it is needed.",
+        doc: "Folder of kernels that were compiled for GPUs at run time. It is created when it is needed.",
         subject: GPUS,
         read: |to, text| {
             to.settings.devices.cache = Some(text.into());
@@ -263,7 +263,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "MXRT_SIM_DEVICES",
         expects: "a whole number",
         default: "2",
-        doc: "How many `mx.sim(i)` there are.",
+        doc: "Number of devices `mx.sim(i)`.",
         subject: SIM,
         read: |to, text| {
             to.settings.devices.sim.devices = number(text)?;
@@ -274,7 +274,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "MXRT_SIM_GPUS",
         expects: "a whole number",
         default: "0",
-        doc: "How many `mx.gpu(i)` are simulated.",
+        doc: "Number of simulated devices `mx.gpu(i)`.",
         subject: SIM,
         read: |to, text| {
             to.settings.devices.sim.gpus = number(text)?;
@@ -299,7 +299,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "MXRT_SIM_SEED",
         expects: "a whole number",
         default: "0",
-        doc: "Of the random numbers that choose that order, and pauses.",
+        doc: "Seed of the random numbers that choose this order, and pauses.",
         subject: SIM,
         read: |to, text| {
             to.settings.devices.sim.seed = number(text)?;
@@ -332,8 +332,8 @@ pub static SETTINGS: &[Setting] = &[
         name: "MXRT_SIM_CHECK",
         expects: "0 or 1",
         default: "0",
-        doc: "1: every call of a device is recorded, and `mx.testing.check(ctx)` names what \
-            nothing ordered.",
+        doc: "1: every call of a device is recorded, and `mx.testing.check(ctx)` names \
+            accesses that nothing ordered.",
         subject: SIM,
         read: |to, text| {
             to.settings.devices.sim.record = text != "0";
@@ -344,7 +344,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "MXRT_SIM_IGNORE_WAITS",
         expects: "0 or 1",
         default: "0",
-        doc: "1: streams do not wait for events. Shows that tests and checker notice it.",
+        doc: "1: streams do not wait for events. This shows that tests and checker notice it.",
         subject: SIM,
         read: |to, text| {
             to.settings.devices.sim.ignore_waits = text != "0";
@@ -371,7 +371,7 @@ fn number<T: FromStr>(text: &str) -> Result<T, Wrong> {
     text.parse().map_err(|_| Wrong::Unexpected)
 }
 
-/// As many bytes.
+/// Converts mebibytes to bytes.
 fn mebibytes(text: &str) -> Result<usize, Wrong> {
     Ok(number::<usize>(text)?.saturating_mul(1 << 20))
 }

@@ -1,4 +1,4 @@
-//! What is wrong is an error with its parts as fields.
+//! Errors have their parts as fields.
 
 use super::{digits, digits_by, image, prefix};
 use mxrt::{Error, ErrorKind, Input, Model};

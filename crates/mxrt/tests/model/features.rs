@@ -1,4 +1,4 @@
-//! What comes with the features of the crate.
+//! Tests of the crate's features.
 
 use super::{digits, image};
 use ndarray::{Array4, ArrayD, s};

@@ -4,7 +4,7 @@ use super::{Choices, ODD_NUMBERS, engine, filled, have_values, small_shape};
 use mxrt::{Context, DType, KernelOptions, NDArray, PartialShape, RandomState, Shape, TensorType};
 use mxrt_ops::{AttrDef, AttrKind, Inputs, Invocation, OpDef, Shapes, invoke, registry};
 
-/// What became of a call.
+/// The outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// There are results.

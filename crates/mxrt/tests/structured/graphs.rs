@@ -7,12 +7,12 @@ use mxrt::{
     TensorType,
 };
 
-/// What became of a file.
+/// The outcome of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is no symbol.
+    /// The file is no symbol.
     Refused,
-    /// It is one, and cannot be called.
+    /// The file is a symbol that cannot be called.
     Loaded,
     /// A call gave results.
     Computed,
@@ -33,7 +33,7 @@ struct Node {
 struct File {
     nodes: Vec<Node>,
     heads: Vec<[usize; 2]>,
-    /// arguments that the file lists wrongly, beside the right ones
+    /// arguments that the file lists wrongly, in addition to the right ones
     wrong_args: Vec<usize>,
     /// text in the place of a part
     spelling: Spelling,

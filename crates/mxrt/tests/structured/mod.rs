@@ -9,7 +9,7 @@ pub mod graphs;
 use mxrt::{Config, Context, DType, Engine, FailureKind, NDArray, Shape, TensorType, WaitError};
 use std::sync::LazyLock;
 
-/// Where decisions come from: a number below another one, which is not 0.
+/// A source of decisions: a number below another one, which is not 0.
 pub struct Choices<'a>(pub &'a mut dyn FnMut(usize) -> usize);
 
 impl Choices<'_> {
@@ -52,7 +52,7 @@ const ODD_NUMBERS: [&str; 10] = [
 /// A file has no more further results than this, and no more broken places.
 const MOST: usize = 8;
 
-/// What generated work may take: a number in an attribute shall end in an error.
+/// Memory that generated work may take: a number in an attribute must end in an error.
 const MEMORY: usize = 96 << 20;
 
 /// The engine of generated work.

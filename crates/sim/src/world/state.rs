@@ -1,5 +1,5 @@
-//! What the calls of a device and the steps of the world do to its state. Everything here happens
-//! under the world's lock.
+//! Changes of the world's state by the calls of a device and the steps of the world. Everything
+//! here happens under the world's lock.
 
 use super::*;
 

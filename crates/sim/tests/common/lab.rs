@@ -1,7 +1,7 @@
-//! The devices of a rig: simulated ones as they are, or, in a process that was given the library of
-//! `crates/cuda-standin` (`MXRT_SIM_THROUGH`), the same behind the CUDA driver's functions and
-//! `crates/cuda`, with the record of [`RecordedDriver`]. `MXRT_SIM_THROUGH=gpu` means the GPU of this
-//! machine, for tests whose devices have threads: `scripts/check_gpu.py` runs them.
+//! The devices of a rig: plain simulated ones, or, in a process that was given the library of
+//! `crates/cuda-standin` (`MXRT_SIM_THROUGH`), simulated ones accessed through the CUDA driver's
+//! functions and `crates/cuda`, with the record of [`RecordedDriver`]. `MXRT_SIM_THROUGH=gpu` means
+//! the GPU of this machine, for tests whose devices have threads: `scripts/check_gpu.py` runs them.
 
 use mxrt_cuda::CudaDriver;
 use mxrt_engine::device::Driver;
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 const GPU: &str = "gpu";
 
-/// What a test may ask of the devices beside the engine.
+/// The operations that a test may ask of the devices without the engine.
 #[derive(Clone)]
 pub enum Lab {
     Sim(World),
@@ -80,7 +80,7 @@ fn ours() -> &'static Standin {
     standin().expect("the process was given the stand-in")
 }
 
-/// Devices behind the CUDA driver, where the process was given one.
+/// Devices accessed through the CUDA driver, if the process was given one.
 pub fn through_the_driver(config: &SimConfig) -> Option<(Arc<dyn Driver>, Lab)> {
     if on_gpu() {
         assert!(matches!(config.mode, Mode::Threaded { .. }), "a GPU does its work when it likes");

@@ -1,4 +1,4 @@
-//! What the scenarios share: variables with a number, ops over them on a device or on the host, and
+//! Helpers of the scenarios: variables with a number, ops over them on a device or on the host, and
 //! the check of the record.
 #![allow(dead_code)]
 
@@ -21,8 +21,8 @@ pub fn seeds() -> u64 {
     std::env::var("MXRT_SIM_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(1000)
 }
 
-/// The same where every seed needs an engine of its own: these, and their workers, stay until the
-/// process ends, and a process can have some ten thousand threads.
+/// Number of engines for scenarios in which every seed needs its own engine: these, and their
+/// workers, stay until the process ends, and a process can have some ten thousand threads.
 pub fn engines() -> u64 {
     seeds().min(3_000)
 }
@@ -90,8 +90,8 @@ pub fn every_seed(scenario: impl Fn(&Rig, u64)) {
     }
 }
 
-/// As `every_seed`, with a world and an engine of its own for each seed: for scenarios that break
-/// something.
+/// Runs the scenario like `every_seed`, with a new world and engine for each seed: for scenarios
+/// that break something.
 pub fn every_seed_afresh(scenario: impl Fn(&Rig, u64)) {
     for seed in 0..engines() {
         let rig = rig();
@@ -240,7 +240,7 @@ pub fn values(cells: &[&Cell]) -> Vec<Arc<AtomicI64>> {
     cells.iter().map(|c| c.value.clone()).collect()
 }
 
-/// What a wait raised.
+/// The failure that a wait raised.
 pub fn failure(result: Result<i64, WaitError>) -> Failure {
     match result {
         Err(WaitError::Failed(failure)) => failure,

@@ -1,4 +1,4 @@
-//! From the text of an attribute to its value.
+//! Parsing of attributes from text.
 
 use super::{AttrDef, AttrKind, AttrValue, bad, unknown};
 use mxrt_engine::OpError;

@@ -21,7 +21,7 @@ use std::time::Instant;
 
 /// Work for a device: a kernel of the host's kind, for a device whose memory the host can address.
 pub struct DeviceLaunch<'a> {
-    /// where
+    /// the device
     pub device: DeviceId,
     /// operator (or block) name
     pub name: OpName,
@@ -31,10 +31,10 @@ pub struct DeviceLaunch<'a> {
     pub outputs: &'a [&'a NDArray],
     /// bytes of memory that the kernel works on
     pub scratch: usize,
-    /// what happens when an input has failed; a selective kernel asks its context, and is called in
-    /// any case
+    /// the behaviour when an input has failed; a selective kernel asks its context, and is called
+    /// in any case
     pub kind: OpKind,
-    /// those with a higher number are enqueued first
+    /// ops with a higher number are enqueued first
     pub priority: i32,
     /// fails with kind `Deadline` instead of being enqueued later than this
     pub deadline: Option<Instant>,
@@ -109,7 +109,7 @@ struct Operand {
     shape: Shape,
     offset: usize,
     nbytes: usize,
-    /// of the whole storage
+    /// bytes of the whole storage
     storage: usize,
     /// shares memory with another operand that is written
     shared: bool,
@@ -138,12 +138,12 @@ struct Address(*mut u8);
 // SAFETY: an address; `Arguments::run` says which threads may use it.
 unsafe impl Send for Address {}
 
-/// What a kernel is called with.
+/// The argument with which a kernel is called.
 struct Argument {
     operand: Operand,
     at: Address,
-    /// for an input that shares memory with an output, and for an output that shares memory with
-    /// another
+    /// separate memory for an input that shares memory with an output, and for an output that
+    /// shares memory with another
     aside: Option<Address>,
     /// has no content yet: reads as zeros
     blank: bool,
@@ -238,7 +238,7 @@ fn host(ctx: &DeviceCtx<'_>, ptr: DevicePtr) -> Result<Address, OpError> {
     ctx.backend().host_pointer(ptr).map(Address).ok_or_else(|| no_device_kernel(ctx.name(), ctx.device()))
 }
 
-/// The error of an operator, by this name, that a device cannot run, with the way out.
+/// The error of an operator, by this name, that a device cannot run. It says what works instead.
 pub fn no_device_kernel(name: &str, device: DeviceId) -> OpError {
     let message = format!(
         "{name} has no kernel for {device}; compute it on the CPU, with inputs moved there by \
@@ -348,7 +348,7 @@ impl NDArray {
     }
 }
 
-/// Copies all elements of `source` into `target`, which have the same type and lie in different
+/// Copies all elements of `source` into `target`. They have the same type and are in different
 /// memories, or in that of one device without overlapping; one on the host is new. Pushes the work
 /// and returns.
 pub(crate) fn copy(target: &NDArray, source: &NDArray) -> Result<(), OpError> {
@@ -429,7 +429,7 @@ impl Side {
         Side { operand: Operand::new(array, false, array.covers_storage()), host }
     }
 
-    /// Where the source lies; nowhere if no thread has written it yet.
+    /// The memory of the source; none if no thread has written it yet.
     fn readable(self, ctx: &DeviceCtx<'_>) -> Result<Option<MemoryPlace>, OpError> {
         if let Some(array) = self.host {
             let place = MemoryPlace::Host(array.chunk.block()?.as_ptr().wrapping_add(array.offset));
@@ -439,7 +439,7 @@ impl Side {
         Ok(ctx.memory(SOURCE).map(|ptr| MemoryPlace::Device(ptr.offset(self.operand.offset))))
     }
 
-    /// Where the target lies.
+    /// The memory of the target.
     fn writable(self, ctx: &DeviceCtx<'_>) -> Result<MemoryPlace, OpError> {
         if let Some(array) = self.host {
             let memory =

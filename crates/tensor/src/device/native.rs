@@ -11,12 +11,12 @@ use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-/// Where an op of a device finds its arrays: whole and dense.
+/// The addresses of a device op's arrays: whole and dense.
 #[derive(Clone, Debug)]
 pub struct DeviceArguments {
-    /// of the inputs
+    /// addresses of the inputs
     pub inputs: SmallVec<[DevicePtr; 4]>,
-    /// of the outputs
+    /// addresses of the outputs
     pub outputs: SmallVec<[DevicePtr; 4]>,
     /// bytes of each input
     pub input_bytes: SmallVec<[usize; 4]>,
@@ -62,7 +62,7 @@ where
 /// Arguments, and where outputs that were computed aside belong.
 struct NativeArguments {
     arguments: DeviceArguments,
-    /// of outputs
+    /// addresses of outputs
     places: SmallVec<[DevicePtr; 4]>,
 }
 

@@ -1,5 +1,5 @@
-//! Recorded work of an op: where its arrays lie differs from call to call, so the work has memory of
-//! its own for them, and the device copies.
+//! Recorded work of an op. The addresses of the op's arrays differ from call to call, so the work
+//! has its own memory for them, and the device copies.
 
 use super::DeviceArguments;
 use mxrt_engine::device::Recording;
@@ -10,9 +10,9 @@ use std::sync::Arc;
 /// Work of an op that is submitted again as one piece.
 pub struct RecordedCall {
     work: Arc<Recording>,
-    /// for the first inputs
+    /// memory for the first inputs
     inputs: Vec<Place>,
-    /// where the other inputs lie in every call
+    /// addresses of the other inputs in every call
     fixed: Vec<DevicePtr>,
     outputs: Vec<Place>,
 }
@@ -25,9 +25,9 @@ struct Place {
 }
 
 impl RecordedCall {
-    /// Records what `submit` submits for arguments that are memory of the recording: the first
-    /// `copied` inputs, the outputs, and `scratch` bytes; the other inputs lie where they are now.
-    /// `None`: the device records nothing.
+    /// Records the work that `submit` submits for arguments in memory of the recording: the first
+    /// `copied` inputs, the outputs, and `scratch` bytes. The other inputs keep their present
+    /// addresses. `None`: the device records nothing.
     pub fn record(
         ctx: &DeviceCtx<'_>,
         at: &DeviceArguments,

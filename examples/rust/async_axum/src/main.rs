@@ -25,7 +25,7 @@ struct Answer {
     values: Vec<f32>,
 }
 
-/// What is wrong with a request is the client's fault, what is late the load's.
+/// The status of an error: a wrong request is the client's fault, a late one the load's.
 fn status(error: Error) -> (StatusCode, String) {
     let status = match error.kind() {
         ErrorKind::Value | ErrorKind::Shape | ErrorKind::Type => StatusCode::BAD_REQUEST,

@@ -1,1 +1,1 @@
-"""What runs in the process of a peer: engines behind one interface, callers that keep them busy."""
+"""The program of a peer's process: engines behind one interface, callers that keep them busy."""

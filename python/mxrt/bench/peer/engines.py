@@ -20,7 +20,7 @@ Arrays = list[np.ndarray[Any, Any]]
 
 
 class Model(TypedDict):
-    """What there is to run: files of MXNet, the same as ONNX where there is such a file, and the
+    """The model to run: files of MXNet, the same model as ONNX if there is such a file, and the
     inputs' names.
     """
 
@@ -80,7 +80,7 @@ class _Places:
 
 
 class _Wanted:
-    """What a caller waits for."""
+    """The result that a caller waits for."""
 
     def __init__(self) -> None:
         self.thing: Any = None
@@ -118,8 +118,8 @@ class _MXNetApi:
 
 
 class _OnnxRuntime:
-    """Settings: `threads` of a request; `at_once`, so many requests compute at a time (0: no
-    limit).
+    """Settings: `threads` of a request; `at_once`, the number of requests that compute concurrently
+    (0: no limit).
     """
 
     def __init__(self, model: Model, setting: dict[str, Any]) -> None:
@@ -194,8 +194,8 @@ ENGINES: dict[str, Callable[[Model, dict[str, Any]], Engine]] = {
 
 
 def settings(engine: str, callers: int, cores: int) -> dict[str, dict[str, Any]]:
-    """What may be an engine's best configuration for a number of callers. mxrt has one for all of
-    them.
+    """Candidates for an engine's best configuration for a number of callers. mxrt has one for all
+    of them.
     """
     if engine == "openvino":
         shared = {"requests": min(callers, 64)}
@@ -226,5 +226,5 @@ def load(engine: str, model: Model, setting: dict[str, Any]) -> Engine:
 
 
 def random_inputs(shapes: Sequence[Sequence[int]], dtype: str = "float32") -> Arrays:
-    """The same numbers between 0 and 1 in every process."""
+    """Random numbers between 0 and 1, equal in every process."""
     return [np.random.RandomState(seed).rand(*shape).astype(dtype) for seed, shape in enumerate(shapes)]

@@ -30,8 +30,8 @@ PAUSE = 0.05
 
 @dataclass
 class Load:
-    """What the callers of one run saw: (begin, end) of every request, and the window in which they
-    count.
+    """The observations of one run's callers: (begin, end) of every request, and the window in which
+    they count.
     """
 
     begin: float = 0.0
@@ -216,7 +216,7 @@ class _Crowd:
                 self.resident_mb = max(now, self.resident_mb or 0.0)
 
     def sleep_until_each_has(self, answers: int, patience: float) -> None:
-        """The same, until every thread has had so many answers, or patience has come to its end."""
+        """Sleeps until every thread has had so many answers, or patience has come to its end."""
         end = time.perf_counter() + patience
         while not self.errors and min(map(len, self.done)) < answers and time.perf_counter() < end:
             self.sleep(LOOK_SECONDS)

@@ -1,4 +1,4 @@
-"""Mixed precision: training with it is refused; models run as they are."""
+"""Mixed precision: training with it is refused; models run unchanged."""
 
 from .amp import (
     convert_bucketing_module,

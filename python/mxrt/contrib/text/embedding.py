@@ -171,8 +171,7 @@ def _folder(name: str, root: str | None) -> str:
 
 
 def get_pretrained_file_names(embedding_name: str | None = None) -> Any:
-    """The files that lie in ``$MXNET_HOME/embeddings/NAME``: a list for a name, else a dictionary
-    of lists.
+    """The files in ``$MXNET_HOME/embeddings/NAME``: a list for a name, else a dictionary of lists.
 
     KeyError for a name that is not registered.
     """

@@ -1,4 +1,4 @@
-"""What MXNet has under ``gluon.contrib``: layers, samplers, estimators."""
+"""MXNet's ``gluon.contrib``: layers, samplers, estimators."""
 
 from __future__ import annotations
 

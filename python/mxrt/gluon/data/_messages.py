@@ -1,4 +1,4 @@
-"""Messages between processes: arrays lie in memory that both share, the rest is pickled.
+"""Messages between processes: arrays are stored in memory that both share, the rest is pickled.
 
 A message is one pickle and at most one file without a name, which holds the elements of all its
 arrays. The file goes through the socket as a descriptor. So nothing is left behind when a process
@@ -106,7 +106,7 @@ def read_shared(file: int, size: int) -> memoryview:
 
 
 def shared_file(parts: Sequence[memoryview]) -> int:
-    """A nameless file in memory with some bytes behind one another. The caller closes it."""
+    """A nameless file in memory with some bytes after one another. The caller closes it."""
     if hasattr(os, "memfd_create"):
         file = os.memfd_create("mxrt-batch")
     else:
@@ -124,7 +124,7 @@ def shared_file(parts: Sequence[memoryview]) -> int:
 
 
 def _write(file: int, data: memoryview, offset: int) -> int:
-    """Writes at an offset, and gives the aligned one behind. Writing rather than mapping reports a
+    """Writes at an offset, and returns the next aligned one. Writing rather than mapping reports a
     lack of memory as an error.
     """
     end = offset + data.nbytes

@@ -35,7 +35,7 @@ class DataLoader:
     """Batches of the samples of a data set.
 
     A failure in a worker is raised by the ``next`` that would have returned that batch; the batches
-    before it are delivered, and the ``next`` after it goes on behind it.
+    before it are delivered, and the ``next`` after it returns the following batch.
 
     Parameters
     ----------

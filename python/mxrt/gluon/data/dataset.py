@@ -143,7 +143,9 @@ class ArrayDataset(Dataset):
 
 
 class RecordFileDataset(Dataset):
-    """The records of a ``.rec`` file as bytes; the ``.idx`` file beside it has their positions."""
+    """The records of a ``.rec`` file as bytes; the ``.idx`` file of the same name has their
+    positions.
+    """
 
     def __init__(self, filename: str) -> None:
         from ...recordio import MXIndexedRecordIO
@@ -160,7 +162,7 @@ class RecordFileDataset(Dataset):
 
 
 class _DownloadedDataset(Dataset):
-    """A data set whose files lie in the directory `root`; subclasses read them in ``_get_data``."""
+    """A data set whose files are in the directory `root`; subclasses read them in ``_get_data``."""
 
     def __init__(self, root: str, transform: Callable[..., Any] | None) -> None:
         self._transform = transform

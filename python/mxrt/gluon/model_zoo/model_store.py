@@ -1,4 +1,4 @@
-"""Where the weights of the architectures are looked for."""
+"""The search for the weights of the architectures."""
 
 from __future__ import annotations
 

@@ -37,10 +37,10 @@ else:
 
 
 class _Stack(_Base):
-    """What Sequential and HybridSequential have in common."""
+    """The common part of Sequential and HybridSequential."""
 
     def add(self, *blocks: Block) -> None:
-        """Puts blocks behind those that are there."""
+        """Adds blocks after the present ones."""
         for block in blocks:
             self.register_child(block)
 
@@ -68,7 +68,7 @@ class Sequential(_Stack, Block):
     """Blocks one after the other."""
 
     def forward(self, x: Any) -> Any:
-        """What the last block makes of what the ones before it made."""
+        """The result of the last block, each block applied to the result of the one before."""
         for block in self._children.values():
             x = block(x)
         return x
@@ -88,7 +88,7 @@ class HybridSequential(_Stack, HybridBlock):
     """Blocks that can be hybridised, one after the other."""
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
-        """What the last block makes of what the ones before it made."""
+        """The result of the last block, each block applied to the result of the one before."""
         for block in self._children.values():
             x = block(x)
         return x
@@ -148,7 +148,7 @@ class Dense(WeightLayer):
 
 
 class Dropout(HybridBlock):
-    """Nothing, but while training, when it sets elements to zero: the values pass as they are.
+    """Sets elements to zero while training; at inference the values pass unchanged.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ class Dropout(HybridBlock):
         self._axes = axes
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
-        """The values as they are."""
+        """Returns the values unchanged."""
         if self._rate > 0:
             return F.Dropout(x, p=self._rate, axes=self._axes, name="fwd", cudnn_off=False)
         return F.identity(x)
@@ -200,7 +200,7 @@ class Embedding(HybridBlock):
         )
 
     def hybrid_forward(self, F: Any, x: Any, weight: Any) -> Any:
-        """Shape of x with ``output_dim`` behind it."""
+        """Shape of x followed by ``output_dim``."""
         return F.Embedding(x, weight, name="fwd", **self._kwargs)
 
     def __repr__(self) -> str:
@@ -236,7 +236,7 @@ class Lambda(Block):
             raise ValueError(f"Unrecognized function in lambda: {function} of type {type(function)}")
 
     def forward(self, *args: Any) -> Any:
-        """What the function makes of the arguments."""
+        """The function's result for the arguments."""
         return self._func_impl(*args)
 
     def __repr__(self) -> str:
@@ -263,7 +263,7 @@ class HybridLambda(HybridBlock):
             raise ValueError(f"Unrecognized function in lambda: {function} of type {type(function)}")
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any) -> Any:
-        """What the function makes of the arguments."""
+        """The function's result for the arguments."""
         return self._func(F, x, *args)
 
     def __repr__(self) -> str:

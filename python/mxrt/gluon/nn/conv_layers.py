@@ -245,7 +245,7 @@ class ReflectionPad2D(HybridBlock):
 
 
 def __getattr__(name: str) -> Any:
-    """In MXNet this module has the pooling layers too, and programs import them from it."""
+    """Provides the pooling layers, which programs import from MXNet's module of this name."""
     from . import pool_layers
 
     if name in pool_layers.__all__:

@@ -17,7 +17,9 @@ class _Norm(HybridBlock):
     _kwargs: dict[str, Any]
 
     def _make_params(self, count: int, center: bool, scale: bool, beta: Any, gamma: Any, may_turn: bool = True) -> None:
-        """With `may_turn` what is not learnt can be made so later, by its ``grad_req``."""
+        """Makes the parameters. With `may_turn` one that is not learnt can become learnt later, by
+        its ``grad_req``.
+        """
         self.gamma = self._channel_param("gamma", count, gamma, scale, may_turn or scale)
         self.beta = self._channel_param("beta", count, beta, center, may_turn or center)
 
@@ -88,7 +90,7 @@ class _BatchNorm(_Norm):
         super().cast("float32" if dtype_name(dtype) == "float16" else dtype)
 
     def hybrid_forward(self, F: Any, x: Any, gamma: Any, beta: Any, running_mean: Any, running_var: Any) -> Any:
-        """The same shape as x."""
+        """Returns an array with the shape of x."""
         norm = F.contrib.BatchNormWithReLU if self.fuse_relu else F.BatchNorm
         return norm(x, gamma, beta, running_mean, running_var, name="fwd", **self._kwargs)
 
@@ -101,7 +103,7 @@ class BatchNorm(_BatchNorm):
 
 
 class BatchNormReLU(_BatchNorm):
-    """Batch normalisation with a relu behind it, as one operator."""
+    """Batch normalisation followed by a relu, as one operator."""
 
     fuse_relu = True
 
@@ -135,7 +137,7 @@ class InstanceNorm(_Norm):
         self._make_params(in_channels, center, scale, beta_initializer, gamma_initializer)
 
     def hybrid_forward(self, F: Any, x: Any, gamma: Any, beta: Any) -> Any:
-        """The same shape as x."""
+        """Returns an array with the shape of x."""
         if self._axis == 1:
             return F.InstanceNorm(x, gamma, beta, name="fwd", eps=self._epsilon)
         x = x.swapaxes(1, self._axis)
@@ -174,7 +176,7 @@ class LayerNorm(_Norm):
         self._make_params(in_channels, center, scale, beta_initializer, gamma_initializer)
 
     def hybrid_forward(self, F: Any, data: Any, gamma: Any, beta: Any) -> Any:
-        """The same shape as data."""
+        """Returns an array with the shape of data."""
         return F.LayerNorm(data, gamma=gamma, beta=beta, axis=self._axis, eps=self._epsilon)
 
 
@@ -209,7 +211,7 @@ class GroupNorm(_Norm):
         self._make_params(num_groups, center, scale, beta_initializer, gamma_initializer)
 
     def hybrid_forward(self, F: Any, data: Any, gamma: Any, beta: Any) -> Any:
-        """The same shape as data."""
+        """Returns an array with the shape of data."""
         return F.GroupNorm(data, gamma=gamma, beta=beta, num_groups=self._num_groups, eps=self._epsilon)
 
     def _channels(self) -> str:

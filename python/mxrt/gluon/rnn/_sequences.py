@@ -76,7 +76,7 @@ def first_states(cell: Any, F: Any, given: Any, inputs: Any, batch: int) -> Any:
 
 
 def mask_sequence(F: Any, data: Any, length: int, valid_length: Any, axis: int, merge: bool | None) -> Any:
-    """A sequence with zeros behind the length of each row: one array, or a list without `merge`."""
+    """A sequence with zeros after the length of each row: one array, or a list without `merge`."""
     if not is_tensor(data):
         data = F.stack(*data, axis=axis)
     masked = F.SequenceMask(data, sequence_length=valid_length, use_sequence_length=True, axis=axis)

@@ -13,7 +13,7 @@ __all__ = ["BidirectionalCell", "DropoutCell", "ModifierCell", "ResidualCell", "
 
 
 class DropoutCell(HybridRecurrentCell):
-    """Dropout as a cell without states: outside of training the values pass as they are."""
+    """Dropout as a cell without states: outside of training the values pass unchanged."""
 
     def __init__(self, rate: float, axes: tuple[int, ...] = (), prefix: str | None = None, params: Any = None) -> None:
         super().__init__(prefix, params)
@@ -33,7 +33,7 @@ class DropoutCell(HybridRecurrentCell):
         return "dropout"
 
     def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> Any:
-        """The inputs and states as they are."""
+        """Returns the inputs and states unchanged."""
         if self._rate > 0:
             inputs = F.Dropout(data=inputs, p=self._rate, axes=self._axes, name=f"t{self._counter}_fwd")
         return inputs, states
@@ -47,7 +47,7 @@ class DropoutCell(HybridRecurrentCell):
         merge_outputs: bool | None = None,
         valid_length: Any = None,
     ) -> tuple[Any, list[Any]]:
-        """The sequence as it is; see :meth:`RecurrentCell.unroll`."""
+        """Returns the sequence unchanged; see :meth:`RecurrentCell.unroll`."""
         self.reset()
         inputs, _, F, _ = format_sequence(length, inputs, layout, merge_outputs)
         if is_tensor(inputs):
@@ -184,8 +184,8 @@ class BidirectionalCell(HybridRecurrentCell):
 
     Parameters
     ----------
-    l_cell, r_cell : for the sequence as it is, and in reverse
-    output_prefix : what the names of the outputs begin with
+    l_cell, r_cell : cells for the sequence, and for the reversed sequence
+    output_prefix : prefix of the names of the outputs
     """
 
     def __init__(self, l_cell: Any, r_cell: Any, output_prefix: str = "bi_") -> None:

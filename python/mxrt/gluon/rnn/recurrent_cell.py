@@ -1,4 +1,4 @@
-"""Cells: one step of a recurrent network at a time."""
+"""Cells: single steps of recurrent networks."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ __all__ = ["HybridRecurrentCell", "RecurrentCell", "make_state"]
 
 
 class RecurrentCell(Block):
-    """A cell: a call takes input and states of a step, and gives its output and the states behind
-    it.
+    """A cell: a call takes the input and the states of a step, and returns its output and the next
+    states.
     """
 
     def __init__(self, prefix: str | None = None, params: Any = None) -> None:
@@ -25,7 +25,7 @@ class RecurrentCell(Block):
         self.reset()
 
     def reset(self) -> None:
-        """Starts counting steps anew; only the names of operators depend on it."""
+        """Restarts the count of steps; only the names of operators depend on it."""
         self._init_counter = -1
         self._counter = -1
         for cell in self._children.values():
@@ -76,10 +76,10 @@ class RecurrentCell(Block):
         begin_state : states before the first step; zeros without them
         layout : ``NTC`` or ``TNC``
         merge_outputs : True: outputs as one array, False: as a list, None: as they come
-        valid_length : ``(n,)``, how many steps of each row count: outputs behind are zero, states
-            are those of the last that counts
+        valid_length : ``(n,)``, number of valid steps of each row: later outputs are zero, and
+            states are those of the last valid step
 
-        Returns the outputs and the states behind the last step.
+        Returns the outputs and the states after the last step.
         """
         self.reset()
         inputs, axis, F, batch = format_sequence(length, inputs, layout, False)

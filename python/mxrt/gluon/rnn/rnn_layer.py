@@ -23,7 +23,7 @@ _PARAM = re.compile(r"([lr])(\d+)_(i2h|h2h|h2r)_(weight|bias)")
 
 
 class _Call(threading.local):
-    """What this thread's call of a layer is to give: without states only the outputs."""
+    """The form of this thread's results of a layer: without states only the outputs."""
 
     skip_states = False
 
@@ -32,7 +32,7 @@ _call = _Call()
 
 
 class _RNNLayer(HybridBlock):
-    """What RNN, LSTM and GRU have in common."""
+    """The common part of RNN, LSTM and GRU."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class _RNNLayer(HybridBlock):
         ]
 
     def _unfuse(self) -> HybridSequentialRNNCell:
-        """The same layers as cells with the same parameters, which need no operator RNN."""
+        """The layers as cells with the same parameters, which need no operator RNN."""
         if self._projection_size:
             raise AssertionError("_unfuse does not support projection layer yet!")
         if self._state_clip[0] or self._state_clip[1]:
@@ -156,7 +156,7 @@ class _RNNLayer(HybridBlock):
         self._dtype = dtype
 
     def __call__(self, inputs: Any, states: Any = None, sequence_length: Any = None, **kwargs: Any) -> Any:
-        """Outputs of all steps, and the states behind the last one if there were states given.
+        """Outputs of all steps, and the states after the last one if states were given.
 
         Parameters
         ----------

@@ -18,14 +18,14 @@ else:
 
 
 class _Stack(_Base):
-    """What both classes have in common."""
+    """The common part of both classes."""
 
     def __repr__(self) -> str:
         inner = "\n".join(f"({name}): {_indent(repr(cell), 2)}" for name, cell in self._children.items())
         return f"{type(self).__name__}(\n{inner}\n)"
 
     def add(self, cell: Any) -> None:
-        """Puts a cell behind those that are there."""
+        """Adds a cell after the present ones."""
         self.register_child(cell)
 
     def _cells(self) -> list[Any]:

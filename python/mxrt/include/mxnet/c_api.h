@@ -4,9 +4,9 @@
  * Every function returns 0, or -1 with a message in MXGetLastError(). Every function may be called
  * from any thread, and any number of threads may use the same objects at the same time.
  *
- * Pointers are null (an error unless said otherwise) or point to what the function reads or writes;
- * texts end in a zero byte and are UTF-8; arrays have as many elements as the number beside them
- * says. Handles may be anything: they are looked up, so one that is wrong or was freed is an error.
+ * Pointers are null (an error unless stated otherwise) or point to memory that the function reads or
+ * writes. Texts end in a zero byte and are UTF-8. Arrays have as many elements as the number next to
+ * them says. Handles may have any value: they are looked up, so a wrong or freed one is an error.
  *
  * Arrays of handles, names and extents that functions return belong to the calling thread and stay
  * unchanged until it calls a function that returns the same sort of thing. The objects that handles
@@ -58,8 +58,8 @@ MXNET_DLL int MXGetGPUCount(int *out);
 MXNET_DLL int MXGetGPUMemoryInformation64(int dev, uint64_t *free_mem, uint64_t *total_mem);
 MXNET_DLL int MXGetVersion(int *out);
 /* The environment of the process. A value belongs to the thread; null: there is none. MXSetEnv with
- * null removes the variable; no other thread may use the environment meanwhile, and settings that
- * were read before stay as they are. */
+ * null removes the variable; no other thread may use the environment at the same time, and
+ * settings that were read before do not change. */
 MXNET_DLL int MXGetEnv(const char *name, const char **value);
 MXNET_DLL int MXSetEnv(const char *name, const char *value);
 MXNET_DLL int MXAutogradSetIsRecording(int is_recording, int *prev);
@@ -91,12 +91,13 @@ MXNET_DLL int MXNetFuncGetGlobal(const char *name, void **out);
 /* ---- arrays ---- */
 
 /* dev_type: 1 cpu, 2 gpu, 3 cpu_pinned, 5 cpu_shared, 12 sim (devices that compute on the cpu, for
- * tests). An array on a device lies in its memory; operators run where their inputs are. dtype: 0 float32, 1 float64, 2 float16, 3 uint8,
- * 4 int32, 5 int8, 6 int64, 7 bool, 8 int16, 9 uint16, 10 uint32, 11 uint64, 12 bfloat16. New
- * arrays hold zeros. Slice, At and Reshape share the memory. MXNDArrayCreateNone: an array that gets
- * shape and value when it is given to an operator as output. MXNDArrayGetData waits and gives an
- * address for reading, valid until the array is freed, current until an operator writes the array.
- * size of the copies counts elements. keys of MXNDArraySave may be null. */
+ * tests). The memory of an array on a device is the device's; operators run where their inputs are.
+ * dtype: 0 float32, 1 float64, 2 float16, 3 uint8, 4 int32, 5 int8, 6 int64, 7 bool, 8 int16, 9
+ * uint16, 10 uint32, 11 uint64, 12 bfloat16. New arrays hold zeros. Slice, At and Reshape share the
+ * memory. MXNDArrayCreateNone: an array that gets shape and value when it is given to an operator
+ * as output. MXNDArrayGetData waits and gives an address for reading, valid until the array is
+ * freed, current until an operator writes the array. size of the copies counts elements. keys of
+ * MXNDArraySave may be null. */
 MXNET_DLL int MXNDArrayCreateNone(NDArrayHandle *out);
 MXNET_DLL int MXNDArrayCreate(const uint32_t *shape, uint32_t ndim, int dev_type, int dev_id,
     int delay_alloc, NDArrayHandle *out);

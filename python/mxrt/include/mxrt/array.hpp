@@ -188,7 +188,7 @@ class Array {
   /* Number of elements. */
   std::size_t size() const { return count(shape()); }
 
-  /* Waits for the value, which is read where it lies. The view keeps the array. */
+  /* Waits for the value, which is read in place. The view keeps the array. */
   template <class T>
   View<T> view() const;
 

@@ -112,13 +112,13 @@ impl Choice {
 pub(super) struct Random(Stream);
 
 impl Random {
-    /// Those of a sample of a pass.
+    /// Makes the random numbers of a sample in a pass.
     pub(super) fn new(seed: u64, pass: u64, sample: u64) -> Random {
         // The first stream of a pass is that of the order of samples.
         Random(Stream::new(seed, pass, sample + 1))
     }
 
-    /// In `[low, high)`.
+    /// A number in `[low, high)`.
     pub(super) fn between(&mut self, low: f32, high: f32) -> f32 {
         low + (high - low) * self.0.uniform() as f32
     }
@@ -138,7 +138,7 @@ impl Random {
     }
 }
 
-/// What becomes of an image.
+/// The augmentations of an image.
 pub(super) struct Augment {
     /// Height and width of the result.
     to: [usize; 2],

@@ -26,7 +26,7 @@ impl Frame {
     }
 }
 
-/// What a crop must share with one of the objects at least, and at most.
+/// The least and the largest overlap of a crop with one of the objects.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     /// shared area by that of both together

@@ -20,8 +20,8 @@ use std::sync::Arc;
 
 const NAME: &str = "ImageDetRecordIter";
 
-/// What a batch has in front of the labels of an image: channels, rows and columns, and the number
-/// of its labels.
+/// Numbers before the labels of an image in a batch: channels, rows and columns, and the number of
+/// its labels.
 const HEAD: usize = 4;
 
 const READING: &[AttrDef] = &[
@@ -179,13 +179,13 @@ fn labels_of<'a>(
     }
 }
 
-/// What becomes of a record.
+/// The processing of a record.
 struct Detection {
     list: Option<LabelList>,
     fixed: Option<usize>,
     /// Labels of an image in a batch.
     width: usize,
-    /// What fills them up.
+    /// The value that fills them up.
     fill: f32,
     changes: Changes,
     channels: Channels,
@@ -228,7 +228,7 @@ struct Sampler {
     trials: usize,
 }
 
-/// What happens to images and their objects.
+/// The changes to images and their objects.
 struct Changes {
     to: [usize; 2],
     resize: Option<usize>,

@@ -1,4 +1,4 @@
-//! What a record says of its image, and lists of labels.
+//! Labels of images in records, and lists of labels.
 
 use crate::{DataError, read_text};
 use std::collections::HashMap;

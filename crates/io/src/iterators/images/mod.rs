@@ -1,4 +1,4 @@
-//! `ImageRecordIter` and its kin: images of a RecordIO file as batches.
+//! `ImageRecordIter` and related iterators: images of a RecordIO file as batches.
 //!
 //! Records are read in order by one worker at a time, and decoded and changed side by side. What
 //! happens to an image by chance follows from the seed, the pass over the records and the record's
@@ -166,7 +166,7 @@ struct Sample {
     label: Vec<u8>,
 }
 
-/// What becomes of the records of `ImageRecordIter`.
+/// The processing of the records of `ImageRecordIter`.
 struct Images {
     list: Option<LabelList>,
     width: usize,

@@ -1,4 +1,4 @@
-//! From pixels to the numbers of a batch: mean, deviation, scale, contrast and mirrors.
+//! Conversion of pixels to the numbers of a batch: mean, deviation, scale, contrast and mirrors.
 
 use super::augment::Random;
 use crate::DataError;
@@ -28,7 +28,7 @@ pub(super) const PARAMETERS: &[AttrDef] = &[
 /// The element types there are.
 pub(super) const DTYPES: &[DType] = &[DType::F32, DType::U8, DType::I8];
 
-/// From pixels to numbers.
+/// The conversion of pixels to numbers.
 pub(super) struct Normalize {
     dtype: DType,
     mirror: bool,

@@ -9,17 +9,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A record as it was read.
 pub(super) struct Record {
-    /// its bytes
+    /// bytes of the record
     pub content: Vec<u8>,
-    /// where it begins
+    /// position of its first byte
     pub position: u64,
-    /// its number in the pass over the records
+    /// number of the record in the pass over the records
     pub number: u64,
     /// the pass
     pub pass: u64,
 }
 
-/// Which records are read, and how.
+/// The records that are read, and their order.
 #[derive(Clone)]
 pub(super) struct RecordOrder {
     pub path: String,
@@ -42,7 +42,7 @@ pub(super) struct Records {
 }
 
 enum Source {
-    /// From the first position, up to the second.
+    /// Reads from the first position up to the second.
     InOrder { reader: RecordReader, range: (u64, u64) },
     /// The records at these positions, in this order.
     Positions { file: RecordFile, positions: Vec<u64>, order: Vec<usize> },

@@ -3,7 +3,8 @@
 use super::augment::Method;
 use crate::image::Pixels;
 
-/// Bits behind the point of coordinates while they are summed, and of those that pixels are mixed by.
+/// Bits after the binary point of coordinates while they are summed, and of the weights that mix
+/// pixels.
 const SUM_BITS: u32 = 10;
 const MIX_BITS: u32 = 5;
 

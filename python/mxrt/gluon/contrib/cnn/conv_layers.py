@@ -12,7 +12,7 @@ __all__ = ["DeformableConvolution", "ModulatedDeformableConvolution"]
 
 
 class _Deformable(HybridBlock):
-    """What both classes have in common: a convolution makes the offsets of another one."""
+    """The common part of both classes: a convolution makes the offsets of another one."""
 
     # Numbers that the first convolution makes for each element of a window.
     _per_element = 2

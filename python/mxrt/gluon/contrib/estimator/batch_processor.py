@@ -1,4 +1,4 @@
-"""What an estimator does with one batch."""
+"""The processing of one batch by an estimator."""
 
 from __future__ import annotations
 

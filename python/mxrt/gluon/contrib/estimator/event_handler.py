@@ -1,4 +1,6 @@
-"""What an estimator calls while it evaluates. Handlers that train can be made, and do nothing."""
+"""Handlers that an estimator calls while it evaluates. Handlers that train can be made, and do
+nothing.
+"""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class HybridConcurrent(HybridSequential):
 
 
 class Identity(HybridBlock):
-    """What comes in goes out."""
+    """Returns its input."""
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         """The input."""
@@ -76,7 +76,7 @@ class SparseEmbedding(Block):
         )
 
     def forward(self, x: Any) -> Any:
-        """Shape of x with ``output_dim`` behind it."""
+        """Shape of x followed by ``output_dim``."""
         return ndarray.Embedding(x, self.weight._held(x.context), **self._kwargs)
 
     def __repr__(self) -> str:

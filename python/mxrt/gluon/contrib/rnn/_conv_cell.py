@@ -1,4 +1,4 @@
-"""What recurrent cells of convolutions over any number of axes have in common."""
+"""The common part of recurrent cells of convolutions over any number of axes."""
 
 from __future__ import annotations
 

@@ -163,7 +163,7 @@ def dynamic_unroll(
     drop_inputs, drop_outputs : used while training only
     valid_length : ``(n,)``, how many steps of each row count
 
-    Returns the outputs in `layout` and the states behind the last step that counts.
+    Returns the outputs in `layout` and the states after the last step that counts.
     """
     inputs, axis, F, _ = format_sequence(0, inputs, layout, True)
     axes = list(range(len(layout)))

@@ -1,4 +1,4 @@
-"""Data sets of images that lie in files. Nothing is downloaded."""
+"""Data sets of images in files. Nothing is downloaded."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ class CIFAR10(_DownloadedDataset):
 
 
 class CIFAR100(CIFAR10):
-    """Like :class:`CIFAR10`, with 20 coarse or 100 fine classes.
+    """The data set CIFAR-100, in the form of :class:`CIFAR10`, with 20 coarse or 100 fine classes.
 
     The directory `root` has the files ``train.bin`` and ``test.bin``, or the archive
     ``cifar-100-binary.tar.gz`` with them.
@@ -170,7 +170,7 @@ class CIFAR100(CIFAR10):
 
 
 class ImageRecordDataset(RecordFileDataset):
-    """Images and labels in a ``.rec`` file, with an ``.idx`` file beside it.
+    """Images and labels in a ``.rec`` file, with an ``.idx`` file of the same name.
 
     `flag` 1 decodes to three channels, red first, and 0 to one.
     """

@@ -88,8 +88,8 @@ class Cast(HybridBlock):
 
 
 class ToTensor(HybridBlock):
-    """From (height, width, channels), 0 to 255, to (channels, height, width), 0 to 1, float32. A
-    batch of images has a first axis more.
+    """Converts (height, width, channels), 0 to 255, to (channels, height, width), 0 to 1, float32.
+    A batch of images has an additional first axis.
     """
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What all networks of the zoo are: features, and a layer that makes answers of them."""
+"""The common part of the zoo's networks: features, and a layer that makes answers from them."""
 
 from __future__ import annotations
 

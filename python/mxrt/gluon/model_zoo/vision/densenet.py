@@ -22,7 +22,7 @@ _SIZES = {
 
 
 def _layer(growth: int, bn_size: int, dropout: float) -> HybridConcurrent:
-    """What comes in, joined with new channels."""
+    """The input, joined with new channels."""
     new = stack(
         BatchNorm(),
         Activation("relu"),

@@ -20,7 +20,7 @@ def _conv(channels: int, kernel: Any, strides: Any = (1, 1), padding: Any = (0, 
 
 
 def _branch(*convolutions: tuple[Any, ...], pool: Any = None) -> HybridSequential:
-    """Convolutions one after the other, behind a pooling if there is one."""
+    """Convolutions one after the other, after a pooling if there is one."""
     before = [] if pool is None else [pool]
     return stack(*before, *[_conv(*settings) for settings in convolutions])
 

@@ -29,7 +29,7 @@ class RELU6(HybridBlock):
     """Values between 0 and 6."""
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
-        """The same shape as x."""
+        """Returns an array with the shape of x."""
         return F.clip(x, 0, 6, name="relu6")
 
 

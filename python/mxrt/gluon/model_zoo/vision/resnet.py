@@ -36,7 +36,7 @@ def _conv3x3(channels: int, stride: int, in_channels: int) -> Conv2D:
 
 
 class _BlockV1(HybridBlock):
-    """What the body makes is added to what came in, and relu follows."""
+    """A block that adds the result of its body to its input; relu follows."""
 
     body: HybridSequential
 
@@ -151,7 +151,7 @@ class BottleneckV2(_BlockV2):
 
 
 class _ResNet(Classifier):
-    """What both versions have in common."""
+    """The common part of both versions."""
 
     def _add_start(self, channels: int, thumbnail: bool) -> None:
         if thumbnail:

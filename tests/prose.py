@@ -1,0 +1,223 @@
+"""Checks the English of pages, doc comments, docstrings and comments of C headers, against a list
+of phrases and a rule for the beginnings of doc comments. `tests/test_pages.py` runs it.
+
+`python tests/prose.py FILE...` prints the findings of these files. `tests/prose_left.txt` lists the
+files that still have findings. `--write` lowers its numbers to the present ones. `--write-all`
+raises them as well, for merges of branches that began before the list.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LEFT = ROOT / "tests" / "prose_left.txt"
+
+# Copied from elsewhere; generated from texts that are checked where they are written; sources of
+# kernels, whose images depend on every byte.
+_NOT_OURS = (
+    "tests/conformance/",
+    "tests/models/",
+    "crates/serve/src/grpc/generated/",
+    "crates/cuda-kernels/cuda/",
+    "python/mxrt/_mxrt.pyi",
+    "tests/prose.py",
+)
+
+
+@dataclass(frozen=True)
+class Phrase:
+    """A phrase that reads as a translation. `unless` matches the uses that are right."""
+
+    wrong: str
+    better: str
+    unless: str = r"(?!)"
+
+
+_NUMBER = r"(?:one|two|three|four|eight|sixteen|some|several|a few|\d+)"
+
+PHRASES = [
+    Phrase(
+        r"\bat a time\b", "concurrently", rf"\b{_NUMBER}(?: [\w`-]+){{0,4}} at a time\b|\bat a time (?:when|that|of)\b"
+    ),
+    Phrase(
+        r"\bbehind\b",
+        "after, or following",
+        r"\bbehind (?:(?:a|an|one|the|its) )?(?:[\w-]+ )?"
+        r"(?:interface|trait|gate|proxy|gateway|firewall|lock|mutex|pointer|reference|handle|feature|flag|scenes)s?\b"
+        r"|\bqueue\w*(?: \w+){0,3} behind\b"
+        r"|\b(?:leave|leaves|left|leaving|stay|stays|fall|falls|lag|lags)(?: \w+){0,3} behind\b",
+    ),
+    Phrase(
+        r"\b(?:lies|lie|lying|lay)\b",
+        "is stored, or is",
+        r"\b(?:lies|lie|lying|lay) (?:within|between|outside|inside|above|below|on (?:the|a) \w+ (?:side|edge)|out\b)"
+        r"|\bto lay out\b",
+    ),
+    Phrase(r"\bbeside\b", "next to, besides, or in addition to"),
+    Phrase(r"\bin turns\b", "interleaved, or alternately", r"\bin turns of\b"),
+    Phrase(r"\bby turns\b", "alternately"),
+    Phrase(r"\blately\b", "recently"),
+    Phrase(r"\b(?:its|their|the) kin\b", "similar ones"),
+    Phrase(r"\blisten(?:s|ed|ing)? at\b", "listen on"),
+    Phrase(r"\b(?:is|are|was|were|none|not|be) said\b", "given, or specified"),
+    Phrase(r"\banew\b", "again"),
+    Phrase(r"\bfrom afar\b", "from memory, or from a distance"),
+    Phrase(r"\bby and by\b", "gradually"),
+    Phrase(r"\bthe way out\b", "what works instead"),
+    Phrase(r"\bfor want of\b", "for lack of"),
+    Phrase(r"\bas ever\b", "as usual"),
+    Phrase(r"\bas (?:it is|they are)(?=[.,;:)]|$)", "unchanged"),
+    Phrase(r"\bhas place\b|\bfinds place\b", "fits"),
+    Phrase(r"\b(?:who|whoever) comes\b", "a request (thread, caller) that arrives"),
+    Phrase(r"\bhe\b|\bhis\b", "it, or they", r"\bHe's\b"),
+]
+
+# A doc comment begins with a verb in the third person or with a noun, and stands alone.
+_BEGINNING = re.compile(
+    r"(?i)(?:of|as|what|which|where|who|whose|whom|why|when|if|in|for|by|from|with|at|on|to|that|those|these|"
+    r"it|its|they|their|them|like|and|or|but|so|also|then|only|the same|behind|beside|because|since|while|unless|"
+    r"until|not|see)\b(?![-:/])"
+)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A line of a file, and what is wrong there."""
+
+    line: int
+    message: str
+
+
+def files() -> list[str]:
+    """The files that hold prose of the project."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    kinds = (".md", ".rs", ".py", ".h", ".hpp")
+    return [
+        name
+        for name in listed.stdout.splitlines()
+        if name.endswith(kinds) and not name.startswith(_NOT_OURS) and (ROOT / name).is_file()
+    ]
+
+
+def findings(name: str) -> list[Finding]:
+    """The findings of a file, in the order of its lines."""
+    text = (ROOT / name).read_text()
+    found = []
+    for begin, lines, is_doc in _blocks(name, text):
+        if is_doc and (beginning := _BEGINNING.match(lines[0])):
+            found.append(Finding(begin, f"a doc comment begins with a verb or a noun, not with {beginning[0]!r}"))
+        prose, starts = _joined(lines)
+        for phrase in PHRASES:
+            right = [match.span() for match in re.finditer(phrase.unless, prose, re.I)]
+            for match in re.finditer(phrase.wrong, prose, re.I):
+                if not any(low <= match.start() and match.end() <= high for low, high in right):
+                    line = begin + sum(start <= match.start() for start in starts) - 1
+                    found.append(Finding(line, f"{match[0]!r}: better {phrase.better}"))
+    return sorted(found, key=lambda finding: finding.line)
+
+
+def _joined(lines: list[str]) -> tuple[str, list[int]]:
+    """The lines as one text without quoted code and addresses, and where each of them begins."""
+    prose, starts = "", []
+    for line in lines:
+        starts.append(len(prose))
+        prose += line + " "
+    blank = lambda match: re.sub(r"[^ ]", "_", match[0])  # noqa: E731
+    return re.sub(r"``?[^`]*``?|\]\([^)]*\)|https?://\S+", blank, prose), starts
+
+
+def _blocks(name: str, text: str) -> Iterator[tuple[int, list[str], bool]]:
+    """Passages of prose: the number of the first line, the lines, and whether the passage begins a
+    doc comment.
+    """
+    if name.endswith(".md"):
+        yield from _pages(text)
+    elif name.endswith(".rs"):
+        yield from _doc_comments(text)
+    elif name.endswith(".py"):
+        yield from _docstrings(text)
+    else:
+        for match in re.finditer(r"/\*.*?\*/|//[^\n]*(?:\n\s*//[^\n]*)*", text, re.S):
+            lines = [re.sub(r"^\s*(?:/\*+|\*/|\*|//[/!]?)\s?|\*/$", "", line) for line in match[0].splitlines()]
+            yield text.count("\n", 0, match.start()) + 1, lines, False
+
+
+def _without_code(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
+    """Paragraphs outside of fenced and indented code, with the index of their first line."""
+    fenced, paragraph, begin = False, [], 0
+    for index, line in enumerate([*lines, ""]):
+        fence = line.lstrip().startswith("```")
+        if fence or fenced or not line.strip() or (line.startswith("    ") and not paragraph):
+            if paragraph:
+                yield begin, paragraph
+                paragraph = []
+        else:
+            begin = begin if paragraph else index
+            paragraph.append(line)
+        fenced ^= fence
+
+
+def _pages(text: str) -> Iterator[tuple[int, list[str], bool]]:
+    for index, paragraph in _without_code(text.splitlines()):
+        yield index + 1, paragraph, False
+
+
+def _doc_comments(text: str) -> Iterator[tuple[int, list[str], bool]]:
+    marks = [re.match(r"\s*//([/!])(?!/) ?(.*)", line) for line in text.splitlines()]
+    for kind, run in itertools.groupby(enumerate(marks), key=lambda row: row[1] and row[1][1]):
+        if kind is None:
+            continue
+        block = [(number, mark[2]) for number, mark in run if mark]
+        for offset, paragraph in _without_code([line for _, line in block]):
+            yield block[offset][0] + 1, paragraph, offset == 0
+
+
+def _docstrings(text: str) -> Iterator[tuple[int, list[str], bool]]:
+    for node in ast.walk(ast.parse(text)):
+        if not isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            continue
+        if (doc := ast.get_docstring(node)) is not None:
+            for offset, paragraph in _without_code(doc.splitlines()):
+                yield node.body[0].lineno + offset, paragraph, offset == 0
+
+
+def left() -> dict[str, int]:
+    """Files that are not yet rewritten, with the number of their findings."""
+    rows = (line.rsplit(maxsplit=1) for line in LEFT.read_text().splitlines() if not line.startswith("#"))
+    return {name: int(number) for name, number in rows}
+
+
+def counts() -> dict[str, int]:
+    """The number of findings of every file that has some."""
+    numbers = {name: len(findings(name)) for name in files()}
+    return {name: number for name, number in numbers.items() if number}
+
+
+def write(accept_more: bool) -> None:
+    """Stores the present counts. A count that rose is stored only with `accept_more`. Otherwise
+    the test still fails, and names the findings.
+    """
+    most = {} if accept_more else left()
+    rows = {
+        name: number if accept_more else min(number, most.get(name, 0)) for name, number in sorted(counts().items())
+    }
+    head = "# Files not yet rewritten, with the number of their findings. `python tests/prose.py --write` writes it.\n"
+    LEFT.write_text(head + "".join(f"{name} {number}\n" for name, number in rows.items() if number))
+
+
+if __name__ == "__main__":
+    if "--write" in sys.argv or "--write-all" in sys.argv:
+        write(accept_more="--write-all" in sys.argv)
+    for name in sys.argv[1:]:
+        for finding in [] if name.startswith("--") else findings(name):
+            print(f"{name}:{finding.line}: {finding.message}")
