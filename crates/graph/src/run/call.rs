@@ -55,6 +55,19 @@ impl CachedOp {
         started.reported(self.engine(), interrupter)
     }
 
+    /// Types of the results for these of all inputs; none if they follow from contents. Builds what a
+    /// call of these needs.
+    pub(super) fn result_types(
+        &self,
+        types: &[TensorType],
+        interrupter: &mut Interrupter<'_>,
+    ) -> Result<Option<Vec<TensorType>>, OpError> {
+        match &self.body {
+            Body::Plan(segment) => Ok(Some(segment.program_of_all(types, interrupter)?.outputs().to_vec())),
+            Body::Stages(staged) => staged.result_types(types, interrupter),
+        }
+    }
+
     fn program_for(
         &self,
         segment: &Segment,

@@ -18,7 +18,7 @@ use crate::compile::interrupt::Interrupter;
 use crate::ir::GraphNode;
 use mxrt_engine::ForkSafeMutex as Mutex;
 use mxrt_engine::{FailureKind, OpError};
-use mxrt_tensor::{Context, NDArray};
+use mxrt_tensor::{Context, NDArray, TensorType};
 use smallvec::SmallVec;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -131,7 +131,7 @@ impl CachedOp {
         }
         let input = |i: usize| call.binding.array(i, call.data).ok_or_else(misplaced);
         let mut made: Vec<Option<NDArray>> = vec![None; placed.values];
-        self.states.in_order(|| {
+        let mut push = |interrupter: &mut Interrupter<'_>| {
             for part in &placed.parts {
                 let results = part.call(&input, &made, call.options, interrupter)?;
                 for (value, array) in part.makes.iter().zip(results) {
@@ -139,7 +139,15 @@ impl CachedOp {
                 }
             }
             Ok::<(), OpError>(())
-        })?;
+        };
+        if placed.results.is_some() && self.states.len() > 0 {
+            // Copies of states go to the host and back: no other call may come between. Plans, for
+            // which the program may be asked, are built before.
+            placed.prepare(&(call.types)(), interrupter)?;
+            self.states.in_order(|| push(&mut Interrupter::never()))?;
+        } else {
+            push(interrupter)?;
+        }
         let mut results: SmallVec<[NDArray; 2]> = SmallVec::new();
         for source in &placed.outputs {
             let array = value(source, &input, &made)?;
@@ -152,6 +160,26 @@ impl CachedOp {
             Some(outputs) => Started::Known(results).stored(outputs, interrupter),
             None => Ok(Started::Known(results)),
         }
+    }
+}
+
+impl Placed {
+    /// Builds the plans of all parts for these types of the inputs.
+    fn prepare(&self, inputs: &[TensorType], interrupter: &mut Interrupter<'_>) -> Result<(), OpError> {
+        let mut made: Vec<Option<TensorType>> = vec![None; self.values];
+        for part in &self.parts {
+            let type_of = |source: &ValueSource| match *source {
+                ValueSource::Input(i) => inputs.get(i).cloned(),
+                ValueSource::Held(value) => made[value].clone(),
+                ValueSource::Unread => None,
+            };
+            let types = part.sources.iter().map(type_of).collect::<Option<Vec<_>>>().ok_or_else(misplaced)?;
+            let Some(results) = part.op.result_types(&types, interrupter)? else { return Ok(()) };
+            for (value, tensor) in part.makes.iter().zip(results) {
+                made[*value] = Some(tensor);
+            }
+        }
+        Ok(())
     }
 }
 

@@ -63,6 +63,15 @@ impl Staged {
         infer_checked(&self.graph, inputs, &mut || interrupter.check()).map(Some)
     }
 
+    /// Types of the results for these of the inputs; none if they follow from contents. Builds plans.
+    pub fn result_types(
+        &self,
+        inputs: &[TensorType],
+        interrupter: &mut Interrupter<'_>,
+    ) -> Result<Option<Vec<TensorType>>, OpError> {
+        Ok(self.check(inputs, interrupter)?.outputs.clone())
+    }
+
     /// What is known of a call of these types. The first of a signature builds plans.
     fn check(&self, inputs: &[TensorType], interrupter: &mut Interrupter<'_>) -> Result<Arc<CheckedCall>, OpError> {
         let known = self.checked.lock().get(inputs).cloned();

@@ -42,7 +42,7 @@ pub(in crate::run) struct Cursor {
 pub(super) enum OpenStage {
     Plan(OpenPlan),
     Callback(OpenCallback),
-    Flow(Box<OpenFlow>),
+    Flow(OpenFlow),
 }
 
 /// How a turn of a stage ends.
@@ -164,7 +164,7 @@ impl Stage {
                 stage.run(call, open)
             }
             (StageKind::Flow(stage), open) => {
-                let open = if let Some(OpenStage::Flow(open)) = open { Some(*open) } else { None };
+                let open = if let Some(OpenStage::Flow(open)) = open { Some(open) } else { None };
                 stage.run(call, open)
             }
             (StageKind::DataDependent(node), _) => {

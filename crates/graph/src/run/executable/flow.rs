@@ -34,7 +34,7 @@ struct Body {
 pub(super) enum OpenFlow {
     /// which waits for types that the program must say
     Types(Answer<Result<NodeOutputs, OpError>>),
-    Running(FlowState, Cursor),
+    Running(Box<(FlowState, Cursor)>),
 }
 
 impl FlowStage {
@@ -74,7 +74,7 @@ impl FlowStage {
     /// Runs the graphs up to the end of an iteration, or to something outside of the engine.
     pub fn run(&self, call: &StageCall<'_>, open: Option<OpenFlow>) -> Result<StageEnd, OpError> {
         let outputs = match open {
-            Some(OpenFlow::Running(state, cursor)) => return self.go_on(call, state, cursor),
+            Some(OpenFlow::Running(running)) => return self.go_on(call, running),
             Some(OpenFlow::Types(answer)) => answer.get().cloned().unwrap_or_else(|| Err(super::inputs::not_held())),
             None => {
                 let inputs = call.inputs.signature();
@@ -82,7 +82,7 @@ impl FlowStage {
                     Some(types) => types,
                     None => {
                         let (answer, begin) = self.types.ask(call.request.engine, inputs);
-                        let open = OpenStage::Flow(Box::new(OpenFlow::Types(answer)));
+                        let open = OpenStage::Flow(OpenFlow::Types(answer));
                         return Ok(StageEnd::Suspended(open, begin));
                     }
                 }
@@ -95,25 +95,24 @@ impl FlowStage {
             return Ok(StageEnd::Done(outputs.iter().map(failed).chain(states).collect()));
         }
         let state = FlowState::new(self, call, outputs).map_err(|error| self.describe_error(call, error))?;
-        self.go_on(call, state, Cursor::default())
+        self.go_on(call, Box::new((state, Cursor::default())))
     }
 
-    fn go_on(&self, call: &StageCall<'_>, mut state: FlowState, mut cursor: Cursor) -> Result<StageEnd, OpError> {
+    fn go_on(&self, call: &StageCall<'_>, mut running: Box<(FlowState, Cursor)>) -> Result<StageEnd, OpError> {
+        let (state, cursor) = &mut *running;
         let iteration = state.iteration;
-        match self.turn(call, &mut state, &mut cursor) {
+        match self.turn(call, state, cursor) {
             Ok(Turn::Over) => {
                 let made = state.finish(self, call);
-                Ok(StageEnd::Done(made.unwrap_or_else(|error| self.fail(call, &state, error))))
+                Ok(StageEnd::Done(made.unwrap_or_else(|error| self.fail(call, state, error))))
             }
-            Ok(Turn::Next) => Ok(StageEnd::Again(OpenStage::Flow(Box::new(OpenFlow::Running(state, cursor))))),
-            Ok(Turn::Suspended(begin)) => {
-                Ok(StageEnd::Suspended(OpenStage::Flow(Box::new(OpenFlow::Running(state, cursor))), begin))
-            }
+            Ok(Turn::Next) => Ok(StageEnd::Again(OpenStage::Flow(OpenFlow::Running(running)))),
+            Ok(Turn::Suspended(begin)) => Ok(StageEnd::Suspended(OpenStage::Flow(OpenFlow::Running(running)), begin)),
             Err(error) => {
                 let node = self.types.node();
                 let error = if error.node.is_some() { error } else { error.op(node.stands_for).node(&*node.name) };
                 let error = failed_in(error, self.wiring.kind, node.stands_for, &node.name, iteration);
-                Ok(StageEnd::Done(self.fail(call, &state, error)))
+                Ok(StageEnd::Done(self.fail(call, state, error)))
             }
         }
     }
