@@ -146,8 +146,8 @@ impl BoundOp {
     }
 
     /// Types of all inputs of a call.
-    fn all_types(&self, data: &[&NDArray]) -> Vec<TensorType> {
-        let mut types = self.types.clone();
+    fn all_types(&self, data: &[&NDArray]) -> CallSignature {
+        let mut types: CallSignature = self.types.iter().cloned().collect();
         for (position, array) in self.data.iter().zip(data) {
             types[*position] = array.tensor_type();
         }

@@ -2,6 +2,7 @@
 
 use super::cached_op::{Binding, Body, CachedOp};
 use super::call_options::CallOptions;
+use super::plan_cache::CallSignature;
 use super::program::Program;
 use super::segment::Segment;
 use super::started::Started;
@@ -29,7 +30,7 @@ pub(super) struct Call<'a> {
     /// the program, where it was found without the types of all inputs
     pub known: Option<Arc<Program>>,
     /// types of all inputs
-    pub types: &'a dyn Fn() -> Vec<TensorType>,
+    pub types: &'a dyn Fn() -> CallSignature,
 }
 
 impl CachedOp {

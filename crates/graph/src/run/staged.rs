@@ -156,7 +156,7 @@ impl CachedOp {
         &self,
         staged: &Staged,
         call: &Call<'_>,
-        types: Vec<TensorType>,
+        types: CallSignature,
         checked: &CheckedCall,
         context: Context,
     ) -> Result<(Started, Vec<NDArray>), OpError> {
@@ -179,29 +179,18 @@ impl CachedOp {
             ..CallLaunch::new(self.name().clone(), call.data, &outs, Cost::of(checked.cost_ns.max(Cost::SMALL_NS)))
         };
         let random = executable.is_random().then(|| call.binding.random.unwrap_or_else(|| self.draw()));
-        let (sources, limit, held) = (call.binding.sources.clone(), self.options.cores, self.states.held());
-        let (user, mut cursor) = (places.len(), Cursor::default());
+        let (sources, limit) = (call.binding.sources.clone(), self.options.cores);
+        let (sinks, mut cursor) = (Sinks { engine, context, places, states: self.states.held() }, Cursor::default());
         launch_call(engine, launch, move |part| {
             let _limited = limit.map(|limit| part.ctx.limit_cores(limit));
             let inputs = RequestInputs { arrays: CallInputs { sources: &sources, arrays: part.inputs }, types: &types };
             let site = HostSite::new(EnginePar(part.ctx), &inputs.arrays, &wanted);
             let request = ExecutableRequest { engine, site: &site, inputs: &inputs, random };
-            let mut made = match executable.run(&request, &mut cursor)? {
-                TurnEnd::Again => return Ok(CallProgress::Again),
-                TurnEnd::Suspended(begin) => return Ok(CallProgress::Suspended(begin)),
-                TurnEnd::Done(made) => made,
-            };
-            let new_states = made.split_off(user.min(made.len()));
-            let new_states = new_states.into_iter().zip(&held).filter(|(_, held)| **held).map(|(state, _)| state);
-            let mut missing = Vec::new();
-            for (i, value) in made.into_iter().chain(new_states).enumerate() {
-                let failure = match places.get(i) {
-                    Some(Some(place)) => leave(engine, value, place, context)?,
-                    _ => store(value, part.outputs.get_mut(i))?,
-                };
-                missing.extend(failure.map(|failure| (i, failure)));
-            }
-            Ok(CallProgress::Done(missing))
+            Ok(match executable.run(&request, &mut cursor)? {
+                TurnEnd::Again => CallProgress::Again,
+                TurnEnd::Suspended(begin) => CallProgress::Suspended(begin),
+                TurnEnd::Done(made) => CallProgress::Done(sinks.take(made, part.outputs)?),
+            })
         });
         drop(outs);
         Ok((started.on(context)?, states))
@@ -242,6 +231,33 @@ struct Results {
     written: SmallVec<[NDArray; 2]>,
     /// by result: where a new array goes, if the op does not write into one that is there
     places: SmallVec<[Option<LatePlace>; 2]>,
+}
+
+/// Where the results of a call go.
+struct Sinks {
+    engine: &'static Engine,
+    context: Context,
+    /// by result of the user: where a new array goes, if none is there
+    places: SmallVec<[Option<LatePlace>; 2]>,
+    /// by new state: whether the op writes it
+    states: Vec<bool>,
+}
+
+impl Sinks {
+    /// Takes the results, then the new states. Returns the outputs of the op that are missing.
+    fn take(&self, mut made: Vec<HeldValue>, outputs: &mut [TensorMut<'_>]) -> Result<Vec<(usize, Failure)>, OpError> {
+        let states = made.split_off(self.places.len().min(made.len()));
+        let written = states.into_iter().zip(&self.states).filter(|(_, written)| **written).map(|(state, _)| state);
+        let mut missing = Vec::new();
+        for (i, value) in made.into_iter().chain(written).enumerate() {
+            let failure = match self.places.get(i) {
+                Some(Some(place)) => leave(self.engine, value, place, self.context)?,
+                _ => store(value, outputs.get_mut(i))?,
+            };
+            missing.extend(failure.map(|failure| (i, failure)));
+        }
+        Ok(missing)
+    }
 }
 
 /// Leaves a result as a new array; returns its failure if it has one.

@@ -40,11 +40,13 @@ pub(super) struct FlowState {
 impl FlowState {
     pub fn new(stage: &FlowStage, call: &StageCall<'_>, outputs: NodeOutputs) -> Result<FlowState, OpError> {
         let whole = |k| call.inputs.tensor_type(k).ok_or_else(not_held);
-        let rows = (0..stage.wiring.rows).map(|k| Ok(row_type(&whole(k)?))).collect::<Result<_, OpError>>()?;
-        let count = match stage.wiring.rows {
-            0 => 0,
-            _ => whole(0)?.shape.first().copied().unwrap_or(0),
-        };
+        let data = (0..stage.wiring.rows).map(whole).collect::<Result<Vec<TensorType>, OpError>>()?;
+        let count_of = |tensor: &TensorType| tensor.shape.first().copied().unwrap_or(0);
+        let (rows, count) = (data.iter().map(row_type).collect(), data.first().map_or(0, count_of));
+        if let Some(other) = data.iter().map(count_of).find(|other| *other != count) {
+            let message = format!("all data must have as many rows: one array has {count}, another {other}");
+            return Err(OpError::new(FailureKind::Shape, message));
+        }
         let changed = stage.changed.iter().map(|_| None).collect();
         let (states, stacks) = (Vec::new(), Vec::new());
         Ok(FlowState { graph: 0, iteration: 0, over: false, count, rows, states, changed, stacks, outputs })
