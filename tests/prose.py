@@ -77,7 +77,7 @@ PHRASES = [
     Phrase(r"\bas (?:it is|they are)(?=[.,;:)]|$)", "unchanged"),
     Phrase(r"\bhas place\b|\bfinds place\b", "fits"),
     Phrase(r"\b(?:who|whoever) comes\b", "a request (thread, caller) that arrives"),
-    Phrase(r"\bhe\b|\bhis\b", "it, or they", r"\bHe's\b"),
+    Phrase(r"\bhe\b|\bhis\b", "it, or they", r"\bHe(?:'s| et al)\b"),
 ]
 
 # A doc comment begins with a verb in the third person or with a noun, and stands alone.

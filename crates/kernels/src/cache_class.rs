@@ -12,7 +12,7 @@ pub enum CacheClass {
     Small,
     /// About 1 MiB.
     Medium,
-    /// From 1.5 MiB, taken for 2 MiB.
+    /// Caches of 1.5 MiB or more, treated as 2 MiB.
     Large,
 }
 

@@ -1,12 +1,11 @@
-//! What methods are expected to cost: arithmetic and bytes of a core, fitted to layers that were
-//! measured.
+//! The expected costs of methods: arithmetic and bytes of a core, fitted to measured layers.
 
 use crate::conv::params::Conv2dParams;
 use crate::isa::Isa;
 
 /// Multiply-adds of bf16 in the time of one of `f32`.
 pub(in crate::conv) const BF16_GAIN: f64 = 1.85;
-/// What transforming a channel costs at one point with stride 1, in multiply-adds.
+/// The cost of transforming a channel at one point with stride 1, in multiply-adds.
 pub(in crate::conv) const TRANSFORMS: f64 = 6.4;
 /// Transforms pay from this many channels on both sides.
 const WINOGRAD_CHANNELS: usize = 16;

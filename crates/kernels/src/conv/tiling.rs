@@ -1,4 +1,4 @@
-//! How rows of output pixels are cut into register tiles, and where these lie.
+//! The division of rows of output pixels into register tiles, and the positions of these.
 
 use crate::conv::register_tiles::{ConvTileArgs, conv_tile, two_row_tile, wrapping_tile};
 use crate::gemm::tile::{Elements, Split, SplitEntries, tile_size};
@@ -16,7 +16,7 @@ pub(super) struct TileShape {
 }
 
 impl TileShape {
-    /// So many pixels of one row.
+    /// The tile for so many pixels of one row.
     fn row(&self, pixels: usize) -> Entry<ConvTileArgs> {
         conv_tile(self.isa, self.elements, pixels, self.blocks, self.pixel)
     }
@@ -55,7 +55,7 @@ enum RowWraps {
     Line([Option<Entry<ConvTileArgs>>; MOST_WRAP]),
 }
 
-/// Where a tile begins, and what computes it.
+/// The beginning of a tile, and its code.
 pub(super) struct TilePlace {
     pub row: usize,
     pub col: usize,
@@ -89,7 +89,7 @@ impl RowTiling {
         }
     }
 
-    /// Where they lie, counted from the first row.
+    /// The positions of tiles, counted from the first row.
     pub(super) fn places(&self, rows: usize) -> impl Iterator<Item = TilePlace> + '_ {
         // The next tile, and its number in the row or line that is cut. Divisions would take as
         // long as a short tile's epilogue.

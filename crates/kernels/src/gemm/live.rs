@@ -1,4 +1,4 @@
-//! Which steps of a product count: one at which all rows of A are zero adds nothing.
+//! The steps of a product that count: a step at which all rows of A are zero adds nothing.
 
 use super::Matrix;
 
@@ -51,7 +51,7 @@ impl<'a> Live<'a> {
         Live { steps, values, row_stride: steps.len() }
     }
 
-    /// Their numbers.
+    /// The numbers of the steps.
     pub(super) fn steps(&self) -> &'a [u32] {
         self.steps
     }

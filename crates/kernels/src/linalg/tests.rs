@@ -24,7 +24,7 @@ fn assert_near(got: &[f64], want: &[f64], tolerance: f64) {
     }
 }
 
-/// The same bits however it is split.
+/// Checks that the bits are the same however the work is split.
 fn steady(f: impl Fn(&dyn Par) -> Vec<f64>) -> Vec<f64> {
     let first = f(&Serial);
     for par in [&Reverse as &dyn Par, &Threads(3)] {
