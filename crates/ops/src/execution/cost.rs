@@ -1,4 +1,4 @@
-//! What kernels are estimated to take on one core, in nanoseconds.
+//! Estimates of the time of kernels on one core, in nanoseconds.
 //!
 //! The rates were measured (`net.plan(x)` shows both), within a factor of two or three: they decide
 //! what runs in the calling thread and how batches are divided, no more. Where the speed of a
@@ -43,7 +43,7 @@ pub fn streaming_ns(signature: &Signature<'_>) -> u64 {
     500 + bytes_touched(signature) / bytes_per_ns(signature.options.isa)
 }
 
-/// Time of a kernel that spends so many picoseconds on each element of its output, beside reading
+/// Time of a kernel that spends so many picoseconds on each element of its output, besides reading
 /// and writing.
 pub fn elementwise_ns(signature: &Signature<'_>, picoseconds: u64) -> u64 {
     let bytes = bytes_touched(signature);
@@ -95,7 +95,7 @@ fn in_vectors(picoseconds: u64, signature: &Signature<'_>) -> u64 {
     }
 }
 
-/// What takes so long in single precision, in the type of the first input.
+/// Converts a time in single precision to the type of the first input.
 fn in_type(picoseconds: u64, signature: &Signature<'_>) -> u64 {
     match signature.inputs.first().map(|t| t.dtype) {
         None | Some(DType::F32) => picoseconds,

@@ -101,7 +101,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
 
 struct CorrelationKernel<T> {
     correlation: Correlation,
-    /// Of the workspace: both inputs with their channels last.
+    /// Numbers of the workspace: both inputs with their channels last.
     numbers: usize,
     bytes: usize,
     multiply_adds: u64,
