@@ -79,7 +79,7 @@ impl Deconv {
         self.ins >= LEAST_DEPTH
     }
 
-    /// The product of so many rows, one for each tap of an output channel.
+    /// The product of `rows` rows, one for each tap of an output channel.
     fn product(&self, rows: usize) -> Sgemm {
         Sgemm::new(rows, self.pixels(), self.ins, self.isa)
     }

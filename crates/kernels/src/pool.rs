@@ -271,7 +271,7 @@ impl Plan {
         }
     }
 
-    /// Windows have the same size all along a row but for its ends.
+    /// Averages windows, which have the same size all along a row except for its ends.
     fn average<T: Element>(&self, od: usize, oh: usize, padded: bool, sums: &[T::Acc], out: &mut [T]) {
         let lines = self.extent(0, od, padded) * self.extent(1, oh, padded);
         let (kernel, stride, pad) = (self.kernel[2], self.stride[2], self.pad[2]);

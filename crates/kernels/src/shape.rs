@@ -288,7 +288,7 @@ pub fn split<T: Item>(
     Ok(())
 }
 
-/// How an array goes on beyond its edges.
+/// The way in which an array is extended beyond its edges.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum PadMode<T> {
     /// Pads with this value.

@@ -1,6 +1,6 @@
-//! Softmax of rows of a few vectors, sixteen rows at a time. What one row needs before it can go
-//! on, its maximum and its sum, takes longer to arrive than all else takes to compute; sixteen
-//! transposed vectors give those of sixteen rows at once.
+//! Softmax of rows of a few vectors, sixteen rows at a time. The maximum and the sum that one row
+//! needs before it can continue take longer to arrive than everything else takes to compute;
+//! sixteen transposed vectors give those of sixteen rows at once.
 
 use crate::exponentials::{AT_ONCE, exp};
 use crate::math::ln_f32;

@@ -8,7 +8,7 @@ use std::ops::Range;
 /// Multiply-adds that chunks keep when they are made smaller to be equal: about a microsecond,
 /// twice what sharing takes.
 const LEAST_WORK: usize = 128 << 10;
-/// Differences below one in so many do not count.
+/// Differences below one part in this many do not count.
 const STEPS: usize = 32;
 
 /// Rows and parts (of the channels) of a number of images, cut into bands and groups.
@@ -29,7 +29,7 @@ pub(crate) struct Chunk {
     pub parts: Range<usize>,
 }
 
-/// Whether halves of so many rows are equal, or differ by little.
+/// Whether halves of `rows` rows are equal, or differ by little.
 fn halves_of_rows(rows: usize) -> bool {
     rows.is_multiple_of(2) || rows >= STEPS
 }
@@ -39,7 +39,7 @@ fn range(i: usize, count: usize, total: usize) -> Range<usize> {
 }
 
 impl ChunkGrid {
-    /// Divides so many rows of so many parts, each `row_work`: into halves of the rows if these are
+    /// Divides `rows` rows of `parts` parts, each `row_work`: into halves of the rows if these are
     /// almost equal, else of the parts. Chunks have about `least` work, small layers smaller ones,
     /// so that there are two to share.
     pub(crate) fn halves(rows: usize, parts: usize, row_work: usize, least: usize) -> ChunkGrid {
@@ -59,7 +59,7 @@ impl ChunkGrid {
         ChunkGrid { rows, parts, bands, groups, by_band }
     }
 
-    /// Divides so many rows and parts, each into some pieces; chunks of a group follow each other.
+    /// Divides rows into bands and parts into groups; chunks of a group follow each other.
     pub(crate) fn new((rows, bands): (usize, usize), (parts, groups): (usize, usize)) -> ChunkGrid {
         ChunkGrid { rows, parts, bands, groups, by_band: false }
     }
@@ -68,7 +68,7 @@ impl ChunkGrid {
         self.bands * self.groups * images
     }
 
-    /// The work of chunk number `index` of so many images.
+    /// The work of chunk number `index` of `images` images.
     pub(crate) fn chunk(&self, index: usize, images: usize) -> Chunk {
         let (image, band, group) = if self.by_band {
             let (group, rest) = (index % self.groups, index / self.groups);

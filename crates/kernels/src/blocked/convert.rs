@@ -107,7 +107,7 @@ pub fn from_blocked(isa: Isa, x: Blocked<'_>, y: &mut [f32], par: &dyn Par) {
     slices_from_blocked(isa, x, 1, y, par);
 }
 
-/// Converts blocks to volumes of so many slices.
+/// Converts blocks to volumes of `count` slices.
 pub(crate) fn slices_from_blocked(isa: Isa, x: Blocked<'_>, count: usize, y: &mut [f32], par: &dyn Par) {
     let shape = x.shape;
     let plane = shape.h * shape.w;

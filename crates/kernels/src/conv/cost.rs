@@ -23,7 +23,7 @@ pub(in crate::conv) fn estimate(isa: Isa, multiply_adds: f64, weight_bytes: f64)
     compute.max(memory) + 0.5 * compute.min(memory)
 }
 
-/// Microseconds for so many bytes from memory.
+/// Microseconds for reading `bytes` bytes from memory.
 pub(in crate::conv) fn reading(bytes: f64) -> f64 {
     bytes / MEMORY
 }

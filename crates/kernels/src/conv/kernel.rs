@@ -17,8 +17,8 @@ use std::sync::Arc;
 /// than the one asked for.
 pub(super) const MOST_ELEMENTS: usize = u32::MAX as usize / 4;
 
-/// Whether an image of so many channels can have offsets; sizes that a padding makes are not
-/// bounded before.
+/// Whether an image with this number of channels can have offsets; sizes that a padding makes are
+/// not bounded before.
 fn has_offsets(channels: usize, size: [usize; 2]) -> bool {
     let elements = size.into_iter().try_fold(channels, usize::checked_mul);
     elements.is_some_and(|elements| elements <= MOST_ELEMENTS)

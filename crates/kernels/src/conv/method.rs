@@ -90,7 +90,7 @@ pub(in crate::conv) trait UnpackWeights {
 
 /// Convolving an image in bands of rows.
 pub(in crate::conv) trait ConvBands {
-    /// Bands must begin at a multiple of so many rows.
+    /// The number of rows of which the beginning of a band must be a multiple.
     fn row_step(&self) -> usize;
 
     /// Whether a band that two threads compute costs less than pooling at once saves.

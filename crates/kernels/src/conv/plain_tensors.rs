@@ -77,7 +77,7 @@ struct Steps {
 }
 
 impl Steps {
-    /// The steps for volumes of so many slices; none if the kernel does not fit.
+    /// The steps for volumes of `size` slices; none if the kernel does not fit.
     fn new(depth: &Depth, size: usize) -> Option<Steps> {
         let outs = conv_size(size, depth.kernel, depth.stride, depth.pad, depth.dilate)?;
         let (reach, step) = (depth.reach(), depth.stride);

@@ -47,7 +47,7 @@ impl PooledKernel {
         (may_repeat || !repeats).then_some(kernel)
     }
 
-    /// Prepares a pooling in bands of up to so many bytes, even if it does not pay.
+    /// Prepares a pooling in bands of a limited number of bytes, even if it does not pay.
     pub(super) fn with(
         conv: &ConvKernel,
         kind: PoolKind,

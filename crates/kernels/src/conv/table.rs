@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-/// All that a choice of method depends on, but for what the options forbid.
+/// All that a choice of method depends on, except for the options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConvSignature {
     /// The instruction set.

@@ -16,12 +16,12 @@ pub(super) struct TileShape {
 }
 
 impl TileShape {
-    /// The tile for so many pixels of one row.
+    /// The tile for `pixels` pixels of one row.
     fn row(&self, pixels: usize) -> Entry<ConvTileArgs> {
         conv_tile(self.isa, self.elements, pixels, self.blocks, self.pixel)
     }
 
-    /// Two whole rows of so many pixels, where there is such a tile.
+    /// Two whole rows of `cols` pixels, if there is such a tile.
     fn two_rows(&self, cols: usize) -> Option<Entry<ConvTileArgs>> {
         two_row_tile(self.isa, self.elements, cols, self.blocks, self.pixel)
     }
@@ -45,7 +45,7 @@ pub(super) struct RowTiling {
 /// Most pixels of a wrapping tile before its wrap.
 const MOST_WRAP: usize = 5;
 
-/// Whether tiles go on in the next row.
+/// Whether tiles continue in the next row.
 enum RowWraps {
     /// Every row is cut for itself.
     Never,
@@ -80,7 +80,7 @@ impl RowTiling {
         if wraps { along(cols * rows, RowWraps::Line(wrapping)) } else { along(cols, RowWraps::Never) }
     }
 
-    /// Tiles of so many rows.
+    /// Number of tiles of `rows` rows.
     pub(super) fn count(&self, rows: usize) -> usize {
         match self.wraps {
             RowWraps::Never => rows * self.split.parts,

@@ -32,12 +32,12 @@ const STEP: usize = COMPACT_REST + COMPACT_CODES;
 const LARGE: usize = 12 << 20;
 /// Least depth; smaller ones have no room for a panel's extra data.
 const LEAST_DEPTH: usize = 256;
-/// Exceptions that a panel may have: so many, and one for so many steps.
+/// Exceptions that a panel may have: this number, and one for each group of this number of steps.
 const FEW: usize = 8;
 const STEPS_PER_EXCEPTION: usize = 8 * LANES;
 /// Codes of exponents below the highest one; the next stands for zero.
 const CODES: u32 = 15;
-/// About so many vectors of a panel are looked at to find its exponents.
+/// Approximate number of a panel's vectors that are examined to find its exponents.
 const SAMPLE: usize = 4096;
 /// Elements in front of the panels' tables.
 const HEADER: usize = LANES;

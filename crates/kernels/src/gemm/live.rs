@@ -2,8 +2,8 @@
 
 use super::Matrix;
 
-/// Steps are left out if at least one in so many is; otherwise looking them up takes longer than
-/// what is saved.
+/// Steps are left out if at least one in this many is; otherwise looking them up takes longer than
+/// skipping them saves.
 const LEAST_PART: usize = 16;
 /// More rows have hardly a step in common that none of them needs.
 const MOST_ROWS: usize = 4;

@@ -38,8 +38,8 @@ const NEAR: usize = 128 * 16;
 const FAR: usize = 1024 * 16;
 /// How many taps ahead of its use a line of A is.
 const ROWS_AHEAD: usize = 2;
-/// Up to so many rows nothing but reading B takes time; the hardware follows one stream better
-/// without requests in between.
+/// Largest number of rows for which only reading B takes time; the hardware follows one stream
+/// better without requests in between.
 const FEW_ROWS: usize = 4;
 
 /// Rows and blocks of 16 columns of the largest register tile.
@@ -76,7 +76,7 @@ impl Split {
     }
 
     /// Tiles for `isa`. Large ones are about as fast as the largest, so that even ones are best; of
-    /// small ones only the largest is fast, so that all are of that size but for what is left over.
+    /// small ones only the largest is fast, so that all are of that size except for the remainder.
     pub(crate) fn tiles(total: usize, isa: Isa) -> Split {
         let max = tile_size(isa).rows;
         match isa.or_best() {

@@ -3,7 +3,7 @@ use crate::gemm_plain::{Gemm, gemm};
 use crate::par::Serial;
 use crate::testing::{Reverse, Threads, random64};
 
-/// `a b`, all of order `n` but for the columns of `b`.
+/// `a b`, all of order `n` except for the columns of `b`.
 fn product(n: usize, k: usize, m: usize, a: &[f64], b: &[f64]) -> Vec<f64> {
     let mut c = vec![0.0; n * m];
     gemm(&Serial, Gemm::new(n, m, k), a, b, &mut c);

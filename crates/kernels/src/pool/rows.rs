@@ -75,7 +75,7 @@ impl<'a> Rows<'a> {
         Rows { plan, chunk: chunk_by_work(plan.out[2] * plan.kernel.iter().product::<usize>()) }
     }
 
-    /// Calls `body` with every part of `out`, its elements and so many numbers of scratch memory.
+    /// Calls `body` with every part of `out`, its elements and the given number of scratch values.
     fn each_part<T: Send>(
         &self,
         par: &dyn Par,
@@ -171,8 +171,8 @@ struct Args {
     slice: usize,
     rows: Range<usize>,
     extents: Src,
-    /// Two lines of so many elements, one of which is filled while the windows of the other are
-    /// pooled: what has just been stored cannot be loaded at other boundaries at once.
+    /// Two lines, one of which is filled while the windows of the other are pooled: a value that
+    /// has just been stored cannot immediately be loaded at other boundaries.
     lines: Dst,
     line_len: usize,
     out: Dst,

@@ -69,7 +69,7 @@ pub(super) unsafe fn round_to_pairs(lo: Src, hi: Src, count: usize, mask: u32, o
 /// The constants that convert 28 bits to numbers.
 #[derive(Clone, Copy)]
 struct Compact {
-    /// The highest of the three bytes twice: its first bit is the sign, the others go on with the
+    /// The highest of the three bytes twice: its first bit is the sign, the others continue the
     /// mantissa.
     bytes: __m512i,
     kept: __m512i,

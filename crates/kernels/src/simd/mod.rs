@@ -71,8 +71,8 @@ pub(crate) trait Simd: Copy {
     }
     /// `c - a * b`
     fn fnma(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V;
-    /// `v` times two to the power of `n`, whole numbers between -152 and 130; exact but for results
-    /// below the normal numbers.
+    /// `v` times two to the power of `n`, whole numbers between -152 and 130; exact except for
+    /// results below the normal numbers.
     fn times_pow2(self, v: Self::V, n: Self::V) -> Self::V;
     /// The elements of `a` then `b` with even index, and those with odd index.
     fn deinterleave(self, a: Self::V, b: Self::V) -> (Self::V, Self::V);

@@ -195,7 +195,8 @@ pub struct Matching {
     pub ascending: bool,
     /// Scores beyond it match nothing.
     pub threshold: f64,
-    /// Matching ends after one more than so many matches, as in MXNet; zero or less is no limit.
+    /// Matching ends after one more than this number of matches, as in MXNet; zero or less is no
+    /// limit.
     pub limit: i64,
 }
 

@@ -37,7 +37,7 @@ impl DeformableWindows {
         self.windows[0] * self.windows[1]
     }
 
-    /// Elements of the columns of one image with so many channels.
+    /// Elements of the columns of one image with `channels` channels.
     pub fn column_len(&self, channels: usize) -> usize {
         channels * self.taps() * self.columns()
     }

@@ -122,7 +122,7 @@ impl<A: Float> Extent<A> {
     }
 }
 
-/// The samples of all bins along an axis of so many pixels.
+/// The samples of all bins along an axis.
 struct AxisSamples<A> {
     extent: Extent<A>,
     size: usize,

@@ -58,7 +58,7 @@ fn matrix_error(error: KernelError) -> OpError {
     OpError::new(FailureKind::Operator, error.to_string())
 }
 
-/// Estimated nanoseconds of so many multiply-adds.
+/// Estimated nanoseconds of the multiply-adds.
 fn cost_ns(multiply_adds: usize) -> u64 {
     1_000 + multiply_adds as u64 / 4
 }

@@ -185,7 +185,7 @@ impl PackedConvolution {
     }
 }
 
-/// Along the last two of its axes, over so many channels.
+/// The parameters along the last two of its axes, over `in_channels` channels.
 fn conv_params(geometry: &ConvGeometry, in_channels: usize) -> Conv2dParams {
     let two = |list: &[usize], missing: usize| {
         let [_, height, width] = three(list, missing);

@@ -59,7 +59,7 @@ pub struct BlockedForm {
 }
 
 impl BlockedLayout {
-    /// The layout of a kernel's shape, for plain arrays with so many spatial axes.
+    /// The layout of a kernel's shape, for plain arrays with `axes` spatial axes.
     pub fn of(shape: BlockedShape, axes: usize) -> BlockedLayout {
         let BlockedShape { c, h, w, halo, block, .. } = shape;
         let halo = [halo.top, halo.left, halo.bottom, halo.right];

@@ -143,7 +143,7 @@ impl Input {
         matches!(self, Rows(_))
     }
 
-    /// The input with so many rows.
+    /// The input with `rows` rows.
     fn shape(&self, rows: usize) -> Vec<usize> {
         match self {
             Rows(rest) => std::iter::once(rows).chain(rest.iter().copied()).collect(),

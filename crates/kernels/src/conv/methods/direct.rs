@@ -37,7 +37,7 @@ const DEPTH: usize = 64;
 /// Chunks that a convolution with many weights is cut into at least.
 const LEAST_CHUNKS: usize = 16;
 
-/// Sums of at most so many products are made faster than the lines for them arrive.
+/// Sums of at most this number of products are made faster than the lines for them arrive.
 const SHORT_SUMS: usize = 48;
 
 /// Inputs with fewer channels than this are made planes: blocks of 16 would be mostly empty.

@@ -88,7 +88,7 @@ impl Case {
         self.plain(pooled, &out)
     }
 
-    /// The results in bands of up to so many bytes; none if they would have to be larger. The halo
+    /// The results in bands of up to `most` bytes; none if they would have to be larger. The halo
     /// is zero.
     fn together(&self, most: usize, par: &dyn Par) -> Option<Vec<f32>> {
         let kernel = PooledKernel::with(&self.conv, self.kind, self.windows, self.out, most)?;

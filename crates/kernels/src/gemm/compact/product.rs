@@ -10,7 +10,7 @@ use crate::simd::{
 };
 use std::ops::Range;
 
-/// Rows of a chunk: weights are read from memory once for so many.
+/// Rows of a chunk: weights are read from memory once for all of them.
 const BAND: usize = 48;
 /// Steps of one group of rows after another, whose weights and sums stay in the caches meanwhile.
 const BLOCK: usize = COMPACT_VALUES_ROW;
@@ -18,7 +18,7 @@ const BLOCK: usize = COMPACT_VALUES_ROW;
 /// because rows of C may be so far apart that they would evict each other from the first-level
 /// cache.
 pub(in crate::gemm) const ROW: usize = COMPACT_SUMS_ROW;
-/// About so many chunks are made, by cutting the depth if there are few rows and columns.
+/// Approximate number of chunks, made by dividing the depth if there are few rows and columns.
 const CHUNKS: usize = 32;
 
 /// How a product is cut; a function of its shape alone.

@@ -137,7 +137,7 @@ impl WinogradFused {
         (CACHED / (POINTS * self.v_point() * size_of::<f32>())).max(LEAST_PATCHES)
     }
 
-    /// Bytes of scratch for transformed inputs and products of so many patches.
+    /// Bytes of scratch for transformed inputs and products of `patches` patches.
     fn scratch_parts(&self, patches: usize) -> [usize; 2] {
         [self.v_point(), TILES * BLOCK].map(|point| patches * POINTS * point * size_of::<f32>())
     }

@@ -58,7 +58,7 @@ impl FusedPatch {
     }
 }
 
-/// `$tile` for so many rows and columns of outputs.
+/// `$tile` for this number of rows and columns of outputs.
 macro_rules! for_size {
     ($tile:ident, $outs:expr) => {
         match $outs {

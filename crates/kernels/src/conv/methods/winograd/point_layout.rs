@@ -32,8 +32,8 @@ pub(super) struct PointLayout {
 }
 
 impl PointLayout {
-    /// A layout of `blocks` input blocks (one for products) of so many tiles of every kind; `sizes`
-    /// are rows, then columns of outputs of large and of small ones.
+    /// A layout of `blocks` input blocks (one for products) with this number of tiles of every
+    /// kind; `sizes` are rows, then columns of outputs of large and of small ones.
     pub(super) fn new(scheme: Scheme, sizes: [[usize; 2]; 2], tiles: [usize; KINDS], blocks: usize) -> PointLayout {
         let none = [[0; POINTS * POINTS]; KINDS];
         let [rows, cols] = scheme.points();

@@ -36,8 +36,8 @@ const MOST_TILES: usize = 28;
 /// Blocks are made smaller to be even in number, but not smaller than this.
 const FEW_TILES: usize = 12;
 
-/// Up to so many threads each transform a whole single block of tiles; more threads share what they
-/// transform.
+/// Largest number of threads that each transform a whole single block of tiles; more threads share
+/// the transforms.
 const FEW_THREADS: usize = 4;
 
 /// A Winograd convolution with pre-transformed filters, prepared for one image size.
@@ -296,7 +296,7 @@ impl WinogradPretransformed {
         }
     }
 
-    /// The way in which so many rows are multiplied with `blocks` blocks of output channels; the
+    /// The way in which `count` rows are multiplied with `blocks` blocks of output channels; the
     /// taps are the positions of input blocks.
     fn rows(&self, count: usize, blocks: usize, taps: &mut [Tap]) -> PointRows {
         for (block, tap) in taps.iter_mut().enumerate() {
@@ -478,7 +478,7 @@ impl PointRows {
     }
 }
 
-/// The layouts of transformed inputs and products of so many tiles of every kind.
+/// The layouts of transformed inputs and products, for the number of tiles of every kind.
 #[derive(Clone, Debug)]
 struct BlockLayouts {
     kinds: [usize; KINDS],

@@ -236,13 +236,13 @@ impl Scheme {
         })
     }
 
-    /// Points of all tiles of so many rows and columns of outputs.
+    /// Points of all tiles of an output with these rows and columns.
     pub(in crate::conv) fn points_in(self, out: [usize; 2]) -> usize {
         let points = |side: TileSide, outs| side.cut(outs).tiles * side.points();
         points(self.rows, out[0]) * points(self.cols, out[1])
     }
 
-    /// Points that all tiles of so many rows and columns of outputs need.
+    /// Points that all tiles of an output with these rows and columns need.
     pub(in crate::conv) fn points_for(self, out: [usize; 2]) -> usize {
         self.rows.points_for(out[0]) * self.cols.points_for(out[1])
     }
