@@ -2,7 +2,7 @@
 # The image of `mxrt serve`, from the wheel in dist/.
 #
 #   scripts/image.sh build   deploy/Dockerfile by docker or podman; IMAGE=mxrt PYTHON_IMAGE=docker.io/library/python:3.13-slim
-#   scripts/image.sh check   that, and whether containers of it do as docs/serving.md says
+#   scripts/image.sh check   that, and whether containers of it do as docs/serving-operation.md says
 #
 # Where no registry of images is in reach and no base is named, `check` makes one of Debian's own
 # Python by debootstrap, which wants root, and says so.

@@ -1,9 +1,9 @@
 """Networks of GluonCV, MXNet and GluonNLP: compares MXNet's answers with mxrt's.
 
 ``record FOLDER`` runs where MXNet 1.9.1 is; ``check FOLDER`` runs the same constructors over mxrt;
-``table FOLDER`` prints what ``check`` found. All three take names of networks, and go on where an
-earlier run stopped. Parameters come from a generator that both sides seed by their names, so that
-the folder holds inputs and answers only.
+``table FOLDER`` prints the results of ``check``. All three take names of networks, and continue
+where an earlier run stopped. Parameters come from a generator that both sides seed by their names,
+so that the folder holds inputs and answers only.
 """
 
 from __future__ import annotations
@@ -249,7 +249,7 @@ def deviation(found: list[np.ndarray], wanted: list[np.ndarray]) -> float:
 
 
 def from_threads(net: Any, requests: list[list[np.ndarray]], wanted: list[list[np.ndarray]], number: int) -> float:
-    """The worst deviation of calls made by so many threads at once, each with one request."""
+    """The worst deviation of calls made by `number` threads at once, each with one request."""
     barrier, results = threading.Barrier(number), [float("inf")] * max(number, 2)
     errors: list[BaseException] = []
 

@@ -74,10 +74,15 @@ PHRASES = [
     Phrase(r"\bthe way out\b", "what works instead"),
     Phrase(r"\bfor want of\b", "for lack of"),
     Phrase(r"\bas ever\b", "as usual"),
+    Phrase(r"\bgo(?:es)? on\b", "continue", r"\bgo(?:es)? on to\b"),
+    Phrase(r"\bso many\b", "that many, or the name of the number", r"\bso many(?: [\w`]+)? that\b"),
+    Phrase(r"\bbut for\b", "except for"),
+    Phrase(r"\bnow and then\b", "periodically, or occasionally"),
+    Phrase(r"\bin the making\b", "being made"),
     Phrase(r"\bas (?:it is|they are)(?=[.,;:)]|$)", "unchanged"),
     Phrase(r"\bhas place\b|\bfinds place\b", "fits"),
     Phrase(r"\b(?:who|whoever) comes\b", "a request (thread, caller) that arrives"),
-    Phrase(r"\bhe\b|\bhis\b", "it, or they", r"\bHe's\b"),
+    Phrase(r"\bhe\b|\bhis\b", "it, or they", r"\bHe(?:'s| et al)\b"),
 ]
 
 # A doc comment begins with a verb in the third person or with a noun, and stands alone.

@@ -96,7 +96,7 @@ def test_bytes_are_bounded_too(mx, good) -> None:
 
 @contextlib.contextmanager
 def busy_cores() -> Iterator[None]:
-    """Threads of this process wait for a core now and then."""
+    """Threads of this process occasionally wait for a core."""
     burning = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(3)]
     try:
         yield

@@ -162,8 +162,8 @@ def test_metrics_have_the_form_that_is_asked_for(server) -> None:
     asked = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
     used = {re.sub(r"_(bucket|sum|count)$", "", name) for expr in asked for name in re.findall(r"\bmxrt_\w+", expr)}
     assert used and used <= names
-    page = (ROOT / "docs/serving.md").read_text()
-    assert all(f"`{name}`" in page for name in names), "every metric is in docs/serving.md"
+    page = (ROOT / "docs/serving-reference.md").read_text()
+    assert all(f"`{name}`" in page for name in names), "every metric is in docs/serving-reference.md"
 
 
 def test_a_profile_says_what_runs_meanwhile(mx) -> None:

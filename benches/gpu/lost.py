@@ -2,7 +2,7 @@
 there.
 
 Prints `done` if each of 64 callers got the error that says so, later calls fail at once, and the
-CPU goes on.
+CPU keeps working.
 """
 
 from __future__ import annotations

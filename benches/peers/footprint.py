@@ -20,7 +20,7 @@ PROCESSOR = 1
 
 
 def memory(bench: Bench, callers: int, goal: float) -> Result:
-    """Resident memory of a fresh process while so many callers ask, less their own inputs and
+    """Resident memory of a fresh process while `callers` callers ask, less their own inputs and
     outputs.
     """
     cells, raw, notes = {}, {}, []

@@ -90,7 +90,7 @@ class Lane:
         self.process.ask("load", model=self.model, setting={**self.settings[name], **self.extra})
 
     def choose(self, callers: int) -> None:
-        """Switches to the setting that serves so many callers best."""
+        """Switches to the setting that serves this number of callers best."""
         self.settings = engines.settings(self.process.engine, callers, engines.cores())
         rates = {}
         for name in self.settings:
@@ -243,8 +243,8 @@ def between_good_ones(rates: Sequence[float]) -> list[int]:
 
 
 def quietly(turn: Callable[[], Answer], limit: float) -> tuple[Answer, int, bool]:
-    """An answer while other programs took no more than so many cores, after how many repetitions,
-    and whether it is.
+    """An answer while other programs took no more than `limit` cores, the number of repetitions,
+    and whether it is undisturbed.
     """
     tick = 1 / os.sysconf("SC_CLK_TCK")
     for repeated in range(REPEATS + 1):

@@ -110,7 +110,7 @@ class Call:
 
 
 def in_turns(seconds: float, asks: list[Ask]) -> Measured:
-    """All of them, each in a thread of its own, for so many seconds."""
+    """Runs all of them, each in a separate thread, for `seconds` seconds."""
     times: list[list[float]] = [[] for _ in asks]
     end = time.perf_counter() + seconds
 

@@ -213,7 +213,7 @@ def set_memory_limit(limit: int | None) -> None:
     bound.
 
     A request that would need more fails with ``mx.base.MXNetMemoryError``, which is a
-    ``MemoryError``; others go on. What is in use already stays. ``MXRT_MEMORY_LIMIT_MB`` sets the
+    ``MemoryError``; others continue. Memory already in use stays. ``MXRT_MEMORY_LIMIT_MB`` sets the
     bound from the start.
     """
     cpu().set_memory_limit(limit)

@@ -38,7 +38,7 @@ def _ours(name: str) -> str:
 
 
 class StandIn(ModuleType):
-    """The module ``mxnet``: everything in it is mxrt's, but for its name and version."""
+    """The module ``mxnet``: everything in it is mxrt's, except for its name and version."""
 
     def __init__(self) -> None:
         super().__init__("mxnet", "mxrt, standing in for MXNet.")

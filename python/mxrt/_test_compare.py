@@ -220,7 +220,7 @@ def assert_almost_equal_with_err(
 def assert_almost_equal_ignore_nan(
     a: Any, b: Any, rtol: Any = None, atol: Any = None, names: tuple[str, str] = ("a", "b")
 ) -> None:
-    """``assert_almost_equal``, but for places where either is NaN."""
+    """``assert_almost_equal``, except for places where either is NaN."""
     a, b = np.copy(plain(a)), np.copy(plain(b))
     unknown = np.isnan(a) | np.isnan(b)
     a[unknown] = b[unknown] = 0

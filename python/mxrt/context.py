@@ -102,7 +102,7 @@ class Context(metaclass=_ContextType):
     def set_memory_limit(self, limit: int | None) -> None:
         """Bounds the memory of arrays on the device, in bytes; None: its size is the bound.
 
-        The operator that would need more fails with ``mx.base.MXNetMemoryError``; others go on.
+        The operator that would need more fails with ``mx.base.MXNetMemoryError``; others continue.
         """
         limit = checked_limit(limit, "set_memory_limit: limit", "bytes")
         if self._is_host():

@@ -80,7 +80,7 @@ def pause(profile_process: str = "worker") -> None:
 
 
 def resume(profile_process: str = "worker") -> None:
-    """Goes on recording if the state is ``"run"``."""
+    """Continues recording if the state is ``"run"``."""
     _mxrt.profiler_switch(_running)
 
 

@@ -50,7 +50,7 @@ def _nodes() -> list[int]:
 
 
 def _placed(cores: int) -> dict[str, Any]:
-    """The resources of a copy of the model: so many cores, which mxrt uses."""
+    """The resources of a copy of the model: the cores, which mxrt uses."""
     return {
         "num_cpus": cores,
         "runtime_env": {"env_vars": {"MXRT_CORES": str(cores), "OMP_NUM_THREADS": str(cores)}},

@@ -69,7 +69,7 @@ pub unsafe extern "C" fn MXCreateCachedOpEX(
     guard(|| unsafe { create(handle, num_flags, keys, vals, out) })
 }
 
-/// Frees a callable graph. Running calls go on.
+/// Frees a callable graph. Running calls continue.
 #[unsafe(no_mangle)]
 pub extern "C" fn MXFreeCachedOp(handle: CachedOpHandle) -> c_int {
     guard(|| free::<CachedOp>(handle))

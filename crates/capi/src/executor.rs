@@ -393,7 +393,7 @@ c_functions! {
         monitor(handle, callback, callback_handle, monitor_all != 0)
     }
 
-    /// Frees an executor. Runs go on, and its arrays stay with their handles.
+    /// Frees an executor. Runs continue, and its arrays stay with their handles.
     fn MXExecutorFree(handle: ExecutorHandle) {
         free::<Executor>(handle)
     }

@@ -276,7 +276,7 @@ pub(crate) fn free_unset(handle: *mut c_void) -> bool {
     UNSET.shard(number).remove(number).is_some()
 }
 
-/// Removes an object. Work that uses it goes on.
+/// Removes an object. Work that uses it continues.
 pub(crate) fn free<T: Held>(handle: *mut c_void) -> Result<(), Error> {
     take::<T>(handle).map(drop)
 }

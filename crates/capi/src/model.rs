@@ -170,7 +170,7 @@ c_functions! {
         deliver(num_outputs, outputs, |outputs| Ok(model.call(&borrow(&inputs), outputs, &options)?)).map(drop)
     }
 
-    /// Frees a model. Calls that run go on.
+    /// Frees a model. Running calls continue.
     fn MXRTModelFree(handle: ModelHandle) {
         free::<Model>(handle)
     }

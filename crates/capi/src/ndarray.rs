@@ -81,7 +81,7 @@ pub unsafe extern "C" fn MXNDArrayCreateEx(
     guard(|| unsafe { create(shape, ndim, dev_type, dev_id, dtype, out) })
 }
 
-/// Frees an array. Work that uses it goes on.
+/// Frees an array. Work that uses it continues.
 #[unsafe(no_mangle)]
 pub extern "C" fn MXNDArrayFree(handle: NDArrayHandle) -> c_int {
     guard(|| free::<NDArray>(handle).or_else(|error| if free_unset(handle) { Ok(()) } else { Err(error) }))

@@ -323,7 +323,7 @@ pub unsafe extern "C" fn MXPredGetOutput(handle: PredictorHandle, index: u32, da
     })
 }
 
-/// Frees a predictor. Calls that run go on.
+/// Frees a predictor. Running calls continue.
 #[unsafe(no_mangle)]
 pub extern "C" fn MXPredFree(handle: PredictorHandle) -> c_int {
     guard(|| free::<Predictor>(handle))

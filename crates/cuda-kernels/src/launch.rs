@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 
 /// Threads of a block of kernels that take elements one by one.
 const THREADS: u32 = 256;
-/// Blocks of such a kernel at most; the threads go on with further elements.
+/// Blocks of such a kernel at most; the threads continue with further elements.
 const BLOCKS: usize = 4096;
 /// Threads of a block that works on a row (`ROW_THREADS` of the text).
 pub(crate) const ROW_THREADS: u32 = 128;
@@ -88,7 +88,7 @@ impl DeviceKernel for Bound {
     }
 }
 
-/// Threads for so many elements; none for none.
+/// Threads for `elements` elements; none for none.
 pub(crate) fn each(elements: usize) -> Option<Grid> {
     let blocks = elements.div_ceil(THREADS as usize).min(BLOCKS) as u32;
     (elements > 0).then_some(Grid { blocks: [blocks, 1, 1], threads: THREADS, shared_bytes: 0 })

@@ -105,7 +105,7 @@ fn bind_order(
     }))
 }
 
-/// Blocks that sort chunks; they go on with further ones.
+/// Blocks that sort chunks; they continue with further ones.
 fn blocks(total: usize) -> u32 {
     total.div_ceil(CHUNK).min(1 << 16) as u32
 }

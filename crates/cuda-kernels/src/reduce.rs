@@ -103,7 +103,7 @@ fn bind_reduce(reduction: Reduction, reduced: &[bool], signature: &Signature<'_>
     Some(Bound::kernel(name, each_row(argument.results as usize), move |at| argument.with_addresses(at)))
 }
 
-/// A fold over axes of input 0, but for its addresses.
+/// A fold over axes of input 0, without its addresses.
 fn over_axes(fold: i32, reduced: &[bool], signature: &Signature<'_>) -> Option<ReduceArgument> {
     let (input, output) = (signature.inputs.first()?, signature.outputs.first()?);
     let steps = contiguous(&input.shape);

@@ -71,7 +71,7 @@ fn write_in(folder: &Path, key: &[u8], code: &[u8], most: u64) -> std::io::Resul
     trim(folder, most)
 }
 
-/// Removes the oldest files until the others have at most so many bytes.
+/// Removes the oldest files until the others have at most `most` bytes.
 fn trim(folder: &Path, most: u64) -> std::io::Result<()> {
     let mut files: Vec<(SystemTime, u64, PathBuf)> = Vec::new();
     for entry in std::fs::read_dir(folder)? {

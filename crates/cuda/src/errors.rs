@@ -60,7 +60,7 @@ pub fn error_name(code: i32) -> Option<&'static str> {
 }
 
 /// The error of a call that returned this number. A number that is not in the list is recoverable:
-/// a driver that cannot go on says so again at the next call.
+/// a driver that cannot continue says so again at the next call.
 pub fn classify(code: i32) -> DeviceError {
     let row = ERRORS.iter().find(|(number, ..)| *number == code);
     let class = row.and_then(|(_, _, class)| *class).unwrap_or(ErrorClass::Recoverable);

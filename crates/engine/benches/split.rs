@@ -7,7 +7,7 @@ use std::hint::black_box;
 
 const SPLITS: usize = 2000;
 
-/// A chain of so many additions, a cycle each.
+/// A chain of `cycles` additions, a cycle each.
 fn work(cycles: u64, seed: u64) -> u64 {
     (0..cycles).fold(seed, |sum, i| black_box(sum.wrapping_add(i)))
 }

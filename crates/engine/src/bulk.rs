@@ -259,8 +259,8 @@ impl Engine {
     }
 }
 
-/// How many dependants one bulk may run besides the ops it was made of: so it ends although they go
-/// on for ever.
+/// The number of dependants that one bulk may run besides its own ops, so that it ends even if they
+/// continue endlessly.
 fn slot_budget(chain: &Chain) -> usize {
     chain.len.max(64)
 }

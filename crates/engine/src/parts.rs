@@ -23,7 +23,7 @@ pub enum PartStatus {
     Done(Vec<(usize, Failure)>),
 }
 
-/// Lets a suspended op go on, in any thread. The op fails with kind `NotCompleted` if this is
+/// Lets a suspended op continue, in any thread. The op fails with kind `NotCompleted` if this is
 /// dropped unused.
 pub struct Resume(Box<dyn FnOnce() + Send>);
 

@@ -378,7 +378,7 @@ impl Slot {
 /// Cuts blocks off a chain and gives them to the depot as lists; returns the rest of the chain.
 ///
 /// # Safety
-/// The chain has so many blocks, which belong to the caller and are raw except for their links.
+/// The chain has `count` blocks, which belong to the caller and are raw except for their links.
 unsafe fn give_lists(mut chain: *mut OpBlock, mut count: u32) -> *mut OpBlock {
     let mut lists = [(null_mut(), 0); (HALF / LIST) as usize];
     let mut used = 0;

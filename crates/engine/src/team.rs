@@ -257,7 +257,7 @@ impl Idle {
         Idle { looks: 0, since: None, waited: Duration::ZERO, parting: SPIN }
     }
 
-    /// Waits a moment; returns how long it has been. Calls `part` now and then if it is long.
+    /// Waits a moment; returns how long it has been. Calls `part` occasionally if it is long.
     fn wait(&mut self, part: impl Fn()) -> Duration {
         let since = *self.since.get_or_insert_with(Instant::now);
         self.looks += 1;

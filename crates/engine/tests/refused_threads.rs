@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-/// Whether so many ops have run, without asking the engine, which would start what is queued.
+/// Whether `count` ops have run, without asking the engine, which would start queued ops.
 fn have_run(ran: &AtomicUsize, count: usize) -> bool {
     let begin = Instant::now();
     while ran.load(SeqCst) < count && begin.elapsed() < Duration::from_secs(10) {

@@ -58,7 +58,7 @@ pub enum DataError {
     /// No memory for a batch or a file.
     #[error("{0}")]
     Memory(String),
-    /// The prefetcher itself could not go on.
+    /// The prefetcher itself could not continue.
     #[error("{0}")]
     Prefetch(Problem),
 }
@@ -81,7 +81,7 @@ impl FileError {
     }
 }
 
-/// How to go on when a file cannot be opened.
+/// The advice for a file that cannot be opened.
 fn advice(kind: io::ErrorKind) -> &'static str {
     match kind {
         io::ErrorKind::NotFound => "Check the path; it is relative to the directory the program runs in",

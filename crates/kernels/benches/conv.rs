@@ -80,7 +80,7 @@ fn conversions(c: &mut Criterion, isa: Isa) {
     });
 }
 
-/// Poolings behind first layers and beside convolutions.
+/// Poolings after first layers and next to convolutions.
 fn poolings(c: &mut Criterion, isa: Isa) {
     let average = PoolKind::Average { count_pad: true };
     for (what, kind, channels, size, [kernel, stride, pad]) in [
@@ -167,7 +167,7 @@ fn product(c: &mut Criterion, m: usize, n: usize, k: usize, isa: Isa) {
     });
 }
 
-/// A fully connected layer from weights as they are.
+/// A fully connected layer from unpacked weights.
 fn unpacked(c: &mut Criterion, [m, n, k]: [usize; 3], isa: Isa) {
     let (what, name) = (format!("product {m}x{n}x{k}"), format!("unpacked {isa}"));
     let (w, a, mut y, par) = (ramp(k * n), ramp(m * k), AlignedVec::zeroed(m * n), ReusedScratch::default());

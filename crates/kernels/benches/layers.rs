@@ -16,8 +16,7 @@ use std::hint::black_box;
 
 const ROUNDS: usize = 25;
 
-/// What a line of the table is about, channels in and out, size of the image, kernel, stride,
-/// padding.
+/// The subject of a table's line, channels in and out, size of the image, kernel, stride, padding.
 type Layer = (&'static str, [usize; 2], usize, [usize; 2], usize, [usize; 2]);
 
 const LAYERS: [Layer; 57] = [

@@ -1,5 +1,5 @@
-//! What one core can do: multiply-adds of registers, and bytes read from caches and memory. Numbers
-//! to hold those of kernels against.
+//! The limits of one core: multiply-adds of registers, and bytes read from caches and memory. They
+//! are the reference for the numbers of kernels.
 //!
 //! `cargo bench -p mxrt-kernels --bench peaks`. Best and median of processor time.
 
@@ -23,7 +23,7 @@ mod x86 {
 
     const ROUNDS: usize = 15;
     const STEPS: usize = 200_000;
-    /// Sums at a time: enough to hide latencies, few enough for the registers.
+    /// Concurrent sums: enough to hide latencies, few enough for the registers.
     const SUMS: usize = 12;
     const NARROW_SUMS: usize = 12;
 

@@ -1,11 +1,11 @@
-//! What a kernel may apply to its sums while they are still in registers.
+//! Functions that a kernel may apply to its sums while they are still in registers.
 
 use crate::simd::Simd;
 
 /// A function applied last. NaN stays NaN.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Activation {
-    /// Values as they are.
+    /// Leaves values unchanged.
     #[default]
     None,
     /// Negative values become zero.
@@ -69,14 +69,14 @@ impl Limits {
         self.slope.is_some()
     }
 
-    /// In registers. Where stores must not wait for a look at `leaky`, that is a constant of the
-    /// code around them.
+    /// The limits in registers. If stores must not wait for a check of `leaky`, it is a constant of
+    /// the surrounding code.
     #[inline(always)]
     pub(crate) fn ready_if<S: Simd>(self, s: S, leaky: bool) -> ReadyLimits<S::V> {
         ReadyLimits { leaky, ..self.ready(s) }
     }
 
-    /// In registers.
+    /// The limits in registers.
     #[inline(always)]
     pub(crate) fn ready<S: Simd>(self, s: S) -> ReadyLimits<S::V> {
         let slope = s.splat(self.slope.unwrap_or(1.0));

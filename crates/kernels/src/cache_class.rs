@@ -12,7 +12,7 @@ pub enum CacheClass {
     Small,
     /// About 1 MiB.
     Medium,
-    /// From 1.5 MiB, taken for 2 MiB.
+    /// Caches of 1.5 MiB or more, treated as 2 MiB.
     Large,
 }
 
@@ -26,7 +26,7 @@ impl CacheClass {
         *CLASS.get_or_init(|| CacheClass::of(second_level_bytes()))
     }
 
-    /// The class of a cache of so many bytes.
+    /// The class of a cache of `bytes` bytes.
     pub fn of(bytes: usize) -> CacheClass {
         match bytes {
             0..0xC_0000 => CacheClass::Small,

@@ -33,7 +33,7 @@ pub fn conv_size(size: usize, kernel: usize, stride: usize, pad: usize, dilate: 
     Some(room / stride + 1)
 }
 
-/// The same with three spatial axes and its channels counted.
+/// The plan with three spatial axes and its channels counted.
 struct Plan {
     kernel: [usize; 3],
     stride: [usize; 3],

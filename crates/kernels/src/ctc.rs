@@ -14,11 +14,11 @@ pub struct CtcLoss {
     pub batch: usize,
     /// Symbols, the blank among them.
     pub symbols: usize,
-    /// Which symbol is the blank.
+    /// Number of the blank symbol.
     pub blank: usize,
 }
 
-/// What a sequence should spell, and how many of its steps count.
+/// The target of a sequence, and the number of its steps that count.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CtcTarget {
     /// Symbols.

@@ -15,7 +15,7 @@ use std::ops::Range;
 
 /// Input channels of a group from which on a product pays.
 const LEAST_DEPTH: usize = 4;
-/// Elements of what a chunk multiplies at a time: they should stay in the second-level cache.
+/// Elements that a chunk multiplies in one step: they should stay in the second-level cache.
 const MOST_COLUMNS: usize = 128 << 10;
 /// Elements of the phases of an output row.
 const MOST_PHASES: usize = 1 << 20;
@@ -42,7 +42,7 @@ pub struct Deconv {
 }
 
 impl Deconv {
-    /// For an input and an output of shape (batch, channels, spatial...).
+    /// Makes a kernel for an input and an output of shape (batch, channels, spatial...).
     ///
     /// # Panics
     /// If the groups do not divide the channels.
@@ -79,7 +79,7 @@ impl Deconv {
         self.ins >= LEAST_DEPTH
     }
 
-    /// The product of so many rows, one for each tap of an output channel.
+    /// The product of `rows` rows, one for each tap of an output channel.
     fn product(&self, rows: usize) -> Sgemm {
         Sgemm::new(rows, self.pixels(), self.ins, self.isa)
     }

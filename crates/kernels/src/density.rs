@@ -4,7 +4,7 @@ use crate::element::Element;
 use crate::error::check_len;
 use crate::par::{Par, chunk_by_work, par_chunks_mut};
 
-/// A distribution; its parameters are given beside it.
+/// A distribution; its parameters are passed separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Density {
     /// Lower and upper end. The density is the same beyond them, as in MXNet.

@@ -13,9 +13,9 @@ pub struct Bool(pub u8);
 
 /// A type arrays are made of.
 pub trait Element: Pod + PartialOrd + Default + std::fmt::Debug + Send + Sync + 'static {
-    /// What sums and function values are computed in: `f32` for `f32` and `f16`, `f64` otherwise.
+    /// Type of sums and function values: `f32` for `f32` and `f16`, `f64` otherwise.
     type Acc: Float;
-    /// What elements are sorted by.
+    /// Type of keys by which elements are sorted.
     #[doc(hidden)]
     type Key: SortKey;
     /// Whether the type is a floating-point type.
@@ -107,8 +107,8 @@ pub trait Float:
         }
         sum
     }
-    /// The same for a row of columns, each with a maximum of its own and a sum that is added to.
-    /// Maxima and sums fill vectors of 16.
+    /// Computes a row of columns, each with its own maximum and a sum that is added to. Maxima and
+    /// sums fill vectors of 16.
     #[inline(always)]
     fn exponentials_of_columns(x: &mut [Self], max: &[Self], sums: &mut [Self], _soon: [*const u8; 2]) {
         for ((v, max), sum) in x.iter_mut().zip(max).zip(sums) {

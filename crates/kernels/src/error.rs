@@ -1,4 +1,4 @@
-//! What a kernel can find wrong with values.
+//! An error that a kernel can find in values.
 
 /// Bad values, or shapes that do not fit them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -44,17 +44,17 @@ pub enum KernelError {
     /// A region of interest cannot be pooled.
     #[error("region {region} cannot be pooled: {reason}")]
     Region {
-        /// Which of the regions.
+        /// Number of the region.
         region: usize,
-        /// What is wrong with it.
+        /// The problem.
         reason: &'static str,
     },
     /// A matrix of a batch cannot be factorised.
     #[error("matrix {matrix} {reason}")]
     Matrix {
-        /// Which of the batch.
+        /// Number of the matrix in the batch.
         matrix: usize,
-        /// What is wrong with it.
+        /// The problem.
         reason: &'static str,
     },
     /// Values that contradict each other.

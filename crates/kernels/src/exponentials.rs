@@ -75,7 +75,7 @@ struct Args {
     max: Src,
     sums: Dst,
     first: usize,
-    /// What to request, as much as there are elements.
+    /// Addresses to request, as many as there are elements.
     soon: [*const u8; 2],
 }
 

@@ -41,7 +41,7 @@ impl Gemm {
     }
 }
 
-/// Where element (row, k) of op(a) is.
+/// The position of element (row, k) of op(a).
 #[derive(Clone, Copy)]
 struct Left {
     row: usize,
@@ -121,7 +121,7 @@ vectorized! {
     }
 }
 
-/// Copies `width` columns of op(b) to `[k][WIDTH]`, zeros beside them.
+/// Copies `width` columns of op(b) to `[k][WIDTH]`, padded with zeros.
 fn pack<T: Float>(b: &[T], p: Gemm, start: usize, width: usize, panel: &mut [T]) {
     for (k, row) in panel.chunks_exact_mut(WIDTH).enumerate() {
         if p.transpose_b {

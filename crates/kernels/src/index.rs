@@ -9,7 +9,7 @@ use crate::par::{Par, chunk_elems, par_chunks_mut};
 use crate::shape::Item;
 use crate::strides::{Space, broadcast, contiguous};
 
-/// What to do with an index that points outside of its axis.
+/// The treatment of an index that points outside of its axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutOfRange {
     /// The nearest index inside; negative ones become 0.
@@ -247,7 +247,7 @@ pub fn scatter_nd<T: Element, I: Element>(
     scatter_set_nd(values, indices, count, out, sizes, inner)
 }
 
-/// As [`scatter_nd`], but elements that no index names keep their values.
+/// Scatters like [`scatter_nd`], but elements that no index names keep their values.
 pub fn scatter_set_nd<T: Item, I: Element>(
     values: &[T],
     indices: &[I],

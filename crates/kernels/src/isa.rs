@@ -1,4 +1,4 @@
-//! Which instruction set a kernel is compiled for.
+//! The instruction set for which a kernel is compiled.
 //!
 //! Kernels take an [`Isa`] as a value, so that tests and the border (which reads the environment)
 //! can force one. The choice is a function of the machine and of that override alone, never of a

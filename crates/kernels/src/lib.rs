@@ -4,8 +4,9 @@
 //! an output. Loops are split through [`par::Par`] into chunks that follow from shapes alone, so a
 //! result has the same bits however many threads compute it.
 //!
-//! Arrays are row-major slices with their shape beside them. A slice whose length contradicts its
-//! shape is a caller's mistake and panics with both; values that may be bad give a [`KernelError`].
+//! Arrays are row-major slices, and their shape is passed separately. A slice whose length
+//! contradicts its shape is a caller's mistake and panics with both; values that may be bad give a
+//! [`KernelError`].
 
 #![allow(clippy::too_many_arguments, reason = "slices come with their shapes beside them")]
 #![allow(clippy::needless_range_loop, reason = "loops over lanes index several arrays, and vectorise in that form")]

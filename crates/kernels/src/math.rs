@@ -42,8 +42,8 @@ pub fn exp_f32(x: f32) -> f32 {
     times_pow2_f32(p, (t.to_bits() as i32).wrapping_sub(EXP.round.to_bits() as i32))
 }
 
-/// `v` times 2^n, exact but for results below the normal numbers. In two factors, because 2^n
-/// itself may be infinite or below the normal numbers.
+/// `v` times 2^n, exact except for results below the normal numbers. It takes two factors, because
+/// 2^n itself may be infinite or below the normal numbers.
 #[inline(always)]
 pub(crate) fn times_pow2_f32(v: f32, n: i32) -> f32 {
     let half = n >> 1;

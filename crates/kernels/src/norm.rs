@@ -12,7 +12,7 @@ use crate::vectorize::vectorized;
 /// Columns that are computed side by side when the normalised axis is not the last.
 const WIDTH: usize = 64;
 
-/// What batch normalisation knows of every channel. All have one element a channel.
+/// The data of batch normalisation for every channel. All have one element per channel.
 #[derive(Clone, Copy, Debug)]
 pub struct Channels<'a, A> {
     /// The moving mean.
@@ -28,7 +28,7 @@ pub struct Channels<'a, A> {
 }
 
 impl<A: Float> Channels<'_, A> {
-    /// What a channel is multiplied by after its mean is subtracted.
+    /// The factor of a channel after its mean is subtracted.
     fn scale(&self, c: usize) -> A {
         let inverse = A::ONE / (self.variance[c] + A::from_f64(self.eps)).sqrt();
         self.gamma.map_or(inverse, |g| inverse * g[c])

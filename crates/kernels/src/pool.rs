@@ -16,7 +16,7 @@ use std::ops::Range;
 
 pub use crate::window::{Convention, pooled_size};
 
-/// What is computed from a window.
+/// The function of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PoolKind {
     /// The largest; a window in the padding altogether gives the lowest finite number.
@@ -41,7 +41,7 @@ pub enum PoolKind {
 /// Global pooling is a kernel as large as the input.
 #[derive(Clone, Copy, Debug)]
 pub struct PoolParams<'a> {
-    /// What is computed.
+    /// The function to compute.
     pub kind: PoolKind,
     /// Sizes of the window.
     pub kernel: &'a [usize],
@@ -257,7 +257,7 @@ impl Plan {
         }
     }
 
-    /// What a divisor, the window's size, or a root makes of the sums of a row.
+    /// Applies a divisor, the window's size, or a root to the sums of a row.
     fn finish<T: Element>(&self, od: usize, oh: usize, sums: &[T::Acc], out: &mut [T]) {
         let each = |f: &dyn Fn(T::Acc) -> T::Acc, out: &mut [T]| {
             out.iter_mut().zip(sums).for_each(|(out, &sum)| *out = T::from_acc(f(sum)));
@@ -271,7 +271,7 @@ impl Plan {
         }
     }
 
-    /// Windows have the same size all along a row but for its ends.
+    /// Averages windows, which have the same size all along a row except for its ends.
     fn average<T: Element>(&self, od: usize, oh: usize, padded: bool, sums: &[T::Acc], out: &mut [T]) {
         let lines = self.extent(0, od, padded) * self.extent(1, oh, padded);
         let (kernel, stride, pad) = (self.kernel[2], self.stride[2], self.pad[2]);

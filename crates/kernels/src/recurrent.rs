@@ -14,7 +14,7 @@ use crate::par::{Par, ReusedScratch, chunk_by_work, par_chunks_mut, par_chunks_m
 pub use weights::PackedRecurrent;
 use weights::{PlainWeights, Weights};
 
-/// What a layer computes at each step.
+/// The computation of a layer at each step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cell {
     /// The positive part of a sum.
@@ -41,11 +41,11 @@ impl Cell {
 /// A stack of recurrent layers over sequences `[steps, batch, inputs]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recurrent {
-    /// What each layer computes.
+    /// Computation of each layer.
     pub cell: Cell,
     /// Layers.
     pub layers: usize,
-    /// Whether a second pass goes through the steps backwards; its outputs come behind those of the
+    /// Whether a second pass goes through the steps backwards; its outputs follow those of the
     /// first.
     pub bidirectional: bool,
     /// Steps.
@@ -75,7 +75,7 @@ pub struct PassPlaces {
     pub state_bias: usize,
 }
 
-/// What a stack writes.
+/// The results of a stack.
 pub struct RecurrentOutputs<'a, T> {
     /// `[steps, batch, directions * hidden]`.
     pub sequence: &'a mut [T],
@@ -117,8 +117,8 @@ impl Recurrent {
         [self.rows() * self.inputs_of(layer), self.rows() * self.hidden(), projected]
     }
 
-    /// Where the parameters of pass `at`, one direction of a layer, begin in the vector of all: the
-    /// weights of all passes, then their biases.
+    /// The beginnings of the parameters of pass `at`, one direction of a layer, in the vector of
+    /// all: the weights of all passes, then their biases.
     pub fn parameters_of(&self, at: usize) -> PassPlaces {
         let (layer, direction) = (at / self.directions(), at % self.directions());
         let size = |layer: usize| self.weights_of(layer).iter().sum::<usize>();
@@ -415,7 +415,7 @@ struct StepMemory<'a, T> {
     cell: &'a mut [T],
     /// The state before it is projected.
     unprojected: &'a mut [T],
-    /// Of all steps.
+    /// Outputs of all steps.
     outputs: &'a mut [T],
 }
 

@@ -7,7 +7,7 @@ use crate::error::check_len;
 use crate::par::{Par, chunk_elems, par_chunks_mut};
 use crate::strides::{Space, broadcast, contiguous};
 
-/// What these kernels move: any plain value.
+/// The values that these kernels move: any plain value.
 pub trait Item: Copy + Send + Sync {}
 impl<T: Copy + Send + Sync> Item for T {}
 
@@ -288,12 +288,12 @@ pub fn split<T: Item>(
     Ok(())
 }
 
-/// How an array goes on beyond its edges.
+/// The way in which an array is extended beyond its edges.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum PadMode<T> {
-    /// With this value.
+    /// Pads with this value.
     Constant(T),
-    /// With the value at the edge.
+    /// Pads with the value at the edge.
     Edge,
     /// Mirrored at the edge element, which is not repeated.
     Reflect,
@@ -361,7 +361,7 @@ pub fn pad<T: Item>(
     Ok(())
 }
 
-/// Where position `i` of a padded axis comes from; `None` where it is the constant.
+/// The source of position `i` of a padded axis; `None` if it is the constant.
 fn pad_source<T>(i: usize, before: usize, n: usize, mode: PadMode<T>) -> Option<usize> {
     if (before..before + n).contains(&i) {
         return Some(i - before);

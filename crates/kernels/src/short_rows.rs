@@ -1,13 +1,13 @@
-//! Softmax of rows of a few vectors, sixteen rows at a time. What one row needs before it can go
-//! on, its maximum and its sum, takes longer to arrive than all else takes to compute; sixteen
-//! transposed vectors give those of sixteen rows at once.
+//! Softmax of rows of a few vectors, sixteen rows at a time. The maximum and the sum that one row
+//! needs before it can continue take longer to arrive than everything else takes to compute;
+//! sixteen transposed vectors give those of sixteen rows at once.
 
 use crate::exponentials::{AT_ONCE, exp};
 use crate::math::ln_f32;
 use crate::simd::{Body, Dst, LANES, Simd, Src, across, entry, prefetch_near};
 use crate::vectorize::Width;
 
-/// Rows at a time.
+/// Rows that are computed together.
 pub(crate) const TOGETHER: usize = LANES;
 
 /// The softmax, or its logarithm, of every row of `n` elements.
@@ -16,7 +16,7 @@ pub(crate) fn softmax(log: bool, x: &[f32], n: usize, out: &mut [f32]) {
     run(log, Src::new(x), n, Dst::new(out), out.len());
 }
 
-/// The same in place.
+/// Computes softmax in place.
 pub(crate) fn softmax_in_place(log: bool, x: &mut [f32], n: usize) {
     let dst = Dst::new(x);
     run(log, dst.as_src(), n, dst, x.len());
@@ -95,7 +95,7 @@ impl<S: Simd, const LOG: bool> Rows<S, LOG> {
         }
     }
 
-    /// Where row `row` begins, what of it fills vectors, and the rest.
+    /// The beginning of row `row`, its part that fills vectors, and the rest.
     #[inline(always)]
     fn row(self, row: usize) -> (usize, usize, usize) {
         (row * self.n, self.n / LANES * LANES, self.n % LANES)

@@ -7,12 +7,12 @@ use crate::par::{Columns, Par, chunk_by_work, par_chunks_mut, par_chunks_mut_scr
 use crate::short_rows::{self, TOGETHER};
 use crate::vectorize::vectorized;
 
-/// What [`softmax`] computes.
+/// The parameters of [`softmax`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SoftmaxParams {
     /// The logarithm of the softmax.
     pub log: bool,
-    /// Of the negated input: softmin.
+    /// Whether to negate the input: softmin.
     pub negate: bool,
     /// Divides the input.
     pub temperature: f64,

@@ -7,7 +7,7 @@ use crate::par::{Par, chunk_by_work, par_chunks_mut_scratch, par_chunks_mut2_scr
 use crate::vectorize::vectorized;
 use bytemuck::Pod;
 
-/// What to keep of every column of `[outer, n, inner]`: the first `k` in order.
+/// The part of every column of `[outer, n, inner]` to keep: the first `k` in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Order {
     /// How many; at most `n`.
@@ -16,15 +16,16 @@ pub struct Order {
     pub ascending: bool,
 }
 
-/// What elements are sorted by: numbers in the order of the elements, and of equal ones in that of
-/// their positions. So all types are sorted by two functions, and no comparison follows a position.
+/// The keys by which elements are sorted: numbers in the order of the elements, and for equal ones
+/// in that of their positions. So two functions sort all types, and no comparison reads memory at a
+/// position.
 #[doc(hidden)]
 pub trait SortKey: Pod + Ord + Send + Sync {
     /// The highest rank.
     const LAST: u64;
-    /// Of an element with this rank.
+    /// The key of an element with this rank.
     fn new(rank: u64, position: u32) -> Self;
-    /// Where the element is.
+    /// The position of the element.
     fn position(self) -> usize;
 }
 
@@ -52,7 +53,7 @@ impl SortKey for u128 {
     }
 }
 
-/// What the element at a position is sorted by. NaN has the last rank, which no number of its type has.
+/// The key of the element at a position. NaN has the last rank, which no number of its type has.
 #[inline(always)]
 fn key<T: Element>(v: T, position: usize, ascending: bool) -> T::Key {
     let rank = match v.nan() {

@@ -101,7 +101,7 @@ impl<const K: usize> Space<K> {
 pub(crate) struct Cursor<'a, const K: usize> {
     space: &'a Space<K>,
     index: Vec<usize>,
-    /// Where the row starts in every array.
+    /// Beginning of the row in every array.
     pub offset: [isize; K],
 }
 

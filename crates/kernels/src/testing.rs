@@ -80,7 +80,7 @@ pub(crate) fn random(len: usize, seed: u64) -> Vec<f32> {
     std::iter::repeat_with(next).take(len).collect()
 }
 
-/// As [`random`], in double precision.
+/// Random numbers like those of [`random`], in double precision.
 pub(crate) fn random64(len: usize, seed: u64) -> Vec<f64> {
     random(len, seed).into_iter().map(f64::from).collect()
 }

@@ -8,7 +8,7 @@ use crate::isa::Isa;
 /// How wide the vectors are that a loop was compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Width {
-    /// What every processor of the target has.
+    /// The instructions that every processor of the target has.
     Baseline,
     /// AVX2 with FMA and F16C.
     #[cfg(target_arch = "x86_64")]

@@ -25,7 +25,7 @@ pub(crate) fn inside(tap: usize, stride: usize, pad: usize, size: usize, outputs
 pub enum Convention {
     /// Windows that lie inside of the padded axis.
     Valid,
-    /// Also one that sticks out at the end.
+    /// Counts a window that extends past the end, too.
     Full,
     /// One for every stride, whatever the window.
     Same,

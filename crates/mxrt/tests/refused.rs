@@ -9,7 +9,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The system, which refuses every so many allocations of at least so many bytes.
+/// The system, which refuses some allocations of at least a given size.
 struct Refusing;
 
 static EVERY: AtomicUsize = AtomicUsize::new(0);

@@ -1,4 +1,4 @@
-//! What the file of an operator needs.
+//! Imports for the file of an operator.
 
 pub(crate) use crate::definition::*;
 pub(crate) use crate::execution::*;

@@ -34,8 +34,8 @@ pub(crate) enum Sign {
     LesserEqual,
 }
 
-/// By sign: the operator of two arrays, and that of an array and a number. An array on the left is
-/// never reflected.
+/// Names by sign: the operator of two arrays, and that of an array and a number. An array on the
+/// left is never reflected.
 const NAMES: [(&str, &str); 16] = [
     ("broadcast_add", "_plus_scalar"),
     ("broadcast_sub", "_minus_scalar"),
@@ -80,7 +80,7 @@ fn operators(py: Python<'_>, sign: Sign) -> PyResult<(&'static OpDef, &'static O
     Ok(FOUND.get_or_init(|| found)[sign as usize])
 }
 
-/// What stands for all elements of an array: Python's and numpy's numbers.
+/// The number that stands for all elements of an array: Python's and numpy's numbers.
 fn number(value: &Bound<'_, PyAny>) -> PyResult<f64> {
     if value.is_exact_instance_of::<PyFloat>() || value.is_exact_instance_of::<PyInt>() {
         return value.extract();

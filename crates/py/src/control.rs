@@ -27,7 +27,8 @@ pub(crate) fn set_bulk_size(py: Python<'_>, size: usize) -> PyResult<usize> {
     Ok(py.detach(move || engine.set_bulk_size(size)))
 }
 
-/// What runs, what is queued, which thread waits for what, and since when.
+/// Describes the running and queued operators, and each waiting thread with its variable and since
+/// when.
 #[pyfunction]
 pub(crate) fn dump_engine(py: Python<'_>) -> PyResult<String> {
     let engine = runtime::runtime()?.engine;

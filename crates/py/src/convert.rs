@@ -22,7 +22,7 @@ pub(crate) fn attr_text(value: &Bound<'_, PyAny>) -> PyResult<String> {
     nested_text(value, MAX_NESTING)
 }
 
-/// The same for a value that may hold so many lists inside each other: one that holds itself has no
+/// The text of a value that may hold lists nested to this depth: a list that holds itself has no
 /// text.
 fn nested_text(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<String> {
     if let Ok(text) = value.cast::<PyString>() {

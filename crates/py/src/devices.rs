@@ -1,4 +1,4 @@
-//! Devices beside the CPU: which there are, and their memory.
+//! Devices besides the CPU: a list of them, and their memory.
 
 use crate::{convert, errors, runtime};
 use mxrt::devices;
@@ -30,7 +30,7 @@ pub(crate) fn device(py: Python<'_>, (name, number): (&str, i32)) -> PyResult<De
 }
 
 /// DLPack's numbers of the devices that it has no kind for: all simulated ones of this process, one
-/// kind behind the other.
+/// kind after the other.
 fn numbered(engine: &'static Engine) -> impl Iterator<Item = DeviceId> {
     let kinds: Vec<DeviceKind> = runtime::environment().map_or(Vec::new(), |s| s.devices.simulated().collect());
     kinds.into_iter().flat_map(|kind| (0..engine.device_count(kind)).map(move |i| DeviceId::new(kind, i as u16)))
@@ -52,9 +52,9 @@ pub(crate) fn gpu_with_number(number: i32) -> Option<DeviceId> {
     Some(DeviceId::new(DeviceKind::GPU, number))
 }
 
-/// What is known of driver and GPUs, for `mxrt info` and `mxrt doctor`: the version of CUDA that the
-/// driver serves, of each GPU name, compute capability and bytes of memory, and why there are none.
-/// Uses no GPU.
+/// The known facts about driver and GPUs, for `mxrt info` and `mxrt doctor`: the version of CUDA
+/// that the driver supports; name, compute capability and bytes of memory of each GPU; and the
+/// reason why there are none. Uses no GPU.
 #[pyfunction]
 #[allow(clippy::type_complexity)]
 pub(crate) fn gpu_status(py: Python<'_>) -> PyResult<(Option<i32>, Vec<(String, (i32, i32), usize)>, Option<String>)> {
@@ -79,8 +79,8 @@ pub(crate) fn set_library_roots(roots: Vec<PathBuf>) {
     devices::set_library_roots(roots);
 }
 
-/// Why there are no kernels for GPUs of a compute capability, and why chains of functions are not
-/// compiled for them; compiles one to find out.
+/// The reasons why there are no kernels for GPUs of a compute capability, and why chains of
+/// functions are not compiled for them; compiles one to find out.
 #[pyfunction]
 pub(crate) fn gpu_kernels(py: Python<'_>, capability: (i32, i32)) -> (Option<String>, Option<String>) {
     let found = py.detach(|| devices::kernel_status(capability));

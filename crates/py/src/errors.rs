@@ -78,7 +78,7 @@ pub(crate) fn from_op(py: Python<'_>, error: &OpError) -> PyErr {
     }
 }
 
-/// What a wait raised.
+/// Converts the error of a wait.
 pub(crate) fn from_wait(py: Python<'_>, error: WaitError) -> PyErr {
     match error {
         WaitError::Failed(failure) => from_failure(py, &failure),
@@ -95,8 +95,8 @@ pub(crate) fn plain(kind: FailureKind, message: &str) -> PyErr {
     Python::attach(|py| raise(py, &error))
 }
 
-/// For every kind of failure its name, the class of `mxrt.base` that is raised, and the built-in
-/// class that it is one of.
+/// The name of every kind of failure, the class of `mxrt.base` that is raised, and its built-in
+/// base class.
 #[pyfunction]
 pub(crate) fn failure_kinds() -> Vec<(&'static str, &'static str, &'static str)> {
     FailureKind::ALL.iter().map(|kind| (kind.name(), kind.python_class(), kind.python_base())).collect()

@@ -1,9 +1,9 @@
 //! The end of the interpreter.
 //!
-//! While exit handlers run everything works as ever, in all threads: a handler may join a thread
+//! While exit handlers run everything works as usual, in all threads: a handler may join a thread
 //! that computes, whatever was imported first. The interpreter drops its handlers after the last of
-//! them has returned, and then ends the threads that want its lock. Dropping [`ExitHook`], which is
-//! held by the list of handlers alone, marks that moment: the engine closes.
+//! them has returned, and then ends the threads that want its lock. Dropping [`ExitHook`], which
+//! only the list of handlers holds, marks that moment: the engine closes.
 //!
 //! A thread that comes back from [`Python::detach`] too late never gets the interpreter's lock
 //! again: PyO3 lets it sleep until the process is gone. In Python code that Rust calls it would be

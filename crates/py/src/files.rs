@@ -33,7 +33,7 @@ pub(crate) fn load_arrays<'py>(py: Python<'py>, path: PathBuf) -> PyResult<Bound
     to_python(py, loaded)
 }
 
-/// The same from the content of such a file.
+/// Loads the content of such a file.
 #[pyfunction]
 pub(crate) fn load_buffer<'py>(py: Python<'py>, content: &Bound<'py, PyBytes>) -> PyResult<Bound<'py, PyAny>> {
     let engine = runtime::runtime()?.engine;

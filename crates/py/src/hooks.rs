@@ -57,7 +57,7 @@ fn array((name, dtype, shape, bytes): Parts) -> Result<HookArray, HookError> {
     Ok(HookArray { name, dtype, shape, bytes })
 }
 
-/// What an exception means: a `ValueError` is the client's, and others are of the hook.
+/// Converts an exception: a `ValueError` is the client's error, and others are the hook's.
 fn error(py: Python<'_>, raised: &PyErr) -> HookError {
     if raised.is_instance_of::<PyValueError>(py) {
         return HookError::Refused(raised.value(py).to_string());

@@ -77,7 +77,7 @@ impl BatchReader {
         self.iter.skipped()
     }
 
-    /// Begins again; also the way out of an error.
+    /// Begins again, also after an error.
     fn reset(&self, py: Python<'_>) -> PyResult<()> {
         let done = py.detach(|| self.iter.reset());
         done.map_err(|e| errors::from_op(py, &OpError::from(e)))

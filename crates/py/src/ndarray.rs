@@ -61,7 +61,7 @@ impl NDArrayBase {
         }
     }
 
-    /// Where the array lives; does not wait.
+    /// The context of the array; does not wait.
     pub(crate) fn context(&self) -> Context {
         match &self.held {
             Held::Known(array) => array.context(),
@@ -75,7 +75,7 @@ pub(crate) fn wrap(py: Python<'_>, array: NDArray) -> PyResult<Bound<'_, PyAny>>
     wrap_held(py, Held::Known(array))
 }
 
-/// The same of an array whose shape is still to come.
+/// Wraps an array whose shape is not known yet.
 pub(crate) fn wrap_late(py: Python<'_>, array: LateArray) -> PyResult<Bound<'_, PyAny>> {
     wrap_held(py, Held::Late(array))
 }

@@ -44,8 +44,8 @@ pub(crate) fn profiler_events(py: Python<'_>, clear: bool) -> PyResult<Vec<Strin
 
 type Row = (String, u64, f64, f64, f64);
 
-/// By operator: name, number of calls, and sum, shortest and longest of the times in milliseconds.
-/// Then the same of what ran on devices, by the times there.
+/// Totals by operator: name, number of calls, and sum, shortest and longest of the times in
+/// milliseconds. Then the same for operators on devices, by the times there.
 #[pyfunction]
 pub(crate) fn profiler_totals(py: Python<'_>, clear: bool) -> PyResult<(Vec<Row>, Vec<Row>)> {
     let (host, devices) = py.detach(move || {

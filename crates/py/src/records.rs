@@ -23,7 +23,7 @@ impl RecordFile {
         Ok(RecordFile { file })
     }
 
-    /// The record at a position and the position behind it; `None` at the end of the file.
+    /// The record at a position and the position after it; `None` at the end of the file.
     fn read<'py>(&self, py: Python<'py>, position: u64) -> PyResult<Option<(Bound<'py, PyBytes>, u64)>> {
         let read = py.detach(|| self.file.read(position)).map_err(|e| raised(py, e))?;
         Ok(read.map(|(record, next)| (PyBytes::new(py, &record), next)))

@@ -11,7 +11,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 use std::cell::Cell;
 
-/// With `MXRT_DEBUG`: while the result lives, operators are noted as pushed by the caller's line.
+/// Notes operators as pushed by the caller's line while the result lives, with `MXRT_DEBUG`.
 pub(crate) fn push_site(py: Python<'_>) -> PyResult<Option<PushSite>> {
     if !runtime()?.debug {
         return Ok(None);
@@ -22,12 +22,12 @@ pub(crate) fn push_site(py: Python<'_>) -> PyResult<Option<PushSite>> {
     Ok(Some(PushSite::new(place.extract()?)))
 }
 
-/// What all arrays and models of the process share, those of C programs too.
+/// The state that all arrays and models of the process share, including those of C programs.
 pub(crate) fn runtime() -> PyResult<&'static Process> {
     Process::get().map_err(|message| errors::plain(FailureKind::Value, message))
 }
 
-/// What the environment says, read once.
+/// The settings from the environment, read once.
 pub(crate) fn environment() -> Result<&'static Settings, &'static String> {
     Process::settings()
 }
@@ -37,7 +37,7 @@ thread_local! {
     static IS_MAIN: Cell<Option<(u32, bool)>> = const { Cell::new(None) };
 }
 
-/// Whether this thread is the one that runs signal handlers. A forked child asks anew: its only
+/// Whether this thread is the one that runs signal handlers. A forked child asks again: its only
 /// thread is the main one.
 fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
     let process = std::process::id();
@@ -79,9 +79,9 @@ pub(crate) fn wait<T: Send>(
     }
 }
 
-/// As [`wait`]; only the main thread, which runs signal handlers, has a hook. The others sleep
-/// until they are woken: with a thousand of them, looking up twenty times a second is a tenth of
-/// two cores.
+/// Waits like [`wait`]; only the main thread, which runs signal handlers, has a hook. The others
+/// sleep until they are woken: with a thousand of them, waking twenty times a second takes a tenth
+/// of two cores.
 pub(crate) fn wait_for_value<T: Send>(
     py: Python<'_>,
     work: impl FnOnce(Option<&mut dyn FnMut() -> bool>) -> Result<T, WaitError> + Send,

@@ -138,7 +138,7 @@ impl SymbolBase {
         wrap(py, self.symbol.deep_copy())
     }
 
-    /// Which output of its node a symbol with one output is.
+    /// The number of the output that a symbol with one output is, among those of its node.
     #[getter]
     fn _value_index(&self) -> Option<usize> {
         match self.symbol.outputs() {

@@ -1,4 +1,4 @@
-//! What tests ask of simulated devices, for `mxrt.testing`.
+//! Operations of tests on simulated devices, for `mxrt.testing`.
 
 use crate::devices::device;
 use crate::{errors, runtime};
@@ -26,7 +26,7 @@ fn raised(error: DeviceError) -> PyErr {
     errors::plain(FailureKind::Device, &error.to_string())
 }
 
-/// In the order of `mxrt.testing`.
+/// Calls in the order of `mxrt.testing`.
 const CALLS: [Call; 8] =
     [Call::Launch, Call::Copy, Call::Record, Call::Wait, Call::Query, Call::HostWait, Call::Alloc, Call::Execute];
 
@@ -54,8 +54,7 @@ pub(crate) fn sim_reseed(py: Python<'_>, name: Name, seed: u64) -> PyResult<()> 
     Ok(())
 }
 
-/// What was not ordered as it must be, as far as calls were recorded, and how many pairs of uses
-/// were looked at.
+/// Missing orderings, as far as calls were recorded, and the number of checked pairs of uses.
 #[pyfunction]
 pub(crate) fn sim_check(py: Python<'_>, name: Name) -> PyResult<(Vec<String>, usize)> {
     let world = sim(open(py, &name)?)?.world();
@@ -82,13 +81,13 @@ pub(crate) struct SimStream {
 
 #[pymethods]
 impl SimStream {
-    /// Its number, for `__dlpack__(stream=...)`.
+    /// The stream's number, for `__dlpack__(stream=...)`.
     #[getter]
     fn number(&self) -> u64 {
         self.number
     }
 
-    /// What the memory of a device holds when the stream comes to it: bytes from an address on,
+    /// The content of a device's memory when the stream comes to it: bytes from an address on,
     /// which the caller keeps valid.
     fn read<'py>(&self, py: Python<'py>, address: u64, bytes: usize) -> PyResult<Bound<'py, PyBytes>> {
         let mut copy = vec![0u8; bytes];

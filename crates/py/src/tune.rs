@@ -10,8 +10,8 @@ use std::time::Duration;
 /// Method, kernel and nanoseconds.
 type Measured = (&'static str, String, u64);
 
-/// The method chosen without a table, and what each method takes on one core, the fastest first.
-/// For about so many seconds.
+/// The method chosen without a table, and the time of each method on one core, the fastest first.
+/// Measures for about the given number of seconds.
 #[pyfunction]
 pub(crate) fn measure_convolution(
     py: Python<'_>,

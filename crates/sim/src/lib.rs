@@ -61,7 +61,7 @@ pub enum Mode {
     /// A waiting thread, one step at a time, in virtual time: the same calls with the same seed
     /// give the same run.
     Scheduled {
-        /// Chooses among the streams that could go on.
+        /// Chooses among the streams that could continue.
         seed: u64,
     },
     /// A separate thread does the work, for programs that do more than wait.

@@ -152,7 +152,7 @@ impl World {
         self.0.ended.load(Ordering::SeqCst)
     }
 
-    /// Goes on with the random numbers of this seed: another order of what is done from now on.
+    /// Continues with the random numbers of this seed: another order of all further work.
     pub fn reseed(&self, seed: u64) {
         self.lock().random = Random::new(seed);
     }
@@ -378,7 +378,8 @@ impl World {
         }
     }
 
-    /// Something was done: the thread that waits for it goes on, on the host and in the streams.
+    /// Wakes the thread that waits for some work, on the host and in the streams, after the work
+    /// was done.
     fn wake(&self, state: &WorldState) {
         self.0.changed.notify_all();
         let ready = (0..state.streams.len()).filter(|s| state.can_go_on(*s));

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// An array that is read or written again and again stays: it is released so many times at most.
+/// Largest number of releases of an array: one that is read or written repeatedly stays.
 const MAX_RELEASES: u32 = 2;
 
 /// A source from which the content of an array can be restored.
@@ -91,7 +91,7 @@ pub(crate) struct ReleaseState {
     /// Set under a grant to write, cleared under any grant and the lock.
     released: AtomicBool,
     record: Mutex<ReleaseRecord>,
-    /// How many releases were tried: so many writes of the variable changed nothing.
+    /// Number of releases that were tried: as many writes of the variable changed nothing.
     unchanged_writes: AtomicU64,
 }
 

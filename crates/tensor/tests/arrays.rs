@@ -42,7 +42,7 @@ fn plus_one(input: &NDArray, output: &NDArray) {
     });
 }
 
-/// Lets work that was pushed wait until it is dropped or told to go on.
+/// Makes pushed work wait until the sender is dropped or sends.
 fn hold(array: &NDArray) -> mpsc::Sender<()> {
     let (go_on, wait) = mpsc::channel::<()>();
     let (inputs, outputs) = ([], [array]);

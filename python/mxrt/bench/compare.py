@@ -122,7 +122,7 @@ class Peers:
             self.difference[name] = max(float(np.abs(a - b.reshape(a.shape)).max()) for a, b in pairs)
 
     def choose(self, callers: int) -> None:
-        """Gives each peer the setting that serves so many callers best."""
+        """Gives each peer the setting that serves this number of callers best."""
         for name in list(self.loaded):
             rates = {}
             for setting, content in engines.settings(name, callers, engines.cores()).items():

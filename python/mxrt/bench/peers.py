@@ -86,7 +86,7 @@ class Process:
         return self._process.pid
 
     def ask(self, task: str, limit: float = 300, **request: Any) -> dict[str, Any]:
-        """The answer of the process within so many seconds."""
+        """The answer of the process within `limit` seconds."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps({"task": task, **request}) + "\n")

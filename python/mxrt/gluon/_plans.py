@@ -58,9 +58,10 @@ class PlanMethods:
     def plan_cache_info(self) -> dict[str, int]:
         """State of the compiled forms kept, one for every combination of input shapes and dtypes.
 
-        ``plans`` are kept now, ``built`` so many so far and ``evicted`` so many given up: those
-        unused for longest, above ``max_plans`` or ``max_bytes``. ``plan_bytes`` and
-        ``constant_bytes`` (folded and packed weights) is what they hold.
+        ``plans`` is the number of kept plans, ``built`` that of all plans built so far, and
+        ``evicted`` that of dropped ones: those unused for longest, above ``max_plans`` or
+        ``max_bytes``. ``plan_bytes`` and ``constant_bytes`` (folded and packed weights) are the
+        sizes of the kept ones.
 
         Packed weights of other input sizes may take 1.5 times the parameters, in addition to those
         of the size with most. If one more size would take more, the least recently used forms are

@@ -60,7 +60,7 @@ MXNET_DLL int MXRTModelListOutputs(ModelHandle handle, uint32_t *out_size, const
  * *num_outputs given arrays. Failures of the call are those of its results. */
 MXNET_DLL int MXRTModelCall(ModelHandle handle, int num_inputs, NDArrayHandle *inputs, const MXRTCallOptions *options,
                             int *num_outputs, NDArrayHandle **outputs);
-/* Calls that run go on. */
+/* Running calls continue. */
 MXNET_DLL int MXRTModelFree(ModelHandle handle);
 
 /* ---- arrays -------------------------------------------------------------------------------------*/

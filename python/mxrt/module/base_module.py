@@ -111,7 +111,7 @@ class BaseModule:
         ----------
         eval_data : an iterator of batches; an array is taken as one batch, and gives its first
             output
-        num_batch : at most so many batches
+        num_batch : largest number of batches
         merge_batches : False gives a list of outputs for every batch
         reset : begins with the first batch of the iterator
         always_output_list : a list even where there is one output

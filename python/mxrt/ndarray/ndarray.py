@@ -259,7 +259,7 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods, Exchange, Awaitable):
     # ---- training --------------------------------------------------------------------------------
 
     def attach_grad(self, grad_req: str = "write", stype: str | None = None) -> None:
-        """Refused, but for ``grad_req='null'``, which asks for nothing."""
+        """Refused, except for ``grad_req='null'``, which asks for nothing."""
         if grad_req != "null":
             raise no_training("attach_grad")
 

@@ -38,7 +38,7 @@ pub struct RecordingHandle(pub u64);
 pub struct DevicePtr(pub u64);
 
 impl DevicePtr {
-    /// The address so many bytes further on.
+    /// The address that is `bytes` bytes higher.
     pub fn offset(self, bytes: usize) -> DevicePtr {
         DevicePtr(self.0 + bytes as u64)
     }
@@ -77,9 +77,9 @@ pub enum StreamKind {
 /// The consequence of a device's error for later work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ErrorClass {
-    /// The call had no effect; the device goes on.
+    /// The call had no effect; the device keeps working.
     Recoverable,
-    /// There was not enough memory; the device goes on.
+    /// There was not enough memory; the device keeps working.
     OutOfMemory,
     /// Everything on the device is lost. The call that says so need not be the one that is to
     /// blame.

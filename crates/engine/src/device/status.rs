@@ -116,10 +116,9 @@ impl Drop for StatusWord {
 
 impl DeviceCtx<'_> {
     /// Eight bytes that kernels of this op may write until it is complete: the address is the same
-    /// for host and device. What is there then, if it is not 0, becomes the op's error by
-    /// `explain`, as if a kernel of the host had returned it. A kernel that looks at data writes
-    /// the first thing it does not like by compare-and-swap from 0; it goes on, and what it makes
-    /// of such data does not matter.
+    /// for host and device. If they are not 0 then, `explain` turns them into the op's error, as if
+    /// a kernel of the host had returned it. A kernel that checks data reports its first complaint
+    /// by compare-and-swap from 0; it continues, and its results for such data do not matter.
     pub fn status_word(&self, explain: impl Fn(u64) -> OpError + Send + Sync + 'static) -> Result<DevicePtr, OpError> {
         let explain: Explain = Arc::new(explain);
         match self.recorded_word(&explain)? {

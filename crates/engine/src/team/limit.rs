@@ -17,7 +17,7 @@ pub struct CoreLimit {
 }
 
 impl CoreLimit {
-    /// A bound of so many cores, at least 1.
+    /// A bound of `most` cores, at least 1.
     pub fn new(most: usize) -> CoreLimit {
         CoreLimit { most: most.max(1), used: AtomicUsize::new(0) }
     }

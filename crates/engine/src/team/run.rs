@@ -158,8 +158,8 @@ impl Run {
         self.seats[me].done.fetch_add(1, Ordering::Release);
     }
 
-    /// Whether the helpers have finished so many chunks of the present round: all that the driver
-    /// has not done. The next round may begin then.
+    /// Whether the helpers have finished `by_helpers` chunks of the present round: all that the
+    /// driver has not done. The next round may begin then.
     pub fn ends_with(&self, by_helpers: usize) -> bool {
         let done = self.seats.iter().fold(0, |sum: usize, seat| sum.wrapping_add(seat.done.load(Ordering::Acquire)));
         let all = done.wrapping_sub(self.driver.done_before.get()) == by_helpers;

@@ -50,9 +50,9 @@ impl Speeds {
         self.at.get(seat).map_or(1.0, |at| self.of(at.load(Ordering::Relaxed)))
     }
 
-    /// Cuts `0..units` into `parallelism` ranges, for the participants in the order of their seats;
-    /// even ones if others take part than so many. No range is empty, or longer than twice an even
-    /// one.
+    /// Divides `0..units` into `parallelism` ranges, for the participants in the order of their
+    /// seats; into even ones if the number of participants differs. No range is empty, or longer
+    /// than twice an even one.
     pub fn cut(&self, members: u64, parallelism: usize, units: usize) -> Shares {
         let known = members.count_ones() as usize == parallelism;
         let seats = (0..u64::BITS as usize).filter(|seat| known && (members >> seat) & 1 == 1);
@@ -141,7 +141,7 @@ mod tests {
         (0..shares.0.len()).map(|i| shares.range(i).len()).collect()
     }
 
-    /// Loops of `units` in which the participants make so many units a tick.
+    /// Loops of `units` in which the participants compute at these speeds, in units per tick.
     fn after(rounds: usize, speeds: &[f64], units: usize) -> Speeds {
         let known = Speeds::new(speeds.len(), speeds.len());
         let members = (1 << speeds.len()) - 1;

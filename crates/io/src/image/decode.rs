@@ -166,7 +166,8 @@ fn png(file: &[u8], channels: Channels) -> Result<Pixels, DataError> {
     Ok(Pixels { height, width, channels: if grey { 1 } else { 3 }, values })
 }
 
-/// The grey of a colour, as libpng makes it: its shares of 32768 are rounded down, but for blue's.
+/// The grey of a colour, as libpng makes it: its shares of 32768 are rounded down, except for
+/// blue's.
 fn grey_of(r: u8, g: u8, b: u8) -> u8 {
     if r == g && g == b {
         return r;

@@ -29,7 +29,7 @@ pub struct DataBatch {
 pub enum SampleError {
     /// This sample is damaged; the next call gives the following one.
     Sample(DataError),
-    /// There is no way to go on.
+    /// The iterator cannot continue.
     Source(DataError),
 }
 
@@ -114,8 +114,8 @@ struct Batches {
     params: BatchParams,
     data_type: TensorType,
     label_type: TensorType,
-    /// Content of the batch in the making. Rows that a short last batch does not fill keep what
-    /// they held.
+    /// Content of the batch being made. Rows that a short last batch does not fill keep their old
+    /// values.
     data: Block,
     label: Block,
     index: Vec<u64>,
@@ -160,7 +160,7 @@ impl Batches {
         Ok(row)
     }
 
-    /// Fills rows from `row` on for [`TURN`]; the row to go on with, and whether the samples have
+    /// Fills rows from `row` on for [`TURN`]; returns the next row, and whether the samples have
     /// ended.
     fn fill_for_a_turn(&mut self, mut row: usize) -> Result<(usize, bool), DataError> {
         let begin = Instant::now();

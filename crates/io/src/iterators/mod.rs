@@ -59,8 +59,8 @@ pub struct Source {
     pub data_shape: Shape,
     /// extents of one label
     pub label_shape: Shape,
-    /// opens the samples: once when the iterator is made, and again in a forked process that goes
-    /// on iterating
+    /// opens the samples: once when the iterator is made, and again in a forked process that
+    /// continues iterating
     pub open: Box<OpenSamples>,
 }
 

@@ -50,7 +50,7 @@ pub enum Problem {
     NoThread(String),
     /// This process is a fork of the one that was iterating.
     Forked,
-    /// The consumer gave the wait up; nothing is lost, and the next call goes on.
+    /// The consumer abandoned the wait; nothing is lost, and the next call continues.
     Interrupted,
 }
 
@@ -144,7 +144,7 @@ pub struct Prefetcher<P: Producer, T = <P as Producer>::Item> {
 
 impl<P: Producer> Prefetcher<P> {
     /// Starts producing in one thread; at most `capacity` items wait to be taken. `make` makes the
-    /// producer, once now and once more in every forked process that goes on iterating.
+    /// producer, once now and once more in every forked process that continues iterating.
     pub fn start(
         capacity: usize,
         make: impl Fn() -> Result<P, P::Error> + Send + Sync + 'static,

@@ -20,7 +20,7 @@ pub enum ParamsError {
         offset: u64,
         /// value that was found, and the expected one
         found: String,
-        /// how to go on
+        /// advice for the next step
         advice: &'static str,
     },
     /// The file ends too early.

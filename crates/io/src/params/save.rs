@@ -14,8 +14,8 @@ use std::path::Path;
 ///
 /// The file appears whole or not at all: it is written under another name in the same directory and
 /// then renamed. (A device such as `/dev/stdout` is written directly.) Under np-shape records are
-/// of version 3, otherwise 2. `poll` is called now and then while waiting; when it returns false
-/// the save is given up.
+/// of version 3, otherwise 2. `poll` is called periodically while waiting; when it returns false
+/// the save is abandoned.
 pub fn save(
     path: impl AsRef<Path>,
     params: &Params,

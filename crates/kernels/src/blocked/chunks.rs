@@ -8,7 +8,7 @@ use std::ops::Range;
 /// Multiply-adds that chunks keep when they are made smaller to be equal: about a microsecond,
 /// twice what sharing takes.
 const LEAST_WORK: usize = 128 << 10;
-/// Differences below one in so many do not count.
+/// Differences below one part in this many do not count.
 const STEPS: usize = 32;
 
 /// Rows and parts (of the channels) of a number of images, cut into bands and groups.
@@ -29,7 +29,7 @@ pub(crate) struct Chunk {
     pub parts: Range<usize>,
 }
 
-/// Whether halves of so many rows are equal, or differ by little.
+/// Whether halves of `rows` rows are equal, or differ by little.
 fn halves_of_rows(rows: usize) -> bool {
     rows.is_multiple_of(2) || rows >= STEPS
 }
@@ -39,14 +39,14 @@ fn range(i: usize, count: usize, total: usize) -> Range<usize> {
 }
 
 impl ChunkGrid {
-    /// Of so many rows of so many parts, each `row_work`: halves of the rows if these are as good
-    /// as equal, else of the parts. Chunks have about `least` work, small layers smaller ones, so
-    /// that there are two to share.
+    /// Divides `rows` rows of `parts` parts, each `row_work`: into halves of the rows if these are
+    /// almost equal, else of the parts. Chunks have about `least` work, small layers smaller ones,
+    /// so that there are two to share.
     pub(crate) fn halves(rows: usize, parts: usize, row_work: usize, least: usize) -> ChunkGrid {
         ChunkGrid::in_order(halves_of_rows(rows), rows, parts, row_work, least)
     }
 
-    /// The same by halves of the parts.
+    /// Divides into halves of the parts.
     pub(crate) fn halves_of_parts(rows: usize, parts: usize, row_work: usize, least: usize) -> ChunkGrid {
         ChunkGrid::in_order(false, rows, parts, row_work, least)
     }
@@ -59,7 +59,7 @@ impl ChunkGrid {
         ChunkGrid { rows, parts, bands, groups, by_band }
     }
 
-    /// Of so many rows and parts, each into some pieces; chunks of a group follow each other.
+    /// Divides rows into bands and parts into groups; chunks of a group follow each other.
     pub(crate) fn new((rows, bands): (usize, usize), (parts, groups): (usize, usize)) -> ChunkGrid {
         ChunkGrid { rows, parts, bands, groups, by_band: false }
     }
@@ -68,7 +68,7 @@ impl ChunkGrid {
         self.bands * self.groups * images
     }
 
-    /// What chunk number `index` of so many images computes.
+    /// The work of chunk number `index` of `images` images.
     pub(crate) fn chunk(&self, index: usize, images: usize) -> Chunk {
         let (image, band, group) = if self.by_band {
             let (group, rest) = (index % self.groups, index / self.groups);
@@ -85,15 +85,15 @@ impl ChunkGrid {
         self.rows.div_ceil(self.bands)
     }
 
-    /// In two bands if it was whole, is worth sharing and has rows that can be halved; `work` is
-    /// that of an image.
+    /// Divides the grid into two bands if it was whole, is worth sharing and has rows that can be
+    /// halved; `work` is that of an image.
     pub(crate) fn halved(self, work: usize) -> ChunkGrid {
         let whole = self.bands * self.groups == 1;
         if whole && halves_of_rows(self.rows) && work >= 2 * LEAST_WORK { ChunkGrid { bands: 2, ..self } } else { self }
     }
 
-    /// With more groups if the shares of two differ, and chunks stay large enough; `work` is that
-    /// of an image.
+    /// Divides the grid into more groups if the shares of two threads differ, and chunks stay large
+    /// enough; `work` is that of an image.
     pub(crate) fn even(self, work: usize) -> ChunkGrid {
         if self.excess(2) == 0 {
             return self;
@@ -104,7 +104,7 @@ impl ChunkGrid {
         (self.groups..=most).map(with).min_by_key(cost).unwrap_or(self)
     }
 
-    /// What the thread with the most work gets beyond an equal part.
+    /// The work of the busiest thread beyond an equal part.
     fn excess(&self, parallelism: usize) -> usize {
         let chunks = self.chunks(1);
         let size = |index: usize| {

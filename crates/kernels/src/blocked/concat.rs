@@ -16,7 +16,7 @@ struct ConcatPiece {
     count: usize,
 }
 
-/// What makes up each block of the output, in the order of its lanes. The first channel goes to
+/// The pieces of each block of the output, in the order of its lanes. The first channel goes to
 /// lane `first` of the first block.
 fn pieces(channels: &[usize], first: usize) -> Vec<Vec<ConcatPiece>> {
     let mut blocks: Vec<Vec<ConcatPiece>> = vec![Vec::new(); (first + channels.iter().sum::<usize>()).div_ceil(BLOCK)];
@@ -33,10 +33,10 @@ fn pieces(channels: &[usize], first: usize) -> Vec<Vec<ConcatPiece>> {
     blocks
 }
 
-/// Copies the channels of `inputs` one behind the other into `y` and writes its halo.
+/// Copies the channels of `inputs` one after the other into `y` and writes its halo.
 ///
 /// # Panics
-/// If sizes or channels do not fit or the tensors are not in blocks of 16, one image behind the
+/// If sizes or channels do not fit or the tensors are not in blocks of 16, one image after the
 /// other.
 pub fn concat(inputs: &[Blocked<'_>], y: &mut BlockedMut<'_>, par: &dyn Par) {
     let ys = y.shape;

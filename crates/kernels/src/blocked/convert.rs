@@ -44,7 +44,7 @@ pub fn to_blocked(isa: Isa, x: &[f32], y: &mut BlockedMut<'_>, par: &dyn Par) {
     slices_to_blocked(isa, x, Slices::NONE, y, par);
 }
 
-/// The same for slices of volumes.
+/// Converts slices of volumes to blocks.
 pub(crate) fn slices_to_blocked(isa: Isa, x: &[f32], slices: Slices, y: &mut BlockedMut<'_>, par: &dyn Par) {
     let shape = y.shape;
     let plane = shape.h * shape.w;
@@ -107,7 +107,7 @@ pub fn from_blocked(isa: Isa, x: Blocked<'_>, y: &mut [f32], par: &dyn Par) {
     slices_from_blocked(isa, x, 1, y, par);
 }
 
-/// The same for volumes of so many slices.
+/// Converts blocks to volumes of `count` slices.
 pub(crate) fn slices_from_blocked(isa: Isa, x: Blocked<'_>, count: usize, y: &mut [f32], par: &dyn Par) {
     let shape = x.shape;
     let plane = shape.h * shape.w;

@@ -129,13 +129,13 @@ impl BlockedShape {
         fits.then(|| (first / self.block * self.block_stride(), BlockedShape { c: count, ..*self }))
     }
 
-    /// Where pixel (row, col) of a block of channels starts, counted from the corner of the halo.
+    /// The offset of pixel (row, col) of a block of channels, counted from the corner of the halo.
     #[inline(always)]
     pub(crate) fn padded_offset(&self, image: usize, block: usize, row: usize, col: usize) -> usize {
         image * self.image_stride + block * self.block_stride() + row * self.row_stride() + col * self.block
     }
 
-    /// Where pixel (row, col) of a block of channels starts.
+    /// The offset of pixel (row, col) of a block of channels.
     #[inline(always)]
     pub(crate) fn offset(&self, image: usize, block: usize, row: usize, col: usize) -> usize {
         self.padded_offset(image, block, row + self.halo.top, col + self.halo.left)

@@ -7,14 +7,14 @@ use crate::par::Par;
 use crate::simd::{Body, Dst, Entry, LANES, Simd, Src, entry, prefetch_far};
 use std::ops::Range;
 
-/// What becomes of the values of a window.
+/// The function of the values of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PoolKind {
     /// The largest; padding does not take part, NaN neither.
     Max,
-    /// Their sum; padding counts as zero.
+    /// The sum; padding counts as zero.
     Sum,
-    /// Their mean.
+    /// The mean.
     Average {
         /// Divide by the window's size with its padding, not by the number of values inside the
         /// image.
@@ -89,7 +89,7 @@ pub(crate) struct PoolRows {
     /// The first element of the image that `xs` describes, its halo included.
     pub x: Src,
     pub xs: BlockedShape,
-    /// Where these rows begin, counted from the image's first.
+    /// The first of these rows, counted from the image's first.
     pub first: isize,
     /// Rows of the image.
     pub size: usize,
@@ -263,7 +263,7 @@ unsafe fn row<S: Simd, const MAX: bool, const WIDTH: usize, const STEP: usize>(s
     }
 }
 
-/// What folding begins with.
+/// The initial value of folding.
 #[inline(always)]
 fn start<S: Simd, const MAX: bool>(s: S) -> S::V {
     if MAX { s.splat(f32::MIN) } else { s.zero() }

@@ -1,12 +1,11 @@
-//! What methods are expected to cost: arithmetic and bytes of a core, fitted to layers that were
-//! measured.
+//! The expected costs of methods: arithmetic and bytes of a core, fitted to measured layers.
 
 use crate::conv::params::Conv2dParams;
 use crate::isa::Isa;
 
 /// Multiply-adds of bf16 in the time of one of `f32`.
 pub(in crate::conv) const BF16_GAIN: f64 = 1.85;
-/// What transforming a channel costs at one point with stride 1, in multiply-adds.
+/// The cost of transforming a channel at one point with stride 1, in multiply-adds.
 pub(in crate::conv) const TRANSFORMS: f64 = 6.4;
 /// Transforms pay from this many channels on both sides.
 const WINOGRAD_CHANNELS: usize = 16;
@@ -24,7 +23,7 @@ pub(in crate::conv) fn estimate(isa: Isa, multiply_adds: f64, weight_bytes: f64)
     compute.max(memory) + 0.5 * compute.min(memory)
 }
 
-/// Microseconds for so many bytes from memory.
+/// Microseconds for reading `bytes` bytes from memory.
 pub(in crate::conv) fn reading(bytes: f64) -> f64 {
     bytes / MEMORY
 }

@@ -17,8 +17,8 @@ use std::sync::Arc;
 /// than the one asked for.
 pub(super) const MOST_ELEMENTS: usize = u32::MAX as usize / 4;
 
-/// Whether an image of so many channels can have offsets; sizes that a padding makes are not
-/// bounded before.
+/// Whether an image with this number of channels can have offsets; sizes that a padding makes are
+/// not bounded before.
 fn has_offsets(channels: usize, size: [usize; 2]) -> bool {
     let elements = size.into_iter().try_fold(channels, usize::checked_mul);
     elements.is_some_and(|elements| elements <= MOST_ELEMENTS)
@@ -61,13 +61,13 @@ impl ConvKernel {
         Some(ConvKernel { tuned: choice.tuned, precision: options.precision, ..kernel })
     }
 
-    /// The same with a method given, which must fit.
+    /// Makes a kernel with a given method, which must fit.
     pub(super) fn of(signature: &ConvSignature, method: Method, in_blocks: bool) -> Option<ConvKernel> {
         let ConvSignature { params, shape, isa, .. } = *signature;
         ConvKernel::with(params, shape, isa.or_best(), method, |out| method.0.prepare(signature, out, in_blocks))
     }
 
-    /// The same with what `prepare` makes for the rows and columns of the output.
+    /// Makes a kernel with the result of `prepare` for the rows and columns of the output.
     pub(super) fn with(
         params: Conv2dParams,
         shape: [usize; 4],
@@ -119,7 +119,7 @@ impl ConvKernel {
         ConvSignature { isa: self.isa, cache, precision: self.precision, params: self.params, shape: [n, c, h, w] }
     }
 
-    /// What it computes.
+    /// The parameters of the convolution.
     pub fn params(&self) -> &Conv2dParams {
         &self.params
     }
@@ -159,8 +159,8 @@ impl ConvKernel {
         self.prepared.pack(weights, packed);
     }
 
-    /// Whether packing keeps the weights as they are, so that [`unpack`](Self::unpack) gives them
-    /// back bit for bit.
+    /// Whether packing keeps the weights unchanged, so that [`unpack`](Self::unpack) restores them
+    /// bit for bit.
     pub fn can_unpack(&self) -> bool {
         self.prepared.unpacker().is_some()
     }

@@ -1,4 +1,4 @@
-//! What a method of convolution is, and what it makes for one layer.
+//! The interface of a convolution method, and of its result for one layer.
 
 use crate::blocked::Halo;
 use crate::conv::methods::METHODS;
@@ -36,14 +36,14 @@ pub(in crate::conv) trait ConvMethod: Sync {
     /// that was measured. `out` is the number of rows and columns of the output.
     fn cost(&self, signature: &ConvSignature, out: [usize; 2]) -> Option<f64>;
 
-    /// The method prepared for a convolution that it fits. With `in_blocks` the input lies in
-    /// blocks of 16 channels, however few it has.
+    /// Prepares the method for a convolution that it fits. With `in_blocks` the input is in blocks
+    /// of 16 channels, however few it has.
     fn prepare(&self, signature: &ConvSignature, out: [usize; 2], in_blocks: bool) -> Arc<dyn PreparedConv>;
 }
 
 /// A method prepared for one signature: how it packs weights and cuts its work.
 pub(in crate::conv) trait PreparedConv: fmt::Debug + Send + Sync {
-    /// Its name, its tile and its instruction set, such as `direct 14x2 avx512`.
+    /// The name, with tile and instruction set, such as `direct 14x2 avx512`.
     fn name(&self) -> String;
 
     /// The form of packed weights of a convolution of these channels, kernel and groups.
@@ -63,7 +63,7 @@ pub(in crate::conv) trait PreparedConv: fmt::Debug + Send + Sync {
     /// Packs weights `[out_channels][in_channels / groups][height][width]`.
     fn pack(&self, weights: &[f32], packed: &mut [f32]);
 
-    /// What gives packed weights back, where packing keeps them as they are.
+    /// The inverse of packing, if packing keeps weights unchanged.
     fn unpacker(&self) -> Option<&dyn UnpackWeights> {
         None
     }
@@ -76,7 +76,7 @@ pub(in crate::conv) trait PreparedConv: fmt::Debug + Send + Sync {
     /// Convolves.
     fn run(&self, job: &ConvJob<'_>, scratch: &mut [f32], par: &dyn Par);
 
-    /// What convolves an image band by band, where that is possible and may pay.
+    /// The convolution of an image band by band, if that is possible and may pay.
     fn bands(&self) -> Option<&dyn ConvBands> {
         None
     }
@@ -90,7 +90,7 @@ pub(in crate::conv) trait UnpackWeights {
 
 /// Convolving an image in bands of rows.
 pub(in crate::conv) trait ConvBands {
-    /// Bands must begin at a multiple of so many rows.
+    /// The number of rows of which the beginning of a band must be a multiple.
     fn row_step(&self) -> usize;
 
     /// Whether a band that two threads compute costs less than pooling at once saves.
@@ -98,12 +98,12 @@ pub(in crate::conv) trait ConvBands {
         true
     }
 
-    /// What convolves one of `count` bands with `out` rows and columns of outputs, on the same
-    /// packed weights; none where that does not pay.
+    /// The convolution of one of `count` bands with `out` rows and columns of outputs, on the same
+    /// packed weights; none if that does not pay.
     fn band(&self, out: [usize; 2], count: usize) -> Option<ConvBand>;
 }
 
-/// What convolves one band.
+/// The convolution of one band.
 #[derive(Clone, Debug)]
 pub(in crate::conv) struct ConvBand {
     pub conv: Arc<dyn PreparedConv>,

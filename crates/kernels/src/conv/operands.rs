@@ -5,7 +5,7 @@ use crate::blocked::{BLOCK, Blocked, BlockedMut, BlockedShape, Halo};
 use crate::conv::register_tiles::ResidualAt;
 use crate::simd::{Dst, Src};
 
-/// What is added to the sums before the activation.
+/// The values added to the sums before the activation.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Residual<'a> {
     /// Nothing.
@@ -13,7 +13,7 @@ pub enum Residual<'a> {
     None,
     /// A tensor of the output's size.
     Add(Blocked<'a>),
-    /// What the output buffer holds.
+    /// The present values of the output buffer.
     InPlace,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct ConvJob<'a> {
     pub limits: Limits,
 }
 
-/// What an algorithm expects of its operands.
+/// The operands that an algorithm expects.
 pub(super) struct ExpectedOperands {
     pub x: BlockedShape,
     pub y: BlockedShape,
@@ -84,21 +84,21 @@ impl<'a> ConvJob<'a> {
         ConvJob { x: x.src(), xs: x.shape, y: dst, ys, residual, in_place, packed, bias: epilogue.bias, limits }
     }
 
-    /// The same outputs from another input.
+    /// The job with the same outputs from another input.
     pub(super) fn with_input(&self, x: Src, xs: BlockedShape) -> ConvJob<'a> {
         ConvJob { x, xs, ..*self }
     }
 
-    /// The same for a band of one image: its inputs begin with this row of the padded image, and
-    /// its outputs go to `y`.
+    /// The job for a band of one image: its inputs begin with this row of the padded image, and its
+    /// outputs go to `y`.
     pub(super) fn band(&self, image: usize, input_row: usize, y: Dst, ys: BlockedShape) -> ConvJob<'a> {
         let x = self.x.add(image * self.xs.image_stride + input_row * self.xs.row_stride());
         ConvJob { x, xs: BlockedShape { n: 1, ..self.xs }, y, ys, residual: None, in_place: false, ..*self }
     }
 
     /// Whether outputs go to lines that are not in the second-level cache: then their lines are
-    /// requested while sums are made. Stores that wait for their lines hold up all that comes
-    /// behind them.
+    /// requested while sums are made. Stores that wait for their lines delay everything that
+    /// follows them.
     pub(super) fn fetches_outputs(&self) -> bool {
         self.ys.image_len() * size_of::<f32>() > LARGE_OUTPUT
     }

@@ -1,4 +1,4 @@
-//! What selection may choose from.
+//! Options of selection.
 
 use crate::conv::table::ConvTable;
 use std::fmt;
@@ -34,15 +34,15 @@ pub enum Precision {
     Bf16,
 }
 
-/// What selection may choose from.
+/// The choices open to selection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ConvOptions {
-    /// Which transforms are allowed.
+    /// The allowed transforms.
     pub winograd: Winograd,
     /// Whether bf16 is.
     pub precision: Precision,
-    /// The input lies in blocks of 16 already: a direct convolution of few channels reads it so,
-    /// and not as planes.
+    /// Whether the input is in blocks of 16 already: a direct convolution of few channels then
+    /// reads blocks, not planes.
     pub in_blocks: bool,
     /// Measured choices, which go before the rules.
     pub tuned: Option<&'static ConvTable>,

@@ -1,4 +1,4 @@
-//! What a convolution computes.
+//! The parameters of a convolution.
 
 use crate::blocked::Halo;
 

@@ -1,12 +1,12 @@
 //! Convolutions of plain tensors with one, two or three spatial axes, converted to blocks of
-//! channels on the way in and back on the way out.
+//! channels for the computation and back afterwards.
 //!
 //! A volume is a row of slices, each of them an image. The channels of all slices that an output
-//! slice sees lie one behind another, so they are the channels of one image, and the images of
+//! slice reads are contiguous, so they are the channels of one image, and the images of
 //! neighbouring outputs overlap: a kernel of depth k over C channels is a kernel without depth over
-//! k * C, for every algorithm. Where the slices of a kernel do not touch (dilation) or channels
-//! fall into groups, each slice of the kernel has a pass of its own, which adds to what the passes
-//! before it left.
+//! k * C, for every algorithm. If the slices of a kernel do not touch (dilation) or channels fall
+//! into groups, each slice of the kernel has its own pass, which adds to the results of the passes
+//! before it.
 
 use crate::activation::Activation;
 use crate::blocked::convert::{Slices, slices_from_blocked, slices_to_blocked};
@@ -40,7 +40,7 @@ pub struct PlainEpilogue<'a> {
     pub activation: Activation,
 }
 
-/// What a convolution does along the third spatial axis, the first in memory.
+/// The parameters of a convolution along the third spatial axis, the first in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Depth {
     /// Slices of the kernel.
@@ -49,12 +49,12 @@ pub struct Depth {
     pub stride: usize,
     /// Slices between the kernel's.
     pub dilate: usize,
-    /// Slices of zeros before and behind.
+    /// Slices of zeros before and after.
     pub pad: usize,
 }
 
 impl Depth {
-    /// Of images: they are volumes of one slice.
+    /// The depth of images, which are volumes of one slice.
     pub const NONE: Depth = Depth { kernel: 1, stride: 1, dilate: 1, pad: 0 };
 
     /// Slices from the first that an output sees to the last.
@@ -63,21 +63,21 @@ impl Depth {
     }
 }
 
-/// Which slices outputs see.
+/// The slices that outputs read.
 #[derive(Clone, Copy, Debug)]
 struct Steps {
     /// Slices of a volume that the kernel reads, padding included.
     total: usize,
     /// Slices of an output.
     outs: usize,
-    /// From the first slice of an output to the first of the next.
+    /// Distance from the first slice of an output to the first of the next.
     step: usize,
     /// Whether this also leads from one volume to the next.
     together: bool,
 }
 
 impl Steps {
-    /// For volumes of so many slices; none where the kernel does not fit.
+    /// The steps for volumes of `size` slices; none if the kernel does not fit.
     fn new(depth: &Depth, size: usize) -> Option<Steps> {
         let outs = conv_size(size, depth.kernel, depth.stride, depth.pad, depth.dilate)?;
         let (reach, step) = (depth.reach(), depth.stride);
@@ -140,7 +140,7 @@ impl PlainConv {
         fits.then_some(conv)
     }
 
-    /// Of images.
+    /// Makes the convolution of images.
     #[cfg(test)]
     pub(super) fn of_images(kernel: ConvKernel) -> PlainConv {
         let BlockedShape { n, c, .. } = kernel.input_shape();
@@ -160,7 +160,7 @@ impl PlainConv {
         PlainConv { kernel, depth, steps, volumes, together, size, slice, joined }
     }
 
-    /// What computes the output slices.
+    /// The kernel that computes the output slices.
     pub fn kernel(&self) -> &ConvKernel {
         &self.kernel
     }
@@ -185,7 +185,7 @@ impl PlainConv {
         }
     }
 
-    /// What selection looked for in its tables; none where there was nothing to choose.
+    /// The signature that selection looked for in its tables; none if there was nothing to choose.
     pub fn signature(&self) -> Option<ConvSignature> {
         let planes = self.joined > 1 && self.slice.block == 1;
         (!planes).then(|| self.kernel.signature())
@@ -260,8 +260,8 @@ impl PlainConv {
         params.out_channels * self.slice_inputs() * self.depth.kernel * params.taps()
     }
 
-    /// Calls `visit` for the slices of the filters of some output channels that a pass reads: where
-    /// each lies among the weights of these channels, and where among the kernel's.
+    /// Calls `visit` for the slices of the filters of some output channels that a pass reads, with
+    /// their ranges among the weights of these channels and among the kernel's.
     fn each_filter(&self, pass: usize, outputs: Range<usize>, mut visit: impl FnMut(Range<usize>, Range<usize>)) {
         let params = self.kernel.params();
         let (inputs, taps) = (self.slice_inputs(), params.taps());

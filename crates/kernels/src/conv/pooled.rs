@@ -1,10 +1,9 @@
-//! A convolution and the pooling behind it as one step, for large outputs that have no other
-//! reader.
+//! A convolution and the pooling after it as one step, for large outputs that have no other reader.
 //!
-//! A thread goes through its rows from above, a band at a time: the band is convolved into scratch
-//! memory and pooled while it is near. Rows that the next windows need, too, move to the front of
-//! the scratch memory; a thread that begins in the middle of an image convolves the band above once
-//! more for them, with the same bits.
+//! A thread processes its rows from the top, one band after the other: the band is convolved into
+//! scratch memory and pooled while it is in the cache. Rows that the next windows need, too, move
+//! to the front of the scratch memory; a thread that begins in the middle of an image convolves the
+//! band above once more for them, with the same bits.
 
 use crate::blocked::pool::{Pool2dParams, PoolKind, PoolRows, Pooling};
 use crate::blocked::{Blocked, BlockedMut, BlockedShape, Halo};
@@ -20,10 +19,10 @@ use std::sync::{Mutex, PoisonError};
 const LEAST_OUTPUT: usize = 1 << 20;
 /// Rows that are computed twice do not count below this part of all.
 const LITTLE: usize = 32;
-/// A band should leave room beside it in that cache.
+/// Largest band, which leaves room for other data in that cache.
 const MOST_BAND: usize = 352 << 10;
 
-/// A convolution with a pooling behind it, prepared for one input shape.
+/// A convolution followed by a pooling, prepared for one input shape.
 #[derive(Clone, Debug)]
 pub struct PooledKernel {
     conv: ConvKernel,
@@ -35,8 +34,8 @@ pub struct PooledKernel {
 }
 
 impl PooledKernel {
-    /// A pooling with `out` rows and columns of windows behind `conv`; none where this does not
-    /// pay.
+    /// Prepares a pooling with `out` rows and columns of windows after `conv`; none if this does
+    /// not pay.
     pub fn new(conv: &ConvKernel, kind: PoolKind, params: Pool2dParams, out: [usize; 2]) -> Option<PooledKernel> {
         if conv.output_shape().image_len() * size_of::<f32>() < LEAST_OUTPUT {
             return None;
@@ -48,7 +47,7 @@ impl PooledKernel {
         (may_repeat || !repeats).then_some(kernel)
     }
 
-    /// The same in bands of up to so many bytes, also where it does not pay.
+    /// Prepares a pooling in bands of a limited number of bytes, even if it does not pay.
     pub(super) fn with(
         conv: &ConvKernel,
         kind: PoolKind,
@@ -85,7 +84,8 @@ impl PooledKernel {
         format!("{} in bands of {} rows", self.pooling.name(), self.bands.rows)
     }
 
-    /// What it writes, without halo; it may be given any halo, which a run fills with zeros.
+    /// The shape of the output, without halo; it may be given any halo, which a run fills with
+    /// zeros.
     pub fn output_shape(&self) -> BlockedShape {
         self.output
     }

@@ -6,7 +6,7 @@ use crate::gemm::tile::{Elements, Soon, Tap, accumulate, tile_size, too_large};
 use crate::isa::Isa;
 use crate::simd::{Body, Dst, Entry, LANES, Simd, Src, entry_narrow, entry_pairs, entry_wide, prefetch_near};
 
-/// What is added to a tile of outputs.
+/// The values added to a tile of outputs.
 #[derive(Clone, Copy)]
 pub(super) struct ResidualAt {
     pub at: Src,
@@ -23,8 +23,8 @@ pub(super) struct ConvTileArgs {
     pub a: Src,
     /// Elements between the input pixels of neighbouring outputs.
     pub pixel: usize,
-    /// From the input pixel of the first output to that of the first output in the next row, in
-    /// elements.
+    /// Distance from the input pixel of the first output to that of the first output in the next
+    /// row, in elements.
     pub row: usize,
     pub taps: *const Tap,
     pub taps_len: usize,
@@ -32,21 +32,21 @@ pub(super) struct ConvTileArgs {
     pub soon: Soon,
     /// The output holds sums of earlier taps.
     pub resumes: bool,
-    /// More taps follow: sums are stored as they are.
+    /// Whether more taps follow: sums are then stored unchanged.
     pub pauses: bool,
     /// N blocks of 16.
     pub bias: Src,
     pub residual: Option<ResidualAt>,
     pub y: Dst,
     pub y_block: usize,
-    /// From the first output to the first in the next row, in elements.
+    /// Distance from the first output to the first in the next row, in elements.
     pub y_row: usize,
     /// Request the lines of the outputs before the sums are made.
     pub fetch_outputs: bool,
     pub limits: Limits,
 }
 
-/// Pixels from `WRAP` on lie in the next row; with `WRAP = M` all lie in one.
+/// Tile in which the pixels from `WRAP` on are in the next row; with `WRAP = M` all are in one.
 struct ConvTile<const M: usize, const N: usize, const WAYS: usize, const PIXEL: usize, const WRAP: usize>;
 
 impl<const M: usize, const N: usize, const WAYS: usize, const PIXEL: usize, const WRAP: usize> Body
@@ -92,7 +92,7 @@ impl<const M: usize, const N: usize, const WAYS: usize, const PIXEL: usize, cons
     }
 }
 
-/// Where pixel m of a tile lies, in rows that are `row` apart; those from `WRAP` on lie in the
+/// The offset of pixel m of a tile, in rows that are `row` apart; those from `WRAP` on are in the
 /// second.
 #[inline(always)]
 pub(super) fn place<const WRAP: usize>(m: usize, row: usize) -> usize {
@@ -216,7 +216,7 @@ pub(super) struct DepthwiseTileArgs {
     pub a: Src,
     /// Elements between the input pixels of neighbouring outputs.
     pub pixel: usize,
-    /// Where each tap lies.
+    /// Positions of the taps.
     pub taps: *const Tap,
     pub taps_len: usize,
     /// A vector of weights per tap.
@@ -224,7 +224,7 @@ pub(super) struct DepthwiseTileArgs {
     pub bias: Src,
     pub residual: Option<ResidualAt>,
     pub y: Dst,
-    /// Where outputs go a row later, if their lines are to be requested.
+    /// Offset of the outputs one row later, if their lines are to be requested.
     pub next_row: Option<usize>,
     pub limits: Limits,
 }
@@ -257,8 +257,8 @@ impl<const M: usize, const PIXEL: usize> Body for DepthwiseTile<M, PIXEL> {
     }
 }
 
-/// The same for three neighbouring taps a row and outputs at neighbouring pixels: every input is
-/// loaded once a row, not three times.
+/// Tile for three neighbouring taps per row and outputs at neighbouring pixels: every input is
+/// loaded once per row, not three times.
 struct DepthwiseTile3<const M: usize>;
 
 impl<const M: usize> Body for DepthwiseTile3<M> {
@@ -325,8 +325,8 @@ unsafe fn store_depthwise_if<S: Simd, const M: usize, const LEAKY: bool>(s: S, x
     }
 }
 
-/// Pixels of the largest depthwise tile; `dense` where rows have three taps side by side and
-/// outputs lie at neighbouring pixels.
+/// Pixels of the largest depthwise tile; `dense` if rows have three neighbouring taps and outputs
+/// are at neighbouring pixels.
 pub(super) fn depthwise_rows(isa: Isa, dense: bool) -> usize {
     match isa.or_best() {
         Isa::Avx512 if dense => 8,

@@ -1,5 +1,5 @@
-//! Which method computes a convolution: a table of measured choices, then estimates. Nothing is
-//! measured here, so that the same shape gives the same bits on every run.
+//! The choice of a method for a convolution: a table of measured choices, then estimates. Nothing
+//! is measured here, so that the same shape gives the same bits on every run.
 //!
 //! A choice comes from the first of these that has one, as long as the options allow it: the
 //! caller's table ([`ConvOptions::tuned`]), the table that is part of this crate (`measured.txt`),
@@ -22,7 +22,7 @@ pub(super) struct Choice {
     pub tuned: bool,
 }
 
-/// What computes this convolution, whose output has `out` rows and columns.
+/// Chooses the method for this convolution, whose output has `out` rows and columns.
 pub(super) fn choose(signature: &ConvSignature, out: [usize; 2], options: &ConvOptions) -> Choice {
     let allowed = candidates(signature, options.winograd);
     let from = |table: &ConvTable| table.get(signature).map(|t| t.method).filter(|m| allowed.contains(m));

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-/// All that a choice of method depends on, but for what the options forbid.
+/// All that a choice of method depends on, except for the options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConvSignature {
     /// The instruction set.
@@ -19,7 +19,7 @@ pub struct ConvSignature {
     pub cache: CacheClass,
     /// The numbers that products are made of.
     pub precision: Precision,
-    /// What is computed.
+    /// Parameters of the convolution.
     pub params: Conv2dParams,
     /// Images, channels, rows and columns of the input.
     pub shape: [usize; 4],
@@ -30,7 +30,7 @@ pub struct ConvSignature {
 pub struct Tuned {
     /// The method.
     pub method: Method,
-    /// Its time when it was measured, on one core.
+    /// Measured time on one core.
     pub ns: u64,
 }
 
@@ -53,7 +53,7 @@ const HEADER: &str = "# isa, cache, precision, images, channels x rows x columns
                       groups, method, nanoseconds";
 
 impl ConvTable {
-    /// What was measured for a signature.
+    /// The measurement of a signature.
     pub fn get(&self, signature: &ConvSignature) -> Option<Tuned> {
         self.entries.get(signature).copied()
     }
@@ -145,7 +145,7 @@ impl FromStr for ConvSignature {
     }
 }
 
-/// `N` numbers with `x` in between behind a prefix.
+/// Reads `N` numbers, separated by `x`, after a prefix.
 fn numbers<const N: usize>(field: &str, prefix: &str) -> Result<[usize; N], String> {
     let wrong = || format!("`{field}` is not `{prefix}` and {N} numbers with x in between");
     let values = field.strip_prefix(prefix).ok_or_else(wrong)?.split('x').map(str::parse);

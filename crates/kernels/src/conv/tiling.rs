@@ -1,4 +1,4 @@
-//! How rows of output pixels are cut into register tiles, and where these lie.
+//! The division of rows of output pixels into register tiles, and the positions of these.
 
 use crate::conv::register_tiles::{ConvTileArgs, conv_tile, two_row_tile, wrapping_tile};
 use crate::gemm::tile::{Elements, Split, SplitEntries, tile_size};
@@ -16,12 +16,12 @@ pub(super) struct TileShape {
 }
 
 impl TileShape {
-    /// So many pixels of one row.
+    /// The tile for `pixels` pixels of one row.
     fn row(&self, pixels: usize) -> Entry<ConvTileArgs> {
         conv_tile(self.isa, self.elements, pixels, self.blocks, self.pixel)
     }
 
-    /// Two whole rows of so many pixels, where there is such a tile.
+    /// Two whole rows of `cols` pixels, if there is such a tile.
     fn two_rows(&self, cols: usize) -> Option<Entry<ConvTileArgs>> {
         two_row_tile(self.isa, self.elements, cols, self.blocks, self.pixel)
     }
@@ -45,7 +45,7 @@ pub(super) struct RowTiling {
 /// Most pixels of a wrapping tile before its wrap.
 const MOST_WRAP: usize = 5;
 
-/// Whether tiles go on in the next row.
+/// Whether tiles continue in the next row.
 enum RowWraps {
     /// Every row is cut for itself.
     Never,
@@ -55,7 +55,7 @@ enum RowWraps {
     Line([Option<Entry<ConvTileArgs>>; MOST_WRAP]),
 }
 
-/// Where a tile begins, and what computes it.
+/// The beginning of a tile, and its code.
 pub(super) struct TilePlace {
     pub row: usize,
     pub col: usize,
@@ -80,7 +80,7 @@ impl RowTiling {
         if wraps { along(cols * rows, RowWraps::Line(wrapping)) } else { along(cols, RowWraps::Never) }
     }
 
-    /// Tiles of so many rows.
+    /// Number of tiles of `rows` rows.
     pub(super) fn count(&self, rows: usize) -> usize {
         match self.wraps {
             RowWraps::Never => rows * self.split.parts,
@@ -89,7 +89,7 @@ impl RowTiling {
         }
     }
 
-    /// Where they lie, counted from the first row.
+    /// The positions of tiles, counted from the first row.
     pub(super) fn places(&self, rows: usize) -> impl Iterator<Item = TilePlace> + '_ {
         // The next tile, and its number in the row or line that is cut. Divisions would take as
         // long as a short tile's epilogue.

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 pub struct Measured {
     /// The method.
     pub method: Method,
-    /// Its kernel, as plans show it.
+    /// Name of the kernel, as plans show it.
     pub name: String,
     /// The median of its times in nanoseconds.
     pub ns: u64,
@@ -29,9 +29,9 @@ const LEAST_ROUNDS: usize = 3;
 /// inside a network.
 const EVICTED: usize = 48 << 20;
 
-/// Measures every method that can compute a convolution, in turns, in the calling thread, for about
-/// as long as `budget` says. The fastest comes first; none at all if the parameters contradict each
-/// other or the instruction set is not there.
+/// Measures every method that can compute a convolution, interleaved, in the calling thread, for
+/// about as long as `budget` says. The fastest comes first; none at all if the parameters
+/// contradict each other or the instruction set is missing.
 ///
 /// Between calls the caches are filled with something else.
 pub fn measure(signature: &ConvSignature, winograd: Winograd, budget: Duration) -> Vec<Measured> {
@@ -55,7 +55,7 @@ pub fn measure(signature: &ConvSignature, winograd: Winograd, budget: Duration) 
     measured
 }
 
-/// What is chosen without a table of the caller's.
+/// The method chosen without a table of the caller's.
 pub fn chosen(signature: &ConvSignature, winograd: Winograd) -> Option<Method> {
     let options = ConvOptions { winograd, precision: signature.precision, ..ConvOptions::default() };
     ConvKernel::select(signature.params, signature.shape, signature.isa, options).map(|kernel| kernel.method())

@@ -28,15 +28,15 @@ trait BinaryFunction {
 
 /// Calls the macro `$then` with the table.
 ///
-/// A row: name of the function; what it gives, as the documentation of its operators says it; name
-/// and aliases of its operators, of two arrays of one shape (`same_shape`), of arrays that are
+/// A row: name of the function; its result, as the documentation of its operators says it; name and
+/// aliases of its operators, of two arrays of one shape (`same_shape`), of arrays that are
 /// broadcast, of an array and a number (`scalar`), of a number and an array (`scalar_left`), each
 /// if there is one; code.
 /// * `any: vectors2 |a, b| …` is a loop for every type `T`, compiled for every vector width.
 ///   `each2` instead compiles it once, for functions that are calls.
 /// * `float: |a, b| …` is a function in single and double precision. Integers compute in single
 ///   precision and convert, as MXNet does, unless `integers: |a, b| …` says otherwise.
-/// * `cost: …`, at the end behind a semicolon, is a [`FunctionCost`].
+/// * `cost: …`, at the end after a semicolon, is a [`FunctionCost`].
 #[macro_export]
 macro_rules! binary_functions {
     ($then:ident) => { $then! {

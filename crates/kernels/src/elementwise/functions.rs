@@ -1,28 +1,28 @@
-//! What the tables of functions share: loops over blocks, estimates of time.
+//! The common part of the tables of functions: loops over blocks, estimates of time.
 
 use crate::element::Element;
 use crate::vectorize::{Loop, vectorize};
 
-/// What a function takes for each element on one core, beside reading and writing.
+/// The time of a function for each element on one core, besides reading and writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FunctionCost {
     /// Nothing, for every element type.
     Streaming,
-    /// So many picoseconds in single precision, by vectors of 512 bits; shorter vectors take
-    /// longer. Zero where reading and writing take all of the time.
+    /// Picoseconds in single precision, by vectors of 512 bits; shorter vectors take longer. Zero
+    /// if reading and writing take all of the time.
     Vectors(u64),
-    /// So many picoseconds in single precision, number by number.
+    /// Picoseconds in single precision, number by number.
     Calls(u64),
-    /// So many picoseconds for every element type.
+    /// Picoseconds for every element type.
     EveryType(u64),
-    /// So many picoseconds for integers, nothing for floating point.
+    /// Picoseconds for integers, nothing for floating point.
     Integers(u64),
 }
 
 impl FunctionCost {
     /// Most functions of the system's mathematical library.
     pub(crate) const CALL: FunctionCost = FunctionCost::Calls(3_000);
-    /// Its slow functions.
+    /// The cost of slow functions of the library.
     pub(crate) const SLOW_CALL: FunctionCost = FunctionCost::Calls(9_000);
 }
 

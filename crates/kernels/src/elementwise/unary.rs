@@ -36,13 +36,13 @@ trait UnaryFunction: Copy {
 ///
 /// A row: name of the function; in brackets name and aliases of its operator, if it has one;
 /// documentation; code.
-/// * `f64: |x| …` is the function in double precision. Every type computes in it that has no loop
-///   of its own.
+/// * `f64: |x| …` is the function in double precision. Every type without its own loop computes in
+///   it.
 /// * `f32: vectors |x| …` is a loop in single precision, compiled for every vector width; half
-///   precision takes it too. `each` instead of `vectors` compiles it once, for functions that are
+///   precision uses it too. `each` instead of `vectors` compiles it once, for functions that are
 ///   calls. `f64s:` and `integers:` are such loops for double precision and for integers of type
 ///   `T`.
-/// * `cost: …`, at the end behind a semicolon, is a [`FunctionCost`]; without it `SLOW_CALL`.
+/// * `cost: …`, at the end after a semicolon, is a [`FunctionCost`]; without it `SLOW_CALL`.
 ///
 /// Functions with parameters follow, with their documentation; their code stands below the table.
 #[macro_export]

@@ -1,16 +1,16 @@
 //! Packed weights in 28 bits each, without loss: reading large dense layers is all that few rows
 //! cost, and an eighth less to read is an eighth less time.
 //!
-//! Of a number, sign and mantissa take three bytes and stay as they are. Of the eight bits of the
-//! exponent four are kept: the weights of a panel have few exponents, most of them the 15 below
-//! some highest one. The sixteenth code stands for the exponent of zero. What has another exponent
-//! is an exception: it is written down beside its place, and counts behind the others. A panel with
-//! many of them would be slow, so then the layer's weights are packed as they are
+//! Sign and mantissa of a number take three bytes and stay unchanged. Four of the eight bits of the
+//! exponent are kept: the weights of a panel have few exponents, most of them the 15 below some
+//! highest one. The sixteenth code stands for the exponent of zero. A number with another exponent
+//! is an exception: it is stored separately with its position, and added after the others. A panel
+//! with many of them would be slow, so then the layer's weights are packed unchanged
 //! ([`Sgemm::pack`]).
 //!
-//! The columns of up to sixteen panels lie together step by step: 1792 bytes, which need not be
-//! read if the step's inputs are all zero, as half of what comes out of a ReLU is. Weights are
-//! multiplied where they are unpacked (`product.rs`).
+//! The columns of up to sixteen panels are contiguous step by step: 1792 bytes, which need not be
+//! read if the step's inputs are all zero, as half of a ReLU's outputs are. Weights are multiplied
+//! where they are unpacked (`product.rs`).
 
 pub(super) mod product;
 
@@ -22,7 +22,7 @@ use crate::simd::{
 };
 use std::ops::Range;
 
-/// Panels whose steps lie together.
+/// Panels whose steps are contiguous.
 const SIDE: usize = COMPACT_SUMS_ROW / WIDTH;
 /// Columns of a panel.
 const WIDTH: usize = 2 * LANES;
@@ -30,22 +30,22 @@ const WIDTH: usize = 2 * LANES;
 const STEP: usize = COMPACT_REST + COMPACT_CODES;
 /// Bytes of weights from which on the caches do not keep them from one call to the next.
 const LARGE: usize = 12 << 20;
-/// Smaller depths have no room for what is written down beside a panel.
+/// Least depth; smaller ones have no room for a panel's extra data.
 const LEAST_DEPTH: usize = 256;
-/// Exceptions that a panel may have: so many, and one for so many steps.
+/// Exceptions that a panel may have: this number, and one for each group of this number of steps.
 const FEW: usize = 8;
 const STEPS_PER_EXCEPTION: usize = 8 * LANES;
 /// Codes of exponents below the highest one; the next stands for zero.
 const CODES: u32 = 15;
-/// About so many vectors of a panel are looked at to find its exponents.
+/// Approximate number of a panel's vectors that are examined to find its exponents.
 const SAMPLE: usize = 4096;
 /// Elements in front of the panels' tables.
 const HEADER: usize = LANES;
-/// What the first element holds if the weights behind it are in 28 bits.
+/// The first element if the weights after it are in 28 bits.
 const COMPACT: u32 = u32::from_le_bytes(*b"28b\n");
-/// What the second element holds if all weights are finite, so that zero times any of them is zero.
+/// The second element if all weights are finite, so that zero times any of them is zero.
 const FINITE: u32 = 1;
-/// Elements behind the last step, which is read in whole vectors.
+/// Elements after the last step, which is read in whole vectors.
 const BEHIND: usize = LANES;
 
 /// A weight whose exponent has no code.
@@ -73,7 +73,7 @@ pub(super) fn fits(k: usize, isa: Isa) -> bool {
     isa == Isa::Avx512 && has_vbmi() && (LEAST_DEPTH..=u32::MAX as usize / WIDTH).contains(&k)
 }
 
-/// Where the parts of packed weights lie, in elements: header, tables, ends of the panels'
+/// The positions of the parts of packed weights, in elements: header, tables, ends of the panels'
 /// exceptions, steps, exceptions.
 #[derive(Clone, Copy)]
 struct Places {
@@ -95,7 +95,7 @@ impl Places {
         self.table(self.panels)
     }
 
-    /// Panels whose steps lie together with those of this one.
+    /// Panels whose steps are contiguous with those of this one.
     fn side(&self, panel: usize) -> Range<usize> {
         let first = panel / SIDE * SIDE;
         first..self.panels.min(first + SIDE)
@@ -210,7 +210,7 @@ pub(super) struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// What [`pack`] wrote: weights in 28 bits, or as they are.
+    /// The output of [`pack`]: weights in 28 bits, or unchanged ones.
     pub(super) fn of(gemm: &Sgemm, packed: &'a [f32]) -> Result<View<'a>, &'a [f32]> {
         let places = Places::of(gemm);
         if packed[0].to_bits() != COMPACT {

@@ -1,9 +1,9 @@
-//! Which steps of a product count: one at which all rows of A are zero adds nothing.
+//! The steps of a product that count: a step at which all rows of A are zero adds nothing.
 
 use super::Matrix;
 
-/// Steps are left out if at least one in so many is; otherwise looking them up takes longer than
-/// what is saved.
+/// Steps are left out if at least one in this many is; otherwise looking them up takes longer than
+/// skipping them saves.
 const LEAST_PART: usize = 16;
 /// More rows have hardly a step in common that none of them needs.
 const MOST_ROWS: usize = 4;
@@ -51,7 +51,7 @@ impl<'a> Live<'a> {
         Live { steps, values, row_stride: steps.len() }
     }
 
-    /// Their numbers.
+    /// The numbers of the steps.
     pub(super) fn steps(&self) -> &'a [u32] {
         self.steps
     }

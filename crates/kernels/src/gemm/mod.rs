@@ -1,4 +1,4 @@
-//! Matrix products `C = A * B` in `f32`, with bias and activation applied on the way out.
+//! Matrix products `C = A * B` in `f32`, with bias and activation applied before storing.
 //!
 //! B is packed once into panels of 16 or 32 columns in reading order; A may have any strides and is
 //! repacked a few rows at a time. Every element of C is summed over k in the same order whatever
@@ -78,7 +78,7 @@ pub struct Sgemm {
     n: usize,
     k: usize,
     isa: Isa,
-    /// What the k values of a row of A are.
+    /// Elements of a row of A.
     elements: Elements,
     /// Whether B is packed in 28 bits for each number where this loses nothing.
     compact: bool,
@@ -106,7 +106,7 @@ impl Sgemm {
         Sgemm { compact: compact::pays(n, k, isa.or_best()), ..Sgemm::new(m, n, k, isa) }
     }
 
-    /// The same product on a B that is packed as it is.
+    /// The product with a B that is packed unchanged.
     fn plain(&self) -> Sgemm {
         Sgemm { compact: false, ..*self }
     }
@@ -156,7 +156,7 @@ impl Sgemm {
         self.pack_panels(0, b, &mut out[..self.packed_len()]);
     }
 
-    /// The same bits, with panels as the chunks of a loop.
+    /// Packs with the same bits, with panels as the chunks of a loop.
     ///
     /// # Panics
     /// As [`pack`](Self::pack).
@@ -288,7 +288,7 @@ struct Job<'a> {
     gemm: Sgemm,
     cut: Cut,
     a: Matrix<'a>,
-    /// As it was packed.
+    /// B in packed form.
     b: &'a [f32],
     output: Output<'a>,
 }

@@ -1,10 +1,10 @@
-//! Where products go: bias and activation are applied on the way.
+//! The target of products: bias and activation are applied before storing.
 
 use super::Sgemm;
 use crate::activation::{Activation, Limits};
 use crate::simd::{Body, Dst, LANES, Simd, Src, entry};
 
-/// What happens to a sum before it is stored: bias of its column, then the activation.
+/// The treatment of a sum before it is stored: bias of its column, then the activation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Epilogue<'a> {
     /// One value per column of C.
@@ -21,7 +21,7 @@ pub(super) fn check_output(m: usize, n: usize, c: &[f32], c_stride: usize, epilo
     assert!(epilogue.bias.is_none_or(|b| b.len() >= n), "the bias needs {n} elements");
 }
 
-/// Where a product goes.
+/// The target of a product.
 pub(super) struct Output<'a> {
     pub gemm: Sgemm,
     pub epilogue: Epilogue<'a>,

@@ -1,5 +1,5 @@
-//! The register tile behind every product: M rows (pixels, tiles of a transform, matrix rows) times
-//! N blocks of 16 outputs.
+//! The register tile of every product: M rows (pixels, tiles of a transform, matrix rows) times N
+//! blocks of 16 outputs.
 //!
 //! Rows of A are read one scalar at a time and broadcast; B is a panel packed in reading order, 16
 //! N values per step. A table of [`Tap`]s says where each run of up to 16 consecutive steps starts
@@ -15,13 +15,13 @@ use crate::simd::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, bytemuck::Zeroable, bytemuck::Pod)]
 #[repr(C)]
 pub(crate) struct Tap {
-    /// Where it starts, in elements from the row's base.
+    /// Beginning in elements from the row's base.
     pub offset: u32,
     /// How many values, 1 to 16.
     pub count: u32,
 }
 
-/// What a 32-bit element of A and B is.
+/// The meaning of a 32-bit element of A and B.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Elements {
     /// A number.
@@ -38,8 +38,8 @@ const NEAR: usize = 128 * 16;
 const FAR: usize = 1024 * 16;
 /// How many taps ahead of its use a line of A is.
 const ROWS_AHEAD: usize = 2;
-/// Up to so many rows nothing but reading B takes time; the hardware follows one stream better
-/// without requests in between.
+/// Largest number of rows for which only reading B takes time; the hardware follows one stream
+/// better without requests in between.
 const FEW_ROWS: usize = 4;
 
 /// Rows and blocks of 16 columns of the largest register tile.
@@ -76,7 +76,7 @@ impl Split {
     }
 
     /// Tiles for `isa`. Large ones are about as fast as the largest, so that even ones are best; of
-    /// small ones only the largest is fast, so that all are of that size but for what is left over.
+    /// small ones only the largest is fast, so that all are of that size except for the remainder.
     pub(crate) fn tiles(total: usize, isa: Isa) -> Split {
         let max = tile_size(isa).rows;
         match isa.or_best() {
@@ -216,7 +216,8 @@ pub(crate) struct Soon {
 }
 
 impl Soon {
-    /// What follows on a panel `b` of `width` values a step, at the usual distance.
+    /// The request for the elements that follow on a panel `b` of `width` values per step, at the
+    /// usual distance.
     #[inline(always)]
     pub(crate) fn behind(b: Src, width: usize) -> Soon {
         Soon { at: b.add(FAR), step: width, rows: false }
@@ -231,7 +232,7 @@ impl Soon {
     }
 }
 
-/// Where the rows of A lie.
+/// The positions of the rows of A.
 #[derive(Clone, Copy)]
 struct Rows<const WRAP: usize> {
     step: usize,

@@ -3,7 +3,7 @@
 use crate::error::check_len;
 use crate::par::{Par, chunk_elems, par_chunks_mut};
 
-/// What a border shows of the image.
+/// The content of a border.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Border {
     /// One colour.
@@ -52,7 +52,7 @@ pub struct Bordered {
     pub before: [usize; 2],
     /// Height and width with the border.
     pub to: [usize; 2],
-    /// What the border shows.
+    /// Content of the border.
     pub border: Border,
 }
 

@@ -1,4 +1,4 @@
-//! From pixels to planes, normalisation of planes, mirroring.
+//! Conversion of pixels to planes, normalisation of planes, mirroring.
 
 use crate::element::Element;
 use crate::error::check_len;

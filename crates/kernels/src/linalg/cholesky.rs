@@ -8,7 +8,7 @@ use crate::gemm_plain::{Gemm, gemm};
 use crate::par::{Par, chunk_by_work, par_chunks_mut};
 use crate::vectorize::vectorized;
 
-/// Columns that are factorised before those behind them are updated.
+/// Columns that are factorised before the following ones are updated.
 const BLOCK: usize = 64;
 /// Columns of an update that are computed as one product.
 const STRIP: usize = 128;

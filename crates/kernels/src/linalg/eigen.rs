@@ -78,7 +78,7 @@ fn one<T: Float>(par: &dyn Par, n: usize, a: &[T], vectors: &mut [T], values: &m
     Ok(())
 }
 
-/// Reduces a symmetric matrix to its diagonal and the numbers beside it. Row `k` of `a` holds the
+/// Reduces a symmetric matrix to its diagonal and the numbers next to it. Row `k` of `a` holds the
 /// vector of reflection `k` from column `k + 1` on afterwards.
 fn tridiagonalise<T: Float>(par: &dyn Par, n: usize, a: &mut [T]) -> (Vec<f64>, Vec<f64>) {
     let (mut diagonal, mut beside) = (vec![0.0; n], vec![0.0; n]);
@@ -203,7 +203,7 @@ vectorized! {
     }
 }
 
-/// Makes the numbers beside the diagonal vanish. `beside[i]` stands between `i` and `i + 1`.
+/// Makes the numbers next to the diagonal vanish. `beside[i]` stands between `i` and `i + 1`.
 fn steps<T: Float>(
     par: &dyn Par,
     diagonal: &mut [f64],

@@ -96,7 +96,7 @@ fn factorise<T: Float>(par: &dyn Par, n: usize, a: &mut [T], swaps: &mut [usize]
     }
 }
 
-/// Factorises some rows, the first of which has its pivot in column `start` or behind it.
+/// Factorises some rows, the first of which has its pivot in column `start` or after it.
 fn factorise_panel<T: Float>(panel: &mut [T], n: usize, start: usize, swaps: &mut [usize]) {
     for i in 0..swaps.len() {
         let column = start + i;

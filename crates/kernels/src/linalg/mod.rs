@@ -1,7 +1,7 @@
 //! Dense factorisations of batches of square or wide matrices, in single and double precision.
 //!
-//! What is large is cut into blocks, whose updates are matrix products. Matrices of a batch are
-//! computed beside each other; the products of a single matrix are split. Bits depend on neither.
+//! Large matrices are divided into blocks, whose updates are matrix products. Matrices of a batch
+//! are computed concurrently; the products of a single matrix are split. Bits depend on neither.
 
 mod cholesky;
 mod eigen;
@@ -73,7 +73,7 @@ fn each_matrix<T: Send>(
     errors.result()
 }
 
-/// The same for two outputs.
+/// Runs a function on each matrix with two outputs.
 fn each_matrix2<T: Send, U: Send>(
     par: &dyn Par,
     (first, first_size): (&mut [T], usize),

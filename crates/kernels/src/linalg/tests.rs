@@ -3,7 +3,7 @@ use crate::gemm_plain::{Gemm, gemm};
 use crate::par::Serial;
 use crate::testing::{Reverse, Threads, random64};
 
-/// `a b`, all of order `n` but for the columns of `b`.
+/// `a b`, all of order `n` except for the columns of `b`.
 fn product(n: usize, k: usize, m: usize, a: &[f64], b: &[f64]) -> Vec<f64> {
     let mut c = vec![0.0; n * m];
     gemm(&Serial, Gemm::new(n, m, k), a, b, &mut c);
@@ -24,7 +24,7 @@ fn assert_near(got: &[f64], want: &[f64], tolerance: f64) {
     }
 }
 
-/// The same bits however it is split.
+/// Checks that the bits are the same however the work is split.
 fn steady(f: impl Fn(&dyn Par) -> Vec<f64>) -> Vec<f64> {
     let first = f(&Serial);
     for par in [&Reverse as &dyn Par, &Threads(3)] {

@@ -8,15 +8,15 @@ use crate::par::Par;
 use crate::vectorize::vectorized;
 use std::ops::Range;
 
-/// Rows that are computed beside a product with all others.
+/// Rows that are computed together, next to a product with all others.
 const BLOCK: usize = 64;
 
-/// What is multiplied with.
+/// The matrix to multiply with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TriangularKind {
     /// The triangular matrix.
     Matrix,
-    /// Its inverse.
+    /// The inverse.
     Inverse,
 }
 
@@ -31,7 +31,7 @@ pub struct TriangularProduct {
     pub other: usize,
     /// Whether `A` is on the right.
     pub rightside: bool,
-    /// Which triangle of `A` is read.
+    /// Whether the lower triangle of `A` is read.
     pub lower: bool,
     /// Whether `op` transposes.
     pub transpose: bool,
@@ -133,7 +133,7 @@ fn blocks(n: usize, forward: bool) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// Adds the product of what stands beside the diagonal block to its rows of `b`.
+/// Adds the product of the numbers next to the diagonal block to its rows of `b`.
 fn add_product<T: Float>(
     par: &dyn Par,
     n: usize,

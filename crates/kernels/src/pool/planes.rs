@@ -28,7 +28,7 @@ pub(super) fn pool(plan: &Plan, par: &dyn Par, x: &[f32], out: &mut [f32]) {
     par_chunks_mut(par, out, planes, |i, out| run(plan, &x[i * planes * len..][..out.len() * len], f32::MIN, out));
 }
 
-/// The same for half precision: sixteen planes are widened and their results rounded.
+/// Pools half precision: sixteen planes are widened and their results rounded.
 pub(super) fn pool_halves(plan: &Plan, par: &dyn Par, x: &[f16], out: &mut [f16]) {
     let (len, planes) = (plan.plane(), chunk_by_work(plan.plane()).next_multiple_of(LANES));
     let bytes = LANES * len * size_of::<f32>();
@@ -68,9 +68,9 @@ struct Args {
     /// Elements of a plane.
     len: usize,
     planes: usize,
-    /// What folding begins with.
+    /// The initial value of folding.
     start: f32,
-    /// What sums are divided by.
+    /// The divisor of sums.
     count: f32,
     out: Dst,
 }

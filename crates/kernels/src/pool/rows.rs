@@ -35,7 +35,7 @@ pub(super) fn pool(plan: &Plan, par: &dyn Par, x: &[f32], out: &mut [f32]) {
     });
 }
 
-/// The same for half precision, whose parts are widened and the results rounded.
+/// Pools half precision, whose parts are widened and the results rounded.
 pub(super) fn pool_halves(plan: &Plan, par: &dyn Par, x: &[f16], out: &mut [f16]) {
     let (rows, lines, extents) = (Rows::new(plan), 2 * line_len(plan), extents(plan));
     let (wide, results) = (rows.most_seen(), rows.chunk.min(plan.out[1]) * plan.out[2]);
@@ -75,7 +75,7 @@ impl<'a> Rows<'a> {
         Rows { plan, chunk: chunk_by_work(plan.out[2] * plan.kernel.iter().product::<usize>()) }
     }
 
-    /// Calls `body` with every part of `out`, its elements and so many numbers of scratch memory.
+    /// Calls `body` with every part of `out`, its elements and the given number of scratch values.
     fn each_part<T: Send>(
         &self,
         par: &dyn Par,
@@ -120,7 +120,7 @@ struct Image<'a> {
     first: [usize; 2],
     /// Rows of each slice that are there.
     height: usize,
-    /// What the largest of nothing is.
+    /// The largest value of an empty window.
     lowest: f32,
 }
 
@@ -145,8 +145,8 @@ fn pool_part(plan: &Plan, part: &Part, image: Image<'_>, extents: &[f32], lines:
     unsafe { body(&args) }
 }
 
-/// Elements of a row with its padding, and behind it what the last vector of outputs reads without
-/// need.
+/// Elements of a row with its padding, followed by the elements that the last vector of outputs
+/// reads without need.
 fn line_len(plan: &Plan) -> usize {
     let written = plan.pad[2] + plan.size[2].next_multiple_of(LANES);
     let read = plan.out[2].next_multiple_of(LANES) * plan.stride[2] + plan.kernel[2] + LANES;
@@ -171,8 +171,8 @@ struct Args {
     slice: usize,
     rows: Range<usize>,
     extents: Src,
-    /// Two lines of so many elements, one of which is filled while the windows of the other are
-    /// pooled: what has just been stored cannot be loaded at other boundaries at once.
+    /// Two lines, one of which is filled while the windows of the other are pooled: a value that
+    /// has just been stored cannot immediately be loaded at other boundaries.
     lines: Dst,
     line_len: usize,
     out: Dst,
@@ -236,7 +236,7 @@ unsafe fn rows<S: Simd, const MAX: bool, const KERNEL: usize, const STRIDE: usiz
     }
 }
 
-/// Each column of the windows of an output row as one value, behind the padding.
+/// Folds each column of the windows of an output row into one value, after the padding.
 ///
 /// # Safety
 /// As [`pool_part`] says.
@@ -334,7 +334,7 @@ unsafe fn windows<S: Simd, const MAX: bool, const KERNEL: usize, const STRIDE: u
     v
 }
 
-/// The same for windows three columns or more apart, one by one.
+/// Folds windows three columns or more apart, one by one.
 ///
 /// # Safety
 /// As [`pool_part`] says.

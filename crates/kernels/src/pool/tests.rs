@@ -172,7 +172,7 @@ fn in_vectors() -> Vec<Geometry> {
     all
 }
 
-/// Of as many planes as are given, in the shape of a volume.
+/// Pools as many planes as are given, in the shape of a volume.
 fn pooled<T: Element>(
     par: &dyn Par,
     kind: PoolKind,

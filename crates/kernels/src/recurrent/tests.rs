@@ -105,7 +105,7 @@ fn sizes_that_overflow_are_none() {
     assert_eq!(Recurrent { layers: 0, size: 1, ..r }.parameter_len(), None);
 }
 
-/// On packed weights, in single precision.
+/// Checks packed weights, in single precision.
 fn packed(r: Recurrent, operands: [&[f64]; 4], want: &[f64]) {
     let [x, parameters, hidden, cell] = operands.map(|v| v.iter().map(|v| *v as f32).collect::<Vec<f32>>());
     let layers = PackedRecurrent::new(r, Isa::detect());

@@ -1,4 +1,4 @@
-//! The weights of recurrent layers: as they are, and packed for products in single precision.
+//! The weights of recurrent layers: unpacked, and packed for products in single precision.
 
 use super::{Recurrent, RecurrentOutputs};
 use crate::element::Float;
@@ -8,7 +8,7 @@ use crate::gemm_plain::{Gemm, gemm};
 use crate::isa::Isa;
 use crate::par::{Par, chunk_by_work, par_chunks_mut};
 
-/// What passes multiply with. Pass `at` is one direction of a layer.
+/// The factors of passes. Pass `at` is one direction of a layer.
 pub(super) trait Weights<T>: Sync {
     /// Products of the inputs of all steps, with their bias.
     fn of_inputs(&self, par: &dyn Par, at: usize, x: &[T], out: &mut [T]);
@@ -42,7 +42,7 @@ impl<'a, T> Pass<'a, T> {
     }
 }
 
-/// Parameters as they are.
+/// Unpacked parameters.
 pub(super) struct PlainWeights<'a, T> {
     pub layers: Recurrent,
     pub parameters: &'a [T],
@@ -95,7 +95,7 @@ pub struct PackedRecurrent {
 const LINE: usize = 16;
 
 impl PackedRecurrent {
-    /// Of these layers.
+    /// Makes the packed form of these layers.
     pub fn new(layers: Recurrent, isa: Isa) -> PackedRecurrent {
         PackedRecurrent { layers, isa: isa.or_best() }
     }
@@ -158,7 +158,7 @@ impl PackedRecurrent {
         }
     }
 
-    /// As [`Recurrent::run`], on what [`pack`](Self::pack) made of the parameters.
+    /// Runs like [`Recurrent::run`], on the output of [`pack`](Self::pack).
     ///
     /// # Panics
     /// If a length contradicts the sizes.

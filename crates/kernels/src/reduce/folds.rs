@@ -28,9 +28,9 @@ macro_rules! reductions {
 
 /// A reduction: elements are folded into lanes, lanes into a total, the total becomes the result.
 pub(crate) trait Fold<T: Element> {
-    /// What a block is accumulated in.
+    /// Accumulator of a block.
     type Lane: Copy;
-    /// What blocks are accumulated in.
+    /// Accumulator of all blocks.
     type Total: Copy;
     /// A lane that has seen nothing.
     const INIT: Self::Lane;

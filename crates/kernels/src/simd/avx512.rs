@@ -66,10 +66,10 @@ pub(super) unsafe fn round_to_pairs(lo: Src, hi: Src, count: usize, mask: u32, o
     }
 }
 
-/// What turns 28 bits into numbers.
+/// The constants that convert 28 bits to numbers.
 #[derive(Clone, Copy)]
 struct Compact {
-    /// The highest of the three bytes twice: its first bit is the sign, the others go on with the
+    /// The highest of the three bytes twice: its first bit is the sign, the others continue the
     /// mantissa.
     bytes: __m512i,
     kept: __m512i,
@@ -87,7 +87,7 @@ impl Compact {
     /// 32 numbers in two vectors.
     ///
     /// # Safety
-    /// Signs and mantissas must be readable at `rest`, codes at `codes`, and 16 elements behind
+    /// Signs and mantissas must be readable at `rest`, codes at `codes`, and 16 elements after
     /// both.
     #[target_feature(enable = "avx512f,avx512vbmi")]
     #[inline]
@@ -108,7 +108,7 @@ impl Compact {
     }
 }
 
-/// See [`super::unpack_compact`].
+/// Implements [`super::unpack_compact`].
 ///
 /// # Safety
 /// The machine must have AVX-512F and AVX512-VBMI; and as there.
@@ -127,7 +127,7 @@ pub(super) unsafe fn unpack_compact(x: &CompactColumns, steps: Range<usize>, out
     }
 }
 
-/// See [`super::multiply_compact`].
+/// Implements [`super::multiply_compact`].
 ///
 /// # Safety
 /// The machine must have AVX-512F and AVX512-VBMI; and as there, with `M` rows.
@@ -169,7 +169,7 @@ pub(super) unsafe fn multiply_compact<const M: usize>(x: &CompactColumns, y: &Co
     }
 }
 
-/// See [`super::pack_compact`].
+/// Implements [`super::pack_compact`].
 ///
 /// # Safety
 /// The machine must have AVX-512F, AVX512-BW and AVX512-VBMI; and as there.

@@ -71,8 +71,8 @@ pub(crate) trait Simd: Copy {
     }
     /// `c - a * b`
     fn fnma(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V;
-    /// `v` times two to the power of `n`, whole numbers between -152 and 130; exact but for results
-    /// below the normal numbers.
+    /// `v` times two to the power of `n`, whole numbers between -152 and 130; exact except for
+    /// results below the normal numbers.
     fn times_pow2(self, v: Self::V, n: Self::V) -> Self::V;
     /// The elements of `a` then `b` with even index, and those with odd index.
     fn deinterleave(self, a: Self::V, b: Self::V) -> (Self::V, Self::V);
@@ -209,16 +209,16 @@ pub(crate) unsafe fn round_to_pairs(lo: Src, hi: Src, count: usize, mask: u32, o
 /// Elements that the sign and mantissa of 32 numbers take in 28 bits each, and their codes.
 pub(crate) const COMPACT_REST: usize = 2 * LANES * 3 / 4;
 pub(crate) const COMPACT_CODES: usize = 2 * LANES / 8;
-/// Steps that [`multiply_compact`] takes at a time, the most rows, and how far it is to the next
+/// Steps that [`multiply_compact`] takes in one go, the most rows, and the distance to the next
 /// row's values and sums: constants, which leave more registers.
 pub(crate) const COMPACT_STEPS: usize = 4;
 pub(crate) const COMPACT_VALUES_ROW: usize = 8 * COMPACT_STEPS;
 pub(crate) const COMPACT_SUMS_ROW: usize = 32 * LANES;
 pub(crate) const COMPACT_ROWS: usize = 12;
 
-/// Where the steps of some neighbouring columns lie in 28 bits a number: of each 32 of them three
-/// bytes a number (sign and mantissa) at `rest`, and codes of four bits, those of both halves in a
-/// byte, at `codes`; `tables` says which exponent, in its place, a code is.
+/// The positions of the steps of some neighbouring columns in 28 bits per number: for each 32 of
+/// them three bytes per number (sign and mantissa) at `rest`, and codes of four bits, those of both
+/// halves in a byte, at `codes`; `tables` gives the exponent, at its position, for each code.
 #[derive(Clone, Copy)]
 pub(crate) struct CompactColumns {
     pub rest: Src,
@@ -233,7 +233,7 @@ pub(crate) struct CompactColumns {
 /// Turns some steps of the first 32 columns into numbers, one step after another.
 ///
 /// # Safety
-/// The machine must have AVX512-VBMI; `columns` must have the steps and 16 elements behind the last
+/// The machine must have AVX512-VBMI; `columns` must have the steps and 16 elements after the last
 /// one, a table for each of its pairs, and `out` room.
 pub(crate) unsafe fn unpack_compact(columns: &CompactColumns, steps: Range<usize>, out: Dst) {
     #[cfg(target_arch = "x86_64")]

@@ -48,12 +48,12 @@ macro_rules! pointer {
 }
 
 pointer!(
-    /// Where a kernel reads.
+    /// A position from which a kernel reads.
     Src,
     *const f32
 );
 pointer!(
-    /// Where a kernel writes; several threads may hold one and write disjoint parts.
+    /// A position to which a kernel writes; several threads may hold one and write disjoint parts.
     Dst,
     *mut f32
 );

@@ -5,7 +5,7 @@ use crate::error::check_len;
 use crate::par::{Par, chunk_by_work, chunk_elems, par_chunks_mut, par_chunks_mut2, par_chunks_mut2_scratch};
 use std::cmp::Ordering;
 
-/// What the four numbers of a box are.
+/// The meaning of the four numbers of a box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BoxFormat {
     /// Left, top, right, bottom.
@@ -73,7 +73,7 @@ pub fn overlaps<T: Element>(par: &dyn Par, format: BoxFormat, a: &[T], b: &[T], 
 pub struct BoxDecoding {
     /// Format of the anchors.
     pub format: BoxFormat,
-    /// What encoded numbers are multiplied by.
+    /// Factors of encoded numbers.
     pub scale: [f64; 4],
     /// Limit of the logarithms of the sides, if there is one.
     pub clip: Option<f64>,
@@ -127,7 +127,7 @@ pub struct BoxEncoding<'a, T> {
     pub references: &'a [T],
     /// Subtracted from the four encoded numbers.
     pub means: &'a [T],
-    /// What these are divided by then.
+    /// Divisors of the differences.
     pub deviations: &'a [T],
 }
 
@@ -195,7 +195,8 @@ pub struct Matching {
     pub ascending: bool,
     /// Scores beyond it match nothing.
     pub threshold: f64,
-    /// Matching ends after one more than so many matches, as in MXNet; zero or less is no limit.
+    /// Matching ends after one more than this number of matches, as in MXNet; zero or less is no
+    /// limit.
     pub limit: i64,
 }
 

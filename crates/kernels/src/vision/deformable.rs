@@ -37,7 +37,7 @@ impl DeformableWindows {
         self.windows[0] * self.windows[1]
     }
 
-    /// Elements of the columns of one image with so many channels.
+    /// Elements of the columns of one image with `channels` channels.
     pub fn column_len(&self, channels: usize) -> usize {
         channels * self.taps() * self.columns()
     }
@@ -216,7 +216,7 @@ fn clamped<T: Float>([height, width]: [usize; 2], y: T, x: T) -> Corners<T> {
     ]
 }
 
-/// With zeros around the image.
+/// The corners with zeros around the image.
 fn fading<T: Float>([height, width]: [usize; 2], y: T, x: T) -> Corners<T> {
     if !(lies_in(y, -1.0, height as f64) && lies_in(x, -1.0, width as f64)) {
         return [(OUTSIDE, T::ZERO); 4];

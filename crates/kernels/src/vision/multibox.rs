@@ -19,7 +19,7 @@ pub struct MultiBoxPrior<'a> {
     pub ratios: &'a [f32],
     /// Distances between pixels, down and to the right.
     pub steps: [f32; 2],
-    /// Where in a pixel the center is, down and to the right.
+    /// Position of the center in a pixel, down and to the right.
     pub offsets: [f32; 2],
     /// Whether anchors are cut to the image.
     pub clip: bool,
@@ -82,7 +82,7 @@ pub struct MultiBoxDetection {
     pub clip: bool,
     /// Probability from which on an anchor shows something.
     pub threshold: f64,
-    /// What the encoded numbers are multiplied by.
+    /// Factors of the encoded numbers.
     pub variances: [f32; 4],
     /// Intersection over union from which on the lower score goes; without one nothing is sorted or
     /// suppressed.

@@ -27,11 +27,11 @@ pub struct MultiBoxTarget {
     pub negatives: f32,
     /// Intersection over union from which on an anchor is not taken for background.
     pub negative_overlap: f32,
-    /// What the encoded numbers are divided by.
+    /// Divisors of the encoded numbers.
     pub variances: [f32; 4],
 }
 
-/// Where the results of a [`MultiBoxTarget`] go.
+/// The results of a [`MultiBoxTarget`].
 #[derive(Debug)]
 pub struct MultiBoxTargets<'a, T> {
     /// `[batch, anchors * 4]`: boxes of the objects relative to the anchors.
@@ -42,7 +42,7 @@ pub struct MultiBoxTargets<'a, T> {
     pub classes: &'a mut [T],
 }
 
-/// What an anchor shows.
+/// The object of an anchor.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 enum Shown {
     #[default]
@@ -119,7 +119,7 @@ impl MultiBoxTarget {
         Ok(())
     }
 
-    /// What every anchor of an image shows.
+    /// Assigns an object to every anchor of an image.
     fn assign<T: Element>(
         &self,
         anchors: &[T],

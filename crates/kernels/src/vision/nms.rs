@@ -6,7 +6,7 @@ use crate::error::check_len;
 use crate::par::{Par, par_chunks_mut_scratch};
 use crate::vectorize::vectorized;
 
-/// When a box is suppressed by a better one.
+/// The condition under which a better box suppresses another.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SuppressRule<A> {
     /// Intersection over union from which on boxes count as one.
@@ -114,11 +114,11 @@ pub struct BoxNms {
     pub valid: f64,
     /// How many of the best boxes take part; the others go.
     pub limit: Option<usize>,
-    /// Where the four coordinates begin.
+    /// Position of the four coordinates.
     pub coordinates: usize,
-    /// Where the score is.
+    /// Position of the score.
     pub score: usize,
-    /// Where the class is, if there is one.
+    /// Position of the class, if there is one.
     pub class: Option<usize>,
     /// Boxes of this class go.
     pub background: f64,
@@ -201,7 +201,7 @@ impl BoxNms {
         rows.for_each(|row| row.fill(T::from_f64(-1.0)));
     }
 
-    /// Changes the format; boxes whose first number is negative stay as they are, as in MXNet.
+    /// Changes the format; boxes whose first number is negative do not change, as in MXNet.
     fn convert<T: Element>(&self, b: &mut [T]) {
         if self.from == self.to || b[0] < T::ZERO {
             return;

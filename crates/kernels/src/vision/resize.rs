@@ -17,7 +17,7 @@ pub struct BilinearResize {
     pub align_corners: bool,
 }
 
-/// Between which two pixels of an axis an output lies.
+/// The two pixels of an axis between which an output is.
 #[derive(Clone, Copy)]
 struct Neighbours {
     first: usize,
@@ -119,8 +119,8 @@ pub struct Repeat {
     pub add: bool,
 }
 
-/// Writes the channels of an output of which `parts` are the inputs in turn; channels that no part
-/// covers stay as they are.
+/// Writes the channels of an output whose `parts` are the inputs in order; channels that no part
+/// covers do not change.
 ///
 /// # Panics
 /// If the sizes contradict each other.

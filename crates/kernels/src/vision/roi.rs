@@ -20,9 +20,9 @@ pub struct Regions {
 /// coordinates.
 pub(super) const MOST_SAMPLES: f64 = 4096.0;
 
-/// Why a region cannot be pooled.
+/// The reasons why a region cannot be pooled.
 pub const NO_SIDES: &str = "its sides must be positive with aligned=True";
-/// As above.
+/// The error of bins that are too long.
 pub const LONG_BINS: &str = "its bins must be at most 4096 pixels long";
 
 impl Regions {
@@ -122,7 +122,7 @@ impl<A: Float> Extent<A> {
     }
 }
 
-/// The samples of all bins along an axis of so many pixels.
+/// The samples of all bins along an axis.
 struct AxisSamples<A> {
     extent: Extent<A>,
     size: usize,
@@ -142,7 +142,7 @@ impl<A: Float> AxisSamples<A> {
         AxisSamples { extent, size, made }
     }
 
-    /// Those of a bin.
+    /// The samples of a bin.
     fn of(&self, bin: usize) -> impl Iterator<Item = Sample<A>> + '_ {
         let first = bin * self.extent.samples;
         (0..self.extent.samples).map(move |i| match self.made.get(first + i) {
@@ -152,8 +152,8 @@ impl<A: Float> AxisSamples<A> {
     }
 }
 
-/// What a region reads: nothing, for its image is none; nothing that has a place; or samples of an
-/// image.
+/// The inputs of a region: nothing, because its image does not exist; nothing with a position; or
+/// samples of an image.
 enum RegionSamples<A> {
     Absent,
     Nowhere,
@@ -219,7 +219,7 @@ impl RoiAlign {
         Ok(())
     }
 
-    /// What a region reads in every plane.
+    /// The inputs of a region in every plane.
     fn region_samples<T: Element>(&self, region: &[T]) -> RegionSamples<T::Acc> {
         let [_, _, height, width] = self.regions.data;
         let (Ok(Some(image)), Ok([down, across])) = (self.regions.image(region), self.extents(region)) else {

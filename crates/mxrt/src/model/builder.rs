@@ -94,7 +94,8 @@ impl ModelBuilder {
         self
     }
 
-    /// How many plans, for so many signatures of inputs, and how many bytes of them are kept.
+    /// Sets the number of plans, each for one signature of inputs, and the number of their bytes
+    /// that are kept.
     pub fn plan_cache(mut self, limit: CacheLimit) -> ModelBuilder {
         self.plans.cache = limit;
         self

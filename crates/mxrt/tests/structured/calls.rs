@@ -66,7 +66,7 @@ pub fn value(choices: &mut Choices<'_>, attr: &AttrDef, rank: usize) -> String {
     }
 }
 
-/// Attributes for an operator whose first input has so many axes.
+/// Attributes for an operator whose first input has `rank` axes.
 pub fn attributes(choices: &mut Choices<'_>, op: &OpDef, rank: usize, inputs: usize) -> Vec<(String, String)> {
     let mut given = Vec::new();
     for attr in op.attrs.iter().filter(|attr| !matches!(attr.kind, AttrKind::Object(_))) {

@@ -147,7 +147,7 @@ fn foreach(choices: &mut Choices<'_>, values: &[[usize; 2]], number: usize, dept
     }
 }
 
-/// A graph of so many layers over these variables.
+/// A graph of `layers` layers over these variables.
 fn network(choices: &mut Choices<'_>, layers: usize, depth: usize, variables: &[&str]) -> File {
     let mut file = File::default();
     let mut values: Vec<[usize; 2]> =

@@ -18,13 +18,13 @@ impl Choices<'_> {
         (self.0)(bound)
     }
 
-    /// True once in so many times.
+    /// True once in `times` times.
     pub fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
 
-    /// How often something is repeated: once more one time in so many, and [`MOST`] times at most,
-    /// since decisions from bytes are alike when the bytes have ended.
+    /// The number of repetitions: one more with a chance of one in `times`, and at most [`MOST`],
+    /// because decisions from bytes are alike when the bytes have ended.
     pub fn repeats(&mut self, times: usize) -> usize {
         (0..MOST).take_while(|_| self.once_in(times)).count()
     }

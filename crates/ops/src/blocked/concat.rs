@@ -57,7 +57,7 @@ fn concatenation(attrs: &Attrs, signature: &Signature<'_>) -> Result<Option<Vec<
     inputs.iter().map(part).collect::<Result<_, OpError>>().map(Some)
 }
 
-/// Writes channels behind others that end in the middle of a block.
+/// Writes channels after others that end in the middle of a block.
 struct MergeChannels {
     x: BlockedShape,
     /// Channels before them in the first block.

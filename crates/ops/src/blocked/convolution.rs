@@ -1,4 +1,4 @@
-//! `_blocked_convolution`: a two-dimensional convolution, and what is fused behind it, on blocked
+//! `_blocked_convolution`: a two-dimensional convolution, and the steps fused after it, on blocked
 //! operands.
 
 use super::{infer_from_layout, pooling, shape_of};
@@ -25,8 +25,8 @@ pub static OPS: &[OpDef] = &[OpDef {
     ..OpDef::BASE
 }];
 
-/// The pooling behind the activation, in the form of [`pooling::BlockedPoolWindows`]; empty where
-/// there is none.
+/// The pooling after the activation, in the form of [`pooling::BlockedPoolWindows`]; empty if there
+/// is none.
 const POOLING: AttrDef =
     AttrDef::new("pooling", AttrKind::Shape, "()", "Kind, kernel, stride and padding of the pooling.");
 
@@ -67,7 +67,7 @@ pub(crate) fn form(attrs: &Attrs, signature: &Signature<'_>, epilogue: Epilogue)
     Some(BlockedForm { op: "_blocked_convolution", inputs, from_blocked, output, starts: true })
 }
 
-/// What convolves images that lie so.
+/// The kernel for images of this layout.
 fn kernel_for(geometry: &ConvGeometry, x: &BlockedShape, options: KernelOptions) -> Option<ConvKernel> {
     fast_kernel(geometry, &[x.n, x.c, x.h, x.w], options, x.block == BLOCK)
 }
@@ -114,7 +114,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
 
 struct BlockedConvolution {
     kernel: ConvKernel,
-    /// The same with a pooling behind it.
+    /// The kernel with a pooling after it.
     pooled: Option<PooledKernel>,
     epilogue: Epilogue,
     x: BlockedShape,

@@ -83,7 +83,7 @@ fn repeat(pixels: &mut [f32], values: impl Iterator<Item = f32>) {
     pixels.chunks_exact_mut(BLOCK).for_each(|pixel| pixel.copy_from_slice(&lanes));
 }
 
-/// Where the first pixel of a row of a block of channels is.
+/// The offset of the first pixel of a row of a block of channels.
 fn offset(x: &BlockedShape, image: usize, block: usize, row: usize) -> usize {
     image * x.image_stride + block * x.block_stride() + (x.halo.top + row) * x.row_stride() + x.halo.left * x.block
 }

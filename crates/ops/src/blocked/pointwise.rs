@@ -60,7 +60,7 @@ pub static OPS: &[OpDef] = &[
     },
 ];
 
-/// What stands beside the data.
+/// The operands besides the data.
 #[derive(Clone, Copy, PartialEq)]
 enum PointwiseOperands {
     None,

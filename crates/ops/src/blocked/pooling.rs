@@ -55,7 +55,8 @@ const KINDS: [PoolKind; 4] =
     [PoolKind::Max, PoolKind::Sum, PoolKind::Average { count_pad: true }, PoolKind::Average { count_pad: false }];
 
 impl BlockedPoolWindows {
-    /// Those of a `Pooling` of data that lies so; none where this kernel does not have them.
+    /// The windows of a `Pooling` of data in this layout; none if this kernel does not support
+    /// them.
     pub(crate) fn new(attrs: &Attrs, data: &BlockedLayout) -> Result<Option<BlockedPoolWindows>, OpError> {
         use mxrt_kernels::pool::PoolKind as Kind;
         let geometry = pooling::PoolGeometry::new(attrs, data.axes + 2)?;
@@ -77,14 +78,15 @@ impl BlockedPoolWindows {
         Ok((!geometry.channels_last).then_some(BlockedPoolWindows { kind, params }))
     }
 
-    /// As an attribute: the number of the kind, then kernel, stride and padding, rows first.
+    /// Formats the windows as an attribute: the number of the kind, then kernel, stride and
+    /// padding, rows first.
     pub(crate) fn text(&self) -> String {
         let Pool2dParams { kernel: [kh, kw], stride: [sh, sw], pad: [ph, pw] } = self.params;
         let kind = KINDS.iter().position(|kind| *kind == self.kind).unwrap_or(0);
         format!("({kind},{kh},{kw},{sh},{sw},{ph},{pw})")
     }
 
-    /// From the numbers of [`text`](Self::text).
+    /// Parses the numbers of [`text`](Self::text).
     pub(crate) fn parse(numbers: &[i64]) -> Result<BlockedPoolWindows, OpError> {
         let bad = || value_error("the pooling behind a convolution is seven numbers");
         let n = numbers.iter().map(|n| usize::try_from(*n)).collect::<Result<Vec<_>, _>>().map_err(|_| bad())?;
@@ -93,7 +95,7 @@ impl BlockedPoolWindows {
         Ok(BlockedPoolWindows { kind, params: Pool2dParams { kernel: [kh, kw], stride: [sh, sw], pad: [ph, pw] } })
     }
 
-    /// A convolution with these windows behind it that makes `y`; none where that does not pay.
+    /// A convolution followed by these windows that makes `y`; none if that does not pay.
     pub(crate) fn behind(&self, conv: &ConvKernel, y: BlockedShape) -> Option<PooledKernel> {
         PooledKernel::new(conv, self.kind, self.params, [y.h, y.w])
     }

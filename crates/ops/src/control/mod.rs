@@ -13,7 +13,7 @@ fn no_graphs() -> OpError {
     not_implemented("runs graphs, which only a node of a symbol has; use mx.sym.contrib or mx.nd.contrib")
 }
 
-/// What the definitions have in common: as many inputs as `num_args` says, less one for each graph.
+/// The common part of the definitions: as many inputs as `num_args` says, less one for each graph.
 const BASE: OpDef = OpDef {
     inputs: Inputs::Variadic { count: "num_args", prefix: "data", named: |_| None },
     outputs: Outputs::Count(|attrs| attrs.count("num_outputs")),

@@ -56,7 +56,7 @@ impl Shapes<'_> {
         self.inputs.get(index).and_then(PartialShape::rank)
     }
 
-    /// What is known of the extents of an input, as a list to be worked on.
+    /// The known extents of an input, as a list to be worked on.
     pub(crate) fn dims(&self, index: usize) -> Option<SmallVec<[Option<usize>; 6]>> {
         self.inputs.get(index).and_then(PartialShape::dims).map(SmallVec::from_slice)
     }

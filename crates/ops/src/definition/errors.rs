@@ -24,7 +24,7 @@ pub(crate) fn not_implemented(message: impl Into<String>) -> OpError {
     OpError::new(FailureKind::NotImplemented, message)
 }
 
-/// What a kernel found wrong with values, as an operator's error.
+/// Converts a kernel's error about values to an operator's error.
 pub(crate) fn kernel_error(error: KernelError) -> OpError {
     let kind = match error {
         KernelError::IndexOutOfRange { .. } => FailureKind::Index,

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 /// Outputs that an operator can have: attributes give larger numbers only in damaged files.
 pub const MAX_OUTPUTS: usize = 1 << 16;
 
-/// What is known of the shapes around one node; inference adds to it in both directions.
+/// The known shapes around one node; inference adds to them in both directions.
 pub struct Shapes<'a> {
     /// parsed attributes
     pub attrs: &'a Attrs,
@@ -58,7 +58,7 @@ impl Shapes<'_> {
     }
 }
 
-/// What is known of the element types around one node.
+/// The known element types around one node.
 pub struct DTypes<'a> {
     /// parsed attributes
     pub attrs: &'a Attrs,
@@ -138,7 +138,7 @@ pub fn infer_types(def: &OpDef, attrs: &Attrs, inputs: &[TensorType]) -> Result<
     infer_with_outputs(def, attrs, inputs, &[]).map_err(|e| describe_inputs(e.op(def.name), inputs.iter()))
 }
 
-/// The same where the caller has output arrays already (`out=`), whose types take part.
+/// Infers types if the caller has output arrays already (`out=`), whose types take part.
 pub(crate) fn infer_with_outputs(
     def: &OpDef,
     attrs: &Attrs,
@@ -165,7 +165,7 @@ pub(crate) fn check_inputs(def: &OpDef, attrs: &Attrs, inputs: &[TensorType]) ->
     infer_outputs(def, attrs, inputs, std::iter::empty()).map(drop)
 }
 
-/// What is known around one node with complete inputs.
+/// The known types around one node with complete inputs.
 struct InferredOutputs {
     inputs: SmallVec<[PartialShape; 4]>,
     shapes: SmallVec<[PartialShape; 2]>,

@@ -1,5 +1,5 @@
-//! What an operator is: its names, attributes, inputs and outputs, inference, and how it is found
-//! by name.
+//! The definition of an operator: its names, attributes, inputs and outputs, inference, and the
+//! lookup by name.
 
 mod axes;
 mod errors;

@@ -14,7 +14,8 @@ pub enum Inputs {
     Fixed(&'static [&'static str]),
     /// depending on the attributes (`no_bias`)
     ByAttrs(fn(&Attrs) -> &'static [&'static str]),
-    /// as many as the attribute (usually `num_args`) says: `<prefix>0`, `<prefix>1`, …, or `named`
+    /// number of inputs given by the attribute (usually `num_args`): `<prefix>0`, `<prefix>1`, …,
+    /// or `named`
     Variadic {
         /// attribute that holds the number
         count: &'static str,
@@ -23,7 +24,7 @@ pub enum Inputs {
         /// names that take the place of the numbered ones, for some attributes
         named: fn(&Attrs) -> Option<&'static [&'static str]>,
     },
-    /// those that an object among the attributes names
+    /// inputs named by an object among the attributes
     Computed {
         /// the names
         names: fn(&Attrs) -> &[String],
@@ -37,11 +38,11 @@ pub enum Inputs {
 pub enum Outputs {
     /// one, called `output`
     One,
-    /// these, by name
+    /// outputs with these names
     Named(fn(&Attrs) -> &'static [&'static str]),
-    /// so many, called `output0`, `output1`, … (`output` when it is one)
+    /// number of outputs, called `output0`, `output1`, … (`output` when it is one)
     Count(fn(&Attrs) -> usize),
-    /// those that an object among the attributes names
+    /// outputs named by an object among the attributes
     Computed(fn(&Attrs) -> &[String]),
 }
 
@@ -84,7 +85,7 @@ pub struct OpDef {
     /// equal inputs need not give equal outputs: every execution is one of its own, and gets its
     /// own piece of the random stream
     pub random: bool,
-    /// what graph passes may do with it
+    /// rewrites that graph passes may apply to it
     pub rewrites: &'static Rewrites,
     /// internal: made by graph passes only, neither callable from Python nor loadable from files
     pub internal: bool,

@@ -46,7 +46,7 @@ fn inputs_of_all_settings(def: &OpDef) -> Vec<Cow<'static, str>> {
     }
 }
 
-/// Adds the names that are missing, each behind the one it follows.
+/// Adds the names that are missing, each after the one it follows.
 fn merge(all: &mut Vec<Cow<'static, str>>, names: Vec<Cow<'static, str>>) {
     let mut next = 0;
     for name in names {

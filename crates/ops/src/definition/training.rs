@@ -52,7 +52,7 @@ pub fn belongs_to_training(name: &str) -> bool {
     TRAINING.binary_search(&name).is_ok() || name.contains("_backward_")
 }
 
-/// What an error says of such an operator.
+/// The error message for such an operator.
 pub fn training_message(name: &str) -> String {
     format!(
         "{name} belongs to training, which mxrt does not support: it runs trained models. Train with MXNet and load \

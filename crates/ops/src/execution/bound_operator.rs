@@ -46,7 +46,7 @@ impl PackedInput {
     }
 }
 
-/// Of a call on a device: all of its outputs depend on its kernels.
+/// The scope of a call on a device: all of its outputs depend on its kernels.
 impl KernelScope for BoundOperator {
     fn describe(&self, error: OpError) -> OpError {
         describe(error, self.def, &self.attrs, &self.inputs)

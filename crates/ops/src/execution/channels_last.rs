@@ -19,7 +19,7 @@ pub enum LastInput {
 /// A form with channels last, and what it works on.
 #[derive(Clone, Debug)]
 pub struct ChannelsLast {
-    /// what is computed
+    /// the computation
     pub form: KernelForm,
     /// how the inputs are wanted
     pub inputs: Vec<LastInput>,
@@ -45,7 +45,7 @@ fn images(tensor: &TensorType) -> Option<&Shape> {
     (tensor.shape.len() == 4 && tensor.shape.size() > 0).then_some(&tensor.shape)
 }
 
-/// What a form is for images with channels last; `None` where it has no such form.
+/// Converts a form to its equivalent for images with channels last; `None` if it has none.
 pub fn channels_last(form: &KernelForm, signature: &Signature<'_>) -> Option<ChannelsLast> {
     let [output] = signature.outputs else { return None };
     let last = channels_last_type(output)?;

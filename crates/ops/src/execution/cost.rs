@@ -1,4 +1,4 @@
-//! What kernels are estimated to take on one core, in nanoseconds.
+//! Estimates of the time of kernels on one core, in nanoseconds.
 //!
 //! The rates were measured (`net.plan(x)` shows both), within a factor of two or three: they decide
 //! what runs in the calling thread and how batches are divided, no more. Where the speed of a
@@ -15,8 +15,8 @@ const IN_CACHE: u64 = 1 << 20;
 /// Bytes per nanosecond from memory, for one core.
 const FROM_MEMORY: u64 = 20;
 
-/// Picoseconds of functions that the library of the system computes number by number, but for slow
-/// ones.
+/// Picoseconds of functions that the library of the system computes number by number, except for
+/// slow ones.
 const ONE_BY_ONE: u64 = 3_000;
 
 fn bytes_touched(signature: &Signature<'_>) -> u64 {
@@ -43,8 +43,8 @@ pub fn streaming_ns(signature: &Signature<'_>) -> u64 {
     500 + bytes_touched(signature) / bytes_per_ns(signature.options.isa)
 }
 
-/// Time of a kernel that spends so many picoseconds on each element of its output, beside reading
-/// and writing.
+/// Time of a kernel that spends `picoseconds` on each element of its output, besides reading and
+/// writing.
 pub fn elementwise_ns(signature: &Signature<'_>, picoseconds: u64) -> u64 {
     let bytes = bytes_touched(signature);
     let near = bytes.min(IN_CACHE);
@@ -95,7 +95,7 @@ fn in_vectors(picoseconds: u64, signature: &Signature<'_>) -> u64 {
     }
 }
 
-/// What takes so long in single precision, in the type of the first input.
+/// Converts a time in single precision to the type of the first input.
 fn in_type(picoseconds: u64, signature: &Signature<'_>) -> u64 {
     match signature.inputs.first().map(|t| t.dtype) {
         None | Some(DType::F32) => picoseconds,

@@ -30,9 +30,9 @@ pub trait DeviceKernel: Send + Sync {
 /// Addresses of whole, dense arrays.
 #[derive(Clone, Copy, Debug)]
 pub struct DeviceOperands<'a> {
-    /// of the inputs
+    /// addresses of the inputs
     pub inputs: &'a [DevicePtr],
-    /// of the outputs
+    /// addresses of the outputs
     pub outputs: &'a [DevicePtr],
     /// this execution's piece of the random stream, for random operators
     pub random: Option<RandomKey>,
@@ -57,8 +57,8 @@ pub fn check_device_kernels(device: &OpenDevice) -> Result<(), OpError> {
     kernels_of(device.id()).map_or(Ok(()), |kernels| kernels.check(device))
 }
 
-/// A device's kernel for an operator and complete types. If there is none the error has the device,
-/// the operator by this name, and the way out.
+/// A device's kernel for an operator and complete types. If there is none, the error names the
+/// device and the operator by this name, and says what works instead.
 pub fn bind_device_kernel(
     (device, name): (DeviceId, &str),
     def: &OpDef,
@@ -72,7 +72,8 @@ pub fn bind_device_kernel(
     bound.ok_or_else(|| no_device_kernel(name, device))
 }
 
-/// What an operator computes for complete types; `None` where kernels of devices have no form for it.
+/// The computation of an operator for complete types; `None` if kernels of devices have no form for
+/// it.
 pub fn form_of(def: &OpDef, attrs: &Attrs, signature: &Signature<'_>) -> Result<Option<KernelForm>, OpError> {
     let options = KernelOptions { forms: true, ..signature.options };
     Ok(bind_kernel(def, attrs, &Signature { options, ..*signature })?.form().cloned())

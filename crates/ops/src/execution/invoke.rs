@@ -9,11 +9,11 @@ use mxrt_tensor::{Context, NDArray};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Where and how an operator runs.
+/// The context and options with which an operator runs.
 pub struct Invocation<'a> {
     /// engine that orders the work
     pub engine: &'static Engine,
-    /// where outputs live when there is no input to tell
+    /// context of the outputs when no input determines it
     pub context: Context,
     /// plan-wide choices
     pub options: KernelOptions,
@@ -41,8 +41,8 @@ pub fn invoke(
     result.map_err(|e| e.device(context_of(call, inputs, outputs).to_string()))
 }
 
-/// The same with attributes that are still to be parsed; the bound operator stays in `cache` for
-/// the next call like it.
+/// Invokes an operator with attributes that are still to be parsed; the bound operator stays in
+/// `cache` for the next similar call.
 #[cfg_attr(debug_assertions, track_caller)]
 pub fn invoke_cached(
     call: &Invocation<'_>,
@@ -59,7 +59,7 @@ pub fn invoke_cached(
     result.map_err(|e| e.device(context_of(call, inputs, outputs).to_string()))
 }
 
-/// Where the outputs of a call live.
+/// The context of a call's outputs.
 pub(super) fn context_of(call: &Invocation<'_>, inputs: &[&NDArray], outputs: Option<&[&NDArray]>) -> Context {
     inputs.first().or_else(|| outputs?.first()).map_or(call.context, |a| a.context())
 }

@@ -1,4 +1,4 @@
-//! `_fold_batch_norm`: weights and bias of a layer with the BatchNorm behind it folded in.
+//! `_fold_batch_norm`: weights and bias of a layer with the following BatchNorm folded in.
 
 use crate::prelude::*;
 use mxrt_engine::OpError;

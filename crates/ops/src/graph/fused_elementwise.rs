@@ -126,13 +126,13 @@ pub(crate) struct FusedChain {
     strides: Vec<[usize; 2]>,
 }
 
-/// What a chain works with.
+/// The working memory of a chain.
 pub(crate) struct ChainScratch {
     /// results of the steps for one block
     results: Vec<[f32; BLOCK]>,
     /// inputs that repeat, broadcast over a block
     repeated: Vec<[f32; BLOCK]>,
-    /// what an input held before it was overwritten
+    /// the values of an input before they were overwritten
     overwritten: [f32; BLOCK],
 }
 
@@ -155,7 +155,7 @@ impl FusedChain {
         Ok(FusedChain { program, numbers, whole, strides })
     }
 
-    /// The same for a device.
+    /// The form of the chain for a device.
     fn form(&self, signature: &Signature<'_>) -> KernelForm {
         let mut shapes: Vec<Vec<usize>> = signature.inputs.iter().map(|t| t.shape.to_vec()).collect();
         for (function, reads) in &self.program.steps {
@@ -170,7 +170,7 @@ impl FusedChain {
         KernelForm::Elementwise { program: self.program.clone(), shapes }
     }
 
-    /// What `net.plan()` says.
+    /// The text of the chain in `net.plan()`.
     pub(crate) fn describe(&self) -> String {
         format!("{} in one loop", self.program.steps.len())
     }
@@ -235,7 +235,7 @@ impl FusedChain {
     }
 }
 
-/// The strides of the inputs behind the whole ones, if these are whole and the others repeat.
+/// The strides of the inputs after the whole ones, if these are whole and the others repeat.
 fn strides(broadcasts: &[OperandBroadcast], whole: usize) -> Option<Vec<[usize; 2]>> {
     let (first, others) = broadcasts.split_at_checked(whole)?;
     let stride = |broadcast: &OperandBroadcast| match *broadcast {

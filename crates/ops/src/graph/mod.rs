@@ -11,7 +11,7 @@ use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_tensor::PartialShape;
 
-/// Attributes of everything that is fused behind a layer.
+/// Attributes of everything that is fused after a layer.
 const EPILOGUE_ATTRS: [AttrDef; 5] = [
     AttrDef::new("with_residual", AttrKind::Bool, "False", "The last input is added before the activation."),
     AttrDef::new("act_type", AttrKind::Enum(&["none", "relu", "clip", "leaky"]), "none", "Activation applied last."),
@@ -31,7 +31,7 @@ pub(crate) const fn with_epilogue<const N: usize, const M: usize>(layer: [AttrDe
     all
 }
 
-/// What the attributes say about bias, residual and activation.
+/// The bias, residual and activation that the attributes name.
 pub(crate) fn epilogue(attrs: &Attrs) -> Epilogue {
     let activation = match attrs.str("act_type") {
         "relu" => FusedActivation::Relu,

@@ -1,4 +1,4 @@
-//! `_image_flip_left_right` and its kin: mirrored images.
+//! `_image_flip_left_right` and related operators: mirrored images.
 
 use super::one_image;
 use crate::prelude::*;

@@ -30,7 +30,8 @@ pub(crate) fn one_image(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     }
 }
 
-/// Where height, width and channels are among the dimensions of an image, or of a batch of them.
+/// The position of height, width and channels among the dimensions of an image, or of a batch of
+/// them.
 pub(crate) fn image_axis(shapes: &Shapes<'_>) -> Result<Option<usize>, OpError> {
     let Some(dims) = shapes.dims(0) else { return Ok(None) };
     match dims.len() {

@@ -39,7 +39,7 @@ pub static OPS: &[OpDef] = &[
     },
 ];
 
-/// Where slices of values go.
+/// The targets of slices of values.
 struct SlicePositions {
     sizes: Dims,
     inner: usize,

@@ -63,7 +63,7 @@ fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError
     Ok(with_form(kernel?, signature, || KernelForm::Select { row: row.unwrap_or(1) }))
 }
 
-/// What `truths` accepts, asked before anything runs.
+/// Checks the types that `truths` accepts, before anything runs.
 pub(super) fn check_truths(dtype: DType) -> Result<(), OpError> {
     dispatch!(dtype, all, C => {
         let _ = C::ZERO;
@@ -71,7 +71,7 @@ pub(super) fn check_truths(dtype: DType) -> Result<(), OpError> {
     })
 }
 
-/// Which elements are not 0, as bytes: the kernel is compiled for these alone.
+/// The elements that are not 0, as bytes: the kernel is compiled for these alone.
 pub(super) fn truths<'a>(array: &TensorRef<'a>) -> Result<Cow<'a, [u8]>, OpError> {
     if matches!(array.dtype, DType::U8 | DType::Bool) {
         return Ok(Cow::Borrowed(array.bytes()));

@@ -123,7 +123,7 @@ fn bind(attrs: &Attrs, beta: f64, signature: &Signature<'_>) -> Result<Box<dyn K
     Ok(with_optional_form(kernel?, form))
 }
 
-/// Of a product whose rows are the last axis but one; what is added has no factor.
+/// The form of a product whose rows are the last axis but one; the added array has no factor.
 fn form(product: &Gemm, signature: &Signature<'_>) -> KernelForm {
     let Gemm { batch, m, n, k, transpose_a, transpose_b, alpha, .. } = *product;
     let matrix = |array: usize, rows: usize, columns: usize, transposed: bool| {

@@ -17,7 +17,7 @@ use mxrt_kernels::KernelError;
 /// The axes before the matrices, and what is known of rows and columns.
 type Matrices = (PartialDims, Option<usize>, Option<usize>);
 
-/// What is known of an input that must hold matrices; `None` where nothing is.
+/// The known extents of an input that must hold matrices; `None` if none is known.
 fn matrices(shapes: &Shapes<'_>, index: usize, name: &str) -> Result<Option<Matrices>, OpError> {
     let Some(dims) = shapes.dims(index) else { return Ok(None) };
     match dims[..] {
@@ -26,7 +26,7 @@ fn matrices(shapes: &Shapes<'_>, index: usize, name: &str) -> Result<Option<Matr
     }
 }
 
-/// The same for square matrices: the axes before them and their order.
+/// The known extents of square matrices: the axes before them and their order.
 fn square_matrices(
     shapes: &Shapes<'_>,
     index: usize,
@@ -58,7 +58,7 @@ fn matrix_error(error: KernelError) -> OpError {
     OpError::new(FailureKind::Operator, error.to_string())
 }
 
-/// Estimated nanoseconds of so many multiply-adds.
+/// Estimated nanoseconds of the multiply-adds.
 fn cost_ns(multiply_adds: usize) -> u64 {
     1_000 + multiply_adds as u64 / 4
 }

@@ -58,7 +58,7 @@ pub static OPS: &[OpDef] = &[
     },
 ];
 
-/// Rows of matrices whose triangle has so many elements and begins `far` from the diagonal.
+/// Rows of matrices whose triangle has `elements` elements and begins `far` from the diagonal.
 fn triangle_order(elements: usize, far: usize) -> Result<usize, OpError> {
     let side = ((8.0 * elements as f64 + 1.0).sqrt() / 2.0 - 0.5).round() as usize;
     if side.checked_add(1).and_then(|next| side.checked_mul(next)) != elements.checked_mul(2) {

@@ -1,4 +1,4 @@
-//! `_copy` and its kin, `zeros_like`, `ones_like`: arrays of the same shape.
+//! `_copy`, `zeros_like`, `ones_like` and related operators: arrays of the same shape.
 
 use crate::prelude::*;
 use crate::shape::bind_copy;

@@ -42,7 +42,7 @@ fn keeps_rows(attrs: &Attrs, signature: &Signature<'_>, divided: &[bool]) -> boo
     rows_of_data(attrs, signature, divided) && reduced_axes(attrs, rank).is_ok_and(|axes| axes.first() == Some(&false))
 }
 
-/// Which axes are reduced, by position.
+/// Whether each axis is reduced, by position.
 pub(crate) type Reduced = SmallVec<[bool; 6]>;
 
 /// The axes that `axis` and `exclude` name.
@@ -87,7 +87,7 @@ fn bind_half_mean(reduced: Reduced, signature: &Signature<'_>) -> Result<Box<dyn
     }))
 }
 
-/// MXNet's compensated nansum loses an infinite sum to NaN as soon as anything is added behind the
+/// MXNet's compensated nansum loses an infinite sum to NaN as soon as anything is added after the
 /// infinity.
 fn poison_infinite_sums<T: Element>(x: &[T], shape: &[usize], reduced: &[bool], out: &mut [T]) {
     let infinite = |v: T| v.to_f64().is_infinite();

@@ -7,7 +7,7 @@ use mxrt_kernels::Element;
 use mxrt_kernels::elementwise::{self, Binary};
 use mxrt_tensor::DType;
 
-/// Which operand the number is.
+/// The operand that the number is.
 #[derive(Clone, Copy)]
 enum ScalarSide {
     Left,
@@ -71,7 +71,8 @@ macro_rules! operators {
 }
 mxrt_kernels::binary_functions!(operators);
 
-/// The number takes the type of the array first, as in MXNet: 2.7 is 2 beside integers.
+/// Binds the operator. The number takes the type of the array first, as in MXNet: 2.7 is 2 with
+/// integers.
 fn bind(
     function: Binary,
     side: ScalarSide,

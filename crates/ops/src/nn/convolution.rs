@@ -183,7 +183,7 @@ pub(crate) fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_input(0, "data", PartialShape::from_dims(dims))
 }
 
-/// Infers the weight, which is this input, and the bias behind it.
+/// Infers the weight, which is this input, and the bias after it.
 pub(crate) fn infer_parameters(
     shapes: &mut Shapes<'_>,
     geometry: &ConvGeometry,

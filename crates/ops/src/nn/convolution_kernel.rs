@@ -1,4 +1,4 @@
-//! Kernels of convolutions: fast and plain ones, and what may be fused behind them.
+//! Kernels of convolutions: fast and plain ones, and the steps that may be fused after them.
 
 use super::convolution::ConvGeometry;
 use crate::prelude::*;
@@ -14,8 +14,8 @@ use mxrt_kernels::window::three;
 use mxrt_tensor::{DType, Shape, TensorRef};
 use std::ops::Range;
 
-/// What follows the sums: bias, a residual, an activation, in this order. The operands are inputs
-/// in this order, too.
+/// The steps after the sums: bias, a residual, an activation, in this order. The operands are
+/// inputs in this order, too.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Epilogue {
     pub bias: bool,
@@ -39,7 +39,7 @@ pub(crate) enum FusedActivation {
 }
 
 impl Epilogue {
-    /// The same for a device.
+    /// The form of these steps for a device.
     pub fn form(&self) -> SumEpilogue {
         let activation = match self.activation {
             FusedActivation::None => None,
@@ -55,7 +55,7 @@ impl Epilogue {
         self.residual.then_some(2 + usize::from(self.bias))
     }
 
-    /// What the plain kernels do afterwards, in place.
+    /// Applies the steps after plain kernels, in place.
     pub fn apply<T: Float>(&self, par: &dyn Par, residual: Option<&[T]>, out: &mut [T]) {
         if let Some(residual) = residual {
             binary_inplace(par, Binary::Add, out, residual);
@@ -70,7 +70,7 @@ impl Epilogue {
 }
 
 impl FusedActivation {
-    /// As the fast kernels apply it.
+    /// The activation in the form of the fast kernels.
     pub fn fast(self) -> Activation {
         match self {
             FusedActivation::None => Activation::None,
@@ -185,7 +185,7 @@ impl PackedConvolution {
     }
 }
 
-/// Along the last two of its axes, over so many channels.
+/// The parameters along the last two of its axes, over `in_channels` channels.
 fn conv_params(geometry: &ConvGeometry, in_channels: usize) -> Conv2dParams {
     let two = |list: &[usize], missing: usize| {
         let [_, height, width] = three(list, missing);
@@ -209,7 +209,7 @@ fn conv_options(options: KernelOptions) -> (Isa, ConvOptions) {
 }
 
 /// The fast kernel for images of shape `(batch, channels, [height,] width)`, if there is one;
-/// `in_blocks` says that they lie in blocks of 16 channels already.
+/// `in_blocks` says that they are in blocks of 16 channels already.
 pub(crate) fn fast_kernel(
     geometry: &ConvGeometry,
     shape: &[usize],
@@ -287,7 +287,7 @@ impl Packing for PackedConvolution {
     }
 }
 
-/// What gives the weights of a convolution back.
+/// The inverse of the packing of a convolution's weights.
 pub(crate) fn unpacker(kernel: &ConvKernel) -> Option<Box<dyn Unpack>> {
     kernel.can_unpack().then(|| Box::new(kernel.clone()) as Box<dyn Unpack>)
 }

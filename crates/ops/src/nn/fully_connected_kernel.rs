@@ -1,4 +1,4 @@
-//! Kernels of dense layers: fast and plain ones, and what may be fused behind them.
+//! Kernels of dense layers: fast and plain ones, and the steps that may be fused after them.
 
 use super::convolution_kernel::{Epilogue, operand};
 use crate::prelude::*;
@@ -107,7 +107,7 @@ impl Kernel for PackedDense {
 }
 
 impl PackedDense {
-    /// How the weights are packed, if it is not as they are.
+    /// The packing of the weights, if they are not unchanged.
     fn bits(&self) -> &'static str {
         if self.gemm.is_compact() { ", 28 bits a weight" } else { "" }
     }
@@ -218,8 +218,8 @@ fn multiply_adds(size: [usize; 3]) -> u64 {
 }
 
 impl Epilogue {
-    /// What a product applies: all of it, but for the activation behind a residual, which is left
-    /// to a second pass.
+    /// The epilogue that a product applies: all steps, except for the activation after a residual,
+    /// which is left to a second pass.
     fn of_product<'a>(&self, inputs: &[TensorRef<'a>], residual: bool) -> Result<gemm::Epilogue<'a>, OpError> {
         let activation = if residual { Activation::None } else { self.activation.fast() };
         Ok(gemm::Epilogue { bias: operand(inputs, self.bias.then_some(2))?, activation })

@@ -76,7 +76,7 @@ fn row_wise(attrs: &Attrs, signature: &Signature<'_>, divided: &[bool]) -> bool 
     alike && attrs.str("act_type") != "rrelu" && rows_of_data(attrs, signature, divided)
 }
 
-/// Those that are functions of one element without parameters.
+/// The function, if it is one of a single element without parameters.
 fn function(attrs: &Attrs) -> Option<Unary> {
     match attrs.str("act_type") {
         "elu" => Some(Unary::Elu { slope: attrs.float("slope") }),
@@ -160,7 +160,7 @@ mod tests {
         assert!(error.message.contains("gamma has shape"), "{data:?} {gamma:?}: {}", error.message);
     }
 
-    /// What MXNet 1.9.1 computes for these shapes.
+    /// MXNet 1.9.1 computes this for these shapes.
     #[test]
     fn axes_of_gamma_are_matched_with_channels_then_rows() {
         assert_eq!(used([2, 3, 1], [2, 3]), [1, 2, 3, 4, 5, 6]);

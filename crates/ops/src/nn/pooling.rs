@@ -175,8 +175,8 @@ pub(super) fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_output(0, PartialShape::from_dims(dims))
 }
 
-/// Windows are taken a row of outputs at a time, once for every row of the kernel. Sums are
-/// finished in a pass of their own, roots one by one.
+/// The cost of windows, which are taken by rows of outputs, once for every row of the kernel. Sums
+/// are finished in a separate pass, roots one by one.
 fn cost_ns(kind: PoolKind, windows: &PoolWindows, channels_last: bool, signature: &Signature<'_>) -> u64 {
     let out = &signature.outputs[0].shape;
     let outputs = out.size() as u64;
@@ -270,7 +270,7 @@ mod tests {
         assert_eq!(f32s(&y, [1, 1, 3]), [2.0, 4.0, 5.0]);
     }
 
-    /// As in MXNet 1.9.1, where a longer kernel or a shorter padding is an error.
+    /// MXNet 1.9.1 reads none either; a longer kernel or a shorter padding is an error there.
     #[test]
     fn paddings_and_strides_beyond_the_axes_are_not_read() {
         let of = |attrs: &[(&str, &str)]| {

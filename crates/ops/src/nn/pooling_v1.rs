@@ -148,7 +148,7 @@ mod tests {
         assert_close(&f32s(&sum, [1, 1, 1, 1]), &[-200.0]);
     }
 
-    /// What MXNet 1.9.1 computes.
+    /// MXNet 1.9.1 computes this.
     #[test]
     fn infinities_and_nan_take_part() {
         let of = |x: [f32; 4], pad: &str, outputs: usize| {

@@ -119,8 +119,8 @@ pub(crate) fn bind_softmax(
     Ok(with_form(kernel?, signature, || KernelForm::Softmax { params, split, has_length }))
 }
 
-/// From half precision to another: MXNet rounds every step to half precision, which a result in
-/// another dtype shows.
+/// Binds softmax from half precision to another type: MXNet rounds every step to half precision,
+/// which a result in another dtype shows.
 fn bind_half(
     params: SoftmaxParams,
     [outer, n, inner]: [usize; 3],

@@ -1,4 +1,4 @@
-//! `_random_pdf_uniform` and its kin: densities of distributions.
+//! `_random_pdf_uniform` and related operators: densities of distributions.
 
 use crate::prelude::*;
 use crate::shape::PartialDims;

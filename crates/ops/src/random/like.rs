@@ -1,4 +1,4 @@
-//! `_random_uniform_like` and its kin: random numbers in the shape of another array.
+//! `_random_uniform_like` and related operators: random numbers in the shape of another array.
 
 use super::{Distribution, bind_constant};
 use crate::prelude::*;

@@ -31,7 +31,7 @@ pub(crate) enum Distribution {
 }
 
 impl Distribution {
-    /// The same for a device, if the parameters make a distribution.
+    /// The form for a device, if the parameters make a distribution.
     fn form(self, a: f64, b: f64) -> Option<RandomForm> {
         self.check(a, b).ok()?;
         Some(match self {

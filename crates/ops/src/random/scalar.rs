@@ -1,4 +1,4 @@
-//! `_random_uniform` and its kin: arrays drawn from one distribution.
+//! `_random_uniform` and related operators: arrays drawn from one distribution.
 
 use super::{Distribution, bind_constant};
 use crate::create::{dtype_from_attr, shape_from_attr};

@@ -1,4 +1,4 @@
-//! What an operator does to single elements, for graph passes that join several into one loop.
+//! The effect of an operator on single elements, for graph passes that join several into one loop.
 
 use crate::definition::{Attrs, registry};
 use mxrt_kernels::elementwise::{Binary, Unary};
@@ -7,13 +7,13 @@ use mxrt_tensor::Shape;
 /// A function of the elements of one or two arrays, in single precision.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Elementwise {
-    /// of one element
+    /// function of one element
     Unary(Unary),
-    /// of two elements
+    /// function of two elements
     Binary(Binary),
-    /// of an element and a number
+    /// function of an element and a number
     WithScalar(Binary, f32),
-    /// of a number and an element
+    /// function of a number and an element
     OfScalar(Binary, f32),
 }
 
@@ -23,8 +23,8 @@ impl Elementwise {
         if matches!(self, Elementwise::Binary(_)) { 2 } else { 1 }
     }
 
-    /// How operand number `operand` of this shape lies over a result of shape `whole`; None if a
-    /// chain cannot read it.
+    /// The way in which operand number `operand` of this shape is broadcast to a result of shape
+    /// `whole`; None if a chain cannot read it.
     pub fn broadcast(&self, operand: usize, shape: &[usize], whole: &[usize]) -> Option<OperandBroadcast> {
         // Axes are matched from the last one, but for those of PReLU's slopes.
         let expanded;
@@ -68,8 +68,8 @@ pub(crate) fn prelu_gamma(gamma: &[usize], data: &[usize]) -> Option<Vec<usize>>
     left.is_empty().then_some(dims)
 }
 
-/// How an operand lies over a result of shape `(images, channels, ...)` with at least one axis
-/// more.
+/// The way in which an operand is broadcast to a result of shape `(images, channels, ...)` with at
+/// least one axis more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperandBroadcast {
     /// an element for every element
@@ -84,7 +84,7 @@ pub enum OperandBroadcast {
     },
 }
 
-/// Where a step of a program reads from.
+/// The source of a program's step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepInput {
     /// an input of the program
@@ -144,8 +144,8 @@ impl ElementwiseProgram {
         Some(program)
     }
 
-    /// How every input lies over results of the shape of the first. None if one is not read, or in
-    /// ways that differ.
+    /// The broadcast of every input to results of the shape of the first. None if one is not read,
+    /// or in ways that differ.
     pub fn broadcasts(&self, shapes: &[Shape]) -> Option<Vec<OperandBroadcast>> {
         let mut found = vec![None; shapes.len()];
         for (function, reads) in &self.steps {

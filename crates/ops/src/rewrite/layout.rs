@@ -33,12 +33,12 @@ pub struct BlockedLayout {
     pub halo: [usize; 4],
 }
 
-/// How an operand lies in memory.
+/// The memory layout of an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Layout {
     /// row-major, as everywhere outside plans
     Plain,
-    /// in blocks of channels
+    /// layout in blocks of channels
     Blocked(BlockedLayout),
 }
 
@@ -47,9 +47,9 @@ pub enum Layout {
 pub struct BlockedForm {
     /// the (internal) operator that does it; it takes the attributes of this one, and the layouts
     pub op: &'static str,
-    /// what it needs of each input; blocked ones may have a larger halo
+    /// layout that it needs of each input; blocked ones may have a larger halo
     pub inputs: Vec<Layout>,
-    /// what it needs of its first input where that is blocked already, if that is something else
+    /// layout that it needs of its first input if that is blocked already, unless it is the same
     pub from_blocked: Option<BlockedLayout>,
     /// how it leaves its output, whose halo may be chosen
     pub output: Layout,
@@ -59,7 +59,7 @@ pub struct BlockedForm {
 }
 
 impl BlockedLayout {
-    /// The layout of a kernel's shape, for plain arrays with so many spatial axes.
+    /// The layout of a kernel's shape, for plain arrays with `axes` spatial axes.
     pub fn of(shape: BlockedShape, axes: usize) -> BlockedLayout {
         let BlockedShape { c, h, w, halo, block, .. } = shape;
         let halo = [halo.top, halo.left, halo.bottom, halo.right];
@@ -77,7 +77,7 @@ impl BlockedLayout {
         (!shape.contains(&0)).then_some(BlockedLayout { axes, block, channels, height, width, halo: [0; 4] })
     }
 
-    /// The same with a halo that serves both.
+    /// The layout with a halo that serves both.
     pub fn with_halo_of(mut self, other: &BlockedLayout) -> BlockedLayout {
         for (mine, theirs) in self.halo.iter_mut().zip(other.halo) {
             *mine = (*mine).max(theirs);
@@ -135,11 +135,11 @@ impl Layout {
 /// Attributes that every blocked operator declares.
 pub(crate) const LAYOUTS: AttrDef =
     AttrDef::required("layouts", AttrKind::Shape, "Layouts of the inputs, nine numbers each.");
-/// See [`LAYOUTS`].
+/// Attribute with the layout of the output; [`LAYOUTS`] describes its form.
 pub(crate) const OUT_LAYOUT: AttrDef =
     AttrDef::required("out_layout", AttrKind::Shape, "Layout of the output, nine numbers.");
 
-/// The attributes that say how the operands of a blocked operator lie.
+/// The attributes that describe the layouts of a blocked operator's operands.
 pub fn layout_attrs(inputs: &[Layout], output: Layout) -> [(String, String); 2] {
     let text = |layouts: &[Layout]| {
         let numbers: Vec<String> = layouts.iter().flat_map(|l| l.fields()).map(|n| n.to_string()).collect();

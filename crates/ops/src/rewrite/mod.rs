@@ -1,4 +1,4 @@
-//! What graph passes may do with an operator: fuse it with others into one loop, give it another
+//! The rewrites of an operator: graph passes may fuse it with others into one loop, give it another
 //! layout, divide its batch, leave it out.
 
 mod elementwise;

@@ -1,4 +1,4 @@
-//! What graph passes may do with an operator.
+//! The rewrites that graph passes may apply to an operator.
 
 use super::{BlockedForm, Elementwise};
 use crate::definition::Attrs;
@@ -11,12 +11,13 @@ use std::ops::Range;
 pub struct ConcatenatedInput {
     /// The bytes of the output that hold it.
     pub bytes: Range<usize>,
-    /// Writes the input there and leaves the other content of these bytes as it is. `None` where
-    /// the bytes hold nothing else.
+    /// Writes the input there and leaves the other content of these bytes unchanged. `None` if the
+    /// bytes hold nothing else.
     pub merge: Option<Box<dyn Kernel>>,
 }
 
-/// What graph passes may do with an operator, beside running it as its definition says.
+/// The rewrites that graph passes may apply to an operator, besides running it as its definition
+/// says.
 ///
 /// [`OpDef::rewrites`](crate::OpDef::rewrites) refers to one of these. The default,
 /// [`Rewrites::NONE`], allows nothing and is always correct. A pass calls these functions and never
@@ -25,8 +26,8 @@ pub struct ConcatenatedInput {
 ///
 /// # Kernels of devices, subgraphs, and operators of the program
 ///
-/// Three things that an operator may need are neither part of its definition nor rewrites, so
-/// [`OpDef`](crate::OpDef) stays as it is:
+/// Three features that an operator may need are neither part of its definition nor rewrites, so
+/// [`OpDef`](crate::OpDef) stays unchanged:
 ///
 /// * **Kernels of a device.** The host's kernel, which `bind` chooses, says what it computes
 ///   ([`KernelForm`](crate::KernelForm)). The crate of the device has kernels by form
@@ -43,8 +44,8 @@ pub struct ConcatenatedInput {
 ///   `bind` makes a [`CustomKernel`](crate::CustomKernel) of it, which a plan does not run but
 ///   calls.
 pub struct Rewrites {
-    /// At inference output 0 has the bytes of input 0, if perhaps under another shape (Dropout,
-    /// Reshape). Plans make no step of such an operator.
+    /// Whether, at inference, output 0 has the bytes of input 0, perhaps under another shape
+    /// (Dropout, Reshape). Plans make no step of such an operator.
     pub is_identity: fn(&Attrs) -> bool,
     /// The function of single elements that the operator computes, if that is all it does where all
     /// arrays are float32, and of one shape or broadcast as [`Elementwise::broadcast`] says. Chains
@@ -56,13 +57,13 @@ pub struct Rewrites {
     /// inputs named by the flags, and on the other inputs as a whole. Large batches of such
     /// operators are run in parts.
     pub row_wise: fn(&Attrs, &Signature<'_>, &[bool]) -> bool,
-    /// Where the inputs lie in the output, if for these types the operator only concatenates them.
-    /// All inputs fit the output's bytes. Those that need `merge` come after the ones that they
-    /// share bytes with.
+    /// The positions of the inputs in the output, if for these types the operator only concatenates
+    /// them. All inputs fit the output's bytes. Those that need `merge` come after the ones that
+    /// they share bytes with.
     pub concatenation: fn(&Attrs, &Signature<'_>) -> Option<Vec<ConcatenatedInput>>,
-    /// For an operator whose outputs have shapes that follow from the contents of its inputs: what
-    /// these are. Inference leaves unknown what depends on contents. `bind` is called with the true
-    /// shapes, when the inputs are there. Plans end at such an operator: see the graph crate.
+    /// The shapes of an operator's outputs, if these depend on the contents of its inputs.
+    /// Inference leaves extents that depend on contents unknown. `bind` is called with the true
+    /// shapes, when the inputs are ready. Plans end at such an operator: see the graph crate.
     pub late_shapes: Option<LateShapes>,
 }
 

@@ -1,4 +1,4 @@
-//! Which operators treat the rows of a batch one by one.
+//! Operators that treat the rows of a batch one by one.
 
 use crate::definition::{Attrs, resolve_axis};
 use crate::execution::Signature;

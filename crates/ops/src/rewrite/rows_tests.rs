@@ -7,7 +7,7 @@ use mxrt_tensor::{DType, TensorType};
 
 const ROWS: usize = 3;
 
-/// An operator with attributes (`name=value`, separated by blanks) and inputs: extents behind the
+/// An operator with attributes (`name=value`, separated by blanks) and inputs: extents after the
 /// rows for those that are divided, all extents for the others.
 struct Case(&'static str, &'static str, &'static [Input]);
 
@@ -21,7 +21,7 @@ const IMAGE: &[Input] = &[Rows(&[4, 6, 6])];
 const NORM: &[Input] = &[Rows(&[4, 6, 6]), Whole(&[4]), Whole(&[4])];
 const TWO: &[Input] = &[Rows(&[4, 6]), Rows(&[4, 6])];
 
-/// What is divided.
+/// Operators whose batches are divided.
 #[rustfmt::skip]
 const APART: &[Case] = &[
     Case("Convolution", "kernel=(3,3) num_filter=5", &[Rows(&[4, 6, 6]), Whole(&[5, 4, 3, 3]), Whole(&[5])]),
@@ -108,7 +108,7 @@ const APART: &[Case] = &[
     Case("batch_dot", "", &[Rows(&[4, 6]), Rows(&[6, 5])]),
 ];
 
-/// What sees, moves or mixes rows.
+/// Operators that see, move or mix rows.
 const TOGETHER: &[Case] = &[
     Case("softmax", "axis=0", IMAGE),
     Case("Concat", "num_args=2 dim=0", TWO),
@@ -143,7 +143,7 @@ impl Input {
         matches!(self, Rows(_))
     }
 
-    /// The input with so many rows.
+    /// The input with `rows` rows.
     fn shape(&self, rows: usize) -> Vec<usize> {
         match self {
             Rows(rest) => std::iter::once(rows).chain(rest.iter().copied()).collect(),
@@ -151,7 +151,7 @@ impl Input {
         }
     }
 
-    /// Its elements for these rows: small integers, so that they are indices, too, and no two rows
+    /// The elements for these rows: small integers, so that they are indices, too, and no two rows
     /// are equal.
     fn values(&self, rows: std::ops::Range<usize>) -> Vec<f32> {
         let each: usize = self.shape(1).iter().product();

@@ -1,4 +1,4 @@
-//! `_contrib_interleaved_matmul_*`: the products of attention, on projections that lie interleaved
+//! `_contrib_interleaved_matmul_*`: the products of attention, on projections that are interleaved
 //! by head.
 
 use crate::prelude::*;
@@ -56,7 +56,7 @@ pub static OPS: &[OpDef] = &[
     },
 ];
 
-/// Where a projection lies: input, projections in it, and its place among them.
+/// The position of a projection: input, projections in it, and its place among them.
 type ProjectionIndex = (usize, usize, usize);
 
 /// Time, batch and dimension of a head of an input with `parts` projections.

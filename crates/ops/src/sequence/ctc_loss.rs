@@ -91,7 +91,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
     })))
 }
 
-/// What each sequence should spell. Errors name what is out of range.
+/// The target of each sequence. Errors name values out of range.
 fn targets(
     loss: &CtcLoss,
     padding: i64,

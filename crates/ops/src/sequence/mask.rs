@@ -1,4 +1,4 @@
-//! `SequenceMask`: what lies behind the end of each sequence is overwritten.
+//! `SequenceMask`: overwrites the elements after the end of each sequence.
 
 use super::{INPUTS, TimeSteps, USE_LENGTH, data_decides, infer_lengths};
 use crate::prelude::*;

@@ -82,7 +82,7 @@ impl TimeSteps {
         KernelForm::Sequence { kind, size: [self.time, self.batch], inner, batch_first: self.axis == 1 }
     }
 
-    /// Where step `t` of sequence `n` begins, in bytes.
+    /// The bytes of step `t` of sequence `n`.
     fn at(&self, t: usize, n: usize) -> std::ops::Range<usize> {
         let index = if self.axis == 0 { t * self.batch + n } else { n * self.time + t };
         index * self.bytes..(index + 1) * self.bytes

@@ -1,4 +1,4 @@
-//! `SequenceReverse`: each sequence backwards, what lies behind its end as it was.
+//! `SequenceReverse`: reverses each sequence, and leaves the elements after its end unchanged.
 
 use super::{INPUTS, TimeSteps, USE_LENGTH, data_decides, infer_lengths, time_axis};
 use crate::prelude::*;

@@ -152,7 +152,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
     Ok(with_form(kernel?, signature, || form))
 }
 
-/// What a call reads and writes beside the parameters.
+/// The operands of a call besides the parameters.
 struct Operands<'a, 'o, T> {
     x: &'a [T],
     state: &'a [T],
@@ -177,7 +177,7 @@ impl<'a, 'o, T: Float> Operands<'a, 'o, T> {
     }
 }
 
-/// In single precision, on packed weights.
+/// The kernel in single precision, on packed weights.
 struct PackedRnn {
     layers: PackedRecurrent,
     lstm: bool,
@@ -236,7 +236,7 @@ impl Packing for PackedRnn {
     }
 }
 
-/// In double precision.
+/// The kernel in double precision.
 struct PlainRnn {
     layers: Recurrent,
     bytes: usize,

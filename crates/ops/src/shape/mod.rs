@@ -47,7 +47,7 @@ pub(crate) struct Strided {
 }
 
 impl Strided {
-    /// The same for a device: the elements fill output `output`.
+    /// The move for a device: the elements fill output `output`.
     pub fn moved(&self, output: usize) -> Move {
         KernelForm::strided(output, &self.shape, self.offset, &self.strides)
     }
@@ -73,7 +73,8 @@ pub(crate) fn bind_strided(view: Strided, signature: &Signature<'_>) -> Result<B
     })
 }
 
-/// Inputs of these extents, one behind the other along the middle of three joined axes.
+/// The form of inputs with these extents, one after the other along the middle of three joined
+/// axes.
 pub(crate) fn joined(outer: usize, inner: usize, extents: impl Iterator<Item = usize> + Clone) -> KernelForm {
     let row = (extents.clone().sum::<usize>() * inner) as isize;
     let mut start = 0;

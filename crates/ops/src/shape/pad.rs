@@ -98,7 +98,7 @@ fn stretches(n: usize, (before, after): (usize, usize), mode: &str) -> Vec<Stret
     all.into_iter().enumerate().filter(|(i, part)| part.1 > 0 && (*i == 1 || !constant)).map(|(_, part)| part).collect()
 }
 
-/// What the output consists of: each stretch of an axis with each one of the others.
+/// The parts of the output: each stretch of an axis with each one of the others.
 fn moves(shape: &[usize], out: &[usize], widths: &[(usize, usize)], mode: &str) -> Vec<Move> {
     let (from, into) = (contiguous(shape), contiguous(out));
     let none = Move { input: 0, output: 0, shape: vec![], from: (0, vec![]), into: (0, vec![]) };

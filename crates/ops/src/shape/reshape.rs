@@ -125,7 +125,7 @@ fn apply_codes(data: &[Option<usize>], codes: &[i64]) -> Result<PartialDims, OpE
     Ok(out)
 }
 
-/// What -1 stands for; `out` has a 1 in its place.
+/// The extent that -1 stands for; `out` has a 1 in its place.
 fn left_over(data: &[Option<usize>], out: &[Option<usize>]) -> Result<Option<usize>, OpError> {
     let (Some(have), Some(rest)) = (known_product(data), known_product(out)) else { return Ok(None) };
     if rest == 0 {

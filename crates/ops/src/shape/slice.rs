@@ -43,7 +43,7 @@ pub(crate) struct Range {
 }
 
 impl Range {
-    /// What `begin:end:step` means on an axis with `size` elements, as in Python.
+    /// The range of `begin:end:step` on an axis with `size` elements, as in Python.
     pub fn new(size: usize, begin: Option<i64>, end: Option<i64>, step: Option<i64>) -> Result<Range, OpError> {
         let step = step.unwrap_or(1);
         if step == 0 {

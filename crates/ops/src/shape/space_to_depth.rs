@@ -75,8 +75,8 @@ fn infer(
     shapes.set_output(0, PartialShape::from_dims(output(four, shapes.attrs.count("block_size"))?))
 }
 
-/// From four extents and the block size to six extents and the order in which the output reads
-/// them.
+/// A function of four extents and the block size that returns six extents and the order in which
+/// the output reads them.
 type SplitAxes = fn([usize; 4], usize) -> ([usize; 6], [usize; 6]);
 
 /// `split` cuts the four extents into six and tells in which order the output reads them.

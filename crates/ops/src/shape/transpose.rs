@@ -23,7 +23,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     ..OpDef::BASE
 }];
 
-/// For every axis of the output the axis of the input.
+/// The axis of the input for every axis of the output.
 fn order(attrs: &Attrs, rank: usize) -> Result<Dims, OpError> {
     let axes = attrs.ints("axes");
     if axes.is_empty() {

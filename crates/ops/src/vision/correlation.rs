@@ -37,7 +37,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     ..OpDef::BASE
 }];
 
-/// Rows or columns of patches in an image with so many rows or columns.
+/// Rows or columns of patches in an image with `size` rows or columns.
 fn patches(attrs: &Attrs, size: usize) -> Result<usize, OpError> {
     let [kernel, displacement, pad] = ["kernel_size", "max_displacement", "pad_size"].map(|name| attrs.count(name));
     let border = displacement.saturating_add(kernel / 2);
@@ -101,7 +101,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
 
 struct CorrelationKernel<T> {
     correlation: Correlation,
-    /// Of the workspace: both inputs with their channels last.
+    /// Numbers of the workspace: both inputs with their channels last.
     numbers: usize,
     bytes: usize,
     multiply_adds: u64,

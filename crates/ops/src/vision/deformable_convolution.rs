@@ -174,7 +174,7 @@ struct Deformable<T> {
     /// The product of a group of channels, if the elements are of single precision.
     packed: Option<Sgemm>,
     modulated: bool,
-    /// Of the columns of one image.
+    /// Bytes of the columns of one image.
     bytes: usize,
     multiply_adds: u64,
     element: std::marker::PhantomData<fn() -> T>,

@@ -19,7 +19,7 @@ use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_tensor::TensorType;
 
-/// What is known of the extents of an input that must have four axes; `None` where nothing is.
+/// The known extents of an input that must have four axes; `None` if none is known.
 pub(crate) fn image_dims(shapes: &Shapes<'_>, index: usize, name: &str) -> Result<Option<[Option<usize>; 4]>, OpError> {
     let Some(dims) = shapes.dims(index) else { return Ok(None) };
     match dims[..] {

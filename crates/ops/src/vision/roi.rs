@@ -91,7 +91,7 @@ pub(super) fn pooled_size(attrs: &Attrs) -> Result<[usize; 2], OpError> {
     }
 }
 
-/// The regions, and the output for so many channels.
+/// The regions, and the output for this number of channels.
 fn region_shapes(shapes: &mut Shapes<'_>, channels: Option<usize>, [rows, columns]: [usize; 2]) -> Result<(), OpError> {
     shapes.set_input(1, "rois", PartialShape::from_dims([None, Some(5)]))?;
     let count = shapes.inputs[1].dim(0);

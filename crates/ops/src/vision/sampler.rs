@@ -140,7 +140,7 @@ fn bind_transformer(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kern
     Ok(with_form(kernel?, signature, || KernelForm::Sample { affine: true }))
 }
 
-/// The grid lies in the workspace between the two steps.
+/// A transformer whose grid is stored in the workspace between the two steps.
 struct Transformer<T> {
     data: [usize; 4],
     target: [usize; 2],

@@ -182,7 +182,7 @@ fn bind_bilinear(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Ker
     }))
 }
 
-/// What a bilinear factor cuts off before.
+/// The rows that a bilinear factor removes at the beginning.
 fn cut(scale: usize) -> usize {
     (scale - 1).div_ceil(2)
 }

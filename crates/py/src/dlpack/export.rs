@@ -13,8 +13,8 @@ use pyo3::types::PyInt;
 use std::ffi::CStr;
 use std::ptr::null_mut;
 
-/// What the capsule points to, and what it needs: freed by the deleter. The first field is the one
-/// that crosses.
+/// The target of the capsule, and the objects it needs: freed by the deleter. The first field is
+/// the one that crosses.
 #[repr(C)]
 struct Exported<M> {
     managed: M,

@@ -17,8 +17,8 @@ use smallvec::SmallVec;
 use std::ffi::CStr;
 use std::ptr::NonNull;
 
-/// What was taken. A Python object, so that the producer's deleter runs attached to the
-/// interpreter, whichever thread drops the last array.
+/// A tensor taken from a capsule. It is a Python object, so that the producer's deleter runs
+/// attached to the interpreter, whichever thread drops the last array.
 #[pyclass(frozen, module = "mxrt._mxrt")]
 struct Taken {
     source: Source,
@@ -114,14 +114,14 @@ fn take(capsule: &Bound<'_, PyCapsule>) -> PyResult<Taken> {
     ))
 }
 
-/// What the tensor says of itself, checked.
+/// The tensor's description of itself, checked.
 struct Found {
     tensor: TensorType,
     start: *mut u8,
     strides: Option<SmallVec<[isize; 6]>>,
 }
 
-/// Where a tensor lives: the host, or one of the devices here.
+/// The place of a tensor: the host, or one of the devices here.
 fn place(device: Device) -> PyResult<Option<DeviceId>> {
     if device.kind == abi::CPU || device.kind == abi::CUDA_HOST {
         return Ok(None);
@@ -168,7 +168,7 @@ fn look(tensor: &Tensor) -> PyResult<Found> {
 }
 
 impl Found {
-    /// Whether the elements lie row-major without gaps, aligned.
+    /// Whether the elements are row-major without gaps, and aligned.
     fn is_plain(&self) -> bool {
         let dense = |strides: &SmallVec<[isize; 6]>| {
             let own = self.tensor.shape.strides();

@@ -205,7 +205,7 @@ class _Crowd:
             raise self.errors[0]
 
     def sleep(self, seconds: float) -> None:
-        """Lets the threads work; looks at memory now and then, and returns at once when one has
+        """Lets the threads work; checks memory periodically, and returns at once when one has
         failed.
         """
         end = time.perf_counter() + seconds
@@ -216,7 +216,7 @@ class _Crowd:
                 self.resident_mb = max(now, self.resident_mb or 0.0)
 
     def sleep_until_each_has(self, answers: int, patience: float) -> None:
-        """Sleeps until every thread has had so many answers, or patience has come to its end."""
+        """Sleeps until every thread has had `answers` answers, or patience has come to its end."""
         end = time.perf_counter() + patience
         while not self.errors and min(map(len, self.done)) < answers and time.perf_counter() < end:
             self.sleep(LOOK_SECONDS)

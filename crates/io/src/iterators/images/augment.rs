@@ -397,7 +397,7 @@ impl Affine {
     }
 }
 
-/// Height and width with a shorter edge of so many pixels, in proportion.
+/// Height and width with a shorter edge of `edge` pixels, in proportion.
 pub(super) fn shorter_edge(image: &Pixels, edge: usize) -> [usize; 2] {
     let Pixels { height, width, .. } = *image;
     let longer = |long: usize, short: usize| edge.saturating_mul(long) / short.max(1);

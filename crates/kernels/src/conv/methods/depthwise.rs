@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// Multiply-adds that a chunk should have at least.
 const CHUNK_WORK: usize = 256 << 10;
-/// Images of so few rows are cut by channels, as the layers beside them whose weights are many.
+/// Images of so few rows are divided by channels, like the neighbouring layers with many weights.
 const FEW_ROWS: usize = 16;
 
 /// One filter per channel, for layers of as many groups as channels.

@@ -37,7 +37,7 @@ const DEPTH: usize = 64;
 /// Chunks that a convolution with many weights is cut into at least.
 const LEAST_CHUNKS: usize = 16;
 
-/// Sums of at most so many products are made faster than the lines for them arrive.
+/// Sums of at most this number of products are made faster than the lines for them arrive.
 const SHORT_SUMS: usize = 48;
 
 /// Inputs with fewer channels than this are made planes: blocks of 16 would be mostly empty.
@@ -86,7 +86,7 @@ fn even_bands(bands: usize) -> usize {
 pub(in crate::conv) struct Direct {
     params: Conv2dParams,
     isa: Isa,
-    /// What an input channel is.
+    /// The element of an input channel.
     elements: Elements,
     out: [usize; 2],
     /// Input channels come as planes and not in blocks.
@@ -113,7 +113,7 @@ struct OutputPart {
 }
 
 impl Direct {
-    /// For [`Elements::Pairs`] the channels of `params` are pairs of channels.
+    /// Prepares the method; for [`Elements::Pairs`] the channels of `params` are pairs of channels.
     pub(in crate::conv) fn new(
         params: Conv2dParams,
         elements: Elements,
@@ -176,8 +176,8 @@ impl Direct {
         }
     }
 
-    /// Where a tile of this part finds its inputs, counted from the pixel of its first tap; how
-    /// many taps there are.
+    /// Writes the positions of a tile's inputs, counted from the pixel of its first tap, and
+    /// returns the number of taps.
     fn fill_taps(&self, job: &ConvJob<'_>, part: &OutputPart, taps: &mut [Tap]) -> usize {
         let Conv2dParams { kernel, dilate, .. } = self.params;
         let mut used = 0;
@@ -198,8 +198,8 @@ impl Direct {
         &self.cut
     }
 
-    /// Whether writing outputs takes longer than computing them, and weights do not come from afar
-    /// for every few of them.
+    /// Whether writing outputs takes longer than computing them, and weights do not come from a
+    /// distant cache for every few of them.
     fn is_bound_by_outputs(&self) -> bool {
         !self.shared && self.params.group_inputs() * self.params.taps() <= SHORT_SUMS
     }
@@ -416,7 +416,7 @@ struct TapStage<'t> {
 }
 
 impl TapStage<'_> {
-    /// What tile number `pass` of `passes` requests: what follows the weights.
+    /// The requests of tile number `pass` of `passes`: the lines that follow the weights.
     fn soon(&self, width: usize, pass: usize, passes: usize) -> Soon {
         if !self.shared {
             Soon::behind(self.b, width)
@@ -426,7 +426,7 @@ impl TapStage<'_> {
     }
 }
 
-/// Where the input of a chunk lies.
+/// The position of a chunk's input.
 #[derive(Clone, Copy)]
 pub(in crate::conv) struct InputRows {
     /// The image among those that the input holds.

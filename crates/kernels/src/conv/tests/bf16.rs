@@ -17,7 +17,7 @@ use proptest::prelude::*;
 /// little.
 const ROUNDING: f64 = 2.02 / 256.0;
 
-/// The case with inputs and weights that rounding leaves as they are.
+/// The case with inputs and weights that rounding does not change.
 fn rounded(mut case: Case) -> Case {
     for v in case.x.iter_mut().chain(&mut case.w) {
         *v = half::bf16::from_f32(*v).to_f32();

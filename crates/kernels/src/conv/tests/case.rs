@@ -1,4 +1,4 @@
-//! What the tests of convolutions share: cases with their definition in `f64`, and strategies.
+//! Helpers of the tests of convolutions: cases with their definition in `f64`, and strategies.
 
 use crate::activation::Activation;
 use crate::blocked::{BLOCK, Blocked, BlockedMut, BlockedShape, Halo, from_blocked, to_blocked};
@@ -116,7 +116,7 @@ impl Case {
             .expect("a sound convolution")
     }
 
-    /// What `prepare` makes for the number of images and the rows and columns of the output.
+    /// The result of `prepare` for the number of images and the rows and columns of the output.
     pub(in crate::conv) fn with<P: PreparedConv + 'static>(
         &self,
         isa: Isa,

@@ -85,7 +85,7 @@ impl Par for FirstOfTwo {
     }
 }
 
-/// Which rows of which blocks of channels the first of two threads writes.
+/// The rows of blocks of channels that the first of two threads writes.
 fn first_half(kernel: &ConvKernel) -> Vec<(usize, usize)> {
     let (xs, ys) = (kernel.input_shape(), kernel.output_shape());
     let (x, packed) = (vec![0.0; xs.len()], vec![0.0; kernel.packed_len()]);

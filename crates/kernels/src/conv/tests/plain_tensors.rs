@@ -38,7 +38,7 @@ impl Case {
         PlainConv::select(self.params, self.depth, self.shape, isa, options).expect("a sound convolution")
     }
 
-    /// With bias, perhaps a residual, and ReLU, in a workspace full of NaN.
+    /// Runs with bias, perhaps a residual, and ReLU, in a workspace full of NaN.
     fn run(&self, conv: &PlainConv, par: &dyn Par) -> Vec<f32> {
         let out: usize = self.outputs().expect("the kernel fits").iter().product();
         let (bias, residual) = (values(3, self.params.out_channels), values(4, out));
@@ -54,7 +54,7 @@ impl Case {
         y
     }
 
-    /// In f64, and a bound of the sums of magnitudes.
+    /// The result in f64, and a bound of the sums of magnitudes.
     fn reference(&self) -> (Vec<f64>, f64) {
         let wide = |seed, n| values(seed, n).iter().map(|v| f64::from(*v)).collect::<Vec<f64>>();
         let out = self.outputs().expect("the kernel fits");

@@ -1,4 +1,4 @@
-//! Convolutions with a pooling behind them, compared with the two one after the other.
+//! Convolutions followed by a pooling, compared with the two one after the other.
 
 use crate::activation::Activation;
 use crate::blocked::{
@@ -88,7 +88,8 @@ impl Case {
         self.plain(pooled, &out)
     }
 
-    /// In bands of up to so many bytes; none where they would have to be larger. The halo is zero.
+    /// The results in bands of up to `most` bytes; none if they would have to be larger. The halo
+    /// is zero.
     fn together(&self, most: usize, par: &dyn Par) -> Option<Vec<f32>> {
         let kernel = PooledKernel::with(&self.conv, self.kind, self.windows, self.out, most)?;
         let shape = self.output(Halo { top: 1, left: 2, bottom: 0, right: 1 });

@@ -10,23 +10,24 @@ use crate::simd::{
 };
 use std::ops::Range;
 
-/// Rows of a chunk: weights are read from memory once for so many.
+/// Rows of a chunk: weights are read from memory once for all of them.
 const BAND: usize = 48;
 /// Steps of one group of rows after another, whose weights and sums stay in the caches meanwhile.
 const BLOCK: usize = COMPACT_VALUES_ROW;
-/// Elements from a row's sums to the next row's: those of panels that lie together do so, too, as
-/// rows of C may be so far apart that they would drive each other out of the first-level cache.
+/// Elements from a row's sums to the next row's: the sums of contiguous panels are contiguous, too,
+/// because rows of C may be so far apart that they would evict each other from the first-level
+/// cache.
 pub(in crate::gemm) const ROW: usize = COMPACT_SUMS_ROW;
-/// About so many chunks are made, by cutting the depth if there are few rows and columns.
+/// Approximate number of chunks, made by dividing the depth if there are few rows and columns.
 const CHUNKS: usize = 32;
 
 /// How a product is cut; a function of its shape alone.
 #[derive(Clone, Copy)]
 pub(in crate::gemm) struct Cut {
-    /// Panels that lie together.
+    /// Groups of contiguous panels.
     sides: usize,
     bands: Split,
-    /// Of the depth.
+    /// Parts of the depth.
     parts: usize,
     rows: usize,
 }
@@ -47,7 +48,8 @@ impl Cut {
         self.sides * self.rows * ROW
     }
 
-    /// Where the first row's sums of a panel begin; the next row's follow [`ROW`] elements on.
+    /// The beginning of the first row's sums of a panel; the next row's follow [`ROW`] elements
+    /// later.
     pub fn place(&self, panel: usize) -> usize {
         panel / SIDE * self.rows * ROW + panel % SIDE * WIDTH
     }
@@ -80,7 +82,7 @@ pub(in crate::gemm) fn multiply<'r>(
     sums
 }
 
-/// A part of the listed steps, of panels that lie together.
+/// A part of the listed steps, of contiguous panels.
 struct Chunk<'a> {
     view: &'a View<'a>,
     panels: Range<usize>,
@@ -88,7 +90,7 @@ struct Chunk<'a> {
     live: &'a Live<'a>,
     /// Places in the list.
     range: Range<usize>,
-    /// Of the first row.
+    /// Sums of the first row.
     sums: Dst,
 }
 

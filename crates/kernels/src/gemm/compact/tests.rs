@@ -22,7 +22,7 @@ fn workspace(gemm: &Sgemm) -> Vec<f32> {
     vec![f32::NAN; gemm.workspace_len()]
 }
 
-/// All numbers, or nothing if the weights were packed as they are.
+/// All numbers, or nothing if the weights were packed unchanged.
 fn unpacked(gemm: &Sgemm, packed: &[f32]) -> Option<Vec<u32>> {
     View::of(gemm, packed).ok()?;
     let mut all = vec![f32::NAN; gemm.n * gemm.k];

@@ -1,5 +1,5 @@
-//! Filters, a block of output channels at a time, and their values at the points of a scheme, in
-//! f64.
+//! Filters, one block of output channels after the other, and their values at the points of a
+//! scheme, in f64.
 
 use crate::blocked::BLOCK;
 use crate::conv::params::Conv2dParams;

@@ -1,9 +1,9 @@
 //! Filters transformed on their way from the cache to the multiply-add units, for AVX-512.
 //!
-//! The image is cut into patches of 2x2 tiles; a tile is four, three or two outputs on a side (7 =
-//! 4 + 3, 5 = 3 + 2), so that little is computed and thrown away. For one block of outputs, 32
-//! input channels and one row of the filter transform at a time, six vectors are formed and used at
-//! once on the four tiles: 24 accumulators. Six passes read the same 18 KiB of filters from the
+//! The image is divided into patches of 2x2 tiles; a tile is four, three or two outputs on a side
+//! (7 = 4 + 3, 5 = 3 + 2), so that few outputs are computed and discarded. For each block of
+//! outputs, 32 input channels and one row of the filter transform, six vectors are formed and used
+//! at once on the four tiles: 24 accumulators. Six passes read the same 18 KiB of filters from the
 //! first-level cache.
 //!
 //! Filters are multiplied by integers only; the fractions sit in the input transform. A side of
@@ -35,7 +35,7 @@ const LEAST_PATCHES: usize = 2;
 /// Elements of the filters of one input channel for a block of outputs.
 const FILTER: usize = 9 * BLOCK;
 
-/// What filters transformed on their way cost, in multiply-adds: forming the values for a patch,
+/// The cost of filters transformed on their way, in multiply-adds: forming the values for a patch,
 /// and each product with one of them. Fitted to layers of 4x4 to 8x8 patches.
 const FORMING: f64 = 63.0;
 const FORMED: f64 = 0.8;
@@ -137,7 +137,7 @@ impl WinogradFused {
         (CACHED / (POINTS * self.v_point() * size_of::<f32>())).max(LEAST_PATCHES)
     }
 
-    /// Bytes of scratch for transformed inputs and products of so many patches.
+    /// Bytes of scratch for transformed inputs and products of `patches` patches.
     fn scratch_parts(&self, patches: usize) -> [usize; 2] {
         [self.v_point(), TILES * BLOCK].map(|point| patches * POINTS * point * size_of::<f32>())
     }
@@ -349,7 +349,7 @@ struct PassArgs {
     filters: Src,
     /// Blocks of input channels.
     blocks: usize,
-    /// How far on the filters of the next blocks lie; they are requested meanwhile.
+    /// The distance to the filters of the next blocks, which are requested at the same time.
     next: usize,
     m: Dst,
     add: bool,

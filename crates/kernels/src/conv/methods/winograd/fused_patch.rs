@@ -19,9 +19,9 @@ pub(super) struct FusedPatch(pub [usize; 2]);
 /// A tile of a patch.
 #[derive(Clone, Debug)]
 pub(super) struct PatchTile {
-    /// Which one of the four.
+    /// Number of the tile, out of four.
     pub number: usize,
-    /// Its first output.
+    /// First output of the tile.
     pub row: usize,
     pub col: usize,
     /// Rows and columns of outputs.
@@ -36,7 +36,7 @@ pub(super) const fn tile_sides(patch: usize) -> [usize; 2] {
 }
 
 impl FusedPatch {
-    /// For images of `out` outputs: the fewest patches, as small as they can be.
+    /// The patch for images of `out` outputs: the fewest patches, as small as they can be.
     pub(super) fn for_image(out: [usize; 2]) -> FusedPatch {
         FusedPatch(out.map(|size| size.div_ceil(size.div_ceil(MOST)).max(LEAST)))
     }
@@ -47,7 +47,7 @@ impl FusedPatch {
         self.0.map(|side| tile_sides(side).map(of_tile).iter().sum::<usize>()).iter().product()
     }
 
-    /// Its tiles, one, two or four.
+    /// The tiles of the patch: one, two or four.
     pub(super) fn tiles(self) -> impl Iterator<Item = PatchTile> {
         let [rows, cols] = self.0.map(tile_sides);
         let all = (0..TILES).map(move |number| {
@@ -58,7 +58,7 @@ impl FusedPatch {
     }
 }
 
-/// `$tile` for so many rows and columns of outputs.
+/// `$tile` for this number of rows and columns of outputs.
 macro_rules! for_size {
     ($tile:ident, $outs:expr) => {
         match $outs {
@@ -77,7 +77,7 @@ macro_rules! for_size {
 }
 
 impl PatchTile {
-    /// The offsets of its points, which lie `point` elements apart.
+    /// The offsets of the tile's points, which are `point` elements apart.
     pub(super) fn places(&self, point: usize) -> [u32; POINTS] {
         let [rows, cols] = self.outs.map(|outs| (0..SIDE).filter(move |point| uses(outs, *point)));
         let all = rows.flat_map(|row| cols.clone().map(move |col| (row * SIDE + col) * point));

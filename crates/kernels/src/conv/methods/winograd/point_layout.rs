@@ -1,4 +1,4 @@
-//! Where values of tiles lie between transforms and products.
+//! The layout of tile values between transforms and products.
 
 use super::scheme::{NeededPoints, PointGroup, Scheme};
 
@@ -14,9 +14,9 @@ pub(super) type PointOffsets = [u32; POINTS * POINTS];
 /// Rows of 16 or 32 channels, one for each point that each tile needs: `[group of points][input
 /// block][point][tile]`.
 ///
-/// Points of a group share filter values, so that their rows go through one product. Tiles that are
-/// not full have no rows for points that only further outputs need; these all lie in the same spare
-/// rows, which no product reads.
+/// Points of a group share filter values, so that their rows go through one product. Partial tiles
+/// have no rows for points that only missing outputs need; these all use the same spare rows, which
+/// no product reads.
 #[derive(Clone, Debug)]
 pub(super) struct PointLayout {
     /// The first row of a group, and its rows in each block.
@@ -24,7 +24,7 @@ pub(super) struct PointLayout {
     /// Points of a tile, and those in a row.
     points: usize,
     cols: usize,
-    /// Rows of all tiles of a kind, and where those of the first one lie in the first block.
+    /// Rows of all tiles of a kind, and the position of those of the first one in the first block.
     tiles: [usize; KINDS],
     first: [PointOffsets; KINDS],
     /// Rows from one block to the next.
@@ -32,8 +32,8 @@ pub(super) struct PointLayout {
 }
 
 impl PointLayout {
-    /// Of `blocks` input blocks (one for products) of so many tiles of every kind; `sizes` are
-    /// rows, then columns of outputs of large and of small ones.
+    /// A layout of `blocks` input blocks (one for products) with this number of tiles of every
+    /// kind; `sizes` are rows, then columns of outputs of large and of small ones.
     pub(super) fn new(scheme: Scheme, sizes: [[usize; 2]; 2], tiles: [usize; KINDS], blocks: usize) -> PointLayout {
         let none = [[0; POINTS * POINTS]; KINDS];
         let [rows, cols] = scheme.points();

@@ -1,8 +1,8 @@
 //! Winograd convolutions whose filters are transformed when they are packed.
 //!
 //! A block of tiles is transformed for all input channels, multiplied for one part of the output
-//! channels at a time and transformed back straight into the output; [`PointLayout`] says where
-//! values lie in between.
+//! channels after the other and transformed back straight into the output; [`PointLayout`] gives
+//! the layout of the values in between.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -36,8 +36,8 @@ const MOST_TILES: usize = 28;
 /// Blocks are made smaller to be even in number, but not smaller than this.
 const FEW_TILES: usize = 12;
 
-/// Up to so many threads each transform a whole single block of tiles; more threads share what they
-/// transform.
+/// Largest number of threads that each transform a whole single block of tiles; more threads share
+/// the transforms.
 const FEW_THREADS: usize = 4;
 
 /// A Winograd convolution with pre-transformed filters, prepared for one image size.
@@ -46,7 +46,7 @@ pub(in crate::conv) struct WinogradPretransformed {
     params: Conv2dParams,
     isa: Isa,
     scheme: Scheme,
-    /// What products are made of; tensors, transforms and sums are `f32`.
+    /// Elements of products; tensors, transforms and sums are `f32`.
     elements: Elements,
     /// How rows and columns of an image are cut into tiles.
     grid: [SideTiling; 2],
@@ -54,7 +54,7 @@ pub(in crate::conv) struct WinogradPretransformed {
     tiles: usize,
     /// Tiles that are computed together.
     blocks: Vec<TileBlock>,
-    /// Where values of the tiles of a block lie.
+    /// Layouts of the values of a block's tiles.
     layouts: Vec<BlockLayouts>,
 }
 
@@ -79,7 +79,8 @@ impl WinogradPretransformed {
         })
     }
 
-    /// In as many blocks as `blocks` makes of the number of tiles and the least number of blocks.
+    /// Divides the tiles into as many blocks as `blocks` gives for the number of tiles and the
+    /// least number of blocks.
     fn cut(
         params: Conv2dParams,
         images: usize,
@@ -162,7 +163,7 @@ impl WinogradPretransformed {
         PointLayout::most_rows(self.scheme, self.most_tiles(), self.input_blocks()) * BLOCK
     }
 
-    /// The same for products with a part of the output channels.
+    /// Elements of the products with a part of the output channels.
     fn m_len(&self) -> usize {
         PointLayout::most_rows(self.scheme, self.most_tiles(), 1) * self.parts().0 * BLOCK
     }
@@ -203,7 +204,7 @@ impl WinogradPretransformed {
         !(block % self.blocks.len().div_ceil(2)).is_multiple_of(2)
     }
 
-    /// Where tiles lie.
+    /// The positions of tiles.
     fn walk(&self, tiles: Range<usize>) -> impl Iterator<Item = ImageTile> {
         let [rows, cols] = self.grid;
         let [tall, wide] = self.grid.map(|cut| cut.sizes()[0]);
@@ -221,7 +222,7 @@ impl WinogradPretransformed {
         })
     }
 
-    /// The same, each with its number among those of its kind.
+    /// The positions of tiles, each with its number among those of its kind.
     fn numbered(&self, tiles: Range<usize>) -> impl Iterator<Item = (ImageTile, usize)> {
         let mut next = [0; KINDS];
         self.walk(tiles).map(move |place| {
@@ -252,8 +253,8 @@ impl WinogradPretransformed {
         }
     }
 
-    /// Where the input of a tile begins in an input block: in the first 16 channels and in the
-    /// other ones, if pairs have any.
+    /// The beginning of a tile's input in an input block: in the first 16 channels and in the other
+    /// ones, if pairs have any.
     fn tile_input(&self, job: &ConvJob<'_>, tile: &ImageTile, block: usize) -> [Src; 2] {
         let (xs, stride) = (&job.xs, self.scheme.stride());
         let (top, left) = (xs.halo.top - self.params.pad[0], xs.halo.left - self.params.pad[1]);
@@ -295,8 +296,8 @@ impl WinogradPretransformed {
         }
     }
 
-    /// How so many rows are multiplied with `blocks` blocks of output channels; the taps are where
-    /// input blocks lie.
+    /// The way in which `count` rows are multiplied with `blocks` blocks of output channels; the
+    /// taps are the positions of input blocks.
     fn rows(&self, count: usize, blocks: usize, taps: &mut [Tap]) -> PointRows {
         for (block, tap) in taps.iter_mut().enumerate() {
             let steps = BLOCK.min(self.steps() - block * BLOCK);
@@ -477,7 +478,7 @@ impl PointRows {
     }
 }
 
-/// Where transformed inputs and products of so many tiles of every kind lie.
+/// The layouts of transformed inputs and products, for the number of tiles of every kind.
 #[derive(Clone, Debug)]
 struct BlockLayouts {
     kinds: [usize; KINDS],
@@ -485,10 +486,10 @@ struct BlockLayouts {
     m: PointLayout,
 }
 
-/// Where a tile lies.
+/// The position of a tile.
 struct ImageTile {
     image: usize,
-    /// Its first output.
+    /// First output of the tile.
     row: usize,
     col: usize,
     /// Rows and columns inside the image.

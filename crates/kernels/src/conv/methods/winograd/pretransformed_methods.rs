@@ -14,7 +14,7 @@ use crate::conv::table::ConvSignature;
 use crate::gemm::tile::Elements;
 use std::sync::Arc;
 
-/// What transforming a channel costs at one point with stride 2, in multiply-adds.
+/// The cost of transforming a channel at one point with stride 2, in multiply-adds.
 const STRIDED_TRANSFORMS: f64 = 12.0;
 
 /// A family of schemes, and what products are made of.
@@ -30,7 +30,7 @@ enum Schemes {
     Of3x3(Scheme),
     /// The fastest of several for 3x3 filters with stride 2.
     Strided(&'static [Scheme]),
-    /// That for 5x5 filters, or for lines of 3, 5 or 7 taps.
+    /// The scheme for 5x5 filters, or for lines of 3, 5 or 7 taps.
     OfTaps,
 }
 

@@ -4,10 +4,10 @@ use super::MOST_CHANNELS;
 use crate::conv::params::Conv2dParams;
 use std::ops::Range;
 
-/// What is made of one side of a tile: outputs, from the taps of a filter.
+/// One side of a tile: the outputs, from the taps of a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TileSide {
-    /// One output of one tap: the input as it is.
+    /// One output of one tap: the unchanged input.
     One,
     /// 2 outputs of 3 taps from 4 points.
     F23,
@@ -25,7 +25,7 @@ pub(super) enum TileSide {
     Strided4,
 }
 
-/// What is made of both sides.
+/// Both sides of a tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::conv) struct Scheme {
     pub(super) rows: TileSide,
@@ -35,7 +35,7 @@ pub(in crate::conv) struct Scheme {
 /// Points of a tile, all of which are multiplied with the same filter values.
 #[derive(Clone, Debug)]
 pub(super) struct PointGroup {
-    /// Which of the filter's values in both directions.
+    /// Number of the filter's value in both directions.
     pub filter: usize,
     pub rows: Range<usize>,
     pub cols: Range<usize>,
@@ -145,7 +145,7 @@ pub(super) struct SideTiling {
 }
 
 impl SideTiling {
-    /// Where a tile begins.
+    /// The beginning of a tile.
     pub(super) fn start(self, tile: usize) -> usize {
         tile * self.outs / self.tiles
     }
@@ -172,7 +172,7 @@ impl Scheme {
         Scheme { rows: side, cols: side }
     }
 
-    /// For filters of other sizes than 3x3: of 5x5, and lines of 3, 5 or 7 taps.
+    /// The scheme for filters of sizes other than 3x3: of 5x5, and lines of 3, 5 or 7 taps.
     pub(in crate::conv) fn of_taps(p: &Conv2dParams) -> Option<Scheme> {
         let line = |taps: usize| match taps {
             3 => Some(TileSide::F43),
@@ -236,13 +236,13 @@ impl Scheme {
         })
     }
 
-    /// Points of all tiles of so many rows and columns of outputs.
+    /// Points of all tiles of an output with these rows and columns.
     pub(in crate::conv) fn points_in(self, out: [usize; 2]) -> usize {
         let points = |side: TileSide, outs| side.cut(outs).tiles * side.points();
         points(self.rows, out[0]) * points(self.cols, out[1])
     }
 
-    /// Points that all tiles of so many rows and columns of outputs need.
+    /// Points that all tiles of an output with these rows and columns need.
     pub(in crate::conv) fn points_for(self, out: [usize; 2]) -> usize {
         self.rows.points_for(out[0]) * self.cols.points_for(out[1])
     }

@@ -1,8 +1,8 @@
 //! The transforms of 3x3 filters with stride 2.
 //!
 //! Along one side, outputs are sums of two convolutions with stride 1: of the even inputs with the
-//! filter's first and last value, F(n,2), and of the odd ones with the value between, which stay as
-//! they are. Points are those of the even inputs, then the odd inputs. F(2,2) uses the points 0, 1
+//! filter's first and last value, F(n,2), and of the odd ones with the value between, which pass
+//! unchanged. Points are those of the even inputs, then the odd inputs. F(2,2) uses the points 0, 1
 //! and infinity, F(3,2) uses -1, too, and F(4,2) also 1/2, whose rounding errors are less than
 //! those of 2.
 

@@ -37,8 +37,8 @@ impl Transform<6, 2> for F25 {
 impl F27 {
     // Closures would not be inlined on AVX2.
 
-    /// What the polynomials of two opposite points share: x times those of the other two pairs,
-    /// `x^4 - sum x^2 + product`.
+    /// The common part of the polynomials of two opposite points: x times those of the other two
+    /// pairs, `x^4 - sum x^2 + product`.
     #[inline(always)]
     fn pair<S: Simd>(s: S, d: [S::V; 8], k: usize, sum: f32, product: f32) -> S::V {
         s.axpy(product, d[k], s.naxpy(sum, d[k + 2], d[k + 4]))

@@ -105,7 +105,7 @@ impl Transform<7, 4> for F44 {
     }
 }
 
-/// Where the value at a point lies, from that at the first one.
+/// The position of the value at a point, from that at the first one.
 pub(super) trait ImageTile {
     /// # Safety
     /// `point` must be one of the points that the distances were made for.
@@ -131,11 +131,11 @@ impl ImageTile for *const u32 {
 
 /// The input of one tile in one block of channels.
 pub(super) struct InputArgs<L = usize> {
-    /// Its first pixel; and that in the next block of channels, where pairs are made of both.
+    /// The first pixel; and that in the next block of channels, if pairs are made from both.
     pub x: [Src; 2],
     /// Elements between rows of the image.
     pub x_row: usize,
-    /// Where the value at the first point goes.
+    /// The target of the value at the first point.
     pub v: Dst,
     /// Elements between points.
     pub point: L,
