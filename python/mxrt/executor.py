@@ -103,10 +103,18 @@ class Executor:
         """The results of the last ``forward``; before the first zeros, which get the results of
         every later one.
         """
+        found = self._results()
+        return self._early_outputs() if found is None else found
+
+    @outputs.setter
+    def outputs(self, value: list[NDArray]) -> None:
+        with self._lock:
+            self._mine.outputs = self._outputs = value
+
+    def _results(self) -> list[NDArray] | None:
+        """What this thread computed last or, if it computed nothing, what another did."""
         mine: list[NDArray] | None = getattr(self._mine, "outputs", None)
-        if mine is not None:
-            return mine
-        return self._outputs or self._early_outputs()
+        return self._outputs if mine is None else mine
 
     def _early_outputs(self) -> list[NDArray]:
         found = self._early
@@ -152,8 +160,12 @@ class Executor:
             self.arg_dict[name]._assign(value)
         made = self._bind(given)(*[self._here(given[n]) for n in self._names if n in given])
         outputs = made if isinstance(made, list) else [made]
-        with self._lock:
-            self._mine.outputs = self._outputs = outputs
+        self._publish(outputs)
+        return outputs
+
+    def _publish(self, outputs: list[NDArray]) -> None:
+        """Makes arrays the results, and shows them to whoever looks."""
+        self.outputs = outputs
         self._lent = []
         if self._early is not None:
             _copy_into(self._early, outputs)
@@ -161,7 +173,6 @@ class Executor:
         if origin is not None:
             origin._share(outputs)
         self.show()
-        return outputs
 
     def show(self) -> None:
         """Tells the callback of ``set_monitor_callback``, if there is one, what the present arrays
@@ -362,11 +373,18 @@ def _gradients(given: Any, names: list[str]) -> dict[str, NDArray | None]:
 
 
 def simple_bind(
-    symbol: Symbol, ctx: Context, types: Mapping[str, Any], shapes: Mapping[str, Any], group2ctx: Any = None
+    symbol: Symbol,
+    ctx: Context,
+    types: Mapping[str, Any],
+    shapes: Mapping[str, Any],
+    group2ctx: Any = None,
+    held: Mapping[str, NDArray] | None = None,
 ) -> Executor:
-    """An executor over new arrays, on the contexts of their groups. Of the keywords those are
-    shapes that are tuples or lists, and the others are ignored, as in MXNet.
+    """An executor over new arrays, on the contexts of their groups; those `held` stay where their
+    shapes fit. Of the keywords those are shapes that are tuples or lists, and the others are
+    ignored, as in MXNet.
     """
+    held = held or {}
     groups = places(symbol, group2ctx)
     shapes = {name: shape for name, shape in shapes.items() if isinstance(shape, (tuple, list))}
     names, aux_names = symbol.list_arguments(), symbol.list_auxiliary_states()
@@ -385,7 +403,12 @@ def simple_bind(
 
     def zeros(names: list[str], shapes: list[Any], types: list[Any]) -> dict[str, NDArray]:
         rows = zip(names, shapes, types, strict=True)
-        return {name: empty(shape, groups.get(name, ctx), dtype_name(dtype)) for name, shape, dtype in rows}
+        return {
+            name: held[name]
+            if name in held and held[name].shape == shape
+            else empty(shape, groups.get(name, ctx), dtype_name(dtype))
+            for name, shape, dtype in rows
+        }
 
     arguments, states = zeros(names, arg_shapes, arg_types), zeros(aux_names, aux_shapes, aux_types)
     return Executor(symbol, ctx, arguments, states, groups=groups)

@@ -14,9 +14,9 @@ import numpy as np
 from .. import _mxrt
 from .. import ndarray as nd
 from .._groups import groups_of_contexts, on_one_device, places
+from .._locks import fork_safe_lock
 from ..base import MXNetError, MXNetShapeError, MXNetTypeError, MXNetValueError, no_training
 from ..context import Context, cpu
-from ..executor import Executor
 from ..io import DataDesc
 from ..model import load_checkpoint
 from ..ndarray import CachedOp, NDArray
@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from .._call_options import CallOptions
 
 __all__ = ["Module"]
+
+
+# Held while a program's look at ``_exec_group`` makes it.
+_grouping = fork_safe_lock()
 
 
 class NotBoundError(MXNetError, AssertionError):
@@ -117,11 +121,11 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
         self._fixed_param_names = list(fixed_param_names or [])
         self._output_axes = batch_axes(symbol) if len(contexts) > 1 else []
         self._mine = threading.local()
-        self._monitored: list[Executor] = []
+        self._group: ExecutorsOfModule | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        none = dict.fromkeys(("_op", "_lender", "_bound", "_outputs", "_mine"))
-        return {**super().__getstate__(), **none, "_monitored": []}
+        none = dict.fromkeys(("_op", "_lender", "_bound", "_outputs", "_mine", "_group"))
+        return {**super().__getstate__(), **none}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -174,13 +178,24 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
 
     @property
     def _exec_group(self) -> ExecutorsOfModule | None:
-        return ExecutorsOfModule(self) if self.binded else None
+        if not self.binded:
+            return None
+        with _grouping:
+            if self._group is None:
+                self._group = ExecutorsOfModule(self)
+                self._bound = None
+            return self._group
+
+    @_exec_group.setter
+    def _exec_group(self, group: ExecutorsOfModule | None) -> None:
+        self._group, self._bound = group, None
 
     def _sync_params_from_devices(self) -> None:
         """There is one copy of the parameters."""
 
     def _reset_bind(self) -> None:
         self.binded = False
+        self._group = None
 
     @property
     def symbol(self) -> Symbol:
@@ -275,6 +290,7 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
             self._contexts, groups_of_contexts(self._group2ctxs, len(self._contexts)), strict=True
         ):
             on_one_device(context, places(self._symbol, groups))
+        self._group = None
         self._set_shapes(_descriptions(data_shapes), _descriptions(label_shapes) or None)
         self._op = CachedOp(self._symbol)
         self.binded = True
@@ -290,10 +306,21 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
                 f"({data} vs. {self._data_names})"
             )
         rows = self._rows({d.name: d for d in data})
-        self._data_shapes, self._label_shapes = data, label
-        self._symbol.infer_shape_partial(**self._input_shapes())
-        if self._state_names:
-            self._states = self._states_for(rows)
+        before = self._data_shapes, self._label_shapes, self._states
+        try:
+            self._data_shapes, self._label_shapes = data, label
+            self._symbol.infer_shape_partial(**self._input_shapes())
+            if self._state_names:
+                self._states = self._states_for(rows)
+            self._rebind_group()
+        except BaseException:
+            self._data_shapes, self._label_shapes, self._states = before
+            raise
+
+    def _rebind_group(self) -> None:
+        """Gives the executors that a program looked at the shapes of now."""
+        if self._group is not None:
+            self._group.bind_exec(self._data_shapes, self._label_shapes, reshape=True)
 
     def reshape(self, data_shapes: Any, label_shapes: Any = None) -> None:
         """Changes the shapes of the inputs."""
@@ -314,30 +341,35 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
         if self._states and not self._fits_bound(inputs):
             self._follow(inputs, data_batch)
             self._states = self._states_for(self._rows({d.name: d for d in self._data_shapes}))
+            self._rebind_group()
         made, used = [], []
         for place, given in enumerate(self._parts(inputs)):
             context = self._contexts[place]
-            bound, free = self._bind_values(context)
+            bound, free = self._bind_values(place)
             given.update((name, arrays[place]) for name, arrays in zip(self._state_names, self._states, strict=True))
             arrays = {name: given[name] if name in given else self._label(name, given, context) for name in free}
             out = bound(*arrays.values(), **options)
             made.append(out if isinstance(out, list) else [out])
             used.append(arrays)
         self._mine.outputs = self._outputs = [list(of_contexts) for of_contexts in zip(*made, strict=True)]
-        if self._monitored:
-            self._show(used)
         if not self._states:
             self._follow(inputs, data_batch)
+        if self._group is not None:
+            self._group.took(used, made)
 
-    def _bind_values(self, context: Context) -> tuple[_mxrt.BoundOp, list[str]]:
+    def _bind_values(self, place: int) -> tuple[_mxrt.BoundOp, list[str]]:
         """The graph with the present values on a context, and the names of its other inputs."""
+        context = self._contexts[place]
         op, values, held = self._op, self._values, self._bound
         assert op is not None
         free = [name for name in self._order if name not in values]
         bounds = held[2] if held is not None and held[0] is op and held[1] is values else {}
         if context in bounds:
             return bounds[context], free
-        there = {name: value.as_in_context(context) for name, value in values.items()}
+        if self._group is None:
+            there = {name: value.as_in_context(context) for name, value in values.items()}
+        else:
+            there = self._group.values_of(place, values)
         bound = op.bind([there.get(name) for name in self._order])
         self._bound = (op, values, {**bounds, context: bound})
         return bound, free
@@ -385,6 +417,8 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
         elif self._label_shapes and not getattr(batch, "label", None):
             rows = self._data_shapes[0].shape[0]
             self._label_shapes = [DataDesc(d.name, (rows, *d.shape[1:]), d.dtype) for d in self._label_shapes]
+        if not self._states:
+            self._rebind_group()
 
     def _label(self, name: str, inputs: Mapping[str, NDArray], context: Context) -> NDArray:
         """A label that is not given: zeros, since at inference its value does not matter.
@@ -409,6 +443,8 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
         """
         self._need_params("get_outputs")
         outputs: list[list[NDArray]] | None = getattr(self._mine, "outputs", self._outputs)
+        if self._group is not None and (outputs is not None or self._group.has_run()):
+            outputs = self._group.get_outputs(merge_multi_context=False)
         if outputs is None:
             raise NotBoundError("Module.get_outputs: call forward first")
         if not merge_multi_context:
@@ -444,22 +480,9 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
     def install_monitor(self, mon: Any) -> None:
         """Shows a monitor what each ``forward`` computes inside, on every context."""
         self._need_bind("install_monitor")
-        self._monitored = []
-        for executor in self._monitored_executors():
-            mon.install(executor)
-
-    def _monitored_executors(self) -> list[Executor]:
-        """For each context one whose callback is told what ``forward`` computes there."""
-        self._monitored = self._monitored or [Executor(self._symbol, context, {}, {}) for context in self._contexts]
-        return self._monitored
-
-    def _show(self, used: Sequence[Mapping[str, NDArray]]) -> None:
-        """Tells the monitor what was computed for these inputs and the present parameters."""
-        for held, inputs in zip(self._monitored, used, strict=True):
-            values = {**{name: value.as_in_context(held._ctx) for name, value in self._values.items()}, **inputs}
-            held.arg_dict = {name: values[name] for name in self._arguments}
-            held.aux_dict = {name: values[name] for name in self._aux_names}
-            held.show()
+        group = self._exec_group
+        assert group is not None
+        group.install_monitor(mon)
 
     def borrow_optimizer(self, shared_module: Any) -> NoReturn:
         """Refused: mxrt does not train."""
