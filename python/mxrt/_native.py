@@ -8,14 +8,17 @@ the one that it waits for.
 from __future__ import annotations
 
 import _imp
+import _queue
+import _socket
 import _thread
 import importlib.machinery
+import socket
 import threading
 from collections.abc import Callable
 from types import BuiltinFunctionType
-from typing import Any
+from typing import Any, cast
 
-__all__ = ["RLock", "allocate_lock", "get_ident", "patched", "start_thread"]
+__all__ = ["RLock", "SimpleQueue", "allocate_lock", "get_ident", "patched", "socketpair", "start_thread"]
 
 
 def _own_copy() -> Any:
@@ -31,6 +34,12 @@ _own = _own_copy()
 RLock: Callable[[], Any] = _own.RLock
 allocate_lock: Callable[[], Any] = _own.allocate_lock
 get_ident: Callable[[], int] = _own.get_ident
+SimpleQueue = _queue.SimpleQueue
+
+
+def socketpair() -> tuple[socket.socket, socket.socket]:
+    """Two connected sockets that wait in the system, and have the methods of Python's."""
+    return cast("tuple[socket.socket, socket.socket]", _socket.socketpair())
 
 
 def patched() -> bool:
