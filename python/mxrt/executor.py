@@ -15,6 +15,7 @@ from . import _mxrt
 from ._divided import BoundDivided, Divided, device_of
 from ._groups import places
 from ._locks import fork_safe_lock
+from ._overrulable import overrulable
 from ._watch import Watch
 from .base import MXNetShapeError, MXNetTypeError, MXNetValueError, dtype_name, no_training
 from .context import Context
@@ -83,17 +84,17 @@ class Executor:
         # What a thread computed is what it gets from `outputs`, whatever others do meanwhile.
         self._mine = threading.local()
 
-    @property
+    @overrulable
     def arg_arrays(self) -> list[NDArray]:
         """The arrays of the arguments, in the order of ``list_arguments()``."""
         return list(self.arg_dict.values())
 
-    @property
+    @overrulable
     def aux_arrays(self) -> list[NDArray]:
         """The arrays of the auxiliary states, in the order of ``list_auxiliary_states()``."""
         return list(self.aux_dict.values())
 
-    @property
+    @overrulable
     def grad_arrays(self) -> list[NDArray | None]:
         """The arrays given as ``args_grad``, None for others. Nothing is ever written to them."""
         return list(self.grad_dict.values())

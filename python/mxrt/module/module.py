@@ -81,12 +81,12 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
         super().__init__(logger)
         contexts = [context] if isinstance(context, Context) else list(context or [cpu()])
         host = next((one for one in contexts if one._is_host()), None)
-        self._contexts: list[Context] = [host if host is not None and one._is_host() else one for one in contexts]
-        self._first_context: Context = self._contexts[0]
-        self._work_loads = list(work_load_list or [1] * len(contexts))
-        if len(self._work_loads) != len(contexts):
+        self._context: list[Context] = [host if host is not None and one._is_host() else one for one in contexts]
+        self._first_context: Context = self._context[0]
+        self._work_load_list = list(work_load_list or [1] * len(contexts))
+        if len(self._work_load_list) != len(contexts):
             raise MXNetValueError(
-                f"Module: work_load_list has {len(self._work_loads)} numbers for {len(contexts)} contexts"
+                f"Module: work_load_list has {len(self._work_load_list)} numbers for {len(contexts)} contexts"
             )
         if not isinstance(symbol, Symbol):
             raise MXNetTypeError(f"Module: symbol must be a Symbol, got {type(symbol).__name__}")
@@ -167,14 +167,6 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
 
     _params_dirty = False
     _total_exec_bytes = 0
-
-    @property
-    def _context(self) -> list[Context]:
-        return self._contexts
-
-    @property
-    def _work_load_list(self) -> list[float]:
-        return self._work_loads
 
     @property
     def _exec_group(self) -> ExecutorsOfModule | None:
@@ -287,7 +279,7 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
         if for_training or inputs_need_grad:
             raise no_training(f"Module.bind({'for_training' if for_training else 'inputs_need_grad'}=True)")
         for context, groups in zip(
-            self._contexts, groups_of_contexts(self._group2ctxs, len(self._contexts)), strict=True
+            self._context, groups_of_contexts(self._group2ctxs, len(self._context)), strict=True
         ):
             on_one_device(context, places(self._symbol, groups))
         self._group = None
@@ -344,7 +336,7 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
             self._rebind_group()
         made, used = [], []
         for place, given in enumerate(self._parts(inputs)):
-            context = self._contexts[place]
+            context = self._context[place]
             bound, free = self._bind_values(place)
             given.update((name, arrays[place]) for name, arrays in zip(self._state_names, self._states, strict=True))
             arrays = {name: given[name] if name in given else self._label(name, given, context) for name in free}
@@ -359,7 +351,7 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
 
     def _bind_values(self, place: int) -> tuple[_mxrt.BoundOp, list[str]]:
         """The graph with the present values on a context, and the names of its other inputs."""
-        context = self._contexts[place]
+        context = self._context[place]
         op, values, held = self._op, self._values, self._bound
         assert op is not None
         free = [name for name in self._order if name not in values]
@@ -449,7 +441,7 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
             raise NotBoundError("Module.get_outputs: call forward first")
         if not merge_multi_context:
             return outputs
-        if len(self._contexts) == 1:
+        if len(self._context) == 1:
             return [arrays[0] for arrays in outputs]
         return [merge(arrays, axis) for arrays, axis in zip(outputs, self._output_axes, strict=True)]
 
