@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-import logging
 import os
 import warnings
 from collections.abc import Callable
@@ -126,6 +125,12 @@ def _vocabulary(mx: Any) -> Any:
     return mx.contrib.text.vocab.Vocabulary(Counter(["a", "b", "a"]))
 
 
+def _embedding(mx: Any) -> Any:
+    with open("vectors.txt", "w") as file:
+        file.write("a 1 2\nb 3 4\n")
+    return mx.contrib.text.embedding.CustomEmbedding("vectors.txt")
+
+
 def _cell(mx: Any, name: str, *args: Any, **options: Any) -> Any:
     return getattr(mx.rnn, name)(*args, **options)
 
@@ -146,7 +151,7 @@ MAKERS: dict[str, Callable[[Any], Any]] = {
     "mod.BucketingModule": _buckets,
     "mod.SequentialModule": _chain,
     "model.FeedForward": lambda mx: mx.model.FeedForward(_net(mx)),
-    "gluon.Block": lambda mx: _block(mx, lambda gluon: gluon.nn.Sequential()) if False else mx.gluon.Block(),
+    "gluon.Block": lambda mx: mx.gluon.Block(),
     "gluon.HybridBlock": lambda mx: mx.gluon.HybridBlock(),
     "gluon.SymbolBlock": _symbol_block,
     "gluon.Parameter": _parameter,
@@ -275,26 +280,18 @@ MAKERS: dict[str, Callable[[Any], Any]] = {
     "profiler.Marker": lambda mx: mx.profiler.Marker(mx.profiler.Domain("d"), "m"),
     "runtime.Features": lambda mx: mx.runtime.Features(),
     "contrib.text.vocab.Vocabulary": _vocabulary,
-    "contrib.text.embedding.CustomEmbedding": lambda mx: _embedding(mx),
-    "attribute.current": lambda mx: mx.attribute.current() if hasattr(mx.attribute, "current") else mx.AttrScope(),
+    "contrib.text.embedding.CustomEmbedding": _embedding,
     "util.np_shape": lambda mx: mx.util.np_shape(False),
     "autograd.pause": lambda mx: mx.autograd.pause(),
     "log.formatter": lambda mx: mx.log._Formatter(),
-    "visualization.logger": lambda mx: logging.getLogger("surface"),
 }
 
 
-def _embedding(mx: Any) -> Any:
-    with open("vectors.txt", "w") as file:
-        file.write("a 1 2\nb 3 4\n")
-    return mx.contrib.text.embedding.CustomEmbedding("vectors.txt")
-
-
-def names_of(thing: Any) -> dict[str, str]:
-    """The attributes of an object that are no functions, and whether they can be assigned to
-    themselves: ``settable``, or ``fixed``; ``raises`` for those that cannot be read.
+def settable(thing: Any) -> list[str]:
+    """The attributes of an object, functions of its class aside, that can be assigned to
+    themselves.
     """
-    found = {}
+    found = []
     for name in dir(thing):
         if name.startswith("__"):
             continue
@@ -302,26 +299,12 @@ def names_of(thing: Any) -> dict[str, str]:
             warnings.simplefilter("ignore")
             try:
                 value = getattr(thing, name)
-            except Exception:
-                found[name] = "raises"
+                if not inspect.isroutine(value) or name in getattr(thing, "__dict__", {}):
+                    setattr(thing, name, value)
+                    found.append(name)
+            except Exception:  # an attribute that cannot be read, or not be assigned
                 continue
-            if inspect.isroutine(value) and not _is_of_the_object(thing, name):
-                continue
-            found[name] = "settable" if assigns(thing, name, value) else "fixed"
     return found
-
-
-def _is_of_the_object(thing: Any, name: str) -> bool:
-    return name in getattr(thing, "__dict__", {})
-
-
-def assigns(thing: Any, name: str, value: Any) -> bool:
-    """Whether the object takes an assignment of the value."""
-    try:
-        setattr(thing, name, value)
-    except Exception:
-        return False
-    return True
 
 
 @contextlib.contextmanager

@@ -117,8 +117,16 @@ class Adapter:
 
 
 def _call_forward(operator: CustomOp, inputs: list[Any], outputs: list[Any], states: list[Any]) -> None:
-    """Calls ``forward`` by keywords, as MXNet does, or by position where it names them otherwise."""
-    given: dict[str, Any] = {"is_train": False, "req": ["write"] * len(outputs), "in_data": inputs, "out_data": outputs, "aux": states}
+    """Calls ``forward`` by keywords, as MXNet does, or by position where it names them
+    otherwise.
+    """
+    given: dict[str, Any] = {
+        "is_train": False,
+        "req": ["write"] * len(outputs),
+        "in_data": inputs,
+        "out_data": outputs,
+        "aux": states,
+    }
     try:
         inspect.signature(operator.forward).bind(**given)
     except TypeError:

@@ -17,6 +17,7 @@ from importlib.abc import MetaPathFinder
 from types import ModuleType
 from typing import Any
 
+from ._module_names import attach
 from ._native import allocate_lock, get_ident
 
 __all__: list[str] = []
@@ -80,7 +81,7 @@ _gate = _Gate()
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
-    """Executes a module inside the gate."""
+    """Executes a module inside the gate, and gives it names that MXNet's has."""
 
     executed = False
 
@@ -88,6 +89,7 @@ class _Loader(importlib.machinery.SourceFileLoader):
         _gate.enter()
         try:
             super().exec_module(module)
+            attach(module)
             self.executed = True
         finally:
             _gate.leave()

@@ -32,7 +32,6 @@ class Context(metaclass=_ContextType):
     devstr2type: ClassVar[dict[str, int]] = {"cpu": 1, "cpu_pinned": 3, "cpu_shared": 5, **dict(_mxrt.device_kinds())}
     devtype2str: ClassVar[dict[int, str]] = {number: name for name, number in devstr2type.items()}
 
-    __slots__ = ("_device",)
     _device: tuple[str, int]
     _default_ctx: ClassVar[Scope]
 

@@ -66,6 +66,11 @@ class Executor:
         # program trains.
         self._differing: list[str] | None = None
         self._watch: Watch | None = None
+        # Names of MXNet that programs read.
+        self._grad_req: Any = "null"
+        self._group2ctx: Any = None
+        self._monitor_callback: Any = None
+        self._monitor_all = False
         self._names = symbol.list_inputs()
         self._output_names = symbol.list_outputs()
         devices = {device_of(context) for context in self._groups.values()}
@@ -141,6 +146,26 @@ class Executor:
         _, shapes, _ = self._symbol.infer_shape_partial(**{n: a.shape for n, a in self.arg_dict.items()})
         _, types, _ = self._symbol.infer_type_partial(**{n: a.dtype for n, a in self.arg_dict.items()})
         return [empty(s, self._ctx, t or "float32") for s, t in zip(shapes, types, strict=True)]
+
+    @overrulable
+    def _arg_dict(self) -> dict[str, NDArray]:
+        return self.arg_dict
+
+    @overrulable
+    def _aux_dict(self) -> dict[str, NDArray]:
+        return self.aux_dict
+
+    @overrulable
+    def _grad_dict(self) -> dict[str, NDArray | None]:
+        return self.grad_dict
+
+    @overrulable
+    def _output_dict(self) -> dict[str, NDArray]:
+        return self.output_dict
+
+    @overrulable
+    def _optimized_symbol(self) -> Symbol:
+        return self.get_optimized_symbol()
 
     @property
     def output_dict(self) -> dict[str, NDArray]:
@@ -300,6 +325,7 @@ class Executor:
         With `monitor_all` it is called with the operators' inputs too. Each ``forward`` then
         computes the graph twice: once as it is compiled, once operator by operator.
         """
+        self._monitor_callback, self._monitor_all = callback, monitor_all
         watch = None
         if callback is not None:
             watch = Watch(self._symbol, lambda name, array: callback(name.encode(), array), monitor_all)

@@ -533,6 +533,7 @@ class Constant(Parameter):
     def __init__(self, name: str, value: Any) -> None:
         held = value if isinstance(value, NDArray) else array(value)
         self.value = held
+        self._grad_req = "null"
         super().__init__(name, "null", held.shape, held.dtype, init=_ConstantValue(name, held))
 
     @property

@@ -53,7 +53,9 @@ class SymbolBlock(HybridBlock):
         variables = [part for one in given for part in one]
         graph = made[0] if len(made) == 1 else symbols.Group(made)
         self._input_names = _input_names(variables)
-        self._take_graph(Traced(variables, graph, in_format if isinstance(in_format, list) else [in_format], out_format))
+        self._take_graph(
+            Traced(variables, graph, in_format if isinstance(in_format, list) else [in_format], out_format)
+        )
         self._make_params(params)
 
     def _take_graph(self, traced: Traced) -> None:

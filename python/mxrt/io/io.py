@@ -285,6 +285,8 @@ class NDArrayIter(DataIter):
         self._rows = self.idx[:0]
         self._left_over = self.idx[:0]
         self._cursor = 0
+        self._cache_data: Any = None
+        self._cache_label: Any = None
         self._pad = 0
         self._start()
 
@@ -425,6 +427,10 @@ class MXDataIter(DataIter):
             DataDesc(label_name, tuple(label), dtype_class(label_dtype)),
         )
         self._batch: tuple[NDArray, NDArray, int, Any] | None = None
+        # Names of MXNet that programs read.
+        self.first_batch: Any = None
+        self._debug_skip_load = False
+        self._debug_at_begin = True
 
     @overrulable
     def provide_data(self) -> list[DataDesc]:

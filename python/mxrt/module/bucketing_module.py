@@ -65,6 +65,14 @@ class BucketingModule(BaseModule):
             "state_names": state_names,
             "group2ctxs": group2ctxs,
         }
+        # Names of MXNet that programs read.
+        self._context = context
+        self._work_load_list = work_load_list
+        self._fixed_param_names = fixed_param_names
+        self._state_names = state_names
+        self._group2ctxs = group2ctxs
+        self._compression_params = compression_params
+        self._monitor: Any = None
         self._buckets: dict[Any, Module] = {}
         self._lock = fork_safe_lock()
         # The module that a thread used last, for what it asks afterwards.
@@ -199,7 +207,9 @@ class BucketingModule(BaseModule):
     @property
     def output_names(self) -> list[str]:
         """Names of the results."""
-        return self._module.output_names if self.binded else self._call_sym_gen(self._default_bucket_key)[0].list_outputs()
+        return (
+            self._module.output_names if self.binded else self._call_sym_gen(self._default_bucket_key)[0].list_outputs()
+        )
 
     @property
     def data_shapes(self) -> Any:

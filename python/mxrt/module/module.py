@@ -165,9 +165,6 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
 
     # Names of MXNet that programs read.
 
-    _params_dirty = False
-    _total_exec_bytes = 0
-
     @property
     def _exec_group(self) -> ExecutorsOfModule | None:
         if not self.binded:
