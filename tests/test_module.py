@@ -436,5 +436,3 @@ def test_what_looks_like_executors_shows_parameters_and_results(mx, module) -> N
     assert len(seen) == 1
     made._reset_bind()
     assert not made.binded
-    with pytest.raises(mx.base.TrainingNotSupportedError):
-        mx.module.executor_group.DataParallelExecutorGroup(net)

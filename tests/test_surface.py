@@ -43,15 +43,6 @@ MISSING: dict[str, str] = {
         "MXNet refuses x += y for symbols; here it means x = x + y",
     ),
     "Executor.__del__": "memory is given back without it",
-    **dict.fromkeys(
-        (
-            "context.check_call context.classproperty context.with_metaclass engine.check_call "
-            "random.check_call runtime.check_call profiler.check_call profiler.c_str "
-            "profiler.c_str_array profiler.py_str model.namedtuple recordio.c_str recordio.check_call "
-            "recordio.current_process "
-        ).split(),
-        "imported there by MXNet; it is in mx.base or in Python",
-    ),
     "profiler.set_kvstore_handle": "there are no servers of parameters",
     **dict.fromkeys(
         ["util.np_ufunc_legal_option", "util.wrap_np_binary_func", "util.wrap_np_unary_func"],

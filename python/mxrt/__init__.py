@@ -12,6 +12,7 @@ import sys as _sys
 from typing import TYPE_CHECKING, Any
 
 from . import (
+    _imports,  # noqa: F401  the first: forks wait for the imports after it
     _mxrt,
     attribute,
     autograd,

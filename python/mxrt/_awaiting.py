@@ -11,12 +11,12 @@ import contextlib
 import itertools
 import os
 import sys
-import threading
 from collections.abc import Callable, Generator
 from typing import Any, TypeVar
 
 from . import _mxrt
 from ._locks import fork_safe_lock
+from ._native import start_thread
 
 __all__ = ["Awaitable"]
 
@@ -26,16 +26,15 @@ class _Notifier:
         self._lock = fork_safe_lock()
         self._numbers = itertools.count(1)
         self._waiting: dict[int, tuple[Callable[[Any], object], Any]] = {}
-        self._thread: threading.Thread | None = None
+        self._started = False
 
     def add(self, array: Any, callback: Callable[[Any], object]) -> None:
         with self._lock:
             number = next(self._numbers)
-            if self._thread is None:
-                thread = threading.Thread(target=self._run, name="mxrt-notifier", daemon=True)
+            if not self._started:
                 # Raises when the system has no more threads: the next call tries again.
-                thread.start()
-                self._thread = thread
+                start_thread(self._run, name="mxrt-notifier")
+                self._started = True
             self._waiting[number] = (callback, array)
         _mxrt.notify_when_ready(array, number)
 
@@ -121,7 +120,13 @@ class Awaitable:
         else:
             import asyncio
 
-            loop = asyncio.get_running_loop()
+            try:
+                loop = asyncio.get_running_loop()
+            except RuntimeError:
+                raise RuntimeError(
+                    "awaiting an array needs a running loop of asyncio. Under trio or another library call "
+                    "array.wait_to_read() in a thread, such as by trio.to_thread.run_sync(array.wait_to_read)"
+                ) from None
             future: asyncio.Future[None] = loop.create_future()
 
             def arrived(_: Any) -> None:

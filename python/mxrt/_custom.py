@@ -9,14 +9,15 @@ most as many threads as calls in flight, and one.
 
 from __future__ import annotations
 
+import inspect
 import os
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from . import _mxrt
 from ._locks import fork_safe_lock
+from ._native import get_ident, start_thread
 from .base import MXNetTypeError, MXNetValueError, dtype_class, dtype_name
 from .context import cpu
 from .profiler import Domain, Task
@@ -95,9 +96,7 @@ class Adapter:
             _mxrt.profiler_inside(self.op_type)
             try:
                 with Task(_DOMAIN, f"{self.op_type}::pure_python"):
-                    operator.forward(
-                        is_train=False, req=["write"] * len(outputs), in_data=inputs, out_data=outputs, aux=states
-                    )
+                    _call_forward(operator, inputs, outputs, states)
             finally:
                 _mxrt.profiler_inside(None)
             for array in (*outputs, *states):
@@ -117,6 +116,25 @@ class Adapter:
                 self._idle.popitem(last=False)
 
 
+def _call_forward(operator: CustomOp, inputs: list[Any], outputs: list[Any], states: list[Any]) -> None:
+    """Calls ``forward`` by keywords, as MXNet does, or by position where it names them
+    otherwise.
+    """
+    given: dict[str, Any] = {
+        "is_train": False,
+        "req": ["write"] * len(outputs),
+        "in_data": inputs,
+        "out_data": outputs,
+        "aux": states,
+    }
+    try:
+        inspect.signature(operator.forward).bind(**given)
+    except TypeError:
+        operator.forward(*given.values())
+    else:
+        operator.forward(**given)
+
+
 def make(op_type: str, kwargs: dict[str, str]) -> Adapter | None:
     """The operator registered under a name, with attributes as text; None for an unknown name."""
     from .operator import _CUSTOM
@@ -134,8 +152,8 @@ class _Threads:
     def __init__(self) -> None:
         self._lock = fork_safe_lock()
         self._started = False
-        # The numbers of the calls that this thread runs: several if one forks.
-        self._own = threading.local()
+        # The calls that run, by their threads.
+        self._running: dict[int, int] = {}
 
     def start_first(self) -> None:
         """Sees to it that a thread waits for calls."""
@@ -148,7 +166,7 @@ class _Threads:
     def _start(self) -> None:
         """Starts a thread that is counted already; RuntimeError if the system refuses it."""
         try:
-            threading.Thread(target=self._serve, name="mxrt-custom", daemon=True).start()
+            start_thread(self._serve, name="mxrt-custom")
         except BaseException:
             _mxrt.custom_thread_refused()
             raise
@@ -171,7 +189,7 @@ class _Threads:
         return None
 
     def _run(self, number: int) -> BaseException | None:
-        self._own.number = number
+        self._running[get_ident()] = number
         try:
             call = _mxrt.take_custom_call(number)
             if call is not None:
@@ -180,13 +198,14 @@ class _Threads:
         except BaseException as error:
             return error
         finally:
-            self._own.number = None
+            del self._running[get_ident()]
         return None
 
     def after_fork(self) -> None:
         """Forgets the threads, in a forked child."""
         if self._started:
-            number = getattr(self._own, "number", None)
+            number = self._running.get(get_ident())
+            self._running = {} if number is None else {get_ident(): number}
             _mxrt.custom_calls_after_fork([] if number is None else [number])
             self._started = False
             self.start_first()

@@ -37,12 +37,30 @@ def _ours(name: str) -> str:
     return ".".join(parts)
 
 
+# Modules of Python's library below a package that a program may have imported alone. MXNet brings
+# them.
+_BROUGHT = (
+    *("email.utils", "html.entities", "http.cookiejar", "http.cookies", "multiprocessing.pool", "unittest.runner"),
+    *("urllib.request", "xml.parsers.expat", "importlib.metadata", "importlib.resources", "importlib.util"),
+    *(
+        "email.headerregistry",
+        "email.encoders",
+        "email.iterators",
+        "multiprocessing.queues",
+        "multiprocessing.resource_sharer",
+        "unittest",
+    ),
+)
+
+
 class StandIn(ModuleType):
     """The module ``mxnet``: everything in it is mxrt's, except for its name and version."""
 
     def __init__(self) -> None:
         super().__init__("mxnet", "mxrt, standing in for MXNet.")
         ours = sys.modules["mxrt"]
+        for name in _BROUGHT:
+            importlib.import_module(name)
         self.__dict__.update(
             __version__=ours.__mxnet_version__, __file__=ours.__file__, __path__=ours.__path__, __package__="mxnet"
         )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-import threading
 import weakref
 from typing import Any
+
+from ._native import RLock
 
 __all__ = ["fork_safe_lock"]
 
@@ -18,7 +19,7 @@ def fork_safe_lock() -> Any:
     What it guards must be usable at every step of every change, as the thread that made a change
     may be missing there.
     """
-    lock = threading.RLock()
+    lock = RLock()
     _locks.add(lock)
     return lock
 

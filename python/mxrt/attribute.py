@@ -30,6 +30,7 @@ class AttrScope(metaclass=_AttrScopeType):
             if not isinstance(value, str):
                 raise ValueError("Attributes need to be string")
         self._attr: dict[str, str] = kwargs
+        self._old_scope: Any = None
 
     def get(self, attr: Mapping[str, str] | None) -> dict[str, str]:
         """The attributes of the scope, completed or overruled by those given."""

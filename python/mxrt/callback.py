@@ -73,6 +73,7 @@ class Speedometer:
         self.last_count = 0
         # When the batches that are being counted began; None before the first.
         self.tic: float | None = None
+        self.init = False
 
     def __call__(self, param: Any) -> None:
         count = param.nbatch
@@ -81,6 +82,7 @@ class Speedometer:
         self.last_count = count
         if self.tic is None:
             self.tic = time.time()
+            self.init = True
         elif count % self.frequent == 0:
             passed = time.time() - self.tic
             self._log(param, count, self.frequent * self.batch_size / passed if passed else math.inf)

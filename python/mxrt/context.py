@@ -32,7 +32,6 @@ class Context(metaclass=_ContextType):
     devstr2type: ClassVar[dict[str, int]] = {"cpu": 1, "cpu_pinned": 3, "cpu_shared": 5, **dict(_mxrt.device_kinds())}
     devtype2str: ClassVar[dict[int, str]] = {number: name for name, number in devstr2type.items()}
 
-    __slots__ = ("_device",)
     _device: tuple[str, int]
     _default_ctx: ClassVar[Scope]
 
@@ -57,10 +56,18 @@ class Context(metaclass=_ContextType):
         """MXNet's number of the kind of device."""
         return self.devstr2type[self._device[0]]
 
+    @device_typeid.setter
+    def device_typeid(self, number: int) -> None:
+        self._device = (self.devtype2str[number], self._device[1])
+
     @property
     def device_id(self) -> int:
         """Number of the device among those of its kind."""
         return self._device[1]
+
+    @device_id.setter
+    def device_id(self, number: int) -> None:
+        self._device = (self._device[0], int(number))
 
     def __hash__(self) -> int:
         return hash(self._device)

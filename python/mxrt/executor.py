@@ -14,6 +14,7 @@ import numpy as np
 from . import _mxrt
 from ._groups import device_of, places
 from ._locks import fork_safe_lock
+from ._overrulable import overrulable
 from ._watch import Watch
 from .base import MXNetShapeError, MXNetTypeError, MXNetValueError, dtype_name, no_training
 from .context import Context
@@ -64,6 +65,11 @@ class Executor:
         # program trains.
         self._differing: list[str] | None = None
         self._watch: Watch | None = None
+        # Names of MXNet that programs read.
+        self._grad_req: Any = "null"
+        self._group2ctx: Any = None
+        self._monitor_callback: Any = None
+        self._monitor_all = False
         self._names = symbol.list_inputs()
         self._output_names = symbol.list_outputs()
         devices = {device_of(context) for context in self._groups.values()}
@@ -82,17 +88,17 @@ class Executor:
         # What a thread computed is what it gets from `outputs`, whatever others do meanwhile.
         self._mine = threading.local()
 
-    @property
+    @overrulable
     def arg_arrays(self) -> list[NDArray]:
         """The arrays of the arguments, in the order of ``list_arguments()``."""
         return list(self.arg_dict.values())
 
-    @property
+    @overrulable
     def aux_arrays(self) -> list[NDArray]:
         """The arrays of the auxiliary states, in the order of ``list_auxiliary_states()``."""
         return list(self.aux_dict.values())
 
-    @property
+    @overrulable
     def grad_arrays(self) -> list[NDArray | None]:
         """The arrays given as ``args_grad``, None for others. Nothing is ever written to them."""
         return list(self.grad_dict.values())
@@ -102,10 +108,18 @@ class Executor:
         """The results of the last ``forward``; before the first zeros, which get the results of
         every later one.
         """
+        found = self._results()
+        return self._early_outputs() if found is None else found
+
+    @outputs.setter
+    def outputs(self, value: list[NDArray]) -> None:
+        with self._lock:
+            self._mine.outputs = self._outputs = value
+
+    def _results(self) -> list[NDArray] | None:
+        """What this thread computed last or, if it computed nothing, what another did."""
         mine: list[NDArray] | None = getattr(self._mine, "outputs", None)
-        if mine is not None:
-            return mine
-        return self._outputs or self._early_outputs()
+        return self._outputs if mine is None else mine
 
     def _early_outputs(self) -> list[NDArray]:
         found = self._early
@@ -132,6 +146,26 @@ class Executor:
         _, types, _ = self._symbol.infer_type_partial(**{n: a.dtype for n, a in self.arg_dict.items()})
         return [empty(s, self._ctx, t or "float32") for s, t in zip(shapes, types, strict=True)]
 
+    @overrulable
+    def _arg_dict(self) -> dict[str, NDArray]:
+        return self.arg_dict
+
+    @overrulable
+    def _aux_dict(self) -> dict[str, NDArray]:
+        return self.aux_dict
+
+    @overrulable
+    def _grad_dict(self) -> dict[str, NDArray | None]:
+        return self.grad_dict
+
+    @overrulable
+    def _output_dict(self) -> dict[str, NDArray]:
+        return self.output_dict
+
+    @overrulable
+    def _optimized_symbol(self) -> Symbol:
+        return self.get_optimized_symbol()
+
     @property
     def output_dict(self) -> dict[str, NDArray]:
         """The results of the last ``forward`` by name."""
@@ -151,8 +185,12 @@ class Executor:
             self.arg_dict[name]._assign(value)
         made = self._bind(given)(*[self._here(given[n]) for n in self._names if n in given])
         outputs = made if isinstance(made, list) else [made]
-        with self._lock:
-            self._mine.outputs = self._outputs = outputs
+        self._publish(outputs)
+        return outputs
+
+    def _publish(self, outputs: list[NDArray]) -> None:
+        """Makes arrays the results, and shows them to whoever looks."""
+        self.outputs = outputs
         self._lent = []
         if self._early is not None:
             _copy_into(self._early, outputs)
@@ -160,7 +198,6 @@ class Executor:
         if origin is not None:
             origin._share(outputs)
         self.show()
-        return outputs
 
     def show(self) -> None:
         """Tells the callback of ``set_monitor_callback``, if there is one, what the present arrays
@@ -287,6 +324,7 @@ class Executor:
         With `monitor_all` it is called with the operators' inputs too. Each ``forward`` then
         computes the graph twice: once as it is compiled, once operator by operator.
         """
+        self._monitor_callback, self._monitor_all = callback, monitor_all
         watch = None
         if callback is not None:
             watch = Watch(self._symbol, lambda name, array: callback(name.encode(), array), monitor_all)
@@ -361,11 +399,18 @@ def _gradients(given: Any, names: list[str]) -> dict[str, NDArray | None]:
 
 
 def simple_bind(
-    symbol: Symbol, ctx: Context, types: Mapping[str, Any], shapes: Mapping[str, Any], group2ctx: Any = None
+    symbol: Symbol,
+    ctx: Context,
+    types: Mapping[str, Any],
+    shapes: Mapping[str, Any],
+    group2ctx: Any = None,
+    held: Mapping[str, NDArray] | None = None,
 ) -> Executor:
-    """An executor over new arrays, on the contexts of their groups. Of the keywords those are
-    shapes that are tuples or lists, and the others are ignored, as in MXNet.
+    """An executor over new arrays, on the contexts of their groups; those `held` stay where their
+    shapes fit. Of the keywords those are shapes that are tuples or lists, and the others are
+    ignored, as in MXNet.
     """
+    held = held or {}
     groups = places(symbol, group2ctx)
     shapes = {name: shape for name, shape in shapes.items() if isinstance(shape, (tuple, list))}
     names, aux_names = symbol.list_arguments(), symbol.list_auxiliary_states()
@@ -384,7 +429,12 @@ def simple_bind(
 
     def zeros(names: list[str], shapes: list[Any], types: list[Any]) -> dict[str, NDArray]:
         rows = zip(names, shapes, types, strict=True)
-        return {name: empty(shape, groups.get(name, ctx), dtype_name(dtype)) for name, shape, dtype in rows}
+        return {
+            name: held[name]
+            if name in held and held[name].shape == shape
+            else empty(shape, groups.get(name, ctx), dtype_name(dtype))
+            for name, shape, dtype in rows
+        }
 
     arguments, states = zeros(names, arg_shapes, arg_types), zeros(aux_names, aux_shapes, aux_types)
     return Executor(symbol, ctx, arguments, states, groups=groups)

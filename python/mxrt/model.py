@@ -126,6 +126,11 @@ class FeedForward:
         self.initializer = Uniform(0.01) if initializer is None else initializer
         self.kwargs = kwargs
         self.numpy_batch_size = numpy_batch_size
+        # Names of MXNet that programs read.
+        self.allow_extra_params = allow_extra_params
+        self.argument_checked = False
+        self.sym_gen: Any = None
+        self._pred_exec: Any = None
         arguments = set(symbol.list_arguments())
         # Files of whole networks may be used for parts of them.
         self.arg_params = {n: a for n, a in (arg_params or {}).items() if not allow_extra_params or n in arguments}

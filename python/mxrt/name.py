@@ -23,6 +23,7 @@ class NameManager(metaclass=_NameManagerType):
 
     def __init__(self) -> None:
         self._counter: dict[str, int] = {}
+        self._old_manager: Any = None
         self._lock = fork_safe_lock()
 
     def get(self, name: str | None, hint: str) -> str:

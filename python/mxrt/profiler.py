@@ -309,6 +309,7 @@ class Marker:
 
     def __init__(self, domain: Domain, name: str) -> None:
         self.name = name
+        self.domain = domain
         self._domain = domain
 
     def mark(self, scope: str = "process") -> None:

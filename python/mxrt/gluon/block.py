@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
+from .._overrulable import overrulable
 from ..initializer import Uniform
 from . import _block_files as files
 from ._scope import BlockScope
@@ -106,9 +107,9 @@ class Block:
 
     def name_scope(self) -> BlockScope:
         """``with self.name_scope():`` names the blocks made inside after this one."""
-        return BlockScope(self)
+        return self._scope
 
-    @property
+    @overrulable
     def _scope(self) -> BlockScope:
         return BlockScope(self)
 

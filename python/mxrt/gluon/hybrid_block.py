@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import ndarray, symbol
 from .._locks import fork_safe_lock
+from .._overrulable import overrulable
 from ..base import MXNetTypeError
 from ..ndarray import NDArray
 from ..symbol import Group, Symbol, var
@@ -22,7 +23,7 @@ from .parameter import DeferredInitializationError, Parameter
 if TYPE_CHECKING:
     from .._call_options import CallOptions
 
-__all__ = ["HybridBlock"]
+__all__ = ["HybridBlock", "Traced", "flat_result"]
 
 # Graphs are made by one thread at a time; what they hold is shared by all.
 _tracing = fork_safe_lock()
@@ -82,27 +83,80 @@ class HybridBlock(Block, PlanMethods):
     def _drop_compiled(self) -> None:
         self._compiled: CompiledGraph | None = None
 
-    # Names of MXNet that programs read.
+    # Names of MXNet that programs read and set.
+
+    def _known_trace(self) -> Traced | None:
+        """The graph, where there is one without arguments."""
+        return self._traced
+
+    def _retrace(self, traced: Traced) -> None:
+        """Takes another graph in the place of the one there is."""
+        with _keeping:
+            self._changes += 1
+            self._traced = traced
+            self._drop_compiled()
 
     @property
     def _cached_graph(self) -> tuple[Any, ...]:
-        traced = self._traced
+        traced = self._known_trace()
         return () if traced is None else (traced.inputs, traced.out)
+
+    @_cached_graph.setter
+    def _cached_graph(self, graph: tuple[Any, ...]) -> None:
+        if not graph:
+            self._clear_cached_op()
+        elif graph != self._cached_graph:
+            inputs, out = list(graph[0]), graph[1]
+            known = self._known_trace()
+            form = known.in_format if known is not None and len(known.inputs) == len(inputs) else [0] * len(inputs)
+            self._retrace(Traced(inputs, out, form, len(out) if len(out) > 1 else 0))
 
     @property
     def _in_format(self) -> Any:
-        traced = self._traced
+        traced = self._known_trace()
         return None if traced is None else traced.in_format
+
+    @_in_format.setter
+    def _in_format(self, form: Any) -> None:
+        traced = self._known_trace()
+        # Without a graph there is nothing yet that it describes.
+        if traced is not None and form != traced.in_format:
+            self._retrace(traced._replace(in_format=form if isinstance(form, list) else [form]))
 
     @property
     def _out_format(self) -> Any:
-        traced = self._traced
+        traced = self._known_trace()
         return None if traced is None else traced.out_format
+
+    @_out_format.setter
+    def _out_format(self, form: Any) -> None:
+        traced = self._known_trace()
+        if traced is not None and form != traced.out_format:
+            self._retrace(traced._replace(out_format=form))
 
     @property
     def _cached_op(self) -> Any:
         graph = self._compiled
         return None if graph is None else graph.op
+
+    @_cached_op.setter
+    def _cached_op(self, op: Any) -> None:
+        graph = self._compiled
+        if op is None:
+            self._drop_compiled()
+        elif graph is not None and op is not graph.op:
+            graph.replace_op(op)
+
+    @overrulable
+    def _cached_op_args(self) -> list[tuple[bool, Any]]:
+        """For each input of the graph: whether an argument gives it, and the number of the
+        argument or the parameter.
+        """
+        graph = self._compiled
+        if graph is None:
+            return []
+        pairs = zip(graph.order, graph.arguments, strict=True)
+        return [(False, graph.params[name]) if place is None else (True, place) for name, place in pairs]
 
     def _get_graph(self, *args: Any) -> tuple[Any, ...]:
         traced = self._graph_of(args)
@@ -222,7 +276,7 @@ class HybridBlock(Block, PlanMethods):
                 traced, params = self._rewritten(traced, params, args)
             found = CompiledGraph(traced.out, names, params, self._flags)
             found.in_format, found.out_format = traced.in_format, traced.out_format
-            plain = traced.in_format == [0] * len(names) and _flat_result(traced.out_format) and self._callback is None
+            plain = traced.in_format == [0] * len(names) and flat_result(traced.out_format) and self._callback is None
             found.flat = len(names) if plain else -1
             with _keeping:
                 if self._changes == changes:
@@ -465,7 +519,7 @@ def _named(traced: Traced, args: tuple[Any, ...]) -> dict[str, NDArray]:
     return dict(zip([str(one.name) for one in traced.inputs], arrays, strict=True))
 
 
-def _flat_result(form: Format) -> bool:
+def flat_result(form: Format) -> bool:
     """Whether a graph's result, an array or a list of several, is already what the format says."""
     if isinstance(form, int):
         return form >= 0

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from .._locks import fork_safe_lock
+from .._overrulable import overrulable
 from ..base import MXNetError, MXNetNotImplementedError, MXNetValueError, dtype_name, no_training
 from ..context import Context, cpu, current_context
 from ..initializer import InitDesc, Initializer, Uniform, create
@@ -184,6 +185,16 @@ class Parameter:
     def _data(self) -> list[NDArray] | None:
         return list(self._arrays.values()) or None
 
+    @_data.setter
+    def _data(self, arrays: Iterable[NDArray] | None) -> None:
+        held = {one.context: one for one in arrays or ()}
+        with _Publish():
+            self._arrays = held
+            for one in held.values():
+                self._deferred = None
+                self._shape = one.shape
+                self._take_dtype(one.dtype)
+
     _grad: Any = None
     _trainer: Any = None
 
@@ -198,9 +209,34 @@ class Parameter:
     def _deferred_init(self) -> tuple[Any, ...]:
         return self._deferred or ()
 
+    @_deferred_init.setter
+    def _deferred_init(self, value: tuple[Any, ...]) -> None:
+        # MXNet has (init, contexts, default_init, data), this class (init, default_init, contexts).
+        if len(value) == 4:
+            value = (value[0], value[2], value[1])
+        with _Publish():
+            self._deferred = (value[0], value[1], contexts_of(value[2])) if value else None
+
     @property
     def _ctx_list(self) -> list[Context] | None:
         return list(self._arrays) or None
+
+    @_ctx_list.setter
+    def _ctx_list(self, contexts: Iterable[Context] | None) -> None:
+        wanted = list(contexts or ())
+        if wanted and self._arrays and wanted != list(self._arrays):
+            self.reset_ctx(wanted)
+
+    @overrulable
+    def _ctx_map(self) -> list[list[int | None]]:
+        """For each kind of device, by its number, the place of each device's array."""
+        found: list[list[int | None]] = []
+        for place, context in enumerate(self._arrays):
+            kind = context.device_typeid & 1
+            found += [[] for _ in range(kind + 1 - len(found))]
+            found[kind] += [None] * (context.device_id + 1 - len(found[kind]))
+            found[kind][context.device_id] = place
+        return found
 
     def _reduce(self) -> NDArray:
         """The value on the host."""
@@ -497,6 +533,7 @@ class Constant(Parameter):
     def __init__(self, name: str, value: Any) -> None:
         held = value if isinstance(value, NDArray) else array(value)
         self.value = held
+        self._grad_req = "null"
         super().__init__(name, "null", held.shape, held.dtype, init=_ConstantValue(name, held))
 
     @property

@@ -17,7 +17,8 @@ from . import parameter as parameters
 from ._compiled import CompiledGraph
 from ._inputs import arrays_of, in_order, listed, options_and_inputs, wrong_input
 from ._shapes import wrong_shapes
-from .hybrid_block import HybridBlock, Traced
+from ._structure import Format, flatten, regroup, same_structure
+from .hybrid_block import HybridBlock, Traced, flat_result
 from .parameter_dict import ParameterDict, named_arrays, strip_kind
 
 if TYPE_CHECKING:
@@ -43,14 +44,34 @@ class SymbolBlock(HybridBlock):
         super().__init__(prefix=None, params=None)
         self._prefix = ""
         self._params = ParameterDict("")
-        if isinstance(outputs, (list, tuple)):
-            outputs = outputs[0] if len(outputs) == 1 else symbols.Group(list(outputs))
-        if not isinstance(outputs, Symbol):
-            raise MXNetTypeError(f"SymbolBlock: outputs must be a Symbol or a list of them, got {type(outputs)}")
-        self._symbol = outputs
-        self._input_names = _input_names(inputs)
-        self._order = outputs.list_inputs()
+        if isinstance(outputs, (list, tuple)) and len(outputs) == 1:
+            outputs = outputs[0]
+        made, out_format = _flat(outputs, "outputs", "output")
+        if isinstance(inputs, Symbol) and len(inputs) == 1:
+            inputs = [inputs]
+        given, in_format = _flat(inputs, "inputs", "input")
+        variables = [part for one in given for part in one]
+        graph = made[0] if len(made) == 1 else symbols.Group(made)
+        self._input_names = _input_names(variables)
+        self._take_graph(
+            Traced(variables, graph, in_format if isinstance(in_format, list) else [in_format], out_format)
+        )
         self._make_params(params)
+
+    def _take_graph(self, traced: Traced) -> None:
+        self._own = traced
+        self._symbol = traced.out
+        self._input_names = [str(one.name) for one in traced.inputs]
+        self._order = traced.out.list_inputs()
+        # Whether a call takes and gives arrays that are in no lists of their own.
+        self._plain = traced.in_format == [0] * len(traced.inputs) and flat_result(traced.out_format)
+
+    def _known_trace(self) -> Traced | None:
+        return self._own
+
+    def _retrace(self, traced: Traced) -> None:
+        self._take_graph(traced)
+        super()._retrace(traced)
 
     def _make_params(self, given: ParameterDict | None) -> None:
         if given is not None:
@@ -150,6 +171,8 @@ class SymbolBlock(HybridBlock):
             options, named = options_and_inputs(keywords)
             if named:
                 args = in_order(type(self).__name__, self._input_names, args, named)
+        if not self._plain:
+            return self._call_nested(args, options)
         if len(args) != len(self._input_names):
             raise self._wrong_count(args)
         for value in args:
@@ -171,18 +194,22 @@ class SymbolBlock(HybridBlock):
         made: tuple[NDArray, ...] = arrays_of(args, self._input_names, self._params.values())
         return made
 
+    def _call_nested(self, args: tuple[Any, ...], options: CallOptions) -> Any:
+        """A call whose arguments, or results, are in lists of their own."""
+        flat, form = flatten(args, "input")
+        if not any(isinstance(value, Symbol) for value in flat):
+            made = arrays_of(args, self._input_names, self._params.values())
+            return self._call_compiled(tuple(made), options)
+        if not same_structure(form, self._own.in_format):
+            raise AssertionError(f"Invalid input format: {form}, wanted {self._own.in_format}")
+        out = self._larger_graph(tuple(flat))
+        return regroup(out if isinstance(out, list) else [out], self._own.out_format)
+
     def _trace(self, args: tuple[Any, ...]) -> Traced:
-        count = len(self._symbol)
-        inputs = [symbols.var(name) for name in self._input_names]
-        return Traced(inputs, self._symbol, [0] * len(inputs), [0] * count if count > 1 else 0)
+        return self._own
 
     def _restore_graph(self, inputs: Any, out: Symbol, in_format: Any, out_format: Any) -> None:
         """Nothing to do: the graph is what the block was made of."""
-
-    @property
-    def _cached_graph(self) -> tuple[Any, ...]:
-        traced = self._traced or self._trace(())
-        return traced.inputs, traced.out
 
     def _graph_for_plan(self, args: tuple[Any, ...]) -> tuple[CompiledGraph, list[NDArray]]:
         if len(args) != len(self._input_names):
@@ -320,16 +347,24 @@ def _common_start(names: list[str]) -> str:
     return first[:length]
 
 
-def _input_names(inputs: Any) -> list[str]:
-    listed = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
+def _flat(given: Any, argument: str, what: str) -> tuple[list[Symbol], Format]:
+    """The symbols of nested lists, and the format."""
+    try:
+        flat, form = flatten(given, what)
+        wrong = next((one for one in flat if not isinstance(one, Symbol)), None)
+    except ValueError:
+        flat, form, wrong = [], 0, given
+    if wrong is not None or not flat:
+        raise MXNetTypeError(f"SymbolBlock: {argument} must be a Symbol or (nested) lists of them, got {type(wrong)}")
+    return flat, form
+
+
+def _input_names(variables: list[Symbol]) -> list[str]:
     names = []
-    for one in listed:
-        if not isinstance(one, Symbol):
-            raise MXNetTypeError(f"SymbolBlock: inputs must be Symbols, got {type(one)}")
-        for part in one:
-            if not part._is_variable:
-                raise AssertionError(f"Input symbols must be variable, but {part!r} is an output of operators")
-            names.append(part.name or "")
+    for part in variables:
+        if not part._is_variable:
+            raise AssertionError(f"Input symbols must be variable, but {part!r} is an output of operators")
+        names.append(part.name or "")
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise MXNetValueError(f"SymbolBlock: the inputs {', '.join(repeated)} are named more than once")

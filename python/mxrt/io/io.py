@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import _mxrt
+from .._overrulable import overrulable
 from ..base import MXNetValueError, dtype_class
 from ..ndarray import NDArray, array
 from ..ndarray.ndarray import is_sparse, sparse_refused
@@ -227,6 +228,11 @@ def _init_data(data: Any, allow_empty: bool, default_name: str) -> list[tuple[st
     return [(name, array(values, dtype=values.dtype)) for name, values in _named(data, default_name)]
 
 
+def _numbers(data: Any) -> list[tuple[str, np.ndarray[Any, Any]]]:
+    """Named arrays as names and arrays of numpy."""
+    return [(name, values.asnumpy() if isinstance(values, NDArray) else np.asarray(values)) for name, values in data]
+
+
 def _has_instance(data: list[tuple[str, Any]], dtype: Any) -> bool:
     """Whether one of the named arrays is an instance of a class."""
     return any(isinstance(values, dtype) for _, values in data)
@@ -279,6 +285,8 @@ class NDArrayIter(DataIter):
         self._rows = self.idx[:0]
         self._left_over = self.idx[:0]
         self._cursor = 0
+        self._cache_data: Any = None
+        self._cache_label: Any = None
         self._pad = 0
         self._start()
 
@@ -295,17 +303,25 @@ class NDArrayIter(DataIter):
         """Names and arrays of the data."""
         return [(name, array(values, dtype=values.dtype)) for name, values in self._values]
 
+    @data.setter
+    def data(self, value: Any) -> None:
+        self._values = _numbers(value)
+
     @property
     def label(self) -> list[tuple[str, NDArray]]:
         """Names and arrays of the labels."""
         return [(name, array(values, dtype=values.dtype)) for name, values in self._labels]
 
-    @property
+    @label.setter
+    def label(self, value: Any) -> None:
+        self._labels = _numbers(value)
+
+    @overrulable
     def data_list(self) -> list[NDArray]:
         """The arrays of data, and of labels."""
         return [values for _, values in [*self.data, *self.label]]
 
-    @property
+    @overrulable
     def num_source(self) -> int:
         """How many arrays there are."""
         return len(self._values) + len(self._labels)
@@ -315,12 +331,16 @@ class NDArrayIter(DataIter):
         """The first row of the current batch; ``-batch_size`` before the first one."""
         return self._cursor - self.batch_size
 
-    @property
+    @cursor.setter
+    def cursor(self, row: int) -> None:
+        self._cursor = max(row + self.batch_size, 0)
+
+    @overrulable
     def provide_data(self) -> list[DataDesc]:
         """Descriptions of the data."""
         return self._descriptions(self._values)
 
-    @property
+    @overrulable
     def provide_label(self) -> list[DataDesc]:
         """Descriptions of the labels."""
         return self._descriptions(self._labels)
@@ -407,13 +427,17 @@ class MXDataIter(DataIter):
             DataDesc(label_name, tuple(label), dtype_class(label_dtype)),
         )
         self._batch: tuple[NDArray, NDArray, int, Any] | None = None
+        # Names of MXNet that programs read.
+        self.first_batch: Any = None
+        self._debug_skip_load = False
+        self._debug_at_begin = True
 
-    @property
+    @overrulable
     def provide_data(self) -> list[DataDesc]:
         """Description of the data."""
         return [self._descriptions[0]]
 
-    @property
+    @overrulable
     def provide_label(self) -> list[DataDesc]:
         """Description of the labels."""
         return [self._descriptions[1]]

@@ -21,9 +21,9 @@ class ContextMethods:
 
     _symbol: Symbol
     _arguments: list[str]
-    _contexts: list[Context]
+    _context: list[Context]
     _first_context: Context
-    _work_loads: list[float]
+    _work_load_list: list[float]
     _state_names: list[str]
     # For every state the arrays of all contexts.
     _states: list[list[NDArray]]
@@ -40,12 +40,12 @@ class ContextMethods:
 
     def _parts(self, inputs: dict[str, NDArray]) -> list[dict[str, NDArray]]:
         """The inputs of every context."""
-        if len(self._contexts) == 1:
+        if len(self._context) == 1:
             return [{name: array.as_in_context(self._first_context) for name, array in inputs.items()}]
         axes = {name: self._axis(name) for name in inputs}
         return [
             {name: part_of(array, axes[name], part, context) for name, array in inputs.items()}
-            for part, context in zip(self._rows(inputs), self._contexts, strict=True)
+            for part, context in zip(self._rows(inputs), self._context, strict=True)
         ]
 
     def _axis(self, name: str) -> int:
@@ -57,7 +57,7 @@ class ContextMethods:
 
     def _rows(self, shaped: Mapping[str, Any]) -> list[slice]:
         """The samples of inputs that each context takes; ValueError unless all have as many."""
-        if len(self._contexts) == 1:
+        if len(self._context) == 1:
             return [slice(None)]
         counts = {}
         for name, value in shaped.items():
@@ -66,12 +66,12 @@ class ContextMethods:
                 counts[name] = value.shape[axis]
         if len(set(counts.values())) > 1:
             raise MXNetValueError(f"Module: all inputs must have the same batch size, got {counts}")
-        return pieces(next(iter(counts.values()), len(self._contexts)), self._work_loads)
+        return pieces(next(iter(counts.values()), len(self._context)), self._work_load_list)
 
     def _states_for(self, rows: list[slice]) -> list[list[NDArray]]:
         """Arrays for the states: those there are where their shapes fit, else zeros."""
         made: list[list[NDArray]] = [[] for _ in self._state_names]
-        for place, (context, part) in enumerate(zip(self._contexts, rows, strict=True)):
+        for place, (context, part) in enumerate(zip(self._context, rows, strict=True)):
             known = {}
             for name, shape in self._input_shapes().items():
                 axis = self._axis(name)

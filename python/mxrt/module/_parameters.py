@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import ndarray as nd
 from ..base import MXNetError, MXNetShapeError, MXNetTypeError, MXNetValueError, no_training
@@ -12,6 +12,9 @@ from ..context import Context
 from ..model import save_checkpoint
 from ..ndarray import NDArray
 from ..symbol import Symbol
+
+if TYPE_CHECKING:
+    from .executor_group import ExecutorsOfModule
 
 __all__ = ["ParameterMethods"]
 
@@ -36,6 +39,8 @@ class ParameterMethods:
     # Those of the module that the values were borrowed from.
     _lender: dict[str, NDArray] | None
     params_initialized: bool
+    # What a program sees as ``_exec_group``, once it has looked.
+    _group: ExecutorsOfModule | None
 
     def _input_shapes(self) -> dict[str, tuple[int, ...]]:
         """The shapes that are bound, by name."""
@@ -96,6 +101,8 @@ class ParameterMethods:
             raise self._misfit([] if allow_missing else missing, wrong)
         for name in missing:
             taken[name] = self._first_value(name, shapes.get(name) or ())
+        if self._group is not None:
+            taken = self._group.write(taken)
         # In one step: a forward of another thread meanwhile uses either all old values or all new
         # ones.
         self._values = taken
@@ -122,6 +129,8 @@ class ParameterMethods:
         if missing:
             raise self._misfit(missing, [])
         self._values = {name: other._values[name] for name in names}
+        if self._group is not None:
+            self._group.replace(self._values)
         self._arg_params = {name: self._values[name] for name in self._param_names}
         self._aux_params = {name: self._values[name] for name in self._aux_names}
         self._lender = other._values

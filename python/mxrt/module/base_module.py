@@ -21,6 +21,17 @@ __all__ = ["BaseModule"]
 class BaseModule:
     """The common part of all modules."""
 
+    # Names of MXNet that programs look at: what training would set.
+    _compression_params: Any = None
+    _grad_req: Any = "write"
+    _kvstore: Any = None
+    _optimizer: Any = None
+    _params_dirty = False
+    _preload_opt_states: Any = None
+    _total_exec_bytes = 0
+    _update_on_kvstore: Any = None
+    _updater: Any = None
+
     def __init__(self, logger: Any = logging) -> None:
         self.logger = logger
         self.binded = False
@@ -199,6 +210,18 @@ class BaseModule:
     def update(self) -> NoReturn:
         """Refused: mxrt does not train."""
         raise no_training("Module.update")
+
+    def get_states(self, merge_multi_context: bool = True) -> list[Any]:
+        """The states that stay from call to call; a module of this kind has none."""
+        return []
+
+    def save_optimizer_states(self, fname: str) -> NoReturn:
+        """Refused: mxrt does not train."""
+        raise no_training("Module.save_optimizer_states")
+
+    def load_optimizer_states(self, fname: str) -> NoReturn:
+        """Refused: mxrt does not train."""
+        raise no_training("Module.load_optimizer_states")
 
     def init_optimizer(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Refused: mxrt does not train."""

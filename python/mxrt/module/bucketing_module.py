@@ -57,7 +57,7 @@ class BucketingModule(BaseModule):
         if default_bucket_key is None:
             raise AssertionError("BucketingModule: give default_bucket_key, the key of the largest bucket")
         self._sym_gen = sym_gen
-        self._default_key = default_bucket_key
+        self._default_bucket_key = default_bucket_key
         self._settings = {
             "logger": logger,
             "context": context,
@@ -65,6 +65,14 @@ class BucketingModule(BaseModule):
             "state_names": state_names,
             "group2ctxs": group2ctxs,
         }
+        # Names of MXNet that programs read.
+        self._context = context
+        self._work_load_list = work_load_list
+        self._fixed_param_names = fixed_param_names
+        self._state_names = state_names
+        self._group2ctxs = group2ctxs
+        self._compression_params = compression_params
+        self._monitor: Any = None
         self._buckets: dict[Any, Module] = {}
         self._lock = fork_safe_lock()
         # The module that a thread used last, for what it asks afterwards.
@@ -164,17 +172,22 @@ class BucketingModule(BaseModule):
     # Names of MXNet that programs read.
 
     @property
-    def _default_bucket_key(self) -> Any:
-        return self._default_key
-
-    @property
     def _curr_module(self) -> Module:
         return self._module
+
+    @_curr_module.setter
+    def _curr_module(self, module: Module) -> None:
+        self._mine.module = self._current = module
 
     @property
     def _curr_bucket_key(self) -> Any:
         module = getattr(self._mine, "module", self._current)
         return next((key for key, one in list(self._buckets.items()) if one is module), None)
+
+    @_curr_bucket_key.setter
+    def _curr_bucket_key(self, key: Any) -> None:
+        if key in self._buckets:
+            self._curr_module = self._buckets[key]
 
     @property
     def _module(self) -> Module:
@@ -189,12 +202,14 @@ class BucketingModule(BaseModule):
         """Names of the inputs."""
         if self.binded:
             return self._module.data_names
-        return list(self._call_sym_gen(self._default_key)[1])
+        return list(self._call_sym_gen(self._default_bucket_key)[1])
 
     @property
     def output_names(self) -> list[str]:
         """Names of the results."""
-        return self._module.output_names if self.binded else self._call_sym_gen(self._default_key)[0].list_outputs()
+        return (
+            self._module.output_names if self.binded else self._call_sym_gen(self._default_bucket_key)[0].list_outputs()
+        )
 
     @property
     def data_shapes(self) -> Any:
@@ -244,11 +259,11 @@ class BucketingModule(BaseModule):
         if self.binded and not force_rebind:
             self.logger.warning("Already bound, ignoring bind()")
             return
-        module = self._made(self._default_key)
+        module = self._made(self._default_bucket_key)
         module.bind(data_shapes, label_shapes, for_training, inputs_need_grad)
         if self._buckets and self.params_initialized:
             self._held = self.get_params()
-        self._buckets = {self._default_key: module}
+        self._buckets = {self._default_bucket_key: module}
         self._current, self._mine = module, threading.local()
         self.binded = True
         if self._held is not None:
@@ -279,7 +294,7 @@ class BucketingModule(BaseModule):
                 module.bind(data_shapes, label_shapes)
                 self._buckets[key] = module
             if self.params_initialized:
-                module._borrow(self._buckets[self._default_key])
+                module._borrow(self._buckets[self._default_bucket_key])
             return module
 
     def prepare(self, data_batch: Any, sparse_row_id_fn: Any = None) -> None:
@@ -295,7 +310,7 @@ class BucketingModule(BaseModule):
     def _default(self) -> Module:
         if not self.binded:
             raise NotBoundError("BucketingModule: call bind(data_shapes=...) first")
-        return self._buckets[self._default_key]
+        return self._buckets[self._default_bucket_key]
 
     def set_params(
         self,
@@ -354,7 +369,7 @@ class BucketingModule(BaseModule):
             raise no_training("BucketingModule.forward(is_train=True)")
         key = getattr(data_batch, "bucket_key", None)
         self.switch_bucket(
-            self._default_key if key is None else key,
+            self._default_bucket_key if key is None else key,
             data_batch.provide_data or self._default().data_shapes,
             data_batch.provide_label,
         )

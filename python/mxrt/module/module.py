@@ -14,9 +14,9 @@ import numpy as np
 from .. import _mxrt
 from .. import ndarray as nd
 from .._groups import groups_of_contexts, on_one_device, places
+from .._locks import fork_safe_lock
 from ..base import MXNetError, MXNetShapeError, MXNetTypeError, MXNetValueError, no_training
 from ..context import Context, cpu
-from ..executor import Executor
 from ..io import DataDesc
 from ..model import load_checkpoint
 from ..ndarray import CachedOp, NDArray
@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from .._call_options import CallOptions
 
 __all__ = ["Module"]
+
+
+# Held while a program's look at ``_exec_group`` makes it.
+_grouping = fork_safe_lock()
 
 
 class NotBoundError(MXNetError, AssertionError):
@@ -77,12 +81,12 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
         super().__init__(logger)
         contexts = [context] if isinstance(context, Context) else list(context or [cpu()])
         host = next((one for one in contexts if one._is_host()), None)
-        self._contexts: list[Context] = [host if host is not None and one._is_host() else one for one in contexts]
-        self._first_context: Context = self._contexts[0]
-        self._work_loads = list(work_load_list or [1] * len(contexts))
-        if len(self._work_loads) != len(contexts):
+        self._context: list[Context] = [host if host is not None and one._is_host() else one for one in contexts]
+        self._first_context: Context = self._context[0]
+        self._work_load_list = list(work_load_list or [1] * len(contexts))
+        if len(self._work_load_list) != len(contexts):
             raise MXNetValueError(
-                f"Module: work_load_list has {len(self._work_loads)} numbers for {len(contexts)} contexts"
+                f"Module: work_load_list has {len(self._work_load_list)} numbers for {len(contexts)} contexts"
             )
         if not isinstance(symbol, Symbol):
             raise MXNetTypeError(f"Module: symbol must be a Symbol, got {type(symbol).__name__}")
@@ -117,11 +121,11 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
         self._fixed_param_names = list(fixed_param_names or [])
         self._output_axes = batch_axes(symbol) if len(contexts) > 1 else []
         self._mine = threading.local()
-        self._monitored: list[Executor] = []
+        self._group: ExecutorsOfModule | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        none = dict.fromkeys(("_op", "_lender", "_bound", "_outputs", "_mine"))
-        return {**super().__getstate__(), **none, "_monitored": []}
+        none = dict.fromkeys(("_op", "_lender", "_bound", "_outputs", "_mine", "_group"))
+        return {**super().__getstate__(), **none}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -161,26 +165,26 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
 
     # Names of MXNet that programs read.
 
-    _params_dirty = False
-    _total_exec_bytes = 0
-
-    @property
-    def _context(self) -> list[Context]:
-        return self._contexts
-
-    @property
-    def _work_load_list(self) -> list[float]:
-        return self._work_loads
-
     @property
     def _exec_group(self) -> ExecutorsOfModule | None:
-        return ExecutorsOfModule(self) if self.binded else None
+        if not self.binded:
+            return None
+        with _grouping:
+            if self._group is None:
+                self._group = ExecutorsOfModule(self)
+                self._bound = None
+            return self._group
+
+    @_exec_group.setter
+    def _exec_group(self, group: ExecutorsOfModule | None) -> None:
+        self._group, self._bound = group, None
 
     def _sync_params_from_devices(self) -> None:
         """There is one copy of the parameters."""
 
     def _reset_bind(self) -> None:
         self.binded = False
+        self._group = None
 
     @property
     def symbol(self) -> Symbol:
@@ -272,9 +276,10 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
         if for_training or inputs_need_grad:
             raise no_training(f"Module.bind({'for_training' if for_training else 'inputs_need_grad'}=True)")
         for context, groups in zip(
-            self._contexts, groups_of_contexts(self._group2ctxs, len(self._contexts)), strict=True
+            self._context, groups_of_contexts(self._group2ctxs, len(self._context)), strict=True
         ):
             on_one_device(context, places(self._symbol, groups))
+        self._group = None
         self._set_shapes(_descriptions(data_shapes), _descriptions(label_shapes) or None)
         self._op = CachedOp(self._symbol)
         self.binded = True
@@ -290,10 +295,21 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
                 f"({data} vs. {self._data_names})"
             )
         rows = self._rows({d.name: d for d in data})
-        self._data_shapes, self._label_shapes = data, label
-        self._symbol.infer_shape_partial(**self._input_shapes())
-        if self._state_names:
-            self._states = self._states_for(rows)
+        before = self._data_shapes, self._label_shapes, self._states
+        try:
+            self._data_shapes, self._label_shapes = data, label
+            self._symbol.infer_shape_partial(**self._input_shapes())
+            if self._state_names:
+                self._states = self._states_for(rows)
+            self._rebind_group()
+        except BaseException:
+            self._data_shapes, self._label_shapes, self._states = before
+            raise
+
+    def _rebind_group(self) -> None:
+        """Gives the executors that a program looked at the shapes of now."""
+        if self._group is not None:
+            self._group.bind_exec(self._data_shapes, self._label_shapes, reshape=True)
 
     def reshape(self, data_shapes: Any, label_shapes: Any = None) -> None:
         """Changes the shapes of the inputs."""
@@ -314,30 +330,35 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
         if self._states and not self._fits_bound(inputs):
             self._follow(inputs, data_batch)
             self._states = self._states_for(self._rows({d.name: d for d in self._data_shapes}))
+            self._rebind_group()
         made, used = [], []
         for place, given in enumerate(self._parts(inputs)):
-            context = self._contexts[place]
-            bound, free = self._bind_values(context)
+            context = self._context[place]
+            bound, free = self._bind_values(place)
             given.update((name, arrays[place]) for name, arrays in zip(self._state_names, self._states, strict=True))
             arrays = {name: given[name] if name in given else self._label(name, given, context) for name in free}
             out = bound(*arrays.values(), **options)
             made.append(out if isinstance(out, list) else [out])
             used.append(arrays)
         self._mine.outputs = self._outputs = [list(of_contexts) for of_contexts in zip(*made, strict=True)]
-        if self._monitored:
-            self._show(used)
         if not self._states:
             self._follow(inputs, data_batch)
+        if self._group is not None:
+            self._group.took(used, made)
 
-    def _bind_values(self, context: Context) -> tuple[_mxrt.BoundOp, list[str]]:
+    def _bind_values(self, place: int) -> tuple[_mxrt.BoundOp, list[str]]:
         """The graph with the present values on a context, and the names of its other inputs."""
+        context = self._context[place]
         op, values, held = self._op, self._values, self._bound
         assert op is not None
         free = [name for name in self._order if name not in values]
         bounds = held[2] if held is not None and held[0] is op and held[1] is values else {}
         if context in bounds:
             return bounds[context], free
-        there = {name: value.as_in_context(context) for name, value in values.items()}
+        if self._group is None:
+            there = {name: value.as_in_context(context) for name, value in values.items()}
+        else:
+            there = self._group.values_of(place, values)
         bound = op.bind([there.get(name) for name in self._order])
         self._bound = (op, values, {**bounds, context: bound})
         return bound, free
@@ -383,6 +404,8 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
         elif self._label_shapes and not getattr(batch, "label", None):
             rows = self._data_shapes[0].shape[0]
             self._label_shapes = [DataDesc(d.name, (rows, *d.shape[1:]), d.dtype) for d in self._label_shapes]
+        if not self._states:
+            self._rebind_group()
 
     def _label(self, name: str, inputs: Mapping[str, NDArray], context: Context) -> NDArray:
         """A label that is not given: zeros, since at inference its value does not matter.
@@ -407,11 +430,13 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
         """
         self._need_params("get_outputs")
         outputs: list[list[NDArray]] | None = getattr(self._mine, "outputs", self._outputs)
+        if self._group is not None and (outputs is not None or self._group.has_run()):
+            outputs = self._group.get_outputs(merge_multi_context=False)
         if outputs is None:
             raise NotBoundError("Module.get_outputs: call forward first")
         if not merge_multi_context:
             return outputs
-        if len(self._contexts) == 1:
+        if len(self._context) == 1:
             return [arrays[0] for arrays in outputs]
         return [merge(arrays, axis) for arrays, axis in zip(outputs, self._output_axes, strict=True)]
 
@@ -442,24 +467,9 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
     def install_monitor(self, mon: Any) -> None:
         """Shows a monitor what each ``forward`` computes inside, on every context."""
         self._need_bind("install_monitor")
-        self._monitored = []
-        for executor in self._monitored_executors():
-            mon.install(executor)
-
-    def _monitored_executors(self) -> list[Executor]:
-        """One executor for each context, whose callback gets the values that ``forward`` computes
-        there.
-        """
-        self._monitored = self._monitored or [Executor(self._symbol, context, {}, {}) for context in self._contexts]
-        return self._monitored
-
-    def _show(self, used: Sequence[Mapping[str, NDArray]]) -> None:
-        """Tells the monitor what was computed for these inputs and the present parameters."""
-        for held, inputs in zip(self._monitored, used, strict=True):
-            values = {**{name: value.as_in_context(held._ctx) for name, value in self._values.items()}, **inputs}
-            held.arg_dict = {name: values[name] for name in self._arguments}
-            held.aux_dict = {name: values[name] for name in self._aux_names}
-            held.show()
+        group = self._exec_group
+        assert group is not None
+        group.install_monitor(mon)
 
     def borrow_optimizer(self, shared_module: Any) -> NoReturn:
         """Refused: mxrt does not train."""

@@ -10,6 +10,7 @@ from typing import Any
 from ..base import no_training
 from ..io import DataDesc
 from ..ndarray import NDArray
+from ._parameters import ParameterMethods
 from .base_module import BaseModule
 from .module import NotBoundError
 
@@ -136,6 +137,9 @@ class SequentialModule(BaseModule):
             args.update(own_args)
             aux.update(own_aux)
         return args, aux
+
+    load_params = ParameterMethods.load_params
+    save_params = ParameterMethods.save_params
 
     def init_params(
         self,

@@ -102,8 +102,25 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods, Exchange, Awaitable):
 
     @property
     def handle(self) -> NDArray:
-        """The array itself; MXNet keeps the number of its C object here."""
+        """The array itself; MXNet keeps the number of its C object here. Another array that is
+        assigned must have this array's shape and type: its values are copied.
+        """
         return self
+
+    @handle.setter
+    def handle(self, other: NDArray) -> None:
+        if other is not self:
+            other.copyto(self)
+
+    @property
+    def writable(self) -> bool:
+        """Always True: every array can be written to."""
+        return True
+
+    @writable.setter
+    def writable(self, value: bool) -> None:
+        if not value:
+            raise MXNetNotImplementedError("NDArray.writable = False: arrays can always be written to; keep a copy()")
 
     def __repr__(self) -> str:
         extents = "x".join(str(n) for n in self.shape)
@@ -200,8 +217,6 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods, Exchange, Awaitable):
         return target
 
     # Names of MXNet that programs use.
-
-    writable = True
 
     def _sync_copyfrom(self, source_array: Any) -> None:
         if np.shape(source_array) != self.shape:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pickle
-import queue
 import random
 import signal
 import socket
-import threading
 import traceback
 import weakref
 from collections.abc import Callable
@@ -21,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from ... import random as mx_random
+from ..._native import SimpleQueue, socketpair, start_thread
 from ..._threads import timed_out
 from ...base import MXNetDataError
 from . import _messages
@@ -131,7 +130,7 @@ class ProcessWorkers:
             self._assign(number)
 
     def _start(self) -> _Worker:
-        ours, theirs = socket.socketpair()
+        ours, theirs = socketpair()
         others = [worker.connection for worker in self._workers if worker.connection.fileno() >= 0]
         arguments = (theirs, [ours, *others], self._make)
         process = self._context.Process(target=_work, args=arguments, name="mxrt-data", daemon=True)
@@ -187,9 +186,9 @@ def _work(connection: socket.socket, others: list[socket.socket], make: Callable
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     for other in others:
         other.close()
-    requests: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    requests: SimpleQueue[Any] = SimpleQueue()
     # Requests are read while a batch is made or sent, so that neither side waits for the other.
-    threading.Thread(target=_listen, args=(connection, requests, os.getppid()), daemon=True).start()
+    start_thread(_listen, connection, requests, os.getppid(), name="mxrt-data-requests")
     while (request := requests.get()) is not None:
         number, (seed, positions) = request
         _reseed(seed, number)
@@ -224,7 +223,7 @@ def _travels(error: Exception) -> bool:
         return False
 
 
-def _listen(connection: socket.socket, requests: queue.SimpleQueue[Any], parent: int) -> None:
+def _listen(connection: socket.socket, requests: SimpleQueue[Any], parent: int) -> None:
     """Passes requests on until the parent is gone."""
     try:
         while True:

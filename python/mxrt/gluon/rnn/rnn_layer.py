@@ -73,6 +73,13 @@ class _RNNLayer(HybridBlock):
             "i2h_bias_initializer": i2h_bias_initializer,
             "h2h_bias_initializer": h2h_bias_initializer,
         }
+        # Names of MXNet that programs read.
+        self._i2h_weight_initializer = i2h_weight_initializer
+        self._h2h_weight_initializer = h2h_weight_initializer
+        self._i2h_bias_initializer = i2h_bias_initializer
+        self._h2h_bias_initializer = h2h_bias_initializer
+        self._h2r_weight_initializer = h2r_weight_initializer
+        self._lstm_state_clip_min, self._lstm_state_clip_max, self._lstm_state_clip_nan = state_clip
         self._state_clip = state_clip
         self._dtype = dtype
         self._use_sequence_length = use_sequence_length

@@ -1,0 +1,132 @@
+"""Imports of mxrt's modules, and forks.
+
+Python keeps a lock for each module that is being imported. In a child whose parent forked meanwhile
+the locks of other threads stay taken, and their modules half done. So a fork waits until no other
+thread executes a module of mxrt. What other threads had only begun, the child forgets.
+"""
+
+from __future__ import annotations
+
+import importlib.machinery
+import logging  # noqa: F401  it takes its lock at forks: after this module has waited, if it comes first
+import os
+import sys
+import time
+from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
+from types import ModuleType
+from typing import Any
+
+from ._module_names import attach
+from ._native import allocate_lock, get_ident
+
+__all__: list[str] = []
+
+# A fork goes ahead then, as it does where an operator does not end.
+_PATIENCE_S = 30.0
+
+
+class _Gate:
+    """Importing threads do not wait for each other, for they may need each other's modules."""
+
+    def __init__(self) -> None:
+        # Held by a fork, and for moments.
+        self._door = allocate_lock()
+        # For each importing thread how deep it is, and a lock that it holds to the end.
+        self._importing: dict[int, tuple[int, Any]] = {}
+
+    def enter(self) -> None:
+        me = get_ident()
+        held = self._importing.get(me)
+        if held is not None:
+            self._importing[me] = (held[0] + 1, held[1])
+            return
+        end = allocate_lock()
+        end.acquire()
+        with self._door:
+            self._importing[me] = (1, end)
+
+    def leave(self) -> None:
+        me = get_ident()
+        depth, end = self._importing[me]
+        if depth > 1:
+            self._importing[me] = (depth - 1, end)
+            return
+        del self._importing[me]
+        end.release()
+
+    def before_fork(self) -> None:
+        """Closes the door when no other thread imports."""
+        limit = time.monotonic() + _PATIENCE_S
+        while True:
+            self._door.acquire()
+            other = next((end for thread, (_, end) in list(self._importing.items()) if thread != get_ident()), None)
+            left = limit - time.monotonic()
+            if other is None or left <= 0:
+                return
+            self._door.release()
+            other.acquire(timeout=left)
+
+    def after_in_parent(self) -> None:
+        self._door.release()
+
+    def after_in_child(self) -> None:
+        me = get_ident()
+        self._door = allocate_lock()
+        self._importing = {thread: held for thread, held in self._importing.items() if thread == me}
+        _forget_what_others_began(me)
+
+
+_gate = _Gate()
+
+
+class _Loader(importlib.machinery.SourceFileLoader):
+    """Executes a module inside the gate, and gives it names that MXNet's has."""
+
+    executed = False
+
+    def exec_module(self, module: ModuleType) -> None:
+        _gate.enter()
+        try:
+            super().exec_module(module)
+            attach(module)
+            self.executed = True
+        finally:
+            _gate.leave()
+
+
+class _Finder(MetaPathFinder):
+    """Finds modules of mxrt where Python finds them."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if not fullname.startswith("mxrt."):
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
+        if spec is not None and type(spec.loader) is importlib.machinery.SourceFileLoader:
+            spec.loader = _Loader(spec.loader.name, spec.loader.path)
+        return spec
+
+
+def _forget_what_others_began(me: int) -> None:
+    """Drops the locks of threads that a child does not have, and modules they had not executed."""
+    locks = getattr(getattr(importlib, "_bootstrap", None), "_module_locks", {})
+    for name, reference in list(locks.items()):
+        lock = reference()
+        if name.split(".")[0] not in ("mxrt", "mxnet") or lock is None or lock.owner in (None, me):
+            continue
+        del locks[name]
+        module = sys.modules.get(name)
+        loader = getattr(getattr(module, "__spec__", None), "loader", None)
+        if isinstance(loader, _Loader) and not loader.executed:
+            del sys.modules[name]
+
+
+sys.meta_path.insert(0, _Finder())
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_gate.before_fork,
+        after_in_parent=_gate.after_in_parent,
+        after_in_child=_gate.after_in_child,
+    )

@@ -1,0 +1,58 @@
+"""Threads and locks of the operating system, also where gevent or eventlet have put their own into
+the place of Python's.
+
+What waits for the engine blocks its thread. A greenlet that does so stops all others, and with them
+the one that it waits for.
+"""
+
+from __future__ import annotations
+
+import _imp
+import _queue
+import _socket
+import _thread
+import importlib.machinery
+import socket
+import threading
+from collections.abc import Callable
+from types import BuiltinFunctionType
+from typing import Any, cast
+
+__all__ = ["RLock", "SimpleQueue", "allocate_lock", "get_ident", "patched", "socketpair", "start_thread"]
+
+
+def _own_copy() -> Any:
+    """A module ``_thread`` that nobody else has seen."""
+    spec = importlib.machinery.BuiltinImporter.find_spec("_thread")
+    assert spec is not None
+    module = _imp.create_builtin(spec)
+    _imp.exec_builtin(module)
+    return module
+
+
+_own = _own_copy()
+RLock: Callable[[], Any] = _own.RLock
+allocate_lock: Callable[[], Any] = _own.allocate_lock
+get_ident: Callable[[], int] = _own.get_ident
+SimpleQueue = _queue.SimpleQueue
+
+
+def socketpair() -> tuple[socket.socket, socket.socket]:
+    """Two connected sockets that wait in the system, and have the methods of Python's."""
+    return cast("tuple[socket.socket, socket.socket]", _socket.socketpair())
+
+
+def patched() -> bool:
+    """Whether threads that programs start are greenlets."""
+    return not isinstance(_thread.start_new_thread, BuiltinFunctionType)
+
+
+def start_thread(target: Callable[..., object], *args: Any, name: str) -> None:
+    """Runs a function in a thread that does not delay the end of the program.
+
+    RuntimeError if the system has no more threads.
+    """
+    if patched():
+        _own.start_new_thread(target, args)
+    else:
+        threading.Thread(target=target, args=args, name=name, daemon=True).start()

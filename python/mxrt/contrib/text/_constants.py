@@ -1,0 +1,5 @@
+"""What vocabularies of MXNet begin with."""
+
+__all__ = ["UNKNOWN_IDX"]
+
+UNKNOWN_IDX = 0

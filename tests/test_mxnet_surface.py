@@ -1,0 +1,262 @@
+"""What programs find in MXNet 1.9.1 and packages above it touch: names of modules, attributes of
+objects, modules of Python that an import brings.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+import warnings
+
+import pytest
+
+from support import ROOT, recorded, run_python
+from surface_objects import MAKERS, inside
+
+sys.path.append(str(ROOT / "scripts"))
+from surface_of_packages import value_of
+
+SURFACE = recorded("surface")
+PACKAGES = recorded("packages")
+
+TRAINING = "belongs to training"
+SPARSE = "sparse arrays are not part of this build"
+QUANTISED = "operators on quantised numbers are not part of this build"
+NUMPY = "the numpy interface is not part of this build"
+INTERNAL = "internal to MXNet: its C interface, and how it makes functions of it"
+TESTING = "a helper of MXNet's own tests"
+OPENCV = "mxrt does without OpenCV, h5py, scipy and scikit-learn"
+ONNX = "reading and writing ONNX is not part of this build"
+
+# Public names of modules that are missing, by reason. A name stands for all modules that have it,
+# one that ends with _ for all that begin with it.
+MISSING: dict[str, str] = {
+    TRAINING: (
+        "adagrad_update adam_update adamw_update ftml_update ftrl_update group_adagrad_update lamb_update_phase1 "
+        "lamb_update_phase2 mp_adamw_update mp_lamb_update_phase1 mp_lamb_update_phase2 mp_nag_mom_update "
+        "mp_sgd_mom_update mp_sgd_update multi_lamb_update multi_lars multi_mp_lamb_update multi_mp_sgd_mom_update "
+        "multi_mp_sgd_update multi_sgd_mom_update multi_sgd_update nag_mom_update preloaded_multi_ reset_arrays "
+        "rmsprop_update rmspropalex_update sgd_mom_update sgd_update signsgd_update signum_update "
+        "IdentityAttachKLSparseReg backward_ TestStore KVStoreServer kvstore_server set_kvstore_handle "
+        "profiler_kvstore_handle DataParallelExecutorManager TrainingStateScope LossScaler loss_scaler "
+        "svrg_optimization lists list_"
+    ),
+    SPARSE: "dgl_ edge_id getnnz retain gs_retain count_sketch spsp",
+    QUANTISED: (
+        "dequantize quantize quantize_asym quantize_v2 quantized_ requantize calibrate_entropy calib_graph "
+        "combine_histogram stats"
+    ),
+    NUMPY: (
+        "np npx numpy numpy_extension np_symbol numpy_dispatch_protocol numpy_op_fallback numpy_op_signature "
+        "np_ufunc_legal_option wrap_np_ bfloat16"
+    ),
+    ONNX: "export_model_ get_model_metadata_ import_model_ import_to_gluon_ onnx2mx mx2onnx get_operator_support",
+    OPENCV: "cv2 h5py ss copyMakeBorder SKLEARN_INSTALLED",
+    INTERNAL: (
+        "api c_handle_array c2pyerror ctypes2buffer ctypes2numpy_shared get_last_ffi_error mx_float_p gen_ register "
+        "MXCallbackList add_fileline_to_docstring DLContext DLDataType DLManagedTensor DLTensor DeleterFunc "
+        "PyCapsuleDestructor dl_managed_tensor_deleter CudaKernel find_conf_path fetcher_loop_v1 worker_loop_v1 "
+        "DataLoaderV1 ConnectionWrapper Queue SimpleQueue rebuild_ reduce_ndarray reduce_np_ndarray "
+        "get_indexing_dispatch_code get_oshape_of_gather_nd_op indexing_key_expand_implicit_axes "
+        "check_boolean_array_dimension py_array py_sum sparse_array sym_load apache_repo_url densenet_spec vgg_spec "
+        "APACHE_REPO_URL FAST_TEXT_ GLOVE_PRETRAINED_ cython misc space ndarray_doc symbol_doc "
+        "notebook tvmop th torch C hawkesll"
+    ),
+    TESTING: (
+        "checkShapes check_gluon_hybridize_consistency create_sparse_ download_model get_im2rec_path get_mnist_pkl "
+        "locationError new_ rand_sparse_ndarray shuffle_csr_column_indices"
+    ),
+}
+# Modules that are missing, with all in them.
+ABSENT = {
+    INTERNAL: (
+        "_api_internal _ctypes _cy3 _ffi _global_var _numpy_op_doc api cython misc ndarray.register ndarray_doc "
+        "notebook space symbol.register symbol_doc torch tvmop"
+    ),
+    TRAINING: "contrib.amp.lists contrib.amp.loss_scaler contrib.svrg_optimization kvstore.kvstore_server",
+    ONNX: "contrib.onnx.onnx2mx onnx.mx2onnx",
+}
+
+
+def listed(table: dict[str, str]) -> list[str]:
+    return [name for names in table.values() for name in names.split()]
+
+
+def excused(name: str, names: list[str]) -> bool:
+    return name in names or any(one.endswith("_") and name.startswith(one) for one in names)
+
+
+def kind(value: object) -> str:
+    if inspect.ismodule(value):
+        return "module"
+    if inspect.isclass(value):
+        return "class"
+    return "function" if callable(value) else "value"
+
+
+def same_kind(wanted: str, value: object) -> bool:
+    """A class may take the place of a function that makes its objects."""
+    return kind(value) == wanted or {kind(value), wanted} == {"class", "function"}
+
+
+def our(name: str) -> str:
+    return name.replace("mxnet", "mxrt", 1)
+
+
+def test_every_module_of_mxnet_is_there_or_has_a_reason(mx) -> None:
+    absent = [f"mxnet.{name}" for name in listed(ABSENT)]
+    for name in SURFACE["modules"]:
+        if any(name == one or name.startswith(f"{one}.") for one in absent):
+            with pytest.raises(ModuleNotFoundError):
+                importlib.import_module(our(name))
+        else:
+            importlib.import_module(our(name))
+
+
+def test_public_names_of_modules_are_there_or_have_a_reason(mx) -> None:
+    excuses, lost, other = listed(MISSING), [], []
+    absent = tuple(f"mxnet.{name}" for name in listed(ABSENT))
+    for module, kinds in SURFACE["modules"].items():
+        if module.startswith(absent):
+            continue
+        ours = importlib.import_module(our(module))
+        for wanted, names in kinds.items():
+            for name in names:
+                if hasattr(ours, name):
+                    if not same_kind(wanted, getattr(ours, name)):
+                        other.append((module, name, wanted))
+                elif not name.startswith("_") and name != "requests" and not excused(name, excuses):
+                    lost.append(f"{module}.{name}")
+    assert lost == []
+    assert other == [], "these are of another kind"
+
+
+def test_a_reason_is_of_a_name_that_is_missing_somewhere(mx) -> None:
+    missing = set()
+    for module, kinds in SURFACE["modules"].items():
+        try:
+            ours = importlib.import_module(our(module))
+        except ModuleNotFoundError:
+            continue
+        missing |= {name for names in kinds.values() for name in names if not hasattr(ours, name)}
+    idle = [one for one in listed(MISSING) if not any(excused(name, [one]) for name in missing)]
+    assert idle == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "from mxnet.metric import ndarray, math, OrderedDict",
+        "from mxnet.context import check_call, classproperty",
+        "from mxnet.gluon.data.dataloader import multiprocessing, is_np_array",
+        "import mxnet; mxnet.module.module.cpu(), mxnet.model.mx_real_t",
+    ],
+)
+def test_names_that_a_module_of_mxnet_imports_are_found_in_it(statement: str) -> None:
+    done = run_python(f"import mxrt; mxrt.install_as_mxnet(); {statement}")
+    assert done.returncode == 0, done.stderr
+
+
+def test_importing_mxnet_brings_the_modules_of_python_that_it_brought() -> None:
+    """Programs use `multiprocessing.pool` without an import of their own."""
+    code = "import sys, mxrt; mxrt.install_as_mxnet(); import mxnet; print(*sys.modules)"
+    there = set(run_python(code).stdout.split())
+    # Those below a package that a program may have imported alone.
+    wanted = [n for n in SURFACE["standard"] if "." in n and not any(p.startswith("_") for p in n.split("."))]
+    no_longer = ("distutils", "typing.", "re.", "encodings.", "importlib.")
+    assert [name for name in wanted if name not in there and not name.startswith(no_longer)] == []
+
+
+# ---- objects -----------------------------------------------------------------------------------
+
+# Attributes that objects do not have, by reason; those of training are what optimizers, trainers
+# and stores keep.
+WITHOUT = {
+    INTERNAL: "handle _tvm_handle _tvm_tcode _fresh_grad _old_ctx default_ctx current",
+    "iterators read ahead in the engine": "data_ready data_taken next_batch prefetch_threads started",
+    "loaders make workers for each pass": "_iter _worker_pool",
+    "worked out where it is needed": (
+        "_prev _num_gates metrics _metrics _average instance _data_shapes _symbol symbol _meta_keys skip_states "
+        "drop_inputs_mask drop_outputs_mask drop_states_mask _enter_is_np_shape _prev_is_np_shape"
+    ),
+    "there is no recording": "_enter_is_record _enter_train_mode _prev_is_record _prev_train_mode",
+}
+OF_TRAINING = ("gluon.Trainer", "optimizer.", "kvstore.")
+
+
+def made(mx, folder) -> dict[str, object]:
+    with inside(folder), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return {name: make(mx) for name, make in MAKERS.items()}
+
+
+def test_what_mxnet_lets_programs_set_can_be_set(mx, tmp_path) -> None:
+    """Every attribute of every object is assigned to itself."""
+    excuses, lost, fixed = set(listed(WITHOUT)), [], []
+    for kind_of, thing in made(mx, tmp_path).items():
+        for name in SURFACE["objects"][kind_of]:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                if not hasattr(thing, name):
+                    if name not in excuses and not kind_of.startswith(OF_TRAINING):
+                        lost.append(f"{kind_of}.{name}")
+                    continue
+                try:
+                    setattr(thing, name, getattr(thing, name))
+                except Exception as error:
+                    fixed.append(f"{kind_of}.{name}: {error}")
+    assert fixed == []
+    assert lost == []
+
+
+def test_a_module_computes_as_before_when_all_that_it_holds_was_set_to_itself(mx, tmp_path) -> None:
+    for kind_of in ("mod.Module", "mod.Module of two contexts", "mod.BucketingModule"):
+        with inside(tmp_path):
+            module = MAKERS[kind_of](mx)
+        for name in SURFACE["objects"][kind_of]:
+            if hasattr(module, name):
+                setattr(module, name, getattr(module, name))
+        module.forward(mx.io.DataBatch([mx.nd.full((2, 3), 2)], bucket_key=3, provide_data=[("data", (2, 3))]))
+        assert module.get_outputs()[0].asnumpy().tolist() == [[6, 6]] * 2, kind_of
+
+
+# ---- packages ----------------------------------------------------------------------------------
+
+# Names that the packages reach, and that are missing.
+UNREACHED = {
+    NUMPY: "mxnet.np. mxnet.npx. mxnet.numpy.",
+    TRAINING: "mxnet.contrib.amp.amp._amp_initialized",
+}
+# Attributes of objects whose names they touch.
+UNTOUCHED = {
+    **WITHOUT,
+    TRAINING: "_init_params",
+    "symbols are not changed in place": "__iadd__",
+    "a SequentialRNNCell runs its cells": "hybrid_forward",
+    "worked out when a vocabulary is made": "_index_counter_keys",
+}
+
+
+def test_names_that_packages_above_mxnet_reach_are_there(mx) -> None:
+    excuses = tuple(listed(UNREACHED))
+    lost = []
+    for name, wanted in PACKAGES["names"].items():
+        try:
+            if not same_kind(wanted, value_of(our(name))):
+                lost.append(f"{name} is no {wanted}")
+        except AttributeError:
+            if not name.startswith(excuses):
+                lost.append(name)
+    assert lost == []
+
+
+def test_attributes_that_packages_above_mxnet_touch_are_there(mx, tmp_path) -> None:
+    excuses = set(listed(UNTOUCHED))
+    lost = []
+    for kind_of, thing in made(mx, tmp_path).items():
+        names = set(dir(thing))
+        for name in PACKAGES["members"][kind_of]:
+            if name not in names and name not in excuses and not kind_of.startswith(OF_TRAINING):
+                lost.append(f"{kind_of}.{name}")
+    assert lost == []
