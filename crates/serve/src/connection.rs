@@ -1,14 +1,17 @@
 //! The stream of a connection, with limits of time that hyper does not have.
 
+use crate::body::Rest;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
 use std::io::{self, ErrorKind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
-use crate::body::Rest;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::runtime::Handle;
+use tokio::time::{Instant, Sleep, sleep_until, timeout};
 
 const TOO_SLOW: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 /// How a connection of HTTP/2 begins. Less of it may be the head of another request.
@@ -123,11 +126,27 @@ impl Drop for Busy {
         if self.answering {
             self.phase.answering.fetch_sub(1, Ordering::Relaxed);
         }
-        if self.rest.try_recv().is_ok() {
+        if let Ok(rest) = self.rest.try_recv() {
             self.phase.unread.store(true, Ordering::Relaxed);
+            // A stream of HTTP/2 that ends while the client sends is an error to some clients. A
+            // connection of HTTP/1.1 lingers as a whole.
+            if let (true, Ok(runtime)) = (self.is_http2(), Handle::try_current()) {
+                runtime.spawn(timeout(LINGER, pass_over(rest)));
+            }
         }
         self.phase.head.store(false, Ordering::Relaxed);
         self.phase.busy.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Reads and forgets what a client still sends of a body that was refused.
+async fn pass_over(mut rest: Incoming) {
+    let mut read = 0;
+    while let Some(Ok(frame)) = rest.frame().await {
+        read += frame.into_data().map_or(0, |data| data.len());
+        if read >= LINGER_BYTES {
+            return;
+        }
     }
 }
 

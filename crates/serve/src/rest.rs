@@ -9,6 +9,21 @@ const LOOK: Duration = Duration::from_millis(250);
 /// Requests and answers that held less at a time have left nothing to speak of.
 const BURST: usize = 16 << 20;
 
+/// Allocations from this size on are pages of their own, which go back to the system when they are
+/// freed. The allocator would raise the size to 32 MiB, and keep twice that in each of its arenas.
+const PAGES: i32 = 1 << 20;
+
+/// Sets the allocator up for bodies and answers of many sizes.
+#[allow(unsafe_code)]
+pub(crate) fn set_up_allocator() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: it takes the allocator's own lock, and any thread may call it at any time.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, PAGES);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, PAGES);
+    }
+}
+
 /// Looks, until connections end.
 pub(crate) async fn watch(shared: Arc<Shared>) {
     let service = &shared.service;

@@ -132,6 +132,7 @@ impl Server {
     ) -> Result<Server, StartError> {
         let config = configuration.server.clone();
         config.grpc_port().map_err(StartError::Settings)?;
+        rest::set_up_allocator();
         let log = Log::new(config.logs, config.log_requests).map_err(StartError::Threads)?;
         let tokens = config.tokens.clone().map(|file| Tokens::new(file, &log)).transpose().map_err(StartError::Files)?;
         let files = config.tls().map_err(StartError::Settings)?;
