@@ -35,7 +35,8 @@ impl Received {
     /// Takes over the body of a request.
     pub(crate) fn of(request: Request<Incoming>) -> (Request<Received>, Rest) {
         let (sender, rest) = oneshot::channel();
-        let received = |from: Incoming| Received { from: Some(from).filter(|b| !b.is_end_stream()), rest: Some(sender) };
+        let received =
+            |from: Incoming| Received { from: Some(from).filter(|b| !b.is_end_stream()), rest: Some(sender) };
         (request.map(received), rest)
     }
 

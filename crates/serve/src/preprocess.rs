@@ -120,7 +120,8 @@ impl Preprocess {
     /// The pixels of the cut, scaled, and in the order of the input.
     fn elements(&self, pixels: &[u8], dtype: DType) -> Result<Vec<u8>, Refusal> {
         let ([rows, columns], channels) = (self.size, self.channels());
-        let of = |list: &[f32], channel: usize, usual: f32| list.get(channel).or(list.first()).copied().unwrap_or(usual);
+        let of =
+            |list: &[f32], channel: usize, usual: f32| list.get(channel).or(list.first()).copied().unwrap_or(usual);
         let mut bytes = Vec::new();
         room(&mut bytes, pixels.len() * dtype.size())?;
         let mut put = |pixel: usize, channel: usize| {

@@ -134,7 +134,8 @@ impl Server {
         config.grpc_port().map_err(StartError::Settings)?;
         rest::set_up_allocator();
         let log = Log::new(config.logs, config.log_requests).map_err(StartError::Threads)?;
-        let tokens = config.tokens.clone().map(|file| Tokens::new(file, &log)).transpose().map_err(StartError::Files)?;
+        let tokens =
+            config.tokens.clone().map(|file| Tokens::new(file, &log)).transpose().map_err(StartError::Files)?;
         let files = config.tls().map_err(StartError::Settings)?;
         let acceptor = |protocols: &[&[u8]]| {
             let made = files.map(|(certificate, key)| tls::acceptor(certificate, key, protocols, &log));

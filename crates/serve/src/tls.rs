@@ -46,7 +46,8 @@ fn read(files: &[PathBuf]) -> Result<CertifiedKey, String> {
     let named = |file: &PathBuf, error: &dyn std::fmt::Display| format!("TLS: {}: {error}", file.display());
     let read = |file: &PathBuf| regular::read(file, regular::USUAL).map_err(|e| named(file, &e));
     let text = read(certificate)?;
-    let chain = CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>().map_err(|e| named(certificate, &e))?;
+    let chain =
+        CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>().map_err(|e| named(certificate, &e))?;
     if chain.is_empty() {
         return Err(named(certificate, &"there is no certificate in it; expected one in PEM"));
     }

@@ -44,7 +44,8 @@ fn same(token: &str, given: &str) -> bool {
 
 fn read(files: &[PathBuf]) -> Result<Vec<String>, String> {
     let file = files[0].display();
-    let text = regular::read_text(&files[0], regular::USUAL).map_err(|error| format!("the file of tokens {file}: {error}"))?;
+    let text =
+        regular::read_text(&files[0], regular::USUAL).map_err(|error| format!("the file of tokens {file}: {error}"))?;
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     let tokens: Vec<String> = lines.map(str::to_owned).collect();
     if tokens.is_empty() {

@@ -63,7 +63,8 @@ pub fn size(file: &[u8]) -> Result<[usize; 2], DataError> {
             decoder.dimensions().ok_or_else(|| wrong("JPEG: it has no size".to_owned()))?
         }
         [0x89, b'P', b'N', b'G', ..] => {
-            let number = |at: usize| file.get(at..at + 4).map(|v| u32::from_be_bytes([v[0], v[1], v[2], v[3]]) as usize);
+            let number =
+                |at: usize| file.get(at..at + 4).map(|v| u32::from_be_bytes([v[0], v[1], v[2], v[3]]) as usize);
             number(16).zip(number(20)).ok_or_else(|| wrong("PNG: it ends in its head".to_owned()))?
         }
         _ => return Err(wrong("it is neither JPEG nor PNG".to_owned())),

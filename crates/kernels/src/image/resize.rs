@@ -173,7 +173,8 @@ impl Resize {
         }
         let [rows, columns] = window.clone();
         assert!(rows.end <= self.to[0] && columns.end <= self.to[1], "the window is inside of the output");
-        let [image, made] = [self.from, [rows.len(), columns.len()]].map(|[height, width]| height * width * self.channels);
+        let [image, made] =
+            [self.from, [rows.len(), columns.len()]].map(|[height, width]| height * width * self.channels);
         assert!(image > 0, "pixels cannot be made out of none");
         let images = out.len() / made;
         check_len("the output", out.len(), images * made);
@@ -212,20 +213,14 @@ impl Resize {
             Interpolation::Linear => Taps::linear(from, to, range),
             Interpolation::Cubic => Taps::cubic(from, to, range),
             Interpolation::Lanczos => Taps::lanczos(from, to, range),
-            Interpolation::Area if self.from[0] >= self.to[0] && self.from[1] >= self.to[1] => Taps::area(from, to, range),
+            Interpolation::Area if self.from[0] >= self.to[0] && self.from[1] >= self.to[1] => {
+                Taps::area(from, to, range)
+            }
             Interpolation::Area => Taps::linear_area(from, to, range),
         }
     }
 
-    fn nearest<T: Element>(
-        &self,
-        par: &dyn Par,
-        row: usize,
-        down: &Taps,
-        across: &Taps,
-        x: &[T],
-        out: &mut [T],
-    ) {
+    fn nearest<T: Element>(&self, par: &dyn Par, row: usize, down: &Taps, across: &Taps, x: &[T], out: &mut [T]) {
         let line = self.from[1] * self.channels;
         let band = chunk_by_work(row);
         par_chunks_mut(par, out, band * row, |chunk, out| {
@@ -239,15 +234,7 @@ impl Resize {
     }
 
     /// Sums of pixels times shares, in single precision.
-    fn blended<T: Element>(
-        &self,
-        par: &dyn Par,
-        row: usize,
-        down: &Taps,
-        across: &Taps,
-        x: &[T],
-        out: &mut [T],
-    ) {
+    fn blended<T: Element>(&self, par: &dyn Par, row: usize, down: &Taps, across: &Taps, x: &[T], out: &mut [T]) {
         let line = self.from[1] * self.channels;
         let lines = down.most();
         self.by_rows(par, row, lines + 1, out, |output, scratch: &mut [f32], known, out| {
@@ -275,15 +262,7 @@ impl Resize {
     }
 
     /// Linear interpolation of bytes, with shares of 11 bits, as OpenCV computes it.
-    fn fixed_point<T: Element>(
-        &self,
-        par: &dyn Par,
-        row: usize,
-        down: &Taps,
-        across: &Taps,
-        x: &[T],
-        out: &mut [T],
-    ) {
+    fn fixed_point<T: Element>(&self, par: &dyn Par, row: usize, down: &Taps, across: &Taps, x: &[T], out: &mut [T]) {
         let line = self.from[1] * self.channels;
         let (x, channels): (&[u8], usize) = (bytemuck::cast_slice(x), self.channels);
         let fixed = |share: f32| (share * 2048.0).round_ties_even() as i32;

@@ -339,7 +339,8 @@ async fn together<C: Calls>(calls: &Arc<C>, batch: &Arc<Vec<Member<Work>>>) -> R
     let wanted: usize = batch.iter().map(|member| member.rows).sum();
     let all = padded(wanted, calls.batcher().map_or(&[], Batcher::sizes));
     let (engine, members) = (calls.engine(), batch.clone());
-    let bytes: usize = batch.iter().flat_map(|member| &member.work.inputs).map(|array| array.tensor_type().bytes()).sum();
+    let bytes: usize =
+        batch.iter().flat_map(|member| &member.work.inputs).map(|array| array.tensor_type().bytes()).sum();
     let joined = copied(bytes, move || joined(engine, &members, all)).await?;
     let priority = batch.iter().map(|member| member.work.options.priority).max().unwrap_or(0);
     let holds: Holds = Arc::new(());

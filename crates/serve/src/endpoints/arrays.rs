@@ -334,7 +334,12 @@ fn numbers_of(info: &TensorInfo, guard: &ReadGuard<'_>, to: &mut Vec<u8>) -> Res
     let tensor = guard.tensor();
     let shape: &[usize] = tensor.shape;
     let comma = if to.len() > 1 { "," } else { "" };
-    let head = format!("{comma}{}:{{\"datatype\":\"{}\",\"shape\":{},\"data\":", json!(info.name), datatype_of(tensor.dtype), json!(shape));
+    let head = format!(
+        "{comma}{}:{{\"datatype\":\"{}\",\"shape\":{},\"data\":",
+        json!(info.name),
+        datatype_of(tensor.dtype),
+        json!(shape)
+    );
     room(to, head.len())?;
     to.extend_from_slice(head.as_bytes());
     numbers::write(tensor.bytes(), tensor.dtype, to).map_err(|error| match unwritten(error) {

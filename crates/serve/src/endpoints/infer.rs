@@ -1,7 +1,7 @@
 //! Inference.
 
-use super::exchange::Exchange;
 use super::Call;
+use super::exchange::Exchange;
 use crate::account::Account;
 use crate::answers::Answers;
 use crate::background::{LONG, LONG_COPY, Work};

@@ -138,7 +138,8 @@ pub(crate) async fn route(shared: Arc<Shared>, request: Request<Received>, paths
             if let Err(refusal) = if open { Ok(()) } else { shared.check_token(request.headers()) } {
                 // Otherwise the connection ends while the client still writes.
                 let service = &shared.service;
-                if let Ok(body) = RequestBody::new(request.into_body(), &service.config, &Account::open(&service.small)) {
+                if let Ok(body) = RequestBody::new(request.into_body(), &service.config, &Account::open(&service.small))
+                {
                     body.pass_over().await;
                 }
                 return Err(refusal);

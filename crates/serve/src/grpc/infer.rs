@@ -40,7 +40,8 @@ async fn whole(call: &mut Call, inference: &mut Inference) -> Result<Payload, Re
     let id = head.id.to_owned();
     inference.account().add(id.len())?;
     inference.named(Some(id.as_str()).filter(|id| !id.is_empty()));
-    let job = Decode { service: call.shared.service.clone(), model: model.clone(), account: inference.account().clone() };
+    let job =
+        Decode { service: call.shared.service.clone(), model: model.clone(), account: inference.account().clone() };
     let (typed, timeout) = (InferRequest::read(&message, model.most())?.typed_bytes(), call.timeout);
     let decoded = if typed > LONG || message.len() > LONG_COPY {
         let of_call = Schedule { timeout, ..Schedule::default() };

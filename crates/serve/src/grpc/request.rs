@@ -351,7 +351,8 @@ impl Elements<'_> {
         bytes: fn(T) -> [u8; N],
     ) -> Result<(), Refusal> {
         let dtype = datatype_of(self.dtype);
-        let number = T::try_from(value).map_err(|_| Refusal::invalid(format!("{value} is out of the range of {dtype}")));
+        let number =
+            T::try_from(value).map_err(|_| Refusal::invalid(format!("{value} is out of the range of {dtype}")));
         self.put(&bytes(number?));
         Ok(())
     }
@@ -498,7 +499,8 @@ mod tests {
         assert_eq!(with("priority", ParameterChoice::Uint64Param(2)).expect("one").priority, 2);
         assert_eq!(with("other", ParameterChoice::BoolParam(true)).expect("it is passed over").priority, 0);
         let text = ParameterChoice::StringParam("1".to_owned());
-        let wrong = [ParameterChoice::Uint64Param(10), ParameterChoice::Int64Param(-1), ParameterChoice::BoolParam(true)];
+        let wrong =
+            [ParameterChoice::Uint64Param(10), ParameterChoice::Int64Param(-1), ParameterChoice::BoolParam(true)];
         for wrong in wrong.into_iter().chain([text, ParameterChoice::DoubleParam(1.0)]) {
             assert!(with("priority", wrong.clone()).is_err(), "{wrong:?}");
         }

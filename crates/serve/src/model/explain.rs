@@ -21,7 +21,9 @@ pub(super) fn by_setting(error: OpError, settings: &ModelSettings) -> OpError {
         "dtypes" => format!("leave it out, or say {wanted}"),
         _ => format!("say {wanted}, or -1 for what is free"),
     };
-    bad(format!("input '{}': got {got} ({by}), wanted {wanted}: {advice}", input.name))
+    // What the node says that found it, which a call puts behind its own words.
+    let fact = error.message.split_once(". ").map_or(String::new(), |(_, fact)| format!(". {fact}"));
+    bad(format!("input '{}': got {got} ({by}), wanted {wanted}: {advice}{fact}", input.name))
 }
 
 /// What a call with arrays of the said types and shapes has against them; none where it has nothing,

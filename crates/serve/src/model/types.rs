@@ -1,7 +1,7 @@
 //! Types of inputs and outputs.
 
-use super::{TensorInfo, bad};
 use super::settings::ModelSettings;
+use super::{TensorInfo, bad};
 use mxrt_engine::{OpError, WrongInput};
 use mxrt_graph::Symbol;
 use mxrt_tensor::{DType, NDArray, PartialShape};

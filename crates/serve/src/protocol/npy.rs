@@ -137,7 +137,9 @@ pub fn read_npz(file: &[u8], bounds: Bounds<'_>) -> Result<Vec<(String, Vec<u8>)
         let length = usize::try_from(size).map_err(|_| "an array is too large".to_owned())?;
         (bounds.charge)(length)?;
         let mut bytes = Vec::new();
-        bytes.try_reserve_exact(length).map_err(|_| format!("there is no memory for the {length} bytes of '{name}'"))?;
+        bytes
+            .try_reserve_exact(length)
+            .map_err(|_| format!("there is no memory for the {length} bytes of '{name}'"))?;
         // Only as many bytes are taken as the archive says that there are.
         let read = entry.take(size).read_to_end(&mut bytes).map_err(|error| format!("'{name}': {error}"))?;
         if read as u64 != size {
@@ -227,8 +229,10 @@ mod tests {
                 Ok(())
             };
             let read = super::read_npz(file, Bounds { arrays: 2, bytes, charge: &mut charge });
-            assert!(read.as_ref().is_ok_and(|arrays| arrays.iter().map(|(_, b)| b.len()).sum::<usize>() == charged)
-                || read.is_err());
+            assert!(
+                read.as_ref().is_ok_and(|arrays| arrays.iter().map(|(_, b)| b.len()).sum::<usize>() == charged)
+                    || read.is_err()
+            );
             read
         };
         let arrays = read_npz(&file, 2000).expect("arrays");

@@ -279,7 +279,9 @@ impl Repository {
             for spec in &self.told().given {
                 match self.load_given(spec, &mut changes) {
                     Ok(()) => self.log.model(Level::Info, &spec.name, "loaded again"),
-                    Err(trouble) => self.log.model(Level::Error, &spec.name, &format!("not loaded again: {}", trouble.words)),
+                    Err(trouble) => {
+                        self.log.model(Level::Error, &spec.name, &format!("not loaded again: {}", trouble.words))
+                    }
                 }
             }
         }

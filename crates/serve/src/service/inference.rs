@@ -222,10 +222,7 @@ impl Drop for Inference {
 }
 
 /// What becomes of work that must be done by a time.
-async fn in_time<T>(
-    deadline: Option<Instant>,
-    work: impl Future<Output = Result<T, Refusal>>,
-) -> Result<T, Refusal> {
+async fn in_time<T>(deadline: Option<Instant>, work: impl Future<Output = Result<T, Refusal>>) -> Result<T, Refusal> {
     match deadline {
         None => work.await,
         Some(deadline) => timeout_at(deadline.into(), work).await.unwrap_or_else(|_| Err(Refusal::late())),
