@@ -23,7 +23,7 @@ from support import DIGITS, ROOT, WORK
 KEYS = ROOT / "tests/serving_tls"
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 #: Gauges of what requests hold.
-GAUGES = ("mxrt_queue_requests", "mxrt_queue_bytes", "mxrt_answer_bytes", "mxrt_waiting_calls")
+GAUGES = ("mxrt_queue_requests", "mxrt_queue_bytes", "mxrt_call_bytes", "mxrt_answer_bytes", "mxrt_waiting_calls")
 #: Memory that may be left after a scenario.
 LEFT = 16 << 20
 
@@ -198,7 +198,7 @@ def field(name: bytes, value: bytes) -> bytes:
     return b"\x00" + bytes([len(name)]) + name + bytes([len(value)]) + value
 
 
-def _tcp(url: str) -> socket.socket:
+def tcp(url: str) -> socket.socket:
     return socket.create_connection(place(url), timeout=60)
 
 
@@ -211,10 +211,10 @@ def _unix(folder: Path) -> socket.socket:
 
 #: How each transport connects. Another one is a row.
 TRANSPORTS = {
-    "HTTP/1": lambda served: Http1(_tcp(served.url)),
-    "HTTP/2": lambda served: Http2(_tcp(served.url)),
-    "gRPC": lambda served: Grpc(_tcp(served.grpc)),
-    "TLS": lambda served: Http1(trusted().wrap_socket(_tcp(served.tls), server_hostname="127.0.0.1")),
+    "HTTP/1": lambda served: Http1(tcp(served.url)),
+    "HTTP/2": lambda served: Http2(tcp(served.url)),
+    "gRPC": lambda served: Grpc(tcp(served.grpc)),
+    "TLS": lambda served: Http1(trusted().wrap_socket(tcp(served.tls), server_hostname="127.0.0.1")),
     "Unix": lambda served: Http1(_unix(served.folder)),
 }
 

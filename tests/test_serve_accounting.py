@@ -19,7 +19,7 @@ import pytest
 from serving import connect, digit, exchange, gauge, post, raw, read_all, wait_until
 from serving_grpc import ask as ask_grpc
 from serving_grpc import channel, refused
-from serving_hostile import KEYS, TRANSPORTS, Grpc, Served, ask, asked, at_rest, clients, held
+from serving_hostile import KEYS, TRANSPORTS, Grpc, Served, ask, asked, at_rest, clients, field, frame, held, tcp
 from support import DIGITS, run_python
 from test_serve_ends import command
 
@@ -275,29 +275,30 @@ def test_health_without_a_token_takes_nothing_of_the_queue(mx, tmp_path) -> None
     tokens = tmp_path / "tokens"
     tokens.write_text("a-token-of-the-tests\n")
     same = mx.serve.Model(save(mx.sym.identity(mx.sym.var("x")), tmp_path), shapes={"x": [-1, 4]})
+    token = {"Authorization": "Bearer a-token-of-the-tests"}
     with (
         mx.serve.Server({"same": same}, port=0, tokens=tokens, queue_bytes=100_000) as server,
         contextlib.ExitStack() as opened,
     ):
-        from serving_hostile import _tcp
+
+        def gauges() -> dict[str, float]:
+            with contextlib.closing(connect(server)) as connection:
+                lines = exchange(connection, "/metrics", headers=token)[1].decode().splitlines()
+            return {name: float(value) for name, _, value in (line.partition(" ") for line in lines if line[0] != "#")}
 
         for _ in range(8):
-            call = Grpc(_tcp(server.grpc))
+            call = Grpc(tcp(server.grpc))
             opened.callback(call.close)
             # Half of a message of 60,000 bytes.
             call.stream.sendall(call_head("/grpc.health.v1.Health/Check"))
             call.body(b"\x00" + (60_000).to_bytes(4, "big") + bytes(30_000), last=False)
-        token = {"Authorization": "Bearer a-token-of-the-tests"}
+        wait_until(lambda: gauges()["mxrt_call_bytes"] >= 8 * 25_000)
+        assert gauges()["mxrt_queue_bytes"] == 0
         body = json.dumps({"inputs": [{"name": "x", "shape": [1, 4], "datatype": "FP32", "data": [0] * 4}]})
         assert post(server, body, token, "same")[0] == 200
-        with contextlib.closing(connect(server)) as connection:
-            text = exchange(connection, "/metrics", headers=token)[1].decode()
-        assert "mxrt_queue_bytes 0\n" in text
 
 
 def call_head(path: str) -> bytes:
-    from serving_hostile import field, frame
-
     fields = [(b":method", b"POST"), (b":scheme", b"http"), (b":path", path.encode()), (b":authority", b"here")]
     return frame(1, 4, 1, b"".join(field(*pair) for pair in [*fields, *Grpc.extra]))
 
@@ -337,6 +338,36 @@ def concurrent() -> Any:
     from concurrent.futures import ThreadPoolExecutor
 
     return ThreadPoolExecutor(20)
+
+
+def test_a_request_with_a_hook_knows_the_queue_and_its_deadline(mx, tmp_path) -> None:
+    same = save(mx.sym.identity(mx.sym.var("x")), tmp_path)
+    gate = tmp_path / "open"
+    (tmp_path / "hooks.py").write_text(
+        f"import os, time\nimport numpy as np\ndef preprocess(request):\n"
+        f"    while not os.path.exists({str(gate)!r}):\n        time.sleep(0.01)\n"
+        "    return np.zeros((1, 4), 'float32')\n"
+    )
+    models = {
+        name: mx.serve.Model(same, shapes={"x": [-1, 4]}, hooks=tmp_path / "hooks.py", deadline=deadline)
+        for name, deadline in (("late", 0.05), ("patient", None))
+    }
+
+    def asked(name: str) -> int:
+        with contextlib.closing(connect(server)) as connection:
+            return exchange(connection, f"/models/{name}/infer", b"x")[0].status
+
+    with mx.serve.Server(models, port=0, queue_requests=2) as server, concurrent() as pool:
+        try:
+            assert asked("late") == 504
+            # Its hook goes on, and keeps its place.
+            first = pool.submit(asked, "patient")
+            wait_until(lambda: gauge(server, "mxrt_queue_requests") == 2)
+            assert asked("patient") == 429
+        finally:
+            gate.touch()
+        assert first.result() == 200
+        wait_until(lambda: gauge(server, "mxrt_queue_requests") == 0)
 
 
 def test_a_model_that_can_never_fit_unloads_nobody(mx, tmp_path) -> None:

@@ -14,9 +14,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from serving import connect, digit, exchange  # noqa: E402
-from serving_hostile import Served, ask, at_rest, clients  # noqa: E402
-from test_serve_accounting import SCENARIOS  # noqa: E402
+from serving import connect, digit, exchange
+from serving_hostile import Served, ask, at_rest, clients
+from test_serve_accounting import SCENARIOS
 
 
 def waited(server: object, count: int) -> list[float]:

@@ -113,7 +113,7 @@ static ENDPOINTS: &[Endpoint] = &[
         answer: |call| Box::pin(arrays::infer(call)),
     },
     Endpoint { method: Method::POST, path: "/predictions/{model}", answer: |call| Box::pin(arrays::predictions(call)) },
-    Endpoint { method: Method::GET, path: "/metrics", answer: |call| done(metrics::answer(&call)) },
+    Endpoint { method: Method::GET, path: "/metrics", answer: |call| Box::pin(metrics::answer(call)) },
 ];
 
 fn done(answer: Result<Answer, Refusal>) -> Answering {

@@ -42,8 +42,8 @@ async fn whole(call: &mut Call, inference: &mut Inference) -> Result<Payload, Re
     inference.named(Some(id.as_str()).filter(|id| !id.is_empty()));
     let job =
         Decode { service: call.shared.service.clone(), model: model.clone(), account: inference.account().clone() };
-    let (typed, timeout) = (InferRequest::read(&message, model.most())?.typed_bytes(), call.timeout);
-    let decoded = if typed > LONG || message.len() > LONG_COPY {
+    let (read_bytes, timeout) = (head.read_bytes, call.timeout);
+    let decoded = if read_bytes > LONG || message.len() > LONG_COPY {
         let of_call = Schedule { timeout, ..Schedule::default() };
         inference.admit(of_call)?;
         inference.background(Work::Coding, of_call, move || job.run(message)).await?

@@ -41,11 +41,13 @@ pub(super) struct Head<'a> {
     pub(super) model: &'a str,
     pub(super) version: &'a str,
     pub(super) id: &'a str,
+    /// bytes beside raw elements, which have to be read one by one
+    pub(super) read_bytes: usize,
 }
 
 impl<'a> Head<'a> {
     pub(super) fn read(message: &'a [u8]) -> Result<Head<'a>, Refusal> {
-        let mut head = Head::default();
+        let mut head = Head { read_bytes: message.len(), ..Head::default() };
         for (count, field) in Fields(message).enumerate() {
             if count == MOST_FIELDS {
                 return Err(wrong(format!("it has more than {MOST_FIELDS} fields")));
@@ -54,6 +56,7 @@ impl<'a> Head<'a> {
                 (number::MODEL_NAME, value) => head.model = value.text()?,
                 (number::MODEL_VERSION, value) => head.version = value.text()?,
                 (number::ID, value) => head.id = value.text()?,
+                (number::RAW_INPUT_CONTENTS, value) => head.read_bytes -= value.message()?.len(),
                 _ => {}
             }
         }
@@ -140,11 +143,6 @@ impl<'a> InferRequest<'a> {
         Ok(())
     }
 
-    /// Bytes of numbers that have to be read one by one.
-    pub(super) fn typed_bytes(&self) -> usize {
-        self.inputs.iter().filter_map(|input| input.contents).map(<[u8]>::len).sum()
-    }
-
     /// Before memory is taken: an input has no more elements than its numbers have bytes.
     pub(super) fn check_size(&self, place: usize) -> Result<(), Refusal> {
         let input = &self.inputs[place];
@@ -171,7 +169,7 @@ impl<'a> InputTensor<'a> {
     fn read(message: &'a [u8]) -> Result<InputTensor<'a>, Refusal> {
         let (mut name, mut datatype, mut contents) = ("", "", None);
         let mut shape = Vec::new();
-        let mut shared = false;
+        let (mut shared, mut twice) = (false, false);
         for field in Fields(message) {
             match field? {
                 (number::INPUT_NAME, value) => name = value.text()?,
@@ -185,15 +183,14 @@ impl<'a> InputTensor<'a> {
                     Ok(())
                 })?,
                 (number::INPUT_PARAMETERS, value) => shared |= entry(value)?.0 == "shared_memory_region",
-                (number::INPUT_CONTENTS, value) => {
-                    if contents.replace(value.message()?).is_some() {
-                        return Err(wrong("an input has 'contents' twice"));
-                    }
-                }
+                (number::INPUT_CONTENTS, value) => twice |= contents.replace(value.message()?).is_some(),
                 _ => {}
             }
         }
         let wrong = |words: String| Refusal::invalid(format!("input '{}': {words}", short(name)));
+        if twice {
+            return Err(wrong("has 'contents' twice".to_owned()));
+        }
         if shared {
             return Err(wrong("shared memory is not supported".to_owned()));
         }
@@ -431,7 +428,9 @@ mod tests {
     #[test]
     fn a_request_is_read_as_it_was_written() {
         let bytes = request().encode_to_vec();
-        assert_eq!(Head::read(&bytes).expect("a head"), Head { model: "m", version: "2", id: "seven" });
+        let read_bytes = bytes.len() - 16;
+        let head = Head { model: "m", version: "2", id: "seven", read_bytes };
+        assert_eq!(Head::read(&bytes).expect("a head"), head);
         let read = InferRequest::read(&bytes, MOST).expect("a request");
         assert_eq!(read.inputs.iter().map(|input| input.name).collect::<Vec<_>>(), ["a", "b"]);
         assert_eq!(read.inputs[0].tensor, TensorType::new(DType::F32, Shape::new(&[1, 2])));
