@@ -258,6 +258,10 @@ test-ray: $(STAMPS)/wheel ## mxrt.ray on a local cluster of three nodes (minutes
 soak-serve: $(STAMPS)/installed $(STAMPS)/test-tools ## ten million small requests to mxrt serve, 1 % wrong and 1 % of clients leaving: none lost or mixed up
 	$(PY) tests/clients/soak.py --requests $(or $(REQUESTS),10000000)
 
+.PHONY: soak-serve-hostile
+soak-serve-hostile: $(STAMPS)/installed $(STAMPS)/test-tools ## how long a client of mxrt serve waits while others hold it in each phase of a request, over each transport: 50 ms at most (p99)
+	$(PY) tests/clients/soak_hostile.py
+
 .PHONY: soak-serve-reload
 soak-serve-reload: $(STAMPS)/installed $(STAMPS)/test-tools ## a model of mxrt serve that is replaced every second under 64 callers, for five minutes: no request fails, memory comes back
 	$(PY) tests/clients/soak_reload.py --seconds $(or $(SECONDS),300)

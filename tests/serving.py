@@ -7,6 +7,7 @@ import http.client
 import json
 import re
 import socket
+import ssl
 import threading
 import time
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support import MODELS
+from support import MODELS, ROOT
 
 DATATYPES = {
     "float32": "FP32",
@@ -48,7 +49,10 @@ def files(name: str) -> tuple[str, str]:
 
 
 def connect(server: Any) -> http.client.HTTPConnection:
-    host, port = server.url.removeprefix("http://").split(":")
+    host, port = server.url.rpartition("/")[2].split(":")
+    if server.url.startswith("https:"):
+        trust = ssl.create_default_context(cafile=str(ROOT / "tests/serving_tls/first.pem"))
+        return http.client.HTTPSConnection(host, int(port), timeout=60, context=trust)
     return http.client.HTTPConnection(host, int(port), timeout=60)
 
 

@@ -97,7 +97,7 @@ def test_images_become_inputs_as_the_settings_say(mx, tmp_path) -> None:
         classes = json.loads(data)
         order = np.argsort(-found[0])[:5]
         assert [row["class"] for row in classes] == [f"n{digit} digit {digit}" for digit in order]
-        np.testing.assert_allclose([row["probability"] for row in classes], found[0][order], rtol=1e-6)
+        np.testing.assert_allclose([row["score"] for row in classes], found[0][order], rtol=1e-6)
         status, _, data = post(server, "/models/digits/infer", image[:40])
         assert (status, b"the image" in data) == (400, True), data
     with pytest.raises(mx.base.MXNetError, match="preprocess: input 'data': got the shape"):

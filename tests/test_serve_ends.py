@@ -61,7 +61,8 @@ def test_a_signal_that_comes_with_its_handler_is_not_lost() -> None:
             os.kill(os.getpid(), number)
         return before
     signal.signal = with_a_signal
-    sys.exit(mx.serve.Server(sys.argv[1], port=0).run())
+    model = mx.serve.Model(sys.argv[1], shapes={"data": [-1, 1, 8, 8]})
+    sys.exit(mx.serve.Server(model, port=0).run())
     """
     result = run_python(code, DIGITS, timeout=20)
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
@@ -120,7 +121,6 @@ def test_a_request_has_an_end_by_its_timeout_or_the_servers(mx, gate) -> None:
     with mx.serve.Server({"gate": gate.model}, port=0) as running:
         status, text = post(running, gate_body(1, timeout=50_000), model="gate")
         assert (status, "deadline" in text) == (504, True), text
-        wait_until(lambda: gauge(running, "mxrt_queue_requests") == 0)
         status, _ = post(running, gate_body(7, timeout=1), model="gate")
         assert status == 504
         gate.pass_through(2)
@@ -132,17 +132,24 @@ def test_a_request_has_an_end_by_its_timeout_or_the_servers(mx, gate) -> None:
         assert post(running, gate_body(4, timeout=60_000_000), model="gate")[0] == 200
 
 
-def test_a_client_that_goes_away_gives_its_place_back(mx, gate) -> None:
-    with mx.serve.Server({"gate": gate.model}, port=0, queue_requests=1) as running:
-        body = gate_body(1).encode()
-        with raw(running) as connection:
-            connection.sendall(head(len(body)).replace(b"digits_cnn", b"gate") + body)
-            wait_until(lambda: gauge(running, "mxrt_queue_requests") == 1)
-        wait_until(lambda: gauge(running, "mxrt_queue_requests") == 0)
+def test_a_client_that_goes_away_gives_its_place_back_when_its_call_has_ended(mx, gate) -> None:
+    gate.model.settings["calls"] = 1
+    with mx.serve.Server({"gate": gate.model}, port=0, queue_requests=2) as running:
+        bodies = [gate_body(value).encode() for value in (1, 2)]
+        with raw(running) as computing, raw(running) as waiting:
+            for number, (connection, body) in enumerate(zip((computing, waiting), bodies, strict=True), 1):
+                connection.sendall(head(len(body)).replace(b"digits_cnn", b"gate") + body)
+                wait_until(lambda number=number: gauge(running, "mxrt_queue_requests") == number)
+            wait_until(lambda: gate.entered == [1.0])
         labels = 'model="gate",version="1",outcome="cancelled"'
-        wait_until(lambda: gauge(running, f"mxrt_requests_total{{{labels}}}") == 1)
-        gate.pass_through(2)
-        assert post(running, gate_body(2), model="gate")[0] == 200
+        wait_until(lambda: gauge(running, f"mxrt_requests_total{{{labels}}}") == 2)
+        # The one that waited has gone; the other one's operator goes on.
+        wait_until(lambda: gauge(running, "mxrt_queue_requests") == 1)
+        gate.pass_through(1)
+        wait_until(lambda: gauge(running, "mxrt_queue_requests") == 0)
+        gate.pass_through(1)
+        assert post(running, gate_body(3), model="gate")[0] == 200
+    assert gate.entered == [1.0, 3.0]
 
 
 def test_a_failing_operator_fails_its_request_and_is_named(mx, gate) -> None:
@@ -294,7 +301,8 @@ def test_what_the_command_cannot_do_it_says_in_a_line(mx, server, tmp_path) -> N
 
 
 def test_check_loads_and_ends(mx) -> None:
-    result = mxrt("serve", f"a={DIGITS}", f"b={DIGITS}", "--check")
+    shapes = [f"--shape={name}:-1,1,8,8" for name in "ab"]
+    result = mxrt("serve", f"a={DIGITS}", f"b={DIGITS}", *shapes, "--check")
     assert (result.returncode, result.stderr) == (0, "")
     names = [line.partition(":")[0] for line in result.stdout.splitlines()]
     assert names == ["a", "b", "# batch of a", "# batch of b"]
@@ -306,7 +314,8 @@ def test_options_of_an_input_may_name_model_and_input(mx) -> None:
         result = mxrt(
             "serve",
             model,
-            f"--shape={shape}",
+            "--shape",
+            shape,
             "--dtype=d:data=float32",
             f"--params=d={DIGITS / 'digits_cnn-0000.params'}",
             "--check",

@@ -191,7 +191,10 @@ def test_calls_have_an_end_and_a_full_queue_says_when_to_come_back(mx, tmp_path)
         with refused("DEADLINE_EXCEEDED"):
             ask(own, "ModelInfer", timeout=0.3, **one)
         assert time.monotonic() - begin < 30
+        # The operator goes on, and the request keeps its place until it has ended.
+        assert not ask(own, "ServerReady").ready
         gate.pass_through(1)
+        wait_until(lambda: ask(own, "ServerReady").ready)
         with refused("DEADLINE_EXCEEDED", "deadline passed"):
             ask(own, "ModelInfer", **one, parameters={"timeout": {"int64_param": 50_000}})
         gate.pass_through(1)
@@ -211,6 +214,7 @@ def test_calls_have_an_end_and_a_full_queue_says_when_to_come_back(mx, tmp_path)
         future = infer.future(message("inference.ModelInferRequest", **one))
         wait_until(lambda: not ask(own, "ServerReady").ready)
         future.cancel()
+        gate.pass_through(1)
         wait_until(lambda: ask(own, "ServerReady").ready)
         gate.pass_through(10)
 

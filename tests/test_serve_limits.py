@@ -132,7 +132,7 @@ def test_plans_are_at_a_port_of_their_own(mx) -> None:
 
 def test_lines_are_objects_where_that_is_wanted(tmp_path: Path) -> None:
     trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
-    options = ("--logs", "json", "--log-requests", "on", "--port", "0")
+    options = ("--logs", "json", "--log-requests", "on", "--port", "0", "--shape", "-1,1,8,8")
     with command(f"digits_cnn={DIGITS}", *options) as (child, server, _):
         body = json.dumps({**json.loads(digit()), "id": "seven"})
         assert post(server, body, {"traceparent": trace})[0] == 200

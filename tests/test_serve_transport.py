@@ -403,7 +403,7 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
 from mxrt.__main__ import main
 sys.exit(main())
 """
-    with started(code, "serve", f"digits_cnn={DIGITS}", "--port", "0") as (child, line):
+    with started(code, "serve", f"digits_cnn={DIGITS}", "--shape=-1,1,8,8", "--port", "0") as (child, line):
         running: Any = type("Running", (), {"url": line.split(" at ")[1].split(";")[0]})
         with contextlib.closing(connect(running)) as early:
             assert exchange(early, "/v2/health/live")[0].status == 200
@@ -444,8 +444,8 @@ sys.exit(server.run())
 def test_a_reload_that_is_asked_for_before_it_waits_for_signals_comes_then() -> None:
     code = """
 import os, signal, sys
-from mxrt.serve import Server
-server = Server({"digits_cnn": sys.argv[1]}, port=0)
+from mxrt.serve import Model, Server
+server = Server({"digits_cnn": Model(sys.argv[1], shapes={"data": [-1, 1, 8, 8]})}, port=0)
 server._hear_reloads()
 server.start()
 os.kill(os.getpid(), signal.SIGHUP)

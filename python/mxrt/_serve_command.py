@@ -7,6 +7,7 @@ import contextlib
 import json
 import math
 import os
+import re
 import signal
 import sys
 from typing import Any
@@ -14,7 +15,7 @@ from urllib.parse import quote
 
 from . import _mxrt, _serve_places
 from .base import MXNetError, MXNetValueError
-from .serve import Server, configuration
+from .serve import Server, configuration, log
 
 try:
     import resource
@@ -50,6 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="PREFIX, PREFIX-symbol.json, or a folder with one model; NAME is that of the file if none is said",
     )
     parser.add_argument("--config", metavar="FILE", help="settings and models in TOML")
+    # A shape that begins with -1 is no option.
+    parser._negative_number_matcher = re.compile(r"^-\d[\d.,-]*$")
     for key, metavar, text, default, scope in _rows():
         if key == "path":  # an argument
             continue
@@ -64,7 +67,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         )
     parser.add_argument("--print-config", action="store_true", help="print all settings, who said them, and end")
     parser.add_argument(
-        "--check", action="store_true", help="load the models, let each answer once, say what they are, and end"
+        "--check",
+        action="store_true",
+        help="load the models, let each answer once, say what they are, and end; status 0 if all have answered",
     )
 
 
@@ -84,28 +89,55 @@ def main(args: argparse.Namespace) -> int:
         server.start()
     except (OSError, MXNetError) as error:
         signal.set_wakeup_fd(-1)
-        print(f"mxrt serve: {error}", file=sys.stderr)
+        log(_logs_json(args), "error", str(error))
         return 2
+    if args.check:
+        return _say_what_was_checked(server)
     words = config.warning()
-    if words is not None and not args.check:
-        print(f"mxrt serve: {words}", file=sys.stderr)
-    places = server._places()
-    for model in server.models:
-        print(_line(model, places))
-    lacking = [entry for entry in server.index if entry["state"] != "READY"]
-    if args.check:
-        print(*_batching(server), sep="\n")
-        for entry in lacking:
-            print(f"mxrt serve: {entry['name']} {entry['version']}: {entry['reason']}", file=sys.stderr)
-    if places.grpc is not None:
-        print(f"gRPC at {places.grpc}")
-    if places.admin is not None:
-        print(f"plans of models and profiles at {places.admin}")
-    sys.stdout.flush()
-    if args.check:
-        server.stop()
-        return 1 if lacking else 0
+    if words is not None:
+        server._log("warning", words)
+    _say_where_it_listens(server, config.logs_json())
     return server.run()
+
+
+def _logs_json(args: argparse.Namespace) -> bool:
+    """The form of lines where the settings cannot be read: what is said last counts."""
+    said = [os.environ.get("MXRT_SERVE_LOGS"), *args.set_logs]
+    return said[-1] == "json"
+
+
+def _say_where_it_listens(server: Server, as_json: bool) -> None:
+    places = server._places()
+    lines: list[tuple[str | None, str]] = [(model["name"], _about(model, places)) for model in server.models]
+    if places.grpc is not None:
+        lines.append((None, f"gRPC at {places.grpc}"))
+    if places.admin is not None:
+        lines.append((None, f"plans of models and profiles at {places.admin}"))
+    for name, words in lines:
+        if as_json:
+            print(_mxrt.serve_line(True, "info", words, name), end="")
+        else:
+            print(words if name is None else f"{name}: {words}")
+    sys.stdout.flush()
+
+
+def _say_what_was_checked(server: Server) -> int:
+    """Says what the models are; returns 0 where each has answered."""
+    places, untried = server._places(), False
+    for model in server.models:
+        print(f"{model['name']}: {_about(model, places)}")
+    print(*_batching(server), sep="\n")
+    for model in server.models:
+        words = model["parameters"]["tried"]
+        if words != "yes":
+            untried = True
+            print(f"# {model['name']}: {words}")
+    lacking = [entry for entry in server.index if entry["state"] != "READY"]
+    for entry in lacking:
+        server._log("error", f"{entry['name']} {entry['version']}: {entry['reason']}")
+    sys.stdout.flush()
+    server.stop()
+    return 1 if lacking or untried else 0
 
 
 def _open_as_many_files_as_allowed() -> None:
@@ -121,6 +153,7 @@ def _listen_nowhere(config: Any) -> None:
     places = {"port": 0, "grpc_port": "off", "admin_port": "off", "unix": None, "grpc_unix": None, "inherited": False}
     for key, value in places.items():
         config.set(key, value, False)
+    config.quiet()
 
 
 def _batching(server: Server) -> list[str]:
@@ -194,11 +227,11 @@ def _of_model(config: Any, key: str, text: str) -> tuple[str, str]:
     return names[0], text
 
 
-def _line(model: dict[str, Any], places: _serve_places.Places) -> str:
+def _about(model: dict[str, Any], places: _serve_places.Places) -> str:
     """What is said of a model when the server starts."""
     inputs = ", ".join(f"{tensor['name']} {tensor['datatype']}{tensor['shape']}" for tensor in model["inputs"])
     asking = "" if places.curl is None else f"; try: {_curl(model, *places.curl)}"
-    return f"{model['name']}: {inputs} at {places.said}{asking}"
+    return f"{inputs} at {places.said}{asking}"
 
 
 def _curl(model: dict[str, Any], options: str, url: str) -> str:

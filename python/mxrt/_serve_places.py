@@ -11,9 +11,15 @@ __all__ = ["Places"]
 class Places:
     """Where a server listens, as it says it: what is spoken, and host and port, or a path."""
 
-    def __init__(self, places: list[tuple[str, str, int | None]], certificate: str | os.PathLike[str] | None) -> None:
+    def __init__(
+        self,
+        places: list[tuple[str, str, int | None]],
+        certificate: str | os.PathLike[str] | None,
+        tokens: str | os.PathLike[str] | None = None,
+    ) -> None:
         self._places = places
         self._certificate = certificate
+        self._tokens = tokens
 
     def _first(self, speaks: str, tcp: bool) -> tuple[str, int] | None:
         of = ((where, port or 0) for kind, where, port in self._places if kind == speaks and (port is not None) == tcp)
@@ -58,6 +64,10 @@ class Places:
             url = f"{'https' if self._certificate else 'http'}://localhost"
         if self._certificate:
             options += f" --cacert {shlex.quote(os.fspath(self._certificate))}"
+        if self._tokens:
+            # The first of the file; a token itself would stay in logs.
+            first = f"awk '!/^[[:space:]]*(#|$)/ {{ print $1; exit }}' {shlex.quote(os.path.abspath(self._tokens))}"
+            options += f' -H "Authorization: Bearer $({first})"'
         return options, url
 
 

@@ -168,7 +168,12 @@ class Server:
         return place
 
     def _places(self) -> _serve_places.Places:
-        return _serve_places.Places(self._running().places(), self._config.certificate())
+        config = self._config
+        return _serve_places.Places(self._running().places(), config.certificate(), config.tokens())
+
+    def _log(self, level: str, words: str, model: str | None = None) -> None:
+        """A line beside those of the server itself, in their form."""
+        log(self._config.logs_json(), level, words, model)
 
     @property
     def models(self) -> list[dict[str, Any]]:
@@ -200,7 +205,7 @@ class Server:
         try:
             self._running().reload(self._read and self._read())
         except (OSError, MXNetError) as error:
-            print(f"mxrt serve: the settings are as before: {error}", file=sys.stderr)
+            self._log("error", f"the settings are as before: {error}")
             self._running().reload()
 
     def _running(self) -> Any:
@@ -247,7 +252,7 @@ class Server:
                 os._exit(128 + number)
         if self.stop(0):
             return 0
-        print(f"mxrt serve: requests were left after {grace:g} s (--grace)", file=sys.stderr)
+        self._log("warning", f"requests were left after {grace:g} s (--grace)")
         return 1
 
 
@@ -322,6 +327,12 @@ def _signal_within(woken: socket.socket, signals: Sequence[int], seconds: float 
     if not select.select([woken], [], [], seconds)[0]:
         return None
     return next((number for number in woken.recv(1) if number in signals), None)
+
+
+def log(as_json: bool, level: str, words: str, model: str | None = None) -> None:
+    """Writes a line of the log: an object of JSON, or text."""
+    sys.stderr.write(_mxrt.serve_line(as_json, level, words, model))
+    sys.stderr.flush()
 
 
 def configuration() -> Any:

@@ -90,7 +90,7 @@ mod _mxrt {
     use crate::runtime::{info, model_options, seed, set_memory_limit, settings, wait_all};
     #[cfg(feature = "serve")]
     #[pymodule_export]
-    use crate::serve::{HttpServer, ServeConfig, serve_own_name, serve_settings};
+    use crate::serve::{HttpServer, ServeConfig, serve_line, serve_own_name, serve_settings};
     #[pymodule_export]
     use crate::symbol::{SymbolBase, create, group, load_json, set_max_nodes, variable};
     #[pymodule_export]

@@ -3,7 +3,7 @@
 use crate::{errors, hooks, runtime, symbol};
 use mxrt_engine::{FailureKind, ForkSafeMutex};
 use mxrt_serve::settings::{Given, MODEL, Origin, SERVER, Scope, Setting};
-use mxrt_serve::{Configuration, Place, Server, Span, Speaks, StartError};
+use mxrt_serve::{Configuration, Level, LogForm, Place, Server, Span, Speaks, StartError, log_line};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt};
 use std::path::PathBuf;
@@ -119,6 +119,24 @@ impl ServeConfig {
         self.change(|configuration| Ok(configuration.server.traces.clone()))
     }
 
+    /// Whether the lines of the log are objects.
+    fn logs_json(&self) -> PyResult<bool> {
+        self.change(|configuration| Ok(configuration.server.logs == LogForm::Json))
+    }
+
+    /// Who starts it says itself what is to be said of its models.
+    fn quiet(&self) -> PyResult<()> {
+        self.change(|configuration| {
+            configuration.quiet = true;
+            Ok(())
+        })
+    }
+
+    /// The file of tokens, where requests need one.
+    fn tokens(&self) -> PyResult<Option<PathBuf>> {
+        self.change(|configuration| Ok(configuration.server.tokens.clone()))
+    }
+
     /// The certificate that clients may trust, where TLS is spoken.
     fn certificate(&self) -> PyResult<Option<PathBuf>> {
         self.change(|configuration| Ok(configuration.server.tls_certificate.clone()))
@@ -140,6 +158,20 @@ pub(crate) fn serve_settings() -> Vec<(&'static str, &'static str, &'static str,
         table.iter().map(move |row| (row.key, row.metavar, row.text, row.default(), scope(row.scope)))
     }
     rows(SERVER).chain(rows(MODEL)).collect()
+}
+
+/// A line of the log as a server writes it, of `info`, a `warning` or an `error`; of a model, if one
+/// is named.
+#[pyfunction]
+#[pyo3(signature = (json, level, words, model=None))]
+pub(crate) fn serve_line(json: bool, level: &str, words: &str, model: Option<&str>) -> String {
+    let form = if json { LogForm::Json } else { LogForm::Text };
+    let level = match level {
+        "info" => Level::Info,
+        "warning" => Level::Warning,
+        _ => Level::Error,
+    };
+    log_line(form, level, model, words)
 }
 
 /// The name that a model has if none is said.

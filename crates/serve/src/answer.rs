@@ -1,8 +1,8 @@
 //! The body of an answer.
 
 use crate::connection::Busy;
-use crate::grpc;
 use crate::refusal::Refusal;
+use crate::status::trailers;
 use hyper::HeaderMap;
 use hyper::body::{Body, Bytes, Frame, SizeHint};
 use std::convert::Infallible;
@@ -27,9 +27,10 @@ pub(crate) struct AnswerBody {
 }
 
 impl AnswerBody {
-    pub(crate) fn new(bytes: Vec<u8>, busy: Busy) -> AnswerBody {
+    /// The bytes hold what they cost, see [`crate::answers`].
+    pub(crate) fn new(bytes: Bytes, busy: Busy) -> AnswerBody {
         let busy = if bytes.is_empty() { busy } else { busy.answering() };
-        AnswerBody { source: Source::Bytes(bytes.into()), trailers: None, busy }
+        AnswerBody { source: Source::Bytes(bytes), trailers: None, busy }
     }
 
     pub(crate) fn stream(messages: mpsc::Receiver<Result<Vec<u8>, Refusal>>, busy: Busy) -> AnswerBody {
@@ -67,7 +68,7 @@ impl Body for AnswerBody {
                     None => None,
                 };
                 self.source = Source::Bytes(Bytes::new());
-                self.trailers = Some(grpc::trailers(refusal.as_ref()));
+                self.trailers = Some(trailers(refusal.as_ref()));
                 Poll::Ready(self.last())
             }
         }

@@ -1,12 +1,14 @@
 //! The body of a request, as it comes.
 
+use crate::account::{Account, Charge};
 use crate::config::Config;
-use crate::queue::Held;
+use crate::protocol::WriteError;
 use crate::refusal::{Outcome, Refusal};
 use http_body_util::BodyExt;
-use hyper::StatusCode;
-use hyper::body::{Body as _, Bytes, Incoming};
+use hyper::body::{Body as _, Bytes, Frame, Incoming};
+use hyper::{Request, StatusCode};
 use std::time::Duration;
+use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 
 /// A second more is given for each so many bytes.
@@ -14,31 +16,111 @@ const BYTES_PER_SECOND: u64 = 256 << 10;
 /// A body that is refused is read to its end if it is not longer: the client then gets the answer,
 /// and may use its connection again.
 const PASSED_OVER: u64 = 1 << 20;
+/// Bytes of the body of a call beside inference.
+const SMALL: u64 = 64 << 10;
+/// So many of them are answered also where there is no room for more.
+const FREE: u64 = 1 << 10;
+
+/// What was not read of a body comes here, to be kept until the answer is written.
+pub(crate) type Rest = oneshot::Receiver<Incoming>;
+
+/// A body as it comes from its connection.
+pub(crate) struct Received {
+    /// none when all of it has been read
+    from: Option<Incoming>,
+    rest: Option<oneshot::Sender<Incoming>>,
+}
+
+impl Received {
+    /// Takes over the body of a request.
+    pub(crate) fn of(request: Request<Incoming>) -> (Request<Received>, Rest) {
+        let (sender, rest) = oneshot::channel();
+        let received =
+            |from: Incoming| Received { from: Some(from).filter(|b| !b.is_end_stream()), rest: Some(sender) };
+        (request.map(received), rest)
+    }
+
+    fn announced(&self) -> Option<u64> {
+        self.from.as_ref().map_or(Some(0), |from| from.size_hint().exact())
+    }
+
+    async fn frame(&mut self) -> Option<Result<Frame<Bytes>, hyper::Error>> {
+        let frame = self.from.as_mut()?.frame().await;
+        if frame.as_ref().is_none_or(Result::is_err) {
+            self.from = None;
+        }
+        frame
+    }
+}
+
+impl Drop for Received {
+    fn drop(&mut self) {
+        let Some((from, rest)) = self.from.take().zip(self.rest.take()) else { return };
+        if !from.is_end_stream() {
+            // Where the answer has been written already, it goes.
+            let _ = rest.send(from);
+        }
+    }
+}
+
+/// A vector with room for more bytes, whose number follows from a request.
+pub(crate) fn room<T>(to: &mut Vec<T>, more: usize) -> Result<(), Refusal> {
+    to.try_reserve(more).map_err(|_| no_memory(more * size_of::<T>()))
+}
+
+/// There is no memory.
+pub(crate) fn no_memory(bytes: usize) -> Refusal {
+    let message = format!("there is no memory for {bytes} bytes of the request: try again in 1 s, or another server");
+    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, Outcome::Memory, message).retry_after(1)
+}
+
+/// An answer that could not be written.
+pub(crate) fn unwritten(error: WriteError) -> Refusal {
+    match error {
+        WriteError::Wrong(words) => Refusal::invalid(words),
+        WriteError::Memory(bytes) => no_memory(bytes),
+    }
+}
 
 /// A request body with its limits.
 pub(crate) struct RequestBody {
-    from: Incoming,
+    from: Received,
     /// what has come and was not taken
     chunk: Bytes,
     /// as the head says
     announced: Option<u64>,
     read: u64,
     limit: u64,
+    /// so many bytes need no room in the queue
+    free: u64,
     deadline: Instant,
-    pub(crate) held: Held,
+    charge: Charge,
 }
 
 impl RequestBody {
     /// Refuses a body that is too large before any of it is read.
-    pub(crate) fn new(from: Incoming, config: &Config, held: Held) -> Result<RequestBody, Refusal> {
-        let announced = from.size_hint().exact();
+    pub(crate) fn new(from: Received, config: &Config, account: &Account) -> Result<RequestBody, Refusal> {
+        let announced = from.announced();
         let limit = config.max_body as u64;
         if announced.is_some_and(|bytes| bytes > limit) {
             return Err(too_large(limit));
         }
         let more = Duration::from_secs(announced.unwrap_or(limit) / BYTES_PER_SECOND);
         let deadline = Instant::now() + config.body_timeout + more;
-        Ok(RequestBody { from, chunk: Bytes::new(), announced, read: 0, limit, deadline, held })
+        let charge = account.charge(0)?;
+        Ok(RequestBody { from, chunk: Bytes::new(), announced, read: 0, limit, free: 0, deadline, charge })
+    }
+
+    /// The body of a call beside inference, which has little to say. Most of them need no room.
+    pub(crate) fn small(from: Received, config: &Config, account: &Account) -> Result<RequestBody, Refusal> {
+        let mut body = RequestBody::new(from, config, account)?;
+        body.make_small();
+        if body.announced.is_some_and(|bytes| bytes > body.limit) { Err(too_large(body.limit)) } else { Ok(body) }
+    }
+
+    /// What follows is the message of a call beside inference.
+    pub(crate) fn make_small(&mut self) {
+        (self.limit, self.free) = (self.limit.min(SMALL), FREE);
     }
 
     /// Bytes of the body, if its head says it.
@@ -60,7 +142,9 @@ impl RequestBody {
             if self.read > self.limit {
                 return Err(too_large(self.limit));
             }
-            self.held.add_bytes(data.len())?;
+            if self.read > self.free {
+                self.charge.grow(data.len())?;
+            }
             self.chunk = data;
         }
         Ok(true)
@@ -77,8 +161,20 @@ impl RequestBody {
             let part = self.chunk.split_to(self.chunk.len().min(to.len() - filled));
             to[filled..filled + part.len()].copy_from_slice(&part);
             filled += part.len();
+            self.charge.keep(part.len());
         }
         Ok(())
+    }
+
+    /// Another account pays for it from now on. Nothing has been read yet.
+    pub(crate) fn pays(&mut self, account: &Account) -> Result<(), Refusal> {
+        self.charge = account.charge(0)?;
+        Ok(())
+    }
+
+    /// The bytes that were taken are gone, or were charged for in another way.
+    pub(crate) fn forget(&mut self) {
+        self.charge.shrink_to(self.chunk.len());
     }
 
     /// The next `bytes` of the body, or all that is left of it.
@@ -87,6 +183,7 @@ impl RequestBody {
         let wanted = bytes.unwrap_or(usize::MAX);
         while taken.len() < wanted && self.more().await? {
             let part = self.chunk.split_to(self.chunk.len().min(wanted - taken.len()));
+            room(&mut taken, part.len())?;
             taken.extend_from_slice(&part);
         }
         match bytes {
@@ -105,11 +202,10 @@ impl RequestBody {
 
     /// The next `bytes` of the body; none at its end.
     pub(crate) async fn exactly(&mut self, bytes: usize) -> Result<Option<Vec<u8>>, Refusal> {
-        /// More memory is taken when so much has come.
-        const FIRST: usize = 1 << 20;
-        let mut taken = Vec::with_capacity(bytes.min(FIRST));
+        let mut taken = Vec::new();
         while taken.len() < bytes && self.more().await? {
             let part = self.chunk.split_to(self.chunk.len().min(bytes - taken.len()));
+            room(&mut taken, part.len())?;
             taken.extend_from_slice(&part);
         }
         match taken.len() {

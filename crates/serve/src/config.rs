@@ -62,8 +62,12 @@ pub struct Config {
     pub idle_timeout: Duration,
     /// requests that may wait or compute at a time
     pub queue_requests: usize,
-    /// bytes of request bodies that may be held at a time
+    /// bytes that requests may hold at a time: their bodies, and what is made of them
     pub queue_bytes: usize,
+    /// bytes of answers that clients have not taken
+    pub answer_bytes: usize,
+    /// pixels of an image, in its file and when it has been resized
+    pub max_pixels: usize,
     /// whether requests are refused at once that would be late by the estimates
     pub admission: bool,
     /// time of waiting that a level of priority is worth
@@ -111,6 +115,8 @@ impl Default for Config {
             idle_timeout: Duration::from_secs(75),
             queue_requests: 1024,
             queue_bytes: 512 << 20,
+            answer_bytes: 256 << 20,
+            max_pixels: 64 << 20,
             admission: true,
             ageing: Duration::from_secs(1),
             connections: 16_384,

@@ -1,5 +1,8 @@
 //! The stream of a connection, with limits of time that hyper does not have.
 
+use crate::body::Rest;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
 use std::io::{self, ErrorKind};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -7,11 +10,18 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::runtime::Handle;
+use tokio::time::{Instant, Sleep, sleep_until, timeout};
 
 const TOO_SLOW: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
-/// How a connection of HTTP/2 begins.
-const HTTP2: &[u8] = b"PRI";
+/// How a connection of HTTP/2 begins. Less of it may be the head of another request.
+const HTTP2: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// A client that still sends what was refused gets so long, and so many bytes of it are read, before
+/// the connection is closed: an answer is lost where unread bytes are left.
+const LINGER: Duration = Duration::from_secs(3);
+const LINGER_BYTES: usize = 64 << 20;
+/// Bytes that are read, and forgotten, before others have their turn.
+const LINGER_PIECE: usize = 64 << 10;
 
 /// What carries a connection: TCP or a Unix socket, with TLS or without.
 pub(crate) trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -37,6 +47,8 @@ pub(crate) struct Phase {
     /// a byte of a head has come
     head: AtomicBool,
     http2: AtomicBool,
+    /// an answer was written while some of its request had not been read
+    unread: AtomicBool,
     /// answers whose bytes the client is to take
     answering: AtomicUsize,
     /// when it last took some, in milliseconds from `began`
@@ -50,16 +62,18 @@ impl Phase {
             busy: AtomicUsize::new(0),
             head: AtomicBool::new(false),
             http2: AtomicBool::new(false),
+            unread: AtomicBool::new(false),
             answering: AtomicUsize::new(0),
             progress: AtomicU64::new(0),
             began: Instant::now(),
         })
     }
 
-    /// A request is being answered until the result is dropped.
-    pub(crate) fn busy(self: &Arc<Phase>) -> Busy {
+    /// A request is being answered until the result is dropped. It keeps the rest of its body: one
+    /// that is dropped earlier takes the answer with it over HTTP/2.
+    pub(crate) fn busy(self: &Arc<Phase>, rest: Rest) -> Busy {
         self.busy.fetch_add(1, Ordering::Relaxed);
-        Busy { phase: self.clone(), answering: false }
+        Busy { phase: self.clone(), answering: false, rest }
     }
 
     fn wait(&self) -> Wait {
@@ -84,6 +98,7 @@ impl Phase {
 pub(crate) struct Busy {
     phase: Arc<Phase>,
     answering: bool,
+    rest: Rest,
 }
 
 impl Busy {
@@ -111,8 +126,27 @@ impl Drop for Busy {
         if self.answering {
             self.phase.answering.fetch_sub(1, Ordering::Relaxed);
         }
+        if let Ok(rest) = self.rest.try_recv() {
+            self.phase.unread.store(true, Ordering::Relaxed);
+            // A stream of HTTP/2 that ends while the client sends is an error to some clients. A
+            // connection of HTTP/1.1 lingers as a whole.
+            if let (true, Ok(runtime)) = (self.is_http2(), Handle::try_current()) {
+                runtime.spawn(timeout(LINGER, pass_over(rest)));
+            }
+        }
         self.phase.head.store(false, Ordering::Relaxed);
         self.phase.busy.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Reads and forgets what a client still sends of a body that was refused.
+async fn pass_over(mut rest: Incoming) {
+    let mut read = 0;
+    while let Some(Ok(frame)) = rest.frame().await {
+        read += frame.into_data().map_or(0, |data| data.len());
+        if read >= LINGER_BYTES {
+            return;
+        }
     }
 }
 
@@ -128,6 +162,9 @@ pub(crate) struct TimedStream {
     writing: Option<Pin<Box<Sleep>>>,
     /// bytes seen of how a connection of HTTP/2 begins; none once it is known what this is
     beginning: Option<usize>,
+    /// runs while a client is read that still sends; none before, see [`LINGER`]
+    lingering: Option<Pin<Box<Sleep>>>,
+    lingered: usize,
 }
 
 /// How long a client may take.
@@ -143,9 +180,17 @@ impl TimedStream {
         let phase = Phase::new();
         // The first request has no reason to come late.
         let reading = Box::pin(sleep_until(Instant::now() + limits.head));
-        let (beginning, writing) = (Some(0), None);
-        let stream =
-            TimedStream { stream, phase: phase.clone(), limits, timed: Wait::Idle, reading, writing, beginning };
+        let stream = TimedStream {
+            stream,
+            phase: phase.clone(),
+            limits,
+            timed: Wait::Idle,
+            reading,
+            writing: None,
+            beginning: Some(0),
+            lingering: None,
+            lingered: 0,
+        };
         (stream, phase)
     }
 
@@ -203,6 +248,31 @@ impl TimedStream {
         let sleep = self.writing.get_or_insert_with(|| Box::pin(sleep_until(Instant::now() + limit)));
         ready!(sleep.as_mut().poll(cx));
         Poll::Ready(Err(io::Error::new(ErrorKind::TimedOut, "the client takes nothing of the answer")))
+    }
+
+    /// Reads and forgets what a client still sends, until it ends or has had its time. Over HTTP/1.1
+    /// only: streams of HTTP/2 end alone.
+    fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let unread = self.phase.unread.load(Ordering::Relaxed) || self.phase.wait() == Wait::Head;
+        if self.is_http2() || !unread {
+            return Poll::Ready(());
+        }
+        let sleep = self.lingering.get_or_insert_with(|| Box::pin(sleep_until(Instant::now() + LINGER)));
+        if sleep.as_mut().poll(cx).is_ready() || self.lingered >= LINGER_BYTES {
+            return Poll::Ready(());
+        }
+        let mut place = [std::mem::MaybeUninit::uninit(); 8 << 10];
+        let mut read = 0;
+        while read < LINGER_PIECE {
+            let mut piece = ReadBuf::uninit(&mut place);
+            match ready!(Pin::new(&mut *self.stream).poll_read(cx, &mut piece)) {
+                Ok(()) if !piece.filled().is_empty() => read += piece.filled().len(),
+                _ => return Poll::Ready(()),
+            }
+        }
+        self.lingered += read;
+        cx.waker().wake_by_ref();
+        Poll::Pending
     }
 
     /// Over HTTP/2 a client can keep an answer without blocking the stream.
@@ -271,6 +341,9 @@ impl AsyncWrite for TimedStream {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.write_with(cx, |stream, cx| stream.poll_shutdown(cx))
+        if self.lingering.is_none() {
+            ready!(self.write_with(cx, |stream, cx| stream.poll_shutdown(cx)))?;
+        }
+        self.poll_linger(cx).map(Ok)
     }
 }

@@ -11,6 +11,7 @@
 //! | `endpoints` | HTTP: one file and one row for each path |
 //! | `batch` | joins requests that wait while a model computes |
 //! | `settings` | what server and models may be told: one row each |
+//! | `account`, `answers`, `background` | who pays for what a request costs, see ACCOUNTING.md |
 //! | `queue`, `turns` | how many requests and bytes may wait; who computes next |
 //! | `repository` | models by name and version, which come and go |
 //! | `model` | one version of a model: loading, types, calls |
@@ -21,12 +22,16 @@
 //! | `server`, `listen`, `connection`, `body`, `answer` | accepting, limits of time and size, the end |
 #![deny(unsafe_code)]
 
+mod account;
 mod answer;
+mod answers;
+mod background;
 mod batch;
 mod body;
 mod config;
 mod connection;
 mod endpoints;
+mod error;
 mod grpc;
 mod hooks;
 mod listen;
@@ -37,10 +42,13 @@ mod preprocess;
 pub mod protocol;
 mod queue;
 mod refusal;
+mod regular;
 mod repository;
+mod rest;
 mod server;
 mod service;
 pub mod settings;
+mod status;
 mod tls;
 mod tokens;
 mod traces;
@@ -49,13 +57,14 @@ mod watched;
 
 pub use batch::{Joining, LocalBatcher};
 pub use config::{Config, Control, GrpcPort};
+pub use error::StartError;
 pub use hooks::{HookArray, HookError, HookLoader, HookRequest, Hooks};
 pub use listen::{Place, Speaks};
-pub use log::LogForm;
+pub use log::{Level, LogForm, log_line};
 pub use model::{BatchChoice, ModelSettings, ModelSpec, VersionChoice};
 pub use preprocess::Preprocess;
 pub use refusal::{Outcome, Refusal};
 pub use repository::{IndexEntry, own_name};
-pub use server::{Server, StartError};
+pub use server::Server;
 pub use settings::Configuration;
 pub use traces::Span;

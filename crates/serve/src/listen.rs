@@ -1,10 +1,12 @@
 //! Where a server listens: TCP, Unix sockets, and sockets that systemd made.
 
 mod inherited;
+mod socket;
 
 use crate::config::Config;
 use crate::connection::Transport;
-use crate::server::StartError;
+use crate::error::StartError;
+use socket::{Connected, Listening};
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::os::unix::fs::FileTypeExt;
@@ -47,13 +49,12 @@ pub(crate) struct Bound {
     socket: Socket,
     /// removed at the end
     file: Option<SocketFile>,
+    /// others listen there too, and go on
+    inherited: bool,
 }
 
 /// The same, of the threads.
-pub(crate) enum Listener {
-    Tcp(tokio::net::TcpListener),
-    Unix(tokio::net::UnixListener),
-}
+pub(crate) struct Listener(Listening);
 
 /// A Unix socket's file, removed when this is dropped.
 pub(crate) struct SocketFile {
@@ -76,7 +77,7 @@ pub(crate) fn bind(config: &Config) -> Result<Vec<Bound>, StartError> {
         let found = inherited::sockets().map_err(|error| StartError::Listen("the sockets of systemd".into(), error))?;
         return Ok(found
             .into_iter()
-            .map(|(speaks, socket, place)| Bound { speaks, place, socket, file: None })
+            .map(|(speaks, socket, place)| Bound { speaks, place, socket, file: None, inherited: true })
             .collect());
     }
     let mut bound = Vec::new();
@@ -111,7 +112,7 @@ fn tcp(speaks: Speaks, host: &str, port: u16) -> io::Result<Bound> {
     let listener = std::net::TcpListener::bind((host, port))?;
     socket2::SockRef::from(&listener).listen(BACKLOG)?;
     let place = Place::Tcp(listener.local_addr()?);
-    Ok(Bound { speaks, place, socket: Socket::Tcp(listener), file: None })
+    Ok(Bound { speaks, place, socket: Socket::Tcp(listener), file: None, inherited: false })
 }
 
 fn unix(speaks: Speaks, path: &Path) -> io::Result<Bound> {
@@ -125,37 +126,37 @@ fn unix(speaks: Speaks, path: &Path) -> io::Result<Bound> {
     let listener = std::os::unix::net::UnixListener::bind(path)?;
     socket2::SockRef::from(&listener).listen(BACKLOG)?;
     let file = Some(SocketFile { path: path.to_owned(), process: std::process::id() });
-    Ok(Bound { speaks, place: Place::Unix(path.to_owned()), socket: Socket::Unix(listener), file })
+    Ok(Bound { speaks, place: Place::Unix(path.to_owned()), socket: Socket::Unix(listener), file, inherited: false })
 }
 
 impl Bound {
     /// Hands the socket to the runtime that is entered now.
     pub(crate) fn listener(self) -> io::Result<(Listener, Option<SocketFile>)> {
-        let listener = match self.socket {
+        let listening = match self.socket {
             Socket::Tcp(socket) => {
                 socket.set_nonblocking(true)?;
-                Listener::Tcp(tokio::net::TcpListener::from_std(socket)?)
+                Listening::tcp(tokio::net::TcpListener::from_std(socket)?, self.inherited)
             }
             Socket::Unix(socket) => {
                 socket.set_nonblocking(true)?;
-                Listener::Unix(tokio::net::UnixListener::from_std(socket)?)
+                Listening::unix(tokio::net::UnixListener::from_std(socket)?, self.inherited)
             }
         };
-        Ok((listener, self.file))
+        Ok((Listener(listening), self.file))
     }
 }
 
 impl Listener {
     pub(crate) async fn accept(&self) -> io::Result<Box<dyn Transport>> {
-        Ok(match self {
-            Listener::Tcp(listener) => {
+        Ok(match &self.0 {
+            Listening::Tcp(listener) => {
                 let (stream, _) = listener.accept().await?;
                 // Without it answers wait for acknowledgements; a stream that cannot be set so
                 // still works.
                 let _ = stream.set_nodelay(true);
-                Box::new(stream)
+                Box::new(Connected::new(stream))
             }
-            Listener::Unix(listener) => Box::new(listener.accept().await?.0),
+            Listening::Unix(listener) => Box::new(Connected::new(listener.accept().await?.0)),
         })
     }
 }

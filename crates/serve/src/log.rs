@@ -1,8 +1,12 @@
 //! What a server says of itself, on the standard error: lines of text, or of JSON.
 
+mod sink;
+
 use crate::refusal::Outcome;
 use serde_json::{Map, Value};
-use std::io::Write;
+use sink::Sink;
+use std::io;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The form of lines.
@@ -15,12 +19,43 @@ pub enum LogForm {
     Json,
 }
 
-/// Writes lines.
-#[derive(Clone, Copy, Debug, Default)]
+/// How bad it is what a line says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// as it should be
+    Info,
+    /// somebody should look at it
+    Warning,
+    /// something does not work
+    Error,
+}
+
+impl Level {
+    const fn name(self) -> &'static str {
+        match self {
+            Level::Info => "info",
+            Level::Warning => "warning",
+            Level::Error => "error",
+        }
+    }
+}
+
+/// Writes lines, by a thread of its own: who has something to say does not wait.
+#[derive(Clone)]
 pub(crate) struct Log {
-    pub(crate) form: LogForm,
+    form: LogForm,
     /// a line for each request
-    pub(crate) requests: bool,
+    requests: bool,
+    sink: Arc<Writer>,
+}
+
+/// Ends the thread with the last who could have something to say.
+struct Writer(Arc<Sink>);
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.0.end();
+    }
 }
 
 /// A request that has ended.
@@ -32,24 +67,39 @@ pub(crate) struct Ended<'a> {
     /// header `traceparent` of the client
     pub(crate) trace: Option<&'a str>,
     pub(crate) outcome: Outcome,
+    /// that of HTTP, also over gRPC
+    pub(crate) status: u16,
+    /// why it has no results
+    pub(crate) reason: Option<&'a str>,
     pub(crate) time: Duration,
 }
 
+impl Ended<'_> {
+    fn level(&self) -> Level {
+        match self.outcome {
+            Outcome::Success | Outcome::Invalid | Outcome::Cancelled => Level::Info,
+            Outcome::Rejected | Outcome::Late | Outcome::Unavailable | Outcome::Memory => Level::Warning,
+            Outcome::Failed | Outcome::Device | Outcome::Hook => Level::Error,
+        }
+    }
+}
+
 impl Log {
-    pub(crate) fn line(self, words: &str) {
-        self.write(words, &[]);
+    pub(crate) fn new(form: LogForm, requests: bool) -> io::Result<Log> {
+        Ok(Log { form, requests, sink: Arc::new(Writer(Sink::start(form)?)) })
+    }
+
+    pub(crate) fn line(&self, level: Level, words: &str) {
+        self.sink.0.put(made(self.form, level, words, &[], SystemTime::now()));
     }
 
     /// Of a model.
-    pub(crate) fn model(self, name: &str, words: &str) {
-        match self.form {
-            LogForm::Text => self.line(&format!("model '{name}': {words}")),
-            LogForm::Json => self.write(words, &[("model", name.into())]),
-        }
+    pub(crate) fn model(&self, level: Level, name: &str, words: &str) {
+        self.sink.0.put(of_model(self.form, level, name, words));
     }
 
     /// Of a request, where each has a line.
-    pub(crate) fn request(self, of: &Ended<'_>) {
+    pub(crate) fn request(&self, of: &Ended<'_>) {
         if !self.requests {
             return;
         }
@@ -57,32 +107,50 @@ impl Log {
             ("model", of.model.into()),
             ("version", of.version.into()),
             ("outcome", of.outcome.name().into()),
+            ("status", of.status.into()),
             ("seconds", of.time.as_secs_f64().into()),
         ];
+        facts.extend(of.reason.map(|reason| ("reason", reason.into())));
         facts.extend(of.id.map(|id| ("request", id.into())));
         facts.extend(of.trace.map(|trace| ("traceparent", trace.into())));
-        self.write("request", &facts);
+        self.sink.0.put(made(self.form, of.level(), "request", &facts, SystemTime::now()));
     }
 
-    fn write(self, words: &str, facts: &[(&str, Value)]) {
-        let line = self.made(words, facts, SystemTime::now());
-        // Who closed it does not want to read.
-        let _ = std::io::stderr().write_all(line.as_bytes());
+    /// Waits until all lines are written, and at most so long.
+    pub(crate) fn flush(&self, patience: Duration) {
+        self.sink.0.flush(patience);
     }
+}
 
-    fn made(self, words: &str, facts: &[(&str, Value)], now: SystemTime) -> String {
-        match self.form {
-            LogForm::Text => {
-                let facts: String = facts.iter().map(|(name, value)| format!(" {name}={value}")).collect();
-                format!("mxrt serve: {words}{facts}\n")
-            }
-            LogForm::Json => {
-                let mut line = Map::new();
-                line.insert("time".to_owned(), time(now).into());
-                line.insert("message".to_owned(), words.into());
-                line.extend(facts.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
-                format!("{}\n", Value::Object(line))
-            }
+/// A line as a server writes it, for who starts one; of a model, if one is named.
+pub fn log_line(form: LogForm, level: Level, model: Option<&str>, words: &str) -> String {
+    match model {
+        Some(name) => of_model(form, level, name, words),
+        None => made(form, level, words, &[], SystemTime::now()),
+    }
+}
+
+fn of_model(form: LogForm, level: Level, name: &str, words: &str) -> String {
+    let now = SystemTime::now();
+    match form {
+        LogForm::Text => made(form, level, &format!("model '{name}': {words}"), &[], now),
+        LogForm::Json => made(form, level, words, &[("model", name.into())], now),
+    }
+}
+
+fn made(form: LogForm, level: Level, words: &str, facts: &[(&str, Value)], now: SystemTime) -> String {
+    match form {
+        LogForm::Text => {
+            let facts: String = facts.iter().map(|(name, value)| format!(" {name}={value}")).collect();
+            format!("mxrt serve: {words}{facts}\n")
+        }
+        LogForm::Json => {
+            let mut line = Map::new();
+            line.insert("time".to_owned(), time(now).into());
+            line.insert("level".to_owned(), level.name().into());
+            line.insert("message".to_owned(), words.into());
+            line.extend(facts.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+            format!("{}\n", Value::Object(line))
         }
     }
 }
@@ -122,11 +190,11 @@ mod tests {
     #[test]
     fn lines_have_the_form_that_is_wanted() {
         let facts = [("model", Value::from("a\"b"))];
-        let line = |form| Log { form, requests: true }.made("loaded", &facts, UNIX_EPOCH);
+        let line = |form| made(form, Level::Info, "loaded", &facts, UNIX_EPOCH);
         assert_eq!(line(LogForm::Text), "mxrt serve: loaded model=\"a\\\"b\"\n");
         assert_eq!(
             line(LogForm::Json),
-            "{\"time\":\"1970-01-01T00:00:00.000Z\",\"message\":\"loaded\",\"model\":\"a\\\"b\"}\n"
+            "{\"time\":\"1970-01-01T00:00:00.000Z\",\"level\":\"info\",\"message\":\"loaded\",\"model\":\"a\\\"b\"}\n"
         );
     }
 }

@@ -1,6 +1,10 @@
 //! Images that become inputs: decoded, resized, cut and scaled as a model's settings say.
 
-use mxrt_io::image::{Channels, decode};
+use crate::body::room;
+use crate::refusal::{Outcome, Refusal};
+use hyper::StatusCode;
+use mxrt_io::DataError;
+use mxrt_io::image::{Channels, decode, size};
 use mxrt_kernels::Serial;
 use mxrt_kernels::image::resize::{Interpolation, Resize};
 use mxrt_tensor::{DType, Shape, TensorType};
@@ -43,6 +47,28 @@ pub(crate) fn is_image(bytes: &[u8]) -> bool {
     bytes.starts_with(&[0xff, 0xd8]) || bytes.starts_with(b"\x89PNG")
 }
 
+/// Memory for each pixel of a file while it is read: as the file has it, and as it is wanted.
+const BYTES_PER_PIXEL: usize = 7;
+
+/// The pixels of an image, if they are not too many.
+fn bounded([rows, columns]: [usize; 2], most: usize, what: &str) -> Result<usize, Refusal> {
+    let pixels = rows.saturating_mul(columns);
+    if pixels > most {
+        let words = format!("{what} {rows} x {columns} pixels; this server takes at most {most} (max_pixels)");
+        return Err(Refusal::invalid(words));
+    }
+    Ok(pixels)
+}
+
+fn unreadable(error: &DataError) -> Refusal {
+    match error {
+        DataError::Memory(_) => {
+            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, Outcome::Memory, format!("the image: {error}")).retry_after(1)
+        }
+        _ => Refusal::invalid(format!("the image: {error}")),
+    }
+}
+
 impl Preprocess {
     fn channels(&self) -> usize {
         if self.grey { 1 } else { 3 }
@@ -55,42 +81,61 @@ impl Preprocess {
         TensorType::new(dtype, Shape::new(&shape))
     }
 
-    /// The elements of an input of this type. The error is a text for the client.
-    pub(crate) fn run(&self, file: &[u8], dtype: DType) -> Result<Vec<u8>, String> {
+    /// The elements of an input of this type, of an image of at most `most` pixels, in its file and
+    /// when it has been resized. `charge` is asked before so many bytes are taken.
+    pub(crate) fn run(
+        &self,
+        file: &[u8],
+        dtype: DType,
+        most: usize,
+        charge: &mut dyn FnMut(usize) -> Result<(), Refusal>,
+    ) -> Result<Vec<u8>, Refusal> {
+        if !matches!(dtype, DType::F32 | DType::U8) {
+            return Err(Refusal::invalid("images become inputs of the types FP32 and UINT8 alone"));
+        }
+        let from = size(file).map_err(|error| unreadable(&error))?;
+        let pixels = bounded(from, most, "the image has")?;
+        bounded(self.resized(from), most, "resized it would have")?;
+        charge(pixels.saturating_mul(BYTES_PER_PIXEL))?;
         let channels = if self.grey { Channels::Grey } else { Channels::Rgb };
-        let image = decode(file, channels).map_err(|error| format!("the image: {error}"))?;
+        let image = decode(file, channels).map_err(|error| unreadable(&error))?;
         let channels = self.channels();
+        // A photograph may have been turned.
         let from = [image.height, image.width];
         let to = self.resized(from);
-        let mut pixels = vec![0u8; to[0] * to[1] * channels];
-        Resize { from, to, channels, interpolation: Interpolation::Linear }.run(&Serial, &image.values, &mut pixels);
-        let [top, left] = [0, 1].map(|axis| (to[axis] - self.size[axis]) / 2);
+        bounded(to, most, "resized it would have")?;
         let [rows, columns] = self.size;
-        let value = |row: usize, column: usize, channel: usize| {
-            let pixel = pixels[((top + row) * to[1] + left + column) * channels + channel];
-            let of = |list: &[f32], usual: f32| list.get(channel).or(list.first()).copied().unwrap_or(usual);
-            (pixel, (f32::from(pixel) * self.scale - of(&self.mean, 0.0)) / of(&self.std, 1.0))
+        let [top, left] = [0, 1].map(|axis| (to[axis] - self.size[axis]) / 2);
+        let elements = rows * columns * channels;
+        charge(elements * (1 + dtype.size()))?;
+        let mut pixels = Vec::new();
+        room(&mut pixels, elements)?;
+        pixels.resize(elements, 0u8);
+        let window = [top..top + rows, left..left + columns];
+        let resize = Resize { from, to, channels, interpolation: Interpolation::Linear };
+        resize.run_window(&Serial, window, &image.values, &mut pixels);
+        self.elements(&pixels, dtype)
+    }
+
+    /// The pixels of the cut, scaled, and in the order of the input.
+    fn elements(&self, pixels: &[u8], dtype: DType) -> Result<Vec<u8>, Refusal> {
+        let ([rows, columns], channels) = (self.size, self.channels());
+        let of =
+            |list: &[f32], channel: usize, usual: f32| list.get(channel).or(list.first()).copied().unwrap_or(usual);
+        let mut bytes = Vec::new();
+        room(&mut bytes, pixels.len() * dtype.size())?;
+        let mut put = |pixel: usize, channel: usize| {
+            let value = pixels[pixel * channels + channel];
+            let scaled = (f32::from(value) * self.scale - of(&self.mean, channel, 0.0)) / of(&self.std, channel, 1.0);
+            match dtype {
+                DType::F32 => bytes.extend_from_slice(&scaled.to_le_bytes()),
+                _ => bytes.push(value),
+            }
         };
-        let mut bytes = Vec::with_capacity(rows * columns * channels * dtype.size());
-        let mut put = |(pixel, value): (u8, f32)| match dtype {
-            DType::F32 => bytes.extend_from_slice(&value.to_le_bytes()),
-            _ => bytes.push(pixel),
-        };
-        if !matches!(dtype, DType::F32 | DType::U8) {
-            return Err("images become inputs of the types FP32 and UINT8 alone".to_owned());
-        }
         if self.channels_last {
-            for row in 0..rows {
-                for column in 0..columns {
-                    (0..channels).for_each(|channel| put(value(row, column, channel)));
-                }
-            }
+            (0..rows * columns).for_each(|pixel| (0..channels).for_each(|channel| put(pixel, channel)));
         } else {
-            for channel in 0..channels {
-                for row in 0..rows {
-                    (0..columns).for_each(|column| put(value(row, column, channel)));
-                }
-            }
+            (0..channels).for_each(|channel| (0..rows * columns).for_each(|pixel| put(pixel, channel)));
         }
         Ok(bytes)
     }
@@ -99,7 +144,7 @@ impl Preprocess {
     fn resized(&self, [height, width]: [usize; 2]) -> [usize; 2] {
         let Some(shorter) = self.resize else { return self.size };
         let least = height.min(width).max(1);
-        let scaled = |extent: usize| (extent * shorter + least / 2) / least;
+        let scaled = |extent: usize| extent.saturating_mul(shorter).saturating_add(least / 2) / least;
         [scaled(height).max(self.size[0]), scaled(width).max(self.size[1])]
     }
 }
@@ -114,19 +159,43 @@ mod tests {
         encode(&Pixels { height, width, channels: 3, values }, Format::Png { compression: 3 }).expect("an image")
     }
 
+    fn run(preprocess: &Preprocess, file: &[u8], dtype: DType) -> Result<Vec<u8>, Refusal> {
+        preprocess.run(file, dtype, 1 << 20, &mut |_| Ok(()))
+    }
+
     #[test]
     fn pixels_are_cut_scaled_and_put_in_order() {
         let file = png(4, 6, |row, column, channel| (row * 60 + column * 10 + channel) as u8);
         let cut = Preprocess { size: [2, 2], resize: Some(4), ..Preprocess::default() };
-        let bytes = cut.run(&file, DType::U8).expect("an input");
+        let bytes = run(&cut, &file, DType::U8).expect("an input");
         let wanted: Vec<u8> = (0..3).flat_map(|c| [80 + c, 90 + c, 140 + c, 150 + c]).collect();
         assert_eq!(bytes, wanted);
         assert_eq!(cut.tensor(DType::U8).shape.to_vec(), [1, 3, 2, 2]);
         let last = Preprocess { channels_last: true, mean: vec![10.0], std: vec![2.0], scale: 0.5, ..cut };
-        let bytes = last.run(&file, DType::F32).expect("an input");
+        let bytes = run(&last, &file, DType::F32).expect("an input");
         let first = f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
         assert_eq!((first, bytes.len()), ((80.0 * 0.5 - 10.0) / 2.0, 4 * 12));
-        assert!(last.run(&file, DType::F64).is_err());
-        assert!(last.run(&file[..20], DType::F32).is_err());
+        assert!(run(&last, &file, DType::F64).is_err());
+        assert!(run(&last, &file[..20], DType::F32).is_err());
+    }
+
+    #[test]
+    fn pixels_are_bounded_and_charged_before_they_are_made() {
+        let preprocess = Preprocess { size: [2, 2], resize: Some(4), ..Preprocess::default() };
+        let narrow = png(1, 600_000, |_, column, _| column as u8);
+        let refused = run(&preprocess, &narrow, DType::U8).expect_err("too many");
+        assert!(refused.message.contains("resized it would have 4 x 2400000 pixels"), "{}", refused.message);
+        let large = png(2000, 1000, |_, _, _| 7);
+        let refused = run(&preprocess, &large, DType::U8).expect_err("too many");
+        assert!(refused.message.contains("the image has 2000 x 1000 pixels"), "{}", refused.message);
+        let mut charged = Vec::new();
+        let mut charge = |bytes| {
+            charged.push(bytes);
+            Ok(())
+        };
+        preprocess.run(&png(10, 10, |_, _, _| 7), DType::F32, 100, &mut charge).expect("an input");
+        assert_eq!(charged, [700, 12 * 5]);
+        let none = preprocess.run(&png(10, 10, |_, _, _| 7), DType::F32, 100, &mut |_| Err(Refusal::late()));
+        assert!(none.is_err_and(|refusal| refusal.outcome == Outcome::Late));
     }
 }

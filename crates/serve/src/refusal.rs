@@ -79,7 +79,7 @@ pub struct Refusal {
 impl Refusal {
     /// An answer of this status.
     pub fn new(status: StatusCode, outcome: Outcome, message: impl Into<String>) -> Refusal {
-        Refusal { status, outcome, message: message.into(), retry_after: None, close: false }
+        Refusal { status, outcome, message: bounded(message.into()), retry_after: None, close: false }
     }
 
     /// The request is wrong.
@@ -157,6 +157,18 @@ impl Refusal {
         let refusal = Refusal::new(status, outcome, text(details));
         if status == StatusCode::SERVICE_UNAVAILABLE { refusal.retry_after(1) } else { refusal }
     }
+}
+
+/// A text that may quote what a client said is not as long as that.
+fn bounded(mut message: String) -> String {
+    const LONGEST: usize = 4096;
+    if message.len() > LONGEST {
+        let end = (0..=LONGEST).rev().find(|end| message.is_char_boundary(*end)).unwrap_or(0);
+        message.truncate(end);
+        message.push_str("...");
+        message.shrink_to_fit();
+    }
+    message
 }
 
 /// Message with operator and node. Nothing of the server's files is in it.

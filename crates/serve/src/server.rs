@@ -1,23 +1,28 @@
 //! Accepting connections, and ending.
 
 use crate::answer::AnswerBody;
+use crate::answers::{AnswerCharge, Answers};
+use crate::background::{self, Work};
+use crate::body::Received;
 use crate::config::Control;
 use crate::connection::{Busy, Limits, TimedStream, Transport};
+use crate::error::StartError;
 use crate::listen::{self, Listener, Place, SocketFile, Speaks};
+use crate::log::{Level, Log};
 use crate::refusal::Refusal;
 use crate::repository::{IndexEntry, Repository};
 use crate::service::Service;
 use crate::settings::Configuration;
 use crate::tokens::Tokens;
 use crate::traces::Span;
-use crate::{endpoints, grpc, tls};
+use crate::{endpoints, grpc, rest, tls};
 use hyper::body::Incoming;
 use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use hyper::service::service_fn;
 use hyper::{HeaderMap, Request, Response, StatusCode, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use mxrt_engine::{Engine, OpError};
+use mxrt_engine::Engine;
 use mxrt_graph::BuildOptions;
 use std::convert::Infallible;
 use std::io;
@@ -40,6 +45,8 @@ const ACCEPT_LINES: Duration = Duration::from_secs(10);
 const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
 /// The time that connections get for the rest of their last answers.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
+/// The time that the last lines get to be written.
+const LAST_LINES: Duration = Duration::from_secs(1);
 /// Requests that a connection of HTTP/2 may have at a time.
 const STREAMS: u32 = 256;
 /// Bytes of a body, and of all bodies of a connection of HTTP/2, that may come unread.
@@ -78,6 +85,12 @@ impl Shared {
         *self.stage.borrow() == Stage::Closing
     }
 
+    /// Returns when connections end.
+    pub(crate) async fn closing(&self) {
+        let mut stage = self.stage.subscribe();
+        let _ = stage.wait_for(|stage| *stage == Stage::Closing).await;
+    }
+
     /// Refuses requests that do not have a token, where there are tokens.
     pub(crate) fn check_token(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         self.tokens.as_ref().map_or(Ok(()), |tokens| tokens.check(headers))
@@ -100,40 +113,6 @@ impl Drop for Counted {
     }
 }
 
-/// Why a server could not start.
-#[derive(Debug)]
-pub enum StartError {
-    /// Another program listens there: the address, and the option that names another one.
-    InUse(String, &'static str),
-    /// It cannot listen there: the address, and why.
-    Listen(String, std::io::Error),
-    /// Settings that do not go together.
-    Settings(String),
-    /// A file of certificates, keys or tokens is not as it should be.
-    Files(String),
-    /// A model cannot be loaded.
-    Models(OpError),
-    /// Its threads cannot be made.
-    Threads(std::io::Error),
-}
-
-impl std::fmt::Display for StartError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            StartError::InUse(address, option) => write!(
-                f,
-                "cannot listen at {address}: another program does; name another port ({option}), 0 for a free one"
-            ),
-            StartError::Listen(address, error) => write!(f, "cannot listen at {address}: {error}"),
-            StartError::Settings(message) | StartError::Files(message) => f.write_str(message),
-            StartError::Models(error) => f.write_str(&error.message),
-            StartError::Threads(error) => write!(f, "cannot start the threads of the server: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for StartError {}
-
 /// A running server. Dropping it ends it at once.
 pub struct Server {
     shared: Arc<Shared>,
@@ -153,20 +132,23 @@ impl Server {
     ) -> Result<Server, StartError> {
         let config = configuration.server.clone();
         config.grpc_port().map_err(StartError::Settings)?;
-        let tokens = config.tokens.clone().map(Tokens::new).transpose().map_err(StartError::Files)?;
+        rest::set_up_allocator();
+        let log = Log::new(config.logs, config.log_requests).map_err(StartError::Threads)?;
+        let tokens =
+            config.tokens.clone().map(|file| Tokens::new(file, &log)).transpose().map_err(StartError::Files)?;
         let files = config.tls().map_err(StartError::Settings)?;
         let acceptor = |protocols: &[&[u8]]| {
-            let made = files.map(|(certificate, key)| tls::acceptor(certificate, key, protocols));
+            let made = files.map(|(certificate, key)| tls::acceptor(certificate, key, protocols, &log));
             made.transpose().map_err(StartError::Files)
         };
         let acceptors = (acceptor(&[b"h2", b"http/1.1"])?, acceptor(&[b"h2"])?);
         let given = configuration.specs().map_err(StartError::Settings)?;
-        let repository = Repository::new(engine, plans, configuration, given);
+        let repository = Repository::new(engine, plans, configuration, given, log);
         repository.start().map_err(StartError::Models)?;
         let bound = listen::bind(&config)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(config.io_threads.max(1))
-            .max_blocking_threads(2 * engine.cores() + 4)
+            .max_blocking_threads(background::threads(engine.cores()))
             .thread_name("mxrt-serve")
             .enable_io()
             .enable_time()
@@ -193,7 +175,11 @@ impl Server {
         if shared.service.repository.control() == Control::Poll {
             runtime.spawn(poll(shared.clone()));
         }
+        runtime.spawn(rest::watch(shared.clone()));
         drop(inside);
+        if !configuration.quiet {
+            shared.service.repository.started();
+        }
         let files = Mutex::new(files);
         Ok(Server { shared, places, files, runtime: Mutex::new(Some(runtime)), process: std::process::id() })
     }
@@ -229,7 +215,8 @@ impl Server {
         if let Some(configuration) = configuration {
             service.repository.tell(configuration.of_models().clone(), configuration.specs()?);
             for key in configuration.differs_from(&service.config) {
-                service.repository.log().line(&format!("the new value of {key} counts when the server starts again"));
+                let words = format!("the new value of {key} counts when the server starts again");
+                service.repository.log().line(Level::Warning, &words);
             }
         }
         service.repository.reload();
@@ -287,6 +274,7 @@ impl Server {
             runtime.shutdown_background();
         }
         self.files.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.shared.service.repository.log().flush(LAST_LINES);
         answered
     }
 
@@ -338,7 +326,11 @@ async fn poll(shared: Arc<Shared>) {
         }
         let service = shared.service.clone();
         // A look that panics changes nothing; the next one may do better.
-        let _ = tokio::task::spawn_blocking(move || service.repository.look()).await;
+        let look = move || {
+            service.repository.look();
+            Ok(())
+        };
+        let _ = shared.service.background.run(Work::Change, None, look).await;
     }
 }
 
@@ -367,7 +359,7 @@ async fn accept(door: Door, listener: Listener, places: Arc<Semaphore>) {
                 if line.is_none_or(|line| line.elapsed() >= ACCEPT_LINES) {
                     line = Some(Instant::now());
                     let words = format!("new connections wait ({error}); open ones are served");
-                    door.shared.service.repository.log().line(&words);
+                    door.shared.service.repository.log().line(Level::Warning, &words);
                 }
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
@@ -391,7 +383,8 @@ async fn serve(door: Door, stream: Box<dyn Transport>) {
     let (stream, phase) = TimedStream::new(stream, limits);
     let mut stage = shared.stage.subscribe();
     let service = service_fn(|request: Request<Incoming>| {
-        let busy = phase.busy();
+        let (request, rest) = Received::of(request);
+        let busy = phase.busy(rest);
         let shared = shared.clone();
         async move {
             Ok::<_, Infallible>(match speaks {
@@ -428,6 +421,8 @@ async fn serve(door: Door, stream: Box<dyn Transport>) {
 /// A body, and text or JSON.
 pub(crate) struct Answer {
     pub(crate) body: Vec<u8>,
+    /// what the body costs, where it was charged before it was written
+    pub(crate) charge: Option<AnswerCharge>,
     pub(crate) content_type: &'static str,
     pub(crate) headers: Vec<(&'static str, String)>,
 }
@@ -438,7 +433,7 @@ impl Answer {
     }
 
     pub(crate) fn text(body: Vec<u8>, content_type: &'static str) -> Answer {
-        Answer { body, content_type, headers: Vec::new() }
+        Answer { body, charge: None, content_type, headers: Vec::new() }
     }
 
     /// For paths that answer with their status alone.
@@ -449,14 +444,20 @@ impl Answer {
 
 async fn answer(
     shared: Arc<Shared>,
-    request: Request<Incoming>,
+    request: Request<Received>,
     busy: Busy,
     paths: endpoints::Paths,
 ) -> Response<AnswerBody> {
     let version = request.version();
-    match endpoints::route(shared, request, paths).await {
-        Ok(answer) => {
-            let mut response = Response::new(AnswerBody::new(answer.body, busy));
+    let answers = shared.service.answers.clone();
+    let made = endpoints::route(shared, request, paths).await.and_then(|mut answer| {
+        let charge = answer.charge.take().map_or_else(|| answers.reserve(answer.body.len()), Ok)?;
+        let bytes = charge.pay(std::mem::take(&mut answer.body));
+        Ok((answer, bytes))
+    });
+    match made {
+        Ok((answer, bytes)) => {
+            let mut response = Response::new(AnswerBody::new(bytes, busy));
             let headers = response.headers_mut();
             headers.insert(CONTENT_TYPE, HeaderValue::from_static(answer.content_type));
             for (name, value) in answer.headers {
@@ -466,13 +467,14 @@ async fn answer(
             }
             response
         }
-        Err(refusal) => refused(refusal, version, busy),
+        Err(refusal) => refused(refusal, version, busy, &answers),
     }
 }
 
-fn refused(refusal: Refusal, version: Version, busy: Busy) -> Response<AnswerBody> {
+fn refused(refusal: Refusal, version: Version, busy: Busy, answers: &Arc<Answers>) -> Response<AnswerBody> {
     let body = serde_json::json!({ "error": refusal.message }).to_string().into_bytes();
-    let mut response = Response::new(AnswerBody::new(body, busy));
+    let bytes = answers.count(body.len()).pay(body);
+    let mut response = Response::new(AnswerBody::new(bytes, busy));
     *response.status_mut() = refusal.status;
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -1,5 +1,7 @@
 //! TLS. The files are read again when they change; connections that are there keep their keys.
 
+use crate::log::Log;
+use crate::regular;
 use crate::watched::Watched;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,8 +14,8 @@ use tokio_rustls::rustls::sign::CertifiedKey;
 use tokio_rustls::rustls::{self, ServerConfig};
 
 /// What begins connections; `protocols` are offered by ALPN, the best first.
-pub(crate) fn acceptor(certificate: &Path, key: &Path, protocols: &[&[u8]]) -> Result<TlsAcceptor, String> {
-    let key = Watched::new(vec![certificate.to_owned(), key.to_owned()], read)?;
+pub(crate) fn acceptor(certificate: &Path, key: &Path, protocols: &[&[u8]], log: &Log) -> Result<TlsAcceptor, String> {
+    let key = Watched::new(vec![certificate.to_owned(), key.to_owned()], read, log)?;
     let builder = ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
     let builder = builder.map_err(|error| format!("TLS: {error}"))?;
     let mut config = builder.with_no_client_auth().with_cert_resolver(Arc::new(Key(key)));
@@ -42,12 +44,14 @@ impl ResolvesServerCert for Key {
 fn read(files: &[PathBuf]) -> Result<CertifiedKey, String> {
     let [certificate, key] = files else { return Err("TLS needs two files".to_owned()) };
     let named = |file: &PathBuf, error: &dyn std::fmt::Display| format!("TLS: {}: {error}", file.display());
-    let chain = CertificateDer::pem_file_iter(certificate).map_err(|e| named(certificate, &e))?;
-    let chain = chain.collect::<Result<Vec<_>, _>>().map_err(|e| named(certificate, &e))?;
+    let read = |file: &PathBuf| regular::read(file, regular::USUAL).map_err(|e| named(file, &e));
+    let text = read(certificate)?;
+    let chain =
+        CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>().map_err(|e| named(certificate, &e))?;
     if chain.is_empty() {
         return Err(named(certificate, &"there is no certificate in it; expected one in PEM"));
     }
-    let private = PrivateKeyDer::from_pem_file(key).map_err(|e| named(key, &e))?;
+    let private = PrivateKeyDer::from_pem_slice(&read(key)?).map_err(|e| named(key, &e))?;
     CertifiedKey::from_der(chain, private, &provider()).map_err(|error| match error {
         rustls::Error::InconsistentKeys(_) => named(key, &"the key is not that of the certificate"),
         error => named(key, &error),

@@ -1,6 +1,8 @@
 //! Bearer tokens: who does not have one of the file's gets no answer.
 
+use crate::log::Log;
 use crate::refusal::{Outcome, Refusal};
+use crate::regular;
 use crate::watched::Watched;
 use hyper::header::AUTHORIZATION;
 use hyper::{HeaderMap, StatusCode};
@@ -13,8 +15,8 @@ const SHORTEST: usize = 16;
 pub(crate) struct Tokens(Watched<Vec<String>>);
 
 impl Tokens {
-    pub(crate) fn new(file: PathBuf) -> Result<Tokens, String> {
-        Watched::new(vec![file], read).map(Tokens)
+    pub(crate) fn new(file: PathBuf, log: &Log) -> Result<Tokens, String> {
+        Watched::new(vec![file], read, log).map(Tokens)
     }
 
     /// Refuses requests without a token.
@@ -42,7 +44,8 @@ fn same(token: &str, given: &str) -> bool {
 
 fn read(files: &[PathBuf]) -> Result<Vec<String>, String> {
     let file = files[0].display();
-    let text = std::fs::read_to_string(&files[0]).map_err(|error| format!("the file of tokens {file}: {error}"))?;
+    let text =
+        regular::read_text(&files[0], regular::USUAL).map_err(|error| format!("the file of tokens {file}: {error}"))?;
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     let tokens: Vec<String> = lines.map(str::to_owned).collect();
     if tokens.is_empty() {
@@ -60,12 +63,14 @@ fn read(files: &[PathBuf]) -> Result<Vec<String>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::log::LogForm;
 
     #[test]
     fn only_tokens_of_the_file_are_let_in() {
         let file = std::env::temp_dir().join(format!("mxrt-tokens-{}", std::process::id()));
         std::fs::write(&file, "# of tests\n\n0123456789abcdef\n fedcba9876543210 \n").expect("a file");
-        let tokens = Tokens::new(file.clone()).expect("tokens");
+        let log = Log::new(LogForm::Text, false).expect("a thread");
+        let tokens = Tokens::new(file.clone(), &log).expect("tokens");
         let check = |value: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(AUTHORIZATION, value.parse().expect("a header"));
@@ -80,9 +85,9 @@ mod tests {
         assert!(tokens.check(&HeaderMap::new()).is_err_and(|refusal| refusal.status == StatusCode::UNAUTHORIZED));
         for content in ["", "# nothing\n", "short\n", "0123456789 abcdef\n"] {
             std::fs::write(&file, content).expect("a file");
-            assert!(Tokens::new(file.clone()).is_err(), "{content:?}");
+            assert!(Tokens::new(file.clone(), &log).is_err(), "{content:?}");
         }
         std::fs::remove_file(&file).expect("a file");
-        assert!(Tokens::new(file).is_err_and(|error| !error.is_empty()));
+        assert!(Tokens::new(file, &log).is_err_and(|error| !error.is_empty()));
     }
 }

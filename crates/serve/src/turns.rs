@@ -8,6 +8,7 @@
 use crate::refusal::Refusal;
 use std::cmp::Ordering as Order;
 use std::collections::{BTreeMap, BinaryHeap};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
@@ -49,9 +50,18 @@ struct ShareState {
 }
 
 impl ShareState {
-    /// A call took so long.
-    fn took(&mut self, time: Duration) {
+    /// Those who wait, and go before this rank. Who has gone does not wait.
+    fn waiting_until(&self, rank: i64) -> usize {
+        self.waiting.iter().filter(|waiting| waiting.rank <= rank && !waiting.turn.is_closed()).count()
+    }
+
+    /// A call had the turn for so long.
+    fn spend(&mut self, time: Duration) {
         self.spent += time.as_secs_f64() / self.weight;
+    }
+
+    /// A call that ran to its end took so long.
+    fn took(&mut self, time: Duration) {
         if self.usual.is_zero() {
             self.usual = time;
             return;
@@ -100,8 +110,8 @@ pub(crate) struct Turn {
     turns: Option<Arc<Turns>>,
     number: u64,
     began: Instant,
-    /// a call that does not run says nothing of how long calls take
-    runs: bool,
+    /// its call has run to its end: others, cancelled ones too, do not say how long calls take
+    ran: AtomicBool,
 }
 
 impl Turns {
@@ -144,7 +154,7 @@ impl Turns {
 
     /// Calls that wait, of all models.
     pub(crate) fn waiting(&self) -> usize {
-        self.state().shares.values().map(|share| share.waiting.len()).sum()
+        self.state().shares.values().map(|share| share.waiting_until(i64::MAX)).sum()
     }
 
     fn give(self: &Arc<Turns>, state: &mut State) {
@@ -237,10 +247,8 @@ impl Share {
         let mut waits = 0u32;
         for (number, share) in &state.shares {
             let before = match *number == self.number {
-                true => {
-                    share.waiting.iter().filter(|waiting| waiting.rank <= rank && !waiting.turn.is_closed()).count()
-                }
-                false => share.waiting.len(),
+                true => share.waiting_until(rank),
+                false => share.waiting_until(i64::MAX),
             };
             let before = u32::try_from(before).unwrap_or(u32::MAX);
             waits = waits.saturating_add(before);
@@ -264,20 +272,28 @@ impl Drop for Share {
 
 impl Turn {
     fn new(turns: Option<Arc<Turns>>, number: u64) -> Turn {
-        Turn { turns, number, began: Instant::now(), runs: true }
+        Turn { turns, number, began: Instant::now(), ran: AtomicBool::new(false) }
     }
 
     /// The turn, unless its call would end after the deadline by how long calls took lately: then
     /// the next one has it. One behind whom nobody waits is tried.
-    pub(crate) fn in_time(mut self, deadline: Option<Instant>) -> Result<Turn, Refusal> {
+    pub(crate) fn in_time(self, deadline: Option<Instant>) -> Result<Turn, Refusal> {
         if let (Some(turns), Some(deadline)) = (self.turns.as_ref().filter(|turns| turns.foresight), deadline) {
             let state = turns.state();
             if let Some(share) = state.shares.get(&self.number) {
                 let late = self.began.checked_add(share.usual).is_none_or(|end| end > deadline);
-                self.runs = !late || share.waiting.is_empty();
+                if late && share.waiting_until(i64::MAX) > 0 {
+                    drop(state);
+                    return Err(Refusal::late());
+                }
             }
         }
-        if self.runs { Ok(self) } else { Err(Refusal::late()) }
+        Ok(self)
+    }
+
+    /// The call has run to its end.
+    pub(crate) fn ran(&self) {
+        self.ran.store(true, Ordering::Relaxed);
     }
 }
 
@@ -289,7 +305,8 @@ impl Drop for Turn {
         // Where the model has gone, its calls were taken off with it.
         let Some(share) = state.shares.get_mut(&self.number) else { return };
         share.running -= 1;
-        if self.runs {
+        share.spend(took);
+        if *self.ran.get_mut() {
             share.took(took);
         }
         state.running -= 1;
@@ -317,6 +334,29 @@ mod tests {
         let mut asked: Asked<'_> = Box::pin(share.turn(priority));
         let turn = poll(&mut asked);
         (asked, turn)
+    }
+
+    /// A call has run to its end.
+    fn end(turn: Option<Turn>) {
+        turn.expect("a turn").ran();
+    }
+
+    #[test]
+    fn calls_that_are_given_up_say_nothing_of_how_long_calls_take() {
+        let turns = Turns::new(1, Duration::ZERO, true);
+        let share = turns.share(1.0, None);
+        let running = ask(&share, 0).1;
+        std::thread::sleep(Duration::from_millis(20));
+        end(running);
+        let usual = share.usual();
+        for _ in 0..100 {
+            drop(ask(&share, 0).1.expect("a turn"));
+        }
+        assert_eq!(share.usual(), usual);
+        let _running = ask(&share, 0).1;
+        let gone: Vec<_> = (0..9).map(|_| ask(&share, 0).0).collect();
+        drop(gone);
+        assert_eq!((share.estimate(0), turns.waiting()), (None, 0), "who has gone does not wait");
     }
 
     #[test]
@@ -414,7 +454,7 @@ mod tests {
         assert_eq!(share.estimate(0), None);
         let running = ask(&share, 0).1;
         std::thread::sleep(Duration::from_millis(20));
-        drop(running);
+        end(running);
         let _running = ask(&share, 0).1;
         assert_eq!(share.estimate(0), None, "nobody waits");
         let _waiting: Vec<_> = (0..9).map(|_| ask(&share, 0).0).collect();
@@ -428,7 +468,7 @@ mod tests {
         let share = turns.share(1.0, None);
         let running = ask(&share, 0).1;
         std::thread::sleep(Duration::from_millis(20));
-        drop(running);
+        end(running);
         let usual = share.usual();
         let running = ask(&share, 0).1;
         let soon = Instant::now() + Duration::from_millis(5);

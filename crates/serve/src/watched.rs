@@ -1,5 +1,6 @@
 //! Values that are read from files, and again when the files change.
 
+use crate::log::{Level, Log};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -15,6 +16,7 @@ pub(crate) struct Watched<T> {
     files: Vec<PathBuf>,
     read: fn(&[PathBuf]) -> Result<T, String>,
     state: Mutex<State<T>>,
+    log: Log,
 }
 
 struct State<T> {
@@ -25,14 +27,18 @@ struct State<T> {
 
 impl<T> Watched<T> {
     /// Reads the files for the first time.
-    pub(crate) fn new(files: Vec<PathBuf>, read: fn(&[PathBuf]) -> Result<T, String>) -> Result<Watched<T>, String> {
+    pub(crate) fn new(
+        files: Vec<PathBuf>,
+        read: fn(&[PathBuf]) -> Result<T, String>,
+        log: &Log,
+    ) -> Result<Watched<T>, String> {
         let stamp = stamp(&files);
         let value = Arc::new(read(&files)?);
-        Ok(Watched { files, read, state: Mutex::new(State { value, stamp, looked: Instant::now() }) })
+        Ok(Watched { files, read, state: Mutex::new(State { value, stamp, looked: Instant::now() }), log: log.clone() })
     }
 
     /// The value as the files have it, or had it a second ago. Where they cannot be read any more,
-    /// the value before stays, and the process says why.
+    /// the value before stays, and the log says why.
     pub(crate) fn get(&self) -> Arc<T> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.looked.elapsed() >= LOOK {
@@ -42,7 +48,7 @@ impl<T> Watched<T> {
                 state.stamp = now;
                 match (self.read)(&self.files) {
                     Ok(value) => state.value = Arc::new(value),
-                    Err(error) => eprintln!("mxrt serve: {error}; what was read before stays in use"),
+                    Err(error) => self.log.line(Level::Error, &format!("{error}; what was read before stays in use")),
                 }
             }
         }
@@ -61,6 +67,7 @@ fn stamp(files: &[PathBuf]) -> Stamp {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::log::LogForm;
 
     #[test]
     fn a_changed_file_is_read_again_and_a_bad_one_changes_nothing() {
@@ -69,7 +76,8 @@ mod tests {
             std::fs::read_to_string(&files[0]).map_err(|e| e.to_string())?.parse().map_err(|_| "no number".to_owned())
         };
         std::fs::write(&file, "1").expect("a file");
-        let watched = Watched::new(vec![file.clone()], read).expect("a number");
+        let log = Log::new(LogForm::Text, false).expect("a thread");
+        let watched = Watched::new(vec![file.clone()], read, &log).expect("a number");
         std::fs::write(&file, "22").expect("a file");
         assert_eq!(*watched.get(), 1, "it is looked at once a second");
         let later = |wanted: u32| {
@@ -88,6 +96,6 @@ mod tests {
         std::fs::remove_file(&file).expect("a file");
         std::thread::sleep(LOOK + LOOK / 5);
         assert_eq!(*watched.get(), 333);
-        assert!(Watched::new(vec![file], read).is_err());
+        assert!(Watched::new(vec![file], read, &log).is_err());
     }
 }

@@ -1,13 +1,15 @@
 //! Inference requests: any bytes give an error, or inputs whose numbers fit their types.
 
 use mxrt_serve::protocol::numbers::{read, write};
-use mxrt_serve::protocol::request::{Content, InferRequest};
+use mxrt_serve::protocol::request::{Content, InferRequest, Most};
 
 /// The limit of a request's size, which keeps the time short; a server has its own limit.
 const MOST_BYTES: usize = 1 << 16;
+/// What the model has.
+const MOST: Most = Most { inputs: 8, outputs: 8 };
 
 pub(super) fn run(bytes: &[u8]) {
-    let Ok(request) = InferRequest::parse(bytes) else { return };
+    let Ok(request) = InferRequest::parse(bytes, MOST) else { return };
     let _ = request.binary_bytes();
     for input in &request.inputs {
         let (dtype, shape) = (input.tensor.dtype, &input.tensor.shape);

@@ -49,9 +49,27 @@ pub fn decode(file: &[u8], channels: Channels) -> Result<Pixels, DataError> {
         }
     };
     if channels == Channels::Bgr {
-        image.values = image.map(|[r, g, b]| [b, g, r]);
+        image.values = image.map(|[r, g, b]| [b, g, r])?;
     }
     Ok(image)
+}
+
+/// Height and width of a JPEG or PNG file as its head says them, before a photograph is turned.
+pub fn size(file: &[u8]) -> Result<[usize; 2], DataError> {
+    let (width, height) = match file {
+        [0xff, 0xd8, ..] => {
+            let mut decoder = JpegDecoder::new(ZCursor::new(file));
+            decoder.decode_headers().map_err(|error| wrong(format!("JPEG: {error}")))?;
+            decoder.dimensions().ok_or_else(|| wrong("JPEG: it has no size".to_owned()))?
+        }
+        [0x89, b'P', b'N', b'G', ..] => {
+            let number =
+                |at: usize| file.get(at..at + 4).map(|v| u32::from_be_bytes([v[0], v[1], v[2], v[3]]) as usize);
+            number(16).zip(number(20)).ok_or_else(|| wrong("PNG: it ends in its head".to_owned()))?
+        }
+        _ => return Err(wrong("it is neither JPEG nor PNG".to_owned())),
+    };
+    Ok([height, width])
 }
 
 pub(super) fn wrong(problem: String) -> DataError {
@@ -69,7 +87,7 @@ fn check_size(width: u64, height: u64, file: &[u8]) -> Result<(), DataError> {
 }
 
 /// Room for values.
-fn room(bytes: usize) -> Result<Vec<u8>, DataError> {
+pub(super) fn room(bytes: usize) -> Result<Vec<u8>, DataError> {
     let mut values = Vec::new();
     values
         .try_reserve_exact(bytes)
@@ -101,7 +119,7 @@ fn jpeg(file: &[u8], grey: bool) -> Result<Pixels, DataError> {
     decoder.decode_into(&mut values).map_err(failed)?;
     let mut image = Pixels { height, width, channels, values };
     if grey && inks {
-        let values = image.map(|[r, g, b]| [rounded_grey_of(r, g, b)]);
+        let values = image.map(|[r, g, b]| [rounded_grey_of(r, g, b)])?;
         image = Pixels { channels: 1, values, ..image };
     }
     let jfif = file.get(2..4) == Some(&[0xff, 0xe0]) && file.get(6..11) == Some(b"JFIF\0");
@@ -148,19 +166,19 @@ fn png(file: &[u8], channels: Channels) -> Result<Pixels, DataError> {
     if channels == Channels::Rgba {
         let values = match frame.color_type {
             png::ColorType::Rgba => image.values,
-            png::ColorType::GrayscaleAlpha => image.map(|[v, a]| [v, v, v, a]),
+            png::ColorType::GrayscaleAlpha => image.map(|[v, a]| [v, v, v, a])?,
             other => return Err(wrong(format!("Expected 4 channels, got {}", other.samples()))),
         };
         return Ok(Pixels { height, width, channels: 4, values });
     }
     let values = match (frame.color_type, grey) {
         (png::ColorType::Grayscale, true) | (png::ColorType::Rgb, false) => image.values,
-        (png::ColorType::Grayscale, false) => image.map(|[v]| [v; 3]),
-        (png::ColorType::GrayscaleAlpha, true) => image.map(|[v, _]| [v]),
-        (png::ColorType::GrayscaleAlpha, false) => image.map(|[v, _]| [v; 3]),
-        (png::ColorType::Rgb, true) => image.map(|[r, g, b]| [grey_of(r, g, b)]),
-        (png::ColorType::Rgba, true) => image.map(|[r, g, b, _]| [grey_of(r, g, b)]),
-        (png::ColorType::Rgba, false) => image.map(|[r, g, b, _]| [r, g, b]),
+        (png::ColorType::Grayscale, false) => image.map(|[v]| [v; 3])?,
+        (png::ColorType::GrayscaleAlpha, true) => image.map(|[v, _]| [v])?,
+        (png::ColorType::GrayscaleAlpha, false) => image.map(|[v, _]| [v; 3])?,
+        (png::ColorType::Rgb, true) => image.map(|[r, g, b]| [grey_of(r, g, b)])?,
+        (png::ColorType::Rgba, true) => image.map(|[r, g, b, _]| [grey_of(r, g, b)])?,
+        (png::ColorType::Rgba, false) => image.map(|[r, g, b, _]| [r, g, b])?,
         (other, _) => return Err(wrong(format!("PNG: colours of kind {other:?}"))),
     };
     Ok(Pixels { height, width, channels: if grey { 1 } else { 3 }, values })

@@ -4,8 +4,10 @@ mod decode;
 mod encode;
 mod orientation;
 
-pub use decode::{Channels, decode};
+pub use decode::{Channels, decode, size};
 pub use encode::{Format, encode};
+
+use crate::DataError;
 
 /// The pixels of an image: row after row, the channels of a pixel side by side.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,8 +24,14 @@ pub struct Pixels {
 
 impl Pixels {
     /// An image with other channels, made pixel by pixel.
-    fn map<const IN: usize, const OUT: usize>(&self, change: impl Fn([u8; IN]) -> [u8; OUT]) -> Vec<u8> {
-        self.values.as_chunks::<IN>().0.iter().flat_map(|pixel| change(*pixel)).collect()
+    fn map<const IN: usize, const OUT: usize>(
+        &self,
+        change: impl Fn([u8; IN]) -> [u8; OUT],
+    ) -> Result<Vec<u8>, DataError> {
+        let pixels = self.values.as_chunks::<IN>().0;
+        let mut made = decode::room(pixels.len() * OUT)?;
+        made.as_chunks_mut::<OUT>().0.iter_mut().zip(pixels).for_each(|(to, pixel)| *to = change(*pixel));
+        Ok(made)
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::element::{Element, is_same};
 use crate::error::check_len;
 use crate::par::{Par, chunk_by_work, par_chunks_mut, par_chunks_mut_scratch};
+use std::ops::Range;
 
 /// How pixels between pixels are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,9 +53,9 @@ impl Taps {
         self.starts.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0)
     }
 
-    fn new(from: usize, to: usize, mut taps: impl FnMut(usize, &mut dyn FnMut(i64, f32))) -> Taps {
+    fn new(from: usize, range: Range<usize>, mut taps: impl FnMut(usize, &mut dyn FnMut(i64, f32))) -> Taps {
         let mut made = Taps { starts: vec![0], sources: Vec::new(), shares: Vec::new() };
-        for i in 0..to {
+        for i in range {
             taps(i, &mut |source, share| {
                 made.sources.push(source.clamp(0, from as i64 - 1) as u32);
                 made.shares.push(share);
@@ -64,9 +65,9 @@ impl Taps {
         made
     }
 
-    fn nearest(from: usize, to: usize) -> Taps {
+    fn nearest(from: usize, to: usize, range: Range<usize>) -> Taps {
         let scale = 1.0 / (to as f64 / from as f64);
-        Taps::new(from, to, |i, add| add((i as f64 * scale).floor() as i64, 1.0))
+        Taps::new(from, range, |i, add| add((i as f64 * scale).floor() as i64, 1.0))
     }
 
     /// The position of an output: the pixel before it, and the way to the next one.
@@ -76,8 +77,8 @@ impl Taps {
         (at.floor() as i64, at - at.floor())
     }
 
-    fn linear(from: usize, to: usize) -> Taps {
-        Taps::new(from, to, |i, add| {
+    fn linear(from: usize, to: usize, range: Range<usize>) -> Taps {
+        Taps::new(from, range, |i, add| {
             let (before, part) = Taps::position(from, to, i);
             add(before, 1.0 - part);
             add(before + 1, part);
@@ -85,10 +86,10 @@ impl Taps {
     }
 
     /// Linear interpolation for the axes that grow when the mean of areas is asked for.
-    fn linear_area(from: usize, to: usize) -> Taps {
+    fn linear_area(from: usize, to: usize, range: Range<usize>) -> Taps {
         let inverse = to as f64 / from as f64;
         let scale = 1.0 / inverse;
-        Taps::new(from, to, |i, add| {
+        Taps::new(from, range, |i, add| {
             let before = (i as f64 * scale).floor() as i64;
             let part = ((i + 1) as f64 - (before + 1) as f64 * inverse) as f32;
             let part = if part <= 0.0 || before >= from as i64 - 1 { 0.0 } else { part - part.floor() };
@@ -97,9 +98,9 @@ impl Taps {
         })
     }
 
-    fn cubic(from: usize, to: usize) -> Taps {
+    fn cubic(from: usize, to: usize, range: Range<usize>) -> Taps {
         const A: f32 = -0.75;
-        Taps::new(from, to, |i, add| {
+        Taps::new(from, range, |i, add| {
             let (before, x) = Taps::position(from, to, i);
             let outer = ((A * (x + 1.0) - 5.0 * A) * (x + 1.0) + 8.0 * A) * (x + 1.0) - 4.0 * A;
             let inner = |x: f32| ((A + 2.0) * x - (A + 3.0)) * x * x + 1.0;
@@ -111,8 +112,8 @@ impl Taps {
         })
     }
 
-    fn lanczos(from: usize, to: usize) -> Taps {
-        Taps::new(from, to, |i, add| {
+    fn lanczos(from: usize, to: usize, range: Range<usize>) -> Taps {
+        Taps::new(from, range, |i, add| {
             let (before, x) = Taps::position(from, to, i);
             let mut shares = [0.0; 8];
             if x < f32::EPSILON {
@@ -132,9 +133,9 @@ impl Taps {
     }
 
     /// The pixels that an output covers, for axes that shrink.
-    fn area(from: usize, to: usize) -> Taps {
+    fn area(from: usize, to: usize, range: Range<usize>) -> Taps {
         let scale = 1.0 / (to as f64 / from as f64);
-        Taps::new(from, to, |i, add| {
+        Taps::new(from, range, |i, add| {
             let begin = i as f64 * scale;
             let end = begin + scale;
             let cell = scale.min(from as f64 - begin);
@@ -159,25 +160,41 @@ impl Resize {
     /// # Panics
     /// If the lengths contradict the sizes, or pixels would have to be made out of none.
     pub fn run<T: Element>(&self, par: &dyn Par, x: &[T], out: &mut [T]) {
+        self.run_window(par, [0..self.to[0], 0..self.to[1]], x, out);
+    }
+
+    /// Computes these rows and columns of the resized images alone: `out` has no other ones.
+    ///
+    /// # Panics
+    /// As [`run`](Resize::run), and if the window is not inside of the output.
+    pub fn run_window<T: Element>(&self, par: &dyn Par, window: [Range<usize>; 2], x: &[T], out: &mut [T]) {
         if out.is_empty() {
             return;
         }
-        let [image, made] = [self.from, self.to].map(|[height, width]| height * width * self.channels);
+        let [rows, columns] = window.clone();
+        assert!(rows.end <= self.to[0] && columns.end <= self.to[1], "the window is inside of the output");
+        let [image, made] =
+            [self.from, [rows.len(), columns.len()]].map(|[height, width]| height * width * self.channels);
         assert!(image > 0, "pixels cannot be made out of none");
         let images = out.len() / made;
         check_len("the output", out.len(), images * made);
         check_len("the input", x.len(), images * image);
+        let row = columns.len() * self.channels;
         if self.from == self.to {
-            return par_chunks_mut(par, out, made, |i, out| out.copy_from_slice(&x[i * image..][..image]));
+            let line = self.from[1] * self.channels;
+            return par_chunks_mut(par, out, made, |i, out| {
+                let x = &x[i * image + rows.start * line + columns.start * self.channels..];
+                out.chunks_exact_mut(row).zip(x.chunks(line)).for_each(|(out, x)| out.copy_from_slice(&x[..row]));
+            });
         }
-        let (down, across) = (self.taps(0), self.taps(1));
+        let (down, across) = (self.taps(0, rows), self.taps(1, columns));
         for (x, out) in x.chunks_exact(image).zip(out.chunks_exact_mut(made)) {
             match self.interpolation {
-                Interpolation::Nearest => self.nearest(par, &down, &across, x, out),
+                Interpolation::Nearest => self.nearest(par, row, &down, &across, x, out),
                 Interpolation::Linear if is_same::<T, u8>() && !self.halves() => {
-                    self.fixed_point(par, &down, &across, x, out);
+                    self.fixed_point(par, row, &down, &across, x, out);
                 }
-                _ => self.blended(par, &down, &across, x, out),
+                _ => self.blended(par, row, &down, &across, x, out),
             }
         }
     }
@@ -188,21 +205,23 @@ impl Resize {
         self.from[0] == 2 * self.to[0] && self.from[1] == 2 * self.to[1]
     }
 
-    fn taps(&self, axis: usize) -> Taps {
+    fn taps(&self, axis: usize, range: Range<usize>) -> Taps {
         let (from, to) = (self.from[axis], self.to[axis]);
         match self.interpolation {
-            Interpolation::Nearest => Taps::nearest(from, to),
-            Interpolation::Linear if self.halves() => Taps::area(from, to),
-            Interpolation::Linear => Taps::linear(from, to),
-            Interpolation::Cubic => Taps::cubic(from, to),
-            Interpolation::Lanczos => Taps::lanczos(from, to),
-            Interpolation::Area if self.from[0] >= self.to[0] && self.from[1] >= self.to[1] => Taps::area(from, to),
-            Interpolation::Area => Taps::linear_area(from, to),
+            Interpolation::Nearest => Taps::nearest(from, to, range),
+            Interpolation::Linear if self.halves() => Taps::area(from, to, range),
+            Interpolation::Linear => Taps::linear(from, to, range),
+            Interpolation::Cubic => Taps::cubic(from, to, range),
+            Interpolation::Lanczos => Taps::lanczos(from, to, range),
+            Interpolation::Area if self.from[0] >= self.to[0] && self.from[1] >= self.to[1] => {
+                Taps::area(from, to, range)
+            }
+            Interpolation::Area => Taps::linear_area(from, to, range),
         }
     }
 
-    fn nearest<T: Element>(&self, par: &dyn Par, down: &Taps, across: &Taps, x: &[T], out: &mut [T]) {
-        let (row, line) = (self.to[1] * self.channels, self.from[1] * self.channels);
+    fn nearest<T: Element>(&self, par: &dyn Par, row: usize, down: &Taps, across: &Taps, x: &[T], out: &mut [T]) {
+        let line = self.from[1] * self.channels;
         let band = chunk_by_work(row);
         par_chunks_mut(par, out, band * row, |chunk, out| {
             for (i, out) in out.chunks_exact_mut(row).enumerate() {
@@ -215,10 +234,10 @@ impl Resize {
     }
 
     /// Sums of pixels times shares, in single precision.
-    fn blended<T: Element>(&self, par: &dyn Par, down: &Taps, across: &Taps, x: &[T], out: &mut [T]) {
-        let (row, line) = (self.to[1] * self.channels, self.from[1] * self.channels);
+    fn blended<T: Element>(&self, par: &dyn Par, row: usize, down: &Taps, across: &Taps, x: &[T], out: &mut [T]) {
+        let line = self.from[1] * self.channels;
         let lines = down.most();
-        self.by_rows(par, lines + 1, out, |output, scratch: &mut [f32], known, out| {
+        self.by_rows(par, row, lines + 1, out, |output, scratch: &mut [f32], known, out| {
             let (sums, scratch) = scratch.split_at_mut(row);
             sums.fill(0.0);
             for (source, share) in down.of(output) {
@@ -243,8 +262,8 @@ impl Resize {
     }
 
     /// Linear interpolation of bytes, with shares of 11 bits, as OpenCV computes it.
-    fn fixed_point<T: Element>(&self, par: &dyn Par, down: &Taps, across: &Taps, x: &[T], out: &mut [T]) {
-        let (row, line) = (self.to[1] * self.channels, self.from[1] * self.channels);
+    fn fixed_point<T: Element>(&self, par: &dyn Par, row: usize, down: &Taps, across: &Taps, x: &[T], out: &mut [T]) {
+        let line = self.from[1] * self.channels;
         let (x, channels): (&[u8], usize) = (bytemuck::cast_slice(x), self.channels);
         let fixed = |share: f32| (share * 2048.0).round_ties_even() as i32;
         let pairs: Vec<([usize; 2], [i32; 2])> = across
@@ -257,7 +276,7 @@ impl Resize {
                 ([s[0] as usize * channels, s[1] as usize * channels], shares)
             })
             .collect();
-        self.by_rows(par, 2, out, |output, scratch: &mut [i32], known, out| {
+        self.by_rows(par, row, 2, out, |output, scratch: &mut [i32], known, out| {
             let mut taps = down.of(output);
             let [Some((first, a)), Some((second, b))] = [taps.next(), taps.next()] else { return };
             for source in [first, second] {
@@ -289,11 +308,11 @@ impl Resize {
     fn by_rows<T: Element, S: bytemuck::Pod>(
         &self,
         par: &dyn Par,
+        row: usize,
         lines: usize,
         out: &mut [T],
         body: impl Fn(usize, &mut [S], &mut [usize], &mut [T]) + Sync,
     ) {
-        let row = self.to[1] * self.channels;
         let bytes = lines * row * size_of::<S>();
         let band = chunk_by_work(row * lines).max(4);
         par_chunks_mut_scratch(par, out, band * row, bytes, |chunk, out, scratch| {
@@ -368,6 +387,25 @@ mod tests {
                     let x = random(2 * from[0] * from[1] * channels, 3);
                     let [a, b, c] = [&Serial as &dyn Par, &Reverse, &Threads(3)].map(|par| resized(par, resize, &x));
                     assert!(a == b && b == c, "{resize:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_window_has_the_bits_of_the_whole() {
+        for interpolation in ALL {
+            for (from, to) in [([5, 7], [11, 9]), ([8, 12], [4, 6]), ([9, 9], [9, 9]), ([40, 51], [13, 120])] {
+                let resize = Resize { from, to, channels: 3, interpolation };
+                let x: Vec<u8> = random(2 * from[0] * from[1] * 3, 7).iter().map(|v| (v.abs() * 255.0) as u8).collect();
+                let whole = resized(&Serial, resize, &x);
+                let window = [1..4, 2..to[1] - 1];
+                let width = window[1].len();
+                let mut part = vec![0u8; 2 * 3 * width * 3];
+                resize.run_window(&Threads(2), window, &x, &mut part);
+                for (i, row) in part.chunks_exact(width * 3).enumerate() {
+                    let at = ((i / 3 * to[0] + i % 3 + 1) * to[1] + 2) * 3;
+                    assert_eq!(row, &whole[at..][..width * 3], "{resize:?} row {i}");
                 }
             }
         }

@@ -55,6 +55,12 @@ impl<W> Lane<W> {
         self.waiting.push(member);
     }
 
+    /// The member of this number, which goes.
+    pub(super) fn leave(&mut self, arrived: u64) -> Option<Member<W>> {
+        let place = self.waiting.iter().position(|member| member.arrived == arrived)?;
+        Some(self.waiting.swap_remove(place))
+    }
+
     /// The next batch: by rank, at most `max` rows. One that
     /// has more rows is alone. Those who are `gone` leave, and those who are late.
     pub(super) fn take(&mut self, now: Instant, max: usize, gone: impl Fn(&W) -> bool) -> Taken<W> {

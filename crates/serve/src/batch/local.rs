@@ -1,6 +1,6 @@
 //! Joined calls inside of a program: no server, no socket.
 
-use super::{Answer, Batcher, Calls, Joining};
+use super::{Answer, Batcher, Calls, Holds, Joining};
 use crate::model::run;
 use crate::refusal::{Outcome, Refusal};
 use mxrt_engine::{Engine, FailureKind, OpError};
@@ -32,8 +32,8 @@ impl Calls for Local {
         self.engine
     }
 
-    async fn call(&self, inputs: Vec<NDArray>, options: CallOptions) -> Answer {
-        run(self.engine, &self.bound, inputs, options).await
+    async fn call(&self, inputs: Vec<NDArray>, options: CallOptions, holds: Holds) -> Answer {
+        run(self.engine, &self.bound, inputs, options, holds).await
     }
 
     fn rank(&self, priority: i32) -> i64 {
@@ -81,7 +81,7 @@ impl LocalBatcher {
             return Err(OpError::new(FailureKind::Value, words));
         };
         let calls = &self.calls;
-        runtime.block_on(calls.batcher.call(calls, inputs, options)).map_err(|refusal| error(&refusal))
+        runtime.block_on(calls.batcher.call(calls, inputs, options, Arc::new(()))).map_err(|refusal| error(&refusal))
     }
 
     /// Calls with the rows of several callers, and these rows.

@@ -1,28 +1,35 @@
 //! Conveniences beside the protocol: inference from a `.npy`, a `.npz`, or an image, and the paths
 //! of MXNet Model Server.
 
+use super::Call;
 use super::exchange::Exchange;
-use super::{Call, in_background};
+use crate::account::{Account, Charge};
+use crate::background::Work;
+use crate::body::{room, unwritten};
 use crate::hooks::{HookArray, HookError, HookRequest};
-use crate::log::Log;
+use crate::log::{Level, Log};
 use crate::model::{Model, TensorInfo};
 use crate::preprocess::is_image;
 use crate::protocol::{datatype_of, npy, numbers, short};
-use crate::refusal::Refusal;
+use crate::refusal::{Outcome, Refusal};
 use crate::server::Answer;
-use crate::service::{Schedule, Service, array, memory};
+use crate::service::{Inference, Schedule, Service, array, memory};
 use hyper::HeaderMap;
 use hyper::header::{HeaderName, HeaderValue};
 use mxrt_tensor::{DType, NDArray, ReadGuard, Shape, TensorType};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Instant;
+use tokio::sync::OwnedSemaphorePermit;
 
 /// Classes that an answer with names has.
 const CLASSES: usize = 5;
 
 /// Name, type and elements of an input.
 type Part = (String, TensorType, Vec<u8>);
+
+/// Asked before so many bytes are taken.
+type Charging<'a> = &'a mut dyn FnMut(usize) -> Result<(), Refusal>;
 
 /// What an answer is.
 #[derive(Clone, Copy)]
@@ -55,25 +62,40 @@ async fn answer(call: Call, form: Form) -> Result<Answer, Refusal> {
 async fn from_body(exchange: &mut Exchange, model: Arc<Model>, form: Form) -> Result<Answer, Refusal> {
     let Exchange { service, head, body, inference } = exchange;
     let bytes = body.take(None).await?;
+    let schedule = Schedule::default();
+    inference.admit(schedule)?;
     let headers = for_hooks(&model, &head.headers);
-    let job = Decode { service: service.clone(), model: model.clone(), headers, bytes };
-    let arrays = run(service, &model, move || job.run()).await?;
-    let results = inference.compute(arrays, Schedule::default()).await?;
-    let (of, log) = (model.clone(), service.repository.log());
-    run(service, &model, move || encode(&of, &results, form, log)).await
+    let account = inference.account().clone();
+    let job = Decode { service: service.clone(), model: model.clone(), account, headers, bytes };
+    let arrays = run(inference, &model, schedule, move || job.run()).await?;
+    body.forget();
+    let results = inference.compute(arrays, schedule).await?;
+    let job = Encode { service: service.clone(), model: model.clone(), account: inference.account().clone(), results };
+    run(inference, &model, schedule, move || job.run(form)).await
 }
 
-/// Runs in a thread that may wait; where hooks are called, so many at a time.
+/// Runs in a thread that may wait. A model has its part of those that call hooks; the job keeps its
+/// place to its end.
 async fn run<T: Send + 'static>(
-    service: &Service,
+    inference: &Inference,
     model: &Model,
+    schedule: Schedule,
     job: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
 ) -> Result<T, Refusal> {
-    let _place = match &model.hooks {
-        Some(_) => Some(service.hooks.acquire().await.map_err(|_| Refusal::draining())?),
-        None => None,
+    if model.hooks.is_none() {
+        return inference.background(Work::Coding, schedule, job).await;
+    }
+    let place = inference.in_time(schedule, places(model)).await?;
+    let job = move || {
+        let done = job();
+        drop(place);
+        done
     };
-    in_background(job).await
+    inference.background(Work::Hook, schedule, job).await
+}
+
+async fn places(model: &Model) -> Result<OwnedSemaphorePermit, Refusal> {
+    model.hook_places.clone().acquire_owned().await.map_err(|_| Refusal::draining())
 }
 
 /// Headers as hooks get them.
@@ -83,10 +105,10 @@ fn for_hooks(model: &Model, headers: &HeaderMap) -> Vec<(String, String)> {
 }
 
 /// The client's part of what a hook says; the rest is written to the log.
-fn refusal(error: HookError, model: &Model, log: Log) -> Refusal {
+fn refusal(error: HookError, model: &Model, log: &Log) -> Refusal {
     let (refusal, words) = error.refusal();
     if let Some(words) = words {
-        log.model(&model.name, &words);
+        log.model(Level::Error, &model.name, &words);
     }
     refusal
 }
@@ -95,6 +117,7 @@ fn refusal(error: HookError, model: &Model, log: Log) -> Refusal {
 struct Decode {
     service: Arc<Service>,
     model: Arc<Model>,
+    account: Account,
     headers: Vec<(String, String)>,
     bytes: Vec<u8>,
 }
@@ -102,10 +125,13 @@ struct Decode {
 impl Decode {
     fn run(&self) -> Result<Vec<NDArray>, Refusal> {
         let began = Instant::now();
-        let parts = self.parts()?;
+        // Held while the parts are: they are beside the arrays that are made of them.
+        let mut charges = Vec::new();
+        let parts = self.parts(&mut charges)?;
         let signature = self.model.signature(parts.iter().map(|(name, tensor, _)| (name.as_str(), tensor)), None)?;
         let mut arrays: Vec<Option<NDArray>> = vec![None; self.model.inputs.len()];
         for (number, (_, tensor, bytes)) in signature.inputs.into_iter().zip(parts) {
+            self.account.add(bytes.len())?;
             let mut block = memory(&self.service, bytes.len())?;
             block.as_mut_slice()[..bytes.len()].copy_from_slice(&bytes);
             arrays[number] = Some(array(&self.service, tensor, block)?);
@@ -114,19 +140,14 @@ impl Decode {
         Ok(arrays.into_iter().flatten().collect())
     }
 
-    /// Name, type and elements of each input.
-    fn parts(&self) -> Result<Vec<Part>, Refusal> {
-        if let Some(parts) = self.parts_of_hook()? {
+    /// Name, type and elements of each input, and what these cost.
+    fn parts(&self, charges: &mut Vec<Charge>) -> Result<Vec<Part>, Refusal> {
+        let mut charge = |bytes: usize| self.account.charge(bytes).map(|charge| charges.push(charge));
+        if let Some(parts) = self.parts_of_hook(&mut charge)? {
             return Ok(parts);
         }
         if self.bytes.starts_with(b"PK") {
-            let most = self.service.config.max_body;
-            let arrays = npy::read_npz(&self.bytes, most).map_err(Refusal::invalid)?;
-            let part = |(name, file): (String, Vec<u8>)| {
-                let array = npy::read(&file).map_err(|e| Refusal::invalid(format!("'{}': {e}", short(&name))))?;
-                Ok((name, array.tensor, array.bytes.to_vec()))
-            };
-            return arrays.into_iter().map(part).collect();
+            return self.parts_of_archive(&mut charge);
         }
         let [input] = &self.model.inputs[..] else {
             let words = "the model has several inputs: send a .npz with an array for each by name";
@@ -136,24 +157,59 @@ impl Decode {
             let preprocess = self.model.settings.preprocess.as_ref();
             let words = "the model takes no images: its setting 'preprocess' says how they become inputs";
             let preprocess = preprocess.ok_or_else(|| Refusal::invalid(words))?;
-            let elements = preprocess.run(&self.bytes, input.dtype).map_err(Refusal::invalid)?;
+            let most = self.service.config.max_pixels;
+            let elements = preprocess.run(&self.bytes, input.dtype, most, &mut charge)?;
             return Ok(vec![(input.name.clone(), preprocess.tensor(input.dtype), elements)]);
         }
         let array = npy::read(&self.bytes)
             .map_err(|error| Refusal::invalid(format!("expected a .npy, a .npz, a JPEG or a PNG: {error}")))?;
-        Ok(vec![(input.name.clone(), array.tensor, array.bytes.to_vec())])
+        Ok(vec![(input.name.clone(), array.tensor, self.copied(array.bytes, &mut charge)?)])
     }
-}
 
-impl Decode {
+    fn copied(&self, bytes: &[u8], charge: Charging<'_>) -> Result<Vec<u8>, Refusal> {
+        charge(bytes.len())?;
+        let mut copy = Vec::new();
+        room(&mut copy, bytes.len())?;
+        copy.extend_from_slice(bytes);
+        Ok(copy)
+    }
+
+    fn parts_of_archive(&self, charge: Charging<'_>) -> Result<Vec<Part>, Refusal> {
+        // A full queue is not an error of the file.
+        let mut full = None;
+        let mut charge_text = |bytes: usize| {
+            charge(bytes).map_err(|refusal| {
+                let words = refusal.message.clone();
+                full = Some(refusal);
+                words
+            })
+        };
+        let bounds = npy::Bounds {
+            arrays: self.model.inputs.len(),
+            bytes: self.service.config.max_body,
+            charge: &mut charge_text,
+        };
+        let arrays = npy::read_npz(&self.bytes, bounds);
+        let arrays = arrays.map_err(|words| full.unwrap_or_else(|| Refusal::invalid(words)))?;
+        let part = |(name, file): (String, Vec<u8>)| {
+            let array = npy::read(&file).map_err(|e| Refusal::invalid(format!("'{}': {e}", short(&name))))?;
+            let bytes = self.copied(array.bytes, charge)?;
+            Ok((name, array.tensor, bytes))
+        };
+        arrays.into_iter().map(part).collect()
+    }
+
     /// The same by the model's hook; none where it has none.
-    fn parts_of_hook(&self) -> Result<Option<Vec<Part>>, Refusal> {
+    fn parts_of_hook(&self, charge: Charging<'_>) -> Result<Option<Vec<Part>>, Refusal> {
         let Some(hooks) = &self.model.hooks else { return Ok(None) };
         let log = self.service.repository.log();
+        // It gets a copy.
+        charge(self.bytes.len())?;
         let request = HookRequest { body: &self.bytes, headers: &self.headers };
         let made = hooks.before(&request).map_err(|error| refusal(error, &self.model, log))?;
         let Some(arrays) = made else { return Ok(None) };
         let part = |array: HookArray| {
+            charge(array.bytes.len())?;
             let tensor = TensorType::new(array.dtype, Shape::from(array.shape));
             let name = match (&self.model.inputs[..], array.name.is_empty()) {
                 ([only], true) => only.name.clone(),
@@ -169,78 +225,130 @@ impl Decode {
     }
 }
 
-/// The answer of the model's hook; none where it has none.
-fn answer_of_hook(model: &Model, results: &[NDArray], log: Log) -> Result<Option<Answer>, Refusal> {
-    let Some(hooks) = &model.hooks else { return Ok(None) };
-    let array = |(info, array): (&TensorInfo, &NDArray)| {
-        let bytes = array.to_bytes().map_err(|error| Refusal::failed(error.to_string()))?;
-        Ok(HookArray { name: info.name.clone(), dtype: array.dtype(), shape: array.shape().to_vec(), bytes })
-    };
-    let arrays = model.outputs.iter().zip(results).map(array).collect::<Result<Vec<_>, Refusal>>()?;
-    let made = hooks.after(&arrays).map_err(|error| refusal(error, model, log))?;
-    Ok(made.map(|(body, content_type)| Answer {
-        headers: vec![("content-type", content_type)],
-        ..Answer::text(body, "application/octet-stream")
-    }))
+/// Results, to be written as an answer.
+struct Encode {
+    service: Arc<Service>,
+    model: Arc<Model>,
+    account: Account,
+    results: Vec<NDArray>,
 }
 
-fn encode(model: &Model, results: &[NDArray], form: Form, log: Log) -> Result<Answer, Refusal> {
-    let began = Instant::now();
-    if let Some(answer) = answer_of_hook(model, results, log)? {
-        model.metrics.encode.add(began.elapsed());
-        return Ok(answer);
+impl Encode {
+    fn run(self, form: Form) -> Result<Answer, Refusal> {
+        let began = Instant::now();
+        let answer = match self.of_hook()? {
+            Some(answer) => answer,
+            None => self.file(form)?,
+        };
+        self.model.metrics.encode.add(began.elapsed());
+        Ok(answer)
     }
-    let guards = results.iter().map(NDArray::read).collect::<Result<Vec<_>, _>>();
-    let guards = guards.map_err(|error| Refusal::failed(error.to_string()))?;
-    let answer = match (form, &guards[..]) {
-        (Form::Numpy, [only]) => {
-            let mut file = Vec::new();
-            npy::write(only.tensor(), &mut file).map_err(Refusal::invalid)?;
-            Answer::text(file, "application/x-npy")
-        }
-        (Form::Numpy, _) => {
-            let arrays = model.outputs.iter().zip(&guards);
-            let arrays = arrays.map(|(output, guard)| (output.name.as_str(), guard.tensor()));
-            Answer::text(npy::write_npz(arrays).map_err(Refusal::invalid)?, "application/x-npz")
-        }
-        (Form::Json, [only]) if is_of_classes(model, only) => classes(&model.classes, only.tensor().bytes()),
-        (Form::Json, _) => {
-            let outputs = model.outputs.iter().zip(&guards);
-            let output = |(output, guard): (&TensorInfo, &ReadGuard<'_>)| numbers_of(output, guard);
-            Answer::json(&Value::Object(outputs.map(output).collect::<Result<_, Refusal>>()?))
-        }
-    };
-    model.metrics.encode.add(began.elapsed());
-    Ok(answer)
+
+    /// The answer of the model's hook; none where it has none.
+    fn of_hook(&self) -> Result<Option<Answer>, Refusal> {
+        let Some(hooks) = &self.model.hooks else { return Ok(None) };
+        // It gets a copy, and the answer is one more that nobody knows the size of.
+        let _copies = self.account.charge(2 * self.bytes())?;
+        let array = |(info, array): (&TensorInfo, &NDArray)| {
+            let bytes = array.to_bytes().map_err(|error| Refusal::failed(error.to_string()))?;
+            Ok(HookArray { name: info.name.clone(), dtype: array.dtype(), shape: array.shape().to_vec(), bytes })
+        };
+        let arrays = self.model.outputs.iter().zip(&self.results).map(array).collect::<Result<Vec<_>, Refusal>>()?;
+        let log = self.service.repository.log();
+        let made = hooks.after(&arrays).map_err(|error| refusal(error, &self.model, log))?;
+        Ok(made.map(|(body, content_type)| Answer {
+            headers: vec![("content-type", content_type)],
+            ..Answer::text(body, "application/octet-stream")
+        }))
+    }
+
+    fn bytes(&self) -> usize {
+        self.results.iter().map(|array| array.tensor_type().bytes()).sum()
+    }
+
+    fn file(&self, form: Form) -> Result<Answer, Refusal> {
+        let model = &*self.model;
+        let charge = self.service.answers.reserve(self.bytes())?;
+        let guards = self.results.iter().map(NDArray::read).collect::<Result<Vec<_>, _>>();
+        let guards = guards.map_err(|error| Refusal::failed(error.to_string()))?;
+        let mut answer = match (form, &guards[..]) {
+            (Form::Numpy, [only]) => {
+                let mut file = Vec::new();
+                npy::write(only.tensor(), &mut file).map_err(unwritten)?;
+                Answer::text(file, "application/x-npy")
+            }
+            (Form::Numpy, _) => {
+                let arrays = model.outputs.iter().zip(&guards);
+                let arrays = arrays.map(|(output, guard)| (output.name.as_str(), guard.tensor()));
+                Answer::text(npy::write_npz(arrays).map_err(unwritten)?, "application/x-npz")
+            }
+            (Form::Json, [only]) if is_of_classes(model, only)? => classes(model, only.tensor().bytes()),
+            (Form::Json, _) => {
+                let mut text = vec![b'{'];
+                for (output, guard) in model.outputs.iter().zip(&guards) {
+                    numbers_of(output, guard, &mut text)?;
+                }
+                text.push(b'}');
+                Answer::text(text, "application/json")
+            }
+        };
+        answer.charge = Some(charge.settle(answer.body.len())?);
+        Ok(answer)
+    }
 }
 
 /// Whether an output has a number for each class that the model has a name for.
-fn is_of_classes(model: &Model, output: &ReadGuard<'_>) -> bool {
+fn is_of_classes(model: &Model, output: &ReadGuard<'_>) -> Result<bool, Refusal> {
     let tensor = output.tensor();
-    let last = tensor.shape.last().copied();
-    tensor.dtype == DType::F32 && !model.classes.is_empty() && last == Some(model.classes.len())
+    let (last, names) = (tensor.shape.last().copied(), model.classes.len());
+    if names == 0 {
+        return Ok(false);
+    }
+    if tensor.dtype == DType::F32 && last == Some(names) {
+        return Ok(true);
+    }
+    let shape: &[usize] = tensor.shape;
+    Err(Refusal::failed(format!("the output has the shape {shape:?}; the file of labels has {names} names")))
 }
 
-/// The most probable classes of each row, as MXNet Model Server writes them.
-fn classes(names: &[String], bytes: &[u8]) -> Answer {
-    let numbers: Vec<f32> = bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
-    let row = |row: &[f32]| {
-        let mut order: Vec<usize> = (0..row.len()).collect();
-        order.sort_by(|a, b| row[*b].total_cmp(&row[*a]));
-        let class = |i: &usize| json!({ "probability": row[*i], "class": names[*i] });
+/// The best classes of each row, as MXNet Model Server writes them. Numbers are probabilities only
+/// where the model makes such.
+fn classes(model: &Model, bytes: &[u8]) -> Answer {
+    let names = &model.classes;
+    let value = if model.gives_probabilities { "probability" } else { "score" };
+    let mut order: Vec<usize> = Vec::with_capacity(names.len());
+    let mut row = |bytes: &[u8]| {
+        let number = |class: usize| bytes[4 * class..4 * class + 4].try_into().map_or(f32::NAN, f32::from_le_bytes);
+        order.clear();
+        order.extend(0..names.len());
+        order.sort_by(|a, b| number(*b).total_cmp(&number(*a)));
+        let class = |class: &usize| json!({ value: number(*class), "class": names[*class] });
         Value::from(order.iter().take(CLASSES).map(class).collect::<Vec<_>>())
     };
-    let mut rows: Vec<Value> = numbers.chunks_exact(names.len()).map(row).collect();
+    let mut rows: Vec<Value> = bytes.chunks_exact(4 * names.len()).map(&mut row).collect();
     Answer::json(&if rows.len() == 1 { rows.remove(0) } else { Value::from(rows) })
 }
 
-/// Name and numbers of an output.
-fn numbers_of(info: &TensorInfo, guard: &ReadGuard<'_>) -> Result<(String, Value), Refusal> {
+/// Writes name and numbers of an output, behind those before it.
+fn numbers_of(info: &TensorInfo, guard: &ReadGuard<'_>, to: &mut Vec<u8>) -> Result<(), Refusal> {
     let tensor = guard.tensor();
-    let mut text = Vec::new();
-    numbers::write(tensor.bytes(), tensor.dtype, &mut text)
-        .map_err(|error| Refusal::invalid(format!("output '{}': {error}", info.name)))?;
-    let numbers: Value = serde_json::from_slice(&text).map_err(|error| Refusal::failed(error.to_string()))?;
     let shape: &[usize] = tensor.shape;
-    Ok((info.name.clone(), json!({ "datatype": datatype_of(tensor.dtype), "shape": shape, "data": numbers })))
+    let comma = if to.len() > 1 { "," } else { "" };
+    let head = format!(
+        "{comma}{}:{{\"datatype\":\"{}\",\"shape\":{},\"data\":",
+        json!(info.name),
+        datatype_of(tensor.dtype),
+        json!(shape)
+    );
+    room(to, head.len())?;
+    to.extend_from_slice(head.as_bytes());
+    numbers::write(tensor.bytes(), tensor.dtype, to).map_err(|error| match unwritten(error) {
+        refusal if refusal.outcome == Outcome::Invalid => {
+            Refusal::invalid(format!("output '{}': {}", info.name, refusal.message))
+        }
+        refusal => refusal,
+    })?;
+    room(to, 1)?;
+    to.push(b'}');
+    Ok(())
 }

@@ -3,7 +3,7 @@
 use super::Call;
 use crate::body::RequestBody;
 use crate::model::Model;
-use crate::refusal::{Outcome, Refusal};
+use crate::refusal::Refusal;
 use crate::server::Answer;
 use crate::service::{Inference, Service};
 use hyper::http::request::Parts;
@@ -26,15 +26,14 @@ impl Exchange {
         let mut inference = service.begin(Instant::now());
         let (head, body) = request.into_parts();
         inference.traced(&head.headers);
-        let mut body = match RequestBody::new(body, &service.config, service.queue.receive()) {
+        let body = match RequestBody::new(body, &service.config, inference.account()) {
             Ok(body) => body,
             Err(refusal) => {
-                inference.end(refusal.outcome);
+                inference.end(Some(&refusal));
                 return Err(refusal);
             }
         };
         let model = inference.choose(model.as_deref().unwrap_or_default(), version.as_deref()).await;
-        let model = model.and_then(|model| body.held.of_model(&model.queue).map(|()| model));
         Ok((Exchange { service, head, body, inference }, model))
     }
 
@@ -44,7 +43,7 @@ impl Exchange {
         if result.as_ref().is_err_and(|refusal| !refusal.close) {
             body.pass_over().await;
         }
-        inference.end(result.as_ref().map_or_else(|refusal| refusal.outcome, |_| Outcome::Success));
+        inference.end(result.as_ref().err());
         result
     }
 }

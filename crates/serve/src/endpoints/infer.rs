@@ -1,8 +1,11 @@
 //! Inference.
 
+use super::Call;
 use super::exchange::Exchange;
-use super::{Call, in_background};
-use crate::body::{RequestBody, too_large};
+use crate::account::Account;
+use crate::answers::Answers;
+use crate::background::{LONG, LONG_COPY, Work};
+use crate::body::{RequestBody, too_large, unwritten};
 use crate::model::Model;
 use crate::protocol::numbers;
 use crate::protocol::request::{Content, InferRequest};
@@ -17,8 +20,6 @@ use mxrt_tensor::{NDArray, TensorType};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// JSON of more bytes is read and written by a thread that may take its time.
-const LONG_JSON: usize = 32 << 10;
 const JSON_BYTES: &str = "inference-header-content-length";
 
 pub(super) async fn answer(call: Call) -> Result<Answer, Refusal> {
@@ -41,12 +42,20 @@ async fn from_body(exchange: &mut Exchange, model: Arc<Model>) -> Result<Answer,
     let job = Decode {
         service: service.clone(),
         model: model.clone(),
+        account: inference.account().clone(),
         json,
         announced: body.announced().filter(|_| json_bytes.is_some()),
         alone: json_bytes.is_none(),
         limit: service.config.max_body as u64,
     };
-    let decoded = if job.json.len() > LONG_JSON { in_background(move || job.run()).await? } else { job.run()? };
+    let decoded = if job.json.len() > LONG {
+        let of_model = Schedule::default();
+        inference.admit(of_model)?;
+        inference.background(Work::Coding, of_model, move || job.run()).await?
+    } else {
+        job.run()?
+    };
+    body.forget();
     inference.named(decoded.id.as_deref());
     let mut arrays: Vec<Option<NDArray>> = vec![None; model.inputs.len()];
     for (number, tensor, content) in decoded.inputs {
@@ -60,8 +69,13 @@ async fn from_body(exchange: &mut Exchange, model: Arc<Model>) -> Result<Answer,
     }
     body.end().await?;
     let results = inference.compute(arrays.into_iter().flatten().collect(), decoded.schedule).await?;
-    let job = Encode { model, id: decoded.id, results, wanted: decoded.wanted };
-    if job.json_bytes() > LONG_JSON { in_background(move || job.run()).await } else { job.run() }
+    let answers = service.answers.clone();
+    let job = Encode { model, id: decoded.id, results, wanted: decoded.wanted, answers };
+    if job.bytes(false) > LONG || job.bytes(true) > LONG_COPY {
+        inference.background(Work::Coding, decoded.schedule, move || job.run()).await
+    } else {
+        job.run()
+    }
 }
 
 /// Bytes of the JSON in front of binary data; none if the body is JSON alone.
@@ -85,6 +99,7 @@ fn json_bytes(headers: &HeaderMap, body: &RequestBody) -> Result<Option<usize>, 
 struct Decode {
     service: Arc<Service>,
     model: Arc<Model>,
+    account: Account,
     json: Vec<u8>,
     /// bytes of the whole body, where binary data may follow the JSON and the head says it
     announced: Option<u64>,
@@ -113,7 +128,10 @@ impl Decode {
     fn run(&self) -> Result<Decoded, Refusal> {
         let began = Instant::now();
         let model = &self.model;
-        let request = InferRequest::parse(&self.json).map_err(Refusal::invalid)?;
+        // Texts are copied out of it.
+        let _texts = self.account.charge(self.json.len())?;
+        let request = InferRequest::parse(&self.json, model.most()).map_err(Refusal::invalid)?;
+        self.account.add(request.id.as_ref().map_or(0, String::len))?;
         let inputs = request.inputs.iter().map(|input| (input.name.as_str(), &input.tensor));
         let names: Option<Vec<&str>> =
             request.outputs.as_ref().map(|outputs| outputs.iter().map(|output| output.name.as_str()).collect());
@@ -125,6 +143,10 @@ impl Decode {
         let mut inputs = Vec::with_capacity(signature.inputs.len());
         for (number, input) in signature.inputs.into_iter().zip(&request.inputs) {
             let bytes = input.tensor.bytes();
+            if matches!(input.content, Content::Numbers(_)) {
+                // Others are charged as they come.
+                self.account.add(bytes)?;
+            }
             let mut block = memory(&self.service, bytes)?;
             let received = match input.content {
                 Content::Binary(_) => Received::Binary(block),
@@ -170,14 +192,16 @@ struct Encode {
     id: Option<String>,
     results: Vec<NDArray>,
     wanted: Vec<(usize, bool)>,
+    answers: Arc<Answers>,
 }
 
 impl Encode {
-    /// About how many bytes of JSON the answer has.
-    fn json_bytes(&self) -> usize {
+    /// About how many bytes of JSON, or of binary data, the answer has.
+    fn bytes(&self, of_binary: bool) -> usize {
         const PER_NUMBER: usize = 10;
-        let numbers = self.wanted.iter().filter(|(_, binary)| !binary);
-        numbers.filter_map(|(number, _)| self.results.get(*number)).map(|array| array.shape().size() * PER_NUMBER).sum()
+        let wanted = self.wanted.iter().filter(|(_, binary)| *binary == of_binary);
+        let arrays = wanted.filter_map(|(number, _)| self.results.get(*number)).map(NDArray::tensor_type);
+        arrays.map(|tensor| if of_binary { tensor.bytes() } else { tensor.shape.size() * PER_NUMBER }).sum()
     }
 
     fn run(&self) -> Result<Answer, Refusal> {
@@ -196,12 +220,16 @@ impl Encode {
             .iter()
             .map(|(name, binary, guard)| OutputTensor { name, tensor: guard.tensor(), binary: *binary })
             .collect();
+        let expected = self.bytes(false) + self.bytes(true);
+        let charge = self.answers.reserve(expected)?;
         let written = InferResponse::write(&model.name, &model.version, self.id.as_deref(), &outputs);
-        let written = written.map_err(Refusal::invalid)?;
+        let written = written.map_err(unwritten)?;
+        let charge = Some(charge.settle(written.body.len())?);
         model.metrics.encode.add(began.elapsed());
         Ok(match written.json_bytes {
-            None => Answer::text(written.body, "application/json"),
+            None => Answer { charge, ..Answer::text(written.body, "application/json") },
             Some(bytes) => Answer {
+                charge,
                 headers: vec![(JSON_BYTES, bytes.to_string())],
                 ..Answer::text(written.body, "application/octet-stream")
             },

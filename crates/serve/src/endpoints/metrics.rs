@@ -1,13 +1,19 @@
 //! Counters, histograms and gauges as text for Prometheus or OpenMetrics.
 
 use super::Call;
+use crate::background::Work;
 use crate::metrics::{Form, Gauge, text};
 use crate::refusal::Refusal;
 use crate::server::Answer;
 use hyper::header::ACCEPT;
 
-#[allow(clippy::unnecessary_wraps)]
-pub(super) fn answer(call: &Call) -> Result<Answer, Refusal> {
+/// With many models the text is long.
+pub(super) async fn answer(call: Call) -> Result<Answer, Refusal> {
+    let service = call.shared.service.clone();
+    service.background.run(Work::Coding, None, move || Ok(written(&call))).await
+}
+
+fn written(call: &Call) -> Answer {
     let (shared, service) = (&call.shared, &call.shared.service);
     let memory = service.engine.memory().stats();
     let gauge = |name, help, value: usize| Gauge { name, help, value: value as f64 };
@@ -15,7 +21,9 @@ pub(super) fn answer(call: &Call) -> Result<Answer, Refusal> {
         gauge("mxrt_ready", "1 while requests are taken.", usize::from(!service.is_draining())),
         gauge("mxrt_waiting_calls", "Requests that wait for a turn.", service.repository.waiting()),
         gauge("mxrt_queue_requests", "Requests that wait or compute.", service.queue.requests()),
-        gauge("mxrt_queue_bytes", "Bytes of request bodies that are held.", service.queue.bytes()),
+        gauge("mxrt_queue_bytes", "Bytes that requests hold.", service.queue.bytes()),
+        gauge("mxrt_call_bytes", "Bytes of messages of calls beside inference.", service.small.bytes()),
+        gauge("mxrt_answer_bytes", "Bytes of answers that clients have not taken.", service.answers.bytes()),
         gauge("mxrt_connections", "Open connections.", shared.connections()),
         gauge("mxrt_cores", "Threads that may compute.", service.engine.cores()),
         gauge("mxrt_memory_bytes", "Memory of arrays, plans and running requests.", memory.in_use),
@@ -28,5 +36,5 @@ pub(super) fn answer(call: &Call) -> Result<Answer, Refusal> {
     let accept = call.request.headers().get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let form = Form::accepted(accept);
     let text = text(form, models.chain([("", "", &service.nameless)]), &gauges);
-    Ok(Answer::text(text.into_bytes(), form.content_type()))
+    Answer::text(text.into_bytes(), form.content_type())
 }

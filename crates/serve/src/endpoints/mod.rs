@@ -13,11 +13,11 @@ mod repository;
 mod server_metadata;
 mod statistics;
 
-use crate::body::{RequestBody, too_large};
+use crate::account::Account;
+use crate::body::{Received, RequestBody};
 use crate::protocol::short;
 use crate::refusal::{Outcome, Refusal};
 use crate::server::{Answer, Shared};
-use hyper::body::Incoming;
 use hyper::{Method, Request, StatusCode};
 use serde_json::Value;
 use std::fmt::Display;
@@ -40,7 +40,7 @@ type Answering = Pin<Box<dyn Future<Output = Result<Answer, Refusal>> + Send>>;
 /// A request for an endpoint.
 struct Call {
     shared: Arc<Shared>,
-    request: Request<Incoming>,
+    request: Request<Received>,
     model: Option<String>,
     version: Option<String>,
 }
@@ -113,7 +113,7 @@ static ENDPOINTS: &[Endpoint] = &[
         answer: |call| Box::pin(arrays::infer(call)),
     },
     Endpoint { method: Method::POST, path: "/predictions/{model}", answer: |call| Box::pin(arrays::predictions(call)) },
-    Endpoint { method: Method::GET, path: "/metrics", answer: |call| done(metrics::answer(&call)) },
+    Endpoint { method: Method::GET, path: "/metrics", answer: |call| Box::pin(metrics::answer(call)) },
 ];
 
 fn done(answer: Result<Answer, Refusal>) -> Answering {
@@ -121,7 +121,7 @@ fn done(answer: Result<Answer, Refusal>) -> Answering {
 }
 
 /// Answers a request by the endpoint of its path.
-pub(crate) async fn route(shared: Arc<Shared>, request: Request<Incoming>, paths: Paths) -> Result<Answer, Refusal> {
+pub(crate) async fn route(shared: Arc<Shared>, request: Request<Received>, paths: Paths) -> Result<Answer, Refusal> {
     let path = request.uri().path();
     let words: Option<Vec<String>> = path.split('/').skip(1).map(decoded).collect();
     let words = words.ok_or_else(|| Refusal::invalid("the path is not text of UTF-8"))?;
@@ -138,7 +138,8 @@ pub(crate) async fn route(shared: Arc<Shared>, request: Request<Incoming>, paths
             if let Err(refusal) = if open { Ok(()) } else { shared.check_token(request.headers()) } {
                 // Otherwise the connection ends while the client still writes.
                 let service = &shared.service;
-                if let Ok(body) = RequestBody::new(request.into_body(), &service.config, service.queue.receive()) {
+                if let Ok(body) = RequestBody::new(request.into_body(), &service.config, &Account::open(&service.small))
+                {
                     body.pass_over().await;
                 }
                 return Err(refusal);
@@ -156,7 +157,7 @@ pub(crate) async fn route(shared: Arc<Shared>, request: Request<Incoming>, paths
 
 /// The number that the query of a request says for a name.
 fn number<T: FromStr + PartialOrd + Display>(
-    request: &Request<Incoming>,
+    request: &Request<Received>,
     name: &str,
     usual: T,
     range: RangeInclusive<T>,
@@ -169,23 +170,13 @@ fn number<T: FromStr + PartialOrd + Display>(
     })
 }
 
-/// Runs what takes long elsewhere, so that other connections go on.
-async fn in_background<T: Send + 'static>(
-    job: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
-) -> Result<T, Refusal> {
-    tokio::task::spawn_blocking(job).await.unwrap_or_else(|error| Err(Refusal::failed(error.to_string())))
-}
-
 /// The body of a request that is JSON, or nothing.
-async fn json_body(shared: &Shared, request: Request<Incoming>) -> Result<Value, Refusal> {
-    /// No such request has more to say.
-    const LARGEST: usize = 1 << 20;
+async fn json_body(shared: &Shared, request: Request<Received>) -> Result<Value, Refusal> {
     let service = &shared.service;
-    let mut body = RequestBody::new(request.into_body(), &service.config, service.queue.receive())?;
+    let mut body = RequestBody::small(request.into_body(), &service.config, &Account::open(&service.small))?;
     let bytes = body.take(None).await?;
     match bytes.len() {
         0 => Ok(Value::Null),
-        length if length > LARGEST => Err(too_large(LARGEST as u64)),
         _ => serde_json::from_slice(&bytes).map_err(|error| Refusal::invalid(format!("the body is no JSON: {error}"))),
     }
 }

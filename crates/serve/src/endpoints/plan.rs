@@ -1,6 +1,7 @@
 //! How a model computes: at the port of those who run the server.
 
-use super::{Call, in_background, number};
+use super::{Call, number};
+use crate::background::Work;
 use crate::refusal::Refusal;
 use crate::server::Answer;
 
@@ -13,6 +14,6 @@ pub(super) async fn answer(call: Call) -> Result<Answer, Refusal> {
     let name = call.model.unwrap_or_default();
     let model = call.shared.service.repository.catalog().find(&name, call.version.as_deref())?;
     // It may be built for this.
-    let text = in_background(move || model.plan(rows)).await?;
+    let text = call.shared.service.background.run(Work::Looking, None, move || model.plan(rows)).await?;
     Ok(Answer::text(text.into_bytes(), "text/plain; charset=utf-8"))
 }

@@ -1,6 +1,7 @@
 //! What the engine computes for some seconds: at the port of those who run the server.
 
-use super::{Call, in_background, number};
+use super::{Call, number};
+use crate::background::Work;
 use crate::refusal::{Outcome, Refusal};
 use crate::server::Answer;
 use hyper::StatusCode;
@@ -46,7 +47,7 @@ pub(super) async fn answer(call: Call) -> Result<Answer, Refusal> {
     let seconds = number(&call.request, "seconds", USUAL, 0.0..=MOST)?;
     let profiling = Profiling::begin()?;
     tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
-    let text = in_background(move || {
+    let text = call.shared.service.background.run(Work::Looking, None, move || {
         let found = profile::snapshot(true);
         drop(profiling);
         Ok(format!("{{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n{}\n]}}\n", found.trace_events().join(",\n")))

@@ -1,6 +1,6 @@
 //! The repository: the models that there are, with their state, and loading and unloading them.
 
-use super::{Call, in_background, json_body};
+use super::{Call, json_body};
 use crate::protocol::short;
 use crate::refusal::Refusal;
 use crate::server::Answer;
@@ -32,7 +32,6 @@ async fn change(call: Call, change: Change, parameters: &[&str]) -> Result<Answe
     if let Some(name) = given.keys().find(|name| !parameters.contains(&name.as_str())) {
         return Err(Refusal::invalid(format!("the parameter '{}' is not supported", short(name))));
     }
-    let (service, name) = (call.shared.service.clone(), call.model.unwrap_or_default());
-    in_background(move || service.change(&name, change)).await?;
+    call.shared.service.change(call.model.unwrap_or_default(), change).await?;
     Ok(Answer::json(&json!({})))
 }

@@ -1,16 +1,18 @@
 //! The frame of a call: its head, its messages, its status.
 
+use crate::account::Account;
 use crate::answer::AnswerBody;
-use crate::body::RequestBody;
+use crate::answers::{AnswerCharge, Answers};
+use crate::body::{Received, RequestBody};
 use crate::connection::Busy;
 use crate::refusal::{Outcome, Refusal};
 use crate::server::Shared;
-use hyper::body::{Bytes, Incoming};
+use crate::status::trailers;
+use hyper::body::Bytes;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Request, Response, StatusCode};
 use prost::Message;
-use std::fmt::Write;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -34,16 +36,21 @@ pub(super) struct Call {
     encoding: Option<String>,
 }
 
+/// One message with its prefix, and what it costs, where that was charged before it was written.
+pub(super) struct Payload {
+    pub(super) bytes: Vec<u8>,
+    pub(super) charge: Option<AnswerCharge>,
+}
+
 /// What a call is answered.
 pub(super) enum Reply {
-    /// one message, with its prefix
-    Message(Vec<u8>),
+    Message(Payload),
     /// messages with their prefixes; it ends well when the sender is dropped
     Stream(mpsc::Receiver<Result<Vec<u8>, Refusal>>),
 }
 
 impl Call {
-    pub(super) fn new(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Call, Refusal> {
+    pub(super) fn new(shared: Arc<Shared>, request: Request<Received>) -> Result<Call, Refusal> {
         let (head, body) = request.into_parts();
         let kind = head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         if !kind.starts_with("application/grpc") || kind.starts_with("application/grpc-web") {
@@ -54,7 +61,7 @@ impl Call {
         let timeout = timeout(&head)?;
         let encoding = head.headers.get("grpc-encoding").filter(|name| *name != "identity");
         let encoding = encoding.map(|name| String::from_utf8_lossy(name.as_bytes()).into_owned());
-        let body = RequestBody::new(body, &service.config, service.queue.receive())?;
+        let body = RequestBody::new(body, &service.config, &Account::open(&service.small))?;
         Ok(Call { body, began: Instant::now(), headers: head.headers, timeout, encoding, shared })
     }
 
@@ -73,11 +80,17 @@ impl Call {
         self.body.exactly(length).await?.map(Bytes::from).ok_or_else(cut).map(Some)
     }
 
-    /// The one message of the call.
-    pub(super) async fn only<M: Message + Default>(&mut self) -> Result<M, Refusal> {
+    /// The bytes of the one message of the call.
+    pub(super) async fn only_bytes(&mut self) -> Result<Bytes, Refusal> {
         let message = self.message().await?.ok_or_else(|| Refusal::invalid("the call has no message"))?;
         self.body.end().await?;
-        decoded(message)
+        Ok(message)
+    }
+
+    /// The one message of a call beside inference.
+    pub(super) async fn only<M: Message + Default>(&mut self) -> Result<M, Refusal> {
+        self.body.make_small();
+        decoded(self.only_bytes().await?)
     }
 }
 
@@ -93,7 +106,7 @@ where
 {
     Box::pin(async move {
         let question = call.only::<Q>().await?;
-        answer(&call, question).map(|answer| Reply::Message(framed(&answer)))
+        answer(&call, question).map(|answer| Reply::message(&answer))
     })
 }
 
@@ -137,54 +150,6 @@ fn parse_timeout(text: &str) -> Option<Duration> {
     })
 }
 
-/// The status that stands for a refusal.
-fn code(refusal: &Refusal) -> u8 {
-    match (refusal.outcome, refusal.status) {
-        (Outcome::Invalid, StatusCode::NOT_FOUND) => 5,
-        (Outcome::Invalid, StatusCode::PAYLOAD_TOO_LARGE) | (Outcome::Rejected | Outcome::Memory, _) => 8,
-        (Outcome::Invalid, StatusCode::REQUEST_TIMEOUT) | (Outcome::Late, _) => 4,
-        (Outcome::Invalid, StatusCode::UNAUTHORIZED) => 16,
-        (
-            Outcome::Invalid,
-            StatusCode::NOT_IMPLEMENTED | StatusCode::METHOD_NOT_ALLOWED | StatusCode::UNSUPPORTED_MEDIA_TYPE,
-        ) => 12,
-        (Outcome::Invalid, _) => 3,
-        (Outcome::Cancelled, _) => 1,
-        (Outcome::Unavailable | Outcome::Device, _) => 14,
-        (Outcome::Success | Outcome::Failed | Outcome::Hook, _) => 13,
-    }
-}
-
-/// What stands behind the messages of an answer.
-pub(crate) fn trailers(refusal: Option<&Refusal>) -> HeaderMap {
-    let mut trailers = HeaderMap::new();
-    trailers.insert("grpc-status", HeaderValue::from(refusal.map_or(0, |refusal| u16::from(code(refusal)))));
-    let Some(refusal) = refusal else { return trailers };
-    if let Ok(message) = HeaderValue::from_str(&escaped(&refusal.message)) {
-        trailers.insert("grpc-message", message);
-    }
-    if let Some(seconds) = refusal.retry_after {
-        trailers.insert("grpc-retry-pushback-ms", HeaderValue::from(seconds.saturating_mul(1000)));
-    }
-    trailers
-}
-
-/// A text as `grpc-message` has it: what is no printable ASCII, and `%`, by its hexadecimal digits.
-fn escaped(text: &str) -> String {
-    /// Some clients take no larger heads.
-    const LONGEST: usize = 4096;
-    let mut escaped = String::with_capacity(text.len());
-    for byte in text.bytes().take(LONGEST) {
-        match byte {
-            b' '..=b'~' if byte != b'%' => escaped.push(char::from(byte)),
-            _ => {
-                let _ = write!(escaped, "%{byte:02X}");
-            }
-        }
-    }
-    escaped
-}
-
 fn response(body: AnswerBody) -> Response<AnswerBody> {
     let mut response = Response::new(body);
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
@@ -193,15 +158,25 @@ fn response(body: AnswerBody) -> Response<AnswerBody> {
 
 /// The answer of a call that has no message.
 pub(super) fn refused(refusal: &Refusal, busy: Busy) -> Response<AnswerBody> {
-    let mut response = response(AnswerBody::new(Vec::new(), busy));
+    let mut response = response(AnswerBody::new(Bytes::new(), busy));
     response.headers_mut().extend(trailers(Some(refusal)));
     response
 }
 
 impl Reply {
-    pub(super) fn respond(self, busy: Busy) -> Response<AnswerBody> {
+    /// An answer of a few bytes.
+    pub(super) fn message(message: &impl Message) -> Reply {
+        Reply::Message(Payload { bytes: framed(message), charge: None })
+    }
+
+    pub(super) fn respond(self, busy: Busy, answers: &Arc<Answers>) -> Response<AnswerBody> {
         response(match self {
-            Reply::Message(message) => AnswerBody::new(message, busy).with_trailers(trailers(None)),
+            Reply::Message(Payload { bytes, charge }) => {
+                match charge.map_or_else(|| answers.reserve(bytes.len()), Ok) {
+                    Ok(charge) => AnswerBody::new(charge.pay(bytes), busy).with_trailers(trailers(None)),
+                    Err(refusal) => return refused(&refusal, busy),
+                }
+            }
             Reply::Stream(messages) => AnswerBody::stream(messages, busy),
         })
     }
@@ -221,27 +196,5 @@ mod tests {
         for wrong in ["", "S", "1", "1s", "-1S", "+1S", "123456789S", "1.5S", "1SS", "1é"] {
             assert_eq!(parse_timeout(wrong), None, "{wrong}");
         }
-    }
-
-    #[test]
-    fn every_refusal_has_its_status() {
-        let refusal = |status: u16, outcome| {
-            code(&Refusal::new(StatusCode::from_u16(status).expect("a status"), outcome, "words"))
-        };
-        assert_eq!(refusal(400, Outcome::Invalid), 3);
-        assert_eq!(refusal(404, Outcome::Invalid), 5);
-        assert_eq!(refusal(413, Outcome::Invalid), 8);
-        assert_eq!(refusal(429, Outcome::Rejected), 8);
-        assert_eq!(code(&Refusal::late()), 4);
-        assert_eq!(code(&Refusal::draining()), 14);
-        assert_eq!(refusal(503, Outcome::Memory), 8);
-        assert_eq!(refusal(500, Outcome::Failed), 13);
-        let trailers = trailers(Some(&Refusal::draining()));
-        assert_eq!(trailers["grpc-retry-pushback-ms"], "1000");
-    }
-
-    #[test]
-    fn words_of_a_status_are_ascii() {
-        assert_eq!(escaped("100 % of 'é'\n"), "100 %25 of '%C3%A9'%0A");
     }
 }

@@ -5,23 +5,25 @@
 //! | --- | --- |
 //! | `call` | the frame of a call: its head, messages, status |
 //! | `infer` | `ModelInfer` |
+//! | `request`, `fields` | its request, read in place |
 //! | `models` | the other methods of `inference.GRPCInferenceService` |
 //! | `health`, `reflection` | `grpc.health.v1`, and what tells clients the protocol |
 //! | `generated` | messages, and descriptions of the files in `proto` |
 
 mod call;
+mod fields;
 mod health;
 mod infer;
 mod models;
 mod reflection;
+mod request;
 
 use crate::answer::AnswerBody;
+use crate::body::Received;
 use crate::connection::Busy;
 use crate::refusal::{Outcome, Refusal};
 use crate::server::Shared;
-pub(crate) use call::trailers;
 use call::{Answering, Call, unary};
-use hyper::body::Incoming;
 use hyper::{Request, Response, StatusCode};
 use std::sync::Arc;
 
@@ -84,14 +86,15 @@ static METHODS: &[Method] = &[
 ];
 
 /// Answers a call by the method of its path.
-pub(crate) async fn answer(shared: Arc<Shared>, request: Request<Incoming>, busy: Busy) -> Response<AnswerBody> {
+pub(crate) async fn answer(shared: Arc<Shared>, request: Request<Received>, busy: Busy) -> Response<AnswerBody> {
+    let answers = shared.service.answers.clone();
     match route(shared, request).await {
-        Ok(reply) => reply.respond(busy),
+        Ok(reply) => reply.respond(busy, &answers),
         Err(refusal) => call::refused(&refusal, busy),
     }
 }
 
-async fn route(shared: Arc<Shared>, request: Request<Incoming>) -> Result<call::Reply, Refusal> {
+async fn route(shared: Arc<Shared>, request: Request<Received>) -> Result<call::Reply, Refusal> {
     let path = request.uri().path();
     if !path.starts_with("/grpc.health.v1.Health/") {
         shared.check_token(request.headers())?;

@@ -1,6 +1,6 @@
 //! Methods that tell of the server and its models.
 
-use super::call::{Call, Reply, framed};
+use super::call::{Call, Reply};
 use super::generated::inference as wire;
 use crate::model::TensorInfo;
 use crate::protocol::datatype_of;
@@ -105,8 +105,8 @@ pub(super) async fn load(mut call: Call) -> Result<Reply, Refusal> {
     if let Some(name) = of.parameters.keys().next() {
         return Err(no_parameter(name));
     }
-    change(call, of.model_name, Change::Load).await?;
-    Ok(Reply::Message(framed(&wire::RepositoryModelLoadResponse {})))
+    call.shared.service.change(of.model_name, Change::Load).await?;
+    Ok(Reply::message(&wire::RepositoryModelLoadResponse {}))
 }
 
 pub(super) async fn unload(mut call: Call) -> Result<Reply, Refusal> {
@@ -115,16 +115,10 @@ pub(super) async fn unload(mut call: Call) -> Result<Reply, Refusal> {
     if let Some(name) = of.parameters.keys().find(|name| *name != "unload_dependents") {
         return Err(no_parameter(name));
     }
-    change(call, of.model_name, Change::Unload).await?;
-    Ok(Reply::Message(framed(&wire::RepositoryModelUnloadResponse {})))
+    call.shared.service.change(of.model_name, Change::Unload).await?;
+    Ok(Reply::message(&wire::RepositoryModelUnloadResponse {}))
 }
 
 fn no_parameter(name: &str) -> Refusal {
     Refusal::invalid(format!("the parameter '{}' is not supported", crate::protocol::short(name)))
-}
-
-async fn change(call: Call, name: String, change: Change) -> Result<(), Refusal> {
-    let service = call.shared.service.clone();
-    let done = tokio::task::spawn_blocking(move || service.change(&name, change)).await;
-    done.unwrap_or_else(|error| Err(Refusal::failed(error.to_string())))
 }

@@ -15,6 +15,7 @@ const INVALID: i32 = 3;
 
 pub(super) async fn answer(mut call: Call) -> Result<Reply, Refusal> {
     let (sender, messages) = mpsc::channel(1);
+    call.body.make_small();
     tokio::spawn(async move {
         loop {
             let answer = match call.message().await {

@@ -1,13 +1,15 @@
 //! Loading a model: its files, their check, and the first answers.
 
+use super::explain;
 use super::settings::{BatchChoice, ModelSettings, ModelSpec};
 use super::types::Types;
-use super::{Argument, Model, TensorInfo, bad, listed};
+use super::{Argument, Model, Names, TensorInfo, bad, listed};
 use crate::batch::{Batcher, Joining, USUAL_ROWS};
 use crate::hooks::{HookLoader, Hooks};
 use crate::metrics::ModelMetrics;
 use crate::protocol::npy;
 use crate::queue::Queue;
+use crate::regular;
 use crate::repository::ModelFiles;
 use crate::turns::Turns;
 use mxrt_engine::{Engine, FailureKind, OpError};
@@ -19,10 +21,12 @@ use mxrt_tensor::{Context, DType, NDArray, Shape, TensorType};
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use tokio::sync::Semaphore;
 
 /// Names of variables that end so are parameters, by MXNet's habit.
 const PARAMETER_ENDINGS: [&str; 7] = ["weight", "bias", "gamma", "beta", "mean", "var", "parameters"];
-/// A golden file has at most so many bytes of arrays.
+/// A golden file has at most so many arrays, and bytes of them.
+const MOST_GOLDEN: usize = 1000;
 const LARGEST_GOLDEN: usize = 1 << 30;
 /// How far an output may be from that of the golden file: for each 1 of it, and beside that.
 const RELATIVE: f64 = 1e-3;
@@ -43,7 +47,9 @@ pub(crate) struct Loading<'a> {
 impl Loading<'_> {
     fn load_hooks(&self, file: &Path) -> Result<Arc<dyn Hooks>, OpError> {
         let none = || bad("hooks: this server runs without Python, which hooks need".to_owned());
-        self.hooks.ok_or_else(none)?(file).map_err(|words| bad(format!("hooks: {words}")))
+        let load = self.hooks.ok_or_else(none)?;
+        regular::open(file, regular::USUAL).map_err(|error| bad(format!("hooks: {}: {error}", file.display())))?;
+        load(file).map_err(|words| bad(format!("hooks: {words}")))
     }
 }
 
@@ -64,10 +70,28 @@ impl ModelSettings {
 
 /// The lines of a file.
 fn names_of_classes(file: &Path) -> Result<Vec<String>, OpError> {
-    let text = mxrt_io::read_text(file)
+    let text = regular::read_text(file, regular::USUAL)
         .map_err(|error| OpError::new(FailureKind::Data, format!("labels: {}: {error}", file.display())))?;
     let names: Vec<String> = text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect();
     if names.is_empty() { Err(bad(format!("labels: {} has no lines", file.display()))) } else { Ok(names) }
+}
+
+/// Whether the numbers of the last operator are probabilities.
+fn gives_probabilities(symbol: &Symbol) -> bool {
+    const OPERATORS: [&str; 6] =
+        ["softmax", "SoftmaxOutput", "Softmax", "SoftmaxActivation", "sigmoid", "LogisticRegressionOutput"];
+    /// They change no number.
+    const PASSED: [&str; 5] = ["reshape", "Reshape", "Flatten", "identity", "BlockGrad"];
+    let [last] = symbol.outputs() else { return false };
+    let mut node = last.node.clone();
+    loop {
+        let Some(operator) = node.op.map(|operator| operator.name) else { return false };
+        if !PASSED.contains(&operator) {
+            return OPERATORS.contains(&operator);
+        }
+        let Some(before) = node.inputs.first().map(|entry| entry.node.clone()) else { return false };
+        node = before;
+    }
 }
 
 /// The parameters of a file, by their names without kinds.
@@ -91,12 +115,15 @@ impl Model {
     /// so it does for the shapes that it is to be warm for, and for its golden file.
     pub(crate) fn load(loading: &Loading<'_>) -> Result<Model, OpError> {
         let mut model = Model::read(loading)?;
-        model.answer_zeros(1)?;
+        let answered = model.answer_zeros(1).map_err(|error| explain::by_setting(error, &model.settings))?;
         model.choose_batching()?;
         model.warm()?;
+        model.check_labels()?;
         model.check_preprocess()?;
-        if let Some(golden) = &loading.spec.settings.golden {
-            model.check_golden(golden)?;
+        let golden = loading.spec.settings.golden.as_deref();
+        golden.map(|golden| model.check_golden(golden)).transpose()?;
+        if !answered && golden.is_none() && model.settings.warm.is_empty() {
+            model.untried = model.unknown_shapes();
         }
         Ok(model)
     }
@@ -136,14 +163,13 @@ impl Model {
         }
         let is_label = |name: &str| name.ends_with("label") && !declared.contains(name);
         let (mut inputs, mut labels, mut arguments) = (Vec::new(), Vec::new(), Vec::new());
-        let types = Types::infer(&symbol, &params, &free, &settings)?;
         for name in &free {
             if is_label(name) {
                 arguments.push(Argument::Label(labels.len()));
                 labels.push((*name).clone());
             } else {
                 arguments.push(Argument::Input(inputs.len()));
-                inputs.push(types.of(name));
+                inputs.push((*name).clone());
             }
         }
         let positions = |of: &dyn Fn(&String) -> bool| {
@@ -159,9 +185,20 @@ impl Model {
         let arrays: Vec<Option<&NDArray>> = names.iter().map(|name| params.get(name)).collect();
         let held = arrays.iter().map(|array| array.map(NDArray::tensor_type)).collect();
         let bound = Arc::new(BoundOp::new(Arc::new(op), &arrays)?);
+        let types = Types::infer(&symbol, &params, &free, &settings).map_err(|error| {
+            let found = explain::of_call(engine, &bound, &arguments, &inputs, &settings).unwrap_or(error);
+            explain::by_setting(found, &settings)
+        })?;
+        let inputs: Vec<TensorInfo> = inputs.iter().map(|name| types.of(name)).collect();
         Ok(Model {
             name: spec.name.clone(),
             version: settings.version.clone(),
+            names: Names::of(&inputs, &types.outputs),
+            memory: 0,
+            untried: None,
+            gives_probabilities: gives_probabilities(&symbol),
+            // Half of all threads of hooks.
+            hook_places: Arc::new(Semaphore::new(engine.cores())),
             inputs,
             outputs: types.outputs,
             metrics: loading.metrics.clone(),
@@ -186,10 +223,45 @@ impl Model {
         })
     }
 
-    /// Answers once for zeros of so many rows, where at most the first extents are free.
-    fn answer_zeros(&self, rows: usize) -> Result<(), OpError> {
-        let Some(types) = self.sample(rows) else { return Ok(()) };
-        self.answer_now(self.zeros(types)?).map(drop)
+    /// Answers once for zeros of so many rows, where at most the first extents are free; false where
+    /// others are.
+    fn answer_zeros(&self, rows: usize) -> Result<bool, OpError> {
+        let Some(types) = self.sample(rows) else { return Ok(false) };
+        self.answer_now(self.zeros(types)?).map(|_| true)
+    }
+
+    /// Why the model has not answered anything, and what helps.
+    fn unknown_shapes(&self) -> Option<String> {
+        let unknown = |input: &&TensorInfo| {
+            let dims = input.shape.dims();
+            dims.is_none_or(|dims| dims.iter().skip(1).any(Option::is_none))
+        };
+        let input = self.inputs.iter().find(unknown)?;
+        let (model, name) = (&self.name, &input.name);
+        Some(format!(
+            "not tried: the shape of '{name}' is not known; say it by shapes = {{ {name} = [-1, ...] }}, or \
+             --shape {model}:{name}=-1,..., where -1 is the batch"
+        ))
+    }
+
+    /// Whether there is a name for each class.
+    fn check_labels(&self) -> Result<(), OpError> {
+        let names = self.classes.len();
+        if names == 0 {
+            return Ok(());
+        }
+        let [output] = &self.outputs[..] else {
+            let outputs = self.outputs.len();
+            return Err(bad(format!("labels: they name the classes of one output; the model has {outputs} outputs")));
+        };
+        let classes = output.shape.dims().and_then(|dims| dims.last().copied()).flatten();
+        match classes.filter(|classes| *classes != names) {
+            Some(classes) => Err(bad(format!(
+                "labels: the file has {names} names; the output '{}' has {classes} classes",
+                output.name
+            ))),
+            None => Ok(()),
+        }
     }
 
     fn zeros(&self, types: Vec<TensorType>) -> Result<Vec<NDArray>, OpError> {
@@ -239,8 +311,14 @@ impl Model {
     /// Whether the model answers the inputs of a file with its outputs.
     fn check_golden(&self, file: &Path) -> Result<(), OpError> {
         let wrong = |words: String| bad(format!("the golden file: {words}"));
-        let bytes = std::fs::read(file).map_err(|error| wrong(error.to_string()))?;
-        let arrays = npy::read_npz(&bytes, LARGEST_GOLDEN).map_err(wrong)?;
+        let bytes = regular::read(file, LARGEST_GOLDEN as u64).map_err(wrong)?;
+        let mut charges = Vec::new();
+        let mut charge = |bytes| {
+            charges.push(self.engine.memory().charge(bytes).map_err(|error| error.to_string())?);
+            Ok(())
+        };
+        let bounds = npy::Bounds { arrays: MOST_GOLDEN, bytes: LARGEST_GOLDEN, charge: &mut charge };
+        let arrays = npy::read_npz(&bytes, bounds).map_err(wrong)?;
         let array = |name: &str| {
             let found = arrays.iter().find(|(other, _)| other == name).map(|(_, bytes)| npy::read(bytes));
             found.transpose().map_err(|error| wrong(format!("'{name}': {error}")))

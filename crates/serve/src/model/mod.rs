@@ -1,6 +1,7 @@
 //! One version of a model: what may be said of it, loading, the types of its inputs and outputs,
 //! calls.
 
+mod explain;
 mod load;
 mod settings;
 mod types;
@@ -8,13 +9,14 @@ mod types;
 pub(crate) use load::Loading;
 pub use settings::{BatchChoice, ModelSettings, ModelSpec, VersionChoice};
 
-use crate::batch::{Answer, Batcher, Calls};
+use crate::batch::{Answer, Batcher, Calls, Holds, Kept};
 use crate::hooks::Hooks;
 use crate::metrics::ModelMetrics;
+use crate::protocol::request::Most;
 use crate::protocol::{datatype_of, short};
 use crate::queue::Queue;
 use crate::refusal::Refusal;
-use crate::turns::Share;
+use crate::turns::{Share, Turn};
 use mxrt_engine::{Engine, Failure, FailureKind, OpError, Var};
 use mxrt_graph::{BoundOp, CallOptions, Interrupter, Started, Symbol};
 use mxrt_tensor::{Context, DType, NDArray, PartialShape, Shape, TensorType};
@@ -22,7 +24,7 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 
 /// Shapes of labels are remembered for so many shapes of inputs.
 const LABEL_SHAPES: usize = 64;
@@ -64,6 +66,21 @@ enum Argument {
     Label(usize),
 }
 
+/// Numbers of inputs and outputs by name.
+struct Names {
+    inputs: HashMap<String, usize>,
+    outputs: HashMap<String, usize>,
+}
+
+impl Names {
+    fn of(inputs: &[TensorInfo], outputs: &[TensorInfo]) -> Names {
+        let table = |all: &[TensorInfo]| {
+            all.iter().enumerate().rev().map(|(number, info)| (info.name.clone(), number)).collect()
+        };
+        Names { inputs: table(inputs), outputs: table(outputs) }
+    }
+}
+
 /// A loaded model that any number of requests use at a time.
 pub struct Model {
     pub(crate) name: String,
@@ -77,6 +94,15 @@ pub struct Model {
     pub(crate) classes: Vec<String>,
     /// what is called before the model and after it
     pub(crate) hooks: Option<Arc<dyn Hooks>>,
+    /// bytes that it has of the engine's memory, about
+    pub(crate) memory: u64,
+    /// why it has not answered anything when it was loaded; none: it has
+    pub(crate) untried: Option<String>,
+    /// whether the numbers of its last operator are probabilities
+    pub(crate) gives_probabilities: bool,
+    /// calls of its hooks that may run: others keep their threads
+    pub(crate) hook_places: Arc<Semaphore>,
+    names: Names,
     share: Share,
     engine: &'static Engine,
     symbol: Symbol,
@@ -111,7 +137,7 @@ impl Model {
 
     /// The input of this name, and its number. An error says which there are.
     fn input(&self, name: &str, tensor: &TensorType) -> Result<usize, Refusal> {
-        let found = self.inputs.iter().position(|input| input.name == name);
+        let found = self.names.inputs.get(name).copied();
         let number = found.ok_or_else(|| {
             let names: Vec<&String> = self.inputs.iter().map(|input| &input.name).collect();
             Refusal::invalid(format!("the model has no input '{}'; its inputs are {}", short(name), listed(&names)))
@@ -140,10 +166,15 @@ impl Model {
 
     /// The number of the output of this name. An error says which there are.
     fn output(&self, name: &str) -> Result<usize, Refusal> {
-        self.outputs.iter().position(|output| output.name == name).ok_or_else(|| {
+        self.names.outputs.get(name).copied().ok_or_else(|| {
             let names: Vec<&String> = self.outputs.iter().map(|output| &output.name).collect();
             Refusal::invalid(format!("the model has no output '{}'; its outputs are {}", short(name), listed(&names)))
         })
+    }
+
+    /// How many inputs and outputs a request may name.
+    pub(crate) fn most(&self) -> Most {
+        Most { inputs: self.inputs.len(), outputs: self.outputs.len() }
     }
 
     /// The protocol's metadata, with the versions that there are of it.
@@ -160,6 +191,7 @@ impl Model {
                     Ok(batcher) => format!("at most {} rows; {}", batcher.max(), self.bits),
                     Err(reason) => format!("off: {reason}"),
                 },
+                "tried": self.untried.as_deref().unwrap_or("yes"),
             },
         })
     }
@@ -171,23 +203,25 @@ impl Model {
         outputs: Option<&[&str]>,
     ) -> Result<Signature, Refusal> {
         let mut numbers = Vec::with_capacity(self.inputs.len());
+        let mut given = vec![false; self.inputs.len()];
         for (name, tensor) in inputs {
             let number = self.input(name, tensor)?;
-            if numbers.contains(&number) {
+            if std::mem::replace(&mut given[number], true) {
                 return Err(Refusal::invalid(format!("the input '{name}' is given twice")));
             }
             numbers.push(number);
         }
-        if let Some(lacking) = (0..self.inputs.len()).find(|number| !numbers.contains(number)) {
+        if let Some(lacking) = given.iter().position(|given| !given) {
             return Err(Refusal::invalid(format!("the input '{}' is missing", self.inputs[lacking].name)));
         }
         let Some(names) = outputs else {
             return Ok(Signature { inputs: numbers, outputs: (0..self.outputs.len()).collect() });
         };
-        let mut wanted = Vec::with_capacity(names.len());
+        let mut wanted = Vec::with_capacity(self.outputs.len());
+        let mut asked = vec![false; self.outputs.len()];
         for name in names {
             let number = self.output(name)?;
-            if wanted.contains(&number) {
+            if std::mem::replace(&mut asked[number], true) {
                 return Err(Refusal::invalid(format!("the output '{name}' is wanted twice")));
             }
             wanted.push(number);
@@ -281,15 +315,16 @@ impl Calls for Model {
     /// Runs the model when it is its turn. The arrays are those of all inputs, in their order. The
     /// results are there when this returns; if it is dropped first, a call that has not started
     /// does not run.
-    async fn call(&self, arrays: Vec<NDArray>, options: CallOptions) -> Answer {
+    async fn call(&self, arrays: Vec<NDArray>, options: CallOptions, holds: Holds) -> Answer {
         let came = Instant::now();
-        let _turn = self.share.turn(options.priority).await.in_time(options.deadline)?;
+        let turn = self.share.turn(options.priority).await.in_time(options.deadline)?;
         let began = Instant::now();
         if self.batching.is_err() {
             self.waited(began - came);
         }
         let arguments = self.arguments(arrays).map_err(|e| Refusal::of_call(&e))?;
-        let results = run(self.engine, &self.bound, arguments, options).await?;
+        let calling = Arc::new(Calling { turn, _holds: holds });
+        let results = run(self.engine, &self.bound, arguments, options, calling).await?;
         self.metrics.compute.add(began.elapsed());
         Ok(results)
     }
@@ -307,13 +342,28 @@ impl Calls for Model {
     }
 }
 
+/// What a call of a model holds until the engine has ended it.
+struct Calling {
+    turn: Turn,
+    _holds: Holds,
+}
+
+impl Kept for Calling {
+    fn ended(&self, well: bool) {
+        if well {
+            self.turn.ran();
+        }
+    }
+}
+
 /// Runs a graph. The results are there when this returns; if it is dropped first, a call that has
-/// not started does not run.
+/// not started does not run. What is held is dropped when the engine has ended the call, also then.
 pub(crate) async fn run(
     engine: &'static Engine,
     bound: &Arc<BoundOp>,
     arguments: Vec<NDArray>,
     mut options: CallOptions,
+    holds: Holds,
 ) -> Answer {
     options.cancel_on_drop = true;
     let quick = {
@@ -322,14 +372,14 @@ pub(crate) async fn run(
         (!quick.gave_up()).then_some(begun)
     };
     let started = if let Some(begun) = quick {
-        begun.map(|started| watched(engine, started))
+        begun.map(|started| watched(engine, started, &holds))
     } else {
         // It builds a plan, or computes in the calling thread for longer.
         let bound = bound.clone();
         let work = move || {
             let started = bound.call(&refs(&arguments), None, &options, &mut Interrupter::never())?;
             // Watched there already: nobody may wait any more when it has started.
-            Ok(watched(engine, started))
+            Ok(watched(engine, started, &holds))
         };
         let begun = tokio::task::spawn_blocking(work).await;
         begun.unwrap_or_else(|e| Err(OpError::new(FailureKind::Panic, e.to_string())))
@@ -343,7 +393,7 @@ pub(crate) async fn run(
     if deferred {
         // They may still be on their way to a device.
         for array in &results {
-            ready(watch(engine, array.var())).await?;
+            ready(watch(engine, array.var(), None)).await?;
         }
     }
     Ok(results.into_vec())
@@ -358,17 +408,22 @@ type Settled = oneshot::Receiver<Result<(), Failure>>;
 
 /// A call, and what becomes of each of its results. Their failures are the request's from now on,
 /// also where the request is given up: no other wait gets them.
-fn watched(engine: &'static Engine, started: Started) -> (Started, Vec<Settled>) {
-    let outcomes = started.vars().into_iter().map(|var| watch(engine, var)).collect();
+fn watched(engine: &'static Engine, started: Started, holds: &Holds) -> (Started, Vec<Settled>) {
+    let outcomes = started.vars().into_iter().map(|var| watch(engine, var, Some(holds.clone()))).collect();
     (started, outcomes)
 }
 
-fn watch(engine: &'static Engine, var: &Var) -> Settled {
+fn watch(engine: &'static Engine, var: &Var, holds: Option<Holds>) -> Settled {
     let (told, outcome) = oneshot::channel();
     engine.on_ready(var, move |outcome: Result<(), Failure>| {
         if let Err(failure) = &outcome {
             failure.mark_observed();
         }
+        if let Some(holds) = &holds {
+            holds.ended(outcome.is_ok());
+        }
+        // Before the request goes on: its end finds that it holds nothing more.
+        drop(holds);
         // The request may have been given up meanwhile.
         let _ = told.send(outcome);
     });

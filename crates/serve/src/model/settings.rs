@@ -63,6 +63,15 @@ pub struct ModelSettings {
     pub golden: Option<PathBuf>,
     /// shapes of inputs that are computed once before the model serves
     pub warm: Vec<Vec<(String, Vec<usize>)>>,
+    /// who said what, by key, for errors
+    pub(crate) said_by: Vec<(&'static str, String)>,
+}
+
+impl ModelSettings {
+    /// The last who said something by this key: a place in a file, an option.
+    pub(crate) fn said_by(&self, key: &str) -> Option<&str> {
+        self.said_by.iter().rev().find(|(said, _)| *said == key).map(|(_, by)| by.as_str())
+    }
 }
 
 impl Default for ModelSettings {
@@ -91,6 +100,7 @@ impl Default for ModelSettings {
             required: true,
             golden: None,
             warm: Vec::new(),
+            said_by: Vec::new(),
         }
     }
 }

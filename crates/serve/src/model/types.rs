@@ -1,11 +1,25 @@
 //! Types of inputs and outputs.
 
-use super::TensorInfo;
 use super::settings::ModelSettings;
-use mxrt_engine::OpError;
+use super::{TensorInfo, bad};
+use mxrt_engine::{OpError, WrongInput};
 use mxrt_graph::Symbol;
 use mxrt_tensor::{DType, NDArray, PartialShape};
 use std::collections::HashMap;
+
+/// The input that is said to have another type than the graph asks for by its parameters.
+fn wrong_dtype(symbol: &Symbol, of_params: &[(String, DType)], settings: &ModelSettings) -> Option<OpError> {
+    let asked = symbol.infer_type(of_params, true).ok()?;
+    let asked: HashMap<String, Option<DType>> = symbol.list_arguments().into_iter().zip(asked.args).collect();
+    let differs = |(name, got): &(String, DType)| {
+        let wanted = asked.get(name).copied().flatten().filter(|wanted| wanted != got)?;
+        Some((name.clone(), *got, wanted))
+    };
+    let (name, got, wanted) = settings.dtypes.iter().find_map(differs)?;
+    let mut error = bad(format!("input '{name}': got {got}, wanted {wanted}"));
+    error.input = Some(WrongInput { name, got: Some(got.to_string()), wanted: Some(wanted.to_string()) });
+    Some(error)
+}
 
 /// Types that follow from the parameters and from what the user says.
 pub(super) struct Types {
@@ -28,9 +42,12 @@ impl Types {
             (name.clone(), PartialShape::from_dims(extents))
         });
         let shapes = symbol.infer_shape(&of_params.chain(said).collect::<Vec<_>>(), true)?;
-        let of_params = params.iter().map(|(name, array)| (name.clone(), array.dtype()));
-        let known: Vec<(String, DType)> = of_params.chain(settings.dtypes.iter().cloned()).collect();
-        let open = symbol.infer_type(&known, true)?;
+        let of_params: Vec<(String, DType)> =
+            params.iter().map(|(name, array)| (name.clone(), array.dtype())).collect();
+        let known: Vec<(String, DType)> = of_params.iter().cloned().chain(settings.dtypes.iter().cloned()).collect();
+        let open = symbol
+            .infer_type(&known, true)
+            .map_err(|error| wrong_dtype(symbol, &of_params, settings).unwrap_or_else(|| error.into()))?;
         let arguments = symbol.list_arguments();
         let dtype_of: HashMap<&String, Option<DType>> = arguments.iter().zip(open.args.iter().copied()).collect();
         // What nothing asks for is float32, as everywhere in MXNet.

@@ -7,6 +7,36 @@ pub mod response;
 
 use mxrt_tensor::DType;
 
+/// Why an answer cannot be written.
+#[derive(Debug, PartialEq, Eq)]
+pub enum WriteError {
+    /// it has no such form: a text for the client
+    Wrong(String),
+    /// there is no memory for so many more bytes
+    Memory(usize),
+}
+
+impl WriteError {
+    /// Names what could not be written.
+    fn of(self, what: &str) -> WriteError {
+        match self {
+            WriteError::Wrong(words) => WriteError::Wrong(format!("{what}: {words}")),
+            memory => memory,
+        }
+    }
+}
+
+impl From<String> for WriteError {
+    fn from(words: String) -> WriteError {
+        WriteError::Wrong(words)
+    }
+}
+
+/// Room for more bytes of an answer.
+pub(crate) fn room(to: &mut Vec<u8>, more: usize) -> Result<(), WriteError> {
+    to.try_reserve(more).map_err(|_| WriteError::Memory(more))
+}
+
 /// Names of element types in the protocol.
 const DATATYPES: [(&str, DType); 13] = [
     ("BOOL", DType::Bool),

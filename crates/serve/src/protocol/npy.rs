@@ -1,14 +1,16 @@
 //! Arrays in numpy's format: `.npy`, and several by name in `.npz`.
 
 use super::request::tensor_type;
+use super::{WriteError, room};
 use mxrt_tensor::{DType, TensorRef, TensorType};
 use std::io::{Cursor, Read, Write};
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 /// Headers of longer text are none of numpy's.
 const LONGEST_HEADER: usize = 1 << 16;
-/// Arrays of a file.
+/// Arrays of a file, and how the entry of each in its list of contents begins.
 const MOST_ARRAYS: usize = 1000;
+const ENTRY: &[u8] = b"PK\x01\x02";
 
 /// What numpy calls the element types. BF16 has no name there.
 const NAMES: [(&str, DType); 12] = [
@@ -81,7 +83,7 @@ fn header(text: &str) -> Result<TensorType, String> {
 }
 
 /// Writes a `.npy`.
-pub fn write(tensor: TensorRef<'_>, to: &mut Vec<u8>) -> Result<(), String> {
+pub fn write(tensor: TensorRef<'_>, to: &mut Vec<u8>) -> Result<(), WriteError> {
     let name = NAMES.iter().find(|(_, dtype)| *dtype == tensor.dtype).map(|(name, _)| *name);
     let name = name.ok_or_else(|| format!("numpy has no {}", super::datatype_of(tensor.dtype)))?;
     let extents: &[usize] = tensor.shape;
@@ -93,7 +95,8 @@ pub fn write(tensor: TensorRef<'_>, to: &mut Vec<u8>) -> Result<(), String> {
         head.push(' ');
     }
     head.push('\n');
-    let length = u16::try_from(head.len()).map_err(|_| "the shape is too long")?;
+    let length = u16::try_from(head.len()).map_err(|_| "the shape is too long".to_owned())?;
+    room(to, MAGIC.len() + 4 + head.len() + tensor.bytes().len())?;
     to.extend_from_slice(MAGIC);
     to.extend_from_slice(&[1, 0]);
     to.extend_from_slice(&length.to_le_bytes());
@@ -102,37 +105,68 @@ pub fn write(tensor: TensorRef<'_>, to: &mut Vec<u8>) -> Result<(), String> {
     Ok(())
 }
 
-/// Arrays of a `.npz` by name, each a `.npy` for [`read`]. At most `limit` bytes come out of it.
-pub fn read_npz(file: &[u8], limit: usize) -> Result<Vec<(String, Vec<u8>)>, String> {
-    let mut archive = zip::ZipArchive::new(Cursor::new(file)).map_err(|error| format!("this is no .npz: {error}"))?;
-    if archive.len() > MOST_ARRAYS {
+/// What bounds the arrays of a `.npz`.
+pub struct Bounds<'a> {
+    /// arrays that are wanted; one more is read
+    pub arrays: usize,
+    /// bytes of all of them
+    pub bytes: usize,
+    /// asked before so many bytes more are taken; an error ends it
+    pub charge: &'a mut dyn FnMut(usize) -> Result<(), String>,
+}
+
+/// Arrays of a `.npz` by name, each a `.npy` for [`read`].
+pub fn read_npz(file: &[u8], bounds: Bounds<'_>) -> Result<Vec<(String, Vec<u8>)>, String> {
+    // The archive's reader takes memory for each of its entries.
+    let entries = file.windows(ENTRY.len()).filter(|bytes| *bytes == ENTRY).count();
+    if entries > MOST_ARRAYS {
         return Err(format!("it has more than {MOST_ARRAYS} arrays"));
     }
-    let mut arrays = Vec::new();
-    let mut left = limit as u64;
+    let mut archive = zip::ZipArchive::new(Cursor::new(file)).map_err(|error| format!("this is no .npz: {error}"))?;
+    if archive.len() > bounds.arrays + 1 {
+        return Err(format!("it has {} arrays; {} are wanted", archive.len(), bounds.arrays));
+    }
+    let mut arrays = Vec::with_capacity(archive.len());
+    let mut left = bounds.bytes as u64;
     for number in 0..archive.len() {
         let entry = archive.by_index(number).map_err(|error| error.to_string())?;
         let name = entry.name().map_err(|error| error.to_string())?.into_owned();
         let name = name.strip_suffix(".npy").unwrap_or(&name).to_owned();
+        let size = entry.size();
+        left = left.checked_sub(size).ok_or_else(|| format!("its arrays have more than {} bytes", bounds.bytes))?;
+        let length = usize::try_from(size).map_err(|_| "an array is too large".to_owned())?;
+        (bounds.charge)(length)?;
         let mut bytes = Vec::new();
-        let read = entry.take(left + 1).read_to_end(&mut bytes).map_err(|error| format!("'{name}': {error}"))?;
-        left = left.checked_sub(read as u64).ok_or_else(|| format!("its arrays have more than {limit} bytes"))?;
+        bytes
+            .try_reserve_exact(length)
+            .map_err(|_| format!("there is no memory for the {length} bytes of '{name}'"))?;
+        // Only as many bytes are taken as the archive says that there are.
+        let read = entry.take(size).read_to_end(&mut bytes).map_err(|error| format!("'{name}': {error}"))?;
+        if read as u64 != size {
+            return Err(format!("'{name}' has {read} bytes, where the archive says {size}"));
+        }
         arrays.push((name, bytes));
     }
     Ok(arrays)
 }
 
 /// Writes a `.npz`, without compression.
-pub fn write_npz<'a>(arrays: impl Iterator<Item = (&'a str, TensorRef<'a>)>) -> Result<Vec<u8>, String> {
-    let mut archive = zip::ZipWriter::new(Cursor::new(Vec::new()));
+pub fn write_npz<'a>(arrays: impl Iterator<Item = (&'a str, TensorRef<'a>)> + Clone) -> Result<Vec<u8>, WriteError> {
+    /// Of each array in the archive, beside its elements and its name.
+    const BESIDE: usize = 512;
+    let wrong = |error: &dyn std::fmt::Display| WriteError::Wrong(error.to_string());
+    let size = arrays.clone().map(|(name, tensor)| tensor.bytes().len() + 2 * name.len() + BESIDE).sum();
+    let mut file = Vec::new();
+    room(&mut file, size)?;
+    let mut archive = zip::ZipWriter::new(Cursor::new(file));
     let options = zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
     for (name, tensor) in arrays {
         let mut bytes = Vec::new();
-        write(tensor, &mut bytes).map_err(|error| format!("output '{name}': {error}"))?;
-        archive.start_file(format!("{name}.npy"), options).map_err(|error| error.to_string())?;
-        archive.write_all(&bytes).map_err(|error| error.to_string())?;
+        write(tensor, &mut bytes).map_err(|error| error.of(&format!("output '{name}'")))?;
+        archive.start_file(format!("{name}.npy"), options).map_err(|error| wrong(&error))?;
+        archive.write_all(&bytes).map_err(|error| wrong(&error))?;
     }
-    archive.finish().map(Cursor::into_inner).map_err(|error| error.to_string())
+    archive.finish().map(Cursor::into_inner).map_err(|error| wrong(&error))
 }
 
 #[cfg(test)]
@@ -188,6 +222,19 @@ mod tests {
         let bytes = vec![7; 400];
         let tensor = || TensorRef::new(DType::F32, &shape, &bytes);
         let file = write_npz([("a", tensor()), ("b/c", tensor())].into_iter()).expect("a file");
+        let read_npz = |file: &[u8], bytes| {
+            let mut charged = 0;
+            let mut charge = |more: usize| {
+                charged += more;
+                Ok(())
+            };
+            let read = super::read_npz(file, Bounds { arrays: 2, bytes, charge: &mut charge });
+            assert!(
+                read.as_ref().is_ok_and(|arrays| arrays.iter().map(|(_, b)| b.len()).sum::<usize>() == charged)
+                    || read.is_err()
+            );
+            read
+        };
         let arrays = read_npz(&file, 2000).expect("arrays");
         assert_eq!(arrays.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["a", "b/c"]);
         assert_eq!(read(&arrays[1].1).expect("an array").bytes, &bytes[..]);
@@ -195,5 +242,15 @@ mod tests {
         for end in [0, 10, file.len() / 2, file.len() - 1] {
             assert!(read_npz(&file[..end], 2000).is_err(), "cut at {end}");
         }
+        let mut none = |_| Err("no room".to_owned());
+        let full = super::read_npz(&file, Bounds { arrays: 2, bytes: 2000, charge: &mut none });
+        assert_eq!(full, Err("no room".to_owned()));
+        let many = [&file[..], &ENTRY.repeat(MOST_ARRAYS)].concat();
+        assert!(read_npz(&many, 2000).is_err_and(|error| error.contains("more than 1000 arrays")));
+        let several = write_npz((0..4).map(|_| ("a", tensor()))).expect_err("a name comes once");
+        assert!(matches!(several, WriteError::Wrong(_)));
+        let names = ["a", "b", "c", "d"];
+        let several = write_npz(names.iter().map(|name| (*name, tensor()))).expect("a file");
+        assert!(read_npz(&several, 9000).is_err_and(|error| error.contains("4 arrays; 2 are wanted")));
     }
 }

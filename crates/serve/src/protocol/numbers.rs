@@ -1,6 +1,6 @@
 //! Elements of tensors as numbers of JSON.
 
-use super::{datatype_of, short};
+use super::{WriteError, datatype_of, room, short};
 use mxrt_tensor::{DType, Shape};
 
 /// A Rust type whose values JSON has.
@@ -90,7 +90,7 @@ pub fn read(text: &str, dtype: DType, shape: &Shape, to: &mut [u8]) -> Result<()
 }
 
 /// Writes the elements of a tensor as one list.
-pub fn write(bytes: &[u8], dtype: DType, to: &mut Vec<u8>) -> Result<(), String> {
+pub fn write(bytes: &[u8], dtype: DType, to: &mut Vec<u8>) -> Result<(), WriteError> {
     match dtype {
         DType::Bool => write_as::<Truth>(bytes, dtype, to),
         DType::U8 => write_as::<u8>(bytes, dtype, to),
@@ -103,7 +103,7 @@ pub fn write(bytes: &[u8], dtype: DType, to: &mut Vec<u8>) -> Result<(), String>
         DType::I64 => write_as::<i64>(bytes, dtype, to),
         DType::F32 => write_as::<f32>(bytes, dtype, to),
         DType::F64 => write_as::<f64>(bytes, dtype, to),
-        DType::F16 | DType::BF16 => Err(only_binary(dtype)),
+        DType::F16 | DType::BF16 => Err(only_binary(dtype).into()),
     }
 }
 
@@ -184,14 +184,19 @@ fn read_as<T: Number>(text: &str, dtype: DType, shape: &Shape, to: &mut [u8]) ->
     if read == wanted { Ok(()) } else { Err(format!("'data' has {read} elements; the shape says {wanted}")) }
 }
 
-fn write_as<T: Number>(bytes: &[u8], dtype: DType, to: &mut Vec<u8>) -> Result<(), String> {
+fn write_as<T: Number>(bytes: &[u8], dtype: DType, to: &mut Vec<u8>) -> Result<(), WriteError> {
+    /// No number has more characters, with its comma and the end of the list.
+    const LONGEST: usize = 40;
+    room(to, LONGEST)?;
     to.push(b'[');
     for (i, element) in bytes.chunks_exact(dtype.size()).enumerate() {
+        room(to, LONGEST)?;
         if i > 0 {
             to.push(b',');
         }
         if !T::write(element, to) {
-            return Err(format!("element {i} is NaN or infinite, which JSON has no number for: ask for binary data"));
+            let words = format!("element {i} is NaN or infinite, which JSON has no number for: ask for binary data");
+            return Err(words.into());
         }
     }
     to.push(b']');

@@ -1,12 +1,14 @@
 //! The JSON of an inference request.
 
+mod reader;
+
 use super::{dtype_of, short};
 use mxrt_tensor::{DType, Shape, TensorType};
-use serde::Deserialize;
-use serde_json::value::RawValue;
+use reader::{Input, Output, Request};
+use std::collections::HashSet;
 
 /// Arrays have at most so many axes.
-const MAX_AXES: usize = 32;
+pub(crate) const MAX_AXES: usize = 32;
 
 /// An inference request, as far as it can be read without the model.
 #[derive(Debug)]
@@ -54,61 +56,27 @@ pub struct WantedOutput {
     pub binary: Option<bool>,
 }
 
-#[derive(Deserialize)]
-struct Request<'a> {
-    id: Option<String>,
-    #[serde(default)]
-    parameters: Parameters,
-    #[serde(borrow)]
-    inputs: Vec<Input<'a>>,
-    outputs: Option<Vec<Output>>,
-}
-
-/// Parameters of a request that mean something here; others are passed over.
-#[derive(Deserialize, Default)]
-struct Parameters {
-    priority: Option<u64>,
-    timeout: Option<u64>,
-    binary_data_output: Option<bool>,
-}
-
-#[derive(Deserialize)]
-struct Input<'a> {
-    name: String,
-    shape: Vec<i64>,
-    datatype: String,
-    #[serde(default)]
-    parameters: TensorParameters,
-    #[serde(borrow)]
-    data: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct Output {
-    name: String,
-    #[serde(default)]
-    parameters: TensorParameters,
-}
-
-#[derive(Deserialize, Default)]
-struct TensorParameters {
-    binary_data_size: Option<i128>,
-    binary_data: Option<bool>,
-    classification: Option<i64>,
-    shared_memory_region: Option<String>,
+/// How many inputs and outputs the model has. A request that names more of them is not read on.
+#[derive(Clone, Copy, Debug)]
+pub struct Most {
+    /// inputs of the model
+    pub inputs: usize,
+    /// outputs of the model
+    pub outputs: usize,
 }
 
 impl<'a> InferRequest<'a> {
-    /// Reads the JSON of a request. The error is a text for the client.
-    pub fn parse(json: &'a [u8]) -> Result<InferRequest<'a>, String> {
-        let request: Request<'a> = serde_json::from_slice(json).map_err(|e| format!("the JSON of the request: {e}"))?;
+    /// Reads the JSON of a request to a model. The error is a text for the client.
+    pub fn parse(json: &'a [u8], most: Most) -> Result<InferRequest<'a>, String> {
+        let request = Request::read(json, most).map_err(|e| format!("the JSON of the request: {e}"))?;
         let priority = request.parameters.priority.unwrap_or(0);
         let priority = u8::try_from(priority).ok().filter(|p| *p <= 9);
         let priority = priority.ok_or("the parameter 'priority' is from 1, served first, to 9; 0 stands for 5")?;
         let mut inputs: Vec<InputTensor<'a>> = Vec::with_capacity(request.inputs.len());
+        let mut names = HashSet::with_capacity(request.inputs.len());
         for input in request.inputs {
             let name = input.name.clone();
-            if inputs.iter().any(|other| other.name == name) {
+            if !names.insert(name.clone()) {
                 return Err(format!("the input '{}' is given twice", short(&name)));
             }
             inputs.push(input.check().map_err(|e| format!("input '{}': {e}", short(&name)))?);
@@ -192,6 +160,8 @@ pub(crate) fn tensor_type(dtype: DType, shape: &[i64]) -> Result<TensorType, Str
 mod tests {
     use super::*;
 
+    const MOST: Most = Most { inputs: 2, outputs: 1 };
+
     const GOOD: &str = r#"{"id": "7", "parameters": {"priority": 1, "timeout": 5000, "other": [{}]},
         "inputs": [{"name": "a", "shape": [1, 2], "datatype": "FP32", "data": [1, 2]},
                    {"name": "b", "shape": [2], "datatype": "INT64", "parameters": {"binary_data_size": 16}}],
@@ -199,12 +169,12 @@ mod tests {
 
     fn with_input(text: &str) -> Result<(), String> {
         let json = format!(r#"{{"inputs": [{text}]}}"#);
-        InferRequest::parse(json.as_bytes()).map(drop)
+        InferRequest::parse(json.as_bytes(), MOST).map(drop)
     }
 
     #[test]
     fn a_request_is_read_whole() {
-        let request = InferRequest::parse(GOOD.as_bytes()).expect("a request");
+        let request = InferRequest::parse(GOOD.as_bytes(), MOST).expect("a request");
         assert_eq!((request.id.as_deref(), request.priority, request.timeout), (Some("7"), 1, Some(5000)));
         assert!(matches!(request.inputs[0].content, Content::Numbers("[1, 2]")));
         assert!(matches!(request.inputs[1].content, Content::Binary(16)));
@@ -216,7 +186,7 @@ mod tests {
     #[test]
     fn a_request_that_is_cut_anywhere_is_an_error() {
         for end in 0..GOOD.len() {
-            assert!(InferRequest::parse(&GOOD.as_bytes()[..end]).is_err(), "cut at {end}");
+            assert!(InferRequest::parse(&GOOD.as_bytes()[..end], MOST).is_err(), "cut at {end}");
         }
     }
 
@@ -225,15 +195,15 @@ mod tests {
         let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
         let data = format!(r#"{{"name": "a", "shape": [1], "datatype": "FP32", "data": {deep}}}"#);
         let json = format!(r#"{{"inputs": [{data}]}}"#);
-        let request = InferRequest::parse(json.as_bytes());
+        let request = InferRequest::parse(json.as_bytes(), MOST);
         if let Ok(request) = request {
             let Content::Numbers(text) = request.inputs[0].content else { panic!("numbers") };
             let read = super::super::numbers::read(text, DType::F32, &request.inputs[0].tensor.shape, &mut [0; 4]);
             assert!(read.is_err());
         }
-        assert!(InferRequest::parse(deep.as_bytes()).is_err());
+        assert!(InferRequest::parse(deep.as_bytes(), MOST).is_err());
         let unknown = format!(r#"{{"other": {deep}, "inputs": []}}"#);
-        drop(InferRequest::parse(unknown.as_bytes()));
+        drop(InferRequest::parse(unknown.as_bytes(), MOST));
     }
 
     #[test]
@@ -252,6 +222,21 @@ mod tests {
             assert!(input(shape, "16").is_err(), "{shape}");
         }
         assert!(input(&format!("[{}1]", "1,".repeat(40)), "4").is_err());
+    }
+
+    #[test]
+    fn a_list_is_read_no_further_than_to_one_more_than_the_model_has() {
+        let input = r#"{"name": "a", "shape": [1], "datatype": "FP32", "data": [1]}"#;
+        let json = format!(r#"{{"inputs": [{input}, {input}, {input}, {input}, no JSON any more"#);
+        let error = InferRequest::parse(json.as_bytes(), MOST).expect_err("too many");
+        assert!(error.contains("more than 3 inputs; the model has 2"), "{error}");
+        let output = r#"{"name": "y"}"#;
+        let json = format!(r#"{{"inputs": [{input}], "outputs": [{output}, {output}, {output}, no JSON"#);
+        let error = InferRequest::parse(json.as_bytes(), MOST).expect_err("too many");
+        assert!(error.contains("more than 2 outputs; the model has 1"), "{error}");
+        let shape = format!(r#"{{"inputs": [{{"name": "a", "shape": [{}"#, "1, ".repeat(40));
+        let error = InferRequest::parse(shape.as_bytes(), MOST).expect_err("too many");
+        assert!(error.contains("more than 33 extents; arrays have at most 32"), "{error}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The body of an inference answer.
 
-use super::{datatype_of, numbers};
+use super::{WriteError, datatype_of, numbers, room};
 use mxrt_tensor::TensorRef;
 
 /// An answer: its bytes, and how many of them are JSON if binary data follows.
@@ -29,7 +29,7 @@ impl InferResponse {
         version: &str,
         id: Option<&str>,
         outputs: &[OutputTensor<'_>],
-    ) -> Result<InferResponse, String> {
+    ) -> Result<InferResponse, WriteError> {
         let mut body = Vec::new();
         body.extend_from_slice(b"{\"model_name\":");
         string(model, &mut body)?;
@@ -46,7 +46,7 @@ impl InferResponse {
             let shape: &[usize] = output.tensor.shape;
             let head = format!(",\"datatype\":\"{}\",\"shape\":", datatype_of(output.tensor.dtype));
             body.extend_from_slice(head.as_bytes());
-            serde_json::to_writer(&mut body, shape).map_err(|e| e.to_string())?;
+            serde_json::to_writer(&mut body, shape).map_err(|e| WriteError::Wrong(e.to_string()))?;
             let bytes = output.tensor.bytes();
             if output.binary {
                 let size = format!(",\"parameters\":{{\"binary_data_size\":{}}}", bytes.len());
@@ -54,21 +54,22 @@ impl InferResponse {
             } else {
                 body.extend_from_slice(b",\"data\":");
                 let written = numbers::write(bytes, output.tensor.dtype, &mut body);
-                written.map_err(|e| format!("output '{}': {e}", output.name))?;
+                written.map_err(|error| error.of(&format!("output '{}'", output.name)))?;
             }
             body.push(b'}');
         }
         body.extend_from_slice(b"]}");
         let json_bytes = outputs.iter().any(|output| output.binary).then_some(body.len());
         let binary = outputs.iter().filter(|output| output.binary);
-        body.reserve_exact(binary.clone().map(|output| output.tensor.bytes().len()).sum());
+        room(&mut body, binary.clone().map(|output| output.tensor.bytes().len()).sum())?;
         binary.for_each(|output| body.extend_from_slice(output.tensor.bytes()));
         Ok(InferResponse { body, json_bytes })
     }
 }
 
-fn string(text: &str, to: &mut Vec<u8>) -> Result<(), String> {
-    serde_json::to_writer(to, text).map_err(|e| e.to_string())
+fn string(text: &str, to: &mut Vec<u8>) -> Result<(), WriteError> {
+    room(to, text.len())?;
+    serde_json::to_writer(to, text).map_err(|error| WriteError::Wrong(error.to_string()))
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::folder::{FoundModel, FoundVersion};
 use super::{Changes, Repository, Trouble, catalog};
+use crate::log::Level;
 use crate::model::{Model, ModelSettings, ModelSpec, VersionChoice};
 use std::sync::Arc;
 use std::time::Instant;
@@ -43,7 +44,7 @@ impl Repository {
             changes.tried.insert(key, version.stamp.clone());
             if made.is_ok() {
                 let words = format!("version {} loaded in {:.2} s", version.version, began.elapsed().as_secs_f64());
-                self.log.model(name, &words);
+                self.log.model(Level::Info, name, &words);
             }
             let is_last = wanted.last().is_some_and(|(last, _)| last.version == version.version);
             self.publish(|catalog| {

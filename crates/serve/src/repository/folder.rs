@@ -21,6 +21,8 @@ pub(super) struct Stamp(Vec<(PathBuf, u64, Option<SystemTime>)>);
 #[derive(Clone, Debug)]
 pub(super) struct FoundVersion {
     pub(super) version: String,
+    /// folder or archive of the model
+    model: PathBuf,
     pub(super) path: PathBuf,
     /// files of settings, the weaker one first
     pub(super) settings: Vec<PathBuf>,
@@ -54,19 +56,27 @@ pub(super) fn scan(root: &Path) -> Result<Vec<FoundModel>, String> {
     Ok(found)
 }
 
+/// The stamp that a version has now.
+pub(super) fn stamp_now(root: &Path, version: &FoundVersion) -> Result<Stamp, String> {
+    let root = root.canonicalize().map_err(|error| error.to_string())?;
+    version_at(&root, &version.model, &version.version, &version.path).map(|now| now.stamp)
+}
+
+fn version_at(root: &Path, model: &Path, version: &str, path: &Path) -> Result<FoundVersion, String> {
+    let settings = [model.join(SETTINGS), path.join(SETTINGS)];
+    let mut settings: Vec<PathBuf> = settings.into_iter().filter(|file| file.is_file()).collect();
+    settings.dedup();
+    let mut stamp = stamp(root, path)?;
+    // Of the whole model, where that is another folder.
+    for file in settings.iter().filter(|file| !file.starts_with(path)) {
+        add(root, file, &mut stamp)?;
+    }
+    Ok(FoundVersion { version: version.to_owned(), model: model.to_owned(), path: path.to_owned(), settings, stamp })
+}
+
 fn versions(root: &Path, model: &Path) -> Result<Vec<FoundVersion>, String> {
     inside(root, model)?;
-    let version = |version: &str, path: &Path| {
-        let settings = [model.join(SETTINGS), path.join(SETTINGS)];
-        let mut settings: Vec<PathBuf> = settings.into_iter().filter(|file| file.is_file()).collect();
-        settings.dedup();
-        let mut stamp = stamp(root, path)?;
-        // Of the whole model, where that is another folder.
-        for file in settings.iter().filter(|file| !file.starts_with(path)) {
-            add(root, file, &mut stamp)?;
-        }
-        Ok::<_, String>(FoundVersion { version: version.to_owned(), path: path.to_owned(), settings, stamp })
-    };
+    let version = |version: &str, path: &Path| version_at(root, model, version, path);
     let mut found = Vec::new();
     if model.is_dir() {
         for entry in std::fs::read_dir(model).map_err(|error| error.to_string())? {

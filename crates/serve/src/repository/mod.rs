@@ -26,7 +26,7 @@ pub use files::own_name;
 
 use crate::config::Control;
 use crate::hooks::HookLoader;
-use crate::log::Log;
+use crate::log::{Level, Log};
 use crate::model::{Model, ModelSpec};
 use crate::refusal::{Outcome, Refusal};
 use crate::settings::{Configuration, OfModels};
@@ -39,6 +39,7 @@ use mxrt_graph::BuildOptions;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Calls that the engine gets at a time, so that a core that becomes free has another one.
@@ -65,6 +66,8 @@ struct Changes {
     seen: HashMap<(String, String), Stamp>,
     /// unloaded by a call, or for want of memory: looks leave them alone
     unloaded: HashSet<String>,
+    /// what was said of each model, and under no name of the folder
+    complaints: HashMap<String, String>,
 }
 
 /// What is said of models.
@@ -97,6 +100,8 @@ pub(crate) struct Repository {
     max_nodes: Option<usize>,
     catalog: Mutex<Arc<Catalog>>,
     changes: Mutex<Changes>,
+    /// the server listens
+    started: AtomicBool,
 }
 
 impl Repository {
@@ -105,6 +110,7 @@ impl Repository {
         plans: BuildOptions,
         configuration: &Configuration,
         given: Vec<ModelSpec>,
+        log: Log,
     ) -> Repository {
         let config = &configuration.server;
         Repository {
@@ -115,13 +121,14 @@ impl Repository {
             evicts: config.evict,
             most_unpacked: config.max_unpacked,
             told: Mutex::new(Arc::new(Told { of_models: configuration.of_models().clone(), given })),
-            log: Log { form: config.logs, requests: config.log_requests },
+            log,
             hooks: configuration.hooks.clone(),
             max_nodes: configuration.max_nodes,
             turns: Turns::new(CALLS_PER_CORE * engine.cores(), config.ageing, config.admission),
             core_limits: Mutex::default(),
             catalog: Mutex::default(),
             changes: Mutex::default(),
+            started: AtomicBool::new(false),
         }
     }
 
@@ -138,7 +145,7 @@ impl Repository {
         changes.tried.retain(|(model, _), _| next.of_models.says_as(&before.of_models, model));
         for spec in before.given.iter().filter(|spec| next.given(&spec.name).is_none()) {
             self.publish(|catalog| drop(catalog.models.remove(&spec.name)));
-            self.log.model(&spec.name, "it is not named any more");
+            self.log.model(Level::Info, &spec.name, "it is not named any more");
         }
     }
 
@@ -161,8 +168,8 @@ impl Repository {
     }
 
     /// Where lines are written.
-    pub(crate) fn log(&self) -> Log {
-        self.log
+    pub(crate) fn log(&self) -> &Log {
+        &self.log
     }
 
     /// Requests that wait for a turn.
@@ -176,11 +183,11 @@ impl Repository {
 
     fn publish(&self, change: impl FnOnce(&mut Catalog)) {
         let mut published = self.catalog.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut next = Catalog::clone(&published);
-        change(&mut next);
-        let before = std::mem::replace(&mut *published, Arc::new(next));
+        // What requests read does not change; where nobody reads it, nothing is copied. A model that
+        // goes takes its time, and others wait meanwhile: what was there goes after that.
+        let before = published.serving();
+        change(Arc::make_mut(&mut published));
         drop(published);
-        // It may be the last that holds a model, which takes its time to go.
         drop(before);
     }
 
@@ -195,9 +202,8 @@ impl Repository {
         }
         let Some(folder) = &self.folder else { return Ok(()) };
         for found in folder::scan(folder).map_err(|words| OpError::new(FailureKind::Data, words))? {
-            if let Err(trouble) = self.apply(&found, &mut changes) {
-                self.log.model(&found.name, &trouble.words);
-            }
+            let done = self.apply(&found, &mut changes);
+            self.complain(&found.name, done, &mut changes);
         }
         Ok(())
     }
@@ -256,7 +262,7 @@ impl Repository {
                 version.trouble = Some(why.to_owned());
             }
         });
-        self.log.model(name, why);
+        self.log.model(Level::Info, name, why);
     }
 
     /// Looks at the folder again: new and changed versions are loaded, and what is gone goes out of
@@ -272,8 +278,10 @@ impl Repository {
             let mut changes = self.changes();
             for spec in &self.told().given {
                 match self.load_given(spec, &mut changes) {
-                    Ok(()) => self.log.model(&spec.name, "loaded again"),
-                    Err(trouble) => self.log.model(&spec.name, &format!("not loaded again: {}", trouble.words)),
+                    Ok(()) => self.log.model(Level::Info, &spec.name, "loaded again"),
+                    Err(trouble) => {
+                        self.log.model(Level::Error, &spec.name, &format!("not loaded again: {}", trouble.words))
+                    }
                 }
             }
         }
@@ -284,9 +292,13 @@ impl Repository {
         let Some(folder) = &self.folder else { return };
         let found = match folder::scan(folder) {
             Ok(found) => found,
-            Err(words) => return self.log.line(&words),
+            Err(words) => {
+                // The name of no model.
+                return self.complain("", Err(words.into()), &mut self.changes());
+            }
         };
         let mut changes = self.changes();
+        self.complain("", Ok(()), &mut changes);
         let seen = found.iter().filter_map(|model| Some((model, model.versions.as_ref().ok()?)));
         let seen: HashMap<(String, String), Stamp> = seen
             .flat_map(|(model, versions)| {
@@ -303,22 +315,38 @@ impl Repository {
             if (patient && !rests) || changes.unloaded.contains(&model.name) {
                 continue;
             }
-            if let Err(trouble) = self.apply(model, &mut changes) {
-                self.log.model(&model.name, &trouble.words);
-            }
+            let done = self.apply(model, &mut changes);
+            self.complain(&model.name, done, &mut changes);
         }
         self.drop_missing(&found, &mut changes);
+    }
+
+    /// Says what is wrong with a model, once until it is something else.
+    fn complain(&self, name: &str, done: Result<(), Trouble>, changes: &mut Changes) {
+        match done {
+            Ok(()) => drop(changes.complaints.remove(name)),
+            Err(trouble) if changes.complaints.get(name) == Some(&trouble.words) => {}
+            Err(trouble) => {
+                match name {
+                    "" => self.log.line(Level::Error, &trouble.words),
+                    name => self.log.model(Level::Error, name, &trouble.words),
+                }
+                changes.complaints.insert(name.to_owned(), trouble.words);
+            }
+        }
     }
 
     /// Models whose folders are gone.
     fn drop_missing(&self, found: &[FoundModel], changes: &mut Changes) {
         let (told, catalog) = (self.told(), self.catalog());
-        let missing = |name: &&String| told.given(name).is_none() && !found.iter().any(|model| model.name == **name);
+        let there: HashSet<&str> = found.iter().map(|model| model.name.as_str()).collect();
+        let missing = |name: &&String| told.given(name).is_none() && !there.contains(name.as_str());
         for name in catalog.models.keys().filter(missing) {
             changes.tried.retain(|(model, _), _| model != name);
             changes.unloaded.remove(name);
+            changes.complaints.remove(name);
             self.publish(|catalog| drop(catalog.models.remove(name)));
-            self.log.model(name, "its folder is gone");
+            self.log.model(Level::Info, name, "its folder is gone");
         }
     }
 

@@ -2,10 +2,12 @@
 
 use super::folder::{self, FoundVersion};
 use super::{Changes, ModelFiles, Repository, Trouble};
+use crate::log::Level;
 use crate::model::{Loading, Model, ModelSpec};
 use mxrt_engine::{CoreLimit, FailureKind, OpError};
 use mxrt_graph::BuildOptions;
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -47,11 +49,31 @@ impl Repository {
             max_nodes: self.max_nodes,
         };
         let trouble = |error: OpError| Trouble { kind: error.kind, words: error.message.clone() };
-        let model = Model::load(&loading).map_err(trouble)?;
-        if found.is_some_and(|found| !self.is_still(&spec.name, found)) {
+        let before = self.engine.memory().stats().in_use as u64;
+        let mut model = Model::load(&loading).map_err(trouble)?;
+        // Requests to others take memory meanwhile: no model has more than was estimated.
+        let grown = (self.engine.memory().stats().in_use as u64).saturating_sub(before);
+        model.memory = grown.clamp(files.bytes(), files.bytes().saturating_mul(MEMORY_PER_BYTE));
+        if found.is_some_and(|found| !self.is_still(found)) {
             return Err("its files changed while they were read".to_owned().into());
         }
+        if self.started.load(Ordering::Relaxed) {
+            self.warn(&model);
+        }
         Ok(Arc::new(model))
+    }
+
+    /// Says of a model that it has not answered anything yet.
+    fn warn(&self, model: &Model) {
+        if let Some(words) = &model.untried {
+            self.log.model(Level::Warning, &model.name, words);
+        }
+    }
+
+    /// The server listens now. What is to be said of the models that were loaded before is said.
+    pub(crate) fn started(&self) {
+        self.started.store(true, Ordering::Relaxed);
+        self.catalog().serving().iter().for_each(|model| self.warn(model));
     }
 
     /// The bound of the cores of a model, which its versions share. It stays for ever, as ops that
@@ -74,48 +96,56 @@ impl Repository {
         trouble
     }
 
-    fn is_still(&self, name: &str, version: &FoundVersion) -> bool {
-        let found = self.folder.as_deref().and_then(|folder| folder::scan(folder).ok()).unwrap_or_default();
-        let versions = found.into_iter().find(|model| model.name == name).and_then(|model| model.versions.ok());
-        versions.is_some_and(|versions| {
-            versions.iter().any(|now| now.version == version.version && now.stamp == version.stamp)
-        })
+    fn is_still(&self, version: &FoundVersion) -> bool {
+        let now = self.folder.as_deref().and_then(|folder| folder::stamp_now(folder, version).ok());
+        now.is_some_and(|now| now == version.stamp)
     }
 
-    /// Sees to it that so many bytes fit into the limit of memory.
+    /// Sees to it that so many bytes fit into the limit of memory. Nothing is unloaded where all
+    /// that may be would not suffice.
     fn make_room(&self, name: &str, bytes: u64, changes: &mut Changes) -> Result<(), Trouble> {
+        let mut decided = false;
         loop {
             let stats = self.engine.memory().stats();
             let Some(limit) = stats.limit.map(|limit| limit as u64) else { return Ok(()) };
-            if (stats.in_use as u64).saturating_add(bytes) <= limit {
+            let used = stats.in_use as u64;
+            if used.saturating_add(bytes) <= limit {
                 return Ok(());
             }
             let words = format!(
-                "about {bytes} bytes for it do not fit: {} of {limit} bytes are in use (MXRT_MEMORY_LIMIT_MB)",
-                stats.in_use
+                "about {bytes} bytes for it do not fit: {used} of {limit} bytes are in use (MXRT_MEMORY_LIMIT_MB)"
             );
             let no_room = |words| Trouble { words, kind: FailureKind::Memory };
             if !self.evicts {
                 return Err(no_room(format!("{words}; with evict = \"lru\" others would make room")));
             }
+            let victims = self.victims(name);
+            let freed: u64 = victims.iter().map(|victim| victim.memory).sum();
+            if !decided && used.saturating_sub(freed).saturating_add(bytes) > limit {
+                return Err(no_room(format!("{words}, and all models that may make room have about {freed} bytes")));
+            }
+            decided = true;
             // It is not held on to here: that would keep its memory.
-            let victim = self.least_used(name).map(|victim| (victim.name.clone(), Arc::downgrade(&victim)));
+            let victim = victims.first().map(|victim| (victim.name.clone(), Arc::downgrade(victim)));
+            drop(victims);
             let (victim, held) = victim.ok_or_else(|| no_room(words))?;
-            let before = stats.in_use;
             self.take_out(&victim, "it was unused for longest when memory was wanted", changes);
             self.publish(|catalog| catalog.models.entry(victim).or_default().evicted = true);
             let began = Instant::now();
-            while held.strong_count() > 0 && self.engine.memory().stats().in_use >= before && began.elapsed() < PATIENCE
+            while held.strong_count() > 0
+                && self.engine.memory().stats().in_use >= stats.in_use
+                && began.elapsed() < PATIENCE
             {
                 std::thread::sleep(Duration::from_millis(5));
             }
         }
     }
 
-    /// The model of the repository that was unused for longest, beside this one.
-    fn least_used(&self, name: &str) -> Option<Arc<Model>> {
-        let (told, serving) = (self.told(), self.catalog().serving());
-        let models = serving.into_iter().filter(|model| model.name != name && told.given(&model.name).is_none());
-        models.min_by_key(|model| model.metrics.last())
+    /// The models of the repository that may make room for this one, the longest unused first.
+    fn victims(&self, name: &str) -> Vec<Arc<Model>> {
+        let (told, mut models) = (self.told(), self.catalog().serving());
+        models.retain(|model| model.name != name && told.given(&model.name).is_none());
+        models.sort_by_key(|model| model.metrics.last());
+        models
     }
 }

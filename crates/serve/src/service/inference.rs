@@ -1,21 +1,23 @@
 //! One inference, from the head of its request to its end.
 //!
 //! A transport calls [`Inference::choose`], [`Model::signature`], [`memory`] and [`array`] for each
-//! input, [`Inference::compute`], and [`Inference::end`] when the answer is made. The bytes that it
-//! keeps it holds in the queue ([`crate::queue::Queue::receive`]).
+//! input, [`Inference::compute`], and [`Inference::end`] when the answer is made. What it keeps or
+//! computes it charges to [`Inference::account`].
 
 use super::Service;
-use crate::batch::Calls;
+use crate::account::Account;
+use crate::background::Work;
+use crate::batch::{Calls, Holds};
 use crate::log::Ended;
 use crate::model::Model;
 use crate::protocol::short;
-use crate::queue::Held;
 use crate::refusal::{Outcome, Refusal};
 use crate::traces::{Times, Traced};
 use hyper::{HeaderMap, StatusCode};
 use mxrt_engine::memory::Block;
 use mxrt_graph::CallOptions;
 use mxrt_tensor::{Context, DType, NDArray, TensorType};
+use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -24,13 +26,20 @@ use tokio::time::timeout_at;
 /// The priority of requests that say none, in the protocol's order.
 const USUAL_PRIORITY: i32 = 5;
 
+/// How a request ended.
+struct End {
+    outcome: Outcome,
+    /// status and text of a refusal
+    refused: Option<(u16, String)>,
+}
+
 /// See [`Service::begin`].
 pub(crate) struct Inference {
     service: Arc<Service>,
     began: Instant,
     model: Option<Arc<Model>>,
-    held: Held,
-    outcome: Option<Outcome>,
+    account: Account,
+    ended: Option<End>,
     id: Option<String>,
     trace: Option<String>,
     /// its span, if one is wanted
@@ -51,18 +60,24 @@ impl Inference {
     pub(super) fn new(service: Arc<Service>, began: Instant) -> Inference {
         // Before it is looked at whether the server drains, so that the end waits for what goes on.
         service.begun.fetch_add(1, Ordering::SeqCst);
-        let held = service.queue.receive();
+        service.ever.fetch_add(1, Ordering::SeqCst);
+        let account = Account::open(&service.queue);
         Inference {
             service,
             began,
             model: None,
-            held,
-            outcome: None,
+            account,
+            ended: None,
             id: None,
             trace: None,
             traced: None,
             computed: None,
         }
+    }
+
+    /// What the request costs.
+    pub(crate) fn account(&self) -> &Account {
+        &self.account
     }
 
     /// The model, the highest version if none is named. What would be refused when its body is here
@@ -73,12 +88,15 @@ impl Inference {
         }
         let model = match self.service.repository.find(name, version) {
             Some(found) => found?,
-            None => self.service.bring_back(name, version).await?,
+            None => {
+                self.account.admit()?;
+                self.service.bring_back(self.account.clone(), name, version).await?
+            }
         };
         self.model = Some(model.clone());
         self.service.queue.check()?;
         model.queue.check()?;
-        self.held.of_model(&model.queue)?;
+        self.account.of_model(&model.queue)?;
         Ok(model)
     }
 
@@ -86,26 +104,56 @@ impl Inference {
         self.model.as_ref().ok_or_else(|| Refusal::failed("the request has no model"))
     }
 
+    /// Takes its place among those that wait or compute, when its body is here. What would be late
+    /// is refused.
+    pub(crate) fn admit(&self, schedule: Schedule) -> Result<(), Refusal> {
+        let model = self.model()?;
+        let options = self.options(model, schedule);
+        if options.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+            return Err(Refusal::late());
+        }
+        if self.service.config.admission {
+            model.check_deadline(options)?;
+        }
+        self.account.admit()
+    }
+
+    /// Runs a job of the request in the background, for which it has a place. It waits for it until
+    /// its deadline; a job that has begun goes on, and the request is charged for it.
+    pub(crate) async fn background<T: Send + 'static>(
+        &self,
+        work: Work,
+        schedule: Schedule,
+        job: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let deadline = self.options(self.model()?, schedule).deadline;
+        in_time(deadline, self.service.background.run(work, Some(self.account.clone()), job)).await
+    }
+
+    /// Waits for what is to be there by the deadline.
+    pub(crate) async fn in_time<T>(
+        &self,
+        schedule: Schedule,
+        work: impl Future<Output = Result<T, Refusal>>,
+    ) -> Result<T, Refusal> {
+        in_time(self.options(self.model()?, schedule).deadline, work).await
+    }
+
     /// Computes. `inputs` are those of the model in its order. All results are there when this
     /// returns. If it is dropped first, a call that has not started does not run.
     pub(crate) async fn compute(&mut self, inputs: Vec<NDArray>, schedule: Schedule) -> Result<Vec<NDArray>, Refusal> {
         let model = self.model()?.clone();
         let options = self.options(&model, schedule);
-        if self.service.config.admission {
-            model.check_deadline(options)?;
-        }
-        self.held.admit()?;
+        self.admit(schedule)?;
         let began = Instant::now();
+        let held: Holds = Arc::new(self.account.clone());
         let running = async {
             match model.batcher() {
-                Some(batcher) => batcher.call(&model, inputs, options).await,
-                None => model.call(inputs, options).await,
+                Some(batcher) => batcher.call(&model, inputs, options, held).await,
+                None => model.call(inputs, options, held).await,
             }
         };
-        let results = match options.deadline {
-            None => running.await,
-            Some(deadline) => timeout_at(deadline.into(), running).await.unwrap_or_else(|_| Err(Refusal::late())),
-        }?;
+        let results = in_time(options.deadline, running).await?;
         self.computed = Some((began, Instant::now()));
         self.service.queue.took(began.elapsed());
         model.queue.took(began.elapsed());
@@ -135,16 +183,24 @@ impl Inference {
         self.traced = self.service.traces.of(header);
     }
 
-    /// The request has ended so.
-    pub(crate) fn end(mut self, outcome: Outcome) {
-        self.outcome = Some(outcome);
+    /// The request has ended: with a refusal, or else with results.
+    pub(crate) fn end(mut self, refusal: Option<&Refusal>) {
+        let wanted = self.service.config.log_requests;
+        self.ended = Some(End {
+            outcome: refusal.map_or(Outcome::Success, |refusal| refusal.outcome),
+            refused: refusal.filter(|_| wanted).map(|refusal| (refusal.status.as_u16(), refusal.message.clone())),
+        });
     }
 }
 
 impl Drop for Inference {
     fn drop(&mut self) {
         let metrics = self.model.as_ref().map_or(&self.service.nameless, |model| &*model.metrics);
-        let (outcome, time) = (self.outcome.unwrap_or(Outcome::Cancelled), self.began.elapsed());
+        let time = self.began.elapsed();
+        let (outcome, refused) = match self.ended.take() {
+            Some(End { outcome, refused }) => (outcome, refused),
+            None => (Outcome::Cancelled, Some((499, "the client has gone".to_owned()))),
+        };
         metrics.ended(outcome, time);
         if let Some(traced) = self.traced {
             let times = Times { began: self.began, computed: self.computed };
@@ -157,13 +213,23 @@ impl Drop for Inference {
             id: self.id.as_deref(),
             trace: self.trace.as_deref(),
             outcome,
+            status: refused.as_ref().map_or(200, |(status, _)| *status),
+            reason: refused.as_ref().map(|(_, reason)| reason.as_str()),
             time,
         });
         self.service.begun.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-/// Memory for the elements of an input.
+/// What becomes of work that must be done by a time.
+async fn in_time<T>(deadline: Option<Instant>, work: impl Future<Output = Result<T, Refusal>>) -> Result<T, Refusal> {
+    match deadline {
+        None => work.await,
+        Some(deadline) => timeout_at(deadline.into(), work).await.unwrap_or_else(|_| Err(Refusal::late())),
+    }
+}
+
+/// Memory for the elements of an input. Who takes it charges the request.
 pub(crate) fn memory(service: &Service, bytes: usize) -> Result<Block, Refusal> {
     service.engine.memory().alloc(bytes).map_err(|error| {
         Refusal::new(StatusCode::SERVICE_UNAVAILABLE, Outcome::Memory, error.to_string()).retry_after(1)

@@ -13,6 +13,9 @@ mod statistics;
 pub(crate) use inference::{Inference, Schedule, array, memory};
 pub(crate) use statistics::ModelStatistics;
 
+use crate::account::Account;
+use crate::answers::Answers;
+use crate::background::{Background, Work};
 use crate::config::{Config, Control};
 use crate::metrics::ModelMetrics;
 use crate::model::Model;
@@ -25,14 +28,16 @@ use mxrt_engine::Engine;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
-use tokio::sync::Semaphore;
 
 /// The extensions of the protocol that work here, and no others.
 const EXTENSIONS: &[&str] = &["binary_tensor_data", "schedule_policy", "statistics", "metrics"];
 /// This one where models are loaded and unloaded by calls.
 const MODEL_REPOSITORY: &str = "model_repository";
-/// Hooks that run at a time.
-const HOOKS_PER_CORE: usize = 2;
+/// Calls that load or unload a model and wait for each other.
+const CHANGES: usize = 64;
+/// Calls beside inference, and bytes of their messages, that may be held.
+const SMALL_CALLS: usize = 1 << 16;
+const SMALL_BYTES: usize = 16 << 20;
 /// Name of the server in its metadata.
 pub(crate) const NAME: &str = "mxrt";
 /// Version of the server in its metadata.
@@ -45,22 +50,47 @@ pub(crate) enum Change {
     Unload,
 }
 
+/// A call that waits to load or unload a model, while it does.
+struct Waits<'a>(&'a AtomicUsize);
+
+impl Waits<'_> {
+    fn new(all: &AtomicUsize) -> Result<Waits<'_>, Refusal> {
+        let waits = Waits(all);
+        if all.fetch_add(1, Ordering::SeqCst) < CHANGES {
+            return Ok(waits);
+        }
+        let message = format!("{CHANGES} calls wait to load or unload a model: try again in 1 s");
+        Err(Refusal::new(StatusCode::TOO_MANY_REQUESTS, Outcome::Rejected, message).retry_after(1))
+    }
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 /// Models, their queue, and what is counted.
 pub(crate) struct Service {
     pub(crate) engine: &'static Engine,
     pub(crate) config: Config,
     pub(crate) repository: Repository,
     pub(crate) queue: Arc<Queue>,
-    /// places of those who call hooks
-    pub(crate) hooks: Semaphore,
-    /// who brings a model back
-    coming: tokio::sync::Mutex<()>,
+    /// what calls beside inference hold
+    pub(crate) small: Arc<Queue>,
+    /// what clients have not taken
+    pub(crate) answers: Arc<Answers>,
+    pub(crate) background: Background,
+    /// calls that wait to load or unload a model
+    changes: AtomicUsize,
     /// requests that name no model that there is
     pub(crate) nameless: ModelMetrics,
     pub(crate) traces: Traces,
     draining: AtomicBool,
     /// inference requests whose head has come and whose answer has not been made
     begun: AtomicUsize,
+    /// all that have ever begun
+    ever: AtomicUsize,
 }
 
 impl Service {
@@ -68,13 +98,16 @@ impl Service {
         Arc::new(Service {
             engine,
             queue: Queue::new("the queue", config.queue_requests, config.queue_bytes),
+            small: Queue::new("the queue of calls beside inference", SMALL_CALLS, SMALL_BYTES),
+            answers: Answers::new(config.answer_bytes),
+            background: Background::new(engine.cores()),
+            changes: AtomicUsize::new(0),
             repository,
-            coming: tokio::sync::Mutex::default(),
-            hooks: Semaphore::new(HOOKS_PER_CORE * engine.cores()),
             nameless: ModelMetrics::default(),
             traces: Traces::new(config.traces.is_some()),
             draining: AtomicBool::new(false),
             begun: AtomicUsize::new(0),
+            ever: AtomicUsize::new(0),
             config,
         })
     }
@@ -92,6 +125,16 @@ impl Service {
     /// Requests that have begun and have not ended.
     pub(crate) fn begun(&self) -> usize {
         self.begun.load(Ordering::SeqCst)
+    }
+
+    /// All requests that have begun since the start.
+    pub(crate) fn ever_begun(&self) -> usize {
+        self.ever.load(Ordering::SeqCst)
+    }
+
+    /// Refuses what every model would refuse, before the model is known.
+    pub(crate) fn check_open(&self) -> Result<(), Refusal> {
+        if self.is_draining() { Err(Refusal::draining()) } else { self.queue.check() }
     }
 
     /// Whether requests are taken now.
@@ -112,31 +155,36 @@ impl Service {
         EXTENSIONS.iter().copied().chain(repository).collect()
     }
 
-    /// Loads or unloads a model, where clients may do that. It takes its time.
-    pub(crate) fn change(&self, name: &str, change: Change) -> Result<(), Refusal> {
+    /// Loads or unloads a model, where clients may do that. It takes its time. One change runs at a
+    /// time, to its end, also where its client goes away.
+    pub(crate) async fn change(self: &Arc<Service>, name: String, change: Change) -> Result<(), Refusal> {
         if self.repository.control() != Control::Explicit {
             let message =
                 "this server does not load and unload models by calls: its setting 'control' is not 'explicit'";
             return Err(Refusal::invalid(message));
         }
-        match change {
-            Change::Load => self.repository.load(name),
-            Change::Unload => self.repository.unload(name),
-        }
+        let _waits = Waits::new(&self.changes)?;
+        let service = self.clone();
+        let job = move || match change {
+            Change::Load => service.repository.load(&name),
+            Change::Unload => service.repository.unload(&name),
+        };
+        self.background.run(Work::Change, None, job).await
     }
 
     /// Loads a model that made room for others, once for all who ask for it.
-    pub(crate) async fn bring_back(
+    async fn bring_back(
         self: &Arc<Service>,
+        account: Account,
         name: &str,
         version: Option<&str>,
     ) -> Result<Arc<Model>, Refusal> {
-        let _one = self.coming.lock().await;
-        if self.repository.find(name, version).is_none() {
-            let (service, name) = (self.clone(), name.to_owned());
-            let loaded = tokio::task::spawn_blocking(move || service.repository.load(&name)).await;
-            loaded.unwrap_or_else(|error| Err(Refusal::failed(error.to_string())))?;
-        }
+        let (service, of, wanted) = (self.clone(), name.to_owned(), version.map(str::to_owned));
+        let job = move || match service.repository.find(&of, wanted.as_deref()) {
+            None => service.repository.load(&of),
+            Some(_) => Ok(()),
+        };
+        self.background.run(Work::Change, Some(account), job).await?;
         self.repository.catalog().find(name, version)
     }
 

@@ -1,6 +1,7 @@
 //! The file of a configuration, in TOML.
 
 use super::value::Given;
+use crate::regular;
 use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -25,11 +26,7 @@ pub(super) enum EntryValue {
 /// Reads a file. An error names it and the line.
 pub(super) fn read(path: &Path) -> Result<Vec<Entry>, String> {
     let named = |words: String| format!("{}: {words}", path.display());
-    let about = std::fs::metadata(path).map_err(|error| named(error.to_string()))?;
-    if !about.is_file() || about.len() > LARGEST {
-        return Err(named(format!("expected a file of TOML of at most {LARGEST} bytes")));
-    }
-    let text = std::fs::read_to_string(path).map_err(|error| named(error.to_string()))?;
+    let text = regular::read_text(path, LARGEST).map_err(named)?;
     parse(&text).map_err(|(line, words)| format!("{}:{line}: {words}", path.display()))
 }
 

@@ -134,20 +134,23 @@ impl OfModels {
     /// said of all models.
     pub(crate) fn settings_with(&self, name: &str, files: &[PathBuf]) -> Result<ModelSettings, String> {
         let mut settings = ModelSettings::default();
-        for said in &self.all {
+        let mut take = |said: &Said| {
             apply(MODEL, &mut settings, said)?;
-        }
+            settings.said_by.push((said.key, said.origin.name(said.key)));
+            Ok::<_, String>(())
+        };
+        self.all.iter().try_for_each(&mut take)?;
         for file in files {
             for entry in file::read(file)? {
                 let origin = Origin::File(file.clone(), entry.line);
                 let of_files = MODEL.iter().filter(|row| row.key != "path" && row.key != "version");
                 let row = of_files.clone().find(|row| row.key == entry.key);
                 let row = row.ok_or_else(|| unknown(&origin, &entry.key, of_files.map(|row| row.key)))?;
-                apply(MODEL, &mut settings, &Said { origin, key: row.key, given: entry.given() })?;
+                take(&Said { origin, key: row.key, given: entry.given() })?;
             }
         }
         let own = self.one.iter().find(|(other, _)| other == name).map(|(_, said)| said.as_slice());
-        own.unwrap_or_default().iter().try_for_each(|said| apply(MODEL, &mut settings, said))?;
+        own.unwrap_or_default().iter().try_for_each(take)?;
         Ok(settings)
     }
 
@@ -171,6 +174,8 @@ pub struct Configuration {
     pub hooks: Option<HookLoader>,
     /// nodes that the symbol file of a model may have; none: any number
     pub max_nodes: Option<usize>,
+    /// who starts it says itself what is to be said of its models
+    pub quiet: bool,
     models: OfModels,
     /// who said what of the server, for `print`
     said: Vec<Said>,

@@ -250,7 +250,7 @@ pub static MODEL: &[Setting<ModelSettings>] = &[
     Setting {
         key: "model_queue_bytes",
         metavar: "BYTES",
-        text: "bytes of request bodies of one model that may be held; off: as many as the server takes",
+        text: "bytes that requests of one model may hold; off: as many as the server takes",
         scope: Scope::Models,
         read: |to, value| value.optional(|value| value.bytes()).map(|read| to.queue_bytes = read),
         show: |of| Some(of.queue_bytes.map_or(Given::Text("off".to_owned()), shown_bytes)),

@@ -141,10 +141,26 @@ pub static SERVER: &[Setting<Config>] = &[
     Setting {
         key: "queue_bytes",
         metavar: "BYTES",
-        text: "bytes of request bodies that may be held, over all models",
+        text: "bytes that requests may hold, over all models: their bodies, and what is made of them",
         scope: Scope::Server,
         read: |to, value| value.bytes().map(|read| to.queue_bytes = read),
         show: |of| Some(shown_bytes(of.queue_bytes)),
+    },
+    Setting {
+        key: "answer_bytes",
+        metavar: "BYTES",
+        text: "bytes of answers that clients have not taken; more are refused",
+        scope: Scope::Server,
+        read: |to, value| value.bytes().map(|read| to.answer_bytes = read),
+        show: |of| Some(shown_bytes(of.answer_bytes)),
+    },
+    Setting {
+        key: "max_pixels",
+        metavar: "N",
+        text: "pixels of an image, in its file and when it has been resized",
+        scope: Scope::Server,
+        read: |to, value| value.count(1).map(|read| to.max_pixels = read),
+        show: |of| Some(shown_count(of.max_pixels)),
     },
     Setting {
         key: "admission",

@@ -1,0 +1,140 @@
+//! The thread that writes lines. Where what reads them is stuck, lines are lost, and counted; nobody
+//! waits for it.
+
+use super::{Level, LogForm, made};
+use std::collections::VecDeque;
+use std::io::{self, Write};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+/// Lines that wait to be written, and their bytes.
+const MOST_LINES: usize = 8192;
+const MOST_BYTES: usize = 4 << 20;
+
+/// Lines on their way.
+pub(super) struct Sink {
+    state: Mutex<State>,
+    /// there is something to write
+    filled: Condvar,
+    /// all of it is written
+    emptied: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    lines: VecDeque<String>,
+    bytes: usize,
+    /// since the last one that found a place
+    lost: u64,
+    writing: bool,
+    ended: bool,
+}
+
+impl Sink {
+    pub(super) fn start(form: LogForm) -> io::Result<Arc<Sink>> {
+        Sink::start_with(form, |lines| {
+            // Who closed it does not want to read.
+            let _ = io::stderr().write_all(lines);
+        })
+    }
+
+    fn start_with(form: LogForm, write: impl Fn(&[u8]) + Send + 'static) -> io::Result<Arc<Sink>> {
+        let sink = Arc::new(Sink { state: Mutex::default(), filled: Condvar::new(), emptied: Condvar::new() });
+        let of_thread = sink.clone();
+        std::thread::Builder::new().name("mxrt-log".to_owned()).spawn(move || {
+            while let Some(lines) = of_thread.take(form) {
+                write(lines.as_bytes());
+                of_thread.written();
+            }
+        })?;
+        Ok(sink)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn put(&self, line: String) {
+        let mut state = self.state();
+        if state.lines.len() >= MOST_LINES || state.bytes + line.len() > MOST_BYTES {
+            state.lost += 1;
+            return;
+        }
+        state.bytes += line.len();
+        state.lines.push_back(line);
+        self.filled.notify_one();
+    }
+
+    /// All lines that wait; waits for the first of them. None at the end.
+    fn take(&self, form: LogForm) -> Option<String> {
+        let mut state = self.state();
+        while state.lines.is_empty() {
+            if state.ended {
+                return None;
+            }
+            state = self.filled.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        let mut all: String = state.lines.drain(..).collect();
+        if state.lost > 0 {
+            let words = format!("{} lines were lost: nobody read them in time", state.lost);
+            all.push_str(&made(form, Level::Warning, &words, &[], SystemTime::now()));
+        }
+        (state.bytes, state.lost, state.writing) = (0, 0, true);
+        Some(all)
+    }
+
+    fn written(&self) {
+        self.state().writing = false;
+        self.emptied.notify_all();
+    }
+
+    pub(super) fn flush(&self, patience: Duration) {
+        let end = Instant::now() + patience;
+        let mut state = self.state();
+        while !state.lines.is_empty() || state.writing {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            state = self.emptied.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// The thread ends when what is there has been written.
+    pub(super) fn end(&self) {
+        self.state().ended = true;
+        self.filled.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    #[test]
+    fn nobody_waits_where_lines_are_not_read() {
+        let (written, lines) = mpsc::channel::<String>();
+        let (go, wait) = mpsc::channel::<()>();
+        let sink = Sink::start_with(LogForm::Text, move |bytes| {
+            let _ = wait.recv();
+            let _ = written.send(String::from_utf8_lossy(bytes).into_owned());
+        });
+        let sink = sink.expect("a thread");
+        for number in 0..3 * MOST_LINES {
+            sink.put(format!("{number}\n"));
+        }
+        sink.flush(Duration::from_millis(1));
+        let mut all = String::new();
+        while !all.contains("lines were lost") {
+            go.send(()).expect("the thread");
+            all.push_str(&lines.recv().expect("lines"));
+        }
+        assert!(all.starts_with("0\n1\n"), "those that came first are there");
+        sink.put("last\n".to_owned());
+        go.send(()).expect("the thread");
+        sink.flush(Duration::from_secs(60));
+        assert_eq!(lines.recv().expect("a line"), "last\n");
+        sink.end();
+    }
+}

@@ -1,0 +1,48 @@
+//! Errors of loading in words about the settings: which input, what it got and by whom, what the
+//! model wants. A call finds that out; here it is asked with the types that the settings say.
+
+use super::settings::ModelSettings;
+use super::{Argument, bad};
+use mxrt_engine::{Engine, OpError};
+use mxrt_graph::{BoundOp, CallOptions, Interrupter};
+use mxrt_tensor::{Context, DType, NDArray, Shape, TensorType};
+
+/// The error with the setting that it is about, where one is.
+pub(super) fn by_setting(error: OpError, settings: &ModelSettings) -> OpError {
+    let Some(input) = &error.input else { return error };
+    let (Some(got), Some(wanted)) = (&input.got, &input.wanted) else { return error };
+    let key = if got.parse::<DType>().is_ok() { "dtypes" } else { "shapes" };
+    let of_key = match key {
+        "dtypes" => settings.dtypes.iter().any(|(name, _)| *name == input.name),
+        _ => settings.shapes.iter().any(|(name, _)| *name == input.name),
+    };
+    let Some(by) = settings.said_by(key).filter(|_| of_key) else { return error };
+    let advice = match key {
+        "dtypes" => format!("leave it out, or say {wanted}"),
+        _ => format!("say {wanted}, or -1 for what is free"),
+    };
+    // What the node says that found it, which a call puts behind its own words.
+    let fact = error.message.split_once(". ").map_or(String::new(), |(_, fact)| format!(". {fact}"));
+    bad(format!("input '{}': got {got} ({by}), wanted {wanted}: {advice}{fact}", input.name))
+}
+
+/// What a call with arrays of the said types and shapes has against them; none where it has nothing,
+/// or where they are not known.
+pub(super) fn of_call(
+    engine: &'static Engine,
+    bound: &BoundOp,
+    arguments: &[Argument],
+    inputs: &[String],
+    settings: &ModelSettings,
+) -> Option<OpError> {
+    let array = |argument: &Argument| {
+        let Argument::Input(number) = *argument else { return None };
+        let name = &inputs[number];
+        let (_, extents) = settings.shapes.iter().find(|(said, _)| said == name)?;
+        let extents: Vec<usize> = extents.iter().map(|extent| usize::try_from(*extent).unwrap_or(1)).collect();
+        let dtype = settings.dtypes.iter().find(|(said, _)| said == name).map_or(DType::F32, |(_, dtype)| *dtype);
+        NDArray::new(engine, Context::cpu(0), TensorType::new(dtype, Shape::from(extents))).ok()
+    };
+    let arrays: Vec<NDArray> = arguments.iter().map(array).collect::<Option<_>>()?;
+    bound.call(&arrays.iter().collect::<Vec<_>>(), None, &CallOptions::default(), &mut Interrupter::never()).err()
+}

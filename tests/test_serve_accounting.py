@@ -1,0 +1,525 @@
+"""`mxrt serve`: what a request costs is charged to it, and released when it is gone
+(crates/serve/ACCOUNTING.md). A scenario holds the server in one phase of a request, over each
+transport. Meanwhile another client gets its answer; afterwards nothing is held, and memory is back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import zipfile
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from serving import connect, digit, exchange, gauge, post, raw, read_all, wait_until
+from serving_grpc import ask as ask_grpc
+from serving_grpc import channel, refused
+from serving_hostile import KEYS, TRANSPORTS, Grpc, Served, ask, asked, at_rest, clients, field, frame, held, tcp
+from support import DIGITS, run_python
+from test_serve_ends import command
+
+#: An answer of `wide` has 4000 times the bytes of its request.
+WIDE_COLUMNS = 1100
+WIDE_BYTES = 4 * 4000 * WIDE_COLUMNS
+
+
+@pytest.fixture(scope="module")
+def served(mx, tmp_path_factory) -> Iterator[Served]:
+    made = Served(tmp_path_factory.mktemp("served"))
+    yield made
+    made.close()
+
+
+@contextlib.contextmanager
+def connected(served: Served, server: Any, transport: str) -> Iterator[None]:
+    with clients(served, transport, 50):
+        wait_until(lambda: gauge(server, "mxrt_connections") >= 50)
+        yield
+
+
+@contextlib.contextmanager
+def in_head(served: Served, server: Any, transport: str) -> Iterator[None]:
+    with clients(served, transport, 50) as opened:
+        for client in opened:
+            client.head("/v2/models/same/infer", 100, whole=False)
+        wait_until(lambda: gauge(server, "mxrt_connections") >= 50)
+        yield
+
+
+@contextlib.contextmanager
+def in_body(served: Served, server: Any, transport: str) -> Iterator[None]:
+    with clients(served, transport, 32) as opened:
+        for client in opened:
+            path, body = asked(client, "same", 200_000)
+            client.head(path, len(body))
+            content = body[: len(body) // 2]
+            client.body(content, last=False) if hasattr(client, "extra") else client.body(content)
+        wait_until(lambda: gauge(server, "mxrt_queue_bytes") > 32 * 100_000)
+        yield
+
+
+@contextlib.contextmanager
+def gone_while_decoding(served: Served, server: Any, transport: str) -> Iterator[None]:
+    for _ in range(4):
+        with clients(served, transport, 8) as opened:
+            for client in opened:
+                ask(client, "same", 200_000)
+    yield
+
+
+@contextlib.contextmanager
+def in_hook(served: Served, server: Any, transport: str) -> Iterator[None]:
+    """The clients have gone; the hooks go on, and are charged."""
+    called, gate = served.folder / "hooked", served.folder / "hooks-open"
+    try:
+        with clients(served, transport, 12) as opened:
+            for client in opened:
+                client.head("/models/hooked/infer", 100_000)
+                client.body(bytes(100_000))
+            wait_until(lambda: gauge(server, "mxrt_queue_requests") == 12)
+            wait_until(called.exists)
+        # As many as run.
+        wait_until(lambda: 0 < gauge(server, "mxrt_queue_requests") == len(called.read_text()) < 12)
+        assert gauge(server, "mxrt_queue_bytes") >= len(called.read_text()) * 100_000
+        yield
+    finally:
+        gate.touch()
+        wait_until(lambda: gauge(server, "mxrt_queue_requests") == 0)
+        gate.unlink()
+        called.unlink()
+
+
+@contextlib.contextmanager
+def in_queue(served: Served, server: Any, transport: str) -> Iterator[None]:
+    with clients(served, transport, 9) as opened:
+        for client in opened:
+            ask(client, "gate", 2000)
+        served.entered()
+        wait_until(lambda: gauge(server, "mxrt_waiting_calls") == 8)
+        yield
+        for client in opened:
+            client.close()
+        wait_until(lambda: gauge(server, "mxrt_queue_requests") == 1)
+    served.pass_through(1)
+
+
+@contextlib.contextmanager
+def in_compute(served: Served, server: Any, transport: str) -> Iterator[None]:
+    """The client has gone; its call computes, and is charged."""
+    with clients(served, transport, 1) as (client,):
+        ask(client, "gate", 2000)
+        served.entered()
+    wait_until(lambda: gauge(server, "mxrt_connections") == 1)
+    assert held(server)["mxrt_queue_requests"] == 1
+    assert held(server)["mxrt_queue_bytes"] >= 8000
+    yield
+    served.pass_through(1)
+
+
+@contextlib.contextmanager
+def in_answer(served: Served, server: Any, transport: str) -> Iterator[None]:
+    """Nobody reads the answers; there is room for some of them."""
+    counted = 'mxrt_requests_total{model="wide",version="1",outcome="%s"}'
+
+    def ended() -> float:
+        return sum(gauge(server, counted % outcome) for outcome in ("success", "rejected"))
+
+    memory, before = served.memory(), ended()
+    with clients(served, transport, 20) as opened:
+        for client in opened:
+            ask(client, "wide", WIDE_COLUMNS)
+        wait_until(lambda: ended() == before + 20)
+        wait_until(lambda: held(server)["mxrt_queue_bytes"] == 0)
+        assert WIDE_BYTES <= gauge(server, "mxrt_answer_bytes") <= 100 << 20
+        assert served.memory() - memory < 400 << 20
+        yield
+
+
+class Scenario(NamedTuple):
+    """How a server is held, and over which transports."""
+
+    hold: Callable[[Served, Any, str], contextlib.AbstractContextManager[None]]
+    transports: tuple[str, ...] = tuple(TRANSPORTS)
+
+
+HTTP = tuple(name for name in TRANSPORTS if name != "gRPC")
+#: The phases. Another scenario is a row.
+SCENARIOS = {
+    "connect": Scenario(connected),
+    "head": Scenario(in_head),
+    "body": Scenario(in_body),
+    "decode": Scenario(gone_while_decoding),
+    "hook": Scenario(in_hook, HTTP),
+    "queue": Scenario(in_queue),
+    "compute": Scenario(in_compute),
+    "answer": Scenario(in_answer),
+}
+
+
+@pytest.mark.parametrize(
+    ("phase", "transport"),
+    [(phase, transport) for phase, scenario in SCENARIOS.items() for transport in scenario.transports],
+)
+def test_another_client_is_served_and_nothing_is_left(served, phase: str, transport: str) -> None:
+    server = served.secret if transport == "TLS" else served
+    # What a first request costs once is there.
+    with clients(served, transport, 1) as (client,):
+        ask(client, "same", 200_000)
+        client.stream.recv(1)
+    assert post(server, digit())[0] == 200
+    at_rest(served, server, served.memory() + (64 << 20))
+    before = served.memory()
+    with SCENARIOS[phase].hold(served, server, transport):
+        assert post(server, digit())[0] == 200
+    at_rest(served, server, before)
+
+
+# ---- what is refused before it costs anything ------------------------------------------------
+
+
+def test_a_list_of_json_is_read_no_further_than_the_model_has_inputs(served) -> None:
+    inputs = [{"name": f"x{number}", "shape": [1], "datatype": "FP32", "data": [0]} for number in range(20_000)]
+    outputs = [{"name": f"y{number}"} for number in range(20_000)]
+    for body, words in (
+        ({"inputs": inputs}, "more than 2 inputs; the model has 1"),
+        ({"inputs": inputs[:1], "outputs": outputs}, "more than 2 outputs; the model has 1"),
+    ):
+        status, text = post(served, json.dumps(body), model="same")
+        assert (status, words in text) == (400, True), text[:200]
+
+
+def test_a_message_of_grpc_is_read_in_place(served) -> None:
+    with channel(served) as made:
+        empty = [{}] * 300_000
+        with refused("INVALID_ARGUMENT", "more than 65536 fields"):
+            ask_grpc(made, "ModelInfer", model_name="same", inputs=empty)
+        with refused("INVALID_ARGUMENT", "more than 2 inputs; the model has 1"):
+            ask_grpc(made, "ModelInfer", model_name="same", inputs=[{"name": "x", "datatype": "FP32"}] * 5)
+        axes = [{"name": "x", "datatype": "FP32", "shape": [1] * 500_000}]
+        with refused("INVALID_ARGUMENT", "more than 32 axes"):
+            ask_grpc(made, "ModelInfer", model_name="same", inputs=axes)
+        short = [{"name": "x", "datatype": "FP32", "shape": [1 << 20, 1 << 20], "contents": {"fp32_contents": [1]}}]
+        with refused("INVALID_ARGUMENT", "'fp32_contents' has 1 elements"):
+            ask_grpc(made, "ModelInfer", model_name="same", inputs=short)
+
+
+def test_a_message_beside_inference_is_small(served) -> None:
+    with channel(served) as made, refused("RESOURCE_EXHAUSTED", "65536 bytes"):
+        ask_grpc(made, "ModelMetadata", name="x" * 100_000)
+    with contextlib.closing(connect(served)) as connection:
+        response, data = exchange(connection, "/v2/repository/index", b" " * 100_000)
+        assert (response.status, b"65536 bytes" in data) == (413, True), data
+
+
+def test_an_archive_of_many_entries_is_refused_unread(served) -> None:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for number in range(5000):
+            archive.writestr(f"{number}", b"")
+    few = io.BytesIO()
+    np.savez(few, x=np.zeros((1, 4), "float32"), y=np.zeros(1), z=np.zeros(1))
+    for content, words in ((file.getvalue(), b"more than 1000 arrays"), (few.getvalue(), b"3 arrays; 1 are wanted")):
+        with contextlib.closing(connect(served)) as connection:
+            response, data = exchange(connection, "/models/same/infer", content)
+            assert (response.status, words in data) == (400, True), data
+
+
+def test_the_pixels_of_an_image_are_bounded(mx, tmp_path) -> None:
+    model = mx.serve.Model(save(mx.sym.identity(mx.sym.var("x")), tmp_path), shapes={"x": [-1, 3, 8, 8]})
+    model.settings["preprocess"] = {"size": [8, 8], "resize": 256}
+    narrow = mx._mxrt.encode_image((1, 60_000, 3), bytes(180_000), "png", 9)
+    square = mx._mxrt.encode_image((40, 40, 3), bytes(4800), "png", 9)
+    for image, most, words in (
+        (narrow, 64 << 20, b"resized it would have 256 x 15360000 pixels"),
+        (square, 1000, b"the image has 40 x 40 pixels; this server takes at most 1000 (max_pixels)"),
+        (square, 64 << 20, b""),
+    ):
+        with (
+            mx.serve.Server({"same": model}, port=0, max_pixels=most) as server,
+            contextlib.closing(connect(server)) as connection,
+        ):
+            response, data = exchange(connection, "/models/same/infer", image)
+            assert (response.status, words in data) == (400 if words else 200, True), data
+            assert set(held(server).values()) == {0.0}
+
+
+def save(symbol: Any, folder: Any) -> Any:
+    symbol.save(str(folder / "m-symbol.json"))
+    return folder
+
+
+# ---- who is not kept by others ---------------------------------------------------------------
+
+
+def test_a_model_that_does_not_serve_keeps_no_other_one_over_grpc(mx, tmp_path) -> None:
+    from test_serve_repository import place
+
+    place(tmp_path / "good/1")
+    broken = place(tmp_path / "broken/1")
+    next(broken.glob("*.params")).write_bytes(b"nothing")
+    with mx.serve.Server(repository=tmp_path, port=0) as server, channel(server) as made:
+        assert not ask_grpc(made, "ServerReady").ready
+        tensor = {"name": "data", "datatype": "FP32", "shape": [1, 1, 8, 8]}
+        ask_grpc(made, "ModelInfer", model_name="good", inputs=[tensor], raw_input_contents=[bytes(256)])
+        with refused("UNAVAILABLE", "broken"):
+            ask_grpc(made, "ModelInfer", model_name="broken", inputs=[tensor], raw_input_contents=[bytes(256)])
+
+
+def test_health_without_a_token_takes_nothing_of_the_queue(mx, tmp_path) -> None:
+    tokens = tmp_path / "tokens"
+    tokens.write_text("a-token-of-the-tests\n")
+    same = mx.serve.Model(save(mx.sym.identity(mx.sym.var("x")), tmp_path), shapes={"x": [-1, 4]})
+    token = {"Authorization": "Bearer a-token-of-the-tests"}
+    with (
+        mx.serve.Server({"same": same}, port=0, tokens=tokens, queue_bytes=100_000) as server,
+        contextlib.ExitStack() as opened,
+    ):
+
+        def gauges() -> dict[str, float]:
+            with contextlib.closing(connect(server)) as connection:
+                lines = exchange(connection, "/metrics", headers=token)[1].decode().splitlines()
+            return {name: float(value) for name, _, value in (line.partition(" ") for line in lines if line[0] != "#")}
+
+        for _ in range(8):
+            call = Grpc(tcp(server.grpc))
+            opened.callback(call.close)
+            # Half of a message of 60,000 bytes.
+            call.stream.sendall(call_head("/grpc.health.v1.Health/Check"))
+            call.body(b"\x00" + (60_000).to_bytes(4, "big") + bytes(30_000), last=False)
+        wait_until(lambda: gauges()["mxrt_call_bytes"] >= 8 * 25_000)
+        assert gauges()["mxrt_queue_bytes"] == 0
+        body = json.dumps({"inputs": [{"name": "x", "shape": [1, 4], "datatype": "FP32", "data": [0] * 4}]})
+        assert post(server, body, token, "same")[0] == 200
+
+
+def call_head(path: str) -> bytes:
+    fields = [(b":method", b"POST"), (b":scheme", b"http"), (b":path", path.encode()), (b":authority", b"here")]
+    return frame(1, 4, 1, b"".join(field(*pair) for pair in [*fields, *Grpc.extra]))
+
+
+def test_changes_that_wait_for_each_other_keep_no_thread(mx, tmp_path) -> None:
+    """A model whose hooks wait when they are loaded; reading a large request needs a thread."""
+    from test_serve_repository import place, repository
+
+    (tmp_path / "models").mkdir()
+    same = mx.serve.Model(save(mx.sym.identity(mx.sym.var("x")), tmp_path), shapes={"x": [-1, -1]})
+    with (
+        mx.serve.Server({"same": same}, repository=tmp_path / "models", port=0, control="explicit") as server,
+        concurrent() as pool,
+    ):
+        slow = place(tmp_path / "models/slow/1", 'hooks = "hooks.py"\n')
+        gate = tmp_path / "open"
+        (slow / "hooks.py").write_text(
+            f"import os, time\nopen({str(tmp_path / 'loading')!r}, 'w').close()\n"
+            f"while not os.path.exists({str(gate)!r}):\n    time.sleep(0.01)\n"
+            "def preprocess(request): return None\n"
+        )
+        asked = [pool.submit(repository, server, "slow/load") for _ in range(20)]
+        try:
+            wait_until((tmp_path / "loading").exists)
+            tensor = {"name": "x", "shape": [1, 50_000], "datatype": "FP32", "data": [0] * 50_000}
+            more = {"parameters": {"binary_data_output": True}}
+            with contextlib.closing(connect(server)) as connection:
+                path = "/v2/models/same/infer"
+                assert exchange(connection, path, json.dumps({"inputs": [tensor], **more}))[0].status == 200
+            assert not any(one.done() for one in asked)
+        finally:
+            gate.touch()
+        assert {one.result()[0] for one in asked} == {200}
+
+
+def concurrent() -> Any:
+    from concurrent.futures import ThreadPoolExecutor
+
+    return ThreadPoolExecutor(20)
+
+
+def test_a_request_with_a_hook_knows_the_queue_and_its_deadline(mx, tmp_path) -> None:
+    same = save(mx.sym.identity(mx.sym.var("x")), tmp_path)
+    gate = tmp_path / "open"
+    (tmp_path / "hooks.py").write_text(
+        f"import os, time\nimport numpy as np\ndef preprocess(request):\n"
+        f"    while not os.path.exists({str(gate)!r}):\n        time.sleep(0.01)\n"
+        "    return np.zeros((1, 4), 'float32')\n"
+    )
+    models = {
+        name: mx.serve.Model(same, shapes={"x": [-1, 4]}, hooks=tmp_path / "hooks.py", deadline=deadline)
+        for name, deadline in (("late", 0.05), ("patient", None))
+    }
+
+    def asked(name: str) -> int:
+        with contextlib.closing(connect(server)) as connection:
+            return exchange(connection, f"/models/{name}/infer", b"x")[0].status
+
+    with mx.serve.Server(models, port=0, queue_requests=2) as server, concurrent() as pool:
+        try:
+            assert asked("late") == 504
+            # Its hook goes on, and keeps its place.
+            first = pool.submit(asked, "patient")
+            wait_until(lambda: gauge(server, "mxrt_queue_requests") == 2)
+            assert asked("patient") == 429
+        finally:
+            gate.touch()
+        assert first.result() == 200
+        wait_until(lambda: gauge(server, "mxrt_queue_requests") == 0)
+
+
+def test_a_model_that_can_never_fit_unloads_nobody(mx, tmp_path) -> None:
+    from test_serve_repository import place
+
+    for name in ("a", "b", "c"):
+        place(tmp_path / f"{name}/1")
+    params = next((tmp_path / "c/1").glob("*.params"))
+    size = params.stat().st_size
+    with open(params, "ab") as large:
+        large.truncate(100 * size)
+    code = """
+    import sys
+    import mxrt as mx
+
+    mx._mxrt.set_memory_limit(5 * int(sys.argv[2]))
+    with mx.serve.Server(repository=sys.argv[1], port=0, evict="lru") as server:
+        for entry in server.index:
+            print(entry["name"], entry["state"], entry["reason"])
+    """
+    result = run_python(code, tmp_path, size)
+    assert result.returncode == 0, result.stderr
+    lines = result.stdout.splitlines()
+    assert [line.split()[1] for line in lines] == ["READY", "READY", "UNAVAILABLE"], lines
+    assert "all models that may make room have about" in lines[2]
+
+
+# ---- what arrives, and what ends -------------------------------------------------------------
+
+
+def test_a_refusal_arrives_while_the_client_still_sends(served, tmp_path) -> None:
+    path, size = "/v2/models/same/infer", 24 << 20
+    for server in (served, served.secret):
+        for _ in range(5):
+            with contextlib.closing(connect(server)) as connection:
+                connection.request("POST", path, bytes(size))
+                response = connection.getresponse()
+                assert (response.status, b"larger than" in response.read()) == (413, True)
+
+
+@pytest.mark.skipif(not os.path.exists("/usr/bin/curl"), reason="there is no curl")
+def test_a_refusal_arrives_over_http2(served, tmp_path) -> None:
+    import subprocess
+
+    (tmp_path / "body").write_bytes(bytes(24 << 20))
+    trust = ["--cacert", str(KEYS / "first.pem"), "--http2", served.tls]
+    for _ in range(5):
+        for arguments in (["--http2-prior-knowledge", served.url], trust):
+            *options, url = arguments
+            command = ["curl", "-sS", *options, "--data-binary", f"@{tmp_path / 'body'}", f"{url}/v2/models/same/infer"]
+            done = subprocess.run([*command, "-w", "%{http_code}"], capture_output=True, timeout=60, check=False)
+            assert (done.returncode, done.stdout[-3:]) == (0, b"413"), done
+    with channel(served) as made, refused("RESOURCE_EXHAUSTED", "larger than"):
+        tensor = {"name": "x", "datatype": "FP32", "shape": [1, 6 << 20]}
+        ask_grpc(made, "ModelInfer", model_name="same", inputs=[tensor], raw_input_contents=[bytes(24 << 20)])
+
+
+def test_a_port_ends_also_where_a_child_has_a_copy(mx) -> None:
+    code = """
+    import os, socket, sys
+    import mxrt as mx
+
+    server = mx.serve.Server(sys.argv[1], port=0).start()
+    host, port = server.url.removeprefix("http://").split(":")
+    client = socket.create_connection((host, int(port)), timeout=30)
+    client.sendall(b"GET /v2/health/live HTTP/1.1\\r\\nHost: here\\r\\n\\r\\n")
+    assert client.recv(1000)
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(write)
+        os.read(read, 1)  # until the parent ends
+        os._exit(0)
+    server.stop(0)
+    assert client.recv(1) == b"", "the connection has ended"
+    try:
+        socket.create_connection((host, int(port)), timeout=30)
+    except ConnectionRefusedError:
+        print("refused")
+    with mx.serve.Server(sys.argv[1], port=int(port)):
+        print("again")
+    """
+    result = run_python(code, DIGITS)
+    assert result.stdout == "refused\nagain\n", result
+
+
+def test_what_begins_like_http2_has_the_time_of_a_head(mx) -> None:
+    with mx.serve.Server({"digits_cnn": DIGITS}, port=0, header_timeout=0.3) as server:
+        for start in (b"PRI /x HTTP/1.1\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n", b"PR"):
+            with raw(server) as connection:
+                connection.sendall(start)
+                read_all(connection)
+        assert post(server, digit())[0] == 200
+
+
+def test_a_pipe_is_no_file_of_a_model(mx, tmp_path) -> None:
+    os.mkfifo(tmp_path / "pipe.py")
+    for key in ("golden", "labels", "hooks"):
+        model = mx.serve.Model(DIGITS, shapes={"data": [-1, 1, 8, 8]}, **{key: tmp_path / "pipe.py"})
+        with pytest.raises(mx.MXNetError, match="no regular file"):
+            mx.serve.Server({"digits_cnn": model}, port=0).start()
+    with pytest.raises(mx.MXNetError, match="no regular file"):
+        mx.serve.Server(DIGITS, port=0, tokens=tmp_path / "pipe.py").start()
+
+
+def test_nobody_waits_for_lines_that_are_not_read() -> None:
+    with command(f"digits_cnn={DIGITS}", "--shape", "-1,1,8,8", "--log-requests", "on", "--port", "0") as started:
+        _, server, _ = started
+        # A pipe has 64 KiB, which are full after some hundred lines.
+        with contextlib.closing(connect(server)) as connection:
+            for _ in range(2000):
+                response, _ = exchange(connection, "/v2/models/digits_cnn/infer", digit())
+                assert response.status == 200
+
+
+def test_a_version_is_compared_with_its_own_files_alone(mx, tmp_path) -> None:
+    """Another model of the folder may be wrong while one is loaded."""
+    from test_serve_repository import place, repository
+
+    (tmp_path / "models").mkdir()
+    with mx.serve.Server(repository=tmp_path / "models", port=0, control="explicit") as server, concurrent() as pool:
+        slow = place(tmp_path / "models/slow/1", 'hooks = "hooks.py"\n')
+        gate = tmp_path / "open"
+        (slow / "hooks.py").write_text(
+            f"import os, time\nopen({str(tmp_path / 'loading')!r}, 'w').close()\n"
+            f"while not os.path.exists({str(gate)!r}):\n    time.sleep(0.01)\n"
+            "def preprocess(request): return None\n"
+        )
+        asked = pool.submit(repository, server, "slow/load")
+        try:
+            wait_until((tmp_path / "loading").exists)
+            # Two models of one name, for which the folder as a whole cannot be read.
+            (tmp_path / "models/twice").mkdir()
+            (tmp_path / "models/twice.zip").write_bytes(b"")
+        finally:
+            gate.touch()
+        assert asked.result() == (200, "{}")
+
+
+def test_an_error_is_said_once_and_again_when_it_is_another(mx, tmp_path, capfd) -> None:
+    from test_serve_repository import place, states
+
+    wrong = place(tmp_path / "wrong/1", "versions = [7]\n")
+    place(tmp_path / "good/1")
+    with mx.serve.Server(repository=tmp_path, port=0, control="poll", poll=0.05) as server:
+        # Two looks later, at least.
+        for version in ("2", "3"):
+            place(tmp_path / f"good/{version}")
+            wait_until(lambda version=version: states(server).get(("good", version), ("", ""))[0] == "READY")
+        (wrong / "mxrt.toml").write_text("versions = [8]\n")
+        place(tmp_path / "good/4")
+        wait_until(lambda: states(server).get(("good", "4"), ("", ""))[0] == "READY")
+        wait_until(lambda: "versions 8" in states(server)[("wrong", "1")][1])
+    said = capfd.readouterr().err
+    assert said.count("none of the versions 7") == 1, said
+    assert said.count("none of the versions 8") == 1, said

@@ -1,0 +1,220 @@
+"""`mxrt serve`, as operators and users read it: errors of loading, checks, lines, pages."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from serving import connect, digit, exchange, golden, model, post
+from support import DIGITS, ROOT, mxrt
+from test_serve_arrays import npy
+from test_serve_ends import command
+
+SHAPE = ("--shape", "-1,1,8,8")
+TOKEN = "a-token-of-the-tests"
+
+
+@pytest.fixture
+def settings(tmp_path) -> Path:
+    return tmp_path / "serve.toml"
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('dtypes = { data = "uint8" }', "input 'data': got uint8 (FILE:3: dtypes), wanted float32"),
+        (
+            'dtypes = { data = "uint8" }\nshapes = { data = [-1, 1, 8, 8] }',
+            "input 'data': got uint8 (FILE:3: dtypes), wanted float32",
+        ),
+        ("shapes = { data = [-1, 3, 8, 8] }", "input 'data': got (1, 3, 8, 8) (FILE:3: shapes), wanted (1, 1, 8, 8)"),
+    ],
+)
+def test_an_error_of_loading_names_input_setting_and_what_is_wanted(settings, line: str, words: str) -> None:
+    settings.write_text(f"[models.faces]\npath = '{DIGITS}'\n{line}\n")
+    result = mxrt("serve", "--config", str(settings), "--check")
+    assert (result.returncode, words.replace("FILE", str(settings)) in result.stderr) == (2, True), result.stderr
+
+
+def test_a_model_that_did_not_answer_is_not_checked(settings) -> None:
+    result = mxrt("serve", f"a={DIGITS}", "--check")
+    words = "not tried: the shape of 'data' is not known; say it by shapes = { data = [-1, ...] }, or --shape a:data="
+    assert (result.returncode, f"# a: {words}" in result.stdout, result.stderr) == (1, True, ""), result
+    result = mxrt("serve", f"a={DIGITS}", "--check", *SHAPE)
+    assert (result.returncode, result.stderr) == (0, ""), result
+    settings.write_text(f"[models.a]\npath = '{DIGITS}'\nwarm = [[1, 1, 8, 8]]\n")
+    result = mxrt("serve", "--config", str(settings), "--check")
+    assert (result.returncode, result.stderr) == (0, ""), result
+
+
+def test_a_server_warns_of_a_model_that_did_not_answer(mx, capfd) -> None:
+    with mx.serve.Server({"digits": DIGITS}, port=0) as server:
+        assert server.models[0]["parameters"]["tried"].startswith("not tried: ")
+    assert "model 'digits': not tried: the shape of 'data' is not known" in capfd.readouterr().err
+
+
+def test_logits_are_no_probabilities(mx, tmp_path) -> None:
+    labels = tmp_path / "synset.txt"
+    labels.write_text("\n".join(f"digit {number}" for number in range(10)))
+    symbol = mx.sym.load(str(DIGITS / "digits_cnn-symbol.json"))
+    likely = tmp_path / "likely"
+    likely.mkdir()
+    shutil.copy(DIGITS / "digits_cnn-0000.params", likely / "m-0000.params")
+    mx.sym.softmax(symbol, name="likely").save(str(likely / "m-symbol.json"))
+    plain = model(mx, "digits_cnn")
+    soft = mx.serve.Model(likely, shapes={"data": [-1, 1, 8, 8]})
+    for one in (plain, soft):
+        one.settings["labels"] = labels
+    with mx.serve.Server({"plain": plain, "soft": soft}, port=0) as server:
+        found = {}
+        for name in ("plain", "soft"):
+            with contextlib.closing(connect(server)) as connection:
+                response, data = exchange(connection, f"/predictions/{name}", npy(golden("digits_cnn", 1)[0]))
+                assert response.status == 200, data
+                found[name] = json.loads(data)
+    assert [sorted(row) for row in found["plain"]] == [["class", "score"]] * 5
+    assert [sorted(row) for row in found["soft"]] == [["class", "probability"]] * 5
+    assert [row["class"] for row in found["plain"]] == [row["class"] for row in found["soft"]]
+    assert 0.5 < sum(row["probability"] for row in found["soft"]) <= 1.0001
+
+
+@pytest.mark.parametrize(("names", "words"), [(9, "the file has 9 names; the output '.*' has 10 classes")])
+def test_labels_are_as_many_as_classes(mx, tmp_path, names: int, words: str) -> None:
+    labels = tmp_path / "synset.txt"
+    labels.write_text("\n".join(map(str, range(names))))
+    wrong = model(mx, "digits_cnn")
+    wrong.settings["labels"] = labels
+    with pytest.raises(mx.MXNetError, match=words):
+        mx.serve.Server({"digits": wrong}, port=0).start()
+    several = model(mx, "ssd_digits")
+    several.settings["labels"] = labels
+    with pytest.raises(mx.MXNetError, match="the classes of one output; the model has"):
+        mx.serve.Server({"ssd": several}, port=0).start()
+
+
+def test_every_line_is_an_object_with_time_and_level(tmp_path) -> None:
+    options = ("--logs", "json", "--log-requests", "on", "--port", "0", "--host", "0.0.0.0")
+    with command(f"digits_cnn={DIGITS}", *options) as (child, server, first):
+        address = type("Address", (), {"url": server.url.replace("0.0.0.0", "127.0.0.1")})
+        assert post(address, digit())[0] == 200
+        status, text = post(address, "{")
+        child.terminate()
+        child.wait(60)
+        lines = [json.loads(line) for line in [first, *child.stdout, *child.stderr]]
+    for line in lines:
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["time"]), line
+        assert line["level"] in ("info", "warning", "error") and line["message"], line
+    found = {line["message"].partition(" ")[0]: line for line in lines}
+    assert found["data"]["model"] == "digits_cnn"  # what it is, and where
+    assert "nothing checks who asks" in found["0.0.0.0"]["message"]
+    assert (found["not"]["model"], found["not"]["level"]) == ("digits_cnn", "warning")
+    requests = [line for line in lines if line["message"] == "request"]
+    assert [(line["status"], line["outcome"]) for line in requests] == [(200, "success"), (status, "invalid")]
+    assert requests[1]["reason"] == json.loads(text)["error"] and "reason" not in requests[0]
+    result = mxrt("serve", "/none", "--logs", "json")
+    assert result.returncode == 2
+    assert json.loads(result.stderr)["level"] == "error"
+
+
+@pytest.mark.skipif(not shutil.which("curl"), reason="there is no curl")
+def test_the_command_to_paste_works_with_tokens(tmp_path) -> None:
+    tokens = tmp_path / "to ken's"
+    tokens.write_text(f"# of the tests\n\n  {TOKEN}  \nanother-token-of-the-tests\n")
+    with command(f"digits_cnn={DIGITS}", *SHAPE, "--port", "0", "--tokens", str(tokens)) as (_, _, line):
+        asking = line.partition("; try: ")[2]
+        assert TOKEN not in asking
+        done = subprocess.run(["sh", "-c", asking], capture_output=True, timeout=60, check=True)
+        assert json.loads(done.stdout)["outputs"][0]["shape"] == [1, 10], done
+
+
+# ---- pages -----------------------------------------------------------------------------------
+
+
+def blocks(language: str) -> list[str]:
+    page = (ROOT / "docs/serving.md").read_text()
+    return re.findall(rf"^```{language}\n(.*?)^```", page, re.M | re.S)
+
+
+@pytest.fixture
+def faces(mx, tmp_path) -> Path:
+    """A folder in which the examples of the pages find their model: images, and five classes."""
+    folder = tmp_path / "models"
+    folder.mkdir()
+    data = mx.sym.var("data")
+    pooled = mx.sym.Flatten(mx.sym.Pooling(data, global_pool=True, pool_type="avg", kernel=(1, 1)))
+    mx.sym.softmax(mx.sym.FullyConnected(pooled, num_hidden=5, name="fc"), name="softmax").save(
+        str(folder / "faces-symbol.json")
+    )
+    weights = {"arg:fc_weight": mx.nd.array(np.eye(5, 3)), "arg:fc_bias": mx.nd.zeros(5)}
+    mx.nd.save(str(folder / "faces-0000.params"), weights)
+    (folder / "synset.txt").write_text("\n".join("abcde"))
+    return tmp_path
+
+
+def run_in(folder: Path, command: list[str]) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "MXRT_SERVE_TOKENS": str(folder / "tokens")}
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, env=env, check=False)
+
+
+def test_settings_of_the_page_load_a_model(faces) -> None:
+    (faces / "tokens").write_text(TOKEN)
+    found = [block for block in blocks("toml") if "[models.faces]" in block]
+    assert len(found) >= 2
+    for block in found:
+        if "shapes" not in block:
+            block += "shapes = { data = [-1, 3, 224, 224] }\n"
+        (faces / "serve.toml").write_text(block.replace("/etc/mxrt/tokens", str(faces / "tokens")))
+        done = run_in(faces, [sys.executable, "-m", "mxrt", "serve", "--config", "serve.toml", "--check"])
+        assert (done.returncode, done.stderr) == (0, ""), (block, done)
+
+
+def test_the_first_command_of_the_page_serves(faces) -> None:
+    command = blocks("sh")[0].split()
+    assert command[:2] == ["mxrt", "serve"]
+    (faces / "tokens").write_text(TOKEN)
+    done = run_in(faces, [sys.executable, "-m", *command, "--check"])
+    assert (done.returncode, done.stderr) == (0, ""), done
+
+
+def test_python_of_the_page_runs(mx, faces) -> None:
+    """Programs that serve run as they are; clients ask a server at the page's port."""
+    found = blocks("python")
+    serving = next(block for block in found if "mx.serve.Server({" in block)
+    serving = re.sub(r"^mx\.serve\.Server\(.*\)\.run\(\).*\n", "", serving, flags=re.M)
+    done = subprocess.run(
+        [sys.executable, "-c", serving], cwd=faces, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.returncode, "'faces'" in done.stdout) == (0, True), done
+    asking = next(block for block in found if "urllib" in block)
+    shapes = {"data": [-1, 3, 224, 224]}
+    hooks = next(block for block in found if "def preprocess" in block)
+    (faces / "hooks.py").write_text(hooks)
+    with mx.serve.Server(
+        {
+            "faces": mx.serve.Model(faces / "models/faces", shapes=shapes),
+            "hooked": mx.serve.Model(faces / "models/faces", shapes=shapes, hooks=faces / "hooks.py"),
+        },
+        port=0,
+    ) as server:
+        code = asking.replace("http://127.0.0.1:8000", server.url)
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+        assert (done.returncode, done.stdout) == (0, "[1, 5]\n"), done
+        body = json.dumps(np.zeros((1, 3, 224, 224)).tolist())
+        with contextlib.closing(connect(server)) as connection:
+            response, data = exchange(connection, "/models/hooked/infer", body)
+            assert response.status == 200, data
+            assert set(json.loads(data)) == {"class"}
+
+
+def test_manifests_say_the_shape_of_the_input() -> None:
+    for file in ("kubernetes/mxrt.yaml", "kserve/mxrt.yaml"):
+        assert re.search(r'"--shape", ".*:-1,3,224,224"', (ROOT / "deploy" / file).read_text()), file
