@@ -8,7 +8,7 @@ use super::stream::{Stream, WaitSet};
 use super::sync_object::Garbage;
 use crate::engine::Engine;
 use crate::failure::{FailureKind, OpError, WaitError};
-use crate::spec::{Access, DeviceId};
+use crate::op::spec::{Access, DeviceId};
 use crate::var::Var;
 
 /// The stream on which another library is going to use an array, by the numbers of the DLPack

@@ -2,10 +2,10 @@
 
 use super::api::Tag;
 use super::outcome::Enqueued;
-use crate::complete::panic_error;
 use crate::failure::{Failure, OpError};
 use crate::memory::RawMemory;
-use crate::slot;
+use crate::process::slot;
+use crate::push::complete::panic_error;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

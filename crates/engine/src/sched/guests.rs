@@ -7,7 +7,7 @@
 
 use super::{Sched, SchedState};
 use crate::engine::Engine;
-use crate::slot::{self, Slot};
+use crate::process::slot::{self, Slot};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
