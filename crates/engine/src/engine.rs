@@ -189,7 +189,7 @@ impl Engine {
     /// Hands newly ready ops to the thread that runs them.
     ///
     /// # Safety
-    /// The ops of the chain are ready and belong to the caller, which is inside the gate.
+    /// The ops of the chain are ready and belong to the caller, which is inside the fork gate.
     #[inline]
     pub(crate) unsafe fn publish(&'static self, slot: &'static Slot, ready: Chain) {
         if ready.len == 0 {

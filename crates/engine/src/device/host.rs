@@ -197,11 +197,11 @@ impl Engine {
     /// Freezes a variable that is rarely written: readers leave no event on it. The next write
     /// waits for everything that was submitted to any device, and ends this.
     pub fn freeze(&'static self, var: &Var) {
-        self.with_gate(|| var.inner().with_new_sync(|sync| sync.freeze()));
+        self.without_fork(|| var.inner().with_new_sync(|sync| sync.freeze()));
     }
 
     /// Whether readers of a variable leave nothing on it.
     pub fn is_frozen(&'static self, var: &Var) -> bool {
-        self.with_gate(|| var.inner().with_sync(|sync| sync.is_frozen()).unwrap_or(false))
+        self.without_fork(|| var.inner().with_sync(|sync| sync.is_frozen()).unwrap_or(false))
     }
 }

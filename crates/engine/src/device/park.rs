@@ -95,7 +95,7 @@ impl Engine {
     /// belong to the caller any more.
     ///
     /// # Safety
-    /// `op` is ready and belongs to the caller, which is inside the gate.
+    /// `op` is ready and belongs to the caller, which is inside the fork gate.
     #[cold]
     pub(crate) unsafe fn park(&'static self, slot: &Slot, op: *mut OpBlock) -> bool {
         // SAFETY: contract.

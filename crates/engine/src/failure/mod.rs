@@ -8,8 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 mod kind;
+mod panic;
 
 pub use kind::FailureKind;
+pub(crate) use panic::{discard, panic_error, panic_text};
 
 /// Everything known about one failure.
 #[derive(Clone, Debug)]

@@ -4,9 +4,9 @@
 use crate::engine::Engine;
 use crate::failure::{Failure, FailureKind, OpError};
 use crate::op::block::{AsyncResult, Mode, OpBlock};
+use crate::op::origin::failure_from;
 use crate::op::spec::OpName;
 use crate::profile::ProfiledOp;
-use crate::push::complete::failure_from;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::var::VarInner;

@@ -5,6 +5,7 @@
 //! engine has to hand them on. Debug builds note the place of every push; others note it where a
 //! border says it, for example in Python.
 
+use crate::failure::{Failure, OpError};
 use crate::op::block::OpBlock;
 use crate::process::slot::{self, Slot};
 use std::cell::{Cell, RefCell};
@@ -140,4 +141,21 @@ impl Drop for PushSite {
         origin.site.replace(self.before.take());
         origin.note();
     }
+}
+
+/// The failure that an error of the op becomes: it names the op and its origin.
+///
+/// # Safety
+/// `op` is filled and belongs to the caller, or to its run and token.
+#[cold]
+pub(crate) unsafe fn failure_from(op: *mut OpBlock, error: OpError) -> Failure {
+    error.into_failure(|details| {
+        // SAFETY: contract.
+        unsafe {
+            details.op.get_or_insert_with(|| (*op).name.to_string());
+            details.device.get_or_insert_with(|| OpBlock::place(op).to_string());
+            details.pushed_at = details.pushed_at.take().or_else(|| OpBlock::site(op));
+            details.request = details.request.or_else(|| OpBlock::request(op).map(NonZeroU64::get));
+        }
+    })
 }

@@ -5,7 +5,7 @@
 
 use crate::config::EngineError;
 use crate::engine::Engine;
-use crate::process::slot::{self, GATE, GlobalMutex, REGISTRY};
+use crate::process::slot::{self, FORKS_UNDER_WAY, GlobalMutex, REGISTRY};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -62,7 +62,7 @@ pub(crate) fn engines() -> Vec<&'static Engine> {
 /// Waits until every other thread is outside the engine, and keeps them out.
 unsafe extern "C" fn before_fork() {
     let own = slot::current();
-    GATE.fetch_add(1, Ordering::SeqCst);
+    FORKS_UNDER_WAY.fetch_add(1, Ordering::SeqCst);
     let (began, patience) = (Instant::now(), Duration::from_millis(PATIENCE.load(Ordering::Relaxed)));
     let mut impatient = false;
     // Waiting without the registry: a thread that registers its thread needs it.
@@ -132,10 +132,10 @@ unsafe fn unlock_leaves() -> Vec<&'static Engine> {
 }
 
 unsafe extern "C" fn after_fork_parent() {
-    // No op was queued and no thread went to sleep meanwhile: both happen inside of the gate.
+    // No op was queued and no thread went to sleep meanwhile: both happen inside of the fork gate.
     // SAFETY: called after `before_fork` by the forking thread.
     _ = unsafe { unlock_leaves() };
-    GATE.fetch_sub(1, Ordering::SeqCst);
+    FORKS_UNDER_WAY.fetch_sub(1, Ordering::SeqCst);
 }
 
 unsafe extern "C" fn after_fork_child() {
@@ -150,7 +150,7 @@ unsafe extern "C" fn after_fork_child() {
     // SAFETY: called after `before_fork` by the forking thread.
     let engines = unsafe { unlock_leaves() };
     GENERATION.fetch_add(1, Ordering::Relaxed);
-    GATE.store(0, Ordering::SeqCst);
+    FORKS_UNDER_WAY.store(0, Ordering::SeqCst);
     own.enter();
     for engine in engines {
         engine.sched.forget_workers(own.token(engine));

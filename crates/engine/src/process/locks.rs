@@ -2,7 +2,7 @@
 //!
 //! They are taken inside the fork gate. So a fork waits until no other thread holds one, and a
 //! child finds them open and what they guard whole. A thread that holds one must not wait for an
-//! op, nor for anything that another thread does outside of the gate, such as giving the
+//! op, nor for anything that another thread does outside of the fork gate, such as giving the
 //! interpreter's lock back.
 
 use crate::process::slot::{self, Slot};
@@ -11,22 +11,22 @@ use std::ops::{Deref, DerefMut};
 use std::sync::PoisonError;
 
 /// A stay inside the fork gate.
-struct InGate {
+struct InsideForkGate {
     slot: &'static Slot,
     /// Keeps the guard in the thread that took the lock.
     _thread: PhantomData<*const ()>,
 }
 
-impl InGate {
+impl InsideForkGate {
     #[inline]
-    fn enter() -> InGate {
+    fn enter() -> InsideForkGate {
         let slot = slot::current();
         slot.enter();
-        InGate { slot, _thread: PhantomData }
+        InsideForkGate { slot, _thread: PhantomData }
     }
 }
 
-impl Drop for InGate {
+impl Drop for InsideForkGate {
     #[inline]
     fn drop(&mut self) {
         self.slot.exit();
@@ -36,7 +36,7 @@ impl Drop for InGate {
 /// The value of a lock, while it is held. The lock is opened before the gate is left.
 pub struct ForkSafeGuard<G> {
     guard: G,
-    _gate: InGate,
+    _inside: InsideForkGate,
 }
 
 impl<G: Deref> Deref for ForkSafeGuard<G> {
@@ -67,8 +67,8 @@ impl<T> ForkSafeMutex<T> {
     /// Waits until the mutex is open, and holds it.
     #[inline]
     pub fn lock(&self) -> ForkSafeGuard<std::sync::MutexGuard<'_, T>> {
-        let gate = InGate::enter();
-        ForkSafeGuard { guard: self.0.lock().unwrap_or_else(PoisonError::into_inner), _gate: gate }
+        let inside = InsideForkGate::enter();
+        ForkSafeGuard { guard: self.0.lock().unwrap_or_else(PoisonError::into_inner), _inside: inside }
     }
 }
 
@@ -86,14 +86,14 @@ impl<T> ForkSafeRwLock<T> {
     /// Waits until no thread writes, and reads. Not for a thread that holds the lock already.
     #[inline]
     pub fn read(&self) -> ForkSafeGuard<std::sync::RwLockReadGuard<'_, T>> {
-        let gate = InGate::enter();
-        ForkSafeGuard { guard: self.0.read().unwrap_or_else(PoisonError::into_inner), _gate: gate }
+        let inside = InsideForkGate::enter();
+        ForkSafeGuard { guard: self.0.read().unwrap_or_else(PoisonError::into_inner), _inside: inside }
     }
 
     /// Waits until the lock is open, and writes.
     #[inline]
     pub fn write(&self) -> ForkSafeGuard<std::sync::RwLockWriteGuard<'_, T>> {
-        let gate = InGate::enter();
-        ForkSafeGuard { guard: self.0.write().unwrap_or_else(PoisonError::into_inner), _gate: gate }
+        let inside = InsideForkGate::enter();
+        ForkSafeGuard { guard: self.0.write().unwrap_or_else(PoisonError::into_inner), _inside: inside }
     }
 }

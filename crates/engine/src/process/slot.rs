@@ -83,7 +83,7 @@ pub(crate) type GlobalMutex<T> = sync::global::Mutex<T>;
 
 pub(crate) static REGISTRY: GlobalMutex<Vec<&'static Slot>> = GlobalMutex::new(Vec::new());
 /// Number of forks under way; while it is not 0, no thread enters the engine.
-pub(crate) static GATE: AtomicU32 = AtomicU32::new(0);
+pub(crate) static FORKS_UNDER_WAY: AtomicU32 = AtomicU32::new(0);
 static DEPOT: GlobalMutex<Depot> = GlobalMutex::new(Depot(Vec::new()));
 static BLOCKS: AtomicUsize = AtomicUsize::new(0);
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
@@ -222,7 +222,7 @@ impl Slot {
         if depth != 0 {
             return;
         }
-        fork_gate::pass(&self.in_engine, &GATE);
+        fork_gate::pass(&self.in_engine, &FORKS_UNDER_WAY);
     }
 
     #[inline(always)]

@@ -20,7 +20,7 @@ impl Engine {
         clock::start();
         let scale = Scale::measure();
         let mut text = String::new();
-        self.with_gate(|| {
+        self.without_fork(|| {
             self.describe_pool(&mut text);
             describe_running(&mut text, scale);
             self.describe_queue(&mut text);
@@ -31,7 +31,7 @@ impl Engine {
 
     /// Whether a thread computes, waits, or could.
     fn has_work(&'static self) -> bool {
-        self.with_gate(|| {
+        self.without_fork(|| {
             let queued = self.sched.summary().queued > 0;
             let waiting = !self.waiters.list().is_empty() || self.epochs.threads_waiting() > 0;
             queued || waiting || self.sched.tokens.free() < self.cores()

@@ -132,7 +132,7 @@ impl Engine {
 
     /// Hands over what this thread has collected.
     pub fn flush_bulk(&'static self) {
-        self.with_gate(|| self.flush_slot(slot::current()));
+        self.without_fork(|| self.flush_slot(slot::current()));
     }
 
     #[inline(always)]
@@ -153,7 +153,7 @@ impl Engine {
 
     #[cold]
     pub(crate) fn flush_all_bulks(&'static self) {
-        self.with_gate(|| {
+        self.without_fork(|| {
             let mut next = 0;
             while let Some(slot) = slot::nth(next) {
                 next += 1;
@@ -241,7 +241,8 @@ impl Engine {
         let mut others = Chain::new();
         while let Some(op) = chain.take() {
             let mut ready = Chain::new();
-            // SAFETY: ops of the chain are ready and ours; a worker runs this, inside the gate.
+            // SAFETY: ops of the chain are ready and ours; a worker runs this, inside the fork
+            // gate.
             unsafe { self.execute(slot, op, &mut ready) };
             while let Some(next) = ready.take() {
                 // SAFETY: as above.

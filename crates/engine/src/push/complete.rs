@@ -3,53 +3,24 @@
 
 use crate::device::inherited_with_devices;
 use crate::engine::Engine;
-use crate::failure::{Failure, FailureKind, OpError};
+use crate::failure::{Failure, FailureKind, OpError, discard, panic_error};
 use crate::op::block::{AsyncResult, COUNTED, Chain, Class, DOOMED, EPOCH, Mode, OpBlock, PROFILED};
 use crate::op::cancel::cancelled;
 use crate::op::ctx::{RUN_RETURNED, RunCtx, TOKEN_USED, async_result, second_to_leave};
+use crate::op::origin::failure_from;
 use crate::process::slot::{self, Slot};
 use crate::profile;
 use crate::push::protocol::{Verdict, release};
 use std::any::Any;
-use std::num::NonZeroU64;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
-
-/// The message of a panic.
-pub(crate) fn panic_text(payload: &(dyn Any + Send)) -> &str {
-    payload
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("a panic without a message")
-}
-
-/// Drops the payload of a panic. It is user data, and so may panic itself; then it is leaked.
-pub(crate) fn discard(payload: Box<dyn Any + Send>) {
-    if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-        std::mem::forget(again);
-    }
-}
-
-/// The error that a panic of an op becomes. A payload that is an [`OpError`] is that error.
-#[cold]
-pub(crate) fn panic_error(op: &str, payload: Box<dyn Any + Send>) -> OpError {
-    match payload.downcast::<OpError>() {
-        Ok(error) => *error,
-        Err(payload) => {
-            let message = format!("operator {op} panicked: {}", panic_text(&*payload));
-            discard(payload);
-            OpError::new(FailureKind::Panic, message)
-        }
-    }
-}
 
 impl Engine {
     /// Runs a ready op, or skips it, and completes it; ops that become ready are appended to
     /// `ready`.
     ///
     /// # Safety
-    /// `op` is ready and belongs to the caller, which is inside the gate.
+    /// `op` is ready and belongs to the caller, which is inside the fork gate.
     #[inline]
     pub(crate) unsafe fn execute(&'static self, slot: &'static Slot, op: *mut OpBlock, ready: &mut Chain) {
         // SAFETY: contract; the context does not outlive the grants, because an async op is
@@ -137,7 +108,7 @@ impl Engine {
     /// Runs waiters that have become ready, and queues the rest.
     ///
     /// # Safety
-    /// The ops of the chain are ready and belong to the caller, which is inside the gate.
+    /// The ops of the chain are ready and belong to the caller, which is inside the fork gate.
     #[inline]
     pub(crate) unsafe fn hand_on(&'static self, slot: &'static Slot, mut ready: Chain) {
         // SAFETY: contract.
@@ -291,21 +262,6 @@ impl Engine {
             self.complete(slot, op, &Verdict { all, single: &fails }, ready);
         }
     }
-}
-
-/// # Safety
-/// `op` is filled and belongs to the caller, or to its run and token.
-#[cold]
-pub(crate) unsafe fn failure_from(op: *mut OpBlock, error: OpError) -> Failure {
-    error.into_failure(|details| {
-        // SAFETY: contract.
-        unsafe {
-            details.op.get_or_insert_with(|| (*op).name.to_string());
-            details.device.get_or_insert_with(|| OpBlock::place(op).to_string());
-            details.pushed_at = details.pushed_at.take().or_else(|| OpBlock::site(op));
-            details.request = details.request.or_else(|| OpBlock::request(op).map(NonZeroU64::get));
-        }
-    })
 }
 
 /// The failure a strict op takes over: that of the first access, in declared order, that depends on

@@ -1,6 +1,7 @@
 //! Pushing: build the block, register it, and run or queue it if it is ready.
 
 pub(crate) mod bulk;
+mod cancel;
 pub(crate) mod complete;
 pub(crate) mod protocol;
 pub(crate) mod resumable;

@@ -5,10 +5,9 @@
 //! from part to part.
 
 use crate::engine::Engine;
-use crate::failure::{Failure, OpError};
+use crate::failure::{Failure, OpError, panic_error};
 use crate::op::ctx::{OnComplete, RunCtx};
 use crate::op::spec::{OpKind, OpSpec};
-use crate::push::complete::panic_error;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The status that a part of an op returns when it ends.

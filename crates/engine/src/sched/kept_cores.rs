@@ -1,4 +1,4 @@
-//! Cores that are reserved for a moment for the next request of a caller that has just had its
+//! Cores that are kept for a moment for the next request of a caller that has just had its
 //! answer.
 //!
 //! A core that ended a request while others run could help those. But the caller mostly asks again
@@ -10,18 +10,18 @@ use std::time::{Duration, Instant};
 
 /// Longer than a caller takes from one answer to its next request (about 0.1 ms through Python),
 /// shorter than what a request notices that could have been helped.
-const RESERVED_FOR: Duration = Duration::from_micros(300);
+const KEPT_FOR: Duration = Duration::from_micros(300);
 
-/// The times from which each of the reserved cores may help, earliest first. It does not matter
+/// The times from which each of the kept cores may help, earliest first. It does not matter
 /// which cores they are.
 #[derive(Default)]
-pub(crate) struct ReservedCores(VecDeque<Instant>);
+pub(crate) struct KeptCores(VecDeque<Instant>);
 
-impl ReservedCores {
+impl KeptCores {
     /// A core has become free.
-    pub fn reserve(&mut self) {
+    pub fn keep(&mut self) {
         self.count();
-        self.0.push_back(Instant::now() + RESERVED_FOR);
+        self.0.push_back(Instant::now() + KEPT_FOR);
     }
 
     /// A request begins on one of them.
@@ -50,18 +50,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_core_is_reserved_until_a_request_begins_or_its_time_has_passed() {
-        let mut reserved = ReservedCores::default();
-        reserved.reserve();
-        assert_eq!(reserved.0.len(), 1);
-        reserved.release_one();
-        assert_eq!((reserved.0.len(), reserved.next_release()), (0, None));
-        reserved.reserve();
-        std::thread::sleep(RESERVED_FOR);
+    fn a_core_is_kept_until_a_request_begins_or_its_time_has_passed() {
+        let mut kept = KeptCores::default();
+        kept.keep();
+        assert_eq!(kept.0.len(), 1);
+        kept.release_one();
+        assert_eq!((kept.0.len(), kept.next_release()), (0, None));
+        kept.keep();
+        std::thread::sleep(KEPT_FOR);
         // A thread that sleeps for what is left must not find that it is nothing, again and again.
-        assert_eq!(reserved.next_release(), None);
-        reserved.reserve();
-        std::thread::sleep(RESERVED_FOR);
-        assert_eq!(reserved.count(), 0);
+        assert_eq!(kept.next_release(), None);
+        kept.keep();
+        std::thread::sleep(KEPT_FOR);
+        assert_eq!(kept.count(), 0);
     }
 }

@@ -15,7 +15,7 @@ use crate::engine::Engine;
 use crate::op::block::{Chain, OpBlock};
 use crate::op::cancel::every_write_cancelled;
 use crate::process::slot::{self, Slot};
-use crate::sched::kept_cores::ReservedCores;
+use crate::sched::kept_cores::KeptCores;
 use crate::sched::parker::Parker;
 use crate::sched::queue::Queues;
 use crate::sched::tokens::Tokens;
@@ -83,7 +83,7 @@ pub(crate) struct SchedState {
     alive: usize,
     /// Tokens whose holder has opened its run to helpers.
     pub open_runs: Vec<usize>,
-    pub reserved: ReservedCores,
+    pub kept: KeptCores,
     guests: Guests,
 }
 
@@ -140,7 +140,7 @@ impl Sched {
                 woken: None,
                 alive: 0,
                 open_runs: Vec::with_capacity(cores),
-                reserved: ReservedCores::default(),
+                kept: KeptCores::default(),
                 guests: Guests::default(),
             })),
             queued: CachePadded::new(AtomicUsize::new(0)),
@@ -183,7 +183,7 @@ impl Sched {
     /// Queues ready ops and wakes at most one worker.
     ///
     /// # Safety
-    /// The ops belong to the caller, which is inside the gate.
+    /// The ops belong to the caller, which is inside the fork gate.
     #[inline]
     pub unsafe fn enqueue(&self, engine: &'static Engine, chain: Chain) {
         let mut state = self.lock();
@@ -242,7 +242,7 @@ impl Sched {
     /// A run with something to do for the holder of this token, or for one that takes a free token.
     fn run_to_help(&self, state: &mut SchedState, token: Option<usize>) -> Option<usize> {
         let free = self.tokens.free() + usize::from(token.is_some());
-        if state.open_runs.is_empty() || free <= state.reserved.count() {
+        if state.open_runs.is_empty() || free <= state.kept.count() {
             return None;
         }
         self.team.neediest(&state.open_runs)
@@ -299,7 +299,7 @@ impl Sched {
                 return Some(WorkerJob::Late(late));
             }
             let op = state.queues.pop();
-            state.reserved.release_one();
+            state.kept.release_one();
             state.guests.give_turn();
             self.seat_guests(state, &mut None);
             self.queued.store(state.queues.len(), Ordering::Release);
@@ -322,13 +322,13 @@ impl Sched {
     }
 
     /// Takes the ops whose deadline has passed off the queue; they belong to the caller, which is
-    /// inside the gate.
+    /// inside the fork gate.
     pub fn take_late_ops(&self) -> Chain {
         self.take_late(&mut self.lock())
     }
 
     /// Takes the ops off the queue that are not wanted any more; they belong to the caller, which
-    /// is inside the gate.
+    /// is inside the fork gate.
     pub fn take_cancelled_ops(&self) -> Chain {
         let mut state = self.lock();
         // SAFETY: all accesses of a queued op are granted, and no thread completes it while the
@@ -440,7 +440,7 @@ impl Engine {
             }
             state.parked.push(me);
             // What may be helped a moment later wakes no worker if it is one long loop.
-            let limit = state.reserved.next_release().filter(|_| !state.open_runs.is_empty());
+            let limit = state.kept.next_release().filter(|_| !state.open_runs.is_empty());
             drop(state);
             slot.exit();
             if limit.is_some_and(|left| !parker.is_woken_within(left) && sched.leave_parked(slot, me)) {

@@ -12,12 +12,12 @@ pub(crate) use linux::{SleepingPlace, here, keep_away, number, this_thread};
 #[cfg(all(target_os = "linux", not(miri)))]
 mod linux {
     use super::ThreadNumber;
-    use crate::process::slot::GlobalMutex;
+    use crate::sync::global::Mutex;
     use libc::{CPU_CLR, CPU_COUNT, CPU_ISSET, CPU_SETSIZE, cpu_set_t};
 
     /// Held while sets of processors are looked at and changed: what one thread takes away for a
     /// moment, another must not take for all there is. Locked inside the fork gate only.
-    static CHANGING: GlobalMutex<()> = GlobalMutex::new(());
+    static CHANGING: Mutex<()> = Mutex::new(());
 
     pub(crate) fn this_thread() -> ThreadNumber {
         // glibc has a function for it from 2.30 on; the library for older systems needs 2.17.
@@ -51,12 +51,12 @@ mod linux {
     pub(crate) struct SleepingPlace {
         thread: ThreadNumber,
         /// The full set, to be restored.
-        all: GlobalMutex<Option<cpu_set_t>>,
+        all: Mutex<Option<cpu_set_t>>,
     }
 
     impl SleepingPlace {
         pub fn of_this_thread() -> Self {
-            SleepingPlace { thread: this_thread(), all: GlobalMutex::new(None) }
+            SleepingPlace { thread: this_thread(), all: Mutex::new(None) }
         }
 
         /// Moves it away as [`keep_away`] does.

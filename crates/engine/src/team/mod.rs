@@ -391,7 +391,7 @@ impl Engine {
             state.open_runs.retain(|&t| t != token);
             // Without other runs there is nothing that this core could help.
             if !state.open_runs.is_empty() {
-                state.reserved.reserve();
+                state.kept.keep();
             }
         }
     }

@@ -193,7 +193,7 @@ impl Engine {
         if self.devices.in_use() {
             self.devices.synchronize(self, &mut || poll.as_mut().is_none_or(|poll| poll()))?;
         }
-        match self.with_gate(|| self.take_unobserved()) {
+        match self.without_fork(|| self.take_unobserved()) {
             (list, 0) if list.is_empty() => Ok(()),
             (list, more) => Err(WaitError::Failures(list, more)),
         }
@@ -201,7 +201,7 @@ impl Engine {
 
     /// Waits until everything pushed before is complete, with one flip.
     fn wait_for_epochs(&'static self, poll: &mut Option<&mut dyn FnMut() -> bool>) -> Result<Woken, WaitError> {
-        self.with_gate(|| self.sched.kick(self));
+        self.without_fork(|| self.sched.kick(self));
         let epochs = &self.epochs;
         let mut wait = WaitAll::begin(epochs);
         let meeting = wait.meeting;
@@ -303,9 +303,9 @@ impl Engine {
 
 /// How many ops of this slot that were pushed before the call are not complete.
 ///
-/// The lock of the counts is not taken inside the gate by a waiter: a completing op may be waiting
-/// for the mutex that the waiter holds, and a fork for that op. Instead the forking thread holds
-/// that lock over the fork.
+/// The lock of the counts is not taken inside the fork gate by a waiter: a completing op may be
+/// waiting for the mutex that the waiter holds, and a fork for that op. Instead the forking thread
+/// holds that lock over the fork.
 pub(crate) fn missing(all: &[&Counts], slot: usize) -> u64 {
     let completed: u64 = all.iter().map(|c| c.completed[slot].load(Ordering::SeqCst)).sum();
     perturb();

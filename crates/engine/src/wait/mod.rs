@@ -7,13 +7,12 @@ pub(crate) mod all;
 
 use crate::device::{EventRef, HostWait};
 use crate::engine::Engine;
-use crate::failure::{Failure, FailureKind, OpError, WaitError};
+use crate::failure::{Failure, FailureKind, OpError, WaitError, discard, panic_text};
 use crate::op::block::{AsyncClosure, Class, Mode, OpBlock, SyncClosure};
 use crate::op::ctx::{OnComplete, RunCtx};
 use crate::op::spec::{Access, OpSpec};
 use crate::process::fork;
 use crate::process::slot;
-use crate::push::complete::{discard, panic_text};
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use crate::sync::clock;
@@ -62,7 +61,8 @@ pub(crate) struct WaitCell {
     state: AtomicU32,
     outcome: UnsafeCell<WaitOutcome>,
     /// The op of a guard, from its grant until it is given back; the thread that takes it away
-    /// completes it. Only touched by threads inside the gate, so a fork never sees it half done.
+    /// completes it. Only touched by threads inside the fork gate, so a fork never sees it half
+    /// done.
     held: AtomicPtr<OpBlock>,
     hold: Option<HoldRequest>,
     /// Number of the waiting thread's slot: in a forked child only one thread exists.
@@ -119,7 +119,7 @@ impl WaitCell {
     /// Gives a kept access back, if it was not given back before.
     pub fn give_back(&self, result: Result<(), OpError>) {
         let Some(hold) = &self.hold else { return };
-        hold.engine.with_gate(|| {
+        hold.engine.without_fork(|| {
             let op = self.held.swap(null_mut(), Ordering::AcqRel);
             if !op.is_null() {
                 hold.engine.waiters.remove(self);
@@ -350,7 +350,7 @@ impl Engine {
     /// Starts ops that were queued before the fork, in a forked child, where no thread may be
     /// running them.
     fn start_what_was_queued(&'static self) {
-        self.with_gate(|| self.sched.kick(self));
+        self.without_fork(|| self.sched.kick(self));
     }
 
     fn push_notify(
@@ -390,13 +390,13 @@ impl Engine {
         }
         let _eager = self.eager();
         let cell = WaitCell::new(var, None);
-        self.with_gate(|| self.waiters.add(&cell));
+        self.without_fork(|| self.waiters.add(&cell));
         let (notifier, access) = (cell.clone(), if mode == Mode::Read { Access::Read } else { Access::Update });
         self.push_notify("wait", var, access, move |failure, device| {
             _ = notifier.notify(WaitOutcome { failure, device });
         });
         let outcome = self.block_on(&cell, &mut poll);
-        self.with_gate(|| self.waiters.remove(&cell));
+        self.without_fork(|| self.waiters.remove(&cell));
         let outcome = outcome?;
         match outcome.device {
             None => observe(outcome.failure),
@@ -417,13 +417,13 @@ impl Engine {
         }
         let _eager = self.eager();
         let cell = WaitCell::new(var, None);
-        self.with_gate(|| self.waiters.add(&cell));
+        self.without_fork(|| self.waiters.add(&cell));
         let notifier = cell.clone();
         self.push_notify("export", var, access, move |failure, device| {
             _ = notifier.notify(WaitOutcome { failure, device });
         });
         let outcome = self.block_on(&cell, &mut Some(poll));
-        self.with_gate(|| self.waiters.remove(&cell));
+        self.without_fork(|| self.waiters.remove(&cell));
         let outcome = outcome?;
         observe(outcome.failure)?;
         Ok(outcome.device.map_or_else(Vec::new, |device| device.events(&self.devices)))
@@ -472,7 +472,7 @@ impl Engine {
         }
         let _eager = self.eager();
         let cell = WaitCell::new(var, Some(HoldRequest { engine: self, access }));
-        self.with_gate(|| self.waiters.add(&cell));
+        self.without_fork(|| self.waiters.add(&cell));
         let notifier = cell.clone();
         let run = move |ctx: &RunCtx<'_>, token| {
             let device = HostWait::of_access(ctx, 0, Mode::from(access));
@@ -484,7 +484,7 @@ impl Engine {
         let mut outcome = match self.block_on(&cell, &mut poll) {
             Ok(outcome) => outcome,
             Err(error) => {
-                self.with_gate(|| self.waiters.remove(&cell));
+                self.without_fork(|| self.waiters.remove(&cell));
                 return Err(error);
             }
         };
@@ -513,15 +513,6 @@ impl Engine {
             }
         }
         cell.sleep(self, poll)
-    }
-
-    /// Runs `f` with the fork gate passed.
-    pub(crate) fn with_gate<R>(&self, f: impl FnOnce() -> R) -> R {
-        let slot = slot::current();
-        slot.enter();
-        let result = f();
-        slot.exit();
-        result
     }
 }
 
