@@ -29,7 +29,7 @@ spent=0
 logs=build/sanitize
 mkdir -p "$logs"
 # The likeliest to find something first: there may not be time for all.
-tests=(races guards waiting bulk gate parts order failures edges leaks idle memory basics serial_order)
+tests=(races guards waiting bulk parameter_gate resumable order failures edges leaks idle memory basics serial_order)
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}"
 export CARGO_PROFILE_DEV_DEBUG=line-tables-only
 [ "$kind" = memcheck ] || CARGO_TARGET_DIR+="/sanitize-$kind"

@@ -1,17 +1,17 @@
 //! The engine: one object that ties the parts together. Started once, never dropped.
 
-use crate::block::{Chain, OpBlock};
-use crate::bulk::Bulks;
 use crate::config::{Config, EngineError, EngineKind};
 use crate::device::Devices;
 use crate::failure::{Failure, FailureKind, OpError};
 use crate::memory::MemoryPool;
+use crate::op::block::{Chain, OpBlock};
+use crate::process::slot::{Counts, Slot};
+use crate::push::bulk::Bulks;
 use crate::sched::Sched;
-use crate::slot::{Counts, Slot};
 use crate::sync::Mutex;
 use crate::var::Var;
 use crate::wait::Waiters;
-use crate::wait_all::Epochs;
+use crate::wait::all::Epochs;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Failures the engine remembers for `wait_all`; beyond, it counts.
@@ -57,7 +57,7 @@ impl Engine {
             memory: MemoryPool::new(config.memory_limit),
             devices: Devices::new(config.drivers, config.compute_streams),
         }));
-        crate::fork::register(engine)?;
+        crate::process::fork::register(engine)?;
         Ok(engine)
     }
 
@@ -102,7 +102,7 @@ impl Engine {
                 self.0.exit();
             }
         }
-        let slot = crate::slot::current();
+        let slot = crate::process::slot::current();
         slot.enter();
         let _inside = Inside(slot);
         f()
@@ -189,7 +189,7 @@ impl Engine {
     /// Hands newly ready ops to the thread that runs them.
     ///
     /// # Safety
-    /// The ops of the chain are ready and belong to the caller, which is inside the gate.
+    /// The ops of the chain are ready and belong to the caller, which is inside the fork gate.
     #[inline]
     pub(crate) unsafe fn publish(&'static self, slot: &'static Slot, ready: Chain) {
         if ready.len == 0 {
@@ -243,7 +243,7 @@ impl Engine {
         let mut chain = Chain::new();
         // SAFETY: contract.
         unsafe {
-            debug_assert!((*op).class.runs_at_once() || OpBlock::has(op, crate::block::COUNTED));
+            debug_assert!((*op).class.runs_at_once() || OpBlock::has(op, crate::op::block::COUNTED));
             chain.add(op);
             self.publish(slot, chain);
         }

@@ -2,7 +2,7 @@
 //! engine knows nothing else of it, and a program passes the engine a list of drivers.
 
 use super::kernel::Kernel;
-use crate::spec::{DeviceId, DeviceKind, OpName};
+use crate::op::spec::{DeviceId, DeviceKind, OpName};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;

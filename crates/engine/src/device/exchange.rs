@@ -8,7 +8,7 @@ use super::stream::{Stream, WaitSet};
 use super::sync_object::Garbage;
 use crate::engine::Engine;
 use crate::failure::{FailureKind, OpError, WaitError};
-use crate::spec::{Access, DeviceId};
+use crate::op::spec::{Access, DeviceId};
 use crate::var::Var;
 
 /// The stream on which another library is going to use an array, by the numbers of the DLPack
@@ -116,7 +116,7 @@ impl Engine {
     ) -> Result<(), OpError> {
         let device = self.device(device)?;
         let block = DeviceBlock::foreign(device, ptr, bytes, Box::new(done));
-        let old = self.with_gate(|| var.inner().with_new_sync(|sync| sync.replace_memory(block)));
+        let old = self.without_fork(|| var.inner().with_new_sync(|sync| sync.replace_memory(block)));
         drop(old);
         Ok(())
     }
@@ -129,7 +129,7 @@ impl Engine {
         let (block, events) = device.pool(MemoryOrigin::Device).alloc(device, bytes, None)?;
         let ptr = block.ptr;
         let mut garbage = Garbage::default();
-        let old = self.with_gate(|| {
+        let old = self.without_fork(|| {
             var.inner().with_new_sync(|sync| {
                 let old = sync.replace_memory(block);
                 sync.inherit(events, &mut garbage);
@@ -164,11 +164,11 @@ impl ImportStream {
     /// after it. Nothing may have been pushed for the variable yet.
     pub fn finish(self, var: &Var) -> Result<(), OpError> {
         let device = self.stream.device;
-        let event = device.engine.with_gate(|| self.stream.record(None));
+        let event = device.engine.without_fork(|| self.stream.record(None));
         let event = event.map_err(|e| device.op_error(&e, "importing an array"))?;
         let mut garbage = Garbage::default();
         let register = || var.inner().with_new_sync(|sync| sync.register_write(&event, 0, true, &mut garbage));
-        device.engine.with_gate(register);
+        device.engine.without_fork(register);
         Ok(())
     }
 }
@@ -178,12 +178,12 @@ impl Drop for ExportGuard {
         if self.device.is_lost() {
             return;
         }
-        match self.stream.map(|stream| self.engine.with_gate(|| stream.record(None))) {
+        match self.stream.map(|stream| self.engine.without_fork(|| stream.record(None))) {
             Some(Ok(event)) => {
                 let mut garbage = Garbage::default();
                 let events = vec![event];
                 let note = || self.var.inner().with_new_sync(|sync| sync.inherit(events, &mut garbage));
-                self.engine.with_gate(note);
+                self.engine.without_fork(note);
             }
             // Which stream used it is not known, or it is gone.
             None | Some(Err(_)) => {

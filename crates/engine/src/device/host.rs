@@ -5,10 +5,10 @@ use super::open::Devices;
 use super::outcome::{Writer, settle};
 use super::park::{AfterDevices, when_all_complete};
 use super::stream::WaitSet;
-use crate::block::Mode;
-use crate::ctx::RunCtx;
 use crate::engine::Engine;
 use crate::failure::{Failure, OpError, WaitError};
+use crate::op::block::Mode;
+use crate::op::ctx::RunCtx;
 use crate::var::{Var, VarInner};
 use crate::wait::POLL;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -197,11 +197,11 @@ impl Engine {
     /// Freezes a variable that is rarely written: readers leave no event on it. The next write
     /// waits for everything that was submitted to any device, and ends this.
     pub fn freeze(&'static self, var: &Var) {
-        self.with_gate(|| var.inner().with_new_sync(|sync| sync.freeze()));
+        self.without_fork(|| var.inner().with_new_sync(|sync| sync.freeze()));
     }
 
     /// Whether readers of a variable leave nothing on it.
     pub fn is_frozen(&'static self, var: &Var) -> bool {
-        self.with_gate(|| var.inner().with_sync(|sync| sync.is_frozen()).unwrap_or(false))
+        self.without_fork(|| var.inner().with_sync(|sync| sync.is_frozen()).unwrap_or(false))
     }
 }

@@ -2,10 +2,9 @@
 
 use super::api::Tag;
 use super::outcome::Enqueued;
-use crate::complete::panic_error;
-use crate::failure::{Failure, OpError};
+use crate::failure::{Failure, OpError, panic_error};
 use crate::memory::RawMemory;
-use crate::slot;
+use crate::process::slot;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

@@ -11,7 +11,7 @@ use super::status::StatusPool;
 use super::stream::Stream;
 use crate::engine::Engine;
 use crate::failure::{Failure, FailureKind, OpError};
-use crate::spec::{DeviceId, DeviceKind, Lane};
+use crate::op::spec::{DeviceId, DeviceKind, Lane};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 

@@ -6,7 +6,7 @@ use super::status::{Complaint, StatusWord};
 use super::timing::Timing;
 use crate::engine::Engine;
 use crate::failure::{Failure, OpError};
-use crate::spec::{DeviceId, OpName};
+use crate::op::spec::{DeviceId, OpName};
 use std::any::Any;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -94,7 +94,7 @@ impl Enqueued {
     pub fn new(engine: &'static Engine, name: OpName, device: DeviceId, strict: bool, vars: Vec<u64>) -> Self {
         Enqueued {
             engine,
-            id: crate::slot::fresh_id(),
+            id: crate::process::slot::fresh_id(),
             name,
             device,
             strict,

@@ -7,11 +7,11 @@ use super::event::EventRef;
 use super::open::Devices;
 use super::outcome::{Source, settle};
 use super::stream::WaitSet;
-use crate::block::{AFTER_DEVICES, COUNTED, Chain, Mode, ON_DEVICE, OpBlock, SMALL};
 use crate::engine::Engine;
 use crate::failure::Failure;
-use crate::slot::{self, Slot};
-use crate::spec::DeviceKind;
+use crate::op::block::{AFTER_DEVICES, COUNTED, Chain, Mode, ON_DEVICE, OpBlock, SMALL};
+use crate::op::spec::DeviceKind;
+use crate::process::slot::{self, Slot};
 use crate::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::ptr::null_mut;
 use std::sync::{Arc, PoisonError, Weak};
@@ -95,7 +95,7 @@ impl Engine {
     /// belong to the caller any more.
     ///
     /// # Safety
-    /// `op` is ready and belongs to the caller, which is inside the gate.
+    /// `op` is ready and belongs to the caller, which is inside the fork gate.
     #[cold]
     pub(crate) unsafe fn park(&'static self, slot: &Slot, op: *mut OpBlock) -> bool {
         // SAFETY: contract.

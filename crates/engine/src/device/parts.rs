@@ -3,7 +3,7 @@
 use super::kernel::KernelCtx;
 use crate::engine::Engine;
 use crate::failure::OpError;
-use crate::spec::{OpKind, OpSpec};
+use crate::op::spec::{OpKind, OpSpec};
 
 type Kernel = dyn FnOnce(&KernelCtx<'_>) -> Result<(), OpError> + Send;
 

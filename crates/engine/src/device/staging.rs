@@ -14,9 +14,9 @@ use super::memory::{DeviceBlock, MemoryOrigin};
 use super::op::DeviceCtx;
 use super::open::OpenDevice;
 use super::stream::{Stream, WaitSet};
-use crate::block::Mode;
 use crate::failure::OpError;
-use crate::slot;
+use crate::op::block::Mode;
+use crate::process::slot;
 #[cfg(loom)]
 use loom::sync::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;

@@ -5,8 +5,7 @@
 use super::api::DevicePtr;
 use super::op::DeviceCtx;
 use super::open::OpenDevice;
-use crate::complete::panic_error;
-use crate::failure::OpError;
+use crate::failure::{OpError, panic_error};
 use crate::sync::Mutex;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};

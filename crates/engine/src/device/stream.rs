@@ -4,7 +4,7 @@ use super::api::{DeviceError, ErrorClass, StreamHandle, StreamKind};
 use super::event::{EventRecord, EventRef};
 use super::open::{Devices, OpenDevice};
 use super::outcome::{Enqueued, settle};
-use crate::spec::DeviceKind;
+use crate::op::spec::DeviceKind;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use std::collections::VecDeque;

@@ -4,9 +4,9 @@
 use super::api::EventHandle;
 use super::outcome::Enqueued;
 use super::stream::Stream;
-use crate::clock;
+use crate::op::spec::{DeviceId, OpName};
 use crate::profile;
-use crate::spec::{DeviceId, OpName};
+use crate::sync::clock;
 use crate::sync::global::Mutex;
 use std::collections::HashMap;
 

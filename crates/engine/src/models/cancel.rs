@@ -1,8 +1,8 @@
 //! Models of cancelling.
 
 use super::*;
-use crate::cancel::every_write_cancelled;
-use crate::queue::Queues;
+use crate::op::cancel::every_write_cancelled;
+use crate::sched::queue::Queues;
 use crate::sync::Mutex;
 
 /// Kills `cancelling-reaches-later-writes`.

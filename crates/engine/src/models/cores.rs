@@ -1,11 +1,11 @@
 //! Models of what threads owe each other: tokens, chunks of a split loop, the fork gate.
 
 use super::*;
-use crate::fork_gate;
+use crate::process::fork_gate;
+use crate::sched::tokens::Tokens;
 use crate::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use crate::sync::{Lock, model_fence};
 use crate::team::run::{Claim, Run, SplitJob};
-use crate::tokens::Tokens;
 
 /// Kills `token-taken-by-two`.
 #[test]

@@ -2,7 +2,7 @@
 //! run and their token.
 
 use super::*;
-use crate::ctx::{RUN_RETURNED, TOKEN_USED, second_to_leave};
+use crate::op::ctx::{RUN_RETURNED, TOKEN_USED, second_to_leave};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::var::live_vars;
 

@@ -1,10 +1,10 @@
 //! Models of the order of accesses.
 
 use super::*;
-use crate::block::Mode;
-use crate::brief;
+use crate::op::block::Mode;
 use crate::sync::Lock;
 use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::var::brief;
 
 /// Kills `weak-unlock`.
 #[test]

@@ -1,10 +1,10 @@
 //! Models of waiting, and of ops that were collected and not handed over yet.
 
 use super::*;
-use crate::bulk::{Bulks, Collection};
-use crate::slot::Counts;
+use crate::process::slot::Counts;
+use crate::push::bulk::{Bulks, Collection};
 use crate::sync::atomic::{AtomicUsize, Ordering};
-use crate::wait_all::{Epochs, missing};
+use crate::wait::all::{Epochs, missing};
 
 /// Kills `look-misses-completions`.
 #[test]
@@ -153,7 +153,7 @@ fn a_waiter_sees_the_value_or_is_notified() {
         let (var, cell, notified) = (Var::new(), Watched::new(), Arc::new(AtomicUsize::new(0)));
         let write = held(&var, Access::Write, adds(&cell));
         let finisher = thread::spawn(move || finish(write));
-        if var.locked(|state, _| state.open_to(crate::block::Mode::Read)) {
+        if var.locked(|state, _| state.open_to(crate::op::block::Mode::Read)) {
             assert_eq!(cell.get(), 1, "the wait answered before the write had ended");
         } else {
             let (seen, tell) = (cell.clone(), notified.clone());

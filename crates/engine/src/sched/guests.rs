@@ -7,7 +7,7 @@
 
 use super::{Sched, SchedState};
 use crate::engine::Engine;
-use crate::slot::{self, Slot};
+use crate::process::slot::{self, Slot};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -88,7 +88,7 @@ impl Sched {
         self.guests.store(0, Ordering::SeqCst);
     }
 
-    /// A token for a guest, whose thread is inside the gate, but not while it waits.
+    /// A token for a guest, whose thread is inside the fork gate, but not while it waits.
     fn token_for_guest(&self, slot: &Slot) -> Option<usize> {
         if self.queue_is_empty()
             && !self.has_guests()
@@ -115,7 +115,7 @@ impl Sched {
     }
 }
 
-/// The stay of a guest inside the gate, with its token.
+/// The stay of a guest inside the fork gate, with its token.
 struct Stay {
     engine: &'static Engine,
     slot: &'static Slot,

@@ -1,10 +1,10 @@
 //! Ops that run in the thread that waits for them.
 
 use super::{Sched, Wake, WorkerJob};
-use crate::block::{OpBlock, WAITER_MAY_RUN};
 use crate::engine::Engine;
-use crate::parker::Parker;
-use crate::slot;
+use crate::op::block::{OpBlock, WAITER_MAY_RUN};
+use crate::process::slot;
+use crate::sched::parker::Parker;
 use crate::var::Var;
 use std::sync::atomic::Ordering;
 

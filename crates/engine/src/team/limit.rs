@@ -1,8 +1,8 @@
 //! A bound of the cores that some ops use together.
 
 use super::Team;
-use crate::ctx::RunCtx;
-use crate::slot;
+use crate::op::ctx::RunCtx;
+use crate::process::slot;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 /// A bound of the cores that the ops which name it ([`RunCtx::limit_cores`]) use together.

@@ -6,7 +6,7 @@
 //! nothing, each such move takes a fifth of a microsecond.
 
 use super::limit::OfRun;
-use crate::complete::discard;
+use crate::failure::discard;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crossbeam_utils::CachePadded;

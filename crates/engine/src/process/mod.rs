@@ -1,0 +1,8 @@
+//! Threads and forks: the state of every thread that uses the engine, what it runs now, and how a
+//! process forks without leaving a lock held in the child.
+
+pub(crate) mod fork;
+pub(crate) mod fork_gate;
+pub(crate) mod locks;
+pub(crate) mod running;
+pub(crate) mod slot;
