@@ -140,8 +140,8 @@ def test_the_command_to_paste_works_with_tokens(tmp_path) -> None:
 
 
 def blocks(language: str) -> list[str]:
-    page = (ROOT / "docs/serving.md").read_text()
-    return re.findall(rf"^```{language}\n(.*?)^```", page, re.M | re.S)
+    pages = [(ROOT / f"docs/serving{part}.md").read_text() for part in ("", "-operation", "-reference")]
+    return [block for page in pages for block in re.findall(rf"^```{language}\n(.*?)^```", page, re.M | re.S)]
 
 
 @pytest.fixture

@@ -170,22 +170,6 @@ impl Engine {
         self.kind == EngineKind::Naive
     }
 
-    /// Reports failures at the call, for borders whose calls return the arrays that they have
-    /// pushed. With the naive engine the op has run, so the call itself reports the failure of the
-    /// first of these variables that has one. With other engines the wait does.
-    pub fn report_at_call<'a>(&self, written: impl IntoIterator<Item = &'a Var>) -> Result<(), OpError> {
-        if !self.is_naive() {
-            return Ok(());
-        }
-        match written.into_iter().find_map(Var::failure) {
-            Some(failure) => {
-                failure.mark_observed();
-                Err(OpError::from(failure))
-            }
-            None => Ok(()),
-        }
-    }
-
     /// Hands newly ready ops to the thread that runs them.
     ///
     /// # Safety
