@@ -2,7 +2,7 @@
 
 use crate::config::{Config, EngineError, EngineKind};
 use crate::device::Devices;
-use crate::failure::{Failure, FailureKind, OpError};
+use crate::failure::{Failure, FailureKind};
 use crate::memory::MemoryPool;
 use crate::op::block::{Chain, OpBlock};
 use crate::process::slot::{Counts, Slot};
