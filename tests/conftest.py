@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from pathlib import Path
 
@@ -10,6 +12,12 @@ import pytest
 from support import DEVICE_KIND, ROOT, standin, zoo_artifacts
 
 TABLES: list[str] = []
+
+# What nohup, cron and some shells leave ignored or blocked, this process and the children of tests
+# would inherit.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.pthread_sigmask(signal.SIG_SETMASK, [])
+os.umask(0o022)
 
 
 @pytest.fixture(scope="session")

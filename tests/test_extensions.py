@@ -102,7 +102,7 @@ def test_a_c_library_draws_from_the_random_numbers_of_python(mx, c_library: Path
 @pytest.mark.parametrize("first", ["library", "module"])
 def test_there_is_one_engine_whichever_is_loaded_first(c_library: Path, first: str) -> None:
     code = """
-        import ctypes, sys
+        import ctypes, os, sys
         if sys.argv[2] == "module":
             import mxrt as mx
         library = ctypes.CDLL(sys.argv[1])
@@ -118,7 +118,9 @@ def test_there_is_one_engine_whichever_is_loaded_first(c_library: Path, first: s
         mx.random.seed(7)
         assert mx.nd.random.uniform(shape=4).asnumpy().tolist() == list(drawn)
         with open("/proc/self/maps") as maps:
-            modules = {line.split()[-1] for line in maps if "mxrt" in line and ".so" in line}
+            files = {line.split()[-1] for line in maps if ".so" in line}
+        # By their own names: the folder may be called mxrt, too.
+        modules = {file for file in files if "mxrt" in os.path.basename(file)}
         print(len(modules))
     """
     result = run_python(code, c_library, first)

@@ -204,7 +204,13 @@ class Operator:
 
 @final
 class CachedOp:
-    def __new__(cls, sym: SymbolBase, flags: dict[str, Any] | None = None) -> CachedOp: ...
+    def __new__(
+        cls,
+        sym: SymbolBase,
+        flags: dict[str, Any] | None = None,
+        rest: tuple[str, int] | None = None,
+        groups: dict[str, tuple[str, int]] | None = None,
+    ) -> CachedOp: ...
     @property
     def num_inputs(self) -> int: ...
     @property

@@ -103,7 +103,7 @@ def main(args: argparse.Namespace) -> int:
 def _logs_json(args: argparse.Namespace) -> bool:
     """The form of lines where the settings cannot be read: what is said last counts."""
     said = [os.environ.get("MXRT_SERVE_LOGS"), *args.set_logs]
-    return said[-1] == "json"
+    return bool(said[-1] == "json")
 
 
 def _say_where_it_listens(server: Server, as_json: bool) -> None:

@@ -20,7 +20,7 @@ from .base import MXNetShapeError, MXNetTypeError, MXNetValueError, dtype_name, 
 from .context import Context
 from .ndarray import CachedOp, NDArray, empty
 from .ndarray import array as make_array
-from .symbol._training import training_operators
+from .symbol._training import training_form
 
 if TYPE_CHECKING:
     from .symbol import Symbol
@@ -61,9 +61,8 @@ class Executor:
         self.arg_dict = args
         self.aux_dict = aux
         self.grad_dict = {name: (grads or {}).get(name) for name in args}
-        # Operators that would compute something else while training; not looked for before a
-        # program trains.
-        self._differing: list[str] | None = None
+        # What computes as while training, and its inputs; made when a program asks for it.
+        self._training: tuple[CachedOp, list[str]] | None = None
         self._watch: Watch | None = None
         # Names of MXNet that programs read.
         self._grad_req: Any = "null"
@@ -76,7 +75,7 @@ class Executor:
         self._divided = not devices <= {device_of(ctx)}
         self._op = CachedOp._over_devices(symbol, ctx, self._groups) if self._divided else CachedOp(symbol)
         # The arrays that the last call held, and the graph with them.
-        self._bound: tuple[list[NDArray | None], _mxrt.BoundOp] | None = None
+        self._bound: tuple[Any, list[NDArray | None], _mxrt.BoundOp] | None = None
         self._outputs: list[NDArray] | None = None
         # What `outputs` was before the first forward; programs may have kept these arrays.
         self._early: list[NDArray] | None = None
@@ -175,15 +174,15 @@ class Executor:
         """Runs the graph; arrays given by name, NDArrays or numpy arrays, are copied to the
         arguments first. They are cast to the types of these.
 
-        ``is_train=True`` is refused where an operator, such as Dropout, would compute something
-        else.
+        With ``is_train=True`` Dropout drops elements, and BatchNorm takes the statistics of the
+        batch; moving averages stay as they are. It is refused where other operators would compute
+        something else.
         """
-        if is_train:
-            self._refuse_training()
+        op, names = self._in_training() if is_train else (self._op, self._names)
         given = {name: self._given(name, value) for name, value in kwargs.items()}
         for name, value in given.items():
             self.arg_dict[name]._assign(value)
-        made = self._bind(given)(*[self._here(given[n]) for n in self._names if n in given])
+        made = self._bind(given, op, names)(*[self._here(given[n]) for n in names if n in given])
         outputs = made if isinstance(made, list) else [made]
         self._publish(outputs)
         return outputs
@@ -208,22 +207,25 @@ class Executor:
             arrays = {**self.arg_dict, **self.aux_dict}
             watch.run({name: array.as_in_context(self._ctx) for name, array in arrays.items()})
 
-    def _refuse_training(self) -> None:
-        """TrainingNotSupportedError if an operator computes something else while training."""
-        if self._differing is None:
-            self._differing = training_operators(self._symbol)
-        if self._differing:
-            listed = ", ".join(self._differing[:5])
-            raise no_training(f"Executor.forward(is_train=True) with operators that differ in training ({listed})")
+    def _in_training(self) -> tuple[CachedOp, list[str]]:
+        """What computes as while training, and the names of its inputs."""
+        if self._training is None:
+            form = training_form(self._symbol)
+            if form is self._symbol:
+                return self._op, self._names
+            if self._divided:
+                raise no_training("Executor.forward(is_train=True) of a graph that group2ctx divides")
+            self._training = CachedOp(form), form.list_inputs()
+        return self._training
 
-    def _bind(self, given: Mapping[str, NDArray]) -> _mxrt.BoundOp:
+    def _bind(self, given: Mapping[str, NDArray], op: CachedOp, names: list[str]) -> _mxrt.BoundOp:
         """The graph with the arrays that are not given."""
-        arrays = [None if name in given else self._here(self._held(name)) for name in self._names]
+        arrays = [None if name in given else self._here(self._held(name)) for name in names]
         last = self._bound
-        if last is not None and all(a is b for a, b in zip(last[0], arrays, strict=True)):
-            return last[1]
-        bound = self._op.bind(arrays)
-        self._bound = (arrays, bound)
+        if last is not None and last[0] is op and all(a is b for a, b in zip(last[1], arrays, strict=True)):
+            return last[2]
+        bound = op.bind(arrays)
+        self._bound = (op, arrays, bound)
         return bound
 
     def _here(self, array: NDArray) -> NDArray:

@@ -177,7 +177,7 @@ class FeedForward:
 
         With `return_data` also data and labels.
         """
-        from .module._reading import ReadingAhead
+        from .module._reading import ReadingAhead, checked_pad
 
         batches = self._iterator(X)
         if reset:
@@ -190,7 +190,7 @@ class FeedForward:
                 break
             module.forward(batch, is_train=False)
             reading.read_ahead()
-            rows = batch.data[0].shape[0] - (batch.pad or 0)
+            rows = batch.data[0].shape[0] - checked_pad(batch)
             for part, arrays in zip(parts, (module.get_outputs(), batch.data, batch.label or []), strict=True):
                 part.append([array[:rows].asnumpy() for array in arrays])
         outputs, data, label = (_joined(part) for part in parts)

@@ -9,12 +9,21 @@ from typing import Any, cast
 import numpy as np
 
 from .._call_options import CallOptions
-from ..base import MXNetError, MXNetTypeError
+from ..base import MXNetError, MXNetTypeError, dtype_name
 from ..context import Context, current_context
 from ..ndarray import NDArray, array
 from .parameter import Parameter
 
-__all__ = ["InputTypeError", "arrays_of", "has_numpy", "in_order", "options_and_inputs", "wrong_input"]
+__all__ = [
+    "InputTypeError",
+    "arrays_of",
+    "has_numpy",
+    "in_order",
+    "listed",
+    "options_and_inputs",
+    "type_of_parameters",
+    "wrong_input",
+]
 
 
 class InputTypeError(MXNetTypeError, AssertionError):
@@ -55,17 +64,17 @@ def has_numpy(value: Any) -> bool:
     return isinstance(value, np.ndarray)
 
 
-def arrays_of(args: Any, names: Sequence[str], params: Iterable[Parameter]) -> Any:
+def arrays_of(args: Any, names: Sequence[str], params: Iterable[Parameter], types: Mapping[str, str]) -> Any:
     """Nested lists with the same structure and NDArrays in the place of numpy arrays.
 
-    A numpy array is converted like ``mx.nd.array`` does, to float32, on the device of the other
-    NDArrays, else of the parameters.
+    A numpy array is converted like ``mx.nd.array`` does, to the element type in `types` for its
+    input or else to float32, on the device of the other NDArrays, else of the parameters.
     """
     device = _device(args, params)
 
     def convert(value: Any, name: str) -> Any:
         if isinstance(value, np.ndarray):
-            return _array(value, name, device)
+            return _array(value, name, device, types.get(name, "float32"))
         if isinstance(value, (list, tuple)):
             return type(value)([convert(part, name) for part in value])
         return value
@@ -73,10 +82,18 @@ def arrays_of(args: Any, names: Sequence[str], params: Iterable[Parameter]) -> A
     return tuple(convert(value, names[i] if i < len(names) else str(i)) for i, value in enumerate(args))
 
 
-def _array(value: Any, name: str, device: Context) -> NDArray:
+def _array(value: Any, name: str, device: Context, dtype: str) -> NDArray:
     if value.dtype.kind not in "biuf":
         raise MXNetTypeError(f"input '{name}': got a numpy array of dtype {value.dtype}, wanted numbers that are real")
-    return array(value, ctx=device)
+    return array(value, ctx=device, dtype=dtype)
+
+
+def type_of_parameters(params: Iterable[Parameter]) -> str:
+    """The element type of a block's parameters: float16 or float64 where one has it, else
+    float32.
+    """
+    found = {dtype_name(parameter.dtype) for parameter in params}
+    return next((name for name in ("float16", "float64") if name in found), "float32")
 
 
 def _device(args: Any, params: Iterable[Parameter]) -> Context:

@@ -14,7 +14,7 @@ from ..base import MXNetTypeError
 from ..ndarray import NDArray
 from ..symbol import Group, Symbol, var
 from ._compiled import CompiledGraph, checked_flags, finish_deferred, infer_parameter_shapes
-from ._inputs import arrays_of, has_numpy, in_order, options_and_inputs
+from ._inputs import arrays_of, has_numpy, in_order, options_and_inputs, type_of_parameters
 from ._plans import PlanMethods
 from ._structure import Format, flatten, regroup, same_structure, survey
 from .block import Block
@@ -430,8 +430,8 @@ class HybridBlock(Block, PlanMethods):
 
         Arguments are NDArrays, numpy arrays, None, or nested lists of them, all on one context, in
         the order of ``hybrid_forward`` or by the names they have there. A numpy array becomes what
-        ``mx.nd.array`` makes of it, of float32. Options of the call are for hybridised blocks, see
-        :meth:`SymbolBlock.forward`.
+        ``mx.nd.array`` makes of it, of the parameters' element type. Options of the
+        call are for hybridised blocks, see :meth:`SymbolBlock.forward`.
         """
         options: CallOptions = {}
         if keywords:
@@ -446,7 +446,8 @@ class HybridBlock(Block, PlanMethods):
             else:
                 return graph.call(args, **options)
         if has_numpy(args):
-            args = arrays_of(args, self._argument_names(), self.collect_params().values())
+            names, held = self._argument_names(), list(self.collect_params().values())
+            args = arrays_of(args, names, held, dict.fromkeys(names, type_of_parameters(held)))
         symbols, arrays, contexts = survey(args)
         if symbols and arrays:
             raise ValueError(

@@ -131,6 +131,28 @@ class Parameter:
         self._deferred: tuple[Any, Any, list[Context]] | None = None
         self._var: Symbol | None = None
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Takes what a pickle holds: one of mxrt, or of MXNet."""
+        if "_arrays" in state:
+            self.__dict__.update(state)
+            return
+        Parameter.__init__(
+            self,
+            state["name"],
+            state["_grad_req"],
+            state["_shape"],
+            state["_dtype"],
+            state["lr_mult"],
+            state["wd_mult"],
+            state["init"],
+            state["_allow_deferred_init"],
+            state["_differentiable"],
+            state["_stype"],
+            state["_grad_stype"],
+        )
+        self._data = state["_data"]
+        self._deferred_init = state["_deferred_init"]
+
     def __repr__(self) -> str:
         return f"{type(self).__name__} {self.name} (shape={self.shape}, dtype={self.dtype})"
 

@@ -31,12 +31,13 @@ class ParameterDict:
     shared : a dictionary that ``get`` looks into before it makes a parameter
     """
 
+    # What a network says about shapes: which are wrong, by name. Pickles of MXNet lack it.
+    _check: Callable[[dict[str, tuple[int, ...]]], dict[str, str]] | None = None
+
     def __init__(self, prefix: str = "", shared: ParameterDict | None = None) -> None:
         self._prefix = prefix
         self._params: dict[str, Parameter] = {}
         self._shared = shared
-        # What a network says about shapes: which are wrong, by name.
-        self._check: Callable[[dict[str, tuple[int, ...]]], dict[str, str]] | None = None
 
     @property
     def prefix(self) -> str:

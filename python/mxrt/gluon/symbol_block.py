@@ -60,6 +60,7 @@ class SymbolBlock(HybridBlock):
 
     def _take_graph(self, traced: Traced) -> None:
         self._own = traced
+        self._known_types: tuple[int, dict[str, str]] = (-1, {})
         self._symbol = traced.out
         self._input_names = [str(one.name) for one in traced.inputs]
         self._order = traced.out.list_inputs()
@@ -88,6 +89,7 @@ class SymbolBlock(HybridBlock):
                 raise AssertionError(
                     f"SymbolBlock doesn't support Parameter '{name}' because its storage type is 'row_sparse'."
                 )
+        types = _types_of_parameters(self._symbol)
         # Arguments, then auxiliary states: the order that programs and saved files of MXNet have.
         for name in [*self._symbol.list_arguments(), *aux]:
             if name in self._input_names:
@@ -98,6 +100,8 @@ class SymbolBlock(HybridBlock):
             dtype = hints.get(name, {}).get("__dtype__")
             if dtype is not None and dtype not in ("-1",) and (given is None or name not in given):
                 kwargs["dtype"] = _mxrt.dtype_of_code(dtype)
+            elif types.get(name) is not None:
+                kwargs["dtype"] = types[name]
             if given is not None and name in given:
                 kwargs = {}
             self._params.get(name, **kwargs)
@@ -157,8 +161,8 @@ class SymbolBlock(HybridBlock):
         computed.
 
         Inputs are NDArrays or numpy arrays, in the order of the block's inputs or by their names. A
-        numpy array becomes what ``mx.nd.array`` makes of it, of float32 whatever its own type; an
-        NDArray of another type is passed to models that take integers or float64.
+        numpy array becomes what ``mx.nd.array`` makes of it, of the element type that the
+        parameters ask for, or else of float32, whatever its own type; an NDArray keeps its type.
 
         Options of the call are keywords. While others wait for the cores too, calls with a higher
         ``priority`` (0) are served first. A call that has not started ``deadline`` seconds from now
@@ -186,19 +190,32 @@ class SymbolBlock(HybridBlock):
             return self._call_compiled(args, options)
         return graph.call(args, **options)
 
+    def _types(self) -> dict[str, str]:
+        """The element types of inputs, where they follow from those of the parameters."""
+        number = parameters.generation()
+        if self._known_types[0] != number:
+            known = {name: one.dtype for name, one in self._params.items() if name in self._order}
+            try:
+                found, _, _ = self._symbol.infer_type_partial(**known)
+            except MXNetError:  # what the graph contradicts, the call says
+                found = None
+            types = zip(self._symbol.list_arguments(), found or (), strict=False)
+            self._known_types = number, {name: dtype_name(dtype) for name, dtype in types if dtype is not None}
+        return self._known_types[1]
+
     def _arrays(self, args: tuple[Any, ...]) -> tuple[NDArray, ...]:
         """The arguments with NDArrays in the place of numpy arrays; refuses what is no array."""
         for name, value in zip(self._input_names, args, strict=True):
             if not isinstance(value, (NDArray, np.ndarray)):
                 raise wrong_input(name, value)
-        made: tuple[NDArray, ...] = arrays_of(args, self._input_names, self._params.values())
+        made: tuple[NDArray, ...] = arrays_of(args, self._input_names, self._params.values(), self._types())
         return made
 
     def _call_nested(self, args: tuple[Any, ...], options: CallOptions) -> Any:
         """A call whose arguments, or results, are in lists of their own."""
         flat, form = flatten(args, "input")
         if not any(isinstance(value, Symbol) for value in flat):
-            made = arrays_of(args, self._input_names, self._params.values())
+            made = arrays_of(args, self._input_names, self._params.values(), self._types())
             return self._call_compiled(tuple(made), options)
         if not same_structure(form, self._own.in_format):
             raise AssertionError(f"Invalid input format: {form}, wanted {self._own.in_format}")
@@ -345,6 +362,18 @@ def _common_start(names: list[str]) -> str:
     while length < min(len(first), len(last)) and first[length] == last[length]:
         length += 1
     return first[:length]
+
+
+def _types_of_parameters(symbol: Symbol) -> dict[str, Any]:
+    """The element types that the operators of a graph need, where they follow from the graph
+    alone.
+    """
+    try:
+        arguments, _, aux = symbol.infer_type_partial()
+    except MXNetError:  # what the graph contradicts, a call says
+        return {}
+    names = [*symbol.list_arguments(), *symbol.list_auxiliary_states()]
+    return dict(zip(names, [*(arguments or ()), *(aux or ())], strict=False))
 
 
 def _flat(given: Any, argument: str, what: str) -> tuple[list[Symbol], Format]:

@@ -5,7 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-__all__ = ["ReadingAhead"]
+from ..base import MXNetValueError
+
+__all__ = ["ReadingAhead", "checked_pad"]
+
+
+def checked_pad(batch: Any) -> int:
+    """How many rows only fill a batch up; MXNetValueError if these are all."""
+    pad = int(getattr(batch, "pad", None) or 0)
+    rows = batch.data[0].shape[0] if getattr(batch, "data", None) else None
+    if rows is not None and not 0 <= pad < rows:
+        raise MXNetValueError(
+            f"the iterator says pad={pad} for a batch of {rows} rows, so that there would be no result. pad is the "
+            "number of rows at the end that only fill a batch up: 0 for a full one"
+        )
+    return pad
 
 
 class ReadingAhead:

@@ -13,7 +13,7 @@ from ..base import no_training
 from ..io import DataBatch, DataIter
 from ..model import BatchEndParam
 from ..ndarray import NDArray
-from ._reading import ReadingAhead
+from ._reading import ReadingAhead, checked_pad
 
 __all__ = ["BaseModule"]
 
@@ -102,7 +102,7 @@ class BaseModule:
             yield outputs, number, batch
 
     def _without_pad(self, batch: Any) -> list[NDArray]:
-        pad = getattr(batch, "pad", None) or 0
+        pad = checked_pad(batch)
         return [out[: out.shape[0] - pad] if pad else out for out in self.get_outputs()]
 
     def predict(

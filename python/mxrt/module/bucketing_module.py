@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .._locks import fork_safe_lock
-from ..base import MXNetValueError, no_training
+from ..base import MXNetValueError
 from ..model import load_checkpoint, save_checkpoint
 from ..name import NameManager
 from ..ndarray import NDArray
@@ -243,13 +243,13 @@ class BucketingModule(BaseModule):
         shared_module: Any = None,
         grad_req: Any = "write",
     ) -> None:
-        """Fixes the shapes of the default bucket's inputs. Binds for inference, which is all there
-        is.
+        """Fixes the shapes of the default bucket's inputs. There are no gradients.
 
         Parameters
         ----------
         data_shapes, label_shapes : ``DataDesc``, or pairs of name and shape
-        for_training, inputs_need_grad : True is refused, with TrainingNotSupportedError
+        for_training : what ``forward`` takes for `is_train` where it is not given
+        inputs_need_grad : True is refused, with TrainingNotSupportedError
         force_rebind : binds a bound module again; without it that is a warning
         shared_module : refused, with AssertionError
         grad_req : accepted; there are no gradients
@@ -265,6 +265,7 @@ class BucketingModule(BaseModule):
             self._held = self.get_params()
         self._buckets = {self._default_bucket_key: module}
         self._current, self._mine = module, threading.local()
+        self.for_training = module.for_training
         self.binded = True
         if self._held is not None:
             module.set_params(*self._held)
@@ -291,7 +292,7 @@ class BucketingModule(BaseModule):
             module = self._buckets.get(key)
             if module is None:
                 module = self._made(key)
-                module.bind(data_shapes, label_shapes)
+                module.bind(data_shapes, label_shapes, self.for_training)
                 self._buckets[key] = module
             if self.params_initialized:
                 module._borrow(self._buckets[self._default_bucket_key])
@@ -365,15 +366,13 @@ class BucketingModule(BaseModule):
 
     def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
         """Runs the module of the batch's ``bucket_key``; ``get_outputs`` gives the results."""
-        if is_train:
-            raise no_training("BucketingModule.forward(is_train=True)")
         key = getattr(data_batch, "bucket_key", None)
         self.switch_bucket(
             self._default_bucket_key if key is None else key,
             data_batch.provide_data or self._default().data_shapes,
             data_batch.provide_label,
         )
-        self._module.forward(data_batch)
+        self._module.forward(data_batch, is_train)
 
     def get_outputs(self, merge_multi_context: bool = True) -> list[NDArray]:
         """The results of the last ``forward`` of this thread, or, if it made none, of the

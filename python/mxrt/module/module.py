@@ -21,6 +21,7 @@ from ..io import DataDesc
 from ..model import load_checkpoint
 from ..ndarray import CachedOp, NDArray
 from ..symbol import Symbol
+from ..symbol._training import training_form
 from ._contexts import ContextMethods
 from ._parameters import ParameterMethods
 from ._split import batch_axes, merge, part_of
@@ -104,6 +105,7 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
         self._order = symbol.list_inputs()
         self._output_names = symbol.list_outputs()
         self._op: CachedOp | None = None
+        self._training: tuple[CachedOp, list[str]] | None = None
         self._arg_params: dict[str, NDArray] | None = None
         self._aux_params: dict[str, NDArray] | None = None
         self._values: dict[str, NDArray] = {}
@@ -124,7 +126,7 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
         self._group: ExecutorsOfModule | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        none = dict.fromkeys(("_op", "_lender", "_bound", "_outputs", "_mine", "_group"))
+        none = dict.fromkeys(("_op", "_training", "_lender", "_bound", "_outputs", "_mine", "_group"))
         return {**super().__getstate__(), **none}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -252,14 +254,15 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
     ) -> None:
         """Fixes the shapes of the inputs. ``forward`` follows when a batch has another one.
 
-        Where MXNet binds for training by default, this binds for inference, which is all
-        there is.
+        Where MXNet binds for training by default, this binds for inference. There are no
+        gradients.
 
         Parameters
         ----------
         data_shapes : the data: ``DataDesc``, or pairs of name and shape
         label_shapes : the labels, likewise; without them labels are filled with zeros
-        for_training, inputs_need_grad : True is refused
+        for_training : what ``forward`` takes for `is_train` where it is not given
+        inputs_need_grad : True is refused
         force_rebind : binds a bound module again; without it that is a warning
         shared_module : a module whose parameters are taken over
         grad_req : accepted; there are no gradients
@@ -273,15 +276,16 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
         if self.binded and not force_rebind:
             self.logger.warning("Already bound, ignoring bind()")
             return
-        if for_training or inputs_need_grad:
-            raise no_training(f"Module.bind({'for_training' if for_training else 'inputs_need_grad'}=True)")
+        if inputs_need_grad:
+            raise no_training("Module.bind(inputs_need_grad=True)")
         for context, groups in zip(
             self._context, groups_of_contexts(self._group2ctxs, len(self._context)), strict=True
         ):
             on_one_device(context, places(self._symbol, groups))
         self._group = None
         self._set_shapes(_descriptions(data_shapes), _descriptions(label_shapes) or None)
-        self._op = CachedOp(self._symbol)
+        self._op, self._training = CachedOp(self._symbol), None
+        self.for_training = bool(for_training)
         self.binded = True
         if shared_module is not None and shared_module.params_initialized:
             self.set_params(*shared_module.get_params())
@@ -321,11 +325,12 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
     def forward(self, data_batch: Any, is_train: bool | None = None, **options: Unpack[CallOptions]) -> None:
         """Runs the model on a batch; ``get_outputs`` gives the results.
 
-        ``options`` are those of :meth:`mxrt.gluon.SymbolBlock.forward`.
+        With ``is_train=True`` Dropout drops elements, and BatchNorm takes the statistics of the
+        batch; without it that is what ``bind`` was told. ``options`` are those of
+        :meth:`mxrt.gluon.SymbolBlock.forward`.
         """
         self._need_params("forward")
-        if is_train:
-            raise no_training("Module.forward(is_train=True)")
+        op, order = self._graph(self.for_training if is_train is None else is_train)
         inputs = self._inputs_of(data_batch)
         if self._states and not self._fits_bound(inputs):
             self._follow(inputs, data_batch)
@@ -334,7 +339,7 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
         made, used = [], []
         for place, given in enumerate(self._parts(inputs)):
             context = self._context[place]
-            bound, free = self._bind_values(place)
+            bound, free = self._bind_values(place, op, order)
             given.update((name, arrays[place]) for name, arrays in zip(self._state_names, self._states, strict=True))
             arrays = {name: given[name] if name in given else self._label(name, given, context) for name in free}
             out = bound(*arrays.values(), **options)
@@ -346,12 +351,23 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
         if self._group is not None:
             self._group.took(used, made)
 
-    def _bind_values(self, place: int) -> tuple[_mxrt.BoundOp, list[str]]:
+    def _graph(self, is_train: bool) -> tuple[CachedOp, list[str]]:
+        """What computes, as while training or not, and the names of its inputs."""
+        assert self._op is not None
+        if not is_train:
+            return self._op, self._order
+        if self._training is None:
+            form = training_form(self._symbol)
+            if form is self._symbol:
+                return self._op, self._order
+            self._training = CachedOp(form), form.list_inputs()
+        return self._training
+
+    def _bind_values(self, place: int, op: CachedOp, order: list[str]) -> tuple[_mxrt.BoundOp, list[str]]:
         """The graph with the present values on a context, and the names of its other inputs."""
         context = self._context[place]
-        op, values, held = self._op, self._values, self._bound
-        assert op is not None
-        free = [name for name in self._order if name not in values]
+        values, held = self._values, self._bound
+        free = [name for name in order if name not in values]
         bounds = held[2] if held is not None and held[0] is op and held[1] is values else {}
         if context in bounds:
             return bounds[context], free
@@ -359,7 +375,7 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
             there = {name: value.as_in_context(context) for name, value in values.items()}
         else:
             there = self._group.values_of(place, values)
-        bound = op.bind([there.get(name) for name in self._order])
+        bound = op.bind([there.get(name) for name in order])
         self._bound = (op, values, {**bounds, context: bound})
         return bound, free
 

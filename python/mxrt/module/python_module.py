@@ -106,7 +106,8 @@ class PythonModule(BaseModule):
         Parameters
         ----------
         data_shapes, label_shapes : ``DataDesc``, or pairs of name and shape
-        for_training, inputs_need_grad : True is refused, with TrainingNotSupportedError
+        for_training : what ``forward`` takes for `is_train` where it is not given
+        inputs_need_grad : True is refused, with TrainingNotSupportedError
         force_rebind : binds a bound module again; without it that is a warning
         shared_module : accepted; there are no parameters to share
         grad_req : accepted; there are no gradients
@@ -116,13 +117,14 @@ class PythonModule(BaseModule):
         if self.binded and not force_rebind:
             self.logger.warning("Already bound, ignoring bind()")
             return
-        if for_training or inputs_need_grad:
-            raise no_training("PythonModule.bind(for_training=True)")
+        if inputs_need_grad:
+            raise no_training("PythonModule.bind(inputs_need_grad=True)")
         for names, shapes in ((self._data_names, data_shapes), (self._label_names, label_shapes)):
             if shapes is not None and [one[0] for one in shapes] != names:
                 raise AssertionError(f"PythonModule.bind: names {[one[0] for one in shapes]}, expected {names}")
         self._data_shapes, self._label_shapes = data_shapes, label_shapes
         self._output_shapes = self._compute_output_shapes()
+        self.for_training = bool(for_training)
         self.binded = True
 
     def _compute_output_shapes(self) -> Any:
@@ -159,8 +161,6 @@ class PythonLossModule(PythonModule):
 
     def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
         """Takes the batch's data."""
-        if is_train:
-            raise no_training("PythonLossModule.forward(is_train=True)")
         self._scores = data_batch.data[0]
 
     def get_outputs(self, merge_multi_context: bool = True) -> list[NDArray]:

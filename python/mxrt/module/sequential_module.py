@@ -96,13 +96,13 @@ class SequentialModule(BaseModule):
         shared_module: Any = None,
         grad_req: Any = "write",
     ) -> None:
-        """Fixes the shapes of the inputs, module by module. Binds for inference, which is all there
-        is.
+        """Fixes the shapes of the inputs, module by module. There are no gradients.
 
         Parameters
         ----------
         data_shapes, label_shapes : ``DataDesc``, or pairs of name and shape
-        for_training, inputs_need_grad : True is refused, with TrainingNotSupportedError
+        for_training : what ``forward`` takes for `is_train` where it is not given
+        inputs_need_grad : True is refused, with TrainingNotSupportedError
         force_rebind : binds a bound module again; without it that is a warning
         shared_module : refused, with AssertionError
         grad_req : accepted; there are no gradients
@@ -110,8 +110,8 @@ class SequentialModule(BaseModule):
         if self.binded and not force_rebind:
             self.logger.warning("Already bound, ignoring bind()")
             return
-        if for_training or inputs_need_grad:
-            raise no_training("SequentialModule.bind(for_training=True)")
+        if inputs_need_grad:
+            raise no_training("SequentialModule.bind(inputs_need_grad=True)")
         if shared_module is not None:
             raise AssertionError("Shared module is not supported")
         if not self._modules:
@@ -124,8 +124,9 @@ class SequentialModule(BaseModule):
                 self._label_shapes = label_shapes
             if meta.get(self.META_AUTO_WIRING):
                 shapes = [(name, tuple(one[1])) for name, one in zip(module.data_names, shapes, strict=True)]
-            module.bind(shapes, labels, for_training=False, force_rebind=force_rebind)
+            module.bind(shapes, labels, for_training, force_rebind=force_rebind)
             shapes = module.output_shapes
+        self.for_training = bool(for_training)
         self.binded = True
 
     def get_params(self) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
@@ -190,12 +191,10 @@ class SequentialModule(BaseModule):
 
     def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
         """Runs the modules one after another; ``get_outputs`` gives the results of the last."""
-        if is_train:
-            raise no_training("SequentialModule.forward(is_train=True)")
         batch = copy.copy(data_batch)
         modules = self._bound()
         for module, after in zip(modules, [*modules[1:], None], strict=True):
-            module.forward(batch, is_train=False)
+            module.forward(batch, is_train)
             if after is not None:
                 batch.data = module.get_outputs()
                 names = after.data_names

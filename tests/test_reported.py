@@ -1,0 +1,68 @@
+"""Small things that programs of MXNet do, from public reports."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "uint8"])
+@pytest.mark.parametrize("imported", [True, False])
+def test_numpy_inputs_take_the_type_that_a_cast_network_asks_for(mx, tmp_path, dtype: str, imported: bool) -> None:
+    net = mx.gluon.nn.HybridSequential()
+    net.add(mx.gluon.nn.Conv2D(2, 3, in_channels=3), mx.gluon.nn.BatchNorm(in_channels=2), mx.gluon.nn.Dense(2))
+    net.initialize()
+    net.hybridize()
+    net(mx.nd.ones((1, 3, 8, 8)))
+    if imported:
+        net.export(str(tmp_path / "net"))
+        files = str(tmp_path / "net-symbol.json"), ["data"], str(tmp_path / "net-0000.params")
+        net = mx.gluon.SymbolBlock.imports(*files)
+    net.cast("float16")
+    assert net(np.ones((1, 3, 8, 8), dtype)).dtype is np.float16
+
+
+def test_parameters_without_a_file_have_the_types_that_the_graph_needs(mx, tmp_path) -> None:
+    wide = mx.sym.Cast(mx.sym.var("data"), dtype="float64")
+    net = mx.sym.Cast(mx.sym.FullyConnected(wide, num_hidden=3, name="fc"), dtype="float32")
+    args = {"fc_weight": mx.nd.ones((3, 4), dtype="float64"), "fc_bias": mx.nd.zeros((3,), dtype="float64")}
+    mx.model.save_checkpoint(str(tmp_path / "net"), 0, net, args, {})
+    block = mx.gluon.SymbolBlock.imports(str(tmp_path / "net-symbol.json"), ["data"])
+    block.load_parameters(str(tmp_path / "net-0000.params"))
+    assert block(mx.nd.ones((1, 4))).asnumpy().tolist() == [[4, 4, 4]]
+
+
+def test_a_batch_that_is_all_padding_is_an_error(mx) -> None:
+    module = mx.mod.Module(mx.sym.var("data") * 2, label_names=None)
+    module.bind([("data", (4, 2))], for_training=False)
+    module.init_params()
+    batches = mx.io.NDArrayIter(np.ones((4, 2)), batch_size=4)
+    batches.getpad = lambda: 4
+    with pytest.raises(mx.base.MXNetValueError, match=r"pad=4 for a batch of 4 rows"):
+        module.predict(batches)
+
+
+def test_nested_lists_go_into_a_symbol_block_and_come_out(mx) -> None:
+    a, b, c = (mx.sym.var(name) for name in "abc")
+    block = mx.gluon.SymbolBlock([a + b, [b + c, a + c]], [a, [b, c]])
+    one, two, three = mx.nd.ones(1), mx.nd.full(1, 2), mx.nd.full(1, 3)
+    first, (second, third) = block(one, [two, three])
+    assert [x.asscalar() for x in (first, second, third)] == [3, 5, 4]
+    block._in_format, block._out_format = [0, 0, 0], [0, 0, 0]
+    assert [x.asscalar() for x in block(one, two, three)] == [3, 5, 4]
+
+
+def test_the_cursor_of_an_iterator_rewinds_it(mx) -> None:
+    batches = mx.io.NDArrayIter(np.arange(8).reshape(4, 2), batch_size=2)
+    first = [batch.data[0].asnumpy().tolist() for batch in batches]
+    batches.cursor = -2
+    assert [batch.data[0].asnumpy().tolist() for batch in batches] == first
+
+
+def test_arrays_of_a_parameter_are_assigned(mx) -> None:
+    net = mx.gluon.nn.Dense(1, in_units=2, use_bias=False)
+    net.initialize()
+    net.hybridize()
+    net(mx.nd.ones((1, 2)))
+    net.weight._data = [mx.nd.array([[3, 4]])]
+    assert net(mx.nd.ones((1, 2))).asnumpy().tolist() == [[7]]
