@@ -116,7 +116,7 @@ class Executor:
             self._mine.outputs = self._outputs = value
 
     def _results(self) -> list[NDArray] | None:
-        """What this thread computed last or, if it computed nothing, what another did."""
+        """Returns what this thread computed last or, if it computed nothing, what another did."""
         mine: list[NDArray] | None = getattr(self._mine, "outputs", None)
         return self._outputs if mine is None else mine
 
@@ -175,7 +175,7 @@ class Executor:
         arguments first. They are cast to the types of these.
 
         With ``is_train=True`` Dropout drops elements, and BatchNorm takes the statistics of the
-        batch; moving averages stay as they are. It is refused where other operators would compute
+        batch; moving averages stay unchanged. It is refused where other operators would compute
         something else.
         """
         op, names = self._in_training() if is_train else (self._op, self._names)
@@ -208,7 +208,7 @@ class Executor:
             watch.run({name: array.as_in_context(self._ctx) for name, array in arrays.items()})
 
     def _in_training(self) -> tuple[CachedOp, list[str]]:
-        """What computes as while training, and the names of its inputs."""
+        """Returns the graph that computes as while training, and the names of its inputs."""
         if self._training is None:
             form = training_form(self._symbol)
             if form is self._symbol:

@@ -1,4 +1,4 @@
-//! What the panic of a user's closure becomes.
+//! Failures made of panics of the user's closures.
 
 use super::{FailureKind, OpError};
 use std::any::Any;

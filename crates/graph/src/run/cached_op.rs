@@ -44,13 +44,13 @@ pub struct CachedOp {
     pub(super) options: BuildOptions,
     random: Arc<RandomState>,
     pub(super) states: StateUpdates,
-    /// by node of the source: where it runs; none: where the arrays of a call are
+    /// context of each node of the source; none: that of the arrays of a call
     pub(super) groups: Option<Vec<Context>>,
     /// the graph over several devices, from the first call that needs it
     pub(super) placements: Placements,
 }
 
-/// What a compiled symbol consists of.
+/// Contents of a compiled symbol.
 pub(super) enum Body {
     /// one plan for each signature, whose calls write the results where they belong
     Plan(Arc<Segment>),
@@ -212,7 +212,7 @@ impl CachedOp {
         }
     }
 
-    /// What calls are called in messages.
+    /// Name of calls in messages.
     pub(super) fn name(&self) -> &OpName {
         &self.name
     }

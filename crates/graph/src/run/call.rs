@@ -22,7 +22,7 @@ pub(super) struct Call<'a> {
     pub binding: &'a Binding,
     /// arrays of the inputs that are not bound
     pub data: &'a [&'a NDArray],
-    /// which inputs these are; none: all
+    /// inputs that these are; none: all
     pub given: Option<&'a [usize]>,
     /// arrays of the caller for the results
     pub outputs: Option<&'a [&'a NDArray]>,

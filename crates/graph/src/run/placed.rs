@@ -35,7 +35,7 @@ pub(super) struct Placed {
     parts: Vec<PlacedPart>,
     values: usize,
     outputs: Vec<ValueSource>,
-    /// where results go; none: they stay where they are computed
+    /// context of the results; none: they stay where they are computed
     results: Option<Context>,
 }
 
@@ -76,7 +76,7 @@ impl CachedOp {
         Ok(placed)
     }
 
-    /// By node: where it runs for arrays on a device; none if all run in one place.
+    /// Contexts of the nodes for arrays on a device; none if all run in one place.
     fn contexts_on(&self, context: Context) -> Result<Option<Vec<Context>>, OpError> {
         let Some(device) = context.device() else { return Ok(None) };
         // What follows from contents is computed on the host, which then runs all of the graph.

@@ -35,7 +35,7 @@ pub(super) struct Staged {
     checked: Mutex<HashMap<CallSignature, Arc<CheckedCall>>>,
 }
 
-/// What is known of the calls of a signature.
+/// Facts about the calls of a signature.
 struct CheckedCall {
     /// types of the results; none if they follow from contents
     outputs: Option<Vec<TensorType>>,
@@ -72,7 +72,7 @@ impl Staged {
         Ok(self.check(inputs, interrupter)?.outputs.clone())
     }
 
-    /// What is known of a call of these types. The first of a signature builds plans.
+    /// Facts about a call of these types. The first of a signature builds plans.
     fn check(&self, inputs: &[TensorType], interrupter: &mut Interrupter<'_>) -> Result<Arc<CheckedCall>, OpError> {
         let known = self.checked.lock().get(inputs).cloned();
         if let Some(known) = known {
@@ -227,19 +227,19 @@ impl CachedOp {
 /// Arrays for the results of a call.
 struct Results {
     started: Started,
-    /// what the op writes
+    /// arrays that the op writes
     written: SmallVec<[NDArray; 2]>,
-    /// by result: where a new array goes, if the op does not write into one that is there
+    /// place of a new array for each result, if the op does not write into one that is there
     places: SmallVec<[Option<LatePlace>; 2]>,
 }
 
-/// Where the results of a call go.
+/// Destinations of the results of a call.
 struct Sinks {
     engine: &'static Engine,
     context: Context,
-    /// by result of the user: where a new array goes, if none is there
+    /// place of a new array for each result of the user, if none is there
     places: SmallVec<[Option<LatePlace>; 2]>,
-    /// by new state: whether the op writes it
+    /// flag for each new state: the op writes it
     states: Vec<bool>,
 }
 

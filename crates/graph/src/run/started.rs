@@ -90,7 +90,7 @@ impl Started {
         }
     }
 
-    /// With the naive engine a call has run when it returns, and reports its failure.
+    /// Reports the failure at the call with the naive engine, where a call has run when it returns.
     pub(super) fn reported(
         self,
         engine: &'static Engine,

@@ -18,11 +18,11 @@ pub(super) struct CallbackStage {
     callback: Arc<Callback>,
 }
 
-/// What the program was asked for.
+/// A question to the program.
 pub(super) enum OpenCallback {
     /// types of the outputs
     Types(Answer<Result<NodeOutputs, OpError>>),
-    /// their contents
+    /// contents of the outputs
     Contents(Vec<TensorType>, Answer<CustomResults>),
 }
 
@@ -83,7 +83,8 @@ impl CallbackStage {
         Ok(StageEnd::Suspended(OpenStage::Callback(OpenCallback::Contents(types, answer)), Box::new(begin)))
     }
 
-    /// What a failed call makes. The types stay: plans after it compute what does not depend on it.
+    /// Makes the values of a failed call. The types stay: later plans compute what does not depend on
+    /// it.
     fn fail(&self, call: &StageCall<'_>, types: Vec<TensorType>, error: OpError) -> Vec<HeldValue> {
         let failure = call.request.site.failure(self.describe(call, error));
         types.into_iter().map(|t| HeldValue::failed(Some(t), &failure)).collect()

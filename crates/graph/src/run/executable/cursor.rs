@@ -17,11 +17,11 @@ use smallvec::SmallVec;
 /// Begins what a suspended request waits for, and returns at once.
 pub(in crate::run) type Begin = Box<dyn FnOnce(Resume) + Send>;
 
-/// What a request brings to an executable.
+/// Arguments of an executable: the request.
 #[derive(Clone, Copy)]
 pub(in crate::run) struct ExecutableRequest<'a> {
     pub engine: &'static Engine,
-    /// where it runs
+    /// site that runs it
     pub site: &'a dyn RunSite,
     pub inputs: &'a dyn ExecutableInputs,
     /// piece of the random stream, if the graph draws
@@ -32,9 +32,9 @@ pub(in crate::run) struct ExecutableRequest<'a> {
 #[derive(Default)]
 pub(in crate::run) struct Cursor {
     stage: usize,
-    /// by number; values that are not there yet, or not any more, are none
+    /// values by number; those that are not there yet, or not any more, are none
     held: Vec<Option<HeldValue>>,
-    /// what the stage has begun
+    /// stage that has begun
     open: Option<OpenStage>,
 }
 
@@ -49,7 +49,7 @@ pub(super) enum OpenStage {
 pub(super) enum StageEnd {
     /// There is more to do; others may go first.
     Again(OpenStage),
-    /// At something outside of the engine.
+    /// It waits for something outside of the engine.
     Suspended(OpenStage, Begin),
     Done(Vec<HeldValue>),
 }
@@ -58,13 +58,13 @@ pub(super) enum StageEnd {
 pub(in crate::run) enum TurnEnd {
     /// There is more to do; others may go first.
     Again,
-    /// At something outside of the engine, which this function begins.
+    /// It waits for something outside of the engine, which this function begins.
     Suspended(Begin),
-    /// With all results, or their failures.
+    /// All results, or their failures, are there.
     Done(Vec<HeldValue>),
 }
 
-/// What a stage is given when it runs.
+/// Arguments of a stage.
 pub(super) struct StageCall<'a> {
     pub request: &'a ExecutableRequest<'a>,
     pub executable: &'a Executable,

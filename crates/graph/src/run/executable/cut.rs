@@ -8,7 +8,7 @@ use super::capture::capture_constants;
 use crate::ir::{Graph, GraphInput, GraphNode, Value};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Where a stage finds a value.
+/// Source of a value that a stage reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(in crate::run) enum ValueSource {
     /// among the inputs of the whole graph
@@ -19,7 +19,7 @@ pub(in crate::run) enum ValueSource {
     Unread,
 }
 
-/// What a stage runs.
+/// Contents of a stage.
 pub(in crate::run) enum Part {
     /// nodes whose shapes follow from those of the segment's inputs
     Segment(Graph),
@@ -39,7 +39,7 @@ pub(in crate::run) struct CutStage {
 /// A graph in stages, in an order in which they can run.
 pub(in crate::run) struct Cut {
     pub stages: Vec<CutStage>,
-    /// by number: the values that outlive their stage
+    /// values that outlive their stage, by number
     pub values: Vec<Value>,
     pub outputs: Vec<ValueSource>,
 }
@@ -124,9 +124,9 @@ pub(in crate::run) fn cut_by_place(graph: &Graph, places: &[usize]) -> Cut {
 
 struct Cutter<'a> {
     graph: &'a Graph,
-    /// by node
+    /// level of each node
     levels: Vec<LevelKey>,
-    /// by node: whether it computes with parameters alone
+    /// flag for each node: it computes with parameters alone
     constant: Vec<bool>,
     numbers: HashMap<Value, usize>,
     values: Vec<Value>,
@@ -270,7 +270,7 @@ impl<'a> Cutter<'a> {
     }
 }
 
-/// By node: its level, and set and depth of what reads it.
+/// Computes the level of each node, and set and depth of the nodes that read it.
 fn levels(graph: &Graph) -> (Vec<LevelKey>, Vec<(usize, usize)>) {
     let mut sets = OperatorSets::new();
     let (mut levels, mut after): (Vec<LevelKey>, Vec<(usize, usize)>) = (Vec::new(), Vec::new());

@@ -26,13 +26,13 @@ pub(super) struct FlowStage {
 /// A graph of the node.
 struct Body {
     executable: Executable,
-    /// by new state that the graph makes: its number among the inputs that change
+    /// number among the inputs that change, for each new state that the graph makes
     updates: Vec<Option<usize>>,
 }
 
 /// A loop that has begun and not ended.
 pub(super) enum OpenFlow {
-    /// which waits for types that the program must say
+    /// It waits for types that the program must say.
     Types(Answer<Result<NodeOutputs, OpError>>),
     Running(Box<(FlowState, Cursor)>),
 }
@@ -63,7 +63,7 @@ impl FlowStage {
         self.bodies.iter().map(|body| &body.executable)
     }
 
-    /// What it runs, for reports.
+    /// Name of its contents, for reports.
     pub fn describe(&self) -> &'static str {
         match self.wiring.kind {
             FlowKind::Foreach | FlowKind::WhileLoop { .. } => "a loop of stages",
@@ -143,7 +143,7 @@ impl FlowStage {
         Ok(if state.is_over(self) { Turn::Over } else { Turn::Next })
     }
 
-    /// What a failed node makes; types that are known stay.
+    /// Makes the values of a failed node. Types that are known stay.
     fn fail(&self, call: &StageCall<'_>, state: &FlowState, error: OpError) -> Vec<HeldValue> {
         let failure = call.request.site.failure(error);
         let types = state.output_types().iter().cloned();

@@ -1,4 +1,4 @@
-//! What a loop or a branch of stages holds while it runs.
+//! State of a loop or a branch of stages while it runs.
 
 use super::cursor::StageCall;
 use super::flow::FlowStage;
@@ -30,9 +30,9 @@ pub(super) struct FlowState {
     rows: Vec<TensorType>,
     /// states, or outputs of a branch; none before the first iteration
     states: Vec<HeldValue>,
-    /// by input that changes: its new content
+    /// new content of each input that changes
     changed: Vec<Option<HeldValue>>,
-    /// by output with a row for each iteration; none before the first
+    /// outputs with a row for each iteration; none before the first
     stacks: Vec<Stack>,
     outputs: NodeOutputs,
 }
@@ -155,7 +155,7 @@ fn copy(memory: &'static MemoryPool, tensor: TensorRef<'_>) -> Result<HeldValue,
 }
 
 impl Stack {
-    /// Room for so many rows like this one.
+    /// Allocates that many rows like this one.
     fn new(memory: &'static MemoryPool, rows: usize, row: &HeldValue) -> Result<Stack, OpError> {
         let row = row.tensor.clone().ok_or_else(not_held)?;
         let extents: Vec<usize> = [rows].into_iter().chain(row.shape.iter().copied()).collect();
@@ -211,7 +211,7 @@ pub(super) struct FlowInputs<'a> {
     pub outer: &'a StageInputs<'a>,
 }
 
-/// Where an input of a graph comes from in this iteration.
+/// Source of an input of a graph in this iteration.
 enum FlowSource<'a> {
     Row(usize),
     Made(&'a HeldValue),

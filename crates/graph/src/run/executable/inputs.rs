@@ -1,4 +1,4 @@
-//! What stages read: inputs of the graph, and values that stages before have made.
+//! Values that stages read: inputs of the graph, and values that stages before have made.
 
 use super::cut::ValueSource;
 use super::output_types::NodeSignature;

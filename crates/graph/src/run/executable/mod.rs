@@ -47,9 +47,9 @@ use std::sync::Arc;
 /// A graph in stages.
 pub(super) struct Executable {
     stages: Vec<Stage>,
-    /// by number: the values that outlive their stage
+    /// values that outlive their stage, by number
     values: Vec<Value>,
-    /// by number: the last stage that reads the value
+    /// last stage that reads each value
     last_use: Vec<usize>,
     outputs: Vec<ValueSource>,
     /// inputs of the whole graph that one stage alone reads
@@ -58,7 +58,7 @@ pub(super) struct Executable {
     options: KernelOptions,
 }
 
-/// What runs at a time, what it reads, and the numbers of the values that it makes.
+/// A part of a graph that runs as a whole, its inputs, and the numbers of the values that it makes.
 struct Stage {
     kind: StageKind,
     sources: Vec<ValueSource>,
@@ -193,8 +193,8 @@ impl Executable {
         Ok(found)
     }
 
-    /// What the stages do for these types of the graph's inputs, as far as it is known before a
-    /// call.
+    /// Reports what the stages do for these types of the graph's inputs, as far as it is known before
+    /// a call.
     pub fn report(&self, inputs: &[TensorType], types: Option<&Types>) -> Result<PlanReport, OpError> {
         let mut report = PlanReport { title: "no plan yet".to_owned(), ..PlanReport::default() };
         let mut first = true;
@@ -220,10 +220,10 @@ impl Executable {
     }
 }
 
-/// What the report says where plans follow from contents.
+/// Note of reports where plans follow from contents.
 const LATER_PLANS: &str = "more segments are planned when operators whose shapes follow from contents have run";
 
-/// By value, the last stage that reads it; and the inputs of the graph that one stage alone reads.
+/// Finds the last stage that reads each value, and the inputs of the graph that one stage alone reads.
 fn readers(stages: &[Stage], values: usize, outputs: &[ValueSource]) -> (Vec<usize>, HashSet<usize>) {
     let mut last_use = vec![0; values];
     let (mut seen, mut again) = (HashSet::new(), HashSet::new());

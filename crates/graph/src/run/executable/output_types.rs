@@ -18,7 +18,7 @@ pub(super) type NodeSignature = Vec<Option<TensorType>>;
 /// Types of the outputs of a node; none of those that follow from contents.
 pub(super) type NodeOutputs = Arc<[Option<TensorType>]>;
 
-/// What the program answers, once it has.
+/// Answer of the program, once it has come.
 pub(super) type Answer<T> = Arc<OnceLock<T>>;
 
 /// The types of the outputs of a node by those of its inputs.
