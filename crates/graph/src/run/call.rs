@@ -38,7 +38,9 @@ impl CachedOp {
     #[cfg_attr(debug_assertions, track_caller)]
     pub(super) fn begin(&self, call: Call<'_>, interrupter: &mut Interrupter<'_>) -> Result<Started, OpError> {
         if let Some(placed) = self.placed(&call)? {
-            return self.start_placed(&placed, &call, interrupter)?.reported(self.engine(), interrupter);
+            let started = self.start_placed(&placed, &call, interrupter)?;
+            started.report(self.engine(), interrupter)?;
+            return Ok(started);
         }
         let started = match &self.body {
             Body::Plan(segment) => {
@@ -53,7 +55,8 @@ impl CachedOp {
                 }
             }
         };
-        started.reported(self.engine(), interrupter)
+        started.report(self.engine(), interrupter)?;
+        Ok(started)
     }
 
     /// Types of the results for these of all inputs; none if they follow from contents. Builds what a

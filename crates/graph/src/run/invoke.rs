@@ -29,7 +29,8 @@ pub fn invoke(
             Started::Deferred(invoke_late(call, def, given, inputs)?).stored(outputs, interrupter)?
         }
     };
-    started.reported(call.engine, interrupter)
+    started.report(call.engine, interrupter)?;
+    Ok(started)
 }
 
 /// Runs an operator of the program on arrays, each with the name of its input or none: a graph of

@@ -91,21 +91,20 @@ impl Started {
     }
 
     /// Reports the failure at the call with the naive engine, where a call has run when it returns.
-    pub(super) fn reported(
-        self,
-        engine: &'static Engine,
-        interrupter: &mut Interrupter<'_>,
-    ) -> Result<Started, OpError> {
-        if engine.is_naive() {
-            for var in self.vars() {
-                let outcome = match interrupter.asks() {
-                    true => engine.wait_to_read_with(var, &mut || interrupter.check().is_ok()),
-                    false => engine.wait_to_read(var),
-                };
-                outcome.map_err(call_error)?;
-            }
+    #[inline]
+    pub(super) fn report(&self, engine: &'static Engine, interrupter: &mut Interrupter<'_>) -> Result<(), OpError> {
+        if engine.is_naive() { self.wait_unless(engine, interrupter) } else { Ok(()) }
+    }
+
+    fn wait_unless(&self, engine: &'static Engine, interrupter: &mut Interrupter<'_>) -> Result<(), OpError> {
+        for var in self.vars() {
+            let outcome = match interrupter.asks() {
+                true => engine.wait_to_read_with(var, &mut || interrupter.check().is_ok()),
+                false => engine.wait_to_read(var),
+            };
+            outcome.map_err(call_error)?;
         }
-        Ok(self)
+        Ok(())
     }
 }
 
