@@ -41,8 +41,8 @@ pub struct ConcatenatedInput {
 ///   `bind_kernel`.
 /// * **Operators of the program.** Parsing the attributes of `Custom` finds the operator
 ///   ([`register_custom_operators`](crate::register_custom_operators)), which then is an attribute.
-///   `bind` makes a [`CustomKernel`](crate::CustomKernel) of it, which a plan does not run but
-///   calls.
+///   Graphs call it as a stage of their own ([`Callback`](crate::Callback)), unless it runs as a
+///   kernel.
 pub struct Rewrites {
     /// Whether, at inference, output 0 has the bytes of input 0, perhaps under another shape
     /// (Dropout, Reshape). Plans make no step of such an operator.
