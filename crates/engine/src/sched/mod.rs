@@ -8,8 +8,8 @@
 mod kept_cores;
 pub(crate) mod parker;
 pub(crate) mod processors;
-mod queue;
-mod tokens;
+pub(crate) mod queue;
+pub(crate) mod tokens;
 
 use crate::engine::Engine;
 use crate::op::block::{Chain, OpBlock};

@@ -4,7 +4,7 @@
 //! queued one; the last handle frees it if it is idle, otherwise the completion that makes an
 //! orphaned variable idle does.
 
-mod brief;
+pub(crate) mod brief;
 pub(crate) mod parameter_gate;
 
 use crate::device::{Extra, SyncObject};
