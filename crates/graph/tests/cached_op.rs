@@ -5,7 +5,7 @@ mod common;
 
 use common::Calls as _;
 use mxrt_engine::{Access, Config, Engine, FailureKind, OpError, OpSpec, WaitError};
-use mxrt_graph::{BuildOptions, CacheLimit};
+use mxrt_graph::{BuildOptions, CacheLimit, CallOptions, Interrupter};
 use mxrt_graph::{CachedOp, CachedOpFlags, Symbol};
 use mxrt_ops::{Isa, KernelOptions, registry};
 use mxrt_tensor::{Context, DType, NDArray, Shape, TensorType};
@@ -60,6 +60,25 @@ fn results_are_right_and_an_output_may_be_an_input() {
     let out = op.run(&[&x, &w]).expect("the call is accepted");
     assert_eq!(values(&out[0]), [2.5, 0.0, 0.0, 1.0]);
     assert_eq!(values(&out[1]), [1.0, -2.0, 3.0, -4.0]);
+}
+
+#[test]
+fn a_quick_call_gives_up_before_it_builds_a_plan_and_runs_when_there_is_one() {
+    let op = compile(&two_outputs(), &[]);
+    let (x, w) = (array(&[2], &[1.0, -2.0]), array(&[2], &[0.5; 2]));
+    let quick = |inputs: &[&NDArray]| {
+        let mut quick = Interrupter::quick();
+        let begun = op.call(inputs, None, &CallOptions::default(), &mut quick);
+        (begun, quick.gave_up())
+    };
+    let (begun, gave_up) = quick(&[&x, &w]);
+    assert!(gave_up && begun.is_err(), "there is no plan yet");
+    op.run(&[&x, &w]).expect("the plan is built");
+    let (begun, gave_up) = quick(&[&x, &w]);
+    assert!(!gave_up);
+    assert_eq!(values(&begun.expect("it runs").arrays().expect("they have shapes")[0]), [2.5, 0.0]);
+    let (begun, gave_up) = quick(&[&x]);
+    assert!(!gave_up && begun.is_err(), "one array for two inputs");
 }
 
 #[test]

@@ -313,26 +313,6 @@ fn a_call_of_the_naive_engine_is_over_and_reports_its_failure() {
 }
 
 #[test]
-fn a_quick_call_gives_up_before_it_builds_a_plan_and_runs_when_there_is_one() {
-    let engine = start(EngineKind::ThreadedPerDevice, 2);
-    let op = compile(engine, &two_branches());
-    let (x, w, y) = (array(engine, &[2], &[1.0; 2]), array(engine, &[2], &[1.0; 2]), array(engine, &[2], &[4.0; 2]));
-    let quick = |inputs: &[&NDArray]| {
-        let mut quick = Interrupter::quick();
-        let begun = op.call(inputs, None, &CallOptions::default(), &mut quick);
-        (begun, quick.gave_up())
-    };
-    let (begun, gave_up) = quick(&[&x, &w, &y]);
-    assert!(gave_up && begun.is_err(), "there is no plan yet");
-    op.run(&[&x, &w, &y]).expect("the plan is built");
-    let (begun, gave_up) = quick(&[&x, &w, &y]);
-    assert!(!gave_up);
-    assert_eq!(values(&begun.expect("it runs").arrays().expect("they have shapes")[0]), [2.0; 2]);
-    let (begun, gave_up) = quick(&[&x, &w]);
-    assert!(!gave_up && begun.is_err(), "two arrays for three inputs");
-}
-
-#[test]
 fn a_constant_that_cannot_be_computed_fails_what_reads_it() {
     for engine in threaded_engines() {
         let (x, w, index) = (var("x"), var("w_weight"), var("i_weight"));

@@ -1,11 +1,11 @@
-//! What one request holds of the queues: bytes, and a place. See ACCOUNTING.md.
+//! Accounts: the bytes and the place that one request holds of the queues. See ACCOUNTING.md.
 
 use crate::batch::Kept;
 use crate::queue::Queue;
 use crate::refusal::Refusal;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What one request costs. Everything that works for the request, or keeps bytes of it, holds a
+/// The cost of one request. Everything that works for the request, or keeps bytes of it, holds a
 /// clone. The last one that is dropped gives all of it back.
 #[derive(Clone, Debug)]
 pub(crate) struct Account(Arc<Inner>);

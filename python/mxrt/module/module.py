@@ -352,7 +352,7 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
             self._group.took(used, made)
 
     def _graph(self, is_train: bool) -> tuple[CachedOp, list[str]]:
-        """Returns the graph that computes, as while training or not, and the names of its inputs."""
+        """Returns the graph to run, as while training or not, and the names of its inputs."""
         assert self._op is not None
         if not is_train:
             return self._op, self._order

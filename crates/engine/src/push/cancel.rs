@@ -19,7 +19,7 @@ use crate::var::Var;
 impl Engine {
     /// Cancels every write of the variable that was pushed before and has not started. An op does
     /// not run when all it writes was cancelled; an op that still has another wanted result runs.
-    /// What was cancelled holds a failure of kind `Cancelled` until it is overwritten. An op that
+    /// A cancelled variable holds a failure of kind `Cancelled` until it is overwritten. An op that
     /// waits for a core is completed here, in this thread; this looks at every op in the ready
     /// queue.
     pub fn cancel(&'static self, var: &Var) {

@@ -56,7 +56,7 @@ impl Default for BuildOptions {
     }
 }
 
-/// What the plans of a graph share.
+/// State that the plans of a graph share.
 #[derive(Default)]
 pub(crate) struct SharedPlans {
     /// plans of the graphs inside nodes

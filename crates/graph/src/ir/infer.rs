@@ -66,7 +66,7 @@ pub fn infer_inputs(graph: &Graph, inputs: &[PartialType]) -> Result<Vec<Partial
     Ok((0..inputs.len()).map(|i| known.remove(&Value::Input(i)).unwrap_or(PartialType::UNKNOWN)).collect())
 }
 
-/// What is known of the outputs of a node from what is given of its inputs.
+/// Infers what is known of the outputs of a node from what is given of its inputs.
 pub(crate) fn infer_node(node: &GraphNode, inputs: &[PartialType]) -> Result<Vec<PartialType>, OpError> {
     let node = GraphNode { inputs: (0..inputs.len()).map(Value::Input).collect(), ..node.clone() };
     let outputs = node.op.num_outputs(&node.attrs);

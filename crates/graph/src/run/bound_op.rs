@@ -58,14 +58,14 @@ impl BoundOp {
             _ => None,
         };
         let params = (!params.is_empty()).then(|| ParameterSet::new(op.engine(), params));
-        let binding = Binding { sources: sources.into(), params, random: None };
+        let binding = Binding { sources: sources.into(), params };
         Ok(BoundOp { op, binding, types, param_types, data, context })
     }
 
     /// The same symbol with no array bound: calls name all inputs.
     pub fn unbound(op: Arc<CachedOp>) -> BoundOp {
         let data: Vec<usize> = (0..op.num_inputs()).collect();
-        let binding = Binding { sources: op.unbound.sources.clone(), params: None, random: None };
+        let binding = Binding { sources: op.unbound.sources.clone(), params: None };
         let types = vec![TensorType::new(DType::F32, &[][..]); data.len()];
         BoundOp { op, binding, types, param_types: None, data, context: None }
     }

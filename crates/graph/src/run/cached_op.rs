@@ -44,6 +44,8 @@ pub struct CachedOp {
     pub(super) options: BuildOptions,
     random: Arc<RandomState>,
     pub(super) states: StateUpdates,
+    /// whether some device cannot run all of the graph
+    pub(super) hosted: bool,
     /// context of each node of the source; none: that of the arrays of a call
     pub(super) groups: Option<Vec<Context>>,
     /// the graph over several devices, from the first call that needs it
@@ -95,7 +97,7 @@ impl CachedOp {
         let outputs = graph.outputs.len();
         let states = StateUpdates::of(&mut graph)?;
         let sources = (0..graph.inputs.len()).map(InputSource::Data).collect();
-        let unbound = Binding { sources, params: None, random: None };
+        let unbound = Binding { sources, params: None };
         let body = if graph.nodes.iter().any(GraphNode::is_stage) {
             let executable = Executable::new(engine, graph.clone(), options)?;
             Body::Stages(Staged::new(graph, executable, outputs))
@@ -103,8 +105,9 @@ impl CachedOp {
             Body::Plan(Arc::new(Segment::new(engine, graph, options)))
         };
         let random = Arc::new(RandomState::new(0));
+        let hosted = source.nodes.iter().any(|node| node.flow.is_some() || node.is_stage());
         let (groups, placements) = (None, Placements::default());
-        Ok(CachedOp { engine, name, source, body, unbound, options, random, states, groups, placements })
+        Ok(CachedOp { engine, name, source, body, unbound, options, random, states, hosted, groups, placements })
     }
 
     /// Puts nodes on contexts: each of these names on its own, all others on `rest`. Results stay
@@ -305,8 +308,6 @@ pub(super) struct Binding {
     pub sources: Arc<[InputSource]>,
     /// the arrays that are bound, if any
     pub params: Option<Arc<ParameterSet>>,
-    /// what a call draws from instead of the stream of the graph
-    pub random: Option<RandomKey>,
 }
 
 impl Binding {

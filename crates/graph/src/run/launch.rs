@@ -93,8 +93,7 @@ impl CachedOp {
     {
         // What fails in here names the request.
         let _request = RequestScope::begin();
-        let drawn = |n: usize| binding.random.map_or_else(|| self.draw(), |key| key.inner(n as u64));
-        let random: SmallVec<[_; 2]> = (0..program.random_draws()).map(drawn).collect();
+        let random: SmallVec<[_; 2]> = (0..program.random_draws()).map(|_| self.draw()).collect();
         let context = call.context();
         if let Some(elsewhere) = call.outputs.iter().find(|a| a.context().device() != context.device()) {
             let message = format!("an output array is on {}, but the inputs are on {context}", elsewhere.context());

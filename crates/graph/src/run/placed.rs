@@ -51,6 +51,9 @@ struct PlacedPart {
 impl CachedOp {
     /// The parts for a call, if one device cannot run all of the graph.
     pub(super) fn placed(&self, call: &Call<'_>) -> Result<Option<Arc<Placed>>, OpError> {
+        if self.groups.is_none() && !self.hosted {
+            return Ok(None);
+        }
         let context = call.binding.context(call.data);
         if self.groups.is_none() && context.device().is_none() {
             return Ok(None);

@@ -132,7 +132,7 @@ impl CachedOp {
         // The host computes these graphs wherever their inputs are.
         let here = self.copies_here(call)?;
         let refs: Vec<&NDArray> = here.iter().collect();
-        let binding = Binding { sources: self.unbound.sources.clone(), params: None, random: call.binding.random };
+        let binding = Binding { sources: self.unbound.sources.clone(), params: None };
         let copied = Call { binding: &binding, data: &refs, known: None, ..*call };
         self.states.in_order(|| {
             let (started, states) = self.push_staged(staged, &copied, types, &checked, context)?;
@@ -178,7 +178,7 @@ impl CachedOp {
             in_parts: true,
             ..CallLaunch::new(self.name().clone(), call.data, &outs, Cost::of(checked.cost_ns.max(Cost::SMALL_NS)))
         };
-        let random = executable.is_random().then(|| call.binding.random.unwrap_or_else(|| self.draw()));
+        let random = executable.is_random().then(|| self.draw());
         let (sources, limit) = (call.binding.sources.clone(), self.options.cores);
         let (sinks, mut cursor) = (Sinks { engine, context, places, states: self.states.held() }, Cursor::default());
         launch_call(engine, launch, move |part| {

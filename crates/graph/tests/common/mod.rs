@@ -114,26 +114,20 @@ fn arrays(started: Started) -> Result<Arrays, OpError> {
     })
 }
 
-impl Calls for CachedOp {
-    fn run_unless(
-        &self,
-        inputs: &[&NDArray],
-        outputs: Option<&[&NDArray]>,
-        options: &CallOptions,
-        interrupter: &mut Interrupter<'_>,
-    ) -> Result<Arrays, OpError> {
-        self.call(inputs, outputs, options, interrupter).and_then(arrays)
-    }
+macro_rules! calls {
+    ($($op:ty),*) => {$(
+        impl Calls for $op {
+            fn run_unless(
+                &self,
+                inputs: &[&NDArray],
+                outputs: Option<&[&NDArray]>,
+                options: &CallOptions,
+                interrupter: &mut Interrupter<'_>,
+            ) -> Result<Arrays, OpError> {
+                self.call(inputs, outputs, options, interrupter).and_then(arrays)
+            }
+        }
+    )*};
 }
 
-impl Calls for BoundOp {
-    fn run_unless(
-        &self,
-        inputs: &[&NDArray],
-        outputs: Option<&[&NDArray]>,
-        options: &CallOptions,
-        interrupter: &mut Interrupter<'_>,
-    ) -> Result<Arrays, OpError> {
-        self.call(inputs, outputs, options, interrupter).and_then(arrays)
-    }
-}
+calls!(CachedOp, BoundOp);

@@ -166,7 +166,7 @@ impl Resize {
     /// Computes these rows and columns of the resized images alone: `out` has no other ones.
     ///
     /// # Panics
-    /// As [`run`](Resize::run), and if the window is not inside of the output.
+    /// If [`run`](Resize::run) would, or the window is not inside of the output.
     pub fn run_window<T: Element>(&self, par: &dyn Par, window: [Range<usize>; 2], x: &[T], out: &mut [T]) {
         if out.is_empty() {
             return;

@@ -31,7 +31,7 @@ pub const USUAL_ROWS: usize = 16;
 
 pub(crate) type Answer = Result<Vec<NDArray>, Refusal>;
 
-/// What is kept until a call has ended, also where nobody waits for it any more.
+/// Things kept until a call has ended, also where nobody waits for it any more.
 pub(crate) trait Kept: Send + Sync {
     /// The call has ended, well or not.
     fn ended(&self, _well: bool) {}

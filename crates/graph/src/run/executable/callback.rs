@@ -2,8 +2,8 @@
 
 use super::cursor::{OpenStage, StageCall, StageEnd};
 use super::inputs::HeldValue;
-use super::output_types::{Answer, NodeOutputs, OutputTypes};
-use crate::ir::{GraphNode, describe};
+use super::output_types::{Answer, OutputTypes, StageTypes, TypesAnswer, not_answered};
+use crate::ir::GraphNode;
 use crate::memory::constants::allocate;
 use crate::run::inputs::GraphInputs;
 use mxrt_engine::{FailureKind, OpError, Resume};
@@ -21,7 +21,7 @@ pub(super) struct CallbackStage {
 /// A question to the program.
 pub(super) enum OpenCallback {
     /// types of the outputs
-    Types(Answer<Result<NodeOutputs, OpError>>),
+    Types(TypesAnswer),
     /// contents of the outputs
     Contents(Vec<TensorType>, Answer<CustomResults>),
 }
@@ -38,26 +38,22 @@ impl CallbackStage {
 
     /// Asks the program, or takes its answer.
     pub fn run(&self, call: &StageCall<'_>, open: Option<OpenCallback>) -> Result<StageEnd, OpError> {
-        let types = match open {
+        let asked = match open {
             Some(OpenCallback::Contents(types, answer)) => {
                 let made = take_contents(call, &types, &answer);
                 return Ok(StageEnd::Done(made.unwrap_or_else(|error| self.fail(call, types, error))));
             }
-            Some(OpenCallback::Types(answer)) => answer.get().cloned().unwrap_or_else(|| Err(not_answered())),
-            None => {
-                let inputs = call.inputs.signature();
-                match self.types.get(&inputs) {
-                    Some(types) => types,
-                    None => {
-                        let (answer, begin) = self.types.ask(call.request.engine, inputs);
-                        return Ok(StageEnd::Suspended(OpenStage::Callback(OpenCallback::Types(answer)), begin));
-                    }
-                }
+            Some(OpenCallback::Types(answer)) => Some(answer),
+            None => None,
+        };
+        let types = match self.types.of_call(call, asked.as_ref())? {
+            StageTypes::Known(types) => types.iter().cloned().collect::<Option<Vec<_>>>(),
+            StageTypes::Asked(answer, begin) => {
+                return Ok(StageEnd::Suspended(OpenStage::Callback(OpenCallback::Types(answer)), begin));
             }
         };
         let unknown = || OpError::new(FailureKind::Shape, "the class leaves shapes or dtypes of outputs unknown");
-        let types = types.and_then(|types| types.iter().cloned().collect::<Option<Vec<_>>>().ok_or_else(unknown));
-        self.ask_contents(call, types.map_err(|error| self.describe(call, error))?)
+        self.ask_contents(call, types.ok_or_else(|| self.types.describe(call, unknown()))?)
     }
 
     fn ask_contents(&self, call: &StageCall<'_>, types: Vec<TensorType>) -> Result<StageEnd, OpError> {
@@ -86,16 +82,8 @@ impl CallbackStage {
     /// Makes the values of a failed call. The types stay: later plans compute what does not depend on
     /// it.
     fn fail(&self, call: &StageCall<'_>, types: Vec<TensorType>, error: OpError) -> Vec<HeldValue> {
-        let failure = call.request.site.failure(self.describe(call, error));
+        let failure = call.request.site.failure(self.types.describe(call, error));
         types.into_iter().map(|t| HeldValue::failed(Some(t), &failure)).collect()
-    }
-
-    fn describe(&self, call: &StageCall<'_>, error: OpError) -> OpError {
-        if error.inherited().is_some() || error.node.is_some() {
-            return error;
-        }
-        let node = self.types.node();
-        describe(error, (node.stands_for, &node.name, &node.attr_text), call.inputs.all_types().iter())
     }
 }
 
@@ -124,8 +112,4 @@ fn check(results: &[Vec<u8>], types: &[TensorType]) -> Result<(), OpError> {
     }
     let message = "an operator of the program has made outputs of other sizes than it said";
     Err(OpError::new(FailureKind::Shape, message))
-}
-
-fn not_answered() -> OpError {
-    OpError::new(FailureKind::NotCompleted, "the program did not answer the call of its operator")
 }

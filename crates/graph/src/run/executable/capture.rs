@@ -1,7 +1,7 @@
 //! Constants that the graphs of a stage capture.
 //!
-//! What a graph captures and is constant outside becomes constant inside: the expression moves into
-//! the graph, down to the parameters. So each segment inside folds and packs it once for each
+//! A captured value that is constant outside becomes constant inside: the expression moves into the
+//! graph, down to the parameters. So each segment inside folds and packs it once for each
 //! version of the parameters, not in every iteration.
 
 use crate::control_flow::Flow;

@@ -2,13 +2,13 @@
 //! graph, run one after the other.
 
 use super::Executable;
-use super::cursor::{Cursor, ExecutableRequest, OpenStage, StageCall, StageEnd, TurnEnd};
+use super::cursor::{Begin, Cursor, ExecutableRequest, OpenStage, StageCall, StageEnd, TurnEnd};
 use super::flow_state::{FlowInputs, FlowState};
-use super::inputs::{ExecutableInputs, HeldValue};
-use super::output_types::{Answer, NodeOutputs, OutputTypes};
+use super::inputs::{ExecutableInputs, HeldValue, not_held};
+use super::output_types::{OutputTypes, StageTypes, TypesAnswer};
 use crate::compile::build::BuildOptions;
 use crate::control_flow::{FlowKind, Wiring, failed_in};
-use crate::ir::{GraphNode, describe};
+use crate::ir::{Graph, GraphNode};
 use crate::run::execute::NestedSite;
 use crate::run::state_updates::StateUpdates;
 use mxrt_engine::{Engine, OpError};
@@ -33,15 +33,15 @@ struct Body {
 /// A loop that has begun and not ended.
 pub(super) enum OpenFlow {
     /// It waits for types that the program must say.
-    Types(Answer<Result<NodeOutputs, OpError>>),
+    Types(TypesAnswer),
     Running(Box<(FlowState, Cursor)>),
 }
 
 impl FlowStage {
     pub fn new(engine: &'static Engine, node: GraphNode, options: BuildOptions) -> Result<FlowStage, OpError> {
         let changed = node.changed_inputs();
-        let Some(flow) = node.flow.clone() else { return Err(super::inputs::not_held()) };
-        let body = |(graph, feeds): (&crate::ir::Graph, &Vec<usize>)| {
+        let Some(flow) = node.flow.clone() else { return Err(not_held()) };
+        let body = |(graph, feeds): (&Graph, &Vec<usize>)| {
             let mut graph = graph.clone();
             let states = StateUpdates::of(&mut graph)?;
             let slot = |input: &Option<usize>| changed.iter().position(|k| Some(*k) == input.map(|j| feeds[j]));
@@ -73,28 +73,23 @@ impl FlowStage {
 
     /// Runs the graphs up to the end of an iteration, or to something outside of the engine.
     pub fn run(&self, call: &StageCall<'_>, open: Option<OpenFlow>) -> Result<StageEnd, OpError> {
-        let outputs = match open {
+        let asked = match open {
             Some(OpenFlow::Running(running)) => return self.go_on(call, running),
-            Some(OpenFlow::Types(answer)) => answer.get().cloned().unwrap_or_else(|| Err(super::inputs::not_held())),
-            None => {
-                let inputs = call.inputs.signature();
-                match self.types.get(&inputs) {
-                    Some(types) => types,
-                    None => {
-                        let (answer, begin) = self.types.ask(call.request.engine, inputs);
-                        let open = OpenStage::Flow(OpenFlow::Types(answer));
-                        return Ok(StageEnd::Suspended(open, begin));
-                    }
-                }
+            Some(OpenFlow::Types(answer)) => Some(answer),
+            None => None,
+        };
+        let outputs = match self.types.of_call(call, asked.as_ref())? {
+            StageTypes::Known(types) => types,
+            StageTypes::Asked(answer, begin) => {
+                return Ok(StageEnd::Suspended(OpenStage::Flow(OpenFlow::Types(answer)), begin));
             }
         };
-        let outputs = outputs.map_err(|error| self.describe_error(call, error))?;
         if let Some(failure) = call.inputs.first_failure() {
             let failed = |t: &Option<_>| HeldValue::failed(t.clone(), &failure);
             let states = self.changed.iter().map(|k| HeldValue::failed(call.inputs.tensor_type(*k), &failure));
             return Ok(StageEnd::Done(outputs.iter().map(failed).chain(states).collect()));
         }
-        let state = FlowState::new(self, call, outputs).map_err(|error| self.describe_error(call, error))?;
+        let state = FlowState::new(self, call, outputs).map_err(|error| self.types.describe(call, error))?;
         self.go_on(call, Box::new((state, Cursor::default())))
     }
 
@@ -150,14 +145,6 @@ impl FlowStage {
         let states = self.changed.iter().map(|k| call.inputs.tensor_type(*k));
         types.chain(states).map(|t| HeldValue::failed(t, &failure)).collect()
     }
-
-    fn describe_error(&self, call: &StageCall<'_>, error: OpError) -> OpError {
-        if error.inherited().is_some() || error.node.is_some() {
-            return error;
-        }
-        let node = self.types.node();
-        describe(error, (node.stands_for, &node.name, &node.attr_text), call.inputs.all_types().iter())
-    }
 }
 
 /// How a turn of a loop ends.
@@ -165,5 +152,5 @@ enum Turn {
     Over,
     /// There is more to do.
     Next,
-    Suspended(super::cursor::Begin),
+    Suspended(Begin),
 }

@@ -1,9 +1,9 @@
 //! Types of what a stage makes, where the program must be asked for them.
 
-use super::cursor::Begin;
-use crate::ir::{GraphNode, PartialType, infer_node};
+use super::cursor::{Begin, StageCall};
+use crate::ir::{GraphNode, PartialType, describe, infer_node};
 use mxrt_engine::ForkSafeMutex as Mutex;
-use mxrt_engine::{Engine, OpError, Resume};
+use mxrt_engine::{Engine, FailureKind, OpError, Resume};
 use mxrt_ops::Callback;
 use mxrt_tensor::TensorType;
 use std::collections::HashMap;
@@ -20,6 +20,16 @@ pub(super) type NodeOutputs = Arc<[Option<TensorType>]>;
 
 /// Answer of the program, once it has come.
 pub(super) type Answer<T> = Arc<OnceLock<T>>;
+
+/// The types that a stage needs before it begins.
+pub(super) enum StageTypes {
+    Known(NodeOutputs),
+    /// The program is asked by this function.
+    Asked(TypesAnswer, Begin),
+}
+
+/// The types that the program says.
+pub(super) type TypesAnswer = Answer<Result<NodeOutputs, OpError>>;
 
 /// The types of the outputs of a node by those of its inputs.
 pub(super) struct OutputTypes {
@@ -39,8 +49,35 @@ impl OutputTypes {
         &self.node
     }
 
+    /// The types for a call: those that were asked for, or are known, or are asked for now.
+    pub fn of_call(self: &Arc<Self>, call: &StageCall<'_>, asked: Option<&TypesAnswer>) -> Result<StageTypes, OpError> {
+        let types = match asked {
+            Some(answer) => answer.get().cloned().unwrap_or_else(|| Err(not_answered())),
+            None => {
+                let inputs = call.inputs.signature();
+                match self.get(&inputs) {
+                    Some(types) => types,
+                    None => {
+                        let (answer, begin) = self.ask(call.request.engine, inputs);
+                        return Ok(StageTypes::Asked(answer, begin));
+                    }
+                }
+            }
+        };
+        types.map(StageTypes::Known).map_err(|error| self.describe(call, error))
+    }
+
+    /// Says of an error which node, with which inputs, it is about, unless it says so itself.
+    pub fn describe(&self, call: &StageCall<'_>, error: OpError) -> OpError {
+        if error.inherited().is_some() || error.node.is_some() {
+            return error;
+        }
+        let types = call.inputs.all_types();
+        describe(error, (self.node.stands_for, &self.node.name, &self.node.attr_text), types.iter())
+    }
+
     /// The types, if they are known without asking the program.
-    pub fn get(&self, inputs: &NodeSignature) -> Option<Result<NodeOutputs, OpError>> {
+    fn get(&self, inputs: &NodeSignature) -> Option<Result<NodeOutputs, OpError>> {
         if let Some(known) = self.known.lock().get(inputs) {
             return Some(Ok(known.clone()));
         }
@@ -49,12 +86,8 @@ impl OutputTypes {
 
     /// Has the program asked where it can be: not in a thread of the engine. Returns the place of
     /// the answer, and what begins to ask.
-    pub fn ask(
-        self: &Arc<Self>,
-        engine: &'static Engine,
-        inputs: NodeSignature,
-    ) -> (Answer<Result<NodeOutputs, OpError>>, Begin) {
-        let answer: Answer<_> = Arc::default();
+    fn ask(self: &Arc<Self>, engine: &'static Engine, inputs: NodeSignature) -> (TypesAnswer, Begin) {
+        let answer = TypesAnswer::default();
         let (asked, told) = (self.clone(), answer.clone());
         let begin = move |resume: Resume| {
             let (of_node, open) = (asked.clone(), Mutex::new(Some(resume)));
@@ -92,6 +125,11 @@ impl OutputTypes {
         self.learn(inputs.clone(), outputs.clone());
         Ok(outputs)
     }
+}
+
+/// The error where a request goes on without an answer.
+pub(super) fn not_answered() -> OpError {
+    OpError::new(FailureKind::NotCompleted, "the program did not answer the call of its operator")
 }
 
 fn find_callback(node: &GraphNode) -> Option<Callback> {
