@@ -127,7 +127,7 @@ impl OutputTypes {
     }
 }
 
-/// The error where a request goes on without an answer.
+/// The error of a request that resumes without an answer.
 pub(super) fn not_answered() -> OpError {
     OpError::new(FailureKind::NotCompleted, "the program did not answer the call of its operator")
 }
