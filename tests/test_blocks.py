@@ -407,6 +407,17 @@ def test_sparse_parameters_are_for_their_layers(mx) -> None:
         mx.gluon.SymbolBlock(mx.sym.var("x") * mx.sym.var("w", stype="row_sparse"), [mx.sym.var("x")])
 
 
+@pytest.mark.parametrize(
+    ("given", "got"), [(None, "NoneType"), (3, "int"), ([], "an empty list"), ([[None]], "NoneType")]
+)
+@pytest.mark.parametrize("place", [0, 1])
+def test_symbol_blocks_are_made_of_symbols(mx, place: int, given: object, got: str) -> None:
+    arguments = [mx.sym.relu(mx.sym.var("x")), mx.sym.var("x")]
+    arguments[place] = given
+    with pytest.raises(TypeError, match=f"SymbolBlock: {('outputs', 'inputs')[place]} must be .*got .*{got}"):
+        mx.gluon.SymbolBlock(*arguments)
+
+
 def test_a_trainer_can_be_made_and_trains_nothing(mx) -> None:
     net = mx.gluon.nn.Dense(1, in_units=2)
     trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1})

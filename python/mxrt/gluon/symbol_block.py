@@ -380,11 +380,12 @@ def _flat(given: Any, argument: str, what: str) -> tuple[list[Symbol], Format]:
     """The symbols of nested lists, and the format."""
     try:
         flat, form = flatten(given, what)
-        wrong = next((one for one in flat if not isinstance(one, Symbol)), None)
+        wrong = [one for one in flat if not isinstance(one, Symbol)]
     except ValueError:
-        flat, form, wrong = [], 0, given
-    if wrong is not None or not flat:
-        raise MXNetTypeError(f"SymbolBlock: {argument} must be a Symbol or (nested) lists of them, got {type(wrong)}")
+        flat, form, wrong = [], 0, [given]
+    if wrong or not flat:
+        got = type(wrong[0]) if wrong else "an empty list"
+        raise MXNetTypeError(f"SymbolBlock: {argument} must be a Symbol or (nested) lists of them, got {got}")
     return flat, form
 
 

@@ -308,7 +308,8 @@ fn typed(message: &[u8], tensor: &TensorType, to: &mut [u8]) -> Result<(), Typed
         dtype => return Err(Typed::Wrong(format!("'contents' has no {}: use raw_input_contents", datatype_of(dtype)))),
     };
     let wanted = CONTENTS.iter().position(|field| *field == name).map_or(0, |place| place as u32 + 1);
-    let mut elements = Elements { to: to.chunks_exact_mut(tensor.dtype.size()), found: 0, dtype: tensor.dtype };
+    let mut elements =
+        Elements { to: to.chunks_exact_mut(tensor.dtype.size()), found: 0, outside: None, dtype: tensor.dtype };
     let mut others = false;
     for field in Fields(message) {
         let (number, value) = field?;
@@ -318,9 +319,11 @@ fn typed(message: &[u8], tensor: &TensorType, to: &mut [u8]) -> Result<(), Typed
             others |= (1..=CONTENTS.len() as u32).contains(&number) && value != Value::Bytes(&[]);
         }
     }
-    let (found, size) = (elements.found, tensor.shape.size());
+    let (found, size, dtype) = (elements.found, tensor.shape.size(), datatype_of(tensor.dtype));
+    if let Some(number) = elements.outside {
+        return Err(Typed::Wrong(format!("{number} is out of the range of {dtype}")));
+    }
     if found != size {
-        let dtype = datatype_of(tensor.dtype);
         return Err(Typed::Wrong(format!("'{name}' has {found} elements; the shape says {size} of {dtype}")));
     }
     if others { Err(Typed::Wrong(format!("'contents' has elements in others than '{name}'"))) } else { Ok(()) }
@@ -330,6 +333,8 @@ fn typed(message: &[u8], tensor: &TensorType, to: &mut [u8]) -> Result<(), Typed
 struct Elements<'a> {
     to: std::slice::ChunksExactMut<'a, u8>,
     found: usize,
+    /// the first number that the type has not
+    outside: Option<i64>,
     dtype: DType,
 }
 
@@ -342,52 +347,38 @@ impl Elements<'_> {
         }
     }
 
-    fn whole<T: TryFrom<V>, V: Copy + std::fmt::Display, const N: usize>(
-        &mut self,
-        value: V,
-        bytes: fn(T) -> [u8; N],
-    ) -> Result<(), Refusal> {
-        let dtype = datatype_of(self.dtype);
-        let number =
-            T::try_from(value).map_err(|_| Refusal::invalid(format!("{value} is out of the range of {dtype}")));
-        self.put(&bytes(number?));
-        Ok(())
+    fn whole<T: TryFrom<i64>, const N: usize>(&mut self, value: i64, bytes: fn(T) -> [u8; N]) {
+        match T::try_from(value) {
+            Ok(number) => self.put(&bytes(number)),
+            Err(_) => self.outside = self.outside.or(Some(value)),
+        }
     }
 
-    fn take(&mut self, value: Value<'_>) -> Result<(), Typed> {
-        let dtype = self.dtype;
-        let range = |number: u64| match dtype {
-            DType::Bool => {
-                self.put(&[u8::from(number != 0)]);
-                Ok(())
-            }
-            DType::I8 => self.whole(number as i32, i8::to_le_bytes),
-            DType::I16 => self.whole(number as i32, i16::to_le_bytes),
-            DType::I32 => self.whole(number as i32, i32::to_le_bytes),
-            DType::U8 => self.whole(number as u32, u8::to_le_bytes),
-            DType::U16 => self.whole(number as u32, u16::to_le_bytes),
-            DType::U32 => self.whole(number as u32, u32::to_le_bytes),
+    fn number(&mut self, number: u64) {
+        // The bits above those of the wire's type do not count.
+        let (signed, unsigned) = (i64::from(number as i32), i64::from(number as u32));
+        match self.dtype {
+            DType::Bool => self.put(&[u8::from(number != 0)]),
+            DType::I8 => self.whole(signed, i8::to_le_bytes),
+            DType::I16 => self.whole(signed, i16::to_le_bytes),
+            DType::I32 => self.whole(signed, i32::to_le_bytes),
+            DType::U8 => self.whole(unsigned, u8::to_le_bytes),
+            DType::U16 => self.whole(unsigned, u16::to_le_bytes),
+            DType::U32 => self.whole(unsigned, u32::to_le_bytes),
             // Of I64 and U64, which have the same bytes.
-            _ => {
-                self.put(&number.to_le_bytes());
-                Ok(())
-            }
-        };
-        let done = match dtype {
-            DType::F32 => value.fixed::<4>(|bytes| {
-                self.put(bytes);
-                Ok(())
-            }),
-            DType::F64 => value.fixed::<8>(|bytes| {
-                self.put(bytes);
+            _ => self.put(&number.to_le_bytes()),
+        }
+    }
+
+    fn take(&mut self, value: Value<'_>) -> Result<(), Refusal> {
+        match self.dtype {
+            DType::F32 => value.fixed::<4>(|bytes| self.put(bytes)),
+            DType::F64 => value.fixed::<8>(|bytes| self.put(bytes)),
+            _ => value.varints(|number| {
+                self.number(number);
                 Ok(())
             }),
-            _ => value.varints(range),
-        };
-        done.map_err(|refusal| match refusal.message.contains("out of the range") {
-            true => Typed::Wrong(refusal.message),
-            false => Typed::NoMessage(refusal),
-        })
+        }
     }
 }
 
