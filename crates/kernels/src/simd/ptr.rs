@@ -33,18 +33,28 @@ macro_rules! pointer {
                 {
                     let start = self.ptr.wrapping_add(at) as usize;
                     let (lo, hi) = self.bounds;
-                    assert!(
-                        start >= lo && start + n * size_of::<f32>() <= hi,
-                        "kernel access of {n} elements at {} outside a buffer of {}",
-                        (start as isize - lo as isize) / size_of::<f32>() as isize,
-                        (hi - lo) / size_of::<f32>(),
-                    );
+                    if start < lo || start.wrapping_add(n * size_of::<f32>()) > hi {
+                        outside(start, n, lo, hi);
+                    }
                 }
                 #[cfg(not(debug_assertions))]
                 let _ = (at, n);
             }
         }
     };
+}
+
+/// Not in the place of each of the thousands of accesses of a kernel: they took most of the time to
+/// compile it.
+#[cfg(debug_assertions)]
+#[cold]
+#[inline(never)]
+fn outside(start: usize, n: usize, lo: usize, hi: usize) -> ! {
+    panic!(
+        "kernel access of {n} elements at {} outside a buffer of {}",
+        (start as isize - lo as isize) / size_of::<f32>() as isize,
+        (hi - lo) / size_of::<f32>(),
+    );
 }
 
 pointer!(
