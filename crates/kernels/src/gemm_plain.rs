@@ -1,9 +1,12 @@
-//! Matrix products in plain code: the reference for faster ones, and the path for double precision.
+//! Matrix products of any strides: float32 in the register tiles of an instruction set where the
+//! caller names one, everything else in plain code, with the same bits on every instruction set.
 //!
 //! How an element is summed over k follows from the shapes alone, so no split changes a bit.
 
-use crate::element::Float;
+use crate::element::{Float, is_same};
 use crate::error::check_len;
+use crate::gemm::{BatchProduct, Matrices, MatricesMut, Places};
+use crate::isa::Isa;
 use crate::par::{Columns, Par, chunk_by_work, par_chunks_mut, par_columns_mut};
 use crate::vectorize::vectorized;
 
@@ -32,12 +35,25 @@ pub struct Gemm {
     pub alpha: f64,
     /// Scales what `c` holds; with 0 it is not read.
     pub beta: f64,
+    /// The instruction set whose register tiles compute products in float32; none: plain code.
+    pub tiles: Option<Isa>,
 }
 
 impl Gemm {
     /// One plain product `c = a b`.
     pub fn new(m: usize, n: usize, k: usize) -> Self {
-        Gemm { batch: 1, m, n, k, transpose_a: false, transpose_b: false, alpha: 1.0, beta: 0.0 }
+        Gemm { batch: 1, m, n, k, transpose_a: false, transpose_b: false, alpha: 1.0, beta: 0.0, tiles: None }
+    }
+
+    /// The product in register tiles of `isa`, where it fills them.
+    pub fn on(self, isa: Isa) -> Self {
+        Gemm { tiles: Some(isa), ..self }
+    }
+
+    /// The instruction set whose tiles compute the product.
+    fn tiles_of<T: Float>(&self) -> Option<Isa> {
+        let fills = self.m >= TILE_ROWS && self.n >= TILE_COLUMNS && self.k >= TILE_ROWS;
+        self.tiles.filter(|isa| fills && is_same::<T, f32>() && isa.or_best() > Isa::Portable)
     }
 }
 
@@ -56,6 +72,10 @@ pub fn gemm<T: Float>(par: &dyn Par, p: Gemm, a: &[T], b: &[T], c: &mut [T]) {
     if c.is_empty() {
         return;
     }
+    if let Some(isa) = p.tiles_of::<T>() {
+        let (a, b) = (bytemuck::cast_slice(a), bytemuck::cast_slice(b));
+        return gemm_in_tiles(par, p, isa, a, b, bytemuck::cast_slice_mut(c));
+    }
     if p.transpose_b && !p.transpose_a && p.m < TILE_ROWS {
         return dot_rows(par, p, a, b, c);
     }
@@ -63,21 +83,36 @@ pub fn gemm<T: Float>(par: &dyn Par, p: Gemm, a: &[T], b: &[T], c: &mut [T]) {
     let block = if p.batch == 1 && p.m >= 256 { 128 } else { p.m };
     let blocks = p.m / block;
     let left = if p.transpose_a { Left { row: 1, k: p.m } } else { Left { row: p.k, k: 1 } };
-    let bytes = p.k * WIDTH * size_of::<T>();
+    let (panel_len, bytes) = (p.k * WIDTH, p.k * (WIDTH + TILE_ROWS) * size_of::<T>());
     let (most, rest) = c.split_at_mut(p.batch * blocks * block * p.n);
     let run = |c: &mut [T], outer: usize, rows: usize, first: usize| {
         par_columns_mut(par, c, [outer, rows, p.n], WIDTH, bytes, |o, start, mut band, scratch| {
-            let panel: &mut [T] = bytemuck::cast_slice_mut(&mut scratch[..bytes]);
+            let (panel, lines) = bytemuck::cast_slice_mut(&mut scratch[..bytes]).split_at_mut(panel_len);
             let (batch, row) = if p.batch == 1 { (0, first + o * rows) } else { (o, 0) };
             pack(&b[batch * p.k * p.n..][..p.k * p.n], p, start, band.width(), panel);
             let a = &a[batch * p.m * p.k..][..p.m * p.k];
-            multiply(a, left, row, rows, p.k, panel, T::from_f64(p.alpha), T::from_f64(p.beta), &mut band);
+            multiply(a, left, row, rows, lines, panel, T::from_f64(p.alpha), T::from_f64(p.beta), &mut band);
         });
     };
     run(most, p.batch * blocks, block, 0);
     if !rest.is_empty() {
         run(rest, 1, p.m - blocks * block, blocks * block);
     }
+}
+
+/// A product in float32 that fills register tiles.
+fn gemm_in_tiles(par: &dyn Par, p: Gemm, isa: Isa, a: &[f32], b: &[f32], c: &mut [f32]) {
+    let batch = [1, p.batch];
+    let places = |rows: usize, columns: usize, transposed: bool| {
+        let [stored_rows, stored_columns] = if transposed { [columns, rows] } else { [rows, columns] };
+        let places = Places::contiguous(batch, stored_rows, stored_columns);
+        if transposed { places.transposed() } else { places }
+    };
+    let product =
+        BatchProduct::new(batch, [p.m, p.n, p.k], isa).scaled(p.alpha as f32, p.beta as f32);
+    let a = Matrices { data: a, at: places(p.m, p.k, p.transpose_a) };
+    let b = Matrices { data: b, at: places(p.k, p.n, p.transpose_b) };
+    product.run(par, a, b, MatricesMut { data: c, at: places(p.m, p.n, false) });
 }
 
 /// Few rows times transposed columns: packing would cost more than the product, so every element is
@@ -139,7 +174,7 @@ vectorized! {
         left: Left,
         first: usize,
         rows: usize,
-        depth: usize,
+        lines: &mut [T],
         panel: &[T],
         alpha: T,
         beta: T,
@@ -147,17 +182,21 @@ vectorized! {
     ) {
         let width = band.width();
         let (panel, _) = panel.as_chunks::<WIDTH>();
+        let (lines, _) = lines.as_chunks_mut::<TILE_ROWS>();
         for r0 in (0..rows).step_by(TILE_ROWS) {
             let count = TILE_ROWS.min(rows - r0);
-            // Rows beyond the last repeat it and are not stored.
-            let start: [usize; TILE_ROWS] = std::array::from_fn(|r| (first + r0 + r.min(count - 1)) * left.row);
+            for r in 0..TILE_ROWS {
+                // Rows beyond the last repeat it and are not stored.
+                let row = a.get((first + r0 + r.min(count - 1)) * left.row..).unwrap_or_default();
+                lines.iter_mut().zip(row.iter().step_by(left.k)).for_each(|(line, v)| line[r] = *v);
+            }
             for j0 in (0..width).step_by(TILE_COLUMNS) {
                 let mut sums = [[T::ZERO; TILE_COLUMNS]; TILE_ROWS];
-                for (k, row) in panel[..depth].iter().enumerate() {
+                for (line, row) in lines.iter().zip(panel) {
+                    let Some(row) = row[j0..].first_chunk::<TILE_COLUMNS>() else { continue };
                     for r in 0..TILE_ROWS {
-                        let factor = a[start[r] + k * left.k];
                         for j in 0..TILE_COLUMNS {
-                            sums[r][j] += factor * row[j0 + j];
+                            sums[r][j] += line[r] * row[j];
                         }
                     }
                 }
@@ -205,6 +244,11 @@ mod tests {
                 let old = if beta == 0.0 { vec![f32::NAN; batch * m * n] } else { random(batch * m * n, 3) };
                 let wide = |v: &[f32]| v.iter().map(|&v| v as f64).collect::<Vec<_>>();
                 let want = by_definition(p, &wide(&a), &wide(&b), &wide(&old));
+                for isa in Isa::ALL {
+                    let mut tiled = old.clone();
+                    gemm(&Serial, p.on(isa), &a, &b, &mut tiled);
+                    assert_close(&tiled, &want, 2e-6);
+                }
                 let mut first = old.clone();
                 gemm(&Serial, p, &a, &b, &mut first);
                 assert_close(&first, &want, 2e-6);

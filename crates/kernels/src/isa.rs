@@ -65,6 +65,24 @@ pub(crate) fn has_vbmi() -> bool {
     *FOUND.get_or_init(|| Isa::detect() == Isa::Avx512 && probe_vbmi())
 }
 
+/// Whether products of pairs of bf16 (AVX512-BF16) are faster than those of float32. By the kind of
+/// the processor: AMD's do 1.85 times as many multiply-adds, Intel's half as many.
+pub fn pairs_are_fast() -> bool {
+    static FAST: OnceLock<bool> = OnceLock::new();
+    *FAST.get_or_init(|| has_bf16() && !is_intel())
+}
+
+#[cfg(target_arch = "x86_64")]
+fn is_intel() -> bool {
+    let vendor = std::arch::x86_64::__cpuid(0);
+    [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).as_flattened() == b"GenuineIntel"
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn is_intel() -> bool {
+    false
+}
+
 #[cfg(target_arch = "x86_64")]
 fn probe_bf16() -> bool {
     is_x86_feature_detected!("avx512bf16")

@@ -13,6 +13,7 @@
 
 pub mod activation;
 pub mod aligned;
+pub mod amx;
 pub mod blocked;
 pub mod cache_class;
 pub mod cast;

@@ -1,10 +1,13 @@
 //! The expected costs of methods: arithmetic and bytes of a core, fitted to measured layers.
 
 use crate::conv::params::Conv2dParams;
-use crate::isa::Isa;
+use crate::isa::{Isa, pairs_are_fast};
 
 /// Multiply-adds of bf16 in the time of one of `f32`.
-pub(in crate::conv) const BF16_GAIN: f64 = 1.85;
+pub(in crate::conv) fn bf16_gain() -> f64 {
+    if pairs_are_fast() { 1.85 } else { 0.5 }
+}
+
 /// The cost of transforming a channel at one point with stride 1, in multiply-adds.
 pub(in crate::conv) const TRANSFORMS: f64 = 6.4;
 /// Transforms pay from this many channels on both sides.

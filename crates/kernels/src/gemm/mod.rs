@@ -4,16 +4,20 @@
 //! repacked a few rows at a time. Every element of C is summed over k in the same order whatever
 //! the threads do. Large weights are packed in fewer bytes (`compact.rs`).
 
+mod batch;
 mod bf16;
 mod compact;
 #[allow(clippy::needless_range_loop)]
 mod dots;
+#[allow(clippy::needless_range_loop)]
+mod job;
 mod live;
-mod output;
+pub(crate) mod output;
 #[allow(clippy::needless_range_loop)]
 pub(crate) mod tile;
 mod unpack;
 
+pub use batch::{BatchProduct, Matrices, MatricesMut, Places};
 pub use bf16::Bf16Gemm;
 pub use dots::multiply_rows;
 pub use output::Epilogue;
@@ -22,19 +26,10 @@ use crate::aligned::AlignedVec;
 use crate::isa::Isa;
 use crate::par::{Par, chunk_rows, par_chunks_mut};
 use crate::simd::{Dst, LANES, Src};
+use job::{Cut, Job, Right, scratch_bytes};
 use live::Live;
-use output::{Output, check_output};
-use tile::{Elements, ProductArgs, Split, Tap, product, tile_size};
-
-/// Steps of k between two visits of C if there are several tiles of rows: a panel of this depth
-/// stays in the first-level cache while they pass by.
-const DEPTH: usize = 256;
-/// Register tiles of rows that a chunk packs together.
-const ROW_TILES: usize = 8;
-/// Multiply-adds that a chunk should have at least; and where rows are so few that reading B takes
-/// the time.
-const CHUNK_WORK: usize = 1 << 20;
-const FEW_ROWS_WORK: usize = 128 << 10;
+use output::{Output, Scale, check_output};
+use tile::{Elements, tile_size};
 
 /// A matrix read with strides: element (i, j) is `data[i * row_stride + j * col_stride]`.
 #[derive(Clone, Copy, Debug)]
@@ -82,16 +77,6 @@ pub struct Sgemm {
     elements: Elements,
     /// Whether B is packed in 28 bits for each number where this loses nothing.
     compact: bool,
-}
-
-/// How a product is cut into chunks; a function of its shape and instruction set alone.
-#[derive(Clone, Copy, Debug)]
-struct Cut {
-    rows: Split,
-    row_tiles: usize,
-    panels: usize,
-    bands: usize,
-    panel_groups: usize,
 }
 
 impl Sgemm {
@@ -172,40 +157,6 @@ impl Sgemm {
         });
     }
 
-    /// Packs panels from number `first` on, as many as `out` has room for.
-    fn pack_panels(&self, first: usize, b: Matrix<'_>, out: &mut [f32]) {
-        let width = self.panel();
-        if self.k == 0 {
-            return;
-        }
-        for (p, panel) in out.chunks_exact_mut(width * self.k).enumerate() {
-            let first = (first + p) * width;
-            let cols = width.min(self.n - first);
-            if b.col_stride == 1 {
-                for (i, row) in panel.chunks_exact_mut(width).enumerate() {
-                    row[..cols].copy_from_slice(&b.data[i * b.row_stride + first..][..cols]);
-                    row[cols..].fill(0.0);
-                }
-            } else {
-                pack_columns(b, first, cols, width, panel);
-            }
-        }
-    }
-
-    fn cut(&self) -> Cut {
-        let size = tile_size(self.isa);
-        let rows = Split::tiles(self.m, self.isa);
-        let panels = self.n.div_ceil(self.panel());
-        let bands = rows.parts.div_ceil(ROW_TILES);
-        let row_tiles = rows.parts.div_ceil(bands);
-        // Panels that make a chunk worth its start, and at least eight so that repacking A stays
-        // small beside its use.
-        let band_work = (row_tiles * size.rows).min(self.m.max(1)) * self.panel() * self.k.max(1);
-        let least = if rows.parts == 1 { FEW_ROWS_WORK } else { CHUNK_WORK };
-        let group = least.div_ceil(band_work).max(8);
-        Cut { rows, row_tiles, panels, bands, panel_groups: panels.div_ceil(group).max(1) }
-    }
-
     /// Elements of memory that [`run`](Self::run) needs for as long as it runs.
     pub fn workspace_len(&self) -> usize {
         let compact = || Live::room(self.m, self.k) + compact::product::Cut::new(self.m, self.n).room();
@@ -244,7 +195,7 @@ impl Sgemm {
 
         let (needed, given) = (self.workspace_len(), workspace.len());
         assert!(given >= needed, "the workspace needs {needed} elements, got {given}");
-        let output = Output { gemm: *self, epilogue, c: Dst::new(c), c_stride };
+        let output = Output { gemm: *self, epilogue, scale: Scale::default(), c: Dst::new(c), c_stride };
         let b = match self.compact.then(|| compact::View::of(self, packed)) {
             Some(Ok(view)) => {
                 let (live, sums) = workspace.split_at_mut(Live::room(self.m, self.k));
@@ -260,126 +211,10 @@ impl Sgemm {
             Some(Err(plain)) => plain,
             None => packed,
         };
-        let cut = self.cut();
-        let job = Job { gemm: *self, cut, a, b, output };
-        let floats = job.band_rows() * (self.k.next_multiple_of(LANES) + self.panel());
-        let scratch = size_of::<f32>() * floats + size_of::<Tap>() * self.k.div_ceil(LANES);
-        par.run(cut.bands * cut.panel_groups, scratch, &|chunk, scratch| job.chunk(chunk, scratch));
+        let cut = Cut::of(self);
+        let job = Job { gemm: *self, cut, a, b: Right::Packed(b), output };
+        par.run(cut.chunks(), scratch_bytes(self, &cut, false), &|chunk, scratch| job.chunk(chunk, scratch));
     }
-}
-
-/// One panel of a B whose columns are not contiguous, 16 rows at a time so that reads stay in the
-/// lines they opened.
-fn pack_columns(b: Matrix<'_>, first: usize, cols: usize, width: usize, panel: &mut [f32]) {
-    for (block, rows) in panel.chunks_mut(LANES * width).enumerate() {
-        let i0 = block * LANES;
-        for j in 0..cols {
-            let column = &b.data[(first + j) * b.col_stride + i0 * b.row_stride..];
-            for (i, row) in rows.chunks_exact_mut(width).enumerate() {
-                row[j] = column[i * b.row_stride];
-            }
-        }
-        rows.chunks_exact_mut(width).for_each(|row| row[cols..].fill(0.0));
-    }
-}
-
-/// A running product: what every chunk needs to know.
-struct Job<'a> {
-    gemm: Sgemm,
-    cut: Cut,
-    a: Matrix<'a>,
-    /// B in packed form.
-    b: &'a [f32],
-    output: Output<'a>,
-}
-
-impl Job<'_> {
-    /// Rows of the largest band.
-    fn band_rows(&self) -> usize {
-        self.cut.row_tiles * tile_size(self.gemm.isa).rows
-    }
-
-    /// One band of rows times one group of panels.
-    fn chunk(&self, chunk: usize, scratch: &mut [u8]) {
-        let Sgemm { k, isa, elements, .. } = self.gemm;
-        let (band, group) = (chunk % self.cut.bands, chunk / self.cut.bands);
-        let tiles = band * self.cut.row_tiles..((band + 1) * self.cut.row_tiles).min(self.cut.rows.parts);
-        let panels =
-            group * self.cut.panels / self.cut.panel_groups..(group + 1) * self.cut.panels / self.cut.panel_groups;
-        let (width, blocks) = (self.gemm.panel(), tile_size(isa).blocks);
-
-        let depth = k.next_multiple_of(LANES);
-        let (a_bytes, rest) = scratch.split_at_mut(size_of::<f32>() * self.band_rows() * depth);
-        let (c_bytes, tap_bytes) = rest.split_at_mut(size_of::<f32>() * self.band_rows() * width);
-        let packed_a: &mut [f32] = bytemuck::cast_slice_mut(a_bytes);
-        let sums: &mut [f32] = bytemuck::cast_slice_mut(c_bytes);
-        let taps: &mut [Tap] = bytemuck::cast_slice_mut(&mut tap_bytes[..size_of::<Tap>() * k.div_ceil(LANES)]);
-
-        let first = self.cut.rows.start(tiles.start);
-        for t in tiles.clone() {
-            let (start, rows) = (self.cut.rows.start(t), self.cut.rows.rows(t));
-            pack_rows(self.a, start, rows, k, &mut packed_a[(start - first) * depth..]);
-        }
-        let entries = self.cut.rows.entries(|rows| product(isa, elements, rows, blocks));
-        let (a, c) = (Src::new(packed_a), Dst::new(sums));
-        let steps = if tiles.len() > 1 { DEPTH } else { k.max(1) };
-        for panel in panels {
-            for k0 in (0..k).step_by(steps) {
-                let b = Src::new(&self.b[panel * width * k..][..width * k]).add(k0 * width);
-                for t in tiles.clone() {
-                    let (at, rows) = (self.cut.rows.start(t) - first, self.cut.rows.rows(t));
-                    let taps = row_taps(taps, k0, k.min(k0 + steps), rows);
-                    let args = ProductArgs {
-                        a: a.add(at * depth),
-                        taps: taps.as_ptr(),
-                        taps_len: taps.len(),
-                        b,
-                        c: c.add(at * width),
-                        add: k0 > 0,
-                    };
-                    // SAFETY: tile t was packed above with `rows` rows at `at * depth`; the taps
-                    // cover its `steps` from k0, as many as `b` has; `sums` has `width` columns for
-                    // every row of the band.
-                    unsafe { entries.of(&self.cut.rows, t)(&args) }
-                }
-            }
-            if k == 0 {
-                // SAFETY: `sums` is this chunk's own.
-                unsafe { c.zero(0, self.band_rows() * width) }
-            }
-            let rows = self.cut.rows.start(tiles.end - 1) + self.cut.rows.rows(tiles.end - 1) - first;
-            // SAFETY: no other chunk has this band and panel.
-            unsafe { self.output.store(first, rows, panel, c.as_src(), width) }
-        }
-    }
-}
-
-/// Packs `rows` rows of A from `first` as `[k / 16][rows][16]`, zero beyond k.
-fn pack_rows(a: Matrix<'_>, first: usize, rows: usize, k: usize, out: &mut [f32]) {
-    for (block, out) in out.chunks_exact_mut(rows * LANES).take(k.div_ceil(LANES)).enumerate() {
-        let k0 = block * LANES;
-        let count = LANES.min(k - k0);
-        for (r, out) in out.chunks_exact_mut(LANES).enumerate() {
-            let row = &a.data[(first + r) * a.row_stride + k0 * a.col_stride..];
-            if let (1, Some(row)) = (a.col_stride, row.first_chunk::<LANES>()) {
-                // A whole vector, also where only `count` are ours: the rest is overwritten below.
-                out.copy_from_slice(row);
-            } else {
-                out[..count].iter_mut().enumerate().for_each(|(j, o)| *o = row[j * a.col_stride]);
-            }
-            out[count..].fill(0.0);
-        }
-    }
-}
-
-/// The taps of steps `k0 .. k1` in a tile of `rows` packed rows.
-fn row_taps(taps: &mut [Tap], k0: usize, k1: usize, rows: usize) -> &[Tap] {
-    let blocks = k0 / LANES..k1.div_ceil(LANES);
-    let taps = &mut taps[..blocks.len()];
-    for (tap, block) in taps.iter_mut().zip(blocks) {
-        *tap = Tap { offset: (block * rows * LANES) as u32, count: LANES.min(k1 - block * LANES) as u32 };
-    }
-    taps
 }
 
 /// A matrix packed for products with any number of rows.
@@ -415,4 +250,4 @@ impl PackedB {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

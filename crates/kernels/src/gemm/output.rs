@@ -14,17 +14,32 @@ pub struct Epilogue<'a> {
 }
 
 /// C and the bias are as large as an m x n product needs.
-pub(super) fn check_output(m: usize, n: usize, c: &[f32], c_stride: usize, epilogue: &Epilogue<'_>) {
+pub(crate) fn check_output(m: usize, n: usize, c: &[f32], c_stride: usize, epilogue: &Epilogue<'_>) {
     assert!(c_stride >= n, "rows of C are {n} long but {c_stride} apart");
     let c_len = (m - 1) * c_stride + n;
     assert!(c.len() >= c_len, "C needs {c_len} elements, got {}", c.len());
     assert!(epilogue.bias.is_none_or(|b| b.len() >= n), "the bias needs {n} elements");
 }
 
+/// Factors of a product and of what C holds before.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Scale {
+    pub alpha: f32,
+    /// C is not read where this is 0.
+    pub beta: f32,
+}
+
+impl Default for Scale {
+    fn default() -> Self {
+        Scale { alpha: 1.0, beta: 0.0 }
+    }
+}
+
 /// The target of a product.
-pub(super) struct Output<'a> {
+pub(crate) struct Output<'a> {
     pub gemm: Sgemm,
     pub epilogue: Epilogue<'a>,
+    pub scale: Scale,
     pub c: Dst,
     pub c_stride: usize,
 }
@@ -33,11 +48,28 @@ impl Output<'_> {
     /// Writes `rows` rows of the finished sums of a panel to C with the epilogue applied.
     ///
     /// # Safety
-    /// No other thread may touch these rows of the panel; `sums` must hold `rows` rows of its
-    /// width, `sums_row` elements from one to the next.
+    /// As for [`store_columns`](Self::store_columns).
     pub unsafe fn store(&self, first: usize, rows: usize, panel: usize, sums: Src, sums_row: usize) {
         let width = self.gemm.panel();
-        let col = panel * width;
+        // SAFETY: promised by the caller.
+        unsafe { self.store_columns(first, rows, panel * width, width, sums, sums_row) }
+    }
+
+    /// Writes finished sums to `rows` rows and up to `width` columns of C, as many as it has, with
+    /// the epilogue applied; `width` is at most 32.
+    ///
+    /// # Safety
+    /// No other thread may touch these rows and columns; `sums` must hold `rows` rows of whole
+    /// blocks of columns, `sums_row` elements from one to the next.
+    pub unsafe fn store_columns(
+        &self,
+        first: usize,
+        rows: usize,
+        col: usize,
+        width: usize,
+        sums: Src,
+        sums_row: usize,
+    ) {
         let cols = width.min(self.gemm.n - col);
         let mut bias = [0.0; 2 * LANES];
         if let Some(b) = self.epilogue.bias {
@@ -48,6 +80,7 @@ impl Output<'_> {
             sums_row,
             bias: Src::new(&bias),
             limits: self.epilogue.activation.limits(),
+            scale: self.scale,
             c: self.c.add(first * self.c_stride + col),
             c_stride: self.c_stride,
             rows,
@@ -65,6 +98,7 @@ struct StoreArgs {
     sums_row: usize,
     bias: Src,
     limits: Limits,
+    scale: Scale,
     c: Dst,
     c_stride: usize,
     rows: usize,
@@ -78,14 +112,19 @@ impl Body for StoreRows {
     #[inline(always)]
     unsafe fn run<S: Simd>(s: S, x: &StoreArgs) {
         let limits = x.limits.ready(s);
+        let (alpha, beta) = (s.splat(x.scale.alpha), s.splat(x.scale.beta));
         for r in 0..x.rows {
             for j in (0..x.cols).step_by(LANES) {
                 // SAFETY: the sums have whole blocks of columns; C gets `cols` of them, the last
                 // block by way of a buffer.
                 unsafe {
-                    let v = s.add(s.load(x.sums, r * x.sums_row + j), s.load(x.bias, j));
-                    let v = limits.apply(s, v);
                     let at = r * x.c_stride + j;
+                    let mut v = s.mul(s.load(x.sums, r * x.sums_row + j), alpha);
+                    if x.scale.beta != 0.0 {
+                        let old = s.load_part(x.c.as_src(), at, LANES.min(x.cols - j), s.zero());
+                        v = s.fma(old, beta, v);
+                    }
+                    let v = limits.apply(s, s.add(v, s.load(x.bias, j)));
                     if j + LANES <= x.cols {
                         s.store(x.c, at, v);
                     } else {

@@ -335,18 +335,25 @@ pub(crate) fn prefetch_near(p: Src, ahead: usize) {
     request(p.address(ahead).cast());
 }
 
-/// Asks for the line of `p + ahead` to be brought to the second-level cache. The address need not
-/// be valid.
+/// Asks for the line at an address, which need not be valid, to be brought to the second-level
+/// cache.
 #[inline(always)]
-pub(crate) fn prefetch_far(p: Src, ahead: usize) {
+pub(crate) fn request_far(p: *const u8) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: prefetching is allowed on any address; SSE is part of the x86-64 baseline.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T1>(p.address(ahead));
+        _mm_prefetch::<_MM_HINT_T1>(p.cast());
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (p, ahead);
+    let _ = p;
+}
+
+/// Asks for the line of `p + ahead` to be brought to the second-level cache. The address need not
+/// be valid.
+#[inline(always)]
+pub(crate) fn prefetch_far(p: Src, ahead: usize) {
+    request_far(p.address(ahead).cast());
 }
 
 #[cfg(test)]

@@ -193,16 +193,21 @@ pub static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "MXRT_ISA",
-        expects: "portable, avx2 or avx512",
+        expects: "portable, avx2, avx512 or amx",
         default: "the best that the processor has",
-        doc: "Instruction set of the kernels.",
+        doc: "Instruction set of the kernels; amx is AVX-512 with the tiles of AMX for products.",
         subject: MODELS,
         read: |to, text| {
-            let isa = text.parse::<Isa>().map_err(because)?;
+            let tiles = text == "amx";
+            if tiles && !amx::is_available() {
+                return Err(Wrong::Because("this processor has no AMX with bf16".to_owned()));
+            }
+            let isa = if tiles { Isa::Avx512 } else { text.parse::<Isa>().map_err(because)? };
             if !isa.is_available() {
                 return Err(Wrong::Because(format!("this processor does not have it; its best is {}", Isa::detect())));
             }
             to.settings.plans.kernel.isa = isa;
+            to.settings.plans.kernel.tiles = tiles;
             Ok(())
         },
     },

@@ -17,6 +17,8 @@ pub struct KernelOptions {
     pub winograd: u8,
     /// instruction set of the kernels that have several
     pub isa: Isa,
+    /// whether products run on the tiles of AMX, where there are some
+    pub tiles: bool,
     /// numbers that convolutions and dense layers multiply
     pub precision: Precision,
     /// measured choices of convolutions, which go before the rules
@@ -27,7 +29,8 @@ pub struct KernelOptions {
 
 impl Default for KernelOptions {
     fn default() -> Self {
-        KernelOptions { winograd: 4, isa: Isa::detect(), precision: Precision::Single, tuned: None, forms: false }
+        let (isa, precision) = (Isa::detect(), Precision::Single);
+        KernelOptions { winograd: 4, isa, tiles: true, precision, tuned: None, forms: false }
     }
 }
 

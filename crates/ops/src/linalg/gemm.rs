@@ -101,6 +101,7 @@ fn bind(attrs: &Attrs, beta: f64, signature: &Signature<'_>) -> Result<Box<dyn K
     let inward = axis + 2 == signature.inputs[0].shape.len();
     let has_form = signature.options.forms && inward && (signature.inputs.len() == 2 || beta == 1.0);
     let form = has_form.then(|| form(&product, signature));
+    let product = product.on(signature.options.isa);
     let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, wide, T => Ok(kernel_fn(signature, move |call| {
         let ([a, b, c @ ..], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
         let (a_shape, b_shape, out_shape) = (a.shape, b.shape, out.shape);

@@ -111,7 +111,7 @@ fn bind_syrk(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>
         transpose_a: transpose,
         transpose_b: !transpose,
         alpha: attrs.float("alpha"),
-        ..Gemm::new(n, n, k)
+        ..Gemm::new(n, n, k).on(signature.options.isa)
     };
     let cost = cost_ns(shape.size().saturating_mul(n));
     dispatch!(signature.inputs[0].dtype, wide, T => Ok(costed_kernel_fn("plain", cost, move |call| {

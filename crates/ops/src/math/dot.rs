@@ -232,6 +232,7 @@ pub(crate) fn gemm_form(product: Gemm) -> KernelForm {
 
 fn bind_gemm(product: Gemm, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let kernel = in_single(signature, |signature| {
+        let product = product.on(signature.options.isa);
         dispatch!(signature.inputs[0].dtype, wide, T => Ok(kernel_fn(signature, move |call| {
             let (a, b) = (elements::<T>(&call.inputs[0])?, elements::<T>(&call.inputs[1])?);
             gemm(call.par, product, a, b, elements_mut(&mut call.outputs[0])?);

@@ -5,9 +5,10 @@ use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::Float;
 use mxrt_kernels::activation::Activation;
+use mxrt_kernels::amx::AmxGemm;
 use mxrt_kernels::dense::fully_connected;
 use mxrt_kernels::gemm::{self, Bf16Gemm, Matrix, Sgemm};
-use mxrt_kernels::isa::Isa;
+use mxrt_kernels::isa::{Isa, pairs_are_fast};
 use mxrt_kernels::par::Par;
 use mxrt_tensor::{DType, TensorRef};
 use std::ops::Range;
@@ -34,17 +35,7 @@ fn bind_sums(signature: &Signature<'_>, epilogue: Epilogue) -> Result<Box<dyn Ke
     let rows = signature.outputs[0].shape.size() / outputs.max(1);
     let size = [rows, inputs, outputs];
     match signature.inputs[0].dtype {
-        DType::F32
-            if signature.options.precision == Precision::Bf16
-                && let Some(gemm) = Bf16Gemm::new(rows, outputs, inputs, signature.options.isa) =>
-        {
-            Ok(Box::new(Bf16Dense { gemm, size, epilogue }))
-        }
-        DType::F32 => Ok(Box::new(PackedDense {
-            gemm: Sgemm::with_weights(rows, outputs, inputs, signature.options.isa),
-            size,
-            epilogue,
-        })),
+        DType::F32 => Ok(Box::new(Dense { product: Product::choose(size, &signature.options), size, epilogue })),
         DType::F64 => Ok(Box::new(PlainDense::<f64>::new(size, epilogue))),
         other => Err(type_error(format!(
             "dtype {other} is not supported by dense layers on the CPU, only float32, float64 and float16; \
@@ -53,15 +44,101 @@ fn bind_sums(signature: &Signature<'_>, epilogue: Epilogue) -> Result<Box<dyn Ke
     }
 }
 
-/// A dense layer in single precision, on packed weights.
-struct PackedDense {
-    gemm: Sgemm,
+/// How a dense layer multiplies its rows by packed weights.
+enum Product {
+    /// In float32.
+    Single(Sgemm),
+    /// In pairs of bf16.
+    Pairs(Bf16Gemm),
+    /// On the tiles of AMX, in float32 or bf16.
+    Tiles(AmxGemm),
+}
+
+impl Product {
+    fn choose([rows, inputs, outputs]: [usize; 3], options: &KernelOptions) -> Product {
+        let (isa, precision) = (options.isa, options.precision);
+        let tiles = (options.tiles && isa == Isa::Avx512).then(|| AmxGemm::new(rows, outputs, inputs, precision));
+        if let Some(gemm) = tiles.flatten() {
+            return Product::Tiles(gemm);
+        }
+        // Where products of pairs are slow, weights of half the bytes pay for few rows alone.
+        let pairs = precision == Precision::Bf16 && (pairs_are_fast() || rows < FEW_ROWS);
+        match pairs.then(|| Bf16Gemm::new(rows, outputs, inputs, isa)).flatten() {
+            Some(gemm) => Product::Pairs(gemm),
+            None => Product::Single(Sgemm::with_weights(rows, outputs, inputs, isa)),
+        }
+    }
+
+    fn packed_len(&self) -> usize {
+        match self {
+            Product::Single(gemm) => gemm.packed_len(),
+            Product::Pairs(gemm) => gemm.packed_len(),
+            Product::Tiles(gemm) => gemm.packed_len(),
+        }
+    }
+
+    fn workspace_len(&self) -> usize {
+        match self {
+            Product::Single(gemm) => gemm.workspace_len(),
+            Product::Pairs(gemm) => gemm.scratch_len(),
+            Product::Tiles(gemm) => gemm.workspace_len(),
+        }
+    }
+
+    fn pack(&self, par: &dyn Par, weight: &[f32], inputs: usize, out: &mut [f32]) {
+        let columns = Matrix::rows(weight, inputs).transposed();
+        match self {
+            Product::Single(gemm) => gemm.pack_in_parallel(par, columns, out),
+            Product::Pairs(gemm) => gemm.pack(weight, out),
+            Product::Tiles(gemm) => gemm.pack(par, columns, out),
+        }
+    }
+
+    /// What plans and the keys of packed weights call it.
+    fn name(&self) -> String {
+        match self {
+            Product::Single(gemm) => {
+                let bits = if gemm.is_compact() { ", 28 bits a weight" } else { "" };
+                format!("{}{bits}", gemm.isa())
+            }
+            Product::Pairs(_) => "bf16 avx512".to_owned(),
+            Product::Tiles(gemm) => match gemm.precision() {
+                Precision::Single => "amx".to_owned(),
+                Precision::Bf16 => "bf16 amx".to_owned(),
+            },
+        }
+    }
+
+    /// Multiply-adds in a nanosecond.
+    fn rate(&self) -> u64 {
+        match self {
+            Product::Single(gemm) => match gemm.isa() {
+                Isa::Avx512 => 115,
+                Isa::Avx2 => 60,
+                Isa::Portable => 15,
+            },
+            Product::Pairs(_) if pairs_are_fast() => 230,
+            Product::Pairs(_) => 45,
+            Product::Tiles(gemm) => match gemm.precision() {
+                Precision::Single => 150,
+                Precision::Bf16 => 600,
+            },
+        }
+    }
+}
+
+/// Fewer rows than this take the time in which their weights arrive.
+const FEW_ROWS: usize = 16;
+
+/// A dense layer on packed weights.
+struct Dense {
+    product: Product,
     /// rows, inputs, outputs
     size: [usize; 3],
     epilogue: Epilogue,
 }
 
-impl Kernel for PackedDense {
+impl Kernel for Dense {
     fn run(&self, call: &mut KernelCall<'_, '_>) -> Result<(), OpError> {
         let ([data, ..], [out], Some(packed)) = (call.inputs, &mut *call.outputs, call.packed) else {
             return Err(wrong_arity());
@@ -69,10 +146,16 @@ impl Kernel for PackedDense {
         let [_, inputs, outputs] = self.size;
         let residual = operand::<f32>(call.inputs, self.epilogue.residual_at())?;
         let epilogue = self.epilogue.of_product(call.inputs, residual.is_some())?;
-        let packed = packed_elements(packed, self.gemm.packed_len())?;
-        let workspace = scratch(call.workspace, self.gemm.workspace_len())?;
+        let packed = packed_elements(packed, self.product.packed_len())?;
+        let workspace = scratch(call.workspace, self.product.workspace_len())?;
         let (x, out) = (elements(data)?, elements_mut::<f32>(out)?);
-        self.gemm.run(Matrix::rows(x, inputs), packed, epilogue, out, outputs, workspace, call.par);
+        match &self.product {
+            Product::Single(gemm) => {
+                gemm.run(Matrix::rows(x, inputs), packed, epilogue, out, outputs, workspace, call.par);
+            }
+            Product::Pairs(gemm) => gemm.run(x, packed, epilogue, out, outputs, workspace, call.par),
+            Product::Tiles(gemm) => gemm.run(x, packed, epilogue, out, outputs, workspace, call.par),
+        }
         if residual.is_some() {
             self.epilogue.apply(call.par, residual, out);
         }
@@ -80,7 +163,7 @@ impl Kernel for PackedDense {
     }
 
     fn workspace(&self) -> usize {
-        self.gemm.workspace_len() * size_of::<f32>()
+        self.product.workspace_len() * size_of::<f32>()
     }
 
     fn packing(&self) -> Option<&dyn Packing> {
@@ -88,17 +171,12 @@ impl Kernel for PackedDense {
     }
 
     fn describe(&self) -> String {
-        format!("dense {}{}", self.gemm.isa(), self.bits())
+        format!("dense {}", self.product.name())
     }
 
     /// Few rows take as long as the weights take to arrive, at 42 bytes per nanosecond.
     fn cost_ns(&self) -> u64 {
-        let rate = match self.gemm.isa() {
-            Isa::Avx512 => 115,
-            Isa::Avx2 => 60,
-            Isa::Portable => 15,
-        };
-        1_000 + (multiply_adds(self.size) / rate).max(self.bytes() as u64 / 42)
+        1_000 + (multiply_adds(self.size) / self.product.rate()).max(self.bytes() as u64 / 42)
     }
 
     fn multiply_adds(&self) -> Option<u64> {
@@ -106,36 +184,32 @@ impl Kernel for PackedDense {
     }
 }
 
-impl PackedDense {
-    /// The packing of the weights, if they are not unchanged.
-    fn bits(&self) -> &'static str {
-        if self.gemm.is_compact() { ", 28 bits a weight" } else { "" }
-    }
-}
-
-impl Packing for PackedDense {
+impl Packing for Dense {
     fn inputs(&self) -> &[usize] {
         &[1]
     }
 
     fn bytes(&self) -> usize {
-        self.gemm.packed_len() * size_of::<f32>()
+        self.product.packed_len() * size_of::<f32>()
     }
 
     fn pack(&self, par: &dyn Par, inputs: &[TensorRef<'_>], out: &mut [u8]) -> Result<(), OpError> {
         let [weight] = inputs else { return Err(wrong_arity()) };
-        let columns = Matrix::rows(elements(weight)?, self.size[1]).transposed();
-        self.gemm.pack_in_parallel(par, columns, scratch(out, self.gemm.packed_len())?);
+        let out = scratch(out, self.product.packed_len())?;
+        self.product.pack(par, elements(weight)?, self.size[1], out);
         Ok(())
     }
 
     fn key(&self) -> String {
         let [_, inputs, outputs] = self.size;
-        format!("dense {} {inputs}x{outputs}{}", self.gemm.isa(), self.bits())
+        format!("dense {} {inputs}x{outputs}", self.product.name())
     }
 
     fn unpacker(&self) -> Option<Box<dyn Unpack>> {
-        Some(Box::new(self.gemm))
+        match self.product {
+            Product::Single(gemm) => Some(Box::new(gemm)),
+            Product::Pairs(_) | Product::Tiles(_) => None,
+        }
     }
 }
 
@@ -143,73 +217,6 @@ impl Unpack for Sgemm {
     fn unpack(&self, packed: &[u8], rows: Range<usize>, weights: &mut [f32]) -> Result<(), OpError> {
         Sgemm::unpack(self, packed_elements(packed, self.packed_len())?, rows, weights);
         Ok(())
-    }
-}
-
-/// A dense layer of bf16 values, on weights rounded when they are packed.
-struct Bf16Dense {
-    gemm: Bf16Gemm,
-    /// rows, inputs, outputs
-    size: [usize; 3],
-    epilogue: Epilogue,
-}
-
-impl Kernel for Bf16Dense {
-    fn run(&self, call: &mut KernelCall<'_, '_>) -> Result<(), OpError> {
-        let ([data, ..], [out], Some(packed)) = (call.inputs, &mut *call.outputs, call.packed) else {
-            return Err(wrong_arity());
-        };
-        let residual = operand::<f32>(call.inputs, self.epilogue.residual_at())?;
-        let epilogue = self.epilogue.of_product(call.inputs, residual.is_some())?;
-        let packed = packed_elements(packed, self.gemm.packed_len())?;
-        let scratch = scratch(call.workspace, self.gemm.scratch_len())?;
-        let (x, out) = (elements(data)?, elements_mut::<f32>(out)?);
-        self.gemm.run(x, packed, epilogue, out, self.size[2], scratch, call.par);
-        if residual.is_some() {
-            self.epilogue.apply(call.par, residual, out);
-        }
-        Ok(())
-    }
-
-    fn workspace(&self) -> usize {
-        self.gemm.scratch_len() * size_of::<f32>()
-    }
-
-    fn packing(&self) -> Option<&dyn Packing> {
-        Some(self)
-    }
-
-    fn describe(&self) -> String {
-        "dense bf16 avx512".to_owned()
-    }
-
-    fn cost_ns(&self) -> u64 {
-        1_000 + (multiply_adds(self.size) / 230).max(self.bytes() as u64 / 42)
-    }
-
-    fn multiply_adds(&self) -> Option<u64> {
-        Some(multiply_adds(self.size))
-    }
-}
-
-impl Packing for Bf16Dense {
-    fn inputs(&self) -> &[usize] {
-        &[1]
-    }
-
-    fn bytes(&self) -> usize {
-        self.gemm.packed_len() * size_of::<f32>()
-    }
-
-    fn pack(&self, _: &dyn Par, inputs: &[TensorRef<'_>], out: &mut [u8]) -> Result<(), OpError> {
-        let [weight] = inputs else { return Err(wrong_arity()) };
-        self.gemm.pack(elements(weight)?, scratch(out, self.gemm.packed_len())?);
-        Ok(())
-    }
-
-    fn key(&self) -> String {
-        let [_, inputs, outputs] = self.size;
-        format!("dense bf16 {inputs}x{outputs}")
     }
 }
 

@@ -5,10 +5,11 @@ use crate::prelude::*;
 use crate::shape::Strided;
 use mxrt_engine::OpError;
 use mxrt_kernels::Float;
+use mxrt_kernels::gemm::{BatchProduct, Matrices, MatricesMut, Places};
 use mxrt_kernels::gemm_plain::{Gemm, gemm};
 use mxrt_kernels::par::Par;
 use mxrt_kernels::shape::copy_strided;
-use mxrt_tensor::{Shape, TensorRef};
+use mxrt_tensor::{DType, Shape, TensorRef};
 
 const HEADS: &[AttrDef] = &[AttrDef::required("heads", AttrKind::IntFrom(1), "Number of heads.")];
 
@@ -122,6 +123,30 @@ impl Strided {
     }
 }
 
+/// Where the matrices of a form are in the array.
+fn places(steps: &MatrixSteps) -> Places {
+    let [outer, inner, row, column] = steps.steps.map(|step| step as usize);
+    Places { first: steps.first, batch: [outer, inner], row, column }
+}
+
+/// The products in float32, read and written where the operands are.
+fn bind_in_place(form: &KernelForm, signature: &Signature<'_>) -> Option<BoundKernel> {
+    let KernelForm::Product { batch, size, operands, alpha, .. } = form else { return None };
+    if signature.inputs.iter().any(|input| input.dtype != DType::F32) {
+        return None;
+    }
+    let product = BatchProduct::new(*batch, *size, signature.options.isa).scaled(*alpha as f32, 0.0);
+    let [left, right] = [operands[0].array, operands[1].array];
+    let at = [places(&operands[0]), places(&operands[1]), places(&operands[2])];
+    Some(Ok(kernel_fn(signature, move |call| {
+        let a = Matrices { data: elements(&call.inputs[left])?, at: at[0] };
+        let b = Matrices { data: elements(&call.inputs[right])?, at: at[1] };
+        let c = MatricesMut { data: elements_mut(&mut call.outputs[0])?, at: at[2] };
+        product.run(call.par, a, b, c);
+        Ok(())
+    })))
+}
+
 fn gather<T: Float>(par: &dyn Par, x: &TensorRef<'_>, view: &Strided) -> Result<Vec<T>, OpError> {
     let mut out = vec![<T as mxrt_kernels::Element>::ZERO; checked_product(&view.shape)?];
     copy_strided(par, elements(x)?, view.offset, &view.strides, &view.shape, &mut out).map_err(kernel_error)?;
@@ -152,6 +177,9 @@ fn bind_scores(
         epilogue: SumEpilogue::default(),
     };
     let kernel = in_single(signature, |signature| {
+        if let Some(kernel) = bind_in_place(&form, signature) {
+            return kernel;
+        }
         dispatch!(signature.inputs[0].dtype, wide, T => Ok(kernel_fn(signature, move |call| {
             let a: Vec<T> = gather(call.par, &call.inputs[queries.0], &left)?;
             let b: Vec<T> = gather(call.par, &call.inputs[keys.0], &right)?;
@@ -182,6 +210,9 @@ fn bind_values(attrs: &Attrs, signature: &Signature<'_>, place: ProjectionIndex)
         epilogue: SumEpilogue::default(),
     };
     let kernel = in_single(signature, |signature| {
+        if let Some(kernel) = bind_in_place(&form, signature) {
+            return kernel;
+        }
         dispatch!(signature.inputs[0].dtype, wide, T => Ok(kernel_fn(signature, move |call| {
             let values: Vec<T> = gather(call.par, &call.inputs[0], &view)?;
             let mut mixed = vec![<T as mxrt_kernels::Element>::ZERO; batch * m * n];

@@ -7,7 +7,7 @@
 
 use crate::blocked::{BLOCK, BlockedShape, Halo};
 use crate::cache_class::CacheClass;
-use crate::conv::cost::{BF16_GAIN, estimate};
+use crate::conv::cost::{bf16_gain, estimate};
 use crate::conv::method::{ConvMethod, PreparedConv};
 use crate::conv::methods::direct::{Direct, InputRows};
 use crate::conv::operands::ConvJob;
@@ -48,7 +48,7 @@ impl ConvMethod for DirectBf16Method {
         let (pixels, weights) = ((images * out[0] * out[1]) as f64, p.weight_len() as f64);
         let stepped_over = if p.kernel == [1, 1] { (p.stride[0] * p.stride[1]) as f64 } else { 1.0 };
         let read = (images * channels * h * w) as f64 / stepped_over;
-        Some(estimate(isa, pixels * weights / BF16_GAIN, 2.0 * weights) + 4.0 * read / ROUNDING)
+        Some(estimate(isa, pixels * weights / bf16_gain(), 2.0 * weights) + 4.0 * read / ROUNDING)
     }
 
     fn prepare(&self, signature: &ConvSignature, out: [usize; 2], _in_blocks: bool) -> Arc<dyn PreparedConv> {

@@ -5,7 +5,7 @@ use super::fits;
 use super::pretransformed::WinogradPretransformed;
 use super::scheme::Scheme;
 use crate::conv::cost::{
-    BF16_GAIN, TRANSFORMS, estimate, multiply_adds_per_us, reading, too_few_to_transform, transformed_channels,
+    TRANSFORMS, bf16_gain, estimate, multiply_adds_per_us, reading, too_few_to_transform, transformed_channels,
 };
 use crate::conv::method::{ConvMethod, PreparedConv};
 use crate::conv::methods::direct_bf16::multiplies_pairs;
@@ -126,7 +126,7 @@ fn expected_us(scheme: Scheme, elements: Elements, signature: &ConvSignature, ou
     let transforms = points * per_channel * transformed_channels(&p);
     let (gain, element_bytes) = match elements {
         Elements::Single => (1.0, 4.0),
-        Elements::Pairs => (BF16_GAIN, 2.0),
+        Elements::Pairs => (bf16_gain(), 2.0),
     };
     let (products, bytes) =
         ((1.1 * needed * pairs + transforms) / gain, element_bytes * scheme.filters() as f64 * pairs);

@@ -1,0 +1,49 @@
+//! Matrix products on the tiles of AMX, which Intel's server processors have since 2023: bf16, and
+//! float32 put together from six products of bf16.
+//!
+//! A float32 is the sum of three bf16 (8 + 8 + 8 bits). The product of two such numbers is the sum
+//! of the six products of parts that matter; the other three are below the last bit. A tile sums 32
+//! products before it adds them to the accumulator, so the result is nearer to the exact one than
+//! that of a float32 product by fused multiply-adds.
+//!
+//! Kernels are written once for the trait [`Tiles`](tiles::Tiles): [`hardware`] is the processor's
+//! instructions, the tests' model computes the same bits in memory on any machine.
+
+mod gemm;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod hardware;
+#[cfg(test)]
+mod model;
+mod parts;
+mod tiles;
+
+pub use gemm::AmxGemm;
+
+/// Whether the processor and the system have tiles for bf16. Asks nothing of the system.
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+pub fn is_available() -> bool {
+    use std::sync::OnceLock;
+    static FOUND: OnceLock<bool> = OnceLock::new();
+    *FOUND.get_or_init(|| hardware::probe() && crate::isa::has_bf16())
+}
+
+/// Whether the system lets this process use tiles, for which it is asked once. It says no where a
+/// thread has a signal stack too small for the tiles' content.
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+pub fn is_permitted() -> bool {
+    use std::sync::OnceLock;
+    static PERMITTED: OnceLock<bool> = OnceLock::new();
+    *PERMITTED.get_or_init(|| is_available() && hardware::ask())
+}
+
+/// Whether the processor and the system have tiles for bf16.
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+pub fn is_available() -> bool {
+    false
+}
+
+/// Whether the system lets this process use tiles.
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+pub fn is_permitted() -> bool {
+    false
+}

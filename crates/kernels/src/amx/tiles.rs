@@ -1,0 +1,154 @@
+//! Eight tiles of 16 rows of 64 bytes, and the register tile of 32 x 32 sums that they make.
+
+use super::parts::PARTS;
+
+/// Rows of a tile.
+pub(super) const ROWS: usize = 16;
+/// Bytes of a row of a tile, which is a line of 32 bf16.
+pub(super) const LINE: usize = 64;
+/// Numbers of a line.
+pub(super) const LINE_NUMBERS: usize = 32;
+/// Bytes of a tile.
+pub(super) const TILE: usize = ROWS * LINE;
+/// Rows and columns of the register tile.
+pub(super) const SIDE: usize = 2 * ROWS;
+/// Bytes from one row of sums to the next.
+const SUMS_ROW: usize = SIDE * size_of::<f32>();
+
+/// Eight tiles. A product is `C += A * B`.
+///
+/// # Safety
+/// For all methods: pointers are valid for 16 rows of 64 bytes, `stride` bytes apart, and the tiles
+/// of this thread are configured, if they are the processor's.
+#[allow(clippy::missing_safety_doc, reason = "one rule for all, above")]
+pub(super) trait Tiles {
+    /// Configures the tiles of this thread, for as long as the value lives.
+    ///
+    /// # Panics
+    /// If the system does not permit tiles.
+    fn configure() -> Self;
+    /// Makes a tile zero.
+    unsafe fn zero<const T: usize>(&mut self);
+    /// Reads a tile.
+    unsafe fn load<const T: usize>(&mut self, from: *const u8, stride: usize);
+    /// Reads a tile that will not be read again soon.
+    unsafe fn load_once<const T: usize>(&mut self, from: *const u8, stride: usize);
+    /// Writes a tile.
+    unsafe fn store<const T: usize>(&mut self, to: *mut u8, stride: usize);
+    /// Adds products of pairs of bf16 to sums in float32.
+    unsafe fn multiply<const C: usize, const A: usize, const B: usize>(&mut self);
+    /// Writes the first `count` parts of 32 numbers, one line each, `apart` bytes from one to the
+    /// next; says whether all numbers are such that products of their parts are right.
+    unsafe fn split(&mut self, numbers: &[f32; LINE_NUMBERS], count: usize, to: *mut u8, apart: usize) -> bool;
+}
+
+/// Lines of B that will be wanted later, of which some are requested at every step.
+#[derive(Clone, Copy)]
+pub(super) struct Soon {
+    /// Where they begin.
+    pub at: *const u8,
+    /// Lines that each step requests.
+    pub lines: usize,
+}
+
+impl Soon {
+    #[inline(always)]
+    fn request(&mut self) {
+        for _ in 0..self.lines {
+            crate::simd::request_far(self.at);
+            self.at = self.at.wrapping_add(LINE);
+        }
+    }
+}
+
+/// Adds `steps` lines of 32 rows of A times 32 columns of B to the sums, `[32][32]` of float32, or
+/// begins with zero. A is `[step][part][2 tiles]`, and so is B; with one part a number is its
+/// first.
+///
+/// # Safety
+/// As for [`Tiles`]; `a` and `b` must hold the steps, `sums` 32 x 32 numbers.
+#[inline(always)]
+pub(super) unsafe fn register_tile<T: Tiles, const COUNT: usize>(
+    t: &mut T,
+    steps: usize,
+    a: *const u8,
+    b: *const u8,
+    sums: *mut u8,
+    fresh: bool,
+    mut soon: Soon,
+) {
+    let corners = [0, LINE, ROWS * SUMS_ROW, ROWS * SUMS_ROW + LINE].map(|at| sums.wrapping_add(at));
+    // Tiles 0 to 3 are sums (row * 2 + column), 4 and 5 rows of A, 6 and 7 columns of B.
+    // SAFETY: promised by the caller.
+    unsafe {
+        if fresh {
+            t.zero::<0>();
+            t.zero::<1>();
+            t.zero::<2>();
+            t.zero::<3>();
+        } else {
+            t.load::<0>(corners[0], SUMS_ROW);
+            t.load::<1>(corners[1], SUMS_ROW);
+            t.load::<2>(corners[2], SUMS_ROW);
+            t.load::<3>(corners[3], SUMS_ROW);
+        }
+        for step in 0..steps {
+            soon.request();
+            let at = step * COUNT * 2 * TILE;
+            let (a, b) = (a.wrapping_add(at), b.wrapping_add(at));
+            if COUNT == PARTS {
+                // The six products of parts, small ones first; neighbours share an operand.
+                columns(t, b, 0);
+                rows(t, a, 2);
+                products(t);
+                rows(t, a, 1);
+                products(t);
+                columns(t, b, 1);
+                products(t);
+                rows(t, a, 0);
+                products(t);
+                columns(t, b, 2);
+                products(t);
+                columns(t, b, 0);
+                products(t);
+            } else {
+                rows(t, a, 0);
+                columns(t, b, 0);
+                products(t);
+            }
+        }
+        t.store::<0>(corners[0], SUMS_ROW);
+        t.store::<1>(corners[1], SUMS_ROW);
+        t.store::<2>(corners[2], SUMS_ROW);
+        t.store::<3>(corners[3], SUMS_ROW);
+    }
+}
+
+#[inline(always)]
+unsafe fn rows<T: Tiles>(t: &mut T, a: *const u8, part: usize) {
+    // SAFETY: promised by the caller.
+    unsafe {
+        t.load_once::<4>(a.wrapping_add(part * 2 * TILE), LINE);
+        t.load_once::<5>(a.wrapping_add(part * 2 * TILE + TILE), LINE);
+    }
+}
+
+#[inline(always)]
+unsafe fn columns<T: Tiles>(t: &mut T, b: *const u8, part: usize) {
+    // SAFETY: promised by the caller.
+    unsafe {
+        t.load::<6>(b.wrapping_add(part * 2 * TILE), LINE);
+        t.load::<7>(b.wrapping_add(part * 2 * TILE + TILE), LINE);
+    }
+}
+
+#[inline(always)]
+unsafe fn products<T: Tiles>(t: &mut T) {
+    // SAFETY: promised by the caller.
+    unsafe {
+        t.multiply::<0, 4, 6>();
+        t.multiply::<1, 4, 7>();
+        t.multiply::<2, 5, 6>();
+        t.multiply::<3, 5, 7>();
+    }
+}

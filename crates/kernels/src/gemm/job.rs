@@ -1,0 +1,253 @@
+//! A running product: chunks of rows and panels, and what each of them packs.
+
+use super::output::Output;
+use super::tile::{ProductArgs, Split, Tap, product, tile_size};
+use super::{Matrix, Sgemm};
+use crate::simd::{Body, Dst, LANES, Simd, Src, entry};
+
+/// Steps of k between two visits of C if there are several tiles of rows: a panel of this depth
+/// stays in the first-level cache while they pass by.
+const DEPTH: usize = 256;
+/// Register tiles of rows that a chunk packs together.
+const ROW_TILES: usize = 8;
+/// Multiply-adds that a chunk should have at least; and where rows are so few that reading B takes
+/// the time.
+pub(super) const CHUNK_WORK: usize = 1 << 20;
+const FEW_ROWS_WORK: usize = 128 << 10;
+
+/// How a product is cut into chunks; a function of its shape and instruction set alone.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cut {
+    rows: Split,
+    row_tiles: usize,
+    panels: usize,
+    bands: usize,
+    panel_groups: usize,
+}
+
+impl Cut {
+    pub fn of(gemm: &Sgemm) -> Cut {
+        let size = tile_size(gemm.isa);
+        let rows = Split::tiles(gemm.m, gemm.isa);
+        let panels = gemm.n.div_ceil(gemm.panel());
+        let bands = rows.parts.div_ceil(ROW_TILES);
+        let row_tiles = rows.parts.div_ceil(bands);
+        // Panels that make a chunk worth its start, and at least eight so that repacking A stays
+        // small beside its use.
+        let band_work = (row_tiles * size.rows).min(gemm.m.max(1)) * gemm.panel() * gemm.k.max(1);
+        let least = if rows.parts == 1 { FEW_ROWS_WORK } else { CHUNK_WORK };
+        let group = least.div_ceil(band_work).max(8);
+        Cut { rows, row_tiles, panels, bands, panel_groups: panels.div_ceil(group).max(1) }
+    }
+
+    pub fn chunks(&self) -> usize {
+        self.bands * self.panel_groups
+    }
+}
+
+/// The right operand of a product.
+#[derive(Clone, Copy)]
+pub(super) enum Right<'a> {
+    /// Panels, as [`Sgemm::pack`] leaves them.
+    Packed(&'a [f32]),
+    /// A matrix whose panels every chunk packs for itself.
+    Plain(Matrix<'a>),
+}
+
+/// A running product: what every chunk needs to know.
+pub(super) struct Job<'a> {
+    pub gemm: Sgemm,
+    pub cut: Cut,
+    pub a: Matrix<'a>,
+    pub b: Right<'a>,
+    pub output: Output<'a>,
+}
+
+/// Bytes of scratch that a chunk needs.
+pub(super) fn scratch_bytes(gemm: &Sgemm, cut: &Cut, packs_panels: bool) -> usize {
+    let rows = cut.row_tiles * tile_size(gemm.isa).rows;
+    let panel = if packs_panels { gemm.panel() * gemm.k } else { 0 };
+    let floats = rows * (gemm.k.next_multiple_of(LANES) + gemm.panel()) + panel;
+    size_of::<f32>() * floats + size_of::<Tap>() * gemm.k.div_ceil(LANES)
+}
+
+impl Job<'_> {
+    /// Rows of the largest band.
+    fn band_rows(&self) -> usize {
+        self.cut.row_tiles * tile_size(self.gemm.isa).rows
+    }
+
+    /// One band of rows times one group of panels.
+    pub fn chunk(&self, chunk: usize, scratch: &mut [u8]) {
+        let Sgemm { k, isa, elements, .. } = self.gemm;
+        let (band, group) = (chunk % self.cut.bands, chunk / self.cut.bands);
+        let tiles = band * self.cut.row_tiles..((band + 1) * self.cut.row_tiles).min(self.cut.rows.parts);
+        let panels =
+            group * self.cut.panels / self.cut.panel_groups..(group + 1) * self.cut.panels / self.cut.panel_groups;
+        let (width, blocks) = (self.gemm.panel(), tile_size(isa).blocks);
+
+        let depth = k.next_multiple_of(LANES);
+        let (a_bytes, rest) = scratch.split_at_mut(size_of::<f32>() * self.band_rows() * depth);
+        let (c_bytes, rest) = rest.split_at_mut(size_of::<f32>() * self.band_rows() * width);
+        let own_panel = if matches!(self.b, Right::Plain(_)) { width * k } else { 0 };
+        let (b_bytes, tap_bytes) = rest.split_at_mut(size_of::<f32>() * own_panel);
+        let packed_a: &mut [f32] = bytemuck::cast_slice_mut(a_bytes);
+        let sums: &mut [f32] = bytemuck::cast_slice_mut(c_bytes);
+        let packed_b: &mut [f32] = bytemuck::cast_slice_mut(b_bytes);
+        let taps: &mut [Tap] = bytemuck::cast_slice_mut(&mut tap_bytes[..size_of::<Tap>() * k.div_ceil(LANES)]);
+
+        let first = self.cut.rows.start(tiles.start);
+        for t in tiles.clone() {
+            let (start, rows) = (self.cut.rows.start(t), self.cut.rows.rows(t));
+            pack_rows(self.a, start, rows, k, &mut packed_a[(start - first) * depth..]);
+        }
+        let entries = self.cut.rows.entries(|rows| product(isa, elements, rows, blocks));
+        let (a, c) = (Src::new(packed_a), Dst::new(sums));
+        let steps = if tiles.len() > 1 { DEPTH } else { k.max(1) };
+        for panel in panels {
+            let b = match self.b {
+                Right::Packed(b) => &b[panel * width * k..][..width * k],
+                Right::Plain(b) => {
+                    self.gemm.pack_panels(panel, b, packed_b);
+                    &*packed_b
+                }
+            };
+            for k0 in (0..k).step_by(steps) {
+                let b = Src::new(b).add(k0 * width);
+                for t in tiles.clone() {
+                    let (at, rows) = (self.cut.rows.start(t) - first, self.cut.rows.rows(t));
+                    let taps = row_taps(taps, k0, k.min(k0 + steps), rows);
+                    let args = ProductArgs {
+                        a: a.add(at * depth),
+                        taps: taps.as_ptr(),
+                        taps_len: taps.len(),
+                        b,
+                        c: c.add(at * width),
+                        add: k0 > 0,
+                    };
+                    // SAFETY: tile t was packed above with `rows` rows at `at * depth`; the taps
+                    // cover its `steps` from k0, as many as `b` has; `sums` has `width` columns for
+                    // every row of the band.
+                    unsafe { entries.of(&self.cut.rows, t)(&args) }
+                }
+            }
+            if k == 0 {
+                // SAFETY: `sums` is this chunk's own.
+                unsafe { c.zero(0, self.band_rows() * width) }
+            }
+            let rows = self.cut.rows.start(tiles.end - 1) + self.cut.rows.rows(tiles.end - 1) - first;
+            // SAFETY: no other chunk has this band and panel.
+            unsafe { self.output.store(first, rows, panel, c.as_src(), width) }
+        }
+    }
+}
+
+/// Packs `rows` rows of A from `first` as `[k / 16][rows][16]`, zero beyond k.
+fn pack_rows(a: Matrix<'_>, first: usize, rows: usize, k: usize, out: &mut [f32]) {
+    for (block, out) in out.chunks_exact_mut(rows * LANES).take(k.div_ceil(LANES)).enumerate() {
+        let k0 = block * LANES;
+        let count = LANES.min(k - k0);
+        for (r, out) in out.chunks_exact_mut(LANES).enumerate() {
+            let row = &a.data[(first + r) * a.row_stride + k0 * a.col_stride..];
+            if let (1, Some(row)) = (a.col_stride, row.first_chunk::<LANES>()) {
+                // A whole vector, also where only `count` are ours: the rest is overwritten below.
+                out.copy_from_slice(row);
+            } else {
+                out[..count].iter_mut().enumerate().for_each(|(j, o)| *o = row[j * a.col_stride]);
+            }
+            out[count..].fill(0.0);
+        }
+    }
+}
+
+/// The taps of steps `k0 .. k1` in a tile of `rows` packed rows.
+fn row_taps(taps: &mut [Tap], k0: usize, k1: usize, rows: usize) -> &[Tap] {
+    let blocks = k0 / LANES..k1.div_ceil(LANES);
+    let taps = &mut taps[..blocks.len()];
+    for (tap, block) in taps.iter_mut().zip(blocks) {
+        *tap = Tap { offset: (block * rows * LANES) as u32, count: LANES.min(k1 - block * LANES) as u32 };
+    }
+    taps
+}
+
+impl Sgemm {
+    /// Packs panels from number `first` on, as many as `out` has room for.
+    pub(super) fn pack_panels(&self, first: usize, b: Matrix<'_>, out: &mut [f32]) {
+        let width = self.panel();
+        if self.k == 0 {
+            return;
+        }
+        for (p, panel) in out.chunks_exact_mut(width * self.k).enumerate() {
+            let first = (first + p) * width;
+            let cols = width.min(self.n - first);
+            if b.col_stride == 1 {
+                for (i, row) in panel.chunks_exact_mut(width).enumerate() {
+                    row[..cols].copy_from_slice(&b.data[i * b.row_stride + first..][..cols]);
+                    row[cols..].fill(0.0);
+                }
+            } else {
+                self.pack_columns(b, first, cols, panel);
+            }
+        }
+    }
+
+    /// Packs one panel of a B whose columns are not contiguous, 16 rows at a time so that reads stay
+    /// in the lines they opened; whole squares of 16 contiguous columns are turned in registers.
+    fn pack_columns(&self, b: Matrix<'_>, first: usize, cols: usize, panel: &mut [f32]) {
+        let width = self.panel();
+        let whole = if b.row_stride == 1 { cols / LANES * LANES } else { 0 };
+        let turn = entry::<Turn>(self.isa);
+        for (block, rows) in panel.chunks_mut(LANES * width).enumerate() {
+            let i0 = block * LANES;
+            let turned = if rows.len() == LANES * width { whole } else { 0 };
+            for j in (0..turned).step_by(LANES) {
+                let from = &b.data[(first + j) * b.col_stride + i0..];
+                assert!(from.len() >= (LANES - 1) * b.col_stride + LANES, "a square of B ends outside of it");
+                // SAFETY: `from` has 16 columns of 16, as just asserted, and `rows` 16 rows of
+                // `width`, of which j + 16 are columns of this square.
+                unsafe {
+                    turn(&TurnArgs {
+                        from: Src::new(from),
+                        distance: b.col_stride,
+                        to: Dst::new(&mut rows[j..]),
+                        width,
+                    })
+                }
+            }
+            for j in turned..cols {
+                let column = &b.data[(first + j) * b.col_stride + i0 * b.row_stride..];
+                for (i, row) in rows.chunks_exact_mut(width).enumerate() {
+                    row[j] = column[i * b.row_stride];
+                }
+            }
+            rows.chunks_exact_mut(width).for_each(|row| row[cols..].fill(0.0));
+        }
+    }
+}
+
+/// Sixteen runs of 16 elements, `distance` apart, that become columns of rows of `width`.
+struct TurnArgs {
+    from: Src,
+    distance: usize,
+    to: Dst,
+    width: usize,
+}
+
+struct Turn;
+
+impl Body for Turn {
+    type Args = TurnArgs;
+    #[inline(always)]
+    unsafe fn run<S: Simd>(s: S, x: &TurnArgs) {
+        let mut v = [s.zero(); LANES];
+        for i in 0..LANES {
+            // SAFETY: the caller has 16 runs.
+            v[i] = unsafe { s.load(x.from, i * x.distance) };
+        }
+        s.transpose(&mut v);
+        for i in 0..LANES {
+            // SAFETY: the caller has 16 rows.
+            unsafe { s.store(x.to, i * x.width, v[i]) }
+        }
+    }
+}
