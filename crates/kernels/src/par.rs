@@ -1,6 +1,7 @@
 //! How kernels split loops over threads without knowing about threads.
 
 use std::ops::Range;
+use std::sync::atomic::AtomicBool;
 
 /// Splits loops. Chunk boundaries come from the caller, so results never depend on which thread
 /// runs a chunk.
@@ -121,18 +122,9 @@ pub fn par_chunks(par: &dyn Par, chunks: usize, body: impl Fn(usize) + Sync) {
 /// Cuts `out` into pieces of `chunk_len` elements (the last may be shorter) and runs
 /// `body(index, piece)` for each; a single piece runs directly.
 pub fn par_chunks_mut<T: Send>(par: &dyn Par, out: &mut [T], chunk_len: usize, body: impl Fn(usize, &mut [T]) + Sync) {
-    let len = out.len();
-    let chunk_len = chunk_len.max(1);
-    if len == 0 {
-        return;
-    }
-    if len <= chunk_len {
-        return body(0, out);
-    }
-    let chunks = len.div_ceil(chunk_len);
-    let parts = Parts::new(out, chunk_len);
-    par.run(chunks, 0, &|index, _| {
-        parts.with(index, |piece| body(index, piece));
+    Pieces::new(out, chunk_len).run(par, &|index, piece| {
+        // SAFETY: `run` lends every piece of `out` once.
+        body(index, unsafe { piece.elements() })
     });
 }
 
@@ -145,14 +137,9 @@ pub fn par_chunks_mut_scratch<T: Send>(
     scratch_bytes: usize,
     body: impl Fn(usize, &mut [T], &mut [u8]) + Sync,
 ) {
-    let chunk_len = chunk_len.max(1);
-    let chunks = out.len().div_ceil(chunk_len);
-    if chunks == 0 {
-        return;
-    }
-    let parts = Parts::new(out, chunk_len);
-    par.run(chunks, scratch_bytes, &|index, scratch| {
-        parts.with(index, |piece| body(index, piece, scratch));
+    Pieces::new(out, chunk_len).run_with_scratch(par, scratch_bytes, &|index, piece, scratch| {
+        // SAFETY: `run_with_scratch` lends every piece of `out` once.
+        body(index, unsafe { piece.elements() }, scratch)
     });
 }
 
@@ -180,16 +167,93 @@ pub fn par_chunks_mut2_scratch<A: Send, B: Send>(
     scratch_bytes: usize,
     body: impl Fn(usize, &mut [A], &mut [B], &mut [u8]) + Sync,
 ) {
-    let (a_len, b_len) = (a_len.max(1), b_len.max(1));
-    let chunks = a.len().div_ceil(a_len);
-    assert_eq!(chunks, b.len().div_ceil(b_len), "the two outputs are cut into different numbers of pieces");
-    if chunks == 0 {
-        return;
-    }
-    let (a, b) = (Parts::new(a, a_len), Parts::new(b, b_len));
-    par.run(chunks, scratch_bytes, &|index, scratch| {
-        a.with(index, |a| b.with(index, |b| body(index, a, b, scratch)));
+    Pieces::new(a, a_len).run_in_step(&Pieces::new(b, b_len), par, scratch_bytes, &|index, a, b, scratch| {
+        // SAFETY: `run_in_step` lends every piece of both once.
+        body(index, unsafe { a.elements() }, unsafe { b.elements() }, scratch)
     });
+}
+
+/// A slice cut into equal pieces, each of which is lent once.
+///
+/// It knows no element type, so that what cuts and lends is compiled once and not with each of the
+/// hundreds of loops.
+struct Pieces<'a> {
+    base: *mut u8,
+    /// bytes of an element
+    size: usize,
+    /// elements
+    len: usize,
+    /// elements of a piece
+    piece: usize,
+    owner: std::marker::PhantomData<&'a mut [u8]>,
+}
+
+// SAFETY: `new` takes a slice of elements that may be sent, and sharing `Pieces` only lets threads
+// take disjoint pieces of it.
+unsafe impl Sync for Pieces<'_> {}
+
+/// A piece of a slice; whoever has it may write it.
+struct Piece {
+    base: *mut u8,
+    len: usize,
+}
+
+impl Piece {
+    /// # Safety
+    /// `T` is the element type of the slice, and the piece is lent to this caller alone.
+    unsafe fn elements<'a, T>(self) -> &'a mut [T] {
+        // SAFETY: a piece lies inside of its slice, and the caller has it alone.
+        unsafe { std::slice::from_raw_parts_mut(self.base.cast(), self.len) }
+    }
+}
+
+impl<'a> Pieces<'a> {
+    fn new<T: Send>(out: &'a mut [T], piece: usize) -> Pieces<'a> {
+        let (len, base) = (out.len(), out.as_mut_ptr().cast());
+        Pieces { base, size: size_of::<T>(), len, piece: piece.max(1), owner: std::marker::PhantomData }
+    }
+
+    fn count(&self) -> usize {
+        self.len.div_ceil(self.piece)
+    }
+
+    /// Piece `index`, if `taken` says that it was not lent. A `Par` that runs a chunk twice is a
+    /// panic and not a data race.
+    fn lend(&self, index: usize, taken: &[AtomicBool]) -> Piece {
+        take(index, taken);
+        let start = index * self.piece;
+        // SAFETY: `taken` has a flag for each piece, so `start < self.len`.
+        Piece { base: unsafe { self.base.add(start * self.size) }, len: self.piece.min(self.len - start) }
+    }
+
+    fn run(&self, par: &dyn Par, body: &(dyn Fn(usize, Piece) + Sync)) {
+        match self.count() {
+            0 => {}
+            1 => body(0, Piece { base: self.base, len: self.len }),
+            _ => self.run_with_scratch(par, 0, &|index, piece, _| body(index, piece)),
+        }
+    }
+
+    fn run_with_scratch(&self, par: &dyn Par, bytes: usize, body: &(dyn Fn(usize, Piece, &mut [u8]) + Sync)) {
+        let taken = flags(self.count());
+        if !taken.is_empty() {
+            par.run(taken.len(), bytes, &|index, scratch| body(index, self.lend(index, &taken), scratch));
+        }
+    }
+
+    fn run_in_step(
+        &self,
+        other: &Pieces<'_>,
+        par: &dyn Par,
+        bytes: usize,
+        body: &(dyn Fn(usize, Piece, Piece, &mut [u8]) + Sync),
+    ) {
+        assert_eq!(self.count(), other.count(), "the two outputs are cut into different numbers of pieces");
+        let taken = flags(other.count());
+        self.run_with_scratch(par, bytes, &|index, piece, scratch| {
+            body(index, piece, other.lend(index, &taken), scratch)
+        });
+    }
 }
 
 /// Cuts `out`, seen as `[outer, rows, inner]`, into bands of `width` columns of one outer index and
@@ -204,26 +268,37 @@ pub fn par_columns_mut<T: Send>(
     body: impl Fn(usize, usize, Columns<'_, T>, &mut [u8]) + Sync,
 ) {
     assert_eq!(out.len(), outer * rows * inner, "the output does not have the shape [{outer}, {rows}, {inner}]");
-    let width = width.max(1);
-    let bands = inner.div_ceil(width);
     if out.is_empty() {
         return;
     }
-    let taken = flags(outer * bands);
     let base = SendPtr(out.as_mut_ptr());
-    par.run(outer * bands, scratch_bytes, &|chunk, scratch| {
-        let first = !taken[chunk].swap(true, std::sync::atomic::Ordering::Relaxed);
-        assert!(first, "chunk {chunk} was run twice");
-        let (o, start) = (chunk / bands, chunk % bands * width);
+    run_bands(par, [outer, inner], width.max(1), scratch_bytes, &|o, columns, scratch| {
         let band = Columns {
-            // SAFETY: `o < outer` and `start < inner`, so the offset is inside of `out`.
-            base: unsafe { base.get().add(o * rows * inner + start) },
+            // SAFETY: `o < outer` and `columns.start < inner`, so the offset is inside of `out`.
+            base: unsafe { base.get().add(o * rows * inner + columns.start) },
             rows,
             inner,
-            width: width.min(inner - start),
+            width: columns.len(),
             owner: std::marker::PhantomData,
         };
-        body(o, start, band, scratch);
+        body(o, columns.start, band, scratch);
+    });
+}
+
+/// Runs `body(outer index, columns, scratch)` for every band once.
+fn run_bands(
+    par: &dyn Par,
+    [outer, inner]: [usize; 2],
+    width: usize,
+    scratch_bytes: usize,
+    body: &(dyn Fn(usize, Range<usize>, &mut [u8]) + Sync),
+) {
+    let bands = inner.div_ceil(width);
+    let taken = flags(outer * bands);
+    par.run(outer * bands, scratch_bytes, &|chunk, scratch| {
+        take(chunk, &taken);
+        let (o, start) = (chunk / bands, chunk % bands * width);
+        body(o, start..inner.min(start + width), scratch);
     });
 }
 
@@ -264,41 +339,14 @@ impl<T> Columns<'_, T> {
 }
 
 /// One flag per chunk that says whether it was handed out.
-fn flags(n: usize) -> Vec<std::sync::atomic::AtomicBool> {
+fn flags(n: usize) -> Vec<AtomicBool> {
     std::iter::repeat_with(Default::default).take(n).collect()
 }
 
-/// A slice cut into equal pieces, each of which may be handed out once.
-struct Parts<'a, T> {
-    base: *mut T,
-    len: usize,
-    piece: usize,
-    taken: Vec<std::sync::atomic::AtomicBool>,
-    owner: std::marker::PhantomData<&'a mut [T]>,
-}
-
-// SAFETY: sharing `Parts` only lets threads take disjoint `&mut [T]` pieces, which is sound for
-// `T: Send`.
-unsafe impl<T: Send> Sync for Parts<'_, T> {}
-
-impl<'a, T> Parts<'a, T> {
-    fn new(out: &'a mut [T], piece: usize) -> Self {
-        let len = out.len();
-        Parts { base: out.as_mut_ptr(), len, piece, taken: flags(len.div_ceil(piece)), owner: std::marker::PhantomData }
-    }
-
-    /// Lends piece `index` to `f`. The flag makes a `Par` that runs a chunk twice a panic and not a
-    /// data race.
-    fn with<R>(&self, index: usize, f: impl FnOnce(&mut [T]) -> R) -> R {
-        let first = !self.taken[index].swap(true, std::sync::atomic::Ordering::Relaxed);
-        assert!(first, "chunk {index} was run twice");
-        let start = index * self.piece;
-        let len = self.piece.min(self.len - start);
-        // SAFETY: `index < taken.len()` was checked by indexing, so `start < self.len` and
-        // `start + len <= self.len`; pieces of different indices are disjoint, and the flag lends
-        // every index at most once while `'a` is borrowed.
-        f(unsafe { std::slice::from_raw_parts_mut(self.base.add(start), len) })
-    }
+/// Marks a chunk as handed out.
+fn take(chunk: usize, taken: &[AtomicBool]) {
+    let first = !taken[chunk].swap(true, std::sync::atomic::Ordering::Relaxed);
+    assert!(first, "chunk {chunk} was run twice");
 }
 
 #[cfg(test)]

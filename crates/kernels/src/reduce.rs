@@ -22,18 +22,11 @@ macro_rules! define_reductions {
             $(#[doc = $doc] $name,)*
         }
 
-        /// Runs the fold of a reduction for the element type.
-        fn run_fold<T: Element>(
-            par: &dyn Par,
-            op: Reduction,
-            x: &[T],
-            shape: &[usize],
-            reduced: &[bool],
-            out: &mut [T],
-        ) {
+        /// The fold of a reduction for the element type.
+        fn folds_of<T: Element>(op: Reduction) -> Folds<T> {
             match op {
-                $(Reduction::$name if T::FLOAT => run::<T, $float>(par, x, shape, reduced, out),)*
-                $(Reduction::$name => run::<T, $integers>(par, x, shape, reduced, out),)*
+                $(Reduction::$name if T::FLOAT => Folds::of::<$float>(),)*
+                $(Reduction::$name => Folds::of::<$integers>(),)*
             }
         }
     };
@@ -52,7 +45,21 @@ pub fn reduce<T: Element>(par: &dyn Par, op: Reduction, x: &[T], shape: &[usize]
     check_len("the input", x.len(), shape.iter().product());
     let left = shape.iter().zip(reduced).filter(|(_, r)| !**r).map(|(n, _)| n).product();
     check_len("the output", out.len(), left);
-    run_fold(par, op, x, shape, reduced, out);
+    run(par, folds_of(op), x, shape, reduced, out);
+}
+
+/// A fold as functions: what cuts and walks arrays is compiled for each element type alone.
+struct Folds<T> {
+    /// what nothing gives
+    nothing: fn() -> T,
+    rows: fn(&[T], &Space<1>, usize) -> T,
+    columns: fn(&[T], &Space<1>, usize, &mut [T]),
+}
+
+impl<T: Element> Folds<T> {
+    fn of<F: Fold<T>>() -> Folds<T> {
+        Folds { nothing: || F::finish(F::start(), 0), rows: fold_rows::<T, F>, columns: fold_columns::<T, F> }
+    }
 }
 
 /// The axes of `shape` that are (or are not) marked, with their strides.
@@ -64,11 +71,11 @@ fn select(shape: &[usize], marks: &[bool], wanted: bool) -> Space<1> {
     Space::new(&sizes, [&steps])
 }
 
-fn run<T: Element, F: Fold<T>>(par: &dyn Par, x: &[T], shape: &[usize], reduced: &[bool], out: &mut [T]) {
+fn run<T: Element>(par: &dyn Par, fold: Folds<T>, x: &[T], shape: &[usize], reduced: &[bool], out: &mut [T]) {
     let (kept, gone) = (select(shape, reduced, false), select(shape, reduced, true));
     let count = gone.rows * gone.inner.0;
     if count == 0 {
-        return out.fill(F::finish(F::start(), 0));
+        return out.fill((fold.nothing)());
     }
     let chunk = chunk_by_work(count);
     if gone.inner.1 == [1] {
@@ -76,7 +83,7 @@ fn run<T: Element, F: Fold<T>>(par: &dyn Par, x: &[T], shape: &[usize], reduced:
             kept.for_rows(i * chunk, out.len(), |[row], column, at, n| {
                 let step = kept.inner.1[0] as usize;
                 for (j, out) in out[at..][..n].iter_mut().enumerate() {
-                    *out = fold_rows::<T, F>(&x[row as usize + (column + j) * step..], &gone, count);
+                    *out = (fold.rows)(&x[row as usize + (column + j) * step..], &gone, count);
                 }
             });
         });
@@ -86,7 +93,7 @@ fn run<T: Element, F: Fold<T>>(par: &dyn Par, x: &[T], shape: &[usize], reduced:
         par_chunks_mut(par, out, chunk, |i, out| {
             kept.for_rows(i * chunk, out.len(), |[row], column, at, n| {
                 for (j, out) in out[at..][..n].chunks_mut(WIDTH).enumerate() {
-                    fold_columns::<T, F>(&x[row as usize + column + j * WIDTH..], &gone, count, out);
+                    (fold.columns)(&x[row as usize + column + j * WIDTH..], &gone, count, out);
                 }
             });
         });
