@@ -152,17 +152,17 @@ pub trait Unpack: Send + Sync {
     fn unpack(&self, packed: &[u8], rows: Range<usize>, weights: &mut [f32]) -> Result<(), OpError>;
 }
 
-struct FnKernel<F> {
+type Run = dyn Fn(&mut KernelCall<'_, '_>) -> Result<(), OpError> + Send + Sync;
+
+/// One type for all functions: there are hundreds, and each would be compiled with every method.
+struct FnKernel {
     name: String,
-    run: F,
+    run: Box<Run>,
     cost_ns: u64,
     in_place: Vec<usize>,
 }
 
-impl<F> Kernel for FnKernel<F>
-where
-    F: Fn(&mut KernelCall<'_, '_>) -> Result<(), OpError> + Send + Sync,
-{
+impl Kernel for FnKernel {
     fn run(&self, call: &mut KernelCall<'_, '_>) -> Result<(), OpError> {
         (self.run)(call)
     }
@@ -191,7 +191,7 @@ pub fn kernel_fn<F>(signature: &Signature<'_>, run: F) -> Box<dyn Kernel>
 where
     F: Fn(&mut KernelCall<'_, '_>) -> Result<(), OpError> + Send + Sync + 'static,
 {
-    costed_kernel_fn("plain", unknown_ns(signature), run)
+    plain_kernel(signature, Box::new(run))
 }
 
 /// The same with a name for `net.plan()`, and the nanoseconds it is known to take.
@@ -199,7 +199,7 @@ pub fn costed_kernel_fn<F>(name: impl Into<String>, cost_ns: u64, run: F) -> Box
 where
     F: Fn(&mut KernelCall<'_, '_>) -> Result<(), OpError> + Send + Sync + 'static,
 {
-    in_place_kernel_fn(name, cost_ns, Vec::new(), run)
+    boxed_kernel(name.into(), cost_ns, Vec::new(), Box::new(run))
 }
 
 /// The same for a kernel that can overwrite any one of these inputs.
@@ -207,5 +207,15 @@ pub fn in_place_kernel_fn<F>(name: impl Into<String>, cost_ns: u64, in_place: Ve
 where
     F: Fn(&mut KernelCall<'_, '_>) -> Result<(), OpError> + Send + Sync + 'static,
 {
-    Box::new(FnKernel { name: name.into(), run, cost_ns, in_place })
+    boxed_kernel(name.into(), cost_ns, in_place, Box::new(run))
+}
+
+#[inline(never)]
+fn plain_kernel(signature: &Signature<'_>, run: Box<Run>) -> Box<dyn Kernel> {
+    boxed_kernel("plain".to_owned(), unknown_ns(signature), Vec::new(), run)
+}
+
+#[inline(never)]
+fn boxed_kernel(name: String, cost_ns: u64, in_place: Vec<usize>, run: Box<Run>) -> Box<dyn Kernel> {
+    Box::new(FnKernel { name, run, cost_ns, in_place })
 }
