@@ -1,8 +1,12 @@
-//! Plain arrays, for machines without the instruction sets above and as the reference of their
-//! tests.
+//! Four short vectors of four lanes, for machines without the instruction sets above and as the
+//! reference of their tests.
+//!
+//! Every x86-64 has the vectors. Elsewhere they are arrays, which the compiler turns into what the
+//! machine has; that takes many times as long to compile.
 
 use super::{Body, Dst, LANES, Simd, Src};
 use crate::math::times_pow2_f32;
+use quad::Quad;
 
 /// Needs nothing of the machine.
 #[derive(Clone, Copy)]
@@ -17,93 +21,136 @@ pub(super) unsafe fn enter<B: Body>(args: &B::Args) {
     unsafe { B::run(Portable, args) }
 }
 
+const QUADS: usize = LANES / 4;
+type Quads = [Quad; QUADS];
+
+#[cfg(target_arch = "x86_64")]
+mod quad {
+    use std::arch::x86_64::{__m128, _mm_add_ps, _mm_div_ps, _mm_max_ps, _mm_min_ps, _mm_mul_ps, _mm_sub_ps};
+
+    pub(super) type Quad = __m128;
+
+    macro_rules! operations {
+        ($($name:ident = $intrinsic:ident;)*) => {$(
+            #[inline(always)]
+            pub(super) fn $name(a: Quad, b: Quad) -> Quad {
+                // SAFETY: SSE is part of the x86-64 baseline.
+                unsafe { $intrinsic(a, b) }
+            }
+        )*};
+    }
+    // Those for extremes give their second operand where either is NaN.
+    operations! {
+        add = _mm_add_ps;
+        sub = _mm_sub_ps;
+        mul = _mm_mul_ps;
+        div = _mm_div_ps;
+        max = _mm_max_ps;
+        min = _mm_min_ps;
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+mod quad {
+    pub(super) type Quad = [f32; 4];
+
+    macro_rules! operations {
+        ($($name:ident = |$a:ident, $b:ident| $value:expr;)*) => {$(
+            #[inline(always)]
+            pub(super) fn $name(a: Quad, b: Quad) -> Quad {
+                let one = |$a: f32, $b: f32| $value;
+                [one(a[0], b[0]), one(a[1], b[1]), one(a[2], b[2]), one(a[3], b[3])]
+            }
+        )*};
+    }
+    operations! {
+        add = |a, b| a + b;
+        sub = |a, b| a - b;
+        mul = |a, b| a * b;
+        div = |a, b| a / b;
+        max = |a, b| if a > b { a } else { b };
+        min = |a, b| if a < b { a } else { b };
+    }
+}
+
+macro_rules! each_quad {
+    ($($name:ident)*) => {$(
+        #[inline(always)]
+        fn $name(self, a: Quads, b: Quads) -> Quads {
+            [quad::$name(a[0], b[0]), quad::$name(a[1], b[1]), quad::$name(a[2], b[2]), quad::$name(a[3], b[3])]
+        }
+    )*};
+}
+
 #[inline(always)]
-fn lanes(f: impl Fn(usize) -> f32) -> [f32; LANES] {
+fn lanes(v: Quads) -> [f32; LANES] {
+    bytemuck::cast(v)
+}
+
+#[inline(always)]
+fn from_lanes(f: impl Fn(usize) -> f32) -> Quads {
     let mut v = [0.0; LANES];
     for (i, x) in v.iter_mut().enumerate() {
         *x = f(i);
     }
-    v
+    bytemuck::cast(v)
 }
 
 impl Simd for Portable {
-    type V = [f32; LANES];
+    type V = Quads;
 
     #[inline(always)]
-    fn splat(self, x: f32) -> Self::V {
-        [x; LANES]
+    fn splat(self, x: f32) -> Quads {
+        [bytemuck::cast([x; 4]); QUADS]
     }
     #[inline(always)]
-    unsafe fn load(self, p: Src, at: usize) -> Self::V {
-        // SAFETY: readable by the caller's promise; an array of f32 needs the alignment of f32
-        // only.
-        unsafe { *p.block(at).cast::<[f32; LANES]>() }
-    }
-    #[inline(always)]
-    unsafe fn store(self, p: Dst, at: usize, v: Self::V) {
-        // SAFETY: writable by the caller's promise; an array of f32 needs the alignment of f32
-        // only.
-        unsafe { *p.block(at).cast::<[f32; LANES]>() = v }
-    }
-    #[inline(always)]
-    unsafe fn load_part(self, p: Src, at: usize, n: usize, rest: Self::V) -> Self::V {
+    unsafe fn load(self, p: Src, at: usize) -> Quads {
         // SAFETY: readable by the caller's promise.
-        lanes(|i| if i < n { unsafe { p.read(at + i) } } else { rest[i] })
+        unsafe { p.block(at).cast::<Quads>().read_unaligned() }
     }
     #[inline(always)]
-    unsafe fn store_part(self, p: Dst, at: usize, n: usize, v: Self::V) {
+    unsafe fn store(self, p: Dst, at: usize, v: Quads) {
         // SAFETY: writable by the caller's promise.
-        v.into_iter().take(n).enumerate().for_each(|(i, v)| unsafe { p.write(at + i, v) });
+        unsafe { p.block(at).cast::<Quads>().write_unaligned(v) }
     }
     #[inline(always)]
-    fn add(self, a: Self::V, b: Self::V) -> Self::V {
-        lanes(|i| a[i] + b[i])
+    unsafe fn load_part(self, p: Src, at: usize, n: usize, rest: Quads) -> Quads {
+        let mut v = lanes(rest);
+        // SAFETY: readable by the caller's promise.
+        v.iter_mut().take(n).enumerate().for_each(|(i, v)| *v = unsafe { p.read(at + i) });
+        bytemuck::cast(v)
     }
     #[inline(always)]
-    fn sub(self, a: Self::V, b: Self::V) -> Self::V {
-        lanes(|i| a[i] - b[i])
+    unsafe fn store_part(self, p: Dst, at: usize, n: usize, v: Quads) {
+        // SAFETY: writable by the caller's promise.
+        lanes(v).into_iter().take(n).enumerate().for_each(|(i, v)| unsafe { p.write(at + i, v) });
     }
-    #[inline(always)]
-    fn mul(self, a: Self::V, b: Self::V) -> Self::V {
-        lanes(|i| a[i] * b[i])
-    }
-    #[inline(always)]
-    fn div(self, a: Self::V, b: Self::V) -> Self::V {
-        lanes(|i| a[i] / b[i])
-    }
-    #[inline(always)]
-    fn max(self, a: Self::V, b: Self::V) -> Self::V {
-        lanes(|i| if a[i] > b[i] { a[i] } else { b[i] })
-    }
-    #[inline(always)]
-    fn min(self, a: Self::V, b: Self::V) -> Self::V {
-        lanes(|i| if a[i] < b[i] { a[i] } else { b[i] })
-    }
+    each_quad! { add sub mul div max min }
     // Two roundings: without a fused instruction `mul_add` would be a library call per lane.
     #[inline(always)]
-    fn fma(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V {
-        lanes(|i| a[i] * b[i] + c[i])
+    fn fma(self, a: Quads, b: Quads, c: Quads) -> Quads {
+        self.add(self.mul(a, b), c)
     }
     #[inline(always)]
-    fn fnma(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V {
-        lanes(|i| c[i] - a[i] * b[i])
+    fn fnma(self, a: Quads, b: Quads, c: Quads) -> Quads {
+        self.sub(c, self.mul(a, b))
     }
     #[inline(always)]
-    fn times_pow2(self, v: Self::V, n: Self::V) -> Self::V {
-        lanes(|i| times_pow2_f32(v[i], n[i] as i32))
+    fn times_pow2(self, v: Quads, n: Quads) -> Quads {
+        let (v, n) = (lanes(v), lanes(n));
+        from_lanes(|i| times_pow2_f32(v[i], n[i] as i32))
     }
     #[inline(always)]
-    fn deinterleave(self, a: Self::V, b: Self::V) -> (Self::V, Self::V) {
+    fn deinterleave(self, a: Quads, b: Quads) -> (Quads, Quads) {
+        let (a, b) = (lanes(a), lanes(b));
         let at = |i: usize| if i < LANES { a[i] } else { b[i - LANES] };
-        (lanes(|i| at(2 * i)), lanes(|i| at(2 * i + 1)))
+        (from_lanes(|i| at(2 * i)), from_lanes(|i| at(2 * i + 1)))
     }
     #[inline(always)]
-    fn transpose(self, v: &mut [Self::V; LANES]) {
-        for i in 0..LANES {
-            for j in 0..i {
-                let (x, y) = (v[i][j], v[j][i]);
-                (v[i][j], v[j][i]) = (y, x);
-            }
+    fn transpose(self, v: &mut [Quads; LANES]) {
+        let rows = v.map(lanes);
+        for (i, column) in v.iter_mut().enumerate() {
+            *column = from_lanes(|j| rows[j][i]);
         }
     }
 }
