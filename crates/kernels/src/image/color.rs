@@ -2,6 +2,8 @@
 
 use crate::element::{Element, is_same};
 
+/// Pixels that are widened together.
+const BLOCK: usize = 256;
 /// Shares of red, green and blue in grey.
 const GREY: [f32; 3] = [0.299, 0.587, 0.114];
 /// Main directions of the colours of ImageNet, times their deviations: one row for each channel.
@@ -47,26 +49,35 @@ impl Adjust {
             }
             // The others change colours only.
             _ if channels == 1 => {}
-            Adjust::Saturation(factor) => each_pixel(pixels, |rgb| {
-                let grey = rgb[2] * GREY[2] * (1.0 - factor);
-                rgb.map(|v| grey + v * factor)
-            }),
-            Adjust::Hue(turn) => each_pixel(pixels, |rgb| {
-                let [hue, lightness, saturation] = to_hls(rgb);
-                from_hls([hue + turn * 360.0, lightness, saturation])
-            }),
-            Adjust::Lighting(alpha) => {
-                let shift = COLOURS.map(|row| row[0] * alpha[0] + row[1] * alpha[1] + row[2] * alpha[2]);
-                each_pixel(pixels, |rgb| [rgb[0] + shift[0], rgb[1] + shift[1], rgb[2] + shift[2]]);
+            _ => {
+                let mut block = [0.0; 3 * BLOCK];
+                for pixels in pixels.chunks_mut(block.len()) {
+                    let wider = &mut block[..pixels.len()];
+                    wider.iter_mut().zip(&*pixels).for_each(|(wider, v)| *wider = wide(*v));
+                    self.change_colours(wider.as_chunks_mut().0);
+                    pixels.iter_mut().zip(wider).for_each(|(v, changed)| *v = narrowed(*changed));
+                }
             }
         }
     }
-}
 
-fn each_pixel<T: Element>(pixels: &mut [T], change: impl Fn([f32; 3]) -> [f32; 3]) {
-    for pixel in pixels.chunks_exact_mut(3) {
-        let changed = change([wide(pixel[0]), wide(pixel[1]), wide(pixel[2])]);
-        pixel.iter_mut().zip(changed).for_each(|(v, changed)| *v = narrowed(changed));
+    /// Changes red, green and blue from 0 to 255; compiled once and not for every element type.
+    fn change_colours(self, pixels: &mut [[f32; 3]]) {
+        match self {
+            Adjust::Brightness(_) | Adjust::Contrast(_) => {}
+            Adjust::Saturation(factor) => pixels.iter_mut().for_each(|rgb| {
+                let grey = rgb[2] * GREY[2] * (1.0 - factor);
+                *rgb = rgb.map(|v| grey + v * factor);
+            }),
+            Adjust::Hue(turn) => pixels.iter_mut().for_each(|rgb| {
+                let [hue, lightness, saturation] = to_hls(*rgb);
+                *rgb = from_hls([hue + turn * 360.0, lightness, saturation]);
+            }),
+            Adjust::Lighting(alpha) => {
+                let shift = COLOURS.map(|row| row[0] * alpha[0] + row[1] * alpha[1] + row[2] * alpha[2]);
+                pixels.iter_mut().for_each(|rgb| *rgb = [rgb[0] + shift[0], rgb[1] + shift[1], rgb[2] + shift[2]]);
+            }
+        }
     }
 }
 

@@ -192,6 +192,7 @@ impl Resize {
             match self.interpolation {
                 Interpolation::Nearest => self.nearest(par, row, &down, &across, x, out),
                 Interpolation::Linear if is_same::<T, u8>() && !self.halves() => {
+                    let (x, out) = (bytemuck::cast_slice(x), bytemuck::cast_slice_mut(out));
                     self.fixed_point(par, row, &down, &across, x, out);
                 }
                 _ => self.blended(par, row, &down, &across, x, out),
@@ -262,9 +263,9 @@ impl Resize {
     }
 
     /// Linear interpolation of bytes, with shares of 11 bits, as OpenCV computes it.
-    fn fixed_point<T: Element>(&self, par: &dyn Par, row: usize, down: &Taps, across: &Taps, x: &[T], out: &mut [T]) {
+    fn fixed_point(&self, par: &dyn Par, row: usize, down: &Taps, across: &Taps, x: &[u8], out: &mut [u8]) {
         let line = self.from[1] * self.channels;
-        let (x, channels): (&[u8], usize) = (bytemuck::cast_slice(x), self.channels);
+        let channels = self.channels;
         let fixed = |share: f32| (share * 2048.0).round_ties_even() as i32;
         let pairs: Vec<([usize; 2], [i32; 2])> = across
             .sources
@@ -295,7 +296,6 @@ impl Resize {
             }
             let [above, below] = [first, second].map(|source| &scratch[source % 2 * row..][..row]);
             let [a, b] = [fixed(a), fixed(b)];
-            let out: &mut [u8] = bytemuck::cast_slice_mut(out);
             for (out, (above, below)) in out.iter_mut().zip(above.iter().zip(below)) {
                 *out = ((((a * (above >> 4)) >> 16) + ((b * (below >> 4)) >> 16) + 2) >> 2) as u8;
             }
