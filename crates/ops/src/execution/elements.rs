@@ -98,6 +98,44 @@ pub(crate) fn integers<'a>(array: &TensorRef<'a>) -> Result<Cow<'a, [i64]>, OpEr
     dispatch!(array.dtype, numeric, T => Ok(Cow::Owned(elements::<T>(array)?.iter().map(|v| v.to_i64()).collect())))
 }
 
+/// The elements of an array of any numeric dtype in double precision: for kernels that are compiled
+/// for these alone.
+pub(crate) fn floats(array: &TensorRef<'_>) -> Result<Vec<f64>, OpError> {
+    dispatch!(array.dtype, numeric, T => Ok(elements::<T>(array)?.iter().map(|v| v.to_f64()).collect()))
+}
+
+/// Writes numbers in the dtype of the output.
+pub(crate) fn store_floats(numbers: &[f64], out: &mut TensorMut<'_>) -> Result<(), OpError> {
+    dispatch!(out.dtype, numeric, T => {
+        elements_mut::<T>(out)?.iter_mut().zip(numbers).for_each(|(out, v)| *out = T::from_f64(*v));
+        Ok(())
+    })
+}
+
+/// The same for whole numbers.
+pub(crate) fn store_integers(numbers: &[i64], out: &mut TensorMut<'_>) -> Result<(), OpError> {
+    dispatch!(out.dtype, numeric, T => {
+        elements_mut::<T>(out)?.iter_mut().zip(numbers).for_each(|(out, v)| *out = T::from_i64(*v));
+        Ok(())
+    })
+}
+
+/// What [`floats`], [`store_floats`] and [`store_integers`] accept, asked before anything runs.
+pub(crate) fn check_numeric(dtype: DType) -> Result<(), OpError> {
+    dispatch!(dtype, numeric, T => {
+        let _ = T::ZERO;
+        Ok(())
+    })
+}
+
+/// Fails for what is not of floating point.
+pub(crate) fn check_float(dtype: DType) -> Result<(), OpError> {
+    dispatch!(dtype, float, T => {
+        let _ = T::ZERO;
+        Ok(())
+    })
+}
+
 /// What [`integers`] accepts, asked before anything runs.
 pub(crate) fn check_integers(name: &str, dtype: DType) -> Result<(), OpError> {
     let numeric =

@@ -24,7 +24,8 @@ pub use device::{
     check_device_kernels, form_of, set_device_kernels,
 };
 pub(crate) use elements::{
-    check_integers, copy_first, dispatch, dispatch_size, elements, elements_mut, integers, packed_elements, scratch,
+    check_float, check_integers, check_numeric, copy_first, dispatch, dispatch_size, elements, elements_mut, floats,
+    integers, packed_elements, scratch, store_floats, store_integers,
 };
 pub use form::{Anchors, KernelForm, MatrixSteps, Move, Ordered, RandomForm, Resampling, SequenceKind, SumEpilogue};
 pub(crate) use form::{BoundKernel, with_form, with_optional_form};

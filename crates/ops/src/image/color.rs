@@ -6,6 +6,7 @@ use crate::random::key;
 use mxrt_engine::OpError;
 use mxrt_kernels::image::color::Adjust;
 use mxrt_kernels::random::Stream;
+use mxrt_tensor::TensorMut;
 
 macro_rules! random_factor {
     ($name:literal, $alias:literal, $adjust:ident, $doc:literal) => {
@@ -148,13 +149,20 @@ fn bind_changes(
     changes: impl Fn(&KernelCall<'_, '_>) -> Result<Vec<Adjust>, OpError> + Send + Sync + 'static,
 ) -> Result<Box<dyn Kernel>, OpError> {
     let channels = signature.inputs[0].shape[2];
-    dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
+    check_numeric(signature.inputs[0].dtype)?;
+    Ok(kernel_fn(signature, move |call| {
         let changes = changes(call)?;
         copy_first(call)?;
-        let pixels = elements_mut::<T>(&mut call.outputs[0])?;
-        changes.into_iter().for_each(|change| change.apply(channels, pixels));
+        change_pixels(&changes, channels, &mut call.outputs[0])
+    }))
+}
+
+fn change_pixels(changes: &[Adjust], channels: usize, pixels: &mut TensorMut<'_>) -> Result<(), OpError> {
+    dispatch!(pixels.dtype, numeric, T => {
+        let pixels = elements_mut::<T>(pixels)?;
+        changes.iter().for_each(|change| change.apply(channels, pixels));
         Ok(())
-    })))
+    })
 }
 
 #[cfg(test)]

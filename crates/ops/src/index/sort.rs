@@ -2,9 +2,8 @@
 
 use crate::prelude::*;
 use mxrt_engine::OpError;
-use mxrt_kernels::Element;
 use mxrt_kernels::sort::{Order, argsort, sort};
-use mxrt_tensor::{DType, PartialShape, Shape, TensorMut};
+use mxrt_tensor::{DType, PartialShape, Shape};
 
 const AXIS: AttrDef = AttrDef::new("axis", AttrKind::OptInt, "-1", "The axis; the flattened array if None.");
 const ASCEND: AttrDef = AttrDef::new("is_ascend", AttrKind::Bool, "True", "Smallest first.");
@@ -109,20 +108,10 @@ pub(crate) fn bind_positions(split: [usize; 3], order: Order, signature: &Signat
         _ => Ok(kernel_fn(signature, move |call| {
             let mut positions = vec![0i64; call.outputs[0].len()];
             argsort::<T, i64>(call.par, elements(&call.inputs[0])?, split, order, &mut positions);
-            store(&positions, &mut call.outputs[0])
+            store_integers(&positions, &mut call.outputs[0])
         })),
     });
     Ok(with_form(kernel?, signature, || KernelForm::Order { split, order, give: Ordered::Positions }))
-}
-
-/// Writes positions in the dtype of the output.
-pub(crate) fn store(positions: &[i64], out: &mut TensorMut<'_>) -> Result<(), OpError> {
-    dispatch!(out.dtype, numeric, I => {
-        for (out, p) in elements_mut::<I>(out)?.iter_mut().zip(positions) {
-            *out = I::from_i64(*p);
-        }
-        Ok(())
-    })
 }
 
 #[cfg(test)]

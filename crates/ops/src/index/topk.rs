@@ -1,6 +1,6 @@
 //! `topk`: the first elements in order.
 
-use super::sort::{bind_positions, bind_values, split, store};
+use super::sort::{bind_positions, bind_values, split};
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::sort::{Order, top_k, top_k_mask};
@@ -107,7 +107,7 @@ fn bind_both(split: [usize; 3], order: Order, signature: &Signature<'_>) -> Boun
         let ([x], [values, positions]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
         let mut found = vec![0i64; positions.len()];
         top_k::<T, i64>(call.par, elements(x)?, split, order, elements_mut(values)?, &mut found);
-        store(&found, positions)
+        store_integers(&found, positions)
     })));
     Ok(with_form(kernel?, signature, || KernelForm::Order { split, order, give: Ordered::Both }))
 }

@@ -133,9 +133,14 @@ fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError
     }
     // Most pairs of types are converted one by one.
     let cost = elementwise_ns(signature, 500);
-    let kernel: BoundKernel = dispatch!(from, all, S => dispatch!(to, all, D => Ok(costed_kernel_fn("plain", cost, move |call| {
-        cast(call.par, elements::<S>(&call.inputs[0])?, elements_mut::<D>(&mut call.outputs[0])?);
+    let kernel = costed_kernel_fn("plain", cost, |call| convert(call.par, &call.inputs[0], &mut call.outputs[0]));
+    Ok(with_form(kernel, signature, || KernelForm::Cast))
+}
+
+/// Converts elements to the dtype of the output.
+pub(super) fn convert(par: &dyn Par, x: &TensorRef<'_>, out: &mut TensorMut<'_>) -> Result<(), OpError> {
+    dispatch!(x.dtype, all, S => dispatch!(out.dtype, all, D => {
+        cast(par, elements::<S>(x)?, elements_mut::<D>(out)?);
         Ok(())
-    }))));
-    Ok(with_form(kernel?, signature, || KernelForm::Cast))
+    }))
 }

@@ -1,10 +1,10 @@
 //! `_np_cumsum`: running sums.
 
+use super::cast::convert;
 use crate::prelude::*;
 use mxrt_engine::OpError;
-use mxrt_kernels::cast::cast;
 use mxrt_kernels::reduce::cumsum;
-use mxrt_tensor::Shape;
+use mxrt_tensor::{Shape, TensorMut};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -53,11 +53,13 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
         })));
         return Ok(with_form(kernel?, signature, || KernelForm::RunningSum { split }));
     }
-    let kernel: BoundKernel = dispatch!(from, numeric, S => dispatch!(to, numeric, T => Ok(kernel_fn(signature, move |call| {
-        let mut converted = vec![<T as mxrt_kernels::Element>::ZERO; call.inputs[0].len()];
-        cast::<S, T>(call.par, elements(&call.inputs[0])?, &mut converted);
+    check_numeric(from)?;
+    let kernel: BoundKernel = dispatch!(to, numeric, T => Ok(kernel_fn(signature, move |call| {
+        let x = &call.inputs[0];
+        let mut converted = vec![<T as mxrt_kernels::Element>::ZERO; x.len()];
+        convert(call.par, x, &mut TensorMut::new(to, x.shape, bytemuck::cast_slice_mut(&mut converted)))?;
         cumsum::<T, T>(call.par, &converted, split, elements_mut(&mut call.outputs[0])?);
         Ok(())
-    }))));
+    })));
     Ok(with_form(kernel?, signature, || KernelForm::RunningSum { split }))
 }

@@ -3,7 +3,6 @@
 use super::reduce::{Reduced, bind_reduction, left_shape, reduced_axes};
 use crate::prelude::*;
 use mxrt_engine::OpError;
-use mxrt_kernels::Element;
 use mxrt_kernels::reduce::{Reduction, reduce};
 
 /// Rows of the table.
@@ -53,14 +52,13 @@ fn bind_wide(reduction: Reduction, reduced: Reduced, signature: &Signature<'_>) 
     if !to.is_float() && from.is_float() {
         return Err(type_error(format!("out_dtype {to} cannot hold the norm of {from}; give a floating dtype")));
     }
-    dispatch!(from, numeric, T => dispatch!(to, numeric, U => Ok(kernel_fn(signature, move |call| {
-        let (x, out) = (&call.inputs[0], elements_mut::<U>(&mut call.outputs[0])?);
-        let wide: Vec<f64> = elements::<T>(x)?.iter().map(|v| v.to_f64()).collect();
-        let mut sums = vec![0.0f64; out.len()];
-        reduce(call.par, reduction, &wide, x.shape, &reduced, &mut sums);
-        out.iter_mut().zip(sums).for_each(|(to, sum)| *to = U::from_f64(sum));
-        Ok(())
-    }))))
+    check_numeric(from)?;
+    check_numeric(to)?;
+    Ok(kernel_fn(signature, move |call| {
+        let mut sums = vec![0.0f64; call.outputs[0].len()];
+        reduce(call.par, reduction, &floats(&call.inputs[0])?, call.inputs[0].shape, &reduced, &mut sums);
+        store_floats(&sums, &mut call.outputs[0])
+    }))
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 use super::key;
 use crate::prelude::*;
 use mxrt_engine::OpError;
-use mxrt_kernels::Element;
 use mxrt_kernels::random::Stream;
 use mxrt_tensor::{DType, PartialShape};
 
@@ -54,10 +53,10 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
 }
 
 /// The first choice at which the running sum of probabilities passes `u`.
-fn choose<T: Element>(probabilities: &[T], u: f64) -> usize {
+fn choose(probabilities: &[f64], u: f64) -> usize {
     let mut sum = 0.0;
     for (i, p) in probabilities.iter().enumerate() {
-        sum += p.to_f64();
+        sum += p;
         if u < sum {
             return i;
         }
@@ -72,22 +71,21 @@ fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError
         return Err(shape_error(format!("data has shape {shape}: there is nothing to choose from")));
     }
     let each = signature.outputs[0].shape.size().checked_div(shape.size() / choices).unwrap_or(0).max(1);
-    let to = signature.outputs[0].dtype;
-    dispatch!(signature.inputs[0].dtype, float, T => dispatch!(to, numeric, I => Ok(kernel_fn(signature, move |call| {
-        let p = elements::<T>(&call.inputs[0])?;
+    check_float(signature.inputs[0].dtype)?;
+    check_numeric(signature.outputs[0].dtype)?;
+    Ok(kernel_fn(signature, move |call| {
+        let p = floats(&call.inputs[0])?;
         let RandomKey { seed, position } = key(call)?;
         let Some((out, rest)) = call.outputs.split_first_mut() else { return Err(wrong_arity()) };
-        let mut logs = rest.first_mut().map(elements_mut::<T>).transpose()?;
-        for (i, out) in elements_mut::<I>(out)?.iter_mut().enumerate() {
-            let row = &p[i / each * choices..][..choices];
-            let choice = choose(row, Stream::new(seed, position, i as u64).uniform());
-            *out = I::from_i64(choice as i64);
-            if let Some(log) = logs.as_deref_mut().and_then(|l| l.get_mut(i)) {
-                *log = T::from_f64(row[choice].to_f64().ln());
-            }
-        }
-        Ok(())
-    }))))
+        let row = |i: usize| &p[i / each * choices..][..choices];
+        let choose = |i: usize| choose(row(i), Stream::new(seed, position, i as u64).uniform());
+        let chosen: Vec<usize> = (0..out.len()).map(choose).collect();
+        let whole: Vec<i64> = chosen.iter().map(|choice| *choice as i64).collect();
+        store_integers(&whole, out)?;
+        let Some(logs) = rest.first_mut() else { return Ok(()) };
+        let logarithms: Vec<f64> = chosen.iter().enumerate().map(|(i, choice)| row(i)[*choice].ln()).collect();
+        store_floats(&logarithms, logs)
+    }))
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 use super::{Distribution, key};
 use crate::prelude::*;
 use mxrt_engine::OpError;
-use mxrt_kernels::Element;
 use mxrt_kernels::random::fill;
 use mxrt_tensor::{DType, PartialShape};
 
@@ -89,19 +88,16 @@ fn bind(distribution: Distribution, signature: &Signature<'_>) -> Result<Box<dyn
     let parameters = signature.inputs[0].shape.size();
     let each = signature.outputs[0].shape.size().checked_div(parameters).unwrap_or(0).max(1);
     let to = signature.outputs[0].dtype;
-    dispatch!(signature.inputs[0].dtype, numeric, P => {
-        dispatch!(to, float, T => Ok(kernel_fn(signature, move |call| {
-            let a = elements::<P>(&call.inputs[0])?;
-            let b = if distribution.has_two() { elements::<P>(&call.inputs[1])? } else { a };
-            for (a, b) in a.iter().zip(b) {
-                distribution.check(a.to_f64(), b.to_f64())?;
-            }
-            let RandomKey { seed, position } = key(call)?;
-            let out = elements_mut::<T>(&mut call.outputs[0])?;
-            fill(call.par, seed, position, out, |i, stream| {
-                distribution.draw(a[i / each].to_f64(), b[i / each].to_f64(), stream)
-            });
-            Ok(())
-        })))
-    })
+    check_numeric(signature.inputs[0].dtype)?;
+    dispatch!(to, float, T => Ok(kernel_fn(signature, move |call| {
+        let a = floats(&call.inputs[0])?;
+        let b = if distribution.has_two() { &floats(&call.inputs[1])? } else { &a };
+        for (a, b) in a.iter().zip(b) {
+            distribution.check(*a, *b)?;
+        }
+        let RandomKey { seed, position } = key(call)?;
+        let out = elements_mut::<T>(&mut call.outputs[0])?;
+        fill(call.par, seed, position, out, |i, stream| distribution.draw(a[i / each], b[i / each], stream));
+        Ok(())
+    })))
 }
