@@ -1,7 +1,7 @@
 //! The table of functions of two numbers: a row each, with the names of its operators and its code.
 
 use super::BLOCK;
-use super::functions::{FunctionCost, each2, truth, vectors2};
+use super::functions::{FunctionCost, each2, in_single2, truth, vectors2};
 use crate::element::Element;
 use crate::halves::{narrow, widen};
 use crate::math;
@@ -166,13 +166,20 @@ macro_rules! binary_loops {
         }
     };
     (float: |$a:ident, $b:ident| $value:expr) => {
-        binary_loops!(float: |$a, $b| $value, integers: |x, y| through_f32(x, y, |$a: f32, $b: f32| $value));
+        fn block<T: Element>(a: &[T], b: &[T], out: &mut [T]) {
+            in_single2(a, b, out, &Self::f32s)
+        }
+
+        binary_loops!(@floats |$a, $b| $value);
     };
     (float: |$a:ident, $b:ident| $value:expr, integers: |$x:ident, $y:ident| $integer:expr) => {
         fn block<T: Element>(a: &[T], b: &[T], out: &mut [T]) {
             each2(a, b, out, |$x: T, $y: T| $integer)
         }
 
+        binary_loops!(@floats |$a, $b| $value);
+    };
+    (@floats |$a:ident, $b:ident| $value:expr) => {
         fn f32s(a: &[f32], b: &[f32], out: &mut [f32]) {
             each2(a, b, out, |$a: f32, $b: f32| $value)
         }

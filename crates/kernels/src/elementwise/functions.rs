@@ -1,5 +1,6 @@
 //! The common part of the tables of functions: loops over blocks, estimates of time.
 
+use super::BLOCK;
 use crate::element::Element;
 use crate::vectorize::{Loop, vectorize};
 
@@ -75,6 +76,30 @@ pub(crate) fn vectors2<T: Copy>(a: &[T], b: &[T], out: &mut [T], f: impl Fn(T, T
 /// `out[i] = f(a[i], b[i])`, compiled once: for functions that are a call anyway.
 pub(crate) fn each2<T: Copy>(a: &[T], b: &[T], out: &mut [T], f: impl Fn(T, T) -> T) {
     Map2 { a, b, out, f }.run();
+}
+
+/// `f` of a block in double precision, rounded to the type: so that a function is not compiled for
+/// every type.
+pub(crate) fn in_double<T: Element>(x: &[T], out: &mut [T], f: &dyn Fn(&[f64], &mut [f64])) {
+    let (mut wide, mut result) = ([0f64; BLOCK], [0f64; BLOCK]);
+    for (x, out) in x.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
+        let (wide, result) = (&mut wide[..x.len()], &mut result[..x.len()]);
+        wide.iter_mut().zip(x).for_each(|(wide, x)| *wide = x.to_f64());
+        f(wide, result);
+        out.iter_mut().zip(result).for_each(|(out, result)| *out = T::from_f64(*result));
+    }
+}
+
+/// `f` of two blocks in single precision, rounded to the type.
+pub(crate) fn in_single2<T: Element>(a: &[T], b: &[T], out: &mut [T], f: &dyn Fn(&[f32], &[f32], &mut [f32])) {
+    let (mut wide_a, mut wide_b, mut result) = ([0f32; BLOCK], [0f32; BLOCK], [0f32; BLOCK]);
+    for ((a, b), out) in a.chunks(BLOCK).zip(b.chunks(BLOCK)).zip(out.chunks_mut(BLOCK)) {
+        let n = out.len();
+        wide_a.iter_mut().zip(a).for_each(|(wide, a)| *wide = a.to_f64() as f32);
+        wide_b.iter_mut().zip(b).for_each(|(wide, b)| *wide = b.to_f64() as f32);
+        f(&wide_a[..n], &wide_b[..n], &mut result[..n]);
+        out.iter_mut().zip(&result).for_each(|(out, result)| *out = T::from_f64(f64::from(*result)));
+    }
 }
 
 /// 1 or 0.

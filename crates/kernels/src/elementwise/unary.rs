@@ -2,7 +2,7 @@
 //! operator and its code.
 
 use super::BLOCK;
-use super::functions::{FunctionCost, clip, each, truth, vectors};
+use super::functions::{FunctionCost, clip, each, in_double, truth, vectors};
 use crate::element::Element;
 use crate::halves::{narrow, widen};
 use crate::math;
@@ -28,7 +28,7 @@ trait UnaryFunction: Copy {
 
     /// A block of integers.
     fn integers<T: Element>(self, x: &[T], out: &mut [T]) {
-        each(x, out, |x| T::from_f64(self.f64(x.to_f64())));
+        in_double(x, out, &|x, out| self.f64s(x, out));
     }
 }
 
