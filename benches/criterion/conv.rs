@@ -1,6 +1,6 @@
 //! One convolution of every kind, conversions, pooling and products on one thread.
 //!
-//! `cargo bench -p mxrt-kernels --bench conv [-- FILTER]`. Throughput is in multiply-adds (elements
+//! `cargo bench -p mxrt-benches --bench conv [-- FILTER]`. Throughput is in multiply-adds (elements
 //! for conversions and pooling). Compare rows of one run with each other: absolute numbers depend
 //! on what else the machine does.
 
