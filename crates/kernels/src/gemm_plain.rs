@@ -108,8 +108,7 @@ fn gemm_in_tiles(par: &dyn Par, p: Gemm, isa: Isa, a: &[f32], b: &[f32], c: &mut
         let places = Places::contiguous(batch, stored_rows, stored_columns);
         if transposed { places.transposed() } else { places }
     };
-    let product =
-        BatchProduct::new(batch, [p.m, p.n, p.k], isa).scaled(p.alpha as f32, p.beta as f32);
+    let product = BatchProduct::new(batch, [p.m, p.n, p.k], isa).scaled(p.alpha as f32, p.beta as f32);
     let a = Matrices { data: a, at: places(p.m, p.k, p.transpose_a) };
     let b = Matrices { data: b, at: places(p.k, p.n, p.transpose_b) };
     product.run(par, a, b, MatricesMut { data: c, at: places(p.m, p.n, false) });

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Fewest rows, columns and products of a sum for which float32 gains from tiles: fewer rows leave
 /// a tile empty, and less work does not pay for splitting A.
-const LEAST: [usize; 3] = [24, 32, 64];
+const LEAST: [usize; 3] = [56, 32, 64];
 /// Bytes of A that stay in the second-level cache while panels of B pass by.
 const NEAR: usize = 1 << 20;
 /// Panels of rows that make reading B worth its time.

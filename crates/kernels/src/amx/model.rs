@@ -1,7 +1,7 @@
 //! What the instructions compute, in plain Rust and bit for bit. Kernels are tested with it on
 //! machines without tiles.
 
-use super::parts::{has_parts, parts_of};
+use super::parts::{LIMIT, PARTS, value};
 use super::tiles::{LINE, LINE_NUMBERS, ROWS, TILE, Tiles};
 
 /// A tile's bytes.
@@ -132,6 +132,52 @@ impl Tiles for Modelled {
                 unsafe { to.add(part * apart + i * 2).cast::<[u8; 2]>().write_unaligned(bits.to_le_bytes()) };
             }
         }
-        numbers.iter().all(|x| has_parts(*x))
+        numbers.iter().all(|x| x.abs() < LIMIT)
+    }
+}
+
+/// The parts of a number as bits of bf16, the largest first: each is what those before it left,
+/// rounded to nearest even. Denormal rests count as zero, as they do for the processor, so that
+/// numbers below 2^-103 may lose up to 2^-126.
+fn parts_of(x: f32) -> [u16; PARTS] {
+    let mut rest = x;
+    std::array::from_fn(|_| {
+        let part = round(rest);
+        rest -= value(part);
+        part
+    })
+}
+
+/// The nearest bf16, as the processor's conversion rounds.
+fn round(x: f32) -> u16 {
+    let bits = x.to_bits();
+    if x.is_nan() {
+        return (bits >> 16) as u16 | 0x40;
+    }
+    if x.is_subnormal() {
+        return (bits >> 16) as u16 & 0x8000;
+    }
+    (bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16) as u16
+}
+
+mod tests {
+    use super::*;
+    use crate::amx::parts::sum_of;
+
+    #[test]
+    fn a_number_is_the_sum_of_its_parts() {
+        let mut bits = 12345u32;
+        for _ in 0..100_000 {
+            bits = bits.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let x = f32::from_bits(bits);
+            let sum = sum_of(parts_of(x));
+            if x.abs() < LIMIT && x.abs() >= 2f32.powi(-103) {
+                assert_eq!(sum.to_bits(), bits, "{x}");
+            } else if x.abs() < LIMIT {
+                // Parts may be denormal, which count as zero.
+                assert!((sum - x).abs() <= f32::MIN_POSITIVE, "{x}");
+            }
+        }
+        assert_eq!(sum_of(parts_of(0.0)), 0.0);
     }
 }

@@ -3,7 +3,7 @@
 
 use super::Reading;
 use crate::devices::SimWork;
-use crate::{ConvTable, EngineKind, Isa, KernelOptions, MAX_CORES, PassChoice};
+use crate::{ConvTable, EngineKind, KernelOptions, MAX_CORES, PassChoice};
 use std::path::Path;
 use std::str::FromStr;
 
@@ -198,16 +198,7 @@ pub static SETTINGS: &[Setting] = &[
         doc: "Instruction set of the kernels; amx is AVX-512 with the tiles of AMX for products.",
         subject: MODELS,
         read: |to, text| {
-            let tiles = text == "amx";
-            if tiles && !amx::is_available() {
-                return Err(Wrong::Because("this processor has no AMX with bf16".to_owned()));
-            }
-            let isa = if tiles { Isa::Avx512 } else { text.parse::<Isa>().map_err(because)? };
-            if !isa.is_available() {
-                return Err(Wrong::Because(format!("this processor does not have it; its best is {}", Isa::detect())));
-            }
-            to.settings.plans.kernel.isa = isa;
-            to.settings.plans.kernel.tiles = tiles;
+            to.settings.plans.kernel = to.settings.plans.kernel.on(text).map_err(because)?;
             Ok(())
         },
     },

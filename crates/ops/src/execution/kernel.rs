@@ -4,6 +4,7 @@ use super::cost::unknown_ns;
 use super::{KernelForm, RandomKey};
 use crate::definition::{Attrs, OpDef};
 use mxrt_engine::OpError;
+use mxrt_kernels::amx;
 use mxrt_kernels::conv::{ConvSignature, ConvTable, Precision, Winograd};
 use mxrt_kernels::isa::{Isa, has_bf16};
 use mxrt_kernels::par::Par;
@@ -35,6 +36,22 @@ impl Default for KernelOptions {
 }
 
 impl KernelOptions {
+    /// The same for kernels of an instruction set: one of [`Isa`]'s names, or `amx` for AVX-512
+    /// with tiles. Says what is wrong with a name, or that this processor does not have it.
+    pub fn on(self, isa: &str) -> Result<KernelOptions, String> {
+        let best = if amx::is_available() { "amx" } else { Isa::detect().name() };
+        let absent = || format!("this processor does not have it; its best is {best}");
+        if isa == "amx" {
+            return if best == isa {
+                Ok(KernelOptions { isa: Isa::Avx512, tiles: true, ..self })
+            } else {
+                Err(absent())
+            };
+        }
+        let isa = isa.parse::<Isa>().map_err(|error| format!("{error}, amx"))?;
+        if isa.is_available() { Ok(KernelOptions { isa, tiles: false, ..self }) } else { Err(absent()) }
+    }
+
     /// The transforms that `winograd` allows.
     pub fn transforms(&self) -> Winograd {
         match self.winograd {
