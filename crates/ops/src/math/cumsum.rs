@@ -33,31 +33,28 @@ pub static OPS: &[OpDef] = &[OpDef {
         None => Ok(()),
     },
     bind,
+    form,
     ..OpDef::BASE
 }];
 
+fn form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
+    let data = &signature.inputs[0];
+    for_numeric(data.dtype, KernelForm::RunningSum { split: split_or_all(attrs.opt_int("axis"), &data.shape)? })
+}
+
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
-    let shape = &signature.inputs[0].shape;
-    let split = match attrs.opt_int("axis") {
-        None => [1, shape.size(), 1],
-        Some(axis) => {
-            let axis = resolve_axis(axis, shape.len())?;
-            [shape[..axis].iter().product(), shape[axis], shape[axis + 1..].iter().product()]
-        }
-    };
+    let split = split_or_all(attrs.opt_int("axis"), &signature.inputs[0].shape)?;
     let (from, to) = (signature.inputs[0].dtype, signature.outputs[0].dtype);
     if from == to {
-        let kernel: BoundKernel = dispatch!(to, numeric, T => Ok(kernel_fn(signature, move |call| {
+        return dispatch!(to, numeric, T => Ok(kernel_fn(signature, move |call| {
             cumsum::<T, T>(call.par, elements(&call.inputs[0])?, split, elements_mut(&mut call.outputs[0])?);
             Ok(())
         })));
-        return Ok(with_form(kernel?, signature, || KernelForm::RunningSum { split }));
     }
-    let kernel: BoundKernel = dispatch!(from, numeric, S => dispatch!(to, numeric, T => Ok(kernel_fn(signature, move |call| {
+    dispatch!(from, numeric, S => dispatch!(to, numeric, T => Ok(kernel_fn(signature, move |call| {
         let mut converted = vec![<T as mxrt_kernels::Element>::ZERO; call.inputs[0].len()];
         cast::<S, T>(call.par, elements(&call.inputs[0])?, &mut converted);
         cumsum::<T, T>(call.par, &converted, split, elements_mut(&mut call.outputs[0])?);
         Ok(())
-    }))));
-    Ok(with_form(kernel?, signature, || KernelForm::RunningSum { split }))
+    }))))
 }
