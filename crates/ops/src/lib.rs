@@ -35,7 +35,7 @@ pub use crate::custom::{
     Question, callback, register_custom_operators,
 };
 pub use crate::definition::{
-    AttrDef, AttrKind, AttrValue, Attrs, Bind, DTypes, Inputs, MAX_OUTPUTS, OpDef, Outputs, Registry, Shapes,
+    AttrDef, AttrKind, AttrValue, Attrs, Bind, DTypes, Form, Inputs, MAX_OUTPUTS, OpDef, Outputs, Registry, Shapes,
     belongs_to_training, infer_types, registry, training_message,
 };
 pub use crate::execution::{
@@ -44,8 +44,8 @@ pub use crate::execution::{
     MatrixSteps, Move, Ordered, Packing, RandomForm, RandomKey, RandomState, Resampling, SequenceKind, Signature,
     SumEpilogue, Unpack, binary_picoseconds, bind_device_kernel, bind_form, bind_kernel, channels_last,
     channels_last_type, check_device_kernels, costed_kernel_fn, elementwise_ns, form_of, in_place_kernel_fn, invoke,
-    invoke_cached, invoke_late, kernel_fn, name_operators_inside, program_picoseconds, run_late, set_device_kernels,
-    streaming_ns, unary_picoseconds,
+    invoke_cached, invoke_late, kernel_fn, name_operators_inside, no_kernel, program_picoseconds, run_late,
+    set_device_kernels, streaming_ns, unary_picoseconds,
 };
 pub use crate::rewrite::{
     BlockedForm, BlockedLayout, ConcatenatedInput, Elementwise, ElementwiseProgram, LateShapes, Layout,

@@ -23,16 +23,19 @@ pub static OPS: &[OpDef] = &[OpDef {
     ],
     infer_shape,
     infer_dtype: dtype_from_attr,
-    bind: |attrs, signature| {
-        let start = if is_open(attrs) || attrs.opt_float("stop").is_some() { attrs.float("start") } else { 0.0 };
-        bind_range(start, attrs.float("step"), attrs.int("repeat"), signature)
-    },
+    bind: |attrs, signature| bind_range(start(attrs), attrs.float("step"), attrs.int("repeat"), signature),
+    form: |attrs, signature| range_form(start(attrs), attrs.float("step"), attrs.int("repeat"), signature),
     ..OpDef::BASE
 }];
 
 /// The length is known from the use only.
 fn is_open(attrs: &Attrs) -> bool {
     attrs.bool("infer_range") && attrs.opt_float("stop").is_none()
+}
+
+/// The first value: without `stop`, the attribute `start` is the end.
+fn start(attrs: &Attrs) -> f64 {
+    if is_open(attrs) || attrs.opt_float("stop").is_some() { attrs.float("start") } else { 0.0 }
 }
 
 fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
@@ -59,6 +62,15 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_output(0, Shape::new(&[steps as usize * repeat as usize]))
 }
 
+fn times(repeat: i64) -> usize {
+    usize::try_from(repeat).unwrap_or(0).max(1)
+}
+
+/// The form of [`bind_range`].
+pub(crate) fn range_form(start: f64, step: f64, repeat: i64, signature: &Signature<'_>) -> MaybeForm {
+    for_numeric(signature.outputs[0].dtype, KernelForm::Range { start, step, repeat: times(repeat) })
+}
+
 /// `start + i * step`, every value `repeat` times. In integer types start and step are truncated
 /// first.
 pub(crate) fn bind_range(
@@ -67,16 +79,15 @@ pub(crate) fn bind_range(
     repeat: i64,
     signature: &Signature<'_>,
 ) -> Result<Box<dyn Kernel>, OpError> {
-    let repeat = usize::try_from(repeat).unwrap_or(0).max(1);
-    let kernel: BoundKernel = dispatch!(signature.outputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
+    let repeat = times(repeat);
+    dispatch!(signature.outputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
         // Whole numbers start and step by whole numbers, as in MXNet.
         let [start, step] = [start, step].map(|v| if T::FLOAT { v } else { T::from_f64(v).to_f64() });
         for (i, out) in elements_mut::<T>(&mut call.outputs[0])?.iter_mut().enumerate() {
             *out = T::from_f64(start + (i / repeat) as f64 * step);
         }
         Ok(())
-    })));
-    Ok(with_form(kernel?, signature, || KernelForm::Range { start, step, repeat }))
+    })))
 }
 
 #[cfg(test)]

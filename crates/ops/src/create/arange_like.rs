@@ -1,7 +1,7 @@
 //! `_contrib_arange_like`: as many evenly spaced values as another array has.
 
 use super::CTX;
-use super::arange::bind_range;
+use super::arange::{bind_range, range_form};
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_tensor::PartialShape;
@@ -21,6 +21,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     ],
     infer_shape,
     bind: |attrs, signature| bind_range(attrs.float("start"), attrs.float("step"), attrs.int("repeat"), signature),
+    form: |attrs, signature| range_form(attrs.float("start"), attrs.float("step"), attrs.int("repeat"), signature),
     ..OpDef::BASE
 }];
 

@@ -1,7 +1,7 @@
 //! `_zeros`, `_ones`, `_full`: one value everywhere.
 
 use super::{CTX, DTYPE, dtype_from_attr, shape_from_attr};
-use crate::math::identity::bind_fill;
+use crate::math::identity::{bind_fill, fill_form};
 use crate::prelude::*;
 
 const CONSTANT: OpDef = OpDef {
@@ -14,7 +14,13 @@ const CONSTANT: OpDef = OpDef {
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[
-    OpDef { name: "_zeros", doc: "An array of zeros.", bind: |_, signature| bind_fill(0.0, signature), ..CONSTANT },
+    OpDef {
+        name: "_zeros",
+        doc: "An array of zeros.",
+        bind: |_, signature| bind_fill(0.0, signature),
+        form: |_, signature| fill_form(0.0, signature),
+        ..CONSTANT
+    },
     OpDef {
         name: "_zeros_without_dtype",
         doc: "An array of float32 zeros.",
@@ -32,9 +38,16 @@ pub static OPS: &[OpDef] = &[
             }
         },
         bind: |_, signature| bind_fill(0.0, signature),
+        form: |_, signature| fill_form(0.0, signature),
         ..CONSTANT
     },
-    OpDef { name: "_ones", doc: "An array of ones.", bind: |_, signature| bind_fill(1.0, signature), ..CONSTANT },
+    OpDef {
+        name: "_ones",
+        doc: "An array of ones.",
+        bind: |_, signature| bind_fill(1.0, signature),
+        form: |_, signature| fill_form(1.0, signature),
+        ..CONSTANT
+    },
     OpDef {
         name: "_full",
         aliases: &["_npi_full"],
@@ -46,6 +59,7 @@ pub static OPS: &[OpDef] = &[
             AttrDef::required("value", AttrKind::Float, "The value."),
         ],
         bind: |attrs, signature| bind_fill(attrs.float("value"), signature),
+        form: |attrs, signature| fill_form(attrs.float("value"), signature),
         ..CONSTANT
     },
 ];

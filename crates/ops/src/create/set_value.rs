@@ -1,6 +1,6 @@
 //! `_set_value`: one number everywhere in an array that is there.
 
-use crate::math::identity::bind_fill;
+use crate::math::identity::{bind_fill, fill_form};
 use crate::prelude::*;
 use mxrt_tensor::DType;
 
@@ -14,5 +14,6 @@ pub static OPS: &[OpDef] = &[OpDef {
     infer_shape: |_| Ok(()),
     infer_dtype: |dtypes| dtypes.set_output(0, dtypes.outputs[0].unwrap_or(DType::F32)),
     bind: |attrs, signature| bind_fill(attrs.float("src"), signature),
+    form: |attrs, signature| fill_form(attrs.float("src"), signature),
     ..OpDef::BASE
 }];

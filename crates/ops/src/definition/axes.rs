@@ -31,6 +31,24 @@ pub(crate) fn resolve_axes(axes: &[i64], rank: usize) -> Result<Dims, OpError> {
     Ok(resolved)
 }
 
+/// The extents before an axis together, its own, and those after it together.
+pub(crate) fn split_around(axis: usize, shape: &[usize]) -> [usize; 3] {
+    [shape[..axis].iter().product(), shape[axis], shape[axis + 1..].iter().product()]
+}
+
+/// [`split_around`] for an axis that may count from the end.
+pub(crate) fn split_at(axis: i64, shape: &[usize]) -> Result<[usize; 3], OpError> {
+    Ok(split_around(resolve_axis(axis, shape.len())?, shape))
+}
+
+/// [`split_at`]; without an axis all elements are one.
+pub(crate) fn split_or_all(axis: Option<i64>, shape: &[usize]) -> Result<[usize; 3], OpError> {
+    match axis {
+        Some(axis) => split_at(axis, shape),
+        None => Ok([1, shape.iter().product(), 1]),
+    }
+}
+
 /// Extents given as an attribute, none of which may be negative.
 pub(crate) fn extents(name: &str, values: &[i64]) -> Result<Dims, OpError> {
     values

@@ -1,7 +1,7 @@
 //! Definition of an operator.
 
 use super::{AttrDef, Attrs, DTypes, Shapes};
-use crate::execution::{Kernel, Signature};
+use crate::execution::{Kernel, KernelForm, Signature};
 use crate::rewrite::Rewrites;
 use mxrt_engine::OpError;
 use smallvec::SmallVec;
@@ -49,6 +49,10 @@ pub enum Outputs {
 /// Chooses a kernel for complete types.
 pub type Bind = fn(&Attrs, &Signature<'_>) -> Result<Box<dyn Kernel>, OpError>;
 
+/// Says what an operator computes for complete types; `None`: kernels of devices know no words for
+/// it. The error is that of [`Bind`].
+pub type Form = fn(&Attrs, &Signature<'_>) -> Result<Option<KernelForm>, OpError>;
+
 /// The definition of an operator: names, attributes, inputs, outputs, inference, and the kernel for
 /// the host.
 ///
@@ -82,6 +86,10 @@ pub struct OpDef {
     /// chooses a kernel for complete types on the CPU; called by
     /// [`bind_kernel`](crate::bind_kernel) alone
     pub bind: Bind,
+    /// says for complete types what it computes, for devices with kernels of their own. Operators
+    /// that only change the shape ([`Rewrites::is_identity`]) and functions of single elements
+    /// ([`Rewrites::elementwise`]) need not set it; called by [`form_of`](crate::form_of) alone
+    pub form: Form,
     /// equal inputs need not give equal outputs: every execution is one of its own, and gets its
     /// own piece of the random stream
     pub random: bool,
@@ -111,6 +119,7 @@ impl OpDef {
         infer_shape: |shapes| shapes.all_same(),
         infer_dtype: |dtypes| dtypes.all_same(),
         bind: not_bound,
+        form: |_, _| Ok(None),
         random: false,
         rewrites: &Rewrites::NONE,
         internal: false,

@@ -1,7 +1,7 @@
 //! Kernels of devices whose memory the host cannot address. A crate of a device offers them by
 //! form; nothing else here knows one.
 
-use super::{KernelForm, KernelOptions, RandomKey, Signature, bind_kernel};
+use super::{KernelForm, KernelOptions, RandomKey, Signature, bind_kernel, form_of};
 use crate::definition::{Attrs, OpDef};
 use mxrt_engine::device::OpenDevice;
 use mxrt_engine::{DeviceCtx, DeviceId, DeviceKind, DevicePtr, OpError};
@@ -69,14 +69,16 @@ pub fn bind_device_kernel(
 ) -> Result<Box<dyn DeviceKernel>, OpError> {
     let signature = Signature { inputs, outputs, options };
     let bound = form_of(def, attrs, &signature)?.and_then(|form| bind_form(device, &form, &signature));
-    bound.ok_or_else(|| no_device_kernel(name, device))
+    bound.ok_or_else(|| no_kernel((device, name), def, attrs, &signature))
 }
 
-/// The computation of an operator for complete types; `None` if kernels of devices have no form for
-/// it.
-pub fn form_of(def: &OpDef, attrs: &Attrs, signature: &Signature<'_>) -> Result<Option<KernelForm>, OpError> {
-    let options = KernelOptions { forms: true, ..signature.options };
-    Ok(bind_kernel(def, attrs, &Signature { options, ..*signature })?.form().cloned())
+/// Says that a device has no kernel for an operator and these types, and what works instead; where
+/// the host has none either, that.
+pub fn no_kernel((device, name): (DeviceId, &str), def: &OpDef, attrs: &Attrs, signature: &Signature<'_>) -> OpError {
+    match bind_kernel(def, attrs, signature) {
+        Ok(_) => no_device_kernel(name, device),
+        Err(error) => error,
+    }
 }
 
 /// A device's kernel for a form and complete types, if it has one.

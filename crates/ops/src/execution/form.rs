@@ -1,14 +1,14 @@
 //! What a kernel computes, in words that kernels of devices understand.
 //!
 //! Operators come down to a few forms: elements in other places, functions of elements, folds over
-//! axes, products. The function that binds an operator to types names its form, so attributes are
-//! read in one place, and a device that has a kernel for a form has one for every operator of it.
-//! Forms are made only when they are asked for ([`KernelOptions::forms`]).
+//! axes, products. The definition of an operator names its form ([`OpDef::form`]), next to the kernel
+//! for the host and from the same attributes. A device that has a kernel for a form has one for every
+//! operator of it.
 
-use super::{Kernel, KernelCall, Packing, Signature};
+use super::{Kernel, Signature, dispatch};
+use crate::definition::{Attrs, OpDef};
 use crate::rewrite::{Elementwise, ElementwiseProgram, StepInput};
 use mxrt_engine::OpError;
-use mxrt_kernels::conv::ConvSignature;
 use mxrt_kernels::elementwise::{Binary, Unary};
 use mxrt_kernels::index::OutOfRange;
 use mxrt_kernels::norm::LrnParams;
@@ -20,6 +20,7 @@ use mxrt_kernels::sort::Order;
 use mxrt_kernels::vision::multibox::MultiBoxDetection;
 use mxrt_kernels::vision::nms::BoxNms;
 use mxrt_kernels::vision::roi::{Regions, RoiAlign};
+use mxrt_tensor::DType;
 
 /// A strided copy: element after element of an index space, from an input to an output.
 #[derive(Clone, Debug, PartialEq)]
@@ -423,63 +424,36 @@ impl KernelForm {
 /// What binding an operator to types gives.
 pub(crate) type BoundKernel = Result<Box<dyn Kernel>, OpError>;
 
-/// Names the form of a kernel, if a device asks for it.
-pub(crate) fn with_form(
-    kernel: Box<dyn Kernel>,
-    signature: &Signature<'_>,
-    form: impl FnOnce() -> KernelForm,
-) -> Box<dyn Kernel> {
-    with_optional_form(kernel, signature.options.forms.then(form))
+/// What the definition of an operator says that it computes.
+pub(crate) type MaybeForm = Result<Option<KernelForm>, OpError>;
+
+/// A form where the elements are of any type that [`dispatch`](super::dispatch) calls `all`.
+pub(crate) fn for_all(dtype: DType, form: KernelForm) -> MaybeForm {
+    dispatch!(dtype, all, _T => Ok(Some(form)))
 }
 
-/// Names the form of a kernel that not every call has, or that is made before the kernel.
-pub(crate) fn with_optional_form(kernel: Box<dyn Kernel>, form: Option<KernelForm>) -> Box<dyn Kernel> {
-    match form {
-        Some(form) => Box::new(FormedKernel { kernel, form }),
-        None => kernel,
-    }
+/// A form where the elements are numbers.
+pub(crate) fn for_numeric(dtype: DType, form: KernelForm) -> MaybeForm {
+    dispatch!(dtype, numeric, _T => Ok(Some(form)))
 }
 
-/// A kernel that says what it computes.
-struct FormedKernel {
-    kernel: Box<dyn Kernel>,
-    form: KernelForm,
+/// A form where the elements are of a floating type.
+pub(crate) fn for_floats(dtype: DType, form: KernelForm) -> MaybeForm {
+    dispatch!(dtype, float, _T => Ok(Some(form)))
 }
 
-impl Kernel for FormedKernel {
-    fn run(&self, call: &mut KernelCall<'_, '_>) -> Result<(), OpError> {
-        self.kernel.run(call)
+/// What an operator computes for complete types; `None`: devices have no words for it.
+pub fn form_of(def: &OpDef, attrs: &Attrs, signature: &Signature<'_>) -> Result<Option<KernelForm>, OpError> {
+    if let Some(form) = (def.form)(attrs, signature)? {
+        return Ok(Some(form));
     }
-
-    fn form(&self) -> Option<&KernelForm> {
-        Some(&self.form)
+    if (def.rewrites.is_identity)(attrs) {
+        return Ok(Some(KernelForm::Copy));
     }
-
-    fn workspace(&self) -> usize {
-        self.kernel.workspace()
-    }
-
-    fn packing(&self) -> Option<&dyn Packing> {
-        self.kernel.packing()
-    }
-
-    fn in_place(&self) -> &[usize] {
-        self.kernel.in_place()
-    }
-
-    fn describe(&self) -> String {
-        self.kernel.describe()
-    }
-
-    fn cost_ns(&self) -> u64 {
-        self.kernel.cost_ns()
-    }
-
-    fn multiply_adds(&self) -> Option<u64> {
-        self.kernel.multiply_adds()
-    }
-
-    fn convolution(&self) -> Option<ConvSignature> {
-        self.kernel.convolution()
+    let dtype = signature.inputs.first().map(|input| input.dtype);
+    match (dtype, (def.rewrites.elementwise)(attrs)) {
+        (Some(dtype), Some(function @ Elementwise::Unary(_))) => for_numeric(dtype, KernelForm::of_function(function)),
+        (Some(dtype), Some(function @ Elementwise::Binary(_))) => for_all(dtype, KernelForm::of_function(function)),
+        _ => Ok(None),
     }
 }

@@ -1,6 +1,6 @@
 //! Kernels of half precision that compute in single precision: their operands are converted.
 
-use super::{BoundKernel, Kernel, KernelCall, KernelOptions, Signature, elements, elements_mut, scratch};
+use super::{BoundKernel, Kernel, KernelCall, Signature, elements, elements_mut, scratch};
 use mxrt_engine::OpError;
 use mxrt_kernels::cast::cast;
 use mxrt_tensor::{DType, Shape, TensorMut, TensorRef, TensorType};
@@ -19,8 +19,7 @@ pub(crate) fn in_single(signature: &Signature<'_>, bind: impl FnOnce(&Signature<
         types.iter().map(|t| TensorType::new(DType::F32, t.shape.clone())).collect()
     };
     let (inputs, outputs) = (single(signature.inputs), single(signature.outputs));
-    let options = KernelOptions { forms: false, ..signature.options };
-    let kernel = bind(&Signature { inputs: &inputs, outputs: &outputs, options })?;
+    let kernel = bind(&Signature { inputs: &inputs, outputs: &outputs, options: signature.options })?;
     let shapes = |types: Vec<TensorType>| types.into_iter().map(|t| t.shape).collect();
     Ok(Box::new(InSingle { kernel, inputs: shapes(inputs), outputs: shapes(outputs) }))
 }

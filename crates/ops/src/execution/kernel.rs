@@ -1,7 +1,7 @@
 //! Kernels as plans see them: bound to types, runnable any number of times from any thread.
 
+use super::RandomKey;
 use super::cost::unknown_ns;
-use super::{KernelForm, RandomKey};
 use crate::definition::{Attrs, OpDef};
 use mxrt_engine::OpError;
 use mxrt_kernels::amx;
@@ -24,14 +24,12 @@ pub struct KernelOptions {
     pub precision: Precision,
     /// measured choices of convolutions, which go before the rules
     pub tuned: Option<&'static ConvTable>,
-    /// whether kernels say what they compute ([`Kernel::form`]), for a device
-    pub forms: bool,
 }
 
 impl Default for KernelOptions {
     fn default() -> Self {
         let (isa, precision) = (Isa::detect(), Precision::Single);
-        KernelOptions { winograd: 4, isa, tiles: true, precision, tuned: None, forms: false }
+        KernelOptions { winograd: 4, isa, tiles: true, precision, tuned: None }
     }
 }
 
@@ -111,11 +109,6 @@ pub trait Kernel: Send + Sync {
 
     /// Inputs (usually weights) that the kernel wants packed once, for all executions.
     fn packing(&self) -> Option<&dyn Packing> {
-        None
-    }
-
-    /// What it computes, if [`KernelOptions::forms`] asks and it can be said.
-    fn form(&self) -> Option<&KernelForm> {
         None
     }
 

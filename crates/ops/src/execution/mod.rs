@@ -21,14 +21,16 @@ pub use channels_last::{ChannelsLast, LastInput, channels_last, channels_last_ty
 pub use cost::{binary_picoseconds, elementwise_ns, program_picoseconds, streaming_ns, unary_picoseconds};
 pub use device::{
     DeviceKernel, DeviceKernelTable, DeviceKernels, DeviceOperands, bind_device_kernel, bind_form,
-    check_device_kernels, form_of, set_device_kernels,
+    check_device_kernels, no_kernel, set_device_kernels,
 };
 pub(crate) use elements::{
     check_float, check_integers, check_numeric, copy_first, dispatch, dispatch_size, elements, elements_mut, floats,
     integers, packed_elements, scratch, store_floats, store_integers,
 };
-pub use form::{Anchors, KernelForm, MatrixSteps, Move, Ordered, RandomForm, Resampling, SequenceKind, SumEpilogue};
-pub(crate) use form::{BoundKernel, with_form, with_optional_form};
+pub use form::{
+    Anchors, KernelForm, MatrixSteps, Move, Ordered, RandomForm, Resampling, SequenceKind, SumEpilogue, form_of,
+};
+pub(crate) use form::{BoundKernel, MaybeForm, for_all, for_floats, for_numeric};
 pub(crate) use half::bind_through_single;
 pub(crate) use in_single::in_single;
 pub use invoke::{Invocation, invoke, invoke_cached};

@@ -27,6 +27,10 @@ pub static OPS: &[OpDef] = &[OpDef {
     infer_shape,
     infer_dtype,
     bind,
+    form: |attrs, signature| {
+        let (eps, fix_gamma, factor) = numbers(attrs);
+        for_floats(signature.inputs[0].dtype, KernelForm::FoldBatchNorm { eps, fix_gamma, factor })
+    },
     internal: true,
     ..OpDef::BASE
 }];
@@ -58,11 +62,15 @@ fn infer_dtype(dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
     (0..dtypes.outputs.len()).try_for_each(|i| dtypes.set_output(i, weight))
 }
 
+fn numbers(attrs: &Attrs) -> (f64, bool, f64) {
+    (attrs.float("eps"), attrs.bool("fix_gamma"), attrs.float("factor"))
+}
+
 /// Computed in double precision: folding happens once, its rounding would stay.
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
-    let (eps, fix_gamma, factor) = (attrs.float("eps"), attrs.bool("fix_gamma"), attrs.float("factor"));
+    let (eps, fix_gamma, factor) = numbers(attrs);
     let channels = signature.outputs[1].shape.size();
-    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
+    dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         let (weight, bias, statistics) = match call.inputs {
             [weight, bias, rest @ ..] if rest.len() == 4 => (weight, Some(bias), rest),
             [weight, rest @ ..] => (weight, None, rest),
@@ -85,8 +93,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
             offsets[c] = T::from_f64(factor * beta[c].to_f64() + (before - mean[c].to_f64()) * scale);
         }
         Ok(())
-    })));
-    Ok(with_form(kernel?, signature, || KernelForm::FoldBatchNorm { eps, fix_gamma, factor }))
+    })))
 }
 
 #[cfg(test)]

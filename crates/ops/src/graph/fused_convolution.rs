@@ -3,7 +3,7 @@
 use super::{INPUTS, epilogue, infer_with_residual, with_epilogue};
 use crate::blocked;
 use crate::nn::convolution;
-use crate::nn::convolution_kernel::bind_convolution;
+use crate::nn::convolution_kernel::{bind_convolution, convolution_form};
 use crate::prelude::*;
 
 /// Rows of the table.
@@ -14,6 +14,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     attrs: ATTRS,
     infer_shape: |shapes| infer_with_residual(shapes, convolution::infer_shape),
     bind: |attrs, signature| bind_convolution(attrs, signature, epilogue(attrs)),
+    form: |attrs, _| convolution_form(attrs, epilogue(attrs)),
     internal: true,
     rewrites: &Rewrites {
         blocked_form: |attrs, signature| blocked::convolution::form(attrs, signature, epilogue(attrs)),

@@ -25,6 +25,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     attrs: &[NUM_ARGS, PROGRAM, REPEATED],
     infer_shape,
     bind,
+    form: |attrs, signature| Ok(Some(chain(attrs, signature)?.form(signature))),
     internal: true,
     rewrites: &Rewrites {
         blocked_form: |attrs, signature| blocked::elementwise::form(attrs, signature),
@@ -49,16 +50,19 @@ pub(crate) fn whole_inputs(attrs: &Attrs, inputs: usize) -> usize {
     inputs.saturating_sub(attrs.count(REPEATED.name))
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn chain(attrs: &Attrs, signature: &Signature<'_>) -> Result<FusedChain, OpError> {
     if signature.inputs.iter().any(|t| t.dtype != DType::F32) {
         return Err(not_implemented("chains of element-wise operators are fused in float32 only"));
     }
     let shapes: Vec<Shape> = signature.inputs.iter().map(|t| t.shape.clone()).collect();
-    let chain = FusedChain::new(attrs, &shapes)?;
-    let images = ImageOperands::of(&shapes[0]);
+    FusedChain::new(attrs, &shapes)
+}
+
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let chain = chain(attrs, signature)?;
+    let images = ImageOperands::of(&signature.inputs[0].shape);
     let in_place = (0..chain.whole).collect();
-    let form = signature.options.forms.then(|| chain.form(signature));
-    let kernel = in_place_kernel_fn(chain.describe(), chain.cost_ns(signature), in_place, move |call| {
+    Ok(in_place_kernel_fn(chain.describe(), chain.cost_ns(signature), in_place, move |call| {
         let inputs = call.inputs.iter().map(elements::<f32>).collect::<Result<Vec<_>, _>>()?;
         let [out] = &mut *call.outputs else { return Err(wrong_arity()) };
         par_chunks_mut(call.par, elements_mut(out)?, CHUNK, |i, out| {
@@ -77,11 +81,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
             }
         });
         Ok(())
-    });
-    Ok(match form {
-        Some(form) => with_form(kernel, signature, || form),
-        None => kernel,
-    })
+    }))
 }
 
 /// Plain images: where the elements of a channel are.

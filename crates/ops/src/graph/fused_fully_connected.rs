@@ -2,7 +2,7 @@
 
 use super::{INPUTS, epilogue, infer_with_residual, with_epilogue};
 use crate::nn::fully_connected;
-use crate::nn::fully_connected_kernel::bind_dense;
+use crate::nn::fully_connected_kernel::{bind_dense, dense_form};
 use crate::prelude::*;
 
 /// Rows of the table.
@@ -12,7 +12,8 @@ pub static OPS: &[OpDef] = &[OpDef {
     inputs: INPUTS,
     attrs: ATTRS,
     infer_shape: |shapes| infer_with_residual(shapes, fully_connected::infer_shape),
-    bind: |attrs, signature| bind_dense(attrs, signature, epilogue(attrs)),
+    bind: |attrs, signature| bind_dense(signature, epilogue(attrs)),
+    form: |attrs, signature| dense_form(signature, epilogue(attrs)),
     internal: true,
     ..OpDef::BASE
 }];

@@ -2,7 +2,7 @@
 
 use super::image_axis;
 use crate::prelude::*;
-use crate::shape::slice::{Range, bind_ranges};
+use crate::shape::slice::{Range, bind_ranges, ranges_form};
 use mxrt_engine::OpError;
 use mxrt_tensor::PartialShape;
 
@@ -19,7 +19,8 @@ pub static OPS: &[OpDef] = &[OpDef {
         AttrDef::required("height", AttrKind::Int, "Height of the part."),
     ],
     infer_shape,
-    bind,
+    bind: |attrs, signature| bind_ranges(&ranges(attrs, signature)?, signature),
+    form: |attrs, signature| ranges_form(&ranges(attrs, signature)?, signature),
     ..OpDef::BASE
 }];
 
@@ -51,7 +52,8 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_output(0, PartialShape::from_dims(dims))
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+/// The ranges of the input that the output is.
+fn ranges(attrs: &Attrs, signature: &Signature<'_>) -> Result<Vec<Range>, OpError> {
     let shape = &signature.inputs[0].shape;
     let mut ranges: Vec<Range> = shape.iter().map(|&len| Range { start: 0, step: 1, len }).collect();
     let axis = shape.len() - 3;
@@ -59,7 +61,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
         let [start, len] = part(attrs, i, Some(shape[axis + i]))?;
         ranges[axis + i] = Range { start, step: 1, len };
     }
-    bind_ranges(&ranges, signature)
+    Ok(ranges)
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ pub static OPS: &[OpDef] = &[OpDef {
         first_decides(dtypes)
     },
     bind,
+    form,
     ..OpDef::BASE
 }];
 
@@ -31,21 +32,20 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_output(0, rows)
 }
 
+fn form(_: &Attrs, signature: &Signature<'_>) -> MaybeForm {
+    let shape = &signature.inputs[0].shape;
+    let axis = shape.len() - 1;
+    let (split, mode) = (split_around(axis, shape), OutOfRange::Clip);
+    Ok(Some(KernelForm::Take { data: 0, indices: 1, split, mode, axis, pick: true }))
+}
+
 fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let shape = &signature.inputs[0].shape;
     let axis = shape.len() - 1;
-    let split = [shape[..axis].iter().product(), shape[axis], 1];
-    let kernel: BoundKernel = dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
+    let split = split_around(axis, shape);
+    dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
         let ([a, indices], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
         let (x, indices) = (elements::<T>(a)?, integers(indices)?);
         pick(call.par, x, split, &indices, OutOfRange::Clip, axis, elements_mut(out)?).map_err(kernel_error)
-    })));
-    Ok(with_form(kernel?, signature, || KernelForm::Take {
-        data: 0,
-        indices: 1,
-        split,
-        mode: OutOfRange::Clip,
-        axis,
-        pick: true,
-    }))
+    })))
 }

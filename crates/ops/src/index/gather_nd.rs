@@ -18,6 +18,10 @@ pub static OPS: &[OpDef] = &[OpDef {
     infer_shape,
     infer_dtype: first_decides,
     bind,
+    form: |_, signature| {
+        let GatherRows { sizes, inner, .. } = rows(signature)?;
+        Ok(Some(KernelForm::GatherRows { sizes: sizes.to_vec(), inner }))
+    },
     ..OpDef::BASE
 }];
 
@@ -40,17 +44,30 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_output(0, PartialShape::from_dims(out))
 }
 
-fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+/// Rows by their numbers along the first axes.
+struct GatherRows {
+    /// extents of these axes
+    sizes: Dims,
+    /// elements of a row
+    inner: usize,
+    /// rows of the result
+    count: usize,
+}
+
+fn rows(signature: &Signature<'_>) -> Result<GatherRows, OpError> {
     let (data, indices) = (&signature.inputs[0].shape, &signature.inputs[1].shape);
     let Some((axes, places)) = indices.split_first() else { return Err(shape_error("indices has no axes")) };
     let (sizes, inner): (Dims, usize) = (data[..*axes].into(), data[*axes..].iter().product());
     let count = places.iter().product();
     check_integers("indices", signature.inputs[1].dtype)?;
-    let form = KernelForm::GatherRows { sizes: sizes.to_vec(), inner };
-    let kernel: BoundKernel = dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
+    Ok(GatherRows { sizes, inner, count })
+}
+
+fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let GatherRows { sizes, inner, count } = rows(signature)?;
+    dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
         let ([data, indices], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
         let (x, indices) = (elements::<T>(data)?, integers(indices)?);
         gather_nd(call.par, x, &sizes, inner, &indices, count, elements_mut(out)?).map_err(kernel_error)
-    })));
-    Ok(with_form(kernel?, signature, || form))
+    })))
 }

@@ -34,6 +34,11 @@ pub static OPS: &[OpDef] = &[OpDef {
         dtypes.set_output(0, dtype)
     },
     bind,
+    form: |attrs, signature| {
+        let (depth, on, off) = (attrs.count("depth"), attrs.float("on_value"), attrs.float("off_value"));
+        check_integers("indices", signature.inputs[0].dtype)?;
+        for_numeric(signature.outputs[0].dtype, KernelForm::OneHot { depth, on, off })
+    },
     rewrites: &Rewrites { row_wise: rows_of_data, ..Rewrites::NONE },
     ..OpDef::BASE
 }];
@@ -41,13 +46,12 @@ pub static OPS: &[OpDef] = &[OpDef {
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let (depth, on, off) = (attrs.count("depth"), attrs.float("on_value"), attrs.float("off_value"));
     check_integers("indices", signature.inputs[0].dtype)?;
-    let kernel: BoundKernel = dispatch!(signature.outputs[0].dtype, numeric, T => {
+    dispatch!(signature.outputs[0].dtype, numeric, T => {
         let (on, off) = (T::from_f64(on), T::from_f64(off));
         Ok(kernel_fn(signature, move |call| {
             let indices = integers(&call.inputs[0])?;
             one_hot(call.par, &indices, depth, on, off, elements_mut(&mut call.outputs[0])?);
             Ok(())
         }))
-    });
-    Ok(with_form(kernel?, signature, || KernelForm::OneHot { depth, on, off }))
+    })
 }

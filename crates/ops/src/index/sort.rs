@@ -18,7 +18,14 @@ pub static OPS: &[OpDef] = &[
         hidden_outputs: |_| 1,
         attrs: &[AXIS, ASCEND],
         infer_shape,
-        bind: bind_sort,
+        bind: |attrs, signature| {
+            let (split, order) = whole_order(attrs, signature)?;
+            bind_values(split, order, signature)
+        },
+        form: |attrs, signature| {
+            let (split, order) = whole_order(attrs, signature)?;
+            order_form(split, order, Ordered::Values, signature)
+        },
         ..OpDef::BASE
     },
     OpDef {
@@ -40,7 +47,14 @@ pub static OPS: &[OpDef] = &[
             let dtype = dtypes.attrs.opt_dtype("dtype").unwrap_or(DType::F32);
             dtypes.set_output(0, dtype)
         },
-        bind: bind_argsort,
+        bind: |attrs, signature| {
+            let (split, order) = whole_order(attrs, signature)?;
+            bind_positions(split, order, signature)
+        },
+        form: |attrs, signature| {
+            let (split, order) = whole_order(attrs, signature)?;
+            order_form(split, order, Ordered::Positions, signature)
+        },
         ..OpDef::BASE
     },
 ];
@@ -61,45 +75,37 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
 
 /// The axes before, of and behind the one that is sorted; all in one without an axis.
 pub(crate) fn split(attrs: &Attrs, shape: &Shape) -> Result<[usize; 3], OpError> {
-    let split = match attrs.opt_int("axis") {
-        None => [1, shape.size(), 1],
-        Some(axis) => {
-            let axis = resolve_axis(axis, shape.len())?;
-            [shape[..axis].iter().product(), shape[axis], shape[axis + 1..].iter().product()]
-        }
-    };
+    let split = split_or_all(attrs.opt_int("axis"), shape)?;
     if u32::try_from(split[1].saturating_mul(split[2])).is_err() {
         return Err(value_error("more than 2^32 elements cannot be sorted"));
     }
     Ok(split)
 }
 
-fn bind_sort(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+/// The axes, and the order of all elements along the middle one.
+fn whole_order(attrs: &Attrs, signature: &Signature<'_>) -> Result<([usize; 3], Order), OpError> {
     let split = split(attrs, &signature.inputs[0].shape)?;
-    let order = Order { k: split[1], ascending: attrs.bool("is_ascend") };
-    bind_values(split, order, signature)
+    Ok((split, Order { k: split[1], ascending: attrs.bool("is_ascend") }))
+}
+
+/// The form of the first elements in order.
+pub(crate) fn order_form(split: [usize; 3], order: Order, give: Ordered, signature: &Signature<'_>) -> MaybeForm {
+    for_numeric(signature.inputs[0].dtype, KernelForm::Order { split, order, give })
 }
 
 /// The first elements in order.
 pub(crate) fn bind_values(split: [usize; 3], order: Order, signature: &Signature<'_>) -> BoundKernel {
-    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
+    dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
         sort(call.par, elements::<T>(&call.inputs[0])?, split, order, elements_mut(&mut call.outputs[0])?);
         Ok(())
-    })));
-    Ok(with_form(kernel?, signature, || KernelForm::Order { split, order, give: Ordered::Values }))
-}
-
-fn bind_argsort(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
-    let split = split(attrs, &signature.inputs[0].shape)?;
-    let order = Order { k: split[1], ascending: attrs.bool("is_ascend") };
-    bind_positions(split, order, signature)
+    })))
 }
 
 /// The positions of the first elements in order. Kernels are compiled for `f32`, the default, and
 /// `i64`; other dtypes are converted.
 pub(crate) fn bind_positions(split: [usize; 3], order: Order, signature: &Signature<'_>) -> BoundKernel {
     let to = signature.outputs[0].dtype;
-    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, numeric, T => match to {
+    dispatch!(signature.inputs[0].dtype, numeric, T => match to {
         DType::F32 => Ok(kernel_fn(signature, move |call| {
             let x = elements::<T>(&call.inputs[0])?;
             argsort::<T, f32>(call.par, x, split, order, elements_mut(&mut call.outputs[0])?);
@@ -110,8 +116,7 @@ pub(crate) fn bind_positions(split: [usize; 3], order: Order, signature: &Signat
             argsort::<T, i64>(call.par, elements(&call.inputs[0])?, split, order, &mut positions);
             store_integers(&positions, &mut call.outputs[0])
         })),
-    });
-    Ok(with_form(kernel?, signature, || KernelForm::Order { split, order, give: Ordered::Positions }))
+    })
 }
 
 #[cfg(test)]

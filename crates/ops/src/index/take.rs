@@ -20,6 +20,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     infer_shape,
     infer_dtype: first_decides,
     bind,
+    form,
     ..OpDef::BASE
 }];
 
@@ -53,18 +54,26 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_output(0, PartialShape::from_dims(out))
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+/// The axis, and the axes around it.
+fn place(attrs: &Attrs, signature: &Signature<'_>) -> Result<(usize, [usize; 3]), OpError> {
     let shape = &signature.inputs[0].shape;
     let axis = resolve_axis(attrs.int("axis"), shape.len())?;
-    let split = [shape[..axis].iter().product(), shape[axis], shape[axis + 1..].iter().product()];
-    let mode = mode(attrs);
     check_integers("indices", signature.inputs[1].dtype)?;
-    let kernel: BoundKernel = dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
+    Ok((axis, split_around(axis, shape)))
+}
+
+fn form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
+    let (axis, split) = place(attrs, signature)?;
+    Ok(Some(KernelForm::Take { data: 0, indices: 1, split, mode: mode(attrs), axis, pick: false }))
+}
+
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let ((axis, split), mode) = (place(attrs, signature)?, mode(attrs));
+    dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
         let ([a, indices], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
         let (a, indices) = (elements::<T>(a)?, integers(indices)?);
         take(call.par, a, split, &indices, mode, axis, elements_mut(out)?).map_err(kernel_error)
-    })));
-    Ok(with_form(kernel?, signature, || KernelForm::Take { data: 0, indices: 1, split, mode, axis, pick: false }))
+    })))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! `topk`: the first elements in order.
 
-use super::sort::{bind_positions, bind_values, split};
+use super::sort::{bind_positions, bind_values, order_form, split};
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::sort::{Order, top_k, top_k_mask};
@@ -33,6 +33,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     infer_shape,
     infer_dtype,
     bind,
+    form,
     ..OpDef::BASE
 }];
 
@@ -82,9 +83,25 @@ fn infer_dtype(dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
     }
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+/// The axes, and the order along the middle one.
+fn order(attrs: &Attrs, signature: &Signature<'_>) -> Result<([usize; 3], Order), OpError> {
     let split = split(attrs, &signature.inputs[0].shape)?;
-    let order = Order { k: kept(attrs, split[1])?, ascending: attrs.bool("is_ascend") };
+    Ok((split, Order { k: kept(attrs, split[1])?, ascending: attrs.bool("is_ascend") }))
+}
+
+fn form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
+    let (split, order) = order(attrs, signature)?;
+    let give = match attrs.str("ret_typ") {
+        "value" => Ordered::Values,
+        "indices" => Ordered::Positions,
+        "mask" => Ordered::Mask,
+        _ => Ordered::Both,
+    };
+    order_form(split, order, give, signature)
+}
+
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let (split, order) = order(attrs, signature)?;
     match attrs.str("ret_typ") {
         "value" => bind_values(split, order, signature),
         "indices" => bind_positions(split, order, signature),
@@ -94,22 +111,20 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
 }
 
 fn bind_mask(split: [usize; 3], order: Order, signature: &Signature<'_>) -> BoundKernel {
-    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
+    dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
         let out = elements_mut::<T>(&mut call.outputs[0])?;
         top_k_mask::<T, T>(call.par, elements(&call.inputs[0])?, split, order, out);
         Ok(())
-    })));
-    Ok(with_form(kernel?, signature, || KernelForm::Order { split, order, give: Ordered::Mask }))
+    })))
 }
 
 fn bind_both(split: [usize; 3], order: Order, signature: &Signature<'_>) -> BoundKernel {
-    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
+    dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
         let ([x], [values, positions]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
         let mut found = vec![0i64; positions.len()];
         top_k::<T, i64>(call.par, elements(x)?, split, order, elements_mut(values)?, &mut found);
         store_integers(&found, positions)
-    })));
-    Ok(with_form(kernel?, signature, || KernelForm::Order { split, order, give: Ordered::Both }))
+    })))
 }
 
 #[cfg(test)]

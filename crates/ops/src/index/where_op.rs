@@ -22,6 +22,7 @@ pub static OPS: &[OpDef] = &[OpDef {
         dtypes.set_output(0, dtype)
     },
     bind,
+    form: |_, signature| Ok(Some(KernelForm::Select { row: row(signature)?.unwrap_or(1) })),
     ..OpDef::BASE
 }];
 
@@ -46,11 +47,16 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     })
 }
 
-fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+/// Elements of a row, where a condition picks rows.
+fn row(signature: &Signature<'_>) -> Result<Option<usize>, OpError> {
     let [condition, x, _] = signature.inputs else { return Err(wrong_arity()) };
-    let row = (condition.shape != x.shape).then(|| x.shape[1..].iter().product());
     check_truths(condition.dtype)?;
-    let kernel: BoundKernel = dispatch_size!(x.dtype, T => Ok(kernel_fn(signature, move |call| {
+    Ok((condition.shape != x.shape).then(|| x.shape[1..].iter().product()))
+}
+
+fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let row = row(signature)?;
+    dispatch_size!(signature.inputs[1].dtype, T => Ok(kernel_fn(signature, move |call| {
         let ([condition, x, y], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
         let condition = truths(condition)?;
         let (x, y, out) = (elements::<T>(x)?, elements::<T>(y)?, elements_mut::<T>(out)?);
@@ -59,8 +65,7 @@ fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError
             Some(row) => select_rows(call.par, &condition, x, y, row, out),
         }
         Ok(())
-    })));
-    Ok(with_form(kernel?, signature, || KernelForm::Select { row: row.unwrap_or(1) }))
+    })))
 }
 
 /// Checks the types that `truths` accepts, before anything runs.

@@ -30,6 +30,7 @@ pub static OPS: &[OpDef] = &[
             shapes.set_input(2, "C", product)
         },
         bind: |attrs, signature| bind(attrs, attrs.float("beta"), signature),
+        form: |attrs, signature| form(attrs, attrs.float("beta"), signature),
         ..OpDef::BASE
     },
     OpDef {
@@ -46,6 +47,7 @@ pub static OPS: &[OpDef] = &[
         ],
         infer_shape,
         bind: |attrs, signature| bind(attrs, 0.0, signature),
+        form: |attrs, signature| form(attrs, 0.0, signature),
         ..OpDef::BASE
     },
 ];
@@ -89,7 +91,8 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_output(0, PartialShape::from_dims(out))
 }
 
-fn bind(attrs: &Attrs, beta: f64, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+/// The product, and the axis of rows.
+fn product(attrs: &Attrs, beta: f64, signature: &Signature<'_>) -> Result<(Gemm, usize), OpError> {
     let (transpose_a, transpose_b) = (attrs.bool("transpose_a"), attrs.bool("transpose_b"));
     let axis = row_axis(attrs, signature.inputs[0].shape.len())?;
     let partial = |shape: &Shape| rows_inward(shape, axis).into_iter().map(Some).collect::<PartialDims>();
@@ -97,12 +100,15 @@ fn bind(attrs: &Attrs, beta: f64, signature: &Signature<'_>) -> Result<Box<dyn K
     let b = matrix(&partial(&signature.inputs[1].shape), transpose_b);
     let (Some((batch, Some(m), Some(k))), Some((_, _, Some(n)))) = (a, b) else { return Err(wrong_arity()) };
     let Some(batch) = known_product(&batch) else { return Err(wrong_arity()) };
-    let product = Gemm { batch, transpose_a, transpose_b, alpha: attrs.float("alpha"), beta, ..Gemm::new(m, n, k) };
+    let alpha = attrs.float("alpha");
+    Ok((Gemm { batch, transpose_a, transpose_b, alpha, beta, ..Gemm::new(m, n, k) }, axis))
+}
+
+fn bind(attrs: &Attrs, beta: f64, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let (product, axis) = product(attrs, beta, signature)?;
     let inward = axis + 2 == signature.inputs[0].shape.len();
-    let has_form = signature.options.forms && inward && (signature.inputs.len() == 2 || beta == 1.0);
-    let form = has_form.then(|| form(&product, signature));
     let product = product.on(signature.options.isa);
-    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, wide, T => Ok(kernel_fn(signature, move |call| {
+    dispatch!(signature.inputs[0].dtype, wide, T => Ok(kernel_fn(signature, move |call| {
         let ([a, b, c @ ..], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
         let (a_shape, b_shape, out_shape) = (a.shape, b.shape, out.shape);
         let (a, b) = (elements::<T>(a)?, elements::<T>(b)?);
@@ -120,13 +126,16 @@ fn bind(attrs: &Attrs, beta: f64, signature: &Signature<'_>) -> Result<Box<dyn K
         gemm(call.par, product, &a, &b, &mut c);
         out.copy_from_slice(&move_rows(call.par, &c, out_shape, axis, Move::Outward)?);
         Ok(())
-    })));
-    Ok(with_optional_form(kernel?, form))
+    })))
 }
 
 /// The form of a product whose rows are the last axis but one; the added array has no factor.
-fn form(product: &Gemm, signature: &Signature<'_>) -> KernelForm {
-    let Gemm { batch, m, n, k, transpose_a, transpose_b, alpha, .. } = *product;
+fn form(attrs: &Attrs, beta: f64, signature: &Signature<'_>) -> MaybeForm {
+    let (product, axis) = product(attrs, beta, signature)?;
+    if axis + 2 != signature.inputs[0].shape.len() || (signature.inputs.len() != 2 && beta != 1.0) {
+        return Ok(None);
+    }
+    let Gemm { batch, m, n, k, transpose_a, transpose_b, alpha, .. } = product;
     let matrix = |array: usize, rows: usize, columns: usize, transposed: bool| {
         let [rows, columns] = [rows as isize, columns as isize];
         let steps = if transposed { [1, rows] } else { [columns, 1] };
@@ -135,7 +144,8 @@ fn form(product: &Gemm, signature: &Signature<'_>) -> KernelForm {
     let operands = [matrix(0, m, k, transpose_a), matrix(1, k, n, transpose_b), matrix(0, m, n, false)];
     let residual = (signature.inputs.len() > 2).then_some(2);
     let epilogue = SumEpilogue { residual, ..SumEpilogue::default() };
-    KernelForm::Product { batch: [batch, 1], size: [m, n, k], operands, alpha, epilogue }
+    let form = KernelForm::Product { batch: [batch, 1], size: [m, n, k], operands, alpha, epilogue };
+    dispatch!(signature.inputs[0].dtype, wide, _T => Ok(Some(form)))
 }
 
 /// Whether the axis of rows goes before the last one, or from there to its own place.

@@ -19,6 +19,7 @@ pub static OPS: &[OpDef] = &[
         attrs: ATTRS,
         infer_shape,
         bind: |attrs, signature| bind(attrs.opt_int("axis"), true, signature),
+        form: |attrs, signature| form(attrs.opt_int("axis"), true, signature),
         rewrites: &Rewrites {
             row_wise: |attrs, signature, divided| {
                 rows_stay(attrs.opt_int("axis"), signature) && rows_of_data(attrs, signature, divided)
@@ -34,6 +35,7 @@ pub static OPS: &[OpDef] = &[
         attrs: ATTRS,
         infer_shape,
         bind: |attrs, signature| bind(attrs.opt_int("axis"), false, signature),
+        form: |attrs, signature| form(attrs.opt_int("axis"), false, signature),
         rewrites: &Rewrites {
             row_wise: |attrs, signature, divided| {
                 rows_stay(attrs.opt_int("axis"), signature) && rows_of_data(attrs, signature, divided)
@@ -52,6 +54,7 @@ pub static OPS: &[OpDef] = &[
             shapes.set_output(0, PartialShape::from_dims(dims))
         },
         bind: |_, signature| bind(Some(1), true, signature),
+        form: |_, signature| form(Some(1), true, signature),
         rewrites: &Rewrites { row_wise: rows_of_data, ..Rewrites::NONE },
         ..OpDef::BASE
     },
@@ -80,21 +83,18 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_output(0, PartialShape::from_dims(dims))
 }
 
+fn form(axis: Option<i64>, largest: bool, signature: &Signature<'_>) -> MaybeForm {
+    let data = &signature.inputs[0];
+    for_numeric(data.dtype, KernelForm::Extreme { largest, split: split_or_all(axis, &data.shape)? })
+}
+
 fn bind(axis: Option<i64>, largest: bool, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
-    let shape = &signature.inputs[0].shape;
-    let split = match axis {
-        None => [1, shape.size(), 1],
-        Some(axis) => {
-            let axis = resolve_axis(axis, shape.len())?;
-            [shape[..axis].iter().product(), shape[axis], shape[axis + 1..].iter().product()]
-        }
-    };
-    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
+    let split = split_or_all(axis, &signature.inputs[0].shape)?;
+    dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
         let (x, out) = (elements::<T>(&call.inputs[0])?, elements_mut::<T>(&mut call.outputs[0])?);
         if largest { reduce::argmax(call.par, x, split, out) } else { reduce::argmin(call.par, x, split, out) }
         Ok(())
-    })));
-    Ok(with_form(kernel?, signature, || KernelForm::Extreme { largest, split }))
+    })))
 }
 
 #[cfg(test)]

@@ -67,14 +67,13 @@ fn bind(function: Binary, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, 
         return super::bind_binary(function, signature);
     }
     let cost = elementwise_ns(signature, binary_picoseconds(function, signature));
-    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, all, T => Ok(costed_kernel_fn("plain", cost, move |call| {
+    dispatch!(signature.inputs[0].dtype, all, T => Ok(costed_kernel_fn("plain", cost, move |call| {
         let ([lhs, rhs], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
         let (a, b) = (elements::<T>(lhs)?, elements::<T>(rhs)?);
         let shape = out.shape;
         elementwise::binary_broadcast(call.par, function, a, lhs.shape, b, rhs.shape, elements_mut(out)?, shape);
         Ok(())
-    })));
-    Ok(with_form(kernel?, signature, || KernelForm::of_function(Elementwise::Binary(function))))
+    })))
 }
 
 #[cfg(test)]

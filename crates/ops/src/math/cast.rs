@@ -20,6 +20,7 @@ pub static OPS: &[OpDef] = &[
         )],
         infer_dtype,
         bind,
+        form,
         rewrites: &Rewrites { row_wise: rows_of_data, ..Rewrites::NONE },
         ..OpDef::BASE
     },
@@ -39,6 +40,7 @@ pub static OPS: &[OpDef] = &[
             }
         },
         bind,
+        form,
         rewrites: &Rewrites { row_wise: rows_of_data, ..Rewrites::NONE },
         ..OpDef::BASE
     },
@@ -122,19 +124,31 @@ fn infer_dtype(dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
     }
 }
 
+fn check_convertible(from: DType, to: DType) -> Result<(), OpError> {
+    match from == DType::BF16 || to == DType::BF16 {
+        true => Err(not_implemented("bfloat16 arrays cannot be converted yet")),
+        false => Ok(()),
+    }
+}
+
+fn form(_: &Attrs, signature: &Signature<'_>) -> MaybeForm {
+    let (from, to) = (signature.inputs[0].dtype, signature.outputs[0].dtype);
+    if from == to {
+        return Ok(Some(KernelForm::Copy));
+    }
+    check_convertible(from, to)?;
+    Ok(Some(KernelForm::Cast))
+}
+
 fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let (from, to) = (signature.inputs[0].dtype, signature.outputs[0].dtype);
     if from == to {
-        let copy = costed_kernel_fn("copy", elementwise_ns(signature, 0), copy_first);
-        return Ok(with_form(copy, signature, || KernelForm::Copy));
+        return Ok(costed_kernel_fn("copy", elementwise_ns(signature, 0), copy_first));
     }
-    if to == DType::BF16 || from == DType::BF16 {
-        return Err(not_implemented("bfloat16 arrays cannot be converted yet"));
-    }
+    check_convertible(from, to)?;
     // Most pairs of types are converted one by one.
     let cost = elementwise_ns(signature, 500);
-    let kernel = costed_kernel_fn("plain", cost, |call| convert(call.par, &call.inputs[0], &mut call.outputs[0]));
-    Ok(with_form(kernel, signature, || KernelForm::Cast))
+    Ok(costed_kernel_fn("plain", cost, |call| convert(call.par, &call.inputs[0], &mut call.outputs[0])))
 }
 
 /// Converts elements to the dtype of the output.

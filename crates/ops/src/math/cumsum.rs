@@ -33,33 +33,30 @@ pub static OPS: &[OpDef] = &[OpDef {
         None => Ok(()),
     },
     bind,
+    form,
     ..OpDef::BASE
 }];
 
+fn form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
+    let data = &signature.inputs[0];
+    for_numeric(data.dtype, KernelForm::RunningSum { split: split_or_all(attrs.opt_int("axis"), &data.shape)? })
+}
+
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
-    let shape = &signature.inputs[0].shape;
-    let split = match attrs.opt_int("axis") {
-        None => [1, shape.size(), 1],
-        Some(axis) => {
-            let axis = resolve_axis(axis, shape.len())?;
-            [shape[..axis].iter().product(), shape[axis], shape[axis + 1..].iter().product()]
-        }
-    };
+    let split = split_or_all(attrs.opt_int("axis"), &signature.inputs[0].shape)?;
     let (from, to) = (signature.inputs[0].dtype, signature.outputs[0].dtype);
     if from == to {
-        let kernel: BoundKernel = dispatch!(to, numeric, T => Ok(kernel_fn(signature, move |call| {
+        return dispatch!(to, numeric, T => Ok(kernel_fn(signature, move |call| {
             cumsum::<T, T>(call.par, elements(&call.inputs[0])?, split, elements_mut(&mut call.outputs[0])?);
             Ok(())
         })));
-        return Ok(with_form(kernel?, signature, || KernelForm::RunningSum { split }));
     }
     check_numeric(from)?;
-    let kernel: BoundKernel = dispatch!(to, numeric, T => Ok(kernel_fn(signature, move |call| {
+    dispatch!(to, numeric, T => Ok(kernel_fn(signature, move |call| {
         let x = &call.inputs[0];
         let mut converted = vec![<T as mxrt_kernels::Element>::ZERO; x.len()];
         convert(call.par, x, &mut TensorMut::new(to, x.shape, bytemuck::cast_slice_mut(&mut converted)))?;
         cumsum::<T, T>(call.par, &converted, split, elements_mut(&mut call.outputs[0])?);
         Ok(())
-    })));
-    Ok(with_form(kernel?, signature, || KernelForm::RunningSum { split }))
+    })))
 }

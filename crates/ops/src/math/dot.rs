@@ -31,6 +31,7 @@ pub static OPS: &[OpDef] = &[
         infer_shape: infer_dot,
         infer_dtype: |dtypes| dtypes.uniform(&["lhs", "rhs"]),
         bind: bind_dot,
+        form: |attrs, signature| product_form(dot(attrs, signature)?),
         ..OpDef::BASE
     },
     OpDef {
@@ -42,6 +43,7 @@ pub static OPS: &[OpDef] = &[
         infer_shape: infer_batch_dot,
         infer_dtype: |dtypes| dtypes.uniform(&["lhs", "rhs"]),
         bind: bind_batch_dot,
+        form: |attrs, signature| product_form(batch_dot(attrs, signature)?),
         rewrites: &Rewrites {
             row_wise: |_, signature, divided| {
                 !divided.contains(&false) && signature.inputs.first().is_some_and(|t| t.shape.len() > 2)
@@ -87,22 +89,27 @@ fn infer_dot(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_output(0, PartialShape::from_dims(out))
 }
 
-fn bind_dot(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+/// The product that `dot` is.
+fn dot(attrs: &Attrs, signature: &Signature<'_>) -> Result<Gemm, OpError> {
     let (transpose_a, transpose_b) = (attrs.bool("transpose_a"), attrs.bool("transpose_b"));
     let (a, b) = (&signature.inputs[0].shape, &signature.inputs[1].shape);
     let (Some((k, left)), Some((_, right))) = (cut(a, transpose_a), cut(b, !transpose_b)) else {
         return Err(wrong_arity());
     };
     // A transposed operand is stored with its summed axis at the other end.
-    let product = Gemm {
+    Ok(Gemm {
         transpose_a: transpose_a && a.len() > 1,
         transpose_b: transpose_b && b.len() > 1,
         ..Gemm::new(checked_product(&left)?, checked_product(&right)?, k)
-    };
+    })
+}
+
+fn bind_dot(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let product = dot(attrs, signature)?;
     let large = product.n.saturating_mul(product.k) >= LEAST_PACKED && product.n >= PANEL;
     if signature.inputs[0].dtype == DType::F32 && large {
         let gemm = Sgemm::new(product.m, product.n, product.k, signature.options.isa);
-        return Ok(with_form(Box::new(PackedDot { gemm, product }), signature, || gemm_form(product)));
+        return Ok(Box::new(PackedDot { gemm, product }));
     }
     bind_gemm(product, signature)
 }
@@ -204,42 +211,47 @@ fn infer_batch_dot(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_output(0, PartialShape::from_dims(batch))
 }
 
-fn bind_batch_dot(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+/// The products that `batch_dot` is.
+fn batch_dot(attrs: &Attrs, signature: &Signature<'_>) -> Result<Gemm, OpError> {
     let (transpose_a, transpose_b) = (attrs.bool("transpose_a"), attrs.bool("transpose_b"));
     let partial = |shape: &Shape| shape.iter().map(|d| Some(*d)).collect::<PartialDims>();
     let a = matrix(&partial(&signature.inputs[0].shape), transpose_a);
     let b = matrix(&partial(&signature.inputs[1].shape), transpose_b);
     let (Some((batch, Some(m), Some(k))), Some((_, _, Some(n)))) = (a, b) else { return Err(wrong_arity()) };
     let Some(batch) = known_product(&batch) else { return Err(wrong_arity()) };
-    bind_gemm(Gemm { batch, transpose_a, transpose_b, ..Gemm::new(m, n, k) }, signature)
+    Ok(Gemm { batch, transpose_a, transpose_b, ..Gemm::new(m, n, k) })
 }
 
-/// A product for a device.
-pub(crate) fn gemm_form(product: Gemm) -> KernelForm {
+fn bind_batch_dot(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    bind_gemm(batch_dot(attrs, signature)?, signature)
+}
+
+/// The form of a product.
+fn product_form(product: Gemm) -> MaybeForm {
     let Gemm { batch, m, n, k, transpose_a, transpose_b, alpha, .. } = product;
     let matrix = |array, [rows, columns]: [usize; 2], transposed: bool| {
         let steps = if transposed { [1, rows as isize] } else { [columns as isize, 1] };
         MatrixSteps { array, first: 0, steps: [(rows * columns) as isize, 0, steps[0], steps[1]] }
     };
-    KernelForm::Product {
+    let form = KernelForm::Product {
         batch: [batch, 1],
         size: [m, n, k],
         operands: [matrix(0, [m, k], transpose_a), matrix(1, [k, n], transpose_b), matrix(0, [m, n], false)],
         alpha,
         epilogue: SumEpilogue::default(),
-    }
+    };
+    Ok(Some(form))
 }
 
 fn bind_gemm(product: Gemm, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
-    let kernel = in_single(signature, |signature| {
+    in_single(signature, |signature| {
         let product = product.on(signature.options.isa);
         dispatch!(signature.inputs[0].dtype, wide, T => Ok(kernel_fn(signature, move |call| {
             let (a, b) = (elements::<T>(&call.inputs[0])?, elements::<T>(&call.inputs[1])?);
             gemm(call.par, product, a, b, elements_mut(&mut call.outputs[0])?);
             Ok(())
         })))
-    })?;
-    Ok(with_form(kernel, signature, || gemm_form(product)))
+    })
 }
 
 #[cfg(test)]

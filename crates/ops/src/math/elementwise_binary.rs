@@ -54,12 +54,11 @@ fn blocked_form(function: Binary, signature: &Signature<'_>) -> Option<BlockedFo
 /// A kernel over two arrays of one shape.
 pub(crate) fn bind_binary(function: Binary, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let cost = elementwise_ns(signature, binary_picoseconds(function, signature));
-    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, all, T => Ok(costed_kernel_fn("plain", cost, move |call| {
+    dispatch!(signature.inputs[0].dtype, all, T => Ok(costed_kernel_fn("plain", cost, move |call| {
         let (a, b) = (elements::<T>(&call.inputs[0])?, elements::<T>(&call.inputs[1])?);
         elementwise::binary(call.par, function, a, b, elements_mut(&mut call.outputs[0])?);
         Ok(())
-    })));
-    Ok(with_form(kernel?, signature, || KernelForm::of_function(Elementwise::Binary(function))))
+    })))
 }
 
 #[cfg(test)]

@@ -45,6 +45,7 @@ pub static OPS: &[OpDef] = &[
         doc: "Zeros in the shape and dtype of the input.",
         ignores_unknown_attrs: true,
         bind: |_, signature| bind_fill(0.0, signature),
+        form: |_, signature| fill_form(0.0, signature),
         ..OpDef::BASE
     },
     OpDef {
@@ -52,15 +53,20 @@ pub static OPS: &[OpDef] = &[
         doc: "Ones in the shape and dtype of the input.",
         ignores_unknown_attrs: true,
         bind: |_, signature| bind_fill(1.0, signature),
+        form: |_, signature| fill_form(1.0, signature),
         ..OpDef::BASE
     },
 ];
 
+/// The form of one value everywhere.
+pub(crate) fn fill_form(value: f64, signature: &Signature<'_>) -> MaybeForm {
+    for_all(signature.outputs[0].dtype, KernelForm::Range { start: value, step: 0.0, repeat: 1 })
+}
+
 /// A kernel that writes one value everywhere.
 pub(crate) fn bind_fill(value: f64, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
-    let kernel: BoundKernel = dispatch!(signature.outputs[0].dtype, all, T => Ok(kernel_fn(signature, move |call| {
+    dispatch!(signature.outputs[0].dtype, all, T => Ok(kernel_fn(signature, move |call| {
         elements_mut::<T>(&mut call.outputs[0])?.fill(T::from_f64(value));
         Ok(())
-    })));
-    Ok(with_form(kernel?, signature, || KernelForm::Range { start: value, step: 0.0, repeat: 1 }))
+    })))
 }

@@ -21,4 +21,4 @@ pub mod smooth_l1;
 pub mod unary;
 
 pub(crate) use elementwise_binary::bind_binary;
-pub(crate) use unary::bind_unary;
+pub(crate) use unary::{bind_unary, unary_form};

@@ -18,6 +18,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     ],
     infer_shape,
     bind,
+    form,
     ..OpDef::BASE
 }];
 
@@ -38,13 +39,17 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_output(1, left)
 }
 
+fn form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
+    let data = &signature.inputs[0];
+    for_floats(data.dtype, KernelForm::Moments { reduced: reduced_axes(attrs, data.shape.len())?.to_vec() })
+}
+
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let shape = signature.inputs[0].shape.clone();
     let reduced = reduced_axes(attrs, shape.len())?;
     // The mean as it broadcasts against the data.
     let kept: Vec<usize> = shape.iter().zip(&reduced).map(|(n, r)| if *r { 1 } else { *n }).collect();
-    let form = KernelForm::Moments { reduced: reduced.to_vec() };
-    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
+    dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         let ([data], [mean, variance]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
         let (x, mean) = (elements::<T>(data)?, elements_mut::<T>(mean)?);
         reduce(call.par, Reduction::Mean, x, &shape, &reduced, mean);
@@ -53,6 +58,5 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
         unary_inplace(call.par, Unary::Square, &mut distances);
         reduce(call.par, Reduction::Mean, &distances, &shape, &reduced, elements_mut(variance)?);
         Ok(())
-    })));
-    Ok(with_form(kernel?, signature, || form))
+    })))
 }

@@ -1,6 +1,6 @@
 //! `norm`: length of vectors.
 
-use super::reduce::{Reduced, bind_reduction, left_shape, reduced_axes};
+use super::reduce::{Reduced, bind_reduction, left_shape, reduced_axes, reduction_form};
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::reduce::{Reduction, reduce};
@@ -32,16 +32,26 @@ pub static OPS: &[OpDef] = &[OpDef {
         None => dtypes.all_same(),
     },
     bind,
+    form: |attrs, signature| {
+        let (reduction, reduced) = reduction(attrs, signature)?;
+        let same = signature.inputs[0].dtype == signature.outputs[0].dtype;
+        if same { reduction_form(reduction, &reduced, signature) } else { Ok(None) }
+    },
     ..OpDef::BASE
 }];
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+/// The reduction and its axes.
+fn reduction(attrs: &Attrs, signature: &Signature<'_>) -> Result<(Reduction, Reduced), OpError> {
     let reduction = match attrs.int("ord") {
         1 => Reduction::L1,
         2 => Reduction::L2,
         other => return Err(value_error(format!("ord must be 1 or 2, got {other}"))),
     };
-    let reduced = reduced_axes(attrs, signature.inputs[0].shape.len())?;
+    Ok((reduction, reduced_axes(attrs, signature.inputs[0].shape.len())?))
+}
+
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let (reduction, reduced) = reduction(attrs, signature)?;
     let (from, to) = (signature.inputs[0].dtype, signature.outputs[0].dtype);
     if from == to { bind_reduction(reduction, reduced, signature) } else { bind_wide(reduction, reduced, signature) }
 }

@@ -32,17 +32,24 @@ pub static OPS: &[OpDef] = &[
         doc: "The input divided by the square root of its last extent.",
         ignores_unknown_attrs: true,
         bind: |_, signature| {
-            let root = (signature.inputs[0].shape.last().copied().unwrap_or(1) as f64).sqrt();
-            let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, float, T => {
+            let root = root_of_last(signature);
+            dispatch!(signature.inputs[0].dtype, float, T => {
                 Ok(kernel_fn(signature, move |call| {
                     let x = elements::<T>(&call.inputs[0])?;
                     binary_scalar(call.par, Binary::Div, x, T::from_f64(root), elements_mut(&mut call.outputs[0])?);
                     Ok(())
                 }))
-            });
-            let divided = || KernelForm::WithNumber { function: Binary::Div, number: root, first: false };
-            Ok(with_form(kernel?, signature, divided))
+            })
+        },
+        form: |_, signature| {
+            let (function, number) = (Binary::Div, root_of_last(signature));
+            for_floats(signature.inputs[0].dtype, KernelForm::WithNumber { function, number, first: false })
         },
         ..OpDef::BASE
     },
 ];
+
+/// The square root of the last extent.
+fn root_of_last(signature: &Signature<'_>) -> f64 {
+    (signature.inputs[0].shape.last().copied().unwrap_or(1) as f64).sqrt()
+}

@@ -29,6 +29,10 @@ macro_rules! operators {
                 let reduced = reduced_axes(attrs, signature.inputs[0].shape.len())?;
                 bind_reduction(Reduction::$reduction, reduced, signature)
             },
+            form: |attrs, signature| {
+                let reduced = reduced_axes(attrs, signature.inputs[0].shape.len())?;
+                reduction_form(Reduction::$reduction, &reduced, signature)
+            },
             rewrites: &Rewrites { row_wise: keeps_rows, ..Rewrites::NONE },
             ..OpDef::BASE
         },)?)*];
@@ -108,6 +112,15 @@ fn poison_infinite_sums<T: Element>(x: &[T], shape: &[usize], reduced: &[bool], 
     }
 }
 
+/// The form of a reduction to an output of the same dtype.
+pub(crate) fn reduction_form(reduction: Reduction, reduced: &[bool], signature: &Signature<'_>) -> MaybeForm {
+    let dtype = signature.inputs[0].dtype;
+    if reduction == Reduction::Mean && dtype == DType::F16 {
+        return Ok(None);
+    }
+    for_numeric(dtype, KernelForm::Reduce { reduction, reduced: reduced.to_vec() })
+}
+
 /// A reduction to an output of the same dtype.
 pub(crate) fn bind_reduction(
     reduction: Reduction,
@@ -117,8 +130,7 @@ pub(crate) fn bind_reduction(
     if reduction == Reduction::Mean && signature.inputs[0].dtype == DType::F16 {
         return bind_half_mean(reduced, signature);
     }
-    let form_axes = reduced.clone();
-    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
+    dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
         let (x, out) = (&call.inputs[0], elements_mut(&mut call.outputs[0])?);
         let (values, shape) = (elements::<T>(x)?, x.shape);
         reduce(call.par, reduction, values, shape, &reduced, out);
@@ -126,8 +138,7 @@ pub(crate) fn bind_reduction(
             poison_infinite_sums(values, shape, &reduced, out);
         }
         Ok(())
-    })));
-    Ok(with_form(kernel?, signature, || KernelForm::Reduce { reduction, reduced: form_axes.to_vec() }))
+    })))
 }
 
 #[cfg(test)]

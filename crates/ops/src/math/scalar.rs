@@ -28,6 +28,7 @@ macro_rules! scalar_op {
             attrs: ATTRS,
             infer_dtype,
             bind: |attrs, signature| bind($function, $side, attrs, signature),
+            form: |attrs, signature| form($function, $side, attrs, signature),
             rewrites: &Rewrites {
                 elementwise: |attrs| Some($elementwise($function, attrs.float("scalar") as f32)),
                 ..Rewrites::NONE
@@ -87,7 +88,7 @@ fn bind(
     let cost = elementwise_ns(signature, binary_picoseconds(function, signature));
     dispatch!(from, all, T => {
         let number = T::from_f64(number);
-        let kernel = costed_kernel_fn("plain", cost, move |call| {
+        Ok(costed_kernel_fn("plain", cost, move |call| {
             let x = elements::<T>(&call.inputs[0])?;
             let out = elements_mut(&mut call.outputs[0])?;
             match side {
@@ -95,13 +96,19 @@ fn bind(
                 ScalarSide::Right => elementwise::binary_scalar(call.par, function, x, number, out),
             }
             Ok(())
-        });
-        Ok(with_form(kernel, signature, || form(function, side, number)))
+        }))
     })
 }
 
-fn form<T: Element>(function: Binary, side: ScalarSide, number: T) -> KernelForm {
-    KernelForm::WithNumber { function, number: number.to_f64(), first: matches!(side, ScalarSide::Left) }
+/// The form holds the number as the type has it in which the operator computes.
+fn form(function: Binary, side: ScalarSide, attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
+    let number = attrs.float("scalar");
+    let number: Result<f64, OpError> = match (signature.inputs[0].dtype, signature.outputs[0].dtype) {
+        (from, to) if from == to => dispatch!(from, all, T => Ok(T::from_f64(number).to_f64())),
+        (from, DType::F64) => dispatch!(from, whole, _T => Ok(number)),
+        (from, _) => dispatch!(from, whole, _T => Ok(Element::to_f64(number as i64))),
+    };
+    Ok(Some(KernelForm::WithNumber { function, number: number?, first: matches!(side, ScalarSide::Left) }))
 }
 
 /// A fractional number makes doubles of whole arrays; booleans never stay booleans.
@@ -134,7 +141,7 @@ fn converted<D: Element>(
     number: D,
     signature: &Signature<'_>,
 ) -> Result<Box<dyn Kernel>, OpError> {
-    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, whole, S => Ok(kernel_fn(signature, move |call| {
+    dispatch!(signature.inputs[0].dtype, whole, S => Ok(kernel_fn(signature, move |call| {
         let x: Vec<D> = elements::<S>(&call.inputs[0])?.iter().map(|v| D::from_i64(v.to_i64())).collect();
         let out = elements_mut(&mut call.outputs[0])?;
         match side {
@@ -142,8 +149,7 @@ fn converted<D: Element>(
             ScalarSide::Right => elementwise::binary_scalar(call.par, function, &x, number, out),
         }
         Ok(())
-    })));
-    Ok(with_form(kernel?, signature, || form(function, side, number)))
+    })))
 }
 
 #[cfg(test)]

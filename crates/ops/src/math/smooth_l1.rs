@@ -1,6 +1,6 @@
 //! `smooth_l1`: absolute values, rounded off near zero.
 
-use super::bind_unary;
+use super::{bind_unary, unary_form};
 use crate::prelude::*;
 use mxrt_kernels::elementwise::Unary;
 
@@ -11,6 +11,11 @@ pub static OPS: &[OpDef] = &[OpDef {
     doc: "Element by element, |x| - 0.5 / scalar^2, and 0.5 * (scalar * x)^2 where |x| < 1 / \
         scalar^2.",
     attrs: &[AttrDef::new("scalar", AttrKind::Float, "1", "Where the parabola ends: at 1 / scalar^2.")],
-    bind: |attrs, signature| bind_unary(Unary::SmoothL1 { sigma: attrs.float("scalar") }, signature),
+    bind: |attrs, signature| bind_unary(function(attrs), signature),
+    form: |attrs, signature| unary_form(function(attrs), signature),
     ..OpDef::BASE
 }];
+
+fn function(attrs: &Attrs) -> Unary {
+    Unary::SmoothL1 { sigma: attrs.float("scalar") }
+}

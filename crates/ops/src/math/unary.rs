@@ -28,11 +28,16 @@ macro_rules! operators {
 }
 mxrt_kernels::unary_functions!(operators);
 
+/// The form of a function of every element of input 0.
+pub(crate) fn unary_form(function: Unary, signature: &Signature<'_>) -> MaybeForm {
+    for_numeric(signature.inputs[0].dtype, KernelForm::of_function(Elementwise::Unary(function)))
+}
+
 /// A kernel that maps every element of input 0.
 pub(crate) fn bind_unary(function: Unary, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let in_place = if signature.outputs[..1] == signature.inputs[..1] { vec![0] } else { Vec::new() };
     let cost = elementwise_ns(signature, unary_picoseconds(function, signature));
-    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, numeric, T => {
+    dispatch!(signature.inputs[0].dtype, numeric, T => {
         Ok(in_place_kernel_fn("plain", cost, in_place, move |call| {
             let y = elements_mut(&mut call.outputs[0])?;
             match call.shared {
@@ -41,6 +46,5 @@ pub(crate) fn bind_unary(function: Unary, signature: &Signature<'_>) -> Result<B
             }
             Ok(())
         }))
-    });
-    Ok(with_form(kernel?, signature, || KernelForm::of_function(Elementwise::Unary(function))))
+    })
 }

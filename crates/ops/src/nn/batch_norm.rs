@@ -22,6 +22,7 @@ pub static OPS: &[OpDef] = &[
         doc: "BatchNorm, then relu.",
         attrs: ATTRS,
         bind: |attrs, signature| bind(attrs, signature, true),
+        form: |attrs, signature| form(attrs, signature, true),
         ..BATCH_NORM
     },
     OpDef {
@@ -52,6 +53,7 @@ const BATCH_NORM: OpDef = OpDef {
     infer_shape,
     infer_dtype,
     bind: |attrs, signature| bind(attrs, signature, false),
+    form: |attrs, signature| form(attrs, signature, false),
     rewrites: &Rewrites {
         row_wise: |attrs, signature, divided| {
             (!attrs.declares("axis") || is_within_rows(attrs.int("axis"), signature))
@@ -62,9 +64,9 @@ const BATCH_NORM: OpDef = OpDef {
     ..OpDef::BASE
 };
 
-/// The axis of channels.
-fn axis_of(attrs: &Attrs, rank: usize) -> Result<usize, OpError> {
-    resolve_axis(if attrs.declares("axis") { attrs.int("axis") } else { 1 }, rank)
+/// The axis of channels, which may count from the last one.
+fn named_axis(attrs: &Attrs) -> i64 {
+    if attrs.declares("axis") { attrs.int("axis") } else { 1 }
 }
 
 const ATTRS: &[AttrDef] = &[
@@ -84,7 +86,7 @@ const STATISTICS: [&str; 4] = ["gamma", "beta", "moving_mean", "moving_var"];
 fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.same_as_first()?;
     let Some(dims) = shapes.dims(0) else { return Ok(()) };
-    let axis = axis_of(shapes.attrs, dims.len())?;
+    let axis = resolve_axis(named_axis(shapes.attrs), dims.len())?;
     let channels = PartialShape::from_dims([dims[axis]]);
     for (i, name) in STATISTICS.iter().enumerate() {
         let have = shapes.inputs[i + 1].clone();
@@ -116,12 +118,17 @@ fn infer_dtype(dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
     Ok(())
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>, relu: bool) -> Result<Box<dyn Kernel>, OpError> {
-    let shape = &signature.inputs[0].shape;
-    let axis = axis_of(attrs, shape.len())?;
-    let split = [shape[..axis].iter().product(), shape[axis], shape[axis + 1..].iter().product()];
+fn form(attrs: &Attrs, signature: &Signature<'_>, relu: bool) -> MaybeForm {
+    let data = &signature.inputs[0];
+    let split = split_at(named_axis(attrs), &data.shape)?;
     let (eps, fix_gamma) = (attrs.float("eps"), attrs.bool("fix_gamma"));
-    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
+    for_floats(data.dtype, KernelForm::BatchNorm { split, eps, fix_gamma, relu })
+}
+
+fn bind(attrs: &Attrs, signature: &Signature<'_>, relu: bool) -> Result<Box<dyn Kernel>, OpError> {
+    let split = split_at(named_axis(attrs), &signature.inputs[0].shape)?;
+    let (eps, fix_gamma) = (attrs.float("eps"), attrs.bool("fix_gamma"));
+    dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         let [data, gamma, beta, mean, variance] = call.inputs else { return Err(wrong_arity()) };
         let statistic = elements::<<T as Element>::Acc>;
         let params = Channels {
@@ -144,8 +151,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>, relu: bool) -> Result<Box<dyn 
             }
         }
         Ok(())
-    })));
-    Ok(with_form(kernel?, signature, || KernelForm::BatchNorm { split, eps, fix_gamma, relu }))
+    })))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! `Convolution`: one, two or three spatial axes, groups, dilation.
 
-use super::convolution_kernel::{Epilogue, bind_convolution};
+use super::convolution_kernel::{Epilogue, bind_convolution, convolution_form};
 use crate::blocked;
 use crate::prelude::*;
 use mxrt_engine::OpError;
@@ -23,17 +23,10 @@ pub static OPS: &[OpDef] = &[OpDef {
     attrs: ATTRS,
     infer_shape: |shapes| infer_shape(shapes),
     infer_dtype: |dtypes| dtypes.uniform(&["data", "weight", "bias"]),
-    bind: |attrs, signature| {
-        bind_convolution(attrs, signature, Epilogue { bias: !attrs.bool("no_bias"), ..Epilogue::default() })
-    },
+    bind: |attrs, signature| bind_convolution(attrs, signature, Epilogue::of_layer(attrs)),
+    form: |attrs, _| convolution_form(attrs, Epilogue::of_layer(attrs)),
     rewrites: &Rewrites {
-        blocked_form: |attrs, signature| {
-            blocked::convolution::form(
-                attrs,
-                signature,
-                Epilogue { bias: !attrs.bool("no_bias"), ..Epilogue::default() },
-            )
-        },
+        blocked_form: |attrs, signature| blocked::convolution::form(attrs, signature, Epilogue::of_layer(attrs)),
         row_wise: rows_of_data,
         ..Rewrites::NONE
     },

@@ -39,6 +39,11 @@ pub(crate) enum FusedActivation {
 }
 
 impl Epilogue {
+    /// A bias alone, unless the attributes say that there is none.
+    pub fn of_layer(attrs: &Attrs) -> Epilogue {
+        Epilogue { bias: !attrs.bool("no_bias"), ..Epilogue::default() }
+    }
+
     /// The form of these steps for a device.
     pub fn form(&self) -> SumEpilogue {
         let activation = match self.activation {
@@ -93,6 +98,12 @@ pub(crate) fn bind_convolution(
     epilogue: Epilogue,
 ) -> Result<Box<dyn Kernel>, OpError> {
     let geometry = ConvGeometry::new(attrs)?;
+    in_single(signature, |signature| bind_sums(geometry, signature, epilogue))
+}
+
+/// The form of a convolution.
+pub(crate) fn convolution_form(attrs: &Attrs, epilogue: Epilogue) -> MaybeForm {
+    let geometry = ConvGeometry::new(attrs)?;
     let form = KernelForm::Convolution {
         channels_last: false,
         kernel: three(&geometry.kernel, 1),
@@ -102,8 +113,7 @@ pub(crate) fn bind_convolution(
         groups: geometry.groups,
         epilogue: epilogue.form(),
     };
-    let kernel = in_single(signature, |signature| bind_sums(geometry, signature, epilogue))?;
-    Ok(with_form(kernel, signature, || form))
+    Ok(Some(form))
 }
 
 /// Chooses the kernel of the host.

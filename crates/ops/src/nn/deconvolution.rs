@@ -56,6 +56,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     infer_shape,
     infer_dtype: |dtypes| dtypes.uniform(&["data", "weight", "bias"]),
     bind,
+    form,
     rewrites: &Rewrites { row_wise: rows_of_data, ..Rewrites::NONE },
     ..OpDef::BASE
 }];
@@ -128,35 +129,39 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_output(0, PartialShape::from_dims(out))
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+/// The geometry, with the padding that a target shape needs.
+fn padded_geometry(attrs: &Attrs, signature: &Signature<'_>) -> Result<ConvGeometry, OpError> {
     let mut geometry = ConvGeometry::new(attrs)?;
     let shape = &signature.inputs[0].shape;
     for axis in 0..geometry.kernel.len() {
         geometry.pad[axis] = size(attrs, &geometry, axis, shape[2 + axis])?.0;
     }
-    let with_bias = !attrs.bool("no_bias");
-    let form = form(&geometry, with_bias);
-    let kernel: BoundKernel = match signature.inputs[0].dtype {
+    Ok(geometry)
+}
+
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let (geometry, with_bias) = (padded_geometry(attrs, signature)?, !attrs.bool("no_bias"));
+    match signature.inputs[0].dtype {
         DType::F32 => match PackedDeconvolution::new(&geometry, with_bias, signature) {
             fast if fast.deconv.fits() => Ok(Box::new(fast)),
             _ => Ok(bind_typed::<f32>(geometry, with_bias, signature)),
         },
         DType::F64 => Ok(bind_typed::<f64>(geometry, with_bias, signature)),
         other => Err(unsupported_dtype(other, "float32 and float64")),
-    };
-    Ok(with_form(kernel?, signature, || form))
+    }
 }
 
-fn form(geometry: &ConvGeometry, with_bias: bool) -> KernelForm {
-    let ConvGeometry { kernel, stride, pad, dilate, groups, .. } = geometry;
-    KernelForm::Deconvolution {
-        kernel: three(kernel, 1),
-        stride: three(stride, 1),
-        pad: three(pad, 0),
-        dilate: three(dilate, 1),
-        groups: *groups,
-        bias: with_bias.then_some(2),
-    }
+fn form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
+    let ConvGeometry { kernel, stride, pad, dilate, groups, .. } = padded_geometry(attrs, signature)?;
+    let form = KernelForm::Deconvolution {
+        kernel: three(&kernel, 1),
+        stride: three(&stride, 1),
+        pad: three(&pad, 0),
+        dilate: three(&dilate, 1),
+        groups,
+        bias: (!attrs.bool("no_bias")).then_some(2),
+    };
+    dispatch!(signature.inputs[0].dtype, wide, _T => Ok(Some(form)))
 }
 
 fn bind_typed<T: Float>(geometry: ConvGeometry, with_bias: bool, signature: &Signature<'_>) -> Box<dyn Kernel> {

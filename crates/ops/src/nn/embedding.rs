@@ -26,6 +26,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     infer_shape,
     infer_dtype,
     bind,
+    form,
     rewrites: &Rewrites { row_wise: rows_of_data, ..Rewrites::NONE },
     ..OpDef::BASE
 }];
@@ -50,16 +51,10 @@ fn infer_dtype(dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
     dtypes.set_output(0, weight)
 }
 
-fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn form(_: &Attrs, signature: &Signature<'_>) -> MaybeForm {
     let [rows, width] = signature.inputs[1].shape[..] else { return Err(wrong_arity()) };
     check_integers("data", signature.inputs[0].dtype)?;
-    let kernel: BoundKernel = dispatch_size!(signature.inputs[1].dtype, T => Ok(kernel_fn(signature, move |call| {
-        let ([data, weight], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
-        let (indices, table) = (integers(data)?, elements::<T>(weight)?);
-        take(call.par, table, [1, rows, width], &indices, OutOfRange::Clip, 0, elements_mut(out)?)
-            .map_err(kernel_error)
-    })));
-    Ok(with_form(kernel?, signature, || KernelForm::Take {
+    Ok(Some(KernelForm::Take {
         data: 1,
         indices: 0,
         split: [1, rows, width],
@@ -67,6 +62,17 @@ fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError
         axis: 0,
         pick: false,
     }))
+}
+
+fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let [rows, width] = signature.inputs[1].shape[..] else { return Err(wrong_arity()) };
+    check_integers("data", signature.inputs[0].dtype)?;
+    dispatch_size!(signature.inputs[1].dtype, T => Ok(kernel_fn(signature, move |call| {
+        let ([data, weight], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
+        let (indices, table) = (integers(data)?, elements::<T>(weight)?);
+        take(call.par, table, [1, rows, width], &indices, OutOfRange::Clip, 0, elements_mut(out)?)
+            .map_err(kernel_error)
+    })))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `FullyConnected`: a dense layer.
 
 use super::convolution_kernel::Epilogue;
-use super::fully_connected_kernel::bind_dense;
+use super::fully_connected_kernel::{bind_dense, dense_form};
 use crate::prelude::*;
 use crate::shape::known_product;
 use mxrt_engine::OpError;
@@ -21,9 +21,8 @@ pub static OPS: &[OpDef] = &[OpDef {
     attrs: ATTRS,
     infer_shape: |shapes| infer_shape(shapes),
     infer_dtype: |dtypes| dtypes.uniform(&["data", "weight", "bias"]),
-    bind: |attrs, signature| {
-        bind_dense(attrs, signature, Epilogue { bias: !attrs.bool("no_bias"), ..Epilogue::default() })
-    },
+    bind: |attrs, signature| bind_dense(signature, Epilogue::of_layer(attrs)),
+    form: |attrs, signature| dense_form(signature, Epilogue::of_layer(attrs)),
     rewrites: &Rewrites { row_wise: rows_of_data, ..Rewrites::NONE },
     ..OpDef::BASE
 }];

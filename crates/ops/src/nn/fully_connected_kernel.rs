@@ -14,19 +14,24 @@ use mxrt_tensor::{DType, TensorRef};
 use std::ops::Range;
 
 /// A dense layer of two or three inputs, and of a residual, for the types of the signature.
-pub(crate) fn bind_dense(_: &Attrs, signature: &Signature<'_>, epilogue: Epilogue) -> Result<Box<dyn Kernel>, OpError> {
-    let kernel = in_single(signature, |signature| bind_sums(signature, epilogue))?;
+pub(crate) fn bind_dense(signature: &Signature<'_>, epilogue: Epilogue) -> Result<Box<dyn Kernel>, OpError> {
+    in_single(signature, |signature| bind_sums(signature, epilogue))
+}
+
+/// The form of a dense layer.
+pub(crate) fn dense_form(signature: &Signature<'_>, epilogue: Epilogue) -> MaybeForm {
     let [outputs, inputs] = signature.inputs[1].shape[..] else { return Err(wrong_arity()) };
     let rows = signature.outputs[0].shape.size() / outputs.max(1);
     let matrix =
         |array, steps: [usize; 2]| MatrixSteps { array, first: 0, steps: [0, 0, steps[0] as isize, steps[1] as isize] };
-    Ok(with_form(kernel, signature, || KernelForm::Product {
+    let form = KernelForm::Product {
         batch: [1, 1],
         size: [rows, outputs, inputs],
         operands: [matrix(0, [inputs, 1]), matrix(1, [1, inputs]), matrix(0, [outputs, 1])],
         alpha: 1.0,
         epilogue: epilogue.form(),
-    }))
+    };
+    Ok(Some(form))
 }
 
 /// Chooses the kernel of the host.

@@ -4,7 +4,7 @@
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::norm::{mean_std, row_norm};
-use mxrt_tensor::PartialShape;
+use mxrt_tensor::{PartialShape, Shape};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] =
@@ -24,6 +24,7 @@ pub static OPS: &[OpDef] =
             ],
             infer_shape: group_shapes,
             bind: |attrs, signature| bind(attrs.count("num_groups"), attrs.float("eps"), signature),
+            form: |attrs, signature| form(attrs.count("num_groups"), attrs.float("eps"), signature),
             rewrites: &Rewrites { row_wise: rows_of_data, ..Rewrites::NONE },
             ..OpDef::BASE
         },
@@ -35,6 +36,7 @@ pub static OPS: &[OpDef] =
             attrs: &[AttrDef::new("eps", AttrKind::Float, "0.00100000005", "Added to the variance.")],
             infer_shape: instance_shapes,
             bind: |attrs, signature| bind(signature.inputs[1].shape.size(), attrs.float("eps"), signature),
+            form: |attrs, signature| form(signature.inputs[1].shape.size(), attrs.float("eps"), signature),
             rewrites: &Rewrites { row_wise: rows_of_data, ..Rewrites::NONE },
             ..OpDef::BASE
         },
@@ -71,12 +73,21 @@ fn instance_shapes(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_input(2, "beta", channels)
 }
 
-/// Every instance falls into `groups` rows.
-fn bind(groups: usize, eps: f64, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
-    let shape = &signature.inputs[0].shape;
+/// Rows and elements of a row, where every instance consists of `groups` rows.
+fn rows_of(groups: usize, shape: &Shape) -> [usize; 2] {
     let rows = shape[0] * groups;
-    let each = shape.size().checked_div(rows).unwrap_or(0);
-    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
+    [rows, shape.size().checked_div(rows).unwrap_or(0)]
+}
+
+fn form(groups: usize, eps: f64, signature: &Signature<'_>) -> MaybeForm {
+    let [rows, each] = rows_of(groups, &signature.inputs[0].shape);
+    let form = KernelForm::LayerNorm { split: [rows, each, 1], eps, of_rows: Some(groups) };
+    for_floats(signature.inputs[0].dtype, form)
+}
+
+fn bind(groups: usize, eps: f64, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let [rows, each] = rows_of(groups, &signature.inputs[0].shape);
+    dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         let [data, gamma, beta] = call.inputs else { return Err(wrong_arity()) };
         let x = elements::<T>(data)?;
         let Some((out, others)) = call.outputs.split_first_mut() else { return Err(wrong_arity()) };
@@ -85,9 +96,7 @@ fn bind(groups: usize, eps: f64, signature: &Signature<'_>) -> Result<Box<dyn Ke
             mean_std(call.par, x, [rows, each, 1], eps, elements_mut(mean)?, elements_mut(std)?);
         }
         Ok(())
-    })));
-    let split = [rows, each, 1];
-    Ok(with_form(kernel?, signature, || KernelForm::LayerNorm { split, eps, of_rows: Some(groups) }))
+    })))
 }
 
 #[cfg(test)]

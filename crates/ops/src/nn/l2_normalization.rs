@@ -20,27 +20,36 @@ pub static OPS: &[OpDef] = &[OpDef {
         ),
     ],
     bind,
+    form,
     rewrites: &Rewrites { row_wise: rows_of_data, ..Rewrites::NONE },
     ..OpDef::BASE
 }];
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+/// The axes before, of and after those that get norm 1.
+fn split(attrs: &Attrs, signature: &Signature<'_>) -> Result<[usize; 3], OpError> {
     let shape = &signature.inputs[0].shape;
     let mode = attrs.str("mode");
     let least = if mode == "instance" { 1 } else { 3 };
     if shape.len() < least {
         return Err(shape_error(format!("data has shape {shape}; mode {mode} needs at least {least} axes")));
     }
-    let split: [usize; 3] = match mode {
+    Ok(match mode {
         "channel" => [shape[0], shape[1], shape[2..].iter().product()],
         "spatial" => [shape[..2].iter().product(), shape[2..].iter().product(), 1],
         _ => [shape[0], shape[1..].iter().product(), 1],
-    };
-    let eps = attrs.float("eps");
-    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
+    })
+}
+
+fn form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
+    let (split, eps) = (split(attrs, signature)?, attrs.float("eps"));
+    for_floats(signature.inputs[0].dtype, KernelForm::UnitNorm { split, eps })
+}
+
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let (split, eps) = (split(attrs, signature)?, attrs.float("eps"));
+    dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         let x = elements::<T>(&call.inputs[0])?;
         l2_normalization(call.par, x, split, eps, elements_mut(&mut call.outputs[0])?);
         Ok(())
-    })));
-    Ok(with_form(kernel?, signature, || KernelForm::UnitNorm { split, eps }))
+    })))
 }

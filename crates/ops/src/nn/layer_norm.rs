@@ -25,6 +25,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     infer_shape,
     infer_dtype: |dtypes| dtypes.uniform(&["data", "gamma", "beta"]),
     bind,
+    form,
     rewrites: &Rewrites {
         row_wise: |attrs, signature, divided| {
             is_within_rows(attrs.int("axis"), signature) && rows_of_data(attrs, signature, divided)
@@ -48,12 +49,16 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     Ok(())
 }
 
+fn form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
+    let (data, eps) = (&signature.inputs[0], attrs.float("eps"));
+    let split = split_at(attrs.int("axis"), &data.shape)?;
+    for_floats(data.dtype, KernelForm::LayerNorm { split, eps, of_rows: None })
+}
+
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
-    let shape = &signature.inputs[0].shape;
-    let axis = resolve_axis(attrs.int("axis"), shape.len())?;
-    let split = [shape[..axis].iter().product(), shape[axis], shape[axis + 1..].iter().product()];
+    let split = split_at(attrs.int("axis"), &signature.inputs[0].shape)?;
     let eps = attrs.float("eps");
-    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
+    dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         let [data, gamma, beta] = call.inputs else { return Err(wrong_arity()) };
         let x = elements::<T>(data)?;
         let Some((out, others)) = call.outputs.split_first_mut() else { return Err(wrong_arity()) };
@@ -62,8 +67,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
             mean_std(call.par, x, split, eps, elements_mut(mean)?, elements_mut(std)?);
         }
         Ok(())
-    })));
-    Ok(with_form(kernel?, signature, || KernelForm::LayerNorm { split, eps, of_rows: None }))
+    })))
 }
 
 #[cfg(test)]

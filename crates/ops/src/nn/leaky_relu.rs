@@ -30,6 +30,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     ],
     infer_shape,
     bind,
+    form: |attrs, signature| if is_prelu(attrs) { prelu_form(signature) } else { Ok(None) },
     rewrites: &Rewrites {
         elementwise: |attrs| match function(attrs) {
             None => is_prelu(attrs).then_some(Elementwise::Binary(Binary::Prelu)),
@@ -97,23 +98,25 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
     }
 }
 
+fn prelu_form(signature: &Signature<'_>) -> MaybeForm {
+    let (data, gamma) = (&signature.inputs[0], &signature.inputs[1]);
+    let slopes = gamma_shape(&gamma.shape, &data.shape)?;
+    let program = ElementwiseProgram {
+        steps: vec![(Elementwise::Binary(Binary::Prelu), vec![StepInput::Input(0), StepInput::Input(1)])],
+    };
+    for_floats(data.dtype, KernelForm::Elementwise { program, shapes: vec![data.shape.to_vec(), slopes.to_vec()] })
+}
+
 fn bind_prelu(signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let broadcast = gamma_shape(&signature.inputs[1].shape, &signature.inputs[0].shape)?;
     let cost = elementwise_ns(signature, binary_picoseconds(Binary::Prelu, signature));
-    let form_shape = broadcast.to_vec();
-    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, float, T => Ok(costed_kernel_fn("plain", cost, move |call| {
+    dispatch!(signature.inputs[0].dtype, float, T => Ok(costed_kernel_fn("plain", cost, move |call| {
         let ([data, gamma], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
         let (x, slopes) = (elements::<T>(data)?, elements::<T>(gamma)?);
         let out = elements_mut(out)?;
         elementwise::binary_broadcast(call.par, Binary::Prelu, x, data.shape, slopes, &broadcast, out, data.shape);
         Ok(())
-    })));
-    Ok(with_form(kernel?, signature, || KernelForm::Elementwise {
-        program: ElementwiseProgram {
-            steps: vec![(Elementwise::Binary(Binary::Prelu), vec![StepInput::Input(0), StepInput::Input(1)])],
-        },
-        shapes: vec![signature.inputs[0].shape.to_vec(), form_shape],
-    }))
+    })))
 }
 
 /// The second output is the slope of every element.

@@ -17,11 +17,13 @@ pub static OPS: &[OpDef] = &[OpDef {
         AttrDef::required("nsize", AttrKind::IntFrom(0), "Number of channels in the window; odd."),
     ],
     bind,
+    form,
     rewrites: &Rewrites { row_wise: rows_of_data, ..Rewrites::NONE },
     ..OpDef::BASE
 }];
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+/// What is computed, and the axes around the channels.
+fn params(attrs: &Attrs, signature: &Signature<'_>) -> Result<(LrnParams, [usize; 3]), OpError> {
     let shape = &signature.inputs[0].shape;
     let params = LrnParams {
         size: attrs.count("nsize"),
@@ -35,11 +37,19 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
     if shape.len() != 4 {
         return Err(shape_error(format!("data must have 4 axes (batch, channel, height, width), got {shape}")));
     }
-    let split = [shape[0], shape[1], shape[2] * shape[3]];
-    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
+    Ok((params, [shape[0], shape[1], shape[2] * shape[3]]))
+}
+
+fn form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
+    let (params, split) = params(attrs, signature)?;
+    for_floats(signature.inputs[0].dtype, KernelForm::ResponseNorm { params, split })
+}
+
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let (params, split) = params(attrs, signature)?;
+    dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         let x = elements::<T>(&call.inputs[0])?;
         lrn(call.par, params, x, split, elements_mut(&mut call.outputs[0])?);
         Ok(())
-    })));
-    Ok(with_form(kernel?, signature, || KernelForm::ResponseNorm { params, split }))
+    })))
 }

@@ -1,7 +1,7 @@
 //! Layers that close a network in training and are simple functions at inference: regression
 //! outputs, `SVMOutput`, `MakeLoss`.
 
-use crate::math::bind_unary;
+use crate::math::{bind_unary, unary_form};
 use crate::prelude::*;
 use crate::shape::bind_copy;
 use mxrt_engine::OpError;
@@ -41,6 +41,7 @@ pub static OPS: &[OpDef] = &[
                 Signature { inputs: &signature.inputs[..1], outputs: signature.outputs, options: signature.options };
             bind_unary(Unary::Sigmoid, &data_only)
         },
+        form: |_, signature| unary_form(Unary::Sigmoid, signature),
         ..REGRESSION
     },
     OpDef {

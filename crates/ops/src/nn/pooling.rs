@@ -19,6 +19,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     attrs: &ATTRS,
     infer_shape,
     bind,
+    form,
     // MXNet's oneDNN build has a workspace output for the positions of the largest values
     hidden_outputs: |attrs| {
         let channels_last = matches!(attrs.opt_str("layout"), Some("NDHWC" | "NHWC" | "NWC"));
@@ -201,7 +202,8 @@ fn cost_ns(kind: PoolKind, windows: &PoolWindows, channels_last: bool, signature
     500 + loops + taps.saturating_mul(tap_ps).saturating_add(outputs * finish_ps) / 1_000
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+/// The attributes, with the windows of global pooling.
+fn pooling(attrs: &Attrs, signature: &Signature<'_>) -> Result<(PoolKind, bool, PoolWindows), OpError> {
     let shape = &signature.inputs[0].shape;
     let geometry = PoolGeometry::new(attrs, shape.len())?;
     let spatial = shape.len() - 2;
@@ -211,29 +213,32 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
         pad: smallvec::smallvec![0; spatial],
         convention: Convention::Valid,
     });
-    let (kind, channels_last) = (geometry.kind, geometry.channels_last);
-    let cost = cost_ns(kind, &windows, channels_last, signature);
-    let form = PoolWindows {
-        kernel: windows.kernel.clone(),
-        stride: windows.stride.clone(),
-        pad: windows.pad.clone(),
-        ..windows
+    Ok((geometry.kind, geometry.channels_last, windows))
+}
+
+fn form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
+    let (kind, channels_last, windows) = pooling(attrs, signature)?;
+    let form = KernelForm::Pooling {
+        kind,
+        kernel: three(&windows.kernel, 1),
+        stride: three(&windows.stride, 1).map(|s| s.max(1)),
+        pad: three(&windows.pad, 0),
+        channels_last,
     };
-    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, numeric, T => Ok(costed_kernel_fn("plain", cost, move |call| {
+    for_numeric(signature.inputs[0].dtype, form)
+}
+
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let (kind, channels_last, windows) = pooling(attrs, signature)?;
+    let cost = cost_ns(kind, &windows, channels_last, signature);
+    dispatch!(signature.inputs[0].dtype, numeric, T => Ok(costed_kernel_fn("plain", cost, move |call| {
         let ([x], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
         let PoolWindows { kernel, stride, pad, .. } = &windows;
         let params = PoolParams { kind, kernel, stride, pad, channels_last };
         let out_shape = out.shape;
         pool(call.par, params, elements::<T>(x)?, x.shape, elements_mut(out)?, out_shape);
         Ok(())
-    })));
-    Ok(with_form(kernel?, signature, || KernelForm::Pooling {
-        kind,
-        kernel: three(&form.kernel, 1),
-        stride: three(&form.stride, 1).map(|s| s.max(1)),
-        pad: three(&form.pad, 0),
-        channels_last,
-    }))
+    })))
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ pub static OPS: &[OpDef] = &[
             length tells how many elements count; the rest becomes 0.",
         inputs: Inputs::ByAttrs(|attrs| if uses_length(attrs) { &["data", "length"] } else { &["data"] }),
         bind: |attrs, signature| bind(attrs, signature, SoftmaxParams::default()),
+        form: |attrs, signature| form(attrs, signature, SoftmaxParams::default()),
         ..SOFTMAX
     },
     OpDef {
@@ -23,12 +24,14 @@ pub static OPS: &[OpDef] = &[
         aliases: &["_npx_log_softmax"],
         doc: "The logarithm of softmax, computed without leaving the logarithm.",
         bind: |attrs, signature| bind(attrs, signature, SoftmaxParams { log: true, ..Default::default() }),
+        form: |attrs, signature| form(attrs, signature, SoftmaxParams { log: true, ..Default::default() }),
         ..SOFTMAX
     },
     OpDef {
         name: "softmin",
         doc: "softmax of the negated input: the smallest element becomes the largest.",
         bind: |attrs, signature| bind(attrs, signature, SoftmaxParams { negate: true, ..Default::default() }),
+        form: |attrs, signature| form(attrs, signature, SoftmaxParams { negate: true, ..Default::default() }),
         ..SOFTMAX
     },
 ];
@@ -85,15 +88,46 @@ fn infer_dtype(dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
     }
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>, params: SoftmaxParams) -> Result<Box<dyn Kernel>, OpError> {
+/// What is computed, and the axes around that of the softmax.
+fn softmax_of(
+    attrs: &Attrs,
+    signature: &Signature<'_>,
+    params: SoftmaxParams,
+) -> Result<(SoftmaxParams, [usize; 3]), OpError> {
     if uses_length(attrs) && signature.inputs.len() != 2 {
         return Err(not_implemented("use_length is only for softmax"));
     }
-    let shape = &signature.inputs[0].shape;
-    let axis = resolve_axis(attrs.int("axis"), shape.len())?;
-    let split = [shape[..axis].iter().product(), shape[axis], shape[axis + 1..].iter().product()];
+    let split = split_at(attrs.int("axis"), &signature.inputs[0].shape)?;
     let temperature = attrs.opt_float("temperature").unwrap_or(1.0);
-    bind_softmax(SoftmaxParams { temperature, ..params }, split, signature)
+    Ok((SoftmaxParams { temperature, ..params }, split))
+}
+
+fn bind(attrs: &Attrs, signature: &Signature<'_>, params: SoftmaxParams) -> Result<Box<dyn Kernel>, OpError> {
+    let (params, split) = softmax_of(attrs, signature, params)?;
+    bind_softmax(params, split, signature)
+}
+
+fn form(attrs: &Attrs, signature: &Signature<'_>, params: SoftmaxParams) -> MaybeForm {
+    let (params, split) = softmax_of(attrs, signature, params)?;
+    softmax_form(params, split, signature)
+}
+
+/// Whether a second input holds lengths.
+fn has_length(signature: &Signature<'_>) -> Result<bool, OpError> {
+    match signature.inputs.get(1) {
+        Some(length) => check_integers("length", length.dtype).map(|()| true),
+        None => Ok(false),
+    }
+}
+
+/// The form of [`bind_softmax`].
+pub(crate) fn softmax_form(params: SoftmaxParams, split: [usize; 3], signature: &Signature<'_>) -> MaybeForm {
+    let (from, to) = (signature.inputs[0].dtype, signature.outputs[0].dtype);
+    let has_length = has_length(signature)?;
+    match from == DType::F16 && to != DType::F16 {
+        true => Ok(None),
+        false => for_floats(from, KernelForm::Softmax { params, split, has_length }),
+    }
 }
 
 /// Softmax along the middle of three joined axes; a second input holds lengths.
@@ -102,21 +136,17 @@ pub(crate) fn bind_softmax(
     split: [usize; 3],
     signature: &Signature<'_>,
 ) -> Result<Box<dyn Kernel>, OpError> {
-    let has_length = match signature.inputs.get(1) {
-        Some(length) => check_integers("length", length.dtype).map(|()| true)?,
-        None => false,
-    };
+    let has_length = has_length(signature)?;
     let (from, to) = (signature.inputs[0].dtype, signature.outputs[0].dtype);
     if from == DType::F16 && to != DType::F16 {
         return bind_half(params, split, has_length, signature);
     }
-    let kernel: BoundKernel = dispatch!(from, float, T => dispatch!(to, float, O => Ok(kernel_fn(signature, move |call| {
+    dispatch!(from, float, T => dispatch!(to, float, O => Ok(kernel_fn(signature, move |call| {
         let x = elements::<T>(&call.inputs[0])?;
         let lengths = if has_length { Some(integers(&call.inputs[1])?) } else { None };
         softmax::<T, O>(call.par, params, x, split, lengths.as_deref(), elements_mut(&mut call.outputs[0])?);
         Ok(())
-    }))));
-    Ok(with_form(kernel?, signature, || KernelForm::Softmax { params, split, has_length }))
+    }))))
 }
 
 /// Binds softmax from half precision to another type: MXNet rounds every step to half precision,

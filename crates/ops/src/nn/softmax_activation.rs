@@ -1,6 +1,6 @@
 //! `SoftmaxActivation`: softmax over the last axis, or over channels.
 
-use super::softmax::bind_softmax;
+use super::softmax::{bind_softmax, softmax_form};
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::softmax::SoftmaxParams;
@@ -15,22 +15,23 @@ pub static OPS: &[OpDef] = &[OpDef {
         "instance",
         "What is normalised together.",
     )],
-    bind,
+    bind: |attrs, signature| bind_softmax(SoftmaxParams::default(), split(attrs, signature)?, signature),
+    form: |attrs, signature| softmax_form(SoftmaxParams::default(), split(attrs, signature)?, signature),
     rewrites: &Rewrites { row_wise: rows_of_data, ..Rewrites::NONE },
     ..OpDef::BASE
 }];
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+/// The axes around that of the softmax.
+fn split(attrs: &Attrs, signature: &Signature<'_>) -> Result<[usize; 3], OpError> {
     let shape = &signature.inputs[0].shape;
     if shape.len() < 2 {
         return Err(shape_error(format!("data has shape {shape}; a batch axis and at least one more are needed")));
     }
-    let split = match attrs.str("mode") {
+    Ok(match attrs.str("mode") {
         "channel" if shape.len() < 3 => {
             return Err(shape_error(format!("data has shape {shape}; mode channel needs at least 3 axes")));
         }
         "channel" => [shape[0], shape[1], shape[2..].iter().product()],
         _ => [shape[..shape.len() - 1].iter().product(), shape[shape.len() - 1], 1],
-    };
-    bind_softmax(SoftmaxParams::default(), split, signature)
+    })
 }

@@ -1,6 +1,6 @@
 //! `SoftmaxOutput`: softmax at inference; the label only matters in training.
 
-use super::softmax::bind_softmax;
+use super::softmax::{bind_softmax, softmax_form};
 use crate::prelude::*;
 use crate::shape::{PartialDims, known_product};
 use mxrt_engine::OpError;
@@ -26,7 +26,14 @@ pub static OPS: &[OpDef] = &[OpDef {
         AttrDef::new("smooth_alpha", AttrKind::Float, "0", "For training."),
     ],
     infer_shape,
-    bind,
+    bind: |attrs, signature| {
+        let (split, signature) = of_data(attrs, signature);
+        bind_softmax(SoftmaxParams::default(), split, &signature)
+    },
+    form: |attrs, signature| {
+        let (split, signature) = of_data(attrs, signature);
+        softmax_form(SoftmaxParams::default(), split, &signature)
+    },
     // The label is not looked at.
     rewrites: &Rewrites {
         row_wise: |_, signature, divided| divided.first() == Some(&true) && is_within_rows(-1, signature),
@@ -70,7 +77,8 @@ fn label_shapes(attrs: &Attrs, data: &[Option<usize>]) -> Vec<PartialShape> {
         .to_vec()
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+/// The axes around that of the softmax, and the signature without the label.
+fn of_data<'a>(attrs: &Attrs, signature: &Signature<'a>) -> ([usize; 3], Signature<'a>) {
     let shape = &signature.inputs[0].shape;
     let (batch, rest) = (shape[0], shape[1..].iter().product());
     let split = if attrs.bool("multi_output") && shape.len() > 1 {
@@ -83,7 +91,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
     };
     let data_only =
         Signature { inputs: &signature.inputs[..1], outputs: signature.outputs, options: signature.options };
-    bind_softmax(SoftmaxParams::default(), split, &data_only)
+    (split, data_only)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! `_random_uniform_like` and related operators: random numbers in the shape of another array.
 
-use super::{Distribution, bind_constant};
+use super::{Distribution, bind_constant, constant_form, parameters};
 use crate::prelude::*;
 
 macro_rules! like {
@@ -10,9 +10,12 @@ macro_rules! like {
             doc: concat!("Numbers drawn from ", $doc, ", in the shape and dtype of data."),
             attrs: $attrs,
             bind: |attrs, signature| {
-                let parameters = [attrs.float($first) $(, attrs.float($second))?];
-                let second = parameters.get(1).copied().unwrap_or(0.0);
-                bind_constant(Distribution::$distribution, parameters[0], second, signature)
+                let [first, second] = parameters(attrs, &[$first $(, $second)?]);
+                bind_constant(Distribution::$distribution, first, second, signature)
+            },
+            form: |attrs, signature| {
+                let [first, second] = parameters(attrs, &[$first $(, $second)?]);
+                constant_form(Distribution::$distribution, first, second, signature)
             },
             random: true,
             ..OpDef::BASE

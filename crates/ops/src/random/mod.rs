@@ -94,6 +94,19 @@ pub(crate) fn key(call: &KernelCall<'_, '_>) -> Result<RandomKey, OpError> {
     call.random.ok_or_else(|| value_error("a random operator was run without a random stream"))
 }
 
+/// The parameters with these names; a missing second one is 0.
+fn parameters(attrs: &Attrs, names: &[&str]) -> [f64; 2] {
+    [0, 1].map(|i| names.get(i).map_or(0.0, |name| attrs.float(name)))
+}
+
+/// The form of numbers that are all drawn with the same parameters.
+pub(crate) fn constant_form(distribution: Distribution, a: f64, b: f64, signature: &Signature<'_>) -> MaybeForm {
+    match distribution.form(a, b) {
+        Some(form) => for_floats(signature.outputs[0].dtype, KernelForm::Random(form)),
+        None => Ok(None),
+    }
+}
+
 /// A kernel that draws every element with the same parameters.
 pub(crate) fn bind_constant(
     distribution: Distribution,
@@ -101,13 +114,11 @@ pub(crate) fn bind_constant(
     b: f64,
     signature: &Signature<'_>,
 ) -> Result<Box<dyn Kernel>, OpError> {
-    let form = if signature.options.forms { distribution.form(a, b).map(KernelForm::Random) } else { None };
-    let kernel: BoundKernel = dispatch!(signature.outputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
+    dispatch!(signature.outputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         distribution.check(a, b)?;
         let RandomKey { seed, position } = key(call)?;
         let out = elements_mut::<T>(&mut call.outputs[0])?;
         fill(call.par, seed, position, out, |_, stream| distribution.draw(a, b, stream));
         Ok(())
-    })));
-    Ok(with_optional_form(kernel?, form))
+    })))
 }

@@ -26,22 +26,27 @@ pub static OPS: &[OpDef] = &[OpDef {
         dtypes.set_output(0, dtype)
     },
     bind,
+    form,
     random: true,
     ..OpDef::BASE
 }];
 
+fn form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
+    let (low, high) = (attrs.int("low"), attrs.int("high"));
+    match low < high {
+        true => for_numeric(signature.outputs[0].dtype, KernelForm::Random(RandomForm::Integers(low, high))),
+        false => Ok(None),
+    }
+}
+
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let (low, high) = (attrs.int("low"), attrs.int("high"));
-    let kernel: BoundKernel = dispatch!(signature.outputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
+    dispatch!(signature.outputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
         if low >= high {
             return Err(value_error(format!("low must be less than high, got {low} and {high}")));
         }
         let RandomKey { seed, position } = key(call)?;
         fill_integers::<T>(call.par, seed, position, low, high, elements_mut(&mut call.outputs[0])?);
         Ok(())
-    })));
-    Ok(match low < high {
-        true => with_form(kernel?, signature, || KernelForm::Random(RandomForm::Integers(low, high))),
-        false => kernel?,
-    })
+    })))
 }

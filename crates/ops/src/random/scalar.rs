@@ -1,6 +1,6 @@
 //! `_random_uniform` and related operators: arrays drawn from one distribution.
 
-use super::{Distribution, bind_constant};
+use super::{Distribution, bind_constant, constant_form, parameters};
 use crate::create::{dtype_from_attr, shape_from_attr};
 use crate::prelude::*;
 
@@ -24,9 +24,12 @@ macro_rules! random_op {
             infer_shape: shape_from_attr,
             infer_dtype: dtype_from_attr,
             bind: |attrs, signature| {
-                let parameters = [attrs.float($first) $(, attrs.float($second))?];
-                let second = parameters.get(1).copied().unwrap_or(0.0);
-                bind_constant(Distribution::$distribution, parameters[0], second, signature)
+                let [first, second] = parameters(attrs, &[$first $(, $second)?]);
+                bind_constant(Distribution::$distribution, first, second, signature)
+            },
+            form: |attrs, signature| {
+                let [first, second] = parameters(attrs, &[$first $(, $second)?]);
+                constant_form(Distribution::$distribution, first, second, signature)
             },
             random: true,
             ..OpDef::BASE

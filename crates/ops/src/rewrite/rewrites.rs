@@ -26,11 +26,10 @@ pub struct ConcatenatedInput {
 ///
 /// # Kernels of devices, subgraphs, and operators of the program
 ///
-/// Three features that an operator may need are neither part of its definition nor rewrites, so
-/// [`OpDef`](crate::OpDef) stays unchanged:
+/// Three features that an operator may need are not rewrites:
 ///
-/// * **Kernels of a device.** The host's kernel, which `bind` chooses, says what it computes
-///   ([`KernelForm`](crate::KernelForm)). The crate of the device has kernels by form
+/// * **Kernels of a device.** The definition says what the operator computes
+///   ([`OpDef::form`](crate::OpDef::form)). The crate of the device has kernels by form
 ///   ([`DeviceKernels`](crate::DeviceKernels)), which
 ///   [`bind_device_kernel`](crate::bind_device_kernel) asks for. An operator without one is an
 ///   error that names operator and device. Where a device shares the host's memory the host's

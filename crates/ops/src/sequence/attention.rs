@@ -23,6 +23,7 @@ pub static OPS: &[OpDef] = &[
         attrs: HEADS,
         infer_shape: |shapes| infer_scores(shapes, 3, None),
         bind: |attrs, signature| bind_scores(attrs, signature, [(0, 3, 0), (0, 3, 1)]),
+        form: |attrs, signature| scores_form(attrs, signature, [(0, 3, 0), (0, 3, 1)]),
         ..OpDef::BASE
     },
     OpDef {
@@ -33,6 +34,7 @@ pub static OPS: &[OpDef] = &[
         attrs: HEADS,
         infer_shape: |shapes| infer_values(shapes, 3),
         bind: |attrs, signature| bind_values(attrs, signature, (0, 3, 2)),
+        form: |attrs, signature| values_form(attrs, signature, (0, 3, 2)),
         ..OpDef::BASE
     },
     OpDef {
@@ -43,6 +45,7 @@ pub static OPS: &[OpDef] = &[
         attrs: HEADS,
         infer_shape: |shapes| infer_scores(shapes, 1, Some(2)),
         bind: |attrs, signature| bind_scores(attrs, signature, [(0, 1, 0), (1, 2, 0)]),
+        form: |attrs, signature| scores_form(attrs, signature, [(0, 1, 0), (1, 2, 0)]),
         ..OpDef::BASE
     },
     OpDef {
@@ -53,6 +56,7 @@ pub static OPS: &[OpDef] = &[
         attrs: HEADS,
         infer_shape: |shapes| infer_values(shapes, 2),
         bind: |attrs, signature| bind_values(attrs, signature, (0, 2, 1)),
+        form: |attrs, signature| values_form(attrs, signature, (0, 2, 1)),
         ..OpDef::BASE
     },
 ];
@@ -153,6 +157,33 @@ fn gather<T: Float>(par: &dyn Par, x: &TensorRef<'_>, view: &Strided) -> Result<
     Ok(out)
 }
 
+/// The factor of the products of vectors of `dim` numbers.
+fn score_scale(dim: usize) -> f64 {
+    1.0 / (dim.max(1) as f64).sqrt()
+}
+
+/// The scaled products of `bind_scores`.
+fn scores_form(attrs: &Attrs, signature: &Signature<'_>, places: [ProjectionIndex; 2]) -> MaybeForm {
+    let heads = attrs.count("heads");
+    let [queries, keys] = places;
+    let view = |place: ProjectionIndex| heads_of(&signature.inputs[place.0].shape, heads, place);
+    let (left, right) = (view(queries)?, view(keys)?);
+    let [batch, m, n] = signature.outputs[0].shape[..] else { return Err(wrong_arity()) };
+    let k = left.shape[3];
+    let form = KernelForm::Product {
+        batch: [batch / heads.max(1), heads],
+        size: [m, n, k],
+        operands: [
+            left.matrix(queries.0, false),
+            right.matrix(keys.0, true),
+            MatrixSteps { array: 0, first: 0, steps: [(heads * m * n) as isize, (m * n) as isize, n as isize, 1] },
+        ],
+        alpha: score_scale(k),
+        epilogue: SumEpilogue::default(),
+    };
+    Ok(Some(form))
+}
+
 fn bind_scores(
     attrs: &Attrs,
     signature: &Signature<'_>,
@@ -164,20 +195,10 @@ fn bind_scores(
     let (left, right) = (view(queries)?, view(keys)?);
     let [batch, m, n] = signature.outputs[0].shape[..] else { return Err(wrong_arity()) };
     let k = left.shape[3];
-    let product = Gemm { batch, transpose_b: true, alpha: 1.0 / (k.max(1) as f64).sqrt(), ..Gemm::new(m, n, k) };
-    let form = KernelForm::Product {
-        batch: [batch / heads.max(1), heads],
-        size: [m, n, k],
-        operands: [
-            left.matrix(queries.0, false),
-            right.matrix(keys.0, true),
-            MatrixSteps { array: 0, first: 0, steps: [(heads * m * n) as isize, (m * n) as isize, n as isize, 1] },
-        ],
-        alpha: product.alpha,
-        epilogue: SumEpilogue::default(),
-    };
-    let kernel = in_single(signature, |signature| {
-        if let Some(kernel) = bind_in_place(&form, signature) {
+    let product = Gemm { batch, transpose_b: true, alpha: score_scale(k), ..Gemm::new(m, n, k) };
+    let form = scores_form(attrs, signature, places)?;
+    in_single(signature, |signature| {
+        if let Some(kernel) = form.and_then(|form| bind_in_place(&form, signature)) {
             return kernel;
         }
         dispatch!(signature.inputs[0].dtype, wide, T => Ok(kernel_fn(signature, move |call| {
@@ -186,18 +207,15 @@ fn bind_scores(
             gemm(call.par, product, &a, &b, elements_mut(&mut call.outputs[0])?);
             Ok(())
         })))
-    });
-    Ok(with_form(kernel?, signature, || form))
+    })
 }
 
-fn bind_values(attrs: &Attrs, signature: &Signature<'_>, place: ProjectionIndex) -> Result<Box<dyn Kernel>, OpError> {
+/// The sums of `bind_values`.
+fn values_form(attrs: &Attrs, signature: &Signature<'_>, place: ProjectionIndex) -> MaybeForm {
     let heads = attrs.count("heads");
     let view = heads_of(&signature.inputs[place.0].shape, heads, place)?;
     let [batch, m, k] = signature.inputs[1].shape[..] else { return Err(wrong_arity()) };
     let n = view.shape[3];
-    let product = Gemm { batch, ..Gemm::new(m, n, k) };
-    // From (batch * heads, time, dim) to (time, batch * heads, dim).
-    let back = [n as isize, (m * n) as isize, 1];
     let form = KernelForm::Product {
         batch: [batch / heads.max(1), heads],
         size: [m, n, k],
@@ -209,8 +227,20 @@ fn bind_values(attrs: &Attrs, signature: &Signature<'_>, place: ProjectionIndex)
         alpha: 1.0,
         epilogue: SumEpilogue::default(),
     };
-    let kernel = in_single(signature, |signature| {
-        if let Some(kernel) = bind_in_place(&form, signature) {
+    Ok(Some(form))
+}
+
+fn bind_values(attrs: &Attrs, signature: &Signature<'_>, place: ProjectionIndex) -> Result<Box<dyn Kernel>, OpError> {
+    let heads = attrs.count("heads");
+    let view = heads_of(&signature.inputs[place.0].shape, heads, place)?;
+    let [batch, m, k] = signature.inputs[1].shape[..] else { return Err(wrong_arity()) };
+    let n = view.shape[3];
+    let product = Gemm { batch, ..Gemm::new(m, n, k) };
+    // From (batch * heads, time, dim) to (time, batch * heads, dim).
+    let back = [n as isize, (m * n) as isize, 1];
+    let form = values_form(attrs, signature, place)?;
+    in_single(signature, |signature| {
+        if let Some(kernel) = form.and_then(|form| bind_in_place(&form, signature)) {
             return kernel;
         }
         dispatch!(signature.inputs[0].dtype, wide, T => Ok(kernel_fn(signature, move |call| {
@@ -220,6 +250,5 @@ fn bind_values(attrs: &Attrs, signature: &Signature<'_>, place: ProjectionIndex)
             let out = elements_mut(&mut call.outputs[0])?;
             copy_strided(call.par, &mixed, 0, &back, &[m, batch, n], out).map_err(kernel_error)
         })))
-    });
-    Ok(with_form(kernel?, signature, || form))
+    })
 }

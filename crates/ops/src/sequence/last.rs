@@ -22,15 +22,21 @@ pub static OPS: &[OpDef] = &[OpDef {
     },
     infer_dtype: data_decides,
     bind,
+    form: |attrs, signature| Ok(Some(steps(attrs, signature)?.form(SequenceKind::Last, signature))),
     ..OpDef::BASE
 }];
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn steps(attrs: &Attrs, signature: &Signature<'_>) -> Result<TimeSteps, OpError> {
     let steps = TimeSteps::new(attrs, signature)?;
     if steps.time == 0 {
         return Err(shape_error("data has no steps, so there is no last one"));
     }
-    let kernel = kernel_fn(signature, move |call| {
+    Ok(steps)
+}
+
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let steps = steps(attrs, signature)?;
+    Ok(kernel_fn(signature, move |call| {
         let lengths = steps.lengths(call)?;
         let x = call.inputs[0].bytes();
         let out = call.outputs[0].bytes_mut();
@@ -38,6 +44,5 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
             out[n * steps.bytes..][..steps.bytes].copy_from_slice(&x[steps.at(length.max(1) - 1, n)]);
         }
         Ok(())
-    });
-    Ok(with_form(kernel, signature, || steps.form(SequenceKind::Last, signature)))
+    }))
 }

@@ -22,13 +22,17 @@ pub static OPS: &[OpDef] = &[OpDef {
     },
     infer_dtype: data_decides,
     bind,
+    form: |attrs, signature| {
+        let form = TimeSteps::new(attrs, signature)?.form(SequenceKind::Mask(attrs.float("value")), signature);
+        for_numeric(signature.inputs[0].dtype, form)
+    },
     ..OpDef::BASE
 }];
 
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let steps = TimeSteps::new(attrs, signature)?;
     let value = attrs.float("value");
-    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
+    dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
         copy_first(call)?;
         let lengths = steps.lengths(call)?;
         let value = [T::from_f64(value)];
@@ -40,8 +44,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
             }
         }
         Ok(())
-    })));
-    Ok(with_form(kernel?, signature, || steps.form(SequenceKind::Mask(value), signature)))
+    })))
 }
 
 #[cfg(test)]

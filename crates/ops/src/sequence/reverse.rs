@@ -19,12 +19,13 @@ pub static OPS: &[OpDef] = &[OpDef {
     },
     infer_dtype: data_decides,
     bind,
+    form: |attrs, signature| Ok(Some(TimeSteps::new(attrs, signature)?.form(SequenceKind::Reverse, signature))),
     ..OpDef::BASE
 }];
 
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let steps = TimeSteps::new(attrs, signature)?;
-    let kernel = kernel_fn(signature, move |call| {
+    Ok(kernel_fn(signature, move |call| {
         let lengths = steps.lengths(call)?;
         let x = call.inputs[0].bytes();
         let out = call.outputs[0].bytes_mut();
@@ -35,6 +36,5 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
             }
         }
         Ok(())
-    });
-    Ok(with_form(kernel, signature, || steps.form(SequenceKind::Reverse, signature)))
+    }))
 }

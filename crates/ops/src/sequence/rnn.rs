@@ -60,6 +60,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     infer_shape,
     infer_dtype,
     bind,
+    form,
     ..OpDef::BASE
 }];
 
@@ -131,14 +132,19 @@ fn infer_dtype(dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
     (0..dtypes.outputs.len()).try_for_each(|i| dtypes.set_output(i, dtype))
 }
 
+fn form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
+    let shape = &signature.inputs[0].shape;
+    let layers = recurrent(attrs, [shape[0], shape[1], shape[2]])?;
+    for_floats(signature.inputs[0].dtype, KernelForm::Recurrent(layers))
+}
+
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let shape = &signature.inputs[0].shape;
     let layers = recurrent(attrs, [shape[0], shape[1], shape[2]])?;
     let dtype = signature.inputs[0].dtype;
     let bytes = layers.workspace_len().and_then(|n| n.checked_mul(dtype.size())).ok_or_else(too_large)?;
     let multiply_adds = signature.inputs[1].shape.size().saturating_mul(shape[0]).saturating_mul(shape[1]) as u64;
-    let form = KernelForm::Recurrent(layers);
-    let kernel: BoundKernel = match dtype {
+    match dtype {
         DType::F32 => {
             let (lstm, layers) = (layers.cell == Cell::Lstm, PackedRecurrent::new(layers, signature.options.isa));
             let packed_bytes =
@@ -148,8 +154,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
         DType::F64 => Ok(Box::new(PlainRnn { layers, bytes, multiply_adds })),
         DType::F16 => bind_through_single(attrs, signature, bind),
         other => Err(unsupported_dtype(other, "float32, float64 and float16")),
-    };
-    Ok(with_form(kernel?, signature, || form))
+    }
 }
 
 /// The operands of a call besides the parameters.

@@ -1,6 +1,6 @@
 //! `broadcast_axis`: chosen axes of size 1 repeated.
 
-use super::broadcast_to::bind_broadcast;
+use super::broadcast_to::{bind_broadcast, broadcast_form};
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_tensor::PartialShape;
@@ -16,6 +16,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     ],
     infer_shape,
     bind: bind_broadcast,
+    form: broadcast_form,
     rewrites: &Rewrites {
         row_wise: |attrs, signature, divided| {
             rows_of_data(attrs, signature, divided) && attrs.ints("axis").iter().all(|a| is_within_rows(*a, signature))

@@ -1,7 +1,7 @@
 //! `broadcast_like`: axes of size 1 repeated to the shape of another array.
 
 use super::PartialDims;
-use super::broadcast_to::{bind_broadcast, broadcast_extent};
+use super::broadcast_to::{bind_broadcast, broadcast_extent, broadcast_form};
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_tensor::PartialShape;
@@ -22,6 +22,7 @@ pub static OPS: &[OpDef] = &[OpDef {
         None => Ok(()),
     },
     bind: bind_broadcast,
+    form: broadcast_form,
     ..OpDef::BASE
 }];
 

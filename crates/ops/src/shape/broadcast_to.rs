@@ -1,6 +1,6 @@
 //! `broadcast_to`: axes of size 1 repeated to a given shape.
 
-use super::{PartialDims, Strided, bind_strided};
+use super::{PartialDims, Strided, bind_strided, strided_form};
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::strides::broadcast;
@@ -13,14 +13,23 @@ pub static OPS: &[OpDef] = &[OpDef {
     attrs: &[AttrDef::new("shape", AttrKind::Shape, "()", "The new extents, as many as the input has axes.")],
     infer_shape,
     bind: bind_broadcast,
+    form: broadcast_form,
     ..OpDef::BASE
 }];
 
+fn view(signature: &Signature<'_>) -> Strided {
+    let shape = &signature.outputs[0].shape;
+    Strided { offset: 0, strides: broadcast(&signature.inputs[0].shape, shape), shape: shape.to_vec() }
+}
+
 /// Reads input 0 as if it had the shape of the output.
 pub(crate) fn bind_broadcast(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
-    let shape = &signature.outputs[0].shape;
-    let strides = broadcast(&signature.inputs[0].shape, shape);
-    bind_strided(Strided { offset: 0, strides, shape: shape.to_vec() }, signature)
+    bind_strided(view(signature), signature)
+}
+
+/// The form of [`bind_broadcast`].
+pub(crate) fn broadcast_form(_: &Attrs, signature: &Signature<'_>) -> MaybeForm {
+    strided_form(&view(signature))
 }
 
 /// Extent that an axis takes: the target, if the axis has it already or has size 1.

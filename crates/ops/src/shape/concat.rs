@@ -20,6 +20,7 @@ const CONCAT: OpDef = OpDef {
     ],
     infer_shape: |shapes| infer_shape(shapes),
     bind: |attrs, signature| bind(attrs.int("dim"), signature),
+    form: |attrs, signature| form(attrs.int("dim"), signature),
     rewrites: &Rewrites {
         blocked_form: |attrs, signature| blocked::concat::form(attrs, signature),
         row_wise: |attrs, signature, divided| !divided.contains(&false) && is_within_rows(attrs.int("dim"), signature),
@@ -107,12 +108,20 @@ fn one_behind_another(signature: &Signature<'_>) -> Vec<ConcatenatedInput> {
     signature.inputs.iter().map(part).collect()
 }
 
+fn form(axis: i64, signature: &Signature<'_>) -> MaybeForm {
+    let out = &signature.outputs[0].shape;
+    let axis = resolve_axis(axis, out.len())?;
+    let (outer, inner) = (out[..axis].iter().product(), out[axis + 1..].iter().product());
+    let extents = signature.inputs.iter().map(|t| t.shape.get(axis).copied().unwrap_or(1));
+    Ok(Some(super::joined(outer, inner, extents)))
+}
+
 /// Joins along `axis`.
 fn bind(axis: i64, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let out = &signature.outputs[0].shape;
     let axis = resolve_axis(axis, out.len())?;
     let (outer, inner) = (out[..axis].iter().product(), out[axis + 1..].iter().product());
-    let kernel: BoundKernel = dispatch_size!(signature.inputs[0].dtype, T => Ok(costed_kernel_fn("plain", elementwise_ns(signature, 0), move |call| {
+    dispatch_size!(signature.inputs[0].dtype, T => Ok(costed_kernel_fn("plain", elementwise_ns(signature, 0), move |call| {
         let inputs = call
             .inputs
             .iter()
@@ -120,10 +129,7 @@ fn bind(axis: i64, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError
             .collect::<Result<Vec<_>, OpError>>()?;
         shape::concat(call.par, &inputs, outer, inner, elements_mut(&mut call.outputs[0])?);
         Ok(())
-    })));
-    Ok(with_form(kernel?, signature, || {
-        super::joined(outer, inner, signature.inputs.iter().map(|t| t.shape.get(axis).copied().unwrap_or(1)))
-    }))
+    })))
 }
 
 #[cfg(test)]

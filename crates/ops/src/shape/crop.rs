@@ -1,6 +1,6 @@
 //! `Crop`: a window of images.
 
-use super::slice::{Range, bind_ranges};
+use super::slice::{Range, bind_ranges, ranges_form};
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_tensor::PartialShape;
@@ -18,7 +18,8 @@ pub static OPS: &[OpDef] = &[OpDef {
         AttrDef::new("center_crop", AttrKind::Bool, "False", "Take the middle; offset is ignored."),
     ],
     infer_shape,
-    bind,
+    bind: |attrs, signature| bind_ranges(&ranges(attrs, signature)?, signature),
+    form: |attrs, signature| ranges_form(&ranges(attrs, signature)?, signature),
     ..OpDef::BASE
 }];
 
@@ -66,13 +67,14 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_output(0, PartialShape::from_dims(dims))
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+/// The ranges of the input that the output is.
+fn ranges(attrs: &Attrs, signature: &Signature<'_>) -> Result<[Range; 4], OpError> {
     let ([.., h, w], [n, c, a, b]) = (&signature.inputs[0].shape[..], &signature.outputs[0].shape[..]) else {
         return Err(wrong_arity());
     };
     let [y, x] = corner(attrs, [*h, *w], [*a, *b])?;
     let range = |start, len: &usize| Range { start, step: 1, len: *len };
-    bind_ranges(&[range(0, n), range(0, c), range(y, a), range(x, b)], signature)
+    Ok([range(0, n), range(0, c), range(y, a), range(x, b)])
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! `diag`: a diagonal, or a matrix made of one.
 
-use super::{Strided, bind_strided};
+use super::{Strided, bind_strided, strided_form};
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::strides::contiguous;
@@ -18,6 +18,10 @@ pub static OPS: &[OpDef] = &[OpDef {
     ],
     infer_shape,
     bind,
+    form: |attrs, signature| match signature.inputs[0].shape.len() {
+        1 => Ok(None),
+        _ => strided_form(&view(attrs, signature)?),
+    },
     ..OpDef::BASE
 }];
 
@@ -74,11 +78,18 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
             Ok(())
         })));
     }
+    bind_strided(view(attrs, signature)?, signature)
+}
+
+/// The diagonal of the planes of an array.
+fn view(attrs: &Attrs, signature: &Signature<'_>) -> Result<Strided, OpError> {
+    let data = &signature.inputs[0].shape;
+    let (row, column) = start(attrs.int("k"))?;
     let (a, b) = plane(attrs, data.len())?;
     let steps = contiguous(data);
     let rest = (0..data.len()).filter(|i| *i != a && *i != b);
     let mut strides: Vec<isize> = rest.map(|i| steps[i]).collect();
     strides.push(steps[a] + steps[b]);
     let offset = row * steps[a] as usize + column * steps[b] as usize;
-    bind_strided(Strided { offset, strides, shape: signature.outputs[0].shape.to_vec() }, signature)
+    Ok(Strided { offset, strides, shape: signature.outputs[0].shape.to_vec() })
 }

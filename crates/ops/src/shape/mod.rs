@@ -55,22 +55,21 @@ impl Strided {
 
 /// A kernel that changes the shape only.
 pub(crate) fn bind_copy(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
-    Ok(with_form(costed_kernel_fn("copy", elementwise_ns(signature, 0), copy_first), signature, || KernelForm::Copy))
+    Ok(costed_kernel_fn("copy", elementwise_ns(signature, 0), copy_first))
 }
 
 /// A kernel that reads input 0 in steps.
 pub(crate) fn bind_strided(view: Strided, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
-    let form_of = |view: &Strided| KernelForm::Move { fill: None, moves: vec![view.moved(0)] };
-    let form = signature.options.forms.then(|| form_of(&view));
-    let kernel: BoundKernel = dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
+    dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
         let x = elements::<T>(&call.inputs[0])?;
         let out = elements_mut(&mut call.outputs[0])?;
         copy_strided(call.par, x, view.offset, &view.strides, &view.shape, out).map_err(kernel_error)
-    })));
-    Ok(match form {
-        Some(form) => with_form(kernel?, signature, || form),
-        None => kernel?,
-    })
+    })))
+}
+
+/// The form of [`bind_strided`].
+pub(crate) fn strided_form(view: &Strided) -> MaybeForm {
+    Ok(Some(KernelForm::Move { fill: None, moves: vec![view.moved(0)] }))
 }
 
 /// The form of inputs with these extents, one after the other along the middle of three joined

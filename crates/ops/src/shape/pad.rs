@@ -20,6 +20,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     ],
     infer_shape,
     bind,
+    form,
     // The first axis cannot be padded.
     rewrites: &Rewrites { row_wise: rows_of_data, ..Rewrites::NONE },
     ..OpDef::BASE
@@ -58,16 +59,18 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_output(0, PartialShape::from_dims(dims))
 }
 
+fn form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
+    let (data, out, mode) = (&signature.inputs[0], &signature.outputs[0].shape, attrs.str("mode"));
+    let fill = (mode == "constant").then_some(attrs.float("constant_value"));
+    let moves = moves(&data.shape, out, &widths(attrs, data.shape.len())?, mode);
+    for_all(data.dtype, KernelForm::Move { fill, moves })
+}
+
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let widths = widths(attrs, signature.inputs[0].shape.len())?;
     let value = attrs.float("constant_value");
     let mode = attrs.str("mode");
-    let form = || KernelForm::Move {
-        fill: (mode == "constant").then_some(value),
-        moves: moves(&signature.inputs[0].shape, &signature.outputs[0].shape, &widths, mode),
-    };
-    let form = signature.options.forms.then(form);
-    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, all, T => {
+    dispatch!(signature.inputs[0].dtype, all, T => {
         let mode = match mode {
             "edge" => PadMode::Edge,
             "reflect" => PadMode::Reflect,
@@ -78,8 +81,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
             pad(call.par, elements::<T>(x)?, x.shape, &widths, mode, elements_mut(&mut call.outputs[0])?)
                 .map_err(kernel_error)
         }))
-    });
-    Ok(with_optional_form(kernel?, form))
+    })
 }
 
 /// A stretch of the output along an axis: where it begins, its extent, the first element read, the

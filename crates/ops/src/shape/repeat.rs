@@ -1,6 +1,6 @@
 //! `repeat`: every element several times.
 
-use super::{Strided, bind_strided, known_product};
+use super::{Strided, bind_strided, known_product, strided_form};
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_tensor::PartialShape;
@@ -15,7 +15,8 @@ pub static OPS: &[OpDef] = &[OpDef {
         AttrDef::new("axis", AttrKind::OptInt, "None", "Axis along which to repeat; flattened if not given."),
     ],
     infer_shape,
-    bind,
+    bind: |attrs, signature| bind_strided(view(attrs, signature)?, signature),
+    form: |attrs, signature| strided_form(&view(attrs, signature)?),
     rewrites: &Rewrites {
         row_wise: |attrs, signature, divided| {
             rows_of_data(attrs, signature, divided)
@@ -42,7 +43,8 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     }
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+/// The elements of the output.
+fn view(attrs: &Attrs, signature: &Signature<'_>) -> Result<Strided, OpError> {
     let data = &signature.inputs[0].shape;
     let (outer, inner) = match attrs.opt_int("axis") {
         None => (data.size(), 1),
@@ -52,5 +54,5 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
         }
     };
     let strides = vec![inner as isize, 0, 1];
-    bind_strided(Strided { offset: 0, strides, shape: vec![outer, attrs.count("repeats"), inner] }, signature)
+    Ok(Strided { offset: 0, strides, shape: vec![outer, attrs.count("repeats"), inner] })
 }

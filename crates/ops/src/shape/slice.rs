@@ -1,6 +1,6 @@
 //! `slice`: a part of an array, in steps along each axis.
 
-use super::{PartialDims, Strided, bind_strided};
+use super::{PartialDims, Strided, bind_strided, strided_form};
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::strides::contiguous;
@@ -14,7 +14,8 @@ pub static OPS: &[OpDef] = &[OpDef {
         the natural bound, negative bounds count from the end, negative steps go backwards.",
     attrs: ATTRS,
     infer_shape,
-    bind,
+    bind: |attrs, signature| bind_ranges(&ranges(attrs, &signature.inputs[0].shape)?, signature),
+    form: |attrs, signature| ranges_form(&ranges(attrs, &signature.inputs[0].shape)?, signature),
     // A range that takes all rows of a batch takes all of a part of it.
     rewrites: &Rewrites {
         row_wise: |attrs, signature, divided| {
@@ -101,16 +102,21 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_output(0, PartialShape::from_dims(out))
 }
 
-/// The part of input 0 that the ranges name.
-pub(crate) fn bind_ranges(ranges: &[Range], signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn view(ranges: &[Range], signature: &Signature<'_>) -> Strided {
     let steps = contiguous(&signature.inputs[0].shape);
     let offset = ranges.iter().zip(&steps).map(|(r, s)| r.start * *s as usize).sum();
     let strides = ranges.iter().zip(&steps).map(|(r, s)| r.step.saturating_mul(*s)).collect();
-    bind_strided(Strided { offset, strides, shape: ranges.iter().map(|r| r.len).collect() }, signature)
+    Strided { offset, strides, shape: ranges.iter().map(|r| r.len).collect() }
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
-    bind_ranges(&ranges(attrs, &signature.inputs[0].shape)?, signature)
+/// The part of input 0 that the ranges name.
+pub(crate) fn bind_ranges(ranges: &[Range], signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    bind_strided(view(ranges, signature), signature)
+}
+
+/// The form of [`bind_ranges`].
+pub(crate) fn ranges_form(ranges: &[Range], signature: &Signature<'_>) -> MaybeForm {
+    strided_form(&view(ranges, signature))
 }
 
 #[cfg(test)]

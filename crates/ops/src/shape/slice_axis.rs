@@ -1,6 +1,6 @@
 //! `slice_axis`: a part of an array along one axis.
 
-use super::slice::{Range, bind_ranges};
+use super::slice::{Range, bind_ranges, ranges_form};
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_tensor::PartialShape;
@@ -15,7 +15,8 @@ pub static OPS: &[OpDef] = &[OpDef {
         AttrDef::required("end", AttrKind::OptInt, "Index behind the last; None for the end."),
     ],
     infer_shape,
-    bind,
+    bind: |attrs, signature| bind_ranges(&ranges(attrs, signature)?, signature),
+    form: |attrs, signature| ranges_form(&ranges(attrs, signature)?, signature),
     rewrites: &Rewrites {
         row_wise: |attrs, signature, divided| {
             is_within_rows(attrs.int("axis"), signature) && rows_of_data(attrs, signature, divided)
@@ -47,10 +48,11 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_output(0, PartialShape::from_dims(dims))
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+/// The ranges of the input that the output is.
+fn ranges(attrs: &Attrs, signature: &Signature<'_>) -> Result<Vec<Range>, OpError> {
     let shape = &signature.inputs[0].shape;
     let axis = resolve_axis(attrs.int("axis"), shape.len())?;
     let mut ranges: Vec<Range> = shape.iter().map(|n| Range { start: 0, step: 1, len: *n }).collect();
     ranges[axis] = range(attrs, shape[axis])?;
-    bind_ranges(&ranges, signature)
+    Ok(ranges)
 }

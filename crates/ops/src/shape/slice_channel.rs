@@ -23,7 +23,14 @@ pub static OPS: &[OpDef] = &[OpDef {
         ),
     ],
     infer_shape,
-    bind,
+    bind: |attrs, signature| {
+        let (axis, sizes) = parts(attrs, signature)?;
+        bind_parts(axis, &sizes, signature)
+    },
+    form: |attrs, signature| {
+        let (axis, sizes) = parts(attrs, signature)?;
+        parts_form(axis, &sizes, signature)
+    },
     rewrites: &Rewrites {
         row_wise: |attrs, signature, divided| {
             is_within_rows(attrs.int("axis"), signature) && rows_of_data(attrs, signature, divided)
@@ -74,40 +81,50 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_input(0, "data", PartialShape::from_dims(whole))
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+/// The axis, and the extents of the parts along it.
+fn parts(attrs: &Attrs, signature: &Signature<'_>) -> Result<(usize, Vec<usize>), OpError> {
     let shape = &signature.inputs[0].shape;
     let axis = resolve_axis(attrs.int("axis"), shape.len())?;
     let parts = attrs.count("num_outputs");
-    bind_parts(axis, &vec![shape[axis] / parts; parts], signature)
+    Ok((axis, vec![shape[axis] / parts; parts]))
 }
 
-/// Cuts input 0 along `axis` into parts of these sizes, the first starting at 0.
-pub(crate) fn bind_parts(axis: usize, sizes: &[usize], signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+/// The parts of input 0 of these sizes along `axis`, the first starting at 0.
+fn views(axis: usize, sizes: &[usize], signature: &Signature<'_>) -> Vec<Strided> {
     let shape = &signature.inputs[0].shape;
     let (outer, inner): (usize, usize) = (shape[..axis].iter().product(), shape[axis + 1..].iter().product());
     let step = (shape[axis] * inner) as isize;
     let mut start = 0;
-    let mut views = Vec::with_capacity(sizes.len());
-    for size in sizes {
-        views.push(Strided { offset: start * inner, strides: vec![step, 1], shape: vec![outer, size * inner] });
+    let view = |size: &usize| {
+        let offset = start * inner;
         start += size;
-    }
+        Strided { offset, strides: vec![step, 1], shape: vec![outer, size * inner] }
+    };
+    sizes.iter().map(view).collect()
+}
+
+/// The form of [`bind_parts`].
+pub(crate) fn parts_form(axis: usize, sizes: &[usize], signature: &Signature<'_>) -> MaybeForm {
+    let moves = views(axis, sizes, signature).iter().enumerate().map(|(i, view)| view.moved(i)).collect();
+    Ok(Some(KernelForm::Move { fill: None, moves }))
+}
+
+/// Cuts input 0 along `axis` into parts of these sizes, the first starting at 0.
+pub(crate) fn bind_parts(axis: usize, sizes: &[usize], signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let mut views = views(axis, sizes, signature);
     if let [_] = views[..]
         && let Some(view) = views.pop()
     {
         return bind_strided(view, signature);
     }
-    let moves: Option<Vec<Move>> =
-        signature.options.forms.then(|| views.iter().enumerate().map(|(i, view)| view.moved(i)).collect());
-    let kernel: BoundKernel = dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
+    dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
         let x = elements::<T>(&call.inputs[0])?;
         for (out, view) in call.outputs.iter_mut().zip(&views) {
             let out = elements_mut(out)?;
             copy_strided(call.par, x, view.offset, &view.strides, &view.shape, out).map_err(kernel_error)?;
         }
         Ok(())
-    })));
-    Ok(with_form(kernel?, signature, || KernelForm::Move { fill: None, moves: moves.unwrap_or_default() }))
+    })))
 }
 
 #[cfg(test)]

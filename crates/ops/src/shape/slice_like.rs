@@ -1,6 +1,6 @@
 //! `slice_like`: the leading part of an array, as large as another array.
 
-use super::slice::{Range, bind_ranges};
+use super::slice::{Range, bind_ranges, ranges_form};
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_tensor::PartialShape;
@@ -16,11 +16,8 @@ pub static OPS: &[OpDef] = &[OpDef {
         Some(dtype) => dtypes.set_output(0, dtype),
         None => Ok(()),
     },
-    bind: |_, signature| {
-        let ranges: Vec<Range> =
-            signature.outputs[0].shape.iter().map(|n| Range { start: 0, step: 1, len: *n }).collect();
-        bind_ranges(&ranges, signature)
-    },
+    bind: |_, signature| bind_ranges(&leading(signature), signature),
+    form: |_, signature| ranges_form(&leading(signature), signature),
     rewrites: &Rewrites {
         row_wise: |attrs, signature, divided| {
             let axes = attrs.ints("axes");
@@ -31,6 +28,10 @@ pub static OPS: &[OpDef] = &[OpDef {
     },
     ..OpDef::BASE
 }];
+
+fn leading(signature: &Signature<'_>) -> Vec<Range> {
+    signature.outputs[0].shape.iter().map(|n| Range { start: 0, step: 1, len: *n }).collect()
+}
 
 fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     let (Some(mut dims), Some(like)) = (shapes.dims(0), shapes.dims(1)) else { return Ok(()) };

@@ -1,6 +1,6 @@
 //! `space_to_depth`, `depth_to_space`: blocks of pixels become channels, and back.
 
-use super::{Strided, bind_strided};
+use super::{Strided, bind_strided, strided_form};
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::strides::contiguous;
@@ -21,12 +21,8 @@ pub static OPS: &[OpDef] = &[
                 Ok([n, c.map(|c| checked_product(&[c, b, b])).transpose()?, h, w])
             })
         },
-        bind: |attrs, signature| {
-            // (n, c, h/b, bh, w/b, bw) is read in the order (n, bh, bw, c, h/b, w/b).
-            bind(attrs, signature, &signature.outputs[0].shape, |[n, c, h, w], b| {
-                ([n, c / (b * b), h, b, w, b], [0, 3, 5, 1, 2, 4])
-            })
-        },
+        bind: |attrs, signature| bind_strided(space_view(attrs, signature)?, signature),
+        form: |attrs, signature| strided_form(&space_view(attrs, signature)?),
         rewrites: &Rewrites { row_wise: rows_of_data, ..Rewrites::NONE },
         ..OpDef::BASE
     },
@@ -41,12 +37,8 @@ pub static OPS: &[OpDef] = &[
                 Ok([n, divided("the number of channels", c, checked_product(&[b, b])?)?, grow(h)?, grow(w)?])
             })
         },
-        bind: |attrs, signature| {
-            // (n, bh, bw, c, h, w) is read in the order (n, c, h, bh, w, bw).
-            bind(attrs, signature, &signature.inputs[0].shape, |[n, c, h, w], b| {
-                ([n, b, b, c / (b * b), h, w], [0, 3, 4, 1, 5, 2])
-            })
-        },
+        bind: |attrs, signature| bind_strided(depth_view(attrs, signature)?, signature),
+        form: |attrs, signature| strided_form(&depth_view(attrs, signature)?),
         rewrites: &Rewrites { row_wise: rows_of_data, ..Rewrites::NONE },
         ..OpDef::BASE
     },
@@ -79,15 +71,26 @@ fn infer(
 /// the output reads them.
 type SplitAxes = fn([usize; 4], usize) -> ([usize; 6], [usize; 6]);
 
+/// The output of `space_to_depth`.
+fn space_view(attrs: &Attrs, signature: &Signature<'_>) -> Result<Strided, OpError> {
+    // (n, c, h/b, bh, w/b, bw) is read in the order (n, bh, bw, c, h/b, w/b).
+    view(attrs, &signature.outputs[0].shape, |[n, c, h, w], b| ([n, c / (b * b), h, b, w, b], [0, 3, 5, 1, 2, 4]))
+}
+
+/// The output of `depth_to_space`.
+fn depth_view(attrs: &Attrs, signature: &Signature<'_>) -> Result<Strided, OpError> {
+    // (n, bh, bw, c, h, w) is read in the order (n, c, h, bh, w, bw).
+    view(attrs, &signature.inputs[0].shape, |[n, c, h, w], b| ([n, b, b, c / (b * b), h, w], [0, 3, 4, 1, 5, 2]))
+}
+
 /// `split` cuts the four extents into six and tells in which order the output reads them.
-fn bind(attrs: &Attrs, signature: &Signature<'_>, four: &Shape, split: SplitAxes) -> Result<Box<dyn Kernel>, OpError> {
+fn view(attrs: &Attrs, four: &Shape, split: SplitAxes) -> Result<Strided, OpError> {
     let four = <[usize; 4]>::try_from(&four[..]).map_err(|_| wrong_arity())?;
     let (six, order) = split(four, attrs.count("block_size"));
     let steps = contiguous(&six);
-    let view = Strided {
+    Ok(Strided {
         offset: 0,
         strides: order.iter().map(|i| steps[*i]).collect(),
         shape: order.iter().map(|i| six[*i]).collect(),
-    };
-    bind_strided(view, signature)
+    })
 }

@@ -1,6 +1,6 @@
 //! `_split_v2`: an array cut at given places, or into parts as equal as possible.
 
-use super::slice_channel::bind_parts;
+use super::slice_channel::{bind_parts, parts_form};
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_tensor::PartialShape;
@@ -27,7 +27,14 @@ pub static OPS: &[OpDef] = &[OpDef {
         AttrDef::new("sections", AttrKind::IntFrom(0), "0", "Number of parts; 0 to cut at indices."),
     ],
     infer_shape,
-    bind,
+    bind: |attrs, signature| {
+        let (axis, sizes) = parts(attrs, signature)?;
+        bind_parts(axis, &sizes, signature)
+    },
+    form: |attrs, signature| {
+        let (axis, sizes) = parts(attrs, signature)?;
+        parts_form(axis, &sizes, signature)
+    },
     rewrites: &Rewrites {
         row_wise: |attrs, signature, divided| {
             is_within_rows(attrs.int("axis"), signature) && rows_of_data(attrs, signature, divided)
@@ -71,8 +78,9 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     Ok(())
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+/// The axis, and the extents of the parts along it.
+fn parts(attrs: &Attrs, signature: &Signature<'_>) -> Result<(usize, Vec<usize>), OpError> {
     let shape = &signature.inputs[0].shape;
     let axis = resolve_axis(attrs.int("axis"), shape.len())?;
-    bind_parts(axis, &sizes(attrs, shape[axis])?, signature)
+    Ok((axis, sizes(attrs, shape[axis])?.to_vec()))
 }

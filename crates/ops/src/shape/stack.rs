@@ -16,6 +16,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     ],
     infer_shape,
     bind,
+    form,
     rewrites: &Rewrites {
         row_wise: |attrs, signature, divided| {
             let rank = signature.inputs.first().map_or(0, |t| t.shape.len());
@@ -38,15 +39,23 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_output(0, PartialShape::from_dims(out))
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
-    let data = &signature.inputs[0].shape;
+/// Elements before the new axis, and after it.
+fn split(attrs: &Attrs, data: &[usize]) -> Result<(usize, usize), OpError> {
     let axis = resolve_axis(attrs.int("axis"), data.len() + 1)?;
-    let (outer, inner) = (data[..axis].iter().product(), data[axis..].iter().product());
-    let kernel: BoundKernel = dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
+    Ok((data[..axis].iter().product(), data[axis..].iter().product()))
+}
+
+fn form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
+    let (outer, inner) = split(attrs, &signature.inputs[0].shape)?;
+    Ok(Some(super::joined(outer, inner, signature.inputs.iter().map(|_| 1))))
+}
+
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let (outer, inner) = split(attrs, &signature.inputs[0].shape)?;
+    dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
         let inputs =
             call.inputs.iter().map(|x| Ok((elements::<T>(x)?, 1))).collect::<Result<Vec<_>, OpError>>()?;
         shape::concat(call.par, &inputs, outer, inner, elements_mut(&mut call.outputs[0])?);
         Ok(())
-    })));
-    Ok(with_form(kernel?, signature, || super::joined(outer, inner, signature.inputs.iter().map(|_| 1))))
+    })))
 }

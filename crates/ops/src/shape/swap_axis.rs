@@ -1,6 +1,6 @@
 //! `SwapAxis`: two axes exchanged.
 
-use super::{Strided, bind_strided};
+use super::{Strided, bind_strided, strided_form};
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::strides::contiguous;
@@ -16,7 +16,8 @@ pub static OPS: &[OpDef] = &[OpDef {
         AttrDef::new("dim2", AttrKind::Int, "0", "The other axis."),
     ],
     infer_shape,
-    bind,
+    bind: |attrs, signature| bind_strided(view(attrs, signature)?, signature),
+    form: |attrs, signature| strided_form(&view(attrs, signature)?),
     rewrites: &Rewrites {
         row_wise: |attrs, signature, divided| {
             let rank = signature.inputs.first().map_or(0, |t| t.shape.len());
@@ -39,9 +40,10 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_output(0, PartialShape::from_dims(dims))
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+/// The elements of the output.
+fn view(attrs: &Attrs, signature: &Signature<'_>) -> Result<Strided, OpError> {
     let mut strides = contiguous(&signature.inputs[0].shape);
     let (a, b) = axes(attrs, strides.len())?;
     strides.swap(a, b);
-    bind_strided(Strided { offset: 0, strides, shape: signature.outputs[0].shape.to_vec() }, signature)
+    Ok(Strided { offset: 0, strides, shape: signature.outputs[0].shape.to_vec() })
 }

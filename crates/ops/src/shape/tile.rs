@@ -1,6 +1,6 @@
 //! `tile`: an array laid side by side with itself.
 
-use super::{PartialDims, Strided, bind_strided};
+use super::{PartialDims, Strided, bind_strided, strided_form};
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::strides::contiguous;
@@ -14,7 +14,8 @@ pub static OPS: &[OpDef] = &[OpDef {
         left.",
     attrs: &[AttrDef::required("reps", AttrKind::Shape, "Repetitions for each axis, matched from the last.")],
     infer_shape,
-    bind,
+    bind: |attrs, signature| bind_strided(view(attrs, signature)?, signature),
+    form: |attrs, signature| strided_form(&view(attrs, signature)?),
     rewrites: &Rewrites {
         row_wise: |attrs, signature, divided| {
             let rank = signature.inputs.first().map_or(0, |t| t.shape.len());
@@ -41,7 +42,8 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
 }
 
 /// Every axis becomes two: the repetitions, which do not move, and the elements.
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+/// The elements of the output.
+fn view(attrs: &Attrs, signature: &Signature<'_>) -> Result<Strided, OpError> {
     let data = &signature.inputs[0].shape;
     let reps = extents("reps", attrs.ints("reps"))?;
     let steps = contiguous(data);
@@ -54,5 +56,5 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
         strides.push(own.map_or(0, |i| steps[i]));
         shape.push(own.map_or(1, |i| data[i]));
     }
-    bind_strided(Strided { offset: 0, strides, shape }, signature)
+    Ok(Strided { offset: 0, strides, shape })
 }

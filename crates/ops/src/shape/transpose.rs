@@ -1,6 +1,6 @@
 //! `transpose`: axes in another order.
 
-use super::{PartialDims, Strided, bind_strided};
+use super::{PartialDims, Strided, bind_strided, strided_form};
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::strides::contiguous;
@@ -12,7 +12,8 @@ pub static OPS: &[OpDef] = &[OpDef {
     doc: "Puts the axes into another order; without axes they are reversed.",
     attrs: &[AttrDef::new("axes", AttrKind::Shape, "()", "Axis of the input that each axis of the result is.")],
     infer_shape,
-    bind,
+    bind: |attrs, signature| bind_strided(view(attrs, signature)?, signature),
+    form: |attrs, signature| strided_form(&view(attrs, signature)?),
     rewrites: &Rewrites {
         row_wise: |attrs, signature, divided| {
             let rank = signature.inputs.first().map_or(0, |t| t.shape.len());
@@ -53,11 +54,12 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_input(0, "data", PartialShape::from_dims(data))
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+/// The elements of the output.
+fn view(attrs: &Attrs, signature: &Signature<'_>) -> Result<Strided, OpError> {
     let shape = &signature.inputs[0].shape;
     let strides = contiguous(shape);
     let strides = order(attrs, shape.len())?.into_iter().map(|a| strides[a]).collect();
-    bind_strided(Strided { offset: 0, strides, shape: signature.outputs[0].shape.to_vec() }, signature)
+    Ok(Strided { offset: 0, strides, shape: signature.outputs[0].shape.to_vec() })
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `_contrib_AdaptiveAvgPooling2D`: means over windows that divide an image into a given number of
 //! parts.
 
-use super::image_dims;
+use super::{image_dims, planes};
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::vision::adaptive_pool::AdaptiveAverage;
@@ -17,6 +17,10 @@ pub static OPS: &[OpDef] = &[OpDef {
     attrs: &[AttrDef::new("output_size", AttrKind::Shape, "()", "Height and width of the output; 1 if not given.")],
     infer_shape,
     bind,
+    form: |_, signature| {
+        planes(signature)?;
+        for_floats(signature.inputs[0].dtype, KernelForm::Resample(Resampling::Means))
+    },
     rewrites: &Rewrites { row_wise: rows_of_data, ..Rewrites::NONE },
     ..OpDef::BASE
 }];
@@ -35,14 +39,12 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
 }
 
 fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
-    let [from, to] = [&signature.inputs[0], &signature.outputs[0]].map(|t| [t.shape[2], t.shape[3]]);
-    super::check_pixels(from, &signature.outputs[0])?;
+    let [from, to] = planes(signature)?;
     let pooling = AdaptiveAverage { from, to };
-    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
+    dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         pooling.run(call.par, elements::<T>(&call.inputs[0])?, elements_mut(&mut call.outputs[0])?);
         Ok(())
-    })));
-    Ok(with_form(kernel?, signature, || KernelForm::Resample(Resampling::Means)))
+    })))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! `_contrib_BilinearResize2D`: bilinear resizing of images.
 
-use super::image_dims;
+use super::{image_dims, planes};
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::vision::resize::BilinearResize;
@@ -36,6 +36,11 @@ pub static OPS: &[OpDef] = &[OpDef {
     ],
     infer_shape,
     bind,
+    form: |attrs, signature| {
+        planes(signature)?;
+        let align_corners = attrs.bool("align_corners");
+        for_floats(signature.inputs[0].dtype, KernelForm::Resample(Resampling::Bilinear { align_corners }))
+    },
     rewrites: &Rewrites {
         row_wise: |attrs, signature, divided| {
             if attrs.str("mode") == "like" { divided == [true, true] } else { rows_of_data(attrs, signature, divided) }
@@ -95,15 +100,13 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
 }
 
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
-    let [from, to] = [&signature.inputs[0], &signature.outputs[0]].map(|t| [t.shape[2], t.shape[3]]);
-    super::check_pixels(from, &signature.outputs[0])?;
+    let [from, to] = planes(signature)?;
     let align_corners = attrs.bool("align_corners");
     let resize = BilinearResize { from, to, align_corners };
-    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
+    dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         resize.run(call.par, elements::<T>(&call.inputs[0])?, elements_mut(&mut call.outputs[0])?);
         Ok(())
-    })));
-    Ok(with_form(kernel?, signature, || KernelForm::Resample(Resampling::Bilinear { align_corners })))
+    })))
 }
 
 #[cfg(test)]

@@ -39,6 +39,11 @@ pub static OPS: &[OpDef] = &[OpDef {
     outputs: Outputs::Named(|_| &["output0"]),
     infer_shape: nms_shapes,
     bind: bind_nms,
+    form: |attrs, signature| {
+        let nms = suppression(attrs, signature)?;
+        let form = if nms.limit == Some(0) { KernelForm::Copy } else { KernelForm::Suppress(nms) };
+        for_floats(signature.inputs[0].dtype, form)
+    },
     rewrites: &Rewrites {
         row_wise: |_, signature, divided| divided == [true] && signature.inputs[0].shape.len() > 2,
         ..Rewrites::NONE
@@ -84,13 +89,13 @@ fn nms_shapes(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.same_as_first()
 }
 
-fn bind_nms(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn suppression(attrs: &Attrs, signature: &Signature<'_>) -> Result<BoxNms, OpError> {
     let [.., count, width] = signature.inputs[0].shape[..] else { return Err(wrong_arity()) };
     let (coordinates, score, class) = positions(attrs, width)?;
     if u32::try_from(count).is_err() {
         return Err(shape_error(format!("{count} boxes are more than can be sorted")));
     }
-    let nms = BoxNms {
+    Ok(BoxNms {
         width,
         count,
         overlap: attrs.float("overlap_thresh"),
@@ -103,16 +108,15 @@ fn bind_nms(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>,
         across_classes: attrs.bool("force_suppress"),
         from: format(attrs, "in_format"),
         to: format(attrs, "out_format"),
-    };
-    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
+    })
+}
+
+fn bind_nms(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let nms = suppression(attrs, signature)?;
+    dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         nms.run(call.par, elements::<T>(&call.inputs[0])?, elements_mut(&mut call.outputs[0])?);
         Ok(())
-    })));
-    Ok(with_form(
-        kernel?,
-        signature,
-        || if nms.limit == Some(0) { KernelForm::Copy } else { KernelForm::Suppress(nms) },
-    ))
+    })))
 }
 
 #[cfg(test)]

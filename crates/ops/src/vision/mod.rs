@@ -31,6 +31,13 @@ pub(crate) fn image_dims(shapes: &Shapes<'_>, index: usize, name: &str) -> Resul
     }
 }
 
+/// Height and width of the planes that are read and of those that are made, checked.
+fn planes(signature: &Signature<'_>) -> Result<[[usize; 2]; 2], OpError> {
+    let [from, to] = [&signature.inputs[0], &signature.outputs[0]].map(|t| [t.shape[2], t.shape[3]]);
+    check_pixels(from, &signature.outputs[0])?;
+    Ok([from, to])
+}
+
 /// An error where pixels would have to be made out of an image that has none.
 pub(crate) fn check_pixels(image: [usize; 2], output: &TensorType) -> Result<(), OpError> {
     if image.contains(&0) && output.shape.size() > 0 {

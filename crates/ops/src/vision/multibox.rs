@@ -31,6 +31,10 @@ pub static OPS: &[OpDef] = &[
         ],
         infer_shape: prior_shapes,
         bind: bind_prior,
+        form: |attrs, signature| {
+            let prior = PriorBoxes::new(attrs, signature)?;
+            for_floats(signature.outputs[0].dtype, KernelForm::Anchors(prior.anchors()))
+        },
         ..OpDef::BASE
     },
     OpDef {
@@ -75,6 +79,9 @@ pub static OPS: &[OpDef] = &[
         infer_shape: detection_shapes,
         infer_dtype: |dtypes| dtypes.uniform(&["cls_prob", "loc_pred", "anchor"]),
         bind: bind_detection,
+        form: |attrs, signature| {
+            for_floats(signature.inputs[0].dtype, KernelForm::Detections(detection(attrs, signature)?))
+        },
         rewrites: &Rewrites { row_wise: |_, _, divided| divided == [true, true, false], ..Rewrites::NONE },
         ..OpDef::BASE
     },
@@ -114,33 +121,53 @@ fn prior_shapes(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_output(0, PartialShape::from_dims([Some(1), anchors, Some(4)]))
 }
 
-fn bind_prior(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
-    let shape = &signature.inputs[0].shape;
-    let image = [shape[2], shape[3]];
-    let [sizes, ratios] = sizes_and_ratios(attrs)?;
-    let mut steps = numbers::<2>(attrs, "steps")?;
-    if steps[0] * steps[1] < 0.0 {
-        return Err(value_error(format!("steps must both be given, got ({}, {})", steps[0], steps[1])));
+/// The attributes of anchors, checked, for a feature map.
+struct PriorBoxes {
+    image: [usize; 2],
+    sizes: Vec<f32>,
+    ratios: Vec<f32>,
+    steps: [f32; 2],
+    offsets: [f32; 2],
+    clip: bool,
+}
+
+impl PriorBoxes {
+    fn new(attrs: &Attrs, signature: &Signature<'_>) -> Result<PriorBoxes, OpError> {
+        let shape = &signature.inputs[0].shape;
+        let image = [shape[2], shape[3]];
+        let [sizes, ratios] = sizes_and_ratios(attrs)?;
+        let mut steps = numbers::<2>(attrs, "steps")?;
+        if steps[0] * steps[1] < 0.0 {
+            return Err(value_error(format!("steps must both be given, got ({}, {})", steps[0], steps[1])));
+        }
+        if steps.iter().any(|s| *s <= 0.0) {
+            steps = image.map(|n| 1.0 / n as f32);
+        }
+        let offsets = numbers::<2>(attrs, "offsets")?;
+        if !offsets.iter().all(|v| (0.0..=1.0).contains(v)) {
+            return Err(value_error(format!("offsets must be from 0 to 1, got ({}, {})", offsets[0], offsets[1])));
+        }
+        Ok(PriorBoxes { image, sizes, ratios, steps, offsets, clip: attrs.bool("clip") })
     }
-    if steps.iter().any(|s| *s <= 0.0) {
-        steps = image.map(|n| 1.0 / n as f32);
+
+    fn prior(&self) -> MultiBoxPrior<'_> {
+        let PriorBoxes { image, ref sizes, ref ratios, steps, offsets, clip } = *self;
+        MultiBoxPrior { image, sizes, ratios, steps, offsets, clip }
     }
-    let offsets = numbers::<2>(attrs, "offsets")?;
-    if !offsets.iter().all(|v| (0.0..=1.0).contains(v)) {
-        return Err(value_error(format!("offsets must be from 0 to 1, got ({}, {})", offsets[0], offsets[1])));
-    }
-    let clip = attrs.bool("clip");
-    let form = signature.options.forms.then(|| {
-        let prior = MultiBoxPrior { image, sizes: &sizes, ratios: &ratios, steps, offsets, clip };
+
+    fn anchors(&self) -> Anchors {
+        let (prior, PriorBoxes { image, steps, offsets, clip, .. }) = (self.prior(), self);
         let half_sides = (0..prior.per_pixel()).map(|anchor| prior.half_sides(anchor)).collect();
-        KernelForm::Anchors(Anchors { columns: image[1], half_sides, steps, offsets, clip })
-    });
-    let kernel: BoundKernel = dispatch!(signature.outputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
-        let prior = MultiBoxPrior { image, sizes: &sizes, ratios: &ratios, steps, offsets, clip };
-        prior.run(call.par, elements_mut::<T>(&mut call.outputs[0])?);
+        Anchors { columns: image[1], half_sides, steps: *steps, offsets: *offsets, clip: *clip }
+    }
+}
+
+fn bind_prior(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let boxes = PriorBoxes::new(attrs, signature)?;
+    dispatch!(signature.outputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
+        boxes.prior().run(call.par, elements_mut::<T>(&mut call.outputs[0])?);
         Ok(())
-    })));
-    Ok(with_optional_form(kernel?, form))
+    })))
 }
 
 fn detection_shapes(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
@@ -160,7 +187,7 @@ fn detection_shapes(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_output(0, PartialShape::from_dims([batch, anchors, Some(6)]))
 }
 
-fn bind_detection(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn detection(attrs: &Attrs, signature: &Signature<'_>) -> Result<MultiBoxDetection, OpError> {
     let (shape, overlap) = (&signature.inputs[0].shape, attrs.float("nms_threshold"));
     if signature.inputs[2].shape[0] == 0 {
         return Err(shape_error("anchor has shape (0, ...), but its first axis must be 1"));
@@ -168,7 +195,7 @@ fn bind_detection(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Ke
     if u32::try_from(shape[2]).is_err() {
         return Err(shape_error(format!("{} anchors are more than can be sorted", shape[2])));
     }
-    let detection = MultiBoxDetection {
+    Ok(MultiBoxDetection {
         classes: shape[1],
         anchors: shape[2],
         clip: attrs.bool("clip"),
@@ -177,8 +204,12 @@ fn bind_detection(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Ke
         overlap: (overlap > 0.0 && overlap <= 1.0).then_some(overlap),
         across_classes: attrs.bool("force_suppress"),
         limit: usize::try_from(attrs.int("nms_topk")).ok().filter(|k| *k > 0),
-    };
-    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
+    })
+}
+
+fn bind_detection(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let detection = detection(attrs, signature)?;
+    dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         let ([probabilities, locations, anchors], [out]) = (call.inputs, &mut *call.outputs) else {
             return Err(wrong_arity());
         };
@@ -186,8 +217,7 @@ fn bind_detection(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Ke
         let anchors = &elements::<T>(anchors)?[..detection.anchors * 4];
         detection.run(call.par, elements(probabilities)?, elements(locations)?, anchors, elements_mut(out)?);
         Ok(())
-    })));
-    Ok(with_form(kernel?, signature, || KernelForm::Detections(detection)))
+    })))
 }
 
 #[cfg(test)]

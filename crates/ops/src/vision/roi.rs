@@ -41,6 +41,7 @@ pub static OPS: &[OpDef] = &[
         ],
         infer_shape: align_shapes,
         bind: bind_align,
+        form: |attrs, signature| for_floats(signature.inputs[0].dtype, KernelForm::RoiAlign(align(attrs, signature)?)),
         ..DATA_AND_ROIS
     },
     OpDef {
@@ -58,6 +59,10 @@ pub static OPS: &[OpDef] = &[
             region_shapes(shapes, channels, pooled)
         },
         bind: bind_max,
+        form: |attrs, signature| {
+            let regions = regions(signature, attrs.float("spatial_scale"))?;
+            for_floats(signature.inputs[0].dtype, KernelForm::RoiMaxima(regions))
+        },
         ..DATA_AND_ROIS
     },
     OpDef {
@@ -124,32 +129,34 @@ fn align_shapes(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     region_shapes(shapes, channels.map(|c| c / bins), pooled)
 }
 
-fn bind_align(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn align(attrs: &Attrs, signature: &Signature<'_>) -> Result<RoiAlign, OpError> {
     let samples = usize::try_from(attrs.int("sample_ratio")).ok().filter(|n| *n > 0);
     if samples.is_some_and(|n| n > 4096) {
         return Err(value_error("sample_ratio must be at most 4096"));
     }
-    let align = RoiAlign {
+    Ok(RoiAlign {
         regions: regions(signature, attrs.float("spatial_scale"))?,
         samples,
         position_sensitive: attrs.bool("position_sensitive"),
         aligned: attrs.bool("aligned"),
-    };
-    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
+    })
+}
+
+fn bind_align(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let align = align(attrs, signature)?;
+    dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         let (x, rois) = (elements::<T>(&call.inputs[0])?, elements::<T>(&call.inputs[1])?);
         align.run(call.par, x, rois, elements_mut(&mut call.outputs[0])?).map_err(kernel_error)
-    })));
-    Ok(with_form(kernel?, signature, || KernelForm::RoiAlign(align)))
+    })))
 }
 
 fn bind_max(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let regions = regions(signature, attrs.float("spatial_scale"))?;
-    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
+    dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         let (x, rois) = (elements::<T>(&call.inputs[0])?, elements::<T>(&call.inputs[1])?);
         roi_max_pool(call.par, regions, x, rois, elements_mut(&mut call.outputs[0])?);
         Ok(())
-    })));
-    Ok(with_form(kernel?, signature, || KernelForm::RoiMaxima(regions)))
+    })))
 }
 
 /// Rows and columns of groups of channels, and channels of the output.

@@ -24,6 +24,7 @@ pub static OPS: &[OpDef] = &[
         infer_shape: sampler_shapes,
         infer_dtype: |dtypes| dtypes.uniform(&["data", "grid"]),
         bind: bind_sampler,
+        form: |_, signature| for_floats(signature.inputs[0].dtype, KernelForm::Sample { affine: false }),
         rewrites: &Rewrites { row_wise: |_, _, divided| divided == [true, true], ..Rewrites::NONE },
         ..OpDef::BASE
     },
@@ -40,6 +41,7 @@ pub static OPS: &[OpDef] = &[
         hidden_outputs: |_| 1,
         infer_shape: grid_shapes,
         bind: bind_grid,
+        form: |attrs, signature| for_floats(signature.inputs[0].dtype, KernelForm::Grid { flow: is_flow(attrs) }),
         rewrites: &Rewrites { row_wise: rows_of_data, ..Rewrites::NONE },
         ..OpDef::BASE
     },
@@ -60,6 +62,7 @@ pub static OPS: &[OpDef] = &[
         infer_shape: transformer_shapes,
         infer_dtype: |dtypes| dtypes.uniform(&["data", "loc"]),
         bind: bind_transformer,
+        form: |_, signature| for_floats(signature.inputs[0].dtype, KernelForm::Sample { affine: true }),
         rewrites: &Rewrites { row_wise: |_, _, divided| divided == [true, true], ..Rewrites::NONE },
         ..OpDef::BASE
     },
@@ -89,8 +92,13 @@ fn target_shape(attrs: &Attrs) -> Result<[usize; 2], OpError> {
     }
 }
 
+/// Whether the grid is made of an optical flow.
+fn is_flow(attrs: &Attrs) -> bool {
+    attrs.str("transform_type") == "warp"
+}
+
 fn grid_shapes(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
-    if shapes.attrs.str("transform_type") == "warp" {
+    if is_flow(shapes.attrs) {
         let Some([batch, _, rows, columns]) = image_dims(shapes, 0, "data")? else { return Ok(()) };
         let flow = PartialShape::from_dims([batch, Some(2), rows, columns]);
         shapes.set_input(0, "data", flow.clone())?;
@@ -116,28 +124,25 @@ fn image_shape(shape: &Shape) -> [usize; 4] {
 
 fn bind_sampler(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let (data, out) = (image_shape(&signature.inputs[0].shape), image_shape(&signature.outputs[0].shape));
-    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
+    dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         let (x, grid) = (elements::<T>(&call.inputs[0])?, elements::<T>(&call.inputs[1])?);
         sample_bilinear(call.par, x, data, grid, [out[2], out[3]], elements_mut(&mut call.outputs[0])?);
         Ok(())
-    })));
-    Ok(with_form(kernel?, signature, || KernelForm::Sample { affine: false }))
+    })))
 }
 
 fn bind_grid(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let [_, _, rows, columns] = image_shape(&signature.outputs[0].shape);
-    let warp = attrs.str("transform_type") == "warp";
-    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
+    let warp = is_flow(attrs);
+    dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         let (data, out) = (elements::<T>(&call.inputs[0])?, elements_mut(&mut call.outputs[0])?);
         if warp { flow_grid(call.par, data, [rows, columns], out) } else { affine_grid(call.par, data, [rows, columns], out) }
         Ok(())
-    })));
-    Ok(with_form(kernel?, signature, || KernelForm::Grid { flow: warp }))
+    })))
 }
 
 fn bind_transformer(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
-    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, float, T => Ok(transformer::<T>(signature)));
-    Ok(with_form(kernel?, signature, || KernelForm::Sample { affine: true }))
+    dispatch!(signature.inputs[0].dtype, float, T => Ok(transformer::<T>(signature)))
 }
 
 /// A transformer whose grid is stored in the workspace between the two steps.

@@ -34,6 +34,9 @@ pub static OPS: &[OpDef] = &[OpDef {
     bind: |attrs, signature| {
         if is_bilinear(attrs) { bind_bilinear(attrs, signature) } else { bind_nearest(attrs, signature) }
     },
+    form: |attrs, signature| {
+        if is_bilinear(attrs) { bilinear_form(attrs, signature) } else { nearest_form(attrs, signature) }
+    },
     rewrites: &Rewrites {
         row_wise: |attrs, signature, divided| match is_bilinear(attrs) {
             true => rows_of_data(attrs, signature, divided),
@@ -115,9 +118,14 @@ fn bilinear_shapes(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_output(0, PartialShape::from_dims([batch, channels, rows, columns]))
 }
 
-fn bind_nearest(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
-    let (sum, out) = (attrs.str("multi_input_mode") == "sum", &signature.outputs[0].shape);
-    let (batch, mut first) = (out[0], 0);
+fn is_sum(attrs: &Attrs) -> bool {
+    attrs.str("multi_input_mode") == "sum"
+}
+
+/// How each input grows, and where in the output it is stored.
+fn parts(attrs: &Attrs, signature: &Signature<'_>) -> Result<Vec<Repeat>, OpError> {
+    let (sum, out) = (is_sum(attrs), &signature.outputs[0].shape);
+    let mut first = 0;
     let part = |(i, shape): (usize, &Shape)| {
         let part = Repeat {
             shape: [shape[1], shape[2], shape[3]],
@@ -133,19 +141,28 @@ fn bind_nearest(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kern
             shape_error(format!("arg{i} has shape {shape}: height and width must grow by the same factor to {out}"))
         })
     };
-    let parts = signature.inputs.iter().map(|t| &t.shape).enumerate().map(part).collect::<Result<Vec<_>, OpError>>()?;
-    // There is no form for a sum of several.
-    let has_form = signature.options.forms && (!sum || parts.len() == 1);
-    let moves = || parts.iter().enumerate().map(|(i, part)| moved(i, part, batch)).collect();
-    let form = has_form.then(|| KernelForm::Move { fill: None, moves: moves() });
-    let kernel: BoundKernel = dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
+    signature.inputs.iter().map(|t| &t.shape).enumerate().map(part).collect()
+}
+
+/// There is no form for a sum of several.
+fn nearest_form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
+    let (parts, batch) = (parts(attrs, signature)?, signature.outputs[0].shape[0]);
+    if is_sum(attrs) && parts.len() > 1 {
+        return Ok(None);
+    }
+    let moves = parts.iter().enumerate().map(|(i, part)| moved(i, part, batch)).collect();
+    for_floats(signature.inputs[0].dtype, KernelForm::Move { fill: None, moves })
+}
+
+fn bind_nearest(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let (parts, batch) = (parts(attrs, signature)?, signature.outputs[0].shape[0]);
+    dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         let out = elements_mut::<T>(&mut call.outputs[0])?;
         for (part, input) in parts.iter().zip(call.inputs) {
             repeat_pixels(call.par, *part, elements(input)?, batch, out);
         }
         Ok(())
-    })));
-    Ok(with_optional_form(kernel?, form))
+    })))
 }
 
 /// The pixels of an input, each read as often as it is repeated.
@@ -167,19 +184,24 @@ fn moved(input: usize, part: &Repeat, batch: usize) -> Move {
 
 fn bind_bilinear(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let (scale, side) = (attrs.count("scale"), kernel_side(attrs)?);
-    let kernel: BoundKernel = match signature.inputs[0].dtype {
+    match signature.inputs[0].dtype {
         DType::F32 => Ok(bilinear::<f32>(scale, side, signature)),
         DType::F64 => Ok(bilinear::<f64>(scale, side, signature)),
         other => Err(unsupported_dtype(other, "float32 and float64")),
-    };
-    Ok(with_form(kernel?, signature, || KernelForm::Deconvolution {
+    }
+}
+
+fn bilinear_form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
+    let (scale, side) = (attrs.count("scale"), kernel_side(attrs)?);
+    let form = KernelForm::Deconvolution {
         kernel: [1, side, side],
         stride: [1, scale, scale],
         pad: [0, cut(scale), cut(scale)],
         dilate: [1; 3],
         groups: signature.inputs[0].shape[1].max(1),
         bias: None,
-    }))
+    };
+    dispatch!(signature.inputs[0].dtype, wide, _T => Ok(Some(form)))
 }
 
 /// The rows that a bilinear factor removes at the beginning.

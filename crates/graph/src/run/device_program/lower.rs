@@ -7,7 +7,7 @@ use crate::ir::{Graph, GraphNode, Types, Value, ValueMap};
 use crate::memory::offsets::{Lifetime, assign};
 use mxrt_engine::device::KernelScope;
 use mxrt_engine::{DeviceId, FailureKind, OpError};
-use mxrt_ops::{DeviceKernel, KernelOptions, Signature, bind_device_kernel, bind_form, form_of};
+use mxrt_ops::{DeviceKernel, KernelOptions, Signature, bind_device_kernel, bind_form, form_of, no_kernel};
 use mxrt_tensor::{TensorType, no_device_kernel};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -148,17 +148,17 @@ impl<'a> Lowering<'a> {
         let (name, attrs) = (node.name.clone(), node.attr_text.clone());
         let about = StepNode { op: node.stands_for, name, attrs, inputs: inputs.clone(), reach: Reach::new() };
         let device = self.device;
-        let absent = || no_device_kernel(node.stands_for, device);
         if node.flow.is_some() {
-            return Err(about.describe(absent()));
+            return Err(about.describe(no_device_kernel(node.stands_for, device)));
         }
         let signature = Signature { inputs: &inputs, outputs: &outputs, options: self.options };
+        let absent = || about.describe(no_kernel((device, node.stands_for), node.op, &node.attrs, &signature));
         let form = form_of(node.op, &node.attrs, &signature).map_err(|e| about.describe(e))?;
-        let form = form.ok_or_else(|| about.describe(absent()))?;
+        let form = form.ok_or_else(absent)?;
         if let Some(last) = self.in_last_layout(n, node, &form, &signature)? {
             return Ok(draft(last.kernel, about, last.inputs, vec![last.output]));
         }
-        let kernel = bind_form(device, &form, &signature).ok_or_else(|| about.describe(absent()))?;
+        let kernel = bind_form(device, &form, &signature).ok_or_else(absent)?;
         let values = node.inputs.iter().map(|v| self.first(*v)).collect::<Result<Vec<_>, _>>()?;
         Ok(draft(kernel, about, values, (0..count).map(|o| Value::Node(n, o)).collect()))
     }
