@@ -190,8 +190,9 @@ MXNET_DLL int MXSymbolGetAtomicSymbolInfo(AtomicSymbolCreator creator, const cha
  * this order: delete, list_arguments, list_outputs, list_auxiliary_states, infer_shape,
  * declare_backward_dependency (not called), create_operator, infer_type. create_operator fills in
  * delete and forward, whose arrays have the tags 0 input, 1 output, 4 state; it frees their handles,
- * and may wait. They have the types of MXNet's CustomOp...Func, are called from threads of the
- * library, and return 0 where they fail. */
+ * and may wait. What create_operator makes serves one call at a time; up to 32 that no call uses are
+ * kept until the graph is freed. They have the types of MXNet's CustomOp...Func, are called from
+ * threads of the library, and return 0 where they fail. */
 struct MXCallbackList {
     int num_callbacks;
     int (**callbacks)(void);
