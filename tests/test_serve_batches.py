@@ -158,24 +158,25 @@ def test_calls_of_a_network_are_joined(mx) -> None:
 
 
 def test_members_of_a_batch_without_memory_are_computed_alone() -> None:
+    # Their calls are the first ones of the batcher. No batch begins before there are eight.
     code = """
-    import json, threading
+    import json, sys, threading
     import numpy as np
     import mxrt as mx
 
-    wide, random = 200_000, np.random.RandomState(0)
-    hidden = mx.sym.relu(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=wide, name="a"))
-    symbol = mx.sym.FullyConnected(hidden, num_hidden=4, name="b")
+    sys.setswitchinterval(1e-6)
+    # Without weights, whose packing frees memory some time later.
+    random = np.random.RandomState(0)
+    large = mx.sym.UpSampling(mx.sym.var("data"), scale=56, sample_type="nearest")
+    symbol = mx.sym.Pooling(large, kernel=(448, 448), pool_type="avg", pooling_convention="valid")
     net = mx.gluon.SymbolBlock(symbol, mx.sym.var("data"))
-    shapes = {"a_weight": (wide, 16), "a_bias": (wide,), "b_weight": (4, wide), "b_bias": (4,)}
-    net.initialize(mx.init.Uniform(1 / wide))
-    for name, shape in shapes.items():
-        net.collect_params()[name].set_data(random.uniform(-1, 1, shape) / shape[-1])
-    rows = [mx.nd.array(random.uniform(-1, 1, (1, 16))) for _ in range(8)]
+    rows = [mx.nd.array(random.uniform(-1, 1, (1, 1, 8, 8))) for _ in range(8)]
     wanted = [net(row).asnumpy() for row in rows]
-    joined = mx.serve.Batcher(net, rows=8, max_delay=0.5)
 
-    def answers() -> list[bool]:
+    def batcher() -> mx.serve.Batcher:
+        return mx.serve.Batcher(net, rows=8, max_delay=3600)
+
+    def answers(joined: mx.serve.Batcher) -> list[bool]:
         found, start = [False] * 8, threading.Barrier(8)
 
         def call(number: int) -> None:
@@ -191,8 +192,9 @@ def test_members_of_a_batch_without_memory_are_computed_alone() -> None:
 
     # A row takes 0.8 MB while it is computed.
     mx.cpu().set_memory_limit(mx.cpu().memory_info()["in_use"] + 4_000_000)
-    alone = [answers(), joined.counts]
+    batchers = [batcher() for _ in range(20)]
+    alone = [(answers(joined), joined.counts) for joined in batchers]
     mx.cpu().set_memory_limit(None)
-    print(json.dumps([alone, len(answers()), joined.counts]))
+    print(json.dumps([alone, len(answers(joined := batcher())), joined.counts]))
     """
-    assert last_json(run_python(code)) == [[[True] * 8, [0, 0]], 8, [1, 8]]
+    assert last_json(run_python(code)) == [[[[True] * 8, [0, 0]]] * 20, 8, [1, 8]]

@@ -297,7 +297,11 @@ class Batcher:
         from .gluon import parameter as parameters
 
         with self._lock:
+            known, made = self._made
             number = parameters.generation()
+            if known == number:
+                # Another thread was first: calls of two batchers would not be joined.
+                return made
             graph, arrays = self._net._graph_for_plan(args)
             if arrays[0].context.device_type != "cpu":
                 raise MXNetValueError(f"calls are joined on the CPU; the arrays are on {arrays[0].context}")

@@ -49,8 +49,8 @@ c_functions! {
 absent! {
     "training and automatic differentiation":
         MXAutogradBackward MXAutogradBackwardEx MXAutogradComputeGradient MXAutogradGetSymbol
-        MXCustomFunctionRecord MXExecutorBackward MXExecutorBackwardEx MXNDArrayDetach
-        MXNDArrayGetGrad MXNDArrayGetGradState MXNDArraySetGradState MXSymbolGrad;
+        MXCustomFunctionRecord MXExecutorBackward MXExecutorBackwardEx MXNDArraySetGradState
+        MXSymbolGrad;
     "distributed training: stores of keys and values, and servers of parameters":
         MXInitPSEnv MXKVStoreBarrier MXKVStoreBroadcast MXKVStoreBroadcastEx MXKVStoreCreate
         MXKVStoreFree MXKVStoreGetGroupSize MXKVStoreGetNumDeadNode MXKVStoreGetRank

@@ -31,6 +31,9 @@ const FORWARD: usize = 1;
 
 /// Roles of a call's arrays: an input, an output or a state.
 const TAGS: [c_int; 3] = [0, 1, 4];
+/// Instances of an operator that are kept while no call uses them.
+const IDLE: usize = 32;
+
 /// The output is to be overwritten.
 const WRITE: c_int = 1;
 /// An element type that is not known.
@@ -51,8 +54,8 @@ impl CustomOperators for Registered {
             arguments: list(property::ARGUMENTS, "list_arguments")?,
             outputs: list(property::OUTPUTS, "list_outputs")?,
             states: list(property::STATES, "list_auxiliary_states")?,
+            idle: ForkSafeMutex::default(),
             functions: Owned { list: functions, delete: property::DELETE },
-            instances: ForkSafeMutex::default(),
         })))))
     }
 }
@@ -79,9 +82,16 @@ struct ProgramOperator {
     arguments: Vec<String>,
     outputs: Vec<String>,
     states: Vec<String>,
+    /// Instances that no call uses, with the types of their inputs; the one used last is the last.
+    /// They go before the functions that made them.
+    idle: ForkSafeMutex<Vec<Instance>>,
     functions: Owned,
-    /// operators that run, by the types of the inputs
-    instances: ForkSafeMutex<Vec<(Vec<TensorType>, Arc<Owned>)>>,
+}
+
+/// The functions that run one call, and then the next one, on inputs of these types.
+struct Instance {
+    inputs: Vec<TensorType>,
+    functions: Owned,
 }
 
 impl ProgramOperator {
@@ -96,20 +106,31 @@ impl ProgramOperator {
         self.arguments.len() + self.outputs.len() + self.states.len()
     }
 
-    /// The functions that run a call on such inputs.
-    fn instance(&self, arrays: &CustomArrays) -> Result<Arc<Owned>, OpError> {
+    /// An instance for such inputs that no other call uses.
+    fn take(&self, arrays: &CustomArrays) -> Result<Instance, OpError> {
         let inputs: Vec<TensorType> = arrays.inputs.iter().chain(&arrays.states).map(NDArray::tensor_type).collect();
-        if let Some((_, made)) = self.instances.lock().iter().find(|(types, _)| *types == inputs) {
-            return Ok(made.clone());
+        {
+            let mut idle = self.idle.lock();
+            if let Some(place) = idle.iter().rposition(|instance| instance.inputs == inputs) {
+                return Ok(idle.remove(place));
+            }
         }
         let shapes: Vec<Vec<u32>> = inputs.iter().map(|t| t.shape.iter().map(|n| *n as u32).collect()).collect();
         let codes: Vec<c_int> = inputs.iter().map(|t| t.dtype.code()).collect();
         let context = arrays.inputs.first().map_or(Context::cpu(0), NDArray::context).to_string();
         let list = self.functions.list.create(property::CREATE, &context, &shapes, &codes);
         let list = list.ok_or_else(|| refused(&self.op_type, "create_operator"))?;
-        let made = Arc::new(Owned { list, delete: DELETE });
-        self.instances.lock().push((inputs, made.clone()));
-        Ok(made)
+        Ok(Instance { inputs, functions: Owned { list, delete: DELETE } })
+    }
+
+    /// Keeps an instance for later calls. If there are too many, the one that was used least
+    /// recently goes.
+    fn put(&self, instance: Instance) {
+        let mut idle = self.idle.lock();
+        idle.push(instance);
+        let surplus = (idle.len() > IDLE).then(|| idle.remove(0));
+        drop(idle);
+        drop(surplus);
     }
 
     /// Runs a call in a thread of its own, where it may wait for arrays.
@@ -122,17 +143,22 @@ impl ProgramOperator {
         }
     }
 
+    /// Runs a call, and waits for what it has pushed. The instance can be used again, or is gone,
+    /// before the results are there.
     fn run(&self, arrays: &CustomArrays) -> Result<(), OpError> {
-        let instance = self.instance(arrays)?;
+        let instance = self.take(arrays)?;
         let lists = [&arrays.inputs, &arrays.outputs, &arrays.states];
         let tagged = || lists.into_iter().zip(TAGS).flat_map(|(arrays, tag)| arrays.iter().map(move |a| (a, tag)));
         let tags: Vec<c_int> = tagged().map(|(_, tag)| tag).collect();
         let handles: Vec<*mut c_void> = tagged().map(|(array, _)| hold(array.clone())).collect();
         let requests = vec![WRITE; self.outputs.len()];
-        match instance.list.forward(FORWARD, handles, &tags, &requests) {
-            true => Ok(()),
-            false => Err(refused(&self.op_type, "forward")),
+        if !instance.functions.list.forward(FORWARD, handles, &tags, &requests) {
+            return Err(refused(&self.op_type, "forward"));
         }
+        // A failure stays with the array that has it.
+        arrays.outputs.iter().chain(&arrays.states).for_each(|array| drop(array.wait_to_read()));
+        self.put(instance);
+        Ok(())
     }
 }
 
@@ -192,7 +218,8 @@ c_functions! {
     /// Makes an operator of the program known by a name, which `Custom` nodes have as `op_type`.
     /// `creator` is called when a graph or a call names it, and fills in functions and their
     /// arguments, as in MXNet. They are called from threads of the library; `forward` gets handles
-    /// of arrays, frees them, and may wait.
+    /// of arrays, frees them, and may wait. What `create_operator` makes serves one call at a time;
+    /// up to 32 that are idle are kept until the operator goes.
     fn MXCustomOpRegister(op_type: *const c_char, creator: CustomOpPropCreator) {
         static SOURCE: Once = Once::new();
         let name = text(op_type, "op_type")?.to_owned();

@@ -4,7 +4,7 @@ use crate::border::{Error, c_functions};
 use crate::handles::{ExecutorHandle, NDArrayHandle, SymbolHandle, all, free, get, hold};
 use crate::ndarray::{context, element_type};
 use crate::pointers::{Monitor, MonitorCallback, count, distinct, list, put, read, texts};
-use crate::returned;
+use crate::returned::{self, Place};
 use crate::runtime::runtime;
 use crate::symbol::of;
 use mxrt::{Executor, ExecutorSite, NDArray, PartialShape, Reshaping, TensorType, symbol};
@@ -104,12 +104,13 @@ impl Arrays {
         // SAFETY: contract.
         unsafe { put(out, std::ptr::null_mut(), "out")? };
         let handles = |arrays: &[(String, NDArray)]| arrays.iter().map(|(_, array)| hold(array.clone())).collect();
-        // SAFETY: contract. There is no gradient.
-        unsafe { put(self.arg_grads, returned::grads(arguments.len())?, "arg_grads")? };
-        // SAFETY: contract.
-        unsafe { put(self.in_args, returned::handles(handles(arguments))?, "in_args")? };
-        // SAFETY: contract.
-        unsafe { put(self.aux, returned::states(handles(states))?, "aux_states")? };
+        // There is no gradient.
+        let lists = [handles(arguments), vec![std::ptr::null_mut(); arguments.len()], handles(states)];
+        let lists = returned::lists(Place::of("arrays of executors"), lists)?;
+        for ((place, name), list) in places.into_iter().zip(lists) {
+            // SAFETY: contract.
+            unsafe { put(place, list, name)? };
+        }
         // SAFETY: contract.
         unsafe { put(out, hold(executor), "out") }
     }
@@ -363,7 +364,7 @@ c_functions! {
         put(out_size, executor.outputs().len() as u32, "out_size")?;
         put(out, std::ptr::null_mut(), "out")?;
         let handles = executor.outputs().iter().map(|array| hold(array.clone())).collect();
-        put(out, returned::handles(handles)?, "out")
+        put(out, returned::list(Place::of("outputs of executors"), handles)?, "out")
     }
 
     /// The graph as text, in memory that belongs to the thread. The last two lines are as MXNet's,
@@ -374,7 +375,7 @@ c_functions! {
         let bytes = named.chain(executor.outputs().iter().map(NDArray::nbytes)).sum::<usize>();
         let mut text = symbol::text(executor.symbol());
         text += &format!("Total {} MB allocated\nTotal 0 TempSpace resource requested\n", bytes >> 20);
-        put(out_str, returned::text(text)?, "out_str")
+        put(out_str, returned::text(Place::of("text of an executor"), text)?, "out_str")
     }
 
     /// Calls a function with every operator's result at each run; null ends that.

@@ -1,10 +1,10 @@
 //! Data iterators.
 
 use crate::border::{Error, c_functions};
-use crate::handles::{DataIterHandle, ITERATOR, NDArrayHandle, OpHandle, defined, definition, free, get, hold};
+use crate::handles::{DataIterHandle, ITERATOR, NDArrayHandle, OpHandle, defined, free, get, hold};
 use crate::operators::type_text;
-use crate::pointers::{StaticText, StaticTexts, count, distinct, put, texts};
-use crate::returned;
+use crate::pointers::{Definitions, StaticText, StaticTexts, count, distinct, put, texts};
+use crate::returned::{self, Place};
 use crate::runtime::engine;
 use mxrt::ForkSafeMutex;
 use mxrt::io::iterators::batch::{BatchIter, DataBatch};
@@ -26,9 +26,8 @@ struct Info {
     name: StaticText,
     doc: StaticText,
     number: u32,
-    names: StaticTexts,
-    types: StaticTexts,
-    docs: StaticTexts,
+    /// names, types and descriptions of the parameters
+    args: [StaticTexts; 3],
 }
 
 static INFOS: LazyLock<Vec<Info>> = LazyLock::new(|| ITERATORS.iter().map(|def| describe(def)).collect());
@@ -39,9 +38,11 @@ fn describe(def: &IterDef) -> Info {
         name: StaticText::new(def.name),
         doc: StaticText::new(def.doc),
         number: parameters.len() as u32,
-        names: StaticTexts::new(parameters.iter().map(|p| p.name.to_owned())),
-        types: StaticTexts::new(parameters.iter().map(type_text)),
-        docs: StaticTexts::new(parameters.iter().map(|p| p.doc.to_owned())),
+        args: StaticTexts::lists([
+            parameters.iter().map(|p| p.name.to_owned()).collect(),
+            parameters.iter().map(type_text).collect(),
+            parameters.iter().map(|p| p.doc.to_owned()).collect(),
+        ]),
     }
 }
 
@@ -57,11 +58,11 @@ fn batch(handle: DataIterHandle) -> Result<Arc<DataBatch>, Error> {
 }
 
 c_functions! {
-    /// Handles of all iterators' definitions.
+    /// Handles of all iterators' definitions. They live as long as the process.
     fn MXListDataIters(out_size: *mut u32, out_array: *mut *mut DataIterCreator) {
-        let handles: Vec<DataIterCreator> = (0..ITERATORS.len()).map(|i| definition(ITERATOR, i)).collect();
-        put(out_size, handles.len() as u32, "out_size")?;
-        put(out_array, returned::handles(handles)?, "out_array")
+        static HANDLES: LazyLock<Definitions> = LazyLock::new(|| Definitions::new(ITERATOR, ITERATORS.len()));
+        put(out_size, ITERATORS.len() as u32, "out_size")?;
+        put(out_array, HANDLES.as_ptr(), "out_array")
     }
 
     /// Describes an iterator. All text lives as long as the process.
@@ -78,9 +79,9 @@ c_functions! {
         put(name, info.name.as_ptr(), "name")?;
         put(description, info.doc.as_ptr(), "description")?;
         put(num_args, info.number, "num_args")?;
-        put(arg_names, info.names.as_ptr(), "arg_names")?;
-        put(arg_type_infos, info.types.as_ptr(), "arg_type_infos")?;
-        put(arg_descriptions, info.docs.as_ptr(), "arg_descriptions")
+        put(arg_names, info.args[0].as_ptr(), "arg_names")?;
+        put(arg_type_infos, info.args[1].as_ptr(), "arg_type_infos")?;
+        put(arg_descriptions, info.args[2].as_ptr(), "arg_descriptions")
     }
 
     /// Starts an iterator. It stands before the first batch.
@@ -142,10 +143,11 @@ c_functions! {
         put(pad, batch(handle)?.pad as c_int, "pad")
     }
 
-    /// Numbers of the rows of the batch, in memory that belongs to the thread.
+    /// Numbers of the rows of the batch, in memory that belongs to the thread until
+    /// it asks this iterator again.
     fn MXDataIterGetIndex(handle: DataIterHandle, out_index: *mut *mut u64, out_size: *mut u64) {
         let index = batch(handle)?.index.clone();
         put(out_size, index.len() as u64, "out_size")?;
-        put(out_index, returned::index(index)?, "out_index")
+        put(out_index, returned::list(Place::of_object("index", handle), index)?, "out_index")
     }
 }

@@ -3,12 +3,16 @@
 use crate::border::{Error, guard};
 use crate::handles::{NDArrayHandle, free, free_unset, get, hold, is_unset};
 use crate::pointers::{count, list, list_mut, put};
-use crate::returned;
+use crate::process::np_shape;
+use crate::returned::{self, Place};
 use crate::runtime::engine;
+use mxrt::params::NpShape;
 use mxrt::{Context, DType, DeviceType, NDArray, Shape, TensorType};
 use std::ffi::{c_int, c_void};
+use std::sync::Arc;
 
-/// A device by MXNet's number of its kind. Whether it is there turns out when it is used.
+/// A device by MXNet's number of its kind; a negative number of the device is 0, as in MXNet.
+/// Whether it is there turns out when it is used.
 pub(crate) fn context(dev_type: c_int, dev_id: c_int) -> Result<Context, Error> {
     let host = [DeviceType::Cpu, DeviceType::CpuPinned, DeviceType::CpuShared];
     let known = || host.into_iter().chain(mxrt::devices::kinds().map(DeviceType::Device));
@@ -16,7 +20,7 @@ pub(crate) fn context(dev_type: c_int, dev_id: c_int) -> Result<Context, Error> 
         let known: Vec<String> = known().map(|kind| format!("{} ({kind})", kind.code())).collect();
         Error::value(format!("dev_type {dev_type} is unknown; expected one of {}", known.join(", ")))
     })?;
-    Ok(Context { device_type, device_id: dev_id })
+    Ok(Context { device_type, device_id: dev_id.max(0) })
 }
 
 /// The element type of a code.
@@ -87,12 +91,24 @@ pub extern "C" fn MXNDArrayFree(handle: NDArrayHandle) -> c_int {
     guard(|| free::<NDArray>(handle).or_else(|error| if free_unset(handle) { Ok(()) } else { Err(error) }))
 }
 
+/// The array of a handle; none where the array has no value yet.
+pub(crate) fn value(handle: NDArrayHandle) -> Result<Option<Arc<NDArray>>, Error> {
+    if is_unset(handle) { Ok(None) } else { get::<NDArray>(handle).map(Some) }
+}
+
 /// The extents of an array; none for one without a value.
 pub(crate) fn dims<T: TryFrom<usize>>(handle: NDArrayHandle) -> Result<Vec<T>, Error> {
-    if is_unset(handle) {
-        return Ok(Vec::new());
-    }
-    returned::extents(get::<NDArray>(handle)?.shape())
+    value(handle)?.map_or(Ok(Vec::new()), |array| returned::extents(array.shape()))
+}
+
+/// Stores the rank of a signed shape: with numpy's shapes, that of an array without a value is -1.
+///
+/// # Safety
+/// `out_dim` is null or points to a place.
+pub(crate) unsafe fn put_rank(handle: NDArrayHandle, rank: usize, out_dim: *mut c_int) -> Result<(), Error> {
+    let unknown = is_unset(handle) && np_shape() != NpShape::Off;
+    // SAFETY: contract.
+    unsafe { put(out_dim, if unknown { -1 } else { rank as c_int }, "out_dim") }
 }
 
 /// The shape of an array, in memory that belongs to the thread.
@@ -107,7 +123,7 @@ pub unsafe extern "C" fn MXNDArrayGetShape(
         // SAFETY: the caller promises a place for the number.
         unsafe { put(out_dim, dims.len() as u32, "out_dim")? };
         // SAFETY: the caller promises a place for the pointer.
-        unsafe { put(out_pdata, returned::shape_u32(dims)?, "out_pdata") }
+        unsafe { put(out_pdata, returned::list(Place::of("shape"), dims)?.cast_const(), "out_pdata") }
     })
 }
 
@@ -121,30 +137,30 @@ pub unsafe extern "C" fn MXNDArrayGetShapeEx(
     guard(|| {
         let dims = dims::<c_int>(handle)?;
         // SAFETY: the caller promises a place for the number.
-        unsafe { put(out_dim, dims.len() as c_int, "out_dim")? };
+        unsafe { put_rank(handle, dims.len(), out_dim)? };
         // SAFETY: the caller promises a place for the pointer.
-        unsafe { put(out_pdata, returned::shape_int(dims)?, "out_pdata") }
+        unsafe { put(out_pdata, returned::list(Place::of("signed shape"), dims)?.cast_const(), "out_pdata") }
     })
 }
 
-/// The code of the element type.
+/// The code of the element type; -1 for an array without a value.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MXNDArrayGetDType(handle: NDArrayHandle, out_dtype: *mut c_int) -> c_int {
     // SAFETY: the caller promises a place for the number.
-    guard(|| unsafe { put(out_dtype, get::<NDArray>(handle)?.dtype().code(), "out_dtype") })
+    guard(|| unsafe { put(out_dtype, value(handle)?.map_or(-1, |array| array.dtype().code()), "out_dtype") })
 }
 
-/// The storage type, which is always 0, dense.
+/// The storage type: 0, dense; -1 for an array without a value.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MXNDArrayGetStorageType(handle: NDArrayHandle, out_storage_type: *mut c_int) -> c_int {
     guard(|| {
-        get::<NDArray>(handle)?;
+        let code = if value(handle)?.is_some() { 0 } else { -1 };
         // SAFETY: the caller promises a place for the number.
-        unsafe { put(out_storage_type, 0, "out_storage_type") }
+        unsafe { put(out_storage_type, code, "out_storage_type") }
     })
 }
 
-/// The device of an array.
+/// The device of an array; kind and number are 0 for one without a value.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MXNDArrayGetContext(
     handle: NDArrayHandle,
@@ -152,11 +168,12 @@ pub unsafe extern "C" fn MXNDArrayGetContext(
     out_dev_id: *mut c_int,
 ) -> c_int {
     guard(|| {
-        let context = get::<NDArray>(handle)?.context();
+        let context = value(handle)?.map(|array| array.context());
+        let (kind, id) = context.map_or((0, 0), |context| (context.device_type.code(), context.device_id));
         // SAFETY: the caller promises a place for the number.
-        unsafe { put(out_dev_type, context.device_type.code(), "out_dev_type")? };
+        unsafe { put(out_dev_type, kind, "out_dev_type")? };
         // SAFETY: the caller promises a place for the number.
-        unsafe { put(out_dev_id, context.device_id, "out_dev_id") }
+        unsafe { put(out_dev_id, id, "out_dev_id") }
     })
 }
 
@@ -200,7 +217,7 @@ pub unsafe extern "C" fn MXNDArraySyncCopyToCPU(handle: NDArrayHandle, data: *mu
 /// Waits until an array can be read. Returns the array's failure, if there is one.
 #[unsafe(no_mangle)]
 pub extern "C" fn MXNDArrayWaitToRead(handle: NDArrayHandle) -> c_int {
-    guard(|| if is_unset(handle) { Ok(()) } else { Ok(get::<NDArray>(handle)?.wait_to_read()?) })
+    guard(|| value(handle)?.map_or(Ok(()), |array| Ok(array.wait_to_read()?)))
 }
 
 /// Waits until an array can be written.
@@ -209,6 +226,26 @@ pub extern "C" fn MXNDArrayWaitToWrite(handle: NDArrayHandle) -> c_int {
     guard(|| {
         let array = get::<NDArray>(handle)?;
         Ok(array.engine().wait_to_write(array.var())?)
+    })
+}
+
+/// Stores null: there are no gradients, as for any array of MXNet without one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MXNDArrayGetGrad(handle: NDArrayHandle, out: *mut NDArrayHandle) -> c_int {
+    guard(|| {
+        value(handle)?;
+        // SAFETY: the caller promises a place for the handle.
+        unsafe { put(out, std::ptr::null_mut(), "out") }
+    })
+}
+
+/// Stores 0: no gradient is fresh.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MXNDArrayGetGradState(handle: NDArrayHandle, out: *mut c_int) -> c_int {
+    guard(|| {
+        value(handle)?;
+        // SAFETY: the caller promises a place for the number.
+        unsafe { put(out, 0, "out") }
     })
 }
 

@@ -3,8 +3,8 @@
 use crate::border::{Error, c_functions};
 use crate::cached_op::borrow;
 use crate::handles::{NDArrayHandle, OPERATOR, OpHandle, STEP, all, defined, definition, hold, is_unset, set};
-use crate::pointers::{StaticText, StaticTexts, count, distinct, list, put, read, text, texts};
-use crate::returned;
+use crate::pointers::{Definitions, StaticText, StaticTexts, count, distinct, list, put, read, text, texts};
+use crate::returned::{self, Place};
 use crate::runtime::runtime;
 use mxrt::{
     AttrDef, AttrKind, CallAttrs, Context, FailureKind, Inputs, Interrupter, Invocation, NDArray, OpDef, OpError,
@@ -59,7 +59,7 @@ static ABSENT: LazyLock<Vec<&'static str>> =
 static NAMES: LazyLock<(u32, StaticTexts)> = LazyLock::new(|| {
     let real = || OPERATORS.iter().flat_map(|def| std::iter::once(def.name).chain(def.aliases.iter().copied()));
     let names = || real().chain(ABSENT.iter().copied());
-    (names().count() as u32, StaticTexts::new(names().map(str::to_owned)))
+    (names().count() as u32, StaticTexts::new(names().map(str::to_owned).collect()))
 });
 
 /// The description of an operator for callers, in memory that lives as long as the process.
@@ -67,9 +67,8 @@ struct Info {
     name: StaticText,
     doc: StaticText,
     number: u32,
-    arg_names: StaticTexts,
-    arg_types: StaticTexts,
-    arg_docs: StaticTexts,
+    /// names, types and descriptions of the arguments
+    args: [StaticTexts; 3],
     count: StaticText,
     returns: StaticText,
 }
@@ -139,14 +138,11 @@ fn place(def: &'static OpDef) -> usize {
 
 /// The description of an absent operator.
 fn nothing(name: &str) -> Info {
-    let none = || StaticTexts::new(std::iter::empty());
     Info {
         name: StaticText::new(name),
         doc: StaticText::new("Not part of mxrt: a call is an error."),
         number: 0,
-        arg_names: none(),
-        arg_types: none(),
-        arg_docs: none(),
+        args: StaticTexts::lists([Vec::new(), Vec::new(), Vec::new()]),
         count: StaticText::new(""),
         returns: StaticText::new("NDArray-or-Symbol"),
     }
@@ -168,9 +164,11 @@ fn describe(def: &OpDef) -> Info {
         name: StaticText::new(def.name),
         doc: StaticText::new(def.doc),
         number: args.len() as u32,
-        arg_names: StaticTexts::new(args.iter().map(|arg| arg.0.clone())),
-        arg_types: StaticTexts::new(args.iter().map(|arg| arg.1.clone())),
-        arg_docs: StaticTexts::new(args.iter().map(|arg| arg.2.clone())),
+        args: StaticTexts::lists([
+            args.iter().map(|arg| arg.0.clone()).collect(),
+            args.iter().map(|arg| arg.1.clone()).collect(),
+            args.into_iter().map(|arg| arg.2).collect(),
+        ]),
         count: StaticText::new(counted.unwrap_or("")),
         returns: StaticText::new("NDArray-or-Symbol"),
     }
@@ -211,11 +209,11 @@ unsafe fn names(out_size: *mut u32, out_array: *mut *mut *const c_char) -> Resul
 /// # Safety
 /// As above.
 unsafe fn creators(out_size: *mut u32, out_array: *mut *mut OpHandle) -> Result<(), Error> {
-    let handles: Vec<OpHandle> = (0..OPERATORS.len()).map(|i| definition(OPERATOR, i)).collect();
+    static HANDLES: LazyLock<Definitions> = LazyLock::new(|| Definitions::new(OPERATOR, OPERATORS.len()));
     // SAFETY: contract.
-    unsafe { put(out_size, handles.len() as u32, "out_size")? };
+    unsafe { put(out_size, OPERATORS.len() as u32, "out_size")? };
     // SAFETY: contract.
-    unsafe { put(out_array, returned::handles(handles)?, "out_array") }
+    unsafe { put(out_array, HANDLES.as_ptr(), "out_array") }
 }
 
 /// One call of an operator.
@@ -261,7 +259,7 @@ impl Call {
         if outputs.is_empty() {
             let made = push(def, &attrs, context, &inputs, None)?;
             let number = made.len();
-            let handles = returned::handles(made.into_iter().map(hold).collect())?;
+            let handles = returned::list(Place::of("results"), made.into_iter().map(hold).collect())?;
             // SAFETY: the caller promises places, which have been read.
             unsafe { put(self.num_outputs, number as c_int, "num_outputs")? };
             // SAFETY: as above.
@@ -350,7 +348,7 @@ c_functions! {
         put(op_out, handle_of(text(op_name, "op_name")?)?, "op_out")
     }
 
-    /// Handles of all operators, each once.
+    /// Handles of all operators, each once. They live as long as the process.
     fn MXSymbolListAtomicSymbolCreators(out_size: *mut u32, out_array: *mut *mut OpHandle) {
         creators(out_size, out_array)
     }
@@ -383,9 +381,9 @@ c_functions! {
         put(name, info.name.as_ptr(), "name")?;
         put(description, info.doc.as_ptr(), "description")?;
         put(num_args, info.number, "num_args")?;
-        put(arg_names, info.arg_names.as_ptr(), "arg_names")?;
-        put(arg_type_infos, info.arg_types.as_ptr(), "arg_type_infos")?;
-        put(arg_descriptions, info.arg_docs.as_ptr(), "arg_descriptions")?;
+        put(arg_names, info.args[0].as_ptr(), "arg_names")?;
+        put(arg_type_infos, info.args[1].as_ptr(), "arg_type_infos")?;
+        put(arg_descriptions, info.args[2].as_ptr(), "arg_descriptions")?;
         put(key_var_num_args, info.count.as_ptr(), "key_var_num_args")?;
         if return_type.is_null() { Ok(()) } else { put(return_type, info.returns.as_ptr(), "return_type") }
     }
@@ -405,9 +403,9 @@ c_functions! {
         put(real_name, info.name.as_ptr(), "real_name")?;
         put(description, info.doc.as_ptr(), "description")?;
         put(num_doc_args, info.number, "num_doc_args")?;
-        put(arg_names, info.arg_names.as_ptr(), "arg_names")?;
-        put(arg_type_infos, info.arg_types.as_ptr(), "arg_type_infos")?;
-        put(arg_descriptions, info.arg_docs.as_ptr(), "arg_descriptions")?;
+        put(arg_names, info.args[0].as_ptr(), "arg_names")?;
+        put(arg_type_infos, info.args[1].as_ptr(), "arg_type_infos")?;
+        put(arg_descriptions, info.args[2].as_ptr(), "arg_descriptions")?;
         if return_type.is_null() { Ok(()) } else { put(return_type, info.returns.as_ptr(), "return_type") }
     }
 

@@ -2,7 +2,7 @@
 //! promised by the caller, as `include/mxrt.h` says.
 
 use crate::border::Error;
-use crate::handles::hold;
+use crate::handles::{definition, hold};
 use mxrt::dlpack::{CPU, Device, ElementType, Managed, Tensor};
 use mxrt::{Context, Engine, NDArray, Shared, TensorType, WatchCallback};
 use std::ffi::{CStr, CString, c_char, c_void};
@@ -121,6 +121,18 @@ pub(crate) unsafe fn distinct<'a>(
     }
 }
 
+/// The value of an environment variable in the memory of the environment; null if there is none.
+///
+/// # Safety
+/// `name` points to a text. No other thread writes the environment.
+pub(crate) unsafe fn get_variable(name: *const c_char) -> *const c_char {
+    unsafe extern "C" {
+        fn getenv(name: *const c_char) -> *mut c_char;
+    }
+    // SAFETY: contract.
+    unsafe { getenv(name) }.cast_const()
+}
+
 /// Sets an environment variable, or removes it.
 ///
 /// # Safety
@@ -235,12 +247,41 @@ impl StaticText {
 pub(crate) struct StaticTexts(usize);
 
 impl StaticTexts {
-    pub(crate) fn new(texts: impl Iterator<Item = String>) -> StaticTexts {
-        let pointers: Vec<*const c_char> = texts.map(|text| StaticText::new(&text).as_ptr()).collect();
-        StaticTexts(Box::leak(pointers.into_boxed_slice()).as_mut_ptr().expose_provenance())
+    pub(crate) fn new(texts: Vec<String>) -> StaticTexts {
+        let [texts] = StaticTexts::lists([texts]);
+        texts
+    }
+
+    /// Several lists, one after the other in memory, as MXNet has them. A list without entries is
+    /// null.
+    pub(crate) fn lists<const N: usize>(lists: [Vec<String>; N]) -> [StaticTexts; N] {
+        let lengths = lists.each_ref().map(Vec::len);
+        let pointers: Vec<*const c_char> =
+            lists.into_iter().flatten().map(|text| StaticText::new(&text).as_ptr()).collect();
+        let base = Box::leak(pointers.into_boxed_slice()).as_mut_ptr();
+        let mut start = 0;
+        lengths.map(|length| {
+            let list = if length == 0 { std::ptr::null_mut() } else { base.wrapping_add(start) };
+            start += length;
+            StaticTexts(list.expose_provenance())
+        })
     }
 
     pub(crate) fn as_ptr(self) -> *mut *const c_char {
+        std::ptr::with_exposed_provenance_mut(self.0)
+    }
+}
+
+/// An array of all handles of a kind of definitions, which lives as long as the process.
+pub(crate) struct Definitions(usize);
+
+impl Definitions {
+    pub(crate) fn new(kind: usize, number: usize) -> Definitions {
+        let handles: Box<[*mut c_void]> = (0..number).map(|place| definition(kind, place)).collect();
+        Definitions(Box::leak(handles).as_mut_ptr().expose_provenance())
+    }
+
+    pub(crate) fn as_ptr(&self) -> *mut *mut c_void {
         std::ptr::with_exposed_provenance_mut(self.0)
     }
 }

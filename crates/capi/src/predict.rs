@@ -5,7 +5,7 @@ use crate::handles::{NDListHandle, PredictorHandle, free, get, hold};
 use crate::ndarray::{context, element_type};
 use crate::pointers::{Monitor, MonitorCallback, count, distinct, list, list_mut, put, text, texts};
 use crate::process::np_shape;
-use crate::returned;
+use crate::returned::{self, Place};
 use crate::runtime::{engine, runtime};
 use mxrt::params::Params;
 use mxrt::{DType, NDArray, Predictor, PredictorInputs, Shape, Symbol};
@@ -248,7 +248,7 @@ pub unsafe extern "C" fn MXPredGetOutputShape(
         // SAFETY: the caller promises a place for the number.
         unsafe { put(shape_ndim, dims.len() as u32, "shape_ndim")? };
         // SAFETY: the caller promises a place for the pointer.
-        unsafe { put(shape_data, returned::shape_u32(dims)?.cast_mut(), "shape_data") }
+        unsafe { put(shape_data, returned::list(Place::of_object("shape of an output", handle), dims)?, "shape_data") }
     })
 }
 
@@ -345,17 +345,22 @@ pub unsafe extern "C" fn MXPredSetMonitorCallback(
     })
 }
 
-/// The arrays of a file, as float32 in memory that lives as long as the list.
-pub(crate) struct NDList(Vec<Entry>);
+/// The arrays of a file, in memory that lives as long as the list.
+pub(crate) struct NDList {
+    entries: Vec<Entry>,
+    /// elements of all arrays, one after the other
+    values: Vec<f32>,
+}
 
 struct Entry {
     key: CString,
     shape: Vec<u32>,
-    values: Vec<f32>,
+    /// place of the first element
+    start: usize,
 }
 
-impl Entry {
-    fn of(key: String, array: &NDArray) -> Result<Entry, Error> {
+impl NDList {
+    fn push(&mut self, key: String, array: &NDArray) -> Result<(), Error> {
         let cannot = || Error::value(format!("the name {key:?} contains a zero byte and cannot be given to C"));
         let name = CString::new(key.as_str()).map_err(|_| cannot())?;
         let guard = array.read()?;
@@ -363,7 +368,10 @@ impl Entry {
             let message = format!("the array '{key}' is {}; an NDList gives float32 only", array.dtype());
             return Err(Error::value(message));
         };
-        Ok(Entry { key: name, shape: returned::extents(array.shape())?, values: values.to_vec() })
+        let entry = Entry { key: name, shape: returned::extents(array.shape())?, start: self.values.len() };
+        self.entries.push(entry);
+        self.values.extend_from_slice(values);
+        Ok(())
     }
 }
 
@@ -383,13 +391,14 @@ pub unsafe extern "C" fn MXNDListCreate(
             Params::Named(named) => named,
             Params::List(arrays) => arrays.into_iter().map(|array| (String::new(), array)).collect(),
         };
-        let entries = named.into_iter().map(|(key, array)| Entry::of(key, &array)).collect::<Result<Vec<_>, _>>()?;
+        let mut made = NDList { entries: Vec::new(), values: Vec::new() };
+        named.into_iter().try_for_each(|(key, array)| made.push(key, &array))?;
         // SAFETY: the caller promises places for the results.
-        unsafe { put(out_length, entries.len() as u32, "out_length")? };
+        unsafe { put(out_length, made.entries.len() as u32, "out_length")? };
         // SAFETY: as above.
         unsafe { put(out, std::ptr::null_mut(), "out")? };
         // SAFETY: as above.
-        unsafe { put(out, hold(NDList(entries)), "out") }
+        unsafe { put(out, hold(made), "out") }
     })
 }
 
@@ -404,16 +413,14 @@ pub unsafe extern "C" fn MXNDListGet(
     out_ndim: *mut u32,
 ) -> c_int {
     guard(|| {
-        let entries = get::<NDList>(handle)?;
-        let number = entries.0.len();
-        let entry = entries
-            .0
-            .get(index as usize)
-            .ok_or_else(|| Error::value(format!("the argument index is {index}, but the list has {number} arrays")))?;
+        let made = get::<NDList>(handle)?;
+        let outside =
+            || Error::value(format!("the argument index is {index}, but the list has {} arrays", made.entries.len()));
+        let entry = made.entries.get(index as usize).ok_or_else(outside)?;
         // SAFETY: the caller promises places for the results.
         unsafe { put(out_key, entry.key.as_ptr(), "out_key")? };
         // SAFETY: as above.
-        unsafe { put(out_data, entry.values.as_ptr(), "out_data")? };
+        unsafe { put(out_data, made.values[entry.start..].as_ptr(), "out_data")? };
         // SAFETY: as above.
         unsafe { put(out_shape, entry.shape.as_ptr(), "out_shape")? };
         // SAFETY: as above.

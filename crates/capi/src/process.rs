@@ -1,8 +1,7 @@
 //! State of the process: random numbers, switches, devices, features of the build.
 
 use crate::border::{Error, c_functions};
-use crate::pointers::{StaticText, count, put, set_variable, text};
-use crate::returned;
+use crate::pointers::{StaticText, count, get_variable, put, set_variable, text};
 use crate::runtime::{engine, runtime, settings};
 use mxrt::params::NpShape;
 use mxrt::{DeviceId, DeviceKind, FailureKind};
@@ -216,16 +215,11 @@ c_functions! {
         put(ret, 1, "ret")
     }
 
-    /// The value of an environment variable, in memory that belongs to the thread; null if there is
-    /// none.
+    /// The value of an environment variable, in memory of the environment; null if there is none.
     fn MXGetEnv(name: *const c_char, value: *mut *const c_char) {
         put(value, std::ptr::null(), "value")?;
-        let name = variable(text(name, "name")?)?;
-        let found = std::env::var_os(name).map(|found| found.to_string_lossy().into_owned());
-        match found {
-            Some(found) => put(value, returned::text(found)?, "value"),
-            None => Ok(()),
-        }
+        variable(text(name, "name")?)?;
+        put(value, get_variable(name), "value")
     }
 
     /// Sets an environment variable, or removes it if `value` is null. No other thread may read or

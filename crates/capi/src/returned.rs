@@ -1,153 +1,125 @@
 //! Memory behind the pointers that functions return. It belongs to the calling thread and stays
-//! unchanged until the thread calls a function that returns the same sort of thing.
+//! unchanged until the thread calls the same function again, or the same function of the same
+//! object. Where MXNet promises that much or less, programs of MXNet find what they expect. A list
+//! without entries is a null pointer, as in MXNet.
 
 use crate::border::Error;
+use crate::handles::kind_of;
 use mxrt::Shape;
 use std::any::Any;
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::ffi::{CString, c_char, c_int, c_void};
 
 thread_local! {
-    static BUFFERS: RefCell<ReturnBuffers> = RefCell::default();
+    static KEPT: RefCell<HashMap<Place, Box<dyn Any>>> = RefCell::default();
 }
 
-#[derive(Default)]
-struct ReturnBuffers {
-    shape_u32: Vec<u32>,
-    shape_int: Vec<c_int>,
-    shape_i64: Vec<i64>,
-    handles: Vec<*mut c_void>,
-    states: Vec<*mut c_void>,
-    grads: Vec<*mut c_void>,
-    bytes: Vec<u8>,
-    index: Vec<u64>,
-    storage_types: Vec<c_int>,
-    texts: Texts,
-    text: CString,
-    /// up to three lists of one call
-    shapes: [Option<Box<dyn Any>>; 3],
+/// The place of one result in a thread: which result, and of which object where each has its own.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Place {
+    result: &'static str,
+    object: Option<usize>,
 }
 
-#[derive(Default)]
-struct Texts {
-    owned: Vec<CString>,
-    pointers: Vec<*const c_char>,
+impl Place {
+    /// A place for this result of any object.
+    pub(crate) const fn of(result: &'static str) -> Place {
+        Place { result, object: None }
+    }
+
+    /// A place for this result of the object of a handle.
+    pub(crate) fn of_object(result: &'static str, handle: *mut c_void) -> Place {
+        Place { result, object: Some(handle.addr()) }
+    }
 }
 
-fn keep<R>(set: impl FnOnce(&mut ReturnBuffers) -> R) -> Result<R, Error> {
+/// Stores what pointers point to, in place of what was there. Memory of objects that were freed goes.
+fn keep(place: Place, content: impl Any) -> Result<(), Error> {
     let gone = |_| Error::plain("this thread is ending: nothing can be returned to it any more");
-    BUFFERS.try_with(|buffers| set(&mut buffers.borrow_mut())).map_err(gone)
+    let before = KEPT.try_with(|kept| {
+        let mut kept = kept.borrow_mut();
+        if place.object.is_some() && !kept.contains_key(&place) {
+            let there = |object| kind_of(std::ptr::without_provenance_mut(object)).is_some();
+            kept.retain(|place, _| place.object.is_none_or(there));
+        }
+        kept.insert(place, Box::new(content))
+    });
+    before.map(drop).map_err(gone)
+}
+
+/// The address of the first entry; null where there is none.
+fn first<T>(entries: &mut [T]) -> *mut T {
+    if entries.is_empty() { std::ptr::null_mut() } else { entries.as_mut_ptr() }
+}
+
+/// Stores a list of numbers or of handles. Objects behind handles belong to the caller.
+pub(crate) fn list<T: 'static>(place: Place, mut entries: Vec<T>) -> Result<*mut T, Error> {
+    let pointer = first(&mut entries);
+    keep(place, entries)?;
+    Ok(pointer)
+}
+
+/// Stores several lists one after the other in one piece of memory, and returns their addresses.
+pub(crate) fn lists<T: 'static, const N: usize>(place: Place, lists: [Vec<T>; N]) -> Result<[*mut T; N], Error> {
+    let lengths = lists.each_ref().map(Vec::len);
+    let base = list(place, lists.into_iter().flatten().collect())?;
+    let mut start = 0;
+    Ok(lengths.map(|length| {
+        let pointer = if length == 0 { std::ptr::null_mut() } else { base.wrapping_add(start) };
+        start += length;
+        pointer
+    }))
+}
+
+/// Stores ranks and extents of several shapes. The extents of all are one piece of memory: clients
+/// of MXNet read them from the address of the first.
+pub(crate) fn shapes<R: 'static, T: 'static>(
+    place: Place,
+    mut ranks: Vec<R>,
+    rows: Vec<Vec<T>>,
+) -> Result<(*const R, *mut *const T), Error> {
+    let lengths: Vec<usize> = rows.iter().map(Vec::len).collect();
+    let mut extents: Vec<T> = rows.into_iter().flatten().collect();
+    let base = first(&mut extents).cast_const();
+    let mut start = 0;
+    let row = |length: usize| {
+        let before = start;
+        start += length;
+        base.wrapping_add(before)
+    };
+    let mut pointers: Vec<*const T> = lengths.into_iter().map(row).collect();
+    let places = (first(&mut ranks).cast_const(), first(&mut pointers));
+    keep(place, (ranks, extents, pointers))?;
+    Ok(places)
+}
+
+/// Stores the storage types of `count` arrays, all of which are dense.
+pub(crate) fn dense(count: usize) -> Result<*const c_int, Error> {
+    Ok(list::<c_int>(Place::of("storage types"), vec![0; count])?.cast_const())
+}
+
+/// Stores texts and returns an array of pointers to them.
+pub(crate) fn texts(place: Place, texts: Vec<String>) -> Result<*mut *const c_char, Error> {
+    let owned = texts.into_iter().map(c_text).collect::<Result<Vec<CString>, Error>>()?;
+    let mut pointers: Vec<*const c_char> = owned.iter().map(|text| text.as_ptr()).collect();
+    let pointer = first(&mut pointers);
+    keep(place, (owned, pointers))?;
+    Ok(pointer)
+}
+
+/// Stores one text.
+pub(crate) fn text(place: Place, text: String) -> Result<*const c_char, Error> {
+    let text = c_text(text)?;
+    let pointer = text.as_ptr();
+    keep(place, text)?;
+    Ok(pointer)
 }
 
 /// Extents in the integers of a function.
 pub(crate) fn extents<T: TryFrom<usize>>(shape: &Shape) -> Result<Vec<T>, Error> {
     let too_large = |dim: usize| Error::value(format!("the extent {dim} does not fit the integers of this function"));
     shape.iter().map(|dim| T::try_from(*dim).map_err(|_| too_large(*dim))).collect()
-}
-
-/// Stores a shape as unsigned numbers.
-pub(crate) fn shape_u32(shape: Vec<u32>) -> Result<*const u32, Error> {
-    keep(|buffers| {
-        buffers.shape_u32 = shape;
-        buffers.shape_u32.as_ptr()
-    })
-}
-
-/// Stores a shape as signed numbers.
-pub(crate) fn shape_int(shape: Vec<c_int>) -> Result<*const c_int, Error> {
-    keep(|buffers| {
-        buffers.shape_int = shape;
-        buffers.shape_int.as_ptr()
-    })
-}
-
-/// Stores ranks and extents of several shapes, as list number `which` of a call.
-pub(crate) fn shapes<R: 'static, T: 'static>(
-    which: usize,
-    ranks: Vec<R>,
-    rows: Vec<Vec<T>>,
-) -> Result<(*const R, *mut *const T), Error> {
-    keep(|buffers| {
-        let mut pointers: Vec<*const T> = rows.iter().map(|row| row.as_ptr()).collect();
-        let places = (ranks.as_ptr(), pointers.as_mut_ptr());
-        buffers.shapes[which] = Some(Box::new((ranks, rows, pointers)));
-        places
-    })
-}
-
-/// Stores a shape as numbers of 64 bits.
-pub(crate) fn shape_i64(shape: Vec<i64>) -> Result<*const i64, Error> {
-    keep(|buffers| {
-        buffers.shape_i64 = shape;
-        buffers.shape_i64.as_ptr()
-    })
-}
-
-/// Stores numbers of rows.
-pub(crate) fn index(index: Vec<u64>) -> Result<*mut u64, Error> {
-    keep(|buffers| {
-        buffers.index = index;
-        buffers.index.as_mut_ptr()
-    })
-}
-
-/// Stores bytes.
-pub(crate) fn bytes(bytes: Vec<u8>) -> Result<*const u8, Error> {
-    keep(|buffers| {
-        buffers.bytes = bytes;
-        buffers.bytes.as_ptr()
-    })
-}
-
-/// Stores the handles of an executor's auxiliary states, in addition to those of its arguments.
-pub(crate) fn states(handles: Vec<*mut c_void>) -> Result<*mut *mut c_void, Error> {
-    keep(|buffers| {
-        buffers.states = handles;
-        buffers.states.as_mut_ptr()
-    })
-}
-
-/// Stores as many null handles: arguments without gradients.
-pub(crate) fn grads(count: usize) -> Result<*mut *mut c_void, Error> {
-    keep(|buffers| {
-        buffers.grads = vec![std::ptr::null_mut(); count];
-        buffers.grads.as_mut_ptr()
-    })
-}
-
-/// Stores an array of handles. The objects themselves belong to the caller.
-pub(crate) fn handles(handles: Vec<*mut c_void>) -> Result<*mut *mut c_void, Error> {
-    keep(|buffers| {
-        buffers.handles = handles;
-        buffers.handles.as_mut_ptr()
-    })
-}
-
-/// Stores the storage types of `count` arrays, all of which are dense.
-pub(crate) fn dense(count: usize) -> Result<*const c_int, Error> {
-    keep(|buffers| {
-        buffers.storage_types = vec![0; count];
-        buffers.storage_types.as_ptr()
-    })
-}
-
-/// Stores texts and returns an array of pointers to them.
-pub(crate) fn texts(texts: Vec<String>) -> Result<*mut *const c_char, Error> {
-    let owned = texts.into_iter().map(c_text).collect::<Result<Vec<CString>, Error>>()?;
-    keep(|buffers| {
-        buffers.texts.pointers = owned.iter().map(|text| text.as_ptr()).collect();
-        buffers.texts.owned = owned;
-        buffers.texts.pointers.as_mut_ptr()
-    })
-}
-
-/// Stores one text.
-pub(crate) fn text(text: String) -> Result<*const c_char, Error> {
-    let text = c_text(text)?;
-    keep(|buffers| {
-        buffers.text = text;
-        buffers.text.as_ptr()
-    })
 }
 
 fn c_text(text: String) -> Result<CString, Error> {

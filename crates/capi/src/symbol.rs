@@ -3,7 +3,7 @@
 use crate::border::{Error, guard};
 use crate::handles::{SymbolHandle, free, get, hold};
 use crate::pointers::{put, text};
-use crate::returned;
+use crate::returned::{self, Place};
 use crate::runtime::runtime;
 use mxrt::{ForkSafeRwLock, OpDef};
 use mxrt::{LoadOptions, Symbol};
@@ -111,9 +111,17 @@ pub unsafe extern "C" fn MXSymbolSaveToJSON(symbol: SymbolHandle, out_json: *mut
     guard(|| {
         let json = of(symbol)?.to_json();
         // SAFETY: the caller promises a place for the pointer.
-        unsafe { put(out_json, returned::text(json)?, "out_json") }
+        unsafe { put(out_json, returned::text(Place::of("json"), json)?, "out_json") }
     })
 }
+
+/// Names that a symbol lists, and the place where callers find them.
+pub(crate) struct Names(Place, fn(&Symbol) -> Vec<String>);
+
+pub(crate) const ARGUMENTS: Names = Names(Place::of("arguments"), Symbol::list_arguments);
+pub(crate) const STATES: Names = Names(Place::of("auxiliary states"), Symbol::list_auxiliary_states);
+pub(crate) const OUTPUTS: Names = Names(Place::of("outputs"), Symbol::list_outputs);
+const INPUTS: Names = Names(Place::of("inputs"), Symbol::list_inputs);
 
 /// # Safety
 /// The pointers are null or point to places for the results.
@@ -121,13 +129,14 @@ pub(crate) unsafe fn names(
     symbol: SymbolHandle,
     out_size: *mut u32,
     out_str_array: *mut *mut *const c_char,
-    list: impl FnOnce(&Symbol) -> Vec<String>,
+    names: Names,
 ) -> Result<(), Error> {
+    let Names(place, list) = names;
     let names = list(&self::of(symbol)?);
     // SAFETY: the caller promises a place for the number.
     unsafe { put(out_size, names.len() as u32, "out_size")? };
     // SAFETY: the caller promises a place for the pointer.
-    unsafe { put(out_str_array, returned::texts(names)?, "out_str_array") }
+    unsafe { put(out_str_array, returned::texts(place, names)?, "out_str_array") }
 }
 
 /// Names of the arguments.
@@ -138,7 +147,7 @@ pub unsafe extern "C" fn MXSymbolListArguments(
     out_str_array: *mut *mut *const c_char,
 ) -> c_int {
     // SAFETY: the caller keeps the promises of the header.
-    guard(|| unsafe { names(symbol, out_size, out_str_array, Symbol::list_arguments) })
+    guard(|| unsafe { names(symbol, out_size, out_str_array, ARGUMENTS) })
 }
 
 /// Names of the auxiliary states.
@@ -149,7 +158,7 @@ pub unsafe extern "C" fn MXSymbolListAuxiliaryStates(
     out_str_array: *mut *mut *const c_char,
 ) -> c_int {
     // SAFETY: the caller keeps the promises of the header.
-    guard(|| unsafe { names(symbol, out_size, out_str_array, Symbol::list_auxiliary_states) })
+    guard(|| unsafe { names(symbol, out_size, out_str_array, STATES) })
 }
 
 /// Names of the outputs.
@@ -160,7 +169,7 @@ pub unsafe extern "C" fn MXSymbolListOutputs(
     out_str_array: *mut *mut *const c_char,
 ) -> c_int {
     // SAFETY: the caller keeps the promises of the header.
-    guard(|| unsafe { names(symbol, out_size, out_str_array, Symbol::list_outputs) })
+    guard(|| unsafe { names(symbol, out_size, out_str_array, OUTPUTS) })
 }
 
 /// Names of all inputs, arguments and auxiliary states, in the order in which a CachedOp takes
@@ -174,9 +183,9 @@ pub unsafe extern "C" fn NNSymbolListInputNames(
 ) -> c_int {
     guard(|| {
         let of = match option {
-            0 => Symbol::list_inputs,
-            1 => Symbol::list_arguments,
-            2 => Symbol::list_auxiliary_states,
+            0 => INPUTS,
+            1 => ARGUMENTS,
+            2 => STATES,
             other => {
                 let message =
                     format!("the argument option is {other}; expected 0 (all), 1 (read only) or 2 (auxiliary)");

@@ -5,7 +5,7 @@ use crate::handles::SymbolHandle;
 use crate::ndarray::element_type;
 use crate::pointers::{count, distinct, list, put};
 use crate::process::np_shape;
-use crate::returned;
+use crate::returned::{self, Place};
 use crate::symbol::of;
 use mxrt::params::NpShape;
 use mxrt::{DType, InferredShapes, PartialShape, Symbol};
@@ -89,10 +89,8 @@ struct Out<S, R, T>(*mut S, *mut *const R, *mut *mut *const T);
 
 impl<S: TryFrom<usize>, R: TryFrom<c_int> + 'static, T: TryFrom<i64> + 'static> Out<S, R, T> {
     /// # Safety
-    /// The pointers are null or point to places. `which` list of the call it is, for messages and
-    /// memory.
-    unsafe fn put(&self, shapes: &[PartialShape], which: usize) -> Result<(), Error> {
-        let name = ["in_shape", "out_shape", "aux_shape"][which];
+    /// The pointers are null or point to places. `name` is that of the list in messages.
+    unsafe fn put(&self, shapes: &[PartialShape], place: Place, name: &str) -> Result<(), Error> {
         let (mut ranks, mut rows) = (Vec::new(), Vec::new());
         for shape in shapes {
             let (rank, dims) = shown::<T>(shape)?;
@@ -102,7 +100,7 @@ impl<S: TryFrom<usize>, R: TryFrom<c_int> + 'static, T: TryFrom<i64> + 'static> 
         let number = S::try_from(shapes.len()).map_err(|_| Error::value("too many shapes"))?;
         // SAFETY: contract.
         unsafe { put(self.0, number, &format!("{name}_size"))? };
-        let (ranks, rows) = returned::shapes(which, ranks, rows)?;
+        let (ranks, rows) = returned::shapes(place, ranks, rows)?;
         // SAFETY: contract.
         unsafe { put(self.1, ranks, &format!("{name}_ndim"))? };
         // SAFETY: contract.
@@ -115,7 +113,7 @@ impl<S: TryFrom<usize>, R: TryFrom<c_int> + 'static, T: TryFrom<i64> + 'static> 
 unsafe fn infer<P, G, S, R, T>(
     sym: SymbolHandle,
     known: Known<P, G>,
-    outs: [Out<S, R, T>; 3],
+    outs: [(Out<S, R, T>, Place); 3],
     complete: *mut c_int,
     want_partial: bool,
 ) -> Result<(), Error>
@@ -130,12 +128,20 @@ where
     // SAFETY: contract.
     let known = unsafe { known.read(&symbol)? };
     let InferredShapes { args, outs: results, aux, complete: all } = symbol.infer_shape(&known, want_partial)?;
-    for (which, (out, shapes)) in outs.iter().zip([&args, &results, &aux]).enumerate() {
+    let lists = [("in_shape", &args), ("out_shape", &results), ("aux_shape", &aux)];
+    for ((out, place), (name, shapes)) in outs.iter().zip(lists) {
         // SAFETY: contract.
-        unsafe { out.put(shapes, which)? };
+        unsafe { out.put(shapes, *place, name)? };
     }
     // SAFETY: contract.
     unsafe { put(complete, c_int::from(all), "complete") }
+}
+
+/// The place for one list of a function.
+macro_rules! place {
+    ($function:ident $list:ident) => {
+        Place::of(concat!(stringify!($function), " ", stringify!($list)))
+    };
 }
 
 macro_rules! infer_shape {
@@ -161,9 +167,9 @@ macro_rules! infer_shape {
             ) {
                 let known = Known { number: num_args, keys, ends: arg_ind_ptr, dims: arg_shape_data };
                 let outs = [
-                    Out(in_shape_size, in_shape_ndim, in_shape_data),
-                    Out(out_shape_size, out_shape_ndim, out_shape_data),
-                    Out(aux_shape_size, aux_shape_ndim, aux_shape_data),
+                    (Out(in_shape_size, in_shape_ndim, in_shape_data), place!($name in)),
+                    (Out(out_shape_size, out_shape_ndim, out_shape_data), place!($name out)),
+                    (Out(aux_shape_size, aux_shape_ndim, aux_shape_data), place!($name aux)),
                 ];
                 infer(sym, known, outs, complete, $partial)
             }
@@ -185,8 +191,8 @@ infer_shape! {
     MXSymbolInferShapePartialEx64(i64, i64, usize, c_int, i64, true);
 }
 
-/// The addresses for one list of types.
-struct Types(*mut u32, *mut *const c_int);
+/// The addresses for one list of types, and its place.
+struct Types(*mut u32, *mut *const c_int, Place);
 
 /// # Safety
 /// The pointers are null or point to what their names say.
@@ -216,7 +222,7 @@ unsafe fn infer_type(
         let codes = types.iter().map(|dtype| dtype.map_or(-1, DType::code)).collect();
         // SAFETY: contract.
         unsafe { put(out.0, types.len() as u32, &format!("{name}_size"))? };
-        let (codes, _) = returned::shapes::<c_int, c_int>(which, codes, Vec::new())?;
+        let codes = returned::list::<c_int>(out.2, codes)?.cast_const();
         // SAFETY: contract.
         unsafe { put(out.1, codes, &format!("{name}_data"))? };
     }
@@ -242,9 +248,9 @@ macro_rules! infer_type {
                 complete: *mut c_int,
             ) {
                 let outs = [
-                    Types(in_type_size, in_type_data),
-                    Types(out_type_size, out_type_data),
-                    Types(aux_type_size, aux_type_data),
+                    Types(in_type_size, in_type_data, place!($name in)),
+                    Types(out_type_size, out_type_data, place!($name out)),
+                    Types(aux_type_size, aux_type_data, place!($name aux)),
                 ];
                 infer_type(sym, (num_args, keys, arg_type_data), outs, complete, $partial)
             }

@@ -4,8 +4,8 @@ use crate::border::{Error, c_functions};
 use crate::handles::{OpHandle, SymbolHandle, free, get, hold};
 use crate::operators::operator;
 use crate::pointers::{count, distinct, list, put, text, texts};
-use crate::returned;
-use crate::symbol::{State, SymbolCell, give, names, of};
+use crate::returned::{self, Place};
+use crate::symbol::{OUTPUTS, State, SymbolCell, give, names, of};
 use mxrt::{NodeEntry, Symbol, number_of_graphs, symbol};
 use std::collections::BTreeMap;
 use std::ffi::{c_char, c_int};
@@ -78,11 +78,16 @@ unsafe fn compose(
 
 /// # Safety
 /// As for `MXSymbolGetAttr`.
-unsafe fn one_attr(value: Option<String>, out: *mut *const c_char, success: *mut c_int) -> Result<(), Error> {
+unsafe fn one_attr(
+    place: Place,
+    value: Option<String>,
+    out: *mut *const c_char,
+    success: *mut c_int,
+) -> Result<(), Error> {
     // SAFETY: contract.
     unsafe { put(success, c_int::from(value.is_some()), "success")? };
     let pointer = match value {
-        Some(value) => returned::text(value)?,
+        Some(value) => returned::text(place, value)?,
         None => std::ptr::null(),
     };
     // SAFETY: contract.
@@ -132,7 +137,7 @@ unsafe fn all_attrs(
     unsafe { put(out_size, number, "out_size")? };
     let flat = pairs.into_iter().flat_map(|(key, value)| [key, value]).collect();
     // SAFETY: contract.
-    unsafe { put(out, returned::texts(flat)?, "out") }
+    unsafe { put(out, returned::texts(Place::of("attributes"), flat)?, "out") }
 }
 
 /// # Safety
@@ -187,7 +192,7 @@ c_functions! {
         put(input_size, 0, "input_size")?;
         let cut: Vec<SymbolHandle> = cut(sym)?.into_iter().map(|symbol| hold::<SymbolCell>(symbol.into())).collect();
         put(input_size, cut.len() as c_int, "input_size")?;
-        put(input_symbols, returned::handles(cut)?, "input_symbols")
+        put(input_symbols, returned::list(Place::of("cut inputs"), cut)?, "input_symbols")
     }
 
     /// A copy whose operators read what `amp_cast` and `amp_multicast` would convert.
@@ -288,27 +293,27 @@ c_functions! {
 
     /// The graph as text, in memory that belongs to the thread.
     fn MXSymbolPrint(symbol: SymbolHandle, out_str: *mut *const c_char) {
-        put(out_str, returned::text(symbol::text(&of(symbol)?))?, "out_str")
+        put(out_str, returned::text(Place::of("text of a symbol"), symbol::text(&of(symbol)?))?, "out_str")
     }
 
     /// Alias of `MXSymbolPrint`.
     fn NNSymbolPrint(symbol: SymbolHandle, out_str: *mut *const c_char) {
-        put(out_str, returned::text(symbol::text(&of(symbol)?))?, "out_str")
+        put(out_str, returned::text(Place::of("text of a symbol"), symbol::text(&of(symbol)?))?, "out_str")
     }
 
     /// The name of the symbol's node; `*success` is 0 where there are several.
     fn MXSymbolGetName(symbol: SymbolHandle, out: *mut *const c_char, success: *mut c_int) {
-        one_attr(of(symbol)?.name(), out, success)
+        one_attr(Place::of("name"), of(symbol)?.name(), out, success)
     }
 
     /// An attribute of the node; `*success` is 0 where it has none of this name.
     fn MXSymbolGetAttr(symbol: SymbolHandle, key: *const c_char, out: *mut *const c_char, success: *mut c_int) {
-        one_attr(attr(symbol, text(key, "key")?)?, out, success)
+        one_attr(Place::of("attribute"), attr(symbol, text(key, "key")?)?, out, success)
     }
 
     /// Alias of `MXSymbolGetAttr`.
     fn NNSymbolGetAttr(symbol: SymbolHandle, key: *const c_char, out: *mut *const c_char, success: *mut c_int) {
-        one_attr(attr(symbol, text(key, "key")?)?, out, success)
+        one_attr(Place::of("attribute"), attr(symbol, text(key, "key")?)?, out, success)
     }
 
     /// Sets an attribute of the node.
@@ -348,7 +353,7 @@ c_functions! {
 
     /// Names of the outputs.
     fn NNSymbolListOutputNames(symbol: SymbolHandle, out_size: *mut u32, out_str_array: *mut *mut *const c_char) {
-        names(symbol, out_size, out_str_array, Symbol::list_outputs)
+        names(symbol, out_size, out_str_array, OUTPUTS)
     }
 
     /// Number of outputs.
@@ -397,6 +402,7 @@ c_functions! {
         put(input_size, nodes.len() as c_int, "input_size")?;
         put(inputs, std::ptr::null_mut(), "inputs")?;
         let cell = |node| SymbolCell::from(Symbol::from_entries(vec![NodeEntry::new(node, 0)]));
-        put(inputs, returned::handles(nodes.into_iter().map(|node| crate::handles::hold(cell(node))).collect())?, "inputs")
+        let handles = nodes.into_iter().map(|node| crate::handles::hold(cell(node))).collect();
+        put(inputs, returned::list(Place::of("input symbols"), handles)?, "inputs")
     }
 }

@@ -2,11 +2,11 @@
 
 use crate::border::{Error, c_functions};
 use crate::handles::{NDArrayHandle, get, hold, hold_unset};
-use crate::ndarray::{context, element_type};
+use crate::ndarray::{context, element_type, put_rank, value};
 use crate::operators::by_name;
 use crate::pointers::{count, list, put};
 use crate::process::np_shape;
-use crate::returned;
+use crate::returned::{self, Place};
 use crate::runtime::engine;
 use mxrt::{NDArray, Shape, TensorType, infer_types};
 use std::ffi::{c_char, c_int, c_void};
@@ -159,16 +159,16 @@ c_functions! {
     /// Variant of `MXNDArrayGetShapeEx` that returns integers of 64 bits.
     fn MXNDArrayGetShapeEx64(handle: NDArrayHandle, out_dim: *mut c_int, out_pdata: *mut *const i64) {
         let dims = crate::ndarray::dims::<i64>(handle)?;
-        put(out_dim, dims.len() as c_int, "out_dim")?;
-        put(out_pdata, returned::shape_i64(dims)?, "out_pdata")
+        put_rank(handle, dims.len(), out_dim)?;
+        put(out_pdata, returned::list(Place::of("shape of 64 bits"), dims)?.cast_const(), "out_pdata")
     }
 
     /// Waits for an array and gives the address of its first element, for reading. The address is
     /// valid until the array is freed, and its content until the next operator that writes the
-    /// array. Weights that were packed away come back, and stay.
+    /// array. Weights that were packed away come back, and stay. Null for an array without a value.
     fn MXNDArrayGetData(handle: NDArrayHandle, out_pdata: *mut *mut c_void) {
-        let array = get::<NDArray>(handle)?;
         put(out_pdata, std::ptr::null_mut(), "out_pdata")?;
+        let Some(array) = value(handle)? else { return Ok(()) };
         let shared = array.share(false, &mut || true)?;
         put(out_pdata, shared.address().cast(), "out_pdata")
     }
@@ -177,7 +177,7 @@ c_functions! {
     fn MXNDArraySaveRawBytes(handle: NDArrayHandle, out_size: *mut usize, out_buf: *mut *const c_char) {
         let bytes = mxrt::params::save_raw(&*get::<NDArray>(handle)?, np_shape(), &mut || true)?;
         put(out_size, bytes.len(), "out_size")?;
-        put(out_buf, returned::bytes(bytes)?.cast(), "out_buf")
+        put(out_buf, returned::list(Place::of("raw bytes"), bytes)?.cast_const().cast(), "out_buf")
     }
 
     /// The array of such bytes.
@@ -200,5 +200,10 @@ c_functions! {
     /// Another handle of the same array.
     fn MXShallowCopyNDArray(src: NDArrayHandle, out: *mut NDArrayHandle) {
         give((*get::<NDArray>(src)?).clone(), out)
+    }
+
+    /// Another handle of the same array: no array has a history of operators.
+    fn MXNDArrayDetach(handle: NDArrayHandle, out: *mut NDArrayHandle) {
+        give((*get::<NDArray>(handle)?).clone(), out)
     }
 }

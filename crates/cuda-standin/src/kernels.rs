@@ -4,12 +4,12 @@
 //! a stream, their threads in an order that `mxrt_standin_order` decides.
 
 use crate::elf;
-use crate::state::Code;
+use crate::state::{Code, stop_at_exit};
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::io::Write as _;
 use std::os::fd::{FromRawFd, IntoRawFd};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{OnceLock, PoisonError, RwLock};
 
 /// The order of a block's threads.
 pub(crate) static ORDER: AtomicU32 = AtomicU32::new(0);
@@ -35,15 +35,28 @@ pub(crate) struct HostKernel {
 #[derive(Clone)]
 pub(crate) struct Arguments(Vec<Vec<u64>>);
 
+/// Whether kernels have stopped. Kernels that run hold it: libraries take their memory down while
+/// the process ends.
+static STOPPED: RwLock<bool> = RwLock::new(false);
+
+/// Waits for the kernels that run; no other begins.
+pub(crate) fn stop() {
+    *STOPPED.write().unwrap_or_else(PoisonError::into_inner) = true;
+}
+
+/// Opens a library. Kernels stop before the process takes it down.
+fn open(path: &CStr) -> Option<usize> {
+    // SAFETY: opening a library of kernels runs the initialisers of C++.
+    let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW) };
+    // What was registered last is called first.
+    stop_at_exit();
+    (!handle.is_null()).then(|| handle.expose_provenance())
+}
+
 /// The library, opened once.
 fn library() -> Result<usize, Code> {
     static LIBRARY: OnceLock<Option<usize>> = OnceLock::new();
-    let opened = LIBRARY.get_or_init(|| {
-        let path = CString::new(std::env::var("STANDIN_KERNELS").ok()?).ok()?;
-        // SAFETY: opening a library of kernels runs the initialisers of C++.
-        let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW) };
-        (!handle.is_null()).then(|| handle.expose_provenance())
-    });
+    let opened = LIBRARY.get_or_init(|| open(&CString::new(std::env::var("STANDIN_KERNELS").ok()?).ok()?));
     opened.ok_or(NO_BINARY)
 }
 
@@ -73,10 +86,7 @@ fn open_image(bytes: &[u8]) -> Option<usize> {
     let mut file = (file >= 0).then(|| unsafe { std::fs::File::from_raw_fd(file) })?;
     file.write_all(bytes).ok()?;
     // It stays open: the linker takes a library of the same name for the same one.
-    let path = CString::new(format!("/proc/self/fd/{}", file.into_raw_fd())).ok()?;
-    // SAFETY: as in `library`.
-    let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW) };
-    (!handle.is_null()).then(|| handle.expose_provenance())
+    open(&CString::new(format!("/proc/self/fd/{}", file.into_raw_fd())).ok()?)
 }
 
 fn find(module: usize, name: &str) -> Result<*mut c_void, Code> {
@@ -126,8 +136,12 @@ impl HostKernel {
         Arguments(self.sizes.iter().enumerate().map(copy).collect())
     }
 
-    /// Runs all threads of a grid.
+    /// Runs all threads of a grid, unless the process ends.
     pub fn run(&self, grid: [c_uint; 3], block: [c_uint; 3], shared: usize, arguments: Arguments) {
+        let stopped = STOPPED.read().unwrap_or_else(PoisonError::into_inner);
+        if *stopped {
+            return;
+        }
         let Arguments(mut words) = arguments;
         let mut at: Vec<*mut c_void> = words.iter_mut().map(|w| w.as_mut_ptr().cast()).collect();
         let order = ORDER.load(Ordering::Relaxed);

@@ -8,7 +8,8 @@
 //! nothing; nor may a thread that did not say otherwise make calls that might wait while another
 //! library captures (`mxrt_standin_foreign_capture`); after an error that loses the context every call
 //! about the device returns it, as a GPU's driver was seen to do; a forked child may call nothing;
-//! after the process began to end, every call fails.
+//! after the process began to end, every call fails, and kernels have stopped before the process
+//! takes their library down.
 //!
 //! | variable | meaning |
 //! | --- | --- |

@@ -1,7 +1,7 @@
 //! The state of the driver: its devices, events, page-locked memory, and the device that each
 //! thread uses.
 
-use crate::CALLS;
+use crate::{CALLS, kernels};
 use mxrt_engine::device::{CopyJob, Device, Driver, MemoryPlace, StreamHandle, StreamKind, Tag};
 use mxrt_engine::{DeviceId, DeviceKind};
 use mxrt_sim::{Call, Fault, Mode, SimConfig, SimDevice, SimDriver, World};
@@ -75,8 +75,22 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-extern "C" fn note_end() {
+/// Sees to it that the streams stop when the process begins to end: before it takes down what was
+/// loaded before this call.
+pub(crate) fn stop_at_exit() {
+    // SAFETY: the function may be called while the process ends.
+    unsafe { libc::atexit(stop) };
+}
+
+/// No call is made any more, streams take no more work, and no kernel runs. Functions of the host
+/// are not waited for, as they may wait for the thread that ends the process.
+extern "C" fn stop() {
     ENDED.store(true, Ordering::SeqCst);
+    // A forked child has none of the threads that may hold locks.
+    if let Some(driver) = DRIVER.get().filter(|driver| driver.process == std::process::id()) {
+        driver.world.end();
+        kernels::stop();
+    }
 }
 
 /// `cuInit`.
@@ -90,8 +104,7 @@ pub(crate) fn start() -> Result<(), Code> {
         code => return Err(code as Code),
     }
     DRIVER.get_or_init(|| {
-        // SAFETY: the function stores a number.
-        unsafe { libc::atexit(note_end) };
+        stop_at_exit();
         CudaState::new()
     });
     Ok(())

@@ -1,6 +1,6 @@
 //! Devices, streams and events together, and the choice of what happens next.
 
-use crate::faults::{Call, Fault, Faults};
+use crate::faults::{Call, Fault, Faults, classify};
 use crate::log::{Knows, Log, LogEntry};
 use crate::memory::Memory;
 use crate::random::Random;
@@ -17,6 +17,8 @@ mod state;
 /// Numbers of streams begin here: above 2^32, so that code that truncates them is found out.
 const FIRST_STREAM: u64 = 0x7f5a_0000_0000;
 const STREAM_SPACE: u64 = 0x40;
+/// "Driver shutting down", in CUDA's numbers.
+const DEINITIALIZED: i32 = 4;
 /// Longest time of a piece of work without a time of its own, in nanoseconds.
 const USUAL_TIME: u64 = 10_000;
 
@@ -469,6 +471,9 @@ impl World {
         loop {
             let state = self.lock();
             state.usable(device)?;
+            if self.has_ended() {
+                return Err(classify(DEINITIALIZED));
+            }
             if state.streams.iter().all(|s| s.queue.is_empty() && matches!(s.running, Running::Nothing)) {
                 return Ok(());
             }

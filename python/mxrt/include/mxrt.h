@@ -52,7 +52,7 @@ MXNET_DLL int MXRTModelLoad(const char *symbol_file, const char *param_file, uin
 MXNET_DLL int MXRTModelCreate(const char *symbol_json_str, const void *param_bytes, size_t param_size,
                               uint32_t num_inputs, const char **input_names, int dev_type, int dev_id,
                               uint32_t num_flags, const char **flag_keys, const char **flag_vals, ModelHandle *out);
-/* The names belong to the thread, until its next call that returns names. */
+/* The names belong to the thread, until its next call of the same function. */
 MXNET_DLL int MXRTModelListInputs(ModelHandle handle, uint32_t *out_size, const char ***out_str_array);
 MXNET_DLL int MXRTModelListOutputs(ModelHandle handle, uint32_t *out_size, const char ***out_str_array);
 /* Starts a call and returns. options may be null. If *outputs is null, new arrays are made: the array

@@ -9,8 +9,10 @@
  * them says. Handles may have any value: they are looked up, so a wrong or freed one is an error.
  *
  * Arrays of handles, names and extents that functions return belong to the calling thread and stay
- * unchanged until it calls a function that returns the same sort of thing. The objects that handles
- * stand for belong to the caller.
+ * unchanged until it calls the same function again, or for predictors, iterators and readers of
+ * records the same function of the same object. An array of none is null. The extents of all shapes
+ * of a list are one array. The objects that handles stand for belong to the caller. A negative
+ * dev_id is 0.
  *
  * Results are computed in the background. A failure stays with the arrays that depend on it and is
  * returned by whatever waits for them: MXNDArrayWaitToRead, MXNDArraySyncCopyToCPU, MXNDArraySave,
@@ -57,7 +59,7 @@ MXNET_DLL int MXEngineSetBulkSize(int bulk_size, int *prev_bulk_size);
 MXNET_DLL int MXGetGPUCount(int *out);
 MXNET_DLL int MXGetGPUMemoryInformation64(int dev, uint64_t *free_mem, uint64_t *total_mem);
 MXNET_DLL int MXGetVersion(int *out);
-/* The environment of the process. A value belongs to the thread; null: there is none. MXSetEnv with
+/* The environment of the process. A value belongs to the environment; null: there is none. MXSetEnv with
  * null removes the variable; no other thread may use the environment at the same time, and
  * settings that were read before do not change. */
 MXNET_DLL int MXGetEnv(const char *name, const char **value);
@@ -160,6 +162,10 @@ MXNET_DLL int MXNDArraySlice64(NDArrayHandle handle, int64_t slice_begin, int64_
 MXNET_DLL int MXNDArrayAt64(NDArrayHandle handle, int64_t idx, NDArrayHandle *out);
 MXNET_DLL int MXNDArrayGetShapeEx64(NDArrayHandle handle, int *out_dim, const int64_t **out_pdata);
 MXNET_DLL int MXShallowCopyNDArray(NDArrayHandle src, NDArrayHandle *out);
+/* There are no gradients: null, 0, and another handle of the same array. */
+MXNET_DLL int MXNDArrayGetGrad(NDArrayHandle handle, NDArrayHandle *out);
+MXNET_DLL int MXNDArrayGetGradState(NDArrayHandle handle, int *out);
+MXNET_DLL int MXNDArrayDetach(NDArrayHandle handle, NDArrayHandle *out);
 
 /* ---- operators ---- */
 
@@ -184,8 +190,9 @@ MXNET_DLL int MXSymbolGetAtomicSymbolInfo(AtomicSymbolCreator creator, const cha
  * this order: delete, list_arguments, list_outputs, list_auxiliary_states, infer_shape,
  * declare_backward_dependency (not called), create_operator, infer_type. create_operator fills in
  * delete and forward, whose arrays have the tags 0 input, 1 output, 4 state; it frees their handles,
- * and may wait. They have the types of MXNet's CustomOp...Func, are called from threads of the
- * library, and return 0 where they fail. */
+ * and may wait. What create_operator makes serves one call at a time; up to 32 that no call uses are
+ * kept until the graph is freed. They have the types of MXNet's CustomOp...Func, are called from
+ * threads of the library, and return 0 where they fail. */
 struct MXCallbackList {
     int num_callbacks;
     int (**callbacks)(void);

@@ -53,7 +53,7 @@ MXNET_DLL int MXPredCreateMultiThread(const char *symbol_json_str, const void *p
 /* A second predictor for other shapes that shares the parameters. Both are freed. */
 MXNET_DLL int MXPredReshape(uint32_t num_input_nodes, const char **input_keys, const uint32_t *input_shape_indptr,
                             const uint32_t *input_shape_data, PredictorHandle handle, PredictorHandle *out);
-/* The extents belong to the thread, until its next call for a shape. */
+/* The extents belong to the thread, until its next call for a shape of this predictor. */
 MXNET_DLL int MXPredGetOutputShape(PredictorHandle handle, uint32_t index, uint32_t **shape_data,
                                    uint32_t *shape_ndim);
 MXNET_DLL int MXPredGetOutputType(PredictorHandle handle, uint32_t out_index, int *out_dtype);
