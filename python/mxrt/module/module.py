@@ -15,13 +15,13 @@ from .. import _mxrt
 from .. import ndarray as nd
 from .._groups import groups_of_contexts, on_one_device, places
 from .._locks import fork_safe_lock
+from .._training import training_form
 from ..base import MXNetError, MXNetShapeError, MXNetTypeError, MXNetValueError, no_training
 from ..context import Context, cpu
 from ..io import DataDesc
 from ..model import load_checkpoint
 from ..ndarray import CachedOp, NDArray
 from ..symbol import Symbol
-from ..symbol._training import training_form
 from ._contexts import ContextMethods
 from ._parameters import ParameterMethods
 from ._split import batch_axes, merge, part_of
