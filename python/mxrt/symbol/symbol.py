@@ -462,7 +462,7 @@ def _binary(left: Symbol, right: Any, symbols: tuple[str, str] | None, numbers: 
         return apply(*symbols, [left, right], {})
     if is_number(right):
         return apply(*numbers, [left], {"scalar": right})
-    raise TypeError(f"type {type(right)} not supported")
+    raise TypeError(f"type {type(right)} not supported: a Symbol combines with Symbols and numbers")
 
 
 def var(
