@@ -247,7 +247,9 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods, Exchange, Awaitable):
 
     def as_np_ndarray(self) -> Any:
         """Refused: there are no ``mx.np`` arrays."""
-        raise MXNetNotImplementedError("mx.np arrays are not part of this build of mxrt")
+        raise MXNetNotImplementedError(
+            "as_np_ndarray: there are no arrays of mx.np in this build of mxrt; the array works as it is"
+        )
 
     def detach(self) -> NDArray:
         """A view of the same elements."""

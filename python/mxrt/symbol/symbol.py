@@ -339,7 +339,9 @@ class Symbol(_mxrt.SymbolBase, OperatorMethods):
 
     def as_np_ndarray(self) -> NoReturn:
         """Refused: there are no ``mx.np`` symbols."""
-        raise MXNetNotImplementedError("mx.np symbols are not part of this build of mxrt")
+        raise MXNetNotImplementedError(
+            "as_np_ndarray: there are no symbols of mx.np in this build of mxrt; the symbol works as it is"
+        )
 
     def wait_to_read(self) -> NoReturn:
         """Refused: a symbol has no value."""
