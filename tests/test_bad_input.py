@@ -317,6 +317,50 @@ def test_after_an_error_the_block_answers_as_before(mx, net, image) -> None:
         assert np.array_equal(net(image).asnumpy(), want)
 
 
+# ---- what is passed instead of a context, an array, a name ---------------------------------------
+
+
+@pytest.fixture
+def saved(mx, tmp_path):
+    """A small network in files: prefix and symbol."""
+    symbol = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
+    prefix = str(tmp_path / "small")
+    mx.model.save_checkpoint(prefix, 0, symbol, {"fc_weight": mx.nd.ones((2, 3)), "fc_bias": mx.nd.zeros(2)}, {})
+    return prefix, symbol
+
+
+def imported(mx, prefix: str, names: list[str] | None = None, **options):
+    return mx.gluon.SymbolBlock.imports(f"{prefix}-symbol.json", names or ["data"], f"{prefix}-0000.params", **options)
+
+
+def test_a_name_is_no_context(mx, saved) -> None:
+    prefix, symbol = saved
+    net = imported(mx, prefix)
+    for call in (
+        lambda: imported(mx, prefix, ctx="cpu"),
+        lambda: imported(mx, prefix, ctx=["cpu"]),
+        lambda: net.load_parameters(f"{prefix}-0000.params", ctx="cpu"),
+        lambda: net.collect_params().reset_ctx("cpu"),
+        lambda: mx.mod.Module(symbol, label_names=None, context="cpu"),
+        lambda: symbol.simple_bind("cpu", grad_req="null", data=(1, 3)),
+        lambda: mx.nd.ones((2,)).as_in_context("cpu"),
+    ):
+        with pytest.raises(TypeError, match=r"expected a Context, got 'cpu': pass mx\.cpu\(\)"):
+            call()
+    with pytest.raises(TypeError, match=r"expected a Context, got 0: pass a context such as mx\.cpu\(\)"):
+        imported(mx, prefix, ctx=0)
+
+
+def test_a_wrong_name_of_an_input_is_the_first_that_the_error_says(mx, saved) -> None:
+    with pytest.raises(mx.base.MXNetError) as caught:
+        imported(mx, saved[0], ["dta"])
+    first, *others = str(caught.value).splitlines()
+    assert first == (
+        "input_names: the symbol has no input called 'dta'. Its inputs without a value in the file are 'data'."
+    )
+    assert "missing in the file: 'data'" in "".join(others)
+
+
 # ---- training ----------------------------------------------------------------------------------
 
 
@@ -329,7 +373,7 @@ TRAINING = {
     "Module.fit": lambda mx: module(mx)[0].fit(None),
     "Module.backward": lambda mx: module(mx)[0].backward(),
     "Module.init_optimizer": lambda mx: module(mx)[0].init_optimizer(),
-    "autograd.record": lambda mx: mx.autograd.record().__enter__(),
+    "autograd.backward": lambda mx: mx.autograd.backward([mx.nd.ones((2,))]),
     "attach_grad": lambda mx: mx.nd.ones((2,)).attach_grad(),
     "backward": lambda mx: mx.nd.ones((2,)).backward(),
     "Trainer.step": lambda mx: mx.gluon.Trainer({}, "sgd").step(1),

@@ -74,6 +74,21 @@ pause()
 """,
         0,
     ),
+    "the end while daemon threads take batches of processes": (
+        """
+batches = mx.gluon.data.DataLoader(list(range(10**6)), 2, num_workers=2)
+begun = threading.Semaphore(0)
+
+def work():
+    for batch in batches:
+        begun.release()
+
+in_daemon(work)
+begun.acquire()
+pause()
+""",
+        0,
+    ),
     "os._exit while operators run and threads wait": (
         "y = slow()\nin_daemon(y.wait_to_read, 4)\npause()\nos._exit(7)",
         7,

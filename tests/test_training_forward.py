@@ -4,6 +4,8 @@ forward computes is computed; gradients are refused.
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -77,8 +79,201 @@ def test_other_modules_pass_it_on(mx, make: str) -> None:
 
 
 def test_operators_whose_training_is_not_computed_are_named(mx) -> None:
-    net = mx.sym.LeakyReLU(mx.sym.var("data"), act_type="rrelu", name="leak")
-    held = net.bind(mx.cpu(), {"data": mx.nd.ones((2,))})
-    with pytest.raises(mx.base.TrainingNotSupportedError, match=r"LeakyReLU 'leak'"):
+    def step(row, state):
+        return mx.sym.BatchNorm(row, name="norm"), state
+
+    out, _ = mx.sym.contrib.foreach(step, mx.sym.var("data"), mx.sym.var("state"))
+    shapes = {"data": (2, 3, 4), "state": (1,)}
+    held = out.simple_bind(mx.cpu(), grad_req="null", **shapes)
+    with pytest.raises(mx.base.TrainingNotSupportedError, match=r"BatchNorm 'norm"):
         held.forward(is_train=True)
-    assert held.forward()[0].shape == (2,)
+    assert held.forward()[0].shape == (2, 3, 4)
+
+
+# ---- autograd ------------------------------------------------------------------------------------
+
+
+def test_blocks_of_autograd_say_what_mxnet_says(mx) -> None:
+    """Pairs of is_training and is_recording that MXNet 1.9.1 gives."""
+
+    def now() -> tuple[bool, bool]:
+        return mx.autograd.is_training(), mx.autograd.is_recording()
+
+    assert now() == (False, False)
+    with mx.autograd.train_mode():
+        assert now() == (True, False)
+    with mx.autograd.record():
+        assert now() == (True, True)
+    with mx.autograd.record(train_mode=False):
+        assert now() == (False, True)
+        for scope, wanted in (
+            (mx.autograd.train_mode(), (True, True)),
+            (mx.autograd.pause(), (False, False)),
+            (mx.autograd.pause(train_mode=True), (True, False)),
+            (mx.autograd.predict_mode(), (False, True)),
+        ):
+            with scope:
+                assert now() == wanted
+        assert now() == (False, True)
+    assert (mx.autograd.set_training(True), mx.autograd.set_training(False)) == (False, True)
+    assert (mx.autograd.set_recording(True), mx.autograd.set_recording(False)) == (False, True)
+    with mx.contrib.autograd.train_section():
+        assert now() == (True, True)
+        with mx.contrib.autograd.test_section():
+            assert now() == (False, False)
+    assert now() == (False, False)
+
+
+def test_the_mode_belongs_to_a_thread_and_ends_with_an_error(mx) -> None:
+    found = []
+    with pytest.raises(ZeroDivisionError), mx.autograd.train_mode():
+        other = threading.Thread(target=lambda: found.append(mx.autograd.is_training()))
+        other.start()
+        other.join()
+        raise ZeroDivisionError
+    assert found == [False]
+    assert not mx.autograd.is_training()
+
+
+def test_operators_compute_as_in_training(mx) -> None:
+    _, data, args, states = normalised(mx)
+    ones = mx.nd.ones((1000,))
+    given = [data, *args.values(), *states.values()]
+    with mx.autograd.train_mode():
+        out, mean, deviation = mx.nd.BatchNorm(*given, fix_gamma=False, eps=1e-3, output_mean_var=True)
+        dropped = mx.nd.Dropout(ones, p=0.5)
+        into = mx.nd.zeros((1000,))
+        mx.nd.Dropout(ones, p=0.5, out=into)
+        slopes = mx.nd.LeakyReLU(mx.nd.full((1000,), -1), act_type="rrelu", lower_bound=0.25, upper_bound=0.5)
+    assert np.allclose(out.asnumpy().ravel(), NORMALISED, atol=2e-4)
+    # What MXNet 1.9.1 gives.
+    assert np.allclose(mean.asnumpy(), [25.992989, 43.209618, 64.61289], rtol=1e-5)
+    assert np.allclose(deviation.asnumpy(), [0.04136736, 0.03263498, 0.02793803], rtol=1e-5)
+    assert states["bn_moving_mean"].asnumpy().tolist() == [0, 0, 0]
+    assert set(dropped.asnumpy().tolist()) == {0, 2}
+    assert set(into.asnumpy().tolist()) == {0, 2}
+    drawn = -slopes[0].asnumpy()
+    assert (drawn >= 0.25).all() and (drawn <= 0.5).all() and len(set(drawn.tolist())) > 100
+    assert np.array_equal(slopes[1].asnumpy(), drawn)
+    assert mx.nd.Dropout(ones, p=0.5).asnumpy().tolist() == [1] * 1000
+
+
+@pytest.mark.parametrize("kind", ["plain", "hybridised", "exported", "cached"])
+def test_blocks_compute_as_in_training(mx, tmp_path, kind: str) -> None:
+    net = mx.gluon.nn.HybridSequential()
+    net.add(mx.gluon.nn.BatchNorm(epsilon=1e-3, scale=True), mx.gluon.nn.Dropout(0.5))
+    net.initialize()
+    data = normalised(mx)[1]
+    if kind != "plain":
+        net.hybridize()
+    if kind == "exported":
+        net(data)
+        net.export(str(tmp_path / "net"))
+        net = mx.gluon.SymbolBlock.imports(
+            str(tmp_path / "net-symbol.json"), ["data"], str(tmp_path / "net-0000.params")
+        )
+    call = net
+    if kind == "cached":
+        net(data)
+        graph = net(mx.sym.var("data"))
+        values = {"data": data, **{name: one.data() for name, one in net.collect_params().items()}}
+        op, arrays = mx.nd.CachedOp(graph), [values[name] for name in graph.list_inputs()]
+        call = lambda _: op(*arrays)  # noqa: E731
+    with mx.autograd.train_mode():
+        trained = [call(data).asnumpy() for _ in range(2)]
+    assert not np.array_equal(*trained)
+    # Elements that are kept are twice the normalised ones.
+    wanted = (np.asarray(NORMALISED).reshape(2, 3, 2, 2) - 1) / np.arange(1, 4).reshape(3, 1, 1) * 2
+    kept = trained[0] != 0
+    assert 0 < kept.sum() < kept.size
+    assert np.allclose(trained[0][kept], wanted[kept], atol=5e-4)
+    assert np.allclose(call(data).asnumpy(), data.asnumpy() / np.sqrt(1 + 1e-3), rtol=1e-5)
+    with mx.autograd.record(train_mode=False):
+        assert np.allclose(call(data).asnumpy(), data.asnumpy() / np.sqrt(1 + 1e-3), rtol=1e-5)
+
+
+def test_the_first_call_of_a_block_may_be_one_of_training(mx, tmp_path) -> None:
+    net = mx.gluon.nn.HybridSequential()
+    net.add(mx.gluon.nn.Dense(4), mx.gluon.nn.BatchNorm(), mx.gluon.nn.Dropout(0.5))
+    net.initialize()
+    net.hybridize()
+    with mx.autograd.record():
+        net(mx.nd.ones((2, 3)))
+    assert net(mx.nd.ones((2, 3))).shape == (2, 4)
+    net.export(str(tmp_path / "net"))
+
+
+@pytest.mark.parametrize(
+    ("mode", "options"),
+    [
+        *[
+            (mode, options)
+            for mode in ("lstm", "gru", "rnn_relu", "rnn_tanh")
+            for options in ({}, {"bidirectional": True})
+        ],
+        ("lstm", {"projection_size": 3}),
+    ],
+)
+def test_layers_of_rnn_have_dropout_between_them(mx, mode: str, options: dict) -> None:
+    names = ["data", "parameters", "state", "state_cell"][: 4 if mode == "lstm" else 3]
+
+    def graph(p: float):
+        variables = [mx.sym.var(name) for name in names]
+        return mx.sym.RNN(*variables, mode=mode, state_size=4, num_layers=3, p=p, state_outputs=True, **options)
+
+    shapes, _, _ = graph(0.5).infer_shape(data=(5, 2, 3))
+    draw = np.random.RandomState(3)
+    arrays = {name: mx.nd.array(draw.uniform(-1, 1, shape)) for name, shape in zip(names, shapes, strict=True)}
+
+    def run(p: float, is_train: bool) -> list[np.ndarray]:
+        return [one.asnumpy() for one in graph(p).bind(mx.cpu(), arrays).forward(is_train=is_train)]
+
+    plain = run(0.5, False)
+    # What hardly ever drops computes the same.
+    for one, other in zip(plain, run(1e-9, True), strict=True):
+        assert np.allclose(one, other, atol=1e-5)
+    assert not np.allclose(run(0.5, True)[0], plain[0], atol=1e-3)
+    assert not np.array_equal(run(0.5, True)[0], run(0.5, True)[0])
+
+
+def test_custom_operators_are_told_that_they_train(mx) -> None:
+    told = []
+
+    class Tells(mx.operator.CustomOp):
+        def forward(self, is_train, req, in_data, out_data, aux):
+            told.append(bool(is_train))
+            self.assign(out_data[0], req[0], in_data[0])
+
+    @mx.operator.register("tells_training")
+    class TellsProp(mx.operator.CustomOpProp):
+        def create_operator(self, ctx, shapes, dtypes):
+            return Tells()
+
+    data = mx.nd.ones((2,))
+    with mx.autograd.train_mode():
+        mx.nd.Custom(data, op_type="tells_training").wait_to_read()
+    mx.nd.Custom(data, op_type="tells_training").wait_to_read()
+    held = mx.sym.Custom(mx.sym.var("data"), op_type="tells_training").bind(mx.cpu(), {"data": data})
+    held.forward(is_train=True)[0].wait_to_read()
+    held.forward()[0].wait_to_read()
+    assert told == [True, False, True, False]
+
+
+def test_dropout_in_a_loop_drops(mx) -> None:
+    def step(row, state):
+        return mx.sym.Dropout(row + state, p=0.5), state
+
+    out, _ = mx.sym.contrib.foreach(step, mx.sym.var("data"), mx.sym.var("state"))
+    held = out.bind(mx.cpu(), {"data": mx.nd.ones((3, 500)), "state": mx.nd.zeros((500,))})
+    assert set(held.forward(is_train=True)[0].asnumpy().ravel().tolist()) == {0, 2}
+    assert set(held.forward()[0].asnumpy().ravel().tolist()) == {1}
+
+
+def test_only_gradients_are_refused(mx) -> None:
+    data = mx.nd.ones((2,))
+    with mx.autograd.record():
+        out = data * 2
+        for refused in (out.backward, lambda: mx.autograd.grad(out, [data]), lambda: mx.autograd.backward([out])):
+            with pytest.raises(mx.base.TrainingNotSupportedError):
+                refused()
+    assert out.asnumpy().tolist() == [2, 2]

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from . import _mxrt
 from ._locks import fork_safe_lock
 from ._native import get_ident, start_thread
+from ._training import CUSTOM_TRAINS
 from .base import MXNetTypeError, MXNetValueError, dtype_class, dtype_name
 from .context import cpu
 from .profiler import Domain, Task
@@ -40,8 +41,9 @@ class Adapter:
     operators.
     """
 
-    def __init__(self, op_type: str, prop: CustomOpProp) -> None:
+    def __init__(self, op_type: str, prop: CustomOpProp, is_train: bool) -> None:
         self.op_type = op_type
+        self.is_train = is_train
         self.prop = prop
         self.arguments = self._names("list_arguments")
         self.states = self._names("list_auxiliary_states")
@@ -96,7 +98,7 @@ class Adapter:
             _mxrt.profiler_inside(self.op_type)
             try:
                 with Task(_DOMAIN, f"{self.op_type}::pure_python"):
-                    _call_forward(operator, inputs, outputs, states)
+                    _call_forward(operator, self.is_train, inputs, outputs, states)
             finally:
                 _mxrt.profiler_inside(None)
             for array in (*outputs, *states):
@@ -116,12 +118,12 @@ class Adapter:
                 self._idle.popitem(last=False)
 
 
-def _call_forward(operator: CustomOp, inputs: list[Any], outputs: list[Any], states: list[Any]) -> None:
+def _call_forward(operator: CustomOp, is_train: bool, inputs: list[Any], outputs: list[Any], states: list[Any]) -> None:
     """Calls ``forward`` by keywords, as MXNet does, or by position where it names them
     otherwise.
     """
     given: dict[str, Any] = {
-        "is_train": False,
+        "is_train": is_train,
         "req": ["write"] * len(outputs),
         "in_data": inputs,
         "out_data": outputs,
@@ -143,7 +145,8 @@ def make(op_type: str, kwargs: dict[str, str]) -> Adapter | None:
     prop_class: Callable[..., CustomOpProp] | None = _CUSTOM.get(op_type)
     if prop_class is None:
         return None
-    adapter = Adapter(op_type, prop_class(**kwargs))
+    is_train = kwargs.pop(CUSTOM_TRAINS, None) is not None
+    adapter = Adapter(op_type, prop_class(**kwargs), is_train)
     _threads.start_first()
     return adapter
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _mxrt
 from .base import MXNetDeviceError, MXNetNotImplementedError, MXNetTypeError, MXNetValueError
-from .context import Context
+from .context import Context, checked_context
 
 if TYPE_CHECKING:
     from .symbol import Symbol
@@ -19,7 +19,7 @@ __all__ = ["device_of", "groups_of_contexts", "on_one_device", "places"]
 
 def device_of(context: Context) -> Context:
     """The device of a context. All contexts of the CPU are one."""
-    return Context("cpu", 0) if context._is_host() else context
+    return Context("cpu", 0) if checked_context(context)._is_host() else context
 
 
 def places(symbol: Symbol, group2ctx: Any) -> dict[str, Context]:

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from .base import MXNetNotImplementedError
 from .context import Context, current_context
 from .ndarray import NDArray, array
+from .ndarray.ndarray import sparse_refused
 
 __all__ = [
     "chi_square_check",
@@ -92,7 +92,7 @@ def rand_ndarray(
     build.
     """
     if stype != "default":
-        raise MXNetNotImplementedError(f"arrays of storage type '{stype}' are not part of this build of mxrt")
+        raise sparse_refused("rand_ndarray", stype)
     return array(random_arrays(shape), ctx=ctx or current_context(), dtype=dtype)
 
 

@@ -1,10 +1,10 @@
-"""Gradients do not exist here; the scopes that programs put around inference do."""
+"""Blocks that compute as in training or as in inference; gradients do not exist here."""
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import Any, NoReturn
 
+from ._mode import ModeScope, mode
 from .base import no_training
 
 __all__ = [
@@ -24,62 +24,55 @@ __all__ = [
 ]
 
 
-class _Inference:
-    """A scope without effect: everything runs in inference mode anyway."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        return None
-
-
 def is_recording() -> bool:
-    """Always False."""
-    return False
+    """Whether the thread is in a block of :func:`record`. Nothing is recorded there."""
+    return mode.recording
 
 
 def is_training() -> bool:
-    """Always False."""
-    return False
+    """Whether the thread computes as in training."""
+    return mode.training
 
 
 def set_recording(is_recording: bool) -> bool:
-    """Accepts only False."""
-    if is_recording:
-        raise no_training("autograd.set_recording(True)")
-    return False
+    """Sets what :func:`is_recording` says, and returns what it said before."""
+    before, mode.recording = mode.recording, bool(is_recording)
+    return before
 
 
 def set_training(train_mode: bool) -> bool:
-    """Accepts only False."""
-    if train_mode:
-        raise no_training("autograd.set_training(True)")
-    return False
+    """Turns the computation of training on or off in this thread; returns the previous state."""
+    before, mode.training = mode.training, bool(train_mode)
+    return before
 
 
-def pause(train_mode: bool = False) -> _Inference:
-    """A scope without recording, as it always is."""
-    if train_mode:
-        raise no_training("autograd.pause(train_mode=True)")
-    return _Inference()
+def record(train_mode: bool = True) -> ModeScope:
+    """Makes a block that computes as in training, or else as in inference.
+
+    Nothing is recorded: :func:`backward` and :func:`grad` raise TrainingNotSupportedError.
+    """
+    return ModeScope(True, train_mode)
 
 
-def predict_mode() -> _Inference:
-    """A scope in inference mode, as it always is."""
-    return _Inference()
+def pause(train_mode: bool = False) -> ModeScope:
+    """Makes a block in a block of :func:`record` that does not record."""
+    return ModeScope(False, train_mode)
 
 
-def record(train_mode: bool = True) -> NoReturn:
-    """Refused: recording is for training."""
-    raise no_training("autograd.record")
+def train_mode() -> ModeScope:
+    """Makes a block that computes as in training.
+
+    Dropout drops elements, between the layers of RNN too. BatchNorm takes the statistics of the
+    batch and leaves its moving averages unchanged, as MXNet does until ``backward``. A ``Custom``
+    operator gets ``is_train=True``. TrainingNotSupportedError is raised where an operator would
+    compute something else that mxrt does not have.
+    """
+    return ModeScope(None, True)
 
 
-def train_mode() -> NoReturn:
-    """Refused: there is no training mode."""
-    raise no_training("autograd.train_mode")
+def predict_mode() -> ModeScope:
+    """Makes a block that computes as in inference."""
+    return ModeScope(None, False)
 
 
 def backward(*args: Any, **kwargs: Any) -> NoReturn:

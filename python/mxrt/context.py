@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from . import _mxrt
 from ._scope import Scope, deprecated
+from .base import MXNetTypeError
 
 _MOST_BYTES = 2**64 - 1
 
@@ -136,6 +138,23 @@ def checked_limit(limit: Any, argument: str, unit: str) -> int | None:
 
 _scope = Scope(lambda: Context("cpu", 0))
 Context._default_ctx = _scope
+
+
+def checked_context(value: Any, argument: str = "ctx") -> Context:
+    """The context itself; MXNetTypeError (a TypeError) for anything else."""
+    if isinstance(value, Context):
+        return value
+    known = isinstance(value, str) and value in Context.devstr2type
+    instead = f"mx.{value}()" if known else "a context such as mx.cpu() or mx.gpu(0)"
+    raise MXNetTypeError(f"{argument}: expected a Context, got {value!r}: pass {instead}")
+
+
+def contexts_of(ctx: Any, argument: str = "ctx") -> list[Context]:
+    """A list of contexts, given as one, as several, or as None for the current one."""
+    if ctx is None:
+        return [current_context()]
+    several = ctx if isinstance(ctx, Iterable) and not isinstance(ctx, str) else [ctx]
+    return [checked_context(one, argument) for one in several]
 
 
 def current_context() -> Context:

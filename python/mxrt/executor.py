@@ -15,12 +15,12 @@ from . import _mxrt
 from ._groups import device_of, places
 from ._locks import fork_safe_lock
 from ._overrulable import overrulable
+from ._training import training_form
 from ._watch import Watch
 from .base import MXNetShapeError, MXNetTypeError, MXNetValueError, dtype_name, no_training
 from .context import Context
 from .ndarray import CachedOp, NDArray, empty
 from .ndarray import array as make_array
-from .symbol._training import training_form
 
 if TYPE_CHECKING:
     from .symbol import Symbol

@@ -80,7 +80,7 @@ class CustomOp:
 
         Parameters
         ----------
-        is_train : False
+        is_train : whether the call computes as in training
         req : for each output how it is to be written: ``write``, ``add`` or ``null``
         in_data : copies of the inputs
         out_data : arrays to be written; what is not written stays zero

@@ -13,4 +13,7 @@ class CudaModule:
     """Kernels from CUDA source; refused when one is made."""
 
     def __init__(self, source: str, options: Any = (), exports: Any = ()) -> None:
-        raise MXNetNotImplementedError("rtc.CudaModule: this build of mxrt has no driver for GPUs")
+        raise MXNetNotImplementedError(
+            "rtc.CudaModule: CUDA source is not compiled at run time in this build of mxrt; an operator written in "
+            "Python is a mx.operator.CustomOp"
+        )

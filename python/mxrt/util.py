@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
-from .base import MXNetNotImplementedError, c_str, check_call, data_dir, py_str
+from .base import NO_NUMPY, MXNetNotImplementedError, c_str, check_call, data_dir, py_str
 
 __all__ = [
     "c_str",
@@ -35,8 +35,10 @@ __all__ = [
 
 _Wrapped = TypeVar("_Wrapped", bound=Callable[..., Any])
 
-_SHAPE = "numpy shape semantics are not part of this build of mxrt"
-_ARRAY = "the numpy interface (mx.np, mx.npx) is not part of this build of mxrt"
+_SHAPE = (
+    "numpy shape semantics are not part of this build of mxrt. Leave the switch out: mx.nd.array and mx.nd.empty make "
+    "arrays without elements, and a scalar is an array of shape (1,)"
+)
 
 
 def is_np_shape() -> bool:
@@ -59,7 +61,7 @@ def set_np_shape(active: Any) -> bool:
 def set_np(shape: bool = True, array: bool = True, dtype: bool = False) -> None:
     """Accepts only False."""
     if shape or array:
-        raise MXNetNotImplementedError(_ARRAY)
+        raise MXNetNotImplementedError(NO_NUMPY)
 
 
 def reset_np() -> None:
@@ -89,7 +91,7 @@ def np_shape(active: Any = True) -> _Switch:
 
 def np_array(active: Any = True) -> _Switch:
     """A ``with`` block with the numpy interface on or off; entering one with it on is refused."""
-    return _Switch(active, _ARRAY)
+    return _Switch(active, NO_NUMPY)
 
 
 # Names of these that MXNet's own programs use.
@@ -118,12 +120,12 @@ def use_np_shape(func: _Wrapped) -> _Wrapped:
 
 def use_np_array(func: _Wrapped) -> _Wrapped:
     """Marks a function or class that needs the numpy interface: it is refused when it is called."""
-    return _refused(func, _ARRAY)
+    return _refused(func, NO_NUMPY)
 
 
 def use_np(func: _Wrapped) -> _Wrapped:
     """Marks a function or class that needs the numpy interface: it is refused when it is called."""
-    return _refused(func, _ARRAY)
+    return _refused(func, NO_NUMPY)
 
 
 def set_module(module: str | None) -> Callable[[_Wrapped], _Wrapped]:
@@ -157,10 +159,12 @@ def get_gpu_memory(gpu_dev_id: int) -> tuple[int, int]:
 
 
 def get_cuda_compute_capability(ctx: Any) -> NoReturn:
-    """Refused: this build has no driver for GPUs. ValueError for a context that is no GPU."""
+    """Refused: mxrt does not report it. ValueError for a context that is no GPU."""
     if ctx.device_type != "gpu":
         raise ValueError(f"Expecting a gpu context to get cuda compute capability, while received ctx {ctx}")
-    raise MXNetNotImplementedError("get_cuda_compute_capability: this build of mxrt has no driver for GPUs")
+    raise MXNetNotImplementedError(
+        "get_cuda_compute_capability: mxrt does not report it; nvidia-smi --query-gpu=compute_cap --format=csv does"
+    )
 
 
 def getenv(name: str) -> str | None:

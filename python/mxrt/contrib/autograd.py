@@ -1,29 +1,47 @@
-"""The first form of autograd, which programs import still: recording and gradients are refused."""
+"""The first form of autograd, which programs import still; gradients are refused."""
 
 from __future__ import annotations
 
 from typing import Any, NoReturn
 
 from .. import autograd as _autograd
+from .._mode import ModeScope
 from ..base import no_training
 
-__all__ = ["backward", "compute_gradient", "grad", "grad_and_loss", "mark_variables", "set_is_training"]
+__all__ = [
+    "TrainingStateScope",
+    "backward",
+    "compute_gradient",
+    "grad",
+    "grad_and_loss",
+    "mark_variables",
+    "set_is_training",
+]
 __all__ += ["test_section", "train_section"]
 
 
 def set_is_training(is_train: bool) -> bool:
-    """Accepts only False."""
-    return _autograd.set_training(is_train)
+    """Turns the computation of training on or off in this thread; returns the previous state."""
+    before = _autograd.set_training(is_train)
+    _autograd.set_recording(is_train)
+    return before
 
 
-def train_section() -> NoReturn:
-    """Refused: recording is for training."""
-    raise no_training("contrib.autograd.train_section")
+class TrainingStateScope(ModeScope):
+    """A ``with`` block that computes as in training, or as in inference."""
+
+    def __init__(self, enter_state: bool) -> None:
+        super().__init__(enter_state, enter_state)
 
 
-def test_section() -> Any:
-    """A scope without recording, as it always is."""
-    return _autograd.pause()
+def train_section() -> TrainingStateScope:
+    """Makes a block that computes as in training; see :func:`mxrt.autograd.train_mode`."""
+    return TrainingStateScope(True)
+
+
+def test_section() -> TrainingStateScope:
+    """Makes a block that computes as in inference."""
+    return TrainingStateScope(False)
 
 
 def mark_variables(*args: Any, **kwargs: Any) -> NoReturn:

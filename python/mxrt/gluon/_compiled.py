@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _mxrt
 from .._locks import fork_safe_lock
+from .._mode import mode
+from .._training import training_form
 from ..base import MXNetDeviceError, MXNetError, MXNetTypeError, MXNetValueError
 from ..context import Context
 from ..ndarray import NDArray, save
@@ -57,6 +59,9 @@ class CompiledGraph:
         self, symbol: Symbol, inputs: Sequence[str], params: Mapping[str, Parameter], flags: Mapping[str, Any]
     ) -> None:
         self.symbol = symbol
+        # What tells the shapes of parameters: in training a graph may leave some of them out.
+        self.whole = symbol
+        self._training: CompiledGraph | None = None
         self.input_names = list(inputs)
         self.params = params
         self.order = symbol.list_inputs()
@@ -83,6 +88,10 @@ class CompiledGraph:
         """Runs the graph on as many arrays as there are inputs: one array, or a list of the
         outputs.
         """
+        if mode.training:
+            graph = self.in_training()
+            if graph is not self:
+                return graph.call(args, **options)
         number, by_device = self._bound
         bound = by_device.get(args[0]._device) if number == parameters.generation() else None
         if bound is None:
@@ -90,6 +99,17 @@ class CompiledGraph:
         if self._picks is not None:
             args = [args[place] for place in self._picks]
         return bound(*args, **options)
+
+    def in_training(self) -> CompiledGraph:
+        """The graph for calls that compute as in training."""
+        if self._training is None:
+            form = training_form(self.symbol)
+            graph = self
+            if form is not self.symbol:
+                graph = CompiledGraph(form, self.input_names, self.params, self._flags)
+                graph.whole, graph._training = self.whole, graph
+            self._training = graph
+        return self._training
 
     @property
     def op(self) -> _mxrt.CachedOp:
@@ -100,6 +120,7 @@ class CompiledGraph:
         """Runs another graph with the same inputs from the next call on."""
         with self._lock:
             self._op, self._bound = op, (-1, {})
+            self._training = self
 
     def _compile(self) -> _mxrt.CachedOp:
         with self._lock:
@@ -123,7 +144,7 @@ class CompiledGraph:
         try:
             return self._bind(args[0].context)
         except parameters.DeferredInitializationError:
-            finish_deferred(self.symbol, self.params, dict(zip(self.input_names, args, strict=True)))
+            finish_deferred(self.whole, self.params, dict(zip(self.input_names, args, strict=True)))
             return self._bind(args[0].context)
 
     def _check_device(self, context: Context) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import _mxrt
+from .._mode import mode
 from ..ndarray import NDArray
 from ..symbol import Group
 from ._compiled import CompiledGraph, finish_deferred
@@ -19,10 +20,12 @@ def call_and_show(graph: CompiledGraph, args: Sequence[NDArray], callback: Calla
     """Runs a graph with every operator's outputs as results, calls back with each, and returns
     those of the graph.
     """
+    if mode.training:
+        graph = graph.in_training()
     try:
         held = graph.every_input(args)
     except DeferredInitializationError:
-        finish_deferred(graph.symbol, graph.params, dict(zip(graph.input_names, args, strict=True)))
+        finish_deferred(graph.whole, graph.params, dict(zip(graph.input_names, args, strict=True)))
         held = graph.every_input(args)
     internals = graph.symbol.get_internals()
     document = json.loads(graph.symbol.tojson(remove_amp_cast=False))

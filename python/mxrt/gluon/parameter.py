@@ -11,7 +11,7 @@ import numpy as np
 from .._locks import fork_safe_lock
 from .._overrulable import overrulable
 from ..base import MXNetError, MXNetNotImplementedError, MXNetValueError, dtype_name, no_training
-from ..context import Context, cpu, current_context
+from ..context import Context, contexts_of, cpu, current_context
 from ..initializer import InitDesc, Initializer, Uniform, create
 from ..ndarray import NDArray, array, zeros
 from ..symbol import Symbol, var
@@ -60,13 +60,6 @@ class _Publish:
         global _generation
         _generation += 1
         publishing.release()
-
-
-def contexts_of(ctx: Any) -> list[Context]:
-    """A list of contexts, given as one, as several, or as None for the current one."""
-    if ctx is None:
-        return [current_context()]
-    return [ctx] if isinstance(ctx, Context) else list(ctx)
 
 
 def shape_is_known(shape: tuple[int, ...] | None) -> bool:

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from ..base import MXNetError, MXNetValueError, dtype_name
-from ..context import Context
+from ..context import Context, contexts_of
 from ..ndarray import NDArray
 from ..ndarray import load as load_arrays
 from ..ndarray import save as save_arrays
-from .parameter import Constant, Parameter, contexts_of, initialize_all, publishing
+from .parameter import Constant, Parameter, initialize_all, publishing
 
 __all__ = ["ParameterDict", "ParameterMismatchError"]
 
@@ -356,7 +356,8 @@ def mismatch(
     hint: str = "",
 ) -> MXNetError:
     """One error that lists everything that does not fit."""
-    lines = [f"The parameters in {where} do not fit the network."]
+    lines = [hint] if hint else []
+    lines.append(f"The parameters in {where} do not fit the network.")
     if missing:
         lines.append(f"  missing in the file: {_shortened(missing)} (set allow_missing to True to leave them out)")
     if extra:
@@ -365,8 +366,6 @@ def mismatch(
         lines.append("  of the wrong shape: " + "; ".join(wrong[:50]))
     if types:
         lines.append("  of the wrong dtype (set cast_dtype to True to cast): " + "; ".join(types[:50]))
-    if hint:
-        lines.append(hint)
     if missing:
         # Last, since it can be long.
         lines.append(f"The file contains: {_shortened(held) or 'nothing'}.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, overload
 
@@ -428,14 +428,19 @@ def _imports(
         dtype_source="saved",
         own=True,
         idle=names,
-        hint=_hint(graph, names),
+        hint=_hint(graph, names, values),
     )
     return block
 
 
-def _hint(graph: Symbol, names: list[str]) -> str:
-    """Advice for parameters that do not fit."""
-    unknown = [repr(name) for name in names if name not in graph.list_inputs()]
-    if not unknown:
+def _hint(graph: Symbol, names: list[str], values: Container[str]) -> str:
+    """Returns the cause of parameters that do not fit, where it is a wrong name of an input."""
+    inputs = graph.list_inputs()
+    unknown = [repr(name) for name in names if name not in inputs]
+    free = [repr(name) for name in inputs if name not in values and name not in names]
+    if not unknown or not free:
         return ""
-    return f"The symbol has no input called {', '.join(unknown)}: are input_names right?"
+    return (
+        f"input_names: the symbol has no input called {', '.join(unknown)}. Its inputs without a value in the file "
+        f"are {', '.join(free[:20])}"
+    ) + (f" and {len(free) - 20} more." if len(free) > 20 else ".")

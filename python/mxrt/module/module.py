@@ -15,13 +15,13 @@ from .. import _mxrt
 from .. import ndarray as nd
 from .._groups import groups_of_contexts, on_one_device, places
 from .._locks import fork_safe_lock
+from .._training import training_form
 from ..base import MXNetError, MXNetShapeError, MXNetTypeError, MXNetValueError, no_training
-from ..context import Context, cpu
+from ..context import Context, contexts_of, cpu
 from ..io import DataDesc
 from ..model import load_checkpoint
 from ..ndarray import CachedOp, NDArray
 from ..symbol import Symbol
-from ..symbol._training import training_form
 from ._contexts import ContextMethods
 from ._parameters import ParameterMethods
 from ._split import batch_axes, merge, part_of
@@ -80,7 +80,7 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
         compression_params: Any = None,
     ) -> None:
         super().__init__(logger)
-        contexts = [context] if isinstance(context, Context) else list(context or [cpu()])
+        contexts = contexts_of(context or cpu(), "Module: context")
         host = next((one for one in contexts if one._is_host()), None)
         self._context: list[Context] = [host if host is not None and one._is_host() else one for one in contexts]
         self._first_context: Context = self._context[0]

@@ -6,6 +6,8 @@ from typing import Any
 
 from .. import _mxrt
 from .._functions import Binding, describe
+from .._mode import mode
+from .._training import CUSTOM_TRAINS, OPERATORS
 from ..context import current_context
 
 
@@ -18,13 +20,20 @@ def make(operator: _mxrt.Operator, name: str, module: str) -> Any:
     binding = Binding(operator)
     canonical = operator.name
     invoke = _mxrt.invoke
+    may_differ = canonical in OPERATORS
 
     def function(*args: Any, **kwargs: Any) -> Any:
         out = kwargs.pop("out", None)
         kwargs.pop("name", None)
         inputs, attrs = binding.bind(name, args, kwargs, _is_array, "NDArray")
         if binding.is_custom:
+            if mode.training:
+                attrs[CUSTOM_TRAINS] = "True"
             return _mxrt.invoke_custom(inputs, attrs, out)
+        if may_differ and mode.training and OPERATORS[canonical][1]({key: str(v) for key, v in attrs.items()}):
+            from ._training import call_operator
+
+            return call_operator(canonical, inputs, attrs, out)
         arrays = tuple(value for _, value in inputs)
         if arrays:
             return invoke(canonical, arrays, attrs, out)

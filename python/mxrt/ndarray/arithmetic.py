@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from .. import _mxrt
 from ..base import is_number
 from .ndarray import NDArray
@@ -30,7 +32,8 @@ def _two(
         if is_number(right):
             return numbers(left, right)
     wrong = left if not isinstance(left, NDArray) and not is_number(left) else right
-    raise TypeError(f"type {type(wrong)} not supported")
+    advice = ": make an NDArray of it by mx.nd.array(x)" if isinstance(wrong, (np.ndarray, list, tuple)) else ""
+    raise TypeError(f"type {type(wrong)} not supported{advice}")
 
 
 def add(lhs: Any, rhs: Any) -> Any:

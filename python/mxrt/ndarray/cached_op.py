@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from .. import _mxrt
+from .._mode import mode
 from ..base import MXNetTypeError
+from ._training import TrainingOp
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -31,7 +33,7 @@ class CachedOp:
     :meth:`mxrt.gluon.SymbolBlock.forward`.
     """
 
-    __slots__ = ("_op", "sym")
+    __slots__ = ("_op", "_training", "sym")
 
     def __init__(self, sym: Symbol, flags: Any = (), thread_safe: bool = True) -> None:
         if not isinstance(sym, _mxrt.SymbolBase):
@@ -41,6 +43,7 @@ class CachedOp:
 
             sym = from_environment(sym)
         self.sym = sym
+        self._training: TrainingOp | None = None
         self._op = _mxrt.CachedOp(sym, dict(flags))
 
     @classmethod
@@ -52,7 +55,14 @@ class CachedOp:
         return made
 
     def __call__(self, *args: Any, out: Any = None, default_ctx: Any = None, **options: Unpack[CallOptions]) -> Any:
+        if mode.training:
+            return self._as_in_training()(args, out=out, **options)
         return self._op(*args, out=out, **options)
+
+    def _as_in_training(self) -> TrainingOp:
+        if self._training is None:
+            self._training = TrainingOp(self.sym)
+        return self._training
 
     def bind(self, arrays: list[NDArray | None]) -> _mxrt.BoundOp:
         """The graph with arrays for some of its inputs, such as the parameters: a call takes the

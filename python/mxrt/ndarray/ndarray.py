@@ -22,7 +22,7 @@ from ..base import (
     is_number,
     no_training,
 )
-from ..context import Context, current_context
+from ..context import Context, checked_context, current_context
 from . import _codes
 from . import _indexing as indexing
 from ._exchange import Exchange
@@ -237,7 +237,7 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods, Exchange, Awaitable):
 
     def as_in_context(self, context: Context) -> NDArray:
         """The array itself if it is on `context` already, else a copy there."""
-        return self if self.context == context else self.copyto(context)
+        return self if self.context == context else self.copyto(checked_context(context))
 
     as_in_ctx = as_in_context
 
@@ -247,7 +247,9 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods, Exchange, Awaitable):
 
     def as_np_ndarray(self) -> Any:
         """Refused: there are no ``mx.np`` arrays."""
-        raise MXNetNotImplementedError("mx.np arrays are not part of this build of mxrt")
+        raise MXNetNotImplementedError(
+            "as_np_ndarray: there are no arrays of mx.np in this build of mxrt; the array works as it is"
+        )
 
     def detach(self) -> NDArray:
         """A view of the same elements."""

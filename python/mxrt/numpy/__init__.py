@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
+from ..base import no_numpy
 from ..ndarray import NDArray
 
 __all__ = ["ndarray"]
@@ -18,4 +19,4 @@ class ndarray(NDArray):
 
 
 def __getattr__(name: str) -> NoReturn:
-    raise AttributeError(f"mx.np.{name}: the numpy interface (mx.np, mx.npx) is not part of this build of mxrt")
+    raise no_numpy("np", name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
+from ..base import no_numpy
 from ..context import cpu, cpu_pinned, current_context, gpu, gpu_memory_info, num_gpus
 from ..ndarray import waitall
 from ..util import is_np_array, is_np_shape, reset_np, set_np, set_np_shape, use_np, use_np_array, use_np_shape
@@ -28,4 +29,4 @@ __all__ = [
 
 
 def __getattr__(name: str) -> NoReturn:
-    raise AttributeError(f"mx.npx.{name}: the numpy interface (mx.np, mx.npx) is not part of this build of mxrt")
+    raise no_numpy("npx", name)

@@ -339,7 +339,9 @@ class Symbol(_mxrt.SymbolBase, OperatorMethods):
 
     def as_np_ndarray(self) -> NoReturn:
         """Refused: there are no ``mx.np`` symbols."""
-        raise MXNetNotImplementedError("mx.np symbols are not part of this build of mxrt")
+        raise MXNetNotImplementedError(
+            "as_np_ndarray: there are no symbols of mx.np in this build of mxrt; the symbol works as it is"
+        )
 
     def wait_to_read(self) -> NoReturn:
         """Refused: a symbol has no value."""
@@ -462,7 +464,7 @@ def _binary(left: Symbol, right: Any, symbols: tuple[str, str] | None, numbers: 
         return apply(*symbols, [left, right], {})
     if is_number(right):
         return apply(*numbers, [left], {"scalar": right})
-    raise TypeError(f"type {type(right)} not supported")
+    raise TypeError(f"type {type(right)} not supported: a Symbol combines with Symbols and numbers")
 
 
 def var(

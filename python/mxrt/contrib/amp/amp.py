@@ -9,6 +9,9 @@ from ...base import MXNetNotImplementedError, no_training
 __all__ = ["convert_bucketing_module", "convert_hybrid_block", "convert_model", "convert_symbol", "init"]
 __all__ += ["init_trainer", "scale_loss", "unscale"]
 
+# Programs ask for it before they use what init sets up.
+_amp_initialized = False
+
 _INSTEAD = (
     "is not part of this build of mxrt: a model that MXNet converted runs as it is; to run a model in float32 with "
     "bf16 products, use hybridize(precision='bf16')"

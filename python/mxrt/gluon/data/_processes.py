@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import atexit
 import multiprocessing
 import os
 import pickle
 import random
 import signal
 import socket
+import threading
 import traceback
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from multiprocessing.connection import wait
 from time import monotonic
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from ... import random as mx_random
+from ..._locks import fork_safe_lock
 from ..._native import SimpleQueue, socketpair, start_thread
 from ..._threads import timed_out
 from ...base import MXNetDataError
@@ -49,6 +52,33 @@ class _Worker:
     pending: list[int] = field(default_factory=list)
 
 
+class _Crew:
+    """The processes of one object, which another thread may end."""
+
+    def __init__(self) -> None:
+        self.owner = os.getpid()
+        self.workers: list[_Worker] = []
+        self.ended = False
+        self.lock = fork_safe_lock()
+
+    def end(self) -> None:
+        """Ends the processes, unless this is a forked child, which they do not belong to."""
+        self.ended = True
+        # A process that is being started is in the list when the lock is free.
+        with self.lock:
+            workers, self.workers = self.workers, []
+        if os.getpid() == self.owner:
+            for worker in workers:
+                worker.process.terminate()
+            for worker in workers:
+                worker.process.join(5)
+                if worker.process.is_alive():
+                    worker.process.kill()
+                    worker.process.join()
+        for worker in workers:
+            worker.connection.close()
+
+
 class ProcessWorkers:
     """Forked processes, each with a copy of the data set as it was when they were started.
 
@@ -61,16 +91,17 @@ class ProcessWorkers:
         self._make = make
         self.seed = 0
         self._context = multiprocessing.get_context("fork")
-        self._workers: list[_Worker] = []
+        self._crew = _Crew()
         self._requests: dict[int, tuple[int, list[Any]]] = {}
         self._results: dict[int, tuple[bool, Any]] = {}
-        weakref.finalize(self, _stop, self._workers, self.owner)
+        weakref.finalize(self, self._crew.end).atexit = False
+        _crews.add(self._crew)
         for _ in range(count):
-            self._workers.append(self._start())
+            self._join(None)
 
     def close(self) -> None:
         """Ends the processes."""
-        _stop(self._workers, self.owner)
+        self._crew.end()
 
     def submit(self, number: int, positions: list[Any]) -> None:
         """Has a batch made of the samples at these positions."""
@@ -92,7 +123,10 @@ class ProcessWorkers:
         return self._results.pop(number)
 
     def _assign(self, number: int) -> None:
-        worker = min(self._workers, key=lambda worker: len(worker.pending))
+        workers = list(self._crew.workers)
+        if not workers:
+            _without_workers()
+        worker = min(workers, key=lambda worker: len(worker.pending))
         worker.pending.append(number)
         try:
             _messages.send(worker.connection, _messages.pack((number, self._requests[number])))
@@ -101,8 +135,18 @@ class ProcessWorkers:
 
     def _receive(self, seconds: float) -> None:
         """Waits for a result of any worker, or for the end of one."""
-        by_source: dict[Any, _Worker] = {worker.connection: worker for worker in self._workers}
-        for source in wait(list(by_source), seconds):
+        workers = list(self._crew.workers)
+        if not workers:
+            _without_workers()
+        by_source: dict[Any, _Worker] = {worker.connection: worker for worker in workers}
+        try:
+            ready = wait(list(by_source), seconds)
+        except (OSError, ValueError):
+            # The connections were closed meanwhile.
+            if self._crew.ended:
+                _without_workers()
+            raise
+        for source in ready:
             worker = by_source[source]
             try:
                 number, ok, content = _messages.receive(worker.connection)
@@ -113,25 +157,39 @@ class ProcessWorkers:
             worker.pending.remove(number)
             del self._requests[number]
             self._results[number] = (True, content) if ok else (False, _revived(*content))
-        for worker in list(self._workers):
+        for worker in list(self._crew.workers):
             # The connection of one that died ends; unless another program has inherited it.
             if not worker.process.is_alive() and not wait([worker.connection], 0):
                 self._replace(worker)
 
     def _replace(self, dead: _Worker) -> None:
         """The batch that a dead worker was making failed; another worker makes its others."""
-        at = self._workers.index(dead)
+        if dead not in self._crew.workers:
+            return
+        self._join(dead)
         dead.connection.close()
         for lost in dead.pending[:1]:
             del self._requests[lost]
             self._results[lost] = False, MXNetDataError(_obituary(dead.process, lost))
-        self._workers[at] = self._start()
         for number in dead.pending[1:]:
             self._assign(number)
 
-    def _start(self) -> _Worker:
+    def _join(self, dead: _Worker | None) -> None:
+        """Starts a process, in the place of one that has died."""
+        crew = self._crew
+        with crew.lock:
+            if not crew.ended and not _waits_for_exit():
+                workers = crew.workers
+                if dead is None:
+                    workers.append(self._start(workers))
+                else:
+                    workers[workers.index(dead)] = self._start(workers)
+                return
+        _without_workers()
+
+    def _start(self, workers: list[_Worker]) -> _Worker:
         ours, theirs = socketpair()
-        others = [worker.connection for worker in self._workers if worker.connection.fileno() >= 0]
+        others = [worker.connection for worker in workers if worker.connection.fileno() >= 0]
         arguments = (theirs, [ours, *others], self._make)
         process = self._context.Process(target=_work, args=arguments, name="mxrt-data", daemon=True)
         process.start()
@@ -139,19 +197,31 @@ class ProcessWorkers:
         return _Worker(process, ours)
 
 
-def _stop(workers: list[_Worker], owner: int) -> None:
-    """Ends the processes, unless this is a forked child, which they do not belong to."""
-    if os.getpid() == owner:
-        for worker in workers:
-            worker.process.terminate()
-        for worker in workers:
-            worker.process.join(5)
-            if worker.process.is_alive():
-                worker.process.kill()
-                worker.process.join()
-    for worker in workers:
-        worker.connection.close()
-    workers.clear()
+# ---- exit ----------------------------------------------------------------------------------------
+
+_crews: weakref.WeakSet[_Crew] = weakref.WeakSet()
+_exits = False
+
+
+@atexit.register
+def _at_exit() -> None:
+    """Ends the workers before multiprocessing does: daemon threads would call that an accident."""
+    global _exits
+    _exits = True
+    for crew in list(_crews):
+        crew.end()
+
+
+def _waits_for_exit() -> bool:
+    """Whether the process ends without waiting for this thread."""
+    return _exits and threading.current_thread() is not threading.main_thread()
+
+
+def _without_workers() -> NoReturn:
+    """Holds a thread that the end of the process stops; in another one it is an error."""
+    while _waits_for_exit():
+        threading.Event().wait()
+    raise MXNetDataError("DataLoader: the process is ending, and its workers have ended; make another iterator")
 
 
 def _obituary(process: Any, number: int) -> str:

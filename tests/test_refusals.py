@@ -1,0 +1,54 @@
+"""What mxrt does not have is refused with words that can be followed."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+# Calls that are refused, and what a user should find in the error.
+REFUSED = {
+    "np.ones": (lambda mx: mx.np.ones, "use mx.nd.ones"),
+    "np.einsum": (lambda mx: mx.np.einsum, r"use numpy\.einsum, with x\.asnumpy\(\)"),
+    "npx.batch_norm": (lambda mx: mx.npx.batch_norm, "use the functions of mx.nd"),
+    "npx.softmax": (lambda mx: mx.npx.softmax, "use mx.nd.softmax"),
+    "npx.set_np": (lambda mx: mx.npx.set_np(), "mx.nd, mx.sym and gluon work without it"),
+    "np_shape": (lambda mx: mx.util.np_shape(True).__enter__(), "mx.nd.array and mx.nd.empty make arrays without"),
+    "use_np": (lambda mx: mx.util.use_np(print)(), "Leave npx.set_np"),
+    "as_np_ndarray": (lambda mx: mx.nd.ones(1).as_np_ndarray(), "the array works as it is"),
+    "tostype": (lambda mx: mx.nd.ones(1).tostype("csr"), "pass a dense array"),
+    "rand_ndarray": (lambda mx: mx.test_utils.rand_ndarray((2, 2), "csr"), "pass a dense array"),
+    "quantize_model": (
+        lambda mx: mx.contrib.quantization.quantize_model(None, {}, {}),
+        r"hybridize\(precision='bf16'\)",
+    ),
+    "import_model": (
+        lambda mx: mx.contrib.onnx.import_model("a.onnx"),
+        "with MXNet 1.9.1: mx.contrib.onnx.import_model",
+    ),
+    "export_model": (lambda mx: mx.onnx.export_model(), "MXNet 1.9.1 writes them"),
+    "CudaModule": (lambda mx: mx.rtc.CudaModule(""), "mx.operator.CustomOp"),
+    "compute capability": (
+        lambda mx: mx.util.get_cuda_compute_capability(mx.gpu()),
+        "nvidia-smi --query-gpu=compute_cap",
+    ),
+    "a gradient": (lambda mx: mx.autograd.grad(mx.nd.ones(1), []), "load the exported files here"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_refusal_names_what_works(mx, name: str) -> None:
+    call, words = REFUSED[name]
+    with pytest.raises((NotImplementedError, AttributeError), match=words) as caught:
+        call(mx)
+    advice = re.split("; |: |[.] ", str(caught.value), maxsplit=1)[1]
+    for named in re.findall(r"\bmx((?:\.\w+)+)", advice):
+        thing = mx
+        for part in named[1:].split("."):
+            thing = getattr(thing, part)
+
+
+def test_what_refusals_advise_works(mx) -> None:
+    assert mx.nd.empty((0, 3)).shape == mx.nd.array(np.zeros((0, 3))).shape == (0, 3)
+    assert np.einsum("ij->j", mx.nd.ones((2, 3)).asnumpy()).tolist() == [2, 2, 2]
