@@ -6,11 +6,13 @@
 //! | module | does |
 //! | --- | --- |
 //! | `symbol`, `json` | the user's graph, and its text |
+//! | `control_flow` | how loops and branches feed the graphs that they run |
 //! | `ir` | the graph that passes rewrite, and its types |
 //! | `passes` | rewrites, in one list |
-//! | `control_flow` | nodes that run graphs: loops and branches |
-//! | `compile` | a graph and a signature become a plan: kernels bound, operands placed |
-//! | `memory` | where a plan's values, constants and raw weights lie |
+//! | `plan` | what a plan consists of |
+//! | `memory` | where a plan's values, constants and raw weights are stored |
+//! | `execute` | the steps of a plan run |
+//! | `compile` | a graph and a signature become a plan, or the steps of another target |
 //! | `run` | calls: plans by signature, batches in parts, requests on host and devices |
 //!
 //! A [`Plan`] is immutable and belongs to one signature (types of the inputs). What a single
@@ -20,18 +22,21 @@
 
 mod compile;
 mod control_flow;
+mod execute;
 pub mod ir;
 pub mod json;
 mod memory;
 pub mod passes;
+mod plan;
 mod run;
 pub mod symbol;
 
-pub use compile::{BatchParts, BuildOptions, CacheLimit, CachedOpFlags, Interrupter, Plan, PlanReport, StepReport};
+pub use compile::{BatchParts, BuildOptions, CacheLimit, CachedOpFlags, Interrupter, PlanReport, StepReport};
 pub use control_flow::number_of_graphs;
 pub use ir::{Graph, GraphInput, GraphNode, Types, Value, ValueMap, infer};
 pub use json::{LoadOptions, Loaded};
 pub use passes::PassChoice;
+pub use plan::Plan;
 pub use run::{
     BoundOp, CALL_OPTIONS, CacheStats, CachedOp, CallOption, CallOptions, CallValue, Executor, ExecutorSite,
     JoinedRows, Reshaping, Started, Watch, WatchCallback, invoke, invoke_custom,

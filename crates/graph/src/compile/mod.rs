@@ -1,13 +1,17 @@
-//! Building: from a graph and the types of its inputs to a [`Plan`].
+//! Building: from a graph and the types of its inputs to a [`Plan`](crate::plan::Plan), or to the
+//! steps of another target.
 
-pub(crate) mod build;
 pub(crate) mod flags;
+mod host;
+mod inner;
 pub(crate) mod interrupt;
-pub(crate) mod join;
+pub(crate) mod lower;
+pub(crate) mod options;
 pub(crate) mod report;
-pub(crate) mod step;
+pub(crate) mod values;
 
-pub use build::{BuildOptions, CacheLimit, Plan};
 pub use flags::CachedOpFlags;
+pub(crate) use inner::InnerPlans;
 pub use interrupt::Interrupter;
+pub use options::{BuildOptions, CacheLimit};
 pub use report::{BatchParts, PlanReport, StepReport};

@@ -1,8 +1,7 @@
 //! A plan as data and as text: what runs, with which kernel, in how much memory, how long.
 
-use super::build::Plan;
-use super::step::{PackedPlace, Step};
 use crate::ir::GraphNode;
+use crate::plan::{Plan, Step};
 use std::fmt;
 
 /// What a step does, and what it took in several runs.
@@ -145,10 +144,10 @@ fn report(step: &Step) -> StepReport {
         output: outputs.join(", "),
         kernel: step.kernel.describe(),
         arena_bytes: step.pieces.iter().map(|p| p.bytes).sum(),
-        packed_bytes: packed_bytes(step),
+        packed_bytes: step.packed_bytes(),
         estimated_ns: step.kernel.cost_ns(),
         multiply_adds: step.kernel.multiply_adds(),
-        bytes: read.chain(&step.outputs).map(|o| o.tensor.bytes()).sum::<usize>() + packed_bytes(step),
+        bytes: read.chain(&step.outputs).map(|o| o.tensor.bytes()).sum::<usize>() + step.packed_bytes(),
         ns: Vec::new(),
     }
 }
@@ -214,16 +213,6 @@ fn table(rows: &[Vec<String>]) -> String {
         text.push('\n');
     }
     text
-}
-
-fn packed_bytes(step: &Step) -> usize {
-    if let Some(flow) = &step.flow {
-        return flow.plans.iter().flat_map(|inner| &inner.plan.steps).map(packed_bytes).sum();
-    }
-    match (step.packed, step.kernel.packing()) {
-        (Some(PackedPlace::Const(_)), Some(packing)) => packing.bytes(),
-        _ => 0,
-    }
 }
 
 /// Bytes, in a unit that a reader takes in.

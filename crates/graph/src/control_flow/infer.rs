@@ -1,6 +1,6 @@
 //! Types around a control-flow node, through its graphs.
 
-use super::{FlowKind, Wiring};
+use super::wiring::{FlowKind, Wiring};
 use mxrt_engine::{FailureKind, OpError};
 use mxrt_tensor::{DType, PartialShape};
 

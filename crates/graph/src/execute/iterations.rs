@@ -3,41 +3,16 @@
 //! The rows of a stacked output are written where they belong. A state has two places, the output
 //! of the step and a copy in its scratch memory: an iteration reads one and writes the other.
 
-use super::FlowKind;
-use super::capture::InnerSource;
-use super::compile::{ControlFlow, InnerPlan};
-use crate::memory::constants::{ConstSet, ValueKey};
-use crate::run::execute::{NestedSite, PlanRequest, RunSite};
-use crate::run::inputs::GraphInputs;
+use super::control_flow::{ControlFlow, InnerPlan, InnerSource};
+use crate::control_flow::{FlowKind, failed_in, is_true};
+use crate::plan::{BodyCall, ConstSet, GraphInputs, NestedSite, Plan, PlanRequest, RunSite, Step, StepBody, ValueKey};
 use mxrt_engine::{Failure, FailureKind, OpError};
 use mxrt_ops::RandomKey;
-use mxrt_tensor::{DType, TensorMut, TensorRef, TensorType};
+use mxrt_tensor::{TensorMut, TensorRef, TensorType};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// What a control-flow step is given.
-pub(crate) struct FlowCall<'a, 'o> {
-    pub request: &'a PlanRequest<'a>,
-    pub inputs: &'a [TensorRef<'a>],
-    pub outputs: &'a mut [TensorMut<'o>],
-    pub workspace: &'a mut [u8],
-    /// the step's piece of the random stream, if its graphs draw
-    pub random: Option<RandomKey>,
-}
-
 type Places<'a> = SmallVec<[&'a mut [u8]; 4]>;
-
-/// Adds to an error where in the loop it happened.
-pub(crate) fn failed_in(mut error: OpError, kind: FlowKind, op: &str, node: &str, iteration: usize) -> OpError {
-    if error.inherited().is_none() {
-        let place = match kind {
-            FlowKind::Cond => format!(" (in {op} '{node}')"),
-            _ => format!(" (in iteration {iteration} of {op} '{node}')"),
-        };
-        error.message.push_str(&place);
-    }
-    error
-}
 
 /// A loop while it runs.
 struct Running<'a> {
@@ -57,10 +32,21 @@ fn misplaced() -> OpError {
     OpError::new(FailureKind::Operator, "the plan places the states of a loop outside of its memory")
 }
 
-impl ControlFlow {
-    /// Runs the graphs. Errors of inner steps name their node, and the iteration.
-    pub fn run(&self, call: FlowCall<'_, '_>) -> Result<(), OpError> {
-        let FlowCall { request, inputs, outputs, workspace, random } = call;
+impl StepBody for ControlFlow {
+    fn plans(&self) -> Vec<&Plan> {
+        self.plans.iter().flat_map(InnerPlan::all).flat_map(Plan::with_inner).collect()
+    }
+
+    fn inputs_read(&self) -> Vec<usize> {
+        self.plans.iter().flat_map(InnerPlan::inputs_read).collect()
+    }
+
+    fn packed_bytes(&self) -> usize {
+        self.plans.iter().flat_map(|inner| &inner.plan.steps).map(Step::packed_bytes).sum()
+    }
+
+    fn run(&self, call: BodyCall<'_, '_>) -> Result<(), OpError> {
+        let BodyCall { request, inputs, outputs, workspace, random } = call;
         let (arena, rest) = workspace.split_at_mut_checked(self.memory.arena).ok_or_else(misplaced)?;
         let mut places = Places::new();
         let (mut rest, mut at) = (rest, self.memory.arena);
@@ -300,15 +286,6 @@ impl<'a> Running<'a> {
 
 fn states<'a>(flow: &'a ControlFlow, places: &'a [&mut [u8]]) -> SmallVec<[TensorRef<'a>; 4]> {
     flow.state_types.iter().zip(places).map(|(t, bytes)| TensorRef::new(t.dtype, &t.shape, bytes)).collect()
-}
-
-/// Whether a single number is not zero.
-pub(crate) fn is_true(dtype: DType, bytes: &[u8]) -> bool {
-    match bytes.split_last() {
-        // The last byte of a float has its sign: minus zero is zero.
-        Some((last, rest)) if dtype.is_float() => rest.iter().any(|b| *b != 0) || last & 0x7f != 0,
-        _ => bytes.iter().any(|b| *b != 0),
-    }
 }
 
 /// The inputs of an inner plan in one iteration.

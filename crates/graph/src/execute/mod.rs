@@ -1,89 +1,19 @@
 //! Running a plan: one request, step by step.
 
-use super::inputs::GraphInputs;
-use crate::compile::build::Plan;
-use crate::compile::step::{Operand, OperandPlace, PackedPlace, Step, StepNeed};
-use crate::control_flow::FlowCall;
-use crate::memory::constants::{ConstSet, pack_with};
-use crate::memory::release::PackedParam;
-use mxrt_engine::memory::MemoryPool;
-use mxrt_engine::profile::ProfiledOp;
+mod control_flow;
+mod iterations;
+
+pub(crate) use control_flow::{ControlFlow, FlowKernel, FlowMemory, InnerPlan, InnerSource};
+
+use crate::memory::constants::pack_with;
+use crate::plan::{
+    BodyCall, ConstSet, GraphInputs, Operand, OperandPlace, PackedPlace, Plan, PlanRequest, Step, StepNeed,
+};
 use mxrt_engine::{Failure, FailureKind, OpError};
-use mxrt_ops::{Kernel, KernelCall, Par, RandomKey};
+use mxrt_ops::{Kernel, KernelCall, RandomKey};
 use mxrt_tensor::{TensorMut, TensorRef};
 use smallvec::SmallVec;
 use std::sync::Arc;
-
-/// What one request brings along.
-#[derive(Clone, Copy)]
-pub struct PlanRequest<'a> {
-    /// where it runs
-    pub site: &'a dyn RunSite,
-    /// arguments, in the order of the graph's inputs
-    pub inputs: &'a dyn GraphInputs,
-    /// pieces of the random stream, one for each random step
-    pub random: &'a [RandomKey],
-}
-
-/// Where plans run: in an op of the host, or in a kernel of a device.
-pub trait RunSite: Sync {
-    /// Splits loops over idle cores.
-    fn par(&self) -> &dyn Par;
-    /// Where constants live.
-    fn memory(&self) -> &'static MemoryPool;
-    /// Calls `run` with so many bytes, of any content, aligned as blocks of memory are.
-    fn with_arena(&self, bytes: usize, run: &mut dyn FnMut(&mut [u8])) -> Result<(), OpError>;
-    /// Makes the failure of an error of a step.
-    fn failure(&self, error: OpError) -> Failure;
-    /// Whether all results were dropped by a caller that wants the request cancelled then. Loops
-    /// look between iterations.
-    fn is_cancelled(&self) -> bool {
-        false
-    }
-    /// Some if the profiler records the request.
-    fn profiled(&self) -> Option<ProfiledOp> {
-        None
-    }
-    /// Called when these parameters have just been packed: their raw weights may be released.
-    fn packed(&self, params: Vec<PackedParam>);
-}
-
-/// Where plans within a request run: the graphs of a loop, the segments of a graph in stages.
-pub(crate) struct NestedSite<'a> {
-    pub outer: &'a dyn RunSite,
-    /// by input of the plan within: the input of the outer graph whose raw weights may go with it
-    pub released: &'a (dyn Fn(usize) -> Option<usize> + Sync),
-}
-
-impl RunSite for NestedSite<'_> {
-    fn par(&self) -> &dyn Par {
-        self.outer.par()
-    }
-
-    fn memory(&self) -> &'static MemoryPool {
-        self.outer.memory()
-    }
-
-    fn with_arena(&self, bytes: usize, run: &mut dyn FnMut(&mut [u8])) -> Result<(), OpError> {
-        self.outer.with_arena(bytes, run)
-    }
-
-    fn failure(&self, error: OpError) -> Failure {
-        self.outer.failure(error)
-    }
-
-    fn is_cancelled(&self) -> bool {
-        self.outer.is_cancelled()
-    }
-
-    fn profiled(&self) -> Option<ProfiledOp> {
-        self.outer.profiled()
-    }
-
-    fn packed(&self, params: Vec<PackedParam>) {
-        self.outer.packed(params.into_iter().filter_map(|param| param.of_outer(self.released)).collect());
-    }
-}
 
 /// Results that could not be computed, by number, and why.
 pub type MissingResults = Vec<(usize, Failure)>;
@@ -127,11 +57,6 @@ impl Plan {
             request.site.packed(self.packed_params(&set, request.inputs));
         }
         set
-    }
-
-    /// Bytes of each packing that is made before the first iteration.
-    pub fn packed_once_bytes(&self) -> impl Iterator<Item = usize> {
-        self.packed_once.iter().map(|s| self.steps[*s].kernel.packing().map_or(0, |packing| packing.bytes()))
     }
 
     /// Makes them, in these places.
@@ -313,8 +238,8 @@ fn try_step(
             _ => readable(operand, request, consts, &slices, &results)?,
         });
     }
-    if let Some(flow) = &step.flow {
-        return flow.run(FlowCall { request, inputs: &ins, outputs: &mut outs, workspace, random });
+    if let Some(body) = &step.body {
+        return body.run(BodyCall { request, inputs: &ins, outputs: &mut outs, workspace, random });
     }
     let shared = step.inputs.iter().position(|operand| operand.place == OperandPlace::Shared);
     let packed = match (step.packed, step.kernel.packing()) {

@@ -1,40 +1,24 @@
 //! The graph that passes rewrite: a list of operator nodes in execution order.
 
+mod flow;
 mod infer;
 mod text;
-mod value_map;
+mod value;
 
 pub(crate) use infer::infer_checked;
 pub(crate) use infer::infer_node;
 pub use infer::{PartialType, Types, infer, infer_inputs};
-pub use value_map::ValueMap;
+pub use value::{Value, ValueMap};
 
-use crate::control_flow::{Flow, Wiring};
+pub(crate) use flow::Flow;
+
+use crate::control_flow::Wiring;
 use crate::symbol::Symbol;
 use mxrt_engine::{FailureKind, OpError};
 use mxrt_ops::{Attrs, Callback, Inputs, OpDef, callback, registry};
 use mxrt_tensor::{TensorType, describe_inputs};
 use std::collections::HashMap;
 use std::sync::Arc;
-
-/// Where a value comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Value {
-    /// an input of the graph
-    Input(usize),
-    /// an output of a node: (node, output)
-    Node(usize, usize),
-}
-
-impl Value {
-    /// The node that makes it, if it is not an input.
-    pub fn node(self) -> Option<usize> {
-        match self {
-            Value::Input(_) => None,
-            Value::Node(n, _) => Some(n),
-        }
-    }
-}
 
 /// One operator with parsed attributes.
 #[derive(Clone, Debug)]

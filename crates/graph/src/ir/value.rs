@@ -1,8 +1,26 @@
-//! Maps by value.
+//! Values of a graph, and maps by value.
 
-use super::Value;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+
+/// Where a value comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Value {
+    /// an input of the graph
+    Input(usize),
+    /// an output of a node: (node, output)
+    Node(usize, usize),
+}
+
+impl Value {
+    /// The node that makes it, if it is not an input.
+    pub fn node(self) -> Option<usize> {
+        match self {
+            Value::Input(_) => None,
+            Value::Node(n, _) => Some(n),
+        }
+    }
+}
 
 /// A map by value. Passes look up every value of a graph several times.
 pub type ValueMap<V> = HashMap<Value, V, BuildHasherDefault<ValueHasher>>;

@@ -1,224 +1,129 @@
-//! The arena of a plan: which values lie where, and which step waits for which.
+//! An arena: from which step to which step each value is needed, and where it is stored.
 
-use super::offsets::{Lifetime, aligned, assign};
-use crate::compile::build::PlanBuilder;
-use crate::compile::step::{ArenaPiece, OperandPlace, PackedPlace, Step, StepNeed};
+use super::join::Joined;
+use super::offsets::{Lifetime, assign};
 use crate::ir::{Value, ValueMap};
-use crate::passes::OVERWRITE;
-use std::ops::Range;
 
-/// A step before memory is laid out.
-pub(crate) struct StepDraft {
-    pub step: Step,
-    pub inputs: Vec<Value>,
-    pub outputs: Vec<Value>,
+/// Needs of a step in an arena.
+pub(crate) struct StepUse<'a> {
+    pub inputs: &'a [Value],
+    /// values that it makes, and their bytes
+    pub outputs: Vec<(Value, usize)>,
+    /// bytes of scratch memory
+    pub workspace: usize,
+    /// bytes of weights that it packs for itself
+    pub packing: Option<usize>,
+    /// inputs any one of which its first output may overwrite
+    pub overwrites: &'a [usize],
 }
 
-/// Lays the arena out and turns drafts into steps.
-pub(crate) struct ArenaLayout<'a> {
-    builder: &'a PlanBuilder<'a>,
-    drafts: Vec<StepDraft>,
-    in_place: &'a ValueMap<usize>,
+/// Memory of a step in an arena, apart from values.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct StepMemory {
+    /// the input that its output overwrites
+    pub shared: Option<usize>,
+    /// numbers of its scratch memory, and of its own packing
+    pub workspace: Option<usize>,
+    pub packing: Option<usize>,
+}
+
+/// An arena that is laid out.
+pub(crate) struct Arena {
     lifetimes: Vec<Lifetime>,
-    /// arena values
-    value_at: ValueMap<usize>,
-    /// by step: the input that its output overwrites
-    shared: Vec<Option<usize>>,
-    /// workspace and per-request packing of each step
-    extra: Vec<(Option<usize>, Option<usize>)>,
+    offsets: Vec<usize>,
+    /// values in the arena, by number
+    pub number: ValueMap<usize>,
+    pub steps: Vec<StepMemory>,
+    pub bytes: usize,
 }
 
-impl<'a> ArenaLayout<'a> {
-    pub fn new(builder: &'a PlanBuilder<'a>, drafts: Vec<StepDraft>, in_place: &'a ValueMap<usize>) -> ArenaLayout<'a> {
-        let mut layout = ArenaLayout {
-            builder,
-            drafts,
-            in_place,
-            lifetimes: Vec::new(),
-            value_at: ValueMap::default(),
-            shared: Vec::new(),
-            extra: Vec::new(),
-        };
-        layout.lifetimes();
-        layout
-    }
-
-    fn lifetimes(&mut self) {
-        let last_read = self.last_reads();
-        for s in 0..self.drafts.len() {
-            let shared = self.overwritten(s, &last_read);
-            self.shared.push(shared);
-            let draft = &self.drafts[s];
-            if let (Some(i), Some(output)) = (shared, draft.outputs.first())
-                && let Some(at) = self.value_at.get(&draft.inputs[i]).copied()
+impl Arena {
+    /// Lays out what steps use. Values in `elsewhere` are not stored in the arena. `whole` gives the
+    /// bytes of a value that others are inside of.
+    pub fn new(
+        uses: &[StepUse<'_>],
+        joined: &Joined,
+        elsewhere: &ValueMap<usize>,
+        overwrite: bool,
+        whole: &dyn Fn(Value) -> Option<usize>,
+    ) -> Arena {
+        let (lifetimes, number, steps) = (Vec::new(), ValueMap::default(), Vec::with_capacity(uses.len()));
+        let mut arena = Arena { lifetimes, offsets: Vec::new(), number, steps, bytes: 0 };
+        let last_read = last_reads(uses, joined);
+        for (s, step) in uses.iter().enumerate() {
+            let alone = |value: &Value| joined.place_of(*value) == (*value, 0) && !elsewhere.contains_key(value);
+            let shared = if overwrite { arena.overwritten((s, step), joined, &last_read, &alone) } else { None };
+            if let (Some(i), Some((output, _))) = (shared, step.outputs.first())
+                && let Some(at) = arena.number.get(&step.inputs[i]).copied()
             {
-                self.value_at.insert(*output, at);
+                arena.number.insert(*output, at);
             }
-            for value in &draft.inputs {
-                if let Some(i) = self.value_at.get(&self.builder.joined.place_of(*value).0) {
-                    self.lifetimes[*i].last = s;
+            for value in step.inputs {
+                if let Some(i) = arena.number.get(&joined.place_of(*value).0) {
+                    arena.lifetimes[*i].last = s;
                 }
             }
-            for (value, operand) in draft.outputs.iter().zip(&draft.step.outputs) {
-                if self.in_place.contains_key(value) {
-                    continue;
-                }
+            for (value, bytes) in step.outputs.iter().filter(|(value, _)| !elsewhere.contains_key(value)) {
                 // A joined value is alive from the first of its parts on.
-                let (around, _) = self.builder.joined.place_of(*value);
-                match self.value_at.get(&around) {
-                    Some(i) => self.lifetimes[*i].last = s,
+                let (around, _) = joined.place_of(*value);
+                match arena.number.get(&around) {
+                    Some(i) => arena.lifetimes[*i].last = s,
                     None => {
-                        let whole = if around == *value { None } else { self.builder.types.get(&around) };
-                        let bytes = whole.unwrap_or(&operand.tensor).bytes();
-                        self.value_at.insert(around, self.lifetimes.len());
-                        self.lifetimes.push(Lifetime { bytes, first: s, last: s });
+                        let whole = if around == *value { None } else { whole(around) };
+                        let number = arena.add(whole.unwrap_or(*bytes), s);
+                        arena.number.insert(around, number);
                     }
                 }
             }
-            let mut only_here = |bytes: usize| {
-                self.lifetimes.push(Lifetime { bytes, first: s, last: s });
-                self.lifetimes.len() - 1
-            };
-            let step = &draft.step;
-            let workspace = (step.kernel.workspace() > 0).then(|| only_here(step.kernel.workspace()));
-            let packing = match (step.packed, step.kernel.packing()) {
-                (Some(PackedPlace::Arena(_)), Some(packing)) => Some(only_here(packing.bytes())),
-                _ => None,
-            };
-            self.extra.push((workspace, packing));
+            let workspace = (step.workspace > 0).then(|| arena.add(step.workspace, s));
+            let packing = step.packing.map(|bytes| arena.add(bytes, s));
+            arena.steps.push(StepMemory { shared, workspace, packing });
         }
+        (arena.offsets, arena.bytes) = assign(&arena.lifetimes);
+        arena
     }
 
-    /// For every value in the arena, the last step that reads it or a part of it.
-    fn last_reads(&self) -> ValueMap<usize> {
-        let reads = self.drafts.iter().enumerate().flat_map(|(s, draft)| draft.inputs.iter().map(move |v| (v, s)));
-        reads.map(|(value, s)| (self.builder.joined.place_of(*value).0, s)).collect()
+    /// Offset and bytes, by number.
+    pub fn place(&self, number: usize) -> (usize, usize) {
+        (self.offsets[number], self.lifetimes[number].bytes)
     }
 
-    /// The input that the output of a step can overwrite: no later step reads it, and both lie in
-    /// the arena alone.
-    fn overwritten(&self, s: usize, last_read: &ValueMap<usize>) -> Option<usize> {
-        let draft = &self.drafts[s];
-        let (output, operand) = (draft.outputs.first()?, draft.step.outputs.first()?);
-        let alone =
-            |value: &Value| self.builder.joined.place_of(*value) == (*value, 0) && !self.in_place.contains_key(value);
-        if !self.builder.options.passes.runs(OVERWRITE) || !alone(output) || self.value_at.contains_key(output) {
+    /// Offset of each value.
+    pub fn offsets(&self) -> impl Iterator<Item = (Value, usize)> {
+        self.number.iter().map(|(value, number)| (*value, self.offsets[*number]))
+    }
+
+    fn add(&mut self, bytes: usize, step: usize) -> usize {
+        self.lifetimes.push(Lifetime { bytes, first: step, last: step });
+        self.lifetimes.len() - 1
+    }
+
+    /// The input that the output of a step can overwrite: no later step reads it, and both are
+    /// stored in the arena alone.
+    fn overwritten(
+        &self,
+        (s, step): (usize, &StepUse<'_>),
+        joined: &Joined,
+        last_read: &ValueMap<usize>,
+        alone: &dyn Fn(&Value) -> bool,
+    ) -> Option<usize> {
+        let (output, output_bytes) = step.outputs.first()?;
+        if !alone(output) || self.number.contains_key(output) {
             return None;
         }
         let dies = |i: &usize| {
-            draft.inputs.get(*i).is_some_and(|value| {
-                let reads = draft.inputs.iter().filter(|v| self.builder.joined.place_of(**v).0 == *value).count();
-                let bytes = self.value_at.get(value).map(|at| self.lifetimes[*at].bytes);
-                alone(value) && reads == 1 && last_read.get(value) == Some(&s) && bytes == Some(operand.tensor.bytes())
+            step.inputs.get(*i).is_some_and(|value| {
+                let reads = step.inputs.iter().filter(|v| joined.place_of(**v).0 == *value).count();
+                let bytes = self.number.get(value).map(|at| self.lifetimes[*at].bytes);
+                alone(value) && reads == 1 && last_read.get(value) == Some(&s) && bytes == Some(*output_bytes)
             })
         };
-        draft.step.kernel.in_place().iter().copied().find(|i| dies(i))
-    }
-
-    pub fn finish(self) -> (Vec<Step>, usize) {
-        let (offsets, arena_bytes) = assign(&self.lifetimes);
-        let ArenaLayout { builder, drafts, in_place, lifetimes, value_at, shared, extra } = self;
-        let piece = |i: usize, written| ArenaPiece { offset: offsets[i], bytes: lifetimes[i].bytes, written };
-        let mut steps: Vec<Step> = Vec::with_capacity(drafts.len());
-        let mut written = WrittenBytes::default();
-        for ((draft, shared), (workspace, packing)) in drafts.into_iter().zip(shared).zip(extra) {
-            let StepDraft { mut step, inputs, outputs } = draft;
-            let range = |value: &Value, bytes: usize| {
-                let (around, offset) = builder.joined.place_of(*value);
-                (around, offset..offset + bytes)
-            };
-            let mut pieces: Vec<ArenaPiece> = Vec::new();
-            let mut part_of = |wanted: ArenaPiece, written: bool| match pieces.iter().position(|p| *p == wanted) {
-                Some(at) if !written => at,
-                _ => {
-                    pieces.push(wanted);
-                    pieces.len() - 1
-                }
-            };
-            let value_piece = |value: &Value, bytes: usize, written: bool| {
-                let (around, offset) = builder.joined.place_of(*value);
-                let whole = piece(value_at[&around], written);
-                ArenaPiece { offset: whole.offset + offset, bytes, written }
-            };
-            let packed: Vec<bool> = (0..inputs.len()).map(|i| step.is_packed(i)).collect();
-            for (i, (value, operand)) in inputs.iter().zip(&mut step.inputs).enumerate() {
-                let bytes = operand.tensor.bytes();
-                operand.place = match value {
-                    _ if packed[i] => OperandPlace::Packed,
-                    _ if shared == Some(i) => OperandPlace::Shared,
-                    Value::Input(i) => OperandPlace::Input(*i),
-                    Value::Node(n, _) if builder.constant[*n] => OperandPlace::Const(builder.slot_of_value(*value)),
-                    Value::Node(..) => match in_place.get(value) {
-                        Some(j) => OperandPlace::Output(*j),
-                        None => OperandPlace::Arena(part_of(value_piece(value, bytes, false), false)),
-                    },
-                };
-                match operand.place {
-                    OperandPlace::Input(i) => step.needs.push(StepNeed::Input(i)),
-                    OperandPlace::Const(slot) => step.needs.push(StepNeed::Const(slot)),
-                    OperandPlace::Packed => {}
-                    _ => {
-                        let (around, bytes) = range(value, bytes);
-                        step.needs.extend(written.by(around, &bytes).map(StepNeed::Step));
-                    }
-                }
-            }
-            if let Some(PackedPlace::Const(slot)) = step.packed {
-                step.needs.push(StepNeed::Const(slot));
-            }
-            for (value, operand) in outputs.iter().zip(&mut step.outputs) {
-                let bytes = operand.tensor.bytes();
-                operand.place = match in_place.get(value) {
-                    Some(j) => OperandPlace::Output(*j),
-                    None => OperandPlace::Arena(part_of(value_piece(value, bytes, true), true)),
-                };
-                let (around, bytes) = range(value, bytes);
-                written.add(around, bytes, steps.len());
-            }
-            step.workspace = workspace.map(|i| part_of(piece(i, true), true));
-            if let Some(i) = packing {
-                step.packed = Some(PackedPlace::Arena(part_of(piece(i, true), true)));
-            }
-            sort_pieces(&mut step, pieces);
-            steps.push(step);
-        }
-        (steps, aligned(arena_bytes))
+        step.overwrites.iter().copied().find(|i| dies(i))
     }
 }
 
-/// Which steps have written which bytes of values.
-#[derive(Default)]
-struct WrittenBytes(ValueMap<Vec<(Range<usize>, usize)>>);
-
-impl WrittenBytes {
-    fn add(&mut self, value: Value, bytes: Range<usize>, step: usize) {
-        self.0.entry(value).or_default().push((bytes, step));
-    }
-
-    /// The steps that have written any of these bytes; of an empty value, all.
-    fn by(&self, value: Value, bytes: &Range<usize>) -> impl Iterator<Item = usize> {
-        let meets = |other: &Range<usize>| other.start < bytes.end && bytes.start < other.end || bytes.is_empty();
-        self.0.get(&value).into_iter().flatten().filter(move |(other, _)| meets(other)).map(|(_, step)| *step)
-    }
-}
-
-/// Orders the pieces of a step by offset and renumbers its operands.
-fn sort_pieces(step: &mut Step, pieces: Vec<ArenaPiece>) {
-    let mut order: Vec<usize> = (0..pieces.len()).collect();
-    // Empty values may share an offset with their neighbour: they come first.
-    order.sort_by_key(|i| (pieces[*i].offset, pieces[*i].bytes));
-    let mut new_number = vec![0; pieces.len()];
-    for (new, old) in order.iter().enumerate() {
-        new_number[*old] = new;
-    }
-    step.pieces = order.iter().map(|i| pieces[*i]).collect();
-    for operand in step.inputs.iter_mut().chain(&mut step.outputs) {
-        if let OperandPlace::Arena(i) = &mut operand.place {
-            *i = new_number[*i];
-        }
-    }
-    step.workspace = step.workspace.map(|i| new_number[i]);
-    if let Some(PackedPlace::Arena(i)) = &mut step.packed {
-        *i = new_number[*i];
-    }
+/// Finds the last step that reads each value or a part of it.
+fn last_reads(uses: &[StepUse<'_>], joined: &Joined) -> ValueMap<usize> {
+    let reads = uses.iter().enumerate().flat_map(|(s, step)| step.inputs.iter().map(move |v| (v, s)));
+    reads.map(|(value, s)| (joined.place_of(*value).0, s)).collect()
 }

@@ -5,188 +5,24 @@
 //! parameters in it give the fingerprint of the content, by which all plans of the process share
 //! blocks ([`SHARED`]). A `set_data` makes the next request compute what depends on it anew.
 
-use super::fingerprint::Fingerprint;
 use super::shared::SHARED;
 use crate::ir::Value;
-use crate::run::execute::{PlanRequest, RunSite};
+use crate::plan::{
+    ConstBlock, ConstNode, ConstPack, ConstPlan, ConstSet, ConstSlot, ConstSource, Fingerprint, PlanRequest,
+    REMEMBERED, RunSite, ValueKey,
+};
+use mxrt_engine::ForkSafeMutex as Mutex;
 use mxrt_engine::memory::{Block, MemoryPool};
 use mxrt_engine::{Failure, FailureKind, OpError};
-use mxrt_engine::{ForkSafeMutex as Mutex, ForkSafeRwLock as RwLock};
 use mxrt_ops::{Kernel, KernelCall};
 use mxrt_tensor::{TensorMut, TensorRef, TensorType};
 use smallvec::SmallVec;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-/// Variable, version and offset of a parameter: equal keys, equal content.
-pub type ValueKey = (u64, u64, usize);
-
-/// A node whose inputs are all constant.
-pub struct ConstNode {
-    pub kernel: Box<dyn Kernel>,
-    pub op: &'static str,
-    pub name: Arc<str>,
-    pub inputs: Vec<Value>,
-    pub outputs: Vec<TensorType>,
-    /// what it computes of its inputs
-    pub computation: Fingerprint,
-}
-
-/// Where the packed form of constant inputs comes from: the kernel of a step of the plan.
-pub struct ConstPack {
-    /// step whose kernel packs
-    pub step: usize,
-    /// constant values to be packed
-    pub inputs: Vec<Value>,
-    /// how they are packed
-    pub method: Fingerprint,
-}
-
-/// One constant that the steps of a plan read.
-pub enum ConstSource {
-    /// a value of a constant node
-    Value(Value),
-    /// a packing
-    Pack(ConstPack),
-}
-
-impl ConstSource {
-    /// The values that it is made of.
-    fn values(&self) -> &[Value] {
-        match self {
-            ConstSource::Value(value) => std::slice::from_ref(value),
-            ConstSource::Pack(packing) => &packing.inputs,
-        }
-    }
-
-    /// How its content is made of the values.
-    fn method(&self) -> Option<Fingerprint> {
-        match self {
-            ConstSource::Value(_) => None,
-            ConstSource::Pack(packing) => Some(packing.method),
-        }
-    }
-
-    /// The fingerprint of its content, or of its expression, made of those of the values.
-    pub fn fingerprint(&self, of_value: impl Fn(&Value) -> Fingerprint) -> Fingerprint {
-        let values: SmallVec<[Fingerprint; 2]> = self.values().iter().map(of_value).collect();
-        Fingerprint::of((self.method(), values))
-    }
-}
-
-/// A constant of a plan.
-pub struct ConstSlot {
-    pub source: ConstSource,
-    /// the expression: equal for plans of the same symbol that need the same thing
-    pub expression: Fingerprint,
-    /// bytes of the content
-    pub bytes: usize,
-}
-
-/// Computed content of a slot.
-pub struct ConstBlock {
-    block: Block,
-    bytes: usize,
-}
-
-impl ConstBlock {
-    /// `bytes` of a block that is at least as long.
-    pub fn new(block: Block, bytes: usize) -> ConstBlock {
-        ConstBlock { block, bytes }
-    }
-
-    pub fn bytes(&self) -> &[u8] {
-        &self.block.as_slice()[..self.bytes]
-    }
-}
-
-/// The constants of a plan for one state of the parameters.
-pub struct ConstSet {
-    keys: Vec<ValueKey>,
-    /// by slot; where there is none, there is a failure
-    pub blocks: Vec<Option<Arc<ConstBlock>>>,
-    /// by slot; empty when nothing has failed
-    pub failures: Vec<Option<Failure>>,
-    /// complete, and not yet asked for
-    fresh: AtomicBool,
-}
-
-impl ConstSet {
-    /// True once, for a complete set.
-    pub fn is_fresh(&self) -> bool {
-        self.fresh.load(Ordering::Relaxed) && self.fresh.swap(false, Ordering::Relaxed)
-    }
-}
-
-/// The sets that a plan remembers, the newest first.
-#[derive(Default)]
-pub struct RememberedSets {
-    sets: SmallVec<[Arc<ConstSet>; REMEMBERED]>,
-    /// sets of parameters as a whole that were looked up before, and which of the sets they need
-    known: SmallVec<[((u64, u64), usize); REMEMBERED]>,
-}
-
-impl RememberedSets {
-    fn get(&self, keys: &[ValueKey]) -> Option<usize> {
-        self.sets.iter().position(|s| s.keys == keys)
-    }
-
-    /// Adds a set; gives the contents in it that have replaced older ones.
-    fn insert(&mut self, set: Arc<ConstSet>) -> Vec<ValueKey> {
-        let mut written = Vec::new();
-        // No request will ask for an older version of the same arrays: versions only grow.
-        self.sets.retain(|old| {
-            let gone = outdated(&old.keys, &set.keys);
-            if gone {
-                written.extend(old.keys.iter().zip(&set.keys).filter(|(old, new)| old != new).map(|(_, new)| *new));
-            }
-            !gone
-        });
-        self.sets.insert(0, set);
-        self.sets.truncate(REMEMBERED);
-        self.known.clear();
-        written
-    }
-
-    /// Takes out the sets that hold older versions of these contents.
-    pub fn take_older(&mut self, written: &[ValueKey]) -> Vec<Arc<ConstSet>> {
-        let older = |key: &ValueKey| written.iter().any(|new| (new.0, new.2) == (key.0, key.2) && new.1 > key.1);
-        let (gone, left): (Vec<_>, Vec<_>) = self.sets.drain(..).partition(|set| set.keys.iter().any(older));
-        self.sets.extend(left);
-        self.known.clear();
-        gone
-    }
-}
-
-/// States of the parameters that a plan remembers; more than one only where callers pass their own
-/// weights, or where a model is on several devices.
-const REMEMBERED: usize = 4;
-
-/// The constant part of a plan.
-pub struct ConstPlan {
-    pub nodes: HashMap<usize, ConstNode>,
-    pub slots: Vec<ConstSlot>,
-    /// inputs of the graph that any slot depends on, in ascending order, and their types
-    params: Vec<(usize, TensorType)>,
-    /// constant nodes in ascending order: a node reads only earlier ones
-    sequence: Vec<usize>,
-    /// slots as they are computed: those of the same node one after another, so that its values
-    /// need not be kept for long
-    order: Vec<usize>,
-    /// by place in that order: the constant nodes that no slot behind it needs
-    ends: Vec<Vec<usize>>,
-    remembered: Arc<RwLock<RememberedSets>>,
-    computing: Mutex<()>,
-}
+use std::sync::atomic::AtomicBool;
 
 /// Packs constant inputs with the kernel of the step that asks for it.
 pub type Packer<'a> = dyn Fn(&ConstPack, &[TensorRef<'_>]) -> Result<ConstBlock, OpError> + 'a;
-
-/// Whether a set is of the same arrays, some of which have been written since.
-fn outdated(old: &[ValueKey], new: &[ValueKey]) -> bool {
-    old.iter().zip(new).all(|(old, new)| (old.0, old.2) == (new.0, new.2) && old.1 <= new.1)
-}
 
 impl ConstPlan {
     /// `inputs` are the types of the graph's inputs.

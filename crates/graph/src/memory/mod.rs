@@ -2,8 +2,9 @@
 
 pub(crate) mod arena;
 pub(crate) mod constants;
-pub(crate) mod fingerprint;
+pub(crate) mod join;
 pub(crate) mod offsets;
 pub(crate) mod release;
 mod restore;
 mod shared;
+pub(crate) mod steps;

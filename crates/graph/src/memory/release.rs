@@ -4,38 +4,18 @@
 //! packing restores, and records the differences. A last op releases those that do
 //! ([`mxrt_tensor::ReleaseBatch`]). Requests go on meanwhile.
 
-use super::constants::{ConstBlock, ConstPlan, ConstSet, ConstSource, ValueKey};
 use super::restore::FoldInverse;
-use crate::compile::build::Plan;
-use crate::compile::step::OperandPlace;
 use crate::ir::Value;
-use crate::run::inputs::{CallInputs, GraphInputs, InputSource};
+use crate::plan::{ConstBlock, ConstPlan, ConstSet, ConstSource, GraphInputs, PackedParam, Plan};
 use mxrt_engine::{Engine, OpError};
 use mxrt_ops::Unpack;
-use mxrt_tensor::{ReleaseBatch, RestoreSource};
-use std::collections::HashSet;
+use mxrt_tensor::{NDArray, ReleaseBatch, RestoreSource};
 use std::sync::Arc;
 
 /// Smaller parameters stay: they share pages with others.
 const LEAST_BYTES: usize = 128 << 10;
 /// Rows that are unpacked at a time: those of the widest panel.
 const ROWS: usize = 32;
-
-/// A parameter, and the packing that it went into.
-pub struct PackedParam {
-    /// input of the graph
-    input: usize,
-    key: ValueKey,
-    packed: Arc<ConstBlock>,
-    unpacker: Box<dyn Unpack>,
-}
-
-impl PackedParam {
-    /// The same by its number in an outer graph; none if that does not release it.
-    pub fn of_outer(self, number: &dyn Fn(usize) -> Option<usize>) -> Option<PackedParam> {
-        Some(PackedParam { input: number(self.input)?, ..self })
-    }
-}
 
 impl Plan {
     /// The parameters that went into packings which can be undone, and that no step reads as they
@@ -51,14 +31,6 @@ impl Plan {
         };
         set.blocks.iter().enumerate().filter_map(of_slot).collect()
     }
-
-    /// The inputs of the graph that steps, or the graphs inside them, read as they are.
-    pub(crate) fn inputs_read(&self) -> HashSet<usize> {
-        let operands = self.steps.iter().flat_map(|step| &step.inputs);
-        let input = |place| if let OperandPlace::Input(input) = place { Some(input) } else { None };
-        let inside = self.steps.iter().filter_map(|step| step.flow.as_ref()).flat_map(|flow| flow.inputs_read());
-        operands.filter_map(|operand| input(operand.place)).chain(inside).collect()
-    }
 }
 
 /// The parameter that a packed value is, or that it is most likely a folded form of.
@@ -72,12 +44,16 @@ fn weights_behind(consts: &ConstPlan, value: Value) -> Option<usize> {
     }
 }
 
-/// Pushes what releases these parameters of a call.
-pub fn push_release(engine: &'static Engine, inputs: &CallInputs<'_>, params: Vec<PackedParam>) {
+/// Pushes what releases these parameters of a call; `array_of` gives the array of an input of the
+/// graph, if that is a parameter.
+pub fn push_release<'a>(
+    engine: &'static Engine,
+    array_of: &dyn Fn(usize) -> Option<&'a NDArray>,
+    params: Vec<PackedParam>,
+) {
     let batch = ReleaseBatch::new(engine);
     for param in params {
-        let Some(InputSource::Param(at)) = inputs.sources.get(param.input) else { continue };
-        let array = &inputs.arrays.params()[*at];
+        let Some(array) = array_of(param.input) else { continue };
         if array.nbytes() >= LEAST_BYTES {
             batch.examine(array, param.key, |weights| {
                 let source = PackedSource::find(weights.shape.first().copied()?, weights.as_slice().ok()?, param)?;

@@ -3,8 +3,7 @@
 //! Plans of all ops, executors, modules and blocks find the same block for the same parameters. The
 //! cache keeps no block alive: plans do, and arrays whose raw weights were released.
 
-use super::constants::{ConstBlock, RememberedSets, ValueKey};
-use super::fingerprint::Fingerprint;
+use crate::plan::{ConstBlock, Fingerprint, RememberedSets, ValueKey};
 use mxrt_engine::{ForkSafeMutex as Mutex, ForkSafeRwLock as RwLock};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};

@@ -17,8 +17,7 @@ mod scale_shift;
 
 pub use choice::PassChoice;
 
-use crate::control_flow::Flow;
-use crate::ir::{Graph, Types, Value};
+use crate::ir::{Flow, Graph, Types, Value};
 use mxrt_engine::OpError;
 use mxrt_ops::KernelOptions;
 use std::sync::Arc;
@@ -71,12 +70,41 @@ pub fn run_all(graph: Graph, choice: PassChoice) -> Result<Graph, OpError> {
     };
     for node in &mut graph.nodes {
         if let Some(flow) = &node.flow {
-            let inner = Flow::clone(flow).with_passes(&node.inputs, &constant, choice)?;
+            let inner = on_graphs(Flow::clone(flow), &node.inputs, &constant, choice)?;
             node.flow = Some(Arc::new(inner));
         }
     }
     Ok(graph)
 }
+
+/// Runs the passes on the graphs of a node. Inputs that the node captures are constant where `constant`
+/// says so of the values that it reads.
+fn on_graphs(
+    mut flow: Flow,
+    reads: &[Value],
+    constant: &dyn Fn(Value) -> bool,
+    choice: PassChoice,
+) -> Result<Flow, OpError> {
+    for (graph, feeds) in flow.graphs.iter_mut().zip(&flow.wiring.inputs) {
+        for (input, k) in graph.inputs.iter_mut().zip(feeds) {
+            input.constant = flow.wiring.is_captured(*k) && constant(reads[*k]);
+        }
+        *graph = run_all(std::mem::take(graph), choice)?;
+    }
+    Ok(flow)
+}
+
+/// A kind of target of the lowering.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum On {
+    /// the host's kernels
+    Host,
+    /// a device with kernels of its own
+    Device,
+}
+
+const HOST: &[On] = &[On::Host];
+const ALL: &[On] = &[On::Host, On::Device];
 
 /// A pass that needs the types of all values; it runs when a plan is built.
 pub struct TypedPass {
@@ -84,6 +112,8 @@ pub struct TypedPass {
     pub name: &'static str,
     /// what it does, for `PLANS.md`
     pub effect: &'static str,
+    /// targets that have kernels for what it makes
+    pub on: &'static [On],
     /// the pass
     pub run: fn(Graph, &Types, KernelOptions) -> Result<Graph, OpError>,
 }
@@ -93,32 +123,38 @@ pub const TYPED_PASSES: &[TypedPass] = &[
     TypedPass {
         name: "fuse_conv",
         effect: "a layer adds a residual and applies its activation where it stores its output",
+        on: ALL,
         run: fuse_conv::run,
     },
     TypedPass {
         name: "pull_strides",
         effect: "a convolution whose readers are all strided 1x1 layers computes only the pixels \
             that these read",
+        on: HOST,
         run: pull_strides::run,
     },
     TypedPass {
         name: "scale_shift",
         effect: "turns a remaining BatchNorm into one multiplication and addition",
+        on: HOST,
         run: scale_shift::run,
     },
     TypedPass {
         name: "fuse_elementwise",
         effect: "turns a chain of element-wise operators into one loop with the same bits",
+        on: ALL,
         run: fuse_elementwise::run,
     },
     TypedPass {
         name: "assign_layouts",
         effect: "chooses layouts for convolutions and what lies between them ([below](#layouts))",
+        on: HOST,
         run: assign_layouts::run,
     },
     TypedPass {
         name: "fuse_pooling",
         effect: "computes a large convolution and the pooling behind it as one step",
+        on: HOST,
         run: fuse_pooling::run,
     },
 ];

@@ -1,13 +1,13 @@
-//! Steps of a plan: a kernel, and where its operands lie.
+//! Steps of a plan: a kernel, and where its operands are stored.
 
-use crate::control_flow::ControlFlow;
+use super::{Plan, PlanRequest};
 use crate::ir::describe;
 use mxrt_engine::OpError;
-use mxrt_ops::{Kernel, KernelCall, par_chunks_mut};
-use mxrt_tensor::TensorType;
+use mxrt_ops::{Kernel, KernelCall, RandomKey, par_chunks_mut};
+use mxrt_tensor::{TensorMut, TensorRef, TensorType};
 use std::sync::Arc;
 
-/// Where an operand of a step lies.
+/// Place of an operand of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OperandPlace {
     /// argument of the call
@@ -18,13 +18,13 @@ pub(crate) enum OperandPlace {
     Arena(usize),
     /// result of the call
     Output(usize),
-    /// where the step's first output lies, which overwrites it
+    /// the place of the step's first output, which overwrites it
     Shared,
     /// nowhere: its packed form, a constant, is what the step reads
     Packed,
 }
 
-/// An operand: where it lies and what it is.
+/// An operand: its place and its type.
 #[derive(Clone, Debug)]
 pub(crate) struct Operand {
     pub place: OperandPlace,
@@ -39,12 +39,12 @@ pub(crate) struct ArenaPiece {
     pub written: bool,
 }
 
-/// Where a step finds its packed weights.
+/// Place of the packed weights of a step.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum PackedPlace {
     /// among the constants
     Const(usize),
-    /// packed anew for every request, because the weights are not constant; piece number
+    /// packed again for every request, because the weights are not constant; piece number
     Arena(usize),
     /// packed before the first iteration of the loop that runs the plan; number among those
     Once(usize),
@@ -57,7 +57,7 @@ pub(crate) enum StepNeed {
     Input(usize),
     /// constant of the plan
     Const(usize),
-    /// what an earlier step makes
+    /// something that an earlier step makes
     Step(usize),
 }
 
@@ -68,10 +68,19 @@ impl Step {
             && self.kernel.packing().is_some_and(|packing| packing.inputs().contains(&input))
     }
 
+    /// Bytes of the packed weights that it reads, which are constants.
+    pub fn packed_bytes(&self) -> usize {
+        match (&self.body, self.packed, self.kernel.packing()) {
+            (Some(body), ..) => body.packed_bytes(),
+            (None, Some(PackedPlace::Const(_)), Some(packing)) => packing.bytes(),
+            _ => 0,
+        }
+    }
+
     /// Says of an error which node of the user's symbol, with which inputs, it is about, unless a
     /// step inside of this one has.
     pub fn describe(&self, error: OpError) -> OpError {
-        if self.flow.is_some() && error.node.is_some() {
+        if self.body.is_some() && error.node.is_some() {
             return error;
         }
         let inputs = self.inputs.iter().map(|operand| &operand.tensor);
@@ -82,8 +91,8 @@ impl Step {
 /// One kernel with its operands.
 pub(crate) struct Step {
     pub kernel: Box<dyn Kernel>,
-    /// what it runs instead, if it is control flow
-    pub flow: Option<Arc<ControlFlow>>,
+    /// runs instead of the kernel, if the step has plans of its own
+    pub body: Option<Arc<dyn StepBody>>,
     /// operator of the plan, for its text
     pub op: &'static str,
     /// operator of the user's symbol, for messages
@@ -99,8 +108,31 @@ pub(crate) struct Step {
     pub packed: Option<PackedPlace>,
     /// draws from the random stream
     pub random: bool,
-    /// what it reads, in the order of its operands
+    /// its needs, in the order of its operands
     pub needs: Vec<StepNeed>,
+}
+
+/// A step with plans of its own, as control flow is. A kernel knows neither parameters nor the place
+/// where it runs, so such a step runs its plans itself.
+pub(crate) trait StepBody: Send + Sync {
+    /// Runs the plans. Errors of their steps name node and iteration.
+    fn run(&self, call: BodyCall<'_, '_>) -> Result<(), OpError>;
+    /// The plans, and those inside of them.
+    fn plans(&self) -> Vec<&Plan>;
+    /// The inputs of the outer graph that the plans read unpacked, by number.
+    fn inputs_read(&self) -> Vec<usize>;
+    /// Bytes of the packed weights that the steps of the plans for each iteration read.
+    fn packed_bytes(&self) -> usize;
+}
+
+/// Arguments of a step with plans of its own.
+pub(crate) struct BodyCall<'a, 'o> {
+    pub request: &'a PlanRequest<'a>,
+    pub inputs: &'a [TensorRef<'a>],
+    pub outputs: &'a mut [TensorMut<'o>],
+    pub workspace: &'a mut [u8],
+    /// the step's piece of the random stream, if its plans draw
+    pub random: Option<RandomKey>,
 }
 
 /// A value that is needed in another place than where it is: a result that is an argument, a

@@ -1,26 +1,8 @@
-//! What a request brings to a plan: contents, versions and failures of the graph's inputs.
+//! The inputs of a graph in a call, and in a part of a batch.
 
-use crate::memory::constants::ValueKey;
+use crate::plan::{GraphInputs, ValueKey};
 use mxrt_engine::{Failure, FailureKind, OpError};
 use mxrt_tensor::{TensorRef, TensorType};
-
-/// The inputs of a graph, by number.
-pub trait GraphInputs: Sync {
-    /// The content. Not asked for where there is a failure.
-    fn tensor(&self, input: usize) -> Result<TensorRef<'_>, OpError>;
-    /// Variable, version and offset: equal keys, equal content.
-    fn key(&self, input: usize) -> ValueKey;
-    /// The failure in the place of the content.
-    fn failure(&self, input: usize) -> Option<&Failure>;
-    /// Whether any input has failed.
-    fn any_failed(&self) -> bool;
-    /// Key of the content of all parameters together, where it is known.
-    fn params_key(&self) -> Option<(u64, u64)>;
-    /// What was packed before the first iteration of a loop, by number.
-    fn packed_once(&self, _: usize) -> Option<&[u8]> {
-        None
-    }
-}
 
 /// Where an input of the graph comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,13 +4,13 @@ use super::cached_op::{Binding, CachedOp};
 use super::call::{Call, fits};
 use super::call_options::CallOptions;
 use super::device_program::DeviceProgram;
-use super::execute::{PlanRequest, RunSite};
-use super::inputs::CallInputs;
+use super::inputs::{CallInputs, InputSource};
 use super::on_device;
 use super::program::{BatchCursor, GroupEnd, Program};
 use super::segment::Segment;
 use crate::memory::constants::allocate;
-use crate::memory::release::{self, PackedParam};
+use crate::memory::release;
+use crate::plan::{PackedParam, PlanRequest, RunSite};
 use mxrt_engine::memory::MemoryPool;
 use mxrt_engine::profile::ProfiledOp;
 use mxrt_engine::{Cost, DeviceId, Failure, FailureKind, OpError, RequestScope};
@@ -197,6 +197,10 @@ impl RunSite for HostSite<'_, '_> {
     }
 
     fn packed(&self, params: Vec<PackedParam>) {
-        release::push_release(self.par.0.engine(), self.inputs, params);
+        let array_of = |input: usize| match self.inputs.sources.get(input) {
+            Some(InputSource::Param(at)) => self.inputs.arrays.params().get(*at),
+            _ => None,
+        };
+        release::push_release(self.par.0.engine(), &array_of, params);
     }
 }

@@ -1,11 +1,9 @@
 //! Calls on a device: a whole program is one kernel there, on memory of the device. The kernels are
 //! the host's, so the results have the same bits.
 
-use super::execute::{PlanRequest, RunSite};
-use super::inputs::{GraphInputs, InputSource};
+use super::inputs::InputSource;
 use super::program::Program;
-use crate::memory::constants::ValueKey;
-use crate::memory::release::PackedParam;
+use crate::plan::{GraphInputs, PackedParam, PlanRequest, RunSite, ValueKey};
 use mxrt_engine::memory::MemoryPool;
 use mxrt_engine::{DeviceCtx, DeviceId, Engine, Failure, FailureKind, KernelCtx, OpError, OpKind};
 use mxrt_ops::{DevicePar, Par, RandomKey};

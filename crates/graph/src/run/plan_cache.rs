@@ -2,7 +2,8 @@
 //! first.
 
 use super::program::Program;
-use crate::compile::build::{CacheLimit, Plan};
+use crate::compile::options::CacheLimit;
+use crate::plan::Plan;
 use mxrt_engine::ForkSafeRwLock as RwLock;
 use mxrt_tensor::TensorType;
 use smallvec::SmallVec;

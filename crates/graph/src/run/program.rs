@@ -5,10 +5,10 @@
 //! request may let others go first.
 
 use super::device_program::DeviceProgram;
-use super::execute::{MissingResults, PlanRequest};
-use super::inputs::{BatchRows, GraphInputs};
-use crate::compile::build::Plan;
+use super::inputs::BatchRows;
 use crate::compile::report::{BatchParts, PlanReport};
+use crate::execute::MissingResults;
+use crate::plan::{GraphInputs, Plan, PlanRequest};
 use mxrt_engine::{DeviceKind, Engine, OpError};
 use mxrt_ops::RandomKey;
 use mxrt_tensor::{TensorMut, TensorType};

@@ -6,11 +6,13 @@ use super::explain::explain;
 use super::plan_cache::{CallSignature, PlanCache};
 use super::program::{DividedBatch, Program};
 use super::rows::{self, Division};
-use crate::compile::build::{BuildOptions, Plan, SharedPlans};
+use crate::compile::InnerPlans;
 use crate::compile::interrupt::Interrupter;
+use crate::compile::options::BuildOptions;
 use crate::compile::report::PlanReport;
 use crate::ir::Graph;
 use crate::passes;
+use crate::plan::Plan;
 use mxrt_engine::ForkSafeMutex as Mutex;
 use mxrt_engine::{Engine, FailureKind, OpError, reserve};
 use mxrt_ops::ConvSignature;
@@ -36,7 +38,7 @@ pub(super) struct Segment {
     plans: PlanCache,
     building: BuildTurn,
     divisions: Mutex<HashMap<CallSignature, Option<Division>>>,
-    shared: SharedPlans,
+    shared: InnerPlans,
     pub device_constants: DeviceConstants,
 }
 
@@ -53,7 +55,7 @@ impl Segment {
             plans: PlanCache::new(options.cache),
             building: BuildTurn::default(),
             divisions: Mutex::default(),
-            shared: SharedPlans::default(),
+            shared: InnerPlans::default(),
             device_constants: DeviceConstants::default(),
         }
     }

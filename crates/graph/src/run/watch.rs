@@ -3,9 +3,9 @@
 use super::cached_op::CachedOp;
 use super::call_options::CallOptions;
 use super::started::call_error;
-use crate::compile::build::BuildOptions;
 use crate::compile::flags::CachedOpFlags;
 use crate::compile::interrupt::Interrupter;
+use crate::compile::options::BuildOptions;
 use crate::symbol::{NodeEntry, Symbol};
 use mxrt_engine::{Engine, FailureKind, OpError};
 use mxrt_tensor::NDArray;

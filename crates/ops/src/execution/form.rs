@@ -421,10 +421,10 @@ impl KernelForm {
     }
 }
 
-/// What binding an operator to types gives.
+/// Result of binding an operator to types.
 pub(crate) type BoundKernel = Result<Box<dyn Kernel>, OpError>;
 
-/// What the definition of an operator says that it computes.
+/// Form in the definition of an operator.
 pub(crate) type MaybeForm = Result<Option<KernelForm>, OpError>;
 
 /// A form where the elements are of any type that [`dispatch`](super::dispatch) calls `all`.
@@ -442,7 +442,7 @@ pub(crate) fn for_floats(dtype: DType, form: KernelForm) -> MaybeForm {
     dispatch!(dtype, float, _T => Ok(Some(form)))
 }
 
-/// What an operator computes for complete types; `None`: devices have no words for it.
+/// Says what an operator computes for complete types; `None`: devices have no words for it.
 pub fn form_of(def: &OpDef, attrs: &Attrs, signature: &Signature<'_>) -> Result<Option<KernelForm>, OpError> {
     if let Some(form) = (def.form)(attrs, signature)? {
         return Ok(Some(form));

@@ -22,7 +22,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     ..OpDef::BASE
 }];
 
-/// What is computed, and the axes around the channels.
+/// Parameters, and the axes around the channels.
 fn params(attrs: &Attrs, signature: &Signature<'_>) -> Result<(LrnParams, [usize; 3]), OpError> {
     let shape = &signature.inputs[0].shape;
     let params = LrnParams {

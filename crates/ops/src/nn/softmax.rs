@@ -88,7 +88,7 @@ fn infer_dtype(dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
     }
 }
 
-/// What is computed, and the axes around that of the softmax.
+/// Parameters, and the axes around that of the softmax.
 fn softmax_of(
     attrs: &Attrs,
     signature: &Signature<'_>,

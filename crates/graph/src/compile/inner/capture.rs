@@ -5,29 +5,13 @@
 //! down to the parameters, so that its plan folds and packs them as any plan does: once for each
 //! version of the parameters, not in every iteration.
 
-use super::Flow;
-use crate::compile::build::PlanBuilder;
-use crate::ir::{Graph, GraphInput, Value};
+use super::super::values::{Expressions, GraphValues};
+use crate::control_flow::row_type;
+use crate::execute::InnerSource;
+use crate::ir::{Flow, Graph, GraphInput, Value};
 use mxrt_engine::{FailureKind, OpError};
 use mxrt_tensor::TensorType;
 use std::collections::{BTreeSet, HashMap};
-
-/// Where an input of an inner graph comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum InnerSource {
-    /// a row of this operand of the step, another one in each iteration
-    Row(usize),
-    /// a state, by number
-    State(usize),
-    /// this operand of the step
-    Whole(usize),
-    /// this input of the outer graph, a parameter
-    Constant(usize),
-    /// nothing reads it: its expression stands in the graph
-    Expression,
-    /// what the plan before the first iteration made, by number
-    Hoisted(usize),
-}
 
 /// An inner graph with the constants that it captures.
 pub(crate) struct InnerGraph {
@@ -47,16 +31,10 @@ impl InnerGraph {
     }
 }
 
-/// The type of one row.
-pub(crate) fn row_type(tensor: &TensorType) -> TensorType {
-    let row: &[usize] = if tensor.shape.len() < 2 { &[1] } else { &tensor.shape[1..] };
-    TensorType::new(tensor.dtype, row)
-}
-
 /// Graph number `g` of a node that reads `reads`; `operands` says which of these are operands of
 /// the step, and which.
 pub(crate) fn inner_graph(
-    outer: &PlanBuilder<'_>,
+    (outer, expressions): (&GraphValues<'_>, &Expressions),
     flow: &Flow,
     g: usize,
     reads: &[Value],
@@ -66,7 +44,7 @@ pub(crate) fn inner_graph(
     let graph = Graph { inputs: inner.inputs.clone(), ..Graph::default() };
     let made = InnerGraph { graph, types: Vec::new(), sources: Vec::new(), constants: String::new() };
     let mut import = Import { outer, made, nodes: HashMap::new(), inputs: HashMap::new() };
-    let mut expressions: Vec<(usize, Value)> = Vec::new();
+    let mut computed: Vec<(usize, Value)> = Vec::new();
     for (j, k) in wiring.inputs[g].iter().enumerate() {
         let value = outer.root(reads[*k]);
         let input = &mut import.made.graph.inputs[j];
@@ -81,12 +59,12 @@ pub(crate) fn inner_graph(
                 InnerSource::Constant(i)
             }
             (None, _, Value::Node(..)) => {
-                expressions.push((j, value));
+                computed.push((j, value));
                 InnerSource::Expression
             }
         };
         if operands[*k].is_none() {
-            import.made.constants += &format!("{j}: {:?}; ", outer.expression(value));
+            import.made.constants += &format!("{j}: {:?}; ", expressions.of(outer, value));
         }
         let tensor = outer.type_of(reads[*k])?;
         let row = matches!(source, InnerSource::Row(_)).then(|| row_type(tensor));
@@ -94,7 +72,7 @@ pub(crate) fn inner_graph(
         import.made.sources.push(source);
     }
     let mut replaced: HashMap<usize, Value> = HashMap::new();
-    for (j, value) in expressions {
+    for (j, value) in computed {
         replaced.insert(j, import.value(value)?);
     }
     let mut made = import.made;
@@ -114,7 +92,7 @@ pub(crate) fn inner_graph(
 
 /// Moves constant expressions of the outer graph into an inner one.
 struct Import<'a, 'b> {
-    outer: &'a PlanBuilder<'b>,
+    outer: &'a GraphValues<'b>,
     made: InnerGraph,
     /// nodes of the outer graph that are there
     nodes: HashMap<usize, usize>,

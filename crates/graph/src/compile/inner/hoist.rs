@@ -3,7 +3,8 @@
 //! A graph is cut in two: one that computes such values, which runs before the first iteration, and
 //! the rest, which reads them. What is constant stays in both: plans keep constants.
 
-use super::capture::{InnerGraph, InnerSource};
+use super::capture::InnerGraph;
+use crate::execute::InnerSource;
 use crate::ir::{Graph, GraphInput, GraphNode, Value};
 use crate::passes;
 use mxrt_engine::OpError;

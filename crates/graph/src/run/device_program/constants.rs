@@ -82,10 +82,10 @@ impl DeviceProgram {
         arrays: &[&NDArray],
         place: &impl Fn(usize) -> usize,
     ) -> Result<Option<Arc<ConstantSet>>, OpError> {
-        if self.constant_steps.is_empty() {
+        if self.lowered.constant_steps.is_empty() {
             return Ok(None);
         }
-        let read = || self.constant_inputs.iter().filter_map(|input| arrays.get(place(*input)).copied());
+        let read = || self.lowered.constant_inputs.iter().filter_map(|input| arrays.get(place(*input)).copied());
         let keys = || read().map(NDArray::place_key);
         let known = |set: &&Arc<ConstantSet>| !set.stale.load(Ordering::Relaxed) && set.of.iter().copied().eq(keys());
         if let Some(set) = self.constants.sets.lock().iter().find(known) {
@@ -93,7 +93,7 @@ impl DeviceProgram {
         }
         let (of, read): (Vec<(u64, usize)>, Vec<&NDArray>) = (keys().collect(), read().collect());
         let context = arrays.first().map_or_else(Context::default, |array| array.context());
-        let tensor = TensorType::new(DType::U8, Shape::new(&[self.constant_bytes]));
+        let tensor = TensorType::new(DType::U8, Shape::new(&[self.lowered.constant_bytes]));
         let array = NDArray::new(engine, context, tensor)?;
         engine.freeze(array.var());
         engine.device(device)?.add_spare(self);
@@ -101,7 +101,7 @@ impl DeviceProgram {
         let (program, made) = (self.clone(), Arc::downgrade(&set));
         let outputs = [&set.array];
         launch_native(engine, &DeviceLaunch::new(device, "constants", &read, &outputs), move |ctx, at| {
-            let position = |input: usize| program.constant_inputs.iter().position(|read| *read == input);
+            let position = |input: usize| program.lowered.constant_inputs.iter().position(|read| *read == input);
             let position = |input: usize| position(input).unwrap_or(usize::MAX);
             if let Some(set) = made.upgrade() {
                 let _ = set.versions.set(program.versions(ctx, &position));
@@ -112,7 +112,7 @@ impl DeviceProgram {
                 arena: DevicePtr(0),
                 constants: at.outputs[0],
             };
-            run(&program.constant_steps, ctx, &places, &[], None)
+            run(&program.lowered.constant_steps, ctx, &places, &[], None)
         })?;
         let mut sets = self.constants.sets.lock();
         sets.retain(|other| other.of != set.of);
@@ -126,6 +126,6 @@ impl DeviceProgram {
 
     /// Versions of the parameters that constants are made of, in an op that reads them.
     pub(super) fn versions(&self, ctx: &DeviceCtx<'_>, place: &impl Fn(usize) -> usize) -> Vec<u64> {
-        self.constant_inputs.iter().map(|input| ctx.version_of(place(*input))).collect()
+        self.lowered.constant_inputs.iter().map(|input| ctx.version_of(place(*input))).collect()
     }
 }

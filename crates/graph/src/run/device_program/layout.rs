@@ -3,9 +3,11 @@
 //! convert it are added where a reader wants the other one. Weights are brought into the order of
 //! their kernels once, with the other constants.
 
-use super::lower::{Draft, Lowering, draft};
+use super::lower::{DeviceTarget, draft};
 use super::{Reach, StepNode};
-use crate::ir::{Graph, GraphNode, Value};
+use crate::compile::lower::Target;
+use crate::compile::values::GraphValues;
+use crate::ir::{Graph, Value};
 use mxrt_engine::OpError;
 use mxrt_ops::{DeviceKernel, KernelForm, LastInput, Move, Signature, bind_form, channels_last, channels_last_type};
 use mxrt_tensor::{TensorType, no_device_kernel};
@@ -13,6 +15,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Values that the graph does not have, and what they are.
+#[derive(Default)]
 pub(super) struct Layouts {
     types: HashMap<Value, TensorType>,
     constant: HashSet<Value>,
@@ -22,7 +25,9 @@ pub(super) struct Layouts {
     only_last: HashSet<Value>,
     /// weights in the order of their kernels, by the value and the type that it is read as
     packed: HashMap<(Value, TensorType), Value>,
-    /// number of the next value, behind the nodes of the graph
+    /// values that have the bytes of another one in this layout
+    alias: HashMap<Value, Value>,
+    /// number of the next value, after the nodes of the graph
     next: usize,
 }
 
@@ -34,19 +39,18 @@ pub(super) struct LastStep {
 }
 
 impl Layouts {
-    pub fn behind(graph: &Graph) -> Layouts {
-        Layouts {
-            types: HashMap::new(),
-            constant: HashSet::new(),
-            last: HashMap::new(),
-            only_last: HashSet::new(),
-            packed: HashMap::new(),
-            next: graph.nodes.len(),
-        }
+    /// No values yet; theirs come after those of the graph.
+    pub fn after(graph: &Graph) -> Layouts {
+        Layouts { next: graph.nodes.len(), ..Layouts::default() }
     }
 
-    pub fn is_constant(&self, value: Value) -> bool {
-        self.constant.contains(&value)
+    /// Whether a value that the graph does not have depends on parameters alone; none for others.
+    pub fn is_constant(&self, value: Value) -> Option<bool> {
+        self.types.contains_key(&value).then(|| self.constant.contains(&value))
+    }
+
+    pub fn root(&self, value: Value) -> Value {
+        self.alias.get(&value).copied().unwrap_or(value)
     }
 
     pub fn type_of(&self, value: Value) -> Option<&TensorType> {
@@ -64,26 +68,27 @@ impl Layouts {
     }
 }
 
-impl Lowering<'_> {
+impl DeviceTarget {
     /// A kernel with channels last for a node, if it has one and that is of use: for convolutions, and
     /// for what reads an image that is there in this order alone.
     pub fn in_last_layout(
         &mut self,
+        values: &GraphValues<'_>,
         n: usize,
-        node: &GraphNode,
         form: &KernelForm,
         signature: &Signature<'_>,
     ) -> Result<Option<LastStep>, OpError> {
-        if !self.channels_last || self.constant[n] {
+        let node = &values.graph.nodes[n];
+        if !self.channels_last || values.constant[n] {
             return Ok(None);
         }
         let Some(last) = channels_last(form, signature) else { return Ok(None) };
         let inputs = || node.inputs.iter().copied().zip(&last.inputs);
         let of_use = match form {
-            KernelForm::Convolution { .. } => {
-                inputs().all(|(value, wanted)| *wanted != LastInput::Weights || self.is_constant(self.root(value)))
-            }
-            _ => inputs().any(|(value, wanted)| *wanted == LastInput::Image && self.is_only_last(value)),
+            KernelForm::Convolution { .. } => inputs().all(|(value, wanted)| {
+                *wanted != LastInput::Weights || self.is_constant(values, self.root(values, value))
+            }),
+            _ => inputs().any(|(value, wanted)| *wanted == LastInput::Image && self.is_only_last(values, value)),
         };
         if !of_use {
             return Ok(None);
@@ -91,62 +96,62 @@ impl Lowering<'_> {
         let outputs = [last.output.clone()];
         let changed = Signature { inputs: &last.input_types, outputs: &outputs, options: signature.options };
         let Some(kernel) = bind_form(self.device, &last.form, &changed) else { return Ok(None) };
-        let mut values = Vec::new();
+        let mut reads = Vec::new();
         for (value, wanted) in node.inputs.iter().zip(&last.inputs) {
-            values.push(match wanted {
-                LastInput::Image => self.last(*value)?,
-                LastInput::Same => self.first(*value)?,
-                LastInput::Weights => self.packed(*value)?,
+            reads.push(match wanted {
+                LastInput::Image => self.last(values, *value)?,
+                LastInput::Same => self.first(values, *value)?,
+                LastInput::Weights => self.packed(values, *value)?,
             });
         }
         let output = self.layouts.new_value(last.output, false);
         self.layouts.last.insert(Value::Node(n, 0), output);
         self.layouts.only_last.insert(Value::Node(n, 0));
-        Ok(Some(LastStep { kernel, inputs: values, output }))
+        Ok(Some(LastStep { kernel, inputs: reads, output }))
     }
 
-    fn is_only_last(&self, value: Value) -> bool {
-        self.layouts.only_last.contains(&self.image(value))
+    fn is_only_last(&self, values: &GraphValues<'_>, value: Value) -> bool {
+        self.layouts.only_last.contains(&self.image(values, value))
     }
 
     /// The value itself, or the one that it has the bytes and the shape of.
-    fn image(&self, value: Value) -> Value {
-        let root = self.root(value);
-        match (self.type_of(root), self.type_of(value)) {
+    fn image(&self, values: &GraphValues<'_>, value: Value) -> Value {
+        let root = self.root(values, value);
+        match (self.type_of(values, root), self.type_of(values, value)) {
             (Ok(of_root), Ok(own)) if of_root == own => root,
             _ => value,
         }
     }
 
     /// The value whose bytes are those of `value` with channels first.
-    pub fn first(&mut self, value: Value) -> Result<Value, OpError> {
-        let root = self.root(value);
+    pub fn first(&mut self, values: &GraphValues<'_>, value: Value) -> Result<Value, OpError> {
+        let root = self.root(values, value);
         if !self.layouts.only_last.remove(&root) {
             return Ok(root);
         }
         let last = self.layouts.last[&root];
-        let tensor = self.type_of(root)?;
+        let tensor = self.type_of(values, root)?;
         if is_one_order(&tensor) {
-            self.alias.insert(root, last);
+            self.layouts.alias.insert(root, last);
             return Ok(last);
         }
-        self.convert(last, root, &[0, 3, 1, 2])?;
+        self.convert(values, last, root, &[0, 3, 1, 2])?;
         Ok(root)
     }
 
     /// The value with channels last.
-    fn last(&mut self, value: Value) -> Result<Value, OpError> {
-        let image = self.image(value);
+    fn last(&mut self, values: &GraphValues<'_>, value: Value) -> Result<Value, OpError> {
+        let image = self.image(values, value);
         if let Some(last) = self.layouts.last.get(&image) {
             return Ok(*last);
         }
-        let source = self.first(image)?;
-        let tensor = self.type_of(image)?;
+        let source = self.first(values, image)?;
+        let tensor = self.type_of(values, image)?;
         let last = match channels_last_type(&tensor) {
             Some(_) if is_one_order(&tensor) => source,
             Some(to) => {
-                let made = self.layouts.new_value(to, self.is_constant(source));
-                self.convert(source, made, &[0, 2, 3, 1])?;
+                let made = self.layouts.new_value(to, self.is_constant(values, source));
+                self.convert(values, source, made, &[0, 2, 3, 1])?;
                 made
             }
             None => source,
@@ -156,22 +161,22 @@ impl Lowering<'_> {
     }
 
     /// Weights in the order of convolutions with channels last.
-    fn packed(&mut self, value: Value) -> Result<Value, OpError> {
-        let (weights, tensor) = (self.first(value)?, self.type_of(value)?);
+    fn packed(&mut self, values: &GraphValues<'_>, value: Value) -> Result<Value, OpError> {
+        let (weights, tensor) = (self.first(values, value)?, self.type_of(values, value)?);
         let key = (weights, tensor.clone());
         if let Some(packed) = self.layouts.packed.get(&key) {
             return Ok(*packed);
         }
         let shape: Vec<usize> = [2, 3, 1, 0].map(|axis| tensor.shape[axis]).to_vec();
         let packed = self.layouts.new_value(TensorType::new(tensor.dtype, &shape[..]), true);
-        self.convert(weights, packed, &[2, 3, 1, 0])?;
+        self.convert(values, weights, packed, &[2, 3, 1, 0])?;
         self.layouts.packed.insert(key, packed);
         Ok(packed)
     }
 
     /// Adds a step that makes `to`, whose axes are those of `from` in another order.
-    fn convert(&mut self, from: Value, to: Value, axes: &[usize; 4]) -> Result<(), OpError> {
-        let output = self.type_of(to)?;
+    fn convert(&mut self, values: &GraphValues<'_>, from: Value, to: Value, axes: &[usize; 4]) -> Result<(), OpError> {
+        let output = self.type_of(values, to)?;
         let mut of_from = [0; 4];
         axes.iter().zip(&*output.shape).for_each(|(axis, extent)| of_from[*axis] = *extent);
         let input = TensorType::new(output.dtype, &of_from[..]);
@@ -194,12 +199,8 @@ impl Lowering<'_> {
         let kernel = kernel.ok_or_else(|| no_device_kernel("transpose", self.device))?;
         let (name, attrs) = (format!("layout of {to}").into(), Arc::default());
         let about = StepNode { op: "transpose", name, attrs, inputs: inputs.to_vec(), reach: Reach::new() };
-        let step: Draft = draft(kernel, about, vec![from], vec![to]);
-        if self.is_constant(from) {
-            self.constant_steps.push(step)
-        } else {
-            self.steps.push(step)
-        }
+        let constant = self.is_constant(values, from);
+        self.push(draft(kernel, about, vec![from], vec![to]), constant);
         Ok(())
     }
 }

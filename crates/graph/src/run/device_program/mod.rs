@@ -13,24 +13,22 @@ mod tests;
 
 use self::constants::ConstantSets;
 pub(crate) use self::constants::DeviceConstants;
-use self::lower::Lowering;
+use self::lower::{DeviceTarget, LoweredSteps};
 use self::replay::Recordings;
 use super::inputs::InputSource;
-use crate::compile::build::BuildOptions;
-use crate::ir::{Graph, describe, infer};
-use crate::passes::{CHANNELS_LAST, COMPILE_CHAINS, TYPED_PASSES};
+use crate::compile::interrupt::Interrupter;
+use crate::compile::lower::lower;
+use crate::compile::options::BuildOptions;
+use crate::ir::{Graph, describe};
+use crate::passes::{CHANNELS_LAST, COMPILE_CHAINS};
 use mxrt_engine::device::{KernelScope, OpenDevice, SpareMemory};
 use mxrt_engine::{DeviceCtx, DeviceId, DevicePtr, Engine, ForkSafeMutex, OpError, OpKind};
 use mxrt_ops::{DeviceKernel, DeviceOperands, RandomKey};
 use mxrt_tensor::{CallLaunch, DeviceArguments, DeviceLaunch, NDArray, TensorType, launch_native};
 use smallvec::SmallVec;
-use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-
-/// Passes whose results devices have kernels for; the others choose layouts of the host.
-const DEVICE_PASSES: [&str; 2] = ["fuse_conv", "fuse_elementwise"];
 
 /// Where an operand lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -69,16 +67,7 @@ type Reach = Vec<bool>;
 
 /// A graph for one signature and one kind of device.
 pub(crate) struct DeviceProgram {
-    steps: Vec<DeviceStep>,
-    arena_bytes: usize,
-    /// steps that depend on parameters alone
-    constant_steps: Vec<DeviceStep>,
-    constant_bytes: usize,
-    /// inputs of the graph that these read
-    constant_inputs: Vec<usize>,
-    /// results that depend on each input of the graph, and on the constants
-    input_reach: HashMap<usize, Reach>,
-    constant_reach: Reach,
+    lowered: LoweredSteps,
     constants: Arc<ConstantSets>,
     recordings: Recordings,
     /// where the kernels were prepared; none: they are not
@@ -102,17 +91,13 @@ impl DeviceProgram {
         constants: &DeviceConstants,
         device: DeviceId,
     ) -> Result<DeviceProgram, OpError> {
-        let (passes, kernel) = (options.passes, options.kernel);
-        let mut graph = graph.clone();
-        let mut types = infer(&graph, inputs)?;
-        for pass in TYPED_PASSES.iter().filter(|p| DEVICE_PASSES.contains(&p.name) && passes.runs(p.name)) {
-            graph = (pass.run)(graph, &types, kernel)?;
-            types = infer(&graph, inputs)?;
-        }
-        let lowered = Lowering::new(&graph, &types, kernel, device, passes.runs(CHANNELS_LAST)).lower()?;
+        let passes = options.passes;
+        let target = DeviceTarget::new(options.kernel, device, passes.runs(CHANNELS_LAST));
+        let lowered = lower(target, graph, inputs, options, &mut Interrupter::never())?;
         let constants = constants.made_by(&lowered.constant_steps, lowered.constant_bytes);
+        let recordings = Recordings::new(options.gpu_recordings);
         let prepared = passes.runs(COMPILE_CHAINS).then(ForkSafeMutex::default);
-        Ok(DeviceProgram { constants, recordings: Recordings::new(options.gpu_recordings), prepared, ..lowered })
+        Ok(DeviceProgram { lowered, constants, recordings, prepared })
     }
 
     /// Prepares the kernels for a device, if that was not done.
@@ -120,7 +105,7 @@ impl DeviceProgram {
         let Some(prepared) = self.prepared.as_ref().filter(|prepared| !prepared.lock().contains(&open.id())) else {
             return;
         };
-        self.constant_steps.iter().chain(&self.steps).for_each(|step| step.kernel.prepare(open));
+        self.lowered.constant_steps.iter().chain(&self.lowered.steps).for_each(|step| step.kernel.prepare(open));
         prepared.lock().push(open.id());
     }
 
@@ -159,8 +144,11 @@ impl DeviceProgram {
         launch_native(engine, &work, move |ctx, at| {
             let (heirs, place_of, first) = (program.clone(), place.clone(), outputs.start);
             ctx.inherit(move |access| {
-                let reached =
-                    if access == last { heirs.constant_reach.clone() } else { heirs.reach_of(access, &place_of) };
+                let reached = if access == last {
+                    heirs.lowered.constant_reach.clone()
+                } else {
+                    heirs.reach_of(access, &place_of)
+                };
                 reached.iter().enumerate().filter(|(_, reached)| **reached).map(|(output, _)| first + output).collect()
             });
             let submit = |at: &DeviceArguments, constants: Option<DevicePtr>| {
@@ -171,32 +159,33 @@ impl DeviceProgram {
                     arena: at.scratch,
                     constants,
                 };
-                run(&program.steps, ctx, &places, &random, Some(&outputs))
+                run(&program.lowered.steps, ctx, &places, &random, Some(&outputs))
             };
             let fresh = set.as_ref().is_none_or(|set| set.is_of(&program.versions(ctx, &place)));
             if fresh && random.is_empty() && program.replay(ctx, at, first_param, |at| submit(at, None))? {
                 return Ok(());
             }
-            let scratch = if program.arena_bytes > 0 { ctx.scratch(program.arena_bytes)? } else { DevicePtr(0) };
+            let scratch =
+                if program.lowered.arena_bytes > 0 { ctx.scratch(program.lowered.arena_bytes)? } else { DevicePtr(0) };
             let at = DeviceArguments { scratch, ..at.clone() };
             let Some(set) = set.as_ref().filter(|_| !fresh) else { return submit(&at, None) };
             // A parameter was written since: this call computes its own constants.
             set.stale.store(true, Ordering::Relaxed);
-            let constants = ctx.scratch(program.constant_bytes)?;
+            let constants = ctx.scratch(program.lowered.constant_bytes)?;
             let places = Places {
                 inputs: &|input| at.inputs.get(place(input)).copied().unwrap_or(DevicePtr(0)),
                 outputs: &[],
                 arena: DevicePtr(0),
                 constants,
             };
-            run(&program.constant_steps, ctx, &places, &[], Some(&outputs))?;
+            run(&program.lowered.constant_steps, ctx, &places, &[], Some(&outputs))?;
             submit(&at, Some(constants))
         })
     }
 
     /// The results that depend on an array of the call.
     fn reach_of(&self, access: usize, place: &impl Fn(usize) -> usize) -> Reach {
-        let of = self.input_reach.iter().filter(|(input, _)| place(**input) == access).map(|(_, reach)| reach);
+        let of = self.lowered.input_reach.iter().filter(|(input, _)| place(**input) == access).map(|(_, reach)| reach);
         of.fold(Reach::new(), joined)
     }
 }

@@ -83,7 +83,7 @@ impl DeviceProgram {
         let recording = match free {
             Some(free) => free.clone(),
             None if known.len() < recordings.limit && recordings.made.load(Ordering::Relaxed) < MAX_MADE => {
-                match RecordedCall::record(ctx, at, copied, self.arena_bytes, submit) {
+                match RecordedCall::record(ctx, at, copied, self.lowered.arena_bytes, submit) {
                     Ok(Some(made)) => self.keep(ctx, made)?,
                     // What cannot be had now may be had later.
                     Err(error) if error.kind == FailureKind::Memory => return Ok(false),

@@ -1,7 +1,7 @@
 //! The steps of graphs on a device that has a kernel for every form and runs nothing.
 
 use super::{DeviceConstants, DeviceProgram};
-use crate::compile::build::BuildOptions;
+use crate::compile::options::BuildOptions;
 use crate::ir::Graph;
 use crate::passes::{self, PassChoice};
 use crate::symbol::Symbol;
@@ -67,7 +67,7 @@ fn steps(
     let types: Vec<TensorType> = shapes.iter().map(|shape| TensorType::new(DType::F32, *shape)).collect();
     let program = DeviceProgram::build(&graph, &types, &options, &DeviceConstants::default(), GPU).expect("a program");
     let names = |steps: &[super::DeviceStep]| steps.iter().map(|step| step.node.op).collect();
-    (names(&program.steps), names(&program.constant_steps))
+    (names(&program.lowered.steps), names(&program.lowered.constant_steps))
 }
 
 const GPU: DeviceId = DeviceId::new(DeviceKind::GPU, 0);

@@ -5,7 +5,7 @@ use super::inputs::HeldValue;
 use super::output_types::{Answer, OutputTypes, StageTypes, TypesAnswer, not_answered};
 use crate::ir::GraphNode;
 use crate::memory::constants::allocate;
-use crate::run::inputs::GraphInputs;
+use crate::plan::GraphInputs;
 use mxrt_engine::{FailureKind, OpError, Resume};
 use mxrt_ops::{Callback, CustomResults};
 use mxrt_tensor::{TensorRef, TensorType};

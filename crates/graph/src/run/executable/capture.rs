@@ -4,7 +4,7 @@
 //! graph, down to the parameters. So each segment inside folds and packs it once for each
 //! version of the parameters, not in every iteration.
 
-use crate::control_flow::Flow;
+use crate::ir::Flow;
 use crate::ir::{Graph, GraphNode, Value};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;

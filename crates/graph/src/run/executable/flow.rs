@@ -6,10 +6,10 @@ use super::cursor::{Begin, Cursor, ExecutableRequest, OpenStage, StageCall, Stag
 use super::flow_state::{FlowInputs, FlowState};
 use super::inputs::{ExecutableInputs, HeldValue, not_held};
 use super::output_types::{OutputTypes, StageTypes, TypesAnswer};
-use crate::compile::build::BuildOptions;
+use crate::compile::options::BuildOptions;
 use crate::control_flow::{FlowKind, Wiring, failed_in};
 use crate::ir::{Graph, GraphNode};
-use crate::run::execute::NestedSite;
+use crate::plan::NestedSite;
 use crate::run::state_updates::StateUpdates;
 use mxrt_engine::{Engine, OpError};
 use std::sync::Arc;

@@ -2,8 +2,8 @@
 
 use super::cut::ValueSource;
 use super::output_types::NodeSignature;
-use crate::memory::constants::ValueKey;
-use crate::run::inputs::{CallInputs, GraphInputs};
+use crate::plan::{GraphInputs, ValueKey};
+use crate::run::inputs::CallInputs;
 use mxrt_engine::memory::Block;
 use mxrt_engine::{Failure, FailureKind, OpError};
 use mxrt_tensor::{TensorRef, TensorType};

@@ -30,8 +30,8 @@ mod output_types;
 mod plan;
 
 use super::segment::Segment;
-use crate::compile::build::BuildOptions;
 use crate::compile::interrupt::Interrupter;
+use crate::compile::options::BuildOptions;
 use crate::compile::report::PlanReport;
 use crate::ir::{Graph, GraphNode, Types, Value};
 use callback::CallbackStage;

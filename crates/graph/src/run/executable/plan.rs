@@ -5,7 +5,7 @@ use super::cursor::{OpenStage, StageCall, StageEnd};
 use super::inputs::HeldValue;
 use crate::compile::interrupt::Interrupter;
 use crate::memory::constants::allocate;
-use crate::run::execute::{NestedSite, PlanRequest};
+use crate::plan::{NestedSite, PlanRequest};
 use crate::run::program::{BatchCursor, GroupEnd, Program};
 use crate::run::segment::Segment;
 use mxrt_engine::OpError;
