@@ -361,6 +361,18 @@ def test_a_wrong_name_of_an_input_is_the_first_that_the_error_says(mx, saved) ->
     assert "missing in the file: 'data'" in "".join(others)
 
 
+@pytest.mark.parametrize("sign", ["-", "+", "*", "/", "**", ">"])
+def test_numpy_arrays_and_lists_beside_an_array_are_errors_with_the_remedy(mx, sign: str) -> None:
+    held = mx.nd.ones((1, 2))
+    for other in (np.ones((1, 2)), [[1, 2]]):
+        with pytest.raises(TypeError, match=r"not supported: make an NDArray of it by mx\.nd\.array"):
+            eval(f"held {sign} other", {"held": held, "other": other})
+    with pytest.raises(TypeError, match=r"not supported: make an NDArray of it by mx\.nd\.array"):
+        mx.nd.add(held, np.ones((1, 2)))
+    with pytest.raises(TypeError, match=r"'NoneType'> not supported$"):
+        held - None
+
+
 # ---- training ----------------------------------------------------------------------------------
 
 

@@ -1,4 +1,4 @@
-"""What mxrt does not have is refused with words that can be followed."""
+"""Refusals of what mxrt does not have name what works."""
 
 from __future__ import annotations
 

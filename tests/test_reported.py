@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -66,3 +68,27 @@ def test_arrays_of_a_parameter_are_assigned(mx) -> None:
     net(mx.nd.ones((1, 2)))
     net.weight._data = [mx.nd.array([[3, 4]])]
     assert net(mx.nd.ones((1, 2))).asnumpy().tolist() == [[7]]
+
+
+def test_a_list_cannot_give_two_variables_of_one_name_different_arrays(mx) -> None:
+    graph = mx.sym.var("x") + mx.sym.var("x") * 10
+    one, two = mx.nd.ones(2), mx.nd.full(2, 2)
+    with pytest.raises(ValueError, match="two variables of the graph are called 'x'"):
+        graph.bind(mx.cpu(), [one, two])
+    assert graph.bind(mx.cpu(), [two, two]).forward()[0].asnumpy().tolist() == [22, 22]
+
+
+def test_labels_that_float32_rounds_are_warned_of(mx) -> None:
+    labels = np.array([3, 2**24 + 1])
+    with pytest.warns(UserWarning, match=r"'softmax_label': .* 16777217 becomes 16777216"):
+        mx.io.NDArrayIter(np.ones((2, 2)), labels)
+    with pytest.warns(UserWarning, match=r"the label: .* 16777217 becomes 16777216"):
+        mx.recordio.pack(mx.recordio.IRHeader(0, 2**24 + 1, 0, 0), b"")
+    with pytest.warns(UserWarning, match=r"the labels: .* 16777217 becomes 16777216"):
+        mx.recordio.pack(mx.recordio.IRHeader(0, labels, 0, 0), b"")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        kept = mx.io.NDArrayIter(np.ones((2, 2)), mx.nd.array(labels, dtype="int32"))
+        assert next(kept).label[0].asnumpy().tolist() == [3]
+        mx.io.NDArrayIter(np.ones((2, 2)), np.array([3, 2**24]))
+        assert kept.label[0][1].asnumpy().tolist() == labels.tolist()

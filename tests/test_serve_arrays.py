@@ -167,3 +167,111 @@ def test_hooks_are_called_before_the_model_and_after_it(mx, tmp_path, capfd) -> 
         (tmp_path / "hooks.py").write_text(content)
         with pytest.raises(mx.base.MXNetError, match=words):
             mx.serve.Server({"both": both}, port=0).start()
+
+
+# ---- bodies of clients of MXNet Model Server ----------------------------------------------------
+
+
+def form(parts: dict[str, tuple[str, bytes]]) -> tuple[bytes, dict[str, str]]:
+    """A body as ``curl -F`` and ``requests.post(files=...)`` send it, and its headers."""
+    body = b""
+    for name, (kind, content) in parts.items():
+        head = f'--X-1\r\nContent-Disposition: form-data; name="{name}"; filename="f"\r\nContent-Type: {kind}\r\n\r\n'
+        body += head.encode() + content + b"\r\n"
+    return body + b"--X-1--\r\n", {"Content-Type": 'multipart/form-data; boundary="X-1"'}
+
+
+def predict(server, name: str, body: bytes, headers: dict[str, str]) -> tuple[int, dict]:
+    with contextlib.closing(connect(server)) as connection:
+        connection.request("POST", f"/predictions/{name}", body, headers)
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
+
+
+def test_forms_and_json_are_read_as_the_arrays_in_them(mx, server) -> None:
+    digits = golden("digits_cnn", 3)[0]
+    _, wanted = predict(server, "digits_cnn", npy(digits), {})
+    lists = json.dumps(digits.tolist()).encode()
+    kind = {"Content-Type": "application/json; charset=utf-8"}
+    for body, headers in (
+        form({"data": ("application/octet-stream", npy(digits))}),
+        form({"any-name": ("application/octet-stream", npz(data=digits))}),
+        form({"body": ("application/json", lists)}),
+        (lists, kind),
+        (lists, {}),
+        (b'{"data": ' + lists + b"}", kind),
+        (b' [ {"data": ' + lists + b"} ] ", kind),
+    ):
+        status, found = predict(server, "digits_cnn", body, headers)
+        assert (status, found) == (200, wanted), (body[:200], headers)
+
+
+def test_forms_and_json_have_several_inputs_by_name(mx, server) -> None:
+    names = [tensor["name"] for tensor in meta("wide_deep")["inputs"]]
+    arrays = dict(zip(names, golden("wide_deep", 3), strict=True))
+    _, wanted = predict(server, "wide_deep", npz(**arrays), {})
+    body, headers = form({name: ("application/octet-stream", npy(array)) for name, array in arrays.items()})
+    assert predict(server, "wide_deep", body, headers) == (200, wanted)
+    body = json.dumps({name: array.tolist() for name, array in arrays.items()}).encode()
+    assert predict(server, "wide_deep", body, {"Content-Type": "application/json"}) == (200, wanted)
+
+
+def test_forms_and_json_that_are_wrong_say_what_they_are(server, good) -> None:
+    kind = {"Content-Type": "application/json"}
+    digit = npy(golden("digits_cnn", 1)[0])
+    part = ("image/jpeg", b"JPEG")
+    for name, (body, headers), words in (
+        ("digits_cnn", form({"data": part}), "multipart/form-data"),
+        ("digits_cnn", form({"a": part, "b": part}), "more than 1 parts"),
+        ("digits_cnn", (form({"a": part})[0], {"Content-Type": "multipart/form-data"}), "without a boundary"),
+        ("digits_cnn", (form({"a": part})[0][:-9], form({})[1]), "ends within a part"),
+        ("digits_cnn", (b"{}", kind), "is missing"),
+        ("digits_cnn", (b'{"dta": [[1]], "data": [1]}', kind), "more than 1 inputs"),
+        ("digits_cnn", (b"[[1, 2], [3]]", kind), "do not have the shape"),
+        ("digits_cnn", (b"[[1, 2]]", kind), "got the shape"),
+        ("digits_cnn", (b'["a"]', kind), "input 'data'"),
+        ("digits_cnn", (b"[" * 100 + b"]" * 100, kind), "nested deeper than 32"),
+        ("digits_cnn", (b'{"data": [1', kind), "the JSON of the body"),
+        ("wide_deep", (b"[[1, 2]]", kind), "several inputs"),
+        ("wide_deep", form({"other": ("text/plain", digit)}), "no input 'other'"),
+    ):
+        status, answer = predict(server, name, body, headers)
+        assert (status, words in answer["error"]) == (400, True), (words, answer)
+    good()
+
+
+PATHS = {
+    "GET, HEAD": (
+        "/v2 /v2/health/live /v2/health/ready /v2/models/stats /v2/models/digits_cnn /v2/models/digits_cnn/ready "
+        "/v2/models/digits_cnn/stats /v2/models/digits_cnn/versions/1 /metrics"
+    ),
+    "POST": (
+        "/v2/models/digits_cnn/infer /models/digits_cnn/infer /predictions/digits_cnn /v2/repository/index "
+        "/v2/repository/models/digits_cnn/load"
+    ),
+}
+
+
+@pytest.mark.parametrize("takes", PATHS)
+def test_every_path_says_which_methods_it_takes(server, takes: str) -> None:
+    for path in PATHS[takes].split():
+        for method in ("DELETE", "OPTIONS", "PUT", "POST" if takes.startswith("GET") else "GET"):
+            with contextlib.closing(connect(server)) as connection:
+                connection.request(method, path)
+                response = connection.getresponse()
+                response.read()
+                assert (response.status, response.headers["Allow"]) == (405, takes), (method, path)
+
+
+def test_head_is_get_without_the_body(server) -> None:
+    with contextlib.closing(connect(server)) as connection:
+        for path in PATHS["GET, HEAD"].split():
+            connection.request("GET", path)
+            whole = connection.getresponse()
+            body = whole.read()
+            connection.request("HEAD", path)
+            head = connection.getresponse()
+            assert head.read() == b""
+            assert (head.status, head.headers["Content-Type"]) == (whole.status, whole.headers["Content-Type"]), path
+            if "metrics" not in path and "stats" not in path:
+                assert head.headers["Content-Length"] == str(len(body)), path

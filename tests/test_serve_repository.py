@@ -7,6 +7,7 @@ import io
 import json
 import shutil
 import signal
+import sys
 import tarfile
 import threading
 import zipfile
@@ -19,7 +20,7 @@ import pytest
 from serving import answer, called, connect, exchange, golden, meta, request, same, wait_until
 from serving_grpc import ask as ask_grpc
 from serving_grpc import channel, refused
-from support import DIGITS, ROOT, in_threads, run_python
+from support import DIGITS, ROOT, in_threads, run, run_python
 from test_serve_ends import command
 
 SHAPE = "shapes = { data = [-1, 1, 8, 8] }\n"
@@ -368,3 +369,33 @@ def test_a_signal_reads_the_settings_again(mx, tmp_path) -> None:
         said = child.stderr.read()
     assert "the new value of port counts when the server starts again" in said, said
     assert "model 'old': it is not named any more" in said, said
+
+
+# ---- files ---------------------------------------------------------------------------------------
+
+
+def test_a_model_without_parameters_serves(mx, tmp_path: Path) -> None:
+    """MXNet writes a file of 32 bytes for it, without arrays and without names."""
+    prefix = str(tmp_path / "log")
+    mx.model.save_checkpoint(prefix, 0, mx.sym.log(mx.sym.var("data"), name="out"), {}, {})
+    models = {"m": mx.serve.Model(prefix, shapes={"data": [-1, 2]})}
+    asked = {"inputs": [{"name": "data", "shape": [3, 2], "datatype": "FP32", "data": [1] * 6}]}
+    with mx.serve.Server(models, port=0, grpc_port="off") as server, contextlib.closing(connect(server)) as connection:
+        response, data = exchange(connection, "/v2/models/m/infer", json.dumps(asked))
+        assert response.status == 200, data
+        assert json.loads(data)["outputs"][0]["data"] == [0] * 6
+
+
+def test_an_archive_says_where_it_cannot_be_unpacked(mx, tmp_path: Path) -> None:
+    (tmp_path / "models").mkdir()
+    prefix = str(tmp_path / "models" / "m")
+    mx.model.save_checkpoint(prefix, 0, mx.sym.log(mx.sym.var("data")), {}, {})
+    with zipfile.ZipFile(tmp_path / "models" / "m.zip", "w") as archive:
+        for ending in ("-symbol.json", "-0000.params"):
+            archive.write(f"{prefix}{ending}", f"m{ending}")
+    absent = str(tmp_path / "absent")
+    arguments = [sys.executable, "-m", "mxrt", "serve", str(tmp_path / "models" / "m.zip"), "--check", "--port", "0"]
+    done = run(arguments, env={"TMPDIR": absent})
+    assert done.returncode != 0
+    said = done.stdout + done.stderr
+    assert f"'{absent}'" in said and "set TMPDIR to a folder that can be written" in said

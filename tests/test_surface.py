@@ -37,7 +37,6 @@ MISSING: dict[str, str] = {
         [f"{kind}.__{name}__" for kind in ("nd.NDArray", "sym.Symbol") for name in ("div", "idiv", "rdiv", "nonzero")],
         "a method of Python 2",
     ),
-    **dict.fromkeys(["nd.NDArray.__setstate__", "sym.Symbol.__setstate__"], "copies are made by __reduce__"),
     **dict.fromkeys(
         [f"sym.Symbol.__i{name}__" for name in ("add", "sub", "mul", "truediv")],
         "MXNet refuses x += y for symbols; here it means x = x + y",

@@ -244,3 +244,21 @@ def test_slopes_of_prelu_differ_by_channel_and_by_row(mx, data, gamma, axes) -> 
     want = np.where(shifted > 0, shifted, shifted * slopes.reshape(axes)) * 3
     found = op(mx.nd.array(x), mx.nd.array(slopes)).asnumpy()
     np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-6)
+
+
+def test_the_operator_of_a_symbol_stands_alone(mx) -> None:
+    names = [mx.sym.var(name) for name in ("data", "param", "h", "c")]
+    graph = mx.sym.RNN(*names, state_size=10, num_layers=2, bidirectional=True, state_outputs=True, mode="lstm")
+    alone = graph._gen_atomic_symbol()
+    assert len(alone.list_outputs()) == 3
+    assert alone.attr("state_size") == "10"
+    assert not set(alone.list_arguments()) & {"data", "param", "h", "c"}
+    with pytest.raises(TypeError, match="'data' is no operator"):
+        names[0]._gen_atomic_symbol()
+
+
+@pytest.mark.parametrize("shape", [(0, 4, 2, 2), (1, 0, 2, 2), (1, 4, 0, 2)])
+@pytest.mark.parametrize("operator", ["depth_to_space", "space_to_depth"])
+def test_blocks_of_no_pixels_are_refused(mx, operator: str, shape: tuple[int, ...]) -> None:
+    with pytest.raises(mx.base.MXNetError, match="has no elements to be moved"):
+        getattr(mx.nd, operator)(mx.nd.empty(shape), block_size=2)

@@ -8,6 +8,7 @@ import numbers
 import os
 import re
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
@@ -322,6 +323,22 @@ def _belongs_to_training(what: str) -> str:
         f"{what} belongs to training, which mxrt does not support: it runs trained models. "
         "Train with MXNet and load the exported files here."
     )
+
+
+def as_float32(values: Any, what: str) -> np.ndarray[Any, Any]:
+    """Numbers as float32; UserWarning where that changes whole numbers."""
+    given = np.asarray(values)
+    made = given.astype(np.float32, copy=False)
+    if given.dtype.kind in "iu" and given.size:
+        changed = np.flatnonzero(made.astype(np.float64).ravel() != given.ravel())
+        if changed.size:
+            one = changed[0]
+            warnings.warn(
+                f"{what}: float32 has not all whole numbers over 2**24: {given.ravel()[one]} becomes "
+                f"{made.ravel()[one]:.0f}. An mx.nd.array of dtype='int32' or 'float64' keeps them",
+                stacklevel=4,
+            )
+    return made
 
 
 def is_number(value: object) -> bool:

@@ -87,6 +87,10 @@ class Context(metaclass=_ContextType):
     def __exit__(self, *exception: Any) -> None:
         _scope.stack.pop()
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restores a context that MXNet pickled."""
+        self._device = (self.devtype2str[state["device_typeid"]], state["device_id"])
+
     def __reduce__(self) -> tuple[Any, ...]:
         return Context, self._device
 

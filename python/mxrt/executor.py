@@ -373,6 +373,12 @@ def _by_name(given: Any, names: list[str], what: str) -> dict[str, NDArray]:
                 f"{len(names)} are needed: {', '.join(names)}"
             )
         found = dict(zip(names, listed, strict=True))
+        for name, array in zip(names, listed, strict=True):
+            if array is not found[name]:
+                raise MXNetValueError(
+                    f"{what}: two variables of the graph are called '{name}', and the list has different arrays for "
+                    "them: give the variables different names, or pass one array for both"
+                )
     for name, array in found.items():
         if not isinstance(array, NDArray):
             raise TypeError(f"Only accept list of NDArrays or dict of str to NDArray; {name} is {type(array)}")

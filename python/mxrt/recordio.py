@@ -13,7 +13,7 @@ import numpy as np
 
 from . import _mxrt
 from ._locks import fork_safe_lock
-from .base import MXNetDataError, MXNetKeyError, MXNetValueError
+from .base import MXNetDataError, MXNetKeyError, MXNetValueError, as_float32
 
 __all__ = ["IRHeader", "MXIndexedRecordIO", "MXRecordIO", "pack", "pack_img", "unpack", "unpack_img"]
 
@@ -253,8 +253,9 @@ def pack(header: Any, s: bytes) -> bytes:
     """A record of a header and the bytes of an image."""
     header = IRHeader(*header)
     if isinstance(header.label, numbers.Number):
+        as_float32(header.label, "recordio.pack: the label")
         return struct.pack(_IR_FORMAT, *header._replace(flag=0)) + s
-    labels = np.asarray(header.label, dtype="<f4")
+    labels = as_float32(header.label, "recordio.pack: the labels").astype("<f4", copy=False)
     return struct.pack(_IR_FORMAT, *header._replace(flag=labels.size, label=0)) + labels.tobytes() + s
 
 

@@ -8,7 +8,7 @@ use std::io;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FileError {
     /// The file could not be opened.
-    #[error("Open \"{path}\": {reason}. {}", advice(*.kind))]
+    #[error("Open \"{path}\": {reason}. {}", advice(path, *.kind))]
     Open {
         /// the file
         path: String,
@@ -82,8 +82,11 @@ impl FileError {
 }
 
 /// The advice for a file that cannot be opened.
-fn advice(kind: io::ErrorKind) -> &'static str {
+fn advice(path: &str, kind: io::ErrorKind) -> &'static str {
     match kind {
+        io::ErrorKind::NotFound if path.contains("://") => {
+            "This is an address, and files are read by their paths: download the file first"
+        }
         io::ErrorKind::NotFound => "Check the path; it is relative to the directory the program runs in",
         io::ErrorKind::PermissionDenied => "Check the permissions of the file and of the directories above it",
         io::ErrorKind::IsADirectory => "Name a file in that directory instead",

@@ -1,6 +1,6 @@
 //! Opening files to read: ordinary ones only, whose size is known.
 
-use crate::{DataError, FileError};
+use crate::{DataError, FileError, recognise};
 use mxrt_engine::MemoryPool;
 use std::fs::File;
 use std::io::{self, Read};
@@ -60,6 +60,12 @@ pub fn read_text_within(path: impl AsRef<Path>, memory: &'static MemoryPool) -> 
 }
 
 fn text(path: &Path, content: Vec<u8>) -> Result<String, DataError> {
+    if let Some(advice) = recognise(&content) {
+        return Err(DataError::Content {
+            place: path.to_string_lossy().into_owned(),
+            problem: format!("this is not the text that is wanted here. {advice}"),
+        });
+    }
     String::from_utf8(content).map_err(|error| DataError::Content {
         place: format!("{} byte {}", path.to_string_lossy(), error.utf8_error().valid_up_to()),
         problem: "the file is not UTF-8 text".to_owned(),

@@ -4,6 +4,7 @@
 
 mod error;
 mod file;
+mod foreign;
 pub mod image;
 pub mod iterators;
 pub mod params;
@@ -12,4 +13,5 @@ mod whole;
 
 pub use error::{DataError, FileError};
 pub use file::{open_file, read_file, read_file_within, read_text, read_text_within};
+pub use foreign::recognise;
 pub use whole::write_file;

@@ -17,6 +17,18 @@ const NAMED: &str = "12 01 00 00 00 00 00 00 | 00 00 00 00 00 00 00 00
      61 72 67 3a 77";
 const HEADER: &str = "1201000000000000 0000000000000000 0100000000000000";
 const NO_NAMES: &str = "0000000000000000";
+/// `nd.save(f, {'w': nd.ones((4, 3)).tostype('row_sparse')})`: the array is written while it is still
+/// to be computed, bytes written by MXNet.
+const PENDING_ROW_SPARSE: &str = "1201000000000000 0000000000000000 0100000000000000
+     c9fa93f9 01000000
+     02000000 0000000000000000 0300000000000000
+     02000000 0400000000000000 0300000000000000
+     0100000000000000 00000000
+     06000000 01000000 0400000000000000
+     0000803f0000803f0000803f 0000803f0000803f0000803f
+     0000803f0000803f0000803f 0000803f0000803f0000803f
+     0000000000000000 0100000000000000 0200000000000000 0300000000000000
+     0100000000000000 0100000000000000 77";
 const NAME_R: &str = "0100000000000000 0100000000000000 72";
 /// row_sparse ([[1,2]],[1]) of shape (3,2).
 const ROW_SPARSE: &str = "c9fa93f9 01000000
@@ -224,6 +236,12 @@ fn names_must_be_as_many_as_arrays_and_utf8() {
     latin[96] = 0xff;
     let error = load_from_bytes(engine(), &latin, NpShape::Off).expect_err("an error").to_string();
     assert!(error.contains("text of name 0 of 1, byte 96") && error.contains("not UTF-8"), "{error}");
+}
+
+#[test]
+fn a_sparse_array_that_was_saved_while_pending_is_named_not_called_damaged() {
+    let error = message(PENDING_ROW_SPARSE);
+    assert!(error.contains("array 'w' has storage type 'row_sparse'"), "{error}");
 }
 
 #[test]

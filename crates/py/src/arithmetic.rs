@@ -10,7 +10,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pyclass::CompareOp;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyFloat, PyInt};
+use pyo3::types::{PyFloat, PyInt, PyString};
 use std::sync::OnceLock;
 
 /// A sign with its two operators.
@@ -91,7 +91,12 @@ fn number(value: &Bound<'_, PyAny>) -> PyResult<f64> {
     if IS_NUMBER.import(py, "mxrt.base", "is_number")?.call1((value,))?.is_truthy()? {
         return py.get_type::<PyFloat>().call1((value,))?.extract();
     }
-    Err(PyTypeError::new_err(format!("type {} not supported", value.get_type().str()?)))
+    let text = format!("type {} not supported", value.get_type().str()?);
+    let advice = match value.hasattr("__len__")? && !value.is_instance_of::<PyString>() {
+        true => ": make an NDArray of it by mx.nd.array(x), or numpy's array of the other one by y.asnumpy()",
+        false => "",
+    };
+    Err(PyTypeError::new_err(text + advice))
 }
 
 fn run<'py>(

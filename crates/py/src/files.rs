@@ -74,6 +74,12 @@ pub(crate) fn read_file<'py>(py: Python<'py>, path: PathBuf) -> PyResult<Bound<'
     })
 }
 
+/// Describes a file of another kind by its first bytes, with advice.
+#[pyfunction]
+pub(crate) fn recognise(head: &[u8]) -> Option<&'static str> {
+    mxrt_io::recognise(head)
+}
+
 /// Writes a file, whole or not at all.
 #[pyfunction]
 pub(crate) fn write_file(py: Python<'_>, path: PathBuf, content: &Bound<'_, PyBytes>) -> PyResult<()> {

@@ -29,6 +29,7 @@ mod records;
 mod runtime;
 #[cfg(feature = "serve")]
 mod serve;
+mod settable;
 mod symbol;
 mod testing;
 mod tune;
@@ -68,7 +69,7 @@ mod _mxrt {
     #[pymodule_export]
     use crate::exit::ExitHook;
     #[pymodule_export]
-    use crate::files::{load_arrays, load_buffer, read_file, save_arrays, write_file};
+    use crate::files::{load_arrays, load_buffer, read_file, recognise, save_arrays, write_file};
     #[pymodule_export]
     use crate::images::{decode_image, encode_image};
     #[pymodule_export]

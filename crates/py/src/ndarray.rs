@@ -2,12 +2,13 @@
 
 use crate::arithmetic::{Sign, apply, assign};
 use crate::convert::{self, Elements};
+use crate::settable::Settable;
 use crate::{errors, runtime};
 use mxrt_engine::{Engine, EngineKind, FailureKind, OpError, Var};
 use mxrt_tensor::index::{self, Region};
-use mxrt_tensor::{Context, LateArray, NDArray, Shape, TensorRef, TensorType};
+use mxrt_tensor::{Context, DType, LateArray, NDArray, Shape, TensorRef, TensorType};
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
-use pyo3::exceptions::{PyIndexError, PyTypeError};
+use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::pyclass::CompareOp;
 use pyo3::sync::PyOnceLock;
@@ -20,7 +21,7 @@ const QUICK_COPY: usize = 64 * 1024;
 /// An array whose content the engine computes. Python code uses the subclass `mxrt.nd.NDArray`.
 #[pyclass(frozen, subclass, module = "mxrt._mxrt")]
 pub(crate) struct NDArrayBase {
-    held: Held,
+    held: Settable<Held>,
 }
 
 /// An array, or one whose shape is known when the operator that makes it has run.
@@ -33,7 +34,7 @@ enum Held {
 impl NDArrayBase {
     /// The array. Waits where its shape is still to come; raises the failure of what should make it.
     pub(crate) fn array(&self, py: Python<'_>) -> PyResult<&NDArray> {
-        match &self.held {
+        match &*self.held {
             Held::Known(array) => Ok(array),
             Held::Late(late) => match late.get() {
                 Some(array) => Ok(array),
@@ -47,7 +48,7 @@ impl NDArrayBase {
 
     /// The variable that tells when the value is there; does not wait.
     pub(crate) fn var(&self) -> &Var {
-        match &self.held {
+        match &*self.held {
             Held::Known(array) => array.var(),
             Held::Late(late) => late.var(),
         }
@@ -55,7 +56,7 @@ impl NDArrayBase {
 
     /// The engine that computes the array; does not wait.
     pub(crate) fn engine(&self) -> &'static Engine {
-        match &self.held {
+        match &*self.held {
             Held::Known(array) => array.engine(),
             Held::Late(late) => late.engine(),
         }
@@ -63,7 +64,7 @@ impl NDArrayBase {
 
     /// The context of the array; does not wait.
     pub(crate) fn context(&self) -> Context {
-        match &self.held {
+        match &*self.held {
             Held::Known(array) => array.context(),
             Held::Late(late) => late.context(),
         }
@@ -80,18 +81,39 @@ pub(crate) fn wrap_late(py: Python<'_>, array: LateArray) -> PyResult<Bound<'_, 
     wrap_held(py, Held::Late(array))
 }
 
+/// An array without elements.
+fn nothing(py: Python<'_>) -> PyResult<NDArray> {
+    let tensor = TensorType::new(DType::F32, [0].as_slice());
+    NDArray::new(runtime::runtime()?.engine, Context::cpu(0), tensor).map_err(|e| errors::from_op(py, &e))
+}
+
 fn wrap_held(py: Python<'_>, held: Held) -> PyResult<Bound<'_, PyAny>> {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let class = CLASS.import(py, "mxrt.ndarray.ndarray", "NDArray")?;
-    class.call1((Bound::new(py, NDArrayBase { held })?,))
+    class.call1((Bound::new(py, NDArrayBase { held: Settable::new(held) })?,))
 }
 
 #[pymethods]
 impl NDArrayBase {
-    /// Another handle to the same array: how subclasses are made.
+    /// Another handle to the same array: how subclasses are made. Without one an array of no
+    /// elements, which `_become` fills: what pickles of MXNet begin with.
     #[new]
-    fn new(source: &Bound<'_, NDArrayBase>) -> NDArrayBase {
-        NDArrayBase { held: source.get().held.clone() }
+    #[pyo3(signature = (source = None, writable = true))]
+    fn new(py: Python<'_>, source: Option<&Bound<'_, NDArrayBase>>, writable: bool) -> PyResult<NDArrayBase> {
+        let _ = writable;
+        let held = match source {
+            Some(source) => (*source.get().held).clone(),
+            None => Held::Known(nothing(py)?),
+        };
+        Ok(NDArrayBase { held: Settable::new(held) })
+    }
+
+    /// Takes the place of an array of no elements, once: RuntimeError the second time.
+    fn _become(&self, other: &Bound<'_, NDArrayBase>) -> PyResult<()> {
+        if self.held.set((*other.get().held).clone()) {
+            return Ok(());
+        }
+        Err(PyRuntimeError::new_err("this array has become another one already; assign to its elements instead"))
     }
 
     /// Extents.

@@ -1,11 +1,12 @@
 //! Graphs: the base class of `mxrt.sym.Symbol`, and functions that make symbols.
 
 use crate::operator::{attr_pairs, find};
+use crate::settable::Settable;
 use crate::{convert, errors, runtime};
 use mxrt_engine::{FailureKind, OpError};
 use mxrt_graph::{GraphError, LoadOptions, NodeEntry, Symbol, symbol};
 use mxrt_tensor::{DType, PartialShape};
-use pyo3::exceptions::{PyIndexError, PyTypeError};
+use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
@@ -16,14 +17,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// A graph: outputs of operators over variables. Python code uses the subclass `mxrt.sym.Symbol`.
 #[pyclass(frozen, subclass, module = "mxrt._mxrt")]
 pub(crate) struct SymbolBase {
-    pub(crate) symbol: Symbol,
+    pub(crate) symbol: Settable<Symbol>,
 }
 
 /// The Python object of a symbol, of class `mxrt.sym.Symbol`.
 fn wrap(py: Python<'_>, symbol: Symbol) -> PyResult<Bound<'_, PyAny>> {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let class = CLASS.import(py, "mxrt.symbol.symbol", "Symbol")?;
-    class.call1((Bound::new(py, SymbolBase { symbol })?,))
+    class.call1((Bound::new(py, SymbolBase { symbol: Settable::new(symbol) })?,))
 }
 
 fn raise(py: Python<'_>, error: GraphError) -> PyErr {
@@ -42,10 +43,24 @@ type Cut<'py> = (Bound<'py, PyAny>, Vec<Bound<'py, PyAny>>);
 
 #[pymethods]
 impl SymbolBase {
-    /// Another handle to the same symbol: how subclasses are made.
+    /// Another handle to the same symbol: how subclasses are made. Without one a variable without a
+    /// name, which `_become` fills: what pickles of MXNet begin with.
     #[new]
-    fn new(source: &Bound<'_, SymbolBase>) -> SymbolBase {
-        SymbolBase { symbol: source.get().symbol.clone() }
+    #[pyo3(signature = (source = None))]
+    fn new(source: Option<&Bound<'_, SymbolBase>>) -> SymbolBase {
+        let symbol = match source {
+            Some(source) => (*source.get().symbol).clone(),
+            None => Symbol::variable("", BTreeMap::new()),
+        };
+        SymbolBase { symbol: Settable::new(symbol) }
+    }
+
+    /// Takes the place of a variable without a name, once: RuntimeError the second time.
+    fn _become(&self, other: &Bound<'_, SymbolBase>) -> PyResult<()> {
+        if self.symbol.set((*other.get().symbol).clone()) {
+            return Ok(());
+        }
+        Err(PyRuntimeError::new_err("this symbol has become another one already"))
     }
 
     /// Name of the node; `None` for a group.

@@ -74,12 +74,14 @@ pub struct Refusal {
     pub retry_after: Option<u64>,
     /// the connection ends with the answer
     pub close: bool,
+    /// methods that the path takes, as the header `Allow` lists them
+    pub allow: Option<String>,
 }
 
 impl Refusal {
     /// An answer of this status.
     pub fn new(status: StatusCode, outcome: Outcome, message: impl Into<String>) -> Refusal {
-        Refusal { status, outcome, message: bounded(message.into()), retry_after: None, close: false }
+        Refusal { status, outcome, message: bounded(message.into()), retry_after: None, close: false, allow: None }
     }
 
     /// The request is wrong.

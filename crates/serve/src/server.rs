@@ -16,10 +16,10 @@ use crate::settings::Configuration;
 use crate::tokens::Tokens;
 use crate::traces::Span;
 use crate::{endpoints, grpc, rest, tls};
-use hyper::body::Incoming;
-use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use hyper::service::service_fn;
-use hyper::{HeaderMap, Request, Response, StatusCode, Version};
+use hyper::{HeaderMap, Method, Request, Response, StatusCode, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use mxrt_engine::Engine;
@@ -448,7 +448,7 @@ async fn answer(
     busy: Busy,
     paths: endpoints::Paths,
 ) -> Response<AnswerBody> {
-    let version = request.version();
+    let (version, head) = (request.version(), request.method() == Method::HEAD);
     let answers = shared.service.answers.clone();
     let made = endpoints::route(shared, request, paths).await.and_then(|mut answer| {
         let charge = answer.charge.take().map_or_else(|| answers.reserve(answer.body.len()), Ok)?;
@@ -457,7 +457,7 @@ async fn answer(
     });
     match made {
         Ok((answer, bytes)) => {
-            let mut response = Response::new(AnswerBody::new(bytes, busy));
+            let mut response = whole_or_head(bytes, busy, head);
             let headers = response.headers_mut();
             headers.insert(CONTENT_TYPE, HeaderValue::from_static(answer.content_type));
             for (name, value) in answer.headers {
@@ -467,16 +467,29 @@ async fn answer(
             }
             response
         }
-        Err(refusal) => refused(refusal, version, busy, &answers),
+        Err(refusal) => refused(refusal, version, head, busy, &answers),
     }
 }
 
-fn refused(refusal: Refusal, version: Version, busy: Busy, answers: &Arc<Answers>) -> Response<AnswerBody> {
+/// A response with a body; for HEAD with its length alone.
+fn whole_or_head(bytes: Bytes, busy: Busy, head: bool) -> Response<AnswerBody> {
+    let length = bytes.len();
+    let mut response = Response::new(AnswerBody::new(if head { Bytes::new() } else { bytes }, busy));
+    if head {
+        response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
+    }
+    response
+}
+
+fn refused(refusal: Refusal, version: Version, head: bool, busy: Busy, answers: &Arc<Answers>) -> Response<AnswerBody> {
     let body = serde_json::json!({ "error": refusal.message }).to_string().into_bytes();
     let bytes = answers.count(body.len()).pay(body);
-    let mut response = Response::new(AnswerBody::new(bytes, busy));
+    let mut response = whole_or_head(bytes, busy, head);
     *response.status_mut() = refusal.status;
     let headers = response.headers_mut();
+    if let Some(value) = refusal.allow.and_then(|allow| HeaderValue::from_str(&allow).ok()) {
+        headers.insert(ALLOW, value);
+    }
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     if let Some(seconds) = refusal.retry_after {
         headers.insert(RETRY_AFTER, HeaderValue::from(seconds));

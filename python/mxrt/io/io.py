@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import _mxrt
 from .._overrulable import overrulable
-from ..base import MXNetValueError, dtype_class
+from ..base import MXNetValueError, as_float32, dtype_class
 from ..ndarray import NDArray, array
 from ..ndarray.ndarray import is_sparse, sparse_refused
 
@@ -215,7 +215,7 @@ def _named(data: Any, default: str) -> list[tuple[str, np.ndarray[Any, Any]]]:
         if is_sparse(value):
             raise sparse_refused(f"NDArrayIter: '{name}'", str(value.format))
         try:
-            found.append((name, np.asarray(value, dtype=np.float32)))
+            found.append((name, as_float32(value, f"NDArrayIter: '{name}'")))
         except (TypeError, ValueError):
             raise TypeError(f"Invalid type '{type(value)}' for {name}, should be NDArray, numpy.ndarray") from None
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -269,6 +270,14 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods, Exchange, Awaitable):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> NDArray:
         return self.copy()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restores an array that MXNet pickled: ``handle`` holds the bytes of a file's record."""
+        record = state.get("handle")
+        if record is not None:
+            record = record.encode("latin1") if isinstance(record, str) else bytes(record)
+            content = struct.pack("<3Q", 0x112, 0, 1) + record + struct.pack("<Q", 0)
+            self._become(_mxrt.load_buffer(content)[0])
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpickle, (self._to_numpy(), self._dtype_name, *self._device)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
 import warnings
@@ -13,6 +14,7 @@ from .. import name as naming
 from .._methods import OperatorMethods
 from ..base import (
     MXNetNotImplementedError,
+    MXNetTypeError,
     NotImplementedForSymbol,
     dtype_class,
     dtype_name,
@@ -77,6 +79,11 @@ class Symbol(_mxrt.SymbolBase, OperatorMethods):
     def __deepcopy__(self, memo: dict[int, Any]) -> Symbol:
         copy: Symbol = self._deep_copy()
         return copy
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restores a graph that MXNet pickled: ``handle`` holds its JSON."""
+        if state.get("handle") is not None:
+            self._become(load_json(state["handle"]))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return load_json, (self.tojson(remove_amp_cast=False),)
@@ -274,6 +281,14 @@ class Symbol(_mxrt.SymbolBase, OperatorMethods):
         parameters.
         """
         return self.optimize_for(backend)
+
+    def _gen_atomic_symbol(self) -> Symbol:
+        """A symbol of the last operator alone, whose inputs are new variables."""
+        graph = json.loads(self.tojson(remove_amp_cast=False))
+        node = graph["nodes"][graph["heads"][0][0]]
+        if node["op"] == "null" or "subgraphs" in node:
+            raise MXNetTypeError(f"_gen_atomic_symbol: '{node['name']}' is no operator that stands alone")
+        return apply(node["op"], node["op"].lower().lstrip("_"), [], node.get("attrs", {}))
 
     def gradient(self, wrt: Any) -> NoReturn:
         """Refused: there are no gradients."""

@@ -3,11 +3,14 @@
 use super::format::{LIST_MAGIC, RECORD_V1, RECORD_V2, RECORD_V3, SHORTEST_RECORD, aux_arrays, storage_type};
 use super::source::Source;
 use super::{NpShape, ParamsError};
-use crate::FileError;
+use crate::{FileError, recognise};
 use mxrt_tensor::{DType, Shape, TensorType};
 
 /// Bytes fetched at once while the small fields are read.
 const WINDOW: u64 = 4096;
+
+/// Bytes from which files of other kinds are recognised.
+const HEAD: u64 = 64;
 
 const DAMAGED: &str = "The file is damaged or was not written by MXNet's save; copy or download it again";
 
@@ -174,12 +177,15 @@ impl Reader<'_> {
         if magic != LIST_MAGIC {
             let found = format!("found {magic:#x}, expected {LIST_MAGIC:#x}");
             let text = magic.to_le_bytes().iter().all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace());
-            let advice = match magic.to_le_bytes()[0] {
-                b'{' if text => {
+            let mut head = vec![0; (8 + self.left()).min(HEAD) as usize];
+            self.read_at(0, &mut head)?;
+            let advice = match (recognise(&head), head[0]) {
+                (Some(advice), _) => advice,
+                (None, b'{') if text => {
                     "It looks like a symbol file: the two are in each other's place. Pass the \
                      .params one here"
                 }
-                _ => {
+                (None, _) => {
                     "Pass a file written by mx.nd.save, save_parameters or export (the .params \
                       one)"
                 }
@@ -199,8 +205,10 @@ impl Reader<'_> {
         let magic = self.u32("magic number")?;
         match magic {
             RECORD_V3 if !self.np_shape.is_on() => Err(self.np_mismatch(
-                "was saved in np shape semantics, must be loaded in the same semantics: turn it on with \
-                 npx.set_np() or `with np_shape(True)`, or load with npx.load",
+                "was saved in np shape semantics, must be loaded in the same semantics, which mxrt has in C \
+                 (MXSetIsNumpyShape(2)) and Rust (NpShape::Global) only. Elsewhere convert the file with MXNet: \
+                 `with mx.util.np_shape(True): arrays = mx.nd.load(path)`, then mx.nd.save(path, arrays) outside of \
+                 that block",
             )),
             RECORD_V3 => self.typed_record(true),
             _ if self.np_shape == NpShape::ThreadLocal => {
@@ -209,7 +217,7 @@ impl Reader<'_> {
                 }
                 Err(self.np_mismatch(
                     "was not saved in np shape semantics, but being loaded in np shape semantics: turn it off \
-                     with npx.reset_np() or `with np_shape(False)`",
+                     with MXSetIsNumpyShape(0) in C or NpShape::Off in Rust",
                 ))
             }
             RECORD_V2 => self.typed_record(false),
@@ -275,13 +283,22 @@ impl Reader<'_> {
             return Ok(());
         }
         self.context()?;
-        let mut bytes = vec![self.bytes_of("storage shape", stored)?.1];
+        let dtype = self.dtype("dtype")?;
+        let (mut indices, mut rows) = (Vec::new(), 0);
         for _ in 0..aux_arrays(stype) {
             let dtype = self.dtype("index type")?;
-            let shape = self.shape("index shape")?;
-            bytes.push(self.size("index shape", dtype, shape.unwrap_or_default())?.1);
+            let shape = self.shape("index shape")?.unwrap_or_default();
+            rows = shape.first().copied().unwrap_or(0);
+            indices.push(self.size("index shape", dtype, shape)?.1);
         }
-        for n in bytes {
+        // MXNet writes the storage shape before it waits for the array, and all else after it. Of an
+        // array that was still to be computed the first extent is 0; the last indices tell the true one.
+        let mut dims = stored.unwrap_or_default().to_vec();
+        if let Some(first) = dims.first_mut().filter(|first| **first == 0) {
+            *first = rows;
+        }
+        let elements = self.size("storage shape", dtype, Shape::from(dims))?.1;
+        for n in std::iter::once(elements).chain(indices) {
             self.skip("elements", n)?;
         }
         Ok(())

@@ -64,6 +64,10 @@ fn infer(
             shapes.inputs[0]
         )));
     };
+    // To MXNet such an extent is one that is not known, which these operators refuse.
+    if four.contains(&Some(0)) {
+        return Err(shape_error(format!("data of shape {} has no elements to be moved", shapes.inputs[0])));
+    }
     shapes.set_output(0, PartialShape::from_dims(output(four, shapes.attrs.count("block_size"))?))
 }
 

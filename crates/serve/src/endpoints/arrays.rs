@@ -10,12 +10,13 @@ use crate::hooks::{HookArray, HookError, HookRequest};
 use crate::log::{Level, Log};
 use crate::model::{Model, TensorInfo};
 use crate::preprocess::is_image;
+use crate::protocol::forms::{self, Field};
 use crate::protocol::{datatype_of, npy, numbers, short};
 use crate::refusal::{Outcome, Refusal};
 use crate::server::Answer;
 use crate::service::{Inference, Schedule, Service, array, memory};
 use hyper::HeaderMap;
-use hyper::header::{HeaderName, HeaderValue};
+use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use mxrt_tensor::{DType, NDArray, ReadGuard, Shape, TensorType};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -66,7 +67,9 @@ async fn from_body(exchange: &mut Exchange, model: Arc<Model>, form: Form) -> Re
     inference.admit(schedule)?;
     let headers = for_hooks(&model, &head.headers);
     let account = inference.account().clone();
-    let job = Decode { service: service.clone(), model: model.clone(), account, headers, bytes };
+    let content_type =
+        head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
+    let job = Decode { service: service.clone(), model: model.clone(), account, headers, content_type, bytes };
     let arrays = run(inference, &model, schedule, move || job.run()).await?;
     body.forget();
     let results = inference.compute(arrays, schedule).await?;
@@ -119,6 +122,7 @@ struct Decode {
     model: Arc<Model>,
     account: Account,
     headers: Vec<(String, String)>,
+    content_type: String,
     bytes: Vec<u8>,
 }
 
@@ -146,24 +150,70 @@ impl Decode {
         if let Some(parts) = self.parts_of_hook(&mut charge)? {
             return Ok(parts);
         }
-        if self.bytes.starts_with(b"PK") {
-            return self.parts_of_archive(&mut charge);
-        }
-        let [input] = &self.model.inputs[..] else {
-            let words = "the model has several inputs: send a .npz with an array for each by name";
-            return Err(Refusal::invalid(words));
+        let inputs = &self.model.inputs[..];
+        let fields = match &self.content_type {
+            kind if forms::is_form(kind) => forms::multipart(kind, &self.bytes, inputs.len()),
+            kind if forms::is_json(kind) => forms::json(&self.bytes, inputs.len()),
+            _ => Ok(vec![Field { name: String::new(), content: &self.bytes, json: false }]),
         };
-        if is_image(&self.bytes) {
+        let fields = fields.map_err(Refusal::invalid)?;
+        if let [Field { content, json: false, .. }] = &fields[..] {
+            if content.starts_with(b"PK") {
+                return self.parts_of_archive(content, &mut charge);
+            }
+        }
+        if inputs.len() > 1 && fields.iter().any(|field| field.name.is_empty()) {
+            let words = "the model has several inputs: send a .npz, a form or a JSON object with each by its name";
+            return Err(Refusal::invalid(words));
+        }
+        fields.iter().map(|field| self.part(field, &mut charge)).collect()
+    }
+
+    /// The input that a field is for. The only input may have any name: those of files, mostly.
+    fn part(&self, field: &Field<'_>, charge: Charging<'_>) -> Result<Part, Refusal> {
+        let input = match &self.model.inputs[..] {
+            [only] => only,
+            several => several.iter().find(|input| input.name == field.name).ok_or_else(|| {
+                let names = several.iter().map(|input| input.name.as_str()).collect::<Vec<_>>().join(", ");
+                Refusal::invalid(format!("the model has no input '{}'; it has {names}", short(&field.name)))
+            })?,
+        };
+        let content = field.content;
+        if field.json || content.first() == Some(&b'[') {
+            return self.part_of_json(input, content, charge);
+        }
+        if is_image(content) {
             let preprocess = self.model.settings.preprocess.as_ref();
             let words = "the model takes no images: its setting 'preprocess' says how they become inputs";
             let preprocess = preprocess.ok_or_else(|| Refusal::invalid(words))?;
             let most = self.service.config.max_pixels;
-            let elements = preprocess.run(&self.bytes, input.dtype, most, &mut charge)?;
-            return Ok(vec![(input.name.clone(), preprocess.tensor(input.dtype), elements)]);
+            let elements = preprocess.run(content, input.dtype, most, charge)?;
+            return Ok((input.name.clone(), preprocess.tensor(input.dtype), elements));
         }
-        let array = npy::read(&self.bytes)
-            .map_err(|error| Refusal::invalid(format!("expected a .npy, a .npz, a JPEG or a PNG: {error}")))?;
-        Ok(vec![(input.name.clone(), array.tensor, self.copied(array.bytes, &mut charge)?)])
+        let array = npy::read(content).map_err(|error| {
+            let of = match &self.content_type[..] {
+                "" => String::new(),
+                kind => format!("the body is {}: ", short(kind)),
+            };
+            Refusal::invalid(format!("{of}expected a .npy, a .npz, a JPEG, a PNG, or lists of JSON: {error}"))
+        })?;
+        Ok((input.name.clone(), array.tensor, self.copied(array.bytes, charge)?))
+    }
+
+    /// An input as lists in lists, which say its shape.
+    fn part_of_json(&self, input: &TensorInfo, content: &[u8], charge: Charging<'_>) -> Result<Part, Refusal> {
+        let wrong = |words: String| Refusal::invalid(format!("input '{}': {words}", input.name));
+        let text = std::str::from_utf8(content).map_err(|_| wrong("the JSON is not UTF-8".to_owned()))?;
+        let tensor = TensorType::new(input.dtype, Shape::from(forms::extents(text).map_err(wrong)?));
+        // Each element has at least one byte of text, so that the size of it is bounded by the body.
+        let bytes = tensor.checked_bytes().filter(|bytes| *bytes <= content.len().saturating_mul(input.dtype.size()));
+        let bytes = bytes.ok_or_else(|| wrong("the lists have different lengths".to_owned()))?;
+        charge(bytes)?;
+        let mut elements = Vec::new();
+        room(&mut elements, bytes)?;
+        elements.resize(bytes, 0);
+        numbers::read(text, input.dtype, &tensor.shape, &mut elements).map_err(wrong)?;
+        Ok((input.name.clone(), tensor, elements))
     }
 
     fn copied(&self, bytes: &[u8], charge: Charging<'_>) -> Result<Vec<u8>, Refusal> {
@@ -174,7 +224,7 @@ impl Decode {
         Ok(copy)
     }
 
-    fn parts_of_archive(&self, charge: Charging<'_>) -> Result<Vec<Part>, Refusal> {
+    fn parts_of_archive(&self, content: &[u8], charge: Charging<'_>) -> Result<Vec<Part>, Refusal> {
         // A full queue is not an error of the file.
         let mut full = None;
         let mut charge_text = |bytes: usize| {
@@ -189,7 +239,7 @@ impl Decode {
             bytes: self.service.config.max_body,
             charge: &mut charge_text,
         };
-        let arrays = npy::read_npz(&self.bytes, bounds);
+        let arrays = npy::read_npz(content, bounds);
         let arrays = arrays.map_err(|words| full.unwrap_or_else(|| Refusal::invalid(words)))?;
         let part = |(name, file): (String, Vec<u8>)| {
             let array = npy::read(&file).map_err(|e| Refusal::invalid(format!("'{}': {e}", short(&name))))?;

@@ -129,11 +129,11 @@ pub(crate) async fn route(shared: Arc<Shared>, request: Request<Received>, paths
         Some((last, before)) if last.is_empty() => before,
         _ => &words[..],
     };
-    let mut others = Vec::new();
+    let mut others: Vec<&str> = Vec::new();
     let admin = if paths == Paths::Admin { ADMIN } else { &[] };
     for endpoint in ENDPOINTS.iter().chain(admin) {
         let Some((model, version)) = matched(endpoint.path, words) else { continue };
-        if endpoint.method == request.method() {
+        if endpoint.method == request.method() || (endpoint.method == Method::GET && request.method() == Method::HEAD) {
             let open = endpoint.path.starts_with("/v2/health/");
             if let Err(refusal) = if open { Ok(()) } else { shared.check_token(request.headers()) } {
                 // Otherwise the connection ends while the client still writes.
@@ -146,13 +146,20 @@ pub(crate) async fn route(shared: Arc<Shared>, request: Request<Received>, paths
             }
             return (endpoint.answer)(Call { shared, request, model, version }).await;
         }
-        others.push(endpoint.method.as_str());
+        let takes: &[&str] = if endpoint.method == Method::GET { &["GET", "HEAD"] } else { &["POST"] };
+        for method in takes {
+            if !others.contains(method) {
+                others.push(*method);
+            }
+        }
     }
     if others.is_empty() {
         return Err(Refusal::not_found("there is no such path; GET /v2 says what this server is"));
     }
-    let message = format!("this path takes {}, not {}", others.join(", "), request.method());
-    Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, Outcome::Invalid, message))
+    let takes = others.join(", ");
+    let message = format!("this path takes {takes}, not {}", request.method());
+    let refusal = Refusal::new(StatusCode::METHOD_NOT_ALLOWED, Outcome::Invalid, message);
+    Err(Refusal { allow: Some(takes), ..refusal })
 }
 
 /// The number that the query of a request says for a name.

@@ -99,8 +99,11 @@ fn parameters(engine: &'static Engine, file: Option<&Path>) -> Result<HashMap<St
     let Some(file) = file else { return Ok(HashMap::new()) };
     let loaded = params::load(engine, file, NpShape::Global)
         .map_err(|e| OpError::new(FailureKind::Data, format!("{}: {e}", file.display())))?;
-    let Params::Named(named) = loaded else {
-        return Err(bad("the parameters have no names: Invalid param file format".to_owned()));
+    let named = match loaded {
+        Params::Named(named) => named,
+        // The file of a network without parameters.
+        Params::List(arrays) if arrays.is_empty() => Vec::new(),
+        Params::List(_) => return Err(bad("the parameters have no names: Invalid param file format".to_owned())),
     };
     let bare = |name: String| match name.strip_prefix("arg:").or_else(|| name.strip_prefix("aux:")) {
         Some(bare) => bare.to_owned(),

@@ -1,5 +1,6 @@
 //! Text and bytes of the Open Inference Protocol, without any I/O.
 
+pub mod forms;
 pub mod npy;
 pub mod numbers;
 pub mod request;

@@ -55,7 +55,7 @@ pub(crate) fn unpack(path: &Path, limit: usize) -> Result<Unpacked, String> {
     let named = |words: String| format!("{}: {words}", path.display());
     let kind = kind(path).ok_or_else(|| named("it is no archive".to_owned()))?;
     let file = File::open(path).map_err(|error| named(error.to_string()))?;
-    let unpacked = Unpacked { folder: new_folder().map_err(|error| named(error.to_string()))? };
+    let unpacked = Unpacked { folder: new_folder().map_err(named)? };
     let mut room = Room { folder: unpacked.folder.clone(), left: limit as u64, entries: MOST_ENTRIES, limit };
     let done = match kind {
         Kind::Zip => zip(file, &mut room),
@@ -66,16 +66,24 @@ pub(crate) fn unpack(path: &Path, limit: usize) -> Result<Unpacked, String> {
 }
 
 /// A new folder that others cannot read.
-fn new_folder() -> io::Result<PathBuf> {
+fn new_folder() -> Result<PathBuf, String> {
     use std::os::unix::fs::DirBuilderExt;
     static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let temporary = std::env::temp_dir();
     loop {
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("mxrt-serve-{}-{number}", std::process::id()));
+        let folder = temporary.join(format!("mxrt-serve-{}-{number}", std::process::id()));
         match std::fs::DirBuilder::new().mode(0o700).create(&folder) {
             // A process of that number left it.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            made => return made.map(|()| folder),
+            Err(error) => {
+                return Err(format!(
+                    "it is unpacked in the folder for temporary files, '{}', where no folder can be made ({error}): \
+                     set TMPDIR to a folder that can be written, or name an unpacked folder",
+                    temporary.display()
+                ));
+            }
+            Ok(()) => return Ok(folder),
         }
     }
 }

@@ -9,9 +9,9 @@ import pickle
 import random
 import signal
 import socket
-import threading
 import traceback
 import weakref
+from _thread import get_native_id
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from multiprocessing.connection import wait
@@ -213,14 +213,14 @@ def _at_exit() -> None:
 
 
 def _waits_for_exit() -> bool:
-    """Whether the process ends without waiting for this thread."""
-    return _exits and threading.current_thread() is not threading.main_thread()
+    """Whether the process ends without waiting for this thread, which is not its first one."""
+    return _exits and get_native_id() != os.getpid()
 
 
 def _without_workers() -> NoReturn:
     """Holds a thread that the end of the process stops; in another one it is an error."""
     while _waits_for_exit():
-        threading.Event().wait()
+        SimpleQueue[None]().get()
     raise MXNetDataError("DataLoader: the process is ending, and its workers have ended; make another iterator")
 
 

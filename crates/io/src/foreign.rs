@@ -1,0 +1,68 @@
+//! Files that are often in the place of models, recognised by how they begin.
+
+/// The first bytes of files, with a description and advice.
+const KINDS: &[(&[u8], &str)] = &[
+    (
+        b"version https://git-lfs",
+        "It is a pointer of Git LFS, which stands for the file: run `git lfs pull` in its repository",
+    ),
+    (b"<!DOCTYPE", HTML),
+    (b"<!doctype", HTML),
+    (b"<html", HTML),
+    (b"<HTML", HTML),
+    (b"<?xml", "It is XML, such as a server's answer to a download that was refused: download the file again"),
+    (b"\x1f\x8b", "It is compressed by gzip: unpack it first, by gunzip or tar"),
+    (b"BZh", "It is compressed by bzip2: unpack it first"),
+    (b"\x28\xb5\x2f\xfd", "It is compressed by zstd: unpack it first"),
+    (b"PK\x03\x04", "It is a zip archive: unpack it first (mxrt serve takes archives of models as they are)"),
+    (b"\x89HDF", "It is HDF5, such as Keras writes: convert the model where it was made"),
+    (b"\x93NUMPY", "It is an array of numpy: read it with mx.nd.array(numpy.load(path))"),
+    (b"\x89PNG", "It is an image"),
+    (b"\xff\xd8\xff", "It is an image"),
+    (b"\x80\x02", PICKLE),
+    (b"\x80\x03", PICKLE),
+    (b"\x80\x04", PICKLE),
+    (b"\x80\x05", PICKLE),
+];
+const HTML: &str = "It is HTML, such as the page of a download that failed: download the file again";
+const PICKLE: &str = "It is a pickle of Python: read it with pickle.load, if you trust where it is from";
+const ONNX: &str = "It looks like an ONNX model: pass the files that MXNet wrote";
+
+/// Describes a file of another kind by its first bytes, with advice; `None` for what is unknown.
+pub fn recognise(head: &[u8]) -> Option<&'static str> {
+    let text = head.trim_ascii_start();
+    // A pointer of Git LFS is recognised by its first word where no more was read.
+    let known = KINDS.iter().find(|(start, _)| {
+        text.starts_with(start) || (text.len() >= 8 && text.len() < start.len() && start.starts_with(text))
+    });
+    // The version of ONNX, and then the name of who wrote it, or the graph.
+    let onnx = matches!(head, [0x08, 3..=20, 0x12 | 0x3a, ..]);
+    known.map(|(_, advice)| *advice).or(onnx.then_some(ONNX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::recognise;
+
+    #[test]
+    fn files_of_others_are_recognised_by_their_first_bytes() {
+        for (head, word) in [
+            (&b"version https://git-lfs.github.com/spec/v1\n"[..], "Git LFS"),
+            (b"version ", "Git LFS"),
+            (b"\n <!DOCTYPE html>", "HTML"),
+            (b"\x1f\x8b\x08\0", "gzip"),
+            (b"PK\x03\x04", "zip"),
+            (b"\x08\x07\x12\x07pytorch", "ONNX"),
+            (b"\x80\x04\x95", "pickle"),
+        ] {
+            assert!(recognise(head).is_some_and(|advice| advice.contains(word)), "{head:?}");
+        }
+    }
+
+    #[test]
+    fn what_mxnet_writes_is_not_taken_for_something_else() {
+        for head in [&b"{\"nodes\": []}"[..], b"\x12\x01\0\0\0\0\0\0", b"", b"version"] {
+            assert_eq!(recognise(head), None, "{head:?}");
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Bodies as clients of MXNet Model Server send them: forms with a part for each input, and JSON
+//! without shapes.
+
+use super::{request::MAX_AXES, short};
+use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+use std::fmt;
+
+/// One value of a body.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Field<'a> {
+    /// the input's name; empty where the body does not say it
+    pub name: String,
+    /// the content
+    pub content: &'a [u8],
+    /// whether the content is JSON
+    pub json: bool,
+}
+
+/// Reads a body of `multipart/form-data`, at most `most` parts. The error is a text for the client.
+pub fn multipart<'a>(content_type: &str, body: &'a [u8], most: usize) -> Result<Vec<Field<'a>>, String> {
+    let boundary = parameter(content_type, "boundary").filter(|boundary| !boundary.is_empty());
+    let boundary = boundary.ok_or("multipart/form-data without a boundary in the content type")?;
+    let line = format!("--{boundary}").into_bytes();
+    let cut = || "multipart/form-data: the body ends within a part".to_owned();
+    let start = find(body, &line).ok_or_else(|| format!("multipart/form-data: there is no line --{boundary}"))?;
+    let mut rest = &body[start + line.len()..];
+    let separator = [b"\r\n", &line[..]].concat();
+    let mut fields = Vec::new();
+    while !rest.starts_with(b"--") {
+        if fields.len() == most {
+            return Err(format!("multipart/form-data: more than {most} parts; the model has as many inputs"));
+        }
+        let head = find(rest, b"\r\n\r\n").ok_or_else(cut)?;
+        let end = head + 4 + find(&rest[head + 4..], &separator).ok_or_else(cut)?;
+        fields.push(part(&rest[..head], &rest[head + 4..end])?);
+        rest = &rest[end + separator.len()..];
+    }
+    Ok(fields)
+}
+
+/// A part of a form with these headers.
+fn part<'a>(head: &[u8], content: &'a [u8]) -> Result<Field<'a>, String> {
+    let head = std::str::from_utf8(head).map_err(|_| "multipart/form-data: a header is not text")?;
+    let header = |name: &str| {
+        let mut lines = head.split("\r\n").filter_map(|line| line.split_once(':'));
+        lines.find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
+    };
+    let name = header("content-disposition").and_then(|value| parameter(value, "name")).unwrap_or_default();
+    let json = header("content-type").is_some_and(is_json);
+    Ok(Field { name: name.to_owned(), content, json })
+}
+
+/// Whether a content type is JSON.
+pub fn is_json(content_type: &str) -> bool {
+    content_type.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+}
+
+/// Whether a content type is that of forms with parts.
+pub fn is_form(content_type: &str) -> bool {
+    content_type.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("multipart/form-data"))
+}
+
+/// The value of a parameter in a header, without quotes.
+fn parameter<'a>(header: &'a str, name: &str) -> Option<&'a str> {
+    let mut parts = header.split(';').skip(1).filter_map(|part| part.split_once('='));
+    parts.find(|(known, _)| known.trim().eq_ignore_ascii_case(name)).map(|(_, value)| value.trim().trim_matches('"'))
+}
+
+fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
+    text.windows(wanted.len()).position(|window| window == wanted)
+}
+
+/// Reads JSON: lists of numbers for the one input, or an object with lists by input, alone or in a
+/// list of its own. At most `most` inputs. The error is a text for the client.
+pub fn json(body: &[u8], most: usize) -> Result<Vec<Field<'_>>, String> {
+    let wrong = |error: serde_json::Error| format!("the JSON of the body: {error}");
+    let text = std::str::from_utf8(body).map_err(|_| "the JSON of the body is not UTF-8".to_owned())?;
+    let whole: &RawValue = serde_json::from_str(text).map_err(wrong)?;
+    let object = text.trim_start().strip_prefix('[').unwrap_or(text).trim_start().starts_with('{');
+    if !object {
+        return Ok(vec![Field { name: String::new(), content: whole.get().as_bytes(), json: true }]);
+    }
+    let mut text = serde_json::Deserializer::from_str(whole.get());
+    text.deserialize_any(Objects(most)).map_err(wrong)
+}
+
+/// Reads an object, or a list of one.
+struct Objects(usize);
+
+impl<'de> Visitor<'de> for Objects {
+    type Value = Vec<Field<'de>>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("lists of numbers, or an object with the inputs by name")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut fields: Vec<Field<'de>> = Vec::new();
+        while let Some(name) = map.next_key::<String>()? {
+            if fields.len() == self.0 {
+                return Err(A::Error::custom(format!("more than {} inputs, which the model has", self.0)));
+            }
+            if fields.iter().any(|field| field.name == name) {
+                return Err(A::Error::custom(format!("the input '{}' is given twice", short(&name))));
+            }
+            let value = map.next_value::<&'de RawValue>()?;
+            fields.push(Field { name, content: value.get().as_bytes(), json: true });
+        }
+        Ok(fields)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        let only = list.next_element::<&'de RawValue>()?.ok_or_else(|| A::Error::custom("an empty list"))?;
+        if list.next_element::<serde::de::IgnoredAny>()?.is_some() {
+            return Err(A::Error::custom("several objects in one list: send a request for each"));
+        }
+        let mut inner = serde_json::Deserializer::from_str(only.get());
+        inner.deserialize_any(Objects(self.0)).map_err(A::Error::custom)
+    }
+}
+
+/// The shape of lists in lists, by the first list of each level. Whether the others fit is seen when
+/// they are read.
+pub fn extents(text: &str) -> Result<Vec<usize>, String> {
+    let (mut shape, mut open, mut in_word) = (Vec::new(), Vec::new(), false);
+    for byte in text.bytes() {
+        match byte {
+            b'[' => {
+                count(&mut open);
+                if open.len() == MAX_AXES {
+                    return Err(format!("the lists are nested deeper than {MAX_AXES}"));
+                }
+                open.push(0);
+                if shape.len() < open.len() {
+                    shape.push(None);
+                }
+            }
+            b']' => {
+                if let (Some(elements), Some(extent)) = (open.pop(), shape.get_mut(open.len())) {
+                    extent.get_or_insert(elements);
+                }
+            }
+            b',' | b' ' | b'\t' | b'\r' | b'\n' => {}
+            _ => {
+                if !in_word {
+                    count(&mut open);
+                }
+                in_word = true;
+                continue;
+            }
+        }
+        in_word = false;
+    }
+    let shape: Option<Vec<usize>> = shape.into_iter().collect();
+    shape.filter(|shape| !shape.is_empty()).ok_or_else(|| "expected lists of numbers".to_owned())
+}
+
+/// One more element of the innermost open list.
+fn count(open: &mut [usize]) {
+    if let Some(innermost) = open.last_mut() {
+        *innermost += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FORM: &str = "multipart/form-data; boundary=\"X\"";
+
+    fn field<'a>(name: &str, content: &'a str, json: bool) -> Field<'a> {
+        Field { name: name.to_owned(), content: content.as_bytes(), json }
+    }
+
+    #[test]
+    fn parts_of_a_form_are_read_without_their_headers() {
+        let body = "before\r\n--X\r\nContent-Disposition: form-data; name=\"a\"; filename=\"k.jpg\"\r\n\
+            Content-Type: image/jpeg\r\n\r\nJPEG\r\n--X\r\ncontent-disposition: form-data; name=b\r\n\
+            content-type: application/json; charset=utf-8\r\n\r\n[1]\r\n--X--\r\n";
+        let read = multipart(FORM, body.as_bytes(), 2);
+        assert_eq!(read, Ok(vec![field("a", "JPEG", false), field("b", "[1]", true)]));
+        let error = multipart(FORM, body.as_bytes(), 1).expect_err("an error");
+        assert!(error.contains("more than 1 parts"), "{error}");
+    }
+
+    #[test]
+    fn a_form_that_is_cut_anywhere_is_an_error() {
+        let body = b"--X\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\nJPEG\r\n--X--";
+        for end in 0..body.len() - 2 {
+            assert!(multipart(FORM, &body[..end], 9).is_err(), "{end}");
+        }
+        assert_eq!(multipart(FORM, body, 9), Ok(vec![field("a", "JPEG", false)]));
+        assert!(multipart("multipart/form-data", body, 9).is_err());
+    }
+
+    #[test]
+    fn json_is_lists_or_an_object_of_lists() {
+        assert_eq!(json(b" [[1, 2]]", 1), Ok(vec![field("", "[[1, 2]]", true)]));
+        let both = Ok(vec![field("a", "[1]", true), field("b", "[[2]]", true)]);
+        assert_eq!(json(br#"{"a": [1], "b": [[2]]}"#, 2), both);
+        assert_eq!(json(br#"[{"a": [1], "b": [[2]]}]"#, 2), both);
+        for (wrong, words) in [
+            (&br#"{"a": [1], "b": [2]}"#[..], "more than 1 inputs"),
+            (br#"{"a": [1]"#, "EOF"),
+            (br#"[{"a": [1]}, {"a": [1]}]"#, "a request for each"),
+            (b"\xff", "UTF-8"),
+        ] {
+            let error = json(wrong, 1).expect_err("an error");
+            assert!(error.contains(words), "{error}");
+        }
+        assert!(json(br#"{"a": [1], "a": [2]}"#, 2).expect_err("an error").contains("given twice"));
+    }
+
+    #[test]
+    fn shapes_are_those_of_the_first_lists() {
+        assert_eq!(extents("[[1, 2.5e1,3], [4,5,6]]"), Ok(vec![2, 3]));
+        assert_eq!(extents("[[[1]],[[2]]]"), Ok(vec![2, 1, 1]));
+        assert_eq!(extents("[]"), Ok(vec![0]));
+        assert_eq!(extents("[true,false]"), Ok(vec![2]));
+        assert!(extents("1").is_err());
+        assert!(extents(&"[".repeat(40)).is_err());
+    }
+}
