@@ -75,10 +75,39 @@ def test_a_network_computes_in_bf16_on_request_or_its_plan_says_that_it_cannot()
     pointwise = PLAN.replace("kernel=(3, 3)", "kernel=(1, 1)").replace("pad=(1, 1)", "pad=(0, 0)")
     assert pointwise != PLAN
     plan = last_json(run_python(pointwise.format("precision='bf16'")))
-    assert ("direct bf16" in plan) != ("no AVX512-BF16" in plan)
+    assert ("direct bf16" in plan) != ("computed in float32" in plan)
     assert "bf16" not in last_json(run_python(pointwise.format("")))
     portable = last_json(run_python(pointwise.format("precision='bf16'"), env={"MXRT_ISA": "portable"}))
     assert "no AVX512-BF16" in portable
+
+
+DENSE = """
+import json
+import mxrt as mx
+x = mx.sym.var("x")
+net = mx.gluon.SymbolBlock(mx.sym.FullyConnected(x, num_hidden=64, name="d"), [x])
+net.initialize()
+net.hybridize({})
+data = mx.nd.ones((64, 128))
+net(data)
+features = mx._mxrt.info()["cpu_features"]
+print(json.dumps(["amx_bf16" in features, "avx512bf16" in features, net.plan(data)]))
+"""
+
+
+def test_dense_layers_run_on_tiles_where_the_processor_has_them() -> None:
+    has_tiles, _, plan = last_json(run_python(DENSE.format("")))
+    assert ("dense amx" in plan) == has_tiles
+    _, has_pairs, plan = last_json(run_python(DENSE.format("precision='bf16'")))
+    assert ("dense bf16 amx" in plan) == has_tiles
+    assert has_pairs or "no AVX512-BF16" in plan
+    assert "dense portable" in last_json(run_python(DENSE.format(""), env={"MXRT_ISA": "portable"}))[2]
+    forced = run_python(DENSE.format(""), env={"MXRT_ISA": "amx"})
+    if has_tiles:
+        assert "dense amx" in last_json(forced)[2]
+        assert "dense avx512" in last_json(run_python(DENSE.format(""), env={"MXRT_ISA": "avx512"}))[2]
+    else:
+        assert "MXRT_ISA" in forced.stderr and "its best is" in forced.stderr
 
 
 def test_a_file_of_measured_convolutions_goes_before_the_rules(tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ pub use crate::rewrite::{
     MAX_PROGRAM_STEPS, OperandBroadcast, Rewrites, StepInput, layout_attrs, program_step,
 };
 pub use mxrt_kernels::Par;
+pub use mxrt_kernels::amx::is_available as has_amx;
 pub use mxrt_kernels::conv::{ConvSignature, ConvTable, Measured, Method, Precision, Winograd, chosen, measure};
 pub use mxrt_kernels::isa::Isa;
 pub use mxrt_kernels::par::par_chunks_mut;

@@ -156,6 +156,9 @@ fn cpu_features() -> Vec<&'static str> {
         macro_rules! look { ($($name:tt),*) => { $(if std::arch::is_x86_feature_detected!($name) { found.push($name); })* } }
         look!("sse", "sse2", "sse3", "sse4.1", "sse4.2", "sse4a", "avx", "avx2", "fma", "f16c");
         look!("avx512f", "avx512bw", "avx512vl", "avx512vnni", "avx512bf16");
+        if mxrt_ops::has_amx() {
+            found.push("amx_bf16");
+        }
     }
     #[cfg(target_arch = "aarch64")]
     {

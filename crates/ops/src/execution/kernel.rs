@@ -6,7 +6,7 @@ use crate::definition::{Attrs, OpDef};
 use mxrt_engine::OpError;
 use mxrt_kernels::amx;
 use mxrt_kernels::conv::{ConvSignature, ConvTable, Precision, Winograd};
-use mxrt_kernels::isa::{Isa, has_bf16};
+use mxrt_kernels::isa::{Isa, has_bf16, pairs_are_fast};
 use mxrt_kernels::par::Par;
 use mxrt_tensor::{TensorMut, TensorRef, TensorType};
 use std::ops::Range;
@@ -61,9 +61,12 @@ impl KernelOptions {
 
     /// What a reader of the plan should know about them.
     pub fn notes(&self) -> impl Iterator<Item = &'static str> {
-        let missing = self.precision == Precision::Bf16 && !(self.isa == Isa::Avx512 && has_bf16());
-        let bf16 = "precision bf16: computed in float32, because there is no AVX512-BF16 to compute it with";
-        missing.then_some(bf16).into_iter()
+        let wanted = self.precision == Precision::Bf16;
+        let has = self.isa == Isa::Avx512 && has_bf16();
+        let absent = "precision bf16: computed in float32, because there is no AVX512-BF16 to compute it with";
+        let slow = "precision bf16: convolutions that take longer in bf16 on this processor are computed in float32";
+        let note = if has { (!pairs_are_fast()).then_some(slow) } else { Some(absent) };
+        note.filter(|_| wanted).into_iter()
     }
 }
 
