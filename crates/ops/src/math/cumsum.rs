@@ -1,10 +1,11 @@
 //! `_np_cumsum`: running sums.
 
+use crate::execution::in_single;
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::cast::cast;
 use mxrt_kernels::reduce::cumsum;
-use mxrt_tensor::Shape;
+use mxrt_tensor::{DType, Shape};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -45,19 +46,46 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
             [shape[..axis].iter().product(), shape[axis], shape[axis + 1..].iter().product()]
         }
     };
+    let kernel = in_single(signature, |signature| bind_sums(split, signature));
+    Ok(with_form(kernel?, signature, || KernelForm::RunningSum { split }))
+}
+
+fn bind_sums(split: [usize; 3], signature: &Signature<'_>) -> BoundKernel {
     let (from, to) = (signature.inputs[0].dtype, signature.outputs[0].dtype);
     if from == to {
-        let kernel: BoundKernel = dispatch!(to, numeric, T => Ok(kernel_fn(signature, move |call| {
+        return dispatch!(to, numeric, T => Ok(kernel_fn(signature, move |call| {
             cumsum::<T, T>(call.par, elements(&call.inputs[0])?, split, elements_mut(&mut call.outputs[0])?);
             Ok(())
         })));
-        return Ok(with_form(kernel?, signature, || KernelForm::RunningSum { split }));
     }
-    let kernel: BoundKernel = dispatch!(from, numeric, S => dispatch!(to, numeric, T => Ok(kernel_fn(signature, move |call| {
+    if to == DType::F16 {
+        // Sums of half precision are made in single precision, and each is rounded once.
+        return dispatch!(from, numeric, S => Ok(kernel_fn(signature, move |call| {
+            let mut converted = vec![0f32; call.inputs[0].len()];
+            cast::<S, f32>(call.par, elements(&call.inputs[0])?, &mut converted);
+            let mut sums = vec![0f32; converted.len()];
+            cumsum::<f32, f32>(call.par, &converted, split, &mut sums);
+            cast::<f32, half::f16>(call.par, &sums, elements_mut(&mut call.outputs[0])?);
+            Ok(())
+        })));
+    }
+    dispatch!(from, numeric, S => dispatch!(to, numeric, T => Ok(kernel_fn(signature, move |call| {
         let mut converted = vec![<T as mxrt_kernels::Element>::ZERO; call.inputs[0].len()];
         cast::<S, T>(call.par, elements(&call.inputs[0])?, &mut converted);
         cumsum::<T, T>(call.par, &converted, split, elements_mut(&mut call.outputs[0])?);
         Ok(())
-    }))));
-    Ok(with_form(kernel?, signature, || KernelForm::RunningSum { split }))
+    }))))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{OpTest, f16s};
+
+    #[test]
+    fn half_precision_is_summed_in_single_precision() {
+        let sums = f16s(&OpTest::new("cumsum").f16([4096], &vec![1.0; 4096]).run(), [4096]);
+        assert_eq!([sums[0], sums[2047], sums[4095]], [1.0, 2048.0, 4096.0]);
+        let whole = OpTest::new("cumsum").attr("dtype", "float16").i32([4096], &vec![1; 4096]);
+        assert_eq!(f16s(&whole.run(), [4096])[4095], 4096.0);
+    }
 }
