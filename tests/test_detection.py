@@ -53,6 +53,11 @@ def test_augmenters_are_written_as_mxnet_writes_them(mx) -> None:
             '"max_attempts": 50, "pad_val": [127, 127, 127]}]'
         ],
     ]
+    usual = mx.image.CreateDetAugmenter((3, 8, 8), mean=True, std=True)
+    assert usual[-1].dumps() == [
+        "detborrowaug",
+        '["colornormalizeaug", {"mean": [123.68, 116.28, 103.53], "std": [58.395, 57.12, 57.375]}]',
+    ]
 
 
 def test_what_augmenters_refuse(mx) -> None:

@@ -330,3 +330,10 @@ def test_the_process_ends_quietly_while_memory_is_shared(mx) -> None:
         """
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_tensor_that_is_too_large_is_said_to_be(mx) -> None:
+    producer = Producer(np.zeros((1, 1), np.float32))
+    producer.shape[:] = (1 << 62, 8)
+    with pytest.raises(BufferError, match=r"float32\(4611686018427387904, 8\) is larger than the address space"):
+        mx.nd.from_dlpack(producer)

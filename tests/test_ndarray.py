@@ -362,3 +362,24 @@ def test_contexts_of_the_host_are_one_memory(mx) -> None:
     assert (a + b).asnumpy().tolist() == [2, 2]
     assert [(a + b).context, (b + a).context] == [mx.cpu(0), mx.cpu(1)]
     assert mx.nd.concat(b, a, dim=0).context == mx.cpu(1)
+
+
+def test_the_method_broadcast_to_adds_axes_before_the_first(mx) -> None:
+    x = mx.nd.array([[1, 2, 3]])
+    assert np.array_equal(x.broadcast_to((2, 4, 3)).asnumpy(), np.broadcast_to(x.asnumpy(), (2, 4, 3)))
+    assert x.broadcast_to((5, 1, 3)).shape == (5, 1, 3)
+    assert x.broadcast_to((1, 3)).shape == (1, 3)
+    assert x.broadcast_like(mx.nd.ones((2, 2, 3))).shape == (2, 2, 3)
+    for shape in ((3,), (1, 4), (2, 2, 1), (0, 0)):
+        with pytest.raises(ValueError, match="could not be broadcast together with remapped shapes"):
+            x.broadcast_to(shape)
+
+
+def test_shapes_that_are_not_known_say_what_makes_empty_arrays(mx) -> None:
+    for make in (mx.nd.ones, mx.nd.zeros):
+        with pytest.raises(mx.base.MXNetError, match=r"the shape \(0, 3\) has an extent of 0.*mx.nd.empty\(\(0, 3\)\)"):
+            make((0, 3))
+        with pytest.raises(mx.base.MXNetError, match=r"the shape \(\) has no axes.*mx.nd.empty\(\(\)\)"):
+            make(())
+    assert mx.nd.empty((0, 3)).shape == (0, 3)
+    assert mx.nd.empty(()).shape == ()

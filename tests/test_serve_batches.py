@@ -157,6 +157,60 @@ def test_calls_of_a_network_are_joined(mx) -> None:
         mx.serve.Batcher(mean)(mx.nd.zeros((2, 3)))
 
 
+def test_a_call_that_waits_for_others_heeds_signals_and_its_deadline() -> None:
+    code = """
+    import json, signal, threading
+    import mxrt as mx
+
+    net = mx.gluon.SymbolBlock(mx.sym.var("data") * 2, mx.sym.var("data"))
+    joined = mx.serve.Batcher(net, rows=2, max_delay=3600)
+    row = mx.nd.ones((1, 3))
+
+    class Stopped(Exception):
+        pass
+
+    seen = []
+
+    def stop(number, frame):
+        # It waits when it has been here for a while.
+        seen.append(frame.f_code.co_name)
+        if seen[-3:] == ["__call__"] * 3:
+            raise Stopped
+
+    said = []
+    signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
+    try:
+        joined(row)
+    except Stopped:
+        said.append("stopped")
+    signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def late():
+        try:
+            joined(row, deadline=0.01)
+        except mx.base.MXNetError as error:
+            said.append([type(error).__name__, str(error)])
+
+    late()
+    thread = threading.Thread(target=late)
+    thread.start()
+    thread.join()
+    # Those who have left are not part of the next batch.
+    found = []
+    threads = [threading.Thread(target=lambda: found.append(joined(row).asnumpy().tolist())) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    print(json.dumps([said, found, joined.counts]))
+    """
+    said, found, counts = last_json(run_python(code))
+    words = "the deadline passed before the result was there"
+    assert said == ["stopped", *[["MXNetTimeoutError", words]] * 2]
+    assert (found, counts) == ([[[2.0] * 3]] * 2, [1, 2])
+
+
 def test_members_of_a_batch_without_memory_are_computed_alone() -> None:
     # Their calls are the first ones of the batcher. No batch begins before there are eight.
     code = """

@@ -68,7 +68,10 @@ unsafe fn import(dlpack: DLManagedTensorHandle, transient: bool, out: *mut NDArr
     let (engine, context) = (engine()?, Context::cpu(0));
     let bytes = tensor_type.checked_bytes();
     let start = tensor.data.cast::<u8>().wrapping_add(tensor.byte_offset as usize);
-    if bytes != Some(0) && (start.is_null() || bytes.is_none()) {
+    if bytes.is_none() {
+        return Err(Error::value(format!("a tensor {tensor_type} is larger than the address space")));
+    }
+    if bytes != Some(0) && start.is_null() {
         return Err(Error::value("the tensor has elements but no memory"));
     }
     let aligned = start.addr().is_multiple_of(tensor_type.dtype.size());

@@ -67,11 +67,11 @@ impl Stream {
         -(1.0 - self.uniform()).ln()
     }
 
-    /// Gamma with shape `alpha` > 0 (else NaN) and scale 1: G. Marsaglia, W. Tsang, "A simple
+    /// Gamma with shape `alpha` > 0 (0 for 0, else NaN) and scale 1: G. Marsaglia, W. Tsang, "A simple
     /// method for generating gamma variables" (2000).
     pub fn gamma(&mut self, alpha: f64) -> f64 {
         if alpha.is_nan() || alpha <= 0.0 || alpha.is_infinite() {
-            return if alpha > 0.0 { alpha } else { f64::NAN };
+            return if alpha >= 0.0 { alpha } else { f64::NAN };
         }
         if alpha < 1.0 {
             let boost = (1.0 - self.uniform()).powf(1.0 / alpha);
@@ -88,11 +88,11 @@ impl Stream {
         }
     }
 
-    /// Poisson with mean `lambda` >= 0 (else NaN): products of uniforms below 10, above it W.
+    /// Poisson with mean `lambda` (0 for a negative one, NaN for NaN): products of uniforms below 10, above it W.
     /// Hörmann's transformed rejection PTRS (1993).
     pub fn poisson(&mut self, lambda: f64) -> f64 {
         if lambda.is_nan() || lambda <= 0.0 || lambda.is_infinite() {
-            return if lambda >= 0.0 { lambda } else { f64::NAN };
+            return if lambda <= 0.0 { 0.0 } else { lambda };
         }
         if lambda < 10.0 {
             let (limit, mut product, mut count) = ((-lambda).exp(), self.uniform(), 0.0);

@@ -84,6 +84,12 @@ impl OpTest {
         self.input(DType::F32, &shape, values)
     }
 
+    /// Gives an input of half precision.
+    pub fn f16<const N: usize>(self, shape: [usize; N], values: &[f32]) -> OpTest {
+        let values: Vec<half::f16> = values.iter().map(|v| half::f16::from_f32(*v)).collect();
+        self.input(DType::F16, &shape, &values)
+    }
+
     /// Gives an input.
     pub fn i32<const N: usize>(self, shape: [usize; N], values: &[i32]) -> OpTest {
         self.input(DType::I32, &shape, values)
@@ -159,6 +165,12 @@ impl OpTest {
 pub(crate) fn f32s<const N: usize>(array: &Array, shape: [usize; N]) -> Vec<f32> {
     assert_eq!(array.tensor, TensorType::new(DType::F32, shape));
     array.values()
+}
+
+/// The elements of a float16 array, whose shape must be this.
+pub(crate) fn f16s<const N: usize>(array: &Array, shape: [usize; N]) -> Vec<f32> {
+    assert_eq!(array.tensor, TensorType::new(DType::F16, shape));
+    array.values::<half::f16>().into_iter().map(half::f16::to_f32).collect()
 }
 
 /// Asserts that two lists of numbers agree to single precision.

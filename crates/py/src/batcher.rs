@@ -73,7 +73,10 @@ impl Batcher {
     ) -> PyResult<Bound<'py, PyAny>> {
         let options = call_options(options)?;
         let inputs = arrays(inputs.iter())?.into_vec();
-        let made = py.detach(|| self.0.call(inputs, options)).map_err(|error| errors::from_op(py, &error))?;
+        let made = runtime::wait_for_value(py, |hook| {
+            self.0.call(inputs, options, hook).ok_or(mxrt_engine::WaitError::Interrupted)
+        })?;
+        let made = made.map_err(|error| errors::from_op(py, &error))?;
         results(py, Started::Known(made.into_iter().collect()), None)
     }
 

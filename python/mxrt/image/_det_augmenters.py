@@ -17,7 +17,17 @@ import numpy as np
 
 from ..base import numeric_types
 from ..ndarray import NDArray, flip
-from ._augmenters import Augmenter, CastAug, Described, ForceResizeAug, ResizeAug, color_augmenters, shuffled
+from ._augmenters import (
+    MEAN,
+    STD,
+    Augmenter,
+    CastAug,
+    Described,
+    ForceResizeAug,
+    ResizeAug,
+    color_augmenters,
+    shuffled,
+)
 from ._sizes import copyMakeBorder, fixed_crop
 
 __all__ = [
@@ -383,5 +393,7 @@ def CreateDetAugmenter(
         pad = DetRandomPadAug(aspect_ratio_range, (1.0, area_range[1]), max_attempts, pad_val)
         augmenters.append(DetRandomSelectAug([pad], 1 - rand_pad))
     images: list[Augmenter] = [ForceResizeAug((data_shape[2], data_shape[1]), inter_method), CastAug()]
+    # In double precision, as `dumps` of MXNet writes them here.
+    mean, std = (np.array(usual) if given is True else given for given, usual in ((mean, MEAN), (std, STD)))
     images += color_augmenters(brightness, contrast, saturation, hue, pca_noise, rand_gray, mean, std)
     return augmenters + [DetBorrowAug(augmenter) for augmenter in images]

@@ -41,9 +41,11 @@ def _extents(shape: Any, empty_allowed: bool, op: str) -> tuple[int, ...]:
     if any(n < 0 for n in extents):
         raise MXNetShapeError(f"{op}: the shape {extents} has a negative extent", op=op)
     if not empty_allowed and (not extents or 0 in extents):
+        what = "an extent of 0, which stands for one" if extents else "no axes, which stands for a shape"
+        shape = tuple(int(n) for n in extents)
         raise MXNetShapeError(
-            f"Operator {op} inferring shapes failed: in {extents}, 0 and no axes stand for what is not known. "
-            "mx.nd.empty and mx.nd.array make empty arrays",
+            f"Operator {op} inferring shapes failed: the shape {shape} has {what} that is not known. "
+            f"For an array of this shape use mx.nd.empty({shape})",
             op=op,
         )
     return tuple(int(n) for n in extents)

@@ -416,8 +416,22 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods, Exchange, Awaitable):
         return made
 
     def broadcast_to(self, shape: Any) -> NDArray:
-        """Repeated along axes of extent 1."""
-        made: NDArray = self._function("broadcast_to")(self, shape=tuple(shape))
+        """Repeated along axes of extent 1, and along axes that come before the first one.
+
+        Raises
+        ------
+        MXNetValueError : another axis would change, or there would be fewer axes
+        """
+        wanted = tuple(shape)
+        more = len(wanted) - self.ndim
+        mapped = (1,) * more + self.shape
+        if more < 0 or any(old not in (1, new) for old, new in zip(mapped, wanted, strict=True)):
+            raise MXNetValueError(
+                "operands could not be broadcast together with remapped shapes [original->remapped]: "
+                f"{mapped} and requested shape {wanted}"
+            )
+        source = self.reshape(mapped) if more else self
+        made: NDArray = self._function("broadcast_to")(source, shape=wanted)
         return made
 
     def broadcast_like(self, other: NDArray) -> NDArray:

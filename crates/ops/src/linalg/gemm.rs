@@ -1,5 +1,6 @@
 //! `_linalg_gemm`, `_linalg_gemm2`: scaled products of matrices.
 
+use crate::execution::in_single;
 use crate::math::dot::matrix;
 use crate::prelude::*;
 use crate::shape::{PartialDims, known_product};
@@ -107,26 +108,28 @@ fn product(attrs: &Attrs, beta: f64, signature: &Signature<'_>) -> Result<(Gemm,
 fn bind(attrs: &Attrs, beta: f64, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let (product, axis) = product(attrs, beta, signature)?;
     let inward = axis + 2 == signature.inputs[0].shape.len();
-    let product = product.on(signature.options.isa);
-    dispatch!(signature.inputs[0].dtype, wide, T => Ok(kernel_fn(signature, move |call| {
-        let ([a, b, c @ ..], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
-        let (a_shape, b_shape, out_shape) = (a.shape, b.shape, out.shape);
-        let (a, b) = (elements::<T>(a)?, elements::<T>(b)?);
-        let out = elements_mut::<T>(out)?;
-        if let Some(c) = c.first() {
-            out.copy_from_slice(elements(c)?);
-        }
-        if inward {
-            gemm(call.par, product, a, b, out);
-            return Ok(());
-        }
-        let a = move_rows(call.par, a, a_shape, axis, Move::Inward)?;
-        let b = move_rows(call.par, b, b_shape, axis, Move::Inward)?;
-        let mut c = move_rows(call.par, out, out_shape, axis, Move::Inward)?;
-        gemm(call.par, product, &a, &b, &mut c);
-        out.copy_from_slice(&move_rows(call.par, &c, out_shape, axis, Move::Outward)?);
-        Ok(())
-    })))
+    in_single(signature, |signature| {
+        let product = product.on(signature.options.isa);
+        dispatch!(signature.inputs[0].dtype, wide, T => Ok(kernel_fn(signature, move |call| {
+            let ([a, b, c @ ..], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
+            let (a_shape, b_shape, out_shape) = (a.shape, b.shape, out.shape);
+            let (a, b) = (elements::<T>(a)?, elements::<T>(b)?);
+            let out = elements_mut::<T>(out)?;
+            if let Some(c) = c.first() {
+                out.copy_from_slice(elements(c)?);
+            }
+            if inward {
+                gemm(call.par, product, a, b, out);
+                return Ok(());
+            }
+            let a = move_rows(call.par, a, a_shape, axis, Move::Inward)?;
+            let b = move_rows(call.par, b, b_shape, axis, Move::Inward)?;
+            let mut c = move_rows(call.par, out, out_shape, axis, Move::Inward)?;
+            gemm(call.par, product, &a, &b, &mut c);
+            out.copy_from_slice(&move_rows(call.par, &c, out_shape, axis, Move::Outward)?);
+            Ok(())
+        })))
+    })
 }
 
 /// The form of a product whose rows are the last axis but one; the added array has no factor.
@@ -178,7 +181,7 @@ fn move_rows<T: Float>(par: &dyn Par, x: &[T], shape: &[usize], axis: usize, to:
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{OpTest, assert_close, f32s};
+    use crate::testing::{OpTest, assert_close, f16s, f32s};
 
     fn numbers(n: usize) -> Vec<f32> {
         (0..n).map(|v| v as f32).collect()
@@ -199,5 +202,14 @@ mod tests {
         assert!(product("2").error().message.contains("axis of columns"));
         assert!(product("-4").error().message.contains("axis -4"));
         assert!(product("-2").error().message.contains("cannot be multiplied"));
+    }
+
+    #[test]
+    fn half_precision_is_summed_in_single_precision() {
+        let ones = vec![1.0; 5000];
+        let product = OpTest::new("linalg_gemm2").f16([1, 5000], &ones).f16([5000, 1], &ones);
+        assert_eq!(f16s(&product.run(), [1, 1]), [5000.0]);
+        let added = OpTest::new("linalg_gemm").attr("alpha", "0.5").f16([1, 5000], &ones).f16([5000, 1], &ones);
+        assert_eq!(f16s(&added.f16([1, 1], &[4.0]).run(), [1, 1]), [2504.0]);
     }
 }

@@ -2,6 +2,7 @@
 //! transposes.
 
 use super::{cost_ns, matrices, square_matrices};
+use crate::execution::in_single;
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::gemm_plain::{Gemm, gemm};
@@ -94,11 +95,13 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>, kind: TriangularKind) -> Resul
         alpha: attrs.float("alpha"),
     };
     let cost = cost_ns(signature.inputs[1].shape.size().saturating_mul(n));
-    dispatch!(signature.inputs[0].dtype, wide, T => Ok(costed_kernel_fn("plain", cost, move |call| {
-        let ([a, b], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
-        product.run::<T>(call.par, elements(a)?, elements(b)?, elements_mut(out)?);
-        Ok(())
-    })))
+    in_single(signature, |signature| {
+        dispatch!(signature.inputs[0].dtype, wide, T => Ok(costed_kernel_fn("plain", cost, move |call| {
+            let ([a, b], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
+            product.run::<T>(call.par, elements(a)?, elements(b)?, elements_mut(out)?);
+            Ok(())
+        })))
+    })
 }
 
 fn bind_syrk(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
@@ -114,16 +117,18 @@ fn bind_syrk(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>
         ..Gemm::new(n, n, k).on(signature.options.isa)
     };
     let cost = cost_ns(shape.size().saturating_mul(n));
-    dispatch!(signature.inputs[0].dtype, wide, T => Ok(costed_kernel_fn("plain", cost, move |call| {
-        let a = elements::<T>(&call.inputs[0])?;
-        gemm(call.par, product, a, a, elements_mut(&mut call.outputs[0])?);
-        Ok(())
-    })))
+    in_single(signature, |signature| {
+        dispatch!(signature.inputs[0].dtype, wide, T => Ok(costed_kernel_fn("plain", cost, move |call| {
+            let a = elements::<T>(&call.inputs[0])?;
+            gemm(call.par, product, a, a, elements_mut(&mut call.outputs[0])?);
+            Ok(())
+        })))
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{OpTest, assert_close, f32s};
+    use crate::testing::{OpTest, assert_close, f16s, f32s};
 
     fn run(name: &str, attrs: &[(&str, &str)]) -> Vec<f32> {
         let test = attrs.iter().fold(OpTest::new(name), |t, (k, v)| t.attr(k, v));
@@ -155,5 +160,13 @@ mod tests {
         };
         assert!(error("False").starts_with("A has shape (2, 2)"), "{}", error("False"));
         assert!(error("True").starts_with("A has shape (2, 2)"), "{}", error("True"));
+    }
+
+    #[test]
+    fn half_precision_is_summed_in_single_precision() {
+        let square = OpTest::new("linalg_syrk").f16([1, 5000], &vec![1.0; 5000]);
+        assert_eq!(f16s(&square.run(), [1, 1]), [5000.0]);
+        let product = OpTest::new("linalg_trmm").f16([2, 2], &[2.0, 9.0, 3.0, 4.0]).f16([2, 1], &[1.0, 2.0]);
+        assert_eq!(f16s(&product.run(), [2, 1]), [2.0, 11.0]);
     }
 }

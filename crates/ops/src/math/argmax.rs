@@ -1,5 +1,6 @@
 //! `argmax`, `argmin`, `argmax_channel`: positions of extremes.
 
+use super::reduce::without_elements;
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::reduce;
@@ -89,7 +90,11 @@ fn form(axis: Option<i64>, largest: bool, signature: &Signature<'_>) -> MaybeFor
 }
 
 fn bind(axis: Option<i64>, largest: bool, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
-    let split = split_or_all(axis, &signature.inputs[0].shape)?;
+    let shape = &signature.inputs[0].shape;
+    let split = split_or_all(axis, shape)?;
+    if split[1] == 0 && signature.outputs[0].shape.size() > 0 {
+        return Err(without_elements(shape));
+    }
     dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
         let (x, out) = (elements::<T>(&call.inputs[0])?, elements_mut::<T>(&mut call.outputs[0])?);
         if largest { reduce::argmax(call.par, x, split, out) } else { reduce::argmin(call.par, x, split, out) }

@@ -1,10 +1,12 @@
 //! `_np_cumsum`: running sums.
 
 use super::cast::convert;
+use crate::execution::in_single;
 use crate::prelude::*;
 use mxrt_engine::OpError;
+use mxrt_kernels::Element;
 use mxrt_kernels::reduce::cumsum;
-use mxrt_tensor::{Shape, TensorMut};
+use mxrt_tensor::{DType, Shape, TensorMut, TensorRef};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -44,6 +46,10 @@ fn form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
 
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let split = split_or_all(attrs.opt_int("axis"), &signature.inputs[0].shape)?;
+    in_single(signature, |signature| bind_sums(split, signature))
+}
+
+fn bind_sums(split: [usize; 3], signature: &Signature<'_>) -> BoundKernel {
     let (from, to) = (signature.inputs[0].dtype, signature.outputs[0].dtype);
     if from == to {
         return dispatch!(to, numeric, T => Ok(kernel_fn(signature, move |call| {
@@ -52,11 +58,38 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
         })));
     }
     check_numeric(from)?;
+    if to == DType::F16 {
+        // Sums of half precision are made in single precision, and each is rounded once.
+        return Ok(kernel_fn(signature, move |call| {
+            let mut sums = vec![0f32; call.outputs[0].len()];
+            cumsum::<f32, f32>(call.par, &converted(call, DType::F32)?, split, &mut sums);
+            let sums = TensorRef::new(DType::F32, call.inputs[0].shape, bytemuck::cast_slice(&sums));
+            convert(call.par, &sums, &mut call.outputs[0])
+        }));
+    }
     dispatch!(to, numeric, T => Ok(kernel_fn(signature, move |call| {
-        let x = &call.inputs[0];
-        let mut converted = vec![<T as mxrt_kernels::Element>::ZERO; x.len()];
-        convert(call.par, x, &mut TensorMut::new(to, x.shape, bytemuck::cast_slice_mut(&mut converted)))?;
-        cumsum::<T, T>(call.par, &converted, split, elements_mut(&mut call.outputs[0])?);
+        cumsum::<T, T>(call.par, &converted(call, to)?, split, elements_mut(&mut call.outputs[0])?);
         Ok(())
     })))
+}
+
+/// The elements of the input as those of another dtype.
+fn converted<T: Element>(call: &KernelCall<'_, '_>, dtype: DType) -> Result<Vec<T>, OpError> {
+    let x = &call.inputs[0];
+    let mut made = vec![T::ZERO; x.len()];
+    convert(call.par, x, &mut TensorMut::new(dtype, x.shape, bytemuck::cast_slice_mut(&mut made)))?;
+    Ok(made)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{OpTest, f16s};
+
+    #[test]
+    fn half_precision_is_summed_in_single_precision() {
+        let sums = f16s(&OpTest::new("cumsum").f16([4096], &vec![1.0; 4096]).run(), [4096]);
+        assert_eq!([sums[0], sums[2047], sums[4095]], [1.0, 2048.0, 4096.0]);
+        let whole = OpTest::new("cumsum").attr("dtype", "float16").i32([4096], &vec![1; 4096]);
+        assert_eq!(f16s(&whole.run(), [4096])[4095], 4096.0);
+    }
 }

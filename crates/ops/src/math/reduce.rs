@@ -2,12 +2,11 @@
 //! kernels).
 
 use crate::prelude::*;
-use half::f16;
 use mxrt_engine::OpError;
 use mxrt_kernels::Element;
 use mxrt_kernels::reduce::{Reduction, reduce};
 use mxrt_kernels::strides::{broadcast, contiguous};
-use mxrt_tensor::{DType, PartialShape, Shape};
+use mxrt_tensor::{PartialShape, Shape};
 use smallvec::SmallVec;
 
 const ATTRS: &[AttrDef] = &[
@@ -80,17 +79,6 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_output(0, left_shape(&dims, &reduced, shapes.attrs.bool("keepdims")))
 }
 
-/// The mean of half-precision numbers is a half-precision sum divided: it overflows as in MXNet.
-fn bind_half_mean(reduced: Reduced, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
-    let count = signature.inputs[0].shape.size() as f32 / signature.outputs[0].shape.size().max(1) as f32;
-    Ok(kernel_fn(signature, move |call| {
-        let (x, out) = (&call.inputs[0], elements_mut::<f16>(&mut call.outputs[0])?);
-        reduce(call.par, Reduction::Sum, elements(x)?, x.shape, &reduced, out);
-        out.iter_mut().for_each(|v| *v = f16::from_f32(v.to_f32() / count));
-        Ok(())
-    }))
-}
-
 /// MXNet's compensated nansum loses an infinite sum to NaN as soon as anything is added after the
 /// infinity.
 fn poison_infinite_sums<T: Element>(x: &[T], shape: &[usize], reduced: &[bool], out: &mut [T]) {
@@ -114,11 +102,12 @@ fn poison_infinite_sums<T: Element>(x: &[T], shape: &[usize], reduced: &[bool], 
 
 /// The form of a reduction to an output of the same dtype.
 pub(crate) fn reduction_form(reduction: Reduction, reduced: &[bool], signature: &Signature<'_>) -> MaybeForm {
-    let dtype = signature.inputs[0].dtype;
-    if reduction == Reduction::Mean && dtype == DType::F16 {
-        return Ok(None);
-    }
-    for_numeric(dtype, KernelForm::Reduce { reduction, reduced: reduced.to_vec() })
+    for_numeric(signature.inputs[0].dtype, KernelForm::Reduce { reduction, reduced: reduced.to_vec() })
+}
+
+/// The error of a largest or smallest element among none.
+pub(crate) fn without_elements(shape: &Shape) -> OpError {
+    shape_error(format!("the input {shape} has no elements along the reduced axes, so none is the largest or smallest"))
 }
 
 /// A reduction to an output of the same dtype.
@@ -127,8 +116,10 @@ pub(crate) fn bind_reduction(
     reduced: Reduced,
     signature: &Signature<'_>,
 ) -> Result<Box<dyn Kernel>, OpError> {
-    if reduction == Reduction::Mean && signature.inputs[0].dtype == DType::F16 {
-        return bind_half_mean(reduced, signature);
+    let shape = &signature.inputs[0].shape;
+    let extreme = matches!(reduction, Reduction::Max | Reduction::Min);
+    if extreme && signature.outputs[0].shape.size() > 0 && shape.size() == 0 {
+        return Err(without_elements(shape));
     }
     dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
         let (x, out) = (&call.inputs[0], elements_mut(&mut call.outputs[0])?);
@@ -143,11 +134,33 @@ pub(crate) fn bind_reduction(
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{OpTest, f32s};
+    use crate::testing::{OpTest, f16s, f32s};
 
     fn of(op: &str, attrs: &[(&str, &str)]) -> OpTest {
         let x: Vec<f32> = (1..=6).map(|v| v as f32).collect();
         attrs.iter().fold(OpTest::new(op), |t, (k, v)| t.attr(k, v)).f32([2, 3], &x)
+    }
+
+    #[test]
+    fn there_is_no_largest_element_among_none() {
+        let empty = |op: &str, axis: &str| OpTest::new(op).attr("axis", axis).f32([0, 3], &[]);
+        for op in ["max", "min", "argmax", "argmin"] {
+            let error = empty(op, "0").error();
+            assert!(error.message.contains("(0, 3) has no elements along the reduced axes"), "{}", error.message);
+            assert_eq!(f32s(&empty(op, "1").run(), [0]), [0.0; 0]);
+        }
+        assert!(OpTest::new("max").f32([0, 3], &[]).error().message.contains("no elements"));
+        assert!(OpTest::new("argmax_channel").f32([2, 0], &[]).error().message.contains("no elements"));
+        assert_eq!(f32s(&empty("sum", "0").run(), [3]), [0.0; 3]);
+    }
+
+    /// Sums of half precision are made in single precision, and rounded once.
+    #[test]
+    fn means_of_half_precision_do_not_overflow_on_the_way() {
+        let ones = OpTest::new("mean").f16([70_000], &vec![1.0; 70_000]).run();
+        assert_eq!(f16s(&ones, [1]), [1.0]);
+        let columns = OpTest::new("mean").attr("axis", "0").f16([70_000, 2], &vec![1.0; 140_000]).run();
+        assert_eq!(f16s(&columns, [2]), [1.0, 1.0]);
     }
 
     #[test]

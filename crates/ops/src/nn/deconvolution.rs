@@ -2,6 +2,7 @@
 
 use super::convolution::{ConvGeometry, spatial_list};
 use super::convolution_kernel::operand;
+use crate::execution::in_single;
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::Float;
@@ -141,14 +142,14 @@ fn padded_geometry(attrs: &Attrs, signature: &Signature<'_>) -> Result<ConvGeome
 
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let (geometry, with_bias) = (padded_geometry(attrs, signature)?, !attrs.bool("no_bias"));
-    match signature.inputs[0].dtype {
+    in_single(signature, |signature| match signature.inputs[0].dtype {
         DType::F32 => match PackedDeconvolution::new(&geometry, with_bias, signature) {
             fast if fast.deconv.fits() => Ok(Box::new(fast)),
             _ => Ok(bind_typed::<f32>(geometry, with_bias, signature)),
         },
         DType::F64 => Ok(bind_typed::<f64>(geometry, with_bias, signature)),
-        other => Err(unsupported_dtype(other, "float32 and float64")),
-    }
+        other => Err(unsupported_dtype(other, "float32, float64 and float16")),
+    })
 }
 
 fn form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
@@ -257,7 +258,7 @@ impl Packing for PackedDeconvolution {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{OpTest, assert_close, f32s};
+    use crate::testing::{OpTest, assert_close, f16s, f32s};
 
     #[test]
     fn filters_are_spread_with_the_stride() {
@@ -289,5 +290,16 @@ mod tests {
             .f32([2], &[0.5, 100.0])
             .run();
         assert_close(&f32s(&y, [1, 2, 2, 2]), &[12.5, 16.5, 0.5, 2.5, 106.0, 107.0, 106.0, 109.0]);
+    }
+
+    #[test]
+    fn half_precision_is_summed_in_single_precision() {
+        let of = |kernel: &str, x: [usize; 3], weight: [usize; 3]| {
+            let test = OpTest::new("Deconvolution").attr("kernel", kernel).attr("num_filter", "1");
+            let ones = |shape: [usize; 3]| vec![1.0; shape.iter().product()];
+            test.f16(x, &ones(x)).f16(weight, &ones(weight)).run()
+        };
+        assert_eq!(f16s(&of("(2,)", [1, 1, 2], [1, 1, 2]), [1, 1, 3]), [1.0, 2.0, 1.0]);
+        assert_eq!(f16s(&of("(1,)", [1, 5000, 1], [5000, 1, 1]), [1, 1, 1]), [5000.0]);
     }
 }

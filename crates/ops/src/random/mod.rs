@@ -40,12 +40,15 @@ impl Distribution {
             Distribution::Gamma => RandomForm::Gamma(a, b),
             Distribution::Exponential => RandomForm::Exponential(a),
             Distribution::Poisson => RandomForm::Poisson(a),
+            // The rate is 0 or less.
+            Distribution::NegativeBinomial if b > 0.0 && (a == 0.0 || b >= 1.0) => RandomForm::Poisson(0.0),
             Distribution::NegativeBinomial => RandomForm::NegativeBinomial(a, b),
             Distribution::GeneralizedNegativeBinomial => RandomForm::GeneralizedNegativeBinomial(a, b),
         })
     }
 
-    /// One number. Distributions with one parameter ignore the second.
+    /// One number. Distributions with one parameter ignore the second. Parameters that make no
+    /// distribution give NaN, or what the formula gives.
     pub fn draw(self, a: f64, b: f64, stream: &mut Stream) -> f64 {
         match self {
             Distribution::Uniform => a + (b - a) * stream.uniform(),
@@ -73,9 +76,7 @@ impl Distribution {
             Distribution::Gamma => (a > 0.0 && b > 0.0, "alpha and beta must be positive"),
             Distribution::Exponential => (a > 0.0, "lam must be positive"),
             Distribution::Poisson => (a >= 0.0, "lam must not be negative"),
-            Distribution::NegativeBinomial => {
-                (a >= 0.0 && (0.0..=1.0).contains(&b), "k must not be negative and p lie in 0..1")
-            }
+            Distribution::NegativeBinomial => (a >= 0.0 && b >= 0.0, "k and p must not be negative"),
             Distribution::GeneralizedNegativeBinomial => (a >= 0.0 && b >= 0.0, "mu and alpha must not be negative"),
         };
         // The kind of a failed kernel, not of a bad argument: MXNet's class here is the plain

@@ -1,4 +1,5 @@
-//! `_sample_uniform` and its kin: for every element of the parameters an array of its own.
+//! `_sample_uniform` and similar operators: for every element of the parameters an array of its own. Parameters
+//! that make no distribution change their own array alone.
 
 use super::{Distribution, key};
 use crate::prelude::*;
@@ -92,12 +93,49 @@ fn bind(distribution: Distribution, signature: &Signature<'_>) -> Result<Box<dyn
     dispatch!(to, float, T => Ok(kernel_fn(signature, move |call| {
         let a = floats(&call.inputs[0])?;
         let b = if distribution.has_two() { &floats(&call.inputs[1])? } else { &a };
-        for (a, b) in a.iter().zip(b) {
-            distribution.check(*a, *b)?;
-        }
         let RandomKey { seed, position } = key(call)?;
         let out = elements_mut::<T>(&mut call.outputs[0])?;
         fill(call.par, seed, position, out, |i, stream| distribution.draw(a[i / each], b[i / each], stream));
         Ok(())
     })))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{OpTest, f32s};
+
+    const NAN: f32 = f32::NAN;
+
+    /// The first number of each row.
+    fn rows(name: &str, a: &[f32], b: Option<&[f32]>) -> Vec<f32> {
+        let test = OpTest::new(name).attr("shape", "(2,)").f32([a.len()], a);
+        let test = b.iter().fold(test, |test, b| test.f32([b.len()], b));
+        let drawn = f32s(&test.run(), [a.len(), 2]);
+        drawn.chunks(2).map(|row| row[0]).collect()
+    }
+
+    /// Expects what MXNet 1.9.1 gives for the rows that have one answer.
+    #[test]
+    fn each_row_has_an_answer_of_its_own() {
+        let normal = rows("sample_normal", &[1.0, 2.0, NAN, 2.0, 0.0], Some(&[0.0, 0.0, 0.0, NAN, -1.0]));
+        assert_eq!(normal[..2], [1.0, 2.0]);
+        assert!(normal[2].is_nan() && normal[3].is_nan() && normal[4].is_finite(), "{normal:?}");
+        let uniform = rows("sample_uniform", &[3.0, 2.0, NAN, 0.0], Some(&[1.0, 2.0, 1.0, 1.0]));
+        assert!((1.0..=3.0).contains(&uniform[0]) && uniform[1] == 2.0, "{uniform:?}");
+        assert!(uniform[2].is_nan() && (0.0..1.0).contains(&uniform[3]), "{uniform:?}");
+        let gamma = rows("sample_gamma", &[1.0, 0.0, 1.0, -1.0, 1.0], Some(&[0.0, 1.0, -1.0, 1.0, NAN]));
+        assert_eq!(gamma[..2], [0.0, 0.0]);
+        assert!(gamma[2] < 0.0 && gamma[3].is_nan() && gamma[4].is_nan(), "{gamma:?}");
+        let exponential = rows("sample_exponential", &[0.0, NAN, f32::INFINITY, -2.0], None);
+        assert!(exponential[0] == f32::INFINITY && exponential[1].is_nan(), "{exponential:?}");
+        assert!(exponential[2] == 0.0 && exponential[3] <= 0.0, "{exponential:?}");
+        let poisson = rows("sample_poisson", &[0.0, -1.0, NAN], None);
+        assert!(poisson[..2] == [0.0, 0.0] && poisson[2].is_nan(), "{poisson:?}");
+        let binomial = rows("sample_negative_binomial", &[0.0, 0.0, 2.0, 2.0], Some(&[0.5, 1.0, 1.0, 1.5]));
+        assert_eq!(binomial, [0.0; 4]);
+        let binomial = rows("sample_generalized_negative_binomial", &[0.0, 0.0, -1.0], Some(&[0.5, 0.0, 0.5]));
+        assert_eq!(binomial, [0.0; 3]);
+        let scalar = OpTest::new("random_negative_binomial").attr("k", "0").attr("p", "0.5").attr("shape", "(2,)");
+        assert_eq!(f32s(&scalar.run(), [2]), [0.0; 2]);
+    }
 }

@@ -1,5 +1,6 @@
 //! `im2col`, `col2im`: the pixels that every window of a convolution sees as columns, and back.
 
+use crate::execution::in_single;
 use crate::nn::convolution::spatial_list;
 use crate::prelude::*;
 use mxrt_engine::OpError;
@@ -155,15 +156,17 @@ fn bind_im2col(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kerne
 fn bind_col2im(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let shape = &signature.outputs[0].shape;
     let (planes, windows) = (shape[0] * shape[1], Sliding::new(attrs, &shape[2..])?.kernel());
-    dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
-        windows.scatter(call.par, planes, elements::<T>(&call.inputs[0])?, elements_mut(&mut call.outputs[0])?);
-        Ok(())
-    })))
+    in_single(signature, |signature| {
+        dispatch!(signature.inputs[0].dtype, wide, T => Ok(kernel_fn(signature, move |call| {
+            windows.scatter(call.par, planes, elements::<T>(&call.inputs[0])?, elements_mut(&mut call.outputs[0])?);
+            Ok(())
+        })))
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{OpTest, f32s};
+    use crate::testing::{OpTest, f16s, f32s};
 
     #[test]
     fn columns_are_windows_and_add_up_again() {
@@ -191,5 +194,15 @@ mod tests {
         let col2im =
             OpTest::new("col2im").attr("kernel", "2").attr("output_size", "4").f32([1, 3, 3], &[0.0; 9]).error();
         assert!(col2im.message.contains("multiple of the 2 taps"));
+    }
+
+    #[test]
+    fn half_precision_is_summed_in_single_precision() {
+        // Four windows see the one pixel. 2051 lies between two numbers; in half precision 2048 + 1
+        // is 2048.
+        let mut columns = [1.0; 16];
+        columns[3] = 2048.0;
+        let test = OpTest::new("col2im").attr("kernel", "(4,)").attr("output_size", "(1,)").attr("pad", "(3,)");
+        assert_eq!(f16s(&test.f16([1, 4, 4], &columns).run(), [1, 1, 1]), [2052.0]);
     }
 }

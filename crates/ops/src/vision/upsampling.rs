@@ -1,6 +1,7 @@
 //! `UpSampling`: images that grow by a whole factor.
 
 use super::image_dims;
+use crate::execution::in_single;
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::Float;
@@ -184,11 +185,11 @@ fn moved(input: usize, part: &Repeat, batch: usize) -> Move {
 
 fn bind_bilinear(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let (scale, side) = (attrs.count("scale"), kernel_side(attrs)?);
-    match signature.inputs[0].dtype {
+    in_single(signature, |signature| match signature.inputs[0].dtype {
         DType::F32 => Ok(bilinear::<f32>(scale, side, signature)),
         DType::F64 => Ok(bilinear::<f64>(scale, side, signature)),
-        other => Err(unsupported_dtype(other, "float32 and float64")),
-    }
+        other => Err(unsupported_dtype(other, "float32, float64 and float16")),
+    })
 }
 
 fn bilinear_form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
@@ -229,7 +230,7 @@ fn bilinear<T: Float>(scale: usize, side: usize, signature: &Signature<'_>) -> B
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{OpTest, assert_close, f32s};
+    use crate::testing::{OpTest, assert_close, f16s, f32s};
 
     fn nearest(attrs: &[(&str, &str)]) -> OpTest {
         attrs.iter().fold(OpTest::new("UpSampling").attr("sample_type", "nearest"), |t, (k, v)| t.attr(k, v))
@@ -274,5 +275,12 @@ mod tests {
         assert!(message([1, 1, 4, 4]).contains("whole factor"));
         assert!(message([1, 1, 2, 3]).contains("same factor"));
         assert!(message([2, 1, 2, 2]).contains("arg1"));
+    }
+
+    #[test]
+    fn a_bilinear_factor_takes_half_precision() {
+        let test = OpTest::new("UpSampling").attr("scale", "1").attr("sample_type", "bilinear").attr("num_args", "2");
+        let test = test.attr("num_filter", "1").f16([1, 1, 1, 2], &[1.0, 2.0]).f16([1, 1, 1, 1], &[3.0]);
+        assert_eq!(f16s(&test.run(), [1, 1, 1, 2]), [3.0, 6.0]);
     }
 }

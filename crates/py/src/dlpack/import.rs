@@ -200,7 +200,11 @@ pub(crate) fn import_dlpack<'py>(py: Python<'py>, source: &Bound<'py, PyAny>) ->
     let tensor = taken.get().source;
     let place = place(tensor.tensor().device)?;
     let found = look(tensor.tensor())?;
-    if found.tensor.checked_bytes() != Some(0) && (found.start.is_null() || found.tensor.checked_bytes().is_none()) {
+    let Some(bytes) = found.tensor.checked_bytes() else {
+        let text = format!("from_dlpack: a tensor {} is larger than the address space", found.tensor);
+        return Err(PyBufferError::new_err(text));
+    };
+    if bytes > 0 && found.start.is_null() {
         return Err(PyBufferError::new_err("from_dlpack: the tensor has elements but no memory"));
     }
     let shared = found.is_plain() && !tensor.is_read_only();

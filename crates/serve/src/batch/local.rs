@@ -8,11 +8,14 @@ use mxrt_graph::{BoundOp, CallOptions};
 use mxrt_tensor::NDArray;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 
 /// A level of priority is worth so many microseconds of waiting.
 const LEVEL: i64 = 1_000_000;
+
+/// Time between two calls of a hook.
+const TICK: Duration = Duration::from_millis(50);
 
 struct Local {
     engine: &'static Engine,
@@ -74,14 +77,44 @@ impl LocalBatcher {
         Ok(LocalBatcher { calls: Arc::new(calls), runtime: Some(runtime), process: std::process::id() })
     }
 
-    /// Calls it, alone or with the calls of others, and waits for the results.
-    pub fn call(&self, inputs: Vec<NDArray>, options: CallOptions) -> Result<Vec<NDArray>, OpError> {
+    /// Calls it, alone or with the calls of others, and waits for the results, at most until the
+    /// deadline. If the hook answers false, which is called some times each second, the call is
+    /// given up: none.
+    pub fn call(
+        &self,
+        inputs: Vec<NDArray>,
+        options: CallOptions,
+        mut hook: Option<&mut dyn FnMut() -> bool>,
+    ) -> Option<Result<Vec<NDArray>, OpError>> {
         let Some(runtime) = self.runtime.as_ref().filter(|_| self.process == std::process::id()) else {
             let words = "this batcher belongs to another process: make one after the fork";
-            return Err(OpError::new(FailureKind::Value, words));
+            return Some(Err(OpError::new(FailureKind::Value, words)));
         };
-        let calls = &self.calls;
-        runtime.block_on(calls.batcher.call(calls, inputs, options, Arc::new(()))).map_err(|refusal| error(&refusal))
+        let (calls, deadline) = (&self.calls, options.deadline);
+        runtime.block_on(async {
+            let end = async {
+                match deadline {
+                    Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let answer = calls.batcher.call(calls, inputs, options, Arc::new(()));
+            tokio::pin!(end, answer);
+            let mut ticks = tokio::time::interval(TICK);
+            loop {
+                // A call that is dropped leaves its lane, or does not run if it has not started.
+                tokio::select! {
+                    biased;
+                    answer = answer.as_mut() => return Some(answer.map_err(|refusal| error(&refusal))),
+                    () = end.as_mut() => return Some(Err(error(&Refusal::late()))),
+                    _ = ticks.tick(), if hook.is_some() => {
+                        if hook.as_mut().is_some_and(|hook| !hook()) {
+                            return None;
+                        }
+                    }
+                }
+            }
+        })
     }
 
     /// Calls with the rows of several callers, and these rows.
@@ -102,9 +135,11 @@ impl Drop for LocalBatcher {
 }
 
 fn error(refusal: &Refusal) -> OpError {
+    if refusal.outcome == Outcome::Late {
+        return OpError::new(FailureKind::Deadline, "the deadline passed before the result was there");
+    }
     let kind = match refusal.outcome {
         Outcome::Invalid => FailureKind::Value,
-        Outcome::Late => FailureKind::Deadline,
         Outcome::Memory => FailureKind::Memory,
         Outcome::Device => FailureKind::Device,
         Outcome::Unavailable => FailureKind::Shutdown,
