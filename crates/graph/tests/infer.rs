@@ -195,7 +195,7 @@ fn with_label(views: &[(&str, &str)]) -> Symbol {
     nodes += &format!(r#", {{"op": "SoftmaxOutput", "name": "out", "inputs": [[0, 0, 0], [{last}, 0, 0]]}}"#);
     let heads = last + 1;
     let text = format!(r#"{{"nodes": [{nodes}], "arg_nodes": [0, 1], "heads": [[{heads}, 0, 0]]}}"#);
-    Symbol::load_json(&text).unwrap_or_else(|e| panic!("{e}"))
+    load(&text)
 }
 
 #[test]
