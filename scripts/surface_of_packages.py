@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+SPACES = ("mxnet.ndarray", "mxnet.symbol")
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "tests" / "recorded" / "packages.json"
 
@@ -32,6 +33,7 @@ class Uses(ast.NodeVisitor):
         self.bound: dict[str, str] = {}
         self.names: set[str] = set()
         self.attributes: set[str] = set()
+        self.of_spaces: set[str] = set()
 
     def visit_Import(self, node: ast.Import) -> None:
         for one in node.names:
@@ -49,6 +51,9 @@ class Uses(ast.NodeVisitor):
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
         chain = list(_chain(node))
+        if chain and chain[0] == "F":
+            # hybrid_forward gets mx.nd or mx.sym.
+            self.of_spaces.add(".".join(chain[1:]))
         start = self.bound.get(chain[0]) if chain else None
         if start is None:
             self.attributes.add(node.attr)
@@ -76,6 +81,8 @@ def uses(folder: Path) -> tuple[set[str], set[str]]:
         found = Uses()
         found.visit(ast.parse(path.read_text(encoding="utf-8", errors="replace")))
         names |= found.names
+        if found.bound:
+            names |= {f"{space}.{name}" for space in SPACES for name in found.of_spaces}
         if found.bound:
             attributes |= found.attributes
     return names, attributes

@@ -388,6 +388,8 @@ TRAINING = {
     "autograd.backward": lambda mx: mx.autograd.backward([mx.nd.ones((2,))]),
     "attach_grad": lambda mx: mx.nd.ones((2,)).attach_grad(),
     "backward": lambda mx: mx.nd.ones((2,)).backward(),
+    "Optimizer._get_lr": lambda mx: mx.optimizer.SGD()._get_lr(0),
+    "row_sparse_data": lambda mx: mx.gluon.Parameter("w", shape=(2, 3)).row_sparse_data(mx.nd.array([0])),
     "Trainer.step": lambda mx: mx.gluon.Trainer({}, "sgd").step(1),
 }
 

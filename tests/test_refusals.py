@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import numpy as np
@@ -52,3 +53,17 @@ def test_a_refusal_names_what_works(mx, name: str) -> None:
 def test_what_refusals_advise_works(mx) -> None:
     assert mx.nd.empty((0, 3)).shape == mx.nd.array(np.zeros((0, 3))).shape == (0, 3)
     assert np.einsum("ij->j", mx.nd.ones((2, 3)).asnumpy()).tolist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("operator", "words"),
+    [
+        ("_contrib_quantized_conv", "load the files that the network had before it was quantized"),
+        ("_npi_matmul", r"without npx\.set_np\(\), and export it again"),
+        ("_sg_mkldnn_conv", "save the symbol as it was before optimize_for"),
+    ],
+)
+def test_graphs_with_operators_of_an_absent_family_say_what_loads(mx, operator: str, words: str) -> None:
+    nodes = [{"op": "null", "name": "x", "inputs": []}, {"op": operator, "name": "n", "inputs": [[0, 0, 0]]}]
+    with pytest.raises(NotImplementedError, match=words):
+        mx.sym.load_json(json.dumps({"nodes": nodes, "arg_nodes": [0], "heads": [[1, 0, 0]]}))

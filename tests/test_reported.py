@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import sys
 import warnings
 
 import numpy as np
 import pytest
+
+from serving import connect, exchange
+from support import run
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "uint8"])
@@ -92,3 +98,41 @@ def test_labels_that_float32_rounds_are_warned_of(mx) -> None:
         assert next(kept).label[0].asnumpy().tolist() == [3]
         mx.io.NDArrayIter(np.ones((2, 2)), np.array([3, 2**24]))
         assert kept.label[0][1].asnumpy().tolist() == labels.tolist()
+
+
+@pytest.mark.parametrize("way", ["reshape", "transposed", "blocked", "cast"])
+@pytest.mark.parametrize("call", ["module", "FeedForward", "serve", "bench"])
+def test_labels_that_are_reshaped_before_the_loss_are_labels(mx, tmp_path, way: str, call: str) -> None:
+    label = mx.sym.var("softmax_label")
+    slot = {
+        "reshape": mx.sym.Reshape(label, shape=(-1,)),
+        "transposed": mx.sym.Reshape(mx.sym.transpose(label), shape=(-1,)),
+        "blocked": mx.sym.BlockGrad(mx.sym.Reshape(label, shape=(-1,))),
+        "cast": mx.sym.Cast(mx.sym.Reshape(label, shape=(-1,)), dtype="float32"),
+    }[way]
+    dense = mx.sym.FullyConnected(mx.sym.Reshape(mx.sym.var("data"), shape=(-1, 1)), num_hidden=3, name="fc")
+    net = mx.sym.SoftmaxOutput(dense, slot, name="softmax")
+    params = {"fc_weight": mx.nd.ones((3, 1)), "fc_bias": mx.nd.zeros((3,))}
+    prefix = str(tmp_path / "net")
+    mx.model.save_checkpoint(prefix, 0, net, params, {})
+    if call == "module":
+        module = mx.mod.Module(net, label_names=["softmax_label"])
+        module.bind([("data", (1, 4))], for_training=False)
+        module.set_params(params, {})
+        module.forward(mx.io.DataBatch([mx.nd.ones((1, 4))]))
+        assert module.get_outputs()[0].shape == (4, 3)
+    elif call == "FeedForward":
+        with pytest.deprecated_call():
+            model = mx.model.FeedForward(net, arg_params=params, aux_params={})
+        assert model.predict(mx.io.NDArrayIter(np.ones((2, 4)), batch_size=2)).shape == (2, 3)
+    elif call == "serve":
+        models = {"net": mx.serve.Model(prefix, shapes={"data": [-1, 4]})}
+        asked = {"inputs": [{"name": "data", "shape": [1, 4], "datatype": "FP32", "data": [1] * 4}]}
+        with mx.serve.Server(models, port=0, grpc_port="off") as server:
+            with contextlib.closing(connect(server)) as connection:
+                response, data = exchange(connection, "/v2/models/net/infer", json.dumps(asked))
+            assert (response.status, json.loads(data)["outputs"][0]["shape"]) == (200, [4, 3]), data
+    else:
+        command = [sys.executable, "-m", "mxrt", "bench", prefix, "--shape", "data=1,4", "--seconds", "0.05"]
+        done = run(command)
+        assert done.returncode == 0, done.stderr

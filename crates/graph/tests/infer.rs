@@ -180,3 +180,39 @@ fn shapes_of_too_many_axes_are_refused() {
     let error = reshaped.infer_shape(&known(&[("x", &[1])]), false).err().map(|e| e.to_string()).unwrap_or_default();
     assert!(error.starts_with("Error in operator r: ") && error.contains("no array has more than 64"), "{error}");
 }
+
+/// `data` of (4, 3) and a label that passes these operators, in front of a SoftmaxOutput.
+fn with_label(views: &[(&str, &str)]) -> Symbol {
+    let mut nodes =
+        r#"{"op": "null", "name": "data", "inputs": []}, {"op": "null", "name": "label", "inputs": []}"#.to_owned();
+    for (place, (op, attrs)) in views.iter().enumerate() {
+        nodes += &format!(
+            r#", {{"op": "{op}", "name": "view{place}", "attrs": {{{attrs}}}, "inputs": [[{}, 0, 0]]}}"#,
+            place + 1
+        );
+    }
+    let last = views.len() + 1;
+    nodes += &format!(r#", {{"op": "SoftmaxOutput", "name": "out", "inputs": [[0, 0, 0], [{last}, 0, 0]]}}"#);
+    let heads = last + 1;
+    let text = format!(r#"{{"nodes": [{nodes}], "arg_nodes": [0, 1], "heads": [[{heads}, 0, 0]]}}"#);
+    load(&text)
+}
+
+#[test]
+fn labels_that_are_reshaped_get_a_shape_that_fits() {
+    let flat = ("Reshape", r#""shape": "(-1,)""#);
+    for (views, wanted) in [
+        (&[flat][..], "(4,)"),
+        (&[("transpose", ""), flat], "(4,)"),
+        (&[flat, ("Cast", r#""dtype": "float32""#), ("BlockGrad", "")], "(4,)"),
+        // No shape fits: it stays open.
+        (&[("Flatten", "")], "None"),
+        (&[("negative", ""), flat], "None"),
+    ] {
+        let net = with_label(views);
+        let all = net.with_label_shapes(known(&[("data", &[4, 3])])).unwrap_or_else(|e| panic!("{e}"));
+        let found =
+            all.iter().find(|(name, _)| name == "label").map_or("None".to_owned(), |(_, shape)| shape.to_string());
+        assert_eq!(found, wanted, "{views:?}");
+    }
+}

@@ -114,7 +114,7 @@ impl Network {
         shapes: &[(String, PartialShape)],
         dtypes: &[(String, DType)],
     ) -> Result<NetworkTypes, OpError> {
-        let shapes = self.symbol.infer_shape(shapes, true)?;
+        let shapes = self.symbol.infer_shape(&self.symbol.with_label_shapes(shapes.to_vec())?, true)?;
         let dtypes = self.symbol.infer_type(dtypes, true)?;
         let names = self.symbol.list_arguments().into_iter().chain(self.symbol.list_auxiliary_states());
         let known = shapes.args.into_iter().chain(shapes.aux).zip(dtypes.args.into_iter().chain(dtypes.aux));

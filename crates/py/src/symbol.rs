@@ -189,16 +189,22 @@ impl SymbolBase {
     }
 
     /// Shapes of arguments, outputs and auxiliary states, and whether all are known. 0 and `()`
-    /// stand for unknown.
+    /// stand for unknown. With `labels` those of labels are chosen where they do not follow.
+    #[pyo3(signature = (known, partial, labels = false))]
     fn _infer_shape<'py>(
         &self,
         py: Python<'py>,
         known: Vec<(String, Vec<usize>)>,
         partial: bool,
+        labels: bool,
     ) -> PyResult<(Shapes<'py>, Shapes<'py>, Shapes<'py>, bool)> {
         let known: Vec<_> =
             known.into_iter().map(|(name, dims)| (name, PartialShape::from_zero_unknown(&dims))).collect();
-        let found = py.detach(|| self.symbol.infer_shape(&known, partial)).map_err(|e| raise(py, e))?;
+        let infer = || {
+            let known = if labels { self.symbol.with_label_shapes(known)? } else { known };
+            self.symbol.infer_shape(&known, partial)
+        };
+        let found = py.detach(infer).map_err(|e| raise(py, e))?;
         let list = |shapes: &[PartialShape]| shapes.iter().map(|s| shown(py, s)).collect::<PyResult<Vec<_>>>();
         Ok((list(&found.args)?, list(&found.outs)?, list(&found.aux)?, found.complete))
     }

@@ -89,7 +89,7 @@ def input_shapes(graph: Symbol, params_file: Path | None, given: Sequence[str]) 
             f"--shape {missing[0]}=1,3,224,224"
         )
     if labels := [name for name in graph.list_arguments() if name.endswith("label") and name not in named]:
-        inferred = dict(zip(graph.list_arguments(), graph.infer_shape_partial(**named)[0] or [], strict=False))
+        inferred = graph._shapes_with_labels(named)
         named |= {name: tuple(inferred[name]) for name in labels if inferred.get(name)}
     return {name: named[name] for name in graph.list_inputs() if name in named}
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._locks import fork_safe_lock
 from .._overrulable import overrulable
-from ..base import MXNetError, MXNetNotImplementedError, MXNetValueError, dtype_name, no_training
+from ..base import MXNetError, MXNetValueError, dtype_name, no_training
 from ..context import Context, contexts_of, cpu, current_context
 from ..initializer import InitDesc, Initializer, Uniform, create
 from ..ndarray import NDArray, array, zeros
@@ -326,11 +326,8 @@ class Parameter:
         raise MXNetError(f"Parameter '{self.name}' has not been initialized")
 
     def row_sparse_data(self, row_id: NDArray) -> NoReturn:
-        """Refused: parameters are stored densely."""
-        raise MXNetNotImplementedError(
-            f"Cannot return a copy of Parameter '{self.name}' via row_sparse_data(): it reads rows of a sparse "
-            "parameter, which belongs to training"
-        )
+        """Refused: parameters are stored densely, and rows are read through a Trainer."""
+        raise no_training(f"Cannot return a copy of Parameter '{self.name}' via row_sparse_data(): it")
 
     def list_row_sparse_data(self, row_id: NDArray) -> NoReturn:
         """Refused: parameters are stored densely."""

@@ -429,8 +429,7 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
         Its shape is worked out from the other inputs of the same call: other threads may use other
         batch sizes.
         """
-        shapes, _, _ = self._symbol.infer_shape_partial(**{n: a.shape for n, a in inputs.items()})
-        shape = dict(zip(self._arguments, shapes, strict=True)).get(name) or ()
+        shape = self._symbol._shapes_with_labels({n: a.shape for n, a in inputs.items()}).get(name) or ()
         if not shape or 0 in shape:
             raise MXNetShapeError(
                 f"Module.forward: the shape of '{name}' is not known; give it in label_shapes or the batch"

@@ -123,6 +123,23 @@ class Optimizer:
         """Refused unless a subclass has an ``update`` of its own."""
         self.update(index, weight, grad, state)
 
+    # Optimizers of other packages use these in their updates.
+
+    def _update_count(self, index: Any) -> None:
+        raise no_training(f"{type(self).__name__}._update_count")
+
+    def _get_lrs(self, indices: Any) -> list[float]:
+        raise no_training(f"{type(self).__name__}._get_lrs")
+
+    def _get_lr(self, index: Any) -> float:
+        return self._get_lrs([index])[0]
+
+    def _get_wds(self, indices: Any) -> list[float]:
+        raise no_training(f"{type(self).__name__}._get_wds")
+
+    def _get_wd(self, index: Any) -> float:
+        return self._get_wds([index])[0]
+
 
 register = Optimizer.register
 create = Optimizer.create_optimizer

@@ -165,6 +165,11 @@ class Symbol(_mxrt.SymbolBase, OperatorMethods):
         """Infers shapes like ``infer_shape``; an unknown extent is 0, or () for a whole shape."""
         return self._infer_shape(self._known_shapes(args, kwargs), True)[:3]
 
+    def _shapes_with_labels(self, known: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+        """Shapes of the arguments. Labels that are reshaped on their way to a loss have one too."""
+        found = self._infer_shape(self._known_shapes((), dict(known)), True, True)[0]
+        return dict(zip(self.list_arguments(), found, strict=True))
+
     def _known_shapes(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[str, list[int]]]:
         if args and kwargs:
             raise ValueError("Can only specify known argument shapes either by positional or kwargs way.")

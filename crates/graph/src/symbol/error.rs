@@ -8,6 +8,24 @@ use std::fmt::Write;
 /// Names listed in one message at most.
 const MAX_LISTED: usize = 60;
 
+/// Beginnings of operators that are absent as a family, and what loads in their place.
+const INSTEAD: &[(&[&str], &str)] = &[
+    (
+        &["_contrib_quantize", "_contrib_dequantize", "_contrib_requantize", "_contrib_calibrate"],
+        "mxrt has no operators on int8: load the files that the network had before it was quantized",
+    ),
+    (
+        &["_np_", "_npi_", "_npx_"],
+        "These are operators of mx.np: in MXNet write the network with mx.nd and mx.sym, without npx.set_np(), and \
+         export it again with the same parameters",
+    ),
+    (
+        &["_sg_", "_TensorRT", "TVMOp", "_FusedOp"],
+        "A backend of MXNet made these: save the symbol as it was before optimize_for, and without \
+         MXNET_SUBGRAPH_BACKEND",
+    ),
+];
+
 /// An operator of a symbol file that this build does not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownOperator {
@@ -94,6 +112,11 @@ fn describe_unknown(list: &[UnknownOperator]) -> String {
     }
     if list.len() > MAX_LISTED {
         let _ = write!(text, "; and {} more operators", list.len() - MAX_LISTED);
+    }
+    for (beginnings, advice) in INSTEAD {
+        if list.iter().any(|one| beginnings.iter().any(|beginning| one.op.starts_with(beginning))) {
+            let _ = write!(text, ". {advice}");
+        }
     }
     text
 }

@@ -5,6 +5,7 @@ mod compose;
 mod create;
 mod error;
 mod infer;
+mod labels;
 mod node;
 mod print;
 

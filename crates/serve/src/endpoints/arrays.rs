@@ -157,10 +157,10 @@ impl Decode {
             _ => Ok(vec![Field { name: String::new(), content: &self.bytes, json: false }]),
         };
         let fields = fields.map_err(Refusal::invalid)?;
-        if let [Field { content, json: false, .. }] = &fields[..] {
-            if content.starts_with(b"PK") {
-                return self.parts_of_archive(content, &mut charge);
-            }
+        if let [Field { content, json: false, .. }] = &fields[..]
+            && content.starts_with(b"PK")
+        {
+            return self.parts_of_archive(content, &mut charge);
         }
         if inputs.len() > 1 && fields.iter().any(|field| field.name.is_empty()) {
             let words = "the model has several inputs: send a .npz, a form or a JSON object with each by its name";

@@ -279,7 +279,7 @@ impl Model {
         let given = self.inputs.iter().zip(&shapes);
         let given: Vec<_> =
             given.map(|(i, s)| (i.name.clone(), PartialShape::from_dims(s.iter().copied().map(Some)))).collect();
-        let found = self.symbol.infer_shape(&given, true)?;
+        let found = self.symbol.infer_shape(&self.symbol.with_label_shapes(given)?, true)?;
         let arguments = self.symbol.list_arguments();
         let of_label = |label: &String| {
             let shape = arguments.iter().zip(&found.args).find(|(name, _)| *name == label);

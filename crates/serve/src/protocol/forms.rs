@@ -6,6 +6,9 @@ use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::fmt;
 
+/// The longest boundary that there is. It is looked for at every byte of a body.
+const BOUNDARY: usize = 70;
+
 /// One value of a body.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Field<'a> {
@@ -19,8 +22,10 @@ pub struct Field<'a> {
 
 /// Reads a body of `multipart/form-data`, at most `most` parts. The error is a text for the client.
 pub fn multipart<'a>(content_type: &str, body: &'a [u8], most: usize) -> Result<Vec<Field<'a>>, String> {
-    let boundary = parameter(content_type, "boundary").filter(|boundary| !boundary.is_empty());
-    let boundary = boundary.ok_or("multipart/form-data without a boundary in the content type")?;
+    let boundary = parameter(content_type, "boundary").filter(|boundary| (1..=BOUNDARY).contains(&boundary.len()));
+    let boundary = boundary.ok_or_else(|| {
+        format!("multipart/form-data without a boundary of 1 to {BOUNDARY} characters in the content type")
+    })?;
     let line = format!("--{boundary}").into_bytes();
     let cut = || "multipart/form-data: the body ends within a part".to_owned();
     let start = find(body, &line).ok_or_else(|| format!("multipart/form-data: there is no line --{boundary}"))?;
@@ -192,6 +197,7 @@ mod tests {
         }
         assert_eq!(multipart(FORM, body, 9), Ok(vec![field("a", "JPEG", false)]));
         assert!(multipart("multipart/form-data", body, 9).is_err());
+        assert!(multipart(&format!("multipart/form-data; boundary={}", "X".repeat(71)), body, 9).is_err());
     }
 
     #[test]
