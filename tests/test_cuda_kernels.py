@@ -149,13 +149,15 @@ def test_an_operator_without_a_kernel_fails_before_anything_runs(kind: str, gpus
         x = mx.nd.array([[1, 2], [3, 4]], ctx=mx.gpu(1))
         data = mx.sym.var("data")
         net = mx.gluon.SymbolBlock(mx.sym.exp(mx.sym.linalg.det(mx.sym.relu(data))), data)
-        for call in (lambda: mx.nd.linalg.det(x), lambda: net(x)):
+        for call, is_graph in ((lambda: mx.nd.linalg.det(x), False), (lambda: net(x), True)):
             try:
                 call()
                 print("not raised")
             except mx.base.MXNetNotImplementedError as error:
                 text = str(error)
                 assert "_linalg_det has no kernel for gpu(1)" in text and "as_in_context(mx.cpu())" in text, text
+                # A graph can move the operator itself.
+                assert ("hybridize(fallback=True) or MXRT_GPU_FALLBACK=1" in text) == is_graph, text
         mx.nd.waitall()
         print(mx.nd.linalg.det(x.as_in_context(mx.cpu())).asnumpy().tolist())
         """,
@@ -163,6 +165,71 @@ def test_an_operator_without_a_kernel_fails_before_anything_runs(kind: str, gpus
     )
     assert (done.stdout.strip(), done.returncode, done.stderr) == ("[-2.0]", 0, "")
     assert not names.exists()
+
+
+@pytest.mark.parametrize("asked", ["by a flag", "by a variable"])
+def test_a_graph_runs_operators_without_a_kernel_on_the_cpu_where_the_program_asks_for_it(asked: str, gpus) -> None:
+    done = run_python(
+        """
+        import sys, warnings, numpy as np, mxrt as mx
+        values = np.random.default_rng(3).normal(size=(4, 3, 3)).astype(np.float32)
+        data = mx.sym.var("data")
+        grown = mx.sym.broadcast_mul(mx.sym.relu(data) + 1, mx.sym.var("weight"))
+        whole = mx.sym.Group([mx.sym.exp(mx.sym.linalg.det(grown)), grown, mx.sym.linalg.inverse(data)])
+
+        def block(ctx, **flags):
+            net = mx.gluon.SymbolBlock(whole, data)
+            weight = net.collect_params()["weight"]
+            weight.shape = (3,)
+            weight.initialize(ctx=ctx)
+            weight.set_data(mx.nd.array([0.5, 1, 1.5]))
+            net.hybridize(**flags)
+            return net
+
+        x = mx.nd.array(values, ctx=mx.gpu(1))
+        net = block(mx.gpu(1), **({"fallback": True} if sys.argv[1] == "by a flag" else {}))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            made = net(x)
+            again = net(mx.nd.array(values[:2], ctx=mx.gpu(1)))
+        said = [str(one.message) for one in caught]
+        assert len(said) == 1 and "gpu(1) has no kernel for _linalg_det, _linalg_inverse:" in said[0], said
+        assert said[0] in net.plan(x) and said[0] in net.plan(x, measure=False)
+        assert said[0] not in block(mx.cpu()).plan(mx.nd.array(values))
+        assert all(array.context == mx.gpu(1) for array in made)
+        expected = block(mx.cpu())(mx.nd.array(values))
+        for got, part, want in zip(made, again, expected):
+            np.testing.assert_allclose(got.asnumpy(), want.asnumpy(), rtol=1e-5)
+            assert np.array_equal(part.asnumpy(), got.asnumpy()[:2])
+        try:
+            block(mx.gpu(1), fallback=False)(x)
+        except mx.base.MXNetNotImplementedError as error:
+            print("refused")
+        mx.nd.waitall()
+        """,
+        asked,
+        env={**gpus, **({"MXRT_GPU_FALLBACK": "1"} if asked == "by a variable" else {})},
+    )
+    assert (done.stdout.strip(), done.returncode, done.stderr) == ("refused", 0, "")
+
+
+def test_a_device_that_runs_the_hosts_kernels_needs_no_fallback(gpus) -> None:
+    done = run_python(
+        """
+        import warnings, mxrt as mx
+        warnings.simplefilter("error")
+        data = mx.sym.var("data")
+        for ctx in (mx.sim(0), mx.cpu()):
+            net = mx.gluon.SymbolBlock(mx.sym.exp(mx.sym.linalg.det(data)), data)
+            net.hybridize(fallback=True)
+            x = mx.nd.array([[1, 2], [3, 5]], ctx=ctx)
+            assert "fallback" not in net.plan(x)
+            print(net(x).asnumpy().tolist(), net(x).context == ctx)
+        """,
+        env=gpus,
+    )
+    lines = done.stdout.splitlines()
+    assert (len(lines), len(set(lines)), done.returncode, done.stderr) == (2, 1, 0, ""), done.stdout
 
 
 @pytest.mark.parametrize(

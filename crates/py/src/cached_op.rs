@@ -7,10 +7,12 @@ use crate::{convert, errors, plan_report, runtime};
 use mxrt_engine::{FailureKind, OpError};
 use mxrt_graph::{CALL_OPTIONS, CachedOpFlags, CallOption, CallOptions, CallValue, Interrupter, PlanReport};
 use mxrt_tensor::{Context, NDArray};
+use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyTuple};
 use smallvec::SmallVec;
 use std::collections::HashMap;
+use std::ffi::CString;
 use std::sync::Arc;
 
 type Arrays = SmallVec<[NDArray; 4]>;
@@ -45,11 +47,19 @@ fn run<'py>(
     let mut quick = Interrupter::quick();
     let started = match op.call(&inputs, outputs.as_deref(), &options, &mut quick) {
         Err(_) if quick.gave_up() => {
-            begin_waiting(py, |interrupter| op.call(&inputs, outputs.as_deref(), &options, interrupter))?
+            let started = begin_waiting(py, |interrupter| op.call(&inputs, outputs.as_deref(), &options, interrupter))?;
+            warn(py, op.op().take_notice())?;
+            started
         }
         started => started.map_err(|error| errors::from_op(py, &error))?,
     };
     results(py, started, out)
+}
+
+/// Warns the program of what it should know about a graph.
+fn warn(py: Python<'_>, notice: Option<&str>) -> PyResult<()> {
+    let Some(text) = notice.and_then(|notice| CString::new(notice).ok()) else { return Ok(()) };
+    PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)
 }
 
 /// The options of a call, from its keywords.
@@ -240,8 +250,8 @@ impl CachedOp {
                 self.op().measured_plan(&inputs, poll).map_or_else(|e| Ok(Err(e)), |report| report.map(Ok))
             })?
         } else {
-            let types: Vec<_> = inputs.iter().map(NDArray::tensor_type).collect();
-            py.detach(|| self.op().plan(&types))
+            let inputs: SmallVec<[&NDArray; 4]> = inputs.iter().collect();
+            py.detach(|| self.op().plan_for(&inputs))
         };
         report.map_err(|e| errors::from_op(py, &e))
     }

@@ -202,6 +202,8 @@ class HybridBlock(Block, PlanMethods):
         backend : a rewrite of graphs to be applied, by name; other keywords are then its options
         clear : an existing graph is built again
         precision : ``exact`` and ``bf16``, see :meth:`SymbolBlock.hybridize`
+        fallback : True runs operators for which a GPU has no kernel on the CPU, with copies around
+            them; False refuses such a graph; as ``MXRT_GPU_FALLBACK`` says if not given
 
         The other keywords are MXNet's, accepted for compatibility; memory is planned in any case.
         """

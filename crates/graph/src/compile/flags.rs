@@ -21,6 +21,13 @@ static FLAGS: &[AttrDef] = &[
         "exact: no algorithm that trades accuracy for speed (Winograd convolution); \
          bf16: inputs and weights of layers rounded to bf16 where that is faster",
     ),
+    AttrDef::new(
+        "fallback",
+        AttrKind::OptBool,
+        "None",
+        "whether operators for which a GPU has no kernel run on the host, with copies around them; \
+         as MXRT_GPU_FALLBACK says if not given",
+    ),
     AttrDef::new("thread_safe", AttrKind::Bool, "True", "accepted; every CachedOp is thread-safe"),
 ];
 
@@ -30,6 +37,7 @@ pub struct CachedOpFlags {
     pub(crate) data: Vec<usize>,
     pub(crate) params: Vec<usize>,
     pub(crate) accuracy: Accuracy,
+    pub(crate) fallback: Option<bool>,
 }
 
 /// What the flag `precision` says.
@@ -64,7 +72,8 @@ impl CachedOpFlags {
             "bf16" => Accuracy::Bf16,
             _ => Accuracy::Default,
         };
-        Ok(CachedOpFlags { data: indices("data_indices")?, params: indices("param_indices")?, accuracy })
+        let (data, params) = (indices("data_indices")?, indices("param_indices")?);
+        Ok(CachedOpFlags { data, params, accuracy, fallback: attrs.opt_bool("fallback") })
     }
 }
 

@@ -35,11 +35,13 @@ pub struct BuildOptions {
     pub cores: Option<&'static CoreLimit>,
     /// recordings of its kernels that a plan keeps on a GPU, for concurrent calls; 0: none
     pub gpu_recordings: usize,
+    /// whether operators for which a device has no kernel run on the host, with copies around them
+    pub fallback: bool,
 }
 
 impl Default for BuildOptions {
     fn default() -> Self {
         let (kernel, passes, cache) = (KernelOptions::default(), PassChoice::default(), CacheLimit::default());
-        BuildOptions { kernel, passes, cache, cores: None, gpu_recordings: 4 }
+        BuildOptions { kernel, passes, cache, cores: None, gpu_recordings: 4, fallback: false }
     }
 }

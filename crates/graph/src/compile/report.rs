@@ -2,6 +2,7 @@
 
 use crate::ir::GraphNode;
 use crate::plan::{Plan, Step};
+use std::borrow::Cow;
 use std::fmt;
 
 /// What a step does, and what it took in several runs.
@@ -60,7 +61,7 @@ pub struct PlanReport {
     /// its steps in order
     pub steps: Vec<StepReport>,
     /// what a reader should know about the choice of kernels
-    pub notes: Vec<&'static str>,
+    pub notes: Vec<Cow<'static, str>>,
     /// number of parameters, as they are, folded or packed, that steps read
     pub constants: usize,
     /// bytes of scratch memory of a running request
@@ -77,7 +78,8 @@ impl PlanReport {
     }
 
     /// Adds what a reader should know, once.
-    pub(crate) fn note(&mut self, note: &'static str) {
+    pub(crate) fn note(&mut self, note: impl Into<Cow<'static, str>>) {
+        let note = note.into();
         if !self.notes.contains(&note) {
             self.notes.push(note);
         }
@@ -127,7 +129,7 @@ impl Plan {
             title: self.title(),
             parts: None,
             steps: self.steps.iter().map(report).collect(),
-            notes: self.notes.clone(),
+            notes: self.notes.iter().map(|note| Cow::Borrowed(*note)).collect(),
             constants: self.with_inner().iter().map(|plan| plan.consts.slots.len()).sum(),
             arena_bytes: self.arena_bytes,
         }

@@ -79,6 +79,7 @@ impl CachedOp {
             Accuracy::Exact => options.kernel.winograd = 0,
             Accuracy::Bf16 => options.kernel.precision = Precision::Bf16,
         }
+        options.fallback = flags.fallback.unwrap_or(options.fallback);
         reserve::check_room(symbol.topo().len().saturating_mul(MEMORY_PER_NODE))?;
         let mut graph = Graph::from_symbol(symbol)?;
         mark_constants(&mut graph, flags)?;

@@ -40,8 +40,9 @@ impl CachedOp {
     ) -> Result<Result<PlanReport, WaitError>, OpError> {
         // How long the program's own operators take says nothing about plans, and some plans are
         // unknown before a call.
-        let Body::Plan(segment) = &self.body else {
-            return self.plan(&inputs.iter().map(|a| a.tensor_type()).collect::<Vec<_>>()).map(Ok);
+        let segment = match &self.body {
+            Body::Plan(segment) if !self.has_lacking(inputs)? => segment,
+            _ => return self.plan_for(inputs).map(Ok),
         };
         let times: Arc<Mutex<Vec<Vec<u64>>>> = Arc::default();
         let record = times.clone();

@@ -5,30 +5,54 @@
 //! caller's arrays held when the call began, and returns at once.
 //!
 //! Nodes have contexts of their own where the caller says so (`group2ctx`). Elsewhere all are on the
-//! device of the call's arrays, except those that devices cannot run: operators of the program, and
-//! on devices with kernels of their own also loops and branches.
+//! device of the call's arrays, except those that it cannot run: operators of the program; on devices
+//! with kernels of their own also loops and branches, and with [`BuildOptions::fallback`] operators
+//! without a kernel for the types of the call.
+//!
+//! [`BuildOptions::fallback`]: crate::BuildOptions::fallback
 
 use super::cached_op::CachedOp;
 use super::call::Call;
 use super::call_options::CallOptions;
 use super::executable::cut::{Cut, CutStage, Part, ValueSource, cut_by_place};
+use super::plan_cache::CallSignature;
 use super::started::{Started, call_error};
 use super::state_updates::push_copy;
 use crate::compile::interrupt::Interrupter;
-use crate::ir::GraphNode;
+use crate::compile::report::PlanReport;
+use crate::compile::values::GraphValues;
+use crate::ir::{GraphNode, infer};
 use mxrt_engine::ForkSafeMutex as Mutex;
-use mxrt_engine::{FailureKind, OpError};
+use mxrt_engine::{DeviceId, FailureKind, OpError};
+use mxrt_ops::{Signature, bind_form, form_of};
 use mxrt_tensor::{Context, NDArray, TensorType};
 use smallvec::SmallVec;
-use std::collections::HashSet;
-use std::sync::Arc;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
-/// Contexts for which a graph in parts is remembered.
+/// Divisions of a graph that are remembered.
 const MAX_PLACEMENTS: usize = 8;
 
-/// Graphs in parts, by the context of a call's arrays; none for graphs that need no division there.
+/// Signatures for which the nodes without a kernel are remembered.
+const MAX_SIGNATURES: usize = 64;
+
+/// Nodes for which a device has no kernel, by number.
+type Lacking = Arc<[usize]>;
+
+/// Context of a call's arrays, and what has no kernel there.
+type Division = (Context, Lacking);
+
+/// Graphs in parts.
 #[derive(Default)]
-pub(super) struct Placements(Mutex<Vec<(Context, Option<Arc<Placed>>)>>);
+pub(super) struct Placements {
+    /// none for graphs that need no division
+    placed: Mutex<Vec<(Division, Option<Arc<Placed>>)>>,
+    lacking: Mutex<HashMap<(Context, CallSignature), Lacking>>,
+    /// notice of what runs on the host, from the first call with a node without a kernel
+    notice: OnceLock<String>,
+    noticed: AtomicBool,
+}
 
 /// A graph in parts.
 pub(super) struct Placed {
@@ -50,28 +74,37 @@ struct PlacedPart {
 
 impl CachedOp {
     /// The parts for a call, if one device cannot run all of the graph.
-    pub(super) fn placed(&self, call: &Call<'_>) -> Result<Option<Arc<Placed>>, OpError> {
-        if self.groups.is_none() && !self.hosted {
+    pub(super) fn placed(
+        &self,
+        call: &Call<'_>,
+        interrupter: &mut Interrupter<'_>,
+    ) -> Result<Option<Arc<Placed>>, OpError> {
+        if self.groups.is_none() && !self.hosted && !self.options.fallback {
             return Ok(None);
         }
         let context = call.binding.context(call.data);
-        if self.groups.is_none() && context.device().is_none() {
-            return Ok(None);
-        }
-        let key = if self.groups.is_some() { Context::default() } else { context };
-        let known = self.placements.0.lock().iter().find(|(of, _)| *of == key).map(|(_, placed)| placed.clone());
+        let key = match (&self.groups, context.device()) {
+            (Some(_), _) => (Context::default(), Lacking::default()),
+            (None, None) => return Ok(None),
+            (None, Some(_)) if !self.options.fallback => (context, Lacking::default()),
+            (None, Some(_)) => (context, self.lacking(context, (call.types)(), interrupter)?),
+        };
+        let known = self.placements.placed.lock().iter().find(|(of, _)| *of == key).map(|(_, placed)| placed.clone());
         if let Some(known) = known {
             return Ok(known);
         }
         let placed = match &self.groups {
             Some(contexts) => Some(self.place(contexts, None)?),
-            None => match self.contexts_on(context)? {
+            None => match self.contexts_on(context, &key.1)? {
                 Some(contexts) => Some(self.place(&contexts, Some(context))?),
                 None => None,
             },
         };
+        if !key.1.is_empty() {
+            self.placements.notice.get_or_init(|| self.on_host(context, &key.1));
+        }
         let placed = placed.map(Arc::new);
-        let mut all = self.placements.0.lock();
+        let mut all = self.placements.placed.lock();
         if all.len() >= MAX_PLACEMENTS {
             all.clear();
         }
@@ -79,20 +112,104 @@ impl CachedOp {
         Ok(placed)
     }
 
-    /// Contexts of the nodes for arrays on a device; none if all run in one place.
-    fn contexts_on(&self, context: Context) -> Result<Option<Vec<Context>>, OpError> {
+    /// Says which operators run on the host because a device has no kernel for them; once, after a
+    /// call with such an operator.
+    pub fn take_notice(&self) -> Option<&str> {
+        let notice = self.placements.notice.get()?;
+        (!self.placements.noticed.swap(true, Ordering::Relaxed)).then_some(notice)
+    }
+
+    /// The plan for arrays like these: that of the host, with a note of what runs where.
+    pub fn plan_for(&self, inputs: &[&NDArray]) -> Result<PlanReport, OpError> {
+        let types: Vec<TensorType> = inputs.iter().map(|array| array.tensor_type()).collect();
+        let mut report = self.plan(&types)?;
+        let context = self.unbound.context(inputs);
+        let lacking = self.lacking(context, types.into(), &mut Interrupter::never())?;
+        if !lacking.is_empty() {
+            report.note(self.on_host(context, &lacking));
+        }
+        Ok(report)
+    }
+
+    /// Whether anything runs on the host in calls with these arrays, because it has no kernel.
+    pub(super) fn has_lacking(&self, inputs: &[&NDArray]) -> Result<bool, OpError> {
+        let types = inputs.iter().map(|array| array.tensor_type()).collect();
+        Ok(!self.lacking(self.unbound.context(inputs), types, &mut Interrupter::never())?.is_empty())
+    }
+
+    /// The nodes that run on the host because a device has no kernel for them and these types of the
+    /// inputs; none without [`BuildOptions::fallback`](crate::BuildOptions::fallback).
+    fn lacking(
+        &self,
+        context: Context,
+        types: CallSignature,
+        interrupter: &mut Interrupter<'_>,
+    ) -> Result<Lacking, OpError> {
+        let Some(device) = context.device().filter(|_| self.options.fallback && self.groups.is_none()) else {
+            return Ok(Lacking::default());
+        };
+        if self.is_data_dependent() || self.engine().device(device)?.backend().host_addressable() {
+            return Ok(Lacking::default());
+        }
+        let key = (context, types);
+        if let Some(known) = self.placements.lacking.lock().get(&key) {
+            return Ok(known.clone());
+        }
+        if interrupter.is_quick() {
+            return Err(interrupter.give_up());
+        }
+        let lacking: Lacking = self.find_lacking(device, &key.1)?.into();
+        let mut all = self.placements.lacking.lock();
+        if all.len() >= MAX_SIGNATURES {
+            all.clear();
+        }
+        all.insert(key, lacking.clone());
+        Ok(lacking)
+    }
+
+    fn find_lacking(&self, device: DeviceId, types: &[TensorType]) -> Result<Vec<usize>, OpError> {
+        // What is wrong with the graph or an operator is said where it is compiled.
+        let Ok(types) = infer(&self.source, types) else { return Ok(Vec::new()) };
+        let values = GraphValues::new(&self.source, &types, true);
+        let mut lacking = Vec::new();
+        for (n, node) in self.source.nodes.iter().enumerate().filter(|(n, _)| !values.is_alias(*n)) {
+            // These run on the host in any case.
+            if node.is_stage() || node.flow.is_some() {
+                continue;
+            }
+            let (inputs, outputs) = values.signature_types(n)?;
+            let signature = Signature { inputs: &inputs, outputs: &outputs, options: self.options.kernel };
+            let Ok(form) = form_of(node.op, &node.attrs, &signature) else { continue };
+            if form.and_then(|form| bind_form(device, &form, &signature)).is_none() {
+                lacking.push(n);
+            }
+        }
+        Ok(lacking)
+    }
+
+    fn on_host(&self, context: Context, lacking: &[usize]) -> String {
+        let names: BTreeSet<&str> = lacking.iter().map(|n| self.source.nodes[*n].stands_for).collect();
+        let names: Vec<&str> = names.into_iter().collect();
+        format!("{context} has no kernel for {}: run on the host, with copies around (fallback)", names.join(", "))
+    }
+
+    /// Contexts of the nodes for arrays on a device that has no kernel for some; none if all run in
+    /// one place.
+    fn contexts_on(&self, context: Context, lacking: &[usize]) -> Result<Option<Vec<Context>>, OpError> {
         let Some(device) = context.device() else { return Ok(None) };
         // What follows from contents is computed on the host, which then runs all of the graph.
         if self.is_data_dependent() {
             return Ok(None);
         }
         let own_kernels = !self.engine().device(device)?.backend().host_addressable();
-        let hosted = |node: &GraphNode| node.is_stage() || (own_kernels && node.flow.is_some());
-        if !self.source.nodes.iter().any(hosted) {
+        let hosted = |(n, node): (usize, &GraphNode)| {
+            node.is_stage() || (own_kernels && node.flow.is_some()) || lacking.contains(&n)
+        };
+        if !self.source.nodes.iter().enumerate().any(hosted) {
             return Ok(None);
         }
-        let place = |node: &GraphNode| if hosted(node) { Context::default() } else { context };
-        Ok(Some(self.source.nodes.iter().map(place).collect()))
+        let place = |node: (usize, &GraphNode)| if hosted(node) { Context::default() } else { context };
+        Ok(Some(self.source.nodes.iter().enumerate().map(place).collect()))
     }
 
     fn place(&self, contexts: &[Context], results: Option<Context>) -> Result<Placed, OpError> {

@@ -169,6 +169,22 @@ pub static SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        name: "MXRT_GPU_FALLBACK",
+        expects: "0 or 1",
+        default: "0",
+        doc: "1: in a graph on a GPU, operators for which it has no kernel run on the CPU, with copies around them. \
+              `hybridize(fallback=...)` says so for one block.",
+        subject: MODELS,
+        read: |to, text| {
+            to.settings.plans.fallback = match text {
+                "0" => false,
+                "1" => true,
+                _ => return Err(Wrong::Unexpected),
+            };
+            Ok(())
+        },
+    },
+    Setting {
         name: "MXRT_PLAN_CACHE_MB",
         expects: "a whole number",
         default: "1024",

@@ -5,11 +5,12 @@ use super::layout::Layouts;
 use super::{DeviceStep, Place, Reach, StepNode, joined};
 use crate::compile::interrupt::Interrupter;
 use crate::compile::lower::Target;
+use crate::compile::options::BuildOptions;
 use crate::compile::values::{GraphValues, Results};
 use crate::ir::{GraphNode, Value, ValueMap};
 use crate::memory::arena::{Arena, StepUse};
 use crate::memory::join::Joined;
-use crate::passes::On;
+use crate::passes::{CHANNELS_LAST, On};
 use mxrt_engine::device::KernelScope;
 use mxrt_engine::{DeviceId, FailureKind, OpError};
 use mxrt_ops::{DeviceKernel, KernelOptions, Signature, bind_device_kernel, bind_form, form_of, no_kernel};
@@ -27,6 +28,8 @@ pub(super) struct DeviceTarget {
     pub steps: Vec<Draft>,
     /// steps that depend on parameters alone
     pub constant_steps: Vec<Draft>,
+    /// whether the caller moves operators without a kernel
+    fallback: bool,
     draws: usize,
 }
 
@@ -129,9 +132,11 @@ impl Target for DeviceTarget {
 }
 
 impl DeviceTarget {
-    pub fn new(options: KernelOptions, device: DeviceId, channels_last: bool) -> DeviceTarget {
+    pub fn new(options: &BuildOptions, device: DeviceId) -> DeviceTarget {
         let (steps, constant_steps, layouts) = (Vec::new(), Vec::new(), Layouts::default());
-        DeviceTarget { options, device, channels_last, layouts, steps, constant_steps, draws: 0 }
+        let (channels_last, fallback) = (options.passes.runs(CHANNELS_LAST), options.fallback);
+        let options = options.kernel;
+        DeviceTarget { options, device, channels_last, layouts, steps, constant_steps, fallback, draws: 0 }
     }
 
     /// Adds a step, to those of the constants if it depends on parameters alone.
@@ -154,12 +159,15 @@ impl DeviceTarget {
     fn draft(&mut self, values: &GraphValues<'_>, n: usize, node: &GraphNode) -> Result<Draft, OpError> {
         let (inputs, outputs) = values.signature_types(n)?;
         let about = about(node, inputs.clone());
-        let device = self.device;
+        let (device, fallback) = (self.device, self.fallback);
         if node.flow.is_some() {
             return Err(about.describe(no_device_kernel(node.stands_for, device)));
         }
         let signature = Signature { inputs: &inputs, outputs: &outputs, options: self.options };
-        let absent = || about.describe(no_kernel((device, node.stands_for), node.op, &node.attrs, &signature));
+        let absent = || {
+            let error = no_kernel((device, node.stands_for), node.op, &node.attrs, &signature);
+            about.describe(if fallback { error } else { with_advice(error) })
+        };
         let form = form_of(node.op, &node.attrs, &signature).map_err(|e| about.describe(e))?;
         let form = form.ok_or_else(absent)?;
         if let Some(last) = self.in_last_layout(values, n, &form, &signature)? {
@@ -200,6 +208,15 @@ fn placed(drafts: Vec<Draft>, places: &HashMap<Value, Place>) -> Result<Vec<Devi
         Ok(draft.step)
     });
     finished.collect()
+}
+
+/// Adds to the error of a missing kernel how the graph gets along without it.
+fn with_advice(mut error: OpError) -> OpError {
+    // Other errors are the host's, which has no kernel either.
+    if error.device.is_some() {
+        error.message += ", or let the graph do so: hybridize(fallback=True) or MXRT_GPU_FALLBACK=1";
+    }
+    error
 }
 
 /// Subject of errors of a step of a node.

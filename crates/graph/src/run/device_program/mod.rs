@@ -20,7 +20,7 @@ use crate::compile::interrupt::Interrupter;
 use crate::compile::lower::lower;
 use crate::compile::options::BuildOptions;
 use crate::ir::{Graph, describe};
-use crate::passes::{CHANNELS_LAST, COMPILE_CHAINS};
+use crate::passes::COMPILE_CHAINS;
 use mxrt_engine::device::{KernelScope, OpenDevice, SpareMemory};
 use mxrt_engine::{DeviceCtx, DeviceId, DevicePtr, Engine, ForkSafeMutex, OpError, OpKind};
 use mxrt_ops::{DeviceKernel, DeviceOperands, RandomKey};
@@ -91,12 +91,11 @@ impl DeviceProgram {
         constants: &DeviceConstants,
         device: DeviceId,
     ) -> Result<DeviceProgram, OpError> {
-        let passes = options.passes;
-        let target = DeviceTarget::new(options.kernel, device, passes.runs(CHANNELS_LAST));
+        let target = DeviceTarget::new(options, device);
         let lowered = lower(target, graph, inputs, options, &mut Interrupter::never())?;
         let constants = constants.made_by(&lowered.constant_steps, lowered.constant_bytes);
         let recordings = Recordings::new(options.gpu_recordings);
-        let prepared = passes.runs(COMPILE_CHAINS).then(ForkSafeMutex::default);
+        let prepared = options.passes.runs(COMPILE_CHAINS).then(ForkSafeMutex::default);
         Ok(DeviceProgram { lowered, constants, recordings, prepared })
     }
 
