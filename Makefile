@@ -163,6 +163,10 @@ check-mxnet-programs: | check-tools ## programs over MXNet's own C++ headers and
 check-networks: ## networks of GluonCV, MXNet and GluonNLP against MXNet 1.9.1, from 8 threads; NETWORKS_PYTHON= (says how to get it; hours)
 	@scripts/networks.sh
 
+.PHONY: check-packages
+check-packages: ## unit tests of Sockeye, GluonTS, GluonNLP and GluonCV that do not train, as under MXNet 1.9.1; PACKAGES_PYTHON= PACKAGES_SOURCES= (says how to get them; half an hour)
+	@scripts/packages.sh
+
 # ---- run ---------------------------------------------------------------------------------------
 
 # Where no wheel was installed yet, one that is built sooner does.
