@@ -241,6 +241,7 @@ impl<'a> Pieces<'a> {
         }
     }
 
+    #[allow(clippy::type_complexity, reason = "a function of two pieces and scratch")]
     fn run_in_step(
         &self,
         other: &Pieces<'_>,
@@ -286,6 +287,7 @@ pub fn par_columns_mut<T: Send>(
 }
 
 /// Runs `body(outer index, columns, scratch)` for every band once.
+#[allow(clippy::type_complexity, reason = "a function of a band and scratch")]
 fn run_bands(
     par: &dyn Par,
     [outer, inner]: [usize; 2],

@@ -91,6 +91,7 @@ pub(crate) fn in_double<T: Element>(x: &[T], out: &mut [T], f: &dyn Fn(&[f64], &
 }
 
 /// `f` of two blocks in single precision, rounded to the type.
+#[allow(clippy::type_complexity, reason = "a function of three blocks")]
 pub(crate) fn in_single2<T: Element>(a: &[T], b: &[T], out: &mut [T], f: &dyn Fn(&[f32], &[f32], &mut [f32])) {
     let (mut wide_a, mut wide_b, mut result) = ([0f32; BLOCK], [0f32; BLOCK], [0f32; BLOCK]);
     for ((a, b), out) in a.chunks(BLOCK).zip(b.chunks(BLOCK)).zip(out.chunks_mut(BLOCK)) {
