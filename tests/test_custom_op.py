@@ -349,3 +349,20 @@ def test_a_rewrite_puts_an_operator_in_the_place_of_a_pattern(mx, operator) -> N
         in_threads(64, call)
     finally:
         mx.subgraph._BACKENDS.pop("my backend")
+
+
+def test_waiting_for_everything_inside_of_an_operator_is_an_error(mx, operator) -> None:
+    def run(inputs, outputs) -> None:
+        mx.nd.waitall()
+
+    x = mx.nd.ones((2,))
+    with pytest.raises(mx.base.MXNetError, match="would wait for that operator itself"):
+        mx.nd.Custom(x, op_type=operator("waits", run)).asnumpy()
+
+    def wait_for_one(inputs, outputs) -> None:
+        made = inputs[0] * 2
+        made.wait_to_read()
+        outputs[0][:] = made
+
+    assert mx.nd.Custom(x, op_type=operator("waits_for_one", wait_for_one)).asnumpy().tolist() == [2, 2]
+    mx.nd.waitall()

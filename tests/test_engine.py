@@ -471,3 +471,38 @@ def test_a_signal_prints_the_dump() -> None:
     )
     assert result.returncode == 0
     assert "cores in use" in result.stderr and "running: nothing" in result.stderr
+
+
+# ---- denormal numbers ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("variable", [None, "1"])
+def test_denormal_numbers_count_as_zeros_where_that_is_set(variable: str | None) -> None:
+    code = """
+    import json, threading
+    import numpy as np
+    import mxrt as mx
+
+    tiny = mx.nd.array(np.full((64, 256), 1e-38, "f4"))
+    halves = mx.nd.array(np.full((256, 64), 0.5 / 256, "f4"))
+    net = mx.gluon.SymbolBlock(mx.sym.var("data") * 0.5, mx.sym.var("data"))
+
+    def any_left():
+        own = np.float32(1e-38) * np.float32(0.5) > 0
+        made = (tiny * 0.5, mx.nd.dot(tiny, halves), net(tiny))
+        return [bool((array.asnumpy() > 0).any()) for array in made] + [bool(own)]
+
+    found = [any_left(), mx.engine.set_flush_denormals(True), any_left()]
+    found += [mx.engine.set_flush_denormals(False), any_left()]
+    print(json.dumps(found))
+    """
+    found = last_json(run_python(code, env={} if variable is None else {"MXRT_FLUSH_DENORMALS": variable}))
+    as_they_are, zeros = [True] * 4, [False, False, False, True]
+    before = zeros if variable else as_they_are
+    assert found == [before, variable == "1", zeros, True, as_they_are]
+
+
+def test_a_wrong_setting_for_denormal_numbers_is_refused() -> None:
+    done = run_python("import mxrt as mx; mx.nd.ones(1)", env={"MXRT_FLUSH_DENORMALS": "yes"})
+    assert done.returncode != 0
+    assert "MXRT_FLUSH_DENORMALS" in done.stderr and "expected 0 or 1" in done.stderr

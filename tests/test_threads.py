@@ -268,3 +268,32 @@ def test_waiting_threads_sleep_until_they_are_woken() -> None:
     # wake 20 times; a few times are for Python's own lock.
     seen = last_json(run_python(SLEEPERS, env={"MXRT_CORES": "1"}))
     assert max(seen) <= 5, seen
+
+
+def test_a_thread_with_too_little_stack_gets_an_error() -> None:
+    code = """
+    import json, threading
+    import mxrt as mx
+
+    net = mx.gluon.SymbolBlock(mx.sym.var("data") * 2, mx.sym.var("data"))
+    ready = mx.nd.ones((2, 2))
+    said = []
+
+    def work():
+        for call in (lambda: mx.nd.ones((2, 2)).asnumpy(), lambda: net(ready).asnumpy()):
+            try:
+                said.append(bool(call().sum() > 0))
+            except mx.base.MXNetError as error:
+                said.append(str(error))
+
+    for size in (32 << 10, 64 << 10):
+        threading.stack_size(size)
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    print(json.dumps(said))
+    """
+    small, small_call, *large = last_json(run_python(code))
+    for words in (small, small_call):
+        assert "needs a stack of 64 KiB or more" in words and "threading.stack_size(65536)" in words
+    assert large == [True, True]

@@ -83,6 +83,8 @@ class MXNetError(RuntimeError):
     shapes, dtypes : of the operator's inputs
     device : where the operator ran, or None
     request : number of the call of a model that the operator belonged to, or None
+    input, got, wanted : name of the model's input that is to blame, the type or shape that it was
+        given, and what it needs, as text; or None
     pushed_at : with ``MXRT_DEBUG=1``, the ``file:line`` that called the operator, or None
     """
 
@@ -92,6 +94,9 @@ class MXNetError(RuntimeError):
     device: str | None = None
     request: int | None = None
     pushed_at: str | None = None
+    input: str | None = None
+    got: str | None = None
+    wanted: str | None = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         # Programs that watch logs look for the name MXNetError, which uncaught errors are printed
@@ -116,6 +121,9 @@ class MXNetError(RuntimeError):
         device: str | None = None,
         pushed_at: str | None = None,
         request: int | None = None,
+        input: str | None = None,
+        got: str | None = None,
+        wanted: str | None = None,
     ) -> None:
         message = _shortened(message)
         super().__init__(message)
@@ -130,6 +138,9 @@ class MXNetError(RuntimeError):
         self.device = device
         self.pushed_at = pushed_at
         self.request = request
+        self.input = input
+        self.got = got
+        self.wanted = wanted
 
     def __str__(self) -> str:
         return self.message

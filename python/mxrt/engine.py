@@ -7,7 +7,7 @@ from types import TracebackType
 from . import _mxrt
 from .base import MXNetValueError
 
-__all__ = ["bulk", "dump", "set_bulk_size", "set_type"]
+__all__ = ["bulk", "dump", "set_bulk_size", "set_flush_denormals", "set_type"]
 
 
 class _Bulk:
@@ -37,6 +37,21 @@ def set_bulk_size(size: int) -> int:
     if not isinstance(size, int) or size < 0:
         raise MXNetValueError(f"set_bulk_size: expected a whole number from 0, not {size!r}")
     return _mxrt.set_bulk_size(size)
+
+
+def set_flush_denormals(flush: bool) -> bool:
+    """Takes denormal numbers (below 1.2e-38 in float32) for zeros, as inputs and as results of
+    operators on the CPU, or computes with them again; returns what was set before.
+
+    Processors compute with denormal numbers up to 100 times slower. The setting is that of the
+    process, and ``MXRT_FLUSH_DENORMALS=1`` sets it from the start. Threads of the program compute
+    as before outside of operators.
+
+    Raises
+    ------
+    MXNetNotImplementedError : the processor is neither x86-64 nor AArch64
+    """
+    return _mxrt.set_flush_denormals(flush)
 
 
 def bulk(size: int) -> _Bulk:

@@ -6,7 +6,7 @@ use crate::handles::hold;
 use crate::pointers::text;
 use mxrt::{
     Context, CustomArrays, CustomCall, CustomOperator, CustomOperators, CustomTypes, DType, FailureKind, ForkSafeMutex,
-    ForkSafeRwLock, NDArray, OpError, PartialShape, TensorType, register_custom_operators,
+    ForkSafeRwLock, NDArray, OpError, PartialShape, TensorType, register_custom_operators, set_inside_call,
 };
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::{Arc, Once};
@@ -136,7 +136,10 @@ impl ProgramOperator {
     /// Runs a call in a thread of its own, where it may wait for arrays.
     fn start(self: &Arc<Self>, call: CustomCall) {
         let operator = self.clone();
-        let run = move || call.finish(operator.run(call.arrays()));
+        let run = move || {
+            set_inside_call(true);
+            call.finish(operator.run(call.arrays()));
+        };
         if let Err(error) = std::thread::Builder::new().name("mxrt-custom".to_owned()).spawn(run) {
             // The call was dropped with the closure, which fails it.
             eprintln!("mxrt: a thread for the custom operator '{}': {error}", self.op_type);

@@ -231,6 +231,15 @@ c_functions! {
         Ok(())
     }
 
+    /// Takes denormal numbers for zeros in operators on the CPU (1), or computes with them (0).
+    /// `*prev` is what was set before.
+    fn MXRTSetFlushDenormals(flush: c_int, prev: *mut c_int) {
+        // The environment is read first: it would change the setting later.
+        engine()?;
+        put(prev, c_int::from(mxrt::flushes_denormals()), "prev")?;
+        mxrt::set_flush_denormals(flush != 0).map(drop).map_err(Error::absent)
+    }
+
     /// Properties of the build. They live as long as the process.
     fn MXLibInfoFeatures(lib_feature: *mut *const LibFeature, size: *mut usize) {
         put(size, FEATURES.1, "size")?;

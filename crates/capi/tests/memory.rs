@@ -1,4 +1,4 @@
-//! What functions hand out, as memory: contiguous or not, null or empty, valid for how long. MXNet
+//! Memory that functions hand out: contiguous or not, null or empty, valid for how long. MXNet
 //! 1.9.1 was asked the same questions (`libmxnet.so`, by ctypes, and `src/c_api`); its clients, such
 //! as those in Java, depend on the answers.
 
@@ -419,6 +419,34 @@ fn an_array_without_a_value_says_so() {
         ask(0, |out| MXSetIsNumpyShape(before, out));
         works(MXNDArrayFree(none));
     }
+}
+
+#[test]
+fn denormal_numbers_count_as_zeros_where_that_is_set() {
+    let input = array(&[1]);
+    let half = || {
+        // SAFETY: the handles and places are valid, and there is an operator of this name.
+        unsafe {
+            let by = ask(null_mut(), |out| NNGetOpHandle(c"_mul_scalar".as_ptr(), out));
+            let (mut number, mut results) = (0, null_mut());
+            let (key, value) = ([c"scalar".as_ptr()], [c"0.5".as_ptr()]);
+            works(MXImperativeInvoke(by, 1, &input, &mut number, &mut results, 1, key.as_ptr(), value.as_ptr()));
+            let mut found = 7f32;
+            works(MXNDArraySyncCopyToCPU(*results, (&raw mut found).cast(), 1));
+            works(MXNDArrayFree(*results));
+            found
+        }
+    };
+    // SAFETY: the number is there while it is copied, and the places are valid.
+    unsafe {
+        works(MXNDArraySyncCopyFromCPU(input, std::ptr::from_ref(&f32::MIN_POSITIVE).cast(), 1));
+        assert!(half() > 0.0);
+        assert_eq!(ask(7, |out| MXRTSetFlushDenormals(1, out)), 0);
+        assert_eq!(half(), 0.0);
+        assert_eq!(ask(7, |out| MXRTSetFlushDenormals(0, out)), 1);
+        assert!(half() > 0.0);
+    }
+    works(MXNDArrayFree(input));
 }
 
 #[test]

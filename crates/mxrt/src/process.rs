@@ -2,7 +2,7 @@
 
 use crate::{BoundOperatorCache, BuildOptions, Engine, EngineKind, RandomState, Settings};
 use mxrt_engine::ForkSafeMutex as Mutex;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 /// One engine with what belongs to it, made of the environment at its first use. The Python module
 /// and the C interface both use it, also where they are one library.
@@ -26,6 +26,18 @@ static PROCESS: OnceLock<Result<Process, String>> = OnceLock::new();
 /// The kind of engine that the program asked for before it was started.
 static KIND: Mutex<Option<EngineKind>> = Mutex::new(None);
 
+/// Least size of the stack of a thread that calls mxrt, in KiB, as the documentation says.
+const STACK_KIB: usize = 64;
+
+static NO_STACK: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "this thread has less than {} KiB of its stack left; a thread that calls mxrt needs a stack of {STACK_KIB} KiB \
+         or more: in Python call threading.stack_size({}) before it starts",
+        mxrt_engine::STACK_NEEDED >> 10,
+        STACK_KIB << 10
+    )
+});
+
 impl Process {
     /// The settings from the environment, which is read this once.
     pub fn settings() -> Result<&'static Settings, &'static String> {
@@ -33,8 +45,12 @@ impl Process {
     }
 
     /// The shared state. The first call starts the engine, and prints warnings about the
-    /// environment.
+    /// environment. An error, instead of the end of the process, in a thread that has too little
+    /// stack left.
     pub fn get() -> Result<&'static Process, &'static String> {
+        if !mxrt_engine::has_stack() {
+            return Err(&NO_STACK);
+        }
         PROCESS.get_or_init(Process::start).as_ref()
     }
 
@@ -62,6 +78,9 @@ impl Process {
             settings.engine.kind = kind;
         }
         let engine = Engine::start(settings.engine).map_err(|error| error.to_string())?;
+        if settings.flush_denormals {
+            mxrt_engine::set_flush_denormals(true).map_err(|error| format!("MXRT_FLUSH_DENORMALS: {error}"))?;
+        }
         if settings.debug {
             mxrt_engine::dump_on_sigusr1().map_err(|e| format!("MXRT_DEBUG: listening for SIGUSR1: {e}"))?;
         }

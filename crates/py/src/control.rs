@@ -27,6 +27,14 @@ pub(crate) fn set_bulk_size(py: Python<'_>, size: usize) -> PyResult<usize> {
     Ok(py.detach(move || engine.set_bulk_size(size)))
 }
 
+/// Takes denormal numbers for zeros in operators, or does not; returns what was set before.
+#[pyfunction]
+pub(crate) fn set_flush_denormals(flush: bool) -> PyResult<bool> {
+    // The environment is read first: it would change the setting later.
+    runtime::runtime()?;
+    mxrt_engine::set_flush_denormals(flush).map_err(|message| errors::plain(FailureKind::NotImplemented, message))
+}
+
 /// Describes the running and queued operators, and each waiting thread with its variable and since
 /// when.
 #[pyfunction]

@@ -5,7 +5,7 @@ use crate::exit::PythonCall;
 use crate::ndarray::{NDArrayBase, wrap};
 use crate::operator::{attr_pairs, begin_waiting, find, out_arrays, results};
 use crate::runtime;
-use mxrt_engine::{FailureKind, ForkSafeMutex, OpError};
+use mxrt_engine::{FailureKind, ForkSafeMutex, OpError, set_inside_call};
 use mxrt_ops::{CustomCall, CustomOperator, CustomOperators, CustomTypes, Question, register_custom_operators};
 use mxrt_tensor::{DType, NDArray, PartialShape, UnknownDType};
 use pyo3::exceptions::PyBaseException;
@@ -273,6 +273,7 @@ pub(crate) fn take_custom_call<'py>(
         PyList::new(py, made)
     };
     let arrays = call.arrays();
+    set_inside_call(true);
     Ok(Some((operator.0.clone_ref(py), list(&arrays.inputs)?, list(&arrays.outputs)?, list(&arrays.states)?)))
 }
 
@@ -280,6 +281,7 @@ pub(crate) fn take_custom_call<'py>(
 #[pyfunction]
 #[pyo3(signature = (number, error))]
 pub(crate) fn finish_custom_call(py: Python<'_>, number: u64, error: Option<Bound<'_, PyBaseException>>) {
+    set_inside_call(false);
     let result = match error {
         None => Ok(()),
         Some(error) => Err(program_error(py, PyErr::from_value(error.into_any()))),

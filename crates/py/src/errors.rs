@@ -36,6 +36,10 @@ fn object<'py>(py: Python<'py>, details: &Details) -> PyResult<Bound<'py, PyAny>
     facts.set_item("device", details.device.as_deref())?;
     facts.set_item("pushed_at", details.pushed_at.as_deref())?;
     facts.set_item("request", details.request)?;
+    let input = details.input.as_ref();
+    facts.set_item("input", input.map(|input| input.name.as_str()).filter(|name| !name.is_empty()))?;
+    facts.set_item("got", input.and_then(|input| input.got.as_deref()))?;
+    facts.set_item("wanted", input.and_then(|input| input.wanted.as_deref()))?;
     let exception = make(py, details.kind.python_class(), (details.full_message(),), Some(&facts))?;
     if let Some(cause) = custom::cause(py, details) {
         exception.setattr("__cause__", cause)?;
@@ -85,7 +89,9 @@ pub(crate) fn from_wait(py: Python<'_>, error: WaitError) -> PyErr {
         WaitError::Failures(failures, 0) if failures.len() == 1 => from_failure(py, &failures[0]),
         WaitError::Failures(failures, more) => several(py, &failures, more),
         WaitError::Closed => plain(FailureKind::Shutdown, &error.to_string()),
-        WaitError::InsideOp | WaitError::Interrupted => plain(FailureKind::Operator, &error.to_string()),
+        WaitError::InsideOp | WaitError::InsideCall | WaitError::Interrupted => {
+            plain(FailureKind::Operator, &error.to_string())
+        }
     }
 }
 

@@ -49,7 +49,7 @@ mod _mxrt {
     #[pymodule_export]
     use crate::cached_op::{BoundOp, CachedOp};
     #[pymodule_export]
-    use crate::control::{cancel, dump_engine, is_ready, set_bulk_size, set_engine_type};
+    use crate::control::{cancel, dump_engine, is_ready, set_bulk_size, set_engine_type, set_flush_denormals};
     #[pymodule_export]
     use crate::convert::{attr_text, dtype_code, dtype_of_code};
     #[pymodule_export]

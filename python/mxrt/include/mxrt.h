@@ -18,6 +18,10 @@ extern "C" {
 /* The version of mxrt itself. */
 MXNET_DLL const char *MXRTGetVersion(void);
 
+/* 1: denormal numbers count as zeros in operators on the CPU, as processors compute with them up to
+ * 100 times slower. 0, the default: they do not. *prev is what was set before. */
+MXNET_DLL int MXRTSetFlushDenormals(int flush, int *prev);
+
 /* The kind of this thread's last error, and its message without the name of a class in front. Kinds:
  * value, type, shape, index, not_implemented, training, memory, panic, not_completed, shutdown,
  * deadline, cancelled, data, file_not_found, device, and operator for all others. Both texts are empty

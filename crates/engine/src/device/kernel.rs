@@ -4,6 +4,7 @@ use super::api::Tag;
 use super::outcome::Enqueued;
 use crate::failure::{Failure, OpError, panic_error};
 use crate::memory::RawMemory;
+use crate::process::denormals::Flushing;
 use crate::process::slot;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -94,7 +95,9 @@ impl KernelCtx<'_> {
     fn guarded(&self, body: Box<KernelBody>) -> Result<(), OpError> {
         let slot = slot::current();
         slot.op_depth.set(slot.op_depth.get() + 1);
+        let flushing = Flushing::begin();
         let result = catch_unwind(AssertUnwindSafe(|| body(self)));
+        drop(flushing);
         slot.op_depth.set(slot.op_depth.get() - 1);
         result.unwrap_or_else(|payload| Err(panic_error(self.op.name.as_str(), payload)))
     }

@@ -361,6 +361,13 @@ pub enum WaitError {
     /// The calling thread is running an op; waiting there could never end.
     #[error("waiting inside an operator is not possible: declare what it needs as a read instead")]
     InsideOp,
+    /// The calling thread runs a function of the program that an op waits for, so that waiting for
+    /// everything could never end.
+    #[error(
+        "waiting for everything inside of an operator of the program would wait for that operator itself: wait for \
+         single arrays, as by wait_to_read, instead"
+    )]
+    InsideCall,
     /// The poll hook asked to give up.
     #[error("the wait was interrupted")]
     Interrupted,
@@ -377,7 +384,7 @@ impl From<WaitError> for OpError {
             WaitError::Failed(failure) => return failure.clone().into(),
             WaitError::Failures(list, 0) if list.len() == 1 => return list[0].clone().into(),
             WaitError::Failures(list, _) => list.first().map_or(FailureKind::Operator, Failure::kind),
-            WaitError::InsideOp => FailureKind::Operator,
+            WaitError::InsideOp | WaitError::InsideCall => FailureKind::Operator,
             WaitError::Interrupted => FailureKind::Cancelled,
             WaitError::Closed => FailureKind::Shutdown,
         };

@@ -34,6 +34,8 @@ pub(crate) struct Slot {
     depth: Cell<u32>,
     /// Closures of ops and callbacks this thread is inside of.
     pub op_depth: Cell<u32>,
+    /// Whether this thread runs a function of the program that an op waits for.
+    pub inside_call: Cell<bool>,
     /// Chunks of splits this thread is inside of.
     pub split_depth: Cell<u32>,
     /// Core token this thread computes with, and the engine it is of.
@@ -93,6 +95,13 @@ type VarMemory = MaybeUninit<VarInner>;
 struct Depot(Vec<(*mut OpBlock, u32)>);
 // SAFETY: raw blocks have no owner; the depot's lock hands them on.
 unsafe impl Send for Depot {}
+
+/// Notes that this thread runs a function of the program that an op waits for, or that it has ended.
+/// Between the two, [`wait_all`](crate::Engine::wait_all) in this thread is an error: it would wait
+/// for itself.
+pub fn set_inside_call(inside: bool) {
+    current().inside_call.set(inside);
+}
 
 /// Op blocks that were ever allocated in the process: they are pooled and never given back.
 pub fn op_blocks() -> usize {
@@ -186,6 +195,7 @@ impl Slot {
             in_engine: AtomicU32::new(0),
             depth: Cell::new(0),
             op_depth: Cell::new(0),
+            inside_call: Cell::new(false),
             split_depth: Cell::new(0),
             held: Cell::new((null(), 0)),
             counts: Cell::new((null(), null())),

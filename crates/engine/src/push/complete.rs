@@ -8,6 +8,7 @@ use crate::op::block::{AsyncResult, COUNTED, Chain, Class, DOOMED, EPOCH, Mode, 
 use crate::op::cancel::cancelled;
 use crate::op::ctx::{RUN_RETURNED, RunCtx, TOKEN_USED, async_result, second_to_leave};
 use crate::op::origin::failure_from;
+use crate::process::denormals::Flushing;
 use crate::process::slot::{self, Slot};
 use crate::profile;
 use crate::push::protocol::{Verdict, release};
@@ -62,7 +63,9 @@ impl Engine {
             let ctx = RunCtx::new(self, op);
             let outer = slot.running.begin(op);
             slot.op_depth.set(slot.op_depth.get() + 1);
+            let flushing = Flushing::begin();
             let result = catch_unwind(AssertUnwindSafe(|| ((*vtable).run)(data, &ctx)));
+            drop(flushing);
             slot.op_depth.set(slot.op_depth.get() - 1);
             slot.running.end(outer);
             if ctx.run_open.load(Ordering::Relaxed) {

@@ -7,6 +7,7 @@
 use crate::engine::Engine;
 use crate::memory::RawMemory;
 use crate::op::ctx::RunCtx;
+use crate::process::denormals::Flushing;
 use crate::process::slot::{self, Slot};
 use crate::sched::processors;
 use crate::sync::atomic::Ordering;
@@ -119,6 +120,7 @@ impl Team {
         let (driver, run, place) = (run, &self.runs[run], self.place(token));
         self.take_part(token);
         slot.op_depth.set(slot.op_depth.get() + 1);
+        let _flushing = Flushing::begin();
         let mut idle = Idle::new();
         while run.is_open() && !wanted() {
             // While there is nothing, looks at what others hold would only keep them from it.

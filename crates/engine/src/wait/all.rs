@@ -186,6 +186,9 @@ impl Engine {
         if slot::current().op_depth.get() != 0 {
             return Err(WaitError::InsideOp);
         }
+        if slot::current().inside_call.get() {
+            return Err(WaitError::InsideCall);
+        }
         let _eager = self.eager();
         while self.wait_for_epochs(&mut poll)? == Woken::Stale {}
         let slot = slot::current();

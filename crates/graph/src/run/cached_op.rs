@@ -60,6 +60,16 @@ pub(super) enum Body {
     Stages(Staged),
 }
 
+/// The name of a call of the whole graph in profiles and errors. An output alone would look like one
+/// of its nodes.
+fn call_name(symbol: &Symbol) -> OpName {
+    match symbol.list_outputs().as_slice() {
+        [] => "CachedOp".into(),
+        [output] => format!("CachedOp({output})").into(),
+        [first, ..] => format!("CachedOp({first}, ...)").into(),
+    }
+}
+
 impl CachedOp {
     /// Compiles a symbol with default options.
     pub fn new(engine: &'static Engine, symbol: &Symbol, flags: &CachedOpFlags) -> Result<CachedOp, OpError> {
@@ -83,8 +93,7 @@ impl CachedOp {
         reserve::check_room(symbol.topo().len().saturating_mul(MEMORY_PER_NODE))?;
         let mut graph = Graph::from_symbol(symbol)?;
         mark_constants(&mut graph, flags)?;
-        let name: OpName = symbol.list_outputs().first().map_or_else(|| "CachedOp".into(), |n| n.clone().into());
-        CachedOp::of_graph(engine, name, graph, options)
+        CachedOp::of_graph(engine, call_name(symbol), graph, options)
     }
 
     /// Compiles a graph on which no pass has run.

@@ -23,7 +23,7 @@ pub enum Adjust {
     /// Multiplies colours by a factor `f` and adds `1 - f` times 0.114 of blue. MXNet means all of
     /// grey there, but adds the last term of it only.
     Saturation(f32),
-    /// Turns the hue by so many circles.
+    /// Turns the hue by this number of circles.
     Hue(f32),
     /// Adds this much of each main direction of ImageNet's colours.
     Lighting([f32; 3]),
@@ -118,7 +118,17 @@ fn from_hls([hue, lightness, saturation]: [f32; 3]) -> [f32; 3] {
     let high =
         if lightness <= 0.5 { lightness * (1.0 + saturation) } else { lightness + saturation - lightness * saturation };
     let low = 2.0 * lightness - high;
-    let sixths = (hue / 60.0).rem_euclid(6.0);
+    // In these steps, as MXNet: bytes are cut off, so the last bit counts.
+    let mut sixths = hue * (1.0 / 60.0);
+    if !(-6e4..6e4).contains(&sixths) {
+        sixths = sixths.rem_euclid(6.0);
+    }
+    while sixths < 0.0 {
+        sixths += 6.0;
+    }
+    while sixths >= 6.0 {
+        sixths -= 6.0;
+    }
     let part = sixths - sixths.floor();
     let (falling, rising) = (low + (high - low) * (1.0 - part), low + (high - low) * part);
     let rgb = match sixths as usize {
@@ -170,5 +180,25 @@ mod tests {
         let shift = [-31.473550, -32.211168, -32.366456];
         assert_close(&adjusted(Adjust::Lighting([1.0, 0.0, 0.0]), 3, vec![0.0; 3]), &shift, 1e-4);
         assert_eq!(adjusted(Adjust::Lighting([1.0; 3]), 1, vec![5.0; 3]), [5.0; 3]);
+    }
+
+    const BYTES: [u8; 24] =
+        [172, 47, 117, 84, 203, 68, 226, 107, 13, 211, 217, 151, 93, 174, 149, 53, 48, 94, 163, 83, 76, 148, 173, 185];
+    const RECORDED_STILL: [u8; 24] =
+        [172, 46, 116, 83, 203, 67, 226, 107, 12, 211, 217, 151, 92, 174, 149, 53, 48, 94, 163, 82, 75, 148, 173, 185];
+    const RECORDED_TENTH: [u8; 24] =
+        [172, 52, 46, 67, 203, 133, 217, 226, 12, 171, 217, 151, 92, 150, 174, 80, 48, 94, 163, 135, 75, 148, 150, 185];
+    const RECORDED_TURNS: [u8; 24] =
+        [46, 91, 172, 203, 79, 67, 149, 12, 226, 217, 151, 197, 174, 165, 92, 48, 94, 62, 100, 75, 163, 165, 185, 148];
+
+    /// Compares with `mx.nd.image.random_hue` of MXNet 1.9.1, which cuts bytes off, so that the last bit
+    /// of each step counts.
+    #[test]
+    fn bytes_are_those_of_mxnet() {
+        for (turn, wanted) in [(0.0, RECORDED_STILL), (0.1, RECORDED_TENTH), (1.7, RECORDED_TURNS)] {
+            let mut pixels = BYTES.to_vec();
+            Adjust::Hue(turn).apply(3, &mut pixels);
+            assert_eq!(pixels, wanted, "{turn}");
+        }
     }
 }

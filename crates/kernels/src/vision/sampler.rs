@@ -13,7 +13,9 @@ const BLOCK: usize = 64;
 struct Corners<A> {
     /// Top left, top right, bottom left, bottom right; `usize::MAX` outside.
     at: [usize; 4],
-    weight: [A; 4],
+    /// Shares of the rows and of the columns. Their products would not be finite far outside.
+    rows: [A; 2],
+    columns: [A; 2],
 }
 
 impl<A: Float> Corners<A> {
@@ -27,14 +29,14 @@ impl<A: Float> Corners<A> {
             _ => usize::MAX,
         });
         let (below, right) = (y - A::from_i64(top.into()), x - A::from_i64(left.into()));
-        let (above, left) = (A::ONE - below, A::ONE - right);
-        Corners { at, weight: [above * left, above * right, below * left, below * right] }
+        Corners { at, rows: [A::ONE - below, below], columns: [A::ONE - right, right] }
     }
 
     fn sample<T: Element<Acc = A>>(&self, plane: &[T]) -> T {
         let mut sum = A::ZERO;
-        for (at, weight) in self.at.iter().zip(self.weight) {
-            sum += plane.get(*at).map_or(A::ZERO, |v| v.acc()) * weight;
+        for (i, at) in self.at.iter().enumerate() {
+            // In this order, as MXNet does: an absent pixel stays zero with shares that are huge.
+            sum += plane.get(*at).map_or(A::ZERO, |v| v.acc()) * self.rows[i / 2] * self.columns[i % 2];
         }
         T::from_acc(sum)
     }
@@ -73,7 +75,7 @@ pub fn sample_bilinear<T: Element>(
         for block in (0..plane).step_by(BLOCK) {
             let count = BLOCK.min(plane - block);
             let mut image = usize::MAX;
-            let mut corners = [Corners { at: [0; 4], weight: [one; 4] }; BLOCK];
+            let mut corners = [Corners { at: [0; 4], rows: [one; 2], columns: [one; 2] }; BLOCK];
             for (i, out) in out.chunks_exact_mut(plane).enumerate() {
                 if (first + i) / channels != image {
                     image = (first + i) / channels;
@@ -175,6 +177,24 @@ mod tests {
         sample_bilinear(&Serial, &x, [1, 1, 2, 2], &grid, [1, 6], &mut out);
         assert_eq!(out[..4], [1.0, 1.5, 1.5, 0.0]);
         assert!(out[5].is_nan());
+    }
+
+    /// Expects what MXNet 1.9.1 gives: zero as long as the position is finite.
+    #[test]
+    fn positions_far_outside_count_as_zero() {
+        let x: Vec<f32> = (1..=9).map(|v| v as f32).collect();
+        let far = [1e5, 3e9, 1e15, 1e19, 1e20, -1e20, 3e20, 1e25, -1e30, 1e30f32];
+        for other in [0.0, 1.0, 2.0, 1e20, -1e30f32] {
+            let others = [other; 10];
+            for grid in [[far, others].concat(), [others, far].concat()] {
+                let mut out = [7.0f32; 10];
+                sample_bilinear(&Serial, &x, [1, 1, 3, 3], &grid, [1, 10], &mut out);
+                assert_eq!(out, [0.0; 10], "{grid:?}");
+            }
+        }
+        let mut out = [0.0f32];
+        sample_bilinear(&Serial, &x, [1, 1, 3, 3], &[3e38, 1e20], [1, 1], &mut out);
+        assert!(out[0].is_nan(), "the position is not finite");
     }
 
     #[test]

@@ -17,6 +17,8 @@ pub struct Settings {
     pub devices: DeviceSettings,
     /// options for [`CachedOp::compile`](crate::CachedOp::compile)
     pub plans: BuildOptions,
+    /// take denormal numbers for zeros, for [`set_flush_denormals`](crate::set_flush_denormals)
+    pub flush_denormals: bool,
     /// nodes that a symbol may have, for [`LoadOptions`](crate::LoadOptions)
     pub max_nodes: Option<usize>,
     /// say more (`MXRT_DEBUG`): print what the engine is doing when the process gets SIGUSR1;

@@ -123,6 +123,23 @@ pub static SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        name: "MXRT_FLUSH_DENORMALS",
+        expects: "0 or 1",
+        default: "0",
+        doc: "1: denormal numbers, those nearest to zero, count as zeros, as inputs and as results of \
+            operators on the CPU. Processors compute with denormal numbers up to 100 times slower. \
+            `mx.engine.set_flush_denormals` changes it.",
+        subject: OPERATORS,
+        read: |to, text| {
+            to.settings.flush_denormals = match text {
+                "0" => false,
+                "1" => true,
+                _ => return Err(Wrong::Unexpected),
+            };
+            Ok(())
+        },
+    },
+    Setting {
         name: "MXRT_DEBUG",
         expects: "0 or 1",
         default: "0",
