@@ -371,9 +371,12 @@ mod tests {
         bytes.iter().fold(0xcbf29ce484222325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100000001b3))
     }
 
+    /// Rows and columns before and after, channels, digests.
+    type Resized = ([usize; 2], [usize; 2], usize, [u64; 4]);
+
     /// Digests of what `mx.image.imresize` of MXNet 1.9.1 made of these pictures, by `interp` 1 to 4.
     #[rustfmt::skip]
-    const RECORDED: [([usize; 2], [usize; 2], usize, [u64; 4]); 14] = [
+    const RECORDED: [Resized; 14] = [
         ([30, 20], [60, 31], 1, [0xafb79e9abb90045e, 0x28d28c0c0c5133d7, 0x5dbbeac7dd298859, 0x86ca6064ac96ae66]),
         ([33, 47], [15, 10], 1, [0x23d68236d2bbbfa3, 0x3ed1892742930965, 0x2bba82a997eb8a65, 0x750dc7bd0eac6f10]),
         ([64, 48], [32, 24], 1, [0x7a352a7f44dba673, 0xb4a15f82d3c8637b, 0x7a352a7f44dba673, 0x3f31e9202cafb1e0]),
