@@ -54,3 +54,31 @@ def test_classes_of_programs_keep_their_names() -> None:
 
     assert Mine.__qualname__.endswith("<locals>.Mine")
     assert not hasattr(base.MXNetError, "Mine")
+
+
+def test_an_error_names_the_input_that_is_to_blame(mx) -> None:
+    data = mx.sym.var("data")
+    net = mx.gluon.SymbolBlock(mx.sym.FullyConnected(data, num_hidden=4, name="fc"), data)
+    net.initialize()
+    net(mx.nd.ones((2, 3)))
+    with pytest.raises(mx.base.MXNetError) as raised:
+        net(mx.nd.ones((2, 5))).wait_to_read()
+    error = raised.value
+    assert (error.input, error.got, error.wanted) == ("data", "(2, 5)", "(2, 3)")
+    again = pickle.loads(pickle.dumps(error))
+    assert (again.input, again.got, again.wanted) == (error.input, error.got, error.wanted)
+    with pytest.raises(mx.base.MXNetError) as raised:
+        mx.nd.dot(mx.nd.ones((2, 3)), mx.nd.ones((2, 3)))
+    assert (raised.value.input, raised.value.got, raised.value.wanted) == (None, None, None)
+
+
+def test_a_call_of_a_whole_graph_is_named_as_a_call(mx) -> None:
+    large = mx.sym.UpSampling(mx.sym.var("data"), scale=512, sample_type="nearest")
+    net = mx.gluon.SymbolBlock(mx.sym.Pooling(large, global_pool=True, kernel=(1, 1), name="last"), mx.sym.var("data"))
+    x = mx.nd.ones((1, 1, 4, 4))
+    mx.cpu().set_memory_limit(mx.cpu().memory_info()["in_use"] + (1 << 20))
+    try:
+        with pytest.raises(MemoryError, match=r"^CachedOp\(last_output\): allocating"):
+            net(x).wait_to_read()
+    finally:
+        mx.cpu().set_memory_limit(None)
