@@ -6,8 +6,8 @@
 //! products before it adds them to the accumulator, so the result is nearer to the exact one than
 //! that of a float32 product by fused multiply-adds.
 //!
-//! Kernels are written once for the trait [`Tiles`](tiles::Tiles): [`hardware`] is the processor's
-//! instructions, the tests' model computes the same bits in memory on any machine.
+//! Kernels are written once for the trait `Tiles`: `hardware` is the processor's instructions, and
+//! the tests' model computes the same bits in memory on any machine.
 
 mod gemm;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
