@@ -1,8 +1,8 @@
 //! [`Process`]: what the borders to other languages share in a process.
 
 use crate::{BoundOperatorCache, BuildOptions, Engine, EngineKind, RandomState, Settings};
-use mxrt_engine::ForkSafeMutex as Mutex;
-use std::sync::{Arc, LazyLock, OnceLock};
+use mxrt_engine::{ForkSafeMutex as Mutex, ForkSafeOnce};
+use std::sync::{Arc, LazyLock};
 
 /// One engine with what belongs to it, made of the environment at its first use. The Python module
 /// and the C interface both use it, also where they are one library.
@@ -21,8 +21,8 @@ pub struct Process {
     pub debug: bool,
 }
 
-static SETTINGS: OnceLock<Result<Settings, String>> = OnceLock::new();
-static PROCESS: OnceLock<Result<Process, String>> = OnceLock::new();
+static SETTINGS: ForkSafeOnce<Result<Settings, String>> = ForkSafeOnce::new();
+static PROCESS: ForkSafeOnce<Result<Process, String>> = ForkSafeOnce::new();
 /// The kind of engine that the program asked for before it was started.
 static KIND: Mutex<Option<EngineKind>> = Mutex::new(None);
 

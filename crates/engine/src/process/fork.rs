@@ -31,8 +31,8 @@ pub(crate) fn generation() -> u32 {
     GENERATION.load(Ordering::Relaxed)
 }
 
-/// Makes forking safe for this engine.
-pub(crate) fn register(engine: &'static Engine) -> Result<(), EngineError> {
+/// Has forks wait at the gate; the code of an error, or 0.
+fn install() -> i32 {
     #[cfg(not(miri))]
     // SAFETY: the handlers live as long as the process and follow the protocol of the gate.
     let code = *INSTALLED.get_or_init(|| unsafe {
@@ -40,6 +40,25 @@ pub(crate) fn register(engine: &'static Engine) -> Result<(), EngineError> {
     });
     #[cfg(miri)]
     let code = *INSTALLED.get_or_init(|| 0);
+    code
+}
+
+/// Runs when the library is loaded: a fork next to the first call of another thread, before there
+/// is an engine, waits too.
+#[cfg(all(target_os = "linux", not(miri), not(loom)))]
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_LOAD: extern "C" fn() = {
+    extern "C" fn at_load() {
+        // An error is returned where an engine is started.
+        install();
+    }
+    at_load
+};
+
+/// Makes forking safe for this engine.
+pub(crate) fn register(engine: &'static Engine) -> Result<(), EngineError> {
+    let code = install();
     if code != 0 {
         return Err(EngineError::ForkHandlers(code));
     }

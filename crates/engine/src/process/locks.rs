@@ -72,6 +72,37 @@ impl<T> ForkSafeMutex<T> {
     }
 }
 
+/// A value that is made at its first use, while the process does not fork. A child so never waits
+/// for a thread that was making it in the parent. What makes it must keep to the rule of locks.
+#[derive(Debug)]
+pub struct ForkSafeOnce<T>(std::sync::OnceLock<T>);
+
+impl<T> ForkSafeOnce<T> {
+    /// A value that is not made yet.
+    #[allow(clippy::new_without_default, reason = "statics need a constant")]
+    pub const fn new() -> Self {
+        ForkSafeOnce(std::sync::OnceLock::new())
+    }
+
+    /// The value, if it was made.
+    #[inline]
+    pub fn get(&self) -> Option<&T> {
+        self.0.get()
+    }
+
+    /// The value, which is made if it was not yet.
+    #[inline]
+    pub fn get_or_init(&self, make: impl FnOnce() -> T) -> &T {
+        match self.0.get() {
+            Some(value) => value,
+            None => {
+                let _inside = InsideForkGate::enter();
+                self.0.get_or_init(make)
+            }
+        }
+    }
+}
+
 /// A lock for many readers or one writer that no thread holds while the process forks. A panic of
 /// its holder does not poison it.
 #[derive(Default, Debug)]

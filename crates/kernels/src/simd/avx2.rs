@@ -52,8 +52,9 @@ impl Simd for Avx2 {
         // SAFETY: the token proves AVX2; writable by the caller's promise.
         unsafe {
             let p = p.block(at);
-            _mm256_storeu_ps(p, v[0]);
-            _mm256_storeu_ps(p.add(8), v[1]);
+            // No instruction: debug builds called it as a function.
+            p.cast::<__m256>().write_unaligned(v[0]);
+            p.add(8).cast::<__m256>().write_unaligned(v[1]);
         }
     }
     #[inline(always)]

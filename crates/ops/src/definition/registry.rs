@@ -1,8 +1,8 @@
 //! Looking operators up by name.
 
 use super::OpDef;
+use mxrt_engine::ForkSafeOnce;
 use std::collections::HashMap;
-use std::sync::OnceLock;
 
 /// All operators, by canonical name and alias.
 pub struct Registry {
@@ -36,6 +36,6 @@ impl Registry {
 
 /// The operators of this build.
 pub fn registry() -> &'static Registry {
-    static REGISTRY: OnceLock<Registry> = OnceLock::new();
+    static REGISTRY: ForkSafeOnce<Registry> = ForkSafeOnce::new();
     REGISTRY.get_or_init(|| Registry::new(crate::table::TABLE))
 }

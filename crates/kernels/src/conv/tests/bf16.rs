@@ -8,7 +8,7 @@ use crate::conv::methods::winograd::{Scheme, WinogradPretransformed};
 use crate::conv::tests::{Case, activations, chunked_cases, convolutions, method};
 use crate::conv::*;
 use crate::gemm::tile::Elements;
-use crate::isa::{Isa, has_bf16};
+use crate::isa::{Isa, pairs_are_fast};
 use crate::par::{Par, Serial};
 use crate::testing::{Reverse, Threads, Uneven};
 use proptest::prelude::*;
@@ -139,7 +139,7 @@ fn a_convolution_of_bf16_has_the_same_bits_whoever_runs_its_chunks() {
 }
 
 #[test]
-fn bf16_is_used_on_request_only_and_only_where_the_machine_multiplies_it() {
+fn bf16_is_used_on_request_only_and_only_where_the_machine_multiplies_it_faster() {
     let select = |params: Conv2dParams, size, isa, precision| {
         let options = ConvOptions { precision, ..ConvOptions::default() };
         let shape = [1, params.in_channels, size, size];
@@ -154,14 +154,14 @@ fn bf16_is_used_on_request_only_and_only_where_the_machine_multiplies_it() {
             assert_eq!(select(params, size, isa, Precision::Bf16), otherwise, "no such instructions in {isa}");
         }
         let here = select(params, size, Isa::detect(), Precision::Bf16);
-        assert_eq!(here.rounds(), has_bf16(), "{here}");
+        assert_eq!(here.rounds(), pairs_are_fast(), "{here}");
     }
     for (channels, size) in [(64, 56), (128, 28), (256, 14), (512, 7)] {
         let padded = Conv2dParams { pad: [1, 1], ..Conv2dParams::square(channels, channels, 3) };
         let here = select(padded, size, Isa::detect(), Precision::Bf16);
         assert_eq!(
             here == method("winograd-f2-bf16"),
-            has_bf16(),
+            pairs_are_fast(),
             "{here}: nearly as few multiplications as F(4,3), half of the bytes"
         );
         assert!(!select(padded, size, Isa::detect(), Precision::Single).rounds());
