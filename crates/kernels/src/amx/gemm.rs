@@ -83,7 +83,7 @@ impl AmxGemm {
         AmxGemm { m, n, k, parts, plain: Sgemm::new(m, n, k, Isa::detect()) }
     }
 
-    /// What the numbers are while they are multiplied.
+    /// The form of the numbers while they are multiplied.
     pub fn precision(&self) -> Precision {
         if self.parts == PARTS { Precision::Single } else { Precision::Bf16 }
     }

@@ -12,7 +12,7 @@ use crate::simd::Dst;
 pub struct Matrices<'a> {
     /// The elements of all.
     pub data: &'a [f32],
-    /// Where they are.
+    /// Places of the matrices.
     pub at: Places,
 }
 
@@ -21,7 +21,7 @@ pub struct Matrices<'a> {
 pub struct MatricesMut<'a> {
     /// The elements of all.
     pub data: &'a mut [f32],
-    /// Where they are; rows must be contiguous.
+    /// Places of the matrices; rows must be contiguous.
     pub at: Places,
 }
 

@@ -44,8 +44,8 @@ macro_rules! pointer {
     };
 }
 
-/// Not in the place of each of the thousands of accesses of a kernel: they took most of the time to
-/// compile it.
+/// Panics for an access outside of a buffer. It is not in the place of each of the thousands of
+/// accesses of a kernel, which took most of the time to compile it.
 #[cfg(debug_assertions)]
 #[cold]
 #[inline(never)]

@@ -34,7 +34,7 @@ impl Default for KernelOptions {
 }
 
 impl KernelOptions {
-    /// The same for kernels of an instruction set: one of [`Isa`]'s names, or `amx` for AVX-512
+    /// Chooses kernels of an instruction set: one of [`Isa`]'s names, or `amx` for AVX-512
     /// with tiles. Says what is wrong with a name, or that this processor does not have it.
     pub fn on(self, isa: &str) -> Result<KernelOptions, String> {
         let best = if amx::is_available() { "amx" } else { Isa::detect().name() };

@@ -51,11 +51,11 @@ fn bind_sums(signature: &Signature<'_>, epilogue: Epilogue) -> Result<Box<dyn Ke
 
 /// How a dense layer multiplies its rows by packed weights.
 enum Product {
-    /// In float32.
+    /// Product in float32.
     Single(Sgemm),
-    /// In pairs of bf16.
+    /// Product of pairs of bf16.
     Pairs(Bf16Gemm),
-    /// On the tiles of AMX, in float32 or bf16.
+    /// Product on the tiles of AMX, in float32 or bf16.
     Tiles(AmxGemm),
 }
 
@@ -99,7 +99,7 @@ impl Product {
         }
     }
 
-    /// What plans and the keys of packed weights call it.
+    /// Name in plans and in the keys of packed weights.
     fn name(&self) -> String {
         match self {
             Product::Single(gemm) => {

@@ -127,7 +127,7 @@ impl Strided {
     }
 }
 
-/// Where the matrices of a form are in the array.
+/// Places of a form's matrices in the array.
 fn places(steps: &MatrixSteps) -> Places {
     let [outer, inner, row, column] = steps.steps.map(|step| step as usize);
     Places { first: steps.first, batch: [outer, inner], row, column }
