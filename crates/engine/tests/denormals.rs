@@ -2,8 +2,8 @@
 
 use mxrt_engine::*;
 use std::hint::black_box;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
 
 /// Half of the least normal number.
 fn denormal() -> f32 {
@@ -42,4 +42,29 @@ fn ops_take_denormal_numbers_for_zeros_and_callers_do_not() {
         assert_eq!(set_flush_denormals(false), Ok(true));
         assert_eq!(seen(engine, small), (64, true));
     }
+}
+
+/// How many of two threads that share an op see a denormal number.
+fn seen_by_two(engine: &'static Engine) -> usize {
+    let (var, seen) = (engine.new_var(), Arc::new(AtomicUsize::new(0)));
+    let (by_chunks, meet) = (seen.clone(), Barrier::new(2));
+    engine.push(OpSpec::new("look", &[(&var, Access::Write)]), move |ctx| {
+        ctx.split(2, 0, &|_, _| {
+            meet.wait();
+            by_chunks.fetch_add(usize::from(denormal() > 0.0), Ordering::Relaxed);
+        });
+        Ok(())
+    });
+    engine.wait_to_read(&var).unwrap();
+    seen.load(Ordering::Relaxed)
+}
+
+#[test]
+fn a_thread_that_an_op_without_denormals_started_computes_with_them_later() {
+    let engine = Engine::start(Config { cores: Some(2), ..Config::default() }).unwrap();
+    assert_eq!(set_flush_denormals(true), Ok(false));
+    // The second thread is started by the first one, which splits the op.
+    assert_eq!(seen_by_two(engine), 0);
+    assert_eq!(set_flush_denormals(false), Ok(true));
+    assert_eq!(seen_by_two(engine), 2);
 }

@@ -24,6 +24,12 @@ pub fn flushes_denormals() -> bool {
     FLUSH.load(Ordering::Relaxed)
 }
 
+/// Computes with denormal numbers in this thread, which a thread that did not may have started: the
+/// switch is inherited.
+pub(crate) fn compute_with_them() {
+    control::set(control::get() & !control::FLUSH);
+}
+
 /// The state of the thread before, which comes back when this is dropped.
 pub(crate) struct Flushing {
     before: u64,

@@ -14,6 +14,7 @@ pub(crate) mod tokens;
 use crate::engine::Engine;
 use crate::op::block::{Chain, OpBlock};
 use crate::op::cancel::every_write_cancelled;
+use crate::process::denormals;
 use crate::process::slot::{self, Slot};
 use crate::sched::kept_cores::KeptCores;
 use crate::sched::parker::Parker;
@@ -387,6 +388,7 @@ impl Engine {
     }
 
     fn worker(&'static self, me: usize) {
+        denormals::compute_with_them();
         let sched = &self.sched;
         let slot = slot::current();
         slot.enter();
