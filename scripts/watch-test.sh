@@ -55,6 +55,15 @@ by_kernel() {
   done
 }
 
+# The programs that a process started, and those that they did.
+started_by() {
+  local pid
+  for pid in $(cat /proc/"$1"/task/*/children 2>/dev/null); do
+    echo "$pid"
+    started_by "$pid"
+  done
+}
+
 wait -n
 status=$?
 if [ -n "$told" ] || ! kill -0 $child 2>/dev/null; then
@@ -75,5 +84,6 @@ fi
   fi
   by_debugger || { echo "no stacks: neither gdb nor eu-stack is there and may look"; by_kernel; }
 } >&2
-{ kill -KILL $child && wait $child; } 2>/dev/null
+# Programs that the test started would go on, and keep cores from the tests after it.
+{ kill -KILL $child $(started_by $child) && wait $child; } 2>/dev/null
 exit 124

@@ -29,6 +29,14 @@ fn a_test_that_fails() {
     std::process::exit(42);
 }
 
+/// Simulates a test that waits for a program, which started another one.
+#[test]
+#[ignore = "hangs on purpose; run by the tests below"]
+fn a_program_that_never_ends() {
+    let script = "sleep 1000 & echo program $! >&2; wait";
+    Command::new("sh").args(["-c", script]).status().unwrap();
+}
+
 fn watched(test: &str, debugger: &str) -> Output {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/watch-test.sh");
     Command::new(script)
@@ -59,4 +67,17 @@ fn a_test_that_hangs_is_ended_and_its_engine_says_what_runs_and_who_waits() {
 #[test]
 fn a_watched_test_ends_with_its_own_status() {
     assert_eq!(watched("a_test_that_fails", "any").status.code(), Some(42));
+}
+
+#[test]
+fn programs_of_a_test_that_hangs_end_with_it() {
+    let output = watched("a_program_that_never_ends", "none");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(124), "{said}");
+    let program = said.lines().find_map(|line| line.strip_prefix("program ")).expect(&said);
+    // A signal takes its time; without it the limit of this test passes.
+    let state = || std::fs::read_to_string(format!("/proc/{program}/stat"));
+    while state().is_ok_and(|stat| !stat.contains(") Z ")) {
+        std::thread::yield_now();
+    }
 }
