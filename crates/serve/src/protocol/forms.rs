@@ -2,11 +2,12 @@
 //! without shapes.
 
 use super::{request::MAX_AXES, short};
+use memchr::memmem::find;
 use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::fmt;
 
-/// The longest boundary that there is. It is looked for at every byte of a body.
+/// The longest boundary that there is (RFC 2046).
 const BOUNDARY: usize = 70;
 
 /// One value of a body.
@@ -70,10 +71,6 @@ pub fn is_form(content_type: &str) -> bool {
 fn parameter<'a>(header: &'a str, name: &str) -> Option<&'a str> {
     let mut parts = header.split(';').skip(1).filter_map(|part| part.split_once('='));
     parts.find(|(known, _)| known.trim().eq_ignore_ascii_case(name)).map(|(_, value)| value.trim().trim_matches('"'))
-}
-
-fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
-    text.windows(wanted.len()).position(|window| window == wanted)
 }
 
 /// Reads JSON: lists of numbers for the one input, or an object with lists by input, alone or in a
