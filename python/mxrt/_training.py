@@ -133,14 +133,13 @@ def _nodes_of(graph: dict[str, Any]) -> Iterator[Node]:
             yield from _nodes_of(inner)
 
 
-def _rewrite_of(node: Node) -> Rewrite | None:
-    found = OPERATORS.get(node["op"])
-    return found[0] if found is not None and found[1](node.get("attrs", {})) else None
-
-
 def _differs(node: Node) -> bool:
     found = OPERATORS.get(node["op"])
     return found is not None and found[1](node.get("attrs", {}))
+
+
+def _rewrite_of(node: Node) -> Rewrite | None:
+    return OPERATORS[node["op"]][0] if _differs(node) else None
 
 
 def training_form(symbol: Symbol) -> Symbol:

@@ -88,8 +88,8 @@ impl Stream {
         }
     }
 
-    /// Poisson with mean `lambda` (0 for a negative one, NaN for NaN): products of uniforms below 10, above it W.
-    /// Hörmann's transformed rejection PTRS (1993).
+    /// Poisson with mean `lambda` (0 for a negative one, NaN for NaN): products of uniforms below
+    /// 10, above it W. Hörmann's transformed rejection PTRS (1993).
     pub fn poisson(&mut self, lambda: f64) -> f64 {
         if lambda.is_nan() || lambda <= 0.0 || lambda.is_infinite() {
             return if lambda <= 0.0 { 0.0 } else { lambda };

@@ -39,7 +39,7 @@ pub(crate) struct InnerPlan {
     pub before: Option<Box<InnerPlan>>,
 }
 
-/// What a control-flow step runs.
+/// Plans and memory of a control-flow step.
 pub(crate) struct ControlFlow {
     pub kind: FlowKind,
     /// operator and node, for messages
@@ -59,7 +59,7 @@ pub(crate) struct ControlFlow {
 
 /// Scratch memory of a step: it does not depend on the number of iterations.
 pub(crate) struct FlowMemory {
-    /// of one inner plan at a time
+    /// of the inner plan that runs
     pub arena: usize,
     /// a second copy of each state: one is read while the other is written
     pub states: Vec<Range<usize>>,
@@ -109,7 +109,7 @@ impl InnerPlan {
         })
     }
 
-    /// Those that its steps read as they are.
+    /// The inputs of the outer graph that its steps read as they are.
     pub fn inputs_read(&self) -> impl Iterator<Item = usize> {
         let read = self.all().flat_map(Plan::inputs_read);
         read.filter_map(|j| match self.sources.get(j) {

@@ -1,4 +1,5 @@
-//! What depends on parameters alone, as a plan knows it: expressions, and the contents that it keeps.
+//! Values that depend on parameters alone, as a plan knows them: expressions, and the contents that
+//! it keeps.
 
 use super::Fingerprint;
 use crate::ir::Value;
@@ -189,7 +190,7 @@ pub struct PackedParam {
 }
 
 impl PackedParam {
-    /// The same by its number in an outer graph; none if that does not release it.
+    /// Gives the parameter its number in an outer graph; none if that does not release it.
     pub fn of_outer(self, number: &dyn Fn(usize) -> Option<usize>) -> Option<PackedParam> {
         Some(PackedParam { input: number(self.input)?, ..self })
     }

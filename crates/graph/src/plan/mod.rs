@@ -1,4 +1,4 @@
-//! What a compiled graph consists of: steps, operands, constants, and what a request brings along.
+//! Types of a compiled graph: steps, operands, constants, and what a request brings along.
 //!
 //! `compile` makes plans, `memory` lays them out and computes their constants, and `execute` runs them.
 

@@ -1,4 +1,4 @@
-//! What a request brings to a plan: where it runs; contents, versions and failures of the inputs.
+//! Arguments of a request to a plan: where it runs; contents, versions and failures of the inputs.
 
 use super::{PackedParam, ValueKey};
 use mxrt_engine::memory::MemoryPool;
@@ -7,7 +7,7 @@ use mxrt_engine::{Failure, OpError};
 use mxrt_ops::{Par, RandomKey};
 use mxrt_tensor::TensorRef;
 
-/// What one request brings along.
+/// Arguments of one request.
 #[derive(Clone, Copy)]
 pub struct PlanRequest<'a> {
     /// where it runs
@@ -90,7 +90,7 @@ pub trait GraphInputs: Sync {
     fn any_failed(&self) -> bool;
     /// Key of the content of all parameters together, where it is known.
     fn params_key(&self) -> Option<(u64, u64)>;
-    /// What was packed before the first iteration of a loop, by number.
+    /// Weights that were packed before the first iteration of a loop, by number.
     fn packed_once(&self, _: usize) -> Option<&[u8]> {
         None
     }

@@ -191,8 +191,8 @@ impl Sgemm {
         }
     }
 
-    /// Packs one panel of a B whose columns are not contiguous, 16 rows at a time so that reads stay
-    /// in the lines they opened; whole squares of 16 contiguous columns are turned in registers.
+    /// Packs one panel of a B whose columns are not contiguous, in blocks of 16 rows so that reads
+    /// stay in the lines they opened; whole squares of 16 contiguous columns are turned in registers.
     fn pack_columns(&self, b: Matrix<'_>, first: usize, cols: usize, panel: &mut [f32]) {
         let width = self.panel();
         let whole = if b.row_stride == 1 { cols / LANES * LANES } else { 0 };

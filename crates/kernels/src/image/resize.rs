@@ -74,19 +74,9 @@ impl Resize {
         for (x, out) in x.chunks_exact(image).zip(out.chunks_exact_mut(made)) {
             match self.interpolation {
                 Interpolation::Nearest => self.nearest(par, row, &down, &across, x, out),
-                Interpolation::Linear if is_same::<T, u8>() && !self.halves() => {
+                _ if is_same::<T, u8>() && !self.takes_means() => {
                     let (x, out) = (bytemuck::cast_slice(x), bytemuck::cast_slice_mut(out));
-                    self.fixed_point(par, row, &down, &across, x, out);
-                }
-                Interpolation::Area if is_same::<T, u8>() && !self.shrinks() => {
-                    let (x, out) = (bytemuck::cast_slice(x), bytemuck::cast_slice_mut(out));
-                    self.fixed_point(par, row, &down, &across, x, out);
-                }
-                Interpolation::Cubic if is_same::<T, u8>() => {
-                    self.weighted::<T, 4>(par, [row, left], &down, &across, x, out);
-                }
-                Interpolation::Lanczos if is_same::<T, u8>() => {
-                    self.weighted::<T, 8>(par, [row, left], &down, &across, x, out);
+                    self.bytes(par, [row, left], [&down, &across], x, out);
                 }
                 _ => self.blended(par, row, &down, &across, x, out),
             }
@@ -99,6 +89,15 @@ impl Resize {
         self.from[0] == 2 * self.to[0] && self.from[1] == 2 * self.to[1]
     }
 
+    /// Whether pixels are means of areas.
+    fn takes_means(&self) -> bool {
+        match self.interpolation {
+            Interpolation::Linear => self.halves(),
+            Interpolation::Area => self.shrinks(),
+            _ => false,
+        }
+    }
+
     /// Whether no axis grows.
     fn shrinks(&self) -> bool {
         self.from[0] >= self.to[0] && self.from[1] >= self.to[1]
@@ -108,11 +107,10 @@ impl Resize {
         let (from, to) = (self.from[axis], self.to[axis]);
         match self.interpolation {
             Interpolation::Nearest => Taps::nearest(from, to, range),
-            Interpolation::Linear if self.halves() => Taps::area(from, to, range),
+            _ if self.takes_means() => Taps::area(from, to, range),
             Interpolation::Linear => Taps::linear(from, to, range),
             Interpolation::Cubic => Taps::cubic(from, to, range),
             Interpolation::Lanczos => Taps::lanczos(from, to, range),
-            Interpolation::Area if self.shrinks() => Taps::area(from, to, range),
             Interpolation::Area => Taps::linear_area(from, to, range),
         }
     }
@@ -158,10 +156,19 @@ impl Resize {
         });
     }
 
+    /// Sums of bytes times shares of 11 bits, as OpenCV computes them. `row` elements of each row
+    /// are computed, the first of which has `left` others before it.
+    fn bytes(&self, par: &dyn Par, [row, left]: [usize; 2], [down, across]: [&Taps; 2], x: &[u8], out: &mut [u8]) {
+        match self.interpolation {
+            Interpolation::Cubic => self.weighted::<4>(par, [row, left], down, across, x, out),
+            Interpolation::Lanczos => self.weighted::<8>(par, [row, left], down, across, x, out),
+            _ => self.fixed_point(par, row, down, across, x, out),
+        }
+    }
+
     /// Linear interpolation of bytes, with shares of 11 bits, as OpenCV computes it.
     fn fixed_point(&self, par: &dyn Par, row: usize, down: &Taps, across: &Taps, x: &[u8], out: &mut [u8]) {
-        let line = self.from[1] * self.channels;
-        let channels = self.channels;
+        let (line, channels) = (self.from[1] * self.channels, self.channels);
         let pairs: Vec<([usize; 2], [i32; 2])> = across
             .sources
             .chunks_exact(2)
@@ -201,17 +208,16 @@ impl Resize {
     /// taps, columns are summed in single precision, except the elements at the end of a whole row
     /// that do not fill a vector of eight. `row` elements of each row are computed, the first of
     /// which has `left` others before it.
-    fn weighted<T: Element, const K: usize>(
+    fn weighted<const K: usize>(
         &self,
         par: &dyn Par,
         [row, left]: [usize; 2],
         down: &Taps,
         across: &Taps,
-        x: &[T],
-        out: &mut [T],
+        x: &[u8],
+        out: &mut [u8],
     ) {
-        let line = self.from[1] * self.channels;
-        let (x, channels): (&[u8], usize) = (bytemuck::cast_slice(x), self.channels);
+        let (line, channels) = (self.from[1] * self.channels, self.channels);
         let whole = if K == 4 { (self.to[1] * channels / 8 * 8).saturating_sub(left).min(row) } else { 0 };
         let (sources, _) = across.sources.as_chunks::<K>();
         let (shares, _) = across.shares.as_chunks::<K>();
@@ -234,7 +240,6 @@ impl Resize {
                 }
             }
             let lines: [&[i32]; K] = sources.map(|source| &scratch[source % K * row..][..row]);
-            let out: &mut [u8] = bytemuck::cast_slice_mut(out);
             let parts = shares.map(|share| share as f32 * (1.0 / (2048.0 * 2048.0)));
             for (i, out) in out[..whole].iter_mut().enumerate() {
                 let sum = (1..K).fold(lines[0][i] as f32 * parts[0], |sum, k| sum + lines[k][i] as f32 * parts[k]);
