@@ -137,7 +137,7 @@ fn idle_cores_help_a_long_split() {
         let (threads, split) = (Arc::new(AtomicUsize::new(0)), var.id());
         let seen = threads.clone();
         engine.push(OpSpec::new("long", &[(&var, Access::Write)]), move |ctx| {
-            assert!(ctx.helpers_possible());
+            assert!(ctx.parallelism() > 1);
             ctx.split(100, 0, &|_, _| {
                 if MET.replace(split) != split {
                     seen.fetch_add(1, SeqCst);
@@ -288,7 +288,7 @@ fn a_split_inside_a_split_runs_in_the_same_thread() {
         engine.push(OpSpec::new("nest", &[(&var, Access::Write)]), |ctx| {
             ctx.split(8, 64, &|_, outer| {
                 let me = std::thread::current().id();
-                assert!(!ctx.helpers_possible());
+                assert_eq!(ctx.parallelism(), 1);
                 outer.fill(1);
                 ctx.split(8, 64, &|_, inner| {
                     assert_eq!(std::thread::current().id(), me);

@@ -84,18 +84,6 @@ pub fn scalar_binary<T: Element>(par: &dyn Par, op: Binary, scalar: T, x: &[T], 
     });
 }
 
-/// `x[i] = op(x[i], scalar)`.
-pub fn binary_scalar_inplace<T: Element>(par: &dyn Par, op: Binary, x: &mut [T], scalar: T) {
-    par_chunks_mut(par, x, chunk_elems::<T>(), |_, x| {
-        let (mut block, scalars) = ([T::ZERO; BLOCK], [scalar; BLOCK]);
-        for x in x.chunks_mut(BLOCK) {
-            let before = &mut block[..x.len()];
-            before.copy_from_slice(x);
-            T::binary_block(op, before, &scalars[..x.len()], x);
-        }
-    });
-}
-
 /// `out = op(a, b)` where `a` and `b` broadcast to `out_shape`: axes are matched from the right,
 /// axes of size 1 repeat.
 ///

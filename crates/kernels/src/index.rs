@@ -7,7 +7,7 @@ use crate::element::Element;
 use crate::error::check_len;
 use crate::par::{Par, chunk_elems, par_chunks_mut};
 use crate::shape::Item;
-use crate::strides::{Space, broadcast, contiguous};
+use crate::strides::contiguous;
 
 /// The treatment of an index that points outside of its axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,32 +159,6 @@ pub fn select_rows<C: Element, T: Item>(par: &dyn Par, condition: &[C], x: &[T],
     });
 }
 
-/// [`select`] where condition and both inputs, given with their shapes, broadcast to `out_shape`.
-pub fn select_broadcast<C: Element, T: Item>(
-    par: &dyn Par,
-    (condition, condition_shape): (&[C], &[usize]),
-    (x, x_shape): (&[T], &[usize]),
-    (y, y_shape): (&[T], &[usize]),
-    out: &mut [T],
-    out_shape: &[usize],
-) {
-    check_len("the condition", condition.len(), condition_shape.iter().product());
-    check_len("the first input", x.len(), x_shape.iter().product());
-    check_len("the second input", y.len(), y_shape.iter().product());
-    check_len("the output", out.len(), out_shape.iter().product());
-    let strides = [condition_shape, x_shape, y_shape].map(|s| broadcast(s, out_shape));
-    let space = Space::new(out_shape, [&strides[0], &strides[1], &strides[2]]);
-    let chunk = chunk_elems::<T>();
-    par_chunks_mut(par, out, chunk, |i, out| {
-        space.for_rows(i * chunk, out.len(), |start, column, at, n| {
-            let place = |k: usize, j: usize| (start[k] + (column + j) as isize * space.inner.1[k]) as usize;
-            for (j, out) in out[at..][..n].iter_mut().enumerate() {
-                *out = if condition[place(0, j)] != C::ZERO { x[place(1, j)] } else { y[place(2, j)] };
-            }
-        });
-    });
-}
-
 /// The offsets into an array with axes `sizes` that the columns of `indices`, of shape
 /// `[sizes.len(), count]`, point to. Negative indices count from the end.
 fn nd_offsets<I: Element>(
@@ -330,8 +304,6 @@ mod tests {
         assert_eq!(out, [1, -2, 3, -4]);
         select_rows(&Serial, &[0i8, 1], &x, &y, 2, &mut out);
         assert_eq!(out, [-1, -2, 3, 4]);
-        select_broadcast(&Serial, (&[0u8, 1], &[2]), (&x, &[2, 2]), (&y[..2], &[2, 1]), &mut out, &[2, 2]);
-        assert_eq!(out, [-1, 2, -2, 4]);
     }
 
     #[test]

@@ -110,15 +110,6 @@ pub fn chunk_by_work(work: usize) -> usize {
     (32 * 1024 / work.max(1)).max(1)
 }
 
-/// Runs `body(chunk)` for every chunk, without scratch; a single chunk runs directly.
-pub fn par_chunks(par: &dyn Par, chunks: usize, body: impl Fn(usize) + Sync) {
-    match chunks {
-        0 => {}
-        1 => body(0),
-        _ => par.run(chunks, 0, &|chunk, _| body(chunk)),
-    }
-}
-
 /// Cuts `out` into pieces of `chunk_len` elements (the last may be shorter) and runs
 /// `body(index, piece)` for each; a single piece runs directly.
 pub fn par_chunks_mut<T: Send>(par: &dyn Par, out: &mut [T], chunk_len: usize, body: impl Fn(usize, &mut [T]) + Sync) {

@@ -59,7 +59,8 @@ impl Stream {
 
     /// Normal with mean 0 and deviation 1 (Box and Muller, one of the pair).
     pub fn normal(&mut self) -> f64 {
-        box_muller(self.uniform(), self.uniform())[0]
+        let (u, v) = (self.uniform(), self.uniform());
+        (-2.0 * (1.0 - u).ln()).sqrt() * (std::f64::consts::TAU * v).cos()
     }
 
     /// Exponential with mean 1.
@@ -125,13 +126,6 @@ impl Stream {
     }
 }
 
-/// Two independent normal numbers from two uniform ones in [0, 1).
-fn box_muller(u: f64, v: f64) -> [f64; 2] {
-    let radius = (-2.0 * (1.0 - u).ln()).sqrt();
-    let (sin, cos) = (std::f64::consts::TAU * v).sin_cos();
-    [radius * cos, radius * sin]
-}
-
 /// Fills `out` with `f(stream)`, every element from its own [`Stream`].
 pub fn fill<T: Element>(
     par: &dyn Par,
@@ -147,39 +141,6 @@ pub fn fill<T: Element>(
             *out = T::from_f64(f(element, &mut Stream::new(seed, position, element as u64)));
         }
     });
-}
-
-/// Fills `out` two elements at a time from one block each.
-fn fill_pairs<T: Element>(
-    par: &dyn Par,
-    seed: u64,
-    position: u64,
-    out: &mut [T],
-    f: impl Fn(f64, f64) -> [f64; 2] + Sync,
-) {
-    let chunk = chunk_elems::<T>();
-    par_chunks_mut(par, out, chunk, |i, out| {
-        for (j, out) in out.chunks_mut(2).enumerate() {
-            let mut stream = Stream::new(seed, position, (i * chunk / 2 + j) as u64);
-            let pair = f(stream.uniform(), stream.uniform());
-            out.iter_mut().zip(pair).for_each(|(out, v)| *out = T::from_f64(v));
-        }
-    });
-}
-
-/// Uniform in [low, high).
-pub fn fill_uniform<T: Element>(par: &dyn Par, seed: u64, position: u64, low: f64, high: f64, out: &mut [T]) {
-    // Narrow types may round up to the bound, which is not part of the range.
-    let scale = |u: f64| {
-        let v = low + u * (high - low);
-        if T::from_f64(v) >= T::from_f64(high) && low < high { low } else { v }
-    };
-    fill_pairs(par, seed, position, out, |u, v| [scale(u), scale(v)]);
-}
-
-/// Normal with this mean and deviation.
-pub fn fill_normal<T: Element>(par: &dyn Par, seed: u64, position: u64, mean: f64, deviation: f64, out: &mut [T]) {
-    fill_pairs(par, seed, position, out, |u, v| box_muller(u, v).map(|z| mean + deviation * z));
 }
 
 /// Integers, uniform in low..high; `low` where the range is empty.
@@ -264,8 +225,8 @@ mod tests {
 
     #[test]
     fn distributions_have_their_moments() {
-        near(moments(|par, out| fill_uniform(par, 1, 2, -1.0, 3.0, out)), 1.0, 16.0 / 12.0);
-        near(moments(|par, out| fill_normal(par, 1, 3, 5.0, 2.0, out)), 5.0, 4.0);
+        near(moments(|par, out| fill(par, 1, 2, out, |_, s| s.uniform())), 0.5, 1.0 / 12.0);
+        near(moments(|par, out| fill(par, 1, 3, out, |_, s| s.normal())), 0.0, 1.0);
         near(moments(|par, out| fill_integers(par, 1, 4, -5, 5, out)), -0.5, 99.0 / 12.0);
         near(moments(|par, out| fill(par, 1, 5, out, |_, s| s.exponential())), 1.0, 1.0);
         for alpha in [0.3, 1.0, 7.5] {
@@ -278,9 +239,6 @@ mod tests {
 
     #[test]
     fn ranges_hold_in_every_type() {
-        let mut out = vec![half::f16::ZERO; 50_000];
-        fill_uniform(&Serial, 9, 0, 0.0, 1.0, &mut out);
-        assert!(out.iter().all(|v| (0.0..1.0).contains(&v.to_f32())));
         let mut out = vec![0i32; 10_000];
         fill_integers(&Serial, 9, 0, 3, 6, &mut out);
         assert!((3..6).all(|v| out.contains(&v)) && out.iter().all(|v| (3..6).contains(v)));
@@ -290,7 +248,7 @@ mod tests {
     fn another_seed_or_position_gives_other_numbers() {
         let numbers = |seed, position| {
             let mut out = [0f32; 8];
-            fill_uniform(&Serial, seed, position, 0.0, 1.0, &mut out);
+            fill(&Serial, seed, position, &mut out, |_, s| s.uniform());
             out
         };
         assert_eq!(numbers(1, 2), numbers(1, 2));

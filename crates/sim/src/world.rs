@@ -186,11 +186,6 @@ impl World {
         self.lock().streams.iter().map(|s| s.clock).max().unwrap_or(0)
     }
 
-    /// The host's virtual time in nanoseconds.
-    pub fn host_time(&self) -> u64 {
-        self.lock().host_clock
-    }
-
     /// Bytes of page-locked memory that a device has.
     pub fn pinned_bytes(&self, device: usize) -> usize {
         self.lock().devices.get(device).map_or(0, |d| d.pinned.used())

@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use mxrt_engine::{Access, Cost, EngineKind, FailureKind, OpError, OpKind, OpSpec, WaitError};
+use mxrt_engine::{Access, Cost, EngineKind, FailureKind, OpKind, OpSpec, WaitError};
 use mxrt_sim::{Call, Fault, Mode, Random, SimConfig};
 
 fn fault(call: Call, after: u64, code: i32) -> Fault {
@@ -282,54 +282,6 @@ fn a_lost_device_hangs_no_thread() {
         rig.world.end();
         rig.engine.close();
     }
-}
-
-#[test]
-fn nested_bulk() {
-    const PARTS: usize = 15;
-    every_seed(|rig, seed| {
-        // Part i makes cell i; the 7th fails; the 9th reads what the 7th should have made, the 10th
-        // what the 8th made.
-        let input = rig.cell(100);
-        let cells: [Cell; PARTS] = rig.cells();
-        let mut vars = vec![(&input.var, Access::Read)];
-        vars.extend(cells.iter().map(|c| (&c.var, Access::Write)));
-        let spec = OpSpec::new("bulk", &vars).device(sim(0)).stream(0).cost(Cost::Small);
-        let parts = (0..PARTS).map(|i| {
-            let read = match i {
-                9 => 7,
-                10 => 8,
-                _ => PARTS,
-            };
-            let from = if read == PARTS { input.value.clone() } else { cells[read].value.clone() };
-            let to = cells[i].value.clone();
-            let reads = if read == PARTS { vec![0] } else { vec![read + 1] };
-            mxrt_engine::device::DevicePart::new(reads, vec![i + 1], move |_| {
-                if i == 7 {
-                    return Err(OpError::new(FailureKind::Operator, "the 7th"));
-                }
-                to.store(
-                    from.load(std::sync::atomic::Ordering::Relaxed) + i as i64,
-                    std::sync::atomic::Ordering::Relaxed,
-                );
-                Ok(())
-            })
-        });
-        rig.engine.push_device_parts(spec, parts.collect()).unwrap();
-        let records = rig.world.log().iter().filter(|e| matches!(e, mxrt_sim::LogEntry::Record { .. })).count();
-        assert_eq!(records, 1, "one event for all of them");
-        let after = rig.cell(0);
-        rig.op("after", 1, &[&cells[9]], &[&after], |v| v[0]);
-        for (i, cell) in cells.iter().enumerate() {
-            match i {
-                7 | 9 => assert_eq!(failure(rig.read(cell)).message(), "the 7th", "seed {seed}"),
-                10 => assert_eq!(rig.read(cell).unwrap(), 118),
-                _ => assert_eq!(rig.read(cell).unwrap(), 100 + i as i64),
-            }
-        }
-        assert_eq!(failure(rig.read(&after)).message(), "the 7th");
-        assert!(unobserved(rig).is_empty());
-    });
 }
 
 #[test]

@@ -80,17 +80,6 @@ impl KernelCtx<'_> {
         self.op.fail_write(i, failure);
     }
 
-    /// The failure of an access as it is in the middle of the op: what a kernel before this one
-    /// left, or the old value's.
-    pub(super) fn failure_so_far(&self, i: usize) -> Option<Failure> {
-        self.op.failure_so_far(i)
-    }
-
-    /// Runs a part of the op; what goes wrong is a failure of its own.
-    pub(super) fn call(&self, body: Box<KernelBody>) -> Result<(), Failure> {
-        self.guarded(body).map_err(|error| self.op.failure_from(error))
-    }
-
     /// Runs user code: panics become errors, and waiting in there is refused, as inside any op.
     fn guarded(&self, body: Box<KernelBody>) -> Result<(), OpError> {
         let slot = slot::current();

@@ -159,13 +159,6 @@ impl Enqueued {
         self.failed_inputs().into_iter().find(|(j, _)| self.vars[*j] == var).map(|(_, f)| f)
     }
 
-    /// The failure a kernel gave to a write of this op, or that of the old value.
-    pub fn failure_so_far(&self, i: usize) -> Option<Failure> {
-        let var = *self.vars.get(i)?;
-        let written = lock(&self.status).single.iter().find(|(j, _)| self.vars[*j] == var).map(|(_, f)| f.clone());
-        written.or_else(|| self.failure_of_input(i))
-    }
-
     /// Failed old values in declared order; what came before is complete.
     pub fn failed_inputs(&self) -> Vec<(usize, Failure)> {
         // Asking a device may find out that it is lost, and that looks at the inputs of every op:

@@ -349,11 +349,6 @@ impl RunCtx<'_> {
         token.map_or(1, |token| self.cores_of(token))
     }
 
-    /// Whether a split made now could be helped by another core. If not, splitting only costs.
-    pub fn helpers_possible(&self) -> bool {
-        self.parallelism() > 1
-    }
-
     /// How many may take part in a split of the run of this token.
     fn cores_of(&self, token: usize) -> usize {
         let cores = self.engine().cores().min(MAX_MEMBERS);

@@ -120,15 +120,6 @@ impl BlockedShape {
         if self.n == 0 { 0 } else { (self.n - 1) * self.image_stride + self.image_len() }
     }
 
-    /// Channels `first .. first + count` as a tensor of their own: where it starts, and its shape.
-    /// None unless the slice starts at a whole block and ends at one or at the last channel.
-    pub fn slice_channels(&self, first: usize, count: usize) -> Option<(usize, BlockedShape)> {
-        let end = first.checked_add(count)?;
-        let whole = |c: usize| c.is_multiple_of(self.block);
-        let fits = end <= self.c && whole(first) && (whole(end) || end == self.c);
-        fits.then(|| (first / self.block * self.block_stride(), BlockedShape { c: count, ..*self }))
-    }
-
     /// The offset of pixel (row, col) of a block of channels, counted from the corner of the halo.
     #[inline(always)]
     pub(crate) fn padded_offset(&self, image: usize, block: usize, row: usize, col: usize) -> usize {

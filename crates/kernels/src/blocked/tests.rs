@@ -169,21 +169,3 @@ fn max_pooling_keeps_infinities_and_passes_over_nan() {
         assert_eq!(y, [f32::MIN, f32::INFINITY]);
     }
 }
-
-#[test]
-fn two_producers_of_one_tensor_concatenate_its_channels_without_a_copy() {
-    let whole = BlockedShape::new(2, 40, 3, 4, halo(53));
-    let (a, b) = (values(1, 2 * 16 * 12), values(2, 2 * 24 * 12));
-    let mut data = vec![f32::NAN; whole.len()];
-    for (first, count, part) in [(0, 16, &a), (16, 24, &b)] {
-        let (at, shape) = whole.slice_channels(first, count).expect("whole blocks");
-        let len = shape.len();
-        to_blocked(Isa::detect(), part, &mut BlockedMut::new(shape, &mut data[at..at + len]), &Serial);
-    }
-    let mut y = vec![0.0; 2 * 40 * 12];
-    from_blocked(Isa::detect(), Blocked::new(whole, &data), &mut y, &Serial);
-    let expected: Vec<f32> = (0..2).flat_map(|i| [&a[i * 192..][..192], &b[i * 288..][..288]].concat()).collect();
-    assert_eq!(y, expected);
-    assert!(whole.slice_channels(8, 16).is_none() && whole.slice_channels(0, 24).is_none());
-    assert!(whole.slice_channels(32, 16).is_none());
-}
