@@ -12,7 +12,7 @@ const LEAST: f32 = 1e-30;
 /// Weights per exception that are accepted; an exception is stored unchanged.
 const WEIGHTS_PER_EXCEPTION: usize = 64;
 
-/// Code of two bits for a weight that the division restores. The others say what to do instead.
+/// Code of a weight that the division restores. A code has two bits; the others name a correction.
 const EXACT: u8 = 0;
 const ONE_MORE: u8 = 1;
 const ONE_LESS: u8 = 2;
