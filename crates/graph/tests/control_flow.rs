@@ -200,7 +200,7 @@ fn a_branch_is_chosen_by_the_value() {
     }
 }
 
-/// For every row of `data`, the sum of `sums` over the row's rows.
+/// A loop in a loop: it computes, for every row of `data`, the sum of `sums` over the row's rows.
 fn nested() -> Symbol {
     let inner = sums();
     let (inner, w) = (inner.output(1).unwrap_or_else(|| panic!("two outputs")), var("w"));

@@ -1,4 +1,4 @@
-//! What the tests of graphs share.
+//! Helpers of the tests of graphs.
 #![allow(dead_code)]
 
 pub mod compare;
