@@ -201,8 +201,8 @@ fn call_with_own_parameters(op: &CachedOp, batch: usize) {
     values(&out.expect("the call is accepted")[0]);
 }
 
-/// Whether this process runs the test and no other, so that the counters of memory belong to it. If
-/// not, one that does is started and must pass.
+/// Whether this process runs this test alone, so that the counters of memory belong to it. If not,
+/// a process that does is started and must pass.
 fn alone(test: &str) -> bool {
     if std::env::var_os("MXRT_TEST_ALONE").is_some() {
         return true;

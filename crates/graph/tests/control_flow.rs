@@ -361,7 +361,7 @@ fn what_depends_on_captured_values_alone_is_computed_before_the_first_iteration(
     assert!(!text.contains("before them"), "{text}");
 }
 
-/// Without `hoist`.
+/// Compiles a symbol without the pass `hoist`.
 fn compile_without_hoist(symbol: &Symbol) -> CachedOp {
     let passes = PassChoice::parse("-hoist").expect("it is known");
     let options = BuildOptions { passes, ..BuildOptions::default() };

@@ -1,4 +1,4 @@
-//! Operators of the program: functions in threads that the engine does not know.
+//! Callback operators: functions in threads that the engine does not know.
 
 mod common;
 

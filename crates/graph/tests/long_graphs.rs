@@ -1,4 +1,4 @@
-//! Plans of long graphs, in threads with little stack, and building that is given up.
+//! Plans of long graphs, in threads with little stack, and builds that are interrupted.
 
 mod common;
 

@@ -17,7 +17,7 @@ fn apply(op: &str, name: &str, attrs: &[(&str, &str)], inputs: &[&Symbol]) -> Sy
     Symbol::create(op, name.to_owned(), attrs, inputs).expect("the symbol composes")
 }
 
-/// The graph of a symbol, its parameters found by the slots they feed.
+/// The graph of a symbol. Its parameters are found by the slots that they feed.
 fn graph(symbol: &Symbol) -> Graph {
     let mut graph = Graph::from_symbol(symbol).expect("the symbol is a graph");
     graph.guess_constants();
@@ -49,7 +49,7 @@ fn every_pass_has_a_case_on_a_text_graph() {
     assert!(missing.is_empty(), "tests/passes.rs has no test `fn <pass>_...` for {missing:?}");
 }
 
-/// The two tables of `PLANS.md`, from the lists. `make generate` writes them.
+/// The two tables of `PLANS.md`, made from the lists. `make generate` writes them.
 #[test]
 fn the_documented_tables_are_those_of_the_lists() {
     let table = |rows: Vec<(&str, &str)>| {

@@ -1,4 +1,4 @@
-//! Graphs made by chance, through text and back.
+//! Random graphs, written to text and read back.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! A plan as data and as text: what runs, with which kernel, in how much memory, how long.
+//! A plan as data and as text: the steps, with their kernels, memory and times.
 
 use crate::ir::GraphNode;
 use crate::plan::{Plan, Step};
@@ -27,7 +27,7 @@ pub struct StepReport {
     pub multiply_adds: Option<u64>,
     /// bytes of its operands, packed weights in place of weights
     pub bytes: usize,
-    /// nanoseconds of every run; none if nothing was measured
+    /// nanoseconds of every run; empty if nothing was measured
     pub ns: Vec<u64>,
 }
 

@@ -112,8 +112,8 @@ pub(crate) struct Step {
     pub needs: Vec<StepNeed>,
 }
 
-/// A step with plans of its own, as control flow is. A kernel knows neither parameters nor the place
-/// where it runs, so such a step runs its plans itself.
+/// A step with plans of its own, as control flow is. A kernel knows neither parameters nor the site
+/// of the run, so such a step runs its plans itself.
 pub(crate) trait StepBody: Send + Sync {
     /// Runs the plans. Errors of their steps name node and iteration.
     fn run(&self, call: BodyCall<'_, '_>) -> Result<(), OpError>;

@@ -158,7 +158,7 @@ impl Node {
         self.attrs.write().insert(key.to_owned(), value.to_owned());
     }
 
-    /// The operator's parsed attributes; none at all for a variable.
+    /// The operator's parsed attributes; empty for a variable.
     pub fn parsed(&self) -> &Attrs {
         static NONE: OnceLock<Attrs> = OnceLock::new();
         self.parsed.as_ref().unwrap_or_else(|| {
@@ -265,7 +265,7 @@ impl Node {
 }
 
 impl NodeEntry {
-    /// Says what is wrong when the node has no such output.
+    /// Checks that the node has this output. The error says what is wrong.
     pub(crate) fn check(&self) -> Result<(), String> {
         let visible = self.node.num_outputs();
         if self.index < visible {

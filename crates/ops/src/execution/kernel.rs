@@ -34,8 +34,8 @@ impl Default for KernelOptions {
 }
 
 impl KernelOptions {
-    /// Chooses kernels of an instruction set: one of [`Isa`]'s names, or `amx` for AVX-512
-    /// with tiles. Says what is wrong with a name, or that this processor does not have it.
+    /// Chooses kernels of an instruction set: one of [`Isa`]'s names, or `amx` for AVX-512 with
+    /// tiles. The error says that the name is unknown, or that this processor lacks the set.
     pub fn on(self, isa: &str) -> Result<KernelOptions, String> {
         let best = if amx::is_available() { "amx" } else { Isa::detect().name() };
         let absent = || format!("this processor does not have it; its best is {best}");
