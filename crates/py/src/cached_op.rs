@@ -42,8 +42,8 @@ fn run<'py>(
     let inputs: SmallVec<[&NDArray; 4]> = inputs.iter().collect();
     let outputs: Option<SmallVec<[&NDArray; 4]>> = outputs.as_ref().map(|list| list.iter().collect());
     let _site = runtime::push_site(py)?;
-    // Another call of a known signature takes some microseconds. The first compiles, which takes long
-    // enough for others to go on meanwhile, and for Ctrl-C.
+    // Another call of a known signature takes some microseconds. The first one compiles, which
+    // takes long enough for other threads to run meanwhile, and for Ctrl-C.
     let mut quick = Interrupter::quick();
     let started = match op.call(&inputs, outputs.as_deref(), &options, &mut quick) {
         Err(_) if quick.gave_up() => {

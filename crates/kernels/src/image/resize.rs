@@ -204,10 +204,10 @@ impl Resize {
         });
     }
 
-    /// Sums of `K` bytes times shares of 11 bits along both axes, as OpenCV computes them. With four
-    /// taps, columns are summed in single precision, except the elements at the end of a whole row
-    /// that do not fill a vector of eight. `row` elements of each row are computed, the first of
-    /// which has `left` others before it.
+    /// Sums of `K` bytes times shares of 11 bits along both axes, as OpenCV computes them. With
+    /// four taps, columns are summed in single precision, except the elements at the end of a whole
+    /// row that do not fill a vector of eight. `row` elements of each row are computed, the first
+    /// of which has `left` others before it.
     fn weighted<const K: usize>(
         &self,
         par: &dyn Par,

@@ -195,7 +195,8 @@ impl Kernel for FnKernel {
 }
 
 /// Chooses the kernel of an operator for complete types; the one place where that happens. Devices
-/// with kernels of their own bind theirs by its form: see [`bind_device_kernel`](crate::bind_device_kernel).
+/// with kernels of their own bind theirs by its form
+/// ([`bind_device_kernel`](crate::bind_device_kernel)).
 pub fn bind_kernel(def: &OpDef, attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     (def.bind)(attrs, signature)
 }
