@@ -1,7 +1,7 @@
-//! From a symbol to answers: graph → passes → plan → [`CachedOp`].
+//! Compiles and runs graphs: symbol → graph → passes → plan → [`CachedOp`].
 //!
-//! A graph knows operators only through their definitions; it reads no files but the text of
-//! symbols.
+//! A graph knows operators only through their definitions. The crate reads no files except the text
+//! of symbols.
 //!
 //! | module | does |
 //! | --- | --- |
@@ -11,13 +11,12 @@
 //! | `passes` | rewrites, in one list |
 //! | `plan` | what a plan consists of |
 //! | `memory` | where a plan's values, constants and raw weights are stored |
-//! | `execute` | the steps of a plan run |
+//! | `execute` | runs the steps of a plan |
 //! | `compile` | a graph and a signature become a plan, or the steps of another target |
 //! | `run` | calls: plans by signature, batches in parts, requests on host and devices |
 //!
-//! A [`Plan`] is immutable and belongs to one signature (types of the inputs). What a single
-//! request needs (inputs, outputs, arena) is handed to it when it runs, so any number of requests
-//! run one plan at a time.
+//! A [`Plan`] is immutable and belongs to one signature (types of the inputs). A request brings its
+//! own inputs, outputs and arena, so any number of requests run one plan concurrently.
 #![forbid(unsafe_code)]
 
 mod compile;

@@ -1,5 +1,5 @@
-//! How far a whole network's answers lie from float64, by precision; what plans say about precision
-//! and measured tables.
+//! Distance of a whole network's answers from float64, by precision, and remarks of plans on
+//! precision and measured tables.
 
 mod common;
 

@@ -201,8 +201,8 @@ fn call_with_own_parameters(op: &CachedOp, batch: usize) {
     values(&out.expect("the call is accepted")[0]);
 }
 
-/// Whether this process runs the test and no other, so that the counters of memory belong to it. If
-/// not, one that does is started and must pass.
+/// Whether this process runs this test alone, so that the counters of memory belong to it. If not,
+/// a process that does is started and must pass.
 fn alone(test: &str) -> bool {
     if std::env::var_os("MXRT_TEST_ALONE").is_some() {
         return true;
@@ -300,8 +300,8 @@ fn the_plan_unused_for_longest_is_given_up_first() {
     assert_eq!([1, 3, 4, 2].map(built_by), [0, 0, 0, 1], "the plan of two rows went");
 }
 
-/// Two layers on images of any size, with room for 1.5 times their weights beside the packings of
-/// one plan.
+/// Two layers on images of any size. In addition to the packings of one plan, the cache may hold
+/// 1.5 times their weights.
 struct AnySize {
     op: CachedOp,
     weights: [NDArray; 2],

@@ -200,7 +200,7 @@ fn a_branch_is_chosen_by_the_value() {
     }
 }
 
-/// For every row of `data`, the sum of `sums` over the row's rows.
+/// A loop in a loop: it computes, for every row of `data`, the sum of `sums` over the row's rows.
 fn nested() -> Symbol {
     let inner = sums();
     let (inner, w) = (inner.output(1).unwrap_or_else(|| panic!("two outputs")), var("w"));
@@ -361,7 +361,7 @@ fn what_depends_on_captured_values_alone_is_computed_before_the_first_iteration(
     assert!(!text.contains("before them"), "{text}");
 }
 
-/// Without `hoist`.
+/// Compiles a symbol without the pass `hoist`.
 fn compile_without_hoist(symbol: &Symbol) -> CachedOp {
     let passes = PassChoice::parse("-hoist").expect("it is known");
     let options = BuildOptions { passes, ..BuildOptions::default() };

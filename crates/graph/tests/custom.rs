@@ -1,4 +1,4 @@
-//! Operators of the program: functions in threads that the engine does not know.
+//! Callback operators: functions in threads that the engine does not know.
 
 mod common;
 
@@ -10,7 +10,7 @@ use mxrt_ops::{CustomCall, CustomOperator, CustomOperators, CustomTypes, registe
 use mxrt_tensor::{Context, DType, NDArray, PartialShape, TensorType};
 use std::sync::{Arc, Once};
 
-/// What an operator does with its call, in a thread of its own.
+/// Behaviour of an operator when it is called, in a thread of its own.
 #[derive(Clone, Copy)]
 enum Does {
     /// output = input + state, state += 1; fails where the first number is negative

@@ -1,4 +1,4 @@
-//! Plans of long graphs, in threads with little stack, and building that is given up.
+//! Plans of long graphs, in threads with little stack, and builds that are interrupted.
 
 mod common;
 
@@ -158,7 +158,7 @@ fn each_of_many_results_costs_the_same() {
     assert_eq!(out.len(), RESULTS + 1);
 }
 
-/// At how many places building the first plan asks whether to go on.
+/// Counts how often the build of the first plan asks whether to continue.
 fn asked(symbol: &Symbol, shape: &[usize]) -> usize {
     let op = bound(symbol);
     let rows = array_of(engine(), &Shape::new(shape), [0.0; 6].into_iter());

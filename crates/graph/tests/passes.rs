@@ -17,7 +17,7 @@ fn apply(op: &str, name: &str, attrs: &[(&str, &str)], inputs: &[&Symbol]) -> Sy
     Symbol::create(op, name.to_owned(), attrs, inputs).expect("the symbol composes")
 }
 
-/// The graph of a symbol, its parameters found by the slots they feed.
+/// The graph of a symbol. Its parameters are found by the slots that they feed.
 fn graph(symbol: &Symbol) -> Graph {
     let mut graph = Graph::from_symbol(symbol).expect("the symbol is a graph");
     graph.guess_constants();
@@ -49,7 +49,7 @@ fn every_pass_has_a_case_on_a_text_graph() {
     assert!(missing.is_empty(), "tests/passes.rs has no test `fn <pass>_...` for {missing:?}");
 }
 
-/// The two tables of `PLANS.md`, from the lists. `make generate` writes them.
+/// The two tables of `PLANS.md`, made from the lists. `make generate` writes them.
 #[test]
 fn the_documented_tables_are_those_of_the_lists() {
     let table = |rows: Vec<(&str, &str)>| {
@@ -245,18 +245,18 @@ fn fold_scalar_makes_no_long_chains_of_constants() {
     assert_eq!(operators(&text), wanted, "{text}");
 }
 
-/// A pass that needs types, on float32 inputs of one shape.
+/// Runs a pass that needs types, on float32 inputs of one shape.
 fn run_typed(pass: &str, graph: Graph, shape: &[usize]) -> String {
     let inputs = vec![TensorType::new(DType::F32, shape); graph.inputs.len()];
     run_typed_on(&[pass], graph, &inputs)
 }
 
-/// The same on a symbol with parameters, whose shapes follow from the data's.
+/// Runs a pass on a symbol with parameters, whose shapes follow from that of the data.
 fn run_typed_net(pass: &str, symbol: &Symbol, data: &[usize]) -> String {
     run_typed_all(&[pass], symbol, data)
 }
 
-/// Several, one after the other.
+/// Runs several passes, one after the other.
 fn run_typed_all(passes: &[&str], symbol: &Symbol, data: &[usize]) -> String {
     let known = [("data".to_owned(), PartialShape::from(Shape::new(data)))];
     let shapes = symbol.infer_shape(&known, false).expect("all shapes follow from the data's");
@@ -357,7 +357,7 @@ fn fuse_elementwise_takes_a_value_that_the_chain_reads_twice() {
     assert!(text.contains("(x, z) {num_args=2, program=elemwise_add(in0,in1);sigmoid(0);elemwise_mul(0,1)}"), "{text}");
 }
 
-/// The same on inputs of these shapes.
+/// Runs `fuse_elementwise` on inputs of these shapes.
 fn fuse_elementwise_on(symbol: &Symbol, shapes: &[&[usize]]) -> String {
     let types: Vec<TensorType> = shapes.iter().map(|shape| TensorType::new(DType::F32, *shape)).collect();
     run_typed_on(&["fuse_elementwise"], graph(symbol), &types)

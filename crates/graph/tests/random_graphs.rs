@@ -1,4 +1,4 @@
-//! Graphs made by chance, through text and back.
+//! Random graphs, written to text and read back.
 
 mod common;
 
@@ -7,7 +7,7 @@ use mxrt_graph::{Symbol, symbol::text};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-/// What to apply next, and to which of the values there are.
+/// Operator to apply next, and the two values that it reads.
 type Step = (u8, usize, usize);
 
 /// A graph over two variables, step by step; all values that no step reads are outputs too.
@@ -27,7 +27,7 @@ fn build(steps: &[Step]) -> Symbol {
     Symbol::group(&values[values.len().saturating_sub(3)..])
 }
 
-/// The same text with its nodes in another order.
+/// Puts the nodes of a text in another order.
 fn shuffled(json: &str, keys: &[u64]) -> String {
     let mut graph: serde_json::Value = serde_json::from_str(json).unwrap_or_else(|e| panic!("{e}"));
     let nodes = graph["nodes"].as_array().cloned().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What MXNet 1.9.1 said about the graphs in `data/`: names and inferred shapes.
+//! Comparison with names and inferred shapes that MXNet 1.9.1 gave for the graphs in `data/`.
 
 mod common;
 

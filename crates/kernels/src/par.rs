@@ -1,10 +1,10 @@
-//! How kernels split loops over threads without knowing about threads.
+//! Loops that kernels split over threads without knowledge of threads.
 
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
-/// Splits loops. Chunk boundaries come from the caller, so results never depend on which thread
-/// runs a chunk.
+/// A way to split loops. Chunk boundaries come from the caller, so results never depend on the
+/// thread that runs a chunk.
 pub trait Par: Sync {
     /// Runs `body(chunk, scratch)` once for every chunk in `0..chunks`, in any order and on any
     /// threads, and returns when all are done.
@@ -14,34 +14,34 @@ pub trait Par: Sync {
     fn run(&self, chunks: usize, scratch_bytes: usize, body: &(dyn Fn(usize, &mut [u8]) + Sync));
 
     /// Runs `body(range, scratch)` on ranges that together are `0..units`, one for each of the
-    /// [`parallelism`](Self::parallelism); none is empty or longer than twice an even one. Where
-    /// the ranges end depends on which threads are fast just now, so results must not depend on it.
-    /// Units should take equally long. Order, threads and scratch are as with [`run`](Self::run).
+    /// [`parallelism`](Self::parallelism). None is empty or longer than twice an even one. The ends
+    /// of ranges depend on the present speed of threads, so results must not depend on them. Units
+    /// should take equally long. Order, threads and scratch are as with [`run`](Self::run).
     fn run_static(&self, units: usize, scratch_bytes: usize, body: &(dyn Fn(Range<usize>, &mut [u8]) + Sync)) {
         let parallelism = self.parallelism().min(units);
         self.run(parallelism, scratch_bytes, &|part, scratch| body(range_of(part, parallelism, units), scratch));
     }
 
-    /// How many may take part in a loop, the caller among them. A matter of speed: results must not
-    /// depend on it.
+    /// Number of threads that may take part in a loop, including the caller. It affects speed;
+    /// results must not depend on it.
     fn parallelism(&self) -> usize {
         1
     }
 }
 
-/// Range number `part` of `total` items cut into `parts` even ranges.
+/// Range number `part` of `total` items divided into `parts` even ranges.
 pub(crate) fn range_of(part: usize, parts: usize, total: usize) -> Range<usize> {
     part * total / parts..(part + 1) * total / parts
 }
 
-/// What of some units lies in group number `group` of groups of `size` units, counted from where
-/// that begins.
+/// The part of `units` that is inside group number `group` of groups of `size` units, counted from
+/// the beginning of the group.
 pub(crate) fn within(units: &Range<usize>, group: usize, size: usize) -> Range<usize> {
     let [start, end] = [units.start, units.end].map(|unit| unit.saturating_sub(group * size).min(size));
     start..end
 }
 
-/// The groups of `size` units that some units lie in.
+/// The groups of `size` units that contain `units`.
 pub(crate) fn groups_of(units: &Range<usize>, size: usize) -> Range<usize> {
     units.start / size..units.end.div_ceil(size)
 }
@@ -71,7 +71,7 @@ impl Par for Serial {
 }
 
 /// Runs chunks in order in the calling thread and keeps its scratch from run to run, as a worker
-/// does: fresh memory costs more than many a kernel.
+/// does: fresh memory costs more than many kernels.
 #[derive(Debug, Default)]
 pub struct ReusedScratch(std::sync::Mutex<Vec<Line>>);
 
@@ -88,7 +88,7 @@ impl Par for ReusedScratch {
     }
 }
 
-/// About how many bytes of output one chunk of a memory-bound loop writes.
+/// Approximate bytes of output that one chunk of a memory-bound loop writes.
 pub const CHUNK_BYTES: usize = 32 * 1024;
 
 /// Elements per chunk for outputs of `T`: about [`CHUNK_BYTES`], a multiple of 64.
@@ -104,8 +104,8 @@ pub fn chunk_rows<T>(row: usize) -> usize {
     (chunk_elems::<T>() / row.max(1)).max(1)
 }
 
-/// Rows per chunk when one row costs about `work` simple operations: about 32 thousand operations a
-/// chunk; at least one.
+/// Rows per chunk if one row costs about `work` simple operations: about 32 thousand operations per
+/// chunk, and at least one row.
 pub fn chunk_by_work(work: usize) -> usize {
     (32 * 1024 / work.max(1)).max(1)
 }
@@ -119,8 +119,8 @@ pub fn par_chunks_mut<T: Send>(par: &dyn Par, out: &mut [T], chunk_len: usize, b
     });
 }
 
-/// Like [`par_chunks_mut`] with `scratch_bytes` bytes of scratch for every chunk (64-byte aligned,
-/// arbitrary content).
+/// Divides `out` as [`par_chunks_mut`] does, with `scratch_bytes` bytes of scratch for every chunk
+/// (64-byte aligned, arbitrary content).
 pub fn par_chunks_mut_scratch<T: Send>(
     par: &dyn Par,
     out: &mut [T],
@@ -134,8 +134,8 @@ pub fn par_chunks_mut_scratch<T: Send>(
     });
 }
 
-/// Cuts two outputs in step: piece `i` of `a` has `a_len` elements and piece `i` of `b` has
-/// `b_len`; both must give the same number of pieces.
+/// Divides two outputs in step: piece `i` of `a` has `a_len` elements and piece `i` of `b` has
+/// `b_len`. Both must give the same number of pieces.
 pub fn par_chunks_mut2<A: Send, B: Send>(
     par: &dyn Par,
     a: &mut [A],
@@ -147,8 +147,8 @@ pub fn par_chunks_mut2<A: Send, B: Send>(
     par_chunks_mut2_scratch(par, a, a_len, b, b_len, 0, |index, a, b, _| body(index, a, b));
 }
 
-/// Like [`par_chunks_mut2`] with `scratch_bytes` bytes of scratch for every chunk (64-byte aligned,
-/// arbitrary content).
+/// Divides two outputs as [`par_chunks_mut2`] does, with `scratch_bytes` bytes of scratch for every
+/// chunk (64-byte aligned, arbitrary content).
 pub fn par_chunks_mut2_scratch<A: Send, B: Send>(
     par: &dyn Par,
     a: &mut [A],
@@ -166,8 +166,8 @@ pub fn par_chunks_mut2_scratch<A: Send, B: Send>(
 
 /// A slice cut into equal pieces, each of which is lent once.
 ///
-/// It knows no element type, so that what cuts and lends is compiled once and not with each of the
-/// hundreds of loops.
+/// It knows no element type, so the code that cuts and lends is compiled once and not for each of
+/// the hundreds of loops.
 struct Pieces<'a> {
     base: *mut u8,
     /// bytes of an element
@@ -183,7 +183,7 @@ struct Pieces<'a> {
 // take disjoint pieces of it.
 unsafe impl Sync for Pieces<'_> {}
 
-/// A piece of a slice; whoever has it may write it.
+/// A piece of a slice. Its owner may write it.
 struct Piece {
     base: *mut u8,
     len: usize,
@@ -208,8 +208,8 @@ impl<'a> Pieces<'a> {
         self.len.div_ceil(self.piece)
     }
 
-    /// Piece `index`, if `taken` says that it was not lent. A `Par` that runs a chunk twice is a
-    /// panic and not a data race.
+    /// Lends piece `index`, if `taken` says that it was not lent. A `Par` that runs a chunk twice
+    /// causes a panic and not a data race.
     fn lend(&self, index: usize, taken: &[AtomicBool]) -> Piece {
         take(index, taken);
         let start = index * self.piece;
@@ -295,7 +295,7 @@ fn run_bands(
     });
 }
 
-/// A pointer that may be shared between threads; what is done with it must be sound by itself.
+/// A pointer that may be shared between threads. Its users must be sound by themselves.
 struct SendPtr<T>(*mut T);
 // SAFETY: see the type; its only user hands out disjoint bands of `T: Send`.
 unsafe impl<T: Send> Sync for SendPtr<T> {}
@@ -316,7 +316,7 @@ pub struct Columns<'a, T> {
 }
 
 impl<T> Columns<'_, T> {
-    /// How many columns there are.
+    /// Number of columns.
     pub fn width(&self) -> usize {
         self.width
     }
@@ -331,12 +331,12 @@ impl<T> Columns<'_, T> {
     }
 }
 
-/// One flag per chunk that says whether it was handed out.
+/// Makes one flag per chunk that says whether it was lent.
 fn flags(n: usize) -> Vec<AtomicBool> {
     std::iter::repeat_with(Default::default).take(n).collect()
 }
 
-/// Marks a chunk as handed out.
+/// Marks a chunk as lent.
 fn take(chunk: usize, taken: &[AtomicBool]) {
     let first = !taken[chunk].swap(true, std::sync::atomic::Ordering::Relaxed);
     assert!(first, "chunk {chunk} was run twice");

@@ -16,7 +16,7 @@ pub(crate) mod folds;
 /// Makes [`Reduction`] and the choice between its folds from the table.
 macro_rules! define_reductions {
     ($($name:ident $([$($operator:literal)*])? $doc:literal { float: $float:ty, integers: $integers:ty })*) => {
-        /// What a reduction computes.
+        /// Reductions over axes.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Reduction {
             $(#[doc = $doc] $name,)*
@@ -48,9 +48,9 @@ pub fn reduce<T: Element>(par: &dyn Par, op: Reduction, x: &[T], shape: &[usize]
     run(par, folds_of(op), x, shape, reduced, out);
 }
 
-/// A fold as functions: what cuts and walks arrays is compiled for each element type alone.
+/// A fold as functions. The code that cuts and walks arrays is compiled once for each element type.
 struct Folds<T> {
-    /// what nothing gives
+    /// result of an empty reduction
     nothing: fn() -> T,
     rows: fn(&[T], &Space<1>, usize) -> T,
     columns: fn(&[T], &Space<1>, usize, &mut [T]),
@@ -62,7 +62,7 @@ impl<T: Element> Folds<T> {
     }
 }
 
-/// The axes of `shape` that are (or are not) marked, with their strides.
+/// Selects the axes of `shape` that are (or are not) marked, with their strides.
 fn select(shape: &[usize], marks: &[bool], wanted: bool) -> Space<1> {
     let strides = contiguous(shape);
     let axes = || (0..shape.len()).filter(|&a| marks[a] == wanted && shape[a] != 1);
@@ -100,7 +100,7 @@ fn run<T: Element>(par: &dyn Par, fold: Folds<T>, x: &[T], shape: &[usize], redu
     }
 }
 
-/// One output whose elements lie in contiguous rows of `x`.
+/// Folds one output whose elements are in contiguous rows of `x`.
 fn fold_rows<T: Element, F: Fold<T>>(x: &[T], gone: &Space<1>, count: usize) -> T {
     let (n, mut total) = (gone.inner.0, F::start());
     let mut cursor = gone.cursor(0);
@@ -119,7 +119,7 @@ fn fold_rows<T: Element, F: Fold<T>>(x: &[T], gone: &Space<1>, count: usize) -> 
     F::finish(total, count)
 }
 
-/// Neighbouring outputs: `out[j]` folds `x[offset + j]` over all offsets of the reduced axes.
+/// Folds neighbouring outputs: `out[j]` folds `x[offset + j]` over all offsets of the reduced axes.
 fn fold_columns<T: Element, F: Fold<T>>(x: &[T], gone: &Space<1>, count: usize, out: &mut [T]) {
     let width = out.len();
     let (mut lanes, mut totals) = ([F::INIT; WIDTH], [F::start(); WIDTH]);
@@ -246,20 +246,20 @@ pub(crate) fn sum_of_row<A: Float>(x: &[A]) -> A {
     A::from_f64(total)
 }
 
-/// A contiguous row folded in lanes.
+/// Folds a contiguous row in lanes.
 pub(crate) fn fold_slice<T: Element, F: Fold<T>>(x: &[T]) -> F::Lane {
     let mut lane = F::INIT;
     fold_block::<T, F>(x, &mut lane);
     lane
 }
 
-/// Where along the middle axis of `x`, of shape `[outer, n, inner]`, the largest element is: the
-/// first NaN, or else the first of equals.
+/// Finds, along the middle axis of `x`, of shape `[outer, n, inner]`, the position of the largest
+/// element: the first NaN, or else the first of equals.
 pub fn argmax<T: Element, I: Element>(par: &dyn Par, x: &[T], shape: [usize; 3], out: &mut [I]) {
     arg_extreme::<T, I, true>(par, x, shape, out)
 }
 
-/// As [`argmax`] for the smallest element.
+/// Finds positions of smallest elements; otherwise like [`argmax`].
 pub fn argmin<T: Element, I: Element>(par: &dyn Par, x: &[T], shape: [usize; 3], out: &mut [I]) {
     arg_extreme::<T, I, false>(par, x, shape, out)
 }

@@ -1,4 +1,4 @@
-//! Calls of a graph that are joined.
+//! Joined calls of a graph.
 
 use crate::cached_op::{BoundOp, arrays, call_options};
 use crate::operator::results;
@@ -19,7 +19,7 @@ fn wrong(words: &str) -> PyErr {
     errors::plain(FailureKind::Value, words)
 }
 
-/// The same with two rows; none where it has no rows.
+/// Gives a type two rows. `None` if it has no rows.
 fn two_rows(tensor: TensorType) -> Option<TensorType> {
     let mut extents = tensor.shape.to_vec();
     *extents.first_mut()? = 2;
@@ -28,7 +28,7 @@ fn two_rows(tensor: TensorType) -> Option<TensorType> {
 
 #[pymethods]
 impl Batcher {
-    /// For a graph, with arrays as a call has them.
+    /// Joins calls of a graph whose arrays are like those of `sample`.
     #[new]
     fn new(
         py: Python<'_>,
@@ -63,7 +63,7 @@ impl Batcher {
         made.map(Batcher).map_err(|error| errors::plain(FailureKind::Operator, &error.to_string()))
     }
 
-    /// Calls it, alone or with the calls of other threads, and waits for the results.
+    /// Calls the graph, alone or with the calls of other threads, and waits for the results.
     #[pyo3(signature = (*inputs, **options))]
     fn __call__<'py>(
         &self,
@@ -80,7 +80,7 @@ impl Batcher {
         results(py, Started::Known(made.into_iter().collect()), None)
     }
 
-    /// Calls with the rows of several callers, and these rows.
+    /// Number of calls with the rows of several callers, and number of these rows.
     fn counts(&self) -> (u64, u64) {
         self.0.counts()
     }

@@ -42,8 +42,8 @@ fn run<'py>(
     let inputs: SmallVec<[&NDArray; 4]> = inputs.iter().collect();
     let outputs: Option<SmallVec<[&NDArray; 4]>> = outputs.as_ref().map(|list| list.iter().collect());
     let _site = runtime::push_site(py)?;
-    // Another call of a known signature takes some microseconds. The first compiles, which takes long
-    // enough for others to go on meanwhile, and for Ctrl-C.
+    // Another call of a known signature takes some microseconds. The first one compiles, which
+    // takes long enough for other threads to run meanwhile, and for Ctrl-C.
     let mut quick = Interrupter::quick();
     let started = match op.call(&inputs, outputs.as_deref(), &options, &mut quick) {
         Err(_) if quick.gave_up() => {
@@ -56,7 +56,7 @@ fn run<'py>(
     results(py, started, out)
 }
 
-/// Warns the program of what it should know about a graph.
+/// Raises a warning about a graph, if there is one.
 fn warn(py: Python<'_>, notice: Option<&str>) -> PyResult<()> {
     let Some(text) = notice.and_then(|notice| CString::new(notice).ok()) else { return Ok(()) };
     PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)
@@ -114,7 +114,7 @@ pub(crate) fn arrays<'py>(items: impl Iterator<Item = Bound<'py, PyAny>>) -> PyR
     items.map(|item| Ok(one_array(&item)?.get().array(item.py())?.clone())).collect()
 }
 
-/// Refuses names and values that are no flags of a compiled symbol.
+/// Refuses names and values that are not flags of a compiled symbol.
 #[pyfunction]
 pub(crate) fn check_flags(py: Python<'_>, flags: &Bound<'_, PyDict>) -> PyResult<()> {
     let pairs = attr_pairs(Some(flags))?;
@@ -176,7 +176,7 @@ impl CachedOp {
         run(py, &self.unbound, inputs, out, call_options(options)?)
     }
 
-    /// The same graph with arrays for some of its inputs; None where a call's argument goes.
+    /// Binds arrays to some of the inputs. `None` marks an input that calls pass.
     fn bind(&self, py: Python<'_>, arrays: Vec<Option<Bound<'_, NDArrayBase>>>) -> PyResult<BoundOp> {
         let array = |given: &Option<Bound<'_, NDArrayBase>>| match given {
             Some(given) => Ok(Some(given.get().array(py)?.clone())),
@@ -190,14 +190,14 @@ impl CachedOp {
         Ok(BoundOp { op: Arc::new(bound.map_err(|e| errors::from_op(py, &e))?) })
     }
 
-    /// The compiled form for arrays like these, as text; with `measure` also how long each step
-    /// takes on them.
+    /// Returns the plan for arrays like these, as text. With `measure` it includes the time that
+    /// each step takes on them.
     #[pyo3(signature = (*inputs, measure = true))]
     fn plan(&self, py: Python<'_>, inputs: &Bound<'_, PyTuple>, measure: bool) -> PyResult<String> {
         Ok(self.report(py, inputs, measure)?.to_string())
     }
 
-    /// The same as data, and as `text`.
+    /// Returns the plan as data, and as `text`.
     #[pyo3(signature = (*inputs, measure = true))]
     fn plan_report<'py>(
         &self,
@@ -208,8 +208,8 @@ impl CachedOp {
         plan_report::as_dict(py, &self.report(py, inputs, measure)?)
     }
 
-    /// The distinct convolutions of the compiled form for arrays like these, as a table of measured
-    /// ones names them.
+    /// Returns the distinct convolutions of the plan for arrays like these, under their names in
+    /// tables of measured ones.
     #[pyo3(signature = (*inputs))]
     fn convolutions(&self, py: Python<'_>, inputs: &Bound<'_, PyTuple>) -> PyResult<Vec<String>> {
         let types: Vec<_> = arrays(inputs.iter())?.iter().map(NDArray::tensor_type).collect();
@@ -259,7 +259,7 @@ impl CachedOp {
 
 #[pymethods]
 impl BoundOp {
-    /// Runs the graph on the inputs that are not bound. See `CachedOp`.
+    /// Runs the graph on the inputs that are not bound, as `CachedOp` does on all.
     #[pyo3(signature = (*inputs, out = None, **options))]
     fn __call__<'py>(
         &self,

@@ -17,10 +17,10 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// Idle threads but one end after this time.
+/// Time after which all idle threads except one end.
 const REST: Duration = Duration::from_secs(10);
 
-/// What a thread of Python is to do.
+/// Work for a thread of Python.
 #[derive(Clone)]
 enum Work {
     Call(Arc<CustomCall>, Arc<Adapter>),
@@ -30,14 +30,14 @@ enum Work {
 /// Work that has not ended.
 struct OpenWork {
     work: Work,
-    /// by a thread, which a forked child may lack
+    /// whether a thread has taken the work; a forked child may lack that thread
     taken: bool,
 }
 
 static NEXT: AtomicU64 = AtomicU64::new(1);
 static OPEN: ForkSafeMutex<Option<HashMap<u64, OpenWork>>> = ForkSafeMutex::new(None);
 
-/// Where threads of Python wait for calls.
+/// The place where threads of Python wait for calls.
 #[derive(Default)]
 struct Hall {
     process: u32,
@@ -48,15 +48,15 @@ struct Hall {
 #[derive(Default)]
 struct HallState {
     numbers: VecDeque<u64>,
-    /// threads that wait here, and those that are on their way
+    /// threads that wait here, and threads that are being started
     idle: usize,
     starting: usize,
 }
 
 static HALL: AtomicPtr<Hall> = AtomicPtr::new(std::ptr::null_mut());
 
-/// The hall of this process. A forked child gets its own: its copy of the lock may be held by a
-/// thread it lacks.
+/// The hall of this process. A forked child gets its own, because its copy of the lock may be held
+/// by a thread that it lacks.
 fn hall() -> &'static Hall {
     let process = std::process::id();
     let known = HALL.load(Ordering::Acquire);
@@ -85,7 +85,7 @@ impl Hall {
     }
 }
 
-/// An object of `mxrt._custom.Adapter`.
+/// An instance of `mxrt._custom.Adapter`.
 struct Adapter(Py<PyAny>);
 
 /// The Rust side of an operator written in Python.
@@ -98,13 +98,13 @@ struct PythonOperator {
 
 struct PythonOperators;
 
-/// Makes operators that Python registers known to graphs.
+/// Registers the operators of Python with graphs.
 pub(crate) fn register() {
     static ONCE: OnceLock<()> = OnceLock::new();
     ONCE.get_or_init(|| register_custom_operators(Arc::new(PythonOperators)));
 }
 
-/// An exception of the program as an error of an operator.
+/// Converts an exception of the program to an error of an operator.
 fn program_error(py: Python<'_>, error: PyErr) -> OpError {
     let value = error.value(py);
     let class = value.get_type().name().map_or_else(|_| "?".to_owned(), |name| name.to_string());
@@ -212,15 +212,15 @@ pub(crate) fn custom_thread_starts() {
     hall().change(|state| state.starting += 1);
 }
 
-/// Takes a thread back that could not be started.
+/// Takes back the count of a thread that could not be started.
 #[pyfunction]
 pub(crate) fn custom_thread_refused() {
     hall().change(|state| state.starting = state.starting.saturating_sub(1));
 }
 
-/// Waits for a call: its number, and whether the caller must start another thread, which is counted
-/// already. None: the thread is not needed any more. `first` says that the thread has just been
-/// started.
+/// Waits for a call. Returns its number, and whether the caller must start another thread, which is
+/// already counted. `None` means that the thread is not needed any more. `first` says that the
+/// thread has just been started.
 #[pyfunction]
 pub(crate) fn next_custom_call(py: Python<'_>, first: bool) -> Option<(u64, bool)> {
     py.detach(|| {
@@ -247,8 +247,8 @@ pub(crate) fn next_custom_call(py: Python<'_>, first: bool) -> Option<(u64, bool
     })
 }
 
-/// The adapter of a call, and its inputs, outputs and states; None if the call has ended. A question
-/// is answered here: also None.
+/// Takes a call: its adapter, inputs, outputs and states. `None` if the call has ended. Also
+/// answers questions, and then returns `None`.
 #[pyfunction]
 #[expect(clippy::type_complexity, reason = "it is a tuple of Python")]
 pub(crate) fn take_custom_call<'py>(
@@ -277,7 +277,8 @@ pub(crate) fn take_custom_call<'py>(
     Ok(Some((operator.0.clone_ref(py), list(&arrays.inputs)?, list(&arrays.outputs)?, list(&arrays.states)?)))
 }
 
-/// Ends a call: with an exception, or with what its outputs and states hold when they are written.
+/// Ends a call: with an exception, or with the contents of its outputs and states when they are
+/// written.
 #[pyfunction]
 #[pyo3(signature = (number, error))]
 pub(crate) fn finish_custom_call(py: Python<'_>, number: u64, error: Option<Bound<'_, PyBaseException>>) {
@@ -300,8 +301,8 @@ pub(crate) fn finish_custom_call(py: Python<'_>, number: u64, error: Option<Boun
     });
 }
 
-/// In a forked child: calls that threads of the parent run fail here, those with these numbers
-/// excepted; the others wait for a thread. Questions are asked again.
+/// Cleans up in a forked child. Calls that threads of the parent run fail here, except those with
+/// the numbers in `own`; the others wait for a thread. Questions are asked again.
 #[pyfunction]
 pub(crate) fn custom_calls_after_fork(py: Python<'_>, own: Vec<u64>) {
     py.detach(|| {
@@ -324,7 +325,7 @@ pub(crate) fn custom_calls_after_fork(py: Python<'_>, own: Vec<u64>) {
     });
 }
 
-/// Calls an operator of the program on arrays, each with the name of its input or None.
+/// Calls a callback operator on arrays, each with the name of its input or None.
 #[pyfunction]
 #[pyo3(signature = (arrays, attrs, out = None))]
 pub(crate) fn invoke_custom<'py>(

@@ -1,8 +1,8 @@
 //! The Python module `mxrt._mxrt`: a thin border over the crates of mxrt.
 //!
-//! Values are translated here and nothing else is decided. Three rules keep threads safe: no Rust
-//! lock is held while Python code may run; every wait gives the interpreter's lock back and looks
-//! for signals now and then (`runtime::wait`); threads of the engine never attach to Python.
+//! This crate translates values and decides nothing else. Three rules keep threads safe: no Rust
+//! lock is held while Python code may run; every wait gives the interpreter's lock back and checks
+//! for signals periodically (`runtime::wait`); threads of the engine never attach to Python.
 
 mod arithmetic;
 #[cfg(feature = "serve")]

@@ -1,4 +1,4 @@
-//! Operators: what is known about them, and calling one.
+//! Operators: their descriptions, and calls of one.
 
 use crate::ndarray::{NDArrayBase, wrap, wrap_late};
 use crate::runtime;
@@ -14,7 +14,7 @@ use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use smallvec::SmallVec;
 use std::borrow::Cow;
 
-/// What is known about one operator.
+/// Description of an operator.
 #[pyclass(frozen, module = "mxrt._mxrt")]
 pub(crate) struct Operator {
     pub(crate) def: &'static OpDef,
@@ -40,20 +40,20 @@ impl Operator {
         self.def.doc
     }
 
-    /// Names of all inputs the operator can take. Empty for one that takes any number.
+    /// Names of all inputs that the operator can take. Empty for one that takes any number.
     #[getter]
     fn inputs(&self) -> Vec<Cow<'static, str>> {
         self.def.possible_inputs()
     }
 
-    /// Name of the attribute that counts the inputs, for operators that take any number; empty
-    /// where none does.
+    /// Name of the attribute that counts the inputs, for operators that take any number. `None` for
+    /// others.
     #[getter]
     fn variadic(&self) -> Option<&'static str> {
         self.def.input_count()
     }
 
-    /// Attributes: name, type, default as files spell it (`None` when it has to be given),
+    /// Attributes: name, type, default as files spell it (`None` if the attribute is required),
     /// documentation.
     #[getter]
     fn attrs(&self) -> Vec<(&'static str, String, Option<&'static str>, &'static str)> {
@@ -66,7 +66,7 @@ impl Operator {
         self.def.dtype_attrs().collect()
     }
 
-    /// Whether a call always gives one result.
+    /// Whether a call always has one result.
     #[getter]
     fn single_output(&self) -> bool {
         self.def.has_single_output()
@@ -87,13 +87,13 @@ pub(crate) fn find(name: &str) -> Result<&'static OpDef, OpError> {
     })
 }
 
-/// The operator of this name; `None` when this build does not have it.
+/// Finds the operator with this name. `None` if this build does not have it.
 #[pyfunction]
 pub(crate) fn get_operator(name: &str) -> Option<Operator> {
     find(name).ok().map(|def| Operator { def })
 }
 
-/// Whether an operator belongs to training; those that compute gradients do.
+/// Whether an operator belongs to training, as those that compute gradients do.
 #[pyfunction]
 pub(crate) fn belongs_to_training(name: &str) -> bool {
     mxrt_ops::belongs_to_training(name)
@@ -140,7 +140,7 @@ pub(crate) fn out_arrays(out: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Smal
     }
 }
 
-/// One array as itself, several as a list; `out` is returned when it was given.
+/// Returns one array as itself, several as a list, and `out` if it was given.
 pub(crate) fn results<'py>(
     py: Python<'py>,
     made: Started,
@@ -163,8 +163,8 @@ fn one_or_list<'py>(
     }
 }
 
-/// Begins a call that may take long, while other threads of Python run. The main thread runs
-/// handlers of signals meanwhile, which may give the call up.
+/// Begins a call that may take long, while other threads of Python run. The main thread runs signal
+/// handlers meanwhile, which may abandon the call.
 pub(crate) fn begin_waiting(
     py: Python<'_>,
     begin: impl FnOnce(&mut Interrupter<'_>) -> Result<Started, OpError> + Send,
@@ -192,7 +192,7 @@ pub(crate) struct Call<'a> {
     pub(crate) runtime: &'static Process,
     pub(crate) def: &'static OpDef,
     pub(crate) given: CallAttrs<'a>,
-    /// where the result lives when there is no input to tell
+    /// context of the result if there is no input
     pub(crate) context: Context,
 }
 

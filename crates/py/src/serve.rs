@@ -9,7 +9,7 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A value of Python, before it is known what it should be.
+/// Reads a value of Python whose expected type is not yet known.
 fn given(value: &Bound<'_, PyAny>) -> PyResult<Given> {
     if value.is_none() {
         return Ok(Given::Nothing);
@@ -45,7 +45,7 @@ fn wrong(message: &str) -> PyErr {
     errors::plain(FailureKind::Value, message)
 }
 
-/// Settings of a server and its models, from all who say something.
+/// Settings of a server and its models, from all sources.
 #[pyclass(frozen, module = "mxrt._mxrt")]
 pub(crate) struct ServeConfig(ForkSafeMutex<Configuration>);
 
@@ -72,23 +72,23 @@ impl ServeConfig {
         self.change(|configuration| configuration.file(&path))
     }
 
-    /// Takes environment variables over.
+    /// Takes values from environment variables.
     fn environment(&self, variables: Vec<(String, String)>) -> PyResult<()> {
         self.change(|configuration| configuration.environment(variables))
     }
 
-    /// Sets what a key stands for, of the server or of all models.
+    /// Sets the value of a key, for the server or for all models.
     fn set(&self, key: &str, value: &Bound<'_, PyAny>, option: bool) -> PyResult<()> {
         let value = given(value)?;
         self.change(|configuration| configuration.set(origin(option), key, value))
     }
 
-    /// A model that is to be served.
+    /// Adds a model that is to be served.
     fn add_model(&self, name: &str) -> PyResult<()> {
         self.change(|configuration| configuration.add_model(name))
     }
 
-    /// Sets what a key stands for, of a model.
+    /// Sets the value of a key for one model.
     fn set_model(&self, model: &str, key: &str, value: &Bound<'_, PyAny>, option: bool) -> PyResult<()> {
         let value = given(value)?;
         self.change(|configuration| configuration.set_model(origin(option), model, key, value))
@@ -99,32 +99,32 @@ impl ServeConfig {
         self.change(|configuration| Ok(configuration.models()))
     }
 
-    /// All settings as a file that says the same, with who said it.
+    /// Writes all settings as a file that sets the same, with the source of each.
     fn print(&self) -> PyResult<String> {
         self.change(|configuration| configuration.print())
     }
 
-    /// What is to be said where others can ask and nothing checks them.
+    /// Returns a warning if other machines can send requests and nothing checks them.
     fn warning(&self) -> PyResult<Option<String>> {
         self.change(|configuration| Ok(configuration.server.warning()))
     }
 
-    /// Seconds for requests that have begun when the server is told to end.
+    /// Seconds that requests in progress get when the server is told to end.
     fn grace(&self) -> PyResult<f64> {
         self.change(|configuration| Ok(configuration.server.grace.as_secs_f64()))
     }
 
-    /// Where spans of requests go, if anywhere.
+    /// Destination of the spans of requests, if there is one.
     fn traces(&self) -> PyResult<Option<String>> {
         self.change(|configuration| Ok(configuration.server.traces.clone()))
     }
 
-    /// Whether the lines of the log are objects.
+    /// Whether the lines of the log are JSON objects.
     fn logs_json(&self) -> PyResult<bool> {
         self.change(|configuration| Ok(configuration.server.logs == LogForm::Json))
     }
 
-    /// Who starts it says itself what is to be said of its models.
+    /// Leaves messages about models to the program that starts the server.
     fn quiet(&self) -> PyResult<()> {
         self.change(|configuration| {
             configuration.quiet = true;
@@ -132,19 +132,19 @@ impl ServeConfig {
         })
     }
 
-    /// The file of tokens, where requests need one.
+    /// The file of tokens, if requests need one.
     fn tokens(&self) -> PyResult<Option<PathBuf>> {
         self.change(|configuration| Ok(configuration.server.tokens.clone()))
     }
 
-    /// The certificate that clients may trust, where TLS is spoken.
+    /// The certificate that clients may trust, if the server uses TLS.
     fn certificate(&self) -> PyResult<Option<PathBuf>> {
         self.change(|configuration| Ok(configuration.server.tls_certificate.clone()))
     }
 }
 
-/// Every setting: its key, what stands for the value, what it decides, its default, and whether it
-/// is one of models, which may be said of one of them.
+/// Lists every setting: its key, the placeholder for its value, its description, its default, and
+/// its scope: `server`, `models` (all or one of them), or `model` (one of them).
 #[pyfunction]
 pub(crate) fn serve_settings() -> Vec<(&'static str, &'static str, &'static str, Option<String>, &'static str)> {
     fn rows<C: Default>(
@@ -160,8 +160,8 @@ pub(crate) fn serve_settings() -> Vec<(&'static str, &'static str, &'static str,
     rows(SERVER).chain(rows(MODEL)).collect()
 }
 
-/// A line of the log as a server writes it, of `info`, a `warning` or an `error`; of a model, if one
-/// is named.
+/// Formats a line of the log as a server writes it, with level `info`, `warning` or `error`, and
+/// with a model if one is named.
 #[pyfunction]
 #[pyo3(signature = (json, level, words, model=None))]
 pub(crate) fn serve_line(json: bool, level: &str, words: &str, model: Option<&str>) -> String {
@@ -174,19 +174,19 @@ pub(crate) fn serve_line(json: bool, level: &str, words: &str, model: Option<&st
     log_line(form, level, model, words)
 }
 
-/// The name that a model has if none is said.
+/// The name of a model for which none is given.
 #[pyfunction]
 pub(crate) fn serve_own_name(path: PathBuf) -> PyResult<String> {
     mxrt_serve::own_name(&path).map_err(|message| wrong(&message))
 }
 
-/// A server that listens and answers from threads of its own, which never attach to Python.
+/// A server that accepts and answers requests in threads of its own, which never attach to Python.
 #[pyclass(frozen, module = "mxrt._mxrt")]
 pub(crate) struct HttpServer(Server);
 
 #[pymethods]
 impl HttpServer {
-    /// Loads the models, and listens.
+    /// Loads the models and starts the server.
     #[new]
     fn new(py: Python<'_>, config: &ServeConfig) -> PyResult<HttpServer> {
         let mut configuration = config.change(|configuration| Ok(configuration.clone()))?;
@@ -206,14 +206,14 @@ impl HttpServer {
         py.detach(|| self.0.models())
     }
 
-    /// Every version that there is: model, version, state, and why.
+    /// Lists all versions: model, version, state, and reason.
     fn index(&self, py: Python<'_>) -> Vec<(String, String, &'static str, String)> {
         let entries = py.detach(|| self.0.index());
         entries.into_iter().map(|entry| (entry.name, entry.version, entry.state, entry.reason)).collect()
     }
 
-    /// Loads again what has changed, and models that were named in any case; by these settings of
-    /// models, if there are any.
+    /// Loads models again if they have changed, and named models in any case. If `config` is given,
+    /// its settings of models replace the old ones.
     #[pyo3(signature = (config=None))]
     fn reload(&self, py: Python<'_>, config: Option<&ServeConfig>) -> PyResult<()> {
         let configuration =
@@ -231,9 +231,9 @@ impl HttpServer {
         py.detach(|| self.0.unload(name)).map_err(|refusal| wrong(&refusal.message))
     }
 
-    /// Spans of requests that have ended since the last call: numbers of the trace, the span and its
-    /// parent; when it began, computed from and to, and ended, in nanoseconds since 1970; model,
-    /// version and outcome.
+    /// Returns the spans of requests that have ended since the last call: numbers of the trace, the
+    /// span and its parent; when it began, computed from and to, and ended, in nanoseconds since
+    /// 1970; model, version and outcome.
     #[allow(clippy::type_complexity)]
     fn spans(
         &self,
@@ -248,7 +248,7 @@ impl HttpServer {
         spans.into_iter().map(row).collect()
     }
 
-    /// Where it listens: what is spoken, and host and port, or a path.
+    /// Lists the addresses that the server listens on: the protocol, and host and port, or a path.
     fn places(&self) -> Vec<(&'static str, String, Option<u16>)> {
         let places = self.0.places().iter().map(|(speaks, place)| {
             let speaks = match speaks {
@@ -269,13 +269,14 @@ impl HttpServer {
         self.0.drain();
     }
 
-    /// Waits at most so many seconds until no request is left; True if none is.
+    /// Waits for at most `seconds` seconds until no request is left. Returns True if none is.
     fn wait_drained(&self, py: Python<'_>, seconds: f64) -> PyResult<bool> {
         let patience = patience(seconds)?;
         Ok(py.detach(|| self.0.wait_drained(patience)))
     }
 
-    /// Ends it: requests that have begun get so many seconds. True if all of them were answered.
+    /// Ends the server. Requests in progress get `seconds` seconds. Returns True if all were
+    /// answered.
     fn stop(&self, py: Python<'_>, seconds: f64) -> PyResult<bool> {
         let grace = patience(seconds)?;
         Ok(py.detach(|| self.0.stop(grace)))

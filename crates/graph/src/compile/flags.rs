@@ -31,7 +31,8 @@ static FLAGS: &[AttrDef] = &[
     AttrDef::new("thread_safe", AttrKind::Bool, "True", "accepted; every CachedOp is thread-safe"),
 ];
 
-/// Flags of MXNet's `CachedOp`. Those without effect here describe what is always on.
+/// Flags of MXNet's `CachedOp`. mxrt accepts all of them. Some have no effect, because mxrt always
+/// does what they ask for.
 #[derive(Clone, Debug, Default)]
 pub struct CachedOpFlags {
     pub(crate) data: Vec<usize>,
@@ -40,7 +41,7 @@ pub struct CachedOpFlags {
     pub(crate) fallback: Option<bool>,
 }
 
-/// What the flag `precision` says.
+/// Accuracy that the flag `precision` asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Accuracy {
     #[default]
@@ -77,8 +78,8 @@ impl CachedOpFlags {
     }
 }
 
-/// Marks the inputs of a graph that are parameters: those that the flags say, else those of slots
-/// that parameters feed.
+/// Marks the inputs of a graph that are parameters: those that the flags name, or, if they name
+/// none, those in slots that parameters usually feed.
 pub(crate) fn mark_constants(graph: &mut Graph, flags: &CachedOpFlags) -> Result<(), OpError> {
     let n = graph.inputs.len();
     if let Some(i) = flags.data.iter().chain(&flags.params).find(|i| **i >= n) {

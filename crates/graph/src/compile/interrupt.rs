@@ -1,4 +1,4 @@
-//! Giving up what takes long.
+//! Interruption of calls and builds that take long.
 
 use mxrt_engine::{FailureKind, OpError};
 use std::time::{Duration, Instant};
@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 /// Time between two calls of a hook.
 pub(crate) const PAUSE: Duration = Duration::from_millis(50);
 
-/// Says how long a call may take in the calling thread. It may ask a hook now and then whether to go
-/// on; the thread that asks holds no lock, so the hook may run code of the user.
+/// Limits how long a call may take in the calling thread. It may ask a hook periodically whether to
+/// continue. The asking thread holds no lock, so the hook may run code of the user.
 pub struct Interrupter<'a> {
     patience: Patience<'a>,
     asked: Option<Instant>,
@@ -16,7 +16,7 @@ pub struct Interrupter<'a> {
 
 enum Patience<'a> {
     Endless,
-    /// none at all: the call returns within microseconds
+    /// the call returns within microseconds
     Quick,
     Hook {
         poll: &'a mut dyn FnMut() -> bool,
@@ -45,8 +45,8 @@ impl<'a> Interrupter<'a> {
         Interrupter::every(PAUSE, poll)
     }
 
-    /// Gives up when the hook returns false. It is called when so much time has passed since the
-    /// last call.
+    /// Gives up when the hook returns false. The hook is called whenever `pause` has passed since
+    /// its last call.
     pub fn every(pause: Duration, poll: &'a mut dyn FnMut() -> bool) -> Interrupter<'a> {
         Interrupter { asked: Some(Instant::now()), ..Interrupter::new(Patience::Hook { poll, pause }) }
     }

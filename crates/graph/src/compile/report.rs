@@ -1,25 +1,25 @@
-//! A plan as data and as text: what runs, with which kernel, in how much memory, how long.
+//! A plan as data and as text: the steps, with their kernels, memory and times.
 
 use crate::ir::GraphNode;
 use crate::plan::{Plan, Step};
 use std::borrow::Cow;
 use std::fmt;
 
-/// What a step does, and what it took in several runs.
+/// Properties of a step and its times in several runs.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct StepReport {
-    /// its operator
+    /// name of the operator
     pub op: &'static str,
-    /// its node
+    /// name of the node
     pub node: String,
-    /// types of what it makes
+    /// types of the results
     pub output: String,
-    /// its kernel, as in the plan's text
+    /// description of the kernel, as in the text of the plan
     pub kernel: String,
-    /// bytes of the arena that it works on: operands, workspace, weights packed anew
+    /// bytes of the arena that the step uses: operands, workspace, weights that each run packs
     pub arena_bytes: usize,
-    /// bytes of packed weights that it reads
+    /// bytes of packed weights that the step reads
     pub packed_bytes: usize,
     /// estimated time on one core
     pub estimated_ns: u64,
@@ -27,7 +27,7 @@ pub struct StepReport {
     pub multiply_adds: Option<u64>,
     /// bytes of its operands, packed weights in place of weights
     pub bytes: usize,
-    /// nanoseconds of every run; none if nothing was measured
+    /// nanoseconds of every run; empty if nothing was measured
     pub ns: Vec<u64>,
 }
 
@@ -46,11 +46,12 @@ pub struct BatchParts {
     pub rows: usize,
     /// rows of a part
     pub each: usize,
-    /// whether parts run beside each other, on one core each
+    /// whether parts run concurrently, each on one core
     pub side_by_side: bool,
 }
 
-/// A plan as data; as text it has a line for every step. Of a batch in parts it is about one part.
+/// A plan as data. As text it has a line for every step. For a batch in parts it describes one
+/// part.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct PlanReport {
@@ -58,13 +59,13 @@ pub struct PlanReport {
     pub title: String,
     /// how a large batch is divided
     pub parts: Option<BatchParts>,
-    /// its steps in order
+    /// steps in the order in which they run
     pub steps: Vec<StepReport>,
-    /// what a reader should know about the choice of kernels
+    /// remarks on the choice of kernels
     pub notes: Vec<Cow<'static, str>>,
-    /// number of parameters, as they are, folded or packed, that steps read
+    /// number of constants that steps read: parameters that are unchanged, folded or packed
     pub constants: usize,
-    /// bytes of scratch memory of a running request
+    /// bytes of scratch memory that a running request takes
     pub arena_bytes: usize,
 }
 
@@ -77,7 +78,7 @@ impl PlanReport {
         self.arena_bytes = self.arena_bytes.max(later.arena_bytes);
     }
 
-    /// Adds what a reader should know, once.
+    /// Adds a remark, unless the report has it already.
     pub(crate) fn note(&mut self, note: impl Into<Cow<'static, str>>) {
         let note = note.into();
         if !self.notes.contains(&note) {
@@ -101,7 +102,7 @@ impl PlanReport {
         });
     }
 
-    /// Takes over what the steps took in one more run.
+    /// Adds the times of the steps in one more run.
     pub(crate) fn add_run(&mut self, run: &[u64]) {
         self.steps.iter_mut().zip(run).for_each(|(step, ns)| step.ns.push(*ns));
     }
@@ -116,14 +117,14 @@ impl PlanReport {
         self.steps.iter().map(|step| step.estimated_ns).sum()
     }
 
-    /// The shortest times of all steps together, if they were measured.
+    /// Sum of the shortest times of all steps, if they were measured.
     pub fn measured_ns(&self) -> Option<u64> {
         self.steps.iter().map(StepReport::measured_ns).sum()
     }
 }
 
 impl Plan {
-    /// What it does, with no times yet.
+    /// Describes the plan, without times.
     pub(crate) fn report(&self) -> PlanReport {
         PlanReport {
             title: self.title(),
@@ -155,8 +156,9 @@ fn report(step: &Step) -> StepReport {
 }
 
 impl fmt::Display for PlanReport {
-    /// One step a line: operator, node, result, kernel, bytes of the arena that it works on, bytes
-    /// of packed weights, estimated and, if there is one, measured time. Then the totals.
+    /// Writes one step per line: operator, node, result, kernel, bytes of the arena that it uses,
+    /// bytes of packed weights, estimated time and, if there is one, measured time. Then come the
+    /// totals.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(BatchParts { rows, each, side_by_side }) = self.parts {
             let how = if side_by_side { "several at a time, each on one core" } else { "each on all idle cores" };
@@ -203,7 +205,7 @@ fn time(ns: u64) -> String {
     format!("{:.1} us", ns as f64 / 1e3)
 }
 
-/// Columns side by side; numbers and other short things need no more room than the longest of them.
+/// Formats rows as columns. A column is as wide as its longest cell.
 fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |c: usize| rows.iter().filter_map(|r| r.get(c)).map(|t| t.chars().count()).max().unwrap_or(0);
@@ -217,7 +219,7 @@ fn table(rows: &[Vec<String>]) -> String {
     text
 }
 
-/// Bytes, in a unit that a reader takes in.
+/// Formats a number of bytes in a readable unit.
 fn size(bytes: usize) -> String {
     match bytes {
         0 => "0".to_owned(),

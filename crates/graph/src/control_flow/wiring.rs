@@ -3,22 +3,22 @@
 use mxrt_engine::{FailureKind, OpError};
 use mxrt_ops::{Attrs, OpDef};
 
-/// What a node does with its graphs.
+/// Kinds of control flow: how a node runs its graphs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FlowKind {
-    /// graph 0 for every row of the data
+    /// runs graph 0 for every row of the data
     Foreach,
-    /// graph 1 while graph 0 says so
+    /// runs graph 1 while graph 0 returns true
     WhileLoop {
-        /// most steps that are taken
+        /// most iterations that are run
         max_iterations: usize,
     },
-    /// graph 1 if graph 0 says so, else graph 2
+    /// runs graph 1 if graph 0 returns true, else graph 2
     Cond,
 }
 
 impl FlowKind {
-    /// What the graphs are called in messages.
+    /// The names of the graphs in messages.
     fn graphs(self) -> &'static [&'static str] {
         match self {
             FlowKind::Foreach => &["body"],
@@ -28,11 +28,11 @@ impl FlowKind {
     }
 }
 
-/// Inputs and outputs of a node by what they are to its graphs.
+/// Roles of the inputs and outputs of a node for its graphs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wiring {
     pub kind: FlowKind,
-    /// by graph, by input of the graph: the input of the node
+    /// the input of the node that feeds each input of each graph
     pub inputs: Vec<Vec<usize>>,
     /// the inputs of the node before this one are cut into rows, one for each iteration
     pub rows: usize,
@@ -58,7 +58,7 @@ fn locations(attrs: &Attrs, name: &str, limit: usize) -> Result<Vec<usize>, OpEr
     attrs.ints(name).iter().map(place).collect()
 }
 
-/// How many graphs a node of the operator runs.
+/// The number of graphs that a node of the operator runs.
 pub fn number_of_graphs(op: &OpDef) -> usize {
     match op.name {
         "_foreach" => 1,
@@ -69,8 +69,8 @@ pub fn number_of_graphs(op: &OpDef) -> usize {
 }
 
 impl Wiring {
-    /// The wiring of a node with so many inputs and these graphs; `None` for operators that run no
-    /// graphs.
+    /// The wiring of a node with `node_inputs` inputs and these graphs. `None` for operators that
+    /// run no graphs.
     pub fn new(
         op: &OpDef,
         attrs: &Attrs,
@@ -157,12 +157,12 @@ impl Wiring {
         Ok(())
     }
 
-    /// Whether the graph only decides what runs.
+    /// Whether the graph only decides which graph runs.
     pub fn is_condition(&self, graph: usize) -> bool {
         graph == 0 && self.kind != FlowKind::Foreach
     }
 
-    /// The state that an input of the node is.
+    /// The number of the state that an input of the node starts, if it is one.
     pub fn state_of(&self, input: usize) -> Option<usize> {
         self.states.iter().position(|state| *state == input)
     }

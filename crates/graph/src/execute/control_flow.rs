@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Where an input of an inner graph comes from.
+/// Source of an input of an inner graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InnerSource {
     /// a row of this operand of the step, another one in each iteration
@@ -21,21 +21,22 @@ pub(crate) enum InnerSource {
     Whole(usize),
     /// this input of the outer graph, a parameter
     Constant(usize),
-    /// nothing reads it: its expression stands in the graph
+    /// nothing reads the input: the graph contains its expression
     Expression,
-    /// what the plan before the first iteration made, by number
+    /// a result of the plan that runs before the first iteration, by number
     Hoisted(usize),
 }
 
 /// A graph of the node, ready to run.
 pub(crate) struct InnerPlan {
     pub plan: Arc<Plan>,
-    /// where each of its inputs comes from
+    /// source of each input of the plan
     pub sources: Vec<InnerSource>,
     /// inputs of the outer graph that no other node reads: their raw weights may be released when
     /// this plan has packed them
     pub own_params: HashSet<usize>,
-    /// what computes the values that are the same in all iterations, before the first one
+    /// the plan that computes, before the first iteration, the values that are the same in all of
+    /// them
     pub before: Option<Box<InnerPlan>>,
 }
 
@@ -57,15 +58,15 @@ pub(crate) struct ControlFlow {
     pub memory: FlowMemory,
 }
 
-/// Scratch memory of a step: it does not depend on the number of iterations.
+/// Scratch memory of a step. Its size does not depend on the number of iterations.
 pub(crate) struct FlowMemory {
-    /// of the inner plan that runs
+    /// bytes of the arena of the inner plan that runs
     pub arena: usize,
     /// a second copy of each state: one is read while the other is written
     pub states: Vec<Range<usize>>,
-    /// of the condition
+    /// place of the result of the condition
     pub condition: Range<usize>,
-    /// by graph: values that are the same in all iterations, then packed ones
+    /// places by graph: values that are the same in all iterations, then packed values
     pub hoisted: Vec<Vec<Range<usize>>>,
     pub bytes: usize,
 }
@@ -91,12 +92,12 @@ impl InnerPlan {
         self.before.iter().map(|before| &*before.plan).chain([&*self.plan])
     }
 
-    /// Types of what is made before the first iteration.
+    /// Types of the values that are computed before the first iteration.
     pub fn hoisted(&self) -> &[TensorType] {
         self.before.as_ref().map_or(&[], |before| before.plan.outputs())
     }
 
-    /// Bytes of each of these, then of what is packed before the first iteration.
+    /// Bytes of each hoisted value, then of each value that is packed before the first iteration.
     pub fn bytes_before(&self) -> Vec<usize> {
         self.hoisted().iter().map(TensorType::bytes).chain(self.plan.packed_once_bytes()).collect()
     }
@@ -109,7 +110,7 @@ impl InnerPlan {
         })
     }
 
-    /// The inputs of the outer graph that its steps read as they are.
+    /// The inputs of the outer graph that the steps read unpacked.
     pub fn inputs_read(&self) -> impl Iterator<Item = usize> {
         let read = self.all().flat_map(Plan::inputs_read);
         read.filter_map(|j| match self.sources.get(j) {
@@ -119,8 +120,8 @@ impl InnerPlan {
     }
 }
 
-/// The kernel of a control-flow step: what plans and reports ask of it. The step itself runs
-/// [`ControlFlow`], since kernels see neither parameters nor the place where they run.
+/// The kernel of a control-flow step, for questions of plans and reports. The step itself runs
+/// [`ControlFlow`], since kernels see neither parameters nor the site of the run.
 pub(crate) struct FlowKernel(pub Arc<ControlFlow>);
 
 impl Kernel for FlowKernel {

@@ -1,4 +1,4 @@
-//! Running control flow: inner plans one after the other, in the scratch memory of the step.
+//! Runs control flow: inner plans one after the other, in the scratch memory of the step.
 //!
 //! The rows of a stacked output are written where they belong. A state has two places, the output
 //! of the step and a copy in its scratch memory: an iteration reads one and writes the other.
@@ -20,7 +20,7 @@ struct Running<'a> {
     request: &'a PlanRequest<'a>,
     site: NestedSite<'a>,
     inputs: &'a [TensorRef<'a>],
-    /// by graph
+    /// constants by graph
     consts: SmallVec<[Arc<ConstSet>; 3]>,
     random: Option<RandomKey>,
     arena: &'a mut [u8],
@@ -77,7 +77,7 @@ impl StepBody for ControlFlow {
 }
 
 impl<'a> Running<'a> {
-    /// Computes the constants of the graphs, if no request before has.
+    /// Looks up the constants of the graphs; the first request computes them.
     fn constants(&mut self) -> Result<(), OpError> {
         for inner in &self.flow.plans {
             self.consts.push(self.constants_of(inner));
@@ -105,15 +105,15 @@ impl<'a> Running<'a> {
         InnerInputs { inner, operands: self.inputs, states, row, hoisted, outer: self.request.inputs }
     }
 
-    /// Where the hoisted values of a graph lie.
+    /// The places of the hoisted values of a graph.
     fn hoisted_range(&self, graph: usize) -> std::ops::Range<usize> {
         let counts = &self.flow.memory.hoisted;
         let first = counts[..graph].iter().map(Vec::len).sum();
         first..first + counts[graph].len()
     }
 
-    /// Computes what is the same in all iterations of a graph, when the first one begins: a loop
-    /// without iterations computes nothing.
+    /// Computes the values that are the same in all iterations of a graph, when the first iteration
+    /// begins. A loop without iterations computes nothing.
     fn before_first(&mut self, graph: usize) -> Result<(), OpError> {
         self.compute_before(graph)?;
         let flow = self.flow;
@@ -148,7 +148,7 @@ impl<'a> Running<'a> {
         self.flow.states.iter().map(|operand| self.inputs[*operand]).collect()
     }
 
-    /// Runs a graph once; `outputs` are where its results go.
+    /// Runs a graph once and writes its results to `outputs`.
     fn run(
         &mut self,
         graph: usize,
@@ -240,7 +240,7 @@ impl<'a> Running<'a> {
         self.run(graph, 0, &[], &mut outputs)
     }
 
-    /// What graph 0 says.
+    /// Runs graph 0 and returns its decision.
     fn decide(&mut self, iteration: usize, from: &[&mut [u8]], condition: &mut [u8]) -> Result<bool, OpError> {
         let plan = self.flow.plans[0].plan.clone();
         let made: &TensorType = &plan.outputs()[0];
@@ -251,8 +251,8 @@ impl<'a> Running<'a> {
         Ok(is_true(made.dtype, condition))
     }
 
-    /// One iteration of the body: states are read from `from` (at first from the operands) and
-    /// written to `to`.
+    /// Runs one iteration of the body. States are read from `from` (in the first iteration from the
+    /// operands) and written to `to`.
     fn iteration(
         &mut self,
         graph: usize,
@@ -275,7 +275,7 @@ impl<'a> Running<'a> {
         self.run(graph, t, &states, &mut outputs)
     }
 
-    /// Without an iteration the last states are the first ones.
+    /// Copies the first states to the last ones, for a loop without iterations.
     fn keep_first(&self, last: &mut [&mut [u8]]) -> Result<(), OpError> {
         for (to, from) in last.iter_mut().zip(self.first_states()) {
             to.copy_from_slice(from.bytes());
@@ -299,7 +299,7 @@ struct InnerInputs<'a> {
 }
 
 impl InnerInputs<'_> {
-    /// The input of the outer graph that an input is, if it is a parameter.
+    /// The input of the outer graph that feeds an input, if that is a parameter.
     fn outer_input(&self, input: usize) -> Option<usize> {
         match self.inner.sources.get(input) {
             Some(InnerSource::Constant(i)) => Some(*i),
@@ -336,7 +336,7 @@ impl GraphInputs for InnerInputs<'_> {
         self.outer_input(input).map_or_else(ValueKey::default, |i| self.outer.key(i))
     }
 
-    /// A step whose operands have failed does not run; parameters are no operands.
+    /// Returns failures of parameters only: a step with failed operands does not run.
     fn failure(&self, input: usize) -> Option<&Failure> {
         self.outer.failure(self.outer_input(input)?)
     }

@@ -1,4 +1,4 @@
-//! Running a plan: one request, step by step.
+//! Runs a plan for one request, step by step.
 
 mod control_flow;
 mod iterations;
@@ -15,10 +15,10 @@ use mxrt_tensor::{TensorMut, TensorRef};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Results that could not be computed, by number, and why.
+/// Results that could not be computed, by number, with the failure of each.
 pub type MissingResults = Vec<(usize, Failure)>;
 
-/// A piece of the arena, handed to exactly one step at a time.
+/// A piece of the arena, given to exactly one step at a time.
 enum OperandBytes<'a> {
     Read(&'a [u8]),
     Write(&'a mut [u8]),
@@ -27,15 +27,15 @@ enum OperandBytes<'a> {
 }
 
 impl Plan {
-    /// Runs all steps except those that depend on something that has failed: an input, a constant,
-    /// another step. Returns the results that are missing therefore; the failure of a step names
-    /// operator, node, attributes and shapes.
+    /// Runs all steps except those that depend on a failed input, constant or step. Returns the
+    /// results that are missing for that reason. The failure of a step names operator, node,
+    /// attributes and shapes.
     pub fn run(&self, request: &PlanRequest<'_>, outputs: &mut [TensorMut<'_>]) -> Result<MissingResults, OpError> {
         self.run_steps(request, outputs, &mut || {})
     }
 
-    /// As [`Plan::run`]; also returns the time of each step by a clock, which is read in the thread
-    /// that runs the plan.
+    /// Runs the plan as [`Plan::run`] does, and also returns the time of each step. The thread that
+    /// runs the plan reads the clock.
     pub fn run_clocked(
         &self,
         request: &PlanRequest<'_>,
@@ -47,7 +47,7 @@ impl Plan {
         Ok((failed, marks.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect()))
     }
 
-    /// The constants for the parameters of a request; computed now by the first request.
+    /// The constants for the parameters of a request. The first request computes them.
     pub fn constants(&self, request: &PlanRequest<'_>) -> Arc<ConstSet> {
         let set = self.consts.current(request, &|packing, inputs| {
             let step = &self.steps[packing.step];
@@ -59,7 +59,8 @@ impl Plan {
         set
     }
 
-    /// Makes them, in these places.
+    /// Packs, into these places, the weights that the steps of a loop pack before the first
+    /// iteration.
     pub fn pack_once(&self, request: &PlanRequest<'_>, places: &mut [&mut [u8]]) -> Result<(), OpError> {
         for (s, place) in self.packed_once.iter().zip(places) {
             let step = &self.steps[*s];
@@ -132,7 +133,7 @@ impl Plan {
     }
 }
 
-/// What a request cannot compute any more.
+/// Steps that have failed in a request.
 #[derive(Default)]
 pub(super) struct FailedSteps {
     /// whether anything has failed; almost never
@@ -141,7 +142,7 @@ pub(super) struct FailedSteps {
 }
 
 impl FailedSteps {
-    /// What has failed before the first step.
+    /// The failures that are known before the first step.
     pub(super) fn at_start(request: &PlanRequest<'_>, consts: &ConstSet) -> FailedSteps {
         FailedSteps { any: request.inputs.any_failed() || !consts.failures.is_empty(), steps: Vec::new() }
     }
@@ -151,7 +152,7 @@ impl FailedSteps {
         self.steps.push((step, failure));
     }
 
-    /// The results that are missing in the end.
+    /// The results of the call that failed steps would have made.
     pub(super) fn missing(&self, plan: &Plan) -> MissingResults {
         let missing = |(output, step): (usize, &usize)| Some((output, self.of_step(*step)?.clone()));
         plan.made_by.iter().enumerate().filter_map(missing).collect()
@@ -161,7 +162,8 @@ impl FailedSteps {
         self.steps.iter().find(|(s, _)| *s == step).map(|(_, failure)| failure)
     }
 
-    /// The failure of the first thing that a step reads.
+    /// The failure of the first input, constant or step that has failed among those that a step
+    /// needs.
     pub(super) fn inherited(&self, step: &Step, inputs: &dyn GraphInputs, consts: &ConstSet) -> Option<Failure> {
         if !self.any {
             return None;
@@ -175,7 +177,7 @@ impl FailedSteps {
     }
 }
 
-/// What is done with the kernel of a step and its operands.
+/// A function that gets the kernel of a step and its operands.
 pub(super) type RunKernel<'a> = &'a mut dyn FnMut(&dyn Kernel, &mut KernelCall<'_, '_>) -> Result<(), OpError>;
 
 /// Gathers the operands of a step and calls `run` with them. The profiler records it as a layer of
@@ -258,8 +260,8 @@ fn try_step(
     run(&*step.kernel, &mut call)
 }
 
-/// Plans are laid out so that this cannot happen; if one is not, the request fails instead of
-/// reading wrong bytes.
+/// The error of a step whose operands overlap. Plans exclude this; if one does not, the request
+/// fails instead of reading wrong bytes.
 fn misplaced() -> OpError {
     OpError::new(FailureKind::Operator, "the plan places two operands of a step on the same memory")
 }
@@ -307,7 +309,7 @@ fn cut<'a>(step: &Step, arena: &'a mut [u8]) -> SmallVec<[OperandBytes<'a>; 8]> 
     slices
 }
 
-/// The results of the call that a step touches, by number: those it makes are writable, the others
+/// Results of the call that a step uses, by number: those it makes are writable, the others
 /// readable.
 struct StepResults<'a>(SmallVec<[(usize, OperandBytes<'a>); 2]>);
 

@@ -13,14 +13,14 @@ pub type Types = ValueMap<TensorType>;
 /// A type of which parts may be unknown.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PartialType {
-    /// its shape
+    /// the shape, which may be unknown in whole or in part
     pub shape: PartialShape,
-    /// its element type
+    /// the element type, if known
     pub dtype: Option<DType>,
 }
 
 impl PartialType {
-    /// Nothing is known.
+    /// A type of which nothing is known.
     pub const UNKNOWN: PartialType = PartialType { shape: PartialShape::UNKNOWN, dtype: None };
 }
 
@@ -43,7 +43,7 @@ pub fn infer(graph: &Graph, inputs: &[TensorType]) -> Result<Types, OpError> {
     infer_checked(graph, inputs, &mut || Ok(()))
 }
 
-/// The same; `check` is called now and then, and its error is returned.
+/// Infers types as [`infer`] does. It calls `check` periodically and returns its error.
 pub(crate) fn infer_checked(
     graph: &Graph,
     inputs: &[TensorType],
@@ -60,7 +60,8 @@ pub(crate) fn infer_checked(
     Ok(types)
 }
 
-/// What is known of the inputs after inferring forwards and backwards from what is given of them.
+/// Infers forwards and backwards from what is given of the inputs. Returns what is then known of
+/// them.
 pub fn infer_inputs(graph: &Graph, inputs: &[PartialType]) -> Result<Vec<PartialType>, OpError> {
     let mut known = propagate(graph, inputs.iter().cloned(), false, &mut || Ok(()))?;
     Ok((0..inputs.len()).map(|i| known.remove(&Value::Input(i)).unwrap_or(PartialType::UNKNOWN)).collect())
@@ -76,8 +77,8 @@ pub(crate) fn infer_node(node: &GraphNode, inputs: &[PartialType]) -> Result<Vec
     Ok((0..outputs).map(&mut output).collect())
 }
 
-/// Visits nodes until nothing new is learnt. What is unknown then is an error if `complete` is
-/// demanded. `check` is called now and then, and its error is returned.
+/// Visits nodes until nothing new is learnt. If `complete` is demanded, unknown types are an error.
+/// `check` is called periodically, and its error is returned.
 fn propagate(
     graph: &Graph,
     inputs: impl Iterator<Item = PartialType>,
@@ -93,7 +94,8 @@ fn propagate(
     }
 }
 
-/// Learns what can be learnt; returns the first node around which not everything is known.
+/// Visits open nodes until nothing new is learnt. Returns the first node with unknown types around
+/// it.
 fn settle(
     graph: &Graph,
     known: &mut ValueMap<PartialType>,
@@ -123,7 +125,7 @@ fn settle(
     Ok(None)
 }
 
-/// Types of a graph inside a node: what is known of its inputs and outputs, completed.
+/// Completes what is known of the inputs and outputs of a graph inside a node.
 fn infer_inner(graph: &Graph, inputs: &mut [PartialType], outputs: &mut [PartialType]) -> Result<(), OpError> {
     let places: Vec<Value> = (0..graph.inputs.len()).map(Value::Input).chain(graph.outputs.iter().copied()).collect();
     let mut known: ValueMap<PartialType> = ValueMap::default();
@@ -179,7 +181,8 @@ fn unknown_around(graph: &Graph, n: usize) -> OpError {
     OpError::new(FailureKind::Shape, message).op(node.stands_for).node(&*node.name)
 }
 
-/// One node. Returns whether all is known around it, and whether anything was learnt.
+/// Infers around one node. Returns whether all types around it are known, and whether one was
+/// learnt.
 fn visit(graph: &Graph, n: usize, known: &mut ValueMap<PartialType>) -> Result<(bool, bool), OpError> {
     let node = &graph.nodes[n];
     let outputs: SmallVec<[Value; 2]> = (0..node.op.num_outputs(&node.attrs)).map(|o| Value::Node(n, o)).collect();

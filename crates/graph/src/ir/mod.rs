@@ -25,7 +25,7 @@ use std::sync::Arc;
 pub struct GraphNode {
     /// operator
     pub op: &'static OpDef,
-    /// the operator in the user's symbol that this node stands for, for messages
+    /// operator in the user's symbol whose name messages use
     pub stands_for: &'static str,
     /// name in the user's symbol; fused nodes keep the name of the one that does the work
     pub name: Arc<str>,
@@ -33,11 +33,12 @@ pub struct GraphNode {
     pub attr_text: Arc<Vec<(String, String)>>,
     /// attributes, parsed
     pub attrs: Arc<Attrs>,
-    /// what it reads
+    /// values that the node reads
     pub inputs: Vec<Value>,
-    /// reads nothing, and makes the same for every call and for any types of inputs
+    /// whether the node reads nothing and makes the same values for every call and all types of
+    /// inputs
     pub made_once: bool,
-    /// the graphs that it runs, if it is control flow
+    /// graphs that the node runs, if it is control flow
     pub(crate) flow: Option<Arc<Flow>>,
 }
 
@@ -58,18 +59,18 @@ impl GraphNode {
         Ok(GraphNode { op, stands_for: op.name, name, attr_text, attrs, inputs, made_once: false, flow: None })
     }
 
-    /// Whether it, or a graph that it runs, draws random numbers.
+    /// Whether the node, or a graph that it runs, draws random numbers.
     pub fn is_random(&self) -> bool {
         self.op.random || self.flow.as_ref().is_some_and(|flow| flow.is_random())
     }
 
-    /// The operator of the program that computes it, if it is one.
+    /// The callback operator that computes the node, if it is one.
     pub fn callback(&self) -> Option<Callback> {
         if matches!(self.op.inputs, Inputs::Computed { .. }) { callback(&self.attrs) } else { None }
     }
 
-    /// Whether no plan can hold it, as it is a callback, data-dependent, or runs graphs with such
-    /// operators.
+    /// Whether no plan can hold the node, because it is a callback, is data-dependent, or runs
+    /// graphs with such operators.
     pub fn is_stage(&self) -> bool {
         let inside = |flow: &Arc<Flow>| flow.nodes().any(GraphNode::is_stage);
         self.op.is_late() || self.flow.as_ref().is_some_and(inside) || self.callback().is_some()
@@ -81,7 +82,7 @@ impl GraphNode {
         self.op.is_late() || self.flow.as_ref().is_some_and(inside)
     }
 
-    /// The inputs that it changes, which are auxiliary states of callbacks, by number.
+    /// Numbers of the inputs that the node changes, which are auxiliary states of callbacks.
     pub fn changed_inputs(&self) -> Vec<usize> {
         if let Some(flow) = &self.flow {
             return flow.changed_inputs();
@@ -95,26 +96,26 @@ impl GraphNode {
         self.op.num_outputs(&self.attrs)
     }
 
-    /// How many values it makes: its outputs, and after those of control flow the new states of
-    /// callbacks.
+    /// Number of values that the node makes: its outputs, and after those of control flow the new
+    /// states of callbacks.
     pub fn values(&self) -> usize {
         self.num_outputs() + self.flow.as_ref().map_or(0, |flow| flow.changed_inputs().len())
     }
 
-    /// The values that it reads. Its graphs may read fewer than its inputs.
+    /// The values that the node reads. Its graphs may read fewer than its inputs.
     pub fn inputs_read(&self) -> impl Iterator<Item = Value> {
         let read = |k: &usize| self.flow.as_ref().is_none_or(|flow| flow.reads(*k));
         (0..self.inputs.len()).filter(read).map(|k| self.inputs[k])
     }
 
-    /// This node with the operator name of `node` in messages: it replaces `node`.
+    /// Gives this node the operator name of `node` in messages, because it replaces `node`.
     pub fn standing_for(mut self, node: &GraphNode) -> GraphNode {
         self.stands_for = node.stands_for;
         self
     }
 
-    /// The same node as an operator of another name that takes the same attributes, which are not
-    /// parsed again.
+    /// Makes this node an application of another operator that takes the same attributes. They are
+    /// not parsed again.
     pub fn as_operator(mut self, op: &str) -> Result<GraphNode, OpError> {
         let missing = || OpError::new(FailureKind::NotImplemented, format!("operator {op} is not registered"));
         self.op = registry().get(op).ok_or_else(missing)?;
@@ -127,8 +128,8 @@ impl GraphNode {
     }
 }
 
-/// Adds operator and name of a node, as the user's symbol has them, its attributes and the types of
-/// its inputs to an error.
+/// Adds to an error the operator and name of a node in the user's symbol, its attributes, and the
+/// types of its inputs.
 pub(crate) fn describe<'a>(
     error: OpError,
     (op, name, attrs): (&str, &str, &[(String, String)]),
@@ -142,17 +143,17 @@ pub(crate) fn describe<'a>(
 pub struct GraphInput {
     /// name of the variable
     pub name: Arc<str>,
-    /// a parameter: its value changes rarely, so what depends on parameters alone is computed once
+    /// whether the input is a parameter; values that depend on parameters alone are computed once
     pub constant: bool,
-    /// the same in all iterations of the loop that runs the graph
+    /// whether the input has the same value in all iterations of the loop that runs the graph
     pub captured: bool,
-    /// number of the input in the outermost graph; equal constants of inner and outer graphs have
-    /// equal names by it
+    /// number of the input in the outermost graph; it gives equal constants of inner and outer
+    /// graphs equal names
     pub(crate) origin: usize,
 }
 
-/// Nodes in execution order (a node reads only inputs and earlier nodes) and the values that leave
-/// the graph.
+/// A list of nodes in execution order (a node reads only inputs and earlier nodes), with the values
+/// that are the results.
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
     /// inputs, in the order of the caller's arguments
@@ -163,7 +164,7 @@ pub struct Graph {
     pub outputs: Vec<Value>,
 }
 
-/// How an input of a graph is used.
+/// Uses of an input of a graph: as a parameter and in other ways.
 #[derive(Clone, Copy, Default)]
 struct ParameterUses {
     as_parameter: bool,
@@ -171,7 +172,7 @@ struct ParameterUses {
 }
 
 impl GraphNode {
-    /// How it uses each of its inputs.
+    /// The uses that the node makes of each of its inputs.
     fn parameter_slots(&self) -> Vec<ParameterUses> {
         let Some(flow) = &self.flow else {
             let names = self.op.input_names(&self.attrs);
@@ -190,13 +191,13 @@ impl GraphNode {
     }
 }
 
-/// Names under which operators take parameters; used where the caller did not say which inputs are
+/// Names under which operators take parameters, for callers that did not name the inputs that are
 /// parameters.
 const PARAMETER_SLOTS: &[&str] =
     &["weight", "bias", "gamma", "beta", "moving_mean", "moving_var", "running_mean", "running_var", "parameters"];
 
 impl Graph {
-    /// The graph of a symbol. No input is constant yet.
+    /// Makes the graph of a symbol. No input is constant yet.
     pub fn from_symbol(symbol: &Symbol) -> Result<Graph, OpError> {
         let mut graph = Graph::default();
         let mut values: HashMap<*const crate::symbol::Node, Value> = HashMap::new();
@@ -250,7 +251,7 @@ impl Graph {
         }
     }
 
-    /// How the inputs are used, here and in the graphs of nodes.
+    /// The uses of the inputs, here and in the graphs of nodes.
     fn parameter_uses(&self) -> Vec<ParameterUses> {
         let mut uses = vec![ParameterUses::default(); self.inputs.len()];
         for node in &self.nodes {
@@ -270,7 +271,7 @@ impl Graph {
         uses
     }
 
-    /// For every node, whether its value depends on constants alone.
+    /// Decides for every node whether its values depend on constants alone.
     pub fn constant_nodes(&self) -> Vec<bool> {
         let mut constant = Vec::with_capacity(self.nodes.len());
         for node in &self.nodes {
@@ -303,7 +304,7 @@ impl Graph {
         changed
     }
 
-    /// How often each value is read, by nodes or as a result.
+    /// Counts the reads of each value, by nodes and as a result.
     pub fn uses(&self) -> ValueMap<usize> {
         let mut uses = ValueMap::default();
         for value in self.nodes.iter().flat_map(|n| &n.inputs).chain(&self.outputs) {
@@ -334,7 +335,7 @@ impl Graph {
     }
 }
 
-/// Builds the rewritten graph of a pass node by node, keeping track of where old values went.
+/// Builds the rewritten graph of a pass node by node, and maps old values to new ones.
 pub struct Rewriter {
     /// the graph under construction
     pub graph: Graph,
@@ -347,7 +348,7 @@ impl Rewriter {
         Rewriter { graph: Graph { inputs: old.inputs.clone(), ..Graph::default() }, moved: ValueMap::default() }
     }
 
-    /// Where an old value is now.
+    /// The new value that stands for an old one.
     pub fn value(&self, old: Value) -> Value {
         match old {
             Value::Input(_) => old,
@@ -355,7 +356,7 @@ impl Rewriter {
         }
     }
 
-    /// Old values at their new places.
+    /// The new values that stand for old ones.
     pub fn values(&self, old: &[Value]) -> Vec<Value> {
         old.iter().map(|v| self.value(*v)).collect()
     }
@@ -366,7 +367,7 @@ impl Rewriter {
         self.graph.nodes.len() - 1
     }
 
-    /// Says that an old value is now this new one.
+    /// Maps an old value to a new one.
     pub fn replace(&mut self, old: Value, new: Value) {
         self.moved.insert(old, new);
     }

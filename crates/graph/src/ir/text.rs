@@ -21,8 +21,8 @@ fn joined(values: &[Value], graph: &Graph) -> String {
     values.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
-/// One node a line: `%3 = Convolution(data, w) {kernel=(3, 3)} 'conv0'`, then `return %3`; behind
-/// nodes without inputs whether they are computed once.
+/// Writes one node per line: `%3 = Convolution(data, w) {kernel=(3, 3)} 'conv0'`, then `return %3`.
+/// `once` marks nodes without inputs that are computed once.
 impl fmt::Display for Graph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, node) in self.nodes.iter().enumerate() {

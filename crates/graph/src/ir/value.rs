@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// Where a value comes from.
+/// A value of a graph, named by its origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Value {
     /// an input of the graph
@@ -13,7 +13,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// The node that makes it, if it is not an input.
+    /// The node that makes the value, if it is not an input.
     pub fn node(self) -> Option<usize> {
         match self {
             Value::Input(_) => None,
@@ -25,8 +25,8 @@ impl Value {
 /// A map by value. Passes look up every value of a graph several times.
 pub type ValueMap<V> = HashMap<Value, V, BuildHasherDefault<ValueHasher>>;
 
-/// A hash of the small numbers that make up a [`Value`]. It takes a nanosecond and does not stand up
-/// to chosen keys: the numbers of nodes are not chosen, they count up.
+/// A hash of the small numbers that make up a [`Value`]. It takes a nanosecond. It does not resist
+/// chosen keys, but the numbers of nodes count up and are not chosen.
 #[derive(Default)]
 pub struct ValueHasher(u64);
 

@@ -1,4 +1,4 @@
-//! From what a text says to a graph: names looked up, edges checked and connected.
+//! Builds a graph from a text that has been read: looks up names, checks and connects edges.
 
 use super::read::{RawEntry, RawGraph, RawNode};
 use crate::symbol::{GraphError, MAX_OUTPUTS, Node, NodeEntry, NodeParts, Symbol, UnknownOperator};
@@ -10,12 +10,12 @@ fn bad(message: String) -> GraphError {
     GraphError::Json(message)
 }
 
-/// The operator with this name or alias, unless it is one that only passes make.
+/// The operator with this name or alias, unless only passes make it.
 pub(super) fn operator(name: &str) -> Option<&'static OpDef> {
     registry().get(name).filter(|op| !op.internal)
 }
 
-/// Reports all operators that are not there at once.
+/// Reports all unknown operators in one error.
 pub(super) fn check_operators(graph: &RawGraph) -> Result<(), GraphError> {
     let mut unknown = Vec::new();
     collect_unknown(graph, &mut unknown, &mut HashMap::new());
@@ -121,7 +121,8 @@ pub(super) fn build(graph: RawGraph) -> Result<Symbol, GraphError> {
     build_within(graph, &mut MAX_OUTPUTS.clone())
 }
 
-/// `budget` is the number of outputs that the nodes may have together beyond one each.
+/// Connects the nodes. `budget` is the number of outputs that all nodes together may have beyond
+/// one each.
 fn build_within(mut graph: RawGraph, budget: &mut usize) -> Result<Symbol, GraphError> {
     let order = order(&graph)?;
     let mut built: Vec<Option<Arc<Node>>> = vec![None; graph.nodes.len()];
@@ -158,7 +159,8 @@ fn connect(raw: RawNode, built: &[Option<Arc<Node>>], budget: &mut usize) -> Res
     Ok(Node::from_parts(parts)?)
 }
 
-/// Edges to nodes that exist already: the order of building and the check of the ids see to that.
+/// Edges to nodes that have been built. The order of building and the check of the ids ensure that
+/// they exist.
 fn entries(raw: &[RawEntry], built: &[Option<Arc<Node>>]) -> Vec<NodeEntry> {
     let entry = |e: &RawEntry| {
         let node = built.get(e.node as usize)?.clone()?;

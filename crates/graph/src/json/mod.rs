@@ -1,4 +1,4 @@
-//! Symbol JSON: reading every age of it, writing MXNet 1.9.1's.
+//! Symbol JSON: reads the formats of all MXNet versions, and writes that of MXNet 1.9.1.
 
 mod build;
 mod read;
@@ -9,17 +9,17 @@ use crate::symbol::{GraphError, Symbol};
 use mxrt_engine::{MemoryPool, OpError, reserve};
 use std::borrow::Cow;
 
-/// Memory that reading takes at most for each byte of the text, about.
+/// Approximate limit of the memory that reading takes for each byte of the text.
 const MEMORY_PER_BYTE: usize = 24;
 
-/// How to read a symbol.
+/// Options for reading a symbol.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LoadOptions {
-    /// the caller works under numpy's shape semantics: hints of older files are translated
+    /// whether the caller uses numpy's shape semantics, so that hints of older files are translated
     pub np_shape: bool,
-    /// nodes that the graph may have, those of inner graphs included; None: as many as the text has
+    /// limit of the number of nodes, those of inner graphs included; `None` for no limit
     pub max_nodes: Option<usize>,
-    /// whose limit bounds the memory that reading takes
+    /// pool whose limit bounds the memory that reading takes
     pub memory: Option<&'static MemoryPool>,
 }
 
@@ -66,8 +66,7 @@ fn check_size(graph: &read::RawGraph, max_nodes: Option<usize>) -> Result<(), Gr
     Ok(())
 }
 
-/// MXNet writes control characters inside strings as they are, which JSON forbids; this escapes
-/// them.
+/// Escapes control characters inside strings. MXNet writes them unescaped, which JSON forbids.
 fn escape_controls(text: &str) -> Cow<'_, str> {
     let is_control = |b: u8| b < 0x20 && b != b'\n' && b != b'\r';
     if !text.bytes().any(is_control) {

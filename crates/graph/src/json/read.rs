@@ -1,5 +1,4 @@
-//! From text to what it says, key by key in the order of the text. Nothing is looked up or
-//! connected yet.
+//! Reads a text key by key, in the order of the text. Nothing is looked up or connected yet.
 
 use crate::symbol::GraphError;
 use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -37,7 +36,7 @@ impl RawNode {
     }
 }
 
-/// `[node, output, version]`.
+/// An edge: `[node, output, version]`.
 #[derive(Clone, Copy)]
 pub(super) struct RawEntry {
     pub node: u32,
@@ -122,7 +121,7 @@ impl<'de> Visitor<'de> for GraphVisitor {
     }
 }
 
-/// Deserialises without a seed where one is asked for.
+/// Deserialises without a seed where an interface asks for one.
 struct PlainSeed<T>(std::marker::PhantomData<T>);
 
 impl<T> PlainSeed<T> {
@@ -275,8 +274,8 @@ impl<'de> Visitor<'de> for TextsVisitor {
     }
 }
 
-/// The graph's own attributes: the version that wrote it, and numpy's shape semantics; others mean
-/// nothing here.
+/// Attributes of the graph: the version that wrote it, and numpy's shape semantics. Others have no
+/// effect here.
 struct GraphAttrs;
 
 impl<'de> DeserializeSeed<'de> for GraphAttrs {

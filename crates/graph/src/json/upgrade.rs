@@ -1,4 +1,4 @@
-//! What files of older MXNet versions mean, one function per change of the format.
+//! Upgrades graphs in files of older MXNet versions, with one function per change of the format.
 
 use super::LoadOptions;
 use super::build::{operator, order};
@@ -7,7 +7,7 @@ use super::write::VERSION;
 use crate::symbol::{GraphError, HIDDEN_KEYS, attr_error, input_init, variable_name};
 use mxrt_ops::{AttrDef, AttrKind, Attrs, Inputs, OpDef};
 
-/// A file that does not say its version was written by this one.
+/// Version of files that name none.
 const OLDEST: i64 = 800;
 
 /// Brings a graph up to date; returns the warnings for the user.
@@ -54,8 +54,8 @@ fn parse(op: &'static OpDef, node: &RawNode) -> Result<Attrs, GraphError> {
     op.parse_attrs(given).map_err(|e| attr_error(e, op, &node.name, &node.attrs).into())
 }
 
-/// `lr_mult` becomes `__lr_mult__`; `weight_lr_mult` becomes `__lr_mult__` of the variable that is
-/// the input `weight`.
+/// Renames hidden keys. `lr_mult` becomes `__lr_mult__`; `weight_lr_mult` becomes `__lr_mult__` of
+/// the variable that is the input `weight`.
 fn move_hidden_keys(graph: &mut RawGraph, at: usize) -> Result<(), GraphError> {
     let node = &mut graph.nodes[at];
     let concerned = |key: &str| HIDDEN_KEYS.iter().any(|k| key.starts_with(k) || key.ends_with(k));
@@ -78,7 +78,7 @@ fn move_hidden_keys(graph: &mut RawGraph, at: usize) -> Result<(), GraphError> {
     Ok(())
 }
 
-/// The variable and the hidden key that a key like `weight_lr_mult` of an operator means.
+/// The variable and the hidden key that a key of an operator such as `weight_lr_mult` stands for.
 fn variable_meant(graph: &RawGraph, at: usize, key: &str) -> Result<Option<(usize, &'static str)>, GraphError> {
     let node = &graph.nodes[at];
     let split = HIDDEN_KEYS.iter().find_map(|k| key.strip_suffix(k)?.strip_suffix('_').map(|input| (input, *k)));
@@ -91,7 +91,7 @@ fn variable_meant(graph: &RawGraph, at: usize, key: &str) -> Result<Option<(usiz
     Ok(variable.filter(|v| graph.nodes[*v].is_variable()).map(|v| (v, hidden)))
 }
 
-/// Before 0.9.0 auxiliary states were not written.
+/// Adds variables for missing inputs. MXNet before 0.9.0 did not write auxiliary states.
 fn add_missing_inputs(graph: &mut RawGraph, at: usize) -> Result<(), GraphError> {
     let node = &graph.nodes[at];
     let Some(op) = operator(&node.op).filter(|op| !matches!(op.inputs, Inputs::Variadic { .. })) else { return Ok(()) };
@@ -107,7 +107,7 @@ fn add_missing_inputs(graph: &mut RawGraph, at: usize) -> Result<(), GraphError>
     Ok(())
 }
 
-/// Before 0.9.4 variables did not say how states start.
+/// Adds the initializers of states to their variables. MXNet before 0.9.4 did not write them.
 fn set_inits(graph: &mut RawGraph, at: usize) {
     let Some(op) = operator(&graph.nodes[at].op) else { return };
     for i in 0..graph.nodes[at].inputs.len() {
@@ -120,7 +120,7 @@ fn set_inits(graph: &mut RawGraph, at: usize) {
     }
 }
 
-/// Before 0.9.5 `axis=-1` of argmin and argmax meant all axes.
+/// Removes `axis=-1` of argmin and argmax, which meant all axes before MXNet 0.9.5.
 fn drop_old_axis(node: &mut RawNode) {
     let concerned = operator(&node.op).is_some_and(|op| matches!(op.name, "argmin" | "argmax"));
     if concerned && node.attrs.get("axis").is_some_and(|axis| axis == "-1") {
@@ -128,7 +128,7 @@ fn drop_old_axis(node: &mut RawNode) {
     }
 }
 
-/// Under numpy's semantics an extent of 0 is empty, so unknown ones are written -1.
+/// Writes unknown extents as -1, because an extent of 0 is empty under numpy's semantics.
 fn mark_unknown_extents(node: &mut RawNode) {
     static DEFS: [AttrDef; 1] = [AttrDef::new("shape", AttrKind::OptShape, "None", "")];
     let Some(text) = node.attrs.get_mut("__shape__") else { return };

@@ -1,9 +1,9 @@
-//! What depends on parameters alone: folded and packed weights, computed once per version of the
-//! parameters.
+//! Computes values that depend on parameters alone (folded and packed weights), once per version of
+//! the parameters.
 //!
-//! A plan names its constants by expression. When a request starts, expression and versions of the
-//! parameters in it give the fingerprint of the content, by which all plans of the process share
-//! blocks ([`SHARED`]). A `set_data` makes the next request compute what depends on it anew.
+//! A plan names its constants by expression. When a request starts, the expression and the versions
+//! of its parameters give the fingerprint of the content. All plans of the process share blocks by
+//! fingerprint ([`SHARED`]). After a `set_data` the next request computes again what depends on it.
 
 use super::shared::SHARED;
 use crate::ir::Value;
@@ -21,11 +21,12 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Packs constant inputs with the kernel of the step that asks for it.
+/// Packs constant inputs with the kernel of the step that reads them.
 pub type Packer<'a> = dyn Fn(&ConstPack, &[TensorRef<'_>]) -> Result<ConstBlock, OpError> + 'a;
 
 impl ConstPlan {
-    /// `inputs` are the types of the graph's inputs.
+    /// Orders the slots so that constant values are kept as briefly as possible. `inputs` are the
+    /// types of the graph's inputs.
     pub fn new(nodes: HashMap<usize, ConstNode>, slots: Vec<ConstSlot>, inputs: &[TensorType]) -> ConstPlan {
         let mut order: Vec<usize> = (0..slots.len()).collect();
         order.sort_by_key(|s| slots[*s].source.values().iter().map(|value| value.node()).max());
@@ -39,7 +40,7 @@ impl ConstPlan {
         ConstPlan { nodes, slots, params, sequence, order, ends, remembered, computing: Mutex::new(()) }
     }
 
-    /// The constants for the parameters as they are now. `pack` packs with the kernel of a step.
+    /// The constants for the current parameters. `pack` packs with the kernel of a step.
     pub fn current(&self, request: &PlanRequest<'_>, pack: &Packer<'_>) -> Arc<ConstSet> {
         if let Some(all) = request.inputs.params_key() {
             let remembered = self.remembered.read();
@@ -83,20 +84,21 @@ impl ConstPlan {
         Some(set)
     }
 
-    /// Adds the bytes of every block that this plan keeps, by address: plans share blocks.
+    /// Adds the bytes of every block that this plan keeps, by address, because plans share blocks.
     pub fn held(&self, blocks: &mut HashMap<*const ConstBlock, usize>) {
         for set in &self.remembered.read().sets {
             blocks.extend(set.blocks.iter().flatten().map(|b| (Arc::as_ptr(b), b.block.len())));
         }
     }
 
-    /// Bytes of its own, about.
+    /// Approximate size of the structure itself, without blocks.
     pub fn own_bytes(&self) -> usize {
         let slots = self.slots.len() * 2 * size_of::<ConstSlot>();
         slots + self.nodes.len() * 2 * size_of::<ConstNode>()
     }
 
-    /// What cannot be computed fails the steps that read it, and is not remembered.
+    /// Computes all constants. One that cannot be computed fails the steps that read it, and the
+    /// set is not remembered.
     fn compute(&self, request: &PlanRequest<'_>, keys: Vec<ValueKey>, pack: &Packer<'_>) -> ConstSet {
         let contents = Contents::new(self, request, &keys);
         let mut made = MadeConsts { plan: self, request, values: HashMap::new() };
@@ -117,7 +119,7 @@ impl ConstPlan {
     }
 }
 
-/// The block of a slot.
+/// Finds or computes the block of a slot.
 fn slot(
     source: &ConstSource,
     contents: &Contents,
@@ -140,22 +142,22 @@ fn slot(
     })
 }
 
-/// What constant values hold, for one state of the parameters.
+/// Contents of constant values, for one state of the parameters.
 struct Contents {
     inputs: HashMap<usize, Content>,
     nodes: HashMap<usize, Content>,
 }
 
-/// What a parameter or a constant node holds.
+/// Content of a parameter or a constant node.
 #[derive(Clone, Copy)]
 struct Content {
     fingerprint: Fingerprint,
-    /// the first parameter in it that has failed
+    /// first parameter in the expression that has failed
     failed: Option<usize>,
 }
 
 impl Contents {
-    /// `keys` are those of the plan's parameters.
+    /// Computes fingerprints of all constant nodes. `keys` are those of the plan's parameters.
     fn new(plan: &ConstPlan, request: &PlanRequest<'_>, keys: &[ValueKey]) -> Contents {
         let of_input = |((input, tensor), key): (&(usize, TensorType), &ValueKey)| {
             let failed = request.inputs.failure(*input).map(|_| *input);
@@ -185,11 +187,11 @@ impl Contents {
     }
 }
 
-/// What slots are made of.
+/// Values that slots are made of.
 struct UsedValues {
-    /// by place in the order of slots: the constant nodes that it is the last to need
+    /// constant nodes that each slot, in the order of slots, is the last to need
     ends: Vec<Vec<usize>>,
-    /// parameters
+    /// parameters that some slot depends on
     params: BTreeSet<usize>,
 }
 
@@ -217,7 +219,7 @@ impl UsedValues {
     }
 }
 
-/// Constant values computed so far, of which some slot still to come is made.
+/// Constant values that later slots still need.
 struct MadeConsts<'a> {
     plan: &'a ConstPlan,
     request: &'a PlanRequest<'a>,
@@ -225,9 +227,8 @@ struct MadeConsts<'a> {
 }
 
 impl MadeConsts<'_> {
-    /// Gives back what no slot behind this place is made of. Folded weights that have been packed
-    /// go to the system: they are as large as the parameters, and such blocks are not needed again
-    /// soon.
+    /// Gives back the values that no slot after this place needs. Packed folded weights return to
+    /// the system: they are as large as the parameters, and such blocks are not needed again soon.
     fn drop_unused(&mut self, place: usize) {
         for n in &self.plan.ends[place] {
             let outputs = self.plan.nodes.get(n).map_or(0, |node| node.outputs.len());
@@ -247,7 +248,8 @@ impl MadeConsts<'_> {
         }
     }
 
-    /// Runs the constant node that makes a value, after the ones behind it that have not run.
+    /// Runs the constant node that makes a value, after those of its predecessors that have not
+    /// run.
     fn run_for(&mut self, value: Value) -> Result<(), OpError> {
         let mut needed = BTreeSet::new();
         let mut open = vec![value];
@@ -263,7 +265,7 @@ impl MadeConsts<'_> {
         needed.into_iter().try_for_each(|n| self.run(n))
     }
 
-    /// Runs a constant node whose inputs are there.
+    /// Runs a constant node whose inputs have been computed.
     fn run(&mut self, n: usize) -> Result<(), OpError> {
         let Some(node) = self.plan.nodes.get(&n) else { return Ok(()) };
         let mut blocks = Vec::with_capacity(node.outputs.len());
@@ -326,12 +328,12 @@ impl MadeConsts<'_> {
     }
 }
 
-/// A block from the pool, or the error of kind `Memory`.
+/// Allocates a block from the pool. Errors have kind `Memory`.
 pub fn allocate(memory: &'static MemoryPool, bytes: usize) -> Result<Block, OpError> {
     memory.alloc(bytes).map_err(|e| OpError::new(FailureKind::Memory, e.to_string()))
 }
 
-/// Packs with `kernel`, into a block of its own.
+/// Packs with `kernel` into a new block.
 pub fn pack_with(kernel: &dyn Kernel, site: &dyn RunSite, inputs: &[TensorRef<'_>]) -> Result<ConstBlock, OpError> {
     let Some(packing) = kernel.packing() else {
         return Err(OpError::new(FailureKind::Operator, "the kernel of a packed step does not pack"));

@@ -1,9 +1,9 @@
-//! Concatenation without copying: producers write straight into their part of the joined value.
+//! Concatenation without copies: producers write directly into their part of the joined value.
 //!
-//! Where bytes of the output are those of an input, an input that a step makes is placed inside the
-//! output. What cannot be placed (arguments, constants, results, a value joined twice, channels
-//! that begin in the middle of a block) is copied by a step of its own. A joined value may itself
-//! lie inside a larger one.
+//! An input that a step makes is placed inside the output where the output has the same bytes.
+//! Inputs that cannot be placed (arguments, constants, results, a value joined twice, channels that
+//! begin in the middle of a block) are copied by separate steps. A joined value may itself be
+//! inside a larger one.
 
 use crate::ir::{Graph, Value};
 use std::collections::{HashMap, HashSet};
@@ -12,7 +12,7 @@ use std::collections::{HashMap, HashSet};
 pub struct Join {
     /// position of the node in the graph
     pub node: usize,
-    /// what it joins
+    /// inputs of the join
     pub parts: Vec<JoinInput>,
 }
 
@@ -21,18 +21,18 @@ pub struct Join {
 pub struct JoinInput {
     /// the input (root of aliases)
     pub value: Value,
-    /// where it begins in the output
+    /// offset of the input in the output
     pub offset: usize,
-    /// whether the output has bytes for it alone, but for the end of its last block
+    /// whether no other input shares bytes of the output with it, except the end of its last block
     pub alone: bool,
 }
 
-/// Which values lie inside which.
+/// Places of values inside other values.
 #[derive(Default)]
 pub struct Joined {
     /// the value around a value, and the offset in it
     inside: HashMap<Value, (Value, usize)>,
-    /// inputs that have to be copied, by joining node: position of the input and the value that
+    /// inputs that have to be copied, by joining node: position of the input, and the value that
     /// stands for its place
     copies: HashMap<usize, Vec<(usize, Value)>>,
 }
@@ -41,7 +41,7 @@ impl Joined {
     /// Finds a place inside a concatenation's output for every value that can have one.
     ///
     /// `joins` are in execution order. `reads` are the values that each other step reads. Values in
-    /// `fixed` have a place of their own. `made` says which values steps make.
+    /// `fixed` have a place of their own. `made` tells whether a step makes a value.
     pub fn new(joins: &[Join], reads: &[Vec<Value>], fixed: &HashSet<Value>, made: &dyn Fn(Value) -> bool) -> Joined {
         let mut joined = Joined::default();
         for join in joins {
@@ -86,13 +86,13 @@ impl Joined {
         reads.iter().any(|step| step.contains(&out) && step.iter().any(part))
     }
 
-    /// Whether one of the inputs lies inside another.
+    /// Whether one of the inputs is inside another.
     fn any_overlap(&self, parts: &[JoinInput]) -> bool {
         parts.iter().any(|inner| parts.iter().any(|outer| self.lies_inside(inner.value, outer.value)))
     }
 
-    /// Whether `value`, or something inside it, is also written behind other channels: perhaps to
-    /// the block that it ends in, and a step cannot write where it reads.
+    /// Whether `value`, or something inside it, is also written after other channels. Such a write
+    /// may touch the block in which the value ends, and a step cannot write where it reads.
     fn is_merged(&self, join: &Join, value: Value) -> bool {
         let merged = join.parts.iter().filter(|part| !part.alone).map(|part| part.value);
         merged.into_iter().any(|v| v == value || self.lies_inside(v, value))
@@ -108,7 +108,8 @@ impl Joined {
         false
     }
 
-    /// The outermost value that a value lies in, and where; itself at 0 if in none.
+    /// The outermost value that contains a value, and the offset in it. A value inside no other is
+    /// returned with offset 0.
     pub fn place_of(&self, value: Value) -> (Value, usize) {
         let (mut at, mut offset) = (value, 0);
         while let Some((around, o)) = self.inside.get(&at) {
@@ -117,7 +118,7 @@ impl Joined {
         (at, offset)
     }
 
-    /// The copies that a concatenation still needs; `None` if it runs as a step of its own.
+    /// The copies that a concatenation still needs. `None` if it runs as a step of its own.
     pub fn copies(&self, node: usize) -> Option<&[(usize, Value)]> {
         self.copies.get(&node).map(Vec::as_slice)
     }

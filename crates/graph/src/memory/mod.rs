@@ -1,4 +1,4 @@
-//! Where the values, the constants and the raw weights of a plan lie.
+//! Memory of plans: places of values, constants, and raw weights.
 
 pub(crate) mod arena;
 pub(crate) mod constants;

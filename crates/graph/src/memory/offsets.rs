@@ -1,4 +1,4 @@
-//! Memory plan: one arena with static offsets.
+//! Plans the memory of values: one arena with static offsets.
 
 /// Alignment of every value in the arena.
 pub const ALIGN: usize = 64;
@@ -14,14 +14,14 @@ pub struct Lifetime {
     pub last: usize,
 }
 
-/// Rounds up to the arena's alignment. Sums saturate here: no pool has so much.
+/// Rounds up to the arena's alignment. Sums saturate: no pool holds that much.
 pub fn aligned(bytes: usize) -> usize {
     bytes.checked_next_multiple_of(ALIGN).unwrap_or(usize::MAX - ALIGN + 1)
 }
 
 /// Gives every value an offset so that values in use at the same time never share bytes. Returns
-/// the offsets and the size of the arena. Largest values first, each into the lowest gap that fits
-/// (a common heuristic for this packing).
+/// the offsets and the size of the arena. The largest values come first, each in the lowest gap
+/// that fits (a common heuristic for this packing).
 pub fn assign(values: &[Lifetime]) -> (Vec<usize>, usize) {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by_key(|i| (std::cmp::Reverse(values[*i].bytes), values[*i].first));
@@ -48,13 +48,13 @@ pub fn assign(values: &[Lifetime]) -> (Vec<usize>, usize) {
     (offsets, total)
 }
 
-/// Lifetimes by when they begin and, in a segment tree over the steps, by the steps that they
-/// contain: so those that meet another one are found without looking at all of them.
+/// Lifetimes by their first step and, in a segment tree over the steps, by the steps that they
+/// contain. Those that overlap another one are found without a search of all of them.
 struct PlacedLifetimes {
-    /// by step: those that begin there
+    /// lifetimes that begin in each step
     beginning: Vec<Vec<usize>>,
-    /// by node of the tree (the root is 1, the children of k are 2k and 2k + 1): those that contain
-    /// all its steps
+    /// lifetimes that contain all steps of each node of the tree (the root is 1, the children of k
+    /// are 2k and 2k + 1)
     containing: Vec<Vec<usize>>,
 }
 
@@ -81,7 +81,7 @@ impl PlacedLifetimes {
         }
     }
 
-    /// Calls `found` once for each lifetime that meets this one.
+    /// Calls `found` once for each lifetime that overlaps this one.
     fn meeting(&self, value: &Lifetime, found: &mut dyn FnMut(usize)) {
         // Those that have begun before and contain its first step, or begin then, and those that
         // begin later.

@@ -1,8 +1,8 @@
 //! Release of raw weights that a plan reads in packed form only.
 //!
-//! When a plan has computed its constants, an op for each large parameter compares it with what its
-//! packing restores, and records the differences. A last op releases those that do
-//! ([`mxrt_tensor::ReleaseBatch`]). Requests go on meanwhile.
+//! When a plan has computed its constants, an op for each large parameter compares it with the
+//! values that its packing restores, and records the differences. A last op releases those that can
+//! be restored ([`mxrt_tensor::ReleaseBatch`]). Requests continue meanwhile.
 
 use super::restore::FoldInverse;
 use crate::ir::Value;
@@ -12,14 +12,13 @@ use mxrt_ops::Unpack;
 use mxrt_tensor::{NDArray, ReleaseBatch, RestoreSource};
 use std::sync::Arc;
 
-/// Smaller parameters stay: they share pages with others.
+/// Size below which parameters stay, since they share pages with others.
 const LEAST_BYTES: usize = 128 << 10;
-/// Rows that are unpacked at a time: those of the widest panel.
+/// Rows that one call unpacks: those of the widest panel.
 const ROWS: usize = 32;
 
 impl Plan {
-    /// The parameters that went into packings which can be undone, and that no step reads as they
-    /// are.
+    /// The parameters whose packings can be undone and that no step reads unpacked.
     pub(crate) fn packed_params(&self, set: &ConstSet, inputs: &dyn GraphInputs) -> Vec<PackedParam> {
         let as_they_are = self.inputs_read();
         let of_slot = |(slot, block): (usize, &Option<Arc<ConstBlock>>)| {
@@ -44,8 +43,8 @@ fn weights_behind(consts: &ConstPlan, value: Value) -> Option<usize> {
     }
 }
 
-/// Pushes what releases these parameters of a call; `array_of` gives the array of an input of the
-/// graph, if that is a parameter.
+/// Pushes ops that release these parameters of a call. `array_of` gives the array of an input of
+/// the graph, if that is a parameter.
 pub fn push_release<'a>(
     engine: &'static Engine,
     array_of: &dyn Fn(usize) -> Option<&'a NDArray>,
@@ -63,17 +62,17 @@ pub fn push_release<'a>(
     }
 }
 
-/// Restores a parameter from its packing.
+/// A packing from which a parameter is restored.
 struct PackedSource {
     packed: Arc<ConstBlock>,
     unpacker: Box<dyn Unpack>,
     rows: usize,
-    /// None if the packing holds the parameter as it is
+    /// `None` if the packing holds the parameter unchanged
     inverse: Option<FoldInverse>,
 }
 
 impl PackedSource {
-    /// None if too much of the parameter is not in the packing.
+    /// Compares a parameter with its packing. `None` if the packing lacks too much of it.
     fn find(rows: usize, weights: &[f32], param: PackedParam) -> Option<PackedSource> {
         let each = weights.len() / rows.max(1);
         let mut inverse = FoldInverse::new(rows, each);

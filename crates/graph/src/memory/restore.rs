@@ -1,31 +1,31 @@
-//! Weights from folded weights, bit for bit.
+//! Restores weights from folded weights, bit for bit.
 //!
-//! Folding multiplies a row of weights by one number in double precision and rounds to single.
-//! Dividing by it gives each weight back but for its last bit; whether that bit is one too low or
-//! too high takes two bits to remember. Nothing is assumed about how a row was folded: a weight
-//! that does not come out within one is an exception and stored as it is.
+//! Folding multiplies a row of weights by one factor in double precision and rounds to single.
+//! Division by the factor gives each weight back except its last bit. Two bits per weight record
+//! whether that bit is one too low or too high. Nothing is assumed about how a row was folded: a
+//! weight that differs by more than one is an exception and is stored unchanged.
 
-/// Weights of a row that its factor is found from.
+/// Weights of a row from which its factor is estimated.
 const SAMPLE: usize = 512;
-/// Smaller magnitudes lose bits when they are folded.
+/// Magnitude below which weights lose bits when they are folded.
 const LEAST: f32 = 1e-30;
-/// One weight in so many may be an exception: stored as it is.
+/// Weights per exception that are accepted; an exception is stored unchanged.
 const WEIGHTS_PER_EXCEPTION: usize = 64;
 
-/// Codes of two bits.
+/// Code of a weight that the division restores. A code has two bits; the others name a correction.
 const EXACT: u8 = 0;
 const ONE_MORE: u8 = 1;
 const ONE_LESS: u8 = 2;
 const EXCEPTION: u8 = 3;
 
-/// How rows of raw weights are computed from folded ones.
+/// A function from folded rows of weights to raw ones.
 #[derive(Default)]
 pub struct FoldInverse {
     /// elements of a row
     each: usize,
-    /// for every row: what its folded weights are multiplied by
+    /// factor of every row, by which its folded weights are multiplied
     inverses: Vec<f64>,
-    /// for every weight its code, four in a byte; rows begin with a byte
+    /// code of every weight, four in a byte; each row begins with a new byte
     codes: Vec<u8>,
     /// index and value of exceptions, in order
     exceptions: Vec<(usize, f32)>,
@@ -41,8 +41,8 @@ impl FoldInverse {
         }
     }
 
-    /// Compares the next row. False if there are too many exceptions by now for this to be worth
-    /// it.
+    /// Compares the next row. Returns false if there are too many exceptions by now for a restore
+    /// to pay.
     pub fn add_row(&mut self, raw: &[f32], folded: &[f32]) -> bool {
         let (first, inverse) = (self.inverses.len() * self.each, inverse(raw, folded));
         self.inverses.push(inverse);
@@ -65,12 +65,12 @@ impl FoldInverse {
         self.exceptions.len() <= 8 + self.inverses.len() * self.each / WEIGHTS_PER_EXCEPTION
     }
 
-    /// Whether every row was found as it was.
+    /// Whether every folded row equals the raw one.
     pub fn is_identity(&self) -> bool {
         self.inverses.iter().all(|i| *i == 1.0) && self.codes.iter().all(|c| *c == 0)
     }
 
-    /// Makes raw weights of folded rows, of which the first has number `first`.
+    /// Turns folded rows into raw weights. `first` is the number of the first row.
     pub fn apply(&self, first: usize, rows: &mut [f32]) {
         let of_row = self.each.div_ceil(4);
         for (row, number) in rows.chunks_exact_mut(self.each.max(1)).zip(first..) {
@@ -101,8 +101,8 @@ fn guess(folded: f32, inverse: f64) -> f32 {
     if inverse == 1.0 { folded } else { (f64::from(folded) * inverse) as f32 }
 }
 
-/// One through the number that a row was multiplied by, which every pair of a weight and what
-/// became of it bounds from both sides.
+/// One divided by the factor of a row. Every pair of a raw and a folded weight bounds the factor
+/// from both sides.
 fn inverse(raw: &[f32], folded: &[f32]) -> f64 {
     if raw.iter().zip(folded).all(|(r, f)| r.to_bits() == f.to_bits()) {
         return 1.0;

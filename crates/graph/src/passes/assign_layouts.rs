@@ -30,7 +30,7 @@ pub fn run(graph: Graph, types: &Types, options: KernelOptions) -> Result<Graph,
     Ok(result)
 }
 
-/// Which nodes work blocked, and how every blocked value lies.
+/// Nodes that work on blocks, and the layout of every blocked value.
 #[derive(Default)]
 struct LayoutChoice {
     forms: HashMap<usize, BlockedForm>,
@@ -55,8 +55,8 @@ impl LayoutChoice {
         choice
     }
 
-    /// The inputs of a concatenation of one image get the halo of its output, so that they can be
-    /// made inside it. (More images lie interleaved, and are copied.)
+    /// Gives the inputs of a concatenation of one image the halo of its output, so that they can be
+    /// made inside it. (Several images are interleaved in the output, and their inputs are copied.)
     fn unify_halos(&mut self, graph: &Graph, types: &Types) {
         let one_image = |n: usize| types.get(&Value::Node(n, 0)).is_some_and(|t| t.shape.first() == Some(&1));
         let concats = self.forms.iter().filter(|(n, form)| form.op == "_blocked_concat" && one_image(**n));
@@ -164,7 +164,7 @@ impl LayoutRewriter<'_> {
         self.convert("_from_blocked", value, 0, source, attrs)
     }
 
-    /// An old value, blocked as `need` or with a larger halo, and how it lies.
+    /// The blocked form of an old value, with the halo of `need` or a larger one, and its layout.
     fn read_blocked(&mut self, value: Value, need: &BlockedLayout) -> Result<(Value, BlockedLayout), OpError> {
         if let Some(layout) = self.choice.made.get(&value)
             && layout.block == need.block

@@ -1,4 +1,4 @@
-//! Which passes run.
+//! Choice of the passes that run.
 
 use super::names;
 
@@ -11,8 +11,8 @@ pub struct PassChoice {
 }
 
 impl PassChoice {
-    /// Reads a list such as `-fuse_conv,-merge_equal`. `-all` switches everything off, and `+name`
-    /// behind it something on again. The error names what is not known, and what is.
+    /// Reads a list such as `-fuse_conv,-merge_equal`. `-all` switches everything off, and a later
+    /// `+name` switches a pass on again. Errors name the unknown word and list the known passes.
     pub fn parse(text: &str) -> Result<PassChoice, String> {
         let mut choice = PassChoice::default();
         for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {

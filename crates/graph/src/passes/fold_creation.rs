@@ -6,7 +6,7 @@ use mxrt_engine::OpError;
 use mxrt_ops::{DTypes, Shapes};
 use mxrt_tensor::PartialShape;
 
-/// What is larger takes as long to read as to make, and is not kept.
+/// Size above which a value takes as long to read as to make, and is not kept.
 const MOST_BYTES: usize = 1 << 20;
 
 /// Marks what attributes say completely; what also depends on its readers, such as the rows of a

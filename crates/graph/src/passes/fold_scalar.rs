@@ -59,7 +59,7 @@ fn layer<'g>(graph: &Graph, constant: &[bool], new: &Rewriter, node: &'g GraphNo
     parameters.iter().all(is_constant).then(|| ScaledLayer { node, parameters: new.values(parameters), numbers: 0 })
 }
 
-/// The first parameter that an operator with a number changes; it changes those behind it as well.
+/// The first parameter that an operator with a number changes. It changes later parameters as well.
 fn changed(node: &GraphNode) -> Option<usize> {
     let first = match node.op.name {
         "_mul_scalar" | "_div_scalar" => 0,

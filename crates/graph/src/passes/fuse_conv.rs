@@ -7,7 +7,7 @@ use mxrt_ops::KernelOptions;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What an epilogue ends with.
+/// Activation at the end of an epilogue.
 #[derive(Clone, Debug, PartialEq)]
 enum Activation {
     Relu,
@@ -59,8 +59,8 @@ fn fused_operator(layer: &GraphNode) -> Option<&'static str> {
     }
 }
 
-/// If node `n` can be absorbed by the layer or group that makes one of its inputs: the new group,
-/// and the node that ended the old one.
+/// Finds a layer or group that makes an input of node `n` and can absorb the node. Returns the new
+/// group, and the node that ended the old one.
 fn match_group(
     graph: &Graph,
     types: &Types,

@@ -73,7 +73,7 @@ fn absorbable(
     })
 }
 
-/// What a group reads from outside, each once.
+/// The values that a group reads from outside, each once.
 fn inputs(graph: &Graph, members: &[usize]) -> Vec<Value> {
     let mut found = Vec::new();
     for value in members.iter().flat_map(|m| &graph.nodes[*m].inputs) {
@@ -85,7 +85,7 @@ fn inputs(graph: &Graph, members: &[usize]) -> Vec<Value> {
     found
 }
 
-/// How an operand of a node lies over its result; None if a chain cannot read it.
+/// The broadcast of an operand of a node to its result. `None` if a chain cannot read the operand.
 fn broadcast(n: usize, node: &GraphNode, operand: usize, types: &Types) -> Option<OperandBroadcast> {
     let (input, output) = (types.get(node.inputs.get(operand)?)?, types.get(&Value::Node(n, 0))?);
     let function = (node.op.rewrites.elementwise)(&node.attrs).filter(|f| f.arity() == node.inputs.len())?;

@@ -4,7 +4,7 @@ use crate::ir::{Graph, Rewriter, Value};
 use mxrt_engine::OpError;
 use std::collections::HashMap;
 
-/// What a node computes: operator, attributes, operands.
+/// Computation of a node: operator, attributes, operands.
 type Computation<'a> = (&'a str, Vec<(String, String)>, Vec<Value>);
 
 /// Merges nodes that compute the same thing from the same values.

@@ -26,7 +26,7 @@ use std::sync::Arc;
 pub struct Pass {
     /// name, for switching it off
     pub name: &'static str,
-    /// what it does, for `PLANS.md`
+    /// effect of the pass, for `PLANS.md`
     pub effect: &'static str,
     /// the pass
     pub run: fn(Graph) -> Result<Graph, OpError>,
@@ -110,7 +110,7 @@ const ALL: &[On] = &[On::Host, On::Device];
 pub struct TypedPass {
     /// name, for switching it off
     pub name: &'static str,
-    /// what it does, for `PLANS.md`
+    /// effect of the pass, for `PLANS.md`
     pub effect: &'static str,
     /// targets that have kernels for what it makes
     pub on: &'static [On],

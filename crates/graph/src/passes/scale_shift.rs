@@ -1,5 +1,5 @@
-//! An inference-time BatchNorm that could not be folded becomes one multiplication and addition,
-//! with a relu behind it.
+//! Turns an inference-time BatchNorm that could not be folded, and a relu that follows it, into one
+//! multiplication and addition.
 
 use crate::ir::{Graph, GraphNode, Rewriter, Types, Value};
 use mxrt_engine::OpError;

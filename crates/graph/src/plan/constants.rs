@@ -1,4 +1,4 @@
-//! Values that depend on parameters alone, as a plan knows them: expressions, and the contents that
+//! Values that depend on parameters alone: the expressions that a plan knows, and the contents that
 //! it keeps.
 
 use super::Fingerprint;
@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Variable, version and offset of a parameter: equal keys, equal content.
+/// Variable, version and offset of a parameter. Equal keys mean equal contents.
 pub type ValueKey = (u64, u64, usize);
 
 /// A node whose inputs are all constant.
@@ -23,17 +23,17 @@ pub struct ConstNode {
     pub name: Arc<str>,
     pub inputs: Vec<Value>,
     pub outputs: Vec<TensorType>,
-    /// what it computes of its inputs
+    /// fingerprint of the function from inputs to outputs
     pub computation: Fingerprint,
 }
 
-/// Where the packed form of constant inputs comes from: the kernel of a step of the plan.
+/// A packed form of constant inputs, made by the kernel of a step of the plan.
 pub struct ConstPack {
     /// step whose kernel packs
     pub step: usize,
     /// constant values to be packed
     pub inputs: Vec<Value>,
-    /// how they are packed
+    /// fingerprint of the way in which they are packed
     pub method: Fingerprint,
 }
 
@@ -46,7 +46,7 @@ pub enum ConstSource {
 }
 
 impl ConstSource {
-    /// The values that it is made of.
+    /// The values from which the constant is made.
     pub fn values(&self) -> &[Value] {
         match self {
             ConstSource::Value(value) => std::slice::from_ref(value),
@@ -54,7 +54,7 @@ impl ConstSource {
         }
     }
 
-    /// How its content is made of the values.
+    /// The fingerprint of the packing, if there is one.
     fn method(&self) -> Option<Fingerprint> {
         match self {
             ConstSource::Value(_) => None,
@@ -62,7 +62,8 @@ impl ConstSource {
         }
     }
 
-    /// The fingerprint of its content, or of its expression, made of those of the values.
+    /// The fingerprint of the content, or of the expression, made of the fingerprints of the
+    /// values.
     pub fn fingerprint(&self, of_value: impl Fn(&Value) -> Fingerprint) -> Fingerprint {
         let values: SmallVec<[Fingerprint; 2]> = self.values().iter().map(of_value).collect();
         Fingerprint::of((self.method(), values))
@@ -72,7 +73,7 @@ impl ConstSource {
 /// A constant of a plan.
 pub struct ConstSlot {
     pub source: ConstSource,
-    /// the expression: equal for plans of the same symbol that need the same thing
+    /// the expression; equal for plans of the same symbol that need the same constant
     pub expression: Fingerprint,
     /// bytes of the content
     pub bytes: usize,
@@ -85,7 +86,7 @@ pub struct ConstBlock {
 }
 
 impl ConstBlock {
-    /// `bytes` of a block that is at least as long.
+    /// Takes the first `bytes` of a block that is at least as long.
     pub fn new(block: Block, bytes: usize) -> ConstBlock {
         ConstBlock { block, bytes }
     }
@@ -98,16 +99,16 @@ impl ConstBlock {
 /// The constants of a plan for one state of the parameters.
 pub struct ConstSet {
     pub keys: Vec<ValueKey>,
-    /// by slot; where there is none, there is a failure
+    /// blocks by slot; a slot without one has a failure
     pub blocks: Vec<Option<Arc<ConstBlock>>>,
-    /// by slot; empty when nothing has failed
+    /// failures by slot; empty if nothing has failed
     pub failures: Vec<Option<Failure>>,
-    /// complete, and not yet asked for
+    /// whether the set is complete and `is_fresh` has not been called
     pub fresh: AtomicBool,
 }
 
 impl ConstSet {
-    /// True once, for a complete set.
+    /// Returns true once, for a complete set.
     pub fn is_fresh(&self) -> bool {
         self.fresh.load(Ordering::Relaxed) && self.fresh.swap(false, Ordering::Relaxed)
     }
@@ -117,7 +118,8 @@ impl ConstSet {
 #[derive(Default)]
 pub struct RememberedSets {
     pub sets: SmallVec<[Arc<ConstSet>; REMEMBERED]>,
-    /// sets of parameters as a whole that were looked up before, and which of the sets they need
+    /// keys of whole sets of parameters that were looked up before, each with the position of its
+    /// set
     pub known: SmallVec<[((u64, u64), usize); REMEMBERED]>,
 }
 
@@ -126,7 +128,7 @@ impl RememberedSets {
         self.sets.iter().position(|s| s.keys == keys)
     }
 
-    /// Adds a set; gives the contents in it that have replaced older ones.
+    /// Adds a set. Returns the keys in it that have replaced older ones.
     pub fn insert(&mut self, set: Arc<ConstSet>) -> Vec<ValueKey> {
         let mut written = Vec::new();
         // No request will ask for an older version of the same arrays: versions only grow.
@@ -143,7 +145,7 @@ impl RememberedSets {
         written
     }
 
-    /// Takes out the sets that hold older versions of these contents.
+    /// Removes and returns the sets that hold older versions of these contents.
     pub fn take_older(&mut self, written: &[ValueKey]) -> Vec<Arc<ConstSet>> {
         let older = |key: &ValueKey| written.iter().any(|new| (new.0, new.2) == (key.0, key.2) && new.1 > key.1);
         let (gone, left): (Vec<_>, Vec<_>) = self.sets.drain(..).partition(|set| set.keys.iter().any(older));
@@ -153,8 +155,8 @@ impl RememberedSets {
     }
 }
 
-/// States of the parameters that a plan remembers; more than one only where callers pass their own
-/// weights, or where a model is on several devices.
+/// States of the parameters that a plan remembers. It needs several only if callers pass their own
+/// weights, or if a model is on several devices.
 pub const REMEMBERED: usize = 4;
 
 /// The constant part of a plan.
@@ -165,32 +167,32 @@ pub struct ConstPlan {
     pub params: Vec<(usize, TensorType)>,
     /// constant nodes in ascending order: a node reads only earlier ones
     pub sequence: Vec<usize>,
-    /// slots as they are computed: those of the same node one after another, so that its values
-    /// need not be kept for long
+    /// slots in the order in which they are computed: those of the same node one after another, so
+    /// that its values are not kept for long
     pub order: Vec<usize>,
-    /// by place in that order: the constant nodes that no slot behind it needs
+    /// constant nodes that no slot after each place in that order needs
     pub ends: Vec<Vec<usize>>,
     pub remembered: Arc<RwLock<RememberedSets>>,
     pub computing: Mutex<()>,
 }
 
-/// Whether a set is of the same arrays, some of which have been written since.
+/// Whether the old set has the same arrays as the new one, at versions that are not newer.
 fn outdated(old: &[ValueKey], new: &[ValueKey]) -> bool {
     old.iter().zip(new).all(|(old, new)| (old.0, old.2) == (new.0, new.2) && old.1 <= new.1)
 }
 
-/// A parameter, and the packing that it went into.
+/// A parameter and the packing that contains it.
 pub struct PackedParam {
     /// input of the graph
     pub input: usize,
-    /// its content when it was packed
+    /// key of the content that was packed
     pub key: ValueKey,
     pub packed: Arc<ConstBlock>,
     pub unpacker: Box<dyn Unpack>,
 }
 
 impl PackedParam {
-    /// Gives the parameter its number in an outer graph; none if that does not release it.
+    /// Gives the parameter its number in an outer graph. `None` if that graph does not release it.
     pub fn of_outer(self, number: &dyn Fn(usize) -> Option<usize>) -> Option<PackedParam> {
         Some(PackedParam { input: number(self.input)?, ..self })
     }

@@ -1,6 +1,6 @@
-//! Types of a compiled graph: steps, operands, constants, and what a request brings along.
+//! Types of a compiled graph: steps, operands, constants, and the arguments of a request.
 //!
-//! `compile` makes plans, `memory` lays them out and computes their constants, and `execute` runs them.
+//! `compile` makes plans, `memory` assigns places and computes constants, and `execute` runs them.
 
 mod constants;
 mod fingerprint;
@@ -19,7 +19,7 @@ use mxrt_ops::ConvSignature;
 use mxrt_tensor::TensorType;
 use std::collections::HashSet;
 
-/// An immutable program for one signature. Running it touches only what the request brings along.
+/// An immutable list of steps for one signature. A run writes only to memory of its request.
 pub struct Plan {
     pub(crate) steps: Vec<Step>,
     pub(crate) consts: ConstPlan,
@@ -33,7 +33,7 @@ pub struct Plan {
     pub(crate) cost_ns: u64,
     /// the steps whose weights are packed before the first iteration of a loop
     pub(crate) packed_once: Vec<usize>,
-    /// what a reader of its text should know
+    /// remarks for readers of the plan's text
     pub(crate) notes: Vec<&'static str>,
 }
 
@@ -54,18 +54,18 @@ impl Plan {
         steps.filter_map(|step| step.kernel.convolution()).collect()
     }
 
-    /// How many pieces of the random stream one request draws.
+    /// Number of pieces of the random stream that one request draws.
     pub fn random_draws(&self) -> usize {
         self.steps.iter().filter(|s| s.random).count()
     }
 
-    /// The plan and those of the graphs inside its nodes.
+    /// The plan, and the plans of the graphs inside its nodes.
     pub(crate) fn with_inner(&self) -> Vec<&Plan> {
         let inner = self.steps.iter().filter_map(|step| step.body.as_ref()).flat_map(|body| body.plans());
         [self].into_iter().chain(inner).collect()
     }
 
-    /// Bytes of the plan itself, about; without its constants.
+    /// Approximate size of the plan itself, without its constants.
     pub(crate) fn own_bytes(&self) -> usize {
         let text = |step: &Step| -> usize { step.attrs.iter().map(|(k, v)| k.len() + v.len() + 48).sum() };
         let one = |step: &Step| {
@@ -87,7 +87,7 @@ impl Plan {
         self.arena_bytes
     }
 
-    /// The inputs of the graph that steps, or the graphs inside them, read as they are.
+    /// The inputs of the graph that steps, or the graphs inside them, read unpacked.
     pub fn inputs_read(&self) -> HashSet<usize> {
         let operands = self.steps.iter().flat_map(|step| &step.inputs);
         let input = |place| if let OperandPlace::Input(input) = place { Some(input) } else { None };

@@ -1,4 +1,5 @@
-//! Arguments of a request to a plan: where it runs; contents, versions and failures of the inputs.
+//! Arguments of a request to a plan: its site, and the contents, versions and failures of the
+//! inputs.
 
 use super::{PackedParam, ValueKey};
 use mxrt_engine::memory::MemoryPool;
@@ -10,7 +11,7 @@ use mxrt_tensor::TensorRef;
 /// Arguments of one request.
 #[derive(Clone, Copy)]
 pub struct PlanRequest<'a> {
-    /// where it runs
+    /// the op that runs the plan
     pub site: &'a dyn RunSite,
     /// arguments, in the order of the graph's inputs
     pub inputs: &'a dyn GraphInputs,
@@ -18,33 +19,35 @@ pub struct PlanRequest<'a> {
     pub random: &'a [RandomKey],
 }
 
-/// Where plans run: in an op of the host, or in a kernel of a device.
+/// A site at which plans run: an op of the host, or a kernel of a device.
 pub trait RunSite: Sync {
     /// Splits loops over idle cores.
     fn par(&self) -> &dyn Par;
-    /// Where constants live.
+    /// The pool that holds constants.
     fn memory(&self) -> &'static MemoryPool;
-    /// Calls `run` with so many bytes, of any content, aligned as blocks of memory are.
+    /// Calls `run` with `bytes` bytes of any content, aligned like blocks of memory.
     fn with_arena(&self, bytes: usize, run: &mut dyn FnMut(&mut [u8])) -> Result<(), OpError>;
     /// Makes the failure of an error of a step.
     fn failure(&self, error: OpError) -> Failure;
-    /// Whether all results were dropped by a caller that wants the request cancelled then. Loops
-    /// look between iterations.
+    /// Whether all results were dropped by a caller that wants the request cancelled in this case.
+    /// Loops check this between iterations.
     fn is_cancelled(&self) -> bool {
         false
     }
-    /// Some if the profiler records the request.
+    /// The op in the profile, if the profiler records the request.
     fn profiled(&self) -> Option<ProfiledOp> {
         None
     }
-    /// Called when these parameters have just been packed: their raw weights may be released.
+    /// Reports that these parameters have just been packed, so that their raw weights may be
+    /// released.
     fn packed(&self, params: Vec<PackedParam>);
 }
 
-/// Where plans within a request run: the graphs of a loop, the segments of a graph in stages.
+/// A site within a request: that of the graphs of a loop, or of the segments of a graph in stages.
 pub(crate) struct NestedSite<'a> {
     pub outer: &'a dyn RunSite,
-    /// by input of the plan within: the input of the outer graph whose raw weights may go with it
+    /// gives, for an input of the inner plan, the input of the outer graph whose raw weights it may
+    /// release
     pub released: &'a (dyn Fn(usize) -> Option<usize> + Sync),
 }
 
@@ -80,15 +83,15 @@ impl RunSite for NestedSite<'_> {
 
 /// The inputs of a graph, by number.
 pub trait GraphInputs: Sync {
-    /// The content. Not asked for where there is a failure.
+    /// The content. Callers ask for it only if the input has not failed.
     fn tensor(&self, input: usize) -> Result<TensorRef<'_>, OpError>;
-    /// Variable, version and offset: equal keys, equal content.
+    /// Variable, version and offset. Equal keys mean equal contents.
     fn key(&self, input: usize) -> ValueKey;
-    /// The failure in the place of the content.
+    /// The failure that the input holds instead of a content.
     fn failure(&self, input: usize) -> Option<&Failure>;
     /// Whether any input has failed.
     fn any_failed(&self) -> bool;
-    /// Key of the content of all parameters together, where it is known.
+    /// Key of the contents of all parameters together, if it is known.
     fn params_key(&self) -> Option<(u64, u64)>;
     /// Weights that were packed before the first iteration of a loop, by number.
     fn packed_once(&self, _: usize) -> Option<&[u8]> {

@@ -14,13 +14,13 @@ pub(crate) enum OperandPlace {
     Input(usize),
     /// constant of the plan
     Const(usize),
-    /// piece of the arena, by its number among the pieces the step touches
+    /// piece of the arena, by its number among the pieces that the step uses
     Arena(usize),
     /// result of the call
     Output(usize),
-    /// the place of the step's first output, which overwrites it
+    /// place of the step's first output, which overwrites the operand
     Shared,
-    /// nowhere: its packed form, a constant, is what the step reads
+    /// no place: the step reads its packed form, a constant
     Packed,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Operand {
     pub tensor: TensorType,
 }
 
-/// A piece of the arena that a step touches.
+/// A piece of the arena that a step uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ArenaPiece {
     pub offset: usize,
@@ -50,25 +50,25 @@ pub(crate) enum PackedPlace {
     Once(usize),
 }
 
-/// Something that a step reads.
+/// A value that a step reads, for failures that it inherits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StepNeed {
     /// argument of the call
     Input(usize),
     /// constant of the plan
     Const(usize),
-    /// something that an earlier step makes
+    /// value that an earlier step makes
     Step(usize),
 }
 
 impl Step {
-    /// Whether the packed form of this input is a constant, which is what the kernel reads instead.
+    /// Whether the packed form of this input is a constant, which the kernel reads instead.
     pub fn is_packed(&self, input: usize) -> bool {
         matches!(self.packed, Some(PackedPlace::Const(_)))
             && self.kernel.packing().is_some_and(|packing| packing.inputs().contains(&input))
     }
 
-    /// Bytes of the packed weights that it reads, which are constants.
+    /// Bytes of the packed weights that the step reads, which are constants.
     pub fn packed_bytes(&self) -> usize {
         match (&self.body, self.packed, self.kernel.packing()) {
             (Some(body), ..) => body.packed_bytes(),
@@ -77,8 +77,8 @@ impl Step {
         }
     }
 
-    /// Says of an error which node of the user's symbol, with which inputs, it is about, unless a
-    /// step inside of this one has.
+    /// Adds the node of the user's symbol and the types of its inputs to an error, unless a step
+    /// inside this one has done so.
     pub fn describe(&self, error: OpError) -> OpError {
         if self.body.is_some() && error.node.is_some() {
             return error;
@@ -91,7 +91,7 @@ impl Step {
 /// One kernel with its operands.
 pub(crate) struct Step {
     pub kernel: Box<dyn Kernel>,
-    /// runs instead of the kernel, if the step has plans of its own
+    /// plans that run instead of the kernel, if the step has some
     pub body: Option<Arc<dyn StepBody>>,
     /// operator of the plan, for its text
     pub op: &'static str,
@@ -106,18 +106,18 @@ pub(crate) struct Step {
     /// piece number of the workspace
     pub workspace: Option<usize>,
     pub packed: Option<PackedPlace>,
-    /// draws from the random stream
+    /// whether the step draws from the random stream
     pub random: bool,
-    /// its needs, in the order of its operands
+    /// needs of the step, in the order of its operands
     pub needs: Vec<StepNeed>,
 }
 
-/// A step with plans of its own, as control flow is. A kernel knows neither parameters nor the place
-/// where it runs, so such a step runs its plans itself.
+/// A step with plans of its own, as control flow is. A kernel knows neither parameters nor the site
+/// of the run, so such a step runs its plans itself.
 pub(crate) trait StepBody: Send + Sync {
     /// Runs the plans. Errors of their steps name node and iteration.
     fn run(&self, call: BodyCall<'_, '_>) -> Result<(), OpError>;
-    /// The plans, and those inside of them.
+    /// The plans, and those inside them.
     fn plans(&self) -> Vec<&Plan>;
     /// The inputs of the outer graph that the plans read unpacked, by number.
     fn inputs_read(&self) -> Vec<usize>;
@@ -135,8 +135,8 @@ pub(crate) struct BodyCall<'a, 'o> {
     pub random: Option<RandomKey>,
 }
 
-/// A value that is needed in another place than where it is: a result that is an argument, a
-/// constant or another result; a part of a joined value.
+/// Copies a value to another place that needs it: a result that is an argument, a constant or
+/// another result, or a part of a joined value.
 pub(crate) struct CopyKernel;
 
 /// Bytes of a chunk of a copy.

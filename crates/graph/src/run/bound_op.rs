@@ -13,17 +13,18 @@ use mxrt_engine::{FailureKind, OpError};
 use mxrt_tensor::{Context, DType, NDArray, ParameterSet, TensorType};
 use std::sync::Arc;
 
-/// A compiled symbol together with arrays for some of its inputs, usually the parameters. These are
-/// read through one gate, so that a call costs the same however many there are.
+/// A compiled symbol together with arrays for some of its inputs, usually the parameters. Calls
+/// read these through one gate, so a call costs the same for any number of them.
 ///
-/// A write of one of the arrays waits for the calls made before, and calls made later wait for it.
+/// A write of one of the arrays waits for the calls made before it, and later calls wait for the
+/// write.
 pub struct BoundOp {
     op: Arc<CachedOp>,
     binding: Binding,
     /// types of all inputs; those of the data are placeholders
     types: Vec<TensorType>,
-    /// types of the graph's parameters, as the plan cache knows them; none if some of them are not
-    /// bound
+    /// types of the graph's parameters, as the plan cache knows them; `None` if some of them are
+    /// not bound
     param_types: Option<Arc<[TensorType]>>,
     /// positions of the data among the inputs
     data: Vec<usize>,
@@ -31,7 +32,7 @@ pub struct BoundOp {
 }
 
 impl BoundOp {
-    /// Binds arrays to inputs, in `list_inputs()` order; None where a call's argument goes.
+    /// Binds arrays to inputs, in `list_inputs()` order. `None` marks an input that calls pass.
     pub fn new(op: Arc<CachedOp>, arrays: &[Option<&NDArray>]) -> Result<BoundOp, OpError> {
         op.check_count(arrays.len())?;
         let (mut sources, mut types, mut data, mut params) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -62,7 +63,7 @@ impl BoundOp {
         Ok(BoundOp { op, binding, types, param_types, data, context })
     }
 
-    /// The same symbol with no array bound: calls name all inputs.
+    /// Binds no array: calls pass all inputs.
     pub fn unbound(op: Arc<CachedOp>) -> BoundOp {
         let data: Vec<usize> = (0..op.num_inputs()).collect();
         let binding = Binding { sources: op.unbound.sources.clone(), params: None };
@@ -75,8 +76,8 @@ impl BoundOp {
         &self.op
     }
 
-    /// What joining calls into a batch does, by the plan's estimates. `data` are types of the rest
-    /// of the inputs with at least two rows.
+    /// The effect of joining calls into a batch, estimated from plans. `data` are types of the
+    /// unbound inputs, with at least two rows.
     pub fn joined_rows(&self, data: &[TensorType]) -> Result<JoinedRows, OpError> {
         let mut types = self.types.clone();
         for (position, tensor) in self.data.iter().zip(data) {
@@ -85,14 +86,14 @@ impl BoundOp {
         self.op.joined_rows(&types)
     }
 
-    /// Begins a call on the rest of the inputs. Returns the results before they are computed.
+    /// Begins a call on the unbound inputs. Returns the results before they are computed.
     ///
-    /// With `outputs` the results go into these arrays, whose shapes and dtypes must fit; where
+    /// With `outputs` the results are written to these arrays, whose shapes and dtypes must fit. If
     /// shapes of results follow from contents, this waits for the shapes. With the naive engine the
     /// call is over when this returns.
     ///
-    /// Wrong numbers, shapes and dtypes of inputs are errors here; failures of values are stored in
-    /// the results and raised when they are read. When the interrupter gives up, the error has kind
+    /// Wrong numbers, shapes and dtypes of inputs are errors here. Failures of values are stored in
+    /// the results and raised when they are read. If the interrupter gives up, the error has kind
     /// `Cancelled`.
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn call(
@@ -134,7 +135,7 @@ impl BoundOp {
         self.op.check_contexts(params.chain(self.data.iter().copied().zip(data.iter().copied())))
     }
 
-    /// The program for this data, found without looking at the parameters.
+    /// The program for this data, found without a look at the parameters.
     fn known(&self, data: &[&NDArray]) -> Option<Arc<Program>> {
         let (Some(params), Body::Plan(segment)) = (&self.param_types, &self.op.body) else { return None };
         let type_of = |input: &usize| match self.binding.sources[*input] {

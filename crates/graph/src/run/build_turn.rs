@@ -1,15 +1,15 @@
-//! Whose turn it is to build plans of an op.
+//! The turn to build plans of an op.
 //!
-//! A plan of a large graph takes seconds. Meanwhile the process may fork, and handlers of signals
-//! run in the thread that builds. So it holds no lock: it has the turn, and other threads wait for
-//! the end of it. In a child nobody has the turn.
+//! A plan of a large graph takes seconds to build. Meanwhile the process may fork, and handlers of
+//! signals run in the thread that builds. So that thread holds no lock: it holds the turn, and
+//! other threads wait for the end of it. In a forked child nobody holds the turn.
 
 use crate::compile::interrupt::{Interrupter, PAUSE};
 use mxrt_engine::{ForkSafeMutex, OpError};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::ThreadId;
 
-/// The turn to build, of one thread at a time.
+/// The turn to build, held by one thread at a time.
 #[derive(Default)]
 pub(super) struct BuildTurn {
     current: ForkSafeMutex<Option<Arc<Turn>>>,
@@ -29,7 +29,8 @@ pub(super) struct HeldTurn<'a> {
 }
 
 impl BuildTurn {
-    /// Waits for the turn. None in a handler of a signal that runs in the thread that has it.
+    /// Waits for the turn. Returns `None` in a signal handler that runs in the thread that holds
+    /// it.
     pub fn take(&self, interrupter: &mut Interrupter<'_>) -> Result<Option<HeldTurn<'_>>, OpError> {
         loop {
             let turn = {
@@ -55,7 +56,8 @@ impl Turn {
         Turn { process, thread, over: Mutex::new(false), ended: Condvar::new() }
     }
 
-    /// A forked child has copies of turns whose threads, and threads that wait, it has not.
+    /// Whether the turn belongs to this process. A forked child has copies of turns, but not the
+    /// threads that hold them or wait for them.
     fn is_of_this_process(&self) -> bool {
         self.process == std::process::id()
     }

@@ -23,7 +23,7 @@ use mxrt_tensor::{Context, NDArray, ParameterSet, TensorType};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Errors of a call say where it would have run.
+/// Adds the device of the inputs to an error of a call.
 pub(super) fn with_device(mut error: OpError, inputs: &[&NDArray]) -> OpError {
     if let Some(first) = inputs.first() {
         error.device.get_or_insert_with(|| first.context().to_string());
@@ -31,24 +31,24 @@ pub(super) fn with_device(mut error: OpError, inputs: &[&NDArray]) -> OpError {
     error
 }
 
-/// A compiled symbol. `Send + Sync`: any number of threads call it concurrently, with any mixture of
-/// shapes. A [`BoundOp`](super::BoundOp) holds its parameters.
+/// A compiled symbol. It is `Send + Sync`: any number of threads call it concurrently, with any
+/// mixture of shapes. A [`BoundOp`](super::BoundOp) holds its parameters.
 pub struct CachedOp {
     engine: &'static Engine,
     name: OpName,
     /// the graph before any pass
     pub(super) source: Graph,
     pub(super) body: Body,
-    /// every input is an array of the call
+    /// binding that takes every input from the call
     pub(super) unbound: Binding,
     pub(super) options: BuildOptions,
     random: Arc<RandomState>,
     pub(super) states: StateUpdates,
     /// whether some device cannot run all of the graph
     pub(super) hosted: bool,
-    /// context of each node of the source; none: that of the arrays of a call
+    /// context of each node of the source; `None` for that of the arrays of a call
     pub(super) groups: Option<Vec<Context>>,
-    /// the graph over several devices, from the first call that needs it
+    /// the graph over several devices, made at the first call that needs it
     pub(super) placements: Placements,
 }
 
@@ -60,8 +60,8 @@ pub(super) enum Body {
     Stages(Staged),
 }
 
-/// The name of a call of the whole graph in profiles and errors. An output alone would look like one
-/// of its nodes.
+/// The name of a call of the whole graph in profiles and errors. It names more than an output,
+/// which would look like one of the nodes.
 fn call_name(symbol: &Symbol) -> OpName {
     match symbol.list_outputs().as_slice() {
         [] => "CachedOp".into(),
@@ -76,8 +76,8 @@ impl CachedOp {
         CachedOp::compile(engine, symbol, flags, BuildOptions::default())
     }
 
-    /// Compiles a symbol. Passes that need no shapes run here, once; plans are built at the first
-    /// call of a signature. What the flags say takes precedence over the options.
+    /// Compiles a symbol. Passes that need no shapes run here, once. Plans are built at the first
+    /// call of a signature. Flags take precedence over options.
     pub fn compile(
         engine: &'static Engine,
         symbol: &Symbol,
@@ -120,7 +120,7 @@ impl CachedOp {
         Ok(CachedOp { engine, name, source, body, unbound, options, random, states, hosted, groups, placements })
     }
 
-    /// Puts nodes on contexts: each of these names on its own, all others on `rest`. Results stay
+    /// Puts nodes on contexts: those in `groups` on their own, all others on `rest`. Results stay
     /// where they are computed.
     pub fn with_groups(mut self, rest: Context, groups: &HashMap<String, Context>) -> CachedOp {
         let context = |node: &GraphNode| groups.get(&*node.name).copied().unwrap_or(rest);
@@ -144,8 +144,8 @@ impl CachedOp {
         self.graph().outputs.len() - self.states.len()
     }
 
-    /// Begins a call on all inputs, in `list_inputs()` order, as [`BoundOp::call`](super::BoundOp::call)
-    /// does on some.
+    /// Begins a call on all inputs, in `list_inputs()` order.
+    /// [`BoundOp::call`](super::BoundOp::call) describes the arguments.
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn call(
         &self,
@@ -206,7 +206,7 @@ impl CachedOp {
         self.graph().to_string()
     }
 
-    /// State of the plan caches.
+    /// Statistics of the plan caches, added up.
     pub fn stats(&self) -> CacheStats {
         match &self.body {
             Body::Plan(segment) => segment.plans().stats(),
@@ -217,7 +217,7 @@ impl CachedOp {
         }
     }
 
-    /// The graph.
+    /// The graph after the passes that need no types.
     pub(super) fn graph(&self) -> &Graph {
         match &self.body {
             Body::Plan(segment) => segment.graph(),
@@ -235,12 +235,12 @@ impl CachedOp {
         &self.random
     }
 
-    /// A piece of the random stream.
+    /// Draws a piece of the random stream.
     pub(super) fn draw(&self) -> RandomKey {
         self.random.draw()
     }
 
-    /// The engine that runs it.
+    /// The engine that runs the calls.
     pub(super) fn engine(&self) -> &'static Engine {
         self.engine
     }
@@ -261,12 +261,12 @@ impl CachedOp {
         Err(OpError::new(FailureKind::Value, message).op("CachedOp"))
     }
 
-    /// The name of an input that there is.
+    /// The name of an input, by its position.
     pub(super) fn input_name(&self, input: usize) -> &str {
         &self.graph().inputs[input].name
     }
 
-    /// Arrays, and of which inputs they are.
+    /// Checks that all arrays, given with the numbers of their inputs, are on one context.
     pub(super) fn check_contexts<'a>(
         &self,
         mut arrays: impl Iterator<Item = (usize, &'a NDArray)>,
@@ -301,20 +301,21 @@ impl CachedOp {
     }
 }
 
-/// What joining the rows of several calls into one batch does.
+/// Effect of joining the rows of several calls into one batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JoinedRows {
-    /// Not possible: rows depend on each other, or on what the graph draws or keeps.
+    /// Joining is not possible: rows depend on each other, or on random numbers or states of the
+    /// graph.
     Dependent,
-    /// Computing rows costs more than reading the weights, so that nothing is gained.
+    /// Nothing is gained: computing rows costs more than reading the weights.
     NoGain,
-    /// The weights are read once for all rows, which costs more than computing one.
+    /// Time is saved: the weights are read once for all rows, which costs more than computing one.
     Gain,
 }
 
-/// Which inputs of a graph are arrays of every call, and where the others come from.
+/// Sources of the inputs of a graph: arrays of the call, or arrays that are bound.
 pub(super) struct Binding {
-    /// by input
+    /// source of each input
     pub sources: Arc<[InputSource]>,
     /// the arrays that are bound, if any
     pub params: Option<Arc<ParameterSet>>,
@@ -329,7 +330,7 @@ impl Binding {
         }
     }
 
-    /// Where a call with these arrays runs.
+    /// The context on which a call with these arrays runs.
     pub(super) fn context(&self, data: &[&NDArray]) -> Context {
         let bound = || self.params.as_ref()?.arrays().first();
         data.first().copied().or_else(bound).map_or_else(Context::default, NDArray::context)

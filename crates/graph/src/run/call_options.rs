@@ -1,28 +1,28 @@
-//! Options of a call: one row each. Borders, docs/settings.md and the types of calls in Python
-//! follow from it.
+//! Options of a call, one row each. Borders, docs/settings.md and the types of calls in Python are
+//! made from these rows.
 
 use mxrt_engine::FailureKind;
 use std::time::{Duration, Instant};
 
-/// A call's place in the queue.
+/// Options of one call: its place in the queue, and when it need not run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CallOptions {
-    /// calls with a higher number are served first
+    /// priority; calls with a higher number are served first
     pub priority: i32,
-    /// the call fails with kind `Deadline` if it has not started by then
+    /// time after which the call fails with kind `Deadline` if it has not started
     pub deadline: Option<Instant>,
-    /// the call does not run when all its results are dropped before it starts
+    /// whether the call is cancelled when all its results are dropped before it starts
     pub cancel_on_drop: bool,
 }
 
 impl CallOptions {
-    /// The same with this priority.
+    /// Sets the priority.
     pub fn priority(mut self, priority: i32) -> CallOptions {
         self.priority = priority;
         self
     }
 
-    /// The same with a deadline so long from now. One that lies beyond the clock never comes.
+    /// Sets a deadline `wait` from now. A deadline beyond the range of the clock never comes.
     pub fn within(mut self, wait: Duration) -> CallOptions {
         self.deadline = Instant::now().checked_add(wait);
         self
@@ -33,28 +33,28 @@ impl CallOptions {
 pub struct CallOption {
     /// the keyword
     pub name: &'static str,
-    /// type of its value, as Python spells it
+    /// type of the value, as Python spells it
     pub python_type: &'static str,
-    /// what holds without it, as Python spells it
+    /// default value, as Python spells it
     pub default: &'static str,
-    /// what it may be; errors say "expected" before it
+    /// accepted values; errors put "expected" before this text
     pub expects: &'static str,
-    /// what it does
+    /// effect of the option, for documentation
     pub doc: &'static str,
-    /// takes a value over
+    /// stores a value in the options
     take: fn(&mut CallOptions, &dyn CallValue) -> Result<(), FailureKind>,
 }
 
-/// A value of an option in a language that calls. Errors are [`FailureKind::Type`] for a value of
+/// A value of an option in the calling language. Errors are [`FailureKind::Type`] for a value of
 /// another type and [`FailureKind::Value`] for one out of range.
 pub trait CallValue {
-    /// Whether it stands for no value.
+    /// Whether the value stands for the absence of one.
     fn is_none(&self) -> bool;
-    /// A whole number.
+    /// The value as a whole number.
     fn integer(&self) -> Result<i64, FailureKind>;
-    /// A number.
+    /// The value as a number.
     fn number(&self) -> Result<f64, FailureKind>;
-    /// A truth value.
+    /// The value as a truth value.
     fn boolean(&self) -> Result<bool, FailureKind>;
 }
 
@@ -100,12 +100,12 @@ pub static CALL_OPTIONS: &[CallOption] = &[
 ];
 
 impl CallOption {
-    /// The option of this name.
+    /// The option with this name.
     pub fn find(name: &str) -> Option<&'static CallOption> {
         CALL_OPTIONS.iter().find(|option| option.name == name)
     }
 
-    /// Takes a value over, or says what kind of error it is.
+    /// Stores a value in the options. Errors are those of [`CallValue`].
     pub fn apply(&self, to: &mut CallOptions, value: &dyn CallValue) -> Result<(), FailureKind> {
         (self.take)(to, value)
     }

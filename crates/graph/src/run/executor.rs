@@ -15,30 +15,31 @@ use mxrt_tensor::{Context, DType, NDArray, PartialShape, Shape, TensorType};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Called with name and array of a result.
+/// A function that is called with name and array of a result.
 pub type WatchCallback = dyn Fn(&str, &NDArray) + Send + Sync;
 
-/// What all executors of a program share.
+/// Environment of executors: the engine, options and random stream that all executors of a process
+/// share.
 #[derive(Clone)]
 pub struct ExecutorSite {
-    /// engine that runs them
+    /// engine that runs the calls
     pub engine: &'static Engine,
-    /// choices for their plans
+    /// options for their plans
     pub options: BuildOptions,
     /// stream of random operators
     pub random: Arc<RandomState>,
 }
 
-/// What an executor may change when it is made for other shapes.
+/// Permitted changes when an executor is made for other shapes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reshaping {
-    /// arrays whose shapes are not named may change theirs
+    /// whether arrays whose shapes are not named may change shape
     pub partial: bool,
-    /// arrays may become larger: these get new memory
+    /// whether arrays may become larger, in new memory
     pub grow: bool,
 }
 
-/// Runs a symbol on arrays that stay with it: results go into the same output arrays each time.
+/// A symbol bound to arrays. Each run writes its results to the same output arrays.
 pub struct Executor {
     site: ExecutorSite,
     context: Context,
@@ -109,8 +110,8 @@ impl Executor {
         Ok(Executor { site, context, symbol, op, bound, arguments, states, outputs, watch: Mutex::default() })
     }
 
-    /// Binds a symbol to new arrays of zeros; their shapes and types follow from those of some
-    /// variables. `shared` may give an array for a name instead.
+    /// Binds a symbol to new arrays of zeros, whose shapes and types follow from those of some
+    /// variables. `shared` may give an existing array for a name.
     pub fn simple_bind(
         site: ExecutorSite,
         symbol: Symbol,
@@ -151,8 +152,8 @@ impl Executor {
         Executor::bind(site, symbol, context, arguments, states)
     }
 
-    /// An executor for other shapes of some arguments, which shares the memory of all arrays that
-    /// do not grow.
+    /// Makes an executor for other shapes of some arguments. It shares the memory of all arrays
+    /// that do not grow.
     pub fn reshape(&self, shapes: &[(String, PartialShape)], how: Reshaping) -> Result<Executor, OpError> {
         let found = self.symbol.infer_shape(shapes, false)?;
         let resize = |(name, array): &(String, NDArray), shape: &PartialShape| {
@@ -214,9 +215,9 @@ impl Executor {
         watch.run(&array_of, &mut |name, array| callback(name, array))
     }
 
-    /// Calls `callback` with name and array of every operator's result at each run, with `all` also
-    /// with those of operators' inputs; None ends that. The graph is then computed a second time,
-    /// operator by operator.
+    /// Calls `callback` with name and array of every operator's result at each run, and with `all`
+    /// also with those of operators' inputs. `None` ends this. While it is active, the graph is
+    /// computed a second time, operator by operator.
     pub fn watch(&self, callback: Option<Arc<WatchCallback>>, all: bool) -> Result<(), OpError> {
         let watch = match callback {
             None => None,
@@ -239,7 +240,7 @@ impl Executor {
         &self.states
     }
 
-    /// The outputs, which every run overwrites; zeros before the first.
+    /// The outputs, which every run overwrites. They are zeros before the first run.
     pub fn outputs(&self) -> &[NDArray] {
         &self.outputs
     }

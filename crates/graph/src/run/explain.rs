@@ -1,31 +1,33 @@
-//! Errors about the types of a call's arrays, in words about the inputs: which one, got, wanted,
-//! what to do.
+//! Explains errors about the types of a call's arrays in terms of the inputs: which one is wrong,
+//! what was given, what is expected, and what to do.
 //!
 //! Inference names the node where types contradict, which is often a weight far from the cause. The
-//! cause is found by trying: an input is to blame if the graph is consistent with nothing known of
-//! it, and what is wanted is the nearest type with which the whole graph is consistent.
+//! cause is found by trials. An input is to blame if the graph is consistent when nothing is known
+//! of it. The expected type is the nearest one with which the whole graph is consistent.
 
 use crate::ir::{Graph, PartialType, Value, infer_inputs};
 use mxrt_engine::{FailureKind, OpError, WrongInput};
 use mxrt_tensor::{DType, PartialShape, Shape, TensorType};
 use std::cell::Cell;
 
-/// Types tried for one error at most.
+/// Limit of the types that are tried for one error.
 const MAX_TRIALS: usize = 96;
 
-/// Nodes looked at for one error, about: large graphs are tried less often.
+/// Approximate limit of the nodes visited for one error. Large graphs get fewer trials.
 const MAX_VISITS: usize = 100_000;
 
-/// Extents of axes that are tried beside those of the parameters, the usual sizes of images first.
+/// Extents that are tried for axes in addition to those of the parameters; usual sizes of images
+/// first.
 const SIZES: [usize; 26] = [
     224, 299, 32, 28, 64, 112, 128, 256, 512, 416, 320, 300, 608, 640, 384, 448, 331, 227, 160, 192, 96, 48, 24, 16, 8,
     1,
 ];
 
-/// An extent that fits only where any does.
+/// An extent that fits an axis only if every extent does.
 const UNUSUAL: usize = 7919;
 
-/// Other orders of axes by number of axes: channels first for channels last, and the reverse.
+/// Other orders of axes, selected by number of axes: channels first for channels last, and the
+/// reverse.
 const ORDERS: [&[usize]; 5] = [&[1, 0], &[0, 2, 1], &[0, 3, 1, 2], &[0, 2, 3, 1], &[0, 4, 1, 2, 3]];
 
 /// Puts before an error about these types of all inputs which array of the call is wrong. `given`
@@ -46,13 +48,13 @@ pub(super) fn explain(mut error: OpError, graph: &Graph, types: &[TensorType], g
     error
 }
 
-/// What was found out.
+/// Result of a search: words for the message, and the wrong input, if it was found.
 struct Finding {
     words: String,
     input: Option<WrongInput>,
 }
 
-/// What would make an input fit.
+/// Change that would make an input fit.
 struct Remedy {
     wanted: String,
     advice: String,
@@ -74,8 +76,8 @@ impl<'a> Search<'a> {
         Search { graph, types, node: node.map(|n| &*n.name), kind: error.kind, trials: Cell::new(trials) }
     }
 
-    /// Which of these inputs are to blame; None if parameters contradict each other or nothing was
-    /// found out.
+    /// Finds the inputs that are to blame. `None` if parameters contradict each other or nothing
+    /// was found.
     fn finding(&self, data: &[usize]) -> Option<Finding> {
         if self.consistent(&[]).is_some() {
             return None;
@@ -110,8 +112,8 @@ impl<'a> Search<'a> {
 
     // ---- trials ---------------------------------------------------------------------------------
 
-    /// What is known of the inputs if these are changed; None if that contradicts, or enough has
-    /// been tried.
+    /// Infers what is known of the inputs after these changes. `None` if types contradict, or the
+    /// limit of trials is reached.
     fn consistent(&self, changes: &[(usize, PartialType)]) -> Option<Vec<PartialType>> {
         self.trials.set(self.trials.get().checked_sub(1)?);
         let mut types: Vec<PartialType> = self.types.iter().map(PartialType::from).collect();
@@ -154,7 +156,7 @@ impl<'a> Search<'a> {
         Some(Finding { words, input: Some(self.wrong(first, &got, dtype.to_string())) })
     }
 
-    /// The element type that most inputs beside these have.
+    /// The most frequent element type of the inputs that are not in `data`.
     fn parameter_dtype(&self, data: &[usize]) -> Option<DType> {
         let of_params: Vec<DType> =
             self.types.iter().enumerate().filter(|(i, _)| !data.contains(i)).map(|(_, t)| t.dtype).collect();
@@ -171,7 +173,7 @@ impl<'a> Search<'a> {
             .or_else(|| self.other_rank(input, got))
     }
 
-    /// The same axes in another order.
+    /// Tries the same axes in another order.
     fn other_order(&self, input: usize, got: &[usize]) -> Option<Remedy> {
         ORDERS.iter().filter(|order| order.len() == got.len()).find_map(|order| {
             let wanted: Vec<usize> = order.iter().map(|axis| got[*axis]).collect();
@@ -182,8 +184,8 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// One axis of extent 1 more or fewer, as where the batch is missing; also with the channels
-    /// elsewhere.
+    /// Tries one axis of extent 1 more or fewer, as if the batch was forgotten, also with channels
+    /// last.
     fn other_axes(&self, input: usize, got: &[usize]) -> Option<Remedy> {
         let with_batch = |axes: &[usize]| [&[1], axes].concat();
         let reshaped = |wanted: Vec<usize>, why: &str| {
@@ -210,7 +212,7 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// Other extents of one axis, or of the two last ones of an image.
+    /// Tries other extents of one axis, or of the last two axes of an image.
     fn other_extents(&self, input: usize, got: &[usize]) -> Option<Remedy> {
         let free = |axes: &[usize]| {
             let dims = got.iter().enumerate().map(|(axis, n)| (!axes.contains(&axis)).then_some(*n));
@@ -234,7 +236,7 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// Extents of the parameters that the failing node reads, then of all.
+    /// Extents of the parameters that the failing node reads, then those of all inputs.
     fn candidates(&self) -> Vec<usize> {
         let read = self.graph.nodes.iter().filter(|n| self.node == Some(&*n.name)).flat_map(|n| &n.inputs);
         let near = read.filter_map(|value| match value {
@@ -250,7 +252,7 @@ impl<'a> Search<'a> {
         found
     }
 
-    /// Another number of axes.
+    /// Tries another number of axes.
     fn other_rank(&self, input: usize, got: &[usize]) -> Option<Remedy> {
         let fitting = |dims: &[Option<usize>]| {
             let shape = PartialShape::from_dims(dims.iter().copied());

@@ -4,7 +4,7 @@ use crate::plan::{GraphInputs, ValueKey};
 use mxrt_engine::{Failure, FailureKind, OpError};
 use mxrt_tensor::{TensorRef, TensorType};
 
-/// Where an input of the graph comes from.
+/// Source of an input of the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputSource {
     /// array of the call
@@ -15,7 +15,7 @@ pub enum InputSource {
 
 /// The inputs of a running call.
 pub struct CallInputs<'a> {
-    /// where each input of the graph comes from
+    /// source of each input of the graph
     pub sources: &'a [InputSource],
     /// the arrays
     pub arrays: mxrt_tensor::CallArrays<'a>,
@@ -66,9 +66,9 @@ impl GraphInputs for CallInputs<'_> {
 pub struct BatchRows<'a> {
     /// all rows
     pub all: &'a dyn GraphInputs,
-    /// types of the inputs with so many rows
+    /// types of the inputs with the rows of this part
     pub types: &'a [TensorType],
-    /// which inputs are divided
+    /// whether each input is divided by rows
     pub divided: &'a [bool],
     /// first row
     pub first: usize,

@@ -1,4 +1,4 @@
-//! From a program and arrays to an op of the engine, and where it runs on the host.
+//! Pushes a program and its arrays as an op of the engine, and gives the op its site on the host.
 
 use super::cached_op::{Binding, CachedOp};
 use super::call::{Call, fits};
@@ -20,7 +20,7 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 
 impl CachedOp {
-    /// Arrays for the results of a program.
+    /// Makes arrays for the results of a program.
     pub(super) fn results(
         &self,
         program: &Program,
@@ -120,7 +120,7 @@ impl CachedOp {
         Ok(())
     }
 
-    /// The graph for a device with kernels of its own and the types of this call.
+    /// Lowers the graph for a device with kernels of its own, for the types of this call.
     fn lower(
         &self,
         segment: &Segment,
@@ -136,7 +136,7 @@ impl CachedOp {
         DeviceProgram::build(segment.graph(), &types, &self.options, &segment.device_constants, device)
     }
 
-    /// Pushes a request for these inputs whose steps are timed: `run` runs them.
+    /// Pushes a request for these inputs whose steps are timed. `run` runs them.
     pub(super) fn push_measured<F>(
         &self,
         segment: &Segment,
@@ -156,11 +156,11 @@ impl CachedOp {
     }
 }
 
-/// An op of the host.
+/// The site of an op of the host.
 pub(super) struct HostSite<'a, 'o> {
     par: EnginePar<'a, 'o>,
     inputs: &'a CallInputs<'a>,
-    /// the results, where the call may be cancelled by dropping them
+    /// interests in the results, if the call may be cancelled by dropping them
     wanted: &'a [Interest],
 }
 

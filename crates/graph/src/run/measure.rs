@@ -1,4 +1,4 @@
-//! How long the steps of a plan take.
+//! Measures the time of the steps of a plan.
 
 use super::cached_op::{Body, CachedOp};
 use super::plan_cache::CallSignature;
@@ -12,12 +12,13 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Runs whose steps are timed, by default.
+/// Default number of runs whose steps are timed.
 const MEASURED_RUNS: usize = 5;
 
 impl CachedOp {
-    /// The plan for these inputs with the time that each step takes on them in some runs, all of
-    /// them on as many cores as are idle. Waits for the runs; `poll` as for reading an array.
+    /// Returns the plan for these inputs with the time that each step takes on them in several
+    /// runs, on all idle cores. Waits for the runs and calls `poll` meanwhile, as a read of an
+    /// array does.
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn measured_plan(
         &self,
@@ -28,8 +29,8 @@ impl CachedOp {
         self.measured_plan_by(inputs, MEASURED_RUNS, move || begin.elapsed().as_nanos() as u64, poll)
     }
 
-    /// The same for so many runs (after two more), in nanoseconds of `clock`, which is read in the
-    /// thread that runs them.
+    /// Measures `runs` runs, after two more that are not noted, as [`CachedOp::measured_plan`]
+    /// does. Times are nanoseconds of `clock`, which the thread that runs the plan reads.
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn measured_plan_by(
         &self,
@@ -55,7 +56,7 @@ impl CachedOp {
         }))
     }
 
-    /// Runs the program for these inputs several times and notes what its steps took each time.
+    /// Runs the program for these inputs several times and notes the time of each step in each run.
     fn measure(
         &self,
         segment: &Segment,

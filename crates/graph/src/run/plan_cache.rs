@@ -1,5 +1,5 @@
-//! The programs of a [`crate::CachedOp`], by signature; bounded, the one unused for longest goes
-//! first.
+//! A bounded cache of the programs of a [`crate::CachedOp`], by signature. The least recently used
+//! program is dropped first.
 
 use super::program::Program;
 use crate::compile::options::CacheLimit;
@@ -21,25 +21,25 @@ pub struct CacheStats {
     pub plans: usize,
     /// plans built so far
     pub built: u64,
-    /// plans given up so far
+    /// plans dropped so far
     pub evicted: u64,
-    /// bytes of the plans themselves, about
+    /// approximate bytes of the plans themselves
     pub plan_bytes: usize,
-    /// bytes of folded and packed weights that the plans keep; what several share counts once
+    /// bytes of folded and packed weights that the plans keep; shared weights count once
     pub constant_bytes: usize,
-    /// plans that may be kept
+    /// limit of the number of plans
     pub max_plans: usize,
-    /// bytes that may be kept
+    /// limit of the bytes
     pub max_bytes: usize,
 }
 
 impl CacheStats {
-    /// An empty cache of this limit.
+    /// Statistics of an empty cache with this limit.
     pub(super) fn of_limit(limit: CacheLimit) -> CacheStats {
         CacheStats { max_plans: limit.plans, max_bytes: limit.bytes, ..CacheStats::default() }
     }
 
-    /// Both caches together; each may keep as much as one.
+    /// Adds the statistics of another cache. Each of the two may keep as much as the limit.
     pub(super) fn with(self, other: CacheStats) -> CacheStats {
         CacheStats {
             plans: self.plans + other.plans,
@@ -52,9 +52,9 @@ impl CacheStats {
     }
 }
 
-/// Programs by signature: by the types of the parameters, then by those of the data. A
-/// [`super::BoundOp`] names the former by the pointer that it was given, so that a look-up costs
-/// the same however many parameters there are.
+/// A cache of programs by signature: by the types of the parameters, then by those of the data. A
+/// [`super::BoundOp`] holds the types of its parameters as a pointer from this cache, so a look-up
+/// costs the same for any number of parameters.
 pub struct PlanCache {
     groups: RwLock<Vec<ProgramGroup>>,
     limit: CacheLimit,
@@ -85,7 +85,7 @@ impl PlanCache {
         PlanCache { groups: RwLock::default(), limit, clock: zero(), built: zero(), evicted: zero() }
     }
 
-    /// These types of parameters, by a pointer that the cache knows.
+    /// Returns the pointer by which the cache knows these types of parameters.
     pub fn known_types(&self, params: &[TensorType]) -> Arc<[TensorType]> {
         let mut groups = self.groups.write();
         groups.retain(|group| !group.programs.is_empty() || Arc::strong_count(&group.params) > 1);
@@ -108,9 +108,9 @@ impl PlanCache {
         Some(found.clone())
     }
 
-    /// Keeps a program that was just built, and gives up others to make room. `raw` is the size of
-    /// the parameters that it reads: packed weights beside those of the program with most may take
-    /// 1.5 times as much. Returns whether any was given up.
+    /// Keeps a program that was just built, and drops others to make room. `raw` is the size of the
+    /// parameters that it reads. In addition to the packed weights of the largest program, those of
+    /// others may take 1.5 times this size. Returns whether a program was dropped.
     pub fn insert(&self, params: &[TensorType], data: CallSignature, program: &Arc<Program>, raw: usize) -> bool {
         program.use_at(self.clock.fetch_add(1, Ordering::Relaxed) + 1);
         self.built.fetch_add(1, Ordering::Relaxed);
@@ -161,14 +161,14 @@ impl PlanCache {
     }
 }
 
-/// Bytes that programs hold. What several share counts once.
+/// Bytes that programs hold. Shared bytes count once.
 #[derive(Default)]
 struct HeldBytes {
-    /// of plans
+    /// bytes of plans
     plans: usize,
-    /// of constants that are computed
+    /// bytes of constants that are computed
     computed: usize,
-    /// of constants for one state of the parameters, computed or not
+    /// bytes of constants for one state of the parameters, computed or not
     packed: usize,
 }
 

@@ -1,8 +1,9 @@
-//! What runs for one signature: a plan, or one plan several times over parts of a large batch.
+//! Programs for one signature: a plan, or a plan that runs several times over the parts of a large
+//! batch.
 //!
-//! Parts follow from the signature alone, so bits never depend on load. Several parts run at a
-//! time, one on each core; a part that is alone is split over the cores. Between groups of parts a
-//! request may let others go first.
+//! Parts follow from the signature alone, so bits never depend on load. Several parts run
+//! concurrently, one on each core; a part that runs alone is split over the cores. Between groups
+//! of parts a request may let other requests go first.
 
 use super::device_program::DeviceProgram;
 use super::inputs::BatchRows;
@@ -17,10 +18,10 @@ use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// A request yields to waiting ones about this often.
+/// Approximate time after which a request yields to waiting ones.
 const YIELD_NS: u64 = 30_000_000;
 
-/// Runs that are not noted: the first computes constants and touches memory for the first time.
+/// Runs that are not noted. The first one computes constants and touches memory for the first time.
 const WARM_UP: usize = 2;
 
 /// An immutable program for one signature.
@@ -29,7 +30,7 @@ pub struct Program {
     outputs: Vec<TensorType>,
     cost_ns: u64,
     last_used: AtomicU64,
-    /// what runs on devices with kernels of their own, from the first call there
+    /// program of devices with kernels of their own, from the first call on one
     native: OnceLock<(DeviceKind, Arc<DeviceProgram>)>,
 }
 
@@ -42,30 +43,30 @@ enum ProgramBody {
 pub struct DividedBatch {
     /// rows of the batch
     pub rows: usize,
-    /// rows of every part but the last
+    /// rows of every part except the last
     pub each: usize,
-    /// whether parts run beside each other
+    /// whether parts run concurrently
     pub side_by_side: bool,
-    /// which inputs of the graph are divided
+    /// whether each input of the graph is divided
     pub divided: Vec<bool>,
-    /// what runs for a part
+    /// program for a part
     pub part: Arc<Program>,
-    /// what runs for the rows that are left over
+    /// program for the rows that are left over
     pub rest: Option<Arc<Program>>,
 }
 
-/// How far a request has come.
+/// Progress of a request: the next part, and the failures so far.
 #[derive(Default)]
 pub struct BatchCursor {
     next: usize,
     failed: MissingResults,
 }
 
-/// How a group of parts ends.
+/// Outcome of a group of parts.
 pub enum GroupEnd {
-    /// There are more.
+    /// More parts are left.
     Again,
-    /// It was the last; these results are missing.
+    /// The last part has run, and these results are missing.
     Done(MissingResults),
 }
 
@@ -103,7 +104,8 @@ impl Program {
         self.cost_ns
     }
 
-    /// How many pieces of the random stream one request draws. What draws is never divided.
+    /// Number of pieces of the random stream that one request draws. A graph that draws is never
+    /// divided.
     pub fn random_draws(&self) -> usize {
         match &self.body {
             ProgramBody::Whole(plan) => plan.random_draws(),
@@ -111,7 +113,7 @@ impl Program {
         }
     }
 
-    /// The plan, and those of its parts.
+    /// The plans: one, or those of the parts.
     pub fn plans(&self) -> SmallVec<[&Plan; 2]> {
         match &self.body {
             ProgramBody::Whole(plan) => smallvec::smallvec![&**plan],
@@ -119,12 +121,12 @@ impl Program {
         }
     }
 
-    /// Bytes that a request works on at a time, if its parts run one after the other.
+    /// Bytes of the arena of a request whose parts run one after the other.
     pub fn arena_bytes(&self) -> usize {
         self.plans().iter().map(|plan| plan.arena_bytes()).max().unwrap_or(0)
     }
 
-    /// Whether a request yields between groups of parts on a machine with so many cores.
+    /// Whether a request yields between groups of parts on a machine with `cores` cores.
     pub fn yields(&self, cores: usize) -> bool {
         match &self.body {
             ProgramBody::Whole(_) => false,
@@ -132,7 +134,7 @@ impl Program {
         }
     }
 
-    /// Time of its last use, on a clock of the cache's own.
+    /// Time of the last use, on the clock of the cache.
     pub fn last_used(&self) -> u64 {
         self.last_used.load(Ordering::Relaxed)
     }
@@ -141,7 +143,8 @@ impl Program {
         self.last_used.store(time, Ordering::Relaxed);
     }
 
-    /// The same graph for a device with kernels of its own; `build` lowers it for the first call.
+    /// The program of a device with kernels of its own for the same graph. `build` lowers the graph
+    /// at the first call.
     pub fn native(
         &self,
         kind: DeviceKind,
@@ -177,8 +180,8 @@ impl Program {
         }
     }
 
-    /// Runs a request `rounds` times and notes by a clock what every step took each time; of a
-    /// divided one, of a part of it.
+    /// Runs a request `rounds` times and notes the time of every step in each run. For a divided
+    /// batch it measures one part.
     pub fn measure(
         &self,
         rounds: usize,
@@ -212,7 +215,7 @@ impl Program {
         }
     }
 
-    /// What it does, with no times yet.
+    /// Describes the program, without times.
     pub fn report(&self) -> PlanReport {
         match &self.body {
             ProgramBody::Whole(plan) => plan.report(),
@@ -229,8 +232,8 @@ impl DividedBatch {
         self.rows.div_ceil(self.each)
     }
 
-    /// How many parts the group that begins with this one has. A few are left to be split over the
-    /// cores.
+    /// Number of parts in the group that begins with part `next`. The last few parts are left for a
+    /// group of their own, which is split over the cores.
     fn group(&self, next: usize, cores: usize) -> usize {
         let left = self.count() - next.min(self.count());
         let per_yield = (YIELD_NS / self.part.cost_ns.max(1)).clamp(1, 1 << 20) as usize;
@@ -260,7 +263,7 @@ impl DividedBatch {
         BatchRows { all: inputs, types, divided: &self.divided, first: index * self.each }
     }
 
-    /// The parts of the results that parts of the batch make.
+    /// The parts of the results that each part of the batch writes.
     fn slices<'a>(
         &'a self,
         parts: std::ops::Range<usize>,
@@ -280,7 +283,7 @@ impl DividedBatch {
         slices
     }
 
-    /// Runs some parts. An error is that of the first part that has one, whichever part ran first.
+    /// Runs some parts. Returns the error of the first part that has one, whichever part ran first.
     fn run(
         &self,
         first: usize,

@@ -1,5 +1,5 @@
-//! Whether a graph treats the rows of a batch one by one, and into how many rows a batch is
-//! divided.
+//! Decides whether a graph treats the rows of a batch one by one, and into parts of how many rows a
+//! batch is divided.
 
 use crate::ir::{Graph, GraphNode, Types, Value, infer};
 use mxrt_engine::OpError;
@@ -7,32 +7,32 @@ use mxrt_ops::{KernelOptions, Signature};
 use mxrt_tensor::TensorType;
 use std::collections::HashMap;
 
-/// A graph estimated above this for one row is run row by row: rows beside each other on the cores
-/// need no barriers, and their arenas stay in the caches.
+/// Estimate for one row above which a graph runs row by row: rows that run concurrently, one on
+/// each core, need no barriers, and their arenas stay in the caches.
 const ROW_NS: u64 = 500_000;
-/// Smaller rows go together until a part is estimated to take this long: what it costs to begin a
-/// part is little then, and arenas still stay in the caches. (On 1024 images of 64x64 in a network
-/// of two convolutions parts of 1, 2, 4 and 8 ms take 43, 49, 58 and 65 ms, the whole batch 75.)
+/// Estimate up to which smaller rows are grouped into a part: the cost of beginning a part is small
+/// then, and arenas still stay in the caches. (On 1024 images of 64x64 in a network of two
+/// convolutions, parts of 1, 2, 4 and 8 ms take 43, 49, 58 and 65 ms, the whole batch 75.)
 const PART_NS: u64 = 1_000_000;
-/// Batches of fewer such parts stay whole.
+/// Number of such parts below which a batch stays whole.
 const FEW_PARTS: usize = 4;
-/// Rows of a part of a batch where reading the weights takes longer than computing one row.
+/// Rows of a part of a batch if reading the weights takes longer than computing one row.
 pub const TOGETHER: usize = 16;
-/// Such rows go together, in larger numbers, below this estimate.
+/// Estimate up to which more such rows are grouped.
 const TOGETHER_NS: u64 = 15_000_000;
 
-/// How a batch is divided, if it has more rows than a part.
+/// A division of batches that have more rows than a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Division {
     /// rows of a part
     pub each: usize,
-    /// whether parts run beside each other
+    /// whether parts run concurrently
     pub side_by_side: bool,
 }
 
 impl Division {
-    /// The division for graphs whose plan for one row and for [`TOGETHER`] rows are estimated to
-    /// take so long.
+    /// Chooses the division of a graph from the estimates of its plans for one row and for
+    /// [`TOGETHER`] rows.
     pub fn choose(one_ns: u64, together_ns: u64) -> Division {
         let loss = one_ns.saturating_mul(TOGETHER as u64) > together_ns.saturating_mul(115) / 100;
         let row_ns = (together_ns / TOGETHER as u64).max(1);
@@ -43,19 +43,20 @@ impl Division {
         Division { each, side_by_side: true }
     }
 
-    /// Whether a batch of so many rows is divided.
+    /// Whether a batch of `rows` rows is divided.
     pub fn applies(&self, rows: usize) -> bool {
         rows > self.each * if self.side_by_side && self.each > 1 { FEW_PARTS } else { 1 }
     }
 }
 
-/// How many rows fit into a time: a power of two, by which most large batches can be divided.
+/// The number of rows that fit into a time, as a power of two, by which most large batches are
+/// divisible.
 fn rows_in(time_ns: u64, row_ns: u64) -> usize {
     1 << (time_ns / row_ns).max(1).ilog2()
 }
 
-/// The rows of a batch, and which inputs have them; None where rows depend on each other, or there
-/// is only one.
+/// The number of rows of a batch, and whether each input has them. `None` if rows depend on each
+/// other, or if there is only one.
 pub fn batch(
     graph: &Graph,
     inputs: &[TensorType],
@@ -97,7 +98,7 @@ pub fn batch(
     Ok(all.then_some((rows, divided)))
 }
 
-/// The same inputs with another number of rows.
+/// Gives the divided inputs another number of rows.
 pub fn with_rows(inputs: &[TensorType], divided: &[bool], rows: usize) -> Vec<TensorType> {
     let change = |(tensor, divided): (&TensorType, &bool)| {
         let mut shape = tensor.shape.to_vec();
@@ -109,7 +110,7 @@ pub fn with_rows(inputs: &[TensorType], divided: &[bool], rows: usize) -> Vec<Te
     inputs.iter().zip(divided).map(change).collect()
 }
 
-/// Whether the two are one type but for the rows.
+/// Whether the two types differ in nothing except the number of rows.
 fn divides(whole: Option<&TensorType>, single: Option<&TensorType>, rows: usize) -> bool {
     let (Some(whole), Some(single)) = (whole, single) else { return false };
     match (&whole.shape[..], &single.shape[..]) {
@@ -118,8 +119,7 @@ fn divides(whole: Option<&TensorType>, single: Option<&TensorType>, rows: usize)
     }
 }
 
-/// Whether every row of what a node makes comes from the same row of what is divided among its
-/// inputs.
+/// Whether every row of a node's results depends only on the same row of its divided inputs.
 fn keeps_rows(node: &GraphNode, divided: &[bool], types: &Types, options: KernelOptions) -> bool {
     // The same bytes with the same number of rows, which is looked at apart.
     if (node.op.rewrites.is_identity)(&node.attrs) {

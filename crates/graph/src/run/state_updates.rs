@@ -1,5 +1,5 @@
-//! Auxiliary states that operators of the program change: a request computes their new values as
-//! results, and ops pushed after it write them back.
+//! Updates of auxiliary states that callback operators change. A request computes their new values
+//! as additional results, and ops pushed after it write them back.
 
 use crate::ir::{Graph, Value};
 use mxrt_engine::ForkSafeMutex as Mutex;
@@ -7,22 +7,22 @@ use mxrt_engine::{Cost, OpError};
 use mxrt_tensor::index::{Region, copy_region};
 use mxrt_tensor::{CallLaunch, CallProgress, NDArray, launch_call};
 
-/// The operator whose states are outputs.
+/// The form of the callback operator whose states are outputs.
 const WITH_STATES: &str = "_custom_with_states";
 
-/// The inputs of a graph that requests change, in the order of the results behind those of the
-/// user.
+/// The inputs of a graph that requests change, in the order of the additional results, which follow
+/// those of the user.
 #[derive(Default)]
 pub struct StateUpdates {
-    /// None for a state that no variable holds
+    /// `None` for a state that no variable holds
     inputs: Vec<Option<usize>>,
-    /// held while a request and the ops that write its states back are pushed, so that the next
-    /// request finds the states that this one leaves
+    /// lock held while a request and the ops that write its states back are pushed, so that the
+    /// next request reads the states of this one
     order: Mutex<()>,
 }
 
 impl StateUpdates {
-    /// Adds the new states of operators of the program, and of those in loops and branches, to the
+    /// Adds the new states of callback operators, and of those in loops and branches, to the
     /// results of a graph.
     pub fn of(graph: &mut Graph) -> Result<StateUpdates, OpError> {
         let mut inputs = Vec::new();
@@ -49,23 +49,24 @@ impl StateUpdates {
         &self.inputs
     }
 
-    /// By state: whether an input holds it.
+    /// Whether an input holds each state.
     pub fn held(&self) -> Vec<bool> {
         self.inputs.iter().map(Option::is_some).collect()
     }
 
-    /// How many there are.
+    /// Number of states.
     pub fn len(&self) -> usize {
         self.inputs.len()
     }
 
-    /// Pushes a request and what writes its states back, so that no other request comes between.
+    /// Pushes a request and the ops that write its states back, with no other request between them.
     pub fn in_order<R>(&self, push: impl FnOnce() -> R) -> R {
         let _guard = (!self.inputs.is_empty()).then(|| self.order.lock());
         push()
     }
 
-    /// Pushes what writes these values, of the states that inputs hold, to the arrays of the inputs.
+    /// Pushes ops that write new values of the states that inputs hold to the arrays of these
+    /// inputs.
     pub fn push<'a>(&self, values: &[NDArray], array: impl Fn(usize) -> Option<&'a NDArray>) -> Result<(), OpError> {
         for (input, value) in self.inputs.iter().flatten().zip(values) {
             if let Some(state) = array(*input) {
@@ -86,7 +87,7 @@ impl StateUpdates {
     }
 }
 
-/// Writes a new state. After a failed request the state stays as it is.
+/// Writes a new state. After a failed request the state is unchanged.
 fn push_update(value: &NDArray, state: &NDArray) {
     let (inputs, outputs) = ([value, state], [state]);
     let call = CallLaunch::new("write_state".into(), &inputs, &outputs, Cost::Large);

@@ -1,4 +1,4 @@
-//! [`Watch`]: the results of every operator of a graph.
+//! [`Watch`]: shows the results of every operator of a graph.
 
 use super::cached_op::CachedOp;
 use super::call_options::CallOptions;
@@ -12,7 +12,7 @@ use mxrt_tensor::NDArray;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Where a watched value comes from.
+/// Source of a watched value.
 #[derive(Clone, Copy)]
 enum Source {
     /// a variable, by its place among the inputs
@@ -28,7 +28,7 @@ enum Source {
 pub struct Watch {
     op: CachedOp,
     inputs: Vec<String>,
-    /// what is shown, in order
+    /// names and sources of the values, in the order in which they are shown
     shown: Vec<(String, Source)>,
 }
 

@@ -1,4 +1,4 @@
-//! What can go wrong with a graph.
+//! Errors of graphs.
 
 use mxrt_engine::{FailureKind, OpError};
 use mxrt_ops::{OpDef, belongs_to_training, training_message};
@@ -8,7 +8,7 @@ use std::fmt::Write;
 /// Names listed in one message at most.
 const MAX_LISTED: usize = 60;
 
-/// Beginnings of operators that are absent as a family, and what loads in their place.
+/// Advice for families of operators that are absent, by the beginnings of their names.
 const INSTEAD: &[(&[&str], &str)] = &[
     (
         &["_contrib_quantize", "_contrib_dequantize", "_contrib_requantize", "_contrib_calibrate"],
@@ -33,7 +33,7 @@ pub struct UnknownOperator {
     pub op: String,
     /// the first node that uses it
     pub node: String,
-    /// how many nodes use it
+    /// number of nodes that use it
     pub count: usize,
 }
 
@@ -43,7 +43,7 @@ pub enum GraphError {
     /// The text of a symbol is damaged or means nothing.
     #[error("cannot load the symbol: {0}")]
     Json(String),
-    /// The symbol uses operators that are not there; all of them are listed.
+    /// The symbol uses unknown operators; all of them are listed.
     #[error("cannot load the symbol: {}", describe_unknown(.0))]
     UnknownOperators(Vec<UnknownOperator>),
     /// The symbol has more nodes than a service accepts.
@@ -60,14 +60,14 @@ pub enum GraphError {
     /// A name was given that the graph does not have.
     #[error("{context}Keyword argument name {name} not found.{}", candidates(.known))]
     UnknownArgument {
-        /// what was being done
+        /// the action that failed, as a beginning of the message
         context: &'static str,
         /// the name given
         name: String,
-        /// the names there are
+        /// the names that the graph has
         known: Vec<String>,
     },
-    /// A request that makes no sense for this symbol.
+    /// The request makes no sense for this symbol.
     #[error("{0}")]
     Value(String),
     /// An error about one node.
@@ -132,7 +132,7 @@ fn candidates(known: &[String]) -> String {
     text
 }
 
-/// Adds to an attribute's error where it happened, in MXNet's form.
+/// Adds to an error of an attribute its operator, node and attributes, in MXNet's form.
 pub(crate) fn attr_error(error: OpError, op: &OpDef, name: &str, attrs: &BTreeMap<String, String>) -> OpError {
     let mut error = error.op(op.name).node(name);
     let mut place = format!(", in operator {}(name=\"{name}\"", op.name);

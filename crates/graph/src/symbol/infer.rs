@@ -9,39 +9,39 @@ use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// More axes than this no array has; a hint that says so is damaged.
+/// Limit of the number of axes. A hint with more of them is damaged.
 const MAX_AXES: usize = 64;
 
-/// Memory that inference takes for each node, about.
+/// Approximate memory that inference takes for each node.
 const MEMORY_PER_NODE: usize = 1 << 10;
 
 /// Shapes of the variables and outputs, as far as they are known.
 #[derive(Clone, Debug)]
 pub struct InferredShapes {
-    /// of the arguments, in the order of `list_arguments`
+    /// shapes of the arguments, in the order of `list_arguments`
     pub args: Vec<PartialShape>,
-    /// of the outputs
+    /// shapes of the outputs
     pub outs: Vec<PartialShape>,
-    /// of the auxiliary states
+    /// shapes of the auxiliary states
     pub aux: Vec<PartialShape>,
-    /// nothing in the graph is left unknown (always true where a partial result was asked for)
+    /// whether everything in the graph is known (always true if a partial result was asked for)
     pub complete: bool,
 }
 
 /// Element types of the variables and outputs, as far as they are known.
 #[derive(Clone, Debug)]
 pub struct InferredTypes {
-    /// of the arguments, in the order of `list_arguments`
+    /// types of the arguments, in the order of `list_arguments`
     pub args: Vec<Option<DType>>,
-    /// of the outputs
+    /// types of the outputs
     pub outs: Vec<Option<DType>>,
-    /// of the auxiliary states
+    /// types of the auxiliary states
     pub aux: Vec<Option<DType>>,
-    /// nothing in the graph is left unknown (always true where a partial result was asked for)
+    /// whether everything in the graph is known (always true if a partial result was asked for)
     pub complete: bool,
 }
 
-/// What is known about every output of every node.
+/// Knowledge about every output of every node.
 #[derive(Clone, Debug)]
 pub struct Inferred<T> {
     /// the nodes, inputs before their users
@@ -57,13 +57,13 @@ fn identity(node: &Arc<Node>) -> usize {
 }
 
 impl<T> Inferred<T> {
-    /// What is known about one output; `None` when the node is not part of the graph.
+    /// The knowledge about one output. `None` if the node is not part of the graph.
     pub fn get(&self, entry: &NodeEntry) -> Option<&T> {
         let node = *self.position.get(&identity(&entry.node))?;
         self.outputs(node).get(entry.index)
     }
 
-    /// What is known about the outputs of `nodes[node]`.
+    /// The knowledge about the outputs of `nodes[node]`.
     pub fn outputs(&self, node: usize) -> &[T] {
         match (self.first.get(node), self.first.get(node + 1)) {
             (Some(from), Some(to)) => &self.values[*from..*to],
@@ -73,11 +73,11 @@ impl<T> Inferred<T> {
 }
 
 impl Symbol {
-    /// Infers shapes from those of some variables. What cannot be known stays unknown in the
-    /// result.
+    /// Infers shapes from those of some variables. Shapes that cannot be inferred stay unknown in
+    /// the result.
     ///
-    /// A complete shape given here wins over the variable's `__shape__`; a partial one is completed
-    /// by it.
+    /// A complete shape given here takes precedence over the variable's `__shape__`, which
+    /// completes a partial one.
     pub fn infer_shape(&self, known: &[(String, PartialShape)], partial: bool) -> Result<InferredShapes, GraphError> {
         let all = self.infer_all_shapes(known)?;
         let (args, outs, aux) = self.split(&all);
@@ -121,15 +121,15 @@ impl Symbol {
 /// A property of outputs that operators infer.
 trait Property: Clone + PartialEq {
     const UNKNOWN: Self;
-    /// What the variable's attributes say.
+    /// The value that the variable's attributes give as a hint.
     fn hint(node: &Node) -> Result<Self, OpError>;
     fn is_complete(&self) -> bool;
-    /// Takes over what `other` knows; says whether that was anything, or in words that the two
-    /// contradict.
+    /// Takes over what `other` knows. Returns whether that was anything new, or a message if the
+    /// two contradict.
     fn learn(&mut self, other: &Self) -> Result<bool, String>;
-    /// Asks the operator, or its graphs.
+    /// Infers by the rule of the operator, or through its graphs.
     fn infer(op: &OpDef, node: &Node, inputs: &mut [Self], outputs: &mut [Self]) -> Result<(), OpError>;
-    /// Complete input values, for the error.
+    /// Adds the input values to an error, if all of them are complete.
     fn describe(error: OpError, inputs: &[Self]) -> OpError;
 }
 
@@ -233,7 +233,7 @@ impl Property for Option<DType> {
     }
 }
 
-/// The graph with values on its edges, and which nodes have news to look at.
+/// Inference in progress: the values on the edges of a graph, and the nodes to visit.
 struct Inference<T> {
     state: Inferred<T>,
     /// positions in `values` of every node's inputs
@@ -314,8 +314,8 @@ impl<T: Property> Inference<T> {
         Ok(())
     }
 
-    /// Something was learnt about a value: the nodes around it look again, also the one that taught
-    /// it, as it may conclude more from its own news.
+    /// Marks the nodes around a value about which something was learnt. They include the node that
+    /// taught it, which may conclude more from its own news.
     fn wake(&mut self, place: usize) {
         for node in &self.around[place] {
             if !std::mem::replace(&mut self.pending[*node as usize], true) {
@@ -325,8 +325,8 @@ impl<T: Property> Inference<T> {
     }
 }
 
-/// Infers through a graph whose variables and outputs are known as far as `inputs` and `outputs`
-/// say, and adds what is found out about them.
+/// Infers through an inner graph from what `inputs` and `outputs` say of its variables and outputs,
+/// and adds what is found out about them.
 fn infer_inner<T: Property>(symbol: &Symbol, inputs: &mut [T], outputs: &mut [T]) -> Result<(), OpError> {
     let mut inference = Inference::<T>::new(symbol, &[], "")?;
     let state = &mut inference.state;
@@ -377,7 +377,7 @@ impl InnerGraphs for Vec<Symbol> {
     }
 }
 
-/// Values of the variables as given and hinted at; everything else unknown.
+/// Values of the variables, from arguments and hints. All other values are unknown.
 fn starting_values<T: Property>(
     nodes: &[Arc<Node>],
     first: &[usize],

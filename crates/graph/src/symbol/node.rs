@@ -16,9 +16,9 @@ use std::sync::{Arc, OnceLock};
 pub struct NodeEntry {
     /// the node that makes the value
     pub node: Arc<Node>,
-    /// which of its outputs
+    /// number of the output
     pub index: usize,
-    /// how often the variable had been mutated before this use; only files show it
+    /// number of times the variable had been mutated before this use; only files show it
     pub version: u32,
 }
 
@@ -37,7 +37,7 @@ impl fmt::Debug for NodeEntry {
 }
 
 /// A variable or an application of an operator. The structure never changes; attributes that no
-/// operator parses may.
+/// operator parses may change.
 pub struct Node {
     /// the operator, `None` for a variable
     pub op: Option<&'static OpDef>,
@@ -45,23 +45,23 @@ pub struct Node {
     pub name: String,
     /// inputs in the operator's order
     pub inputs: Vec<NodeEntry>,
-    /// nodes that have to run before, without giving a value
+    /// nodes that must run before this one, without giving it a value
     pub control_deps: Vec<Arc<Node>>,
-    /// graphs that the operator runs itself (control flow, fused nodes)
+    /// graphs that the operator runs (control flow, fused nodes)
     pub subgraphs: Vec<Symbol>,
     attrs: RwLock<BTreeMap<String, String>>,
     parsed: Option<Attrs>,
-    /// how the operator feeds its graphs
+    /// connection of the node's inputs with its graphs
     wiring: Option<Arc<Wiring>>,
     mutations: AtomicU32,
 }
 
-/// What a node is made from.
+/// Parts from which a node is made.
 pub(crate) struct NodeParts {
     pub op: Option<&'static OpDef>,
     pub name: String,
     pub attrs: BTreeMap<String, String>,
-    /// what the attributes say, if they were parsed before
+    /// the parsed attributes, if they were parsed before
     pub parsed: Option<Attrs>,
     pub inputs: Vec<NodeEntry>,
     pub control_deps: Vec<Arc<Node>>,
@@ -84,8 +84,8 @@ impl Node {
         })
     }
 
-    /// An operator applied to all of its inputs. For composition with automatic variables see
-    /// [`Symbol::create`].
+    /// Applies an operator to all of its inputs. [`Symbol::create`] composes with automatic
+    /// variables.
     pub fn operator(
         op: &'static OpDef,
         name: impl Into<String>,
@@ -123,7 +123,7 @@ impl Node {
         Ok(Arc::new(node))
     }
 
-    /// The same node over other inputs, under another name.
+    /// Copies the node over other inputs, under another name.
     pub(crate) fn with_inputs(&self, name: String, inputs: Vec<NodeEntry>, control_deps: Vec<Arc<Node>>) -> Arc<Node> {
         Arc::new(Node {
             op: self.op,
@@ -158,7 +158,7 @@ impl Node {
         self.attrs.write().insert(key.to_owned(), value.to_owned());
     }
 
-    /// The operator's parsed attributes; none at all for a variable.
+    /// The operator's parsed attributes; empty for a variable.
     pub fn parsed(&self) -> &Attrs {
         static NONE: OnceLock<Attrs> = OnceLock::new();
         self.parsed.as_ref().unwrap_or_else(|| {
@@ -265,7 +265,7 @@ impl Node {
 }
 
 impl NodeEntry {
-    /// Says what is wrong when the node has no such output.
+    /// Checks that the node has this output. The error says what is wrong.
     pub(crate) fn check(&self) -> Result<(), String> {
         let visible = self.node.num_outputs();
         if self.index < visible {

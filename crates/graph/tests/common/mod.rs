@@ -1,4 +1,4 @@
-//! What the tests of graphs share.
+//! Helpers of the tests of graphs.
 #![allow(dead_code)]
 
 pub mod compare;
@@ -17,12 +17,12 @@ pub fn fixture(name: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-/// A symbol whose text is good.
+/// Reads a symbol from a text without errors.
 pub fn load(text: &str) -> Symbol {
     Symbol::load_json(text).unwrap_or_else(|e| panic!("{e}")).symbol
 }
 
-/// The error of a text that is not.
+/// Reads a text with an error, and returns the error.
 pub fn load_error(text: &str) -> String {
     match Symbol::load_json(text) {
         Ok(_) => panic!("this was accepted: {text}"),
@@ -79,7 +79,7 @@ pub fn relu(name: &str, input: &str) -> String {
 /// Results of a call.
 pub type Arrays = SmallVec<[NDArray; 2]>;
 
-/// Calls in short, which wait until the shapes of results are known.
+/// Short forms of calls, which wait until the shapes of results are known.
 pub trait Calls {
     fn run_unless(
         &self,

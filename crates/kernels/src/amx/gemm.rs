@@ -371,7 +371,7 @@ impl Job<'_> {
     }
 
     /// Writes the sums of a register tile to C. Rows with numbers that have no parts are computed
-    /// anew.
+    /// again.
     fn finish(&self, row: usize, column: usize, panel: &[u8], sums: &mut [f32]) {
         let lines = &self.a[row * self.gemm.rows_len()..][..self.gemm.rows_len()];
         let notes: &[u8] = bytemuck::cast_slice(&lines[self.gemm.panel_len()..]);

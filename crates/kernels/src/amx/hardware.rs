@@ -126,7 +126,7 @@ impl Tiles for Hardware {
     }
 }
 
-/// See [`Tiles::split`].
+/// Implements [`Tiles::split`] with AVX512-BF16.
 ///
 /// # Safety
 /// `count` lines at `to`, `apart` bytes from one to the next, must be writable.

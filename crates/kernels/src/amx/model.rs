@@ -1,4 +1,4 @@
-//! What the instructions compute, in plain Rust and bit for bit. Kernels are tested with it on
+//! A model of the instructions in plain Rust, with the same bits. Tests run kernels with it on
 //! machines without tiles.
 
 use super::parts::{LIMIT, PARTS, value};

@@ -45,7 +45,7 @@ pub(super) trait Tiles {
 /// Lines of B that will be wanted later, of which some are requested at every step.
 #[derive(Clone, Copy)]
 pub(super) struct Soon {
-    /// Where they begin.
+    /// Address of the next line to request.
     pub at: *const u8,
     /// Lines that each step requests.
     pub lines: usize,

@@ -1,4 +1,4 @@
-//! Resizing as OpenCV does it, whose numbers for each way to interpolate are those of MXNet.
+//! Resizes images as OpenCV does. MXNet has the same numbers for each way to interpolate.
 
 use crate::element::{Element, is_same};
 use crate::error::check_len;
@@ -8,18 +8,18 @@ use taps::Taps;
 
 mod taps;
 
-/// How pixels between pixels are made.
+/// Ways to interpolate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interpolation {
-    /// The nearest one.
+    /// The nearest pixel.
     Nearest,
-    /// Of 2 × 2 neighbours, by distance.
+    /// Weighted mean of 2 × 2 neighbours, by distance.
     Linear,
-    /// Of 4 × 4 neighbours.
+    /// Cubic interpolation of 4 × 4 neighbours.
     Cubic,
-    /// The mean of the area that a pixel covers; linear where images become larger.
+    /// Mean of the area that a pixel covers; linear interpolation where images become larger.
     Area,
-    /// Of 8 × 8 neighbours.
+    /// Lanczos interpolation of 8 × 8 neighbours.
     Lanczos,
 }
 
@@ -30,9 +30,9 @@ pub struct Resize {
     pub from: [usize; 2],
     /// Height and width of the output.
     pub to: [usize; 2],
-    /// Channels of both.
+    /// Channels of input and output.
     pub channels: usize,
-    /// How pixels are made.
+    /// Way to interpolate.
     pub interpolation: Interpolation,
 }
 
@@ -45,7 +45,7 @@ impl Resize {
         self.run_window(par, [0..self.to[0], 0..self.to[1]], x, out);
     }
 
-    /// Computes these rows and columns of the resized images alone: `out` has no other ones.
+    /// Computes these rows and columns of the resized images alone, which fill `out`.
     ///
     /// # Panics
     /// If [`run`](Resize::run) would, or the window is not inside of the output.
@@ -83,8 +83,8 @@ impl Resize {
         }
     }
 
-    /// Whether both axes become half as long: the mean of four pixels stands for linear
-    /// interpolation then.
+    /// Whether both axes become half as long. The mean of four pixels then replaces linear
+    /// interpolation.
     fn halves(&self) -> bool {
         self.from[0] == 2 * self.to[0] && self.from[1] == 2 * self.to[1]
     }
@@ -128,7 +128,7 @@ impl Resize {
         });
     }
 
-    /// Sums of pixels times shares, in single precision.
+    /// Blends pixels: sums of pixels times shares, in single precision.
     fn blended<T: Element>(&self, par: &dyn Par, row: usize, down: &Taps, across: &Taps, x: &[T], out: &mut [T]) {
         let line = self.from[1] * self.channels;
         let lines = down.most();
@@ -204,10 +204,10 @@ impl Resize {
         });
     }
 
-    /// Sums of `K` bytes times shares of 11 bits along both axes, as OpenCV computes them. With four
-    /// taps, columns are summed in single precision, except the elements at the end of a whole row
-    /// that do not fill a vector of eight. `row` elements of each row are computed, the first of
-    /// which has `left` others before it.
+    /// Sums of `K` bytes times shares of 11 bits along both axes, as OpenCV computes them. With
+    /// four taps, columns are summed in single precision, except the elements at the end of a whole
+    /// row that do not fill a vector of eight. `row` elements of each row are computed, the first
+    /// of which has `left` others before it.
     fn weighted<const K: usize>(
         &self,
         par: &dyn Par,
@@ -253,8 +253,8 @@ impl Resize {
     }
 
     /// Runs `body(row, scratch, known, out)` for each row of the output, with `lines` lines of
-    /// scratch. Between the rows of a chunk scratch stays, and so does what `known` says of it: at
-    /// first numbers of no row.
+    /// scratch. Scratch and `known`, which says whose numbers it holds, persist between the rows of
+    /// a chunk. At first scratch holds numbers of no row.
     fn by_rows<T: Element, S: bytemuck::Pod>(
         &self,
         par: &dyn Par,
@@ -275,7 +275,7 @@ impl Resize {
     }
 }
 
-/// A share in 11 bits.
+/// Converts a share to a number of 11 bits.
 fn fixed(share: f32) -> i32 {
     (share * 2048.0).round_ties_even() as i32
 }
@@ -366,12 +366,12 @@ mod tests {
         }
     }
 
-    /// Bytes that look like chance.
+    /// Pseudo-random bytes.
     fn picture(pixels: usize) -> Vec<u8> {
         (0..pixels as u32).map(|i| (i.wrapping_mul(2654435761) >> 13) as u8).collect()
     }
 
-    /// FNV-1a.
+    /// The FNV-1a hash of bytes.
     fn digest(bytes: &[u8]) -> u64 {
         bytes.iter().fold(0xcbf29ce484222325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100000001b3))
     }
@@ -379,7 +379,8 @@ mod tests {
     /// Rows and columns before and after, channels, digests.
     type Resized = ([usize; 2], [usize; 2], usize, [u64; 4]);
 
-    /// Digests of what `mx.image.imresize` of MXNet 1.9.1 made of these pictures, by `interp` 1 to 4.
+    /// Digests of the images that `mx.image.imresize` of MXNet 1.9.1 made of these pictures, by
+    /// `interp` 1 to 4.
     #[rustfmt::skip]
     const RECORDED: [Resized; 14] = [
         ([30, 20], [60, 31], 1, [0xafb79e9abb90045e, 0x28d28c0c0c5133d7, 0x5dbbeac7dd298859, 0x86ca6064ac96ae66]),

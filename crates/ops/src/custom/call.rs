@@ -1,4 +1,4 @@
-//! A call of an operator of the program, from the stage of a graph to its results.
+//! A call of a callback operator, from the stage of a graph to its results.
 
 use super::{CustomNode, CustomOperator, Question};
 use crate::prelude::*;
@@ -6,7 +6,7 @@ use mxrt_engine::{Engine, FailureKind, ForkSafeMutex, OpError};
 use mxrt_tensor::{Context, NDArray, TensorRef, TensorType};
 use std::sync::Arc;
 
-/// An operator that the program computes, as graphs see it: a call is handed over and suspended
+/// An operator that the program computes, as graphs see it. A call is handed over and suspended
 /// until the program has answered.
 pub struct Callback {
     operator: Arc<dyn CustomOperator>,
@@ -21,13 +21,13 @@ pub(crate) fn custom_kernel(node: &CustomNode, signature: &Signature<'_>) -> Res
 }
 
 impl Callback {
-    /// Describes the operator of a node; none if it runs as a kernel.
+    /// Describes the operator of a node. `None` if it runs as a kernel.
     pub(crate) fn of(node: &CustomNode) -> Option<Callback> {
         let (operator, arguments, outputs) = (node.operator.clone(), node.arguments, node.outputs.len());
         (!operator.runs_as_kernel()).then_some(Callback { operator, arguments, outputs })
     }
 
-    /// Runs something that asks the program for types, in a thread of the program. Returns at once.
+    /// Runs a question about types in a thread of the program. Returns at once.
     pub fn ask(&self, question: Question) {
         self.operator.ask(question);
     }
@@ -70,20 +70,20 @@ impl Callback {
     }
 }
 
-/// The arrays of a call. They are the program's: no operator of a graph uses them.
+/// The arrays of a call. They belong to the program: no operator of a graph uses them.
 pub struct CustomArrays {
     /// copies of the arguments
     pub inputs: Vec<NDArray>,
-    /// copies of the auxiliary states, to be changed
+    /// copies of the auxiliary states, which the function may change
     pub states: Vec<NDArray>,
-    /// zeros, to be written
+    /// zeros, which the function overwrites
     pub outputs: Vec<NDArray>,
 }
 
-/// Contents of the outputs, then of the states, or why there are none.
+/// Contents of the outputs, then of the states, or the error of the call.
 pub type CustomResults = Result<Vec<Vec<u8>>, OpError>;
 
-/// Takes the results.
+/// A function that takes the results.
 pub type CustomReply = Box<dyn FnOnce(CustomResults) + Send>;
 
 /// A call in a thread of the program.
@@ -93,13 +93,13 @@ pub struct CustomCall {
 }
 
 impl CustomCall {
-    /// What the function reads and writes.
+    /// The arrays that the function reads and writes.
     pub fn arrays(&self) -> &CustomArrays {
         &self.arrays
     }
 
-    /// The function has ended. Waits for what it has pushed to write the outputs and the states.
-    /// Only the first call of this counts.
+    /// Ends the call after the function has ended. Waits until the ops that it has pushed have
+    /// written the outputs and the states. Only the first call of this counts.
     pub fn finish(&self, result: Result<(), OpError>) {
         let results = result.and_then(|()| self.contents());
         let engine = self.arrays.engine();
@@ -131,7 +131,7 @@ impl Drop for CustomCall {
 }
 
 impl CustomArrays {
-    /// The engine that the arrays belong to; None if there are no arrays.
+    /// The engine that the arrays belong to. `None` if there are no arrays.
     pub fn engine(&self) -> Option<&'static Engine> {
         let first = self.outputs.iter().chain(&self.states).chain(&self.inputs).next()?;
         Some(first.engine())

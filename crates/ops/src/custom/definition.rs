@@ -1,4 +1,4 @@
-//! What a program says of an operator of its own, and where such operators are found.
+//! Definitions of callback operators by the program, and the registry of their sources.
 
 use super::CustomCall;
 use crate::prelude::*;
@@ -8,29 +8,30 @@ use std::any::Any;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// What is known around a node: of its arguments, its auxiliary states and its outputs.
+/// Shapes or element types around a node, as far as they are known.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CustomTypes<T> {
-    /// of the arguments
+    /// shapes or types of the arguments
     pub arguments: Vec<T>,
-    /// of the auxiliary states
+    /// shapes or types of the auxiliary states
     pub states: Vec<T>,
-    /// of the outputs
+    /// shapes or types of the outputs
     pub outputs: Vec<T>,
 }
 
 /// An operator of the program with its attributes. All functions may be called from several threads
-/// at a time.
+/// concurrently.
 pub trait CustomOperator: Send + Sync {
-    /// Names of the arguments. Asked for once, as are the next two.
+    /// Names of the arguments. This and the next two functions are called once.
     fn arguments(&self) -> Vec<String>;
     /// Names of the auxiliary states, which calls read and write.
     fn states(&self) -> Vec<String>;
     /// Names of the outputs.
     fn outputs(&self) -> Vec<String>;
-    /// The shapes that follow from those of the arguments. As many as there are names.
+    /// The shapes that follow from those of the arguments. Their number is that of the names.
     fn infer_shape(&self, arguments: &[PartialShape]) -> Result<CustomTypes<PartialShape>, OpError>;
-    /// The element types that follow from those of the arguments. As many as there are names.
+    /// The element types that follow from those of the arguments. Their number is that of the
+    /// names.
     fn infer_dtype(&self, arguments: &[Option<DType>]) -> Result<CustomTypes<Option<DType>>, OpError>;
     /// Hands a call to a thread of the program, and returns at once: the calling thread is one of
     /// the engine. A call that is dropped fails.
@@ -45,37 +46,39 @@ pub trait CustomOperator: Send + Sync {
         let _ = signature;
         None
     }
-    /// Runs something that asks the program for types, and returns at once: the calling thread is
-    /// one of the engine. An operator whose other functions may be called there runs it itself.
+    /// Runs a question about types, and returns at once: the calling thread is one of the engine.
+    /// An operator whose other functions may be called there runs the question itself.
     fn ask(&self, question: Question) {
         question();
     }
 }
 
-/// Something that asks the program for types. A forked child, which lacks the thread that runs it,
-/// runs it again. Dropped unasked, it fails what waits for the answer.
+/// A function that asks the program for types. A forked child, which lacks the thread that runs it,
+/// runs it again. If it is dropped unasked, the calls that wait for the answer fail.
 pub type Question = Arc<dyn Fn() + Send + Sync>;
 
-/// Where operators of the program come from.
+/// A source of operators of the program.
 pub trait CustomOperators: Send + Sync {
-    /// The operator of this name with these attributes; None where the name is not known here.
+    /// The operator of this name with these attributes. `None` if the source does not know the
+    /// name.
     fn make(&self, op_type: &str, attrs: &[(&str, &str)]) -> Result<Option<Arc<dyn CustomOperator>>, OpError>;
 }
 
 static SOURCES: ForkSafeRwLock<Vec<Arc<dyn CustomOperators>>> = ForkSafeRwLock::new(Vec::new());
 
-/// Adds a source of operators. Those that were added before are asked first.
+/// Adds a source of operators. Sources that were added before are asked first.
 pub fn register_custom_operators(source: Arc<dyn CustomOperators>) {
     SOURCES.write().push(source);
 }
 
-/// Answers that are remembered for each question: one per signature that a model is called with.
+/// Limit of the remembered answers to each question: one per signature with which a model is
+/// called.
 const REMEMBERED: usize = 32;
 
-/// Answers of the program, since compilation asks the same questions many times.
+/// Remembered answers of the program, since compilation asks the same questions many times.
 struct Memory<T>(ForkSafeMutex<VecDeque<Answer<T>>>);
 
-/// What was asked, and what the answer was.
+/// A question and the answer to it.
 type Answer<T> = (Vec<T>, Arc<CustomTypes<T>>);
 
 impl<T: Clone + PartialEq> Memory<T> {
@@ -96,7 +99,7 @@ impl<T: Clone + PartialEq> Memory<T> {
     }
 }
 
-/// The operator of a node, and what it has said about itself.
+/// The operator of a node, and the answers that it has given about itself.
 pub(crate) struct CustomNode {
     pub operator: Arc<dyn CustomOperator>,
     op_type: String,
@@ -140,7 +143,7 @@ impl CustomNode {
         self.inputs.len() - self.arguments
     }
 
-    /// An answer has as many parts as there are names.
+    /// Checks that an answer has as many parts as there are names.
     fn check<T>(&self, what: &str, types: CustomTypes<T>) -> Result<CustomTypes<T>, OpError> {
         let numbers = [
             ("arguments", types.arguments.len(), self.arguments),
@@ -156,7 +159,8 @@ impl CustomNode {
         }
     }
 
-    /// Fills in the shapes. While those of arguments are open, the program may know nothing yet.
+    /// Fills in the shapes. While those of arguments are unknown, the program may not know others
+    /// yet.
     pub fn infer_shape(&self, shapes: &mut Shapes<'_>) -> Result<(), OpError> {
         let known = shapes.inputs.get(..self.arguments).unwrap_or_default().to_vec();
         let ask = || self.check("infer_shape", self.operator.infer_shape(&known)?);
@@ -191,7 +195,7 @@ impl CustomNode {
         Ok(())
     }
 
-    /// What the states become, numbered as the outputs behind the visible ones.
+    /// The types of the new states, with their numbers as outputs, which follow the visible ones.
     fn states_out<'a, T>(&self, states: &'a [T]) -> impl Iterator<Item = (usize, &'a T)> {
         let first = self.outputs.len();
         states.iter().enumerate().map(move |(i, state)| (first + i, state))

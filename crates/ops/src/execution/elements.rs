@@ -8,7 +8,7 @@ use mxrt_kernels::Element;
 use mxrt_tensor::{DType, Shape, TensorMut, TensorRef};
 use std::borrow::Cow;
 
-/// Runs the expression with `$t` standing for an unsigned type of the same size: for kernels that
+/// Runs the expression with `$t` standing for an unsigned type of the same size, for kernels that
 /// only move elements.
 macro_rules! dispatch_size {
     ($dtype:expr, $t:ident => $body:expr) => {
@@ -34,8 +34,7 @@ macro_rules! dispatch_size {
 }
 pub(crate) use dispatch_size;
 
-/// Runs the expression with `$t` standing for the Rust type of `$dtype`, out of a named set of
-/// types.
+/// Runs the expression with `$t` standing for the Rust type of `$dtype`, from a named set of types.
 macro_rules! dispatch {
     ($dtype:expr, all, $t:ident => $body:expr) => {
         $crate::prelude::dispatch!(@ $dtype, "float32, float64, float16, uint8, int8, int32, int64 and bool", $t => $body,
@@ -65,12 +64,12 @@ macro_rules! dispatch {
 }
 pub(crate) use dispatch;
 
-/// The elements of an array whose dtype `bind` has chosen `T` for.
+/// The elements of an array for whose dtype `bind` has chosen `T`.
 pub(crate) fn elements<'a, T: Pod>(array: &TensorRef<'a>) -> Result<&'a [T], OpError> {
     bytemuck::try_cast_slice(array.bytes()).map_err(|_| misread(array.dtype, array.shape))
 }
 
-/// The same for an output.
+/// The elements of an output for whose dtype `bind` has chosen `T`.
 pub(crate) fn elements_mut<'a, T: Pod>(array: &'a mut TensorMut<'_>) -> Result<&'a mut [T], OpError> {
     let (dtype, shape) = (array.dtype, array.shape);
     bytemuck::try_cast_slice_mut(array.bytes_mut()).map_err(|_| misread(dtype, shape))
@@ -89,7 +88,7 @@ pub(crate) fn scratch<T: Pod>(bytes: &mut [u8], len: usize) -> Result<&mut [T], 
     bytemuck::try_cast_slice_mut(bytes).map_err(|_| value_error("the workspace is not aligned"))
 }
 
-/// Whole numbers out of an array of any numeric dtype; fractions are cut off. Kernels that take
+/// Reads whole numbers from an array of any numeric dtype; fractions are cut off. Kernels that take
 /// indices are compiled for these alone.
 pub(crate) fn integers<'a>(array: &TensorRef<'a>) -> Result<Cow<'a, [i64]>, OpError> {
     if array.dtype == DType::I64 {
@@ -98,8 +97,8 @@ pub(crate) fn integers<'a>(array: &TensorRef<'a>) -> Result<Cow<'a, [i64]>, OpEr
     dispatch!(array.dtype, numeric, T => Ok(Cow::Owned(elements::<T>(array)?.iter().map(|v| v.to_i64()).collect())))
 }
 
-/// The elements of an array of any numeric dtype in double precision: for kernels that are compiled
-/// for these alone.
+/// Reads the elements of an array of any numeric dtype in double precision, for kernels that are
+/// compiled for these alone.
 pub(crate) fn floats(array: &TensorRef<'_>) -> Result<Vec<f64>, OpError> {
     dispatch!(array.dtype, numeric, T => Ok(elements::<T>(array)?.iter().map(|v| v.to_f64()).collect()))
 }
@@ -112,7 +111,7 @@ pub(crate) fn store_floats(numbers: &[f64], out: &mut TensorMut<'_>) -> Result<(
     })
 }
 
-/// The same for whole numbers.
+/// Writes whole numbers in the dtype of the output.
 pub(crate) fn store_integers(numbers: &[i64], out: &mut TensorMut<'_>) -> Result<(), OpError> {
     dispatch!(out.dtype, numeric, T => {
         elements_mut::<T>(out)?.iter_mut().zip(numbers).for_each(|(out, v)| *out = T::from_i64(*v));
@@ -120,7 +119,7 @@ pub(crate) fn store_integers(numbers: &[i64], out: &mut TensorMut<'_>) -> Result
     })
 }
 
-/// What [`floats`], [`store_floats`] and [`store_integers`] accept, asked before anything runs.
+/// Fails for dtypes that [`floats`], [`store_floats`] and [`store_integers`] do not accept.
 pub(crate) fn check_numeric(dtype: DType) -> Result<(), OpError> {
     dispatch!(dtype, numeric, T => {
         let _ = T::ZERO;
@@ -128,7 +127,7 @@ pub(crate) fn check_numeric(dtype: DType) -> Result<(), OpError> {
     })
 }
 
-/// Fails for what is not of floating point.
+/// Fails for dtypes that are not of floating point.
 pub(crate) fn check_float(dtype: DType) -> Result<(), OpError> {
     dispatch!(dtype, float, T => {
         let _ = T::ZERO;
@@ -136,7 +135,7 @@ pub(crate) fn check_float(dtype: DType) -> Result<(), OpError> {
     })
 }
 
-/// What [`integers`] accepts, asked before anything runs.
+/// Fails for dtypes that [`integers`] does not accept.
 pub(crate) fn check_integers(name: &str, dtype: DType) -> Result<(), OpError> {
     let numeric =
         matches!(dtype, DType::F32 | DType::F64 | DType::F16 | DType::U8 | DType::I8 | DType::I32 | DType::I64);
@@ -149,7 +148,7 @@ pub(crate) fn packed_elements<T: Pod>(bytes: &[u8], len: usize) -> Result<&[T], 
     bytemuck::try_cast_slice(bytes).map_err(|_| value_error("the packed weights are not aligned"))
 }
 
-/// Copies input 0 to output 0: for operators that only change the shape.
+/// Copies input 0 to output 0, for operators that only change the shape.
 pub(crate) fn copy_first(call: &mut KernelCall<'_, '_>) -> Result<(), OpError> {
     call.outputs[0].bytes_mut().copy_from_slice(call.inputs[0].bytes());
     Ok(())

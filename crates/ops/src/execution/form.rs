@@ -1,9 +1,9 @@
-//! What a kernel computes, in words that kernels of devices understand.
+//! Forms: descriptions of computations that kernels of devices understand.
 //!
-//! Operators come down to a few forms: elements in other places, functions of elements, folds over
-//! axes, products. The definition of an operator names its form ([`OpDef::form`]), next to the kernel
-//! for the host and from the same attributes. A device that has a kernel for a form has one for every
-//! operator of it.
+//! All operators reduce to a few forms: elements in other places, functions of elements, folds over
+//! axes, products. The definition of an operator names its form ([`OpDef::form`]), next to the
+//! kernel for the host and from the same attributes. A device that has a kernel for a form has one
+//! for every operator of that form.
 
 use super::{Kernel, Signature, dispatch};
 use crate::definition::{Attrs, OpDef};
@@ -37,27 +37,27 @@ pub struct Move {
     pub into: (usize, Vec<isize>),
 }
 
-/// What follows a sum of products: operands by their number among the inputs.
+/// Operations that follow a sum of products. Operands are given by their number among the inputs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SumEpilogue {
     /// one number for each column of a product, or filter of a convolution
     pub bias: Option<usize>,
-    /// added, of the shape of the result
+    /// operand of the shape of the result, which is added
     pub residual: Option<usize>,
-    /// applied last
+    /// function that is applied last
     pub activation: Option<Unary>,
 }
 
-/// What is given of elements in order.
+/// Results of an operator that orders elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ordered {
     /// the elements
     Values,
-    /// their positions along the axis
+    /// positions of the elements along the axis
     Positions,
     /// elements, then positions
     Both,
-    /// 1 where an element is among the first, else 0
+    /// mask: 1 where an element is among the first, else 0
     Mask,
 }
 
@@ -65,37 +65,38 @@ pub enum Ordered {
 /// columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MatrixSteps {
-    /// number among the inputs; of the result: 0
+    /// number among the inputs; 0 for the result
     pub array: usize,
     /// first element
     pub first: usize,
-    /// between outer batches, inner batches, rows, columns
+    /// steps between outer batches, inner batches, rows, columns
     pub steps: [isize; 4],
 }
 
-/// What a kernel computes. Operands are the inputs in the operator's order unless said otherwise.
+/// Computation of a kernel. Operands are the inputs in the operator's order unless a form names
+/// others.
 #[derive(Clone, Debug, PartialEq)]
 pub enum KernelForm {
     /// Output 0 has the bytes of input 0.
     Copy,
-    /// Output 0 holds this number where nothing is moved to.
+    /// Strided copies. Output 0 holds a fixed number where nothing is copied to.
     Move {
         /// the number, if not all elements are written
         fill: Option<f64>,
-        /// one after the other
+        /// copies, one after the other
         moves: Vec<Move>,
     },
     /// A function of every element. Inputs are broadcast, axes matched from the last, to output 0.
     Elementwise {
-        /// functions and what they read
+        /// functions, and the values that they read
         program: ElementwiseProgram,
-        /// shapes of the inputs where they are read in others than their own
+        /// shapes of inputs that are read in other shapes than their own
         shapes: Vec<Vec<usize>>,
     },
-    /// A function of every element and a number, which the type of the result holds. The elements
-    /// are converted to that type before.
+    /// A function of every element and a number, which is converted to the type of the result. The
+    /// elements are converted to that type first.
     WithNumber {
-        /// what is computed
+        /// function of the element and the number
         function: Binary,
         /// the other operand
         number: f64,
@@ -104,179 +105,185 @@ pub enum KernelForm {
     },
     /// Elements in another type.
     Cast,
-    /// `start + i / repeat * step`.
+    /// Numbers in steps: element `i` is `start + i / repeat * step`.
     Range {
-        /// of element 0
+        /// value of element 0
         start: f64,
-        /// between numbers
+        /// difference between numbers
         step: f64,
-        /// elements that hold the same number
+        /// number of elements that hold the same number
         repeat: usize,
     },
     /// A fold over axes.
     Reduce {
-        /// what is computed
+        /// operation of the fold
         reduction: Reduction,
-        /// axes that go
+        /// axes that are reduced
         reduced: Vec<bool>,
     },
     /// Means and variances over axes: outputs 0 and 1.
     Moments {
-        /// axes that go
+        /// axes that are reduced
         reduced: Vec<bool>,
     },
     /// Running sums along the middle of three joined axes, in the type of the result.
     RunningSum {
-        /// extents
+        /// extents of the joined axes
         split: [usize; 3],
     },
-    /// Where the first largest or smallest element is along the middle of three joined axes.
+    /// Positions of the first largest or smallest element along the middle of three joined axes.
     Extreme {
-        /// the largest
+        /// whether the largest element is searched
         largest: bool,
-        /// extents
+        /// extents of the joined axes
         split: [usize; 3],
     },
-    /// Along the middle of three joined axes.
+    /// Softmax along the middle of three joined axes.
     Softmax {
-        /// what is computed
+        /// variant of the function
         params: SoftmaxParams,
-        /// extents
+        /// extents of the joined axes
         split: [usize; 3],
         /// whether the second input holds lengths
         has_length: bool,
     },
-    /// Data, gamma, beta; along the middle of three joined axes. Further outputs are mean and
-    /// deviation.
+    /// Layer normalization of data, gamma, beta along the middle of three joined axes. Further
+    /// outputs are mean and deviation.
     LayerNorm {
-        /// extents
+        /// extents of the joined axes
         split: [usize; 3],
-        /// added to the variance
+        /// number that is added to the variance
         eps: f64,
-        /// gammas and betas that rows have in turns; none: each place of a row has its own
+        /// number of gammas and betas, which successive rows use cyclically; `None` if each place
+        /// of a row has its own
         of_rows: Option<usize>,
     },
-    /// Divided by the Euclidean norm along the middle of three joined axes.
+    /// Elements divided by the Euclidean norm along the middle of three joined axes.
     UnitNorm {
-        /// extents
+        /// extents of the joined axes
         split: [usize; 3],
-        /// added to the sum of squares
+        /// number that is added to the sum of squares
         eps: f64,
     },
-    /// Divided by a power of the sum of squares of neighbours along the middle of three joined axes.
+    /// Elements divided by a power of the sum of squares of neighbours along the middle of three
+    /// joined axes.
     ResponseNorm {
-        /// what is computed
+        /// parameters of the norm
         params: LrnParams,
-        /// extents
+        /// extents of the joined axes
         split: [usize; 3],
     },
-    /// Data, gamma, beta, mean, variance; the middle of three joined axes has the channels.
+    /// Batch normalization of data, gamma, beta, mean, variance. The middle of three joined axes
+    /// has the channels.
     BatchNorm {
-        /// extents
+        /// extents of the joined axes
         split: [usize; 3],
-        /// added to the variance
+        /// number that is added to the variance
         eps: f64,
-        /// gamma counts as 1
+        /// whether gamma counts as 1
         fix_gamma: bool,
-        /// negative results become 0
+        /// whether negative results become 0
         relu: bool,
     },
-    /// Weight, perhaps bias, gamma, beta, mean, variance: weight and bias of a layer together with
-    /// the BatchNorm behind it.
+    /// Weight and bias of a layer, folded with the BatchNorm after it. Inputs are weight, perhaps
+    /// bias, gamma, beta, mean, variance.
     FoldBatchNorm {
-        /// added to the variance
+        /// number that is added to the variance
         eps: f64,
-        /// gamma counts as 1
+        /// whether gamma counts as 1
         fix_gamma: bool,
-        /// the result is multiplied by it
+        /// factor of the result
         factor: f64,
     },
-    /// Elements of input `data` by the numbers in input `indices`, along the middle of three joined
-    /// axes.
+    /// Elements of input `data` selected by the numbers in input `indices`, along the middle of
+    /// three joined axes.
     Take {
-        /// number of the input that is looked into
+        /// number of the input whose elements are selected
         data: usize,
         /// number of the input with indices
         indices: usize,
-        /// extents of data
+        /// extents of the joined axes of data
         split: [usize; 3],
-        /// what becomes of numbers outside
+        /// treatment of indices outside the axis
         mode: OutOfRange,
-        /// the axis, for messages
+        /// number of the axis, for messages
         axis: usize,
-        /// there is an index for each pair of outer and inner axes, instead of whole rows
+        /// whether there is an index for each pair of outer and inner axes, instead of whole rows
         pick: bool,
     },
-    /// Rows of `inner` elements of input 0: row `k` of the result by the numbers `k` of each row of
-    /// input 1, one for each of the first axes. Negative ones count from the end.
+    /// Rows of `inner` elements of input 0. Input 1 has a row for each of the first axes; the
+    /// numbers at position `k` of these rows select row `k` of the result. Negative numbers count
+    /// from the end.
     GatherRows {
-        /// extents of these axes
+        /// extents of the first axes
         sizes: Vec<usize>,
         /// elements of a row
         inner: usize,
     },
     /// The first elements in order along the middle of three joined axes.
     Order {
-        /// extents
+        /// extents of the joined axes
         split: [usize; 3],
-        /// which come first, and how many
+        /// order of the elements, and how many are given
         order: Order,
-        /// the outputs
+        /// kind of the results
         give: Ordered,
     },
-    /// One where the last axis is the index, else zero.
+    /// One-hot vectors: one where the last axis is the index, else zero.
     OneHot {
         /// extent of the last axis
         depth: usize,
-        /// for one
+        /// number that stands for one
         on: f64,
-        /// for zero
+        /// number that stands for zero
         off: f64,
     },
-    /// Condition, yes, no; so many elements for each condition.
+    /// Choice between two arrays. Inputs are condition, yes, no; each condition chooses `row`
+    /// elements.
     Select {
-        /// elements
+        /// elements for each condition
         row: usize,
     },
-    /// `alpha * a b`, then the epilogue.
+    /// Product `alpha * a b` of matrices, then the epilogue.
     Product {
-        /// batches: outer, inner
+        /// numbers of outer and inner batches
         batch: [usize; 2],
         /// rows, columns, depth
         size: [usize; 3],
         /// left and right operand, and the result
         operands: [MatrixSteps; 3],
-        /// factor
+        /// factor of the product
         alpha: f64,
-        /// what follows
+        /// operations after the product
         epilogue: SumEpilogue,
     },
-    /// Data and weights; up to three spatial axes, missing ones first.
+    /// Convolution of data and weights with up to three spatial axes, missing ones first.
     Convolution {
-        /// images are `[image, pixels, channel]`, weights `[kernel, channel of a group, filter]`;
-        /// otherwise `[image, channel, pixels]` and `[filter, channel of a group, kernel]`
+        /// whether images are `[image, pixels, channel]` and weights `[kernel, channel of a group,
+        /// filter]`; otherwise they are `[image, channel, pixels]` and `[filter, channel of a
+        /// group, kernel]`
         channels_last: bool,
         /// extents of a kernel
         kernel: [usize; 3],
-        /// distances
+        /// distances between kernels
         stride: [usize; 3],
-        /// before and behind
+        /// padding before and after
         pad: [usize; 3],
         /// distances within a kernel
         dilate: [usize; 3],
         /// groups of channels
         groups: usize,
-        /// what follows
+        /// operations after the convolution
         epilogue: SumEpilogue,
     },
-    /// Data and weights of a transposed convolution, `[channels, filters of a group, kernel]`;
-    /// otherwise as `Convolution`.
+    /// Transposed convolution of data and weights, `[channels, filters of a group, kernel]`. Its
+    /// other properties are those of `Convolution`.
     Deconvolution {
         /// extents of a kernel
         kernel: [usize; 3],
-        /// distances between what two elements are spread to
+        /// distances between the results of neighbouring elements
         stride: [usize; 3],
-        /// what is cut off before
+        /// extents that are cut off at the beginning
         pad: [usize; 3],
         /// distances within a kernel
         dilate: [usize; 3],
@@ -287,93 +294,94 @@ pub enum KernelForm {
     },
     /// Planes of another size: the last two axes of input 0.
     Resample(Resampling),
-    /// Steps of sequences; input 1, if there is one, holds their lengths.
+    /// Steps of sequences. Input 1, if there is one, holds their lengths.
     Sequence {
-        /// what is computed
+        /// operation on the steps
         kind: SequenceKind,
-        /// steps and sequences
+        /// numbers of steps and sequences
         size: [usize; 2],
         /// elements of a step
         inner: usize,
         /// whether sequences are the first axis, and steps the second
         batch_first: bool,
     },
-    /// Windows over up to three spatial axes, missing ones first.
+    /// Pooling in windows over up to three spatial axes, missing ones first.
     Pooling {
-        /// what is computed
+        /// function of a window
         kind: PoolKind,
         /// extents of a window
         kernel: [usize; 3],
-        /// distances
+        /// distances between windows
         stride: [usize; 3],
-        /// before and behind
+        /// padding before and after
         pad: [usize; 3],
-        /// the last axis has the channels
+        /// whether the last axis has the channels
         channels_last: bool,
     },
-    /// Planes at positions from -1 to 1: data, and the positions or a map of 2 x 3 numbers for each
-    /// image that makes them.
+    /// Samples of planes at positions from -1 to 1. Inputs are data, and positions or, for each
+    /// image, a map of 2 x 3 numbers that gives them.
     Sample {
-        /// the positions follow from a map
+        /// whether the positions follow from a map
         affine: bool,
     },
-    /// Positions: of an affine map for each image, or of a flow in pixels.
+    /// Positions for samples, from an affine map for each image or from a flow in pixels.
     Grid {
-        /// the input is a flow
+        /// whether the input is a flow
         flow: bool,
     },
     /// Images and regions of interest: means of samples in the bins of each region.
     RoiAlign(RoiAlign),
     /// Images and regions of interest: the largest pixel in the bins of each region.
     RoiMaxima(Regions),
-    /// Recurrent layers: data, parameters, first states, and for an LSTM first cell states. Further
-    /// outputs are the last ones.
+    /// Recurrent layers of data, parameters, first states, and for an LSTM first cell states.
+    /// Further outputs are the last states.
     Recurrent(Recurrent),
     /// Anchors around every pixel of a feature map: rows of corners.
     Anchors(Anchors),
-    /// Rows of numbers: those that no better row suppresses, the best first.
+    /// Rows of numbers that no better row suppresses, the best first.
     Suppress(BoxNms),
-    /// Class probabilities, locations, anchors: rows of class, score and corners.
+    /// Detections from class probabilities, locations and anchors: rows of class, score and
+    /// corners.
     Detections(MultiBoxDetection),
     /// Random numbers, one after the other from the stream of each element.
     Random(RandomForm),
 }
 
-/// Anchors around pixels, as parts of the image.
+/// Anchors around pixels, measured in parts of the image.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Anchors {
     /// pixels of a row
     pub columns: usize,
     /// half the width and half the height of each anchor of a pixel
     pub half_sides: Vec<[f32; 2]>,
-    /// between pixels, down and to the right
+    /// distances between pixels, down and to the right
     pub steps: [f32; 2],
-    /// where in a pixel the center is, down and to the right
+    /// position of the center in a pixel, down and to the right
     pub offsets: [f32; 2],
-    /// anchors are cut to the image
+    /// whether anchors are cut to the image
     pub clip: bool,
 }
 
-/// How pixels are made of others.
+/// Ways to change the size of planes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resampling {
-    /// between four neighbours
+    /// interpolation between four neighbours
     Bilinear {
-        /// the centers of the corner pixels fall on each other, not the edges of the planes
+        /// whether the centers of the corner pixels coincide, instead of the edges of the planes
         align_corners: bool,
     },
     /// means over windows that divide a plane into as many parts as it gets pixels
     Means,
 }
 
-/// What becomes of the steps of a sequence.
+/// Operations on the steps of a sequence.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SequenceKind {
-    /// those behind its end are this number
+    /// sets the steps after the end of a sequence to this number
     Mask(f64),
-    /// the last one alone
+    /// selects the last step
     Last,
-    /// backwards; what lies behind its end stays
+    /// reverses the steps up to the end of a sequence; later steps stay
     Reverse,
 }
 
@@ -406,7 +414,7 @@ impl KernelForm {
         KernelForm::Elementwise { program, shapes: Vec::new() }
     }
 
-    /// A function of two, of all inputs one after the other.
+    /// Folds all inputs, one after the other, by a function of two.
     pub(crate) fn folded(function: Binary, inputs: usize) -> KernelForm {
         let left = |step: usize| if step == 0 { StepInput::Input(0) } else { StepInput::Step(step - 1) };
         let step = |i| (Elementwise::Binary(function), [left(i), StepInput::Input(i + 1)].into_iter().collect());
@@ -414,7 +422,7 @@ impl KernelForm {
         KernelForm::Elementwise { program: ElementwiseProgram { steps }, shapes: Vec::new() }
     }
 
-    /// Elements of input 0 read in steps; they fill output `output`.
+    /// Reads elements of input 0 in steps; they fill output `output`.
     pub fn strided(output: usize, shape: &[usize], offset: usize, strides: &[isize]) -> Move {
         let into = (0, mxrt_kernels::strides::contiguous(shape));
         Move { input: 0, output, shape: shape.to_vec(), from: (offset, strides.to_vec()), into }
@@ -427,22 +435,22 @@ pub(crate) type BoundKernel = Result<Box<dyn Kernel>, OpError>;
 /// Form in the definition of an operator.
 pub(crate) type MaybeForm = Result<Option<KernelForm>, OpError>;
 
-/// A form where the elements are of any type that [`dispatch`](super::dispatch) calls `all`.
+/// Gives the form for elements of any type that [`dispatch`](super::dispatch) calls `all`.
 pub(crate) fn for_all(dtype: DType, form: KernelForm) -> MaybeForm {
     dispatch!(dtype, all, _T => Ok(Some(form)))
 }
 
-/// A form where the elements are numbers.
+/// Gives the form for elements that are numbers.
 pub(crate) fn for_numeric(dtype: DType, form: KernelForm) -> MaybeForm {
     dispatch!(dtype, numeric, _T => Ok(Some(form)))
 }
 
-/// A form where the elements are of a floating type.
+/// Gives the form for elements of a floating type.
 pub(crate) fn for_floats(dtype: DType, form: KernelForm) -> MaybeForm {
     dispatch!(dtype, float, _T => Ok(Some(form)))
 }
 
-/// Says what an operator computes for complete types; `None`: devices have no words for it.
+/// Returns the form of an operator for complete types. `None` if no form describes it.
 pub fn form_of(def: &OpDef, attrs: &Attrs, signature: &Signature<'_>) -> Result<Option<KernelForm>, OpError> {
     if let Some(form) = (def.form)(attrs, signature)? {
         return Ok(Some(form));

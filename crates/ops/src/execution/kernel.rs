@@ -14,15 +14,15 @@ use std::ops::Range;
 /// Choices that hold for a whole plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KernelOptions {
-    /// convolutions that multiply sums allowed: 0 none, 2 Winograd's up to F(2,3), 4 all
+    /// transforms of convolutions that are allowed: 0 none, 2 Winograd's up to F(2,3), 4 all
     pub winograd: u8,
-    /// instruction set of the kernels that have several
+    /// instruction set of kernels that have variants for several
     pub isa: Isa,
-    /// whether products run on the tiles of AMX, where there are some
+    /// whether products run on the tiles of AMX, if the processor has some
     pub tiles: bool,
-    /// numbers that convolutions and dense layers multiply
+    /// precision of the numbers that convolutions and dense layers multiply
     pub precision: Precision,
-    /// measured choices of convolutions, which go before the rules
+    /// measured choices of convolutions, which take precedence over the rules
     pub tuned: Option<&'static ConvTable>,
 }
 
@@ -34,8 +34,8 @@ impl Default for KernelOptions {
 }
 
 impl KernelOptions {
-    /// Chooses kernels of an instruction set: one of [`Isa`]'s names, or `amx` for AVX-512
-    /// with tiles. Says what is wrong with a name, or that this processor does not have it.
+    /// Chooses kernels of an instruction set: one of [`Isa`]'s names, or `amx` for AVX-512 with
+    /// tiles. The error says that the name is unknown, or that this processor lacks the set.
     pub fn on(self, isa: &str) -> Result<KernelOptions, String> {
         let best = if amx::is_available() { "amx" } else { Isa::detect().name() };
         let absent = || format!("this processor does not have it; its best is {best}");
@@ -59,7 +59,7 @@ impl KernelOptions {
         }
     }
 
-    /// What a reader of the plan should know about them.
+    /// Remarks on the options for readers of the plan.
     pub fn notes(&self) -> impl Iterator<Item = &'static str> {
         let wanted = self.precision == Precision::Bf16;
         let has = self.isa == Isa::Avx512 && has_bf16();
@@ -70,7 +70,7 @@ impl KernelOptions {
     }
 }
 
-/// Types around a node, all complete.
+/// Complete types of the inputs and outputs of a node.
 pub struct Signature<'a> {
     /// types of the inputs
     pub inputs: &'a [TensorType],
@@ -90,17 +90,17 @@ pub struct KernelCall<'a, 'o> {
     pub outputs: &'a mut [TensorMut<'o>],
     /// [`Kernel::workspace`] bytes, 64-byte aligned, of arbitrary content
     pub workspace: &'a mut [u8],
-    /// the inputs named by [`Kernel::packing`] in packed form; their entries in `inputs` are still
-    /// there
+    /// the inputs named by [`Kernel::packing`] in packed form; they remain in `inputs` as well
     pub packed: Option<&'a [u8]>,
-    /// this execution's piece of the random stream, for random operators
+    /// piece of the random stream for this execution, for random operators
     pub random: Option<RandomKey>,
-    /// the input whose content stands in output 0 and is to be overwritten there; its entry in
-    /// `inputs` has no content
+    /// the input whose content is in output 0, to be overwritten there; its entry in `inputs` has
+    /// no content
     pub shared: Option<usize>,
 }
 
-/// An operator bound to types. Immutable; results never depend on how many threads `par` uses.
+/// An operator bound to types. It is immutable, and results never depend on the number of threads
+/// that `par` uses.
 pub trait Kernel: Send + Sync {
     /// Computes the outputs.
     fn run(&self, call: &mut KernelCall<'_, '_>) -> Result<(), OpError>;
@@ -110,18 +110,19 @@ pub trait Kernel: Send + Sync {
         0
     }
 
-    /// Inputs (usually weights) that the kernel wants packed once, for all executions.
+    /// Inputs (usually weights) that the kernel reads in a form that is packed once for all
+    /// executions.
     fn packing(&self) -> Option<&dyn Packing> {
         None
     }
 
-    /// Inputs of the size of output 0, any one of which it can overwrite: see
-    /// [`KernelCall::shared`].
+    /// Inputs of the size of output 0, any one of which the kernel can overwrite
+    /// ([`KernelCall::shared`]).
     fn in_place(&self) -> &[usize] {
         &[]
     }
 
-    /// What was chosen, for `net.plan()` and the profiler.
+    /// Description of the kernel, for `net.plan()` and the profiler.
     fn describe(&self) -> String {
         "plain".to_owned()
     }
@@ -131,12 +132,12 @@ pub trait Kernel: Send + Sync {
         1_000
     }
 
-    /// Multiply-adds that the definition takes, where these are what takes time.
+    /// Multiply-adds that the definition takes, if these determine the time.
     fn multiply_adds(&self) -> Option<u64> {
         None
     }
 
-    /// Signature under which a table of measured convolutions would have it.
+    /// Signature of the kernel in tables of measured convolutions.
     fn convolution(&self) -> Option<ConvSignature> {
         None
     }
@@ -144,16 +145,16 @@ pub trait Kernel: Send + Sync {
 
 /// Rearranges inputs into the form a kernel reads fastest.
 pub trait Packing: Send + Sync {
-    /// positions of the inputs that are packed together; the kernel reads them in no other form
+    /// Positions of the inputs that are packed together. The kernel reads them in no other form.
     fn inputs(&self) -> &[usize];
-    /// bytes of the packed form
+    /// Bytes of the packed form.
     fn bytes(&self) -> usize;
-    /// fills `out` (64-byte aligned, [`Packing::bytes`] long) from the inputs named by
-    /// [`Packing::inputs`], in that order
+    /// Fills `out` (64-byte aligned, [`Packing::bytes`] long) from the inputs named by
+    /// [`Packing::inputs`], in that order.
     fn pack(&self, par: &dyn Par, inputs: &[TensorRef<'_>], out: &mut [u8]) -> Result<(), OpError>;
-    /// equal keys mean equal packings: two plans share what they both need
+    /// A key of the packing. Equal keys mean equal packings, which plans share.
     fn key(&self) -> String;
-    /// gives the one packed input back; None where packing loses something
+    /// Returns the inverse for the one packed input. `None` if packing loses information.
     fn unpacker(&self) -> Option<Box<dyn Unpack>> {
         None
     }
@@ -194,12 +195,13 @@ impl Kernel for FnKernel {
 }
 
 /// Chooses the kernel of an operator for complete types; the one place where that happens. Devices
-/// with kernels of their own bind theirs by its form: see [`bind_device_kernel`](crate::bind_device_kernel).
+/// with kernels of their own bind theirs by its form
+/// ([`bind_device_kernel`](crate::bind_device_kernel)).
 pub fn bind_kernel(def: &OpDef, attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     (def.bind)(attrs, signature)
 }
 
-/// A kernel that is just a function, of which nothing is known but its types.
+/// Makes a kernel of a function of which nothing is known except its types.
 pub fn kernel_fn<F>(signature: &Signature<'_>, run: F) -> Box<dyn Kernel>
 where
     F: Fn(&mut KernelCall<'_, '_>) -> Result<(), OpError> + Send + Sync + 'static,
@@ -207,7 +209,8 @@ where
     plain_kernel(signature, Box::new(run))
 }
 
-/// The same with a name for `net.plan()`, and the nanoseconds it is known to take.
+/// Makes a kernel of a function, with a name for `net.plan()` and its estimated time in
+/// nanoseconds.
 pub fn costed_kernel_fn<F>(name: impl Into<String>, cost_ns: u64, run: F) -> Box<dyn Kernel>
 where
     F: Fn(&mut KernelCall<'_, '_>) -> Result<(), OpError> + Send + Sync + 'static,
@@ -215,7 +218,7 @@ where
     boxed_kernel(name.into(), cost_ns, Vec::new(), Box::new(run))
 }
 
-/// The same for a kernel that can overwrite any one of these inputs.
+/// Makes a kernel of a function that can overwrite any one of these inputs, with its name and time.
 pub fn in_place_kernel_fn<F>(name: impl Into<String>, cost_ns: u64, in_place: Vec<usize>, run: F) -> Box<dyn Kernel>
 where
     F: Fn(&mut KernelCall<'_, '_>) -> Result<(), OpError> + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! `_image_random_brightness` and its kin: changes of brightness, contrast and colour.
+//! `_image_random_brightness` and similar operators: changes of brightness, contrast and colour.
 
 use super::one_image;
 use crate::prelude::*;

@@ -73,7 +73,8 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     }
 }
 
-/// The axes before, of and behind the one that is sorted; all in one without an axis.
+/// Joins the axes before the sorted axis into one, and those after it. Without a sorted axis, all
+/// axes become one.
 pub(crate) fn split(attrs: &Attrs, shape: &Shape) -> Result<[usize; 3], OpError> {
     let split = split_or_all(attrs.opt_int("axis"), shape)?;
     if u32::try_from(split[1].saturating_mul(split[2])).is_err() {

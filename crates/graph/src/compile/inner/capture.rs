@@ -1,9 +1,9 @@
 //! Constants of the outer graph in an inner one.
 //!
-//! What a graph inside a node captures from outside and is constant there (a parameter, a folded
-//! weight) is constant inside as well. The expressions of such values move into the inner graph,
-//! down to the parameters, so that its plan folds and packs them as any plan does: once for each
-//! version of the parameters, not in every iteration.
+//! A graph inside a node may capture values that are constant outside, such as a parameter or a
+//! folded weight. They are constant inside as well. The expressions of such values move into the
+//! inner graph, down to the parameters, so that its plan folds and packs them as any plan does:
+//! once for each version of the parameters, not in every iteration.
 
 use super::super::values::{Expressions, GraphValues};
 use crate::control_flow::row_type;
@@ -18,12 +18,12 @@ pub(crate) struct InnerGraph {
     pub graph: Graph,
     pub types: Vec<TensorType>,
     pub sources: Vec<InnerSource>,
-    /// the captured constants, spelt out
+    /// the expressions of the captured constants, as text
     pub constants: String,
 }
 
 impl InnerGraph {
-    /// Marks the inputs that are the same in all iterations.
+    /// Marks the inputs that have the same value in all iterations.
     pub fn mark_captured(&mut self) {
         for (input, source) in self.graph.inputs.iter_mut().zip(&self.sources) {
             input.captured = matches!(source, InnerSource::Whole(_) | InnerSource::Hoisted(_));
@@ -31,8 +31,8 @@ impl InnerGraph {
     }
 }
 
-/// Graph number `g` of a node that reads `reads`; `operands` says which of these are operands of
-/// the step, and which.
+/// Builds graph number `g` of a node that reads `reads`. `operands` gives, for each of these, its
+/// number among the operands of the step, if it is one.
 pub(crate) fn inner_graph(
     (outer, expressions): (&GraphValues<'_>, &Expressions),
     flow: &Flow,
@@ -94,9 +94,9 @@ pub(crate) fn inner_graph(
 struct Import<'a, 'b> {
     outer: &'a GraphValues<'b>,
     made: InnerGraph,
-    /// nodes of the outer graph that are there
+    /// nodes that have been moved: from the outer graph to the inner one
     nodes: HashMap<usize, usize>,
-    /// inputs of the outer graph that are there
+    /// inputs that have been moved: from the outer graph to the inner one
     inputs: HashMap<usize, usize>,
 }
 
@@ -127,7 +127,8 @@ impl Import<'_, '_> {
         self.moved(value)
     }
 
-    /// The same for a value whose node is there.
+    /// The value of the inner graph that a value of the outer one becomes, if its node has been
+    /// moved.
     fn moved(&mut self, value: Value) -> Result<Value, OpError> {
         match self.outer.root(value) {
             Value::Input(i) => self.input(i),

@@ -1,7 +1,8 @@
-//! What a loop computes from captured values alone is the same in all iterations.
+//! Hoisting of values that a loop computes from captured values alone, which are the same in all
+//! iterations.
 //!
-//! A graph is cut in two: one that computes such values, which runs before the first iteration, and
-//! the rest, which reads them. What is constant stays in both: plans keep constants.
+//! A graph is divided in two: the first part computes such values before the first iteration, and
+//! the rest reads them. Constant values stay in both parts, because plans keep constants.
 
 use super::capture::InnerGraph;
 use crate::execute::InnerSource;
@@ -10,15 +11,16 @@ use crate::passes;
 use mxrt_engine::OpError;
 use mxrt_tensor::TensorType;
 
-/// The values that are computed before the first iteration.
+/// Values that are computed before the first iteration.
 pub(super) struct Hoisted {
-    /// computes them, from the inputs of the whole graph
+    /// the graph that computes them, from the inputs of the whole graph
     pub graph: Graph,
-    /// by number: where they stood
+    /// the values in the whole graph, by number
     values: Vec<Value>,
 }
 
-/// Finds them; none if every value that costs something depends on rows or states.
+/// Finds the values to hoist. Returns `None` if every value that costs time depends on rows or
+/// states.
 pub(super) fn hoist(inner: &InnerGraph) -> Result<Option<Hoisted>, OpError> {
     let graph = &inner.graph;
     let same = same_in_all_iterations(inner);
@@ -37,8 +39,8 @@ pub(super) fn hoist(inner: &InnerGraph) -> Result<Option<Hoisted>, OpError> {
     Ok(Some(Hoisted { graph: before, values }))
 }
 
-/// For every node, whether it is computed once: it costs something, depends on captured values that
-/// are not all constant, and on nothing else.
+/// Decides for every node whether it is computed once: it costs time, depends on captured values
+/// that are not all constant, and on nothing else.
 fn same_in_all_iterations(inner: &InnerGraph) -> Vec<bool> {
     let graph = &inner.graph;
     let constant = graph.constant_nodes();
@@ -59,13 +61,13 @@ fn same_in_all_iterations(inner: &InnerGraph) -> Vec<bool> {
     computed
 }
 
-/// Draws nothing, runs no graphs, and reads something.
+/// Whether a node draws no random numbers, runs no graphs, and reads something.
 fn is_plain(node: &GraphNode) -> bool {
     !node.is_random() && node.flow.is_none() && !node.inputs.is_empty()
 }
 
 impl Hoisted {
-    /// Makes `inner` read the values, which have these types, instead of computing them.
+    /// Makes `inner` read the hoisted values, which have these types, instead of computing them.
     pub fn leave(&self, inner: &mut InnerGraph, types: &[TensorType]) -> Result<(), OpError> {
         let mut rest = std::mem::take(&mut inner.graph);
         let first = rest.inputs.len();

@@ -1,9 +1,9 @@
-//! Control flow as a step of a plan: its graphs become plans, and its memory is laid out.
+//! Compiles control flow into a step of a plan: its graphs become plans, and its memory is planned.
 //!
 //! | module | does |
 //! | --- | --- |
 //! | `capture` | constants of the outer graph become constants of an inner one |
-//! | `hoist` | what is the same in all iterations is computed before the first one |
+//! | `hoist` | values that are the same in all iterations are computed before the first one |
 
 mod capture;
 mod hoist;
@@ -24,8 +24,8 @@ use mxrt_tensor::TensorType;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Weak};
 
-/// The plans of inner graphs, by graph, types and captured constants. Plans for other lengths of a
-/// loop share them. Holds none alive itself: the plans around them do.
+/// Plans of inner graphs, by graph, types and captured constants. Plans for other lengths of a loop
+/// share them. The table holds weak references; the plans around inner plans keep these alive.
 #[derive(Default)]
 pub(crate) struct InnerPlans {
     plans: Mutex<HashMap<String, Weak<Plan>>>,
@@ -47,7 +47,7 @@ impl InnerPlans {
 /// A control-flow step, and the values that are its operands.
 pub(super) struct CompiledFlow {
     pub flow: Arc<ControlFlow>,
-    /// which inputs of the node are operands
+    /// the inputs of the node that are operands
     pub operands: Vec<usize>,
 }
 
@@ -64,7 +64,7 @@ pub(super) struct InnerContext<'a> {
     pub build: BuildPlan,
 }
 
-/// Compiles the graphs of node `n`, which may be given up.
+/// Compiles the graphs of node `n`. The interrupter may abandon the compilation.
 pub(super) fn compile_flow(
     outer: &InnerContext<'_>,
     n: usize,
@@ -124,13 +124,13 @@ pub(super) fn compile_flow(
     Ok(CompiledFlow { flow: Arc::new(flow), operands })
 }
 
-/// Whether something is computed before the first iteration. A branch has one.
+/// Whether values may be computed before the first iteration. A branch has no iterations.
 fn runs_before(outer: &InnerContext<'_>, flow: &Flow) -> bool {
     flow.wiring.kind != FlowKind::Cond && outer.options.passes.runs(HOIST)
 }
 
-/// The plan of what graph `g` computes before the first iteration, if that is something; `inner`
-/// reads its results then.
+/// Plans what graph `g` computes before the first iteration, and makes `inner` read the results.
+/// Returns `None` if it computes nothing then.
 fn before_iterations(
     outer: &InnerContext<'_>,
     flow: &Arc<Flow>,
@@ -149,7 +149,7 @@ fn before_iterations(
     Ok(Some(Box::new(InnerPlan { plan, sources: before.sources, own_params: HashSet::new(), before: None })))
 }
 
-/// The plan of a graph of the node, which is called `part` among them.
+/// Returns the plan of a graph of the node. `part` tells it from the node's other graphs.
 fn plan_of(
     outer: &InnerContext<'_>,
     flow: &Arc<Flow>,
@@ -163,8 +163,8 @@ fn plan_of(
     outer.plans.get_or_build(key, build)
 }
 
-/// The inputs of the outer graph that reach node `n` only, and that no graph of it reads as they
-/// are.
+/// The inputs of the outer graph that reach node `n` only and that none of its graphs reads
+/// unpacked.
 fn own_params(outer: &InnerContext<'_>, n: usize, plans: &[InnerPlan]) -> HashSet<usize> {
     let graph = outer.values.graph;
     let mut own: HashSet<usize> = plans.iter().flat_map(InnerPlan::constants).collect();
@@ -198,8 +198,8 @@ fn row_type_of_stack(tensor: &TensorType) -> TensorType {
     TensorType::new(tensor.dtype, shape)
 }
 
-/// Passes keep the types of results, so that what graph `g` makes cannot differ; were it to, memory
-/// would not fit.
+/// Checks the types of what graph `g` makes. Passes keep the types of results, so they cannot
+/// differ; if they did, the planned memory would not fit.
 fn check_outputs(flow: &Flow, g: usize, made: &[TensorType], outputs: &[TensorType]) -> Result<(), OpError> {
     if flow.wiring.is_condition(g) {
         return Ok(());

@@ -1,7 +1,9 @@
-//! What depends on parameters alone (folded and packed weights), in one array for each set of
-//! parameters. An op of its own computes it before the first call that reads it, and again when a
-//! parameter was written since. Programs of one graph for other shapes of data that make the same
-//! constants share them.
+//! Constants of a device: values that depend on parameters alone (folded and packed weights), in
+//! one array for each set of parameters.
+//!
+//! An op computes the array before the first call that reads it, and again after a parameter was
+//! written. Programs of one graph for other shapes of data share constants that are made in the
+//! same way.
 
 use super::{DeviceProgram, DeviceStep, Places, run};
 use mxrt_engine::{DeviceCtx, DeviceId, DevicePtr, Engine, ForkSafeMutex, OpError};
@@ -10,17 +12,17 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-/// Arrays of constants that are kept: one for each set of parameters.
+/// Limit of the arrays of constants that are kept, one for each set of parameters.
 const CONSTANT_SETS: usize = 4;
 
 /// The constants of the programs of one graph.
 #[derive(Default)]
 pub(crate) struct DeviceConstants(ForkSafeMutex<Vec<Weak<ConstantSets>>>);
 
-/// Constants that are made in one way.
+/// Constants that the same steps make, by set of parameters.
 #[derive(Default)]
 pub(super) struct ConstantSets {
-    /// the steps that make them, with types and places
+    /// the steps that make the constants, with types and places, as text
     recipe: String,
     sets: ForkSafeMutex<Vec<Arc<ConstantSet>>>,
 }
@@ -30,10 +32,10 @@ pub(super) struct ConstantSet {
     pub array: NDArray,
     /// variables and offsets of the parameters
     of: Vec<(u64, usize)>,
-    /// their versions when the constants were computed; known before any call that reads them is
-    /// enqueued
+    /// versions of the parameters when the constants were computed; set before any call that reads
+    /// the constants is enqueued
     versions: OnceLock<Vec<u64>>,
-    /// a call met other versions
+    /// whether a call met other versions
     pub stale: AtomicBool,
 }
 
@@ -56,7 +58,7 @@ impl DeviceConstants {
 }
 
 impl ConstantSets {
-    /// Drops those that no call reads.
+    /// Drops the sets that no call reads.
     pub fn give_up(&self) {
         let idle = |set: &Arc<ConstantSet>| Arc::strong_count(set) == 1;
         let gone: Vec<Arc<ConstantSet>> = self.sets.lock().extract_if(.., |set| idle(set)).collect();
@@ -66,15 +68,16 @@ impl ConstantSets {
 }
 
 impl ConstantSet {
-    /// Whether they were computed from these versions of the parameters.
+    /// Whether the constants were computed from these versions of the parameters.
     pub fn is_of(&self, versions: &[u64]) -> bool {
         self.versions.get().is_some_and(|own| own == versions)
     }
 }
 
 impl DeviceProgram {
-    /// The constants for these parameters, perhaps still to be computed; none where there are none.
-    /// `arrays` are those of the call, and `place` says which is which input of the graph.
+    /// The constants for these parameters, perhaps still to be computed. `None` if the program has
+    /// none. `arrays` are those of the call, and `place` gives the position in them of an input of
+    /// the graph.
     pub(super) fn constants(
         self: &Arc<DeviceProgram>,
         engine: &'static Engine,
@@ -124,7 +127,7 @@ impl DeviceProgram {
         Ok(Some(set))
     }
 
-    /// Versions of the parameters that constants are made of, in an op that reads them.
+    /// Versions of the parameters from which the constants are made, in an op that reads them.
     pub(super) fn versions(&self, ctx: &DeviceCtx<'_>, place: &impl Fn(usize) -> usize) -> Vec<u64> {
         self.lowered.constant_inputs.iter().map(|input| ctx.version_of(place(*input))).collect()
     }

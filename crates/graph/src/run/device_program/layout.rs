@@ -1,7 +1,8 @@
-//! Images with their channels last, between convolutions with constant weights and what understands
-//! that order ([`mxrt_ops::channels_last`]). A value may be there in one order, or in both: steps that
-//! convert it are added where a reader wants the other one. Weights are brought into the order of
-//! their kernels once, with the other constants.
+//! Layouts on devices: images have their channels last between convolutions with constant weights
+//! and operators that support that order ([`mxrt_ops::channels_last`]).
+//!
+//! A value may exist in one order, or in both: conversion steps are added where a reader needs the
+//! other one. Weights are brought into the order of their kernels once, with the other constants.
 
 use super::lower::{DeviceTarget, draft};
 use super::{Reach, StepNode};
@@ -14,14 +15,14 @@ use mxrt_tensor::{TensorType, no_device_kernel};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Values that the graph does not have, and what they are.
+/// Values that the graph does not have: conversions of its values to other layouts.
 #[derive(Default)]
 pub(super) struct Layouts {
     types: HashMap<Value, TensorType>,
     constant: HashSet<Value>,
     /// images with channels last, by the value that has them first
     last: HashMap<Value, Value>,
-    /// those that are not there with channels first
+    /// values that do not exist with channels first
     only_last: HashSet<Value>,
     /// weights in the order of their kernels, by the value and the type that it is read as
     packed: HashMap<(Value, TensorType), Value>,
@@ -31,7 +32,7 @@ pub(super) struct Layouts {
     next: usize,
 }
 
-/// A kernel with channels last, and what it reads and writes.
+/// A kernel with channels last, with the values that it reads and writes.
 pub(super) struct LastStep {
     pub kernel: Box<dyn DeviceKernel>,
     pub inputs: Vec<Value>,
@@ -39,12 +40,13 @@ pub(super) struct LastStep {
 }
 
 impl Layouts {
-    /// No values yet; theirs come after those of the graph.
+    /// Starts with no values. New ones are numbered after the nodes of the graph.
     pub fn after(graph: &Graph) -> Layouts {
         Layouts { next: graph.nodes.len(), ..Layouts::default() }
     }
 
-    /// Whether a value that the graph does not have depends on parameters alone; none for others.
+    /// Whether a value that the graph does not have depends on parameters alone. `None` for values
+    /// of the graph.
     pub fn is_constant(&self, value: Value) -> Option<bool> {
         self.types.contains_key(&value).then(|| self.constant.contains(&value))
     }
@@ -69,8 +71,8 @@ impl Layouts {
 }
 
 impl DeviceTarget {
-    /// A kernel with channels last for a node, if it has one and that is of use: for convolutions, and
-    /// for what reads an image that is there in this order alone.
+    /// Makes a kernel with channels last for a node, if it has one and that is of use: for
+    /// convolutions, and for nodes that read an image that exists in this order alone.
     pub fn in_last_layout(
         &mut self,
         values: &GraphValues<'_>,
@@ -114,7 +116,7 @@ impl DeviceTarget {
         self.layouts.only_last.contains(&self.image(values, value))
     }
 
-    /// The value itself, or the one that it has the bytes and the shape of.
+    /// The value itself, or the value whose bytes and shape it shares.
     fn image(&self, values: &GraphValues<'_>, value: Value) -> Value {
         let root = self.root(values, value);
         match (self.type_of(values, root), self.type_of(values, value)) {

@@ -1,8 +1,8 @@
-//! Calls on a device with kernels of its own: a graph lowered to a list of its kernels, run as one
-//! op in an arena of the device.
+//! Calls on a device with kernels of its own. A graph is lowered to a list of its kernels, which
+//! run as one op in an arena of the device.
 //!
-//! What depends on parameters alone is computed once (`constants.rs`). Later calls submit the kernels
-//! together, as recorded work (`replay.rs`).
+//! Values that depend on parameters alone are computed once (`constants.rs`). Later calls submit
+//! the kernels together, as recorded work (`replay.rs`).
 
 mod constants;
 mod layout;
@@ -30,7 +30,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Where an operand lies.
+/// Place of an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Place {
     /// input of the graph
@@ -47,12 +47,12 @@ struct DeviceStep {
     kernel: Arc<dyn DeviceKernel>,
     inputs: Vec<Place>,
     outputs: Vec<Place>,
-    /// number of its piece of the random stream
+    /// number of the step's piece of the random stream
     random: Option<usize>,
     node: Arc<StepNode>,
 }
 
-/// What an error of a step is about.
+/// Subject of the errors of a step: operator, node, and types.
 #[derive(Clone)]
 struct StepNode {
     op: &'static str,
@@ -62,7 +62,7 @@ struct StepNode {
     reach: Reach,
 }
 
-/// Whether each result of the graph depends on something.
+/// Dependence of each result of the graph on some value: true if the value reaches the result.
 type Reach = Vec<bool>;
 
 /// A graph for one signature and one kind of device.
@@ -70,11 +70,11 @@ pub(crate) struct DeviceProgram {
     lowered: LoweredSteps,
     constants: Arc<ConstantSets>,
     recordings: Recordings,
-    /// where the kernels were prepared; none: they are not
+    /// devices for which the kernels were prepared; `None` if no kernel needs this
     prepared: Option<ForkSafeMutex<Vec<DeviceId>>>,
 }
 
-/// Addresses of a running program.
+/// Addresses of the operands of a running program.
 struct Places<'a> {
     inputs: &'a dyn Fn(usize) -> DevicePtr,
     outputs: &'a [DevicePtr],
@@ -83,7 +83,7 @@ struct Places<'a> {
 }
 
 impl DeviceProgram {
-    /// Lowers a graph. An operator without a kernel is an error here.
+    /// Lowers a graph. Fails for an operator that has no kernel.
     pub fn build(
         graph: &Graph,
         inputs: &[TensorType],
@@ -99,7 +99,7 @@ impl DeviceProgram {
         Ok(DeviceProgram { lowered, constants, recordings, prepared })
     }
 
-    /// Prepares the kernels for a device, if that was not done.
+    /// Prepares the kernels for a device, unless they are prepared.
     fn prepare(&self, open: &OpenDevice) {
         let Some(prepared) = self.prepared.as_ref().filter(|prepared| !prepared.lock().contains(&open.id())) else {
             return;
@@ -189,8 +189,8 @@ impl DeviceProgram {
     }
 }
 
-/// Submits the steps. `results` are the accesses of the results, of which those fail that depend on a
-/// step whose kernel does not like its data; without them the whole op fails.
+/// Submits the steps. `results` are the accesses of the results: if a kernel rejects its data,
+/// those that depend on its step fail. Without `results` the whole op fails.
 fn run(
     steps: &[DeviceStep],
     ctx: &DeviceCtx<'_>,

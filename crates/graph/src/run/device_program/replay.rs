@@ -1,10 +1,10 @@
-//! Calls that submit recorded work: all kernels of a program by one call of the driver (a graph of
-//! CUDA), which matters where kernels take less time than submitting them.
+//! Calls that submit recorded work: one call of the driver starts all kernels of a program (as a
+//! graph of CUDA). This matters if kernels take less time than their submission.
 //!
-//! A recording has an arena of its own, and memory for the data and the results of a call, between
-//! which and the call's arrays the device copies. Parameters and constants stay where they are. A
-//! program keeps a few recordings, so that calls that run at a time need not wait for each other. Its
-//! first call submits the kernels one by one, which also loads them.
+//! A recording has its own arena, and its own memory for the data and the results of a call. The
+//! device copies between these and the arrays of the call. Parameters and constants stay where they
+//! are. A program keeps a few recordings, so that concurrent calls need not wait for each other.
+//! The first call of a program submits the kernels one by one, which also loads them.
 
 use super::DeviceProgram;
 use mxrt_engine::{DeviceCtx, FailureKind, ForkSafeMutex, OpError};
@@ -13,20 +13,20 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Copying more than this takes longer than submitting kernels.
+/// Size above which copies take longer than submitting kernels.
 const MAX_COPIED: usize = 16 << 20;
-/// Recordings that a program makes at most, where the memory of parameters changes again and again.
+/// Limit of the recordings that a program makes, in case the memory of parameters keeps changing.
 const MAX_MADE: usize = 64;
 
 /// The recordings of a program.
 #[derive(Default)]
 pub(super) struct Recordings {
     list: ForkSafeMutex<Vec<Arc<RecordedCall>>>,
-    /// how many are kept; none: calls are not recorded
+    /// number of recordings that are kept; with 0, calls are not recorded
     limit: usize,
     calls: AtomicUsize,
     made: AtomicUsize,
-    /// something in the program cannot be recorded
+    /// whether something in the program cannot be recorded
     refused: AtomicBool,
 }
 
@@ -35,7 +35,7 @@ impl Recordings {
         Recordings { limit, ..Recordings::default() }
     }
 
-    /// Drops those that no call uses.
+    /// Drops the recordings that no call uses.
     pub fn give_up(&self) {
         let idle = |one: &Arc<RecordedCall>| Arc::strong_count(one) == 1 && one.is_idle();
         let gone: Vec<Arc<RecordedCall>> = self.list.lock().extract_if(.., |one| idle(one)).collect();
@@ -43,7 +43,7 @@ impl Recordings {
         drop(gone);
     }
 
-    /// Keeps one more. Others go where there are too many, the oldest first.
+    /// Keeps one more recording, and drops the oldest ones above the limit.
     fn add(&self, recording: &Arc<RecordedCall>) {
         let mut list = self.list.lock();
         list.push(recording.clone());
@@ -53,7 +53,8 @@ impl Recordings {
         drop(gone);
     }
 
-    /// Whether a call with these arguments is recorded; the first `copied` are its data.
+    /// Whether a call with these arguments uses a recording. The first `copied` arguments are its
+    /// data.
     fn wants(&self, at: &DeviceArguments, copied: usize) -> bool {
         let bytes = at.input_bytes.iter().take(copied).chain(&at.output_bytes);
         self.limit > 0
@@ -64,8 +65,8 @@ impl Recordings {
 }
 
 impl DeviceProgram {
-    /// Submits recorded work for a call. False: nothing was submitted, and the kernels are to be
-    /// submitted one by one, as `submit` does for the arguments that it gets.
+    /// Submits recorded work for a call. Returns false if nothing was submitted: then the kernels
+    /// must be submitted one by one, as `submit` does for the arguments that it gets.
     pub(super) fn replay(
         self: &Arc<DeviceProgram>,
         ctx: &DeviceCtx<'_>,

@@ -1,4 +1,4 @@
-//! Running an executable: stage by stage, with a cursor that can be suspended at any of them.
+//! Runs an executable stage by stage, with a cursor that can be suspended at any stage.
 
 use super::callback::OpenCallback;
 use super::flow::OpenFlow;
@@ -13,25 +13,25 @@ use mxrt_ops::{RandomKey, run_late};
 use mxrt_tensor::{TensorRef, TensorType};
 use smallvec::SmallVec;
 
-/// Begins what a suspended request waits for, and returns at once.
+/// A function that begins what a suspended request waits for, and returns at once.
 pub(in crate::run) type Begin = Box<dyn FnOnce(Resume) + Send>;
 
 /// Arguments of an executable: the request.
 #[derive(Clone, Copy)]
 pub(in crate::run) struct ExecutableRequest<'a> {
     pub engine: &'static Engine,
-    /// site that runs it
+    /// op of the host that runs the stages
     pub site: &'a dyn RunSite,
     pub inputs: &'a dyn ExecutableInputs,
     /// piece of the random stream, if the graph draws
     pub random: Option<RandomKey>,
 }
 
-/// How far a request has come.
+/// Progress of a request: the current stage, and the values between stages.
 #[derive(Default)]
 pub(in crate::run) struct Cursor {
     stage: usize,
-    /// values by number; those that are not there yet, or not any more, are none
+    /// values by number; `None` before they are made and after their last use
     held: Vec<Option<HeldValue>>,
     /// stage that has begun
     open: Option<OpenStage>,
@@ -44,22 +44,22 @@ pub(super) enum OpenStage {
     Flow(OpenFlow),
 }
 
-/// How a turn of a stage ends.
+/// Outcome of a turn of a stage.
 pub(super) enum StageEnd {
     /// There is more to do; others may go first.
     Again(OpenStage),
-    /// It waits for something outside of the engine.
+    /// The stage waits for something outside of the engine.
     Suspended(OpenStage, Begin),
     Done(Vec<HeldValue>),
 }
 
-/// How a turn of a request ends.
+/// Outcome of a turn of a request.
 pub(in crate::run) enum TurnEnd {
     /// There is more to do; others may go first.
     Again,
-    /// It waits for something outside of the engine, which this function begins.
+    /// The request waits for something outside of the engine, which this function begins.
     Suspended(Begin),
-    /// All results, or their failures, are there.
+    /// All results, or their failures, have been made.
     Done(Vec<HeldValue>),
 }
 
@@ -80,7 +80,7 @@ impl StageCall<'_> {
 }
 
 impl Executable {
-    /// Runs the stages from where the cursor stands.
+    /// Runs the stages from the cursor on.
     pub fn run(&self, request: &ExecutableRequest<'_>, at: &mut Cursor) -> Result<TurnEnd, OpError> {
         at.held.resize_with(self.values.len(), || None);
         while let Some(stage) = self.stages.get(at.stage) {
@@ -116,7 +116,7 @@ impl Executable {
         self.results(request, std::mem::take(&mut at.held)).map(TurnEnd::Done)
     }
 
-    /// Gives back the values that no later stage reads.
+    /// Drops the values that no later stage reads.
     fn drop_read(&self, at: &mut Cursor) {
         for (value, last) in at.held.iter_mut().zip(&self.last_use) {
             if *last <= at.stage {
@@ -125,7 +125,7 @@ impl Executable {
         }
     }
 
-    /// The results, out of the values that are left.
+    /// Takes the results out of the values that are left.
     fn results(
         &self,
         request: &ExecutableRequest<'_>,

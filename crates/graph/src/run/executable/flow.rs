@@ -1,5 +1,5 @@
-//! The stage that is a loop or a branch whose graphs plans cannot hold: an executable for each
-//! graph, run one after the other.
+//! A stage that is a loop or a branch whose graphs plans cannot hold. Each graph has an executable,
+//! and these run one after the other.
 
 use super::Executable;
 use super::cursor::{Begin, Cursor, ExecutableRequest, OpenStage, StageCall, StageEnd, TurnEnd};
@@ -23,16 +23,17 @@ pub(super) struct FlowStage {
     pub changed: Vec<usize>,
 }
 
-/// A graph of the node.
+/// The executable of one of the node's graphs.
 struct Body {
     executable: Executable,
-    /// number among the inputs that change, for each new state that the graph makes
+    /// position in `changed` of each new state that the graph makes, if an input of the node holds
+    /// it
     updates: Vec<Option<usize>>,
 }
 
 /// A loop that has begun and not ended.
 pub(super) enum OpenFlow {
-    /// It waits for types that the program must say.
+    /// The loop waits for types that only the program knows.
     Types(TypesAnswer),
     Running(Box<(FlowState, Cursor)>),
 }
@@ -63,7 +64,7 @@ impl FlowStage {
         self.bodies.iter().map(|body| &body.executable)
     }
 
-    /// Name of its contents, for reports.
+    /// Name of the stage in reports.
     pub fn describe(&self) -> &'static str {
         match self.wiring.kind {
             FlowKind::Foreach | FlowKind::WhileLoop { .. } => "a loop of stages",
@@ -71,7 +72,8 @@ impl FlowStage {
         }
     }
 
-    /// Runs the graphs up to the end of an iteration, or to something outside of the engine.
+    /// Runs the graphs up to the end of an iteration, or until one waits for something outside of
+    /// the engine.
     pub fn run(&self, call: &StageCall<'_>, open: Option<OpenFlow>) -> Result<StageEnd, OpError> {
         let asked = match open {
             Some(OpenFlow::Running(running)) => return self.go_on(call, running),
@@ -112,7 +114,7 @@ impl FlowStage {
         }
     }
 
-    /// Runs a graph, or a part of it.
+    /// Runs a graph, or a part of it, up to the end of a turn.
     fn turn(&self, call: &StageCall<'_>, state: &mut FlowState, cursor: &mut Cursor) -> Result<Turn, OpError> {
         if state.is_over(self) {
             return Ok(Turn::Over);
@@ -138,7 +140,7 @@ impl FlowStage {
         Ok(if state.is_over(self) { Turn::Over } else { Turn::Next })
     }
 
-    /// Makes the values of a failed node. Types that are known stay.
+    /// Makes the values of a failed node. They keep the types that are known.
     fn fail(&self, call: &StageCall<'_>, state: &FlowState, error: OpError) -> Vec<HeldValue> {
         let failure = call.request.site.failure(error);
         let types = state.output_types().iter().cloned();
@@ -147,7 +149,7 @@ impl FlowStage {
     }
 }
 
-/// How a turn of a loop ends.
+/// Outcome of a turn of a loop.
 enum Turn {
     Over,
     /// There is more to do.
