@@ -1,4 +1,4 @@
-//! Types of inputs and outputs.
+//! Types of a model's inputs and outputs.
 
 use super::settings::ModelSettings;
 use super::{TensorInfo, bad};
@@ -7,7 +7,8 @@ use mxrt_graph::Symbol;
 use mxrt_tensor::{DType, NDArray, PartialShape};
 use std::collections::HashMap;
 
-/// The input that is said to have another type than the graph asks for by its parameters.
+/// Returns the error for an input whose type in the settings is not the one that the graph
+/// requires.
 fn wrong_dtype(symbol: &Symbol, of_params: &[(String, DType)], settings: &ModelSettings) -> Option<OpError> {
     let asked = symbol.infer_type(of_params, true).ok()?;
     let asked: HashMap<String, Option<DType>> = symbol.list_arguments().into_iter().zip(asked.args).collect();
@@ -21,7 +22,7 @@ fn wrong_dtype(symbol: &Symbol, of_params: &[(String, DType)], settings: &ModelS
     Some(error)
 }
 
-/// Types that follow from the parameters and from what the user says.
+/// Types of inputs and outputs, inferred from the parameters and the settings.
 pub(super) struct Types {
     inputs: HashMap<String, TensorInfo>,
     pub(super) outputs: Vec<TensorInfo>,
