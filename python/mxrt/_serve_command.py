@@ -102,7 +102,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _logs_json(args: argparse.Namespace) -> bool:
-    """Returns whether lines are JSON when the settings cannot be read: the last value given wins."""
+    """Returns whether log lines are JSON if the settings cannot be read. The last option wins."""
     said = [os.environ.get("MXRT_SERVE_LOGS"), *args.set_logs]
     return bool(said[-1] == "json")
 
@@ -142,8 +142,9 @@ def _say_what_was_checked(server: Server) -> int:
 
 
 def _open_as_many_files_as_allowed() -> None:
-    """Raises the limit of open files to the hard limit, as each connection is a file and the default
-    limit is often 1024.
+    """Raises the limit of open files to the hard limit.
+
+    Each connection is a file, and the default limit is often 1024.
     """
     if resource is not None:
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)

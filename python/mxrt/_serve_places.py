@@ -39,7 +39,7 @@ class Places:
 
     @property
     def grpc(self) -> str | None:
-        """The address of gRPC in the form that its clients take, or None. TCP comes before a socket."""
+        """The address of gRPC in the form that its clients take, or None. TCP is preferred."""
         found = self._first("grpc", tcp=True)
         if found is not None:
             return _address(*found)

@@ -83,7 +83,7 @@ class Server:
 
     @classmethod
     def _of(cls, config: Any, read: Callable[[], Any] | None = None) -> Server:
-        """Makes a server of settings that were read already. ``read`` reads them again for a reload."""
+        """Makes a server of settings that were read already. ``read`` reads them for a reload."""
         made = cls.__new__(cls)
         made._config, made._server, made._exporter, made._read, made._wakes = config, None, None, read, None
         return made
@@ -149,7 +149,10 @@ class Server:
 
     @property
     def url(self) -> str:
-        """The URL of HTTP, such as ``http://127.0.0.1:8000``. Raises MXNetError if there is none."""
+        """The URL of HTTP, such as ``http://127.0.0.1:8000``.
+
+        Raises MXNetError if the server has no port of HTTP.
+        """
         url = self._places().url
         if url is None:
             raise MXNetError("the server has no port of HTTP: port says which one it is to have")
@@ -157,8 +160,9 @@ class Server:
 
     @property
     def grpc(self) -> str:
-        """The address of gRPC in the form that its clients take, such as ``127.0.0.1:8001``. Raises
-        MXNetError if there is none.
+        """The address of gRPC in the form that its clients take, such as ``127.0.0.1:8001``.
+
+        Raises MXNetError if the server does not speak gRPC.
         """
         place = self._places().grpc
         if place is None:
@@ -167,8 +171,9 @@ class Server:
 
     @property
     def admin(self) -> str:
-        """The URL of the port for operators, such as ``http://127.0.0.1:8002``. Raises MXNetError if
-        there is none.
+        """The URL of the port for operators, such as ``http://127.0.0.1:8002``.
+
+        Raises MXNetError if the server has no such port.
         """
         place = self._places().admin
         if place is None:

@@ -57,7 +57,7 @@ pub(crate) struct Bound {
 /// Listening socket of the runtime's threads.
 pub(crate) struct Listener(Listening);
 
-/// File of a Unix socket. It is removed when this is dropped, unless a fork happened.
+/// File of a Unix socket. It is removed when this is dropped by the process that bound it.
 pub(crate) struct SocketFile {
     path: PathBuf,
     process: u32,

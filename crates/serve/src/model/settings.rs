@@ -112,9 +112,9 @@ pub enum BatchChoice {
     /// never: results have the bits of calls of single requests
     #[default]
     Off,
-    /// if the estimates of the plan show a gain
+    /// joined if the estimates of the plan show a gain
     Auto,
-    /// if rows do not depend on each other; at most this many rows
+    /// joined, up to this many rows, if rows do not depend on each other
     Rows(usize),
 }
 
