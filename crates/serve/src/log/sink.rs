@@ -24,7 +24,7 @@ pub(super) struct Sink {
 struct State {
     lines: VecDeque<String>,
     bytes: usize,
-    /// number of lines dropped after the last line that was queued
+    /// number of lines dropped since the thread last took lines
     lost: u64,
     writing: bool,
     ended: bool,
