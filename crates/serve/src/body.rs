@@ -58,7 +58,7 @@ impl Drop for Received {
     fn drop(&mut self) {
         let Some((from, rest)) = self.from.take().zip(self.rest.take()) else { return };
         if !from.is_end_stream() {
-            // Where the answer has been written already, it goes.
+            // The receiver is gone if the response has been written already.
             let _ = rest.send(from);
         }
     }

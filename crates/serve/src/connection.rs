@@ -129,8 +129,8 @@ impl Drop for Busy {
         }
         if let Ok(rest) = self.rest.try_recv() {
             self.phase.unread.store(true, Ordering::Relaxed);
-            // A stream of HTTP/2 that ends while the client sends is an error to some clients. A
-            // connection of HTTP/1.1 lingers as a whole.
+            // Some clients report an error if a stream of HTTP/2 ends while they send. A connection
+            // of HTTP/1.1 lingers as a whole.
             if let (true, Ok(runtime)) = (self.is_http2(), Handle::try_current()) {
                 runtime.spawn(timeout(LINGER, pass_over(rest)));
             }
@@ -180,7 +180,7 @@ pub(crate) struct Limits {
 impl TimedStream {
     pub(crate) fn new(stream: Box<dyn Transport>, limits: Limits) -> (TimedStream, Arc<Phase>) {
         let phase = Phase::new();
-        // The first request has no reason to come late.
+        // The first request of a connection has only the time limit of a head.
         let reading = Box::pin(sleep_until(Instant::now() + limits.head));
         let stream = TimedStream {
             stream,
@@ -216,7 +216,7 @@ impl TimedStream {
         if common == wanted.len() {
             self.phase.http2.store(true, Ordering::Relaxed);
             self.beginning = None;
-            // Clients of gRPC connect before they have something to ask.
+            // Clients of gRPC connect before they have a request.
             self.reading.as_mut().reset(Instant::now() + self.limits.idle);
             self.phase.head.store(false, Ordering::Relaxed);
             self.timed = Wait::Idle;
@@ -299,8 +299,8 @@ impl AsyncRead for TimedStream {
         self.enter(wait);
         if let Poll::Ready(read) = Pin::new(&mut *self.stream).poll_read(cx, buf) {
             self.look(&buf.filled()[before..]);
-            // Frames of HTTP/2 need not belong to a request: its first one has the time of a head,
-            // and without any the connection is idle, whatever else it sends.
+            // Frames of HTTP/2 need not belong to a request. The first request has the time limit
+            // of a head. A connection without requests is idle, whatever else it sends.
             if wait == Wait::Idle && buf.filled().len() > before && !self.is_http2() {
                 self.phase.head.store(true, Ordering::Relaxed);
                 self.enter(Wait::Head);
@@ -314,7 +314,7 @@ impl AsyncRead for TimedStream {
         }
         ready!(self.reading.as_mut().poll(cx));
         if wait == Wait::Head && !self.is_http2() {
-            // The client may still read: nothing was answered on this connection meanwhile.
+            // The client may still read, as no response was written on this connection meanwhile.
             let _ = Pin::new(&mut *self.stream).poll_write(cx, TOO_SLOW);
             let _ = Pin::new(&mut *self.stream).poll_flush(cx);
         }

@@ -66,7 +66,7 @@ pub(crate) struct SocketFile {
 impl Drop for SocketFile {
     fn drop(&mut self) {
         if self.process == std::process::id() {
-            // Somebody else may have removed it.
+            // Another process may have removed it.
             let _ = std::fs::remove_file(&self.path);
         }
     }
@@ -118,7 +118,7 @@ fn tcp(speaks: Speaks, host: &str, port: u16) -> io::Result<Bound> {
 
 fn unix(speaks: Speaks, path: &Path) -> io::Result<Bound> {
     let is_socket = |path: &Path| std::fs::symlink_metadata(path).is_ok_and(|about| about.file_type().is_socket());
-    // A server that was killed leaves its file.
+    // A server that was killed leaves its socket file.
     if is_socket(path)
         && std::os::unix::net::UnixStream::connect(path).is_err_and(|e| e.kind() == ErrorKind::ConnectionRefused)
     {
@@ -152,7 +152,7 @@ impl Listener {
         Ok(match &self.0 {
             Listening::Tcp(listener) => {
                 let (stream, _) = listener.accept().await?;
-                // Without it answers wait for acknowledgements; a stream that cannot be set so
+                // Otherwise responses would wait for acknowledgements. A stream without the option
                 // still works.
                 let _ = stream.set_nodelay(true);
                 Box::new(Connected::new(stream))

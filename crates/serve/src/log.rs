@@ -160,7 +160,7 @@ fn made(form: LogForm, level: Level, words: &str, facts: &[(&str, Value)], now: 
 fn time(now: SystemTime) -> String {
     let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
     let (days, seconds) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
-    // Years begin in March here, so that the day that is not always there is the last one.
+    // Years begin in March here, so that a leap day is the last day of a year.
     let from_march = days + 719_468;
     let era = from_march / 146_097;
     let of_era = from_march % 146_097;

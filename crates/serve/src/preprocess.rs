@@ -101,7 +101,7 @@ impl Preprocess {
         let channels = if self.grey { Channels::Grey } else { Channels::Rgb };
         let image = decode(file, channels).map_err(|error| unreadable(&error))?;
         let channels = self.channels();
-        // A photograph may have been turned.
+        // Decoding may have rotated a photograph.
         let from = [image.height, image.width];
         let to = self.resized(from);
         bounded(to, most, "resized it would have")?;

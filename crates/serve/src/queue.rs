@@ -82,7 +82,7 @@ impl Queue {
     }
 
     fn full(&self, what: &str, limit: usize) -> Refusal {
-        // What is admitted last waits for all others, so its time is the time for a full queue.
+        // The last admitted request waits for all others, so its time is the time for a full queue.
         let seconds = self.usual_micros.load(Ordering::Relaxed).div_ceil(1_000_000).max(1);
         let message = format!("{} is full ({limit} {what}): try again in {seconds} s, or another server", self.name);
         Refusal::new(StatusCode::TOO_MANY_REQUESTS, Outcome::Rejected, message).retry_after(seconds)

@@ -11,7 +11,7 @@ pub(crate) const USUAL: u64 = 16 << 20;
 
 /// Opens a regular file of at most `most` bytes. The error does not name the file.
 pub(crate) fn open(path: &Path, most: u64) -> Result<File, String> {
-    // Opening a pipe would wait for who writes it.
+    // Without the flag, opening a pipe would wait for its writer.
     let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
     let file = opened.map_err(|error| error.to_string())?;
     let about = file.metadata().map_err(|error| error.to_string())?;

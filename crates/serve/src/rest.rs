@@ -42,7 +42,7 @@ pub(crate) async fn watch(shared: Arc<Shared>) {
         if rests && service.begun() == 0 && peak >= BURST {
             peak = 0;
             let memory = service.engine.memory();
-            // It takes a while where there is much.
+            // Trimming takes long if there is much memory.
             let _ = tokio::task::spawn_blocking(move || {
                 memory.trim();
                 trim_allocator();

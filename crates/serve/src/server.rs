@@ -297,7 +297,7 @@ impl Drop for Server {
         let runtime = self.runtime.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         match runtime {
             Some(runtime) if self.process == std::process::id() => runtime.shutdown_background(),
-            // Its threads do not exist here.
+            // A forked child does not have the threads of the runtime.
             Some(runtime) => std::mem::forget(runtime),
             None => {}
         }
@@ -328,7 +328,7 @@ async fn poll(shared: Arc<Shared>) {
             _ = stage.wait_for(|stage| *stage != Stage::Serving) => return,
         }
         let service = shared.service.clone();
-        // A look that panics changes nothing; the next one may do better.
+        // A scan that panics changes nothing, and the next one may succeed.
         let look = move || {
             service.repository.look();
             Ok(())
@@ -355,9 +355,9 @@ async fn accept(door: Door, listener: Listener, places: Arc<Semaphore>) {
                     drop((place, counted));
                 });
             }
-            // Its client has gone again.
+            // The client has already gone.
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-            // Connections that end give back what is lacking.
+            // The lacking resource is released when connections end.
             Err(error) => {
                 if line.is_none_or(|line| line.elapsed() >= ACCEPT_LINES) {
                     line = Some(Instant::now());
@@ -501,7 +501,7 @@ fn refused(refusal: Refusal, version: Version, head: bool, busy: Busy, answers: 
     if refusal.status == StatusCode::UNAUTHORIZED {
         headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
-    // HTTP/2 has no such header: other requests of the connection go on.
+    // HTTP/2 has no such header, as other requests of the connection continue.
     if refusal.close && version != Version::HTTP_2 {
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
     }

@@ -171,7 +171,7 @@ impl Turns {
                     share.running += 1;
                     state.running += 1;
                 }
-                // Who waited has gone. It must not be given back: nothing was counted.
+                // The request has gone. Its permit must not be returned, as it was not counted.
                 Err(mut turn) => turn.turns = None,
             }
         }
@@ -209,7 +209,7 @@ impl Share {
             let share = state.shares.get_mut(&self.number);
             let Some(share) = share else { return self.uncounted() };
             if share.running == 0 && share.waiting.is_empty() {
-                // Time without requests is not saved up.
+                // A model saves no time up while it has no requests.
                 share.spent = share.spent.max(least);
             }
             if running < self.turns.slots && !others && share.running < share.limit {
@@ -305,7 +305,7 @@ impl Drop for Turn {
         let Some(turns) = self.turns.take() else { return };
         let mut state = turns.state();
         let took = self.began.elapsed();
-        // Where the model has gone, its calls were taken off with it.
+        // If the model has gone, its running calls were subtracted with it.
         let Some(share) = state.shares.get_mut(&self.number) else { return };
         share.running -= 1;
         share.spend(took);

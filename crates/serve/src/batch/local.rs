@@ -102,7 +102,8 @@ impl LocalBatcher {
             tokio::pin!(end, answer);
             let mut ticks = tokio::time::interval(TICK);
             loop {
-                // A call that is dropped leaves its lane, or does not run if it has not started.
+                // If this future is dropped, the call leaves its lane, or does not run if it has
+                // not started.
                 tokio::select! {
                     biased;
                     answer = answer.as_mut() => return Some(answer.map_err(|refusal| error(&refusal))),
@@ -128,7 +129,7 @@ impl Drop for LocalBatcher {
     fn drop(&mut self) {
         match self.runtime.take() {
             Some(runtime) if self.process == std::process::id() => runtime.shutdown_background(),
-            // Its threads do not exist here.
+            // A forked child does not have the threads of the runtime.
             Some(runtime) => std::mem::forget(runtime),
             None => {}
         }

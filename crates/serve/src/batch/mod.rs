@@ -146,7 +146,7 @@ impl Drop for Leaves<'_> {
         let gone: Vec<_> = state.lanes.values_mut().filter_map(|lane| lane.leave(self.arrived)).collect();
         state.lanes.retain(|_, lane| !lane.is_empty());
         drop(state);
-        // Arrays take their time to go.
+        // Freeing arrays takes long, so it happens after the lock is released.
         drop(gone);
     }
 }
@@ -247,7 +247,7 @@ impl Batcher {
             let taken = lane.take(now, self.max(), |work| work.answer.is_closed());
             state.lanes.retain(|_, lane| !lane.is_empty());
             for late in taken.late {
-                // Its client may have gone.
+                // The client may have gone.
                 let _ = late.work.answer.send(Err(Refusal::late()));
             }
             if !taken.batch.is_empty() {
@@ -268,7 +268,7 @@ impl<C: Calls> Drop for Turn<C> {
         let Some(batcher) = self.calls.batcher() else { return };
         if let Some(batch) = batcher.next(Instant::now()) {
             let turn = Turn { calls: self.calls.clone(), runtime: self.runtime.clone() };
-            // Where the server has ended, it is dropped there.
+            // If the server has ended, the runtime drops the task.
             self.runtime.spawn(run(turn, batch));
         }
     }
@@ -304,7 +304,7 @@ async fn run<C: Calls>(turn: Turn<C>, batch: Vec<Member<Work>>) {
     }
     let batch = Arc::new(batch);
     let answers = together(&calls, &batch).await;
-    // Nothing else holds it when it has been joined and cut.
+    // The copies have ended, so nothing else holds the batch.
     let Some(batch) = Arc::into_inner(batch) else { return };
     match answers {
         Ok(answers) => {

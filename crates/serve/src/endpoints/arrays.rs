@@ -129,7 +129,7 @@ struct Decode {
 impl Decode {
     fn run(&self) -> Result<Vec<NDArray>, Refusal> {
         let began = Instant::now();
-        // Held while the parts are: they are beside the arrays that are made of them.
+        // Held as long as the parts, which exist in addition to the arrays made of them.
         let mut charges = Vec::new();
         let parts = self.parts(&mut charges)?;
         let signature = self.model.signature(parts.iter().map(|(name, tensor, _)| (name.as_str(), tensor)), None)?;
@@ -206,7 +206,7 @@ impl Decode {
         let wrong = |words: String| Refusal::invalid(format!("input '{}': {words}", input.name));
         let text = std::str::from_utf8(content).map_err(|_| wrong("the JSON is not UTF-8".to_owned()))?;
         let tensor = TensorType::new(input.dtype, Shape::from(forms::extents(text).map_err(wrong)?));
-        // Each element has at least one byte of text, so that the size of it is bounded by the body.
+        // Each element has at least one byte of text, so the length of the body bounds its size.
         let bytes = tensor.checked_bytes().filter(|bytes| *bytes <= content.len().saturating_mul(input.dtype.size()));
         let bytes = bytes.ok_or_else(|| wrong("the lists have different lengths".to_owned()))?;
         charge(bytes)?;
@@ -226,7 +226,7 @@ impl Decode {
     }
 
     fn parts_of_archive(&self, content: &[u8], charge: Charging<'_>) -> Result<Vec<Part>, Refusal> {
-        // A full queue is not an error of the file.
+        // A full queue is not an error of the archive.
         let mut full = None;
         let mut charge_text = |bytes: usize| {
             charge(bytes).map_err(|refusal| {
@@ -255,7 +255,7 @@ impl Decode {
     fn parts_of_hook(&self, charge: Charging<'_>) -> Result<Option<Vec<Part>>, Refusal> {
         let Some(hooks) = &self.model.hooks else { return Ok(None) };
         let log = self.service.repository.log();
-        // It gets a copy.
+        // The hook gets a copy of the body.
         charge(self.bytes.len())?;
         let request = HookRequest { body: &self.bytes, headers: &self.headers };
         let made = hooks.before(&request).map_err(|error| refusal(error, &self.model, log))?;
@@ -300,7 +300,7 @@ impl Encode {
     /// hook leaves it to the server.
     fn of_hook(&self) -> Result<Option<Answer>, Refusal> {
         let Some(hooks) = &self.model.hooks else { return Ok(None) };
-        // It gets a copy, and the answer is one more that nobody knows the size of.
+        // The hook gets a copy, and its response, of unknown size, is estimated as another one.
         let _copies = self.account.charge(2 * self.bytes())?;
         let array = |(info, array): (&TensorInfo, &NDArray)| {
             let bytes = array.to_bytes().map_err(|error| Refusal::failed(error.to_string()))?;

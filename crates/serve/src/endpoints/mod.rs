@@ -136,7 +136,7 @@ pub(crate) async fn route(shared: Arc<Shared>, request: Request<Received>, paths
         if endpoint.method == request.method() || (endpoint.method == Method::GET && request.method() == Method::HEAD) {
             let open = endpoint.path.starts_with("/v2/health/");
             if let Err(refusal) = if open { Ok(()) } else { shared.check_token(request.headers()) } {
-                // Otherwise the connection ends while the client still writes.
+                // Otherwise the connection would end while the client still writes.
                 let service = &shared.service;
                 if let Ok(body) = RequestBody::new(request.into_body(), &service.config, &Account::open(&service.small))
                 {

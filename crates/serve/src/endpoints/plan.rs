@@ -13,7 +13,7 @@ pub(super) async fn answer(call: Call) -> Result<Answer, Refusal> {
     let rows = number(&call.request, "rows", 1, 1..=MOST_ROWS)?;
     let name = call.model.unwrap_or_default();
     let model = call.shared.service.repository.catalog().find(&name, call.version.as_deref())?;
-    // It may be built for this.
+    // The plan may have to be built first.
     let text = call.shared.service.background.run(Work::Looking, None, move || model.plan(rows)).await?;
     Ok(Answer::text(text.into_bytes(), "text/plain; charset=utf-8"))
 }

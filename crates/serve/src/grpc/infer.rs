@@ -32,7 +32,7 @@ pub(super) async fn answer(mut call: Call) -> Result<Reply, Refusal> {
 }
 
 async fn whole(call: &mut Call, inference: &mut Inference) -> Result<Payload, Refusal> {
-    // Its model is known only when all of it is here.
+    // The model is known only after the whole message has arrived.
     call.shared.service.check_open()?;
     let message = call.only_bytes().await?;
     let head = Head::read(&message)?;

@@ -111,7 +111,7 @@ pub(super) async fn load(mut call: Call) -> Result<Reply, Refusal> {
 
 pub(super) async fn unload(mut call: Call) -> Result<Reply, Refusal> {
     let of: wire::RepositoryModelUnloadRequest = call.only().await?;
-    // Clients send it always; no model depends on another one here.
+    // Clients always send it. Models do not depend on each other here.
     if let Some(name) = of.parameters.keys().find(|name| *name != "unload_dependents") {
         return Err(no_parameter(name));
     }

@@ -149,7 +149,7 @@ impl<'a> InferRequest<'a> {
     pub(super) fn check_size(&self, place: usize) -> Result<(), Refusal> {
         let input = &self.inputs[place];
         let enough = input.tensor.shape.size() <= input.contents.map_or(0, <[u8]>::len);
-        // Without a place for them elements are counted, so that the error says how many there are.
+        // With no room for elements they are only counted, so that the error gives their number.
         if self.raw.is_empty() && !enough { self.elements(place, &mut []) } else { Ok(()) }
     }
 
@@ -259,7 +259,7 @@ fn scheduled(value: Value<'_>, schedule: &mut Schedule) -> Result<(), Refusal> {
 fn whole_number(name: &str, parameter: &[u8]) -> Result<u64, Refusal> {
     let mut found = None;
     for field in Fields(parameter) {
-        // The last of them counts, whatever its type.
+        // The last field wins, whatever its type.
         match field? {
             (number::UINT64_PARAM, value) => found = Some(value.varint()?),
             (number::INT64_PARAM, value) => found = u64::try_from(value.varint()? as i64).ok(),
@@ -357,7 +357,7 @@ impl Elements<'_> {
     }
 
     fn number(&mut self, number: u64) {
-        // The bits above those of the wire's type do not count.
+        // Bits above those of the type on the wire are ignored.
         let (signed, unsigned) = (i64::from(number as i32), i64::from(number as u32));
         match self.dtype {
             DType::Bool => self.put(&[u8::from(number != 0)]),
@@ -367,7 +367,7 @@ impl Elements<'_> {
             DType::U8 => self.whole(unsigned, u8::to_le_bytes),
             DType::U16 => self.whole(unsigned, u16::to_le_bytes),
             DType::U32 => self.whole(unsigned, u32::to_le_bytes),
-            // Of I64 and U64, which have the same bytes.
+            // I64 and U64 have the same bytes.
             _ => self.put(&number.to_le_bytes()),
         }
     }

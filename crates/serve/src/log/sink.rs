@@ -33,7 +33,7 @@ struct State {
 impl Sink {
     pub(super) fn start(form: LogForm) -> io::Result<Arc<Sink>> {
         Sink::start_with(form, |lines| {
-            // Who closed it does not want to read.
+            // An error means that the reader closed the standard error, so nobody misses the lines.
             let _ = io::stderr().write_all(lines);
         })
     }

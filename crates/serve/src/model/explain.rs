@@ -22,7 +22,7 @@ pub(super) fn by_setting(error: OpError, settings: &ModelSettings) -> OpError {
         "dtypes" => format!("leave it out, or say {wanted}"),
         _ => format!("say {wanted}, or -1 for what is free"),
     };
-    // What the node says that found it, which a call puts behind its own words.
+    // A call puts the description by the failed node after its own text.
     let fact = error.message.split_once(". ").map_or(String::new(), |(_, fact)| format!(". {fact}"));
     bad(format!("input '{}': got {got} ({by}), wanted {wanted}: {advice}{fact}", input.name))
 }

@@ -101,7 +101,7 @@ fn parameters(engine: &'static Engine, file: Option<&Path>) -> Result<HashMap<St
         .map_err(|e| OpError::new(FailureKind::Data, format!("{}: {e}", file.display())))?;
     let named = match loaded {
         Params::Named(named) => named,
-        // The file of a network without parameters.
+        // The file of a network without parameters is an empty list.
         Params::List(arrays) if arrays.is_empty() => Vec::new(),
         Params::List(_) => return Err(bad("the parameters have no names: Invalid param file format".to_owned())),
     };
@@ -200,7 +200,7 @@ impl Model {
             memory: 0,
             untried: None,
             gives_probabilities: gives_probabilities(&symbol),
-            // Half of all threads of hooks.
+            // Half of the threads for hooks.
             hook_places: Arc::new(Semaphore::new(engine.cores())),
             inputs,
             outputs: types.outputs,
@@ -463,7 +463,7 @@ fn some_elements(tensor: &TensorType, random: &mut u64) -> Vec<u8> {
         match tensor.dtype {
             DType::F32 => bytes.extend_from_slice(&(number as f32).to_le_bytes()),
             DType::F64 => bytes.extend_from_slice(&number.to_le_bytes()),
-            // Numbers from 1 to 2, of any last bits.
+            // Numbers from 1 to 2 with random low bits.
             DType::F16 => bytes.extend_from_slice(&(0x3C00 | (next() as u16 & 0x3FF)).to_le_bytes()),
             DType::BF16 => bytes.extend_from_slice(&(0x3F80 | (next() as u16 & 0x7F)).to_le_bytes()),
             dtype => {
@@ -495,7 +495,7 @@ fn difference(dtype: DType, got: &[u8], wanted: &[u8]) -> Option<(usize, f64, f6
         DType::F64 => first!(f64),
         DType::I32 => first!(i32),
         DType::I64 => first!(i64),
-        // Exact: small integers, and halves, whose numbers are not read here.
+        // Compared exactly: small integers, and 16-bit floats, whose values are not decoded here.
         _ => got.iter().zip(wanted).position(|(got, wanted)| got != wanted).map(|byte| {
             let size = dtype.size();
             (byte / size, f64::from(got[byte]), f64::from(wanted[byte]))

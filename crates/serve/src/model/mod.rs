@@ -375,11 +375,11 @@ pub(crate) async fn run(
     let started = if let Some(begun) = quick {
         begun.map(|started| watched(engine, started, &holds))
     } else {
-        // It builds a plan, or computes in the calling thread for longer.
+        // The call has to build a plan, or computes for long in the calling thread.
         let bound = bound.clone();
         let work = move || {
             let started = bound.call(&refs(&arguments), None, &options, &mut Interrupter::never())?;
-            // Watched there already: nobody may wait any more when it has started.
+            // Watched in this thread, as nobody may wait any more when the call has started.
             Ok(watched(engine, started, &holds))
         };
         let begun = tokio::task::spawn_blocking(work).await;
@@ -392,7 +392,7 @@ pub(crate) async fn run(
     let deferred = matches!(started, Started::Deferred(_));
     let results = started.arrays().map_err(|error| Refusal::of_failure(&bad(error.to_string())))?;
     if deferred {
-        // They may still be on their way to a device.
+        // Results may still be copied to a device.
         for array in &results {
             ready(watch(engine, array.var(), None)).await?;
         }
@@ -423,9 +423,9 @@ fn watch(engine: &'static Engine, var: &Var, holds: Option<Holds>) -> Settled {
         if let Some(holds) = &holds {
             holds.ended(outcome.is_ok());
         }
-        // Before the request goes on: its end finds that it holds nothing more.
+        // Dropped before the request continues, so that its account is released when it ends.
         drop(holds);
-        // The request may have been given up meanwhile.
+        // The request may have been given up.
         let _ = told.send(outcome);
     });
     outcome

@@ -51,7 +51,7 @@ impl Types {
             .map_err(|error| wrong_dtype(symbol, &of_params, settings).unwrap_or_else(|| error.into()))?;
         let arguments = symbol.list_arguments();
         let dtype_of: HashMap<&String, Option<DType>> = arguments.iter().zip(open.args.iter().copied()).collect();
-        // What nothing asks for is float32, as everywhere in MXNet.
+        // A type that nothing determines is float32, as everywhere in MXNet.
         let dtype = |name: &String| dtype_of.get(name).copied().flatten().unwrap_or(DType::F32);
         let all = known.iter().cloned().chain(free.iter().map(|name| ((*name).clone(), dtype(name))));
         let types = symbol.infer_type(&all.collect::<Vec<_>>(), true)?;

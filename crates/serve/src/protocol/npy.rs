@@ -117,7 +117,7 @@ pub struct Bounds<'a> {
 
 /// Reads the entries of a `.npz` by name. Each is a `.npy` for [`read`].
 pub fn read_npz(file: &[u8], bounds: Bounds<'_>) -> Result<Vec<(String, Vec<u8>)>, String> {
-    // The archive's reader takes memory for each of its entries.
+    // The archive's reader allocates memory for each entry.
     let entries = file.windows(ENTRY.len()).filter(|bytes| *bytes == ENTRY).count();
     if entries > MOST_ARRAYS {
         return Err(format!("it has more than {MOST_ARRAYS} arrays"));
@@ -140,7 +140,7 @@ pub fn read_npz(file: &[u8], bounds: Bounds<'_>) -> Result<Vec<(String, Vec<u8>)
         bytes
             .try_reserve_exact(length)
             .map_err(|_| format!("there is no memory for the {length} bytes of '{name}'"))?;
-        // Only as many bytes are taken as the archive says that there are.
+        // Reads no more bytes than the archive announces.
         let read = entry.take(size).read_to_end(&mut bytes).map_err(|error| format!("'{name}': {error}"))?;
         if read as u64 != size {
             return Err(format!("'{name}' has {read} bytes, where the archive says {size}"));

@@ -135,7 +135,7 @@ impl Place<'_> {
 
     fn close(&mut self) -> Result<(), String> {
         let count = self.counts.pop();
-        // The number of elements of a plain list is checked at the end.
+        // The number of elements of a flat list is checked at the end.
         let fits = self.nested != Some(true) || count == self.shape.get(self.counts.len()).copied();
         if fits { Ok(()) } else { Err(self.wrong()) }
     }

@@ -130,7 +130,7 @@ impl<'a> Input<'a> {
             }
             (Some(data), None) => {
                 let text = data.get();
-                // Before memory is taken: each element but the last has a comma behind it.
+                // Checked before memory is taken: a comma follows each element except the last.
                 let elements = tensor.shape.size();
                 if elements > text.len() {
                     return Err(format!("'data' is too short for the {elements} elements that the shape says"));

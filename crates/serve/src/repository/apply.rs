@@ -60,7 +60,7 @@ impl Repository {
                 trouble
             }));
         }
-        // Where nothing was loaded, versions may still have gone.
+        // Versions may have gone even if none was loaded.
         self.publish(|catalog| {
             let Some(of) = catalog.models.get_mut(name) else { return };
             let last = wanted.last().map(|(last, _)| last.version.as_str()).unwrap_or_default();

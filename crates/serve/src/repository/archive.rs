@@ -46,7 +46,7 @@ impl Unpacked {
 
 impl Drop for Unpacked {
     fn drop(&mut self) {
-        // What cannot be removed stays in the folder for temporary files.
+        // A folder that cannot be removed stays among the temporary files.
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
@@ -75,7 +75,7 @@ fn new_folder() -> Result<PathBuf, String> {
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let folder = temporary.join(format!("mxrt-serve-{}-{number}", std::process::id()));
         match std::fs::DirBuilder::new().mode(0o700).create(&folder) {
-            // A process of that number left it.
+            // An earlier process with the same id left the folder.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => {
                 return Err(format!(
@@ -120,7 +120,7 @@ impl Room {
             std::fs::create_dir_all(parent).map_err(words)?;
         }
         let mut to = File::create_new(&place).map_err(words)?;
-        // One byte more than there is room for shows that it is too much.
+        // One byte more than allowed shows that the archive is too large.
         let copied = io::copy(&mut from.take(self.left + 1), &mut to).map_err(words)?;
         self.left = self
             .left

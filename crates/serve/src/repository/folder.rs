@@ -67,7 +67,7 @@ fn version_at(root: &Path, model: &Path, version: &str, path: &Path) -> Result<F
     let mut settings: Vec<PathBuf> = settings.into_iter().filter(|file| file.is_file()).collect();
     settings.dedup();
     let mut stamp = stamp(root, path)?;
-    // Of the whole model, where that is another folder.
+    // Settings of the whole model are in another folder than the version.
     for file in settings.iter().filter(|file| !file.starts_with(path)) {
         add(root, file, &mut stamp)?;
     }

@@ -185,8 +185,8 @@ impl Repository {
 
     fn publish(&self, change: impl FnOnce(&mut Catalog)) {
         let mut published = self.catalog.lock().unwrap_or_else(PoisonError::into_inner);
-        // What requests read does not change; where nobody reads it, nothing is copied. A model that
-        // goes takes its time, and others wait meanwhile: what was there goes after that.
+        // The catalog is copied only if requests read it now. Freeing a model takes long, so the
+        // old models are dropped after the lock is released.
         let before = published.serving();
         change(Arc::make_mut(&mut published));
         drop(published);
@@ -222,7 +222,7 @@ impl Repository {
                 let found = found.into_iter().find(|found| found.name == name);
                 let found = found.ok_or_else(|| self.unknown(name))?;
                 changes.unloaded.remove(name);
-                // Once more, also where it failed before.
+                // Versions that failed before are tried again too.
                 changes.tried.retain(|(model, version), _| {
                     let catalog = self.catalog();
                     model != name || catalog.find(model, Some(version)).is_ok()
@@ -295,7 +295,7 @@ impl Repository {
         let found = match folder::scan(folder) {
             Ok(found) => found,
             Err(words) => {
-                // The name of no model.
+                // The empty name stands for the folder itself.
                 return self.complain("", Err(words.into()), &mut self.changes());
             }
         };

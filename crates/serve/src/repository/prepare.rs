@@ -51,7 +51,7 @@ impl Repository {
         let trouble = |error: OpError| Trouble { kind: error.kind, words: error.message.clone() };
         let before = self.engine.memory().stats().in_use as u64;
         let mut model = Model::load(&loading).map_err(trouble)?;
-        // Requests to others take memory meanwhile: no model has more than was estimated.
+        // Requests to other models take memory meanwhile, so the growth is capped at the estimate.
         let grown = (self.engine.memory().stats().in_use as u64).saturating_sub(before);
         model.memory = grown.clamp(files.bytes(), files.bytes().saturating_mul(MEMORY_PER_BYTE));
         if found.is_some_and(|found| !self.is_still(found)) {
@@ -125,7 +125,7 @@ impl Repository {
                 return Err(no_room(format!("{words}, and all models that may make room have about {freed} bytes")));
             }
             decided = true;
-            // It is not held on to here: that would keep its memory.
+            // A strong reference here would keep the victim's memory.
             let victim = victims.first().map(|victim| (victim.name.clone(), Arc::downgrade(victim)));
             drop(victims);
             let (victim, held) = victim.ok_or_else(|| no_room(words))?;

@@ -58,7 +58,7 @@ pub(crate) struct Schedule {
 
 impl Inference {
     pub(super) fn new(service: Arc<Service>, began: Instant) -> Inference {
-        // Before it is looked at whether the server drains, so that the end waits for what goes on.
+        // Counted before the draining flag is read, so that the shutdown waits for this request.
         service.begun.fetch_add(1, Ordering::SeqCst);
         service.ever.fetch_add(1, Ordering::SeqCst);
         let account = Account::open(&service.queue);
@@ -165,7 +165,7 @@ impl Inference {
     fn options(&self, model: &Model, schedule: Schedule) -> CallOptions {
         let time = schedule.timeout.or(model.settings.deadline);
         let deadline = time.and_then(|time| self.began.checked_add(time));
-        // In the protocol 1 is served first; in the engine the highest is.
+        // The protocol serves 1 first, and the engine serves the highest number first.
         let priority = match schedule.priority {
             0 => 0,
             priority => USUAL_PRIORITY - i32::from(priority),

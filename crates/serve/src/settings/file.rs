@@ -50,7 +50,7 @@ fn section(table: &DeTable<'_>, line_of: &dyn Fn(usize) -> usize) -> Result<Vec<
         };
         entries.push((at, Entry { key: key.get_ref().to_string(), line, value }));
     }
-    // The parser sorts keys by name; messages are better by place.
+    // The parser sorts keys by name. Errors should come in the order of the file.
     entries.sort_by_key(|(at, _)| *at);
     Ok(entries.into_iter().map(|(_, entry)| entry).collect())
 }

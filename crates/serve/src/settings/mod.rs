@@ -36,7 +36,7 @@ const FILE: &str = "config";
 /// Owner of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// only the server
+    /// the server
     Server,
     /// one model, or all of them
     Models,
