@@ -7,8 +7,9 @@
 #
 # PYTHON=/path/to/python3   the interpreter of .venv, which is made again where it had another one
 # SEEDS=1000                orders of the devices' work in test-scenarios
+# ARGS=                     arguments of the command that a target runs, where its line says so
 # PYTEST_PROCESSES=2        processes that Python tests are spread over, file by file
-# SECONDS=60                about how long the targets below "prove" run on two cores, after builds
+# SECONDS=60                about how long the targets of the long checks run on two cores, after builds
 
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -ec
@@ -44,14 +45,17 @@ PYTHON_SOURCES := $(shell find python -not -path '* *' -type f -not -name '_mxrt
 WHEEL_SOURCES := pyproject.toml README.md LICENSE LICENSE-THIRD-PARTY $(RUST_SOURCES) $(PYTHON_SOURCES)
 
 .PHONY: help
-help: ## list the targets
+help: ## daily: list the targets
 	@echo "make TARGET, where TARGET is one of"
-	@grep -hE '^[a-z0-9-]+:.*## ' Makefile | sed -E 's/^([a-z0-9-]+):.*## (.*)/  \1|\2/' | column -t -s '|'
+	@for group in daily release measure 'long checks'; do echo; echo "$$group"; \
+		sed -nE "s/^([a-z0-9-]+):.*## $$group: (.*)/\1|\2/p" Makefile | \
+			while IFS='|' read -r target text; do printf '  %-21s %s\n' "$$target" "$$text"; done; \
+	done
 
 # ---- tools -------------------------------------------------------------------------------------
 
 .PHONY: check-tools
-check-tools: ## say which of the tools that must be there beforehand are missing
+check-tools: ## daily: say which of the tools that must be there beforehand are missing
 	@scripts/setup.sh check
 
 .PHONY: check-rust-tools
@@ -76,13 +80,13 @@ $(STAMPS)/test-tools: requirements/test.txt $(STAMPS)/build-tools
 
 # Tests compare the files with the tables; with MXRT_WRITE they write them.
 .PHONY: generate
-generate: $(STAMPS)/venv | check-tools ## write what is generated from tables: stubs, docs/settings.md, types of call options, the tables of PLANS.md
+generate: $(STAMPS)/venv | check-tools ## daily: write stubs, docs/settings.md, types of call options and tables of PLANS.md
 	$(PY) scripts/gen_stubs.py
 	MXRT_WRITE=1 cargo test --quiet --locked -p mxrt -p mxrt-graph -p mxrt-io --test settings_page --test passes --test stubs
 
 # In the repository, so that a build needs no NVRTC.
 .PHONY: cuda-images
-cuda-images: $(STAMPS)/nvrtc ## compile the kernels of GPUs: crates/cuda-kernels/images (needs no GPU, a minute)
+cuda-images: $(STAMPS)/nvrtc ## release: compile the kernels of GPUs into crates/cuda-kernels/images (needs no GPU, a minute)
 	PYTHONPATH=$(NVRTC) $(PY) scripts/cuda_images.py
 
 # Apart from the other packages, so that tests without it are without it.
@@ -107,18 +111,18 @@ $(STAMPS)/installed: $(STAMPS)/wheel
 	@touch $@
 
 .PHONY: wheel
-wheel: $(STAMPS)/wheel ## build the wheel into dist/
+wheel: $(STAMPS)/wheel ## daily: build the wheel into dist/
 	@ls -l dist/mxrt-*.whl
 
 .PHONY: wheel-portable
-wheel-portable: $(STAMPS)/build-tools requirements/zig.txt | check-tools ## build a wheel for older systems (manylinux2014, linked by zig) into dist/portable/
+wheel-portable: $(STAMPS)/build-tools requirements/zig.txt | check-tools ## release: build a wheel for older systems (manylinux2014, linked by zig) into dist/portable/
 	$(PY) -m pip install --quiet -r requirements/zig.txt
 	@rm -f python/mxrt/_mxrt*.so
 	PATH="$$PWD/$(VENV)/bin:$$PATH" $(PY) -m maturin build --release --locked --zig --compatibility manylinux2014 --out dist/portable
 	@ls -l dist/portable/
 
 .PHONY: install
-install: $(STAMPS)/installed ## build the wheel and install it into .venv
+install: $(STAMPS)/installed ## daily: build the wheel and install it into .venv
 
 # ---- C and C++ ---------------------------------------------------------------------------------
 
@@ -126,45 +130,45 @@ install: $(STAMPS)/installed ## build the wheel and install it into .venv
 export DESTDIR PREFIX LIBDIR CAPI_PROFILE
 
 .PHONY: install-c
-install-c: | check-tools ## libmxrt for C and C++, shared and static, with headers, mxrt.pc and files for CMake; PREFIX=/usr/local DESTDIR= LIBDIR=lib
+install-c: | check-tools ## release: libmxrt for C and C++, with headers and files for pkg-config and CMake; PREFIX= DESTDIR= LIBDIR=
 	scripts/embedding.sh install
 
 .PHONY: install-mxnet-compat
-install-mxnet-compat: | check-tools ## the same library as libmxnet.so, for programs that were linked to MXNet
+install-mxnet-compat: | check-tools ## release: the same library as libmxnet.so, for programs that were linked to MXNet
 	scripts/embedding.sh install-compat
 
 .PHONY: tarball
-tarball: $(STAMPS)/build-tools requirements/zig.txt | check-tools ## both as a tarball for older systems (glibc 2.17, linked by zig) in dist/
+tarball: $(STAMPS)/build-tools requirements/zig.txt | check-tools ## release: both as a tarball for older systems (glibc 2.17, linked by zig) in dist/
 	$(PY) -m pip install --quiet -r requirements/zig.txt
 	scripts/embedding.sh tarball "$$PWD/$(PY)"
 
 .PHONY: check-embedding
-check-embedding: | check-tools ## both into an empty folder; the examples by pkg-config, CMake and static linking (minutes)
+check-embedding: | check-tools ## release: both into an empty folder; the examples by pkg-config, CMake and static linking (minutes)
 	scripts/embedding.sh check
 
 .PHONY: check-cuda-images
-check-cuda-images: $(STAMPS)/nvrtc $(STAMPS)/installed $(STAMPS)/test-tools ## the images are what NVRTC makes of the text; the wheel compiles kernels and chains by it (needs no GPU)
+check-cuda-images: $(STAMPS)/nvrtc $(STAMPS)/installed $(STAMPS)/test-tools ## release: whether the images are what NVRTC makes of the text, and the wheel compiles by it (no GPU)
 	PYTHONPATH=$(NVRTC) $(PY) scripts/cuda_images.py --compare
 	MXRT_TEST_NVRTC="$$PWD/$(NVRTC)" $(PY) -m pytest -q tests/test_cuda_compiled.py -k nvrtc
 
 .PHONY: check-crate
-check-crate: | check-tools ## the crate mxrt as programs of others build it: no features, each alone, with the oldest Rust; the example with axum
+check-crate: | check-tools ## release: the crate mxrt as other programs build it: each feature alone, the oldest Rust, axum
 	scripts/check_crate.sh
 
 .PHONY: check-api
-check-api: | check-tools ## the public interface of the crate mxrt against crates/mxrt/api.txt; ARGS=write writes it (needs cargo-public-api and a nightly Rust); ARGS="semver REVISION" for cargo-semver-checks
+check-api: | check-tools ## release: the interface of the crate mxrt against api.txt; ARGS=write, ARGS="semver REVISION"
 	scripts/api.sh $(or $(ARGS),check)
 
 .PHONY: check-mxnet-programs
-check-mxnet-programs: | check-tools ## programs over MXNet's own C++ headers and library, run on ours; MXNET_SOURCE=, MXNET_INCLUDE=, MXNET_LIBRARY= (says how to get them)
+check-mxnet-programs: | check-tools ## release: programs over MXNet's own C++ headers and library, run on ours (says what it needs)
 	scripts/mxnet_programs.sh
 
 .PHONY: check-networks
-check-networks: ## networks of GluonCV, MXNet and GluonNLP against MXNet 1.9.1, from 8 threads; NETWORKS_PYTHON= (says how to get it; hours)
+check-networks: ## release: networks of GluonCV, MXNet and GluonNLP against MXNet 1.9.1 (says what it needs; hours)
 	@scripts/networks.sh
 
 .PHONY: check-packages
-check-packages: ## unit tests of Sockeye, GluonTS, GluonNLP and GluonCV that do not train, as under MXNet 1.9.1; PACKAGES_PYTHON= PACKAGES_SOURCES= (says how to get them; half an hour)
+check-packages: ## release: unit tests of libraries above MXNet, under both (says what it needs; half an hour)
 	@scripts/packages.sh
 
 # ---- run ---------------------------------------------------------------------------------------
@@ -179,7 +183,7 @@ $(STAMPS)/demo: $(WHEEL_SOURCES) $(STAMPS)/build-tools | check-tools
 	@touch $@
 
 .PHONY: demo
-demo: $(STAMPS)/$(if $(wildcard $(STAMPS)/installed),installed,demo) ## set everything up and show models answering many threads (about a minute after the build)
+demo: $(STAMPS)/$(if $(wildcard $(STAMPS)/installed),installed,demo) ## daily: set everything up and show models answering many threads (a minute after the build)
 	@$(VENV)/bin/mxrt demo
 
 # ---- test --------------------------------------------------------------------------------------
@@ -187,7 +191,7 @@ demo: $(STAMPS)/$(if $(wildcard $(STAMPS)/installed),installed,demo) ## set ever
 TEST_PARTS := lint mutants-check test-rust test-scenarios loom install test-python check-types
 
 .PHONY: test
-test: ## everything: formatting, lints, Rust tests, models, the wheel, Python tests, types; says what each part costs
+test: ## daily: everything below and the wheel; says what each part costs
 	@costs=; for part in $(TEST_PARTS); do \
 		begin=$$(date +%s); \
 		$(MAKE) $$part || { echo "make test: make $$part failed"; exit 1; }; \
@@ -195,7 +199,7 @@ test: ## everything: formatting, lints, Rust tests, models, the wheel, Python te
 	done; printf "$$costs"; echo "make test: all passed"
 
 .PHONY: lint
-lint: check-rust-tools $(STAMPS)/test-tools ## rustfmt, clippy, rustdoc, ruff, licences of crates, stubs of operators
+lint: check-rust-tools $(STAMPS)/test-tools ## daily: rustfmt, clippy, rustdoc, ruff, licences of crates, stubs of operators
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo doc --quiet --workspace --no-deps --locked
@@ -205,7 +209,7 @@ lint: check-rust-tools $(STAMPS)/test-tools ## rustfmt, clippy, rustdoc, ruff, l
 	$(PY) scripts/gen_stubs.py --check
 
 .PHONY: test-rust
-test-rust: $(STAMPS)/build-tools | check-tools ## Rust unit, integration and documentation tests
+test-rust: $(STAMPS)/build-tools | check-tools ## daily: Rust unit, integration and documentation tests
 	@if cargo nextest --version >/dev/null 2>&1; then \
 		cargo nextest run --workspace --locked --profile $(NEXTEST_PROFILE); \
 	else \
@@ -215,22 +219,22 @@ test-rust: $(STAMPS)/build-tools | check-tools ## Rust unit, integration and doc
 	timeout --kill-after=10 600 cargo test --workspace --locked --doc
 
 .PHONY: test-scenarios
-test-scenarios: | check-tools ## the scenarios of the simulated device through the CUDA driver's functions (seconds)
+test-scenarios: | check-tools ## daily: scenarios of the simulated device through the CUDA driver's functions (seconds); SEEDS=
 	scripts/scenarios.sh $(or $(SEEDS),100)
 
 .PHONY: test-python
-test-python: $(STAMPS)/installed $(STAMPS)/test-tools ## Python tests, recorded MXNet results and models, against the installed wheel
-	$(PY) -m pytest --numprocesses $(PYTEST_PROCESSES) --dist loadfile $(PYTEST_ARGS)
+test-python: $(STAMPS)/installed $(STAMPS)/test-tools ## daily: Python tests, recorded MXNet results and models, against the installed wheel; ARGS=
+	$(PY) -m pytest --numprocesses $(PYTEST_PROCESSES) --dist loadfile $(ARGS)
 
 .PHONY: check-types
-check-types: $(STAMPS)/installed $(STAMPS)/test-tools ## mypy on the package; its stubs against the built module
+check-types: $(STAMPS)/installed $(STAMPS)/test-tools ## daily: mypy on the package; its stubs against the built module
 	$(PY) -m mypy
 	$(PY) -m mypy.stubtest mxrt --ignore-disjoint-bases --allowlist scripts/stubtest_allowlist.txt
 
 CLIENTS := build/clients
 
 .PHONY: test-serve-clients
-test-serve-clients: $(STAMPS)/wheel ## mxrt serve against tritonclient, grpcio's reflection and the protocol's OpenAPI file (a minute after the installation)
+test-serve-clients: $(STAMPS)/wheel ## release: mxrt serve against tritonclient, grpcio and the protocol's OpenAPI file (a minute)
 	[ -x $(CLIENTS)/bin/python ] || $(PY) -m venv $(CLIENTS)
 	$(CLIENTS)/bin/python -m pip install --quiet -r requirements/serve-clients.txt
 	$(CLIENTS)/bin/python -m pip install --quiet --force-reinstall --no-deps dist/mxrt-*.whl
@@ -240,34 +244,34 @@ test-serve-clients: $(STAMPS)/wheel ## mxrt serve against tritonclient, grpcio's
 export IMAGE PYTHON_IMAGE CONTAINERS
 
 .PHONY: image
-image: $(STAMPS)/wheel ## the image of mxrt serve, by docker or podman; IMAGE=mxrt PYTHON_IMAGE=docker.io/library/python:3.13-slim
+image: $(STAMPS)/wheel ## release: the image of mxrt serve, by docker or podman; IMAGE=mxrt PYTHON_IMAGE=
 	scripts/image.sh build
 
 .PHONY: check-image
-check-image: $(STAMPS)/installed $(STAMPS)/test-tools ## build that image and use it; without a registry of images on a base by debootstrap, as root (a minute)
+check-image: $(STAMPS)/installed $(STAMPS)/test-tools ## release: build that image and use it (a minute; as root where there is no registry of images)
 	scripts/image.sh check
 
 .PHONY: bench-serve
-bench-serve: $(STAMPS)/installed $(STAMPS)/test-tools ## what mxrt serve costs: against calls from threads and servers in Python, in turns; BENCH_ARGS="--uvicorn PYTHON --kserve PYTHON" (ten minutes; needs wrk and an idle machine)
-	$(PY) benches/serve $(BENCH_ARGS)
+bench-serve: $(STAMPS)/installed $(STAMPS)/test-tools ## measure: what mxrt serve costs; ARGS="--uvicorn PYTHON --kserve PYTHON" (ten minutes; needs wrk)
+	$(PY) benches/serve $(ARGS)
 
 .PHONY: test-ray
-test-ray: $(STAMPS)/wheel ## mxrt.ray on a local cluster of three nodes (minutes; the installation has 800 MB)
+test-ray: $(STAMPS)/wheel ## release: mxrt.ray on a local cluster of three nodes (minutes; installs 800 MB)
 	[ -x build/ray/bin/python ] || $(PY) -m venv build/ray
 	build/ray/bin/python -m pip install --quiet -r requirements/ray.txt
 	build/ray/bin/python -m pip install --quiet --force-reinstall --no-deps dist/mxrt-*.whl
 	build/ray/bin/python -m pytest -q -p no:warnings -p no:cacheprovider tests/clients/check_ray.py
 
 .PHONY: soak-serve
-soak-serve: $(STAMPS)/installed $(STAMPS)/test-tools ## ten million small requests to mxrt serve, 1 % wrong and 1 % of clients leaving: none lost or mixed up
+soak-serve: $(STAMPS)/installed $(STAMPS)/test-tools ## long checks: ten million requests to mxrt serve, some wrong, some clients leaving; REQUESTS=
 	$(PY) tests/clients/soak.py --requests $(or $(REQUESTS),10000000)
 
 .PHONY: soak-serve-hostile
-soak-serve-hostile: $(STAMPS)/installed $(STAMPS)/test-tools ## how long a client of mxrt serve waits while others hold it in each phase of a request, over each transport: 50 ms at most (p99)
+soak-serve-hostile: $(STAMPS)/installed $(STAMPS)/test-tools ## long checks: how long a client of mxrt serve waits while others hold it: p99 of 50 ms at most
 	$(PY) tests/clients/soak_hostile.py
 
 .PHONY: soak-serve-reload
-soak-serve-reload: $(STAMPS)/installed $(STAMPS)/test-tools ## a model of mxrt serve that is replaced every second under 64 callers, for five minutes: no request fails, memory comes back
+soak-serve-reload: $(STAMPS)/installed $(STAMPS)/test-tools ## long checks: a model of mxrt serve that is replaced each second under 64 callers (five minutes)
 	$(PY) tests/clients/soak_reload.py --seconds $(or $(SECONDS),300)
 
 # ---- measure -----------------------------------------------------------------------------------
@@ -278,18 +282,18 @@ bench: $(STAMPS)/installed $(STAMPS)/test-tools ## measure: criterion for the Ru
 	$(PY) -m pytest benches --benchmark-only --benchmark-group-by=group -o timeout=600
 
 .PHONY: bench-peers
-bench-peers: $(STAMPS)/installed ## compare with MXNet 1.9.1, onnxruntime and OpenVINO, in turns on this machine
-	$(PY) benches/peers/compare.py $(PEERS_ARGS)
+bench-peers: $(STAMPS)/installed ## measure: networks against MXNet 1.9.1, onnxruntime and OpenVINO, interleaved; ARGS=
+	$(PY) benches/peers/compare.py $(ARGS)
 
 .PHONY: bench-operators
-bench-operators: $(STAMPS)/installed ## compare single operators with MXNet 1.9.1, numpy, onnxruntime and torch, in turns
-	$(PY) benches/operators/compare.py $(OPERATORS_ARGS)
+bench-operators: $(STAMPS)/installed ## measure: single operators against MXNet 1.9.1, numpy, onnxruntime and torch, interleaved; ARGS=
+	$(PY) benches/operators/compare.py $(ARGS)
 
 .PHONY: bench-data
-bench-data: $(STAMPS)/installed ## read rows, records and images beside MXNet 1.9.1, OpenCV, Pillow and torch, in turns; DATA_ARGS="--mxnet PYTHON --peers PYTHON"
-	$(PY) benches/data.py build/data $(DATA_ARGS)
+bench-data: $(STAMPS)/installed ## measure: rows, records and images against MXNet 1.9.1, OpenCV and others; ARGS="--mxnet P --peers P"
+	$(PY) benches/data.py build/data $(ARGS)
 
-# ---- prove ---------------------------------------------------------------------------------------
+# ---- long checks ---------------------------------------------------------------------------------------
 # docs/testing.md says what each of these shows. Their lengths come from SECONDS; what counts in
 # runs or seeds is given as many as were measured to take so long on two cores.
 
@@ -299,106 +303,106 @@ count = $(if $(SECONDS),$(shell echo $$((($(1) * $(SECONDS) + $(2) - 1) / $(2)))
 LOOM := RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR="$$CARGO_TARGET_DIR/loom" CARGO_PROFILE_RELEASE_LTO=off
 
 .PHONY: loom
-loom: | check-tools ## models of the engine's protocol under loom (seconds); LOOM_MAX_PREEMPTIONS=4 for deeper ones
+loom: | check-tools ## daily: models of the engine's protocol under loom (seconds); LOOM_MAX_PREEMPTIONS=4 for deeper ones
 	MXRT_TEST_SECONDS=1700 $(LOOM) timeout --kill-after=10 1800 cargo test -q -p mxrt-engine --lib --release --locked
 
 .PHONY: mutants
-mutants: $(STAMPS)/test-tools ## break mxrt in every way of the lists and see whether the tests notice (an hour and a half); ARGS="token fork graph/" for some
+mutants: $(STAMPS)/test-tools ## long checks: break mxrt in every way of the lists and see who notices (90 minutes); ARGS="fork graph/"
 	$(PY) scripts/mutants.py $(ARGS)
 
 .PHONY: mutants-check
-mutants-check: $(STAMPS)/venv ## whether the lists of mutants still fit the source (a second)
+mutants-check: $(STAMPS)/venv ## daily: whether the lists of mutants still fit the source (a second)
 	$(PY) scripts/mutants.py --check
 
 .PHONY: soak
-soak: | check-tools ## random programs of 100,000 ops against an interpreter for an hour
+soak: | check-tools ## long checks: random programs of 100,000 operators against an interpreter (an hour)
 	MXRT_TEST_SECONDS=$$(($(or $(SECONDS),3600) + 600)) MXRT_SOAK_SECONDS=$(or $(SECONDS),3600) cargo test -q -p mxrt-engine --locked --test soak -- --nocapture
 
 .PHONY: random-operators
-random-operators: $(STAMPS)/installed $(STAMPS)/test-tools ## 100,000 random calls of operators against references in float64 (two minutes)
+random-operators: $(STAMPS)/installed $(STAMPS)/test-tools ## long checks: 100,000 random calls of operators against references in float64 (two minutes)
 	MXRT_RANDOM_CASES=$(call count,100000,120) $(PY) -m pytest -q -o timeout=3600 tests/test_random_operators.py
 
 .PHONY: random-mxnet
-random-mxnet: $(STAMPS)/installed ## 5,000 random calls of operators under MXNet 1.9.1 and mxrt; MXNET_PYTHON= (says how to get it; ten minutes)
+random-mxnet: $(STAMPS)/installed ## long checks: 5,000 random calls of operators under MXNet 1.9.1 and mxrt (says what it needs)
 	@scripts/random_mxnet.sh $(call count,5000,600)
 
 .PHONY: conformance-kinds
-conformance-kinds: $(STAMPS)/installed $(STAMPS)/test-tools ## all recorded results on every kind of engine, on a simulated device and on the stand-in for a GPU (four minutes)
+conformance-kinds: $(STAMPS)/installed $(STAMPS)/test-tools ## long checks: all recorded results on every kind of engine and device (four minutes)
 	$(PY) tests/conformance_kinds.py
 
 .PHONY: soak-scenarios
-soak-scenarios: | check-tools ## the scenarios of the simulated device with 10,000 seeds each (eight minutes)
+soak-scenarios: | check-tools ## long checks: the scenarios of the simulated device with 10,000 seeds each (eight minutes)
 	MXRT_SIM_SEEDS=$(call count,10000,480) cargo test -q -p mxrt-sim --locked --tests
 
 .PHONY: soak-devices
-soak-devices: $(STAMPS)/installed $(STAMPS)/test-tools ## every model on simulated devices in 100 orders of their work, against the CPU's bits (ten minutes)
+soak-devices: $(STAMPS)/installed $(STAMPS)/test-tools ## long checks: models on simulated devices in 100 orders, against the CPU's bits (ten minutes)
 	@mkdir -p build/zoo
 	for kind in ThreadedEngineAsync ThreadedEnginePerDeviceAsync; do \
 		MXNET_ENGINE_TYPE=$$kind $(PY) tests/device_models.py --seeds $(call count,100,600) --zoo-dir build/zoo \
 			$$(cd tests/models && ls -d */ zoo/*/ | sed 's,/$$,,' | grep -v '^zoo$$\|^__'); done
 
-.PHONY: exits
-exits: $(STAMPS)/installed $(STAMPS)/test-tools ## leave the interpreter in the middle of everything, 1,000 times each way (an hour)
+.PHONY: soak-exits
+soak-exits: $(STAMPS)/installed $(STAMPS)/test-tools ## long checks: leave the interpreter in the middle of everything, 1,000 times each way (an hour)
 	MXRT_EXITS=$(call count,1000,3600) $(PY) -m pytest tests/test_exits.py
 
-.PHONY: forks
-forks: $(STAMPS)/installed $(STAMPS)/test-tools ## 2,000 forks beside every kind of call, each child computes, compiles and loads (half an hour)
+.PHONY: soak-forks
+soak-forks: $(STAMPS)/installed $(STAMPS)/test-tools ## long checks: 2,000 forks during every kind of call; each child computes and loads (half an hour)
 	MXRT_FORKS=$(call count,143,1800) $(PY) -m pytest tests/test_forks.py
 
-.PHONY: crowd
-crowd: $(STAMPS)/installed $(STAMPS)/test-tools ## 960 callers, one call in a hundred wrong, for five minutes: right answers and flat memory
-	MXRT_CROWD=$(or $(SECONDS),300) $(PY) -m pytest tests/test_crowd.py
+.PHONY: soak-callers
+soak-callers: $(STAMPS)/installed $(STAMPS)/test-tools ## long checks: 960 callers, one call in a hundred wrong: right answers, flat memory (five minutes)
+	MXRT_CROWD=$(or $(SECONDS),300) $(PY) -m pytest tests/test_many_callers.py
 
-.PHONY: generated
-generated: | check-tools ## 30,000 operator calls and as many symbol files made by structure, each ends in an answer or an error (minutes)
+.PHONY: soak-generated
+soak-generated: | check-tools ## long checks: 30,000 operator calls and symbol files, built by their rules and damaged (minutes)
 	MXRT_TEST_SECONDS=3600 MXRT_GENERATED=$(call count,30000,600) cargo test -q --workspace --locked --test generated -- --nocapture
 
 .PHONY: fuzz
-fuzz: | check-tools ## files and calls that nobody would write, guided by coverage (ten minutes for each target); ARGS=symbol for one
+fuzz: | check-tools ## long checks: damaged files and calls, guided by coverage (ten minutes a target); ARGS=symbol for one
 	scripts/fuzz.sh $(or $(SECONDS),600) $(ARGS)
 
 .PHONY: fuzz-replay
-fuzz-replay: | check-tools ## each fuzz target once over its seeds and what was found before
+fuzz-replay: | check-tools ## long checks: each fuzz target once over its seeds and what was found before
 	MXRT_FUZZ_CORPUS=1 cargo test --workspace --locked --test replay
 
 .PHONY: tsan
-tsan: | check-tools ## the engine's tests under ThreadSanitizer, then 20 seconds of random programs (minutes)
+tsan: | check-tools ## long checks: the engine's tests under ThreadSanitizer, then random programs (minutes)
 	scripts/sanitize.sh thread $(SECONDS)
 
 .PHONY: asan
-asan: | check-tools ## the tests of the engine under AddressSanitizer, then 20 seconds of random programs (minutes)
+asan: | check-tools ## long checks: the engine's tests under AddressSanitizer, then random programs (minutes)
 	scripts/sanitize.sh address $(SECONDS)
 
 .PHONY: asan-c
-asan-c: | check-tools ## the C and C++ programs of the tests with AddressSanitizer (a minute after the build)
+asan-c: | check-tools ## long checks: the C and C++ programs of the tests with AddressSanitizer (a minute after the build)
 	scripts/sanitize_c.sh address
 
 .PHONY: tsan-c
-tsan-c: | check-tools ## the C programs of the tests and the library with ThreadSanitizer (a minute after the build, which takes four)
+tsan-c: | check-tools ## long checks: the C programs of the tests with ThreadSanitizer (a minute after the build)
 	scripts/sanitize_c.sh thread
 
 .PHONY: asan-kernels
-asan-kernels: | check-tools ## the tests of the kernels under AddressSanitizer, on every instruction set there is (five minutes)
+asan-kernels: | check-tools ## long checks: the kernels under AddressSanitizer, on every instruction set here (five minutes)
 	scripts/sanitize.sh address-kernels
 
 .PHONY: memcheck
-memcheck: | check-tools ## some of the tests of engine, kernels and the C interface under valgrind (minutes)
+memcheck: | check-tools ## long checks: some tests of engine, kernels and the C interface under valgrind (minutes)
 	scripts/sanitize.sh memcheck
 	scripts/sanitize.sh memcheck-kernels
 	scripts/sanitize_c.sh memcheck
 
 .PHONY: check-aarch64
-check-aarch64: | check-tools ## whether all crates compile where none of the kernels' instruction sets is (rustup target add aarch64-unknown-linux-gnu; Debian's gcc-aarch64-linux-gnu)
+check-aarch64: | check-tools ## release: whether all crates compile for aarch64 (rustup target; gcc-aarch64-linux-gnu)
 	RUSTFLAGS=-Dwarnings cargo check --workspace --target aarch64-unknown-linux-gnu --locked
 
 .PHONY: sdist
-sdist: $(STAMPS)/build-tools | check-tools ## build a wheel from the source distribution, install and use it (three minutes)
+sdist: $(STAMPS)/build-tools | check-tools ## release: build a wheel from the source distribution, install and use it (three minutes)
 	scripts/sdist.sh build
 
 # What seldom finds anything and takes long. .ci/run leaves it out; run it before a release and
 # after changes of kernels or engine.
-.PHONY: prove
-prove: ## what .ci/run leaves out: sanitizers in full, valgrind, fuzzing, long runs of seeds, exits and forks, mutants (5.5 hours on two cores)
+.PHONY: long-checks
+long-checks: ## long checks: all of these that .ci/run leaves out, in full (5.5 hours on two cores)
 	$(MAKE) asan-kernels
 	$(MAKE) asan-c
 	$(MAKE) tsan-c
@@ -414,16 +418,16 @@ prove: ## what .ci/run leaves out: sanitizers in full, valgrind, fuzzing, long r
 	$(MAKE) soak-devices
 	$(MAKE) random-operators
 	$(MAKE) conformance-kinds
-	$(MAKE) exits
-	$(MAKE) forks
-	$(MAKE) crowd
-	$(MAKE) generated
+	$(MAKE) soak-exits
+	$(MAKE) soak-forks
+	$(MAKE) soak-callers
+	$(MAKE) soak-generated
 	$(MAKE) soak
 	$(MAKE) mutants
-	@echo "make prove: all passed"
+	@echo "make long-checks: all passed"
 
 .PHONY: clean
-clean: ## remove everything that was built
+clean: ## daily: remove everything that was built
 	@scripts/setup.sh clean
 	rm -rf build dist target .pytest_cache .mypy_cache .ruff_cache .benchmarks python/mxrt/_mxrt*.so
 	find . -name __pycache__ -type d -not -path './.git/*' -not -path './.venv/*' -prune -exec rm -rf {} +

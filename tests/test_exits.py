@@ -1,7 +1,7 @@
 """Leaving in the middle of everything: no hang, no crash, nothing printed, and the exit status that
 was asked for.
 
-25 times each way; ``make exits`` 1,000 times (``MXRT_EXITS`` sets another number).
+25 times each way; ``make soak-exits`` 1,000 times (``MXRT_EXITS`` sets another number).
 """
 
 from __future__ import annotations

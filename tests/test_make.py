@@ -199,3 +199,12 @@ def test_seconds_is_the_one_knob_of_everything_long(
     for arguments, expected in (([], as_usual), (["SECONDS=6"], in_six_seconds)):
         shown = make(folder, "--dry-run", target, *arguments).stdout
         assert re.search(rf"{re.escape(expected)}(?!\d| \d)", shown), f"{expected!r} is not in\n{shown}"
+
+
+def test_help_lists_each_target_once_in_a_group_and_fits_a_terminal(make) -> None:
+    lines = make(ROOT, "help").stdout.splitlines()
+    assert [line for line in lines if len(line) > 120] == []
+    assert [line for line in lines[1:] if line and line[0] != " "] == ["daily", "release", "measure", "long checks"]
+    listed = [line.split()[0] for line in lines if line.startswith("  ")]
+    explained = re.findall(r"^([a-z0-9-]+):.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert sorted(listed) == sorted(explained)

@@ -2,8 +2,8 @@
 """Single operators of mxrt and its peers, interleaved on the same machine.
 
     make bench-operators                                  every row
-    make bench-operators OPERATORS_ARGS="topk lstm-1"     these rows
-    make bench-operators OPERATORS_ARGS=--list            their names
+    make bench-operators ARGS="topk lstm-1"     these rows
+    make bench-operators ARGS=--list            their names
 
 Every engine runs in its own process. Engines take turns, and each round begins with another one. A
 cell is the median of the medians of the turns and, after the stroke, the least time of a call.

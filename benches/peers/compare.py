@@ -3,9 +3,9 @@
 other.
 
     make bench-peers                                     every row (about 40 minutes)
-    make bench-peers PEERS_ARGS="resnet18_v1 callers-8"  these rows
-    make bench-peers PEERS_ARGS="--list"                 their names
-    make bench-peers PEERS_ARGS="--table"                what has been measured so far, as one table
+    make bench-peers ARGS="resnet18_v1 callers-8"  these rows
+    make bench-peers ARGS="--list"                 their names
+    make bench-peers ARGS="--table"                what has been measured so far, as one table
 
 Every engine is a process of its own that is driven over pipes, in an environment of its own (made
 the first time; about 1 GB). In each round every engine has its turn, and each round begins with

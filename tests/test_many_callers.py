@@ -1,7 +1,7 @@
 """A service under a crowd: callers in hundreds of threads, of which one call in a hundred is wrong.
 Every answer is right, every wrong call gets its own error, and memory stays flat.
 
-A few seconds; ``make crowd`` five minutes (``MXRT_CROWD`` sets the seconds).
+A few seconds; ``make soak-callers`` five minutes (``MXRT_CROWD`` sets the seconds).
 """
 
 from __future__ import annotations
