@@ -1,4 +1,4 @@
-//! Scheduling of calls. The engine gets a few more calls than it has cores. All others wait here.
+//! Scheduling of calls. The engine gets a bounded number of calls at once. All others wait here.
 //!
 //! Of the models that may compute, the one that has used least of its share goes first: the time of
 //! its calls, divided by its weight. Of its requests the one that arrived first goes first, but
