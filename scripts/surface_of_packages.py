@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What packages above MXNet touch of it, by static analysis of their sources.
+"""Finds the names of MXNet that packages built on it use, by static analysis of their sources.
 
     python scripts/surface_of_packages.py FOLDER...
 
@@ -63,7 +63,7 @@ class Uses(ast.NodeVisitor):
 
 
 def _chain(node: ast.expr) -> Iterator[str]:
-    """The names of a chain of attributes that begins with a name; nothing for others."""
+    """Yields the names of a chain of attributes that begins with a name. Yields none for others."""
     names = []
     while isinstance(node, ast.Attribute):
         names.append(node.attr)
@@ -89,7 +89,7 @@ def uses(folder: Path) -> tuple[set[str], set[str]]:
 
 
 def value_of(name: str) -> Any:
-    """What a dotted name stands for; AttributeError if MXNet does not have it."""
+    """Returns the object of a dotted name. Raises AttributeError if MXNet does not have it."""
     parts = name.split(".")
     thing = importlib.import_module(parts[0])
     for place, part in enumerate(parts[1:], 1):

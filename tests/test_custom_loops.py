@@ -319,7 +319,7 @@ def test_states_change_beside_a_boolean_mask(mx: Any, counts: str) -> None:
 
 
 def test_a_mask_in_a_loop_picks_of_each_row(mx: Any) -> None:
-    """As the same loop over arrays does; MXNet cannot infer its shapes."""
+    """The result is that of the loop over arrays. MXNet cannot infer the shapes of such a loop."""
 
     def body(f: Any, mask: Any) -> Any:
         return lambda row, s: (f.sum(f.broadcast_add(f.contrib.boolean_mask(row, mask), s)), s)

@@ -105,7 +105,7 @@ def test_calls_that_wait_come_back_among_greenlets(library: str, order: str) -> 
 
 
 def test_await_says_what_to_do_where_there_is_no_loop_of_asyncio() -> None:
-    """As under trio, whose tasks are driven as this one is."""
+    """Trio drives its tasks in the way that this test does."""
     code = """
         import mxrt as mx
 

@@ -1,5 +1,5 @@
-"""What programs find in MXNet 1.9.1 and packages above it touch: names of modules, attributes of
-objects, modules of Python that an import brings.
+"""Tests that mxrt has what programs find in MXNet 1.9.1 and what packages built on it use: names of
+modules, attributes of objects, and the modules of Python that an import brings.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def gone_while_decoding(served: Served, server: Any, transport: str) -> Iterator
 
 @contextlib.contextmanager
 def in_hook(served: Served, server: Any, transport: str) -> Iterator[None]:
-    """The clients have gone; the hooks go on, and are charged."""
+    """The clients have gone. Their hooks continue to run and are charged."""
     called, gate = served.folder / "hooked", served.folder / "hooks-open"
     try:
         with clients(served, transport, 12) as opened:

@@ -186,7 +186,7 @@ def test_the_first_command_of_the_page_serves(faces) -> None:
 
 
 def test_python_of_the_page_runs(mx, faces) -> None:
-    """Programs that serve run as they are; clients ask a server at the page's port."""
+    """Programs that serve run unchanged. Clients ask a server on the page's port."""
     found = blocks("python")
     serving = next(block for block in found if "mx.serve.Server({" in block)
     serving = re.sub(r"^mx\.serve\.Server\(.*\)\.run\(\).*\n", "", serving, flags=re.M)

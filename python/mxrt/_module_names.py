@@ -294,7 +294,7 @@ _NAMES = {
 
 
 def _targets() -> dict[str, str]:
-    """Where each name is: a module, or ``module:attribute``."""
+    """Returns the target of each name: a module, or ``module:attribute``."""
     found = {}
     for module, names in _DEFINED.items():
         for name in names.split():

@@ -31,7 +31,8 @@ _SIZES = {
     **dict.fromkeys(("INT32", "UINT32", "FP32"), 4),
     **dict.fromkeys(("INT64", "UINT64", "FP64"), 8),
 }
-#: What stands between the name of a model and the value of an option, where that is no "=".
+#: The separator between the name of a model and the value of an option, for options that do not
+#: use "=".
 _OF_MODELS = {"shapes": ":", "dtypes": ":"}
 #: Options whose names are not those of their settings.
 _OPTIONS = {"shapes": "shape", "dtypes": "dtype"}
@@ -101,7 +102,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _logs_json(args: argparse.Namespace) -> bool:
-    """The form of lines where the settings cannot be read: what is said last counts."""
+    """Returns whether log lines are JSON if the settings cannot be read. The last option wins."""
     said = [os.environ.get("MXRT_SERVE_LOGS"), *args.set_logs]
     return bool(said[-1] == "json")
 
@@ -122,7 +123,7 @@ def _say_where_it_listens(server: Server, as_json: bool) -> None:
 
 
 def _say_what_was_checked(server: Server) -> int:
-    """Says what the models are; returns 0 where each has answered."""
+    """Prints what each model is and does. Returns 0 if all of them have answered, otherwise 1."""
     places, untried = server._places(), False
     for model in server.models:
         print(f"{model['name']}: {_about(model, places)}")
@@ -141,7 +142,10 @@ def _say_what_was_checked(server: Server) -> int:
 
 
 def _open_as_many_files_as_allowed() -> None:
-    """Connections are files, and the limit that programs begin with is often 1024."""
+    """Raises the limit of open files to the hard limit.
+
+    Each connection is a file, and the default limit is often 1024.
+    """
     if resource is not None:
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
         with contextlib.suppress(OSError, ValueError):  # as many as there are, then
@@ -149,7 +153,9 @@ def _open_as_many_files_as_allowed() -> None:
 
 
 def _listen_nowhere(config: Any) -> None:
-    """For a server that is to load its models alone."""
+    """Prepares a configuration for a server that only loads its models: it opens one free port and
+    does not log lines about the models.
+    """
     places = {"port": 0, "grpc_port": "off", "admin_port": "off", "unix": None, "grpc_unix": None, "inherited": False}
     for key, value in places.items():
         config.set(key, value, False)
@@ -157,12 +163,14 @@ def _listen_nowhere(config: Any) -> None:
 
 
 def _batching(server: Server) -> list[str]:
-    """Whether requests of each model are joined, and why not."""
+    """Returns a line for each model: whether its requests are joined, or why they are not."""
     return [f"# batch of {model['name']}: {model['parameters']['batch']}" for model in server.models]
 
 
 def _print_batching(config: Any) -> int:
-    """What was decided by the models' files, as comments. Settings are printed in any case."""
+    """Loads the models and prints, as comments, whether requests of each are joined. Returns 0 even
+    if the models do not load.
+    """
     try:
         _listen_nowhere(config)
         with Server._of(config) as server:
@@ -173,7 +181,7 @@ def _print_batching(config: Any) -> int:
 
 
 def _from_arguments(args: argparse.Namespace) -> Any:
-    """Settings from the file, the environment and the options, in this order."""
+    """Reads the settings of the file, the environment and the options. Later ones win."""
     config = configuration()
     # systemd names the process that its sockets are for.
     if os.environ.get("LISTEN_PID") == str(os.getpid()):
@@ -215,7 +223,7 @@ def _set_option(config: Any, key: str, scope: str, text: str) -> None:
 
 
 def _of_model(config: Any, key: str, text: str) -> tuple[str, str]:
-    """The model that an option belongs to, and its value."""
+    """Returns the name of the model that an option belongs to, and the value for it."""
     names = config.models()
     mark = _OF_MODELS.get(key, "=")
     name, marked, value = text.partition(mark)
@@ -228,14 +236,16 @@ def _of_model(config: Any, key: str, text: str) -> tuple[str, str]:
 
 
 def _about(model: dict[str, Any], places: _serve_places.Places) -> str:
-    """What is said of a model when the server starts."""
+    """Returns the text that describes a model at the start: inputs, address, and a curl command."""
     inputs = ", ".join(f"{tensor['name']} {tensor['datatype']}{tensor['shape']}" for tensor in model["inputs"])
     asking = "" if places.curl is None else f"; try: {_curl(model, *places.curl)}"
     return f"{inputs} at {places.said}{asking}"
 
 
 def _curl(model: dict[str, Any], options: str, url: str) -> str:
-    """A command that asks the model with zeros; for its metadata where shapes are not known."""
+    """Returns a shell command that sends the model zeros, or, if its shapes are not known, one that
+    asks for its metadata.
+    """
     path = f"{url}/v2/models/{quote(model['name'], safe='')}"
     inputs, size = [], 0
     for tensor in model["inputs"]:

@@ -1,4 +1,4 @@
-"""Where `mxrt serve` listens, as it says it."""
+"""Addresses of a running server, in the forms in which `mxrt serve` prints them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["Places"]
 
 
 class Places:
-    """Where a server listens, as it says it: what is spoken, and host and port, or a path."""
+    """Addresses on which a server listens: each has a protocol, and a host and port or a path."""
 
     def __init__(
         self,
@@ -27,19 +27,19 @@ class Places:
 
     @property
     def url(self) -> str | None:
-        """Where HTTP is spoken over TCP."""
+        """The URL of HTTP over TCP, or None if the server has no such port."""
         found = self._first("http", tcp=True)
         return None if found is None else f"{'https' if self._certificate else 'http'}://{_address(*found)}"
 
     @property
     def admin(self) -> str | None:
-        """Where the paths of those who run the server are."""
+        """The URL of the port for operators, or None if the server has no such port."""
         found = self._first("admin", tcp=True)
         return None if found is None else f"{'https' if self._certificate else 'http'}://{_address(*found)}"
 
     @property
     def grpc(self) -> str | None:
-        """Where gRPC is spoken, as its clients take it."""
+        """The address of gRPC in the form that its clients take, or None. TCP is preferred."""
         found = self._first("grpc", tcp=True)
         if found is not None:
             return _address(*found)
@@ -48,13 +48,13 @@ class Places:
 
     @property
     def said(self) -> str:
-        """Where HTTP is spoken, for people."""
+        """The address of HTTP for messages: the URL, or the path of the Unix socket."""
         found = self._first("http", tcp=False)
         return self.url or (found[0] if found else "no place of HTTP")
 
     @property
     def curl(self) -> tuple[str, str] | None:
-        """Options of curl, and the address that it asks; None where HTTP is not spoken."""
+        """Options of curl and the URL for it, or None if the server does not speak HTTP."""
         url, options = self.url, ""
         if url is None:
             found = self._first("http", tcp=False)

@@ -30,7 +30,7 @@ class Model:
     ----------
     path : PREFIX or PREFIX-symbol.json, as ``export`` and ``save_checkpoint`` write, or a folder
         that holds one model
-    settings : what is said of the model, by the keys of docs/serving.md, such as ``params``,
+    settings : settings of the model, by the keys of docs/serving.md, such as ``params``,
         ``shapes={"data": [-1, 3, 224, 224]}``, ``dtypes={"data": "uint8"}``, ``version``,
         ``precision``, ``batch`` and ``deadline``
     """
@@ -52,17 +52,18 @@ class Server:
 
     Parameters
     ----------
-    models : a path, a ``Model``, or several of them: by name, or as a sequence, which take the
-        names of their files
+    models : a path, a ``Model``, a mapping of names to such, or a sequence of them, whose names
+        are those of their files
     config : file of settings and models, in TOML
-    settings : what is said of the server, or of all its models, by the keys of docs/serving.md,
-        such as ``host``, ``port=0`` for a free one and None for none, ``tokens``, ``max_body`` in
+    settings : settings of the server, or of all its models, by the keys of docs/serving.md, such
+        as ``host``, ``port`` (0 takes a free one, None opens none), ``tokens``, ``max_body`` in
         bytes, and times in seconds
 
     Raises
     ------
-    MXNetValueError : a setting is not there, which names the nearest one, or has a wrong value
-    MXNetError : when it starts: the address is in use, or a model cannot be loaded; the message
+    MXNetValueError : a setting does not exist (the message names the nearest one) or has a wrong
+        value
+    MXNetError : at the start: the address is in use, or a model cannot be loaded; the message
         names it
     """
 
@@ -82,13 +83,16 @@ class Server:
 
     @classmethod
     def _of(cls, config: Any, read: Callable[[], Any] | None = None) -> Server:
-        """A server of settings that were read already; ``read`` reads them again."""
+        """Makes a server of settings that were read already. ``read`` reads them for a reload."""
         made = cls.__new__(cls)
         made._config, made._server, made._exporter, made._read, made._wakes = config, None, None, read, None
         return made
 
     def _hear_reloads(self) -> None:
-        """In the main thread, before it listens: a SIGHUP waits for :meth:`run` from now on."""
+        """Keeps each SIGHUP from now on until :meth:`run` handles it.
+
+        Call it in the main thread, before the server listens.
+        """
         self._wakes = _, wakes = socket.socketpair()
         wakes.setblocking(False)
         signal.set_wakeup_fd(wakes.fileno(), warn_on_full_buffer=False)
@@ -145,7 +149,10 @@ class Server:
 
     @property
     def url(self) -> str:
-        """Where it speaks HTTP, such as ``http://127.0.0.1:8000``."""
+        """The URL of HTTP, such as ``http://127.0.0.1:8000``.
+
+        Raises MXNetError if the server has no port of HTTP.
+        """
         url = self._places().url
         if url is None:
             raise MXNetError("the server has no port of HTTP: port says which one it is to have")
@@ -153,7 +160,10 @@ class Server:
 
     @property
     def grpc(self) -> str:
-        """Where it speaks gRPC, such as ``127.0.0.1:8001``, as clients of gRPC take it."""
+        """The address of gRPC in the form that its clients take, such as ``127.0.0.1:8001``.
+
+        Raises MXNetError if the server does not speak gRPC.
+        """
         place = self._places().grpc
         if place is None:
             raise MXNetError("the server does not speak gRPC: grpc_port says where it is to")
@@ -161,7 +171,10 @@ class Server:
 
     @property
     def admin(self) -> str:
-        """Where the paths of those who run the server are, such as ``http://127.0.0.1:8002``."""
+        """The URL of the port for operators, such as ``http://127.0.0.1:8002``.
+
+        Raises MXNetError if the server has no such port.
+        """
         place = self._places().admin
         if place is None:
             raise MXNetError("the server has no such port: admin_port says which one it is to have")
@@ -172,12 +185,12 @@ class Server:
         return _serve_places.Places(self._running().places(), config.certificate(), config.tokens())
 
     def _log(self, level: str, words: str, model: str | None = None) -> None:
-        """A line beside those of the server itself, in their form."""
+        """Writes a line to the log, in the form of the server's own lines."""
         log(self._config.logs_json(), level, words, model)
 
     @property
     def models(self) -> list[dict[str, Any]]:
-        """The protocol's metadata of every version of every model."""
+        """Metadata of every version of every model, in the form of the Open Inference Protocol."""
         return list(json.loads(self._running().models()))
 
     @property
@@ -189,7 +202,8 @@ class Server:
     def load(self, name: str) -> None:
         """Loads a model: the versions that the repository's folder has now, or its files again.
 
-        What serves goes on until the new version has been checked, and takes over in one step.
+        The present version continues to serve until the new one has been checked. The new one
+        then takes over in one step.
         """
         self._running().load(name)
 
@@ -198,9 +212,11 @@ class Server:
         self._running().unload(name)
 
     def reload(self) -> None:
-        """Loads again what has changed in the repository's folder, and the models that were named
-        in any case, as SIGHUP does. What does not load leaves what serves. The command reads its
-        file of settings again, and those of models count from now on.
+        """Loads again the models that have changed in the repository's folder, and every model that
+        was given by its path, as SIGHUP does.
+
+        A version that does not load leaves the present one in service. A server that the command
+        started also reads its file of settings again, and uses those of models from then on.
         """
         try:
             self._running().reload(self._read and self._read())
@@ -259,15 +275,16 @@ class Server:
 class Batcher:
     """Joins calls of a network from any number of threads into one call of several rows.
 
-    A lone call is made at once. Those that come while it computes wait, and are the next batch.
-    Rows get the results of their own; if a batch fails, each call is made again alone, once. The
-    last bits of a row may depend on how many rows are joined.
+    A lone call runs at once. Calls that arrive while it computes wait and form the next batch.
+    Each caller gets the results of its own rows. If a batch fails, each of its calls is made again
+    alone, once. The last bits of a row may depend on how many rows are joined.
 
     Parameters
     ----------
     net : a ``SymbolBlock``, or a hybridised block, whose rows do not depend on each other
-    rows : rows of the largest batch, 2 or more
-    sizes : rows that batches are filled up to, so that plans stay few; empty: powers of two
+    rows : number of rows of the largest batch, 2 or more
+    sizes : numbers of rows that batches are padded to, so that plans stay few; empty: powers of
+        two
     max_delay : seconds that a lone call waits for others
 
     Raises
@@ -283,8 +300,8 @@ class Batcher:
         self._made: tuple[int, Any] = (-1, None)
 
     def __call__(self, *args: Any, **options: Any) -> Any:
-        """The network's result for these arrays: one array, or a list of the outputs. ``options``
-        are those of a call, such as ``priority`` and ``deadline``.
+        """Returns the network's result for these arrays: one array, or a list of the outputs.
+        ``options`` are those of a call, such as ``priority`` and ``deadline``.
         """
         from .gluon import parameter as parameters
 
@@ -315,7 +332,7 @@ class Batcher:
 
     @property
     def counts(self) -> tuple[int, int]:
-        """Calls with the rows of several callers, and how many rows these had."""
+        """The number of calls that joined rows of several callers, and the number of their rows."""
         made = self._made[1]
         return (0, 0) if made is None else made.counts()
 
@@ -327,7 +344,7 @@ def _next_signal(woken: socket.socket, signals: Sequence[int]) -> int:
 
 
 def _signal_within(woken: socket.socket, signals: Sequence[int], seconds: float | None) -> int | None:
-    """The next of these signals; None when there was none in time, or only others."""
+    """Returns the next of these signals, or None if none arrived in time or it was another."""
     if not select.select([woken], [], [], seconds)[0]:
         return None
     return next((number for number in woken.recv(1) if number in signals), None)
@@ -340,7 +357,10 @@ def log(as_json: bool, level: str, words: str, model: str | None = None) -> None
 
 
 def configuration() -> Any:
-    """Settings of which nothing was said yet."""
+    """Makes settings that all have their defaults.
+
+    Raises MXNetNotImplementedError if this build has no server.
+    """
     made = getattr(_mxrt, "ServeConfig", None)
     if made is None:
         raise MXNetNotImplementedError("this build of mxrt has no server: it was made without its feature")
@@ -348,7 +368,7 @@ def configuration() -> Any:
 
 
 def _named(models: Any) -> list[tuple[str, Model]]:
-    """Models with their names."""
+    """Pairs each model with its name: a key of the mapping, or the name of its file."""
     if isinstance(models, (str, os.PathLike, Model)):
         models = [models]
     if isinstance(models, Mapping):

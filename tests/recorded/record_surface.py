@@ -1,6 +1,6 @@
-"""Records what programs find in MXNet 1.9.1: ``python record_surface.py`` in its environment writes
-surface.json anew: the names of its modules, what its objects let programs set, and which modules of
-Python ``import mxnet`` brings.
+"""Records what programs find in MXNet 1.9.1. ``python record_surface.py`` in its environment writes
+surface.json again: the names of its modules, the attributes that its objects let programs set, and
+the modules of Python that ``import mxnet`` imports.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def kind(value) -> str:
 
 
 def modules() -> dict[str, dict[str, list[str]]]:
-    """For each module its names by their kinds. What Python and numpy have is left out, but for
-    modules.
+    """Returns the names of each module of MXNet, grouped by their kinds. Generated modules and
+    names that begin with two underscores are left out.
     """
     for found in pkgutil.walk_packages(mx.__path__, "mxnet."):
         try:

@@ -1,12 +1,12 @@
-//! Accounts: the bytes and the place that one request holds of the queues. See ACCOUNTING.md.
+//! Accounts: the bytes and the place in the queues that one request holds. See ACCOUNTING.md.
 
 use crate::batch::Kept;
 use crate::queue::Queue;
 use crate::refusal::Refusal;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The cost of one request. Everything that works for the request, or keeps bytes of it, holds a
-/// clone. The last one that is dropped gives all of it back.
+/// Account of one request. Everything that works for the request, or keeps bytes of it, holds a
+/// clone. The last clone that is dropped returns all bytes and the place to the queues.
 #[derive(Clone, Debug)]
 pub(crate) struct Account(Arc<Inner>);
 
@@ -44,12 +44,13 @@ impl Drop for Inner {
 impl Kept for Account {}
 
 impl Account {
-    /// Holds nothing yet.
+    /// Opens an account that holds nothing yet.
     pub(crate) fn open(queue: &Arc<Queue>) -> Account {
         Account(Arc::new(Inner { queue: queue.clone(), held: Mutex::default() }))
     }
 
-    /// Charges the model's queue too from now on, and with what is held already.
+    /// Charges the model's queue as well from now on, beginning with what the account holds
+    /// already.
     pub(crate) fn of_model(&self, queue: &Arc<Queue>) -> Result<(), Refusal> {
         let mut held = self.0.held();
         if held.of_model.is_some() {
@@ -66,7 +67,7 @@ impl Account {
         Ok(())
     }
 
-    /// Charges bytes that the request keeps to its end.
+    /// Charges bytes that the request keeps until it ends.
     pub(crate) fn add(&self, bytes: usize) -> Result<(), Refusal> {
         let mut held = self.0.held();
         self.0.queue.add_bytes(bytes)?;
@@ -78,13 +79,13 @@ impl Account {
         Ok(())
     }
 
-    /// Charges bytes until the result is dropped.
+    /// Charges bytes until the returned [`Charge`] is dropped.
     pub(crate) fn charge(&self, bytes: usize) -> Result<Charge, Refusal> {
         self.add(bytes)?;
         Ok(Charge { account: self.clone(), bytes })
     }
 
-    /// Takes a place among those that wait or compute, unless it has one.
+    /// Takes a place among the requests that wait or compute, unless the account has one already.
     pub(crate) fn admit(&self) -> Result<(), Refusal> {
         let mut held = self.0.held();
         if held.place {
@@ -108,7 +109,7 @@ impl Account {
     }
 }
 
-/// Bytes that an account holds until this is dropped.
+/// Bytes that an account holds until this charge is dropped.
 #[derive(Debug)]
 pub(crate) struct Charge {
     account: Account,
@@ -116,19 +117,20 @@ pub(crate) struct Charge {
 }
 
 impl Charge {
-    /// Charges more.
+    /// Charges more bytes.
     pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), Refusal> {
         self.account.add(bytes)?;
         self.bytes += bytes;
         Ok(())
     }
 
-    /// The account holds so many of the bytes to the end of the request: they are in an array now.
+    /// Moves this many bytes to the account, which holds them until the request ends: an array has
+    /// them now.
     pub(crate) fn keep(&mut self, bytes: usize) {
         self.bytes = self.bytes.saturating_sub(bytes);
     }
 
-    /// Gives back all but so many bytes.
+    /// Returns all bytes except this many.
     pub(crate) fn shrink_to(&mut self, bytes: usize) {
         let left = self.bytes.min(bytes);
         self.account.give_back(self.bytes - left);

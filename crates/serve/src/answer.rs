@@ -1,4 +1,4 @@
-//! The body of an answer.
+//! Body of a response.
 
 use crate::connection::Busy;
 use crate::refusal::Refusal;
@@ -10,16 +10,17 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::sync::mpsc;
 
-/// Over HTTP/2 an answer is given in pieces of so many bytes, when the client has room for them.
+/// Largest piece of a response over HTTP/2, in bytes. The next piece follows when the client has
+/// room for it.
 const PIECE: usize = 256 << 10;
 
 enum Source {
     Bytes(Bytes),
-    /// messages of gRPC; the trailers follow at their end
+    /// messages of gRPC; the trailers follow after the last one
     Messages(mpsc::Receiver<Result<Vec<u8>, Refusal>>),
 }
 
-/// The body of an answer. The connection is busy until it is dropped.
+/// Body of a response. The connection counts as busy until it is dropped.
 pub(crate) struct AnswerBody {
     source: Source,
     trailers: Option<HeaderMap>,
@@ -27,7 +28,7 @@ pub(crate) struct AnswerBody {
 }
 
 impl AnswerBody {
-    /// The bytes hold what they cost, see [`crate::answers`].
+    /// Makes the body of a response. The bytes hold their own charge, see [`crate::answers`].
     pub(crate) fn new(bytes: Bytes, busy: Busy) -> AnswerBody {
         let busy = if bytes.is_empty() { busy } else { busy.answering() };
         AnswerBody { source: Source::Bytes(bytes), trailers: None, busy }

@@ -1,4 +1,4 @@
-//! The bytes of answers that clients have not taken. See ACCOUNTING.md.
+//! Bytes of responses that clients have not yet taken. See ACCOUNTING.md.
 
 use crate::refusal::{Outcome, Refusal};
 use hyper::StatusCode;
@@ -6,28 +6,29 @@ use hyper::body::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Answers of at most so many bytes have a part of the bound that no larger one gets.
+/// Largest response, in bytes, that may use the part of the bound that is reserved for small
+/// responses.
 const SMALL: usize = 64 << 10;
-/// That part of the bound.
+/// Divisor of the bound that gives the reserved part: an eighth of it.
 const FOR_SMALL: usize = 8;
 
-/// The bound of all answers, and what is held now.
+/// Bound on the bytes of all responses, and the bytes that are held now.
 #[derive(Debug)]
 pub(crate) struct Answers {
     limit: usize,
     held: AtomicUsize,
-    /// most bytes since it was asked for them
+    /// most bytes that were held since the last call of `take_peak`
     peak: AtomicUsize,
 }
 
-/// Bytes of one answer, held until this is dropped.
+/// Bytes of one response, held until this charge is dropped.
 #[derive(Debug)]
 pub(crate) struct AnswerCharge {
     of: Arc<Answers>,
     bytes: usize,
 }
 
-/// Bytes of an answer that are paid for as long as a part of them is somewhere.
+/// Bytes of a response, charged until the last slice of them is dropped.
 struct Paid {
     bytes: Vec<u8>,
     _charge: AnswerCharge,
@@ -44,17 +45,18 @@ impl Answers {
         Arc::new(Answers { limit, held: AtomicUsize::new(0), peak: AtomicUsize::new(0) })
     }
 
-    /// Bytes that are held.
+    /// Returns the number of bytes that are held.
     pub(crate) fn bytes(&self) -> usize {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// The most bytes that were held since this was called last.
+    /// Returns the most bytes that were held since the last call.
     pub(crate) fn take_peak(&self) -> usize {
         self.peak.swap(0, Ordering::Relaxed)
     }
 
-    /// Holds so many bytes. An answer that is larger than the bound is held where no other one is.
+    /// Charges the bytes of a response. A response larger than the bound is accepted only while no
+    /// other one is held.
     pub(crate) fn reserve(self: &Arc<Answers>, bytes: usize) -> Result<AnswerCharge, Refusal> {
         let limit = if bytes <= SMALL { self.limit } else { self.limit - self.limit / FOR_SMALL };
         let grown = |held: usize| held.checked_add(bytes).filter(|sum| held == 0 || *sum <= limit);
@@ -74,7 +76,7 @@ impl Answers {
         }
     }
 
-    /// Holds the few bytes of a refusal, which is always answered.
+    /// Charges the few bytes of a refusal, which is sent even when the bound is reached.
     pub(crate) fn count(self: &Arc<Answers>, bytes: usize) -> AnswerCharge {
         self.held.fetch_add(bytes, Ordering::Relaxed);
         AnswerCharge { of: self.clone(), bytes }
@@ -82,7 +84,7 @@ impl Answers {
 }
 
 impl AnswerCharge {
-    /// Holds as many bytes as there are, where another number was expected.
+    /// Corrects the charge to the actual size of the response, which may differ from the estimate.
     pub(crate) fn settle(self, bytes: usize) -> Result<AnswerCharge, Refusal> {
         if bytes > self.bytes {
             let mut more = self.of.reserve(bytes - self.bytes)?;
@@ -95,7 +97,7 @@ impl AnswerCharge {
         Ok(settled)
     }
 
-    /// The bytes of the answer, which hold this until the last of them is gone.
+    /// Attaches the charge to the bytes. It is returned when the last slice of them is dropped.
     pub(crate) fn pay(self, bytes: Vec<u8>) -> Bytes {
         Bytes::from_owner(Paid { bytes, _charge: self })
     }

@@ -1,4 +1,4 @@
-//! Work that takes its time, in threads that may. See ACCOUNTING.md.
+//! Jobs in background threads, which may take long. See ACCOUNTING.md.
 
 use crate::account::Account;
 use crate::refusal::Refusal;
@@ -6,29 +6,28 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
-/// More bytes than this are not read or written as numbers by a thread that reads and writes for
-/// others.
+/// Number of bytes above which an I/O thread does not parse or format numbers itself.
 pub(crate) const LONG: usize = 32 << 10;
-/// More bytes than this are not copied by such a thread.
+/// Number of bytes above which an I/O thread does not copy them itself.
 pub(crate) const LONG_COPY: usize = 1 << 20;
 
-/// Kinds of work. Each has its own number of threads, so that none keeps those of another.
+/// Kinds of jobs. Each has its own number of threads, so that no kind occupies those of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Work {
-    /// reading requests and writing answers
+    /// decoding requests and encoding responses
     Coding,
     /// hooks of users, which may wait
     Hook,
     /// loading and unloading models
     Change,
-    /// plans and profiles for who runs the server
+    /// plans and profiles for operators
     Looking,
 }
 
 impl Work {
     const ALL: [Work; 4] = [Work::Coding, Work::Hook, Work::Change, Work::Looking];
 
-    /// Threads that it has.
+    /// Returns the number of threads for this kind.
     const fn threads(self, cores: usize) -> usize {
         match self {
             Work::Coding => cores,
@@ -38,13 +37,14 @@ impl Work {
     }
 }
 
-/// Threads of all kinds of work, with those that begin calls of models and copy for batches.
+/// Returns the number of threads of all kinds, plus those that start calls of models and copy
+/// batches.
 pub(crate) fn threads(cores: usize) -> usize {
     let of_work: usize = Work::ALL.iter().map(|work| work.threads(cores)).sum();
     of_work + 2 * cores + 2
 }
 
-/// Places of work.
+/// Permits for jobs of each kind.
 pub(crate) struct Background([Arc<Semaphore>; Work::ALL.len()]);
 
 impl Background {
@@ -52,8 +52,8 @@ impl Background {
         Background(Work::ALL.map(|work| Arc::new(Semaphore::new(work.threads(cores)))))
     }
 
-    /// Runs a job when there is a thread for its kind. The job holds the account, and its thread, to
-    /// its end; one whose result nobody waits for any more is taken back if it has not begun.
+    /// Runs a job when there is a thread for its kind. The job holds the account and its permit
+    /// until it ends. If the future is dropped, a job that has not begun does not run.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: Work,
@@ -70,7 +70,7 @@ impl Background {
     }
 }
 
-/// A job that is taken back where it has not begun when this is dropped.
+/// Handle of a job. If it is dropped, a job that has not begun does not run.
 struct Running<T>(JoinHandle<Result<T, Refusal>>);
 
 impl<T> std::future::Future for Running<T> {

@@ -1,4 +1,4 @@
-//! The body of a request, as it comes.
+//! Reading of request bodies as they arrive.
 
 use crate::account::{Account, Charge};
 use crate::config::Config;
@@ -11,20 +11,21 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 
-/// A second more is given for each so many bytes.
+/// Bytes of a body for which the client gets one second more.
 const BYTES_PER_SECOND: u64 = 256 << 10;
-/// A body that is refused is read to its end if it is not longer: the client then gets the answer,
-/// and may use its connection again.
+/// Longest refused body, in bytes, that is read to its end, so that the client gets the response
+/// and can use its connection again.
 const PASSED_OVER: u64 = 1 << 20;
-/// Bytes of the body of a call beside inference.
+/// Largest body, in bytes, of a call other than inference.
 const SMALL: u64 = 64 << 10;
-/// So many of them are answered also where there is no room for more.
+/// Bytes of such a body that need no room in the queue, so that small calls are answered under
+/// load.
 const FREE: u64 = 1 << 10;
 
-/// What was not read of a body comes here, to be kept until the answer is written.
+/// Channel for the unread rest of a body, which is kept until the response is written.
 pub(crate) type Rest = oneshot::Receiver<Incoming>;
 
-/// A body as it comes from its connection.
+/// Body that arrives on a connection.
 pub(crate) struct Received {
     /// none when all of it has been read
     from: Option<Incoming>,
@@ -32,7 +33,7 @@ pub(crate) struct Received {
 }
 
 impl Received {
-    /// Takes over the body of a request.
+    /// Replaces the body of a request, and returns the channel for its unread rest.
     pub(crate) fn of(request: Request<Incoming>) -> (Request<Received>, Rest) {
         let (sender, rest) = oneshot::channel();
         let received =
@@ -57,24 +58,25 @@ impl Drop for Received {
     fn drop(&mut self) {
         let Some((from, rest)) = self.from.take().zip(self.rest.take()) else { return };
         if !from.is_end_stream() {
-            // Where the answer has been written already, it goes.
+            // The receiver is gone if the response has been written already.
             let _ = rest.send(from);
         }
     }
 }
 
-/// A vector with room for more bytes, whose number follows from a request.
+/// Reserves room in a vector for more elements. Their number comes from a request, so failure is an
+/// error.
 pub(crate) fn room<T>(to: &mut Vec<T>, more: usize) -> Result<(), Refusal> {
     to.try_reserve(more).map_err(|_| no_memory(more * size_of::<T>()))
 }
 
-/// There is no memory.
+/// Makes the refusal of a request for which there is no memory.
 pub(crate) fn no_memory(bytes: usize) -> Refusal {
     let message = format!("there is no memory for {bytes} bytes of the request: try again in 1 s, or another server");
     Refusal::new(StatusCode::SERVICE_UNAVAILABLE, Outcome::Memory, message).retry_after(1)
 }
 
-/// An answer that could not be written.
+/// Makes the refusal of a response that could not be written.
 pub(crate) fn unwritten(error: WriteError) -> Refusal {
     match error {
         WriteError::Wrong(words) => Refusal::invalid(words),
@@ -82,23 +84,23 @@ pub(crate) fn unwritten(error: WriteError) -> Refusal {
     }
 }
 
-/// A request body with its limits.
+/// Request body with its limits of size and time.
 pub(crate) struct RequestBody {
     from: Received,
-    /// what has come and was not taken
+    /// bytes that have arrived and were not taken
     chunk: Bytes,
-    /// as the head says
+    /// length that the head of the request gives
     announced: Option<u64>,
     read: u64,
     limit: u64,
-    /// so many bytes need no room in the queue
+    /// bytes that need no room in the queue
     free: u64,
     deadline: Instant,
     charge: Charge,
 }
 
 impl RequestBody {
-    /// Refuses a body that is too large before any of it is read.
+    /// Refuses a body that announces too many bytes before any of it is read.
     pub(crate) fn new(from: Received, config: &Config, account: &Account) -> Result<RequestBody, Refusal> {
         let announced = from.announced();
         let limit = config.max_body as u64;
@@ -111,24 +113,25 @@ impl RequestBody {
         Ok(RequestBody { from, chunk: Bytes::new(), announced, read: 0, limit, free: 0, deadline, charge })
     }
 
-    /// The body of a call beside inference, which has little to say. Most of them need no room.
+    /// Begins the small body of a call other than inference. Most of these need no room in the
+    /// queue.
     pub(crate) fn small(from: Received, config: &Config, account: &Account) -> Result<RequestBody, Refusal> {
         let mut body = RequestBody::new(from, config, account)?;
         body.make_small();
         if body.announced.is_some_and(|bytes| bytes > body.limit) { Err(too_large(body.limit)) } else { Ok(body) }
     }
 
-    /// What follows is the message of a call beside inference.
+    /// Applies the limits of a call other than inference to the message that follows.
     pub(crate) fn make_small(&mut self) {
         (self.limit, self.free) = (self.limit.min(SMALL), FREE);
     }
 
-    /// Bytes of the body, if its head says it.
+    /// Returns the length of the body if its head gives it.
     pub(crate) fn announced(&self) -> Option<u64> {
         self.announced
     }
 
-    /// Makes `chunk` hold something; false at the end.
+    /// Waits until `chunk` holds bytes. Returns false at the end of the body.
     async fn more(&mut self) -> Result<bool, Refusal> {
         while self.chunk.is_empty() {
             let frame = timeout_at(self.deadline, self.from.frame()).await.map_err(|_| {
@@ -166,18 +169,18 @@ impl RequestBody {
         Ok(())
     }
 
-    /// Another account pays for it from now on. Nothing has been read yet.
+    /// Charges another account from now on. Nothing has been read yet.
     pub(crate) fn pays(&mut self, account: &Account) -> Result<(), Refusal> {
         self.charge = account.charge(0)?;
         Ok(())
     }
 
-    /// The bytes that were taken are gone, or were charged for in another way.
+    /// Returns the charge for bytes that were taken: they are freed, or charged in another way.
     pub(crate) fn forget(&mut self) {
         self.charge.shrink_to(self.chunk.len());
     }
 
-    /// The next `bytes` of the body, or all that is left of it.
+    /// Reads the next `bytes` of the body, or all that is left of it.
     pub(crate) async fn take(&mut self, bytes: Option<usize>) -> Result<Vec<u8>, Refusal> {
         let mut taken = Vec::new();
         let wanted = bytes.unwrap_or(usize::MAX);
@@ -195,12 +198,12 @@ impl RequestBody {
         }
     }
 
-    /// Refuses to read so many bytes.
+    /// Refuses a number of bytes that is larger than the limit.
     pub(crate) fn check_size(&self, bytes: usize) -> Result<(), Refusal> {
         if bytes as u64 > self.limit { Err(too_large(self.limit)) } else { Ok(()) }
     }
 
-    /// The next `bytes` of the body; none at its end.
+    /// Reads the next `bytes` of the body. Returns `None` at its end.
     pub(crate) async fn exactly(&mut self, bytes: usize) -> Result<Option<Vec<u8>>, Refusal> {
         let mut taken = Vec::new();
         while taken.len() < bytes && self.more().await? {
@@ -215,7 +218,7 @@ impl RequestBody {
         }
     }
 
-    /// An error if anything is left.
+    /// Fails if bytes are left.
     pub(crate) async fn end(&mut self) -> Result<(), Refusal> {
         if self.more().await? {
             return Err(Refusal::invalid("the body goes on behind its data"));
@@ -223,7 +226,7 @@ impl RequestBody {
         Ok(())
     }
 
-    /// Reads the rest and forgets it, unless there may be much of it.
+    /// Reads and discards the rest of the body, unless it may be long.
     pub(crate) async fn pass_over(mut self) {
         if self.announced.is_none_or(|bytes| bytes > PASSED_OVER) {
             return;
@@ -232,14 +235,14 @@ impl RequestBody {
     }
 }
 
-/// The body ended before its end, or is none.
+/// Makes the refusal of a body that cannot be read, or that ends early.
 fn broken(error: &hyper::Error) -> Refusal {
     let gone = error.is_incomplete_message() || error.is_closed() || error.is_canceled();
     let outcome = if gone { Outcome::Cancelled } else { Outcome::Invalid };
     Refusal::new(StatusCode::BAD_REQUEST, outcome, format!("the body of the request: {error}")).closing()
 }
 
-/// The body has more bytes than it may.
+/// Makes the refusal of a body that is longer than the limit.
 pub(crate) fn too_large(limit: u64) -> Refusal {
     let message = format!("the body of the request is larger than {limit} bytes, the limit of this server");
     Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, Outcome::Invalid, message).closing()

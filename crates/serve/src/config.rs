@@ -1,96 +1,97 @@
-//! What a server may be told.
+//! Settings of a server, after they were read.
 
 use crate::log::LogForm;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Where gRPC is spoken over TCP.
+/// Port of gRPC over TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GrpcPort {
-    /// nowhere
+    /// no port
     Off,
-    /// at the port after that of HTTP; where that is a free one, at another free one
+    /// the port after that of HTTP; if HTTP takes a free port, another free one
     Next,
-    /// here; 0 takes a free one
+    /// this port; 0 takes a free one
     At(u16),
 }
 
-/// When models are loaded after the start.
+/// Events that load models after the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
-    /// when the server is told to reload
+    /// reloads of the server, and nothing else
     Off,
-    /// by calls of clients too
+    /// calls of clients too
     Explicit,
-    /// when the repository's folder changes
+    /// changes of the repository's folder
     Poll,
 }
 
-/// Where a server listens, and its limits.
+/// Addresses on which a server listens, and its limits.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// name or address to listen at
+    /// name or address to listen on
     pub host: String,
-    /// port of HTTP, 0 takes a free one; none: HTTP is not spoken over TCP
+    /// port of HTTP, 0 takes a free one; none: no HTTP over TCP
     pub port: Option<u16>,
     /// port of gRPC
     pub grpc_port: GrpcPort,
-    /// port of HTTP with the paths of those who run the server, 0 takes a free one; none: they are
-    /// nowhere
+    /// port of HTTP with the additional endpoints for operators, 0 takes a free one; none: these
+    /// endpoints are not served
     pub admin_port: Option<u16>,
     /// Unix socket of HTTP
     pub unix: Option<PathBuf>,
     /// Unix socket of gRPC
     pub grpc_unix: Option<PathBuf>,
-    /// listen at the sockets that the process was started with, by `LISTEN_FDS` of systemd, and at no
-    /// others
+    /// whether the server listens on the sockets that systemd passed to the process by
+    /// `LISTEN_FDS`, and on no others
     pub inherited: bool,
-    /// certificates in PEM, that of the server first, for TLS on all ports and sockets; none: without
+    /// certificates in PEM, that of the server first, for TLS on all ports and sockets; none: no
+    /// TLS
     pub tls_certificate: Option<PathBuf>,
     /// private key of the certificate, in PEM
     pub tls_key: Option<PathBuf>,
     /// file of bearer tokens, one a line, of which a request must have one; none: no check
     pub tokens: Option<PathBuf>,
-    /// bytes of the largest request body
+    /// largest request body, in bytes
     pub max_body: usize,
     /// time for the head of a request
     pub header_timeout: Duration,
-    /// time for the body of a request, beside one second for each 256 KiB of it, and the time in
-    /// which a client must take some of an answer
+    /// time for the body of a request, plus one second for each 256 KiB of it; also the time in
+    /// which a client must take some of a response
     pub body_timeout: Duration,
     /// time that a connection may stay without a request
     pub idle_timeout: Duration,
-    /// requests that may wait or compute at a time
+    /// number of requests that may wait or compute concurrently
     pub queue_requests: usize,
-    /// bytes that requests may hold at a time: their bodies, and what is made of them
+    /// bytes that all requests may hold concurrently: their bodies, and the arrays made of them
     pub queue_bytes: usize,
-    /// bytes of answers that clients have not taken
+    /// bytes of responses that clients have not taken
     pub answer_bytes: usize,
-    /// pixels of an image, in its file and when it has been resized
+    /// largest number of pixels of an image, both in its file and after resizing
     pub max_pixels: usize,
-    /// whether requests are refused at once that would be late by the estimates
+    /// whether requests that would miss their deadlines, by the estimates, are refused at once
     pub admission: bool,
-    /// time of waiting that a level of priority is worth
+    /// waiting time that one level of priority is worth
     pub ageing: Duration,
-    /// connections that may be open at a time; others wait to be accepted
+    /// number of connections that may be open concurrently; others wait to be accepted
     pub connections: usize,
-    /// threads that read and write
+    /// number of threads that read and write
     pub io_threads: usize,
-    /// folder of models that come and go
+    /// folder of models, which may change while the server runs
     pub repository: Option<PathBuf>,
-    /// when models are loaded after the start
+    /// events that load models after the start
     pub control: Control,
-    /// how often the folder is looked at
+    /// interval at which the folder is checked
     pub poll: Duration,
-    /// whether the model that was unused for longest goes where memory is wanted
+    /// whether the model that was unused for longest is unloaded when memory is needed
     pub evict: bool,
     /// bytes that an archive may unpack to
     pub max_unpacked: usize,
-    /// form of the lines on the standard error
+    /// format of the lines on the standard error
     pub logs: LogForm,
-    /// a line for each request
+    /// whether a line is logged for each request
     pub log_requests: bool,
-    /// where spans of requests go; none: nowhere
+    /// URL of the collector that gets the spans of requests; none: no spans
     pub traces: Option<String>,
     /// time for requests that have begun when the server is told to end
     pub grace: Duration,
@@ -135,7 +136,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The port of gRPC; 0 stands for a free one.
+    /// Returns the port of gRPC; 0 stands for a free one, `None` for no port.
     pub(crate) fn grpc_port(&self) -> Result<Option<u16>, String> {
         match (self.grpc_port, self.port) {
             (GrpcPort::Off, _) | (GrpcPort::Next, None) => Ok(None),
@@ -147,7 +148,7 @@ impl Config {
         }
     }
 
-    /// Certificate and key, where TLS is spoken.
+    /// Returns the files of the certificate and key; `None` without TLS.
     pub(crate) fn tls(&self) -> Result<Option<(&Path, &Path)>, String> {
         match (&self.tls_certificate, &self.tls_key) {
             (None, None) => Ok(None),
@@ -156,7 +157,7 @@ impl Config {
         }
     }
 
-    /// What is to be said where others can ask and nothing checks them.
+    /// Returns a warning if other machines can reach the server and nothing authenticates them.
     pub fn warning(&self) -> Option<String> {
         let host = self.host.as_str();
         let tcp = self.port.is_some() || self.grpc_port != GrpcPort::Off;

@@ -1,4 +1,4 @@
-//! The stream of a connection, with limits of time that hyper does not have.
+//! Streams of connections, with time limits that hyper does not have.
 
 use crate::body::Rest;
 use http_body_util::BodyExt;
@@ -14,44 +14,44 @@ use tokio::runtime::Handle;
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
 
 const TOO_SLOW: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
-/// How a connection of HTTP/2 begins. Less of it may be the head of another request.
+/// Preface of HTTP/2. The head of another request may have a part of it as its beginning.
 const HTTP2: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// A client that still sends what was refused gets so long, and so many bytes of it are read, before
-/// the connection is closed: an answer is lost where unread bytes are left.
+/// Time, and below it the number of bytes, for which a client that still sends a refused request is
+/// read before the connection is closed. A response is lost if unread bytes are left.
 const LINGER: Duration = Duration::from_secs(3);
 const LINGER_BYTES: usize = 64 << 20;
-/// Bytes that are read, and forgotten, before others have their turn.
+/// Bytes that are read and discarded before other tasks run.
 const LINGER_PIECE: usize = 64 << 10;
 
-/// What carries a connection: TCP or a Unix socket, with TLS or without.
+/// Stream of a connection: TCP or a Unix socket, with or without TLS.
 pub(crate) trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Transport for T {}
 
-/// What a connection waits for.
+/// Next event of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wait {
     /// the first byte of a request
     Idle,
-    /// the rest of its head
+    /// the rest of the head of a request
     Head,
-    /// an answer; the body of the request has a limit of its own
+    /// the end of a response; the body of the request has its own time limit
     Busy,
 }
 
-/// What a connection does; shared with what answers its requests.
+/// State of a connection, shared with the handlers of its requests.
 #[derive(Debug)]
 pub(crate) struct Phase {
-    /// requests that are being answered; one at most, unless the connection speaks HTTP/2
+    /// number of requests that are being answered: at most one, unless the connection speaks HTTP/2
     busy: AtomicUsize,
-    /// a byte of a head has come
+    /// whether a byte of a head has arrived
     head: AtomicBool,
     http2: AtomicBool,
-    /// an answer was written while some of its request had not been read
+    /// whether a response was written before all of its request was read
     unread: AtomicBool,
-    /// answers whose bytes the client is to take
+    /// number of responses that the client still has to take
     answering: AtomicUsize,
-    /// when it last took some, in milliseconds from `began`
+    /// time at which the client last took bytes, in milliseconds after `began`
     progress: AtomicU64,
     began: Instant,
 }
@@ -69,8 +69,8 @@ impl Phase {
         })
     }
 
-    /// A request is being answered until the result is dropped. It keeps the rest of its body: one
-    /// that is dropped earlier takes the answer with it over HTTP/2.
+    /// Marks a request as being answered until the result is dropped. The result keeps the unread
+    /// rest of the body: over HTTP/2, dropping that earlier would cancel the response.
     pub(crate) fn busy(self: &Arc<Phase>, rest: Rest) -> Busy {
         self.busy.fetch_add(1, Ordering::Relaxed);
         Busy { phase: self.clone(), answering: false, rest }
@@ -86,14 +86,15 @@ impl Phase {
         }
     }
 
-    /// Since when the client takes nothing of its answers; none if there are none.
+    /// Returns the time since which the client has taken no bytes of its responses; `None` if there
+    /// are no responses.
     fn stalled(&self) -> Option<Instant> {
         let since = Duration::from_millis(self.progress.load(Ordering::Relaxed));
         (self.answering.load(Ordering::Relaxed) > 0).then(|| self.began + since)
     }
 }
 
-/// See [`Phase::busy`].
+/// Mark of a request that is being answered, see [`Phase::busy`].
 #[derive(Debug)]
 pub(crate) struct Busy {
     phase: Arc<Phase>,
@@ -102,7 +103,7 @@ pub(crate) struct Busy {
 }
 
 impl Busy {
-    /// The client is to take bytes from now on.
+    /// Starts the time in which the client must take bytes.
     pub(crate) fn answering(mut self) -> Busy {
         self.progress();
         self.answering = true;
@@ -110,7 +111,7 @@ impl Busy {
         self
     }
 
-    /// The client took some.
+    /// Records that the client took bytes.
     pub(crate) fn progress(&self) {
         let millis = u64::try_from(self.phase.began.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.phase.progress.store(millis, Ordering::Relaxed);
@@ -128,8 +129,8 @@ impl Drop for Busy {
         }
         if let Ok(rest) = self.rest.try_recv() {
             self.phase.unread.store(true, Ordering::Relaxed);
-            // A stream of HTTP/2 that ends while the client sends is an error to some clients. A
-            // connection of HTTP/1.1 lingers as a whole.
+            // Some clients report an error if a stream of HTTP/2 ends while they send. A connection
+            // of HTTP/1.1 lingers as a whole.
             if let (true, Ok(runtime)) = (self.is_http2(), Handle::try_current()) {
                 runtime.spawn(timeout(LINGER, pass_over(rest)));
             }
@@ -139,7 +140,7 @@ impl Drop for Busy {
     }
 }
 
-/// Reads and forgets what a client still sends of a body that was refused.
+/// Reads and discards the rest of a refused body.
 async fn pass_over(mut rest: Incoming) {
     let mut read = 0;
     while let Some(Ok(frame)) = rest.frame().await {
@@ -150,24 +151,25 @@ async fn pass_over(mut rest: Incoming) {
     }
 }
 
-/// A stream that fails where the client is too slow.
+/// Stream that fails when the client is too slow.
 pub(crate) struct TimedStream {
     stream: Box<dyn Transport>,
     phase: Arc<Phase>,
     limits: Limits,
-    /// what `reading` belongs to
+    /// event that `reading` times
     timed: Wait,
     reading: Pin<Box<Sleep>>,
-    /// runs while the client takes nothing of an answer
+    /// timer that runs while the client takes nothing of a response
     writing: Option<Pin<Box<Sleep>>>,
-    /// bytes seen of how a connection of HTTP/2 begins; none once it is known what this is
+    /// number of bytes that matched the preface of HTTP/2; none once the protocol is known
     beginning: Option<usize>,
-    /// runs while a client is read that still sends; none before, see [`LINGER`]
+    /// timer that runs while the rest of a refused request is read, see [`LINGER`]; none before
+    /// that
     lingering: Option<Pin<Box<Sleep>>>,
     lingered: usize,
 }
 
-/// How long a client may take.
+/// Time limits of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     pub(crate) idle: Duration,
@@ -178,7 +180,7 @@ pub(crate) struct Limits {
 impl TimedStream {
     pub(crate) fn new(stream: Box<dyn Transport>, limits: Limits) -> (TimedStream, Arc<Phase>) {
         let phase = Phase::new();
-        // The first request has no reason to come late.
+        // The first request of a connection has only the time limit of a head.
         let reading = Box::pin(sleep_until(Instant::now() + limits.head));
         let stream = TimedStream {
             stream,
@@ -206,7 +208,7 @@ impl TimedStream {
         self.phase.http2.load(Ordering::Relaxed)
     }
 
-    /// Looks at the first bytes.
+    /// Compares the first bytes with the preface of HTTP/2.
     fn look(&mut self, bytes: &[u8]) {
         let Some(seen) = self.beginning else { return };
         let wanted = &HTTP2[seen..];
@@ -214,7 +216,7 @@ impl TimedStream {
         if common == wanted.len() {
             self.phase.http2.store(true, Ordering::Relaxed);
             self.beginning = None;
-            // Clients of gRPC connect before they have something to ask.
+            // Clients of gRPC connect before they have a request.
             self.reading.as_mut().reset(Instant::now() + self.limits.idle);
             self.phase.head.store(false, Ordering::Relaxed);
             self.timed = Wait::Idle;
@@ -223,8 +225,8 @@ impl TimedStream {
         }
     }
 
-    /// The end of an answer begins the time without a request. hyper then reads only when it is
-    /// woken, which the timer sees to.
+    /// Starts the idle time when a response has ended. hyper reads again only when it is woken,
+    /// which the timer does.
     fn watch_idle(&mut self, cx: &mut Context<'_>) {
         if self.timed != Wait::Idle && self.phase.wait() == Wait::Idle {
             self.enter(Wait::Idle);
@@ -250,8 +252,8 @@ impl TimedStream {
         Poll::Ready(Err(io::Error::new(ErrorKind::TimedOut, "the client takes nothing of the answer")))
     }
 
-    /// Reads and forgets what a client still sends, until it ends or has had its time. Over HTTP/1.1
-    /// only: streams of HTTP/2 end alone.
+    /// Reads and discards what a client still sends, until it ends or its time is over. This is for
+    /// HTTP/1.1 only: a stream of HTTP/2 ends without the connection.
     fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let unread = self.phase.unread.load(Ordering::Relaxed) || self.phase.wait() == Wait::Head;
         if self.is_http2() || !unread {
@@ -275,7 +277,8 @@ impl TimedStream {
         Poll::Pending
     }
 
-    /// Over HTTP/2 a client can keep an answer without blocking the stream.
+    /// Completes when a client of HTTP/2 has taken no bytes of its responses for too long. It can
+    /// stop taking them without blocking the stream.
     fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while let Some(since) = self.phase.stalled().filter(|_| self.is_http2()) {
             let limit = since + self.limits.write;
@@ -296,8 +299,8 @@ impl AsyncRead for TimedStream {
         self.enter(wait);
         if let Poll::Ready(read) = Pin::new(&mut *self.stream).poll_read(cx, buf) {
             self.look(&buf.filled()[before..]);
-            // Frames of HTTP/2 need not belong to a request: its first one has the time of a head,
-            // and without any the connection is idle, whatever else it sends.
+            // Frames of HTTP/2 need not belong to a request. The first request has the time limit
+            // of a head. A connection without requests is idle, whatever else it sends.
             if wait == Wait::Idle && buf.filled().len() > before && !self.is_http2() {
                 self.phase.head.store(true, Ordering::Relaxed);
                 self.enter(Wait::Head);
@@ -311,7 +314,7 @@ impl AsyncRead for TimedStream {
         }
         ready!(self.reading.as_mut().poll(cx));
         if wait == Wait::Head && !self.is_http2() {
-            // The client may still read: nothing was answered on this connection meanwhile.
+            // The client may still read, as no response was written on this connection meanwhile.
             let _ = Pin::new(&mut *self.stream).poll_write(cx, TOO_SLOW);
             let _ = Pin::new(&mut *self.stream).poll_flush(cx);
         }

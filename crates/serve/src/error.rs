@@ -1,23 +1,24 @@
-//! Why a server could not start.
+//! Errors that prevent a server from starting.
 
 use mxrt_engine::OpError;
 use std::fmt;
 use std::io;
 
-/// Why a server could not start.
+/// Error that prevents a server from starting.
 #[derive(Debug)]
 pub enum StartError {
-    /// Another program listens there: the address, and the option that names another one.
+    /// Another program listens on the address. The fields are the address, and the option that
+    /// changes it.
     InUse(String, &'static str),
-    /// It cannot listen there: the address, and why.
+    /// The server cannot listen on the address, for the given reason.
     Listen(String, io::Error),
-    /// Settings that do not go together.
+    /// Settings contradict each other.
     Settings(String),
-    /// A file of certificates, keys or tokens is not as it should be.
+    /// A file of certificates, keys or tokens cannot be used.
     Files(String),
     /// A model cannot be loaded.
     Models(OpError),
-    /// Its threads cannot be made.
+    /// Threads of the server cannot be started.
     Threads(io::Error),
 }
 

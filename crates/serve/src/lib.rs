@@ -1,25 +1,25 @@
 //! Serves models of mxrt over HTTP and gRPC, by the Open Inference Protocol (version 2).
 //!
-//! A [`Server`] answers for the models of a [`Configuration`]. Its I/O threads read and write; they
+//! A [`Server`] serves the models of a [`Configuration`]. Its I/O threads read and write. They
 //! compute nothing that takes longer than a few microseconds. A request becomes a call of the
 //! model's graph, and the engine's callback completes it, so no thread waits per request.
 //!
 //! | module | does |
 //! | --- | --- |
 //! | `protocol` | text and bytes of requests and answers; nothing that a client says is trusted |
-//! | `service` | what the server does, for every transport |
-//! | `endpoints` | HTTP: one file and one row for each path |
+//! | `service` | methods of the server, for every transport |
+//! | `endpoints` | HTTP: one file and one row for each endpoint |
 //! | `batch` | joins requests that wait while a model computes |
-//! | `settings` | what server and models may be told: one row each |
-//! | `account`, `answers`, `background` | who pays for what a request costs, see ACCOUNTING.md |
-//! | `queue`, `turns` | how many requests and bytes may wait; who computes next |
-//! | `repository` | models by name and version, which come and go |
+//! | `settings` | settings of the server and of models: one row each |
+//! | `account`, `answers`, `background` | charging a request for its costs, see ACCOUNTING.md |
+//! | `queue`, `turns` | bounds on waiting requests and bytes; scheduling of calls |
+//! | `repository` | models by name and version, loaded and unloaded while the server runs |
 //! | `model` | one version of a model: loading, types, calls |
 //! | `tls`, `tokens`, `watched` | TLS and bearer tokens, from files that may change |
-//! | `preprocess`, `hooks` | images that become inputs; functions of users |
-//! | `metrics`, `log` | counters and histograms; lines |
+//! | `preprocess`, `hooks` | preprocessing of images; functions of users |
+//! | `metrics`, `log` | counters and histograms; log lines |
 //! | `grpc` | the same protocol over gRPC |
-//! | `server`, `listen`, `connection`, `body`, `answer` | accepting, limits of time and size, the end |
+//! | `server`, `listen`, `connection`, `body`, `answer` | connections, their limits, shutdown |
 #![deny(unsafe_code)]
 
 mod account;

@@ -1,4 +1,4 @@
-//! Where a server listens: TCP, Unix sockets, and sockets that systemd made.
+//! Listening sockets: TCP, Unix sockets, and sockets that systemd passes to the process.
 
 mod inherited;
 mod socket;
@@ -12,22 +12,23 @@ use std::net::SocketAddr;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-/// Connections that wait until they are accepted, as far as the system allows: those of many clients
-/// that begin at once. The standard library's 128 make the next ones try again after a second.
+/// Length of the queue of connections that wait to be accepted, as far as the system allows. With
+/// the standard library's 128, clients that connect in a burst would have to try again after a
+/// second.
 const BACKLOG: i32 = 4096;
 
-/// What is spoken at a socket.
+/// Protocol and endpoints that a socket serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Speaks {
     /// HTTP/1.1 and HTTP/2
     Http,
     /// gRPC
     Grpc,
-    /// HTTP, with the paths of those who run the server
+    /// HTTP, with the additional endpoints for operators
     Admin,
 }
 
-/// Where a socket is.
+/// Address of a socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// host and port
@@ -36,27 +37,27 @@ pub enum Place {
     Unix(PathBuf),
 }
 
-/// A socket that listens.
+/// Listening socket.
 enum Socket {
     Tcp(std::net::TcpListener),
     Unix(std::os::unix::net::UnixListener),
 }
 
-/// A socket that listens, before there are threads for it.
+/// Listening socket that has no threads yet.
 pub(crate) struct Bound {
     pub(crate) speaks: Speaks,
     pub(crate) place: Place,
     socket: Socket,
-    /// removed at the end
+    /// file of a Unix socket, removed at the end
     file: Option<SocketFile>,
-    /// others listen there too, and go on
+    /// whether other processes share the socket and continue to listen on it
     inherited: bool,
 }
 
-/// The same, of the threads.
+/// Listening socket of the runtime's threads.
 pub(crate) struct Listener(Listening);
 
-/// A Unix socket's file, removed when this is dropped.
+/// File of a Unix socket. It is removed when this is dropped by the process that bound it.
 pub(crate) struct SocketFile {
     path: PathBuf,
     process: u32,
@@ -65,13 +66,13 @@ pub(crate) struct SocketFile {
 impl Drop for SocketFile {
     fn drop(&mut self) {
         if self.process == std::process::id() {
-            // Somebody else may have removed it.
+            // Another process may have removed it.
             let _ = std::fs::remove_file(&self.path);
         }
     }
 }
 
-/// Listens at all places that the configuration names.
+/// Binds all addresses of the configuration.
 pub(crate) fn bind(config: &Config) -> Result<Vec<Bound>, StartError> {
     if config.inherited {
         let found = inherited::sockets().map_err(|error| StartError::Listen("the sockets of systemd".into(), error))?;
@@ -117,7 +118,7 @@ fn tcp(speaks: Speaks, host: &str, port: u16) -> io::Result<Bound> {
 
 fn unix(speaks: Speaks, path: &Path) -> io::Result<Bound> {
     let is_socket = |path: &Path| std::fs::symlink_metadata(path).is_ok_and(|about| about.file_type().is_socket());
-    // A server that was killed leaves its file.
+    // A server that was killed leaves its socket file.
     if is_socket(path)
         && std::os::unix::net::UnixStream::connect(path).is_err_and(|e| e.kind() == ErrorKind::ConnectionRefused)
     {
@@ -130,7 +131,7 @@ fn unix(speaks: Speaks, path: &Path) -> io::Result<Bound> {
 }
 
 impl Bound {
-    /// Hands the socket to the runtime that is entered now.
+    /// Registers the socket with the runtime that is entered now.
     pub(crate) fn listener(self) -> io::Result<(Listener, Option<SocketFile>)> {
         let listening = match self.socket {
             Socket::Tcp(socket) => {
@@ -151,7 +152,7 @@ impl Listener {
         Ok(match &self.0 {
             Listening::Tcp(listener) => {
                 let (stream, _) = listener.accept().await?;
-                // Without it answers wait for acknowledgements; a stream that cannot be set so
+                // Otherwise responses would wait for acknowledgements. A stream without the option
                 // still works.
                 let _ = stream.set_nodelay(true);
                 Box::new(Connected::new(stream))

@@ -1,4 +1,4 @@
-//! What a server says of itself, on the standard error: lines of text, or of JSON.
+//! Log of a server on the standard error: lines of text, or of JSON.
 
 mod sink;
 
@@ -9,22 +9,22 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The form of lines.
+/// Format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogForm {
-    /// for people
+    /// text for people
     #[default]
     Text,
-    /// an object each
+    /// one JSON object per line
     Json,
 }
 
-/// How bad it is what a line says.
+/// Severity of a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// as it should be
+    /// normal operation
     Info,
-    /// somebody should look at it
+    /// an operator should look at it
     Warning,
     /// something does not work
     Error,
@@ -40,16 +40,16 @@ impl Level {
     }
 }
 
-/// Writes lines, by a thread of its own: who has something to say does not wait.
+/// Log whose lines are written by a thread of its own, so that callers do not wait.
 #[derive(Clone)]
 pub(crate) struct Log {
     form: LogForm,
-    /// a line for each request
+    /// whether each request has a line
     requests: bool,
     sink: Arc<Writer>,
 }
 
-/// Ends the thread with the last who could have something to say.
+/// Handle that ends the thread of the log when its last clone is dropped.
 struct Writer(Arc<Sink>);
 
 impl Drop for Writer {
@@ -58,18 +58,18 @@ impl Drop for Writer {
     }
 }
 
-/// A request that has ended.
+/// Request that has ended.
 pub(crate) struct Ended<'a> {
     pub(crate) model: &'a str,
     pub(crate) version: &'a str,
-    /// as the client named it
+    /// id that the client gave it
     pub(crate) id: Option<&'a str>,
     /// header `traceparent` of the client
     pub(crate) trace: Option<&'a str>,
     pub(crate) outcome: Outcome,
-    /// that of HTTP, also over gRPC
+    /// HTTP status, also for calls over gRPC
     pub(crate) status: u16,
-    /// why it has no results
+    /// reason for which it has no results
     pub(crate) reason: Option<&'a str>,
     pub(crate) time: Duration,
 }
@@ -93,12 +93,12 @@ impl Log {
         self.sink.0.put(made(self.form, level, words, &[], SystemTime::now()));
     }
 
-    /// Of a model.
+    /// Writes a line about a model.
     pub(crate) fn model(&self, level: Level, name: &str, words: &str) {
         self.sink.0.put(of_model(self.form, level, name, words));
     }
 
-    /// Of a request, where each has a line.
+    /// Writes the line of a request, if requests are logged.
     pub(crate) fn request(&self, of: &Ended<'_>) {
         if !self.requests {
             return;
@@ -116,13 +116,14 @@ impl Log {
         self.sink.0.put(made(self.form, of.level(), "request", &facts, SystemTime::now()));
     }
 
-    /// Waits until all lines are written, and at most so long.
+    /// Waits until all lines are written, for at most this time.
     pub(crate) fn flush(&self, patience: Duration) {
         self.sink.0.flush(patience);
     }
 }
 
-/// A line as a server writes it, for who starts one; of a model, if one is named.
+/// Formats a line like those of a server, for programs that start one. The line is about a model if
+/// one is named.
 pub fn log_line(form: LogForm, level: Level, model: Option<&str>, words: &str) -> String {
     match model {
         Some(name) => of_model(form, level, name, words),
@@ -155,11 +156,11 @@ fn made(form: LogForm, level: Level, words: &str, facts: &[(&str, Value)], now: 
     }
 }
 
-/// The time of day in UTC, as RFC 3339 writes it.
+/// Formats a time in UTC, as RFC 3339 requires.
 fn time(now: SystemTime) -> String {
     let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
     let (days, seconds) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
-    // Years begin in March here, so that the day that is not always there is the last one.
+    // Years begin in March here, so that a leap day is the last day of a year.
     let from_march = days + 719_468;
     let era = from_march / 146_097;
     let of_era = from_march % 146_097;

@@ -10,14 +10,14 @@ const SECONDS: [f64; 16] =
     [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0];
 /// Upper bounds of the buckets of rows.
 const ROWS: [f64; 8] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0];
-/// Buckets that a histogram has at most.
+/// Largest number of buckets of a histogram.
 const MOST: usize = 16;
 
-/// How values are spread.
+/// Distribution of times or numbers of rows.
 #[derive(Debug)]
 pub(crate) struct Histogram {
     bounds: &'static [f64],
-    /// a unit of the sum
+    /// size of one unit of the sum
     unit: f64,
     buckets: [AtomicU64; MOST],
     count: AtomicU64,
@@ -55,7 +55,7 @@ impl Histogram {
         self.sum.fetch_add(units, Ordering::Relaxed);
     }
 
-    /// How many, and their sum: of times in nanoseconds.
+    /// Returns the number of values and their sum. The unit of times is a nanosecond.
     pub(crate) fn totals(&self) -> (u64, u64) {
         (self.count.load(Ordering::Relaxed), self.sum.load(Ordering::Relaxed))
     }
@@ -77,25 +77,25 @@ fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// What is counted for one version of a model.
+/// Counters and histograms of one version of a model.
 #[derive(Debug)]
 pub(crate) struct ModelMetrics {
     outcomes: [AtomicU64; Outcome::ALL.len()],
-    /// from the head of a request to its answer
+    /// time from the head of a successful request to its response
     pub(crate) total: Histogram,
-    /// of requests that were not answered with results
+    /// time of requests that were not answered with results
     pub(crate) unsuccessful: Histogram,
-    /// reading JSON
+    /// time for decoding requests
     pub(crate) decode: Histogram,
-    /// waiting for a turn, and for others where requests are joined
+    /// time of waiting for a permit, and for other requests to join
     pub(crate) queue: Histogram,
-    /// calls of the model
+    /// time of calls of the model
     pub(crate) compute: Histogram,
-    /// rows of calls with the rows of several requests
+    /// numbers of rows of calls that joined several requests
     pub(crate) batch: Histogram,
-    /// writing answers
+    /// time for encoding responses
     pub(crate) encode: Histogram,
-    /// milliseconds since 1970
+    /// time at which the last request ended, in milliseconds since 1970
     last: AtomicU64,
 }
 
@@ -116,7 +116,7 @@ impl Default for ModelMetrics {
 }
 
 impl ModelMetrics {
-    /// A request has ended.
+    /// Counts a request that has ended.
     pub(crate) fn ended(&self, outcome: Outcome, time: Duration) {
         self.outcomes[outcome as usize].fetch_add(1, Ordering::Relaxed);
         let histogram = if outcome == Outcome::Success { &self.total } else { &self.unsuccessful };
@@ -125,25 +125,25 @@ impl ModelMetrics {
         self.last.store(u64::try_from(now.as_millis()).unwrap_or(0), Ordering::Relaxed);
     }
 
-    /// Requests that ended so.
+    /// Returns the number of requests that ended with this outcome.
     pub(crate) fn count(&self, outcome: Outcome) -> u64 {
         self.outcomes[outcome as usize].load(Ordering::Relaxed)
     }
 
-    /// When the last request ended, in milliseconds since 1970.
+    /// Returns the time at which the last request ended, in milliseconds since 1970.
     pub(crate) fn last(&self) -> u64 {
         self.last.load(Ordering::Relaxed)
     }
 }
 
-/// One number of the process.
+/// Gauge of the whole process.
 pub(crate) struct Gauge {
     pub(crate) name: &'static str,
     pub(crate) help: &'static str,
     pub(crate) value: f64,
 }
 
-/// A histogram of every model: its name, what it measures, and where it is.
+/// Row of a histogram that every model has: its name, its help text, and its field.
 type ModelHistogram = (&'static str, &'static str, fn(&ModelMetrics) -> &Histogram);
 
 const HISTOGRAMS: [ModelHistogram; 6] = [
@@ -155,17 +155,17 @@ const HISTOGRAMS: [ModelHistogram; 6] = [
     ("mxrt_batch_rows", "Rows of calls with the rows of several requests.", |m| &m.batch),
 ];
 
-/// The form of the text.
+/// Exposition format of metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// of Prometheus
+    /// text format of Prometheus
     Prometheus,
-    /// of OpenMetrics
+    /// text format of OpenMetrics
     OpenMetrics,
 }
 
 impl Form {
-    /// The one that a client prefers, by its `Accept`.
+    /// Returns the format that a client prefers by its header `Accept`.
     pub(crate) fn accepted(accept: &str) -> Form {
         if accept.contains("application/openmetrics-text") { Form::OpenMetrics } else { Form::Prometheus }
     }
@@ -186,7 +186,7 @@ impl Form {
     }
 }
 
-/// The text of all metrics. `models` are names, versions and what is counted; names may hold any
+/// Writes all metrics as text. `models` gives names, versions and metrics. Names may have any
 /// characters.
 pub(crate) fn text<'a>(
     form: Form,

@@ -1,4 +1,4 @@
-//! Images that become inputs: decoded, resized, cut and scaled as a model's settings say.
+//! Preprocessing of images: decoding, resizing, cropping and scaling by a model's settings.
 
 use crate::body::room;
 use crate::refusal::{Outcome, Refusal};
@@ -9,22 +9,22 @@ use mxrt_kernels::Serial;
 use mxrt_kernels::image::resize::{Interpolation, Resize};
 use mxrt_tensor::{DType, Shape, TensorType};
 
-/// What is done with an image.
+/// Steps that turn an image into an input.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Preprocess {
-    /// rows and columns of the input, cut out of the middle
+    /// rows and columns of the input, cropped from the middle
     pub size: [usize; 2],
-    /// pixels of the shorter side before that; none: the image is resized to `size` itself
+    /// pixels of the shorter side after resizing; none: the image is resized to `size`
     pub resize: Option<usize>,
-    /// one channel, instead of three with red first
+    /// whether there is one channel, instead of three with red first
     pub grey: bool,
-    /// factor of the values, which are from 0 to 255
+    /// factor for the values, which are from 0 to 255
     pub scale: f32,
-    /// subtracted from each channel then
+    /// values that are then subtracted from the channels
     pub mean: Vec<f32>,
-    /// each channel is divided by it then
+    /// divisors of the channels after that
     pub std: Vec<f32>,
-    /// channels come last, instead of before rows and columns
+    /// whether channels come last, instead of before rows and columns
     pub channels_last: bool,
 }
 
@@ -42,15 +42,16 @@ impl Default for Preprocess {
     }
 }
 
-/// Whether these are bytes of a JPEG or PNG.
+/// Returns whether the bytes begin like a JPEG or PNG.
 pub(crate) fn is_image(bytes: &[u8]) -> bool {
     bytes.starts_with(&[0xff, 0xd8]) || bytes.starts_with(b"\x89PNG")
 }
 
-/// Memory for each pixel of a file while it is read: as the file has it, and as it is wanted.
+/// Memory for each pixel of a file while it is decoded: before and after conversion of its
+/// channels.
 const BYTES_PER_PIXEL: usize = 7;
 
-/// The pixels of an image, if they are not too many.
+/// Returns the number of pixels of an image, or refuses too many.
 fn bounded([rows, columns]: [usize; 2], most: usize, what: &str) -> Result<usize, Refusal> {
     let pixels = rows.saturating_mul(columns);
     if pixels > most {
@@ -74,15 +75,15 @@ impl Preprocess {
         if self.grey { 1 } else { 3 }
     }
 
-    /// Type of one image.
+    /// Returns the type of one preprocessed image.
     pub(crate) fn tensor(&self, dtype: DType) -> TensorType {
         let ([rows, columns], channels) = (self.size, self.channels());
         let shape = if self.channels_last { [1, rows, columns, channels] } else { [1, channels, rows, columns] };
         TensorType::new(dtype, Shape::new(&shape))
     }
 
-    /// The elements of an input of this type, of an image of at most `most` pixels, in its file and
-    /// when it has been resized. `charge` is asked before so many bytes are taken.
+    /// Makes the elements of an input of this type from an image. The image has at most `most`
+    /// pixels, both in its file and after resizing. `charge` is called before memory is taken.
     pub(crate) fn run(
         &self,
         file: &[u8],
@@ -100,7 +101,7 @@ impl Preprocess {
         let channels = if self.grey { Channels::Grey } else { Channels::Rgb };
         let image = decode(file, channels).map_err(|error| unreadable(&error))?;
         let channels = self.channels();
-        // A photograph may have been turned.
+        // Decoding may have rotated a photograph.
         let from = [image.height, image.width];
         let to = self.resized(from);
         bounded(to, most, "resized it would have")?;
@@ -117,7 +118,7 @@ impl Preprocess {
         self.elements(&pixels, dtype)
     }
 
-    /// The pixels of the cut, scaled, and in the order of the input.
+    /// Scales the pixels of the crop, and puts them into the order of the input.
     fn elements(&self, pixels: &[u8], dtype: DType) -> Result<Vec<u8>, Refusal> {
         let ([rows, columns], channels) = (self.size, self.channels());
         let of =
@@ -140,7 +141,7 @@ impl Preprocess {
         Ok(bytes)
     }
 
-    /// Rows and columns before the cut: at least as many as are wanted.
+    /// Returns the rows and columns before cropping, at least as many as the input has.
     fn resized(&self, [height, width]: [usize; 2]) -> [usize; 2] {
         let Some(shorter) = self.resize else { return self.size };
         let least = height.min(width).max(1);

@@ -1,4 +1,4 @@
-//! How many requests, and how many bytes of them, may be held: of all models, and of each.
+//! Bounds on the number and bytes of requests, of all models and of each.
 
 use crate::refusal::{Outcome, Refusal};
 use hyper::StatusCode;
@@ -6,18 +6,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// The bounds, and what is held now. Requests hold of it by an [`crate::account::Account`].
+/// Bounds, and the amounts that are held now. Requests hold them by an [`crate::account::Account`].
 #[derive(Debug)]
 pub(crate) struct Queue {
-    /// what messages call it
+    /// name in messages
     name: String,
     max_requests: usize,
     max_bytes: usize,
     requests: AtomicUsize,
     bytes: AtomicUsize,
-    /// most bytes since it was asked for them
+    /// most bytes that were held since the last call of `take_peak`
     peak: AtomicUsize,
-    /// lately, from admission to result, in microseconds
+    /// recent average time from admission to result, in microseconds
     usual_micros: AtomicU64,
 }
 
@@ -34,17 +34,17 @@ impl Queue {
         })
     }
 
-    /// Requests that wait or compute.
+    /// Returns the number of requests that wait or compute.
     pub(crate) fn requests(&self) -> usize {
         self.requests.load(Ordering::Relaxed)
     }
 
-    /// Bytes that requests hold.
+    /// Returns the bytes that requests hold.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Refuses now what would be refused when its body is here.
+    /// Refuses a request if the queue is full. Callers check this before they read its body.
     pub(crate) fn check(&self) -> Result<(), Refusal> {
         if self.requests() < self.max_requests { Ok(()) } else { Err(self.full("requests", self.max_requests)) }
     }
@@ -57,7 +57,7 @@ impl Queue {
         Ok(())
     }
 
-    /// The most bytes that were held since this was called last.
+    /// Returns the most bytes that were held since the last call.
     pub(crate) fn take_peak(&self) -> usize {
         self.peak.swap(0, Ordering::Relaxed)
     }
@@ -74,7 +74,7 @@ impl Queue {
         self.requests.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Learns how long a request took, for `Retry-After`.
+    /// Adds the time of a request to the average, which `Retry-After` uses.
     pub(crate) fn took(&self, time: Duration) {
         let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         let before = self.usual_micros.load(Ordering::Relaxed);
@@ -82,7 +82,7 @@ impl Queue {
     }
 
     fn full(&self, what: &str, limit: usize) -> Refusal {
-        // What is admitted last waits for all others, so its time is the time for a full queue.
+        // The last admitted request waits for all others, so its time is the time for a full queue.
         let seconds = self.usual_micros.load(Ordering::Relaxed).div_ceil(1_000_000).max(1);
         let message = format!("{} is full ({limit} {what}): try again in {seconds} s, or another server", self.name);
         Refusal::new(StatusCode::TOO_MANY_REQUESTS, Outcome::Rejected, message).retry_after(seconds)

@@ -1,36 +1,36 @@
-//! Answers that are no results: their status, and what they count as.
+//! Refusals: responses without results, with their status and their outcome in metrics.
 
 use hyper::StatusCode;
 use mxrt_engine::{Details, FailureKind, OpError};
 use std::time::Duration;
 
-/// How a request ended; metrics count by it.
+/// Outcome of a request, by which metrics count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// answered with results
+    /// response with results
     Success,
-    /// the request is wrong
+    /// wrong request
     Invalid,
-    /// the queue was full
+    /// full queue
     Rejected,
-    /// the deadline passed
+    /// missed deadline
     Late,
-    /// the client has gone
+    /// client that has gone
     Cancelled,
-    /// the server is about to end
+    /// server that is about to end
     Unavailable,
-    /// no memory
+    /// lack of memory
     Memory,
-    /// the model failed
+    /// failed model
     Failed,
-    /// a device failed
+    /// failed device
     Device,
-    /// a hook failed
+    /// failed hook
     Hook,
 }
 
 impl Outcome {
-    /// All of them, in the order of their declaration.
+    /// All outcomes, in the order of their declaration.
     pub const ALL: [Outcome; 10] = [
         Outcome::Success,
         Outcome::Invalid,
@@ -44,7 +44,7 @@ impl Outcome {
         Outcome::Hook,
     ];
 
-    /// As metrics name it.
+    /// Returns the name of the outcome in metrics.
     pub const fn name(self) -> &'static str {
         match self {
             Outcome::Success => "success",
@@ -61,51 +61,51 @@ impl Outcome {
     }
 }
 
-/// Why a request gets no result.
+/// Response to a request that gets no results.
 #[derive(Clone, Debug)]
 pub struct Refusal {
     /// HTTP status
     pub status: StatusCode,
-    /// what it counts as
+    /// outcome for metrics
     pub outcome: Outcome,
-    /// text for the client
+    /// message for the client
     pub message: String,
-    /// seconds after which another try makes sense
+    /// seconds after which the client should try again
     pub retry_after: Option<u64>,
-    /// the connection ends with the answer
+    /// whether the connection ends with the response
     pub close: bool,
-    /// methods that the path takes, as the header `Allow` lists them
+    /// value of the header `Allow`: methods that the path takes
     pub allow: Option<String>,
 }
 
 impl Refusal {
-    /// An answer of this status.
+    /// Makes a refusal with this status.
     pub fn new(status: StatusCode, outcome: Outcome, message: impl Into<String>) -> Refusal {
         Refusal { status, outcome, message: bounded(message.into()), retry_after: None, close: false, allow: None }
     }
 
-    /// The request is wrong.
+    /// Makes the refusal of a wrong request.
     pub fn invalid(message: impl Into<String>) -> Refusal {
         Refusal::new(StatusCode::BAD_REQUEST, Outcome::Invalid, message)
     }
 
-    /// There is no such path, model or version.
+    /// Makes the refusal of a request for a path, model or version that does not exist.
     pub fn not_found(message: impl Into<String>) -> Refusal {
         Refusal::new(StatusCode::NOT_FOUND, Outcome::Invalid, message)
     }
 
-    /// The model, or the server, did not do what it should.
+    /// Makes the refusal of a request for which the model or the server failed.
     pub fn failed(message: impl Into<String>) -> Refusal {
         Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, Outcome::Failed, message)
     }
 
-    /// The deadline passed.
+    /// Makes the refusal of a request whose deadline has passed.
     pub fn late() -> Refusal {
         let message = "the deadline passed before the result was there: 'timeout' or the server's deadline says it";
         Refusal::new(StatusCode::GATEWAY_TIMEOUT, Outcome::Late, message)
     }
 
-    /// The deadline will have passed.
+    /// Makes the refusal of a request that would end after its deadline, `time` from now.
     pub fn would_be_late(time: Duration) -> Refusal {
         let message = format!(
             "the deadline would pass before the result was there: it is about {:.3} s away by what waits",
@@ -114,25 +114,26 @@ impl Refusal {
         Refusal::new(StatusCode::GATEWAY_TIMEOUT, Outcome::Late, message)
     }
 
-    /// The server is about to end.
+    /// Makes the refusal of a request while the server is about to end.
     pub fn draining() -> Refusal {
         let message = "the server is about to end and takes no new requests: send it to another one";
         Refusal::new(StatusCode::SERVICE_UNAVAILABLE, Outcome::Unavailable, message).retry_after(1).closing()
     }
 
-    /// Says when another try makes sense.
+    /// Sets the number of seconds after which the client should try again.
     pub fn retry_after(mut self, seconds: u64) -> Refusal {
         self.retry_after = Some(seconds);
         self
     }
 
-    /// Ends the connection with the answer.
+    /// Ends the connection with the response.
     pub fn closing(mut self) -> Refusal {
         self.close = true;
         self
     }
 
-    /// An error that the call of a model returned: what it says of arguments is the client's.
+    /// Translates an error that the call of a model returned. Errors about arguments are the
+    /// client's.
     pub fn of_call(error: &OpError) -> Refusal {
         match (error.inherited(), error.kind) {
             (Some(failure), _) => {
@@ -146,7 +147,7 @@ impl Refusal {
         }
     }
 
-    /// A failure of a model that ran.
+    /// Translates the failure of a model that ran.
     pub fn of_failure(details: &Details) -> Refusal {
         let (status, outcome) = match details.kind {
             FailureKind::Deadline => return Refusal::late(),
@@ -161,7 +162,7 @@ impl Refusal {
     }
 }
 
-/// A text that may quote what a client said is not as long as that.
+/// Shortens a message, as it may quote long text of a client.
 fn bounded(mut message: String) -> String {
     const LONGEST: usize = 4096;
     if message.len() > LONGEST {
@@ -173,7 +174,7 @@ fn bounded(mut message: String) -> String {
     message
 }
 
-/// Message with operator and node. Nothing of the server's files is in it.
+/// Returns the message with the operator and the node. It names no files of the server.
 fn text(details: &Details) -> String {
     match details.subject() {
         Some(subject) if !details.message.contains(&subject) => format!("{subject}: {}", details.message),

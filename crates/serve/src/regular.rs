@@ -1,16 +1,17 @@
-//! Files that end. A pipe or a device in the place of one would keep the server at its start.
+//! Reading of regular files only. A pipe or device instead of one would block the server at its
+//! start.
 
 use std::fs::{File, OpenOptions};
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Files of settings, names and keys have at most so many bytes.
+/// Largest file of settings, names or keys, in bytes.
 pub(crate) const USUAL: u64 = 16 << 20;
 
-/// Opens a regular file. The error is a text without the name of the file.
+/// Opens a regular file of at most `most` bytes. The error does not name the file.
 pub(crate) fn open(path: &Path, most: u64) -> Result<File, String> {
-    // Opening a pipe would wait for who writes it.
+    // Without the flag, opening a pipe would wait for its writer.
     let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
     let file = opened.map_err(|error| error.to_string())?;
     let about = file.metadata().map_err(|error| error.to_string())?;
@@ -23,14 +24,14 @@ pub(crate) fn open(path: &Path, most: u64) -> Result<File, String> {
     Ok(file)
 }
 
-/// Reads a regular file.
+/// Reads a regular file of at most `most` bytes.
 pub(crate) fn read(path: &Path, most: u64) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     let read = open(path, most)?.take(most + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
     if read as u64 > most { Err(format!("it has more than {most} bytes")) } else { Ok(bytes) }
 }
 
-/// Reads a regular file of text.
+/// Reads a regular file of at most `most` bytes as UTF-8.
 pub(crate) fn read_text(path: &Path, most: u64) -> Result<String, String> {
     String::from_utf8(read(path, most)?).map_err(|_| "it is no text of UTF-8".to_owned())
 }

@@ -1,19 +1,21 @@
-//! Memory that a burst of requests has left goes back to the system when the server rests.
+//! Returning memory to the system after a burst of requests, when the server is idle.
 
 use crate::server::Shared;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often it is looked whether the server rests: for two looks no request has begun.
+/// Interval of checks whether the server is idle, which it is if no request began between two of
+/// them.
 const LOOK: Duration = Duration::from_millis(250);
-/// Requests and answers that held less at a time have left nothing to speak of.
+/// Least peak of bytes of requests and responses after which memory is returned.
 const BURST: usize = 16 << 20;
 
-/// Allocations from this size on are pages of their own, which go back to the system when they are
-/// freed. The allocator would raise the size to 32 MiB, and keep twice that in each of its arenas.
+/// Size, in bytes, from which an allocation has its own pages, which return to the system when it
+/// is freed. Otherwise the allocator would raise this size up to 32 MiB, and keep twice that in
+/// each of its arenas.
 const PAGES: i32 = 1 << 20;
 
-/// Sets the allocator up for bodies and answers of many sizes.
+/// Configures the allocator for bodies and responses of many sizes.
 #[allow(unsafe_code)]
 pub(crate) fn set_up_allocator() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -24,7 +26,7 @@ pub(crate) fn set_up_allocator() {
     }
 }
 
-/// Looks, until connections end.
+/// Checks whether the server is idle, until connections end.
 pub(crate) async fn watch(shared: Arc<Shared>) {
     let service = &shared.service;
     let (mut seen, mut peak) = (0, 0);
@@ -40,7 +42,7 @@ pub(crate) async fn watch(shared: Arc<Shared>) {
         if rests && service.begun() == 0 && peak >= BURST {
             peak = 0;
             let memory = service.engine.memory();
-            // It takes a while where there is much.
+            // Trimming takes long if there is much memory.
             let _ = tokio::task::spawn_blocking(move || {
                 memory.trim();
                 trim_allocator();
@@ -50,7 +52,7 @@ pub(crate) async fn watch(shared: Arc<Shared>) {
     }
 }
 
-/// The allocator keeps what is freed, in each of its arenas.
+/// Makes the allocator return freed memory, which it keeps in each of its arenas.
 #[allow(unsafe_code)]
 fn trim_allocator() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]

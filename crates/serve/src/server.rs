@@ -1,4 +1,4 @@
-//! Accepting connections, and ending.
+//! Server: accepting connections, answering requests, and shutting down.
 
 use crate::answer::AnswerBody;
 use crate::answers::{AnswerCharge, Answers};
@@ -35,39 +35,39 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
-/// How often the end looks whether requests are still there.
+/// Interval at which the shutdown checks whether requests are left.
 const LOOK: Duration = Duration::from_millis(5);
-/// After an error of accepting, such as that there are no more file descriptors.
+/// Pause after an error of accepting, such as a lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Lines about errors of accepting are not closer.
+/// Shortest interval between log lines about errors of accepting.
 const ACCEPT_LINES: Duration = Duration::from_secs(10);
-/// Looks at the repository are not closer.
+/// Shortest interval between scans of the repository's folder.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
-/// The time that connections get for the rest of their last answers.
+/// Time that connections get at the end for the rest of their last responses.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
-/// The time that the last lines get to be written.
+/// Time that the last log lines get to be written.
 const LAST_LINES: Duration = Duration::from_secs(1);
-/// Requests that a connection of HTTP/2 may have at a time.
+/// Number of requests that a connection of HTTP/2 may have concurrently.
 const STREAMS: u32 = 256;
-/// Bytes of a body, and of all bodies of a connection of HTTP/2, that may come unread.
+/// Bytes of a body that may arrive before they are read, also the limit for all bodies of a
+/// connection of HTTP/2.
 const WINDOW: u32 = 1 << 20;
-/// Bytes of the head of a request.
+/// Largest head of a request, in bytes.
 const HEAD: usize = 64 << 10;
-/// A client of HTTP/2 that is silent for so long is asked whether it is there, and gets the time
-/// again to answer.
+/// Time after which a silent client of HTTP/2 is pinged. It gets the same time to answer.
 const SILENCE: Duration = Duration::from_secs(20);
 
-/// Whether requests are taken.
+/// Stage of a server's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
 enum Stage {
     Serving,
-    /// new requests are refused
+    /// refuses new requests
     Draining,
-    /// connections end
+    /// ends connections
     Closing,
 }
 
-/// What all connections share.
+/// State that all connections share.
 pub(crate) struct Shared {
     pub(crate) service: Arc<Service>,
     tokens: Option<Tokens>,
@@ -80,24 +80,24 @@ impl Shared {
         self.connections.load(Ordering::Relaxed)
     }
 
-    /// Whether connections end.
+    /// Returns whether connections end.
     pub(crate) fn is_closing(&self) -> bool {
         *self.stage.borrow() == Stage::Closing
     }
 
-    /// Returns when connections end.
+    /// Waits until connections end.
     pub(crate) async fn closing(&self) {
         let mut stage = self.stage.subscribe();
         let _ = stage.wait_for(|stage| *stage == Stage::Closing).await;
     }
 
-    /// Refuses requests that do not have a token, where there are tokens.
+    /// Refuses requests without a valid token, if the server requires tokens.
     pub(crate) fn check_token(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         self.tokens.as_ref().map_or(Ok(()), |tokens| tokens.check(headers))
     }
 }
 
-/// Counts a connection while it lives.
+/// Guard that counts a connection while it exists.
 struct Counted(Arc<Shared>);
 
 impl Counted {
@@ -113,18 +113,18 @@ impl Drop for Counted {
     }
 }
 
-/// A running server. Dropping it ends it at once.
+/// Running server. Dropping it ends it at once.
 pub struct Server {
     shared: Arc<Shared>,
     places: Vec<(Speaks, Place)>,
     files: Mutex<Vec<SocketFile>>,
     runtime: Mutex<Option<Runtime>>,
-    /// a forked child has none of its threads
+    /// process that started it; a forked child has none of its threads
     process: u32,
 }
 
 impl Server {
-    /// Loads the models of a configuration, listens, and answers from threads of its own.
+    /// Loads the models of a configuration, listens, and answers requests from threads of its own.
     pub fn start(
         engine: &'static Engine,
         plans: BuildOptions,
@@ -184,12 +184,12 @@ impl Server {
         Ok(Server { shared, places, files, runtime: Mutex::new(Some(runtime)), process: std::process::id() })
     }
 
-    /// Where it listens.
+    /// Returns the addresses on which it listens, each with its protocol.
     pub fn places(&self) -> &[(Speaks, Place)] {
         &self.places
     }
 
-    /// The first TCP address at which this is spoken.
+    /// Returns the first TCP address with this protocol.
     pub fn address(&self, speaks: Speaks) -> Option<SocketAddr> {
         self.places.iter().find_map(|(spoken, place)| match place {
             Place::Tcp(address) if *spoken == speaks => Some(*address),
@@ -197,19 +197,20 @@ impl Server {
         })
     }
 
-    /// The metadata of all models that serve: a list in JSON.
+    /// Returns the metadata of all models that serve, as a JSON list.
     pub fn models(&self) -> String {
         self.shared.service.repository.describe()
     }
 
-    /// The models that there are, with their state.
+    /// Returns all models and versions with their state.
     pub fn index(&self) -> Vec<IndexEntry> {
         self.shared.service.index()
     }
 
-    /// Loads models again whose files have changed, and those that were named in any case. What does
-    /// not load leaves what serves. Another configuration counts for the models; what it says of the
-    /// server itself takes another start, which the log says.
+    /// Loads again the models whose files have changed, and those that were given by path. A
+    /// version that does not load leaves the present one in service. The models take their settings
+    /// from `configuration` if there is one. Changed settings of the server itself need a restart,
+    /// and a log line says so.
     pub fn reload(&self, configuration: Option<&Configuration>) -> Result<(), String> {
         let service = &self.shared.service;
         if let Some(configuration) = configuration {
@@ -223,28 +224,30 @@ impl Server {
         Ok(())
     }
 
-    /// Loads a model: the versions that the repository has now, or its files again.
+    /// Loads a model: the present versions in the repository, or its files again.
     pub fn load(&self, name: &str) -> Result<(), Refusal> {
         self.shared.service.repository.load(name)
     }
 
-    /// Takes a model out of service. Requests that have begun end on it.
+    /// Takes a model out of service. Requests that have begun still complete.
     pub fn unload(&self, name: &str) -> Result<(), Refusal> {
         self.shared.service.repository.unload(name)
     }
 
-    /// The spans of requests that have ended since the last call, where `traces` is set.
+    /// Takes the spans of requests that have ended since the last call. There are none unless
+    /// `traces` is set.
     pub fn spans(&self) -> Vec<Span> {
         self.shared.service.traces.take()
     }
 
-    /// Refuses new requests from now on, and is not ready; requests that have begun go on.
+    /// Refuses new requests from now on, and reports that the server is not ready. Requests that
+    /// have begun continue.
     pub fn drain(&self) {
         self.shared.service.drain();
         self.enter(Stage::Draining);
     }
 
-    /// Waits until no request is left, and at most so long; true if none is.
+    /// Waits until no requests are left, for at most `patience`. Returns whether none are left.
     pub fn wait_drained(&self, patience: Duration) -> bool {
         let begin = Instant::now();
         while self.shared.service.begun() > 0 {
@@ -256,8 +259,8 @@ impl Server {
         true
     }
 
-    /// Ends: requests that have begun get so long, then connections are closed. True if every
-    /// request was answered. Calls after the first do nothing.
+    /// Ends the server. Requests that have begun get `grace` to complete, then connections are
+    /// closed. Returns whether all requests were answered. Calls after the first do nothing.
     pub fn stop(&self, grace: Duration) -> bool {
         if self.process != std::process::id() {
             return true;
@@ -294,7 +297,7 @@ impl Drop for Server {
         let runtime = self.runtime.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         match runtime {
             Some(runtime) if self.process == std::process::id() => runtime.shutdown_background(),
-            // Its threads do not exist here.
+            // A forked child does not have the threads of the runtime.
             Some(runtime) => std::mem::forget(runtime),
             None => {}
         }
@@ -307,7 +310,7 @@ impl std::fmt::Debug for Server {
     }
 }
 
-/// What connections of a socket share.
+/// Settings that all connections of a listening socket share.
 #[derive(Clone)]
 struct Door {
     shared: Arc<Shared>,
@@ -315,7 +318,7 @@ struct Door {
     tls: Option<TlsAcceptor>,
 }
 
-/// Looks at the repository's folder now and then.
+/// Scans the repository's folder periodically, until the server drains.
 async fn poll(shared: Arc<Shared>) {
     let mut stage = shared.stage.subscribe();
     loop {
@@ -325,7 +328,7 @@ async fn poll(shared: Arc<Shared>) {
             _ = stage.wait_for(|stage| *stage != Stage::Serving) => return,
         }
         let service = shared.service.clone();
-        // A look that panics changes nothing; the next one may do better.
+        // A scan that panics changes nothing, and the next one may succeed.
         let look = move || {
             service.repository.look();
             Ok(())
@@ -352,9 +355,9 @@ async fn accept(door: Door, listener: Listener, places: Arc<Semaphore>) {
                     drop((place, counted));
                 });
             }
-            // Its client has gone again.
+            // The client has already gone.
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-            // Connections that end give back what is lacking.
+            // The lacking resource is released when connections end.
             Err(error) => {
                 if line.is_none_or(|line| line.elapsed() >= ACCEPT_LINES) {
                     line = Some(Instant::now());
@@ -367,7 +370,8 @@ async fn accept(door: Door, listener: Listener, places: Arc<Semaphore>) {
     }
 }
 
-/// Begins TLS where it is spoken. What is wrong with a connection concerns its client alone.
+/// Performs the TLS handshake if TLS is on, then serves the connection. A failed handshake affects
+/// only its client.
 async fn begin(door: Door, stream: Box<dyn Transport>) {
     let Some(tls) = &door.tls else { return serve(door, stream).await };
     let limit = door.shared.service.config.header_timeout;
@@ -418,10 +422,10 @@ async fn serve(door: Door, stream: Box<dyn Transport>) {
     let _ = connection.await;
 }
 
-/// A body, and text or JSON.
+/// Response of an endpoint: a body of text, JSON or bytes, with its headers.
 pub(crate) struct Answer {
     pub(crate) body: Vec<u8>,
-    /// what the body costs, where it was charged before it was written
+    /// charge for the body, if it was charged before it was written
     pub(crate) charge: Option<AnswerCharge>,
     pub(crate) content_type: &'static str,
     pub(crate) headers: Vec<(&'static str, String)>,
@@ -436,7 +440,7 @@ impl Answer {
         Answer { body, charge: None, content_type, headers: Vec::new() }
     }
 
-    /// For paths that answer with their status alone.
+    /// Makes a response without a body, for endpoints that answer by their status.
     pub(crate) fn empty() -> Answer {
         Answer::text(Vec::new(), "text/plain")
     }
@@ -471,7 +475,7 @@ async fn answer(
     }
 }
 
-/// A response with a body; for HEAD with its length alone.
+/// Makes a response with a body, or with only its length if the method is HEAD.
 fn whole_or_head(bytes: Bytes, busy: Busy, head: bool) -> Response<AnswerBody> {
     let length = bytes.len();
     let mut response = Response::new(AnswerBody::new(if head { Bytes::new() } else { bytes }, busy));
@@ -497,7 +501,7 @@ fn refused(refusal: Refusal, version: Version, head: bool, busy: Busy, answers: 
     if refusal.status == StatusCode::UNAUTHORIZED {
         headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
-    // HTTP/2 has no such header: other requests of the connection go on.
+    // HTTP/2 has no such header, as other requests of the connection continue.
     if refusal.close && version != Version::HTTP_2 {
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
     }

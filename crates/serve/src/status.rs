@@ -1,11 +1,11 @@
-//! Refusals as gRPC says them: in what follows the messages of an answer.
+//! Status of calls over gRPC, in the trailers of a response.
 
 use crate::refusal::{Outcome, Refusal};
 use hyper::header::HeaderValue;
 use hyper::{HeaderMap, StatusCode};
 use std::fmt::Write;
 
-/// The status that stands for a refusal.
+/// Returns the status code of gRPC for a refusal.
 fn code(refusal: &Refusal) -> u8 {
     match (refusal.outcome, refusal.status) {
         (Outcome::Invalid, StatusCode::NOT_FOUND) => 5,
@@ -23,7 +23,7 @@ fn code(refusal: &Refusal) -> u8 {
     }
 }
 
-/// What stands behind the messages of an answer.
+/// Returns the trailers that follow the messages of a response.
 pub(crate) fn trailers(refusal: Option<&Refusal>) -> HeaderMap {
     let mut trailers = HeaderMap::new();
     trailers.insert("grpc-status", HeaderValue::from(refusal.map_or(0, |refusal| u16::from(code(refusal)))));
@@ -37,9 +37,9 @@ pub(crate) fn trailers(refusal: Option<&Refusal>) -> HeaderMap {
     trailers
 }
 
-/// A text as `grpc-message` has it: what is no printable ASCII, and `%`, by its hexadecimal digits.
+/// Escapes a text for `grpc-message`: bytes that are not printable ASCII, and `%`, become `%XX`.
 fn escaped(text: &str) -> String {
-    /// Some clients take no larger heads.
+    /// Largest number of bytes of a text, as some clients accept no larger heads.
     const LONGEST: usize = 4096;
     let mut escaped = String::with_capacity(text.len());
     for byte in text.bytes().take(LONGEST) {

@@ -1,4 +1,4 @@
-//! TLS. The files are read again when they change; connections that are there keep their keys.
+//! TLS. The files are read again when they change. Open connections keep their keys.
 
 use crate::log::Log;
 use crate::regular;
@@ -13,7 +13,7 @@ use tokio_rustls::rustls::server::{ClientHello, ResolvesServerCert};
 use tokio_rustls::rustls::sign::CertifiedKey;
 use tokio_rustls::rustls::{self, ServerConfig};
 
-/// What begins connections; `protocols` are offered by ALPN, the best first.
+/// Makes the acceptor of connections. `protocols` are offered by ALPN, the preferred one first.
 pub(crate) fn acceptor(certificate: &Path, key: &Path, protocols: &[&[u8]], log: &Log) -> Result<TlsAcceptor, String> {
     let key = Watched::new(vec![certificate.to_owned(), key.to_owned()], read, log)?;
     let builder = ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();

@@ -1,4 +1,4 @@
-//! Bearer tokens: who does not have one of the file's gets no answer.
+//! Bearer tokens from a file, one of which each request must have.
 
 use crate::log::Log;
 use crate::refusal::{Outcome, Refusal};
@@ -8,10 +8,10 @@ use hyper::header::AUTHORIZATION;
 use hyper::{HeaderMap, StatusCode};
 use std::path::PathBuf;
 
-/// Shorter ones are guessed too easily.
+/// Shortest token, in characters. Shorter ones are guessed too easily.
 const SHORTEST: usize = 16;
 
-/// The tokens of a file, one a line. Empty lines and those that begin with `#` are none.
+/// Tokens of a file, one a line. Empty lines and lines that begin with `#` are ignored.
 pub(crate) struct Tokens(Watched<Vec<String>>);
 
 impl Tokens {
@@ -19,7 +19,7 @@ impl Tokens {
         Watched::new(vec![file], read, log).map(Tokens)
     }
 
-    /// Refuses requests without a token.
+    /// Refuses a request without a known token.
     pub(crate) fn check(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         let given = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
         let given = given.and_then(|value| {
@@ -27,7 +27,7 @@ impl Tokens {
             scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
         });
         let tokens = self.0.get();
-        // All of them, so that the time does not tell which one was nearly right.
+        // All tokens are compared, so that the time does not tell which one was nearly right.
         let known = given.is_some_and(|given| tokens.iter().fold(false, |known, token| known | same(token, given)));
         if known {
             return Ok(());
@@ -52,7 +52,7 @@ fn read(files: &[PathBuf]) -> Result<Vec<String>, String> {
         return Err(format!("the file of tokens {file} has none; expected one a line"));
     }
     match tokens.iter().find(|token| token.len() < SHORTEST || !token.bytes().all(|b| b.is_ascii_graphic())) {
-        // Not the token itself: the text may end in a log.
+        // The token itself is not shown, as the text may end in a log.
         Some(_) => Err(format!(
             "the file of tokens {file} has one that is shorter than {SHORTEST} characters, or has others than letters, digits and signs"
         )),

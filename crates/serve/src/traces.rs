@@ -1,4 +1,4 @@
-//! Spans of requests, until somebody takes them to a collector of OpenTelemetry.
+//! Spans of requests, kept until an exporter takes them for an OpenTelemetry collector.
 
 use crate::refusal::Outcome;
 use std::collections::VecDeque;
@@ -7,38 +7,38 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Spans that wait at most. Later ones are lost, and counted.
+/// Largest number of kept spans. Later ones are dropped and counted.
 const MOST: usize = 8192;
 
-/// One request that has ended. Times are nanoseconds since 1970.
+/// Span of a request that has ended. Times are nanoseconds since 1970.
 #[derive(Clone, Debug)]
 pub struct Span {
-    /// what it is part of
+    /// id of the trace
     pub trace: u128,
-    /// its own number
+    /// id of the span
     pub number: u64,
-    /// the span of the client that it belongs to
+    /// id of the client's span, if the client gave one
     pub parent: Option<u64>,
-    /// when its head had come
+    /// arrival of the head
     pub began: u64,
-    /// from when to when it waited for its turn and computed; none if it did not come to that
+    /// start and end of waiting for a permit and computing; none if that was not reached
     pub computed: Option<(u64, u64)>,
-    /// when it ended
+    /// end of the request
     pub ended: u64,
-    /// name and version of its model; empty if it named none that there is
+    /// name and version of the model; empty if the request named no existing one
     pub model: (String, String),
-    /// what became of it
+    /// name of the outcome
     pub outcome: &'static str,
 }
 
-/// A request whose span is wanted.
+/// Trace of a request whose span is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Traced {
     trace: u128,
     parent: Option<u64>,
 }
 
-/// When a request began, computed and ended.
+/// Times of a request: its start, and the start and end of its computation.
 #[derive(Clone, Copy)]
 pub(crate) struct Times {
     pub(crate) began: Instant,
@@ -64,13 +64,13 @@ impl Traces {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A number that nobody has, and is not 0.
+    /// Returns a new random id, which is not 0.
     fn number(&self) -> u64 {
         self.keys.hash_one(self.numbers.fetch_add(1, Ordering::Relaxed)).max(1)
     }
 
-    /// What is to be recorded of a request with this header (`traceparent` of the W3C's Trace
-    /// Context); nothing where the client does not want it. Without a header it begins a trace.
+    /// Reads the header `traceparent` of W3C Trace Context. Returns `None` if spans are off, or if
+    /// the client does not sample this trace. A request without a valid header begins a new trace.
     pub(crate) fn of(&self, header: Option<&str>) -> Option<Traced> {
         if !self.on {
             return None;
@@ -82,7 +82,7 @@ impl Traces {
         }
     }
 
-    /// The request has ended now.
+    /// Records the span of a request that ends now.
     pub(crate) fn end(&self, of: Traced, times: Times, model: Option<(&str, &str)>, outcome: Outcome) {
         let (now, ended) = (Instant::now(), since_1970(SystemTime::now()));
         let at = |time: Instant| ended.saturating_sub(nanos(now.saturating_duration_since(time)));
@@ -105,12 +105,12 @@ impl Traces {
         }
     }
 
-    /// All spans that wait.
+    /// Takes all kept spans.
     pub(crate) fn take(&self) -> Vec<Span> {
         std::mem::take(&mut *self.waiting()).into()
     }
 
-    /// How many were lost, where spans are wanted.
+    /// Returns the number of dropped spans; `None` if spans are off.
     pub(crate) fn lost(&self) -> Option<u64> {
         self.on.then(|| self.lost.load(Ordering::Relaxed))
     }
@@ -124,7 +124,7 @@ fn since_1970(time: SystemTime) -> u64 {
     nanos(time.duration_since(UNIX_EPOCH).unwrap_or_default())
 }
 
-/// Trace, span and whether it is recorded, of a header.
+/// Parses a header to the ids of its trace and span, and whether the trace is sampled.
 fn parent(header: &str) -> Option<(u128, u64, bool)> {
     let mut parts = header.trim().split('-');
     let mut hex = |digits: usize| {

@@ -1,9 +1,9 @@
-//! Who computes next. The engine gets a few calls more than it has cores; all others wait here.
+//! Scheduling of calls. The engine gets a bounded number of calls at once. All others wait here.
 //!
-//! Of the models that may compute, the one that has had least of its share goes first: the time of
-//! its calls, divided by its weight. Of its requests the one goes first that came first, where each
-//! level of priority counts as much as some time of waiting. So a request of low priority waits
-//! longer, but its turn comes.
+//! Of the models that may compute, the one that has used least of its share goes first: the time of
+//! its calls, divided by its weight. Of its requests the one that arrived first goes first, but
+//! each level of priority counts as some time of waiting. So a request of low priority waits
+//! longer, but is never starved.
 
 use crate::refusal::Refusal;
 use std::cmp::Ordering as Order;
@@ -13,16 +13,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-/// New measurements of how long calls take count one part in so many.
+/// Divisor of the moving average of the time of calls: a new time counts one eighth.
 const MEMORY: u32 = 8;
 
-/// The turns of all models of a server.
+/// Scheduler of the calls of all models of a server.
 pub(crate) struct Turns {
-    /// calls that the engine gets at a time
+    /// number of calls that the engine gets concurrently
     slots: usize,
-    /// what a level of priority is worth
+    /// waiting time that one level of priority is worth
     ageing: Duration,
-    /// whether calls are left out that would be late by how long calls took lately
+    /// whether calls that would miss their deadlines, by recent times, are left out
     foresight: bool,
     began: Instant,
     state: Mutex<State>,
@@ -37,12 +37,12 @@ struct State {
 
 struct ShareState {
     weight: f64,
-    /// calls of this model at a time
+    /// number of calls of this model that may run concurrently
     limit: usize,
     running: usize,
-    /// seconds of calls, divided by the weight
+    /// time of its calls in seconds, divided by the weight
     spent: f64,
-    /// how long calls take, and how far they are from that
+    /// moving averages of the time of a call, and of its deviation
     usual: Duration,
     spread: Duration,
     waiting: BinaryHeap<Waiting>,
@@ -50,17 +50,18 @@ struct ShareState {
 }
 
 impl ShareState {
-    /// Those who wait, and go before this rank. Who has gone does not wait.
+    /// Returns the number of waiting requests up to this rank, without those whose clients have
+    /// gone.
     fn waiting_until(&self, rank: i64) -> usize {
         self.waiting.iter().filter(|waiting| waiting.rank <= rank && !waiting.turn.is_closed()).count()
     }
 
-    /// A call had the turn for so long.
+    /// Charges the time for which a call held its permit.
     fn spend(&mut self, time: Duration) {
         self.spent += time.as_secs_f64() / self.weight;
     }
 
-    /// A call that ran to its end took so long.
+    /// Adds the time of a call that ran to its end to the averages.
     fn took(&mut self, time: Duration) {
         if self.usual.is_zero() {
             self.usual = time;
@@ -71,7 +72,7 @@ impl ShareState {
     }
 }
 
-/// A request that waits. The greatest one goes first.
+/// Waiting request. The greatest one goes first.
 struct Waiting {
     rank: i64,
     arrived: u64,
@@ -98,19 +99,19 @@ impl PartialEq for Waiting {
 
 impl Eq for Waiting {}
 
-/// What a model has of the turns.
+/// Share of a model in the scheduler.
 pub(crate) struct Share {
     turns: Arc<Turns>,
     number: u64,
 }
 
-/// The right to call the model, given back when it is dropped.
+/// Permit to call a model, returned when it is dropped.
 pub(crate) struct Turn {
-    /// none when it was given back
+    /// scheduler that counted it; none after it was returned, or if it was not counted
     turns: Option<Arc<Turns>>,
     number: u64,
     began: Instant,
-    /// its call has run to its end: others, cancelled ones too, do not say how long calls take
+    /// whether its call has run to its end; only such calls count in the averages
     ran: AtomicBool,
 }
 
@@ -123,7 +124,7 @@ impl Turns {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a model has: its weight, and how many calls it may have at a time.
+    /// Registers a model with its weight and the number of calls that it may run concurrently.
     pub(crate) fn share(self: &Arc<Turns>, weight: f64, limit: Option<usize>) -> Share {
         let mut state = self.state();
         let number = state.next_share;
@@ -145,14 +146,14 @@ impl Turns {
         Share { turns: self.clone(), number }
     }
 
-    /// The place of a request in the order of one model: less goes first. A higher priority goes
-    /// before those that came up to some time earlier.
+    /// Returns the place of a request in the order of its model; the lowest goes first. A request
+    /// of higher priority goes before requests that arrived up to some time earlier.
     pub(crate) fn rank(&self, priority: i32) -> i64 {
         let micros = |time: Duration| i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
         micros(self.began.elapsed()).saturating_sub(i64::from(priority).saturating_mul(micros(self.ageing)))
     }
 
-    /// Calls that wait, of all models.
+    /// Returns the number of waiting calls of all models.
     pub(crate) fn waiting(&self) -> usize {
         self.state().shares.values().map(|share| share.waiting_until(i64::MAX)).sum()
     }
@@ -170,7 +171,7 @@ impl Turns {
                     share.running += 1;
                     state.running += 1;
                 }
-                // Who waited has gone. It must not be given back: nothing was counted.
+                // The request has gone. Its permit must not be returned, as it was not counted.
                 Err(mut turn) => turn.turns = None,
             }
         }
@@ -178,14 +179,15 @@ impl Turns {
 }
 
 impl State {
-    /// The least that a model has spent that computes or waits.
+    /// Returns the least time that a model which computes or waits has spent; that of the model
+    /// that spent most if none does.
     fn least_spent(&self) -> f64 {
         let busy = self.shares.values().filter(|share| share.running > 0 || !share.waiting.is_empty());
         let least = busy.map(|share| share.spent).min_by(f64::total_cmp);
         least.unwrap_or_else(|| self.shares.values().map(|share| share.spent).fold(0.0, f64::max))
     }
 
-    /// The model whose turn it is.
+    /// Returns the model that may start its next call.
     fn next(&self, slots: usize) -> Option<u64> {
         if self.running >= slots {
             return None;
@@ -197,7 +199,7 @@ impl State {
 }
 
 impl Share {
-    /// Waits for a turn. If this is dropped first, the place is given up.
+    /// Waits for a permit. Dropping the future gives the place up.
     pub(crate) async fn turn(&self, priority: i32) -> Turn {
         let waiting = {
             let mut state = self.turns.state();
@@ -207,7 +209,7 @@ impl Share {
             let share = state.shares.get_mut(&self.number);
             let Some(share) = share else { return self.uncounted() };
             if share.running == 0 && share.waiting.is_empty() {
-                // Time without requests is not saved up.
+                // A model saves no time up while it has no requests.
                 share.spent = share.spent.max(least);
             }
             if running < self.turns.slots && !others && share.running < share.limit {
@@ -223,23 +225,24 @@ impl Share {
         waiting.await.unwrap_or_else(|_| self.uncounted())
     }
 
-    /// How long calls took lately.
+    /// Returns the moving average of the time of a call.
     pub(crate) fn usual(&self) -> Duration {
         self.turns.state().shares.get(&self.number).map_or(Duration::ZERO, |share| share.usual)
     }
 
-    /// See [`Turns::rank`].
+    /// Returns the place of a request in the order of its model, see [`Turns::rank`].
     pub(crate) fn rank(&self, priority: i32) -> i64 {
         self.turns.rank(priority)
     }
 
-    /// A turn that is not counted.
+    /// Makes a permit that the scheduler does not count.
     fn uncounted(&self) -> Turn {
         Turn::new(None, self.number)
     }
 
-    /// How long a request that comes now takes at most, nearly always, by how long calls took lately;
-    /// none where nobody waits before it, so that estimates are measured again.
+    /// Estimates how long a request that arrives now takes, from recent times, so that few take
+    /// longer. Returns `None` if no request waits before it, so that such requests run and update
+    /// the averages.
     pub(crate) fn estimate(&self, priority: i32) -> Option<Duration> {
         let rank = self.turns.rank(priority);
         let state = self.turns.state();
@@ -256,7 +259,7 @@ impl Share {
         }
         let own = state.shares.get(&self.number)?;
         let slots = u32::try_from(self.turns.slots.min(own.limit)).unwrap_or(u32::MAX);
-        // Calls may become slower while it waits: by a quarter at most, nearly always.
+        // Calls may become slower while it waits, but rarely by more than a quarter.
         (waits > 0).then(|| ahead / slots * 5 / 4 + own.usual + 2 * own.spread)
     }
 }
@@ -275,8 +278,8 @@ impl Turn {
         Turn { turns, number, began: Instant::now(), ran: AtomicBool::new(false) }
     }
 
-    /// The turn, unless its call would end after the deadline by how long calls took lately: then
-    /// the next one has it. One behind whom nobody waits is tried.
+    /// Returns the permit, unless its call would end after the deadline by recent times. The next
+    /// request then gets it. If no request waits, the call is tried in any case.
     pub(crate) fn in_time(self, deadline: Option<Instant>) -> Result<Turn, Refusal> {
         if let (Some(turns), Some(deadline)) = (self.turns.as_ref().filter(|turns| turns.foresight), deadline) {
             let state = turns.state();
@@ -291,7 +294,7 @@ impl Turn {
         Ok(self)
     }
 
-    /// The call has run to its end.
+    /// Records that the call has run to its end.
     pub(crate) fn ran(&self) {
         self.ran.store(true, Ordering::Relaxed);
     }
@@ -302,7 +305,7 @@ impl Drop for Turn {
         let Some(turns) = self.turns.take() else { return };
         let mut state = turns.state();
         let took = self.began.elapsed();
-        // Where the model has gone, its calls were taken off with it.
+        // If the model has gone, its running calls were subtracted with it.
         let Some(share) = state.shares.get_mut(&self.number) else { return };
         share.running -= 1;
         share.spend(took);

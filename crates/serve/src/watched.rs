@@ -1,17 +1,17 @@
-//! Values that are read from files, and again when the files change.
+//! Values that are read from files, and read again when the files change.
 
 use crate::log::{Level, Log};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-/// How often it is looked whether a file has changed.
+/// Interval at which the files are checked for changes.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// When a file was written, and its size: equal while it is the same.
+/// Time and size of each file: equal while the files have not changed.
 type Stamp = Vec<Option<(SystemTime, u64)>>;
 
-/// A value and the files that it comes from.
+/// Value with the files that it comes from.
 pub(crate) struct Watched<T> {
     files: Vec<PathBuf>,
     read: fn(&[PathBuf]) -> Result<T, String>,
@@ -37,8 +37,8 @@ impl<T> Watched<T> {
         Ok(Watched { files, read, state: Mutex::new(State { value, stamp, looked: Instant::now() }), log: log.clone() })
     }
 
-    /// The value as the files have it, or had it a second ago. Where they cannot be read any more,
-    /// the value before stays, and the log says why.
+    /// Returns the value of the files, at most a second old. If the files can no longer be read,
+    /// the value stays, and a log line gives the reason.
     pub(crate) fn get(&self) -> Arc<T> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.looked.elapsed() >= LOOK {

@@ -1,4 +1,5 @@
-//! `src/grpc/generated` is made of the protocol's files in `proto`. `MXRT_WRITE=1` writes it.
+//! Checks that `src/grpc/generated` agrees with the protocol's files in `proto`. `MXRT_WRITE=1`
+//! writes it.
 
 use prost_types::{DescriptorProto, FileDescriptorProto, FileDescriptorSet};
 use protox::prost::Message;
@@ -6,14 +7,14 @@ use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// The files that reflection tells of.
+/// Files that reflection describes.
 const FILES: [&str; 5] =
     ["grpc_service.proto", "model_config.proto", "health.proto", "reflection.proto", "reflection_v1alpha.proto"];
-/// Files whose messages the server reads and writes, and the module that each becomes. Both versions
-/// of reflection have the same messages.
+/// Files whose messages the server reads and writes, with the module for each. Both versions of
+/// reflection have the same messages.
 const MODULES: [(&str, &str); 3] =
     [("grpc_service.proto", "inference"), ("health.proto", "health"), ("reflection.proto", "reflection")];
-/// Words in names of messages that belong to methods which are not here.
+/// Words in names of messages that belong to methods which the server does not have.
 const UNUSED: [&str; 5] = ["ModelConfig", "ModelStreamInfer", "SharedMemory", "TraceSetting", "LogSettings"];
 
 fn here(folder: &str) -> PathBuf {
@@ -43,7 +44,7 @@ fn rust_of(file: &str) -> String {
     made.into_values().collect()
 }
 
-/// Names of what a file declares, as reflection is asked for them.
+/// Returns the names that a file declares, in the form in which reflection looks them up.
 fn symbols(file: &FileDescriptorProto) -> BTreeSet<String> {
     fn messages(scope: &str, of: &[DescriptorProto], to: &mut BTreeSet<String>) {
         for message in of {
@@ -65,7 +66,7 @@ fn symbols(file: &FileDescriptorProto) -> BTreeSet<String> {
     found
 }
 
-/// All generated files by name.
+/// Makes all generated files, by name.
 fn generated() -> Vec<(String, Vec<u8>)> {
     let mut files = Vec::new();
     for (file, module) in MODULES {
@@ -105,7 +106,7 @@ fn the_generated_files_are_those_of_the_protocol() {
     }
 }
 
-/// Fields of all messages of a package: name, number, type and label.
+/// Returns the fields of all messages of a package: name, number, type and label.
 fn fields(set: &FileDescriptorSet) -> BTreeSet<String> {
     fn of(scope: &str, messages: &[DescriptorProto], to: &mut BTreeSet<String>) {
         for message in messages {

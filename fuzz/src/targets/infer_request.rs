@@ -3,9 +3,9 @@
 use mxrt_serve::protocol::numbers::{read, write};
 use mxrt_serve::protocol::request::{Content, InferRequest, Most};
 
-/// The limit of a request's size, which keeps the time short; a server has its own limit.
+/// Largest input that is decoded here, in bytes: it keeps a run short. A server has its own limit.
 const MOST_BYTES: usize = 1 << 16;
-/// What the model has.
+/// Numbers of inputs and outputs of the model that the requests are for.
 const MOST: Most = Most { inputs: 8, outputs: 8 };
 
 pub(super) fn run(bytes: &[u8]) {

@@ -149,8 +149,8 @@ class HybridBlock(Block, PlanMethods):
 
     @overrulable
     def _cached_op_args(self) -> list[tuple[bool, Any]]:
-        """For each input of the graph: whether an argument gives it, and the number of the
-        argument or the parameter.
+        """Returns a pair for each input of the graph: True and the number of the argument that
+        gives it, or False and its parameter.
         """
         graph = self._compiled
         if graph is None:

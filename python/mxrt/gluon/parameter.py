@@ -244,7 +244,10 @@ class Parameter:
 
     @overrulable
     def _ctx_map(self) -> list[list[int | None]]:
-        """For each kind of device, by its number, the place of each device's array."""
+        """Returns, for each device type and device id, the position of the device's array, or None.
+
+        Device types with equal lowest bits share a row.
+        """
         found: list[list[int | None]] = []
         for place, context in enumerate(self._arrays):
             kind = context.device_typeid & 1

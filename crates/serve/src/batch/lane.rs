@@ -1,16 +1,16 @@
-//! Requests that wait for a batch, and which of them form the next one. Nothing here waits, or
-//! looks at a clock: who calls says what time it is.
+//! Requests that wait for a batch, and the choice of those that form the next one. Nothing here
+//! waits or reads a clock: callers pass the time.
 
 use std::time::Instant;
 
-/// A request that waits. `work` is what a batch is made of.
+/// Waiting request. `work` is the part that a batch is made of.
 pub(super) struct Member<W> {
     pub(super) work: W,
     pub(super) rows: usize,
-    /// place in the order of all who wait: less goes first
+    /// place in the order of all waiting requests; the lowest goes first
     pub(super) rank: i64,
     pub(super) deadline: Option<Instant>,
-    /// place in the order of arrival, over all lanes
+    /// number in the order of arrival, over all lanes
     pub(super) arrived: u64,
 }
 
@@ -20,15 +20,15 @@ impl<W> Member<W> {
     }
 }
 
-/// Those that wait for one signature.
+/// Waiting requests of one signature.
 pub(super) struct Lane<W> {
     waiting: Vec<Member<W>>,
 }
 
-/// What leaves a lane.
+/// Members that leave a lane together.
 pub(super) struct Taken<W> {
     pub(super) batch: Vec<Member<W>>,
-    /// whose deadline has passed: they are not computed
+    /// members whose deadlines have passed; they are not computed
     pub(super) late: Vec<Member<W>>,
 }
 
@@ -41,12 +41,13 @@ impl<W> Lane<W> {
         self.waiting.is_empty()
     }
 
-    /// Rows of all that wait.
+    /// Returns the number of rows of all waiting members.
     pub(super) fn rows(&self) -> usize {
         self.waiting.iter().map(|member| member.rows).sum()
     }
 
-    /// Who goes first here, for a comparison with other lanes: less goes first.
+    /// Returns the rank and arrival number of the first member, for a comparison with other lanes.
+    /// The lowest goes first.
     pub(super) fn first(&self) -> Option<(i64, u64)> {
         self.waiting.iter().map(Member::order).min()
     }
@@ -55,14 +56,14 @@ impl<W> Lane<W> {
         self.waiting.push(member);
     }
 
-    /// The member of this number, which goes.
+    /// Removes the member with this arrival number and returns it.
     pub(super) fn leave(&mut self, arrived: u64) -> Option<Member<W>> {
         let place = self.waiting.iter().position(|member| member.arrived == arrived)?;
         Some(self.waiting.swap_remove(place))
     }
 
-    /// The next batch: by rank, at most `max` rows. One that
-    /// has more rows is alone. Those who are `gone` leave, and those who are late.
+    /// Takes the next batch: members in the order of their ranks, at most `max` rows. A member with
+    /// more rows forms a batch alone. Members that are `gone` or late leave the lane too.
     pub(super) fn take(&mut self, now: Instant, max: usize, gone: impl Fn(&W) -> bool) -> Taken<W> {
         self.waiting.retain(|member| !gone(&member.work));
         let is_late = |member: &Member<W>| member.deadline.is_some_and(|deadline| deadline <= now);
@@ -79,8 +80,8 @@ impl<W> Lane<W> {
     }
 }
 
-/// The rows of the plan for a batch: the least of the sizes that holds them, so that plans stay few;
-/// what goes beyond the largest is as it is.
+/// Returns the number of rows of the plan for a batch: the smallest of the sizes that holds them,
+/// so that plans stay few. A batch larger than all sizes is not padded.
 pub(super) fn padded(rows: usize, sizes: &[usize]) -> usize {
     sizes.iter().copied().find(|size| *size >= rows).unwrap_or(rows)
 }

@@ -1,4 +1,4 @@
-//! Joined calls inside of a program: no server, no socket.
+//! Joined calls inside a program, without a server or a socket.
 
 use super::{Answer, Batcher, Calls, Holds, Joining};
 use crate::model::run;
@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 
-/// A level of priority is worth so many microseconds of waiting.
+/// Waiting time that one level of priority is worth, in microseconds.
 const LEVEL: i64 = 1_000_000;
 
-/// Time between two calls of a hook.
+/// Interval between two calls of a hook.
 const TICK: Duration = Duration::from_millis(50);
 
 struct Local {
@@ -53,13 +53,13 @@ impl Calls for Local {
 /// Joins calls of a graph from any number of threads.
 pub struct LocalBatcher {
     calls: Arc<Local>,
-    /// none after its end; a forked child has none of its threads
+    /// none after the drop; a forked child has none of its threads
     runtime: Option<Runtime>,
     process: u32,
 }
 
 impl LocalBatcher {
-    /// For a graph whose rows do not depend on each other.
+    /// Makes a batcher for a graph whose rows do not depend on each other.
     pub fn new(engine: &'static Engine, bound: Arc<BoundOp>, joining: Joining) -> std::io::Result<LocalBatcher> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -77,9 +77,9 @@ impl LocalBatcher {
         Ok(LocalBatcher { calls: Arc::new(calls), runtime: Some(runtime), process: std::process::id() })
     }
 
-    /// Calls it, alone or with the calls of others, and waits for the results, at most until the
-    /// deadline. If the hook answers false, which is called some times each second, the call is
-    /// given up: none.
+    /// Calls the graph, alone or joined with calls of other threads. Waits for the results, at most
+    /// until the deadline. Calls the hook several times a second. Gives up the call and returns
+    /// `None` when the hook returns false.
     pub fn call(
         &self,
         inputs: Vec<NDArray>,
@@ -102,7 +102,8 @@ impl LocalBatcher {
             tokio::pin!(end, answer);
             let mut ticks = tokio::time::interval(TICK);
             loop {
-                // A call that is dropped leaves its lane, or does not run if it has not started.
+                // If this future is dropped, the call leaves its lane, or does not run if it has
+                // not started.
                 tokio::select! {
                     biased;
                     answer = answer.as_mut() => return Some(answer.map_err(|refusal| error(&refusal))),
@@ -117,7 +118,8 @@ impl LocalBatcher {
         })
     }
 
-    /// Calls with the rows of several callers, and these rows.
+    /// Returns the number of calls that joined rows of several callers, and the number of these
+    /// rows.
     pub fn counts(&self) -> (u64, u64) {
         (self.calls.batches.load(Ordering::Relaxed), self.calls.rows.load(Ordering::Relaxed))
     }
@@ -127,7 +129,7 @@ impl Drop for LocalBatcher {
     fn drop(&mut self) {
         match self.runtime.take() {
             Some(runtime) if self.process == std::process::id() => runtime.shutdown_background(),
-            // Its threads do not exist here.
+            // A forked child does not have the threads of the runtime.
             Some(runtime) => std::mem::forget(runtime),
             None => {}
         }

@@ -1,11 +1,11 @@
 //! Batches of requests that wait while a model computes.
 //!
-//! A lone request is called as it is, at once, unless a time is set for which it waits for others.
-//! Those that come while it computes wait in a lane of their signature. When it has ended, what
-//! waits is the next batch: load itself makes batches.
+//! A lone request runs at once and unchanged, unless a delay is set for which it waits for others.
+//! Requests that arrive while it computes wait in the lane of their signature. When it has ended,
+//! the waiting requests form the next batch, so batches grow with the load.
 //!
-//! A batch that fails is computed again, each member alone and once, so that everyone gets an own
-//! answer or error.
+//! If a batch fails, each of its members is computed again, alone and once, so that each gets its
+//! own response or error.
 
 mod lane;
 mod local;
@@ -26,14 +26,14 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot};
 
-/// Batches have at most so many rows if nothing is said.
+/// Largest number of rows of a batch, unless the settings give another.
 pub const USUAL_ROWS: usize = 16;
 
 pub(crate) type Answer = Result<Vec<NDArray>, Refusal>;
 
-/// Things kept until a call has ended, also where nobody waits for it any more.
+/// Things that are kept until a call has ended, even if nobody waits for the call any more.
 pub(crate) trait Kept: Send + Sync {
-    /// The call has ended, well or not.
+    /// Reports that the call has ended, and whether it succeeded.
     fn ended(&self, _well: bool) {}
 }
 
@@ -41,42 +41,44 @@ impl Kept for () {}
 
 pub(crate) type Holds = Arc<dyn Kept>;
 
-/// What calls are joined of.
+/// Model whose calls can be joined.
 pub(crate) trait Calls: Send + Sync + Sized + 'static {
-    /// Joins its calls.
+    /// Returns the batcher that joins its calls; `None` if calls are not joined.
     fn batcher(&self) -> Option<&Batcher>;
-    /// The engine that runs it.
+    /// Returns the engine that runs it.
     fn engine(&self) -> &'static Engine;
-    /// Calls it with arrays that fit it. What is held is dropped when the call has ended.
+    /// Calls it with arrays that fit it. `holds` is dropped when the call has ended.
     fn call(&self, inputs: Vec<NDArray>, options: CallOptions, holds: Holds) -> impl Future<Output = Answer> + Send;
-    /// The place of a call in the order of all: less goes first.
+    /// Returns the place of a call in the order of all calls. The lowest goes first.
     fn rank(&self, priority: i32) -> i64;
-    /// A request waited so long before it was computed.
+    /// Records how long a request waited before it was computed.
     fn waited(&self, _time: Duration) {}
-    /// A call with so many rows of several requests gave results.
+    /// Records a successful call that joined this many rows of several requests.
     fn joined(&self, rows: usize);
 }
 
-/// How calls are joined.
+/// Settings for joining calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Joining {
-    /// rows of the batches, ascending; the last one is the largest
+    /// allowed numbers of rows of a batch, ascending; the last one is the largest
     pub sizes: Vec<usize>,
-    /// how long a lone request waits for others
+    /// time for which a lone request waits for others
     pub max_delay: Duration,
-    /// requests of several rows are called alone: their bits are not those of rows alone
+    /// whether requests of several rows are called alone, as their bits differ from those of single
+    /// rows
     pub single_rows: bool,
 }
 
 impl Joining {
-    /// Batches of at most so many rows, of powers of two, so that plans stay few.
+    /// Makes settings for batches of at most `max` rows. The sizes are powers of two, so that plans
+    /// stay few.
     pub fn of_rows(max: usize) -> Joining {
         let powers = (0..usize::BITS).map(|power| 1 << power).take_while(|rows| *rows < max);
         Joining { sizes: powers.chain([max]).collect(), max_delay: Duration::ZERO, single_rows: false }
     }
 }
 
-/// What a member brings.
+/// A waiting request's inputs and options, and the channel for its response.
 struct Work {
     came: Instant,
     inputs: Vec<NDArray>,
@@ -85,7 +87,7 @@ struct Work {
     holds: Holds,
 }
 
-/// The lanes of a model.
+/// Lanes of a model.
 #[derive(Default)]
 struct State {
     busy: bool,
@@ -93,22 +95,22 @@ struct State {
     lanes: HashMap<Vec<TensorType>, Lane<Work>>,
 }
 
-/// Joins calls.
+/// Joins the calls of a model.
 pub(crate) struct Batcher {
     joining: Joining,
     state: Mutex<State>,
-    /// a batch has become full
+    /// notified when a batch has become full
     full: Notify,
 }
 
-/// The right to compute. The next batch starts when it is dropped.
+/// Permit to compute. The next batch starts when it is dropped.
 struct Turn<C: Calls> {
     calls: Arc<C>,
-    /// it may be dropped by a thread of the engine
+    /// runtime that starts the next batch; a thread of the engine may drop the permit
     runtime: Handle,
 }
 
-/// The turn of a lone request, with what the request holds.
+/// Permit of a lone request, with the things that the request holds.
 struct Lone<C: Calls> {
     _turn: Turn<C>,
     _holds: Holds,
@@ -116,23 +118,23 @@ struct Lone<C: Calls> {
 
 impl<C: Calls> Kept for Lone<C> {}
 
-/// What one who comes does.
+/// Role of an arriving request.
 enum Place {
     /// computes at once
     First(Vec<NDArray>, Holds),
     /// waits with others
     Waits(Joined),
-    /// waits with others, and begins the batch when it is time
+    /// waits with others, and starts the batch when it is due
     Begins(Joined),
 }
 
-/// One that waits, by its number.
+/// Waiting request, identified by its arrival number.
 struct Joined {
     answered: oneshot::Receiver<Answer>,
     arrived: u64,
 }
 
-/// Takes a member out of its lane when this is dropped: with its client its inputs go.
+/// Removes a member from its lane when dropped, so that its inputs are freed if its client goes.
 struct Leaves<'a> {
     batcher: &'a Batcher,
     arrived: u64,
@@ -144,7 +146,7 @@ impl Drop for Leaves<'_> {
         let gone: Vec<_> = state.lanes.values_mut().filter_map(|lane| lane.leave(self.arrived)).collect();
         state.lanes.retain(|_, lane| !lane.is_empty());
         drop(state);
-        // Arrays take their time to go.
+        // Freeing arrays takes long, so it happens after the lock is released.
         drop(gone);
     }
 }
@@ -154,12 +156,12 @@ impl Batcher {
         Batcher { joining, state: Mutex::default(), full: Notify::new() }
     }
 
-    /// Rows of the largest batch.
+    /// Returns the number of rows of the largest batch.
     pub(crate) fn max(&self) -> usize {
         self.joining.sizes.last().copied().unwrap_or(1)
     }
 
-    /// Rows of the plans that it needs.
+    /// Returns the numbers of rows for which plans are needed.
     pub(crate) fn sizes(&self) -> &[usize] {
         &self.joining.sizes
     }
@@ -168,7 +170,8 @@ impl Batcher {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How long one who comes now would take, if calls take so long; none where nobody waits.
+    /// Estimates the time until a request that arrives now is answered, if each call takes `usual`.
+    /// Returns `None` if no requests wait.
     pub(crate) fn estimate(&self, usual: Duration) -> Option<Duration> {
         let state = self.state();
         let rows: usize = state.lanes.values().map(Lane::rows).sum();
@@ -176,12 +179,12 @@ impl Batcher {
         (rows > 0).then(|| usual.saturating_mul(batches))
     }
 
-    /// Whether the largest batch waits.
+    /// Returns whether some lane has enough rows for the largest batch.
     fn is_full(&self) -> bool {
         self.state().lanes.values().any(|lane| lane.rows() >= self.max())
     }
 
-    /// Computes, alone or with others. The inputs fit the model.
+    /// Computes a request, alone or joined with others. The inputs fit the model.
     pub(crate) async fn call<C: Calls>(
         &self,
         calls: &Arc<C>,
@@ -233,7 +236,7 @@ impl Batcher {
         if first { Place::Begins(joined) } else { Place::Waits(joined) }
     }
 
-    /// The next batch; none if nobody waits, and then nobody computes.
+    /// Takes the next batch. Returns `None`, and marks the model as idle, if no requests wait.
     fn next(&self, now: Instant) -> Option<Vec<Member<Work>>> {
         let mut state = self.state();
         loop {
@@ -244,7 +247,7 @@ impl Batcher {
             let taken = lane.take(now, self.max(), |work| work.answer.is_closed());
             state.lanes.retain(|_, lane| !lane.is_empty());
             for late in taken.late {
-                // Its client may have gone.
+                // The client may have gone.
                 let _ = late.work.answer.send(Err(Refusal::late()));
             }
             if !taken.batch.is_empty() {
@@ -265,13 +268,13 @@ impl<C: Calls> Drop for Turn<C> {
         let Some(batcher) = self.calls.batcher() else { return };
         if let Some(batch) = batcher.next(Instant::now()) {
             let turn = Turn { calls: self.calls.clone(), runtime: self.runtime.clone() };
-            // Where the server has ended, it is dropped there.
+            // If the server has ended, the runtime drops the task.
             self.runtime.spawn(run(turn, batch));
         }
     }
 }
 
-/// Begins a batch when it is full, or when the first of its members has waited for long enough.
+/// Starts a batch when it is full, or when its first member has waited for the whole delay.
 async fn begin_late<C: Calls>(turn: Turn<C>) {
     let Some(batcher) = turn.calls.batcher() else { return };
     let end = tokio::time::sleep(batcher.joining.max_delay);
@@ -301,7 +304,7 @@ async fn run<C: Calls>(turn: Turn<C>, batch: Vec<Member<Work>>) {
     }
     let batch = Arc::new(batch);
     let answers = together(&calls, &batch).await;
-    // Nothing else holds it when it has been joined and cut.
+    // The copies have ended, so nothing else holds the batch.
     let Some(batch) = Arc::into_inner(batch) else { return };
     match answers {
         Ok(answers) => {
@@ -323,7 +326,7 @@ async fn run<C: Calls>(turn: Turn<C>, batch: Vec<Member<Work>>) {
     drop(turn);
 }
 
-/// One member by itself. A member that is gone or late is not computed.
+/// Computes one member alone, unless its client has gone or its deadline has passed.
 async fn alone<C: Calls>(calls: &C, member: Member<Work>) {
     let Work { inputs, options, answer, holds, .. } = member.work;
     if answer.is_closed() {
@@ -334,7 +337,7 @@ async fn alone<C: Calls>(calls: &C, member: Member<Work>) {
     let _ = answer.send(result);
 }
 
-/// All members in one call: an answer for each, or the failure of the whole.
+/// Computes all members in one call. Returns a response for each, or the failure of the call.
 async fn together<C: Calls>(calls: &Arc<C>, batch: &Arc<Vec<Member<Work>>>) -> Result<Vec<Answer>, Refusal> {
     let wanted: usize = batch.iter().map(|member| member.rows).sum();
     let all = padded(wanted, calls.batcher().map_or(&[], Batcher::sizes));
@@ -351,7 +354,8 @@ async fn together<C: Calls>(calls: &Arc<C>, batch: &Arc<Vec<Member<Work>>>) -> R
     copied(bytes, move || Ok(cut(engine, &members, &results))).await
 }
 
-/// Copies, elsewhere if it takes longer. Few batches are copied at a time, as each has a turn.
+/// Copies at once, or in another thread if there is much to copy. Few batches are copied
+/// concurrently, as each holds a permit.
 async fn copied<T: Send + 'static>(
     bytes: usize,
     copy: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
@@ -362,7 +366,7 @@ async fn copied<T: Send + 'static>(
     tokio::task::spawn_blocking(copy).await.unwrap_or_else(|error| Err(Refusal::failed(error.to_string())))
 }
 
-/// The inputs of all members, one behind the other.
+/// Joins the inputs of all members, padded to `rows` rows.
 fn joined(engine: &'static Engine, batch: &[Member<Work>], rows: usize) -> Result<Vec<NDArray>, Refusal> {
     let inputs = batch.first().map_or(0, |member| member.work.inputs.len());
     let input = |i| {
@@ -372,7 +376,7 @@ fn joined(engine: &'static Engine, batch: &[Member<Work>], rows: usize) -> Resul
     (0..inputs).map(input).collect::<Result<_, _>>().map_err(|error| Refusal::of_call(&error))
 }
 
-/// What each member gets of the results.
+/// Divides the results among the members.
 fn cut(engine: &'static Engine, batch: &[Member<Work>], results: &[NDArray]) -> Vec<Answer> {
     let mut first = 0;
     let part = |member: &Member<Work>| {

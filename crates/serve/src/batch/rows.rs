@@ -1,17 +1,17 @@
-//! Rows of several requests in one array, and apart again.
+//! Joining and dividing of arrays by rows.
 
 use mxrt_engine::memory::Block;
 use mxrt_engine::{Engine, FailureKind, OpError};
 use mxrt_tensor::{Context, NDArray, Shape, TensorType};
 
-/// Rows that a request has; none if its inputs do not agree, or have no rows.
+/// Returns the number of rows of a request; `None` if its inputs disagree or have no rows.
 pub(super) fn count(inputs: &[NDArray]) -> Option<usize> {
     let rows = *inputs.first()?.shape().first()?;
     let agree = inputs.iter().all(|array| array.shape().first() == Some(&rows));
     (agree && rows > 0).then_some(rows)
 }
 
-/// The type without the number of rows: what is the same for all members of a batch.
+/// Returns the type of one row. It is equal for all members of a batch.
 pub(super) fn of_row(array: &NDArray) -> TensorType {
     with_rows(&array.tensor_type(), 1)
 }
@@ -24,8 +24,8 @@ fn with_rows(tensor: &TensorType, rows: usize) -> TensorType {
     TensorType { dtype: tensor.dtype, shape: Shape::from(extents) }
 }
 
-/// The rows of `parts`, one behind the other, and the last row again until there are `rows`. A row
-/// of a member can be computed; zeros might raise.
+/// Joins the rows of `parts` in their order, and repeats the last row until there are `rows` rows.
+/// A copy of a real row can always be computed, while zeros might raise an error.
 pub(super) fn join(engine: &'static Engine, parts: &[&NDArray], rows: usize) -> Result<NDArray, OpError> {
     let tensor = parts.first().map(|part| with_rows(&part.tensor_type(), rows)).ok_or_else(no_rows)?;
     let mut block = memory(engine, tensor.bytes())?;
@@ -47,7 +47,7 @@ pub(super) fn join(engine: &'static Engine, parts: &[&NDArray], rows: usize) -> 
     NDArray::from_block(engine, Context::cpu(0), tensor, block)
 }
 
-/// Rows `first..first + rows` of an array, in memory of their own.
+/// Copies the rows `first..first + rows` of an array into a new array.
 pub(super) fn cut(engine: &'static Engine, from: &NDArray, first: usize, rows: usize) -> Result<NDArray, OpError> {
     let guard = from.read().map_err(|error| OpError::new(FailureKind::Operator, error.to_string()))?;
     let tensor = with_rows(&from.tensor_type(), rows);

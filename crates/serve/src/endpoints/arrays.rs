@@ -1,5 +1,5 @@
-//! Conveniences beside the protocol: inference from a `.npy`, a `.npz`, or an image, and the paths
-//! of MXNet Model Server.
+//! Endpoints for files, in addition to those of the protocol: inference from a `.npy`, a `.npz` or
+//! an image, and the paths of MXNet Model Server.
 
 use super::Call;
 use super::exchange::Exchange;
@@ -23,21 +23,21 @@ use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::OwnedSemaphorePermit;
 
-/// Classes that an answer with names has.
+/// Number of classes that a response with class names lists for each row.
 const CLASSES: usize = 5;
 
 /// Name, type and elements of an input.
 type Part = (String, TensorType, Vec<u8>);
 
-/// Asked before so many bytes are taken.
+/// Charges a number of bytes before they are taken.
 type Charging<'a> = &'a mut dyn FnMut(usize) -> Result<(), Refusal>;
 
-/// What an answer is.
+/// Format of a response.
 #[derive(Clone, Copy)]
 enum Form {
-    /// `.npy` of the one output, or `.npz` of several
+    /// `.npy` of the only output, or `.npz` of several
     Numpy,
-    /// the most probable classes by name where the model has names, or numbers
+    /// JSON: the best classes by name if the model has labels, otherwise the numbers
     Json,
 }
 
@@ -77,8 +77,8 @@ async fn from_body(exchange: &mut Exchange, model: Arc<Model>, form: Form) -> Re
     run(inference, &model, schedule, move || job.run(form)).await
 }
 
-/// Runs in a thread that may wait. A model has its part of those that call hooks; the job keeps its
-/// place to its end.
+/// Runs a job in a thread that may wait. A model with hooks has a limited number of such threads,
+/// and the job keeps its permit until it ends.
 async fn run<T: Send + 'static>(
     inference: &Inference,
     model: &Model,
@@ -101,13 +101,13 @@ async fn places(model: &Model) -> Result<OwnedSemaphorePermit, Refusal> {
     model.hook_places.clone().acquire_owned().await.map_err(|_| Refusal::draining())
 }
 
-/// Headers as hooks get them.
+/// Returns the headers for hooks; none if the model has no hooks.
 fn for_hooks(model: &Model, headers: &HeaderMap) -> Vec<(String, String)> {
     let header = |(name, value): (&HeaderName, &HeaderValue)| Some((name.to_string(), value.to_str().ok()?.to_owned()));
     if model.hooks.is_some() { headers.iter().filter_map(header).collect() } else { Vec::new() }
 }
 
-/// The client's part of what a hook says; the rest is written to the log.
+/// Returns the refusal for the client, and logs the part of a hook's error that is for operators.
 fn refusal(error: HookError, model: &Model, log: &Log) -> Refusal {
     let (refusal, words) = error.refusal();
     if let Some(words) = words {
@@ -116,7 +116,7 @@ fn refusal(error: HookError, model: &Model, log: &Log) -> Refusal {
     refusal
 }
 
-/// A body, to be read for a model.
+/// Request body to be decoded for a model.
 struct Decode {
     service: Arc<Service>,
     model: Arc<Model>,
@@ -129,7 +129,7 @@ struct Decode {
 impl Decode {
     fn run(&self) -> Result<Vec<NDArray>, Refusal> {
         let began = Instant::now();
-        // Held while the parts are: they are beside the arrays that are made of them.
+        // Held as long as the parts, which exist in addition to the arrays made of them.
         let mut charges = Vec::new();
         let parts = self.parts(&mut charges)?;
         let signature = self.model.signature(parts.iter().map(|(name, tensor, _)| (name.as_str(), tensor)), None)?;
@@ -144,7 +144,7 @@ impl Decode {
         Ok(arrays.into_iter().flatten().collect())
     }
 
-    /// Name, type and elements of each input, and what these cost.
+    /// Decodes the name, type and elements of each input, and charges their bytes.
     fn parts(&self, charges: &mut Vec<Charge>) -> Result<Vec<Part>, Refusal> {
         let mut charge = |bytes: usize| self.account.charge(bytes).map(|charge| charges.push(charge));
         if let Some(parts) = self.parts_of_hook(&mut charge)? {
@@ -169,7 +169,8 @@ impl Decode {
         fields.iter().map(|field| self.part(field, &mut charge)).collect()
     }
 
-    /// The input that a field is for. The only input may have any name: those of files, mostly.
+    /// Decodes a field for its input. If the model has one input, any name will do, as the names
+    /// are mostly those of files.
     fn part(&self, field: &Field<'_>, charge: Charging<'_>) -> Result<Part, Refusal> {
         let input = match &self.model.inputs[..] {
             [only] => only,
@@ -200,12 +201,12 @@ impl Decode {
         Ok((input.name.clone(), array.tensor, self.copied(array.bytes, charge)?))
     }
 
-    /// An input as lists in lists, which say its shape.
+    /// Decodes nested lists of JSON for an input. The lists give its shape.
     fn part_of_json(&self, input: &TensorInfo, content: &[u8], charge: Charging<'_>) -> Result<Part, Refusal> {
         let wrong = |words: String| Refusal::invalid(format!("input '{}': {words}", input.name));
         let text = std::str::from_utf8(content).map_err(|_| wrong("the JSON is not UTF-8".to_owned()))?;
         let tensor = TensorType::new(input.dtype, Shape::from(forms::extents(text).map_err(wrong)?));
-        // Each element has at least one byte of text, so that the size of it is bounded by the body.
+        // Each element has at least one byte of text, so the length of the body bounds its size.
         let bytes = tensor.checked_bytes().filter(|bytes| *bytes <= content.len().saturating_mul(input.dtype.size()));
         let bytes = bytes.ok_or_else(|| wrong("the lists have different lengths".to_owned()))?;
         charge(bytes)?;
@@ -225,7 +226,7 @@ impl Decode {
     }
 
     fn parts_of_archive(&self, content: &[u8], charge: Charging<'_>) -> Result<Vec<Part>, Refusal> {
-        // A full queue is not an error of the file.
+        // A full queue is not an error of the archive.
         let mut full = None;
         let mut charge_text = |bytes: usize| {
             charge(bytes).map_err(|refusal| {
@@ -249,11 +250,12 @@ impl Decode {
         arrays.into_iter().map(part).collect()
     }
 
-    /// The same by the model's hook; none where it has none.
+    /// Lets the model's hook decode the body. Returns `None` if there is no hook, or if the hook
+    /// leaves it to the server.
     fn parts_of_hook(&self, charge: Charging<'_>) -> Result<Option<Vec<Part>>, Refusal> {
         let Some(hooks) = &self.model.hooks else { return Ok(None) };
         let log = self.service.repository.log();
-        // It gets a copy.
+        // The hook gets a copy of the body.
         charge(self.bytes.len())?;
         let request = HookRequest { body: &self.bytes, headers: &self.headers };
         let made = hooks.before(&request).map_err(|error| refusal(error, &self.model, log))?;
@@ -275,7 +277,7 @@ impl Decode {
     }
 }
 
-/// Results, to be written as an answer.
+/// Results to be encoded as a response.
 struct Encode {
     service: Arc<Service>,
     model: Arc<Model>,
@@ -294,10 +296,11 @@ impl Encode {
         Ok(answer)
     }
 
-    /// The answer of the model's hook; none where it has none.
+    /// Lets the model's hook encode the response. Returns `None` if there is no hook, or if the
+    /// hook leaves it to the server.
     fn of_hook(&self) -> Result<Option<Answer>, Refusal> {
         let Some(hooks) = &self.model.hooks else { return Ok(None) };
-        // It gets a copy, and the answer is one more that nobody knows the size of.
+        // The hook gets a copy, and its response, of unknown size, is estimated as another one.
         let _copies = self.account.charge(2 * self.bytes())?;
         let array = |(info, array): (&TensorInfo, &NDArray)| {
             let bytes = array.to_bytes().map_err(|error| Refusal::failed(error.to_string()))?;
@@ -347,7 +350,7 @@ impl Encode {
     }
 }
 
-/// Whether an output has a number for each class that the model has a name for.
+/// Returns whether an output has one number for each class that the model has a name for.
 fn is_of_classes(model: &Model, output: &ReadGuard<'_>) -> Result<bool, Refusal> {
     let tensor = output.tensor();
     let (last, names) = (tensor.shape.last().copied(), model.classes.len());
@@ -361,8 +364,8 @@ fn is_of_classes(model: &Model, output: &ReadGuard<'_>) -> Result<bool, Refusal>
     Err(Refusal::failed(format!("the output has the shape {shape:?}; the file of labels has {names} names")))
 }
 
-/// The best classes of each row, as MXNet Model Server writes them. Numbers are probabilities only
-/// where the model makes such.
+/// Writes the best classes of each row as MXNet Model Server does. The numbers are called
+/// probabilities only if the last operator of the model gives such.
 fn classes(model: &Model, bytes: &[u8]) -> Answer {
     let names = &model.classes;
     let value = if model.gives_probabilities { "probability" } else { "score" };
@@ -379,7 +382,7 @@ fn classes(model: &Model, bytes: &[u8]) -> Answer {
     Answer::json(&if rows.len() == 1 { rows.remove(0) } else { Value::from(rows) })
 }
 
-/// Writes name and numbers of an output, behind those before it.
+/// Appends the name and numbers of an output to the JSON of the outputs before it.
 fn numbers_of(info: &TensorInfo, guard: &ReadGuard<'_>, to: &mut Vec<u8>) -> Result<(), Refusal> {
     let tensor = guard.tensor();
     let shape: &[usize] = tensor.shape;

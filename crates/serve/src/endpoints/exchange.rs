@@ -1,4 +1,4 @@
-//! A request to a model over HTTP, from its head to its end.
+//! Requests to models over HTTP, from their heads to their ends.
 
 use super::Call;
 use crate::body::RequestBody;
@@ -10,7 +10,7 @@ use hyper::http::request::Parts;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// What a request to a model holds while it is answered.
+/// Request to a model, with everything that it holds until it is answered.
 pub(super) struct Exchange {
     pub(super) service: Arc<Service>,
     pub(super) head: Parts,
@@ -19,7 +19,7 @@ pub(super) struct Exchange {
 }
 
 impl Exchange {
-    /// Begins, with the model that the path names if it may be asked.
+    /// Begins a request, and chooses the model that the path names if it serves.
     pub(super) async fn begin(call: Call) -> Result<(Exchange, Result<Arc<Model>, Refusal>), Refusal> {
         let Call { shared, request, model, version } = call;
         let service = shared.service.clone();
@@ -37,7 +37,8 @@ impl Exchange {
         Ok((Exchange { service, head, body, inference }, model))
     }
 
-    /// Ends it. What is left of a body is read, so that the next request of the connection is found.
+    /// Ends the request. Reads the rest of its body, so that the connection can take the next
+    /// request.
     pub(super) async fn end(self, result: Result<Answer, Refusal>) -> Result<Answer, Refusal> {
         let Exchange { body, inference, .. } = self;
         if result.as_ref().is_err_and(|refusal| !refusal.close) {

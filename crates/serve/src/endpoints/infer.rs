@@ -1,4 +1,4 @@
-//! Inference.
+//! Inference by the protocol, with JSON and binary data.
 
 use super::Call;
 use super::exchange::Exchange;
@@ -78,7 +78,8 @@ async fn from_body(exchange: &mut Exchange, model: Arc<Model>) -> Result<Answer,
     }
 }
 
-/// Bytes of the JSON in front of binary data; none if the body is JSON alone.
+/// Reads the length of the JSON before binary data from the head. Returns `None` if the body is
+/// only JSON.
 fn json_bytes(headers: &HeaderMap, body: &RequestBody) -> Result<Option<usize>, Refusal> {
     let mut given = headers.get_all(JSON_BYTES).iter();
     let Some(value) = given.next() else { return Ok(None) };
@@ -95,17 +96,17 @@ fn json_bytes(headers: &HeaderMap, body: &RequestBody) -> Result<Option<usize>, 
     }
 }
 
-/// The JSON of a request, to be read for a model.
+/// JSON of a request, to be decoded for a model.
 struct Decode {
     service: Arc<Service>,
     model: Arc<Model>,
     account: Account,
     json: Vec<u8>,
-    /// bytes of the whole body, where binary data may follow the JSON and the head says it
+    /// length of the whole body, if binary data may follow the JSON and the head gives it
     announced: Option<u64>,
-    /// the body is JSON alone
+    /// whether the body is only JSON
     alone: bool,
-    /// bytes of the largest body
+    /// largest body, in bytes
     limit: u64,
 }
 
@@ -114,13 +115,13 @@ enum Received {
     Binary(Block),
 }
 
-/// A request whose JSON fits its model.
+/// Decoded request that fits its model.
 struct Decoded {
     id: Option<String>,
     schedule: Schedule,
     /// number, type and content of each input, in the order of binary data
     inputs: Vec<(usize, TensorType, Received)>,
-    /// numbers of outputs, and whether they are binary
+    /// numbers of the wanted outputs, and whether they are binary
     wanted: Vec<(usize, bool)>,
 }
 
@@ -128,7 +129,7 @@ impl Decode {
     fn run(&self) -> Result<Decoded, Refusal> {
         let began = Instant::now();
         let model = &self.model;
-        // Texts are copied out of it.
+        // Parsing copies texts out of the JSON.
         let _texts = self.account.charge(self.json.len())?;
         let request = InferRequest::parse(&self.json, model.most()).map_err(Refusal::invalid)?;
         self.account.add(request.id.as_ref().map_or(0, String::len))?;
@@ -144,7 +145,7 @@ impl Decode {
         for (number, input) in signature.inputs.into_iter().zip(&request.inputs) {
             let bytes = input.tensor.bytes();
             if matches!(input.content, Content::Numbers(_)) {
-                // Others are charged as they come.
+                // Binary data is charged as it arrives.
                 self.account.add(bytes)?;
             }
             let mut block = memory(&self.service, bytes)?;
@@ -165,7 +166,7 @@ impl Decode {
         Ok(Decoded { id: request.id, schedule, inputs, wanted })
     }
 
-    /// Before memory is taken: whether the body is as long as the JSON says.
+    /// Checks, before memory is taken, that the body is as long as the JSON says.
     fn check_length(&self, request: &InferRequest<'_>) -> Result<(), Refusal> {
         let binary = request.binary_bytes().ok_or_else(|| Refusal::invalid("the binary data sizes overflow"))?;
         if self.alone && binary > 0 {
@@ -186,7 +187,7 @@ impl Decode {
     }
 }
 
-/// Results, to be written as an answer.
+/// Results to be encoded as a response.
 struct Encode {
     model: Arc<Model>,
     id: Option<String>,
@@ -196,7 +197,7 @@ struct Encode {
 }
 
 impl Encode {
-    /// About how many bytes of JSON, or of binary data, the answer has.
+    /// Estimates the bytes of JSON, or of binary data, in the response.
     fn bytes(&self, of_binary: bool) -> usize {
         const PER_NUMBER: usize = 10;
         let wanted = self.wanted.iter().filter(|(_, binary)| *binary == of_binary);

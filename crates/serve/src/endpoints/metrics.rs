@@ -7,7 +7,8 @@ use crate::refusal::Refusal;
 use crate::server::Answer;
 use hyper::header::ACCEPT;
 
-/// With many models the text is long.
+/// Answers with all metrics. The text is written in the background, as it is long if there are many
+/// models.
 pub(super) async fn answer(call: Call) -> Result<Answer, Refusal> {
     let service = call.shared.service.clone();
     service.background.run(Work::Coding, None, move || Ok(written(&call))).await

@@ -1,4 +1,4 @@
-//! Paths of the server: one file and one row each.
+//! Endpoints of the server. Each is one file, and one row of a table here.
 
 mod arrays;
 mod exchange;
@@ -27,17 +27,17 @@ use std::pin::Pin;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// A path, and what answers it.
+/// Path of the server, and its handler.
 struct Endpoint {
     method: Method,
-    /// `{model}` and `{version}` stand for any word
+    /// pattern in which `{model}` and `{version}` stand for any segment
     path: &'static str,
     answer: fn(Call) -> Answering,
 }
 
 type Answering = Pin<Box<dyn Future<Output = Result<Answer, Refusal>> + Send>>;
 
-/// A request for an endpoint.
+/// Request to an endpoint, with the segments of its path.
 struct Call {
     shared: Arc<Shared>,
     request: Request<Received>,
@@ -45,16 +45,16 @@ struct Call {
     version: Option<String>,
 }
 
-/// Which paths there are at a port.
+/// Set of paths that a port serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Paths {
-    /// those of clients
+    /// the paths for clients
     Open,
-    /// those of who run the server, too
+    /// the paths for clients and for operators
     Admin,
 }
 
-/// Those at the port of those who run the server.
+/// Endpoints for operators, served on the admin port.
 static ADMIN: &[Endpoint] = &[
     Endpoint { method: Method::GET, path: "/v2/models/{model}/plan", answer: |call| Box::pin(plan::answer(call)) },
     Endpoint {
@@ -65,7 +65,7 @@ static ADMIN: &[Endpoint] = &[
     Endpoint { method: Method::POST, path: "/v2/profile", answer: |call| Box::pin(profile::answer(call)) },
 ];
 
-/// Those of clients.
+/// Endpoints for clients.
 static ENDPOINTS: &[Endpoint] = &[
     Endpoint { method: Method::GET, path: "/v2/health/live", answer: |call| done(health::live(&call)) },
     Endpoint { method: Method::GET, path: "/v2/health/ready", answer: |call| done(health::ready(&call)) },
@@ -120,7 +120,7 @@ fn done(answer: Result<Answer, Refusal>) -> Answering {
     Box::pin(std::future::ready(answer))
 }
 
-/// Answers a request by the endpoint of its path.
+/// Finds the endpoint of a request's path, and answers with it.
 pub(crate) async fn route(shared: Arc<Shared>, request: Request<Received>, paths: Paths) -> Result<Answer, Refusal> {
     let path = request.uri().path();
     let words: Option<Vec<String>> = path.split('/').skip(1).map(decoded).collect();
@@ -136,7 +136,7 @@ pub(crate) async fn route(shared: Arc<Shared>, request: Request<Received>, paths
         if endpoint.method == request.method() || (endpoint.method == Method::GET && request.method() == Method::HEAD) {
             let open = endpoint.path.starts_with("/v2/health/");
             if let Err(refusal) = if open { Ok(()) } else { shared.check_token(request.headers()) } {
-                // Otherwise the connection ends while the client still writes.
+                // Otherwise the connection would end while the client still writes.
                 let service = &shared.service;
                 if let Ok(body) = RequestBody::new(request.into_body(), &service.config, &Account::open(&service.small))
                 {
@@ -162,7 +162,7 @@ pub(crate) async fn route(shared: Arc<Shared>, request: Request<Received>, paths
     Err(Refusal { allow: Some(takes), ..refusal })
 }
 
-/// The number that the query of a request says for a name.
+/// Reads a number from the query of a request; `usual` if the query does not have it.
 fn number<T: FromStr + PartialOrd + Display>(
     request: &Request<Received>,
     name: &str,
@@ -177,7 +177,7 @@ fn number<T: FromStr + PartialOrd + Display>(
     })
 }
 
-/// The body of a request that is JSON, or nothing.
+/// Reads the body of a request as JSON. An empty body gives null.
 async fn json_body(shared: &Shared, request: Request<Received>) -> Result<Value, Refusal> {
     let service = &shared.service;
     let mut body = RequestBody::small(request.into_body(), &service.config, &Account::open(&service.small))?;
@@ -188,7 +188,7 @@ async fn json_body(shared: &Shared, request: Request<Received>) -> Result<Value,
     }
 }
 
-/// The words that the names of a pattern stand for; none if the path is another one.
+/// Returns the model and version in a path that matches the pattern; `None` if it does not match.
 fn matched(pattern: &str, words: &[String]) -> Option<(Option<String>, Option<String>)> {
     let (mut model, mut version) = (None, None);
     let mut given = words.iter();
@@ -204,7 +204,8 @@ fn matched(pattern: &str, words: &[String]) -> Option<(Option<String>, Option<St
     given.next().is_none().then_some((model, version))
 }
 
-/// A word of a path without its escapes; none if it is no text.
+/// Decodes the escapes of a path segment. Returns `None` if an escape is wrong, or the result is
+/// not UTF-8.
 fn decoded(word: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(word.len());
     let mut rest = word.as_bytes();

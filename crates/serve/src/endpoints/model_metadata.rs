@@ -1,4 +1,4 @@
-//! Inputs and outputs of a model.
+//! Metadata of a model: its inputs and outputs.
 
 use super::Call;
 use crate::refusal::Refusal;

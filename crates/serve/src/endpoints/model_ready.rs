@@ -1,4 +1,4 @@
-//! Whether a model takes requests.
+//! Readiness of a model.
 
 use super::Call;
 use crate::refusal::Refusal;

@@ -1,4 +1,4 @@
-//! What the engine computes for some seconds: at the port of those who run the server.
+//! Profiles of the engine over some seconds, on the port for operators.
 
 use super::{Call, number};
 use crate::background::Work;
@@ -9,14 +9,14 @@ use mxrt_engine::profile;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Seconds that a profile takes if none are said, and at most.
+/// Default and maximum length of a profile, in seconds.
 const USUAL: f64 = 10.0;
 const MOST: f64 = 60.0;
 
-/// Whether one is being taken. The profiler is the process's.
+/// Whether a profile is being taken. The process has only one profiler.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// The profiler is on until this is dropped, also when the client goes away.
+/// Running profiler. It is switched off when this is dropped, also when the client goes away.
 struct Profiling;
 
 impl Profiling {
@@ -42,7 +42,8 @@ impl Drop for Profiling {
     }
 }
 
-/// What runs in the next `?seconds=10`, in the trace format that Chrome and Perfetto show.
+/// Answers with a profile of the next seconds (`?seconds=10`), in the trace format of Chrome and
+/// Perfetto.
 pub(super) async fn answer(call: Call) -> Result<Answer, Refusal> {
     let seconds = number(&call.request, "seconds", USUAL, 0.0..=MOST)?;
     let profiling = Profiling::begin()?;

@@ -1,4 +1,4 @@
-//! The repository: the models that there are, with their state, and loading and unloading them.
+//! Index of the repository, and loading and unloading of its models.
 
 use super::{Call, json_body};
 use crate::protocol::short;
@@ -7,7 +7,7 @@ use crate::server::Answer;
 use crate::service::Change;
 use serde_json::{Map, Value, json};
 
-/// The index; with `{"ready": true}` that of the models that serve.
+/// Answers with all models and their state. With `{"ready": true}` lists only those that serve.
 pub(super) async fn index(call: Call) -> Result<Answer, Refusal> {
     let asked = json_body(&call.shared, call.request).await?;
     let ready = asked.get("ready").and_then(Value::as_bool).unwrap_or(false);
@@ -21,7 +21,7 @@ pub(super) async fn load(call: Call) -> Result<Answer, Refusal> {
 }
 
 pub(super) async fn unload(call: Call) -> Result<Answer, Refusal> {
-    // Clients send it always; no model depends on another one here.
+    // Clients always send it. Models do not depend on each other here.
     change(call, Change::Unload, &["unload_dependents"]).await
 }
 

@@ -1,4 +1,4 @@
-//! What this server is.
+//! Metadata of the server: its name, version and protocol extensions.
 
 use super::Call;
 use crate::refusal::Refusal;

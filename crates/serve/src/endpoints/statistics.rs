@@ -1,4 +1,4 @@
-//! What was counted for models, as the protocol's extension has it.
+//! Statistics of models, in the form of the protocol's extension.
 
 use super::Call;
 use crate::refusal::Refusal;

@@ -1,4 +1,4 @@
-//! The frame of a call: its head, its messages, its status.
+//! Framing of calls: head, messages and status.
 
 use crate::account::Account;
 use crate::answer::AnswerBody;
@@ -19,33 +19,33 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
-/// A message has a byte that says whether it is compressed, and four of length, before it.
+/// Bytes before each message: one for compression and four for the length.
 pub(super) const PREFIX: usize = 5;
 
 pub(super) type Answering = Pin<Box<dyn Future<Output = Result<Reply, Refusal>> + Send>>;
 
-/// A call whose head has come.
+/// Call whose head has arrived.
 pub(super) struct Call {
     pub(super) shared: Arc<Shared>,
     pub(super) body: RequestBody,
     pub(super) began: Instant,
     pub(super) headers: HeaderMap,
-    /// time that the client gives, from when it began
+    /// time that the client allows for the call, from `began`
     pub(super) timeout: Option<Duration>,
-    /// what compresses messages
+    /// name of the encoding that compresses messages
     encoding: Option<String>,
 }
 
-/// One message with its prefix, and what it costs, where that was charged before it was written.
+/// Message with its prefix, and its charge if it was charged before it was written.
 pub(super) struct Payload {
     pub(super) bytes: Vec<u8>,
     pub(super) charge: Option<AnswerCharge>,
 }
 
-/// What a call is answered.
+/// Reply to a call.
 pub(super) enum Reply {
     Message(Payload),
-    /// messages with their prefixes; it ends well when the sender is dropped
+    /// messages with their prefixes; the call succeeds when the sender is dropped
     Stream(mpsc::Receiver<Result<Vec<u8>, Refusal>>),
 }
 
@@ -65,7 +65,7 @@ impl Call {
         Ok(Call { body, began: Instant::now(), headers: head.headers, timeout, encoding, shared })
     }
 
-    /// The next message; none at the end.
+    /// Reads the next message. Returns `None` at the end.
     pub(super) async fn message(&mut self) -> Result<Option<Bytes>, Refusal> {
         let Some(prefix) = self.body.exactly(PREFIX).await? else { return Ok(None) };
         let [compressed, length @ ..] = &prefix[..] else { return Ok(None) };
@@ -80,14 +80,14 @@ impl Call {
         self.body.exactly(length).await?.map(Bytes::from).ok_or_else(cut).map(Some)
     }
 
-    /// The bytes of the one message of the call.
+    /// Reads the only message of the call, as bytes.
     pub(super) async fn only_bytes(&mut self) -> Result<Bytes, Refusal> {
         let message = self.message().await?.ok_or_else(|| Refusal::invalid("the call has no message"))?;
         self.body.end().await?;
         Ok(message)
     }
 
-    /// The one message of a call beside inference.
+    /// Reads the only message of a call other than inference.
     pub(super) async fn only<M: Message + Default>(&mut self) -> Result<M, Refusal> {
         self.body.make_small();
         decoded(self.only_bytes().await?)
@@ -110,7 +110,7 @@ where
     })
 }
 
-/// A message with its prefix.
+/// Encodes a message with its prefix.
 pub(super) fn framed(message: &impl Message) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(PREFIX + message.encoded_len());
     bytes.resize(PREFIX, 0);
@@ -125,7 +125,7 @@ pub(super) fn set_length(framed: &mut [u8]) {
     framed[1..PREFIX].copy_from_slice(&length.to_be_bytes());
 }
 
-/// The client's time for the call.
+/// Reads the time that the client allows for the call.
 fn timeout(head: &Parts) -> Result<Option<Duration>, Refusal> {
     let Some(value) = head.headers.get("grpc-timeout") else { return Ok(None) };
     let parsed = value.to_str().ok().and_then(parse_timeout);
@@ -156,7 +156,7 @@ fn response(body: AnswerBody) -> Response<AnswerBody> {
     response
 }
 
-/// The answer of a call that has no message.
+/// Makes the response of a call that was refused.
 pub(super) fn refused(refusal: &Refusal, busy: Busy) -> Response<AnswerBody> {
     let mut response = response(AnswerBody::new(Bytes::new(), busy));
     response.headers_mut().extend(trailers(Some(refusal)));
@@ -164,7 +164,7 @@ pub(super) fn refused(refusal: &Refusal, busy: Busy) -> Response<AnswerBody> {
 }
 
 impl Reply {
-    /// An answer of a few bytes.
+    /// Makes a reply of one short message.
     pub(super) fn message(message: &impl Message) -> Reply {
         Reply::Message(Payload { bytes: framed(message), charge: None })
     }

@@ -1,22 +1,22 @@
-//! The fields of a message of protobuf, read in place: no list is longer than who reads it wants.
+//! Fields of a protobuf message, read in place: lists are never longer than their reader accepts.
 
 use crate::refusal::Refusal;
 use prost::encoding::{WireType, decode_key, decode_varint};
 
-/// What a field holds.
+/// Value of a field, by its wire type.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Value<'a> {
     Varint(u64),
     Fixed32([u8; 4]),
     Fixed64([u8; 8]),
-    /// text, bytes, a message, or numbers one behind the other
+    /// text, bytes, a message, or packed numbers
     Bytes(&'a [u8]),
 }
 
-/// Numbers of fields, and what these hold, in their order.
+/// Iterator over the fields of a message: their numbers and values, in the order of the message.
 pub(super) struct Fields<'a>(pub(super) &'a [u8]);
 
-/// A message that is none.
+/// Makes the refusal of a malformed message.
 pub(super) fn wrong(words: impl std::fmt::Display) -> Refusal {
     Refusal::invalid(format!("the message: {words}"))
 }
@@ -87,7 +87,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Numbers of a repeated field: one, or several one behind the other.
+    /// Visits the numbers of a repeated field, which has one of them, or several packed.
     pub(super) fn varints(self, mut take: impl FnMut(u64) -> Result<(), Refusal>) -> Result<(), Refusal> {
         match self {
             Value::Varint(value) => take(value),
@@ -101,7 +101,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The bytes of a repeated field's numbers of four bytes or eight.
+    /// Visits the bytes of each number of a repeated field with elements of four or eight bytes.
     pub(super) fn fixed<const N: usize>(self, mut take: impl FnMut(&[u8])) -> Result<(), Refusal> {
         match self {
             Value::Fixed32(bytes) if N == 4 => take(&bytes),

@@ -1,4 +1,4 @@
-//! `grpc.health.v1`: of the server under the empty name, and of each model under its own.
+//! Service `grpc.health.v1`: health of the server under the empty name, and of each model by name.
 
 use super::call::{Call, Reply, framed};
 use super::generated::health::health_check_response::ServingStatus;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 const SERVICE: &str = "inference.GRPCInferenceService";
-/// How often a client that watches is told of changes.
+/// Interval at which changes are sent to a client that watches.
 const LOOK: Duration = Duration::from_millis(250);
 
 fn status(shared: &Shared, name: &str) -> Result<ServingStatus, Refusal> {

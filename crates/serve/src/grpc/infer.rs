@@ -19,7 +19,7 @@ use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint, k
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The field `raw_output_contents` of an answer.
+/// Number of the field `raw_output_contents` of a response.
 const RAW_OUTPUTS: u32 = 6;
 
 pub(super) async fn answer(mut call: Call) -> Result<Reply, Refusal> {
@@ -32,7 +32,7 @@ pub(super) async fn answer(mut call: Call) -> Result<Reply, Refusal> {
 }
 
 async fn whole(call: &mut Call, inference: &mut Inference) -> Result<Payload, Refusal> {
-    // Its model is known only when all of it is here.
+    // The model is known only after the whole message has arrived.
     call.shared.service.check_open()?;
     let message = call.only_bytes().await?;
     let head = Head::read(&message)?;
@@ -61,23 +61,23 @@ async fn whole(call: &mut Call, inference: &mut Inference) -> Result<Payload, Re
     }
 }
 
-/// The shorter of two times.
+/// Returns the shorter of two time limits.
 fn sooner(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
     [one, other].into_iter().flatten().min()
 }
 
-/// A message that is to be read for a model.
+/// Message to be decoded for a model.
 struct Decode {
     service: Arc<Service>,
     model: Arc<Model>,
     account: Account,
 }
 
-/// A request that fits its model.
+/// Decoded request that fits its model.
 struct Decoded {
     schedule: Schedule,
     arrays: Vec<NDArray>,
-    /// numbers of the outputs
+    /// numbers of the wanted outputs
     wanted: Vec<usize>,
 }
 
@@ -103,7 +103,7 @@ impl Decode {
     }
 }
 
-/// Results that are to be written as an answer.
+/// Results to be encoded as a response.
 struct Encode {
     model: Arc<Model>,
     id: String,
@@ -117,7 +117,8 @@ impl Encode {
         self.results.iter().map(|array| array.tensor_type().bytes()).sum()
     }
 
-    /// The answer with its prefix. The bytes of outputs are copied once, behind the rest.
+    /// Encodes the response with its prefix. The bytes of outputs are copied once, after the other
+    /// fields.
     fn run(self) -> Result<Payload, Refusal> {
         let began = Instant::now();
         let Encode { model, id, results, wanted, answers } = self;

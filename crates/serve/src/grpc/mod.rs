@@ -1,5 +1,5 @@
-//! The protocol over gRPC. Its frames are few, so they are written and read here, over hyper; prost
-//! reads and writes the messages.
+//! Open Inference Protocol over gRPC. The framing is simple, so it is written and read here, on top
+//! of hyper. prost encodes and decodes the messages.
 //!
 //! | module | does |
 //! | --- | --- |
@@ -27,7 +27,7 @@ use call::{Answering, Call, unary};
 use hyper::{Request, Response, StatusCode};
 use std::sync::Arc;
 
-/// Made by `tests/protocol_files.rs`.
+/// Messages and descriptors that `tests/protocol_files.rs` generates.
 #[rustfmt::skip]
 #[allow(clippy::all, missing_docs, dead_code)]
 mod generated {
@@ -35,27 +35,27 @@ mod generated {
     pub(super) mod health { include!("generated/health.rs"); }
     pub(super) mod reflection { include!("generated/reflection.rs"); }
 
-    /// A file of the protocol, as reflection tells of it.
+    /// File of the protocol, as reflection describes it.
     pub(super) struct ProtocolFile {
         pub(super) name: &'static str,
         pub(super) services: &'static [&'static str],
         pub(super) imports: &'static [&'static str],
-        /// what it declares
+        /// names of the messages and services that it declares
         pub(super) symbols: &'static [&'static str],
-        /// a `google.protobuf.FileDescriptorProto`
+        /// serialized `google.protobuf.FileDescriptorProto`
         pub(super) descriptor: &'static [u8],
     }
 
     pub(super) static FILES: &[ProtocolFile] = include!("generated/files.rs");
 }
 
-/// A method, and what answers it.
+/// Method of a service, and its handler.
 struct Method {
     path: &'static str,
     answer: fn(Call) -> Answering,
 }
 
-/// All of them.
+/// All methods of all services.
 static METHODS: &[Method] = &[
     Method { path: "/inference.GRPCInferenceService/ModelInfer", answer: |call| Box::pin(infer::answer(call)) },
     Method { path: "/inference.GRPCInferenceService/ServerLive", answer: |call| unary(call, models::server_live) },
@@ -85,7 +85,7 @@ static METHODS: &[Method] = &[
     },
 ];
 
-/// Answers a call by the method of its path.
+/// Finds the method of a call's path, and answers with it.
 pub(crate) async fn answer(shared: Arc<Shared>, request: Request<Received>, busy: Busy) -> Response<AnswerBody> {
     let answers = shared.service.answers.clone();
     match route(shared, request).await {

@@ -1,4 +1,4 @@
-//! Methods that tell of the server and its models.
+//! Methods that report on the server and its models, or load and unload models.
 
 use super::call::{Call, Reply};
 use super::generated::inference as wire;
@@ -7,10 +7,10 @@ use crate::protocol::datatype_of;
 use crate::refusal::Refusal;
 use crate::service::{Change, ModelStatistics, NAME, VERSION};
 
-/// As the metadata over HTTP has it.
+/// Name of the platform in metadata, equal to that over HTTP.
 const PLATFORM: &str = "mxnet_mxrt";
 
-/// A version that a message names; none if it is empty.
+/// Returns the version that a message names; `None` if the text is empty.
 pub(super) fn version(text: &str) -> Option<&str> {
     Some(text).filter(|text| !text.is_empty())
 }
@@ -111,7 +111,7 @@ pub(super) async fn load(mut call: Call) -> Result<Reply, Refusal> {
 
 pub(super) async fn unload(mut call: Call) -> Result<Reply, Refusal> {
     let of: wire::RepositoryModelUnloadRequest = call.only().await?;
-    // Clients send it always; no model depends on another one here.
+    // Clients always send it. Models do not depend on each other here.
     if let Some(name) = of.parameters.keys().find(|name| *name != "unload_dependents") {
         return Err(no_parameter(name));
     }

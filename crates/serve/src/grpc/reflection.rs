@@ -1,4 +1,4 @@
-//! Tells clients the protocol, for those that have no copy of its files.
+//! Server reflection, for clients that have no copy of the protocol's files.
 
 use super::call::{Call, Reply, decoded, framed};
 use super::generated::reflection as wire;
@@ -67,7 +67,7 @@ fn failed(error_code: i32, error_message: String) -> MessageResponse {
     MessageResponse::ErrorResponse(wire::ErrorResponse { error_code, error_message })
 }
 
-/// A file with those that it imports.
+/// Returns the descriptors of a file and of those that it imports.
 fn described(file: Option<&ProtocolFile>, name: &str) -> MessageResponse {
     let Some(file) = file else { return failed(NOT_FOUND, format!("there is no '{}' here", short(name))) };
     let imports = FILES.iter().filter(|other| file.imports.contains(&other.name));

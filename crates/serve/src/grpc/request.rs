@@ -1,5 +1,5 @@
-//! The request of `ModelInfer`, read in place: what it costs is bounded by the model, not by what
-//! the message says.
+//! Request of `ModelInfer`, read in place. The model bounds what decoding costs, whatever the
+//! message says.
 
 use super::fields::{Fields, Value, wrong};
 use crate::protocol::request::{MAX_AXES, Most, tensor_type};
@@ -9,10 +9,10 @@ use crate::service::Schedule;
 use mxrt_tensor::{DType, TensorType};
 use std::time::Duration;
 
-/// Fields of a message, beside those that are inside of others.
+/// Largest number of fields of a message, without those of nested messages.
 const MOST_FIELDS: usize = 1 << 16;
 
-/// The numbers of fields, as `proto/grpc_service.proto` has them.
+/// Numbers of fields, as in `proto/grpc_service.proto`.
 mod number {
     pub(super) const MODEL_NAME: u32 = 1;
     pub(super) const MODEL_VERSION: u32 = 2;
@@ -35,13 +35,13 @@ mod number {
     pub(super) const UINT64_PARAM: u32 = 5;
 }
 
-/// Which model is asked.
+/// Fields that name the model and the request.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Head<'a> {
     pub(super) model: &'a str,
     pub(super) version: &'a str,
     pub(super) id: &'a str,
-    /// bytes beside raw elements, which have to be read one by one
+    /// bytes outside raw elements, which have to be decoded one by one
     pub(super) read_bytes: usize,
 }
 
@@ -64,28 +64,28 @@ impl<'a> Head<'a> {
     }
 }
 
-/// A request to a model.
+/// Request to a model.
 #[derive(Debug)]
 pub(super) struct InferRequest<'a> {
-    /// from the parameters
+    /// priority and timeout from the parameters
     pub(super) schedule: Schedule,
     pub(super) inputs: Vec<InputTensor<'a>>,
-    /// names of the outputs that are wanted; none: all
+    /// names of the wanted outputs; none: all
     pub(super) outputs: Option<Vec<&'a str>>,
     raw: Vec<&'a [u8]>,
 }
 
-/// One input of a request.
+/// Input of a request.
 #[derive(Debug)]
 pub(super) struct InputTensor<'a> {
     pub(super) name: &'a str,
     pub(super) tensor: TensorType,
-    /// the message of its elements, where they are typed
+    /// message of its typed elements, if it has such
     contents: Option<&'a [u8]>,
 }
 
 impl<'a> InferRequest<'a> {
-    /// Reads the request to a model with so many inputs and outputs.
+    /// Decodes a request to a model that has `most` inputs and outputs.
     pub(super) fn read(message: &'a [u8], most: Most) -> Result<InferRequest<'a>, Refusal> {
         let (mut inputs, mut outputs, mut raw) = (Vec::new(), Vec::new(), Vec::new());
         let mut schedule = Schedule::default();
@@ -117,7 +117,8 @@ impl<'a> InferRequest<'a> {
         Ok(request)
     }
 
-    /// The elements come raw, or typed, all or none.
+    /// Checks that either all inputs have raw elements of the right size, or none have raw
+    /// elements.
     fn check_raw(&self) -> Result<(), Refusal> {
         if self.raw.is_empty() {
             return Ok(());
@@ -143,15 +144,16 @@ impl<'a> InferRequest<'a> {
         Ok(())
     }
 
-    /// Before memory is taken: an input has no more elements than its numbers have bytes.
+    /// Checks, before memory is taken, that an input has no more elements than its typed contents
+    /// have bytes.
     pub(super) fn check_size(&self, place: usize) -> Result<(), Refusal> {
         let input = &self.inputs[place];
         let enough = input.tensor.shape.size() <= input.contents.map_or(0, <[u8]>::len);
-        // Without a place for them elements are counted, so that the error says how many there are.
+        // With no room for elements they are only counted, so that the error gives their number.
         if self.raw.is_empty() && !enough { self.elements(place, &mut []) } else { Ok(()) }
     }
 
-    /// Writes the elements of an input.
+    /// Writes the elements of an input to `to`.
     pub(super) fn elements(&self, place: usize, to: &mut [u8]) -> Result<(), Refusal> {
         if let Some(bytes) = self.raw.get(place) {
             to.copy_from_slice(bytes);
@@ -202,7 +204,7 @@ impl<'a> InputTensor<'a> {
     }
 }
 
-/// Name of an output that is wanted.
+/// Reads the name of a wanted output.
 fn output(message: &[u8]) -> Result<&str, Refusal> {
     let (mut name, mut refused) = ("", None);
     for field in Fields(message) {
@@ -222,7 +224,7 @@ fn output(message: &[u8]) -> Result<&str, Refusal> {
     }
 }
 
-/// Name and message of a parameter.
+/// Splits a parameter into its name and its message.
 fn entry(value: Value<'_>) -> Result<(&str, &[u8]), Refusal> {
     let (mut key, mut parameter) = ("", &[][..]);
     for field in Fields(value.message()?) {
@@ -235,7 +237,7 @@ fn entry(value: Value<'_>) -> Result<(&str, &[u8]), Refusal> {
     Ok((key, parameter))
 }
 
-/// Takes a parameter over where it says something of the request's place in the queue.
+/// Takes the priority or timeout over from a parameter; ignores others.
 fn scheduled(value: Value<'_>, schedule: &mut Schedule) -> Result<(), Refusal> {
     let (key, parameter) = entry(value)?;
     match key {
@@ -253,11 +255,11 @@ fn scheduled(value: Value<'_>, schedule: &mut Schedule) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// A parameter that is a whole number, 0 or more.
+/// Reads a parameter as a whole number, 0 or more.
 fn whole_number(name: &str, parameter: &[u8]) -> Result<u64, Refusal> {
     let mut found = None;
     for field in Fields(parameter) {
-        // The last of them counts, whatever its type.
+        // The last field wins, whatever its type.
         match field? {
             (number::UINT64_PARAM, value) => found = Some(value.varint()?),
             (number::INT64_PARAM, value) => found = u64::try_from(value.varint()? as i64).ok(),
@@ -268,12 +270,12 @@ fn whole_number(name: &str, parameter: &[u8]) -> Result<u64, Refusal> {
     found.ok_or_else(|| Refusal::invalid(format!("the parameter '{name}' is no whole number, 0 or more")))
 }
 
-/// Why typed elements are none.
+/// Error of decoding typed elements.
 #[derive(Debug)]
 enum Typed {
-    /// they do not fit the input
+    /// wrong elements for this input
     Wrong(String),
-    /// the message is none
+    /// malformed message
     NoMessage(Refusal),
 }
 
@@ -283,7 +285,7 @@ impl From<Refusal> for Typed {
     }
 }
 
-/// Fields of `contents`.
+/// Names of the fields of `contents`, in the order of their numbers.
 const CONTENTS: [&str; 8] = [
     "bool_contents",
     "int_contents",
@@ -295,7 +297,7 @@ const CONTENTS: [&str; 8] = [
     "bytes_contents",
 ];
 
-/// Reads the field of `contents` that the type has. The others must be empty.
+/// Decodes the field of `contents` for the type of the input. The other fields must be empty.
 fn typed(message: &[u8], tensor: &TensorType, to: &mut [u8]) -> Result<(), Typed> {
     let name = match tensor.dtype {
         DType::Bool => "bool_contents",
@@ -329,17 +331,17 @@ fn typed(message: &[u8], tensor: &TensorType, to: &mut [u8]) -> Result<(), Typed
     if others { Err(Typed::Wrong(format!("'contents' has elements in others than '{name}'"))) } else { Ok(()) }
 }
 
-/// Where the next element goes, and how many there were.
+/// Destination of the next element, and a count of all elements.
 struct Elements<'a> {
     to: std::slice::ChunksExactMut<'a, u8>,
     found: usize,
-    /// the first number that the type has not
+    /// first number that is out of the range of the type
     outside: Option<i64>,
     dtype: DType,
 }
 
 impl Elements<'_> {
-    /// Those that are too many are counted.
+    /// Stores an element. Elements beyond the destination are only counted.
     fn put(&mut self, bytes: &[u8]) {
         self.found += 1;
         if let Some(to) = self.to.next() {
@@ -355,7 +357,7 @@ impl Elements<'_> {
     }
 
     fn number(&mut self, number: u64) {
-        // The bits above those of the wire's type do not count.
+        // Bits above those of the type on the wire are ignored.
         let (signed, unsigned) = (i64::from(number as i32), i64::from(number as u32));
         match self.dtype {
             DType::Bool => self.put(&[u8::from(number != 0)]),
@@ -365,7 +367,7 @@ impl Elements<'_> {
             DType::U8 => self.whole(unsigned, u8::to_le_bytes),
             DType::U16 => self.whole(unsigned, u16::to_le_bytes),
             DType::U32 => self.whole(unsigned, u32::to_le_bytes),
-            // Of I64 and U64, which have the same bytes.
+            // I64 and U64 have the same bytes.
             _ => self.put(&number.to_le_bytes()),
         }
     }

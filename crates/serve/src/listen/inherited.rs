@@ -1,4 +1,4 @@
-//! Sockets that systemd made and handed over, by its environment variables.
+//! Sockets that systemd opened and passed to the process, by its environment variables.
 
 use super::{Place, Socket, Speaks};
 use std::io::{self, ErrorKind};
@@ -8,13 +8,13 @@ use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The first of the descriptors that are handed over.
+/// First of the descriptors that systemd passes.
 const FIRST: RawFd = 3;
 
-/// A descriptor has one owner.
+/// Whether the sockets were taken, as a descriptor can have only one owner.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// The sockets that the process was started with. What is named `grpc` speaks gRPC.
+/// Takes the sockets that systemd passed. Those with the name `grpc` speak gRPC.
 pub(super) fn sockets() -> io::Result<Vec<(Speaks, Socket, Place)>> {
     let wrong = |words: &str| io::Error::new(ErrorKind::InvalidInput, words.to_owned());
     let variable = |name: &str| std::env::var(name).ok();

@@ -1,5 +1,6 @@
-//! Sockets that end for everyone when they are dropped. A forked child has a copy of each descriptor:
-//! closing that of the server alone would leave a port that listens, and clients that wait.
+//! Sockets that are shut down for all processes when they are dropped. A forked child has a copy of
+//! each descriptor: if only the server closed its own, the port would still listen, and clients
+//! would wait.
 
 use socket2::SockRef;
 use std::io;
@@ -11,10 +12,10 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, UnixListener};
 
-/// A socket that is shut down when this is dropped.
+/// Socket that is shut down when this is dropped.
 pub(super) struct Ended<S: AsFd> {
     socket: S,
-    /// not where it belongs to others too
+    /// whether to shut it down; false if other processes own it too
     ends: bool,
 }
 
@@ -35,7 +36,7 @@ impl<S: AsFd> Drop for Ended<S> {
     }
 }
 
-/// A socket that listens.
+/// Listening socket, shut down when dropped.
 pub(super) enum Listening {
     Tcp(Ended<TcpListener>),
     Unix(Ended<UnixListener>),
@@ -51,7 +52,7 @@ impl Listening {
     }
 }
 
-/// A connection.
+/// Stream of a client, shut down when dropped.
 pub(super) struct Connected<S: AsFd>(Ended<S>);
 
 impl<S: AsFd> Connected<S> {

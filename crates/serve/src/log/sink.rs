@@ -1,5 +1,5 @@
-//! The thread that writes lines. Where what reads them is stuck, lines are lost, and counted; nobody
-//! waits for it.
+//! Thread that writes log lines. If the reader of the standard error is stuck, lines are dropped
+//! and counted, and no caller waits.
 
 use super::{Level, LogForm, made};
 use std::collections::VecDeque;
@@ -7,16 +7,16 @@ use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Lines that wait to be written, and their bytes.
+/// Bounds on the lines that wait to be written: their number, and below it their bytes.
 const MOST_LINES: usize = 8192;
 const MOST_BYTES: usize = 4 << 20;
 
-/// Lines on their way.
+/// Queue of lines for the thread.
 pub(super) struct Sink {
     state: Mutex<State>,
-    /// there is something to write
+    /// notified when there are lines to write
     filled: Condvar,
-    /// all of it is written
+    /// notified when lines have been written
     emptied: Condvar,
 }
 
@@ -24,7 +24,7 @@ pub(super) struct Sink {
 struct State {
     lines: VecDeque<String>,
     bytes: usize,
-    /// since the last one that found a place
+    /// number of lines dropped since the thread last took lines
     lost: u64,
     writing: bool,
     ended: bool,
@@ -33,7 +33,7 @@ struct State {
 impl Sink {
     pub(super) fn start(form: LogForm) -> io::Result<Arc<Sink>> {
         Sink::start_with(form, |lines| {
-            // Who closed it does not want to read.
+            // An error means that the reader closed the standard error, so nobody misses the lines.
             let _ = io::stderr().write_all(lines);
         })
     }
@@ -65,7 +65,7 @@ impl Sink {
         self.filled.notify_one();
     }
 
-    /// All lines that wait; waits for the first of them. None at the end.
+    /// Waits for a line, and takes all lines that are queued. Returns `None` at the end.
     fn take(&self, form: LogForm) -> Option<String> {
         let mut state = self.state();
         while state.lines.is_empty() {
@@ -100,7 +100,7 @@ impl Sink {
         }
     }
 
-    /// The thread ends when what is there has been written.
+    /// Ends the thread after it has written the queued lines.
     pub(super) fn end(&self) {
         self.state().ended = true;
         self.filled.notify_all();

@@ -1,5 +1,6 @@
-//! Errors of loading in words about the settings: which input, what it got and by whom, what the
-//! model wants. A call finds that out; here it is asked with the types that the settings say.
+//! Errors of loading, told in terms of settings: which input, what it got from which setting, and
+//! what the model wants. A call of the model finds that out, so it is made here with the types that
+//! the settings give.
 
 use super::settings::ModelSettings;
 use super::{Argument, bad};
@@ -7,7 +8,7 @@ use mxrt_engine::{Engine, OpError};
 use mxrt_graph::{BoundOp, CallOptions, Interrupter};
 use mxrt_tensor::{Context, DType, NDArray, Shape, TensorType};
 
-/// The error with the setting that it is about, where one is.
+/// Returns the error with the setting that caused it, or unchanged if none did.
 pub(super) fn by_setting(error: OpError, settings: &ModelSettings) -> OpError {
     let Some(input) = &error.input else { return error };
     let (Some(got), Some(wanted)) = (&input.got, &input.wanted) else { return error };
@@ -21,13 +22,13 @@ pub(super) fn by_setting(error: OpError, settings: &ModelSettings) -> OpError {
         "dtypes" => format!("leave it out, or say {wanted}"),
         _ => format!("say {wanted}, or -1 for what is free"),
     };
-    // What the node says that found it, which a call puts behind its own words.
+    // A call puts the description by the failed node after its own text.
     let fact = error.message.split_once(". ").map_or(String::new(), |(_, fact)| format!(". {fact}"));
     bad(format!("input '{}': got {got} ({by}), wanted {wanted}: {advice}{fact}", input.name))
 }
 
-/// What a call with arrays of the said types and shapes has against them; none where it has nothing,
-/// or where they are not known.
+/// Returns the error of a call with arrays of the types and shapes in the settings. Returns `None`
+/// if the call succeeds, or if the settings do not give all shapes.
 pub(super) fn of_call(
     engine: &'static Engine,
     bound: &BoundOp,

@@ -1,4 +1,4 @@
-//! Loading a model: its files, their check, and the first answers.
+//! Loading of models: reading their files, checking them, and making the first calls.
 
 use super::explain;
 use super::settings::{BatchChoice, ModelSettings, ModelSpec};
@@ -23,16 +23,16 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use tokio::sync::Semaphore;
 
-/// Names of variables that end so are parameters, by MXNet's habit.
+/// Endings of names of parameters, by MXNet's convention.
 const PARAMETER_ENDINGS: [&str; 7] = ["weight", "bias", "gamma", "beta", "mean", "var", "parameters"];
-/// A golden file has at most so many arrays, and bytes of them.
+/// Bounds on a golden file: its number of arrays, and below it their bytes.
 const MOST_GOLDEN: usize = 1000;
 const LARGEST_GOLDEN: usize = 1 << 30;
-/// How far an output may be from that of the golden file: for each 1 of it, and beside that.
+/// Tolerances of outputs against the golden file, relative and below it absolute.
 const RELATIVE: f64 = 1e-3;
 const ABSOLUTE: f64 = 1e-5;
 
-/// What a model is made of.
+/// Inputs of loading a model.
 pub(crate) struct Loading<'a> {
     pub(crate) engine: &'static Engine,
     pub(crate) plans: BuildOptions,
@@ -54,7 +54,7 @@ impl Loading<'_> {
 }
 
 impl ModelSettings {
-    /// A shape without a name belongs to the only input.
+    /// Gives a shape without a name to the only input.
     fn name_lone_input(&mut self, names: &[String], params: &HashMap<String, NDArray>) -> Result<(), OpError> {
         let Some((name, _)) = self.shapes.iter_mut().find(|(name, _)| name.is_empty()) else { return Ok(()) };
         let free = names.iter().filter(|name| !params.contains_key(*name) && !name.ends_with("label"));
@@ -68,7 +68,7 @@ impl ModelSettings {
     }
 }
 
-/// The lines of a file.
+/// Reads the names of classes, one a line.
 fn names_of_classes(file: &Path) -> Result<Vec<String>, OpError> {
     let text = regular::read_text(file, regular::USUAL)
         .map_err(|error| OpError::new(FailureKind::Data, format!("labels: {}: {error}", file.display())))?;
@@ -76,11 +76,11 @@ fn names_of_classes(file: &Path) -> Result<Vec<String>, OpError> {
     if names.is_empty() { Err(bad(format!("labels: {} has no lines", file.display()))) } else { Ok(names) }
 }
 
-/// Whether the numbers of the last operator are probabilities.
+/// Returns whether the last operator of the graph makes probabilities.
 fn gives_probabilities(symbol: &Symbol) -> bool {
     const OPERATORS: [&str; 6] =
         ["softmax", "SoftmaxOutput", "Softmax", "SoftmaxActivation", "sigmoid", "LogisticRegressionOutput"];
-    /// They change no number.
+    /// Operators that change no numbers.
     const PASSED: [&str; 5] = ["reshape", "Reshape", "Flatten", "identity", "BlockGrad"];
     let [last] = symbol.outputs() else { return false };
     let mut node = last.node.clone();
@@ -94,14 +94,14 @@ fn gives_probabilities(symbol: &Symbol) -> bool {
     }
 }
 
-/// The parameters of a file, by their names without kinds.
+/// Reads the parameters of a file, by their names without `arg:` and `aux:`.
 fn parameters(engine: &'static Engine, file: Option<&Path>) -> Result<HashMap<String, NDArray>, OpError> {
     let Some(file) = file else { return Ok(HashMap::new()) };
     let loaded = params::load(engine, file, NpShape::Global)
         .map_err(|e| OpError::new(FailureKind::Data, format!("{}: {e}", file.display())))?;
     let named = match loaded {
         Params::Named(named) => named,
-        // The file of a network without parameters.
+        // The file of a network without parameters is an empty list.
         Params::List(arrays) if arrays.is_empty() => Vec::new(),
         Params::List(_) => return Err(bad("the parameters have no names: Invalid param file format".to_owned())),
     };
@@ -113,9 +113,9 @@ fn parameters(engine: &'static Engine, file: Option<&Path>) -> Result<HashMap<St
 }
 
 impl Model {
-    /// Reads a model's files. Where its inputs' shapes leave only the batch open, the model answers
-    /// once for one row of zeros, so that what is wrong with it is known before the first request;
-    /// so it does for the shapes that it is to be warm for, and for its golden file.
+    /// Reads the files of a model and checks it. Calls it with one row of zeros if the shapes of
+    /// its inputs leave only the batch open, so that errors show before the first request. Also
+    /// calls it with the shapes of the setting `warm`, and with the golden file.
     pub(crate) fn load(loading: &Loading<'_>) -> Result<Model, OpError> {
         let mut model = Model::read(loading)?;
         let answered = model.answer_zeros(1).map_err(|error| explain::by_setting(error, &model.settings))?;
@@ -200,7 +200,7 @@ impl Model {
             memory: 0,
             untried: None,
             gives_probabilities: gives_probabilities(&symbol),
-            // Half of all threads of hooks.
+            // Half of the threads for hooks.
             hook_places: Arc::new(Semaphore::new(engine.cores())),
             inputs,
             outputs: types.outputs,
@@ -226,14 +226,15 @@ impl Model {
         })
     }
 
-    /// Answers once for zeros of so many rows, where at most the first extents are free; false where
-    /// others are.
+    /// Calls the model with `rows` rows of zeros. Returns false without a call if an extent other
+    /// than the first is unknown.
     fn answer_zeros(&self, rows: usize) -> Result<bool, OpError> {
         let Some(types) = self.sample(rows) else { return Ok(false) };
         self.answer_now(self.zeros(types)?).map(|_| true)
     }
 
-    /// Why the model has not answered anything, and what helps.
+    /// Returns the reason for which the model was not called, and advice, if an input's shape is
+    /// unknown.
     fn unknown_shapes(&self) -> Option<String> {
         let unknown = |input: &&TensorInfo| {
             let dims = input.shape.dims();
@@ -247,7 +248,7 @@ impl Model {
         ))
     }
 
-    /// Whether there is a name for each class.
+    /// Checks that there is a name for each class.
     fn check_labels(&self) -> Result<(), OpError> {
         let names = self.classes.len();
         if names == 0 {
@@ -271,7 +272,7 @@ impl Model {
         types.into_iter().map(|tensor| NDArray::new(self.engine, Context::cpu(0), tensor)).collect()
     }
 
-    /// Computes the shapes that are said, and those of batches, so that their plans are there.
+    /// Computes the shapes of the setting `warm` once, so that their plans are built.
     fn warm(&self) -> Result<(), OpError> {
         for shapes in &self.settings.warm {
             let of = |input: &TensorInfo| {
@@ -289,7 +290,7 @@ impl Model {
         Ok(())
     }
 
-    /// Answers in this thread, and waits for it.
+    /// Calls the model in this thread, and waits for the results.
     fn answer_now(&self, inputs: Vec<NDArray>) -> Result<Vec<NDArray>, OpError> {
         let arguments = self.arguments(inputs)?;
         let refs: Vec<&NDArray> = arguments.iter().collect();
@@ -298,7 +299,7 @@ impl Model {
         Ok(made.into_vec())
     }
 
-    /// Whether images become the input that there is.
+    /// Checks that images can become the input of the model.
     fn check_preprocess(&self) -> Result<(), OpError> {
         let Some(preprocess) = &self.settings.preprocess else { return Ok(()) };
         let [input] = &self.inputs[..] else {
@@ -311,7 +312,7 @@ impl Model {
         fits.map(drop).map_err(|refusal| bad(format!("preprocess: {}", refusal.message)))
     }
 
-    /// Whether the model answers the inputs of a file with its outputs.
+    /// Checks that the model maps the inputs of a file to the outputs of the file.
     fn check_golden(&self, file: &Path) -> Result<(), OpError> {
         let wrong = |words: String| bad(format!("the golden file: {words}"));
         let bytes = regular::read(file, LARGEST_GOLDEN as u64).map_err(wrong)?;
@@ -357,7 +358,7 @@ impl Model {
         }
     }
 
-    /// Decides whether requests are joined.
+    /// Decides whether requests are joined into batches.
     fn choose_batching(&mut self) -> Result<(), OpError> {
         let joining = match (self.settings.batch, self.joined_rows()?) {
             (BatchChoice::Off, _) => Err("it is switched off"),
@@ -391,8 +392,8 @@ impl Model {
         Ok(())
     }
 
-    /// Whether rows that are computed together have the bits that they have alone. Sums are cut at
-    /// places that follow from shapes, so numbers that are no round ones show it.
+    /// Returns whether rows have the same bits in a batch as alone. Kernels divide sums by shapes,
+    /// so rows of random numbers with many digits reveal differences.
     fn has_bits_of_rows(&self, sizes: &[usize]) -> Result<bool, OpError> {
         let Some(row) = self.sample(1) else { return Ok(false) };
         let most = sizes.last().copied().unwrap_or(1);
@@ -425,7 +426,8 @@ impl Model {
         Ok(true)
     }
 
-    /// What joining does, for inputs of two rows; none where their shapes are not known.
+    /// Returns what joining gains for inputs of two rows. Returns `None` if their shapes are not
+    /// known.
     fn joined_rows(&self) -> Result<Option<JoinedRows>, OpError> {
         let free = |input: &TensorInfo| input.shape.dims().and_then(|dims| dims.first().copied()) == Some(None);
         let Some(types) = self.sample(2).filter(|_| self.inputs.iter().all(free)) else { return Ok(None) };
@@ -438,7 +440,7 @@ impl Model {
     }
 }
 
-/// An array of these bytes.
+/// Makes an array of these bytes.
 fn array_of(engine: &'static Engine, tensor: TensorType, bytes: &[u8]) -> Result<NDArray, OpError> {
     let block = engine.memory().alloc(bytes.len());
     let mut block = block.map_err(|error| OpError::new(FailureKind::Memory, error.to_string()))?;
@@ -446,7 +448,7 @@ fn array_of(engine: &'static Engine, tensor: TensorType, bytes: &[u8]) -> Result
     NDArray::from_block(engine, Context::cpu(0), tensor, block)
 }
 
-/// Elements that are no round numbers, where the type has such; small ones of integers.
+/// Makes random elements: numbers with many digits for floating types, 0 or 1 for integers.
 fn some_elements(tensor: &TensorType, random: &mut u64) -> Vec<u8> {
     let mut next = || {
         // xorshift
@@ -461,7 +463,7 @@ fn some_elements(tensor: &TensorType, random: &mut u64) -> Vec<u8> {
         match tensor.dtype {
             DType::F32 => bytes.extend_from_slice(&(number as f32).to_le_bytes()),
             DType::F64 => bytes.extend_from_slice(&number.to_le_bytes()),
-            // Numbers from 1 to 2, of any last bits.
+            // Numbers from 1 to 2 with random low bits.
             DType::F16 => bytes.extend_from_slice(&(0x3C00 | (next() as u16 & 0x3FF)).to_le_bytes()),
             DType::BF16 => bytes.extend_from_slice(&(0x3F80 | (next() as u16 & 0x7F)).to_le_bytes()),
             dtype => {
@@ -473,7 +475,8 @@ fn some_elements(tensor: &TensorType, random: &mut u64) -> Vec<u8> {
     bytes
 }
 
-/// The first element in which two arrays differ by more than is allowed, and its values.
+/// Returns the first element in which two arrays differ by more than the tolerances, and both
+/// values.
 fn difference(dtype: DType, got: &[u8], wanted: &[u8]) -> Option<(usize, f64, f64)> {
     let near = |got: f64, wanted: f64| {
         got == wanted || (got.is_nan() && wanted.is_nan()) || (got - wanted).abs() <= ABSOLUTE + RELATIVE * wanted.abs()
@@ -492,7 +495,7 @@ fn difference(dtype: DType, got: &[u8], wanted: &[u8]) -> Option<(usize, f64, f6
         DType::F64 => first!(f64),
         DType::I32 => first!(i32),
         DType::I64 => first!(i64),
-        // Exact: small integers, and halves, whose numbers are not read here.
+        // Compared exactly: small integers, and 16-bit floats, whose values are not decoded here.
         _ => got.iter().zip(wanted).position(|(got, wanted)| got != wanted).map(|byte| {
             let size = dtype.size();
             (byte / size, f64::from(got[byte]), f64::from(wanted[byte]))

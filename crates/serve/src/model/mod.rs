@@ -1,5 +1,4 @@
-//! One version of a model: what may be said of it, loading, the types of its inputs and outputs,
-//! calls.
+//! One version of a model: its settings, loading, types of its inputs and outputs, and calls.
 
 mod explain;
 mod load;
@@ -26,13 +25,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, oneshot};
 
-/// Shapes of labels are remembered for so many shapes of inputs.
+/// Number of shapes of inputs for which the shapes of labels are cached.
 const LABEL_SHAPES: usize = 64;
 
-/// What runs the models, in their metadata.
+/// Name of the platform in metadata of models.
 pub(crate) const PLATFORM: &str = "mxnet_mxrt";
 
-/// What is known of an input or output.
+/// Name, type and shape of an input or output, as far as known.
 #[derive(Clone, Debug)]
 pub(crate) struct TensorInfo {
     pub(crate) name: String,
@@ -41,8 +40,8 @@ pub(crate) struct TensorInfo {
 }
 
 impl TensorInfo {
-    /// The shape as the protocol writes it: -1 for an extent that is free. Where not even the
-    /// number of axes is known, it is one -1.
+    /// Returns the shape in the form of the protocol, where -1 is a free extent. If the number of
+    /// axes is unknown, the shape is a single -1.
     pub(crate) fn extents(&self) -> Vec<i64> {
         match self.shape.dims() {
             None => vec![-1],
@@ -51,18 +50,18 @@ impl TensorInfo {
     }
 }
 
-/// Numbers of the inputs that a request gives, in its order, and of the outputs that it wants.
+/// Numbers of the inputs of a request, in its order, and of the outputs that it wants.
 pub(crate) struct Signature {
     pub(crate) inputs: Vec<usize>,
     pub(crate) outputs: Vec<usize>,
 }
 
-/// An argument of the bound graph.
+/// Argument of the bound graph.
 #[derive(Clone, Copy, Debug)]
 enum Argument {
-    /// number of the input
+    /// the input of this number
     Input(usize),
-    /// a label: zeros, whose shape follows from the inputs
+    /// the label of this number: zeros, whose shape follows from the inputs
     Label(usize),
 }
 
@@ -81,7 +80,7 @@ impl Names {
     }
 }
 
-/// A loaded model that any number of requests use at a time.
+/// Loaded model, which any number of requests use concurrently.
 pub struct Model {
     pub(crate) name: String,
     pub(crate) version: String,
@@ -90,31 +89,31 @@ pub struct Model {
     pub(crate) metrics: Arc<ModelMetrics>,
     pub(crate) settings: ModelSettings,
     pub(crate) queue: Arc<Queue>,
-    /// names of classes; none are known if it is empty
+    /// names of classes; empty: not known
     pub(crate) classes: Vec<String>,
-    /// what is called before the model and after it
+    /// hooks that are called before and after the model
     pub(crate) hooks: Option<Arc<dyn Hooks>>,
-    /// bytes that it has of the engine's memory, about
+    /// estimated bytes of the engine's memory that it uses
     pub(crate) memory: u64,
-    /// why it has not answered anything when it was loaded; none: it has
+    /// reason for which no call was made at loading; none: a call succeeded
     pub(crate) untried: Option<String>,
-    /// whether the numbers of its last operator are probabilities
+    /// whether its last operator makes probabilities
     pub(crate) gives_probabilities: bool,
-    /// calls of its hooks that may run: others keep their threads
+    /// permits for its hooks, so that other models keep threads for theirs
     pub(crate) hook_places: Arc<Semaphore>,
     names: Names,
     share: Share,
     engine: &'static Engine,
     symbol: Symbol,
     bound: Arc<BoundOp>,
-    /// types of the graph's inputs; none of those that a call brings
+    /// types of the graph's inputs; none for those that a call passes
     types: Vec<Option<TensorType>>,
     arguments: Vec<Argument>,
     labels: Vec<String>,
     label_types: Mutex<HashMap<Vec<Shape>, Vec<TensorType>>>,
-    /// joins requests, or why it does not
+    /// batcher that joins requests, or the reason for not joining
     batching: Result<Batcher, &'static str>,
-    /// what is said of the bits of joined rows
+    /// note in the metadata about the bits of joined rows
     bits: &'static str,
 }
 
@@ -123,7 +122,8 @@ fn bad(message: String) -> OpError {
 }
 
 impl Model {
-    /// Types of inputs of so many rows; none where more than the first extents are free.
+    /// Returns types of the inputs for a number of rows. Returns `None` if other extents are free
+    /// too.
     pub(crate) fn sample(&self, rows: usize) -> Option<Vec<TensorType>> {
         let of_rows = |input: &TensorInfo| {
             let mut extents = input.shape.dims()?.to_vec();
@@ -135,7 +135,7 @@ impl Model {
         self.inputs.iter().map(of_rows).collect()
     }
 
-    /// The input of this name, and its number. An error says which there are.
+    /// Checks the type of the input of this name, and returns its number.
     fn input(&self, name: &str, tensor: &TensorType) -> Result<usize, Refusal> {
         let found = self.names.inputs.get(name).copied();
         let number = found.ok_or_else(|| {
@@ -164,7 +164,7 @@ impl Model {
         Ok(number)
     }
 
-    /// The number of the output of this name. An error says which there are.
+    /// Returns the number of the output of this name.
     fn output(&self, name: &str) -> Result<usize, Refusal> {
         self.names.outputs.get(name).copied().ok_or_else(|| {
             let names: Vec<&String> = self.outputs.iter().map(|output| &output.name).collect();
@@ -172,12 +172,12 @@ impl Model {
         })
     }
 
-    /// How many inputs and outputs a request may name.
+    /// Returns the numbers of inputs and outputs that a request may name.
     pub(crate) fn most(&self) -> Most {
         Most { inputs: self.inputs.len(), outputs: self.outputs.len() }
     }
 
-    /// The protocol's metadata, with the versions that there are of it.
+    /// Returns the metadata of the protocol, with the list of serving versions.
     pub(crate) fn metadata(&self, versions: &[String]) -> Value {
         let tensor = |info: &TensorInfo| json!({ "name": info.name, "datatype": datatype_of(info.dtype), "shape": info.extents() });
         json!({
@@ -196,7 +196,7 @@ impl Model {
         })
     }
 
-    /// Finds inputs by name and type, and outputs by name; none stands for all outputs.
+    /// Resolves inputs by name and type, and outputs by name. `None` stands for all outputs.
     pub(crate) fn signature<'a>(
         &self,
         inputs: impl IntoIterator<Item = (&'a str, &'a TensorType)>,
@@ -229,7 +229,7 @@ impl Model {
         Ok(Signature { inputs: numbers, outputs: wanted })
     }
 
-    /// How so many rows are computed, as text.
+    /// Describes, as text, how a number of rows is computed.
     pub(crate) fn plan(&self, rows: usize) -> Result<String, Refusal> {
         let unknown = || Refusal::invalid("the shapes of the model's inputs are not known: its settings say none");
         let inputs = self.sample(rows).ok_or_else(unknown)?;
@@ -244,7 +244,7 @@ impl Model {
         self.bound.op().plan_text(&types.ok_or_else(lost)?).map_err(|error| Refusal::of_call(&error))
     }
 
-    /// Refuses a request that would be late by how long calls took lately.
+    /// Refuses a request that would miss its deadline, estimated from recent calls.
     pub(crate) fn check_deadline(&self, options: CallOptions) -> Result<(), Refusal> {
         let Some(deadline) = options.deadline else { return Ok(()) };
         let estimate = match self.batcher() {
@@ -255,7 +255,7 @@ impl Model {
         estimate.filter(late).map_or(Ok(()), |time| Err(Refusal::would_be_late(time)))
     }
 
-    /// The arrays of inputs with those of labels, as the graph takes them.
+    /// Adds the arrays of labels to those of inputs, in the order of the graph.
     fn arguments(&self, inputs: Vec<NDArray>) -> Result<Vec<NDArray>, OpError> {
         if self.labels.is_empty() {
             return Ok(inputs);
@@ -268,7 +268,7 @@ impl Model {
         self.arguments.iter().map(argument).collect()
     }
 
-    /// Types of labels for inputs of these shapes.
+    /// Returns the types of labels for inputs of these shapes.
     fn label_types(&self, shapes: Vec<Shape>) -> Result<Vec<TensorType>, OpError> {
         if self.labels.is_empty() {
             return Ok(Vec::new());
@@ -312,9 +312,9 @@ impl Calls for Model {
         self.engine
     }
 
-    /// Runs the model when it is its turn. The arrays are those of all inputs, in their order. The
-    /// results are there when this returns; if it is dropped first, a call that has not started
-    /// does not run.
+    /// Runs the model when its permit is granted. The arrays are those of all inputs, in their
+    /// order. The results are complete when this returns. If the future is dropped first, a call
+    /// that has not started does not run.
     async fn call(&self, arrays: Vec<NDArray>, options: CallOptions, holds: Holds) -> Answer {
         let came = Instant::now();
         let turn = self.share.turn(options.priority).await.in_time(options.deadline)?;
@@ -342,7 +342,7 @@ impl Calls for Model {
     }
 }
 
-/// What a call of a model holds until the engine has ended it.
+/// Permit and other holds of a call, kept until the engine has ended it.
 struct Calling {
     turn: Turn,
     _holds: Holds,
@@ -356,8 +356,9 @@ impl Kept for Calling {
     }
 }
 
-/// Runs a graph. The results are there when this returns; if it is dropped first, a call that has
-/// not started does not run. What is held is dropped when the engine has ended the call, also then.
+/// Runs a graph. The results are complete when this returns. If the future is dropped first, a call
+/// that has not started does not run. In any case `holds` is dropped when the engine has ended the
+/// call.
 pub(crate) async fn run(
     engine: &'static Engine,
     bound: &Arc<BoundOp>,
@@ -374,11 +375,11 @@ pub(crate) async fn run(
     let started = if let Some(begun) = quick {
         begun.map(|started| watched(engine, started, &holds))
     } else {
-        // It builds a plan, or computes in the calling thread for longer.
+        // The call has to build a plan, or computes for long in the calling thread.
         let bound = bound.clone();
         let work = move || {
             let started = bound.call(&refs(&arguments), None, &options, &mut Interrupter::never())?;
-            // Watched there already: nobody may wait any more when it has started.
+            // Watched in this thread, as nobody may wait any more when the call has started.
             Ok(watched(engine, started, &holds))
         };
         let begun = tokio::task::spawn_blocking(work).await;
@@ -391,7 +392,7 @@ pub(crate) async fn run(
     let deferred = matches!(started, Started::Deferred(_));
     let results = started.arrays().map_err(|error| Refusal::of_failure(&bad(error.to_string())))?;
     if deferred {
-        // They may still be on their way to a device.
+        // Results may still be copied to a device.
         for array in &results {
             ready(watch(engine, array.var(), None)).await?;
         }
@@ -403,11 +404,11 @@ fn refs(arguments: &[NDArray]) -> Vec<&NDArray> {
     arguments.iter().collect()
 }
 
-/// What becomes of a variable.
+/// Receiver of a variable's value or failure.
 type Settled = oneshot::Receiver<Result<(), Failure>>;
 
-/// A call, and what becomes of each of its results. Their failures are the request's from now on,
-/// also where the request is given up: no other wait gets them.
+/// Watches the results of a call. The request now owns their failures, even if it is given up: no
+/// other wait reports them.
 fn watched(engine: &'static Engine, started: Started, holds: &Holds) -> (Started, Vec<Settled>) {
     let outcomes = started.vars().into_iter().map(|var| watch(engine, var, Some(holds.clone()))).collect();
     (started, outcomes)
@@ -422,15 +423,15 @@ fn watch(engine: &'static Engine, var: &Var, holds: Option<Holds>) -> Settled {
         if let Some(holds) = &holds {
             holds.ended(outcome.is_ok());
         }
-        // Before the request goes on: its end finds that it holds nothing more.
+        // Dropped before the request continues, so that its account is released when it ends.
         drop(holds);
-        // The request may have been given up meanwhile.
+        // The request may have been given up.
         let _ = told.send(outcome);
     });
     outcome
 }
 
-/// Returns when the value is there, or the failure in its place.
+/// Waits until the value is complete. Returns the failure if there is one.
 async fn ready(outcome: Settled) -> Result<(), Refusal> {
     match outcome.await {
         Ok(Ok(())) => Ok(()),

@@ -1,74 +1,75 @@
-//! What may be said of a model.
+//! Settings of a model, after they were read.
 
 use crate::preprocess::Preprocess;
 use mxrt_tensor::DType;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A model that is to be served.
+/// Model to be served.
 #[derive(Clone, Debug)]
 pub struct ModelSpec {
     /// name that requests use
     pub name: String,
-    /// what is said of it
+    /// settings of the model
     pub settings: ModelSettings,
 }
 
-/// Where a model is, what its files do not say, and how it is served.
+/// Files of a model, types that they do not give, and how the model is served.
 #[derive(Clone, Debug)]
 pub struct ModelSettings {
     /// prefix of its files, its symbol file, or a folder with one model
     pub path: Option<PathBuf>,
-    /// the parameter file; none: the one of the highest number
+    /// parameter file; none: the one with the highest number
     pub params: Option<PathBuf>,
     /// version that requests may name
     pub version: String,
-    /// shapes of inputs; -1 stands for any extent. One without a name is that of the only input
+    /// shapes of inputs, where -1 stands for any extent; a shape without a name is that of the only
+    /// input
     pub shapes: Vec<(String, Vec<i64>)>,
-    /// types of inputs, where they are not those that the graph asks for
+    /// types of inputs, if they differ from those of the graph
     pub dtypes: Vec<(String, DType)>,
-    /// how products are computed, as in `hybridize`
+    /// precision of products, as in `hybridize`
     pub precision: &'static str,
-    /// whether requests that wait are joined
+    /// whether waiting requests are joined
     pub batch: BatchChoice,
-    /// how long a lone request waits for others, where they are joined
+    /// time for which a lone request waits for others, if requests are joined
     pub max_delay: Duration,
-    /// rows of batches, ascending; none: powers of two
+    /// numbers of rows of batches, ascending; none: powers of two
     pub sizes: Vec<usize>,
-    /// requests are joined only where rows have the bits that they have alone
+    /// whether requests are joined only if rows have the same bits in a batch as alone
     pub exact_bits: bool,
-    /// time for a request that says none; none: no bound
+    /// deadline of requests that give none, as a time from their start; none: no bound
     pub deadline: Option<Duration>,
-    /// requests that may wait or compute at a time; none: as many as the server takes
+    /// number of requests that may wait or compute concurrently; none: that of the server
     pub queue_requests: Option<usize>,
-    /// bytes of request bodies that may be held at a time; none: as many as the server takes
+    /// bytes of request bodies that may be held concurrently; none: those of the server
     pub queue_bytes: Option<usize>,
-    /// calls that may compute at a time; none: no bound
+    /// number of calls that may compute concurrently; none: no bound
     pub calls: Option<usize>,
-    /// cores that its calls use together; none: no bound
+    /// number of cores that its calls use together; none: no bound
     pub cores: Option<usize>,
-    /// what it gets of the cores where models compete, beside the weights of the others
+    /// share of the cores, relative to the weights of other models, when models compete
     pub weight: f64,
-    /// how an image becomes the input; none: the model takes no images
+    /// conversion of images to the input; none: the model takes no images
     pub preprocess: Option<Preprocess>,
-    /// file of functions that are called before the model and after it
+    /// file of the functions that are called before and after the model
     pub hooks: Option<PathBuf>,
     /// file of the names of classes, one a line
     pub labels: Option<PathBuf>,
-    /// which versions of a repository's model serve
+    /// versions of a repository's model that serve
     pub versions: VersionChoice,
-    /// the server is not ready while the model does not serve
+    /// whether the server is ready only while the model serves
     pub required: bool,
-    /// inputs and the outputs that they must give, in a `.npz`, by their names
+    /// file of inputs and the outputs that they must give, in a `.npz`, by their names
     pub golden: Option<PathBuf>,
     /// shapes of inputs that are computed once before the model serves
     pub warm: Vec<Vec<(String, Vec<usize>)>>,
-    /// who said what, by key, for errors
+    /// origin of each value by key, for errors
     pub(crate) said_by: Vec<(&'static str, String)>,
 }
 
 impl ModelSettings {
-    /// The last who said something by this key: a place in a file, an option.
+    /// Returns the last origin of the value for this key: a line of a file, or an option.
     pub(crate) fn said_by(&self, key: &str) -> Option<&str> {
         self.said_by.iter().rev().find(|(said, _)| *said == key).map(|(_, by)| by.as_str())
     }
@@ -105,25 +106,25 @@ impl Default for ModelSettings {
     }
 }
 
-/// Whether requests that wait are joined into batches.
+/// Whether waiting requests are joined into batches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BatchChoice {
-    /// never: answers have the bits of calls of their own
+    /// never: results have the bits of calls of single requests
     #[default]
     Off,
-    /// where the estimates of the plan say that it is worth it
+    /// joined if the estimates of the plan show a gain
     Auto,
-    /// wherever rows do not depend on each other, at most so many rows
+    /// joined, up to this many rows, if rows do not depend on each other
     Rows(usize),
 }
 
-/// Which versions of a repository's model serve.
+/// Versions of a repository's model that serve.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VersionChoice {
-    /// the highest
+    /// the highest one
     Latest,
-    /// all
+    /// all of them
     All,
-    /// these
+    /// the listed ones
     These(Vec<String>),
 }

@@ -1,4 +1,4 @@
-//! Types of inputs and outputs.
+//! Types of a model's inputs and outputs.
 
 use super::settings::ModelSettings;
 use super::{TensorInfo, bad};
@@ -7,7 +7,8 @@ use mxrt_graph::Symbol;
 use mxrt_tensor::{DType, NDArray, PartialShape};
 use std::collections::HashMap;
 
-/// The input that is said to have another type than the graph asks for by its parameters.
+/// Returns the error for an input whose type in the settings is not the one that the graph
+/// requires.
 fn wrong_dtype(symbol: &Symbol, of_params: &[(String, DType)], settings: &ModelSettings) -> Option<OpError> {
     let asked = symbol.infer_type(of_params, true).ok()?;
     let asked: HashMap<String, Option<DType>> = symbol.list_arguments().into_iter().zip(asked.args).collect();
@@ -21,7 +22,7 @@ fn wrong_dtype(symbol: &Symbol, of_params: &[(String, DType)], settings: &ModelS
     Some(error)
 }
 
-/// Types that follow from the parameters and from what the user says.
+/// Types of inputs and outputs, inferred from the parameters and the settings.
 pub(super) struct Types {
     inputs: HashMap<String, TensorInfo>,
     pub(super) outputs: Vec<TensorInfo>,
@@ -50,7 +51,7 @@ impl Types {
             .map_err(|error| wrong_dtype(symbol, &of_params, settings).unwrap_or_else(|| error.into()))?;
         let arguments = symbol.list_arguments();
         let dtype_of: HashMap<&String, Option<DType>> = arguments.iter().zip(open.args.iter().copied()).collect();
-        // What nothing asks for is float32, as everywhere in MXNet.
+        // A type that nothing determines is float32, as everywhere in MXNet.
         let dtype = |name: &String| dtype_of.get(name).copied().flatten().unwrap_or(DType::F32);
         let all = known.iter().cloned().chain(free.iter().map(|name| ((*name).clone(), dtype(name))));
         let types = symbol.infer_type(&all.collect::<Vec<_>>(), true)?;

@@ -1,4 +1,4 @@
-//! Bodies as clients of MXNet Model Server send them: forms with a part for each input, and JSON
+//! Bodies in the form of clients of MXNet Model Server: forms with a part for each input, and JSON
 //! without shapes.
 
 use super::{request::MAX_AXES, short};
@@ -7,21 +7,22 @@ use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::fmt;
 
-/// The longest boundary that there is (RFC 2046).
+/// Longest boundary that RFC 2046 allows.
 const BOUNDARY: usize = 70;
 
-/// One value of a body.
+/// Value of an input in a body.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Field<'a> {
-    /// the input's name; empty where the body does not say it
+    /// name of the input; empty if the body does not give it
     pub name: String,
-    /// the content
+    /// bytes of the value
     pub content: &'a [u8],
     /// whether the content is JSON
     pub json: bool,
 }
 
-/// Reads a body of `multipart/form-data`, at most `most` parts. The error is a text for the client.
+/// Reads a body of `multipart/form-data`, at most `most` parts. The error is a message for the
+/// client.
 pub fn multipart<'a>(content_type: &str, body: &'a [u8], most: usize) -> Result<Vec<Field<'a>>, String> {
     let boundary = parameter(content_type, "boundary").filter(|boundary| (1..=BOUNDARY).contains(&boundary.len()));
     let boundary = boundary.ok_or_else(|| {
@@ -45,7 +46,7 @@ pub fn multipart<'a>(content_type: &str, body: &'a [u8], most: usize) -> Result<
     Ok(fields)
 }
 
-/// A part of a form with these headers.
+/// Reads a part of a form with these headers.
 fn part<'a>(head: &[u8], content: &'a [u8]) -> Result<Field<'a>, String> {
     let head = std::str::from_utf8(head).map_err(|_| "multipart/form-data: a header is not text")?;
     let header = |name: &str| {
@@ -57,24 +58,24 @@ fn part<'a>(head: &[u8], content: &'a [u8]) -> Result<Field<'a>, String> {
     Ok(Field { name: name.to_owned(), content, json })
 }
 
-/// Whether a content type is JSON.
+/// Returns whether a content type is JSON.
 pub fn is_json(content_type: &str) -> bool {
     content_type.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
 }
 
-/// Whether a content type is that of forms with parts.
+/// Returns whether a content type is `multipart/form-data`.
 pub fn is_form(content_type: &str) -> bool {
     content_type.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("multipart/form-data"))
 }
 
-/// The value of a parameter in a header, without quotes.
+/// Returns the value of a parameter in a header, without quotes.
 fn parameter<'a>(header: &'a str, name: &str) -> Option<&'a str> {
     let mut parts = header.split(';').skip(1).filter_map(|part| part.split_once('='));
     parts.find(|(known, _)| known.trim().eq_ignore_ascii_case(name)).map(|(_, value)| value.trim().trim_matches('"'))
 }
 
-/// Reads JSON: lists of numbers for the one input, or an object with lists by input, alone or in a
-/// list of its own. At most `most` inputs. The error is a text for the client.
+/// Reads JSON: lists of numbers for the only input, or an object with the lists of at most `most`
+/// inputs by name, which may be the only member of a list. The error is a message for the client.
 pub fn json(body: &[u8], most: usize) -> Result<Vec<Field<'_>>, String> {
     let wrong = |error: serde_json::Error| format!("the JSON of the body: {error}");
     let text = std::str::from_utf8(body).map_err(|_| "the JSON of the body is not UTF-8".to_owned())?;
@@ -87,7 +88,7 @@ pub fn json(body: &[u8], most: usize) -> Result<Vec<Field<'_>>, String> {
     text.deserialize_any(Objects(most)).map_err(wrong)
 }
 
-/// Reads an object, or a list of one.
+/// Deserializer of an object, or of a list with one object.
 struct Objects(usize);
 
 impl<'de> Visitor<'de> for Objects {
@@ -122,8 +123,8 @@ impl<'de> Visitor<'de> for Objects {
     }
 }
 
-/// The shape of lists in lists, by the first list of each level. Whether the others fit is seen when
-/// they are read.
+/// Returns the shape of nested lists, by the first list of each level. The other lists are checked
+/// when their elements are read.
 pub fn extents(text: &str) -> Result<Vec<usize>, String> {
     let (mut shape, mut open, mut in_word) = (Vec::new(), Vec::new(), false);
     for byte in text.bytes() {
@@ -158,7 +159,7 @@ pub fn extents(text: &str) -> Result<Vec<usize>, String> {
     shape.filter(|shape| !shape.is_empty()).ok_or_else(|| "expected lists of numbers".to_owned())
 }
 
-/// One more element of the innermost open list.
+/// Counts an element of the innermost open list.
 fn count(open: &mut [usize]) {
     if let Some(innermost) = open.last_mut() {
         *innermost += 1;

@@ -1,4 +1,4 @@
-//! Text and bytes of the Open Inference Protocol, without any I/O.
+//! Encoding and decoding of the Open Inference Protocol, without any I/O.
 
 pub mod forms;
 pub mod npy;
@@ -8,17 +8,17 @@ pub mod response;
 
 use mxrt_tensor::DType;
 
-/// Why an answer cannot be written.
+/// Error of writing a response.
 #[derive(Debug, PartialEq, Eq)]
 pub enum WriteError {
-    /// it has no such form: a text for the client
+    /// value that the format cannot express, with a message for the client
     Wrong(String),
-    /// there is no memory for so many more bytes
+    /// lack of memory for this many more bytes
     Memory(usize),
 }
 
 impl WriteError {
-    /// Names what could not be written.
+    /// Puts the name of the failed part before the message.
     fn of(self, what: &str) -> WriteError {
         match self {
             WriteError::Wrong(words) => WriteError::Wrong(format!("{what}: {words}")),
@@ -33,7 +33,7 @@ impl From<String> for WriteError {
     }
 }
 
-/// Room for more bytes of an answer.
+/// Reserves room for more bytes of a response.
 pub(crate) fn room(to: &mut Vec<u8>, more: usize) -> Result<(), WriteError> {
     to.try_reserve(more).map_err(|_| WriteError::Memory(more))
 }
@@ -55,17 +55,17 @@ const DATATYPES: [(&str, DType); 13] = [
     ("FP64", DType::F64),
 ];
 
-/// The element type of this name.
+/// Returns the element type with this name.
 pub fn dtype_of(name: &str) -> Option<DType> {
     DATATYPES.iter().find(|row| row.0 == name).map(|row| row.1)
 }
 
-/// The name of an element type.
+/// Returns the name of an element type.
 pub fn datatype_of(dtype: DType) -> &'static str {
     DATATYPES.iter().find(|row| row.1 == dtype).map_or("", |row| row.0)
 }
 
-/// A text of a client for a message, not longer than a line.
+/// Shortens a client's text for a message, to less than a line.
 pub(crate) fn short(text: &str) -> String {
     const LONGEST: usize = 60;
     match text.char_indices().nth(LONGEST) {

@@ -6,13 +6,13 @@ use mxrt_tensor::{DType, TensorRef, TensorType};
 use std::io::{Cursor, Read, Write};
 
 const MAGIC: &[u8] = b"\x93NUMPY";
-/// Headers of longer text are none of numpy's.
+/// Longest header, in bytes, that is accepted. NumPy writes shorter ones.
 const LONGEST_HEADER: usize = 1 << 16;
-/// Arrays of a file, and how the entry of each in its list of contents begins.
+/// Largest number of arrays in a file, and below it the first bytes of each entry of its directory.
 const MOST_ARRAYS: usize = 1000;
 const ENTRY: &[u8] = b"PK\x01\x02";
 
-/// What numpy calls the element types. BF16 has no name there.
+/// NumPy's names of element types. It has none for BF16.
 const NAMES: [(&str, DType); 12] = [
     ("|b1", DType::Bool),
     ("|u1", DType::U8),
@@ -28,16 +28,16 @@ const NAMES: [(&str, DType); 12] = [
     ("<f8", DType::F64),
 ];
 
-/// An array of a file: its type, and its elements, row-major and little-endian.
+/// Array of a file: its type, and its elements, row-major and little-endian.
 #[derive(Debug, PartialEq, Eq)]
 pub struct NpyArray<'a> {
-    /// element type and shape, whose bytes are those of `bytes`
+    /// element type and shape, which need exactly the bytes of `bytes`
     pub tensor: TensorType,
-    /// the elements
+    /// elements in the file
     pub bytes: &'a [u8],
 }
 
-/// Reads a `.npy`. The error is a text for the client.
+/// Reads a `.npy`. The error is a message for the client.
 pub fn read(file: &[u8]) -> Result<NpyArray<'_>, String> {
     let rest = file.strip_prefix(MAGIC).ok_or("this is no .npy: it does not begin with \\x93NUMPY")?;
     let (version, rest) = rest.split_at_checked(2).ok_or("the file ends in its head")?;
@@ -61,7 +61,7 @@ pub fn read(file: &[u8]) -> Result<NpyArray<'_>, String> {
     Ok(NpyArray { tensor, bytes })
 }
 
-/// Reads `{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2), }`.
+/// Reads a header such as `{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2), }`.
 fn header(text: &str) -> Result<TensorType, String> {
     let wrong = || "the head of the array is not as numpy writes it".to_owned();
     let value = |key: &str| {
@@ -105,19 +105,19 @@ pub fn write(tensor: TensorRef<'_>, to: &mut Vec<u8>) -> Result<(), WriteError> 
     Ok(())
 }
 
-/// What bounds the arrays of a `.npz`.
+/// Bounds on the arrays of a `.npz`.
 pub struct Bounds<'a> {
-    /// arrays that are wanted; one more is read
+    /// number of wanted arrays; one more is accepted
     pub arrays: usize,
-    /// bytes of all of them
+    /// bytes of all arrays together
     pub bytes: usize,
-    /// asked before so many bytes more are taken; an error ends it
+    /// called before this many more bytes are taken; an error ends the reading
     pub charge: &'a mut dyn FnMut(usize) -> Result<(), String>,
 }
 
-/// Arrays of a `.npz` by name, each a `.npy` for [`read`].
+/// Reads the entries of a `.npz` by name. Each is a `.npy` for [`read`].
 pub fn read_npz(file: &[u8], bounds: Bounds<'_>) -> Result<Vec<(String, Vec<u8>)>, String> {
-    // The archive's reader takes memory for each of its entries.
+    // The archive's reader allocates memory for each entry.
     let entries = file.windows(ENTRY.len()).filter(|bytes| *bytes == ENTRY).count();
     if entries > MOST_ARRAYS {
         return Err(format!("it has more than {MOST_ARRAYS} arrays"));
@@ -140,7 +140,7 @@ pub fn read_npz(file: &[u8], bounds: Bounds<'_>) -> Result<Vec<(String, Vec<u8>)
         bytes
             .try_reserve_exact(length)
             .map_err(|_| format!("there is no memory for the {length} bytes of '{name}'"))?;
-        // Only as many bytes are taken as the archive says that there are.
+        // Reads no more bytes than the archive announces.
         let read = entry.take(size).read_to_end(&mut bytes).map_err(|error| format!("'{name}': {error}"))?;
         if read as u64 != size {
             return Err(format!("'{name}' has {read} bytes, where the archive says {size}"));
@@ -150,9 +150,9 @@ pub fn read_npz(file: &[u8], bounds: Bounds<'_>) -> Result<Vec<(String, Vec<u8>)
     Ok(arrays)
 }
 
-/// Writes a `.npz`, without compression.
+/// Writes a `.npz` without compression.
 pub fn write_npz<'a>(arrays: impl Iterator<Item = (&'a str, TensorRef<'a>)> + Clone) -> Result<Vec<u8>, WriteError> {
-    /// Of each array in the archive, beside its elements and its name.
+    /// Bytes of each array in the archive, without its elements and its name.
     const BESIDE: usize = 512;
     let wrong = |error: &dyn std::fmt::Display| WriteError::Wrong(error.to_string());
     let size = arrays.clone().map(|(name, tensor)| tensor.bytes().len() + 2 * name.len() + BESIDE).sum();

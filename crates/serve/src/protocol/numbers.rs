@@ -1,14 +1,14 @@
-//! Elements of tensors as numbers of JSON.
+//! Elements of tensors as JSON numbers.
 
 use super::{WriteError, datatype_of, room, short};
 use mxrt_tensor::{DType, Shape};
 
-/// A Rust type whose values JSON has.
+/// Element type that JSON can express.
 trait Number: Sized {
-    /// The value that a word stands for; none if it is no such value, or out of range.
+    /// Parses a word. Returns `None` if it is no value of the type.
     fn parse(word: &str) -> Option<Self>;
     fn store(self, to: &mut [u8]);
-    /// Writes the value; false if JSON has no word for it.
+    /// Writes the value. Returns false if JSON cannot express it.
     fn write(from: &[u8], to: &mut Vec<u8>) -> bool;
 }
 
@@ -47,7 +47,7 @@ number! {
     f64: |value| value.is_finite();
 }
 
-/// An element of type `BOOL`.
+/// Element of type `BOOL`.
 struct Truth(u8);
 
 impl Number for Truth {
@@ -69,9 +69,9 @@ impl Number for Truth {
     }
 }
 
-/// Reads `text`, a value that JSON's grammar allows, into the elements of a tensor.
+/// Reads `text`, a value in JSON's grammar, into the elements of a tensor.
 ///
-/// The elements are one list, or lists in lists that have the tensor's shape.
+/// The elements are one flat list, or nested lists with the tensor's shape.
 pub fn read(text: &str, dtype: DType, shape: &Shape, to: &mut [u8]) -> Result<(), String> {
     match dtype {
         DType::Bool => read_as::<Truth>(text, dtype, shape, to),
@@ -89,7 +89,7 @@ pub fn read(text: &str, dtype: DType, shape: &Shape, to: &mut [u8]) -> Result<()
     }
 }
 
-/// Writes the elements of a tensor as one list.
+/// Writes the elements of a tensor as one flat list.
 pub fn write(bytes: &[u8], dtype: DType, to: &mut Vec<u8>) -> Result<(), WriteError> {
     match dtype {
         DType::Bool => write_as::<Truth>(bytes, dtype, to),
@@ -111,12 +111,12 @@ fn only_binary(dtype: DType) -> String {
     format!("JSON has no {}: use binary data ('binary_data_size', 'binary_data')", datatype_of(dtype))
 }
 
-/// Where in the lists the next word stands.
+/// Position in the nested lists.
 struct Place<'a> {
     shape: &'a [usize],
-    /// elements or lists read so far, of each list that is open
+    /// number of elements or lists read so far, for each list that is open
     counts: Vec<usize>,
-    /// whether lists are in lists; known at the first of them, or at the first number
+    /// whether lists are nested; known after the first inner list or number
     nested: Option<bool>,
 }
 
@@ -135,7 +135,7 @@ impl Place<'_> {
 
     fn close(&mut self) -> Result<(), String> {
         let count = self.counts.pop();
-        // The number of elements of a plain list is checked at the end.
+        // The number of elements of a flat list is checked at the end.
         let fits = self.nested != Some(true) || count == self.shape.get(self.counts.len()).copied();
         if fits { Ok(()) } else { Err(self.wrong()) }
     }
@@ -185,7 +185,7 @@ fn read_as<T: Number>(text: &str, dtype: DType, shape: &Shape, to: &mut [u8]) ->
 }
 
 fn write_as<T: Number>(bytes: &[u8], dtype: DType, to: &mut Vec<u8>) -> Result<(), WriteError> {
-    /// No number has more characters, with its comma and the end of the list.
+    /// Upper bound on the characters of a number, its comma and the end of the list.
     const LONGEST: usize = 40;
     room(to, LONGEST)?;
     to.push(b'[');

@@ -1,4 +1,4 @@
-//! The JSON of an inference request.
+//! JSON of an inference request.
 
 mod reader;
 
@@ -7,66 +7,66 @@ use mxrt_tensor::{DType, Shape, TensorType};
 use reader::{Input, Output, Request};
 use std::collections::HashSet;
 
-/// Arrays have at most so many axes.
+/// Largest number of axes of an array.
 pub(crate) const MAX_AXES: usize = 32;
 
-/// An inference request, as far as it can be read without the model.
+/// Inference request, checked as far as possible without the model.
 #[derive(Debug)]
 pub struct InferRequest<'a> {
-    /// what the answer repeats
+    /// id that the response repeats
     pub id: Option<String>,
-    /// 1 to 9, lower is served first; 0 stands for 5
+    /// priority from 1 to 9, where the lowest is served first; 0 stands for 5
     pub priority: u8,
-    /// microseconds for the request; none: as the server is set
+    /// time for the request, in microseconds; none: that of the server's settings
     pub timeout: Option<u64>,
-    /// outputs that say nothing of it are binary
+    /// default of `WantedOutput::binary`
     pub binary_outputs: bool,
-    /// the tensors, in the order of their binary data
+    /// inputs, in the order of their binary data
     pub inputs: Vec<InputTensor<'a>>,
-    /// outputs that are wanted; none: all
+    /// wanted outputs; none: all
     pub outputs: Option<Vec<WantedOutput>>,
 }
 
-/// One input of a request.
+/// Input of a request.
 #[derive(Debug)]
 pub struct InputTensor<'a> {
     /// name of the model's input
     pub name: String,
     /// element type and shape, whose number of bytes does not overflow
     pub tensor: TensorType,
-    /// the elements
+    /// elements, or their size in the binary data
     pub content: Content<'a>,
 }
 
-/// Where the elements of an input are.
+/// Location of the elements of an input.
 #[derive(Clone, Copy, Debug)]
 pub enum Content<'a> {
-    /// in the JSON
+    /// JSON text of the elements
     Numbers(&'a str),
-    /// so many bytes behind the JSON, as many as the tensor has
+    /// number of bytes in the data after the JSON; equal to the size of the tensor
     Binary(usize),
 }
 
-/// An output that a request asks for.
+/// Output that a request asks for.
 #[derive(Debug)]
 pub struct WantedOutput {
     /// name of the model's output
     pub name: String,
-    /// whether its elements are wanted as bytes behind the JSON
+    /// whether its elements are to follow the JSON as bytes; none: as `binary_outputs` says
     pub binary: Option<bool>,
 }
 
-/// How many inputs and outputs the model has. A request that names more of them is not read on.
+/// Numbers of inputs and outputs of a model. A request that names more is not read further.
 #[derive(Clone, Copy, Debug)]
 pub struct Most {
-    /// inputs of the model
+    /// number of inputs of the model
     pub inputs: usize,
-    /// outputs of the model
+    /// number of outputs of the model
     pub outputs: usize,
 }
 
 impl<'a> InferRequest<'a> {
-    /// Reads the JSON of a request to a model. The error is a text for the client.
+    /// Parses the JSON of a request to a model. The error is a message for the client.
     pub fn parse(json: &'a [u8], most: Most) -> Result<InferRequest<'a>, String> {
         let request = Request::read(json, most).map_err(|e| format!("the JSON of the request: {e}"))?;
         let priority = request.parameters.priority.unwrap_or(0);
@@ -101,7 +101,7 @@ impl<'a> InferRequest<'a> {
         })
     }
 
-    /// Bytes of all binary inputs; none if the sum overflows.
+    /// Returns the bytes of all binary inputs; `None` if the sum overflows.
     pub fn binary_bytes(&self) -> Option<usize> {
         self.inputs.iter().try_fold(0usize, |sum, input| match input.content {
             Content::Binary(bytes) => sum.checked_add(bytes),
@@ -130,7 +130,7 @@ impl<'a> Input<'a> {
             }
             (Some(data), None) => {
                 let text = data.get();
-                // Before memory is taken: each element but the last has a comma behind it.
+                // Checked before memory is taken: a comma follows each element except the last.
                 let elements = tensor.shape.size();
                 if elements > text.len() {
                     return Err(format!("'data' is too short for the {elements} elements that the shape says"));
@@ -142,7 +142,8 @@ impl<'a> Input<'a> {
     }
 }
 
-/// A type whose number of bytes does not overflow. The error is a text for the client.
+/// Makes a tensor type whose number of bytes does not overflow. The error is a message for the
+/// client.
 pub(crate) fn tensor_type(dtype: DType, shape: &[i64]) -> Result<TensorType, String> {
     if shape.len() > MAX_AXES {
         return Err(format!("the shape has {} axes; arrays have at most {MAX_AXES}", shape.len()));

@@ -1,29 +1,29 @@
-//! The body of an inference answer.
+//! Body of an inference response.
 
 use super::{WriteError, datatype_of, numbers, room};
 use mxrt_tensor::TensorRef;
 
-/// An answer: its bytes, and how many of them are JSON if binary data follows.
+/// Inference response: its bytes, and the number of JSON bytes if binary data follows.
 #[derive(Debug)]
 pub struct InferResponse {
-    /// JSON, and binary data behind it
+    /// JSON, and the binary data after it
     pub body: Vec<u8>,
-    /// bytes of the JSON; none if the body is JSON alone
+    /// number of bytes of the JSON; none if the body has no binary data
     pub json_bytes: Option<usize>,
 }
 
-/// One output of an answer.
+/// Output of a response.
 pub struct OutputTensor<'a> {
-    /// its name
+    /// name of the output
     pub name: &'a str,
-    /// its type, shape and elements
+    /// type, shape and elements
     pub tensor: TensorRef<'a>,
-    /// whether its elements are bytes behind the JSON
+    /// whether the elements follow the JSON as bytes
     pub binary: bool,
 }
 
 impl InferResponse {
-    /// Writes an answer. The error is a text for the client.
+    /// Writes a response. The error is a message for the client.
     pub fn write(
         model: &str,
         version: &str,

@@ -1,4 +1,4 @@
-//! The versions of a model become those that its folder has.
+//! Updating the versions of a model to those in its folder.
 
 use super::folder::{FoundModel, FoundVersion};
 use super::{Changes, Repository, Trouble, catalog};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 impl Repository {
-    /// Makes the versions of a model those that its folder has.
+    /// Loads new and changed versions of a model from its folder, and drops those that are gone.
     pub(super) fn apply(&self, found: &FoundModel, changes: &mut Changes) -> Result<(), Trouble> {
         let name = &found.name;
         if self.told().given(name).is_some() {
@@ -60,7 +60,7 @@ impl Repository {
                 trouble
             }));
         }
-        // Where nothing was loaded, versions may still have gone.
+        // Versions may have gone even if none was loaded.
         self.publish(|catalog| {
             let Some(of) = catalog.models.get_mut(name) else { return };
             let last = wanted.last().map(|(last, _)| last.version.as_str()).unwrap_or_default();
@@ -74,7 +74,8 @@ impl Repository {
         first
     }
 
-    /// The versions that are to serve, with their settings, and whether the server needs the model.
+    /// Chooses the versions to serve. Returns them with their settings, and whether the server
+    /// requires the model.
     #[allow(clippy::type_complexity)]
     fn chosen(
         &self,
@@ -110,8 +111,7 @@ impl Repository {
         Ok((all, required))
     }
 
-    /// Takes versions out of service that are not wanted; their names stay while their files are
-    /// there.
+    /// Takes unwanted versions out of service. Versions whose files exist keep their entries.
     fn keep(&self, of: &mut catalog::Versions, found: &FoundModel, wanted: &[(FoundVersion, ModelSettings)]) {
         let there = |name: &str| {
             found.versions.as_ref().is_ok_and(|versions| versions.iter().any(|version| version.version == name))
@@ -128,7 +128,7 @@ impl Repository {
     }
 }
 
-/// Writes what came of loading a version. One that did not load leaves what serves.
+/// Stores the result of loading a version. If loading failed, the present model continues to serve.
 pub(super) fn settle(version: &mut catalog::Version, made: &Result<Arc<Model>, Trouble>) {
     version.loading = false;
     match made {

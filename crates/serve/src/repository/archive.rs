@@ -1,5 +1,6 @@
-//! Archives of models: `.zip`, `.mar`, `.tar`, `.tar.gz`. Nothing that an archive says is trusted:
-//! names stay in the folder, only files and folders are made, and what is too large is refused.
+//! Archives of models: `.zip`, `.mar`, `.tar`, `.tar.gz`. Their contents are not trusted: names
+//! stay inside the folder, only files and folders are made, and archives that are too large are
+//! refused.
 
 use flate2::read::GzDecoder;
 use std::fs::File;
@@ -7,9 +8,9 @@ use std::io::{self, Read, Write};
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// An archive has at most so many files and folders.
+/// Largest number of files and folders in an archive.
 const MOST_ENTRIES: usize = 10_000;
-/// Endings of their names, and what they are.
+/// Endings of names of archives, and their formats.
 const ENDINGS: [(&str, Kind); 5] =
     [(".zip", Kind::Zip), (".mar", Kind::Zip), (".tar.gz", Kind::TarGz), (".tgz", Kind::TarGz), (".tar", Kind::Tar)];
 
@@ -20,7 +21,7 @@ enum Kind {
     TarGz,
 }
 
-/// The name of an archive without its ending; none if it is no archive.
+/// Returns the name of an archive without its ending; `None` if it is no archive.
 pub(crate) fn stem(path: &Path) -> Option<&str> {
     let name = path.file_name()?.to_str()?;
     ENDINGS.iter().find_map(|(ending, _)| name.strip_suffix(ending)).filter(|stem| !stem.is_empty())
@@ -31,7 +32,7 @@ fn kind(path: &Path) -> Option<Kind> {
     ENDINGS.iter().find(|(ending, _)| name.ends_with(ending)).map(|(_, kind)| *kind)
 }
 
-/// A folder with the files of an archive. It is removed when this is dropped.
+/// Folder with the files of an archive. It is removed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Unpacked {
     folder: PathBuf,
@@ -45,12 +46,12 @@ impl Unpacked {
 
 impl Drop for Unpacked {
     fn drop(&mut self) {
-        // What cannot be removed stays in the folder for temporary files.
+        // A folder that cannot be removed stays among the temporary files.
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 
-/// Unpacks an archive into a folder of its own, at most `limit` bytes.
+/// Unpacks an archive into a new folder, at most `limit` bytes.
 pub(crate) fn unpack(path: &Path, limit: usize) -> Result<Unpacked, String> {
     let named = |words: String| format!("{}: {words}", path.display());
     let kind = kind(path).ok_or_else(|| named("it is no archive".to_owned()))?;
@@ -65,7 +66,7 @@ pub(crate) fn unpack(path: &Path, limit: usize) -> Result<Unpacked, String> {
     done.map(|()| unpacked).map_err(named)
 }
 
-/// A new folder that others cannot read.
+/// Makes a new folder that other users cannot read.
 fn new_folder() -> Result<PathBuf, String> {
     use std::os::unix::fs::DirBuilderExt;
     static COUNT: AtomicUsize = AtomicUsize::new(0);
@@ -74,7 +75,7 @@ fn new_folder() -> Result<PathBuf, String> {
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let folder = temporary.join(format!("mxrt-serve-{}-{number}", std::process::id()));
         match std::fs::DirBuilder::new().mode(0o700).create(&folder) {
-            // A process of that number left it.
+            // An earlier process with the same id left the folder.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => {
                 return Err(format!(
@@ -88,7 +89,7 @@ fn new_folder() -> Result<PathBuf, String> {
     }
 }
 
-/// Where files are made, and how much of them.
+/// Destination of unpacked files, and how much more may be unpacked.
 struct Room {
     folder: PathBuf,
     left: u64,
@@ -97,7 +98,7 @@ struct Room {
 }
 
 impl Room {
-    /// The place of an entry. A name that leaves the folder is an error.
+    /// Returns the path for an entry. A name that leaves the folder is an error.
     fn place(&mut self, name: &Path) -> Result<PathBuf, String> {
         self.entries = self.entries.checked_sub(1).ok_or_else(|| format!("it has more than {MOST_ENTRIES} entries"))?;
         let inside = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
@@ -119,7 +120,7 @@ impl Room {
             std::fs::create_dir_all(parent).map_err(words)?;
         }
         let mut to = File::create_new(&place).map_err(words)?;
-        // One byte more than there is room for shows that it is too much.
+        // One byte more than allowed shows that the archive is too large.
         let copied = io::copy(&mut from.take(self.left + 1), &mut to).map_err(words)?;
         self.left = self
             .left

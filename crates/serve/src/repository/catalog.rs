@@ -1,5 +1,5 @@
-//! What is served now. A catalog does not change: who changes something publishes another one, so
-//! that a request sees one state of the world, and a version takes over in one step.
+//! Catalog of the models that are served now. A catalog does not change. Each change publishes a
+//! new one, so that a request sees one consistent state, and a version takes over in one step.
 
 use crate::metrics::ModelMetrics;
 use crate::model::Model;
@@ -10,27 +10,28 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A model of the repository, as its index has it.
+/// Entry of the repository's index.
 #[derive(Clone, Debug, Serialize)]
 pub struct IndexEntry {
     /// name of the model
     pub name: String,
-    /// its version
+    /// version of the model
     pub version: String,
     /// `READY`, `LOADING` or `UNAVAILABLE`
     pub state: &'static str,
-    /// why it is in this state, or what is wrong with its files while what was loaded before serves
+    /// reason for the state, or the error of its changed files while the earlier ones serve
     pub reason: String,
 }
 
-/// One version of a model. It may serve, be on its way, or be in trouble; one that serves may be in
-/// trouble too, when its files have changed and cannot be loaded.
+/// Version of a model. It may serve, be loading, or have failed. A version that serves has failed
+/// too if its files have changed and cannot be loaded.
 #[derive(Clone, Default)]
 pub(crate) struct Version {
     pub(crate) version: String,
-    /// lives as long as the version has a name here, whatever is loaded for it
+    /// metrics of this version name, kept when other files are loaded for it
     pub(crate) metrics: Arc<ModelMetrics>,
-    /// what serves. A request that has begun holds it too: its memory goes with the last of them
+    /// serving model; requests that have begun hold it too, so its memory is freed with the last of
+    /// them
     pub(crate) model: Option<Arc<Model>>,
     pub(crate) loading: bool,
     pub(crate) trouble: Option<String>,
@@ -40,9 +41,9 @@ pub(crate) struct Version {
 #[derive(Clone, Default)]
 pub(crate) struct Versions {
     pub(crate) versions: Vec<Version>,
-    /// the server is not ready while it does not serve
+    /// whether the server is ready only while the model serves
     pub(crate) required: bool,
-    /// it made room for another one, and comes back with its next request
+    /// whether it was unloaded to free memory; the next request loads it again
     pub(crate) evicted: bool,
 }
 
@@ -52,7 +53,7 @@ pub(crate) struct Catalog {
     pub(crate) models: BTreeMap<String, Versions>,
 }
 
-/// Numbers first, by their value.
+/// Returns the sort key of a version: numbers come first, by their value.
 fn order(version: &str) -> (bool, u64, String) {
     let number = version.parse::<u64>().ok();
     (number.is_none(), number.unwrap_or(0), version.to_owned())
@@ -69,7 +70,7 @@ impl Version {
 }
 
 impl Versions {
-    /// The version of this name, which is made if it is not there.
+    /// Returns the version of this name, and adds it if it does not exist.
     pub(crate) fn version(&mut self, name: &str) -> &mut Version {
         let place = match self.versions.iter().position(|version| version.version == name) {
             Some(place) => place,
@@ -82,12 +83,12 @@ impl Versions {
         &mut self.versions[place]
     }
 
-    /// The highest version that serves.
+    /// Returns the highest version that serves.
     pub(crate) fn serving(&self) -> Option<&Arc<Model>> {
         self.versions.iter().rev().find_map(|version| version.model.as_ref())
     }
 
-    /// Names of the versions that serve.
+    /// Returns the names of the versions that serve.
     pub(crate) fn serving_versions(&self) -> Vec<String> {
         let serving = self.versions.iter().filter(|version| version.model.is_some());
         serving.map(|version| version.version.clone()).collect()
@@ -99,7 +100,7 @@ impl Versions {
 }
 
 impl Catalog {
-    /// A version that serves; the highest if none is named.
+    /// Finds a version that serves, the highest if none is named.
     pub(crate) fn find(&self, name: &str, version: Option<&str>) -> Result<Arc<Model>, Refusal> {
         let versions = self.versions(name)?;
         let Some(version) = version else {
@@ -115,12 +116,13 @@ impl Catalog {
         found.model.clone().ok_or_else(|| unavailable(name, Some(found)))
     }
 
-    /// Whether a model made room for another one, so that its next request brings it back.
+    /// Returns whether a model was unloaded to free memory, so that its next request loads it
+    /// again.
     pub(crate) fn is_evicted(&self, name: &str) -> bool {
         self.models.get(name).is_some_and(|of| of.evicted)
     }
 
-    /// All versions of a model.
+    /// Returns all versions of a model.
     pub(crate) fn versions(&self, name: &str) -> Result<&Versions, Refusal> {
         const SHOWN: usize = 8;
         self.models.get(name).ok_or_else(|| {
@@ -133,17 +135,17 @@ impl Catalog {
         })
     }
 
-    /// All that serve.
+    /// Returns all models that serve, each version by itself.
     pub(crate) fn serving(&self) -> Vec<Arc<Model>> {
         self.versions_of_all().filter_map(|(_, version)| version.model.clone()).collect()
     }
 
-    /// All versions with the names of their models.
+    /// Iterates over all versions, with the names of their models.
     pub(crate) fn versions_of_all(&self) -> impl Iterator<Item = (&str, &Version)> + Clone {
         self.models.iter().flat_map(|(name, of)| of.versions.iter().map(move |version| (name.as_str(), version)))
     }
 
-    /// All models that there are, with their state.
+    /// Returns all models and versions with their state.
     pub(crate) fn index(&self) -> Vec<IndexEntry> {
         let entry = |(name, version): (&str, &Version)| IndexEntry {
             name: name.to_owned(),
@@ -154,7 +156,7 @@ impl Catalog {
         self.versions_of_all().map(entry).collect()
     }
 
-    /// A model that has to serve, and does not.
+    /// Returns the name of a required model that does not serve.
     pub(crate) fn missing(&self) -> Option<&str> {
         self.models.iter().find(|(_, of)| of.required && of.serving().is_none()).map(|(name, _)| name.as_str())
     }

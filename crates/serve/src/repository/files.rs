@@ -1,26 +1,26 @@
-//! The files of a model, by what users write: a prefix, a symbol file, a folder, or an archive.
+//! Files of a model, found by a prefix, a symbol file, a folder, or an archive.
 
 use super::archive::{self, Unpacked};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
-/// Endings of the names of symbol files and of parameter files.
+/// Endings of symbol files and, below, of parameter files.
 const SYMBOL: &str = "-symbol.json";
 const PARAMS: &str = ".params";
-/// So many names are shown in messages.
+/// Largest number of names that a message lists.
 const SHOWN: usize = 8;
 
 /// Symbol file and parameter file of a model.
 #[derive(Debug)]
 pub(crate) struct ModelFiles {
     pub(crate) symbol: PathBuf,
-    /// none for a graph without parameters
+    /// parameter file; none for a graph without parameters
     pub(crate) params: Option<PathBuf>,
-    /// where they come from an archive: they are removed with this
+    /// folder of an unpacked archive, removed when this is dropped
     _unpacked: Option<Unpacked>,
 }
 
-/// The name that a model has if none is said: that of its files.
+/// Returns the default name of a model: that of its files.
 pub fn own_name(path: &Path) -> Result<String, String> {
     if let Some(stem) = archive::stem(path) {
         return Ok(stem.to_owned());
@@ -34,8 +34,8 @@ pub fn own_name(path: &Path) -> Result<String, String> {
 }
 
 impl ModelFiles {
-    /// Finds them. An error says what was looked for. An archive is unpacked, at most so many bytes;
-    /// its parameter file is named as in it.
+    /// Finds the files. An error names what was looked for. An archive is unpacked, up to
+    /// `most_unpacked` bytes, and `params` is then a name inside it.
     pub(crate) fn find(path: &Path, params: Option<&Path>, most_unpacked: usize) -> Result<ModelFiles, String> {
         let archive = if archive::stem(path).is_some() { Some(path.to_owned()) } else { lone_archive(path) };
         let Some(archive) = archive else { return ModelFiles::among(path, params) };
@@ -62,8 +62,8 @@ impl ModelFiles {
         Ok(ModelFiles { symbol, params, _unpacked: None })
     }
 
-    /// What the `signature.json` of MXNet Model Server says of inputs beside these files: their
-    /// names and shapes, where 0 stands for any extent.
+    /// Reads the names and shapes of inputs from the `signature.json` of MXNet Model Server, if
+    /// there is one next to the files. In such a file 0 stands for any extent; here it becomes -1.
     pub(crate) fn signature(&self) -> Result<Vec<(String, Vec<i64>)>, String> {
         #[derive(Deserialize)]
         struct Signature {
@@ -85,13 +85,13 @@ impl ModelFiles {
         Ok(signature.inputs.into_iter().map(|input| (input.data_name, shape(input.data_shape))).collect())
     }
 
-    /// Bytes of the parameters.
+    /// Returns the size of the parameter file, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.params.as_ref().and_then(|file| std::fs::metadata(file).ok()).map_or(0, |about| about.len())
     }
 }
 
-/// The archive of a folder that has no symbol file.
+/// Returns the only archive in a folder without a symbol file.
 fn lone_archive(folder: &Path) -> Option<PathBuf> {
     if !folder.is_dir() || !named(folder, SYMBOL).is_empty() {
         return None;
@@ -107,9 +107,9 @@ fn lone_archive(folder: &Path) -> Option<PathBuf> {
     }
 }
 
-/// The folder of an archive that has the symbol file: the first one, or the only one inside.
+/// Finds the one folder with a symbol file in an unpacked archive, as near to the top as possible.
 fn model_folder(folder: &Path) -> Result<PathBuf, String> {
-    /// Folders inside of folders.
+    /// Depth of folders that are searched.
     const DEPTH: usize = 4;
     let mut found = Vec::new();
     let mut level = vec![folder.to_owned()];
@@ -157,7 +157,7 @@ fn symbol_file(path: &Path) -> Result<PathBuf, String> {
     Err(format!("there is no file '{}'; {expected} ({nearby})", symbol.display()))
 }
 
-/// The `PREFIX-NNNN.params` of the highest number.
+/// Finds the `PREFIX-NNNN.params` with the highest number.
 fn newest_params(symbol: &Path) -> Option<PathBuf> {
     let name = symbol.file_name()?.to_str()?;
     let stem = name.strip_suffix(".json")?;
@@ -171,7 +171,7 @@ fn newest_params(symbol: &Path) -> Option<PathBuf> {
     Some(symbol.with_file_name(newest))
 }
 
-/// Names of files of a folder that end so, in their order.
+/// Returns the sorted names in a folder that have this ending.
 fn named(folder: &Path, ending: &str) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());

@@ -1,42 +1,42 @@
-//! The folder of a repository: `NAME/VERSION/{files, mxrt.toml}`, or `NAME/{files, mxrt.toml}` or an
-//! archive `NAME.zip` for version 1. Nothing outside of the folder is read.
+//! Folder of a repository: `NAME/VERSION/{files, mxrt.toml}`, or `NAME/{files, mxrt.toml}` or an
+//! archive `NAME.zip` for version 1. Nothing outside the folder is read.
 
 use super::archive;
 use crate::settings::check_name;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Settings beside the files.
+/// Name of the settings file next to the files of a model or version.
 pub(super) const SETTINGS: &str = "mxrt.toml";
-/// A version has at most so many files.
+/// Largest number of files of a version.
 const MOST_FILES: usize = 1000;
-/// The version of files without a folder of their own.
+/// Version of a model whose files are not in a folder for a version.
 const ONLY: &str = "1";
 
-/// What identifies the files of a version: equal while none of them has changed.
+/// Paths, sizes and times of the files of a version: equal while none of them has changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stamp(Vec<(PathBuf, u64, Option<SystemTime>)>);
 
-/// A version that the folder has.
+/// Version that the folder has.
 #[derive(Clone, Debug)]
 pub(super) struct FoundVersion {
     pub(super) version: String,
     /// folder or archive of the model
     model: PathBuf,
     pub(super) path: PathBuf,
-    /// files of settings, the weaker one first
+    /// settings files; later ones override earlier ones
     pub(super) settings: Vec<PathBuf>,
     pub(super) stamp: Stamp,
 }
 
-/// A model that the folder has, or why it has none of this name.
+/// Model that the folder has, or the error of reading its versions.
 #[derive(Clone, Debug)]
 pub(super) struct FoundModel {
     pub(super) name: String,
     pub(super) versions: Result<Vec<FoundVersion>, String>,
 }
 
-/// All models of a repository, by name.
+/// Finds all models of a repository, sorted by name.
 pub(super) fn scan(root: &Path) -> Result<Vec<FoundModel>, String> {
     let named = |error: std::io::Error| format!("the repository '{}': {error}", root.display());
     let root = root.canonicalize().map_err(named)?;
@@ -56,7 +56,7 @@ pub(super) fn scan(root: &Path) -> Result<Vec<FoundModel>, String> {
     Ok(found)
 }
 
-/// The stamp that a version has now.
+/// Returns the present stamp of a version.
 pub(super) fn stamp_now(root: &Path, version: &FoundVersion) -> Result<Stamp, String> {
     let root = root.canonicalize().map_err(|error| error.to_string())?;
     version_at(&root, &version.model, &version.version, &version.path).map(|now| now.stamp)
@@ -67,7 +67,7 @@ fn version_at(root: &Path, model: &Path, version: &str, path: &Path) -> Result<F
     let mut settings: Vec<PathBuf> = settings.into_iter().filter(|file| file.is_file()).collect();
     settings.dedup();
     let mut stamp = stamp(root, path)?;
-    // Of the whole model, where that is another folder.
+    // Settings of the whole model are in another folder than the version.
     for file in settings.iter().filter(|file| !file.starts_with(path)) {
         add(root, file, &mut stamp)?;
     }
@@ -96,7 +96,7 @@ fn versions(root: &Path, model: &Path) -> Result<Vec<FoundVersion>, String> {
     Ok(found)
 }
 
-/// An error where a path leads out of the repository.
+/// Fails if a path leads out of the repository.
 fn inside(root: &Path, path: &Path) -> Result<(), String> {
     let real = path.canonicalize().map_err(|error| format!("'{}': {error}", relative(root, path)))?;
     if real.starts_with(root) {
@@ -105,7 +105,7 @@ fn inside(root: &Path, path: &Path) -> Result<(), String> {
     Err(format!("'{}' leads out of the repository", relative(root, path)))
 }
 
-/// The path without that of the repository, which clients need not know.
+/// Removes the repository's folder from a path, as clients need not know it.
 fn relative(root: &Path, path: &Path) -> String {
     path.strip_prefix(root).unwrap_or(path).display().to_string()
 }
@@ -117,7 +117,7 @@ fn stamp(root: &Path, path: &Path) -> Result<Stamp, String> {
     Ok(stamp)
 }
 
-/// Adds a file, or the files of a folder.
+/// Adds a file, or the files of a folder, to a stamp.
 fn add(root: &Path, path: &Path, stamp: &mut Stamp) -> Result<(), String> {
     let words = |error: std::io::Error| format!("'{}': {error}", relative(root, path));
     inside(root, path)?;

@@ -1,16 +1,16 @@
-//! Models that come and go while the server runs.
+//! Repository of models, which are loaded and unloaded while the server runs.
 //!
 //! | module | does |
 //! | --- | --- |
-//! | `catalog` | what is served now, for requests |
-//! | `folder` | what a repository's folder has |
-//! | `apply`, `prepare` | loading beside what serves, and taking over |
-//! | `files`, `archive` | which files a model has |
+//! | `catalog` | the models that are served now, for requests |
+//! | `folder` | the models in a repository's folder |
+//! | `apply`, `prepare` | loading while others serve, and taking over |
+//! | `files`, `archive` | the files of a model |
 //!
-//! Requests read a [`Catalog`], which never changes, and hold the model that they found in it
-//! to their end. One change at a time is prepared beside it, in threads that may take their time,
-//! and published at once: a version that does not load, does not answer as its golden file says, or
-//! does not fit into memory changes nothing of what serves.
+//! Requests read a [`Catalog`], which never changes, and hold the model that they found in it until
+//! they end. One change at a time is prepared in a background thread, and then published at once.
+//! A version that does not load, does not agree with its golden file, or does not fit into memory
+//! does not affect the models that serve.
 
 mod apply;
 mod archive;
@@ -42,9 +42,10 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Calls that the engine gets at a time, so that a core that becomes free has another one.
+/// Calls per core that the engine gets concurrently, so that a core that becomes free has the next
+/// one.
 const CALLS_PER_CORE: usize = 2;
-/// Why a model is not loaded.
+/// Error of loading a model.
 #[derive(Clone, Debug)]
 struct Trouble {
     words: String,
@@ -57,24 +58,24 @@ impl From<String> for Trouble {
     }
 }
 
-/// What one who changes the catalog knows of earlier changes.
+/// State of earlier changes of the catalog.
 #[derive(Default)]
 struct Changes {
-    /// the files of each version when it was loaded, or could not be loaded, last
+    /// files of each version at the last attempt to load it
     tried: HashMap<(String, String), Stamp>,
-    /// the files of each version at the last look
+    /// files of each version at the last scan of the folder
     seen: HashMap<(String, String), Stamp>,
-    /// unloaded by a call, or for want of memory: looks leave them alone
+    /// models unloaded by a call, or for lack of memory; scans do not load them
     unloaded: HashSet<String>,
-    /// what was said of each model, and under no name of the folder
+    /// last error of each model; that of the folder itself has an empty name
     complaints: HashMap<String, String>,
 }
 
-/// What is said of models.
+/// Settings of models.
 #[derive(Default)]
 struct Told {
     of_models: OfModels,
-    /// those that were named
+    /// models that were given by path
     given: Vec<ModelSpec>,
 }
 
@@ -84,7 +85,7 @@ impl Told {
     }
 }
 
-/// The models of a server.
+/// Models of a server.
 pub(crate) struct Repository {
     engine: &'static Engine,
     plans: BuildOptions,
@@ -100,7 +101,7 @@ pub(crate) struct Repository {
     max_nodes: Option<usize>,
     catalog: Mutex<Arc<Catalog>>,
     changes: Mutex<Changes>,
-    /// the server listens
+    /// whether the server listens
     started: AtomicBool,
 }
 
@@ -136,8 +137,8 @@ impl Repository {
         self.told.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// From now on this is said of models; it counts when they are loaded. Those that are not named
-    /// any more go out of service.
+    /// Replaces the settings of models. They apply when a model is next loaded. Models that are no
+    /// longer given by path go out of service.
     pub(crate) fn tell(&self, of_models: OfModels, given: Vec<ModelSpec>) {
         let mut changes = self.changes();
         let next = Arc::new(Told { of_models, given });
@@ -149,30 +150,31 @@ impl Repository {
         }
     }
 
-    /// What is served now.
+    /// Returns the models that are served now.
     pub(crate) fn catalog(&self) -> Arc<Catalog> {
         self.catalog.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// A version that serves; none where its model made room for another one. Who waits for it to
-    /// come back must hold no catalog: that would keep the memory of others.
+    /// Finds a version that serves. Returns `None` if its model was unloaded to free memory. A
+    /// caller that waits until it is loaded again must hold no catalog, which would keep the memory
+    /// of others.
     pub(crate) fn find(&self, name: &str, version: Option<&str>) -> Option<Result<Arc<Model>, Refusal>> {
         let catalog = self.catalog();
         let found = catalog.find(name, version);
         if found.is_err() && catalog.is_evicted(name) { None } else { Some(found) }
     }
 
-    /// Whether models are loaded and unloaded by calls.
+    /// Returns the setting that says when models are loaded after the start.
     pub(crate) fn control(&self) -> Control {
         self.control
     }
 
-    /// Where lines are written.
+    /// Returns the log of the server.
     pub(crate) fn log(&self) -> &Log {
         &self.log
     }
 
-    /// Requests that wait for a turn.
+    /// Returns the number of requests that wait for a permit to compute.
     pub(crate) fn waiting(&self) -> usize {
         self.turns.waiting()
     }
@@ -183,16 +185,16 @@ impl Repository {
 
     fn publish(&self, change: impl FnOnce(&mut Catalog)) {
         let mut published = self.catalog.lock().unwrap_or_else(PoisonError::into_inner);
-        // What requests read does not change; where nobody reads it, nothing is copied. A model that
-        // goes takes its time, and others wait meanwhile: what was there goes after that.
+        // The catalog is copied only if requests read it now. Freeing a model takes long, so the
+        // old models are dropped after the lock is released.
         let before = published.serving();
         change(Arc::make_mut(&mut published));
         drop(published);
         drop(before);
     }
 
-    /// Loads what there is at the start. Models that were named must load; those of the folder that
-    /// do not say why in the index.
+    /// Loads all models at the start. Models that were given by path must load. The index gives the
+    /// errors of those in the folder.
     pub(crate) fn start(&self) -> Result<(), OpError> {
         let mut changes = self.changes();
         for spec in &self.told().given {
@@ -208,7 +210,7 @@ impl Repository {
         Ok(())
     }
 
-    /// Loads a model by a call: the versions of its folder as they are now, or its files again.
+    /// Loads a model on request: the present versions of its folder, or its files again.
     pub(crate) fn load(&self, name: &str) -> Result<(), Refusal> {
         let mut changes = self.changes();
         let told = self.told();
@@ -220,7 +222,7 @@ impl Repository {
                 let found = found.into_iter().find(|found| found.name == name);
                 let found = found.ok_or_else(|| self.unknown(name))?;
                 changes.unloaded.remove(name);
-                // Once more, also where it failed before.
+                // Versions that failed before are tried again too.
                 changes.tried.retain(|(model, version), _| {
                     let catalog = self.catalog();
                     model != name || catalog.find(model, Some(version)).is_ok()
@@ -243,7 +245,7 @@ impl Repository {
         })
     }
 
-    /// Takes a model out of service. Requests that have begun end on it.
+    /// Takes a model out of service. Requests that have begun still complete.
     pub(crate) fn unload(&self, name: &str) -> Result<(), Refusal> {
         let mut changes = self.changes();
         self.catalog().versions(name)?;
@@ -265,14 +267,14 @@ impl Repository {
         self.log.model(Level::Info, name, why);
     }
 
-    /// Looks at the folder again: new and changed versions are loaded, and what is gone goes out of
-    /// service. Files that have changed since the last look may still be on their way, and wait for
-    /// the next one.
+    /// Scans the folder: loads new and changed versions, and takes models out of service whose
+    /// files are gone. Files that changed since the last scan may still be incomplete, so they wait
+    /// for the next one.
     pub(crate) fn look(&self) {
         self.follow_folder(true);
     }
 
-    /// Loads everything again that has changed; models that were named, in any case.
+    /// Loads again all models that have changed, and every model that was given by path.
     pub(crate) fn reload(&self) {
         {
             let mut changes = self.changes();
@@ -293,7 +295,7 @@ impl Repository {
         let found = match folder::scan(folder) {
             Ok(found) => found,
             Err(words) => {
-                // The name of no model.
+                // The empty name stands for the folder itself.
                 return self.complain("", Err(words.into()), &mut self.changes());
             }
         };
@@ -321,7 +323,7 @@ impl Repository {
         self.drop_missing(&found, &mut changes);
     }
 
-    /// Says what is wrong with a model, once until it is something else.
+    /// Logs the error of a model, unless it is the one that was logged last.
     fn complain(&self, name: &str, done: Result<(), Trouble>, changes: &mut Changes) {
         match done {
             Ok(()) => drop(changes.complaints.remove(name)),
@@ -336,7 +338,7 @@ impl Repository {
         }
     }
 
-    /// Models whose folders are gone.
+    /// Takes models out of service whose folders are gone.
     fn drop_missing(&self, found: &[FoundModel], changes: &mut Changes) {
         let (told, catalog) = (self.told(), self.catalog());
         let there: HashSet<&str> = found.iter().map(|model| model.name.as_str()).collect();
@@ -362,7 +364,7 @@ impl Repository {
         made.map(drop)
     }
 
-    /// The metadata of all models that serve: a list in JSON.
+    /// Returns the metadata of all models that serve, as a JSON list.
     pub(crate) fn describe(&self) -> String {
         let catalog = self.catalog();
         let described = catalog.models.values().flat_map(|of| {

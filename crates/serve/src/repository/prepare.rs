@@ -1,4 +1,4 @@
-//! A version is loaded beside what serves, and memory for it is found.
+//! Loading a version while others serve, and finding memory for it.
 
 use super::folder::{self, FoundVersion};
 use super::{Changes, ModelFiles, Repository, Trouble};
@@ -11,14 +11,14 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What a model takes of memory for each byte of its parameter file: the parameters, and as much
-/// again for those that are rearranged for the kernels.
+/// Bytes of memory that a model takes for each byte of its parameter file: one for the parameters,
+/// and one for those that are rearranged for the kernels.
 const MEMORY_PER_BYTE: u64 = 2;
-/// The memory of a model that is unloaded comes back when its last request has ended.
+/// Longest time to wait for the memory of an unloaded model, which its last request frees.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Repository {
-    /// Loads a version beside what serves. Files that change meanwhile are no version.
+    /// Loads a version while others serve. Fails if its files change meanwhile.
     pub(super) fn prepare(
         &self,
         spec: &ModelSpec,
@@ -51,7 +51,7 @@ impl Repository {
         let trouble = |error: OpError| Trouble { kind: error.kind, words: error.message.clone() };
         let before = self.engine.memory().stats().in_use as u64;
         let mut model = Model::load(&loading).map_err(trouble)?;
-        // Requests to others take memory meanwhile: no model has more than was estimated.
+        // Requests to other models take memory meanwhile, so the growth is capped at the estimate.
         let grown = (self.engine.memory().stats().in_use as u64).saturating_sub(before);
         model.memory = grown.clamp(files.bytes(), files.bytes().saturating_mul(MEMORY_PER_BYTE));
         if found.is_some_and(|found| !self.is_still(found)) {
@@ -63,27 +63,27 @@ impl Repository {
         Ok(Arc::new(model))
     }
 
-    /// Says of a model that it has not answered anything yet.
+    /// Logs a warning if the model was not called when it was loaded.
     fn warn(&self, model: &Model) {
         if let Some(words) = &model.untried {
             self.log.model(Level::Warning, &model.name, words);
         }
     }
 
-    /// The server listens now. What is to be said of the models that were loaded before is said.
+    /// Marks that the server listens, and logs the warnings of the models that were loaded before.
     pub(crate) fn started(&self) {
         self.started.store(true, Ordering::Relaxed);
         self.catalog().serving().iter().for_each(|model| self.warn(model));
     }
 
-    /// The bound of the cores of a model, which its versions share. It stays for ever, as ops that
-    /// have begun may use it.
+    /// Returns the limit of cores of a model, which all its versions share. It is never freed, as
+    /// ops that have begun may use it.
     fn core_limit(&self, name: &str, most: usize) -> &'static CoreLimit {
         let mut limits = self.core_limits.lock().unwrap_or_else(PoisonError::into_inner);
         limits.entry((name.to_owned(), most)).or_insert_with(|| Box::leak(Box::new(CoreLimit::new(most))))
     }
 
-    /// Without the folders of the server, which clients need not know.
+    /// Removes the folders of the server from an error, as clients need not know them.
     pub(super) fn for_clients(&self, spec: &ModelSpec, mut trouble: Trouble) -> Trouble {
         let real = self.folder.as_ref().and_then(|folder| folder.canonicalize().ok());
         let of_model = spec.settings.path.as_ref().and_then(|path| path.parent()).map(PathBuf::from);
@@ -101,8 +101,8 @@ impl Repository {
         now.is_some_and(|now| now == version.stamp)
     }
 
-    /// Sees to it that so many bytes fit into the limit of memory. Nothing is unloaded where all
-    /// that may be would not suffice.
+    /// Frees memory until this many bytes fit into the limit. Unloads nothing if unloading all
+    /// candidates would not suffice.
     fn make_room(&self, name: &str, bytes: u64, changes: &mut Changes) -> Result<(), Trouble> {
         let mut decided = false;
         loop {
@@ -125,7 +125,7 @@ impl Repository {
                 return Err(no_room(format!("{words}, and all models that may make room have about {freed} bytes")));
             }
             decided = true;
-            // It is not held on to here: that would keep its memory.
+            // A strong reference here would keep the victim's memory.
             let victim = victims.first().map(|victim| (victim.name.clone(), Arc::downgrade(victim)));
             drop(victims);
             let (victim, held) = victim.ok_or_else(|| no_room(words))?;
@@ -141,7 +141,8 @@ impl Repository {
         }
     }
 
-    /// The models of the repository that may make room for this one, the longest unused first.
+    /// Returns the models of the repository that may be unloaded for this one, the longest unused
+    /// first.
     fn victims(&self, name: &str) -> Vec<Arc<Model>> {
         let (told, mut models) = (self.told(), self.catalog().serving());
         models.retain(|model| model.name != name && told.given(&model.name).is_none());

@@ -1,8 +1,8 @@
-//! One inference, from the head of its request to its end.
+//! Inference requests, from their heads to their ends.
 //!
-//! A transport calls [`Inference::choose`], [`Model::signature`], [`memory`] and [`array`] for each
-//! input, [`Inference::compute`], and [`Inference::end`] when the answer is made. What it keeps or
-//! computes it charges to [`Inference::account`].
+//! A transport calls [`Inference::choose`] and [`Model::signature`], then [`memory`] and [`array`]
+//! for each input, then [`Inference::compute`], and [`Inference::end`] when it has the response. It
+//! charges the bytes it keeps to [`Inference::account`].
 
 use super::Service;
 use crate::account::Account;
@@ -23,17 +23,17 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tokio::time::timeout_at;
 
-/// The priority of requests that say none, in the protocol's order.
+/// Priority of requests that give none, on the protocol's scale.
 const USUAL_PRIORITY: i32 = 5;
 
-/// How a request ended.
+/// Result of a request that has ended.
 struct End {
     outcome: Outcome,
-    /// status and text of a refusal
+    /// status and message of a refusal
     refused: Option<(u16, String)>,
 }
 
-/// See [`Service::begin`].
+/// Inference request that has begun, see [`Service::begin`].
 pub(crate) struct Inference {
     service: Arc<Service>,
     began: Instant,
@@ -42,23 +42,23 @@ pub(crate) struct Inference {
     ended: Option<End>,
     id: Option<String>,
     trace: Option<String>,
-    /// its span, if one is wanted
+    /// data for its span, if spans are wanted and the client wants one
     traced: Option<Traced>,
     computed: Option<(Instant, Instant)>,
 }
 
-/// What a request says of its place in the queue.
+/// Priority and timeout of a request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Schedule {
-    /// 1 to 9, lower is served first; 0 stands for 5
+    /// priority from 1 to 9, where the lowest is served first; 0 stands for 5
     pub(crate) priority: u8,
-    /// time for the request, from when it began; none: as the server is set
+    /// time for the request, from its start; none: the deadline of the model's settings
     pub(crate) timeout: Option<Duration>,
 }
 
 impl Inference {
     pub(super) fn new(service: Arc<Service>, began: Instant) -> Inference {
-        // Before it is looked at whether the server drains, so that the end waits for what goes on.
+        // Counted before the draining flag is read, so that the shutdown waits for this request.
         service.begun.fetch_add(1, Ordering::SeqCst);
         service.ever.fetch_add(1, Ordering::SeqCst);
         let account = Account::open(&service.queue);
@@ -75,13 +75,14 @@ impl Inference {
         }
     }
 
-    /// What the request costs.
+    /// Returns the account of the request.
     pub(crate) fn account(&self) -> &Account {
         &self.account
     }
 
-    /// The model, the highest version if none is named. What would be refused when its body is here
-    /// is refused now. A model that made room for others comes back first.
+    /// Finds the model, in its highest version if none is named. Refuses the request now if the
+    /// queue is full, before its body is read. A model that was unloaded to free memory is loaded
+    /// first.
     pub(crate) async fn choose(&mut self, name: &str, version: Option<&str>) -> Result<Arc<Model>, Refusal> {
         if self.service.is_draining() {
             return Err(Refusal::draining());
@@ -104,8 +105,8 @@ impl Inference {
         self.model.as_ref().ok_or_else(|| Refusal::failed("the request has no model"))
     }
 
-    /// Takes its place among those that wait or compute, when its body is here. What would be late
-    /// is refused.
+    /// Takes a place among the requests that wait or compute. Transports call this when the body is
+    /// complete. A request that would miss its deadline is refused.
     pub(crate) fn admit(&self, schedule: Schedule) -> Result<(), Refusal> {
         let model = self.model()?;
         let options = self.options(model, schedule);
@@ -118,8 +119,8 @@ impl Inference {
         self.account.admit()
     }
 
-    /// Runs a job of the request in the background, for which it has a place. It waits for it until
-    /// its deadline; a job that has begun goes on, and the request is charged for it.
+    /// Runs a job of the request in the background, and waits for it until the deadline. A job that
+    /// has begun continues, and remains charged to the request.
     pub(crate) async fn background<T: Send + 'static>(
         &self,
         work: Work,
@@ -130,7 +131,7 @@ impl Inference {
         in_time(deadline, self.service.background.run(work, Some(self.account.clone()), job)).await
     }
 
-    /// Waits for what is to be there by the deadline.
+    /// Waits for a result until the deadline of the request.
     pub(crate) async fn in_time<T>(
         &self,
         schedule: Schedule,
@@ -139,8 +140,9 @@ impl Inference {
         in_time(self.options(self.model()?, schedule).deadline, work).await
     }
 
-    /// Computes. `inputs` are those of the model in its order. All results are there when this
-    /// returns. If it is dropped first, a call that has not started does not run.
+    /// Computes the results. `inputs` are those of the model, in its order. All results are
+    /// complete when this returns. If the future is dropped first, a call that has not started does
+    /// not run.
     pub(crate) async fn compute(&mut self, inputs: Vec<NDArray>, schedule: Schedule) -> Result<Vec<NDArray>, Refusal> {
         let model = self.model()?.clone();
         let options = self.options(&model, schedule);
@@ -163,7 +165,7 @@ impl Inference {
     fn options(&self, model: &Model, schedule: Schedule) -> CallOptions {
         let time = schedule.timeout.or(model.settings.deadline);
         let deadline = time.and_then(|time| self.began.checked_add(time));
-        // In the protocol 1 is served first; in the engine the highest is.
+        // The protocol serves 1 first, and the engine serves the highest number first.
         let priority = match schedule.priority {
             0 => 0,
             priority => USUAL_PRIORITY - i32::from(priority),
@@ -171,19 +173,19 @@ impl Inference {
         CallOptions { priority, deadline, ..CallOptions::default() }
     }
 
-    /// What the client calls the request, for the log.
+    /// Sets the client's id of the request, for the log.
     pub(crate) fn named(&mut self, id: Option<&str>) {
         self.id = id.filter(|_| self.service.config.log_requests).map(short);
     }
 
-    /// The header of its trace, for the log, and for its span.
+    /// Reads the header `traceparent`, for the log and for the span.
     pub(crate) fn traced(&mut self, headers: &HeaderMap) {
         let header = headers.get("traceparent").and_then(|value| value.to_str().ok());
         self.trace = header.filter(|_| self.service.config.log_requests).map(short);
         self.traced = self.service.traces.of(header);
     }
 
-    /// The request has ended: with a refusal, or else with results.
+    /// Ends the request: with this refusal, or with results if there is none.
     pub(crate) fn end(mut self, refusal: Option<&Refusal>) {
         let wanted = self.service.config.log_requests;
         self.ended = Some(End {
@@ -221,7 +223,7 @@ impl Drop for Inference {
     }
 }
 
-/// What becomes of work that must be done by a time.
+/// Waits for work until a deadline, if there is one. Refuses the request as late after it.
 async fn in_time<T>(deadline: Option<Instant>, work: impl Future<Output = Result<T, Refusal>>) -> Result<T, Refusal> {
     match deadline {
         None => work.await,
@@ -229,14 +231,14 @@ async fn in_time<T>(deadline: Option<Instant>, work: impl Future<Output = Result
     }
 }
 
-/// Memory for the elements of an input. Who takes it charges the request.
+/// Allocates memory for the elements of an input. The caller charges it to the request.
 pub(crate) fn memory(service: &Service, bytes: usize) -> Result<Block, Refusal> {
     service.engine.memory().alloc(bytes).map_err(|error| {
         Refusal::new(StatusCode::SERVICE_UNAVAILABLE, Outcome::Memory, error.to_string()).retry_after(1)
     })
 }
 
-/// An input whose elements are in `block`.
+/// Makes an input whose elements are in `block`.
 pub(crate) fn array(service: &Service, tensor: TensorType, block: Block) -> Result<NDArray, Refusal> {
     let bytes = tensor.bytes();
     if tensor.dtype == DType::Bool && block.as_slice()[..bytes].iter().any(|byte| *byte > 1) {

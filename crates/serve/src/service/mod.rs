@@ -1,4 +1,4 @@
-//! What a server does, whatever the protocol of its clients: transports translate to this.
+//! Service of a server, independent of the protocol: transports translate requests to its methods.
 //!
 //! | call | of the protocol |
 //! | --- | --- |
@@ -29,13 +29,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
-/// The extensions of the protocol that work here, and no others.
+/// Protocol extensions that the server always supports.
 const EXTENSIONS: &[&str] = &["binary_tensor_data", "schedule_policy", "statistics", "metrics"];
-/// This one where models are loaded and unloaded by calls.
+/// Protocol extension for servers whose clients may load and unload models.
 const MODEL_REPOSITORY: &str = "model_repository";
-/// Calls that load or unload a model and wait for each other.
+/// Largest number of calls that may load a model, unload one, or wait to do so.
 const CHANGES: usize = 64;
-/// Calls beside inference, and bytes of their messages, that may be held.
+/// Bounds on calls other than inference: their number, and below it the bytes of their messages.
 const SMALL_CALLS: usize = 1 << 16;
 const SMALL_BYTES: usize = 16 << 20;
 /// Name of the server in its metadata.
@@ -43,14 +43,14 @@ pub(crate) const NAME: &str = "mxrt";
 /// Version of the server in its metadata.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// What a client may do with a model of the repository.
+/// Change of a model in the repository.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Change {
     Load,
     Unload,
 }
 
-/// A call that waits to load or unload a model, while it does.
+/// Guard that counts a call while it waits to load or unload a model, and while it does so.
 struct Waits<'a>(&'a AtomicUsize);
 
 impl Waits<'_> {
@@ -70,26 +70,26 @@ impl Drop for Waits<'_> {
     }
 }
 
-/// Models, their queue, and what is counted.
+/// Models, their queues, and their metrics.
 pub(crate) struct Service {
     pub(crate) engine: &'static Engine,
     pub(crate) config: Config,
     pub(crate) repository: Repository,
     pub(crate) queue: Arc<Queue>,
-    /// what calls beside inference hold
+    /// queue of calls other than inference
     pub(crate) small: Arc<Queue>,
-    /// what clients have not taken
+    /// responses that clients have not taken
     pub(crate) answers: Arc<Answers>,
     pub(crate) background: Background,
-    /// calls that wait to load or unload a model
+    /// number of calls that load or unload a model, or wait to do so
     changes: AtomicUsize,
-    /// requests that name no model that there is
+    /// metrics of requests that name no existing model
     pub(crate) nameless: ModelMetrics,
     pub(crate) traces: Traces,
     draining: AtomicBool,
-    /// inference requests whose head has come and whose answer has not been made
+    /// number of inference requests that have begun and not ended
     begun: AtomicUsize,
-    /// all that have ever begun
+    /// number of inference requests that have begun since the start
     ever: AtomicUsize,
 }
 
@@ -117,27 +117,28 @@ impl Service {
         self.draining.store(true, Ordering::SeqCst);
     }
 
-    /// Whether new requests are refused.
+    /// Returns whether new requests are refused.
     pub(crate) fn is_draining(&self) -> bool {
         self.draining.load(Ordering::SeqCst)
     }
 
-    /// Requests that have begun and have not ended.
+    /// Returns the number of requests that have begun and not ended.
     pub(crate) fn begun(&self) -> usize {
         self.begun.load(Ordering::SeqCst)
     }
 
-    /// All requests that have begun since the start.
+    /// Returns the number of requests that have begun since the start.
     pub(crate) fn ever_begun(&self) -> usize {
         self.ever.load(Ordering::SeqCst)
     }
 
-    /// Refuses what every model would refuse, before the model is known.
+    /// Refuses a request that any model would refuse now. It is for requests whose model is not
+    /// known yet.
     pub(crate) fn check_open(&self) -> Result<(), Refusal> {
         if self.is_draining() { Err(Refusal::draining()) } else { self.queue.check() }
     }
 
-    /// Whether requests are taken now.
+    /// Checks that the server accepts requests, and that all required models serve.
     pub(crate) fn check_ready(&self) -> Result<(), Refusal> {
         if self.is_draining() {
             return Err(Refusal::draining());
@@ -149,14 +150,14 @@ impl Service {
         self.queue.check()
     }
 
-    /// The extensions of the protocol that work.
+    /// Returns the protocol extensions that the server supports.
     pub(crate) fn extensions(&self) -> Vec<&'static str> {
         let repository = Some(MODEL_REPOSITORY).filter(|_| self.repository.control() == Control::Explicit);
         EXTENSIONS.iter().copied().chain(repository).collect()
     }
 
-    /// Loads or unloads a model, where clients may do that. It takes its time. One change runs at a
-    /// time, to its end, also where its client goes away.
+    /// Loads or unloads a model, if clients may do that, and waits for it. One change runs at a
+    /// time, to its end even if its client goes away.
     pub(crate) async fn change(self: &Arc<Service>, name: String, change: Change) -> Result<(), Refusal> {
         if self.repository.control() != Control::Explicit {
             let message =
@@ -172,7 +173,7 @@ impl Service {
         self.background.run(Work::Change, None, job).await
     }
 
-    /// Loads a model that made room for others, once for all who ask for it.
+    /// Loads a model that was unloaded to free memory, once for all requests that wait for it.
     async fn bring_back(
         self: &Arc<Service>,
         account: Account,
@@ -188,7 +189,7 @@ impl Service {
         self.repository.catalog().find(name, version)
     }
 
-    /// Whether requests for this model are taken now.
+    /// Checks that a model serves, and that the server accepts requests.
     pub(crate) fn model_ready(&self, name: &str, version: Option<&str>) -> Result<(), Refusal> {
         self.repository.catalog().find(name, version)?;
         if self.is_draining() {
@@ -197,7 +198,7 @@ impl Service {
         self.queue.check()
     }
 
-    /// The same; an error where there is no such model or version.
+    /// Returns the result of [`Service::model_ready`]. Fails if there is no such model or version.
     pub(crate) fn is_model_ready(&self, name: &str, version: Option<&str>) -> Result<bool, Refusal> {
         match self.model_ready(name, version) {
             Err(refusal) if refusal.status == StatusCode::NOT_FOUND => Err(refusal),
@@ -205,14 +206,15 @@ impl Service {
         }
     }
 
-    /// A version of a model, the highest if none is named, and the versions that there are.
+    /// Returns a version of a model, the highest if none is named, and the names of all its serving
+    /// versions.
     pub(crate) fn metadata(&self, name: &str, version: Option<&str>) -> Result<(Arc<Model>, Vec<String>), Refusal> {
         let catalog = self.repository.catalog();
         let model = catalog.find(name, version)?;
         Ok((model, catalog.versions(name)?.serving_versions()))
     }
 
-    /// What was counted: for a version, all versions of a model, or all models.
+    /// Returns statistics of a version, of all versions of a model, or of all models.
     pub(crate) fn statistics(
         &self,
         name: Option<&str>,
@@ -232,13 +234,13 @@ impl Service {
         Ok(of.map(|(model, of)| ModelStatistics::of(model, &of.version, &of.metrics)).collect())
     }
 
-    /// All models that there are, with their state.
+    /// Returns all models and versions with their state.
     pub(crate) fn index(&self) -> Vec<IndexEntry> {
         self.repository.catalog().index()
     }
 
-    /// An inference whose head has come. It is counted when it ends; one that is dropped before has
-    /// lost its client.
+    /// Begins an inference request whose head has arrived. It is counted when it ends. A request
+    /// that is dropped without [`Inference::end`] has lost its client.
     pub(crate) fn begin(self: &Arc<Service>, began: Instant) -> Inference {
         Inference::new(self.clone(), began)
     }

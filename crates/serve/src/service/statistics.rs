@@ -1,4 +1,4 @@
-//! What was counted for a model, as the protocol's extension has it.
+//! Statistics of models, in the form of the protocol's extension.
 
 use crate::metrics::{Histogram, ModelMetrics};
 use crate::refusal::Outcome;
@@ -9,14 +9,14 @@ use serde::Serialize;
 pub(crate) struct ModelStatistics {
     pub(crate) name: String,
     pub(crate) version: String,
-    /// milliseconds since 1970
+    /// end of the last request, in milliseconds since 1970
     pub(crate) last_inference: u64,
     pub(crate) inference_count: u64,
     pub(crate) execution_count: u64,
     pub(crate) inference_stats: InferenceStatistics,
 }
 
-/// Times of the parts of requests.
+/// Times of requests and of their parts.
 #[derive(Serialize)]
 pub(crate) struct InferenceStatistics {
     pub(crate) success: Totals,
@@ -27,11 +27,11 @@ pub(crate) struct InferenceStatistics {
     pub(crate) compute_output: Totals,
 }
 
-/// How many, and how long in all.
+/// Number of events, and the sum of their times.
 #[derive(Serialize)]
 pub(crate) struct Totals {
     pub(crate) count: u64,
-    /// nanoseconds
+    /// sum of times, in nanoseconds
     pub(crate) ns: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The file of a configuration, in TOML.
+//! Configuration files in TOML.
 
 use super::value::Given;
 use crate::regular;
@@ -6,31 +6,31 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// Files of configurations are not larger: what is larger is another file.
+/// Largest configuration file, in bytes. A larger file is hardly a configuration.
 const LARGEST: u64 = 1 << 20;
 
-/// A key of a file, its value, and the line that it is in.
+/// Key of a file with its value and line.
 pub(super) struct Entry {
     pub(super) key: String,
     pub(super) line: usize,
     pub(super) value: EntryValue,
 }
 
-/// What stands behind a key.
+/// Value of a key.
 pub(super) enum EntryValue {
-    /// a section, or a table in braces
+    /// section, or table in braces
     Section(Vec<Entry>),
     Value(Given),
 }
 
-/// Reads a file. An error names it and the line.
+/// Reads a file. Errors name it and the line.
 pub(super) fn read(path: &Path) -> Result<Vec<Entry>, String> {
     let named = |words: String| format!("{}: {words}", path.display());
     let text = regular::read_text(path, LARGEST).map_err(named)?;
     parse(&text).map_err(|(line, words)| format!("{}:{line}: {words}", path.display()))
 }
 
-/// The keys of a text, in their order; or the line of what is wrong, and why it is.
+/// Parses a text. Returns its keys in their order, or the line and description of an error.
 pub(super) fn parse(text: &str) -> Result<Vec<Entry>, (usize, String)> {
     let line_of = |at: usize| text.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count() + 1;
     let parsed = DeTable::parse(text).map_err(|error| {
@@ -50,7 +50,7 @@ fn section(table: &DeTable<'_>, line_of: &dyn Fn(usize) -> usize) -> Result<Vec<
         };
         entries.push((at, Entry { key: key.get_ref().to_string(), line, value }));
     }
-    // The parser sorts keys by name; messages are better by place.
+    // The parser sorts keys by name. Errors should come in the order of the file.
     entries.sort_by_key(|(at, _)| *at);
     Ok(entries.into_iter().map(|(_, entry)| entry).collect())
 }
@@ -78,7 +78,7 @@ fn given(value: &Spanned<DeValue<'_>>, line_of: &dyn Fn(usize) -> usize) -> Resu
 }
 
 impl Entry {
-    /// The value, where a table in braces is one.
+    /// Returns the value. A section becomes a table.
     pub(super) fn given(&self) -> Given {
         match &self.value {
             EntryValue::Value(given) => given.clone(),

@@ -1,14 +1,14 @@
-//! Settings of servers and models. A setting is one row of a table: from it come its key in files,
-//! its option `--key`, its variable `MXRT_SERVE_KEY`, its argument in Python, and its help.
+//! Settings of servers and models. Each setting is one row of a table. The row gives its key in
+//! files, its option `--key`, its variable `MXRT_SERVE_KEY`, its argument in Python, and its help.
 //!
 //! | module | does |
 //! | --- | --- |
 //! | `server`, `model` | the tables |
-//! | `value` | values as they are given, and how they are read |
+//! | `value` | values before and after their types are checked |
 //! | `file` | TOML |
 //!
-//! What is said later counts: the file, then the environment, then options. What is said of one
-//! model counts before what is said of all of them.
+//! Later sources override earlier ones: the file, then the environment, then options. A setting of
+//! one model overrides a setting of all models.
 
 mod file;
 mod model;
@@ -26,62 +26,62 @@ use file::{Entry, EntryValue};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// What begins the names of environment variables.
+/// Prefix of environment variables.
 pub const VARIABLES: &str = "MXRT_SERVE_";
-/// The section of a file in which models are, each a section with its name.
+/// Key of the section in which each model has a section of its own.
 const MODELS: &str = "models";
-/// The variable that names the file.
+/// Name of the variable, without the prefix, that names the file.
 const FILE: &str = "config";
 
-/// What a setting belongs to.
+/// Owner of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// the server
     Server,
-    /// models: one, or all of them
+    /// one model, or all of them
     Models,
     /// one model
     OneModel,
 }
 
-/// A row of a table.
+/// Row of a table of settings.
 pub struct Setting<C: 'static> {
-    /// its key in files
+    /// key in files
     pub key: &'static str,
-    /// what stands for the value in help
+    /// placeholder of the value in help
     pub metavar: &'static str,
-    /// what it decides
+    /// description for help
     pub text: &'static str,
-    /// what it belongs to
+    /// owner of the setting
     pub scope: Scope,
-    /// takes a value over; an error says what was expected
+    /// reads a value; an error says what was expected
     pub(crate) read: fn(&mut C, Value<'_>) -> Result<(), String>,
-    /// the present value; none if it is not set
+    /// returns the present value; none if it is not set
     pub(crate) show: fn(&C) -> Option<Given>,
 }
 
 impl<C: Default> Setting<C> {
-    /// The value that holds if nothing is said, as people would write it.
+    /// Returns the default value in the form in which people write it; `None` if there is none.
     pub fn default(&self) -> Option<String> {
         (self.show)(&C::default()).filter(|given| !matches!(given, Given::Table(t) if t.is_empty())).map(|g| g.words())
     }
 }
 
-/// Who says something.
+/// Source of a value.
 #[derive(Clone, Debug)]
 pub enum Origin {
-    /// a file, and the line in it
+    /// file, and the line in it
     File(PathBuf, usize),
-    /// an environment variable
+    /// environment variable
     Environment,
-    /// an option of the command
+    /// option of the command
     Option,
-    /// a program that uses this crate
+    /// program that uses this crate
     Program,
 }
 
 impl Origin {
-    /// The setting as this origin names it.
+    /// Returns the name of a setting in the form of this source.
     fn name(&self, key: &str) -> String {
         match self {
             Origin::File(file, line) => format!("{}:{line}: {key}", file.display()),
@@ -91,7 +91,7 @@ impl Origin {
         }
     }
 
-    /// The folder of relative paths.
+    /// Returns the folder of relative paths.
     fn base(&self) -> Option<&Path> {
         match self {
             Origin::File(file, _) => file.parent().filter(|folder| !folder.as_os_str().is_empty()),
@@ -100,7 +100,7 @@ impl Origin {
     }
 }
 
-/// Something that was said of models.
+/// Value of a setting, with its source.
 #[derive(Clone, Debug)]
 struct Said {
     origin: Origin,
@@ -108,7 +108,7 @@ struct Said {
     given: Given,
 }
 
-/// What was said of models, as it is wanted when one is loaded.
+/// Settings of models, kept in the form in which they were given until a model is loaded.
 #[derive(Clone, Debug, Default)]
 pub struct OfModels {
     all: Vec<Said>,
@@ -116,12 +116,12 @@ pub struct OfModels {
 }
 
 impl OfModels {
-    /// The settings of a model.
+    /// Returns the settings of a model.
     pub fn settings(&self, name: &str) -> Result<ModelSettings, String> {
         self.settings_with(name, &[])
     }
 
-    /// Whether as much is said here of a model as elsewhere.
+    /// Returns whether the settings of a model are equal here and in `other`.
     pub(crate) fn says_as(&self, other: &OfModels, name: &str) -> bool {
         let of = |models: &OfModels| -> Vec<(&'static str, Given)> {
             let own = models.one.iter().filter(|(other, _)| other == name).flat_map(|(_, said)| said);
@@ -130,8 +130,8 @@ impl OfModels {
         of(self) == of(other)
     }
 
-    /// The settings of a model of a repository: what files beside it say counts before what is
-    /// said of all models.
+    /// Returns the settings of a model of a repository. Settings files next to the model override
+    /// the settings of all models.
     pub(crate) fn settings_with(&self, name: &str, files: &[PathBuf]) -> Result<ModelSettings, String> {
         let mut settings = ModelSettings::default();
         let mut take = |said: &Said| {
@@ -165,19 +165,19 @@ fn apply<C>(table: &'static [Setting<C>], to: &mut C, said: &Said) -> Result<(),
         .map_err(|expected| format!("{} is {}; expected {expected}", said.origin.name(said.key), said.given.words()))
 }
 
-/// Settings of a server and of its models, from all who say something.
+/// Settings of a server and of its models, collected from all sources.
 #[derive(Clone, Default)]
 pub struct Configuration {
-    /// the server
+    /// settings of the server
     pub server: Config,
-    /// makes the hooks of files; none: no model can have any
+    /// loader of hooks; none: models cannot have hooks
     pub hooks: Option<HookLoader>,
-    /// nodes that the symbol file of a model may have; none: any number
+    /// largest number of nodes in a symbol file; none: any number
     pub max_nodes: Option<usize>,
-    /// who starts it says itself what is to be said of its models
+    /// whether the program that starts the server prints the warnings about its models itself
     pub quiet: bool,
     models: OfModels,
-    /// who said what of the server, for `print`
+    /// values for the server with their sources, for `print`
     said: Vec<Said>,
 }
 
@@ -188,12 +188,12 @@ impl std::fmt::Debug for Configuration {
 }
 
 impl Configuration {
-    /// Reads a file of TOML. Unknown keys are errors that name the nearest one.
+    /// Reads a TOML file. An unknown key is an error that names the nearest known one.
     pub fn file(&mut self, path: &Path) -> Result<(), String> {
         self.entries(path, file::read(path)?)
     }
 
-    /// Takes the text of such a file over; errors name it by `path`.
+    /// Reads the text of a TOML file. Errors name it by `path`.
     pub fn text(&mut self, path: &Path, text: &str) -> Result<(), String> {
         let entries = file::parse(text).map_err(|(line, words)| format!("{}:{line}: {words}", path.display()))?;
         self.entries(path, entries)
@@ -224,7 +224,7 @@ impl Configuration {
         Ok(())
     }
 
-    /// Takes variables `MXRT_SERVE_...` over. Others are passed over.
+    /// Reads the variables `MXRT_SERVE_...`, and ignores others.
     pub fn environment(&mut self, variables: impl IntoIterator<Item = (String, String)>) -> Result<(), String> {
         for (variable, text) in variables {
             let Some(key) = variable.strip_prefix(VARIABLES) else { continue };
@@ -235,7 +235,7 @@ impl Configuration {
         Ok(())
     }
 
-    /// Sets what this key stands for: of the server, or of all models.
+    /// Sets a value for the server, or for all models.
     pub fn set(&mut self, origin: Origin, key: &str, given: Given) -> Result<(), String> {
         let given = structured(&origin, given);
         let row = SERVER.iter().map(|row| row.key).find(|known| *known == key);
@@ -260,7 +260,7 @@ impl Configuration {
         }
     }
 
-    /// A model that is to be served.
+    /// Adds a model to be served.
     pub fn add_model(&mut self, name: &str) -> Result<(), String> {
         if self.models.names().any(|other| other == name) {
             return Ok(());
@@ -270,7 +270,7 @@ impl Configuration {
         Ok(())
     }
 
-    /// Sets what this key stands for, of a model that is there.
+    /// Sets a value for one model, which must have been added.
     pub fn set_model(&mut self, origin: Origin, model: &str, key: &str, given: Given) -> Result<(), String> {
         let given = structured(&origin, given);
         let Some(row) = MODEL.iter().find(|row| row.key == key) else {
@@ -287,23 +287,23 @@ impl Configuration {
         Ok(())
     }
 
-    /// Names of the models, in the order in which they were given.
+    /// Returns the names of the models, in the order in which they were added.
     pub fn models(&self) -> Vec<String> {
         self.models.names().map(str::to_owned).collect()
     }
 
-    /// The settings of a model.
+    /// Returns the settings of a model.
     pub fn settings(&self, model: &str) -> Result<ModelSettings, String> {
         self.models.settings(model)
     }
 
-    /// What was said of models.
+    /// Returns the settings of all models.
     pub(crate) fn of_models(&self) -> &OfModels {
         &self.models
     }
 
-    /// The models that are to be served beside those of a repository. What is said of a model
-    /// without a path is said of one of the repository's.
+    /// Returns the models that are served in addition to those of the repository. A model without a
+    /// path is one of the repository, to which its settings apply.
     pub(crate) fn specs(&self) -> Result<Vec<ModelSpec>, String> {
         let mut specs = Vec::new();
         for name in self.models.names() {
@@ -322,13 +322,13 @@ impl Configuration {
         Ok(specs)
     }
 
-    /// Settings of the server that differ here from those that it runs with.
+    /// Returns the keys of the server's settings that differ from those of a running server.
     pub(crate) fn differs_from(&self, running: &Config) -> Vec<&'static str> {
         let differs = |row: &&Setting<Config>| (row.show)(&self.server) != (row.show)(running);
         SERVER.iter().filter(differs).map(|row| row.key).collect()
     }
 
-    /// All settings as a file that says the same, with who said it.
+    /// Formats all settings as an equivalent configuration file, with the source of each.
     pub fn print(&self) -> Result<String, String> {
         let mut to = String::new();
         print(SERVER, &self.server, Scope::Server, &[&self.said], &mut to);
@@ -347,7 +347,7 @@ impl Configuration {
     }
 }
 
-/// Lists and tables that are said in one text, as TOML has them.
+/// Parses lists and tables in TOML syntax that the environment or an option gives as one text.
 fn structured(origin: &Origin, given: Given) -> Given {
     match (origin, &given) {
         (Origin::Environment | Origin::Option, Given::Text(text)) if text.starts_with(['[', '{']) => {
@@ -358,7 +358,7 @@ fn structured(origin: &Origin, given: Given) -> Given {
     }
 }
 
-/// Writes rows: those of this scope, and those of a model that its section may say too.
+/// Writes the rows of this scope. The section of a model has all rows of models.
 fn print<C>(table: &'static [Setting<C>], of: &C, scope: Scope, said: &[&[Said]], to: &mut String) {
     for row in table.iter().filter(|row| row.scope == scope || scope == Scope::OneModel) {
         let by = said.iter().flat_map(|said| said.iter()).rfind(|said| said.key == row.key);
@@ -375,7 +375,7 @@ fn print<C>(table: &'static [Setting<C>], of: &C, scope: Scope, said: &[&[Said]]
     }
 }
 
-/// Names and versions stand in paths of HTTP.
+/// Checks a name or version of a model, which is a segment of URLs.
 pub(crate) fn check_name(what: &str, text: &str) -> Result<(), String> {
     if text.is_empty() || text.starts_with('.') || text.chars().any(|c| c == '/' || c.is_control()) {
         return Err(format!("'{text}' is no {what} of a model: it needs letters, no '/', and no '.' in front"));
@@ -396,9 +396,9 @@ fn unknown(origin: &Origin, key: &str, known: impl Iterator<Item = &'static str>
     nearest.map_or(name.clone(), |nearest| format!("{name}; did you mean {nearest}?"))
 }
 
-/// The known word that differs least from this one.
+/// Returns the known word that differs least from this one.
 pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    /// Longer ones are no slips of the pen.
+    /// Length, in bytes, beyond which a word is hardly a misspelling.
     const LONGEST: usize = 64;
     if word.len() > LONGEST {
         return None;
@@ -406,7 +406,7 @@ pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&
     known.min_by_key(|other| distance(word, other))
 }
 
-/// How many letters have to be inserted, removed or replaced.
+/// Returns the least number of letters to insert, remove or replace.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

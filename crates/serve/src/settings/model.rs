@@ -1,12 +1,12 @@
-//! What may be said of a model: one row each.
+//! Table of the settings of a model.
 
 use super::value::{Given, Value, shown_bytes, shown_count, shown_seconds};
 use super::{Scope, Setting};
 use crate::model::{BatchChoice, ModelSettings, VersionChoice};
 use crate::preprocess::Preprocess;
 
-/// Values by input, as a table or, in one text, as `INPUT=VALUE`. A value without a name belongs to
-/// the one input that there is.
+/// Reads values by input: a table, or one text such as `INPUT=VALUE`. A value without a name
+/// belongs to the only input.
 fn by_input<T>(
     value: Value<'_>,
     one: impl for<'a> Fn(Value<'a>) -> Result<T, String>,
@@ -25,7 +25,7 @@ fn by_input<T>(
     }
 }
 
-/// Replaces what is said of the same inputs.
+/// Adds items, and replaces those for the same inputs.
 fn merge<T>(to: &mut Vec<(String, T)>, items: Vec<(String, T)>) {
     for (name, item) in items {
         to.retain(|(other, _)| *other != name);
@@ -33,7 +33,7 @@ fn merge<T>(to: &mut Vec<(String, T)>, items: Vec<(String, T)>) {
     }
 }
 
-/// Images have no more rows or columns.
+/// Largest number of rows or columns of an image.
 const LARGEST_IMAGE: u64 = 1 << 14;
 
 fn preprocess(value: Value<'_>) -> Result<Preprocess, String> {

@@ -1,4 +1,4 @@
-//! What a server may be told: one row each.
+//! Table of the settings of a server.
 
 use super::value::{Given, Value, shown_bytes, shown_count, shown_seconds};
 use super::{Scope, Setting};

@@ -1,28 +1,28 @@
-//! Values as files, the environment, options and programs give them, and as they are read.
+//! Values in the form in which files, the environment, options and programs give them.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A value before it is known what it should be.
+/// Value before its type is checked.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Given {
-    /// nothing, as programs say it: what need not be there is not
+    /// a program's null: an optional setting is switched off
     Nothing,
-    /// a text; options and environment variables are texts, whatever they stand for
+    /// text; options and environment variables give only texts
     Text(String),
-    /// a whole number
+    /// whole number
     Integer(i64),
-    /// a number
+    /// number with a fraction or exponent
     Float(f64),
-    /// a truth
+    /// boolean
     Bool(bool),
-    /// several values
+    /// list
     List(Vec<Given>),
     /// values by name
     Table(Vec<(String, Given)>),
 }
 
-/// The longest time that can be said, in seconds: more than a century.
+/// Longest time that a setting can have, in seconds: more than a century.
 const LONGEST: f64 = 4e9;
 
 const UNITS: [(&str, u64); 7] = [
@@ -36,7 +36,7 @@ const UNITS: [(&str, u64); 7] = [
 ];
 
 impl Given {
-    /// As people would write it.
+    /// Formats the value for messages.
     pub fn words(&self) -> String {
         match self {
             Given::Text(text) => text.clone(),
@@ -44,7 +44,7 @@ impl Given {
         }
     }
 
-    /// As a TOML file has it.
+    /// Formats the value as TOML.
     pub fn toml(&self) -> String {
         match self {
             Given::Nothing => "nothing".to_owned(),
@@ -63,7 +63,7 @@ impl Given {
     }
 }
 
-/// A key as TOML has it.
+/// Formats a key as TOML.
 pub(super) fn name(key: &str) -> String {
     let bare = !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'));
     if bare { key.to_owned() } else { quoted(key) }
@@ -83,7 +83,7 @@ fn quoted(text: &str) -> String {
     quoted
 }
 
-/// A value, and the folder that its relative paths are in. Its methods read it; an error says what
+/// Value with the folder of its relative paths. Methods convert it to a type. Their errors say what
 /// was expected.
 #[derive(Clone, Copy, Debug)]
 pub struct Value<'a> {
@@ -92,7 +92,7 @@ pub struct Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// A value of a program.
+    /// Makes a value that a program gives.
     pub fn new(given: &'a Given) -> Value<'a> {
         Value { given, base: None }
     }
@@ -101,7 +101,7 @@ impl<'a> Value<'a> {
         Value { given, base: self.base }
     }
 
-    /// Whether this says that there is none.
+    /// Returns whether the value switches an optional setting off.
     pub(super) fn is_none(self) -> bool {
         match self.given {
             Given::Nothing | Given::Bool(false) => true,
@@ -110,7 +110,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Reads it unless it says that there is none.
+    /// Reads an optional value. Returns `None` if it is switched off.
     pub(super) fn optional<T>(self, read: impl FnOnce(Value<'a>) -> Result<T, String>) -> Result<Option<T>, String> {
         if self.is_none() { Ok(None) } else { read(self).map(Some) }
     }
@@ -136,7 +136,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// One of these words.
+    /// Reads one of these words, and returns what it stands for.
     pub(super) fn word<T: Copy>(self, words: &[(&str, T)]) -> Result<T, String> {
         let text = match self.given {
             Given::Text(text) => text.as_str(),
@@ -165,7 +165,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// So many things, `least` or more.
+    /// Reads a whole number, `least` or more.
     pub(super) fn count(self, least: usize) -> Result<usize, String> {
         let wrong = || format!("a whole number, {least} or more");
         self.whole(least as u64, u64::MAX).ok().and_then(|n| usize::try_from(n).ok()).ok_or_else(wrong)
@@ -181,13 +181,13 @@ impl<'a> Value<'a> {
         .filter(|number: &f64| number.is_finite())
     }
 
-    /// A time, in seconds.
+    /// Reads a time in seconds.
     pub(super) fn seconds(self) -> Result<Duration, String> {
         let seconds = self.number().filter(|seconds| (0.0..=LONGEST).contains(seconds));
         seconds.map(Duration::from_secs_f64).ok_or_else(|| "a number of seconds, 0 or more".to_owned())
     }
 
-    /// An amount of memory: bytes, or a number with a unit behind it.
+    /// Reads a number of bytes, which may have a unit.
     pub(super) fn bytes(self) -> Result<usize, String> {
         let read = |text: &str| {
             let text = text.trim().to_ascii_lowercase();
@@ -206,7 +206,7 @@ impl<'a> Value<'a> {
         .ok_or_else(|| "a number of bytes, or one with KB, MB, GB, KiB, MiB or GiB behind it".to_owned())
     }
 
-    /// A list; texts have commas between their items.
+    /// Reads a list. In a text, commas separate its items.
     pub(super) fn list(self) -> Option<Vec<Given>> {
         match self.given {
             Given::List(items) => Some(items.clone()),
@@ -215,7 +215,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Values by name.
+    /// Reads a table.
     pub(super) fn table(self) -> Option<&'a [(String, Given)]> {
         match self.given {
             Given::Table(items) => Some(items),
@@ -223,7 +223,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Extents of a shape, -1 for any.
+    /// Reads the extents of a shape, where -1 stands for any.
     pub(super) fn shape(self) -> Result<Vec<i64>, String> {
         let wrong = || "whole numbers with commas, such as -1,3,224,224; -1 is any extent".to_owned();
         let extent = |given: &Given| match given {
@@ -236,7 +236,7 @@ impl<'a> Value<'a> {
     }
 }
 
-/// As `Value::bytes` reads it, with the largest unit that leaves a whole number.
+/// Formats a number of bytes for `Value::bytes`, in the largest unit that leaves a whole number.
 pub(super) fn shown_bytes(bytes: usize) -> Given {
     let fits = |factor: &u64| bytes > 0 && (bytes as u64).is_multiple_of(*factor);
     let unit = [("GiB", 1u64 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)].into_iter().find(|(_, factor)| fits(factor));
@@ -246,7 +246,7 @@ pub(super) fn shown_bytes(bytes: usize) -> Given {
     }
 }
 
-/// As `Value::seconds` reads it.
+/// Formats a time for `Value::seconds`.
 pub(super) fn shown_seconds(time: Duration) -> Given {
     if time.subsec_nanos() == 0 {
         Given::Integer(i64::try_from(time.as_secs()).unwrap_or(i64::MAX))
@@ -255,7 +255,7 @@ pub(super) fn shown_seconds(time: Duration) -> Given {
     }
 }
 
-/// As `Value::count` reads it.
+/// Formats a number for `Value::count`.
 pub(super) fn shown_count(count: usize) -> Given {
     Given::Integer(i64::try_from(count).unwrap_or(i64::MAX))
 }

@@ -1,4 +1,4 @@
-"""What vocabularies of MXNet begin with."""
+"""The index of the unknown token, with which vocabularies of MXNet begin."""
 
 __all__ = ["UNKNOWN_IDX"]
 

@@ -1,4 +1,5 @@
-//! The JSON of a request, read once and into no more memory than the model has use for.
+//! Parser of a request's JSON. It reads the text once, and takes no more memory than the model
+//! needs.
 
 use super::{MAX_AXES, Most};
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -7,7 +8,7 @@ use serde_json::value::RawValue;
 use std::fmt;
 use std::marker::PhantomData;
 
-/// What a request says.
+/// Parsed request before its tensors are checked.
 pub(super) struct Request<'a> {
     pub(super) id: Option<String>,
     pub(super) parameters: Parameters,
@@ -15,7 +16,7 @@ pub(super) struct Request<'a> {
     pub(super) outputs: Option<Vec<Output>>,
 }
 
-/// Parameters of a request that mean something here; others are passed over.
+/// Parameters of a request that have a meaning here. Others are ignored.
 #[derive(Deserialize, Default)]
 pub(super) struct Parameters {
     pub(super) priority: Option<u64>,
@@ -70,7 +71,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Reads a request to a model.
+/// Deserializer of a request, bounded by the model's numbers of inputs and outputs.
 struct OfModel(Most);
 
 impl<'de> DeserializeSeed<'de> for OfModel {
@@ -123,10 +124,10 @@ impl<'de> Visitor<'de> for OfModel {
     }
 }
 
-/// A list of at most so many members.
+/// Deserializer of a list with at most `most` members.
 struct List<T> {
     most: usize,
-    /// what it is a list of, and how many of them there are
+    /// name of the members in errors, and the model's number of them
     words: (&'static str, usize),
     of: PhantomData<T>,
 }
@@ -165,7 +166,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for List<T> {
     }
 }
 
-/// A list, or null.
+/// Deserializer of a list or null.
 struct Perhaps<T>(List<T>);
 
 impl<'de, T: Deserialize<'de>> DeserializeSeed<'de> for Perhaps<T> {
@@ -196,7 +197,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Perhaps<T> {
     }
 }
 
-/// The extents of a shape. The next one is an error.
+/// Reads the extents of a shape. One that has too many axes is an error.
 fn extents<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<i64>, D::Error> {
     from.deserialize_seq(List::new(MAX_AXES + 1, "extents; arrays have at most", MAX_AXES))
 }

@@ -1,4 +1,4 @@
-"""What ends a sentence in data sets of language models."""
+"""The token that ends a sentence in data sets of language models."""
 
 __all__ = ["EOS_TOKEN"]
 
