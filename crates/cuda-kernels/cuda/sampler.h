@@ -44,7 +44,8 @@ template <class T> DEVICE void sample_planes(const Sampler& p) {
             i64 y = (i64)low[0] + corner / 2, x = (i64)low[1] + corner % 2;
             bool inside = y >= 0 && y < p.size[0] && x >= 0 && x < p.size[1];
             T v = inside ? load<T>(p.from, p.dtype, (plane * p.size[0] + y) * p.size[1] + x) : (T)0;
-            sum += v * ((corner / 2 ? share[0] : 1 - share[0]) * (corner % 2 ? share[1] : 1 - share[1]));
+            // In this order: a pixel outside stays zero with shares whose product is infinite.
+            sum += v * (corner / 2 ? share[0] : 1 - share[0]) * (corner % 2 ? share[1] : 1 - share[1]);
         }
         store<T>(p.to, p.dtype, i, sum);
     }
