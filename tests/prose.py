@@ -1,9 +1,7 @@
 """Checks the English of pages, doc comments, docstrings and comments of C headers, against a list
 of phrases and a rule for the beginnings of doc comments. `tests/test_pages.py` runs it.
 
-`python tests/prose.py FILE...` prints the findings of these files. `tests/prose_left.txt` lists the
-files that still have findings. `--write` lowers its numbers to the present ones. `--write-all`
-raises them as well, for merges of branches that began before the list.
+`python tests/prose.py FILE...` prints the findings of these files.
 """
 
 from __future__ import annotations
@@ -18,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-LEFT = ROOT / "tests" / "prose_left.txt"
 
 # Copied from elsewhere; generated from texts that are checked where they are written; sources of
 # kernels, whose images depend on every byte.
@@ -196,33 +193,7 @@ def _docstrings(text: str) -> Iterator[tuple[int, list[str], bool]]:
                 yield node.body[0].lineno + offset, paragraph, offset == 0
 
 
-def left() -> dict[str, int]:
-    """Files that are not yet rewritten, with the number of their findings."""
-    rows = (line.rsplit(maxsplit=1) for line in LEFT.read_text().splitlines() if not line.startswith("#"))
-    return {name: int(number) for name, number in rows}
-
-
-def counts() -> dict[str, int]:
-    """The number of findings of every file that has some."""
-    numbers = {name: len(findings(name)) for name in files()}
-    return {name: number for name, number in numbers.items() if number}
-
-
-def write(accept_more: bool) -> None:
-    """Stores the present counts. A count that rose is stored only with `accept_more`. Otherwise
-    the test still fails, and names the findings.
-    """
-    most = {} if accept_more else left()
-    rows = {
-        name: number if accept_more else min(number, most.get(name, 0)) for name, number in sorted(counts().items())
-    }
-    head = "# Files not yet rewritten, with the number of their findings. `python tests/prose.py --write` writes it.\n"
-    LEFT.write_text(head + "".join(f"{name} {number}\n" for name, number in rows.items() if number))
-
-
 if __name__ == "__main__":
-    if "--write" in sys.argv or "--write-all" in sys.argv:
-        write(accept_more="--write-all" in sys.argv)
     for name in sys.argv[1:]:
-        for finding in [] if name.startswith("--") else findings(name):
+        for finding in findings(name):
             print(f"{name}:{finding.line}: {finding.message}")

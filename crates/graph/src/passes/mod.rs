@@ -153,7 +153,7 @@ pub const TYPED_PASSES: &[TypedPass] = &[
     },
     TypedPass {
         name: "fuse_pooling",
-        effect: "computes a large convolution and the pooling behind it as one step",
+        effect: "computes a large convolution and the pooling after it as one step",
         on: HOST,
         run: fuse_pooling::run,
     },

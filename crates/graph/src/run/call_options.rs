@@ -76,7 +76,7 @@ pub static CALL_OPTIONS: &[CallOption] = &[
         python_type: "float | None",
         default: "None",
         expects: "a number of seconds from now, 0 or more and below 1.8e19, or None",
-        doc: "A call that has not started after so many seconds does not run. Reading its result \
+        doc: "A call that has not started after this many seconds does not run. Reading its result \
             raises `mxrt.base.MXNetTimeoutError`.",
         take: |to, value| {
             let seconds = if value.is_none() { None } else { Some(value.number()?) };

@@ -167,7 +167,7 @@ pub static MODEL: &[Setting<ModelSettings>] = &[
         metavar: "off|auto|ROWS",
         text: "whether requests that wait while the model computes are joined into one call: where the \
                model's estimates say that it is worth it (auto), or wherever rows do not depend on each \
-               other, at most so many rows. The last bits of an answer may then depend on how many rows \
+               other, at most ROWS rows. The last bits of an answer may then depend on how many rows \
                were joined",
         scope: Scope::Models,
         read: |to, value| {
@@ -258,7 +258,7 @@ pub static MODEL: &[Setting<ModelSettings>] = &[
     Setting {
         key: "calls",
         metavar: "N",
-        text: "calls of one model that may compute at a time, each on one core where all are wanted; off: no bound",
+        text: "calls of one model that may compute concurrently, each on one core where all are wanted; off: no bound",
         scope: Scope::Models,
         read: |to, value| value.optional(|value| value.count(1)).map(|read| to.calls = read),
         show: |of| Some(of.calls.map_or(Given::Text("off".to_owned()), shown_count)),
@@ -266,8 +266,8 @@ pub static MODEL: &[Setting<ModelSettings>] = &[
     Setting {
         key: "cores",
         metavar: "N",
-        text: "cores that the calls of one model use together, and so the calls that may compute at a time; off: no \
-               bound",
+        text: "cores that the calls of one model use together, and so the calls that may compute concurrently; off: \
+               no bound",
         scope: Scope::Models,
         read: |to, value| value.optional(|value| value.count(1)).map(|read| to.cores = read),
         show: |of| Some(of.cores.map_or(Given::Text("off".to_owned()), shown_count)),
@@ -275,7 +275,7 @@ pub static MODEL: &[Setting<ModelSettings>] = &[
     Setting {
         key: "weight",
         metavar: "WEIGHT",
-        text: "what a model gets of the cores where models compete, beside the weights of the others",
+        text: "share of the cores that a model gets where models compete, relative to the weights of the others",
         scope: Scope::Models,
         read: |to, value| {
             let weight = value.number().filter(|weight| (0.001..=1000.0).contains(weight));

@@ -31,7 +31,7 @@ pub static SERVER: &[Setting<Config>] = &[
     Setting {
         key: "host",
         metavar: "HOST",
-        text: "name or address to listen at",
+        text: "name or address to listen on",
         scope: Scope::Server,
         read: |to, value| value.text().map(|read| to.host = read),
         show: |of| Some(Given::Text(of.host.clone())),
@@ -92,7 +92,7 @@ pub static SERVER: &[Setting<Config>] = &[
     Setting {
         key: "inherited",
         metavar: "on|off",
-        text: "listen at the sockets that systemd handed to the process, and at no others; those \
+        text: "listen on the sockets that systemd handed to the process, and on no others; those \
                named grpc speak gRPC. The command switches it on where there are such",
         scope: Scope::Server,
         read: |to, value| value.switch().map(|read| to.inherited = read),
@@ -165,7 +165,7 @@ pub static SERVER: &[Setting<Config>] = &[
     Setting {
         key: "admission",
         metavar: "on|off",
-        text: "refuse a request at once that would be late, by how long calls took lately and what waits",
+        text: "refuse a request at once that would be late, by recent times of calls and what waits",
         scope: Scope::Server,
         read: |to, value| value.switch().map(|read| to.admission = read),
         show: |of| Some(Given::Bool(of.admission)),
@@ -189,7 +189,7 @@ pub static SERVER: &[Setting<Config>] = &[
     Setting {
         key: "body_timeout",
         metavar: "SECONDS",
-        text: "time for the body of a request, beside a second for each 256 KiB of it, and for a \
+        text: "time for the body of a request, plus a second for each 256 KiB of it, and for a \
                client to take some of an answer",
         scope: Scope::Server,
         read: |to, value| value.seconds().map(|read| to.body_timeout = read),
