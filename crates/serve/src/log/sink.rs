@@ -115,22 +115,27 @@ mod tests {
     #[test]
     fn nobody_waits_where_lines_are_not_read() {
         let (written, lines) = mpsc::channel::<String>();
+        let (begun, begins) = mpsc::channel::<()>();
         let (go, wait) = mpsc::channel::<()>();
         let sink = Sink::start_with(LogForm::Text, move |bytes| {
+            let _ = begun.send(());
             let _ = wait.recv();
             let _ = written.send(String::from_utf8_lossy(bytes).into_owned());
         });
         let sink = sink.expect("a thread");
-        for number in 0..3 * MOST_LINES {
+        sink.put("0\n".to_owned());
+        begins.recv().expect("the thread");
+        // The thread holds one line, so the others meet the same queue.
+        for number in 1..3 * MOST_LINES {
             sink.put(format!("{number}\n"));
         }
         sink.flush(Duration::from_millis(1));
-        let mut all = String::new();
-        while !all.contains("lines were lost") {
-            go.send(()).expect("the thread");
-            all.push_str(&lines.recv().expect("lines"));
-        }
-        assert!(all.starts_with("0\n1\n"), "those that came first are there");
+        go.send(()).expect("the thread");
+        assert_eq!(lines.recv().expect("a line"), "0\n");
+        go.send(()).expect("the thread");
+        let rest = lines.recv().expect("lines");
+        assert!(rest.starts_with("1\n2\n"), "those that came first are there");
+        assert!(rest.contains(&format!("{} lines were lost", 2 * MOST_LINES - 1)), "{}", rest.lines().last().unwrap());
         sink.put("last\n".to_owned());
         go.send(()).expect("the thread");
         sink.flush(Duration::from_secs(60));
