@@ -245,6 +245,21 @@ fn a_sparse_array_that_was_saved_while_pending_is_named_not_called_damaged() {
 }
 
 #[test]
+fn arrays_of_np_shape_files_that_both_meanings_have_need_no_switch() {
+    let record = "cafa93f9 00000000 02000000 0100000000000000 0200000000000000 01000000 00000000 00000000 \
+                  0000803f 00000040";
+    for flag in [NpShape::Off, NpShape::ThreadLocal, NpShape::Global] {
+        let read = load_from_bytes(engine(), &hex(&format!("{HEADER} {record} {NO_NAMES}")), flag);
+        let Ok(Params::List(arrays)) = read else { panic!("a list") };
+        assert_eq!(arrays[0].shape().to_vec(), [1, 2]);
+        assert_eq!(values(&arrays[0]), [1.0, 2.0]);
+    }
+    let empty = "cafa93f9 00000000 02000000 0000000000000000 0200000000000000 01000000 00000000 00000000";
+    let Ok(Params::List(arrays)) = read(&format!("{HEADER} {empty} {NO_NAMES}")) else { panic!("a list") };
+    assert_eq!(arrays[0].shape().to_vec(), [0, 2]);
+}
+
+#[test]
 fn np_shape_files_and_np_shape_callers_must_agree() {
     let np = hex(&format!("{HEADER} {NP_SCALAR} {NO_NAMES}"));
     let off = load_from_bytes(engine(), &np, NpShape::Off).expect_err("an error").to_string();

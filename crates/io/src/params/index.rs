@@ -204,12 +204,6 @@ impl Reader<'_> {
     fn record(&mut self) -> Result<Content, ParamsError> {
         let magic = self.u32("magic number")?;
         match magic {
-            RECORD_V3 if !self.np_shape.is_on() => Err(self.np_mismatch(
-                "was saved in np shape semantics, must be loaded in the same semantics, which mxrt has in C \
-                 (MXSetIsNumpyShape(2)) and Rust (NpShape::Global) only. Elsewhere convert the file with MXNet: \
-                 `with mx.util.np_shape(True): arrays = mx.nd.load(path)`, then mx.nd.save(path, arrays) outside of \
-                 that block",
-            )),
             RECORD_V3 => self.typed_record(true),
             _ if self.np_shape == NpShape::ThreadLocal => {
                 if magic != RECORD_V2 && magic != RECORD_V1 {
@@ -265,7 +259,15 @@ impl Reader<'_> {
             return Err(self.malformed("storage type", 4, found));
         };
         if stype == 0 {
-            let shape = self.shape("shape")?;
+            let shape = self.shape_as("shape", np || self.np_shape.is_on())?;
+            if !self.np_shape.is_on() && shape.as_ref().is_some_and(|shape| shape.is_empty()) {
+                return Err(self.np_mismatch(
+                    "is a scalar that was saved in np shape semantics, must be loaded in the same semantics, which \
+                     mxrt has in C (MXSetIsNumpyShape(2)) and Rust (NpShape::Global) only. Elsewhere give it the \
+                     shape (1,) with MXNet: `with mx.util.np_shape(True): arrays = mx.nd.load(path)`, then \
+                     array.reshape(1), and mx.nd.save(path, arrays) outside of that block",
+                ));
+            }
             return self.dense(shape);
         }
         if np {
@@ -331,10 +333,14 @@ impl Reader<'_> {
         })
     }
 
-    /// Axes as MXNet writes them now. `None` stands for an array that has no shape yet.
     fn shape(&mut self, field: &str) -> Result<Option<Shape>, ParamsError> {
+        self.shape_as(field, self.np_shape.is_on())
+    }
+
+    /// Axes as MXNet writes them now, with numpy's meaning of shapes or the older one. `None` stands
+    /// for an array that has no shape yet.
+    fn shape_as(&mut self, field: &str, np: bool) -> Result<Option<Shape>, ParamsError> {
         let rank = self.i32(field)?;
-        let np = self.np_shape.is_on();
         if rank < -1 || (rank == -1 && !np) {
             return Err(self.malformed(field, 4, format!("found {rank} axes, expected 0 or more")));
         }

@@ -62,7 +62,7 @@ impl Params {
 /// way).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum NpShape {
-    /// The older way; files written under np-shape are refused.
+    /// The older way. Of files written under np-shape, scalars are refused.
     #[default]
     Off,
     /// np-shape for this thread (`with np_shape(True)`, `npx.set_np()`); files of the older way are
