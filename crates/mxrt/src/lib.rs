@@ -162,9 +162,9 @@ pub use half::{bf16, f16};
 pub use operators::{Operator, OperatorAttrs, register_operator};
 
 pub use mxrt_engine::{
-    Config, Cost, Details, DeviceId, DeviceKind, Engine, EngineError, EngineKind, Failure, FailureKind, ForkSafeMutex,
-    ForkSafeRwLock, MAX_CORES, OnComplete, OpError, PushSite, RequestScope, WaitError, WrongInput, flushes_denormals,
-    memory, profile, reserve, set_flush_denormals, set_inside_call,
+    Config, Cost, Details, DeviceId, DeviceKind, Engine, EngineError, EngineKind, Failure, FailureKind, ForkSafeLazy,
+    ForkSafeMutex, ForkSafeOnce, ForkSafeRwLock, MAX_CORES, OnComplete, OpError, PushSite, RequestScope, WaitError,
+    WrongInput, flushes_denormals, memory, profile, reserve, set_flush_denormals, set_inside_call,
 };
 pub use mxrt_graph::{
     BoundOp, BuildOptions, CALL_OPTIONS, CacheLimit, CacheStats, CachedOp, CachedOpFlags, CallOption, CallOptions,

@@ -3,7 +3,7 @@
 use crate::operator::{attr_pairs, find};
 use crate::settable::Settable;
 use crate::{convert, errors, runtime};
-use mxrt_engine::{FailureKind, OpError};
+use mxrt_engine::{FailureKind, ForkSafeOnce, OpError};
 use mxrt_graph::{GraphError, LoadOptions, NodeEntry, Symbol, symbol};
 use mxrt_tensor::{DType, PartialShape};
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyTypeError};
@@ -11,7 +11,6 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A graph: outputs of operators over variables. Python code uses the subclass `mxrt.sym.Symbol`.
@@ -292,7 +291,7 @@ pub(crate) fn load_json<'py>(
 
 /// Nodes that a symbol's text may have; the largest number: any.
 fn max_nodes() -> PyResult<&'static AtomicUsize> {
-    static LIMIT: OnceLock<AtomicUsize> = OnceLock::new();
+    static LIMIT: ForkSafeOnce<AtomicUsize> = ForkSafeOnce::new();
     let settings = runtime::environment().map_err(|message| errors::plain(FailureKind::Value, message))?;
     Ok(LIMIT.get_or_init(|| AtomicUsize::new(settings.max_nodes.unwrap_or(usize::MAX))))
 }
