@@ -208,6 +208,12 @@ impl SymbolBase {
         Ok((list(&found.args)?, list(&found.outs)?, list(&found.aux)?, found.complete))
     }
 
+    /// Names of the arguments that matter only in training, in the order of the arguments.
+    fn _labels(&self) -> Vec<String> {
+        let labels = self.symbol.labels();
+        self.symbol.list_arguments().into_iter().filter(|name| labels.contains(name)).collect()
+    }
+
     /// Dtype names of arguments, outputs and auxiliary states, and whether all are known.
     fn _infer_type(
         &self,
