@@ -141,7 +141,7 @@ class Executor:
             self._lent = outputs
 
     def _zeros(self) -> list[NDArray]:
-        _, shapes, _ = self._symbol.infer_shape_partial(**{n: a.shape for n, a in self.arg_dict.items()})
+        _, shapes, _ = self._symbol._shapes_known(**{n: a.shape for n, a in self.arg_dict.items()})
         _, types, _ = self._symbol.infer_type_partial(**{n: a.dtype for n, a in self.arg_dict.items()})
         return [empty(s, self._ctx, t or "float32") for s, t in zip(shapes, types, strict=True)]
 
@@ -279,7 +279,7 @@ class Executor:
         """An executor for inputs of other shapes that shares the memory of all arrays that do not
         grow.
         """
-        arguments, _, aux = self._symbol.infer_shape_partial(**kwargs)
+        arguments, _, aux = self._symbol._shapes_known(**kwargs)
         if not all(shape and 0 not in shape for shape in [*arguments, *aux]):
             raise ValueError("Insufficient argument shapes provided.")
         args = {
@@ -422,7 +422,7 @@ def simple_bind(
     groups = places(symbol, group2ctx)
     shapes = {name: shape for name, shape in shapes.items() if isinstance(shape, (tuple, list))}
     names, aux_names = symbol.list_arguments(), symbol.list_auxiliary_states()
-    arg_shapes, _, aux_shapes = symbol.infer_shape_partial(**shapes)
+    arg_shapes, _, aux_shapes = symbol._shapes_known(**shapes)
     arg_types, _, aux_types = symbol.infer_type_partial(**types)
     unknown = [
         f"{name}: {shape or 'unknown'}"

@@ -208,6 +208,19 @@ impl SymbolBase {
         Ok((list(&found.args)?, list(&found.outs)?, list(&found.aux)?, found.complete))
     }
 
+    /// Shapes as MXNet's `infer_shape_partial` gives them.
+    fn _infer_shape_as_mxnet<'py>(
+        &self,
+        py: Python<'py>,
+        known: Vec<(String, Vec<usize>)>,
+    ) -> PyResult<(Shapes<'py>, Shapes<'py>, Shapes<'py>)> {
+        let known: Vec<_> =
+            known.into_iter().map(|(name, dims)| (name, PartialShape::from_zero_unknown(&dims))).collect();
+        let found = py.detach(|| self.symbol.infer_shape_as_mxnet(&known)).map_err(|e| raise(py, e))?;
+        let list = |shapes: &[PartialShape]| shapes.iter().map(|s| shown(py, s)).collect::<PyResult<Vec<_>>>();
+        Ok((list(&found.args)?, list(&found.outs)?, list(&found.aux)?))
+    }
+
     /// Names of the arguments that matter only in training, in the order of the arguments.
     fn _labels(&self) -> Vec<String> {
         let labels = self.symbol.labels();

@@ -224,7 +224,7 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
     def output_shapes(self) -> list[tuple[str, tuple[int, ...]]]:
         """Name and shape of every result."""
         self._need_bind("output_shapes")
-        _, shapes, _ = self._symbol.infer_shape_partial(**self._input_shapes())
+        _, shapes, _ = self._symbol._shapes_known(**self._input_shapes())
         return list(zip(self._output_names, shapes, strict=True))
 
     def _input_shapes(self) -> dict[str, tuple[int, ...]]:
@@ -302,7 +302,7 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
         before = self._data_shapes, self._label_shapes, self._states
         try:
             self._data_shapes, self._label_shapes = data, label
-            self._symbol.infer_shape_partial(**self._input_shapes())
+            self._symbol._shapes_known(**self._input_shapes())
             if self._state_names:
                 self._states = self._states_for(rows)
             self._rebind_group()
