@@ -33,7 +33,6 @@ LOCKS = {
     ("crates/graph/src/memory/shared.rs", "ForkSafeRwLock"): GATE,
     ("crates/graph/src/plan/constants.rs", "ForkSafeMutex"): GATE,
     ("crates/graph/src/plan/constants.rs", "ForkSafeRwLock"): GATE,
-    ("crates/graph/src/plan/fingerprint.rs", "ForkSafeMutex"): GATE,
     ("crates/graph/src/run/build_turn.rs", "ForkSafeMutex"): GATE,
     ("crates/graph/src/run/build_turn.rs", "std::sync::Mutex"): NEW_TURN,
     ("crates/graph/src/run/build_turn.rs", "std::sync::Condvar"): NEW_TURN,
@@ -91,6 +90,29 @@ LOCKS = {
 NAMES = ("Mutex", "RwLock", "Condvar", "ReentrantMutex", "ForkSafeMutex", "ForkSafeRwLock")
 
 
+IMPORT = "an import, which a fork waits for"
+PREPARED = "made by mxrt_kernels::prepare inside the gate, before any kernel is bound"
+#: File, the type of a static value that is made at its first use, and why no child waits for it.
+FIRST_USES = {
+    ("crates/kernels/src/amx/mod.rs", "OnceLock"): PREPARED,
+    ("crates/kernels/src/cache_class.rs", "OnceLock"): PREPARED,
+    ("crates/kernels/src/conv/select.rs", "LazyLock"): PREPARED,
+    ("crates/kernels/src/isa.rs", "OnceLock"): PREPARED,
+    ("crates/py/src/arithmetic.rs", "PyOnceLock"): IMPORT,
+    ("crates/py/src/ndarray.rs", "PyOnceLock"): IMPORT,
+    ("crates/py/src/runtime.rs", "PyOnceLock"): IMPORT,
+    ("crates/py/src/symbol.rs", "PyOnceLock"): IMPORT,
+}
+
+
+def first_uses(text: str) -> set[str]:
+    """The types of static values of a file that are made at their first use, except for those
+    that a fork waits for.
+    """
+    text = re.split(r"#\[cfg\(test\)\]\s*mod \w+ \{", re.sub(r"//.*", "", text))[0]
+    return set(re.findall(r"\bstatic \w+: (?:\w+::)*(LazyLock|OnceLock|OnceCell|LazyCell|Once|PyOnceLock)\b", text))
+
+
 def rust_locks(text: str) -> set[str]:
     """The kinds of locks that a file names, by their paths."""
     text = re.split(r"#\[cfg\(test\)\]\s*mod \w+ \{", re.sub(r"//.*", "", text))[0]
@@ -110,6 +132,20 @@ def test_the_locks_of_the_source_are_those_of_the_list() -> None:
         for lock in rust_locks(path.read_text())
     }
     assert found == set(LOCKS)
+
+
+def test_a_fork_waits_for_whatever_is_made_at_its_first_use() -> None:
+    """Static values are `ForkSafeOnce` and `ForkSafeLazy`: others a child finds half made, if
+    another thread makes them while the process forks, and waits for a thread that it has not.
+    """
+    found = {
+        (path.relative_to(ROOT).as_posix(), kind)
+        for crate in [*RUST, "mxrt"]
+        for path in sorted((ROOT / "crates" / crate / "src").rglob("*.rs"))
+        for kind in first_uses(path.read_text())
+        if path.name != "tests.rs"
+    }
+    assert found == set(FIRST_USES)
 
 
 def test_no_thread_waits_for_a_lock_of_parking_lot_while_the_process_forks() -> None:

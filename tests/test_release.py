@@ -46,8 +46,7 @@ folder, values = sys.argv[1], dict(np.load(sys.argv[1] + "/values.npz"))
 large = ["conv_weight", "dense_weight"]
 
 def used():
-    mx.nd.waitall()  # those that look
-    mx.nd.waitall()  # what they push
+    mx.nd.waitall()  # for what looks and what releases, too
     return mx.runtime.info()["memory_in_use"]
 
 def load():

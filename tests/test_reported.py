@@ -6,6 +6,7 @@ import contextlib
 import json
 import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -97,7 +98,50 @@ def test_labels_that_float32_rounds_are_warned_of(mx) -> None:
         kept = mx.io.NDArrayIter(np.ones((2, 2)), mx.nd.array(labels, dtype="int32"))
         assert next(kept).label[0].asnumpy().tolist() == [3]
         mx.io.NDArrayIter(np.ones((2, 2)), np.array([3, 2**24]))
+        mx.nd.array(labels, dtype="int64")
+        mx.nd.array([3, 2**24])
+        mx.nd.array(np.array([1.5e10, 2.0**30 + 1]))  # numpy's floats are rounded by intention
         assert kept.label[0][1].asnumpy().tolist() == labels.tolist()
+    for one in (labels, labels.tolist(), labels.astype("float64").tolist(), 2**24 + 1):
+        with pytest.warns(UserWarning, match=r"array: .* 16777217 becomes 16777216"):
+            mx.nd.array(one)
+
+
+def image_record(mx, folder: Path) -> Path:
+    """A record of a white image whose label is 2**24 + 2, which float32 has."""
+    header = mx.recordio.IRHeader(0, 2**24 + 2, 7, 0)
+    record = mx.recordio.MXRecordIO(str(folder / "one.rec"), "w")
+    record.write(mx.recordio.pack_img(header, np.full((4, 4, 3), 255, "uint8"), img_fmt=".png"))
+    record.close()
+    return folder / "one.rec"
+
+
+def test_iterators_warn_once_of_labels_that_float32_may_have_rounded(mx, tmp_path: Path) -> None:
+    (tmp_path / "data.csv").write_text("1\n2\n3\n4\n")
+    (tmp_path / "label.csv").write_text("1\n2\n3\n16777217\n")
+    (tmp_path / "list.lst").write_text("7\t16777217\tone.png\n")
+    record = str(image_record(mx, tmp_path))
+    csv = {"data_csv": tmp_path / "data.csv", "data_shape": (1,), "label_csv": tmp_path / "label.csv"}
+    images = {"path_imgrec": record, "data_shape": (3, 4, 4), "batch_size": 1}
+    for made, said in (
+        (lambda: mx.io.CSVIter(**csv, batch_size=2), "CSVIter: a label is 16777216"),
+        (lambda: mx.io.ImageRecordIter(**images), "ImageRecordIter: a label is 16777218"),
+        (lambda: mx.io.ImageRecordIter(**images, path_imglist=tmp_path / "list.lst"), "a label is 16777216"),
+    ):
+        iterator = made()
+        with pytest.warns(UserWarning, match=said) as told:
+            list(iterator)
+            iterator.reset()
+            list(iterator)
+        assert len(told) == 1
+        assert told[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        kept = mx.io.CSVIter(**csv, batch_size=2, dtype="int64")
+        assert [batch.label[0].asnumpy().tolist() for batch in kept] == [[1, 2], [3, 16777217]]
+        # Labels of samples that only fill the batch up are of no concern.
+        (tmp_path / "label.csv").write_text("1\n2\n3\n4\n")
+        list(mx.io.CSVIter(**csv, batch_size=3))
 
 
 @pytest.mark.parametrize("way", ["reshape", "transposed", "blocked", "cast"])

@@ -75,14 +75,6 @@ def test_names_are_counted_per_thread(mx) -> None:
         assert names[0] is not mx.name.current()
 
 
-def test_partial_inference_may_know_more_than_mxnet(mx) -> None:
-    """MXNet 1.9.1 gives () for both."""
-    x, y, condition = (mx.sym.var(name) for name in ("x", "y", "condition"))
-    assert mx.sym.batch_dot(x, y).infer_shape_partial(x=(0, 3, 4), y=(0, 0, 5))[1] == [(0, 3, 5)]
-    chosen = mx.sym.where(condition, x, y)
-    assert chosen.infer_shape_partial(condition=(0, 2), x=(0, 2), y=(0, 2))[1] == [(0, 2)]
-
-
 def test_inference_tells_what_is_unknown(mx, fc) -> None:
     assert fc.infer_shape(x=(2, 5)) == ([(2, 5), (3, 5), (3,)], [(2, 3)], [])
     assert fc.infer_shape_partial(x=(0, 5)) == ([(0, 5), (3, 5), (3,)], [(0, 3)], [])

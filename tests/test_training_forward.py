@@ -5,6 +5,7 @@ forward computes is computed; gradients are refused.
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -78,16 +79,90 @@ def test_other_modules_pass_it_on(mx, make: str) -> None:
     assert (module.get_outputs()[0].asnumpy() == 1).all()
 
 
-def test_operators_whose_training_is_not_computed_are_named(mx) -> None:
-    def step(row, state):
-        return mx.sym.BatchNorm(row, name="norm"), state
+# ---- loops and branches --------------------------------------------------------------------------
 
-    out, _ = mx.sym.contrib.foreach(step, mx.sym.var("data"), mx.sym.var("state"))
-    shapes = {"data": (2, 3, 4), "state": (1,)}
-    held = out.simple_bind(mx.cpu(), grad_req="null", **shapes)
-    with pytest.raises(mx.base.TrainingNotSupportedError, match=r"BatchNorm 'norm"):
-        held.forward(is_train=True)
-    assert held.forward()[0].shape == (2, 3, 4)
+#: Rows of 2 channels. MXNet 1.9.1 computes what the two functions below do: as in inference, and
+#: with the statistics of each row.
+ROWS = [[[1, 2, 3, 6], [0, 4, 4, 4]], [[2, 2, 2, 4], [9, 1, 1, 1]]]
+BN_ARGUMENTS = {"norm_gamma": [1, 2], "norm_beta": [1, 1], "norm_moving_mean": [5, 5], "norm_moving_var": [4, 4]}
+
+
+def in_control_flow(mx, kind: str) -> tuple[Any, dict[str, Any]]:
+    """A graph with a BatchNorm inside, and the values of its inputs. Each gives the rows, one for
+    each time.
+    """
+
+    def norm(row):
+        return mx.sym.BatchNorm(row, name="norm", fix_gamma=False, eps=1e-3)
+
+    data, state = mx.sym.var("data"), mx.sym.var("state")
+    arrays = {name: mx.nd.array(value) for name, value in BN_ARGUMENTS.items()}
+    rows = mx.nd.array(ROWS).reshape((2, 1, 2, 4))
+    if kind == "foreach":
+        out, _ = mx.sym.contrib.foreach(lambda row, last: (norm(row), last), data, state)
+        return out, {**arrays, "data": rows, "state": mx.nd.zeros((1,))}
+    if kind == "cond":
+        out = mx.sym.contrib.cond(mx.sym.sum(state) > 0, lambda: norm(data), lambda: data * 0)
+        return out, {**arrays, "data": rows[0], "state": mx.nd.ones((1,))}
+    out, _ = mx.sym.contrib.while_loop(
+        lambda at, row: mx.sym.sum(at) < 1,
+        lambda at, row: ([norm(row)], [at + 1, row]),
+        [state, data],
+        max_iterations=1,
+    )
+    return out[0], {**arrays, "data": rows[0], "state": mx.nd.zeros((1,))}
+
+
+def as_in_training(count: int) -> np.ndarray:
+    rows = np.array(ROWS[:count], "float64")
+    apart = rows - rows.mean(-1, keepdims=True)
+    gamma, beta = (np.array(BN_ARGUMENTS[name])[:, None] for name in ("norm_gamma", "norm_beta"))
+    return apart / np.sqrt(rows.var(-1, keepdims=True) + 1e-3) * gamma + beta
+
+
+def as_in_inference(count: int) -> np.ndarray:
+    gamma, beta = (np.array(BN_ARGUMENTS[name])[:, None] for name in ("norm_gamma", "norm_beta"))
+    return (np.array(ROWS[:count], "float64") - 5) / np.sqrt(4 + 1e-3) * gamma + beta
+
+
+@pytest.mark.parametrize("kind", ["foreach", "cond", "while_loop"])
+def test_batch_norm_in_a_loop_takes_the_statistics_of_its_rows(mx, kind: str) -> None:
+    """The mode of the thread decides inside of loops, as in executors of MXNet 1.9.1; `is_train`
+    does not.
+    """
+    graph, arrays = in_control_flow(mx, kind)
+    count = arrays["data"].size // 8
+    training, inference = as_in_training(count), as_in_inference(count)
+    states = {name: arrays[name] for name in graph.list_auxiliary_states()}
+    arguments = {name: arrays[name] for name in graph.list_arguments()}
+    held = graph.bind(mx.cpu(), arguments, aux_states=states)
+    net = mx.gluon.SymbolBlock(graph, [mx.sym.var("data"), mx.sym.var("state")])
+    for name, parameter in net.collect_params().items():
+        parameter.shape = arrays[name].shape
+    net.initialize()
+    for name, parameter in net.collect_params().items():
+        parameter.set_data(arrays[name])
+
+    def check(out: Any, wanted: np.ndarray) -> None:
+        np.testing.assert_allclose(out.asnumpy().reshape(wanted.shape), wanted, rtol=1e-5, atol=1e-5)
+
+    for is_train in (False, True):
+        check(held.forward(is_train=is_train)[0], inference)
+        check(net(arrays["data"], arrays["state"]), inference)
+        with mx.autograd.train_mode():
+            check(held.forward(is_train=is_train)[0], training)
+            check(net(arrays["data"], arrays["state"]), training)
+    assert [arrays[f"norm_moving_{what}"].asnumpy().tolist() for what in ("mean", "var")] == [[5, 5], [4, 4]]
+
+
+def test_statistics_of_half_precision_are_those_of_float32(mx) -> None:
+    """A mean of 1000 and a deviation of 0.5, which float16 cannot square."""
+    values = np.tile(np.array([999.5, 1000.5], "float16"), 40).reshape(40, 1, 2)
+    graph = mx.sym.BatchNorm(mx.sym.var("data"), name="norm")
+    held = graph.simple_bind(mx.cpu(), grad_req="null", type_dict={"data": "float16"}, data=values.shape)
+    out = held.forward(is_train=True, data=mx.nd.array(values, dtype="float16"))[0]
+    assert out.dtype == np.float16
+    np.testing.assert_allclose(out.asnumpy(), np.tile([-0.998, 0.998], 40).reshape(40, 1, 2), atol=2e-3)
 
 
 # ---- autograd ------------------------------------------------------------------------------------
@@ -265,7 +340,10 @@ def test_dropout_in_a_loop_drops(mx) -> None:
 
     out, _ = mx.sym.contrib.foreach(step, mx.sym.var("data"), mx.sym.var("state"))
     held = out.bind(mx.cpu(), {"data": mx.nd.ones((3, 500)), "state": mx.nd.zeros((500,))})
-    assert set(held.forward(is_train=True)[0].asnumpy().ravel().tolist()) == {0, 2}
+    # As in executors of MXNet, where the mode of the thread decides in a loop.
+    assert set(held.forward(is_train=True)[0].asnumpy().ravel().tolist()) == {1}
+    with mx.autograd.train_mode():
+        assert set(held.forward()[0].asnumpy().ravel().tolist()) == {0, 2}
     assert set(held.forward()[0].asnumpy().ravel().tolist()) == {1}
 
 

@@ -6,8 +6,6 @@ import json
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from .base import no_training
-
 if TYPE_CHECKING:
     from .symbol import Symbol
 
@@ -50,9 +48,11 @@ def _normalise(nodes: _Nodes, node: Node) -> None:
     """BatchNorm with the statistics of the batch."""
     name, attrs, inputs = node["name"], node.get("attrs", {}), node["inputs"]
     over = {"axis": attrs.get("axis", "1"), "exclude": True}
-    mean = nodes.add("mean", f"{name}_batch_mean", [inputs[0]], **over)
-    kept = nodes.add("mean", f"{name}_batch_center", [inputs[0]], **over, keepdims=True)
-    apart = nodes.add("broadcast_sub", f"{name}_batch_apart", [inputs[0], kept])
+    # Statistics have the type of gamma: that of float16 is float32.
+    wide = nodes.add("amp_multicast", f"{name}_batch_wide", inputs[:2], num_outputs=2)
+    mean = nodes.add("mean", f"{name}_batch_mean", [wide], **over)
+    kept = nodes.add("mean", f"{name}_batch_center", [wide], **over, keepdims=True)
+    apart = nodes.add("broadcast_sub", f"{name}_batch_apart", [wide, kept])
     square = nodes.add("square", f"{name}_batch_square", [apart])
     variance = nodes.add("mean", f"{name}_batch_var", [square], **over)
     nodes.append({**node, "inputs": [*inputs[:3], mean, variance], "attrs": {**attrs, "use_global_stats": "True"}})
@@ -109,21 +109,32 @@ def _recur(nodes: _Nodes, node: Node) -> list[Input]:
     return [data, *joined]
 
 
+def _normalise_inside(nodes: _Nodes, node: Node) -> None:
+    """BatchNorm in a loop or branch. Moving averages stay inputs of the inner graph, whose inputs
+    have fixed places.
+    """
+    _normalise(nodes, node)
+    made, moving = nodes[-1], node["inputs"][3:5]
+    nodes.pop()
+    kept = [
+        nodes.add("_identity_with_attr_like_rhs", f"{node['name']}_batch_kept{place}", [of_batch, of_model])
+        for place, (of_batch, of_model) in enumerate(zip(made["inputs"][3:5], moving, strict=True))
+    ]
+    nodes.append({**made, "inputs": [*made["inputs"][:3], *kept]})
+
+
 Rewrite = Callable[[_Nodes, Node], "list[Input] | None"]
-OPERATORS: dict[str, tuple[Rewrite | None, Callable[[dict[str, str]], bool]]] = {
+OPERATORS: dict[str, tuple[Rewrite, Callable[[dict[str, str]], bool]]] = {
     **dict.fromkeys(
         ("BatchNorm", "BatchNorm_v1", "_contrib_SyncBatchNorm", "_contrib_BatchNormWithReLU"),
         (_normalise, lambda attrs: not _on(attrs.get("use_global_stats"))),
     ),
     "Custom": (_tell, lambda attrs: True),
     "Dropout": (_drop, lambda attrs: float(attrs.get("p", "0.5")) > 0 and attrs.get("mode") != "always"),
-    "IdentityAttachKLSparseReg": (None, lambda attrs: True),
     "LeakyReLU": (_leak, lambda attrs: attrs.get("act_type") == "rrelu"),
     "RNN": (_recur, lambda attrs: float(attrs.get("p", "0")) > 0 and int(attrs["num_layers"]) > 1),
 }
-"""Operators that differ in training: how a node is rewritten, None where it cannot be, and whether
-attributes make it differ.
-"""
+"""Operators that differ in training: how a node is rewritten, and whether attributes make it so."""
 
 
 def _nodes_of(graph: dict[str, Any]) -> Iterator[Node]:
@@ -138,32 +149,28 @@ def _differs(node: Node) -> bool:
     return found is not None and found[1](node.get("attrs", {}))
 
 
-def _rewrite_of(node: Node) -> Rewrite | None:
-    return OPERATORS[node["op"]][0] if _differs(node) else None
-
-
-def training_form(symbol: Symbol) -> Symbol:
+def training_form(symbol: Symbol, outside: bool = True, inside: bool = True) -> Symbol:
     """A graph that computes what `symbol` computes while training; `symbol` itself where that is
     the same.
 
-    Raises TrainingNotSupportedError for operators whose computation there mxrt does not have.
+    `outside` and `inside` say what trains: the operators outside loops and branches, and those
+    inside. For executors of MXNet `is_train` decides outside, and the mode of the thread inside.
     """
     from .symbol import load_json
 
     graph = json.loads(symbol.tojson(remove_amp_cast=False))
-    differing = [node for node in _nodes_of(graph) if _differs(node)]
+    nodes = list(graph["nodes"]) if outside else []
+    if inside:
+        own = {id(node) for node in graph["nodes"]}
+        nodes += [node for node in _nodes_of(graph) if id(node) not in own]
+    differing = [node for node in nodes if _differs(node)]
     if not differing:
         return symbol
-    # In a loop moving averages are inputs that must stay where they are.
-    inner = {id(node) for node in _nodes_of(graph)} - {id(node) for node in graph["nodes"]}
-    refused = [n for n in differing if _rewrite_of(n) is None or (id(n) in inner and _rewrite_of(n) is _normalise)]
-    if refused:
-        listed = ", ".join(f"{node['op']} '{node['name']}'" for node in refused[:5])
-        raise no_training(f"computing as in training with operators that differ there ({listed})")
-    return load_json(json.dumps(_rewritten(graph)))
+    return load_json(json.dumps(_rewritten(graph, {id(node) for node in differing})))
 
 
-def _rewritten(graph: dict[str, Any]) -> dict[str, Any]:
+def _rewritten(graph: dict[str, Any], differing: set[int], is_inner: bool = False) -> dict[str, Any]:
+    """The graph with other nodes for those that differ, by their identity."""
     nodes = _Nodes()
     places: list[list[Input] | int] = []  # for each node its outputs, or the node that has the same
 
@@ -174,13 +181,13 @@ def _rewritten(graph: dict[str, Any]) -> dict[str, Any]:
     for node in graph["nodes"]:
         made = {**node, "inputs": [moved(one) for one in node["inputs"]]}
         if "subgraphs" in node:
-            made["subgraphs"] = [_rewritten(inner) for inner in node["subgraphs"]]
-        rewrite = _rewrite_of(node)
+            made["subgraphs"] = [_rewritten(inner, differing, True) for inner in node["subgraphs"]]
         outputs = None
-        if rewrite is None:
+        if id(node) not in differing:
             nodes.append(made)
         else:
-            outputs = rewrite(nodes, made)
+            rewrite = OPERATORS[node["op"]][0]
+            outputs = (_normalise_inside if is_inner and rewrite is _normalise else rewrite)(nodes, made)
         places.append(outputs or len(nodes) - 1)
     heads = [moved(one) for one in graph["heads"]]
     extra = {key: graph[key] for key in ("attrs",) if key in graph}

@@ -340,16 +340,25 @@ def as_float32(values: Any, what: str) -> np.ndarray[Any, Any]:
     """Numbers as float32; UserWarning where that changes whole numbers."""
     given = np.asarray(values)
     made = given.astype(np.float32, copy=False)
-    if given.dtype.kind in "iu" and given.size:
-        changed = np.flatnonzero(made.astype(np.float64).ravel() != given.ravel())
-        if changed.size:
-            one = changed[0]
-            warnings.warn(
-                f"{what}: float32 has not all whole numbers over 2**24: {given.ravel()[one]} becomes "
-                f"{made.ravel()[one]:.0f}. An mx.nd.array of dtype='int32' or 'float64' keeps them",
-                stacklevel=4,
-            )
+    warn_of_changed(given, made, what, 5)
     return made
+
+
+def warn_of_changed(given: np.ndarray[Any, Any], made: np.ndarray[Any, Any], what: str, stacklevel: int) -> None:
+    """UserWarning where integers, or labels that are written as floats, are others as float32."""
+    if given.dtype.kind not in "iuf" or given.itemsize < 4 or given.dtype == np.float32 or not given.size:
+        return
+    changed = made.astype(np.float64) != given
+    if given.dtype.kind == "f":  # a fraction is rounded by intention
+        changed &= (np.trunc(given) == given) & (np.abs(given) < 1 << 53)
+    places = np.flatnonzero(changed)
+    if places.size:
+        was, now = given.ravel()[places[0]], made.ravel()[places[0]]
+        warnings.warn(
+            f"{what}: float32 has not all whole numbers over 2**24: {was:.0f} becomes {now:.0f}. "
+            "An mx.nd.array of dtype='int32' or 'float64' keeps them",
+            stacklevel=stacklevel,
+        )
 
 
 def is_number(value: object) -> bool:

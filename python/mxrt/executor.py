@@ -14,6 +14,7 @@ import numpy as np
 from . import _mxrt
 from ._groups import device_of, places
 from ._locks import fork_safe_lock
+from ._mode import mode
 from ._overrulable import overrulable
 from ._training import training_form
 from ._watch import Watch
@@ -62,7 +63,7 @@ class Executor:
         self.aux_dict = aux
         self.grad_dict = {name: (grads or {}).get(name) for name in args}
         # What computes as while training, and its inputs; made when a program asks for it.
-        self._training: tuple[CachedOp, list[str]] | None = None
+        self._training: dict[tuple[bool, bool], tuple[CachedOp, list[str]]] = {}
         self._watch: Watch | None = None
         # Names of MXNet that programs read.
         self._grad_req: Any = "null"
@@ -141,7 +142,7 @@ class Executor:
             self._lent = outputs
 
     def _zeros(self) -> list[NDArray]:
-        _, shapes, _ = self._symbol.infer_shape_partial(**{n: a.shape for n, a in self.arg_dict.items()})
+        _, shapes, _ = self._symbol._shapes_known(**{n: a.shape for n, a in self.arg_dict.items()})
         _, types, _ = self._symbol.infer_type_partial(**{n: a.dtype for n, a in self.arg_dict.items()})
         return [empty(s, self._ctx, t or "float32") for s, t in zip(shapes, types, strict=True)]
 
@@ -175,10 +176,10 @@ class Executor:
         arguments first. They are cast to the types of these.
 
         With ``is_train=True`` Dropout drops elements, and BatchNorm takes the statistics of the
-        batch; moving averages stay unchanged. It is refused where other operators would compute
-        something else.
+        batch; moving averages stay unchanged. Loops and branches compute as in training
+        under ``autograd.train_mode()``, whatever `is_train` says, as in MXNet.
         """
-        op, names = self._in_training() if is_train else (self._op, self._names)
+        op, names = self._in_training(is_train) if is_train or mode.training else (self._op, self._names)
         given = {name: self._given(name, value) for name, value in kwargs.items()}
         for name, value in given.items():
             self.arg_dict[name]._assign(value)
@@ -207,16 +208,18 @@ class Executor:
             arrays = {**self.arg_dict, **self.aux_dict}
             watch.run({name: array.as_in_context(self._ctx) for name, array in arrays.items()})
 
-    def _in_training(self) -> tuple[CachedOp, list[str]]:
+    def _in_training(self, is_train: bool) -> tuple[CachedOp, list[str]]:
         """Returns the graph that computes as while training, and the names of its inputs."""
-        if self._training is None:
-            form = training_form(self._symbol)
+        key = (bool(is_train), mode.training)
+        if key not in self._training:
+            form = training_form(self._symbol, *key)
             if form is self._symbol:
-                return self._op, self._names
-            if self._divided:
+                self._training[key] = self._op, self._names
+            elif self._divided:
                 raise no_training("Executor.forward(is_train=True) of a graph that group2ctx divides")
-            self._training = CachedOp(form), form.list_inputs()
-        return self._training
+            else:
+                self._training[key] = CachedOp(form), form.list_inputs()
+        return self._training[key]
 
     def _bind(self, given: Mapping[str, NDArray], op: CachedOp, names: list[str]) -> _mxrt.BoundOp:
         """The graph with the arrays that are not given."""
@@ -279,7 +282,7 @@ class Executor:
         """An executor for inputs of other shapes that shares the memory of all arrays that do not
         grow.
         """
-        arguments, _, aux = self._symbol.infer_shape_partial(**kwargs)
+        arguments, _, aux = self._symbol._shapes_known(**kwargs)
         if not all(shape and 0 not in shape for shape in [*arguments, *aux]):
             raise ValueError("Insufficient argument shapes provided.")
         args = {
@@ -422,7 +425,7 @@ def simple_bind(
     groups = places(symbol, group2ctx)
     shapes = {name: shape for name, shape in shapes.items() if isinstance(shape, (tuple, list))}
     names, aux_names = symbol.list_arguments(), symbol.list_auxiliary_states()
-    arg_shapes, _, aux_shapes = symbol.infer_shape_partial(**shapes)
+    arg_shapes, _, aux_shapes = symbol._shapes_known(**shapes)
     arg_types, _, aux_types = symbol.infer_type_partial(**types)
     unknown = [
         f"{name}: {shape or 'unknown'}"

@@ -165,7 +165,7 @@ class FeedForward:
 
         data_names = [one[0] for one in batches.provide_data]
         known = {*data_names, *self.arg_params}
-        labels = [name for name in self.symbol.list_arguments() if name not in known]
+        labels = [name for name in self.symbol._labels() if name not in known]
         module = Module(self.symbol, data_names, labels, context=self.ctx)
         module.bind(batches.provide_data)
         module.set_params(self.arg_params, self.aux_params)

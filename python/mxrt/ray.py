@@ -95,7 +95,7 @@ class Replica:
         graph = load_json(symbol)
         self.inputs = [name for name in graph.list_inputs() if name not in names]
         self.outputs = graph.list_outputs()
-        if labels := [name for name in self.inputs if name.endswith("label")]:
+        if labels := [name for name in graph._labels() if name in self.inputs]:
             raise MXNetError(f"the graph asks for {', '.join(labels)}: save it without its loss")
         with tempfile.TemporaryDirectory() as folder:
             graph.save(f"{folder}/model-symbol.json")

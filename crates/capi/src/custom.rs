@@ -6,10 +6,11 @@ use crate::handles::hold;
 use crate::pointers::text;
 use mxrt::{
     Context, CustomArrays, CustomCall, CustomOperator, CustomOperators, CustomTypes, DType, FailureKind, ForkSafeMutex,
-    ForkSafeRwLock, NDArray, OpError, PartialShape, TensorType, register_custom_operators, set_inside_call,
+    ForkSafeOnce, ForkSafeRwLock, NDArray, OpError, PartialShape, TensorType, register_custom_operators,
+    set_inside_call,
 };
 use std::ffi::{c_char, c_int, c_void};
-use std::sync::{Arc, Once};
+use std::sync::Arc;
 
 /// Creators of operators, by the operators' names.
 static CREATORS: ForkSafeRwLock<Vec<(String, Creator)>> = ForkSafeRwLock::new(Vec::new());
@@ -224,10 +225,10 @@ c_functions! {
     /// of arrays, frees them, and may wait. What `create_operator` makes serves one call at a time;
     /// up to 32 that are idle are kept until the operator goes.
     fn MXCustomOpRegister(op_type: *const c_char, creator: CustomOpPropCreator) {
-        static SOURCE: Once = Once::new();
+        static SOURCE: ForkSafeOnce<()> = ForkSafeOnce::new();
         let name = text(op_type, "op_type")?.to_owned();
         let creator = Creator::new(creator).ok_or_else(|| Error::value("the argument creator is a null pointer"))?;
-        SOURCE.call_once(|| register_custom_operators(Arc::new(Registered)));
+        SOURCE.get_or_init(|| register_custom_operators(Arc::new(Registered)));
         CREATORS.write().push((name, creator));
         Ok(())
     }

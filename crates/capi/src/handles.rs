@@ -9,14 +9,14 @@ use crate::records::{Reader, Writer};
 use crate::symbol::SymbolCell;
 use crossbeam_utils::CachePadded;
 use mxrt::ForkSafeRwLock as RwLock;
-use mxrt::{CachedOp, Executor, Model, NDArray, Predictor};
+use mxrt::{CachedOp, Executor, ForkSafeLazy, Model, NDArray, Predictor};
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, LazyLock, Weak};
+use std::sync::{Arc, Weak};
 
 /// Handle of an array.
 pub type NDArrayHandle = *mut c_void;
@@ -102,7 +102,7 @@ macro_rules! held {
             const NAME: &'static str = $name;
             const CODE: usize = $code;
             fn table() -> &'static Table<$type> {
-                static TABLE: LazyLock<Table<$type>> = LazyLock::new(Table::default);
+                static TABLE: ForkSafeLazy<Table<$type>> = ForkSafeLazy::new(Table::default);
                 &TABLE
             }
 
@@ -248,7 +248,7 @@ pub(crate) fn all<T: Held>(handles: &[*mut c_void]) -> Result<Vec<Arc<T>>, Error
 }
 
 /// Handles of arrays that have no value yet.
-static UNSET: LazyLock<Table<()>> = LazyLock::new(Table::default);
+static UNSET: ForkSafeLazy<Table<()>> = ForkSafeLazy::new(Table::default);
 
 /// A handle for an array that is to come.
 pub(crate) fn hold_unset() -> *mut c_void {

@@ -6,11 +6,11 @@ use crate::operators::type_text;
 use crate::pointers::{Definitions, StaticText, StaticTexts, count, distinct, put, texts};
 use crate::returned::{self, Place};
 use crate::runtime::engine;
-use mxrt::ForkSafeMutex;
 use mxrt::io::iterators::batch::{BatchIter, DataBatch};
 use mxrt::io::iterators::{ITERATORS, IterDef};
+use mxrt::{ForkSafeLazy, ForkSafeMutex};
 use std::ffi::{c_char, c_int};
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 /// Handle of an iterator's definition.
 pub type DataIterCreator = OpHandle;
@@ -30,7 +30,7 @@ struct Info {
     args: [StaticTexts; 3],
 }
 
-static INFOS: LazyLock<Vec<Info>> = LazyLock::new(|| ITERATORS.iter().map(|def| describe(def)).collect());
+static INFOS: ForkSafeLazy<Vec<Info>> = ForkSafeLazy::new(|| ITERATORS.iter().map(|def| describe(def)).collect());
 
 fn describe(def: &IterDef) -> Info {
     let parameters = def.all_parameters();
@@ -60,7 +60,7 @@ fn batch(handle: DataIterHandle) -> Result<Arc<DataBatch>, Error> {
 c_functions! {
     /// Handles of all iterators' definitions. They live as long as the process.
     fn MXListDataIters(out_size: *mut u32, out_array: *mut *mut DataIterCreator) {
-        static HANDLES: LazyLock<Definitions> = LazyLock::new(|| Definitions::new(ITERATOR, ITERATORS.len()));
+        static HANDLES: ForkSafeLazy<Definitions> = ForkSafeLazy::new(|| Definitions::new(ITERATOR, ITERATORS.len()));
         put(out_size, ITERATORS.len() as u32, "out_size")?;
         put(out_array, HANDLES.as_ptr(), "out_array")
     }

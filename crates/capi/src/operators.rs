@@ -7,16 +7,15 @@ use crate::pointers::{Definitions, StaticText, StaticTexts, count, distinct, lis
 use crate::returned::{self, Place};
 use crate::runtime::runtime;
 use mxrt::{
-    AttrDef, AttrKind, CallAttrs, Context, FailureKind, Inputs, Interrupter, Invocation, NDArray, OpDef, OpError,
-    Region, copy_region, registry,
+    AttrDef, AttrKind, CallAttrs, Context, FailureKind, ForkSafeLazy, ForkSafeOnce, Inputs, Interrupter, Invocation,
+    NDArray, OpDef, OpError, Region, copy_region, registry,
 };
 use std::collections::HashMap;
 use std::ffi::{c_char, c_int};
-use std::sync::{LazyLock, OnceLock};
 
 /// The operators, in the order of their handles.
-static OPERATORS: LazyLock<Vec<&'static OpDef>> =
-    LazyLock::new(|| registry().ops().iter().copied().filter(|def| !def.internal).collect());
+static OPERATORS: ForkSafeLazy<Vec<&'static OpDef>> =
+    ForkSafeLazy::new(|| registry().ops().iter().copied().filter(|def| !def.internal).collect());
 
 /// Operators of `mx.np` that MXNet's Python package looks for while it is imported. They are listed,
 /// and refuse to be used.
@@ -52,11 +51,11 @@ const OF_NUMPY: [&str; 28] = [
 ];
 
 /// Absent operators in the order of their handles, which follow those of operators.
-static ABSENT: LazyLock<Vec<&'static str>> =
-    LazyLock::new(|| OF_NUMPY.into_iter().filter(|name| by_name(name).is_err()).collect());
+static ABSENT: ForkSafeLazy<Vec<&'static str>> =
+    ForkSafeLazy::new(|| OF_NUMPY.into_iter().filter(|name| by_name(name).is_err()).collect());
 
 /// The names of all operators, aliases included.
-static NAMES: LazyLock<(u32, StaticTexts)> = LazyLock::new(|| {
+static NAMES: ForkSafeLazy<(u32, StaticTexts)> = ForkSafeLazy::new(|| {
     let real = || OPERATORS.iter().flat_map(|def| std::iter::once(def.name).chain(def.aliases.iter().copied()));
     let names = || real().chain(ABSENT.iter().copied());
     (names().count() as u32, StaticTexts::new(names().map(str::to_owned).collect()))
@@ -120,8 +119,9 @@ pub(crate) fn copy(source: &NDArray, target: &NDArray) -> Result<(), Error> {
 }
 
 fn info(handle: OpHandle) -> Result<&'static Info, Error> {
-    static INFOS: LazyLock<Vec<OnceLock<Info>>> = LazyLock::new(|| OPERATORS.iter().map(|_| OnceLock::new()).collect());
-    static OF_ABSENT: LazyLock<Vec<Info>> = LazyLock::new(|| ABSENT.iter().map(|name| nothing(name)).collect());
+    static INFOS: ForkSafeLazy<Vec<ForkSafeOnce<Info>>> =
+        ForkSafeLazy::new(|| OPERATORS.iter().map(|_| ForkSafeOnce::new()).collect());
+    static OF_ABSENT: ForkSafeLazy<Vec<Info>> = ForkSafeLazy::new(|| ABSENT.iter().map(|name| nothing(name)).collect());
     if let Some(info) = absent(handle).and_then(|name| OF_ABSENT.get(ABSENT.iter().position(|n| *n == name)?)) {
         return Ok(info);
     }
@@ -131,8 +131,8 @@ fn info(handle: OpHandle) -> Result<&'static Info, Error> {
 
 /// Place of a public operator in the list.
 fn place(def: &'static OpDef) -> usize {
-    static PLACES: LazyLock<HashMap<&str, usize>> =
-        LazyLock::new(|| OPERATORS.iter().enumerate().map(|(i, def)| (def.name, i)).collect());
+    static PLACES: ForkSafeLazy<HashMap<&str, usize>> =
+        ForkSafeLazy::new(|| OPERATORS.iter().enumerate().map(|(i, def)| (def.name, i)).collect());
     PLACES.get(def.name).copied().unwrap_or(0)
 }
 
@@ -209,7 +209,7 @@ unsafe fn names(out_size: *mut u32, out_array: *mut *mut *const c_char) -> Resul
 /// # Safety
 /// As above.
 unsafe fn creators(out_size: *mut u32, out_array: *mut *mut OpHandle) -> Result<(), Error> {
-    static HANDLES: LazyLock<Definitions> = LazyLock::new(|| Definitions::new(OPERATOR, OPERATORS.len()));
+    static HANDLES: ForkSafeLazy<Definitions> = ForkSafeLazy::new(|| Definitions::new(OPERATOR, OPERATORS.len()));
     // SAFETY: contract.
     unsafe { put(out_size, OPERATORS.len() as u32, "out_size")? };
     // SAFETY: contract.

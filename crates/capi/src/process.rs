@@ -4,10 +4,9 @@ use crate::border::{Error, c_functions};
 use crate::pointers::{StaticText, count, get_variable, put, set_variable, text};
 use crate::runtime::{engine, runtime, settings};
 use mxrt::params::NpShape;
-use mxrt::{DeviceId, DeviceKind, FailureKind};
+use mxrt::{DeviceId, DeviceKind, FailureKind, ForkSafeLazy};
 use std::cell::Cell;
 use std::ffi::{c_char, c_int};
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static NP_SHAPE: AtomicBool = AtomicBool::new(false);
@@ -43,7 +42,7 @@ pub struct LibFeature {
 }
 
 /// Address and number of the features, which live as long as the process.
-static FEATURES: LazyLock<(usize, usize)> = LazyLock::new(|| {
+static FEATURES: ForkSafeLazy<(usize, usize)> = ForkSafeLazy::new(|| {
     const NAMES: [(&str, bool); 12] = [
         ("CUDA", false),
         ("CUDNN", false),

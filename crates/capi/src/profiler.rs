@@ -6,11 +6,11 @@ use crate::profiler_objects::json_text;
 use crate::returned::{self, Place};
 use crate::runtime::engine;
 use mxrt::{ForkSafeMutex, profile};
+use std::borrow::Cow;
 use std::ffi::{c_char, c_int, c_void};
-use std::sync::LazyLock;
 
 /// The file that `MXDumpProfile` writes.
-static FILE: LazyLock<ForkSafeMutex<String>> = LazyLock::new(|| ForkSafeMutex::new("profile.json".to_owned()));
+static FILE: ForkSafeMutex<Cow<'static, str>> = ForkSafeMutex::new(Cow::Borrowed("profile.json"));
 
 /// Settings of MXNet's profiler. Only `filename` changes something: operators are what is recorded.
 const SETTINGS: [&str; 12] = [
@@ -38,7 +38,7 @@ unsafe fn configure(number: c_int, keys: *const *const c_char, vals: *const *con
         return Err(Error::value(format!("{key} is no setting of the profiler; they are {}", SETTINGS.join(", "))));
     }
     if let Some((_, name)) = keys.iter().zip(vals).find(|(key, _)| **key == "filename") {
-        name.clone_into(&mut *FILE.lock());
+        *FILE.lock() = Cow::Owned(name.to_owned());
     }
     Ok(())
 }
@@ -63,7 +63,7 @@ fn dump(finished: c_int) -> Result<(), Error> {
     let body = events.join(",\n");
     let content = format!("{{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n{body}\n]}}\n");
     let file = FILE.lock().clone();
-    Ok(mxrt::io::write_file(file, content.as_bytes()).map_err(mxrt::io::DataError::from)?)
+    Ok(mxrt::io::write_file(&*file, content.as_bytes()).map_err(mxrt::io::DataError::from)?)
 }
 
 /// The order of rows.

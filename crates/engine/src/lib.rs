@@ -60,7 +60,7 @@ pub use op::origin::{PushSite, RequestScope};
 pub use op::spec::{Access, Cost, DeviceId, DeviceKind, Lane, OpKind, OpName, OpSpec};
 pub use process::denormals::{flushes_denormals, set_flush_denormals};
 pub use process::fork::set_fork_patience;
-pub use process::locks::{ForkSafeGuard, ForkSafeMutex, ForkSafeOnce, ForkSafeRwLock};
+pub use process::locks::{ForkSafeGuard, ForkSafeLazy, ForkSafeMutex, ForkSafeOnce, ForkSafeRwLock};
 pub use process::slot::{op_blocks, set_inside_call};
 pub use process::stack::{STACK_NEEDED, has_stack};
 pub use profile::dump::dump_on_sigusr1;

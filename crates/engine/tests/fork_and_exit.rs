@@ -25,6 +25,25 @@ fn in_child(f: impl FnOnce() -> i32) -> i32 {
     }
 }
 
+/// The thread that makes the value has no part in the child: a fork that did not wait for it would
+/// leave a value there that is never made.
+#[test]
+fn a_fork_waits_for_a_value_that_another_thread_makes_at_its_first_use() {
+    static MAKING: AtomicBool = AtomicBool::new(false);
+    static VALUE: ForkSafeLazy<u32> = ForkSafeLazy::new(|| {
+        MAKING.store(true, SeqCst);
+        std::thread::sleep(Duration::from_millis(100));
+        7
+    });
+    let _guard = watchdog(60);
+    let maker = std::thread::spawn(|| *VALUE);
+    while !MAKING.load(SeqCst) {
+        std::thread::yield_now();
+    }
+    assert_eq!(in_child(|| i32::from(*VALUE != 7)), 0);
+    assert_eq!(maker.join().unwrap(), 7);
+}
+
 #[test]
 fn a_child_reads_old_values_runs_queued_work_and_new_work() {
     let _guard = watchdog(120);

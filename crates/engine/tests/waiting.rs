@@ -185,6 +185,52 @@ fn wait_all_returns_while_others_push_without_end() {
     }
 }
 
+/// Pushes an op of this variable that pushes the next one, as its follow-up; the last says so.
+fn push_chain(engine: &'static Engine, var: &Var, left: usize, done: Arc<AtomicBool>) {
+    let again = var.clone();
+    engine.push(OpSpec::new("follow-up", &[(var, Access::Update)]).follow_up(), move |ctx| {
+        match left {
+            0 => done.store(true, SeqCst),
+            _ => push_chain(ctx.engine(), &again, left - 1, done),
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn wait_all_waits_for_the_follow_ups_of_what_it_waits_for() {
+    let _guard = watchdog(60);
+    for engine in pooled_kinds() {
+        for _ in 0..3 {
+            let (var, done) = (engine.new_var(), Arc::new(AtomicBool::new(false)));
+            let (waits, begin) = std::sync::mpsc::channel();
+            let (chain, seen) = (var.clone(), done.clone());
+            engine.push(OpSpec::new("first", &[(&var, Access::Write)]), move |ctx| {
+                begin.recv().unwrap();
+                push_chain(ctx.engine(), &chain, 20, seen);
+                Ok(())
+            });
+            // Nothing follows before the wait has begun.
+            let mut poll = || {
+                let _ = waits.send(());
+                true
+            };
+            engine.wait_all_with(&mut poll).unwrap();
+            assert!(done.load(SeqCst), "wait_all returned before a follow-up");
+        }
+    }
+}
+
+#[test]
+fn a_follow_up_without_a_pusher_is_an_op_like_others() {
+    for engine in every_kind() {
+        let (var, done) = (engine.new_var(), Arc::new(AtomicBool::new(false)));
+        push_chain(engine, &var, 0, done.clone());
+        engine.wait_all().unwrap();
+        assert!(done.load(SeqCst));
+    }
+}
+
 #[test]
 fn an_idle_engine_is_woken_for_every_push() {
     let _guard = watchdog(60);

@@ -58,3 +58,13 @@ mod testing;
 pub use element::{Bool, Element, Float};
 pub use error::KernelError;
 pub use par::{Par, Serial};
+
+/// Asks the processor what it has, and reads tables. The first use of each does it otherwise; a
+/// process that forks meanwhile would have a child that waits for it without end.
+pub fn prepare() {
+    cache_class::CacheClass::detect();
+    isa::has_vbmi();
+    isa::pairs_are_fast();
+    amx::is_available();
+    conv::select::prepare();
+}

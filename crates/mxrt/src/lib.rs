@@ -20,8 +20,8 @@
 //! [`Model::load`] takes the prefix and the epoch of the two files that `net.export` and
 //! `mx.model.save_checkpoint` write, of any version of MXNet up to 1.9.1. [`Model::load_bytes`]
 //! takes their contents. [`Model::inputs`] and [`Model::outputs`] give names, shapes and element
-//! types. Variables of the graph that the file of parameters does not name are the inputs; those
-//! whose name ends in `label` may be left out, as they count while training only.
+//! types. Variables of the graph that the file of parameters does not name are the inputs. Labels of
+//! losses may be left out, as they count while training only.
 //!
 //! [`Model::builder`] chooses threads, memory limit, precision, device and more:
 //!
@@ -162,9 +162,9 @@ pub use half::{bf16, f16};
 pub use operators::{Operator, OperatorAttrs, register_operator};
 
 pub use mxrt_engine::{
-    Config, Cost, Details, DeviceId, DeviceKind, Engine, EngineError, EngineKind, Failure, FailureKind, ForkSafeMutex,
-    ForkSafeRwLock, MAX_CORES, OnComplete, OpError, PushSite, RequestScope, WaitError, WrongInput, flushes_denormals,
-    memory, profile, reserve, set_flush_denormals, set_inside_call,
+    Config, Cost, Details, DeviceId, DeviceKind, Engine, EngineError, EngineKind, Failure, FailureKind, ForkSafeLazy,
+    ForkSafeMutex, ForkSafeOnce, ForkSafeRwLock, MAX_CORES, OnComplete, OpError, PushSite, RequestScope, WaitError,
+    WrongInput, flushes_denormals, memory, profile, reserve, set_flush_denormals, set_inside_call,
 };
 pub use mxrt_graph::{
     BoundOp, BuildOptions, CALL_OPTIONS, CacheLimit, CacheStats, CachedOp, CachedOpFlags, CallOption, CallOptions,

@@ -18,6 +18,8 @@ pub(crate) struct Network {
     pub bound: BoundOp,
     /// names of all variables
     pub names: Vec<String>,
+    /// names of those that matter only in training
+    pub labels: HashSet<String>,
 }
 
 /// The known types of a network's values.
@@ -100,7 +102,8 @@ impl Network {
         }
         let arrays: Vec<Option<&NDArray>> = names.iter().map(|name| params.get(name)).collect();
         let bound = BoundOp::new(Arc::new(op), &arrays)?;
-        Ok(Network { engine, symbol, options, context, params, bound, names })
+        let labels = symbol.labels();
+        Ok(Network { engine, symbol, options, context, params, bound, names, labels })
     }
 
     /// Names of the variables that are no parameters, in the order in which calls take them.

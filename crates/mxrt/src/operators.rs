@@ -1,10 +1,10 @@
 //! Operators that a Rust program defines.
 
 use crate::{CustomCall, CustomOperator, CustomOperators, CustomTypes, DType, Error, FailureKind, OpError};
-use crate::{ForkSafeRwLock, PartialShape, Shape, TensorMut, TensorRef, register_custom_operators};
+use crate::{ForkSafeOnce, ForkSafeRwLock, PartialShape, Shape, TensorMut, TensorRef, register_custom_operators};
 use mxrt_ops::{Kernel, Signature, kernel_fn};
 use std::str::FromStr;
-use std::sync::{Arc, Once};
+use std::sync::Arc;
 
 /// An operator of the program, which `Custom` nodes of graphs run like any other: as a step of a
 /// plan, in threads of the engine.
@@ -100,8 +100,8 @@ pub fn register_operator<O: Operator>(
     name: impl Into<String>,
     make: impl Fn(OperatorAttrs<'_>) -> Result<O, Error> + Send + Sync + 'static,
 ) {
-    static SOURCE: Once = Once::new();
-    SOURCE.call_once(|| register_custom_operators(Arc::new(Registered)));
+    static SOURCE: ForkSafeOnce<()> = ForkSafeOnce::new();
+    SOURCE.get_or_init(|| register_custom_operators(Arc::new(Registered)));
     let make: Arc<Make> = Arc::new(move |attrs| Ok(Arc::new(make(attrs)?)));
     let name = name.into();
     let mut operators = OPERATORS.write();

@@ -70,7 +70,7 @@ impl Predictor {
     /// Binds a symbol to its parameters, named as in files (`arg:weight`, `aux:mean`), for inputs
     /// of these shapes.
     ///
-    /// Arguments whose name ends in `label` need no value. Others that neither the parameters nor
+    /// Labels ([`Symbol::labels`]) need no value. Other arguments that neither the parameters nor
     /// the inputs name are errors, as are shapes and types that do not fit.
     pub fn new(
         engine: &'static Engine,
@@ -126,7 +126,7 @@ impl Predictor {
                 None => inputs.push(Input { declared: seen.contains(name), name: name.clone(), tensor }),
             }
         }
-        if let Some(lost) = inputs.iter().find(|input| !input.declared && !input.name.ends_with("label")) {
+        if let Some(lost) = inputs.iter().find(|input| !input.declared && !network.labels.contains(&input.name)) {
             return Err(bad(format!("'{}' is neither a parameter nor among the input keys", lost.name)));
         }
         model.check_plan(&inputs)?;

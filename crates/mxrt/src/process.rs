@@ -1,8 +1,8 @@
 //! [`Process`]: what the borders to other languages share in a process.
 
 use crate::{BoundOperatorCache, BuildOptions, Engine, EngineKind, RandomState, Settings};
-use mxrt_engine::{ForkSafeMutex as Mutex, ForkSafeOnce};
-use std::sync::{Arc, LazyLock};
+use mxrt_engine::{ForkSafeLazy, ForkSafeMutex as Mutex, ForkSafeOnce};
+use std::sync::Arc;
 
 /// One engine with what belongs to it, made of the environment at its first use. The Python module
 /// and the C interface both use it, also where they are one library.
@@ -29,7 +29,7 @@ static KIND: Mutex<Option<EngineKind>> = Mutex::new(None);
 /// Least size of the stack of a thread that calls mxrt, in KiB, as the documentation says.
 const STACK_KIB: usize = 64;
 
-static NO_STACK: LazyLock<String> = LazyLock::new(|| {
+static NO_STACK: ForkSafeLazy<String> = ForkSafeLazy::new(|| {
     format!(
         "this thread has less than {} KiB of its stack left; a thread that calls mxrt needs a stack of {STACK_KIB} KiB \
          or more: in Python call threading.stack_size({}) before it starts",

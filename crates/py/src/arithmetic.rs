@@ -5,13 +5,13 @@ use crate::exit::PythonCall;
 use crate::ndarray::NDArrayBase;
 use crate::operator::{self, Call};
 use crate::{errors, runtime};
+use mxrt_engine::ForkSafeOnce;
 use mxrt_ops::{CallAttrs, OpDef};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pyclass::CompareOp;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyFloat, PyInt, PyString};
-use std::sync::OnceLock;
 
 /// A sign with its two operators.
 #[derive(Clone, Copy)]
@@ -71,7 +71,7 @@ impl From<CompareOp> for Sign {
 type Operators = Vec<(&'static OpDef, &'static OpDef)>;
 
 fn operators(py: Python<'_>, sign: Sign) -> PyResult<(&'static OpDef, &'static OpDef)> {
-    static FOUND: OnceLock<Operators> = OnceLock::new();
+    static FOUND: ForkSafeOnce<Operators> = ForkSafeOnce::new();
     if let Some(found) = FOUND.get() {
         return Ok(found[sign as usize]);
     }

@@ -5,7 +5,7 @@ use crate::exit::PythonCall;
 use crate::ndarray::{NDArrayBase, wrap};
 use crate::operator::{attr_pairs, begin_waiting, find, out_arrays, results};
 use crate::runtime;
-use mxrt_engine::{FailureKind, ForkSafeMutex, OpError, set_inside_call};
+use mxrt_engine::{FailureKind, ForkSafeMutex, ForkSafeOnce, OpError, set_inside_call};
 use mxrt_ops::{CustomCall, CustomOperator, CustomOperators, CustomTypes, Question, register_custom_operators};
 use mxrt_tensor::{DType, NDArray, PartialShape, UnknownDType};
 use pyo3::exceptions::PyBaseException;
@@ -14,7 +14,7 @@ use pyo3::types::{PyDict, PyList};
 use smallvec::SmallVec;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Time after which all idle threads except one end.
@@ -100,7 +100,7 @@ struct PythonOperators;
 
 /// Registers the operators of Python with graphs.
 pub(crate) fn register() {
-    static ONCE: OnceLock<()> = OnceLock::new();
+    static ONCE: ForkSafeOnce<()> = ForkSafeOnce::new();
     ONCE.get_or_init(|| register_custom_operators(Arc::new(PythonOperators)));
 }
 

@@ -32,6 +32,9 @@ pub(crate) struct BatchReader {
 /// Data, label, number of rows at the end that do not count, and numbers of the rows.
 type Batch<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, usize, Bound<'py, PyAny>);
 
+/// A batch, problems of samples before it, and a label that is inexact.
+type Step<'py> = (Option<Batch<'py>>, Vec<Bound<'py, PyAny>>, Option<f32>);
+
 #[pymethods]
 impl BatchReader {
     /// Starts the iterator of this name.
@@ -57,8 +60,9 @@ impl BatchReader {
         [data, label].map(|tensor| (tensor.shape.to_vec(), tensor.dtype.name()))
     }
 
-    /// The next batch, or `None` at the end, and what was wrong with samples that were left out.
-    fn next<'py>(&self, py: Python<'py>) -> PyResult<(Option<Batch<'py>>, Vec<Bound<'py, PyAny>>)> {
+    /// The next batch, or `None` at the end, what was wrong with samples that were left out, and a
+    /// label that float32 may not have as it is in the file.
+    fn next<'py>(&self, py: Python<'py>) -> PyResult<Step<'py>> {
         let mut skipped = Vec::new();
         let next = runtime::wait(py, |poll| match self.iter.next_with(poll, &mut |error| skipped.push(error)) {
             Err(DataError::Prefetch(Problem::Interrupted)) => Err(WaitError::Interrupted),
@@ -66,9 +70,10 @@ impl BatchReader {
         })?;
         let raised = |e: DataError| errors::from_op(py, &OpError::from(e));
         let skipped = skipped.into_iter().map(|e| raised(e).into_value(py).into_bound(py).into_any()).collect();
-        let Some(batch) = next.map_err(raised)? else { return Ok((None, skipped)) };
+        let Some(batch) = next.map_err(raised)? else { return Ok((None, skipped, None)) };
         let index = PyArray1::from_vec(py, batch.index).into_any();
-        Ok((Some((wrap(py, batch.data)?, wrap(py, batch.label)?, batch.pad, index)), skipped))
+        let arrays = (wrap(py, batch.data)?, wrap(py, batch.label)?, batch.pad, index);
+        Ok((Some(arrays), skipped, batch.inexact_label))
     }
 
     /// Damaged samples that were left out so far.

@@ -3,7 +3,7 @@
 use crate::operator::{attr_pairs, find};
 use crate::settable::Settable;
 use crate::{convert, errors, runtime};
-use mxrt_engine::{FailureKind, OpError};
+use mxrt_engine::{FailureKind, ForkSafeOnce, OpError};
 use mxrt_graph::{GraphError, LoadOptions, NodeEntry, Symbol, symbol};
 use mxrt_tensor::{DType, PartialShape};
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyTypeError};
@@ -11,7 +11,6 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A graph: outputs of operators over variables. Python code uses the subclass `mxrt.sym.Symbol`.
@@ -209,6 +208,25 @@ impl SymbolBase {
         Ok((list(&found.args)?, list(&found.outs)?, list(&found.aux)?, found.complete))
     }
 
+    /// Shapes as MXNet's `infer_shape_partial` gives them.
+    fn _infer_shape_as_mxnet<'py>(
+        &self,
+        py: Python<'py>,
+        known: Vec<(String, Vec<usize>)>,
+    ) -> PyResult<(Shapes<'py>, Shapes<'py>, Shapes<'py>)> {
+        let known: Vec<_> =
+            known.into_iter().map(|(name, dims)| (name, PartialShape::from_zero_unknown(&dims))).collect();
+        let found = py.detach(|| self.symbol.infer_shape_as_mxnet(&known)).map_err(|e| raise(py, e))?;
+        let list = |shapes: &[PartialShape]| shapes.iter().map(|s| shown(py, s)).collect::<PyResult<Vec<_>>>();
+        Ok((list(&found.args)?, list(&found.outs)?, list(&found.aux)?))
+    }
+
+    /// Names of the arguments that matter only in training, in the order of the arguments.
+    fn _labels(&self) -> Vec<String> {
+        let labels = self.symbol.labels();
+        self.symbol.list_arguments().into_iter().filter(|name| labels.contains(name)).collect()
+    }
+
     /// Dtype names of arguments, outputs and auxiliary states, and whether all are known.
     fn _infer_type(
         &self,
@@ -292,7 +310,7 @@ pub(crate) fn load_json<'py>(
 
 /// Nodes that a symbol's text may have; the largest number: any.
 fn max_nodes() -> PyResult<&'static AtomicUsize> {
-    static LIMIT: OnceLock<AtomicUsize> = OnceLock::new();
+    static LIMIT: ForkSafeOnce<AtomicUsize> = ForkSafeOnce::new();
     let settings = runtime::environment().map_err(|message| errors::plain(FailureKind::Value, message))?;
     Ok(LIMIT.get_or_init(|| AtomicUsize::new(settings.max_nodes.unwrap_or(usize::MAX))))
 }

@@ -60,7 +60,7 @@ impl ReleaseBatch {
         let (batch, array) = (self.clone(), array.clone());
         let var = array.var().clone();
         let accesses = [(&var, Access::Read)];
-        let spec = OpSpec::new("examine packing", &accesses).kind(OpKind::NoSkip).cost(Cost::Large);
+        let spec = OpSpec::new("examine packing", &accesses).kind(OpKind::NoSkip).cost(Cost::Large).follow_up();
         self.engine.push(spec, move |_| {
             if array.is_releasable()
                 && array.value_key() == key
@@ -195,7 +195,7 @@ fn push_release(engine: &'static Engine, releasable: Vec<Releasable>) {
     let written: Vec<&NDArray> = arrays.iter().collect();
     let vars: Vec<_> = arrays.iter().map(|a| (a.var(), Access::Update)).collect();
     // Neither a failure nor a cancelled write of one of the arrays concerns the others.
-    let spec = OpSpec::new("release raw weights", &vars).kind(OpKind::NoSkip).cost(Cost::Large);
+    let spec = OpSpec::new("release raw weights", &vars).kind(OpKind::NoSkip).cost(Cost::Large).follow_up();
     push_writing(engine, &written, spec, move |_| {
         for Releasable { array, key, source } in releasable {
             let chunk = &array.chunk;

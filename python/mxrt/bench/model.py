@@ -53,10 +53,11 @@ def input_shapes(graph: Symbol, params_file: Path | None, given: Sequence[str]) 
     others.
     """
     hints = graph._variable_attrs()
+    labels = set(graph._labels())
     shaped = {text.rpartition("=")[0] for text in given}
     if params_file is not None:
         held = {strip_kind(name) for name in named_arrays(str(params_file))}
-        names = [name for name in graph.list_inputs() if name not in held and not name.endswith("label")]
+        names = [name for name in graph.list_inputs() if name not in held and name not in labels]
         lacking = [name for name in names if _looks_like_parameter(name) and name not in shaped]
         if lacking:
             raise UsageError(
@@ -65,7 +66,7 @@ def input_shapes(graph: Symbol, params_file: Path | None, given: Sequence[str]) 
                 f"one; an input of that name needs --shape {lacking[0]}=..."
             )
     else:
-        names = [name for name in graph.list_arguments() if not _looks_like_parameter(name)]
+        names = [n for n in graph.list_arguments() if n not in labels and not _looks_like_parameter(n)]
     named = {}
     for text in given:
         name, equals, shape = text.rpartition("=")
@@ -88,9 +89,9 @@ def input_shapes(graph: Symbol, params_file: Path | None, given: Sequence[str]) 
             f"the shape of {', '.join(missing)} is not known; give it, batch first, such as "
             f"--shape {missing[0]}=1,3,224,224"
         )
-    if labels := [name for name in graph.list_arguments() if name.endswith("label") and name not in named]:
+    if open_labels := labels - named.keys():
         inferred = graph._shapes_with_labels(named)
-        named |= {name: tuple(inferred[name]) for name in labels if inferred.get(name)}
+        named |= {name: tuple(inferred[name]) for name in open_labels if inferred.get(name)}
     return {name: named[name] for name in graph.list_inputs() if name in named}
 
 
@@ -100,7 +101,7 @@ def load(file: Path) -> Symbol:
 
 
 def _looks_like_parameter(name: str) -> bool:
-    endings = ("weight", "bias", "gamma", "beta", "mean", "var", "label", "parameters", "alpha")
+    endings = ("weight", "bias", "gamma", "beta", "mean", "var", "parameters", "alpha")
     return name.endswith(endings)
 
 

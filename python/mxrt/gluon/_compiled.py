@@ -202,7 +202,7 @@ def infer_parameter_shapes(symbol: Symbol, params: Mapping[str, Parameter], arra
     order = set(symbol.list_inputs())
     given = {name: array.shape for name, array in arrays.items() if name in order}
     known = {n: p.shape for n, p in params.items() if p.shape is not None and n in order}
-    arguments, _, aux = symbol.infer_shape_partial(**{**known, **given})
+    arguments, _, aux = symbol._shapes_known(**{**known, **given})
     names = [*symbol.list_arguments(), *symbol.list_auxiliary_states()]
     for name, shape in zip(names, [*arguments, *aux], strict=True):
         if name not in arrays and shape and 0 not in shape:

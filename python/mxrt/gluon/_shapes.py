@@ -34,7 +34,7 @@ def wrong_shapes(graph: Symbol, shapes: dict[str, tuple[int, ...]]) -> dict[str,
 
 def _consistent(graph: Symbol, shapes: dict[str, tuple[int, ...]]) -> bool:
     try:
-        graph.infer_shape_partial(**shapes)
+        graph._shapes_known(**shapes)
         return True
     except MXNetError:
         return False
@@ -55,7 +55,7 @@ def _contradictions(
                 good[name] = known[name]
             else:
                 bad.append(name)
-    arguments, _, aux = graph.infer_shape_partial(**good)
+    arguments, _, aux = graph._shapes_known(**good)
     names = [*graph.list_arguments(), *graph.list_auxiliary_states()]
     needed = dict(zip(names, [*arguments, *aux], strict=True))
     return {name: f"'{name}' has shape {known[name]}, needs {_shown(needed.get(name) or ())}" for name in bad}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import namedtuple
 from collections.abc import Iterator
 from typing import Any
@@ -405,7 +406,11 @@ class MXDataIter(DataIter):
     Its subclasses, such as ``CSVIter``, are made of what the Rust side knows of their parameters.
     """
 
+    #: What a program can do about labels that float32 has not.
+    _advice_on_labels = "An NDArrayIter over an mx.nd.array of dtype='int32' or 'float64' keeps them"
+
     def __init__(self, name: str, parameters: dict[str, Any], data_name: str, label_name: str) -> None:
+        self._told_inexact = False
         # What is called with the exception of each damaged sample that is left out.
         self._on_error: Any = None
         if callable(parameters.get("on_error")):
@@ -449,7 +454,14 @@ class MXDataIter(DataIter):
 
     def iter_next(self) -> bool:
         """Goes to the next batch; whether there is one."""
-        self._batch, skipped = self._reader.next()
+        self._batch, skipped, inexact = self._reader.next()
+        if inexact is not None and not self._told_inexact:
+            self._told_inexact = True
+            warnings.warn(
+                f"{type(self).__name__}: a label is {inexact:.0f}. float32 has not all whole numbers over 2**24, so "
+                f"that it may be another one in the file. {self._advice_on_labels}",
+                stacklevel=4,  # who loops over the iterator
+            )
         if self._on_error is not None:
             for error in skipped:
                 self._on_error(error)

@@ -78,7 +78,7 @@ class ContextMethods:
                 if len(rows) > 1 and axis >= 0:
                     shape = (*shape[:axis], part.stop - part.start, *shape[axis + 1 :])
                 known[name] = shape
-            shapes = dict(zip(self._arguments, self._symbol.infer_shape_partial(**known)[0], strict=True))
+            shapes = dict(zip(self._arguments, self._symbol._shapes_known(**known)[0], strict=True))
             for number, name in enumerate(self._state_names):
                 shape = shapes[name]
                 if not shape or 0 in shape:

@@ -146,7 +146,7 @@ class ParameterMethods:
         return MXNetShapeError("Module.set_params: " + "; ".join(parts))
 
     def _shapes_of_params(self, args: Mapping[str, Any], aux: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
-        arg_shapes, _, aux_shapes = self._symbol.infer_shape_partial(**self._input_shapes())
+        arg_shapes, _, aux_shapes = self._symbol._shapes_known(**self._input_shapes())
         names = [*self._arguments, *self._aux_names]
         return dict(zip(names, [*arg_shapes, *aux_shapes], strict=True))
 

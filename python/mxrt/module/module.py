@@ -15,6 +15,7 @@ from .. import _mxrt
 from .. import ndarray as nd
 from .._groups import groups_of_contexts, on_one_device, places
 from .._locks import fork_safe_lock
+from .._mode import mode
 from .._training import training_form
 from ..base import MXNetError, MXNetShapeError, MXNetTypeError, MXNetValueError, no_training
 from ..context import Context, contexts_of, cpu
@@ -105,7 +106,7 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
         self._order = symbol.list_inputs()
         self._output_names = symbol.list_outputs()
         self._op: CachedOp | None = None
-        self._training: tuple[CachedOp, list[str]] | None = None
+        self._training: dict[tuple[bool, bool], tuple[CachedOp, list[str]]] = {}
         self._arg_params: dict[str, NDArray] | None = None
         self._aux_params: dict[str, NDArray] | None = None
         self._values: dict[str, NDArray] = {}
@@ -126,8 +127,8 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
         self._group: ExecutorsOfModule | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        none = dict.fromkeys(("_op", "_training", "_lender", "_bound", "_outputs", "_mine", "_group"))
-        return {**super().__getstate__(), **none}
+        none = dict.fromkeys(("_op", "_lender", "_bound", "_outputs", "_mine", "_group"))
+        return {**super().__getstate__(), **none, "_training": {}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -224,7 +225,7 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
     def output_shapes(self) -> list[tuple[str, tuple[int, ...]]]:
         """Name and shape of every result."""
         self._need_bind("output_shapes")
-        _, shapes, _ = self._symbol.infer_shape_partial(**self._input_shapes())
+        _, shapes, _ = self._symbol._shapes_known(**self._input_shapes())
         return list(zip(self._output_names, shapes, strict=True))
 
     def _input_shapes(self) -> dict[str, tuple[int, ...]]:
@@ -284,7 +285,7 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
             on_one_device(context, places(self._symbol, groups))
         self._group = None
         self._set_shapes(_descriptions(data_shapes), _descriptions(label_shapes) or None)
-        self._op, self._training = CachedOp(self._symbol), None
+        self._op, self._training = CachedOp(self._symbol), {}
         self.for_training = bool(for_training)
         self.binded = True
         if shared_module is not None and shared_module.params_initialized:
@@ -302,7 +303,7 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
         before = self._data_shapes, self._label_shapes, self._states
         try:
             self._data_shapes, self._label_shapes = data, label
-            self._symbol.infer_shape_partial(**self._input_shapes())
+            self._symbol._shapes_known(**self._input_shapes())
             if self._state_names:
                 self._states = self._states_for(rows)
             self._rebind_group()
@@ -354,14 +355,14 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
     def _graph(self, is_train: bool) -> tuple[CachedOp, list[str]]:
         """Returns the graph to run, as while training or not, and the names of its inputs."""
         assert self._op is not None
-        if not is_train:
+        if not is_train and not mode.training:
             return self._op, self._order
-        if self._training is None:
-            form = training_form(self._symbol)
-            if form is self._symbol:
-                return self._op, self._order
-            self._training = CachedOp(form), form.list_inputs()
-        return self._training
+        key = (bool(is_train), mode.training)
+        if key not in self._training:
+            form = training_form(self._symbol, *key)
+            same = form is self._symbol
+            self._training[key] = (self._op, self._order) if same else (CachedOp(form), form.list_inputs())
+        return self._training[key]
 
     def _bind_values(self, place: int, op: CachedOp, order: list[str]) -> tuple[_mxrt.BoundOp, list[str]]:
         """The graph with the present values on a context, and the names of its other inputs."""

@@ -22,6 +22,7 @@ from ..base import (
     dtype_name,
     is_number,
     no_training,
+    warn_of_changed,
 )
 from ..context import Context, checked_context, current_context
 from . import _codes
@@ -517,6 +518,7 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
 
     `ctx` is its device, by default the current context. `dtype` is its element type, by default
     float32, or that of the NDArray that is copied. Raises TypeError for values that are no array.
+    Warns of whole numbers that float32 has not.
     """
     if isinstance(source_array, NDArray):
         copy = source_array.astype(source_array._dtype_name if dtype is None else dtype)
@@ -533,6 +535,8 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
             raise MXNetTypeError(
                 f"array: a numpy array of dtype {source_array.dtype} has no numbers: {error}"
             ) from None
+        if name == "float32" and source_array.dtype.kind != "f":
+            warn_of_changed(source_array, values, "array", 3)
     elif is_sparse(source_array):
         raise sparse_refused("array", str(source_array.format))
     else:
@@ -542,6 +546,8 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
             raise
         except Exception as error:
             raise TypeError(f"source_array must be array like object: {error}") from None
+        if name == "float32" and values.size and np.nanmax(np.abs(values), initial=0) >= 1 << 24:
+            warn_of_changed(np.asarray(source_array), values, "array", 3)
     if not values.flags.c_contiguous or not values.flags.aligned:
         values = values.copy()
     made: NDArray = _mxrt.from_numpy(values, _device(ctx))

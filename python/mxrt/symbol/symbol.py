@@ -162,8 +162,16 @@ class Symbol(_mxrt.SymbolBase, OperatorMethods):
         return None, None, None
 
     def infer_shape_partial(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, Any]:
-        """Infers shapes like ``infer_shape``; an unknown extent is 0, or () for a whole shape."""
-        return self._infer_shape(self._known_shapes(args, kwargs), True)[:3]
+        """Infers shapes like ``infer_shape``; an unknown extent is 0, or () for a whole shape.
+
+        Operators of MXNet conclude nothing where they know too little of their inputs, and so do
+        these here.
+        """
+        return self._infer_shape_as_mxnet(self._known_shapes(args, kwargs))
+
+    def _shapes_known(self, **known: tuple[int, ...]) -> tuple[Any, Any, Any]:
+        """Infers shapes like ``infer_shape_partial``, and all that follows from these."""
+        return self._infer_shape(self._known_shapes((), known), True)[:3]
 
     def _shapes_with_labels(self, known: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
         """Shapes of the arguments. Labels that are reshaped on their way to a loss have one too."""

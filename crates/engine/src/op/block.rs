@@ -159,6 +159,8 @@ const ORIGIN: u16 = 128;
 pub(crate) const WAITER_MAY_RUN: u16 = 256;
 /// Was put aside until devices were done: what it uses is complete, and stays so while it is granted.
 pub(crate) const AFTER_DEVICES: u16 = 512;
+/// Is counted in the epoch of the op that pushes it.
+pub(crate) const FOLLOW_UP: u16 = 1024;
 
 #[repr(C, align(64))]
 pub(crate) struct OpBlock {
@@ -298,7 +300,8 @@ impl OpBlock {
             addr_of_mut!((*op).wait).write(AtomicU32::new(0));
             addr_of_mut!((*op).nvars).write(n.min(INLINE_VARS) as u8);
             addr_of_mut!((*op).class).write(class);
-            addr_of_mut!((*op).flags).write(if plain { PLAIN } else { 0 } | cost);
+            let follow_up = if spec.follow_up { FOLLOW_UP } else { 0 };
+            addr_of_mut!((*op).flags).write(if plain { PLAIN } else { 0 } | cost | follow_up);
             addr_of_mut!((*op).name).write(ManuallyDrop::new(spec.name.clone()));
             if !plain {
                 addr_of_mut!((*op).lane).write(spec.lane);

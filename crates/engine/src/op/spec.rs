@@ -234,6 +234,8 @@ pub struct OpSpec<'a> {
     pub deadline: Option<Instant>,
     /// Fails with kind `Cancelled` instead of running once this was cancelled.
     pub cancel: Option<&'a CancelHandle>,
+    /// Whether a `wait_all` that waits for the op that pushes this one waits for this one, too.
+    pub follow_up: bool,
 }
 
 impl<'a> OpSpec<'a> {
@@ -250,6 +252,7 @@ impl<'a> OpSpec<'a> {
             cost: Cost::Large,
             deadline: None,
             cancel: None,
+            follow_up: false,
         }
     }
 
@@ -292,6 +295,13 @@ impl<'a> OpSpec<'a> {
     /// Sets what cancels the op.
     pub fn cancel(mut self, handle: &'a CancelHandle) -> Self {
         self.cancel = Some(handle);
+        self
+    }
+
+    /// Makes the op a follow-up of the op that pushes it: a `wait_all` that waits for that one waits
+    /// for this one, too. Not for ops that push each other without end.
+    pub fn follow_up(mut self) -> Self {
+        self.follow_up = true;
         self
     }
 

@@ -103,6 +103,28 @@ impl<T> ForkSafeOnce<T> {
     }
 }
 
+/// A static value that is made at its first use, as a [`ForkSafeOnce`] is.
+#[derive(Debug)]
+pub struct ForkSafeLazy<T> {
+    once: ForkSafeOnce<T>,
+    make: fn() -> T,
+}
+
+impl<T> ForkSafeLazy<T> {
+    /// A value that `make` makes when it is used.
+    pub const fn new(make: fn() -> T) -> Self {
+        ForkSafeLazy { once: ForkSafeOnce::new(), make }
+    }
+}
+
+impl<T> Deref for ForkSafeLazy<T> {
+    type Target = T;
+    #[inline]
+    fn deref(&self) -> &T {
+        self.once.get_or_init(self.make)
+    }
+}
+
 /// A lock for many readers or one writer that no thread holds while the process forks. A panic of
 /// its holder does not poison it.
 #[derive(Default, Debug)]

@@ -4,7 +4,7 @@
 //! first; a runner that finds the mark when it takes its note back waits until the looker is done,
 //! so the op exists while a thread looks at it.
 
-use crate::op::block::{Mode, OpBlock, SMALL};
+use crate::op::block::{COUNTED, EPOCH, Mode, OpBlock, SMALL};
 use crate::process::slot::{GlobalMutex, Slot};
 use crate::sync::clock;
 use std::ptr::null_mut;
@@ -57,6 +57,15 @@ impl Running {
             self.replace(op);
         }
         (outer.0.map_addr(|a| a & !1), outer.1)
+    }
+
+    /// The epoch in which the op that this thread runs is counted, if it is. For that thread alone.
+    #[cold]
+    pub fn epoch(&self) -> Option<usize> {
+        let op = self.op.load(Ordering::Relaxed).map_addr(|a| a & !1);
+        // SAFETY: the op runs in this thread, so that it exists; nobody else changes its flags.
+        let flags = if op.is_null() { 0 } else { unsafe { (*op).flags } };
+        (flags & COUNTED != 0).then_some(usize::from(flags & EPOCH != 0))
     }
 
     /// The op has run.

@@ -8,7 +8,9 @@ pub(crate) mod resumable;
 
 use crate::engine::Engine;
 use crate::failure::OpError;
-use crate::op::block::{AsyncClosure, COUNTED, Chain, Class, DOOMED, EPOCH, ON_DEVICE, OpBlock, SMALL, SyncClosure};
+use crate::op::block::{
+    AsyncClosure, COUNTED, Chain, Class, DOOMED, EPOCH, FOLLOW_UP, ON_DEVICE, OpBlock, SMALL, SyncClosure,
+};
 use crate::op::cancel::Limits;
 use crate::op::ctx::{OnComplete, RunCtx};
 use crate::op::origin::{self, Site};
@@ -200,13 +202,18 @@ impl Engine {
         }
     }
 
-    /// Counts an op for `wait_all`, in the epoch that is current now.
+    /// Counts an op for `wait_all`, in the epoch that is current now, or in that of the op that
+    /// pushes it.
     ///
     /// # Safety
     /// No other thread can complete the op yet.
     #[inline(always)]
     pub(crate) unsafe fn count_push(&self, slot: &Slot, op: *mut OpBlock) {
-        let epoch = self.epochs.current();
+        // SAFETY: contract.
+        let follows = unsafe { OpBlock::has(op, FOLLOW_UP) };
+        // An op that runs is not counted as completed yet, so no `wait_all` has its epoch behind it.
+        let of_pusher = if follows { slot.running.epoch() } else { None };
+        let epoch = of_pusher.unwrap_or_else(|| self.epochs.current());
         // SAFETY: contract.
         unsafe { (*op).flags |= COUNTED | if epoch == 1 { EPOCH } else { 0 } };
         let pushed = &slot.counts(self).pushed[epoch];

@@ -1,8 +1,7 @@
 //! Fingerprints: short names of contents.
 
-use mxrt_engine::ForkSafeMutex;
+use mxrt_engine::ForkSafeOnce;
 use std::hash::{BuildHasher, Hash, RandomState};
-use std::sync::OnceLock;
 
 /// A name of a content: 128 bits of two hashes with secret keys, which differ from process to
 /// process. Different contents have different fingerprints, also where they were chosen to collide.
@@ -12,13 +11,8 @@ pub struct Fingerprint([u64; 2]);
 impl Fingerprint {
     /// The fingerprint of a content.
     pub fn of(content: impl Hash) -> Fingerprint {
-        static KEYS: OnceLock<[RandomState; 2]> = OnceLock::new();
-        // A child process must not find them half made.
-        static MAKING: ForkSafeMutex<()> = ForkSafeMutex::new(());
-        let keys = KEYS.get().unwrap_or_else(|| {
-            let _inside_the_fork_gate = MAKING.lock();
-            KEYS.get_or_init(Default::default)
-        });
+        static KEYS: ForkSafeOnce<[RandomState; 2]> = ForkSafeOnce::new();
+        let keys = KEYS.get_or_init(Default::default);
         Fingerprint(keys.each_ref().map(|key| key.hash_one(&content)))
     }
 }

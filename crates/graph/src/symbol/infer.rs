@@ -1,6 +1,6 @@
 //! Shape and type inference over whole graphs, in both directions, until nothing new is learnt.
 
-use super::{GraphError, Node, NodeEntry, Symbol, aux_of};
+use super::{GraphError, Node, NodeEntry, Symbol, as_mxnet, aux_of};
 use crate::control_flow::InnerGraphs;
 use mxrt_engine::{FailureKind, OpError, reserve};
 use mxrt_ops::{AttrDef, AttrKind, Attrs, DTypes, OpDef, Shapes};
@@ -85,6 +85,15 @@ impl Symbol {
         Ok(InferredShapes { args, outs, aux, complete })
     }
 
+    /// [`Symbol::infer_shape`], except for what MXNet leaves open where shapes are known in part.
+    pub fn infer_shape_as_mxnet(&self, known: &[(String, PartialShape)]) -> Result<InferredShapes, GraphError> {
+        let mut inference = Inference::<PartialShape>::new(self, known, "InferShape")?;
+        inference.as_mxnet = true;
+        let all = inference.run()?;
+        let (args, outs, aux) = self.split(&all);
+        Ok(InferredShapes { args, outs, aux, complete: true })
+    }
+
     /// Infers element types from those of some variables.
     pub fn infer_type(&self, known: &[(String, DType)], partial: bool) -> Result<InferredTypes, GraphError> {
         let all = self.infer_all_types(known)?;
@@ -131,6 +140,10 @@ trait Property: Clone + PartialEq {
     fn infer(op: &OpDef, node: &Node, inputs: &mut [Self], outputs: &mut [Self]) -> Result<(), OpError>;
     /// Adds the input values to an error, if all of them are complete.
     fn describe(error: OpError, inputs: &[Self]) -> OpError;
+    /// [`Property::infer`], except for what MXNet leaves open.
+    fn infer_as_mxnet(op: &OpDef, node: &Node, inputs: &mut [Self], outputs: &mut [Self]) -> Result<(), OpError> {
+        Self::infer(op, node, inputs, outputs)
+    }
 }
 
 impl Property for PartialShape {
@@ -174,6 +187,16 @@ impl Property for PartialShape {
             Some(wiring) => wiring.infer_shapes(&node.subgraphs, inputs, outputs),
             None => (op.infer_shape)(&mut Shapes { attrs: node.parsed(), inputs, outputs }),
         }
+    }
+
+    fn infer_as_mxnet(op: &OpDef, node: &Node, inputs: &mut [Self], outputs: &mut [Self]) -> Result<(), OpError> {
+        if !as_mxnet::infers(node, inputs) {
+            return Ok(());
+        }
+        let before: SmallVec<[Self; 4]> = inputs.iter().cloned().collect();
+        Self::infer(op, node, inputs, outputs)?;
+        as_mxnet::forget(node, &before, inputs, outputs);
+        Ok(())
     }
 
     fn describe(error: OpError, inputs: &[Self]) -> OpError {
@@ -242,6 +265,8 @@ struct Inference<T> {
     around: Vec<SmallVec<[u32; 2]>>,
     pending: Vec<bool>,
     num_pending: usize,
+    /// whether what MXNet leaves open stays open
+    as_mxnet: bool,
 }
 
 impl<T: Property> Inference<T> {
@@ -270,7 +295,14 @@ impl<T: Property> Inference<T> {
         let values = starting_values(&nodes, &first, total, known, context)?;
         let pending: Vec<bool> = nodes.iter().map(|n| !n.is_variable()).collect();
         let num_pending = pending.iter().filter(|p| **p).count();
-        Ok(Inference { state: Inferred { nodes, values, first, position }, inputs, around, pending, num_pending })
+        Ok(Inference {
+            state: Inferred { nodes, values, first, position },
+            inputs,
+            around,
+            pending,
+            num_pending,
+            as_mxnet: false,
+        })
     }
 
     /// Sweeps forwards and backwards over the nodes that have news. Every visit but the first needs
@@ -303,7 +335,8 @@ impl<T: Property> Inference<T> {
             error.message = format!("Error in operator {}: {}", node.name, error.message);
             error
         };
-        T::infer(op, &node, &mut ins, &mut outs).map_err(fail)?;
+        let infer = if self.as_mxnet { T::infer_as_mxnet } else { T::infer };
+        infer(op, &node, &mut ins, &mut outs).map_err(fail)?;
         let places = self.inputs[i].clone().into_iter().chain(outputs);
         for (place, value) in places.zip(ins.iter().chain(&outs)) {
             let learnt = self.state.values[place].learn(value);

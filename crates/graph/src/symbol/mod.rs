@@ -1,5 +1,6 @@
 //! Symbols: named outputs over a graph of shared nodes.
 
+mod as_mxnet;
 mod attributes;
 mod compose;
 mod create;

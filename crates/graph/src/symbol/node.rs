@@ -4,12 +4,12 @@ use super::error::attr_error;
 use super::{MAX_OUTPUTS, Symbol};
 use crate::control_flow::{MAX_DEPTH, Wiring};
 use mxrt_engine::ForkSafeRwLock as RwLock;
-use mxrt_engine::{FailureKind, OpError};
+use mxrt_engine::{FailureKind, ForkSafeOnce, OpError};
 use mxrt_ops::{Attrs, Inputs, OpDef};
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
 
 /// One output of a node, as another node or the caller uses it.
 #[derive(Clone)]
@@ -160,7 +160,7 @@ impl Node {
 
     /// The operator's parsed attributes; empty for a variable.
     pub fn parsed(&self) -> &Attrs {
-        static NONE: OnceLock<Attrs> = OnceLock::new();
+        static NONE: ForkSafeOnce<Attrs> = ForkSafeOnce::new();
         self.parsed.as_ref().unwrap_or_else(|| {
             NONE.get_or_init(|| match Attrs::parse(&[], std::iter::empty()) {
                 Ok(attrs) => attrs,

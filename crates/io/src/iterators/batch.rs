@@ -22,7 +22,13 @@ pub struct DataBatch {
     pub pad: usize,
     /// numbers of the samples
     pub index: Vec<u64>,
+    /// the first label of 2^24 or more in float32, which has not all whole numbers there: the file
+    /// may have another one
+    pub inexact_label: Option<f32>,
 }
+
+/// The number from which on float32 has not all whole numbers.
+const EXACT: f32 = (1 << 24) as f32;
 
 /// The reason why there is no sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -192,7 +198,20 @@ impl Batches {
             label: array(&self.label_type, self.label.as_slice())?,
             pad,
             index: numbers(self.index.len(), self.index.iter().copied())?,
+            inexact_label: self.inexact_label(pad),
         })
+    }
+
+    /// The first label that float32 may not have as it is in the file, except for those of the last
+    /// `pad` samples.
+    fn inexact_label(&self, pad: usize) -> Option<f32> {
+        if self.params.label_dtype != DType::F32 {
+            return None;
+        }
+        let size = self.params.batch_size;
+        let labels = &self.label.as_slice()[..self.label.len() / size * (size - pad)];
+        let labels = labels.as_chunks::<4>().0.iter().map(|label| f32::from_ne_bytes(*label));
+        labels.filter(|label| label.is_finite()).find(|label| label.abs() >= EXACT)
     }
 
     /// Fills the rows from `first` on with samples from the beginning.

@@ -16,10 +16,9 @@ mod rows;
 
 use crate::DataError;
 use batch::{BatchIter, BatchParams, LastBatch, Samples};
-use mxrt_engine::Engine;
+use mxrt_engine::{Engine, ForkSafeLazy};
 use mxrt_tensor::attrs::{AttrDef, AttrKind, Attrs};
 use mxrt_tensor::{DType, Shape};
-use std::sync::LazyLock;
 
 /// Every iterator.
 pub static ITERATORS: &[&IterDef] = &[
@@ -98,8 +97,8 @@ pub static BATCH_PARAMETERS: &[AttrDef] = &[
 const DTYPES: &[&str] = &["None", "float32", "float64", "float16", "bfloat16", "int8", "uint8", "int32", "int64"];
 
 /// Own parameters and those of batches, for each of [`ITERATORS`].
-static PARAMETERS: LazyLock<Vec<Vec<AttrDef>>> =
-    LazyLock::new(|| ITERATORS.iter().map(|def| def.parameters_together()).collect());
+static PARAMETERS: ForkSafeLazy<Vec<Vec<AttrDef>>> =
+    ForkSafeLazy::new(|| ITERATORS.iter().map(|def| def.parameters_together()).collect());
 
 impl IterDef {
     fn parameters_together(&self) -> Vec<AttrDef> {

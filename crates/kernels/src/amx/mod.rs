@@ -31,9 +31,20 @@ pub fn is_available() -> bool {
 /// thread has a signal stack too small for the tiles' content.
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 pub fn is_permitted() -> bool {
-    use std::sync::OnceLock;
-    static PERMITTED: OnceLock<bool> = OnceLock::new();
-    *PERMITTED.get_or_init(|| is_available() && hardware::ask())
+    use std::sync::atomic::{AtomicU8, Ordering};
+    const NO: u8 = 1;
+    const YES: u8 = 2;
+    // No lock, for which a forked child would wait if another thread asked just then. The first
+    // answer counts.
+    static ANSWER: AtomicU8 = AtomicU8::new(0);
+    match ANSWER.load(Ordering::Relaxed) {
+        0 => {
+            let answer = if is_available() && hardware::ask() { YES } else { NO };
+            let first = ANSWER.compare_exchange(0, answer, Ordering::Relaxed, Ordering::Relaxed).err();
+            first.unwrap_or(answer) == YES
+        }
+        first => first == YES,
+    }
 }
 
 /// Whether the processor and the system have tiles for bf16.

@@ -16,7 +16,7 @@ mod plain_tensors;
 mod pooled;
 #[allow(clippy::needless_range_loop)]
 mod register_tiles;
-mod select;
+pub(crate) mod select;
 mod table;
 mod tiling;
 mod tune;

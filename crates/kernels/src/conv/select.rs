@@ -14,6 +14,11 @@ use std::sync::LazyLock;
 static MEASURED: LazyLock<ConvTable> =
     LazyLock::new(|| include_str!("measured.txt").parse().unwrap_or_else(|e| panic!("measured.txt: {e}")));
 
+/// Reads the table of measured choices.
+pub(crate) fn prepare() {
+    LazyLock::force(&MEASURED);
+}
+
 /// A chosen method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Choice {

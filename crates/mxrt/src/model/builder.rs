@@ -211,7 +211,7 @@ fn check_inputs(network: &Network, names: &[String], given: &HashSet<&str>) -> R
         let free: Vec<&str> = network.free().map(String::as_str).collect();
         return refuse(format!("the model has no input '{name}'; without a parameter are {}", listed(&free)));
     }
-    let lost = network.free().filter(|name| !given.contains(name.as_str()) && !name.ends_with("label"));
+    let lost = network.free().filter(|name| !given.contains(name.as_str()) && !network.labels.contains(*name));
     let lost: Vec<&str> = lost.map(String::as_str).collect();
     let advice = "name what calls pass as inputs, or give the file that belongs to the symbol";
     match lost[..] {

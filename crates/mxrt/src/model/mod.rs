@@ -105,7 +105,7 @@ impl Model {
     }
 
     /// A model of a network. Its inputs are those of these names, else all variables without a
-    /// parameter whose names do not end in `label`.
+    /// parameter that are no labels.
     fn of(network: Network, named: Option<&[String]>) -> Result<Model, Error> {
         let states = network.symbol.list_auxiliary_states();
         if let Some(state) = states.iter().find(|name| !network.params.contains_key(*name)) {
@@ -114,7 +114,7 @@ impl Model {
         }
         let types = network.infer_with_parameters(&HashMap::new())?;
         let mut inputs: Vec<String> = named.unwrap_or_default().to_vec();
-        for name in network.free().filter(|name| named.is_none() && !name.ends_with("label")) {
+        for name in network.free().filter(|name| named.is_none() && !network.labels.contains(*name)) {
             if !inputs.contains(name) {
                 inputs.push(name.clone());
             }

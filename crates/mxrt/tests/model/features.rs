@@ -85,3 +85,29 @@ fn requests_are_spans() {
     let seen = notes.0.lock().expect("no thread panicked");
     assert_eq!(seen[..], [request, answered, request, refused, request, answered]);
 }
+
+/// A model of one operator over the inputs `data` and `second`.
+fn of_operator(op: &str, second: &str) -> mxrt::Model {
+    let json = format!(
+        r#"{{"nodes": [{{"op": "null", "name": "data", "inputs": []}}, {{"op": "null", "name": "{second}", "inputs": []}},
+            {{"op": "{op}", "name": "out", "inputs": [[0, 0, 0], [1, 0, 0]]}}],
+            "arg_nodes": [0, 1], "heads": [[2, 0, 0]]}}"#
+    );
+    let symbol = mxrt::Symbol::load_json(&json).expect("a symbol").symbol;
+    mxrt::Model::builder().from_symbol(symbol, Default::default()).expect("a model")
+}
+
+#[test]
+fn the_graph_says_what_is_a_label_and_not_the_name() {
+    let names = |model: &mxrt::Model| model.inputs().iter().map(|input| input.name.clone()).collect::<Vec<_>>();
+    let two = ([1, 2], &[1.0f32, 3.0][..]);
+    let loss = of_operator("LinearRegressionOutput", "truth");
+    assert_eq!(names(&loss), ["data"]);
+    let made = loss.run([("data", two)]).expect("an answer");
+    assert_eq!(made[0].to_vec::<f32>().expect("elements"), [1.0, 3.0]);
+    let sum = of_operator("elemwise_add", "class_label");
+    assert_eq!(names(&sum), ["data", "class_label"]);
+    assert!(sum.run([("data", two)]).is_err(), "zeros would be a wrong answer");
+    let made = sum.run([("data", two), ("class_label", two)]).expect("an answer");
+    assert_eq!(made[0].to_vec::<f32>().expect("elements"), [2.0, 6.0]);
+}

@@ -37,5 +37,9 @@ impl Registry {
 /// The operators of this build.
 pub fn registry() -> &'static Registry {
     static REGISTRY: ForkSafeOnce<Registry> = ForkSafeOnce::new();
-    REGISTRY.get_or_init(|| Registry::new(crate::table::TABLE))
+    REGISTRY.get_or_init(|| {
+        // Whoever binds a kernel was here before, inside the fork gate.
+        mxrt_kernels::prepare();
+        Registry::new(crate::table::TABLE)
+    })
 }

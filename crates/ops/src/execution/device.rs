@@ -4,9 +4,8 @@
 use super::{KernelForm, KernelOptions, RandomKey, Signature, bind_kernel, form_of};
 use crate::definition::{Attrs, OpDef};
 use mxrt_engine::device::OpenDevice;
-use mxrt_engine::{DeviceCtx, DeviceId, DeviceKind, DevicePtr, OpError};
+use mxrt_engine::{DeviceCtx, DeviceId, DeviceKind, DevicePtr, ForkSafeOnce, OpError};
 use mxrt_tensor::{TensorType, no_device_kernel};
-use std::sync::OnceLock;
 
 /// The kernels of one kind of device.
 pub trait DeviceKernels: Send + Sync {
@@ -41,11 +40,11 @@ pub struct DeviceOperands<'a> {
 /// Kernels by kind of device.
 pub type DeviceKernelTable = Vec<(DeviceKind, &'static dyn DeviceKernels)>;
 
-static KERNELS: OnceLock<DeviceKernelTable> = OnceLock::new();
+static KERNELS: ForkSafeOnce<DeviceKernelTable> = ForkSafeOnce::new();
 
 /// Says which kinds of devices have kernels of their own. The first call counts.
 pub fn set_device_kernels(table: DeviceKernelTable) {
-    let _ = KERNELS.set(table);
+    KERNELS.get_or_init(|| table);
 }
 
 fn kernels_of(device: DeviceId) -> Option<&'static dyn DeviceKernels> {

@@ -9,7 +9,7 @@ use mxrt_kernels::gemm::{BatchProduct, Matrices, MatricesMut, Places};
 use mxrt_kernels::gemm_plain::{Gemm, gemm};
 use mxrt_kernels::par::Par;
 use mxrt_kernels::shape::copy_strided;
-use mxrt_tensor::{DType, Shape, TensorRef};
+use mxrt_tensor::{DType, PartialShape, Shape, TensorRef};
 
 const HEADS: &[AttrDef] = &[AttrDef::required("heads", AttrKind::IntFrom(1), "Number of heads.")];
 
@@ -75,8 +75,19 @@ fn head(shape: &Shape, heads: usize, parts: usize) -> Result<[usize; 3], OpError
     }
 }
 
+/// The known extents of an input of three axes.
+fn extents(shapes: &Shapes<'_>, input: usize) -> Option<[Option<usize>; 3]> {
+    shapes.inputs.get(input)?.dims()?.try_into().ok()
+}
+
 fn infer_scores(shapes: &mut Shapes<'_>, parts: usize, other: Option<usize>) -> Result<(), OpError> {
     let heads = shapes.attrs.count("heads");
+    if let Some([time, batch, _]) = extents(shapes, 0)
+        && let Some([keys, ..]) = extents(shapes, usize::from(other.is_some()))
+    {
+        let rows = batch.and_then(|batch| batch.checked_mul(heads));
+        shapes.set_output(0, PartialShape::from_dims([rows, time, keys]))?;
+    }
     let Some(queries) = shapes.input(0) else { return Ok(()) };
     let [time, batch, dim] = head(&queries, heads, parts)?;
     let keys = match other {
@@ -95,6 +106,10 @@ fn infer_scores(shapes: &mut Shapes<'_>, parts: usize, other: Option<usize>) -> 
 
 fn infer_values(shapes: &mut Shapes<'_>, parts: usize) -> Result<(), OpError> {
     let heads = shapes.attrs.count("heads");
+    if let (Some([_, batch, width]), Some([_, queries, _])) = (extents(shapes, 0), extents(shapes, 1)) {
+        let width = width.filter(|width| width % (heads * parts) == 0).map(|width| width / parts);
+        shapes.set_output(0, PartialShape::from_dims([queries, batch, width]))?;
+    }
     let (Some(values), Some(attention)) = (shapes.input(0), shapes.input(1)) else { return Ok(()) };
     let [time, batch, dim] = head(&values, heads, parts)?;
     match attention[..] {

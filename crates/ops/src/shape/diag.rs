@@ -4,7 +4,7 @@ use super::{Strided, bind_strided, strided_form};
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::strides::contiguous;
-use mxrt_tensor::Shape;
+use mxrt_tensor::{PartialShape, Shape};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -50,6 +50,9 @@ fn length(shape: &[usize], (a, b): (usize, usize), k: i64) -> Result<usize, OpEr
 }
 
 fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
+    if shapes.rank(0) == Some(1) {
+        shapes.set_output(0, PartialShape::of_rank(2))?;
+    }
     let Some(data) = shapes.input(0) else { return Ok(()) };
     let k = shapes.attrs.int("k");
     if let [n] = data[..] {

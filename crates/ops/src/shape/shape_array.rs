@@ -11,10 +11,7 @@ pub static OPS: &[OpDef] = &[
         aliases: &["_npx_shape_array"],
         doc: "The shape of the input, as an array of int64.",
         ignores_unknown_attrs: true,
-        infer_shape: |shapes| match shapes.rank(0) {
-            Some(rank) => shapes.set_output(0, PartialShape::from_dims([Some(rank)])),
-            None => Ok(()),
-        },
+        infer_shape: |shapes| shapes.set_output(0, PartialShape::from_dims([shapes.rank(0)])),
         infer_dtype: |dtypes| dtypes.set_output(0, DType::I64),
         bind: |_, signature| bind(signature.inputs[0].shape.iter().map(|d| *d as i64).collect(), signature),
         ..OpDef::BASE

@@ -5,7 +5,7 @@ use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::Element;
 use mxrt_kernels::shape::assign_slice;
-use mxrt_tensor::Shape;
+use mxrt_tensor::PartialShape;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[
@@ -17,9 +17,11 @@ pub static OPS: &[OpDef] = &[
         attrs: ATTRS,
         infer_shape: |shapes| {
             shapes.same_as_first()?;
-            let Some(whole) = shapes.input(0) else { return Ok(()) };
-            let part: Shape = ranges(shapes.attrs, &whole)?.iter().map(|r| r.len).collect();
-            shapes.set_input(1, "rhs", part)
+            let Some(dims) = shapes.dims(0) else { return Ok(()) };
+            let whole: Vec<usize> = dims.iter().map(|extent| extent.unwrap_or(0)).collect();
+            let part = ranges(shapes.attrs, &whole)?;
+            let part = dims.iter().zip(part).map(|(extent, range)| extent.map(|_| range.len));
+            shapes.set_input(1, "rhs", PartialShape::from_dims(part))
         },
         bind: bind_array,
         ..OpDef::BASE

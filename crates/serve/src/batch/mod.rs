@@ -485,6 +485,17 @@ mod tests {
     }
 
     #[test]
+    fn large_batches_are_copied_in_other_threads_than_those_of_connections() {
+        run(async {
+            let here = std::thread::current().id();
+            for (bytes, is_here) in [(LONG_COPY, true), (LONG_COPY + 1, false)] {
+                let thread = copied(bytes, || Ok(std::thread::current().id())).await;
+                assert_eq!(thread.expect("a thread") == here, is_here, "{bytes} bytes");
+            }
+        });
+    }
+
+    #[test]
     fn a_lone_request_waits_for_others_after_a_full_batch_too() {
         run(async {
             let calls = gated(Duration::from_secs(3600));

@@ -55,9 +55,14 @@ impl Loading<'_> {
 
 impl ModelSettings {
     /// Gives a shape without a name to the only input.
-    fn name_lone_input(&mut self, names: &[String], params: &HashMap<String, NDArray>) -> Result<(), OpError> {
+    fn name_lone_input(
+        &mut self,
+        names: &[String],
+        params: &HashMap<String, NDArray>,
+        labels: &HashSet<String>,
+    ) -> Result<(), OpError> {
         let Some((name, _)) = self.shapes.iter_mut().find(|(name, _)| name.is_empty()) else { return Ok(()) };
-        let free = names.iter().filter(|name| !params.contains_key(*name) && !name.ends_with("label"));
+        let free = names.iter().filter(|name| !params.contains_key(*name) && !labels.contains(*name));
         let free: Vec<&String> = free.collect();
         let [only] = &free[..] else {
             let words = format!("say which of the inputs {} a shape is of: INPUT=N,C,H,W", listed(&free));
@@ -141,7 +146,8 @@ impl Model {
         let names = symbol.list_inputs();
         let mut params = parameters(engine, files.params.as_deref())?;
         let mut settings = spec.settings.clone();
-        settings.name_lone_input(&names, &params)?;
+        let known_labels = symbol.labels();
+        settings.name_lone_input(&names, &params, &known_labels)?;
         for (name, shape) in files.signature().map_err(bad)? {
             if names.contains(&name) && !settings.shapes.iter().any(|(said, _)| *said == name) {
                 settings.shapes.push((name, shape));
@@ -164,7 +170,7 @@ impl Model {
         if let Some(unknown) = said.find(|name| !free.iter().any(|free| free == name)) {
             return Err(bad(format!("there is no input '{unknown}'; the inputs are {}", listed(&free))));
         }
-        let is_label = |name: &str| name.ends_with("label") && !declared.contains(name);
+        let is_label = |name: &str| known_labels.contains(name) && !declared.contains(name);
         let (mut inputs, mut labels, mut arguments) = (Vec::new(), Vec::new(), Vec::new());
         for name in &free {
             if is_label(name) {

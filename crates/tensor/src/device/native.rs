@@ -6,10 +6,9 @@ use super::{
 use crate::NDArray;
 use crate::index::Region;
 use mxrt_engine::device::OpenDevice;
-use mxrt_engine::{Access, DeviceCtx, DeviceId, DeviceKind, DevicePtr, Engine, OpError, OpSpec};
+use mxrt_engine::{Access, DeviceCtx, DeviceId, DeviceKind, DevicePtr, Engine, ForkSafeOnce, OpError, OpSpec};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
 
 /// The addresses of a device op's arrays: whole and dense.
 #[derive(Clone, Debug)]
@@ -159,11 +158,11 @@ pub trait RegionKernels: Send + Sync {
 /// Kernels for regions by kind of device.
 pub type RegionKernelTable = Vec<(DeviceKind, &'static dyn RegionKernels)>;
 
-static REGION_KERNELS: OnceLock<RegionKernelTable> = OnceLock::new();
+static REGION_KERNELS: ForkSafeOnce<RegionKernelTable> = ForkSafeOnce::new();
 
 /// Says which kinds of devices copy regions by kernels of their own. The first call counts.
 pub fn set_region_kernels(table: RegionKernelTable) {
-    let _ = REGION_KERNELS.set(table);
+    REGION_KERNELS.get_or_init(|| table);
 }
 
 /// The kernels of a device whose memory the host cannot address; `None` for other devices.

@@ -27,7 +27,7 @@ MXNET_DLL const char *MXGetLastError(void);
 /* symbol_json_str: the text of a -symbol.json file. param_bytes: the content of a .params file, with
  * names arg:... and aux:.... dev_type: 1 cpu. Input i has the extents
  * input_shape_data[input_shape_indptr[i]] up to input_shape_data[input_shape_indptr[i + 1]].
- * Arguments that are neither inputs nor parameters are errors, unless their name ends in "label". */
+ * Arguments that are neither inputs nor parameters are errors, unless they are labels of a loss. */
 MXNET_DLL int MXPredCreate(const char *symbol_json_str, const void *param_bytes, int param_size, int dev_type,
                            int dev_id, uint32_t num_input_nodes, const char **input_keys,
                            const uint32_t *input_shape_indptr, const uint32_t *input_shape_data,
