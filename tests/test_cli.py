@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import json
 import os
 import re
+import shutil
+import signal
+import subprocess
 import sys
 import textwrap
+import zipfile
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support import DIGITS, ROOT, mxrt, run
+from commands import digits_in, picture
+from mxrt.cli.commands import COMMANDS
+from support import DIGITS, ROOT, digits, mxrt, run
 
 
 def test_version(mx) -> None:
@@ -63,8 +71,6 @@ def test_info_lists_every_setting(mx) -> None:
 
 
 def test_every_command_has_help_and_says_a_bad_variable_in_a_line(mx) -> None:
-    from mxrt.__main__ import COMMANDS
-
     for command in COMMANDS:
         result = mxrt(command.name, "--help")
         assert result.returncode == 0, result.stderr
@@ -101,17 +107,20 @@ def _argument(action: argparse.Action) -> str:
 
 def _page_of_commands() -> str:
     """docs/commands.md: the commands and what their parsers declare."""
-    from mxrt.__main__ import COMMANDS
-
     page = (
         "# Commands\n\nWritten by tests/test_cli.py from the table of commands and their parsers; do not edit.\n\n"
-        "`mxrt COMMAND --help` and `python -m mxrt COMMAND --help` print the same.\n"
+        "`mxrt COMMAND --help` and `python -m mxrt COMMAND --help` print the same. Each command takes `--debug`,\n"
+        "which shows where in the code an error was raised. Results are printed to the standard output,\n"
+        "everything else to the standard error. The exit status is 0 if all is well, 1 if the model or the\n"
+        "data are wrong, 2 if the command line is, and 130 after Ctrl-C. Without a terminal, or with\n"
+        "`NO_COLOR`, there are no colours.\n"
     )
     for command in COMMANDS:
         parser = _Recorder()
         importlib.import_module(command.module).add_arguments(parser)
         summary = f"{command.help[0].upper()}{command.help[1:]}."
-        page += f"\n## mxrt {command.name}\n\n{textwrap.fill(summary, 100)}\n\n"
+        example = f"    mxrt {command.name} {command.example}".rstrip()
+        page += f"\n## mxrt {command.name}\n\n{textwrap.fill(summary, 100)}\n\n{example}\n\n"
         for action in parser.declared:
             text = f"- `{_argument(action)}`: {action.help}"
             page += textwrap.fill(text, 100, subsequent_indent="  ", break_on_hyphens=False) + "\n"
@@ -134,6 +143,157 @@ def test_no_command_gives_help_and_an_unknown_one_names_the_known(mx) -> None:
     assert result.returncode == 2
     assert "dmeo" in result.stderr
     assert "demo" in result.stderr
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory) -> Path:
+    """A folder with what the examples of commands name."""
+    folder = tmp_path_factory.mktemp("examples")
+    digits_in(folder)
+    pixels = (digits(1)[0][0, 0] * 255).round().astype("uint8")
+    picture(folder / "digit.png", pixels)
+    (folder / "images").mkdir()
+    picture(folder / "images" / "one.png", pixels)
+    return folder
+
+
+@pytest.mark.parametrize("name", [row.name for row in COMMANDS if row.name != "demo"])
+def test_the_example_in_the_help_of_a_command_works(mx, place: Path, name: str) -> None:
+    (row,) = (row for row in COMMANDS if row.name == name)
+    help_text = " ".join(mxrt(name, "--help").stdout.split())
+    assert f"example: mxrt {name} {row.example}" in help_text
+    result = run(["bash", "-c", f"cd {place} && mxrt {name} {row.example}"])
+    assert result.returncode == 0, result.stderr
+    assert "Traceback" not in result.stderr and "\x1b" not in result.stdout
+
+
+JSON = {
+    "inspect": "digits_cnn --shape 1,1,8,8",
+    "run": "digits_cnn random --shape 1,1,8,8",
+    "check": "digits_cnn --shape 1,1,8,8",
+    "profile": "digits_cnn --shape 1,1,8,8 --seconds 0.1",
+    "plan": "digits_cnn --shape 1,1,8,8",
+    "convert": "digits_cnn copy --shape 1,1,8,8 --force",
+    "explain": "shape",
+    "bench": "digits_cnn --shape 1,1,8,8 --callers 1 --seconds 0.2",
+    "doctor": "--no-test",
+}
+
+
+@pytest.mark.parametrize("name", JSON)
+def test_with_json_the_standard_output_is_one_json_value_of_standard_numbers(mx, place: Path, name: str) -> None:
+    result = run(["bash", "-c", f"cd {place} && mxrt {name} {JSON[name]} --json"])
+    assert result.returncode == 0, result.stderr
+
+    def refuse(word: str) -> None:
+        raise ValueError(word)
+
+    assert isinstance(json.loads(result.stdout, parse_constant=refuse), dict)
+
+
+def test_a_closed_standard_output_is_no_error(mx, place: Path) -> None:
+    for closed in (">&-", ">&- 2>&-", "<&-"):
+        result = run(
+            ["bash", "-c", f"cd {place} && (mxrt inspect digits_cnn --shape 1,1,8,8 {closed}); echo status $?"]
+        )
+        assert result.stdout.endswith("status 0\n"), (closed, result)
+        assert result.stderr == ""
+
+
+@pytest.mark.parametrize(
+    "command", ["inspect digits_cnn --shape 1,1,8,8", "plan digits_cnn --shape 1,1,8,8", "explain"]
+)
+def test_head_ends_a_command_without_a_word(mx, place: Path, command: str) -> None:
+    result = run(["bash", "-c", f"cd {place} && PYTHONUNBUFFERED=1 mxrt {command} | head -n 1"])
+    assert result.stderr == "" and result.stdout.count("\n") == 1
+
+
+@pytest.mark.skipif(shutil.which("script") is None, reason="needs the program script, which makes a terminal")
+def test_a_terminal_shows_colours_unless_told_not_to(mx, place: Path) -> None:
+    command = f"cd {place} && mxrt inspect digits_cnn --shape 1,1,8,8"
+    for env, coloured in (({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)):
+        result = run(["script", "-qec", command, "/dev/null"], env={"TERM": "xterm", **env})
+        assert ("\x1b[" in result.stdout) is coloured, env
+
+
+def test_debug_shows_where_an_error_was_raised(mx, place: Path) -> None:
+    for options, shown in (("", False), ("--debug", True)):
+        result = run(["bash", "-c", f"cd {place} && mxrt run digits_cnn nothing --shape 1,1,8,8 {options}"])
+        assert result.returncode == 2
+        assert ("Traceback" in result.stderr) is shown
+        assert "there is no file 'nothing'" in result.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "profile digits_cnn --shape 64,1,8,8 --seconds 600",
+        "run digits_cnn - --shape 1,1,8,8 -o out.npz",
+        "check big.zip",
+    ],
+)
+def test_ctrl_c_ends_a_command_with_130_and_removes_what_it_unpacked(
+    mx, place: Path, tmp_path: Path, command: str
+) -> None:
+    if "big.zip" in command:
+        with (
+            zipfile.ZipFile(place / "big.zip", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
+            archive.open("a-0000.params", "w", force_zip64=True) as file,
+        ):
+            for _ in range(400):
+                file.write(bytes(1 << 20))
+    program = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "from mxrt.cli import _main; start = _main._run; "
+        "_main._run = lambda *rest: (print('begun', file=sys.stderr, flush=True), start(*rest))[1]; "
+        "sys.exit(_main.main(sys.argv[1:]))"
+    )
+    child = subprocess.Popen(
+        [sys.executable, "-c", program, *command.split()],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=place,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    try:
+        assert child.stderr.readline() == "begun\n"
+        child.send_signal(signal.SIGINT)
+        _, errors = child.communicate(timeout=30)
+    finally:
+        child.kill()
+    assert child.returncode == 130
+    assert errors.endswith("\ninterrupted\n") and "Traceback" not in errors
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_completion_knows_commands_options_and_choices(mx) -> None:
+    script = mxrt("completion", "bash").stdout
+    check = """
+complete_words() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); _mxrt; echo "${COMPREPLY[*]}"; }
+complete_words mxrt ins
+complete_words mxrt convert --flo
+complete_words mxrt convert --format ""
+complete_words mxrt completion z
+"""
+    result = run(["bash", "-c", script + check])
+    assert result.stdout.splitlines() == ["inspect", "--float16", "params npz safetensors", "zsh"], result
+    for shell in ("zsh", "fish"):
+        assert "inspect" in mxrt("completion", shell).stdout
+
+
+def test_help_of_all_commands_needs_no_numpy(mx) -> None:
+    program = (
+        "import importlib.util, sys; "
+        "spec = importlib.util.find_spec('mxrt_command'); "
+        "assert spec is not None; "
+        "from mxrt_command import main; status = main(['--help']); "
+        "assert 'numpy' not in sys.modules and 'mxrt' not in sys.modules, 'numpy'; sys.exit(status)"
+    )
+    result = run([sys.executable, "-c", program])
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout == mxrt("--help").stdout
 
 
 @pytest.mark.timeout(200)

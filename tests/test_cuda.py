@@ -80,7 +80,7 @@ def test_gpus_copy_to_each_other_whether_they_reach_each_others_memory_or_not(re
 
 
 def test_doctor_says_what_is_there_and_why_something_is_not(mx, gpus) -> None:
-    done = mxrt("doctor", env=gpus)
+    done = mxrt("doctor", "--gpu", env=gpus)
     assert done.returncode == 0, done.stderr
     assert "serves CUDA 13.0" in done.stdout and "gpu(1)        simulated GPU, compute capability 9.0" in done.stdout
     for library in ("NVRTC", "cuBLASLt", "cuDNN"):
@@ -91,8 +91,8 @@ def test_doctor_says_what_is_there_and_why_something_is_not(mx, gpus) -> None:
         ({**gpus, "STANDIN_INIT": "100"}, "none: the driver finds no GPU"),
         ({"MXRT_SIM_GPUS": "2"}, "none: GPUs are simulated (MXRT_SIM_GPUS=2)"),
     ):
-        for command in ("doctor", "info"):
-            assert words in mxrt(command, env=env).stdout, (command, env)
+        for command in (("doctor", "--gpu"), ("info",)):
+            assert words in mxrt(*command, env=env).stdout, (command, env)
     said = mxrt("info", env=gpus).stdout
     assert "gpu(0)" in said and "NVRTC  " in said
     assert "NVRTC" not in mxrt("info", env={**gpus, "MXRT_CUDA": "0"}).stdout

@@ -16,6 +16,7 @@ import numpy as np
 
 __all__ = [
     "InternalError",
+    "MXNetCancelledError",
     "MXNetDataError",
     "MXNetDeviceError",
     "MXNetError",
@@ -229,6 +230,12 @@ class MXNetTimeoutError(MXNetError, TimeoutError):
     """The deadline passed first."""
 
     kind = "deadline"
+
+
+class MXNetCancelledError(MXNetError):
+    """The call was cancelled before it began: there is no result."""
+
+    kind = "cancelled"
 
 
 class InternalError(MXNetError):

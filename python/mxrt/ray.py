@@ -61,17 +61,19 @@ def _in_store(model: str | os.PathLike[str], params: str | os.PathLike[str] | No
     """The symbol file, and the parameters in Ray's object store, for all copies."""
     import numpy as np
 
-    from .bench.model import UsageError, find
+    from .cli._errors import CommandError
+    from .cli._interrupt import remove_folders
+    from .cli._model import find
 
-    path = Path(model)
-    if path.is_dir() and len(symbols := sorted(path.glob("*-symbol.json"))) == 1:
-        path = symbols[0]
     try:
-        symbol, file = find(str(path), None if params is None else os.fspath(params))
-    except UsageError as error:
+        found = find(os.fspath(model), None if params is None else os.fspath(params))
+        content = np.fromfile(found.params, dtype="uint8") if found.params is not None else np.empty(0, "uint8")
+        symbol = found.symbol.read_text()
+    except CommandError as error:
         raise MXNetValueError(str(error)) from None
-    content = np.fromfile(file, dtype="uint8") if file is not None else np.empty(0, "uint8")
-    return symbol.read_text(), _ray().put(content)
+    finally:
+        remove_folders()
+    return symbol, _ray().put(content)
 
 
 class Replica:

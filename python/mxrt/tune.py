@@ -18,10 +18,11 @@ from pathlib import Path
 import numpy as np
 
 from . import _mxrt
+from ._progress import Progress
 from .base import MXNetError
-from .bench import add_model_arguments
-from .bench import model as models
-from .bench.model import UsageError
+from .cli._errors import UsageError
+from .cli._model import add_model_arguments, find, load
+from .cli._shapes import input_shapes
 from .gluon import SymbolBlock
 from .ndarray import array, waitall
 
@@ -55,11 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Runs the command; returns the exit status."""
-    try:
-        run(args)
-    except (UsageError, OSError, MemoryError, MXNetError) as error:
-        print(f"mxrt tune: {error}", file=sys.stderr)
-        return 2
+    run(args)
     return 0
 
 
@@ -71,10 +68,12 @@ def run(args: argparse.Namespace) -> None:
     if not table.absolute().parent.is_dir():
         raise UsageError(f"--table '{table}': there is no folder '{table.parent}'")
     held = read(table)
-    symbol_file, params_file = models.find(args.model, args.params)
-    shapes = models.input_shapes(models.load(symbol_file), params_file, args.shape)
-    net = SymbolBlock.imports(str(symbol_file), list(shapes), str(params_file) if params_file else None)
-    if params_file is None:
+    files = find(args.model, args.params, args.epoch)
+    shapes, assumed = input_shapes(files, load(files), args.shape)
+    if assumed:
+        print(f"mxrt tune: {assumed}", file=sys.stderr)
+    net = SymbolBlock.imports(str(files.symbol), list(shapes), str(files.params) if files.params else None)
+    if files.params is None:
         net.initialize()
     net.hybridize(precision=args.precision)
     feeds = [array(np.zeros(shape, "float32")) for shape in shapes.values()]
@@ -85,7 +84,12 @@ def run(args: argparse.Namespace) -> None:
         print("the model has no convolution that there is a choice for: nothing to measure")
         return
     print(f"{len(found)} convolutions, {args.seconds:g} s each, on one core; leave the machine alone meanwhile")
-    choices = [choice for name in found if (choice := measure(name, args.seconds)) is not None]
+    choices = []
+    with Progress("convolutions", len(found)) as progress:
+        for name in found:
+            if (choice := measure(name, args.seconds)) is not None:
+                choices.append(choice)
+            progress.step()
     write(table, tune(held, choices))
     print(as_text(choices))
     if os.environ.get("MXRT_TUNED"):

@@ -8,11 +8,12 @@ import math
 import sys
 from typing import Any
 
-from ..base import MXNetError
-from . import model, show
+from ..cli._errors import UsageError
+from ..cli._model import add_model_arguments, find, load
+from ..cli._shapes import input_shapes
+from . import show
 from .measure import Task, measure
-from .model import UsageError
-from .peers import NAMES, PeerError, interpreters
+from .peers import NAMES, interpreters
 
 __all__ = ["add_arguments", "main"]
 
@@ -48,33 +49,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_model_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the arguments that say which model is meant."""
-    parser.add_argument(
-        "model", metavar="MODEL", help="PREFIX or PREFIX-symbol.json, as export and save_checkpoint write"
-    )
-    parser.add_argument("--params", help="parameter file (otherwise the PREFIX-NNNN.params of the highest number)")
-    parser.add_argument(
-        "--shape",
-        action="append",
-        default=[],
-        metavar="[NAME=]N,C,H,W",
-        help="shape of an input; the first extent is the batch (needed unless the symbol says it)",
-    )
-
-
 def main(args: argparse.Namespace) -> int:
     """Runs the command; returns the exit status."""
     try:
         report = run(args)
-        print(json.dumps(report, indent=2) if args.json else show.as_text(report))
-        if args.plot:
-            show.draw(report, args.plot)
-            print(f"mxrt bench: drawn to {args.plot}", file=sys.stderr)
-    except (UsageError, PeerError, OSError, MemoryError, MXNetError) as error:
+    finally:
         _note("")
-        print(f"mxrt bench: {error}", file=sys.stderr)
-        return 2
+    print(json.dumps(report, indent=2) if args.json else show.as_text(report))
+    if args.plot:
+        show.draw(report, args.plot)
+        print(f"mxrt bench: drawn to {args.plot}", file=sys.stderr)
     return 0
 
 
@@ -86,13 +70,13 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     if args.plot:
         show.check_picture(args.plot)
     peers = interpreters(args.peer_python) if args.peers or args.peer_python else {}
-    symbol_file, params_file = model.find(args.model, args.params)
-    graph = model.load(symbol_file)
-    shapes = model.input_shapes(graph, params_file, args.shape)
-    what = Task(symbol_file, params_file, graph, shapes, args.precision)
-    report = measure(what, callers, args.seconds, peers, _note)
-    _note("")
-    return report
+    files = find(args.model, args.params, args.epoch)
+    graph = load(files)
+    shapes, assumed = input_shapes(files, graph, args.shape)
+    if assumed:
+        print(f"mxrt bench: {assumed}", file=sys.stderr)
+    what = Task(files.symbol, files.params, graph, shapes, args.precision)
+    return measure(what, callers, args.seconds, peers, _note)
 
 
 def _note(text: str) -> None:

@@ -16,6 +16,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from ..cli._errors import UsageError
+from ..cli._interrupt import at_end
+
 __all__ = ["NAMES", "PeerError", "Process", "interpreters"]
 
 NAMES = ("onnxruntime", "openvino", "mxnet")
@@ -23,7 +26,7 @@ NAMES = ("onnxruntime", "openvino", "mxnet")
 PROGRAM = Path(__file__).parent / "peer"
 
 
-class PeerError(Exception):
+class PeerError(UsageError):
     """A peer could not do what it was asked for."""
 
 
@@ -74,6 +77,7 @@ class Process:
         except OSError as error:
             self._log.close()
             raise PeerError(f"{engine}: {python} does not run: {error}") from None
+        at_end(self._kill)
         try:
             self.begin = self._read(60)
         except BaseException:
@@ -84,6 +88,10 @@ class Process:
     def pid(self) -> int:
         """Number of the process."""
         return self._process.pid
+
+    def _kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
 
     def ask(self, task: str, limit: float = 300, **request: Any) -> dict[str, Any]:
         """The answer of the process within `limit` seconds."""

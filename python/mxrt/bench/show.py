@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from .model import UsageError
+from ..cli._errors import UsageError
 from .peer.load import QUIET
 
 __all__ = ["as_text", "check_picture", "draw"]

@@ -73,7 +73,7 @@ failure_kinds! {
     /// The deadline passed first.
     Deadline: "deadline", "MXNetTimeoutError", "TimeoutError", "MXNetError";
     /// Cancelled by the caller.
-    Cancelled: "cancelled", "MXNetError", "RuntimeError", "MXNetError";
+    Cancelled: "cancelled", "MXNetCancelledError", "RuntimeError", "MXNetError";
     /// Input data is damaged.
     Data: "data", "MXNetDataError", "ValueError", "MXNetError";
     /// A file, or the folder it is in, is not there.

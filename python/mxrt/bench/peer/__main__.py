@@ -7,6 +7,7 @@ says what went wrong, and the next request may follow.
 
     {"task": "load", "model": {...}, "setting": {...}}   loads the model; again: another setting
     {"task": "inputs", "shapes": [...] | "file": F}      inputs; the answer: images of a request
+    {"task": "inputs", "arrays": F}                      inputs that numpy.savez wrote, in order
     {"task": "outputs", "file": F}                       writes what the engine answers as .npz
     {"task": "closed", "callers": N, "seconds": S, ...}  see load.closed_loop
     {"task": "open", "rate": R, "seconds": S, ...}       see load.open_loop
@@ -50,8 +51,17 @@ class Worker:
         self.now = self.loaded[key]
         return {"version": self.now.version, "seconds": time.perf_counter() - begin, "resident_mb": _resident()}
 
-    def inputs(self, shapes: list[list[int]] | None = None, file: str | None = None, batch: int = 1) -> dict[str, Any]:
-        if file is None:
+    def inputs(
+        self,
+        shapes: list[list[int]] | None = None,
+        file: str | None = None,
+        batch: int = 1,
+        arrays: str | None = None,
+    ) -> dict[str, Any]:
+        if arrays is not None:
+            with np.load(arrays) as saved:
+                self.arrays = [saved[f"arr_{number}"] for number in range(len(saved.files))]
+        elif file is None:
             self.arrays = engines.random_inputs(shapes)
         else:
             images = np.load(file)

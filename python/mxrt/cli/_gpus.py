@@ -1,22 +1,10 @@
-"""`mxrt doctor`: which GPUs there are, the libraries of CUDA, and why something is missing."""
+"""Facts about GPUs and CUDA's libraries."""
 
 from __future__ import annotations
 
-import argparse
+from .. import _mxrt
 
-from . import _mxrt
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the arguments of the command: none."""
-
-
-def main(args: argparse.Namespace) -> int:
-    """Runs the command; 1 without a GPU."""
-    rows = [*gpu_rows(), *library_rows(), *_kernel_rows()]
-    for key, value in rows:
-        print(f"{key:14s}{value}")
-    return 0 if _mxrt.device_count("gpu") > 0 else 1
+__all__ = ["gpu_rows", "kernel_rows", "library_rows"]
 
 
 def gpu_rows() -> list[tuple[str, str]]:
@@ -42,7 +30,7 @@ def library_rows() -> list[tuple[str, str]]:
     return rows
 
 
-def _kernel_rows() -> list[tuple[str, str]]:
+def kernel_rows() -> list[tuple[str, str]]:
     """The kernels of the GPUs, for each compute capability; compiles one to find out."""
     rows = []
     for major, minor in sorted({capability for _, capability, _ in _mxrt.gpu_status()[1]}):

@@ -9,9 +9,9 @@ import sys
 
 import numpy
 
-from . import __version__, _mxrt
-from ._doctor import gpu_rows, library_rows
-from .base import MXNetError
+from .. import __version__, _mxrt
+from ..base import MXNetError
+from ._gpus import gpu_rows, library_rows
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,0 +1,269 @@
+"""The INPUTs of `mxrt run` and `mxrt check`: files, folders, patterns, the standard input, random
+numbers.
+"""
+
+from __future__ import annotations
+
+import glob
+import io
+import os
+import sys
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from .. import _mxrt
+from ._archive import MOST_BYTES
+from ._errors import ModelError, UsageError
+from ._images import is_image
+from ._model import Loaded
+
+__all__ = ["Item", "arrays_of_npz", "items_of", "random_arrays", "shapes_in"]
+
+Array = np.ndarray[Any, Any]
+Shape = tuple[int, ...]
+
+_IMAGES = (".jpg", ".jpeg", ".png")
+# So many rows of a table or of records are answered together.
+_ROWS = 64
+_MAGIC_NPY = b"\x93NUMPY"
+_MAGIC_RECORDS = (0xCED7230A).to_bytes(4, "little")
+
+
+@dataclass(frozen=True)
+class Item:
+    """One call: its name for people, and a function that makes the arrays of the inputs."""
+
+    name: str
+    arrays: Callable[[], Mapping[str, Array]]
+
+
+def items_of(words: Sequence[str], model: Loaded, image: Callable[[bytes, str], Array]) -> Iterator[Item]:
+    """The calls that the INPUTs of a command line ask for. `image` makes an input of a file."""
+    shapes = dict(model.data)
+    if model.assumed:  # files say it
+        shapes = {name: (-1,) * len(shape) for name, shape in shapes.items()}
+    for word in words:
+        if word == "random" and not Path(word).exists():
+            yield Item("random", lambda: random_arrays(model.data, model.dtypes))
+        elif word == "-":
+            content = sys.stdin.buffer.read()
+            yield from _of_content("the standard input", lambda content=content: content, content, shapes, image)  # type: ignore[misc]
+        else:
+            for path in _files_of(word):
+                with path.open("rb") as file:
+                    head = file.read(64)
+                yield from _of_content(str(path), path.read_bytes, head, shapes, image)
+
+
+def shapes_in(words: Sequence[str]) -> dict[str, Shape]:
+    """Shapes of the arrays of .npy and .npz files, for models that do not say those of their
+    inputs. A lone array is that of the only input, under the name "".
+    """
+    found: dict[str, Shape] = {}
+    for word in words:
+        path = Path(word)
+        if not path.is_file():
+            continue
+        with path.open("rb") as file:
+            head = file.read(6)
+            file.seek(0)
+            try:
+                if head == _MAGIC_NPY:
+                    found.setdefault("", _header(file))
+                elif head.startswith(b"PK\x03\x04"):
+                    with zipfile.ZipFile(file) as archive:
+                        for entry in archive.infolist()[:1000]:
+                            name = entry.filename.removesuffix(".npy")
+                            name = name[name.rindex("in.") + 3 :] if "in." in name else name
+                            with archive.open(entry) as source:
+                                found.setdefault(name, _header(source))
+            except (ValueError, zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError):
+                continue  # reading the values says what is wrong
+    return {name: shape for name, shape in found.items() if shape and min(shape) > 0}
+
+
+def _header(file: IO[bytes]) -> Shape:
+    """The shape that an .npy file says."""
+    major, _ = np.lib.format.read_magic(file)
+    read = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
+    shape: Shape = read(file)[0]
+    return shape
+
+
+def random_arrays(shapes: Mapping[str, Shape], dtypes: Mapping[str, str]) -> dict[str, Array]:
+    """Normally distributed numbers, the same ones every time; whole numbers from 0 to 1."""
+    rng = np.random.RandomState(0)
+    found: dict[str, Array] = {}
+    for name, shape in shapes.items():
+        kind = "float32" if dtypes[name] == "bfloat16" else dtypes[name]
+        whole = np.dtype(kind).kind in "iub"
+        found[name] = rng.randint(0, 2, shape).astype(kind) if whole else rng.standard_normal(shape).astype(kind)
+    return found
+
+
+def _files_of(word: str) -> list[Path]:
+    path = Path(word)
+    if path.is_dir():
+        found = sorted(one for one in path.iterdir() if one.suffix.lower() in _IMAGES and one.is_file())
+        if not found:
+            raise UsageError(f"the folder '{word}' has no images; expected files that end in {', '.join(_IMAGES)}")
+        return found
+    if path.is_file():
+        if not os.access(path, os.R_OK):
+            raise UsageError(f"'{word}' cannot be read: permission denied")
+        return [path]
+    if any(sign in word for sign in "*?["):
+        matches = [Path(one) for one in sorted(glob.glob(word, recursive=True)) if Path(one).is_file()]
+        if matches:
+            return matches
+        raise UsageError(f"no file matches '{word}'")
+    raise UsageError(
+        f"there is no file '{word}'; INPUT is an image, a folder of images, a pattern, an .npy, .npz, .csv or .rec, "
+        "- for the standard input, or random"
+    )
+
+
+def _of_content(
+    name: str, read: Callable[[], bytes], head: bytes, shapes: Mapping[str, Shape], image: Callable[[bytes, str], Array]
+) -> Iterator[Item]:
+    """The calls for one file, whose kind follows from its first bytes."""
+    only = next(iter(shapes))
+    if is_image(head):
+        yield Item(name, lambda: {only: image(read(), name)})
+    elif head.startswith(_MAGIC_NPY):
+        yield from _rows_of(name, {_single(name, shapes): _array(read(), name)}, shapes)
+    elif head.startswith(b"PK\x03\x04"):
+        yield from _rows_of(name, arrays_of_npz(io.BytesIO(read()), name, list(shapes)), shapes)
+    elif head.startswith(_MAGIC_RECORDS):
+        yield from _of_records(name, only, image)
+    elif (advice := _mxrt.recognise(head)) is not None:
+        raise ModelError(f"'{name}' is no input. {advice}")
+    elif name.lower().endswith((".csv", ".txt")) or name == "the standard input":
+        yield from _rows_of(name, {_single(name, shapes): _table(read(), name, shapes)}, shapes)
+    elif name.lower().endswith(_IMAGES):
+        yield Item(name, lambda: {only: image(read(), name)})  # which says what is wrong
+    else:
+        raise ModelError(
+            f"'{name}' is no input: it begins with {head[:8]!r}; expected a JPEG, PNG, .npy, .npz, .csv or .rec file"
+        )
+
+
+def _single(name: str, shapes: Mapping[str, Shape]) -> str:
+    if len(shapes) != 1:
+        raise UsageError(
+            f"'{name}' has one array, and the model has the inputs {', '.join(shapes)}: give an .npz with an array of "
+            "each name"
+        )
+    return next(iter(shapes))
+
+
+def _array(content: bytes, name: str) -> Array:
+    try:
+        found: Array = np.load(io.BytesIO(content), allow_pickle=False)
+    except (ValueError, EOFError, OSError, SyntaxError) as error:
+        raise ModelError(f"'{name}' is a damaged .npy file: {error}; write it again by numpy.save") from None
+    if found.dtype.kind not in "biuf":
+        raise ModelError(f"'{name}' holds an array of {found.dtype}; expected real numbers")
+    return found
+
+
+def arrays_of_npz(file: Any, name: str, wanted: Sequence[str]) -> dict[str, Array]:
+    """The arrays of an .npz by the names of inputs (or `in.` and the name). ModelError where one
+    lacks.
+    """
+    try:
+        with zipfile.ZipFile(file) as archive:
+            if sum(entry.file_size for entry in archive.infolist()) > MOST_BYTES:
+                raise ModelError(f"'{name}' unpacks to more than {MOST_BYTES} bytes; expected arrays of one batch")
+            held = {entry.filename.removesuffix(".npy"): entry for entry in archive.infolist()}
+            found = {}
+            for one in wanted:
+                entry = held.get(one) or held.get(f"in.{one}")
+                if entry is None:
+                    there = ", ".join(sorted(held)[:8]) or "nothing"
+                    raise ModelError(f"'{name}' has no array '{one}'; it has {there}, expected {', '.join(wanted)}")
+                with archive.open(entry) as source:
+                    found[one] = _array(source.read(entry.file_size + 1), f"{name}:{entry.filename}")
+            return found
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
+        raise ModelError(f"'{name}' is a damaged .npz file: {error}; write it again by numpy.savez") from None
+
+
+def _table(content: bytes, name: str, shapes: Mapping[str, Shape]) -> Array:
+    """The rows of a file of numbers with commas; a first line of titles is left out."""
+    only = next(iter(shapes))
+    if min(shapes[only]) < 0 and len(shapes[only]) > 2:
+        raise UsageError(
+            f"'{name}' has rows of numbers for the input '{only}', whose shape is not known: --shape says it"
+        )
+    columns = int(np.prod(shapes[only][1:], dtype="int64"))
+    rows = []
+    for number, line in enumerate(content.decode("utf-8", "replace").splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            row = [float(part) for part in line.split(",") if part.strip()]
+        except ValueError:
+            if number == 1:
+                continue
+            raise ModelError(f"'{name}', line {number}: {line[:60]!r} is no row of numbers with commas") from None
+        if columns < 0:
+            columns = len(row)
+        if len(row) != columns:
+            raise ModelError(
+                f"'{name}', line {number} has {len(row)} columns; expected {columns}, as the input '{only}' has the "
+                f"shape {shapes[only]}"
+            )
+        rows.append(row)
+    if not rows:
+        raise ModelError(f"'{name}' has no rows; expected lines of {columns} numbers with commas")
+    return np.array(rows, "float32").reshape(len(rows), *shapes[only][1:])
+
+
+def _rows_of(name: str, arrays: Mapping[str, Array], shapes: Mapping[str, Shape]) -> Iterator[Item]:
+    """Calls of some rows each. A single sample without a batch is one row."""
+    shaped = {}
+    for key, value in arrays.items():
+        wanted = shapes[key]
+        if value.ndim == len(wanted) - 1:
+            value = value[None]
+        fits = zip(value.shape[1:], wanted[1:], strict=False)
+        if value.ndim != len(wanted) or not all(there == extent or extent < 0 for there, extent in fits):
+            raise ModelError(
+                f"'{name}' has an array of shape {arrays[key].shape} for the input '{key}'; expected (rows, "
+                f"{', '.join('any' if extent < 0 else str(extent) for extent in wanted[1:])})"
+            )
+        shaped[key] = value
+    counts = {value.shape[0] for value in shaped.values()}
+    if len(counts) != 1:
+        raise ModelError(
+            f"'{name}' has arrays of {' and '.join(map(str, sorted(counts)))} rows; expected as many of each"
+        )
+    count = counts.pop()
+    if count == 0:
+        raise ModelError(f"'{name}' has no rows")
+    for first in range(0, count, _ROWS):
+        last = min(first + _ROWS, count)
+        where = name if count <= _ROWS else f"{name}[{first}:{last}]"
+        part = {key: value[first:last] for key, value in shaped.items()}
+        yield Item(where, lambda part=part: part)  # type: ignore[misc]
+
+
+def _of_records(name: str, only: str, image: Callable[[bytes, str], Array]) -> Iterator[Item]:
+    from ..recordio import MXRecordIO, unpack
+
+    records = MXRecordIO(name, "r")
+    try:
+        number = 0
+        while (record := records.read()) is not None:
+            _, content = unpack(record)
+            where = f"{name}[{number}]"
+            yield Item(where, lambda content=content, where=where: {only: image(bytes(content), where)})  # type: ignore[misc]
+            number += 1
+    finally:
+        records.close()

@@ -1,0 +1,70 @@
+"""Ctrl-C ends a command at once, whatever its threads compute."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from ._errors import INTERRUPTED
+
+__all__ = ["at_end", "at_once", "remove_folders", "temporary_folder"]
+
+_folders: list[Path] = []
+_ends: list[Callable[[], object]] = []
+
+
+@contextlib.contextmanager
+def at_once() -> Iterator[None]:
+    """Inside, SIGINT ends the process with status 130 while native code runs, too.
+
+    The handler of Python runs between two instructions of the main thread; here a thread hears of
+    the signal itself. A process that ignores SIGINT continues to ignore it.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    heard, told = os.pipe()
+    os.set_blocking(told, False)
+    before = signal.set_wakeup_fd(told, warn_on_full_buffer=False)
+
+    def listen() -> None:
+        with open(heard, "rb", buffering=0) as signals:
+            while number := signals.read(1):
+                if number[0] == signal.SIGINT:
+                    for end in _ends:
+                        end()
+                    remove_folders()
+                    with contextlib.suppress(OSError):
+                        os.write(2, b"\ninterrupted\n")
+                    os._exit(INTERRUPTED)
+
+    threading.Thread(target=listen, daemon=True, name="mxrt-interrupt").start()
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(before)
+        os.close(told)
+
+
+def at_end(end: Callable[[], object]) -> None:
+    """Has a function called when Ctrl-C ends the command: it ends what the command started."""
+    _ends.append(end)
+
+
+def temporary_folder() -> Path:
+    """A new folder that others cannot read. It is removed when the command ends."""
+    folder = Path(tempfile.mkdtemp(prefix="mxrt-"))
+    _folders.append(folder)
+    return folder
+
+
+def remove_folders() -> None:
+    """Removes the folders of :func:`temporary_folder`; what cannot be removed stays."""
+    while _folders:
+        shutil.rmtree(_folders.pop(), ignore_errors=True)

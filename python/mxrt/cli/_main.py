@@ -1,0 +1,138 @@
+"""Entry point of the command line."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import difflib
+import importlib
+import os
+import signal
+import sys
+import traceback
+import warnings
+from collections.abc import Sequence
+from typing import NoReturn
+
+from ..base import MXNetError
+from ._errors import BAD, GOOD, INTERRUPTED, USAGE, CommandError
+from ._interrupt import at_once, remove_folders
+from .commands import COMMANDS, Command, parser_of
+
+__all__ = ["main", "parser_with"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point of the `mxrt` command; returns the exit status."""
+    _open_streams()
+    words = list(sys.argv[1:] if argv is None else argv)
+    row = next((row for word in words if not word.startswith("-") for row in COMMANDS if row.name == word), None)
+    try:
+        args = parser_with(row).parse_args(words)
+        if args.version and row is None:
+            import mxrt
+
+            print(f"mxrt {mxrt.__version__}")
+            return _flushed(GOOD)
+        if row is None:
+            parser_with(None).print_help()
+            return _flushed(USAGE)
+        with at_once() if row.ends_at_once else contextlib.nullcontext():
+            return _flushed(_run(row, args))
+    except SystemExit as end:  # of argparse
+        return _flushed(end.code if isinstance(end.code, int) else USAGE)
+    except BrokenPipeError:
+        # What reads has enough, as `head` has. Python would write the rest at its end.
+        _forget_stdout()
+        return 128 + signal.SIGPIPE
+    except OSError as error:  # of the standard output
+        _forget_stdout()
+        print(f"mxrt: the results cannot be written to the standard output: {error.strerror}", file=sys.stderr)
+        return BAD
+    except KeyboardInterrupt:
+        print("\ninterrupted", file=sys.stderr)
+        return INTERRUPTED
+    finally:
+        remove_folders()
+
+
+def _run(row: Command, args: argparse.Namespace) -> int:
+    """Runs a command. What goes wrong becomes a sentence and a status."""
+    if not sys.warnoptions and not args.debug:
+        warnings.showwarning = _shown_as_line
+    try:
+        status = int(args.run(args))
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        raise
+    except (CommandError, MXNetError, MemoryError, OSError) as error:
+        if args.debug:
+            traceback.print_exc()
+        if isinstance(error, OSError) and not isinstance(error, MXNetError) and error.filename is None:
+            raise
+        print(f"mxrt {row.name}: {_sentence(error)}", file=sys.stderr)
+        return error.status if isinstance(error, CommandError) else BAD
+
+
+def _sentence(error: BaseException) -> str:
+    if isinstance(error, MemoryError) and not isinstance(error, MXNetError):
+        return (
+            f"there is not enough memory ({error or 'no more is known'}); a smaller --shape or fewer inputs need less"
+        )
+    if isinstance(error, OSError) and not isinstance(error, MXNetError):
+        return f"'{error.filename}': {error.strerror}"
+    return str(error)
+
+
+def _shown_as_line(message: Warning | str, *_: object, **__: object) -> None:
+    print(f"warning: {message}", file=sys.stderr)
+
+
+class _Parser(argparse.ArgumentParser):
+    """Names the commands that a mistyped one resembles."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(USAGE, f"{self.prog}: {message} ({self.prog} --help says more)\n")
+
+
+def parser_with(row: Command | None) -> argparse.ArgumentParser:
+    """The parser of the command line, with the arguments of one command."""
+    parser, commands = parser_of()
+    parser.__class__ = _Parser
+    for command in commands.values():
+        command.__class__ = _Parser
+    if row is not None:
+        module = importlib.import_module(row.module)
+        module.add_arguments(commands[row.name])
+        commands[row.name].add_argument(
+            "--debug", action="store_true", help="show where in the code an error was raised"
+        )
+        commands[row.name].set_defaults(run=module.main)
+    return parser
+
+
+def close_to(word: str, known: Sequence[str]) -> str:
+    """The known words that a mistyped one resembles, as the end of a sentence."""
+    found = difflib.get_close_matches(word, known, 3, 0.5)
+    return f"; did you mean {' or '.join(found)}?" if found else ""
+
+
+def _open_streams() -> None:
+    """Gives a closed standard stream a place, so that no file of the command gets its number."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 (open to the end)
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+
+
+def _flushed(status: int) -> int:
+    sys.stdout.flush()
+    return status
+
+
+def _forget_stdout() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

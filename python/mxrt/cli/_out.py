@@ -1,0 +1,83 @@
+"""Results of commands: tables, numbers, JSON, colours."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+__all__ = ["megabytes", "note", "print_json", "shape_text", "style", "table"]
+
+_STYLES = {"bold": "1", "red": "31", "green": "32", "yellow": "33", "dim": "2"}
+
+
+def style(text: str, name: str) -> str:
+    """Text in a colour, where a terminal shows it and NO_COLOR is not set."""
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not sys.stdout.isatty()
+    return text if plain else f"\x1b[{_STYLES[name]}m{text}\x1b[0m"
+
+
+def note(command: str, text: str) -> None:
+    """Says something next to the results."""
+    print(f"mxrt {command}: {text}", file=sys.stderr)
+
+
+def print_json(value: Any) -> None:
+    """Prints a JSON value; numbers that JSON lacks become null."""
+    print(json.dumps(_finite(value), indent=2))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _finite(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(one) for one in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def table(titles: Sequence[str], rows: Sequence[Sequence[object]], indent: str = "  ") -> str:
+    """Rows below titles. Columns of numbers are set to the right. On a terminal long words are cut
+    to its width, in a file nothing is.
+    """
+    cells = [[str(one) for one in row] for row in rows]
+    widths = [max(len(row[column]) for row in [list(titles), *cells]) for column in range(len(titles))]
+    numeric = [
+        bool(cells)
+        and all(
+            row[column].replace(".", "").replace(",", "").strip("%-+e").isdigit() or row[column] in ("", "-")
+            for row in cells
+        )
+        for column in range(len(titles))
+    ]
+    if sys.stdout.isatty():
+        room = shutil.get_terminal_size().columns - len(indent) - 2 * (len(titles) - 1)
+        while sum(widths) > room and max(widths) > 12:
+            widths[widths.index(max(widths))] -= 1
+
+    def line(row: Sequence[str]) -> str:
+        words = []
+        for text, width, right in zip(row, widths, numeric, strict=True):
+            text = text if len(text) <= width else text[: width - 1] + "…"
+            words.append(text.rjust(width) if right else text.ljust(width))
+        return (indent + "  ".join(words)).rstrip()
+
+    return "\n".join([style(line(list(titles)), "bold"), *(line(row) for row in cells)])
+
+
+def megabytes(count: float) -> str:
+    """Bytes for people."""
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count:.0f} B"
+
+
+def shape_text(shape: Sequence[int]) -> str:
+    """A shape as Python writes it."""
+    return str(tuple(shape))

@@ -1,0 +1,216 @@
+"""The pages of errors: one for each kind."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["PAGES", "Page", "find_page"]
+
+
+class Page(NamedTuple):
+    """The meaning of an error, by an example, and what to do."""
+
+    code: str
+    kind: str
+    name: str
+    summary: str
+    example: str
+    cause: str
+    remedies: tuple[str, ...]
+
+
+PAGES = (
+    Page(
+        "MX-SHAPE",
+        "shape",
+        "MXNetShapeError",
+        "Shapes of arrays do not fit together. It is a ValueError.",
+        "net(mx.nd.zeros((2, 3, 8, 8)))\n"
+        "input 'data': got (2, 3, 8, 8), wanted (2, 1, 8, 8): axis 1 must be 1, not 3. Convolution ...",
+        "An input has another number of axes, channels or columns than the parameters of the first layer that reads "
+        "it. The error names the input, what it got and what is wanted, then the layer; the attributes input, got and "
+        "wanted of the error say the same to a program.",
+        (
+            "Look at the inputs of the model: mxrt inspect MODEL.",
+            "A missing batch: an image of (3, 224, 224) is x.expand_dims(0).",
+            "Channels last, as OpenCV and PIL have them: x.transpose((0, 3, 1, 2)).",
+            "Parameters of another model: mxrt inspect MODEL --params lists their shapes.",
+        ),
+    ),
+    Page(
+        "MX-DATA",
+        "data",
+        "MXNetDataError",
+        "A file, or what is in it, cannot be used. It is a ValueError.",
+        "mx.nd.load('model-0000.params')\n'model-0000.params': It is a pointer of Git LFS, which stands for the file",
+        "A file is truncated, is of another kind than its name says, or is damaged. The message has the file and the "
+        "place in it.",
+        (
+            "Copy or download the file again and compare its size with the original.",
+            "git lfs pull, where the file is a pointer of Git LFS.",
+            "mxrt check MODEL says what else is wrong.",
+        ),
+    ),
+    Page(
+        "MX-FILE",
+        "file_not_found",
+        "MXNetFileNotFoundError",
+        "A file, or the folder it is in, is not there. It is a FileNotFoundError, and so an OSError.",
+        "mx.sym.load('model-symbol.json')",
+        "The name is wrong, or the program runs in another folder than you expect.",
+        (
+            "os.getcwd() says in which folder the program runs; give a whole path.",
+            "A model is two files: PREFIX-symbol.json and PREFIX-NNNN.params.",
+        ),
+    ),
+    Page(
+        "MX-VALUE",
+        "value",
+        "MXNetValueError",
+        "An argument or attribute has a value that is not allowed. It is a ValueError.",
+        "mx.nd.Pooling(x, kernel=(0, 0))",
+        "A value is out of range, or parameters lack, are too many, or have the wrong names.",
+        (
+            "The message says what is expected.",
+            "For a model that misses parameters: mxrt inspect MODEL; --params names another file.",
+        ),
+    ),
+    Page(
+        "MX-TYPE",
+        "type",
+        "MXNetTypeError",
+        "Element types do not fit, or an argument is of the wrong type. It is a TypeError.",
+        "net(mx.nd.zeros((1, 64), dtype='float64'))\ninput 'data': got float64, wanted float32",
+        "Parameters are float32 (or float16), and the input is of another type: numbers of numpy are float64 unless "
+        "something else is said.",
+        ("x.astype('float32') converts.", "net.cast('float16') changes the parameters."),
+    ),
+    Page(
+        "MX-INDEX",
+        "index",
+        "MXNetIndexError",
+        "An index is out of range. It is an IndexError.",
+        "mx.nd.zeros((3, 2))[3]",
+        "The index is not smaller than the extent of its axis.",
+        ("Embedding and take: the rows of the table bound the numbers of the input.",),
+    ),
+    Page(
+        "MX-KEY",
+        "key",
+        "MXNetKeyError",
+        "A name is not known. It is a KeyError.",
+        "net.collect_params()['conv0_wieght']",
+        "A name is spelled otherwise; Gluon puts the name of the block in front of names of parameters.",
+        ("mxrt inspect MODEL --params lists the names.",),
+    ),
+    Page(
+        "MX-NONE",
+        "not_implemented",
+        "MXNetNotImplementedError",
+        "The feature or operator is not in mxrt. It is a NotImplementedError.",
+        "mx.sym.load('model-symbol.json')\nOperator _contrib_quantize_v2 is not registered",
+        "The model uses an operator that mxrt does not have. The message names each one with a node that uses it.",
+        (
+            "mxrt inspect MODEL lists all operators, and which are supported.",
+            "Cut the model before such an operator: internals = sym.get_internals(); internals['layer_output'].",
+            "An operator written in Python: mx.operator.CustomOp.",
+        ),
+    ),
+    Page(
+        "MX-TRAINING",
+        "training",
+        "TrainingNotSupportedError",
+        "The call belongs to training, which mxrt does not do. It is a NotImplementedError.",
+        "loss.backward()",
+        "mxrt runs trained models.",
+        ("Train with MXNet, export, and load the files here.", "Leave autograd.record() and Trainer.step() out."),
+    ),
+    Page(
+        "MX-MEMORY",
+        "memory",
+        "MXNetMemoryError",
+        "There is no memory for an array. It is a MemoryError.",
+        "mx.set_memory_limit(100_000_000); net(large)",
+        "The machine, its control group, or the limit of mxrt (MXRT_MEMORY_LIMIT_MB) has no more. Others continue.",
+        (
+            "A smaller batch: mxrt bench MODEL says what a call takes.",
+            "Fewer calls at the same time: each has its own arrays.",
+            "Raise the limit: mx.set_memory_limit(bytes).",
+        ),
+    ),
+    Page(
+        "MX-TIME",
+        "deadline",
+        "MXNetTimeoutError",
+        "The deadline of a call passed before it began. It is a TimeoutError.",
+        "net(x, deadline=0.01)",
+        "All cores were busy with earlier calls.",
+        ("A later deadline, or a higher priority=.", "mxrt profile MODEL --callers N shows how long calls wait."),
+    ),
+    Page(
+        "MX-CANCEL",
+        "cancelled",
+        "MXNetCancelledError",
+        "The call was cancelled before it began, so that there is no result.",
+        "y = net(x); y.cancel(); y.asnumpy()",
+        "The program cancelled it, the coroutine that awaited it was cancelled, or with cancel_on_drop=True its result "
+        "was dropped.",
+        ("Call again if the result is wanted after all.",),
+    ),
+    Page(
+        "MX-DEVICE",
+        "device",
+        "MXNetDeviceError",
+        "The device is not available, or arrays are on different ones.",
+        "mx.nd.zeros((2,), ctx=mx.gpu(0))",
+        "There is no such GPU, its driver is missing, or an operator got arrays of the CPU and of a GPU.",
+        ("mxrt doctor says which GPUs there are and what is missing.", "x.as_in_context(mx.cpu()) moves an array."),
+    ),
+    Page(
+        "MX-OPERATOR",
+        "operator",
+        "MXNetError",
+        "An operator failed. It is a RuntimeError; all errors of mxrt are of this class.",
+        "y = op(x); y.asnumpy()",
+        "The failure travels with the data: it is raised where a result that depends on it is read. The attributes "
+        "op, node, attrs and shapes say which operator it was.",
+        ("MXRT_DEBUG=1 adds the line of the program that called the operator, as pushed_at.",),
+    ),
+    Page(
+        "MX-MULTIPLE",
+        "multiple",
+        "MultipleErrors",
+        "Several operators failed; errors has them one by one.",
+        "mx.nd.waitall()",
+        "waitall raises all failures that no wait has raised before.",
+        ("Look at error.errors; each has its own code.",),
+    ),
+    Page(
+        "MX-END",
+        "shutdown",
+        "MXNetShutdownError",
+        "The interpreter is ending, and the engine accepts no more work.",
+        "a daemon thread that calls net(x) after the main thread has returned",
+        "A thread or an exit handler outlives the program.",
+        ("Join the threads before the program ends.",),
+    ),
+    Page(
+        "MX-DEFECT",
+        "panic",
+        "InternalError",
+        "A defect of mxrt itself. The process goes on; only results that depend on the call fail.",
+        "an operator ended in a way that it must not",
+        "mxrt made a mistake.",
+        ("Report it with the output of mxrt info, the message, and the -symbol.json of the model if you can.",),
+    ),
+)
+
+
+def find_page(word: str) -> Page | None:
+    """The page of a code, of a kind, or of a class, in upper or lower case."""
+    plain = word.strip().lower().rpartition(".")[2]
+    kinds = {"not_completed": "panic"}
+    for page in PAGES:
+        if plain in (page.code.lower(), page.kind, page.name.lower()) or kinds.get(plain) == page.kind:
+            return page
+    return None

@@ -1,0 +1,226 @@
+"""Shapes and types of the inputs of a model: said, written in its files, or following from its
+parameters.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..base import MXNetError, dtype_name
+from ..gluon.parameter_dict import named_arrays, strip_kind
+from ._errors import ModelError, UsageError
+from ._model import Files, note
+
+if TYPE_CHECKING:
+    from ..gluon import SymbolBlock
+    from ..symbol import Symbol
+
+__all__ = ["data_inputs", "input_shapes", "input_types", "shapes_of_files"]
+
+Shape = tuple[int, ...]
+
+_PARAMETER_ENDINGS = ("weight", "bias", "gamma", "beta", "mean", "var", "parameters", "alpha")
+# Sizes of images that are tried where a network says none: ImageNet's, digits', small pictures'.
+_SIZES = (224, 28, 32, 299, 300, 512)
+
+
+def data_inputs(graph: Symbol, held: Mapping[str, object] | None) -> list[str]:
+    """Names of what a model is given, labels left out; `held` are its parameters, if there are
+    any.
+    """
+    labels = graph._labels()
+    if held is None:
+        return [n for n in graph.list_arguments() if n not in labels and not n.endswith(_PARAMETER_ENDINGS)]
+    return [name for name in graph.list_inputs() if name not in held and name not in labels]
+
+
+def input_shapes(
+    files: Files, graph: Symbol, given: Sequence[str], data: Mapping[str, Shape] | None = None
+) -> tuple[dict[str, Shape], str | None]:
+    """Shapes of what is no parameter, in the order of the symbol, and a sentence about those that
+    nobody said. Shapes of labels follow from the others. `data` has shapes of arrays that are at
+    hand, by the names of inputs, or "" for the only one.
+
+    UsageError for a `--shape` that is none, and where one is needed; ModelError for parameters that
+    are not in the file.
+    """
+    held = None
+    if files.params is not None:
+        held = {strip_kind(name): array.shape for name, array in named_arrays(str(files.params)).items()}
+    names = data_inputs(graph, held)
+    named = _given(given, names, graph)
+    _check_held(files, held, names, named)
+    at_hand = {name or names[0]: shape for name, shape in (data or {}).items() if name or len(names) == 1}
+    for name, shape in {**shapes_of_files(files), **_hints(graph), **at_hand}.items():
+        if name in names:
+            named.setdefault(name, shape)
+    assumed = None
+    missing = [name for name in names if name not in named]
+    if missing and held is not None:
+        found = _following(graph, held, named, missing)
+        if found:
+            named |= found
+            listed = ", ".join(f"{name} {shape}" for name, shape in found.items())
+            assumed = f"nobody says the shape of {listed}: it is assumed; --shape says another"
+            missing = []
+    if missing:
+        raise UsageError(
+            f"the shape of {', '.join(missing)} is not known; give it, batch first, such as "
+            f"--shape {missing[0]}=1,3,224,224"
+        )
+    if open_labels := set(graph._labels()) - named.keys():
+        inferred = graph._shapes_with_labels(named)
+        named |= {name: tuple(inferred[name]) for name in open_labels if inferred.get(name)}
+    return {name: named[name] for name in graph.list_inputs() if name in named}, assumed
+
+
+def _given(given: Sequence[str], names: Sequence[str], graph: Symbol) -> dict[str, Shape]:
+    """Reads the shapes of `--shape`."""
+    named: dict[str, Shape] = {}
+    for text in given:
+        name, equals, shape = text.rpartition("=")
+        if not equals and len(names) != 1:
+            raise UsageError(f"the model has the inputs {', '.join(names)}: say --shape NAME=... for each")
+        name = name if equals else names[0]
+        if name in named:
+            raise UsageError(f"--shape says the shape of '{name}' twice; once is enough")
+        named[name] = _shape(shape)
+    unknown = [name for name in named if name not in graph.list_inputs()]
+    if unknown:
+        raise UsageError(f"the model has no input '{unknown[0]}'; it has {', '.join(names)}")
+    return named
+
+
+def _check_held(
+    files: Files, held: Mapping[str, object] | None, names: Sequence[str], named: Mapping[str, object]
+) -> None:
+    if held is None:
+        return
+    lacking = [name for name in names if name.endswith(_PARAMETER_ENDINGS) and name not in named]
+    if lacking:
+        more = ", ..." if len(lacking) > 8 else ""
+        raise ModelError(
+            f"'{files.params}' lacks {len(lacking)} parameters of the symbol: {', '.join(lacking[:8])}{more}. "
+            f"Is it the file of another model? --params names the right one; an input of that name needs "
+            f"--shape {lacking[0]}=..."
+        )
+
+
+def _hints(graph: Symbol) -> dict[str, Shape]:
+    """Shapes that the symbol file itself says."""
+    hints = {name: _extents(attrs.get("__shape__", "")) for name, attrs in graph._variable_attrs().items()}
+    return {name: shape for name, shape in hints.items() if shape and min(shape) > 0}
+
+
+def shapes_of_files(files: Files) -> dict[str, Shape]:
+    """Shapes in the notes of SageMaker and of the multi-model server, of one row.
+
+    An extent of 0 or -1 stands for any; that of the batch becomes 1, another is not known.
+    """
+    rows: list[tuple[Any, Any]] = []
+    shapes = note(files.folder, "model-shapes.json")
+    if isinstance(shapes, list):
+        rows += [(row.get("name"), row.get("shape")) for row in shapes if isinstance(row, dict)]
+    signature = note(files.folder, "signature.json")
+    inputs = signature.get("inputs") if isinstance(signature, dict) else None
+    if isinstance(inputs, list):
+        rows += [(row.get("data_name"), row.get("data_shape")) for row in inputs if isinstance(row, dict)]
+    found: dict[str, Shape] = {}
+    for name, shape in rows:
+        if not (isinstance(name, str) and isinstance(shape, list) and all(type(one) is int for one in shape) and shape):
+            raise ModelError(
+                f"the notes next to '{files.symbol.name}' (model-shapes.json, signature.json) give an input without a "
+                "name or a shape of whole numbers; correct or remove them"
+            )
+        first, *rest = shape
+        if all(extent > 0 for extent in rest):
+            found[name] = (max(first, 1), *rest)
+    return found
+
+
+def _following(
+    graph: Symbol, held: Mapping[str, Shape], named: Mapping[str, Shape], missing: Sequence[str]
+) -> dict[str, Shape] | None:
+    """Shapes of one row that fit to the parameters, where the first layer of an input tells."""
+    if len(missing) != 1:
+        return None
+    name = missing[0]
+    for shape in _candidates(graph, held, name):
+        try:
+            _, outputs, _ = graph.infer_shape(**{**held, **named, name: shape})
+        except MXNetError:
+            continue
+        if outputs and all(outputs):
+            return {name: shape}
+    return None
+
+
+def _candidates(graph: Symbol, held: Mapping[str, Shape], name: str) -> list[Shape]:
+    nodes = json.loads(graph.tojson(remove_amp_cast=False))["nodes"]
+    # What an input becomes without a change of its shape.
+    same = {number for number, node in enumerate(nodes) if node["op"] == "null" and node["name"] == name}
+    for number, node in enumerate(nodes):
+        if node["op"] == "null" or not node["inputs"] or node["inputs"][0][0] not in same:
+            continue
+        weights = [held.get(nodes[one[0]]["name"]) for one in node["inputs"][1:2]]
+        attrs = node.get("attrs") or {}
+        weight = weights[0] if weights else None
+        if node["op"] == "Convolution" and weight is not None and len(weight) == 4:
+            channels = weight[1] * int(attrs.get("num_group", 1))
+            return [(1, channels, size, size) for size in _SIZES]
+        if node["op"] == "FullyConnected" and weight is not None:
+            return [(1, weight[1])]
+        if node["op"] in ("BatchNorm", "_copy", "identity", "Cast", "cast", "amp_cast", "Activation") or (
+            node["op"].endswith("_scalar")
+        ):
+            same.add(number)
+    return []
+
+
+def input_types(graph: Symbol, net: SymbolBlock, shapes: Mapping[str, Shape]) -> dict[str, str]:
+    """The element type of each input: what the parameters ask for, or else float32."""
+    known = {name: one.dtype for name, one in net.collect_params().items() if name in graph.list_arguments()}
+    try:
+        found, _, _ = graph.infer_type_partial(**known)
+    except MXNetError:  # what the graph contradicts, a call says
+        found = None
+    types = dict(zip(graph.list_arguments(), found or (), strict=False))
+    return {name: dtype_name(types[name]) if types.get(name) is not None else "float32" for name in shapes}
+
+
+def _extents(text: str) -> Shape:
+    """The whole numbers of a shape; none if it is something else."""
+    try:
+        return tuple(int(part) for part in text.strip("()[] ").replace("x", ",").split(",") if part.strip())
+    except ValueError:
+        return ()
+
+
+def _shape(text: str) -> Shape:
+    shape = _extents(text)
+    if not shape or min(shape) < 1:
+        raise UsageError(f"'{text}' is no shape; write positive whole numbers with commas, such as 1,3,224,224")
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if 4 * math.prod(shape) > memory:  # as float32
+        raise UsageError(
+            f"--shape {text} is too large: such an input does not fit into the {memory / 1e9:.0f} GB of this machine"
+        )
+    return shape
+
+
+def folder_of(path: str | Path, option: str) -> Path:
+    """A path of a file to be written, whose folder is there and can be written."""
+    target = Path(path)
+    folder = target.absolute().parent
+    if not folder.is_dir():
+        raise UsageError(f"{option} '{target}': there is no folder '{target.parent}'")
+    if target.is_dir():
+        raise UsageError(f"{option} '{target}' is a folder; expected the name of a file")
+    if not os.access(target if target.exists() else folder, os.W_OK):
+        raise UsageError(f"{option} '{target}' cannot be written: permission denied; name another place")
+    return target

@@ -1,0 +1,225 @@
+"""`mxrt convert`: a copy of a model in another form, with how far its answers are from those of the
+model.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import _mxrt
+from .. import symbol as symbols
+from ..gluon import SymbolBlock
+from ..ndarray import NDArray, array, save
+from . import _safetensors
+from ._errors import BAD, GOOD, ModelError, UsageError
+from ._inputs import Array, arrays_of_npz, random_arrays, shapes_in
+from ._model import Loaded, add_model_arguments, open_model
+from ._out import megabytes, note, print_json
+from ._rewrite import Rewritten, rewritten
+from .check import worst_error
+from .run import called
+
+__all__ = ["add_arguments", "main"]
+
+FORMATS = ("params", "npz", "safetensors")
+# Errors of a copy of the same precision are those of other kernels.
+_ATOL, _RTOL = 1e-4, 1e-3
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments of the command."""
+    add_model_arguments(parser)
+    parser.add_argument("out", metavar="OUT", help="prefix of the copy: OUT-symbol.json, and its parameters")
+    parser.add_argument("--float16", action="store_true", help="parameters in half the bytes; those of BatchNorm stay")
+    parser.add_argument(
+        "--strip-heads",
+        action="store_true",
+        help="losses, which only training needs, become what they answer: SoftmaxOutput becomes softmax, without label",
+    )
+    parser.add_argument(
+        "--rename",
+        action="append",
+        default=[],
+        metavar="OLD=NEW",
+        help="another name for a layer, an input or a parameter; OLD* for all that begin so (repeatable)",
+    )
+    parser.add_argument(
+        "--format",
+        choices=FORMATS,
+        default="params",
+        help="file of the parameters: params, as MXNet's (default), npz of numpy, or safetensors",
+    )
+    parser.add_argument(
+        "--data",
+        metavar="FILE",
+        help="an .npz with inputs to compare the copy with the model; with label, its accuracy",
+    )
+    parser.add_argument("--force", action="store_true", help="overwrite files")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Runs the command; 1 where the copy does not answer as the model."""
+    if args.data is not None and not Path(args.data).is_file():
+        raise UsageError(f"there is no file '{args.data}' (--data)")
+    symbol, params = _targets(args)
+    model = open_model(args, shapes_in([args.data] if args.data else []))
+    if model.assumed:
+        note("convert", model.assumed)
+    made = rewritten(model, strip_heads=args.strip_heads, renames=args.rename)
+    values = {made.names.get(name, name): value for name, value in _values(model).items()}
+    values = {name: value for name, value in values.items() if name in made.inputs}
+    if args.float16:
+        values = _halved(made, values)
+    _write(symbol, params, made, values, args.format)
+    report = {
+        "symbol": str(symbol),
+        "parameters": str(params),
+        "bytes_before": model.files.params.stat().st_size if model.files.params else 0,
+        "bytes": params.stat().st_size,
+        "changes": made.changes
+        + (
+            [f"{sum(one._dtype_name == 'float16' for one in values.values())} parameters are float16"]
+            if args.float16
+            else []
+        ),
+        **_compared(model, made, values, args),
+    }
+    if args.json:
+        print_json(report)
+    else:
+        print(_as_text(report))
+    return GOOD if report["good"] else BAD
+
+
+def _targets(args: argparse.Namespace) -> tuple[Path, Path]:
+    """The files of the copy, which can be written and are not those of the model."""
+    out = Path(args.out)
+    folder = out.absolute().parent
+    if not folder.is_dir():
+        raise UsageError(f"OUT '{out}': there is no folder '{out.parent}'")
+    if not os.access(folder, os.W_OK):
+        raise UsageError(f"OUT '{out}': the folder '{out.parent}' cannot be written: permission denied")
+    ending = {"params": "-0000.params"}.get(args.format, f".{args.format}")
+    targets = out.with_name(f"{out.name}-symbol.json"), out.with_name(f"{out.name}{ending}")
+    there = [str(path) for path in targets if path.exists()]
+    if there and not args.force:
+        raise UsageError(f"'{there[0]}' exists; name another OUT, or overwrite it by --force")
+    return targets
+
+
+def _values(model: Loaded) -> dict[str, NDArray]:
+    return {name: one.data() for name, one in model.net.collect_params().items()}
+
+
+def _halved(made: Rewritten, values: Mapping[str, NDArray]) -> dict[str, NDArray]:
+    """Parameters as float16, where the graph allows it: those of BatchNorm stay float32."""
+    block = SymbolBlock(made.graph, [symbols.var(name) for name in made.inputs if name not in values])
+    for name, parameter in block.collect_params().items():
+        parameter.shape = values[name].shape
+        parameter.initialize()
+        parameter.set_data(values[name].astype("float32"))
+    block.cast("float16")
+    return {name: one.data() for name, one in block.collect_params().items()}
+
+
+def _write(symbol: Path, params: Path, made: Rewritten, values: Mapping[str, NDArray], form: str) -> None:
+    """Writes both files; where one cannot be written, neither is there."""
+    auxiliary = set(made.graph.list_auxiliary_states())
+    try:
+        if form == "params":
+            save(str(params), {f"{'aux' if name in auxiliary else 'arg'}:{name}": one for name, one in values.items()})
+        elif form == "npz":
+            unfinished = params.with_name(f".{params.name}.{os.getpid()}.part")
+            try:
+                with unfinished.open("wb") as file:
+                    np.savez(file, **{name: _numbers(name, one) for name, one in values.items()})  # type: ignore[arg-type]
+                unfinished.replace(params)
+            finally:
+                unfinished.unlink(missing_ok=True)
+        else:
+            _mxrt.write_file(params, _safetensors.content(values))
+        made.graph.save(str(symbol), remove_amp_cast=False)
+    except BaseException:
+        for path in (params, symbol):
+            path.unlink(missing_ok=True)
+        raise
+
+
+def _numbers(name: str, value: NDArray) -> Array:
+    if value._dtype_name == "bfloat16":
+        raise ModelError(f"parameter '{name}' is bfloat16, which numpy lacks; --format safetensors has it")
+    found: Array = value.asnumpy()
+    return found
+
+
+def _compared(
+    model: Loaded, made: Rewritten, values: Mapping[str, NDArray], args: argparse.Namespace
+) -> dict[str, Any]:
+    """How far the answers of the copy are from those of the model."""
+    label = None
+    if args.data is None:
+        feeds = random_arrays(model.data, model.dtypes)
+    else:
+        with open(args.data, "rb") as file:
+            feeds = arrays_of_npz(file, args.data, list(model.data))
+        with np.load(args.data, allow_pickle=False) as saved:
+            label = saved["label"] if "label" in saved.files else None
+    shapes = {made.names.get(name, name): shape for name, shape in model.shapes.items()}
+    shapes = {name: shape for name, shape in shapes.items() if name in made.inputs}
+    block = SymbolBlock(made.graph, [symbols.var(name) for name in shapes])
+    for name, parameter in block.collect_params().items():
+        parameter.shape, parameter.dtype = values[name].shape, values[name].dtype
+        parameter.initialize()
+        parameter.set_data(values[name])
+    rows = next(iter(feeds.values())).shape[0]
+    before = called(model, feeds, args.data or "random numbers")
+    given = {made.names.get(name, name): value for name, value in feeds.items()}
+    inputs = []
+    kind = "float16" if args.float16 else None
+    for name, shape in shapes.items():
+        value = given.get(name)
+        value = np.zeros((rows, *shape[1:]), "float32") if value is None else value
+        dtype = kind or next((d for n, d in model.dtypes.items() if made.names.get(n, n) == name), "float32")
+        inputs.append(array(value, dtype=dtype))
+    found = block(*inputs)
+    after = [one.astype("float32").asnumpy() for one in (found if isinstance(found, list) else [found])]
+    outputs = []
+    for (name, one), two in zip(before.items(), after, strict=False):
+        largest = float(np.abs(one[np.isfinite(one)]).max()) if np.isfinite(one).any() else 0.0
+        # Half precision has 11 bits; errors of layers add up.
+        atol, rtol = (0.02 * max(largest, 1.0), 0.02) if args.float16 else (_ATOL * max(largest, 1.0), _RTOL)
+        worst, good, _ = worst_error(two.astype(one.dtype), one, atol, rtol)
+        outputs.append({"output": name, "largest_error": worst, "largest_value": largest, "good": good})
+    result: dict[str, Any] = {"outputs": outputs, "good": all(one["good"] for one in outputs)}
+    if label is not None and len(label) == rows:
+        first = next(iter(before.values()))
+        result["accuracy_before"] = float((first.argmax(-1) == label).mean())
+        result["accuracy"] = float((after[0].argmax(-1) == label).mean())
+    return result
+
+
+def _as_text(report: Mapping[str, Any]) -> str:
+    before, now = report["bytes_before"], report["bytes"]
+    lines = [
+        f"{report['symbol']}",
+        f"{report['parameters']}  {megabytes(now)} ({now / before:.2f} x the {megabytes(before)} of the model)"
+        if before
+        else f"{report['parameters']}  {megabytes(now)}",
+        *(f"  {change}" for change in report["changes"]),
+    ]
+    for one in report["outputs"]:
+        words = "as the model" if one["good"] else "NOT as the model"
+        lines.append(
+            f"{one['output']}: {words}: largest error {one['largest_error']:.3g}, largest value "
+            f"{one['largest_value']:.3g}"
+        )
+    if "accuracy" in report:
+        lines.append(f"accuracy {report['accuracy']:.4f}, that of the model {report['accuracy_before']:.4f}")
+    return "\n".join(lines)

@@ -1,0 +1,268 @@
+"""`mxrt run`: the answers of a model."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import _mxrt
+from .._progress import Progress
+from ..base import MXNetError
+from ..ndarray import from_numpy
+from ._errors import BAD, GOOD, CommandError, ModelError, UsageError
+from ._images import add_preprocess_arguments, input_of_image, preprocess_of
+from ._inputs import Item, items_of, shapes_in
+from ._model import Loaded, add_model_arguments, open_model
+from ._out import note, print_json
+from ._shapes import folder_of
+
+__all__ = ["add_arguments", "main"]
+
+Array = np.ndarray[Any, Any]
+
+_LABELS = ("labels.txt", "synset.txt", "classes.txt")
+_LARGEST_LABELS = 64 << 20
+# An output with more elements than this is described, not printed.
+_SHOWN = 16
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments of the command."""
+    add_model_arguments(parser)
+    parser.add_argument(
+        "inputs",
+        metavar="INPUT",
+        nargs="+",
+        help="an image (JPEG, PNG), a folder of images, a pattern, .npy, .npz (arrays by the names of inputs), .csv, "
+        ".rec, - for the standard input, or random",
+    )
+    add_preprocess_arguments(parser)
+    parser.add_argument(
+        "--labels", metavar="FILE", help=f"names of classes, one a line (otherwise {', '.join(_LABELS)})"
+    )
+    parser.add_argument("--top", type=int, default=5, metavar="K", help="classes of each image (default 5)")
+    parser.add_argument("-o", "--output", metavar="FILE", help="save all outputs, by name, in an .npz")
+    parser.add_argument("--threads", type=int, metavar="N", help="concurrent calls (default: the cores)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Runs the command; 1 where one of the inputs gave no answer."""
+    if args.top < 1:
+        raise UsageError(f"--top is {args.top}; expected a positive number")
+    if args.threads is not None and not 1 <= args.threads <= 4096:
+        raise UsageError(f"--threads is {args.threads}; expected a number from 1 to 4096")
+    target = folder_of(args.output, "--output") if args.output else None
+    model = open_model(args, shapes_in(args.inputs))
+    if model.assumed and "random" in args.inputs:
+        note("run", model.assumed)
+    show = _Shower(model, args)
+    failed = 0
+    kept: dict[str, list[Array]] = {}
+    names: list[str] = []
+    reports: list[dict[str, Any]] = []
+    with Progress("inputs", None, shown=target is not None or args.json) as progress:
+        for item, answer in _answers(model, args, show):
+            if isinstance(answer, CommandError):
+                failed += 1
+                print(f"mxrt run: {answer}", file=sys.stderr)
+                reports.append({"input": item.name, "error": str(answer)})
+                continue
+            progress.step()
+            names += [item.name] * _rows(answer)
+            if target:
+                for key, value in answer.items():
+                    kept.setdefault(key, []).append(value)
+            if args.json:
+                reports.append(show.as_data(item.name, answer))
+            elif not target:
+                print(show.as_text(item.name, answer), flush=True)
+    if args.json:
+        print_json({"model": str(model.files.symbol), "results": reports})
+    if target and kept:
+        _save(target, {key: _joined(values) for key, values in kept.items()} | {"inputs": np.array(names)})
+        note("run", f"{len(names)} rows of {', '.join(kept)} are in '{target}'")
+    return BAD if failed else GOOD
+
+
+def _answers(
+    model: Loaded, args: argparse.Namespace, show: _Shower
+) -> Iterator[tuple[Item, Mapping[str, Array] | CommandError]]:
+    """The calls with their answers, in order; some are computed ahead, by threads."""
+    threads = args.threads or int(_mxrt.info()["cores"])
+    waiting: deque[tuple[Item, Future[Any]]] = deque()
+
+    def call(item: Item) -> Mapping[str, Array] | CommandError:
+        try:
+            return called(model, item.arrays(), item.name)
+        except CommandError as error:
+            return error
+        except (OSError, MemoryError) as error:
+            return ModelError(f"'{item.name}': {error}")
+
+    pool = ThreadPoolExecutor(threads)
+    try:
+        for item in items_of(args.inputs, model, show.image):
+            waiting.append((item, pool.submit(call, item)))
+            while len(waiting) >= 4 * threads:
+                first, done = waiting.popleft()
+                yield first, done.result()
+        while waiting:
+            first, done = waiting.popleft()
+            yield first, done.result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def called(model: Loaded, arrays: Mapping[str, Array], name: str) -> dict[str, Array]:
+    """The outputs of a model by name. ModelError, with the name of the input, where it fails."""
+    rows = next(iter(arrays.values())).shape[0]
+    try:
+        values = []
+        for key, shape in model.shapes.items():
+            given = arrays.get(key)
+            if given is None:  # a label, which nothing reads
+                given = np.zeros((rows, *shape[1:]), "float32")
+            dtype = model.dtypes[key]
+            values.append(from_numpy(np.ascontiguousarray(given, "float32" if dtype == "bfloat16" else dtype)))
+        found = model.net(*values)
+        outputs = found if isinstance(found, list) else [found]
+        return {key: one.asnumpy() for key, one in zip(model.graph.list_outputs(), outputs, strict=True)}
+    except MXNetError as error:
+        raise ModelError(f"'{name}': {error}") from None
+
+
+def _rows(answer: Mapping[str, Array]) -> int:
+    first = next(iter(answer.values()))
+    return first.shape[0] if first.ndim else 1
+
+
+def _joined(values: Sequence[Array]) -> Array:
+    try:
+        return np.concatenate(values)
+    except ValueError:
+        raise ModelError(
+            "the outputs have different shapes for different inputs, so that they cannot be saved in one array; save "
+            "them by one command for each input"
+        ) from None
+
+
+def _save(target: Path, arrays: Mapping[str, Array]) -> None:
+    """Writes an .npz, whole or not at all."""
+    unfinished = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        with unfinished.open("wb") as file:
+            np.savez(file, **arrays)  # type: ignore[arg-type]
+        unfinished.replace(target)
+    except OSError as error:
+        raise ModelError(f"'{target}' cannot be written: {error.strerror}; nothing was saved") from None
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+# ---- what is shown -------------------------------------------------------------------------------
+
+
+@dataclass
+class _Labels:
+    """Names of classes, and the file that says them."""
+
+    file: Path
+    names: list[str]
+
+
+class _Shower:
+    """Makes inputs of images, and text or data of answers."""
+
+    def __init__(self, model: Loaded, args: argparse.Namespace) -> None:
+        self._top = args.top
+        self._most_pixels = args.max_pixels
+        self._labels = _labels(args.labels, model.files.folder)
+        only = next(iter(model.shapes.values()))
+        self._preprocess, self._remark = preprocess_of(args, model.files.folder, only)
+        self._fits = len(only) == 4
+
+    def image(self, content: bytes, name: str) -> Array:
+        """The input that an image becomes."""
+        if self._remark:
+            remark, self._remark = self._remark, None
+            note("run", remark)
+        return input_of_image(content, name, self._preprocess, self._most_pixels)
+
+    def as_data(self, name: str, answer: Mapping[str, Array]) -> dict[str, Any]:
+        """An answer as plain data."""
+        outputs = {}
+        for key, value in answer.items():
+            one: dict[str, Any] = {"shape": list(value.shape)}
+            if _is_scores(value):
+                one["top"] = [self._best(row) for row in value]
+            if value.size <= 1000:
+                one["values"] = value.tolist()
+            outputs[key] = one
+        return {"input": name, "outputs": outputs}
+
+    def as_text(self, name: str, answer: Mapping[str, Array]) -> str:
+        """An answer for people."""
+        lines = []
+        for key, value in answer.items():
+            if _is_scores(value):
+                for number, row in enumerate(value):
+                    where = name if len(value) == 1 else f"{name}[{number}]"
+                    rows = [(f"{100 * one['probability']:.2f}%", one["label"]) for one in self._best(row)]
+                    lines += [where, *(f"  {share:>8}  {label}" for share, label in rows)]
+            elif value.size <= _SHOWN:
+                lines.append(f"{name}  {key} {np.array2string(value, separator=', ').replace(chr(10), '')}")
+            else:
+                numbers = value.astype("float64")
+                lines.append(
+                    f"{name}  {key} {value.shape} {value.dtype}: min {numbers.min():.5g}, max {numbers.max():.5g}, "
+                    f"mean {numbers.mean():.5g} (-o FILE.npz saves it)"
+                )
+        return "\n".join(lines)
+
+    def _best(self, row: Array) -> list[dict[str, Any]]:
+        """The most probable classes of a row of scores."""
+        scores = row.astype("float64")
+        if scores.min() < 0 or abs(scores.sum() - 1) > 1e-2:
+            scores = np.exp(scores - scores.max())
+            scores /= scores.sum()
+        order = np.argsort(-scores, kind="stable")[: self._top]
+        return [
+            {"class": int(k), "label": self._label(int(k), row.size), "probability": float(scores[k])} for k in order
+        ]
+
+    def _label(self, number: int, classes: int) -> str:
+        labels = self._labels
+        if labels is None:
+            return f"class {number}"
+        if len(labels.names) != classes:
+            raise ModelError(
+                f"'{labels.file}' has {len(labels.names)} labels, and the model {classes} classes; expected one a line "
+                "for each class (--labels names another file)"
+            )
+        return labels.names[number]
+
+
+def _is_scores(value: Array) -> bool:
+    return value.ndim == 2 and value.shape[1] > 1 and value.dtype.kind == "f" and bool(np.isfinite(value).all())
+
+
+def _labels(said: str | None, folder: Path) -> _Labels | None:
+    places = [Path(said)] if said else [folder / name for name in _LABELS]
+    for path in places:
+        if path.is_file():
+            if path.stat().st_size > _LARGEST_LABELS:
+                raise ModelError(f"'{path}' has more than {_LARGEST_LABELS} bytes; expected a label a line")
+            return _Labels(path, path.read_text(encoding="utf-8", errors="replace").splitlines())
+    if said:
+        raise UsageError(f"there is no file '{said}' (--labels)")
+    return None

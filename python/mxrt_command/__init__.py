@@ -1,0 +1,39 @@
+"""The program `mxrt`: a package of its own, so that its help is there before mxrt and numpy are."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+__all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs a command; returns the exit status."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words in (["--help"], ["-h"]):
+        parser, _ = _table().parser_of()
+        try:
+            parser.print_help()
+            sys.stdout.flush()
+            return 0
+        except (OSError, AttributeError):  # closed, full, or a reader that has enough
+            pass
+    from mxrt.cli._main import main as run
+
+    return run(words)
+
+
+def _table() -> Any:
+    """The table of commands, read without its package, which would import everything."""
+    package = importlib.util.find_spec("mxrt")
+    assert package is not None and package.submodule_search_locations is not None
+    file = Path(package.submodule_search_locations[0]) / "cli" / "commands.py"
+    spec = importlib.util.spec_from_file_location("mxrt_command._table", file)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

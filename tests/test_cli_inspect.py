@@ -1,0 +1,196 @@
+"""`mxrt inspect` and `mxrt convert`: what is in a model, and copies of it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from commands import command, digits_in, refused, tiny
+from support import DIGITS, MODELS
+
+SHAPE = ("--shape", "2,2,4,4")
+
+
+def test_inspect_counts_the_operators_the_parameters_and_the_work(mx, capfd, tmp_path: Path) -> None:
+    done = command(capfd, "inspect", tiny(tmp_path), *SHAPE, "--json")
+    report = done.json
+    assert (done.status, report["runs"], report["mxnet_version"], report["parameters_format"]) == (
+        0,
+        True,
+        "1.9.1",
+        "V2",
+    )
+    assert report["inputs"] == [{"name": "data", "shape": [2, 2, 4, 4], "dtype": "float32"}]
+    assert report["outputs"] == [{"name": "dense_output", "shape": [2, 4], "dtype": "float32"}]
+    assert report["operators"]["Convolution"] == {"count": 1, "supported": True}
+    assert report["parameters"] == {"arrays": 4, "numbers": 6 + 3 + 48 + 4}
+    layers = {one["name"]: one for one in report["layers"]}
+    assert list(layers) == ["conv", "relu", "pool", "flat", "dense"]
+    # By hand: 2 images of 16 pixels, 3 filters over 2 channels; 2 rows of 4 sums of 12.
+    assert (layers["conv"]["macs"], layers["dense"]["macs"]) == (2 * 16 * 3 * 2, 2 * 4 * 12)
+    assert (layers["conv"]["parameters"], layers["conv"]["output"]) == (9, [2, 3, 4, 4])
+
+
+def test_inspect_says_in_one_line_that_a_model_runs(mx, capfd, tmp_path: Path) -> None:
+    out = command(capfd, "inspect", tiny(tmp_path), *SHAPE).out
+    assert out.splitlines()[-1].startswith("runs: yes")
+    assert "5 layers" not in out and "written by MXNet 1.9.1" in out
+
+
+@pytest.mark.parametrize("name", ["legacy_mlp", "module_mlp", "digits_cnn", "half_cnn"])
+def test_inspect_reads_models_of_every_age(mx, capfd, name: str) -> None:
+    done = command(capfd, "inspect", MODELS / name, "--json", *(["--shape", "1,1,8,8"] if "cnn" in name else []))
+    assert done.status == 0, done
+    assert done.json["runs"] is True
+
+
+def test_an_operator_that_is_not_supported_is_named_with_its_layer(mx, capfd, tmp_path: Path) -> None:
+    prefix = tiny(tmp_path)
+    symbol = tmp_path / "tiny-symbol.json"
+    symbol.write_text(symbol.read_text().replace('"op":"Flatten"', '"op":"Flattten"'))
+    done = command(capfd, "inspect", prefix, *SHAPE)
+    assert done.status == 1
+    assert "1 Flattten (not supported)" in done.out
+    assert done.out.splitlines()[-1].startswith("runs: no:") and "flat" in done.out.splitlines()[-1]
+    done = command(capfd, "check", prefix)
+    assert done.status == 1 and "operators that mxrt does not have: Flattten, in the nodes flat" in done.out
+
+
+def test_inspect_shows_numbers_of_parameters_and_counts_what_is_no_number(mx, capfd, tmp_path: Path) -> None:
+    prefix = tiny(tmp_path)
+    values = mx.nd.load(f"{prefix}-0000.params")
+    weight = values["arg:cw"].asnumpy()
+    weight.ravel()[:3] = np.nan, np.inf, 7.0
+    mx.nd.save(f"{prefix}-0000.params", {**values, "arg:cw": mx.nd.array(weight)})
+    rows = command(capfd, "inspect", prefix, "--params", *SHAPE, "--json").json["weights"]
+    (row,) = (one for one in rows if one["name"] == "cw")
+    finite = weight[np.isfinite(weight)]
+    assert (row["nan"], row["infinite"], row["max"]) == (1, 1, 7.0)
+    assert row["mean"] == pytest.approx(finite.mean()) and row["min"] == pytest.approx(finite.min())
+    assert "NaN" in command(capfd, "inspect", prefix, "--params", *SHAPE).out
+
+
+def test_the_difference_of_two_models_names_layers_attributes_and_values(mx, capfd, tmp_path: Path) -> None:
+    one, two = tiny(tmp_path / "one"), tiny(tmp_path / "two")
+    done = command(capfd, "inspect", one, "--diff", two)
+    assert (done.status, done.out) == (0, "no difference: the same layers, and the same values of all parameters\n")
+    symbol = two.with_name("tiny-symbol.json")
+    symbol.write_text(symbol.read_text().replace('"avg"', '"max"'))
+    values = mx.nd.load(f"{two}-0000.params")
+    mx.nd.save(f"{two}-0000.params", {**values, "arg:db": values["arg:db"] + 0.5})
+    done = command(capfd, "inspect", one, "--diff", two, "--json")
+    rows = [(row["what"], row["name"]) for row in done.json["differences"]]
+    assert (done.status, rows) == (1, [("attribute pool_type", "pool"), ("values", "db")])
+    assert "at most 0.5" in done.json["differences"][1]["other"]
+
+
+def test_a_shape_that_does_not_fit_says_why_it_does_not_run(mx, capfd, tmp_path: Path) -> None:
+    prefix = tiny(tmp_path)
+    done = command(capfd, "inspect", prefix, "--shape", "1,3,4,4")
+    assert done.status == 1 and "runs: no:" in done.out and "conv" in done.out
+    refused(command(capfd, "inspect", prefix, "--shape", "photo=1,3,4,4"), 2, "no input 'photo'")
+    refused(command(capfd, "inspect", prefix, "--shape", "1,wide"), 2, "is no shape")
+
+
+# ---- copies --------------------------------------------------------------------------------------
+
+
+def loaded(mx, prefix: Path, params: str = "-0000.params"):
+    graph = mx.sym.load(f"{prefix}-symbol.json")
+    held = {name.partition(":")[2] for name in mx.nd.load(f"{prefix}{params}")}
+    names = [name for name in graph.list_inputs() if name not in held]
+    return mx.gluon.SymbolBlock.imports(f"{prefix}-symbol.json", names, f"{prefix}{params}")
+
+
+def test_a_copy_in_float16_has_half_the_bytes_and_the_accuracy(mx, capfd, tmp_path: Path) -> None:
+    data = DIGITS / "eval.npz"
+    done = command(capfd, "convert", digits_in(tmp_path), tmp_path / "half", "--float16", "--data", data, "--json")
+    report = done.json
+    assert done.status == 0, done
+    assert report["bytes"] < 0.55 * report["bytes_before"]
+    assert report["accuracy_before"] == pytest.approx(0.98889, abs=1e-4)
+    net = loaded(mx, tmp_path / "half")
+    with np.load(data) as saved:
+        accuracy = (net(saved["in.data"]).asnumpy().argmax(1) == saved["label"]).mean()
+    assert accuracy == pytest.approx(report["accuracy"]) and accuracy > 0.98
+    kinds = {one.data().dtype for one in net.collect_params().values()}
+    assert kinds == {np.float16, np.float32}, "those of BatchNorm stay"
+
+
+def test_an_old_model_becomes_todays_without_its_training_head(mx, capfd, tmp_path: Path) -> None:
+    done = command(capfd, "convert", MODELS / "legacy_mlp", tmp_path / "new", "--strip-heads", "--json")
+    assert done.status == 0 and "SoftmaxOutput 'softmax' is now softmax" in done.json["changes"]
+    text = json.loads((tmp_path / "new-symbol.json").read_text())
+    keys = {key for node in text["nodes"] for key in node}
+    assert "attrs" in keys and not keys & {"param", "attr", "backward_source_id"}, "today's form"
+    assert text["attrs"]["mxnet_version"]
+    net = loaded(mx, tmp_path / "new")
+    assert net._symbol.list_arguments()[0] == "data" and "softmax_label" not in net._symbol.list_inputs()
+    with np.load(MODELS / "legacy_mlp" / "golden.npz") as saved:
+        np.testing.assert_allclose(net(saved["b3.in.data"]).asnumpy(), saved["b3.out.0"], atol=1e-5)
+
+
+def test_layers_inputs_and_parameters_get_other_names(mx, capfd, tmp_path: Path) -> None:
+    prefix = tiny(tmp_path)
+    options = ("--rename", "data=image", "--rename", "c*=first_*", *SHAPE)
+    assert command(capfd, "convert", prefix, tmp_path / "new", *options).status == 0
+    old, new = loaded(mx, prefix), loaded(mx, tmp_path / "new")
+    assert set(new.collect_params()) == {"first_w", "first_b", "dw", "db"}
+    x = np.random.RandomState(3).rand(2, 2, 4, 4).astype("f4")
+    np.testing.assert_array_equal(new(image=x).asnumpy(), old(x).asnumpy())
+    again = ("convert", prefix, tmp_path / "other", *SHAPE)
+    refused(command(capfd, *again, "--rename", "dtaa=x"), 2, "'dtaa'", "did you mean data")
+    refused(command(capfd, *again, "--rename", "cw=cb"), 2, "two nodes the name 'cb'")
+    refused(command(capfd, *again, "--rename", "cw"), 2, "expected OLD=NEW")
+
+
+def test_parameters_are_written_for_numpy_and_as_safetensors(mx, capfd, tmp_path: Path) -> None:
+    prefix = tiny(tmp_path)
+    wanted = {name.partition(":")[2]: value.asnumpy() for name, value in mx.nd.load(f"{prefix}-0000.params").items()}
+    for form in ("npz", "safetensors"):
+        assert command(capfd, "convert", prefix, tmp_path / form, "--format", form, *SHAPE).status == 0
+    with np.load(tmp_path / "npz.npz") as saved:
+        assert {name: saved[name].tobytes() for name in saved.files} == {k: v.tobytes() for k, v in wanted.items()}
+    content = (tmp_path / "safetensors.safetensors").read_bytes()
+    (length,) = struct.unpack("<Q", content[:8])
+    header, rest = json.loads(content[8 : 8 + length]), content[8 + length :]
+    assert length % 8 == 0
+    for name, value in wanted.items():
+        begin, end = header[name]["data_offsets"]
+        assert (header[name]["dtype"], tuple(header[name]["shape"])) == ("F32", value.shape)
+        assert rest[begin:end] == value.tobytes()
+
+
+def test_a_copy_overwrites_nothing_unless_told_to(mx, capfd, tmp_path: Path) -> None:
+    prefix = tiny(tmp_path)
+    before = Path(f"{prefix}-symbol.json").read_bytes()
+    refused(command(capfd, "convert", prefix, prefix, *SHAPE), 2, "exists", "--force")
+    assert Path(f"{prefix}-symbol.json").read_bytes() == before
+    refused(command(capfd, "convert", prefix, tmp_path / "no" / "x", *SHAPE), 2, "there is no folder")
+    assert command(capfd, "convert", prefix, tmp_path / "x", *SHAPE).status == 0
+    assert command(capfd, "convert", prefix, tmp_path / "x", "--force", *SHAPE).status == 0
+
+
+def test_a_head_that_flattens_is_not_replaced_by_something_else(mx, capfd, tmp_path: Path) -> None:
+    data = mx.sym.var("data")
+    graph = mx.sym.SoftmaxOutput(mx.sym.Convolution(data, kernel=(1, 1), num_filter=2, name="c"), name="softmax")
+    graph.save(str(tmp_path / "m-symbol.json"))
+    values = {"arg:c_weight": mx.nd.ones((2, 1, 1, 1)), "arg:c_bias": mx.nd.zeros((2,))}
+    mx.nd.save(str(tmp_path / "m-0000.params"), values)
+    done = command(capfd, "convert", tmp_path / "m", tmp_path / "n", "--strip-heads", "--shape", "1,1,2,2")
+    refused(done, 1, "flattens what it reads")
+    assert not (tmp_path / "n-symbol.json").exists()
+
+
+def test_a_copy_that_cannot_be_written_leaves_nothing(mx, capfd, tmp_path: Path) -> None:
+    prefix = tiny(tmp_path)
+    (tmp_path / "out-0000.params").mkdir()
+    done = command(capfd, "convert", prefix, tmp_path / "out", "--force", *SHAPE)
+    assert done.status == 1 and "out-0000.params" in done.err, done
+    assert not (tmp_path / "out-symbol.json").exists()
+    shutil.rmtree(tmp_path / "out-0000.params")

@@ -1,0 +1,187 @@
+"""`mxrt plan`, `mxrt profile`, `mxrt explain` and `mxrt doctor`."""
+
+from __future__ import annotations
+
+import html.parser
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from commands import command, digits_in, refused, tiny
+from support import mxrt
+
+SHAPE = ("--shape", "2,2,4,4")
+DIGIT = ("--shape", "1,1,8,8")
+
+
+class Page(html.parser.HTMLParser):
+    """The elements of a page, which must be balanced, its text, and the files it would load."""
+
+    VOID = ("meta", "br", "img", "link", "input", "hr")
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.text = ""
+        self.loaded: list[str] = []
+        self.scripts = 0
+        self.ids: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == [], self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in self.VOID:
+            self.open.append(tag)
+        self.scripts += tag == "script" or any(name.startswith("on") for name, _ in attrs)
+        values = dict(attrs)
+        self.ids += [values["id"] or ""] if "id" in values else []
+        self.loaded += [
+            value or "" for name, value in attrs if name in ("src", "href") and not (value or "").startswith("#")
+        ]
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in self.VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag, tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_the_page_of_a_plan_needs_no_other_file_and_shows_every_step(mx, capfd, tmp_path: Path) -> None:
+    done = command(capfd, "plan", digits_in(tmp_path), *DIGIT, "--html", tmp_path / "p.html", "--json")
+    assert done.status == 0, done
+    text = (tmp_path / "p.html").read_text()
+    page = Page(text)
+    assert (page.loaded, page.scripts) == ([], 0)
+    assert "url(" not in text and "@import" not in text
+    steps = done.json["steps"]
+    assert page.ids == [f"s{one['step']}" for one in steps]
+    for one in steps:
+        assert one["node"] in page.text and one["kernel"] in page.text and one["output"] in page.text
+    assert "prefers-color-scheme:dark" in text and "width=device-width" in text
+
+
+def test_layers_that_a_step_computes_besides_its_own_are_shown(mx, capfd, tmp_path: Path) -> None:
+    steps = command(capfd, "plan", digits_in(tmp_path), *DIGIT, "--json").json["steps"]
+    covers = {one["node"]: [layer["operator"] for layer in one["covers"]] for one in steps}
+    assert covers["digitsnet_conv0_fwd"] == ["BatchNorm", "Activation"]
+    assert covers["digitsnet_unit0_conv1_fwd"] == ["BatchNorm", "elemwise_add", "Activation"]
+    graph = json.loads((tmp_path / "digits_cnn-symbol.json").read_text())["nodes"]
+    own = {one["node"] for one in steps}
+    shown = [layer["node"] for one in steps for layer in one["covers"]] + list(own)
+    layers = [node["name"] for node in graph if node["op"] != "null"]
+    assert sorted(name for name in shown if name in layers) == sorted(layers), "each layer once"
+
+
+def test_names_of_a_strangers_model_are_text_in_the_page(mx, capfd, tmp_path: Path) -> None:
+    prefix = tiny(tmp_path)
+    symbol = tmp_path / "tiny-symbol.json"
+    evil = '<script>alert(1)</script>\\"><img src=x onerror=alert(2)>'
+    symbol.write_text(symbol.read_text().replace('"name":"conv"', f'"name":"{evil}"'))
+    assert command(capfd, "plan", prefix, *SHAPE, "--html", tmp_path / "p.html").status == 0
+    page = Page((tmp_path / "p.html").read_text())
+    assert (page.loaded, page.scripts) == ([], 0)
+    assert "<script>alert(1)</script>" in page.text
+
+
+def test_a_plan_as_text_has_a_line_for_each_step_and_fits_a_screen(mx, capfd, tmp_path: Path) -> None:
+    done = command(capfd, "plan", tiny(tmp_path), *SHAPE, "--no-measure")
+    assert done.status == 0 and "estimated for one core" in done.out
+    for name in ("conv", "dense"):
+        assert re.search(rf"^ +\d+  {name} ", done.out, re.M), done.out
+    refused(command(capfd, "plan", tiny(tmp_path), *SHAPE, "--html", tmp_path), 2, "is a folder")
+    refused(command(capfd, "plan", tiny(tmp_path), *SHAPE, "--html", tmp_path / "no" / "x"), 2, "there is no folder")
+
+
+def test_a_profile_gives_each_layer_its_share(mx, capfd, tmp_path: Path) -> None:
+    done = command(capfd, "profile", digits_in(tmp_path), *DIGIT, "--seconds", "0.2", "--callers", "2", "--json")
+    assert done.status == 0, done
+    report = done.json
+    assert sum(one["share"] for one in report["layers"]) == pytest.approx(1)
+    assert [one["mean_us"] for one in report["layers"]] == sorted(
+        (o["mean_us"] for o in report["layers"]), reverse=True
+    )
+    names = {one["layer"] for one in report["layers"]}
+    assert {"digitsnet_conv0_fwd", "digitsnet_dense0_fwd"} <= names
+    assert report["calls"] > 2 and report["call_us"]["min"] <= report["call_us"]["p50"]
+    text = command(capfd, "profile", digits_in(tmp_path), *DIGIT, "--seconds", "0.1", "--top", "2").out
+    assert len(re.findall(r"^  digitsnet_", text, re.M)) == 2 and "more layers" in text
+
+
+def test_a_trace_names_calls_after_the_model_and_shows_waits_and_memory(mx, capfd, tmp_path: Path) -> None:
+    trace = tmp_path / "t.json"
+    command(capfd, "profile", digits_in(tmp_path), *DIGIT, "--seconds", "0.1", "--trace", trace)
+    events = json.loads(trace.read_text())["traceEvents"]
+    calls = [one for one in events if one.get("cat") == "call"]
+    assert calls and all(re.fullmatch(r"digits_cnn #\d+", one["name"]) for one in calls)
+    requests = {one["args"]["request"] for one in calls}
+    layers = [one for one in events if one.get("cat") == "layer"]
+    assert layers and {one["args"]["request"] for one in layers} <= requests
+    assert {one["ph"] for one in events if one.get("cat") == "wait"} == {"b", "e"}
+    assert any(one["ph"] == "C" and one["args"]["MB"] > 0 for one in events)
+    ends = [one["ts"] + one["dur"] for one in calls]
+    for one in layers:
+        assert min(c["ts"] for c in calls) <= one["ts"] <= max(ends)
+
+
+def test_a_profile_says_what_is_wrong_with_its_options(mx, capfd, tmp_path: Path) -> None:
+    prefix = tiny(tmp_path)
+    for options, words in (
+        (("--seconds", "0"), "--seconds is 0"),
+        (("--seconds", "nan"), "--seconds is nan"),
+        (("--callers", "0"), "--callers is 0"),
+        (("--top", "0"), "--top is 0"),
+        (("--trace", "/no/such/t.json"), "there is no folder"),
+    ):
+        refused(command(capfd, "profile", prefix, *SHAPE, *options), 2, words)
+
+
+# ---- errors --------------------------------------------------------------------------------------
+
+
+def test_every_kind_and_class_of_error_has_a_page(mx, capfd) -> None:
+    from mxrt import _mxrt, base
+    from mxrt.cli._pages import PAGES, find_page
+
+    classes = [one for name in base.__all__ if isinstance(one := getattr(base, name), type)]
+    kinds = {kind for kind, *_ in _mxrt.failure_kinds()} | {one.kind for one in classes if hasattr(one, "kind")}
+    assert [kind for kind in kinds if find_page(kind) is None] == []
+    for page in PAGES:
+        assert hasattr(base, page.name), page.name
+        for word in (page.code, page.code.lower(), page.kind, page.name, f"mxrt.base.{page.name}"):
+            found = find_page(word)
+            assert found is not None and found.name == page.name, word
+        done = command(capfd, "explain", page.code)
+        assert done.status == 0 and page.code in done.out and "What to do" in done.out
+    assert len({page.code for page in PAGES}) == len(PAGES)
+    refused(command(capfd, "explain", "shap"), 2, "did you mean shape")
+
+
+# ---- the machine ---------------------------------------------------------------------------------
+
+
+def test_doctor_looks_at_the_whole_machine_and_gives_a_remedy_for_each_finding(mx, capfd) -> None:
+    done = command(capfd, "doctor", "--json")
+    assert done.status == 0, done
+    findings = done.json["findings"]
+    subjects = {one["subject"] for one in findings}
+    assert {"versions", "processor", "cores", "memory", "huge pages", "OpenMP", "settings", "self-test"} <= subjects
+    assert all(one["remedy"] for one in findings if one["level"] != "ok")
+    (test,) = (one for one in findings if one["subject"] == "self-test")
+    assert test["level"] == "ok" and "all answers the same" in test["words"]
+
+
+def test_doctor_names_cores_and_variables_that_are_wrong(mx) -> None:
+    result = mxrt("doctor", "--no-test", env={"MXRT_CORES": "4000", "MXRT_CORE": "1"})
+    assert result.returncode == 1, result.stdout
+    assert re.search(r"^BAD +cores +4000 used", result.stdout, re.M)
+    assert "MXRT_CORE is set, and mxrt reads no such variable" in result.stdout
+    result = mxrt("doctor", "--no-test", env={"MXRT_CORES": "0"})
+    assert result.returncode == 1 and "MXRT_CORES is '0'" in result.stdout and "Traceback" not in result.stderr
