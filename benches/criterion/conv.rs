@@ -12,7 +12,7 @@ use mxrt_kernels::blocked::{
     Blocked, BlockedMut, BlockedShape, Halo, Pool2dParams, PoolKind, from_blocked, pool, to_blocked,
 };
 use mxrt_kernels::conv::{Conv2dParams, ConvEpilogue, ConvKernel, ConvOptions, Winograd};
-use mxrt_kernels::gemm::{Epilogue, Matrix, PackedB, multiply_rows};
+use mxrt_kernels::gemm::{Epilogue, Matrix, PackedB};
 use mxrt_kernels::isa::Isa;
 use mxrt_kernels::par::ReusedScratch;
 
@@ -59,9 +59,6 @@ fn products(c: &mut Criterion) {
     {
         for isa in available().filter(|isa| *isa != Isa::Portable) {
             product(c, m, n, k, isa);
-            if m <= 8 {
-                unpacked(c, [m, n, k], isa);
-            }
         }
     }
 }
@@ -164,15 +161,6 @@ fn product(c: &mut Criterion, m: usize, n: usize, k: usize, isa: Isa) {
     let (a, mut y, par) = (ramp(m * k), AlignedVec::zeroed(m * n), ReusedScratch::default());
     measure(c, &what, &name, m * n * k, || {
         packed.multiply(m, Matrix::rows(&a, k), Epilogue::default(), &mut y, &par);
-    });
-}
-
-/// A fully connected layer from unpacked weights.
-fn unpacked(c: &mut Criterion, [m, n, k]: [usize; 3], isa: Isa) {
-    let (what, name) = (format!("product {m}x{n}x{k}"), format!("unpacked {isa}"));
-    let (w, a, mut y, par) = (ramp(k * n), ramp(m * k), AlignedVec::zeroed(m * n), ReusedScratch::default());
-    measure(c, &what, &name, m * n * k, || {
-        multiply_rows(isa, [m, n, k], Matrix::rows(&a, k), &w, Epilogue::default(), &mut y, n, &par);
     });
 }
 

@@ -283,6 +283,24 @@ fn operators(text: &str) -> Vec<&str> {
 }
 
 #[test]
+fn fuse_attention_joins_products_around_a_softmax() {
+    let scores = apply("batch_dot", "scores", &[("transpose_b", "True")], &[&var("q"), &var("k")]);
+    let masked = apply("broadcast_add", "masked", &[], &[&scores, &var("mask")]);
+    let weights = apply("softmax", "weights", &[("axis", "-1")], &[&masked]);
+    let net = apply("batch_dot", "out", &[], &[&weights, &var("v")]);
+    let shapes = [[6, 9, 5], [6, 11, 5], [1, 9, 11], [6, 11, 7]].map(|shape| TensorType::new(DType::F32, shape));
+    assert_eq!(
+        run_typed_on(&["fuse_attention"], graph(&net), &shapes),
+        "%0 = _fused_attention(q, k, v, mask) {batch=(1, 6,), size=(9, 11, 5, 7,), scale=1, \
+         queries=(0, 0, 270, 45, 5, 1,), keys=(1, 0, 330, 55, 5, 1,), values=(2, 0, 462, 77, 7, 1,), \
+         mask=(3, 0, 0, 0, 11, 1,), result=(0, 0, 378, 63, 7, 1,), shape=(6, 9, 7,), num_args=4} 'out'\nreturn %0\n"
+    );
+    let double = shapes.map(|t| TensorType::new(DType::F64, t.shape));
+    let text = graph(&net).to_string();
+    assert_eq!(run_typed_on(&["fuse_attention"], graph(&net), &double), text);
+}
+
+#[test]
 fn fuse_conv_takes_residual_and_activation() {
     let x = var("data");
     for add in ["elemwise_add", "broadcast_add"] {
@@ -336,6 +354,63 @@ fn fuse_elementwise_joins_what_nobody_else_reads() {
     let text = run_typed("fuse_elementwise", graph(&hard_swish(&var("x"))), &[2, 3]);
     let program = "_plus_scalar(in0){scalar=3};clip(0){a_max=6|a_min=0};elemwise_mul(in0,1);_div_scalar(2){scalar=6}";
     assert_eq!(text, format!("%0 = _fused_elementwise(x) {{num_args=1, program={program}}} 'out'\nreturn %0\n"));
+}
+
+/// GELU as models write it that were exported before `LeakyReLU` had it.
+fn gelu_of_erf(x: &Symbol) -> Symbol {
+    let erf = apply("erf", "erf", &[], &[&apply("_div_scalar", "d", &[("scalar", "1.4142135")], &[x])]);
+    let gate = apply("_plus_scalar", "gate", &[("scalar", "1.0")], &[&erf]);
+    apply("elemwise_mul", "gelu", &[], &[&apply("_mul_scalar", "half", &[("scalar", "0.5")], &[x]), &gate])
+}
+
+#[test]
+fn fuse_dense_takes_functions_and_chains_of_the_result() {
+    let layer = apply("FullyConnected", "fc", &[("num_hidden", "8")], &[&var("data")]);
+    let gelu = apply("LeakyReLU", "gelu", &[("act_type", "gelu")], &[&layer]);
+    let attrs = "{num_hidden=8, program=";
+    for (symbol, program) in [
+        (gelu, "LeakyReLU(in0){act_type=gelu}"),
+        (apply("sigmoid", "s", &[], &[&layer]), "sigmoid(in0)"),
+        (apply("Activation", "t", &[("act_type", "tanh")], &[&layer]), "Activation(in0){act_type=tanh}"),
+        (apply("elemwise_mul", "square", &[], &[&layer, &layer]), "elemwise_mul(in0,in0)"),
+        (
+            hard_swish(&layer),
+            "_plus_scalar(in0){scalar=3};clip(0){a_max=6|a_min=0};elemwise_mul(in0,1);_div_scalar(2){scalar=6}",
+        ),
+        (
+            gelu_of_erf(&layer),
+            "_mul_scalar(in0){scalar=0.5};_div_scalar(in0){scalar=1.4142135};erf(1);_plus_scalar(2){scalar=1.0};\
+             elemwise_mul(0,3)",
+        ),
+    ] {
+        assert_eq!(
+            run_typed_all(&["fuse_elementwise", "fuse_dense"], &symbol, &[4, 3]),
+            format!("%0 = _fused_fully_connected(data, fc_weight, fc_bias) {attrs}{program}}} 'fc'\nreturn %0\n"),
+        );
+    }
+}
+
+#[test]
+fn fuse_dense_applies_functions_after_a_residual() {
+    let layer = apply("FullyConnected", "fc", &[("num_hidden", "3"), ("no_bias", "True")], &[&var("data")]);
+    let sum = apply("elemwise_add", "sum", &[], &[&layer, &var("data")]);
+    assert_eq!(
+        run_typed_all(&["fuse_conv", "fuse_dense"], &apply("tanh", "t", &[], &[&sum]), &[4, 3]),
+        "%0 = _fused_fully_connected(data, fc_weight, data) \
+         {no_bias=True, num_hidden=3, with_residual=True, program=tanh(in0)} 'fc'\nreturn %0\n"
+    );
+}
+
+#[test]
+fn fuse_dense_leaves_alone_what_others_read_and_other_types() {
+    let layer = apply("FullyConnected", "fc", &[("num_hidden", "8")], &[&var("data")]);
+    let shared = Symbol::group(&[apply("tanh", "t", &[], &[&layer]), layer.clone()]);
+    let text = graph(&shared).to_string();
+    assert_eq!(run_typed_net("fuse_dense", &shared, &[4, 3]), text);
+    let tanh = graph(&apply("tanh", "t", &[], &[&layer]));
+    let text = tanh.to_string();
+    let double = [&[4, 3][..], &[8, 3], &[8]].map(|shape| TensorType::new(DType::F64, shape));
+    assert_eq!(run_typed_on(&["fuse_dense"], tanh, &double), text);
 }
 
 #[test]

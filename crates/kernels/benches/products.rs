@@ -1,15 +1,17 @@
-//! Products of matrices on one core: AVX-512, tiles of AMX in float32 and bf16, and batches; least
-//! processor time, and multiply-adds in a nanosecond.
+//! Products of matrices on one core: AVX-512, tiles of AMX in float32 and bf16, batches, and
+//! attention; least processor time, and multiply-adds in a nanosecond.
 //!
 //! `cargo bench -p mxrt-kernels --bench products`.
 
 use mxrt_kernels::aligned::AlignedVec;
 use mxrt_kernels::amx::AmxGemm;
+use mxrt_kernels::attention::{Attention, AttentionOperands};
 use mxrt_kernels::conv::Precision;
-use mxrt_kernels::gemm::{Epilogue, Matrix, Sgemm};
+use mxrt_kernels::gemm::{Epilogue, Matrices, MatricesMut, Matrix, Places, Sgemm};
 use mxrt_kernels::gemm_plain::{Gemm, gemm};
 use mxrt_kernels::isa::Isa;
 use mxrt_kernels::par::ReusedScratch;
+use mxrt_kernels::softmax::{SoftmaxParams, softmax};
 use std::time::{Duration, Instant};
 
 /// Rows, columns, products of a sum: layers of BERT-base and ResNet-50.
@@ -27,8 +29,41 @@ const DENSE: [[usize; 3]; 7] = [
 const BATCHES: [[usize; 4]; 5] =
     [[12, 128, 128, 64], [12, 128, 64, 128], [12, 512, 512, 64], [12, 16, 16, 64], [100, 32, 32, 32]];
 
+/// Heads, queries and keys, depth.
+const ATTENTION: [[usize; 3]; 4] = [[12, 16, 64], [12, 128, 64], [12, 512, 64], [8, 1024, 128]];
+
+/// Attention in one step, and as two batches of products with a softmax between them.
+fn attention(par: &ReusedScratch, [heads, n, d]: [usize; 3]) {
+    let [q, k, v] = [1, 2, 3].map(|i| values(heads * n * d + i));
+    let (mut scores, mut out) = (vec![0.0; heads * n * n], vec![0.0; heads * n * d]);
+    let (name, work) = (format!("attention, {heads} heads of {n}x{d}"), 2 * heads * n * n * d);
+    let isa = Isa::detect();
+    let products = Gemm { batch: heads, transpose_b: true, ..Gemm::new(n, n, d) }.on(isa);
+    let sums = Gemm { batch: heads, ..Gemm::new(n, d, n) }.on(isa);
+    let mut weights = scores.clone();
+    measure(&format!("{name} in three steps"), work, || {
+        gemm(par, products, &q[1..], &k[2..], &mut scores);
+        softmax(par, SoftmaxParams::default(), &scores, [heads * n, n, 1], None, &mut weights);
+        gemm(par, sums, &weights, &v[3..], &mut out);
+    });
+    let at = Places::contiguous([1, heads], n, d);
+    let of = |data| Matrices { data, at };
+    let whole = Attention { batch: [1, heads], queries: n, keys: n, depth: d, width: d, scale: 1.0, isa };
+    measure(&format!("{name} in one"), work, || {
+        let operands = AttentionOperands {
+            queries: of(&q[1..]),
+            keys: of(&k[2..]),
+            values: of(&v[3..]),
+            mask: None,
+            lengths: None,
+        };
+        whole.run(par, operands, MatricesMut { data: &mut out, at });
+    });
+}
+
 fn main() {
     let par = ReusedScratch::default();
+    ATTENTION.map(|size| attention(&par, size));
     for [m, n, k] in DENSE {
         let (a, b) = (values(m * k), values(n * k));
         let (weights, mut c) = (Matrix::rows(&b, k).transposed(), vec![0.0; m * n]);

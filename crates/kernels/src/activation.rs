@@ -82,14 +82,6 @@ impl Limits {
         let slope = s.splat(self.slope.unwrap_or(1.0));
         ReadyLimits { lo: s.splat(self.lo), hi: s.splat(self.hi), slope, leaky: self.slope.is_some() }
     }
-
-    /// Applied to one value.
-    #[inline(always)]
-    pub(crate) fn apply(self, v: f32) -> f32 {
-        let lo = self.slope.map_or(self.lo, |slope| slope * v);
-        let v = if lo > v { lo } else { v };
-        if self.hi < v { self.hi } else { v }
-    }
 }
 
 /// [`Limits`] of vectors.

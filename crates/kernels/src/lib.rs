@@ -14,6 +14,7 @@
 pub mod activation;
 pub mod aligned;
 pub mod amx;
+pub mod attention;
 pub mod blocked;
 pub mod cache_class;
 pub mod cast;

@@ -8,12 +8,15 @@ mod drop_identities;
 mod fold_batch_norm;
 mod fold_creation;
 mod fold_scalar;
+mod fuse_attention;
 mod fuse_conv;
+mod fuse_dense;
 mod fuse_elementwise;
 mod fuse_pooling;
 mod merge_equal;
 mod pull_strides;
 mod scale_shift;
+mod views;
 
 pub use choice::PassChoice;
 
@@ -121,6 +124,13 @@ pub struct TypedPass {
 /// All passes that need types, in the order in which they run.
 pub const TYPED_PASSES: &[TypedPass] = &[
     TypedPass {
+        name: "fuse_attention",
+        effect: "computes a product, its softmax and the product with that as one step, which reads \
+            and writes heads where layers store them",
+        on: HOST,
+        run: fuse_attention::run,
+    },
+    TypedPass {
         name: "fuse_conv",
         effect: "a layer adds a residual and applies its activation where it stores its output",
         on: ALL,
@@ -144,6 +154,13 @@ pub const TYPED_PASSES: &[TypedPass] = &[
         effect: "turns a chain of element-wise operators into one loop with the same bits",
         on: ALL,
         run: fuse_elementwise::run,
+    },
+    TypedPass {
+        name: "fuse_dense",
+        effect: "a dense layer applies functions of its result (GELU, sigmoid, HardSwish, their \
+            chains) where it stores it",
+        on: HOST,
+        run: fuse_dense::run,
     },
     TypedPass {
         name: "assign_layouts",

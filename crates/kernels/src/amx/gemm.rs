@@ -394,6 +394,7 @@ mod tests {
     use super::*;
     use crate::activation::Activation;
     use crate::amx::model::Modelled;
+    use crate::gemm::Function;
     use crate::gemm::tests::values;
     use crate::par::Serial;
     use crate::testing::{Reverse, Threads};
@@ -424,16 +425,20 @@ mod tests {
             let (a, data) = (values(seed, m * k), values(seed ^ 1, k * n));
             let b = if turned { Matrix::rows(&data, k).transposed() } else { Matrix::rows(&data, n) };
             let bias = values(seed ^ 2, n);
-            let activation = if relu { Activation::Relu } else { Activation::None };
-            let epilogue = Epilogue { bias: Some(&bias), activation };
+            let (residual, activation) = (values(seed ^ 3, m * n), if relu { Activation::Relu } else { Activation::None });
+            let double = |x: &mut [f32]| x.iter_mut().for_each(|x| *x *= 2.0);
+            let function = turned.then_some(Function(&double));
+            let epilogue = Epilogue { bias: Some(&bias), residual: Some(&residual), activation, function };
             let gemm = AmxGemm::of(m, n, k, if single { Precision::Single } else { Precision::Bf16 });
             let c = product::<Modelled>(gemm, &a, b, epilogue, &Serial);
             for (i, j) in (0..m).flat_map(|i| (0..n).map(move |j| (i, j))) {
                 let terms = (0..k).map(|l| f64::from(a[i * k + l]) * f64::from(data[l * b.row_stride + j * b.col_stride]));
-                let start = (f64::from(bias[j]), f64::from(bias[j].abs()));
+                let added = [f64::from(bias[j]), f64::from(residual[i * n + j])];
+                let start = (added[0] + added[1], added[0].abs() + added[1].abs());
                 let (sum, scale) = terms.fold(start, |(sum, all), t| (sum + t, all + t.abs()));
-                let (want, got) = (if relu { sum.max(0.0) } else { sum }, f64::from(c[i * (n + 1) + j]));
-                let tolerance = if single { 2e-7 } else { 2.02 / 256.0 };
+                let factor = if turned { 2.0 } else { 1.0 };
+                let (want, got) = (if relu { sum.max(0.0) } else { sum } * factor, f64::from(c[i * (n + 1) + j]));
+                let tolerance = factor * if single { 2e-7 } else { 2.02 / 256.0 };
                 prop_assert!((got - want).abs() <= tolerance * scale, "({i}, {j}): {got}, expected {want}");
             }
             prop_assert!((0..m).all(|i| c[i * (n + 1) + n] == 7.0), "wrote beyond a row of C");

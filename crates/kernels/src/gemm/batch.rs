@@ -1,4 +1,4 @@
-//! Many products of matrices that no one packs beforehand: `batch_dot`, attention, `linalg_gemm`.
+//! Products of matrices that no one packs beforehand: `batch_dot`, attention, `linalg_gemm`.
 
 use super::job::{CHUNK_WORK, Cut, Job, Right, scratch_bytes};
 use super::output::{Epilogue, Output, Scale};
@@ -49,7 +49,8 @@ impl Places {
         Places { row: self.column, column: self.row, ..self }
     }
 
-    fn of(&self, [i, j]: [usize; 2]) -> usize {
+    /// First element of a matrix.
+    pub(crate) fn of(&self, [i, j]: [usize; 2]) -> usize {
         self.first + i * self.batch[0] + j * self.batch[1]
     }
 
@@ -104,13 +105,9 @@ impl BatchProduct {
         if count == 0 || m == 0 || n == 0 {
             return;
         }
-        if k > 0 {
-            check("A", a.at.len(self.batch, m, k), a.data.len());
-            check("B", b.at.len(self.batch, k, n), b.data.len());
-        }
-        check("C", c.at.len(self.batch, m, n), c.data.len());
-        let separate = c.at.column == 1 && c.at.is_disjoint(self.batch, m, n);
-        assert!(separate, "rows of C must be contiguous and apart from each other, but are at {:?}", c.at);
+        a.check("A", self.batch, m, k);
+        b.check("B", self.batch, k, n);
+        c.check("C", self.batch, m, n);
 
         let cut = Cut::of(&self.gemm);
         // Small matrices go several to a chunk, which must be worth its start.
@@ -136,14 +133,70 @@ impl BatchProduct {
 
 impl<'a> Matrices<'a> {
     /// One matrix; an empty one where it would begin after the last element.
-    fn of(&self, item: [usize; 2]) -> Matrix<'a> {
-        let data = self.data.get(self.at.of(item)..).unwrap_or_default();
+    pub(crate) fn of(&self, item: [usize; 2]) -> Matrix<'a> {
+        self.rows_from(item, 0)
+    }
+
+    /// The rows of one matrix from `first` on.
+    pub(crate) fn rows_from(&self, item: [usize; 2], first: usize) -> Matrix<'a> {
+        let data = self.data.get(self.at.of(item) + first * self.at.row..).unwrap_or_default();
         Matrix { data, row_stride: self.at.row, col_stride: self.at.column }
+    }
+
+    /// # Panics
+    /// If the array ends before the last matrix.
+    pub(crate) fn check(&self, name: &str, batch: [usize; 2], rows: usize, columns: usize) {
+        if rows > 0 && columns > 0 {
+            check(name, self.at.len(batch, rows, columns), self.data.len());
+        }
+    }
+}
+
+impl MatricesMut<'_> {
+    /// # Panics
+    /// If the array ends before the last matrix, or elements belong to two rows.
+    pub(crate) fn check(&self, name: &str, batch: [usize; 2], rows: usize, columns: usize) {
+        check(name, self.at.len(batch, rows, columns), self.data.len());
+        let separate = self.at.column == 1 && self.at.is_disjoint(batch, rows, columns);
+        assert!(separate, "rows of {name} must be contiguous and apart from each other, but are at {:?}", self.at);
     }
 }
 
 fn check(name: &str, needed: Option<usize>, given: usize) {
     assert!(needed.is_some_and(|needed| needed <= given), "{name} needs {needed:?} elements, got {given}");
+}
+
+/// One product of a chunk of a larger computation, in the scratch memory of that chunk.
+#[derive(Clone, Copy)]
+pub(crate) struct Block {
+    gemm: Sgemm,
+    cut: Cut,
+    alpha: f32,
+}
+
+impl Block {
+    /// `alpha` times the product of `[m, k]` by `[k, n]`.
+    pub fn new([m, n, k]: [usize; 3], alpha: f32, isa: Isa) -> Block {
+        let gemm = Sgemm::new(m, n, k, isa);
+        Block { gemm, cut: Cut::of(&gemm), alpha }
+    }
+
+    /// Scratch memory that it needs; not less with more rows.
+    pub fn scratch_bytes(&self) -> usize {
+        scratch_bytes(&self.gemm, &self.cut, true)
+    }
+
+    /// Writes all rows of the product, `c_stride` apart.
+    ///
+    /// # Safety
+    /// A, B and C must be as large as the product says, and no other thread may touch the elements
+    /// of C.
+    pub unsafe fn run(&self, a: Matrix<'_>, b: Matrix<'_>, c: Dst, c_stride: usize, scratch: &mut [u8]) {
+        let scale = Scale { alpha: self.alpha, beta: 0.0 };
+        let output = Output { gemm: self.gemm, epilogue: Epilogue::default(), scale, c, c_stride };
+        let job = Job { gemm: self.gemm, cut: self.cut, a, b: Right::Plain(b), output };
+        (0..self.cut.chunks()).for_each(|chunk| job.chunk(chunk, scratch));
+    }
 }
 
 #[cfg(test)]

@@ -140,7 +140,8 @@ mod tests {
             gemm.pack(&w, &mut packed);
             for par in [&Reverse as &dyn Par, &Threads(2)] {
                 let (mut c, mut scratch) = (vec![7.0; m * (n + pad)], vec![f32::NAN; gemm.scratch_len()]);
-                gemm.run(&a, &packed, Epilogue { bias, activation }, &mut c, n + pad, &mut scratch, par);
+                let epilogue = Epilogue { bias, activation, ..Epilogue::default() };
+                gemm.run(&a, &packed, epilogue, &mut c, n + pad, &mut scratch, par);
                 for (i, j) in (0..m).flat_map(|i| (0..n).map(move |j| (i, j))) {
                     let terms = (0..k).map(|l| f64::from(a[i * k + l]) * f64::from(w[j * k + l]));
                     let bias = bias.map_or(0.0, |b| f64::from(b[j]));

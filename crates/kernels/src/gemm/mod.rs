@@ -1,4 +1,4 @@
-//! Matrix products `C = A * B` in `f32`, with bias and activation applied before storing.
+//! Matrix products `C = A * B` in `f32`, with an epilogue applied before storing.
 //!
 //! B is packed once into panels of 16 or 32 columns in reading order; A may have any strides and is
 //! repacked a few rows at a time. Every element of C is summed over k in the same order whatever
@@ -8,8 +8,6 @@ mod batch;
 mod bf16;
 mod compact;
 #[allow(clippy::needless_range_loop)]
-mod dots;
-#[allow(clippy::needless_range_loop)]
 mod job;
 mod live;
 pub(crate) mod output;
@@ -17,10 +15,10 @@ pub(crate) mod output;
 pub(crate) mod tile;
 mod unpack;
 
+pub(crate) use batch::Block;
 pub use batch::{BatchProduct, Matrices, MatricesMut, Places};
 pub use bf16::Bf16Gemm;
-pub use dots::multiply_rows;
-pub use output::Epilogue;
+pub use output::{Epilogue, Function};
 
 use crate::aligned::AlignedVec;
 use crate::isa::Isa;

@@ -1,17 +1,35 @@
-//! The target of products: bias and activation are applied before storing.
+//! The target of products: what follows the sums is applied before they are stored.
 
 use super::Sgemm;
 use crate::activation::{Activation, Limits};
 use crate::simd::{Body, Dst, LANES, Simd, Src, entry};
 
-/// The treatment of a sum before it is stored: bias of its column, then the activation.
+/// The treatment of a sum before it is stored, in this order.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Epilogue<'a> {
-    /// One value per column of C.
+    /// One value per column of C, which is added.
     pub bias: Option<&'a [f32]>,
-    /// Applied last.
+    /// A matrix of the size of C, without gaps between its rows, which is added.
+    pub residual: Option<&'a [f32]>,
+    /// The activation.
     pub activation: Activation,
+    /// A function of single elements.
+    pub function: Option<Function<'a>>,
 }
+
+/// A function of single elements, in place. It gets some of them at a time, in any order, and is
+/// called by several threads.
+#[derive(Clone, Copy)]
+pub struct Function<'a>(pub &'a (dyn Fn(&mut [f32]) + Sync));
+
+impl std::fmt::Debug for Function<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Function")
+    }
+}
+
+/// Elements that a [`Function`] gets at most.
+const TOGETHER: usize = 1024;
 
 /// C and the bias are as large as an m x n product needs.
 pub(crate) fn check_output(m: usize, n: usize, c: &[f32], c_stride: usize, epilogue: &Epilogue<'_>) {
@@ -19,6 +37,7 @@ pub(crate) fn check_output(m: usize, n: usize, c: &[f32], c_stride: usize, epilo
     let c_len = (m - 1) * c_stride + n;
     assert!(c.len() >= c_len, "C needs {c_len} elements, got {}", c.len());
     assert!(epilogue.bias.is_none_or(|b| b.len() >= n), "the bias needs {n} elements");
+    assert!(epilogue.residual.is_none_or(|r| r.len() >= m * n), "the residual needs {} elements", m * n);
 }
 
 /// Factors of a product and of what C holds before.
@@ -75,32 +94,65 @@ impl Output<'_> {
         if let Some(b) = self.epilogue.bias {
             bias[..cols].copy_from_slice(&b[col..col + cols]);
         }
+        let store = entry::<StoreRows>(self.gemm.isa);
+        let c = self.c.add(first * self.c_stride + col);
         let args = StoreArgs {
             sums,
             sums_row,
             bias: Src::new(&bias),
+            residual: self.epilogue.residual.map(|r| Src::new(r).add(first * self.gemm.n + col)),
+            residual_row: self.gemm.n,
             limits: self.epilogue.activation.limits(),
             scale: self.scale,
-            c: self.c.add(first * self.c_stride + col),
-            c_stride: self.c_stride,
+            old: c.as_src(),
+            old_row: self.c_stride,
+            c,
+            c_row: self.c_stride,
             rows,
             cols,
         };
-        // SAFETY: rows `first ..` and columns `col ..` lie inside C (checked in `run`); the rest is
-        // promised by the caller.
-        unsafe { entry::<StoreRows>(self.gemm.isa)(&args) }
+        let Some(Function(function)) = self.epilogue.function else {
+            // SAFETY: rows `first ..` and columns `col ..` are inside C and the residual (checked
+            // in `run`); the rest is promised by the caller.
+            return unsafe { store(&args) };
+        };
+        let mut finished = [0.0; TOGETHER];
+        let most = TOGETHER / cols;
+        for row in (0..rows).step_by(most) {
+            let rows = most.min(rows - row);
+            let args = StoreArgs {
+                sums: sums.add(row * sums_row),
+                residual: args.residual.map(|r| r.add(row * self.gemm.n)),
+                old: args.old.add(row * self.c_stride),
+                c: Dst::new(&mut finished),
+                c_row: cols,
+                rows,
+                ..args
+            };
+            // SAFETY: as above, but for the target, which holds these rows without gaps.
+            unsafe { store(&args) };
+            function(&mut finished[..rows * cols]);
+            for (r, from) in finished[..rows * cols].chunks_exact(cols).enumerate() {
+                // SAFETY: these rows and columns are inside C and this thread's.
+                unsafe { c.copy_from((row + r) * self.c_stride, Src::new(from), cols) }
+            }
+        }
     }
 }
 
-/// Rows of finished sums, and where they go in C.
+/// Rows of finished sums, what is added to them, and where they go.
 struct StoreArgs {
     sums: Src,
     sums_row: usize,
     bias: Src,
+    residual: Option<Src>,
+    residual_row: usize,
     limits: Limits,
     scale: Scale,
+    old: Src,
+    old_row: usize,
     c: Dst,
-    c_stride: usize,
+    c_row: usize,
     rows: usize,
     cols: usize,
 }
@@ -115,16 +167,20 @@ impl Body for StoreRows {
         let (alpha, beta) = (s.splat(x.scale.alpha), s.splat(x.scale.beta));
         for r in 0..x.rows {
             for j in (0..x.cols).step_by(LANES) {
-                // SAFETY: the sums have whole blocks of columns; C gets `cols` of them, the last
-                // block by way of a buffer.
+                // SAFETY: the sums have whole blocks of columns; C and the residual have `cols` of
+                // them, and the last block is stored by way of a buffer.
                 unsafe {
-                    let at = r * x.c_stride + j;
+                    let (at, n) = (r * x.c_row + j, LANES.min(x.cols - j));
                     let mut v = s.mul(s.load(x.sums, r * x.sums_row + j), alpha);
                     if x.scale.beta != 0.0 {
-                        let old = s.load_part(x.c.as_src(), at, LANES.min(x.cols - j), s.zero());
+                        let old = s.load_part(x.old, r * x.old_row + j, n, s.zero());
                         v = s.fma(old, beta, v);
                     }
-                    let v = limits.apply(s, s.add(v, s.load(x.bias, j)));
+                    v = s.add(v, s.load(x.bias, j));
+                    if let Some(residual) = x.residual {
+                        v = s.add(v, s.load_part(residual, r * x.residual_row + j, n, s.zero()));
+                    }
+                    let v = limits.apply(s, v);
                     if j + LANES <= x.cols {
                         s.store(x.c, at, v);
                     } else {

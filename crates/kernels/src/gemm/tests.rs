@@ -41,60 +41,46 @@ fn activations() -> impl Strategy<Value = Activation> {
     ]
 }
 
+/// A function of single elements.
+fn halve(x: &mut [f32]) {
+    x.iter_mut().for_each(|x| *x = 0.5 * *x - 1.0);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(80))]
 
     #[test]
     fn a_product_equals_its_float64_reference_on_every_instruction_set(
         m in 0usize..70, n in 0usize..140, k in 0usize..300,
-        a_transposed: bool, b_transposed: bool, with_bias: bool, pad in 0usize..3,
-        activation in activations(), seed: u64,
+        [a_transposed, b_transposed]: [bool; 2], [with_bias, with_residual, with_function]: [bool; 3],
+        pad in 0usize..3, activation in activations(), seed: u64,
     ) {
         let (a_data, b_data) = (values(seed, (m + pad) * (k + pad)), values(seed ^ 1, (k + pad) * (n + pad)));
         let a = if a_transposed { Matrix::rows(&a_data, m + pad).transposed() } else { Matrix::rows(&a_data, k + pad) };
         let b = if b_transposed { Matrix::rows(&b_data, k + pad).transposed() } else { Matrix::rows(&b_data, n + pad) };
         let bias = values(seed ^ 2, n);
         let bias = with_bias.then_some(&bias[..]);
+        let residual = values(seed ^ 3, m * n);
+        let residual = with_residual.then_some(&residual[..]);
+        let function = with_function.then_some(Function(&halve));
+        let epilogue = Epilogue { bias, residual, activation, function };
         let (expected, scale) = reference(m, n, k, a, b, bias);
+        let finished = |at: usize| {
+            let sum = activation.of(expected[at] + residual.map_or(0.0, |r| f64::from(r[at])));
+            if with_function { 0.5 * sum - 1.0 } else { sum }
+        };
         for isa in Isa::ALL {
             let gemm = Sgemm::new(m, n, k, isa);
             let mut packed = vec![f32::NAN; gemm.packed_len()];
             gemm.pack(b, &mut packed);
             let mut c = vec![7.0; m * (n + pad)];
-            gemm.run(a, &packed, Epilogue { bias, activation }, &mut c, n + pad, &mut [], &Serial);
+            gemm.run(a, &packed, epilogue, &mut c, n + pad, &mut [], &Serial);
             for i in 0..m {
                 for j in 0..n {
-                    let (got, want) = (f64::from(c[i * (n + pad) + j]), activation.of(expected[i * n + j]));
-                    prop_assert!((got - want).abs() <= 1e-6 * scale, "{isa} ({i}, {j}): {got}, expected {want}");
+                    let (got, want) = (f64::from(c[i * (n + pad) + j]), finished(i * n + j));
+                    prop_assert!((got - want).abs() <= 1e-6 * (scale + 1.0), "{isa} ({i}, {j}): {got}, expected {want}");
                 }
                 prop_assert!(c[i * (n + pad) + n..][..pad].iter().all(|&v| v == 7.0), "wrote beyond a row of C");
-            }
-        }
-    }
-}
-
-proptest! {
-    #[test]
-    fn a_product_with_unpacked_rows_equals_its_float64_reference_on_every_instruction_set(
-        m in 0usize..11, n in 0usize..23, k in 0usize..100, with_bias: bool, pad in 0usize..3,
-        activation in activations(), seed: u64,
-    ) {
-        let (a_data, w) = (values(seed, m * (k + pad)), values(seed ^ 1, k * n));
-        let a = Matrix::rows(&a_data, k + pad);
-        let bias = values(seed ^ 2, n);
-        let bias = with_bias.then_some(&bias[..]);
-        let (expected, scale) = reference(m, n, k, a, Matrix::rows(&w, k).transposed(), bias);
-        for isa in Isa::ALL {
-            for par in [&Serial as &dyn Par, &Threads(2)] {
-                let mut c = vec![7.0; m * (n + pad)];
-                multiply_rows(isa, [m, n, k], a, &w, Epilogue { bias, activation }, &mut c, n + pad, par);
-                for i in 0..m {
-                    for j in 0..n {
-                        let (got, want) = (f64::from(c[i * (n + pad) + j]), activation.of(expected[i * n + j]));
-                        prop_assert!((got - want).abs() <= 1e-6 * scale, "{isa} ({i}, {j}): {got}, expected {want}");
-                    }
-                    prop_assert!(c[i * (n + pad) + n..][..pad].iter().all(|&v| v == 7.0), "wrote beyond a row of C");
-                }
             }
         }
     }
@@ -123,7 +109,7 @@ fn the_weights_of_a_fully_connected_layer_pack_from_output_major_order() {
     let (x, w) = ([1.0, 2.0, 3.0], [1.0, 0.0, 0.0, 0.0, 10.0, 100.0]);
     let packed = PackedB::pack(&w, 3, 2, true, Isa::detect());
     let mut y = [0.0; 2];
-    let epilogue = Epilogue { bias: Some(&[0.5, -500.0]), activation: Activation::Relu };
+    let epilogue = Epilogue { bias: Some(&[0.5, -500.0]), activation: Activation::Relu, ..Epilogue::default() };
     packed.multiply(1, Matrix::rows(&x, 3), epilogue, &mut y, &Serial);
     assert_eq!(y, [1.5, 0.0]);
 }
@@ -134,7 +120,7 @@ fn nan_and_infinity_pass_through_a_product_and_its_activation() {
     let b = [1.0, 1.0];
     for isa in Isa::ALL {
         let mut c = [0.0; 2];
-        let epilogue = Epilogue { bias: None, activation: Activation::Relu };
+        let epilogue = Epilogue { activation: Activation::Relu, ..Epilogue::default() };
         PackedB::pack(&b, 2, 1, false, isa).multiply(2, Matrix::rows(&a, 2), epilogue, &mut c, &Serial);
         assert!(c[0].is_nan(), "{isa}");
         assert_eq!(c[1], f32::INFINITY, "{isa}");

@@ -139,10 +139,14 @@ pub(crate) struct ChainScratch {
 impl FusedChain {
     /// The chain for inputs of these shapes (plain ones), of which the first is that of the output.
     pub(crate) fn new(attrs: &Attrs, shapes: &[Shape]) -> Result<FusedChain, OpError> {
-        let (text, inputs) = (attrs.str(PROGRAM.name), shapes.len());
+        FusedChain::of_program(attrs.str(PROGRAM.name), shapes, whole_inputs(attrs, shapes.len()))
+    }
+
+    /// The chain for inputs of these shapes, of which the first `whole` have that of the output.
+    fn of_program(text: &str, shapes: &[Shape], whole: usize) -> Result<FusedChain, OpError> {
+        let inputs = shapes.len();
         let program = ElementwiseProgram::parse(text, inputs)
             .ok_or_else(|| value_error(format!("'{text}' is no chain of element-wise operators on {inputs} arrays")))?;
-        let whole = whole_inputs(attrs, inputs);
         let strides =
             program.broadcasts(shapes).and_then(|broadcasts| strides(&broadcasts, whole)).ok_or_else(|| {
                 shape_error(format!("'{text}' does not read {whole} whole arrays and {} that repeat", inputs - whole))
@@ -153,6 +157,21 @@ impl FusedChain {
         };
         let numbers = program.steps.iter().map(number).collect();
         Ok(FusedChain { program, numbers, whole, strides })
+    }
+
+    /// The chain of functions of the elements of one array.
+    pub(crate) fn of_one(program: &str) -> Result<FusedChain, OpError> {
+        FusedChain::of_program(program, &[Shape::new(&[1])], 1)
+    }
+
+    /// Replaces every element.
+    pub(crate) fn apply(&self, elements: &mut [f32]) {
+        self.run(&mut self.scratch(), |_| &[], Some(0), elements);
+    }
+
+    /// Picoseconds of all functions for an element.
+    pub(crate) fn picoseconds(&self, signature: &Signature<'_>) -> u64 {
+        program_picoseconds(&self.program, signature)
     }
 
     /// The form of the chain for a device.
@@ -176,7 +195,7 @@ impl FusedChain {
     }
 
     pub(crate) fn cost_ns(&self, signature: &Signature<'_>) -> u64 {
-        elementwise_ns(signature, program_picoseconds(&self.program, signature))
+        elementwise_ns(signature, self.picoseconds(signature))
     }
 
     pub(crate) fn scratch(&self) -> ChainScratch {

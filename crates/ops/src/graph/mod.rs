@@ -1,6 +1,7 @@
 //! Operators that graph passes make; neither callable from Python nor loadable from files.
 
 pub mod fold_batch_norm;
+pub mod fused_attention;
 pub mod fused_convolution;
 pub mod fused_elementwise;
 pub mod fused_fully_connected;

@@ -1,21 +1,29 @@
 //! Kernels of dense layers: fast and plain ones, and the steps that may be fused after them.
 
 use super::convolution_kernel::{Epilogue, operand};
+use crate::graph::fused_elementwise::FusedChain;
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::Float;
-use mxrt_kernels::activation::Activation;
 use mxrt_kernels::amx::AmxGemm;
 use mxrt_kernels::dense::fully_connected;
-use mxrt_kernels::gemm::{self, Bf16Gemm, Matrix, Sgemm};
+use mxrt_kernels::gemm::{self, Bf16Gemm, Function, Matrix, Sgemm};
 use mxrt_kernels::isa::{Isa, pairs_are_fast};
 use mxrt_kernels::par::Par;
 use mxrt_tensor::{DType, TensorRef};
 use std::ops::Range;
 
-/// A dense layer of two or three inputs, and of a residual, for the types of the signature.
-pub(crate) fn bind_dense(signature: &Signature<'_>, epilogue: Epilogue) -> Result<Box<dyn Kernel>, OpError> {
-    in_single(signature, |signature| bind_sums(signature, epilogue))
+/// A dense layer of two or three inputs, and of a residual, for the types of the signature. A chain
+/// of functions, in float32 alone, is applied last.
+pub(crate) fn bind_dense(
+    signature: &Signature<'_>,
+    epilogue: Epilogue,
+    chain: Option<FusedChain>,
+) -> Result<Box<dyn Kernel>, OpError> {
+    if chain.is_some() && signature.inputs[0].dtype != DType::F32 {
+        return Err(not_implemented("functions of a dense layer's result are fused in float32 only"));
+    }
+    in_single(signature, |signature| bind_sums(signature, epilogue, chain))
 }
 
 /// The form of a dense layer.
@@ -35,12 +43,20 @@ pub(crate) fn dense_form(signature: &Signature<'_>, epilogue: Epilogue) -> Maybe
 }
 
 /// Chooses the kernel of the host.
-fn bind_sums(signature: &Signature<'_>, epilogue: Epilogue) -> Result<Box<dyn Kernel>, OpError> {
+fn bind_sums(
+    signature: &Signature<'_>,
+    epilogue: Epilogue,
+    chain: Option<FusedChain>,
+) -> Result<Box<dyn Kernel>, OpError> {
     let [outputs, inputs] = signature.inputs[1].shape[..] else { return Err(wrong_arity()) };
     let rows = signature.outputs[0].shape.size() / outputs.max(1);
     let size = [rows, inputs, outputs];
     match signature.inputs[0].dtype {
-        DType::F32 => Ok(Box::new(Dense { product: Product::choose(size, &signature.options), size, epilogue })),
+        DType::F32 => {
+            let chain_ps = chain.as_ref().map_or(0, |chain| chain.picoseconds(signature));
+            let product = Product::choose(size, &signature.options);
+            Ok(Box::new(Dense { product, size, epilogue, chain, chain_ps }))
+        }
         DType::F64 => Ok(Box::new(PlainDense::<f64>::new(size, epilogue))),
         other => Err(type_error(format!(
             "dtype {other} is not supported by dense layers on the CPU, only float32, float64 and float16; \
@@ -141,6 +157,9 @@ struct Dense {
     /// rows, inputs, outputs
     size: [usize; 3],
     epilogue: Epilogue,
+    /// Functions that are applied last, and the time that they take for an element.
+    chain: Option<FusedChain>,
+    chain_ps: u64,
 }
 
 impl Kernel for Dense {
@@ -149,8 +168,13 @@ impl Kernel for Dense {
             return Err(wrong_arity());
         };
         let [_, inputs, outputs] = self.size;
-        let residual = operand::<f32>(call.inputs, self.epilogue.residual_at())?;
-        let epilogue = self.epilogue.of_product(call.inputs, residual.is_some())?;
+        let function = self.chain.as_ref().map(|chain| |x: &mut [f32]| chain.apply(x));
+        let epilogue = gemm::Epilogue {
+            bias: operand(call.inputs, self.epilogue.bias.then_some(2))?,
+            residual: operand(call.inputs, self.epilogue.residual_at())?,
+            activation: self.epilogue.activation.fast(),
+            function: function.as_ref().map(|f| Function(f)),
+        };
         let packed = packed_elements(packed, self.product.packed_len())?;
         let workspace = scratch(call.workspace, self.product.workspace_len())?;
         let (x, out) = (elements(data)?, elements_mut::<f32>(out)?);
@@ -160,9 +184,6 @@ impl Kernel for Dense {
             }
             Product::Pairs(gemm) => gemm.run(x, packed, epilogue, out, outputs, workspace, call.par),
             Product::Tiles(gemm) => gemm.run(x, packed, epilogue, out, outputs, workspace, call.par),
-        }
-        if residual.is_some() {
-            self.epilogue.apply(call.par, residual, out);
         }
         Ok(())
     }
@@ -176,12 +197,15 @@ impl Kernel for Dense {
     }
 
     fn describe(&self) -> String {
-        format!("dense {}", self.product.name())
+        let chain = self.chain.as_ref().map_or(String::new(), |chain| format!(", then {}", chain.describe()));
+        format!("dense {}{chain}", self.product.name())
     }
 
     /// Few rows take as long as the weights take to arrive, at 42 bytes per nanosecond.
     fn cost_ns(&self) -> u64 {
-        1_000 + (multiply_adds(self.size) / self.product.rate()).max(self.bytes() as u64 / 42)
+        let [rows, _, outputs] = self.size;
+        let chain = (rows as u64 * outputs as u64).saturating_mul(self.chain_ps) / 1_000;
+        1_000 + (multiply_adds(self.size) / self.product.rate()).max(self.bytes() as u64 / 42) + chain
     }
 
     fn multiply_adds(&self) -> Option<u64> {
@@ -227,15 +251,6 @@ impl Unpack for Sgemm {
 
 fn multiply_adds(size: [usize; 3]) -> u64 {
     size.iter().fold(1usize, |n, s| n.saturating_mul(*s)) as u64
-}
-
-impl Epilogue {
-    /// The epilogue that a product applies: all steps, except for the activation after a residual,
-    /// which is left to a second pass.
-    fn of_product<'a>(&self, inputs: &[TensorRef<'a>], residual: bool) -> Result<gemm::Epilogue<'a>, OpError> {
-        let activation = if residual { Activation::None } else { self.activation.fast() };
-        Ok(gemm::Epilogue { bias: operand(inputs, self.bias.then_some(2))?, activation })
-    }
 }
 
 /// Any dense layer in plain code.

@@ -77,7 +77,8 @@ proptest! {
         let mut first = None;
         for par in [&Serial as &dyn Par, &Reverse, &Threads(2)] {
             let mut c = vec![7.0; m * n];
-            gemm.run(Matrix::rows(&a, k), &packed, Epilogue { bias, activation }, &mut c, n, &mut workspace(&gemm), par);
+            let epilogue = Epilogue { bias, activation, ..Epilogue::default() };
+            gemm.run(Matrix::rows(&a, k), &packed, epilogue, &mut c, n, &mut workspace(&gemm), par);
             for (i, j) in (0..m).flat_map(|i| (0..n).map(move |j| (i, j))) {
                 let terms = (0..k).map(|l| f64::from(a[i * k + l]) * f64::from(weights[j * k + l]));
                 let bias = bias.map_or(0.0, |b| f64::from(b[j]));

@@ -1,0 +1,68 @@
+//! Fuses functions of a dense layer's result (GELU, sigmoid, HardSwish) into the layer, which
+//! applies them while the result is in the first-level cache.
+
+use crate::ir::{Graph, GraphNode, Rewriter, Types, Value};
+use mxrt_engine::OpError;
+use mxrt_ops::{KernelOptions, StepInput, program_step};
+use mxrt_tensor::DType;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// `f(layer(x))` becomes one node with the same bits, where no other node reads the layer's result.
+pub fn run(graph: Graph, types: &Types, _: KernelOptions) -> Result<Graph, OpError> {
+    let uses = graph.uses();
+    // Layers and programs, by the node whose result they make.
+    let mut groups: HashMap<usize, (usize, String)> = HashMap::new();
+    for (n, node) in graph.nodes.iter().enumerate() {
+        let Some(program) = program(node) else { continue };
+        let Some(value) = node.inputs.first().filter(|value| uses.get(value) == Some(&reads(node))) else { continue };
+        let single = types.get(value).is_some_and(|t| t.dtype == DType::F32);
+        if let Some((layer, producer)) = graph.producer(*value).filter(|_| single)
+            && matches!(producer.op.name, "FullyConnected" | "_fused_fully_connected")
+        {
+            groups.insert(n, (layer, program));
+        }
+    }
+    let layers: Vec<usize> = groups.values().map(|(layer, _)| *layer).collect();
+    let mut new = Rewriter::new(&graph);
+    for (n, node) in graph.nodes.iter().enumerate() {
+        match groups.get(&n) {
+            Some((layer, program)) => {
+                let made = fused(&new, &graph.nodes[*layer], program)?;
+                let made = new.push(made);
+                new.replace(Value::Node(n, 0), Value::Node(made, 0));
+            }
+            None if layers.contains(&n) => {}
+            None => new.keep(n, node),
+        }
+    }
+    Ok(new.finish(&graph))
+}
+
+/// How often a node reads its first input.
+fn reads(node: &GraphNode) -> usize {
+    node.inputs.iter().filter(|value| node.inputs.first() == Some(value)).count()
+}
+
+/// What a node computes of every element of one array, as steps; None if it computes something else.
+fn program(node: &GraphNode) -> Option<String> {
+    if node.op.name == "_fused_elementwise" {
+        return (node.inputs.len() == 1).then(|| node.attr("program").map(str::to_owned))?;
+    }
+    let function = (node.op.rewrites.elementwise)(&node.attrs)?;
+    if node.op.num_outputs(&node.attrs) != 1 || node.inputs.len() != function.arity() {
+        return None;
+    }
+    // Both operands of a function of two may be the layer's result.
+    let declared = node.attr_text.iter().filter(|(name, _)| node.attrs.declares(name));
+    let attrs: Vec<(&str, &str)> = declared.map(|(k, v)| (k.as_str(), v.as_str())).collect();
+    (reads(node) == node.inputs.len())
+        .then(|| program_step(node.op.name, &attrs, &vec![StepInput::Input(0); node.inputs.len()]))?
+}
+
+fn fused(new: &Rewriter, layer: &GraphNode, program: &str) -> Result<GraphNode, OpError> {
+    let mut attrs = layer.attr_text.to_vec();
+    attrs.push(("program".to_owned(), program.to_owned()));
+    let inputs = new.values(&layer.inputs);
+    Ok(GraphNode::new("_fused_fully_connected", Arc::clone(&layer.name), attrs, inputs)?.standing_for(layer))
+}
