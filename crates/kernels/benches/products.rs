@@ -63,7 +63,7 @@ fn attention(par: &ReusedScratch, [heads, n, d]: [usize; 3]) {
 
 fn main() {
     let par = ReusedScratch::default();
-    ATTENTION.map(|size| attention(&par, size));
+    ATTENTION.iter().for_each(|size| attention(&par, *size));
     for [m, n, k] in DENSE {
         let (a, b) = (values(m * k), values(n * k));
         let (weights, mut c) = (Matrix::rows(&b, k).transposed(), vec![0.0; m * n]);

@@ -11,7 +11,8 @@ use crate::vectorize::vectorized;
 
 /// Scores of a block of rows: they stay in the second-level cache.
 const SCORES: usize = 64 << 10;
-/// Fewest rows of a block, where there are as many: every block packs keys and values anew.
+/// Fewest rows of a block, where there are as many: every block packs keys and values
+/// again.
 const LEAST_ROWS: usize = 48;
 /// Elements of a row up to which softmax is computed sixteen rows at a time.
 const SHORT: usize = 1024;
@@ -35,7 +36,7 @@ pub struct Attention {
     pub isa: Isa,
 }
 
-/// What attention reads.
+/// Arrays that attention reads.
 #[derive(Clone, Copy, Debug)]
 pub struct AttentionOperands<'a> {
     /// Q, `[queries, depth]`.

@@ -77,7 +77,7 @@ struct Fused {
 }
 
 impl Finder<'_> {
-    /// What a node computes.
+    /// The form of a node.
     fn form(&self, n: usize) -> Option<KernelForm> {
         let node = &self.graph.nodes[n];
         if node.flow.is_some() {

@@ -44,7 +44,8 @@ fn reads(node: &GraphNode) -> usize {
     node.inputs.iter().filter(|value| node.inputs.first() == Some(value)).count()
 }
 
-/// What a node computes of every element of one array, as steps; None if it computes something else.
+/// The steps that a node applies to every element of one array. `None` if it computes something
+/// else.
 fn program(node: &GraphNode) -> Option<String> {
     if node.op.name == "_fused_elementwise" {
         return (node.inputs.len() == 1).then(|| node.attr("program").map(str::to_owned))?;

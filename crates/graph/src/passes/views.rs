@@ -139,7 +139,7 @@ impl MatrixPlaces {
     }
 }
 
-/// The same axes without those of one element, those that continue each other joined.
+/// Removes axes of one element, and joins axes that continue each other.
 fn merged(axes: Vec<[usize; 2]>) -> Vec<[usize; 2]> {
     let mut all: Vec<[usize; 2]> = Vec::new();
     for [extent, step] in axes.into_iter().filter(|[extent, _]| *extent != 1) {
