@@ -64,8 +64,7 @@ def train_mode() -> ModeScope:
 
     Dropout drops elements, between the layers of RNN too. BatchNorm takes the statistics of the
     batch and leaves its moving averages unchanged, as MXNet does until ``backward``. A ``Custom``
-    operator gets ``is_train=True``. TrainingNotSupportedError is raised where an operator would
-    compute something else that mxrt does not have.
+    operator gets ``is_train=True``. So it is in loops and branches, too.
     """
     return ModeScope(None, True)
 
