@@ -39,7 +39,7 @@ pub fn measure(signature: &ConvSignature, winograd: Winograd, budget: Duration) 
     if !signature.isa.is_available() {
         return Vec::new();
     }
-    let methods = candidates(signature, winograd);
+    let methods = candidates(signature, winograd, true);
     let mut runs: Vec<MethodRun> = methods.into_iter().filter_map(|method| MethodRun::new(signature, method)).collect();
     let evicted = AlignedVec::zeroed(EVICTED / size_of::<f32>());
     let (begin, par) = (Instant::now(), ReusedScratch::default());
@@ -58,7 +58,7 @@ pub fn measure(signature: &ConvSignature, winograd: Winograd, budget: Duration) 
 
 /// The method chosen without a table of the caller's.
 pub fn chosen(signature: &ConvSignature, winograd: Winograd) -> Option<Method> {
-    let options = ConvOptions { winograd, precision: signature.precision, ..ConvOptions::default() };
+    let options = ConvOptions { winograd, precision: signature.precision, tiles: true, ..ConvOptions::default() };
     ConvKernel::select(signature.params, signature.shape, signature.isa, options).map(|kernel| kernel.method())
 }
 
