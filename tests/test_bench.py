@@ -50,6 +50,15 @@ def test_bench_measures_a_model_and_reports_it_as_data(mx) -> None:
     assert convolution["node"] in plan["text"]
 
 
+def test_bench_says_which_precision_auto_chose_and_what_the_other_gives(mx) -> None:
+    result = mxrt("bench", MODEL, "--shape", "1,1,8,8", "--seconds", "0.3", "--callers", "1", "--precision", "auto")
+    assert result.returncode == 0, result.stderr
+    chosen = "bf16" if "precision auto: bf16" in result.stdout else "float32"
+    assert f"precision auto: {chosen}" in result.stdout
+    other = "default" if chosen == "bf16" else "bf16"
+    assert f"with precision {other} one caller gets" in result.stdout
+
+
 def test_bench_prints_tables(mx) -> None:
     result = mxrt("bench", str(DIGITS / "digits_cnn-symbol.json"), "--shape", "data=1,1,8,8", "--seconds", "0.2")
     assert result.returncode == 0, result.stderr

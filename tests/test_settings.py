@@ -75,7 +75,7 @@ def test_a_network_computes_in_bf16_on_request_or_its_plan_says_that_it_cannot()
     pointwise = PLAN.replace("kernel=(3, 3)", "kernel=(1, 1)").replace("pad=(1, 1)", "pad=(0, 0)")
     assert pointwise != PLAN
     plan = last_json(run_python(pointwise.format("precision='bf16'")))
-    assert ("direct bf16" in plan) != ("computed in float32" in plan)
+    assert ("direct bf16" in plan or "bf16 amx" in plan) != ("computed in float32" in plan)
     assert "bf16" not in last_json(run_python(pointwise.format("")))
     portable = last_json(run_python(pointwise.format("precision='bf16'"), env={"MXRT_ISA": "portable"}))
     assert "no AVX512-BF16" in portable
@@ -93,6 +93,14 @@ net(data)
 features = mx._mxrt.info()["cpu_features"]
 print(json.dumps(["amx_bf16" in features, "avx512bf16" in features, net.plan(data)]))
 """
+
+
+def test_precision_auto_is_bf16_where_there_are_tiles_and_the_plan_says_what_was_chosen() -> None:
+    has_tiles, _, plan = last_json(run_python(DENSE.format("precision='auto'")))
+    assert ("dense bf16 amx" in plan and "precision auto: bf16" in plan) == has_tiles
+    assert has_tiles or "precision auto: float32" in plan
+    without = last_json(run_python(DENSE.format("precision='auto'"), env={"MXRT_ISA": "portable"}))[2]
+    assert "dense portable" in without and "precision auto: float32" in without
 
 
 def test_dense_layers_run_on_tiles_where_the_processor_has_them() -> None:

@@ -364,6 +364,30 @@ fn gelu_of_erf(x: &Symbol) -> Symbol {
 }
 
 #[test]
+fn fuse_layer_norm_takes_the_sum_that_no_layer_took() {
+    let norm = |x: &Symbol| apply("LayerNorm", "n", &[("eps", "0.01")], &[x]);
+    let sum = apply("elemwise_add", "sum", &[], &[&var("a"), &var("b")]);
+    let types = [&[4, 3][..], &[4, 3], &[3], &[3]].map(|shape| TensorType::new(DType::F32, shape));
+    assert_eq!(
+        run_typed_on(&["fuse_layer_norm"], graph(&norm(&sum)), &types),
+        "%0 = _layer_norm_of_sum(a, b, n_gamma, n_beta) {eps=0.01} 'n'\nreturn %0\n"
+    );
+    for symbol in [
+        Symbol::group(&[norm(&sum), sum.clone()]),
+        apply("LayerNorm", "n", &[("axis", "0")], &[&sum]),
+        norm(&apply("elemwise_mul", "product", &[], &[&var("a"), &var("b")])),
+    ] {
+        let before = graph(&symbol);
+        let text = before.to_string();
+        let mut types = types.clone();
+        if text.contains("axis=0") {
+            types[2..].fill(TensorType::new(DType::F32, [4]));
+        }
+        assert_eq!(run_typed_on(&["fuse_layer_norm"], before, &types), text);
+    }
+}
+
+#[test]
 fn fuse_dense_takes_functions_and_chains_of_the_result() {
     let layer = apply("FullyConnected", "fc", &[("num_hidden", "8")], &[&var("data")]);
     let gelu = apply("LeakyReLU", "gelu", &[("act_type", "gelu")], &[&layer]);

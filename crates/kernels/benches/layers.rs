@@ -1,6 +1,6 @@
 //! Convolution layers on one core: processor time, and GFLOP/s of the definition's multiply-adds.
 //!
-//! `cargo bench -p mxrt-kernels --bench layers [-- [--isa ISA] [--bf16] [--direct] [--method
+//! `cargo bench -p mxrt-kernels --bench layers [-- [--isa ISA] [--bf16] [--tiles] [--direct] [--method
 //! METHOD] [FILTER]]`. "Hot" repeats a call; "cold" reads 48 MB in between, so that weights and
 //! activations come from memory as they may inside a network. Best / median.
 
@@ -113,6 +113,7 @@ fn main() {
             "--bench" => {}
             "--isa" => isa = args.next().unwrap_or_default().parse().expect("an instruction set"),
             "--bf16" => options.precision = Precision::Bf16,
+            "--tiles" => options.tiles = true,
             "--method" => method = Some(args.next().unwrap_or_default().parse().expect("a method")),
             "--direct" => options.winograd = Winograd::Off,
             other => filter = other.to_owned(),

@@ -40,6 +40,7 @@ pub mod math;
 pub mod norm;
 pub mod par;
 pub mod pool;
+mod processor_time;
 pub mod random;
 pub mod recurrent;
 pub mod reduce;

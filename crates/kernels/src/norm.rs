@@ -113,6 +113,44 @@ vectorized! {
     }
 }
 
+/// Layer normalisation of the sum of two arrays along their last axis, in one pass; `gamma` and
+/// `beta` have the length of that axis. The same bits as of an addition and [`layer_norm`].
+pub fn layer_norm_of_sum<T: Element>(
+    par: &dyn Par,
+    [x, residual]: [&[T]; 2],
+    gamma: &[T],
+    beta: &[T],
+    eps: f64,
+    out: &mut [T],
+) {
+    let n = gamma.len();
+    check_len("the residual", residual.len(), x.len());
+    check_len("the output", out.len(), x.len());
+    check_len("beta", beta.len(), n);
+    if x.is_empty() {
+        return;
+    }
+    check_len("the input", x.len() % n.max(1), 0);
+    let (eps, rows, bytes) = (T::Acc::from_f64(eps), chunk_by_work(5 * n), size_of_val(gamma));
+    par_chunks_mut_scratch(par, out, rows * n, bytes, |i, out, scratch| {
+        let sum: &mut [T] = bytemuck::cast_slice_mut(&mut scratch[..bytes]);
+        for (j, out) in out.chunks_mut(n).enumerate() {
+            let at = (i * rows + j) * n;
+            add_rows(&x[at..][..n], &residual[at..][..n], sum);
+            let (mean, variance) = moments_of_row(sum);
+            affine_row(sum, mean, <T::Acc as Element>::ONE / (variance + eps).sqrt(), gamma, beta, out);
+        }
+    });
+}
+
+vectorized! {
+    fn add_rows[T: Element](a: &[T], b: &[T], sum: &mut [T]) {
+        for ((sum, a), b) in sum.iter_mut().zip(a).zip(b) {
+            *sum = T::from_acc(a.acc() + b.acc());
+        }
+    }
+}
+
 /// Layer normalisation along the middle axis of `x`, of shape `[outer, n, inner]`; `gamma` and
 /// `beta` have `n` elements.
 pub fn layer_norm<T: Element>(

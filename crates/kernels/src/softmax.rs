@@ -378,6 +378,26 @@ mod tests {
         }
     }
 
+    /// The error that `docs/differences.md` states.
+    #[test]
+    fn errors_are_within_five_ulp_and_one_more_for_each_unit_below_the_largest() {
+        for (n, spread) in [(10, 5.0), (128, 20.0), (1000, 80.0), (5000, 10.0)] {
+            let x: Vec<f32> = random(4 * n, n as u64).iter().map(|v| v * spread).collect();
+            let mut out = vec![f32::NAN; x.len()];
+            softmax(&Serial, SoftmaxParams::default(), &x, [4, n, 1], None, &mut out);
+            for (x, out) in x.chunks(n).zip(out.chunks(n)) {
+                let wide: Vec<f64> = x.iter().map(|v| f64::from(*v)).collect();
+                let max = wide.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                for ((got, want), x) in out.iter().zip(by_definition(SoftmaxParams::default(), &wide, n)).zip(&wide) {
+                    let least = f64::from(f32::MIN_POSITIVE);
+                    let ulp = 2f64.powi(want.max(least).log2().floor() as i32 - 23);
+                    let error = (f64::from(*got) - want).abs() / ulp;
+                    assert!(error <= 5.0 + (max - x), "{n}: {got}, expected {want}, {error} ulp at {}", x - max);
+                }
+            }
+        }
+    }
+
     #[test]
     fn large_inputs_do_not_overflow() {
         let mut out = [0f32; 3];

@@ -68,11 +68,17 @@ def measure(task: Task, callers: Sequence[int], seconds: float, peers: Mapping[s
     finally:
         others.close()
     waitall()
+    plan = net.plan_report(*feeds)
+    other = None
+    if task.precision == "auto":
+        chosen = "bf16" if "precision auto: bf16" in plan["text"] else "default"
+        other = _with_other_precision(task, chosen, numbers, seconds, note)
     facts = _mxrt.info()
     return {
         "model": str(task.symbol_file),
         "parameters": task.params,
         "precision": task.precision,
+        "other_precision": other,
         "inputs": {name: list(shape) for name, shape in shapes.items()},
         "version": facts["version"],
         "cores": facts["cores"],
@@ -88,8 +94,24 @@ def measure(task: Task, callers: Sequence[int], seconds: float, peers: Mapping[s
             "arrays_peak_mb": facts["memory_peak"] / 1e6,
             **{name: value for name, value in net.plan_cache_info().items() if name.endswith("_bytes")},
         },
-        "plan": net.plan_report(*feeds),
+        "plan": plan,
     }
+
+
+def _with_other_precision(
+    task: Task, chosen: str, numbers: engines.Arrays, seconds: float, note: Note
+) -> dict[str, Any]:
+    """Throughput of one caller with the precision that `auto` did not choose."""
+    precision = "default" if chosen == "bf16" else "bf16"
+    note(f"mxrt, precision {precision}")
+    net = SymbolBlock.imports(str(task.symbol_file), list(task.shapes), task.params)
+    if task.params is None:
+        net.initialize()
+    net.hybridize(precision=precision)
+    batch = next(iter(task.shapes.values()))[0]
+    seen = load.closed_loop(lambda _: _caller(net, numbers), 1, seconds * (1 - RAMP), seconds * RAMP)
+    rate = load.summary(seen, batch, times=True)["images_per_second"]
+    return {"chosen": chosen, "precision": precision, "images_per_second": rate}
 
 
 def _caller(net: SymbolBlock, numbers: engines.Arrays) -> Callable[[], object]:

@@ -68,6 +68,11 @@ def _table(report: dict[str, Any]) -> list[str]:
 
 def _remarks(report: dict[str, Any]) -> list[str]:
     lines = []
+    if other := report["other_precision"]:
+        lines.append(
+            f"precision auto chose {other['chosen']}; with precision {other['precision']} one caller gets "
+            f"{other['images_per_second']:.1f} images/s"
+        )
     few = sorted({one["callers"] for _, one in _everything(report) if one["requests"] < 100})
     if few:
         which = ", ".join(map(str, few))

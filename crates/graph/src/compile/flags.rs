@@ -16,10 +16,11 @@ static FLAGS: &[AttrDef] = &[
     AttrDef::new("is_dynamic", AttrKind::Bool, "False", "accepted; without effect"),
     AttrDef::new(
         "precision",
-        AttrKind::Enum(&["default", "exact", "bf16"]),
+        AttrKind::Enum(&["default", "exact", "bf16", "auto"]),
         "default",
         "exact: no algorithm that trades accuracy for speed (Winograd convolution); \
-         bf16: inputs and weights of layers rounded to bf16 where that is faster",
+         bf16: inputs and weights of layers rounded to bf16 where that is faster; \
+         auto: bf16 on processors with tiles (AMX), else default",
     ),
     AttrDef::new(
         "fallback",
@@ -48,6 +49,7 @@ pub(crate) enum Accuracy {
     Default,
     Exact,
     Bf16,
+    Auto,
 }
 
 impl CachedOpFlags {
@@ -71,6 +73,7 @@ impl CachedOpFlags {
         let accuracy = match attrs.str("precision") {
             "exact" => Accuracy::Exact,
             "bf16" => Accuracy::Bf16,
+            "auto" => Accuracy::Auto,
             _ => Accuracy::Default,
         };
         let (data, params) = (indices("data_indices")?, indices("param_indices")?);

@@ -102,7 +102,7 @@ fn match_group(
 }
 
 /// The two values of one type that a node adds.
-fn summands(node: &GraphNode, types: &Types) -> Option<[Value; 2]> {
+pub(super) fn summands(node: &GraphNode, types: &Types) -> Option<[Value; 2]> {
     let &[a, b] = node.inputs.as_slice() else { return None };
     // Models from other frameworks broadcast every addition, whether shapes differ or not.
     let adds = matches!(node.op.name, "elemwise_add" | "broadcast_add");

@@ -12,6 +12,7 @@ mod fuse_attention;
 mod fuse_conv;
 mod fuse_dense;
 mod fuse_elementwise;
+mod fuse_layer_norm;
 mod fuse_pooling;
 mod merge_equal;
 mod pull_strides;
@@ -135,6 +136,12 @@ pub const TYPED_PASSES: &[TypedPass] = &[
         effect: "a layer adds a residual and applies its activation where it stores its output",
         on: ALL,
         run: fuse_conv::run,
+    },
+    TypedPass {
+        name: "fuse_layer_norm",
+        effect: "a LayerNorm along the last axis makes the sum that it normalises",
+        on: HOST,
+        run: fuse_layer_norm::run,
     },
     TypedPass {
         name: "pull_strides",

@@ -88,6 +88,7 @@ impl CachedOp {
             Accuracy::Default => {}
             Accuracy::Exact => options.kernel.winograd = 0,
             Accuracy::Bf16 => options.kernel.precision = Precision::Bf16,
+            Accuracy::Auto => options.kernel = options.kernel.with_chosen_precision(),
         }
         options.fallback = flags.fallback.unwrap_or(options.fallback);
         reserve::check_room(symbol.topo().len().saturating_mul(MEMORY_PER_NODE))?;

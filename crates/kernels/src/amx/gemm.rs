@@ -2,7 +2,7 @@
 //! of the columns.
 
 use super::parts::{PARTS, sum_of};
-use super::tiles::{LINE, LINE_NUMBERS, ROWS, SIDE, Soon, TILE, Tiles, register_tile};
+use super::tiles::{LINE, LINE_NUMBERS, ROWS, Rows, SIDE, Soon, TILE, Tiles, halves, register_tile};
 use crate::conv::Precision;
 use crate::gemm::output::{Output, Scale, check_output};
 use crate::gemm::{Epilogue, Matrix, Sgemm};
@@ -75,7 +75,7 @@ impl AmxGemm {
         (gains && super::is_permitted()).then(|| AmxGemm::of(m, n, k, precision))
     }
 
-    fn of(m: usize, n: usize, k: usize, precision: Precision) -> AmxGemm {
+    pub(crate) fn of(m: usize, n: usize, k: usize, precision: Precision) -> AmxGemm {
         let parts = match precision {
             Precision::Single => PARTS,
             Precision::Bf16 => 1,
@@ -164,7 +164,7 @@ impl AmxGemm {
     }
 
     /// Packs 32 columns as `[step][part][2 tiles]`; whether all their numbers have parts.
-    fn pack_panel<T: Tiles>(&self, t: &mut T, panel: usize, b: Matrix<'_>, out: &mut [u8]) -> bool {
+    pub(crate) fn pack_panel<T: Tiles>(&self, t: &mut T, panel: usize, b: Matrix<'_>, out: &mut [u8]) -> bool {
         let mut all = true;
         let mut lines = [[[0u8; LINE]; ROWS]; PARTS];
         for (step, out) in out.chunks_exact_mut(self.step_bytes()).enumerate() {
@@ -181,7 +181,7 @@ impl AmxGemm {
                     let apart = ROWS * LINE;
                     // SAFETY: `lines` has a line of each part for this column.
                     all &= unsafe {
-                        t.split(&numbers, self.parts, (&raw mut lines).cast::<u8>().add(column * LINE), apart)
+                        t.split(halves(&numbers), self.parts, (&raw mut lines).cast::<u8>().add(column * LINE), apart)
                     };
                 }
                 // Row r of a tile has the r-th pair of every column.
@@ -294,7 +294,7 @@ impl AmxGemm {
                     }
                 };
                 // SAFETY: a step has `parts` times 32 lines, of which row r < 32 has one each.
-                let right = unsafe { t.split(numbers, self.parts, lines[r * LINE..].as_mut_ptr(), 2 * TILE) };
+                let right = unsafe { t.split(halves(numbers), self.parts, lines[r * LINE..].as_mut_ptr(), 2 * TILE) };
                 notes[r] |= u8::from(!right && self.parts == PARTS);
             }
         }
@@ -353,7 +353,8 @@ impl Job<'_> {
                     _ => (row - rows.start) * TURN_COLUMNS + column - columns.start,
                 };
                 let sums = &mut scratch[place * SUMS..][..SUMS];
-                let (a, to, fresh) = (a[at..].as_ptr(), sums.as_mut_ptr(), turn == 0);
+                let (first, to, fresh) = (a[at..].as_ptr(), sums.as_mut_ptr(), turn == 0);
+                let a = Rows { at: |step| first.wrapping_add(step * gemm.step_bytes()), part: 2 * TILE };
                 // SAFETY: `t` are configured tiles; A and B have `steps` steps from `at` on, and
                 // the sums have 32 x 32 numbers.
                 unsafe {

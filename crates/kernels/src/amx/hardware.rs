@@ -1,7 +1,7 @@
 //! The processor's tiles. The instructions are written as `asm!`: their intrinsics are not stable.
 
 use super::parts::LIMIT;
-use super::tiles::{LINE, LINE_NUMBERS, ROWS, Tiles};
+use super::tiles::{LINE, ROWS, Tiles};
 use std::arch::asm;
 use std::arch::x86_64::*;
 use std::marker::PhantomData;
@@ -11,7 +11,7 @@ const ARCH_REQ_XCOMP_PERM: i32 = 0x1023;
 const XFEATURE_TILEDATA: i32 = 18;
 
 /// Whether the processor has tiles of bf16, and the system saves them (CPUID 7 and XCR0).
-pub(super) fn probe() -> bool {
+pub(crate) fn probe() -> bool {
     #[target_feature(enable = "xsave")]
     fn saved_states() -> u64 {
         // SAFETY: needs what the attribute says.
@@ -29,7 +29,7 @@ pub(super) fn probe() -> bool {
 
 /// Asks the system for tiles, for the whole process and for good. The permission reaches threads
 /// that run already, and children of `fork`.
-pub(super) fn ask() -> bool {
+pub(crate) fn ask() -> bool {
     // SAFETY: both calls only concern extended states; the second writes the mask it is given.
     unsafe {
         let mut mask = 0u64;
@@ -60,7 +60,7 @@ static FULL: Shapes = Shapes {
 
 /// The configured tiles of this thread. Dropped, they are in their initial state again, so that the
 /// system need not save them when threads are switched.
-pub(super) struct Hardware(PhantomData<*const ()>);
+pub(crate) struct Hardware(PhantomData<*const ()>);
 
 impl Drop for Hardware {
     fn drop(&mut self) {
@@ -120,7 +120,7 @@ impl Tiles for Hardware {
     }
 
     #[inline(always)]
-    unsafe fn split(&mut self, numbers: &[f32; LINE_NUMBERS], count: usize, to: *mut u8, apart: usize) -> bool {
+    unsafe fn split(&mut self, numbers: [&[f32; ROWS]; 2], count: usize, to: *mut u8, apart: usize) -> bool {
         // SAFETY: `is_permitted` asked for AVX512-BF16; the caller promised the lines.
         unsafe { split(numbers, count, to, apart) }
     }
@@ -132,10 +132,10 @@ impl Tiles for Hardware {
 /// `count` lines at `to`, `apart` bytes from one to the next, must be writable.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bf16")]
-unsafe fn split(numbers: &[f32; LINE_NUMBERS], count: usize, to: *mut u8, apart: usize) -> bool {
-    let [mut low, mut high] = [0, ROWS].map(|at| {
-        // SAFETY: 16 of the 32 numbers.
-        unsafe { _mm512_loadu_ps(numbers.as_ptr().add(at)) }
+unsafe fn split(numbers: [&[f32; ROWS]; 2], count: usize, to: *mut u8, apart: usize) -> bool {
+    let [mut low, mut high] = numbers.map(|half| {
+        // SAFETY: there are 16 numbers.
+        unsafe { _mm512_loadu_ps(half.as_ptr()) }
     });
     let limit = _mm512_set1_ps(LIMIT);
     let large = |v| _mm512_cmp_ps_mask::<_CMP_NLT_UQ>(_mm512_abs_ps(v), limit);
@@ -248,17 +248,20 @@ mod tests {
         let mut tiles = Hardware::configure();
         let mut words = Words(9);
         for round in 0..20_000 {
-            let numbers = std::array::from_fn(|_| match round % 3 {
-                0 => f32::from_bits(words.bits()),
-                1 => f32::from_bits(words.pair(1)),
-                _ => f32::from_bits(words.bits() & 0x81ff_ffff),
+            let halves: [[f32; ROWS]; 2] = std::array::from_fn(|_| {
+                std::array::from_fn(|_| match round % 3 {
+                    0 => f32::from_bits(words.bits()),
+                    1 => f32::from_bits(words.pair(1)),
+                    _ => f32::from_bits(words.bits() & 0x81ff_ffff),
+                })
             });
+            let numbers = [&halves[0], &halves[1]];
             let mut lines = [[0u8; 3 * LINE]; 2];
             // SAFETY: three lines each.
             let right = unsafe {
                 [
-                    tiles.split(&numbers, 3, lines[0].as_mut_ptr(), LINE),
-                    Modelled::default().split(&numbers, 3, lines[1].as_mut_ptr(), LINE),
+                    tiles.split(numbers, 3, lines[0].as_mut_ptr(), LINE),
+                    Modelled::default().split(numbers, 3, lines[1].as_mut_ptr(), LINE),
                 ]
             };
             assert_eq!(right[0], right[1], "{numbers:?}");

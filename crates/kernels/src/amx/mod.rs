@@ -11,11 +11,11 @@
 
 mod gemm;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-mod hardware;
+pub(crate) mod hardware;
 #[cfg(test)]
-mod model;
-mod parts;
-mod tiles;
+pub(crate) mod model;
+pub(crate) mod parts;
+pub(crate) mod tiles;
 
 pub use gemm::AmxGemm;
 

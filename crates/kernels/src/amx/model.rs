@@ -2,11 +2,11 @@
 //! machines without tiles.
 
 use super::parts::{LIMIT, PARTS, value};
-use super::tiles::{LINE, LINE_NUMBERS, ROWS, TILE, Tiles};
+use super::tiles::{LINE, ROWS, TILE, Tiles};
 
 /// A tile's bytes.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Tile(pub [u8; TILE]);
+pub(crate) struct Tile(pub [u8; TILE]);
 
 impl Tile {
     /// All zero.
@@ -84,7 +84,7 @@ fn add(a: f32, b: f32) -> f32 {
 }
 
 /// Eight tiles in memory.
-pub(super) struct Modelled(pub [Tile; 8]);
+pub(crate) struct Modelled(pub [Tile; 8]);
 
 impl Default for Modelled {
     fn default() -> Modelled {
@@ -125,14 +125,14 @@ impl Tiles for Modelled {
         multiply(&mut self.0[C], &a, &b);
     }
 
-    unsafe fn split(&mut self, numbers: &[f32; LINE_NUMBERS], count: usize, to: *mut u8, apart: usize) -> bool {
-        for (i, x) in numbers.iter().enumerate() {
+    unsafe fn split(&mut self, numbers: [&[f32; ROWS]; 2], count: usize, to: *mut u8, apart: usize) -> bool {
+        for (i, x) in numbers.into_iter().flatten().enumerate() {
             for (part, bits) in parts_of(*x).into_iter().enumerate().take(count) {
                 // SAFETY: the caller promised `count` lines.
                 unsafe { to.add(part * apart + i * 2).cast::<[u8; 2]>().write_unaligned(bits.to_le_bytes()) };
             }
         }
-        numbers.iter().all(|x| x.abs() < LIMIT)
+        numbers.into_iter().flatten().all(|x| x.abs() < LIMIT)
     }
 }
 

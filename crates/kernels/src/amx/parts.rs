@@ -1,17 +1,17 @@
 //! Float32 as the sum of three bf16.
 
 /// Parts of a float32.
-pub(super) const PARTS: usize = 3;
+pub(crate) const PARTS: usize = 3;
 
 /// The least magnitude that has no parts: its first one may round to infinity.
-pub(super) const LIMIT: f32 = f32::from_bits(0x7f00_0000);
+pub(crate) const LIMIT: f32 = f32::from_bits(0x7f00_0000);
 
 /// The number whose parts these are.
-pub(super) fn sum_of(parts: [u16; PARTS]) -> f32 {
+pub(crate) fn sum_of(parts: [u16; PARTS]) -> f32 {
     (value(parts[0]) + value(parts[1])) + value(parts[2])
 }
 
 /// The number with these bits of bf16.
-pub(super) fn value(bits: u16) -> f32 {
+pub(crate) fn value(bits: u16) -> f32 {
     f32::from_bits(u32::from(bits) << 16)
 }

@@ -3,17 +3,22 @@
 use super::parts::PARTS;
 
 /// Rows of a tile.
-pub(super) const ROWS: usize = 16;
+pub(crate) const ROWS: usize = 16;
 /// Bytes of a row of a tile, which is a line of 32 bf16.
-pub(super) const LINE: usize = 64;
+pub(crate) const LINE: usize = 64;
 /// Numbers of a line.
-pub(super) const LINE_NUMBERS: usize = 32;
+pub(crate) const LINE_NUMBERS: usize = 32;
 /// Bytes of a tile.
-pub(super) const TILE: usize = ROWS * LINE;
+pub(crate) const TILE: usize = ROWS * LINE;
 /// Rows and columns of the register tile.
-pub(super) const SIDE: usize = 2 * ROWS;
+pub(crate) const SIDE: usize = 2 * ROWS;
 /// Bytes from one row of sums to the next.
 const SUMS_ROW: usize = SIDE * size_of::<f32>();
+
+/// The halves of the numbers of a line.
+pub(crate) fn halves(numbers: &[f32; LINE_NUMBERS]) -> [&[f32; ROWS]; 2] {
+    bytemuck::cast_ref::<[f32; LINE_NUMBERS], [[f32; ROWS]; 2]>(numbers).each_ref()
+}
 
 /// Eight tiles. A product is `C += A * B`.
 ///
@@ -21,7 +26,7 @@ const SUMS_ROW: usize = SIDE * size_of::<f32>();
 /// For all methods: pointers are valid for 16 rows of 64 bytes, `stride` bytes apart, and the tiles
 /// of this thread are configured, if they are the processor's.
 #[allow(clippy::missing_safety_doc, reason = "one rule for all, above")]
-pub(super) trait Tiles {
+pub(crate) trait Tiles {
     /// Configures the tiles of this thread, for as long as the value lives.
     ///
     /// # Panics
@@ -37,14 +42,15 @@ pub(super) trait Tiles {
     unsafe fn store<const T: usize>(&mut self, to: *mut u8, stride: usize);
     /// Adds products of pairs of bf16 to sums in float32.
     unsafe fn multiply<const C: usize, const A: usize, const B: usize>(&mut self);
-    /// Writes the first `count` parts of 32 numbers, one line each, `apart` bytes from one to the
-    /// next; says whether all numbers are such that products of their parts are right.
-    unsafe fn split(&mut self, numbers: &[f32; LINE_NUMBERS], count: usize, to: *mut u8, apart: usize) -> bool;
+    /// Writes the first `count` parts of 32 numbers, given as two halves, one line each, `apart`
+    /// bytes from one to the next; says whether all numbers are such that products of their parts
+    /// are right.
+    unsafe fn split(&mut self, numbers: [&[f32; ROWS]; 2], count: usize, to: *mut u8, apart: usize) -> bool;
 }
 
 /// Lines of B that will be wanted later, of which some are requested at every step.
 #[derive(Clone, Copy)]
-pub(super) struct Soon {
+pub(crate) struct Soon {
     /// Address of the next line to request.
     pub at: *const u8,
     /// Lines that each step requests.
@@ -61,17 +67,25 @@ impl Soon {
     }
 }
 
+/// Rows of A: at every step 32 lines, one after another, for each part.
+#[derive(Clone, Copy)]
+pub(crate) struct Rows<F> {
+    /// Address of the lines of the first part of a step.
+    pub at: F,
+    /// Bytes from one part to the next.
+    pub part: usize,
+}
+
 /// Adds `steps` lines of 32 rows of A times 32 columns of B to the sums, `[32][32]` of float32, or
-/// begins with zero. A is `[step][part][2 tiles]`, and so is B; with one part a number is its
-/// first.
+/// begins with zero. B is `[step][part][2 tiles]`; with one part a number is its first.
 ///
 /// # Safety
 /// As for [`Tiles`]; `a` and `b` must hold the steps, `sums` 32 x 32 numbers.
 #[inline(always)]
-pub(super) unsafe fn register_tile<T: Tiles, const COUNT: usize>(
+pub(crate) unsafe fn register_tile<T: Tiles, const COUNT: usize>(
     t: &mut T,
     steps: usize,
-    a: *const u8,
+    a: Rows<impl Fn(usize) -> *const u8>,
     b: *const u8,
     sums: *mut u8,
     fresh: bool,
@@ -94,14 +108,14 @@ pub(super) unsafe fn register_tile<T: Tiles, const COUNT: usize>(
         }
         for step in 0..steps {
             soon.request();
-            let at = step * COUNT * 2 * TILE;
-            let (a, b) = (a.wrapping_add(at), b.wrapping_add(at));
+            let b = b.wrapping_add(step * COUNT * 2 * TILE);
+            let (part, a) = (a.part, (a.at)(step));
             if COUNT == PARTS {
                 // The six products of parts, small ones first; neighbours share an operand.
                 columns(t, b, 0);
-                rows(t, a, 2);
+                rows(t, a, 2 * part);
                 products(t);
-                rows(t, a, 1);
+                rows(t, a, part);
                 products(t);
                 columns(t, b, 1);
                 products(t);
@@ -125,11 +139,11 @@ pub(super) unsafe fn register_tile<T: Tiles, const COUNT: usize>(
 }
 
 #[inline(always)]
-unsafe fn rows<T: Tiles>(t: &mut T, a: *const u8, part: usize) {
+unsafe fn rows<T: Tiles>(t: &mut T, a: *const u8, at: usize) {
     // SAFETY: promised by the caller.
     unsafe {
-        t.load_once::<4>(a.wrapping_add(part * 2 * TILE), LINE);
-        t.load_once::<5>(a.wrapping_add(part * 2 * TILE + TILE), LINE);
+        t.load_once::<4>(a.wrapping_add(at), LINE);
+        t.load_once::<5>(a.wrapping_add(at + TILE), LINE);
     }
 }
 

@@ -29,6 +29,11 @@ pub(in crate::conv) trait ConvMethod: Sync {
         false
     }
 
+    /// Whether it computes on the tiles of AMX.
+    fn tiles(&self) -> bool {
+        false
+    }
+
     /// Whether it can compute the convolution.
     fn fits(&self, signature: &ConvSignature) -> bool;
 
@@ -134,6 +139,11 @@ impl Method {
     /// Whether values are rounded to bf16 before they are multiplied.
     pub fn rounds(self) -> bool {
         self.0.rounds()
+    }
+
+    /// Whether it computes on the tiles of AMX.
+    pub fn tiles(self) -> bool {
+        self.0.tiles()
     }
 }
 

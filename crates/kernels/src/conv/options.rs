@@ -41,6 +41,8 @@ pub struct ConvOptions {
     pub winograd: Winograd,
     /// Whether bf16 is.
     pub precision: Precision,
+    /// Whether the tiles of AMX are, where there are some.
+    pub tiles: bool,
     /// Whether the input is in blocks of 16 already: a direct convolution of few channels then
     /// reads blocks, not planes.
     pub in_blocks: bool,

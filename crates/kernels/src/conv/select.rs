@@ -29,7 +29,7 @@ pub(super) struct Choice {
 
 /// Chooses the method for this convolution, whose output has `out` rows and columns.
 pub(super) fn choose(signature: &ConvSignature, out: [usize; 2], options: &ConvOptions) -> Choice {
-    let allowed = candidates(signature, options.winograd);
+    let allowed = candidates(signature, options.winograd, options.tiles);
     let from = |table: &ConvTable| table.get(signature).map(|t| t.method).filter(|m| allowed.contains(m));
     if let Some(method) = options.tuned.and_then(from) {
         return Choice { method, tuned: true };
@@ -39,8 +39,9 @@ pub(super) fn choose(signature: &ConvSignature, out: [usize; 2], options: &ConvO
 }
 
 /// The methods that can compute it and are allowed, in the order of the list; never none.
-pub(super) fn candidates(signature: &ConvSignature, winograd: Winograd) -> Vec<Method> {
-    let allowed = |m: &Method| m.0.needs() <= winograd && (signature.precision == Precision::Bf16 || !m.rounds());
+pub(super) fn candidates(signature: &ConvSignature, winograd: Winograd, tiles: bool) -> Vec<Method> {
+    let precision = |m: &Method| signature.precision == Precision::Bf16 || !m.rounds();
+    let allowed = |m: &Method| m.0.needs() <= winograd && precision(m) && (tiles || !m.tiles());
     Method::all().filter(|method| allowed(method) && method.0.fits(signature)).collect()
 }
 
@@ -78,7 +79,7 @@ mod tests {
     #[test]
     fn the_committed_table_is_sound_and_every_line_of_it_is_a_possible_choice() {
         for (signature, tuned) in MEASURED.iter() {
-            let allowed = candidates(signature, Winograd::F4);
+            let allowed = candidates(signature, Winograd::F4, false);
             // Which methods exist is the same everywhere, but for bf16, which only some machines
             // multiply.
             assert!(allowed.contains(&tuned.method) || tuned.method.rounds(), "{signature} {}", tuned.method);
@@ -91,7 +92,7 @@ mod tests {
             let methods = |channels| {
                 let square = Conv2dParams::square(channels, 1, 3);
                 let params = Conv2dParams { kernel, stride: [stride; 2], ..square };
-                candidates(&ConvSignature { params, ..signature(Isa::Avx512) }, Winograd::F4)
+                candidates(&ConvSignature { params, ..signature(Isa::Avx512) }, Winograd::F4, false)
             };
             assert!(methods(1 << 20).iter().any(|method| method.transforms()));
             assert!(!methods((1 << 20) + 16).iter().any(|method| method.transforms()));

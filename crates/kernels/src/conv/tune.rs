@@ -10,6 +10,7 @@ use crate::conv::options::{ConvOptions, Winograd};
 use crate::conv::select::candidates;
 use crate::conv::table::ConvSignature;
 use crate::par::{Par, ReusedScratch};
+use crate::processor_time::processor_time;
 use std::time::{Duration, Instant};
 
 /// A method that was measured.
@@ -29,8 +30,8 @@ const LEAST_ROUNDS: usize = 3;
 /// inside a network.
 const EVICTED: usize = 48 << 20;
 
-/// Measures every method that can compute a convolution, interleaved, in the calling thread, for
-/// about as long as `budget` says. The fastest comes first; none at all if the parameters
+/// Measures every method that can compute a convolution, interleaved, by the processor time of the
+/// calling thread, for about as long as `budget` says. The fastest comes first; none at all if the parameters
 /// contradict each other or the instruction set is missing.
 ///
 /// Between calls the caches are filled with something else.
@@ -38,7 +39,7 @@ pub fn measure(signature: &ConvSignature, winograd: Winograd, budget: Duration) 
     if !signature.isa.is_available() {
         return Vec::new();
     }
-    let methods = candidates(signature, winograd);
+    let methods = candidates(signature, winograd, true);
     let mut runs: Vec<MethodRun> = methods.into_iter().filter_map(|method| MethodRun::new(signature, method)).collect();
     let evicted = AlignedVec::zeroed(EVICTED / size_of::<f32>());
     let (begin, par) = (Instant::now(), ReusedScratch::default());
@@ -57,7 +58,7 @@ pub fn measure(signature: &ConvSignature, winograd: Winograd, budget: Duration) 
 
 /// The method chosen without a table of the caller's.
 pub fn chosen(signature: &ConvSignature, winograd: Winograd) -> Option<Method> {
-    let options = ConvOptions { winograd, precision: signature.precision, ..ConvOptions::default() };
+    let options = ConvOptions { winograd, precision: signature.precision, tiles: true, ..ConvOptions::default() };
     ConvKernel::select(signature.params, signature.shape, signature.isa, options).map(|kernel| kernel.method())
 }
 
@@ -86,7 +87,7 @@ impl MethodRun {
 
     fn time(&mut self, par: &dyn Par) {
         let (xs, ys) = (self.kernel.input_shape(), self.kernel.output_shape());
-        let begin = Instant::now();
+        let begin = processor_time();
         self.kernel.run(
             Blocked::new(xs, &self.x),
             &self.packed,
@@ -95,7 +96,7 @@ impl MethodRun {
             &mut self.scratch,
             par,
         );
-        self.times.push(begin.elapsed().as_nanos() as u64);
+        self.times.push((processor_time() - begin).as_nanos().max(1) as u64);
     }
 
     fn finish(mut self) -> Measured {

@@ -93,7 +93,7 @@ impl Src {
     /// # Safety
     /// `self[at .. at + 16]` must be readable.
     #[inline(always)]
-    pub(super) unsafe fn block(self, at: usize) -> *const f32 {
+    pub(crate) unsafe fn block(self, at: usize) -> *const f32 {
         self.check(at, LANES);
         // SAFETY: promised by the caller.
         unsafe { self.ptr.add(at) }
@@ -108,6 +108,16 @@ impl Src {
     pub(super) unsafe fn masked_block(self, at: usize, mask: u16) -> *const f32 {
         self.check(at, (u16::BITS - mask.leading_zeros()) as usize);
         self.ptr.wrapping_add(at)
+    }
+
+    /// Pointer to the bytes of `n` readable elements.
+    ///
+    /// # Safety
+    /// `self[.. n]` must be readable.
+    #[inline(always)]
+    pub(crate) unsafe fn bytes(self, n: usize) -> *const u8 {
+        self.check(0, n);
+        self.ptr.cast()
     }
 
     /// The address `n` elements on, valid or not, for a prefetch.
@@ -176,7 +186,7 @@ impl Dst {
     /// # Safety
     /// `self[at .. at + 16]` must be writable and not accessed by another thread.
     #[inline(always)]
-    pub(super) unsafe fn block(self, at: usize) -> *mut f32 {
+    pub(crate) unsafe fn block(self, at: usize) -> *mut f32 {
         self.check(at, LANES);
         // SAFETY: promised by the caller.
         unsafe { self.ptr.add(at) }

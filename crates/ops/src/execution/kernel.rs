@@ -22,6 +22,8 @@ pub struct KernelOptions {
     pub tiles: bool,
     /// precision of the numbers that convolutions and dense layers multiply
     pub precision: Precision,
+    /// whether the precision was chosen for this processor
+    pub precision_chosen: bool,
     /// measured choices of convolutions, which take precedence over the rules
     pub tuned: Option<&'static ConvTable>,
 }
@@ -29,7 +31,7 @@ pub struct KernelOptions {
 impl Default for KernelOptions {
     fn default() -> Self {
         let (isa, precision) = (Isa::detect(), Precision::Single);
-        KernelOptions { winograd: 4, isa, tiles: true, precision, tuned: None }
+        KernelOptions { winograd: 4, isa, tiles: true, precision, precision_chosen: false, tuned: None }
     }
 }
 
@@ -50,6 +52,17 @@ impl KernelOptions {
         if isa.is_available() { Ok(KernelOptions { isa, tiles: false, ..self }) } else { Err(absent()) }
     }
 
+    /// The precision that suits this processor: bf16 where layers run on tiles, else float32.
+    pub fn with_chosen_precision(self) -> KernelOptions {
+        let precision = if self.has_tiles() { Precision::Bf16 } else { Precision::Single };
+        KernelOptions { precision, precision_chosen: true, ..self }
+    }
+
+    /// Whether layers may run on tiles. Asks the system to permit them.
+    fn has_tiles(&self) -> bool {
+        self.tiles && self.isa == Isa::Avx512 && amx::is_permitted()
+    }
+
     /// The transforms that `winograd` allows.
     pub fn transforms(&self) -> Winograd {
         match self.winograd {
@@ -61,12 +74,26 @@ impl KernelOptions {
 
     /// Remarks on the options for readers of the plan.
     pub fn notes(&self) -> impl Iterator<Item = &'static str> {
-        let wanted = self.precision == Precision::Bf16;
         let has = self.isa == Isa::Avx512 && has_bf16();
-        let absent = "precision bf16: computed in float32, because there is no AVX512-BF16 to compute it with";
-        let slow = "precision bf16: convolutions that take longer in bf16 on this processor are computed in float32";
-        let note = if has { (!pairs_are_fast()).then_some(slow) } else { Some(absent) };
-        note.filter(|_| wanted).into_iter()
+        let note = match (self.precision, self.precision_chosen) {
+            (Precision::Bf16, true) => Some(
+                "precision auto: bf16, because this processor has tiles (AMX); \
+                 precision default computes in float32",
+            ),
+            (Precision::Single, true) => Some(
+                "precision auto: float32, because there are no tiles (AMX) to use; \
+                 precision bf16 rounds where that is faster",
+            ),
+            (Precision::Single, false) => None,
+            (Precision::Bf16, false) if !has => {
+                Some("precision bf16: computed in float32, because there is no AVX512-BF16 to compute it with")
+            }
+            (Precision::Bf16, false) if pairs_are_fast() || self.has_tiles() => None,
+            (Precision::Bf16, false) => {
+                Some("precision bf16: convolutions that take longer in bf16 on this processor are computed in float32")
+            }
+        };
+        note.into_iter()
     }
 }
 

@@ -5,6 +5,7 @@ pub mod fused_attention;
 pub mod fused_convolution;
 pub mod fused_elementwise;
 pub mod fused_fully_connected;
+pub mod layer_norm_of_sum;
 pub mod scale_shift;
 
 use crate::nn::convolution_kernel::{Epilogue, FusedActivation};

@@ -151,6 +151,7 @@ pub(crate) fn cost_ns(kernel: &ConvKernel, work: u64) -> u64 {
     let per_ns = match kernel.isa() {
         Isa::Portable => 8,
         Isa::Avx2 => 50,
+        Isa::Avx512 if kernel.method().tiles() => 800,
         Isa::Avx512 if kernel.method().rounds() => 200,
         Isa::Avx512 => 100,
     };
@@ -214,8 +215,8 @@ fn conv_params(geometry: &ConvGeometry, in_channels: usize) -> Conv2dParams {
 
 fn conv_options(options: KernelOptions) -> (Isa, ConvOptions) {
     let winograd = options.transforms();
-    let KernelOptions { precision, tuned, isa, .. } = options;
-    (isa, ConvOptions { winograd, precision, tuned, in_blocks: false })
+    let KernelOptions { precision, tuned, isa, tiles, .. } = options;
+    (isa, ConvOptions { winograd, precision, tuned, tiles, in_blocks: false })
 }
 
 /// The fast kernel for images of shape `(batch, channels, [height,] width)`, if there is one;

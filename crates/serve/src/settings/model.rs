@@ -86,7 +86,7 @@ fn shown_preprocess(of: &Preprocess) -> Given {
     Given::Table(items.into_iter().map(|(key, given)| (key.to_owned(), given)).collect())
 }
 
-const PRECISIONS: &[(&str, &str)] = &[("default", "default"), ("exact", "exact"), ("bf16", "bf16")];
+const PRECISIONS: &[(&str, &str)] = &[("default", "default"), ("exact", "exact"), ("bf16", "bf16"), ("auto", "auto")];
 const BITS: &[(&str, bool)] = &[("any", false), ("exact", true)];
 
 /// Every setting of a model.
@@ -156,7 +156,7 @@ pub static MODEL: &[Setting<ModelSettings>] = &[
     },
     Setting {
         key: "precision",
-        metavar: "default|exact|bf16",
+        metavar: "default|exact|bf16|auto",
         text: "how products are computed, as in hybridize",
         scope: Scope::Models,
         read: |to, value| value.word(PRECISIONS).map(|read| to.precision = read),

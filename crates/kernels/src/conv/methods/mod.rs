@@ -3,6 +3,7 @@
 pub(in crate::conv) mod depthwise;
 pub(in crate::conv) mod direct;
 pub(in crate::conv) mod direct_bf16;
+pub(in crate::conv) mod tiles;
 pub(in crate::conv) mod winograd;
 
 use crate::conv::method::ConvMethod;
@@ -13,6 +14,8 @@ use winograd::{fused, polyphase, pretransformed_methods as pretransformed};
 pub(in crate::conv) static METHODS: &[&dyn ConvMethod] = &[
     &depthwise::METHOD,
     &polyphase::METHOD,
+    &tiles::BF16,
+    &tiles::SINGLE,
     &pretransformed::STRIDED_BF16,
     &pretransformed::F2_BF16,
     &direct_bf16::METHOD,

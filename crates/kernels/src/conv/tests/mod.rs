@@ -9,6 +9,7 @@ mod plain_tensors;
 mod pooled;
 mod strided;
 mod taps;
+mod tiles;
 mod unpack;
 mod winograd;
 

@@ -13,7 +13,7 @@ fn kernels(params: Conv2dParams, [n, h, w]: [usize; 3], isa: Isa) -> Vec<ConvKer
     let of = |precision| {
         let (cache, shape) = (CacheClass::detect(), [n, params.in_channels, h, w]);
         let signature = ConvSignature { isa, cache, precision, params, shape };
-        let methods = candidates(&signature, Winograd::F4).into_iter();
+        let methods = candidates(&signature, Winograd::F4, true).into_iter();
         methods.filter_map(|method| ConvKernel::of(&signature, method, false)).collect::<Vec<_>>()
     };
     [of(Precision::Single), of(Precision::Bf16)].concat()
