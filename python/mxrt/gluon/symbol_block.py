@@ -280,10 +280,10 @@ class SymbolBlock(HybridBlock):
         multiply to bf16 where that is faster, with errors of about 0.5 % of the largest answer of a
         resnet18, more in deeper networks; arrays stay float32. It needs a processor with
         AVX512-BF16; on others everything is computed in float32, and the text of :meth:`plan` says
-        so. ``precision="auto"`` is bf16 on processors with tiles (Intel's AMX) and else the default;
-        :meth:`plan` says which. ``fallback=True`` runs operators for which a GPU has no kernel on the CPU, see
-        :meth:`HybridBlock.hybridize`. MXNet's own keywords are accepted; an unknown one is an
-        error, as in MXNet.
+        so. ``precision="auto"`` is bf16 on processors with tiles (Intel's AMX) and the default on
+        others; :meth:`plan` says which. ``fallback=True`` runs operators for which a GPU has no
+        kernel on the CPU, see :meth:`HybridBlock.hybridize`. MXNet's own keywords are accepted; an
+        unknown one is an error, as in MXNet.
         """
         super().hybridize(
             active,
