@@ -10,9 +10,9 @@ pub(super) const PANEL: usize = 16;
 const GROUP: usize = 4;
 /// Rows of C that are computed together.
 pub(super) const TILE: usize = 8;
-/// What signed data lacks to be unsigned.
+/// Difference between signed data and unsigned ones.
 const SHIFT: i32 = 128;
-/// Bytes of the corrections behind the weights of a panel.
+/// Bytes of the corrections after the weights of a panel.
 const CORRECTIONS: usize = PANEL * size_of::<i32>();
 
 /// Sums of a tile.
@@ -188,7 +188,7 @@ impl Int8Gemm {
     }
 }
 
-/// What turns a byte into an unsigned number.
+/// Bits that turn a byte into an unsigned number.
 pub(super) fn sign_flip(signed: bool) -> u8 {
     if signed { 0x80 } else { 0 }
 }
