@@ -14,7 +14,7 @@ import pytest
 
 from support import BUILD, MODELS, run
 
-TRAINED = ["digits_cnn", "module_mlp", "legacy_mlp"]
+TRAINED = ["digits_cnn", "module_mlp", "legacy_mlp", "mlp_int8", "cnn_int8_fused"]
 ZOO = sorted(path.parent.name for path in (MODELS / "zoo").glob("*/shapes.json"))
 
 

@@ -20,10 +20,6 @@ REFUSED = {
     "as_np_ndarray": (lambda mx: mx.nd.ones(1).as_np_ndarray(), "the array works as it is"),
     "tostype": (lambda mx: mx.nd.ones(1).tostype("csr"), "pass a dense array"),
     "rand_ndarray": (lambda mx: mx.test_utils.rand_ndarray((2, 2), "csr"), "pass a dense array"),
-    "quantize_model": (
-        lambda mx: mx.contrib.quantization.quantize_model(None, {}, {}),
-        r"hybridize\(precision='bf16'\)",
-    ),
     "import_model": (
         lambda mx: mx.contrib.onnx.import_model("a.onnx"),
         "with MXNet 1.9.1: mx.contrib.onnx.import_model",
@@ -58,9 +54,8 @@ def test_what_refusals_advise_works(mx) -> None:
 @pytest.mark.parametrize(
     ("operator", "words"),
     [
-        ("_contrib_quantized_conv", "load the files that the network had before it was quantized"),
         ("_npi_matmul", r"without npx\.set_np\(\), and export it again"),
-        ("_sg_mkldnn_conv", "save the symbol as it was before optimize_for"),
+        ("_sg_onednn_conv", "save the symbol as it was before optimize_for"),
     ],
 )
 def test_graphs_with_operators_of_an_absent_family_say_what_loads(mx, operator: str, words: str) -> None:

@@ -25,13 +25,6 @@ MISSING: dict[str, str] = {
         [f"nd.contrib.backward_{name}" for name in ("gradientmultiplier", "hawkesll", "index_copy", "quadratic")],
         "the operator belongs to training",
     ),
-    **dict.fromkeys(
-        [
-            *(f"nd.contrib.{name}" for name in ("dequantize", "quantize", "quantize_asym", "quantize_v2")),
-            *("nd.contrib.requantize", "nd.contrib.quantized_"),
-        ],
-        "operators on quantised numbers are not part of this build",
-    ),
     # Names that Python 3 does not use, or that MXNet's modules have because they import them.
     **dict.fromkeys(
         [f"{kind}.__{name}__" for kind in ("nd.NDArray", "sym.Symbol") for name in ("div", "idiv", "rdiv", "nonzero")],

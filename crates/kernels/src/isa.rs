@@ -65,6 +65,13 @@ pub(crate) fn has_vbmi() -> bool {
     *FOUND.get_or_init(|| Isa::detect() == Isa::Avx512 && probe_vbmi())
 }
 
+/// Whether this machine sums products of bytes by four (AVX512-VNNI, which goes with
+/// [`Isa::Avx512`]).
+pub(crate) fn has_vnni() -> bool {
+    static FOUND: OnceLock<bool> = OnceLock::new();
+    *FOUND.get_or_init(|| Isa::detect() == Isa::Avx512 && probe_vnni())
+}
+
 /// Whether products of pairs of bf16 (AVX512-BF16) are faster than those of float32. By the kind of
 /// the processor: AMD's do 1.85 times as many multiply-adds, Intel's half as many.
 pub fn pairs_are_fast() -> bool {
@@ -91,6 +98,16 @@ fn probe_bf16() -> bool {
 #[cfg(target_arch = "x86_64")]
 fn probe_vbmi() -> bool {
     is_x86_feature_detected!("avx512vbmi")
+}
+
+#[cfg(target_arch = "x86_64")]
+fn probe_vnni() -> bool {
+    is_x86_feature_detected!("avx512vnni")
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn probe_vnni() -> bool {
+    false
 }
 
 #[cfg(not(target_arch = "x86_64"))]

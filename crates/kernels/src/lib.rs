@@ -34,6 +34,7 @@ pub mod gemm_plain;
 mod halves;
 pub mod image;
 pub mod index;
+pub mod int8;
 pub mod isa;
 pub mod linalg;
 pub mod math;

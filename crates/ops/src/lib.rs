@@ -15,12 +15,14 @@ mod blocked;
 mod control;
 mod create;
 mod custom;
+mod fused;
 mod graph;
 mod image;
 mod index;
 mod linalg;
 mod math;
 mod nn;
+mod quantized;
 mod random;
 mod sequence;
 mod shape;
@@ -47,6 +49,7 @@ pub use crate::execution::{
     invoke_cached, invoke_late, kernel_fn, name_operators_inside, no_kernel, program_picoseconds, run_late,
     set_device_kernels, streaming_ns, unary_picoseconds,
 };
+pub use crate::fused::{InnerValue, NESTED, NestedGraph, NestedNode, NestedWriter, has_nested_graph, unfolded};
 pub use crate::rewrite::{
     BlockedForm, BlockedLayout, ConcatenatedInput, Elementwise, ElementwiseProgram, LateShapes, Layout,
     MAX_PROGRAM_STEPS, OperandBroadcast, Rewrites, StepInput, layout_attrs, program_step,

@@ -95,6 +95,16 @@ impl OpTest {
         self.input(DType::I32, &shape, values)
     }
 
+    /// Gives an input.
+    pub fn i8<const N: usize>(self, shape: [usize; N], values: &[i8]) -> OpTest {
+        self.input(DType::I8, &shape, values)
+    }
+
+    /// Gives an input.
+    pub fn u8<const N: usize>(self, shape: [usize; N], values: &[u8]) -> OpTest {
+        self.input(DType::U8, &shape, values)
+    }
+
     /// Gives the output of another operator as an input.
     pub fn array(mut self, array: Array) -> OpTest {
         self.inputs.push(array);

@@ -3,9 +3,9 @@
 use mxrt_engine::OpError;
 use mxrt_kernels::par::Serial;
 use mxrt_ops::{
-    AttrDef, AttrKind, Attrs, CustomCall, CustomOperator, CustomOperators, CustomTypes, DTypes, Inputs, Kernel,
-    KernelCall, KernelOptions, LateShapes, OpDef, RandomKey, Shapes, Signature, bind_kernel, infer_types,
-    register_custom_operators, registry,
+    AttrDef, AttrKind, Attrs, CustomCall, CustomOperator, CustomOperators, CustomTypes, DTypes, InnerValue, Inputs,
+    Kernel, KernelCall, KernelOptions, LateShapes, NESTED, NestedWriter, OpDef, RandomKey, Shapes, Signature,
+    bind_kernel, has_nested_graph, infer_types, register_custom_operators, registry,
 };
 use mxrt_tensor::{DType, PartialShape, Shape, TensorMut, TensorRef, TensorType};
 use std::collections::HashMap;
@@ -76,6 +76,13 @@ fn attrs(op: &OpDef, given: &[(&str, String)]) -> Attrs {
     if op.name == "_image_resize" {
         texts.push(("size", "(3, 3)".to_owned()));
     }
+    // Without a calibrated range this one returns an error.
+    if op.name == "_contrib_quantized_batch_norm" {
+        texts.extend([("min_calib_range", "-1".to_owned()), ("max_calib_range", "1".to_owned())]);
+    }
+    if has_nested_graph(op) {
+        texts.push((NESTED, nested_graph(op)));
+    }
     for attr in op.attrs {
         let shape = shape.filter(|_| attr.name == "shape").map(str::to_owned);
         let missing = attr.default.is_none() || (attr.name == "shape" && attr.default == Some("None"));
@@ -89,6 +96,21 @@ fn attrs(op: &OpDef, given: &[(&str, String)]) -> Attrs {
         }
     }
     op.parse_attrs(texts.iter().map(|(k, v)| (*k, v.as_str()))).unwrap_or_else(|e| panic!("{}: {}", op.name, e.message))
+}
+
+/// The nested graph of a fused operator: the layer alone.
+fn nested_graph(op: &OpDef) -> String {
+    let (layer, inputs, attrs): (_, usize, &[(&str, &str)]) = match op.name {
+        "_sg_mkldnn_conv" => ("Convolution", 2, &[("kernel", "(1, 1)"), ("num_filter", "2"), ("no_bias", "True")]),
+        "_sg_mkldnn_fully_connected" => ("FullyConnected", 2, &[("num_hidden", "3"), ("no_bias", "True")]),
+        "_sg_mkldnn_selfatt_qk" => ("_contrib_interleaved_matmul_selfatt_qk", 1, &[("heads", "1")]),
+        "_sg_mkldnn_selfatt_valatt" => ("_contrib_interleaved_matmul_selfatt_valatt", 2, &[("heads", "1")]),
+        other => panic!("{other} needs a nested graph here"),
+    };
+    let values: Vec<InnerValue> = (0..inputs).map(InnerValue::Input).collect();
+    let mut writer = NestedWriter::new(inputs, InnerValue::Node(0, 0));
+    writer.node(layer, &values, attrs.iter().copied());
+    writer.finish()
 }
 
 /// Every combination worth trying: the defaults, and each word and each truth value of one
@@ -112,8 +134,9 @@ fn variants(op: &OpDef) -> Vec<Attrs> {
 /// Shapes of the first input, and of others that do not follow from it.
 fn shapes(op: &OpDef) -> Vec<Vec<Shape>> {
     let related: &[&[usize]] = match op.name {
-        "_contrib_interleaved_matmul_selfatt_qk" => &[&[6, 1, 6]],
-        "_contrib_interleaved_matmul_selfatt_valatt" => &[&[6, 1, 6], &[1, 6, 6]],
+        "_contrib_interleaved_matmul_selfatt_qk" | "_sg_mkldnn_selfatt_qk" => &[&[6, 1, 6]],
+        "_contrib_interleaved_matmul_selfatt_valatt" | "_sg_mkldnn_selfatt_valatt" => &[&[6, 1, 6], &[1, 6, 6]],
+        "_contrib_intgemm_take_weight" => &[&[4, 2], &[3]],
         "_contrib_interleaved_matmul_encdec_qk" => &[&[5, 1, 2], &[6, 1, 4]],
         "_contrib_interleaved_matmul_encdec_valatt" => &[&[6, 1, 4], &[1, 5, 6]],
         "_linalg_gelqf" => &[&[2, 3, 4]],
@@ -178,7 +201,8 @@ fn exercise(op: &OpDef, attrs: &Attrs) -> usize {
 
     let mut bound = 0;
     for given in shapes(op) {
-        for dtype in [DType::F32, DType::F64, DType::F16, DType::I32, DType::Bool, DType::I16] {
+        let dtypes = [DType::F32, DType::F64, DType::F16, DType::I32, DType::Bool, DType::I16, DType::I8, DType::U8];
+        for dtype in dtypes {
             // Inputs that are not given follow from the first where they can, else they are like
             // it.
             let mut ins = vec![PartialShape::UNKNOWN; inputs];
@@ -187,8 +211,11 @@ fn exercise(op: &OpDef, attrs: &Attrs) -> usize {
             if (op.infer_shape)(&mut Shapes { attrs, inputs: &mut ins, outputs: &mut outs }).is_err() {
                 continue;
             }
-            let complete: Vec<TensorType> =
-                ins.iter().map(|s| TensorType::new(dtype, s.complete().unwrap_or_else(|| given[0].clone()))).collect();
+            let types = input_dtypes(op, attrs, dtype, inputs, outputs);
+            let complete = ins.iter().zip(types);
+            let complete: Vec<TensorType> = complete
+                .map(|(s, dtype)| TensorType::new(dtype, s.complete().unwrap_or_else(|| given[0].clone())))
+                .collect();
             let types = match op.rewrites.late_shapes {
                 // Contents that are all 0 decide.
                 Some(shapes) => shapes_of_zeros(op, attrs, &complete, shapes),
@@ -208,6 +235,15 @@ fn exercise(op: &OpDef, attrs: &Attrs) -> usize {
         }
     }
     bound
+}
+
+/// Types of all inputs where the first has this one: what follows from it, else the same.
+fn input_dtypes(op: &OpDef, attrs: &Attrs, first: DType, inputs: usize, outputs: usize) -> Vec<DType> {
+    let mut known = vec![None; inputs];
+    known.iter_mut().take(1).for_each(|dtype| *dtype = Some(first));
+    let mut made = vec![None; outputs];
+    let fits = (op.infer_dtype)(&mut DTypes { attrs, inputs: &mut known, outputs: &mut made }).is_ok();
+    known.into_iter().map(|dtype| dtype.filter(|_| fits).unwrap_or(first)).collect()
 }
 
 /// Types of the outputs where the contents of the inputs, which are 0, decide about their shapes.

@@ -1,42 +1,435 @@
-"""Quantization of models can be named, and is refused."""
+"""Makes models of 8-bit integers out of float32 ones.
+
+The results run here and in MXNet 1.9.1. What differs from MXNet: convolutions that it cannot
+compute on integers (groups without fusion, one spatial axis) stay in float32 instead of failing
+when the model is bound.
+"""
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+import logging
+import os
+import tempfile
+from collections.abc import Iterable
+from typing import Any
 
-from ..base import MXNetNotImplementedError
+from .. import ndarray
+from ..context import Context, cpu
+from ..io import DataBatch, DataDesc, DataIter
+from ..module import Module
+from ..ndarray import NDArray
+from ..symbol import Group, Symbol, load
+from . import _calibration, _fuse_graph, _quantize_graph
+from ._calibration import LayerHistogramCollector as _LayerHistogramCollector
+from ._calibration import LayerOutputMinMaxCollector as _LayerOutputMinMaxCollector
+from ._calibration import combine_histogram
 
-__all__ = ["quantize_graph", "quantize_model", "quantize_model_mkldnn", "quantize_net", "quantize_net_v2"]
+__all__ = [
+    "calib_graph",
+    "combine_histogram",
+    "quantize_graph",
+    "quantize_model",
+    "quantize_model_mkldnn",
+    "quantize_net",
+    "quantize_net_v2",
+]
+
+Params = dict[str, NDArray]
 
 
-def _refuse(name: str) -> NoReturn:
-    raise MXNetNotImplementedError(
-        f"contrib.quantization.{name} is not part of this build of mxrt, which has no operators on quantized numbers "
-        "either. What makes models faster here: net.hybridize(precision='bf16'), which rounds what layers multiply to "
-        "bf16 on processors with AVX512-BF16"
+def _check(quantized_dtype: str, quantize_mode: str, granularity: str, ctx: Any, **lists: Any) -> None:
+    choices = [
+        ("quantized_dtype", quantized_dtype, ("int8", "uint8", "auto")),
+        ("quantize_mode", quantize_mode, ("smart", "full")),
+        ("quantize_granularity", granularity, ("tensor-wise", "channel-wise")),
+    ]
+    for name, value, known in choices:
+        if value not in known:
+            raise ValueError(f"unknown {name} {value} received, expected " + ", ".join(f"`{k}`" for k in known))
+    if not isinstance(ctx, Context):
+        raise ValueError(f"currently only supports single ctx, while received {ctx}")
+    for name, value in lists.items():
+        if value is not None and not isinstance(value, list):
+            raise ValueError(f"{name} must be a list of strings, while received type {type(value)}")
+
+
+def _load_symbol(sym: str | Symbol) -> Symbol:
+    if isinstance(sym, Symbol):
+        return sym
+    if isinstance(sym, str | os.PathLike):
+        return load(os.fspath(sym))
+    raise ValueError(f"sym must be a Symbol or the path of a symbol file, while received type {type(sym)}")
+
+
+def _quantize_symbol(
+    sym: Symbol,
+    params: Iterable[str],
+    excluded_symbols: list[str] | None,
+    excluded_operators: list[str] | None,
+    quantized_dtype: str,
+    quantize_mode: str,
+    granularity: str,
+) -> tuple[Symbol, list[str]]:
+    heads, names = _quantize_graph.quantize(
+        _quantize_graph.read(sym),
+        set(excluded_symbols or []),
+        set(excluded_operators or []),
+        set(params),
+        quantized_dtype,
+        quantize_mode,
+        granularity,
     )
+    return _quantize_graph.write(heads), names
 
 
-def quantize_model(*args: Any, **kwargs: Any) -> NoReturn:
-    """Refused: there are no operators on quantized numbers."""
-    _refuse("quantize_model")
+def _calibrate_quantized_sym(qsym: Symbol, th_dict: dict[str, tuple[float, float]]) -> Symbol:
+    heads = _quantize_graph.read(qsym)
+    _quantize_graph.calibrate(heads, th_dict)
+    return _quantize_graph.write(heads)
 
 
-def quantize_model_mkldnn(*args: Any, **kwargs: Any) -> NoReturn:
-    """Refused: there are no operators on quantized numbers."""
-    _refuse("quantize_model_mkldnn")
+def _quantize_params(qsym: Symbol, params: Params) -> Params:
+    """The parameters that a quantized symbol takes: integers with their ranges, and what stays."""
+    made: Params = {}
+    for name in qsym.list_arguments():
+        original = name.removesuffix("_quantize")
+        if name.endswith("_quantize") and original in params:
+            param = params[original].astype("float32")
+            made[name], made[f"{name}_min"], made[f"{name}_max"] = ndarray.contrib.quantize(
+                param, ndarray.min(param), ndarray.max(param), out_type="int8"
+            )
+        elif name in params:
+            made[name] = params[name]
+    return made
 
 
-def quantize_graph(*args: Any, **kwargs: Any) -> NoReturn:
-    """Refused: there are no operators on quantized numbers."""
-    _refuse("quantize_graph")
+def _collector(calib_mode: str, quantized_dtype: str, names: list[str], own: Any, logger: Any) -> Any:
+    """The collector of the values; None where nothing is calibrated."""
+    match calib_mode:
+        case "none" | None:
+            return None
+        case "naive":
+            return _LayerOutputMinMaxCollector(quantized_dtype, set(names), logger)
+        case "entropy":
+            return _LayerHistogramCollector(include_layer=set(names), logger=logger)
+        case "customize" if own is not None:
+            return own
+    raise ValueError(f"unknown calibration mode {calib_mode} received, expected `none`, `naive`, or `entropy`")
 
 
-def quantize_net(*args: Any, **kwargs: Any) -> NoReturn:
-    """Refused: there are no operators on quantized numbers."""
-    _refuse("quantize_net")
+def _ranges(collector: Any, calib_mode: str, quantized_dtype: str) -> dict[str, tuple[float, float]]:
+    if calib_mode == "entropy":
+        return _calibration.thresholds(collector.hist_dict, quantized_dtype)
+    return dict(collector.min_max_dict)
 
 
-def quantize_net_v2(*args: Any, **kwargs: Any) -> NoReturn:
-    """Refused: there are no operators on quantized numbers."""
-    _refuse("quantize_net_v2")
+def _collect(
+    sym: Symbol,
+    names: list[str],
+    params: tuple[Params, Params],
+    data: DataIter,
+    data_names: Iterable[str],
+    label_names: Any,
+    ctx: Context,
+    limit: int | None,
+    collector: Any,
+) -> int:
+    """Shows the collector the values with these names; returns the number of samples."""
+    if limit is not None and limit < 1:
+        raise ValueError(f"num_calib_examples={limit} must be at least 1, or None for all")
+    internals = sym.get_internals()
+    wanted = set(names)
+    shown = [value for value in internals if value.list_outputs()[0] in wanted]
+    module = Module(Group(shown or list(sym)), data_names=data_names, label_names=label_names, context=ctx)
+    labels = data.provide_label if label_names and data.provide_label else None
+    inputs = set(module.symbol.list_inputs())
+    described = [one for one in data.provide_data if one[0] in inputs]
+    module = Module(
+        module.symbol,
+        data_names=[one[0] for one in described],
+        label_names=label_names if labels else None,
+        context=ctx,
+    )
+    module.bind(for_training=False, data_shapes=described, label_shapes=labels)
+    module.set_params(*params, allow_missing=False, allow_extra=True, force_init=True)
+    examples = 0
+    for batch in data:
+        kept = [array for one, array in zip(data.provide_data, batch.data, strict=False) if one[0] in inputs]
+        module.forward(DataBatch(data=kept, label=batch.label if labels else None, pad=batch.pad), is_train=False)
+        for value, array in zip(shown, module.get_outputs(), strict=True):
+            collector.collect(value.list_outputs()[0], array)
+        examples += data.batch_size
+        if limit is not None and examples >= limit:
+            break
+    if not examples:
+        raise ValueError("calib_data gave no batch; give data of at least one batch, and reset() an iterator before")
+    return examples
+
+
+def quantize_model(
+    sym: str | Symbol,
+    arg_params: Params,
+    aux_params: Params,
+    data_names: Iterable[str] = ("data",),
+    label_names: Iterable[str] | None = ("softmax_label",),
+    ctx: Context | None = None,
+    excluded_sym_names: list[str] | None = None,
+    excluded_op_names: list[str] | None = None,
+    calib_mode: str = "entropy",
+    calib_data: DataIter | None = None,
+    num_calib_examples: int | None = None,
+    quantized_dtype: str = "int8",
+    quantize_mode: str = "smart",
+    quantize_granularity: str = "tensor-wise",
+    logger: logging.Logger | None = None,
+) -> tuple[Symbol, Params, Params]:
+    """The symbol and the parameters of a model on 8-bit integers.
+
+    `calib_mode` says where ranges come from: `naive` takes the least and largest value of each
+    layer for `calib_data`, `entropy` clips so that least is lost, `none` finds ranges when the
+    model runs. `quantize_mode` is `smart`, which quantizes operators between quantized layers, or
+    `full`, all that can be. `quantized_dtype` is that of activations: int8, uint8 or auto (uint8
+    where no value is negative). Nodes and operators can be excluded by name.
+
+    Raises ValueError for an unknown mode, data that are missing, empty, or give NaN.
+    """
+    ctx = ctx or cpu()
+    _check(
+        quantized_dtype, quantize_mode, quantize_granularity, ctx,
+        excluded_sym_names=excluded_sym_names, excluded_op_names=excluded_op_names,
+    )  # fmt: skip
+    sym = _load_symbol(sym)
+    qsym, names = _quantize_symbol(
+        sym, arg_params, excluded_sym_names, excluded_op_names, quantized_dtype, quantize_mode, quantize_granularity
+    )
+    collector = _collector(calib_mode, quantized_dtype, names, None, logger)
+    if collector is not None:
+        if not isinstance(calib_data, DataIter):
+            what = "must be provided" if calib_data is None else f"must be a DataIter, not {type(calib_data)},"
+            raise ValueError(f"calib_data {what} when calib_mode={calib_mode}")
+        params = (arg_params, aux_params)
+        examples = _collect(sym, names, params, calib_data, data_names, label_names, ctx, num_calib_examples, collector)
+        if logger:
+            logger.info(f"Collected the outputs of {len(names)} layers for {examples} examples")
+        qsym = _calibrate_quantized_sym(qsym, _ranges(collector, calib_mode, quantized_dtype))
+    return qsym, _quantize_params(qsym, arg_params), aux_params
+
+
+def quantize_model_mkldnn(
+    sym: str | Symbol,
+    arg_params: Params,
+    aux_params: Params,
+    data_names: Iterable[str] = ("data",),
+    label_names: Iterable[str] | None = ("softmax_label",),
+    ctx: Context | None = None,
+    excluded_sym_names: list[str] | None = None,
+    excluded_op_names: list[str] | None = None,
+    calib_mode: str = "entropy",
+    calib_data: DataIter | None = None,
+    num_calib_examples: int | None = None,
+    quantized_dtype: str = "int8",
+    quantize_mode: str = "smart",
+    quantize_granularity: str = "tensor-wise",
+    logger: logging.Logger | None = None,
+) -> tuple[Symbol, Params, Params]:
+    """:func:`quantize_model` with layers fused as MXNet's backend of oneDNN fuses them: BatchNorm,
+    sum and relu become part of a convolution, whose weights stay float32 in the file.
+    """
+    if ctx is not None and ctx.device_type != "cpu":
+        raise ValueError("quantize_model_mkldnn only supports cpu; quantize_model makes graphs without fused nodes")
+    sym = _fused(_load_symbol(sym), excluded_sym_names)
+    qsym, args, auxs = quantize_model(
+        sym, arg_params, aux_params, data_names, label_names, ctx, excluded_sym_names, excluded_op_names,
+        calib_mode, calib_data, num_calib_examples, quantized_dtype, quantize_mode, quantize_granularity, logger,
+    )  # fmt: skip
+    return _joined(qsym), args, auxs
+
+
+def _fused(sym: Symbol, excluded: list[str] | None) -> Symbol:
+    return _quantize_graph.write(_fuse_graph.fuse(_quantize_graph.read(sym), set(excluded or [])))
+
+
+def _joined(qsym: Symbol) -> Symbol:
+    return _quantize_graph.write(_fuse_graph.join_requantize(_quantize_graph.read(qsym)))
+
+
+def quantize_graph(
+    sym: str | Symbol,
+    arg_params: Params,
+    aux_params: Params,
+    ctx: Context | None = None,
+    excluded_sym_names: list[str] | None = None,
+    excluded_op_names: list[str] | None = None,
+    calib_mode: str = "entropy",
+    quantized_dtype: str = "int8",
+    quantize_mode: str = "full",
+    quantize_granularity: str = "tensor-wise",
+    LayerOutputCollector: Any = None,
+    logger: logging.Logger | None = None,
+) -> tuple[Symbol, Params, Params, Any]:
+    """The symbol and the parameters of a model on integers without ranges, and a collector.
+
+    Give ``collector.collect`` to the executor of the float32 model (``set_monitor_callback`` with
+    ``monitor_all=True``), run it over data, and pass the collector to :func:`calib_graph`.
+    """
+    ctx = ctx or cpu()
+    _check(
+        quantized_dtype, quantize_mode, quantize_granularity, ctx,
+        excluded_sym_names=excluded_sym_names, excluded_op_names=excluded_op_names,
+    )  # fmt: skip
+    qsym, names = _quantize_symbol(
+        _load_symbol(sym), arg_params, excluded_sym_names, excluded_op_names, quantized_dtype, quantize_mode,
+        quantize_granularity,
+    )  # fmt: skip
+    collector = _collector(calib_mode, quantized_dtype, names, LayerOutputCollector, logger)
+    return qsym, _quantize_params(qsym, arg_params), aux_params, collector
+
+
+def calib_graph(
+    qsym: Symbol,
+    arg_params: Params,
+    aux_params: Params,
+    collector: Any,
+    calib_mode: str = "entropy",
+    quantized_dtype: str = "int8",
+    logger: Any = logging,
+) -> tuple[Symbol, Params, Params]:
+    """Writes the ranges of a collector into a quantized symbol; `arg_params` are those of the
+    float32 model.
+    """
+    if calib_mode not in ("naive", "entropy", "customize"):
+        raise ValueError("please set calibration mode to naive or entropy.")
+    ranges = _ranges(collector, calib_mode, quantized_dtype)
+    if not ranges:
+        raise ValueError("the collector has seen no layer; run the float32 model with it over data first")
+    qsym = _calibrate_quantized_sym(qsym, ranges)
+    return qsym, _quantize_params(qsym, arg_params), aux_params
+
+
+class _Batches(DataIter):  # type: ignore[misc]
+    """Batches of any iterable, such as a gluon DataLoader, whose last array may be a label."""
+
+    def __init__(self, data: Iterable[Any]):
+        super().__init__()
+        self._data = data
+        first = self._arrays(next(iter(data), None))
+        self.batch_size = first[0].shape[0]
+        names = ["data"] if len(first) == 1 else [f"data{i}" for i in range(len(first))]
+        self.provide_data = [DataDesc(name, array.shape) for name, array in zip(names, first, strict=True)]
+        self.provide_label: list[Any] = []
+        self.reset()
+
+    @staticmethod
+    def _arrays(batch: Any) -> list[Any]:
+        if batch is None:
+            raise ValueError("calib_data gave no batch; give data of at least one batch")
+        arrays = list(batch) if isinstance(batch, list | tuple) else [batch]
+        return [array if isinstance(array, NDArray) else ndarray.array(array) for array in arrays]
+
+    def reset(self) -> None:
+        self._batches = iter(self._data)
+
+    def next(self) -> DataBatch:
+        return DataBatch(data=self._arrays(next(self._batches)))
+
+
+def quantize_net_v2(
+    network: Any,
+    quantized_dtype: str = "auto",
+    quantize_mode: str = "full",
+    quantize_granularity: str = "tensor-wise",
+    exclude_layers: list[str] | None = None,
+    exclude_layers_match: list[str] | None = None,
+    exclude_operators: list[str] | None = None,
+    calib_data: Any = None,
+    data_shapes: Any = None,
+    calib_mode: str = "none",
+    num_calib_examples: int | None = None,
+    ctx: Context | None = None,
+    LayerOutputCollector: Any = None,
+    logger: logging.Logger | None = None,
+) -> Any:
+    """A SymbolBlock on 8-bit integers made of a hybrid block, with fused layers.
+
+    `calib_data` is a DataIter or any iterable of batches (a gluon DataLoader); without it
+    `data_shapes` has a DataDesc for each input. `exclude_layers_match` excludes layers whose names
+    contain a text. The other options are those of :func:`quantize_model`.
+    """
+    from ..gluon import SymbolBlock
+
+    ctx = ctx or cpu()
+    if calib_data is not None and not isinstance(calib_data, DataIter):
+        calib_data = _Batches(calib_data)
+    described = list(data_shapes or (calib_data.provide_data if calib_data is not None else []))
+    if not described:
+        raise ValueError("data_shapes required: a DataDesc for each input, or calib_data")
+    sym, args, auxs, inputs = _export(network, described)
+    excluded = list(exclude_layers or [])
+    for text in exclude_layers_match or []:
+        excluded += [name for name in (one.name for one in sym.get_internals()) if text in name]
+    sym = _fused(sym, excluded)
+    qsym, qargs, auxs, collector = quantize_graph(
+        sym, args, auxs, ctx, excluded, exclude_operators, calib_mode, quantized_dtype, quantize_mode,
+        quantize_granularity, LayerOutputCollector, logger,
+    )  # fmt: skip
+    if collector is not None:
+        if calib_data is None:
+            raise ValueError(f"calib_data must be provided when calib_mode={calib_mode}")
+        calib_data.provide_data = [DataDesc(n, d[1]) for n, d in zip(inputs, calib_data.provide_data, strict=False)]
+        names = sorted(collector.include_layer) if getattr(collector, "include_layer", None) else _all_names(sym)
+        _collect(sym, names, (args, auxs), calib_data, inputs, None, ctx, num_calib_examples, collector)
+        qsym, qargs, auxs = calib_graph(qsym, args, auxs, collector, calib_mode, quantized_dtype)
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "quantized")
+        _joined(qsym).save(f"{path}-symbol.json")
+        saved = {f"arg:{k}": v for k, v in qargs.items()} | {f"aux:{k}": v for k, v in auxs.items()}
+        ndarray.save(f"{path}-0000.params", saved)
+        return SymbolBlock.imports(f"{path}-symbol.json", inputs, f"{path}-0000.params", ctx=ctx)
+
+
+def _all_names(sym: Symbol) -> list[str]:
+    return list(sym.get_internals().list_outputs())
+
+
+def _export(network: Any, described: list[Any]) -> tuple[Symbol, Params, Params, list[str]]:
+    """The symbol and the parameters of a block, and the names of its inputs. The last arrays of
+    batches, which may be labels, are left out where the block takes fewer.
+    """
+    from ..model import load_checkpoint
+
+    network.hybridize()
+    arrays = [ndarray.zeros(one[1]) for one in described]
+    while True:
+        try:
+            network(*arrays)
+            break
+        except (TypeError, ValueError):
+            if len(arrays) == 1:
+                raise
+            arrays.pop()
+    with tempfile.TemporaryDirectory() as folder:
+        network.export(os.path.join(folder, "float"), epoch=0)
+        sym, args, auxs = load_checkpoint(os.path.join(folder, "float"), 0)
+    inputs = [name for name in sym.list_arguments() if name not in args]
+    return sym, args, auxs, inputs
+
+
+def quantize_net(
+    network: Any,
+    quantized_dtype: str = "auto",
+    quantize_mode: str = "full",
+    exclude_layers: list[str] | None = None,
+    exclude_layers_match: list[str] | None = None,
+    exclude_operators: list[str] | None = None,
+    calib_data: Any = None,
+    data_shapes: Any = None,
+    calib_mode: str = "none",
+    num_calib_examples: int | None = None,
+    ctx: Context | None = None,
+    logger: logging.Logger | None = None,
+) -> Any:
+    """:func:`quantize_net_v2` with a range for each array."""
+    return quantize_net_v2(
+        network, quantized_dtype, quantize_mode, "tensor-wise", exclude_layers, exclude_layers_match,
+        exclude_operators, calib_data, data_shapes, calib_mode, num_calib_examples, ctx, None, logger,
+    )  # fmt: skip

@@ -15,7 +15,7 @@ pub(crate) use flow::Flow;
 use crate::control_flow::Wiring;
 use crate::symbol::Symbol;
 use mxrt_engine::{FailureKind, OpError};
-use mxrt_ops::{Attrs, Callback, Inputs, OpDef, callback, registry};
+use mxrt_ops::{Attrs, Callback, InnerValue, Inputs, NestedGraph, OpDef, callback, registry, unfolded};
 use mxrt_tensor::{TensorType, describe_inputs};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -193,8 +193,19 @@ impl GraphNode {
 
 /// Names under which operators take parameters, for callers that did not name the inputs that are
 /// parameters.
-const PARAMETER_SLOTS: &[&str] =
-    &["weight", "bias", "gamma", "beta", "moving_mean", "moving_var", "running_mean", "running_var", "parameters"];
+const PARAMETER_SLOTS: &[&str] = &[
+    "weight",
+    "bias",
+    "gamma",
+    "beta",
+    "mean",
+    "var",
+    "moving_mean",
+    "moving_var",
+    "running_mean",
+    "running_var",
+    "parameters",
+];
 
 impl Graph {
     /// Makes the graph of a symbol. No input is constant yet.
@@ -223,12 +234,16 @@ impl Graph {
                     Value::Input(graph.inputs.len() - 1)
                 }
                 Some(op) => {
-                    let inputs = node.inputs.iter().map(|e| resolve(&values, e)).collect::<Result<_, _>>()?;
+                    let inputs = node.inputs.iter().map(|e| resolve(&values, e)).collect::<Result<Vec<_>, _>>()?;
+                    if let Some(nested) = unfolded(op, node.parsed()) {
+                        values.insert(Arc::as_ptr(&node), graph.unfold(nested, (op.name, &node.name), &inputs)?);
+                        continue;
+                    }
                     graph.nodes.push(GraphNode {
                         op,
                         stands_for: op.name,
                         name: node.name.as_str().into(),
-                        attr_text: Arc::new(node.attrs().into_iter().filter(|(k, _)| !k.starts_with("__")).collect()),
+                        attr_text: Arc::new(node.attr_text()),
                         attrs: Arc::new(node.parsed().clone()),
                         inputs,
                         made_once: false,
@@ -241,6 +256,28 @@ impl Graph {
         }
         graph.outputs = symbol.outputs().iter().map(|e| resolve(&values, e)).collect::<Result<_, _>>()?;
         Ok(graph)
+    }
+
+    /// Puts the nodes of a nested graph in the place of the node that stands for them; returns their
+    /// output.
+    fn unfold(
+        &mut self,
+        nested: &NestedGraph,
+        (stands_for, name): (&'static str, &str),
+        inputs: &[Value],
+    ) -> Result<Value, OpError> {
+        let first = self.nodes.len();
+        let missing = || OpError::new(FailureKind::Value, "the nested graph has more inputs than the node").node(name);
+        let place = |value: &InnerValue| match value {
+            InnerValue::Input(i) => inputs.get(*i).copied().ok_or_else(missing),
+            InnerValue::Node(n, output) => Ok(Value::Node(first + n, *output)),
+        };
+        for node in &nested.nodes {
+            let inputs = node.inputs.iter().map(place).collect::<Result<_, _>>()?;
+            let node = GraphNode::new(node.op.name, name.into(), node.attr_text.clone(), inputs)?;
+            self.nodes.push(GraphNode { stands_for, ..node });
+        }
+        place(&nested.output)
     }
 
     /// Marks as constant every input that is only ever read as a weight, bias or statistic.

@@ -83,7 +83,7 @@ fn variable_meant(graph: &RawGraph, at: usize, key: &str) -> Result<Option<(usiz
     let node = &graph.nodes[at];
     let split = HIDDEN_KEYS.iter().find_map(|k| key.strip_suffix(k)?.strip_suffix('_').map(|input| (input, *k)));
     let (Some((input, hidden)), Some(op)) = (split, operator(&node.op)) else { return Ok(None) };
-    if matches!(op.inputs, Inputs::Variadic { .. }) {
+    if matches!(op.inputs, Inputs::Variadic { .. } | Inputs::Ranged { .. }) {
         return Ok(None);
     }
     let position = op.input_names(&parse(op, node)?).iter().position(|name| name == input);
@@ -94,7 +94,8 @@ fn variable_meant(graph: &RawGraph, at: usize, key: &str) -> Result<Option<(usiz
 /// Adds variables for missing inputs. MXNet before 0.9.0 did not write auxiliary states.
 fn add_missing_inputs(graph: &mut RawGraph, at: usize) -> Result<(), GraphError> {
     let node = &graph.nodes[at];
-    let Some(op) = operator(&node.op).filter(|op| !matches!(op.inputs, Inputs::Variadic { .. })) else { return Ok(()) };
+    let counted = |op: &OpDef| matches!(op.inputs, Inputs::Variadic { .. } | Inputs::Ranged { .. });
+    let Some(op) = operator(&node.op).filter(|op| !counted(op)) else { return Ok(()) };
     let names = op.input_names(&parse(op, node)?);
     for name in names.iter().skip(node.inputs.len()) {
         let node = &graph.nodes[at];

@@ -83,6 +83,10 @@ fn match_arguments(
             Some(Ok(n)) if n <= MAX_OUTPUTS => n,
             given => return bad(format!("{count}={given:?} is not a possible number of inputs")),
         },
+        Inputs::Ranged { count, .. } => match parsed.opt_int(count).map(usize::try_from) {
+            Some(Ok(n)) if n <= MAX_OUTPUTS / 3 => 3 * n,
+            given => return bad(format!("{count}={given:?} is not a possible number of arrays")),
+        },
         _ => op.num_inputs(parsed),
     };
     let names = op.input_names(parsed);

@@ -11,10 +11,6 @@ const MAX_LISTED: usize = 60;
 /// Advice for families of operators that are absent, by the beginnings of their names.
 const INSTEAD: &[(&[&str], &str)] = &[
     (
-        &["_contrib_quantize", "_contrib_dequantize", "_contrib_requantize", "_contrib_calibrate"],
-        "mxrt has no operators on int8: load the files that the network had before it was quantized",
-    ),
-    (
         &["_np_", "_npi_", "_npx_"],
         "These are operators of mx.np: in MXNet write the network with mx.nd and mx.sym, without npx.set_np(), and \
          export it again with the same parameters",

@@ -5,8 +5,9 @@ use super::{MAX_OUTPUTS, Symbol};
 use crate::control_flow::{MAX_DEPTH, Wiring};
 use mxrt_engine::ForkSafeRwLock as RwLock;
 use mxrt_engine::{FailureKind, ForkSafeOnce, OpError};
-use mxrt_ops::{Attrs, Inputs, OpDef};
-use std::collections::{BTreeMap, HashSet};
+use mxrt_ops::{Attrs, InnerValue, Inputs, NESTED, NestedWriter, OpDef, has_nested_graph};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -102,7 +103,7 @@ impl Node {
         let parsed = match (parts.op, parts.parsed.take()) {
             (None, _) => None,
             (_, Some(parsed)) => Some(parsed),
-            (Some(op), None) => Some(parse(op, &parts.name, &parts.attrs)?),
+            (Some(op), None) => Some(parse(op, &parts.name, &*with_nested(op, &parts)?)?),
         };
         let wiring = match (parts.op, &parsed) {
             (Some(op), Some(attrs)) => wiring(op, attrs, &parts)?,
@@ -151,6 +152,14 @@ impl Node {
     /// One attribute as it was given.
     pub fn attr(&self, key: &str) -> Option<String> {
         self.attrs.read().get(key).cloned()
+    }
+
+    /// The attributes that say what the node computes: those without hidden ones, and the nested
+    /// graph of a fused node.
+    pub(crate) fn attr_text(&self) -> Vec<(String, String)> {
+        let nested = self.op.filter(|op| has_nested_graph(op)).and_then(|_| self.subgraphs.first());
+        let nested = nested.map(|graph| (NESTED.to_owned(), nested_text(graph)));
+        self.attrs().into_iter().filter(|(k, _)| !k.starts_with("__")).chain(nested).collect()
     }
 
     /// Sets an attribute that no operator parses.
@@ -239,6 +248,7 @@ impl Node {
         if want != have && want != have + graphs {
             let names = match op.inputs {
                 Inputs::Variadic { count, .. } => format!("{count}={want}"),
+                Inputs::Ranged { count, .. } => format!("three for each that {count} counts"),
                 _ => op.input_names(self.parsed()).join(", "),
             };
             let message = format!(
@@ -277,11 +287,56 @@ impl NodeEntry {
     }
 }
 
+/// The attributes, and the nested graph of a fused node as one of them.
+fn with_nested<'a>(op: &OpDef, parts: &'a NodeParts) -> Result<Cow<'a, BTreeMap<String, String>>, OpError> {
+    if !has_nested_graph(op) {
+        return Ok(Cow::Borrowed(&parts.attrs));
+    }
+    let [graph] = &parts.subgraphs[..] else {
+        let message = format!(
+            "node '{}' has {} nested graphs and needs one: it comes with files that MXNet saved after optimize_for",
+            parts.name,
+            parts.subgraphs.len()
+        );
+        return Err(OpError::new(FailureKind::Value, message).op(op.name).node(parts.name.as_str()));
+    };
+    let mut attrs = parts.attrs.clone();
+    attrs.insert(NESTED.to_owned(), nested_text(graph));
+    Ok(Cow::Owned(attrs))
+}
+
+/// A nested graph as text: what it computes, without names.
+fn nested_text(graph: &Symbol) -> String {
+    let nodes = graph.topo();
+    let (mut inputs, mut operators) = (0, 0);
+    let mut places: HashMap<*const Node, InnerValue> = HashMap::new();
+    for node in &nodes {
+        let count = if node.is_variable() { &mut inputs } else { &mut operators };
+        let place = if node.is_variable() { InnerValue::Input(*count) } else { InnerValue::Node(*count, 0) };
+        places.insert(Arc::as_ptr(node), place);
+        *count += 1;
+    }
+    let place = |entry: &NodeEntry| match places[&Arc::as_ptr(&entry.node)] {
+        InnerValue::Node(node, _) => InnerValue::Node(node, entry.index),
+        input => input,
+    };
+    // A head that does not exist is an error of the reader.
+    let output = graph.outputs().first().map_or(InnerValue::Input(usize::MAX), place);
+    let mut writer = NestedWriter::new(inputs, output);
+    for node in nodes.iter().filter(|node| !node.is_variable()) {
+        let values: Vec<InnerValue> = node.inputs.iter().map(place).collect();
+        let attrs = node.attrs();
+        let shown = attrs.iter().filter(|(k, _)| !k.starts_with("__")).map(|(k, v)| (k.as_str(), v.as_str()));
+        writer.node(node.op.map_or("", |op| op.name), &values, shown);
+    }
+    writer.finish()
+}
+
 /// Parses an operator's attributes; errors name operator and node.
 fn parse(op: &'static OpDef, name: &str, attrs: &BTreeMap<String, String>) -> Result<Attrs, OpError> {
     let fail = |e: OpError| attr_error(e, op, name, attrs);
     let parsed = op.parse_attrs(attrs.iter().map(|(k, v)| (k.as_str(), v.as_str()))).map_err(fail)?;
-    if let Inputs::Variadic { count, .. } = op.inputs {
+    if let Inputs::Variadic { count, .. } | Inputs::Ranged { count, .. } = op.inputs {
         let given = parsed.opt_int(count).unwrap_or(-1);
         if !usize::try_from(given).is_ok_and(|n| n <= MAX_OUTPUTS) {
             let message = format!("value {given} for Parameter {count} should be between 0 and {MAX_OUTPUTS}");

@@ -24,6 +24,14 @@ pub enum Inputs {
         /// names that take the place of the numbered ones, for some attributes
         named: fn(&Attrs) -> Option<&'static [&'static str]>,
     },
+    /// arrays, as many as the attribute says, `<prefix>0`, `<prefix>1`, …, and then the least and the
+    /// largest number of each, `<prefix>0_min`, `<prefix>0_max`, …
+    Ranged {
+        /// attribute that holds the number of arrays
+        count: &'static str,
+        /// name without its number
+        prefix: &'static str,
+    },
     /// inputs named by an object among the attributes
     Computed {
         /// the names
@@ -70,6 +78,8 @@ pub struct OpDef {
     /// positions of auxiliary states among the inputs (BatchNorm's moving statistics), unless
     /// `inputs` says; [`OpDef::states`] is what to ask
     pub aux: &'static [usize],
+    /// positions of auxiliary states, where attributes say which they are
+    pub aux_by_attrs: Option<fn(&Attrs) -> SmallVec<[usize; 2]>>,
     /// visible outputs
     pub outputs: Outputs,
     /// outputs MXNet's operator has including hidden ones (Dropout's mask), where that differs;
@@ -112,6 +122,7 @@ impl OpDef {
         doc: "",
         inputs: Inputs::Fixed(&["data"]),
         aux: &[],
+        aux_by_attrs: None,
         outputs: Outputs::One,
         hidden_outputs: |_| 0,
         attrs: &[],
@@ -145,6 +156,11 @@ impl OpDef {
                 Some(names) => names.iter().map(|n| Cow::Borrowed(*n)).collect(),
                 None => (0..attrs.count(count)).map(|i| Cow::Owned(format!("{prefix}{i}"))).collect(),
             },
+            Inputs::Ranged { count, prefix } => {
+                let (arrays, ranges) = (0..attrs.count(count), 0..attrs.count(count));
+                let ends = |i| [format!("{prefix}{i}_min"), format!("{prefix}{i}_max")];
+                arrays.map(|i| format!("{prefix}{i}")).chain(ranges.flat_map(ends)).map(Cow::Owned).collect()
+            }
             Inputs::Computed { names, .. } => names(attrs).iter().map(|n| Cow::Owned(n.clone())).collect(),
         }
     }
@@ -155,6 +171,7 @@ impl OpDef {
             Inputs::Fixed(names) => names.len(),
             Inputs::ByAttrs(names) => names(attrs).len(),
             Inputs::Variadic { count, named, .. } => named(attrs).map_or_else(|| attrs.count(count), <[_]>::len),
+            Inputs::Ranged { count, .. } => attrs.count(count).saturating_mul(3),
             Inputs::Computed { names, .. } => names(attrs).len(),
         }
     }
@@ -166,7 +183,10 @@ impl OpDef {
                 let all = names(attrs).len();
                 (all - states(attrs).min(all)..all).collect()
             }
-            _ => self.aux.into(),
+            _ => match self.aux_by_attrs {
+                Some(aux) => aux(attrs),
+                None => self.aux.into(),
+            },
         }
     }
 

@@ -13,7 +13,7 @@ impl OpDef {
     /// where none does.
     pub fn input_count(&self) -> Option<&'static str> {
         match self.inputs {
-            Inputs::Variadic { count, .. } => Some(count),
+            Inputs::Variadic { count, .. } | Inputs::Ranged { count, .. } => Some(count),
             Inputs::Computed { .. } => Some(""),
             _ => None,
         }
@@ -34,7 +34,7 @@ impl OpDef {
 fn inputs_of_all_settings(def: &OpDef) -> Vec<Cow<'static, str>> {
     match def.inputs {
         Inputs::Fixed(names) => names.iter().map(|n| Cow::Borrowed(*n)).collect(),
-        Inputs::Variadic { .. } | Inputs::Computed { .. } => Vec::new(),
+        Inputs::Variadic { .. } | Inputs::Ranged { .. } | Inputs::Computed { .. } => Vec::new(),
         Inputs::ByAttrs(_) => {
             let mut settings: Vec<_> = switch_settings(def).into_iter().map(|attrs| def.input_names(&attrs)).collect();
             // The settings with most inputs say their order.

@@ -301,6 +301,7 @@ fn check_numbers(def: &OpDef, attrs: &Attrs, inputs: usize, outputs: Option<&[&N
     if inputs != want {
         let names = match def.inputs {
             Inputs::Variadic { count, .. } => format!("{count}={want}"),
+            Inputs::Ranged { count, .. } => format!("three for each that {count} counts"),
             _ => def.input_names(attrs).join(", "),
         };
         let message = format!("Operator {} expects {want} inputs ({names}), but got {inputs} instead.", def.name);

@@ -69,7 +69,7 @@ fn named_axis(attrs: &Attrs) -> i64 {
     if attrs.declares("axis") { attrs.int("axis") } else { 1 }
 }
 
-const ATTRS: &[AttrDef] = &[
+pub(crate) const ATTRS: &[AttrDef] = &[
     AttrDef::new("eps", AttrKind::Float, "0.0010000000474974513", "Added to the variance."),
     AttrDef::new("momentum", AttrKind::Float, "0.899999976", "Of the moving statistics, in training."),
     AttrDef::new("fix_gamma", AttrKind::Bool, "True", "Take gamma as 1, whatever it holds."),
@@ -83,7 +83,7 @@ const ATTRS: &[AttrDef] = &[
 
 const STATISTICS: [&str; 4] = ["gamma", "beta", "moving_mean", "moving_var"];
 
-fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
+pub(crate) fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.same_as_first()?;
     let Some(dims) = shapes.dims(0) else { return Ok(()) };
     let axis = resolve_axis(named_axis(shapes.attrs), dims.len())?;

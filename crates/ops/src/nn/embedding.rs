@@ -12,17 +12,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     doc: "The rows of weight that data names. Numbers outside of the table are moved to its ends; \
         floats are truncated.",
     inputs: Inputs::Fixed(&["data", "weight"]),
-    attrs: &[
-        AttrDef::required("input_dim", AttrKind::IntFrom(1), "Number of rows."),
-        AttrDef::required("output_dim", AttrKind::IntFrom(1), "Length of a row."),
-        AttrDef::new(
-            "dtype",
-            AttrKind::DType(&["bfloat16", "float16", "float32", "float64", "int32", "int64", "int8", "uint8"]),
-            "float32",
-            "dtype of weight, where it is not known from elsewhere.",
-        ),
-        AttrDef::new("sparse_grad", AttrKind::Bool, "False", "For training."),
-    ],
+    attrs: &ATTRS,
     infer_shape,
     infer_dtype,
     bind,
@@ -31,7 +21,19 @@ pub static OPS: &[OpDef] = &[OpDef {
     ..OpDef::BASE
 }];
 
-fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
+pub(crate) const ATTRS: [AttrDef; 4] = [
+    AttrDef::required("input_dim", AttrKind::IntFrom(1), "Number of rows."),
+    AttrDef::required("output_dim", AttrKind::IntFrom(1), "Length of a row."),
+    AttrDef::new(
+        "dtype",
+        AttrKind::DType(&["bfloat16", "float16", "float32", "float64", "int32", "int64", "int8", "uint8"]),
+        "float32",
+        "dtype of weight, where it is not known from elsewhere.",
+    ),
+    AttrDef::new("sparse_grad", AttrKind::Bool, "False", "For training."),
+];
+
+pub(crate) fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     let (rows, width) = (shapes.attrs.count("input_dim"), shapes.attrs.count("output_dim"));
     let have = shapes.inputs[1].clone();
     shapes.set_input(1, "weight", PartialShape::from_dims([Some(rows), Some(width)])).map_err(|_| {

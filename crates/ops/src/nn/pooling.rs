@@ -162,7 +162,7 @@ impl PoolWindows {
     }
 }
 
-pub(super) fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
+pub(crate) fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     let Some(mut dims) = shapes.dims(0) else { return Ok(()) };
     let geometry = PoolGeometry::new(shapes.attrs, dims.len())?;
     let first = geometry.first();
@@ -203,7 +203,7 @@ fn cost_ns(kind: PoolKind, windows: &PoolWindows, channels_last: bool, signature
 }
 
 /// The attributes, with the windows of global pooling.
-fn pooling(attrs: &Attrs, signature: &Signature<'_>) -> Result<(PoolKind, bool, PoolWindows), OpError> {
+pub(crate) fn pooling(attrs: &Attrs, signature: &Signature<'_>) -> Result<(PoolKind, bool, PoolWindows), OpError> {
     let shape = &signature.inputs[0].shape;
     let geometry = PoolGeometry::new(attrs, shape.len())?;
     let spatial = shape.len() - 2;

@@ -25,33 +25,7 @@ pub static OPS: &[OpDef] = &[OpDef {
         (false, true) => &["data", "parameters", "state", "sequence_length"],
         (false, false) => &["data", "parameters", "state"],
     }),
-    attrs: &[
-        AttrDef::required("state_size", AttrKind::IntFrom(0), "Numbers of the state of each layer."),
-        AttrDef::required("num_layers", AttrKind::IntFrom(0), "Number of layers."),
-        AttrDef::new(
-            "bidirectional",
-            AttrKind::Bool,
-            "False",
-            "Whether a second pass goes through the steps backwards.",
-        ),
-        AttrDef::required(
-            "mode",
-            AttrKind::Enum(&["gru", "lstm", "rnn_relu", "rnn_tanh"]),
-            "What each layer computes.",
-        ),
-        AttrDef::new("p", AttrKind::FloatIn(0.0, 1.0), "0", "Dropout in training."),
-        AttrDef::new("state_outputs", AttrKind::Bool, "False", "Whether the last states are outputs, too."),
-        AttrDef::new("projection_size", AttrKind::OptInt, "None", "Numbers that the state of an LSTM is projected to."),
-        AttrDef::new("lstm_state_clip_min", AttrKind::OptFloat, "None", "Without effect on the CPU, as in MXNet."),
-        AttrDef::new("lstm_state_clip_max", AttrKind::OptFloat, "None", "Without effect on the CPU, as in MXNet."),
-        AttrDef::new("lstm_state_clip_nan", AttrKind::Bool, "False", "Without effect on the CPU, as in MXNet."),
-        AttrDef::new(
-            "use_sequence_length",
-            AttrKind::Bool,
-            "False",
-            "Takes the input sequence_length; without effect on the CPU, as in MXNet.",
-        ),
-    ],
+    attrs: &ATTRS,
     outputs: Outputs::Named(|attrs| match (attrs.bool("state_outputs"), attrs.str("mode") == "lstm") {
         (false, _) => &["output"],
         (true, false) => &["output", "state_output"],
@@ -64,8 +38,28 @@ pub static OPS: &[OpDef] = &[OpDef {
     ..OpDef::BASE
 }];
 
+/// Attributes of recurrent layers; quantized ones add theirs.
+pub(crate) const ATTRS: [AttrDef; 11] = [
+    AttrDef::required("state_size", AttrKind::IntFrom(0), "Numbers of the state of each layer."),
+    AttrDef::required("num_layers", AttrKind::IntFrom(0), "Number of layers."),
+    AttrDef::new("bidirectional", AttrKind::Bool, "False", "Whether a second pass goes through the steps backwards."),
+    AttrDef::required("mode", AttrKind::Enum(&["gru", "lstm", "rnn_relu", "rnn_tanh"]), "What each layer computes."),
+    AttrDef::new("p", AttrKind::FloatIn(0.0, 1.0), "0", "Dropout in training."),
+    AttrDef::new("state_outputs", AttrKind::Bool, "False", "Whether the last states are outputs, too."),
+    AttrDef::new("projection_size", AttrKind::OptInt, "None", "Numbers that the state of an LSTM is projected to."),
+    AttrDef::new("lstm_state_clip_min", AttrKind::OptFloat, "None", "Without effect on the CPU, as in MXNet."),
+    AttrDef::new("lstm_state_clip_max", AttrKind::OptFloat, "None", "Without effect on the CPU, as in MXNet."),
+    AttrDef::new("lstm_state_clip_nan", AttrKind::Bool, "False", "Without effect on the CPU, as in MXNet."),
+    AttrDef::new(
+        "use_sequence_length",
+        AttrKind::Bool,
+        "False",
+        "Takes the input sequence_length; without effect on the CPU, as in MXNet.",
+    ),
+];
+
 /// The layers of the attributes, for sequences of these sizes.
-fn recurrent(attrs: &Attrs, [steps, batch, inputs]: [usize; 3]) -> Result<Recurrent, OpError> {
+pub(crate) fn recurrent(attrs: &Attrs, [steps, batch, inputs]: [usize; 3]) -> Result<Recurrent, OpError> {
     let cell = match attrs.str("mode") {
         "lstm" => Cell::Lstm,
         "gru" => Cell::Gru,
@@ -91,7 +85,7 @@ fn too_large() -> OpError {
     shape_error("the layers have more parameters than there can be")
 }
 
-fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
+pub(crate) fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     let lstm = shapes.attrs.str("mode") == "lstm";
     let Some(dims) = shapes.dims(0) else { return Ok(()) };
     let [steps, batch, inputs] = dims[..] else {

@@ -72,7 +72,13 @@ fn infer_rest(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
 }
 
 fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
-    let known = shapes.inputs.iter().chain(shapes.outputs.iter()).find_map(PartialShape::rank);
+    let arrays = shapes.inputs.len();
+    infer_joined(shapes, arrays)
+}
+
+/// Infers the first inputs, which are joined, and output 0; others are left alone.
+pub(crate) fn infer_joined(shapes: &mut Shapes<'_>, arrays: usize) -> Result<(), OpError> {
+    let known = shapes.inputs[..arrays].iter().chain(shapes.outputs.first()).find_map(PartialShape::rank);
     let Some(rank) = known else { return Ok(()) };
     let axis = resolve_axis(shapes.attrs.int("dim"), rank)?;
     // What all have in common: everything but the extent along the axis.
@@ -81,7 +87,7 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
         let dims = shape.dims().map(|d| d.iter().enumerate().map(|(i, d)| if i == axis { along } else { *d }));
         dims.map_or(PartialShape::UNKNOWN, PartialShape::from_dims)
     };
-    for (i, shape) in shapes.inputs.iter().chain(shapes.outputs.iter()).enumerate() {
+    for (i, shape) in shapes.inputs[..arrays].iter().chain(shapes.outputs.first()).enumerate() {
         common.merge(&elsewhere(shape, None)).map_err(|_| {
             let first = &shapes.inputs[0];
             shape_error(format!(
@@ -90,10 +96,10 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
             ))
         })?;
     }
-    for i in 0..shapes.inputs.len() {
+    for i in 0..arrays {
         shapes.set_input(i, "an input", common.clone())?;
     }
-    let total = shapes.inputs.iter().map(|s| s.dim(axis)).try_fold(0usize, |n, d| n.checked_add(d?));
+    let total = shapes.inputs[..arrays].iter().map(|s| s.dim(axis)).try_fold(0usize, |n, d| n.checked_add(d?));
     shapes.set_output(0, elsewhere(&common, total))
 }
 

@@ -11,13 +11,14 @@ pub static OPS: &[OpDef] = &[OpDef {
     aliases: &["_npx_batch_flatten", "flatten"],
     doc: "Joins all axes but the first: (n, c, h, w) becomes (n, c * h * w).",
     ignores_unknown_attrs: true,
-    infer_shape,
+    infer_shape: infer_flat,
     bind: bind_copy,
     rewrites: &Rewrites { is_identity: |_| true, ..Rewrites::NONE },
     ..OpDef::BASE
 }];
 
-fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
+/// Joins all axes of the data but the first.
+pub(crate) fn infer_flat(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     let Some(data) = shapes.dims(0) else { return Ok(()) };
     let Some((batch, rest)) = data.split_first() else {
         return Err(shape_error("data has shape (): at least one axis is needed"));

@@ -1,0 +1,99 @@
+//! `_contrib_quantized_concat`: arrays of integers joined along an axis.
+
+use super::{Range, WITH_RANGE, bytes_of, dispatch_bytes, infer_float_ranges, scale, store_range};
+use crate::prelude::*;
+use crate::shape::concat::infer_joined;
+use mxrt_engine::OpError;
+use mxrt_kernels::Element;
+use mxrt_kernels::int8::RoundTo;
+use mxrt_tensor::{DType, PartialShape, TensorRef};
+
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[OpDef {
+    name: "_contrib_quantized_concat",
+    doc: "Joins arrays of integers along an axis: first the arrays, then least and largest number of each. The output \
+        has the range that holds all, and is int8 if one of the arrays is.",
+    inputs: Inputs::Ranged { count: "num_args", prefix: "arg" },
+    attrs: &[
+        AttrDef::required("num_args", AttrKind::IntFrom(1), "Number of arrays, a third of the inputs."),
+        AttrDef::new("dim", AttrKind::Int, "1", "Axis along which to join."),
+    ],
+    outputs: WITH_RANGE,
+    infer_shape,
+    infer_dtype,
+    bind,
+    ..OpDef::BASE
+}];
+
+fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
+    let arrays = shapes.inputs.len() / 3;
+    infer_joined(shapes, arrays)?;
+    let one = PartialShape::from_dims([Some(1)]);
+    for i in arrays..shapes.inputs.len() {
+        shapes.set_input(i, "a range", one.clone())?;
+    }
+    shapes.set_output(1, one.clone())?;
+    shapes.set_output(2, one)
+}
+
+fn infer_dtype(dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
+    let arrays = dtypes.inputs.len() / 3;
+    let mut out = Some(DType::U8);
+    for i in 0..arrays {
+        match bytes_of(dtypes, i, "an input")? {
+            Some(DType::I8) => {
+                out = Some(DType::I8);
+                break;
+            }
+            Some(_) => {}
+            None => out = None,
+        }
+    }
+    if let Some(out) = out {
+        dtypes.set_output(0, out)?;
+    }
+    infer_float_ranges(dtypes, arrays, &[])
+}
+
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let out = &signature.outputs[0];
+    let axis = resolve_axis(attrs.int("dim"), out.shape.len())?;
+    let [outer, _, inner] = split_around(axis, &out.shape);
+    let (dtype, arrays) = (out.dtype, signature.inputs.len() / 3);
+    dispatch_bytes!(dtype, T => Ok(costed_kernel_fn("concat", elementwise_ns(signature, 500), move |call| {
+        let ranges = (0..arrays).map(|i| Range::read("an input", call.inputs, arrays + 2 * i));
+        let ranges = ranges.collect::<Result<Vec<Range>, OpError>>()?;
+        let all = ranges.iter().fold(Range { min: 0.0, max: 0.0 }, |all, r| Range {
+            min: all.min.min(r.min),
+            max: all.max.max(r.max),
+        });
+        let to = elements_mut::<T>(&mut call.outputs[0])?;
+        let row = to.len() / outer.max(1);
+        let mut start = 0;
+        for (array, range) in call.inputs[..arrays].iter().zip(ranges) {
+            let len = array.shape[axis] * inner;
+            let factor = scale(dtype, all) / scale(array.dtype, range);
+            let places = to.chunks_exact_mut(row.max(1)).map(|row| &mut row[start..start + len]);
+            copy_scaled(array, len, factor, places)?;
+            start += len;
+        }
+        store_range(all, call.outputs)
+    })))
+}
+
+/// Copies rows of integers to their places, multiplied where the steps differ.
+fn copy_scaled<'o, T: RoundTo + Element + 'o>(
+    array: &TensorRef<'_>,
+    len: usize,
+    factor: f32,
+    places: impl Iterator<Item = &'o mut [T]>,
+) -> Result<(), OpError> {
+    dispatch_bytes!(array.dtype, S => {
+        for (place, from) in places.zip(elements::<S>(array)?.chunks_exact(len.max(1))) {
+            for (to, from) in place.iter_mut().zip(from) {
+                *to = T::round_to(from.to_f64() as f32 * factor);
+            }
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,32 @@
+//! `_contrib_quantized_conv`: a convolution of integers.
+
+use super::WITH_RANGE;
+use super::layer::Int8Layer;
+use super::sums::{INPUTS, SumsKernel, infer_dtype, infer_ranges};
+use crate::nn::convolution::{ALL_ATTRS, ConvGeometry, infer_shape};
+use crate::prelude::*;
+use mxrt_engine::OpError;
+
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[OpDef {
+    name: "_contrib_quantized_conv",
+    doc: "Convolution of int8 or uint8 data with int8 weights; returns int32 sums and their range. An int8 bias is \
+        added to the sums as it is, as in MXNet.",
+    inputs: INPUTS,
+    attrs: &ALL_ATTRS,
+    outputs: WITH_RANGE,
+    infer_shape: |shapes| {
+        infer_shape(shapes)?;
+        infer_ranges(shapes)
+    },
+    infer_dtype,
+    bind,
+    ..OpDef::BASE
+}];
+
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let (data, out) = (&signature.inputs[0].shape, &signature.outputs[0].shape);
+    let layer = Int8Layer::convolution(&ConvGeometry::new(attrs)?, data, out, &signature.options);
+    let packed_len = layer.packed_len()?;
+    Ok(Box::new(SumsKernel { layer, bias: !attrs.bool("no_bias"), packed_len }))
+}

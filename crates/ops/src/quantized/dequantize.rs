@@ -1,0 +1,41 @@
+//! `_contrib_dequantize`: from bytes to float32.
+
+use super::{Range, bytes_of, dispatch_bytes, infer_float_ranges, infer_same, infer_scalars, levels};
+use crate::prelude::*;
+use mxrt_engine::OpError;
+use mxrt_kernels::Element;
+use mxrt_kernels::par::{chunk_elems, par_chunks_mut};
+use mxrt_tensor::DType;
+
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[OpDef {
+    name: "_contrib_dequantize",
+    doc: "The float32 numbers that int8 or uint8 integers with a range stand for.",
+    inputs: Inputs::Fixed(&INPUTS),
+    attrs: &[AttrDef::new("out_type", AttrKind::Enum(&["float32"]), "float32", "dtype of the numbers.")],
+    infer_shape: |shapes| {
+        infer_same(shapes)?;
+        infer_scalars(shapes, 1, &INPUTS)
+    },
+    infer_dtype: |dtypes| {
+        bytes_of(dtypes, 0, "data")?;
+        infer_float_ranges(dtypes, 1, &INPUTS)?;
+        dtypes.set_output(0, DType::F32)
+    },
+    bind,
+    ..OpDef::BASE
+}];
+
+const INPUTS: [&str; 3] = ["data", "min_range", "max_range"];
+
+fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let dtype = signature.inputs[0].dtype;
+    dispatch_bytes!(dtype, T => Ok(costed_kernel_fn("dequantize", elementwise_ns(signature, 0), move |call| {
+        let step = Range::read("data", call.inputs, 1)?.largest() / levels(dtype);
+        let (from, chunk) = (elements::<T>(&call.inputs[0])?, chunk_elems::<f32>());
+        par_chunks_mut(call.par, elements_mut::<f32>(&mut call.outputs[0])?, chunk, |index, to| {
+            to.iter_mut().zip(&from[index * chunk..]).for_each(|(to, from)| *to = from.to_f64() as f32 * step);
+        });
+        Ok(())
+    })))
+}

@@ -1,0 +1,184 @@
+//! `_contrib_quantized_elemwise_add` and `_contrib_quantized_elemwise_mul`.
+
+use super::{
+    CALIBRATION, Range, WITH_RANGE, bytes_of, calibration, dispatch_bytes, infer_float_ranges, levels, product_range,
+    scale, store_range,
+};
+use crate::prelude::*;
+use mxrt_engine::OpError;
+use mxrt_kernels::Element;
+use mxrt_kernels::int8::RoundTo;
+use mxrt_tensor::{DType, PartialShape, TensorRef};
+
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[
+    OpDef {
+        name: "_contrib_quantized_elemwise_add",
+        doc: "Sum of two arrays of integers: int32 with the sum of the ranges, or, with a calibrated range, bytes.",
+        inputs: Inputs::Fixed(&INPUTS),
+        attrs: &CALIBRATION,
+        outputs: WITH_RANGE,
+        infer_shape,
+        infer_dtype: |dtypes| {
+            let types = [bytes_of(dtypes, 0, "lhs")?, bytes_of(dtypes, 1, "rhs")?];
+            infer_float_ranges(dtypes, 2, &INPUTS)?;
+            match (calibration(dtypes.attrs)?, types) {
+                (None, _) => dtypes.set_output(0, DType::I32),
+                (Some(_), [Some(a), Some(b)]) => dtypes.set_output(0, if a == b { a } else { DType::I8 }),
+                _ => Ok(()),
+            }
+        },
+        bind: bind_add,
+        ..OpDef::BASE
+    },
+    OpDef {
+        name: "_contrib_quantized_elemwise_mul",
+        doc: "Product of two int8 arrays: int32 with its range, int8 with a calibrated one, or float32 \
+            (enable_float_output). Fractions are cut off, as in MXNet.",
+        inputs: Inputs::Fixed(&INPUTS),
+        attrs: &[
+            CALIBRATION[0],
+            CALIBRATION[1],
+            AttrDef::new("enable_float_output", AttrKind::Bool, "False", "Return float32 numbers alone."),
+        ],
+        outputs: Outputs::Named(|attrs| {
+            if attrs.bool("enable_float_output") { &["output"] } else { &["output", "min_output", "max_output"] }
+        }),
+        infer_shape,
+        infer_dtype: |dtypes| {
+            dtypes.set_input(0, "lhs", DType::I8)?;
+            dtypes.set_input(1, "rhs", DType::I8)?;
+            infer_float_ranges(dtypes, 2, &INPUTS)?;
+            let out = match (dtypes.attrs.bool("enable_float_output"), calibration(dtypes.attrs)?) {
+                (true, _) => DType::F32,
+                (false, Some(_)) => DType::I8,
+                (false, None) => DType::I32,
+            };
+            dtypes.set_output(0, out)
+        },
+        bind: bind_mul,
+        ..OpDef::BASE
+    },
+];
+
+const INPUTS: [&str; 6] = ["lhs", "rhs", "lhs_min", "lhs_max", "rhs_min", "rhs_max"];
+
+fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
+    let mut common = PartialShape::UNKNOWN;
+    for shape in shapes.inputs[..2].iter().chain(shapes.outputs.first()) {
+        common.merge(shape).map_err(|e| {
+            shape_error(format!("lhs has shape {} and rhs {}: {e}", shapes.inputs[0], shapes.inputs[1]))
+        })?;
+    }
+    shapes.set_input(0, "lhs", common.clone())?;
+    shapes.set_input(1, "rhs", common.clone())?;
+    shapes.set_output(0, common)?;
+    super::infer_scalars(shapes, 2, &INPUTS)
+}
+
+/// The elements as numbers.
+fn numbers(array: &TensorRef<'_>) -> Result<Vec<f32>, OpError> {
+    dispatch_bytes!(array.dtype, T => Ok(elements::<T>(array)?.iter().map(|v| v.to_f64() as f32).collect()))
+}
+
+fn bind_add(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let (calibrated, dtype) = (calibration(attrs)?, signature.outputs[0].dtype);
+    let mixed = signature.inputs[0].dtype != signature.inputs[1].dtype;
+    Ok(costed_kernel_fn("add", elementwise_ns(signature, 1_000), move |call| {
+        let arrays = [&call.inputs[0], &call.inputs[1]];
+        let ranges = [Range::read("lhs", call.inputs, 2)?, Range::read("rhs", call.inputs, 4)?];
+        let sum = ranges[0].largest() + ranges[1].largest();
+        let range = calibrated.unwrap_or(Range { min: -sum, max: sum });
+        // MXNet multiplies in this order where it has no calibration.
+        let factor = |i: usize| match calibrated {
+            Some(range) => scale(dtype, range) / scale(arrays[i].dtype, ranges[i]),
+            None if sum == 0.0 => 0.0,
+            None => ranges[i].largest() * i32::MAX as f32 / (sum * levels(arrays[i].dtype)),
+        };
+        let (factors, mut values) = ([factor(0), factor(1)], [numbers(arrays[0])?, numbers(arrays[1])?]);
+        for i in 0..2 {
+            // MXNet brings the unsigned one of two kinds to the steps of the output first.
+            let first = mixed && calibrated.is_some() && arrays[i].dtype == DType::U8;
+            for v in &mut values[i] {
+                let scaled = *v * factors[i];
+                *v = if first { f32::from(i8::round_to(scaled)) } else { scaled };
+            }
+        }
+        let sums = values[0].iter().zip(&values[1]).map(|(a, b)| a + b);
+        let out = &mut call.outputs[0];
+        match dtype {
+            DType::I32 => elements_mut::<i32>(out)?.iter_mut().zip(sums).for_each(|(o, s)| *o = i32::round_to(s)),
+            DType::U8 => elements_mut::<u8>(out)?.iter_mut().zip(sums).for_each(|(o, s)| *o = u8::round_to(s)),
+            _ => elements_mut::<i8>(out)?.iter_mut().zip(sums).for_each(|(o, s)| *o = i8::round_to(s)),
+        }
+        store_range(range, call.outputs)
+    }))
+}
+
+fn bind_mul(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let (calibrated, dtype) = (calibration(attrs)?, signature.outputs[0].dtype);
+    Ok(costed_kernel_fn("multiply", elementwise_ns(signature, 500), move |call| {
+        let ranges = [Range::read("lhs", call.inputs, 2)?, Range::read("rhs", call.inputs, 4)?];
+        let (a, b) = (elements::<i8>(&call.inputs[0])?, elements::<i8>(&call.inputs[1])?);
+        let products = a.iter().zip(b).map(|(a, b)| i32::from(*a) * i32::from(*b));
+        let steps = ranges.map(|range| scale(DType::I8, range));
+        match dtype {
+            DType::I32 => {
+                let out = elements_mut::<i32>(&mut call.outputs[0])?;
+                out.iter_mut().zip(products).for_each(|(out, product)| *out = product);
+                return store_range(product_range(ranges[0], ranges[1], false), call.outputs);
+            }
+            DType::F32 => {
+                let factor = 1.0 / steps[0] / steps[1];
+                let out = elements_mut::<f32>(&mut call.outputs[0])?;
+                out.iter_mut().zip(products).for_each(|(out, product)| *out = product as f32 * factor);
+                return Ok(());
+            }
+            _ => {}
+        }
+        let range = calibrated.ok_or_else(wrong_arity)?;
+        let factor = scale(DType::I8, range) / steps[0] / steps[1];
+        let out = elements_mut::<i8>(&mut call.outputs[0])?;
+        out.iter_mut().zip(products).for_each(|(out, product)| *out = (product as f32 * factor) as i8);
+        store_range(range, call.outputs)
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::OpTest;
+
+    fn pair(name: &str, attrs: &[(&str, &str)]) -> OpTest {
+        let test = attrs.iter().fold(OpTest::new(name), |t, (k, v)| t.attr(k, v));
+        let test = test.i8([3], &[49, -32, 100]).i8([3], &[-84, 40, 100]);
+        [-1.0, 1.0, -1.0, 1.0].iter().fold(test, |t, v| t.f32([1], &[*v]))
+    }
+
+    /// MXNet 1.9.1 on these numbers.
+    #[test]
+    fn sums_have_the_range_of_both_or_the_calibrated_one() {
+        let y = pair("_contrib_quantized_elemwise_add", &[]).run_all();
+        assert_eq!(y[0].values::<i32>()[..2], [-294_752_640, 67_372_032]);
+        assert_eq!(y[2].values::<f32>(), [2.0]);
+        let calibrated = [("min_calib_range", "-2"), ("max_calib_range", "2")];
+        let y = pair("_contrib_quantized_elemwise_add", &calibrated).run_all();
+        assert_eq!(y[0].values::<i8>(), [-18, 4, 100]);
+    }
+
+    #[test]
+    fn products_are_cut_off_and_stay_within_the_type() {
+        let name = "_contrib_quantized_elemwise_mul";
+        assert_eq!(pair(name, &[]).run_all()[0].values::<i32>(), [-4116, -1280, 10_000]);
+        let y = pair(name, &[("min_calib_range", "-0.5"), ("max_calib_range", "0.5")]).run_all();
+        assert_eq!(y[0].values::<i8>(), [-64, -20, 127]);
+        let y = pair(name, &[("enable_float_output", "True")]).run_all();
+        assert_eq!((y.len(), y[0].values::<f32>()[2]), (1, 10_000.0 / 127.5 / 127.5));
+    }
+
+    #[test]
+    fn shapes_that_differ_are_named() {
+        let test = OpTest::new("_contrib_quantized_elemwise_add").i8([3], &[0; 3]).i8([2], &[0; 2]);
+        let error = (0..4).fold(test, |t, _| t.f32([1], &[0.0])).error();
+        assert!(error.message.contains("lhs has shape (3,) and rhs (2,)"), "{}", error.message);
+    }
+}

@@ -1,0 +1,32 @@
+//! `_contrib_quantized_fully_connected`: a dense layer of integers.
+
+use super::WITH_RANGE;
+use super::layer::Int8Layer;
+use super::sums::{INPUTS, SumsKernel, infer_dtype, infer_ranges};
+use crate::nn::fully_connected::{ALL_ATTRS, infer_shape};
+use crate::prelude::*;
+use mxrt_engine::OpError;
+
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[OpDef {
+    name: "_contrib_quantized_fully_connected",
+    doc: "Dense layer of int8 or uint8 data with int8 weights; returns int32 sums and their range. An int8 bias is \
+        brought to the steps of the sums.",
+    inputs: INPUTS,
+    attrs: &ALL_ATTRS,
+    outputs: WITH_RANGE,
+    infer_shape: |shapes| {
+        infer_shape(shapes)?;
+        infer_ranges(shapes)
+    },
+    infer_dtype,
+    bind,
+    ..OpDef::BASE
+}];
+
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let (weight, out) = (&signature.inputs[1].shape, &signature.outputs[0].shape);
+    let layer = Int8Layer::dense(weight, out, &signature.options)?;
+    let packed_len = layer.packed_len()?;
+    Ok(Box::new(SumsKernel { layer, bias: !attrs.bool("no_bias"), packed_len }))
+}

@@ -1,0 +1,135 @@
+//! The integer products of convolutions and dense layers, with packed weights.
+
+use crate::nn::convolution::ConvGeometry;
+use crate::prelude::*;
+use mxrt_engine::OpError;
+use mxrt_kernels::int8::{Int8Conv, Int8Gemm, Level, Rows};
+use mxrt_kernels::par::Par;
+use mxrt_kernels::window::three;
+use mxrt_tensor::{DType, Shape, TensorRef};
+
+/// A layer whose sums are products of bytes.
+pub(crate) enum Int8Layer {
+    /// Windows of images by filters.
+    Conv(Int8Conv),
+    /// Rows by the rows of the weights.
+    Dense {
+        /// the product
+        gemm: Int8Gemm,
+        /// rows, inputs, outputs
+        size: [usize; 3],
+    },
+}
+
+impl Int8Layer {
+    /// A convolution of data with this shape.
+    pub fn convolution(geometry: &ConvGeometry, data: &Shape, out: &Shape, options: &KernelOptions) -> Int8Layer {
+        Int8Layer::Conv(Int8Conv {
+            batch: data[0],
+            channels: data[1],
+            filters: geometry.filters,
+            groups: geometry.groups,
+            input: three(&data[2..], 1),
+            output: three(&out[2..], 1),
+            kernel: three(&geometry.kernel, 1),
+            stride: three(&geometry.stride, 1),
+            pad: three(&geometry.pad, 0),
+            dilate: three(&geometry.dilate, 1),
+            isa: options.isa,
+        })
+    }
+
+    /// A dense layer with weights of this shape.
+    pub fn dense(weight: &Shape, out: &Shape, options: &KernelOptions) -> Result<Int8Layer, OpError> {
+        let [outputs, inputs] = weight[..] else { return Err(wrong_arity()) };
+        let rows = out.size() / outputs.max(1);
+        Ok(Int8Layer::Dense { gemm: Int8Gemm::new(outputs, inputs, options.isa), size: [rows, inputs, outputs] })
+    }
+
+    /// Channels of the output.
+    pub fn filters(&self) -> usize {
+        match self {
+            Int8Layer::Conv(conv) => conv.filters,
+            Int8Layer::Dense { size, .. } => size[2],
+        }
+    }
+
+    fn level(&self) -> Level {
+        match self {
+            Int8Layer::Conv(conv) => conv.level(),
+            Int8Layer::Dense { gemm, .. } => gemm.level(),
+        }
+    }
+
+    /// Bytes of the packed weights.
+    pub fn packed_len(&self) -> Result<usize, OpError> {
+        let len = match self {
+            Int8Layer::Conv(conv) => conv.packed_len(),
+            Int8Layer::Dense { gemm, .. } => gemm.packed_len(),
+        };
+        len.ok_or_else(|| shape_error("the weights are larger than the address space"))
+    }
+
+    /// Packs weights.
+    pub fn pack(&self, weights: &[i8], out: &mut [u8]) {
+        match self {
+            Int8Layer::Conv(conv) => conv.pack(weights, out),
+            Int8Layer::Dense { gemm, .. } => gemm.pack(weights, out),
+        }
+    }
+
+    /// Computes `out[at] = epilogue(at, filter, sum)`.
+    pub fn run<T, E>(&self, par: &dyn Par, data: Rows<'_>, packed: &[u8], epilogue: &E, out: &mut [T])
+    where
+        T: Send,
+        E: Fn(usize, usize, i32) -> T + Sync,
+    {
+        match self {
+            Int8Layer::Conv(conv) => conv.run(par, data, packed, epilogue, out),
+            Int8Layer::Dense { gemm, size: [_, _, outputs] } => {
+                gemm.run(par, data, packed, &|row, column, sum| epilogue(row * outputs + column, column, sum), out);
+            }
+        }
+    }
+
+    /// Name in plans and in the keys of packed weights.
+    pub fn describe(&self) -> String {
+        match self {
+            Int8Layer::Conv(conv) => {
+                let Int8Conv { channels, filters, groups, kernel: [d, h, w], .. } = conv;
+                format!("int8 {} {channels}>{filters}/{groups} {d}x{h}x{w}", self.level().name())
+            }
+            Int8Layer::Dense { size: [_, inputs, outputs], .. } => {
+                format!("int8 {} {inputs}x{outputs}", self.level().name())
+            }
+        }
+    }
+
+    /// Products of the layer.
+    pub fn multiply_adds(&self) -> u64 {
+        let factors = match self {
+            Int8Layer::Conv(conv) => {
+                let taps: usize = conv.kernel.iter().product();
+                let pixels: usize = conv.output.iter().product();
+                [conv.batch * conv.filters, pixels, taps * conv.channels / conv.groups]
+            }
+            Int8Layer::Dense { size, .. } => *size,
+        };
+        factors.iter().fold(1u64, |n, f| n.saturating_mul(*f as u64))
+    }
+
+    /// Estimated time on one core.
+    pub fn cost_ns(&self) -> u64 {
+        let rate = match self.level() {
+            Level::Portable => 2,
+            Level::Avx2 => 40,
+            Level::Vnni => 120,
+        };
+        1_000 + self.multiply_adds() / rate
+    }
+}
+
+/// The bytes of an array of integers.
+pub(crate) fn rows<'a>(data: &TensorRef<'a>) -> Rows<'a> {
+    Rows { bytes: data.bytes(), signed: data.dtype == DType::I8 }
+}

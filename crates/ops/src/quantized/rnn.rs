@@ -1,0 +1,315 @@
+//! `_contrib_quantized_rnn`: an LSTM whose products are those of integers.
+
+use super::infer_scalars;
+use crate::prelude::*;
+use crate::sequence::rnn;
+use mxrt_engine::OpError;
+use mxrt_kernels::int8::{Int8Gemm, RoundTo, Rows};
+use mxrt_kernels::math::{sigmoid_f32, tanh_f32};
+use mxrt_kernels::par::{Par, Serial};
+use mxrt_kernels::recurrent::Recurrent;
+use mxrt_tensor::{DType, TensorMut, TensorRef};
+
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[OpDef {
+    name: "_contrib_quantized_rnn",
+    doc: "LSTM over uint8 data, number * data_scale + data_shift as _contrib_quantize_asym makes them. Weights are \
+        quantized to int8 by row of the gates; states and results are float32.",
+    inputs: Inputs::Fixed(&INPUTS),
+    attrs: &ATTRS,
+    outputs: Outputs::Named(|attrs| {
+        if attrs.bool("state_outputs") { &["output", "state_output", "statecell_ouput"] } else { &["output"] }
+    }),
+    infer_shape: |shapes| {
+        only_lstm(shapes.attrs)?;
+        rnn::infer_shape(shapes)?;
+        // The outputs of an RNN are no ranges.
+        let mut none = [];
+        infer_scalars(&mut Shapes { attrs: shapes.attrs, inputs: shapes.inputs, outputs: &mut none }, 4, &INPUTS)
+    },
+    infer_dtype: |dtypes| {
+        dtypes.set_input(0, "data", DType::U8)?;
+        (1..INPUTS.len()).try_for_each(|i| dtypes.set_input(i, INPUTS[i], DType::F32))?;
+        (0..dtypes.outputs.len()).try_for_each(|i| dtypes.set_output(i, DType::F32))
+    },
+    bind,
+    ..OpDef::BASE
+}];
+
+/// Attributes of an RNN, and the mark that MXNet writes.
+const ATTRS: [AttrDef; 12] = {
+    let mark = AttrDef::new("quantized", AttrKind::OptBool, "None", "Without effect: this operator always is.");
+    let mut all = [mark; 12];
+    let mut i = 0;
+    while i < rnn::ATTRS.len() {
+        all[i] = rnn::ATTRS[i];
+        i += 1;
+    }
+    all
+};
+
+const INPUTS: [&str; 6] = ["data", "parameters", "state", "state_cell", "min_data", "max_data"];
+
+fn only_lstm(attrs: &Attrs) -> Result<(), OpError> {
+    if attrs.str("mode") != "lstm" || attrs.opt_int("projection_size").is_some() || attrs.bool("use_sequence_length") {
+        return Err(value_error(
+            "only mode lstm without projection_size and use_sequence_length works on integers; leave the node out of \
+             the quantization",
+        ));
+    }
+    Ok(())
+}
+
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    only_lstm(attrs)?;
+    let shape = &signature.inputs[0].shape;
+    let layers = rnn::recurrent(attrs, [shape[0], shape[1], shape[2]])?;
+    let too_large = || shape_error("the layers have more parameters than there can be");
+    let mut lstm = Int8Lstm { layers, isa: signature.options.isa, passes: Vec::new(), packed_len: 0 };
+    let scales = checked_product(&[layers.rows(), size_of::<f32>()])?;
+    let mut end = scales.checked_next_multiple_of(64).ok_or_else(too_large)?;
+    for pass in 0..layers.passes() {
+        let len = |gemm: Int8Gemm| gemm.packed_len().ok_or_else(too_large);
+        let lens = [len(lstm.gemm(lstm.inputs_of(pass)))?, len(lstm.gemm(layers.size))?];
+        lstm.passes.push([end..end + lens[0], end + lens[0]..end + lens[0] + lens[1]]);
+        end = end.checked_add(lens[0]).and_then(|end| end.checked_add(lens[1])).ok_or_else(too_large)?;
+    }
+    lstm.packed_len = end;
+    Ok(Box::new(lstm))
+}
+
+struct Int8Lstm {
+    layers: Recurrent,
+    isa: Isa,
+    /// bytes of the packed weights of inputs and state, for every pass
+    passes: Vec<[std::ops::Range<usize>; 2]>,
+    packed_len: usize,
+}
+
+impl Int8Lstm {
+    fn inputs_of(&self, pass: usize) -> usize {
+        self.layers.inputs_of(pass / self.layers.directions())
+    }
+
+    fn gemm(&self, k: usize) -> Int8Gemm {
+        Int8Gemm::new(self.layers.rows(), k, self.isa)
+    }
+
+    /// Integers for one unit of a weight: one for each row of the gates, for all passes, as MXNet
+    /// has them.
+    fn weight_scales(&self, parameters: &[f32]) -> Vec<f32> {
+        let mut largest = vec![0f32; self.layers.rows()];
+        for pass in 0..self.layers.passes() {
+            let places = self.layers.parameters_of(pass);
+            for (start, k) in [(places.of_inputs, self.inputs_of(pass)), (places.of_state, self.layers.size)] {
+                for (row, largest) in largest.iter_mut().enumerate() {
+                    let weights = &parameters[start + row * k..][..k];
+                    *largest = weights.iter().fold(*largest, |l, w| l.max(w.abs()));
+                }
+            }
+        }
+        largest.into_iter().map(|l| if l == 0.0 { 0.0 } else { 127.0 / l }).collect()
+    }
+}
+
+impl Packing for Int8Lstm {
+    fn inputs(&self) -> &[usize] {
+        &[1]
+    }
+
+    fn bytes(&self) -> usize {
+        self.packed_len
+    }
+
+    fn pack(&self, _: &dyn Par, inputs: &[TensorRef<'_>], out: &mut [u8]) -> Result<(), OpError> {
+        let [parameters] = inputs else { return Err(wrong_arity()) };
+        let parameters = elements::<f32>(parameters)?;
+        let scales = self.weight_scales(parameters);
+        scratch::<f32>(out, scales.len())?.copy_from_slice(&scales);
+        for (pass, places) in self.passes.iter().enumerate() {
+            let from = self.layers.parameters_of(pass);
+            let parts = [(from.of_inputs, self.inputs_of(pass)), (from.of_state, self.layers.size)];
+            for (bytes, (start, k)) in places.iter().zip(parts) {
+                let weights = parameters[start..][..k * scales.len()].iter().enumerate();
+                let integers: Vec<i8> = weights.map(|(i, w)| i8::round_to(w * scales[i / k])).collect();
+                self.gemm(k).pack(&integers, &mut out[bytes.clone()]);
+            }
+        }
+        Ok(())
+    }
+
+    fn key(&self) -> String {
+        let Recurrent { layers, bidirectional, inputs, size, .. } = self.layers;
+        format!("int8 lstm {layers} {bidirectional} {inputs} {size} {}", self.gemm(1).level().name())
+    }
+}
+
+/// How data are quantized.
+#[derive(Clone, Copy)]
+struct Steps {
+    scale: f32,
+    shift: f32,
+}
+
+impl Steps {
+    fn quantize(self, from: &[f32]) -> Vec<u8> {
+        from.iter().map(|v| u8::round_to(v * self.scale + self.shift)).collect()
+    }
+}
+
+impl Kernel for Int8Lstm {
+    fn run(&self, call: &mut KernelCall<'_, '_>) -> Result<(), OpError> {
+        let number = |i: usize| -> Result<f32, OpError> {
+            elements::<f32>(&call.inputs[i])?.first().copied().ok_or_else(wrong_arity)
+        };
+        let steps = Steps { scale: number(4)?, shift: number(5)? };
+        if !(steps.scale.is_finite() && steps.scale > 0.0 && steps.shift.is_finite()) {
+            return Err(value_error(format!(
+                "data_scale={} and data_shift={} must be finite, and the scale positive; _contrib_quantize_asym gives \
+                 both",
+                steps.scale, steps.shift
+            )));
+        }
+        let packed = packed_elements::<u8>(call.packed.ok_or_else(wrong_arity)?, self.packed_len)?;
+        let parameters = elements::<f32>(&call.inputs[1])?;
+        let (hidden, cells) = (elements::<f32>(&call.inputs[2])?, elements::<f32>(&call.inputs[3])?);
+        let Recurrent { steps: time, batch, size, .. } = self.layers;
+        let (directions, block) = (self.layers.directions(), batch * size);
+        let mut data = call.inputs[0].bytes().to_vec();
+        let mut ends = Vec::new();
+        let mut sequence = Vec::new();
+        for layer in 0..self.layers.layers {
+            sequence = vec![0f32; time * batch * directions * size];
+            for direction in 0..directions {
+                let pass = layer * directions + direction;
+                let start = (hidden[pass * block..][..block].to_vec(), cells[pass * block..][..block].to_vec());
+                let out = &mut sequence[..];
+                ends.push(self.pass(call.par, (pass, direction), packed, parameters, steps, &data, start, out));
+            }
+            data = steps.quantize(&sequence);
+        }
+        elements_mut::<f32>(&mut call.outputs[0])?.copy_from_slice(&sequence);
+        store_ends(&ends, block, &mut call.outputs[1..])
+    }
+
+    fn packing(&self) -> Option<&dyn Packing> {
+        Some(self)
+    }
+
+    fn describe(&self) -> String {
+        format!("int8 {}", self.gemm(1).level().name())
+    }
+
+    fn cost_ns(&self) -> u64 {
+        let products = self.packed_len.saturating_mul(self.layers.steps).saturating_mul(self.layers.batch);
+        1_000 + products as u64 / 40
+    }
+}
+
+fn store_ends(ends: &[(Vec<f32>, Vec<f32>)], block: usize, outputs: &mut [TensorMut<'_>]) -> Result<(), OpError> {
+    let [hidden, cells] = outputs else { return Ok(()) };
+    let (hidden, cells) = (elements_mut::<f32>(hidden)?, elements_mut::<f32>(cells)?);
+    for (i, (h, c)) in ends.iter().enumerate() {
+        hidden[i * block..][..block].copy_from_slice(h);
+        cells[i * block..][..block].copy_from_slice(c);
+    }
+    Ok(())
+}
+
+impl Int8Lstm {
+    /// Computes one pass and returns its last states.
+    fn pass(
+        &self,
+        par: &dyn Par,
+        (pass, direction): (usize, usize),
+        packed: &[u8],
+        parameters: &[f32],
+        steps: Steps,
+        data: &[u8],
+        (mut hidden, mut cells): (Vec<f32>, Vec<f32>),
+        sequence: &mut [f32],
+    ) -> (Vec<f32>, Vec<f32>) {
+        let Recurrent { steps: time, batch, size, .. } = self.layers;
+        let (rows, k, width) = (self.layers.rows(), self.inputs_of(pass), self.layers.directions() * size);
+        let (scales, _) = packed.split_at(rows * size_of::<f32>());
+        let scales: Vec<f32> = scales.as_chunks::<4>().0.iter().map(|b| f32::from_ne_bytes(*b)).collect();
+        let [of_inputs, of_state] = self.passes[pass].clone().map(|bytes| &packed[bytes]);
+        let (gemm, gemm_state) = (self.gemm(k), self.gemm(size));
+        // What the shift of the data adds to the sums of a row: its weights times the shift.
+        let ones = |gemm: Int8Gemm, k: usize, packed: &[u8]| {
+            let mut sums = vec![0i32; rows];
+            gemm.run(&Serial, Rows { bytes: &vec![1; k], signed: false }, packed, &|_, _, sum| sum, &mut sums);
+            sums
+        };
+        let added: Vec<f32> = ones(gemm, k, of_inputs)
+            .iter()
+            .zip(ones(gemm_state, size, of_state))
+            .map(|(a, b)| (*a as f32 + b as f32) * steps.shift)
+            .collect();
+        let places = self.layers.parameters_of(pass);
+        let bias = |row: usize| parameters[places.input_bias + row] + parameters[places.state_bias + row];
+        let mut inputs = vec![0i32; time * batch * rows];
+        gemm.run(par, Rows { bytes: data, signed: false }, of_inputs, &|_, _, sum| sum, &mut inputs);
+        let mut sums = vec![0i32; batch * rows];
+        for step in 0..time {
+            let at = if direction == 0 { step } else { time - 1 - step };
+            let state = steps.quantize(&hidden);
+            gemm_state.run(par, Rows { bytes: &state, signed: false }, of_state, &|_, _, sum| sum, &mut sums);
+            for n in 0..batch {
+                let gate = |g: usize, i: usize| {
+                    let row = g * size + i;
+                    let sum = inputs[(at * batch + n) * rows + row].wrapping_add(sums[n * rows + row]);
+                    let factor = scales[row] * steps.scale;
+                    let product = if factor == 0.0 { 0.0 } else { (sum as f32 - added[row]) / factor };
+                    product + bias(row)
+                };
+                for i in 0..size {
+                    let [input, forget, output] = [0, 1, 3].map(|g| sigmoid_f32(gate(g, i)));
+                    let cell = &mut cells[n * size + i];
+                    *cell = forget * *cell + input * tanh_f32(gate(2, i));
+                    let h = output * tanh_f32(*cell);
+                    hidden[n * size + i] = h;
+                    sequence[(at * batch + n) * width + direction * size + i] = h;
+                }
+            }
+        }
+        (hidden, cells)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::OpTest;
+
+    #[test]
+    fn a_quantized_lstm_is_close_to_the_one_in_float32() {
+        let (time, batch, inputs, size) = (4, 2, 3, 4);
+        let data: Vec<f32> = (0..time * batch * inputs).map(|i| (i as f32 * 0.7).sin()).collect();
+        let parameters: Vec<f32> = (0..4 * size * (inputs + size + 2)).map(|i| (i as f32 * 1.3).cos() * 0.3).collect();
+        let layer = |name: &str| {
+            let test = OpTest::new(name).attr("state_size", "4").attr("num_layers", "1").attr("mode", "lstm");
+            test.attr("state_outputs", "True")
+        };
+        let states = |test: OpTest| {
+            let test = test.f32([parameters.len()], &parameters);
+            test.f32([1, batch, size], &[0.1; 8]).f32([1, batch, size], &[-0.2; 8])
+        };
+        let exact = states(layer("RNN").f32([time, batch, inputs], &data)).run_all();
+        let bytes: Vec<u8> = data.iter().map(|v| (v * 127.0 + 128.0).round_ties_even() as u8).collect();
+        let test = states(layer("_contrib_quantized_rnn").u8([time, batch, inputs], &bytes));
+        let quantized = test.f32([1], &[127.0]).f32([1], &[128.0]).run_all();
+        for (a, b) in exact.iter().zip(&quantized) {
+            let differences: Vec<f32> = a.values::<f32>().iter().zip(b.values::<f32>()).map(|(a, b)| a - b).collect();
+            assert!(differences.iter().all(|d| d.abs() < 0.01), "{differences:?}");
+            assert!(differences.iter().any(|d| *d != 0.0), "nothing was quantized");
+        }
+    }
+
+    #[test]
+    fn other_cells_are_refused() {
+        let test = OpTest::new("_contrib_quantized_rnn").attr("state_size", "1").attr("num_layers", "1");
+        let test = test.attr("mode", "gru").u8([1, 1, 1], &[0]).f32([9], &[0.0; 9]).f32([1, 1, 1], &[0.0]);
+        let error = test.f32([1, 1, 1], &[0.0]).f32([1], &[1.0]).f32([1], &[0.0]).error();
+        assert!(error.message.contains("only mode lstm"), "{}", error.message);
+    }
+}

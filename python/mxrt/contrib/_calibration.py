@@ -1,0 +1,155 @@
+"""Ranges of the values of a float32 model, from data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["combine_histogram"]
+
+# Bins of a histogram; odd, so that one has zero in its middle.
+BINS = 8001
+
+
+def _numbers(name: str | bytes, array: Any) -> tuple[str, Any]:
+    """The name as text and the values, which must be finite."""
+    name = name.decode() if isinstance(name, bytes) else name
+    values = array if isinstance(array, np.ndarray) else array.asnumpy()
+    if not values.size:
+        raise ValueError(
+            f"calibration: '{name}' is empty (shape {values.shape}); give batches with at least one sample"
+        )
+    if not np.isfinite(values).all():
+        raise ValueError(
+            f"calibration: '{name}' holds NaN or infinity, so it has no range; check the data and the parameters"
+        )
+    return name, values
+
+
+class LayerOutputMinMaxCollector:
+    """Keeps the least and the largest value of each layer's output: calib_mode 'naive'."""
+
+    def __init__(self, quantized_dtype: str, include_layer: Any = None, logger: Any = None):
+        self.min_max_dict: dict[str, tuple[float, float]] = {}
+        self.quantized_dtype, self.include_layer, self.logger = quantized_dtype, include_layer, logger
+
+    def collect(self, name: str | bytes, arr: Any) -> None:
+        """Takes one array of a layer."""
+        if (
+            self.include_layer is not None
+            and (name.decode() if isinstance(name, bytes) else name) not in self.include_layer
+        ):
+            return
+        name, values = _numbers(name, arr)
+        low, high = float(values.min()), float(values.max())
+        before = self.min_max_dict.get(name, (low, high))
+        self.min_max_dict[name] = (min(before[0], low), max(before[1], high))
+        if self.logger:
+            self.logger.debug(f"layer {name}: min_range={low}, max_range={high}")
+
+
+class LayerHistogramCollector:
+    """Keeps a histogram of each layer's output: calib_mode 'entropy'."""
+
+    def __init__(self, num_bins: int = BINS, include_layer: Any = None, logger: Any = None):
+        self.hist_dict: dict[str, Any] = {}
+        self.num_bins, self.include_layer, self.logger = num_bins, include_layer, logger
+
+    def collect(self, name: str | bytes, arr: Any) -> None:
+        """Takes one array of a layer."""
+        if (
+            self.include_layer is not None
+            and (name.decode() if isinstance(name, bytes) else name) not in self.include_layer
+        ):
+            return
+        name, values = _numbers(name, arr)
+        low, high = values.min(), values.max()
+        largest = max(abs(low), abs(high))
+        if name in self.hist_dict:
+            self.hist_dict[name] = combine_histogram(self.hist_dict[name], values, low, high, largest)
+        else:
+            counts, edges = np.histogram(values, bins=self.num_bins, range=(-largest, largest))
+            self.hist_dict[name] = (counts, edges, low, high, largest)
+
+
+def combine_histogram(old_hist: Any, arr: Any, new_min: Any, new_max: Any, new_th: Any) -> tuple[Any, ...]:
+    """Adds values to a histogram (counts, edges, least, largest, end), whose bins keep their width.
+
+    `new_th` is the largest magnitude of `arr`. Bins are added on both sides where it lies outside.
+    """
+    counts, edges, low, high, end = old_hist
+    low, high = min(low, new_min), max(high, new_max)
+    if new_th <= end:
+        more, _ = np.histogram(arr, bins=len(counts), range=(-end, end))
+        return counts + more, edges, low, high, end
+    width = 2 * end / len(counts)
+    if width == 0.0:
+        # All values were zero so far: they are in the middle of any histogram.
+        more, edges = np.histogram(arr, bins=len(counts), range=(-new_th, new_th))
+        more[len(counts) // 2] += counts.sum()
+        return more, edges, low, high, new_th
+    added = int((new_th - end) // width + 1)
+    end = added * width + end
+    more, edges = np.histogram(arr, bins=len(counts) + 2 * added, range=(-end, end))
+    more[added : added + len(counts)] += counts
+    return more, edges, low, high, end
+
+
+def _smooth(counts: Any, eps: float = 0.0001) -> Any | None:
+    """Takes a little from the bins that have something for those that have nothing."""
+    zeros = counts == 0
+    empty, full = int(zeros.sum()), int((~zeros).sum())
+    if not full or eps * empty / full >= 1.0:
+        return None
+    return np.where(zeros, eps, counts - eps * empty / full)
+
+
+def _divergence(counts: Any, half: int, quantized_bins: int) -> float:
+    """How much is lost where values beyond `half` bins around zero are clipped and the rest has
+    this many steps: the Kullback-Leibler divergence.
+    """
+    zero = len(counts) // 2
+    start, stop = zero - half, zero + half + 1
+    inner = counts[start:stop].astype(np.float64)
+    inner[0] = 0
+    clipped = inner.copy()
+    clipped[0] = counts[: start + 1].sum()
+    clipped[-1] += counts[stop:].sum()
+    merged = len(inner) // quantized_bins
+    starts = np.arange(quantized_bins) * merged
+    sums = np.add.reduceat(inner, starts)
+    filled = np.add.reduceat((inner != 0).astype(np.float64), starts)
+    means = np.divide(sums, filled, out=np.zeros_like(sums), where=filled != 0)
+    lengths = np.diff(np.append(starts, len(inner)))
+    expanded = np.where(clipped != 0, np.repeat(means, lengths), 0.0)
+    p, q = _smooth(clipped), _smooth(expanded)
+    if p is None or q is None or (p <= 0).any() or (q <= 0).any():
+        return float("inf")
+    p, q = p / p.sum(), q / q.sum()
+    return float((p * np.log(p / q)).sum())
+
+
+def best_threshold(counts: Any, edges: Any, quantized_bins: int = 255) -> tuple[float, float]:
+    """The largest magnitude that is not clipped, so that least is lost, and the loss."""
+    zero = len(counts) // 2
+    best = (float("inf"), float(edges[-1]))
+    for half in range(quantized_bins // 2, zero + 1):
+        loss = _divergence(counts, half, quantized_bins)
+        if loss < best[0]:
+            best = (loss, float(edges[zero + half + 1]))
+    return best[1], best[0]
+
+
+def thresholds(hist_dict: dict[str, Any], quantized_dtype: str) -> dict[str, tuple[float, float]]:
+    """Ranges for all histograms; unsigned integers have twice the steps on one side."""
+    found = {}
+    for name, (counts, edges, low, high, _) in hist_dict.items():
+        unsigned = low >= 0 and quantized_dtype in ("auto", "uint8")
+        if low == high == 0:
+            found[name] = (0.0, 0.0)
+            continue
+        end, _ = best_threshold(counts, edges, 511 if unsigned else 255)
+        # A layer after a relu is unsigned in any case: its range must not reach below zero.
+        found[name] = (0.0 if low >= 0 else -end, end)
+    return found

@@ -1,0 +1,300 @@
+"""Models on 8-bit integers: files of MXNet's, the tool that makes them, and wrong ranges."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from support import DIGITS, MODELS, run
+
+RECORDED = Path(__file__).parent / "recorded"
+# digits_cnn as MXNet 1.9.1's get_backend_symbol("MKLDNN") writes it.
+FUSED = RECORDED / "fused_digits_cnn-symbol.json"
+PARAMS = DIGITS / "digits_cnn-0000.params"
+
+
+def golden(folder: Path, batch: int) -> tuple[Any, Any]:
+    with np.load(folder / "golden.npz") as arrays:
+        return arrays[f"b{batch}.in.data"], arrays[f"b{batch}.out.0"]
+
+
+def held_back(folder: Path) -> tuple[Any, Any]:
+    with np.load(folder / "eval.npz") as arrays:
+        return arrays["in.data"], arrays["label"]
+
+
+def ranged(mx, *numbers: float) -> list[Any]:
+    return [mx.nd.array([number]) for number in numbers]
+
+
+# ----------------------------------------------------------------------------- fused files
+
+
+def test_a_fused_float32_graph_gives_the_numbers_of_the_plain_one_and_is_written_as_it_was(mx) -> None:
+    symbol = mx.sym.load(str(FUSED))
+    assert json.loads(symbol.tojson())["nodes"] == json.loads(FUSED.read_text())["nodes"]
+    plain = mx.sym.load(str(DIGITS / "digits_cnn-symbol.json"))
+    assert symbol.list_arguments() == plain.list_arguments()
+    assert symbol.list_auxiliary_states() == plain.list_auxiliary_states()
+    net = mx.gluon.SymbolBlock.imports(str(FUSED), ["data"], str(PARAMS))
+    for batch in (1, 3, 16):
+        data, wanted = golden(DIGITS, batch)
+        np.testing.assert_allclose(net(mx.nd.array(data)).asnumpy(), wanted, atol=2e-4)
+
+
+def test_a_fused_float32_graph_runs_on_the_kernels_of_the_plain_one(mx) -> None:
+    data = mx.nd.array(golden(DIGITS, 3)[0])
+    plans = []
+    for file in (FUSED, DIGITS / "digits_cnn-symbol.json"):
+        net = mx.gluon.SymbolBlock.imports(str(file), ["data"], str(PARAMS))
+        net(data).wait_to_read()
+        steps = [re.split(r"\s{2,}", line) for line in net.plan(data, measure=False).splitlines()[1:-1]]
+        # Operator, shape and kernel; residuals of two layers may be added by either.
+        plans.append((len(steps), {step[1] for step in steps}, {step[4] for step in steps}))
+    assert plans[0] == plans[1]
+
+
+def damaged(change: str) -> dict[str, Any]:
+    graph = json.loads((MODELS / "cnn_int8_fused" / "cnn_int8_fused-symbol.json").read_text())
+    node = next(n for n in graph["nodes"] if n["op"] == "_sg_mkldnn_conv")
+    inner = node["subgraphs"][0]
+    match change:
+        case "absent":
+            del node["subgraphs"]
+        case "twice":
+            node["subgraphs"].append(inner)
+        case "another operator":
+            next(n for n in inner["nodes"] if n["op"] == "Activation").update(op="sum", attrs={})
+        case "flag":
+            node["attrs"]["with_act"] = "false"
+        case "input":
+            node["inputs"].pop()
+        case "attribute":
+            next(n for n in inner["nodes"] if n["op"] == "Convolution")["attrs"]["kernel"] = "(0, 3)"
+        case "itself":
+            inner["nodes"][2].update(op="_sg_mkldnn_conv", subgraphs=[json.loads(json.dumps(inner))])
+        case "reversed range":
+            node["attrs"].update(min_calib_range="3", max_calib_range="1")
+        case "half a range":
+            del node["attrs"]["max_calib_range"]
+        case "no number":
+            node["attrs"].update(max_calib_range="nan")
+    return graph
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("absent", "0 nested graphs and needs one"),
+        ("twice", "2 nested graphs and needs one"),
+        ("another operator", "it has a node sum"),
+        ("flag", "with_act is false"),
+        ("input", "expects"),
+        ("attribute", "kernel"),
+        ("itself", "expects 6 inputs"),
+        ("reversed range", "min=3, max=1"),
+        ("half a range", "max_calib_range is missing"),
+        ("no number", "max=NaN"),
+    ],
+)
+def test_a_damaged_fused_node_is_named_with_what_is_wrong(mx, change: str, words: str) -> None:
+    with pytest.raises(mx.base.MXNetError, match=words) as caught:
+        symbol = mx.sym.load_json(json.dumps(damaged(change)))
+        symbol.simple_bind(mx.cpu(), data=(1, 1, 8, 8), grad_req="null").forward()[0].asnumpy()
+    assert "sg_mkldnn_conv" in str(caught.value)
+    assert mx.nd.ones(2).asnumpy().tolist() == [1, 1]
+
+
+# ----------------------------------------------------------------------------- the same everywhere
+
+HASH = """
+import hashlib, sys
+import numpy as np
+import mxrt as mx
+folder, isa = sys.argv[1:]
+net = mx.gluon.SymbolBlock.imports(f"{folder}-symbol.json", ["data"], f"{folder}-0000.params")
+x = mx.nd.array(np.load(sys.argv[1].rsplit("/", 1)[0] + "/golden.npz")["b16.in.data"])
+print("bits", hashlib.sha256(net(x).asnumpy().tobytes()).hexdigest())
+"""
+
+
+def test_integers_are_the_same_on_every_instruction_set(mx) -> None:
+    prefix = str(MODELS / "cnn_int8_fused" / "cnn_int8_fused")
+    found = {}
+    for isa in ("portable", "avx2", "avx512"):
+        result = run([sys.executable, "-c", HASH, prefix, isa], 240, env={"MXRT_ISA": isa})
+        if "this processor does not have it" in result.stderr:
+            continue
+        assert result.returncode == 0, result.stderr
+        found[isa] = result.stdout.split("bits ")[1].split()[0]
+    assert "portable" in found
+    assert len(set(found.values())) == 1, found
+
+
+# ----------------------------------------------------------------------------- operators
+
+
+def test_the_sum_of_two_kinds_of_integers_is_their_sum(mx) -> None:
+    a, b = np.array([49, 200, 15], np.uint8), np.array([-84, 40, -7], np.int8)
+    arrays = [mx.nd.array(a, dtype="uint8"), mx.nd.array(b, dtype="int8"), *ranged(mx, 0, 1, -1, 1)]
+    sums, low, high = mx.nd.contrib.quantized_elemwise_add(*arrays)
+    got = sums.asnumpy() * (high.asscalar() / (2**31 - 1))
+    np.testing.assert_allclose(got, a / 255.5 + b / 127.5, atol=1e-6)
+    assert low.asscalar() == -high.asscalar() == -2
+    integers = mx.nd.contrib.quantized_elemwise_add(*arrays, min_calib_range=-2, max_calib_range=2)[0]
+    # As MXNet 1.9.1 rounds.
+    assert (integers.dtype, integers.asnumpy().tolist()) == (np.int8, [-30, 70, 0])
+
+
+def test_joined_integers_have_the_range_that_holds_all(mx) -> None:
+    a = mx.nd.array([[49, -32, 15], [-61, -13, 24]], dtype="int8")
+    b = mx.nd.array([[49, 200, 15], [6, 13, 24]], dtype="uint8")
+    joined, low, high = mx.nd.contrib.quantized_concat(a, b, *ranged(mx, -1, 1, 0, 2), num_args=2, dim=1)
+    # MXNet 1.9.1 on these numbers.
+    assert joined.asnumpy().tolist() == [[24, -16, 8, 24, 100, 7], [-30, -6, 12, 3, 6, 12]]
+    assert (low.asscalar(), high.asscalar()) == (-1, 2)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "words"), [(2, 1, "min=2, max=1"), (np.nan, 1, "min=NaN"), (0, np.inf, "max=inf")]
+)
+def test_a_range_that_is_none_is_an_error_that_names_it(mx, low: float, high: float, words: str) -> None:
+    data, weight = mx.nd.ones((1, 4), dtype="int8"), mx.nd.ones((2, 4), dtype="int8")
+    call = mx.nd.contrib.quantized_fully_connected
+    with pytest.raises(mx.base.MXNetError, match=f"the range of weight is .*{words}"):
+        call(data, weight, *ranged(mx, -1, 1, low, high), num_hidden=2, no_bias=True)[0].asnumpy()
+    good = call(data, weight, *ranged(mx, -1, 1, -1, 1), num_hidden=2, no_bias=True)
+    assert good[0].asnumpy().tolist() == [[4, 4]]
+
+
+def test_an_image_of_zeros_is_quantized_to_zeros(mx) -> None:
+    integers, low, high = mx.nd.contrib.quantize_v2(mx.nd.zeros((2, 3)))
+    assert not integers.asnumpy().any()
+    assert (low.asscalar(), high.asscalar()) == (0, 0)
+    assert not mx.nd.contrib.dequantize(integers, low, high).asnumpy().any()
+
+
+# ----------------------------------------------------------------------------- the tool
+
+
+def correct(mx, symbol: Any, args: dict, auxs: dict, folder: Path) -> int:
+    data, labels = held_back(folder)
+    names = [name for name in symbol.list_arguments() if name not in args]
+    module = mx.mod.Module(symbol, data_names=["data"], label_names=[n for n in names if n != "data"] or None)
+    module.bind([("data", data.shape)], [(n, labels.shape) for n in names if n != "data"] or None, for_training=False)
+    module.set_params(args, auxs, allow_extra=True)
+    module.forward(mx.io.DataBatch([mx.nd.array(data)], [mx.nd.array(labels)]), is_train=False)
+    return int((module.get_outputs()[0].asnumpy().argmax(1) == labels).sum())
+
+
+def batches(mx, folder: Path, samples: int = 96) -> Any:
+    return mx.io.NDArrayIter(held_back(folder)[0][:samples], batch_size=32)
+
+
+@pytest.mark.parametrize("mode", ["naive", "entropy", "none"])
+@pytest.mark.parametrize("dtype", ["int8", "auto"])
+@pytest.mark.parametrize("fused", [False, True], ids=["plain", "fused"])
+def test_a_quantized_network_answers_as_the_one_in_float32(mx, mode: str, dtype: str, fused: bool) -> None:
+    symbol, args, auxs = mx.model.load_checkpoint(str(DIGITS / "digits_cnn"), 0)
+    tool = mx.contrib.quantization
+    quantize = tool.quantize_model_mkldnn if fused else tool.quantize_model
+    excluded = (
+        [] if mode != "none" else [n.name for n in symbol.get_internals() if "batchnorm" in n.name and "fwd" in n.name]
+    )
+    qsymbol, qargs, qauxs = quantize(
+        symbol, args, auxs, label_names=None, calib_mode=mode, calib_data=batches(mx, DIGITS),
+        quantized_dtype=dtype, quantize_mode="full", excluded_sym_names=[] if fused else excluded,
+    )  # fmt: skip
+    operators = {node["op"] for node in json.loads(qsymbol.tojson())["nodes"]}
+    assert ("_sg_mkldnn_conv" if fused else "_contrib_quantized_conv") in operators
+    assert not operators & {"Convolution", "FullyConnected"}
+    before, after = correct(mx, symbol, args, auxs, DIGITS), correct(mx, qsymbol, qargs, qauxs, DIGITS)
+    assert after >= before - 6, f"{after} of 360 are right, {before} in float32"
+
+
+def test_layers_and_operators_can_be_excluded(mx) -> None:
+    symbol, args, auxs = mx.model.load_checkpoint(str(DIGITS / "digits_cnn"), 0)
+    names = [n.name for n in symbol.get_internals() if n.name.endswith("conv0_fwd")]
+    made = mx.contrib.quantization.quantize_model(
+        symbol, args, auxs, label_names=None, calib_mode="naive", calib_data=batches(mx, DIGITS),
+        excluded_sym_names=names, excluded_op_names=["FullyConnected"],
+    )  # fmt: skip
+    nodes = {node["name"]: node["op"] for node in json.loads(made[0].tojson())["nodes"]}
+    assert all(nodes[name] == "Convolution" for name in names)
+    assert "FullyConnected" in nodes.values()
+    assert "_contrib_quantized_conv" in nodes.values()
+
+
+def test_a_collector_calibrates_a_quantized_graph(mx) -> None:
+    symbol, args, auxs = mx.model.load_checkpoint(str(DIGITS / "digits_cnn"), 0)
+    tool = mx.contrib.quantization
+    qsymbol, _, _, collector = tool.quantize_graph(symbol, args, auxs, calib_mode="naive")
+    executor = symbol.simple_bind(mx.cpu(), data=(32, 1, 8, 8), grad_req="null")
+    executor.copy_params_from(args, auxs)
+    executor.set_monitor_callback(collector.collect, monitor_all=True)
+    executor.forward(data=mx.nd.array(held_back(DIGITS)[0][:32]))
+    executor.outputs[0].wait_to_read()
+    with pytest.raises(ValueError, match="calibration mode"):
+        tool.calib_graph(qsymbol, args, auxs, collector, calib_mode="none")
+    calibrated, qargs, qauxs = tool.calib_graph(qsymbol, args, auxs, collector, calib_mode="naive")
+    nodes = json.loads(calibrated.tojson())["nodes"]
+    missing = [n["name"] for n in nodes if n["op"] == "_contrib_requantize" and "min_calib_range" not in n["attrs"]]
+    assert not missing
+    assert correct(mx, calibrated, qargs, qauxs, DIGITS) >= 345
+
+
+def test_a_block_is_quantized_with_data_of_a_loader(mx) -> None:
+    data, labels = held_back(DIGITS)
+    net = mx.gluon.SymbolBlock.imports(str(DIGITS / "digits_cnn-symbol.json"), ["data"], str(PARAMS))
+    dataset = mx.gluon.data.ArrayDataset(data[:64], labels[:64].astype("float32"))
+    loader = mx.gluon.data.DataLoader(dataset, batch_size=16)
+    for calibration in (
+        {"calib_data": loader, "calib_mode": "naive"},
+        {"data_shapes": [mx.io.DataDesc("data", (4, 1, 8, 8))]},
+    ):
+        quantized = mx.contrib.quantization.quantize_net_v2(net, **calibration)
+        found = quantized(mx.nd.array(data)).asnumpy().argmax(1)
+        assert (found == labels).sum() >= 348
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"calib_data": None}, "calib_data must be provided"),
+        ({"calib_data": 3}, "must be a DataIter"),
+        ({"calib_mode": "best"}, "unknown calibration mode best"),
+        ({"quantized_dtype": "int4"}, "unknown quantized_dtype int4"),
+        ({"quantize_mode": "some"}, "unknown quantize_mode some"),
+        ({"excluded_sym_names": "conv"}, "excluded_sym_names must be a list"),
+        ({"num_calib_examples": 0}, "num_calib_examples=0"),
+    ],
+)
+def test_wrong_options_of_the_tool_are_named(mx, change: dict[str, Any], words: str) -> None:
+    symbol, args, auxs = mx.model.load_checkpoint(str(DIGITS / "digits_cnn"), 0)
+    options = {"label_names": None, "calib_mode": "naive", "calib_data": batches(mx, DIGITS), **change}
+    with pytest.raises(ValueError, match=words):
+        mx.contrib.quantization.quantize_model(symbol, args, auxs, **options)
+
+
+def test_calibration_data_that_are_empty_nan_or_of_another_shape_are_errors(mx) -> None:
+    symbol, args, auxs = mx.model.load_checkpoint(str(DIGITS / "digits_cnn"), 0)
+
+    def quantize(data: Any) -> None:
+        mx.contrib.quantization.quantize_model(
+            symbol, args, auxs, label_names=None, calib_mode="naive", calib_data=data, quantize_mode="full"
+        )
+
+    used = batches(mx, DIGITS)
+    assert sum(1 for _ in used) == 3
+    with pytest.raises(ValueError, match="gave no batch"):
+        quantize(used)
+    with pytest.raises(ValueError, match="'data' holds NaN or infinity"):
+        quantize(mx.io.NDArrayIter(np.full((4, 1, 8, 8), np.nan, np.float32), batch_size=4))
+    with pytest.raises(mx.base.MXNetError, match="data"):
+        quantize(mx.io.NDArrayIter(np.zeros((4, 8), np.float32), batch_size=4))
