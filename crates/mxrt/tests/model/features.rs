@@ -100,7 +100,7 @@ fn of_operator(op: &str, second: &str) -> mxrt::Model {
 #[test]
 fn the_graph_says_what_is_a_label_and_not_the_name() {
     let names = |model: &mxrt::Model| model.inputs().iter().map(|input| input.name.clone()).collect::<Vec<_>>();
-    let two = ([1, 2], &[1.0f32, 3.0][..]);
+    let two = ([1usize, 2], &[1.0f32, 3.0][..]);
     let loss = of_operator("LinearRegressionOutput", "truth");
     assert_eq!(names(&loss), ["data"]);
     let made = loss.run([("data", two)]).expect("an answer");
