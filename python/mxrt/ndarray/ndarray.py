@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import sys
-import warnings
+import warnings  # noqa: F401 (a name of MXNet's module)
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,6 +15,7 @@ from .._awaiting import Awaitable
 from .._methods import OperatorMethods
 from ..base import (
     MXNetNotImplementedError,
+    MXNetRuntimeWarning,
     MXNetShapeError,
     MXNetTypeError,
     MXNetValueError,
@@ -22,6 +23,7 @@ from ..base import (
     dtype_name,
     is_number,
     no_training,
+    warn,
 )
 from ..context import Context, checked_context, current_context
 from . import _codes
@@ -127,6 +129,11 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods, Exchange, Awaitable):
         extents = "x".join(str(n) for n in self.shape)
         return f"\n{self.asnumpy()!s}\n<{type(self).__name__} {extents} @{self.context}>"
 
+    def _repr_html_(self) -> str:
+        from .._html import of_array
+
+        return of_array(self)
+
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("len() of an array without axes")
@@ -205,7 +212,7 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods, Exchange, Awaitable):
             target = _empty(self.shape, other, self._dtype_name)
         elif isinstance(other, NDArray):
             if other is self:
-                warnings.warn("You are attempting to copy an array to itself", RuntimeWarning, stacklevel=2)
+                warn("You are attempting to copy an array to itself", MXNetRuntimeWarning)
                 return False  # type: ignore[return-value]  # as MXNet does
             target = other
             if target.shape != self.shape:
