@@ -62,3 +62,14 @@ def test_the_program_of_the_readme_is_clean_and_results_have_types(tmp_path: Pat
     lines = [line for line in said.splitlines() if "program.py" in line]
     assert [line for line in lines if "error" in line] == []
     assert re.findall(r'Revealed type is "([^"]*)"', said) == REVEALED
+
+
+@pytest.mark.timeout(300)
+def test_a_mistyped_option_of_a_call_is_found(tmp_path: Path) -> None:
+    program = "import mxrt as mx\n\nnet = mx.gluon.SymbolBlock.imports('m', ['data'], 'p')\nx = mx.nd.ones((1,))\n"
+    good = ["net(x, deadline=3)", "net(x, priority=1, cancel_on_drop=True)", "net(data=x)", "net(data=x, deadline=0.5)"]
+    bad = ["net(x, dedline=3)", "net(x, deadline='3')", "net(x, priority=0.5)"]
+    said = checked(tmp_path, program + "\n".join(good + bad) + "\n")
+    found = {int(line) for line in re.findall(r"^\S+program\.py:(\d+): error", said, re.M)}
+    first_bad = 5 + len(good)
+    assert found == set(range(first_bad, first_bad + len(bad))), said

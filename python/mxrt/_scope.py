@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
-import warnings
+import warnings  # noqa: F401 (a name of MXNet's module)
 from collections.abc import Callable
 from typing import Any
+
+from .base import MXNetDeprecationWarning, warn
 
 __all__ = ["Scope", "deprecated"]
 
@@ -31,16 +33,16 @@ def deprecated(scope: Callable[[], Scope], name: str, instead: str) -> Any:
     current.
     """
 
-    def warn() -> None:
-        warnings.warn(f"{name} has been deprecated. {instead}", DeprecationWarning, stacklevel=3)
+    def say() -> None:
+        warn(f"{name} has been deprecated. {instead}", MXNetDeprecationWarning)
 
     def get(cls: type) -> Any:
         """The current object of this thread."""
-        warn()
+        say()
         return scope().value
 
     def put(cls: type, new: Any) -> None:
-        warn()
+        say()
         scope().value = new
 
     return property(get, put)

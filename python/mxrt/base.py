@@ -10,6 +10,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from types import FrameType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -18,6 +19,7 @@ __all__ = [
     "InternalError",
     "MXNetCancelledError",
     "MXNetDataError",
+    "MXNetDeprecationWarning",
     "MXNetDeviceError",
     "MXNetError",
     "MXNetFileNotFoundError",
@@ -25,11 +27,13 @@ __all__ = [
     "MXNetKeyError",
     "MXNetMemoryError",
     "MXNetNotImplementedError",
+    "MXNetRuntimeWarning",
     "MXNetShapeError",
     "MXNetShutdownError",
     "MXNetTimeoutError",
     "MXNetTypeError",
     "MXNetValueError",
+    "MXNetWarning",
     "MultipleErrors",
     "NotImplementedForSymbol",
     "NotSupportedForSparseNDArray",
@@ -148,6 +152,40 @@ class MXNetError(RuntimeError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.message,), self.__dict__
+
+    def _repr_html_(self) -> str:
+        from ._html import of_error
+
+        return of_error(self)
+
+
+class MXNetWarning(UserWarning):
+    """A warning of mxrt. ``warnings.simplefilter("error", mx.base.MXNetWarning)`` makes errors of
+    them.
+    """
+
+
+class MXNetDeprecationWarning(MXNetWarning, DeprecationWarning):
+    """A function that MXNet declared deprecated was called."""
+
+
+class MXNetRuntimeWarning(MXNetWarning, RuntimeWarning):
+    """A call does something that is hardly intended."""
+
+
+def warn(message: str, category: type[Warning] = MXNetWarning) -> None:
+    """Warns at the line of the program that called mxrt."""
+    frame: FrameType | None = sys._getframe(1)
+    level = 2
+    while frame is not None and frame.f_back is not None and _is_own(frame):
+        frame = frame.f_back
+        level += 1
+    warnings.warn(message, category, stacklevel=level)
+
+
+def _is_own(frame: FrameType) -> bool:
+    name: str = frame.f_globals.get("__name__", "")
+    return name.partition(".")[0] == "mxrt"
 
 
 class MXNetValueError(MXNetError, ValueError):
@@ -296,7 +334,7 @@ def _push_site() -> str:
     ``MXRT_DEBUG=1``.
     """
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "mxrt":
+    while frame.f_back is not None and _is_own(frame):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
@@ -347,11 +385,11 @@ def as_float32(values: Any, what: str) -> np.ndarray[Any, Any]:
     """Numbers as float32; UserWarning where that changes whole numbers."""
     given = np.asarray(values)
     made = given.astype(np.float32, copy=False)
-    warn_of_changed(given, made, what, 5)
+    warn_of_changed(given, made, what)
     return made
 
 
-def warn_of_changed(given: np.ndarray[Any, Any], made: np.ndarray[Any, Any], what: str, stacklevel: int) -> None:
+def warn_of_changed(given: np.ndarray[Any, Any], made: np.ndarray[Any, Any], what: str) -> None:
     """UserWarning where integers, or labels that are written as floats, are others as float32."""
     if given.dtype.kind not in "iuf" or given.itemsize < 4 or given.dtype == np.float32 or not given.size:
         return
@@ -361,10 +399,9 @@ def warn_of_changed(given: np.ndarray[Any, Any], made: np.ndarray[Any, Any], wha
     places = np.flatnonzero(changed)
     if places.size:
         was, now = given.ravel()[places[0]], made.ravel()[places[0]]
-        warnings.warn(
+        warn(
             f"{what}: float32 has not all whole numbers over 2**24: {was:.0f} becomes {now:.0f}. "
-            "An mx.nd.array of dtype='int32' or 'float64' keeps them",
-            stacklevel=stacklevel,
+            "An mx.nd.array of dtype='int32' or 'float64' keeps them"
         )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from . import _mxrt
+from ._html import Figures
 from ._scope import Scope, deprecated
 from .base import MXNetTypeError
 
@@ -109,8 +110,8 @@ class Context(metaclass=_ContextType):
         if self._is_host():
             found = _mxrt.info()
             names = ("in_use", "cached", "peak", "limit")
-            return {"total": None, **{name: found[f"memory_{name}"] for name in names}}
-        return _mxrt.device_stats(self._device)
+            return Figures({"total": None, **{name: found[f"memory_{name}"] for name in names}})
+        return Figures(_mxrt.device_stats(self._device))
 
     def set_memory_limit(self, limit: int | None) -> None:
         """Bounds the memory of arrays on the device, in bytes; None: its size is the bound.

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
-import warnings
+import warnings  # noqa: F401 (a name of MXNet's module)
 from logging import CRITICAL, DEBUG, ERROR, INFO, NOTSET, WARNING
+
+from .base import MXNetDeprecationWarning, warn
 
 __all__ = ["CRITICAL", "DEBUG", "ERROR", "INFO", "NOTSET", "WARNING", "getLogger", "get_logger"]
 
@@ -49,5 +51,5 @@ def getLogger(
     name: str | None = None, filename: str | None = None, filemode: str | None = None, level: int = WARNING
 ) -> logging.Logger:
     """An old name of ``get_logger``."""
-    warnings.warn("getLogger is deprecated, Use get_logger instead.", DeprecationWarning, stacklevel=2)
+    warn("getLogger is deprecated, Use get_logger instead.", MXNetDeprecationWarning)
     return get_logger(name, filename, filemode, level)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
+import warnings  # noqa: F401 (a name of MXNet's module)
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from . import symbol as symbols
-from .base import MXNetValueError, no_training
+from .base import MXNetDeprecationWarning, MXNetValueError, no_training, warn
 from .context import Context, cpu
 from .ndarray import NDArray, save
 from .ndarray import load as load_arrays
@@ -37,7 +37,7 @@ def load_params(prefix: str, epoch: int) -> tuple[dict[str, NDArray], dict[str, 
     arg_params: dict[str, NDArray] = {}
     aux_params: dict[str, NDArray] = {}
     if not loaded:
-        warnings.warn(f"Params file '{fname}' is empty", stacklevel=2)
+        warn(f"Params file '{fname}' is empty")
         return arg_params, aux_params
     if not isinstance(loaded, dict):
         raise MXNetValueError(
@@ -112,10 +112,8 @@ class FeedForward:
     ) -> None:
         from .initializer import Uniform
 
-        warnings.warn(
-            "mxnet.model.FeedForward has been deprecated. Please use mxnet.mod.Module instead.",
-            DeprecationWarning,
-            stacklevel=2,
+        warn(
+            "mxnet.model.FeedForward has been deprecated. Please use mxnet.mod.Module instead.", MXNetDeprecationWarning
         )
         self.symbol = symbol
         self.ctx = [ctx] if isinstance(ctx, Context) else list(ctx or [cpu()])

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import threading
-import warnings
+import warnings  # noqa: F401 (a name of MXNet's module)
 from typing import Any
 
 from . import _mxrt
 from ._locks import fork_safe_lock
-from .base import MXNetValueError
+from .base import MXNetValueError, warn
 
 __all__ = [
     "Counter",
@@ -327,19 +327,19 @@ class Marker:
 
 def profiler_set_config(mode: str = "symbolic", filename: str = "profile.json") -> None:
     """Old name of :func:`set_config`."""
-    warnings.warn("profiler.profiler_set_config() is deprecated; use profiler.set_config()", stacklevel=2)
+    warn("profiler.profiler_set_config() is deprecated; use profiler.set_config()")
     set_config(filename=filename)
 
 
 def profiler_set_state(state: str = "stop") -> None:
     """Old name of :func:`set_state`."""
-    warnings.warn("profiler.profiler_set_state() is deprecated; use profiler.set_state()", stacklevel=2)
+    warn("profiler.profiler_set_state() is deprecated; use profiler.set_state()")
     set_state(state)
 
 
 def dump_profile() -> None:
     """Old name of :func:`dump`."""
-    warnings.warn("profiler.dump_profile() is deprecated; use profiler.dump()", stacklevel=2)
+    warn("profiler.dump_profile() is deprecated; use profiler.dump()")
     dump(True)
 
 

@@ -5,11 +5,11 @@ programs add theirs.
 from __future__ import annotations
 
 import json
-import warnings
+import warnings  # noqa: F401 (a name of MXNet's module)
 from collections.abc import Callable
 from typing import Any
 
-from .base import MXNetError
+from .base import MXNetError, warn
 
 __all__ = ["NotRegisteredError", "get_alias_func", "get_create_func", "get_register_func", "get_registry"]
 
@@ -43,11 +43,9 @@ def get_register_func(base_class: type, nickname: str) -> Callable[..., Any]:
         known = _of(base_class)
         if known.get(key, klass) is not klass:
             other = known[key]
-            warnings.warn(
+            warn(
                 f"New {nickname} {klass.__module__}.{klass.__name__} registered with name {key} is overriding "
-                f"existing {nickname} {other.__module__}.{other.__name__}",
-                UserWarning,
-                stacklevel=2,
+                f"existing {nickname} {other.__module__}.{other.__name__}"
             )
         known[key] = klass
         return klass

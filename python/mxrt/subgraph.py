@@ -16,11 +16,11 @@ from __future__ import annotations
 
 import inspect
 import os
-import warnings
+import warnings  # noqa: F401 (a name of MXNet's module)
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from .base import MXNetKeyError, MXNetTypeError, MXNetValueError
+from .base import MXNetKeyError, MXNetTypeError, MXNetValueError, warn
 from .context import Context, current_context
 from .symbol import Symbol
 
@@ -101,10 +101,9 @@ def _drop(before: list[str], after: list[str], values: dict[str, Any] | None) ->
     """Takes out of a dictionary what a rewritten graph does not have any more."""
     gone = set(before) - set(after)
     if gone and values is None:
-        warnings.warn(
+        warn(
             f"optimize_for: the new graph has no {', '.join(sorted(gone))}, and no dictionary was given to take the "
-            "values out of. Please ensure that your parameters match the newly optimized model.",
-            stacklevel=4,
+            "values out of. Please ensure that your parameters match the newly optimized model."
         )
     for name in gone:
         (values or {}).pop(name, None)

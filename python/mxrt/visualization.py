@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import math
 import re
-import warnings
+import warnings  # noqa: F401 (a name of MXNet's module)
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .base import MXNetNotImplementedError
+from .base import MXNetNotImplementedError, MXNetRuntimeWarning, warn
 from .symbol import Symbol
 
 __all__ = ["Digraph", "plot_network", "print_summary"]
@@ -235,11 +235,10 @@ def plot_network(
     names = [node["name"] for node in nodes]
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
-        warnings.warn(
+        warn(
             "There are multiple variables with the same name in your graph, this may result in cyclic graph. Repeated "
             "names: " + ",".join(repeated),
-            RuntimeWarning,
-            stacklevel=2,
+            MXNetRuntimeWarning,
         )
     common = {"shape": "box", "fixedsize": "true", "width": "1.3", "height": "0.8034", "style": "filled"}
     common.update(node_attrs or {})

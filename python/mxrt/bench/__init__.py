@@ -10,8 +10,8 @@ from typing import Any
 
 from ..cli._errors import UsageError
 from ..cli._model import add_model_arguments, find, load
-from ..cli._shapes import input_shapes
-from . import show
+from ..cli._shapes import folder_of, input_shapes
+from . import saved, show
 from .measure import Task, measure
 from .peers import NAMES, interpreters
 
@@ -24,7 +24,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--callers", default="1,8", metavar="N,N,...", help="numbers of threads that call (default 1,8)"
     )
-    parser.add_argument("--seconds", type=float, default=5.0, help="time for each number of callers (default 5)")
+    parser.add_argument(
+        "--seconds",
+        "--duration",
+        type=float,
+        default=5.0,
+        help="time for each number of callers (default 5)",
+    )
+    parser.add_argument(
+        "--rate",
+        type=float,
+        metavar="R",
+        help="requests that arrive in a second, at random times, whether or not earlier ones are answered; --callers "
+        "are then those that serve them",
+    )
+    parser.add_argument("--top", type=int, metavar="K", help="the K slowest layers with their shares, not all steps")
+    parser.add_argument("--save", metavar="FILE", help="save the measurement for a later --compare")
+    parser.add_argument(
+        "--compare", metavar="FILE", help="how many times as fast as a saved measurement, with an interval"
+    )
     parser.add_argument(
         "--peers",
         action="store_true",
@@ -52,11 +70,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Runs the command; returns the exit status."""
+    before = saved.load(args.compare) if args.compare else None
+    target = folder_of(args.save, "--save") if args.save else None
     try:
         report = run(args)
     finally:
         _note("")
-    print(json.dumps(report, indent=2) if args.json else show.as_text(report))
+    if before is not None:
+        report["compared"] = saved.compare(before, report)
+    print(json.dumps(report, indent=2) if args.json else show.as_text(report, args.top))
+    if target is not None:
+        saved.save(report, target)
+        print(f"mxrt bench: saved in '{target}'", file=sys.stderr)
     if args.plot:
         show.draw(report, args.plot)
         print(f"mxrt bench: drawn to {args.plot}", file=sys.stderr)
@@ -68,6 +93,12 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     callers = _counts(args.callers)
     if not (math.isfinite(args.seconds) and args.seconds > 0):
         raise UsageError(f"--seconds is {args.seconds}; expected a positive number")
+    if args.rate is not None and not (math.isfinite(args.rate) and 0 < args.rate <= 1e6):
+        raise UsageError(f"--rate is {args.rate:g}; expected a number over 0, at most 1000000")
+    if args.rate is not None and (args.peers or args.peer_python):
+        raise UsageError("--rate measures mxrt alone; leave --peers and --peer-python out")
+    if args.top is not None and args.top < 1:
+        raise UsageError(f"--top is {args.top}; expected a positive number")
     if args.plot:
         show.check_picture(args.plot)
     peers = interpreters(args.peer_python) if args.peers or args.peer_python else {}
@@ -77,7 +108,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     if assumed:
         print(f"mxrt bench: {assumed}", file=sys.stderr)
     what = Task(files.symbol, files.params, graph, shapes, args.precision)
-    return measure(what, callers, args.seconds, peers, _note)
+    return measure(what, callers, args.seconds, peers, _note, args.rate)
 
 
 def _note(text: str) -> None:

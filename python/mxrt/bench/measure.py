@@ -12,6 +12,7 @@ import numpy as np
 from .. import _mxrt
 from ..gluon import SymbolBlock
 from ..ndarray import array, from_numpy, waitall
+from . import saved
 from .compare import RAMP, TRY_SECONDS, Peers, Task
 from .peer import engines, load
 
@@ -34,8 +35,17 @@ TOGETHER: dict[str, Callable[[Any], Any]] = {
 Note = Callable[[str], None]
 
 
-def measure(task: Task, callers: Sequence[int], seconds: float, peers: Mapping[str, str], note: Note) -> dict[str, Any]:
-    """The report on one model; `note` is called with what is being done."""
+def measure(
+    task: Task,
+    callers: Sequence[int],
+    seconds: float,
+    peers: Mapping[str, str],
+    note: Note,
+    rate: float | None = None,
+) -> dict[str, Any]:
+    """The report on one model; `note` is called with what is being done. `rate` is the
+    number of requests that arrive in a second, whether or not earlier ones are answered.
+    """
     begin = time.perf_counter()
     shapes = task.shapes
     net = SymbolBlock.imports(str(task.symbol_file), list(shapes), task.params)
@@ -53,7 +63,11 @@ def measure(task: Task, callers: Sequence[int], seconds: float, peers: Mapping[s
     def ask(count: int, seconds: float) -> dict[str, Any]:
         note(f"mxrt, callers: {count}")
         waitall()
-        seen = load.closed_loop(lambda _: _caller(net, numbers), count, seconds * (1 - RAMP), seconds * RAMP)
+        make, window, ramp = (lambda _: _caller(net, numbers)), seconds * (1 - RAMP), seconds * RAMP
+        if rate is None:
+            seen = load.closed_loop(make, count, window, ramp)
+        else:
+            seen = load.open_loop(make, count, rate, window, ramp, seed=0)
         return load.summary(seen, batch, times=True)
 
     others = Peers(peers, task, net, note)
@@ -80,6 +94,7 @@ def measure(task: Task, callers: Sequence[int], seconds: float, peers: Mapping[s
         "precision": task.precision,
         "other_precision": other,
         "inputs": {name: list(shape) for name, shape in shapes.items()},
+        "rate": rate,
         "version": facts["version"],
         "cores": facts["cores"],
         "load_ms": (loaded - begin) * 1e3,
@@ -165,4 +180,5 @@ def _together(turns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """One line of the table from several turns."""
     values = {key: [one[key] for one in turns if one[key] is not None] for key in TOGETHER}
     out = {key: TOGETHER[key](seen) if seen else None for key, seen in values.items()}
-    return {**out, **load.percentiles([ms for one in turns for ms in one["times_ms"]])}
+    times = [ms for one in turns for ms in one["times_ms"]]
+    return {**out, **load.percentiles(times), "blocks_ms": saved.blocks(times)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +16,22 @@ __all__ = ["as_text", "check_picture", "draw"]
 FORMATS = (".png", ".svg", ".pdf")
 
 
-def as_text(report: dict[str, Any]) -> str:
-    """The report as tables."""
+def as_text(report: dict[str, Any], top: int | None = None) -> str:
+    """The report as tables; with `top` that many of the slowest steps, not the whole plan."""
     inputs = ", ".join(f"{name} {tuple(shape)}" for name, shape in report["inputs"].items())
     weights = report["parameters"] or "none found: random numbers"
     precision = "" if report["precision"] == "default" else f"; precision {report['precision']}"
     lines = [report["model"], f"parameters: {weights}", f"inputs: {inputs}; {report['cores']} cores{precision}", ""]
-    lines += report["plan"]["text"].splitlines()
+    lines += report["plan"]["text"].splitlines() if top is None else _slowest(report["plan"]["steps"], top)
     lines += [
         "",
         f"loaded in {report['load_ms']:.1f} ms, first answer after {report['first_answer_ms']:.1f} ms more",
         "",
     ]
+    if report.get("rate") is not None:
+        lines.append(f"{report['rate']:g} requests arrive in a second")
     lines += _table(report)
+    lines += _changes(report.get("compared", ()))
     lines += _remarks(report)
     memory = report["memory"]
     if memory["resident_mb"] is not None:
@@ -38,6 +41,23 @@ def as_text(report: dict[str, Any]) -> str:
         f"folded and packed weights {memory['constant_bytes'] / 1e6:.1f} MB"
     )
     return "\n".join(lines)
+
+
+def _slowest(steps: Sequence[dict[str, Any]], top: int) -> list[str]:
+    total = sum(one["measured_us"] for one in steps) or 1.0
+    lines = [f"the {min(top, len(steps))} slowest of {len(steps)} steps"]
+    for one in sorted(steps, key=lambda one: -float(one["measured_us"]))[:top]:
+        share = 100 * one["measured_us"] / total
+        lines.append(f"{share:6.1f} %{one['measured_us']:11.1f} us  {one['node']}  {one['operator']}  {one['kernel']}")
+    return lines
+
+
+def _changes(rows: Sequence[dict[str, Any]]) -> list[str]:
+    return [
+        f"callers: {one['callers']}: {one['verdict']}: {one['ratio']:.3f} x as fast as the saved measurement "
+        f"(95 % between {one['low']:.3f} and {one['high']:.3f})"
+        for one in rows
+    ]
 
 
 def _everything(report: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -26,9 +26,12 @@ def at_once() -> Iterator[None]:
     The handler of Python runs between two instructions of the main thread; here a thread hears of
     the signal itself. A process that ignores SIGINT continues to ignore it.
     """
-    if threading.current_thread() is not threading.main_thread():
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield
         return
+    # Nothing happens in the main thread: two ends would be in each other's way.
+    signal.signal(signal.SIGINT, lambda number, frame: None)
     heard, told = os.pipe()
     os.set_blocking(told, False)
     before = signal.set_wakeup_fd(told, warn_on_full_buffer=False)
@@ -49,6 +52,7 @@ def at_once() -> Iterator[None]:
         yield
     finally:
         signal.set_wakeup_fd(before)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         os.close(told)
 
 

@@ -14,9 +14,9 @@ import numpy as np
 from ..base import MXNetError, dtype_name
 from ._errors import BAD, GOOD, CommandError, ModelError, UsageError
 from ._inputs import Array, arrays_of_npz, random_arrays, shapes_in
-from ._layers import written
 from ._model import Loaded, add_model_arguments, find, open_model
 from ._out import note, print_json, shape_text, style
+from ._written import written
 from .run import called
 
 __all__ = ["add_arguments", "main"]

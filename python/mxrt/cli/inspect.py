@@ -8,14 +8,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from .._layers import layers_of
 from ..base import MXNetError
 from ..gluon.parameter_dict import named_arrays, strip_kind
 from ..ndarray import NDArray
 from ._errors import BAD, GOOD, ModelError, UsageError
-from ._layers import layers_of, written
 from ._model import Files, add_model_arguments, find, load
 from ._out import megabytes, print_json, shape_text, style, table
 from ._shapes import data_inputs, input_shapes
+from ._written import written
 
 __all__ = ["add_arguments", "main"]
 

@@ -73,6 +73,7 @@ class CompiledGraph:
         picks = [place for place in self.arguments if place is not None]
         self._picks = None if picks == list(range(len(self.input_names))) else picks
         self._flags = dict(flags)
+        self.precision: str = flags.get("precision") or "default"
         # Structure of the arguments and of the result, and the number of arguments if both are
         # plain, else -1.
         self.in_format: Format = [0] * len(self.input_names)

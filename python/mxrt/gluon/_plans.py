@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._html import Figures, PlanText
 from ..ndarray import NDArray
 from ._compiled import CompiledGraph
 
@@ -30,8 +31,16 @@ class PlanMethods:
         time its step took on the cores that were idle; not so with ``measure=False``, which runs
         nothing.
         """
+        from ..cli._fused import covered
+
         graph, arrays = self._graph_for_plan(args)
-        return graph.op.plan(*graph.every_input(arrays), measure=measure)
+        report = graph.op.plan_report(*graph.every_input(arrays), measure=measure)
+        for step, layers in zip(report["steps"], covered(graph.symbol, report["steps"]), strict=True):
+            step["covers"] = layers
+        report["model"] = graph.symbol.name or type(self).__name__
+        report["precision"] = graph.precision
+        report["inputs"] = {name: list(one.shape) for name, one in zip(graph.input_names, arrays, strict=False)}
+        return PlanText(report)
 
     def plan_report(self, *args: NDArray, measure: bool = True) -> dict[str, Any]:
         """The content of :meth:`plan` as data.
@@ -68,4 +77,4 @@ class PlanMethods:
         dropped, and built again when their size returns. The bits of a size do not depend on the
         sizes called before.
         """
-        return self._compiled_graph().op.plan_cache_info()
+        return Figures(self._compiled_graph().op.plan_cache_info())

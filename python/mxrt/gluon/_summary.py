@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .._layers import layers_of
 from ..ndarray import NDArray
+from ..symbol import Symbol
 from .hybrid_block import HybridBlock
 
 if TYPE_CHECKING:
     from .block import Block
+    from .parameter_dict import ParameterDict
 
-__all__ = ["print_summary"]
+__all__ = ["print_graph_summary", "print_summary"]
 
 _LINE = "{:>20}  {:>42} {:>15}"
 
@@ -72,3 +75,21 @@ def _shape_of(value: Any) -> Any:
     if isinstance(value, NDArray):
         return value.shape
     return [_shape_of(part) for part in value] if isinstance(value, (list, tuple)) else value
+
+
+def print_graph_summary(graph: Symbol, inputs: dict[str, Any], params: ParameterDict) -> None:
+    """Prints the layers of a graph for inputs of these shapes."""
+    shapes = {name: tuple(value.shape) for name, value in inputs.items()}
+    held = {name: one.shape for name, one in params.items() if one.shape and min(one.shape) > 0}
+    graph.infer_shape(**{**held, **shapes})  # what does not fit is said here
+    layers = layers_of(graph, shapes, held)
+    widest = max([len(one.name) for one in layers] + [5])
+    row = f"{{:<{widest}}}  {{:<16}} {{:>18}} {{:>11}} {{:>9}}"
+    lines = [row.format("Layer", "Operator", "Output", "Param #", "M mult")]
+    for one in layers:
+        millions = "" if not one.macs else f"{one.macs / 1e6:.2f}"
+        output = "?" if one.output is None else str(one.output)
+        lines.append(row.format(one.name, one.operator, output, one.parameters, millions).rstrip())
+    total, work = sum(one.parameters for one in layers), sum(one.macs or 0 for one in layers)
+    print("\n".join(lines))
+    print(f"{len(layers)} layers, {total:,} parameters, {work / 1e6:,.1f} million multiplications")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-import warnings
+import warnings  # noqa: F401 (a name of MXNet's module)
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from .._overrulable import overrulable
+from ..base import warn
 from ..initializer import Uniform
 from . import _block_files as files
 from ._scope import BlockScope
@@ -130,11 +131,10 @@ class Block:
         children = {id(child) for child in self._children.values()}
         for name, value in self.__dict__.items():
             if isinstance(value, (list, tuple, dict)) and name != "_children" and _holds_other_block(value, children):
-                warnings.warn(
+                warn(
                     f'"{type(self).__name__}.{name}" is an unregistered container with Blocks. Note that Blocks '
                     "inside the list, tuple or dict will not be registered automatically. Make sure to register them "
-                    "using register_child() or switching to nn.Sequential/nn.HybridSequential instead. ",
-                    stacklevel=3,
+                    "using register_child() or switching to nn.Sequential/nn.HybridSequential instead. "
                 )
 
     def _collect_params_with_prefix(self, prefix: str = "") -> dict[str, Parameter]:
@@ -249,14 +249,14 @@ class Block:
         """Writes all parameters under their names without the prefix of the block; save_parameters
         replaces it.
         """
-        warnings.warn("save_params is deprecated. Please use save_parameters.", stacklevel=2)
+        warn("save_params is deprecated. Please use save_parameters.")
         self.collect_params().save(filename, strip_prefix=self.prefix)
 
     def load_params(
         self, filename: str, ctx: Any = None, allow_missing: bool = False, ignore_extra: bool = False
     ) -> None:
         """Old name of ``load_parameters``."""
-        warnings.warn("load_params is deprecated. Please use load_parameters.", stacklevel=2)
+        warn("load_params is deprecated. Please use load_parameters.")
         self.load_parameters(filename, ctx, allow_missing, ignore_extra)
 
     def save(self, prefix: str) -> None:

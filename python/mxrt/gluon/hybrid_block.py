@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import inspect
-import warnings
+import warnings  # noqa: F401 (a name of MXNet's module)
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import ndarray, symbol
 from .._locks import fork_safe_lock
 from .._overrulable import overrulable
-from ..base import MXNetTypeError
+from ..base import MXNetTypeError, warn
 from ..ndarray import NDArray
 from ..symbol import Group, Symbol, var
 from ._compiled import CompiledGraph, checked_flags, finish_deferred, infer_parameter_shapes
@@ -218,10 +218,9 @@ class HybridBlock(Block, PlanMethods):
             self._backend_opts, kwargs = kwargs, {}
         flags = checked_flags({**flags, **kwargs})
         if (active and self._forward_hooks) or self._forward_pre_hooks:
-            warnings.warn(
+            warn(
                 f'"{self}" is being hybridized while still having forward hook/pre-hook. If "{self}" is a child of '
-                "HybridBlock, the hooks will not take effect.",
-                stacklevel=2,
+                "HybridBlock, the hooks will not take effect."
             )
         with _tracing:
             self._backend = backend
@@ -315,14 +314,13 @@ class HybridBlock(Block, PlanMethods):
         unused = [(place, name) for place, name in enumerate(names) if name not in used]
         if unused:
             places = ", ".join(f"{place}-th" for place, _ in unused)
-            warnings.warn(
+            warn(
                 f"The {places} input to HybridBlock is not used by any computation "
-                f"({', '.join(name for _, name in unused)}). Is this intended?",
-                stacklevel=6,
+                f"({', '.join(name for _, name in unused)}). Is this intended?"
             )
         idle = ", ".join(name for name in params if name not in used)
         if idle:
-            warnings.warn(f"Parameter {idle} is not used by any computation. Is this intended?", stacklevel=6)
+            warn(f"Parameter {idle} is not used by any computation. Is this intended?")
 
     def _rewritten(
         self, traced: Traced, params: dict[str, Parameter], args: tuple[Any, ...]

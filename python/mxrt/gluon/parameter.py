@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+import warnings  # noqa: F401 (a name of MXNet's module)
 from collections.abc import Iterable
 from typing import Any, NamedTuple, NoReturn
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from .._locks import fork_safe_lock
 from .._overrulable import overrulable
-from ..base import MXNetError, MXNetValueError, dtype_name, no_training
+from ..base import MXNetError, MXNetValueError, dtype_name, no_training, warn
 from ..context import Context, contexts_of, cpu, current_context
 from ..initializer import InitDesc, Initializer, Uniform, create
 from ..ndarray import NDArray, array, zeros
@@ -503,10 +503,7 @@ def initialize_all(parameters: Iterable[Parameter], init: Any, ctx: Any, default
     with publishing:
         ignored = [one.name for one, first in made if first is None or not one._begin(first, force_reinit)]
     for name in ignored:
-        warnings.warn(
-            f"Parameter '{name}' is already initialized, ignoring. Set force_reinit=True to re-initialize.",
-            stacklevel=3,
-        )
+        warn(f"Parameter '{name}' is already initialized, ignoring. Set force_reinit=True to re-initialize.")
 
 
 def _fill(name: str, value: NDArray, init: Any, default_init: Any) -> None:
@@ -559,8 +556,7 @@ class Constant(Parameter):
     @grad_req.setter
     def grad_req(self, req: str) -> None:
         if req != "null":
-            warnings.warn(
+            warn(
                 f'Constant parameter "{self.name}" does not support grad_req other than "null", and new value "{req}" '
-                "is ignored.",
-                stacklevel=2,
+                "is ignored."
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, overload
@@ -10,7 +11,8 @@ import numpy as np
 
 from .. import _mxrt
 from .. import symbol as symbols
-from ..base import MXNetError, MXNetTypeError, MXNetValueError, dtype_name
+from .._layers import described_inputs
+from ..base import MXNetError, MXNetTypeError, MXNetValueError, dtype_class, dtype_name
 from ..ndarray import NDArray
 from ..symbol import Symbol
 from . import parameter as parameters
@@ -22,6 +24,8 @@ from .hybrid_block import HybridBlock, Traced, flat_result
 from .parameter_dict import ParameterDict, named_arrays, strip_kind
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from .._call_options import CallOptions
 
 __all__ = ["SymbolBlock", "SymbolBlockThreadSafe"]
@@ -111,7 +115,27 @@ class SymbolBlock(HybridBlock):
         self._params._check = partial(wrong_shapes, self._symbol)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(\n{self._symbol!r} : {len(self._input_names)} -> {len(self._symbol)}\n)"
+        first = f"{self._symbol!r} : {len(self._input_names)} -> {len(self._symbol)}"
+        facts = "\n".join(f"  {name}: {text}" for name, text in self._facts())
+        return f"{type(self).__name__}(\n{first}\n{facts}\n)"
+
+    def _facts(self) -> list[tuple[str, str]]:
+        """Inputs with what is known of their shapes, outputs, and the size of the parameters."""
+        shapes = {name: one.shape for name, one in self._params.items()}
+        inputs = described_inputs(self._symbol, self._input_names, shapes)
+        sized = [(one, math.prod(one.shape)) for one in self._params.values() if one.shape and min(one.shape) > 0]
+        kinds = sorted({dtype_name(one.dtype) for one in self._params.values()})
+        size = sum(count * np.dtype(dtype_class(dtype_name(one.dtype))).itemsize for one, count in sized)
+        return [
+            *((f"input {name}", text) for name, text in inputs),
+            ("outputs", ", ".join(self._symbol.list_outputs())),
+            ("parameters", f"{len(self._params)}, {size / 1e6:.2f} MB" + (f" of {', '.join(kinds)}" if kinds else "")),
+        ]
+
+    def _repr_html_(self) -> str:
+        from .._html import of_block
+
+        return of_block(self)
 
     @staticmethod
     def imports(
@@ -147,10 +171,21 @@ class SymbolBlock(HybridBlock):
         # by number.
 
         @overload
-        def __call__(self, *args: NDArray | np.ndarray[Any, Any], **options: Any) -> NDArray: ...
+        def __call__(self, *args: NDArray | np.ndarray[Any, Any], **options: Unpack[CallOptions]) -> NDArray: ...
+
+        # Inputs by name.
+        @overload
+        def __call__(
+            self,
+            *args: NDArray | np.ndarray[Any, Any],
+            priority: int = ...,
+            deadline: float | None = ...,
+            cancel_on_drop: bool = ...,
+            **inputs: NDArray | np.ndarray[Any, Any],
+        ) -> NDArray: ...
 
         @overload
-        def __call__(self, *args: Symbol, **options: Any) -> Symbol: ...
+        def __call__(self, *args: Symbol) -> Symbol: ...
 
         def __call__(self, *args: Any, **options: Any) -> Any: ...
 
@@ -350,9 +385,17 @@ class SymbolBlock(HybridBlock):
         """Moves all parameters to `ctx`, a context or a list of them; each gets a copy."""
         self.collect_params().reset_ctx(ctx)
 
-    def summary(self, *inputs: Any) -> NoReturn:
-        """Refused, as MXNet refuses it for compiled blocks."""
-        raise AssertionError(f'"{self.name}" must not be hybridized to print summary.')
+    def summary(self, *inputs: Any) -> None:
+        """Prints a line for each layer: its output for inputs like these, its parameters, and how
+        many millions of multiplications it does. Nothing is computed.
+
+        Inputs are arrays, in the order of the block's inputs. MXNetShapeError if they do not fit.
+        """
+        if len(inputs) != len(self._input_names):
+            raise self._wrong_count(inputs)
+        from ._summary import print_graph_summary
+
+        print_graph_summary(self._symbol, dict(zip(self._input_names, inputs, strict=True)), self._params)
 
 
 SymbolBlockThreadSafe = SymbolBlock

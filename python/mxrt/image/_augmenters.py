@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 import random
-import warnings
+import warnings  # noqa: F401 (a name of MXNet's module)
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from ..base import MXNetDeprecationWarning, warn
 from ..ndarray import NDArray, array, dot, flip
 from ..ndarray import sum as nd_sum
 from ._sizes import (
@@ -155,7 +156,7 @@ class RandomSizedCropAug(Augmenter):
     def __init__(self, size: _Size, area: Any, ratio: tuple[float, float], interp: int = 2, **kwargs: Any) -> None:
         super().__init__(size=size, area=area, ratio=ratio, interp=interp)
         if "min_area" in kwargs:
-            warnings.warn("`min_area` is deprecated. Please use `area` instead.", DeprecationWarning, stacklevel=2)
+            warn("`min_area` is deprecated. Please use `area` instead.", MXNetDeprecationWarning)
             area = kwargs.pop("min_area")
         if kwargs:
             raise AssertionError(f"unexpected keyword arguments for `RandomSizedCropAug`: {', '.join(kwargs)}")

@@ -8,14 +8,14 @@ The edges are parts of the image's width and height, from 0 to 1. Random numbers
 from __future__ import annotations
 
 import random
-import warnings
+import warnings  # noqa: F401 (a name of MXNet's module)
 from collections.abc import Sequence
 from math import sqrt
 from typing import Any
 
 import numpy as np
 
-from ..base import numeric_types
+from ..base import numeric_types, warn
 from ..ndarray import NDArray, flip
 from ._augmenters import (
     MEAN,
@@ -127,9 +127,9 @@ class _Windows:
         self.areas = _range(area_range)
         self.enabled = False
         if self.areas[1] <= least_area or self.areas[0] > self.areas[1]:
-            warnings.warn(f"Skip {name} due to invalid area_range: {area_range}", stacklevel=3)
+            warn(f"Skip {name} due to invalid area_range: {area_range}")
         elif self.ratios[0] <= 0 or self.ratios[0] > self.ratios[1]:
-            warnings.warn(f"Skip {name} due to invalid aspect_ratio_range: {aspect_ratio_range}", stacklevel=3)
+            warn(f"Skip {name} due to invalid aspect_ratio_range: {aspect_ratio_range}")
         else:
             self.enabled = True
 

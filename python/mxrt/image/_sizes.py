@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
-import warnings
+import warnings  # noqa: F401 (a name of MXNet's module)
 from typing import Any
 
 import numpy as np
 
+from ..base import MXNetDeprecationWarning, warn
 from ..ndarray import NDArray, _internal
 
 __all__ = [
@@ -135,7 +136,7 @@ def random_size_crop(
     width divided by its height.
     """
     if "min_area" in kwargs:
-        warnings.warn("`min_area` is deprecated. Please use `area` instead.", DeprecationWarning, stacklevel=2)
+        warn("`min_area` is deprecated. Please use `area` instead.", MXNetDeprecationWarning)
         area = kwargs.pop("min_area")
     if kwargs:
         raise AssertionError(f"unexpected keyword arguments for `random_size_crop`: {', '.join(kwargs)}")

@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import _mxrt
 from .._overrulable import overrulable
-from ..base import MXNetValueError, as_float32, dtype_class
+from ..base import MXNetValueError, as_float32, dtype_class, warn
 from ..ndarray import NDArray, array
 from ..ndarray.ndarray import is_sparse, sparse_refused
 
@@ -457,10 +457,9 @@ class MXDataIter(DataIter):
         self._batch, skipped, inexact = self._reader.next()
         if inexact is not None and not self._told_inexact:
             self._told_inexact = True
-            warnings.warn(
+            warn(
                 f"{type(self).__name__}: a label is {inexact:.0f}. float32 has not all whole numbers over 2**24, so "
-                f"that it may be another one in the file. {self._advice_on_labels}",
-                stacklevel=4,  # who loops over the iterator
+                f"that it may be another one in the file. {self._advice_on_labels}"
             )
         if self._on_error is not None:
             for error in skipped:

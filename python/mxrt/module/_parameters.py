@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
+import warnings  # noqa: F401 (a name of MXNet's module)
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from .. import ndarray as nd
-from ..base import MXNetError, MXNetShapeError, MXNetTypeError, MXNetValueError, no_training
+from ..base import MXNetError, MXNetShapeError, MXNetTypeError, MXNetValueError, no_training, warn
 from ..context import Context
 from ..model import save_checkpoint
 from ..ndarray import NDArray
@@ -78,7 +78,7 @@ class ParameterMethods:
         """
         self._need_bind("set_params")
         if self.params_initialized and not force_init:
-            warnings.warn("Parameters already initialized and force_init=False. set_params call ignored.", stacklevel=2)
+            warn("Parameters already initialized and force_init=False. set_params call ignored.")
             return
         given_args, given_aux = dict(arg_params or {}), dict(aux_params or {})
         if allow_missing and not allow_extra:
@@ -177,9 +177,7 @@ class ParameterMethods:
         """
         self._need_bind("init_params")
         if self.params_initialized and not force_init:
-            warnings.warn(
-                "Parameters already initialized and force_init=False. init_params call ignored.", stacklevel=2
-            )
+            warn("Parameters already initialized and force_init=False. init_params call ignored.")
             return
         from ..initializer import InitDesc, Uniform, create
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import logging
 import threading
-import warnings
+import warnings  # noqa: F401 (a name of MXNet's module)
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -17,7 +17,7 @@ from .._groups import groups_of_contexts, on_one_device, places
 from .._locks import fork_safe_lock
 from .._mode import mode
 from .._training import training_form
-from ..base import MXNetError, MXNetShapeError, MXNetTypeError, MXNetValueError, no_training
+from ..base import MXNetError, MXNetShapeError, MXNetTypeError, MXNetValueError, no_training, warn
 from ..context import Context, contexts_of, cpu
 from ..io import DataDesc
 from ..model import load_checkpoint
@@ -149,7 +149,7 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
             if required:
                 raise NameMismatchError(message)
             if name != "softmax_label":
-                warnings.warn(message, stacklevel=4)
+                warn(message)
 
     @staticmethod
     def load(prefix: str, epoch: int, load_optimizer_states: bool = False, **kwargs: Any) -> Module:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import sys
-import warnings
+import warnings  # noqa: F401 (a name of MXNet's module)
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,6 +15,7 @@ from .._awaiting import Awaitable
 from .._methods import OperatorMethods
 from ..base import (
     MXNetNotImplementedError,
+    MXNetRuntimeWarning,
     MXNetShapeError,
     MXNetTypeError,
     MXNetValueError,
@@ -22,6 +23,7 @@ from ..base import (
     dtype_name,
     is_number,
     no_training,
+    warn,
     warn_of_changed,
 )
 from ..context import Context, checked_context, current_context
@@ -128,6 +130,11 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods, Exchange, Awaitable):
         extents = "x".join(str(n) for n in self.shape)
         return f"\n{self.asnumpy()!s}\n<{type(self).__name__} {extents} @{self.context}>"
 
+    def _repr_html_(self) -> str:
+        from .._html import of_array
+
+        return of_array(self)
+
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("len() of an array without axes")
@@ -206,7 +213,7 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods, Exchange, Awaitable):
             target = _empty(self.shape, other, self._dtype_name)
         elif isinstance(other, NDArray):
             if other is self:
-                warnings.warn("You are attempting to copy an array to itself", RuntimeWarning, stacklevel=2)
+                warn("You are attempting to copy an array to itself", MXNetRuntimeWarning)
                 return False  # type: ignore[return-value]  # as MXNet does
             target = other
             if target.shape != self.shape:
@@ -536,7 +543,7 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
                 f"array: a numpy array of dtype {source_array.dtype} has no numbers: {error}"
             ) from None
         if name == "float32" and source_array.dtype.kind != "f":
-            warn_of_changed(source_array, values, "array", 3)
+            warn_of_changed(source_array, values, "array")
     elif is_sparse(source_array):
         raise sparse_refused("array", str(source_array.format))
     else:
@@ -547,7 +554,7 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
         except Exception as error:
             raise TypeError(f"source_array must be array like object: {error}") from None
         if name == "float32" and values.size and np.nanmax(np.abs(values), initial=0) >= 1 << 24:
-            warn_of_changed(np.asarray(source_array), values, "array", 3)
+            warn_of_changed(np.asarray(source_array), values, "array")
     if not values.flags.c_contiguous or not values.flags.aligned:
         values = values.copy()
     made: NDArray = _mxrt.from_numpy(values, _device(ctx))

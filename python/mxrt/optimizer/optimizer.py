@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
+import warnings  # noqa: F401 (a name of MXNet's module)
 from typing import Any, ClassVar, NoReturn
 
-from ..base import no_training
+from ..base import no_training, warn
 
 __all__ = [
     "DCASGD",
@@ -71,10 +71,9 @@ class Optimizer:
         name = klass.__name__.lower()
         other = Optimizer.opt_registry.get(name, klass)
         if other is not klass:
-            warnings.warn(
+            warn(
                 f"WARNING: New optimizer {klass.__module__}.{klass.__name__} is overriding existing optimizer "
-                f"{other.__module__}.{other.__name__}",
-                stacklevel=2,
+                f"{other.__module__}.{other.__name__}"
             )
         Optimizer.opt_registry[name] = klass
         return klass

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
+import warnings  # noqa: F401 (a name of MXNet's module)
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .. import initializer, symbol
 from .. import ndarray as nd
+from ..base import warn
 from ..ndarray import NDArray
 from ._base import BaseRNNCell, RNNParams, as_sequence
 from ._cells import GRUCell, LSTMCell, RNNCell
@@ -136,7 +137,7 @@ class FusedRNNCell(BaseRNNCell):
         self.reset()
         inputs, axis = as_sequence(length, inputs, layout, True)
         if axis == 1:
-            warnings.warn("NTC layout detected. Consider using TNC for FusedRNNCell for faster speed", stacklevel=2)
+            warn("NTC layout detected. Consider using TNC for FusedRNNCell for faster speed")
             inputs = symbol.swapaxes(inputs, dim1=0, dim2=1)
         elif axis != 0:
             raise AssertionError(f"Unsupported layout {layout}")

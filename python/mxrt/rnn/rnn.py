@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
+import warnings  # noqa: F401 (a name of MXNet's module)
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ..base import warn
 from ..model import load_checkpoint, save_checkpoint
 from ..ndarray import NDArray
 from ..symbol import Symbol
@@ -29,7 +30,7 @@ def rnn_unroll(
     layout: str = "NTC",
 ) -> tuple[Any, list[Any]]:
     """An old form of ``cell.unroll``."""
-    warnings.warn("rnn_unroll is deprecated. Please call cell.unroll directly.", stacklevel=2)
+    warn("rnn_unroll is deprecated. Please call cell.unroll directly.")
     return cell.unroll(length, inputs, begin_state=begin_state, layout=layout)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
-import warnings
+import warnings  # noqa: F401 (a name of MXNet's module)
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -20,6 +20,7 @@ from ..base import (
     dtype_name,
     is_number,
     no_training,
+    warn,
 )
 from ..context import Context, current_context
 
@@ -47,6 +48,11 @@ class Symbol(_mxrt.SymbolBase, OperatorMethods):
         if name is not None:
             return f"<Symbol {name}>"
         return f"<Symbol group [{', '.join(str(part.name) for part in self)}]>"
+
+    def _repr_html_(self) -> str:
+        from .._html import of_symbol
+
+        return of_symbol(self)
 
     def __iter__(self) -> Iterator[Symbol]:
         return (self._output(i) for i in range(len(self)))
@@ -154,10 +160,9 @@ class Symbol(_mxrt.SymbolBase, OperatorMethods):
             for name, shape in zip(self.list_arguments(), arguments, strict=True)
             if not shape or 0 in shape
         ]
-        warnings.warn(
+        warn(
             "Cannot decide shape for the following arguments (0s in shape means unknown dimensions). "
-            "Consider providing them as input:\n\t" + "\n\t".join(unknown),
-            stacklevel=2,
+            "Consider providing them as input:\n\t" + "\n\t".join(unknown)
         )
         return None, None, None
 
@@ -199,10 +204,9 @@ class Symbol(_mxrt.SymbolBase, OperatorMethods):
         if complete:
             return _classes(arguments), _classes(outputs), _classes(aux)
         unknown = [f"{n}: None" for n, t in zip(self.list_arguments(), arguments, strict=True) if t is None]
-        warnings.warn(
+        warn(
             "Cannot decide type for the following arguments. Consider providing them as input:\n\t"
-            + "\n\t".join(unknown),
-            stacklevel=2,
+            + "\n\t".join(unknown)
         )
         return None, None, None
 

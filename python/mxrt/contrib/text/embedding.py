@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import warnings
+import warnings  # noqa: F401 (a name of MXNet's module)
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ... import ndarray as nd
 from ... import registry
-from ...base import MXNetDataError, data_dir
+from ...base import MXNetDataError, data_dir, warn
 from ...ndarray import NDArray
 from .vocab import Vocabulary
 
@@ -61,9 +61,9 @@ class _TokenEmbedding(Vocabulary):
                 if token == self.unknown_token and unknown is None:
                     unknown = vector
                 elif token in self._token_to_idx:
-                    warnings.warn(f"At {where}: token {token} has a vector already, skipped.", stacklevel=4)
+                    warn(f"At {where}: token {token} has a vector already, skipped.")
                 elif len(vector) == 1:
-                    warnings.warn(f"At {where}: one number after {token} is likely a header, skipped.", stacklevel=4)
+                    warn(f"At {where}: one number after {token} is likely a header, skipped.")
                 else:
                     self._add(token, vector, rows, where)
         self._vec_len = len(rows[0]) if rows else len(unknown or [])

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
+import warnings  # noqa: F401 (a name of MXNet's module)
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ... import ndarray, symbol
+from ...base import warn
 from ..block import Block, _shown
 from ..hybrid_block import HybridBlock
 from ._weight_layer import WeightLayer
@@ -76,10 +77,9 @@ class Sequential(_Stack, Block):
     def hybridize(self, active: bool = True, **kwargs: Any) -> None:
         """Hybridises the blocks inside, each for itself."""
         if self._children and all(isinstance(child, HybridBlock) for child in self._children.values()):
-            warnings.warn(
+            warn(
                 f"All children of this Sequential layer '{self.prefix}' are HybridBlocks. Consider using "
-                "HybridSequential for the best performance.",
-                stacklevel=2,
+                "HybridSequential for the best performance."
             )
         super().hybridize(active, **kwargs)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import copy
 import logging
 import sys
-import warnings
+import warnings  # noqa: F401 (a name of MXNet's module)
 from typing import Any, NoReturn
 
-from ....base import no_training
+from ....base import no_training, warn
 from ....context import Context, current_context
 from ....metric import Accuracy, EvalMetric
 from ....metric import Loss as LossMetric
@@ -90,11 +90,10 @@ class Estimator:
         if any(parameter._data is None and parameter._deferred is None for parameter in parameters):
             self.net.initialize(init=initializer, ctx=self.context)
         elif initializer:
-            warnings.warn(
+            warn(
                 "Network already fully initialized, skipping initialization. You don't need to pass initializer if "
                 "you already initialized your net. You can use net.initialize(init=your_initializer, "
-                "force_reinit=True) to force re-initialize.",
-                stacklevel=3,
+                "force_reinit=True) to force re-initialize."
             )
 
     def evaluate(self, val_data: Any, batch_axis: int = 0, event_handlers: Any = None) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import gzip
 import os
 import tarfile
-import warnings
+import warnings  # noqa: F401 (a name of MXNet's module)
 import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from ....base import MXNetDataError, MXNetFileNotFoundError, data_dir
+from ....base import MXNetDataError, MXNetFileNotFoundError, data_dir, warn
 from ....ndarray import NDArray, array
 from ..dataset import Dataset, RecordFileDataset, _DownloadedDataset
 
@@ -217,7 +217,7 @@ class ImageFolderDataset(Dataset):
         for folder in sorted(os.listdir(root)):
             path = os.path.join(root, folder)
             if not os.path.isdir(path):
-                warnings.warn(f"Ignoring {path}, which is not a directory.", stacklevel=3)
+                warn(f"Ignoring {path}, which is not a directory.")
                 continue
             label = len(self.synsets)
             self.synsets.append(folder)
@@ -227,9 +227,7 @@ class ImageFolderDataset(Dataset):
                 if ext.lower() in self._exts:
                     self.items.append((filename, label))
                 else:
-                    warnings.warn(
-                        f"Ignoring {filename} of type {ext}. Only support {', '.join(self._exts)}", stacklevel=3
-                    )
+                    warn(f"Ignoring {filename} of type {ext}. Only support {', '.join(self._exts)}")
 
     def __getitem__(self, idx: Any) -> Any:
         from .... import image

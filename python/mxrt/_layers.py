@@ -4,69 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .. import _mxrt
-from ._errors import ModelError
-
 if TYPE_CHECKING:
-    from ..symbol import Symbol
+    from .symbol import Symbol
 
-__all__ = ["Layer", "Written", "layers_of", "macs", "written"]
+__all__ = ["Layer", "described_inputs", "layers_of", "macs"]
 
 Shape = tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Written:
-    """The content of a symbol file, read without building the graph.
-
-    `version` is the version of MXNet that wrote it, where it says one.
-    """
-
-    version: str | None
-    nodes: list[dict[str, Any]]
-
-    @property
-    def operators(self) -> Counter[str]:
-        """Names of operators with their counts."""
-        return Counter(node["op"] for node in self.nodes if node["op"] != "null")
-
-    @property
-    def unsupported(self) -> list[str]:
-        """Names of operators that mxrt does not have."""
-        return sorted(name for name in self.operators if _mxrt.get_operator(name) is None)
-
-
-def written(symbol: Path) -> Written:
-    """The content of a symbol file. ModelError if it is none."""
-    from ..symbol._files import read
-
-    try:
-        content = json.loads(read(str(symbol)))
-        nodes = content["nodes"]
-        version = (content.get("attrs") or {}).get("mxnet_version")
-        for node in nodes:
-            if not isinstance(node["op"], str) or not isinstance(node["name"], str):
-                raise TypeError
-    except RecursionError:
-        raise ModelError(f"'{symbol}' is no symbol file: its JSON is nested too deeply") from None
-    except ValueError as error:
-        if hasattr(error, "message"):  # an error of mxrt, which names the file
-            raise
-        raise ModelError(f"'{symbol}' is no symbol file: {error}; copy or download it again") from None
-    except (KeyError, TypeError, AttributeError):
-        raise ModelError(
-            f"'{symbol}' is no symbol file: expected JSON with 'nodes' that have an 'op' and a 'name', as MXNet's "
-            "symbol.save writes it"
-        ) from None
-    number = version[1] if isinstance(version, list) and len(version) == 2 else None
-    text = f"{number // 10000}.{number // 100 % 100}.{number % 100}" if type(number) is int else None
-    return Written(text, nodes)
 
 
 @dataclass(frozen=True)
@@ -136,3 +83,27 @@ def macs(operator: str, attrs: Mapping[str, str], inputs: list[Shape | None], ou
         data = inputs[0] if inputs else None
         return None if weight is None or data is None else math.prod(weight) * math.prod(data[:2])
     return 0
+
+
+def described_inputs(graph: Symbol, names: Sequence[str], held: Mapping[str, Shape | None]) -> list[tuple[str, str]]:
+    """Names of inputs with what is known of their shapes: what the symbol says, or what the first
+    layer needs; `held` are the shapes of parameters.
+    """
+    said = graph._variable_attrs()
+    nodes = json.loads(graph.tojson(remove_amp_cast=False))["nodes"]
+    return [(name, said.get(name, {}).get("__shape__") or _needed(nodes, name, held)) for name in names]
+
+
+def _needed(nodes: Sequence[Mapping[str, Any]], name: str, held: Mapping[str, Shape | None]) -> str:
+    places = [number for number, node in enumerate(nodes) if node["op"] == "null" and node["name"] == name]
+    for node in nodes:
+        if len(node["inputs"]) < 2 or node["inputs"][0][0] not in places:
+            continue
+        weight = held.get(nodes[node["inputs"][1][0]]["name"])
+        if weight is None or min(weight, default=0) < 1:
+            continue
+        if node["op"] == "Convolution" and len(weight) == 4:
+            return f"(N, {weight[1] * int((node.get('attrs') or {}).get('num_group', 1))}, H, W)"
+        if node["op"] == "FullyConnected":
+            return f"(N, {weight[1]})"
+    return "of any shape"

@@ -1,0 +1,110 @@
+"""Pictures of objects in notebooks: what their ``_repr_html_`` returns.
+
+Nothing here waits for a value, and a value that failed is shown as its error.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from . import _mxrt
+
+if TYPE_CHECKING:
+    from .base import MXNetError
+    from .gluon import SymbolBlock
+    from .ndarray import NDArray
+    from .symbol import Symbol
+
+__all__ = ["Figures", "PlanText", "of_array", "of_block", "of_error", "of_symbol"]
+
+# Larger values are described; reading them would take long.
+_MOST_SHOWN = 1 << 20
+_MOST_LAYERS = 200
+
+
+def rows(title: str, pairs: Sequence[tuple[str, object]]) -> str:
+    """A table of names and values below a title; everything is escaped."""
+    body = "".join(
+        f'<tr><th style="text-align:left">{escape(str(name))}</th>'
+        f'<td style="text-align:left"><code>{escape(str(value))}</code></td></tr>'
+        for name, value in pairs
+    )
+    return f"<div><strong>{escape(title)}</strong><table>{body}</table></div>"
+
+
+def of_array(array: NDArray) -> str:
+    """An array: type, shape, context and value, as far as it is known now."""
+    from .base import MXNetError
+
+    name = type(array).__name__
+    if not _mxrt.is_ready(array):
+        return rows(name, [("state", "is being computed"), ("context", array.context)])
+    try:
+        array.wait_to_read()
+        facts: list[tuple[str, object]] = [("shape", array.shape), ("dtype", array._dtype_name)]
+        shown = f"<pre>{escape(str(array.asnumpy()))}</pre>" if array.size <= _MOST_SHOWN else ""
+    except MXNetError as error:
+        return rows(name, [("state", "failed"), ("error", error)])
+    return rows(name, [*facts, ("context", array.context)]) + shown
+
+
+def of_error(error: MXNetError) -> str:
+    """An error with all that it knows."""
+    named = ("kind", "op", "node", "input", "got", "wanted", "shapes", "dtypes", "device", "request", "pushed_at")
+    known = [(name, value) for name in named if (value := getattr(error, name, None))]
+    return rows(type(error).__name__, [("message", error), *known])
+
+
+class Figures(dict[str, Any]):
+    """A dictionary of figures by name, which a notebook shows as a table, bytes in MB as well."""
+
+    def _repr_html_(self) -> str:
+        return rows("figures", [(name, _figure(name, value)) for name, value in self.items()])
+
+
+class PlanText(str):
+    """The text of a plan, which a notebook shows as the page of `mxrt plan --html`."""
+
+    report: dict[str, Any]
+
+    def __new__(cls, report: dict[str, Any]) -> PlanText:
+        """Makes one of a report with the fields that the page needs."""
+        made = super().__new__(cls, report["text"])
+        made.report = report
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PlanText, (self.report,)
+
+    def _repr_html_(self) -> str:
+        from .cli._page import page
+
+        frame = "width:100%;height:40rem;border:0"
+        return f'<iframe sandbox="" style="{frame}" srcdoc="{escape(page(self.report))}"></iframe>'
+
+
+def _figure(name: str, value: object) -> object:
+    if isinstance(value, int) and (name.endswith("bytes") or name in ("in_use", "peak", "limit", "cached", "total")):
+        return f"{value / 1e6:,.2f} MB ({value:,} bytes)"
+    return value
+
+
+def of_symbol(symbol: Symbol) -> str:
+    """A graph: inputs, outputs, and how many operators of each kind it has."""
+    import json
+
+    nodes = json.loads(symbol.tojson(remove_amp_cast=False))["nodes"]
+    counts = Counter(node["op"] for node in nodes if node["op"] != "null")
+    listed = ", ".join(f"{count} {name}" for name, count in counts.most_common(_MOST_LAYERS))
+    variables = symbol.list_inputs()
+    shown = ", ".join(variables[:20]) + (f" and {len(variables) - 20} more" if len(variables) > 20 else "")
+    pairs = [("outputs", ", ".join(symbol.list_outputs()[:20])), ("variables", shown), ("operators", listed or "none")]
+    return rows("Symbol " + (symbol.name or "group"), pairs)
+
+
+def of_block(block: SymbolBlock) -> str:
+    """A model: inputs, outputs, parameters."""
+    return rows(type(block).__name__, block._facts())

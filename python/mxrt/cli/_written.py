@@ -1,0 +1,62 @@
+"""The content of symbol files, read without building a graph."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .. import _mxrt
+from ._errors import ModelError
+
+__all__ = ["Written", "written"]
+
+
+@dataclass(frozen=True)
+class Written:
+    """The content of a symbol file, read without building the graph.
+
+    `version` is the version of MXNet that wrote it, where it says one.
+    """
+
+    version: str | None
+    nodes: list[dict[str, Any]]
+
+    @property
+    def operators(self) -> Counter[str]:
+        """Names of operators with their counts."""
+        return Counter(node["op"] for node in self.nodes if node["op"] != "null")
+
+    @property
+    def unsupported(self) -> list[str]:
+        """Names of operators that mxrt does not have."""
+        return sorted(name for name in self.operators if _mxrt.get_operator(name) is None)
+
+
+def written(symbol: Path) -> Written:
+    """The content of a symbol file. ModelError if it is none."""
+    from ..symbol._files import read
+
+    try:
+        content = json.loads(read(str(symbol)))
+        nodes = content["nodes"]
+        version = (content.get("attrs") or {}).get("mxnet_version")
+        for node in nodes:
+            if not isinstance(node["op"], str) or not isinstance(node["name"], str):
+                raise TypeError
+    except RecursionError:
+        raise ModelError(f"'{symbol}' is no symbol file: its JSON is nested too deeply") from None
+    except ValueError as error:
+        if hasattr(error, "message"):  # an error of mxrt, which names the file
+            raise
+        raise ModelError(f"'{symbol}' is no symbol file: {error}; copy or download it again") from None
+    except (KeyError, TypeError, AttributeError):
+        raise ModelError(
+            f"'{symbol}' is no symbol file: expected JSON with 'nodes' that have an 'op' and a 'name', as MXNet's "
+            "symbol.save writes it"
+        ) from None
+    number = version[1] if isinstance(version, list) and len(version) == 2 else None
+    text = f"{number // 10000}.{number // 100 % 100}.{number % 100}" if type(number) is int else None
+    return Written(text, nodes)
