@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+import warnings  # noqa: F401 (a name of MXNet's module)
 from collections import namedtuple
 from collections.abc import Iterator
 from typing import Any
