@@ -293,7 +293,7 @@ bench-operators: $(STAMPS)/installed ## measure: single operators against MXNet 
 bench-data: $(STAMPS)/installed ## measure: rows, records and images against MXNet 1.9.1, OpenCV and others; ARGS="--mxnet P --peers P"
 	$(PY) benches/data.py build/data $(ARGS)
 
-# ---- long checks ---------------------------------------------------------------------------------------
+# ---- long checks -------------------------------------------------------------------------------
 # docs/testing.md says what each of these shows. Their lengths come from SECONDS; what counts in
 # runs or seeds is given as many as were measured to take so long on two cores.
 

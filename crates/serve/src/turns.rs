@@ -1,9 +1,9 @@
 //! Scheduling of calls. The engine gets a bounded number of calls at once. All others wait here.
 //!
-//! Of the models that may compute, the one that has used least of its share goes first: the time of
-//! its calls, divided by its weight. Of its requests the one that arrived first goes first, but
-//! each level of priority counts as some time of waiting. So a request of low priority waits
-//! longer, but is never starved.
+//! The model that has used least of its share goes first, where a share is the time of its calls
+//! divided by its weight. The request of this model that arrived first goes first, but each level
+//! of priority counts as some time of waiting. So a request of low priority waits longer, but is
+//! never starved.
 
 use crate::refusal::Refusal;
 use std::cmp::Ordering as Order;
