@@ -13,6 +13,10 @@
 
 pub mod activation;
 pub mod aligned;
+#[cfg_attr(
+    not(all(target_arch = "x86_64", target_os = "linux")),
+    allow(dead_code, reason = "elsewhere only the tests' model runs the kernels for tiles")
+)]
 pub mod amx;
 pub mod attention;
 pub mod blocked;

@@ -74,10 +74,11 @@ impl View {
                 }
                 let (jump, there) = (stride / below, inside / stride);
                 let begin = from % inside / stride;
-                let taken = if left <= there - begin.min(there) { left } else { there };
-                if taken < left && (begin != 0 || left % taken != 0) {
+                let ends_within = left <= there - begin;
+                if !ends_within && (begin != 0 || left % there != 0) {
                     return None;
                 }
+                let taken = left.min(there);
                 found.push([taken, apart * jump]);
                 left /= taken;
             }

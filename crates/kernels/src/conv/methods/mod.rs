@@ -3,6 +3,10 @@
 pub(in crate::conv) mod depthwise;
 pub(in crate::conv) mod direct;
 pub(in crate::conv) mod direct_bf16;
+#[cfg_attr(
+    not(all(target_arch = "x86_64", target_os = "linux")),
+    allow(dead_code, reason = "elsewhere only the tests' model runs the kernels for tiles")
+)]
 pub(in crate::conv) mod tiles;
 pub(in crate::conv) mod winograd;
 
