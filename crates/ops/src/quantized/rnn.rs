@@ -175,6 +175,7 @@ impl Kernel for Int8Lstm {
         let (hidden, cells) = (elements::<f32>(&call.inputs[2])?, elements::<f32>(&call.inputs[3])?);
         let Recurrent { steps: time, batch, size, .. } = self.layers;
         let (directions, block) = (self.layers.directions(), batch * size);
+        let weights = Weights { par: call.par, packed, parameters, steps };
         let mut data = call.inputs[0].bytes().to_vec();
         let mut ends = Vec::new();
         let mut sequence = Vec::new();
@@ -184,7 +185,7 @@ impl Kernel for Int8Lstm {
                 let pass = layer * directions + direction;
                 let start = (hidden[pass * block..][..block].to_vec(), cells[pass * block..][..block].to_vec());
                 let out = &mut sequence[..];
-                ends.push(self.pass(call.par, (pass, direction), packed, parameters, steps, &data, start, out));
+                ends.push(self.pass(&weights, (pass, direction), &data, start, out));
             }
             data = steps.quantize(&sequence);
         }
@@ -216,19 +217,25 @@ fn store_ends(ends: &[(Vec<f32>, Vec<f32>)], block: usize, outputs: &mut [Tensor
     Ok(())
 }
 
+/// Weights of a call's passes, and who computes them.
+struct Weights<'a> {
+    par: &'a dyn Par,
+    packed: &'a [u8],
+    parameters: &'a [f32],
+    steps: Steps,
+}
+
 impl Int8Lstm {
     /// Computes one pass and returns its last states.
     fn pass(
         &self,
-        par: &dyn Par,
+        weights: &Weights<'_>,
         (pass, direction): (usize, usize),
-        packed: &[u8],
-        parameters: &[f32],
-        steps: Steps,
         data: &[u8],
         (mut hidden, mut cells): (Vec<f32>, Vec<f32>),
         sequence: &mut [f32],
     ) -> (Vec<f32>, Vec<f32>) {
+        let Weights { par, packed, parameters, steps } = *weights;
         let Recurrent { steps: time, batch, size, .. } = self.layers;
         let (rows, k, width) = (self.layers.rows(), self.inputs_of(pass), self.layers.directions() * size);
         let (scales, _) = packed.split_at(rows * size_of::<f32>());
