@@ -90,17 +90,14 @@ impl<'a> Tensor<'a> {
     }
 
     fn of_value(value: &'a [u8]) -> Result<Tensor<'a>, Refusal> {
-        for field in Fields(value) {
-            let (number, value) = field?;
-            let (size, is_integer) = match number {
-                2 => (4, false),
-                3 => (8, false),
-                7 => (4, true),
-                _ => return Err(wrong("features are float32, float64 or int32")),
-            };
-            return Ok(Tensor { size, is_integer, message: value.message()? });
-        }
-        Err(wrong("features without values"))
+        let (number, value) = Fields(value).next().ok_or_else(|| wrong("features without values"))??;
+        let (size, is_integer) = match number {
+            2 => (4, false),
+            3 => (8, false),
+            7 => (4, true),
+            _ => return Err(wrong("features are float32, float64 or int32")),
+        };
+        Ok(Tensor { size, is_integer, message: value.message()? })
     }
 
     fn fields(&self, number: u32) -> impl Iterator<Item = Result<Value<'a>, Refusal>> + use<'a> {
