@@ -71,7 +71,7 @@ COMMANDS = (
     Command(
         "serve",
         "models over HTTP, by the Open Inference Protocol",
-        "mxrt._serve_command",
+        "mxrt.serve._command",
         "digits=digits_cnn --shape 1,1,8,8 --check",
         ends_at_once=False,
     ),

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .base import MXNetValueError
+from ..base import MXNetValueError
 
 __all__ = ["Hooks", "Request"]
 

@@ -8,8 +8,8 @@ import threading
 import time
 from typing import Any
 
-from . import _mxrt
-from .base import MXNetError
+from .. import _mxrt
+from ..base import MXNetError
 
 #: Seconds between two looks for new spans, and between two looks whether the server has ended.
 PAUSE, LOOK = 1.0, 0.05

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .ndarray import NDArray, waitall
+from ..ndarray import NDArray, waitall
 
 __all__ = [
     "almost_equal",

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from .context import Context, current_context
-from .ndarray import NDArray, array
-from .ndarray.ndarray import sparse_refused
+from ..context import Context, current_context
+from ..ndarray import NDArray, array
+from ..ndarray.ndarray import sparse_refused
 
 __all__ = [
     "chi_square_check",

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from .context import current_context
-from .io import DataBatch, DataIter
-from .ndarray import NDArray, array
-from .runtime import Features
+from ..context import current_context
+from ..io import DataBatch, DataIter
+from ..ndarray import NDArray, array
+from ..runtime import Features
 
 __all__ = [
     "DummyIter",

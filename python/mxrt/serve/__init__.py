@@ -16,9 +16,10 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
-from . import _mxrt, _serve_places
-from ._locks import fork_safe_lock
-from .base import MXNetError, MXNetNotImplementedError, MXNetValueError
+from .. import _mxrt
+from .._locks import fork_safe_lock
+from ..base import MXNetError, MXNetNotImplementedError, MXNetValueError
+from ._places import Places
 
 __all__ = ["Batcher", "Model", "Server"]
 
@@ -114,7 +115,7 @@ class Server:
     def _begin(self) -> None:
         server, url = _mxrt.HttpServer(self._config), self._config.traces()
         if url is not None:
-            from ._serve_traces import Exporter
+            from ._traces import Exporter
 
             self._exporter = Exporter(server, url)
         self._server = server
@@ -180,9 +181,9 @@ class Server:
             raise MXNetError("the server has no such port: admin_port says which one it is to have")
         return place
 
-    def _places(self) -> _serve_places.Places:
+    def _places(self) -> Places:
         config = self._config
-        return _serve_places.Places(self._running().places(), config.certificate(), config.tokens())
+        return Places(self._running().places(), config.certificate(), config.tokens())
 
     def _log(self, level: str, words: str, model: str | None = None) -> None:
         """Writes a line to the log, in the form of the server's own lines."""
@@ -303,7 +304,7 @@ class Batcher:
         """Returns the network's result for these arrays: one array, or a list of the outputs.
         ``options`` are those of a call, such as ``priority`` and ``deadline``.
         """
-        from .gluon import parameter as parameters
+        from ..gluon import parameter as parameters
 
         number, made = self._made
         if number != parameters.generation():
@@ -311,7 +312,7 @@ class Batcher:
         return made(*args, **options)
 
     def _make(self, args: tuple[Any, ...]) -> Any:
-        from .gluon import parameter as parameters
+        from ..gluon import parameter as parameters
 
         with self._lock:
             known, made = self._made

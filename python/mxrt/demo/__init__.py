@@ -21,10 +21,10 @@ import numpy as np
 
 import mxrt as mx
 
-from . import demo_weights
-from .demo_term import Terminal, resident_megabytes
+from . import _weights
+from ._terminal import Terminal, resident_megabytes
 
-DATA = demo_weights.DATA
+DATA = _weights.DATA
 
 # The whole demo should take a minute and a half at most, also on two slow cores: the timed levels
 # give way.
@@ -177,7 +177,7 @@ def load_resnet() -> Callable[[Any], Any]:
     """Writes the computed weights as a .params file and loads it with the bundled graph."""
     with tempfile.TemporaryDirectory(prefix="mxrt-demo-") as folder:
         params = str(Path(folder) / "resnet18_v1-0000.params")
-        mx.nd.save(params, {name: mx.nd.array(value) for name, value in demo_weights.parameters()})
+        mx.nd.save(params, {name: mx.nd.array(value) for name, value in _weights.parameters()})
         net: Callable[[Any], Any] = mx.gluon.SymbolBlock.imports(
             str(DATA / "resnet18_v1-symbol.json"), ["data"], params
         )
@@ -189,11 +189,11 @@ def serve_resnet(term: Terminal, quick: bool) -> bool:
     crowd = 96 if quick else 960
     term.heading(f"2. Full-size resnet-18 (224x224 images) and up to {crowd} callers at once")
     net = load_resnet()
-    batch = demo_weights.images()
+    batch = _weights.images()
     images = [mx.nd.array(batch[i : i + 1]) for i in range(len(batch))]
 
     expected = [net(image).asnumpy() for image in images]
-    recorded, atol, rtol = demo_weights.mxnet_answers()
+    recorded, atol, rtol = _weights.mxnet_answers()
     got = np.concatenate(expected)
     off = float(np.abs(got - recorded).max())
     good = bool(np.allclose(got, recorded, rtol=rtol, atol=atol))

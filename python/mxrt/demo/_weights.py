@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float32]
 
-DATA = Path(__file__).resolve().parent / "_demo_data"
+DATA = Path(__file__).resolve().parent / "data"
 MODEL = "resnet18_v1"
 IMAGES = 4
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .base import MXNetDataError
+from ..base import MXNetDataError
 
 __all__ = ["get_bz2_data", "get_cifar10", "get_mnist", "get_mnist_iterator", "get_mnist_ubyte", "get_zip_data"]
 
@@ -21,7 +21,7 @@ _MNIST = "http://data.mxnet.io/data/mnist/"
 
 
 def _file(url: str, directory: str | None = None) -> str:
-    from . import test_utils
+    from .. import test_utils
 
     return test_utils.download(url, dirname=directory)
 
@@ -94,7 +94,7 @@ def get_mnist_iterator(
 
     The files are those of :func:`get_mnist_ubyte`.
     """
-    from .io import MNISTIter
+    from ..io import MNISTIter
 
     get_mnist_ubyte()
 
@@ -120,7 +120,7 @@ def get_mnist() -> dict[str, Any]:
 
     MXNetNotImplementedError if a file is not there, MXNetDataError if it is something else.
     """
-    from .gluon.data.vision.datasets import read_idx
+    from ..gluon.data.vision.datasets import read_idx
 
     found = {}
     for name, part in (("train", "train"), ("test", "t10k")):

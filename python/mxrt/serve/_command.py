@@ -14,10 +14,11 @@ import traceback
 from typing import Any
 from urllib.parse import quote
 
-from . import _mxrt, _serve_places
-from .base import MXNetError, MXNetValueError
-from .cli._errors import BAD, GOOD, USAGE
-from .serve import Server, configuration, log
+from .. import _mxrt
+from ..base import MXNetError, MXNetValueError
+from ..cli._errors import BAD, GOOD, USAGE
+from . import Server, configuration, log
+from ._places import Places
 
 try:
     import resource
@@ -288,7 +289,7 @@ def _of_model(config: Any, key: str, text: str) -> tuple[str, str]:
     return names[0], text
 
 
-def _about(model: dict[str, Any], places: _serve_places.Places) -> str:
+def _about(model: dict[str, Any], places: Places) -> str:
     """Returns the text that describes a model at the start: inputs, address, and a curl command."""
     inputs = ", ".join(f"{tensor['name']} {tensor['datatype']}{tensor['shape']}" for tensor in model["inputs"])
     asking = "" if places.curl is None else f"; try: {_curl(model, *places.curl)}"
