@@ -444,10 +444,16 @@ def dtype_class(name: str) -> Any:
     return found
 
 
-def __getattr__(name: str) -> NoReturn:
-    if name == "_LIB":
-        raise AttributeError("mx.base._LIB, MXNet's C library, is not in mxrt; use the functions of the package")
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+class _NoLibrary:
+    """Stands for MXNet's C library, which programs import and often do not call."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(
+            f"mx.base._LIB.{name}: MXNet's C library is not in mxrt; use the functions of the package"
+        )
+
+
+_LIB = _NoLibrary()
 
 
 # ---- small functions that programs import from here ----------------------------------------------

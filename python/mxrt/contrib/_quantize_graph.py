@@ -215,11 +215,18 @@ def _takes_int8(node: Node, index: int) -> bool:
     accepts uint8, but gives its sums a range that is right for int8 only.
     """
     match node.op:
-        case "Convolution" | "elemwise_mul" | "_sg_mkldnn_selfatt_qk" | "_sg_mkldnn_selfatt_valatt":
+        case "Convolution" | "elemwise_mul" | "_sg_mkldnn_selfatt_qk":
             return True
+        case "_sg_mkldnn_selfatt_valatt":
+            return index == 0
         case "FullyConnected" | "_sg_mkldnn_fully_connected" | "Embedding":
             return index > 0
     return False
+
+
+def _takes_uint8(node: Node, index: int) -> bool:
+    """Whether the operator on integers reads this input as uint8 alone."""
+    return node.op == "_sg_mkldnn_selfatt_valatt" and index == 1
 
 
 def _signed(nodes: list[Node], chosen: set[int]) -> set[int]:
@@ -267,6 +274,8 @@ class _Quantizer:
     def __init__(self, nodes: list[Node], chosen: set[int], dtype: str, granularity: str):
         self.chosen, self.dtype, self.granularity = chosen, dtype, granularity
         self.signed = _signed(nodes, chosen)
+        readers = [node for node in nodes if id(node) in chosen]
+        self.unsigned = {id(e[0]) for n in readers for i, e in enumerate(n.inputs) if _takes_uint8(n, i)}
         # By old node: the new one whose first output holds its value, as integers or not.
         self.new: dict[int, Node] = {}
         self.integers: dict[tuple[int, int], Node] = {}
@@ -276,6 +285,8 @@ class _Quantizer:
 
     def out_type(self, node: Node) -> str:
         """The type of a value as integers, in the words of MXNet's attribute."""
+        if id(node) in self.unsigned:
+            return "uint8"
         return "int8" if self.dtype == "auto" and id(node) in self.signed else self.dtype
 
     def makes_integers(self, node: Node) -> bool:
