@@ -98,6 +98,7 @@ FIRST_USES = {
     ("crates/kernels/src/cache_class.rs", "OnceLock"): PREPARED,
     ("crates/kernels/src/conv/select.rs", "LazyLock"): PREPARED,
     ("crates/kernels/src/isa.rs", "OnceLock"): PREPARED,
+    ("crates/kernels/src/processor_time.rs", "OnceLock"): "only where there is no fork",
     ("crates/py/src/arithmetic.rs", "PyOnceLock"): IMPORT,
     ("crates/py/src/ndarray.rs", "PyOnceLock"): IMPORT,
     ("crates/py/src/runtime.rs", "PyOnceLock"): IMPORT,

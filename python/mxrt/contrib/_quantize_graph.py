@@ -48,7 +48,7 @@ def read(symbol: Symbol) -> list[Entry]:
     """The outputs of a symbol, with all nodes that make them."""
     internals = symbol.get_internals()
     graph = json.loads(internals.tojson(remove_amp_cast=False))
-    nodes = []
+    nodes: list[Node] = []
     for entry in graph["nodes"]:
         node = Node(entry["op"], entry["name"], entry.get("attrs"))
         node.inputs = [(nodes[i], index) for i, index, *_ in entry["inputs"]]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .. import ndarray
@@ -127,8 +127,8 @@ def _collect(
     sym: Symbol,
     names: list[str],
     params: tuple[Params, Params],
-    data: DataIter,
-    data_names: Iterable[str],
+    data: Any,  # a DataIter, which says what its batches have
+    data_names: Sequence[str],
     label_names: Any,
     ctx: Context,
     limit: int | None,
@@ -170,7 +170,7 @@ def quantize_model(
     sym: str | Symbol,
     arg_params: Params,
     aux_params: Params,
-    data_names: Iterable[str] = ("data",),
+    data_names: Sequence[str] = ("data",),
     label_names: Iterable[str] | None = ("softmax_label",),
     ctx: Context | None = None,
     excluded_sym_names: list[str] | None = None,
@@ -219,7 +219,7 @@ def quantize_model_mkldnn(
     sym: str | Symbol,
     arg_params: Params,
     aux_params: Params,
-    data_names: Iterable[str] = ("data",),
+    data_names: Sequence[str] = ("data",),
     label_names: Iterable[str] | None = ("softmax_label",),
     ctx: Context | None = None,
     excluded_sym_names: list[str] | None = None,
@@ -306,7 +306,7 @@ def calib_graph(
     return qsym, _quantize_params(qsym, arg_params), aux_params
 
 
-class _Batches(DataIter):  # type: ignore[misc]
+class _Batches(DataIter):
     """Batches of any iterable, such as a gluon DataLoader, whose last array may be a label."""
 
     def __init__(self, data: Iterable[Any]):
