@@ -10,11 +10,13 @@ import os
 import re
 import signal
 import sys
+import traceback
 from typing import Any
 from urllib.parse import quote
 
 from . import _mxrt, _serve_places
 from .base import MXNetError, MXNetValueError
+from .cli._errors import BAD, GOOD, USAGE
 from .serve import Server, configuration, log
 
 try:
@@ -38,6 +40,11 @@ _OF_MODELS = {"shapes": ":", "dtypes": ":"}
 _OPTIONS = {"shapes": "shape", "dtypes": "dtype"}
 
 
+#: Where SageMaker puts the model of a container, and the port that it asks by default.
+_SAGEMAKER_MODEL = "/opt/ml/model"
+_SAGEMAKER_PORT = 8080
+
+
 def _rows() -> list[tuple[str, str, str, str | None, str]]:
     rows = getattr(_mxrt, "serve_settings", None)
     return [] if rows is None else list(rows())
@@ -55,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     # A shape that begins with -1 is no option.
     parser._negative_number_matcher = re.compile(r"^-\d[\d.,-]*$")
     for key, metavar, text, default, scope in _rows():
-        if key == "path":  # an argument
+        if key in ("path", "sagemaker"):  # an argument; below
             continue
         before = "" if scope == "server" else f"[NAME{_OF_MODELS.get(key, '=')}]"
         parser.add_argument(
@@ -66,16 +73,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             default=[],
             help=text + ("" if default is None or scope == "model" else f" (default {default})"),
         )
+    parser.add_argument(
+        "--sagemaker",
+        action="store_true",
+        help="serve as a container of Amazon SageMaker does: /ping and /invocations, at 0.0.0.0 and the port "
+        f"SAGEMAKER_BIND_TO_PORT or {_SAGEMAKER_PORT}, the model of {_SAGEMAKER_MODEL} where none is named; with "
+        "SAGEMAKER_MULTI_MODEL=true the platform loads models by /models. Later options win",
+    )
     parser.add_argument("--print-config", action="store_true", help="print all settings, who said them, and end")
     parser.add_argument(
         "--check",
         action="store_true",
         help="load the models, let each answer once, say what they are, and end; status 0 if all have answered",
     )
+    parser.add_argument("--json", action="store_true", help="with --check: print one JSON object; without: --logs json")
 
 
 def main(args: argparse.Namespace) -> int:
     """Runs the command; returns the exit status."""
+    if args.json and not args.check:
+        args.set_logs.append("json")
+    server: Server | None = None
     try:
         config = _from_arguments(args)
         if args.print_config:
@@ -90,15 +108,22 @@ def main(args: argparse.Namespace) -> int:
         server.start()
     except (OSError, MXNetError) as error:
         signal.set_wakeup_fd(-1)
+        if args.debug:
+            traceback.print_exc()
         log(_logs_json(args), "error", str(error))
-        return 2
+        return USAGE if server is None or _is_of_settings(error) else BAD
     if args.check:
-        return _say_what_was_checked(server)
+        return _say_what_was_checked(server, args.json)
     words = config.warning()
     if words is not None:
         server._log("warning", words)
     _say_where_it_listens(server, config.logs_json())
     return server.run()
+
+
+def _is_of_settings(error: Exception) -> bool:
+    """Returns whether an error of the start is that of a setting, and not of a model or a port."""
+    return isinstance(error, MXNetValueError) and not str(error).startswith("model '")
 
 
 def _logs_json(args: argparse.Namespace) -> bool:
@@ -122,23 +147,24 @@ def _say_where_it_listens(server: Server, as_json: bool) -> None:
     sys.stdout.flush()
 
 
-def _say_what_was_checked(server: Server) -> int:
+def _say_what_was_checked(server: Server, as_json: bool) -> int:
     """Prints what each model is and does. Returns 0 if all of them have answered, otherwise 1."""
-    places, untried = server._places(), False
-    for model in server.models:
-        print(f"{model['name']}: {_about(model, places)}")
-    print(*_batching(server), sep="\n")
-    for model in server.models:
-        words = model["parameters"]["tried"]
-        if words != "yes":
-            untried = True
-            print(f"# {model['name']}: {words}")
+    places, models = server._places(), server.models
     lacking = [entry for entry in server.index if entry["state"] != "READY"]
+    untried = [(model["name"], words) for model in models if (words := model["parameters"]["tried"]) != "yes"]
+    if as_json:
+        print(json.dumps({"good": not lacking and not untried, "models": models, "lacking": lacking}, indent=2))
+    else:
+        for model in models:
+            print(f"{model['name']}: {_about(model, places)}")
+        print(*_batching(server), sep="\n")
+        for name, words in untried:
+            print(f"# {name}: {words}")
     for entry in lacking:
         server._log("error", f"{entry['name']} {entry['version']}: {entry['reason']}")
     sys.stdout.flush()
     server.stop()
-    return 1 if lacking or untried else 0
+    return BAD if lacking or untried else GOOD
 
 
 def _open_as_many_files_as_allowed() -> None:
@@ -189,16 +215,43 @@ def _from_arguments(args: argparse.Namespace) -> Any:
     file = args.config or os.environ.get("MXRT_SERVE_CONFIG")
     if file:
         config.file(file)
+    if args.sagemaker:
+        _as_container(config)
     config.environment(sorted(os.environ.items()))
     for text in args.models:
         name, equals, path = text.partition("=")
         if not equals or "/" in name:
             name, path = "", text
         _add_option(config, name or _mxrt.serve_own_name(path), path)
+    if args.sagemaker and not _serves_many() and not config.models():
+        if not os.path.isdir(_SAGEMAKER_MODEL):
+            raise MXNetValueError(
+                f"--sagemaker: there is no folder '{_SAGEMAKER_MODEL}', where SageMaker puts a model: name a model"
+            )
+        _add_option(config, "model", _SAGEMAKER_MODEL)
     for key, *_, scope in _rows():
         for text in getattr(args, f"set_{key}", ()):
             _set_option(config, key, scope, text)
     return config
+
+
+def _serves_many() -> bool:
+    return os.environ.get("SAGEMAKER_MULTI_MODEL", "").lower() == "true"
+
+
+def _as_container(config: Any) -> None:
+    """Sets what SageMaker asks of a container; the environment and options may say otherwise."""
+    text = os.environ.get("SAGEMAKER_BIND_TO_PORT", str(_SAGEMAKER_PORT))
+    if not text.isdecimal() or not 0 <= int(text) <= 65535:
+        raise MXNetValueError(f"SAGEMAKER_BIND_TO_PORT is '{text}'; expected a port from 0 to 65535")
+    settings = {
+        "sagemaker": "models" if _serves_many() else "model",
+        "host": "0.0.0.0",
+        "port": int(text),
+        "grpc_port": "off",
+    }
+    for key, value in settings.items():
+        config.set(key, value, False)
 
 
 def _add_option(config: Any, name: str, path: str) -> None:

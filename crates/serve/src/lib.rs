@@ -56,7 +56,7 @@ mod turns;
 mod watched;
 
 pub use batch::{Joining, LocalBatcher};
-pub use config::{Config, Control, GrpcPort};
+pub use config::{Config, Control, GrpcPort, SageMaker};
 pub use error::StartError;
 pub use hooks::{HookArray, HookError, HookLoader, HookRequest, Hooks};
 pub use listen::{Place, Speaks};

@@ -24,21 +24,22 @@ pub(crate) use catalog::{Catalog, Version};
 pub(crate) use files::ModelFiles;
 pub use files::own_name;
 
-use crate::config::Control;
+use crate::config::{Control, SageMaker};
 use crate::hooks::HookLoader;
 use crate::log::{Level, Log};
 use crate::model::{Model, ModelSpec};
 use crate::refusal::{Outcome, Refusal};
-use crate::settings::{Configuration, OfModels};
+use crate::settings::{Configuration, OfModels, check_name};
 use crate::turns::Turns;
 use apply::settle;
+pub(crate) use folder::SETTINGS;
 use folder::{FoundModel, FoundVersion, Stamp};
 use hyper::StatusCode;
 use mxrt_engine::{CoreLimit, Engine, FailureKind, OpError};
 use mxrt_graph::BuildOptions;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -91,6 +92,8 @@ pub(crate) struct Repository {
     plans: BuildOptions,
     folder: Option<PathBuf>,
     control: Control,
+    /// whether models given by path come and go by calls
+    by_calls: bool,
     evicts: bool,
     most_unpacked: usize,
     told: Mutex<Arc<Told>>,
@@ -119,6 +122,7 @@ impl Repository {
             plans,
             folder: config.repository.clone(),
             control: config.control,
+            by_calls: config.sagemaker == SageMaker::Models,
             evicts: config.evict,
             most_unpacked: config.max_unpacked,
             told: Mutex::new(Arc::new(Told { of_models: configuration.of_models().clone(), given })),
@@ -141,6 +145,7 @@ impl Repository {
     /// longer given by path go out of service.
     pub(crate) fn tell(&self, of_models: OfModels, given: Vec<ModelSpec>) {
         let mut changes = self.changes();
+        let given = if self.by_calls { self.told().given.clone() } else { given };
         let next = Arc::new(Told { of_models, given });
         let before = std::mem::replace(&mut *self.told.lock().unwrap_or_else(PoisonError::into_inner), next.clone());
         changes.tried.retain(|(model, _), _| next.of_models.says_as(&before.of_models, model));
@@ -237,6 +242,56 @@ impl Repository {
                 _ => Refusal::failed(message),
             }
         })
+    }
+
+    /// Returns names and paths of the models that were given by path.
+    pub(crate) fn given_paths(&self) -> Vec<(String, PathBuf)> {
+        let told = self.told();
+        told.given.iter().filter_map(|spec| Some((spec.name.clone(), spec.settings.path.clone()?))).collect()
+    }
+
+    /// Serves a model of a folder from now on.
+    pub(crate) fn take(&self, name: &str, folder: &Path) -> Result<(), Refusal> {
+        check_name("name", name).map_err(Refusal::invalid)?;
+        let mut changes = self.changes();
+        let told = self.told();
+        if told.given(name).is_some() {
+            let message = format!("the model '{}' is loaded already", crate::protocol::short(name));
+            return Err(Refusal::new(StatusCode::CONFLICT, Outcome::Invalid, message));
+        }
+        let settings = told.of_models.settings_in(name, folder).map_err(Refusal::invalid)?;
+        let spec = ModelSpec { name: name.to_owned(), settings };
+        if let Err(trouble) = self.load_given(&spec, &mut changes) {
+            self.publish(|catalog| drop(catalog.models.remove(name)));
+            let message = format!("the model '{name}' was not loaded: {}", trouble.words);
+            return Err(match trouble.kind {
+                // The platform unloads another model and tries again.
+                FailureKind::Memory => Refusal::new(StatusCode::INSUFFICIENT_STORAGE, Outcome::Memory, message),
+                _ => Refusal::invalid(message),
+            });
+        }
+        self.give(|given| given.push(spec));
+        Ok(())
+    }
+
+    /// Takes a model of a folder out of service and forgets it. Requests that have begun still
+    /// complete.
+    pub(crate) fn forget(&self, name: &str) -> Result<(), Refusal> {
+        let _changes = self.changes();
+        if self.told().given(name).is_none() {
+            return Err(Refusal::not_found(format!("the model '{}' is not loaded", crate::protocol::short(name))));
+        }
+        self.give(|given| given.retain(|spec| spec.name != name));
+        self.publish(|catalog| drop(catalog.models.remove(name)));
+        self.log.model(Level::Info, name, "it was unloaded");
+        Ok(())
+    }
+
+    fn give(&self, change: impl FnOnce(&mut Vec<ModelSpec>)) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut given = told.given.clone();
+        change(&mut given);
+        *told = Arc::new(Told { of_models: told.of_models.clone(), given });
     }
 
     fn unknown(&self, name: &str) -> Refusal {

@@ -19,7 +19,7 @@ pub use model::MODEL;
 pub use server::SERVER;
 pub use value::{Given, Value};
 
-use crate::config::Config;
+use crate::config::{Config, SageMaker};
 use crate::hooks::HookLoader;
 use crate::model::{ModelSettings, ModelSpec};
 use file::{Entry, EntryValue};
@@ -151,6 +151,14 @@ impl OfModels {
         }
         let own = self.one.iter().find(|(other, _)| other == name).map(|(_, said)| said.as_slice());
         own.unwrap_or_default().iter().try_for_each(take)?;
+        Ok(settings)
+    }
+
+    /// Returns the settings of a model of SageMaker, whose folder may have a settings file.
+    pub(crate) fn settings_in(&self, name: &str, folder: &Path) -> Result<ModelSettings, String> {
+        let file = folder.join(crate::repository::SETTINGS);
+        let mut settings = self.settings_with(name, if file.is_file() { std::slice::from_ref(&file) } else { &[] })?;
+        settings.path = Some(folder.to_owned());
         Ok(settings)
     }
 
@@ -307,7 +315,10 @@ impl Configuration {
     pub(crate) fn specs(&self) -> Result<Vec<ModelSpec>, String> {
         let mut specs = Vec::new();
         for name in self.models.names() {
-            let settings = self.models.settings(name)?;
+            let mut settings = self.models.settings(name)?;
+            if let (Some(folder), true) = (settings.path.clone(), self.server.sagemaker != SageMaker::Off) {
+                settings = self.models.settings_in(name, &folder)?;
+            }
             check_name("version", &settings.version)?;
             if settings.path.is_none() && self.server.repository.is_none() {
                 return Err(format!("the model '{name}' has no path"));
@@ -316,7 +327,8 @@ impl Configuration {
                 specs.push(ModelSpec { name: name.to_owned(), settings });
             }
         }
-        if specs.is_empty() && self.server.repository.is_none() {
+        let none_yet = self.server.repository.is_some() || self.server.sagemaker == SageMaker::Models;
+        if specs.is_empty() && !none_yet {
             return Err("there is no model to be served: name one, or a repository".to_owned());
         }
         Ok(specs)
