@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import tempfile
 import threading
 import time
@@ -314,16 +315,19 @@ def still_works(term: Terminal) -> bool:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of the command."""
     parser.add_argument("--quick", action="store_true", help="a tenth of the callers and of the time")
+    parser.add_argument("--json", action="store_true", help="print one JSON object; the report goes to stderr")
 
 
 def main(args: argparse.Namespace) -> int:
     """Runs all parts; returns the exit status."""
-    term = Terminal()
+    term = Terminal(sys.stderr if args.json else None)
     start = time.perf_counter()
     term.say(f"mxrt {mx.__version__}: MXNet models, answered by many threads")
-    results = [classify_digits(term), serve_resnet(term, args.quick)]
-    results += [part(term) for part in (one_bad_request, impossible_numbers, wrong_csv, still_works)]
-    failed = results.count(False)
+    results = {"classify_digits": classify_digits(term), "serve_resnet": serve_resnet(term, args.quick)}
+    results |= {part.__name__: part(term) for part in (one_bad_request, impossible_numbers, wrong_csv, still_works)}
+    failed = [name for name, good in results.items() if not good]
     seconds = time.perf_counter() - start
-    term.say(f"\n{len(results) - failed} of {len(results)} parts as they should be, {seconds:.0f} s")
+    term.say(f"\n{len(results) - len(failed)} of {len(results)} parts as they should be, {seconds:.0f} s")
+    if args.json:
+        print(json.dumps({"good": not failed, "parts": results, "seconds": seconds}, indent=2))
     return 1 if failed else 0

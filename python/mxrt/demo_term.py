@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import TextIO
 
 
 class Terminal:
-    """Writes to standard output; draws a moving bar only on a terminal."""
+    """Writes to standard output, or another stream; draws a moving bar only on a terminal."""
 
-    def __init__(self) -> None:
-        self.live = sys.stdout.isatty()
-        self.colour = self.live and "NO_COLOR" not in os.environ
+    def __init__(self, out: TextIO | None = None) -> None:
+        self._out = out or sys.stdout
+        self.live = self._out.isatty()
+        self.colour = self.live and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         self._line = 0
 
     def _style(self, text: str, code: str) -> str:
@@ -24,7 +26,7 @@ class Terminal:
     def say(self, text: str = "") -> None:
         """One line or more of plain text."""
         self.clear()
-        print(text, flush=True)
+        print(text, file=self._out, flush=True)
 
     def verdict(self, good: bool, text: str) -> None:
         """A line that starts with `ok` or `FAIL`."""
@@ -37,13 +39,13 @@ class Terminal:
         width = 40
         full = round(min(max(part, 0.0), 1.0) * width)
         line = f"  {label} [{'#' * full}{'.' * (width - full)}] {part:4.0%}"
-        print("\r" + line.ljust(self._line), end="", flush=True)
+        print("\r" + line.ljust(self._line), end="", file=self._out, flush=True)
         self._line = len(line)
 
     def clear(self) -> None:
         """Wipes the bar."""
         if self._line:
-            print("\r" + " " * self._line + "\r", end="", flush=True)
+            print("\r" + " " * self._line + "\r", end="", file=self._out, flush=True)
             self._line = 0
 
 

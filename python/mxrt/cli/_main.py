@@ -11,7 +11,7 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 from ..base import MXNetError
@@ -28,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     row = next((row for word in words if not word.startswith("-") for row in COMMANDS if row.name == word), None)
     try:
-        args = parser_with(row).parse_args(words)
+        args = _arguments(row, words)
         if args.version and row is None:
             import mxrt
 
@@ -87,6 +87,21 @@ def _sentence(error: BaseException) -> str:
 
 def _shown_as_line(message: Warning | str, *_: object, **__: object) -> None:
     print(f"warning: {message}", file=sys.stderr)
+
+
+def _arguments(row: Command | None, words: Sequence[str]) -> argparse.Namespace:
+    """The arguments of a command line. An option that the command does not have is its error."""
+    parser = parser_with(row)
+    args, unknown = parser.parse_known_args(words)
+    if unknown:
+        of = parser if row is None else _commands(parser)[row.name]
+        known = [option for action in of._actions for option in action.option_strings]
+        of.error(f"unrecognized arguments: {' '.join(unknown)}{close_to(unknown[0], known)}")
+    return args
+
+
+def _commands(parser: argparse.ArgumentParser) -> Mapping[str, argparse.ArgumentParser]:
+    return next(one.choices for one in parser._actions if isinstance(one, argparse._SubParsersAction))
 
 
 class _Parser(argparse.ArgumentParser):
