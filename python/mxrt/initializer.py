@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import logging
+import logging  # noqa: F401 (a name of MXNet's module)
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from . import _mxrt, registry
+from ._log import info
 from .base import MXNetValueError
 from .ndarray import NDArray, load
 
@@ -121,7 +122,7 @@ class Initializer:
 
     def _log(self, name: str, how: str, arr: NDArray) -> None:
         if self._verbose:
-            logging.info("Initialized %s as %s: %s", name, how, self._print_func(arr))
+            info("Initialized %s as %s: %s", name, how, self._print_func(arr))
 
     def _init_fixed(self, name: str, arr: NDArray) -> None:
         arr[:] = next(value for ending, value in _FIXED.items() if name.endswith(ending))
@@ -457,7 +458,7 @@ class Load:
         else:
             arr[:] = value
         if self.verbose:
-            logging.info("Initialized %s by %s", name, "default" if value is None else "loading")
+            info("Initialized %s by %s", name, "default" if value is None else "loading")
 
 
 class Mixed:

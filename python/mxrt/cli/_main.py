@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
+from .._codes import CODES, with_code
 from ..base import MXNetError
 from ._errors import BAD, GOOD, INTERRUPTED, USAGE, CommandError
 from ._interrupt import at_once, remove_folders
@@ -77,11 +78,12 @@ def _run(row: Command, args: argparse.Namespace) -> int:
 
 def _sentence(error: BaseException) -> str:
     if isinstance(error, MemoryError) and not isinstance(error, MXNetError):
-        return (
+        text = (
             f"there is not enough memory ({error or 'no more is known'}); a smaller --shape or fewer inputs need less"
         )
+        return with_code(text, "memory")
     if isinstance(error, OSError) and not isinstance(error, MXNetError):
-        return f"'{error.filename}': {error.strerror}"
+        return with_code(f"'{error.filename}': {error.strerror}", "model")
     return str(error)
 
 
@@ -108,7 +110,7 @@ class _Parser(argparse.ArgumentParser):
     """Names the commands that a mistyped one resembles."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(USAGE, f"{self.prog}: {message} ({self.prog} --help says more)\n")
+        self.exit(USAGE, f"{self.prog}: {message} ({self.prog} --help says more) [{CODES['usage']}]\n")
 
 
 def parser_with(row: Command | None) -> argparse.ArgumentParser:
