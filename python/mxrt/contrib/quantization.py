@@ -19,7 +19,7 @@ from ..io import DataBatch, DataDesc, DataIter
 from ..module import Module
 from ..ndarray import NDArray
 from ..symbol import Group, Symbol, load
-from . import _calibration, _fuse_graph, _quantize_graph
+from . import _fuse_graph, _quantize_graph
 from ._calibration import LayerHistogramCollector as _LayerHistogramCollector
 from ._calibration import LayerOutputMinMaxCollector as _LayerOutputMinMaxCollector
 from ._calibration import best_threshold_of as _get_optimal_threshold  # noqa: F401 (programs call it)
