@@ -87,6 +87,10 @@ def processor_seconds(pid: int) -> float:
     return sum(map(int, stat.rpartition(")")[2].split()[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
+#: Where programs of the environment are, `mxrt` among them, whether or not it is activated.
+SCRIPTS = Path(sys.executable).parent
+
+
 def run(command: list[str], timeout: float = 60, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     """Runs a command without input and outside the repository, so that only what is installed is
     found.
@@ -99,7 +103,7 @@ def run(command: list[str], timeout: float = 60, env: dict[str, str] | None = No
         stderr=subprocess.PIPE,
         text=True,
         cwd=WORK,
-        env={**os.environ, **(env or {})},
+        env={**os.environ, "PATH": f"{SCRIPTS}{os.pathsep}{os.environ['PATH']}", **(env or {})},
     )
     try:
         out, err = output_of(child, timeout)
