@@ -448,9 +448,7 @@ class _NoLibrary:
     """Stands for MXNet's C library, which programs import and often do not call."""
 
     def __getattr__(self, name: str) -> NoReturn:
-        raise AttributeError(
-            f"mx.base._LIB.{name}: MXNet's C library is not in mxrt; use the functions of the package"
-        )
+        raise AttributeError(f"mx.base._LIB.{name}: MXNet's C library is not in mxrt; use the functions of the package")
 
 
 _LIB = _NoLibrary()
