@@ -361,7 +361,7 @@ def test_a_network_is_quantized_within_a_budget_and_each_layer_is_reported(mx, t
     assert report["measure"] == "accuracy"
     assert report["before"] == pytest.approx(356 / 360)
     assert report["after"] >= report["before"] - 0.005
-    assert [one["layers"][0] for one in report["layers"]][0] == "digitsnet_conv0_fwd"
+    assert report["layers"][0]["layers"][0] == "digitsnet_conv0_fwd"
     for one in report["layers"]:
         assert one["range"][0] < one["range"][1] and one["snr_db"] > 25 and one["clipped"] == 0
         # Also of layers that add int8 to results that are uint8: their range is not cut in half.

@@ -306,7 +306,7 @@ class _Search:
         return found
 
     def _noise(self, names: list[str]) -> dict[str, tuple[float, float]]:
-        """For each value: the share that is clipped, and signal to noise in dB, if it is quantized."""
+        """For each value, quantized: the share that is clipped, and signal to noise in dB."""
         if not names:
             return {}
         internals = self.fused.symbol.get_internals()

@@ -38,7 +38,7 @@ def percent(share: float) -> str:
 
 
 def page(report: Mapping[str, Any]) -> str:
-    """The page of the report of a quantized model. Everything that comes from a model is escaped."""
+    """The page of a report. Everything that comes from a model is escaped."""
     name = str(report.get("model", "model"))
     layers = report["layers"]
     kept = sum(one["float32"] for one in layers)
@@ -72,7 +72,8 @@ def page(report: Mapping[str, Any]) -> str:
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>{escape(name)}: quantized</title><style>{_STYLE}</style></head>\n<body><main>{body}</main></body></html>\n"
+        f"<title>{escape(name)}: quantized</title><style>{_STYLE}</style></head>\n"
+        f"<body><main>{body}</main></body></html>\n"
     )
 
 

@@ -36,8 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--data",
         required=True,
         metavar="FOLDER",
-        help="samples such as the model gets: a folder of images, an image, .npy, .npz (arrays by the names of inputs), "
-        ".csv, .rec",
+        help="samples such as the model gets: a folder of images, an image, .npy, .npz (arrays by the names of "
+        "inputs), .csv, .rec",
     )
     parser.add_argument(
         "--labels", metavar="FILE", help="a .npy or a text with the class number of each sample, in the order of names"

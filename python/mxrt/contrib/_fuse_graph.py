@@ -1,5 +1,5 @@
-"""Fused nodes of oneDNN, as MXNet's backends MKLDNN and MKLDNN_QUANTIZE make them: before a model is
-quantized and after it."""
+"""Fused nodes of oneDNN, as MXNet's backends MKLDNN and MKLDNN_QUANTIZE make them: before a model
+is quantized and after it."""
 
 from __future__ import annotations
 
@@ -111,15 +111,15 @@ def _chain(
 def _nested(chain: _Chain) -> tuple[list[Entry], dict[str, Any]]:
     """The inputs of the nodes of a chain, and the graph of them. What is added comes last."""
     inputs: list[Entry] = []
-    variables: dict[tuple[int, int], Node] = {}
+    names: dict[str, int] = {}
     inner: dict[int, Node] = {}
 
     def variable(entry: Entry) -> Entry:
-        key = (id(entry[0]), entry[1])
-        if key not in variables:
-            variables[key] = Node("null", f"{entry[0].name}{entry[1]}")
-            inputs.append(entry)
-        return (variables[key], 0)
+        # An array that is read twice, as data and as what is added, is two inputs.
+        name = f"{entry[0].name}{entry[1]}"
+        names[name] = names.get(name, 0) + 1
+        inputs.append(entry)
+        return (Node("null", name if names[name] == 1 else f"{name}_{names[name]}"), 0)
 
     for node in chain.nodes:
         copy = node.copy()
@@ -261,7 +261,7 @@ def _adds_signed_to_unsigned(conv: Node) -> bool:
 
 
 def align_scales(heads: list[Entry]) -> list[Entry]:
-    """Gives all that is joined by Concat one range, so that it joins integers without changing them."""
+    """Gives all that Concat joins one range, so that it joins integers without changing them."""
     readers = consumers(heads)
     for node in order(heads):
         if node.op == "_contrib_quantized_concat":
@@ -280,7 +280,7 @@ def finish(heads: list[Entry]) -> list[Entry]:
 
 
 def _calibrated_sources(concat: Node, readers: dict[int, list[tuple[Node, int]]]) -> list[Node]:
-    """The calibrated nodes that a Concat reads, through Pooling and Concat, and nothing else does."""
+    """The calibrated nodes that a Concat alone reads, through Pooling and Concat."""
     found: dict[int, Node] = {}
     visited = {id(concat): concat}
     queue = [concat]

@@ -19,7 +19,7 @@ from ..io import DataBatch, DataDesc, DataIter
 from ..module import Module
 from ..ndarray import NDArray
 from ..symbol import Group, Symbol, load
-from . import _calibration, _fuse_graph, _quantize_graph
+from . import _fuse_graph, _quantize_graph
 from ._calibration import LayerHistogramCollector as _LayerHistogramCollector
 from ._calibration import LayerOutputMinMaxCollector as _LayerOutputMinMaxCollector
 from ._calibration import best_threshold_of as _get_optimal_threshold  # noqa: F401 (programs call it)
@@ -173,7 +173,8 @@ def _collect(
     for batch in data:
         kept = [array for one, array in zip(data.provide_data, batch.data, strict=False) if one[0] in inputs]
         module.forward(DataBatch(data=kept, label=batch.label if labels else None, pad=batch.pad), is_train=False)
-        for value, array in zip(shown, module.get_outputs(), strict=True):
+        # Where nothing is calibrated the model runs all the same, so that wrong data are found.
+        for value, array in zip(shown, module.get_outputs() if shown else [], strict=True):
             collector.collect(value.list_outputs()[0], array)
         examples += data.batch_size
         if limit is not None and examples >= limit:
