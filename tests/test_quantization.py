@@ -417,3 +417,46 @@ def test_the_page_of_a_report_needs_no_other_file_and_escapes_names(mx) -> None:
 def test_wrong_data_and_budgets_are_named(mx, data: Any, options: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         mx.quantize(network(mx), data, **options)
+
+
+def test_a_quantized_network_gets_first_values_of_its_own_types(mx) -> None:
+    symbol = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=3, name="fc")
+    args = {"fc_weight": mx.nd.ones((3, 4)), "fc_bias": mx.nd.ones(3)}
+    made, _, _ = mx.contrib.quantization.quantize_model(symbol, args, {}, label_names=None, calib_mode="none")
+    module = mx.mod.Module(made, label_names=None)
+    module.bind([("data", (2, 4))], for_training=False)
+    module.init_params(mx.init.Xavier())
+    held, _ = module.get_params()
+    assert held["fc_weight_quantize"].dtype == held["fc_bias_quantize"].dtype == np.int8
+    assert held["fc_weight_quantize"].asnumpy().any() and not held["fc_bias_quantize"].asnumpy().any()
+    module.forward(mx.io.DataBatch([mx.nd.ones((2, 4))], []), is_train=False)
+    assert np.isfinite(module.get_outputs()[0].asnumpy()).all()
+
+
+def test_an_array_that_is_convolved_and_added_is_two_inputs_of_a_fused_layer(mx) -> None:
+    data = mx.sym.var("data")
+    symbol = mx.sym.Convolution(data, num_filter=2, kernel=(1, 1), no_bias=True, name="c") + data
+    x, weight = mx.nd.array(np.arange(8).reshape(1, 2, 2, 2)), mx.nd.array([[1, 0], [1, 1]]).reshape((2, 2, 1, 1))
+    found = [
+        one.bind(mx.cpu(), {"data": x, "c_weight": weight}).forward()[0].asnumpy()
+        for one in (symbol, symbol.get_backend_symbol("MKLDNN"))
+    ]
+    assert "with_sum" in symbol.get_backend_symbol("MKLDNN").tojson()
+    np.testing.assert_array_equal(*found)
+
+
+def test_a_quantized_lstm_in_a_graph_is_close_to_the_one_in_float32(mx) -> None:
+    rng = np.random.default_rng(0)
+    values = {
+        "data": rng.uniform(-1, 1, (5, 2, 16)),
+        "p": rng.uniform(-0.5, 0.5, 2176),
+        "s": rng.uniform(-1, 1, (1, 2, 16)),
+    }
+    arrays = {name: mx.nd.array(value) for name, value in values.items()}
+    data, p, s = (mx.sym.var(name) for name in arrays)
+    options = {"state_size": 16, "num_layers": 1, "mode": "lstm"}
+    exact = mx.sym.RNN(data, p, s, s, **options).bind(mx.cpu(), arrays).forward()[0].asnumpy()
+    integers, scale, shift = mx.sym.contrib.quantize_asym(data)
+    made = mx.sym.contrib.quantized_rnn(integers, p, s, s, scale, shift, **options)
+    found = made.bind(mx.cpu(), arrays).forward()[0].asnumpy()
+    np.testing.assert_allclose(found, exact, atol=0.03)

@@ -14,6 +14,7 @@ import numpy as np
 from . import _mxrt, registry
 from .base import MXNetValueError
 from .ndarray import NDArray, load
+from .ndarray import random as array_random
 
 __all__ = [
     "Bilinear",
@@ -39,6 +40,7 @@ __all__ = [
 # Parameters that have the same first value whatever the initializer is, by the ends of their names.
 _FIXED = {
     "bias": 0.0,
+    "bias_quantize": 0.0,
     "gamma": 1.0,
     "beta": 0.0,
     "running_mean": 0.0,
@@ -116,7 +118,10 @@ class Initializer:
                 getattr(self, f"_init_{ending}", self._init_fixed)(desc, arr)
                 self._log(desc, ending, arr)
                 return
-        self._init_weight(desc, arr)
+        if desc.endswith("weight_quantize"):
+            self._init_quantized_weight(desc, arr)
+        else:
+            self._init_weight(desc, arr)
         self._log(desc, "weight", arr)
 
     def _log(self, name: str, how: str, arr: NDArray) -> None:
@@ -128,6 +133,9 @@ class Initializer:
 
     def _init_bias(self, name: str, arr: NDArray) -> None:
         arr[:] = 0.0
+
+    def _init_quantized_weight(self, name: str, arr: NDArray) -> None:
+        arr[:] = array_random.randint(-127, 127, shape=arr.shape)
 
     def _init_gamma(self, name: str, arr: NDArray) -> None:
         arr[:] = 1.0
