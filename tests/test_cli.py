@@ -160,6 +160,7 @@ JSON = {
     "profile": "digits_cnn --shape 1,1,8,8 --seconds 0.1",
     "plan": "digits_cnn --shape 1,1,8,8",
     "convert": "digits_cnn copy --shape 1,1,8,8 --force",
+    "quantize": "digits_cnn --data images --size 8,8 --grey --out json --shape 1,1,8,8 --force",
     "explain": "shape",
     "bench": "digits_cnn --shape 1,1,8,8 --callers 1 --seconds 0.2",
     "doctor": "--no-test",

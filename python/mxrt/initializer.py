@@ -15,6 +15,7 @@ from . import _mxrt, registry
 from ._log import info
 from .base import MXNetValueError
 from .ndarray import NDArray, load
+from .ndarray import random as array_random
 
 __all__ = [
     "Bilinear",
@@ -40,6 +41,7 @@ __all__ = [
 # Parameters that have the same first value whatever the initializer is, by the ends of their names.
 _FIXED = {
     "bias": 0.0,
+    "bias_quantize": 0.0,
     "gamma": 1.0,
     "beta": 0.0,
     "running_mean": 0.0,
@@ -117,7 +119,10 @@ class Initializer:
                 getattr(self, f"_init_{ending}", self._init_fixed)(desc, arr)
                 self._log(desc, ending, arr)
                 return
-        self._init_weight(desc, arr)
+        if desc.endswith("weight_quantize"):
+            self._init_quantized_weight(desc, arr)
+        else:
+            self._init_weight(desc, arr)
         self._log(desc, "weight", arr)
 
     def _log(self, name: str, how: str, arr: NDArray) -> None:
@@ -129,6 +134,9 @@ class Initializer:
 
     def _init_bias(self, name: str, arr: NDArray) -> None:
         arr[:] = 0.0
+
+    def _init_quantized_weight(self, name: str, arr: NDArray) -> None:
+        arr[:] = array_random.randint(-127, 127, shape=arr.shape)
 
     def _init_gamma(self, name: str, arr: NDArray) -> None:
         arr[:] = 1.0

@@ -151,8 +151,8 @@ def best_threshold(counts: Any, edges: Any, quantized_bins: int = 255) -> tuple[
 def best_threshold_of(
     hist_data: tuple[Any, ...], quantized_dtype: str, num_quantized_bins: int = 255
 ) -> tuple[Any, Any, float, float]:
-    """The least and the largest value of a histogram, the largest magnitude that is not clipped, and
-    the loss. Unsigned integers have twice the steps on one side.
+    """The least and the largest value of a histogram, the magnitude beyond which values are
+    clipped, and the loss. Unsigned integers have twice the steps on one side.
     """
     counts, edges, low, high, _ = hist_data
     unsigned = low >= 0 and quantized_dtype in ("auto", "uint8")

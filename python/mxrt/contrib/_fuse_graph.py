@@ -1,5 +1,5 @@
-"""Fused nodes of oneDNN, as MXNet's backends MKLDNN and MKLDNN_QUANTIZE make them: before a model is
-quantized and after it."""
+"""Fused nodes of oneDNN, as MXNet's backends MKLDNN and MKLDNN_QUANTIZE make them: before a model
+is quantized and after it."""
 
 from __future__ import annotations
 
@@ -111,15 +111,15 @@ def _chain(
 def _nested(chain: _Chain) -> tuple[list[Entry], dict[str, Any]]:
     """The inputs of the nodes of a chain, and the graph of them. What is added comes last."""
     inputs: list[Entry] = []
-    variables: dict[tuple[int, int], Node] = {}
+    names: dict[str, int] = {}
     inner: dict[int, Node] = {}
 
     def variable(entry: Entry) -> Entry:
-        key = (id(entry[0]), entry[1])
-        if key not in variables:
-            variables[key] = Node("null", f"{entry[0].name}{entry[1]}")
-            inputs.append(entry)
-        return (variables[key], 0)
+        # An array that is read twice, as data and as what is added, is two inputs.
+        name = f"{entry[0].name}{entry[1]}"
+        names[name] = names.get(name, 0) + 1
+        inputs.append(entry)
+        return (Node("null", name if names[name] == 1 else f"{name}_{names[name]}"), 0)
 
     for node in chain.nodes:
         copy = node.copy()
@@ -216,16 +216,52 @@ def join_requantize(heads: list[Entry]) -> list[Entry]:
             layer.attrs["enable_float_output"] = "True"
             replaced |= dict.fromkeys(after, layer)
         elif "min_calib_range" in node.attrs and "max_calib_range" in node.attrs:
-            for end in ("min_calib_range", "max_calib_range"):
-                layer.attrs[end] = node.attrs[end]
+            layer.attrs |= {end: node.attrs[end] for end in ("min_calib_range", "max_calib_range")}
+            if layer.op == CONV and _adds_signed_to_unsigned(layer):
+                layer.attrs["max_calib_range"] = f"{float(node.attrs['max_calib_range']) * 255 / 127:.9g}"
             replaced[id(node)] = layer
     for node in order(heads):
         node.inputs = [(replaced.get(id(source), source), index) for source, index in node.inputs]
     return [(replaced.get(id(node), node), index) for node, index in heads]
 
 
+def _is_unsigned(node: Node) -> bool:
+    """Whether the first output of a node of a quantized graph is uint8."""
+    match node.op:
+        case "_contrib_quantize_v2" | "_contrib_requantize":
+            kind = node.attrs.get("out_type", "int8")
+            if node.op == "_contrib_requantize" and node.inputs[0][0].op == CONV:
+                return _makes_unsigned(node.inputs[0][0])
+            return kind == "uint8" or (kind == "auto" and float(node.attrs.get("min_calib_range", "-1")) >= 0)
+        case op if op == CONV:
+            return _makes_unsigned(node)
+        case "_contrib_quantized_pooling" | "_contrib_quantized_act" | "_contrib_quantized_flatten":
+            return _is_unsigned(node.inputs[0][0])
+        case "_contrib_quantized_concat" | "_contrib_quantized_elemwise_add":
+            return all(_is_unsigned(source) for source, index in node.inputs if index == 0)
+    return False
+
+
+def _makes_unsigned(conv: Node) -> bool:
+    """Whether the bytes that a fused convolution returns are unsigned: its function says it."""
+    last = conv.subgraphs[0]["nodes"][-1]
+    function = last.get("attrs", {}).get("act_type", "relu") if last["op"] == "Activation" else last["op"]
+    return function in ("relu", "clip", "sigmoid", "softrelu")
+
+
+def _adds_signed_to_unsigned(conv: Node) -> bool:
+    """Whether a fused convolution with uint8 results adds int8. oneDNN, and so mxrt, then computes
+    in int8 and cuts off what is above 127: only half of the range could be used.
+    """
+    if not conv.flag("with_sum"):
+        return False
+    ranges = 4
+    added = conv.inputs[-ranges - 1][0]
+    return _makes_unsigned(conv) and not _is_unsigned(added)
+
+
 def align_scales(heads: list[Entry]) -> list[Entry]:
-    """Gives all that is joined by Concat one range, so that it joins integers without changing them."""
+    """Gives all that Concat joins one range, so that it joins integers without changing them."""
     readers = consumers(heads)
     for node in order(heads):
         if node.op == "_contrib_quantized_concat":
@@ -244,7 +280,7 @@ def finish(heads: list[Entry]) -> list[Entry]:
 
 
 def _calibrated_sources(concat: Node, readers: dict[int, list[tuple[Node, int]]]) -> list[Node]:
-    """The calibrated nodes that a Concat reads, through Pooling and Concat, and nothing else does."""
+    """The calibrated nodes that a Concat alone reads, through Pooling and Concat."""
     found: dict[int, Node] = {}
     visited = {id(concat): concat}
     queue = [concat]

@@ -173,7 +173,8 @@ def _collect(
     for batch in data:
         kept = [array for one, array in zip(data.provide_data, batch.data, strict=False) if one[0] in inputs]
         module.forward(DataBatch(data=kept, label=batch.label if labels else None, pad=batch.pad), is_train=False)
-        for value, array in zip(shown, module.get_outputs(), strict=True):
+        # Where nothing is calibrated the model runs all the same, so that wrong data are found.
+        for value, array in zip(shown, module.get_outputs() if shown else [], strict=True):
             collector.collect(value.list_outputs()[0], array)
         examples += data.batch_size
         if limit is not None and examples >= limit:
