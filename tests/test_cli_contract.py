@@ -1,4 +1,4 @@
-"""What every command does with a model that is none, a reader that has enough, and Ctrl-C."""
+"""Every command: with a model that is none, a reader that has enough, and Ctrl-C."""
 
 from __future__ import annotations
 
