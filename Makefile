@@ -274,6 +274,12 @@ soak-serve-hostile: $(STAMPS)/installed $(STAMPS)/test-tools ## long checks: how
 soak-serve-reload: $(STAMPS)/installed $(STAMPS)/test-tools ## long checks: a model of mxrt serve that is replaced each second under 64 callers (five minutes)
 	$(PY) tests/clients/soak_reload.py --seconds $(or $(SECONDS),300)
 
+.PHONY: docs
+docs: $(STAMPS)/venv ## release: the documentation site in build/site; warnings are errors (half a minute)
+	[ -x build/docs/bin/python ] || $(PY) -m venv build/docs
+	build/docs/bin/python -m pip install --quiet -r requirements/docs.txt
+	build/docs/bin/python scripts/site.py build/site
+
 # ---- measure -----------------------------------------------------------------------------------
 
 .PHONY: bench

@@ -26,7 +26,7 @@ class Page(NamedTuple):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the page is found by."""
+        """Names by which the page is found."""
         return (self.code, self.name, *(kind for kind, code in CODES.items() if code == self.code))
 
     def as_dict(self) -> dict[str, Any]:
@@ -92,7 +92,7 @@ PAGES = (
         "Element types do not fit, or an argument is of the wrong type. It is a TypeError.",
         "net(mx.nd.zeros((1, 64), dtype='float64'))\ninput 'data': got float64, wanted float32",
         "Parameters are float32 (or float16), and the input is of another type: numbers of numpy are float64 unless "
-        "something else is said.",
+        "another type is given.",
         ("x.astype('float32') converts.", "net.cast('float16') changes the parameters."),
     ),
     Page(
@@ -196,7 +196,7 @@ PAGES = (
     Page(
         "panic",
         "InternalError",
-        "A defect of mxrt itself. The process goes on; only results that depend on the call fail.",
+        "A defect of mxrt itself. The process continues; only results that depend on the call fail.",
         "an operator ended in a way that it must not",
         "mxrt made a mistake.",
         ("Report it with the output of mxrt info, the message, and the -symbol.json of the model if you can.",),
