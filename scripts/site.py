@@ -36,17 +36,21 @@ def contents(title: str, names: list[str], hidden: bool = True) -> str:
     return "\n".join([*lines, "", *(name.removesuffix(".md") for name in names), "```", ""])
 
 
+#: The first page of the site, which is the README.
+FIRST = "index" + ".md"
+
+
 def copy(to: Path) -> None:
     """Copies the pages into a folder, with tables of contents."""
     shutil.copy(ROOT / "docs" / "site" / "conf.py", to)
     for name in pages():
-        target = to / ("index.md" if name == "README.md" else name)
+        target = to / (FIRST if name == "README.md" else name)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(_for_site((ROOT / name).read_text(), name))
     listed = {name for names in PARTS.values() for name in names}
     inner = [n for n in pages() if n.startswith("docs/recipes/") and not n.endswith("README.md")]
     rest = [name for name in pages() if name not in listed and name not in inner and name != "README.md"]
-    with (to / "index.md").open("a") as index:
+    with (to / FIRST).open("a") as index:
         index.write("\n" + "\n".join(contents(title, names) for title, names in PARTS.items()))
         index.write(contents("More", rest))
     with (to / "docs" / "recipes" / "README.md").open("a") as recipes:
@@ -57,7 +61,7 @@ def _for_site(text: str, name: str) -> str:
     """A page whose links to README.md lead to the first page of the site."""
     if name == "README.md":
         return text
-    return re.sub(r"\]\((?:\.\./)+README\.md\)", f"]({'../' * name.count('/')}index.md)", text)
+    return re.sub(r"\]\((?:\.\./)+README\.md\)", f"]({'../' * name.count('/')}{FIRST})", text)
 
 
 def version() -> str:

@@ -15,6 +15,7 @@ from . import ndarray
 from .base import MXNetTypeError, MXNetValueError
 from .context import cpu
 from .contrib import _calibration, _quantize_graph, quantization
+from .io import DataDesc
 from .ndarray import NDArray
 from .symbol import Group, Symbol
 
@@ -132,7 +133,7 @@ def quantize(
 ) -> Quantized:
     """``mx.quantize``."""
     batches = _batches_of(data)
-    described = [quantization.DataDesc(f"data{i}", array.shape) for i, array in enumerate(batches[0])]
+    described = [DataDesc(f"data{i}", array.shape) for i, array in enumerate(batches[0])]
     sym, args, auxs, inputs = quantization._export(net, described)
     labels = None
     if len(batches[0]) > len(inputs):
@@ -279,7 +280,7 @@ class _Search:
         return math.sqrt(lost / size) if size else math.sqrt(lost)
 
     def layers(self, step: Callable[[], None]) -> list[dict[str, Any]]:
-        """What each layer that can be quantized costs, in the order of the graph."""
+        """The cost of each layer that can be quantized, in the order of the graph."""
         nodes = _quantize_graph.order(_quantize_graph.read(self.fused.symbol))
         graph = _quantize_graph.order(_quantize_graph.read(self._quantized_symbol([])[0]))
         chosen = {node.name.removeprefix("quantized_") for node in graph if node.name.startswith("quantized_")}
@@ -306,7 +307,7 @@ class _Search:
         return found
 
     def _noise(self, names: list[str]) -> dict[str, tuple[float, float]]:
-        """For each value, quantized: the share that is clipped, and signal to noise in dB."""
+        """Share of each value that is clipped once it is quantized, and signal to noise in dB."""
         if not names:
             return {}
         internals = self.fused.symbol.get_internals()

@@ -130,7 +130,7 @@ def _samples(args: argparse.Namespace, model: Loaded) -> list[dict[str, np.ndarr
 
 
 def _rows(arrays: Mapping[str, np.ndarray[Any, Any]]) -> int:
-    return next(iter(arrays.values())).shape[0]
+    return int(next(iter(arrays.values())).shape[0])
 
 
 def _labels(file: str, samples: int | None) -> np.ndarray[Any, Any]:
@@ -139,7 +139,7 @@ def _labels(file: str, samples: int | None) -> np.ndarray[Any, Any]:
         raise UsageError(f"there is no file '{file}' (--labels)")
     try:
         if path.suffix == ".npy":
-            labels = np.load(path, allow_pickle=False).reshape(-1)
+            labels: np.ndarray[Any, Any] = np.load(path, allow_pickle=False).reshape(-1)
         else:
             labels = np.array([int(word) for word in path.read_text().split()])
     except (ValueError, OSError, UnicodeDecodeError) as error:
