@@ -144,7 +144,7 @@ def place(tmp_path_factory) -> Path:
     return folder
 
 
-OTHERS = [row for row in COMMANDS if row.name != "demo", "quantize"]
+OTHERS = [row for row in COMMANDS if row.name not in ("demo", "quantize")]
 
 
 def test_a_closed_output_and_a_reader_that_has_enough_are_quiet_for_every_command(mx, place: Path) -> None:
