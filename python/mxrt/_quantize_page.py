@@ -7,21 +7,13 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
+from ._page_style import STYLE
+
 __all__ = ["page", "percent"]
 
 _STYLE = """
-:root{--paper:#fcfcfa;--ink:#1c1d21;--faint:#6a6d75;--line:#dddcd6;--card:#fff;--bytes:#2f6db5;--float:#b3572b}
-@media (prefers-color-scheme:dark){:root{--paper:#16171a;--ink:#e8e7e3;--faint:#9a9da6;--line:#34363c;--card:#1e2024;
---bytes:#6ba3e3;--float:#e08a5c}}
-*{box-sizing:border-box}
-body{margin:0;background:var(--paper);color:var(--ink);font:15px/1.45 system-ui,sans-serif}
-main{max-width:72rem;margin:0 auto;padding:1.5rem 1rem 4rem}
-h1{font-size:1.5rem;margin:0 0 .2rem;overflow-wrap:anywhere}h2{font-size:1.05rem;margin:2rem 0 .5rem}
-p{margin:.3rem 0;color:var(--faint)}
-.facts{display:grid;grid-template-columns:repeat(auto-fit,minmax(8.5rem,1fr));gap:.6rem;margin:1rem 0}
-.fact{background:var(--card);border:1px solid var(--line);border-radius:.5rem;padding:.6rem .8rem}
-.fact b{display:block;font-size:1.15rem;font-variant-numeric:tabular-nums}
-.fact span{color:var(--faint);font-size:.82rem}
+:root{--bytes:#2f6db5;--float:#b3572b}
+@media (prefers-color-scheme:dark){:root{--bytes:#6ba3e3;--float:#e08a5c}}
 .wide{overflow-x:auto}
 table{border-collapse:collapse;width:100%}
 th,td{padding:.35rem .6rem;border-bottom:1px solid var(--line);text-align:right;font-variant-numeric:tabular-nums}
@@ -72,7 +64,7 @@ def page(report: Mapping[str, Any]) -> str:
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>{escape(name)}: quantized</title><style>{_STYLE}</style></head>\n"
+        f"<title>{escape(name)}: quantized</title><style>{STYLE}{_STYLE}</style></head>\n"
         f"<body><main>{body}</main></body></html>\n"
     )
 
