@@ -64,8 +64,6 @@ def main(args: argparse.Namespace) -> int:
         raise UsageError(f"--samples is {args.samples}; expected a positive number")
     page = folder_of(args.html, "--html") if args.html else None
     model = open_model(args, shapes_in([args.data]))
-    if model.assumed:
-        note("quantize", model.assumed)
     symbol, _ = targets_of(args.out or f"{model.files.name}-int8", args.force)
     arrays = _samples(args, model)
     labels = _labels(args.labels, args.samples) if args.labels else None
