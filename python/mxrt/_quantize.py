@@ -279,7 +279,7 @@ class _Search:
         return math.sqrt(lost / size) if size else math.sqrt(lost)
 
     def layers(self, step: Callable[[], None]) -> list[dict[str, Any]]:
-        """What each layer that can be quantized costs, in the order of the graph."""
+        """The cost of each layer that can be quantized, in the order of the graph."""
         nodes = _quantize_graph.order(_quantize_graph.read(self.fused.symbol))
         graph = _quantize_graph.order(_quantize_graph.read(self._quantized_symbol([])[0]))
         chosen = {node.name.removeprefix("quantized_") for node in graph if node.name.startswith("quantized_")}
@@ -306,7 +306,7 @@ class _Search:
         return found
 
     def _noise(self, names: list[str]) -> dict[str, tuple[float, float]]:
-        """For each value, quantized: the share that is clipped, and signal to noise in dB."""
+        """The share of each value that is clipped, and its signal to noise in dB, if quantized."""
         if not names:
             return {}
         internals = self.fused.symbol.get_internals()

@@ -96,7 +96,7 @@ def _attention(node: Node) -> _Chain:
 def _chain(
     node: Node, readers: dict[int, list[tuple[Node, int]]], taken: set[int], quantize: bool
 ) -> tuple[str, _Chain] | None:
-    """What becomes one node, from this one on, and the operator of that node."""
+    """The nodes that become one, from this one on, and the operator of that one."""
     match node.op:
         case "Convolution":
             if len(node.attrs.get("kernel", "").strip("()[], ").split(",")) in (2, 3):
@@ -275,7 +275,7 @@ def align_scales(heads: list[Entry]) -> list[Entry]:
 
 
 def finish(heads: list[Entry]) -> list[Entry]:
-    """What MXNet's backend MKLDNN_QUANTIZE makes of a quantized graph."""
+    """The graph that MXNet's backend MKLDNN_QUANTIZE makes of a quantized one."""
     return align_scales(join_requantize(heads))
 
 
