@@ -460,3 +460,17 @@ def test_a_quantized_lstm_in_a_graph_is_close_to_the_one_in_float32(mx) -> None:
     made = mx.sym.contrib.quantized_rnn(integers, p, s, s, scale, shift, **options)
     found = made.bind(mx.cpu(), arrays).forward()[0].asnumpy()
     np.testing.assert_allclose(found, exact, atol=0.03)
+
+
+def test_a_value_that_was_always_zero_stays_zero(mx) -> None:
+    state = mx.sym.zeros((2, 4), name="state")
+    symbol = mx.sym.FullyConnected(state, num_hidden=3, name="h") + mx.sym.FullyConnected(
+        mx.sym.var("data"), num_hidden=3, name="i"
+    )
+    args = {f"{n}_{k}": mx.nd.ones((3, 4) if k == "weight" else 3) for n in "hi" for k in ("weight", "bias")}
+    made, qargs, _ = mx.contrib.quantization.quantize_model(
+        symbol, args, {}, label_names=None, calib_mode="naive",
+        calib_data=mx.io.NDArrayIter(np.ones((2, 4), np.float32), batch_size=2), quantize_mode="full",
+    )  # fmt: skip
+    found = made.bind(mx.cpu(), {**qargs, "data": mx.nd.ones((2, 4))}).forward()[0].asnumpy()
+    np.testing.assert_allclose(found, 6, atol=0.1)

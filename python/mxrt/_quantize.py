@@ -307,7 +307,7 @@ class _Search:
         return found
 
     def _noise(self, names: list[str]) -> dict[str, tuple[float, float]]:
-        """Share of each value that is clipped once it is quantized, and signal to noise in dB."""
+        """The share of each value that is clipped, and its signal to noise in dB, if quantized."""
         if not names:
             return {}
         internals = self.fused.symbol.get_internals()

@@ -58,7 +58,7 @@ COMMANDS = (
         "quantize",
         "a copy of a model on 8-bit integers, within a budget of accuracy, and what each layer costs",
         "mxrt.cli.quantize",
-        "digits_cnn --data images --size 8,8 --grey --scale 0.00392157 --mean 0 --std 1 --out bytes --html report.html",
+        "digits_cnn --data images --size 8,8 --grey --scale 0.00392157 --mean 0 --std 1 --out int8 --html report.html",
     ),
     Command("explain", "the page of an error", "mxrt.cli.explain", "MXNetShapeError"),
     Command("demo", "trained and full-size models, many callers, caught failures (a minute)", "mxrt.demo", "--quick"),

@@ -96,7 +96,7 @@ def _attention(node: Node) -> _Chain:
 def _chain(
     node: Node, readers: dict[int, list[tuple[Node, int]]], taken: set[int], quantize: bool
 ) -> tuple[str, _Chain] | None:
-    """The chain from this node on that becomes one, and the operator of the result."""
+    """The nodes that become one, from this one on, and the operator of that one."""
     match node.op:
         case "Convolution":
             if len(node.attrs.get("kernel", "").strip("()[], ").split(",")) in (2, 3):
@@ -275,7 +275,7 @@ def align_scales(heads: list[Entry]) -> list[Entry]:
 
 
 def finish(heads: list[Entry]) -> list[Entry]:
-    """Does to a quantized graph what MXNet's backend MKLDNN_QUANTIZE does."""
+    """The graph that MXNet's backend MKLDNN_QUANTIZE makes of a quantized one."""
     return align_scales(join_requantize(heads))
 
 

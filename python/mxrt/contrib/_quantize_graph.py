@@ -401,5 +401,8 @@ def calibrate(heads: list[Entry], table: dict[str, tuple[float, float]]) -> None
             name = name.removeprefix("quantized_")
         if name in table:
             low, high = table[name]
+            if low == high == 0.0:
+                # What was zero in all data, such as a first state, stays so in any range.
+                low, high = -1.0, 1.0
             node.attrs["min_calib_range"] = f"{low:.9g}"
             node.attrs["max_calib_range"] = f"{high:.9g}"
