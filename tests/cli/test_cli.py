@@ -94,7 +94,7 @@ def _argument(action: argparse.Action) -> str:
 def _page_of_commands() -> str:
     """docs/commands.md: the commands and what their parsers declare."""
     page = (
-        "# Commands\n\nWritten by tests/test_cli.py from the table of commands and their parsers; do not edit.\n\n"
+        "# Commands\n\nWritten by tests/cli/test_cli.py from the table of commands and their parsers; do not edit.\n\n"
         "`mxrt COMMAND --help` and `python -m mxrt COMMAND --help` print the same. Each command takes `--debug`,\n"
         "which shows where in the code an error was raised. Results are printed to the standard output,\n"
         "everything else to the standard error. The exit status is 0 if all is well, 1 if the model or the\n"
