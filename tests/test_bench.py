@@ -398,7 +398,7 @@ def test_ctrl_c_ends_a_run_at_once_and_leaves_no_process_behind(mx, stand_in) ->
             time.sleep(0.05)
         time.sleep(1.0)
         child.send_signal(signal.SIGINT)
-        out, errors = child.communicate(timeout=30)
+        out, errors = child.communicate(timeout=120)
     finally:
         child.kill()
     assert child.returncode == 130

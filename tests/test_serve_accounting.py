@@ -455,7 +455,7 @@ def test_a_port_ends_also_where_a_child_has_a_copy(mx) -> None:
 
 
 def test_what_begins_like_http2_has_the_time_of_a_head(mx) -> None:
-    with mx.serve.Server({"digits_cnn": DIGITS}, port=0, header_timeout=0.3) as server:
+    with mx.serve.Server({"digits_cnn": DIGITS}, port=0, header_timeout=1) as server:
         for start in (b"PRI /x HTTP/1.1\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n", b"PR"):
             with raw(server) as connection:
                 connection.sendall(start)
