@@ -70,11 +70,12 @@ models = {
     "wide": mx.serve.Model(wide, shapes={"x": [-1, -1]}),
     "same": mx.serve.Model(same, shapes={"x": [-1, -1]}),
     "hooked": mx.serve.Model(same, shapes={"x": [-1, 4]}, hooks=f"{folder}/hooks.py"),
+    "pictures": mx.serve.Model(same, shapes={"x": [-1, 3, 8, 8]}, preprocess={"size": [8, 8], "resize": 256}),
 }
 plain = mx.serve.Server(models, port=0, unix=f"{folder}/http", answer_bytes=100 << 20, max_body=4 << 20).start()
 tls = {"tls_certificate": pem, "tls_key": key}
 secret = mx.serve.Server(models, port=0, answer_bytes=100 << 20, max_body=4 << 20, **tls).start()
-print(plain.url, plain.grpc, secret.url, flush=True)
+print(plain.url, plain.grpc, secret.url, secret.grpc, flush=True)
 for line in sys.stdin:
     for _ in range(int(line)):
         opened.release()
@@ -95,7 +96,7 @@ class Served:
             text=True,
             cwd=WORK,
         )
-        self.url, self.grpc, self.tls = self.child.stdout.readline().split()
+        self.url, self.grpc, self.tls, self.tls_grpc = self.child.stdout.readline().split()
         #: The second server, as one that has gauges.
         self.secret = type("Secret", (), {"url": self.tls})
 
@@ -116,8 +117,11 @@ class Served:
             return 1024 * int(next(line for line in status if line.startswith("VmRSS")).split()[1])
 
 
-def trusted() -> ssl.SSLContext:
-    return ssl.create_default_context(cafile=str(KEYS / "first.pem"))
+def encrypted(url: str, protocol: str) -> ssl.SSLSocket:
+    """A connection over TLS that speaks this protocol."""
+    context = ssl.create_default_context(cafile=str(KEYS / "first.pem"))
+    context.set_alpn_protocols([protocol])
+    return context.wrap_socket(tcp(url), server_hostname="127.0.0.1")
 
 
 def place(url: str) -> tuple[str, int]:
@@ -214,8 +218,11 @@ TRANSPORTS = {
     "HTTP/1": lambda served: Http1(tcp(served.url)),
     "HTTP/2": lambda served: Http2(tcp(served.url)),
     "gRPC": lambda served: Grpc(tcp(served.grpc)),
-    "TLS": lambda served: Http1(trusted().wrap_socket(tcp(served.tls), server_hostname="127.0.0.1")),
+    "TLS": lambda served: Http1(encrypted(served.tls, "http/1.1")),
+    "HTTP/2 over TLS": lambda served: Http2(encrypted(served.tls, "h2")),
+    "gRPC over TLS": lambda served: Grpc(encrypted(served.tls_grpc, "h2")),
     "Unix": lambda served: Http1(_unix(served.folder)),
+    "HTTP/2 over Unix": lambda served: Http2(_unix(served.folder)),
 }
 
 
@@ -248,6 +255,11 @@ def clients(served: Served, transport: str, count: int) -> Iterator[list[Any]]:
     finally:
         for client in opened:
             client.close()
+
+
+def server_of(served: Served, transport: str) -> Any:
+    """The server that a transport reaches, as one that has gauges."""
+    return served.secret if "TLS" in transport else served
 
 
 def held(server: Any) -> dict[str, float]:

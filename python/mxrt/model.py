@@ -128,7 +128,8 @@ class FeedForward:
         self.allow_extra_params = allow_extra_params
         self.argument_checked = False
         self.sym_gen: Any = None
-        self._pred_exec: Any = None
+        # The module of the last prediction, or an executor that a program has put there.
+        self._last: Any = None
         arguments = set(symbol.list_arguments())
         # Files of whole networks may be used for parts of them.
         self.arg_params = {n: a for n, a in (arg_params or {}).items() if not allow_extra_params or n in arguments}
@@ -146,6 +147,20 @@ class FeedForward:
         if number is None:
             raise AssertionError("FeedForward.save: give epoch, the number in the file's name")
         save_checkpoint(prefix, number, self.symbol, self.arg_params, self.aux_params, remove_amp_cast)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_last": None}
+
+    @property
+    def _pred_exec(self) -> Any:
+        """The executor of the last prediction; None before the first one."""
+        from .module import Module
+
+        return self._last._exec_group.execs[0] if isinstance(self._last, Module) else self._last
+
+    @_pred_exec.setter
+    def _pred_exec(self, executor: Any) -> None:
+        self._last = executor
 
     def _iterator(self, data: Any) -> Any:
         """Batches of an array, or the iterator itself."""
@@ -180,7 +195,7 @@ class FeedForward:
         batches = self._iterator(X)
         if reset:
             batches.reset()
-        module = self._module(batches)
+        module = self._last = self._module(batches)
         parts: tuple[list[Any], list[Any], list[Any]] = ([], [], [])
         reading = ReadingAhead(batches)
         for number, batch in enumerate(reading):

@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[1] / "serve"))
 
 from serving import connect, digit, exchange
-from serving_hostile import Served, ask, at_rest, clients
+from serving_hostile import Served, ask, at_rest, clients, server_of
 from test_serve_accounting import SCENARIOS
 
 
@@ -42,7 +42,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder, contextlib.closing(Served(Path(folder))) as served:
         for phase, scenario in SCENARIOS.items():
             for transport in scenario.transports:
-                server = served.secret if transport == "TLS" else served
+                server = server_of(served, transport)
                 with clients(served, transport, 1) as (client,):
                     ask(client, "same", 1000)
                     client.stream.recv(1)
@@ -52,7 +52,7 @@ def main() -> int:
                 at_rest(served, server, before)
                 half, last = times[len(times) // 2], times[len(times) * 99 // 100]
                 slow += last > args.bound
-                print(f"{phase:10} {transport:8} p50 {half:7.2f} ms  p99 {last:7.2f} ms", flush=True)
+                print(f"{phase:10} {transport:16} p50 {half:7.2f} ms  p99 {last:7.2f} ms", flush=True)
     return 1 if slow else 0
 
 

@@ -408,8 +408,8 @@ def test_ctrl_c_ends_the_wait_for_a_batch(mx) -> None:
                 time.sleep(30)
         for kind in ({}, {"thread_pool": True}):
             batches = iter(mx.gluon.data.DataLoader(Slow([1]), 1, num_workers=1, **kind))
-            threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
             try:
+                threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
                 next(batches)
             except KeyboardInterrupt:
                 print("interrupted")

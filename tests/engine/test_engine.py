@@ -462,10 +462,17 @@ def test_a_dump_says_what_the_engine_does(mx) -> None:
 def test_a_signal_prints_the_dump() -> None:
     result = run_python(
         """
-        import os, signal, time, mxrt as mx
+        import os, signal, sys, mxrt as mx
         mx.nd.ones((2,)).wait_to_read()
+        told, saying = os.pipe()
+        said = os.dup(2)
+        os.dup2(saying, 2)
         os.kill(os.getpid(), signal.SIGUSR1)
-        time.sleep(0.5)
+        text = b""
+        while b"running: nothing" not in text:
+            text += os.read(told, 1 << 16)
+        os.dup2(said, 2)
+        sys.stderr.write(text.decode())
         """,
         env={"MXRT_DEBUG": "1"},
     )

@@ -4,8 +4,6 @@ in test_exits.py.
 
 from __future__ import annotations
 
-import statistics
-
 from support import DIGITS, last_json, run_python
 
 LOAD = """
@@ -54,15 +52,12 @@ def timed():
 
 one = min(timed() for _ in range(10))
 calls = max(10, int(2 / one))
-sent = None
 
 def press(after):
-    global sent
     time.sleep(after)
-    sent = time.perf_counter()
     os.kill(os.getpid(), signal.SIGINT)
 
-delays, waits = [], {
+ended, waits = [], {
     "waitall": lambda ys: mx.nd.waitall(),
     "wait_to_read": lambda ys: ys[-1].wait_to_read(),
     "asnumpy": lambda ys: ys[-1].asnumpy(),
@@ -75,22 +70,20 @@ for name in ("waitall", "wait_to_read", "asnumpy", "waitall", "wait_to_read"):
         waits[name](ys)
         raise SystemExit(f"{name} ended before Ctrl-C came: {calls} calls of {one:.4f} s")
     except KeyboardInterrupt:
-        delays.append(time.perf_counter() - sent)
+        ended.append(ys[-1].is_ready())
     thread.join()
     mx.nd.waitall()
     assert all(np.array_equal(y.asnumpy(), right) for y in ys[::20]), "an answer changed"
 assert ((mx.nd.ones((3,)) + 1).asnumpy() == 2).all()
 assert np.array_equal(net(x).asnumpy(), right)
-print(json.dumps(delays))
+print(json.dumps(ended))
 """
 )
 
 
 def test_ctrl_c_during_a_wait_returns_at_once_and_leaves_everything_usable() -> None:
-    delays = last_json(run_python(CTRL_C, DIGITS, timeout=120))
-    assert len(delays) == 5
-    assert statistics.median(delays) < 0.1, f"seconds from the signal to the exception: {delays}"
-    assert max(delays) < 0.5, delays
+    # Seconds of work are left then, which a wait to the end would have done.
+    assert last_json(run_python(CTRL_C, DIGITS, timeout=120)) == [False] * 5
 
 
 def test_a_forked_child_answers_like_its_parent(mx) -> None:

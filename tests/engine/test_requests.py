@@ -274,18 +274,24 @@ def switches():
 for _ in range(20):
     net(x).asnumpy()
 kept = mx._mxrt.info()["memory_cached"]
-time.sleep(12)
-left = mx._mxrt.info()["memory_cached"]
-before, ran = switches(), time.process_time()
-time.sleep(2)
-print(json.dumps([kept, left, before, switches(), time.process_time() - ran]))
+until = time.monotonic() + 100
+while (left := mx._mxrt.info()["memory_cached"]) and time.monotonic() < until:
+    time.sleep(0.2)
+# The last one that looked may fall asleep only now.
+for _ in range(10):
+    before, ran = switches(), time.process_time()
+    time.sleep(2)
+    after, ran = switches(), time.process_time() - ran
+    if before == after:
+        break
+print(json.dumps([kept, left, before, after, ran]))
 """
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="needs Linux' /proc")
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(600)
 def test_at_rest_memory_goes_back_and_nothing_wakes_up() -> None:
-    kept, left, before, after, ran = last_json(run_python(REST, DIGITS))
+    kept, left, before, after, ran = last_json(run_python(REST, DIGITS, timeout=150))
     assert kept > 1e6, "arenas are kept for the next call"
     assert left == 0, "after a rest they are not"
     assert before and before == after, "a thread of the engine woke up"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import pickle
 
 import numpy as np
 import pytest
@@ -164,7 +165,14 @@ def test_the_oldest_kind_of_model_answers(mx) -> None:
     module.bind([("data", images.shape)])
     module.set_params(args, aux)
     want = module.predict(mx.nd.array(images)).asnumpy()
+    assert model._pred_exec is None
     np.testing.assert_allclose(model.predict(images), want, rtol=1e-4, atol=1e-5)
+    # The executor of the last batch is live.
+    assert pickle.loads(pickle.dumps(model))._pred_exec is None
+    executor = model._pred_exec
+    executor.arg_dict["data"][:] = mx.nd.array(images[:8])
+    executor.forward(is_train=False)
+    np.testing.assert_allclose(executor.outputs[0].asnumpy(), want[:8], rtol=1e-4, atol=1e-5)
     batches = mx.io.NDArrayIter(images, labels, 8)
     outputs, data, label = model.predict(batches, return_data=True)
     assert (outputs.shape, np.array_equal(data, images), np.array_equal(label, labels)) == ((30, 10), True, True)

@@ -436,3 +436,22 @@ def test_what_looks_like_executors_shows_parameters_and_results(mx, module) -> N
     assert len(seen) == 1
     made._reset_bind()
     assert not made.binded
+
+
+@pytest.mark.parametrize("bound", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("given", ["float32", "float64", "float16", None])
+def test_parameters_have_the_type_that_follows_from_the_bound_input(mx, bound: str, given: str | None) -> None:
+    """As the arrays of MXNet's executors, whatever a file or an initializer gives."""
+    graph = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
+    made = mx.mod.Module(graph, label_names=None)
+    made.bind([mx.io.DataDesc("data", (1, 3), bound)], for_training=False)
+    if given is None:
+        made.init_params(mx.init.One())
+    else:
+        made.set_params({"fc_weight": mx.nd.ones((2, 3), dtype=given), "fc_bias": mx.nd.ones((2,), dtype=given)}, {})
+    assert {value.dtype for value in made.get_params()[0].values()} == {np.dtype(bound).type}
+    for dtype in ("float32", "float16"):
+        made.forward(mx.io.DataBatch([mx.nd.ones((1, 3), dtype=dtype)]))
+        assert made.get_outputs()[0].dtype == np.dtype(bound).type
+    if given is not None:
+        assert made.get_outputs()[0].asnumpy().tolist() == [[4, 4]]

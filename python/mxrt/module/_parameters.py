@@ -6,8 +6,6 @@ import warnings  # noqa: F401 (a name of MXNet's module)
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from .. import ndarray as nd
 from ..base import MXNetError, MXNetShapeError, MXNetTypeError, MXNetValueError, no_training, warn
 from ..context import Context
@@ -48,6 +46,10 @@ class ParameterMethods:
         """The shapes that are bound, by name."""
         raise NotImplementedError
 
+    def _input_types(self) -> dict[str, Any]:
+        """The types of the inputs that are bound, by name."""
+        raise NotImplementedError
+
     def _need_bind(self, what: str) -> None:
         """NotBoundError if there are no shapes yet."""
         raise NotImplementedError
@@ -73,7 +75,7 @@ class ParameterMethods:
         allow_extra: bool = False,
     ) -> None:
         """Gives the parameters values. All that are missing or of a wrong shape are listed in one
-        error.
+        error. Values take the types that follow from those of the bound inputs, as in MXNet.
 
         Values for no argument are left out, but with ``allow_missing=True`` they raise
         MXNetValueError unless `allow_extra` is set too, as in MXNet.
@@ -86,6 +88,7 @@ class ParameterMethods:
         if allow_missing and not allow_extra:
             self._refuse_extra(given_args, given_aux)
         shapes, missing, wrong = self._shapes_of_params(given_args, given_aux), [], []
+        types = self._types_of_params()
         taken: dict[str, NDArray] = {}
         for names, given in ((self._param_names, given_args), (self._aux_names, given_aux)):
             for name in names:
@@ -98,11 +101,13 @@ class ParameterMethods:
                 need = shapes.get(name) or ()
                 if need and not _fits(need, value.shape):
                     wrong.append(f"'{name}' has shape {value.shape}, needs {need}")
-                taken[name] = value.copyto(self._first_context)
+                value = value.copyto(self._first_context)
+                taken[name] = value.astype(types.get(name) or value.dtype, copy=False)
         if wrong or (missing and not allow_missing):
             raise self._misfit([] if allow_missing else missing, wrong)
         for name in missing:
-            taken[name] = self._first_value(name, shapes.get(name) or ())
+            value = self._first_value(name, shapes.get(name) or ())
+            taken[name] = value.astype(types.get(name) or value.dtype, copy=False)
         if self._group is not None:
             taken = self._group.write(taken)
         # In one step: a forward of another thread meanwhile uses either all old values or all new
@@ -189,7 +194,6 @@ class ParameterMethods:
             return
         make = create(initializer or Uniform(0.01))
         attrs = self._symbol.attr_dict()
-        types = self._integer_types()
         for name, shape in self._shapes_of_params({}, {}).items():
             if name in given or name in self._data_names or name in self._label_names:
                 continue
@@ -197,14 +201,14 @@ class ParameterMethods:
                 raise MXNetShapeError(f"Module.init_params: the shape of '{name}' is not known")
             given[name] = nd.empty(shape, ctx=self._first_context)
             make(InitDesc(name, attrs.get(name)), given[name])
-            given[name] = given[name].astype(types.get(name) or "float32", copy=False)
         self.set_params({n: given[n] for n in self._param_names}, {n: given[n] for n in self._aux_names})
 
-    def _integer_types(self) -> dict[str, Any]:
-        """Types of parameters that the graph reads as integers: weights of quantized layers."""
-        found, _, _ = self._symbol.infer_type_partial()
-        named = zip(self._symbol.list_arguments(), found or [], strict=False)
-        return {name: dtype for name, dtype in named if dtype is not None and np.issubdtype(dtype, np.integer)}
+    def _types_of_params(self) -> dict[str, Any]:
+        """Types of arguments and auxiliary states, where those of the bound inputs tell them."""
+        arg_types, _, aux_types = self._symbol.infer_type_partial(**self._input_types())
+        names = [*self._symbol.list_arguments(), *self._aux_names]
+        found = zip(names, [*(arg_types or []), *(aux_types or [])], strict=False)
+        return {name: dtype for name, dtype in found if dtype is not None}
 
     def load_params(self, fname: str) -> None:
         """Reads values for all parameters from a file."""

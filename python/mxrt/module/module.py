@@ -232,6 +232,9 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
         known = {d.name: tuple(d.shape) for d in [*self._data_shapes, *(self._label_shapes or [])]}
         return {name: shape for name, shape in known.items() if name in self._arguments}
 
+    def _input_types(self) -> dict[str, Any]:
+        return {d.name: d.dtype for d in self._data_shapes if d.name in self._arguments}
+
     def _need_bind(self, what: str) -> None:
         if not self.binded:
             raise NotBoundError(f"Module.{what}: call bind(data_shapes=...) first")
