@@ -11,7 +11,6 @@ import numpy as np
 
 from .. import _mxrt
 from .. import symbol as symbols
-from .._layers import described_inputs
 from ..base import MXNetError, MXNetTypeError, MXNetValueError, dtype_class, dtype_name
 from ..ndarray import NDArray
 from ..symbol import Symbol
@@ -121,6 +120,8 @@ class SymbolBlock(HybridBlock):
 
     def _facts(self) -> list[tuple[str, str]]:
         """Inputs with what is known of their shapes, outputs, and the size of the parameters."""
+        from .._layers import described_inputs
+
         shapes = {name: one.shape for name, one in self._params.items()}
         inputs = described_inputs(self._symbol, self._input_names, shapes)
         sized = [(one, math.prod(one.shape)) for one in self._params.values() if one.shape and min(one.shape) > 0]
