@@ -85,8 +85,8 @@ generate: $(STAMPS)/venv | check-tools ## daily: write stubs, docs/settings.md, 
 	MXRT_WRITE=1 cargo test --quiet --locked -p mxrt -p mxrt-graph -p mxrt-io --test settings_page --test passes --test stubs
 
 .PHONY: pages
-pages: $(STAMPS)/installed $(STAMPS)/test-tools ## daily: write the pages made of tables: commands, errors, operators, coverage of MXNet's interface
-	MXRT_WRITE=1 $(PY) -m pytest -q -k up_to_date tests/test_cli.py tests/test_cli_plan.py tests/test_coverage_page.py tests/test_operator_page.py
+pages: $(STAMPS)/installed $(STAMPS)/test-tools ## daily: write the pages made of tables: commands, errors, operators, the interface, coverage
+	MXRT_WRITE=1 $(PY) -m pytest -q -k up_to_date tests/test_cli.py tests/test_cli_plan.py tests/test_coverage_page.py tests/test_operator_page.py tests/test_api_page.py
 
 # In the repository, so that a build needs no NVRTC.
 .PHONY: cuda-images
