@@ -6,11 +6,13 @@ import functools
 import inspect
 import json
 import os
+import re
 from typing import Any
 
 import numpy as np
 
 from support import CONFORMANCE, ROOT
+from test_api_page import line
 
 PAGE = ROOT / "docs" / "operators.md"
 TITLES = {
@@ -110,7 +112,7 @@ def example(name: str) -> Example | None:
 
 
 def first_sentence(function: Any) -> str:
-    return (inspect.getdoc(function) or "").partition("\n\n")[0].replace("\n", " ").replace("|", r"\|")
+    return (inspect.getdoc(function) or "").partition("\n\n")[0].replace("\n", " ")
 
 
 def signature(function: Any) -> str:
@@ -121,16 +123,20 @@ def signature(function: Any) -> str:
             continue
         star = "*" if one.kind == one.VAR_POSITIONAL else ""
         shown = one.default not in (one.empty, None) and repr(one.default) != "<required>"
-        words.append(f"{star}{one.name}" + (f"={one.default!r}" if shown else ""))
+        default = f"{one.default:.6g}" if isinstance(one.default, float) else repr(one.default)
+        words.append(f"{star}{one.name}" + (f"={default}" if shown else ""))
     return ", ".join(words)
 
 
-def row(mx: Any, space: str, name: str) -> str:
+def entry(mx: Any, space: str, name: str) -> str:
+    """An entry of the list: the operator, and a call of it."""
     full = f"{space}.{name}" if space else name
     function = getattr(getattr(mx.nd, space) if space else mx.nd, name)
     shown = example(full)
-    call = "" if shown is None else f"`{shown.text()}` gives {results(mx, shown, function)}"
-    return f"| `{name}({signature(function)})` | {first_sentence(function)} | {call} |"
+    text = line(f"* `{name}({signature(function)})`: {first_sentence(function)}") + "\n"
+    if shown is not None:
+        text += line(f"* `{shown.text()}` gives {results(mx, shown, function)}", "  ") + "\n"
+    return text
 
 
 def results(mx: Any, shown: Example, function: Any) -> str:
@@ -146,8 +152,7 @@ def page(mx: Any) -> str:
 
     text, operators = HEAD, mx._mxrt.operator_names()
     for space, title in TITLES.items():
-        text += f"\n## {title}\n\n| operator | computes | example |\n| --- | --- | --- |\n"
-        text += "".join(row(mx, space, name) + "\n" for name in names(space, operators))
+        text += f"\n## {title}\n\n" + "".join(entry(mx, space, name) for name in names(space, operators))
     return text
 
 
@@ -159,7 +164,7 @@ def test_the_page_of_operators_is_up_to_date_and_its_examples_run(mx) -> None:
 
 
 def test_most_operators_have_an_example(mx) -> None:
-    rows = [line for line in PAGE.read_text().splitlines() if line.startswith("| `")]
-    assert len(rows) > 300
-    assert sum(" gives " in line for line in rows) > 0.8 * len(rows)
-    assert [line for line in rows if line.split(" | ")[1].strip() == ""] == [], "each says what it computes"
+    operators = re.findall(r"^\* `(\w+)\([^`]*\)`: (.*)", PAGE.read_text(), re.M)
+    examples = re.findall(r"^  \* `", PAGE.read_text(), re.M)
+    assert len(operators) > 300 and len(examples) > 0.8 * len(operators)
+    assert [name for name, text in operators if not text.strip()] == [], "each says what it computes"
