@@ -84,6 +84,10 @@ generate: $(STAMPS)/venv | check-tools ## daily: write stubs, docs/settings.md, 
 	$(PY) scripts/gen_stubs.py
 	MXRT_WRITE=1 cargo test --quiet --locked -p mxrt -p mxrt-graph -p mxrt-io --test settings_page --test passes --test stubs
 
+.PHONY: pages
+pages: $(STAMPS)/installed $(STAMPS)/test-tools ## daily: write the pages made of tables: commands, errors, operators, the interface, coverage
+	MXRT_WRITE=1 $(PY) -m pytest -q -k up_to_date tests/test_cli.py tests/test_cli_plan.py tests/test_coverage_page.py tests/test_operator_page.py tests/test_api_page.py
+
 # In the repository, so that a build needs no NVRTC.
 .PHONY: cuda-images
 cuda-images: $(STAMPS)/nvrtc ## release: compile the kernels of GPUs into crates/cuda-kernels/images (needs no GPU, a minute)
@@ -120,6 +124,32 @@ wheel-portable: $(STAMPS)/build-tools requirements/zig.txt | check-tools ## rele
 	@rm -f python/mxrt/_mxrt*.so
 	PATH="$$PWD/$(VENV)/bin:$$PATH" $(PY) -m maturin build --release --locked --zig --compatibility manylinux2014 --out dist/portable
 	@ls -l dist/portable/
+
+# What looks at wheels and workflows before a release.
+$(STAMPS)/release-tools: requirements/release.txt requirements/zig.txt $(STAMPS)/test-tools
+	$(PY) -m pip install --quiet -r requirements/release.txt -r requirements/zig.txt
+	@touch $@
+
+.PHONY: wheels
+wheels: $(STAMPS)/release-tools | check-tools ## release: wheels for glibc 2.17 and musl, x86-64 and aarch64, into dist/release; checked; ARGS=TARGET
+	scripts/wheels.sh build $(ARGS)
+	scripts/wheels.sh check dist/release/mxrt-*.whl
+
+.PHONY: check-workflows
+check-workflows: $(STAMPS)/release-tools ## release: the workflows of .github by their schema, zizmor, and actionlint where it is installed
+	$(PY) -m check_jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(VENV)/bin/zizmor --offline --strict-collection .github
+	@if command -v actionlint >/dev/null; then actionlint; else echo "skip: actionlint is not installed"; fi
+
+.PHONY: release-check
+release-check: $(STAMPS)/release-tools $(STAMPS)/wheel ## release: licences, metadata, versions, workflows, the site; what is in dist/release (a minute)
+	$(PY) scripts/licenses.py --check
+	@if cargo deny --version >/dev/null 2>&1; then cargo deny --locked check bans licenses sources; \
+		else echo "skip: cargo-deny is not installed"; fi
+	$(PY) -m twine check --strict $(or $(wildcard dist/release/*),dist/mxrt-*.whl)
+	$(PY) scripts/check_wheel.py dist/mxrt-*.whl
+	$(MAKE) check-workflows
+	$(MAKE) docs
 
 .PHONY: install
 install: $(STAMPS)/installed ## daily: build the wheel and install it into .venv

@@ -38,6 +38,7 @@ MUST_CARRY = (
     r"mxrt/demo/data/README\.md",
     r"mxrt-[^/]+\.dist-info/entry_points\.txt",
     r"mxrt-[^/]+\.dist-info/licenses/LICENSE",
+    r"mxrt-[^/]+\.dist-info/sboms/[^/]+\.cyclonedx\.json",
     r"mxrt-[^/]+\.dist-info/licenses/LICENSE-THIRD-PARTY",
 )
 

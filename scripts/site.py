@@ -16,9 +16,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 #: Titles of the parts of the site, and their pages, in order.
 PARTS = {
-    "Begin": ["docs/guide.md", "docs/recipes/README.md", "docs/differences.md"],
+    "Begin": ["docs/tutorial.md", "docs/guide.md", "docs/recipes/README.md", "docs/differences.md", "docs/coverage.md"],
     "Serve": ["docs/serving.md", "docs/serving-operation.md", "docs/serving-reference.md"],
-    "Look up": ["docs/commands.md", "docs/errors.md", "docs/settings.md", "docs/embedding.md", "docs/gpu.md"],
+    "Look up": [
+        *("docs/commands.md", "docs/errors.md", "docs/settings.md", "docs/api.md", "docs/operators.md"),
+        *("docs/support.md", "docs/embedding.md", "docs/gpu.md"),
+    ],
     "Measurements": ["docs/performance.md", "docs/performance-engine.md", "docs/serving-performance.md"],
     "Develop": ["ARCHITECTURE.md", "CONTRIBUTING.md", "docs/testing.md", "CHANGELOG.md", "SECURITY.md"],
 }

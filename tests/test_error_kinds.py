@@ -18,12 +18,13 @@ KINDS = _mxrt.failure_kinds()
 OF_PYTHON = {"key", "multiple"}
 
 
-@pytest.mark.parametrize(("kind", "name", "built_in"), KINDS)
-def test_a_kind_has_a_class_that_callers_expect(kind: str, name: str, built_in: str) -> None:
+@pytest.mark.parametrize(("kind", "name", "built_in", "code"), KINDS)
+def test_a_kind_has_a_class_that_callers_expect(kind: str, name: str, built_in: str, code: str) -> None:
     found = getattr(base, name)
     assert name in base.__all__
     assert issubclass(found, base.MXNetError)
     assert issubclass(found, getattr(builtins, built_in))
+    assert CODES[kind] == code, "the code of Rust and C"
     error = found("what", kind=kind)
     assert (error.kind, error.message, str(error)) == (kind, "what", f"what [{CODES[kind]}]")
     again = pickle.loads(pickle.dumps(error))
@@ -49,7 +50,7 @@ def test_every_error_that_mxrt_raises_has_a_code_that_can_be_explained() -> None
 
 def test_every_class_belongs_to_a_kind() -> None:
     classes = [found for name in base.__all__ if isinstance(found := getattr(base, name), type)]
-    known = {kind for kind, _, _ in KINDS} | OF_PYTHON
+    known = {kind for kind, *_ in KINDS} | OF_PYTHON
     assert {found.kind for found in classes if issubclass(found, base.MXNetError)} <= known
 
 

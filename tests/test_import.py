@@ -23,6 +23,28 @@ def test_import_starts_no_thread() -> None:
     assert last_json(run_python(code)) == 0
 
 
+def test_import_brings_no_module_that_only_errors_and_notebooks_need() -> None:
+    code = """
+    import json, sys, numpy
+    before = set(sys.modules)
+    import mxrt
+    print(json.dumps(sorted(set(sys.modules) - before)))
+    """
+    brought = last_json(run_python(code))
+    seldom = {"dataclasses", "difflib", "html", "importlib.abc", "shutil", "socket", "tempfile", "urllib.parse"}
+    assert seldom.isdisjoint(brought)
+    assert [name for name in brought if name.startswith(("mxrt.cli", "mxrt.serve", "mxrt.bench"))] == []
+
+
+def test_import_makes_no_function_that_nobody_has_asked_for() -> None:
+    code = """
+    import json, types, mxrt
+    content = vars(types.ModuleType)["__dict__"].__get__(mxrt.nd.contrib)
+    print(json.dumps(["box_nms" in content, "box_nms" in mxrt.nd.contrib.__dict__, "box_nms" in content]))
+    """
+    assert last_json(run_python(code)) == [False, True, True]
+
+
 def test_the_time_of_import_is_reported(final_table) -> None:
     """The number is for information: a budget in milliseconds would fail on a busy machine."""
     code = """

@@ -201,6 +201,7 @@ def test_the_changelog_has_the_headings_of_keep_a_changelog() -> None:
     [
         ("README.md", "assert answer(__import__('numpy').zeros((1, 1, 8, 8))) in range(10)"),
         ("docs/guide.md", "assert net(x).shape == (1, 10)"),
+        ("docs/tutorial.md", "assert len(found) == 100"),
     ],
 )
 def test_the_code_of_a_page_runs(mx, page: str, then: str, tmp_path: Path) -> None:

@@ -29,6 +29,10 @@ CODES = {
     # of commands
     "model": "MX-MODEL",
     "usage": "MX-USAGE",
+    # of a server's answers
+    "request": "MX-REQUEST",
+    "busy": "MX-BUSY",
+    "hook": "MX-HOOK",
 }
 _OTHER = CODES["operator"]
 _AT_END = re.compile(r" \[MX-[A-Z]+\]")

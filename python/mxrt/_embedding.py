@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 
 from . import _mxrt
 
 
 def get_include() -> str:
     """The folder with the headers ``mxrt.h``, ``mxrt.hpp`` and those of MXNet's C interface."""
-    return str(Path(__file__).parent / "include")
+    return os.path.join(os.path.dirname(os.path.abspath(__file__)), "include")
 
 
 def get_library() -> str:
@@ -20,4 +20,4 @@ def get_library() -> str:
     ``-L<folder> -lmxrt -Wl,-rpath,<folder>``. Programs that run no Python link to the library of
     ``make install-c``: the module needs Python's symbols.
     """
-    return str(Path(_mxrt.__file__).parent)
+    return os.path.dirname(os.path.abspath(_mxrt.__file__))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from . import _mxrt
@@ -23,6 +22,13 @@ __all__ = ["Figures", "PlanText", "of_array", "of_block", "of_error", "of_symbol
 # Larger values are described; reading them would take long.
 _MOST_SHOWN = 1 << 20
 _MOST_LAYERS = 200
+
+
+def escape(text: str) -> str:
+    """Text for a page."""
+    from html import escape as escaped  # 2 ms, where nobody may look at a picture
+
+    return escaped(text)
 
 
 def rows(title: str, pairs: Sequence[tuple[str, object]]) -> str:

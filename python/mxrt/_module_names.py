@@ -304,6 +304,7 @@ def _targets() -> dict[str, str]:
 
 
 _TARGETS = _targets()
+_CONTENT = vars(ModuleType)["__dict__"]
 
 
 def _found(target: str) -> Any:
@@ -318,7 +319,9 @@ def attach(module: ModuleType) -> None:
     if names is None:
         return
     listed = dict(one.partition("=")[::2] for one in names.split())
-    own = module.__dict__.get("__getattr__")
+    # A WholeModule makes all of its functions where its own `__dict__` is asked for.
+    content: dict[str, Any] = _CONTENT.__get__(module)
+    own = content.get("__getattr__")
 
     def find(name: str) -> Any:
         target = listed.get(name)
@@ -331,4 +334,4 @@ def attach(module: ModuleType) -> None:
             return own(name)
         raise AttributeError(f"module '{module.__name__}' has no attribute '{name}'")
 
-    module.__dict__["__getattr__"] = find
+    content["__getattr__"] = find

@@ -12,11 +12,13 @@ import _queue
 import _socket
 import _thread
 import importlib.machinery
-import socket
 import threading
 from collections.abc import Callable
 from types import BuiltinFunctionType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    import socket
 
 __all__ = ["RLock", "SimpleQueue", "allocate_lock", "get_ident", "patched", "socketpair", "start_thread"]
 

@@ -153,6 +153,7 @@ class MXNetError(RuntimeError):
 
     @property
     def code(self) -> str:
+        """The code at the end of the text, such as ``MX-SHAPE``."""
         return code_of(self.kind)
 
     def __str__(self) -> str:

@@ -6,7 +6,6 @@ import math
 import threading
 import weakref
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -242,6 +241,8 @@ class Executor:
         """A value for an argument, as an array of the argument's type."""
         target = self.arg_dict.get(name)
         if target is None:
+            from difflib import get_close_matches
+
             near = get_close_matches(name, self.arg_dict, 1)
             hint = f"; did you mean '{near[0]}'?" if near else f"; the arguments are {', '.join(self.arg_dict)}"
             raise MXNetTypeError(f"Unknown argument {name}{hint}")

@@ -156,10 +156,11 @@ def test_every_kind_and_class_of_error_has_a_page(mx, capfd) -> None:
     classes = [one for name in base.__all__ if isinstance(one := getattr(base, name), type)]
     kinds = {kind for kind, *_ in _mxrt.failure_kinds()} | {one.kind for one in classes if hasattr(one, "kind")}
     assert [kind for kind in kinds if find_page(kind) is None] == []
-    assert kinds | {"model", "usage"} == _codes.CODES.keys()
+    of_server = {"request", "busy", "hook"}
+    assert kinds | {"model", "usage"} | of_server == _codes.CODES.keys()
     assert {page.code for page in PAGES} == set(_codes.CODES.values())
     for page in PAGES:
-        assert hasattr(base, page.name) or hasattr(_errors, page.name), page.name
+        assert page.kind in of_server or hasattr(base, page.name) or hasattr(_errors, page.name), page.name
         for word in (page.code, page.code.lower(), page.kind, page.name, f"mxrt.base.{page.name}", f"[{page.code}]"):
             found = find_page(word)
             assert found is not None and found.name == page.name, word
@@ -179,8 +180,9 @@ def test_the_page_of_errors_is_up_to_date(mx) -> None:
 
     wanted = (
         "# Errors\n\nWritten by tests/cli/test_cli_plan.py from the pages of `mxrt explain`; do not edit.\n\n"
-        "Each text of an error ends with a code. An error has it as `code`, and its text without the code\n"
-        "as `message`. `mxrt explain CODE` prints the page of a code.\n"
+        "Each text of an error ends with a code, in Python, in Rust and in C. An error has it as `code`, and\n"
+        "its text without the code as `message`. Answers of `mxrt serve` have `error` and `code`, calls over\n"
+        "gRPC the trailer `mxrt-code`. `mxrt explain CODE` prints the page of a code.\n"
     )
     for page in PAGES:
         wanted += f"\n## {page.code}\n\n{wrapped(f'`{page.name}`: {page.summary}')}\n\n"

@@ -318,3 +318,21 @@ def test_large_dense_layers_answer_alike_however_their_weights_are_packed(mx, ro
         scale = np.abs(x).astype(np.float64) @ np.abs(weight.T).astype(np.float64) + np.abs(bias)
         assert (np.abs(net(mx.nd.from_numpy(x)).asnumpy() - exact) <= 1e-6 * scale).all()
     assert np.array_equal(weights["fc_weight"].data().asnumpy(), few), "raw values stay as they are"
+
+
+def test_a_model_is_imported_from_the_content_of_its_files(mx) -> None:
+    symbol, params = (DIGITS / f"digits_cnn-{ending}" for ending in ("symbol.json", "0000.params"))
+    x = mx.nd.array(digits(3)[0])
+    wanted = mx.gluon.SymbolBlock.imports(str(symbol), ["data"], str(params))(x).asnumpy()
+    for kind in (bytes, bytearray, memoryview):
+        net = mx.gluon.SymbolBlock.imports(kind(symbol.read_bytes()), ["data"], kind(params.read_bytes()))
+        assert (net(x).asnumpy() == wanted).all()
+    for first, second, words in (
+        (params, params, "'symbol_file' is not a symbol file but a parameter file"),
+        (symbol, symbol, "It looks like a symbol file"),
+    ):
+        with pytest.raises(mx.base.MXNetDataError, match=words):
+            mx.gluon.SymbolBlock.imports(first.read_bytes(), ["data"], second.read_bytes())
+    list_of_arrays = b"".join(part.to_bytes(8, "little") for part in (0x112, 0, 0, 0))
+    with pytest.raises(mx.base.MXNetValueError, match="missing"):
+        mx.gluon.SymbolBlock.imports(symbol.read_bytes(), ["data"], list_of_arrays)

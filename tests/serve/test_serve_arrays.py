@@ -154,7 +154,8 @@ def test_hooks_are_called_before_the_model_and_after_it(mx, tmp_path, capfd) -> 
                 assert (status, json.loads(data)) == (200, {"digits": wanted}), data
 
         in_threads(8, call)
-        assert ask(body) == (400, b'{"error":"say how many rows by x-rows"}')
+        status, data = ask(body)
+        assert (status, json.loads(data)) == (400, {"error": "say how many rows by x-rows", "code": "MX-REQUEST"})
         status, data = ask(b"fail")
         assert (status, b"secret" in data) == (500, False), data
         assert ask(body[:-4], **{"X-Rows": "3"})[0] == 400

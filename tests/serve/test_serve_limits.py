@@ -160,6 +160,10 @@ def test_metrics_have_the_form_that_is_asked_for(server) -> None:
     asked = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
     used = {re.sub(r"_(bucket|sum|count)$", "", name) for expr in asked for name in re.findall(r"\bmxrt_\w+", expr)}
     assert used and used <= names
+    alerts = re.findall(r"\bmxrt_\w+", (ROOT / "deploy/prometheus/alerts.yaml").read_text())
+    assert alerts and {re.sub(r"_bucket$", "", name) for name in alerts} <= names | {"mxrt_spans_lost"}, (
+        "that is there with --traces"
+    )
     page = (ROOT / "docs/serving-reference.md").read_text()
     assert all(f"`{name}`" in page for name in names), "every metric is in docs/serving-reference.md"
 

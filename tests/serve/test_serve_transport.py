@@ -38,7 +38,7 @@ from serving import (
     wait_until,
 )
 from serving_grpc import arrays_of, ask, channel, infer_fields, refused
-from support import DIGITS, ROOT, mxrt
+from support import DIGITS, ROOT, mxrt, run
 
 KEYS = ROOT / "tests/serving_tls"
 TOKEN = "a-token-of-the-tests"
@@ -256,6 +256,21 @@ def test_certificates_are_read_again_when_they_change(mx, keys) -> None:
                 return False
 
         wait_until(is_second)
+
+
+def test_the_health_check_of_the_image_asks_with_and_without_tls(mx, keys) -> None:
+    def healthy(port: str, **more: str) -> bool:
+        done = run([sys.executable, str(ROOT / "deploy/health.py")], env={"MXRT_SERVE_PORT": port, **more})
+        return done.returncode == 0
+
+    secure = {"MXRT_SERVE_TLS_CERTIFICATE": str(keys[0])}
+    with mx.serve.Server({"digits_cnn": DIGITS}, port=0, tls_certificate=keys[0], tls_key=keys[1]) as running:
+        port = running.url.rpartition(":")[2]
+        assert healthy(port, **secure) and not healthy(port)
+    with mx.serve.Server({"digits_cnn": DIGITS}, port=0) as running:
+        port = running.url.rpartition(":")[2]
+        assert healthy(port) and not healthy(port, **secure)
+    assert not healthy(port)
 
 
 def test_requests_need_a_token_where_there_are_tokens(mx, tmp_path) -> None:

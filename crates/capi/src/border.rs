@@ -44,7 +44,7 @@ impl From<OpError> for Error {
 
 impl From<mxrt::Error> for Error {
     fn from(error: mxrt::Error) -> Error {
-        Error { kind: error.kind(), message: error.to_string() }
+        Error { kind: error.kind(), message: error.details().full_message() }
     }
 }
 
@@ -80,7 +80,7 @@ impl From<DataError> for Error {
 /// The last error of a thread, as the thread can query it.
 #[derive(Default)]
 struct LastError {
-    /// message, prefixed with MXNet's name for the kind
+    /// message with its code, prefixed with MXNet's name for the kind
     text: CString,
     kind: CString,
     message: CString,
@@ -124,7 +124,7 @@ macro_rules! c_functions {
 pub(crate) use c_functions;
 
 fn remember(error: &Error) {
-    let message = error.message.replace('\0', "\\0");
+    let message = error.kind.coded(&error.message.replace('\0', "\\0"));
     let text = format!("{}: {message}", error.kind.c_class());
     store(&text, error.kind, &message);
 }
@@ -151,8 +151,9 @@ pub extern "C" fn MXGetLastError() -> *const c_char {
 }
 
 c_functions! {
-    /// The kind of this thread's last error, such as `shape`, and its message without the name of a
-    /// class in front. Both are empty when there was none, and valid until the thread's next error.
+    /// The kind of this thread's last error, such as `shape`, and its message. The message ends with
+    /// the code of the kind, and has no name of a class in front. Both are empty when there was none,
+    /// and valid until the thread's next error.
     fn MXRTGetLastError(out_kind: *mut *const c_char, out_message: *mut *const c_char) {
         let (kind, message) = (last(|error| error.kind.as_ptr()), last(|error| error.message.as_ptr()));
         put(out_kind, kind, "out_kind")?;
@@ -186,12 +187,12 @@ mod tests {
     #[test]
     fn a_panic_is_a_return_code_and_a_message() {
         assert_eq!(guard(|| panic!("a bug of number {}", 7)), -1);
-        assert_eq!(last(), "InternalError: mxrt panicked, which is a fault of mxrt: a bug of number 7");
+        assert_eq!(last(), "InternalError: mxrt panicked, which is a fault of mxrt: a bug of number 7 [MX-DEFECT]");
     }
 
     #[test]
     fn a_zero_byte_does_not_cut_a_message_short() {
         assert_eq!(guard(|| Err(Error::value("before\0after"))), -1);
-        assert_eq!(last(), "ValueError: before\\0after");
+        assert_eq!(last(), "ValueError: before\\0after [MX-VALUE]");
     }
 }

@@ -27,7 +27,8 @@ c_functions! {
             Ok(()) => callback.call(None),
             Err(failure) => {
                 failure.mark_observed();
-                callback.call(Some((failure.kind().name(), failure.message())));
+                let kind = failure.kind();
+                callback.call(Some((kind.name(), &kind.coded(failure.message()))));
             }
         });
         Ok(())

@@ -22,6 +22,7 @@ pub type ErrorKind = FailureKind;
 /// let error = Model::load("no/such/model", 0).unwrap_err();
 /// assert_eq!(error.kind(), ErrorKind::FileNotFound);
 /// assert!(error.to_string().contains("no/such/model-symbol.json"));
+/// assert!(error.to_string().ends_with("[MX-FILE]"));
 /// # Ok(())
 /// # }
 /// ```
@@ -39,7 +40,14 @@ impl Error {
         self.0.kind()
     }
 
-    /// The message, without operator and node where these are known apart from it.
+    /// The code that the text of this error ends with, such as `MX-SHAPE`. `mxrt explain CODE`
+    /// prints its page.
+    pub fn code(&self) -> &'static str {
+        self.kind().code()
+    }
+
+    /// The message, without the code, and without operator and node where these are known apart
+    /// from it.
     pub fn message(&self) -> &str {
         self.0.message()
     }
@@ -87,7 +95,7 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.details().full_message())
+        f.write_str(&self.kind().coded(&self.details().full_message()))
     }
 }
 

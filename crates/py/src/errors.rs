@@ -101,9 +101,9 @@ pub(crate) fn plain(kind: FailureKind, message: &str) -> PyErr {
     Python::attach(|py| raise(py, &error))
 }
 
-/// The name of every kind of failure, the class of `mxrt.base` that is raised, and its built-in
-/// base class.
+/// The name of every kind of failure, the class of `mxrt.base` that is raised, its built-in base
+/// class, and its code.
 #[pyfunction]
-pub(crate) fn failure_kinds() -> Vec<(&'static str, &'static str, &'static str)> {
-    FailureKind::ALL.iter().map(|kind| (kind.name(), kind.python_class(), kind.python_base())).collect()
+pub(crate) fn failure_kinds() -> Vec<(&'static str, &'static str, &'static str, &'static str)> {
+    FailureKind::ALL.iter().map(|kind| (kind.name(), kind.python_class(), kind.python_base(), kind.code())).collect()
 }

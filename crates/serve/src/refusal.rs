@@ -59,6 +59,21 @@ impl Outcome {
             Outcome::Hook => "hook",
         }
     }
+
+    /// Returns the code of refusals with this outcome whose failure has no kind of its own.
+    /// `mxrt explain CODE` prints its page.
+    pub const fn code(self) -> &'static str {
+        match self {
+            Outcome::Success | Outcome::Failed => FailureKind::Operator.code(),
+            Outcome::Invalid => "MX-REQUEST",
+            Outcome::Rejected | Outcome::Unavailable => "MX-BUSY",
+            Outcome::Late => FailureKind::Deadline.code(),
+            Outcome::Cancelled => FailureKind::Cancelled.code(),
+            Outcome::Memory => FailureKind::Memory.code(),
+            Outcome::Device => FailureKind::Device.code(),
+            Outcome::Hook => "MX-HOOK",
+        }
+    }
 }
 
 /// Response to a request that gets no results.
@@ -66,6 +81,8 @@ impl Outcome {
 pub struct Refusal {
     /// HTTP status
     pub status: StatusCode,
+    /// code of the error, such as `MX-SHAPE`
+    pub code: &'static str,
     /// outcome for metrics
     pub outcome: Outcome,
     /// message for the client
@@ -81,7 +98,14 @@ pub struct Refusal {
 impl Refusal {
     /// Makes a refusal with this status.
     pub fn new(status: StatusCode, outcome: Outcome, message: impl Into<String>) -> Refusal {
-        Refusal { status, outcome, message: bounded(message.into()), retry_after: None, close: false, allow: None }
+        let message = bounded(message.into());
+        Refusal { status, code: outcome.code(), outcome, message, retry_after: None, close: false, allow: None }
+    }
+
+    /// Gives the refusal the code of a kind of failure.
+    pub fn of_kind(mut self, kind: FailureKind) -> Refusal {
+        self.code = kind.code();
+        self
     }
 
     /// Makes the refusal of a wrong request.
@@ -141,7 +165,7 @@ impl Refusal {
                 Refusal::of_failure(failure.details())
             }
             (None, FailureKind::Value | FailureKind::Type | FailureKind::Shape | FailureKind::Index) => {
-                Refusal::invalid(text(error))
+                Refusal::invalid(text(error)).of_kind(error.kind)
             }
             (None, _) => Refusal::of_failure(error),
         }
@@ -157,7 +181,7 @@ impl Refusal {
             FailureKind::Cancelled => (StatusCode::INTERNAL_SERVER_ERROR, Outcome::Cancelled),
             _ => (StatusCode::INTERNAL_SERVER_ERROR, Outcome::Failed),
         };
-        let refusal = Refusal::new(status, outcome, text(details));
+        let refusal = Refusal::new(status, outcome, text(details)).of_kind(details.kind);
         if status == StatusCode::SERVICE_UNAVAILABLE { refusal.retry_after(1) } else { refusal }
     }
 }
@@ -179,5 +203,23 @@ fn text(details: &Details) -> String {
     match details.subject() {
         Some(subject) if !details.message.contains(&subject) => format!("{subject}: {}", details.message),
         _ => details.message.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_has_the_code_of_its_failure_or_of_its_outcome() {
+        let of = |kind| Refusal::of_failure(&OpError::new(kind, "words")).code;
+        assert_eq!(of(FailureKind::Operator), "MX-OPERATOR");
+        assert_eq!(of(FailureKind::Index), "MX-INDEX");
+        assert_eq!(of(FailureKind::Memory), "MX-MEMORY");
+        assert_eq!(of(FailureKind::Deadline), "MX-TIME");
+        assert_eq!(of(FailureKind::Shutdown), "MX-BUSY");
+        assert_eq!(Refusal::of_call(&OpError::new(FailureKind::Shape, "words")).code, "MX-SHAPE");
+        assert_eq!(Refusal::not_found("words").code, "MX-REQUEST");
+        assert_eq!(Refusal::draining().code, "MX-BUSY");
     }
 }

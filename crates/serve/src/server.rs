@@ -486,7 +486,7 @@ fn whole_or_head(bytes: Bytes, busy: Busy, head: bool) -> Response<AnswerBody> {
 }
 
 fn refused(refusal: Refusal, version: Version, head: bool, busy: Busy, answers: &Arc<Answers>) -> Response<AnswerBody> {
-    let body = serde_json::json!({ "error": refusal.message }).to_string().into_bytes();
+    let body = serde_json::json!({ "error": refusal.message, "code": refusal.code }).to_string().into_bytes();
     let bytes = answers.count(body.len()).pay(body);
     let mut response = whole_or_head(bytes, busy, head);
     *response.status_mut() = refusal.status;

@@ -31,6 +31,7 @@ pub(crate) fn trailers(refusal: Option<&Refusal>) -> HeaderMap {
     if let Ok(message) = HeaderValue::from_str(&escaped(&refusal.message)) {
         trailers.insert("grpc-message", message);
     }
+    trailers.insert("mxrt-code", HeaderValue::from_static(refusal.code));
     if let Some(seconds) = refusal.retry_after {
         trailers.insert("grpc-retry-pushback-ms", HeaderValue::from(seconds.saturating_mul(1000)));
     }
@@ -72,6 +73,7 @@ mod tests {
         assert_eq!(refusal(500, Outcome::Failed), 13);
         let trailers = trailers(Some(&Refusal::draining()));
         assert_eq!(trailers["grpc-retry-pushback-ms"], "1000");
+        assert_eq!(trailers["mxrt-code"], "MX-BUSY");
     }
 
     #[test]

@@ -217,6 +217,42 @@ PAGES = (
         "A name is mistyped, an option has a value that is not allowed, or the shell is in another folder.",
         ("mxrt COMMAND --help lists the options, with an example.", "pwd says in which folder the shell is."),
     ),
+    Page(
+        "request",
+        "HTTP 400 to 415",
+        "mxrt serve was asked for what it does not have, or in a way that it does not understand.",
+        "curl localhost:8000/v2/models/digit/infer -d '{}'\n"
+        '{"code":"MX-REQUEST","error":"there is no model \'digit\'..."}',
+        "The path, the method, the token, the form of the body, or a name in it is wrong. Shapes and types that do not "
+        "fit have the codes MX-SHAPE and MX-TYPE.",
+        (
+            "Do what the sentence in error says.",
+            "GET /v2/models/MODEL lists the inputs with their shapes and types.",
+        ),
+    ),
+    Page(
+        "busy",
+        "HTTP 429 and 503",
+        "mxrt serve has no room for the request now: its queue is full, the model is being loaded, or it ends.",
+        "the queue of 'digits' is full: ...",
+        "More requests arrive than the machine can answer, or the server is at its start or end.",
+        (
+            "Send it again after the seconds of Retry-After.",
+            "The settings queue_requests and queue_bytes bound the queue; GET /metrics shows how long requests wait.",
+        ),
+    ),
+    Page(
+        "hook",
+        "HTTP 500 of a hook",
+        "A function of the file of hooks, or of inference.py, raised an exception.",
+        "a hook of the model failed; the server's log says how",
+        "The function failed. Its exception is in the log and not in the answer, as it may name what a client must "
+        "not see.",
+        (
+            "Read the traceback in the log of the server.",
+            "A ValueError is answered with status 400 and its text: raise one where the request is wrong.",
+        ),
+    ),
 )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, cast
 
 import numpy as np
@@ -40,6 +39,8 @@ def in_order(block: str, names: Sequence[str], args: tuple[Any, ...], named: Map
     """The arguments of a call in the order of the inputs, of which some were given by name."""
     for name in named:
         if name not in names:
+            from difflib import get_close_matches
+
             near = get_close_matches(name, names, 1)
             hint = f"; did you mean '{near[0]}'?" if near else ""
             raise MXNetTypeError(f"{block}: there is no input '{name}'; it takes {listed(names)}{hint}")

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..base import MXNetError, MXNetValueError, dtype_name
 from ..context import Context, contexts_of
-from ..ndarray import NDArray
+from ..ndarray import NDArray, load_frombuffer
 from ..ndarray import load as load_arrays
 from ..ndarray import save as save_arrays
 from .parameter import Constant, Parameter, initialize_all, publishing
@@ -377,14 +377,15 @@ def strip_kind(name: str) -> str:
     return name[4:] if name.startswith(("arg:", "aux:")) else name
 
 
-def named_arrays(filename: str) -> dict[str, NDArray]:
-    """The arrays of a file, which must have names."""
-    found = load_arrays(filename)
+def named_arrays(filename: str | bytes) -> dict[str, NDArray]:
+    """The arrays of a file, or of what a file holds, which must have names."""
+    found = load_frombuffer(filename) if isinstance(filename, bytes) else load_arrays(filename)
     if isinstance(found, dict):
         return found
     if not found:
         return {}
+    said = "param_file" if isinstance(filename, bytes) else filename
     raise MXNetValueError(
-        f"'{filename}' holds {len(found)} arrays without names, so it is not known which parameter each one is; save a "
+        f"'{said}' holds {len(found)} arrays without names, so it is not known which parameter each one is; save a "
         "dictionary of arrays by name instead"
     )

@@ -11,10 +11,10 @@ import numpy as np
 
 from .. import _mxrt
 from .. import symbol as symbols
-from .._layers import described_inputs
 from ..base import MXNetError, MXNetTypeError, MXNetValueError, dtype_class, dtype_name
 from ..ndarray import NDArray
 from ..symbol import Symbol
+from ..symbol._files import text_of
 from . import parameter as parameters
 from ._compiled import CompiledGraph
 from ._inputs import arrays_of, in_order, listed, options_and_inputs, wrong_input
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from .._call_options import CallOptions
 
 __all__ = ["SymbolBlock", "SymbolBlockThreadSafe"]
+
+_BYTES = (bytes, bytearray, memoryview)
 
 
 class SymbolBlock(HybridBlock):
@@ -121,6 +123,8 @@ class SymbolBlock(HybridBlock):
 
     def _facts(self) -> list[tuple[str, str]]:
         """Inputs with what is known of their shapes, outputs, and the size of the parameters."""
+        from .._layers import described_inputs
+
         shapes = {name: one.shape for name, one in self._params.items()}
         inputs = described_inputs(self._symbol, self._input_names, shapes)
         sized = [(one, math.prod(one.shape)) for one in self._params.values() if one.shape and min(one.shape) > 0]
@@ -139,9 +143,9 @@ class SymbolBlock(HybridBlock):
 
     @staticmethod
     def imports(
-        symbol_file: str,
+        symbol_file: str | bytes,
         input_names: str | Iterable[str],
-        param_file: str | None = None,
+        param_file: str | bytes | None = None,
         ctx: Any = None,
         allow_missing: bool = False,
         ignore_extra: bool = False,
@@ -150,9 +154,10 @@ class SymbolBlock(HybridBlock):
 
         Parameters
         ----------
-        symbol_file : path of the ``-symbol.json``
+        symbol_file : path of the ``-symbol.json``, or what it holds, as bytes
         input_names : names of the inputs of a call, in order; all others are parameters
-        param_file : path of the ``.params``; without one, ``initialize`` gives first values
+        param_file : path of the ``.params``, or what it holds, as bytes; without one,
+            ``initialize`` gives first values
         ctx : context or contexts of the parameters; each gets a copy
         allow_missing : parameters without a value in the file are left alone
         ignore_extra : values for no parameter are left out
@@ -449,24 +454,31 @@ def _input_names(variables: list[Symbol]) -> list[str]:
 
 def _imports(
     cls: type[SymbolBlock],
-    symbol_file: str,
+    symbol_file: str | bytes,
     input_names: str | Iterable[str],
-    param_file: str | None,
+    param_file: str | bytes | None,
     ctx: Any,
     allow_missing: bool,
     ignore_extra: bool,
 ) -> SymbolBlock:
-    graph = symbols.load(symbol_file)
+    if isinstance(symbol_file, _BYTES):
+        graph = symbols.load_json(text_of(bytes(symbol_file), "symbol_file"))
+    else:
+        graph = symbols.load(symbol_file)
     names = [input_names] if isinstance(input_names, str) else list(input_names)
     block = cls(graph, [symbols.var(name) for name in names])
     if param_file is None:
         return block
+    if isinstance(param_file, _BYTES):
+        param_file, said = bytes(param_file), "param_file"
+    else:
+        said = f"file: {param_file}"
     values = {strip_kind(name): value for name, value in named_arrays(param_file).items()}
     params = block.collect_params()
     # A value for something that is an input of this block is of no use, and does no harm.
     params._load(
         values,
-        f"file: {param_file}",
+        said,
         ctx,
         allow_missing,
         ignore_extra,

@@ -22,7 +22,8 @@ MXNET_DLL const char *MXRTGetVersion(void);
  * 100 times slower. 0, the default: they do not. *prev is what was set before. */
 MXNET_DLL int MXRTSetFlushDenormals(int flush, int *prev);
 
-/* The kind of this thread's last error, and its message without the name of a class in front. Kinds:
+/* The kind of this thread's last error, and its message, without the name of a class in front and with
+ * the code of the kind at the end, such as [MX-SHAPE]: `mxrt explain MX-SHAPE` prints its page. Kinds:
  * value, type, shape, index, not_implemented, training, memory, panic, not_completed, shutdown,
  * deadline, cancelled, data, file_not_found, device, and operator for all others. Both texts are empty
  * when there was no error, and valid until the thread's next error. */

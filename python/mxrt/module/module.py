@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import logging
 import threading
 import warnings  # noqa: F401 (a name of MXNet's module)
@@ -141,6 +140,8 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
                 continue
             parameters = ("weight", "bias", "gamma", "beta")
             others = [n for n in self._arguments if not n.endswith(parameters)]
+            import difflib
+
             close = difflib.get_close_matches(name, others, 5, 0.1) or others
             message = (
                 f"You created Module with Module(..., {kind}_names={names}) but input with name '{name}' is not found "

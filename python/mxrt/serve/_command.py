@@ -11,6 +11,7 @@ import re
 import signal
 import sys
 import traceback
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -80,6 +81,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="serve as a container of Amazon SageMaker does: /ping and /invocations, at 0.0.0.0 and the port "
         f"SAGEMAKER_BIND_TO_PORT or {_SAGEMAKER_PORT}, the model of {_SAGEMAKER_MODEL} where none is named; with "
         "SAGEMAKER_MULTI_MODEL=true the platform loads models by /models. Later options win",
+    )
+    parser.add_argument(
+        "--sagemaker-code",
+        action="store_true",
+        help="with --sagemaker: run code/inference.py of the model (SAGEMAKER_PROGRAM names another file): its "
+        "model_fn, and transform_fn or input_fn, predict_fn and output_fn. `import mxnet` in it finds mxrt",
     )
     parser.add_argument("--print-config", action="store_true", help="print all settings, who said them, and end")
     parser.add_argument(
@@ -230,10 +237,39 @@ def _from_arguments(args: argparse.Namespace) -> Any:
                 f"--sagemaker: there is no folder '{_SAGEMAKER_MODEL}', where SageMaker puts a model: name a model"
             )
         _add_option(config, "model", _SAGEMAKER_MODEL)
+    if args.sagemaker_code:
+        config = _with_script(args, config)
     for key, *_, scope in _rows():
         for text in getattr(args, f"set_{key}", ()):
             _set_option(config, key, scope, text)
     return config
+
+
+def _with_script(args: argparse.Namespace, config: Any) -> Any:
+    """Puts the script of the only model in the place of the model."""
+    from ..cli._archive import is_archive, unpack
+    from ..cli._interrupt import temporary_folder
+    from . import _script
+
+    named = args.models or [_SAGEMAKER_MODEL]
+    if not args.sagemaker or _serves_many() or len(named) != 1 or args.config:
+        raise MXNetValueError(
+            "--sagemaker-code runs the script of one model, which is an argument: use it with --sagemaker, and without "
+            "--config and SAGEMAKER_MULTI_MODEL"
+        )
+    name, equals, path = named[0].partition("=")
+    folder = Path(path if equals and "/" not in name else named[0])
+    if folder.is_file() and is_archive(folder):
+        folder = unpack(folder)
+    _script.use(_script.find(folder), folder)
+    made = configuration()
+    _as_container(made)
+    made.environment(sorted(os.environ.items()))
+    made.add_model("model")
+    settings = {"path": str(_script.make_carrier(temporary_folder())), "hooks": str(_script.HOOKS)}
+    for key, value in {**settings, "shapes": {"data": [-1]}, "dtypes": {"data": "uint8"}}.items():
+        made.set_model("model", key, value, False)
+    return made
 
 
 def _serves_many() -> bool:

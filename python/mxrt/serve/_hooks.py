@@ -58,6 +58,9 @@ class Hooks:
             return None
         arrays = {name: np.frombuffer(content, dtype).reshape(shape) for name, dtype, shape, content in outputs}
         made = self._postprocess(arrays)
+        if isinstance(made, tuple) and len(made) == 2 and isinstance(made[0], (bytes, str)):
+            body, kind = made
+            return body.encode() if isinstance(body, str) else body, str(kind)
         if isinstance(made, (bytes, bytearray, memoryview)):
             return bytes(made), "application/octet-stream"
         if isinstance(made, str):

@@ -16,7 +16,11 @@ _PARAMS_MAGIC = (0x112).to_bytes(8, "little")
 def read(fname: str) -> str:
     """The text of a symbol file."""
     path = _path(fname)
-    content = _mxrt.read_file(path)
+    return text_of(_mxrt.read_file(path), path)
+
+
+def text_of(content: bytes, path: str) -> str:
+    """The text of what a symbol file holds; ``path`` names it in errors."""
     if content.startswith(_PARAMS_MAGIC):
         raise MXNetDataError(
             f"'{path}' is not a symbol file but a parameter file: the two are in each other's place. Pass the one that "

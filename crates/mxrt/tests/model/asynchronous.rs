@@ -236,7 +236,7 @@ fn arrays_are_futures_and_have_callbacks() {
     let what = Launch { name: "fail".into(), inputs: &[], outputs: &[&array], cost: Cost::Small };
     launch(engine, what, |_, _, _| Err(mxrt::internal::OpError::new(ErrorKind::Data, "broken")));
     let error = mxrt::Error::from(block_on(array.ready()).0.unwrap_err());
-    assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Data, "fail: broken"));
+    assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Data, "fail: broken [MX-DATA]"));
     engine.wait_all().expect("the failure was seen");
 }
 

@@ -17,15 +17,18 @@ fn wrong_names_are_named() {
     let error = model.run([("image", ([1, 1, 8, 8], &pixels))]).unwrap_err();
     is_a_value(&error);
     assert_eq!((error.kind(), fields(&error)), (ErrorKind::Value, [Some("image"), None, None]));
-    assert_eq!(error.to_string(), "the model has no input 'image'; its inputs are data");
+    assert_eq!(error.to_string(), "the model has no input 'image'; its inputs are data [MX-VALUE]");
     let error = model.run([("digitsnet_dense0_bias", ([10], &[0f32; 10]))]).unwrap_err();
-    assert_eq!(error.to_string(), "'digitsnet_dense0_bias' is a parameter of the model; its inputs are data");
+    assert_eq!(
+        error.to_string(),
+        "'digitsnet_dense0_bias' is a parameter of the model; its inputs are data [MX-VALUE]"
+    );
     let none: [(&str, Input<'_>); 0] = [];
     let error = model.run(none).unwrap_err();
     assert_eq!(fields(&error), [Some("data"), None, Some("float32 of any shape")]);
     assert!(error.to_string().starts_with("the input 'data' is missing"), "{error}");
     let error = model.run([("data", ([1, 1, 8, 8], &pixels)), ("data", ([1, 1, 8, 8], &pixels))]).unwrap_err();
-    assert_eq!(error.to_string(), "the input 'data' is given twice");
+    assert_eq!(error.to_string(), "the input 'data' is given twice [MX-VALUE]");
     let error = model.plan([("image", [1, 1, 8, 8])]).unwrap_err();
     assert_eq!(error.input(), Some("image"));
 }
@@ -44,7 +47,7 @@ fn wrong_shapes_and_types_say_what_fits() {
     assert_eq!(fields(&error), [Some("data"), Some("63 elements"), Some("64 elements")]);
     assert_eq!(
         error.to_string(),
-        "input 'data': got 63 elements for the shape (1, 1, 8, 8), which has 64: pass as many"
+        "input 'data': got 63 elements for the shape (1, 1, 8, 8), which has 64: pass as many [MX-SHAPE]"
     );
     let error = model.run([("data", ([usize::MAX, 2], &[1f32; 2]))]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Shape);
@@ -81,8 +84,9 @@ fn an_operator_that_fails_is_named() {
 #[test]
 fn files_that_are_missing_or_damaged_are_errors_that_name_them() {
     let error = Model::load("/no/such/model", 7).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::FileNotFound);
+    assert_eq!((error.kind(), error.code()), (ErrorKind::FileNotFound, "MX-FILE"));
     assert!(error.to_string().contains("/no/such/model-symbol.json"), "{error}");
+    assert!(error.to_string().ends_with(" [MX-FILE]") && !error.message().contains("MX-"), "{error}");
     let error = Model::load(prefix("digits_cnn"), 12).unwrap_err();
     assert!(error.to_string().contains("digits_cnn-0012.params"), "{error}");
     let read = |ending: &str| std::fs::read(format!("{}-{ending}", prefix("digits_cnn"))).expect("the file");

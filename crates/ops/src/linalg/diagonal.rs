@@ -15,7 +15,7 @@ pub static OPS: &[OpDef] = &[
     OpDef {
         name: "_linalg_makediag",
         aliases: &["linalg_makediag"],
-        doc: "Matrices with the last axis of A as a diagonal, and zeros beside it.",
+        doc: "Matrices with the last axis of A as a diagonal, and zeros around it.",
         inputs: Inputs::Fixed(&["A"]),
         attrs: OFFSET,
         infer_shape: |shapes| {

@@ -47,7 +47,7 @@ pub static OPS: &[OpDef] = &[
     OpDef {
         name: "amp_multicast",
         doc: "Converts float16 and float32 arrays to the wider dtype of them, or to the narrower \
-              one; other arrays stay as they are.",
+              one; other arrays stay unchanged.",
         inputs: Inputs::Variadic { count: "num_outputs", prefix: "data_", named: |_| None },
         outputs: Outputs::Count(|attrs| attrs.count("num_outputs")),
         attrs: &[

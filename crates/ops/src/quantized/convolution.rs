@@ -11,7 +11,7 @@ use mxrt_engine::OpError;
 pub static OPS: &[OpDef] = &[OpDef {
     name: "_contrib_quantized_conv",
     doc: "Convolution of int8 or uint8 data with int8 weights; returns int32 sums and their range. An int8 bias is \
-        added to the sums as it is, as in MXNet.",
+        added to the sums unchanged, as in MXNet.",
     inputs: INPUTS,
     attrs: &ALL_ATTRS,
     outputs: WITH_RANGE,

@@ -9,7 +9,7 @@ use mxrt_kernels::Element;
 pub static OPS: &[OpDef] = &[OpDef {
     name: "SequenceMask",
     aliases: &["_npx_sequence_mask"],
-    doc: "Sets everything behind the end of each sequence to value.",
+    doc: "Sets everything after the end of each sequence to value.",
     inputs: INPUTS,
     attrs: &[
         USE_LENGTH,

@@ -7,7 +7,7 @@ use mxrt_engine::OpError;
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
     name: "SequenceReverse",
-    doc: "Each sequence backwards; what lies behind its end stays.",
+    doc: "Each sequence backwards; what follows its end stays.",
     inputs: INPUTS,
     attrs: &[USE_LENGTH, AttrDef::new("axis", AttrKind::Int, "0", "The axis of time; only 0.")],
     infer_shape: |shapes| {

@@ -47,16 +47,17 @@ pub(super) enum Form {
 
 /// `POST /models/{model}/infer`
 pub(super) async fn infer(call: Call) -> Result<Answer, Refusal> {
-    answer(call, Form::Numpy).await
+    answer(call, Ok(Form::Numpy)).await
 }
 
 /// `POST /predictions/{model}`
 pub(super) async fn predictions(call: Call) -> Result<Answer, Refusal> {
-    answer(call, Form::Json).await
+    answer(call, Ok(Form::Json)).await
 }
 
-/// Answers a request in this form.
-pub(super) async fn answer(call: Call, form: Form) -> Result<Answer, Refusal> {
+/// Answers a request in this form. A model whose hook writes the response may be asked for a form
+/// that the server does not have.
+pub(super) async fn answer(call: Call, form: Result<Form, Refusal>) -> Result<Answer, Refusal> {
     let (mut exchange, model) = Exchange::begin(call).await?;
     let result = match model {
         Ok(model) => from_body(&mut exchange, model, form).await,
@@ -65,7 +66,8 @@ pub(super) async fn answer(call: Call, form: Form) -> Result<Answer, Refusal> {
     exchange.end(result).await
 }
 
-async fn from_body(exchange: &mut Exchange, model: Arc<Model>, form: Form) -> Result<Answer, Refusal> {
+async fn from_body(exchange: &mut Exchange, model: Arc<Model>, form: Result<Form, Refusal>) -> Result<Answer, Refusal> {
+    let form = if model.hooks.is_some() { form } else { Ok(form?) };
     let Exchange { service, head, body, inference } = exchange;
     let bytes = body.take(None).await?;
     let schedule = Schedule::default();
@@ -326,11 +328,11 @@ struct Encode {
 }
 
 impl Encode {
-    fn run(self, form: Form) -> Result<Answer, Refusal> {
+    fn run(self, form: Result<Form, Refusal>) -> Result<Answer, Refusal> {
         let began = Instant::now();
         let answer = match self.of_hook()? {
             Some(answer) => answer,
-            None => self.file(form)?,
+            None => self.file(form?)?,
         };
         self.model.metrics.encode.add(began.elapsed());
         Ok(answer)

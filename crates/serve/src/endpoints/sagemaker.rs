@@ -59,7 +59,7 @@ fn invocations(mut call: Call) -> Answering {
 }
 
 async fn invoke(call: Call) -> Result<Answer, Refusal> {
-    let form = wanted(call.request.headers())?;
+    let form = wanted(call.request.headers());
     arrays::answer(call, form).await
 }
 

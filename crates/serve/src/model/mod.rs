@@ -144,22 +144,21 @@ impl Model {
         })?;
         let wanted = &self.inputs[number];
         if tensor.dtype != wanted.dtype {
-            return Err(Refusal::invalid(format!(
-                "input '{name}': got {}, wanted {}",
-                datatype_of(tensor.dtype),
-                datatype_of(wanted.dtype)
-            )));
+            let (got, wanted) = (datatype_of(tensor.dtype), datatype_of(wanted.dtype));
+            let message = format!("input '{name}': got {got}, wanted {wanted}");
+            return Err(Refusal::invalid(message).of_kind(FailureKind::Type));
         }
         let fits = wanted.shape.dims().is_none_or(|dims| {
             dims.len() == tensor.shape.len()
                 && dims.iter().zip(tensor.shape.iter()).all(|(w, g)| w.is_none_or(|w| w == *g))
         });
         if !fits {
-            return Err(Refusal::invalid(format!(
+            let message = format!(
                 "input '{name}': got the shape {:?}, wanted {:?}, where -1 is any extent",
                 &tensor.shape[..],
                 wanted.extents()
-            )));
+            );
+            return Err(Refusal::invalid(message).of_kind(FailureKind::Shape));
         }
         Ok(number)
     }

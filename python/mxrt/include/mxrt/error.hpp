@@ -10,7 +10,8 @@
 
 namespace mxrt {
 
-/* What went wrong. what() names the operator, the node and the shapes. */
+/* What went wrong. what() names the operator, the node and the shapes, and ends with the code of the
+ * kind, such as [MX-SHAPE]. */
 class Error : public std::runtime_error {
  public:
   Error(const char *kind, const std::string &message) : std::runtime_error(message), kind_(kind) {}

@@ -1,0 +1,51 @@
+"""Codes of errors in the answers of `mxrt serve`: the same as in Python, Rust and C."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import struct
+
+import grpc
+import pytest
+
+from serving import connect, digit, exchange, model
+from serving_grpc import ask, channel
+
+
+def refused(server, path: str, body: str | None = None, method: str | None = None) -> tuple[int, str]:
+    """Status and code of an answer; the code has a page."""
+    from mxrt.cli._pages import find_page
+
+    with contextlib.closing(connect(server)) as connection:
+        response, data = exchange(connection, path, body, method=method)
+    answer = json.loads(data)
+    assert set(answer) == {"error", "code"} and find_page(answer["code"]) is not None, answer
+    return response.status, answer["code"]
+
+
+def test_an_answer_without_results_has_a_code(server, good) -> None:
+    infer = "/v2/models/digits_cnn/infer"
+    assert refused(server, infer, digit(shape=[1, 8, 8])) == (400, "MX-SHAPE")
+    assert refused(server, infer, digit(datatype="INT32")) == (400, "MX-TYPE")
+    assert refused(server, infer, digit(name="image")) == (400, "MX-REQUEST")
+    assert refused(server, infer, "no JSON") == (400, "MX-REQUEST")
+    assert refused(server, infer) == (405, "MX-REQUEST")
+    assert refused(server, "/v2/models/none/infer", digit()) == (404, "MX-REQUEST")
+    good()
+
+
+def test_the_failure_of_a_hook_has_a_code(mx, tmp_path) -> None:
+    (tmp_path / "hooks.py").write_text("def preprocess(request): raise KeyError('a secret')\n")
+    served = model(mx, "digits_cnn")
+    served.settings["hooks"] = tmp_path / "hooks.py"
+    with mx.serve.Server({"digits": served}, port=0) as server:
+        assert refused(server, "/models/digits/infer", "x") == (500, "MX-HOOK")
+
+
+def test_a_call_that_fails_has_the_code_in_its_trailers(server) -> None:
+    tensor = {"name": "data", "datatype": "FP32", "shape": [1, 8, 8]}
+    content = struct.pack("<64f", *[0] * 64)
+    with channel(server) as opened, pytest.raises(grpc.RpcError) as raised:
+        ask(opened, "ModelInfer", model_name="digits_cnn", inputs=[tensor], raw_input_contents=[content])
+    assert dict(raised.value.trailing_metadata())["mxrt-code"] == "MX-SHAPE"
