@@ -26,6 +26,7 @@ mod quantized;
 mod random;
 mod sequence;
 mod shape;
+mod sparse;
 mod vision;
 
 #[cfg(test)]
@@ -54,6 +55,7 @@ pub use crate::rewrite::{
     BlockedForm, BlockedLayout, ConcatenatedInput, Elementwise, ElementwiseProgram, LateShapes, Layout,
     MAX_PROGRAM_STEPS, OperandBroadcast, Rewrites, StepInput, layout_attrs, program_step,
 };
+pub use crate::sparse::{convert_into, fallback_warning, invoke_stored, knows_storage, to_storage};
 pub use mxrt_kernels::Par;
 pub use mxrt_kernels::amx::is_available as has_amx;
 pub use mxrt_kernels::conv::{ConvSignature, ConvTable, Measured, Method, Precision, Winograd, chosen, measure};

@@ -200,6 +200,9 @@ impl Call<'_> {
     /// Pushes the operator. With the naive engine it has run then, and its failure is raised.
     pub(crate) fn push(&self, py: Python<'_>, inputs: &[&NDArray], outputs: Option<&[&NDArray]>) -> PyResult<Started> {
         let runtime = self.runtime;
+        if mxrt_ops::knows_storage(self.def, inputs, outputs) {
+            crate::sparse::warn_of_dense_copies(py, self.def, self.given, inputs, outputs, self.context)?;
+        }
         let _site = runtime::push_site(py)?;
         let (engine, random) = (runtime.engine, &*runtime.random);
         let call = Invocation { engine, context: self.context, options: runtime.plans.kernel, random };
