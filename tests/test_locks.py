@@ -101,6 +101,7 @@ FIRST_USES = {
     ("crates/py/src/arithmetic.rs", "PyOnceLock"): IMPORT,
     ("crates/py/src/ndarray.rs", "PyOnceLock"): IMPORT,
     ("crates/py/src/runtime.rs", "PyOnceLock"): IMPORT,
+    ("crates/py/src/sparse.rs", "PyOnceLock"): IMPORT,
     ("crates/py/src/symbol.rs", "PyOnceLock"): IMPORT,
 }
 
