@@ -12,6 +12,8 @@ import warnings
 import numpy as np
 import pytest
 
+from support import last_json, run_python
+
 DENSE = np.array([[0, 1, 0, 2], [0, 0, 0, 0], [3, 0, -4, 0]], "float32")
 OTHER = np.array([[5, 0, 0, -2], [1, 0, 0, 0], [0, 0, 0, 0]], "float32")
 FULL = np.arange(1, 13, dtype="float32").reshape(3, 4)
@@ -30,9 +32,11 @@ ROWS = ["row_sparse", [[0, 1, 0, 2], [3, 0, -4, 0]], [0, 2]]
 
 
 @pytest.fixture
-def quiet(monkeypatch) -> None:
+def quiet():
     """Without warnings of dense copies."""
-    monkeypatch.setenv("MXNET_STORAGE_FALLBACK_LOG_VERBOSE", "0")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "\nStorage type fallback")
+        yield
 
 
 def stored(mx, values, stype: str):
@@ -252,8 +256,19 @@ def test_operators_without_a_kernel_get_dense_copies_and_warn_once(mx, monkeypat
         mx.nd.exp(csr).wait_to_read()
         (csr + 1).wait_to_read()
         (csr + mx.nd.array(FULL)).wait_to_read()
-        monkeypatch.setenv("MXNET_STORAGE_FALLBACK_LOG_VERBOSE", "0")
-        mx.nd.cos(csr).wait_to_read()
+
+
+def test_a_variable_hides_the_warnings_of_dense_copies() -> None:
+    code = """
+    import json, warnings
+    import mxrt as mx
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        mx.nd.exp(mx.nd.ones((2, 2)).tostype("csr")).wait_to_read()
+    print(json.dumps(len(found)))
+    """
+    for value, warned in (("0", 0), ("1", 1)):
+        assert last_json(run_python(code, env={"MXNET_STORAGE_FALLBACK_LOG_VERBOSE": value})) == warned
 
 
 def test_results_are_stored_as_the_arrays_of_out_are(mx) -> None:
@@ -383,3 +398,29 @@ def test_batches_of_csr_matrices_are_csr(mx) -> None:
     assert found == [(["csr", [1, 2], [1, 3], [0, 2, 2]], [0, 1])]
     with pytest.raises(NotImplementedError, match="discard"):
         mx.io.NDArrayIter(stored(mx, DENSE, "csr"), batch_size=2)
+
+
+def test_batches_of_libsvm_rows_are_csr_unless_dense_ones_are_wanted(mx, tmp_path) -> None:
+    path = tmp_path / "rows.svm"
+    path.write_text("1 1:1 3:2\n0\n2 0:3 2:-4 3:0\n1 1:7\n")
+    batches = list(mx.io.LibSVMIter(data_libsvm=str(path), data_shape=(4,), batch_size=3))
+    assert [parts(batch.data[0]) for batch in batches] == [CSR, ["csr", [7, 1, 2], [1, 1, 3], [0, 1, 3, 3]]]
+    assert [(batch.label[0].asnumpy().tolist(), batch.pad) for batch in batches] == [([1, 0, 2], 0), ([1, 1, 0], 2)]
+    [dense, _] = mx.io.LibSVMIter(data_libsvm=str(path), data_shape=(4,), batch_size=3, dense=True)
+    assert parts(dense.data[0]) == ["default", DENSE.tolist()]
+
+
+def test_a_module_predicts_and_scores_batches_of_libsvm_rows(mx, tmp_path) -> None:
+    path = tmp_path / "rows.svm"
+    path.write_text("1 1:1 3:2\n0\n1 0:3 2:-4\n")
+    net = mx.sym.dot(mx.sym.var("data", stype="csr"), mx.sym.var("weight", stype="row_sparse"))
+    module = mx.mod.Module(mx.sym.SoftmaxOutput(net, mx.sym.var("softmax_label"), name="softmax"))
+    rows = mx.io.LibSVMIter(data_libsvm=str(path), data_shape=(4,), batch_size=2, label_name="softmax_label")
+    module.bind(rows.provide_data, rows.provide_label, for_training=False)
+    weight = mx.nd.array([[1, 0], [0, 1], [0, 2], [0, 0]]).tostype("row_sparse")
+    module.set_params({"weight": weight}, {})
+    scores = np.exp(DENSE @ weight.asnumpy())
+    expected = scores / scores.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(module.predict(rows).asnumpy(), expected, rtol=1e-5)
+    rows.reset()
+    assert module.score(rows, "acc") == [("accuracy", 2 / 3)]

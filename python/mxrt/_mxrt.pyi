@@ -29,6 +29,7 @@ __all__ = [
     "belongs_to_training",
     "cancel",
     "check_flags",
+    "convert_into",
     "copy_region",
     "create",
     "custom_calls_after_fork",
@@ -47,6 +48,7 @@ __all__ = [
     "failure_kinds",
     "finish_custom_call",
     "from_numpy",
+    "from_parts",
     "gather",
     "get_operator",
     "gpu_kernels",
@@ -97,13 +99,16 @@ __all__ = [
     "sim_pending",
     "sim_reseed",
     "sim_stream",
+    "sparse_part",
     "take_custom_call",
+    "to_storage",
     "trim_device",
     "tuned_table",
     "variable",
     "wait_all",
     "write_file",
     "zeroed",
+    "zeroed_stored",
 ]
 __version__: str
 VERSION: str

@@ -182,8 +182,9 @@ pub use mxrt_ops::{
 };
 pub use mxrt_tensor::index::{Region, copy_region};
 pub use mxrt_tensor::{
-    Context, DType, DeviceType, Element, External, Launch, NDArray, PartialShape, ReadGuard, Ready, Shape, Shared,
-    TensorMut, TensorRef, TensorType, dlpack, launch,
+    Context, CsrRef, DType, DeviceType, Element, External, Launch, NDArray, PartialShape, ReadGuard, Ready,
+    RowSparseRef, Shape, Shared, SparseContent, StorageType, StoredGuard, StoredInput, StoredOutput, TensorMut,
+    TensorRef, TensorType, dlpack, launch, launch_stored,
 };
 pub use predictor::{Predictor, PredictorInputs};
 pub use process::Process;

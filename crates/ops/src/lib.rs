@@ -55,7 +55,10 @@ pub use crate::rewrite::{
     BlockedForm, BlockedLayout, ConcatenatedInput, Elementwise, ElementwiseProgram, LateShapes, Layout,
     MAX_PROGRAM_STEPS, OperandBroadcast, Rewrites, StepInput, layout_attrs, program_step,
 };
-pub use crate::sparse::{convert_into, fallback_warning, invoke_stored, knows_storage, to_storage};
+pub use crate::sparse::{
+    StorageChoice, choose_storage, convert_into, dense_copies_text, fallback_warning, invoke_parsed, invoke_stored,
+    knows_storage, result_storage, to_storage,
+};
 pub use mxrt_kernels::Par;
 pub use mxrt_kernels::amx::is_available as has_amx;
 pub use mxrt_kernels::conv::{ConvSignature, ConvTable, Measured, Method, Precision, Winograd, chosen, measure};

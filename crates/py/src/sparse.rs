@@ -130,10 +130,16 @@ pub(crate) fn warn_of_dense_copies(
     outputs: Option<&[&NDArray]>,
     context: Context,
 ) -> PyResult<()> {
-    static WARN: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    if let Some(text) = mxrt_ops::fallback_warning(def, given, inputs, outputs, context) {
-        let _call = PythonCall::enter(py);
-        WARN.import(py, "mxrt.ndarray._sparse_arrays", "warn_of_dense_copies")?.call1((text,))?;
+    mxrt_ops::fallback_warning(def, given, inputs, outputs, context).map_or(Ok(()), |text| warn(py, text))
+}
+
+/// Warns of dense copies, once of each kind of call.
+pub(crate) fn warn(py: Python<'_>, text: String) -> PyResult<()> {
+    if runtime::environment().is_ok_and(|settings| settings.hide_dense_copies) {
+        return Ok(());
     }
+    static WARN: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let _call = PythonCall::enter(py);
+    WARN.import(py, "mxrt.ndarray._sparse_arrays", "warn_of_dense_copies")?.call1((text,))?;
     Ok(())
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from operator import index
 from typing import Any
@@ -44,9 +43,7 @@ _MOST_WARNINGS = 1024
 
 def warn_of_dense_copies(text: str) -> None:
     """Warns of a call that copies sparse arrays densely, once of each kind of call."""
-    if text in _WARNED or os.environ.get("MXNET_STORAGE_FALLBACK_LOG_VERBOSE", "1") == "0":
-        return
-    if len(_WARNED) < _MOST_WARNINGS:
+    if text not in _WARNED and len(_WARNED) < _MOST_WARNINGS:
         _WARNED.add(text)
         warn(text, MXNetRuntimeWarning)
 

@@ -93,10 +93,11 @@ fn columns_of(b: &StoredInput<'_>) -> usize {
     b.shape().iter().skip(1).product()
 }
 
-/// Where a row of the right operand is stored.
+/// Finds where a row of the right operand is stored.
 fn stored_rows<'a>(b: &StoredInput<'a>) -> impl Fn(i64) -> Option<usize> + Sync + use<'a> {
     let rows = match b {
-        StoredInput::RowSparse(array) => Some(array.rows),
+        // Rows that are all stored are in order.
+        StoredInput::RowSparse(array) => Some(array.rows).filter(|rows| rows.len() < array.shape[0]),
         _ => None,
     };
     move |row| match rows {
@@ -129,7 +130,8 @@ fn transposed<T: Number>(
     })
 }
 
-/// As in MXNet, each row of a csr result has all columns of which the right operand has a value.
+/// Multiplies. As in MXNet, each row of a csr result has all columns of which the right operand has
+/// a value.
 fn dense_times_csr<T: Number>(
     call: &SparseCall<'_>,
     output: &mut StoredOutput<'_>,

@@ -2,10 +2,11 @@
 
 use super::call::SparseCall;
 use super::cast::convert;
-use super::{Choice, Query, SparseFamily, family};
+use super::choice::{StorageChoice as Choice, choose_storage, result_storage};
+use super::{SparseFamily, family};
 use crate::definition::{Attrs, OpDef, infer_with_outputs, not_implemented, registry};
 use crate::execution::{
-    BoundOperatorCache, CallAttrs, EnginePar, Invocation, KernelOptions, check_call, invoke_cached,
+    BoundOperatorCache, CallAttrs, EnginePar, Invocation, KernelOptions, check_call, invoke, invoke_cached,
 };
 use mxrt_engine::{Cost, FailureKind, OpError};
 use mxrt_tensor::{Context, Launch, NDArray, StorageType, StoredOutput, TensorType, describe_inputs, launch_stored};
@@ -30,17 +31,48 @@ pub fn invoke_stored(
     outputs: Option<&[&NDArray]>,
 ) -> Result<Arrays, OpError> {
     let attrs = given.parse(def)?;
+    let dense =
+        |inputs: &[&NDArray], outputs: Option<&[&NDArray]>| invoke_cached(call, cache, def, given, inputs, outputs);
+    run_call(call, (def, &attrs), inputs, outputs, &dense)
+}
+
+/// Runs an operator with parsed attributes on arrays of which some may be sparse.
+#[cfg_attr(debug_assertions, track_caller)]
+pub fn invoke_parsed(
+    call: &Invocation<'_>,
+    def: &'static OpDef,
+    attrs: &Attrs,
+    inputs: &[&NDArray],
+) -> Result<Arrays, OpError> {
+    let dense = |inputs: &[&NDArray], outputs: Option<&[&NDArray]>| invoke(call, def, attrs, inputs, outputs);
+    run_call(call, (def, attrs), inputs, None, &dense)
+}
+
+/// Runs the operator for dense arrays.
+type RunDense<'a> = &'a dyn Fn(&[&NDArray], Option<&[&NDArray]>) -> Result<Arrays, OpError>;
+
+fn run_call(
+    call: &Invocation<'_>,
+    (def, attrs): (&'static OpDef, &Attrs),
+    inputs: &[&NDArray],
+    outputs: Option<&[&NDArray]>,
+    dense: RunDense<'_>,
+) -> Result<Arrays, OpError> {
     let describe = |e: OpError| {
         let types: SmallVec<[TensorType; 4]> = inputs.iter().map(|a| a.tensor_type()).collect();
         describe_inputs(e.op(def.name).attrs(attrs.pairs()), types.iter()).device(call.context.to_string())
     };
-    match chosen(def, &attrs, inputs, outputs) {
+    let choice = chosen(def, attrs, inputs, outputs);
+    let result = result_storage(def, attrs, choice);
+    match choice {
         Choice::Refused(reason) => Err(describe(not_implemented(reason))),
         Choice::Kernel(storage) => match family(def.name) {
-            Some(family) => run_kernel(call, (def, &attrs, family), storage, inputs, outputs).map_err(describe),
+            Some(family) => {
+                run_kernel(call, (def, attrs, family), [storage, result], inputs, outputs).map_err(describe)
+            }
             None => Err(describe(not_implemented("there is no kernel for sparse arrays"))),
         },
-        Choice::Dense | Choice::Warned => run_dense(call, cache, (def, &attrs, given), inputs, outputs),
+        Choice::Dense | Choice::Warned => run_dense(call, result, inputs, outputs, dense),
     }
 }
 
@@ -48,16 +80,7 @@ pub fn invoke_stored(
 pub(super) fn chosen(def: &OpDef, attrs: &Attrs, inputs: &[&NDArray], outputs: Option<&[&NDArray]>) -> Choice {
     let stored: SmallVec<[StorageType; 4]> = inputs.iter().map(|a| a.storage_type()).collect();
     let types: SmallVec<[TensorType; 4]> = inputs.iter().map(|a| a.tensor_type()).collect();
-    let (sparse, wanted) =
-        (stored.iter().any(|s| s.is_sparse()), outputs.and_then(|out| Some(out.first()?.storage_type())));
-    match family(def.name) {
-        Some(family) if inputs.len() == def.num_inputs(attrs) && (sparse || def.name == "cast_storage") => {
-            (family.choose)(&Query { name: def.name, attrs, stored: &stored, types: &types, wanted })
-        }
-        _ if sparse => Choice::Warned,
-        // Only the array of `out=` is sparse: a dense result is converted.
-        _ => Choice::Dense,
-    }
+    choose_storage(def, attrs, &stored, &types, outputs.and_then(|out| Some(out.first()?.storage_type())))
 }
 
 type Operator<'a> = (&'static OpDef, &'a Attrs, &'static SparseFamily);
@@ -65,7 +88,7 @@ type Operator<'a> = (&'static OpDef, &'a Attrs, &'static SparseFamily);
 fn run_kernel(
     call: &Invocation<'_>,
     (def, attrs, family): Operator<'_>,
-    storage: StorageType,
+    [storage, result]: [StorageType; 2],
     inputs: &[&NDArray],
     outputs: Option<&[&NDArray]>,
 ) -> Result<Arrays, OpError> {
@@ -79,7 +102,6 @@ fn run_kernel(
         Some([out]) if out.storage_type() == storage => (*out).clone(),
         _ => NDArray::new_stored(call.engine, context, tensor.clone(), storage)?,
     };
-    let asked = asked_storage(def, attrs);
     let (attrs, options, run) = (attrs.clone(), call.options, family.run);
     let spec = Launch { name: def.name.into(), inputs, outputs: &[&target], cost: cost(inputs) };
     launch_stored(call.engine, spec, move |ctx, inputs, outputs| {
@@ -91,10 +113,10 @@ fn run_kernel(
         Some([out]) if !out.same_storage(&target) => convert_into(&target, out)?,
         _ => {}
     }
-    match (outputs, asked) {
-        (Some(out), _) => Ok(out.iter().map(|a| (*a).clone()).collect()),
-        (None, Some(asked)) if asked != storage => Ok([to_storage(&target, asked)?].into_iter().collect()),
-        (None, _) => Ok([target].into_iter().collect()),
+    match outputs {
+        Some(out) => Ok(out.iter().map(|a| (*a).clone()).collect()),
+        None if result != storage => Ok([to_storage(&target, result)?].into_iter().collect()),
+        None => Ok([target].into_iter().collect()),
     }
 }
 
@@ -110,19 +132,14 @@ fn only<'a, 'b>(outputs: &'a mut [StoredOutput<'b>]) -> Result<&'a mut StoredOut
     outputs.first_mut().ok_or_else(crate::definition::wrong_arity)
 }
 
-/// The storage that `forward_stype` of a product names.
-fn asked_storage(def: &OpDef, attrs: &Attrs) -> Option<StorageType> {
-    (def.name == "dot").then(|| attrs.opt_str("forward_stype").and_then(StorageType::from_name)).flatten()
-}
-
 /// Runs the operator for dense arrays on dense copies, and stores its results as the arrays of `out=`
 /// are.
 fn run_dense(
     call: &Invocation<'_>,
-    cache: &BoundOperatorCache,
-    (def, attrs, given): (&'static OpDef, &Attrs, CallAttrs<'_>),
+    result: StorageType,
     inputs: &[&NDArray],
     outputs: Option<&[&NDArray]>,
+    run: RunDense<'_>,
 ) -> Result<Arrays, OpError> {
     let dense = |array: &&NDArray| {
         if array.is_sparse() { to_storage(array, StorageType::Default) } else { Ok((*array).clone()) }
@@ -139,11 +156,11 @@ fn run_dense(
     let targets = outputs.map(|out| out.iter().map(blank).collect::<Result<SmallVec<[NDArray; 2]>, OpError>>());
     let targets = targets.transpose()?;
     let targets: Option<SmallVec<[&NDArray; 2]>> = targets.as_ref().map(|made| made.iter().collect());
-    let made = invoke_cached(call, cache, def, given, &copies, targets.as_deref())?;
+    let made = run(&copies, targets.as_deref())?;
     let Some(outputs) = outputs else {
-        return match asked_storage(def, attrs) {
-            Some(asked) if asked.is_sparse() => made.iter().map(|array| to_storage(array, asked)).collect(),
-            _ => Ok(made),
+        return match result.is_sparse() {
+            true => made.iter().map(|array| to_storage(array, result)).collect(),
+            false => Ok(made),
         };
     };
     for (from, to) in made.iter().zip(outputs).filter(|(_, to)| to.is_sparse()) {

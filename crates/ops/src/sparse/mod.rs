@@ -6,6 +6,7 @@
 
 mod call;
 pub mod cast;
+mod choice;
 mod dot;
 mod elementwise;
 mod fallback;
@@ -15,10 +16,12 @@ pub mod reduce;
 pub mod rows;
 pub mod scatter;
 
-pub use fallback::fallback_warning;
-pub use invoke::{convert_into, invoke_stored, knows_storage, to_storage};
+pub use choice::{StorageChoice, choose_storage, result_storage};
+pub use fallback::{dense_copies_text, fallback_warning};
+pub use invoke::{convert_into, invoke_parsed, invoke_stored, knows_storage, to_storage};
 
 use crate::definition::Attrs;
+use StorageChoice as Choice;
 use call::SparseCall;
 use mxrt_engine::OpError;
 use mxrt_tensor::{StorageType, StoredOutput, TensorType};
@@ -43,19 +46,6 @@ struct Query<'a> {
     types: &'a [TensorType],
     /// storage type of the array of `out=`
     wanted: Option<StorageType>,
-}
-
-/// Treatment of a call with sparse arrays.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Choice {
-    /// A kernel for sparse arrays runs, and its result is stored so.
-    Kernel(StorageType),
-    /// The inputs are copied densely: MXNet does without a warning.
-    Dense,
-    /// The inputs are copied densely, and MXNet warns.
-    Warned,
-    /// There is neither a kernel nor a dense result of use.
-    Refused(&'static str),
 }
 
 static FAMILIES: &[&SparseFamily] = &[

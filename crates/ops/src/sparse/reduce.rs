@@ -76,7 +76,7 @@ fn dense_sums(values: &[f64], shape: &Shape, reduced: &[bool]) -> Vec<f64> {
 pub(super) static SUMS: SparseFamily = SparseFamily {
     names: &["sum", "mean"],
     choose: |query| {
-        let one_axis = matches!(query.attrs.opt_ints("axis"), Some([0 | 1 | -1 | -2]));
+        let one_axis = matches!(query.attrs.opt_ints("axis"), Some([-2..=1]));
         let plain = !query.attrs.bool("keepdims") && !query.attrs.bool("exclude");
         if query.stored == [Csr] && one_axis && plain { Choice::Kernel(Dense) } else { Choice::Warned }
     },
