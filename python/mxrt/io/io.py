@@ -209,7 +209,7 @@ def _named(data: Any, default: str) -> list[tuple[str, Any]]:
         data = {default: data[0]} if len(data) == 1 else {f"_{i}_{default}": one for i, one in enumerate(data)}
     if not isinstance(data, dict):
         raise TypeError("Input must be NDArray, numpy.ndarray, h5py.Dataset a list of them or dict with them as values")
-    found = []
+    found: list[tuple[str, Any]] = []
     for name, value in sorted(data.items()):
         if is_sparse(value) or getattr(value, "stype", "default") == "csr":
             found.append((name, CsrRows(value)))

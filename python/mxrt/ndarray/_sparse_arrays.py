@@ -281,7 +281,7 @@ class CSRNDArray(BaseSparseNDArray):
 
     def asscipy(self) -> Any:
         """A ``scipy.sparse.csr_matrix`` with a copy of the value."""
-        from scipy import sparse
+        from scipy import sparse  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
         parts = (self.data.asnumpy(), self.indices.asnumpy(), self.indptr.asnumpy())
         return sparse.csr_matrix(parts, shape=self.shape, dtype=self.dtype)
@@ -371,7 +371,10 @@ def csr_matrix(arg1: Any, shape: Any = None, ctx: Context | None = None, dtype: 
         _check_shape(arg1, shape)
         return empty("csr", arg1, ctx=ctx, dtype=dtype)  # type: ignore[return-value]
     if isinstance(arg1, tuple) and len(arg1) == 2:
-        return _of_coordinates(arg1[0], *arg1[1], shape, ctx, dtype)
+        if len(arg1[1]) != 2:
+            raise ValueError(f"Unexpected length of coordinates: {len(arg1[1])}")
+        row, column = arg1[1]
+        return _of_coordinates(arg1[0], row, column, shape, ctx, dtype)
     if isinstance(arg1, tuple):
         if len(arg1) != 3:
             raise ValueError(f"Unexpected length of input tuple: {len(arg1)}")
