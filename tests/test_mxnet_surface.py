@@ -42,7 +42,7 @@ MISSING: dict[str, str] = {
         "profiler_kvstore_handle DataParallelExecutorManager LossScaler loss_scaler "
         "svrg_optimization lists list_"
     ),
-    SPARSE: "dgl_ edge_id getnnz retain gs_retain count_sketch spsp",
+    SPARSE: "dgl_ edge_id gs_retain count_sketch spsp",
     CALIBRATION: "calibrate_entropy stats",
     NUMPY: (
         "np npx numpy numpy_extension np_symbol numpy_dispatch_protocol numpy_op_fallback numpy_op_signature "
@@ -61,8 +61,8 @@ MISSING: dict[str, str] = {
         "notebook tvmop th torch C hawkesll"
     ),
     TESTING: (
-        "checkShapes check_gluon_hybridize_consistency create_sparse_ download_model get_im2rec_path get_mnist_pkl "
-        "locationError new_ rand_sparse_ndarray shuffle_csr_column_indices"
+        "checkShapes check_gluon_hybridize_consistency download_model get_im2rec_path get_mnist_pkl "
+        "locationError new_ shuffle_csr_column_indices"
     ),
 }
 # Modules that are missing, with all in them.

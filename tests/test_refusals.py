@@ -18,8 +18,6 @@ REFUSED = {
     "np_shape": (lambda mx: mx.util.np_shape(True).__enter__(), "mx.nd.array and mx.nd.empty make arrays without"),
     "use_np": (lambda mx: mx.util.use_np(print)(), "Leave npx.set_np"),
     "as_np_ndarray": (lambda mx: mx.nd.ones(1).as_np_ndarray(), "the array works as it is"),
-    "tostype": (lambda mx: mx.nd.ones(1).tostype("csr"), "pass a dense array"),
-    "rand_ndarray": (lambda mx: mx.test_utils.rand_ndarray((2, 2), "csr"), "pass a dense array"),
     "import_model": (
         lambda mx: mx.contrib.onnx.import_model("a.onnx"),
         "with MXNet 1.9.1: mx.contrib.onnx.import_model",

@@ -18,8 +18,7 @@ NAMES: dict[str, list[str]] = recorded("names")
 # Those that are not here, by where they are, and why. A place stands for all below it.
 MISSING: dict[str, str] = {
     # Parts that do not exist in this build.
-    "nd.sparse": "sparse arrays are not part of this build; operators on dense ones are",
-    "nd.cast_storage": "sparse arrays are not part of this build; operators on dense ones are",
+    "nd.sparse": "of sparse arrays; not part of this build",
     "nd._new_empty_handle": "internal to MXNet: a handle of its C interface",
     **dict.fromkeys(
         [f"nd.contrib.backward_{name}" for name in ("gradientmultiplier", "hawkesll", "index_copy", "quadratic")],

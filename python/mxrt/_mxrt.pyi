@@ -29,6 +29,7 @@ __all__ = [
     "belongs_to_training",
     "cancel",
     "check_flags",
+    "convert_into",
     "copy_region",
     "create",
     "custom_calls_after_fork",
@@ -47,6 +48,7 @@ __all__ = [
     "failure_kinds",
     "finish_custom_call",
     "from_numpy",
+    "from_parts",
     "gather",
     "get_operator",
     "gpu_kernels",
@@ -97,13 +99,16 @@ __all__ = [
     "sim_pending",
     "sim_reseed",
     "sim_stream",
+    "sparse_part",
     "take_custom_call",
+    "to_storage",
     "trim_device",
     "tuned_table",
     "variable",
     "wait_all",
     "write_file",
     "zeroed",
+    "zeroed_stored",
 ]
 __version__: str
 VERSION: str
@@ -123,6 +128,8 @@ class NDArrayBase:
     def ndim(self) -> int: ...
     @property
     def _dtype_name(self) -> str: ...
+    @property
+    def _stype(self) -> str: ...
     @property
     def _device(self) -> tuple[str, int]: ...
     def wait_to_read(self) -> None: ...
@@ -315,6 +322,13 @@ class SimStream:
 def attr_text(value: Any) -> str: ...
 def dtype_code(name: str) -> int: ...
 def dtype_of_code(code: str) -> str: ...
+def zeroed_stored(stype: str, shape: list[int], dtype: str, device: tuple[str, int]) -> Any: ...
+def from_parts(
+    stype: str, shape: list[int], parts: tuple[_Array, _Array, _Array | None], device: tuple[str, int]
+) -> Any: ...
+def sparse_part(array: NDArrayBase, part: int) -> Any: ...
+def to_storage(array: NDArrayBase, stype: str) -> Any: ...
+def convert_into(source: NDArrayBase, target: NDArrayBase) -> None: ...
 def zeroed(shape: list[int], dtype: str, device: tuple[str, int]) -> Any: ...
 def from_numpy(source: _Array, device: tuple[str, int]) -> Any: ...
 def copy_region(

@@ -21,6 +21,7 @@ from .base import MXNetShapeError, MXNetTypeError, MXNetValueError, dtype_name, 
 from .context import Context
 from .ndarray import CachedOp, NDArray, empty
 from .ndarray import array as make_array
+from .ndarray.sparse import empty as stored_empty
 
 if TYPE_CHECKING:
     from .symbol import Symbol
@@ -257,7 +258,10 @@ class Executor:
                 f"array of that shape, or call reshape({name}={tuple(value.shape)}) for a new executor. Shape not "
                 f"match! Argument {name}, need: {target.shape}, received: {tuple(value.shape)}"
             )
-        return make_array(value, ctx=target.context, dtype=target.dtype)
+        made = make_array(value, ctx=target.context, dtype=target.dtype)
+        if made.stype != target.stype:
+            made = _mxrt.to_storage(made, target.stype)
+        return made
 
     def copy_params_from(
         self,
@@ -305,6 +309,8 @@ class Executor:
     def _resized(self, name: str, array: NDArray, shape: tuple[int, ...], may_change: bool, may_grow: bool) -> NDArray:
         if array.shape == shape:
             return array
+        if may_change and array.stype != "default":
+            return stored_empty(array.stype, shape, array.context, array.dtype)
         if not may_change:
             raise UnspecifiedShapeError(
                 f"Shape of unspecified array arg:{name} changed. This can cause the new executor to not share "
@@ -355,8 +361,8 @@ class Executor:
 def _copy_into(held: list[NDArray], made: list[NDArray]) -> None:
     """Writes results to the beginning of other arrays, where they fit."""
     for target, result in zip(held, made, strict=False):
-        if result.size <= target.size and result.dtype == target.dtype:
-            target._view(0, list(result.shape))._assign(result)
+        if math.prod(result.shape) <= target.size and result.dtype == target.dtype:
+            target._view(0, list(result.shape))._assign(result.tostype("default"))
 
 
 def _nobody() -> None:
@@ -417,12 +423,14 @@ def simple_bind(
     shapes: Mapping[str, Any],
     group2ctx: Any = None,
     held: Mapping[str, NDArray] | None = None,
+    stypes: Mapping[str, str] | None = None,
 ) -> Executor:
     """An executor over new arrays, on the contexts of their groups; those `held` stay where their
     shapes fit. Of the keywords those are shapes that are tuples or lists, and the others are
-    ignored, as in MXNet.
+    ignored, as in MXNet. Arrays have the storage types of `stypes`, or of their variables.
     """
     held = held or {}
+    storage = {**_storage_of_variables(symbol), **(stypes or {})}
     groups = places(symbol, group2ctx)
     shapes = {name: shape for name, shape in shapes.items() if isinstance(shape, (tuple, list))}
     names, aux_names = symbol.list_arguments(), symbol.list_auxiliary_states()
@@ -444,9 +452,16 @@ def simple_bind(
         return {
             name: held[name]
             if name in held and held[name].shape == shape
-            else empty(shape, groups.get(name, ctx), dtype_name(dtype))
+            else stored_empty(storage.get(name, "default"), shape, groups.get(name, ctx), dtype_name(dtype))
             for name, shape, dtype in rows
         }
 
     arguments, states = zeros(names, arg_shapes, arg_types), zeros(aux_names, aux_shapes, aux_types)
     return Executor(symbol, ctx, arguments, states, groups=groups)
+
+
+def _storage_of_variables(symbol: Symbol) -> dict[str, str]:
+    """The storage types that variables ask for, by name."""
+    codes = {"1": "row_sparse", "2": "csr"}
+    asked = {name: attrs.get("__storage_type__") for name, attrs in symbol._variable_attrs().items()}
+    return {name: codes[code] for name, code in asked.items() if code in codes}

@@ -39,28 +39,21 @@ def test_ndarrayiter_may_discard_the_last_batch_and_carries_labels(mx) -> None:
     assert [batch.label[0].asnumpy().tolist() for batch in iterator] == [[0, 1, 2], [3, 4, 5]]
 
 
-def test_sparse_matrices_are_refused_with_what_to_do(mx) -> None:
+def test_matrices_with_the_interface_of_scipy_become_csr(mx) -> None:
     class Matrix:
-        """A matrix with the interface of scipy's."""
+        """[[0, 2], [1, 0]]"""
 
-        format, nnz, shape = "csr", 1, (2, 2)
+        format, nnz, shape, dtype, has_canonical_format = "csr", 2, (2, 2), np.dtype("float32"), True
+        data, indices, indptr = np.array([2, 1], "float32"), np.array([1, 0]), np.array([0, 1, 2])
 
         def toarray(self) -> np.ndarray:
-            return np.eye(2)
+            raise AssertionError("a dense copy")
 
-    with pytest.raises(NotImplementedError, match=r"NDArrayIter: 'words'.*'csr'.*toarray\(\)"):
-        mx.io.NDArrayIter({"words": Matrix()}, np.zeros(2), 1)
-    for make in (mx.nd.array, mx.nd.sparse.array, mx.nd.sparse.csr_matrix, mx.nd.sparse.CSRNDArray):
-        with pytest.raises(NotImplementedError, match="storage type 'csr'"):
-            make(Matrix())
-    with pytest.raises(NotImplementedError, match="'row_sparse'"):
-        mx.nd.ones((2, 2)).tostype("row_sparse")
-    assert not isinstance(mx.nd.ones(1), mx.nd.sparse.BaseSparseNDArray)
-    dense = mx.nd.ones(2)
-    assert mx.nd.cast_storage(dense, "default").asnumpy().tolist() == [1, 1]
-    with pytest.raises(NotImplementedError, match="'csr'"):
-        mx.nd.cast_storage(dense, stype="csr")
-    assert mx.nd.sparse.zeros("default", (2, 1)).asnumpy().tolist() == [[0], [0]]
+    for make in (mx.nd.array, mx.nd.sparse.array, mx.nd.sparse.csr_matrix):
+        made = make(Matrix())
+        assert made.stype == "csr" and made.asnumpy().tolist() == [[0, 2], [1, 0]]
+    iterator = mx.io.NDArrayIter({"words": Matrix()}, np.zeros(2), 1, last_batch_handle="discard")
+    assert [batch.data[0].asnumpy().tolist() for batch in iterator] == [[[0, 2]], [[1, 0]]]
 
 
 def test_datadesc_is_a_name_and_a_shape(mx) -> None:

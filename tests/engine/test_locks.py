@@ -26,6 +26,7 @@ LOCKS = {
     ("crates/capi/src/profiler.rs", "ForkSafeMutex"): GATE,
     ("crates/capi/src/profiler_objects.rs", "ForkSafeMutex"): GATE,
     ("crates/capi/src/records.rs", "ForkSafeMutex"): GATE,
+    ("crates/capi/src/sparse.rs", "ForkSafeMutex"): GATE,
     ("crates/capi/src/symbol.rs", "ForkSafeRwLock"): GATE,
     ("crates/graph/src/compile/inner/mod.rs", "ForkSafeMutex"): GATE,
     ("crates/graph/src/memory/constants.rs", "ForkSafeMutex"): GATE,
@@ -45,6 +46,7 @@ LOCKS = {
     ("crates/graph/src/run/plan_cache.rs", "ForkSafeRwLock"): GATE,
     ("crates/graph/src/run/segment.rs", "ForkSafeMutex"): GATE,
     ("crates/graph/src/run/staged.rs", "ForkSafeMutex"): GATE,
+    ("crates/graph/src/run/stored.rs", "ForkSafeMutex"): GATE,
     ("crates/graph/src/symbol/node.rs", "ForkSafeRwLock"): GATE,
     ("crates/io/src/iterators/prefetch.rs", "ForkSafeMutex"): GATE,
     ("crates/graph/src/run/state_updates.rs", "ForkSafeMutex"): GATE,
@@ -102,6 +104,7 @@ FIRST_USES = {
     ("crates/py/src/arithmetic.rs", "PyOnceLock"): IMPORT,
     ("crates/py/src/ndarray.rs", "PyOnceLock"): IMPORT,
     ("crates/py/src/runtime.rs", "PyOnceLock"): IMPORT,
+    ("crates/py/src/sparse.rs", "PyOnceLock"): IMPORT,
     ("crates/py/src/symbol.rs", "PyOnceLock"): IMPORT,
 }
 

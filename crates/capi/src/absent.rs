@@ -74,9 +74,6 @@ absent! {
         MXGenBackendSubgraph MXOptimizeForBackend MXRemoveSubgraphPropertyOpNames
         MXRemoveSubgraphPropertyOpNamesV2 MXSetSubgraphPropertyOpNames
         MXSetSubgraphPropertyOpNamesV2;
-    "sparse arrays":
-        MXNDArrayCreateSparseEx MXNDArrayCreateSparseEx64 MXNDArrayGetAuxNDArray
-        MXNDArrayGetAuxType MXNDArrayGetDataNDArray MXNDArraySyncCheckFormat;
     "passes over graphs of NNVM":
         NNAddControlDeps NNGraphApplyPasses NNGraphCreate NNGraphFree NNGraphGetJSONAttr
         NNGraphGetSymbol NNGraphSetJSONAttr NNGraphSetNodeEntryListAttr_;

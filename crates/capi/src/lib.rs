@@ -40,6 +40,7 @@ mod records;
 mod returned;
 mod runtime;
 mod shared_memory;
+mod sparse;
 mod symbol;
 mod symbol_infer;
 mod symbol_make;

@@ -6,7 +6,7 @@ use crate::pointers::{count, list, list_mut, put};
 use crate::process::np_shape;
 use crate::returned::{self, Place};
 use crate::runtime::engine;
-use mxrt::internal::DeviceType;
+use mxrt::internal::internal::DeviceType;
 use mxrt::params::NpShape;
 use mxrt::{Context, DType, NDArray, Shape, TensorType};
 use std::ffi::{c_int, c_void};
@@ -89,6 +89,7 @@ pub unsafe extern "C" fn MXNDArrayCreateEx(
 /// Frees an array. Work that uses it continues.
 #[unsafe(no_mangle)]
 pub extern "C" fn MXNDArrayFree(handle: NDArrayHandle) -> c_int {
+    crate::sparse::forget(handle);
     guard(|| free::<NDArray>(handle).or_else(|error| if free_unset(handle) { Ok(()) } else { Err(error) }))
 }
 
@@ -151,11 +152,11 @@ pub unsafe extern "C" fn MXNDArrayGetDType(handle: NDArrayHandle, out_dtype: *mu
     guard(|| unsafe { put(out_dtype, value(handle)?.map_or(-1, |array| array.dtype().code()), "out_dtype") })
 }
 
-/// The storage type: 0, dense; -1 for an array without a value.
+/// The storage type: 0 dense, 1 row_sparse, 2 csr; -1 for an array without a value.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MXNDArrayGetStorageType(handle: NDArrayHandle, out_storage_type: *mut c_int) -> c_int {
     guard(|| {
-        let code = if value(handle)?.is_some() { 0 } else { -1 };
+        let code = value(handle)?.map_or(-1, |array| array.storage_type().code());
         // SAFETY: the caller promises a place for the number.
         unsafe { put(out_storage_type, code, "out_storage_type") }
     })

@@ -8,7 +8,7 @@ use crate::pointers::{count, list, put};
 use crate::process::np_shape;
 use crate::returned::{self, Place};
 use crate::runtime::engine;
-use mxrt::internal::infer_types;
+use mxrt::internal::internal::infer_types;
 use mxrt::{NDArray, Shape, TensorType};
 use std::ffi::{c_char, c_int, c_void};
 
@@ -188,11 +188,15 @@ c_functions! {
         give(array.ok_or_else(|| Error::value("the argument buf holds no array"))?, out)
     }
 
-    /// Copies an array of the same shape and waits for it. `i` must be -1: arrays are dense.
+    /// Copies an array of the same shape and waits for it. Of a sparse target it fills a part: the
+    /// values for i = -1, or its positions.
     fn MXNDArraySyncCopyFromNDArray(handle_dst: NDArrayHandle, handle_src: NDArrayHandle, i: c_int) {
         let (target, source) = (get::<NDArray>(handle_dst)?, get::<NDArray>(handle_src)?);
+        if target.is_sparse() && !source.is_sparse() {
+            return crate::sparse::copy_part(handle_dst, &target, &source, i);
+        }
         if i != -1 {
-            return Err(Error::absent(format!("the argument i is {i}: sparse arrays are not part of mxrt; pass -1")));
+            return Err(Error::value(format!("the argument i is {i}, but a dense array has no positions; pass -1")));
         }
         crate::operators::copy(&source, &target)?;
         Ok(target.wait_to_read()?)

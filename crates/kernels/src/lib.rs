@@ -54,6 +54,7 @@ mod short_rows;
 mod simd;
 pub mod softmax;
 pub mod sort;
+pub mod sparse;
 pub mod strides;
 mod vectorize;
 pub mod vision;

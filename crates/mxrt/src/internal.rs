@@ -22,7 +22,10 @@ pub use mxrt_ops::{
     Question, RandomState, Winograd, chosen, infer_types, invoke_cached, measure, register_custom_operators, registry,
 };
 pub use mxrt_tensor::index::{Region, copy_region};
-pub use mxrt_tensor::{DeviceType, External, Launch, PartialShape, ReadGuard, Ready, Shared, dlpack, launch};
+pub use mxrt_tensor::{
+    CsrRef, DeviceType, External, Launch, PartialShape, ReadGuard, Ready, RowSparseRef, Shared, SparseContent,
+    StorageType, StoredGuard, StoredInput, StoredOutput, dlpack, launch, launch_stored,
+};
 
 pub mod devices {
     //! The kinds of devices, and what is known of them.

@@ -26,6 +26,7 @@ mod quantized;
 mod random;
 mod sequence;
 mod shape;
+mod sparse;
 mod vision;
 
 #[cfg(test)]
@@ -53,6 +54,10 @@ pub use crate::fused::{InnerValue, NESTED, NestedGraph, NestedNode, NestedWriter
 pub use crate::rewrite::{
     BlockedForm, BlockedLayout, ConcatenatedInput, Elementwise, ElementwiseProgram, LateShapes, Layout,
     MAX_PROGRAM_STEPS, OperandBroadcast, Rewrites, StepInput, layout_attrs, program_step,
+};
+pub use crate::sparse::{
+    StorageChoice, choose_storage, convert_into, dense_copies_text, fallback_warning, invoke_parsed, invoke_stored,
+    knows_storage, result_storage, to_storage,
 };
 pub use mxrt_kernels::Par;
 pub use mxrt_kernels::amx::is_available as has_amx;

@@ -55,6 +55,18 @@ const NAMES: [(&str, &str); 16] = [
     ("broadcast_lesser_equal", "_lesser_equal_scalar"),
 ];
 
+impl Sign {
+    /// The operator of a sparse array and one of the same shape.
+    fn of_one_shape(self) -> Option<&'static str> {
+        match self {
+            Sign::Add => Some("elemwise_add"),
+            Sign::Sub => Some("elemwise_sub"),
+            Sign::Mul => Some("elemwise_mul"),
+            _ => None,
+        }
+    }
+}
+
 impl From<CompareOp> for Sign {
     fn from(compare: CompareOp) -> Sign {
         match compare {
@@ -114,7 +126,14 @@ fn run<'py>(
         operator::results(py, call.push(py, inputs, outputs)?, out)
     };
     match other.cast::<NDArrayBase>() {
-        Ok(right) => call(with_array, CallAttrs::Text(&[]), &[left, right.get().array(py)?]),
+        Ok(right) => {
+            let right = right.get().array(py)?;
+            let def = match sign.of_one_shape().filter(|_| left.is_sparse() && left.shape() == right.shape()) {
+                Some(name) => operator::find(name).map_err(|e| errors::from_op(py, &e))?,
+                None => with_array,
+            };
+            call(def, CallAttrs::Text(&[]), &[left, right])
+        }
         Err(_) => call(with_number, CallAttrs::Scalar(number(other)?), &[left]),
     }
 }

@@ -3,7 +3,7 @@
 use crate::ndarray::NDArrayBase;
 use crate::operator::{attr_pairs, begin_waiting, one_array, out_arrays, results};
 use crate::symbol::SymbolBase;
-use crate::{convert, errors, plan_report, runtime};
+use crate::{convert, errors, plan_report, runtime, sparse};
 use mxrt_engine::{FailureKind, OpError};
 use mxrt_graph::{CALL_OPTIONS, CachedOpFlags, CallOption, CallOptions, CallValue, Interrupter, PlanReport};
 use mxrt_tensor::{Context, NDArray};
@@ -49,6 +49,7 @@ fn run<'py>(
         Err(_) if quick.gave_up() => {
             let started = begin_waiting(py, |interrupter| op.call(&inputs, outputs.as_deref(), &options, interrupter))?;
             warn(py, op.op().take_notice())?;
+            op.op().take_storage_warnings().into_iter().try_for_each(|text| sparse::warn(py, text))?;
             started
         }
         started => started.map_err(|error| errors::from_op(py, &error))?,

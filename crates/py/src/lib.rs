@@ -30,6 +30,7 @@ mod runtime;
 #[cfg(feature = "serve")]
 mod serve;
 mod settable;
+mod sparse;
 mod symbol;
 mod testing;
 mod tune;
@@ -92,6 +93,8 @@ mod _mxrt {
     #[cfg(feature = "serve")]
     #[pymodule_export]
     use crate::serve::{HttpServer, ServeConfig, serve_line, serve_own_name, serve_settings};
+    #[pymodule_export]
+    use crate::sparse::{convert_into, from_parts, sparse_part, to_storage, zeroed_stored};
     #[pymodule_export]
     use crate::symbol::{SymbolBase, create, group, load_json, set_max_nodes, variable};
     #[pymodule_export]

@@ -6,7 +6,7 @@ use crate::settable::Settable;
 use crate::{errors, runtime};
 use mxrt_engine::{Engine, EngineKind, FailureKind, OpError, Var};
 use mxrt_tensor::index::{self, Region};
-use mxrt_tensor::{Context, DType, LateArray, NDArray, Shape, TensorRef, TensorType};
+use mxrt_tensor::{Context, DType, LateArray, NDArray, Shape, StorageType, TensorRef, TensorType};
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
@@ -89,7 +89,18 @@ fn nothing(py: Python<'_>) -> PyResult<NDArray> {
 
 fn wrap_held(py: Python<'_>, held: Held) -> PyResult<Bound<'_, PyAny>> {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    let class = CLASS.import(py, "mxrt.ndarray.ndarray", "NDArray")?;
+    static CSR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    static ROW_SPARSE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    const SPARSE: &str = "mxrt.ndarray._sparse_arrays";
+    let storage = match &held {
+        Held::Known(array) => array.storage_type(),
+        Held::Late(_) => StorageType::Default,
+    };
+    let class = match storage {
+        StorageType::Default => CLASS.import(py, "mxrt.ndarray.ndarray", "NDArray")?,
+        StorageType::Csr => CSR.import(py, SPARSE, "CSRNDArray")?,
+        StorageType::RowSparse => ROW_SPARSE.import(py, SPARSE, "RowSparseNDArray")?,
+    };
     class.call1((Bound::new(py, NDArrayBase { held: Settable::new(held) })?,))
 }
 
@@ -138,6 +149,12 @@ impl NDArrayBase {
     #[getter]
     fn _dtype_name(&self, py: Python<'_>) -> PyResult<&'static str> {
         Ok(self.array(py)?.dtype().name())
+    }
+
+    /// Name of the storage type.
+    #[getter]
+    fn _stype(&self, py: Python<'_>) -> PyResult<&'static str> {
+        Ok(self.array(py)?.storage_type().name())
     }
 
     /// Device type and number.

@@ -3,7 +3,7 @@
 use crate::ndarray::{NDArrayBase, wrap, wrap_late};
 use crate::runtime;
 use crate::{convert, errors};
-use mxrt::internal::Process;
+use mxrt::internal::internal::Process;
 use mxrt_engine::{FailureKind, OpError, WaitError};
 use mxrt_graph::{Interrupter, Started};
 use mxrt_ops::{CallAttrs, Inputs, Invocation, OpDef, registry};
@@ -200,6 +200,9 @@ impl Call<'_> {
     /// Pushes the operator. With the naive engine it has run then, and its failure is raised.
     pub(crate) fn push(&self, py: Python<'_>, inputs: &[&NDArray], outputs: Option<&[&NDArray]>) -> PyResult<Started> {
         let runtime = self.runtime;
+        if mxrt_ops::knows_storage(self.def, inputs, outputs) {
+            crate::sparse::warn_of_dense_copies(py, self.def, self.given, inputs, outputs, self.context)?;
+        }
         let _site = runtime::push_site(py)?;
         let (engine, random) = (runtime.engine, &*runtime.random);
         let call = Invocation { engine, context: self.context, options: runtime.plans.kernel, random };

@@ -5,6 +5,7 @@ use crate::memory::Memory;
 use crate::params::Gates;
 use crate::place::Span;
 use crate::release::ReleaseState;
+use crate::sparse::SparseSlot;
 use crate::{Context, DType, Element, ReadGuard, Shape, TensorType};
 use mxrt_engine::ForkSafeMutex as Mutex;
 use mxrt_engine::memory::Block;
@@ -23,6 +24,8 @@ pub(crate) struct Chunk {
     /// The array's own memory, used once a thread has written an array whose block is read-only.
     own: OnceLock<Memory>,
     allocating: Mutex<()>,
+    /// The content of a sparse array, which has no block.
+    pub(crate) sparse: Option<SparseSlot>,
     /// Sets of parameters that the storage belongs to: a thread that writes it passes their gates.
     pub(crate) gates: Gates,
     /// Whether the content is elsewhere for the time being.
@@ -39,15 +42,17 @@ impl Chunk {
 
     /// The memory with its content; allocated and zeroed now if no thread did before.
     pub(crate) fn block(&self) -> Result<&Memory, OpError> {
-        match self.present() {
-            Some(block) => self.restore(block).map(|()| block),
-            None => self.make_block(true),
+        match (self.present(), &self.sparse) {
+            (Some(block), _) => self.restore(block).map(|()| block),
+            (None, Some(slot)) => self.dense_copy(slot),
+            (None, None) => self.make_block(true),
         }
     }
 
     /// The memory for an operator that changes some of it. Called under a grant to write, as is the
     /// next one.
     pub(crate) fn block_to_change(&self) -> Result<&Memory, OpError> {
+        self.refuse_dense_write()?;
         self.derived.clear();
         match self.block()? {
             block if block.writable() => Ok(block),
@@ -57,6 +62,7 @@ impl Chunk {
 
     /// The memory for an operator that overwrites all of it: nothing is cleared.
     pub(crate) fn block_to_overwrite(&self) -> Result<&Memory, OpError> {
+        self.refuse_dense_write()?;
         self.derived.clear();
         match self.present() {
             Some(block) if block.writable() => self.forget(block).map(|()| block),
@@ -142,6 +148,25 @@ impl NDArray {
     ///
     /// Fails with kind `Memory` when the size overflows.
     pub fn new(engine: &'static Engine, context: Context, tensor: TensorType) -> Result<NDArray, OpError> {
+        NDArray::with_slot(engine, context, tensor, None)
+    }
+
+    /// A sparse array whose content is in this slot.
+    pub(crate) fn of_slot(
+        engine: &'static Engine,
+        context: Context,
+        tensor: TensorType,
+        slot: SparseSlot,
+    ) -> Result<NDArray, OpError> {
+        NDArray::with_slot(engine, context, tensor, Some(slot))
+    }
+
+    fn with_slot(
+        engine: &'static Engine,
+        context: Context,
+        tensor: TensorType,
+        sparse: Option<SparseSlot>,
+    ) -> Result<NDArray, OpError> {
         let bytes = tensor.checked_bytes().filter(|b| isize::try_from(*b).is_ok()).ok_or_else(|| {
             OpError::new(FailureKind::Memory, format!("an array of {tensor} is larger than the address space"))
         })?;
@@ -158,6 +183,7 @@ impl NDArray {
                 block: OnceLock::new(),
                 own: OnceLock::new(),
                 allocating: Mutex::new(()),
+                sparse,
                 gates: Gates::default(),
                 release: ReleaseState::default(),
                 derived: DerivedValues::default(),
@@ -299,7 +325,8 @@ impl NDArray {
     /// does not fit.
     pub fn view(&self, start: usize, shape: Shape) -> Option<NDArray> {
         let end = start.checked_add(shape.checked_size()?)?;
-        if end > self.shape.size() {
+        // The content of a sparse array has the order of its shape.
+        if end > self.shape.size() || (self.is_sparse() && shape != self.shape) {
             return None;
         }
         let offset = self.offset + start * self.dtype.size();
@@ -318,6 +345,11 @@ impl NDArray {
     pub fn cancel_on_drop(mut self) -> NDArray {
         self.cancel_guard = Some(Arc::new(CancelGuard { engine: self.chunk.engine, var: self.chunk.var.clone() }));
         self
+    }
+
+    /// Another handle, which does not keep the work that computes the value from being cancelled.
+    pub(crate) fn without_interest(&self) -> NDArray {
+        NDArray { cancel_guard: None, ..self.clone() }
     }
 
     /// The guard that keeps the work that computes the value from being cancelled, if there is one.

@@ -19,6 +19,7 @@ impl NDArray {
             let message = format!("{} bytes for an array of {}", content.len(), self.tensor_type());
             return Err(OpError::new(FailureKind::Value, message));
         }
+        self.chunk.refuse_dense_write()?;
         if self.context().device().is_some() {
             let source = NDArray::from_bytes(self.engine(), Context::cpu(0), self.tensor_type(), content)?;
             return copy_region(self, Region::whole(self.shape()), &source, Region::whole(self.shape()));

@@ -97,6 +97,11 @@ impl NDArray {
     /// reads it any more. Fails with the failure the array holds. `poll` as for [`NDArray::read`].
     pub fn share(&self, writable: bool, poll: &mut dyn FnMut() -> bool) -> Result<Shared, WaitError> {
         let (engine, var) = (self.engine(), self.var());
+        if self.is_sparse() {
+            let message =
+                format!("an array stored as {} cannot be shared: pass tostype('default')", self.storage_type());
+            return Err(WaitError::Failed(OpError::new(FailureKind::NotImplemented, message).to_failure()));
+        }
         if writable {
             self.written_outside();
             engine.wait_to_write_with(var, poll)?;

@@ -24,11 +24,7 @@ impl<'a> ReadGuard<'a> {
             None => Source::Array(array),
             Some(_) => Source::Copy(array.copy_to_context(Context::cpu(0)).map_err(failed)?),
         };
-        let (engine, var) = (array.get().engine(), array.get().var());
-        let granted = match poll {
-            Some(poll) => engine.read_guard_with(var, poll)?,
-            None => engine.read_guard(var)?,
-        };
+        let granted = ReadGuard::grant(array.get(), poll)?;
         // Memory of an array that no thread ever wrote is made here.
         match array.get().chunk.block() {
             Ok(_) => Ok(ReadGuard { array, _granted: granted }),
@@ -36,7 +32,17 @@ impl<'a> ReadGuard<'a> {
         }
     }
 
-    /// The content.
+    pub(crate) fn grant(
+        array: &NDArray,
+        poll: Option<&mut dyn FnMut() -> bool>,
+    ) -> Result<mxrt_engine::ReadGuard, WaitError> {
+        match poll {
+            Some(poll) => array.engine().read_guard_with(array.var(), poll),
+            None => array.engine().read_guard(array.var()),
+        }
+    }
+
+    /// The content; that of a sparse array as a dense copy.
     pub fn tensor(&self) -> TensorRef<'_> {
         let array = self.array.get();
         let bytes = match array.chunk.block() {

@@ -25,6 +25,7 @@ mod release;
 mod request;
 mod shape;
 mod shared_memory;
+mod sparse;
 mod view;
 
 pub use array::{Interest, NDArray, copied};
@@ -46,4 +47,7 @@ pub use ready::Ready;
 pub use release::{ReleaseBatch, RestoreSource};
 pub use request::{CallArrays, CallLaunch, CallPart, CallProgress, launch_call};
 pub use shape::{PartialShape, Shape, ShapeError};
+pub use sparse::{
+    CsrRef, RowSparseRef, SparseContent, StorageType, StoredGuard, StoredInput, StoredOutput, launch_stored,
+};
 pub use view::{TensorMut, TensorRef, TensorType, describe_inputs};

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from ..context import Context, current_context
-from ..ndarray import NDArray, array
-from ..ndarray.ndarray import sparse_refused
+from ..ndarray import NDArray, array, sparse
 
 __all__ = [
     "chi_square_check",
     "create_2d_tensor",
+    "create_sparse_array",
+    "create_sparse_array_zd",
     "create_vector",
     "gen_buckets_probs_with_ppf",
     "mean_check",
@@ -24,6 +25,7 @@ __all__ = [
     "rand_shape_2d",
     "rand_shape_3d",
     "rand_shape_nd",
+    "rand_sparse_ndarray",
     "random_arrays",
     "random_sample",
     "random_uniform_arrays",
@@ -88,12 +90,80 @@ def rand_ndarray(
     distribution: str | None = None,
     ctx: Context | None = None,
 ) -> NDArray:
-    """A normally distributed array; only dense ones, of storage type ``default``, are part of this
-    build.
-    """
+    """A normally distributed array; of a sparse one a part, `density`, is stored."""
     if stype != "default":
-        raise sparse_refused("rand_ndarray", stype)
+        return rand_sparse_ndarray(shape, stype, density=density, dtype=dtype, ctx=ctx)[0]
     return array(random_arrays(shape), ctx=ctx or current_context(), dtype=dtype)
+
+
+def rand_sparse_ndarray(
+    shape: tuple[int, ...],
+    stype: str,
+    density: float | None = None,
+    dtype: Any = None,
+    distribution: str | None = None,
+    data_init: float | None = None,
+    rsp_indices: Any = None,
+    modifier_func: Callable[[Any], Any] | None = None,
+    shuffle_csr_indices: bool = False,
+    ctx: Context | None = None,
+) -> tuple[NDArray, Any]:
+    """A sparse array, and its parts: values and row numbers, or row pointers, columns and values.
+
+    Columns always rise within a row, whatever `shuffle_csr_indices` says.
+    """
+    part = np.random.rand() if density is None else density
+    kind = np.float32 if dtype is None else dtype
+    values = random_arrays(shape).astype(kind)
+    if modifier_func is not None:
+        values = np.vectorize(modifier_func)(values).astype(kind)
+    if data_init is not None:
+        values[...] = data_init
+    if stype == "row_sparse":
+        chosen = np.flatnonzero(np.random.rand(shape[0]) < part) if rsp_indices is None else np.unique(rsp_indices)
+        rows = sparse.row_sparse_array((values[chosen], chosen), shape=shape, dtype=kind, ctx=ctx)
+        return rows, (values[chosen], chosen)
+    values[np.random.rand(*shape) >= part] = 0
+    matrix = sparse.csr_matrix(values, shape=shape, dtype=kind, ctx=ctx)
+    return matrix, (matrix.indptr, matrix.indices, matrix.data)
+
+
+def create_sparse_array(
+    shape: tuple[int, ...],
+    stype: str,
+    data_init: float | None = None,
+    rsp_indices: Any = None,
+    dtype: Any = None,
+    modifier_func: Callable[[Any], Any] | None = None,
+    density: float = 0.5,
+    shuffle_csr_indices: bool = False,
+) -> NDArray:
+    """A sparse array; `rsp_indices` are the rows that a row_sparse one stores."""
+    return rand_sparse_ndarray(
+        shape,
+        stype,
+        density=density,
+        dtype=dtype,
+        data_init=data_init,
+        rsp_indices=rsp_indices,
+        modifier_func=modifier_func,
+    )[0]
+
+
+def create_sparse_array_zd(
+    shape: tuple[int, ...],
+    stype: str,
+    density: float,
+    data_init: float | None = None,
+    rsp_indices: Any = None,
+    dtype: Any = None,
+    modifier_func: Callable[[Any], Any] | None = None,
+    shuffle_csr_indices: bool = False,
+) -> NDArray:
+    """A sparse array that may store nothing."""
+    if stype == "row_sparse" and rsp_indices is None and density == 0.0:
+        rsp_indices = np.zeros(0, np.int64)
+    return create_sparse_array(shape, stype, data_init, rsp_indices, dtype, modifier_func, density)
 
 
 def create_2d_tensor(rows: int, columns: int, dtype: Any = np.int64) -> NDArray:

@@ -417,6 +417,7 @@ class LibSVMIter(MXDataIter):
         data_shape: int | Sequence[int],
         label_libsvm: str | PathLike[str] | None = ...,
         label_shape: int | Sequence[int] = ...,
+        dense: bool = ...,
         batch_size: Any = ...,
         round_batch: bool = ...,
         prefetch_buffer: int = ...,

@@ -13,7 +13,8 @@ from .. import _mxrt
 from .._overrulable import overrulable
 from ..base import MXNetValueError, as_float32, dtype_class, warn
 from ..ndarray import NDArray, array
-from ..ndarray.ndarray import is_sparse, sparse_refused
+from ..ndarray.ndarray import is_sparse
+from ._csr_rows import CsrRows
 
 
 def __getattr__(name: str) -> Any:
@@ -198,23 +199,24 @@ class ResizeIter(_BatchHolder):
         return True
 
 
-def _named(data: Any, default: str) -> list[tuple[str, np.ndarray[Any, Any]]]:
-    """Inputs as (name, numpy array), in the order of their names."""
+def _named(data: Any, default: str) -> list[tuple[str, Any]]:
+    """Inputs as (name, numpy array or rows of a csr matrix), in the order of their names."""
     if data is None:
         return []
-    if isinstance(data, (np.ndarray, NDArray)):
+    if isinstance(data, (np.ndarray, NDArray)) or is_sparse(data):
         data = [data]
     if isinstance(data, (list, tuple)):
         data = {default: data[0]} if len(data) == 1 else {f"_{i}_{default}": one for i, one in enumerate(data)}
     if not isinstance(data, dict):
         raise TypeError("Input must be NDArray, numpy.ndarray, h5py.Dataset a list of them or dict with them as values")
-    found = []
+    found: list[tuple[str, Any]] = []
     for name, value in sorted(data.items()):
+        if is_sparse(value) or getattr(value, "stype", "default") == "csr":
+            found.append((name, CsrRows(value)))
+            continue
         if isinstance(value, NDArray):
             found.append((name, value.asnumpy()))
             continue
-        if is_sparse(value):
-            raise sparse_refused(f"NDArrayIter: '{name}'", str(value.format))
         try:
             found.append((name, as_float32(value, f"NDArrayIter: '{name}'")))
         except (TypeError, ValueError):
@@ -226,12 +228,22 @@ def _init_data(data: Any, allow_empty: bool, default_name: str) -> list[tuple[st
     """Inputs as names and arrays, in the order of names; programs that define iterators call it."""
     if data is None and not allow_empty:
         raise AssertionError("there is no data")
-    return [(name, array(values, dtype=values.dtype)) for name, values in _named(data, default_name)]
+    return [(name, _whole(values)) for name, values in _named(data, default_name)]
+
+
+def _picked(values: Any, rows: np.ndarray[Any, Any]) -> NDArray:
+    """An array of some of the rows."""
+    picked = values[rows]
+    return picked if isinstance(picked, NDArray) else array(picked, dtype=values.dtype)
+
+
+def _whole(values: Any) -> NDArray:
+    return _picked(values, np.arange(len(values))) if isinstance(values, CsrRows) else array(values, dtype=values.dtype)
 
 
 def _numbers(data: Any) -> list[tuple[str, np.ndarray[Any, Any]]]:
     """Named arrays as names and arrays of numpy."""
-    return [(name, values.asnumpy() if isinstance(values, NDArray) else np.asarray(values)) for name, values in data]
+    return _named(dict(data), "data") if data else []
 
 
 def _has_instance(data: list[tuple[str, Any]], dtype: Any) -> bool:
@@ -241,7 +253,8 @@ def _has_instance(data: list[tuple[str, Any]], dtype: Any) -> bool:
 
 def _getdata_by_idx(data: list[tuple[str, NDArray]], idx: Any) -> list[tuple[str, NDArray]]:
     """The rows with these numbers, of each of the named arrays."""
-    return [(name, array(values.asnumpy()[idx], values.context, values.dtype)) for name, values in data]
+    rows = [(name, CsrRows(v) if v.stype == "csr" else v.asnumpy()) for name, v in data]
+    return [(name, _picked(values, np.atleast_1d(idx))) for name, values in rows]
 
 
 class NDArrayIter(DataIter):
@@ -273,6 +286,8 @@ class NDArrayIter(DataIter):
         self._labels = _named(label, label_name)
         if not self._values:
             raise MXNetValueError("NDArrayIter: there is no data")
+        if last_batch_handle != "discard" and any(isinstance(v, CsrRows) for _, v in [*self._values, *self._labels]):
+            raise NotImplementedError("NDArrayIter takes csr matrices with last_batch_handle='discard' only")
         counts = {name: len(values) for name, values in [*self._values, *self._labels]}
         if len(set(counts.values())) != 1:
             shown = ", ".join(f"{name}: {count}" for name, count in counts.items())
@@ -302,7 +317,7 @@ class NDArrayIter(DataIter):
     @property
     def data(self) -> list[tuple[str, NDArray]]:
         """Names and arrays of the data."""
-        return [(name, array(values, dtype=values.dtype)) for name, values in self._values]
+        return [(name, _whole(values)) for name, values in self._values]
 
     @data.setter
     def data(self, value: Any) -> None:
@@ -311,7 +326,7 @@ class NDArrayIter(DataIter):
     @property
     def label(self) -> list[tuple[str, NDArray]]:
         """Names and arrays of the labels."""
-        return [(name, array(values, dtype=values.dtype)) for name, values in self._labels]
+        return [(name, _whole(values)) for name, values in self._labels]
 
     @label.setter
     def label(self, value: Any) -> None:
@@ -385,7 +400,7 @@ class NDArrayIter(DataIter):
         return True
 
     def _arrays(self, arrays: list[tuple[str, np.ndarray[Any, Any]]]) -> list[NDArray]:
-        return [array(values[self._rows], dtype=values.dtype) for _, values in arrays]
+        return [_picked(values, self._rows) for _, values in arrays]
 
     def getdata(self) -> list[NDArray]:
         """Data of the current batch."""

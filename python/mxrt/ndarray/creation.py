@@ -53,11 +53,14 @@ def _extents(shape: Any, empty_allowed: bool, op: str) -> tuple[int, ...]:
 
 def empty(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str | None = None) -> NDArray:
     """A new array for values that are written later. Its elements are zero."""
-    return _dense(stype, _empty(_extents(shape, True, "empty"), ctx, dtype_name(dtype)))
+    return _stored(stype, _extents(shape, True, "empty"), ctx, dtype_name(dtype))
 
 
-def _dense(stype: str | None, made: NDArray) -> NDArray:
-    return made if stype in (None, "default") else made.tostype(stype or "")
+def _stored(stype: str | None, extents: tuple[int, ...], ctx: Any, dtype: str) -> NDArray:
+    if stype in (None, "default"):
+        return _empty(extents, ctx, dtype)
+    made: NDArray = _mxrt.zeroed_stored(stype, list(extents), dtype, _device(ctx))
+    return made
 
 
 def _filled(shape: Any, value: Any, ctx: Any, dtype: Any, out: NDArray | None, op: str) -> NDArray:
@@ -77,7 +80,7 @@ def zeros(
     out = kwargs.pop("out", None)
     if out is not None:
         return _filled(shape, 0, ctx, dtype, out, "_zeros")
-    return _dense(stype, _empty(_extents(shape, False, "_zeros"), ctx, dtype_name(dtype)))
+    return _stored(stype, _extents(shape, False, "_zeros"), ctx, dtype_name(dtype))
 
 
 def ones(shape: Any, ctx: Context | None = None, dtype: Any = None, **kwargs: Any) -> NDArray:

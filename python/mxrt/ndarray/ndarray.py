@@ -89,7 +89,7 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods, Exchange, Awaitable):
 
     @property
     def stype(self) -> str:
-        """Storage type; every array of this build is ``default``, that is, dense."""
+        """Storage type: ``default`` for a dense array."""
         return "default"
 
     @property
@@ -266,11 +266,12 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods, Exchange, Awaitable):
         return view
 
     def tostype(self, stype: str) -> NDArray:
-        """The array in another storage; only ``default`` (dense) is part of this build."""
+        """A copy in another storage: ``default`` (dense), ``csr`` or ``row_sparse``."""
         if stype == "default":
             return self.copy()
         if stype in ("csr", "row_sparse"):
-            raise sparse_refused("tostype", stype)
+            made: NDArray = _invoke("cast_storage", (self,), {"stype": stype})
+            return made
         raise MXNetValueError(f"Invalid Input: '{stype}', valid values are: {{'csr', 'default', 'row_sparse'}}")
 
     def __copy__(self) -> NDArray:
@@ -351,7 +352,8 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods, Exchange, Awaitable):
     def _value(self, value: Any) -> NDArray:
         """The assigned value, as an array with elements like those here."""
         if isinstance(value, NDArray):
-            return value.astype(self._dtype_name, copy=False)
+            dense = value if value.stype == "default" else value.tostype("default")
+            return dense.astype(self._dtype_name, copy=False)
         if not is_number(value) and not isinstance(value, (np.ndarray, list, tuple)):
             raise TypeError(
                 f"NDArray does not support assignment with non-array-like object {value} of type {type(value)}"
@@ -507,14 +509,6 @@ def _empty(shape: tuple[int, ...], ctx: Context | str | None, dtype: str) -> NDA
     return made
 
 
-def sparse_refused(what: str, stype: str) -> MXNetNotImplementedError:
-    """The error for what needs a sparse array."""
-    return MXNetNotImplementedError(
-        f"{what}: arrays of storage type '{stype}' are not part of this build of mxrt, which stores every array "
-        "densely; pass a dense array, such as mx.nd.array(x.toarray()) of a matrix of scipy"
-    )
-
-
 def is_sparse(value: Any) -> bool:
     """Whether a value is a sparse matrix, such as those of scipy."""
     return hasattr(value, "toarray") and hasattr(value, "nnz") and hasattr(value, "format")
@@ -529,6 +523,8 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
     """
     if isinstance(source_array, NDArray):
         copy = source_array.astype(source_array._dtype_name if dtype is None else dtype)
+        if copy.stype != "default" and ctx is None:
+            return copy
         return copy.as_in_context(current_context() if ctx is None else ctx)
     name = dtype_name(dtype)
     if name == "bfloat16":
@@ -545,7 +541,9 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
         if name == "float32" and source_array.dtype.kind != "f":
             warn_of_changed(source_array, values, "array")
     elif is_sparse(source_array):
-        raise sparse_refused("array", str(source_array.format))
+        from ._sparse_arrays import array as sparse_array
+
+        return sparse_array(source_array, ctx, dtype)
     else:
         try:
             values = np.array(source_array, dtype=name, order="C")

@@ -1,6 +1,4 @@
-"""Operators that also take sparse arrays in MXNet, and the names of such arrays: ``mx.nd.sparse``.
-Here every array is dense.
-"""
+"""Sparse arrays, functions that make them, and the operators that know them: ``mx.nd.sparse``."""
 
 from __future__ import annotations
 
@@ -19,7 +17,11 @@ from ._sparse_arrays import (
     row_sparse_array,
     zeros,
 )
-from .arithmetic import add, divide, multiply, subtract
+from ._sparse_arrays import _two as _of_one_shape
+from .arithmetic import add as _add
+from .arithmetic import divide
+from .arithmetic import multiply as _multiply
+from .arithmetic import subtract as _subtract
 
 __all__ = [
     "BaseSparseNDArray",
@@ -36,6 +38,10 @@ __all__ = [
     "subtract",
     "zeros",
 ]
+
+add = _of_one_shape("elemwise_add", _add)
+subtract = _of_one_shape("elemwise_sub", _subtract)
+multiply = _of_one_shape("elemwise_mul", _multiply)
 
 if TYPE_CHECKING:
     from .._signatures.sparse import *  # noqa: F403

@@ -1,4 +1,4 @@
-"""Operators that also take sparse arrays in MXNet: ``mx.sym.sparse``. Here every array is dense."""
+"""Operators that know sparse arrays: ``mx.sym.sparse``."""
 
 from __future__ import annotations
 

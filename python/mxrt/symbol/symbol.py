@@ -260,7 +260,7 @@ class Symbol(_mxrt.SymbolBase, OperatorMethods):
         """
         from ..executor import simple_bind
 
-        return simple_bind(self, ctx, type_dict or {}, kwargs, group2ctx)
+        return simple_bind(self, ctx, type_dict or {}, kwargs, group2ctx, stypes=stype_dict)
 
     def eval(self, ctx: Context | None = None, **kwargs: Any) -> list[Any]:
         """The outputs for these arrays."""

@@ -10,6 +10,7 @@ use super::segment::{MEMORY_PER_NODE, Segment};
 use super::staged::Staged;
 use super::started::Started;
 use super::state_updates::StateUpdates;
+use super::stored::{StoredGraphs, makes_sparse};
 use crate::compile::flags::{Accuracy, CachedOpFlags, mark_constants};
 use crate::compile::interrupt::Interrupter;
 use crate::compile::options::BuildOptions;
@@ -50,6 +51,12 @@ pub struct CachedOp {
     pub(super) groups: Option<Vec<Context>>,
     /// the graph over several devices, made at the first call that needs it
     pub(super) placements: Placements,
+    /// whether calls look how arrays are stored; parts of a graph that was divided so do not
+    pub(super) knows_storage: bool,
+    /// whether the graph makes sparse arrays of dense ones
+    pub(super) makes_sparse: bool,
+    /// the graph for sparse arrays, made at the first call that needs it
+    pub(super) stored: StoredGraphs,
 }
 
 /// Contents of a compiled symbol.
@@ -108,7 +115,7 @@ impl CachedOp {
         let outputs = graph.outputs.len();
         let states = StateUpdates::of(&mut graph)?;
         let sources = (0..graph.inputs.len()).map(InputSource::Data).collect();
-        let unbound = Binding { sources, params: None };
+        let unbound = Binding { sources, params: None, sparse: false };
         let body = if graph.nodes.iter().any(GraphNode::is_stage) {
             let executable = Executable::new(engine, graph.clone(), options)?;
             Body::Stages(Staged::new(graph, executable, outputs))
@@ -118,7 +125,29 @@ impl CachedOp {
         let random = Arc::new(RandomState::new(0));
         let hosted = source.nodes.iter().any(|node| node.flow.is_some() || node.is_stage());
         let (groups, placements) = (None, Placements::default());
-        Ok(CachedOp { engine, name, source, body, unbound, options, random, states, hosted, groups, placements })
+        let (makes_sparse, stored) = (makes_sparse(&source), StoredGraphs::default());
+        Ok(CachedOp {
+            engine,
+            name,
+            source,
+            body,
+            unbound,
+            options,
+            random,
+            states,
+            hosted,
+            groups,
+            placements,
+            knows_storage: true,
+            makes_sparse,
+            stored,
+        })
+    }
+
+    /// Compiles a part of a graph that computes with dense arrays, or with dense copies of sparse ones.
+    pub(super) fn of_dense(whole: &CachedOp, graph: Graph) -> Result<CachedOp, OpError> {
+        let op = CachedOp::of_graph(whole.engine, whole.name.clone(), graph, whole.options)?;
+        Ok(CachedOp { knows_storage: false, ..op.with_random(whole.random.clone()) })
     }
 
     /// Puts nodes on contexts: those in `groups` on their own, all others on `rest`. Results stay
@@ -320,6 +349,8 @@ pub(super) struct Binding {
     pub sources: Arc<[InputSource]>,
     /// the arrays that are bound, if any
     pub params: Option<Arc<ParameterSet>>,
+    /// whether any of them is sparse
+    pub sparse: bool,
 }
 
 impl Binding {
@@ -329,6 +360,11 @@ impl Binding {
             InputSource::Data(i) => data.get(i).copied(),
             InputSource::Param(i) => self.params.as_ref()?.arrays().get(i),
         }
+    }
+
+    /// Whether an input is among the arrays that are bound.
+    pub(super) fn is_bound(&self, input: usize) -> bool {
+        matches!(self.sources.get(input), Some(InputSource::Param(_)))
     }
 
     /// The context on which a call with these arrays runs.

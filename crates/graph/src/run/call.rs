@@ -37,6 +37,11 @@ impl CachedOp {
     /// Begins a call. With the naive engine it is over when this returns.
     #[cfg_attr(debug_assertions, track_caller)]
     pub(super) fn begin(&self, call: Call<'_>, interrupter: &mut Interrupter<'_>) -> Result<Started, OpError> {
+        if let Some(graph) = self.stored_graph(&call, interrupter)? {
+            let started = self.start_stored(&graph, &call, interrupter)?;
+            started.report(self.engine(), interrupter)?;
+            return Ok(started);
+        }
         if let Some(placed) = self.placed(&call, interrupter)? {
             let started = self.start_placed(&placed, &call, interrupter)?;
             started.report(self.engine(), interrupter)?;

@@ -6,7 +6,9 @@ use super::started::Started;
 use crate::compile::{BuildOptions, CachedOpFlags, Interrupter};
 use crate::symbol::Symbol;
 use mxrt_engine::{Engine, OpError};
-use mxrt_ops::{BoundOperatorCache, CallAttrs, Invocation, OpDef, invoke_cached, invoke_late};
+use mxrt_ops::{
+    BoundOperatorCache, CallAttrs, Invocation, OpDef, invoke_cached, invoke_late, invoke_stored, knows_storage,
+};
 use mxrt_tensor::NDArray;
 use std::collections::BTreeMap;
 
@@ -23,6 +25,9 @@ pub fn invoke(
     interrupter: &mut Interrupter<'_>,
 ) -> Result<Started, OpError> {
     let started = match (def.is_late(), outputs) {
+        (false, _) if knows_storage(def, inputs, outputs) => {
+            Started::Known(invoke_stored(call, cache, def, given, inputs, outputs)?)
+        }
         (false, _) => Started::Known(invoke_cached(call, cache, def, given, inputs, outputs)?),
         (true, None) => Started::Deferred(invoke_late(call, def, given, inputs)?),
         (true, Some(outputs)) => {

@@ -22,6 +22,7 @@ mod segment;
 mod staged;
 mod started;
 mod state_updates;
+mod stored;
 mod watch;
 
 pub use bound_op::BoundOp;

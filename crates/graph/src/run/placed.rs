@@ -128,6 +128,7 @@ impl CachedOp {
         if !lacking.is_empty() {
             report.note(self.on_host(context, &lacking));
         }
+        self.note_stored(&mut report, inputs)?;
         Ok(report)
     }
 

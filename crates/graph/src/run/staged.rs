@@ -132,7 +132,7 @@ impl CachedOp {
         // The host computes these graphs wherever their inputs are.
         let here = self.copies_here(call)?;
         let refs: Vec<&NDArray> = here.iter().collect();
-        let binding = Binding { sources: self.unbound.sources.clone(), params: None };
+        let binding = Binding { sources: self.unbound.sources.clone(), params: None, sparse: false };
         let copied = Call { binding: &binding, data: &refs, known: None, ..*call };
         self.states.in_order(|| {
             let (started, states) = self.push_staged(staged, &copied, types, &checked, context)?;

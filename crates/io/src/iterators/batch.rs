@@ -1,6 +1,7 @@
 //! Batches of samples: the common part of all data iterators.
 
 use super::OpenSamples;
+use super::csr::csr;
 use super::prefetch::{Prefetcher, Problem, Producer};
 use crate::{DataError, FileError};
 use mxrt_engine::{Engine, memory::Block};
@@ -98,6 +99,8 @@ pub(super) struct BatchParams {
     pub data_shape: Shape,
     /// extents of one label
     pub label_shape: Shape,
+    /// whether data is a csr matrix
+    pub csr: bool,
 }
 
 impl BatchParams {
@@ -295,6 +298,7 @@ pub struct BatchIter {
     skipped: AtomicU64,
     data_type: TensorType,
     label_type: TensorType,
+    csr: bool,
 }
 
 impl BatchIter {
@@ -303,10 +307,10 @@ impl BatchIter {
         params: BatchParams,
         open: Box<OpenSamples>,
     ) -> Result<BatchIter, DataError> {
-        let (data_type, label_type) = params.types();
+        let ((data_type, label_type), csr) = (params.types(), params.csr);
         let prefetcher =
             Prefetcher::start(params.prefetch_buffer, move || Batches::new(engine, open(engine)?, params.clone()))?;
-        Ok(BatchIter { prefetcher, skipped: AtomicU64::new(0), data_type, label_type })
+        Ok(BatchIter { prefetcher, skipped: AtomicU64::new(0), data_type, label_type, csr })
     }
 
     /// Types of the data and the labels of every batch.
@@ -331,8 +335,11 @@ impl BatchIter {
         while let Some(made) = self.prefetcher.next_with(poll)? {
             self.skipped.fetch_add(made.skipped.len() as u64, Ordering::Relaxed);
             made.skipped.into_iter().for_each(&mut *skipped);
-            if made.batch.is_some() {
-                return Ok(made.batch);
+            if let Some(mut batch) = made.batch {
+                if self.csr {
+                    batch.data = csr(&batch.data).map_err(|error| no_batch(&self.data_type, &error.message))?;
+                }
+                return Ok(Some(batch));
             }
         }
         Ok(None)

@@ -14,7 +14,8 @@ const NAME: &str = "LibSVMIter";
 
 pub(super) static LIBSVM_ITER: IterDef = IterDef {
     name: NAME,
-    doc: "Batches of rows of LibSVM files, read ahead in the background. Batches are dense: mxrt has no csr arrays.",
+    doc: "Batches of rows of LibSVM files, read ahead in the background. Data are csr matrices of the values that are \
+        not 0.",
     parameters: &[&[
         AttrDef::required(
             "data_libsvm",
@@ -30,6 +31,7 @@ pub(super) static LIBSVM_ITER: IterDef = IterDef {
             "The same for labels, whose pairs are the label; without it a sample has the label in front of its line.",
         ),
         AttrDef::new("label_shape", AttrKind::Shape, "(1,)", "Extents of one label."),
+        AttrDef::new("dense", AttrKind::Bool, "False", "Give dense batches. MXNet does not have this."),
     ]],
     omits: &[],
     source,

@@ -5,6 +5,7 @@
 //! [`BATCH_PARAMETERS`] and the classes of `mx.io` are the same for all.
 
 pub mod batch;
+mod csr;
 mod csv;
 mod decimal;
 mod images;
@@ -155,8 +156,9 @@ impl IterDef {
             true => LastBatch::Short,
         };
         let skip = parameters.str("on_error") == "skip";
+        let csr = parameters.declares("dense") && !parameters.bool("dense");
         let batch =
-            BatchParams { batch_size, last, skip, prefetch_buffer, dtype, label_dtype, data_shape, label_shape };
+            BatchParams { batch_size, last, skip, prefetch_buffer, dtype, label_dtype, data_shape, label_shape, csr };
         BatchIter::start(engine, batch, open)
     }
 }

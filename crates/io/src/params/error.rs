@@ -40,18 +40,15 @@ pub enum ParamsError {
         /// bytes there
         left: u64,
     },
-    /// An array with a storage type other than dense.
-    #[error(
-        "'{path}': {array} has storage type '{stype}', but only dense ('default') arrays are supported. \
-         Convert it with MXNet before saving: array.tostype('default')"
-    )]
-    Sparse {
+    /// A sparse array whose positions are damaged.
+    #[error("'{path}' is not a valid parameter file: {array}: {problem}. Copy or download the file again")]
+    Positions {
         /// the file
         path: String,
         /// the array, by name where it has one
         array: String,
-        /// the storage type
-        stype: &'static str,
+        /// the defect of the positions
+        problem: String,
     },
     /// An array that was saved before it had a shape.
     #[error(
@@ -103,7 +100,6 @@ impl From<ParamsError> for OpError {
     fn from(error: ParamsError) -> OpError {
         let kind = match &error {
             ParamsError::File(error) => error.failure_kind(),
-            ParamsError::Sparse { .. } => FailureKind::NotImplemented,
             ParamsError::Unsavable { .. } => FailureKind::Value,
             ParamsError::Memory { .. } => FailureKind::Memory,
             ParamsError::Wait(WaitError::Failed(failure)) => return OpError::from(failure.clone()),

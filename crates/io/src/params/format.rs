@@ -12,22 +12,3 @@ pub(super) const RECORD_V1: u32 = 0xF993_FAC8;
 
 /// Bytes of the shortest possible record: a V2 record whose shape has no axes.
 pub(super) const SHORTEST_RECORD: u64 = 4;
-
-/// The storage types that exist, by code.
-pub(super) fn storage_type(code: i32) -> Option<&'static str> {
-    match code {
-        0 => Some("default"),
-        1 => Some("row_sparse"),
-        2 => Some("csr"),
-        _ => None,
-    }
-}
-
-/// How many auxiliary arrays (indices) a record of this storage type carries.
-pub(super) fn aux_arrays(stype: i32) -> usize {
-    match stype {
-        1 => 1,
-        2 => 2,
-        _ => 0,
-    }
-}

@@ -1,10 +1,10 @@
 //! The table of contents of a parameter list: what is where, without the content.
 
-use super::format::{LIST_MAGIC, RECORD_V1, RECORD_V2, RECORD_V3, SHORTEST_RECORD, aux_arrays, storage_type};
+use super::format::{LIST_MAGIC, RECORD_V1, RECORD_V2, RECORD_V3, SHORTEST_RECORD};
 use super::source::Source;
 use super::{NpShape, ParamsError};
 use crate::{FileError, recognise};
-use mxrt_tensor::{DType, Shape, TensorType};
+use mxrt_tensor::{DType, Shape, StorageType, TensorType};
 
 /// Bytes fetched at once while the small fields are read.
 const WINDOW: u64 = 4096;
@@ -14,17 +14,26 @@ const HEAD: u64 = 64;
 
 const DAMAGED: &str = "The file is damaged or was not written by MXNet's save; copy or download it again";
 
-/// A dense array in the file.
+/// An array in the file.
 pub(super) struct Record {
     pub(super) tensor: TensorType,
-    /// Position of its elements.
+    /// Position of its elements, or of the values of a sparse array.
     pub(super) offset: u64,
+    pub(super) sparse: Option<SparseRecord>,
+}
+
+/// The parts of a sparse array in the file.
+pub(super) struct SparseRecord {
+    pub(super) storage: StorageType,
+    /// Type of the values.
+    pub(super) values: TensorType,
+    /// Positions: row numbers, or row pointers and columns. Each with the place of its elements.
+    pub(super) positions: Vec<(TensorType, u64)>,
 }
 
 /// The content of a record.
 enum Content {
-    Dense(Record),
-    Sparse(&'static str),
+    Array(Record),
     Nothing,
 }
 
@@ -47,19 +56,13 @@ pub(super) fn index(source: &Source<'_>, path: &str, np_shape: NpShape) -> Resul
     for i in 0..count {
         reader.place = Place::Array { i, count };
         match reader.record()? {
-            Content::Dense(record) if unusable.is_none() => records.push(record),
-            Content::Dense(_) => {}
-            other => unusable = unusable.or(Some((i, other))),
+            Content::Array(record) => records.push(record),
+            Content::Nothing => unusable = unusable.or(Some(i)),
         }
     }
     let names = reader.names(count)?;
-    let Some((i, content)) = unusable else { return Ok(Index { records, names }) };
-    let array = array_name(i as usize, count as usize, &names);
-    let path = path.to_owned();
-    Err(match content {
-        Content::Sparse(stype) => ParamsError::Sparse { path, array, stype },
-        _ => ParamsError::NoArray { path, array },
-    })
+    let Some(i) = unusable else { return Ok(Index { records, names }) };
+    Err(ParamsError::NoArray { path: path.to_owned(), array: array_name(i as usize, count as usize, &names) })
 }
 
 /// How messages call array `i` of `count`.
@@ -254,11 +257,11 @@ impl Reader<'_> {
     /// A record with a storage type, of version 2 or 3.
     fn typed_record(&mut self, np: bool) -> Result<Content, ParamsError> {
         let stype = self.i32("storage type")?;
-        let Some(stype_name) = storage_type(stype) else {
+        let Some(storage) = StorageType::from_code(stype) else {
             let found = format!("found {stype}, expected 0 (dense), 1 (row_sparse) or 2 (csr)");
             return Err(self.malformed("storage type", 4, found));
         };
-        if stype == 0 {
+        if storage == StorageType::Default {
             let shape = self.shape_as("shape", np || self.np_shape.is_on())?;
             if !self.np_shape.is_on() && shape.as_ref().is_some_and(|shape| shape.is_empty()) {
                 return Err(self.np_mismatch(
@@ -271,39 +274,64 @@ impl Reader<'_> {
             return self.dense(shape);
         }
         if np {
-            let found = format!("found {stype} ({stype_name}), but arrays with np-shape are always dense (0)");
+            let found = format!("found {stype} ({storage}), but arrays with np-shape are always dense (0)");
             return Err(self.malformed("storage type", 4, found));
         }
-        self.skip_sparse(stype)?;
-        Ok(Content::Sparse(stype_name))
+        self.sparse(storage)
     }
 
-    /// Steps over a sparse record, so that its name, at the end of the file, can be reported.
-    fn skip_sparse(&mut self, stype: i32) -> Result<(), ParamsError> {
-        let stored = self.shape("storage shape")?;
-        if self.shape("shape")?.is_none() {
-            return Ok(());
+    /// Reads everything after the storage type of a sparse record.
+    fn sparse(&mut self, storage: StorageType) -> Result<Content, ParamsError> {
+        let stored = self.shape("storage shape")?.unwrap_or_default();
+        let Some(shape) = self.shape("shape")? else { return Ok(Content::Nothing) };
+        if shape.is_empty() || (storage == StorageType::Csr && shape.len() != 2) {
+            return Err(self.malformed("shape", 0, format!("found {shape}, which a {storage} array cannot have")));
         }
         self.context()?;
         let dtype = self.dtype("dtype")?;
-        let (mut indices, mut rows) = (Vec::new(), 0);
-        for _ in 0..aux_arrays(stype) {
+        let (tensor, _) = self.size("shape", dtype, shape)?;
+        let mut positions = Vec::new();
+        for _ in 0..storage.positions() {
             let dtype = self.dtype("index type")?;
             let shape = self.shape("index shape")?.unwrap_or_default();
-            rows = shape.first().copied().unwrap_or(0);
-            indices.push(self.size("index shape", dtype, shape)?.1);
+            if shape.len() != 1 || dtype.is_float() {
+                let found = format!("found {dtype}{shape}, expected whole numbers along one axis");
+                return Err(self.malformed("index shape", 0, found));
+            }
+            positions.push(self.size("index shape", dtype, shape)?);
         }
-        // MXNet writes the storage shape before it waits for the array, and all else after it. Of an
-        // array that was still to be computed the first extent is 0; the last indices tell the true one.
-        let mut dims = stored.unwrap_or_default().to_vec();
-        if let Some(first) = dims.first_mut().filter(|first| **first == 0) {
-            *first = rows;
+        let values = self.stored_shape(storage, stored, &tensor, &positions)?;
+        let (values, bytes) = self.size("storage shape", dtype, values)?;
+        let offset = self.offset;
+        self.skip("values", bytes)?;
+        let mut placed = Vec::with_capacity(positions.len());
+        for (numbers, bytes) in positions {
+            placed.push((numbers, self.offset));
+            self.skip("indices", bytes)?;
         }
-        let elements = self.size("storage shape", dtype, Shape::from(dims))?.1;
-        for n in std::iter::once(elements).chain(indices) {
-            self.skip("elements", n)?;
+        Ok(Content::Array(Record { tensor, offset, sparse: Some(SparseRecord { storage, values, positions: placed }) }))
+    }
+
+    /// The shape of the values. MXNet writes the storage shape before it waits for the array, and all
+    /// else after it: of an array that was still to be computed it is empty. Then the shape of the
+    /// indices counts, as in MXNet.
+    fn stored_shape(
+        &self,
+        storage: StorageType,
+        stored: Shape,
+        tensor: &TensorType,
+        positions: &[(TensorType, u64)],
+    ) -> Result<Shape, ParamsError> {
+        let count = positions.last().map_or(0, |(numbers, _)| numbers.shape.size());
+        let expected: Shape = match storage {
+            StorageType::Csr => [count].into(),
+            _ => [count].into_iter().chain(tensor.shape.iter().skip(1).copied()).collect(),
+        };
+        if stored == expected || stored.is_empty() || stored.size() == 0 {
+            return Ok(expected);
         }
-        Ok(())
+        let found = format!("found {stored}, expected {expected}, which the indices need");
+        Err(self.malformed("storage shape", 0, found))
     }
 
     fn bytes_of(&mut self, field: &str, shape: Option<Shape>) -> Result<(TensorType, u64), ParamsError> {
@@ -318,7 +346,7 @@ impl Reader<'_> {
         let (tensor, bytes) = self.bytes_of("shape", Some(shape))?;
         let offset = self.offset;
         self.skip("elements", bytes)?;
-        Ok(Content::Dense(Record { tensor, offset }))
+        Ok(Content::Array(Record { tensor, offset, sparse: None }))
     }
 
     /// The device the array lived on. It is not restored, so any value will do.

@@ -11,6 +11,7 @@ mod raw;
 mod read;
 mod save;
 mod source;
+mod sparse;
 
 pub use error::ParamsError;
 pub use raw::{load_raw, save_raw};

@@ -2,6 +2,7 @@
 
 use super::index::{array_name, index};
 use super::source::Source;
+use super::sparse::read_sparse;
 use super::{NpShape, Params, ParamsError};
 use crate::FileError;
 use mxrt_engine::{Engine, OpError};
@@ -52,6 +53,11 @@ fn load_from(
     let mut arrays = Vec::with_capacity(chosen.len());
     for i in &chosen {
         let record = &contents.records[*i];
+        if let Some(parts) = &record.sparse {
+            let name = || array_name(*i, count, &contents.names);
+            arrays.push(read_sparse(engine, source, (path, &name), record, parts)?);
+            continue;
+        }
         let bytes = record.tensor.bytes();
         let memory = |error: OpError| ParamsError::Memory {
             path: path.to_owned(),

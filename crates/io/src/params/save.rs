@@ -1,6 +1,7 @@
 //! Writing parameter lists, byte for byte as MXNet does.
 
 use super::format::{LIST_MAGIC, RECORD_V2, RECORD_V3};
+use super::sparse::write_sparse;
 use super::{NpShape, Params, ParamsError};
 use crate::FileError;
 use crate::whole::write_whole;
@@ -78,6 +79,10 @@ fn write_list(
             array: name(),
             problem,
         })?;
+        if array.is_sparse() {
+            write_sparse(out, array, &head, poll, &failed)?;
+            continue;
+        }
         out.write_all(&head).map_err(failed)?;
         // One array at a time: holding two read grants while a write waits between them would block
         // both.
@@ -93,7 +98,8 @@ fn write_list(
     Ok(())
 }
 
-/// Everything of a record in front of its elements.
+/// Everything of a record in front of its elements; of a sparse array the part from its shape to its
+/// element type.
 fn record_head(array: &NDArray, np_shape: NpShape) -> Result<Vec<u8>, String> {
     let shape = array.shape();
     if shape.is_empty() && !np_shape.is_on() {
@@ -102,15 +108,16 @@ fn record_head(array: &NDArray, np_shape: NpShape) -> Result<Vec<u8>, String> {
             .to_owned());
     }
     let mut head = Vec::with_capacity(24 + 8 * shape.len());
-    let magic = if np_shape.is_on() { RECORD_V3 } else { RECORD_V2 };
-    head.extend(magic.to_le_bytes());
-    head.extend(0i32.to_le_bytes());
-    let rank = i32::try_from(shape.len()).map_err(|_| format!("has too many axes ({})", shape.len()))?;
-    head.extend(rank.to_le_bytes());
-    for extent in shape.iter() {
-        let extent = i64::try_from(*extent).map_err(|_| format!("has too large an axis ({extent})"))?;
-        head.extend(extent.to_le_bytes());
+    if array.is_sparse() {
+        if np_shape.is_on() {
+            return Err("is sparse, and np-shape has dense arrays only: save array.tostype('default')".to_owned());
+        }
+    } else {
+        let magic = if np_shape.is_on() { RECORD_V3 } else { RECORD_V2 };
+        head.extend(magic.to_le_bytes());
+        head.extend(0i32.to_le_bytes());
     }
+    put_shape(&mut head, shape)?;
     // Kinds of devices that MXNet does not have would mean nothing to it.
     let context = match array.context() {
         Context { device_type: DeviceType::Device(kind), .. } if kind != DeviceKind::GPU => Context::cpu(0),
@@ -120,6 +127,17 @@ fn record_head(array: &NDArray, np_shape: NpShape) -> Result<Vec<u8>, String> {
     head.extend(context.device_id.to_le_bytes());
     head.extend(array.dtype().code().to_le_bytes());
     Ok(head)
+}
+
+/// Appends a shape.
+pub(super) fn put_shape(to: &mut Vec<u8>, shape: &[usize]) -> Result<(), String> {
+    let rank = i32::try_from(shape.len()).map_err(|_| format!("has too many axes ({})", shape.len()))?;
+    to.extend(rank.to_le_bytes());
+    for extent in shape {
+        let extent = i64::try_from(*extent).map_err(|_| format!("has too large an axis ({extent})"))?;
+        to.extend(extent.to_le_bytes());
+    }
+    Ok(())
 }
 
 /// Interruption is not a property of the file.

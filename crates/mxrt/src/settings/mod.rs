@@ -20,6 +20,8 @@ pub struct Settings {
     pub plans: BuildOptions,
     /// take denormal numbers for zeros, for [`set_flush_denormals`](crate::set_flush_denormals)
     pub flush_denormals: bool,
+    /// give no warnings of dense copies of sparse arrays
+    pub hide_dense_copies: bool,
     /// nodes that a symbol may have, for [`LoadOptions`](mxrt_graph::LoadOptions)
     pub max_nodes: Option<usize>,
     /// say more (`MXRT_DEBUG`): print what the engine is doing when the process gets SIGUSR1;

@@ -126,6 +126,22 @@ pub static SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        name: "MXNET_STORAGE_FALLBACK_LOG_VERBOSE",
+        expects: "0 or 1",
+        default: "1",
+        doc: "1: an operator that has no kernel for the sparse arrays it is given, and computes with dense copies of \
+            them, warns once of each kind of call. 0: it does not.",
+        subject: OPERATORS,
+        read: |to, text| {
+            to.settings.hide_dense_copies = match text {
+                "0" => true,
+                "1" => false,
+                _ => return Err(Wrong::Unexpected),
+            };
+            Ok(())
+        },
+    },
+    Setting {
         name: "MXRT_FLUSH_DENORMALS",
         expects: "0 or 1",
         default: "0",

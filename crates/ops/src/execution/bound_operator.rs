@@ -318,7 +318,7 @@ fn check_numbers(def: &OpDef, attrs: &Attrs, inputs: usize, outputs: Option<&[&N
 }
 
 /// Fails where a call does not have the inputs that its operator takes, on one device.
-pub(super) fn check_call(def: &OpDef, attrs: &Attrs, inputs: &[&NDArray], context: Context) -> Result<(), OpError> {
+pub(crate) fn check_call(def: &OpDef, attrs: &Attrs, inputs: &[&NDArray], context: Context) -> Result<(), OpError> {
     check_numbers(def, attrs, inputs.len(), None)?;
     check_context(inputs, None, context)
 }

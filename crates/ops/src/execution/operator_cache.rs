@@ -19,7 +19,7 @@ pub enum CallAttrs<'a> {
 }
 
 impl CallAttrs<'_> {
-    pub(super) fn parse(self, def: &OpDef) -> Result<Attrs, OpError> {
+    pub(crate) fn parse(self, def: &OpDef) -> Result<Attrs, OpError> {
         match self {
             CallAttrs::Text(pairs) => def.parse_attrs(pairs.iter().map(|(k, v)| (k.as_str(), v.as_str()))),
             CallAttrs::Scalar(number) => def.parse_attrs([("scalar", format!("{number:?}").as_str())]),

@@ -146,6 +146,16 @@ MXNET_DLL int MXNDArraySlice(NDArrayHandle handle, uint32_t slice_begin, uint32_
     NDArrayHandle *out);
 MXNET_DLL int MXNDArrayAt(NDArrayHandle handle, uint32_t idx, NDArrayHandle *out);
 MXNET_DLL int MXNDArrayGetStorageType(NDArrayHandle handle, int *out_storage_type);
+MXNET_DLL int MXNDArrayCreateSparseEx(int storage_type, const uint32_t *shape, uint32_t ndim,
+    int dev_type, int dev_id, int delay_alloc, int dtype, uint32_t num_aux, int *aux_type,
+    uint32_t *aux_ndims, const uint32_t *aux_shape, NDArrayHandle *out);
+MXNET_DLL int MXNDArrayCreateSparseEx64(int storage_type, const int64_t *shape, int ndim,
+    int dev_type, int dev_id, int delay_alloc, int dtype, uint32_t num_aux, int *aux_type,
+    int *aux_ndims, const int64_t *aux_shape, NDArrayHandle *out);
+MXNET_DLL int MXNDArrayGetAuxType(NDArrayHandle handle, uint32_t i, int *out_type);
+MXNET_DLL int MXNDArrayGetAuxNDArray(NDArrayHandle handle, uint32_t i, NDArrayHandle *out);
+MXNET_DLL int MXNDArrayGetDataNDArray(NDArrayHandle handle, NDArrayHandle *out);
+MXNET_DLL int MXNDArraySyncCheckFormat(NDArrayHandle handle, const bool full_check);
 MXNET_DLL int MXNDArrayReshape(NDArrayHandle handle, int ndim, int *dims, NDArrayHandle *out);
 MXNET_DLL int MXNDArrayReshape64(NDArrayHandle handle, int ndim, dim_t *dims, bool reverse,
     NDArrayHandle *out);

@@ -113,13 +113,24 @@ pub(super) fn cut(graph: &Graph) -> Cut {
 /// Cuts a graph whose nodes have places, by number. A segment has the nodes of one place that come
 /// after equally many changes of the place.
 pub(in crate::run) fn cut_by_place(graph: &Graph, places: &[usize]) -> Cut {
+    Cutter::new(graph, place_levels(graph, places), graph.constant_nodes()).cut(|_| false)
+}
+
+/// Cuts a graph of which some nodes run on arrays as they are stored: those have place 1, others 0.
+/// No node is computed in several segments, as one that has a constant value may be elsewhere.
+pub(in crate::run) fn cut_stored(graph: &Graph, stored: &[bool]) -> Cut {
+    let places: Vec<usize> = stored.iter().map(|stored| usize::from(*stored)).collect();
+    Cutter::new(graph, place_levels(graph, &places), vec![false; places.len()]).cut(|_| false)
+}
+
+fn place_levels(graph: &Graph, places: &[usize]) -> Vec<LevelKey> {
     let mut levels: Vec<LevelKey> = Vec::with_capacity(places.len());
     for (node, place) in graph.nodes.iter().zip(places) {
         let before = node.inputs.iter().filter_map(|value| value.node());
         let crossed = before.map(|m| levels[m].0 + u32::from(levels[m].2 != *place));
         levels.push((crossed.max().unwrap_or(0), 0, *place));
     }
-    Cutter::new(graph, levels, graph.constant_nodes()).cut(|_| false)
+    levels
 }
 
 struct Cutter<'a> {

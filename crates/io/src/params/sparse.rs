@@ -1,0 +1,110 @@
+//! Records of sparse arrays.
+
+use super::ParamsError;
+use super::format::RECORD_V2;
+use super::index::{Record, SparseRecord};
+use super::save::put_shape;
+use super::source::Source;
+use crate::FileError;
+use mxrt_engine::{Cost, Engine, FailureKind, OpError, WaitError};
+use mxrt_tensor::{
+    Context, DType, Launch, NDArray, SparseContent, StorageType, StoredOutput, TensorType, launch_stored,
+};
+use std::io::{self, Write};
+
+/// Loads a sparse array.
+pub(super) fn read_sparse(
+    engine: &'static Engine,
+    source: &Source<'_>,
+    (path, name): (&str, &dyn Fn() -> String),
+    record: &Record,
+    parts: &SparseRecord,
+) -> Result<NDArray, ParamsError> {
+    let memory = |source: OpError| ParamsError::Memory { path: path.to_owned(), array: name(), source };
+    let read = |tensor: &TensorType, offset: u64| {
+        let bytes = tensor.bytes();
+        let mut block = engine.memory().alloc(bytes).map_err(|refusal| memory(refusal.into()))?;
+        source
+            .read_at(offset, &mut block.as_mut_slice()[..bytes])
+            .map_err(|error| ParamsError::from(FileError::io("reading", path, &error)))?;
+        Ok::<_, ParamsError>(block)
+    };
+    let numbers = |(tensor, offset): &(TensorType, u64)| {
+        let block = read(tensor, *offset)?;
+        Ok::<_, ParamsError>(whole_numbers(tensor.dtype, &block.as_slice()[..tensor.bytes()]))
+    };
+    let mut positions = parts.positions.iter().map(numbers).collect::<Result<Vec<_>, _>>()?;
+    let mut indices = positions.pop().unwrap_or_default();
+    let pointers = positions.pop().unwrap_or_default();
+    let values = read(&parts.values, record.offset)?;
+    // MXNet may store more values than the row pointers count; they mean nothing.
+    if let Some(count) = pointers.last().and_then(|end| usize::try_from(*end).ok()) {
+        indices.truncate(count);
+    }
+    let width = parts.values.bytes() / parts.values.shape.first().copied().unwrap_or(0).max(1);
+    let used = values.as_slice()[..parts.values.bytes()].get(..indices.len() * width).unwrap_or_default();
+    let content = SparseContent::new(engine, parts.storage, &record.tensor, used, &indices, &pointers);
+    let content = content.map_err(|error| match error.kind {
+        FailureKind::Memory => memory(error),
+        _ => ParamsError::Positions { path: path.to_owned(), array: name(), problem: error.message.clone() },
+    })?;
+    let array = NDArray::new_stored(engine, Context::cpu(0), record.tensor.clone(), parts.storage).map_err(memory)?;
+    let launch = Launch { name: "load".into(), inputs: &[], outputs: &[&array], cost: Cost::Small };
+    launch_stored(engine, launch, move |_, _, outputs| {
+        if let Some(StoredOutput::Sparse { made, .. }) = outputs.first_mut() {
+            *made = Some(content);
+        }
+        Ok(())
+    });
+    Ok(array)
+}
+
+/// Positions of any integer type.
+fn whole_numbers(dtype: DType, bytes: &[u8]) -> Vec<i64> {
+    let signed = matches!(dtype, DType::I8 | DType::I16 | DType::I32 | DType::I64);
+    let number = |little: &[u8]| {
+        let negative = signed && little.last().is_some_and(|last| last & 0x80 != 0);
+        let mut all = if negative { [0xff; 8] } else { [0; 8] };
+        all[..little.len()].copy_from_slice(little);
+        i64::from_le_bytes(all)
+    };
+    bytes.chunks_exact(dtype.size()).map(number).collect()
+}
+
+/// Writes a sparse array; `head` is its shape, device and element type.
+pub(super) fn write_sparse(
+    out: &mut impl Write,
+    array: &NDArray,
+    head: &[u8],
+    poll: &mut dyn FnMut() -> bool,
+    failed: &dyn Fn(io::Error) -> FileError,
+) -> Result<(), ParamsError> {
+    let guard = array.read_stored(Some(poll)).map_err(ParamsError::Wait)?;
+    let wait = |error: OpError| ParamsError::Wait(WaitError::Failed(error.to_failure()));
+    let Some(content) = guard.parts().map_err(wait)? else { return Ok(()) };
+    let storage = array.storage_type();
+    let numbers: &[&[i64]] = match storage {
+        StorageType::Csr => &[content.pointers(), content.indices()],
+        _ => &[content.indices()],
+    };
+    let mut before = Vec::with_capacity(64);
+    before.extend(RECORD_V2.to_le_bytes());
+    before.extend(storage.code().to_le_bytes());
+    let shape = guard.content().map_err(wait)?.values().shape.clone();
+    let unsavable =
+        |problem| ParamsError::Unsavable { path: String::new(), array: "a sparse array".to_owned(), problem };
+    put_shape(&mut before, &shape).map_err(unsavable)?;
+    before.extend_from_slice(head);
+    for numbers in numbers {
+        before.extend(DType::I64.code().to_le_bytes());
+        put_shape(&mut before, &[numbers.len()]).map_err(unsavable)?;
+    }
+    out.write_all(&before).map_err(failed)?;
+    out.write_all(content.value_bytes()).map_err(failed)?;
+    for numbers in numbers {
+        for number in *numbers {
+            out.write_all(&number.to_le_bytes()).map_err(failed)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,50 @@
+//! Storage types of results, as MXNet infers them, for calls and for graphs.
+
+use super::{Query, family};
+use crate::definition::{Attrs, OpDef};
+use mxrt_tensor::{StorageType, TensorType};
+
+/// Treatment of an operator with inputs of these storage types.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StorageChoice {
+    /// A kernel for sparse arrays runs, and its result is stored so.
+    Kernel(StorageType),
+    /// The inputs are copied densely: MXNet does without a warning.
+    Dense,
+    /// The inputs are copied densely, and MXNet warns.
+    Warned,
+    /// There is neither a kernel nor a dense result of use.
+    Refused(&'static str),
+}
+
+/// Decides what happens to an operator. `wanted` is the storage type of the array of `out=`.
+pub fn choose_storage(
+    def: &OpDef,
+    attrs: &Attrs,
+    stored: &[StorageType],
+    types: &[TensorType],
+    wanted: Option<StorageType>,
+) -> StorageChoice {
+    let sparse = stored.iter().any(|s| s.is_sparse());
+    match family(def.name) {
+        Some(family) if stored.len() == def.num_inputs(attrs) && (sparse || def.name == "cast_storage") => {
+            (family.choose)(&Query { name: def.name, attrs, stored, types, wanted })
+        }
+        _ if sparse => StorageChoice::Warned,
+        // Only the array of `out=` is sparse: a dense result is converted.
+        _ => StorageChoice::Dense,
+    }
+}
+
+/// The storage type of the result of an operator, unless an array of `out=` says otherwise.
+pub fn result_storage(def: &OpDef, attrs: &Attrs, choice: StorageChoice) -> StorageType {
+    asked_storage(def, attrs).unwrap_or(match choice {
+        StorageChoice::Kernel(storage) => storage,
+        _ => StorageType::Default,
+    })
+}
+
+/// The storage that `forward_stype` of a product names.
+fn asked_storage(def: &OpDef, attrs: &Attrs) -> Option<StorageType> {
+    (def.name == "dot").then(|| attrs.opt_str("forward_stype").and_then(StorageType::from_name)).flatten()
+}

@@ -1,0 +1,74 @@
+//! `_scatter_*`: operators on what is stored alone, whatever the function is at 0.
+
+use super::call::{SparseCall, copy_values, value_bytes};
+use super::{Choice, SparseFamily};
+use crate::prelude::*;
+use mxrt_engine::OpError;
+use mxrt_kernels::Element;
+use mxrt_kernels::elementwise::{self, Binary};
+use mxrt_tensor::StorageType::{Default as Dense, RowSparse};
+use mxrt_tensor::{StoredOutput, TensorType};
+
+const NUMBER: &[AttrDef] = &[
+    AttrDef::new("scalar", AttrKind::Float, "1", "The number."),
+    AttrDef::new("is_int", AttrKind::Bool, "True", "Without effect: the dtype stays."),
+];
+
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[
+    OpDef {
+        name: "_scatter_plus_scalar",
+        doc: "Adds a number to what is stored; zeros of a sparse array stay.",
+        attrs: NUMBER,
+        bind: |attrs, signature| with_number(Binary::Add, attrs, signature),
+        ..OpDef::BASE
+    },
+    OpDef {
+        name: "_scatter_minus_scalar",
+        doc: "Subtracts a number from what is stored; zeros of a sparse array stay.",
+        attrs: NUMBER,
+        bind: |attrs, signature| with_number(Binary::Sub, attrs, signature),
+        ..OpDef::BASE
+    },
+    OpDef {
+        name: "_scatter_elemwise_div",
+        doc: "Divides what is stored of lhs by the elements of rhs; zeros of a row_sparse array stay.",
+        inputs: Inputs::Fixed(&["lhs", "rhs"]),
+        bind: |_, signature| {
+            dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, |call| {
+                let ([lhs, rhs], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
+                elementwise::binary(call.par, Binary::Div, elements::<T>(lhs)?, elements::<T>(rhs)?, elements_mut(out)?);
+                Ok(())
+            })))
+        },
+        ..OpDef::BASE
+    },
+];
+
+fn with_number(function: Binary, attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let number = attrs.float("scalar");
+    dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
+        let ([data], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
+        let data = elements::<T>(data)?;
+        let numbers = vec![T::from_f64(number); data.len()];
+        elementwise::binary(call.par, function, data, &numbers, elements_mut(out)?);
+        Ok(())
+    })))
+}
+
+pub(super) static FAMILY: SparseFamily = SparseFamily {
+    names: &["_scatter_elemwise_div"],
+    choose: |query| match query.stored {
+        [RowSparse, Dense] => Choice::Kernel(RowSparse),
+        _ => Choice::Warned,
+    },
+    run: divide,
+};
+
+fn divide(call: &SparseCall<'_>, output: &mut StoredOutput<'_>) -> Result<(), OpError> {
+    let (lhs, rhs) = (call.rows(0)?, call.dense(1)?);
+    let mut picked = call.memory(&TensorType::new(rhs.dtype, lhs.values.shape.clone()))?;
+    let rows = lhs.rows.iter().map(|row| *row as usize);
+    copy_values(rhs.bytes(), picked.view_mut().bytes_mut(), value_bytes(&lhs.values), rows);
+    call.store_like(output, call.first()?, |values| call.on_values(&[lhs.values, picked.view()], values))
+}

@@ -1,0 +1,426 @@
+"""Sparse arrays: how they are made, read, computed with and saved. Values and storage types are
+MXNet's."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+import sys
+import threading
+import warnings
+
+import numpy as np
+import pytest
+
+from support import last_json, run_python
+
+DENSE = np.array([[0, 1, 0, 2], [0, 0, 0, 0], [3, 0, -4, 0]], "float32")
+OTHER = np.array([[5, 0, 0, -2], [1, 0, 0, 0], [0, 0, 0, 0]], "float32")
+FULL = np.arange(1, 13, dtype="float32").reshape(3, 4)
+
+
+def parts(array) -> list:
+    """Storage type and stored parts of a sparse array, or the values of a dense one."""
+    if array.stype == "default":
+        return ["default", array.asnumpy().tolist()]
+    pointers = [array.indptr.asnumpy().tolist()] if array.stype == "csr" else []
+    return [array.stype, array.data.asnumpy().tolist(), array.indices.asnumpy().tolist(), *pointers]
+
+
+CSR = ["csr", [1, 2, 3, -4], [1, 3, 0, 2], [0, 2, 2, 4]]
+ROWS = ["row_sparse", [[0, 1, 0, 2], [3, 0, -4, 0]], [0, 2]]
+
+
+@pytest.fixture
+def quiet():
+    """Without warnings of dense copies."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "\nStorage type fallback")
+        yield
+
+
+def stored(mx, values, stype: str):
+    array = mx.nd.array(values)
+    return array if stype == "default" else array.tostype(stype)
+
+
+def test_arrays_are_made_of_dense_ones_of_parts_and_of_shapes(mx) -> None:
+    sparse = mx.nd.sparse
+    assert parts(stored(mx, DENSE, "csr")) == CSR
+    assert parts(stored(mx, DENSE, "row_sparse")) == ROWS
+    assert parts(sparse.csr_matrix((CSR[1], CSR[2], CSR[3]), shape=(3, 4))) == CSR
+    assert parts(sparse.csr_matrix(([2, 1, 3, -4], ([0, 0, 2, 2], [3, 1, 0, 2])), shape=(3, 4))) == CSR
+    assert parts(sparse.row_sparse_array((ROWS[1], ROWS[2]), shape=(3, 4))) == ROWS
+    assert sparse.csr_matrix((CSR[1], CSR[2], CSR[3])).shape == (3, 4)
+    assert sparse.row_sparse_array((ROWS[1], ROWS[2])).shape == (3, 4)
+    assert parts(sparse.zeros("csr", (2, 3))) == parts(sparse.csr_matrix((2, 3))) == ["csr", [], [], [0, 0, 0]]
+    assert parts(sparse.empty("row_sparse", (2, 3))) == ["row_sparse", [], []]
+    assert parts(mx.nd.zeros((2, 3), stype="csr")) == ["csr", [], [], [0, 0, 0]]
+    assert sparse.csr_matrix(DENSE.astype("float64")).dtype is np.float64
+    assert sparse.csr_matrix(([1, 2], [0, 0], [0, 1, 2]), shape=(2, 1), dtype="int32").dtype is np.int32
+    for array in (mx.nd.array, sparse.array, sparse.csr_matrix):
+        assert parts(array(stored(mx, DENSE, "csr"))) == CSR
+
+
+def test_matrices_of_scipy_become_csr_and_come_back(mx) -> None:
+    scipy = pytest.importorskip("scipy.sparse")
+    matrix = scipy.csr_matrix(([2.0, 1.0, -4.0, 3.0], [3, 1, 2, 0], [0, 2, 2, 4]), shape=(3, 4))
+    for array in (mx.nd.array, mx.nd.sparse.array, mx.nd.sparse.csr_matrix):
+        made = array(matrix)
+        assert parts(made) == CSR
+        assert (made.asscipy() != matrix).nnz == 0
+
+
+def test_an_array_says_what_it_is(mx) -> None:
+    csr, rows = stored(mx, DENSE, "csr"), stored(mx, DENSE, "row_sparse")
+    assert type(csr) is mx.nd.sparse.CSRNDArray and type(rows) is mx.nd.sparse.RowSparseNDArray
+    assert isinstance(rows, mx.nd.sparse.BaseSparseNDArray) and isinstance(rows, mx.nd.NDArray)
+    assert (csr.shape, csr.ndim, len(csr), csr.dtype, csr.context) == ((3, 4), 2, 3, np.float32, mx.cpu())
+    assert repr(csr) == "\n<CSRNDArray 3x4 @cpu(0)>" and repr(rows) == "\n<RowSparseNDArray 3x4 @cpu(0)>"
+    assert csr.indices.dtype is csr.indptr.dtype is rows.indices.dtype is np.int64
+    assert np.array_equal(csr.asnumpy(), DENSE) and np.array_equal(rows.asnumpy(), DENSE)
+    assert csr.check_format() is None and rows.check_format(full_check=False) is None
+    for refused in (lambda: csr.reshape((4, 3)), lambda: rows._at(0), lambda: csr._slice(0, 1)):
+        with pytest.raises(mx.base.NotSupportedForSparseNDArray):
+            refused()
+    with pytest.raises(NotImplementedError):
+        csr.size  # noqa: B018
+
+
+def test_parts_are_copies(mx) -> None:
+    csr = stored(mx, DENSE, "csr")
+    csr.data[:] = 9
+    csr.indptr[:] = 9
+    assert parts(csr) == CSR
+
+
+def test_rows_are_sliced(mx) -> None:
+    csr, rows = stored(mx, DENSE, "csr"), stored(mx, DENSE, "row_sparse")
+    assert parts(csr[0]) == ["csr", [1, 2], [1, 3], [0, 2]]
+    assert parts(csr[-1]) == ["csr", [3, -4], [0, 2], [0, 2]]
+    assert parts(csr[1:3]) == ["csr", [3, -4], [0, 2], [0, 0, 2]]
+    assert csr[:] is csr and rows[:] is rows
+    for key in (slice(None, None, 2), (1, 2)):
+        with pytest.raises(ValueError, match=r"continuous slicing|Multi-dimension"):
+            csr[key]
+    with pytest.raises(ValueError, match="int key"):
+        rows[0]
+    with pytest.raises(IndexError):
+        csr[3]
+
+
+def test_arrays_are_copied_converted_and_assigned(mx) -> None:
+    for stype in ("csr", "row_sparse"):
+        array = stored(mx, DENSE, stype)
+        expected = parts(array)
+        assert parts(array.copy()) == parts(array.tostype(stype)) == parts(array.copyto(mx.cpu())) == expected
+        assert (
+            parts(array.tostype("default")) == parts(array.copyto(mx.nd.zeros((3, 4)))) == ["default", DENSE.tolist()]
+        )
+        assert array.astype("float64").dtype is np.float64
+        assert parts(array.astype("float64")) == expected
+        assert parts(pickle.loads(pickle.dumps(array))) == expected
+        target = mx.nd.sparse.zeros(stype, (3, 4))
+        target[:] = array
+        assert parts(target) == expected
+        target[:] = mx.nd.array(OTHER)
+        assert np.array_equal(target.asnumpy(), OTHER)
+        with pytest.warns(RuntimeWarning, match="not efficient"):
+            target[:] = DENSE
+        assert parts(target) == expected
+        dense = mx.nd.zeros((3, 4))
+        dense[:] = array
+        assert np.array_equal(dense.asnumpy(), DENSE)
+        with pytest.raises(ValueError, match="not implemented yet"):
+            target[0:1] = 3
+    with pytest.raises(ValueError, match="not supported"):
+        stored(mx, DENSE, "csr").tostype("row_sparse")
+    with pytest.raises(ValueError, match="numeric types"):
+        stored(mx, DENSE, "csr")[:] = 3
+
+
+def test_signs_give_the_storage_types_of_mxnet(mx, quiet) -> None:
+    for stype in ("csr", "row_sparse"):
+        a, b, d = stored(mx, DENSE, stype), stored(mx, OTHER, stype), mx.nd.array(FULL)
+        for result, expected, kind in (
+            (a + b, DENSE + OTHER, stype),
+            (a - b, DENSE - OTHER, stype),
+            (a * b, DENSE * OTHER, stype),
+            (a * d, DENSE * FULL, stype),
+            (d * a, DENSE * FULL, "default"),
+            (a + d, DENSE + FULL, "default"),
+            (d - a, FULL - DENSE, "default"),
+            (a * 2, DENSE * 2, stype),
+            (2 * a, DENSE * 2, stype),
+            (a / 2, DENSE / 2, stype),
+            (-a, -DENSE, stype),
+            (abs(a), abs(DENSE), stype),
+            (a + 1, DENSE + 1, "default"),
+            (a + 0, DENSE, stype),
+            (1 - a, 1 - DENSE, "default"),
+            (a**2, DENSE**2, "default"),
+            (a > 1, DENSE > 1, stype),
+            (a == 2, DENSE == 2, stype),
+            (a != 2, DENSE != 2, "default"),
+        ):
+            assert result.stype == kind
+            assert np.array_equal(result.asnumpy(), expected)
+        a += b
+        assert a.stype == stype and np.array_equal(a.asnumpy(), DENSE + OTHER)
+        a += d
+        assert a.stype == stype and np.array_equal(a.asnumpy(), DENSE + OTHER + FULL)
+
+
+def test_sums_store_what_either_side_has_without_zeros_in_csr(mx) -> None:
+    csr = stored(mx, DENSE, "csr") + stored(mx, OTHER, "csr")
+    assert parts(csr) == ["csr", [5, 1, 1, 3, -4], [0, 1, 0, 0, 2], [0, 2, 3, 5]]
+    rows = stored(mx, DENSE, "row_sparse") * stored(mx, OTHER, "row_sparse")
+    assert parts(rows)[2] == [0, 1, 2]
+
+
+PRODUCTS = [
+    ("csr", "default", False, None, "default"),
+    ("csr", "row_sparse", False, None, "default"),
+    ("csr", "default", True, None, "row_sparse"),
+    ("csr", "row_sparse", True, None, "row_sparse"),
+    ("csr", "default", True, "default", "default"),
+    ("csr", "default", False, "csr", "csr"),
+    ("csr", "default", False, "row_sparse", "row_sparse"),
+    ("default", "csr", False, None, "csr"),
+    ("default", "csr", False, "default", "default"),
+    ("csr", "csr", False, None, "default"),
+    ("row_sparse", "default", False, None, "default"),
+]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize(("left", "right", "transposed", "asked", "made"), PRODUCTS)
+def test_products_have_the_storage_types_of_mxnet(mx, left, right, transposed, asked, made, dtype, quiet) -> None:
+    a, b = DENSE.astype(dtype), (OTHER if transposed else OTHER.T.copy()).astype(dtype)
+    stored_a = mx.nd.array(a, dtype=dtype).tostype(left)
+    stored_b = mx.nd.array(b, dtype=dtype).tostype(right)
+    result = mx.nd.dot(stored_a, stored_b, transpose_a=transposed, forward_stype=asked)
+    assert (result.stype, result.dtype) == (made, np.dtype(dtype).type)
+    assert np.array_equal(result.asnumpy(), (a.T if transposed else a) @ b)
+
+
+def test_products_of_whole_numbers_are_exact(mx) -> None:
+    a, b = DENSE.astype("int64") * 1000003, FULL.astype("int64").T.copy()
+    product = mx.nd.dot(mx.nd.array(a, dtype="int64").tostype("csr"), mx.nd.array(b, dtype="int64"))
+    assert product.dtype is np.int64 and np.array_equal(product.asnumpy(), a @ b)
+
+
+def test_a_transposed_product_stores_the_rows_that_columns_name(mx) -> None:
+    product = mx.nd.dot(stored(mx, DENSE, "csr"), mx.nd.array(OTHER), transpose_a=True)
+    assert product.indices.asnumpy().tolist() == [0, 1, 2, 3]
+    product = mx.nd.dot(stored(mx, DENSE, "csr"), stored(mx, OTHER, "row_sparse"), transpose_a=True)
+    assert parts(product) == ["row_sparse", [[5, 0, 0, -2], [10, 0, 0, -4]], [1, 3]]
+
+
+def test_what_is_damaged_is_an_error_wherever_it_is_used(mx, quiet) -> None:
+    bad = [
+        mx.nd.sparse.csr_matrix(([7, 8, 9], [0, 2, 1], [0, 5, 2, 3]), shape=(3, 4)),
+        mx.nd.sparse.csr_matrix(([7, 8, 9], [2, 1, 1], [0, 2, 2, 3]), shape=(3, 4)),
+        mx.nd.sparse.csr_matrix(([7, 8, 9], [1, 2, 4], [0, 2, 2, 3]), shape=(3, 4)),
+        mx.nd.sparse.csr_matrix(([7, 8, 9], [1, 2, -1], [0, 2, 2, 3]), shape=(3, 4)),
+        mx.nd.sparse.csr_matrix(([7, 8, 9], [1, 2, 1], [0, 2, 2, 2**62]), shape=(3, 4)),
+        mx.nd.sparse.csr_matrix(([7, 8], [1, 2, 1], [0, 2, 2, 3]), shape=(3, 4)),
+        mx.nd.sparse.row_sparse_array(([[1, 2], [3, 4]], [1, 4]), shape=(3, 2)),
+        mx.nd.sparse.row_sparse_array(([[1, 2], [3, 4]], [1, -2]), shape=(3, 2)),
+        mx.nd.sparse.row_sparse_array(([[1, 2], [3, 4]], [1, 0]), shape=(3, 2)),
+    ]
+    uses = [
+        lambda array: array.check_format(),
+        lambda array: array.asnumpy(),
+        lambda array: array.data,
+        lambda array: (array * 2).wait_to_read(),
+        lambda array: mx.nd.exp(array).asnumpy(),
+    ]
+    for array, use in itertools.product(bad, uses):
+        with pytest.raises(mx.base.MXNetError, match=r"row|column|values"):
+            use(array)
+    good = stored(mx, DENSE, "csr")
+    good.copyto(bad[0])
+    assert parts(bad[0]) == CSR
+    with pytest.raises(mx.base.MXNetError, match="row 7 is not in the array"):
+        stored(mx, DENSE, "row_sparse").retain(mx.nd.array([1, 7])).asnumpy()
+
+
+def test_operators_without_a_kernel_get_dense_copies_and_warn_once(mx, monkeypatch) -> None:
+    csr = stored(mx, DENSE, "csr")
+    monkeypatch.setattr(sys.modules["mxrt.ndarray._sparse_arrays"], "_WARNED", set())
+    with pytest.warns(mx.base.MXNetRuntimeWarning, match="operator = exp\ninput storage types = \\[csr, \\]"):
+        assert np.allclose(mx.nd.exp(csr).asnumpy(), np.exp(DENSE), rtol=1e-5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        mx.nd.exp(csr).wait_to_read()
+        (csr + 1).wait_to_read()
+        (csr + mx.nd.array(FULL)).wait_to_read()
+
+
+def test_a_variable_hides_the_warnings_of_dense_copies() -> None:
+    code = """
+    import json, warnings
+    import mxrt as mx
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        mx.nd.exp(mx.nd.ones((2, 2)).tostype("csr")).wait_to_read()
+    print(json.dumps(len(found)))
+    """
+    for value, warned in (("0", 0), ("1", 1)):
+        assert last_json(run_python(code, env={"MXNET_STORAGE_FALLBACK_LOG_VERBOSE": value})) == warned
+
+
+def test_results_are_stored_as_the_arrays_of_out_are(mx) -> None:
+    for stype in ("csr", "row_sparse"):
+        out = mx.nd.sparse.zeros(stype, (3, 4))
+        assert mx.nd.abs(mx.nd.array(DENSE), out=out) is out
+        assert out.stype == stype and np.array_equal(out.asnumpy(), abs(DENSE))
+        dense = mx.nd.zeros((3, 4))
+        mx.nd.square(stored(mx, DENSE, stype), out=dense)
+        assert np.array_equal(dense.asnumpy(), DENSE**2)
+
+
+def test_lookups_and_layers_read_what_is_stored(mx) -> None:
+    table = stored(mx, DENSE, "row_sparse")
+    found = mx.nd.Embedding(mx.nd.array([2, 1, 0]), table, input_dim=3, output_dim=4)
+    assert np.array_equal(found.asnumpy(), DENSE[[2, 1, 0]])
+    weight, bias = np.arange(8, dtype="float32").reshape(2, 4), np.array([10, 20], "float32")
+    csr = stored(mx, DENSE, "csr")
+    layer = mx.nd.FullyConnected(csr, mx.nd.array(weight), mx.nd.array(bias), num_hidden=2)
+    assert np.array_equal(layer.asnumpy(), DENSE @ weight.T + bias)
+    assert parts(mx.nd.take(csr, mx.nd.array([2, 0])))[1:] == [[3, -4, 1, 2], [0, 2, 1, 3], [0, 2, 4]]
+    chosen = mx.nd.where(csr, mx.nd.array(FULL), mx.nd.array(-FULL))
+    assert np.array_equal(chosen.asnumpy(), np.where(DENSE != 0, FULL, -FULL))
+    assert parts(mx.nd._internal._scatter_plus_scalar(csr, scalar=2.0))[1] == [3, 4, 5, -2]
+    assert parts(mx.nd._internal._square_sum(table, axis=1, keepdims=True)) == ["row_sparse", [[5], [25]], [0, 2]]
+    assert mx.nd.contrib.getnnz(csr, axis=0).asnumpy().tolist() == [1, 1, 1, 1]
+
+
+def test_files_hold_sparse_arrays(mx, tmp_path) -> None:
+    path = str(tmp_path / "sparse.params")
+    mx.nd.save(path, {"c": stored(mx, DENSE, "csr"), "r": stored(mx, DENSE, "row_sparse"), "d": mx.nd.array(DENSE)})
+    loaded = mx.nd.load(path)
+    assert [parts(loaded["c"]), parts(loaded["r"])] == [CSR, ROWS]
+    assert loaded["d"].stype == "default"
+
+
+#: ``mx.nd.save(path, {"c": csr, "r": row_sparse})`` of the same matrix, written by MXNet 1.9.1.
+RECORDED = bytes.fromhex(
+    "120100000000000000000000000000000200000000000000"
+    "c9fa93f9020000000100000004000000000000000200000003000000000000000400000000000000"
+    "010000000000000000000000060000000100000004000000000000000600000001000000040000000000 0000"
+    "0000803f0000004000004040000080c0"
+    "0000000000000000020000000000000002000000000000000400000000000000"
+    "0100000000000000030000000000000000000000000000000200000000000000"
+    "c9fa93f901000000020000000200000000000000040000000000000002000000030000000000000004000000 00000000"
+    "0100000000000000000000000600000001000000020000000000 0000"
+    "000000000000803f00000000000000400000404000000000000080c000000000"
+    "00000000000000000200000000000000"
+    "0200000000000000010000000000000063010000000000000072"
+)
+
+
+def test_files_are_those_of_mxnet_byte_for_byte(mx, tmp_path) -> None:
+    loaded = mx.nd.load_frombuffer(RECORDED)
+    assert [parts(loaded["c"]), parts(loaded["r"])] == [CSR, ROWS]
+    path = tmp_path / "sparse.params"
+    mx.nd.save(str(path), loaded)
+    assert path.read_bytes() == RECORDED
+
+
+def test_a_file_of_an_array_that_was_still_being_computed_is_read(mx) -> None:
+    """MXNet writes its storage shape, here (0, 1), before the array is computed."""
+    stored_shape = bytes.fromhex("c9fa93f901000000020000000200000000000000 0400000000000000")
+    stale = bytes.fromhex("c9fa93f901000000020000000000000000000000 0100000000000000")
+    assert RECORDED.count(stored_shape) == 1
+    assert parts(mx.nd.load_frombuffer(RECORDED.replace(stored_shape, stale))["r"]) == ROWS
+
+
+def test_files_with_damaged_positions_are_errors_that_name_the_array(mx) -> None:
+    rows = bytes.fromhex("000000000000000002000000000000000200000000000000010000000000000063")
+    columns = bytes.fromhex("0100000000000000030000000000000000000000000000000200000000000000")
+    pointers = bytes.fromhex("0000000000000000020000000000000002000000000000000400000000000000")
+    for part, at, number, words in (
+        (rows, 8, 3, "array 'r': row_sparse: row 3"),
+        (rows, 0, -1, "array 'r': row_sparse: row -1"),
+        (rows, 0, 2, "array 'r': row_sparse: row 2"),
+        (columns, 24, 4, "array 'c': csr: column 4"),
+        (columns, 0, 3, "array 'c': csr: column 3"),
+        (pointers, 0, 1, "array 'c': csr: the first row pointer is 1"),
+        (pointers, 8, 5, "array 'c': csr: row pointer 5 of row 1"),
+    ):
+        assert RECORDED.count(part) == 1
+        damaged = part[:at] + number.to_bytes(8, "little", signed=True) + part[at + 8 :]
+        with pytest.raises(mx.base.MXNetDataError, match=words):
+            mx.nd.load_frombuffer(RECORDED.replace(part, damaged))
+
+
+def test_a_graph_takes_sparse_arrays_from_many_threads(mx) -> None:
+    """A factorisation machine; the reference is its formula in numpy."""
+    x, v, w = mx.sym.var("data", stype="csr"), mx.sym.var("v", stype="row_sparse"), mx.sym.var("w")
+    linear = mx.sym.dot(x, w)
+    pairs = mx.sym.square(mx.sym.dot(x, v)) - mx.sym.dot(mx.sym.square(x), mx.sym.square(v))
+    net = mx.sym.broadcast_add(linear, 0.5 * mx.sym.sum(pairs, axis=1, keepdims=True))
+    rng = np.random.default_rng(7)
+    factors, weights = rng.normal(size=(50, 8)).astype("float32"), rng.normal(size=(50, 1)).astype("float32")
+    args = {"v": mx.nd.array(factors).tostype("row_sparse"), "w": mx.nd.array(weights)}
+
+    def expected(data):
+        squares = (data @ factors) ** 2 - (data**2) @ (factors**2)
+        return data @ weights + 0.5 * squares.sum(axis=1, keepdims=True)
+
+    failures = []
+
+    def call(seed: int) -> None:
+        data = np.random.default_rng(seed).normal(size=(6, 50)).astype("float32")
+        data[np.random.default_rng(seed + 100).random(data.shape) < 0.9] = 0
+        executor = net.bind(mx.cpu(), {**args, "data": mx.nd.array(data).tostype("csr")}, grad_req="null")
+        for _ in range(5):
+            found = executor.forward(is_train=False)[0].asnumpy()
+            if not np.allclose(found, expected(data), rtol=1e-4, atol=1e-4):
+                failures.append((seed, found, expected(data)))
+
+    threads = [threading.Thread(target=call, args=(seed,)) for seed in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_batches_of_csr_matrices_are_csr(mx) -> None:
+    batches = mx.io.NDArrayIter(
+        {"data": stored(mx, DENSE, "csr")}, mx.nd.array([0, 1, 2]), batch_size=2, last_batch_handle="discard"
+    )
+    assert batches.provide_data[0].shape == (2, 4)
+    found = [(parts(batch.data[0]), batch.label[0].asnumpy().tolist()) for batch in batches]
+    assert found == [(["csr", [1, 2], [1, 3], [0, 2, 2]], [0, 1])]
+    with pytest.raises(NotImplementedError, match="discard"):
+        mx.io.NDArrayIter(stored(mx, DENSE, "csr"), batch_size=2)
+
+
+def test_batches_of_libsvm_rows_are_csr_unless_dense_ones_are_wanted(mx, tmp_path) -> None:
+    path = tmp_path / "rows.svm"
+    path.write_text("1 1:1 3:2\n0\n2 0:3 2:-4 3:0\n1 1:7\n")
+    batches = list(mx.io.LibSVMIter(data_libsvm=str(path), data_shape=(4,), batch_size=3))
+    assert [parts(batch.data[0]) for batch in batches] == [CSR, ["csr", [7, 1, 2], [1, 1, 3], [0, 1, 3, 3]]]
+    assert [(batch.label[0].asnumpy().tolist(), batch.pad) for batch in batches] == [([1, 0, 2], 0), ([1, 1, 0], 2)]
+    [dense, _] = mx.io.LibSVMIter(data_libsvm=str(path), data_shape=(4,), batch_size=3, dense=True)
+    assert parts(dense.data[0]) == ["default", DENSE.tolist()]
+
+
+def test_a_module_predicts_and_scores_batches_of_libsvm_rows(mx, tmp_path) -> None:
+    path = tmp_path / "rows.svm"
+    path.write_text("1 1:1 3:2\n0\n1 0:3 2:-4\n")
+    net = mx.sym.dot(mx.sym.var("data", stype="csr"), mx.sym.var("weight", stype="row_sparse"))
+    module = mx.mod.Module(mx.sym.SoftmaxOutput(net, mx.sym.var("softmax_label"), name="softmax"))
+    rows = mx.io.LibSVMIter(data_libsvm=str(path), data_shape=(4,), batch_size=2, label_name="softmax_label")
+    module.bind(rows.provide_data, rows.provide_label, for_training=False)
+    weight = mx.nd.array([[1, 0], [0, 1], [0, 2], [0, 0]]).tostype("row_sparse")
+    module.set_params({"weight": weight}, {})
+    scores = np.exp(DENSE @ weight.asnumpy())
+    expected = scores / scores.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(module.predict(rows).asnumpy(), expected, rtol=1e-5)
+    rows.reset()
+    assert module.score(rows, "acc") == [("accuracy", 2 / 3)]

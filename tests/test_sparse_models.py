@@ -1,0 +1,154 @@
+"""Models with sparse inputs and weights: MXNet 1.9.1 wrote the files and computed the results
+(tests/recorded/record_sparse.py).
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import warnings
+
+import numpy as np
+import pytest
+
+from support import ROOT, last_json, run_python
+
+FOLDER = ROOT / "tests" / "recorded" / "sparse"
+MODELS = ["machine", "wide_and_deep", "embedding", "layers"]
+FEATURES = 1000
+
+
+def opened(mx, name: str):
+    """Symbol, parameters, inputs and what was recorded."""
+    kept = np.load(FOLDER / f"{name}.npz")
+    symbol, arguments, _ = mx.model.load_checkpoint(str(FOLDER / name), 0)
+    parts = tuple(kept[f"csr_{part}"] for part in ("values", "columns", "pointers"))
+    inputs = {
+        one: mx.nd.array(kept[one])
+        if one in kept
+        else mx.nd.sparse.csr_matrix(parts, shape=(len(parts[2]) - 1, FEATURES))
+        for one in kept["names"].tolist()
+    }
+    return symbol, arguments, inputs, kept
+
+
+def with_labels(mx, symbol, given: dict) -> dict:
+    """The arguments that are given, and zeros for all others."""
+    shapes = symbol.infer_shape(**{name: array.shape for name, array in given.items()})[0]
+    return {
+        name: given.get(name, mx.nd.zeros(shape)) for name, shape in zip(symbol.list_arguments(), shapes, strict=True)
+    }
+
+
+def check(outputs, kept) -> None:
+    for i, output in enumerate(outputs):
+        assert output.stype == str(kept[f"stype{i}"])
+        np.testing.assert_allclose(output.asnumpy(), kept[f"output{i}"], rtol=1e-4, atol=1e-5)
+
+
+@pytest.fixture
+def quiet():
+    """Without warnings of dense copies."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "\nStorage type fallback")
+        yield
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_an_executor_computes_what_mxnet_did_with_its_storage_types(mx, name, quiet) -> None:
+    symbol, arguments, inputs, kept = opened(mx, name)
+    executor = symbol.bind(mx.cpu(), with_labels(mx, symbol, {**arguments, **inputs}))
+    check(executor.forward(), kept)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_module_computes_what_mxnet_did(mx, name, quiet) -> None:
+    symbol, arguments, inputs, kept = opened(mx, name)
+    labels = [one for one in symbol.list_arguments() if one == "label"]
+    module = mx.mod.Module(symbol, data_names=list(inputs), label_names=labels or None)
+    module.bind([(one, array.shape) for one, array in inputs.items()], None, for_training=False)
+    module.set_params(arguments, {})
+    module.forward(mx.io.DataBatch(list(inputs.values())), is_train=False)
+    check(module.get_outputs(), kept)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_simple_bind_makes_arrays_with_the_storage_types_of_variables(mx, name, quiet) -> None:
+    symbol, arguments, inputs, kept = opened(mx, name)
+    executor = symbol.simple_bind(mx.cpu(), grad_req="null", **{one: array.shape for one, array in inputs.items()})
+    for one, array in {**arguments, **inputs}.items():
+        assert executor.arg_dict[one].stype == array.stype
+    executor.copy_params_from(arguments)
+    check(executor.forward(**inputs), kept)
+
+
+def test_threads_share_a_machine_while_its_weights_change(mx) -> None:
+    symbol, arguments, inputs, kept = opened(mx, "machine")
+    held = with_labels(mx, symbol, {**arguments, **inputs})
+    wrong = []
+
+    def call() -> None:
+        executor = symbol.bind(mx.cpu(), held)
+        for _ in range(20):
+            found = executor.forward()[0].asnumpy()
+            if not np.allclose(found, kept["output0"], rtol=1e-4, atol=1e-5):
+                wrong.append(found)
+
+    threads = [threading.Thread(target=call) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for _ in range(20):
+        held["v"][:] = arguments["v"].copy()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    held["v"][:] = mx.nd.sparse.zeros("row_sparse", held["v"].shape)
+    linear = inputs["data"].asnumpy() @ held["w"].asnumpy() + held["bias"].asnumpy()
+    found = symbol.bind(mx.cpu(), held).forward()[0].asnumpy()
+    np.testing.assert_allclose(found, 1 / (1 + np.exp(-linear)), rtol=1e-4, atol=1e-5)
+
+
+def test_a_node_without_a_kernel_for_sparse_arrays_warns_as_mxnet_does(mx, monkeypatch) -> None:
+    monkeypatch.setattr(sys.modules["mxrt.ndarray._sparse_arrays"], "_WARNED", set())
+    symbol, arguments, inputs, _ = opened(mx, "layers")
+    with pytest.warns(mx.base.MXNetRuntimeWarning) as found:
+        symbol.bind(mx.cpu(), {**arguments, **inputs}).forward()[0].wait_to_read()
+    [one] = [str(warning.message) for warning in found]
+    assert "\noperator = softmax\ninput storage types = [csr, ]\noutput storage types = [default, ]\n" in one
+    assert '\nparams = {"axis" : 1, }\ncontext.dev_mask = cpu\n' in one
+
+
+def test_damaged_positions_are_the_error_of_a_graph(mx) -> None:
+    symbol, arguments, inputs, kept = opened(mx, "machine")
+    damaged = mx.nd.sparse.csr_matrix(([1.0], [FEATURES], [0] + [1] * 6), shape=(6, FEATURES))
+    held = with_labels(mx, symbol, {**arguments, "data": damaged})
+    with pytest.raises(mx.base.MXNetError, match=f"column {FEATURES}"):
+        symbol.bind(mx.cpu(), held).forward()[0].asnumpy()
+    check(symbol.bind(mx.cpu(), {**held, **inputs}).forward(), kept)
+
+
+def test_arrays_of_a_million_columns_need_no_dense_copy() -> None:
+    code = """
+    import json
+    import numpy as np
+    import mxrt as mx
+    columns, factors = 1_000_000, 16
+    x, v = mx.sym.var("data", stype="csr"), mx.sym.var("v", stype="row_sparse")
+    net = mx.sym.sum(mx.sym.square(mx.sym.dot(x, v)) - mx.sym.dot(mx.sym.square(x), mx.sym.square(v)), axis=1)
+    rows = np.arange(0, columns, 1000)
+    given = {
+        "data": mx.nd.sparse.csr_matrix(([1.0, 2.0], [1000, 5000], [0, 2] + [2] * 999), shape=(1000, columns)),
+        "v": mx.nd.sparse.row_sparse_array((np.ones((len(rows), factors), "float32"), rows), shape=(columns, factors)),
+    }
+    mx.set_memory_limit(40 << 20)
+    print(json.dumps(net.bind(mx.cpu(), given).forward()[0].asnumpy()[:2].tolist()))
+    """
+    assert last_json(run_python(code)) == [16 * (9 - 5), 0]
+
+
+def test_wrong_storage_is_refused_with_the_node(mx) -> None:
+    data = mx.sym.var("data")
+    net = mx.sym.sparse.retain(data, mx.sym.var("rows"), name="kept")
+    given = {"data": mx.nd.ones((2, 2)).tostype("csr"), "rows": mx.nd.array([1])}
+    with pytest.raises(mx.base.MXNetError, match=r"'kept': retain takes a row_sparse array"):
+        net.bind(mx.cpu(), given).forward()
