@@ -182,8 +182,8 @@ pub use mxrt_ops::{
 };
 pub use mxrt_tensor::index::{Region, copy_region};
 pub use mxrt_tensor::{
-    Context, DType, DeviceType, Element, External, Launch, NDArray, PartialShape, ReadGuard, Ready, Shape, Shared,
-    TensorMut, TensorRef, TensorType, dlpack, launch,
+    Context, DType, DeviceType, Element, External, Launch, NDArray, NpShapeScope, PartialShape, ReadGuard, Ready,
+    Shape, Shared, TensorMut, TensorRef, TensorType, dlpack, launch, np_shape_scope, set_np_shape_scope,
 };
 pub use predictor::{Predictor, PredictorInputs};
 pub use process::Process;

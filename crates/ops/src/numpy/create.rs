@@ -5,7 +5,7 @@ use crate::create::arange::bind_range;
 use crate::math::identity::{bind_fill, fill_form};
 use crate::prelude::*;
 use mxrt_kernels::Element;
-use mxrt_tensor::{DType, PartialShape, Shape};
+use mxrt_tensor::{DType, Shape};
 
 const DTYPES: AttrKind =
     AttrKind::DType(&["None", "bool", "float16", "float32", "float64", "int32", "int64", "int8", "uint8"]);
@@ -24,13 +24,7 @@ const WINDOW: OpDef = OpDef {
 const MADE: OpDef = OpDef {
     inputs: Inputs::Fixed(&[]),
     attrs: &[SHAPE, CTX, DTYPE],
-    infer_shape: |shapes| {
-        let dims = shapes.attrs.ints("shape").iter().map(|n| usize::try_from(*n).ok()).collect::<Vec<_>>();
-        if shapes.attrs.ints("shape").iter().any(|n| *n < -1) {
-            return Err(value_error("shape has a negative extent"));
-        }
-        shapes.set_output(0, PartialShape::from_dims(dims))
-    },
+    infer_shape: crate::create::np_shape_from_attr,
     infer_dtype: crate::create::dtype_from_attr,
     ..OpDef::BASE
 };
@@ -49,6 +43,19 @@ pub static OPS: &[OpDef] = &[
         doc: "An array of ones.",
         bind: |_, signature| bind_fill(1.0, signature),
         form: |_, signature| fill_form(1.0, signature),
+        ..MADE
+    },
+    OpDef {
+        name: "_npi_full",
+        doc: "An array of one value.",
+        attrs: &[
+            AttrDef::new("shape", AttrKind::OptShape, "None", "Shape of the result; () is a scalar."),
+            CTX,
+            DTYPE,
+            AttrDef::required("value", AttrKind::Float, "The value."),
+        ],
+        bind: |attrs, signature| bind_fill(attrs.float("value"), signature),
+        form: |attrs, signature| fill_form(attrs.float("value"), signature),
         ..MADE
     },
     OpDef {

@@ -14,6 +14,7 @@ pub mod create;
 pub mod diagonal;
 pub mod edit;
 pub mod join;
+pub mod linalg;
 pub mod pad;
 pub mod product;
 pub mod random;

@@ -87,7 +87,7 @@ fn bind(function: Binary, side: ScalarSide, types: Types, attrs: &Attrs, signatu
     let within = match types {
         Types::Like => return scalar::bind(function, side, attrs, signature),
         Types::Whole | Types::Quotient => to,
-        Types::Compared if !from.is_float() && !attrs.bool("is_int") => DType::F64,
+        Types::Compared if !from.is_float() && from != DType::Bool && !attrs.bool("is_int") => DType::F64,
         Types::Compared => from,
     };
     in_dtypes(signature, |_| within, |_| within, |signature| scalar::bind(function, side, attrs, signature))
