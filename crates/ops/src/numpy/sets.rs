@@ -139,7 +139,7 @@ impl Found {
 
 const BINCOUNT: OpDef = OpDef {
     name: "_npi_bincount",
-    doc: "How often each whole number from 0 occurs, in int64; with weights, their sum for each.",
+    doc: "How often each whole number from 0 occurs, in the dtype of the data; with weights, their sum.",
     inputs: Inputs::ByAttrs(|attrs| if attrs.bool("has_weights") { &["data", "weights"] } else { &["data"] }),
     attrs: &[
         AttrDef::new("minlength", AttrKind::IntFrom(0), "0", "The least number of counts."),
@@ -159,8 +159,8 @@ const BINCOUNT: OpDef = OpDef {
         if dtypes.inputs[0].is_some_and(|dtype| dtype.is_float() || dtype == DType::Bool) {
             return Err(type_error("the data must be whole numbers; convert it with astype"));
         }
-        let weights = if dtypes.inputs.len() == 2 { dtypes.inputs[1] } else { Some(DType::I64) };
-        weights.map_or(Ok(()), |dtype| dtypes.set_output(0, dtype))
+        // The last input has the weights, if there are any.
+        dtypes.inputs[dtypes.inputs.len() - 1].map_or(Ok(()), |dtype| dtypes.set_output(0, dtype))
     },
     bind: |_, signature| {
         check_numeric(signature.outputs[0].dtype)?;
@@ -171,12 +171,11 @@ const BINCOUNT: OpDef = OpDef {
             let missing = || value_error("the data has numbers beyond those that are counted");
             match call.inputs.get(1) {
                 None => {
-                    let counts = elements_mut::<i64>(&mut call.outputs[0])?;
-                    counts.fill(0);
+                    let mut counts = vec![0i64; count];
                     for place in places {
                         *counts.get_mut(place).ok_or_else(missing)? += 1;
                     }
-                    Ok(())
+                    store_integers(&counts, &mut call.outputs[0])
                 }
                 Some(weights) => {
                     let mut sums = vec![0.0; count];
@@ -339,7 +338,7 @@ mod tests {
 
     #[test]
     fn numbers_are_counted_or_their_weights_summed() {
-        assert_eq!(OpTest::new("_npi_bincount").i32([4], &[1, 3, 1, 0]).run().values::<i64>(), [1, 2, 0, 1]);
+        assert_eq!(OpTest::new("_npi_bincount").i32([4], &[1, 3, 1, 0]).run().values::<i32>(), [1, 2, 0, 1]);
         let weighed = OpTest::new("_npi_bincount").attr("has_weights", "True").attr("minlength", "3");
         assert_eq!(f32s(&weighed.i32([2], &[1, 1]).f32([2], &[0.5, 1.0]).run(), [3]), [0.0, 1.5, 0.0]);
         assert!(OpTest::new("_npi_bincount").i32([1], &[-1]).error().message.contains("-1"));

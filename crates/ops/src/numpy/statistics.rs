@@ -94,7 +94,8 @@ const AVERAGE: OpDef = OpDef {
         AttrDef::new("returned", AttrKind::Bool, "False", "Whether the sum of the weights is visible."),
         AttrDef::new("weighted", AttrKind::Bool, "True", "Whether there are weights."),
     ],
-    outputs: Outputs::Count(|_| 2),
+    outputs: Outputs::Count(|attrs| if attrs.bool("returned") { 2 } else { 1 }),
+    hidden_outputs: |attrs| if attrs.bool("returned") { 0 } else { 1 },
     infer_shape: |shapes| {
         let Some(dims) = shapes.dims(0) else { return Ok(()) };
         let attrs = shapes.attrs;
@@ -145,11 +146,13 @@ fn bind_average(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
             let mut out = vec![0.0f64; call.outputs[0].len()];
             reduce(call.par, Reduction::Mean, &floats(&call.inputs[0])?, &shape, &reduced, &mut out);
             store_floats(&out, &mut call.outputs[0])?;
-            store_floats(&vec![count; call.outputs[1].len()], &mut call.outputs[1])
+            call.outputs.get_mut(1).map_or(Ok(()), |weights| store_floats(&vec![count; weights.len()], weights))
         }));
     }
     let mut of_weights = shape.to_vec();
-    if let Some(axis) = weight_axis(&shape, &signature.inputs[1].shape, &reduced)? {
+    let axis = weight_axis(&shape, &signature.inputs[1].shape, &reduced)?;
+    let summed: Reduced = reduced.iter().map(|r| *r || axis.is_some()).collect();
+    if let Some(axis) = axis {
         of_weights.fill(1);
         of_weights[axis] = shape[axis];
     }
@@ -159,21 +162,13 @@ fn bind_average(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
         binary_broadcast(call.par, Binary::Mul, &data, &shape, &weights, &of_weights, &mut products, &shape);
         let mut sums = vec![0.0; call.outputs[0].len()];
         reduce(call.par, Reduction::Sum, &products, &shape, &reduced, &mut sums);
-        let mut scales = vec![0.0; call.outputs[1].len()];
-        reduce(call.par, Reduction::Sum, &weights, &of_weights, &scaled(&of_weights, &reduced), &mut scales);
-        let each = sums.len() / scales.len().max(1);
-        sums.iter_mut()
-            .enumerate()
-            .for_each(|(i, sum)| *sum /= scales[if each > 1 { 0 } else { i.min(scales.len() - 1) }]);
+        let mut scales = vec![0.0; if axis.is_some() { 1 } else { sums.len() }];
+        reduce(call.par, Reduction::Sum, &weights, &of_weights, &summed, &mut scales);
+        let scale = |i: usize| if axis.is_some() { scales[0] } else { scales[i] };
+        sums.iter_mut().enumerate().for_each(|(i, sum)| *sum /= scale(i));
         store_floats(&sums, &mut call.outputs[0])?;
-        store_floats(&scales, &mut call.outputs[1])
+        call.outputs.get_mut(1).map_or(Ok(()), |weights| store_floats(&scales, weights))
     }))
-}
-
-/// The axes of the weights that are summed: all of them that are no axis of the scales.
-fn scaled(of_weights: &[usize], reduced: &[bool]) -> Reduced {
-    let one = of_weights.iter().filter(|n| **n != 1).count() <= 1;
-    reduced.iter().map(|r| *r || one && of_weights.len() > 1).collect()
 }
 
 const PERCENTILE: OpDef = OpDef {
@@ -315,7 +310,7 @@ mod tests {
 
     #[test]
     fn weights_belong_to_elements_or_to_the_places_of_an_axis() {
-        let test = || OpTest::new("_npi_average").attr("axis", "(1,)").f32([2, 3], &X);
+        let test = || OpTest::new("_npi_average").attr("returned", "True").attr("axis", "(1,)").f32([2, 3], &X);
         let both = test().f32([3], &[1.0, 1.0, 2.0]).run_all();
         assert_eq!(f32s(&both[0], [2]), [2.25, 6.75]);
         assert_eq!(f32s(&both[1], []), [4.0]);
