@@ -274,6 +274,22 @@ soak-serve-hostile: $(STAMPS)/installed $(STAMPS)/test-tools ## long checks: how
 soak-serve-reload: $(STAMPS)/installed $(STAMPS)/test-tools ## long checks: a model of mxrt serve that is replaced each second under 64 callers (five minutes)
 	$(PY) tests/clients/soak_reload.py --seconds $(or $(SECONDS),300)
 
+$(STAMPS)/docs-tools: requirements/docs.txt | $(STAMPS)/venv
+	@rm -rf build/docs
+	$(PY) -m venv build/docs
+	build/docs/bin/python -m pip install --quiet -r requirements/docs.txt
+	@touch $@
+
+.PHONY: docs
+docs: $(STAMPS)/docs-tools ## release: the documentation site in build/site; warnings are errors (half a minute)
+	build/docs/bin/python scripts/site.py build/site
+
+.PHONY: notebooks
+notebooks: $(STAMPS)/docs-tools $(STAMPS)/wheel ## release: execute the notebooks of the examples by Jupyter, into build/notebooks
+	build/docs/bin/python -m pip install --quiet --force-reinstall dist/mxrt-*.whl
+	@rm -rf build/notebooks && mkdir -p build/notebooks && cp examples/notebooks/*.ipynb build/notebooks
+	cd build/notebooks && ../docs/bin/jupyter-execute --inplace --kernel_name=python3 *.ipynb
+
 # ---- measure -----------------------------------------------------------------------------------
 
 .PHONY: bench

@@ -21,7 +21,10 @@ ALLOWED = re.compile(r"(libc|libm|libgcc_s|ld-linux-[\w-]+)\.so(\.\d+)*")
 ALLOWED_OLD = re.compile(r"(libpthread|libdl)\.so(\.\d+)*")
 LIMIT_BYTES = 16_000_000
 MXNET_EXPORTS = Path(__file__).parent.parent / "crates/capi/tests/recorded/libmxnet_exports.txt"
+#: The package, and the program that shows its help without importing it.
+PACKAGES = ("mxrt/", "mxrt_command/")
 MUST_CARRY = (
+    r"mxrt_command/__init__\.py",
     r"mxrt/__init__\.py",
     r"mxrt/__main__\.py",
     r"mxrt/py\.typed",
@@ -31,8 +34,8 @@ MUST_CARRY = (
     r"mxrt/include/mxrt\.h",
     r"mxrt/include/mxrt\.hpp",
     r"mxrt/include/mxnet/c_predict_api\.h",
-    r"mxrt/_demo_data/digits_cnn-0000\.params",
-    r"mxrt/_demo_data/README\.md",
+    r"mxrt/demo/data/digits_cnn-0000\.params",
+    r"mxrt/demo/data/README\.md",
     r"mxrt-[^/]+\.dist-info/entry_points\.txt",
     r"mxrt-[^/]+\.dist-info/licenses/LICENSE",
     r"mxrt-[^/]+\.dist-info/licenses/LICENSE-THIRD-PARTY",
@@ -55,8 +58,8 @@ def findings(wheel: Path) -> list[tuple[bool, str]]:
         found.append(
             (not missing, f"carries what it should, {len(names)} files" if not missing else f"lacks {missing}")
         )
-        stray = [n for n in names if not n.startswith("mxrt/") and ".dist-info/" not in n]
-        found.append((not stray, f"nothing beside the package {stray or ''}".rstrip()))
+        stray = [n for n in names if not n.startswith(PACKAGES) and ".dist-info/" not in n]
+        found.append((not stray, f"nothing beside the packages {stray or ''}".rstrip()))
         libraries = [n for n in names if re.search(r"\.so(\.|$)", n)]
         found.append((len(libraries) == 1, f"one shared library: {', '.join(libraries)}"))
         for name in libraries:

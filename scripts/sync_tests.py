@@ -7,7 +7,7 @@
 FOLDER holds `conformance/` (recorded MXNet results and their runner) and `models/`
 (trained and full-size models with recorded outputs, `check.py`, `make_zoo.py`).
 They are copied byte for byte into tests/conformance and tests/models, and the files
-that the demo needs into python/mxrt/_demo_data.  Files that live only in the
+that the demo needs into python/mxrt/demo/data.  Files that live only in the
 repository (OWN below) are left alone.
 """
 
@@ -24,7 +24,7 @@ OWN = {Path("tests/conformance/known_differences.txt")}
 
 FOLDERS = {"conformance": Path("tests/conformance"), "models": Path("tests/models")}
 
-DEMO = Path("python/mxrt/_demo_data")
+DEMO = Path("python/mxrt/demo/data")
 DEMO_FILES = {
     Path("models/digits_cnn/digits_cnn-symbol.json"): DEMO / "digits_cnn-symbol.json",
     Path("models/digits_cnn/digits_cnn-0000.params"): DEMO / "digits_cnn-0000.params",

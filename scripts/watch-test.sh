@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# Runs a program; a test binary that takes too long is ended, after what its threads and engines do
-# was printed.
+# Runs a program; a test binary that hangs is ended, after what its threads and engines do was
+# printed.
 #
-# cargo and cargo-nextest run everything through this script (.cargo/config.toml). A test has 100
-# seconds where it has a process of its own (nextest), a whole binary 600; MXRT_TEST_SECONDS sets
-# another time, 0 none. Stacks come from gdb or eu-stack; where neither is installed, or may not
+# cargo and cargo-nextest run everything through this script (.cargo/config.toml). A test is looked
+# at every 100 seconds where it has a process of its own (nextest), a whole binary every 600;
+# MXRT_TEST_SECONDS sets another time, 0 none. It hangs if it used less than a hundredth of that
+# time on a processor, or has not ended at the tenth look: on a busy machine a test whose threads
+# hand over to each other waits for the scheduler most of the time. Stacks come from gdb or eu-stack; where neither is installed, or may not
 # look into the process, there are each thread's name, state and system call. An engine's own
 # account comes from the signal that MXRT_DEBUG makes it listen to.
 set -u
@@ -19,8 +21,6 @@ esac
 export MXRT_DEBUG=${MXRT_DEBUG-1}
 "$@" &
 child=$!
-sleep "$limit" &
-timer=$!
 told=''
 trap 'told=1; kill -TERM $child 2>/dev/null' TERM INT HUP
 
@@ -64,18 +64,38 @@ started_by() {
   done
 }
 
-wait -n
-status=$?
-if [ -n "$told" ] || ! kill -0 $child 2>/dev/null; then
-  kill $timer 2>/dev/null
-  # 127: the first wait has taken its status already.
-  wait $child
-  last=$?
-  [ $last -eq 127 ] && last=$status
-  exit $last
-fi
+# Hundredths of a second of processors that a process and its programs used.
+worked() {
+  local pid line used=0
+  for pid in "$1" $(started_by "$1"); do
+    { read -r line <"/proc/$pid/stat"; } 2>/dev/null || continue
+    # State and numbers follow the name, which may have spaces.
+    set -- ${line##*) }
+    used=$((used + ${12} + ${13} + ${14} + ${15}))
+  done
+  echo $used
+}
+
+look=0
+used=0
+while :; do
+  sleep "$limit" &
+  timer=$!
+  wait -n
+  status=$?
+  if [ -n "$told" ] || ! kill -0 $child 2>/dev/null; then
+    kill $timer 2>/dev/null
+    # 127: the first wait has taken its status already.
+    wait $child
+    last=$?
+    [ $last -eq 127 ] && last=$status
+    exit $last
+  fi
+  before=$used used=$(worked $child) look=$((look + 1))
+  [ $((used - before)) -ge "$limit" ] && [ $look -lt 10 ] || break
+done
 {
-  echo "HANG: $* has not ended after $limit s"
+  echo "HANG: $* has not ended after $((look * limit)) s"
   if listens; then
     kill -USR1 $child
     sleep 1

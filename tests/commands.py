@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import shutil
 import tarfile
 import zipfile
@@ -38,9 +39,10 @@ def command(capfd, *arguments: object) -> Done:
 
 
 def refused(done: Done, status: int, *words: str) -> None:
-    """Checks that a command ended with one sentence that has these words."""
+    """Checks that a command ended with one sentence that has these words, and a code at its end."""
     assert done.status == status, done
     assert done.err.count("\n") == 1, done.err
+    assert re.search(r" \[MX-[A-Z]+\]\n$", done.err), done.err
     assert "Traceback" not in done.err
     for word in words:
         assert word in done.err, done.err

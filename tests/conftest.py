@@ -18,6 +18,8 @@ TABLES: list[str] = []
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.pthread_sigmask(signal.SIG_SETMASK, [])
 os.umask(0o022)
+# `mxrt` is next to Python, whether or not the environment is activated.
+os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
 
 @pytest.fixture(scope="session")

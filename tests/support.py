@@ -51,8 +51,8 @@ def peak_kib():
 def run_python(
     code: str, *args: object, timeout: float = 60, env: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Runs `code` in a child; one that takes longer than `timeout` fails the test with the stacks
-    of its threads. Where tests run on GPUs `mx.sim(i)` is `mx.gpu(i)`, and what needs the controls
+    """Runs `code` in a child; one that hangs for `timeout` fails the test with the stacks of its
+    threads. Where tests run on GPUs `mx.sim(i)` is `mx.gpu(i)`, and what needs the controls
     of simulated devices is skipped.
     """
     code = textwrap.dedent(code)
@@ -62,6 +62,33 @@ def run_python(
         code = re.sub(r"\bsim\((?=\w)", f"{DEVICE_KIND}(", code)
         code = code if GPUS > 1 else code.replace(f"{DEVICE_KIND}(1)", f"{DEVICE_KIND}(0)")
     return run([sys.executable, "-X", "faulthandler", "-c", code, *map(str, args)], timeout, env)
+
+
+def output_of(child: subprocess.Popen[str], timeout: float) -> tuple[str, str]:
+    """Output of a child until it ends. On a busy machine it may take ten times `timeout` seconds,
+    as long as it uses a hundredth of each of them on a processor.
+
+    Raises `subprocess.TimeoutExpired` if it does not.
+    """
+    used = 0.0
+    for look in range(10):
+        try:
+            return child.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            before, used = used, processor_seconds(child.pid)
+            if used - before < timeout / 100 or look == 9:
+                raise
+    raise AssertionError("the last look returns or raises")
+
+
+def processor_seconds(pid: int) -> float:
+    """Processor time of a process and of its children that have ended."""
+    stat = Path(f"/proc/{pid}/stat").read_text()
+    return sum(map(int, stat.rpartition(")")[2].split()[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
+#: Where programs of the environment are, `mxrt` among them, whether or not it is activated.
+SCRIPTS = Path(sys.executable).parent
 
 
 def run(command: list[str], timeout: float = 60, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
@@ -76,10 +103,10 @@ def run(command: list[str], timeout: float = 60, env: dict[str, str] | None = No
         stderr=subprocess.PIPE,
         text=True,
         cwd=WORK,
-        env={**os.environ, **(env or {})},
+        env={**os.environ, "PATH": f"{SCRIPTS}{os.pathsep}{os.environ['PATH']}", **(env or {})},
     )
     try:
-        out, err = child.communicate(timeout=timeout)
+        out, err = output_of(child, timeout)
     except subprocess.TimeoutExpired:
         child.send_signal(signal.SIGABRT)  # faulthandler prints the stacks
         try:

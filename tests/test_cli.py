@@ -14,7 +14,6 @@ import sys
 import textwrap
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -49,7 +48,7 @@ def test_a_reader_that_has_enough_is_no_error(mx) -> None:
 def test_info_answers_a_bad_variable_with_a_line(mx) -> None:
     result = mxrt("info", env={"MXRT_CORES": "0"})
     assert result.returncode == 1
-    assert result.stderr == "mxrt info: MXRT_CORES is '0'; expected a number of threads from 1 to 4096\n"
+    assert result.stderr == "mxrt info: MXRT_CORES is '0'; expected a number of threads from 1 to 4096 [MX-VALUE]\n"
     assert mx.__version__ in result.stdout, "what can be said is said"
 
 
@@ -83,19 +82,6 @@ def test_every_command_has_help_and_says_a_bad_variable_in_a_line(mx) -> None:
         assert f"mxrt {arguments[0]}: MXRT_PLAN_CACHE is 'many'; expected a whole number" in result.stderr
 
 
-class _Recorder(argparse.ArgumentParser):
-    """A parser that remembers the arguments that a command declares."""
-
-    def __init__(self) -> None:
-        self.declared: list[argparse.Action] = []
-        super().__init__(add_help=False)
-
-    def add_argument(self, *args: Any, **kwargs: Any) -> argparse.Action:
-        """Declares an argument."""
-        self.declared.append(super().add_argument(*args, **kwargs))
-        return self.declared[-1]
-
-
 def _argument(action: argparse.Action) -> str:
     """An argument as a command line has it."""
     if not action.option_strings:
@@ -116,12 +102,12 @@ def _page_of_commands() -> str:
         "`NO_COLOR`, there are no colours.\n"
     )
     for command in COMMANDS:
-        parser = _Recorder()
+        parser = argparse.ArgumentParser(add_help=False)
         importlib.import_module(command.module).add_arguments(parser)
         summary = f"{command.help[0].upper()}{command.help[1:]}."
         example = f"    mxrt {command.name} {command.example}".rstrip()
         page += f"\n## mxrt {command.name}\n\n{textwrap.fill(summary, 100)}\n\n{example}\n\n"
-        for action in parser.declared:
+        for action in parser._actions:
             text = f"- `{_argument(action)}`: {action.help}"
             page += textwrap.fill(text, 100, subsequent_indent="  ", break_on_hyphens=False) + "\n"
     return page
@@ -174,10 +160,21 @@ JSON = {
     "profile": "digits_cnn --shape 1,1,8,8 --seconds 0.1",
     "plan": "digits_cnn --shape 1,1,8,8",
     "convert": "digits_cnn copy --shape 1,1,8,8 --force",
+    "quantize": "digits_cnn --data images --size 8,8 --grey --out json --shape 1,1,8,8 --force",
     "explain": "shape",
     "bench": "digits_cnn --shape 1,1,8,8 --callers 1 --seconds 0.2",
     "doctor": "--no-test",
+    "info": "",
+    "completion": "bash",
+    "tune": "digits_cnn --shape 1,1,8,8 --seconds 0.01",
+    "serve": "d=digits_cnn --shape 1,1,8,8 --check",
+    "im2rec": "--list pictures images",
+    "demo": "--quick",
 }
+
+
+def test_every_command_prints_json() -> None:
+    assert JSON.keys() == {row.name for row in COMMANDS}
 
 
 @pytest.mark.parametrize("name", JSON)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import html.parser
 import json
+import os
 import re
+import textwrap
 from pathlib import Path
 
 import pytest
 
 from commands import command, digits_in, refused, tiny
-from support import mxrt
+from support import ROOT, mxrt
 
 SHAPE = ("--shape", "2,2,4,4")
 DIGIT = ("--shape", "1,1,8,8")
@@ -147,21 +149,47 @@ def test_a_profile_says_what_is_wrong_with_its_options(mx, capfd, tmp_path: Path
 
 
 def test_every_kind_and_class_of_error_has_a_page(mx, capfd) -> None:
-    from mxrt import _mxrt, base
+    from mxrt import _codes, _mxrt, base
+    from mxrt.cli import _errors
     from mxrt.cli._pages import PAGES, find_page
 
     classes = [one for name in base.__all__ if isinstance(one := getattr(base, name), type)]
     kinds = {kind for kind, *_ in _mxrt.failure_kinds()} | {one.kind for one in classes if hasattr(one, "kind")}
     assert [kind for kind in kinds if find_page(kind) is None] == []
+    assert kinds | {"model", "usage"} == _codes.CODES.keys()
+    assert {page.code for page in PAGES} == set(_codes.CODES.values())
     for page in PAGES:
-        assert hasattr(base, page.name), page.name
-        for word in (page.code, page.code.lower(), page.kind, page.name, f"mxrt.base.{page.name}"):
+        assert hasattr(base, page.name) or hasattr(_errors, page.name), page.name
+        for word in (page.code, page.code.lower(), page.kind, page.name, f"mxrt.base.{page.name}", f"[{page.code}]"):
             found = find_page(word)
             assert found is not None and found.name == page.name, word
         done = command(capfd, "explain", page.code)
         assert done.status == 0 and page.code in done.out and "What to do" in done.out
     assert len({page.code for page in PAGES}) == len(PAGES)
     refused(command(capfd, "explain", "shap"), 2, "did you mean shape")
+
+
+def test_the_page_of_errors_is_up_to_date(mx) -> None:
+    """docs/errors.md is the catalogue that `mxrt explain` prints."""
+    from mxrt.cli._pages import PAGES
+
+    def wrapped(text: str, indent: str = "") -> str:
+        options = {"width": 100, "subsequent_indent": indent, "break_on_hyphens": False, "break_long_words": False}
+        return textwrap.fill(text, **options)
+
+    wanted = (
+        "# Errors\n\nWritten by tests/test_cli_plan.py from the pages of `mxrt explain`; do not edit.\n\n"
+        "Each text of an error ends with a code. An error has it as `code`, and its text without the code\n"
+        "as `message`. `mxrt explain CODE` prints the page of a code.\n"
+    )
+    for page in PAGES:
+        wanted += f"\n## {page.code}\n\n{wrapped(f'`{page.name}`: {page.summary}')}\n\n"
+        wanted += textwrap.indent(page.example, "    ") + f"\n\n{wrapped(page.cause)}\n\n"
+        wanted += "".join(wrapped(f"- {remedy}", "  ") + "\n" for remedy in page.remedies)
+    file = ROOT / "docs" / "errors.md"
+    if os.environ.get("MXRT_WRITE"):
+        file.write_text(wanted)
+    assert file.read_text() == wanted, "docs/errors.md is old; MXRT_WRITE=1 lets this test write it"
 
 
 # ---- the machine ---------------------------------------------------------------------------------

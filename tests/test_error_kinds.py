@@ -11,6 +11,7 @@ import pytest
 
 import mxrt
 from mxrt import _mxrt, base
+from mxrt._codes import CODES
 
 KINDS = _mxrt.failure_kinds()
 # Kinds of errors that Python code alone raises.
@@ -24,8 +25,26 @@ def test_a_kind_has_a_class_that_callers_expect(kind: str, name: str, built_in: 
     assert issubclass(found, base.MXNetError)
     assert issubclass(found, getattr(builtins, built_in))
     error = found("what", kind=kind)
-    assert (error.kind, str(error)) == (kind, "what")
-    assert pickle.loads(pickle.dumps(error)).kind == kind
+    assert (error.kind, error.message, str(error)) == (kind, "what", f"what [{CODES[kind]}]")
+    again = pickle.loads(pickle.dumps(error))
+    assert (again.kind, str(again)) == (kind, str(error))
+
+
+def test_an_error_that_quotes_another_ends_with_its_own_code_alone() -> None:
+    inner = base.MXNetShapeError("shapes differ")
+    outer = base.MXNetDataError(f"file 'a': {inner}; write it again")
+    assert str(outer) == "file 'a': shapes differ; write it again [MX-DATA]"
+    several = base.MultipleErrors([inner, outer])
+    assert str(several).splitlines()[1:] == [f"  {inner}", f"  {outer} [MX-MULTIPLE]"]
+    assert str(pickle.loads(pickle.dumps(several))) == str(several)
+
+
+def test_every_error_that_mxrt_raises_has_a_code_that_can_be_explained() -> None:
+    classes = [base.MXNetError]
+    for known in classes:
+        classes += [one for one in known.__subclasses__() if one.__module__.partition(".")[0] == "mxrt"]
+    assert [one for one in classes if one.kind not in CODES] == []
+    assert base.MXNetError("what", kind="of a program").code == "MX-OPERATOR"
 
 
 def test_every_class_belongs_to_a_kind() -> None:

@@ -50,7 +50,7 @@ PROGRAM = """
         ("mx.image.imresize", "/image/detection.py"),
         ("import mxrt.contrib.text.vocab", "/text/vocab.py"),
         ("import mxnet.gluon.rnn", "/rnn/__init__.py"),
-        ("mx.serve.Model", "/mxrt/serve.py"),
+        ("mx.serve.Model", "/mxrt/serve/__init__.py"),
     ],
 )
 def test_a_child_imports_what_a_thread_of_its_parent_was_importing(statement: str, inner: str) -> None:

@@ -28,7 +28,7 @@ def images() -> np.ndarray:
 def said(mx, call) -> str:
     with pytest.raises(mx.MXNetError) as caught:
         call()
-    return str(caught.value)
+    return caught.value.message
 
 
 #: What is wrong, made of good images, and what the message begins with.

@@ -283,7 +283,7 @@ def test_errors_are_what_a_python_program_expects_too(mx) -> None:
         again = pickle.loads(pickle.dumps(made))
         assert type(again) is error
         assert (str(again), again.op, again.node, again.shapes, again.attrs) == (
-            "what went wrong",
+            f"what went wrong [{made.code}]",
             "relu",
             "r0",
             ((2, 3),),

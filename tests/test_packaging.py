@@ -18,7 +18,7 @@ def files() -> set[str]:
 
 
 def test_types_licence_and_demo_data_are_there(mx, files: set[str]) -> None:
-    for wanted in ("mxrt/py.typed", "mxrt/_demo_data/digits_cnn-0000.params", "mxrt/_demo_data/README.md"):
+    for wanted in ("mxrt/py.typed", "mxrt/demo/data/digits_cnn-0000.params", "mxrt/demo/data/README.md"):
         assert wanted in files
     for name in ("LICENSE", "LICENSE-THIRD-PARTY"):
         assert any(re.fullmatch(rf"mxrt-.*\.dist-info/licenses/{name}", path) for path in files), name
@@ -50,7 +50,7 @@ def test_the_version_stands_in_one_place(mx) -> None:
 
 
 def test_the_demo_carries_the_models_that_are_tested() -> None:
-    data = ROOT / "python" / "mxrt" / "_demo_data"
+    data = ROOT / "python" / "mxrt" / "demo" / "data"
     for source, copy in (
         ("digits_cnn/digits_cnn-symbol.json", "digits_cnn-symbol.json"),
         ("digits_cnn/digits_cnn-0000.params", "digits_cnn-0000.params"),

@@ -298,3 +298,179 @@ def test_calibration_data_that_are_empty_nan_or_of_another_shape_are_errors(mx) 
         quantize(mx.io.NDArrayIter(np.full((4, 1, 8, 8), np.nan, np.float32), batch_size=4))
     with pytest.raises(mx.base.MXNetError, match="data"):
         quantize(mx.io.NDArrayIter(np.zeros((4, 8), np.float32), batch_size=4))
+
+
+# ----------------------------------------------------------------------------- fused as by MXNet
+
+
+def test_fused_layers_are_named_and_joined_as_by_mxnet(mx) -> None:
+    symbol = mx.sym.load(str(DIGITS / "digits_cnn-symbol.json"))
+    of_mxnet = {n["name"] for n in json.loads(FUSED.read_text())["nodes"] if n["op"].startswith("_sg_mkldnn_")}
+    fused = symbol.get_backend_symbol("MKLDNN")
+    nodes = json.loads(fused.tojson())["nodes"]
+    assert {n["name"] for n in nodes if n["op"].startswith("_sg_mkldnn_")} == of_mxnet
+    assert "Dropout" not in {n["op"] for n in nodes}
+    twice = fused.get_backend_symbol("MKLDNN")
+    assert json.loads(twice.tojson())["nodes"] == nodes
+
+
+def test_a_graph_is_fused_quantized_and_finished_by_a_backend(mx) -> None:
+    symbol, args, auxs = mx.model.load_checkpoint(str(DIGITS / "digits_cnn"), 0)
+    fused = symbol.get_backend_symbol("MKLDNN_QUANTIZE")
+    made = mx.contrib.quantization.quantize_model(
+        fused, args, auxs, label_names=None, calib_mode="naive", calib_data=batches(mx, DIGITS), quantized_dtype="auto"
+    )
+    finished = made[0].get_backend_symbol("MKLDNN_QUANTIZE")
+    operators = [node["op"] for node in json.loads(finished.tojson())["nodes"]]
+    assert "_contrib_requantize" in [node["op"] for node in json.loads(made[0].tojson())["nodes"]]
+    assert "_contrib_requantize" not in operators and "_sg_mkldnn_conv" in operators
+    assert correct(mx, finished, made[1], made[2], DIGITS) >= 350
+
+
+def test_what_concat_joins_has_one_range(mx) -> None:
+    data = mx.sym.var("data")
+    parts = [mx.sym.Convolution(data, num_filter=2, kernel=(1, 1), no_bias=True, name=f"c{i}") for i in range(3)]
+    symbol = mx.sym.concat(*parts, dim=1, name="joined")
+    args = {f"c{i}_weight": mx.nd.ones((2, 1, 1, 1)) * (i + 1) for i in range(3)}
+    x = np.linspace(-1, 1, 16, dtype=np.float32).reshape(1, 1, 4, 4)
+    qsymbol, qargs, _ = mx.contrib.quantization.quantize_model_mkldnn(
+        symbol, args, {}, label_names=None, calib_mode="naive", calib_data=mx.io.NDArrayIter(x, batch_size=1),
+        quantize_mode="full",
+    )  # fmt: skip
+    ranges = [
+        (node["attrs"]["min_calib_range"], node["attrs"]["max_calib_range"])
+        for node in json.loads(qsymbol.tojson())["nodes"]
+        if node["op"] == "_sg_mkldnn_conv"
+    ]
+    assert ranges == [("-3", "3")] * 3
+    found = qsymbol.bind(mx.cpu(), {**qargs, "data": mx.nd.array(x)}).forward()[0].asnumpy()
+    np.testing.assert_allclose(found, np.concatenate([x, x, 2 * x, 2 * x, 3 * x, 3 * x], 1), atol=0.05)
+
+
+# ----------------------------------------------------------------------------- within a budget
+
+
+def network(mx) -> Any:
+    return mx.gluon.SymbolBlock.imports(str(DIGITS / "digits_cnn-symbol.json"), ["data"], str(PARAMS))
+
+
+def test_a_network_is_quantized_within_a_budget_and_each_layer_is_reported(mx, tmp_path: Path) -> None:
+    data, labels = held_back(DIGITS)
+    made = mx.quantize(network(mx), [(data, labels.astype("float32"))], budget="0.5%")
+    report = made.report
+    assert report["measure"] == "accuracy"
+    assert report["before"] == pytest.approx(356 / 360)
+    assert report["after"] >= report["before"] - 0.005
+    assert report["layers"][0]["layers"][0] == "digitsnet_conv0_fwd"
+    for one in report["layers"]:
+        assert one["range"][0] < one["range"][1] and one["snr_db"] > 25 and one["clipped"] == 0
+        # Also of layers that add int8 to results that are uint8: their range is not cut in half.
+        assert 0 < one["output_error"] < 0.04
+    made.save(tmp_path / "int8")
+    again = mx.gluon.SymbolBlock.imports(
+        str(tmp_path / "int8-symbol.json"), ["data"], str(tmp_path / "int8-0000.params")
+    )
+    answers = again(mx.nd.array(data)).asnumpy()
+    assert (answers.argmax(1) == labels).mean() == pytest.approx(report["after"])
+    np.testing.assert_array_equal(made.net(mx.nd.array(data)).asnumpy(), answers)
+
+
+def test_layers_that_cost_most_stay_in_float32_until_the_budget_holds(mx) -> None:
+    # Likeness of one number; a sine that is large in one layer is lost in the other.
+    net = mx.gluon.nn.HybridSequential()
+    net.add(mx.gluon.nn.Dense(8, in_units=4), mx.gluon.nn.Dense(1, in_units=8))
+    net.initialize(mx.init.Normal(1))
+    data = np.random.default_rng(3).normal(size=(64, 4)).astype("float32")
+    free = mx.quantize(net, data, budget=None).report
+    assert free["measure"] == "likeness" and not any(one["float32"] for one in free["layers"])
+    assert free["after"] < 1
+    tight = mx.quantize(net, data, budget=0).report
+    assert all(one["float32"] for one in tight["layers"]) and tight["after"] == 1
+    errors = sorted(one["output_error"] for one in free["layers"])
+    between = mx.quantize(net, data, budget=(errors[0] + errors[1]) / 2).report
+    kept = [one for one in between["layers"] if one["float32"]]
+    assert [one["output_error"] for one in kept] == errors[1:]
+    assert between["before"] - between["after"] <= between["budget"]
+
+
+def test_the_page_of_a_report_needs_no_other_file_and_escapes_names(mx) -> None:
+    data, _ = held_back(DIGITS)
+    made = mx.quantize(network(mx), data[:32])
+    assert made.report["measure"] == "agreement"
+    made.report["model"] = "<script>alert(1)</script>"
+    page = made.page()
+    assert "<script" not in page and "http" not in page and "src=" not in page
+    assert page.count("<tr class=") == len(made.report["layers"])
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "words"),
+    [
+        ([], {}, "gave no batch"),
+        (np.full((2, 1, 8, 8), np.nan, np.float32), {}, "'data' holds NaN"),
+        (np.zeros((2, 3, 8, 8), np.float32), {}, "data"),
+        (np.zeros((2, 1, 8, 8), np.float32), {"budget": "much"}, "budget='much': expected a fraction"),
+        (np.zeros((2, 1, 8, 8), np.float32), {"budget": -0.1}, "budget=-0.1"),
+        (np.zeros((2, 1, 8, 8), np.float32), {"calib_mode": "none"}, "expected naive or entropy"),
+    ],
+)
+def test_wrong_data_and_budgets_are_named(mx, data: Any, options: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        mx.quantize(network(mx), data, **options)
+
+
+def test_a_quantized_network_gets_first_values_of_its_own_types(mx) -> None:
+    symbol = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=3, name="fc")
+    args = {"fc_weight": mx.nd.ones((3, 4)), "fc_bias": mx.nd.ones(3)}
+    made, _, _ = mx.contrib.quantization.quantize_model(symbol, args, {}, label_names=None, calib_mode="none")
+    module = mx.mod.Module(made, label_names=None)
+    module.bind([("data", (2, 4))], for_training=False)
+    module.init_params(mx.init.Xavier())
+    held, _ = module.get_params()
+    assert held["fc_weight_quantize"].dtype == held["fc_bias_quantize"].dtype == np.int8
+    assert held["fc_weight_quantize"].asnumpy().any() and not held["fc_bias_quantize"].asnumpy().any()
+    module.forward(mx.io.DataBatch([mx.nd.ones((2, 4))], []), is_train=False)
+    assert np.isfinite(module.get_outputs()[0].asnumpy()).all()
+
+
+def test_an_array_that_is_convolved_and_added_is_two_inputs_of_a_fused_layer(mx) -> None:
+    data = mx.sym.var("data")
+    symbol = mx.sym.Convolution(data, num_filter=2, kernel=(1, 1), no_bias=True, name="c") + data
+    x, weight = mx.nd.array(np.arange(8).reshape(1, 2, 2, 2)), mx.nd.array([[1, 0], [1, 1]]).reshape((2, 2, 1, 1))
+    found = [
+        one.bind(mx.cpu(), {"data": x, "c_weight": weight}).forward()[0].asnumpy()
+        for one in (symbol, symbol.get_backend_symbol("MKLDNN"))
+    ]
+    assert "with_sum" in symbol.get_backend_symbol("MKLDNN").tojson()
+    np.testing.assert_array_equal(*found)
+
+
+def test_a_quantized_lstm_in_a_graph_is_close_to_the_one_in_float32(mx) -> None:
+    rng = np.random.default_rng(0)
+    values = {
+        "data": rng.uniform(-1, 1, (5, 2, 16)),
+        "p": rng.uniform(-0.5, 0.5, 2176),
+        "s": rng.uniform(-1, 1, (1, 2, 16)),
+    }
+    arrays = {name: mx.nd.array(value) for name, value in values.items()}
+    data, p, s = (mx.sym.var(name) for name in arrays)
+    options = {"state_size": 16, "num_layers": 1, "mode": "lstm"}
+    exact = mx.sym.RNN(data, p, s, s, **options).bind(mx.cpu(), arrays).forward()[0].asnumpy()
+    integers, scale, shift = mx.sym.contrib.quantize_asym(data)
+    made = mx.sym.contrib.quantized_rnn(integers, p, s, s, scale, shift, **options)
+    found = made.bind(mx.cpu(), arrays).forward()[0].asnumpy()
+    np.testing.assert_allclose(found, exact, atol=0.03)
+
+
+def test_a_value_that_was_always_zero_stays_zero(mx) -> None:
+    state = mx.sym.zeros((2, 4), name="state")
+    symbol = mx.sym.FullyConnected(state, num_hidden=3, name="h") + mx.sym.FullyConnected(
+        mx.sym.var("data"), num_hidden=3, name="i"
+    )
+    args = {f"{n}_{k}": mx.nd.ones((3, 4) if k == "weight" else 3) for n in "hi" for k in ("weight", "bias")}
+    made, qargs, _ = mx.contrib.quantization.quantize_model(
+        symbol, args, {}, label_names=None, calib_mode="naive",
+        calib_data=mx.io.NDArrayIter(np.ones((2, 4), np.float32), batch_size=2), quantize_mode="full",
+    )  # fmt: skip
+    found = made.bind(mx.cpu(), {**qargs, "data": mx.nd.ones((2, 4))}).forward()[0].asnumpy()
+    np.testing.assert_allclose(found, 6, atol=0.1)

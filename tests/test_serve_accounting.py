@@ -245,7 +245,8 @@ def test_the_pixels_of_an_image_are_bounded(mx, tmp_path) -> None:
         ):
             response, data = exchange(connection, "/models/same/infer", image)
             assert (response.status, words in data) == (400 if words else 200, True), data
-            assert set(held(server).values()) == {0.0}
+            # A client may have its answer before the server has put the request away.
+            wait_until(lambda: set(held(server).values()) == {0.0})
 
 
 def save(symbol: Any, folder: Any) -> Any:

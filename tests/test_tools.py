@@ -151,6 +151,28 @@ def test_optimizers_are_made_but_update_nothing(mx) -> None:
         mx.kv.create("dist_sync")
 
 
+def test_all_that_mxrt_logs_goes_through_one_logger(mx, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "mxrt"):
+        speed = mx.callback.ProgressBar(total=2)
+        speed(mx.model.BatchEndParam(epoch=0, nbatch=1, eval_metric=None, locals=None))
+        mx.sym.load_json(mx.sym.var("a").tojson().replace("10900", "10500"))
+    assert caplog.records and {record.name for record in caplog.records} == {"mxrt"}
+    with caplog.at_level(logging.WARNING, "mxrt"):
+        caplog.clear()
+        speed(mx.model.BatchEndParam(epoch=0, nbatch=2, eval_metric=None, locals=None))
+    assert caplog.records == []
+
+
+def test_a_program_that_only_sets_the_level_sees_what_mxnet_showed(mx) -> None:
+    program = """
+        import logging
+        import mxrt as mx
+        logging.getLogger().setLevel(logging.INFO)
+        mx.callback.ProgressBar(total=2)(mx.model.BatchEndParam(epoch=0, nbatch=1, eval_metric=None, locals=None))
+    """
+    assert "INFO:mxrt:[" in run_python(program).stderr
+
+
 def test_callbacks_log_as_in_mxnet(mx, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(1, 100))
     monkeypatch.setattr(mx.callback.time, "time", lambda: float(next(clock)))

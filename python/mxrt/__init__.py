@@ -20,7 +20,6 @@ from . import (
     context,
     engine,
     error,
-    errors,
     executor,
     gluon,
     initializer,
@@ -82,6 +81,7 @@ if TYPE_CHECKING:
     from . import numpy as np
     from . import numpy_extension as npx
     from . import visualization as viz
+    from ._quantize import Quantized
 
 __all__ = [
     "AttrScope",
@@ -102,7 +102,6 @@ __all__ = [
     "current_context",
     "engine",
     "error",
-    "errors",
     "executor",
     "get_include",
     "get_library",
@@ -142,6 +141,7 @@ __all__ = [
     "operator",
     "optimizer",
     "profiler",
+    "quantize",
     "random",
     "recordio",
     "registry",
@@ -231,6 +231,33 @@ def set_limits(*, max_nodes: int | None) -> None:
     from .context import checked_limit
 
     _mxrt.set_max_nodes(checked_limit(max_nodes, "set_limits: max_nodes", "nodes"))
+
+
+def quantize(
+    net: Any,
+    data: Any,
+    budget: float | str | None = 0.005,
+    *,
+    calib_mode: str = "naive",
+    quantize_mode: str = "smart",
+    exclude_layers: list[str] | None = None,
+) -> Quantized:
+    """A model on 8-bit integers that loses at most ``budget`` of its accuracy: ``.net``,
+    ``.save(prefix)``, ``.report``, ``.page()``.
+
+    ``net`` is a hybrid block. ``data`` is an array of samples, or an iterable of batches (a gluon
+    DataLoader): arrays, or tuples of the inputs in order, which may end with labels (class
+    numbers). With labels the accuracy is that of the best class; without, it is how often the best
+    class is that of the float32 model. Layers that cost most stay in float32 until the budget (a
+    fraction, or "0.5%") holds; None quantizes every layer. ``calib_mode`` (naive, entropy),
+    ``quantize_mode`` (smart, full) and names in ``exclude_layers`` are those of
+    ``mx.contrib.quantization.quantize_model``.
+
+    Raises ValueError for data that are empty, NaN or of other shapes than the network takes.
+    """
+    from ._quantize import quantize as run
+
+    return run(net, data, budget, calib_mode=calib_mode, quantize_mode=quantize_mode, exclude_layers=exclude_layers)
 
 
 def install_as_mxnet() -> None:

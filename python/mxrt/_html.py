@@ -53,9 +53,22 @@ def of_array(array: NDArray) -> str:
 
 def of_error(error: MXNetError) -> str:
     """An error with all that it knows."""
-    named = ("kind", "op", "node", "input", "got", "wanted", "shapes", "dtypes", "device", "request", "pushed_at")
+    named = (
+        "code",
+        "kind",
+        "op",
+        "node",
+        "input",
+        "got",
+        "wanted",
+        "shapes",
+        "dtypes",
+        "device",
+        "request",
+        "pushed_at",
+    )
     known = [(name, value) for name in named if (value := getattr(error, name, None))]
-    return rows(type(error).__name__, [("message", error), *known])
+    return rows(type(error).__name__, [("message", error.message), *known])
 
 
 class Figures(dict[str, Any]):

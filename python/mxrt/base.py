@@ -15,6 +15,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from ._codes import code_of, with_code, without_codes
+
 __all__ = [
     "InternalError",
     "MXNetCancelledError",
@@ -76,10 +78,12 @@ def _shortened(message: str) -> str:
 
 
 class MXNetError(RuntimeError):
-    """Something failed inside mxrt.
+    """Something failed inside mxrt. Its text is the message and, at the end, the code in brackets.
 
     Attributes
     ----------
+    message : the text without the code
+    code : short name of the kind, such as ``MX-SHAPE``: ``mxrt explain MX-SHAPE`` prints its page
     kind : what sort of failure: ``operator``, ``value``, ``type``, ``shape``, ``index``, ``data``,
         ``memory``, ...
     op : name of the operator, or None
@@ -130,7 +134,7 @@ class MXNetError(RuntimeError):
         got: str | None = None,
         wanted: str | None = None,
     ) -> None:
-        message = _shortened(message)
+        message = without_codes(_shortened(message))
         super().__init__(message)
         self.message = message
         if kind is not None:
@@ -147,8 +151,12 @@ class MXNetError(RuntimeError):
         self.got = got
         self.wanted = wanted
 
+    @property
+    def code(self) -> str:
+        return code_of(self.kind)
+
     def __str__(self) -> str:
-        return self.message
+        return with_code(self.message, self.kind)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.message,), self.__dict__
@@ -297,7 +305,8 @@ class MultipleErrors(MXNetError):
         hidden = max(len(self.errors) - 10, 0) + more
         if hidden:
             lines.append(f"  and {hidden} more")
-        super().__init__("\n".join(lines))
+        super().__init__()
+        self.message = "\n".join(lines)  # each with its own code
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.errors, self.more)
@@ -444,10 +453,14 @@ def dtype_class(name: str) -> Any:
     return found
 
 
-def __getattr__(name: str) -> NoReturn:
-    if name == "_LIB":
-        raise AttributeError("mx.base._LIB, MXNet's C library, is not in mxrt; use the functions of the package")
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+class _NoLibrary:
+    """Stands for MXNet's C library, which programs import and often do not call."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"mx.base._LIB.{name}: MXNet's C library is not in mxrt; use the functions of the package")
+
+
+_LIB = _NoLibrary()
 
 
 # ---- small functions that programs import from here ----------------------------------------------

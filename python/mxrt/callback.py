@@ -4,12 +4,13 @@ batch or epoch.
 
 from __future__ import annotations
 
-import logging
+import logging  # noqa: F401 (a name of MXNet's module)
 import math
 import time
 from collections.abc import Callable
 from typing import Any
 
+from ._log import info
 from .model import save_checkpoint
 
 __all__ = [
@@ -53,7 +54,7 @@ def log_train_metric(period: int, auto_reset: bool = False) -> Callable[[Any], N
         if param.nbatch % period or param.eval_metric is None:
             return
         for name, value in param.eval_metric.get_name_value():
-            logging.info("Iter[%d] Batch[%d] Train-%s=%f", param.epoch, param.nbatch, name, value)
+            info("Iter[%d] Batch[%d] Train-%s=%f", param.epoch, param.nbatch, name, value)
         if auto_reset:
             param.eval_metric.reset_local()
 
@@ -90,7 +91,7 @@ class Speedometer:
 
     def _log(self, param: Any, count: int, speed: float) -> None:
         if param.eval_metric is None:
-            logging.info("Iter[%d] Batch [%d]\tSpeed: %.2f samples/sec", param.epoch, count, speed)
+            info("Iter[%d] Batch [%d]\tSpeed: %.2f samples/sec", param.epoch, count, speed)
             return
         values = param.eval_metric.get_name_value()
         first = 0
@@ -98,7 +99,7 @@ class Speedometer:
             param.eval_metric.reset_local()
             first = count - self.frequent
         text = "Epoch[%d] Batch [%d-%d]\tSpeed: %.2f samples/sec" + "\t%s=%f" * len(values)
-        logging.info(text, param.epoch, first, count, speed, *(part for pair in values for part in pair))
+        info(text, param.epoch, first, count, speed, *(part for pair in values for part in pair))
 
 
 class ProgressBar:
@@ -114,7 +115,7 @@ class ProgressBar:
         done = param.nbatch / float(self.total)
         filled = round(self.bar_len * done)
         bar = "=" * filled + "-" * (self.bar_len - filled)
-        logging.info("[%s] %s%s\r", bar, math.ceil(100.0 * done), "%")
+        info("[%s] %s%s\r", bar, math.ceil(100.0 * done), "%")
 
 
 class LogValidationMetricsCallback:
@@ -123,4 +124,4 @@ class LogValidationMetricsCallback:
     def __call__(self, param: Any) -> None:
         if param.eval_metric:
             for name, value in param.eval_metric.get_name_value():
-                logging.info("Epoch[%d] Validation-%s=%f", param.epoch, name, value)
+                info("Epoch[%d] Validation-%s=%f", param.epoch, name, value)

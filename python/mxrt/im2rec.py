@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 
 from ._progress import Progress
 from .base import MXNetDataError, MXNetError, MXNetValueError
+from .cli._errors import BAD, GOOD
+from .cli._out import print_json
 
 __all__ = ["add_arguments", "main", "make_lists", "make_records"]
 
@@ -29,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("prefix", help="how the names of lists and files of records begin")
     parser.add_argument("root", help="folder with images")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
     lists = parser.add_argument_group("lists")
     lists.add_argument("--list", action="store_true", help="write lists instead of records")
     lists.add_argument(
@@ -58,8 +61,8 @@ class _Image(NamedTuple):
     labels: list[float]
 
 
-def _images(root: str, recursive: bool, endings: list[str]) -> Iterator[_Image]:
-    """The images below a folder, in the order of their names, and folders as labels."""
+def _images(root: str, recursive: bool, endings: list[str], labels: dict[str, int]) -> Iterator[_Image]:
+    """The images below a folder, in the order of their names; folders become labels."""
 
     def is_image(path: str) -> bool:
         return os.path.isfile(path) and os.path.splitext(path)[1].lower() in endings
@@ -70,7 +73,6 @@ def _images(root: str, recursive: bool, endings: list[str]) -> Iterator[_Image]:
         names = (name for name in sorted(os.listdir(root)) if is_image(os.path.join(root, name)))
         yield from (_Image(i, name, [0.0]) for i, name in enumerate(names))
         return
-    labels: dict[str, int] = {}
     number = 0
     for folder, folders, files in os.walk(root, followlinks=True):
         folders.sort()
@@ -80,27 +82,29 @@ def _images(root: str, recursive: bool, endings: list[str]) -> Iterator[_Image]:
                 label = labels.setdefault(folder, len(labels))
                 yield _Image(number, os.path.relpath(path, root), [float(label)])
                 number += 1
-    for folder, label in labels.items():
-        print(os.path.relpath(folder, root), label)
 
 
-def make_lists(args: argparse.Namespace) -> list[str]:
-    """Writes lists of the images below a folder; returns their paths."""
-    images = list(_images(args.root, args.recursive, args.exts))
+def make_lists(args: argparse.Namespace) -> tuple[dict[str, int], list[tuple[str, int]]]:
+    """Writes lists of the images below a folder.
+
+    Returns the labels of the folders, and the lists with the number of their images.
+    """
+    folders: dict[str, int] = {}
+    images = list(_images(args.root, args.recursive, args.exts, folders))
     if args.chunks < 1:
         raise MXNetValueError(f"--chunks is {args.chunks}; expected a positive number")
     if args.shuffle:
         # The order of MXNet's tool.
         random.Random(100).shuffle(images)
     size = (len(images) + args.chunks - 1) // args.chunks
-    written = []
+    written: list[tuple[str, int]] = []
 
     def write(ending: str, part: list[_Image]) -> None:
         path = args.prefix + ending + ".lst"
         with open(path, "w") as out:
             for image in part:
                 out.write("\t".join([str(image.number), *(f"{label:f}" for label in image.labels), image.path]) + "\n")
-        written.append(path)
+        written.append((path, len(part)))
 
     for i in range(args.chunks):
         chunk = images[i * size : (i + 1) * size]
@@ -114,7 +118,7 @@ def make_lists(args: argparse.Namespace) -> list[str]:
         if args.train_ratio + args.test_ratio < 1.0:
             write(name + "_val", chunk[test + train :])
         write(name + "_train", chunk[test : test + train])
-    return written
+    return {os.path.relpath(folder, args.root): label for folder, label in folders.items()}, written
 
 
 def _read_list(path: str) -> Iterator[_Image | str]:
@@ -217,11 +221,17 @@ def main(args: argparse.Namespace) -> int:
     args.prefix, args.root = os.path.abspath(args.prefix), os.path.abspath(args.root)
     if args.list:
         try:
-            for path in make_lists(args):
-                print(f"wrote {path}")
+            labels, lists_made = make_lists(args)
         except OSError as error:
             raise MXNetDataError(str(error)) from None
-        return 0
+        if args.json:
+            print_json({"labels": labels, "lists": [{"file": path, "images": count} for path, count in lists_made]})
+            return GOOD
+        for folder_name, label in labels.items():
+            print(folder_name, label)
+        for path, _ in lists_made:
+            print(f"wrote {path}")
+        return GOOD
     folder = args.prefix if os.path.isdir(args.prefix) else os.path.dirname(args.prefix)
     if not os.path.isdir(folder):
         raise MXNetDataError(f"{folder} is no folder; expected that of the list")
@@ -229,13 +239,16 @@ def main(args: argparse.Namespace) -> int:
     lists = [path for path in found if path.startswith(args.prefix)]
     if not lists:
         raise MXNetDataError(f"there is no list whose name begins with {args.prefix}; write one with --list")
-    wrong = False
+    made = []
     for path in lists:
         try:
             count, left_out = make_records(args, path)
         except OSError as error:
             raise MXNetDataError(str(error)) from None
-        stem = os.path.splitext(path)[0]
-        print(f"wrote {stem}.rec: {count} images" + (f", {len(left_out)} left out" if left_out else ""))
-        wrong |= bool(left_out)
-    return int(wrong)
+        file = f"{os.path.splitext(path)[0]}.rec"
+        made.append({"file": file, "images": count, "left_out": left_out})
+        if not args.json:
+            print(f"wrote {file}: {count} images" + (f", {len(left_out)} left out" if left_out else ""))
+    if args.json:
+        print_json({"records": made})
+    return BAD if any(one["left_out"] for one in made) else GOOD

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import logging
+import logging  # noqa: F401 (a name of MXNet's module)
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 
 from . import _mxrt, registry
+from ._log import info
 from .base import MXNetValueError
 from .ndarray import NDArray, load
+from .ndarray import random as array_random
 
 __all__ = [
     "Bilinear",
@@ -39,6 +41,7 @@ __all__ = [
 # Parameters that have the same first value whatever the initializer is, by the ends of their names.
 _FIXED = {
     "bias": 0.0,
+    "bias_quantize": 0.0,
     "gamma": 1.0,
     "beta": 0.0,
     "running_mean": 0.0,
@@ -116,18 +119,24 @@ class Initializer:
                 getattr(self, f"_init_{ending}", self._init_fixed)(desc, arr)
                 self._log(desc, ending, arr)
                 return
-        self._init_weight(desc, arr)
+        if desc.endswith("weight_quantize"):
+            self._init_quantized_weight(desc, arr)
+        else:
+            self._init_weight(desc, arr)
         self._log(desc, "weight", arr)
 
     def _log(self, name: str, how: str, arr: NDArray) -> None:
         if self._verbose:
-            logging.info("Initialized %s as %s: %s", name, how, self._print_func(arr))
+            info("Initialized %s as %s: %s", name, how, self._print_func(arr))
 
     def _init_fixed(self, name: str, arr: NDArray) -> None:
         arr[:] = next(value for ending, value in _FIXED.items() if name.endswith(ending))
 
     def _init_bias(self, name: str, arr: NDArray) -> None:
         arr[:] = 0.0
+
+    def _init_quantized_weight(self, name: str, arr: NDArray) -> None:
+        arr[:] = array_random.randint(-127, 127, shape=arr.shape)
 
     def _init_gamma(self, name: str, arr: NDArray) -> None:
         arr[:] = 1.0
@@ -457,7 +466,7 @@ class Load:
         else:
             arr[:] = value
         if self.verbose:
-            logging.info("Initialized %s by %s", name, "default" if value is None else "loading")
+            info("Initialized %s by %s", name, "default" if value is None else "loading")
 
 
 class Mixed:

@@ -5,8 +5,10 @@ import.
 from __future__ import annotations
 
 import itertools
-import logging
+import logging  # noqa: F401 (a name of MXNet's module)
 import math
+
+from ._log import info
 
 __all__ = ["CosineScheduler", "FactorScheduler", "LRScheduler", "MultiFactorScheduler", "PolyScheduler"]
 
@@ -86,7 +88,7 @@ class FactorScheduler(LRScheduler):
         while num_update > self.count + self.step:
             self.count += self.step
             self.base_lr = max(self.base_lr * self.factor, self.stop_factor_lr)
-            logging.info("Update[%d]: Change learning rate to %0.5e", num_update, self.base_lr)
+            info("Update[%d]: Change learning rate to %0.5e", num_update, self.base_lr)
         return self.base_lr
 
 
@@ -120,7 +122,7 @@ class MultiFactorScheduler(LRScheduler):
             self.count = self.step[self.cur_step_ind]
             self.cur_step_ind += 1
             self.base_lr *= self.factor
-            logging.info("Update[%d]: Change learning rate to %0.5e", num_update, self.base_lr)
+            info("Update[%d]: Change learning rate to %0.5e", num_update, self.base_lr)
         return self.base_lr
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import logging
+import logging  # noqa: F401 (a name of MXNet's module)
 import math
 import re
 from collections.abc import Callable
 from typing import Any
 
 from . import ndarray as nd
+from ._log import info
 from .ndarray import NDArray
 
 __all__ = ["Monitor"]
@@ -81,7 +82,7 @@ class Monitor:
     def toc_print(self) -> None:
         """Logs what was collected."""
         for step, name, text in self.toc():
-            logging.info("Batch: %7d %30s %s", step, name, text)
+            info("Batch: %7d %30s %s", step, name, text)
 
 
 def _text(statistic: Any) -> str:

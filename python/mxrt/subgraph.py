@@ -29,12 +29,21 @@ __all__ = ["backends", "from_environment", "optimize", "register"]
 _Function = TypeVar("_Function", bound=Callable[..., Symbol])
 
 
-def _as_it_is(symbol: Symbol) -> Symbol:
-    """Returns the symbol: compilation does the work of MKLDNN's rewrites anyway."""
-    return symbol
+def _fused(symbol: Symbol) -> Symbol:
+    """Layers fused as MXNet's backend MKLDNN fuses them; they run on the kernels of plain ones."""
+    from .contrib import _fuse_graph, _quantize_graph
+
+    return _quantize_graph.write(_fuse_graph.fuse(_quantize_graph.read(symbol), set(), quantize=False))
 
 
-_BACKENDS: dict[str, Callable[..., Symbol]] = {"MKLDNN": _as_it_is}
+def _fused_for_integers(symbol: Symbol) -> Symbol:
+    """Layers fused as MXNet's backend MKLDNN_QUANTIZE fuses them, before and after quantization."""
+    from .contrib import _fuse_graph, _quantize_graph
+
+    return _quantize_graph.write(_fuse_graph.finish(_fuse_graph.fuse(_quantize_graph.read(symbol), set())))
+
+
+_BACKENDS: dict[str, Callable[..., Symbol]] = {"MKLDNN": _fused, "MKLDNN_QUANTIZE": _fused_for_integers}
 
 
 def register(name: str) -> Callable[[_Function], _Function]:

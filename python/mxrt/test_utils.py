@@ -15,7 +15,7 @@ import numpy as np
 import numpy.random as rnd
 import numpy.testing as npt
 
-from ._test_compare import (
+from ._testing.compare import (
     almost_equal,
     assert_allclose,
     assert_almost_equal,
@@ -40,8 +40,8 @@ from ._test_compare import (
     same,
     same_array,
 )
-from ._test_data import get_bz2_data, get_cifar10, get_mnist, get_mnist_iterator, get_mnist_ubyte, get_zip_data
-from ._test_random import (
+from ._testing.data import get_bz2_data, get_cifar10, get_mnist, get_mnist_iterator, get_mnist_ubyte, get_zip_data
+from ._testing.random import (
     chi_square_check,
     create_2d_tensor,
     create_vector,
@@ -58,7 +58,7 @@ from ._test_random import (
     var_check,
     verify_generator,
 )
-from ._test_tools import (
+from ._testing.tools import (
     DummyIter,
     collapse_sum_like,
     discard_stderr,

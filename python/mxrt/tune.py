@@ -11,8 +11,7 @@ from __future__ import annotations
 import argparse
 import math
 import os
-import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +21,7 @@ from ._progress import Progress
 from .base import MXNetError
 from .cli._errors import UsageError
 from .cli._model import add_model_arguments, find, load
+from .cli._out import note, print_json
 from .cli._shapes import input_shapes
 from .gluon import SymbolBlock
 from .ndarray import array, waitall
@@ -52,6 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seconds", type=float, default=0.3, help="time for each convolution (default 0.3)")
     parser.add_argument("--precision", choices=("default", "bf16"), default="default", help="as in hybridize")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def main(args: argparse.Namespace) -> int:
@@ -71,7 +72,7 @@ def run(args: argparse.Namespace) -> None:
     files = find(args.model, args.params, args.epoch)
     shapes, assumed = input_shapes(files, load(files), args.shape)
     if assumed:
-        print(f"mxrt tune: {assumed}", file=sys.stderr)
+        note("tune", assumed)
     net = SymbolBlock.imports(str(files.symbol), list(shapes), str(files.params) if files.params else None)
     if files.params is None:
         net.initialize()
@@ -80,21 +81,29 @@ def run(args: argparse.Namespace) -> None:
     net(*feeds)  # wrong shapes end here, and parameters whose shapes were not known get theirs
     waitall()
     found = net.convolutions(*feeds)
+    choices: list[Choice] = []
     if not found:
-        print("the model has no convolution that there is a choice for: nothing to measure")
+        report(args, table, choices, "the model has no convolution that there is a choice for: nothing to measure")
         return
-    print(f"{len(found)} convolutions, {args.seconds:g} s each, on one core; leave the machine alone meanwhile")
-    choices = []
+    note("tune", f"{len(found)} convolutions, {args.seconds:g} s each, on one core; leave the machine alone meanwhile")
     with Progress("convolutions", len(found)) as progress:
         for name in found:
             if (choice := measure(name, args.seconds)) is not None:
                 choices.append(choice)
             progress.step()
     write(table, tune(held, choices))
-    print(as_text(choices))
+    report(args, table, choices, as_text(choices))
     if os.environ.get("MXRT_TUNED"):
-        print("(MXRT_TUNED is set: programs that run already keep the table they read at their start)")
-    print(f"saved in {table}; to use it, start programs with MXRT_TUNED={table.absolute()}")
+        note("tune", "MXRT_TUNED is set: programs that run already keep the table they read at their start")
+    note("tune", f"saved in {table}; to use it, start programs with MXRT_TUNED={table.absolute()}")
+
+
+def report(args: argparse.Namespace, table: Path, choices: list[Choice], text: str) -> None:
+    """Prints what was found, as text or as data."""
+    if args.json:
+        print_json({"table": str(table.absolute()), "choices": [asdict(one) for one in choices]})
+    else:
+        print(text)
 
 
 def measure(convolution: str, seconds: float) -> Choice | None:

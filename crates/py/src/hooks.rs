@@ -9,7 +9,7 @@ use pyo3::types::{PyBytes, PyModule};
 use std::path::Path;
 use std::sync::Arc;
 
-/// An object of `mxrt._serve_hooks`.
+/// An object of `mxrt.serve._hooks`.
 struct PythonHooks(Py<PyAny>);
 
 /// Loads files of hooks.
@@ -18,7 +18,7 @@ pub(crate) fn loader() -> HookLoader {
         Python::attach(|py| {
             let _call = PythonCall::enter(py);
             let made =
-                PyModule::import(py, "mxrt._serve_hooks").and_then(|module| module.call_method1("Hooks", (file,)));
+                PyModule::import(py, "mxrt.serve._hooks").and_then(|module| module.call_method1("Hooks", (file,)));
             match made {
                 Ok(made) => Ok(Arc::new(PythonHooks(made.unbind())) as Arc<dyn Hooks>),
                 Err(error) => Err(format!("{}: {}", file.display(), error.value(py))),

@@ -3,7 +3,7 @@
 use crate::{errors, hooks, runtime, symbol};
 use mxrt_engine::{FailureKind, ForkSafeMutex};
 use mxrt_serve::settings::{Given, MODEL, Origin, SERVER, Scope, Setting};
-use mxrt_serve::{Configuration, Level, LogForm, Place, Server, Span, Speaks, StartError, log_line};
+use mxrt_serve::{Configuration, Level, ListenAddr, LogForm, Protocol, Server, Span, StartError, log_line};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt};
 use std::path::PathBuf;
@@ -252,13 +252,13 @@ impl HttpServer {
     fn places(&self) -> Vec<(&'static str, String, Option<u16>)> {
         let places = self.0.places().iter().map(|(speaks, place)| {
             let speaks = match speaks {
-                Speaks::Http => "http",
-                Speaks::Grpc => "grpc",
-                Speaks::Admin => "admin",
+                Protocol::Http => "http",
+                Protocol::Grpc => "grpc",
+                Protocol::Admin => "admin",
             };
             match place {
-                Place::Tcp(address) => (speaks, address.ip().to_string(), Some(address.port())),
-                Place::Unix(path) => (speaks, path.display().to_string(), None),
+                ListenAddr::Tcp(address) => (speaks, address.ip().to_string(), Some(address.port())),
+                ListenAddr::Unix(path) => (speaks, path.display().to_string(), None),
             }
         });
         places.collect()

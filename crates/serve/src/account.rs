@@ -13,18 +13,18 @@ pub(crate) struct Account(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     queue: Arc<Queue>,
-    held: Mutex<Held>,
+    held: Mutex<Charges>,
 }
 
 #[derive(Debug, Default)]
-struct Held {
+struct Charges {
     of_model: Option<Arc<Queue>>,
     bytes: usize,
     place: bool,
 }
 
 impl Inner {
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn held(&self) -> MutexGuard<'_, Charges> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 /// room for it.
 const PIECE: usize = 256 << 10;
 
-enum Source {
+enum BodySource {
     Bytes(Bytes),
     /// messages of gRPC; the trailers follow after the last one
     Messages(mpsc::Receiver<Result<Vec<u8>, Refusal>>),
@@ -22,7 +22,7 @@ enum Source {
 
 /// Body of a response. The connection counts as busy until it is dropped.
 pub(crate) struct AnswerBody {
-    source: Source,
+    source: BodySource,
     trailers: Option<HeaderMap>,
     busy: Busy,
 }
@@ -31,11 +31,11 @@ impl AnswerBody {
     /// Makes the body of a response. The bytes hold their own charge, see [`crate::answers`].
     pub(crate) fn new(bytes: Bytes, busy: Busy) -> AnswerBody {
         let busy = if bytes.is_empty() { busy } else { busy.answering() };
-        AnswerBody { source: Source::Bytes(bytes), trailers: None, busy }
+        AnswerBody { source: BodySource::Bytes(bytes), trailers: None, busy }
     }
 
     pub(crate) fn stream(messages: mpsc::Receiver<Result<Vec<u8>, Refusal>>, busy: Busy) -> AnswerBody {
-        AnswerBody { source: Source::Messages(messages), trailers: None, busy }
+        AnswerBody { source: BodySource::Messages(messages), trailers: None, busy }
     }
 
     pub(crate) fn with_trailers(mut self, trailers: HeaderMap) -> AnswerBody {
@@ -56,19 +56,19 @@ impl Body for AnswerBody {
         self.busy.progress();
         let http2 = self.busy.is_http2();
         match &mut self.source {
-            Source::Bytes(bytes) if bytes.is_empty() => Poll::Ready(self.last()),
-            Source::Bytes(bytes) => {
+            BodySource::Bytes(bytes) if bytes.is_empty() => Poll::Ready(self.last()),
+            BodySource::Bytes(bytes) => {
                 let piece = if http2 { bytes.len().min(PIECE) } else { bytes.len() };
                 let piece = bytes.split_to(piece);
                 Poll::Ready(Some(Ok(Frame::data(piece))))
             }
-            Source::Messages(messages) => {
+            BodySource::Messages(messages) => {
                 let refusal = match ready!(messages.poll_recv(cx)) {
                     Some(Ok(message)) => return Poll::Ready(Some(Ok(Frame::data(message.into())))),
                     Some(Err(refusal)) => Some(refusal),
                     None => None,
                 };
-                self.source = Source::Bytes(Bytes::new());
+                self.source = BodySource::Bytes(Bytes::new());
                 self.trailers = Some(trailers(refusal.as_ref()));
                 Poll::Ready(self.last())
             }
@@ -76,13 +76,13 @@ impl Body for AnswerBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.trailers.is_none() && matches!(&self.source, Source::Bytes(bytes) if bytes.is_empty())
+        self.trailers.is_none() && matches!(&self.source, BodySource::Bytes(bytes) if bytes.is_empty())
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.source {
-            Source::Bytes(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Source::Messages(_) => SizeHint::default(),
+            BodySource::Bytes(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            BodySource::Messages(_) => SizeHint::default(),
         }
     }
 }

@@ -26,6 +26,17 @@ pub enum Control {
     Poll,
 }
 
+/// Role of a server as a container of Amazon SageMaker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SageMaker {
+    /// none
+    Off,
+    /// `/ping` and `/invocations`, for one model
+    Model,
+    /// `/ping` and `/models`, by which the platform loads and unloads models
+    Models,
+}
+
 /// Addresses on which a server listens, and its limits.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -81,6 +92,8 @@ pub struct Config {
     pub repository: Option<PathBuf>,
     /// events that load models after the start
     pub control: Control,
+    /// role as a container of SageMaker
+    pub sagemaker: SageMaker,
     /// interval at which the folder is checked
     pub poll: Duration,
     /// whether the model that was unused for longest is unloaded when memory is needed
@@ -124,6 +137,7 @@ impl Default for Config {
             io_threads: 2,
             repository: None,
             control: Control::Off,
+            sagemaker: SageMaker::Off,
             poll: Duration::from_secs(2),
             evict: false,
             max_unpacked: 4 << 30,

@@ -56,10 +56,10 @@ mod turns;
 mod watched;
 
 pub use batch::{Joining, LocalBatcher};
-pub use config::{Config, Control, GrpcPort};
+pub use config::{Config, Control, GrpcPort, SageMaker};
 pub use error::StartError;
 pub use hooks::{HookArray, HookError, HookLoader, HookRequest, Hooks};
-pub use listen::{Place, Speaks};
+pub use listen::{ListenAddr, Protocol};
 pub use log::{Level, LogForm, log_line};
 pub use model::{BatchChoice, ModelSettings, ModelSpec, VersionChoice};
 pub use preprocess::Preprocess;

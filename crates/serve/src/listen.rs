@@ -19,7 +19,7 @@ const BACKLOG: i32 = 4096;
 
 /// Protocol and endpoints that a socket serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Speaks {
+pub enum Protocol {
     /// HTTP/1.1 and HTTP/2
     Http,
     /// gRPC
@@ -30,7 +30,7 @@ pub enum Speaks {
 
 /// Address of a socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum ListenAddr {
     /// host and port
     Tcp(SocketAddr),
     /// path
@@ -45,8 +45,8 @@ enum Socket {
 
 /// Listening socket that has no threads yet.
 pub(crate) struct Bound {
-    pub(crate) speaks: Speaks,
-    pub(crate) place: Place,
+    pub(crate) speaks: Protocol,
+    pub(crate) place: ListenAddr,
     socket: Socket,
     /// file of a Unix socket, removed at the end
     file: Option<SocketFile>,
@@ -84,9 +84,9 @@ pub(crate) fn bind(config: &Config) -> Result<Vec<Bound>, StartError> {
     let mut bound = Vec::new();
     let grpc_port = config.grpc_port().map_err(StartError::Settings)?;
     for (speaks, port, option) in [
-        (Speaks::Http, config.port, "--port"),
-        (Speaks::Grpc, grpc_port, "--grpc-port"),
-        (Speaks::Admin, config.admin_port, "--admin-port"),
+        (Protocol::Http, config.port, "--port"),
+        (Protocol::Grpc, grpc_port, "--grpc-port"),
+        (Protocol::Admin, config.admin_port, "--admin-port"),
     ] {
         let Some(port) = port else { continue };
         let named = match config.host.contains(':') {
@@ -98,7 +98,7 @@ pub(crate) fn bind(config: &Config) -> Result<Vec<Bound>, StartError> {
             _ => StartError::Listen(named, error),
         })?);
     }
-    for (speaks, path) in [(Speaks::Http, &config.unix), (Speaks::Grpc, &config.grpc_unix)] {
+    for (speaks, path) in [(Protocol::Http, &config.unix), (Protocol::Grpc, &config.grpc_unix)] {
         let Some(path) = path else { continue };
         bound.push(unix(speaks, path).map_err(|error| StartError::Listen(path.display().to_string(), error))?);
     }
@@ -109,14 +109,14 @@ pub(crate) fn bind(config: &Config) -> Result<Vec<Bound>, StartError> {
     Ok(bound)
 }
 
-fn tcp(speaks: Speaks, host: &str, port: u16) -> io::Result<Bound> {
+fn tcp(speaks: Protocol, host: &str, port: u16) -> io::Result<Bound> {
     let listener = std::net::TcpListener::bind((host, port))?;
     socket2::SockRef::from(&listener).listen(BACKLOG)?;
-    let place = Place::Tcp(listener.local_addr()?);
+    let place = ListenAddr::Tcp(listener.local_addr()?);
     Ok(Bound { speaks, place, socket: Socket::Tcp(listener), file: None, inherited: false })
 }
 
-fn unix(speaks: Speaks, path: &Path) -> io::Result<Bound> {
+fn unix(speaks: Protocol, path: &Path) -> io::Result<Bound> {
     let is_socket = |path: &Path| std::fs::symlink_metadata(path).is_ok_and(|about| about.file_type().is_socket());
     // A server that was killed leaves its socket file.
     if is_socket(path)
@@ -127,7 +127,13 @@ fn unix(speaks: Speaks, path: &Path) -> io::Result<Bound> {
     let listener = std::os::unix::net::UnixListener::bind(path)?;
     socket2::SockRef::from(&listener).listen(BACKLOG)?;
     let file = Some(SocketFile { path: path.to_owned(), process: std::process::id() });
-    Ok(Bound { speaks, place: Place::Unix(path.to_owned()), socket: Socket::Unix(listener), file, inherited: false })
+    Ok(Bound {
+        speaks,
+        place: ListenAddr::Unix(path.to_owned()),
+        socket: Socket::Unix(listener),
+        file,
+        inherited: false,
+    })
 }
 
 impl Bound {

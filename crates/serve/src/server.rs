@@ -7,7 +7,7 @@ use crate::body::Received;
 use crate::config::Control;
 use crate::connection::{Busy, Limits, TimedStream, Transport};
 use crate::error::StartError;
-use crate::listen::{self, Listener, Place, SocketFile, Speaks};
+use crate::listen::{self, ListenAddr, Listener, Protocol, SocketFile};
 use crate::log::{Level, Log};
 use crate::refusal::Refusal;
 use crate::repository::{IndexEntry, Repository};
@@ -116,7 +116,7 @@ impl Drop for Counted {
 /// Running server. Dropping it ends it at once.
 pub struct Server {
     shared: Arc<Shared>,
-    places: Vec<(Speaks, Place)>,
+    places: Vec<(Protocol, ListenAddr)>,
     files: Mutex<Vec<SocketFile>>,
     runtime: Mutex<Option<Runtime>>,
     /// process that started it; a forked child has none of its threads
@@ -169,7 +169,7 @@ impl Server {
             places.push((speaks, bound.place.clone()));
             let (listener, file) = bound.listener().map_err(StartError::Threads)?;
             files.extend(file);
-            let tls = if speaks == Speaks::Grpc { acceptors.1.clone() } else { acceptors.0.clone() };
+            let tls = if speaks == Protocol::Grpc { acceptors.1.clone() } else { acceptors.0.clone() };
             runtime.spawn(accept(Door { shared: shared.clone(), speaks, tls }, listener, connections.clone()));
         }
         if shared.service.repository.control() == Control::Poll {
@@ -185,14 +185,14 @@ impl Server {
     }
 
     /// Returns the addresses on which it listens, each with its protocol.
-    pub fn places(&self) -> &[(Speaks, Place)] {
+    pub fn places(&self) -> &[(Protocol, ListenAddr)] {
         &self.places
     }
 
     /// Returns the first TCP address with this protocol.
-    pub fn address(&self, speaks: Speaks) -> Option<SocketAddr> {
+    pub fn address(&self, speaks: Protocol) -> Option<SocketAddr> {
         self.places.iter().find_map(|(spoken, place)| match place {
-            Place::Tcp(address) if *spoken == speaks => Some(*address),
+            ListenAddr::Tcp(address) if *spoken == speaks => Some(*address),
             _ => None,
         })
     }
@@ -314,7 +314,7 @@ impl std::fmt::Debug for Server {
 #[derive(Clone)]
 struct Door {
     shared: Arc<Shared>,
-    speaks: Speaks,
+    speaks: Protocol,
     tls: Option<TlsAcceptor>,
 }
 
@@ -392,9 +392,9 @@ async fn serve(door: Door, stream: Box<dyn Transport>) {
         let shared = shared.clone();
         async move {
             Ok::<_, Infallible>(match speaks {
-                Speaks::Http => answer(shared, request, busy, endpoints::Paths::Open).await,
-                Speaks::Admin => answer(shared, request, busy, endpoints::Paths::Admin).await,
-                Speaks::Grpc => grpc::answer(shared, request, busy).await,
+                Protocol::Http => answer(shared, request, busy, endpoints::Paths::Open).await,
+                Protocol::Admin => answer(shared, request, busy, endpoints::Paths::Admin).await,
+                Protocol::Grpc => grpc::answer(shared, request, busy).await,
             })
         }
     });
@@ -409,7 +409,7 @@ async fn serve(door: Door, stream: Box<dyn Transport>) {
         .max_header_list_size(HEAD as u32)
         .initial_stream_window_size(WINDOW)
         .initial_connection_window_size(WINDOW);
-    if speaks == Speaks::Grpc {
+    if speaks == Protocol::Grpc {
         builder = builder.http2_only();
     }
     let connection = builder.serve_connection(TokioIo::new(stream), service);

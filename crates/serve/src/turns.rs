@@ -25,11 +25,11 @@ pub(crate) struct Turns {
     /// whether calls that would miss their deadlines, by recent times, are left out
     foresight: bool,
     began: Instant,
-    state: Mutex<State>,
+    state: Mutex<Waitlist>,
 }
 
 #[derive(Default)]
-struct State {
+struct Waitlist {
     running: usize,
     next_share: u64,
     shares: BTreeMap<u64, ShareState>,
@@ -76,7 +76,7 @@ impl ShareState {
 struct Waiting {
     rank: i64,
     arrived: u64,
-    turn: oneshot::Sender<Turn>,
+    turn: oneshot::Sender<CallPermit>,
 }
 
 impl Ord for Waiting {
@@ -100,13 +100,13 @@ impl PartialEq for Waiting {
 impl Eq for Waiting {}
 
 /// Share of a model in the scheduler.
-pub(crate) struct Share {
+pub(crate) struct ModelShare {
     turns: Arc<Turns>,
     number: u64,
 }
 
 /// Permit to call a model, returned when it is dropped.
-pub(crate) struct Turn {
+pub(crate) struct CallPermit {
     /// scheduler that counted it; none after it was returned, or if it was not counted
     turns: Option<Arc<Turns>>,
     number: u64,
@@ -120,12 +120,12 @@ impl Turns {
         Arc::new(Turns { slots: slots.max(1), ageing, foresight, began: Instant::now(), state: Mutex::default() })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, Waitlist> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Registers a model with its weight and the number of calls that it may run concurrently.
-    pub(crate) fn share(self: &Arc<Turns>, weight: f64, limit: Option<usize>) -> Share {
+    pub(crate) fn share(self: &Arc<Turns>, weight: f64, limit: Option<usize>) -> ModelShare {
         let mut state = self.state();
         let number = state.next_share;
         state.next_share += 1;
@@ -143,7 +143,7 @@ impl Turns {
         };
         state.shares.insert(number, share);
         drop(state);
-        Share { turns: self.clone(), number }
+        ModelShare { turns: self.clone(), number }
     }
 
     /// Returns the place of a request in the order of its model; the lowest goes first. A request
@@ -158,14 +158,14 @@ impl Turns {
         self.state().shares.values().map(|share| share.waiting_until(i64::MAX)).sum()
     }
 
-    fn give(self: &Arc<Turns>, state: &mut State) {
+    fn give(self: &Arc<Turns>, state: &mut Waitlist) {
         while let Some(number) = state.next(self.slots) {
             let Some(share) = state.shares.get_mut(&number) else { return };
             let Some(waiting) = share.waiting.pop() else { return };
             if waiting.turn.is_closed() {
                 continue;
             }
-            let turn = Turn::new(Some(self.clone()), number);
+            let turn = CallPermit::new(Some(self.clone()), number);
             match waiting.turn.send(turn) {
                 Ok(()) => {
                     share.running += 1;
@@ -178,7 +178,7 @@ impl Turns {
     }
 }
 
-impl State {
+impl Waitlist {
     /// Returns the least time that a model which computes or waits has spent; that of the model
     /// that spent most if none does.
     fn least_spent(&self) -> f64 {
@@ -198,9 +198,9 @@ impl State {
     }
 }
 
-impl Share {
+impl ModelShare {
     /// Waits for a permit. Dropping the future gives the place up.
-    pub(crate) async fn turn(&self, priority: i32) -> Turn {
+    pub(crate) async fn turn(&self, priority: i32) -> CallPermit {
         let waiting = {
             let mut state = self.turns.state();
             let least = state.least_spent();
@@ -215,7 +215,7 @@ impl Share {
             if running < self.turns.slots && !others && share.running < share.limit {
                 share.running += 1;
                 state.running += 1;
-                return Turn::new(Some(self.turns.clone()), self.number);
+                return CallPermit::new(Some(self.turns.clone()), self.number);
             }
             let (turn, waiting) = oneshot::channel();
             share.waiting.push(Waiting { rank, arrived: share.arrivals, turn });
@@ -236,8 +236,8 @@ impl Share {
     }
 
     /// Makes a permit that the scheduler does not count.
-    fn uncounted(&self) -> Turn {
-        Turn::new(None, self.number)
+    fn uncounted(&self) -> CallPermit {
+        CallPermit::new(None, self.number)
     }
 
     /// Estimates how long a request that arrives now takes, from recent times, so that few take
@@ -264,7 +264,7 @@ impl Share {
     }
 }
 
-impl Drop for Share {
+impl Drop for ModelShare {
     fn drop(&mut self) {
         let mut state = self.turns.state();
         let Some(gone) = state.shares.remove(&self.number) else { return };
@@ -273,14 +273,14 @@ impl Drop for Share {
     }
 }
 
-impl Turn {
-    fn new(turns: Option<Arc<Turns>>, number: u64) -> Turn {
-        Turn { turns, number, began: Instant::now(), ran: AtomicBool::new(false) }
+impl CallPermit {
+    fn new(turns: Option<Arc<Turns>>, number: u64) -> CallPermit {
+        CallPermit { turns, number, began: Instant::now(), ran: AtomicBool::new(false) }
     }
 
     /// Returns the permit, unless its call would end after the deadline by recent times. The next
     /// request then gets it. If no request waits, the call is tried in any case.
-    pub(crate) fn in_time(self, deadline: Option<Instant>) -> Result<Turn, Refusal> {
+    pub(crate) fn in_time(self, deadline: Option<Instant>) -> Result<CallPermit, Refusal> {
         if let (Some(turns), Some(deadline)) = (self.turns.as_ref().filter(|turns| turns.foresight), deadline) {
             let state = turns.state();
             if let Some(share) = state.shares.get(&self.number) {
@@ -300,7 +300,7 @@ impl Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for CallPermit {
     fn drop(&mut self) {
         let Some(turns) = self.turns.take() else { return };
         let mut state = turns.state();
@@ -324,23 +324,23 @@ mod tests {
     use std::pin::Pin;
     use std::task::{Context, Poll, Waker};
 
-    type Asked<'a> = Pin<Box<dyn Future<Output = Turn> + 'a>>;
+    type Asked<'a> = Pin<Box<dyn Future<Output = CallPermit> + 'a>>;
 
-    fn poll(asked: &mut Asked<'_>) -> Option<Turn> {
+    fn poll(asked: &mut Asked<'_>) -> Option<CallPermit> {
         match asked.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(turn) => Some(turn),
             Poll::Pending => None,
         }
     }
 
-    fn ask(share: &Share, priority: i32) -> (Asked<'_>, Option<Turn>) {
+    fn ask(share: &ModelShare, priority: i32) -> (Asked<'_>, Option<CallPermit>) {
         let mut asked: Asked<'_> = Box::pin(share.turn(priority));
         let turn = poll(&mut asked);
         (asked, turn)
     }
 
     /// A call has run to its end.
-    fn end(turn: Option<Turn>) {
+    fn end(turn: Option<CallPermit>) {
         turn.expect("a turn").ran();
     }
 

@@ -15,11 +15,11 @@ type Stamp = Vec<Option<(SystemTime, u64)>>;
 pub(crate) struct Watched<T> {
     files: Vec<PathBuf>,
     read: fn(&[PathBuf]) -> Result<T, String>,
-    state: Mutex<State<T>>,
+    state: Mutex<WatchedState<T>>,
     log: Log,
 }
 
-struct State<T> {
+struct WatchedState<T> {
     value: Arc<T>,
     stamp: Stamp,
     looked: Instant,
@@ -34,7 +34,12 @@ impl<T> Watched<T> {
     ) -> Result<Watched<T>, String> {
         let stamp = stamp(&files);
         let value = Arc::new(read(&files)?);
-        Ok(Watched { files, read, state: Mutex::new(State { value, stamp, looked: Instant::now() }), log: log.clone() })
+        Ok(Watched {
+            files,
+            read,
+            state: Mutex::new(WatchedState { value, stamp, looked: Instant::now() }),
+            log: log.clone(),
+        })
     }
 
     /// Returns the value of the files, at most a second old. If the files can no longer be read,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from .._codes import with_code, without_codes
+
 __all__ = ["BAD", "GOOD", "INTERRUPTED", "USAGE", "CommandError", "ModelError", "UsageError"]
 
 GOOD, BAD, USAGE, INTERRUPTED = 0, 1, 2, 130
@@ -9,9 +11,15 @@ GOOD, BAD, USAGE, INTERRUPTED = 0, 1, 2, 130
 
 
 class CommandError(Exception):
-    """A sentence for the user: what is wrong, what was expected, what to do."""
+    """A sentence for the user: what is wrong, what was expected, what to do. Its text ends with a
+    code, which :mod:`mxrt._codes` lists.
+    """
 
     status = BAD
+    kind = "model"
+
+    def __str__(self) -> str:
+        return with_code(without_codes(super().__str__()), self.kind)
 
 
 class ModelError(CommandError):
@@ -22,3 +30,4 @@ class UsageError(CommandError):
     """The command line does not say what is needed, or names what is not there."""
 
     status = USAGE
+    kind = "usage"

@@ -11,9 +11,10 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
+from .._codes import CODES, with_code
 from ..base import MXNetError
 from ._errors import BAD, GOOD, INTERRUPTED, USAGE, CommandError
 from ._interrupt import at_once, remove_folders
@@ -28,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     row = next((row for word in words if not word.startswith("-") for row in COMMANDS if row.name == word), None)
     try:
-        args = parser_with(row).parse_args(words)
+        args = _arguments(row, words)
         if args.version and row is None:
             import mxrt
 
@@ -77,11 +78,12 @@ def _run(row: Command, args: argparse.Namespace) -> int:
 
 def _sentence(error: BaseException) -> str:
     if isinstance(error, MemoryError) and not isinstance(error, MXNetError):
-        return (
+        text = (
             f"there is not enough memory ({error or 'no more is known'}); a smaller --shape or fewer inputs need less"
         )
+        return with_code(text, "memory")
     if isinstance(error, OSError) and not isinstance(error, MXNetError):
-        return f"'{error.filename}': {error.strerror}"
+        return with_code(f"'{error.filename}': {error.strerror}", "model")
     return str(error)
 
 
@@ -89,11 +91,26 @@ def _shown_as_line(message: Warning | str, *_: object, **__: object) -> None:
     print(f"warning: {message}", file=sys.stderr)
 
 
+def _arguments(row: Command | None, words: Sequence[str]) -> argparse.Namespace:
+    """The arguments of a command line. An option that the command does not have is its error."""
+    parser = parser_with(row)
+    args, unknown = parser.parse_known_args(words)
+    if unknown:
+        of = parser if row is None else _commands(parser)[row.name]
+        known = [option for action in of._actions for option in action.option_strings]
+        of.error(f"unrecognized arguments: {' '.join(unknown)}{close_to(unknown[0], known)}")
+    return args
+
+
+def _commands(parser: argparse.ArgumentParser) -> Mapping[str, argparse.ArgumentParser]:
+    return next(one.choices for one in parser._actions if isinstance(one, argparse._SubParsersAction))
+
+
 class _Parser(argparse.ArgumentParser):
     """Names the commands that a mistyped one resembles."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(USAGE, f"{self.prog}: {message} ({self.prog} --help says more)\n")
+        self.exit(USAGE, f"{self.prog}: {message} ({self.prog} --help says more) [{CODES['usage']}]\n")
 
 
 def parser_with(row: Command | None) -> argparse.ArgumentParser:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from .._page_style import STYLE
 from ._out import megabytes, shape_text
 
 __all__ = ["page"]
@@ -22,20 +23,11 @@ _FAMILIES = (
 )
 
 _STYLE = """
-:root{--paper:#fcfcfa;--ink:#1c1d21;--faint:#6a6d75;--line:#dddcd6;--card:#fff;--shade:#f1f0eb;
+:root{--shade:#f1f0eb;
 --convolution:#2f6db5;--dense:#b3572b;--pooling:#3c8a5f;--normalisation:#8457a8;--moving:#8d8a7d;--other:#b08a1e;
 --area:#2f6db533}
-@media (prefers-color-scheme:dark){:root{--paper:#16171a;--ink:#e8e7e3;--faint:#9a9da6;--line:#34363c;--card:#1e2024;
+@media (prefers-color-scheme:dark){:root{
 --shade:#26282d;--convolution:#6ba3e3;--dense:#e08a5c;--pooling:#66bd8e;--normalisation:#b88bdb;--moving:#a5a296;--other:#d9b348;--area:#6ba3e333}}
-*{box-sizing:border-box}
-body{margin:0;background:var(--paper);color:var(--ink);font:15px/1.45 system-ui,sans-serif}
-main{max-width:72rem;margin:0 auto;padding:1.5rem 1rem 4rem}
-h1{font-size:1.5rem;margin:0 0 .2rem;overflow-wrap:anywhere}h2{font-size:1.05rem;margin:2rem 0 .5rem}
-p{margin:.3rem 0;color:var(--faint)}
-.facts{display:grid;grid-template-columns:repeat(auto-fit,minmax(8.5rem,1fr));gap:.6rem;margin:1rem 0}
-.fact{background:var(--card);border:1px solid var(--line);border-radius:.5rem;padding:.6rem .8rem}
-.fact b{display:block;font-size:1.15rem;font-variant-numeric:tabular-nums}
-.fact span{color:var(--faint);font-size:.82rem}
 .line{display:flex;height:2.6rem;border-radius:.4rem;overflow:hidden;gap:1px;background:var(--line)}
 .line a{min-width:1px;height:100%}
 .line a:hover,.line a:focus-visible{filter:brightness(1.2);outline:2px solid var(--ink);outline-offset:-2px}
@@ -102,7 +94,7 @@ def page(report: Mapping[str, Any]) -> str:
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>{title}</title><style>{_STYLE}</style></head>\n<body><main>\n"
+        f"<title>{title}</title><style>{STYLE}{_STYLE}</style></head>\n<body><main>\n"
         + "\n".join(body)
         + "\n</main></body></html>\n"
     )

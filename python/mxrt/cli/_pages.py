@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from .._codes import CODES
 
 __all__ = ["PAGES", "Page", "find_page"]
 
@@ -10,7 +12,6 @@ __all__ = ["PAGES", "Page", "find_page"]
 class Page(NamedTuple):
     """The meaning of an error, by an example, and what to do."""
 
-    code: str
     kind: str
     name: str
     summary: str
@@ -18,10 +19,23 @@ class Page(NamedTuple):
     cause: str
     remedies: tuple[str, ...]
 
+    @property
+    def code(self) -> str:
+        """The code that texts of such errors end with."""
+        return CODES[self.kind]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names by which the page is found."""
+        return (self.code, self.name, *(kind for kind, code in CODES.items() if code == self.code))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The page as data."""
+        return {"code": self.code, **self._asdict()}
+
 
 PAGES = (
     Page(
-        "MX-SHAPE",
         "shape",
         "MXNetShapeError",
         "Shapes of arrays do not fit together. It is a ValueError.",
@@ -38,7 +52,6 @@ PAGES = (
         ),
     ),
     Page(
-        "MX-DATA",
         "data",
         "MXNetDataError",
         "A file, or what is in it, cannot be used. It is a ValueError.",
@@ -52,7 +65,6 @@ PAGES = (
         ),
     ),
     Page(
-        "MX-FILE",
         "file_not_found",
         "MXNetFileNotFoundError",
         "A file, or the folder it is in, is not there. It is a FileNotFoundError, and so an OSError.",
@@ -64,7 +76,6 @@ PAGES = (
         ),
     ),
     Page(
-        "MX-VALUE",
         "value",
         "MXNetValueError",
         "An argument or attribute has a value that is not allowed. It is a ValueError.",
@@ -76,17 +87,15 @@ PAGES = (
         ),
     ),
     Page(
-        "MX-TYPE",
         "type",
         "MXNetTypeError",
         "Element types do not fit, or an argument is of the wrong type. It is a TypeError.",
         "net(mx.nd.zeros((1, 64), dtype='float64'))\ninput 'data': got float64, wanted float32",
         "Parameters are float32 (or float16), and the input is of another type: numbers of numpy are float64 unless "
-        "something else is said.",
+        "another type is given.",
         ("x.astype('float32') converts.", "net.cast('float16') changes the parameters."),
     ),
     Page(
-        "MX-INDEX",
         "index",
         "MXNetIndexError",
         "An index is out of range. It is an IndexError.",
@@ -95,7 +104,6 @@ PAGES = (
         ("Embedding and take: the rows of the table bound the numbers of the input.",),
     ),
     Page(
-        "MX-KEY",
         "key",
         "MXNetKeyError",
         "A name is not known. It is a KeyError.",
@@ -104,7 +112,6 @@ PAGES = (
         ("mxrt inspect MODEL --params lists the names.",),
     ),
     Page(
-        "MX-NONE",
         "not_implemented",
         "MXNetNotImplementedError",
         "The feature or operator is not in mxrt. It is a NotImplementedError.",
@@ -117,7 +124,6 @@ PAGES = (
         ),
     ),
     Page(
-        "MX-TRAINING",
         "training",
         "TrainingNotSupportedError",
         "The call belongs to training, which mxrt does not do. It is a NotImplementedError.",
@@ -126,7 +132,6 @@ PAGES = (
         ("Train with MXNet, export, and load the files here.", "Leave autograd.record() and Trainer.step() out."),
     ),
     Page(
-        "MX-MEMORY",
         "memory",
         "MXNetMemoryError",
         "There is no memory for an array. It is a MemoryError.",
@@ -139,7 +144,6 @@ PAGES = (
         ),
     ),
     Page(
-        "MX-TIME",
         "deadline",
         "MXNetTimeoutError",
         "The deadline of a call passed before it began. It is a TimeoutError.",
@@ -148,7 +152,6 @@ PAGES = (
         ("A later deadline, or a higher priority=.", "mxrt profile MODEL --callers N shows how long calls wait."),
     ),
     Page(
-        "MX-CANCEL",
         "cancelled",
         "MXNetCancelledError",
         "The call was cancelled before it began, so that there is no result.",
@@ -158,7 +161,6 @@ PAGES = (
         ("Call again if the result is wanted after all.",),
     ),
     Page(
-        "MX-DEVICE",
         "device",
         "MXNetDeviceError",
         "The device is not available, or arrays are on different ones.",
@@ -167,7 +169,6 @@ PAGES = (
         ("mxrt doctor says which GPUs there are and what is missing.", "x.as_in_context(mx.cpu()) moves an array."),
     ),
     Page(
-        "MX-OPERATOR",
         "operator",
         "MXNetError",
         "An operator failed. It is a RuntimeError; all errors of mxrt are of this class.",
@@ -177,7 +178,6 @@ PAGES = (
         ("MXRT_DEBUG=1 adds the line of the program that called the operator, as pushed_at.",),
     ),
     Page(
-        "MX-MULTIPLE",
         "multiple",
         "MultipleErrors",
         "Several operators failed; errors has them one by one.",
@@ -186,7 +186,6 @@ PAGES = (
         ("Look at error.errors; each has its own code.",),
     ),
     Page(
-        "MX-END",
         "shutdown",
         "MXNetShutdownError",
         "The interpreter is ending, and the engine accepts no more work.",
@@ -195,22 +194,33 @@ PAGES = (
         ("Join the threads before the program ends.",),
     ),
     Page(
-        "MX-DEFECT",
         "panic",
         "InternalError",
-        "A defect of mxrt itself. The process goes on; only results that depend on the call fail.",
+        "A defect of mxrt itself. The process continues; only results that depend on the call fail.",
         "an operator ended in a way that it must not",
         "mxrt made a mistake.",
         ("Report it with the output of mxrt info, the message, and the -symbol.json of the model if you can.",),
+    ),
+    Page(
+        "model",
+        "ModelError",
+        "A command found that the model or the data are wrong. The status is 1.",
+        "mxrt inspect net.zip\nmxrt inspect: 'net.zip' is a damaged archive: ...; copy or download it again",
+        "A file is damaged, of another kind, or does not fit the model. The sentence names it.",
+        ("Do what the sentence says.", "--debug shows where in the code the error was raised."),
+    ),
+    Page(
+        "usage",
+        "UsageError",
+        "A command line names what is not there, or lacks something. The status is 2.",
+        "mxrt run digits\nmxrt run: there is no file 'digits-symbol.json' ...",
+        "A name is mistyped, an option has a value that is not allowed, or the shell is in another folder.",
+        ("mxrt COMMAND --help lists the options, with an example.", "pwd says in which folder the shell is."),
     ),
 )
 
 
 def find_page(word: str) -> Page | None:
     """The page of a code, of a kind, or of a class, in upper or lower case."""
-    plain = word.strip().lower().rpartition(".")[2]
-    kinds = {"not_completed": "panic"}
-    for page in PAGES:
-        if plain in (page.code.lower(), page.kind, page.name.lower()) or kinds.get(plain) == page.kind:
-            return page
-    return None
+    plain = word.strip().strip("[]").lower().rpartition(".")[2]
+    return next((page for page in PAGES if plain in map(str.lower, page.names)), None)

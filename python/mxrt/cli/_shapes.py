@@ -53,7 +53,8 @@ def input_shapes(
     if files.params is not None:
         held = {strip_kind(name): array.shape for name, array in named_arrays(str(files.params)).items()}
     names = data_inputs(graph, held)
-    named = _given(given, names, graph)
+    lack = "" if held is not None else "; no parameter file was found, and --params names one"
+    named = _given(given, names, graph, lack)
     _check_held(files, held, names, named)
     at_hand = {name or names[0]: shape for name, shape in (data or {}).items() if name or len(names) == 1}
     for name, shape in {**shapes_of_files(files), **_hints(graph), **at_hand}.items():
@@ -79,13 +80,13 @@ def input_shapes(
     return {name: named[name] for name in graph.list_inputs() if name in named}, assumed
 
 
-def _given(given: Sequence[str], names: Sequence[str], graph: Symbol) -> dict[str, Shape]:
+def _given(given: Sequence[str], names: Sequence[str], graph: Symbol, lack: str) -> dict[str, Shape]:
     """Reads the shapes of `--shape`."""
     named: dict[str, Shape] = {}
     for text in given:
         name, equals, shape = text.rpartition("=")
         if not equals and len(names) != 1:
-            raise UsageError(f"the model has the inputs {', '.join(names)}: say --shape NAME=... for each")
+            raise UsageError(f"the model has the inputs {', '.join(names)}: say --shape NAME=... for each{lack}")
         name = name if equals else names[0]
         if name in named:
             raise UsageError(f"--shape says the shape of '{name}' twice; once is enough")

@@ -54,6 +54,12 @@ COMMANDS = (
         "mxrt.cli.convert",
         "digits_cnn small --float16",
     ),
+    Command(
+        "quantize",
+        "a copy of a model on 8-bit integers, within a budget of accuracy, and what each layer costs",
+        "mxrt.cli.quantize",
+        "digits_cnn --data images --size 8,8 --grey --scale 0.00392157 --mean 0 --std 1 --out int8 --html report.html",
+    ),
     Command("explain", "the page of an error", "mxrt.cli.explain", "MXNetShapeError"),
     Command("demo", "trained and full-size models, many callers, caught failures (a minute)", "mxrt.demo", "--quick"),
     Command(
@@ -71,7 +77,7 @@ COMMANDS = (
     Command(
         "serve",
         "models over HTTP, by the Open Inference Protocol",
-        "mxrt._serve_command",
+        "mxrt.serve._command",
         "digits=digits_cnn --shape 1,1,8,8 --check",
         ends_at_once=False,
     ),

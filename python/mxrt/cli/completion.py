@@ -7,6 +7,7 @@ import shlex
 
 from ._errors import GOOD
 from ._main import parser_with
+from ._out import print_json
 from .commands import COMMANDS
 
 __all__ = ["add_arguments", "main"]
@@ -19,11 +20,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "shell", choices=SHELLS, help='the shell; eval "$(mxrt completion bash)" in ~/.bashrc switches it on'
     )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def main(args: argparse.Namespace) -> int:
     """Runs the command."""
-    print({"bash": _bash, "zsh": _zsh, "fish": _fish}[args.shell](), end="")
+    script = {"bash": _bash, "zsh": _zsh, "fish": _fish}[args.shell]()
+    if args.json:
+        print_json({"shell": args.shell, "script": script})
+    else:
+        print(script, end="")
     return GOOD
 
 

@@ -25,7 +25,7 @@ from ._rewrite import Rewritten, rewritten
 from .check import worst_error
 from .run import called
 
-__all__ = ["add_arguments", "main"]
+__all__ = ["add_arguments", "main", "targets_of"]
 
 FORMATS = ("params", "npz", "safetensors")
 # Errors of a copy of the same precision are those of other kernels.
@@ -68,7 +68,7 @@ def main(args: argparse.Namespace) -> int:
     """Runs the command; 1 where the copy does not answer as the model."""
     if args.data is not None and not Path(args.data).is_file():
         raise UsageError(f"there is no file '{args.data}' (--data)")
-    symbol, params = _targets(args)
+    symbol, params = targets_of(args.out, args.force, args.format)
     model = open_model(args, shapes_in([args.data] if args.data else []))
     if model.assumed:
         note("convert", model.assumed)
@@ -98,18 +98,18 @@ def main(args: argparse.Namespace) -> int:
     return GOOD if report["good"] else BAD
 
 
-def _targets(args: argparse.Namespace) -> tuple[Path, Path]:
-    """The files of the copy, which can be written and are not those of the model."""
-    out = Path(args.out)
+def targets_of(prefix: str, force: bool, form: str = "params") -> tuple[Path, Path]:
+    """The files of a copy, which can be written and are there only if they may be overwritten."""
+    out = Path(prefix)
     folder = out.absolute().parent
     if not folder.is_dir():
         raise UsageError(f"OUT '{out}': there is no folder '{out.parent}'")
     if not os.access(folder, os.W_OK):
         raise UsageError(f"OUT '{out}': the folder '{out.parent}' cannot be written: permission denied")
-    ending = {"params": "-0000.params"}.get(args.format, f".{args.format}")
+    ending = {"params": "-0000.params"}.get(form, f".{form}")
     targets = out.with_name(f"{out.name}-symbol.json"), out.with_name(f"{out.name}{ending}")
     there = [str(path) for path in targets if path.exists()]
-    if there and not args.force:
+    if there and not force:
         raise UsageError(f"'{there[0]}' exists; name another OUT, or overwrite it by --force")
     return targets
 

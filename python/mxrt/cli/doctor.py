@@ -217,7 +217,7 @@ def _self_test() -> Iterator[Finding]:
     from ..gluon import SymbolBlock
     from ..ndarray import from_numpy
 
-    folder = Path(__file__).parent.parent / "_demo_data"
+    folder = Path(__file__).parent.parent / "demo" / "data"
     net = SymbolBlock.imports(str(folder / "digits_cnn-symbol.json"), ["data"], str(folder / "digits_cnn-0000.params"))
     with np.load(folder / "digits_cnn-eval.npz") as saved:
         images, labels = saved["in.data"], saved["label"]

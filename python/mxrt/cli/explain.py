@@ -28,19 +28,19 @@ def main(args: argparse.Namespace) -> int:
     """Runs the command; without a code it lists all."""
     if args.code is None:
         if args.json:
-            print_json([page._asdict() for page in PAGES])
+            print_json([page.as_dict() for page in PAGES])
         else:
             for page in PAGES:
                 print(f"{style(page.code, 'bold'):16s} {page.name}: {page.summary}")
         return GOOD
     found = find_page(args.code)
     if found is None:
-        known = [name for page in PAGES for name in (page.code, page.kind, page.name)]
+        known = [name for page in PAGES for name in page.names]
         raise UsageError(
             f"there is no error '{args.code}'{close_to(args.code, known)}; mxrt explain without a code lists all"
         )
     if args.json:
-        print_json(found._asdict())
+        print_json(found.as_dict())
     else:
         print(_as_text(found))
     return GOOD
@@ -52,7 +52,7 @@ def _as_text(page: Page) -> str:
 
     return "\n".join(
         [
-            f"{style(page.code, 'bold')}  mx.base.{page.name}, kind '{page.kind}'",
+            f"{style(page.code, 'bold')}  {page.name}, kind '{page.kind}'",
             "",
             paragraph(page.summary),
             "",

@@ -5,18 +5,20 @@ from __future__ import annotations
 import argparse
 import os
 import platform
-import sys
 
 import numpy
 
 from .. import __version__, _mxrt
 from ..base import MXNetError
+from ._errors import BAD, GOOD
 from ._gpus import gpu_rows, library_rows
+from ._out import note, print_json
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of the command."""
     parser.add_argument("--settings", action="store_true", help="list all environment variables that mxrt reads")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def processor() -> str:
@@ -31,10 +33,14 @@ def processor() -> str:
 
 def main(args: argparse.Namespace) -> int:
     """Runs the command; 1 where the environment says something that is refused."""
+    if args.settings and args.json:
+        keys = ("name", "expects", "default", "help")
+        print_json({"settings": [dict(zip(keys, row, strict=False)) for row in _mxrt.settings()]})
+        return GOOD
     if args.settings:
         for name, expects, default, doc, _ in _mxrt.settings():
             print(f"{name}\n    {doc}\n    {expects}; default: {default}")
-        return 0
+        return GOOD
     rows = [
         ("mxrt", __version__),
         ("Python", f"{platform.python_version()} ({platform.python_implementation()})"),
@@ -57,11 +63,14 @@ def main(args: argparse.Namespace) -> int:
             *(library_rows() if _mxrt.device_count("gpu") > 0 else []),
         ]
     rows += _set_variables()
-    for key, value in rows:
-        print(f"{key:14s}{value}")
+    if args.json:
+        print_json({key.strip(): value for key, value in rows})
+    else:
+        for key, value in rows:
+            print(f"{key:14s}{value}")
     if refused is not None:
-        print(f"mxrt info: {refused}", file=sys.stderr)
-    return 0 if refused is None else 1
+        note("info", str(refused))
+    return GOOD if refused is None else BAD
 
 
 def _set_variables() -> list[tuple[str, str]]:

@@ -96,13 +96,19 @@ def combine_histogram(old_hist: Any, arr: Any, new_min: Any, new_max: Any, new_t
     return more, edges, low, high, end
 
 
-def _smooth(counts: Any, eps: float = 0.0001) -> Any | None:
-    """Takes a little from the bins that have something for those that have nothing."""
-    zeros = counts == 0
+def smooth(p: Any, eps: float = 0.0001) -> Any:
+    """Takes a little from the bins of a histogram that have something for those that have nothing.
+
+    Raises ValueError where nothing is in any bin, or too little to take `eps` for each empty one.
+    """
+    zeros = p == 0
     empty, full = int(zeros.sum()), int((~zeros).sum())
-    if not full or eps * empty / full >= 1.0:
-        return None
-    return np.where(zeros, eps, counts - eps * empty / full)
+    if not full:
+        raise ValueError("the histogram is empty: no bin holds anything")
+    smoothed = np.where(zeros, eps, p - eps * empty / full)
+    if eps * empty / full >= 1.0 or (smoothed <= 0).any():
+        raise ValueError(f"the histogram has {empty} empty bins of {empty + full}: too many to smooth it")
+    return smoothed
 
 
 def _divergence(counts: Any, half: int, quantized_bins: int) -> float:
@@ -123,8 +129,9 @@ def _divergence(counts: Any, half: int, quantized_bins: int) -> float:
     means = np.divide(sums, filled, out=np.zeros_like(sums), where=filled != 0)
     lengths = np.diff(np.append(starts, len(inner)))
     expanded = np.where(clipped != 0, np.repeat(means, lengths), 0.0)
-    p, q = _smooth(clipped), _smooth(expanded)
-    if p is None or q is None or (p <= 0).any() or (q <= 0).any():
+    try:
+        p, q = smooth(clipped), smooth(expanded)
+    except ValueError:
         return float("inf")
     p, q = p / p.sum(), q / q.sum()
     return float((p * np.log(p / q)).sum())
@@ -141,15 +148,30 @@ def best_threshold(counts: Any, edges: Any, quantized_bins: int = 255) -> tuple[
     return best[1], best[0]
 
 
-def thresholds(hist_dict: dict[str, Any], quantized_dtype: str) -> dict[str, tuple[float, float]]:
-    """Ranges for all histograms; unsigned integers have twice the steps on one side."""
+def best_threshold_of(
+    hist_data: tuple[Any, ...], quantized_dtype: str, num_quantized_bins: int = 255
+) -> tuple[Any, Any, float, float]:
+    """The least and the largest value of a histogram, the magnitude beyond which values are
+    clipped, and the loss. Unsigned integers have twice the steps on one side.
+    """
+    counts, edges, low, high, _ = hist_data
+    unsigned = low >= 0 and quantized_dtype in ("auto", "uint8")
+    bins = 2 * num_quantized_bins + 1 if unsigned else num_quantized_bins
+    return (low, high, *best_threshold(np.asarray(counts), np.asarray(edges), bins))
+
+
+def thresholds(
+    hist_dict: dict[str, Any], quantized_dtype: str, num_quantized_bins: int = 255, logger: Any = None
+) -> dict[str, tuple[float, float]]:
+    """Ranges for all histograms."""
     found = {}
-    for name, (counts, edges, low, high, _) in hist_dict.items():
-        unsigned = low >= 0 and quantized_dtype in ("auto", "uint8")
-        if low == high == 0:
+    for name, histogram in hist_dict.items():
+        if histogram[2] == histogram[3] == 0:
             found[name] = (0.0, 0.0)
             continue
-        end, _ = best_threshold(counts, edges, 511 if unsigned else 255)
+        low, high, end, loss = best_threshold_of(histogram, quantized_dtype, num_quantized_bins)
         # A layer after a relu is unsigned in any case: its range must not reach below zero.
         found[name] = (0.0 if low >= 0 else -end, end)
+        if logger:
+            logger.debug(f"layer={name}, min_val={low}, max_val={high}, th={end}, divergence={loss}")
     return found

@@ -1,5 +1,5 @@
-"""Fused nodes of oneDNN, as MXNet's backend MKLDNN_QUANTIZE makes them: before a model is quantized
-and after it."""
+"""Fused nodes of oneDNN, as MXNet's backends MKLDNN and MKLDNN_QUANTIZE make them: before a model
+is quantized and after it."""
 
 from __future__ import annotations
 
@@ -7,19 +7,37 @@ from typing import Any
 
 from ._quantize_graph import Entry, Node, as_json, consumers, order
 
-# Functions that a convolution or a dense layer applies to its results.
-ACTIVATIONS = {"Activation", "LeakyReLU", "clip"}
 CONV, DENSE = "_sg_mkldnn_conv", "_sg_mkldnn_fully_connected"
+# Products of attention, and the operators that stand for them.
+ATTENTION = {
+    "_contrib_interleaved_matmul_selfatt_qk": "_sg_mkldnn_selfatt_qk",
+    "_contrib_interleaved_matmul_selfatt_valatt": "_sg_mkldnn_selfatt_valatt",
+}
 
 
-def _is_relu(node: Node) -> bool:
-    """Whether integers go through the function unchanged in kind: relu, or relu6."""
+def _is_function(node: Node, of: str, quantize: bool, summed: bool) -> bool:
+    """Whether a convolution or a dense layer applies this function to its results itself."""
     match node.op:
         case "Activation":
-            return node.attrs.get("act_type") == "relu"
+            known = {"relu"} if quantize else {"relu", "sigmoid", "tanh", "softrelu"}
+            return node.attrs.get("act_type") in known
+        case "LeakyReLU":
+            more = {"elu"} if of == DENSE and not quantize else set()
+            return node.attrs.get("act_type", "leaky") in {"leaky", "gelu"} | more
         case "clip":
-            return float(node.attrs.get("a_min", "-1")) == 0.0
+            # A sum is calibrated before the clip, so integers could not be clipped.
+            return float(node.attrs.get("a_min", "-1")) == 0.0 and not (quantize and summed)
+        case "abs":
+            return of == DENSE
+        case "square" | "sqrt" | "exp":
+            return of == DENSE and not quantize
     return False
+
+
+def _is_identity(node: Node) -> bool:
+    """Whether the results are the input, which another operator made."""
+    drops = node.op == "Dropout" and node.attrs.get("mode", "training") == "training"
+    return (drops or node.op == "_copy") and node.inputs[0][0].op != "null"
 
 
 class _Chain:
@@ -39,7 +57,7 @@ class _Chain:
         self.attrs[flag] = "true"
 
 
-def _convolution(first: Node, readers: dict[int, list[tuple[Node, int]]], taken: set[int]) -> _Chain:
+def _convolution(first: Node, readers: dict[int, list[tuple[Node, int]]], taken: set[int], quantize: bool) -> _Chain:
     chain = _Chain(first)
     while True:
         found = readers.get(id(chain.last), [])
@@ -53,33 +71,55 @@ def _convolution(first: Node, readers: dict[int, list[tuple[Node, int]]], taken:
                 return chain
             chain.take(node, "with_sum")
             chain.sum = node.inputs[1 - index]
-        elif _is_relu(node):
+        elif _is_function(node, CONV, quantize, chain.sum is not None):
             chain.take(node, "with_postsum_act" if chain.sum else "with_act")
             return chain
         else:
             return chain
 
 
-def _dense(first: Node, readers: dict[int, list[tuple[Node, int]]], taken: set[int]) -> _Chain:
+def _dense(first: Node, readers: dict[int, list[tuple[Node, int]]], taken: set[int], quantize: bool) -> _Chain:
     chain = _Chain(first)
     found = readers.get(id(first), [])
-    if len(found) == 1 and _is_relu(found[0][0]) and id(found[0][0]) not in taken:
+    if len(found) == 1 and id(found[0][0]) not in taken and _is_function(found[0][0], DENSE, quantize, False):
         chain.take(found[0][0], "with_eltwise")
+        chain.attrs["with_eltwise"] = "True"
     return chain
+
+
+def _attention(node: Node) -> _Chain:
+    chain = _Chain(node)
+    chain.attrs = {"heads": node.attrs["heads"], "quantized": "False", "enable_float_output": "False"}
+    return chain
+
+
+def _chain(
+    node: Node, readers: dict[int, list[tuple[Node, int]]], taken: set[int], quantize: bool
+) -> tuple[str, _Chain] | None:
+    """The nodes that become one, from this one on, and the operator of that one."""
+    match node.op:
+        case "Convolution":
+            if len(node.attrs.get("kernel", "").strip("()[], ").split(",")) in (2, 3):
+                return CONV, _convolution(node, readers, taken, quantize)
+        case "FullyConnected":
+            return DENSE, _dense(node, readers, taken, quantize)
+        case op if op in ATTENTION:
+            return ATTENTION[op], _attention(node)
+    return None
 
 
 def _nested(chain: _Chain) -> tuple[list[Entry], dict[str, Any]]:
     """The inputs of the nodes of a chain, and the graph of them. What is added comes last."""
     inputs: list[Entry] = []
-    variables: dict[tuple[int, int], Node] = {}
+    names: dict[str, int] = {}
     inner: dict[int, Node] = {}
 
     def variable(entry: Entry) -> Entry:
-        key = (id(entry[0]), entry[1])
-        if key not in variables:
-            variables[key] = Node("null", f"{entry[0].name}{entry[1]}")
-            inputs.append(entry)
-        return (variables[key], 0)
+        # An array that is read twice, as data and as what is added, is two inputs.
+        name = f"{entry[0].name}{entry[1]}"
+        names[name] = names.get(name, 0) + 1
+        inputs.append(entry)
+        return (Node("null", name if names[name] == 1 else f"{name}_{names[name]}"), 0)
 
     for node in chain.nodes:
         copy = node.copy()
@@ -91,28 +131,60 @@ def _nested(chain: _Chain) -> tuple[list[Entry], dict[str, Any]]:
     return inputs, as_json([(inner[id(chain.last)], 0)])
 
 
-def fuse(heads: list[Entry], excluded: set[str]) -> list[Entry]:
-    """Joins convolutions with BatchNorm, sum and relu, and dense layers with relu."""
-    readers, taken = consumers(heads), set[int]()
-    chains: dict[int, tuple[str, _Chain]] = {}
-    for node in order(heads):
-        if id(node) in taken or node.name in excluded or node.op not in ("Convolution", "FullyConnected"):
-            continue
-        is_conv = node.op == "Convolution"
-        if is_conv and len(node.attrs.get("kernel", "").strip("()[], ").split(",")) not in (2, 3):
-            continue
-        chain = (_convolution if is_conv else _dense)(node, readers, taken)
-        taken |= {id(part) for part in chain.nodes}
-        chains[id(chain.last)] = (CONV if is_conv else DENSE, chain)
-    inside = {id(part) for _, chain in chains.values() for part in chain.nodes}
+def _words(op: str, chain: _Chain) -> str:
+    """The name of a fused node without its number, as MXNet names them."""
+    if op == CONV:
+        words = {"Convolution": "conv", "BatchNorm": "bn", "elemwise_add": "add"}
+        return "sg_mkldnn_" + "_".join(words.get(part.op, "act") for part in chain.nodes)
+    return op.removeprefix("_") + ("_eltwise" if len(chain.nodes) > 1 else "")
+
+
+def _without_identities(heads: list[Entry]) -> list[Entry]:
     new: dict[int, Node] = {}
-    # A node that waits for what its sum adds is made where the last of its chain stands.
-    for number, node in enumerate(order(heads)):
+    for node in order(heads):
+        new[id(node)] = new[id(node.inputs[0][0])] if _is_identity(node) else node.copy()
+        if not _is_identity(node):
+            new[id(node)].inputs = [(new[id(source)], _index(source, index)) for source, index in node.inputs]
+    return [(new[id(node)], _index(node, index)) for node, index in heads]
+
+
+def _index(source: Node, index: int) -> int:
+    """The output of what stays, for an output of a node that may be an identity."""
+    while _is_identity(source):
+        source, index = source.inputs[0]
+    return index
+
+
+def fuse(heads: list[Entry], excluded: set[str], quantize: bool = True) -> list[Entry]:
+    """Joins convolutions with BatchNorm, sum and a function, dense layers with a function; names
+    products of attention. With `quantize` only functions that work on integers are joined.
+    """
+    heads = _without_identities(heads)
+    readers, taken = consumers(heads), set[int]()
+    # By the last node of a chain: the operator and the name of what it becomes.
+    chains: dict[int, tuple[str, str, _Chain]] = {}
+    counts: dict[str, int] = {}
+    for node in order(heads):
+        if id(node) in taken or node.name in excluded:
+            continue
+        found = _chain(node, readers, taken, quantize)
+        if found is None:
+            continue
+        op, chain = found
+        # Both products of attention are counted together.
+        kind = op if op in (CONV, DENSE) else ""
+        name = f"{_words(op, chain)}_{counts.get(kind, 0)}"
+        counts[kind] = counts.get(kind, 0) + 1
+        taken |= {id(part) for part in chain.nodes}
+        chains[id(chain.last)] = (op, name, chain)
+    inside = {id(part) for _, _, chain in chains.values() for part in chain.nodes}
+    new: dict[int, Node] = {}
+    for node in order(heads):
+        # A node that waits for what its sum adds is made where the last of its chain stands.
         if id(node) in chains:
-            op, chain = chains[id(node)]
+            op, name, chain = chains[id(node)]
             inputs, graph = _nested(chain)
-            words = "_".join(_WORDS[part.op] for part in chain.nodes)
-            made = Node(op, f"sg_mkldnn_{words}_{number}", chain.attrs)
+            made = Node(op, name, chain.attrs)
             made.inputs = [(new[id(source)], index) for source, index in inputs]
             made.subgraphs = [graph]
             new[id(node)] = made
@@ -123,30 +195,102 @@ def fuse(heads: list[Entry], excluded: set[str]) -> list[Entry]:
     return [(new[id(node)], index) for node, index in heads]
 
 
-_WORDS = {"Convolution": "conv", "BatchNorm": "bn", "elemwise_add": "add", "Activation": "act", "clip": "act"}
-_WORDS |= {"FullyConnected": "fully_connected"}
+# Layers on integers that can return float32 instead of sums.
+_MAKES_FLOATS = {DENSE, "_contrib_quantized_elemwise_mul", *ATTENTION.values()}
 
 
 def join_requantize(heads: list[Entry]) -> list[Entry]:
-    """Lets fused layers and sums return bytes, or float32, themselves."""
+    """Lets fused layers, sums and products return bytes, or float32, themselves."""
     readers = consumers(heads)
     replaced: dict[int, Node] = {}
     for node in order(heads):
         if node.op != "_contrib_requantize":
             continue
         layer = node.inputs[0][0]
-        if layer.op not in (CONV, DENSE, "_contrib_quantized_elemwise_add"):
+        if layer.op not in _MAKES_FLOATS | {CONV, "_contrib_quantized_elemwise_add"}:
             continue
         if any(reader is not node for reader, _ in readers[id(layer)]):
             continue
         after = {id(reader): reader for reader, _ in readers[id(node)]}
-        if layer.op == DENSE and all(reader.op == "_contrib_dequantize" for reader in after.values()):
+        if layer.op in _MAKES_FLOATS and all(reader.op == "_contrib_dequantize" for reader in after.values()):
             layer.attrs["enable_float_output"] = "True"
             replaced |= dict.fromkeys(after, layer)
         elif "min_calib_range" in node.attrs and "max_calib_range" in node.attrs:
-            for end in ("min_calib_range", "max_calib_range"):
-                layer.attrs[end] = node.attrs[end]
+            layer.attrs |= {end: node.attrs[end] for end in ("min_calib_range", "max_calib_range")}
+            if layer.op == CONV and _adds_signed_to_unsigned(layer):
+                layer.attrs["max_calib_range"] = f"{float(node.attrs['max_calib_range']) * 255 / 127:.9g}"
             replaced[id(node)] = layer
     for node in order(heads):
         node.inputs = [(replaced.get(id(source), source), index) for source, index in node.inputs]
     return [(replaced.get(id(node), node), index) for node, index in heads]
+
+
+def _is_unsigned(node: Node) -> bool:
+    """Whether the first output of a node of a quantized graph is uint8."""
+    match node.op:
+        case "_contrib_quantize_v2" | "_contrib_requantize":
+            kind = node.attrs.get("out_type", "int8")
+            if node.op == "_contrib_requantize" and node.inputs[0][0].op == CONV:
+                return _makes_unsigned(node.inputs[0][0])
+            return kind == "uint8" or (kind == "auto" and float(node.attrs.get("min_calib_range", "-1")) >= 0)
+        case op if op == CONV:
+            return _makes_unsigned(node)
+        case "_contrib_quantized_pooling" | "_contrib_quantized_act" | "_contrib_quantized_flatten":
+            return _is_unsigned(node.inputs[0][0])
+        case "_contrib_quantized_concat" | "_contrib_quantized_elemwise_add":
+            return all(_is_unsigned(source) for source, index in node.inputs if index == 0)
+    return False
+
+
+def _makes_unsigned(conv: Node) -> bool:
+    """Whether the bytes that a fused convolution returns are unsigned: its function says it."""
+    last = conv.subgraphs[0]["nodes"][-1]
+    function = last.get("attrs", {}).get("act_type", "relu") if last["op"] == "Activation" else last["op"]
+    return function in ("relu", "clip", "sigmoid", "softrelu")
+
+
+def _adds_signed_to_unsigned(conv: Node) -> bool:
+    """Whether a fused convolution with uint8 results adds int8. oneDNN, and so mxrt, then computes
+    in int8 and cuts off what is above 127: only half of the range could be used.
+    """
+    if not conv.flag("with_sum"):
+        return False
+    ranges = 4
+    added = conv.inputs[-ranges - 1][0]
+    return _makes_unsigned(conv) and not _is_unsigned(added)
+
+
+def align_scales(heads: list[Entry]) -> list[Entry]:
+    """Gives all that Concat joins one range, so that it joins integers without changing them."""
+    readers = consumers(heads)
+    for node in order(heads):
+        if node.op == "_contrib_quantized_concat":
+            sources = _calibrated_sources(node, readers)
+            if len(sources) > 1:
+                low = min(0.0, *(float(source.attrs["min_calib_range"]) for source in sources))
+                high = max(0.0, *(float(source.attrs["max_calib_range"]) for source in sources))
+                for source in sources:
+                    source.attrs["min_calib_range"], source.attrs["max_calib_range"] = f"{low:.9g}", f"{high:.9g}"
+    return heads
+
+
+def finish(heads: list[Entry]) -> list[Entry]:
+    """The graph that MXNet's backend MKLDNN_QUANTIZE makes of a quantized one."""
+    return align_scales(join_requantize(heads))
+
+
+def _calibrated_sources(concat: Node, readers: dict[int, list[tuple[Node, int]]]) -> list[Node]:
+    """The calibrated nodes that a Concat alone reads, through Pooling and Concat."""
+    found: dict[int, Node] = {}
+    visited = {id(concat): concat}
+    queue = [concat]
+    while queue:
+        for source, _ in queue.pop().inputs:
+            if id(source) in visited or any(id(reader) not in visited for reader, _ in readers[id(source)]):
+                continue
+            if "min_calib_range" in source.attrs and "max_calib_range" in source.attrs:
+                found[id(source)] = source
+            elif source.op in ("_contrib_quantized_concat", "_contrib_quantized_pooling"):
+                visited[id(source)] = source
+                queue.append(source)
+    return list(found.values())

@@ -48,7 +48,7 @@ def read(symbol: Symbol) -> list[Entry]:
     """The outputs of a symbol, with all nodes that make them."""
     internals = symbol.get_internals()
     graph = json.loads(internals.tojson(remove_amp_cast=False))
-    nodes = []
+    nodes: list[Node] = []
     for entry in graph["nodes"]:
         node = Node(entry["op"], entry["name"], entry.get("attrs"))
         node.inputs = [(nodes[i], index) for i, index, *_ in entry["inputs"]]
@@ -143,6 +143,8 @@ QUANTIZED = {
     "BatchNorm": "_contrib_quantized_batch_norm",
     **{name: name for name in MUST if name.startswith("_sg_")},
 }
+# Operators whose bytes have the type of those they read.
+_KEEPS_TYPE = {"Pooling", "Activation", "Concat", "Flatten", "elemwise_add"}
 # Operators whose results have 32 bits.
 SUMS = {"Convolution", "FullyConnected", "elemwise_add", "elemwise_mul"} | {n for n in MUST if n.startswith("_sg_")}
 
@@ -208,6 +210,35 @@ def stays_float(node: Node, index: int, granularity: str) -> bool:
     return False
 
 
+def _takes_int8(node: Node, index: int) -> bool:
+    """Whether the operator on integers reads this input as int8 alone. MXNet's plain convolution
+    accepts uint8, but gives its sums a range that is right for int8 only.
+    """
+    match node.op:
+        case "Convolution" | "elemwise_mul" | "_sg_mkldnn_selfatt_qk":
+            return True
+        case "_sg_mkldnn_selfatt_valatt":
+            return index == 0
+        case "FullyConnected" | "_sg_mkldnn_fully_connected" | "Embedding":
+            return index > 0
+    return False
+
+
+def _takes_uint8(node: Node, index: int) -> bool:
+    """Whether the operator on integers reads this input as uint8 alone."""
+    return node.op == "_sg_mkldnn_selfatt_valatt" and index == 1
+
+
+def _signed(nodes: list[Node], chosen: set[int]) -> set[int]:
+    """The nodes whose value, as integers, must be int8 because of the nodes that read it."""
+    signed: set[int] = set()
+    for node in reversed(nodes):
+        if id(node) in chosen:
+            passed_on = id(node) in signed and node.op in _KEEPS_TYPE
+            signed |= {id(made) for i, (made, _) in enumerate(node.inputs) if passed_on or _takes_int8(node, i)}
+    return signed
+
+
 def _chosen(heads: list[Entry], excluded: set[str], operators: set[str], mode: str) -> set[int]:
     """The nodes to quantize."""
     nodes = order(heads)
@@ -240,14 +271,23 @@ def _chosen(heads: list[Entry], excluded: set[str], operators: set[str], mode: s
 class _Quantizer:
     """Builds the quantized graph node by node."""
 
-    def __init__(self, chosen: set[int], dtype: str, granularity: str):
+    def __init__(self, nodes: list[Node], chosen: set[int], dtype: str, granularity: str):
         self.chosen, self.dtype, self.granularity = chosen, dtype, granularity
+        self.signed = _signed(nodes, chosen)
+        readers = [node for node in nodes if id(node) in chosen]
+        self.unsigned = {id(e[0]) for n in readers for i, e in enumerate(n.inputs) if _takes_uint8(n, i)}
         # By old node: the new one whose first output holds its value, as integers or not.
         self.new: dict[int, Node] = {}
         self.integers: dict[tuple[int, int], Node] = {}
         self.floats: dict[tuple[int, int], Node] = {}
         # New nodes that are calibrated, and the names of the float32 values that do it.
         self.calibrated: list[str] = []
+
+    def out_type(self, node: Node) -> str:
+        """The type of a value as integers, in the words of MXNet's attribute."""
+        if id(node) in self.unsigned:
+            return "uint8"
+        return "int8" if self.dtype == "auto" and id(node) in self.signed else self.dtype
 
     def makes_integers(self, node: Node) -> bool:
         """Whether the new node of this one has integers and a range as outputs."""
@@ -280,7 +320,7 @@ class _Quantizer:
         operator = "_contrib_quantize_asym" if asymmetric else "_contrib_quantize_v2"
         made = Node(operator, f"{full}_quantize", None, [(self.new[id(node)], index)])
         if not asymmetric:
-            made.attrs["out_type"] = self.dtype
+            made.attrs["out_type"] = self.out_type(node)
         self.calibrated.append(full)
         return made
 
@@ -306,7 +346,7 @@ class _Quantizer:
         if node.op in SUMS:
             sums = [(made, 0), (made, 1), (made, 2)]
             self.calibrated.append(node.output_name(0))
-            made = Node("_contrib_requantize", f"requantize_{node.name}", {"out_type": self.dtype}, sums)
+            made = Node("_contrib_requantize", f"requantize_{node.name}", {"out_type": self.out_type(node)}, sums)
         self.new[id(node)] = made
 
 
@@ -323,8 +363,9 @@ def quantize(
 
     Parameters in `offline` become variables that hold integers.
     """
-    quantizer = _Quantizer(_chosen(heads, excluded, operators, mode), dtype, granularity)
-    for node in order(heads):
+    nodes = order(heads)
+    quantizer = _Quantizer(nodes, _chosen(heads, excluded, operators, mode), dtype, granularity)
+    for node in nodes:
         quantizer.add(node)
     new = [quantizer.as_float(entry) for entry in heads]
     names = _offline(new, offline)
@@ -360,5 +401,8 @@ def calibrate(heads: list[Entry], table: dict[str, tuple[float, float]]) -> None
             name = name.removeprefix("quantized_")
         if name in table:
             low, high = table[name]
+            if low == high == 0.0:
+                # What was zero in all data, such as a first state, stays so in any range.
+                low, high = -1.0, 1.0
             node.attrs["min_calib_range"] = f"{low:.9g}"
             node.attrs["max_calib_range"] = f"{high:.9g}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .. import ndarray
@@ -19,10 +19,13 @@ from ..io import DataBatch, DataDesc, DataIter
 from ..module import Module
 from ..ndarray import NDArray
 from ..symbol import Group, Symbol, load
-from . import _calibration, _fuse_graph, _quantize_graph
+from . import _fuse_graph, _quantize_graph
 from ._calibration import LayerHistogramCollector as _LayerHistogramCollector
 from ._calibration import LayerOutputMinMaxCollector as _LayerOutputMinMaxCollector
+from ._calibration import best_threshold_of as _get_optimal_threshold  # noqa: F401 (programs call it)
 from ._calibration import combine_histogram
+from ._calibration import smooth as _smooth_distribution  # noqa: F401
+from ._calibration import thresholds as _get_optimal_thresholds
 
 __all__ = [
     "calib_graph",
@@ -63,21 +66,30 @@ def _load_symbol(sym: str | Symbol) -> Symbol:
 
 def _quantize_symbol(
     sym: Symbol,
-    params: Iterable[str],
-    excluded_symbols: list[str] | None,
-    excluded_operators: list[str] | None,
-    quantized_dtype: str,
-    quantize_mode: str,
-    granularity: str,
+    ctx: Context,
+    excluded_symbols: list[str] | None = None,
+    excluded_operators: list[str] | None = None,
+    offline_params: Iterable[str] | None = None,
+    quantized_dtype: str = "int8",
+    quantize_mode: str = "smart",
+    quantize_granularity: str = "tensor-wise",
 ) -> tuple[Symbol, list[str]]:
+    """The quantized symbol, and the names of the float32 values that calibrate it.
+
+    Parameters in `offline_params` become variables that hold integers.
+    """
+    _check(
+        quantized_dtype, quantize_mode, quantize_granularity, ctx,
+        excluded_sym_names=excluded_symbols, excluded_op_names=excluded_operators,
+    )  # fmt: skip
     heads, names = _quantize_graph.quantize(
         _quantize_graph.read(sym),
         set(excluded_symbols or []),
         set(excluded_operators or []),
-        set(params),
+        set(offline_params or []),
         quantized_dtype,
         quantize_mode,
-        granularity,
+        quantize_granularity,
     )
     return _quantize_graph.write(heads), names
 
@@ -88,8 +100,11 @@ def _calibrate_quantized_sym(qsym: Symbol, th_dict: dict[str, tuple[float, float
     return _quantize_graph.write(heads)
 
 
-def _quantize_params(qsym: Symbol, params: Params) -> Params:
-    """The parameters that a quantized symbol takes: integers with their ranges, and what stays."""
+def _quantize_params(qsym: Symbol, params: Params, th_dict: Mapping[str, tuple[float, float]]) -> Params:
+    """The parameters that a quantized symbol takes: integers with their ranges, and what stays.
+
+    `th_dict` has ranges of outputs, for arguments that hold one.
+    """
     made: Params = {}
     for name in qsym.list_arguments():
         original = name.removesuffix("_quantize")
@@ -100,6 +115,8 @@ def _quantize_params(qsym: Symbol, params: Params) -> Params:
             )
         elif name in params:
             made[name] = params[name]
+        elif name not in made and name.endswith(("_min", "_max")) and name[:-4] in th_dict:
+            made[name] = ndarray.array([th_dict[name[:-4]][name.endswith("_max")]])
     return made
 
 
@@ -119,7 +136,7 @@ def _collector(calib_mode: str, quantized_dtype: str, names: list[str], own: Any
 
 def _ranges(collector: Any, calib_mode: str, quantized_dtype: str) -> dict[str, tuple[float, float]]:
     if calib_mode == "entropy":
-        return _calibration.thresholds(collector.hist_dict, quantized_dtype)
+        return _get_optimal_thresholds(collector.hist_dict, quantized_dtype)
     return dict(collector.min_max_dict)
 
 
@@ -127,8 +144,8 @@ def _collect(
     sym: Symbol,
     names: list[str],
     params: tuple[Params, Params],
-    data: DataIter,
-    data_names: Iterable[str],
+    data: Any,  # a DataIter, which says what its batches have
+    data_names: Sequence[str],
     label_names: Any,
     ctx: Context,
     limit: int | None,
@@ -156,7 +173,8 @@ def _collect(
     for batch in data:
         kept = [array for one, array in zip(data.provide_data, batch.data, strict=False) if one[0] in inputs]
         module.forward(DataBatch(data=kept, label=batch.label if labels else None, pad=batch.pad), is_train=False)
-        for value, array in zip(shown, module.get_outputs(), strict=True):
+        # Where nothing is calibrated the model runs all the same, so that wrong data are found.
+        for value, array in zip(shown, module.get_outputs() if shown else [], strict=True):
             collector.collect(value.list_outputs()[0], array)
         examples += data.batch_size
         if limit is not None and examples >= limit:
@@ -170,7 +188,7 @@ def quantize_model(
     sym: str | Symbol,
     arg_params: Params,
     aux_params: Params,
-    data_names: Iterable[str] = ("data",),
+    data_names: Sequence[str] = ("data",),
     label_names: Iterable[str] | None = ("softmax_label",),
     ctx: Context | None = None,
     excluded_sym_names: list[str] | None = None,
@@ -194,15 +212,13 @@ def quantize_model(
     Raises ValueError for an unknown mode, data that are missing, empty, or give NaN.
     """
     ctx = ctx or cpu()
-    _check(
-        quantized_dtype, quantize_mode, quantize_granularity, ctx,
-        excluded_sym_names=excluded_sym_names, excluded_op_names=excluded_op_names,
-    )  # fmt: skip
     sym = _load_symbol(sym)
     qsym, names = _quantize_symbol(
-        sym, arg_params, excluded_sym_names, excluded_op_names, quantized_dtype, quantize_mode, quantize_granularity
-    )
+        sym, ctx, excluded_sym_names, excluded_op_names, arg_params, quantized_dtype, quantize_mode,
+        quantize_granularity,
+    )  # fmt: skip
     collector = _collector(calib_mode, quantized_dtype, names, None, logger)
+    ranges: dict[str, tuple[float, float]] = {}
     if collector is not None:
         if not isinstance(calib_data, DataIter):
             what = "must be provided" if calib_data is None else f"must be a DataIter, not {type(calib_data)},"
@@ -211,15 +227,16 @@ def quantize_model(
         examples = _collect(sym, names, params, calib_data, data_names, label_names, ctx, num_calib_examples, collector)
         if logger:
             logger.info(f"Collected the outputs of {len(names)} layers for {examples} examples")
-        qsym = _calibrate_quantized_sym(qsym, _ranges(collector, calib_mode, quantized_dtype))
-    return qsym, _quantize_params(qsym, arg_params), aux_params
+        ranges = _ranges(collector, calib_mode, quantized_dtype)
+        qsym = _calibrate_quantized_sym(qsym, ranges)
+    return qsym, _quantize_params(qsym, arg_params, ranges), aux_params
 
 
 def quantize_model_mkldnn(
     sym: str | Symbol,
     arg_params: Params,
     aux_params: Params,
-    data_names: Iterable[str] = ("data",),
+    data_names: Sequence[str] = ("data",),
     label_names: Iterable[str] | None = ("softmax_label",),
     ctx: Context | None = None,
     excluded_sym_names: list[str] | None = None,
@@ -250,7 +267,7 @@ def _fused(sym: Symbol, excluded: list[str] | None) -> Symbol:
 
 
 def _joined(qsym: Symbol) -> Symbol:
-    return _quantize_graph.write(_fuse_graph.join_requantize(_quantize_graph.read(qsym)))
+    return _quantize_graph.write(_fuse_graph.finish(_quantize_graph.read(qsym)))
 
 
 def quantize_graph(
@@ -273,16 +290,12 @@ def quantize_graph(
     ``monitor_all=True``), run it over data, and pass the collector to :func:`calib_graph`.
     """
     ctx = ctx or cpu()
-    _check(
-        quantized_dtype, quantize_mode, quantize_granularity, ctx,
-        excluded_sym_names=excluded_sym_names, excluded_op_names=excluded_op_names,
-    )  # fmt: skip
     qsym, names = _quantize_symbol(
-        _load_symbol(sym), arg_params, excluded_sym_names, excluded_op_names, quantized_dtype, quantize_mode,
+        _load_symbol(sym), ctx, excluded_sym_names, excluded_op_names, arg_params, quantized_dtype, quantize_mode,
         quantize_granularity,
     )  # fmt: skip
     collector = _collector(calib_mode, quantized_dtype, names, LayerOutputCollector, logger)
-    return qsym, _quantize_params(qsym, arg_params), aux_params, collector
+    return qsym, _quantize_params(qsym, arg_params, {}), aux_params, collector
 
 
 def calib_graph(
@@ -303,10 +316,10 @@ def calib_graph(
     if not ranges:
         raise ValueError("the collector has seen no layer; run the float32 model with it over data first")
     qsym = _calibrate_quantized_sym(qsym, ranges)
-    return qsym, _quantize_params(qsym, arg_params), aux_params
+    return qsym, _quantize_params(qsym, arg_params, ranges), aux_params
 
 
-class _Batches(DataIter):  # type: ignore[misc]
+class _Batches(DataIter):
     """Batches of any iterable, such as a gluon DataLoader, whose last array may be a label."""
 
     def __init__(self, data: Iterable[Any]):

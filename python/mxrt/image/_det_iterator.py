@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from .._log import debug, info
 from ..base import MXNetDataError
 from ..ndarray import NDArray, array
 from ._augmenters import MEAN, STD
@@ -134,7 +134,7 @@ class ImageDetIter(ImageIter):
             data, boxes = self.augmentation_transform(self.imdecode(content), self._parse_label(label))
             if self._has_boxes(boxes):
                 return self.postprocess_data(data), boxes
-            logging.debug("Invalid image, skipping: %s: its augmenters leave no box", self._place())
+            debug("Invalid image, skipping: %s: its augmenters leave no box", self._place())
 
     def _has_boxes(self, boxes: Any) -> bool:
         if boxes.ndim != 2 or boxes.shape[1] < 5:
@@ -195,7 +195,7 @@ class ImageDetIter(ImageIter):
             raise AssertionError(f"object width mismatch: {self.label_shape[1]} and {it.label_shape[1]}.")
         shape = max(self.label_shape, it.label_shape)
         if verbose and self.label_shape != it.label_shape:
-            logging.info("Resized label_shape to (%d, %d).", *shape)
+            info("Resized label_shape to (%d, %d).", *shape)
         for iterator in (self, it):
             iterator.reshape(label_shape=shape)
         return it

@@ -4,7 +4,6 @@ row of its table.
 
 from __future__ import annotations
 
-import logging
 import os
 from ast import literal_eval
 from inspect import Parameter, Signature
@@ -14,13 +13,13 @@ import numpy as np
 
 from .. import _mxrt
 from .._functions import _default
+from .._log import info
 from ..base import MXNetDataError, dtype_name
 from ..ndarray import array, save
 from .io import MXDataIter
 
 __all__: list[str] = []
 
-_log = logging.getLogger(__name__)
 # What the Python side adds to the parameters of every iterator.
 _NAMES = {"data_name": "data", "label_name": "softmax_label"}
 # What takes more parameters, such as `mirror` and `mean_r`, than MXNet documents: it is
@@ -62,7 +61,7 @@ def _save_mean_image(name: str, given: dict[str, Any]) -> None:
     gives in one pass without it.
     """
     path = given["mean_img"]
-    _log.info("Cannot find %s: create mean image, this will take some time...", path)
+    info("Cannot find %s: create mean image, this will take some time...", path)
     others = {key: value for key, value in given.items() if key not in ("mean_img", "dtype")}
     if callable(others.get("on_error")):
         others["on_error"] = "skip"

@@ -6,6 +6,8 @@ import warnings  # noqa: F401 (a name of MXNet's module)
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from .. import ndarray as nd
 from ..base import MXNetError, MXNetShapeError, MXNetTypeError, MXNetValueError, no_training, warn
 from ..context import Context
@@ -187,6 +189,7 @@ class ParameterMethods:
             return
         make = create(initializer or Uniform(0.01))
         attrs = self._symbol.attr_dict()
+        types = self._integer_types()
         for name, shape in self._shapes_of_params({}, {}).items():
             if name in given or name in self._data_names or name in self._label_names:
                 continue
@@ -194,7 +197,14 @@ class ParameterMethods:
                 raise MXNetShapeError(f"Module.init_params: the shape of '{name}' is not known")
             given[name] = nd.empty(shape, ctx=self._first_context)
             make(InitDesc(name, attrs.get(name)), given[name])
+            given[name] = given[name].astype(types.get(name) or "float32", copy=False)
         self.set_params({n: given[n] for n in self._param_names}, {n: given[n] for n in self._aux_names})
+
+    def _integer_types(self) -> dict[str, Any]:
+        """Types of parameters that the graph reads as integers: weights of quantized layers."""
+        found, _, _ = self._symbol.infer_type_partial()
+        named = zip(self._symbol.list_arguments(), found or [], strict=False)
+        return {name: dtype for name, dtype in named if dtype is not None and np.issubdtype(dtype, np.integer)}
 
     def load_params(self, fname: str) -> None:
         """Reads values for all parameters from a file."""

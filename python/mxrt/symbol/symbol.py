@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import _mxrt, attribute
 from .. import name as naming
+from .._log import LOGGER
 from .._methods import OperatorMethods
 from ..base import (
     MXNetNotImplementedError,
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from ..executor import Executor
 
 __all__ = ["Group", "Symbol", "Variable", "load", "load_json", "var"]
-
-_log = logging.getLogger("mxrt")
 
 
 class Symbol(_mxrt.SymbolBase, OperatorMethods):
@@ -566,5 +565,5 @@ def load_json(json_str: str) -> Symbol:
 def _loaded(symbol: Symbol, notes: list[str]) -> Symbol:
     for note in notes:
         # MXNet writes these to its log too; nothing is wrong with an old file that was understood.
-        _log.log(logging.WARNING if "undefined behavior" in note else logging.INFO, "%s", note)
+        LOGGER.log(logging.WARNING if "undefined behavior" in note else logging.INFO, "%s", note)
     return symbol

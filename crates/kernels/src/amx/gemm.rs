@@ -28,6 +28,17 @@ const HEADER: usize = LINE / size_of::<f32>();
 const IN_PARTS: u32 = 1;
 const PLAIN: u32 = 2;
 
+/// The number of row k and of a column in a panel of 32 columns, as
+/// [`pack_panel`](AmxGemm::pack_panel) left it in float32.
+pub(crate) fn number_in_parts(panel: &[u8], k: usize, column: usize) -> f32 {
+    let (step, k) = (k / LINE_NUMBERS, k % LINE_NUMBERS);
+    sum_of(std::array::from_fn(|part| {
+        let tile = ((step * PARTS + part) * 2 + column / ROWS) * TILE;
+        let at = tile + k / 2 * LINE + column % ROWS * 4 + k % 2 * 2;
+        u16::from_le_bytes([panel[at], panel[at + 1]])
+    }))
+}
+
 /// Calls a method on the tiles of the processor.
 macro_rules! on_tiles {
     ($this:ident.$method:ident($($arg:expr),*)) => {{
@@ -196,6 +207,23 @@ impl AmxGemm {
             }
         }
         all
+    }
+
+    /// Undoes [`pack`](Self::pack) of a product in float32 for some columns of B, one after another.
+    /// Numbers below 2^-103 come back without their last digits.
+    ///
+    /// # Panics
+    /// If the product is in bf16, or `packed` or `out` is too small.
+    pub fn unpack(&self, packed: &[f32], columns: Range<usize>, out: &mut [f32]) {
+        assert_eq!(self.parts, PARTS, "weights in bf16 have lost digits");
+        let (header, body) = packed[..self.packed_len()].split_at(HEADER);
+        if header[0].to_bits() == PLAIN {
+            return self.plain.unpack(body, columns, out);
+        }
+        for (column, out) in columns.zip(out.chunks_exact_mut(self.k.max(1))) {
+            let panel = bytemuck::cast_slice(&body[column / SIDE * self.panel_len()..][..self.panel_len()]);
+            out.iter_mut().enumerate().for_each(|(k, number)| *number = number_in_parts(panel, k, column % SIDE));
+        }
     }
 
     /// `c = a * b` with the epilogue applied; `packed` is B as [`pack`](Self::pack) left it, row i
@@ -450,6 +478,26 @@ mod tests {
             if crate::amx::is_permitted() {
                 let got = product::<crate::amx::hardware::Hardware>(gemm, &a, b, epilogue, &Threads(2));
                 prop_assert_eq!(bits(&got), bits(&c));
+            }
+        }
+    }
+
+    #[test]
+    fn weights_come_back_bit_for_bit_from_the_least_number_with_all_parts_on() {
+        let (m, n, k) = (30, 70, 45);
+        let gemm = AmxGemm::of(m, n, k, Precision::Single);
+        let least = 2f32.powi(-103);
+        let mut weights = values(3, n * k);
+        weights[..5].copy_from_slice(&[-0.0, least, -1.9999999 * least, 1.7e38 / 1.01, 0.0]);
+        let mut with_infinity = weights.clone();
+        with_infinity[n * k / 2] = f32::INFINITY;
+        for weights in [weights, with_infinity] {
+            let mut packed = vec![f32::NAN; gemm.packed_len()];
+            gemm.pack_on::<Modelled>(&Serial, Matrix::rows(&weights, k).transposed(), &mut packed);
+            for rows in [0..n, 3..4, 31..65] {
+                let mut back = vec![f32::NAN; rows.len() * k];
+                gemm.unpack(&packed, rows.clone(), &mut back);
+                assert_eq!(bits(&back), bits(&weights[rows.start * k..rows.end * k]), "{rows:?}");
             }
         }
     }

@@ -18,6 +18,7 @@ pub(crate) mod parts;
 pub(crate) mod tiles;
 
 pub use gemm::AmxGemm;
+pub(crate) use gemm::number_in_parts;
 
 /// Whether the processor and the system have tiles for bf16. Asks nothing of the system.
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]

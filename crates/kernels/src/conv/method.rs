@@ -87,7 +87,7 @@ pub(in crate::conv) trait PreparedConv: fmt::Debug + Send + Sync {
     }
 }
 
-/// Packed weights that can be had back bit for bit.
+/// Packed weights that can be had back bit for bit, except for digits that a method says it loses.
 pub(in crate::conv) trait UnpackWeights {
     /// The weights of some output channels as they were before they were packed.
     fn unpack(&self, packed: &[f32], outputs: Range<usize>, weights: &mut [f32]);

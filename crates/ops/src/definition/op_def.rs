@@ -61,6 +61,9 @@ pub type Bind = fn(&Attrs, &Signature<'_>) -> Result<Box<dyn Kernel>, OpError>;
 /// it. The error is that of [`Bind`].
 pub type Form = fn(&Attrs, &Signature<'_>) -> Result<Option<KernelForm>, OpError>;
 
+/// Positions of auxiliary states among an operator's inputs.
+pub type StatePositions = SmallVec<[usize; 2]>;
+
 /// The definition of an operator: names, attributes, inputs, outputs, inference, and the kernel for
 /// the host.
 ///
@@ -79,7 +82,7 @@ pub struct OpDef {
     /// `inputs` says; [`OpDef::states`] is what to ask
     pub aux: &'static [usize],
     /// positions of auxiliary states, where attributes say which they are
-    pub aux_by_attrs: Option<fn(&Attrs) -> SmallVec<[usize; 2]>>,
+    pub aux_by_attrs: Option<fn(&Attrs) -> StatePositions>,
     /// visible outputs
     pub outputs: Outputs,
     /// outputs MXNet's operator has including hidden ones (Dropout's mask), where that differs;
@@ -177,7 +180,7 @@ impl OpDef {
     }
 
     /// Positions of auxiliary states among the inputs.
-    pub fn states(&self, attrs: &Attrs) -> SmallVec<[usize; 2]> {
+    pub fn states(&self, attrs: &Attrs) -> StatePositions {
         match self.inputs {
             Inputs::Computed { names, states } => {
                 let all = names(attrs).len();

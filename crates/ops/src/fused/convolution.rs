@@ -203,7 +203,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
         results: calibrated.map_or(Results::Sums, Results::Bytes),
         packed_len: 0,
     };
-    Ok(Box::new(layer.new()?))
+    Ok(Box::new(layer.counted()?))
 }
 
 #[cfg(test)]

@@ -159,5 +159,5 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
         results,
         packed_len: 0,
     };
-    Ok(Box::new(layer.new()?))
+    Ok(Box::new(layer.counted()?))
 }

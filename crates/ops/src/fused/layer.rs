@@ -57,7 +57,7 @@ struct Steps {
 
 impl FusedLayer {
     /// Counts what is packed.
-    pub fn new(mut self) -> Result<FusedLayer, OpError> {
+    pub fn counted(mut self) -> Result<FusedLayer, OpError> {
         self.packed_len = packed_len(&self.layer)?;
         Ok(self)
     }
@@ -87,17 +87,14 @@ impl FusedLayer {
         }
     }
 
-    fn finish<T: RoundTo>(
+    fn finish<T: RoundTo + bytemuck::Pod>(
         &self,
         call: &mut KernelCall<'_, '_>,
         packed: &PackedWeights<'_>,
         steps: &[Steps],
         unit: f32,
         addend: Option<f32>,
-    ) -> Result<(), OpError>
-    where
-        T: bytemuck::Pod,
-    {
+    ) -> Result<(), OpError> {
         let [first, second] = self.functions;
         let apply = |function: Option<Function>, v: f32| function.map_or(v, |f| f.apply(v, unit));
         let out_dtype = call.outputs[0].dtype;

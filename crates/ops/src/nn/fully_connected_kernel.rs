@@ -237,6 +237,7 @@ impl Packing for Dense {
     fn unpacker(&self) -> Option<Box<dyn Unpack>> {
         match self.product {
             Product::Single(gemm) => Some(Box::new(gemm)),
+            Product::Tiles(gemm) if gemm.precision() == Precision::Single => Some(Box::new(gemm)),
             Product::Pairs(_) | Product::Tiles(_) => None,
         }
     }
@@ -245,6 +246,13 @@ impl Packing for Dense {
 impl Unpack for Sgemm {
     fn unpack(&self, packed: &[u8], rows: Range<usize>, weights: &mut [f32]) -> Result<(), OpError> {
         Sgemm::unpack(self, packed_elements(packed, self.packed_len())?, rows, weights);
+        Ok(())
+    }
+}
+
+impl Unpack for AmxGemm {
+    fn unpack(&self, packed: &[u8], rows: Range<usize>, weights: &mut [f32]) -> Result<(), OpError> {
+        AmxGemm::unpack(self, packed_elements(packed, self.packed_len())?, rows, weights);
         Ok(())
     }
 }

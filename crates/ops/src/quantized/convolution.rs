@@ -1,7 +1,7 @@
 //! `_contrib_quantized_conv`: a convolution of integers.
 
 use super::WITH_RANGE;
-use super::layer::Int8Layer;
+use super::layer::{Int8Layer, PackedLayer};
 use super::sums::{INPUTS, SumsKernel, infer_dtype, infer_ranges};
 use crate::nn::convolution::{ALL_ATTRS, ConvGeometry, infer_shape};
 use crate::prelude::*;
@@ -27,6 +27,5 @@ pub static OPS: &[OpDef] = &[OpDef {
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let (data, out) = (&signature.inputs[0].shape, &signature.outputs[0].shape);
     let layer = Int8Layer::convolution(&ConvGeometry::new(attrs)?, data, out, &signature.options);
-    let packed_len = layer.packed_len()?;
-    Ok(Box::new(SumsKernel { layer, bias: !attrs.bool("no_bias"), packed_len }))
+    Ok(Box::new(SumsKernel { packed: PackedLayer::new(layer)?, bias: !attrs.bool("no_bias") }))
 }

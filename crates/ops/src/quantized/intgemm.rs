@@ -3,7 +3,7 @@
 //! intgemm rearranges prepared weights for the processor. Here they stay rows of integers, and
 //! plans pack them.
 
-use super::layer::{Int8Layer, rows};
+use super::layer::{Int8Layer, PackedLayer, rows};
 use super::quantize::quantize_all;
 use crate::nn::fully_connected::infer_shape as infer_dense;
 use crate::prelude::*;
@@ -11,7 +11,7 @@ use mxrt_engine::OpError;
 use mxrt_kernels::index::{OutOfRange, take};
 use mxrt_kernels::int8::Rows;
 use mxrt_kernels::par::Par;
-use mxrt_tensor::{DType, PartialShape, TensorRef};
+use mxrt_tensor::{DType, PartialShape};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[
@@ -209,15 +209,13 @@ fn infer_product_dtype(dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
 
 fn bind_product(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let layer = Int8Layer::dense(&signature.inputs[1].shape, &signature.outputs[0].shape, &signature.options)?;
-    let packed_len = layer.packed_len()?;
     let data = &signature.inputs[0];
     let copied = if data.dtype == DType::F32 { data.shape.size() } else { 0 };
-    Ok(Box::new(Product { layer, packed_len, copied, bias: bias_at(attrs) }))
+    Ok(Box::new(Product { packed: PackedLayer::new(layer)?, copied, bias: bias_at(attrs) }))
 }
 
 struct Product {
-    layer: Int8Layer,
-    packed_len: usize,
+    packed: PackedLayer,
     /// bytes of the quantized data
     copied: usize,
     bias: Option<usize>,
@@ -225,7 +223,7 @@ struct Product {
 
 impl Kernel for Product {
     fn run(&self, call: &mut KernelCall<'_, '_>) -> Result<(), OpError> {
-        let packed = packed_elements::<u8>(call.packed.ok_or_else(wrong_arity)?, self.packed_len)?;
+        let packed = self.packed.weights(call)?;
         let data = &call.inputs[0];
         let mut factor = 1.0;
         let rows = if data.dtype == DType::F32 {
@@ -245,14 +243,14 @@ impl Kernel for Product {
             let bias = self.bias.map(|at| elements::<i32>(&call.inputs[at])).transpose()?;
             let out = elements_mut::<i32>(&mut call.outputs[0])?;
             let add = |_, f: usize, sum: i32| sum.wrapping_add(bias.map_or(0, |b| b[f]));
-            self.layer.run(call.par, rows, packed, &add, out);
+            self.packed.layer.run(call.par, rows, packed, &add, out);
             return Ok(());
         }
         let bias = self.bias.map(|at| elements::<f32>(&call.inputs[at])).transpose()?;
         let factor = factor * elements::<f32>(&call.inputs[2])?.first().copied().ok_or_else(wrong_arity)?;
         let out = elements_mut::<f32>(&mut call.outputs[0])?;
         let scaled = |_, f: usize, sum: i32| sum as f32 * factor + bias.map_or(0.0, |b| b[f]);
-        self.layer.run(call.par, rows, packed, &scaled, out);
+        self.packed.layer.run(call.par, rows, packed, &scaled, out);
         Ok(())
     }
 
@@ -261,35 +259,15 @@ impl Kernel for Product {
     }
 
     fn packing(&self) -> Option<&dyn Packing> {
-        Some(self)
+        Some(&self.packed)
     }
 
     fn describe(&self) -> String {
-        self.layer.describe()
+        self.packed.layer.describe()
     }
 
     fn cost_ns(&self) -> u64 {
-        self.layer.cost_ns()
-    }
-}
-
-impl Packing for Product {
-    fn inputs(&self) -> &[usize] {
-        &[1]
-    }
-
-    fn bytes(&self) -> usize {
-        self.packed_len
-    }
-
-    fn pack(&self, _: &dyn Par, inputs: &[TensorRef<'_>], out: &mut [u8]) -> Result<(), OpError> {
-        let [weight] = inputs else { return Err(wrong_arity()) };
-        self.layer.pack(elements(weight)?, out.get_mut(..self.packed_len).ok_or_else(wrong_arity)?);
-        Ok(())
-    }
-
-    fn key(&self) -> String {
-        self.layer.describe()
+        self.packed.layer.cost_ns()
     }
 }
 

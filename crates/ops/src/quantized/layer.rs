@@ -133,3 +133,41 @@ impl Int8Layer {
 pub(crate) fn rows<'a>(data: &TensorRef<'a>) -> Rows<'a> {
     Rows { bytes: data.bytes(), signed: data.dtype == DType::I8 }
 }
+
+/// A layer whose second input is its weights, which are packed once.
+pub(crate) struct PackedLayer {
+    pub layer: Int8Layer,
+    len: usize,
+}
+
+impl PackedLayer {
+    pub fn new(layer: Int8Layer) -> Result<PackedLayer, OpError> {
+        let len = layer.packed_len()?;
+        Ok(PackedLayer { layer, len })
+    }
+
+    /// The packed weights of a call.
+    pub fn weights<'a>(&self, call: &KernelCall<'a, '_>) -> Result<&'a [u8], OpError> {
+        packed_elements::<u8>(call.packed.ok_or_else(wrong_arity)?, self.len)
+    }
+}
+
+impl Packing for PackedLayer {
+    fn inputs(&self) -> &[usize] {
+        &[1]
+    }
+
+    fn bytes(&self) -> usize {
+        self.len
+    }
+
+    fn pack(&self, _: &dyn Par, inputs: &[TensorRef<'_>], out: &mut [u8]) -> Result<(), OpError> {
+        let [weight] = inputs else { return Err(wrong_arity()) };
+        self.layer.pack(elements(weight)?, out.get_mut(..self.len).ok_or_else(wrong_arity)?);
+        Ok(())
+    }
+
+    fn key(&self) -> String {
+        self.layer.describe()
+    }
+}

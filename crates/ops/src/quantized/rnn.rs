@@ -66,8 +66,9 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
     let layers = rnn::recurrent(attrs, [shape[0], shape[1], shape[2]])?;
     let too_large = || shape_error("the layers have more parameters than there can be");
     let mut lstm = Int8Lstm { layers, isa: signature.options.isa, passes: Vec::new(), packed_len: 0 };
-    let scales = checked_product(&[layers.rows(), size_of::<f32>()])?;
-    let mut end = scales.checked_next_multiple_of(64).ok_or_else(too_large)?;
+    // The scales, and the biases of every pass.
+    let floats = checked_product(&[layers.rows(), 1 + layers.passes(), size_of::<f32>()])?;
+    let mut end = floats.checked_next_multiple_of(64).ok_or_else(too_large)?;
     for pass in 0..layers.passes() {
         let len = |gemm: Int8Gemm| gemm.packed_len().ok_or_else(too_large);
         let lens = [len(lstm.gemm(lstm.inputs_of(pass)))?, len(lstm.gemm(layers.size))?];
@@ -125,7 +126,14 @@ impl Packing for Int8Lstm {
         let [parameters] = inputs else { return Err(wrong_arity()) };
         let parameters = elements::<f32>(parameters)?;
         let scales = self.weight_scales(parameters);
-        scratch::<f32>(out, scales.len())?.copy_from_slice(&scales);
+        let rows = scales.len();
+        let (first, biases) = scratch::<f32>(out, rows * (1 + self.passes.len()))?.split_at_mut(rows);
+        first.copy_from_slice(&scales);
+        for (pass, biases) in biases.chunks_exact_mut(rows).enumerate() {
+            let places = self.layers.parameters_of(pass);
+            let (inputs, states) = (&parameters[places.input_bias..], &parameters[places.state_bias..]);
+            biases.iter_mut().zip(inputs).zip(states).for_each(|((bias, a), b)| *bias = a + b);
+        }
         for (pass, places) in self.passes.iter().enumerate() {
             let from = self.layers.parameters_of(pass);
             let parts = [(from.of_inputs, self.inputs_of(pass)), (from.of_state, self.layers.size)];
@@ -171,10 +179,10 @@ impl Kernel for Int8Lstm {
             )));
         }
         let packed = packed_elements::<u8>(call.packed.ok_or_else(wrong_arity)?, self.packed_len)?;
-        let parameters = elements::<f32>(&call.inputs[1])?;
         let (hidden, cells) = (elements::<f32>(&call.inputs[2])?, elements::<f32>(&call.inputs[3])?);
         let Recurrent { steps: time, batch, size, .. } = self.layers;
         let (directions, block) = (self.layers.directions(), batch * size);
+        let weights = Weights { par: call.par, packed, steps };
         let mut data = call.inputs[0].bytes().to_vec();
         let mut ends = Vec::new();
         let mut sequence = Vec::new();
@@ -184,7 +192,7 @@ impl Kernel for Int8Lstm {
                 let pass = layer * directions + direction;
                 let start = (hidden[pass * block..][..block].to_vec(), cells[pass * block..][..block].to_vec());
                 let out = &mut sequence[..];
-                ends.push(self.pass(call.par, (pass, direction), packed, parameters, steps, &data, start, out));
+                ends.push(self.pass(&weights, (pass, direction), &data, start, out));
             }
             data = steps.quantize(&sequence);
         }
@@ -216,23 +224,31 @@ fn store_ends(ends: &[(Vec<f32>, Vec<f32>)], block: usize, outputs: &mut [Tensor
     Ok(())
 }
 
+/// Weights of a call's passes, and who computes them.
+struct Weights<'a> {
+    par: &'a dyn Par,
+    packed: &'a [u8],
+    steps: Steps,
+}
+
 impl Int8Lstm {
     /// Computes one pass and returns its last states.
     fn pass(
         &self,
-        par: &dyn Par,
+        weights: &Weights<'_>,
         (pass, direction): (usize, usize),
-        packed: &[u8],
-        parameters: &[f32],
-        steps: Steps,
         data: &[u8],
         (mut hidden, mut cells): (Vec<f32>, Vec<f32>),
         sequence: &mut [f32],
     ) -> (Vec<f32>, Vec<f32>) {
+        let Weights { par, packed, steps } = *weights;
         let Recurrent { steps: time, batch, size, .. } = self.layers;
         let (rows, k, width) = (self.layers.rows(), self.inputs_of(pass), self.layers.directions() * size);
-        let (scales, _) = packed.split_at(rows * size_of::<f32>());
-        let scales: Vec<f32> = scales.as_chunks::<4>().0.iter().map(|b| f32::from_ne_bytes(*b)).collect();
+        let floats = |first: usize| -> Vec<f32> {
+            let bytes = packed[first * rows * size_of::<f32>()..].as_chunks::<4>().0;
+            bytes[..rows].iter().map(|b| f32::from_ne_bytes(*b)).collect()
+        };
+        let (scales, bias) = (floats(0), floats(1 + pass));
         let [of_inputs, of_state] = self.passes[pass].clone().map(|bytes| &packed[bytes]);
         let (gemm, gemm_state) = (self.gemm(k), self.gemm(size));
         // What the shift of the data adds to the sums of a row: its weights times the shift.
@@ -246,8 +262,6 @@ impl Int8Lstm {
             .zip(ones(gemm_state, size, of_state))
             .map(|(a, b)| (*a as f32 + b as f32) * steps.shift)
             .collect();
-        let places = self.layers.parameters_of(pass);
-        let bias = |row: usize| parameters[places.input_bias + row] + parameters[places.state_bias + row];
         let mut inputs = vec![0i32; time * batch * rows];
         gemm.run(par, Rows { bytes: data, signed: false }, of_inputs, &|_, _, sum| sum, &mut inputs);
         let mut sums = vec![0i32; batch * rows];
@@ -261,7 +275,7 @@ impl Int8Lstm {
                     let sum = inputs[(at * batch + n) * rows + row].wrapping_add(sums[n * rows + row]);
                     let factor = scales[row] * steps.scale;
                     let product = if factor == 0.0 { 0.0 } else { (sum as f32 - added[row]) / factor };
-                    product + bias(row)
+                    product + bias[row]
                 };
                 for i in 0..size {
                     let [input, forget, output] = [0, 1, 3].map(|g| sigmoid_f32(gate(g, i)));

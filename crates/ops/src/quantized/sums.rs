@@ -1,11 +1,10 @@
 //! Layers on integer weights that return their sums: `_contrib_quantized_conv` and
 //! `_contrib_quantized_fully_connected`.
 
-use super::layer::{Int8Layer, rows};
+use super::layer::{Int8Layer, PackedLayer, rows};
 use super::{Range, infer_float_ranges, infer_scalars, product_range, scale, store_range};
 use crate::prelude::*;
 use mxrt_engine::OpError;
-use mxrt_kernels::par::Par;
 use mxrt_tensor::{DType, TensorRef};
 
 pub(super) const INPUTS: Inputs = Inputs::ByAttrs(|attrs| {
@@ -39,9 +38,8 @@ pub(super) fn infer_dtype(dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
 
 /// The kernel of either layer.
 pub(super) struct SumsKernel {
-    pub layer: Int8Layer,
+    pub packed: PackedLayer,
     pub bias: bool,
-    pub packed_len: usize,
 }
 
 impl SumsKernel {
@@ -49,10 +47,10 @@ impl SumsKernel {
     /// does.
     fn bias(&self, inputs: &[TensorRef<'_>], data: Range, weight: Range) -> Result<Vec<i32>, OpError> {
         if !self.bias {
-            return Ok(vec![0; self.layer.filters()]);
+            return Ok(vec![0; self.packed.layer.filters()]);
         }
         let bias = elements::<i8>(inputs.get(2).ok_or_else(wrong_arity)?)?;
-        let step = match self.layer {
+        let step = match self.packed.layer {
             Int8Layer::Conv(_) => return Ok(bias.iter().map(|b| i32::from(*b)).collect()),
             Int8Layer::Dense { .. } => {
                 let range = Range::read("bias", inputs, 7)?;
@@ -69,46 +67,26 @@ impl Kernel for SumsKernel {
         let data = Range::read("data", call.inputs, first)?;
         let weight = Range::read("weight", call.inputs, first + 2)?;
         let bias = self.bias(call.inputs, data, weight)?;
-        let packed = packed_elements::<u8>(call.packed.ok_or_else(wrong_arity)?, self.packed_len)?;
+        let (layer, packed) = (&self.packed.layer, self.packed.weights(call)?);
         let out = elements_mut::<i32>(&mut call.outputs[0])?;
-        self.layer.run(call.par, rows(&call.inputs[0]), packed, &|_, f, sum| sum.wrapping_add(bias[f]), out);
-        let dense = matches!(self.layer, Int8Layer::Dense { .. });
+        layer.run(call.par, rows(&call.inputs[0]), packed, &|_, f, sum| sum.wrapping_add(bias[f]), out);
+        let dense = matches!(layer, Int8Layer::Dense { .. });
         store_range(product_range(data, weight, dense && call.inputs[0].dtype == DType::U8), call.outputs)
     }
 
     fn packing(&self) -> Option<&dyn Packing> {
-        Some(self)
+        Some(&self.packed)
     }
 
     fn describe(&self) -> String {
-        self.layer.describe()
+        self.packed.layer.describe()
     }
 
     fn cost_ns(&self) -> u64 {
-        self.layer.cost_ns()
+        self.packed.layer.cost_ns()
     }
 
     fn multiply_adds(&self) -> Option<u64> {
-        Some(self.layer.multiply_adds())
-    }
-}
-
-impl Packing for SumsKernel {
-    fn inputs(&self) -> &[usize] {
-        &[1]
-    }
-
-    fn bytes(&self) -> usize {
-        self.packed_len
-    }
-
-    fn pack(&self, _: &dyn Par, inputs: &[TensorRef<'_>], out: &mut [u8]) -> Result<(), OpError> {
-        let [weight] = inputs else { return Err(wrong_arity()) };
-        self.layer.pack(elements(weight)?, out.get_mut(..self.packed_len).ok_or_else(wrong_arity)?);
-        Ok(())
-    }
-
-    fn key(&self) -> String {
-        self.layer.describe()
+        Some(self.packed.layer.multiply_adds())
     }
 }

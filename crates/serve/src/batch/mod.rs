@@ -89,7 +89,7 @@ struct Work {
 
 /// Lanes of a model.
 #[derive(Default)]
-struct State {
+struct Lanes {
     busy: bool,
     arrivals: u64,
     lanes: HashMap<Vec<TensorType>, Lane<Work>>,
@@ -98,13 +98,13 @@ struct State {
 /// Joins the calls of a model.
 pub(crate) struct Batcher {
     joining: Joining,
-    state: Mutex<State>,
+    state: Mutex<Lanes>,
     /// notified when a batch has become full
     full: Notify,
 }
 
 /// Permit to compute. The next batch starts when it is dropped.
-struct Turn<C: Calls> {
+struct ComputePermit<C: Calls> {
     calls: Arc<C>,
     /// runtime that starts the next batch; a thread of the engine may drop the permit
     runtime: Handle,
@@ -112,14 +112,14 @@ struct Turn<C: Calls> {
 
 /// Permit of a lone request, with the things that the request holds.
 struct Lone<C: Calls> {
-    _turn: Turn<C>,
+    _turn: ComputePermit<C>,
     _holds: Holds,
 }
 
 impl<C: Calls> Kept for Lone<C> {}
 
 /// Role of an arriving request.
-enum Place {
+enum Role {
     /// computes at once
     First(Vec<NDArray>, Holds),
     /// waits with others
@@ -166,7 +166,7 @@ impl Batcher {
         &self.joining.sizes
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, Lanes> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -195,14 +195,14 @@ impl Batcher {
         let rows = rows::count(&inputs).filter(|rows| *rows == 1 || !self.joining.single_rows);
         let Some(rows) = rows else { return calls.call(inputs, options, holds).await };
         let joined = match self.place(inputs, rows, options, calls.rank(options.priority), holds) {
-            Place::First(inputs, holds) => {
-                let lone = Lone { _turn: Turn::new(calls), _holds: holds };
+            Role::First(inputs, holds) => {
+                let lone = Lone { _turn: ComputePermit::new(calls), _holds: holds };
                 calls.waited(Duration::ZERO);
                 return calls.call(inputs, options, Arc::new(lone)).await;
             }
-            Place::Waits(joined) => joined,
-            Place::Begins(joined) => {
-                tokio::spawn(begin_late(Turn::new(calls)));
+            Role::Waits(joined) => joined,
+            Role::Begins(joined) => {
+                tokio::spawn(begin_late(ComputePermit::new(calls)));
                 joined
             }
         };
@@ -210,12 +210,12 @@ impl Batcher {
         joined.answered.await.unwrap_or_else(|_| Err(Refusal::draining()))
     }
 
-    fn place(&self, inputs: Vec<NDArray>, rows: usize, options: CallOptions, rank: i64, holds: Holds) -> Place {
+    fn place(&self, inputs: Vec<NDArray>, rows: usize, options: CallOptions, rank: i64, holds: Holds) -> Role {
         let mut state = self.state();
         let first = !state.busy;
         state.busy = true;
         if first && self.joining.max_delay.is_zero() {
-            return Place::First(inputs, holds);
+            return Role::First(inputs, holds);
         }
         let (answer, answered) = oneshot::channel();
         let signature = inputs.iter().map(rows::of_row).collect();
@@ -233,7 +233,7 @@ impl Batcher {
             self.full.notify_waiters();
         }
         let joined = Joined { answered, arrived };
-        if first { Place::Begins(joined) } else { Place::Waits(joined) }
+        if first { Role::Begins(joined) } else { Role::Waits(joined) }
     }
 
     /// Takes the next batch. Returns `None`, and marks the model as idle, if no requests wait.
@@ -257,17 +257,17 @@ impl Batcher {
     }
 }
 
-impl<C: Calls> Turn<C> {
-    fn new(calls: &Arc<C>) -> Turn<C> {
-        Turn { calls: calls.clone(), runtime: Handle::current() }
+impl<C: Calls> ComputePermit<C> {
+    fn new(calls: &Arc<C>) -> ComputePermit<C> {
+        ComputePermit { calls: calls.clone(), runtime: Handle::current() }
     }
 }
 
-impl<C: Calls> Drop for Turn<C> {
+impl<C: Calls> Drop for ComputePermit<C> {
     fn drop(&mut self) {
         let Some(batcher) = self.calls.batcher() else { return };
         if let Some(batch) = batcher.next(Instant::now()) {
-            let turn = Turn { calls: self.calls.clone(), runtime: self.runtime.clone() };
+            let turn = ComputePermit { calls: self.calls.clone(), runtime: self.runtime.clone() };
             // If the server has ended, the runtime drops the task.
             self.runtime.spawn(run(turn, batch));
         }
@@ -275,7 +275,7 @@ impl<C: Calls> Drop for Turn<C> {
 }
 
 /// Starts a batch when it is full, or when its first member has waited for the whole delay.
-async fn begin_late<C: Calls>(turn: Turn<C>) {
+async fn begin_late<C: Calls>(turn: ComputePermit<C>) {
     let Some(batcher) = turn.calls.batcher() else { return };
     let end = tokio::time::sleep(batcher.joining.max_delay);
     tokio::pin!(end);
@@ -293,7 +293,7 @@ async fn begin_late<C: Calls>(turn: Turn<C>) {
     }
 }
 
-async fn run<C: Calls>(turn: Turn<C>, batch: Vec<Member<Work>>) {
+async fn run<C: Calls>(turn: ComputePermit<C>, batch: Vec<Member<Work>>) {
     let calls = turn.calls.clone();
     batch.iter().for_each(|member| calls.waited(member.work.came.elapsed()));
     if batch.len() == 1 {

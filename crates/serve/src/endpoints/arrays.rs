@@ -11,7 +11,7 @@ use crate::log::{Level, Log};
 use crate::model::{Model, TensorInfo};
 use crate::preprocess::is_image;
 use crate::protocol::forms::{self, Field};
-use crate::protocol::{datatype_of, npy, numbers, short};
+use crate::protocol::{datatype_of, npy, numbers, recordio, short};
 use crate::refusal::{Outcome, Refusal};
 use crate::server::Answer;
 use crate::service::{Inference, Schedule, Service, array, memory};
@@ -33,12 +33,16 @@ type Part = (String, TensorType, Vec<u8>);
 type Charging<'a> = &'a mut dyn FnMut(usize) -> Result<(), Refusal>;
 
 /// Format of a response.
-#[derive(Clone, Copy)]
-enum Form {
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Form {
     /// `.npy` of the only output, or `.npz` of several
     Numpy,
     /// JSON: the best classes by name if the model has labels, otherwise the numbers
     Json,
+    /// JSON: nested lists of the only output, or a list with those of each
+    Lists,
+    /// a line for each row of the only output
+    Csv,
 }
 
 /// `POST /models/{model}/infer`
@@ -51,7 +55,8 @@ pub(super) async fn predictions(call: Call) -> Result<Answer, Refusal> {
     answer(call, Form::Json).await
 }
 
-async fn answer(call: Call, form: Form) -> Result<Answer, Refusal> {
+/// Answers a request in this form.
+pub(super) async fn answer(call: Call, form: Form) -> Result<Answer, Refusal> {
     let (mut exchange, model) = Exchange::begin(call).await?;
     let result = match model {
         Ok(model) => from_body(&mut exchange, model, form).await,
@@ -151,7 +156,15 @@ impl Decode {
             return Ok(parts);
         }
         let inputs = &self.model.inputs[..];
+        if recordio::is_recordio(&self.content_type) {
+            return self.part_of_records(&mut charge).map(|part| vec![part]);
+        }
+        let table;
         let fields = match &self.content_type {
+            kind if forms::is_csv(kind) => {
+                table = self.table(&mut charge)?;
+                Ok(vec![Field { name: String::new(), content: table.as_bytes(), json: true }])
+            }
             kind if forms::is_form(kind) => forms::multipart(kind, &self.bytes, inputs.len()),
             kind if forms::is_json(kind) => forms::json(&self.bytes, inputs.len()),
             _ => Ok(vec![Field { name: String::new(), content: &self.bytes, json: false }]),
@@ -215,6 +228,33 @@ impl Decode {
         elements.resize(bytes, 0);
         numbers::read(text, input.dtype, &tensor.shape, &mut elements).map_err(wrong)?;
         Ok((input.name.clone(), tensor, elements))
+    }
+
+    /// Returns the input of a body that gives rows for one, and the extents of a row, if they are
+    /// known.
+    fn input_of_rows(&self) -> Result<(&TensorInfo, Option<Vec<usize>>), Refusal> {
+        let [input] = &self.model.inputs[..] else {
+            return Err(Refusal::invalid("rows are for a model with one input; this model has several: send JSON"));
+        };
+        let row = input.shape.dims().and_then(|dims| dims.get(1..)?.iter().copied().collect());
+        Ok((input, row))
+    }
+
+    /// Reads the records of SageMaker's algorithms, which have float32 rows.
+    fn part_of_records(&self, charge: Charging<'_>) -> Result<Part, Refusal> {
+        let (input, row) = self.input_of_rows()?;
+        let columns = row.as_ref().and_then(|row| row.iter().try_fold(1_usize, |all, extent| all.checked_mul(*extent)));
+        let (columns, bytes) = recordio::rows(&self.bytes, columns, charge)?;
+        let mut shape = vec![bytes.len() / (4 * columns).max(1)];
+        shape.extend(row.unwrap_or_else(|| vec![columns]));
+        Ok((input.name.clone(), TensorType::new(DType::F32, Shape::from(shape)), bytes))
+    }
+
+    /// Returns the lines of CSV as lists of JSON, one for each row.
+    fn table(&self, charge: Charging<'_>) -> Result<String, Refusal> {
+        let (_, row) = self.input_of_rows()?;
+        charge(self.bytes.len().saturating_mul(2))?;
+        forms::csv(&self.bytes, row.as_deref()).map_err(Refusal::invalid)
     }
 
     fn copied(&self, bytes: &[u8], charge: Charging<'_>) -> Result<Vec<u8>, Refusal> {
@@ -330,6 +370,23 @@ impl Encode {
                 npy::write(only.tensor(), &mut file).map_err(unwritten)?;
                 Answer::text(file, "application/x-npy")
             }
+            (Form::Lists, [only]) => Answer::text(lists(only)?, "application/json"),
+            (Form::Lists, _) => {
+                let mut text = vec![b'['];
+                for (number, guard) in guards.iter().enumerate() {
+                    let part = lists(guard)?;
+                    room(&mut text, part.len() + 2)?;
+                    text.extend(if number > 0 { &b","[..] } else { b"" });
+                    text.extend(part);
+                }
+                text.push(b']');
+                Answer::text(text, "application/json")
+            }
+            (Form::Csv, [only]) => Answer::text(lines(only)?, "text/csv"),
+            (Form::Csv, _) => {
+                let words = "CSV is for a model with one output; this model has several: accept application/json";
+                return Err(Refusal::invalid(words));
+            }
             (Form::Numpy, _) => {
                 let arrays = model.outputs.iter().zip(&guards);
                 let arrays = arrays.map(|(output, guard)| (output.name.as_str(), guard.tensor()));
@@ -380,6 +437,46 @@ fn classes(model: &Model, bytes: &[u8]) -> Answer {
     };
     let mut rows: Vec<Value> = bytes.chunks_exact(4 * names.len()).map(&mut row).collect();
     Answer::json(&if rows.len() == 1 { rows.remove(0) } else { Value::from(rows) })
+}
+
+/// Writes an output as nested lists of JSON.
+fn lists(guard: &ReadGuard<'_>) -> Result<Vec<u8>, Refusal> {
+    let (tensor, mut text) = (guard.tensor(), Vec::new());
+    nested(tensor.shape, tensor.dtype, tensor.bytes(), &mut text)?;
+    Ok(text)
+}
+
+fn nested(shape: &[usize], dtype: DType, bytes: &[u8], to: &mut Vec<u8>) -> Result<(), Refusal> {
+    let (count, rest) = match shape {
+        [count, rest @ ..] if !rest.is_empty() && !bytes.is_empty() => (*count, rest),
+        _ => return numbers::write(bytes, dtype, to).map_err(unwritten),
+    };
+    for (number, part) in bytes.chunks_exact(bytes.len() / count).enumerate() {
+        room(to, 2)?;
+        to.push(if number == 0 { b'[' } else { b',' });
+        nested(rest, dtype, part, to)?;
+    }
+    room(to, 1)?;
+    to.push(b']');
+    Ok(())
+}
+
+/// Writes an output as lines of numbers, one for each of its rows.
+fn lines(guard: &ReadGuard<'_>) -> Result<Vec<u8>, Refusal> {
+    let (tensor, mut text) = (guard.tensor(), Vec::new());
+    let bytes = tensor.bytes();
+    let count = tensor.shape.first().copied().unwrap_or(1);
+    if bytes.is_empty() {
+        return Ok(text);
+    }
+    for row in bytes.chunks_exact(bytes.len() / count) {
+        let mut line = Vec::new();
+        numbers::write(row, tensor.dtype, &mut line).map_err(unwritten)?;
+        room(&mut text, line.len())?;
+        text.extend(line.strip_prefix(b"[").and_then(|line| line.strip_suffix(b"]")).unwrap_or(&line));
+        text.push(b'\n');
+    }
+    Ok(text)
 }
 
 /// Appends the name and numbers of an output to the JSON of the outputs before it.

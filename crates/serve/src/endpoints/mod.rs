@@ -10,6 +10,7 @@ mod model_ready;
 mod plan;
 mod profile;
 mod repository;
+mod sagemaker;
 mod server_metadata;
 mod statistics;
 
@@ -131,10 +132,11 @@ pub(crate) async fn route(shared: Arc<Shared>, request: Request<Received>, paths
     };
     let mut others: Vec<&str> = Vec::new();
     let admin = if paths == Paths::Admin { ADMIN } else { &[] };
-    for endpoint in ENDPOINTS.iter().chain(admin) {
+    let of_sagemaker = sagemaker::endpoints(shared.service.config.sagemaker);
+    for endpoint in ENDPOINTS.iter().chain(admin).chain(of_sagemaker) {
         let Some((model, version)) = matched(endpoint.path, words) else { continue };
         if endpoint.method == request.method() || (endpoint.method == Method::GET && request.method() == Method::HEAD) {
-            let open = endpoint.path.starts_with("/v2/health/");
+            let open = endpoint.path.starts_with("/v2/health/") || endpoint.path == sagemaker::PING;
             if let Err(refusal) = if open { Ok(()) } else { shared.check_token(request.headers()) } {
                 // Otherwise the connection would end while the client still writes.
                 let service = &shared.service;
@@ -146,7 +148,11 @@ pub(crate) async fn route(shared: Arc<Shared>, request: Request<Received>, paths
             }
             return (endpoint.answer)(Call { shared, request, model, version }).await;
         }
-        let takes: &[&str] = if endpoint.method == Method::GET { &["GET", "HEAD"] } else { &["POST"] };
+        let takes: &[&str] = match endpoint.method {
+            Method::GET => &["GET", "HEAD"],
+            Method::DELETE => &["DELETE"],
+            _ => &["POST"],
+        };
         for method in takes {
             if !others.contains(method) {
                 others.push(*method);

@@ -5,7 +5,7 @@ use prost::encoding::{WireType, decode_key, decode_varint};
 
 /// Value of a field, by its wire type.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Value<'a> {
+pub(crate) enum Value<'a> {
     Varint(u64),
     Fixed32([u8; 4]),
     Fixed64([u8; 8]),
@@ -14,10 +14,10 @@ pub(super) enum Value<'a> {
 }
 
 /// Iterator over the fields of a message: their numbers and values, in the order of the message.
-pub(super) struct Fields<'a>(pub(super) &'a [u8]);
+pub(crate) struct Fields<'a>(pub(crate) &'a [u8]);
 
 /// Makes the refusal of a malformed message.
-pub(super) fn wrong(words: impl std::fmt::Display) -> Refusal {
+pub(crate) fn wrong(words: impl std::fmt::Display) -> Refusal {
     Refusal::invalid(format!("the message: {words}"))
 }
 
@@ -69,18 +69,18 @@ impl<'a> Value<'a> {
         wrong("a field has another type than in the protocol")
     }
 
-    pub(super) fn message(self) -> Result<&'a [u8], Refusal> {
+    pub(crate) fn message(self) -> Result<&'a [u8], Refusal> {
         match self {
             Value::Bytes(bytes) => Ok(bytes),
             _ => Err(Value::of_another_type()),
         }
     }
 
-    pub(super) fn text(self) -> Result<&'a str, Refusal> {
+    pub(crate) fn text(self) -> Result<&'a str, Refusal> {
         std::str::from_utf8(self.message()?).map_err(|_| wrong("a text is not of UTF-8"))
     }
 
-    pub(super) fn varint(self) -> Result<u64, Refusal> {
+    pub(crate) fn varint(self) -> Result<u64, Refusal> {
         match self {
             Value::Varint(value) => Ok(value),
             _ => Err(Value::of_another_type()),
@@ -88,7 +88,7 @@ impl<'a> Value<'a> {
     }
 
     /// Visits the numbers of a repeated field, which has one of them, or several packed.
-    pub(super) fn varints(self, mut take: impl FnMut(u64) -> Result<(), Refusal>) -> Result<(), Refusal> {
+    pub(crate) fn varints(self, mut take: impl FnMut(u64) -> Result<(), Refusal>) -> Result<(), Refusal> {
         match self {
             Value::Varint(value) => take(value),
             Value::Bytes(mut rest) => {
@@ -102,7 +102,7 @@ impl<'a> Value<'a> {
     }
 
     /// Visits the bytes of each number of a repeated field with elements of four or eight bytes.
-    pub(super) fn fixed<const N: usize>(self, mut take: impl FnMut(&[u8])) -> Result<(), Refusal> {
+    pub(crate) fn fixed<const N: usize>(self, mut take: impl FnMut(&[u8])) -> Result<(), Refusal> {
         match self {
             Value::Fixed32(bytes) if N == 4 => take(&bytes),
             Value::Fixed64(bytes) if N == 8 => take(&bytes),

@@ -11,7 +11,7 @@
 //! | `generated` | messages, and descriptions of the files in `proto` |
 
 mod call;
-mod fields;
+pub(crate) mod fields;
 mod health;
 mod infer;
 mod models;

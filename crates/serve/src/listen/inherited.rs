@@ -1,6 +1,6 @@
 //! Sockets that systemd opened and passed to the process, by its environment variables.
 
-use super::{Place, Socket, Speaks};
+use super::{ListenAddr, Protocol, Socket};
 use std::io::{self, ErrorKind};
 use std::net::TcpListener;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
@@ -15,7 +15,7 @@ const FIRST: RawFd = 3;
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// Takes the sockets that systemd passed. Those with the name `grpc` speak gRPC.
-pub(super) fn sockets() -> io::Result<Vec<(Speaks, Socket, Place)>> {
+pub(super) fn sockets() -> io::Result<Vec<(Protocol, Socket, ListenAddr)>> {
     let wrong = |words: &str| io::Error::new(ErrorKind::InvalidInput, words.to_owned());
     let variable = |name: &str| std::env::var(name).ok();
     let number = |name: &str| variable(name).and_then(|text| text.parse::<u32>().ok());
@@ -32,7 +32,7 @@ pub(super) fn sockets() -> io::Result<Vec<(Speaks, Socket, Place)>> {
     let descriptors = (FIRST..).take(count as usize);
     descriptors
         .map(|descriptor| {
-            let speaks = if names.next() == Some("grpc") { Speaks::Grpc } else { Speaks::Http };
+            let speaks = if names.next() == Some("grpc") { Protocol::Grpc } else { Protocol::Http };
             let (socket, place) = listening(owned(descriptor)?)?;
             Ok((speaks, socket, place))
         })
@@ -51,12 +51,12 @@ fn owned(descriptor: RawFd) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
-fn listening(descriptor: OwnedFd) -> io::Result<(Socket, Place)> {
+fn listening(descriptor: OwnedFd) -> io::Result<(Socket, ListenAddr)> {
     let tcp = TcpListener::from(descriptor);
     if let Ok(address) = tcp.local_addr() {
-        return Ok((Socket::Tcp(tcp), Place::Tcp(address)));
+        return Ok((Socket::Tcp(tcp), ListenAddr::Tcp(address)));
     }
     let unix = UnixListener::from(OwnedFd::from(tcp));
     let path = unix.local_addr()?.as_pathname().map_or_else(PathBuf::new, PathBuf::from);
-    Ok((Socket::Unix(unix), Place::Unix(path)))
+    Ok((Socket::Unix(unix), ListenAddr::Unix(path)))
 }

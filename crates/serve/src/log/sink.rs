@@ -13,7 +13,7 @@ const MOST_BYTES: usize = 4 << 20;
 
 /// Queue of lines for the thread.
 pub(super) struct Sink {
-    state: Mutex<State>,
+    state: Mutex<SinkState>,
     /// notified when there are lines to write
     filled: Condvar,
     /// notified when lines have been written
@@ -21,7 +21,7 @@ pub(super) struct Sink {
 }
 
 #[derive(Default)]
-struct State {
+struct SinkState {
     lines: VecDeque<String>,
     bytes: usize,
     /// number of lines dropped since the thread last took lines
@@ -50,7 +50,7 @@ impl Sink {
         Ok(sink)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SinkState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

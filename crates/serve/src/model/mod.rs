@@ -15,7 +15,7 @@ use crate::protocol::request::Most;
 use crate::protocol::{datatype_of, short};
 use crate::queue::Queue;
 use crate::refusal::Refusal;
-use crate::turns::{Share, Turn};
+use crate::turns::{CallPermit, ModelShare};
 use mxrt_engine::{Engine, Failure, FailureKind, OpError, Var};
 use mxrt_graph::{BoundOp, CallOptions, Interrupter, Started, Symbol};
 use mxrt_tensor::{Context, DType, NDArray, PartialShape, Shape, TensorType};
@@ -102,7 +102,7 @@ pub struct Model {
     /// permits for its hooks, so that other models keep threads for theirs
     pub(crate) hook_places: Arc<Semaphore>,
     names: Names,
-    share: Share,
+    share: ModelShare,
     engine: &'static Engine,
     symbol: Symbol,
     bound: Arc<BoundOp>,
@@ -344,7 +344,7 @@ impl Calls for Model {
 
 /// Permit and other holds of a call, kept until the engine has ended it.
 struct Calling {
-    turn: Turn,
+    turn: CallPermit,
     _holds: Holds,
 }
 

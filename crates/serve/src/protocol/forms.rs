@@ -63,6 +63,49 @@ pub fn is_json(content_type: &str) -> bool {
     content_type.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
 }
 
+/// Returns whether a content type is CSV.
+pub fn is_csv(content_type: &str) -> bool {
+    content_type.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/csv"))
+}
+
+/// Makes lists of JSON of lines of CSV: a list for each row, nested by the extents of a row if they
+/// are given. The error is a message for the client.
+pub fn csv(body: &[u8], row: Option<&[usize]>) -> Result<String, String> {
+    let text = std::str::from_utf8(body).map_err(|_| "the CSV is not UTF-8".to_owned())?;
+    let wanted = row.and_then(|row| row.iter().try_fold(1_usize, |all, extent| all.checked_mul(*extent)));
+    let mut lists = String::from("[");
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    for (number, line) in lines {
+        let columns = line.split(',').count();
+        if let Some(wanted) = wanted.filter(|wanted| *wanted != columns) {
+            return Err(format!("line {} of the CSV has {columns} columns; expected {wanted}", number + 1));
+        }
+        lists.push_str(if lists.len() > 1 { ",[" } else { "[" });
+        let inner = row.filter(|row| row.len() > 1);
+        for (column, cell) in line.split(',').enumerate() {
+            let cell = cell.trim();
+            if cell.parse::<f64>().is_err() {
+                let (line, column) = (number + 1, column + 1);
+                return Err(format!(
+                    "line {line}, column {column} of the CSV is '{}', which is no number",
+                    short(cell)
+                ));
+            }
+            // The inner lists that begin or end at this number.
+            let sizes = || inner.into_iter().flat_map(|row| (1..row.len()).map(|axis| row[axis..].iter().product()));
+            let begins = sizes().filter(|size: &usize| column % size == 0).count();
+            let ends = sizes().filter(|size: &usize| (column + 1) % size == 0).count();
+            lists.push_str(if column > 0 { "," } else { "" });
+            lists.extend(std::iter::repeat_n('[', begins));
+            lists.push_str(cell);
+            lists.extend(std::iter::repeat_n(']', ends));
+        }
+        lists.push(']');
+    }
+    lists.push(']');
+    if lists.len() == 2 { Err("the CSV has no line".to_owned()) } else { Ok(lists) }
+}
+
 /// Returns whether a content type is `multipart/form-data`.
 pub fn is_form(content_type: &str) -> bool {
     content_type.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("multipart/form-data"))
@@ -214,6 +257,21 @@ mod tests {
             assert!(error.contains(words), "{error}");
         }
         assert!(json(br#"{"a": [1], "a": [2]}"#, 2).expect_err("an error").contains("given twice"));
+    }
+
+    #[test]
+    fn lines_of_csv_are_rows_in_the_extents_of_the_input() {
+        assert_eq!(csv(b"1, 2.5\r\n3,4\n\n", None).as_deref(), Ok("[[1,2.5],[3,4]]"));
+        assert_eq!(csv(b"1,2,3,4", Some(&[1, 2, 2])).as_deref(), Ok("[[[[1,2],[3,4]]]]"));
+        for (body, words) in [
+            (&b"1,2\n3"[..], "line 2 of the CSV has 1 columns; expected 2"),
+            (b"1,two", "line 1, column 2 of the CSV is 'two'"),
+            (b"\n", "no line"),
+            (b"\xff", "UTF-8"),
+        ] {
+            let error = csv(body, Some(&[2])).expect_err("an error");
+            assert!(error.contains(words), "{error}");
+        }
     }
 
     #[test]

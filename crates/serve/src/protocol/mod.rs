@@ -3,6 +3,7 @@
 pub mod forms;
 pub mod npy;
 pub mod numbers;
+pub(crate) mod recordio;
 pub mod request;
 pub mod response;
 

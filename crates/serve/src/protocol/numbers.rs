@@ -112,7 +112,7 @@ fn only_binary(dtype: DType) -> String {
 }
 
 /// Position in the nested lists.
-struct Place<'a> {
+struct Position<'a> {
     shape: &'a [usize],
     /// number of elements or lists read so far, for each list that is open
     counts: Vec<usize>,
@@ -120,7 +120,7 @@ struct Place<'a> {
     nested: Option<bool>,
 }
 
-impl Place<'_> {
+impl Position<'_> {
     fn open(&mut self) -> Result<(), String> {
         if let Some(outer) = self.counts.last_mut() {
             *outer += 1;
@@ -155,7 +155,7 @@ impl Place<'_> {
 
 fn read_as<T: Number>(text: &str, dtype: DType, shape: &Shape, to: &mut [u8]) -> Result<(), String> {
     let (wanted, width) = (shape.size(), dtype.size());
-    let mut place = Place { shape, counts: Vec::new(), nested: None };
+    let mut place = Position { shape, counts: Vec::new(), nested: None };
     let mut elements = to.chunks_exact_mut(width);
     let mut read = 0;
     let mut rest = text;

@@ -11,7 +11,7 @@ impl Repository {
     /// Loads new and changed versions of a model from its folder, and drops those that are gone.
     pub(super) fn apply(&self, found: &FoundModel, changes: &mut Changes) -> Result<(), Trouble> {
         let name = &found.name;
-        if self.told().given(name).is_some() {
+        if self.configured().given(name).is_some() {
             return Err(format!("a model '{name}' was named beside the repository, and serves").into());
         }
         let chosen = found.versions.clone().and_then(|versions| self.chosen(name, versions));
@@ -85,7 +85,7 @@ impl Repository {
         let root = self.folder.as_ref().and_then(|folder| folder.canonicalize().ok()).unwrap_or_default();
         let mut all = Vec::with_capacity(versions.len());
         for version in versions {
-            let mut settings = self.told().of_models.settings_with(name, &version.settings)?;
+            let mut settings = self.configured().of_models.settings_with(name, &version.settings)?;
             for file in [&settings.params, &settings.golden, &settings.labels, &settings.hooks].into_iter().flatten() {
                 let real = file.canonicalize().map_err(|error| format!("'{}': {error}", file.display()))?;
                 if !real.starts_with(&root) {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// Name of the settings file next to the files of a model or version.
-pub(super) const SETTINGS: &str = "mxrt.toml";
+pub(crate) const SETTINGS: &str = "mxrt.toml";
 /// Largest number of files of a version.
 const MOST_FILES: usize = 1000;
 /// Version of a model whose files are not in a folder for a version.

@@ -24,21 +24,22 @@ pub(crate) use catalog::{Catalog, Version};
 pub(crate) use files::ModelFiles;
 pub use files::own_name;
 
-use crate::config::Control;
+use crate::config::{Control, SageMaker};
 use crate::hooks::HookLoader;
 use crate::log::{Level, Log};
 use crate::model::{Model, ModelSpec};
 use crate::refusal::{Outcome, Refusal};
-use crate::settings::{Configuration, OfModels};
+use crate::settings::{Configuration, OfModels, check_name};
 use crate::turns::Turns;
 use apply::settle;
+pub(crate) use folder::SETTINGS;
 use folder::{FoundModel, FoundVersion, Stamp};
 use hyper::StatusCode;
 use mxrt_engine::{CoreLimit, Engine, FailureKind, OpError};
 use mxrt_graph::BuildOptions;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -73,13 +74,13 @@ struct Changes {
 
 /// Settings of models.
 #[derive(Default)]
-struct Told {
+struct Configured {
     of_models: OfModels,
     /// models that were given by path
     given: Vec<ModelSpec>,
 }
 
-impl Told {
+impl Configured {
     fn given(&self, name: &str) -> Option<&ModelSpec> {
         self.given.iter().find(|spec| spec.name == name)
     }
@@ -91,9 +92,11 @@ pub(crate) struct Repository {
     plans: BuildOptions,
     folder: Option<PathBuf>,
     control: Control,
+    /// whether models given by path come and go by calls
+    by_calls: bool,
     evicts: bool,
     most_unpacked: usize,
-    told: Mutex<Arc<Told>>,
+    configured: Mutex<Arc<Configured>>,
     log: Log,
     turns: Arc<Turns>,
     core_limits: Mutex<HashMap<(String, usize), &'static CoreLimit>>,
@@ -119,9 +122,10 @@ impl Repository {
             plans,
             folder: config.repository.clone(),
             control: config.control,
+            by_calls: config.sagemaker == SageMaker::Models,
             evicts: config.evict,
             most_unpacked: config.max_unpacked,
-            told: Mutex::new(Arc::new(Told { of_models: configuration.of_models().clone(), given })),
+            configured: Mutex::new(Arc::new(Configured { of_models: configuration.of_models().clone(), given })),
             log,
             hooks: configuration.hooks.clone(),
             max_nodes: configuration.max_nodes,
@@ -133,16 +137,18 @@ impl Repository {
         }
     }
 
-    fn told(&self) -> Arc<Told> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    fn configured(&self) -> Arc<Configured> {
+        self.configured.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Replaces the settings of models. They apply when a model is next loaded. Models that are no
     /// longer given by path go out of service.
     pub(crate) fn tell(&self, of_models: OfModels, given: Vec<ModelSpec>) {
         let mut changes = self.changes();
-        let next = Arc::new(Told { of_models, given });
-        let before = std::mem::replace(&mut *self.told.lock().unwrap_or_else(PoisonError::into_inner), next.clone());
+        let given = if self.by_calls { self.configured().given.clone() } else { given };
+        let next = Arc::new(Configured { of_models, given });
+        let before =
+            std::mem::replace(&mut *self.configured.lock().unwrap_or_else(PoisonError::into_inner), next.clone());
         changes.tried.retain(|(model, _), _| next.of_models.says_as(&before.of_models, model));
         for spec in before.given.iter().filter(|spec| next.given(&spec.name).is_none()) {
             self.publish(|catalog| drop(catalog.models.remove(&spec.name)));
@@ -197,7 +203,7 @@ impl Repository {
     /// errors of those in the folder.
     pub(crate) fn start(&self) -> Result<(), OpError> {
         let mut changes = self.changes();
-        for spec in &self.told().given {
+        for spec in &self.configured().given {
             let error =
                 |trouble: Trouble| OpError::new(trouble.kind, format!("model '{}': {}", spec.name, trouble.words));
             self.load_given(spec, &mut changes).map_err(error)?;
@@ -213,8 +219,8 @@ impl Repository {
     /// Loads a model on request: the present versions of its folder, or its files again.
     pub(crate) fn load(&self, name: &str) -> Result<(), Refusal> {
         let mut changes = self.changes();
-        let told = self.told();
-        let done = match (told.given(name), &self.folder) {
+        let configured = self.configured();
+        let done = match (configured.given(name), &self.folder) {
             (Some(spec), _) => self.load_given(spec, &mut changes),
             (None, None) => return Err(self.unknown(name)),
             (None, Some(folder)) => {
@@ -237,6 +243,56 @@ impl Repository {
                 _ => Refusal::failed(message),
             }
         })
+    }
+
+    /// Returns names and paths of the models that were given by path.
+    pub(crate) fn given_paths(&self) -> Vec<(String, PathBuf)> {
+        let configured = self.configured();
+        configured.given.iter().filter_map(|spec| Some((spec.name.clone(), spec.settings.path.clone()?))).collect()
+    }
+
+    /// Serves a model of a folder from now on.
+    pub(crate) fn take(&self, name: &str, folder: &Path) -> Result<(), Refusal> {
+        check_name("name", name).map_err(Refusal::invalid)?;
+        let mut changes = self.changes();
+        let configured = self.configured();
+        if configured.given(name).is_some() {
+            let message = format!("the model '{}' is loaded already", crate::protocol::short(name));
+            return Err(Refusal::new(StatusCode::CONFLICT, Outcome::Invalid, message));
+        }
+        let settings = configured.of_models.settings_in(name, folder).map_err(Refusal::invalid)?;
+        let spec = ModelSpec { name: name.to_owned(), settings };
+        if let Err(trouble) = self.load_given(&spec, &mut changes) {
+            self.publish(|catalog| drop(catalog.models.remove(name)));
+            let message = format!("the model '{name}' was not loaded: {}", trouble.words);
+            return Err(match trouble.kind {
+                // The platform unloads another model and tries again.
+                FailureKind::Memory => Refusal::new(StatusCode::INSUFFICIENT_STORAGE, Outcome::Memory, message),
+                _ => Refusal::invalid(message),
+            });
+        }
+        self.give(|given| given.push(spec));
+        Ok(())
+    }
+
+    /// Takes a model of a folder out of service and forgets it. Requests that have begun still
+    /// complete.
+    pub(crate) fn forget(&self, name: &str) -> Result<(), Refusal> {
+        let _changes = self.changes();
+        if self.configured().given(name).is_none() {
+            return Err(Refusal::not_found(format!("the model '{}' is not loaded", crate::protocol::short(name))));
+        }
+        self.give(|given| given.retain(|spec| spec.name != name));
+        self.publish(|catalog| drop(catalog.models.remove(name)));
+        self.log.model(Level::Info, name, "it was unloaded");
+        Ok(())
+    }
+
+    fn give(&self, change: impl FnOnce(&mut Vec<ModelSpec>)) {
+        let mut configured = self.configured.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut given = configured.given.clone();
+        change(&mut given);
+        *configured = Arc::new(Configured { of_models: configured.of_models.clone(), given });
     }
 
     fn unknown(&self, name: &str) -> Refusal {
@@ -278,7 +334,7 @@ impl Repository {
     pub(crate) fn reload(&self) {
         {
             let mut changes = self.changes();
-            for spec in &self.told().given {
+            for spec in &self.configured().given {
                 match self.load_given(spec, &mut changes) {
                     Ok(()) => self.log.model(Level::Info, &spec.name, "loaded again"),
                     Err(trouble) => {
@@ -340,9 +396,9 @@ impl Repository {
 
     /// Takes models out of service whose folders are gone.
     fn drop_missing(&self, found: &[FoundModel], changes: &mut Changes) {
-        let (told, catalog) = (self.told(), self.catalog());
+        let (configured, catalog) = (self.configured(), self.catalog());
         let there: HashSet<&str> = found.iter().map(|model| model.name.as_str()).collect();
-        let missing = |name: &&String| told.given(name).is_none() && !there.contains(name.as_str());
+        let missing = |name: &&String| configured.given(name).is_none() && !there.contains(name.as_str());
         for name in catalog.models.keys().filter(missing) {
             changes.tried.retain(|(model, _), _| model != name);
             changes.unloaded.remove(name);

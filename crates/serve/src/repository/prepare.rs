@@ -144,8 +144,8 @@ impl Repository {
     /// Returns the models of the repository that may be unloaded for this one, the longest unused
     /// first.
     fn victims(&self, name: &str) -> Vec<Arc<Model>> {
-        let (told, mut models) = (self.told(), self.catalog().serving());
-        models.retain(|model| model.name != name && told.given(&model.name).is_none());
+        let (configured, mut models) = (self.configured(), self.catalog().serving());
+        models.retain(|model| model.name != name && configured.given(&model.name).is_none());
         models.sort_by_key(|model| model.metrics.last());
         models
     }

@@ -25,6 +25,7 @@ use crate::repository::{IndexEntry, Repository, Version};
 use crate::traces::Traces;
 use hyper::StatusCode;
 use mxrt_engine::Engine;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
@@ -44,10 +45,14 @@ pub(crate) const NAME: &str = "mxrt";
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Change of a model in the repository.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Change {
     Load,
     Unload,
+    /// loads a model that the repository does not have, from its folder
+    Take(PathBuf),
+    /// unloads such a model
+    Forget,
 }
 
 /// Guard that counts a call while it waits to load or unload a model, and while it does so.
@@ -159,7 +164,8 @@ impl Service {
     /// Loads or unloads a model, if clients may do that, and waits for it. One change runs at a
     /// time, to its end even if its client goes away.
     pub(crate) async fn change(self: &Arc<Service>, name: String, change: Change) -> Result<(), Refusal> {
-        if self.repository.control() != Control::Explicit {
+        let of_sagemaker = matches!(change, Change::Take(_) | Change::Forget);
+        if !of_sagemaker && self.repository.control() != Control::Explicit {
             let message =
                 "this server does not load and unload models by calls: its setting 'control' is not 'explicit'";
             return Err(Refusal::invalid(message));
@@ -169,6 +175,8 @@ impl Service {
         let job = move || match change {
             Change::Load => service.repository.load(&name),
             Change::Unload => service.repository.unload(&name),
+            Change::Take(folder) => service.repository.take(&name, &folder),
+            Change::Forget => service.repository.forget(&name),
         };
         self.background.run(Work::Change, None, job).await
     }

@@ -19,7 +19,7 @@ pub use model::MODEL;
 pub use server::SERVER;
 pub use value::{Given, Value};
 
-use crate::config::Config;
+use crate::config::{Config, SageMaker};
 use crate::hooks::HookLoader;
 use crate::model::{ModelSettings, ModelSpec};
 use file::{Entry, EntryValue};
@@ -102,7 +102,7 @@ impl Origin {
 
 /// Value of a setting, with its source.
 #[derive(Clone, Debug)]
-struct Said {
+struct GivenSetting {
     origin: Origin,
     key: &'static str,
     given: Given,
@@ -111,8 +111,8 @@ struct Said {
 /// Settings of models, kept in the form in which they were given until a model is loaded.
 #[derive(Clone, Debug, Default)]
 pub struct OfModels {
-    all: Vec<Said>,
-    one: Vec<(String, Vec<Said>)>,
+    all: Vec<GivenSetting>,
+    one: Vec<(String, Vec<GivenSetting>)>,
 }
 
 impl OfModels {
@@ -134,7 +134,7 @@ impl OfModels {
     /// the settings of all models.
     pub(crate) fn settings_with(&self, name: &str, files: &[PathBuf]) -> Result<ModelSettings, String> {
         let mut settings = ModelSettings::default();
-        let mut take = |said: &Said| {
+        let mut take = |said: &GivenSetting| {
             apply(MODEL, &mut settings, said)?;
             settings.said_by.push((said.key, said.origin.name(said.key)));
             Ok::<_, String>(())
@@ -146,11 +146,19 @@ impl OfModels {
                 let of_files = MODEL.iter().filter(|row| row.key != "path" && row.key != "version");
                 let row = of_files.clone().find(|row| row.key == entry.key);
                 let row = row.ok_or_else(|| unknown(&origin, &entry.key, of_files.map(|row| row.key)))?;
-                take(&Said { origin, key: row.key, given: entry.given() })?;
+                take(&GivenSetting { origin, key: row.key, given: entry.given() })?;
             }
         }
         let own = self.one.iter().find(|(other, _)| other == name).map(|(_, said)| said.as_slice());
         own.unwrap_or_default().iter().try_for_each(take)?;
+        Ok(settings)
+    }
+
+    /// Returns the settings of a model of SageMaker, whose folder may have a settings file.
+    pub(crate) fn settings_in(&self, name: &str, folder: &Path) -> Result<ModelSettings, String> {
+        let file = folder.join(crate::repository::SETTINGS);
+        let mut settings = self.settings_with(name, if file.is_file() { std::slice::from_ref(&file) } else { &[] })?;
+        settings.path = Some(folder.to_owned());
         Ok(settings)
     }
 
@@ -159,7 +167,7 @@ impl OfModels {
     }
 }
 
-fn apply<C>(table: &'static [Setting<C>], to: &mut C, said: &Said) -> Result<(), String> {
+fn apply<C>(table: &'static [Setting<C>], to: &mut C, said: &GivenSetting) -> Result<(), String> {
     let Some(row) = table.iter().find(|row| row.key == said.key) else { return Ok(()) };
     (row.read)(to, Value { given: &said.given, base: said.origin.base() })
         .map_err(|expected| format!("{} is {}; expected {expected}", said.origin.name(said.key), said.given.words()))
@@ -178,7 +186,7 @@ pub struct Configuration {
     pub quiet: bool,
     models: OfModels,
     /// values for the server with their sources, for `print`
-    said: Vec<Said>,
+    said: Vec<GivenSetting>,
 }
 
 impl std::fmt::Debug for Configuration {
@@ -240,14 +248,14 @@ impl Configuration {
         let given = structured(&origin, given);
         let row = SERVER.iter().map(|row| row.key).find(|known| *known == key);
         if let Some(key) = row {
-            let said = Said { origin, key, given };
+            let said = GivenSetting { origin, key, given };
             apply(SERVER, &mut self.server, &said)?;
             self.said.push(said);
             return Ok(());
         }
         match MODEL.iter().find(|row| row.key == key) {
             Some(row) if row.scope == Scope::Models => {
-                let said = Said { origin, key: row.key, given };
+                let said = GivenSetting { origin, key: row.key, given };
                 apply(MODEL, &mut ModelSettings::default(), &said)?;
                 self.models.all.push(said);
                 Ok(())
@@ -281,7 +289,7 @@ impl Configuration {
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
             return Err(format!("{}: there is no model '{model}'; there are {known}", origin.name(key)));
         };
-        let said = Said { origin, key: row.key, given };
+        let said = GivenSetting { origin, key: row.key, given };
         apply(MODEL, &mut ModelSettings::default(), &said)?;
         of_model.push(said);
         Ok(())
@@ -307,7 +315,10 @@ impl Configuration {
     pub(crate) fn specs(&self) -> Result<Vec<ModelSpec>, String> {
         let mut specs = Vec::new();
         for name in self.models.names() {
-            let settings = self.models.settings(name)?;
+            let mut settings = self.models.settings(name)?;
+            if let (Some(folder), true) = (settings.path.clone(), self.server.sagemaker != SageMaker::Off) {
+                settings = self.models.settings_in(name, &folder)?;
+            }
             check_name("version", &settings.version)?;
             if settings.path.is_none() && self.server.repository.is_none() {
                 return Err(format!("the model '{name}' has no path"));
@@ -316,7 +327,8 @@ impl Configuration {
                 specs.push(ModelSpec { name: name.to_owned(), settings });
             }
         }
-        if specs.is_empty() && self.server.repository.is_none() {
+        let none_yet = self.server.repository.is_some() || self.server.sagemaker == SageMaker::Models;
+        if specs.is_empty() && !none_yet {
             return Err("there is no model to be served: name one, or a repository".to_owned());
         }
         Ok(specs)
@@ -359,7 +371,7 @@ fn structured(origin: &Origin, given: Given) -> Given {
 }
 
 /// Writes the rows of this scope. The section of a model has all rows of models.
-fn print<C>(table: &'static [Setting<C>], of: &C, scope: Scope, said: &[&[Said]], to: &mut String) {
+fn print<C>(table: &'static [Setting<C>], of: &C, scope: Scope, said: &[&[GivenSetting]], to: &mut String) {
     for row in table.iter().filter(|row| row.scope == scope || scope == Scope::OneModel) {
         let by = said.iter().flat_map(|said| said.iter()).rfind(|said| said.key == row.key);
         let by = match by.map(|said| &said.origin) {

@@ -2,7 +2,7 @@
 
 use super::value::{Given, Value, shown_bytes, shown_count, shown_seconds};
 use super::{Scope, Setting};
-use crate::config::{Config, Control, GrpcPort};
+use crate::config::{Config, Control, GrpcPort, SageMaker};
 use crate::log::LogForm;
 use std::path::Path;
 
@@ -24,6 +24,8 @@ fn port(value: Value<'_>) -> Result<Option<u16>, String> {
 
 const CONTROLS: &[(&str, Control)] = &[("off", Control::Off), ("explicit", Control::Explicit), ("poll", Control::Poll)];
 const LOGS: &[(&str, LogForm)] = &[("text", LogForm::Text), ("json", LogForm::Json)];
+const ROLES: &[(&str, SageMaker)] =
+    &[("off", SageMaker::Off), ("model", SageMaker::Model), ("models", SageMaker::Models)];
 const EVICTIONS: &[(&str, bool)] = &[("off", false), ("lru", true)];
 
 /// Every setting of a server.
@@ -235,6 +237,15 @@ pub static SERVER: &[Setting<Config>] = &[
         scope: Scope::Server,
         read: |to, value| value.word(CONTROLS).map(|read| to.control = read),
         show: |of| CONTROLS.iter().find(|row| row.1 == of.control).map(|row| Given::Text(row.0.to_owned())),
+    },
+    Setting {
+        key: "sagemaker",
+        metavar: "off|model|models",
+        text: "paths of Amazon SageMaker: /ping and /invocations for one model; or /ping and /models, by which \
+               the platform loads and unloads models. They are for the platform alone: it may name any file",
+        scope: Scope::Server,
+        read: |to, value| value.word(ROLES).map(|read| to.sagemaker = read),
+        show: |of| ROLES.iter().find(|row| row.1 == of.sagemaker).map(|row| Given::Text(row.0.to_owned())),
     },
     Setting {
         key: "poll",

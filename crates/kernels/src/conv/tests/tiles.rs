@@ -118,6 +118,29 @@ fn inputs_and_weights_that_have_no_parts_are_those_of_a_convolution_in_float32()
 }
 
 #[test]
+fn weights_come_back_from_tiles_bit_for_bit() {
+    let params = Conv2dParams { pad: [1, 1], ..Conv2dParams::square(35, 70, 3) };
+    let mut case = Case::new(params, 1, [5, 5], 4);
+    case.w[..3].copy_from_slice(&[-0.0, 2f32.powi(-103), 1.6e38]);
+    for infinity in [false, true] {
+        if infinity {
+            case.w[999] = f32::INFINITY;
+        }
+        let kernel = kernel::<Modelled, PARTS>(&case);
+        let mut packed = vec![f32::NAN; kernel.packed_len()];
+        kernel.pack(&case.w, &mut packed);
+        let each = 35 * 9;
+        for outputs in [0..70, 33..34, 30..65] {
+            let mut back = vec![f32::NAN; outputs.len() * each];
+            kernel.unpack(&packed, outputs.clone(), &mut back);
+            let bits = |all: &[f32]| all.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+            assert_eq!(bits(&back), bits(&case.w[outputs.start * each..outputs.end * each]), "{outputs:?}");
+        }
+    }
+    assert!(!kernel::<Modelled, 1>(&case).can_unpack(), "bf16 has lost digits");
+}
+
+#[test]
 fn tiles_are_chosen_where_the_options_allow_them() {
     let params = Conv2dParams::square(256, 256, 1);
     let choose = |precision, tiles| {

@@ -9,13 +9,13 @@
 
 mod lines;
 
-use crate::amx::AmxGemm;
-use crate::amx::parts::{PARTS, sum_of};
+use crate::amx::parts::PARTS;
 use crate::amx::tiles::{LINE, LINE_NUMBERS, ROWS, Rows, SIDE, Soon, TILE, Tiles, register_tile};
+use crate::amx::{AmxGemm, number_in_parts};
 use crate::blocked::{BLOCK, Halo, zero_halo};
 use crate::conv::cost::{estimate, reading};
 use crate::conv::kernel::MOST_ELEMENTS;
-use crate::conv::method::{ConvMethod, PreparedConv};
+use crate::conv::method::{ConvMethod, PreparedConv, UnpackWeights};
 use crate::conv::operands::ConvJob;
 use crate::conv::options::Precision;
 use crate::conv::params::Conv2dParams;
@@ -254,14 +254,9 @@ impl<T: Tiles, const COUNT: usize> TilesConv<T, COUNT> {
             let sums = &mut sums[(at - row * SIDE) * SIDE..][..SIDE];
             sums.fill(0.0);
             self.each_input(&job.conv, image, [y, x], |tap, channel, value| {
-                let (step, k) = (tap * plan.blocks() + channel / LINE_NUMBERS, channel % LINE_NUMBERS);
+                let k = tap * plan.blocks() * LINE_NUMBERS + channel;
                 for (column, sum) in sums.iter_mut().enumerate() {
-                    let parts = std::array::from_fn(|part| {
-                        let tile = ((step * PARTS + part) * 2 + column / ROWS) * TILE;
-                        let at = tile + k / 2 * LINE + column % ROWS * 4 + k % 2 * 2;
-                        u16::from_le_bytes([weights[at], weights[at + 1]])
-                    });
-                    *sum = value.mul_add(sum_of(parts), *sum);
+                    *sum = value.mul_add(number_in_parts(weights, k, column), *sum);
                 }
             });
         }
@@ -387,6 +382,10 @@ impl<T: Tiles, const COUNT: usize> PreparedConv for TilesConv<T, COUNT> {
         header[0] = f32::from_bits(if in_parts { IN_PARTS } else { PLAIN });
     }
 
+    fn unpacker(&self) -> Option<&dyn UnpackWeights> {
+        (COUNT == PARTS).then_some(self)
+    }
+
     fn scratch_len(&self) -> usize {
         self.images * self.image_len()
     }
@@ -419,6 +418,26 @@ impl<T: Tiles, const COUNT: usize> PreparedConv for TilesConv<T, COUNT> {
             par.run_static(columns, SUMS, &|part, scratch| self.multiply(&job, 0..rows, part, scratch));
         } else {
             par.run_static(rows, SUMS, &|part, scratch| self.multiply(&job, part, 0..columns, scratch));
+        }
+    }
+}
+
+impl<T: Tiles, const COUNT: usize> UnpackWeights for TilesConv<T, COUNT> {
+    /// Undoes packing. Numbers below 2^-103 come back without their last digits.
+    fn unpack(&self, packed: &[f32], outputs: Range<usize>, weights: &mut [f32]) {
+        let (inputs, taps) = (self.plan.params.in_channels, self.plan.taps.len());
+        let (header, body) = packed[..self.packed_len()].split_at(HEADER);
+        let each = inputs * taps;
+        if header[0].to_bits() == PLAIN {
+            weights.copy_from_slice(&body[outputs.start * each..outputs.end * each]);
+            return;
+        }
+        for (output, weights) in outputs.zip(weights.chunks_exact_mut(each)) {
+            let panel = bytemuck::cast_slice(&body[output / SIDE * self.panel_len()..][..self.panel_len()]);
+            for (tap, channel) in (0..taps).flat_map(|tap| (0..inputs).map(move |channel| (tap, channel))) {
+                let k = tap * self.plan.blocks() * LINE_NUMBERS + channel;
+                weights[channel * taps + tap] = number_in_parts(panel, k, output % SIDE);
+            }
         }
     }
 }

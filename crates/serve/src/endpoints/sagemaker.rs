@@ -1,0 +1,144 @@
+//! Paths of Amazon SageMaker: `/ping` and `/invocations`, and, for an endpoint of several models,
+//! the calls below `/models` by which the platform loads, lists and unloads them.
+
+use super::arrays::{self, Form};
+use super::{Answering, Call, Endpoint, done, health, json_body, number};
+use crate::config::SageMaker;
+use crate::protocol::short;
+use crate::refusal::{Outcome, Refusal};
+use crate::server::Answer;
+use crate::service::Change;
+use hyper::header::ACCEPT;
+use hyper::{HeaderMap, Method, StatusCode};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// Path that is answered without a token.
+pub(super) const PING: &str = "/ping";
+/// Number of models that a page of the list has if the request gives none, and at most.
+const PAGE: usize = 100;
+const LARGEST_PAGE: usize = 1000;
+
+/// Endpoints of a container with one model.
+static ONE: &[Endpoint] = &[
+    Endpoint { method: Method::GET, path: PING, answer: |call| done(health::ready(&call)) },
+    Endpoint { method: Method::POST, path: "/invocations", answer: |call| invocations(call) },
+];
+
+/// Endpoints of a container whose models come and go.
+static MANY: &[Endpoint] = &[
+    Endpoint { method: Method::GET, path: PING, answer: |call| done(health::ready(&call)) },
+    Endpoint { method: Method::GET, path: "/models", answer: |call| done(list(&call)) },
+    Endpoint { method: Method::POST, path: "/models", answer: |call| Box::pin(load(call)) },
+    Endpoint { method: Method::GET, path: "/models/{model}", answer: |call| done(describe(&call)) },
+    Endpoint { method: Method::DELETE, path: "/models/{model}", answer: |call| Box::pin(unload(call)) },
+    Endpoint { method: Method::POST, path: "/models/{model}/invoke", answer: |call| Box::pin(invoke(call)) },
+];
+
+/// Returns the endpoints that a server has for SageMaker.
+pub(super) fn endpoints(role: SageMaker) -> &'static [Endpoint] {
+    match role {
+        SageMaker::Off => &[],
+        SageMaker::Model => ONE,
+        SageMaker::Models => MANY,
+    }
+}
+
+fn invocations(mut call: Call) -> Answering {
+    let catalog = call.shared.service.repository.catalog();
+    let mut names = catalog.models.keys();
+    match (names.next(), names.next()) {
+        (Some(only), None) => call.model = Some(only.clone()),
+        _ => {
+            let words = "the server has several models, and /invocations names none: serve one model";
+            return done(Err(Refusal::invalid(words)));
+        }
+    }
+    drop(catalog);
+    Box::pin(invoke(call))
+}
+
+async fn invoke(call: Call) -> Result<Answer, Refusal> {
+    let form = wanted(call.request.headers())?;
+    arrays::answer(call, form).await
+}
+
+/// Returns the form of the response that the client accepts, the first that it names.
+fn wanted(headers: &HeaderMap) -> Result<Form, Refusal> {
+    let Some(accept) = headers.get(ACCEPT) else { return Ok(Form::Lists) };
+    let accept = accept.to_str().unwrap_or_default();
+    let kinds = accept.split(',').map(|kind| kind.split(';').next().unwrap_or_default().trim());
+    let form = kinds.into_iter().find_map(|kind| match kind.to_ascii_lowercase().as_str() {
+        "" | "*/*" | "application/*" | "application/json" => Some(Form::Lists),
+        "application/x-npy" => Some(Form::Numpy),
+        "text/*" | "text/csv" => Some(Form::Csv),
+        _ => None,
+    });
+    form.ok_or_else(|| {
+        let words = "the answer is there as application/json, application/x-npy or text/csv";
+        let message = format!("{words}, and not as '{}' (Accept)", short(accept));
+        Refusal::new(StatusCode::NOT_ACCEPTABLE, Outcome::Invalid, message)
+    })
+}
+
+fn list(call: &Call) -> Result<Answer, Refusal> {
+    let from = number(&call.request, "next_page_token", 0, 0..=usize::MAX)?;
+    let most = number(&call.request, "limit", PAGE, 1..=LARGEST_PAGE)?;
+    let all = call.shared.service.repository.given_paths();
+    let page: Vec<Value> = all.iter().skip(from).take(most).map(described).collect();
+    let next = from.saturating_add(page.len());
+    let mut answer = json!({ "models": page });
+    if next < all.len() {
+        answer["nextPageToken"] = json!(next.to_string());
+    }
+    Ok(Answer::json(&answer))
+}
+
+fn described((name, path): &(String, PathBuf)) -> Value {
+    json!({ "modelName": name, "modelUrl": path.display().to_string() })
+}
+
+fn describe(call: &Call) -> Result<Answer, Refusal> {
+    let name = call.model.as_deref().unwrap_or_default();
+    let all = call.shared.service.repository.given_paths();
+    let found = all.iter().find(|(known, _)| known == name);
+    let found = found.ok_or_else(|| Refusal::not_found(format!("the model '{}' is not loaded", short(name))))?;
+    Ok(Answer::json(&described(found)))
+}
+
+async fn load(call: Call) -> Result<Answer, Refusal> {
+    let asked = json_body(&call.shared, call.request).await?;
+    let text = |key: &str| {
+        let value = asked.get(key).and_then(Value::as_str).filter(|value| !value.is_empty());
+        value.map(str::to_owned).ok_or_else(|| Refusal::invalid(format!("expected an object with a text '{key}'")))
+    };
+    let (name, url) = (text("model_name")?, text("url")?);
+    let path = PathBuf::from(url.strip_prefix("file://").unwrap_or(&url));
+    call.shared.service.change(name.clone(), Change::Take(path.clone())).await?;
+    Ok(Answer::json(&described(&(name, path))))
+}
+
+async fn unload(call: Call) -> Result<Answer, Refusal> {
+    call.shared.service.change(call.model.unwrap_or_default(), Change::Forget).await?;
+    Ok(Answer::json(&json!({})))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hyper::header::HeaderValue;
+
+    #[test]
+    fn a_client_gets_the_first_form_that_it_accepts() {
+        let form = |accept: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(ACCEPT, HeaderValue::from_static(accept));
+            wanted(&headers)
+        };
+        assert!(matches!(wanted(&HeaderMap::new()), Ok(Form::Lists)));
+        assert!(matches!(form("*/*"), Ok(Form::Lists)));
+        assert!(matches!(form("image/png, application/X-NPY;q=0.5"), Ok(Form::Numpy)));
+        assert!(matches!(form("text/csv"), Ok(Form::Csv)));
+        assert_eq!(form("image/png").err().map(|refusal| refusal.status), Some(StatusCode::NOT_ACCEPTABLE));
+    }
+}

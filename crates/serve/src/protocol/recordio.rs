@@ -1,0 +1,237 @@
+//! Records of SageMaker's own algorithms, such as the linear learner: `x-recordio-protobuf`. Each
+//! record has the features of one row, dense, or as keys and values.
+
+use crate::grpc::fields::{Fields, Value, wrong};
+use crate::refusal::Refusal;
+
+/// First bytes of a record.
+const MAGIC: [u8; 4] = 0xced7_230a_u32.to_le_bytes();
+/// Bits of the second word that are the length of the record. The others mark parts of one.
+const LENGTH: u32 = (1 << 29) - 1;
+
+/// Returns whether a content type is that of such records.
+pub(crate) fn is_recordio(content_type: &str) -> bool {
+    let kind = content_type.split(';').next().unwrap_or_default().trim();
+    kind.eq_ignore_ascii_case("application/x-recordio-protobuf") || kind.eq_ignore_ascii_case("x-recordio-protobuf")
+}
+
+/// Reads all records as rows of `columns` numbers; `None`: as many as the first record says.
+/// Returns the number of columns, and the numbers as float32 in little-endian order. `charge` is
+/// told of the bytes of each row before they are taken.
+pub(crate) fn rows(
+    mut body: &[u8],
+    columns: Option<usize>,
+    mut charge: impl FnMut(usize) -> Result<(), Refusal>,
+) -> Result<(usize, Vec<u8>), Refusal> {
+    let (mut columns, mut to) = (columns, Vec::new());
+    while !body.is_empty() {
+        let tensor = Tensor::of_record(record(&mut body)?)?;
+        let said = tensor.columns()?;
+        let wanted = *columns.get_or_insert(said);
+        if said != wanted {
+            return Err(wrong(format!("a record has {said} features; expected {wanted}")));
+        }
+        let bytes = wanted.checked_mul(4).ok_or_else(|| wrong("a record has too many features"))?;
+        charge(bytes)?;
+        crate::body::room(&mut to, bytes)?;
+        tensor.write(&mut to, bytes)?;
+    }
+    let columns = columns.filter(|_| !to.is_empty());
+    columns.map(|columns| (columns, to)).ok_or_else(|| wrong("it has no record with features"))
+}
+
+/// Takes the next record from the body.
+fn record<'a>(body: &mut &'a [u8]) -> Result<&'a [u8], Refusal> {
+    let cut = || wrong("the body ends inside of a record");
+    let (head, rest) = body.split_first_chunk::<8>().ok_or_else(cut)?;
+    if head[..4] != MAGIC {
+        return Err(wrong("it has no record of RecordIO at its place"));
+    }
+    let word = u32::from_le_bytes([head[4], head[5], head[6], head[7]]);
+    if word & !LENGTH != 0 {
+        return Err(wrong("a record is in several parts, which are not supported: write each row as one record"));
+    }
+    let length = word as usize;
+    let content = rest.get(..length).ok_or_else(cut)?;
+    // Records begin at multiples of four bytes. The last one may lack its padding.
+    *body = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+    Ok(content)
+}
+
+/// Features of a record, in its bytes.
+#[derive(Default)]
+struct Tensor<'a> {
+    /// bytes of a value: 4 for float32 and int32, 8 for float64
+    size: usize,
+    is_integer: bool,
+    message: &'a [u8],
+}
+
+impl<'a> Tensor<'a> {
+    /// Finds the features `values` of a record, or the only ones that it has.
+    fn of_record(record: &'a [u8]) -> Result<Tensor<'a>, Refusal> {
+        let mut found: Option<Tensor<'a>> = None;
+        for field in Fields(record) {
+            let (1, entry) = field? else { continue };
+            let (mut name, mut value) = ("", None);
+            for field in Fields(entry.message()?) {
+                match field? {
+                    (1, text) => name = text.text()?,
+                    (2, message) => value = Some(message.message()?),
+                    _ => {}
+                }
+            }
+            let (true, Some(value)) = (name == "values" || name.is_empty(), value) else {
+                return Err(wrong(format!("the features '{}' are not supported; 'values' are", super::short(name))));
+            };
+            found = Some(Tensor::of_value(value)?);
+        }
+        found.ok_or_else(|| wrong("a record has no features"))
+    }
+
+    fn of_value(value: &'a [u8]) -> Result<Tensor<'a>, Refusal> {
+        let (number, value) = Fields(value).next().ok_or_else(|| wrong("features without values"))??;
+        let (size, is_integer) = match number {
+            2 => (4, false),
+            3 => (8, false),
+            7 => (4, true),
+            _ => return Err(wrong("features are float32, float64 or int32")),
+        };
+        Ok(Tensor { size, is_integer, message: value.message()? })
+    }
+
+    fn fields(&self, number: u32) -> impl Iterator<Item = Result<Value<'a>, Refusal>> + use<'a> {
+        let of = move |field: Result<(u32, Value<'a>), Refusal>| match field {
+            Ok((found, value)) => (found == number).then_some(Ok(value)),
+            Err(refusal) => Some(Err(refusal)),
+        };
+        Fields(self.message).filter_map(of)
+    }
+
+    /// Returns the extent of a row: of its shape if it gives one, otherwise the number of values.
+    fn columns(&self) -> Result<usize, Refusal> {
+        let mut last = None;
+        for value in self.fields(3) {
+            value?.varints(|extent| {
+                last = Some(extent);
+                Ok(())
+            })?;
+        }
+        let Some(extent) = last else { return self.count() };
+        usize::try_from(extent).map_err(|_| wrong("the shape of a record is too large"))
+    }
+
+    fn count(&self) -> Result<usize, Refusal> {
+        let mut count = 0;
+        self.each(|_| count += 1)?;
+        Ok(count)
+    }
+
+    fn each(&self, mut take: impl FnMut(f32)) -> Result<(), Refusal> {
+        for value in self.fields(1) {
+            let value = value?;
+            match (self.is_integer, self.size) {
+                // Values of int32 are varints of 64 bits, where negative ones are sign-extended.
+                (true, _) => value.varints(|number| {
+                    take(number as i32 as f32);
+                    Ok(())
+                })?,
+                (false, 4) => {
+                    value.fixed::<4>(|bytes| take(f32::from_le_bytes(bytes.try_into().unwrap_or_default())))?
+                }
+                (false, _) => {
+                    value.fixed::<8>(|bytes| take(f64::from_le_bytes(bytes.try_into().unwrap_or_default()) as f32))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends the row, `bytes` long. Numbers without keys fill it; keys say the places of others.
+    fn write(&self, to: &mut Vec<u8>, bytes: usize) -> Result<(), Refusal> {
+        let mut keys = Vec::new();
+        for value in self.fields(2) {
+            value?.varints(|key| {
+                crate::body::room(&mut keys, 1)?;
+                keys.push(usize::try_from(key).unwrap_or(usize::MAX));
+                Ok(())
+            })?;
+        }
+        let count = self.count()?;
+        let (begin, columns) = (to.len(), bytes / 4);
+        to.resize(begin + bytes, 0);
+        if keys.is_empty() && count != columns {
+            return Err(wrong(format!("a record has {count} values for {columns} features")));
+        }
+        if !keys.is_empty() && keys.len() != count {
+            return Err(wrong(format!("a record has {} keys and {count} values", keys.len())));
+        }
+        if let Some(key) = keys.iter().find(|key| **key >= columns) {
+            return Err(wrong(format!("a record has the key {key}; there are {columns} features")));
+        }
+        let mut number = 0;
+        self.each(|value| {
+            let place = begin + 4 * keys.get(number).copied().unwrap_or(number);
+            to[place..place + 4].copy_from_slice(&value.to_le_bytes());
+            number += 1;
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Frames messages as records.
+    fn framed(records: &[Vec<u8>]) -> Vec<u8> {
+        let mut body = Vec::new();
+        for record in records {
+            body.extend(MAGIC);
+            body.extend((record.len() as u32).to_le_bytes());
+            body.extend(record);
+            body.resize(body.len().next_multiple_of(4), 0);
+        }
+        body
+    }
+
+    fn field(number: u8, content: &[u8]) -> Vec<u8> {
+        [&[number << 3 | 2, content.len() as u8], content].concat()
+    }
+
+    fn row(tensor: &[u8]) -> Vec<u8> {
+        field(1, &[field(1, b"values"), field(2, &field(2, tensor))].concat())
+    }
+
+    fn floats(values: &[f32]) -> Vec<u8> {
+        values.iter().flat_map(|value| value.to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn rows_are_dense_or_have_keys() {
+        let dense = row(&field(1, &floats(&[1.0, -2.0, 0.5])));
+        let sparse = row(&[field(1, &floats(&[4.0])), field(2, &[2]), field(3, &[3])].concat());
+        let (columns, numbers) = rows(&framed(&[dense, sparse]), None, |_| Ok(())).expect("rows");
+        assert_eq!((columns, numbers), (3, floats(&[1.0, -2.0, 0.5, 0.0, 0.0, 4.0])));
+    }
+
+    #[test]
+    fn wrong_records_are_refused_before_memory_is_taken() {
+        let dense = row(&field(1, &floats(&[1.0, 2.0])));
+        let huge =
+            row(&[field(1, &floats(&[4.0])), field(2, &[1]), field(3, &[0xff, 0xff, 0xff, 0xff, 0x7f])].concat());
+        let key = row(&[field(1, &floats(&[4.0])), field(2, &[9]), field(3, &[2])].concat());
+        for (records, words) in [
+            (vec![dense.clone(), row(&field(1, &floats(&[1.0])))], "a record has 1 features; expected 2"),
+            (vec![huge], "features; expected 2"),
+            (vec![key], "the key 9"),
+            (vec![vec![]], "no features"),
+        ] {
+            let error = rows(&framed(&records), Some(2), |_| Ok(())).expect_err("an error");
+            assert!(error.message.contains(words), "{error:?}");
+        }
+        let whole = framed(&[dense]);
+        for end in 1..whole.len() {
+            assert!(rows(&whole[..end], Some(2), |_| Ok(())).is_err(), "{end}");
+        }
+    }
+}

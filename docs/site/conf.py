@@ -1,0 +1,13 @@
+"""Settings of the documentation site: `make docs` builds it from the pages of the repository."""
+
+project = "mxrt"
+author = "The mxrt developers"
+extensions = ["myst_parser"]
+html_theme = "furo"
+html_title = "mxrt"
+# The pages link to each other by headings, as GitHub shows them.
+myst_heading_anchors = 4
+# Links to sources, which are not pages of the site, stay links to files; tests/test_pages.py checks
+# that they lead somewhere.
+suppress_warnings = ["myst.xref_missing", "myst.header"]
+nitpicky = True

@@ -1,0 +1,1 @@
+"""Functions of :mod:`mxrt.test_utils`, by subject."""

@@ -1,0 +1,325 @@
+"""The command `mxrt serve`."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import math
+import os
+import re
+import signal
+import sys
+import traceback
+from typing import Any
+from urllib.parse import quote
+
+from .. import _mxrt
+from ..base import MXNetError, MXNetValueError
+from ..cli._errors import BAD, GOOD, USAGE
+from . import Server, configuration, log
+from ._places import Places
+
+try:
+    import resource
+except ImportError:  # there are such limits on Unix alone
+    resource = None  # type: ignore[assignment]
+
+__all__ = ["add_arguments", "main"]
+
+#: Bytes of an element, by the protocol's names of types.
+_SIZES = {
+    **dict.fromkeys(("BOOL", "INT8", "UINT8"), 1),
+    **dict.fromkeys(("INT16", "UINT16", "FP16", "BF16"), 2),
+    **dict.fromkeys(("INT32", "UINT32", "FP32"), 4),
+    **dict.fromkeys(("INT64", "UINT64", "FP64"), 8),
+}
+#: The separator between the name of a model and the value of an option, for options that do not
+#: use "=".
+_OF_MODELS = {"shapes": ":", "dtypes": ":"}
+#: Options whose names are not those of their settings.
+_OPTIONS = {"shapes": "shape", "dtypes": "dtype"}
+
+
+#: Where SageMaker puts the model of a container, and the port that it asks by default.
+_SAGEMAKER_MODEL = "/opt/ml/model"
+_SAGEMAKER_PORT = 8080
+
+
+def _rows() -> list[tuple[str, str, str, str | None, str]]:
+    rows = getattr(_mxrt, "serve_settings", None)
+    return [] if rows is None else list(rows())
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments of the command."""
+    parser.add_argument(
+        "models",
+        metavar="[NAME=]MODEL",
+        nargs="*",
+        help="PREFIX, PREFIX-symbol.json, or a folder with one model; NAME is that of the file if none is given",
+    )
+    parser.add_argument("--config", metavar="FILE", help="settings and models in TOML")
+    # A shape that begins with -1 is no option.
+    parser._negative_number_matcher = re.compile(r"^-\d[\d.,-]*$")
+    for key, metavar, text, default, scope in _rows():
+        if key in ("path", "sagemaker"):  # an argument; below
+            continue
+        before = "" if scope == "server" else f"[NAME{_OF_MODELS.get(key, '=')}]"
+        parser.add_argument(
+            f"--{_OPTIONS.get(key, key).replace('_', '-')}",
+            dest=f"set_{key}",
+            metavar=before + metavar,
+            action="append",
+            default=[],
+            help=text + ("" if default is None or scope == "model" else f" (default {default})"),
+        )
+    parser.add_argument(
+        "--sagemaker",
+        action="store_true",
+        help="serve as a container of Amazon SageMaker does: /ping and /invocations, at 0.0.0.0 and the port "
+        f"SAGEMAKER_BIND_TO_PORT or {_SAGEMAKER_PORT}, the model of {_SAGEMAKER_MODEL} where none is named; with "
+        "SAGEMAKER_MULTI_MODEL=true the platform loads models by /models. Later options win",
+    )
+    parser.add_argument("--print-config", action="store_true", help="print all settings, who said them, and end")
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="load the models, let each answer once, say what they are, and end; status 0 if all have answered",
+    )
+    parser.add_argument("--json", action="store_true", help="with --check: print one JSON object; without: --logs json")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Runs the command; returns the exit status."""
+    if args.json and not args.check:
+        args.set_logs.append("json")
+    server: Server | None = None
+    try:
+        config = _from_arguments(args)
+        if args.print_config:
+            print(config.print(), end="")
+            return _print_batching(config)
+        if args.check:
+            _listen_nowhere(config)
+        _open_as_many_files_as_allowed()
+        server = Server._of(config, lambda: _from_arguments(args))
+        if not args.check:
+            server._hear_reloads()
+        server.start()
+    except (OSError, MXNetError) as error:
+        signal.set_wakeup_fd(-1)
+        if args.debug:
+            traceback.print_exc()
+        log(_logs_json(args), "error", str(error))
+        return USAGE if server is None or _is_of_settings(error) else BAD
+    if args.check:
+        return _say_what_was_checked(server, args.json)
+    words = config.warning()
+    if words is not None:
+        server._log("warning", words)
+    _say_where_it_listens(server, config.logs_json())
+    return server.run()
+
+
+def _is_of_settings(error: Exception) -> bool:
+    """Returns whether an error of the start is that of a setting, and not of a model or a port."""
+    return isinstance(error, MXNetValueError) and not str(error).startswith("model '")
+
+
+def _logs_json(args: argparse.Namespace) -> bool:
+    """Returns whether log lines are JSON if the settings cannot be read. The last option wins."""
+    said = [os.environ.get("MXRT_SERVE_LOGS"), *args.set_logs]
+    return bool(said[-1] == "json")
+
+
+def _say_where_it_listens(server: Server, as_json: bool) -> None:
+    places = server._places()
+    lines: list[tuple[str | None, str]] = [(model["name"], _about(model, places)) for model in server.models]
+    if places.grpc is not None:
+        lines.append((None, f"gRPC at {places.grpc}"))
+    if places.admin is not None:
+        lines.append((None, f"plans of models and profiles at {places.admin}"))
+    for name, words in lines:
+        if as_json:
+            print(_mxrt.serve_line(True, "info", words, name), end="")
+        else:
+            print(words if name is None else f"{name}: {words}")
+    sys.stdout.flush()
+
+
+def _say_what_was_checked(server: Server, as_json: bool) -> int:
+    """Prints what each model is and does. Returns 0 if all of them have answered, otherwise 1."""
+    places, models = server._places(), server.models
+    lacking = [entry for entry in server.index if entry["state"] != "READY"]
+    untried = [(model["name"], words) for model in models if (words := model["parameters"]["tried"]) != "yes"]
+    if as_json:
+        print(json.dumps({"good": not lacking and not untried, "models": models, "lacking": lacking}, indent=2))
+    else:
+        for model in models:
+            print(f"{model['name']}: {_about(model, places)}")
+        print(*_batching(server), sep="\n")
+        for name, words in untried:
+            print(f"# {name}: {words}")
+    for entry in lacking:
+        server._log("error", f"{entry['name']} {entry['version']}: {entry['reason']}")
+    sys.stdout.flush()
+    server.stop()
+    return BAD if lacking or untried else GOOD
+
+
+def _open_as_many_files_as_allowed() -> None:
+    """Raises the limit of open files to the hard limit.
+
+    Each connection is a file, and the default limit is often 1024.
+    """
+    if resource is not None:
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        with contextlib.suppress(OSError, ValueError):  # as many as there are, then
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def _listen_nowhere(config: Any) -> None:
+    """Prepares a configuration for a server that only loads its models: it opens one free port and
+    does not log lines about the models.
+    """
+    places = {"port": 0, "grpc_port": "off", "admin_port": "off", "unix": None, "grpc_unix": None, "inherited": False}
+    for key, value in places.items():
+        config.set(key, value, False)
+    config.quiet()
+
+
+def _batching(server: Server) -> list[str]:
+    """Returns a line for each model: whether its requests are joined, or why they are not."""
+    return [f"# batch of {model['name']}: {model['parameters']['batch']}" for model in server.models]
+
+
+def _print_batching(config: Any) -> int:
+    """Loads the models and prints, as comments, whether requests of each are joined. Returns 0 even
+    if the models do not load.
+    """
+    try:
+        _listen_nowhere(config)
+        with Server._of(config) as server:
+            print("", *_batching(server), sep="\n")
+    except MXNetError as error:
+        print(f"\n# batch: not known, as the models do not load: {error}")
+    return 0
+
+
+def _from_arguments(args: argparse.Namespace) -> Any:
+    """Reads the settings of the file, the environment and the options. Later ones win."""
+    config = configuration()
+    # systemd names the process that its sockets are for.
+    if os.environ.get("LISTEN_PID") == str(os.getpid()):
+        config.set("inherited", True, False)
+    file = args.config or os.environ.get("MXRT_SERVE_CONFIG")
+    if file:
+        config.file(file)
+    if args.sagemaker:
+        _as_container(config)
+    config.environment(sorted(os.environ.items()))
+    for text in args.models:
+        name, equals, path = text.partition("=")
+        if not equals or "/" in name:
+            name, path = "", text
+        _add_option(config, name or _mxrt.serve_own_name(path), path)
+    if args.sagemaker and not _serves_many() and not config.models():
+        if not os.path.isdir(_SAGEMAKER_MODEL):
+            raise MXNetValueError(
+                f"--sagemaker: there is no folder '{_SAGEMAKER_MODEL}', where SageMaker puts a model: name a model"
+            )
+        _add_option(config, "model", _SAGEMAKER_MODEL)
+    for key, *_, scope in _rows():
+        for text in getattr(args, f"set_{key}", ()):
+            _set_option(config, key, scope, text)
+    return config
+
+
+def _serves_many() -> bool:
+    return os.environ.get("SAGEMAKER_MULTI_MODEL", "").lower() == "true"
+
+
+def _as_container(config: Any) -> None:
+    """Sets what SageMaker asks of a container; the environment and options may say otherwise."""
+    text = os.environ.get("SAGEMAKER_BIND_TO_PORT", str(_SAGEMAKER_PORT))
+    if not text.isdecimal() or not 0 <= int(text) <= 65535:
+        raise MXNetValueError(f"SAGEMAKER_BIND_TO_PORT is '{text}'; expected a port from 0 to 65535")
+    settings = {
+        "sagemaker": "models" if _serves_many() else "model",
+        "host": "0.0.0.0",
+        "port": int(text),
+        "grpc_port": "off",
+    }
+    for key, value in settings.items():
+        config.set(key, value, False)
+
+
+def _add_option(config: Any, name: str, path: str) -> None:
+    if name in config.models():
+        raise MXNetValueError(f"two models have the name '{name}': write NAME=MODEL")
+    config.add_model(name)
+    config.set_model(name, "path", path, True)
+
+
+def _set_option(config: Any, key: str, scope: str, text: str) -> None:
+    if scope == "server":
+        config.set(key, text, True)
+    elif scope == "models":
+        name, equals, value = text.rpartition("=")
+        if equals:
+            config.set_model(name, key, value, True)
+        else:
+            config.set(key, text, True)
+    else:
+        name, value = _of_model(config, key, text)
+        config.set_model(name, key, value, True)
+
+
+def _of_model(config: Any, key: str, text: str) -> tuple[str, str]:
+    """Returns the name of the model that an option belongs to, and the value for it."""
+    names = config.models()
+    mark = _OF_MODELS.get(key, "=")
+    name, marked, value = text.partition(mark)
+    if marked and (name in names or mark == ":"):
+        return name, value
+    if len(names) != 1:
+        option = _OPTIONS.get(key, key)
+        raise MXNetValueError(f"--{option} {text}: say which of {', '.join(names) or 'no models'} is meant")
+    return names[0], text
+
+
+def _about(model: dict[str, Any], places: Places) -> str:
+    """Returns the text that describes a model at the start: inputs, address, and a curl command."""
+    inputs = ", ".join(f"{tensor['name']} {tensor['datatype']}{tensor['shape']}" for tensor in model["inputs"])
+    asking = "" if places.curl is None else f"; try: {_curl(model, *places.curl)}"
+    return f"{inputs} at {places.said}{asking}"
+
+
+def _curl(model: dict[str, Any], options: str, url: str) -> str:
+    """Returns a shell command that sends the model zeros, or, if its shapes are not known, one that
+    asks for its metadata.
+    """
+    path = f"{url}/v2/models/{quote(model['name'], safe='')}"
+    inputs, size = [], 0
+    for tensor in model["inputs"]:
+        first, rest = tensor["shape"][:1], tensor["shape"][1:]
+        if (first == [-1] and not rest) or -1 in rest:
+            return f"curl -s{options} '{path}'"
+        shape = [1 if extent == -1 else extent for extent in first] + rest
+        bytes_ = math.prod(shape) * _SIZES[tensor["datatype"]]
+        size += bytes_
+        parameters = {"binary_data_size": bytes_}
+        inputs.append(
+            {"name": tensor["name"], "shape": shape, "datatype": tensor["datatype"], "parameters": parameters}
+        )
+    request: dict[str, Any] = {"inputs": inputs}
+    # JSON has no numbers of these types.
+    binary = any(tensor["datatype"] in ("FP16", "BF16") for tensor in model["outputs"])
+    if binary:
+        request["parameters"] = {"binary_data_output": True}
+    text = json.dumps(request, separators=(",", ":"))
+    header = f"Inference-Header-Content-Length: {len(text.encode())}"
+    to = " -o answer.bin" if binary else ""
+    asking = f"curl -s{to}{options} -H '{header}' --data-binary @- '{path}/infer'"
+    return f"(printf %s '{text}'; head -c {size} /dev/zero) | {asking}"

@@ -1,0 +1,204 @@
+"""Every command given no model, a reader that has enough, and Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from commands import command, digits_in, refused, tiny
+from mxrt.cli.commands import COMMANDS
+from support import run, tiny_model
+
+SYMBOL, PARAMS, _, _ = tiny_model()
+SHAPE = ("--shape", "1,2,4,4")
+
+
+def _nothing(folder: Path) -> Path:
+    return folder / "tiny"
+
+
+def _empty(folder: Path) -> Path:
+    return folder
+
+
+def _two(folder: Path) -> Path:
+    tiny(folder, "a")
+    tiny(folder, "b")
+    return folder
+
+
+def _with(symbol: bytes = SYMBOL, params: bytes = PARAMS) -> Callable[[Path], Path]:
+    def made(folder: Path) -> Path:
+        (folder / "tiny-symbol.json").write_bytes(symbol)
+        (folder / "tiny-0000.params").write_bytes(params)
+        return folder / "tiny"
+
+    return made
+
+
+def _without_parameters(folder: Path) -> Path:
+    (folder / "tiny-symbol.json").write_bytes(SYMBOL)
+    return folder / "tiny"
+
+
+def _unreadable_archive(folder: Path) -> Path:
+    (folder / "net.zip").write_bytes(b"PK\x03\x04" + bytes(40))
+    return folder / "net.zip"
+
+
+LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n"
+#: What stands where a model should, its status, and a word that the sentence has.
+SCENARIOS: dict[str, tuple[Callable[[Path], Path], int, str]] = {
+    "no file": (_nothing, 2, "tiny-symbol.json"),
+    "a folder without a model": (_empty, 2, "hold"),
+    "two models in a folder": (_two, 2, "a-symbol.json, b-symbol.json"),
+    "a symbol file that is cut": (_with(symbol=SYMBOL[:200]), 1, "symbol"),
+    "a parameter file that is cut": (_with(params=PARAMS[:100]), 1, "tiny-0000.params"),
+    "a symbol file that is a pointer": (_with(symbol=LFS), 1, "git lfs pull"),
+    "a parameter file that is a pointer": (_with(params=LFS), 1, "git lfs pull"),
+    "a symbol file of another operator": (_with(symbol=SYMBOL.replace(b'"Activation"', b'"Magic"')), 1, "Magic"),
+    "no parameters": (_without_parameters, 2, "parameter"),
+    "an archive that is none": (_unreadable_archive, 1, "net.zip"),
+}
+#: Commands that take a MODEL, with what follows it.
+OF_MODELS: dict[str, tuple[str, ...]] = {
+    "inspect": SHAPE,
+    "run": ("random", *SHAPE),
+    "check": SHAPE,
+    "profile": (*SHAPE, "--seconds", "0.01"),
+    "plan": SHAPE,
+    "convert": ("copy", *SHAPE),
+    "bench": (*SHAPE, "--seconds", "0.01"),
+    "tune": (*SHAPE, "--seconds", "0.01"),
+    "serve": ("--check", *SHAPE),
+}
+#: The server finds out as it loads the model.
+EXCEPT = {("serve", "no parameters"): 1}
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize("name", OF_MODELS)
+def test_a_command_says_in_a_sentence_what_is_no_model(mx, capfd, tmp_path, monkeypatch, name, scenario) -> None:
+    monkeypatch.chdir(tmp_path)
+    make, status, word = SCENARIOS[scenario]
+    (tmp_path / "m").mkdir()
+    model = make(tmp_path / "m")
+    done = command(capfd, name, model, *OF_MODELS[name])
+    report = done.out + done.err
+    assert "Traceback" not in report and word in report, done
+    if name in ("inspect", "check") and done.out:  # whose answer it is
+        assert done.status == 1, done
+    else:
+        refused(done, EXCEPT.get((name, scenario), status), word)
+
+
+@pytest.mark.parametrize("name", [name for name in OF_MODELS if name != "serve"])
+def test_an_epoch_that_is_not_there_is_named_with_those_that_are(mx, capfd, tmp_path: Path, name: str) -> None:
+    refused(command(capfd, name, tiny(tmp_path), "--epoch", "7", *OF_MODELS[name]), 2, "tiny-0007.params", "numbers 0")
+
+
+@pytest.mark.parametrize("name", [row.name for row in COMMANDS])
+def test_an_option_that_there_is_not_is_a_sentence_and_the_status_2(mx, capfd, name: str) -> None:
+    done = command(capfd, name, "--nosuch")
+    refused(done, 2, f"mxrt {name}", f"mxrt {name} --help says more")
+
+
+@pytest.mark.skipif(os.geteuid() == 0 and not os.path.exists("/proc/self"), reason="needs a folder nobody can write")
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("run", ("random", *SHAPE, "-o", "{place}/o.npz")),
+        ("profile", (*SHAPE, "--seconds", "0.01", "--trace", "{place}/t.json")),
+        ("plan", (*SHAPE, "--html", "{place}/p.html")),
+        ("convert", ("{place}/copy", *SHAPE)),
+        ("bench", (*SHAPE, "--seconds", "0.01", "--callers", "1", "--save", "{place}/b.json")),
+        ("tune", (*SHAPE, "--seconds", "0.01", "--table", "{place}/t.txt")),
+    ],
+)
+def test_a_folder_that_cannot_be_written_is_named(mx, capfd, tmp_path: Path, name: str, words: tuple[str, ...]) -> None:
+    # Nobody can write there, not even root.
+    place = "/proc/self"
+    done = command(capfd, name, tiny(tmp_path), *(word.format(place=place) for word in words))
+    assert done.status in (1, 2) and done.err.count("\n") >= 1, done
+    assert place in done.err.splitlines()[-1] and "Traceback" not in done.err, done
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory) -> Path:
+    """A folder with what the examples of commands name."""
+    folder = tmp_path_factory.mktemp("contract")
+    digits_in(folder)
+    from commands import picture
+
+    picture(folder / "digit.png", np.zeros((8, 8), "uint8"))
+    (folder / "images").mkdir()
+    picture(folder / "images" / "one.png", np.zeros((8, 8), "uint8"))
+    return folder
+
+
+OTHERS = [row for row in COMMANDS if row.name != "demo"]
+
+
+def test_a_closed_output_and_a_reader_that_has_enough_are_quiet_for_every_command(mx, place: Path) -> None:
+    """One shell runs them all: a process for each takes long."""
+    program = f"cd {place} || exit\n"
+    for row in OTHERS:
+        text = f"mxrt {row.name} {row.example}"
+        program += f"{text} >&- 2> {row.name}.closed; echo $? > {row.name}.status\n"
+        program += f"PYTHONUNBUFFERED=1 {text} 2> {row.name}.head | head -n 1 > /dev/null\n"
+    done = run(["bash", "-c", program], timeout=120)
+    assert done.returncode == 0, done
+    for row in OTHERS:
+        assert (place / f"{row.name}.status").read_text() == "0\n", row.name
+        for way in ("closed", "head"):
+            found = (place / f"{row.name}.{way}").read_text().splitlines()
+            # What a command says next to its results begins with its name.
+            assert [line for line in found if not line.startswith(f"mxrt {row.name}: ")] == [], (row.name, way)
+
+
+@pytest.mark.parametrize("name", ["bench", "tune", "demo"])
+def test_ctrl_c_ends_a_command_that_runs_long(mx, place: Path, tmp_path: Path, name: str) -> None:
+    words = {
+        "bench": "digits_cnn --shape 1,1,8,8 --seconds 600",
+        "tune": "digits_cnn --shape 1,1,8,8 --seconds 600 --table t.txt",
+        "demo": "",
+    }[name]
+    program = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "from mxrt.cli import _main; start = _main._run; "
+        "_main._run = lambda *rest: (print('begun', flush=True), start(*rest))[1]; "
+        "sys.exit(_main.main(sys.argv[1:]))"
+    )
+    child = subprocess.Popen(
+        [sys.executable, "-c", program, name, *words.split()],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path if name == "demo" else place,
+    )
+    try:
+        assert child.stdout.readline() == "begun\n"
+        child.send_signal(signal.SIGINT)
+        _, errors = child.communicate(timeout=60)
+    finally:
+        child.kill()
+    assert child.returncode == 130, errors
+    assert "Traceback" not in errors and errors.endswith("\ninterrupted\n"), errors
+
+
+@pytest.mark.parametrize("name", OF_MODELS)
+def test_debug_shows_where_the_error_of_any_command_was_raised(mx, capfd, tmp_path: Path, name: str) -> None:
+    model = _with(params=PARAMS[:100])(tmp_path)
+    done = command(capfd, name, model, *OF_MODELS[name], "--debug")
+    assert done.status == 1, done
+    if name not in ("inspect", "check"):  # whose answer it is
+        assert re.search(r"Traceback \(most recent call last\):", done.err), done

@@ -1,0 +1,199 @@
+"""`mxrt serve --sagemaker`: the contract of Amazon SageMaker's containers."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import struct
+
+import numpy as np
+import pytest
+
+from serving import called, connect, exchange, golden, same
+from support import DIGITS, digits, mxrt
+
+
+def sent(server, path: str, body=None, method: str | None = None, **headers: str) -> tuple[int, str, bytes]:
+    """Status, content type and body of a request; `_` in names of headers stands for `-`."""
+    with contextlib.closing(connect(server)) as connection:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        response, data = exchange(connection, path, body, named, method)
+        return response.status, response.headers["Content-Type"], data
+
+
+@pytest.fixture(scope="module")
+def container(mx):
+    """A container with one model."""
+    model = mx.serve.Model(DIGITS / "digits_cnn", shapes={"data": [-1, 1, 8, 8]})
+    with mx.serve.Server({"model": model}, port=0, grpc_port="off", sagemaker="model") as server:
+        yield server
+
+
+@pytest.fixture
+def platform(mx, tmp_path):
+    """A container whose models come and go, and a function that makes a folder of one."""
+
+    def folder(name: str) -> str:
+        place = tmp_path / name / "model"
+        place.mkdir(parents=True)
+        for file in ("digits_cnn-symbol.json", "digits_cnn-0000.params"):
+            (place / file).write_bytes((DIGITS / file).read_bytes())
+        (place / "mxrt.toml").write_text("shapes = { data = [-1, 1, 8, 8] }\n")
+        return str(place)
+
+    with mx.serve.Server(port=0, grpc_port="off", sagemaker="models") as server:
+        yield server, folder
+
+
+def npy(array: np.ndarray) -> bytes:
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+def recordio(rows: np.ndarray) -> bytes:
+    """Rows as SageMaker's algorithms take them: records of a protobuf message each."""
+
+    def field(number: int, content: bytes) -> bytes:
+        size, length = len(content), b""
+        while size > 127:
+            length, size = length + bytes([size & 127 | 128]), size >> 7
+        return bytes([number << 3 | 2]) + length + bytes([size]) + content
+
+    body = b""
+    for row in rows.astype("<f4"):
+        tensor = field(1, row.tobytes())
+        record = field(1, field(1, b"values") + field(2, field(2, tensor)))
+        body += struct.pack("<II", 0xCED7230A, len(record)) + record + bytes(-len(record) % 4)
+    return body
+
+
+def test_ping_says_whether_the_container_answers(container) -> None:
+    assert sent(container, "/ping")[0] == 200
+
+
+def test_an_invocation_takes_lists_arrays_tables_and_records_and_gives_the_same_numbers(mx, container) -> None:
+    (batch,) = golden("digits_cnn", 3)
+    wanted = called(mx, "digits_cnn", 3)
+    table = "\n".join(",".join(repr(float(x)) for x in row.ravel()) for row in batch)
+    bodies = {
+        "application/json": json.dumps(batch.tolist()),
+        "application/x-npy": npy(batch),
+        "text/csv": table,
+        "application/x-recordio-protobuf": recordio(batch.reshape(3, -1)),
+    }
+    for kind, body in bodies.items():
+        status, answered, data = sent(container, "/invocations", body, Content_Type=kind, Accept="application/x-npy")
+        assert (status, answered) == (200, "application/x-npy"), (kind, data)
+        assert same([np.load(io.BytesIO(data))], wanted), kind
+
+
+def test_an_answer_is_lists_of_json_or_what_the_client_accepts(mx, container) -> None:
+    body = npy(golden("digits_cnn", 3)[0])
+    (wanted,) = called(mx, "digits_cnn", 3)
+    for accept in ({}, {"Accept": "*/*"}, {"Accept": "application/json; charset=utf-8"}):
+        status, kind, data = sent(container, "/invocations", body, **accept)
+        assert (status, kind) == (200, "application/json"), data
+        assert same([np.array(json.loads(data), "float32")], [wanted])
+    status, kind, data = sent(container, "/invocations", body, Accept="text/csv")
+    assert (status, kind) == (200, "text/csv"), data
+    assert same([np.loadtxt(io.BytesIO(data), "float32", delimiter=",")], [wanted])
+    status, _, data = sent(container, "/invocations", body, Accept="image/png")
+    assert status == 406 and b"application/json, application/x-npy or text/csv" in data
+
+
+def test_an_image_is_answered_where_the_server_knows_how_it_becomes_the_input(mx, tmp_path) -> None:
+    from PIL import Image
+
+    pixels = (digits(1)[0][0, 0] * 255).round().astype("uint8")
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "png")
+    preprocess = {"size": [8, 8], "grey": True, "mean": [0.0], "std": [1.0], "scale": 1 / 255}
+    model = mx.serve.Model(DIGITS / "digits_cnn", shapes={"data": [-1, 1, 8, 8]}, preprocess=preprocess)
+    with mx.serve.Server({"model": model}, port=0, grpc_port="off", sagemaker="model") as server:
+        status, _, data = sent(server, "/invocations", file.getvalue(), Content_Type="application/x-image")
+        assert status == 200, data
+        assert np.array(json.loads(data)).shape == (1, 10)
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "words"),
+    [
+        ("text/csv", b"1,2\n", b"line 1 of the CSV has 2 columns; expected 64"),
+        ("text/csv", b"a" + b",1" * 63, b"line 1, column 1 of the CSV is 'a', which is no number"),
+        ("text/csv", b"", b"no line"),
+        ("application/json", b"[[1, 2", b"EOF"),
+        ("application/x-recordio-protobuf", b"\x0a\x23\xd7\xce\xff\xff\xff\x1f", b"ends inside of a record"),
+        ("application/x-recordio-protobuf", recordio(np.ones((1, 3))), b"a record has 3 features; expected 64"),
+        ("application/x-npy", b"nothing", b"expected a .npy"),
+    ],
+)
+def test_a_wrong_body_is_refused_with_what_was_expected(mx, container, kind, body, words) -> None:
+    status, _, data = sent(container, "/invocations", body, Content_Type=kind)
+    assert status == 400 and words in data, data
+    assert sent(container, "/invocations", npy(golden("digits_cnn", 1)[0]))[0] == 200
+
+
+def test_the_platform_loads_lists_asks_and_unloads_models(mx, platform) -> None:
+    server, folder = platform
+    assert sent(server, "/ping")[0] == 200
+    assert json.loads(sent(server, "/models")[2]) == {"models": []}
+    urls = {name: folder(name) for name in ("a", "b")}
+    for name, url in urls.items():
+        body = json.dumps({"model_name": name, "url": url})
+        assert sent(server, "/models", body)[0] == 200
+        assert sent(server, "/models", body)[0] == 409
+    known = [{"modelName": name, "modelUrl": url} for name, url in urls.items()]
+    assert json.loads(sent(server, "/models")[2]) == {"models": known}
+    page = json.loads(sent(server, "/models?limit=1")[2])
+    assert page["models"] == known[:1]
+    rest = json.loads(sent(server, f"/models?limit=1&next_page_token={page['nextPageToken']}")[2])
+    assert rest == {"models": known[1:]}
+    assert json.loads(sent(server, "/models/b")[2]) == known[1]
+    status, _, data = sent(server, "/models/b/invoke", npy(golden("digits_cnn", 1)[0]), Accept="application/x-npy")
+    assert status == 200 and same([np.load(io.BytesIO(data))], called(mx, "digits_cnn", 1))
+    server.reload()
+    assert json.loads(sent(server, "/models")[2]) == {"models": known}
+    assert sent(server, "/models/b", method="DELETE")[0] == 200
+    for path, method in (("/models/b", "GET"), ("/models/b", "DELETE"), ("/models/b/invoke", "POST")):
+        assert sent(server, path, method=method)[0] == 404, path
+    assert json.loads(sent(server, "/models")[2]) == {"models": known[:1]}
+
+
+def test_a_model_that_does_not_load_is_refused_and_leaves_nothing(platform) -> None:
+    server, folder = platform
+    for asked, words in (
+        ({"model_name": "none", "url": "/nowhere/model"}, b"/nowhere"),
+        ({"model_name": "../a", "url": folder("c")}, b"is no name of a model"),
+        ({"url": folder("d")}, b"'model_name'"),
+        ({"model_name": "e"}, b"'url'"),
+    ):
+        status, _, data = sent(server, "/models", json.dumps(asked))
+        assert status == 400 and words in data, data
+    assert json.loads(sent(server, "/models")[2]) == {"models": []}
+    assert server.index == []
+
+
+def test_without_the_setting_there_are_no_such_paths(mx, server) -> None:
+    for path in ("/ping", "/invocations", "/models"):
+        assert sent(server, path)[0] == 404
+    assert sent(server, "/models", json.dumps({"model_name": "a", "url": "/"}))[0] == 404
+
+
+def test_the_platform_alone_names_files(mx, container) -> None:
+    assert sent(container, "/models", json.dumps({"model_name": "a", "url": "/"}))[0] == 404
+
+
+def test_the_option_follows_the_variables_of_the_platform(mx) -> None:
+    model = f"d={DIGITS / 'digits_cnn'}"
+    printed = mxrt("serve", "--sagemaker", model, "--print-config", env={"SAGEMAKER_BIND_TO_PORT": "4321"}).stdout
+    for line in ('sagemaker = "model"', 'host = "0.0.0.0"', "port = 4321", 'grpc_port = "off"'):
+        assert f"\n{line}" in f"\n{printed}", printed
+    printed = mxrt("serve", "--sagemaker", "--print-config", env={"SAGEMAKER_MULTI_MODEL": "true"}).stdout
+    assert 'sagemaker = "models"' in printed and "port = 8080" in printed
+    printed = mxrt("serve", "--sagemaker", model, "--port", "9", "--print-config").stdout
+    assert "port = 9" in printed
+    refused = mxrt("serve", "--sagemaker", model, env={"SAGEMAKER_BIND_TO_PORT": "http"})
+    assert refused.returncode == 2
+    assert "SAGEMAKER_BIND_TO_PORT is 'http'; expected a port from 0 to 65535" in refused.stderr
