@@ -17,6 +17,7 @@ from ..context import Context
 from ..ndarray import NDArray, save
 from ..symbol import Symbol
 from . import parameter as parameters
+from ._numpy import converted
 from ._structure import Format
 from .parameter import Parameter
 
@@ -53,12 +54,19 @@ class CompiledGraph:
         out of it
     params : the parameters by name, at least all that are inputs of the graph and no argument
     flags : keywords of ``hybridize``
+    np_arrays : whether results are arrays of ``mx.np``
     """
 
     def __init__(
-        self, symbol: Symbol, inputs: Sequence[str], params: Mapping[str, Parameter], flags: Mapping[str, Any]
+        self,
+        symbol: Symbol,
+        inputs: Sequence[str],
+        params: Mapping[str, Parameter],
+        flags: Mapping[str, Any],
+        np_arrays: bool = False,
     ) -> None:
         self.symbol = symbol
+        self.np_arrays = np_arrays
         # What tells the shapes of parameters: in training a graph may leave some of them out.
         self.whole = symbol
         self._training: CompiledGraph | None = None
@@ -99,7 +107,8 @@ class CompiledGraph:
             bound = self._first_bind(args)
         if self._picks is not None:
             args = [args[place] for place in self._picks]
-        return bound(*args, **options)
+        out = bound(*args, **options)
+        return converted(out, True) if self.np_arrays else out
 
     def in_training(self) -> CompiledGraph:
         """The graph for calls that compute as in training."""
@@ -107,7 +116,7 @@ class CompiledGraph:
             form = training_form(self.symbol)
             graph = self
             if form is not self.symbol:
-                graph = CompiledGraph(form, self.input_names, self.params, self._flags)
+                graph = CompiledGraph(form, self.input_names, self.params, self._flags, self.np_arrays)
                 graph.whole, graph._training = self.whole, graph
             self._training = graph
         return self._training

@@ -15,6 +15,7 @@ from ..context import Context, contexts_of, cpu, current_context
 from ..initializer import InitDesc, Initializer, Uniform, create
 from ..ndarray import NDArray, array, zeros
 from ..symbol import Symbol, var
+from ._numpy import made_here
 
 __all__ = ["Constant", "DeferredInitializationError", "Parameter"]
 
@@ -298,11 +299,11 @@ class Parameter:
         held = self._arrays
         if ctx is None:
             if len(held) == 1:
-                return next(iter(held.values()))
+                return made_here(next(iter(held.values())))
             ctx = current_context()
         found = held.get(ctx)
         if found is not None:
-            return found
+            return made_here(found)
         if not held:
             raise self._missing()
         raise MXNetError(
@@ -317,7 +318,7 @@ class Parameter:
         held = self._arrays
         if not held:
             raise self._missing()
-        return list(held.values())
+        return [made_here(one) for one in held.values()]
 
     def list_ctx(self) -> list[Context]:
         """The contexts that hold an array."""
@@ -340,7 +341,7 @@ class Parameter:
         """Gives every context an array of its own with this value: the array itself where it may be
         kept.
         """
-        arrays = {ctx: value if own and ctx == value.context else value.copyto(ctx) for ctx in contexts}
+        arrays = {ctx: made_here(value if own and ctx == value.context else value.copyto(ctx)) for ctx in contexts}
         with _Publish():
             self._arrays = arrays
             self._deferred = None
@@ -361,7 +362,7 @@ class Parameter:
             self.shape = value.shape
             if self._arrays:
                 for held in self._arrays.values():
-                    held[:] = value
+                    held._assign(value)
             elif self._deferred is not None:
                 self._publish(value.astype(self.dtype, copy=False), self._deferred[2])
             else:

@@ -13,8 +13,8 @@ from .. import _mxrt, attribute
 from .. import name as naming
 from .._log import LOGGER
 from .._methods import OperatorMethods
+from .._np_mode import is_np_shape
 from ..base import (
-    MXNetNotImplementedError,
     MXNetTypeError,
     NotImplementedForSymbol,
     dtype_class,
@@ -137,7 +137,7 @@ class Symbol(_mxrt.SymbolBase, OperatorMethods):
         `remove_amp_cast` leaves out ``amp_cast`` and ``amp_multicast``, which convert between
         element types; their inputs are used instead.
         """
-        text = super().tojson()
+        text = super().tojson(is_np_shape())
         if remove_amp_cast and '"op": "amp_' in text:
             from ._files import without_casts
 
@@ -368,11 +368,11 @@ class Symbol(_mxrt.SymbolBase, OperatorMethods):
         """The symbol itself."""
         return self
 
-    def as_np_ndarray(self) -> NoReturn:
-        """Refused: there are no ``mx.np`` symbols."""
-        raise MXNetNotImplementedError(
-            "as_np_ndarray: there are no symbols of mx.np in this build of mxrt; the symbol works as it is"
-        )
+    def as_np_ndarray(self) -> Any:
+        """The same outputs as a symbol whose operators and methods are NumPy's."""
+        from .numpy import _Symbol
+
+        return _Symbol(self)
 
     def wait_to_read(self) -> NoReturn:
         """Refused: a symbol has no value."""
