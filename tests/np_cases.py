@@ -62,7 +62,7 @@ def environment(mx: Any) -> dict[str, Any]:
 
 
 def evaluated(expression: str, names: dict[str, Any]) -> dict[str, Any]:
-    """What an expression gives: a described value, or the class of an error."""
+    """The result of an expression: a described value, or the class of an error."""
     try:
         return described(eval(expression, dict(names)), names["np"].ndarray)
     except Exception as error:

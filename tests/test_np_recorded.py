@@ -46,7 +46,7 @@ def numpy_interface(mx: Any) -> Any:
 
 
 def difference(got: Any, want: Any) -> str | None:
-    """What is wrong with a described value."""
+    """The error in a described value, or None."""
     if "error" in want:
         return None if "error" in got else f"no error, but MXNet has {want['error']}"
     if "array" in want:

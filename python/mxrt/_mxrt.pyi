@@ -219,6 +219,7 @@ class CachedOp:
         flags: dict[str, Any] | None = None,
         rest: tuple[str, int] | None = None,
         groups: dict[str, tuple[str, int]] | None = None,
+        np_arrays: bool = False,
     ) -> CachedOp: ...
     @property
     def num_inputs(self) -> int: ...

@@ -17,7 +17,6 @@ from ..context import Context
 from ..ndarray import NDArray, save
 from ..symbol import Symbol
 from . import parameter as parameters
-from ._numpy import converted
 from ._structure import Format
 from .parameter import Parameter
 
@@ -107,8 +106,7 @@ class CompiledGraph:
             bound = self._first_bind(args)
         if self._picks is not None:
             args = [args[place] for place in self._picks]
-        out = bound(*args, **options)
-        return converted(out, True) if self.np_arrays else out
+        return bound(*args, **options)
 
     def in_training(self) -> CompiledGraph:
         """The graph for calls that compute as in training."""
@@ -143,7 +141,7 @@ class CompiledGraph:
                     from ..subgraph import from_environment
 
                     symbol = from_environment(symbol)
-                self._op = _mxrt.CachedOp(symbol, flags)
+                self._op = _mxrt.CachedOp(symbol, flags, np_arrays=self.np_arrays)
             return self._op
 
     def _first_bind(self, args: Sequence[NDArray]) -> _mxrt.BoundOp:
@@ -215,7 +213,7 @@ def infer_parameter_shapes(symbol: Symbol, params: Mapping[str, Parameter], arra
     arguments, _, aux = symbol._shapes_known(**{**known, **given})
     names = [*symbol.list_arguments(), *symbol.list_auxiliary_states()]
     for name, shape in zip(names, [*arguments, *aux], strict=True):
-        if name not in arrays and shape and 0 not in shape:
+        if name not in arrays and parameters.shape_is_known(shape):
             params[name].shape = shape
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from .._locks import fork_safe_lock
+from .._np_mode import is_np_shape
 from .._overrulable import overrulable
 from ..base import MXNetError, MXNetValueError, dtype_name, no_training, warn
 from ..context import Context, contexts_of, cpu, current_context
@@ -64,8 +65,8 @@ class _Publish:
 
 
 def shape_is_known(shape: tuple[int, ...] | None) -> bool:
-    """Whether every extent of a shape is known."""
-    return bool(shape) and all(n > 0 for n in shape or ())
+    """Whether every extent of a parameter's shape is known. ``()`` is, with NumPy's shapes."""
+    return shape is not None and all(n > 0 for n in shape) and (shape != () or is_np_shape())
 
 
 class _First(NamedTuple):
@@ -172,7 +173,9 @@ class Parameter:
 
     @property
     def shape(self) -> tuple[int, ...] | None:
-        """Extents; 0 where one is not known yet, None when nothing is."""
+        """Extents; 0 where one is not known yet, -1 with NumPy's shapes. None when nothing is."""
+        if self._shape is not None and is_np_shape():
+            return tuple(n or -1 for n in self._shape)
         return self._shape
 
     @shape.setter
@@ -475,7 +478,7 @@ class Parameter:
             if self._var is None:
                 self._var = var(
                     self.name,
-                    shape=self._shape,
+                    shape=self.shape,
                     dtype=self.dtype,
                     lr_mult=self.lr_mult,
                     wd_mult=self.wd_mult,

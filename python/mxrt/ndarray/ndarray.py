@@ -255,7 +255,7 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods, Exchange, Awaitable):
         return self
 
     def as_np_ndarray(self) -> Any:
-        """The same elements as an array of ``mx.np``, without a copy."""
+        """An array of ``mx.np`` over the same elements, without a copy."""
         from ..numpy import ndarray
 
         return ndarray(self)

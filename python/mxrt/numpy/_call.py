@@ -1,4 +1,4 @@
-"""Calls of the operators behind ``mx.np``, with arrays or with symbols, and the functions that
+"""Calls of the operators of ``mx.np``, with arrays or with symbols, and the functions that
 consist of one such call.
 """
 
@@ -35,7 +35,7 @@ def is_tensor(value: Any) -> bool:
 
 
 def wrapped(made: Any) -> Any:
-    """What an operator made, as arrays of ``mx.np``."""
+    """Arrays of ``mx.np`` over what an operator made."""
     if isinstance(made, list):
         return [ndarray(one) for one in made]
     return ndarray(made)
@@ -178,12 +178,21 @@ def binary(name: str, operator: str | None = None, reflected: str | None = None)
         if is_number(x2):
             if is_number(x1):
                 return of_numbers(x1, x2)
-            return call(scalar, (x1,), {"scalar": float(x2)}, out)
+            return call(scalar, (x1,), _scalar(x1, x2), out)
         if is_number(x1):
-            return call(from_left, (x2,), {"scalar": float(x1)}, out)
+            return call(from_left, (x2,), _scalar(x2, x1), out)
         return call(operator, (x1, x2), None, out)
 
     return _named(function, name, _doc(operator))
+
+
+def _scalar(operand: Any, number: Any) -> dict[str, Any]:
+    """The attributes of an operator on an operand and a number. MXNet says of symbols alone whether
+    the number is whole: of arrays it takes the type of the result from the array.
+    """
+    if isinstance(operand, _mxrt.SymbolBase):
+        return {"scalar": float(number), "is_int": isinstance(number, (int, onp.integer))}
+    return {"scalar": float(number)}
 
 
 def attribute(name: str, value: Any) -> Any:

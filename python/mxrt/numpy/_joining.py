@@ -95,7 +95,7 @@ def atleast_3d(*arys: Any) -> Any:
 
 
 def _cuts(indices_or_sections: Any) -> tuple[tuple[int, ...], int]:
-    """Where the parts begin, or how many there are."""
+    """The beginnings of the parts, or their number."""
     if isinstance(indices_or_sections, (int, onp.integer)):
         return (), int(indices_or_sections)
     if isinstance(indices_or_sections, (list, set, tuple)):

@@ -1,4 +1,4 @@
-"""What ``mx.np`` has beyond NumPy: ``mx.npx``. Neural networks, switches and files."""
+"""Extensions of NumPy: ``mx.npx``. Neural networks, switches and files."""
 
 from __future__ import annotations
 

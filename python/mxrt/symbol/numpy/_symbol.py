@@ -24,7 +24,7 @@ class _Symbol(Symbol):
     __array_ufunc__ = None
 
     def as_nd_ndarray(self) -> Symbol:
-        """The same outputs as a symbol of ``mx.sym``."""
+        """A symbol of ``mx.sym`` with the same outputs."""
         return Symbol(self)
 
     def as_np_ndarray(self) -> _Symbol:
@@ -69,22 +69,22 @@ class _Symbol(Symbol):
 
     @property
     def T(self) -> Any:
-        """With its axes reversed."""
+        """The symbol with its axes reversed."""
         return self.transpose()
 
     def reshape(self, *args: Any, **kwargs: Any) -> Any:
-        """The same elements in another shape; -1 is worked out."""
+        """The elements in another shape; -1 is worked out."""
         kwargs.pop("order", None)
         shape = kwargs.pop("newshape", None) or (args[0] if len(args) == 1 and not isinstance(args[0], int) else args)
         return self._np("reshape")(self, tuple(shape))
 
     def transpose(self, *axes: Any, **kwargs: Any) -> Any:
-        """With permuted axes; reversed ones if none are given."""
+        """The symbol with permuted axes; reversed ones if none are given."""
         order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else (axes or kwargs.get("axes"))
         return self._np("transpose")(self, order)
 
     def astype(self, dtype: Any, **kwargs: Any) -> Any:
-        """With elements of another dtype."""
+        """The elements in another dtype."""
         from ...base import dtype_name
 
         return apply_np("Cast", [self], {"dtype": dtype_name(dtype)})
