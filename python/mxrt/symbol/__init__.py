@@ -58,7 +58,10 @@ __all__ = [
 ]
 
 # The functions of mx.np and mx.npx, for `F.np` and `F.npx` in hybrid_forward.
-_NUMPY = {"np": ".numpy", "npx": "..numpy_extension"}
+_NUMPY = {
+    **dict.fromkeys(("np", "numpy"), ".numpy"),
+    **dict.fromkeys(("npx", "numpy_extension"), "..numpy_extension"),
+}
 
 if TYPE_CHECKING:
     from .._signatures import op as _signatures
