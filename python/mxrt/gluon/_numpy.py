@@ -57,4 +57,19 @@ def run_forward(block: HybridBlock, F: Any, args: tuple[Any, ...], params: dict[
     if not (own and block._takes_parameters_as_they_are):
         params = {name: converted(value, not own) for name, value in params.items()}
     args = converted(args, not own)
-    return converted(block.hybrid_forward(F, *args, **params), True)
+    out = block.hybrid_forward(F, *args, **params)
+    if len(_interfaces(out)) > 1:
+        raise TypeError(
+            f"{type(block).__name__}: some outputs are of mx.np and others of mx.nd or mx.sym; call as_np_ndarray() "
+            "or as_nd_ndarray() on them"
+        )
+    return converted(out, True)
+
+
+def _interfaces(value: Any) -> set[bool]:
+    """Whether the arrays and symbols in nested lists are of ``mx.np``: the answers that occur."""
+    if isinstance(value, (NDArray, Symbol)):
+        return {value.as_np_ndarray() is value}
+    if isinstance(value, (list, tuple)):
+        return {answer for part in value for answer in _interfaces(part)}
+    return set()

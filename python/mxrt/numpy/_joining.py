@@ -7,6 +7,7 @@ from typing import Any
 import numpy as onp
 
 from ._call import call
+from .multiarray import ndarray
 
 __all__ = [
     "array_split",
@@ -106,7 +107,10 @@ def _cuts(indices_or_sections: Any) -> tuple[tuple[int, ...], int]:
 def _parts(operator: str, ary: Any, indices: tuple[int, ...], sections: int, axis: int) -> Any:
     attrs = {"indices": indices, "axis": axis, "squeeze_axis": False, "sections": sections}
     made = call(operator, (ary,), attrs)
-    return made if isinstance(made, list) or not hasattr(made, "asnumpy") or hasattr(made, "tojson") else [made]
+    if isinstance(made, ndarray):
+        return [made]
+    # A symbol gives its outputs, one of them too.
+    return list(made)
 
 
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
@@ -114,7 +118,7 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
     equal.
     """
     indices, sections = _cuts(indices_or_sections)
-    if sections and hasattr(ary, "shape"):
+    if sections and isinstance(ary, ndarray):
         if ary.shape[axis] % sections:
             raise ValueError("array split does not result in an equal division")
         width = ary.shape[axis] // sections
@@ -125,7 +129,7 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
     """Parts along an axis, of which the first may be longer by one."""
     indices, sections = _cuts(indices_or_sections)
-    if sections and hasattr(ary, "shape"):
+    if sections and isinstance(ary, ndarray):
         least, more = divmod(ary.shape[axis], sections)
         ends = onp.cumsum([0] + [least + 1] * more + [least] * (sections - more))
         indices, sections = tuple(int(n) for n in ends[:-1]), 0
@@ -151,7 +155,7 @@ def dsplit(ary: Any, indices_or_sections: Any) -> Any:
 
 
 def _needs_axes(name: str, ary: Any, count: int) -> None:
-    if hasattr(ary, "shape") and len(ary.shape) < count:
+    if isinstance(ary, ndarray) and len(ary.shape) < count:
         raise ValueError(f"{name} only works on arrays of {count} or more dimensions")
 
 

@@ -78,7 +78,8 @@ class ndarray(NumpyMethods):
     def __format__(self, fmt: str) -> str:
         if self.ndim == 0:
             return format(self.item(), fmt)
-        return format(str(self), fmt)
+        # TypeError for other formats than none, as of all objects.
+        return object.__format__(self, fmt)
 
     def __len__(self) -> int:
         if not self.shape:

@@ -14,7 +14,10 @@ __all__ = ["_Symbol", "apply_np"]
 
 def apply_np(operator: str, inputs: list[Any], attrs: dict[str, Any], name: str | None = None) -> _Symbol:
     """An operator applied to symbols."""
-    return _Symbol(apply(operator, operator.lower().lstrip("_"), inputs, attrs, name))
+    hint = operator.lower()
+    for prefix in ("_npi_", "_npx_", "_np_"):
+        hint = hint.removeprefix(prefix)
+    return _Symbol(apply(operator, hint, inputs, attrs, name))
 
 
 class _Symbol(Symbol):
@@ -32,31 +35,42 @@ class _Symbol(Symbol):
         return self
 
     def __getitem__(self, index: Any) -> Any:
-        """An output of several, by number or name; of one output its part along the first axis."""
+        """An output of several, by number, name or slice; of one output a part, by integers,
+        slices and None.
+        """
         if isinstance(index, str) or len(self) > 1:
             return _Symbol(super().__getitem__(index))
-        return self._part(index)
+        return self if index == () else self._part(index if isinstance(index, tuple) else (index,))
 
-    def _part(self, key: Any) -> _Symbol:
-        keys = key if isinstance(key, tuple) else (key,)
+    def _part(self, keys: tuple[Any, ...]) -> _Symbol:
+        if keys and keys[-1] is Ellipsis:
+            keys = keys[:-1]
         begin: list[int | None] = []
         end: list[int | None] = []
         step: list[int | None] = []
-        dropped = []
-        for axis, one in enumerate(keys):
-            if isinstance(one, int):
-                begin.append(one)
-                end.append(None if one == -1 else one + 1)
-                step.append(1)
-                dropped.append(axis)
-            elif isinstance(one, slice):
-                begin.append(one.start)
-                end.append(one.stop)
-                step.append(one.step)
-            else:
-                raise IndexError(f"a symbol is indexed by integers and slices, not by {type(one)}")
-        made = apply_np("_npi_slice", [self], {"begin": tuple(begin), "end": tuple(end), "step": tuple(step)})
-        return apply_np("_np_squeeze", [made], {"axis": tuple(dropped)}) if dropped else made
+        dropped: list[int] = []
+        added: list[int] = []
+        for key in keys:
+            if key is None:
+                added.append(len(begin) - len(dropped) + len(added))
+                continue
+            if isinstance(key, int) and not isinstance(key, bool):
+                dropped.append(len(begin))
+                key = slice(key, key + 1 or None)
+            if not isinstance(key, slice):
+                raise IndexError(f"a symbol is indexed by integers, slices and None, not by {type(key)}")
+            begin.append(key.start)
+            end.append(key.stop)
+            step.append(key.step)
+        made: Any = self
+        if begin:
+            attrs = {"begin": tuple(begin), "end": tuple(end), "step": tuple(step)}
+            made = apply_np("_npi_slice", [made], attrs)
+        if dropped:
+            made = apply_np("_np_squeeze", [made], {"axis": tuple(dropped)})
+        for axis in added:
+            made = apply_np("_npi_expand_dims", [made], {"axis": axis})
+        return made  # type: ignore[no-any-return]
 
     def __iter__(self) -> Any:
         return (_Symbol(self._output(i)) for i in range(len(self)))
