@@ -75,7 +75,7 @@ def difference(got: np.ndarray, want: np.ndarray) -> str | None:
 
 
 def judged(mx: Any, case: dict[str, Any], arrays: dict[str, np.ndarray]) -> str | None:
-    """What is wrong with our answer to a case."""
+    """Says how our answer to a case differs; None if it does not."""
     try:
         got = call(mx, case, arrays)
     except (mx.base.MXNetError, ValueError, TypeError) as error:

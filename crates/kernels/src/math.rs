@@ -233,7 +233,7 @@ pub fn least_common_multiple(a: i64, b: i64) -> i64 {
     while rest != 0 {
         (divisor, rest) = (rest, divisor % rest);
     }
-    if divisor == 0 { 0 } else { (a.unsigned_abs() / divisor).wrapping_mul(b.unsigned_abs()) as i64 }
+    a.unsigned_abs().checked_div(divisor).map_or(0, |times| times.wrapping_mul(b.unsigned_abs()) as i64)
 }
 
 /// MXNet's `mod`: the sign follows the divisor, and x mod 0 is 0.

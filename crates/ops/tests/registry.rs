@@ -144,7 +144,7 @@ fn shapes(op: &OpDef) -> Vec<Vec<Shape>> {
         "fill_element_0index" => &[&[2, 3], &[2], &[2]],
         "_onehot_encode" => &[&[2], &[2, 3]],
         "_npi_diag_indices_from" => &[&[3, 3]],
-        "_npi_cholesky" | "_npi_eigh" | "_npi_eigvalsh" => &[&[2, 3, 3]],
+        "_npi_cholesky" | "_npi_eig" | "_npi_eigvals" | "_npi_eigh" | "_npi_eigvalsh" => &[&[2, 3, 3]],
         "_npi_solve" => &[&[3, 3], &[3]],
         "_npi_tensorsolve" => &[&[2, 3, 6], &[2, 3]],
         "_npi_tensorinv" => &[&[2, 3, 6]],

@@ -3,14 +3,15 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Where shapes are NumPy's: `()` is a scalar and 0 an empty axis. Elsewhere both are unknown.
+/// The threads whose shapes are NumPy's: `()` is a scalar and 0 an empty axis. In others both are
+/// unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NpShapeScope {
-    /// nowhere
+    /// no thread
     Off,
-    /// in this thread
+    /// this thread
     Thread,
-    /// in all threads
+    /// all threads
     Process,
 }
 
@@ -20,7 +21,7 @@ thread_local! {
     static THREAD: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Where shapes are NumPy's, as this thread sees it.
+/// The threads whose shapes are NumPy's, as this thread sees it.
 pub fn np_shape_scope() -> NpShapeScope {
     if PROCESS.load(Ordering::Relaxed) {
         return NpShapeScope::Process;

@@ -5,6 +5,7 @@
 
 mod cholesky;
 mod eigen;
+mod general_eigen;
 mod lq;
 mod lu;
 mod svd;
@@ -12,6 +13,7 @@ mod triangular;
 
 pub use cholesky::{cholesky, cholesky_inverse};
 pub use eigen::symmetric_eigen;
+pub use general_eigen::general_eigen;
 pub use lq::lq;
 pub use lu::{determinant, inverse};
 pub use svd::singular_values;

@@ -46,19 +46,6 @@ pub static OPS: &[OpDef] = &[
         ..MADE
     },
     OpDef {
-        name: "_npi_full",
-        doc: "An array of one value.",
-        attrs: &[
-            AttrDef::new("shape", AttrKind::OptShape, "None", "Shape of the result; () is a scalar."),
-            CTX,
-            DTYPE,
-            AttrDef::required("value", AttrKind::Float, "The value."),
-        ],
-        bind: |attrs, signature| bind_fill(attrs.float("value"), signature),
-        form: |attrs, signature| fill_form(attrs.float("value"), signature),
-        ..MADE
-    },
-    OpDef {
         name: "_npi_identity",
         doc: "A square matrix with ones on its diagonal.",
         bind: |_, signature| bind_diagonal(0, signature),

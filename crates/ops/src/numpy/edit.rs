@@ -247,7 +247,7 @@ impl Insertion {
         Ok(steps)
     }
 
-    /// For every part of the result, the part of the array, or of the values, that it is.
+    /// The parts of the result: each is a part of the array, or of the values.
     fn parts(&self, places: &[usize]) -> Vec<Result<usize, usize>> {
         let n = self.whole[self.axis];
         let mut order: Vec<(usize, usize)> = match places {

@@ -238,7 +238,7 @@ const PARTS: OpDef = OpDef {
 fn sizes(attrs: &Attrs, n: usize) -> Result<Vec<usize>, OpError> {
     let sections = attrs.count("sections");
     if sections > 0 {
-        if n % sections != 0 {
+        if !n.is_multiple_of(sections) {
             return Err(value_error(format!("an axis of {n} elements cannot be cut into {sections} equal parts")));
         }
         return Ok(vec![n / sections; sections]);

@@ -10,8 +10,6 @@ use mxrt_kernels::strides::contiguous;
 use mxrt_kernels::{KernelError, Par, linalg};
 use mxrt_tensor::{DType, PartialShape, Shape};
 
-const UPLO: AttrDef = AttrDef::new("UPLO", AttrKind::Enum(&["L", "U"]), "L", "The triangle that is read.");
-
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[
     OpDef {
@@ -63,28 +61,6 @@ pub static OPS: &[OpDef] = &[
             }))
         },
         ..OpDef::BASE
-    },
-    OpDef {
-        name: "_npi_eigh",
-        doc: "Eigenvalues of symmetric matrices in ascending order, and their eigenvectors as columns.",
-        outputs: Outputs::Count(|_| 2),
-        infer_shape: |shapes| {
-            let Some(a) = square(shapes, 0, "A")? else { return Ok(()) };
-            shapes.set_output(0, Shape::new(&a[..a.len() - 1]))?;
-            shapes.set_output(1, a)
-        },
-        bind: bind_symmetric,
-        ..SYMMETRIC
-    },
-    OpDef {
-        name: "_npi_eigvalsh",
-        doc: "Eigenvalues of symmetric matrices in ascending order.",
-        infer_shape: |shapes| {
-            let Some(a) = square(shapes, 0, "A")? else { return Ok(()) };
-            shapes.set_output(0, Shape::new(&a[..a.len() - 1]))
-        },
-        bind: bind_symmetric,
-        ..SYMMETRIC
     },
     OpDef {
         name: "_npi_solve",
@@ -182,9 +158,6 @@ pub static OPS: &[OpDef] = &[
 const HERMITIAN: AttrDef =
     AttrDef::new("hermitian", AttrKind::Bool, "False", "For NumPy; only False is possible, as in MXNet.");
 
-const SYMMETRIC: OpDef =
-    OpDef { inputs: Inputs::Fixed(&["A"]), attrs: &[UPLO], infer_dtype: float_result, ..OpDef::BASE };
-
 const PSEUDO_INVERSE: OpDef = OpDef {
     inputs: Inputs::Fixed(&["A"]),
     infer_shape: |shapes| {
@@ -222,7 +195,7 @@ const PSEUDO_INVERSE: OpDef = OpDef {
     ..OpDef::BASE
 };
 
-fn matrix_error(error: KernelError) -> OpError {
+pub(super) fn matrix_error(error: KernelError) -> OpError {
     OpError::new(FailureKind::Operator, error.to_string())
 }
 
@@ -231,7 +204,7 @@ fn no_matrices(name: &str, shape: &Shape) -> OpError {
 }
 
 /// The shape of an input that must hold square matrices.
-fn square(shapes: &Shapes<'_>, index: usize, name: &str) -> Result<Option<Shape>, OpError> {
+pub(super) fn square(shapes: &Shapes<'_>, index: usize, name: &str) -> Result<Option<Shape>, OpError> {
     let Some(shape) = shapes.input(index) else { return Ok(None) };
     match shape[..] {
         [.., rows, columns] if rows == columns => Ok(Some(shape)),
@@ -242,7 +215,7 @@ fn square(shapes: &Shapes<'_>, index: usize, name: &str) -> Result<Option<Shape>
     }
 }
 
-fn order(signature: &Signature<'_>) -> usize {
+pub(super) fn order(signature: &Signature<'_>) -> usize {
     signature.inputs[0].shape.last().copied().unwrap_or(0)
 }
 
@@ -260,7 +233,7 @@ fn wide_floats(dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
 }
 
 /// float32 where all inputs are, else float64.
-fn float_result(dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
+pub(super) fn float_result(dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
     let Some(known) = dtypes.inputs.iter().copied().collect::<Option<Vec<DType>>>() else { return Ok(()) };
     if known.contains(&DType::F16) {
         return Err(unsupported_dtype(DType::F16, "float32, float64 and whole numbers"));
@@ -303,31 +276,6 @@ fn bind_solution(n: usize, columns: usize, axes: Vec<usize>, signature: &Signatu
         }
         store_floats(&out, &mut call.outputs[0])
     }))
-}
-
-fn bind_symmetric(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
-    let (n, upper) = (order(signature), attrs.str("UPLO") == "U");
-    Ok(kernel_fn(signature, move |call| {
-        let mut a = floats(&call.inputs[0])?;
-        if upper {
-            a.chunks_mut((n * n).max(1)).for_each(|a| turn_over(a, n));
-        }
-        let (mut vectors, mut values) = (vec![0.0; a.len()], vec![0.0; a.len() / n.max(1)]);
-        linalg::symmetric_eigen(call.par, n, &a, &mut vectors, &mut values).map_err(matrix_error)?;
-        store_floats(&values, &mut call.outputs[0])?;
-        if let Some(out) = call.outputs.get_mut(1) {
-            vectors.chunks_mut((n * n).max(1)).for_each(|vectors| turn_over(vectors, n));
-            store_floats(&vectors, out)?;
-        }
-        Ok(())
-    }))
-}
-
-/// A square matrix transposed in its place.
-fn turn_over(a: &mut [f64], n: usize) {
-    for i in 0..n {
-        (0..i).for_each(|j| a.swap(i * n + j, j * n + i));
-    }
 }
 
 /// The matrices transposed.
@@ -385,21 +333,21 @@ const NORM: OpDef = OpDef {
     ..OpDef::BASE
 };
 
-/// What is computed of the elements of a vector or matrix.
+/// Norms of vectors and matrices.
 #[derive(Clone, Copy)]
 enum Norm {
-    /// the length of all elements
+    /// length of all elements
     Length,
-    /// of a vector, with this order
+    /// norm of this order, of a vector
     Order(f64),
     Largest,
     Least,
-    /// of a matrix: the largest or smallest sum of absolute values of columns, or of rows
+    /// largest or smallest sum of absolute values of columns or rows, of a matrix
     Sums {
         columns: bool,
         largest: bool,
     },
-    /// of a matrix: the largest or smallest singular value
+    /// largest or smallest singular value, of a matrix
     Spectral {
         largest: bool,
     },
@@ -511,8 +459,6 @@ mod tests {
         assert_close(&f32s(&out[0], [1, 1]), &[-1.0]);
         assert_close(&f32s(&out[1], [1]), &[5.0]);
         assert_close(&f32s(&out[2], [1, 2]), &[-0.6, 0.8]);
-        let out = OpTest::new("_npi_eigh").attr("UPLO", "U").f32([2, 2], &[2.0, 1.0, 9.0, 2.0]).run_all();
-        assert_close(&f32s(&out[0], [2]), &[1.0, 3.0]);
         assert!(OpTest::new("_npi_svd").f32([2, 1], &[1.0, 2.0]).error().message.contains("no more rows"));
     }
 

@@ -13,6 +13,7 @@ mod contract;
 pub mod create;
 pub mod diagonal;
 pub mod edit;
+pub mod eigen;
 pub mod join;
 pub mod linalg;
 pub mod pad;
@@ -26,7 +27,7 @@ pub mod shape;
 pub mod statistics;
 pub mod unary;
 
-/// Where an array without inputs is made.
+/// The context of an array without inputs.
 const CTX: AttrDef = AttrDef::new("ctx", AttrKind::Str, "", "Where the array is made.");
 
 /// The wider of two element types, as MXNet's numpy operators promote: floats over integers, wider

@@ -69,7 +69,7 @@ fn widths(attrs: &Attrs, rank: usize) -> Result<Vec<[usize; 2]>, OpError> {
     }
 }
 
-/// What an added element is.
+/// The origin of an added element.
 enum Source<T> {
     Constant(T),
     /// the element at this place of the axis

@@ -10,11 +10,11 @@ use mxrt_tensor::DType;
 /// The element type of the result.
 #[derive(Clone, Copy)]
 enum Types {
-    /// that of the array; a fraction makes float64 of whole numbers, a number int64 of bool
+    /// Type of the array; a fraction makes float64 of whole numbers, a number int64 of bool
     Like,
-    /// that of the array if it is a float, else float32
+    /// Type of the array if it is a float, else float32
     Quotient,
-    /// that of the array, which must be of whole numbers or bool
+    /// Type of the array, which must be of whole numbers or bool
     Whole,
     /// bool
     Compared,

@@ -81,7 +81,7 @@ const UNIQUE: OpDef = OpDef {
     ..OpDef::BASE
 };
 
-/// Which of index, inverse and counts a call asks for.
+/// Whether a call asks for index, inverse and counts.
 fn asked(attrs: &Attrs) -> [bool; 3] {
     ["return_index", "return_inverse", "return_counts"].map(|name| attrs.bool(name))
 }

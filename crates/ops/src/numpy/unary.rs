@@ -123,20 +123,25 @@ const AROUND: OpDef = OpDef {
             check_numeric(signature.inputs[0].dtype)?;
             return bind_copy(attrs, signature);
         }
-        let scale = 10f64.powi(decimals.clamp(-400, 400) as i32);
+        let places = decimals.clamp(-400, 400) as i32;
+        let whole = !signature.inputs[0].dtype.is_float();
         dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
             let (x, out) = (elements::<T>(&call.inputs[0])?, elements_mut::<T>(&mut call.outputs[0])?);
-            out.iter_mut().zip(x).for_each(|(out, x)| *out = T::from_f64(around(x.to_f64(), scale)));
+            // Each step is rounded to the type, as in MXNet, but for whole numbers.
+            let step = |v: f64| if whole { v } else { T::from_f64(v).to_f64() };
+            out.iter_mut().zip(x).for_each(|(out, x)| *out = T::from_f64(around(x.to_f64(), places, step)));
             Ok(())
         })))
     },
     ..OpDef::BASE
 };
 
-/// A number rounded to a multiple of `1 / scale`; one that has no more places stays as it is.
-fn around(x: f64, scale: f64) -> f64 {
-    let scaled = x * scale;
-    if scaled.is_finite() && scale > 0.0 { scaled.round_ties_even() / scale } else { x }
+/// A number rounded to decimal places by steps of a factor of 10. One that has fewer places is
+/// unchanged.
+fn around(x: f64, places: i32, step: impl Fn(f64) -> f64) -> f64 {
+    let shift = |x: f64, up: bool| (0..places.abs()).fold(x, |x, _| step(if up { x * 10.0 } else { x / 10.0 }));
+    let scaled = shift(x, places > 0);
+    if scaled.is_finite() { shift(scaled.round_ties_even(), places < 0) } else { x }
 }
 
 const NAN_TO_NUM: OpDef = OpDef {
@@ -191,6 +196,8 @@ mod tests {
         assert_eq!(f32s(&x.run(), [4]), [0.0, 2.0, -2.0, 2.0]);
         let x = OpTest::new("_npi_around").attr("decimals", "1").f32([2], &[0.25, 1.5]);
         assert_eq!(f32s(&x.run(), [2]), [0.2, 1.5]);
+        // In single precision this is half way between, and 2.4 the even neighbour.
+        assert_eq!(f32s(&OpTest::new("_npi_around").attr("decimals", "1").f32([1], &[2.35]).run(), [1]), [2.4]);
     }
 
     #[test]
