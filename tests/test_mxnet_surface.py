@@ -45,8 +45,7 @@ MISSING: dict[str, str] = {
     SPARSE: "dgl_ edge_id getnnz retain gs_retain count_sketch spsp",
     CALIBRATION: "calibrate_entropy stats",
     NUMPY: (
-        "np_symbol numpy_dispatch_protocol numpy_op_fallback numpy_op_signature "
-        "np_ufunc_legal_option wrap_np_ bfloat16"
+        "np_symbol numpy_dispatch_protocol numpy_op_fallback numpy_op_signature np_ufunc_legal_option wrap_np_ bfloat16"
     ),
     ONNX: "export_model_ get_model_metadata_ import_model_ import_to_gluon_ onnx2mx mx2onnx get_operator_support",
     OPENCV: "cv2 h5py ss copyMakeBorder SKLEARN_INSTALLED",

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as _onp
 
-from . import _creation, _joining, _rows, _special, linalg, random, utils
+from . import _creation, _internal, _joining, _rows, _special, linalg, random, utils
 from ._creation import *  # noqa: F403
 from ._joining import *  # noqa: F403
 from ._protocols import FALLBACK as _FALLBACK
@@ -19,7 +19,7 @@ from ._special import *  # noqa: F403
 from .multiarray import array, ndarray
 from .utils import *  # noqa: F403
 
-__all__ = ["array", "linalg", "ndarray", "random", "set_printoptions"]
+__all__ = ["_internal", "array", "linalg", "ndarray", "random", "set_printoptions"]
 __all__ += _creation.__all__
 __all__ += _joining.__all__
 __all__ += _rows.__all__

@@ -127,8 +127,24 @@ def check_ufunc_options(name: str, options: dict[str, Any]) -> None:
     for key, value in options.items():
         if key not in _UFUNC_DEFAULTS:
             raise TypeError(f"{key} is an invalid keyword to function '{name}'")
-        if value is not _UFUNC_DEFAULTS[key] and value != _UFUNC_DEFAULTS[key]:
+        if value is _UFUNC_DEFAULTS[key] or value == _UFUNC_DEFAULTS[key]:
+            continue
+        if _is_known(key, value):
             raise NotImplementedError(f"{key}={value} is not implemented yet for operator {name}; leave it out")
+        raise TypeError(f"{key}={value} not understood for operator {name}; leave it out")
+
+
+def _is_known(key: str, value: Any) -> bool:
+    """Whether NumPy takes this value for an option of ufuncs."""
+    if key == "casting":
+        return value in ("no", "equiv", "safe", "same_kind", "unsafe")
+    if key == "dtype":
+        try:
+            onp.dtype(value)
+        except TypeError:
+            return False
+        return True
+    return key == "where" or isinstance(value, bool if key == "subok" else str)
 
 
 # ---- functions of one call -----------------------------------------------------------------------

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as onp
 
+from .. import _mxrt
+from .._np_mode import ShapeScope
 from ..base import dtype_name, is_number
 from ..context import Context
 from ..ndarray import NDArray
@@ -66,13 +68,15 @@ def full(
     It is float32, or bool for a value of bool, unless `dtype` says otherwise.
     """
     _only_c(order)
-    if isinstance(fill_value, NDArray):
+    if isinstance(fill_value, (NDArray, _mxrt.SymbolBase)):
         made = call("_npi_broadcast_to", (fill_value,), {"shape": checked_axes_shape(shape, "full")})
         return made if dtype is None else made.astype(dtype)
     if isinstance(fill_value, (bool, onp.bool_)):
         fill_value, dtype = int(fill_value), "bool" if dtype is None else dtype
     attrs = {"shape": checked_axes_shape(shape, "full"), "value": fill_value, "dtype": dtype_name(dtype)}
-    return create("_npi_full", attrs, ctx, out)
+    # An operator that mx.nd has too: of it, () and 0 are shapes with this switch alone.
+    with ShapeScope(True):
+        return create("_npi_full", attrs, ctx, out)
 
 
 def full_like(

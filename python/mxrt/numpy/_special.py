@@ -88,6 +88,8 @@ round = round_ = around
 
 def clip(a: Any, a_min: Any, a_max: Any, out: Any = None) -> Any:
     """The elements limited to a range; None leaves a side open. ValueError if both are None."""
+    if is_number(a):
+        return onp.clip(a, a_min, a_max)
     if a_min is None and a_max is None:
         raise ValueError("array_clip: must set either max or min")
     low = float("-inf") if a_min is None else a_min
@@ -246,7 +248,8 @@ def _slice(part: slice) -> dict[str, Any]:
 
 def diag_indices_from(arr: Any) -> tuple[Any, ...]:
     """The indices of the main diagonal."""
-    return tuple(call("_npi_diag_indices_from", (arr,)))
+    found = call("_npi_diag_indices_from", (arr,))
+    return found[0], found[1]
 
 
 def unravel_index(indices: Any, shape: Any, order: str = "C") -> Any:

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as onp
 
-from ..base import MXNetValueError, is_number
+from ..base import is_number
 from ._call import call, direct
 from ._protocols import FALLBACK_LINALG
 from ._rows import absolute, max, min, sum
-from .multiarray import array, ndarray
+from .multiarray import ndarray
 
 __all__ = [
     "cholesky",
@@ -63,36 +63,12 @@ def eigh(a: Any, UPLO: str = "L") -> Any:
 
 
 def eig(a: Any) -> Any:
-    """Eigenvalues and right eigenvectors of square matrices. Waits for the value.
-
-    Raises MXNetValueError where they are complex.
-    """
-    values, vectors = onp.linalg.eig(_square("eig", a))
-    return _real("eig", values, a), _real("eig", vectors, a)
+    """Eigenvalues and right eigenvectors of square matrices. They must be real."""
+    values, vectors = call("_npi_eig", (a,))
+    return values, vectors
 
 
-def eigvals(a: Any) -> Any:
-    """Eigenvalues of square matrices. Waits for the value.
-
-    Raises MXNetValueError where they are complex.
-    """
-    return _real("eigvals", onp.linalg.eigvals(_square("eigvals", a)), a)
-
-
-def _square(name: str, a: Any) -> onp.ndarray[Any, Any]:
-    if not isinstance(a, ndarray):
-        raise TypeError(f"{name}: type {type(a)} not supported: expected an array of mx.np with a value")
-    if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
-        raise MXNetValueError(f"{name}: expected square matrices, got the shape {a.shape}")
-    return a.asnumpy()
-
-
-def _real(name: str, values: Any, a: ndarray) -> ndarray:
-    if onp.iscomplexobj(values):
-        raise MXNetValueError(
-            f"{name}: the result is complex, which no element type holds; use numpy.linalg.{name}(x.asnumpy())"
-        )
-    return array(values, dtype=a.dtype if a.dtype.kind == "f" else "float32", ctx=a.context)
+eigvals = direct("eigvals(a)", "_npi_eigvals(a)()")
 
 
 def pinv(a: Any, rcond: Any = 1e-15, hermitian: bool = False) -> Any:
@@ -116,11 +92,11 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     axes = (axis,) if isinstance(axis, int) else axis
     if ord in (onp.inf, -onp.inf):
         ord = "inf" if ord > 0 else "-inf"
-    if axes is None and x.ndim == 2:
+    if axes is None and isinstance(x, ndarray) and x.ndim == 2:
         axes = (0, 1)
     if axes is not None and len(axes) == 2:
         if ord in ("inf", "-inf", 1, -1):
-            row, column = (one % x.ndim for one in axes)
+            row, column = axes
             inside, outside = (column, row) if isinstance(ord, str) else (row, column)
             extreme = max if ord in ("inf", 1) else min
             sums = sum(absolute(x), axis=inside, keepdims=True)

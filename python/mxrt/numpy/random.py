@@ -188,6 +188,8 @@ def multivariate_normal(mean: Any, cov: Any, size: Any = None, check_valid: Any 
     for name, value in (("check_valid", check_valid), ("tol", tol)):
         if value is not None:
             raise NotImplementedError(f"Parameter `{name}` is not supported")
+    if not isinstance(mean, ndarray) or not isinstance(cov, ndarray):
+        raise TypeError("multivariate_normal: mean and cov must be arrays of mx.np")
     if mean.ndim < 1:
         raise ValueError("mean must be at least 1 dimensional")
     if cov.ndim < 2:

@@ -7,9 +7,14 @@ from typing import Any
 from ..base import dtype_name
 from ..numpy._call import call, create, is_tensor
 from ..numpy.random import draw, size_text
-from ..random import seed
+from ..random import seed as _seed
 
 __all__ = ["bernoulli", "normal_n", "seed", "uniform_n"]
+
+
+def seed(seed: int, ctx: Any = "all") -> None:
+    """Starts the random stream again. One stream serves all contexts."""
+    _seed(seed, ctx)
 
 
 def bernoulli(
