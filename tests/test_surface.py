@@ -37,13 +37,13 @@ MISSING: dict[str, str] = {
     "profiler.set_kvstore_handle": "there are no servers of parameters",
     **dict.fromkeys(
         ["util.np_ufunc_legal_option", "util.wrap_np_binary_func", "util.wrap_np_unary_func"],
-        "the numpy interface is not part of this build",
+        "internal to MXNet's numpy interface",
     ),
     # Modules at the top.
     **dict.fromkeys(["api", "ndarray_doc", "symbol_doc", "notebook", "tvmop"], "internal to MXNet"),
     **dict.fromkeys(
         ["np_symbol", "numpy_dispatch_protocol", "numpy_op_fallback", "numpy_op_signature"],
-        "the numpy interface is not part of this build",
+        "internal to MXNet's numpy interface",
     ),
     **dict.fromkeys(["th", "torch"], "MXNet's bridge to Torch 7 is not part of this build"),
 }

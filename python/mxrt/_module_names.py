@@ -288,7 +288,7 @@ _NAMES = {
         "Features OrderedDict _STORAGE_TYPE_STR_TO_ID bz2 errno get_cuda_compute_capability gzip "
         "numbers platform requests struct traceback zipfile"
     ),
-    "mxrt.util": "ctypes inspect threading",
+    "mxrt.util": "ctypes functools inspect threading",
     "mxrt.visualization": "copy",
 }
 

@@ -354,27 +354,6 @@ def no_training(what: str) -> TrainingNotSupportedError:
     return TrainingNotSupportedError(_belongs_to_training(what))
 
 
-NO_NUMPY = (
-    "the numpy interface (mx.np, mx.npx) is not part of this build of mxrt. Leave npx.set_np() out: mx.nd, mx.sym and "
-    "gluon work without it"
-)
-"""The refusal of what switches the numpy interface on."""
-
-
-def no_numpy(space: str, name: str) -> AttributeError:
-    """The error for a name of ``mx.np`` or ``mx.npx``, with what computes the same."""
-    from . import ndarray
-
-    instead = "use the functions of mx.nd"
-    if hasattr(ndarray, name):
-        instead = f"use mx.nd.{name}"
-    elif space == "np" and hasattr(np, name):
-        instead = f"use numpy.{name}, with x.asnumpy() for arrays of mx.nd"
-    return AttributeError(
-        f"mx.{space}.{name}: the numpy interface (mx.np, mx.npx) is not part of this build of mxrt; {instead}"
-    )
-
-
 class _TrainingAttributeError(TrainingNotSupportedError, AttributeError):
     """A name that belongs to training, where an attribute is asked for: ``hasattr`` is False."""
 

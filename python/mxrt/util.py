@@ -1,13 +1,24 @@
-"""Switches of MXNet 1.9 that programs ask for. The numpy interface is not part of this build."""
+"""Switches of MXNet 1.9 that programs ask for, and small helpers."""
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
-from .base import NO_NUMPY, MXNetNotImplementedError, c_str, check_call, data_dir, py_str
+from ._np_mode import (
+    ArrayScope,
+    ShapeScope,
+    is_np_array,
+    is_np_shape,
+    reset_np,
+    set_np,
+    set_np_shape,
+    use_np,
+    use_np_array,
+    use_np_shape,
+)
+from .base import MXNetNotImplementedError, c_str, check_call, data_dir, py_str
 
 __all__ = [
     "c_str",
@@ -35,97 +46,23 @@ __all__ = [
 
 _Wrapped = TypeVar("_Wrapped", bound=Callable[..., Any])
 
-_SHAPE = (
-    "numpy shape semantics are not part of this build of mxrt. Leave the switch out: mx.nd.array and mx.nd.empty make "
-    "arrays without elements, and a scalar is an array of shape (1,)"
-)
 
-
-def is_np_shape() -> bool:
-    """Whether zero axes mean a scalar: never in this build."""
-    return False
-
-
-def is_np_array() -> bool:
-    """Whether the numpy interface is switched on: never in this build."""
-    return False
-
-
-def set_np_shape(active: Any) -> bool:
-    """Accepts only False."""
-    if active:
-        raise MXNetNotImplementedError(_SHAPE)
-    return False
-
-
-def set_np(shape: bool = True, array: bool = True, dtype: bool = False) -> None:
-    """Accepts only False."""
-    if shape or array:
-        raise MXNetNotImplementedError(NO_NUMPY)
-
-
-def reset_np() -> None:
-    """Switches the numpy interface off, which it always is."""
-
-
-class _Switch:
-    """A ``with`` block that may switch something off, but not on."""
-
-    def __init__(self, active: Any, refusal: str) -> None:
-        self._refusal = refusal if active else None
-
-    def __enter__(self) -> None:
-        if self._refusal is not None:
-            raise MXNetNotImplementedError(self._refusal)
-
-    def __exit__(self, *exception: Any) -> None:
-        return None
-
-
-def np_shape(active: Any = True) -> _Switch:
-    """A ``with`` block with numpy shape semantics on or off; entering one with them on is
-    refused.
+def np_shape(active: Any = True) -> ShapeScope:
+    """A ``with`` block with NumPy's shapes on or off in this thread: ``()`` is that of a scalar,
+    and 0 an empty axis.
     """
-    return _Switch(active, _SHAPE)
+    return ShapeScope(active)
 
 
-def np_array(active: Any = True) -> _Switch:
-    """A ``with`` block with the numpy interface on or off; entering one with it on is refused."""
-    return _Switch(active, NO_NUMPY)
+def np_array(active: Any = True) -> ArrayScope:
+    """A ``with`` block with the numpy interface on or off in this thread: gluon makes arrays of
+    ``mx.np``.
+    """
+    return ArrayScope(active)
 
 
 # Names of these that MXNet's own programs use.
-_NumpyShapeScope, _NumpyArrayScope = np_shape, np_array
-
-
-def _refused(target: _Wrapped, refusal: str) -> _Wrapped:
-    """A function that is refused when it is called, or a class whose instances cannot be made."""
-    if isinstance(target, type):
-        target.__init__ = _refused(target.__init__, refusal)  # type: ignore[misc]
-        return target
-
-    @functools.wraps(target)
-    def refuse(*args: Any, **kwargs: Any) -> NoReturn:
-        raise MXNetNotImplementedError(f"{getattr(target, '__qualname__', target)}: {refusal}")
-
-    return refuse  # type: ignore[return-value]  # takes the same arguments
-
-
-def use_np_shape(func: _Wrapped) -> _Wrapped:
-    """Marks a function or class that needs numpy shape semantics: it is refused when it is
-    called.
-    """
-    return _refused(func, _SHAPE)
-
-
-def use_np_array(func: _Wrapped) -> _Wrapped:
-    """Marks a function or class that needs the numpy interface: it is refused when it is called."""
-    return _refused(func, NO_NUMPY)
-
-
-def use_np(func: _Wrapped) -> _Wrapped:
-    """Marks a function or class that needs the numpy interface: it is refused when it is called."""
-    return _refused(func, NO_NUMPY)
+_NumpyShapeScope, _NumpyArrayScope = ShapeScope, ArrayScope
 
 
 def set_module(module: str | None) -> Callable[[_Wrapped], _Wrapped]:

@@ -1,8 +1,8 @@
 //! The border to C: results become return codes, and panics stop here.
 
 use crate::pointers::put;
-use mxrt::internal::internal::io::DataError;
-use mxrt::internal::internal::{FailureKind, GraphError, OpError, WaitError};
+use mxrt::internal::io::DataError;
+use mxrt::internal::{FailureKind, GraphError, OpError, WaitError};
 use mxrt::params::ParamsError;
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int};

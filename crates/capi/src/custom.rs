@@ -4,7 +4,7 @@ use crate::border::{Error, c_functions};
 use crate::callbacks::{CallbackList, Creator};
 use crate::handles::hold;
 use crate::pointers::text;
-use mxrt::internal::internal::{
+use mxrt::internal::{
     CustomArrays, CustomCall, CustomOperator, CustomOperators, CustomTypes, FailureKind, ForkSafeMutex, ForkSafeOnce,
     ForkSafeRwLock, OpError, PartialShape, register_custom_operators, set_inside_call,
 };

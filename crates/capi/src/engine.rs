@@ -6,7 +6,7 @@ use crate::handles::{NDArrayHandle, all, hold, take};
 use crate::pointers::{ExternalFunction, ExternalParam, count, list, read, text};
 use crate::runtime::engine;
 use mxrt::NDArray;
-use mxrt::internal::internal::{External, FailureKind, ForkSafeMutex, OnComplete, OpError};
+use mxrt::internal::{External, FailureKind, ForkSafeMutex, OnComplete, OpError};
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
 

@@ -8,8 +8,8 @@ use crate::profiler_objects::ProfileObject;
 use crate::records::{Reader, Writer};
 use crate::symbol::SymbolCell;
 use crossbeam_utils::CachePadded;
-use mxrt::internal::internal::ForkSafeRwLock as RwLock;
-use mxrt::internal::internal::{CachedOp, Executor, ForkSafeLazy, Predictor};
+use mxrt::internal::ForkSafeRwLock as RwLock;
+use mxrt::internal::{CachedOp, Executor, ForkSafeLazy, Predictor};
 use mxrt::{Model, NDArray};
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -317,7 +317,7 @@ fn unknown<T: Held>(number: usize) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mxrt::internal::internal::Process;
+    use mxrt::internal::Process;
     use mxrt::{Context, DType, Shape, TensorType};
 
     fn array() -> *mut c_void {

@@ -6,7 +6,7 @@ use crate::pointers::{count, list, list_mut, put};
 use crate::process::np_shape;
 use crate::returned::{self, Place};
 use crate::runtime::engine;
-use mxrt::internal::internal::DeviceType;
+use mxrt::internal::DeviceType;
 use mxrt::params::NpShape;
 use mxrt::{Context, DType, NDArray, Shape, TensorType};
 use std::ffi::{c_int, c_void};

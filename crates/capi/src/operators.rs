@@ -6,7 +6,7 @@ use crate::handles::{NDArrayHandle, OPERATOR, OpHandle, STEP, all, defined, defi
 use crate::pointers::{Definitions, StaticText, StaticTexts, count, distinct, list, put, read, text, texts};
 use crate::returned::{self, Place};
 use crate::runtime::runtime;
-use mxrt::internal::internal::{
+use mxrt::internal::{
     AttrDef, AttrKind, CallAttrs, FailureKind, ForkSafeLazy, ForkSafeOnce, Inputs, Interrupter, Invocation, OpDef,
     OpError, Region, copy_region, registry,
 };

@@ -3,8 +3,8 @@
 
 use crate::border::Error;
 use crate::handles::{definition, hold};
-use mxrt::internal::internal::dlpack::{CPU, Device, ElementType, Managed, Tensor};
-use mxrt::internal::internal::{Engine, Shared, WatchCallback};
+use mxrt::internal::dlpack::{CPU, Device, ElementType, Managed, Tensor};
+use mxrt::internal::{Engine, Shared, WatchCallback};
 use mxrt::{Context, NDArray, TensorType};
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};

@@ -3,26 +3,17 @@
 use crate::border::{Error, c_functions};
 use crate::pointers::{StaticText, count, get_variable, put, set_variable, text};
 use crate::runtime::{engine, runtime, settings};
-use mxrt::internal::internal::{DeviceId, DeviceKind, FailureKind, ForkSafeLazy};
+use mxrt::internal::{DeviceId, DeviceKind, FailureKind, ForkSafeLazy};
+use mxrt::internal::{NpShapeScope, np_shape_scope, set_np_shape_scope};
 use mxrt::params::NpShape;
-use std::cell::Cell;
 use std::ffi::{c_char, c_int};
-use std::sync::atomic::{AtomicBool, Ordering};
-
-static NP_SHAPE: AtomicBool = AtomicBool::new(false);
-
-thread_local! {
-    static NP_SHAPE_HERE: Cell<bool> = const { Cell::new(false) };
-}
 
 /// Whether zero axes are a scalar, for this thread or all.
 pub(crate) fn np_shape() -> NpShape {
-    if NP_SHAPE.load(Ordering::Relaxed) {
-        return NpShape::Global;
-    }
-    match NP_SHAPE_HERE.try_with(Cell::get) {
-        Ok(true) => NpShape::ThreadLocal,
-        _ => NpShape::Off,
+    match np_shape_scope() {
+        NpShapeScope::Off => NpShape::Off,
+        NpShapeScope::Thread => NpShape::ThreadLocal,
+        NpShapeScope::Process => NpShape::Global,
     }
 }
 
@@ -167,12 +158,14 @@ c_functions! {
 
     /// Sets whether zero axes are a scalar: 0 no, 1 for this thread, 2 for all.
     fn MXSetIsNumpyShape(is_np_shape: c_int, prev: *mut c_int) {
-        if !(0..=2).contains(&is_np_shape) {
-            return Err(Error::value(format!("the argument is_np_shape is {is_np_shape}; expected 0, 1 or 2")));
-        }
+        let scope = match is_np_shape {
+            0 => NpShapeScope::Off,
+            1 => NpShapeScope::Thread,
+            2 => NpShapeScope::Process,
+            _ => return Err(Error::value(format!("the argument is_np_shape is {is_np_shape}; expected 0, 1 or 2"))),
+        };
         put(prev, np_code(), "prev")?;
-        NP_SHAPE.store(is_np_shape == 2, Ordering::Relaxed);
-        let _ = NP_SHAPE_HERE.try_with(|here| here.set(is_np_shape == 1));
+        set_np_shape_scope(scope);
         Ok(())
     }
 

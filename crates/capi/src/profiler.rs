@@ -5,7 +5,7 @@ use crate::pointers::{count, distinct, put, texts};
 use crate::profiler_objects::json_text;
 use crate::returned::{self, Place};
 use crate::runtime::engine;
-use mxrt::internal::internal::{ForkSafeMutex, profile};
+use mxrt::internal::{ForkSafeMutex, profile};
 use std::borrow::Cow;
 use std::ffi::{c_char, c_int, c_void};
 

@@ -6,8 +6,8 @@ use crate::pointers::{put, text};
 use crate::returned::{self, Place};
 use crate::runtime::runtime;
 use mxrt::Symbol;
-use mxrt::internal::internal::LoadOptions;
-use mxrt::internal::internal::{ForkSafeRwLock, OpDef};
+use mxrt::internal::LoadOptions;
+use mxrt::internal::{ForkSafeRwLock, OpDef};
 use std::collections::BTreeMap;
 use std::ffi::{c_char, c_int};
 

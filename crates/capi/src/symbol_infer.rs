@@ -7,7 +7,7 @@ use crate::pointers::{count, distinct, list, put};
 use crate::process::np_shape;
 use crate::returned::{self, Place};
 use crate::symbol::of;
-use mxrt::internal::internal::{InferredShapes, PartialShape};
+use mxrt::internal::{InferredShapes, PartialShape};
 use mxrt::params::NpShape;
 use mxrt::{DType, Symbol};
 use std::ffi::{c_char, c_int};

@@ -7,7 +7,7 @@ use crate::pointers::{count, distinct, list, put, text, texts};
 use crate::returned::{self, Place};
 use crate::symbol::{OUTPUTS, State, SymbolCell, give, names, of};
 use mxrt::Symbol;
-use mxrt::internal::internal::{NodeEntry, number_of_graphs, symbol};
+use mxrt::internal::{NodeEntry, number_of_graphs, symbol};
 use std::collections::BTreeMap;
 use std::ffi::{c_char, c_int};
 

@@ -227,6 +227,15 @@ pub fn rint(x: f64) -> f64 {
     if x - floor <= ceil - x { floor } else { ceil }
 }
 
+/// The least common multiple, not negative; 0 where one number is 0. It wraps around.
+pub fn least_common_multiple(a: i64, b: i64) -> i64 {
+    let (mut divisor, mut rest) = (a.unsigned_abs(), b.unsigned_abs());
+    while rest != 0 {
+        (divisor, rest) = (rest, divisor % rest);
+    }
+    a.unsigned_abs().checked_div(divisor).map_or(0, |times| times.wrapping_mul(b.unsigned_abs()) as i64)
+}
+
 /// MXNet's `mod`: the sign follows the divisor, and x mod 0 is 0.
 pub fn modulo(a: f64, b: f64) -> f64 {
     if b == 0.0 {

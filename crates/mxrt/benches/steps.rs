@@ -20,7 +20,7 @@
 //! more.
 
 use mxrt::internal::StepReport;
-use mxrt::internal::internal::{CachedOp, CachedOpFlags, ConvTable, Engine, Settings, Winograd, chosen, io, measure};
+use mxrt::internal::{CachedOp, CachedOpFlags, ConvTable, Engine, Settings, Winograd, chosen, io, measure};
 use mxrt::params::{self, NpShape, Params};
 use mxrt::{Context, NDArray, Symbol, TensorType};
 use std::collections::HashMap;

@@ -23,8 +23,9 @@ pub use mxrt_ops::{
 };
 pub use mxrt_tensor::index::{Region, copy_region};
 pub use mxrt_tensor::{
-    CsrRef, DeviceType, External, Launch, PartialShape, ReadGuard, Ready, RowSparseRef, Shared, SparseContent,
-    StorageType, StoredGuard, StoredInput, StoredOutput, dlpack, launch, launch_stored,
+    CsrRef, DeviceType, External, Launch, NpShapeScope, PartialShape, ReadGuard, Ready, RowSparseRef, Shared,
+    SparseContent, StorageType, StoredGuard, StoredInput, StoredOutput, dlpack, launch, launch_stored, np_shape_scope,
+    set_np_shape_scope,
 };
 
 pub mod devices {

@@ -1,7 +1,7 @@
 //! The main flows where the system refuses each n-th allocation: an error or an answer.
 
-use mxrt::internal::internal::reserve::ReservingAllocator;
-use mxrt::internal::internal::{CachedOp, CachedOpFlags, Config, Engine, Interrupter, io};
+use mxrt::internal::reserve::ReservingAllocator;
+use mxrt::internal::{CachedOp, CachedOpFlags, Config, Engine, Interrupter, io};
 use mxrt::{CallOptions, Context, DType, NDArray, Symbol, TensorType, params};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::path::Path;

@@ -2,8 +2,8 @@
 //!
 //! `make generate` writes it.
 
-use mxrt::internal::internal::settings::SETTINGS;
-use mxrt::internal::internal::{CALL_OPTIONS, CachedOpFlags};
+use mxrt::internal::settings::SETTINGS;
+use mxrt::internal::{CALL_OPTIONS, CachedOpFlags};
 use std::fmt::Write;
 use std::path::Path;
 

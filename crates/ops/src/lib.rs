@@ -22,6 +22,7 @@ mod index;
 mod linalg;
 mod math;
 mod nn;
+mod numpy;
 mod quantized;
 mod random;
 mod sequence;

@@ -143,6 +143,13 @@ fn shapes(op: &OpDef) -> Vec<Vec<Shape>> {
         "khatri_rao" => &[&[2, 3]],
         "fill_element_0index" => &[&[2, 3], &[2], &[2]],
         "_onehot_encode" => &[&[2], &[2, 3]],
+        "_npi_diag_indices_from" => &[&[3, 3]],
+        "_npi_cholesky" | "_npi_eig" | "_npi_eigvals" | "_npi_eigh" | "_npi_eigvalsh" => &[&[2, 3, 3]],
+        "_npi_solve" => &[&[3, 3], &[3]],
+        "_npi_tensorsolve" => &[&[2, 3, 6], &[2, 3]],
+        "_npi_tensorinv" => &[&[2, 3, 6]],
+        "_npi_pinv" => &[&[2, 3], &[]],
+        "_np_dot" | "_npi_matmul" => &[&[2, 3, 4], &[2, 4, 3]],
         "dot" | "batch_dot" | "_linalg_gemm2" => &[&[2, 3, 4], &[2, 4, 3]],
         "_linalg_gemm" => &[&[2, 3, 4], &[2, 4, 3], &[2, 3, 3]],
         "_linalg_potrf"

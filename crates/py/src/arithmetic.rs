@@ -2,7 +2,7 @@
 //! the operand.
 
 use crate::exit::PythonCall;
-use crate::ndarray::NDArrayBase;
+use crate::ndarray::{Class, NDArrayBase};
 use crate::operator::{self, Call};
 use crate::{errors, runtime};
 use mxrt_engine::ForkSafeOnce;
@@ -123,7 +123,7 @@ fn run<'py>(
     let outputs: Option<&[_]> = if out.is_some() { Some(&[left]) } else { None };
     let call = |def, given, inputs: &[_]| {
         let call = Call { runtime: runtime::runtime()?, def, given, context: left.context() };
-        operator::results(py, call.push(py, inputs, outputs)?, out)
+        operator::results(py, call.push(py, inputs, outputs)?, out, Class::Nd)
     };
     match other.cast::<NDArrayBase>() {
         Ok(right) => {

@@ -1,6 +1,7 @@
 //! Joined calls of a graph.
 
 use crate::cached_op::{BoundOp, arrays, call_options};
+use crate::ndarray::Class;
 use crate::operator::results;
 use crate::{errors, runtime};
 use mxrt_engine::FailureKind;
@@ -13,7 +14,10 @@ use std::time::Duration;
 
 /// Joins calls of a graph from any number of threads.
 #[pyclass(frozen, module = "mxrt._mxrt")]
-pub(crate) struct Batcher(LocalBatcher);
+pub(crate) struct Batcher {
+    calls: LocalBatcher,
+    class: Class,
+}
 
 fn wrong(words: &str) -> PyErr {
     errors::plain(FailureKind::Value, words)
@@ -60,7 +64,8 @@ impl Batcher {
         joining.max_delay =
             delay.map_err(|_| wrong(&format!("max_delay is {max_delay}; expected seconds, 0 or more")))?;
         let made = LocalBatcher::new(runtime.engine, bound.op.clone(), joining);
-        made.map(Batcher).map_err(|error| errors::plain(FailureKind::Operator, &error.to_string()))
+        made.map(|calls| Batcher { calls, class: bound.class })
+            .map_err(|error| errors::plain(FailureKind::Operator, &error.to_string()))
     }
 
     /// Calls the graph, alone or with the calls of other threads, and waits for the results.
@@ -74,14 +79,14 @@ impl Batcher {
         let options = call_options(options)?;
         let inputs = arrays(inputs.iter())?.into_vec();
         let made = runtime::wait_for_value(py, |hook| {
-            self.0.call(inputs, options, hook).ok_or(mxrt_engine::WaitError::Interrupted)
+            self.calls.call(inputs, options, hook).ok_or(mxrt_engine::WaitError::Interrupted)
         })?;
         let made = made.map_err(|error| errors::from_op(py, &error))?;
-        results(py, Started::Known(made.into_iter().collect()), None)
+        results(py, Started::Known(made.into_iter().collect()), None, self.class)
     }
 
     /// Number of calls with the rows of several callers, and number of these rows.
     fn counts(&self) -> (u64, u64) {
-        self.0.counts()
+        self.calls.counts()
     }
 }

@@ -1,6 +1,6 @@
 //! Compiled graphs that any number of threads call.
 
-use crate::ndarray::NDArrayBase;
+use crate::ndarray::{Class, NDArrayBase};
 use crate::operator::{attr_pairs, begin_waiting, one_array, out_arrays, results};
 use crate::symbol::SymbolBase;
 use crate::{convert, errors, plan_report, runtime, sparse};
@@ -22,12 +22,14 @@ type Arrays = SmallVec<[NDArray; 4]>;
 #[pyclass(frozen, module = "mxrt._mxrt")]
 pub(crate) struct CachedOp {
     unbound: mxrt_graph::BoundOp,
+    class: Class,
 }
 
 /// A compiled symbol with arrays for some of its inputs. Calls take the others.
 #[pyclass(frozen, module = "mxrt._mxrt")]
 pub(crate) struct BoundOp {
     pub(crate) op: Arc<mxrt_graph::BoundOp>,
+    pub(crate) class: Class,
 }
 
 fn run<'py>(
@@ -36,6 +38,7 @@ fn run<'py>(
     inputs: &Bound<'py, PyTuple>,
     out: Option<&Bound<'py, PyAny>>,
     options: CallOptions,
+    class: Class,
 ) -> PyResult<Bound<'py, PyAny>> {
     let inputs = arrays(inputs.iter())?;
     let outputs = out_arrays(out)?;
@@ -54,7 +57,7 @@ fn run<'py>(
         }
         started => started.map_err(|error| errors::from_op(py, &error))?,
     };
-    results(py, started, out)
+    results(py, started, out, class)
 }
 
 /// Raises a warning about a graph, if there is one.
@@ -126,15 +129,17 @@ pub(crate) fn check_flags(py: Python<'_>, flags: &Bound<'_, PyDict>) -> PyResult
 #[pymethods]
 impl CachedOp {
     /// Compiles a symbol. `flags` are pairs of a name and a value. `groups` gives some nodes
-    /// contexts by their names; the others run on `rest`.
+    /// contexts by their names; the others run on `rest`. With `np_arrays` results are of class
+    /// `mxrt.np.ndarray`.
     #[new]
-    #[pyo3(signature = (sym, flags = None, rest = None, groups = None))]
+    #[pyo3(signature = (sym, flags = None, rest = None, groups = None, np_arrays = false))]
     fn new(
         py: Python<'_>,
         sym: &Bound<'_, SymbolBase>,
         flags: Option<&Bound<'_, PyDict>>,
         rest: Option<(String, i32)>,
         groups: Option<HashMap<String, (String, i32)>>,
+        np_arrays: bool,
     ) -> PyResult<CachedOp> {
         let runtime = runtime::runtime()?;
         let pairs = attr_pairs(flags)?;
@@ -149,7 +154,8 @@ impl CachedOp {
             Ok(op.with_groups(rest, &placed.collect::<Result<HashMap<String, Context>, OpError>>()?))
         });
         let op = compiled.map_err(|e| errors::from_op(py, &e))?;
-        Ok(CachedOp { unbound: mxrt_graph::BoundOp::unbound(Arc::new(op.with_random(runtime.random.clone()))) })
+        let unbound = mxrt_graph::BoundOp::unbound(Arc::new(op.with_random(runtime.random.clone())));
+        Ok(CachedOp { unbound, class: if np_arrays { Class::Np } else { Class::Nd } })
     }
 
     /// Number of inputs.
@@ -174,7 +180,7 @@ impl CachedOp {
         out: Option<&Bound<'py, PyAny>>,
         options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        run(py, &self.unbound, inputs, out, call_options(options)?)
+        run(py, &self.unbound, inputs, out, call_options(options)?, self.class)
     }
 
     /// Binds arrays to some of the inputs. `None` marks an input that calls pass.
@@ -188,7 +194,7 @@ impl CachedOp {
             let arrays: Vec<Option<&NDArray>> = held.iter().map(Option::as_ref).collect();
             mxrt_graph::BoundOp::new(self.op().clone(), &arrays)
         });
-        Ok(BoundOp { op: Arc::new(bound.map_err(|e| errors::from_op(py, &e))?) })
+        Ok(BoundOp { op: Arc::new(bound.map_err(|e| errors::from_op(py, &e))?), class: self.class })
     }
 
     /// Returns the plan for arrays like these, as text. With `measure` it includes the time that
@@ -269,7 +275,7 @@ impl BoundOp {
         out: Option<&Bound<'py, PyAny>>,
         options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        run(py, &self.op, inputs, out, call_options(options)?)
+        run(py, &self.op, inputs, out, call_options(options)?, self.class)
     }
 
     fn __repr__(&self) -> String {

@@ -2,7 +2,7 @@
 //! Python take the numbers and run the calls (`mxrt/_custom.py`).
 
 use crate::exit::PythonCall;
-use crate::ndarray::{NDArrayBase, wrap};
+use crate::ndarray::{Class, NDArrayBase, wrap};
 use crate::operator::{attr_pairs, begin_waiting, find, out_arrays, results};
 use crate::runtime;
 use mxrt_engine::{FailureKind, ForkSafeMutex, ForkSafeOnce, OpError, set_inside_call};
@@ -345,5 +345,5 @@ pub(crate) fn invoke_custom<'py>(
         let def = find("Custom")?;
         mxrt_graph::invoke_custom(runtime.engine, def, attrs, arrays, outputs.as_deref(), runtime.plans, interrupter)
     })?;
-    results(py, made, out)
+    results(py, made, out, Class::Nd)
 }

@@ -2,9 +2,9 @@
 
 use crate::ndarray::wrap;
 use crate::operator::one_array;
-use crate::{errors, runtime};
+use crate::{errors, np_shape, runtime};
 use mxrt_engine::{OpError, WaitError};
-use mxrt_io::params::{self, NpShape, Params, ParamsError};
+use mxrt_io::params::{self, Params, ParamsError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use std::path::PathBuf;
@@ -29,7 +29,8 @@ fn to_python<'py>(py: Python<'py>, loaded: Result<Params, ParamsError>) -> PyRes
 #[pyfunction]
 pub(crate) fn load_arrays<'py>(py: Python<'py>, path: PathBuf) -> PyResult<Bound<'py, PyAny>> {
     let engine = runtime::runtime()?.engine;
-    let loaded = py.detach(|| params::load(engine, &path, NpShape::Off));
+    let meaning = np_shape::of_files();
+    let loaded = py.detach(|| params::load(engine, &path, meaning));
     to_python(py, loaded)
 }
 
@@ -38,7 +39,8 @@ pub(crate) fn load_arrays<'py>(py: Python<'py>, path: PathBuf) -> PyResult<Bound
 pub(crate) fn load_buffer<'py>(py: Python<'py>, content: &Bound<'py, PyBytes>) -> PyResult<Bound<'py, PyAny>> {
     let engine = runtime::runtime()?.engine;
     let bytes = content.as_bytes();
-    let loaded = py.detach(|| params::load_from_bytes(engine, bytes, NpShape::Off));
+    let meaning = np_shape::of_files();
+    let loaded = py.detach(|| params::load_from_bytes(engine, bytes, meaning));
     to_python(py, loaded)
 }
 
@@ -55,7 +57,8 @@ pub(crate) fn save_arrays(
         None => Params::List(arrays),
         Some(names) => Params::Named(names.into_iter().zip(arrays).collect()),
     };
-    let saved = runtime::wait(py, |poll| match params::save(&path, &content, NpShape::Off, poll) {
+    let meaning = np_shape::of_files();
+    let saved = runtime::wait(py, |poll| match params::save(&path, &content, meaning, poll) {
         Err(ParamsError::Wait(WaitError::Interrupted)) => Err(WaitError::Interrupted),
         other => Ok(other),
     })?;

@@ -22,6 +22,7 @@ mod images;
 mod iterators;
 mod ndarray;
 mod notify;
+mod np_shape;
 mod operator;
 mod plan_report;
 mod profiler;
@@ -80,7 +81,9 @@ mod _mxrt {
     #[pymodule_export]
     use crate::notify::{next_notices, notify_when_ready};
     #[pymodule_export]
-    use crate::operator::{Operator, belongs_to_training, get_operator, invoke, operator_names};
+    use crate::np_shape::{is_np_shape, set_np_shape};
+    #[pymodule_export]
+    use crate::operator::{Operator, belongs_to_training, get_operator, invoke, invoke_np, operator_names};
     #[pymodule_export]
     use crate::profiler::{
         profiler_events, profiler_finish, profiler_inside, profiler_now, profiler_switch, profiler_thread,

@@ -46,6 +46,11 @@ impl NDArrayBase {
         }
     }
 
+    fn view(&self, py: Python<'_>, start: usize, shape: Vec<usize>) -> PyResult<NDArray> {
+        let view = self.array(py)?.view(start, Shape::from(shape));
+        view.ok_or_else(|| PyIndexError::new_err("the view lies outside of the array"))
+    }
+
     /// The variable that tells when the value is there; does not wait.
     pub(crate) fn var(&self) -> &Var {
         match &*self.held {
@@ -71,14 +76,28 @@ impl NDArrayBase {
     }
 }
 
+/// The Python class of an array.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Class {
+    /// `mxrt.nd.NDArray`
+    Nd,
+    /// `mxrt.np.ndarray`
+    Np,
+}
+
 /// The Python object of an array, of class `mxrt.nd.NDArray`.
 pub(crate) fn wrap(py: Python<'_>, array: NDArray) -> PyResult<Bound<'_, PyAny>> {
-    wrap_held(py, Held::Known(array))
+    wrap_as(py, Class::Nd, array)
+}
+
+/// The Python object of an array.
+pub(crate) fn wrap_as(py: Python<'_>, class: Class, array: NDArray) -> PyResult<Bound<'_, PyAny>> {
+    wrap_held(py, class, Held::Known(array))
 }
 
 /// Wraps an array whose shape is not known yet.
-pub(crate) fn wrap_late(py: Python<'_>, array: LateArray) -> PyResult<Bound<'_, PyAny>> {
-    wrap_held(py, Held::Late(array))
+pub(crate) fn wrap_late(py: Python<'_>, class: Class, array: LateArray) -> PyResult<Bound<'_, PyAny>> {
+    wrap_held(py, class, Held::Late(array))
 }
 
 /// An array without elements.
@@ -87,8 +106,9 @@ fn nothing(py: Python<'_>) -> PyResult<NDArray> {
     NDArray::new(runtime::runtime()?.engine, Context::cpu(0), tensor).map_err(|e| errors::from_op(py, &e))
 }
 
-fn wrap_held(py: Python<'_>, held: Held) -> PyResult<Bound<'_, PyAny>> {
-    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+fn wrap_held(py: Python<'_>, class: Class, held: Held) -> PyResult<Bound<'_, PyAny>> {
+    static ND: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    static NP: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     static CSR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     static ROW_SPARSE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     const SPARSE: &str = "mxrt.ndarray._sparse_arrays";
@@ -96,10 +116,11 @@ fn wrap_held(py: Python<'_>, held: Held) -> PyResult<Bound<'_, PyAny>> {
         Held::Known(array) => array.storage_type(),
         Held::Late(_) => StorageType::Default,
     };
-    let class = match storage {
-        StorageType::Default => CLASS.import(py, "mxrt.ndarray.ndarray", "NDArray")?,
-        StorageType::Csr => CSR.import(py, SPARSE, "CSRNDArray")?,
-        StorageType::RowSparse => ROW_SPARSE.import(py, SPARSE, "RowSparseNDArray")?,
+    let class = match (storage, class) {
+        (StorageType::Default, Class::Nd) => ND.import(py, "mxrt.ndarray.ndarray", "NDArray")?,
+        (StorageType::Default, Class::Np) => NP.import(py, "mxrt.numpy.multiarray", "ndarray")?,
+        (StorageType::Csr, _) => CSR.import(py, SPARSE, "CSRNDArray")?,
+        (StorageType::RowSparse, _) => ROW_SPARSE.import(py, SPARSE, "RowSparseNDArray")?,
     };
     class.call1((Bound::new(py, NDArrayBase { held: Settable::new(held) })?,))
 }
@@ -213,10 +234,12 @@ impl NDArrayBase {
 
     /// An array over the same elements: `shape` of them, the first one at position `start`.
     fn _view<'py>(&self, py: Python<'py>, start: usize, shape: Vec<usize>) -> PyResult<Bound<'py, PyAny>> {
-        match self.array(py)?.view(start, Shape::from(shape)) {
-            Some(view) => wrap(py, view),
-            None => Err(PyIndexError::new_err("the view lies outside of the array")),
-        }
+        wrap(py, self.view(py, start, shape)?)
+    }
+
+    /// Such an array as `mxrt.np.ndarray`.
+    fn _view_np<'py>(&self, py: Python<'py>, start: usize, shape: Vec<usize>) -> PyResult<Bound<'py, PyAny>> {
+        wrap_as(py, Class::Np, self.view(py, start, shape)?)
     }
 
     /// True when both are views of one storage.

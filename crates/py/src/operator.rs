@@ -1,9 +1,9 @@
 //! Operators: their descriptions, and calls of one.
 
-use crate::ndarray::{NDArrayBase, wrap, wrap_late};
+use crate::ndarray::{Class, NDArrayBase, wrap_as, wrap_late};
 use crate::runtime;
 use crate::{convert, errors};
-use mxrt::internal::internal::Process;
+use mxrt::internal::Process;
 use mxrt_engine::{FailureKind, OpError, WaitError};
 use mxrt_graph::{Interrupter, Started};
 use mxrt_ops::{CallAttrs, Inputs, Invocation, OpDef, registry};
@@ -145,11 +145,12 @@ pub(crate) fn results<'py>(
     py: Python<'py>,
     made: Started,
     out: Option<&Bound<'py, PyAny>>,
+    class: Class,
 ) -> PyResult<Bound<'py, PyAny>> {
     match (out, made) {
         (Some(out), _) => Ok(out.clone()),
-        (None, Started::Known(arrays)) => one_or_list(py, arrays.into_iter().map(|array| wrap(py, array))),
-        (None, Started::Deferred(arrays)) => one_or_list(py, arrays.into_iter().map(|array| wrap_late(py, array))),
+        (None, Started::Known(made)) => one_or_list(py, made.into_iter().map(|array| wrap_as(py, class, array))),
+        (None, Started::Deferred(made)) => one_or_list(py, made.into_iter().map(|array| wrap_late(py, class, array))),
     }
 }
 
@@ -233,6 +234,32 @@ pub(crate) fn invoke<'py>(
     out: Option<&Bound<'py, PyAny>>,
     device: Option<(String, i32)>,
 ) -> PyResult<Bound<'py, PyAny>> {
+    call(py, name, inputs, attrs, out, device, Class::Nd)
+}
+
+/// Calls an operator by name as `invoke` does. Its results are of class `mxrt.np.ndarray`.
+#[pyfunction]
+#[pyo3(signature = (name, inputs, attrs = None, out = None, device = None))]
+pub(crate) fn invoke_np<'py>(
+    py: Python<'py>,
+    name: &str,
+    inputs: &Bound<'py, PyTuple>,
+    attrs: Option<&Bound<'py, PyDict>>,
+    out: Option<&Bound<'py, PyAny>>,
+    device: Option<(String, i32)>,
+) -> PyResult<Bound<'py, PyAny>> {
+    call(py, name, inputs, attrs, out, device, Class::Np)
+}
+
+fn call<'py>(
+    py: Python<'py>,
+    name: &str,
+    inputs: &Bound<'py, PyTuple>,
+    attrs: Option<&Bound<'py, PyDict>>,
+    out: Option<&Bound<'py, PyAny>>,
+    device: Option<(String, i32)>,
+    class: Class,
+) -> PyResult<Bound<'py, PyAny>> {
     let runtime = runtime::runtime()?;
     let arrays = extract_arrays(inputs)?;
     let mut pairs = attr_pairs(attrs)?;
@@ -243,7 +270,7 @@ pub(crate) fn invoke<'py>(
     let inputs: SmallVec<[&NDArray; 4]> = arrays.iter().collect();
     let outputs: Option<SmallVec<[&NDArray; 2]>> = outputs.as_ref().map(|out| out.iter().collect());
     let call = Call { runtime, def, given: CallAttrs::Text(&pairs), context };
-    results(py, call.push(py, &inputs, outputs.as_deref())?, out)
+    results(py, call.push(py, &inputs, outputs.as_deref())?, out, class)
 }
 
 /// Takes the context out of the attributes, unless the operator declares it, and adds the number of

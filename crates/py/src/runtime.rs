@@ -2,7 +2,7 @@
 
 use crate::errors;
 use crate::exit::PythonCall;
-use mxrt::internal::internal::{Process, PushSite, Settings};
+use mxrt::internal::{Process, PushSite, Settings};
 use mxrt_engine::{FailureKind, WaitError};
 use mxrt_tensor::DType;
 use pyo3::exceptions::PyKeyboardInterrupt;

@@ -2,7 +2,7 @@
 
 use crate::operator::{attr_pairs, find};
 use crate::settable::Settable;
-use crate::{convert, errors, runtime};
+use crate::{convert, errors, np_shape, runtime};
 use mxrt_engine::{FailureKind, ForkSafeOnce, OpError};
 use mxrt_graph::{GraphError, LoadOptions, NodeEntry, Symbol, symbol};
 use mxrt_tensor::{DType, PartialShape};
@@ -30,12 +30,8 @@ fn raise(py: Python<'_>, error: GraphError) -> PyErr {
     errors::from_op(py, &OpError::from(error))
 }
 
-/// Extents as MXNet shows them: 0 where one is unknown, nothing at all for an unknown rank.
-fn shown<'py>(py: Python<'py>, shape: &PartialShape) -> PyResult<Bound<'py, PyTuple>> {
-    PyTuple::new(py, shape.dims().unwrap_or(&[]).iter().map(|d| d.unwrap_or(0)))
-}
-
-type Shapes<'py> = Vec<Bound<'py, PyTuple>>;
+/// Shapes; `None` where the rank is unknown.
+type Shapes<'py> = Vec<Option<Bound<'py, PyTuple>>>;
 type Names = Vec<Option<&'static str>>;
 /// A subgraph, and what it reads from outside.
 type Cut<'py> = (Bound<'py, PyAny>, Vec<Bound<'py, PyAny>>);
@@ -139,8 +135,10 @@ impl SymbolBase {
         self.symbol.set_attr(key, value).map_err(|e| raise(py, e))
     }
 
-    fn tojson(&self) -> String {
-        self.symbol.to_json()
+    /// The graph as MXNet writes it. With `np_shape` the text says that its shapes are NumPy's.
+    #[pyo3(signature = (np_shape = false))]
+    fn tojson(&self, np_shape: bool) -> String {
+        if np_shape { self.symbol.to_json_np_shape() } else { self.symbol.to_json() }
     }
 
     /// The graph with one operator a line.
@@ -188,23 +186,23 @@ impl SymbolBase {
     }
 
     /// Shapes of arguments, outputs and auxiliary states, and whether all are known. 0 and `()`
-    /// stand for unknown. With `labels` those of labels are chosen where they do not follow.
+    /// stand for unknown; with NumPy's shapes -1 and `None` do. With `labels` those of labels are chosen where they do not follow.
     #[pyo3(signature = (known, partial, labels = false))]
     fn _infer_shape<'py>(
         &self,
         py: Python<'py>,
-        known: Vec<(String, Vec<usize>)>,
+        known: Vec<(String, Vec<i64>)>,
         partial: bool,
         labels: bool,
     ) -> PyResult<(Shapes<'py>, Shapes<'py>, Shapes<'py>, bool)> {
-        let known: Vec<_> =
-            known.into_iter().map(|(name, dims)| (name, PartialShape::from_zero_unknown(&dims))).collect();
+        let known = shapes_known(known)?;
         let infer = || {
             let known = if labels { self.symbol.with_label_shapes(known)? } else { known };
             self.symbol.infer_shape(&known, partial)
         };
         let found = py.detach(infer).map_err(|e| raise(py, e))?;
-        let list = |shapes: &[PartialShape]| shapes.iter().map(|s| shown(py, s)).collect::<PyResult<Vec<_>>>();
+        let list =
+            |shapes: &[PartialShape]| shapes.iter().map(|s| np_shape::shown(py, s)).collect::<PyResult<Vec<_>>>();
         Ok((list(&found.args)?, list(&found.outs)?, list(&found.aux)?, found.complete))
     }
 
@@ -212,12 +210,12 @@ impl SymbolBase {
     fn _infer_shape_as_mxnet<'py>(
         &self,
         py: Python<'py>,
-        known: Vec<(String, Vec<usize>)>,
+        known: Vec<(String, Vec<i64>)>,
     ) -> PyResult<(Shapes<'py>, Shapes<'py>, Shapes<'py>)> {
-        let known: Vec<_> =
-            known.into_iter().map(|(name, dims)| (name, PartialShape::from_zero_unknown(&dims))).collect();
+        let known = shapes_known(known)?;
         let found = py.detach(|| self.symbol.infer_shape_as_mxnet(&known)).map_err(|e| raise(py, e))?;
-        let list = |shapes: &[PartialShape]| shapes.iter().map(|s| shown(py, s)).collect::<PyResult<Vec<_>>>();
+        let list =
+            |shapes: &[PartialShape]| shapes.iter().map(|s| np_shape::shown(py, s)).collect::<PyResult<Vec<_>>>();
         Ok((list(&found.args)?, list(&found.outs)?, list(&found.aux)?))
     }
 
@@ -240,6 +238,10 @@ impl SymbolBase {
         let list = |dtypes: &[Option<DType>]| -> Names { dtypes.iter().map(|d| d.map(DType::name)).collect() };
         Ok((list(&found.args), list(&found.outs), list(&found.aux), found.complete))
     }
+}
+
+fn shapes_known(known: Vec<(String, Vec<i64>)>) -> PyResult<Vec<(String, PartialShape)>> {
+    known.into_iter().map(|(name, dims)| Ok((name, np_shape::partial(&dims)?))).collect()
 }
 
 fn attr_map(attrs: Option<&Bound<'_, PyDict>>) -> PyResult<BTreeMap<String, String>> {
@@ -297,7 +299,7 @@ pub(crate) fn load_json<'py>(
 ) -> PyResult<(Bound<'py, PyAny>, Vec<String>)> {
     let max_nodes = nodes_allowed()?;
     let memory = Some(runtime::runtime()?.engine.memory());
-    let options = LoadOptions { max_nodes, memory, ..LoadOptions::default() };
+    let options = LoadOptions { max_nodes, memory, np_shape: np_shape::is_np_shape() };
     let loaded = py.detach(|| Symbol::load_json_with(text, options)).map_err(|e| {
         let mut error = OpError::from(e);
         if let Some(file) = file {

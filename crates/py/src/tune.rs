@@ -2,8 +2,8 @@
 //! bits on every run.
 
 use crate::{errors, runtime};
-use mxrt::internal::internal::FailureKind;
-use mxrt::internal::internal::{ConvSignature, ConvTable, Method};
+use mxrt::internal::FailureKind;
+use mxrt::internal::{ConvSignature, ConvTable, Method};
 use pyo3::prelude::*;
 use std::time::Duration;
 

@@ -3,8 +3,8 @@
 //! The first four bytes say what a sample is and how many are in a batch.
 
 use crate::support::Scratch;
-use mxrt::internal::internal::io::iterators::IterDef;
-use mxrt::internal::internal::{Config, Engine};
+use mxrt::internal::io::iterators::IterDef;
+use mxrt::internal::{Config, Engine};
 use std::sync::LazyLock;
 
 static ENGINE: LazyLock<&'static Engine> = LazyLock::new(|| {

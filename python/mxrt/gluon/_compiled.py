@@ -53,12 +53,19 @@ class CompiledGraph:
         out of it
     params : the parameters by name, at least all that are inputs of the graph and no argument
     flags : keywords of ``hybridize``
+    np_arrays : whether results are arrays of ``mx.np``
     """
 
     def __init__(
-        self, symbol: Symbol, inputs: Sequence[str], params: Mapping[str, Parameter], flags: Mapping[str, Any]
+        self,
+        symbol: Symbol,
+        inputs: Sequence[str],
+        params: Mapping[str, Parameter],
+        flags: Mapping[str, Any],
+        np_arrays: bool = False,
     ) -> None:
         self.symbol = symbol
+        self.np_arrays = np_arrays
         # What tells the shapes of parameters: in training a graph may leave some of them out.
         self.whole = symbol
         self._training: CompiledGraph | None = None
@@ -107,7 +114,7 @@ class CompiledGraph:
             form = training_form(self.symbol)
             graph = self
             if form is not self.symbol:
-                graph = CompiledGraph(form, self.input_names, self.params, self._flags)
+                graph = CompiledGraph(form, self.input_names, self.params, self._flags, self.np_arrays)
                 graph.whole, graph._training = self.whole, graph
             self._training = graph
         return self._training
@@ -134,7 +141,7 @@ class CompiledGraph:
                     from ..subgraph import from_environment
 
                     symbol = from_environment(symbol)
-                self._op = _mxrt.CachedOp(symbol, flags)
+                self._op = _mxrt.CachedOp(symbol, flags, np_arrays=self.np_arrays)
             return self._op
 
     def _first_bind(self, args: Sequence[NDArray]) -> _mxrt.BoundOp:
@@ -206,7 +213,7 @@ def infer_parameter_shapes(symbol: Symbol, params: Mapping[str, Parameter], arra
     arguments, _, aux = symbol._shapes_known(**{**known, **given})
     names = [*symbol.list_arguments(), *symbol.list_auxiliary_states()]
     for name, shape in zip(names, [*arguments, *aux], strict=True):
-        if name not in arrays and shape and 0 not in shape:
+        if name not in arrays and parameters.shape_is_known(shape):
             params[name].shape = shape
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from .._np_mode import is_np_shape
 from ..base import MXNetError
 from ..symbol import Symbol
+from .parameter import shape_is_known
 
 __all__ = ["wrong_shapes"]
 
@@ -14,14 +16,15 @@ def wrong_shapes(graph: Symbol, shapes: dict[str, tuple[int, ...]]) -> dict[str,
     Much of a graph can only be checked when the number of axes of its inputs is known. It is not,
     so for each input the number is taken under which most parameters fit.
     """
-    known = {name: shape for name, shape in shapes.items() if shape and 0 not in shape}
+    known = {name: shape for name, shape in shapes.items() if shape_is_known(shape)}
     wrong = _contradictions(graph, known, {})
+    unknown = -1 if is_np_shape() else 0
     for name in graph.list_inputs():
         if name in shapes:
             continue
         found: list[dict[str, str]] = []
         for axes in (4, 2, 3, 5, 1):
-            hint = {name: (0,) * axes}
+            hint = {name: (unknown,) * axes}
             if _consistent(graph, hint):
                 found.append(_contradictions(graph, known, hint))
                 if not found[-1]:
@@ -64,5 +67,5 @@ def _contradictions(
 def _shown(shape: tuple[int, ...]) -> str:
     if not shape:
         return "another one"
-    inner = ", ".join("?" if n == 0 else str(n) for n in shape)
+    inner = ", ".join("?" if n <= 0 else str(n) for n in shape)
     return f"({inner},)" if len(shape) == 1 else f"({inner})"

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import ndarray, symbol
 from .._locks import fork_safe_lock
+from .._np_mode import is_np_array
 from .._overrulable import overrulable
 from ..base import MXNetTypeError, warn
 from ..ndarray import NDArray
 from ..symbol import Group, Symbol, var
 from ._compiled import CompiledGraph, checked_flags, finish_deferred, infer_parameter_shapes
 from ._inputs import arrays_of, has_numpy, in_order, options_and_inputs, type_of_parameters
+from ._numpy import converted, makes_np, run_forward
 from ._plans import PlanMethods
 from ._structure import Format, flatten, regroup, same_structure, survey
 from .block import Block
@@ -44,13 +46,16 @@ class HybridBlock(Block, PlanMethods):
     """A block that can be expressed as a graph.
 
     The class defines ``hybrid_forward(F, x, *args, **params)`` with ``F`` being ``mx.nd`` or
-    ``mx.sym``. After ``hybridize()`` the first call makes a graph of it; from then on any number of
-    threads may call the block at the same time, and each call runs the compiled graph. A block that
-    is not hybridised runs operator by operator.
+    ``mx.sym``; under ``npx.set_np()`` it uses ``F.np`` and ``F.npx``. After ``hybridize()`` the
+    first call makes a graph of it; from then on any number of threads may call the block at the
+    same time, and each call runs the compiled graph. A block that is not hybridised runs operator
+    by operator.
     """
 
     # How often the block has changed: a graph that was begun before a change does not stay.
     _changes = 0
+    # Whether parameters are passed to operators only, so that their class does not matter.
+    _takes_parameters_as_they_are = False
 
     def __init__(self, prefix: str | None = None, params: Any = None) -> None:
         super().__init__(prefix=prefix, params=params)
@@ -248,10 +253,11 @@ class HybridBlock(Block, PlanMethods):
         stand_ins = [None if value is None else var(next(names)) for value in flat]
         params = {name: parameter.var() for name, parameter in self._reg_params.items()}
         with self.name_scope():
-            out = self.hybrid_forward(symbol, *regroup(stand_ins, form), **params)
+            out = run_forward(self, symbol, tuple(regroup(stand_ins, form)), params)
         outputs, out_form = flatten(out, "output")
         inputs = [stand_in for stand_in in stand_ins if stand_in is not None]
-        return Traced(inputs, outputs[0] if len(outputs) == 1 else Group(outputs), form, out_form)
+        made = outputs[0] if len(outputs) == 1 else Group(outputs)
+        return Traced(inputs, converted(made, True) if is_np_array() else made, form, out_form)
 
     def _restore_graph(self, inputs: list[Symbol], out: Symbol, in_format: list[Format], out_format: Format) -> None:
         """Takes a graph from a file instead of making one."""
@@ -275,7 +281,7 @@ class HybridBlock(Block, PlanMethods):
             self._check_inputs(traced.out, names, params)
             if self._backend is not None:
                 traced, params = self._rewritten(traced, params, args)
-            found = CompiledGraph(traced.out, names, params, self._flags)
+            found = CompiledGraph(traced.out, names, params, self._flags, makes_np(traced.out))
             found.in_format, found.out_format = traced.in_format, traced.out_format
             plain = traced.in_format == [0] * len(names) and flat_result(traced.out_format) and self._callback is None
             found.flat = len(names) if plain else -1
@@ -462,7 +468,7 @@ class HybridBlock(Block, PlanMethods):
         if symbols:
             params: dict[str, Any] = {name: parameter.var() for name, parameter in self._reg_params.items()}
             with self.name_scope():
-                return self.hybrid_forward(symbol, *args, **params)
+                return run_forward(self, symbol, args, params)
         if self._active:
             if len(contexts) > 1:
                 raise ValueError(
@@ -481,7 +487,7 @@ class HybridBlock(Block, PlanMethods):
             except DeferredInitializationError:
                 self._finish_deferred(args)
                 params = {name: parameter.data(contexts[0]) for name, parameter in self._reg_params.items()}
-            return self.hybrid_forward(ndarray, *args, **params)
+            return run_forward(self, ndarray, args, params)
 
     def _argument_names(self) -> list[str]:
         """The names of the arguments of ``hybrid_forward`` that are no parameters."""

@@ -9,12 +9,14 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from .._locks import fork_safe_lock
+from .._np_mode import is_np_shape
 from .._overrulable import overrulable
 from ..base import MXNetError, MXNetValueError, dtype_name, no_training, warn
 from ..context import Context, contexts_of, cpu, current_context
 from ..initializer import InitDesc, Initializer, Uniform, create
 from ..ndarray import NDArray, array, zeros
 from ..symbol import Symbol, var
+from ._numpy import made_here
 
 __all__ = ["Constant", "DeferredInitializationError", "Parameter"]
 
@@ -63,8 +65,8 @@ class _Publish:
 
 
 def shape_is_known(shape: tuple[int, ...] | None) -> bool:
-    """Whether every extent of a shape is known."""
-    return bool(shape) and all(n > 0 for n in shape or ())
+    """Whether every extent of a parameter's shape is known. ``()`` is, with NumPy's shapes."""
+    return shape is not None and all(n > 0 for n in shape) and (shape != () or is_np_shape())
 
 
 class _First(NamedTuple):
@@ -171,7 +173,9 @@ class Parameter:
 
     @property
     def shape(self) -> tuple[int, ...] | None:
-        """Extents; 0 where one is not known yet, None when nothing is."""
+        """Extents; 0 where one is not known yet, -1 with NumPy's shapes. None when nothing is."""
+        if self._shape is not None and is_np_shape():
+            return tuple(n or -1 for n in self._shape)
         return self._shape
 
     @shape.setter
@@ -298,11 +302,11 @@ class Parameter:
         held = self._arrays
         if ctx is None:
             if len(held) == 1:
-                return next(iter(held.values()))
+                return made_here(next(iter(held.values())))
             ctx = current_context()
         found = held.get(ctx)
         if found is not None:
-            return found
+            return made_here(found)
         if not held:
             raise self._missing()
         raise MXNetError(
@@ -317,7 +321,7 @@ class Parameter:
         held = self._arrays
         if not held:
             raise self._missing()
-        return list(held.values())
+        return [made_here(one) for one in held.values()]
 
     def list_ctx(self) -> list[Context]:
         """The contexts that hold an array."""
@@ -340,7 +344,7 @@ class Parameter:
         """Gives every context an array of its own with this value: the array itself where it may be
         kept.
         """
-        arrays = {ctx: value if own and ctx == value.context else value.copyto(ctx) for ctx in contexts}
+        arrays = {ctx: made_here(value if own and ctx == value.context else value.copyto(ctx)) for ctx in contexts}
         with _Publish():
             self._arrays = arrays
             self._deferred = None
@@ -361,7 +365,7 @@ class Parameter:
             self.shape = value.shape
             if self._arrays:
                 for held in self._arrays.values():
-                    held[:] = value
+                    held._assign(value)
             elif self._deferred is not None:
                 self._publish(value.astype(self.dtype, copy=False), self._deferred[2])
             else:
@@ -474,7 +478,7 @@ class Parameter:
             if self._var is None:
                 self._var = var(
                     self.name,
-                    shape=self._shape,
+                    shape=self.shape,
                     dtype=self.dtype,
                     lr_mult=self.lr_mult,
                     wd_mult=self.wd_mult,

@@ -18,6 +18,7 @@ from ..symbol._files import text_of
 from . import parameter as parameters
 from ._compiled import CompiledGraph
 from ._inputs import arrays_of, in_order, listed, options_and_inputs, wrong_input
+from ._numpy import as_made_here, makes_np
 from ._shapes import wrong_shapes
 from ._structure import Format, flatten, regroup, same_structure
 from .hybrid_block import HybridBlock, Traced, flat_result
@@ -58,6 +59,8 @@ class SymbolBlock(HybridBlock):
         given, in_format = _flat(inputs, "inputs", "input")
         variables = [part for one in given for part in one]
         graph = made[0] if len(made) == 1 else symbols.Group(made)
+        if any(makes_np(one) for one in made):
+            graph = graph.as_np_ndarray()
         self._input_names = _input_names(variables)
         self._take_graph(
             Traced(variables, graph, in_format if isinstance(in_format, list) else [in_format], out_format)
@@ -465,6 +468,7 @@ def _imports(
         graph = symbols.load_json(text_of(bytes(symbol_file), "symbol_file"))
     else:
         graph = symbols.load(symbol_file)
+    graph = as_made_here(graph)
     names = [input_names] if isinstance(input_names, str) else list(input_names)
     block = cls(graph, [symbols.var(name) for name in names])
     if param_file is None:

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 from ..base import MXNetNotImplementedError, no_training
 from ..context import Context
 from ..ndarray import NDArray, array, slice_axis
+from ._numpy import made_here
 from .parameter import shape_is_known
 
 __all__ = [
@@ -41,7 +42,7 @@ def split_data(data: NDArray, num_slice: int, batch_axis: int = 0, even_split: b
     cuts = list(zip([0, *ends[:-1]], ends, strict=True))
     if batch_axis == 0:
         return [data[begin:end] for begin, end in cuts]
-    return [slice_axis(data, axis=batch_axis, begin=begin, end=end) for begin, end in cuts]
+    return [made_here(slice_axis(data, axis=batch_axis, begin=begin, end=end)) for begin, end in cuts]
 
 
 def split_and_load(
@@ -51,7 +52,7 @@ def split_and_load(
     contexts in `ctx_list`, and copies each to its context. `even_split` is that of
     :func:`split_data`.
     """
-    whole = data if isinstance(data, NDArray) else array(data, ctx=ctx_list[0])
+    whole = made_here(data if isinstance(data, NDArray) else array(data, ctx=ctx_list[0]))
     if len(ctx_list) == 1:
         return [whole.as_in_context(ctx_list[0])]
     parts = split_data(whole, len(ctx_list), batch_axis, even_split)

@@ -6,7 +6,7 @@ them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .._functions import module_functions as _module_functions
 from . import _internal, contrib, image, linalg, op, random, sparse
@@ -109,10 +109,26 @@ __all__ = [
     "zeros",
 ]
 
+# The functions of mx.np and mx.npx, for `F.np` and `F.npx` in hybrid_forward.
+_NUMPY = {
+    **dict.fromkeys(("np", "numpy"), "..numpy"),
+    **dict.fromkeys(("npx", "numpy_extension"), "..numpy_extension"),
+}
+
 if TYPE_CHECKING:
     from .._signatures import op as _signatures
     from .._signatures.op import *  # noqa: F403
 
     __all__ += _signatures.__all__  # type: ignore[has-type]
 
-__getattr__, __dir__ = _module_functions(globals(), "", _make)
+_function, __dir__ = _module_functions(globals(), "", _make)
+
+
+def __getattr__(name: str) -> Any:
+    # Imported when they are asked for.
+    if name in _NUMPY:
+        from importlib import import_module
+
+        found = globals()[name] = import_module(_NUMPY[name], __name__)
+        return found
+    return _function(name)

@@ -255,10 +255,10 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods, Exchange, Awaitable):
         return self
 
     def as_np_ndarray(self) -> Any:
-        """Refused: there are no ``mx.np`` arrays."""
-        raise MXNetNotImplementedError(
-            "as_np_ndarray: there are no arrays of mx.np in this build of mxrt; the array works as it is"
-        )
+        """An array of ``mx.np`` over the same elements, without a copy."""
+        from ..numpy import ndarray
+
+        return ndarray(self)
 
     def detach(self) -> NDArray:
         """A view of the same elements."""

@@ -13,8 +13,8 @@ from .. import _mxrt, attribute
 from .. import name as naming
 from .._log import LOGGER
 from .._methods import OperatorMethods
+from .._np_mode import is_np_shape
 from ..base import (
-    MXNetNotImplementedError,
     MXNetTypeError,
     NotImplementedForSymbol,
     dtype_class,
@@ -137,7 +137,7 @@ class Symbol(_mxrt.SymbolBase, OperatorMethods):
         `remove_amp_cast` leaves out ``amp_cast`` and ``amp_multicast``, which convert between
         element types; their inputs are used instead.
         """
-        text = super().tojson()
+        text = super().tojson(is_np_shape())
         if remove_amp_cast and '"op": "amp_' in text:
             from ._files import without_casts
 
@@ -157,16 +157,17 @@ class Symbol(_mxrt.SymbolBase, OperatorMethods):
         unknown = [
             f"{name}: {shape}"
             for name, shape in zip(self.list_arguments(), arguments, strict=True)
-            if not shape or 0 in shape
+            if shape is None or (-1 in shape if is_np_shape() else not shape or 0 in shape)
         ]
         warn(
-            "Cannot decide shape for the following arguments (0s in shape means unknown dimensions). "
-            "Consider providing them as input:\n\t" + "\n\t".join(unknown)
+            f"Cannot decide shape for the following arguments ({'-1' if is_np_shape() else '0'}s in shape means "
+            "unknown dimensions). Consider providing them as input:\n\t" + "\n\t".join(unknown)
         )
         return None, None, None
 
     def infer_shape_partial(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, Any]:
-        """Infers shapes like ``infer_shape``; an unknown extent is 0, or () for a whole shape.
+        """Infers shapes like ``infer_shape``; an unknown extent is 0, or () for a whole shape. With
+        NumPy's shapes it is -1, or None.
 
         Operators of MXNet conclude nothing where they know too little of their inputs, and so do
         these here.
@@ -187,12 +188,13 @@ class Symbol(_mxrt.SymbolBase, OperatorMethods):
             raise ValueError("Can only specify known argument shapes either by positional or kwargs way.")
         given = zip(self.list_arguments(), args, strict=False) if args else kwargs.items()
         known = []
+        numpy = is_np_shape()
         for name, shape in given:
             if shape is None:
                 continue
             if not isinstance(shape, (tuple, list)):
                 raise TypeError(f"Arguments need to be shapes (tuple), but argument {name} is {type(shape)}.")
-            known.append((name, [max(int(n), 0) for n in shape]))
+            known.append((name, [int(n) if numpy else max(int(n), 0) for n in shape]))
         return known
 
     def infer_type(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, Any]:
@@ -368,11 +370,11 @@ class Symbol(_mxrt.SymbolBase, OperatorMethods):
         """The symbol itself."""
         return self
 
-    def as_np_ndarray(self) -> NoReturn:
-        """Refused: there are no ``mx.np`` symbols."""
-        raise MXNetNotImplementedError(
-            "as_np_ndarray: there are no symbols of mx.np in this build of mxrt; the symbol works as it is"
-        )
+    def as_np_ndarray(self) -> Any:
+        """A symbol of the same outputs whose operators and methods are NumPy's."""
+        from .numpy import _Symbol
+
+        return _Symbol(self)
 
     def wait_to_read(self) -> NoReturn:
         """Refused: a symbol has no value."""

@@ -12,8 +12,8 @@ const MAX_LISTED: usize = 60;
 const INSTEAD: &[(&[&str], &str)] = &[
     (
         &["_np_", "_npi_", "_npx_"],
-        "These are operators of mx.np: in MXNet write the network with mx.nd and mx.sym, without npx.set_np(), and \
-         export it again with the same parameters",
+        "MXNet 1.9 does not have these operators of mx.np, or reads images by them: export the network by MXNet 1.9 \
+         again, and read images before the network, by mx.image",
     ),
     (
         &["_sg_", "_TensorRT", "TVMOp", "_FusedOp"],

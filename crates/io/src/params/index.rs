@@ -265,10 +265,9 @@ impl Reader<'_> {
             let shape = self.shape_as("shape", np || self.np_shape.is_on())?;
             if !self.np_shape.is_on() && shape.as_ref().is_some_and(|shape| shape.is_empty()) {
                 return Err(self.np_mismatch(
-                    "is a scalar that was saved in np shape semantics, must be loaded in the same semantics, which \
-                     mxrt has in C (MXSetIsNumpyShape(2)) and Rust (NpShape::Global) only. Elsewhere give it the \
-                     shape (1,) with MXNet: `with mx.util.np_shape(True): arrays = mx.nd.load(path)`, then \
-                     array.reshape(1), and mx.nd.save(path, arrays) outside of that block",
+                    "is a scalar that was saved in np shape semantics, must be loaded in the same semantics: within \
+                     `with mx.util.np_shape(True):` or after `mx.npx.set_np()` in Python, after \
+                     MXSetIsNumpyShape(2) in C, with NpShape::Global in Rust",
                 ));
             }
             return self.dense(shape);

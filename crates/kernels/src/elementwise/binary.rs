@@ -155,6 +155,9 @@ macro_rules! binary_functions {
         BitXor "bits in exactly one, as 64-bit integers" {
             any: each2 |a, b| T::from_i64(a.to_i64() ^ b.to_i64()); cost: Calls(100)
         }
+        Lcm "the least common multiple of whole numbers, 0 where one is 0" {
+            any: each2 |a, b| T::from_i64(math::least_common_multiple(a.to_i64(), b.to_i64())); cost: Calls(20_000)
+        }
     } };
 }
 

@@ -5,14 +5,18 @@
 
 mod cholesky;
 mod eigen;
+mod general_eigen;
 mod lq;
 mod lu;
+mod svd;
 mod triangular;
 
 pub use cholesky::{cholesky, cholesky_inverse};
 pub use eigen::symmetric_eigen;
+pub use general_eigen::general_eigen;
 pub use lq::lq;
 pub use lu::{determinant, inverse};
+pub use svd::singular_values;
 pub use triangular::{TriangularKind, TriangularProduct};
 
 use crate::element::Float;

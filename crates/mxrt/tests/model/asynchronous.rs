@@ -2,7 +2,7 @@
 //! priorities, cancelling.
 
 use super::{digits, digits_by, image};
-use mxrt::internal::internal::{Cost, Engine, Launch, launch};
+use mxrt::internal::{Cost, Engine, Launch, launch};
 use mxrt::{CallOptions, Context, DType, ErrorKind, Model, NDArray, TensorType};
 use std::future::Future;
 use std::pin::pin;

@@ -1,6 +1,6 @@
 //! Archives of arrays, as numpy writes them.
 
-use mxrt::internal::internal::Engine;
+use mxrt::internal::Engine;
 use mxrt::{Context, DType, NDArray, Shape, TensorType};
 use std::collections::HashMap;
 use std::path::Path;

@@ -2,7 +2,7 @@
 
 use super::calls::{attributes, operators};
 use super::{Choices, ODD_NUMBERS, engine, filled, have_values};
-use mxrt::internal::internal::{CachedOp, CachedOpFlags, Interrupter, LoadOptions, PartialShape};
+use mxrt::internal::{CachedOp, CachedOpFlags, Interrupter, LoadOptions, PartialShape};
 use mxrt::{CallOptions, DType, NDArray, Shape, Symbol, TensorType};
 
 /// The outcome of a file.

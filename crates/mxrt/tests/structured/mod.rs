@@ -6,7 +6,7 @@
 pub mod calls;
 pub mod graphs;
 
-use mxrt::internal::internal::{Config, Engine, FailureKind, WaitError};
+use mxrt::internal::{Config, Engine, FailureKind, WaitError};
 use mxrt::{Context, DType, NDArray, Shape, TensorType};
 use std::sync::LazyLock;
 

@@ -67,6 +67,7 @@ pub static OPS: &[OpDef] = &[
 #[cfg(test)]
 mod tests {
     use crate::testing::{OpTest, f32s};
+    use mxrt_tensor::{NpShapeScope, set_np_shape_scope};
 
     #[test]
     fn constants_have_shape_and_dtype_as_asked() {
@@ -75,5 +76,15 @@ mod tests {
         assert_eq!(y.values::<i32>(), [2, 2, 2]);
         OpTest::new("_zeros").attr("shape", "(2, -3)").error();
         OpTest::new("_zeros").attr("shape", "(0, 2)").error();
+    }
+
+    #[test]
+    fn under_numpys_shapes_zero_is_an_extent_and_no_axes_are_a_scalar() {
+        let shape = |text: &str| OpTest::new("_zeros").attr("shape", text).run().tensor.shape.to_vec();
+        set_np_shape_scope(NpShapeScope::Thread);
+        let full = || OpTest::new("_npi_full").attr("shape", "()").attr("value", "2").run().values::<f32>();
+        let made = std::panic::catch_unwind(|| (shape("()"), shape("(0, 3)"), full()));
+        set_np_shape_scope(NpShapeScope::Off);
+        assert_eq!(made.ok(), Some((vec![], vec![0, 3], vec![2.0])));
     }
 }

@@ -36,8 +36,10 @@ pub(crate) fn split_around(axis: usize, shape: &[usize]) -> [usize; 3] {
     [shape[..axis].iter().product(), shape[axis], shape[axis + 1..].iter().product()]
 }
 
-/// [`split_around`] for an axis that may count from the end.
+/// [`split_around`] for an axis that may count from the end. As in MXNet, a scalar has an axis of one
+/// element.
 pub(crate) fn split_at(axis: i64, shape: &[usize]) -> Result<[usize; 3], OpError> {
+    let shape = if shape.is_empty() && matches!(axis, 0 | -1) { &[1] } else { shape };
     Ok(split_around(resolve_axis(axis, shape.len())?, shape))
 }
 

@@ -65,6 +65,8 @@ fn switch_values(attr: &AttrDef) -> Vec<&'static str> {
     match attr.kind {
         AttrKind::Bool | AttrKind::OptBool => vec!["False", "True"],
         AttrKind::Enum(words) | AttrKind::OptEnum(words) => words.to_vec(),
+        // Arrays take the place of parameters that are not given.
+        AttrKind::OptFloat | AttrKind::OptInt | AttrKind::OptFloats => vec![any_value(attr), "None"],
         _ => Vec::new(),
     }
 }

@@ -66,12 +66,19 @@ pub(crate) use dispatch;
 
 /// The elements of an array for whose dtype `bind` has chosen `T`.
 pub(crate) fn elements<'a, T: Pod>(array: &TensorRef<'a>) -> Result<&'a [T], OpError> {
+    // Memory without elements need not be aligned.
+    if array.bytes().is_empty() {
+        return Ok(&[]);
+    }
     bytemuck::try_cast_slice(array.bytes()).map_err(|_| misread(array.dtype, array.shape))
 }
 
 /// The elements of an output for whose dtype `bind` has chosen `T`.
 pub(crate) fn elements_mut<'a, T: Pod>(array: &'a mut TensorMut<'_>) -> Result<&'a mut [T], OpError> {
     let (dtype, shape) = (array.dtype, array.shape);
+    if array.bytes_mut().is_empty() {
+        return Ok(&mut []);
+    }
     bytemuck::try_cast_slice_mut(array.bytes_mut()).map_err(|_| misread(dtype, shape))
 }
 

@@ -8,7 +8,7 @@ mod device;
 mod elements;
 mod form;
 mod half;
-mod in_single;
+mod in_dtypes;
 mod invoke;
 mod kernel;
 mod late;
@@ -33,7 +33,7 @@ pub use form::{
 };
 pub(crate) use form::{BoundKernel, MaybeForm, for_all, for_floats, for_numeric};
 pub(crate) use half::bind_through_single;
-pub(crate) use in_single::in_single;
+pub(crate) use in_dtypes::{convert, in_dtypes, in_single};
 pub use invoke::{Invocation, invoke, invoke_cached};
 pub use kernel::{
     Kernel, KernelCall, KernelOptions, Packing, Signature, Unpack, bind_kernel, costed_kernel_fn, in_place_kernel_fn,

@@ -69,7 +69,7 @@ fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError
 }
 
 /// Checks the types that `truths` accepts, before anything runs.
-pub(super) fn check_truths(dtype: DType) -> Result<(), OpError> {
+pub(crate) fn check_truths(dtype: DType) -> Result<(), OpError> {
     dispatch!(dtype, all, C => {
         let _ = C::ZERO;
         Ok(())
@@ -77,7 +77,7 @@ pub(super) fn check_truths(dtype: DType) -> Result<(), OpError> {
 }
 
 /// The elements that are not 0, as bytes: the kernel is compiled for these alone.
-pub(super) fn truths<'a>(array: &TensorRef<'a>) -> Result<Cow<'a, [u8]>, OpError> {
+pub(crate) fn truths<'a>(array: &TensorRef<'a>) -> Result<Cow<'a, [u8]>, OpError> {
     if matches!(array.dtype, DType::U8 | DType::Bool) {
         return Ok(Cow::Borrowed(array.bytes()));
     }

@@ -4,14 +4,14 @@ use super::{cost_ns, matrix_error, square_like_input, square_matrices};
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::linalg;
-use mxrt_tensor::{PartialShape, TensorRef};
+use mxrt_tensor::{PartialShape, TensorRef, is_np_shape};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[
     OpDef {
         name: "_linalg_det",
         aliases: &["_npi_det", "linalg_det"],
-        doc: "The determinant of square matrices; of a single matrix as an array of shape (1,).",
+        doc: "The determinant of square matrices; of a single matrix as an array of shape (1,), with np shapes as a scalar.",
         inputs: Inputs::Fixed(&["A"]),
         outputs: Outputs::Named(|_| &["output0"]),
         hidden_outputs: |_| 2,
@@ -31,7 +31,7 @@ pub static OPS: &[OpDef] = &[
         name: "_linalg_slogdet",
         aliases: &["_npi_slogdet", "linalg_slogdet"],
         doc: "Sign of the determinant of square matrices, and the logarithm of its absolute value; \
-              of a single matrix as arrays of shape (1,).",
+              of a single matrix as arrays of shape (1,), with np shapes as scalars.",
         inputs: Inputs::Fixed(&["A"]),
         outputs: Outputs::Count(|_| 2),
         hidden_outputs: |_| 2,
@@ -75,7 +75,7 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     let mut input = batch.clone();
     input.extend([n, n]);
     shapes.set_input(0, "A", PartialShape::from_dims(input))?;
-    if batch.is_empty() {
+    if batch.is_empty() && !is_np_shape() {
         batch.push(Some(1));
     }
     for i in 0..shapes.outputs.len() {
@@ -97,6 +97,15 @@ fn determinant<T: mxrt_kernels::Float>(
 #[cfg(test)]
 mod tests {
     use crate::testing::{OpTest, assert_close, f32s};
+    use mxrt_tensor::{NpShapeScope, set_np_shape_scope};
+
+    #[test]
+    fn under_numpys_shapes_the_determinant_of_one_matrix_is_a_scalar() {
+        set_np_shape_scope(NpShapeScope::Thread);
+        let made = std::panic::catch_unwind(|| OpTest::new("_npi_det").f32([1, 1], &[2.0]).run().tensor.shape.to_vec());
+        set_np_shape_scope(NpShapeScope::Off);
+        assert_eq!(made.ok(), Some(vec![]));
+    }
 
     #[test]
     fn determinants_of_two_matrices() {

@@ -62,7 +62,7 @@ pub(crate) fn broadcast_shapes(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_output(0, PartialShape::from_dims(result))
 }
 
-fn bind(function: Binary, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+pub(crate) fn bind(function: Binary, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     if signature.inputs[0].shape == signature.inputs[1].shape {
         return super::bind_binary(function, signature);
     }

@@ -150,11 +150,3 @@ fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError
     let cost = elementwise_ns(signature, 500);
     Ok(costed_kernel_fn("plain", cost, |call| convert(call.par, &call.inputs[0], &mut call.outputs[0])))
 }
-
-/// Converts elements to the dtype of the output.
-pub(super) fn convert(par: &dyn Par, x: &TensorRef<'_>, out: &mut TensorMut<'_>) -> Result<(), OpError> {
-    dispatch!(x.dtype, all, S => dispatch!(out.dtype, all, D => {
-        cast(par, elements::<S>(x)?, elements_mut::<D>(out)?);
-        Ok(())
-    }))
-}

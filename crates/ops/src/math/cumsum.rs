@@ -1,6 +1,5 @@
 //! `_np_cumsum`: running sums.
 
-use super::cast::convert;
 use crate::execution::in_single;
 use crate::prelude::*;
 use mxrt_engine::OpError;

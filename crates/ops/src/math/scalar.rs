@@ -9,12 +9,12 @@ use mxrt_tensor::DType;
 
 /// The operand that the number is.
 #[derive(Clone, Copy)]
-enum ScalarSide {
+pub(crate) enum ScalarSide {
     Left,
     Right,
 }
 
-const ATTRS: &[AttrDef] = &[
+pub(crate) const ATTRS: &[AttrDef] = &[
     AttrDef::new("scalar", AttrKind::Float, "1", "The number."),
     AttrDef::new("is_int", AttrKind::Bool, "True", "Whether the number is whole; if not, whole arrays become float64."),
 ];
@@ -74,7 +74,7 @@ mxrt_kernels::binary_functions!(operators);
 
 /// Binds the operator. The number takes the type of the array first, as in MXNet: 2.7 is 2 with
 /// integers.
-fn bind(
+pub(crate) fn bind(
     function: Binary,
     side: ScalarSide,
     attrs: &Attrs,
@@ -101,7 +101,7 @@ fn bind(
 }
 
 /// The form holds the number as the type has it in which the operator computes.
-fn form(function: Binary, side: ScalarSide, attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
+pub(crate) fn form(function: Binary, side: ScalarSide, attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
     let number = attrs.float("scalar");
     let number: Result<f64, OpError> = match (signature.inputs[0].dtype, signature.outputs[0].dtype) {
         (from, to) if from == to => dispatch!(from, all, T => Ok(T::from_f64(number).to_f64())),
@@ -112,7 +112,7 @@ fn form(function: Binary, side: ScalarSide, attrs: &Attrs, signature: &Signature
 }
 
 /// A fractional number makes doubles of whole arrays; booleans never stay booleans.
-fn infer_dtype(dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
+pub(crate) fn infer_dtype(dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
     let whole = dtypes.attrs.bool("is_int");
     match dtypes.inputs[0] {
         Some(DType::Bool) => dtypes.set_output(0, if whole { DType::I64 } else { DType::F64 }),

@@ -209,4 +209,10 @@ mod tests {
         assert_close(&f32s(&y, [2, 1]), &[-std::f32::consts::LN_2; 2]);
         OpTest::new("softmax").attr("axis", "2").f32([2, 1], &[0.0, 0.0]).error();
     }
+
+    #[test]
+    fn softmax_of_a_scalar_is_one() {
+        assert_eq!(f32s(&OpTest::new("softmax").f32([], &[3.0]).run(), []), [1.0]);
+        OpTest::new("log_softmax").attr("axis", "1").f32([], &[3.0]).error();
+    }
 }

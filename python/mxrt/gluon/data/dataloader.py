@@ -15,6 +15,7 @@ from ..._locks import fork_safe_lock
 from ..._threads import ThreadWorkers
 from ...base import MXNetDataError, MXNetError
 from ...context import cpu_pinned
+from .._numpy import as_made_here
 from ._pools import ForkingPickler, PoolIterator
 from ._processes import ProcessWorkers
 from .batchify import as_in_context as _as_in_context
@@ -230,7 +231,7 @@ class _Epoch(Iterator[Any]):
             self._pending.popleft()
         if not made:
             _raise(batch)
-        return batch if self._pinned is None else _as_in_context(batch, self._pinned)
+        return as_made_here(batch if self._pinned is None else _as_in_context(batch, self._pinned))
 
     next = __next__
 

@@ -20,6 +20,8 @@ class WeightLayer(HybridBlock):
     its weights all the same, so that they are packed for its kernel once.
     """
 
+    _takes_parameters_as_they_are = True
+
     weight: Parameter
     bias: Parameter | None
 

@@ -1,0 +1,181 @@
+//! Singular values and vectors, by rotations of pairs of rows (Hestenes' one-sided Jacobi method).
+
+use super::each_matrix2;
+use crate::error::{KernelError, check_len};
+use crate::par::Par;
+use std::sync::Mutex;
+
+/// Rounds over all pairs of rows, of which about ten are usual.
+const ROUNDS: usize = 80;
+
+/// Factorises `A = U diag(values) V` for matrices of `rows` rows of `columns` elements, no more rows
+/// than columns. `U` is square, `V` has orthonormal rows and the shape of `A`, values descend. The
+/// element of largest magnitude of a row of `V`, the first of equal ones, is positive. A matrix with
+/// infinities or NaN has only NaN for a result.
+///
+/// # Errors
+/// If the rotations do not converge.
+///
+/// # Panics
+/// If the lengths contradict each other, or there are more rows than columns.
+pub fn singular_values(
+    par: &dyn Par,
+    [rows, columns]: [usize; 2],
+    a: &[f64],
+    u: &mut [f64],
+    values: &mut [f64],
+    v: &mut [f64],
+) -> Result<(), KernelError> {
+    assert!(rows <= columns, "{rows} rows of {columns} elements cannot be orthonormal");
+    check_len("v", v.len(), a.len());
+    if a.is_empty() {
+        return Ok(());
+    }
+    let (size, square) = (rows * columns, rows * rows);
+    let count = a.len() / size;
+    check_len("u", u.len(), count * square);
+    check_len("the values", values.len(), count * rows);
+    // Each chunk of the values is written by the one call for its matrix.
+    let places: Vec<Mutex<&mut [f64]>> = values.chunks_exact_mut(rows).map(Mutex::new).collect();
+    each_matrix2(par, (v, size), (u, square), columns, |_, i, v, u| {
+        let mut values = places[i].lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        one([rows, columns], &a[i * size..][..size], u, &mut values, v)
+    })
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// Two rows turned into each other by an angle.
+fn turn(rows: &mut [f64], width: usize, [p, q]: [usize; 2], cosine: f64, sine: f64) {
+    let (above, below) = rows.split_at_mut(q * width);
+    for (x, y) in above[p * width..][..width].iter_mut().zip(&mut below[..width]) {
+        (*x, *y) = (cosine * *x - sine * *y, sine * *x + cosine * *y);
+    }
+}
+
+fn one([m, n]: [usize; 2], a: &[f64], u: &mut [f64], values: &mut [f64], v: &mut [f64]) -> Result<(), &'static str> {
+    let largest = a.iter().map(|v| v.abs()).fold(0.0, f64::max);
+    if !largest.is_finite() || a.iter().any(|v| v.is_nan()) {
+        [u, values, v].into_iter().for_each(|out| out.fill(f64::NAN));
+        return Ok(());
+    }
+    // Products of such numbers neither overflow nor vanish.
+    let scale = if largest > 0.0 { largest } else { 1.0 };
+    let mut work: Vec<f64> = a.iter().map(|v| v / scale).collect();
+    // The rows of the transposed left factor.
+    let mut left = vec![0.0; m * m];
+    (0..m).for_each(|i| left[i * m + i] = 1.0);
+    let mut turned = m > 1;
+    let mut rounds = 0;
+    while turned {
+        turned = false;
+        rounds += 1;
+        if rounds > ROUNDS {
+            return Err("has singular values that do not converge");
+        }
+        for p in 0..m {
+            for q in p + 1..m {
+                let (x, y) = (&work[p * n..(p + 1) * n], &work[q * n..(q + 1) * n]);
+                let (alpha, beta, gamma) = (dot(x, x), dot(y, y), dot(x, y));
+                if gamma == 0.0 || gamma.abs() <= 1e-15 * (alpha * beta).sqrt() {
+                    continue;
+                }
+                turned = true;
+                let zeta = (beta - alpha) / (2.0 * gamma);
+                let tangent = zeta.signum() / (zeta.abs() + zeta.hypot(1.0));
+                let cosine = 1.0 / tangent.hypot(1.0);
+                turn(&mut work, n, [p, q], cosine, cosine * tangent);
+                turn(&mut left, m, [p, q], cosine, cosine * tangent);
+            }
+        }
+    }
+    let lengths: Vec<f64> = work.chunks_exact(n).map(|row| dot(row, row).sqrt()).collect();
+    let mut order: Vec<usize> = (0..m).collect();
+    order.sort_by(|i, j| lengths[*j].total_cmp(&lengths[*i]));
+    // Shorter rows are nothing but rounding.
+    let least = lengths[order[0]] * 1e-15;
+    for (k, from) in order.into_iter().enumerate() {
+        let length = lengths[from];
+        values[k] = length * scale;
+        let (done, rest) = v.split_at_mut(k * n);
+        let row = &mut rest[..n];
+        if length > least {
+            row.iter_mut().zip(&work[from * n..]).for_each(|(v, w)| *v = w / length);
+        } else {
+            complete(done, row);
+        }
+        let mut top = 0;
+        for j in 1..n {
+            if row[j].abs() > row[top].abs() {
+                top = j;
+            }
+        }
+        let sign = if row[top] < 0.0 { -1.0 } else { 1.0 };
+        row.iter_mut().for_each(|v| *v *= sign);
+        (0..m).for_each(|i| u[i * m + k] = sign * left[from * m + i]);
+    }
+    Ok(())
+}
+
+/// A row of length 1 that is orthogonal to the rows before it.
+fn complete(done: &[f64], row: &mut [f64]) {
+    let n = row.len();
+    for start in 0..n {
+        row.fill(0.0);
+        row[start] = 1.0;
+        // Twice, for what rounding leaves.
+        for other in done.chunks_exact(n).chain(done.chunks_exact(n)) {
+            let part = dot(other, row);
+            row.iter_mut().zip(other).for_each(|(v, o)| *v -= part * o);
+        }
+        let length = dot(row, row).sqrt();
+        if length > 0.5 / n as f64 {
+            row.iter_mut().for_each(|v| *v /= length);
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::par::Serial;
+
+    fn factors(shape: [usize; 2], a: &[f64]) -> (Vec<f64>, Vec<f64>, Vec<f64>) {
+        let [m, n] = shape;
+        let count = a.len() / (m * n);
+        let (mut u, mut l, mut v) = (vec![0.0; count * m * m], vec![0.0; count * m], vec![0.0; a.len()]);
+        singular_values(&Serial, shape, a, &mut u, &mut l, &mut v).expect("it converges");
+        (u, l, v)
+    }
+
+    #[test]
+    fn the_product_of_the_factors_is_the_matrix() {
+        for (m, n) in [(1, 1), (2, 3), (5, 5), (4, 9)] {
+            let a: Vec<f64> = (0..2 * m * n).map(|i| ((i * 37) % 19) as f64 - 9.0).collect();
+            let (u, l, v) = factors([m, n], &a);
+            for (k, a) in a.iter().enumerate() {
+                let (block, i, j) = (k / (m * n), k % (m * n) / n, k % n);
+                let made: f64 =
+                    (0..m).map(|r| u[(block * m + i) * m + r] * l[block * m + r] * v[(block * m + r) * n + j]).sum();
+                assert!((made - a).abs() < 1e-12, "{m} x {n}: {made}, expected {a}");
+            }
+            assert!(l.chunks(m).all(|l| l.windows(2).all(|pair| pair[0] >= pair[1])));
+        }
+    }
+
+    #[test]
+    fn a_matrix_without_full_rank_has_orthonormal_rows_nevertheless() {
+        let (_, l, v) = factors([3, 3], &[1.0, 1.0, 0.0, 2.0, 2.0, 0.0, 0.0, 0.0, 0.0]);
+        assert!((l[0] - 10f64.sqrt()).abs() < 1e-12 && l[1] < 1e-12 && l[2] < 1e-12, "{l:?}");
+        for i in 0..3 {
+            for j in 0..3 {
+                let product = dot(&v[i * 3..][..3], &v[j * 3..][..3]);
+                assert!((product - f64::from(u8::from(i == j))).abs() < 1e-12, "{i} {j} {product}");
+            }
+        }
+        assert!(factors([1, 2], &[1.0, f64::NAN]).1[0].is_nan());
+    }
+}

@@ -1,0 +1,162 @@
+//! Sums of products over named axes: what dot, matmul, tensordot and einsum are.
+
+use crate::prelude::*;
+use mxrt_engine::OpError;
+use mxrt_kernels::gemm_plain::{Gemm, gemm};
+use mxrt_kernels::shape::copy_strided;
+use mxrt_kernels::strides::contiguous;
+use mxrt_kernels::{Element, Float, Par};
+use std::borrow::Cow;
+
+/// The name of an axis.
+pub(super) type Label = u32;
+
+/// The axes of one operand.
+#[derive(Clone, Debug)]
+pub(super) struct Operand {
+    pub labels: Vec<Label>,
+    pub shape: Vec<usize>,
+}
+
+impl Operand {
+    pub fn new(labels: impl IntoIterator<Item = Label>, shape: &[usize]) -> Operand {
+        Operand { labels: labels.into_iter().collect(), shape: shape.to_vec() }
+    }
+
+    /// The extent of a label: that of its axes, of which those of size 1 are repeated.
+    fn extent(&self, label: Label) -> Option<usize> {
+        let axes = self.labels.iter().zip(&self.shape).filter(|(l, _)| **l == label).map(|(_, n)| *n);
+        axes.reduce(|a, b| if a == 1 { b } else { a })
+    }
+
+    /// How far apart the elements of a label are: a diagonal where several axes have it.
+    fn step(&self, label: Label, steps: &[isize]) -> isize {
+        let axes = self.labels.iter().zip(&self.shape).zip(steps).filter(|((l, n), _)| **l == label && **n != 1);
+        axes.map(|(_, step)| *step).sum()
+    }
+
+    /// The elements with the axes in this order.
+    fn gathered<'a, T: Element>(
+        &self,
+        par: &dyn Par,
+        x: &'a [T],
+        order: &[Label],
+        extents: &[usize],
+    ) -> Result<Cow<'a, [T]>, OpError> {
+        let own = contiguous(&self.shape);
+        let steps: Vec<isize> = order.iter().map(|label| self.step(*label, &own)).collect();
+        let same = order == self.labels && extents == self.shape;
+        if same {
+            return Ok(Cow::Borrowed(x));
+        }
+        let mut made = vec![T::ZERO; extents.iter().product()];
+        copy_strided(par, x, 0, &steps, extents, &mut made).map_err(kernel_error)?;
+        Ok(Cow::Owned(made))
+    }
+}
+
+/// The extents of all labels; an error names two that contradict.
+pub(super) fn extents_of(operands: &[Operand]) -> Result<Vec<(Label, usize)>, OpError> {
+    let mut known: Vec<(Label, usize)> = Vec::new();
+    for operand in operands {
+        for (label, n) in operand.labels.iter().zip(&operand.shape) {
+            match known.iter_mut().find(|(l, _)| l == label) {
+                None => known.push((*label, *n)),
+                Some((_, have)) if *have == *n || *n == 1 => {}
+                Some((_, have)) if *have == 1 => *have = *n,
+                Some((_, have)) => {
+                    return Err(shape_error(format!(
+                        "operands could not be multiplied: an axis that they share has size {have} and {n}"
+                    )));
+                }
+            }
+        }
+    }
+    Ok(known)
+}
+
+/// The sum over all labels that `out` lacks of the product of the operands, with the axes of `out`.
+pub(super) fn contract<T: Float>(
+    par: &dyn Par,
+    operands: &[Operand],
+    values: &[&[T]],
+    out: &[Label],
+    result: &mut [T],
+) -> Result<(), OpError> {
+    let (Some(first), Some(x)) = (operands.first(), values.first()) else { return Err(wrong_arity()) };
+    let mut left = (first.clone(), Cow::Borrowed(*x));
+    for i in 1..operands.len() {
+        // What no later operand and no result needs is summed now.
+        let later = |label: &Label| out.contains(label) || operands[i + 1..].iter().any(|o| o.labels.contains(label));
+        let mut kept: Vec<Label> = Vec::new();
+        for label in left.0.labels.iter().chain(&operands[i].labels).filter(|label| later(label)) {
+            if !kept.contains(label) {
+                kept.push(*label);
+            }
+        }
+        left = pair(par, (&left.0, &left.1), (&operands[i], values[i]), &kept)?;
+    }
+    let (operand, x) = left;
+    let extent = |label: &Label| operand.extent(*label).unwrap_or(1);
+    let summed = distinct(operand.labels.iter().filter(|label| !out.contains(label)).copied());
+    let order: Vec<Label> = out.iter().copied().chain(summed.iter().copied()).collect();
+    let extents: Vec<usize> = order.iter().map(extent).collect();
+    let rows = operand.gathered(par, &x, &order, &extents)?;
+    let n: usize = summed.iter().map(extent).product();
+    for (i, out) in result.iter_mut().enumerate() {
+        *out = match n {
+            1 => rows[i],
+            _ => T::from_f64(rows[i * n..(i + 1) * n].iter().map(|v| v.to_f64()).sum()),
+        };
+    }
+    Ok(())
+}
+
+fn distinct(labels: impl Iterator<Item = Label>) -> Vec<Label> {
+    let mut all = Vec::new();
+    labels.for_each(|label| {
+        if !all.contains(&label) {
+            all.push(label);
+        }
+    });
+    all
+}
+
+/// The product of two operands with these axes kept, as a batch of products of matrices.
+fn pair<'a, T: Float>(
+    par: &dyn Par,
+    (a, x): (&Operand, &[T]),
+    (b, y): (&Operand, &[T]),
+    kept: &[Label],
+) -> Result<(Operand, Cow<'a, [T]>), OpError> {
+    let of_both = extents_of(&[a.clone(), b.clone()])?;
+    let extent = |label: &Label| of_both.iter().find(|(l, _)| l == label).map_or(1, |(_, n)| *n);
+    let all = distinct(a.labels.iter().chain(&b.labels).copied());
+    let pick = |wanted: &dyn Fn(&Label) -> bool| all.iter().copied().filter(|l| wanted(l)).collect::<Vec<Label>>();
+    let (in_a, in_b) = (|l: &Label| a.labels.contains(l), |l: &Label| b.labels.contains(l));
+    let batch = pick(&|l| kept.contains(l) && in_a(l) && in_b(l));
+    let rows = pick(&|l| kept.contains(l) && in_a(l) && !in_b(l));
+    let columns = pick(&|l| kept.contains(l) && !in_a(l) && in_b(l));
+    let summed = pick(&|l| !kept.contains(l));
+    let size = |labels: &[Label]| labels.iter().try_fold(1usize, |n, l| n.checked_mul(extent(l)));
+    let too_large = || value_error("a product of the operands is larger than the address space");
+    let sizes = [&batch, &rows, &columns, &summed].map(|labels| size(labels));
+    let [Some(count), Some(m), Some(n), Some(k)] = sizes else { return Err(too_large()) };
+    let order = |parts: [&[Label]; 3]| parts.concat();
+    let extents = |order: &[Label]| order.iter().map(extent).collect::<Vec<usize>>();
+    let left = order([&batch, &rows, &summed]);
+    // A right operand that has its columns first is read as it is.
+    let turned = b.labels == order([&batch, &columns, &summed]);
+    let right = if turned { order([&batch, &columns, &summed]) } else { order([&batch, &summed, &columns]) };
+    let left_values = a.gathered(par, x, &left, &extents(&left))?;
+    let right_values = b.gathered(par, y, &right, &extents(&right))?;
+    let made = order([&batch, &rows, &columns]);
+    let total = count.checked_mul(m).and_then(|v| v.checked_mul(n)).ok_or_else(too_large)?;
+    let mut product = vec![T::ZERO; total];
+    if total > 0 && k > 0 {
+        let shape = Gemm { batch: count, transpose_b: turned, ..Gemm::new(m, n, k) };
+        gemm(par, shape, &left_values, &right_values, &mut product);
+    }
+    let shape = extents(&made);
+    Ok((Operand { labels: made, shape }, Cow::Owned(product)))
+}

@@ -1,0 +1,354 @@
+//! Parts removed along an axis, and inserted.
+
+use crate::execution::in_dtypes;
+use crate::prelude::*;
+use mxrt_engine::OpError;
+use mxrt_kernels::Element;
+use mxrt_kernels::shape::copy_strided;
+use mxrt_kernels::strides::contiguous;
+use mxrt_tensor::{DType, PartialShape, Shape, TensorRef};
+
+const START: AttrDef = AttrDef::new("start", AttrKind::OptInt, "None", "Start of a slice of indices.");
+const STOP: AttrDef = AttrDef::new("stop", AttrKind::OptInt, "None", "End of a slice of indices.");
+const STEP: AttrDef = AttrDef::new("step", AttrKind::OptInt, "None", "Step of a slice of indices.");
+const INT_IND: AttrDef = AttrDef::new("int_ind", AttrKind::OptInt, "None", "One index.");
+const AXIS: AttrDef = AttrDef::new("axis", AttrKind::OptInt, "None", "The axis; the flattened array if not given.");
+const VAL: AttrDef = AttrDef::new("val", AttrKind::OptFloat, "None", "A number to insert, in the place of values.");
+
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[
+    OpDef {
+        name: "_npi_delete",
+        doc: "Without the parts along an axis that an index, a slice or an array of indices names.",
+        inputs: Inputs::ByAttrs(|attrs| if has_places(attrs) { &["arr"] } else { &["arr", "obj"] }),
+        attrs: &[START, STOP, STEP, INT_IND, AXIS],
+        infer_shape: |shapes| {
+            let Some(dims) = shapes.dims(0) else { return Ok(()) };
+            let mut left: Vec<Option<usize>> = match shapes.attrs.opt_int("axis") {
+                None => vec![None],
+                Some(_) => dims.to_vec(),
+            };
+            if let (Some(axis), false) = (shapes.attrs.opt_int("axis"), left.is_empty()) {
+                let axis = resolve_axis(axis, left.len())?;
+                left[axis] = None;
+            }
+            shapes.set_output(0, PartialShape::from_dims(left))
+        },
+        infer_dtype: like_first,
+        bind: |attrs, signature| {
+            let attrs = attrs.clone();
+            dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
+                let ([outer, n, inner], kept) = kept_places(&attrs, call.inputs)?;
+                let (x, out) = (elements::<T>(&call.inputs[0])?, elements_mut::<T>(&mut call.outputs[0])?);
+                if out.len() != outer * kept.len() * inner {
+                    return Err(value_error("the indices remove another number of parts than are left out"));
+                }
+                let parts = (0..outer).flat_map(|block| kept.iter().map(move |place| block * n + place));
+                for (i, part) in parts.enumerate() {
+                    out[i * inner..(i + 1) * inner].copy_from_slice(&x[part * inner..(part + 1) * inner]);
+                }
+                Ok(())
+            })))
+        },
+        rewrites: &Rewrites {
+            late_shapes: Some(|attrs, inputs| {
+                let Some(array) = inputs.first() else { return Err(wrong_arity()) };
+                let (_, kept) = kept_places(attrs, inputs)?;
+                let Some(axis) = attrs.opt_int("axis") else { return Ok(vec![Shape::new(&[kept.len()])]) };
+                let mut shape = array.shape.clone();
+                if !shape.is_empty() {
+                    let axis = resolve_axis(axis, shape.len())?;
+                    shape.dims_mut()[axis] = kept.len();
+                }
+                Ok(vec![shape])
+            }),
+            ..Rewrites::NONE
+        },
+        ..OpDef::BASE
+    },
+    OpDef { name: "_npi_insert_scalar", doc: "With values inserted before an index along an axis.", ..INSERT },
+    OpDef {
+        name: "_npi_insert_slice",
+        doc: "With values inserted before the indices of a slice along an axis.",
+        ..INSERT
+    },
+    OpDef {
+        name: "_npi_insert_tensor",
+        doc: "With values inserted before the indices of an array along an axis.",
+        inputs: Inputs::ByAttrs(|attrs| match attrs.opt_float("val") {
+            Some(_) => &["arr", "obj"],
+            None => &["arr", "values", "obj"],
+        }),
+        ..INSERT
+    },
+];
+
+const INSERT: OpDef = OpDef {
+    inputs: Inputs::ByAttrs(|attrs| if attrs.opt_float("val").is_some() { &["arr"] } else { &["arr", "values"] }),
+    attrs: &[VAL, START, STOP, STEP, INT_IND, AXIS],
+    infer_shape: |shapes| {
+        let mut known = Vec::with_capacity(shapes.inputs.len());
+        for i in 0..shapes.inputs.len() {
+            let Some(shape) = shapes.input(i) else { return Ok(()) };
+            known.push(shape);
+        }
+        let plan = Insertion::new(shapes.attrs, &known)?;
+        let mut out = plan.whole.clone();
+        out.dims_mut()[plan.axis] += plan.count;
+        shapes.set_output(0, out)
+    },
+    infer_dtype: like_first,
+    bind: bind_insert,
+    ..OpDef::BASE
+};
+
+fn like_first(dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
+    let Some(dtype) = dtypes.inputs[0].or(dtypes.outputs[0]) else { return Ok(()) };
+    dtypes.set_input(0, "arr", dtype)?;
+    dtypes.set_output(0, dtype)
+}
+
+/// Whether the attributes name the places, and not an array.
+fn has_places(attrs: &Attrs) -> bool {
+    attrs.opt_int("int_ind").is_some() || attrs.opt_int("step").is_some()
+}
+
+/// The index counted from the front; `limit` may be the number of elements itself.
+fn place(index: i64, n: usize, limit: usize) -> Result<usize, OpError> {
+    let front = if index < 0 { index.checked_add(n as i64) } else { Some(index) };
+    front.and_then(|i| usize::try_from(i).ok()).filter(|i| *i <= limit).ok_or_else(|| {
+        OpError::new(mxrt_engine::FailureKind::Index, format!("index {index} is out of bounds for an axis of size {n}"))
+    })
+}
+
+/// The indices that the slice or the one index among the attributes names, as Python counts.
+fn attribute_places(attrs: &Attrs, n: usize, limit: usize) -> Result<Vec<usize>, OpError> {
+    if let Some(index) = attrs.opt_int("int_ind") {
+        return Ok(vec![place(index, n, limit)?]);
+    }
+    let (step, n) = (attrs.opt_int("step").unwrap_or(1), n as i64);
+    if step == 0 {
+        return Err(value_error("step must not be 0"));
+    }
+    let (low, high) = if step > 0 { (0, n) } else { (-1, n - 1) };
+    let bound = |name: &str, default: i64| match attrs.opt_int(name) {
+        Some(i) => (if i < 0 { i.saturating_add(n) } else { i }).clamp(low, high),
+        None => default,
+    };
+    let (start, stop) =
+        if step > 0 { (bound("start", 0), bound("stop", n)) } else { (bound("start", n - 1), bound("stop", -1)) };
+    let mut places = Vec::new();
+    let mut at = start;
+    while if step > 0 { at < stop } else { at > stop } {
+        places.push(at as usize);
+        at = at.saturating_add(step);
+    }
+    Ok(places)
+}
+
+/// The axis as three joined ones, and the places along it that stay.
+fn kept_places(attrs: &Attrs, inputs: &[TensorRef<'_>]) -> Result<([usize; 3], Vec<usize>), OpError> {
+    let Some(array) = inputs.first() else { return Err(wrong_arity()) };
+    let axis = attrs.opt_int("axis");
+    if axis.is_some() && array.shape.is_empty() {
+        return Ok(([1, 1, 1], vec![0]));
+    }
+    let split = split_or_all(axis, array.shape)?;
+    let n = split[1];
+    let removed = match inputs.get(1) {
+        None => attribute_places(attrs, n, n.saturating_sub(1))?,
+        Some(obj) if obj.dtype == DType::Bool && obj.len() == n => {
+            let marks = elements::<u8>(obj)?;
+            (0..n).filter(|i| marks[*i] != 0).collect()
+        }
+        Some(obj) => {
+            check_integers("obj", obj.dtype)?;
+            integers(obj)?.iter().map(|i| place(*i, n, n.saturating_sub(1))).collect::<Result<_, OpError>>()?
+        }
+    };
+    let mut stays = vec![true; n];
+    for i in removed {
+        if let Some(stays) = stays.get_mut(i) {
+            *stays = false;
+        }
+    }
+    Ok((split, (0..n).filter(|i| stays[*i]).collect()))
+}
+
+/// How parts are inserted.
+struct Insertion {
+    /// the shape of the array, flattened if no axis is given
+    whole: Shape,
+    axis: usize,
+    /// parts that come in
+    count: usize,
+    /// one index of no axis: the first axis of the values is that of the parts
+    first_axis_is_parts: bool,
+}
+
+impl Insertion {
+    fn new(attrs: &Attrs, shapes: &[Shape]) -> Result<Insertion, OpError> {
+        let Some(array) = shapes.first() else { return Err(wrong_arity()) };
+        let (whole, axis) = match attrs.opt_int("axis") {
+            None => (Shape::new(&[array.size()]), 0),
+            Some(axis) => (array.clone(), resolve_axis(axis, array.len())?),
+        };
+        let obj =
+            if has_places(attrs) { None } else { shapes.get(if attrs.opt_float("val").is_some() { 1 } else { 2 }) };
+        let (named, scalar) = match obj {
+            Some(obj) if obj.len() > 1 => {
+                return Err(shape_error(format!("obj has shape {obj}; expected one axis at most")));
+            }
+            Some(obj) => (obj.size(), obj.is_empty()),
+            None => (attribute_places(attrs, whole[axis], whole[axis])?.len(), attrs.opt_int("int_ind").is_some()),
+        };
+        let values = if attrs.opt_float("val").is_some() { None } else { shapes.get(1) };
+        let mut plan = Insertion { whole, axis, count: named, first_axis_is_parts: scalar };
+        if let (1, Some(values)) = (named, values) {
+            plan.count = plan.value_shape(values)?[axis];
+        }
+        Ok(plan)
+    }
+
+    /// The shape of the values with as many axes as the array, and the axis of the parts in its
+    /// place.
+    fn value_shape(&self, values: &Shape) -> Result<Vec<usize>, OpError> {
+        let rank = self.whole.len();
+        let Some(missing) = rank.checked_sub(values.len()) else {
+            return Err(shape_error(format!(
+                "values have shape {values}, with more axes than the {rank} of the array"
+            )));
+        };
+        let mut shape: Vec<usize> = std::iter::repeat_n(1, missing).chain(values.iter().copied()).collect();
+        if self.first_axis_is_parts {
+            shape[..=self.axis].rotate_left(1);
+        }
+        Ok(shape)
+    }
+
+    /// Steps of the values for the shape of what is inserted.
+    fn value_steps(&self, values: &Shape) -> Result<Vec<isize>, OpError> {
+        let shape = self.value_shape(values)?;
+        let missing = self.whole.len() - values.len();
+        let mut steps: Vec<isize> = std::iter::repeat_n(0, missing).chain(contiguous(values)).collect();
+        if self.first_axis_is_parts {
+            steps[..=self.axis].rotate_left(1);
+        }
+        for (axis, n) in shape.iter().enumerate() {
+            let want = if axis == self.axis { self.count } else { self.whole[axis] };
+            if *n == 1 {
+                steps[axis] = 0;
+            } else if *n != want {
+                return Err(shape_error(format!(
+                    "values have shape {values}, which cannot be broadcast to the parts that are inserted"
+                )));
+            }
+        }
+        Ok(steps)
+    }
+
+    /// The parts of the result: each is a part of the array, or of the values.
+    fn parts(&self, places: &[usize]) -> Vec<Result<usize, usize>> {
+        let n = self.whole[self.axis];
+        let mut order: Vec<(usize, usize)> = match places {
+            [one] => (0..self.count).map(|value| (*one, value)).collect(),
+            _ => places.iter().copied().zip(0..).collect(),
+        };
+        order.sort_by_key(|(place, _)| *place);
+        let mut inserted = order.into_iter().peekable();
+        let mut parts = Vec::with_capacity(n + self.count);
+        for place in 0..=n {
+            while let Some((_, value)) = inserted.next_if(|(before, _)| *before == place) {
+                parts.push(Err(value));
+            }
+            if place < n {
+                parts.push(Ok(place));
+            }
+        }
+        parts
+    }
+}
+
+fn bind_insert(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
+    let dtype = signature.inputs[0].dtype;
+    let number = attrs.opt_float("val");
+    if number.is_none() && signature.inputs[1].dtype != dtype {
+        return in_dtypes(
+            signature,
+            |i| if i == 1 { dtype } else { signature.inputs[i].dtype },
+            |_| dtype,
+            |signature| bind_insert(attrs, signature),
+        );
+    }
+    let shapes: Vec<Shape> = signature.inputs.iter().map(|t| t.shape.clone()).collect();
+    let plan = Insertion::new(attrs, &shapes)?;
+    let steps = if number.is_none() { plan.value_steps(&shapes[1])? } else { vec![0; plan.whole.len()] };
+    let obj = (!has_places(attrs)).then_some(if number.is_some() { 1 } else { 2 }).filter(|i| *i < shapes.len());
+    if let Some(obj) = obj {
+        check_integers("obj", signature.inputs[obj].dtype)?;
+    }
+    let attrs = attrs.clone();
+    dispatch!(dtype, all, T => Ok(kernel_fn(signature, move |call| {
+        let n = plan.whole[plan.axis];
+        let places = match obj {
+            None => attribute_places(&attrs, n, n)?,
+            Some(obj) => {
+                let indices = integers(&call.inputs[obj])?;
+                indices.iter().map(|i| place(*i, n, n)).collect::<Result<Vec<usize>, OpError>>()?
+            }
+        };
+        let mut shape = plan.whole.to_vec();
+        shape[plan.axis] = plan.count;
+        let mut values = vec![T::ZERO; shape.iter().product()];
+        match number {
+            Some(number) => values.fill(T::from_f64(number)),
+            None => copy_strided(call.par, elements::<T>(&call.inputs[1])?, 0, &steps, &shape, &mut values)
+                .map_err(kernel_error)?,
+        }
+        let [outer, _, inner] = split_around(plan.axis, &plan.whole);
+        let (x, out) = (elements::<T>(&call.inputs[0])?, elements_mut::<T>(&mut call.outputs[0])?);
+        let parts = plan.parts(&places);
+        for (i, out) in out.chunks_mut(inner.max(1)).enumerate().take(outer * parts.len()) {
+            let block = i / parts.len();
+            out.copy_from_slice(match parts[i % parts.len()] {
+                Ok(part) => &x[(block * n + part) * inner..][..inner],
+                Err(part) => &values[(block * plan.count + part) * inner..][..inner],
+            });
+        }
+        Ok(())
+    })))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{OpTest, f32s};
+
+    const X: [f32; 6] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+
+    #[test]
+    fn parts_are_removed_by_index_slice_and_array() {
+        let x = |t: OpTest| t.f32([2, 3], &X);
+        let y = x(OpTest::new("_npi_delete").attr("int_ind", "-1").attr("axis", "1")).run();
+        assert_eq!(f32s(&y, [2, 2]), [1.0, 2.0, 4.0, 5.0]);
+        let y = x(OpTest::new("_npi_delete").attr("step", "2").attr("start", "0")).run();
+        assert_eq!(f32s(&y, [3]), [2.0, 4.0, 6.0]);
+        let y = x(OpTest::new("_npi_delete").attr("axis", "0")).i32([2], &[0, 0]).run();
+        assert_eq!(f32s(&y, [1, 3]), [4.0, 5.0, 6.0]);
+        let error = x(OpTest::new("_npi_delete").attr("int_ind", "3").attr("axis", "1")).error();
+        assert!(error.message.contains("index 3 is out of bounds"), "{}", error.message);
+    }
+
+    #[test]
+    fn values_are_inserted_as_numpy_places_them() {
+        let y = OpTest::new("_npi_insert_scalar").attr("int_ind", "1").attr("val", "9").f32([3], &X[..3]).run();
+        assert_eq!(f32s(&y, [4]), [1.0, 9.0, 2.0, 3.0]);
+        let y = OpTest::new("_npi_insert_scalar").attr("int_ind", "1").attr("axis", "1").f32([2, 3], &X);
+        assert_eq!(f32s(&y.f32([2], &[8.0, 9.0]).run(), [2, 4]), [1.0, 8.0, 2.0, 3.0, 4.0, 9.0, 5.0, 6.0]);
+        let y = OpTest::new("_npi_insert_tensor").attr("axis", "0").f32([3], &X[..3]).f32([2], &[8.0, 9.0]);
+        assert_eq!(f32s(&y.i32([2], &[2, 0]).run(), [5]), [9.0, 1.0, 2.0, 8.0, 3.0]);
+        let y = OpTest::new("_npi_insert_slice").attr("step", "1").attr("stop", "2").attr("val", "0").f32([3], &X[..3]);
+        assert_eq!(f32s(&y.run(), [5]), [0.0, 1.0, 0.0, 2.0, 3.0]);
+        let error = OpTest::new("_npi_insert_tensor").attr("val", "1").f32([3], &X[..3]).i32([1], &[5]).error();
+        assert!(error.message.contains("index 5"), "{}", error.message);
+    }
+}

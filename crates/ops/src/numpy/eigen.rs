@@ -1,0 +1,112 @@
+//! Eigenvalues and eigenvectors of the matrices in the last two axes, computed in double precision.
+
+use super::linalg::{float_result, matrix_error, order, square};
+use crate::prelude::*;
+use mxrt_engine::OpError;
+use mxrt_kernels::linalg;
+use mxrt_tensor::Shape;
+
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[
+    OpDef {
+        name: "_npi_eig",
+        doc: "Eigenvalues of matrices in any order, and their eigenvectors as columns. All have to be real.",
+        outputs: Outputs::Count(|_| 2),
+        infer_shape: values_and_vectors,
+        ..GENERAL
+    },
+    OpDef {
+        name: "_npi_eigvals",
+        doc: "Eigenvalues of matrices in any order. All have to be real.",
+        infer_shape: values,
+        ..GENERAL
+    },
+    OpDef {
+        name: "_npi_eigh",
+        doc: "Eigenvalues of symmetric matrices in ascending order, and their eigenvectors as columns.",
+        outputs: Outputs::Count(|_| 2),
+        infer_shape: values_and_vectors,
+        ..SYMMETRIC
+    },
+    OpDef {
+        name: "_npi_eigvalsh",
+        doc: "Eigenvalues of symmetric matrices in ascending order.",
+        infer_shape: values,
+        ..SYMMETRIC
+    },
+];
+
+const GENERAL: OpDef =
+    OpDef { inputs: Inputs::Fixed(&["A"]), infer_dtype: float_result, bind: bind_general, ..OpDef::BASE };
+
+const UPLO: AttrDef = AttrDef::new("UPLO", AttrKind::Enum(&["L", "U"]), "L", "The triangle that is read.");
+
+const SYMMETRIC: OpDef = OpDef { attrs: &[UPLO], bind: bind_symmetric, ..GENERAL };
+
+fn values(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
+    let Some(a) = square(shapes, 0, "A")? else { return Ok(()) };
+    shapes.set_output(0, Shape::new(&a[..a.len() - 1]))
+}
+
+fn values_and_vectors(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
+    let Some(a) = square(shapes, 0, "A")? else { return Ok(()) };
+    values(shapes)?;
+    shapes.set_output(1, a)
+}
+
+fn bind_general(_: &Attrs, signature: &Signature<'_>) -> BoundKernel {
+    let n = order(signature);
+    Ok(kernel_fn(signature, move |call| {
+        let a = floats(&call.inputs[0])?;
+        let (mut vectors, mut values) = (vec![0.0; a.len()], vec![0.0; a.len() / n.max(1)]);
+        linalg::general_eigen(call.par, n, &a, &mut vectors, &mut values).map_err(matrix_error)?;
+        store_floats(&values, &mut call.outputs[0])?;
+        call.outputs.get_mut(1).map_or(Ok(()), |out| store_floats(&vectors, out))
+    }))
+}
+
+fn bind_symmetric(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
+    let (n, upper) = (order(signature), attrs.str("UPLO") == "U");
+    Ok(kernel_fn(signature, move |call| {
+        let mut a = floats(&call.inputs[0])?;
+        if upper {
+            a.chunks_mut((n * n).max(1)).for_each(|a| turn_over(a, n));
+        }
+        let (mut vectors, mut values) = (vec![0.0; a.len()], vec![0.0; a.len() / n.max(1)]);
+        linalg::symmetric_eigen(call.par, n, &a, &mut vectors, &mut values).map_err(matrix_error)?;
+        store_floats(&values, &mut call.outputs[0])?;
+        if let Some(out) = call.outputs.get_mut(1) {
+            vectors.chunks_mut((n * n).max(1)).for_each(|vectors| turn_over(vectors, n));
+            store_floats(&vectors, out)?;
+        }
+        Ok(())
+    }))
+}
+
+/// A square matrix transposed in its place.
+fn turn_over(a: &mut [f64], n: usize) {
+    for i in 0..n {
+        (0..i).for_each(|j| a.swap(i * n + j, j * n + i));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{OpTest, assert_close, f32s};
+
+    #[test]
+    fn eigenvectors_are_columns() {
+        let out = OpTest::new("_npi_eig").f32([2, 2], &[1.0, 0.0, 2.0, 3.0]).run_all();
+        assert_close(&f32s(&out[0], [2]), &[3.0, 1.0]);
+        let half = 0.5f32.sqrt();
+        assert_close(&f32s(&out[1], [2, 2]), &[0.0, half, 1.0, -half]);
+        let out = OpTest::new("_npi_eigh").attr("UPLO", "U").f32([2, 2], &[2.0, 1.0, 9.0, 2.0]).run_all();
+        assert_close(&f32s(&out[0], [2]), &[1.0, 3.0]);
+    }
+
+    #[test]
+    fn complex_eigenvalues_are_refused() {
+        let error = OpTest::new("_npi_eigvals").f32([2, 2], &[0.0, -1.0, 1.0, 0.0]).error();
+        assert!(error.message.contains("complex eigenvalues"), "{}", error.message);
+    }
+}

@@ -1,0 +1,260 @@
+//! Sums, products, extremes and questions over axes, with NumPy's shapes: all axes leave a scalar,
+//! an empty list of axes leaves every element.
+
+use crate::execution::in_dtypes;
+use crate::math::reduce::{Reduced, bind_reduction};
+use crate::prelude::*;
+use mxrt_engine::OpError;
+use mxrt_kernels::Element;
+use mxrt_kernels::reduce::{self, Reduction};
+use mxrt_tensor::{DType, PartialShape};
+
+pub(super) const AXIS: AttrDef =
+    AttrDef::new("axis", AttrKind::OptShape, "None", "Axes to reduce; all if not given, none if empty.");
+pub(super) const KEEPDIMS: AttrDef =
+    AttrDef::new("keepdims", AttrKind::Bool, "False", "Keep reduced axes with size 1.");
+const INITIAL: AttrDef = AttrDef::new("initial", AttrKind::OptFloat, "None", "Only None is possible, as in MXNet.");
+pub(super) const DTYPE: AttrDef = AttrDef::new(
+    "dtype",
+    AttrKind::DType(&["None", "bool", "float16", "float32", "float64", "int32", "int64", "int8"]),
+    "None",
+    "dtype of the result.",
+);
+
+const FOLD: OpDef = OpDef {
+    inputs: Inputs::Fixed(&["a"]),
+    attrs: &[AXIS, DTYPE, KEEPDIMS, INITIAL],
+    infer_shape,
+    infer_dtype: |dtypes| {
+        let natural = dtypes.inputs[0].map(|d| if d == DType::Bool { DType::I64 } else { d });
+        match dtypes.attrs.opt_dtype("dtype").or(natural) {
+            Some(dtype) => dtypes.set_output(0, dtype),
+            None => Ok(()),
+        }
+    },
+    ..OpDef::BASE
+};
+const EXTREME: OpDef = OpDef {
+    inputs: Inputs::Fixed(&["a"]),
+    attrs: &[AXIS, KEEPDIMS, INITIAL],
+    infer_shape: |shapes| {
+        if let Some(shape) = shapes.input(0) {
+            refuse_nothing(&shape, &reduced_axes(shapes.attrs, shape.len())?)?;
+        }
+        infer_shape(shapes)
+    },
+    ..OpDef::BASE
+};
+const QUESTION: OpDef = OpDef {
+    attrs: &[AXIS, KEEPDIMS],
+    infer_shape,
+    infer_dtype: |dtypes| dtypes.set_output(0, DType::Bool),
+    ..OpDef::BASE
+};
+const PLACE: OpDef = OpDef {
+    attrs: &[AttrDef::new("axis", AttrKind::OptInt, "None", "The axis; the flattened array if not given."), KEEPDIMS],
+    infer_shape: |shapes| {
+        let Some(dims) = shapes.dims(0) else { return Ok(()) };
+        let reduced = one_axis(shapes.attrs, dims.len())?;
+        shapes.set_output(0, left_shape(&dims, &reduced, shapes.attrs.bool("keepdims")))
+    },
+    infer_dtype: |dtypes| dtypes.set_output(0, DType::I64),
+    ..OpDef::BASE
+};
+
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[
+    OpDef {
+        name: "_np_sum",
+        doc: "The sum over axes; that of bool counts in int64.",
+        bind: |attrs, signature| bind_fold(Reduction::Sum, attrs, signature),
+        ..FOLD
+    },
+    OpDef {
+        name: "_np_prod",
+        aliases: &["_np_product"],
+        doc: "The product over axes; that of no elements is 0, as in MXNet.",
+        bind: |attrs, signature| bind_fold(Reduction::Prod, attrs, signature),
+        ..FOLD
+    },
+    OpDef {
+        name: "_npi_mean",
+        doc: "The mean over axes, in float32 for whole numbers; that of no elements is 0, as in MXNet.",
+        infer_dtype: |dtypes| {
+            let natural = dtypes.inputs[0].map(|d| if d.is_float() { d } else { DType::F32 });
+            match dtypes.attrs.opt_dtype("dtype").or(natural) {
+                Some(dtype) => dtypes.set_output(0, dtype),
+                None => Ok(()),
+            }
+        },
+        bind: |attrs, signature| bind_fold(Reduction::Mean, attrs, signature),
+        ..FOLD
+    },
+    OpDef {
+        name: "_np_max",
+        aliases: &["_np_amax"],
+        doc: "The largest element over axes; NaN where there is one.",
+        bind: |attrs, signature| bind_fold(Reduction::Max, attrs, signature),
+        ..EXTREME
+    },
+    OpDef {
+        name: "_np_min",
+        aliases: &["_np_amin"],
+        doc: "The smallest element over axes; NaN where there is one.",
+        bind: |attrs, signature| bind_fold(Reduction::Min, attrs, signature),
+        ..EXTREME
+    },
+    OpDef {
+        name: "_np_any",
+        aliases: &["_np_sometrue"],
+        doc: "Whether any element over axes is not 0.",
+        bind: |attrs, signature| bind_question(Reduction::Max, attrs, signature),
+        ..QUESTION
+    },
+    OpDef {
+        name: "_np_all",
+        doc: "Whether all elements over axes are not 0.",
+        bind: |attrs, signature| bind_question(Reduction::Min, attrs, signature),
+        ..QUESTION
+    },
+    OpDef {
+        name: "_npi_argmax",
+        doc: "Where the largest element along an axis is, in int64; of equals the first.",
+        bind: |attrs, signature| bind_place(true, attrs, signature),
+        ..PLACE
+    },
+    OpDef {
+        name: "_npi_argmin",
+        doc: "Where the smallest element along an axis is, in int64; of equals the first.",
+        bind: |attrs, signature| bind_place(false, attrs, signature),
+        ..PLACE
+    },
+];
+
+/// Whether each axis is reduced, by position. A scalar has the axes 0 and -1 for this.
+pub(super) fn marked(axes: Option<&[i64]>, rank: usize) -> Result<Reduced, OpError> {
+    let Some(axes) = axes else { return Ok(smallvec::smallvec![true; rank]) };
+    if rank == 0 && matches!(axes, [] | [0] | [-1]) {
+        return Ok(Reduced::new());
+    }
+    let mut reduced: Reduced = smallvec::smallvec![false; rank];
+    resolve_axes(axes, rank)?.into_iter().for_each(|axis| reduced[axis] = true);
+    Ok(reduced)
+}
+
+pub(super) fn reduced_axes(attrs: &Attrs, rank: usize) -> Result<Reduced, OpError> {
+    marked(attrs.opt_ints("axis"), rank)
+}
+
+fn one_axis(attrs: &Attrs, rank: usize) -> Result<Reduced, OpError> {
+    let axis = attrs.opt_int("axis");
+    marked(axis.as_ref().map(std::slice::from_ref), rank)
+}
+
+/// The shape that is left.
+pub(super) fn left_shape(dims: &[Option<usize>], reduced: &[bool], keepdims: bool) -> PartialShape {
+    let axes = dims.iter().zip(reduced);
+    match keepdims {
+        true => PartialShape::from_dims(axes.map(|(d, r)| if *r { Some(1) } else { *d })),
+        false => PartialShape::from_dims(axes.filter(|(_, r)| !**r).map(|(d, _)| *d)),
+    }
+}
+
+pub(super) fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
+    if shapes.attrs.declares("initial") && shapes.attrs.opt_float("initial").is_some() {
+        return Err(not_implemented("initial is not supported, as in MXNet; combine it with the result"));
+    }
+    let Some(dims) = shapes.dims(0) else { return Ok(()) };
+    let reduced = reduced_axes(shapes.attrs, dims.len())?;
+    shapes.set_output(0, left_shape(&dims, &reduced, shapes.attrs.bool("keepdims")))
+}
+
+/// Fails where an extreme of no elements is asked for, with NumPy's words.
+fn refuse_nothing(shape: &[usize], reduced: &[bool]) -> Result<(), OpError> {
+    if shape.iter().zip(reduced).any(|(n, r)| *r && *n == 0) {
+        return Err(value_error("zero-size array to reduction operation which has no identity"));
+    }
+    Ok(())
+}
+
+fn bind_fold(reduction: Reduction, attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
+    let (data, out) = (&signature.inputs[0], &signature.outputs[0]);
+    let reduced = reduced_axes(attrs, data.shape.len())?;
+    if data.shape.size() == 0 {
+        // MXNet's result of every sum, product and mean of nothing.
+        return crate::math::identity::bind_fill(0.0, signature);
+    }
+    // Whole numbers fold without loss in 64 bits, floats in the wider of the two types.
+    let within = match (data.dtype, out.dtype) {
+        (from, to) if from == to && from != DType::Bool => from,
+        (from, DType::Bool) => {
+            if from.is_float() {
+                DType::F64
+            } else {
+                DType::I64
+            }
+        }
+        (from, to) if from.is_float() && to.is_float() => super::promoted(from, to).unwrap_or(DType::F64),
+        (from, to) if from.is_float() || to.is_float() => DType::F64,
+        _ => DType::I64,
+    };
+    in_dtypes(signature, |_| within, |_| within, |signature| bind_reduction(reduction, reduced, signature))
+}
+
+fn bind_question(reduction: Reduction, attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
+    let reduced = reduced_axes(attrs, signature.inputs[0].shape.len())?;
+    let nothing = reduction == Reduction::Min;
+    dispatch!(signature.inputs[0].dtype, all, T => Ok(kernel_fn(signature, move |call| {
+        let (x, out) = (&call.inputs[0], elements_mut::<u8>(&mut call.outputs[0])?);
+        if x.is_empty() {
+            out.fill(nothing.into());
+            return Ok(());
+        }
+        let truths: Vec<u8> = elements::<T>(x)?.iter().map(|v| u8::from(*v != T::ZERO)).collect();
+        reduce::reduce(call.par, reduction, &truths, x.shape, &reduced, out);
+        Ok(())
+    })))
+}
+
+fn bind_place(largest: bool, attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
+    let shape = &signature.inputs[0].shape;
+    let reduced = one_axis(attrs, shape.len())?;
+    let split = match reduced.iter().position(|r| *r) {
+        Some(axis) if attrs.opt_int("axis").is_some() => split_around(axis, shape),
+        _ => [1, shape.size(), 1],
+    };
+    if split[1] == 0 && signature.outputs[0].shape.size() > 0 {
+        return Err(value_error("attempt to get the place of an extreme of an empty sequence"));
+    }
+    dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
+        let (x, out) = (elements::<T>(&call.inputs[0])?, elements_mut::<i64>(&mut call.outputs[0])?);
+        if largest { reduce::argmax(call.par, x, split, out) } else { reduce::argmin(call.par, x, split, out) }
+        Ok(())
+    })))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{OpTest, f32s};
+    use mxrt_tensor::DType;
+
+    #[test]
+    fn all_axes_leave_a_scalar_and_no_axes_leave_everything() {
+        let x = || OpTest::new("_np_sum").f32([2, 2], &[1.0, 2.0, 3.0, 4.0]);
+        assert_eq!(f32s(&x().run(), []), [10.0]);
+        assert_eq!(f32s(&x().attr("axis", "()").run(), [2, 2]), [1.0, 2.0, 3.0, 4.0]);
+        assert_eq!(f32s(&x().attr("axis", "(0,)").attr("keepdims", "True").run(), [1, 2]), [4.0, 6.0]);
+        let mean = OpTest::new("_npi_mean").i32([2], &[1, 2]).run();
+        assert_eq!(f32s(&mean, []), [1.5]);
+        let scalar = OpTest::new("_np_max").attr("axis", "-1").i32([], &[7]).run();
+        assert_eq!((scalar.tensor.dtype, scalar.values::<i32>()), (DType::I32, vec![7]));
+    }
+
+    #[test]
+    fn an_extreme_of_nothing_is_refused_in_numpys_words() {
+        let error = OpTest::new("_np_max").f32([0, 2], &[]).error();
+        assert!(error.message.contains("zero-size array to reduction operation"), "{}", error.message);
+        let all = OpTest::new("_np_all").f32([0], &[]).run();
+        assert_eq!(all.values::<u8>(), [1]);
+    }
+}

@@ -1,0 +1,112 @@
+//! Arithmetic, comparison and bits of an array and a number: a row each.
+
+use crate::execution::in_dtypes;
+use crate::math::scalar::{self, ATTRS, ScalarSide};
+use crate::prelude::*;
+use mxrt_engine::OpError;
+use mxrt_kernels::elementwise::Binary;
+use mxrt_tensor::DType;
+
+/// The element type of the result.
+#[derive(Clone, Copy)]
+enum Types {
+    /// Type of the array; a fraction makes float64 of whole numbers, a number int64 of bool
+    Like,
+    /// Type of the array if it is a float, else float32
+    Quotient,
+    /// Type of the array, which must be of whole numbers or bool
+    Whole,
+    /// bool
+    Compared,
+}
+
+macro_rules! operators {
+    ($($name:literal $function:ident $side:ident $types:ident $what:literal)*) => {
+        /// Rows of the table.
+        pub static OPS: &[OpDef] = &[$(OpDef {
+            name: $name,
+            doc: concat!("Of an array and a number, ", $what, "."),
+            attrs: ATTRS,
+            infer_dtype: |dtypes| infer_dtype(Types::$types, dtypes),
+            bind: |attrs, signature| bind(Binary::$function, ScalarSide::$side, Types::$types, attrs, signature),
+            rewrites: &Rewrites {
+                elementwise: |attrs| match (Types::$types, ScalarSide::$side) {
+                    (Types::Compared | Types::Whole, _) => None,
+                    (_, ScalarSide::Left) => Some(Elementwise::OfScalar(Binary::$function, attrs.float("scalar") as f32)),
+                    (_, ScalarSide::Right) => {
+                        Some(Elementwise::WithScalar(Binary::$function, attrs.float("scalar") as f32))
+                    }
+                },
+                ..Rewrites::NONE
+            },
+            ..OpDef::BASE
+        }),*];
+    };
+}
+operators! {
+    "_npi_add_scalar" Add Right Like "the sum"
+    "_npi_subtract_scalar" Sub Right Like "the difference"
+    "_npi_rsubtract_scalar" Sub Left Like "the number less the array"
+    "_npi_multiply_scalar" Mul Right Like "the product"
+    "_npi_true_divide_scalar" Div Right Quotient "the quotient; that of whole numbers is float32"
+    "_npi_rtrue_divide_scalar" Div Left Quotient "the number divided by the array"
+    "_npi_mod_scalar" Mod Right Like "the remainder with the sign of the divisor, 0 where that is 0"
+    "_npi_rmod_scalar" Mod Left Like "the remainder of the number, with the sign of the divisor"
+    "_npi_power_scalar" Power Right Like "the array to the power of the number"
+    "_npi_rpower_scalar" Power Left Like "the number to the power of the array"
+    "_npi_copysign_scalar" Copysign Right Like "the magnitude of the array with the sign of the number"
+    "_npi_rcopysign_scalar" Copysign Left Like "the magnitude of the number with the sign of the array"
+    "_npi_arctan2_scalar" Arctan2 Right Like "the angle of the point (number, array)"
+    "_npi_rarctan2_scalar" Arctan2 Left Like "the angle of the point (array, number)"
+    "_npi_ldexp_scalar" Ldexp Right Like "the array times 2 to the power of the number"
+    "_npi_rldexp_scalar" Ldexp Left Like "the number times 2 to the power of the array"
+    "_npi_lcm_scalar" Lcm Right Whole "the least common multiple"
+    "_npi_bitwise_and_scalar" BitAnd Right Whole "the bits in both"
+    "_npi_bitwise_or_scalar" BitOr Right Whole "the bits in either"
+    "_npi_bitwise_xor_scalar" BitXor Right Whole "the bits in exactly one"
+    "_npi_equal_scalar" Equal Right Compared "True where equal"
+    "_npi_not_equal_scalar" NotEqual Right Compared "True where not equal"
+    "_npi_greater_scalar" Greater Right Compared "True where the array is greater"
+    "_npi_greater_equal_scalar" GreaterEqual Right Compared "True where the array is not less"
+    "_npi_less_scalar" Lesser Right Compared "True where the array is less"
+    "_npi_less_equal_scalar" LesserEqual Right Compared "True where the array is not greater"
+}
+
+fn infer_dtype(types: Types, dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
+    match (types, dtypes.inputs[0]) {
+        (Types::Like, _) => scalar::infer_dtype(dtypes),
+        (Types::Compared, _) => dtypes.set_output(0, DType::Bool),
+        (Types::Quotient, Some(dtype)) if !dtype.is_float() => dtypes.set_output(0, DType::F32),
+        (Types::Whole, Some(dtype)) if dtype.is_float() => Err(unsupported_dtype(dtype, "whole numbers and bool")),
+        (Types::Quotient | Types::Whole, _) => dtypes.all_same(),
+    }
+}
+
+fn bind(function: Binary, side: ScalarSide, types: Types, attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
+    let (from, to) = (signature.inputs[0].dtype, signature.outputs[0].dtype);
+    let within = match types {
+        Types::Like => return scalar::bind(function, side, attrs, signature),
+        Types::Whole | Types::Quotient => to,
+        Types::Compared if !from.is_float() && from != DType::Bool && !attrs.bool("is_int") => DType::F64,
+        Types::Compared => from,
+    };
+    in_dtypes(signature, |_| within, |_| within, |signature| scalar::bind(function, side, attrs, signature))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{OpTest, f32s};
+    use mxrt_tensor::DType;
+
+    #[test]
+    fn a_fraction_meets_whole_numbers_in_floating_point() {
+        let test = |op: &str| OpTest::new(op).attr("scalar", "2.5").attr("is_int", "False").i32([2], &[2, 3]);
+        assert_eq!(test("_npi_multiply_scalar").run().values::<f64>(), [5.0, 7.5]);
+        let less = test("_npi_less_scalar").run();
+        assert_eq!((less.tensor.dtype, less.values::<u8>()), (DType::Bool, vec![1, 0]));
+        assert_eq!(f32s(&test("_npi_rtrue_divide_scalar").run(), [2]), [1.25, 2.5 / 3.0]);
+        let whole = OpTest::new("_npi_bitwise_and_scalar").attr("scalar", "6").i32([], &[3]).run();
+        assert_eq!(whole.values::<i32>(), [2]);
+        assert!(OpTest::new("_npi_lcm_scalar").f32([1], &[1.0]).error().message.contains("whole numbers"));
+    }
+}

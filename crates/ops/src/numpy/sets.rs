@@ -1,0 +1,360 @@
+//! Different elements, counts, differences and polynomials.
+
+use crate::prelude::*;
+use mxrt_engine::OpError;
+use mxrt_kernels::Element;
+use mxrt_kernels::elementwise::{Binary, binary};
+use mxrt_tensor::{DType, PartialShape, Shape, TensorRef};
+
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[UNIQUE, BINCOUNT, DIFF, EDIFF1D, POLYVAL];
+
+const UNIQUE: OpDef = OpDef {
+    name: "_npi_unique",
+    doc: "The different elements in ascending order, or the different parts along an axis; on request \
+          also where each is first, which of them each element is, and how often each occurs, in int64.",
+    attrs: &[
+        AttrDef::new("return_index", AttrKind::Bool, "False", "Whether to return where each is first."),
+        AttrDef::new("return_inverse", AttrKind::Bool, "False", "Whether to return which one each element is."),
+        AttrDef::new("return_counts", AttrKind::Bool, "False", "Whether to return how often each occurs."),
+        AttrDef::new("axis", AttrKind::OptInt, "None", "The axis; the flattened array if not given."),
+    ],
+    outputs: Outputs::Count(|attrs| 1 + asked(attrs).iter().filter(|asked| **asked).count()),
+    infer_shape: |shapes| {
+        let (Some(rank), axis) = (shapes.rank(0), shapes.attrs.opt_int("axis")) else { return Ok(()) };
+        let mut dims: Vec<Option<usize>> = vec![None];
+        if let (Some(axis), true) = (axis, rank > 0) {
+            let axis = resolve_axis(axis, rank)?;
+            if shapes.input(0).is_none_or(|shape| shape.size() > 0) {
+                dims = shapes.dims(0).map(|dims| dims.to_vec()).unwrap_or_default();
+                dims[axis] = None;
+            }
+        } else if let Some(axis) = axis {
+            super::reduce::marked(Some(&[axis]), 0)?;
+        }
+        shapes.set_output(0, PartialShape::from_dims(dims))?;
+        (1..shapes.outputs.len()).try_for_each(|i| shapes.set_output(i, PartialShape::of_rank(1)))
+    },
+    infer_dtype: |dtypes| {
+        if let Some(dtype) = dtypes.inputs[0].or(dtypes.outputs[0]) {
+            dtypes.set_input(0, "data", dtype)?;
+            dtypes.set_output(0, dtype)?;
+        }
+        (1..dtypes.outputs.len()).try_for_each(|i| dtypes.set_output(i, DType::I64))
+    },
+    bind: |attrs, signature| {
+        let attrs = attrs.clone();
+        dispatch!(signature.inputs[0].dtype, all, T => Ok(kernel_fn(signature, move |call| {
+            let found = Found::new(&attrs, &call.inputs[0], elements::<T>(&call.inputs[0])?)?;
+            let fits = call.outputs.iter().zip(found.shapes(&attrs)).all(|(out, shape)| *out.shape == shape);
+            if !fits {
+                return Err(value_error("the input has another number of different elements than come out"));
+            }
+            let x = elements::<T>(&call.inputs[0])?;
+            let [outer, n, inner] = found.split;
+            let out = elements_mut::<T>(&mut call.outputs[0])?;
+            for (i, (place, _)) in found.groups.iter().enumerate() {
+                for block in 0..outer {
+                    let to = (block * found.groups.len() + i) * inner;
+                    out[to..to + inner].copy_from_slice(&x[(block * n + place) * inner..][..inner]);
+                }
+            }
+            let results = [
+                found.groups.iter().map(|(place, _)| *place as i64).collect(),
+                found.inverse.iter().map(|group| *group as i64).collect(),
+                found.groups.iter().map(|(_, count)| *count as i64).collect::<Vec<i64>>(),
+            ];
+            let wanted = results.iter().zip(asked(&attrs)).filter(|(_, asked)| *asked);
+            for ((values, _), out) in wanted.zip(call.outputs[1..].iter_mut()) {
+                elements_mut::<i64>(out)?.copy_from_slice(values);
+            }
+            Ok(())
+        })))
+    },
+    rewrites: &Rewrites {
+        late_shapes: Some(|attrs, inputs| {
+            let [x] = inputs else { return Err(wrong_arity()) };
+            dispatch!(x.dtype, all, T => Ok(Found::new(attrs, x, elements::<T>(x)?)?.shapes(attrs)))
+        }),
+        ..Rewrites::NONE
+    },
+    ..OpDef::BASE
+};
+
+/// Whether a call asks for index, inverse and counts.
+fn asked(attrs: &Attrs) -> [bool; 3] {
+    ["return_index", "return_inverse", "return_counts"].map(|name| attrs.bool(name))
+}
+
+/// The different parts along an axis.
+struct Found {
+    split: [usize; 3],
+    /// the first place and the number of equal parts, in ascending order of the parts
+    groups: Vec<(usize, usize)>,
+    /// the group of every part
+    inverse: Vec<usize>,
+    /// the shape of the first output
+    shape: Shape,
+}
+
+impl Found {
+    fn new<T: Element>(attrs: &Attrs, array: &TensorRef<'_>, x: &[T]) -> Result<Found, OpError> {
+        let axis = attrs.opt_int("axis").filter(|_| !array.shape.is_empty());
+        let split = split_or_all(axis, array.shape)?;
+        let [outer, n, inner] = split;
+        let part = |place: usize| (0..outer).flat_map(move |block| &x[(block * n + place) * inner..][..inner]);
+        let order = |a: usize, b: usize| {
+            let pairs = part(a).zip(part(b));
+            let compared = pairs.map(|(a, b)| a.partial_cmp(b).unwrap_or_else(|| a.nan().cmp(&b.nan())));
+            compared.fold(std::cmp::Ordering::Equal, std::cmp::Ordering::then)
+        };
+        let mut places: Vec<usize> = if x.is_empty() { Vec::new() } else { (0..n).collect() };
+        places.sort_by(|a, b| order(*a, *b));
+        let mut groups: Vec<(usize, usize)> = Vec::new();
+        let mut inverse = vec![0; places.len()];
+        for place in places {
+            match groups.last_mut() {
+                Some((first, count)) if order(*first, place).is_eq() => *count += 1,
+                _ => groups.push((place, 1)),
+            }
+            inverse[place] = groups.len() - 1;
+        }
+        let mut shape = Shape::new(&[groups.len()]);
+        if let (Some(axis), false) = (axis, x.is_empty()) {
+            shape = array.shape.clone();
+            let axis = resolve_axis(axis, shape.len())?;
+            shape.dims_mut()[axis] = groups.len();
+        }
+        Ok(Found { split, groups, inverse, shape })
+    }
+
+    fn shapes(&self, attrs: &Attrs) -> Vec<Shape> {
+        let [index, inverse, counts] = asked(attrs);
+        let (groups, parts) = (Shape::new(&[self.groups.len()]), Shape::new(&[self.inverse.len()]));
+        let others = [(index, groups.clone()), (inverse, parts), (counts, groups)];
+        let others = others.into_iter().filter(|(asked, _)| *asked).map(|(_, shape)| shape);
+        std::iter::once(self.shape.clone()).chain(others).collect()
+    }
+}
+
+const BINCOUNT: OpDef = OpDef {
+    name: "_npi_bincount",
+    doc: "How often each whole number from 0 occurs, in the dtype of the data; with weights, their sum.",
+    inputs: Inputs::ByAttrs(|attrs| if attrs.bool("has_weights") { &["data", "weights"] } else { &["data"] }),
+    attrs: &[
+        AttrDef::new("minlength", AttrKind::IntFrom(0), "0", "The least number of counts."),
+        AttrDef::new("has_weights", AttrKind::Bool, "False", "Whether there are weights."),
+    ],
+    infer_shape: |shapes| {
+        if shapes.inputs.len() == 2 {
+            let [data, weights] = shapes.inputs else { return Err(wrong_arity()) };
+            PartialShape::unify(data, weights).map_err(|e| shape_error(format!("weights do not fit: {e}")))?;
+        }
+        match shapes.rank(0) {
+            Some(1) | None => shapes.set_output(0, PartialShape::of_rank(1)),
+            Some(_) => Err(shape_error(format!("the data has shape {}; expected one axis", shapes.inputs[0]))),
+        }
+    },
+    infer_dtype: |dtypes| {
+        if dtypes.inputs[0].is_some_and(|dtype| dtype.is_float() || dtype == DType::Bool) {
+            return Err(type_error("the data must be whole numbers; convert it with astype"));
+        }
+        // The last input has the weights, if there are any.
+        dtypes.inputs[dtypes.inputs.len() - 1].map_or(Ok(()), |dtype| dtypes.set_output(0, dtype))
+    },
+    bind: |_, signature| {
+        check_numeric(signature.outputs[0].dtype)?;
+        Ok(kernel_fn(signature, |call| {
+            let numbers = integers(&call.inputs[0])?;
+            let places = numbers.iter().map(|n| usize::try_from(*n).unwrap_or(usize::MAX));
+            let count = call.outputs[0].len();
+            let missing = || value_error("the data has numbers beyond those that are counted");
+            match call.inputs.get(1) {
+                None => {
+                    let mut counts = vec![0i64; count];
+                    for place in places {
+                        *counts.get_mut(place).ok_or_else(missing)? += 1;
+                    }
+                    store_integers(&counts, &mut call.outputs[0])
+                }
+                Some(weights) => {
+                    let mut sums = vec![0.0; count];
+                    for (place, weight) in places.zip(floats(weights)?) {
+                        *sums.get_mut(place).ok_or_else(missing)? += weight;
+                    }
+                    store_floats(&sums, &mut call.outputs[0])
+                }
+            }
+        }))
+    },
+    rewrites: &Rewrites {
+        late_shapes: Some(|attrs, inputs| {
+            let Some(data) = inputs.first() else { return Err(wrong_arity()) };
+            let numbers = integers(data)?;
+            if let Some(negative) = numbers.iter().find(|n| **n < 0) {
+                return Err(value_error(format!("the data has the negative number {negative}")));
+            }
+            let most = numbers.iter().max().map_or(0, |n| n.saturating_add(1));
+            let bins = most.max(attrs.int("minlength"));
+            match usize::try_from(bins).ok().filter(|bins| *bins < 1 << 40) {
+                Some(bins) => Ok(vec![Shape::new(&[bins])]),
+                None => Err(value_error(format!("the data has a number that needs {bins} counts"))),
+            }
+        }),
+        ..Rewrites::NONE
+    },
+    ..OpDef::BASE
+};
+
+const DIFF: OpDef = OpDef {
+    name: "_npi_diff",
+    doc: "Differences of neighbours along an axis, n times.",
+    inputs: Inputs::Fixed(&["a"]),
+    attrs: &[
+        AttrDef::new("n", AttrKind::IntFrom(0), "1", "How often differences are taken."),
+        AttrDef::new("axis", AttrKind::Int, "-1", "The axis."),
+    ],
+    infer_shape: |shapes| {
+        let Some(mut dims) = shapes.dims(0) else { return Ok(()) };
+        let axis = resolve_axis(shapes.attrs.int("axis"), dims.len())?;
+        dims[axis] = dims[axis].map(|n| n.saturating_sub(shapes.attrs.count("n")));
+        shapes.set_output(0, PartialShape::from_dims(dims))
+    },
+    bind: |attrs, signature| {
+        let [outer, whole, inner] = split_at(attrs.int("axis"), &signature.inputs[0].shape)?;
+        let times = attrs.count("n").min(whole);
+        dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
+            let mut x = elements::<T>(&call.inputs[0])?.to_vec();
+            let mut n = whole;
+            for _ in 0..times {
+                let mut less = Vec::with_capacity(x.len());
+                for block in x.chunks((n * inner).max(1)).take(outer) {
+                    let mut differences = vec![T::ZERO; block.len() - inner.min(block.len())];
+                    let kept = differences.len();
+                    binary(call.par, Binary::Sub, &block[block.len() - kept..], &block[..kept], &mut differences);
+                    less.append(&mut differences);
+                }
+                (x, n) = (less, n - 1);
+            }
+            elements_mut::<T>(&mut call.outputs[0])?.copy_from_slice(&x);
+            Ok(())
+        })))
+    },
+    ..OpDef::BASE
+};
+
+const EDIFF1D: OpDef = OpDef {
+    name: "_npi_ediff1d",
+    doc: "Differences of neighbours of the flattened array, with elements before and after them.",
+    inputs: Inputs::ByAttrs(|attrs| {
+        match u8::from(attrs.bool("to_begin_arr_given")) + u8::from(attrs.bool("to_end_arr_given")) {
+            0 => &["input1"],
+            1 => &["input1", "input2"],
+            _ => &["input1", "input2", "input3"],
+        }
+    }),
+    attrs: &[
+        AttrDef::new("to_begin_arr_given", AttrKind::Bool, "False", "Whether an array comes before."),
+        AttrDef::new("to_end_arr_given", AttrKind::Bool, "False", "Whether an array comes after."),
+        AttrDef::new("to_begin_scalar", AttrKind::OptFloat, "None", "A number that comes before."),
+        AttrDef::new("to_end_scalar", AttrKind::OptFloat, "None", "A number that comes after."),
+    ],
+    infer_shape: |shapes| {
+        let attrs = shapes.attrs;
+        let Some(data) = shapes.input(0) else { return Ok(()) };
+        let mut total = data.size().saturating_sub(1);
+        for i in 1..shapes.inputs.len() {
+            let Some(array) = shapes.input(i) else { return Ok(()) };
+            total = total.saturating_add(array.size());
+        }
+        let numbers = [("to_begin_arr_given", "to_begin_scalar"), ("to_end_arr_given", "to_end_scalar")];
+        let used = numbers.iter().filter(|(array, number)| !attrs.bool(array) && attrs.opt_float(number).is_some());
+        shapes.set_output(0, Shape::new(&[total.saturating_add(used.count())]))
+    },
+    infer_dtype: |dtypes| dtypes.uniform(&["input1", "input2", "input3"]),
+    bind: |attrs, signature| {
+        let given = [attrs.bool("to_begin_arr_given"), attrs.bool("to_end_arr_given")];
+        let numbers = [attrs.opt_float("to_begin_scalar"), attrs.opt_float("to_end_scalar")];
+        dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
+            let x = elements::<T>(&call.inputs[0])?;
+            let mut arrays = call.inputs[1..].iter();
+            let mut end = |i: usize| match (given[i], numbers[i]) {
+                (true, _) => arrays.next().ok_or_else(wrong_arity).and_then(|a| Ok(elements::<T>(a)?.to_vec())),
+                (false, Some(number)) => Ok(vec![T::from_f64(number)]),
+                (false, None) => Ok(Vec::new()),
+            };
+            let (mut all, after) = (end(0)?, end(1)?);
+            all.extend(x.windows(2).map(|pair| pair[1].minus(pair[0])));
+            all.extend(after);
+            elements_mut::<T>(&mut call.outputs[0])?.copy_from_slice(&all);
+            Ok(())
+        })))
+    },
+    ..OpDef::BASE
+};
+
+const POLYVAL: OpDef = OpDef {
+    name: "_npi_polyval",
+    doc: "A polynomial, given by its coefficients from the highest power down, at every element of x.",
+    inputs: Inputs::Fixed(&["p", "x"]),
+    ignores_unknown_attrs: true,
+    infer_shape: |shapes| {
+        if shapes.rank(0).is_some_and(|rank| rank != 1) {
+            return Err(shape_error(format!("p has shape {}; expected one axis", shapes.inputs[0])));
+        }
+        let x = shapes.inputs[1].clone();
+        shapes.set_output(0, x)
+    },
+    infer_dtype: |dtypes| dtypes.uniform(&["p", "x"]),
+    bind: |_, signature| {
+        dispatch!(signature.inputs[1].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
+            let (p, x) = (elements::<T>(&call.inputs[0])?, elements::<T>(&call.inputs[1])?);
+            let out = elements_mut::<T>(&mut call.outputs[0])?;
+            for (out, x) in out.iter_mut().zip(x) {
+                *out = p.iter().fold(T::ZERO, |sum, p| sum.times(*x).plus(*p));
+            }
+            Ok(())
+        })))
+    },
+    ..OpDef::BASE
+};
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{OpTest, f32s};
+
+    #[test]
+    fn different_elements_come_in_order_with_their_places() {
+        let test = OpTest::new("_npi_unique").attr("return_index", "1").attr("return_inverse", "1");
+        let out = test.attr("return_counts", "1").f32([2, 3], &[3.0, 1.0, 3.0, 2.0, 1.0, 3.0]).run_all();
+        assert_eq!(f32s(&out[0], [3]), [1.0, 2.0, 3.0]);
+        assert_eq!(out[1].values::<i64>(), [1, 3, 0]);
+        assert_eq!(out[2].values::<i64>(), [2, 0, 2, 1, 0, 2]);
+        assert_eq!(out[3].values::<i64>(), [2, 1, 3]);
+        let rows = OpTest::new("_npi_unique").attr("axis", "0").f32([3, 2], &[2.0, 1.0, 1.0, 2.0, 2.0, 1.0]).run();
+        assert_eq!(f32s(&rows, [2, 2]), [1.0, 2.0, 2.0, 1.0]);
+        assert_eq!(f32s(&OpTest::new("_npi_unique").f32([0, 2], &[]).run(), [0]), [0.0; 0]);
+    }
+
+    #[test]
+    fn numbers_are_counted_or_their_weights_summed() {
+        assert_eq!(OpTest::new("_npi_bincount").i32([4], &[1, 3, 1, 0]).run().values::<i32>(), [1, 2, 0, 1]);
+        let weighed = OpTest::new("_npi_bincount").attr("has_weights", "True").attr("minlength", "3");
+        assert_eq!(f32s(&weighed.i32([2], &[1, 1]).f32([2], &[0.5, 1.0]).run(), [3]), [0.0, 1.5, 0.0]);
+        assert!(OpTest::new("_npi_bincount").i32([1], &[-1]).error().message.contains("-1"));
+    }
+
+    #[test]
+    fn differences_are_taken_again_and_again() {
+        let of = |n: &str, axis: &str| {
+            OpTest::new("_npi_diff").attr("n", n).attr("axis", axis).f32([2, 3], &[1.0, 3.0, 8.0, 0.0, 0.0, 1.0]).run()
+        };
+        assert_eq!(f32s(&of("1", "-1"), [2, 2]), [2.0, 5.0, 0.0, 1.0]);
+        assert_eq!(f32s(&of("2", "1"), [2, 1]), [3.0, 1.0]);
+        assert_eq!(f32s(&of("5", "0"), [0, 3]), [0.0; 0]);
+        let y = OpTest::new("_npi_ediff1d").attr("to_begin_scalar", "9").f32([3], &[1.0, 3.0, 8.0]).run();
+        assert_eq!(f32s(&y, [3]), [9.0, 2.0, 5.0]);
+        let y = OpTest::new("_npi_polyval").f32([3], &[1.0, 0.0, 2.0]).f32([2], &[2.0, 3.0]).run();
+        assert_eq!(f32s(&y, [2]), [6.0, 11.0]);
+    }
+}

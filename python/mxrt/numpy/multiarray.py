@@ -1,0 +1,356 @@
+"""The array class of ``mx.np``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as onp
+
+from .. import _mxrt
+from ..base import MXNetValueError, dtype_name, is_number, no_training, warn
+from ..context import Context, current_context
+from ..ndarray import NDArray
+from ..ndarray import _indexing as indexing
+from ..ndarray.ndarray import _empty
+from ..ndarray.ndarray import array as _legacy_array
+from . import _keys
+from ._methods import NumpyMethods
+
+__all__ = ["array", "ndarray"]
+
+_PACKAGE = __name__.rpartition(".")[0]
+
+
+class ndarray(NumpyMethods):
+    """An array with the interface of NumPy's: operators, methods and indexing follow NumPy, results
+    of no axes are scalars, and element types are kept.
+
+    It is computed in the background and holds failures like :class:`mxrt.nd.NDArray`, with which it
+    can share its elements: ``as_nd_ndarray``. Make one with :func:`mxrt.np.array` and the like.
+    """
+
+    __slots__ = ()
+
+    # ---- NumPy's protocols -----------------------------------------------------------------------
+
+    def __array_ufunc__(  # type: ignore[override]
+        self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any
+    ) -> Any:
+        from ._protocols import call_ufunc
+
+        return call_ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        from ._protocols import call_function
+
+        return call_function(func, types, args, kwargs)
+
+    # ---- what it is ------------------------------------------------------------------------------
+
+    @property
+    def dtype(self) -> Any:
+        """NumPy's dtype of the elements."""
+        return onp.dtype(super().dtype)
+
+    @property
+    def T(self) -> ndarray:
+        """The array with its axes reversed, as a copy."""
+        return self.transpose()
+
+    def __repr__(self) -> str:
+        text = repr(self.asnumpy())
+        name = self._dtype_name
+        if "dtype=" in text:
+            if name == "float32":
+                text = text[: text.rindex(",")] + ")"
+        elif name not in ("float32", "bool"):
+            text = f"{text[:-1]}, dtype={name})"
+        context = self.context
+        return text if context.device_type == "cpu" else f"{text[:-1]}, ctx={context})"
+
+    def __str__(self) -> str:
+        text = str(self.asnumpy())
+        context = self.context
+        return text if context.device_type == "cpu" or not self.ndim else f"{text} @{context}"
+
+    def __format__(self, fmt: str) -> str:
+        if self.ndim == 0:
+            return format(self.item(), fmt)
+        # TypeError for other formats than none, as of all objects.
+        return object.__format__(self, fmt)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+    def __bool__(self) -> bool:
+        if self.size == 1:
+            return bool(self.item())
+        if self.size == 0:
+            warn(
+                "The truth value of an empty array is ambiguous. Returning False, but in future this will result in "
+                "an error.",
+                DeprecationWarning,
+            )
+            return False
+        raise ValueError("The truth value of an ndarray with multiple elements is ambiguous.")
+
+    def __float__(self) -> float:
+        return float(self._number())
+
+    def __int__(self) -> int:
+        return int(self._number())
+
+    def __index__(self) -> int:
+        if self.ndim == 0 and self._dtype_name.lstrip("u").startswith("int"):
+            return int(self.item())
+        raise TypeError("only integer scalar arrays can be converted to a scalar index")
+
+    def _number(self) -> Any:
+        if self.size != 1:
+            raise TypeError("only size-1 arrays can be converted to Python scalars")
+        return self.item()
+
+    # ---- its value -------------------------------------------------------------------------------
+
+    def item(self, *args: Any) -> Any:
+        """An element as a Python number: the only one, or that at a flat index or a tuple of
+        indices. ValueError without an index if there are several.
+        """
+        return self.asnumpy().item(*args)
+
+    def tolist(self) -> Any:
+        """The elements as nested lists of Python numbers; a number for an array without axes."""
+        return self.asnumpy().tolist()
+
+    def as_nd_ndarray(self) -> NDArray:
+        """An array of ``mx.nd`` over the same elements, without a copy."""
+        return NDArray(self)
+
+    def as_np_ndarray(self) -> ndarray:
+        """The array itself."""
+        return self
+
+    def detach(self) -> ndarray:
+        """Another array over the same elements."""
+        return ndarray(self)
+
+    def astype(  # type: ignore[override]
+        self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
+    ) -> ndarray:
+        """A copy with elements of another dtype; the array itself if it has it, with
+        ``copy=False``.
+        """
+        if order not in (None, "K", "C"):
+            raise ValueError("order must be either 'K' or 'C'")
+        if casting != "unsafe":
+            raise ValueError("casting must be equal to 'unsafe'")
+        if not subok:
+            raise ValueError("subok must be equal to True")
+        made = super().astype(dtype, copy)
+        return made if made is self else ndarray(made)
+
+    def copy(self, order: str = "C") -> ndarray:
+        """A copy on the same context."""
+        if order != "C":
+            raise NotImplementedError(f"ndarray.copy only supports order='C', while received {order}")
+        made: ndarray = self.copyto(self.context)
+        return made
+
+    def copyto(self, other: Any) -> Any:
+        """Copies the elements into `other`: an array of the same shape (elements of another type
+        are cast), or a context for a new array. Returns the copy.
+        """
+        if isinstance(other, NDArray) and not isinstance(other, ndarray):
+            raise TypeError("copyto: the other array is one of mx.nd; give other.as_np_ndarray()")
+        made = super().copyto(other)
+        # MXNet's copy of an array onto itself is False.
+        return made if made is other or not isinstance(made, NDArray) else ndarray(made)
+
+    def as_in_context(self, context: Context) -> ndarray:
+        """The array itself if it is on `context` already, else a copy there."""
+        made = super().as_in_context(context)
+        return made if isinstance(made, ndarray) else ndarray(made)
+
+    as_in_ctx = as_in_context
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickle, (super().__reduce__(), self.shape)
+
+    def attach_grad(self, grad_req: str = "write", stype: str | None = None) -> None:
+        """Refused, except for ``grad_req='null'``, which asks for nothing."""
+        if grad_req != "null":
+            raise no_training("attach_grad")
+
+    # ---- parts of it -----------------------------------------------------------------------------
+
+    def __getitem__(self, key: Any) -> ndarray:
+        shape = self.shape
+        if type(key) is int and shape:
+            return self._row_of(key, shape)
+        key = _keys.checked(key)
+        if not _keys.is_basic(key):
+            return ndarray(_mxrt.gather(self, _keys.positions(shape, key)))
+        if key == ():
+            return self
+        region = indexing.basic_region(shape, key)
+        picked = indexing.region_shape(region)
+        if indexing.is_contiguous(region):
+            view: ndarray = self._view_np(0 if 0 in picked else region[0], list(picked))
+            return view
+        copy = _empty(picked, self.context, self._dtype_name)
+        _mxrt.copy_region(copy, indexing.whole_region(picked), self, region)
+        return ndarray(copy)
+
+    def _row_of(self, index: int, shape: tuple[int, ...]) -> ndarray:
+        extent = shape[0]
+        if not -extent <= index < extent:
+            raise IndexError(f"index {index} is out of bounds for axis 0 with size {extent}")
+        width = 1
+        for n in shape[1:]:
+            width *= n
+        row: ndarray = self._view_np((index % extent) * width, list(shape[1:]))
+        return row
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if isinstance(value, NDArray) and not isinstance(value, ndarray):
+            raise TypeError("Cannot assign mx.nd.NDArray to mxnet.numpy.ndarray; give value.as_np_ndarray()")
+        key = _keys.checked(key)
+        source = self._value(value)
+        if _keys.is_basic(key):
+            region = indexing.basic_region(self.shape, key)
+            wanted = indexing.region_shape(region)
+            _mxrt.copy_region(self, region, source, indexing.broadcast_region(source.shape, wanted))
+            return
+        at = _keys.positions(self.shape, key)
+        spread = _empty(at.shape, self.context, self._dtype_name)
+        whole = indexing.whole_region(at.shape)
+        _mxrt.copy_region(spread, whole, source, indexing.broadcast_region(source.shape, at.shape))
+        _mxrt.scatter(self, at, spread)
+
+    def _value(self, value: Any) -> NDArray:
+        if isinstance(value, NDArray):
+            return NDArray.astype(value, self._dtype_name, copy=False).as_in_context(self.context)
+        if not is_number(value) and not isinstance(value, (onp.ndarray, list, tuple)):
+            raise TypeError(
+                f"mxnet.np.ndarray does not support assignment with non-array-like object {value} of type {type(value)}"
+            )
+        return array(value, dtype=self._dtype_name, ctx=self.context)
+
+    # ---- shape -----------------------------------------------------------------------------------
+
+    def reshape(self, *args: Any, **kwargs: Any) -> ndarray:
+        """A copy in another shape; one extent may be -1."""
+        order = kwargs.pop("order", "C")
+        if kwargs:
+            raise TypeError(f"{next(iter(kwargs))} is an invalid keyword argument for reshape")
+        if order != "C":
+            raise NotImplementedError(f"only supports C-order, while received {order}")
+        if not args:
+            raise TypeError("reshape() takes exactly 1 argument (0 given)")
+        shape = tuple(args[0]) if len(args) == 1 and isinstance(args[0], (tuple, list)) else args
+        return self._np("reshape")(self, shape)  # type: ignore[no-any-return]
+
+    def reshape_view(self, *shape: Any, **kwargs: Any) -> ndarray:
+        """A view in another shape; 0 and -1 to -4 are those of ``mx.nd``."""
+        return ndarray(super().reshape(*shape, **kwargs))
+
+    def transpose(self, *axes: Any) -> ndarray:
+        """A copy with permuted axes; reversed ones if none are given."""
+        order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else (axes or None)
+        return self._np("transpose")(self, order)  # type: ignore[no-any-return]
+
+    def flatten(self, order: str = "C") -> ndarray:  # type: ignore[override]
+        """The elements in one axis, as a copy."""
+        if order != "C":
+            raise NotImplementedError(f"ndarray.flatten only supports order='C', while received {order}")
+        return self.reshape(-1)
+
+    def broadcast_to(self, shape: Any) -> ndarray:
+        """Repeated to a larger shape."""
+        return self._np("broadcast_to")(self, shape)  # type: ignore[no-any-return]
+
+
+# Methods of mx.nd.NDArray that arrays of NumPy do not have, as in MXNet.
+_NOT_HERE = (
+    "abs arccos arccosh arcsin arcsinh arctan arctanh argmax_channel asscalar broadcast_axes broadcast_like cbrt ceil "
+    "cos cosh degrees depth_to_space diag exp expand_dims expm1 fix flip floor log log10 log1p log2 log_softmax "
+    "nanprod nansum norm one_hot ones_like pad pick radians rcbrt reciprocal relu reshape_like rint rsqrt shape_array "
+    "sigmoid sign sin sinh size_array slice slice_axis slice_like softmax softmin space_to_depth split split_v2 sqrt "
+    "square tan tanh tile topk tostype trunc zeros_like"
+).split()
+
+
+class _NotHere:
+    """A method of ``mx.nd.NDArray`` that is an error here, which says what works instead."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, array: Any, kind: Any = None) -> NoReturn:
+        name = self._name
+        instead = f"x.as_nd_ndarray().{name}(...)"
+        if name == "asscalar":
+            instead = "x.item()"
+        elif name in sys.modules[_PACKAGE].__all__:
+            instead = f"mx.np.{name}(x, ...)"
+        raise AttributeError(f"mxnet.numpy.ndarray object has no attribute {name}; use {instead}")
+
+
+for _name in _NOT_HERE:
+    setattr(ndarray, _name, _NotHere(_name))
+
+
+def _unpickle(parts: tuple[Callable[..., NDArray], tuple[Any, ...]], shape: tuple[int, ...]) -> ndarray:
+    make, arguments = parts
+    view: ndarray = make(*arguments)._view_np(0, list(shape))
+    return view
+
+
+def array(object: Any, dtype: Any = None, ctx: Context | None = None) -> ndarray:
+    """A new array with the values of `object`: a list, number, numpy array or array of ``mx.np``.
+
+    `dtype` is its element type: by default that of the array given, else float32. `ctx` is its
+    device, by default the current context. Raises TypeError for values that are no array, and
+    ValueError for arrays of ``mx.nd``.
+    """
+    context = current_context() if ctx is None else ctx
+    if isinstance(object, ndarray):
+        made = object.astype(object._dtype_name if dtype is None else dtype)
+        return made.as_in_context(context)
+    if isinstance(object, NDArray):
+        raise ValueError(
+            "If you're trying to create a mxnet.numpy.ndarray from mx.nd.NDArray, please use the zero-copy "
+            "as_np_ndarray function."
+        )
+    name = dtype_name(getattr(object, "dtype", None) if dtype is None else dtype)
+    if getattr(getattr(object, "dtype", None), "kind", "") == "c":
+        raise TypeError("array: complex numbers have no element type; pass the real or the imaginary part")
+    try:
+        values = onp.array(_plain(object), dtype=name, order="C")
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise TypeError(f"array: {error}") from None
+    view: ndarray = _legacy_array(values, ctx=context, dtype=name)._view_np(0, list(values.shape))
+    return view
+
+
+def _plain(value: Any) -> Any:
+    """Nested lists with numpy arrays in the place of ours."""
+    if isinstance(value, (list, tuple)):
+        return [_plain(part) for part in value]
+    return value.asnumpy() if isinstance(value, NDArray) else value
+
+
+def checked_axes_shape(shape: Any, name: str) -> tuple[int, ...]:
+    """A shape that is given for a new array."""
+    extents = (shape,) if isinstance(shape, (int, onp.integer)) else tuple(shape)
+    if any(not isinstance(n, (int, onp.integer)) for n in extents):
+        raise TypeError(f"{name}: a shape is an integer or a tuple of integers, got {shape!r}")
+    if any(n < 0 for n in extents):
+        raise MXNetValueError(f"{name}: the shape {extents} has a negative extent")
+    return tuple(int(n) for n in extents)

@@ -1,0 +1,206 @@
+"""Symbols with the interface of NumPy's arrays."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from ...base import NotImplementedForSymbol
+from ..symbol import Symbol, apply
+
+__all__ = ["_Symbol", "apply_np"]
+
+
+def apply_np(operator: str, inputs: list[Any], attrs: dict[str, Any], name: str | None = None) -> _Symbol:
+    """An operator applied to symbols."""
+    hint = operator.lower()
+    for prefix in ("_npi_", "_npx_", "_np_"):
+        hint = hint.removeprefix(prefix)
+    return _Symbol(apply(operator, hint, inputs, attrs, name))
+
+
+class _Symbol(Symbol):
+    """A symbol whose operators and methods are those of arrays of ``mx.np``."""
+
+    __slots__ = ()
+    __array_ufunc__ = None
+
+    def as_nd_ndarray(self) -> Symbol:
+        """A symbol of ``mx.sym`` with the same outputs."""
+        return Symbol(self)
+
+    def as_np_ndarray(self) -> _Symbol:
+        """The symbol itself."""
+        return self
+
+    def __getitem__(self, index: Any) -> Any:
+        """An output of several, by number, name or slice; of one output a part, by integers,
+        slices and None.
+        """
+        if isinstance(index, str) or len(self) > 1:
+            return _Symbol(super().__getitem__(index))
+        return self if index == () else self._part(index if isinstance(index, tuple) else (index,))
+
+    def _part(self, keys: tuple[Any, ...]) -> _Symbol:
+        if keys and keys[-1] is Ellipsis:
+            keys = keys[:-1]
+        begin: list[int | None] = []
+        end: list[int | None] = []
+        step: list[int | None] = []
+        dropped: list[int] = []
+        added: list[int] = []
+        for key in keys:
+            if key is None:
+                added.append(len(begin) - len(dropped) + len(added))
+                continue
+            if isinstance(key, int) and not isinstance(key, bool):
+                dropped.append(len(begin))
+                key = slice(key, key + 1 or None)
+            if not isinstance(key, slice):
+                raise IndexError(f"a symbol is indexed by integers, slices and None, not by {type(key)}")
+            begin.append(key.start)
+            end.append(key.stop)
+            step.append(key.step)
+        made: Any = self
+        if begin:
+            attrs = {"begin": tuple(begin), "end": tuple(end), "step": tuple(step)}
+            made = apply_np("_npi_slice", [made], attrs)
+        if dropped:
+            made = apply_np("_np_squeeze", [made], {"axis": tuple(dropped)})
+        for axis in added:
+            made = apply_np("_npi_expand_dims", [made], {"axis": axis})
+        return made  # type: ignore[no-any-return]
+
+    def __iter__(self) -> Any:
+        return (_Symbol(self._output(i)) for i in range(len(self)))
+
+    def _np(self, name: str) -> Callable[..., Any]:
+        found: Callable[..., Any] = getattr(sys.modules["mxrt.numpy"], name)
+        return found
+
+    # ---- methods ---------------------------------------------------------------------------------
+
+    @property
+    def T(self) -> Any:
+        """The symbol with its axes reversed."""
+        return self.transpose()
+
+    def reshape(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements in another shape; -1 is worked out."""
+        kwargs.pop("order", None)
+        shape = kwargs.pop("newshape", None) or (args[0] if len(args) == 1 and not isinstance(args[0], int) else args)
+        return self._np("reshape")(self, tuple(shape))
+
+    def transpose(self, *axes: Any, **kwargs: Any) -> Any:
+        """The symbol with permuted axes; reversed ones if none are given."""
+        order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else (axes or kwargs.get("axes"))
+        return self._np("transpose")(self, order)
+
+    def astype(self, dtype: Any, **kwargs: Any) -> Any:
+        """The elements in another dtype."""
+        from ...base import dtype_name
+
+        return apply_np("Cast", [self], {"dtype": dtype_name(dtype)})
+
+    def flatten(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements in one axis."""
+        return self.reshape(-1)
+
+    def item(self, *args: Any) -> Any:
+        """Refused: a symbol has no value."""
+        raise NotImplementedForSymbol(self.item)
+
+    # ---- operators -------------------------------------------------------------------------------
+
+    def __neg__(self) -> Any:
+        return self._np("negative")(self)
+
+    def __abs__(self) -> Any:
+        return self._np("absolute")(self)
+
+    def __add__(self, other: Any) -> Any:
+        return self._np("add")(self, other)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        return self._np("subtract")(self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return self._np("subtract")(other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return self._np("multiply")(self, other)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Any:
+        return self._np("divide")(self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return self._np("divide")(other, self)
+
+    def __mod__(self, other: Any) -> Any:
+        return self._np("mod")(self, other)
+
+    def __rmod__(self, other: Any) -> Any:
+        return self._np("mod")(other, self)
+
+    def __pow__(self, other: Any) -> Any:
+        return self._np("power")(self, other)
+
+    def __rpow__(self, other: Any) -> Any:
+        return self._np("power")(other, self)
+
+    def __matmul__(self, other: Any) -> Any:
+        return self._np("matmul")(self, other)
+
+    def __and__(self, other: Any) -> Any:
+        return self._np("bitwise_and")(self, other)
+
+    def __or__(self, other: Any) -> Any:
+        return self._np("bitwise_or")(self, other)
+
+    def __xor__(self, other: Any) -> Any:
+        return self._np("bitwise_xor")(self, other)
+
+    def __invert__(self) -> Any:
+        return self._np("invert")(self)
+
+    def __eq__(self, other: object) -> Any:
+        return self._np("equal")(self, other)
+
+    def __ne__(self, other: object) -> Any:
+        return self._np("not_equal")(self, other)
+
+    def __gt__(self, other: Any) -> Any:
+        return self._np("greater")(self, other)
+
+    def __ge__(self, other: Any) -> Any:
+        return self._np("greater_equal")(self, other)
+
+    def __lt__(self, other: Any) -> Any:
+        return self._np("less")(self, other)
+
+    def __le__(self, other: Any) -> Any:
+        return self._np("less_equal")(self, other)
+
+    __hash__ = None
+
+
+def _method(name: str) -> Any:
+    def method(self: _Symbol, *args: Any, **kwargs: Any) -> Any:
+        return self._np(name)(self, *args, **kwargs)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"The function ``mx.np.{name}`` of this symbol."
+    return method
+
+
+# Methods that are functions of mx.np with the symbol as first argument.
+for _name in (
+    "all any sum prod mean std var max min argmax argmin cumsum clip round repeat squeeze swapaxes take argsort dot "
+    "broadcast_to expand_dims copy"
+).split():
+    setattr(_Symbol, _name, _method(_name))
