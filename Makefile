@@ -441,6 +441,12 @@ memcheck: | check-tools ## long checks: some tests of engine, kernels and the C 
 check-aarch64: | check-tools ## release: whether all crates compile for aarch64 (rustup target; gcc-aarch64-linux-gnu)
 	RUSTFLAGS=-Dwarnings cargo check --workspace --target aarch64-unknown-linux-gnu --locked
 
+.PHONY: test-aarch64
+test-aarch64: | check-tools ## long checks: the tests of kernels on aarch64 under QEMU (needs qemu-user, gcc-aarch64-linux-gnu)
+	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
+	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L /usr/aarch64-linux-gnu" \
+	PROPTEST_CASES=8 cargo test -p mxrt-kernels --lib --target aarch64-unknown-linux-gnu --locked
+
 .PHONY: sdist
 sdist: $(STAMPS)/build-tools | check-tools ## release: build a wheel from the source distribution, install and use it (three minutes)
 	scripts/sdist.sh build

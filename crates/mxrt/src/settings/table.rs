@@ -245,7 +245,7 @@ pub static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "MXRT_ISA",
-        expects: "portable, avx2, avx512 or amx",
+        expects: "portable, neon (ARM), avx2, avx512 or amx",
         default: "the best that the processor has",
         doc: "Instruction set of the kernels; amx is AVX-512 with the tiles of AMX for products.",
         subject: MODELS,
