@@ -22,7 +22,7 @@ def read(fname: str) -> str:
             f"'{path}' is not a symbol file but a parameter file: the two are in each other's place. Pass the one that "
             "ends in -symbol.json here"
         )
-    advice = _mxrt.recognise(content[:64])
+    advice = _mxrt.recognise(content[:512])
     if advice is not None:
         raise MXNetDataError(f"'{path}' is not a symbol file. {advice}")
     try:
