@@ -94,6 +94,14 @@ def test_pickles_are_read_where_mxrt_stands_in_for_mxnet() -> None:
         (b"\x89HDF\r\n\x1a\n" + b"a" * 30, "HDF5"),
         (b"\x80\x04\x95" + b"a" * 30, "pickle"),
         (b"\x93NUMPY\x01\0" + b"a" * 30, r"numpy\.load"),
+        (b"\xfd7zXZ\0" + b"a" * 30, "xz"),
+        (b"\x18\0\0\0TFL3" + b"a" * 30, "TensorFlow Lite"),
+        (b"\x20\0\0\0\0\0\0\0" + b'{"a":{}}' + b" " * 30, "safetensors"),
+        (b"\xef\xbb\xbf" + b'{"nodes": []}', "byte order mark"),
+        (b"<center>403 Forbidden</center>", "HTML"),
+        (b"404: Not Found", "download that failed"),
+        (b'{"message":"Not Found","status":"404"}', "download that failed"),
+        (b"archive/" + bytes(249) + b"ustar\x0000" + bytes(250), "tar archive"),
     ],
 )
 def test_files_that_are_no_models_are_named(mx, tmp_path, content: bytes, words: str) -> None:

@@ -100,6 +100,7 @@ def test_labels_that_float32_rounds_are_warned_of(mx) -> None:
         mx.io.NDArrayIter(np.ones((2, 2)), np.array([3, 2**24]))
         mx.nd.array(labels, dtype="int64")
         mx.nd.array([3, 2**24])
+        mx.nd.array(np.nan)
         mx.nd.array(np.array([1.5e10, 2.0**30 + 1]))  # numpy's floats are rounded by intention
         assert kept.label[0][1].asnumpy().tolist() == labels.tolist()
     for one in (labels, labels.tolist(), labels.astype("float64").tolist(), 2**24 + 1):

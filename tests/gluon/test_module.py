@@ -441,7 +441,7 @@ def test_what_looks_like_executors_shows_parameters_and_results(mx, module) -> N
 @pytest.mark.parametrize("bound", ["float32", "float64", "float16"])
 @pytest.mark.parametrize("given", ["float32", "float64", "float16", None])
 def test_parameters_have_the_type_that_follows_from_the_bound_input(mx, bound: str, given: str | None) -> None:
-    """As the arrays of MXNet's executors, whatever a file or an initializer gives."""
+    """Arrays of MXNet's executors have it, whatever a file or an initializer gives."""
     graph = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
     made = mx.mod.Module(graph, label_names=None)
     made.bind([mx.io.DataDesc("data", (1, 3), bound)], for_training=False)

@@ -60,7 +60,7 @@ fn a_child_reads_old_values_runs_queued_work_and_new_work() {
             seen.fetch_add(1, SeqCst);
             Ok(())
         });
-        let token = held.recv_timeout(Duration::from_secs(10)).unwrap();
+        let token = held.recv_timeout(Duration::from_secs(60)).unwrap();
         let mut token = Some(token);
         let status = in_child(|| {
             token.take().unwrap().complete(Ok(()));
@@ -175,7 +175,7 @@ fn guards_of_threads_that_a_child_lacks_block_no_thread_there() {
         let (read, written, wanted, own) = (engine.new_var(), engine.new_var(), engine.new_var(), engine.new_var());
         let (gate, held) = std::sync::mpsc::channel::<OnComplete>();
         engine.push_async(OpSpec::new("held", &[(&wanted, Access::Write)]), move |_, token| gate.send(token).unwrap());
-        let mut token = Some(held.recv_timeout(Duration::from_secs(10)).unwrap());
+        let mut token = Some(held.recv_timeout(Duration::from_secs(60)).unwrap());
         let (stop, ready) = (AtomicBool::new(false), AtomicU64::new(0));
         let keep = || {
             ready.fetch_add(1, SeqCst);
@@ -251,7 +251,7 @@ fn queued_work_runs_in_a_child_that_only_asks_whether_it_is_done() {
             if by_callback {
                 let (send, receive) = std::sync::mpsc::channel();
                 engine.on_ready(&var, move |_| send.send(()).unwrap());
-                return receive.recv_timeout(Duration::from_secs(10)).is_err() as i32;
+                return receive.recv_timeout(Duration::from_secs(60)).is_err() as i32;
             }
             while !engine.is_ready(&var) {
                 std::thread::sleep(Duration::from_millis(1));
@@ -276,7 +276,7 @@ fn a_poll_hook_may_fork() {
                 send.send(token).unwrap();
             });
             engine.push(OpSpec::new("queued", &[(&held, Access::Read), (&queued, Access::Write)]), |_| Ok(()));
-            let mut token = Some(receive.recv_timeout(Duration::from_secs(10)).unwrap());
+            let mut token = Some(receive.recv_timeout(Duration::from_secs(60)).unwrap());
             let (mut child, mut status) = (None, None);
             let wait = |poll: &mut dyn FnMut() -> bool| {
                 if all { engine.wait_all_with(poll) } else { engine.wait_to_read_with(&queued, poll) }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 fn hold(engine: &'static Engine, var: &Var) -> OnComplete {
     let (send, receive) = std::sync::mpsc::channel();
     engine.push_async(OpSpec::new("hold", &[(var, Access::Write)]), move |_, token| send.send(token).unwrap());
-    receive.recv_timeout(Duration::from_secs(10)).unwrap()
+    receive.recv_timeout(Duration::from_secs(60)).unwrap()
 }
 
 #[test]
@@ -321,7 +321,7 @@ fn a_running_op_finishes_although_it_is_cancelled() {
             go_on.1.recv().unwrap();
             Ok(())
         });
-        started.1.recv_timeout(Duration::from_secs(10)).unwrap();
+        started.1.recv_timeout(Duration::from_secs(60)).unwrap();
         handle.cancel();
         engine.cancel(&var);
         go_on.0.send(()).unwrap();

@@ -3,10 +3,17 @@
 mod common;
 use common::*;
 use mxrt_engine::*;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{sleep, spawn};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+/// Ops, and turns of guests, that a crowd has at least.
+const ENOUGH: usize = 100;
+
+/// Held by a test that forks, and by one whose op waits for a guest: a fork keeps guests out and
+/// waits for ops of all engines.
+static FORKS: Mutex<()> = Mutex::new(());
 
 /// Counts the threads that compute concurrently.
 #[derive(Default)]
@@ -27,7 +34,7 @@ impl Crowd {
     }
 }
 
-/// Guests and threads that push ops, for a while. The sleep of an op stands for what it computes.
+/// Guests and threads that push ops, until there were enough of both. The sleep of an op stands for what it computes.
 fn crowd(engine: &'static Engine, guests: usize, pushers: usize, cost: Cost) -> Arc<Crowd> {
     let crowd = Arc::new(Crowd::default());
     let (turn, op) = (Duration::from_micros(300), Duration::from_micros(1000));
@@ -56,7 +63,10 @@ fn crowd(engine: &'static Engine, guests: usize, pushers: usize, cost: Cost) -> 
             }
         }));
     }
-    sleep(Duration::from_millis(200));
+    let count = |n: &AtomicUsize| n.load(Ordering::SeqCst);
+    while count(&crowd.ops) < ENOUGH || count(&crowd.turns) < ENOUGH {
+        sleep(Duration::from_millis(5));
+    }
     crowd.ended.store(true, Ordering::SeqCst);
     threads.into_iter().for_each(|thread| thread.join().unwrap());
     crowd
@@ -64,6 +74,7 @@ fn crowd(engine: &'static Engine, guests: usize, pushers: usize, cost: Cost) -> 
 
 #[test]
 fn guests_and_ops_together_never_exceed_the_cores_and_both_go_on() {
+    let _guard = watchdog(60);
     for engine in [1, 2, 4].map(|cores| start(EngineKind::ThreadedPerDevice, cores)) {
         for cost in [Cost::Small, Cost::Medium, Cost::Large] {
             let seen = crowd(engine, 3, 5, cost);
@@ -71,14 +82,13 @@ fn guests_and_ops_together_never_exceed_the_cores_and_both_go_on() {
             let said =
                 format!("{} cores, {cost:?}: {} ops, {} turns", engine.cores(), count(&seen.ops), count(&seen.turns));
             assert!(count(&seen.most) <= engine.cores(), "{said}: {} at a time", count(&seen.most));
-            // In 200 ms a core has time for about 150 pairs of an op and a turn.
-            assert!(count(&seen.ops) > 10 && count(&seen.turns) > 10, "{said}");
         }
     }
 }
 
 #[test]
 fn queued_ops_wait_for_one_turn_and_guests_for_one_op() {
+    let _guard = watchdog(60);
     let engine = start(EngineKind::ThreadedPerDevice, 1);
     let seen = crowd(engine, 4, 4, Cost::Large);
     let (ops, turns) = (seen.ops.load(Ordering::SeqCst) as f64, seen.turns.load(Ordering::SeqCst) as f64);
@@ -88,8 +98,9 @@ fn queued_ops_wait_for_one_turn_and_guests_for_one_op() {
 #[test]
 fn a_guest_that_an_op_waits_for_computes_in_the_end() {
     let engine = start(EngineKind::ThreadedPerDevice, 1);
+    let _guard = watchdog(60);
+    let _no_fork = FORKS.lock().unwrap_or_else(PoisonError::into_inner);
     let var = engine.new_var();
-    let begin = Instant::now();
     engine.push(OpSpec::new("joins", &[(&var, Access::Write)]), move |_| {
         assert!(holds_core());
         spawn(move || engine.compute(|| assert!(!holds_core(), "there is one core, and the op has it")))
@@ -100,7 +111,7 @@ fn a_guest_that_an_op_waits_for_computes_in_the_end() {
         Ok(())
     });
     engine.wait_to_read(&var).unwrap();
-    assert!(begin.elapsed() < Duration::from_secs(5) && !holds_core());
+    assert!(!holds_core());
 }
 
 #[test]
@@ -133,6 +144,7 @@ fn a_panic_of_a_guest_gives_its_core_back() {
 
 #[test]
 fn a_fork_waits_for_guests_that_compute_and_forgets_those_that_wait() {
+    let _forks = FORKS.lock().unwrap_or_else(PoisonError::into_inner);
     let engine = start(EngineKind::ThreadedPerDevice, 1);
     let ended = Arc::new(AtomicBool::new(false));
     let guests: Vec<_> = (0..3)
@@ -150,14 +162,13 @@ fn a_fork_waits_for_guests_that_compute_and_forgets_those_that_wait() {
         // SAFETY: the child computes with the engine, which is made for that, and leaves by `_exit`.
         let child = unsafe { libc::fork() };
         if child == 0 {
-            let begin = Instant::now();
             let var = engine.new_var();
             let fine = engine.compute(holds_core) && {
                 succeed(engine, &[(&var, Access::Write)]);
                 engine.wait_to_read(&var).is_ok()
             };
             // SAFETY: ends the child without running what belongs to the parent.
-            unsafe { libc::_exit(if fine && begin.elapsed() < Duration::from_millis(900) { 0 } else { 1 }) };
+            unsafe { libc::_exit(i32::from(!fine)) };
         }
         let mut status = 0;
         // SAFETY: our own child, and a place for its status.

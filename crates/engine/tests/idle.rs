@@ -46,11 +46,13 @@ fn an_engine_at_rest_gives_memory_back_and_then_sleeps_without_waking() {
         std::thread::sleep(Duration::from_millis(20));
     }
     // The other worker may be about to find that nothing is left to give back.
-    std::thread::sleep(Duration::from_secs(1));
-    let before = sleeps();
-    assert!(!before.is_empty(), "there are workers");
-    std::thread::sleep(Duration::from_secs(2));
-    assert_eq!(sleeps(), before, "a worker woke up for nothing");
+    let quiet = (0..10).any(|_| {
+        let before = sleeps();
+        assert!(!before.is_empty(), "there are workers");
+        std::thread::sleep(Duration::from_secs(2));
+        sleeps() == before
+    });
+    assert!(quiet, "a worker wakes up for nothing");
     let var = engine.new_var();
     engine.push(OpSpec::new("again", &[(&var, Access::Write)]), |_| Ok(()));
     engine.wait_to_read(&var).unwrap();

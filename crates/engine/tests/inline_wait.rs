@@ -17,11 +17,11 @@ fn push(engine: &'static Engine, var: &Var, cost: Cost) -> std::sync::mpsc::Rece
     receive
 }
 
-/// Whether a worker and the waiting thread have both been the faster one within a few seconds.
+/// Whether a worker and the waiting thread have both been the faster one within a minute.
 fn both_have_run(engine: &'static Engine, cost: Cost) -> bool {
     let (var, me, begin) = (engine.new_var(), std::thread::current().id(), Instant::now());
     let (mut here, mut there) = (false, false);
-    while !(here && there) && begin.elapsed() < Duration::from_secs(5) {
+    while !(here && there) && begin.elapsed() < Duration::from_secs(60) {
         let ran = push(engine, &var, cost);
         if there {
             engine.wait_to_read(&var).unwrap();
@@ -132,7 +132,7 @@ fn idle_cores_help_an_op_in_its_waiter() {
         if threads.contains(&me) && threads.iter().any(|t| *t != me) {
             return;
         }
-        assert!(begin.elapsed() < Duration::from_secs(10), "no thread helps");
+        assert!(begin.elapsed() < Duration::from_secs(60), "no thread helps");
     }
 }
 

@@ -16,7 +16,7 @@ fn occupy(engine: &'static Engine) -> std::sync::mpsc::Sender<()> {
         _ = go_on.1.recv();
         Ok(())
     });
-    started.1.recv_timeout(Duration::from_secs(10)).unwrap();
+    started.1.recv_timeout(Duration::from_secs(60)).unwrap();
     go_on.0
 }
 

@@ -40,7 +40,7 @@ fn a_wait_given_up_frees_its_variable_when_the_value_arrives() {
         let var = engine.new_var();
         let (send, receive) = std::sync::mpsc::channel();
         engine.push_async(OpSpec::new("held", &[(&var, Access::Write)]), move |_, token| send.send(token).unwrap());
-        let token = receive.recv_timeout(Duration::from_secs(10)).unwrap();
+        let token = receive.recv_timeout(Duration::from_secs(60)).unwrap();
         assert!(matches!(engine.wait_to_read_with(&var, &mut || false), Err(WaitError::Interrupted)));
         drop(var);
         assert_eq!(live_vars(), before + 1);

@@ -4,7 +4,7 @@ mod common;
 use common::*;
 use mxrt_engine::*;
 use std::sync::Mutex;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The profiler belongs to the process and records every engine: tests that use it, or whose ops
 /// others must not record, run one at a time.
@@ -243,25 +243,38 @@ fn a_dump_names_what_runs_what_is_queued_and_who_waits() {
             go_on.1.recv().unwrap();
             Ok(())
         });
-        started.1.recv_timeout(Duration::from_secs(10)).unwrap();
+        started.1.recv_timeout(Duration::from_secs(60)).unwrap();
         op(engine, "the queued one", &[(&free, Access::Read)], 0);
         op(engine, "the blocked one", &[(&busy, Access::Read), (&blocked, Access::Write)], 0);
         std::thread::scope(|s| {
             let waiter = std::thread::Builder::new().name("patient".into());
             waiter.spawn_scoped(s, || engine.wait_to_read(&blocked)).unwrap();
             s.spawn(|| engine.wait_all());
-            std::thread::sleep(Duration::from_millis(120));
-            let text = engine.dump();
-            for expected in [
+            let (uses, waits) = (
+                format!("reads {}, writes {}", free.id(), busy.id()),
+                format!("for variable {}: being written", blocked.id()),
+            );
+            let expected = [
                 "1 of 1 cores in use",
-                ": the slow one on cpu(0) since 0.1",
-                &format!("reads {}, writes {}", free.id(), busy.id()),
+                &uses,
                 "queued, ready to run:\n  the queued one",
-                "patient since 0.1",
-                &format!("for variable {}: being written", blocked.id()),
+                &waits,
                 "1 threads for everything",
-            ] {
-                assert!(text.contains(expected), "{expected:?} is not in:\n{text}");
+            ];
+            let seconds = |text: &str, before: &str| {
+                let number = text.split_once(before)?.1.split(|c: char| !c.is_ascii_digit() && c != '.').next()?;
+                number.parse::<f64>().ok()
+            };
+            let lasted = |text: &str, before: &str| seconds(text, before).is_some_and(|seconds| seconds >= 0.1);
+            let begin = Instant::now();
+            loop {
+                let text = engine.dump();
+                let slow = lasted(&text, ": the slow one on cpu(0) since ") && lasted(&text, "patient since ");
+                if slow && expected.iter().all(|words| text.contains(words)) {
+                    break;
+                }
+                assert!(begin.elapsed() < Duration::from_secs(60), "{expected:?} are not all in:\n{text}");
+                std::thread::sleep(Duration::from_millis(10));
             }
             go_on.0.send(()).unwrap();
         });

@@ -102,7 +102,7 @@ fn ops_may_push_ops_also_over_their_own_variables() {
         });
         let began = Instant::now();
         while var.version() < 51 {
-            assert!(began.elapsed().as_secs() < 10, "only {} ran", var.version());
+            assert!(began.elapsed().as_secs() < 60, "only {} ran", var.version());
             std::thread::yield_now();
         }
         engine.wait_all().unwrap();
@@ -126,7 +126,7 @@ fn a_chain_of_pushes_over_fresh_variables_does_not_exhaust_the_stack() {
         next(engine, count.clone(), 20_000);
         let began = Instant::now();
         while count.load(SeqCst) < 20_001 {
-            assert!(began.elapsed().as_secs() < 20);
+            assert!(began.elapsed().as_secs() < 60);
             std::thread::yield_now();
         }
     }

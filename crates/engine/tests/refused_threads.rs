@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// Whether `count` ops have run, without asking the engine, which would start queued ops.
 fn have_run(ran: &AtomicUsize, count: usize) -> bool {
     let begin = Instant::now();
-    while ran.load(SeqCst) < count && begin.elapsed() < Duration::from_secs(10) {
+    while ran.load(SeqCst) < count && begin.elapsed() < Duration::from_secs(60) {
         std::thread::sleep(Duration::from_millis(1));
     }
     ran.load(SeqCst) == count
@@ -38,7 +38,7 @@ fn without_workers_the_pushing_thread_computes_and_with_sleeping_ones_these_are_
             _ = go_on.1.recv();
             Ok(())
         });
-        started.1.recv_timeout(Duration::from_secs(10)).unwrap();
+        started.1.recv_timeout(Duration::from_secs(60)).unwrap();
         testing::refuse_threads(Some(Duration::from_millis(200)));
         std::thread::scope(|s| {
             // Its worker is refused after a while; meanwhile the first worker runs the op and falls

@@ -37,7 +37,7 @@ fn a_callback_runs_when_the_value_is_there_and_gets_its_failure() {
             let send = send.clone();
             engine.on_ready(var, move |result| send.send(result.map_err(|f| f.message().to_owned())).unwrap());
         }
-        let mut got: Vec<_> = (0..2).map(|_| receive.recv_timeout(Duration::from_secs(10)).unwrap()).collect();
+        let mut got: Vec<_> = (0..2).map(|_| receive.recv_timeout(Duration::from_secs(60)).unwrap()).collect();
         got.sort();
         assert_eq!(got, [Ok(()), Err("for you".to_owned())]);
         assert_eq!(messages(engine.wait_all()), ["for you"], "a callback does not count as observing");
@@ -114,7 +114,7 @@ fn after_closing_pushes_fail_and_waits_return() {
         let (pending, fresh) = (engine.new_var(), engine.new_var());
         let (send, receive) = std::sync::mpsc::channel();
         engine.push_async(OpSpec::new("held", &[(&pending, Access::Write)]), move |_, token| send.send(token).unwrap());
-        let token = receive.recv_timeout(Duration::from_secs(10)).unwrap();
+        let token = receive.recv_timeout(Duration::from_secs(60)).unwrap();
         std::thread::scope(|s| {
             let one = s.spawn(|| engine.wait_to_read(&pending));
             let all = s.spawn(|| engine.wait_all());
@@ -135,7 +135,7 @@ fn after_closing_pushes_fail_and_waits_return() {
         });
         engine.wait_to_read(&fresh).ok();
         let began = Instant::now();
-        while !ran.load(SeqCst) && began.elapsed().as_secs() < 10 {
+        while !ran.load(SeqCst) && began.elapsed().as_secs() < 60 {
             std::thread::yield_now();
         }
         assert!(ran.load(SeqCst), "clean-up runs after closing");

@@ -38,9 +38,9 @@ impl Part {
 #[derive(Debug)]
 pub(crate) struct Answers {
     limit: usize,
-    /// for all responses
+    /// part for all responses
     shared: Part,
-    /// for small responses that have no room in the shared part
+    /// part for small responses that have no room in the shared one
     reserved: Part,
     /// most bytes that were held since the last call of `take_peak`
     peak: AtomicUsize,

@@ -110,7 +110,7 @@ def _of_file(path: Path, said: str, epoch: int | None) -> Files:
             "net.export() of Gluon and save_checkpoint write them"
         )
     with path.open("rb") as file:
-        advice = _mxrt.recognise(file.read(64))
+        advice = _mxrt.recognise(file.read(512))
     raise ModelError(f"'{path}' is no model: expected {MODEL}" + (f". {advice}" if advice else ""))
 
 

@@ -311,5 +311,5 @@ def _add_values(add: Any, name: str, one: NDArray, two: NDArray) -> None:
     if left.dtype.kind == "V":
         add("values", name, "", "differ")
         return
-    worst = float(np.nanmax(np.abs(left.astype("float64") - right.astype("float64"))))
+    worst = float(np.fmax.reduce(np.abs(left.astype("float64") - right.astype("float64")), axis=None, initial=0))
     add("values", name, f"largest {np.abs(left).max():.4g}", f"differ by at most {worst:.4g}")

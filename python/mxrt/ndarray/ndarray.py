@@ -551,7 +551,7 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
             raise
         except Exception as error:
             raise TypeError(f"source_array must be array like object: {error}") from None
-        if name == "float32" and values.size and np.nanmax(np.abs(values), initial=0) >= 1 << 24:
+        if name == "float32" and (np.abs(values) >= 1 << 24).any():
             warn_of_changed(np.asarray(source_array), values, "array")
     if not values.flags.c_contiguous or not values.flags.aligned:
         values = values.copy()

@@ -26,7 +26,7 @@ def text_of(content: bytes, path: str) -> str:
             f"'{path}' is not a symbol file but a parameter file: the two are in each other's place. Pass the one that "
             "ends in -symbol.json here"
         )
-    advice = _mxrt.recognise(content[:64])
+    advice = _mxrt.recognise(content[:512])
     if advice is not None:
         raise MXNetDataError(f"'{path}' is not a symbol file. {advice}")
     try:

@@ -10,7 +10,7 @@ use mxrt_tensor::{DType, Shape, StorageType, TensorType};
 const WINDOW: u64 = 4096;
 
 /// Bytes from which files of other kinds are recognised.
-const HEAD: u64 = 64;
+const HEAD: u64 = 512;
 
 const DAMAGED: &str = "The file is damaged or was not written by MXNet's save; copy or download it again";
 
