@@ -86,7 +86,7 @@ generate: $(STAMPS)/venv | check-tools ## daily: write stubs, docs/settings.md, 
 
 .PHONY: pages
 pages: $(STAMPS)/installed $(STAMPS)/test-tools ## daily: write the pages made of tables: commands, errors, operators, the interface, coverage
-	MXRT_WRITE=1 $(PY) -m pytest -q -k up_to_date tests/test_cli.py tests/test_cli_plan.py tests/test_coverage_page.py tests/test_operator_page.py tests/test_api_page.py
+	MXRT_WRITE=1 $(PY) -m pytest -q -k up_to_date tests/cli/test_cli.py tests/cli/test_cli_plan.py tests/test_coverage_page.py tests/test_operator_page.py tests/test_api_page.py
 
 # In the repository, so that a build needs no NVRTC.
 .PHONY: cuda-images
@@ -179,7 +179,7 @@ check-embedding: | check-tools ## release: both into an empty folder; the exampl
 .PHONY: check-cuda-images
 check-cuda-images: $(STAMPS)/nvrtc $(STAMPS)/installed $(STAMPS)/test-tools ## release: whether the images are what NVRTC makes of the text, and the wheel compiles by it (no GPU)
 	PYTHONPATH=$(NVRTC) $(PY) scripts/cuda_images.py --compare
-	MXRT_TEST_NVRTC="$$PWD/$(NVRTC)" $(PY) -m pytest -q tests/test_cuda_compiled.py -k nvrtc
+	MXRT_TEST_NVRTC="$$PWD/$(NVRTC)" $(PY) -m pytest -q tests/devices/test_cuda_compiled.py -k nvrtc
 
 .PHONY: check-crate
 check-crate: | check-tools ## release: the crate mxrt as other programs build it: each feature alone, the oldest Rust, axum
@@ -389,15 +389,15 @@ soak-devices: $(STAMPS)/installed $(STAMPS)/test-tools ## long checks: models on
 
 .PHONY: soak-exits
 soak-exits: $(STAMPS)/installed $(STAMPS)/test-tools ## long checks: leave the interpreter in the middle of everything, 1,000 times each way (an hour)
-	MXRT_EXITS=$(call count,1000,3600) $(PY) -m pytest tests/test_exits.py
+	MXRT_EXITS=$(call count,1000,3600) $(PY) -m pytest tests/engine/test_exits.py
 
 .PHONY: soak-forks
 soak-forks: $(STAMPS)/installed $(STAMPS)/test-tools ## long checks: 2,000 forks during every kind of call; each child computes and loads (half an hour)
-	MXRT_FORKS=$(call count,143,1800) $(PY) -m pytest tests/test_forks.py
+	MXRT_FORKS=$(call count,143,1800) $(PY) -m pytest tests/engine/test_forks.py
 
 .PHONY: soak-callers
 soak-callers: $(STAMPS)/installed $(STAMPS)/test-tools ## long checks: 960 callers, one call in a hundred wrong: right answers, flat memory (five minutes)
-	MXRT_CROWD=$(or $(SECONDS),300) $(PY) -m pytest tests/test_many_callers.py
+	MXRT_CROWD=$(or $(SECONDS),300) $(PY) -m pytest tests/engine/test_many_callers.py
 
 .PHONY: soak-generated
 soak-generated: | check-tools ## long checks: 30,000 operator calls and symbol files, built by their rules and damaged (minutes)

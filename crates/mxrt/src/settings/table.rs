@@ -2,8 +2,11 @@
 //! follow from it.
 
 use super::Reading;
+use crate::EngineKind;
 use crate::devices::SimWork;
-use crate::{ConvTable, EngineKind, KernelOptions, MAX_CORES, PassChoice};
+use mxrt_engine::MAX_CORES;
+use mxrt_graph::PassChoice;
+use mxrt_ops::{ConvTable, KernelOptions};
 use std::path::Path;
 use std::str::FromStr;
 
