@@ -86,7 +86,7 @@ generate: $(STAMPS)/venv | check-tools ## daily: write stubs, docs/settings.md, 
 
 .PHONY: pages
 pages: $(STAMPS)/installed $(STAMPS)/test-tools ## daily: write the pages made of tables: commands, errors, operators, the interface, coverage
-	MXRT_WRITE=1 $(PY) -m pytest -q -k up_to_date tests/test_cli.py tests/test_cli_plan.py tests/test_coverage_page.py tests/test_operator_page.py tests/test_api_page.py
+	MXRT_WRITE=1 $(PY) -m pytest -q -k up_to_date tests/cli/test_cli.py tests/cli/test_cli_plan.py tests/test_coverage_page.py tests/test_operator_page.py tests/test_api_page.py
 
 # In the repository, so that a build needs no NVRTC.
 .PHONY: cuda-images

@@ -189,9 +189,9 @@ def test_a_link_in_a_zip_is_refused(capfd, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("pack", [zipped, tarred])
 def test_an_archive_that_unpacks_to_too_much_is_refused(mx, tmp_path: Path, pack) -> None:
+    from mxrt._temporary import remove_all
     from mxrt.cli._archive import unpack
     from mxrt.cli._errors import ModelError
-    from mxrt.cli._interrupt import remove_folders
 
     path = pack(tmp_path / "bomb", {"a": bytes(3_000_000), "b": bytes(3_000_000)})
     assert path.stat().st_size < 100_000
@@ -200,7 +200,7 @@ def test_an_archive_that_unpacks_to_too_much_is_refused(mx, tmp_path: Path, pack
             unpack(path, 4_000_000)
         assert sum(one.stat().st_size for one in unpack(path, 6_000_000).iterdir()) == 6_000_000
     finally:
-        remove_folders()
+        remove_all()
 
 
 @pytest.mark.parametrize("pack", [zipped, tarred])

@@ -247,8 +247,8 @@ def _from_arguments(args: argparse.Namespace) -> Any:
 
 def _with_script(args: argparse.Namespace, config: Any) -> Any:
     """Puts the script of the only model in the place of the model."""
+    from .._temporary import new_folder
     from ..cli._archive import is_archive, unpack
-    from ..cli._interrupt import temporary_folder
     from . import _script
 
     named = args.models or [_SAGEMAKER_MODEL]
@@ -266,7 +266,7 @@ def _with_script(args: argparse.Namespace, config: Any) -> Any:
     _as_container(made)
     made.environment(sorted(os.environ.items()))
     made.add_model("model")
-    settings = {"path": str(_script.make_carrier(temporary_folder())), "hooks": str(_script.HOOKS)}
+    settings = {"path": str(_script.make_carrier(new_folder())), "hooks": str(_script.HOOKS)}
     for key, value in {**settings, "shapes": {"data": [-1]}, "dtypes": {"data": "uint8"}}.items():
         made.set_model("model", key, value, False)
     return made

@@ -159,14 +159,16 @@ def test_a_transform_function_answers_a_request_and_a_failure_stays_in_the_log(m
     with tarfile.open(archive, "w:gz") as packed:
         packed.add(model, ".")
     rows = json.dumps(golden("digits_cnn", 3)[0].tolist())
-    log = tmp_path / "log"
-    with container(archive, log, SAGEMAKER_PROGRAM="serve_it.py") as url:
+    log, temporary = tmp_path / "log", tmp_path / "temporary"
+    temporary.mkdir()
+    with container(archive, log, SAGEMAKER_PROGRAM="serve_it.py", TMPDIR=str(temporary)) as url:
         status, kind, data = invoked(url, rows, Content_Type="application/json")
         assert (status, kind, json.loads(data)) == (200, "application/x-best", best)
         status, _, data = invoked(url, "fail", Content_Type="application/json")
         assert status == 500 and b"secret" not in data
         assert "a secret of the script" in log.read_text()
         assert invoked(url, rows, Content_Type="application/json")[2] == data_of(best)
+    assert list(temporary.iterdir()) == [], "what was unpacked goes with the server"
 
 
 def data_of(best: list[int]) -> bytes:
