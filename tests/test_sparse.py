@@ -415,7 +415,7 @@ def test_a_module_predicts_and_scores_batches_of_libsvm_rows(mx, tmp_path) -> No
     path.write_text("1 1:1 3:2\n0\n1 0:3 2:-4\n")
     net = mx.sym.dot(mx.sym.var("data", stype="csr"), mx.sym.var("weight", stype="row_sparse"))
     module = mx.mod.Module(mx.sym.SoftmaxOutput(net, mx.sym.var("softmax_label"), name="softmax"))
-    rows = mx.io.LibSVMIter(data_libsvm=str(path), data_shape=(4,), batch_size=2, label_name="softmax_label")
+    rows = mx.io.LibSVMIter(data_libsvm=str(path), data_shape=(4,), batch_size=3, label_name="softmax_label")
     module.bind(rows.provide_data, rows.provide_label, for_training=False)
     weight = mx.nd.array([[1, 0], [0, 1], [0, 2], [0, 0]]).tostype("row_sparse")
     module.set_params({"weight": weight}, {})

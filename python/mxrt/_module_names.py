@@ -269,13 +269,11 @@ _NAMES = {
         "c_array_buf c_str c_str_array check_call ctypes mx_uint np numeric_types re string_types"
     ),
     "mxrt.runtime": "check_call collections ctypes",
-    "mxrt.symbol": "cast_storage",
     "mxrt.symbol.contrib": (
         "AttrScope Symbol SymbolHandle _as_list _flatten _regroup check_call copy ctypes math "
         "symbol=mxrt.symbol.symbol uniform=mxrt.symbol.random:uniform"
     ),
     "mxrt.symbol.random": "_Null _internal=mxrt.symbol._internal numeric_types",
-    "mxrt.symbol.sparse": "cast_storage",
     "mxrt.symbol.symbol": (
         "AttrScope Executor ExecutorHandle MXNetError NDArray NDArrayHandle Number SymbolBase "
         "SymbolHandle _DTYPE_MX_TO_NP _DTYPE_NP_TO_MX _GRAD_REQ_MAP _STORAGE_TYPE_STR_TO_ID "

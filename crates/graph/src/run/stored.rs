@@ -72,7 +72,7 @@ enum Work {
 
 struct StoredNodes {
     graph: Graph,
-    /// for each node, the last value of one that depends on bound arrays alone
+    /// the last value of each node that depends on bound arrays alone; none for others
     kept: Vec<Option<Kept>>,
 }
 
