@@ -227,7 +227,18 @@ round(f)
 abs(-i)
 ~i
 -f
+-b
 +f
+~b
+b & b
+b + b
+b - b
+b * 2.5
+b.mean()
+np.linalg.norm(m, ord=1)
+np.linalg.norm(m, ord=-1)
+np.linalg.norm(m, ord='inf')
+np.linalg.norm(g, ord=3)
 f @ f
 n @ n
 m @ f

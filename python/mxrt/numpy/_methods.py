@@ -204,7 +204,8 @@ class NumpyMethods(NDArray):
         return self._np("invert")(self)
 
     def __neg__(self) -> Any:
-        return self._np("negative")(self)
+        # As in MXNet, and so of bool too.
+        return self._np("multiply")(self, -1.0)
 
     def __abs__(self) -> Any:
         return self._np("absolute")(self)

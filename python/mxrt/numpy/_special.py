@@ -246,10 +246,10 @@ def _slice(part: slice) -> dict[str, Any]:
     return {key: value for key, value in given.items() if value is not None}
 
 
-def diag_indices_from(arr: Any) -> tuple[Any, ...]:
-    """The indices of the main diagonal."""
+def diag_indices_from(arr: Any) -> Any:
+    """The indices of the main diagonal, an array for each axis; of a symbol in one symbol."""
     found = call("_npi_diag_indices_from", (arr,))
-    return found[0], found[1]
+    return tuple(found[axis] for axis in range(len(found))) if isinstance(found, ndarray) else found
 
 
 def unravel_index(indices: Any, shape: Any, order: str = "C") -> Any:

@@ -114,7 +114,7 @@ class _Symbol(Symbol):
     # ---- operators -------------------------------------------------------------------------------
 
     def __neg__(self) -> Any:
-        return self._np("negative")(self)
+        return self._np("multiply")(self, -1.0)
 
     def __abs__(self) -> Any:
         return self._np("absolute")(self)
