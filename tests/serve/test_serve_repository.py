@@ -182,7 +182,7 @@ def test_a_golden_file_is_compared_before_the_model_serves(mx, root) -> None:
             status, text = repository(server, "digits/load")
             assert (status, words in text) == (500, True), text
         (root / "digits/2/golden.npz").write_bytes(b"PK")
-        assert "golden file" in repository(server, "digits/load")[1]
+        assert "golden: " in repository(server, "digits/load")[1]
         assert ask(server)[0] == "1"
 
 

@@ -37,6 +37,13 @@ def settings(tmp_path) -> Path:
             "input 'data': got uint8 (FILE:3: dtypes), wanted float32",
         ),
         ("shapes = { data = [-1, 3, 8, 8] }", "input 'data': got (1, 3, 8, 8) (FILE:3: shapes), wanted (1, 1, 8, 8)"),
+        ("shapes = { date = [-1, 1, 8, 8] }", "FILE:3: shapes: there is no input 'date'; the inputs are 'data'"),
+        ('dtypes = { date = "uint8" }', "FILE:3: dtypes: there is no input 'date'; the inputs are 'data'"),
+        ("labels = 'serve.toml'\nshapes = { data = [-1, 1, 8, 8] }", "FILE:3: labels: the file has 4 names"),
+        ("golden = 'serve.toml'\nshapes = { data = [-1, 1, 8, 8] }", "FILE:3: golden: "),
+        ("preprocess = { size = [9, 9] }\nshapes = { data = [-1, 1, 8, 8] }", "FILE:3: preprocess: input 'data'"),
+        ("warm = [{ date = [1, 1, 8, 8] }]", "FILE:3: warm: there is no shape of the input 'data'"),
+        ("batch = 1\nshapes = { data = [-1, 1, 8, 8] }", "FILE:3: batch"),
     ],
 )
 def test_an_error_of_loading_names_input_setting_and_what_is_wanted(settings, line: str, words: str) -> None:

@@ -27,6 +27,15 @@ pub(super) fn by_setting(error: OpError, settings: &ModelSettings) -> OpError {
     bad(format!("input '{}': got {got} ({by}), wanted {wanted}: {advice}{fact}", input.name))
 }
 
+/// Names the origin of a setting in an error that begins with its key, such as `labels: ...`.
+pub(super) fn with_origin(mut error: OpError, settings: &ModelSettings) -> OpError {
+    let origin = error.message.split_once(": ").and_then(|(key, words)| Some((settings.said_by(key)?, words)));
+    if let Some((by, words)) = origin {
+        error.message = format!("{by}: {words}");
+    }
+    error
+}
+
 /// Returns the error of a call with arrays of the types and shapes in the settings. Returns `None`
 /// if the call succeeds, or if the settings do not give all shapes.
 pub(super) fn of_call(

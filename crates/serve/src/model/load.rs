@@ -66,7 +66,7 @@ impl ModelSettings {
         let free: Vec<&String> = free.collect();
         let [only] = &free[..] else {
             let lack = if params.is_empty() { "; no parameter file was found" } else { "" };
-            let words = format!("say which of the inputs {} a shape is of: INPUT=N,C,H,W{lack}", listed(&free));
+            let words = format!("shapes: say which of the inputs {} a shape is of: INPUT=N,C,H,W{lack}", listed(&free));
             return Err(bad(words));
         };
         (*only).clone_into(name);
@@ -123,6 +123,10 @@ impl Model {
     /// its inputs leave only the batch open, so that errors show before the first request. Also
     /// calls it with the shapes of the setting `warm`, and with the golden file.
     pub(crate) fn load(loading: &Loading<'_>) -> Result<Model, OpError> {
+        Model::loaded(loading).map_err(|error| explain::with_origin(error, &loading.spec.settings))
+    }
+
+    fn loaded(loading: &Loading<'_>) -> Result<Model, OpError> {
         let mut model = Model::read(loading)?;
         let answered = model.answer_zeros(1).map_err(|error| explain::by_setting(error, &model.settings))?;
         model.choose_batching()?;
@@ -166,10 +170,10 @@ impl Model {
                 "there is no value for the parameter '{lacking}'; an input of that name needs a shape"
             )));
         }
-        let typed = settings.dtypes.iter().map(|(name, _)| name.as_str());
-        let mut said = declared.iter().copied().chain(typed);
-        if let Some(unknown) = said.find(|name| !free.iter().any(|free| free == name)) {
-            return Err(bad(format!("there is no input '{unknown}'; the inputs are {}", listed(&free))));
+        let typed = settings.dtypes.iter().map(|(name, _)| ("dtypes", name.as_str()));
+        let mut said = settings.shapes.iter().map(|(name, _)| ("shapes", name.as_str())).chain(typed);
+        if let Some((key, unknown)) = said.find(|(_, name)| !free.iter().any(|free| free == name)) {
+            return Err(bad(format!("{key}: there is no input '{unknown}'; the inputs are {}", listed(&free))));
         }
         let is_label = |name: &str| known_labels.contains(name) && !declared.contains(name);
         let (mut inputs, mut labels, mut arguments) = (Vec::new(), Vec::new(), Vec::new());
@@ -286,7 +290,7 @@ impl Model {
                 let shape =
                     shapes.iter().find(|(name, _)| *name == input.name || (name.is_empty() && self.inputs.len() == 1));
                 let (_, shape) =
-                    shape.ok_or_else(|| bad(format!("warm says no shape of the input '{}'", input.name)))?;
+                    shape.ok_or_else(|| bad(format!("warm: there is no shape of the input '{}'", input.name)))?;
                 let tensor = TensorType::new(input.dtype, Shape::from(shape.clone()));
                 self.input(&input.name, &tensor).map_err(|refusal| bad(format!("warm: {}", refusal.message)))?;
                 Ok(tensor)
@@ -321,7 +325,7 @@ impl Model {
 
     /// Checks that the model maps the inputs of a file to the outputs of the file.
     fn check_golden(&self, file: &Path) -> Result<(), OpError> {
-        let wrong = |words: String| bad(format!("the golden file: {words}"));
+        let wrong = |words: String| bad(format!("golden: {words}"));
         let bytes = regular::read(file, LARGEST_GOLDEN as u64).map_err(wrong)?;
         let mut charges = Vec::new();
         let mut charge = |bytes| {
@@ -373,7 +377,7 @@ impl Model {
             (_, Some(JoinedRows::Dependent)) => Err("rows depend on each other, or on more than the inputs"),
             (BatchChoice::Auto, Some(JoinedRows::NoGain)) => Err("rows cost more than reading the weights"),
             (BatchChoice::Auto, Some(JoinedRows::Gain)) => Ok(Joining::of_rows(USUAL_ROWS)),
-            (BatchChoice::Rows(0 | 1), _) => return Err(bad("a batch has at least 2 rows".to_owned())),
+            (BatchChoice::Rows(0 | 1), _) => return Err(bad("batch: it has at least 2 rows".to_owned())),
             (BatchChoice::Rows(max), _) => Ok(Joining::of_rows(max)),
         };
         let mut joining = match joining {

@@ -86,6 +86,8 @@ impl Origin {
         match self {
             Origin::File(file, line) => format!("{}:{line}: {key}", file.display()),
             Origin::Environment => format!("{VARIABLES}{}", key.to_ascii_uppercase()),
+            // Options give these one by one.
+            Origin::Option if matches!(key, "shapes" | "dtypes") => format!("--{}", key.trim_end_matches('s')),
             Origin::Option => format!("--{}", key.replace('_', "-")),
             Origin::Program => key.to_owned(),
         }
