@@ -149,7 +149,7 @@ check-embedding: | check-tools ## release: both into an empty folder; the exampl
 .PHONY: check-cuda-images
 check-cuda-images: $(STAMPS)/nvrtc $(STAMPS)/installed $(STAMPS)/test-tools ## release: whether the images are what NVRTC makes of the text, and the wheel compiles by it (no GPU)
 	PYTHONPATH=$(NVRTC) $(PY) scripts/cuda_images.py --compare
-	MXRT_TEST_NVRTC="$$PWD/$(NVRTC)" $(PY) -m pytest -q tests/test_cuda_compiled.py -k nvrtc
+	MXRT_TEST_NVRTC="$$PWD/$(NVRTC)" $(PY) -m pytest -q tests/devices/test_cuda_compiled.py -k nvrtc
 
 .PHONY: check-crate
 check-crate: | check-tools ## release: the crate mxrt as other programs build it: each feature alone, the oldest Rust, axum
@@ -359,15 +359,15 @@ soak-devices: $(STAMPS)/installed $(STAMPS)/test-tools ## long checks: models on
 
 .PHONY: soak-exits
 soak-exits: $(STAMPS)/installed $(STAMPS)/test-tools ## long checks: leave the interpreter in the middle of everything, 1,000 times each way (an hour)
-	MXRT_EXITS=$(call count,1000,3600) $(PY) -m pytest tests/test_exits.py
+	MXRT_EXITS=$(call count,1000,3600) $(PY) -m pytest tests/engine/test_exits.py
 
 .PHONY: soak-forks
 soak-forks: $(STAMPS)/installed $(STAMPS)/test-tools ## long checks: 2,000 forks during every kind of call; each child computes and loads (half an hour)
-	MXRT_FORKS=$(call count,143,1800) $(PY) -m pytest tests/test_forks.py
+	MXRT_FORKS=$(call count,143,1800) $(PY) -m pytest tests/engine/test_forks.py
 
 .PHONY: soak-callers
 soak-callers: $(STAMPS)/installed $(STAMPS)/test-tools ## long checks: 960 callers, one call in a hundred wrong: right answers, flat memory (five minutes)
-	MXRT_CROWD=$(or $(SECONDS),300) $(PY) -m pytest tests/test_many_callers.py
+	MXRT_CROWD=$(or $(SECONDS),300) $(PY) -m pytest tests/engine/test_many_callers.py
 
 .PHONY: soak-generated
 soak-generated: | check-tools ## long checks: 30,000 operator calls and symbol files, built by their rules and damaged (minutes)
@@ -410,6 +410,12 @@ memcheck: | check-tools ## long checks: some tests of engine, kernels and the C 
 .PHONY: check-aarch64
 check-aarch64: | check-tools ## release: whether all crates compile for aarch64 (rustup target; gcc-aarch64-linux-gnu)
 	RUSTFLAGS=-Dwarnings cargo check --workspace --target aarch64-unknown-linux-gnu --locked
+
+.PHONY: test-aarch64
+test-aarch64: | check-tools ## long checks: the tests of kernels on aarch64 under QEMU (needs qemu-user, gcc-aarch64-linux-gnu)
+	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
+	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L /usr/aarch64-linux-gnu" \
+	PROPTEST_CASES=8 cargo test -p mxrt-kernels --lib --target aarch64-unknown-linux-gnu --locked
 
 .PHONY: sdist
 sdist: $(STAMPS)/build-tools | check-tools ## release: build a wheel from the source distribution, install and use it (three minutes)

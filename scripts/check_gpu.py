@@ -83,7 +83,7 @@ def python(script: Path, *arguments: str) -> list[str]:
 
 
 def checks(out: Path, programs: Path | None) -> list[Step]:
-    files = [str(TESTS / f"test_{name}.py") for name in DEVICE_TESTS]
+    files = [str(TESTS / "devices" / f"test_{name}.py") for name in DEVICE_TESTS]
     pytest = [
         sys.executable,
         "-m",

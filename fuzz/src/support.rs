@@ -1,8 +1,8 @@
 //! Helpers of the targets.
 
 use arbitrary::Unstructured;
-use mxrt::io::iterators::IterDef;
-use mxrt::{Config, Engine};
+use mxrt::internal::io::iterators::IterDef;
+use mxrt::internal::{Config, Engine};
 use std::path::PathBuf;
 use std::sync::LazyLock;
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import ndarray
+from . import _temporary, ndarray
 from .base import MXNetTypeError, MXNetValueError
 from .context import cpu
 from .contrib import _calibration, _quantize_graph, quantization
@@ -95,7 +94,7 @@ class Quantized:
         """The model as a block."""
         from .gluon import SymbolBlock
 
-        with tempfile.TemporaryDirectory() as folder:
+        with _temporary.folder() as folder:
             path = os.path.join(folder, "quantized")
             self.save(path)
             inputs = self.report["inputs"]

@@ -12,12 +12,12 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import tempfile
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from . import _temporary
 from .base import MXNetError, MXNetNotImplementedError, MXNetValueError
 
 __all__ = ["Replica", "call", "deployment", "predict", "read_records"]
@@ -62,7 +62,6 @@ def _in_store(model: str | os.PathLike[str], params: str | os.PathLike[str] | No
     import numpy as np
 
     from .cli._errors import CommandError
-    from .cli._interrupt import remove_folders
     from .cli._model import find
 
     try:
@@ -72,7 +71,7 @@ def _in_store(model: str | os.PathLike[str], params: str | os.PathLike[str] | No
     except CommandError as error:
         raise MXNetValueError(str(error)) from None
     finally:
-        remove_folders()
+        _temporary.remove_all()
     return symbol, _ray().put(content)
 
 
@@ -99,7 +98,7 @@ class Replica:
         self.outputs = graph.list_outputs()
         if labels := [name for name in graph._labels() if name in self.inputs]:
             raise MXNetError(f"the graph asks for {', '.join(labels)}: save it without its loss")
-        with tempfile.TemporaryDirectory() as folder:
+        with _temporary.folder() as folder:
             graph.save(f"{folder}/model-symbol.json")
             file = None
             if held:

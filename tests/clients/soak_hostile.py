@@ -1,6 +1,7 @@
 """How long another client of `mxrt serve` waits while the scenarios of
-tests/test_serve_accounting.py hold the server (`make soak-serve-hostile`). Prints a table, and ends
-with status 1 where the 99th percentile of a scenario is beyond the bound.
+tests/serve/test_serve_accounting.py hold the server (`make soak-serve-hostile`).
+
+Prints a table, and ends with status 1 where the 99th percentile of a scenario is beyond the bound.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "serve"))
 
 from serving import connect, digit, exchange
 from serving_hostile import Served, ask, at_rest, clients

@@ -159,7 +159,7 @@ fn predict(prefix: &str, dims: &[u32]) -> Outcome<()> {
         }
     };
     // The engine of the C interface, so that both have the same threads.
-    let engine = mxrt::Process::get().map_err(String::as_str)?.engine;
+    let engine = mxrt::internal::Process::get().map_err(String::as_str)?.engine;
     let model = mxrt::Model::builder().engine(engine).load(prefix, 0)?;
     let shape: Vec<usize> = dims.iter().map(|n| *n as usize).collect();
     let by_rust = || -> Outcome<Vec<f32>> { Ok(model.run([("data", (&shape[..], &image))])?[0].to_vec::<f32>()?) };

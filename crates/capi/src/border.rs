@@ -1,8 +1,9 @@
 //! The border to C: results become return codes, and panics stop here.
 
 use crate::pointers::put;
-use mxrt::{FailureKind, GraphError, OpError, WaitError};
-use mxrt::{io::DataError, params::ParamsError};
+use mxrt::internal::io::DataError;
+use mxrt::internal::{FailureKind, GraphError, OpError, WaitError};
+use mxrt::params::ParamsError;
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -6,7 +6,8 @@ use crate::pointers::{count, distinct, list, put, read, texts};
 use crate::returned::{self, Place};
 use crate::runtime::runtime;
 use crate::symbol;
-use mxrt::{CachedOp, CachedOpFlags, CallOptions, Interrupter, NDArray};
+use mxrt::internal::{CachedOp, CachedOpFlags, Interrupter};
+use mxrt::{CallOptions, NDArray};
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
 

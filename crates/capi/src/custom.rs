@@ -4,11 +4,11 @@ use crate::border::{Error, c_functions};
 use crate::callbacks::{CallbackList, Creator};
 use crate::handles::hold;
 use crate::pointers::text;
-use mxrt::{
-    Context, CustomArrays, CustomCall, CustomOperator, CustomOperators, CustomTypes, DType, FailureKind, ForkSafeMutex,
-    ForkSafeOnce, ForkSafeRwLock, NDArray, OpError, PartialShape, TensorType, register_custom_operators,
-    set_inside_call,
+use mxrt::internal::{
+    CustomArrays, CustomCall, CustomOperator, CustomOperators, CustomTypes, FailureKind, ForkSafeMutex, ForkSafeOnce,
+    ForkSafeRwLock, OpError, PartialShape, register_custom_operators, set_inside_call,
 };
+use mxrt::{Context, DType, NDArray, TensorType};
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
 

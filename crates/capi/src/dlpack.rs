@@ -4,8 +4,9 @@ use crate::border::{Error, c_functions};
 use crate::handles::{NDArrayHandle, get, hold, kind_of};
 use crate::pointers::{Foreign, export, put, read};
 use crate::runtime::engine;
-use mxrt::dlpack::{CPU, CUDA_HOST, Managed, Tensor};
-use mxrt::{Context, FailureKind, NDArray, Shape, TensorType};
+use mxrt::internal::FailureKind;
+use mxrt::internal::dlpack::{CPU, CUDA_HOST, Managed, Tensor};
+use mxrt::{Context, NDArray, Shape, TensorType};
 use std::ffi::c_void;
 
 /// A pointer to a `DLManagedTensor`.

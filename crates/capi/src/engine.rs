@@ -5,7 +5,8 @@ use crate::cached_op::borrow;
 use crate::handles::{NDArrayHandle, all, hold, take};
 use crate::pointers::{ExternalFunction, ExternalParam, count, list, read, text};
 use crate::runtime::engine;
-use mxrt::{External, FailureKind, ForkSafeMutex, NDArray, OnComplete, OpError};
+use mxrt::NDArray;
+use mxrt::internal::{External, FailureKind, ForkSafeMutex, OnComplete, OpError};
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
 

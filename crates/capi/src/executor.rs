@@ -7,7 +7,8 @@ use crate::pointers::{Monitor, MonitorCallback, count, distinct, list, put, read
 use crate::returned::{self, Place};
 use crate::runtime::runtime;
 use crate::symbol::of;
-use mxrt::{Executor, ExecutorSite, NDArray, PartialShape, Reshaping, TensorType, symbol};
+use mxrt::internal::{Executor, ExecutorSite, PartialShape, Reshaping, symbol};
+use mxrt::{NDArray, TensorType};
 use std::ffi::{c_char, c_int, c_void};
 
 fn site() -> Result<ExecutorSite, Error> {

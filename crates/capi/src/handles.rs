@@ -8,8 +8,9 @@ use crate::profiler_objects::ProfileObject;
 use crate::records::{Reader, Writer};
 use crate::symbol::SymbolCell;
 use crossbeam_utils::CachePadded;
-use mxrt::ForkSafeRwLock as RwLock;
-use mxrt::{CachedOp, Executor, ForkSafeLazy, Model, NDArray, Predictor};
+use mxrt::internal::ForkSafeRwLock as RwLock;
+use mxrt::internal::{CachedOp, Executor, ForkSafeLazy, Predictor};
+use mxrt::{Model, NDArray};
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -316,7 +317,8 @@ fn unknown<T: Held>(number: usize) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mxrt::{Context, DType, Process, Shape, TensorType};
+    use mxrt::internal::Process;
+    use mxrt::{Context, DType, Shape, TensorType};
 
     fn array() -> *mut c_void {
         let engine = Process::get().expect("a process").engine;

@@ -4,7 +4,7 @@ use crate::border::{Error, c_functions};
 use crate::handles::{NDArrayHandle, hold};
 use crate::pointers::{list, put};
 use crate::runtime::engine;
-use mxrt::io::image::{Channels, Pixels, decode};
+use mxrt::internal::io::image::{Channels, Pixels, decode};
 use mxrt::{Context, DType, NDArray, Shape, TensorType};
 use std::ffi::{c_int, c_void};
 

@@ -6,9 +6,9 @@ use crate::operators::type_text;
 use crate::pointers::{Definitions, StaticText, StaticTexts, count, distinct, put, texts};
 use crate::returned::{self, Place};
 use crate::runtime::engine;
-use mxrt::io::iterators::batch::{BatchIter, DataBatch};
-use mxrt::io::iterators::{ITERATORS, IterDef};
-use mxrt::{ForkSafeLazy, ForkSafeMutex};
+use mxrt::internal::io::iterators::batch::{BatchIter, DataBatch};
+use mxrt::internal::io::iterators::{ITERATORS, IterDef};
+use mxrt::internal::{ForkSafeLazy, ForkSafeMutex};
 use std::ffi::{c_char, c_int};
 use std::sync::Arc;
 

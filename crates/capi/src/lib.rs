@@ -13,7 +13,7 @@ use std::alloc::System;
 
 /// Small allocations come from a reserve where the system refuses memory.
 #[global_allocator]
-static ALLOCATOR: mxrt::reserve::ReservingAllocator = mxrt::reserve::ReservingAllocator(System);
+static ALLOCATOR: mxrt::internal::reserve::ReservingAllocator = mxrt::internal::reserve::ReservingAllocator(System);
 
 mod absent;
 mod border;

@@ -115,7 +115,7 @@ c_functions! {
         out: *mut ModelHandle,
     ) {
         let memory = runtime()?.engine.memory();
-        let symbol = symbol::parse(&mxrt::io::read_text_within(text(symbol_file, "symbol_file")?, memory)?)?;
+        let symbol = symbol::parse(&mxrt::internal::io::read_text_within(text(symbol_file, "symbol_file")?, memory)?)?;
         let params = match param_file.is_null() {
             true => Params::default(),
             false => mxrt::params::load(runtime()?.engine, text(param_file, "param_file")?, np_shape())?,

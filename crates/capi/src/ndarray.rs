@@ -6,8 +6,9 @@ use crate::pointers::{count, list, list_mut, put};
 use crate::process::np_shape;
 use crate::returned::{self, Place};
 use crate::runtime::engine;
+use mxrt::internal::DeviceType;
 use mxrt::params::NpShape;
-use mxrt::{Context, DType, DeviceType, NDArray, Shape, TensorType};
+use mxrt::{Context, DType, NDArray, Shape, TensorType};
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use std::sync::Arc;
 /// Whether it is there turns out when it is used.
 pub(crate) fn context(dev_type: c_int, dev_id: c_int) -> Result<Context, Error> {
     let host = [DeviceType::Cpu, DeviceType::CpuPinned, DeviceType::CpuShared];
-    let known = || host.into_iter().chain(mxrt::devices::kinds().map(DeviceType::Device));
+    let known = || host.into_iter().chain(mxrt::internal::devices::kinds().map(DeviceType::Device));
     let device_type = known().find(|kind| kind.code() == dev_type).ok_or_else(|| {
         let known: Vec<String> = known().map(|kind| format!("{} ({kind})", kind.code())).collect();
         Error::value(format!("dev_type {dev_type} is unknown; expected one of {}", known.join(", ")))

@@ -6,10 +6,11 @@ use crate::handles::{NDArrayHandle, OPERATOR, OpHandle, STEP, all, defined, defi
 use crate::pointers::{Definitions, StaticText, StaticTexts, count, distinct, list, put, read, text, texts};
 use crate::returned::{self, Place};
 use crate::runtime::runtime;
-use mxrt::{
-    AttrDef, AttrKind, CallAttrs, Context, FailureKind, ForkSafeLazy, ForkSafeOnce, Inputs, Interrupter, Invocation,
-    NDArray, OpDef, OpError, Region, copy_region, registry,
+use mxrt::internal::{
+    AttrDef, AttrKind, CallAttrs, FailureKind, ForkSafeLazy, ForkSafeOnce, Inputs, Interrupter, Invocation, OpDef,
+    OpError, Region, copy_region, registry,
 };
+use mxrt::{Context, NDArray};
 use std::collections::HashMap;
 use std::ffi::{c_char, c_int};
 
@@ -302,12 +303,12 @@ fn push(
         let attrs = attrs.iter().cloned().collect();
         let arrays = inputs.iter().map(|array| (None, (*array).clone())).collect();
         let never = &mut Interrupter::never();
-        let started = mxrt::invoke_custom(runtime.engine, def, attrs, arrays, outputs, runtime.plans, never)?;
+        let started = mxrt::internal::invoke_custom(runtime.engine, def, attrs, arrays, outputs, runtime.plans, never)?;
         return Ok(started.arrays()?.into_iter().collect());
     }
     let call = Invocation { engine: runtime.engine, context, options: runtime.plans.kernel, random: &runtime.random };
     let (attrs, never) = (CallAttrs::Text(attrs), &mut Interrupter::never());
-    let started = mxrt::invoke(&call, &runtime.bound, def, attrs, inputs, outputs, never)?;
+    let started = mxrt::internal::invoke(&call, &runtime.bound, def, attrs, inputs, outputs, never)?;
     // An array of C has a shape: the call waits for those that contents decide.
     Ok(started.arrays()?.into_iter().collect())
 }

@@ -3,8 +3,9 @@
 
 use crate::border::Error;
 use crate::handles::{definition, hold};
-use mxrt::dlpack::{CPU, Device, ElementType, Managed, Tensor};
-use mxrt::{Context, Engine, NDArray, Shared, TensorType, WatchCallback};
+use mxrt::internal::dlpack::{CPU, Device, ElementType, Managed, Tensor};
+use mxrt::internal::{Engine, Shared, WatchCallback};
+use mxrt::{Context, NDArray, TensorType};
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::Arc;

@@ -7,8 +7,9 @@ use crate::pointers::{Monitor, MonitorCallback, count, distinct, list, list_mut,
 use crate::process::np_shape;
 use crate::returned::{self, Place};
 use crate::runtime::{engine, runtime};
+use mxrt::internal::{Predictor, PredictorInputs};
 use mxrt::params::Params;
-use mxrt::{DType, NDArray, Predictor, PredictorInputs, Shape, Symbol};
+use mxrt::{DType, NDArray, Shape, Symbol};
 use std::ffi::{CString, c_char, c_int, c_void};
 
 /// Names and shapes as callers give them.

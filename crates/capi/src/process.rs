@@ -3,8 +3,8 @@
 use crate::border::{Error, c_functions};
 use crate::pointers::{StaticText, count, get_variable, put, set_variable, text};
 use crate::runtime::{engine, runtime, settings};
+use mxrt::internal::{DeviceId, DeviceKind, FailureKind, ForkSafeLazy};
 use mxrt::params::NpShape;
-use mxrt::{DeviceId, DeviceKind, FailureKind, ForkSafeLazy};
 use std::cell::Cell;
 use std::ffi::{c_char, c_int};
 use std::sync::atomic::{AtomicBool, Ordering};

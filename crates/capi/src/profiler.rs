@@ -5,7 +5,7 @@ use crate::pointers::{count, distinct, put, texts};
 use crate::profiler_objects::json_text;
 use crate::returned::{self, Place};
 use crate::runtime::engine;
-use mxrt::{ForkSafeMutex, profile};
+use mxrt::internal::{ForkSafeMutex, profile};
 use std::borrow::Cow;
 use std::ffi::{c_char, c_int, c_void};
 
@@ -63,7 +63,7 @@ fn dump(finished: c_int) -> Result<(), Error> {
     let body = events.join(",\n");
     let content = format!("{{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n{body}\n]}}\n");
     let file = FILE.lock().clone();
-    Ok(mxrt::io::write_file(&*file, content.as_bytes()).map_err(mxrt::io::DataError::from)?)
+    Ok(mxrt::internal::io::write_file(&*file, content.as_bytes()).map_err(mxrt::internal::io::DataError::from)?)
 }
 
 /// The order of rows.

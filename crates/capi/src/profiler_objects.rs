@@ -3,7 +3,7 @@
 use crate::border::{Error, c_functions};
 use crate::handles::{free, get, hold};
 use crate::pointers::{put, text};
-use mxrt::{ForkSafeMutex, profile};
+use mxrt::internal::{ForkSafeMutex, profile};
 use std::collections::BTreeMap;
 use std::ffi::{c_char, c_void};
 use std::fmt::Write;

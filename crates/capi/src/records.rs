@@ -4,8 +4,8 @@ use crate::border::c_functions;
 use crate::handles::{RecordIOHandle, free, get, hold, take};
 use crate::pointers::{list, put, text};
 use crate::returned::{self, Place};
-use mxrt::ForkSafeMutex;
-use mxrt::io::recordio::{RecordReader, RecordWriter};
+use mxrt::internal::ForkSafeMutex;
+use mxrt::internal::io::recordio::{RecordReader, RecordWriter};
 use std::ffi::c_char;
 
 /// Reads records one after the other.

@@ -2,7 +2,7 @@
 
 use crate::border::{Error, guard};
 use crate::pointers::put;
-use mxrt::{Engine, Process, Settings};
+use mxrt::internal::{Engine, Process, Settings};
 use std::ffi::{c_char, c_int};
 
 /// The version of MXNet whose interface this is: 1.9.1.

@@ -6,10 +6,10 @@ use crate::ndarray::{context, element_type};
 use crate::pointers::{count, list, put};
 use crate::runtime::engine;
 use crate::views::give;
-use mxrt::{
-    Context, Cost, DType, ForkSafeMutex, Launch, NDArray, Shape, SparseContent, StorageType, StoredGuard, StoredOutput,
-    TensorType, launch_stored,
+use mxrt::internal::{
+    Cost, ForkSafeMutex, Launch, SparseContent, StorageType, StoredGuard, StoredOutput, launch_stored,
 };
+use mxrt::{Context, DType, NDArray, Shape, TensorType};
 use std::collections::HashMap;
 use std::ffi::c_int;
 

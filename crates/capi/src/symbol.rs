@@ -5,8 +5,9 @@ use crate::handles::{SymbolHandle, free, get, hold};
 use crate::pointers::{put, text};
 use crate::returned::{self, Place};
 use crate::runtime::runtime;
-use mxrt::{ForkSafeRwLock, OpDef};
-use mxrt::{LoadOptions, Symbol};
+use mxrt::Symbol;
+use mxrt::internal::LoadOptions;
+use mxrt::internal::{ForkSafeRwLock, OpDef};
 use std::collections::BTreeMap;
 use std::ffi::{c_char, c_int};
 
@@ -88,7 +89,7 @@ pub unsafe extern "C" fn MXSymbolCreateFromFile(fname: *const c_char, out: *mut 
     guard(|| {
         // SAFETY: the caller promises a text.
         let path = unsafe { text(fname, "fname")? };
-        let json = mxrt::io::read_text_within(path, runtime()?.engine.memory())?;
+        let json = mxrt::internal::io::read_text_within(path, runtime()?.engine.memory())?;
         // SAFETY: the caller promises a place for the handle.
         unsafe { load(&json, out) }
     })

@@ -7,8 +7,9 @@ use crate::pointers::{count, distinct, list, put};
 use crate::process::np_shape;
 use crate::returned::{self, Place};
 use crate::symbol::of;
+use mxrt::internal::{InferredShapes, PartialShape};
 use mxrt::params::NpShape;
-use mxrt::{DType, InferredShapes, PartialShape, Symbol};
+use mxrt::{DType, Symbol};
 use std::ffi::{c_char, c_int};
 
 /// The arguments of callers: names, or null for the order of `list_arguments`, and concatenated

@@ -6,7 +6,8 @@ use crate::operators::operator;
 use crate::pointers::{count, distinct, list, put, text, texts};
 use crate::returned::{self, Place};
 use crate::symbol::{OUTPUTS, State, SymbolCell, give, names, of};
-use mxrt::{NodeEntry, Symbol, number_of_graphs, symbol};
+use mxrt::Symbol;
+use mxrt::internal::{NodeEntry, number_of_graphs, symbol};
 use std::collections::BTreeMap;
 use std::ffi::{c_char, c_int};
 
@@ -288,7 +289,7 @@ c_functions! {
     /// Writes the JSON text of a symbol to a file.
     fn MXSymbolSaveToFile(symbol: SymbolHandle, fname: *const c_char) {
         let json = of(symbol)?.to_json();
-        Ok(mxrt::io::write_file(text(fname, "fname")?, json.as_bytes()).map_err(mxrt::io::DataError::from)?)
+        Ok(mxrt::internal::io::write_file(text(fname, "fname")?, json.as_bytes()).map_err(mxrt::internal::io::DataError::from)?)
     }
 
     /// The graph as text, in memory that belongs to the thread.

@@ -8,7 +8,8 @@ use crate::pointers::{count, list, put};
 use crate::process::np_shape;
 use crate::returned::{self, Place};
 use crate::runtime::engine;
-use mxrt::{NDArray, Shape, TensorType, infer_types};
+use mxrt::internal::infer_types;
+use mxrt::{NDArray, Shape, TensorType};
 use std::ffi::{c_char, c_int, c_void};
 
 /// Stores an array; the place is tried before there is a handle to lose.

@@ -329,7 +329,7 @@ fn objects_are_used_and_freed_by_many_threads() {
 /// A thread remembers a handle that it looks up often, but not beyond its end.
 #[test]
 fn a_handle_that_was_looked_up_often_ends_when_it_is_freed() {
-    let used = || mxrt::Process::get().expect("a process").engine.memory().stats().in_use;
+    let used = || mxrt::internal::Process::get().expect("a process").engine.memory().stats().in_use;
     let _first = array(&[1], &[0.0]);
     for freed_by_another in [false, true] {
         let before = used();

@@ -56,7 +56,7 @@ fn an_exception_that_leaves_a_function_of_the_program_ends_the_process() {
 fn every_kind_of_failure_has_an_exception() {
     let include = repository().join("crates/capi/include");
     let header = std::fs::read_to_string(include.join("mxrt/error.hpp")).expect("the header");
-    for kind in mxrt::FailureKind::ALL {
+    for kind in mxrt::internal::FailureKind::ALL {
         assert!(header.contains(&format!("{{\"{}\", raise<", kind.name())), "{kind:?} has no row in mxrt/error.hpp");
     }
 }

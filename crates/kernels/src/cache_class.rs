@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
     fn the_processor_says_what_the_system_says() {
         let path = "/sys/devices/system/cpu/cpu0/cache/index2/";
         let read = |name: &str| std::fs::read_to_string(format!("{path}{name}")).ok();

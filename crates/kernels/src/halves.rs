@@ -1,7 +1,7 @@
 //! Half precision to single precision and back, eight at a time where the processor has F16C. The
 //! conversions of slices in the crate `half` take each eight through a function and the stack.
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", test))]
 use crate::vectorize::Width;
 use half::f16;
 

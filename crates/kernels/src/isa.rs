@@ -13,6 +13,8 @@ use std::sync::OnceLock;
 pub enum Isa {
     /// Plain Rust that the compiler vectorises for the target's baseline.
     Portable,
+    /// NEON of 64-bit ARM processors: four 128-bit registers per block of 16.
+    Neon,
     /// AVX2 with FMA: two 256-bit registers per block of 16.
     Avx2,
     /// AVX-512F: one 512-bit register per block of 16.
@@ -20,8 +22,18 @@ pub enum Isa {
 }
 
 impl Isa {
-    /// Every instruction set, from the least to the most capable.
+    /// Every instruction set of this architecture, from the least to the most capable.
+    #[cfg(target_arch = "x86_64")]
     pub const ALL: [Isa; 3] = [Isa::Portable, Isa::Avx2, Isa::Avx512];
+    /// Every instruction set of this architecture, from the least to the most capable.
+    #[cfg(target_arch = "aarch64")]
+    pub const ALL: [Isa; 2] = [Isa::Portable, Isa::Neon];
+    /// Every instruction set of this architecture.
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    pub const ALL: [Isa; 1] = [Isa::Portable];
+
+    /// Every instruction set of any architecture: names in files may be those of another machine.
+    const NAMED: [Isa; 4] = [Isa::Portable, Isa::Neon, Isa::Avx2, Isa::Avx512];
 
     /// The best instruction set of this machine; probed once.
     pub fn detect() -> Isa {
@@ -31,7 +43,7 @@ impl Isa {
 
     /// Whether this machine can run it.
     pub fn is_available(self) -> bool {
-        self <= Isa::detect()
+        Isa::ALL.contains(&self) && self <= Isa::detect()
     }
 
     /// Itself where the machine can run it, else the best that it can.
@@ -39,13 +51,14 @@ impl Isa {
     /// Every kernel goes through this before it enters machine-specific code, so that a forced
     /// value is never unsound.
     pub fn or_best(self) -> Isa {
-        self.min(Isa::detect())
+        if self.is_available() { self } else { Isa::detect() }
     }
 
     /// Lower-case name, as it appears in kernel names and is parsed by [`FromStr`].
     pub fn name(self) -> &'static str {
         match self {
             Isa::Portable => "portable",
+            Isa::Neon => "neon",
             Isa::Avx2 => "avx2",
             Isa::Avx512 => "avx512",
         }
@@ -130,10 +143,10 @@ impl FromStr for Isa {
     type Err = String;
 
     fn from_str(s: &str) -> Result<Self, Self::Err> {
-        Isa::ALL
+        Isa::NAMED
             .into_iter()
             .find(|isa| isa.name() == s)
-            .ok_or_else(|| format!("choosing an instruction set: `{s}` is not one of portable, avx2, avx512"))
+            .ok_or_else(|| format!("choosing an instruction set: `{s}` is not one of portable, neon, avx2, avx512"))
     }
 }
 
@@ -151,7 +164,7 @@ fn probe() -> Isa {
 
 #[cfg(not(target_arch = "x86_64"))]
 fn probe() -> Isa {
-    Isa::Portable
+    if cfg!(target_arch = "aarch64") { Isa::Neon } else { Isa::Portable }
 }
 
 #[cfg(test)]
@@ -160,16 +173,16 @@ mod tests {
 
     #[test]
     fn a_name_parses_back_to_its_instruction_set_and_others_are_refused() {
-        for isa in Isa::ALL {
+        for isa in Isa::NAMED {
             assert_eq!(isa.name().parse::<Isa>(), Ok(isa));
         }
-        assert!("avx1024".parse::<Isa>().unwrap_err().contains("portable, avx2, avx512"));
+        assert!("avx1024".parse::<Isa>().unwrap_err().contains("portable, neon, avx2, avx512"));
     }
 
     #[test]
     fn a_forced_instruction_set_never_exceeds_the_machine() {
-        for isa in Isa::ALL {
-            assert!(isa.or_best() <= Isa::detect());
+        for isa in Isa::NAMED {
+            assert!(isa.or_best().is_available());
             assert_eq!(isa.or_best() == isa, isa.is_available());
         }
     }

@@ -51,7 +51,8 @@ impl Width {
     /// The instruction set that kernels written for vectors have for it.
     pub(crate) fn isa(self) -> Isa {
         match self {
-            Width::Baseline => Isa::Portable,
+            Width::Baseline if cfg!(target_arch = "x86_64") => Isa::Portable,
+            Width::Baseline => Isa::detect(),
             #[cfg(target_arch = "x86_64")]
             Width::Avx2 => Isa::Avx2,
             #[cfg(target_arch = "x86_64")]

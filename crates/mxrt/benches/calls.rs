@@ -8,7 +8,8 @@
 //! of what is expected of them. How long the operator ran is what the profiler recorded of the same
 //! call. Rows give medians of calls, of operators and of their differences.
 
-use mxrt::{CachedOp, CachedOpFlags, CallOptions, Config, Context, Element, Engine, Interrupter, NDArray, Symbol};
+use mxrt::internal::{CachedOp, CachedOpFlags, Config, Engine, Interrupter};
+use mxrt::{CallOptions, Context, Element, NDArray, Symbol};
 use mxrt_engine::profile;
 use std::error::Error;
 use std::time::Instant;

@@ -19,11 +19,9 @@
 //! for `MXRT_TUNED` of those for which another method than the chosen one was faster by 5 % or
 //! more.
 
+use mxrt::internal::{CachedOp, CachedOpFlags, ConvTable, Engine, Settings, Winograd, chosen, io, measure};
 use mxrt::params::{self, NpShape, Params};
-use mxrt::{
-    CachedOp, CachedOpFlags, Context, ConvTable, Engine, NDArray, Settings, StepReport, Symbol, TensorType, Winograd,
-    chosen, io, measure,
-};
+use mxrt::{Context, NDArray, StepReport, Symbol, TensorType};
 use std::collections::HashMap;
 use std::error::Error;
 use std::time::Duration;

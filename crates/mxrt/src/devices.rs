@@ -154,7 +154,7 @@ impl SimSettings {
     }
 }
 
-/// The drivers of all kinds, for [`Config::drivers`](crate::Config).
+/// The drivers of all kinds, for [`Config::drivers`](mxrt_engine::Config).
 pub(crate) fn drivers(settings: &DeviceSettings) -> Vec<Arc<dyn Driver>> {
     let own = || DEVICES.iter().filter_map(|row| Some((row.kind, row.kernels?)));
     mxrt_ops::set_device_kernels(own().map(|(kind, kernels)| (kind, kernels as _)).collect());

@@ -1,7 +1,8 @@
 //! [`Error`]: what every call of a model may return.
 
-use crate::{Failure, FailureKind, GraphError, OpError, WaitError};
 use mxrt_engine::{Details, WrongInput};
+use mxrt_engine::{Failure, FailureKind, OpError, WaitError};
+use mxrt_graph::GraphError;
 use mxrt_io::params::ParamsError;
 use mxrt_io::{DataError, FileError};
 use std::fmt;
@@ -131,4 +132,4 @@ macro_rules! convert {
     )+};
 }
 
-convert!(WaitError, GraphError, ParamsError, DataError, FileError, crate::EngineError);
+convert!(WaitError, GraphError, ParamsError, DataError, FileError, mxrt_engine::EngineError);

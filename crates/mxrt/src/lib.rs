@@ -101,30 +101,6 @@
 //! * Models with equal choices share an engine, and with it the cores. Two engines compete for
 //!   them.
 //!
-//! # Below models
-//!
-//! A model is a [`Symbol`] (its `-symbol.json`) and parameters (its `.params`, see [`params`]). A
-//! [`CachedOp`] makes the symbol callable with arrays for all inputs; a [`BoundOp`] holds the
-//! parameters. Calls return at once: their results ([`Started`]) are computed in the background by
-//! an [`Engine`].
-//!
-//! ```
-//! use mxrt::{CachedOp, CachedOpFlags, CallOptions, Config, Context, DType, Engine};
-//! use mxrt::{Interrupter, NDArray, Symbol, TensorType};
-//!
-//! # fn main() -> Result<(), mxrt::Error> {
-//! let engine = Engine::start(Config::default())?;
-//! let json = r#"{"nodes": [{"op": "null", "name": "x", "inputs": []},
-//!                          {"op": "relu", "name": "y", "inputs": [[0, 0, 0]]}],
-//!                "arg_nodes": [0], "heads": [[1, 0, 0]]}"#;
-//! let model = CachedOp::new(engine, &Symbol::load_json(json)?.symbol, &CachedOpFlags::default())?;
-//! let x = NDArray::from_slice(engine, Context::cpu(0), [2, 2], &[1.0f32, -2.0, 3.0, -4.0])?;
-//! let y = model.call(&[&x], None, &CallOptions::default(), &mut Interrupter::never())?.wait()?;
-//! assert_eq!(y[0].read()?.tensor().as_slice::<f32>()?, [1.0, 0.0, 3.0, 0.0]);
-//! # Ok(())
-//! # }
-//! ```
-//!
 //! # Features
 //!
 //! None is on by default.
@@ -138,14 +114,16 @@
 //! | `sim` | simulated devices |
 #![forbid(unsafe_code)]
 
-pub mod devices;
+mod devices;
 mod error;
+#[doc(hidden)]
+pub mod internal;
 mod model;
 mod network;
 mod operators;
 mod predictor;
 mod process;
-pub mod settings;
+mod settings;
 mod trace;
 
 #[cfg(doctest)]
@@ -161,31 +139,8 @@ pub use error::{Error, ErrorKind};
 pub use half::{bf16, f16};
 pub use operators::{Operator, OperatorAttrs, register_operator};
 
-pub use mxrt_engine::{
-    Config, Cost, Details, DeviceId, DeviceKind, Engine, EngineError, EngineKind, Failure, FailureKind, ForkSafeLazy,
-    ForkSafeMutex, ForkSafeOnce, ForkSafeRwLock, MAX_CORES, OnComplete, OpError, PushSite, RequestScope, WaitError,
-    WrongInput, flushes_denormals, memory, profile, reserve, set_flush_denormals, set_inside_call,
-};
-pub use mxrt_graph::{
-    BoundOp, BuildOptions, CALL_OPTIONS, CacheLimit, CacheStats, CachedOp, CachedOpFlags, CallOption, CallOptions,
-    CallValue, Executor, ExecutorSite, GraphError, InferredShapes, InferredTypes, Interrupter, LoadOptions, NodeEntry,
-    PassChoice, PlanReport, Reshaping, Started, StepReport, Symbol, Watch, WatchCallback, invoke, invoke_custom,
-    number_of_graphs, symbol,
-};
-pub use mxrt_io as io;
+pub use mxrt_engine::{EngineKind, flushes_denormals, set_flush_denormals};
+pub use mxrt_graph::{CacheLimit, CallOptions, PlanReport, StepReport, Symbol};
 pub use mxrt_io::params;
-pub use mxrt_ops::{
-    AttrDef, AttrKind, BoundOperatorCache, CallAttrs, ConvSignature, ConvTable, CustomArrays, CustomCall,
-    CustomOperator, CustomOperators, CustomTypes, Inputs, Invocation, Isa, KernelOptions, Measured, Method, OpDef,
-    Precision, Question, RandomState, Winograd, chosen, infer_types, invoke_cached, measure, register_custom_operators,
-    registry,
-};
-pub use mxrt_tensor::index::{Region, copy_region};
-pub use mxrt_tensor::{
-    Context, CsrRef, DType, DeviceType, Element, External, Launch, NDArray, PartialShape, ReadGuard, Ready,
-    RowSparseRef, Shape, Shared, SparseContent, StorageType, StoredGuard, StoredInput, StoredOutput, TensorMut,
-    TensorRef, TensorType, dlpack, launch, launch_stored,
-};
-pub use predictor::{Predictor, PredictorInputs};
-pub use process::Process;
-pub use settings::Settings;
+pub use mxrt_ops::Precision;
+pub use mxrt_tensor::{Context, DType, Element, NDArray, Shape, TensorMut, TensorRef, TensorType};

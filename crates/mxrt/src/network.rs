@@ -1,10 +1,11 @@
 //! [`Network`]: a graph with its parameters, which models and predictors run.
 
 use crate::params::Params;
-use crate::{
-    BoundOp, BuildOptions, CachedOp, CachedOpFlags, Context, DType, Engine, FailureKind, NDArray, OpError,
-    PartialShape, RandomState, Symbol, TensorType,
-};
+use crate::{Context, DType, NDArray, Symbol, TensorType};
+use mxrt_engine::{Engine, FailureKind, OpError};
+use mxrt_graph::{BoundOp, BuildOptions, CachedOp, CachedOpFlags};
+use mxrt_ops::RandomState;
+use mxrt_tensor::PartialShape;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 

@@ -1,8 +1,13 @@
 //! Operators that a Rust program defines.
 
-use crate::{CustomCall, CustomOperator, CustomOperators, CustomTypes, DType, Error, FailureKind, OpError};
-use crate::{ForkSafeOnce, ForkSafeRwLock, PartialShape, Shape, TensorMut, TensorRef, register_custom_operators};
+use crate::{DType, Error};
+use crate::{Shape, TensorMut, TensorRef};
+use mxrt_engine::{FailureKind, OpError};
+use mxrt_engine::{ForkSafeOnce, ForkSafeRwLock};
+use mxrt_ops::register_custom_operators;
+use mxrt_ops::{CustomCall, CustomOperator, CustomOperators, CustomTypes};
 use mxrt_ops::{Kernel, Signature, kernel_fn};
+use mxrt_tensor::PartialShape;
 use std::str::FromStr;
 use std::sync::Arc;
 

@@ -1,12 +1,13 @@
 //! [`Predictor`]: a symbol, parameters and the shapes of the inputs.
 
+use crate::CallOptions;
 use crate::network::{Network, Site};
 use crate::params::Params;
-use crate::{
-    BuildOptions, Context, DType, Engine, FailureKind, NDArray, OpError, PartialShape, Shape, Symbol, TensorType,
-    Watch, WatchCallback,
-};
-use crate::{CallOptions, ForkSafeMutex as Mutex};
+use crate::{Context, DType, NDArray, Shape, Symbol, TensorType};
+use mxrt_engine::ForkSafeMutex as Mutex;
+use mxrt_engine::{Engine, FailureKind, OpError};
+use mxrt_graph::{BuildOptions, Watch, WatchCallback};
+use mxrt_tensor::PartialShape;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 

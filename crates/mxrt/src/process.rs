@@ -1,7 +1,11 @@
 //! [`Process`]: what the borders to other languages share in a process.
 
-use crate::{BoundOperatorCache, BuildOptions, Engine, EngineKind, RandomState, Settings};
+use crate::EngineKind;
+use crate::settings::Settings;
+use mxrt_engine::Engine;
 use mxrt_engine::{ForkSafeLazy, ForkSafeMutex as Mutex, ForkSafeOnce};
+use mxrt_graph::BuildOptions;
+use mxrt_ops::{BoundOperatorCache, RandomState};
 use std::sync::Arc;
 
 /// One engine with what belongs to it, made of the environment at its first use. The Python module
@@ -9,7 +13,7 @@ use std::sync::Arc;
 pub struct Process {
     /// runs everything
     pub engine: &'static Engine,
-    /// options for [`CachedOp::compile`](crate::CachedOp::compile)
+    /// options for [`CachedOp::compile`](mxrt_graph::CachedOp::compile)
     pub plans: BuildOptions,
     /// state of random operators
     pub random: Arc<RandomState>,

@@ -1,10 +1,8 @@
 //! The main flows where the system refuses each n-th allocation: an error or an answer.
 
-use mxrt::reserve::ReservingAllocator;
-use mxrt::{
-    CachedOp, CachedOpFlags, CallOptions, Config, Context, DType, Engine, Interrupter, NDArray, Symbol, TensorType, io,
-    params,
-};
+use mxrt::internal::reserve::ReservingAllocator;
+use mxrt::internal::{CachedOp, CachedOpFlags, Config, Engine, Interrupter, io};
+use mxrt::{CallOptions, Context, DType, NDArray, Symbol, TensorType, params};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -2,8 +2,8 @@
 //!
 //! `make generate` writes it.
 
-use mxrt::settings::SETTINGS;
-use mxrt::{CALL_OPTIONS, CachedOpFlags};
+use mxrt::internal::settings::SETTINGS;
+use mxrt::internal::{CALL_OPTIONS, CachedOpFlags};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -115,19 +115,19 @@ fn every_variable_has_one_row() {
 /// A default that is a number is what an empty environment gives.
 #[test]
 fn defaults_in_the_table_are_those_of_the_program() {
-    let without = mxrt::Settings::from_environment(&|_| None).expect("settings");
+    let without = mxrt::internal::Settings::from_environment(&|_| None).expect("settings");
     for setting in
         SETTINGS.iter().filter(|setting| setting.default.parse::<u64>().is_ok() || setting.name.ends_with("_MODE"))
     {
         let find = |name: &str| (name == setting.name).then(|| setting.default.to_owned());
-        let with = mxrt::Settings::from_environment(&find).expect(setting.name);
-        let shown = |settings: &mxrt::Settings| {
-            let sim = mxrt::devices::SimSettings { memory: None, ..settings.devices.sim.clone() };
+        let with = mxrt::internal::Settings::from_environment(&find).expect(setting.name);
+        let shown = |settings: &mxrt::internal::Settings| {
+            let sim = mxrt::internal::devices::SimSettings { memory: None, ..settings.devices.sim.clone() };
             format!("{:?} {:?} {:?} {sim:?}", settings.plans, settings.debug, settings.engine.bulk_size)
         };
         assert_eq!(shown(&with), shown(&without), "{}", setting.name);
     }
     let find = |name: &str| (name == "MXNET_ENGINE_TYPE").then(|| "ThreadedEnginePerDevice".to_owned());
-    let with = mxrt::Settings::from_environment(&find).expect("settings");
+    let with = mxrt::internal::Settings::from_environment(&find).expect("settings");
     assert_eq!(with.engine.kind, without.engine.kind);
 }

@@ -2,7 +2,7 @@
 
 use crate::ndarray::NDArrayBase;
 use crate::{errors, runtime};
-use mxrt::Process;
+use mxrt::internal::Process;
 use mxrt_engine::{EngineKind, FailureKind};
 use pyo3::prelude::*;
 

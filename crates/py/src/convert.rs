@@ -2,7 +2,7 @@
 
 use crate::errors;
 use half::f16;
-use mxrt::devices;
+use mxrt::internal::devices;
 use mxrt_engine::{FailureKind, OpError, reserve};
 use mxrt_tensor::{Context, DType, DeviceType, TensorRef, copied};
 use numpy::{PyArray1, PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};

@@ -1,7 +1,7 @@
 //! Devices besides the CPU: a list of them, and their memory.
 
 use crate::{convert, errors, runtime};
-use mxrt::devices;
+use mxrt::internal::devices;
 use mxrt_engine::{DeviceId, DeviceKind, Engine, FailureKind, OpError};
 use mxrt_tensor::DeviceType;
 use pyo3::prelude::*;

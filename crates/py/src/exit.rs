@@ -10,7 +10,7 @@
 //! unwound through Rust's frames, which must not be: [`PythonCall`] counts those, and the hook
 //! waits for them.
 
-use mxrt::Process;
+use mxrt::internal::Process;
 use pyo3::prelude::*;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

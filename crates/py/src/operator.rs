@@ -3,7 +3,7 @@
 use crate::ndarray::{NDArrayBase, wrap, wrap_late};
 use crate::runtime;
 use crate::{convert, errors};
-use mxrt::Process;
+use mxrt::internal::Process;
 use mxrt_engine::{FailureKind, OpError, WaitError};
 use mxrt_graph::{Interrupter, Started};
 use mxrt_ops::{CallAttrs, Inputs, Invocation, OpDef, registry};

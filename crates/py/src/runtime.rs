@@ -2,7 +2,7 @@
 
 use crate::errors;
 use crate::exit::PythonCall;
-use mxrt::{Process, PushSite, Settings};
+use mxrt::internal::{Process, PushSite, Settings};
 use mxrt_engine::{FailureKind, WaitError};
 use mxrt_tensor::DType;
 use pyo3::exceptions::PyKeyboardInterrupt;
@@ -136,7 +136,7 @@ pub(crate) fn info(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 /// subject.
 #[pyfunction]
 pub(crate) fn settings() -> Vec<(&'static str, &'static str, &'static str, &'static str, &'static str)> {
-    mxrt::settings::SETTINGS.iter().map(|s| (s.name, s.expects, s.default, s.doc, s.subject)).collect()
+    mxrt::internal::settings::SETTINGS.iter().map(|s| (s.name, s.expects, s.default, s.doc, s.subject)).collect()
 }
 
 /// Names of the options of a model.

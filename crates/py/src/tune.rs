@@ -2,8 +2,8 @@
 //! bits on every run.
 
 use crate::{errors, runtime};
-use mxrt::FailureKind;
-use mxrt::{ConvSignature, ConvTable, Method};
+use mxrt::internal::FailureKind;
+use mxrt::internal::{ConvSignature, ConvTable, Method};
 use pyo3::prelude::*;
 use std::time::Duration;
 
@@ -21,9 +21,9 @@ pub(crate) fn measure_convolution(
     let signature: ConvSignature = signature.parse().map_err(|e: String| errors::plain(FailureKind::Value, &e))?;
     let budget = Duration::try_from_secs_f64(seconds).map_err(|e| errors::plain(FailureKind::Value, &e.to_string()))?;
     let allowed = runtime::runtime()?.plans.kernel.transforms();
-    let measured = py.detach(|| mxrt::measure(&signature, allowed, budget));
+    let measured = py.detach(|| mxrt::internal::measure(&signature, allowed, budget));
     let rows = measured.into_iter().map(|one| (one.method.name(), one.name, one.ns)).collect();
-    Ok((mxrt::chosen(&signature, allowed).map(Method::name), rows))
+    Ok((mxrt::internal::chosen(&signature, allowed).map(Method::name), rows))
 }
 
 /// The text of a table with further entries: signature, method, nanoseconds.

@@ -3,8 +3,8 @@
 //! The first four bytes say what a sample is and how many are in a batch.
 
 use crate::support::Scratch;
-use mxrt::io::iterators::IterDef;
-use mxrt::{Config, Engine};
+use mxrt::internal::io::iterators::IterDef;
+use mxrt::internal::{Config, Engine};
 use std::sync::LazyLock;
 
 static ENGINE: LazyLock<&'static Engine> = LazyLock::new(|| {
@@ -14,7 +14,7 @@ static ENGINE: LazyLock<&'static Engine> = LazyLock::new(|| {
 });
 
 /// The bytes of all batches of an epoch, or the error that ends it.
-fn epoch(batches: &mxrt::io::iterators::batch::BatchIter) -> Result<Vec<Vec<u8>>, String> {
+fn epoch(batches: &mxrt::internal::io::iterators::batch::BatchIter) -> Result<Vec<Vec<u8>>, String> {
     let mut all = Vec::new();
     while all.len() < 64 {
         match batches.next() {

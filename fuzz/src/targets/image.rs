@@ -1,6 +1,6 @@
 //! JPEG and PNG: any bytes give pixels, as many as the file says, or an error.
 
-use mxrt::io::image::{Channels, decode};
+use mxrt::internal::io::image::{Channels, decode};
 
 pub(super) fn run(bytes: &[u8]) {
     for (channels, count) in [(Channels::Rgb, 3), (Channels::Grey, 1), (Channels::Rgba, 4)] {

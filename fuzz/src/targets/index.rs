@@ -1,7 +1,7 @@
 //! Indices of files of records: any bytes give keys and positions, or an error.
 
 use crate::support::Scratch;
-use mxrt::io::recordio::{index_line, read_index};
+use mxrt::internal::io::recordio::{index_line, read_index};
 
 pub(super) fn run(bytes: &[u8]) {
     let file = Scratch::new("index", bytes);

@@ -1,7 +1,7 @@
 //! Files of records: any bytes give records or an error, in order and by position alike.
 
 use crate::support::Scratch;
-use mxrt::io::recordio::{RecordFile, RecordReader, RecordWriter};
+use mxrt::internal::io::recordio::{RecordFile, RecordReader, RecordWriter};
 
 pub(super) fn run(bytes: &[u8]) {
     let file = Scratch::new("records", bytes);

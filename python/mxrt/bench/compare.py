@@ -4,7 +4,6 @@ best.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import _temporary
 from ..gluon import SymbolBlock
 from ..symbol import Symbol
 from . import to_onnx
@@ -61,7 +61,7 @@ class Peers:
         self.difference: dict[str, float] = {}
         self.setting: dict[str, str] = {}
         self.runs: dict[str, list[dict[str, Any]]] = {}
-        self._folder = tempfile.TemporaryDirectory(prefix="mxrt-bench-")
+        self._folder = _temporary.folder_of(self)
         if pythons:
             self._model = self._files(pythons, net)
         for name, python in pythons.items():
@@ -69,7 +69,7 @@ class Peers:
                 self._start(name, python)
 
     def _files(self, pythons: Mapping[str, str], net: SymbolBlock) -> engines.Model:
-        folder, task = Path(self._folder.name), self.task
+        folder, task = self._folder, self.task
         model = engines.Model(symbol=str(task.symbol_file), params=task.params, onnx=None, inputs=list(task.shapes))
         if task.params is None:  # the same random numbers for all engines
             net.export(str(folder / "model"))
@@ -111,7 +111,7 @@ class Peers:
     def compare(self, expected: Sequence[np.ndarray[Any, Any]]) -> None:
         """Whether the others answer the same, as far as rounding goes."""
         for name, process in list(self.loaded.items()):
-            file = Path(self._folder.name) / f"{name}.npz"
+            file = self._folder / f"{name}.npz"
             try:
                 process.ask("outputs", file=str(file))
             except PeerError as error:
@@ -170,4 +170,4 @@ class Peers:
     def close(self) -> None:
         for process in self.loaded.values():
             process.close()
-        self._folder.cleanup()
+        _temporary.remove(self._folder)

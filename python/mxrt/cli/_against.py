@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from .. import _temporary
 from .. import symbol as symbols
 from ..base import MXNetError
 from ..bench import to_onnx
@@ -42,8 +42,8 @@ def compare_layers(
         raise UsageError(f"--against {engine} '{python}': there is no such program; expected an interpreter of Python")
     layers, graph = _every_layer(model)
     feeds = {name: feeds.get(name, np.zeros(shape, "float32")) for name, shape in model.shapes.items()}
-    with tempfile.TemporaryDirectory(prefix="mxrt-check-") as folder:
-        files = _Files(Path(folder), model, graph)
+    with _temporary.folder() as folder:
+        files = _Files(folder, model, graph)
         own = _own(files, feeds)
         version, other = _other(files, feeds, engine, python)
     if len(own) != len(other):

@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
-import tempfile
+import sys
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from typing import NoReturn
 
+from .. import _temporary
 from ._errors import INTERRUPTED
 
-__all__ = ["at_end", "at_once", "remove_folders", "temporary_folder"]
+__all__ = ["at_end", "at_once"]
 
-_folders: list[Path] = []
+# What a process runs in whose other threads are gone: nothing is written into the folders while
+# they are removed.
+_END = f"""
+import os, shutil, sys
+for folder in sys.argv[1:]:
+    shutil.rmtree(folder, ignore_errors=True)
+try:
+    os.write(2, b"\\ninterrupted\\n")
+finally:
+    os._exit({INTERRUPTED})
+"""
 _ends: list[Callable[[], object]] = []
 
 
@@ -42,10 +52,7 @@ def at_once() -> Iterator[None]:
                 if number[0] == signal.SIGINT:
                     for end in _ends:
                         end()
-                    remove_folders()
-                    with contextlib.suppress(OSError):
-                        os.write(2, b"\ninterrupted\n")
-                    os._exit(INTERRUPTED)
+                    _end()
 
     threading.Thread(target=listen, daemon=True, name="mxrt-interrupt").start()
     try:
@@ -61,14 +68,8 @@ def at_end(end: Callable[[], object]) -> None:
     _ends.append(end)
 
 
-def temporary_folder() -> Path:
-    """A new folder that others cannot read. It is removed when the command ends."""
-    folder = Path(tempfile.mkdtemp(prefix="mxrt-"))
-    _folders.append(folder)
-    return folder
-
-
-def remove_folders() -> None:
-    """Removes the folders of :func:`temporary_folder`; what cannot be removed stays."""
-    while _folders:
-        shutil.rmtree(_folders.pop(), ignore_errors=True)
+def _end() -> NoReturn:
+    """Ends the process, whatever its threads do, and removes its temporary folders."""
+    # A second Ctrl-C waits until the folders are gone.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    os.execv(sys.executable, [sys.executable, "-ISc", _END, *map(str, _temporary.made())])

@@ -14,10 +14,11 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
+from .. import _temporary
 from .._codes import CODES, with_code
 from ..base import MXNetError
 from ._errors import BAD, GOOD, INTERRUPTED, USAGE, CommandError
-from ._interrupt import at_once, remove_folders
+from ._interrupt import at_once
 from .commands import COMMANDS, Command, parser_of
 
 __all__ = ["main", "parser_with"]
@@ -54,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("\ninterrupted", file=sys.stderr)
         return INTERRUPTED
     finally:
-        remove_folders()
+        _temporary.remove_all()
 
 
 def _run(row: Command, args: argparse.Namespace) -> int:

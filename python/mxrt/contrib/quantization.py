@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import logging
 import os
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from .. import ndarray
+from .. import _temporary, ndarray
 from ..context import Context, cpu
 from ..io import DataBatch, DataDesc, DataIter
 from ..module import Module
@@ -392,7 +391,7 @@ def quantize_net_v2(
         names = sorted(collector.include_layer) if getattr(collector, "include_layer", None) else _all_names(sym)
         _collect(sym, names, (args, auxs), calib_data, inputs, None, ctx, num_calib_examples, collector)
         qsym, qargs, auxs = calib_graph(qsym, args, auxs, collector, calib_mode, quantized_dtype)
-    with tempfile.TemporaryDirectory() as folder:
+    with _temporary.folder() as folder:
         path = os.path.join(folder, "quantized")
         _joined(qsym).save(f"{path}-symbol.json")
         saved = {f"arg:{k}": v for k, v in qargs.items()} | {f"aux:{k}": v for k, v in auxs.items()}
@@ -420,7 +419,7 @@ def _export(network: Any, described: list[Any]) -> tuple[Symbol, Params, Params,
             if len(arrays) == 1:
                 raise
             arrays.pop()
-    with tempfile.TemporaryDirectory() as folder:
+    with _temporary.folder() as folder:
         network.export(os.path.join(folder, "float"), epoch=0)
         sym, args, auxs = load_checkpoint(os.path.join(folder, "float"), 0)
     inputs = [name for name in sym.list_arguments() if name not in args]

@@ -9,17 +9,16 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import mxrt as mx
+from mxrt import _temporary
 
 from . import _weights
 from ._terminal import Terminal, resident_megabytes
@@ -175,8 +174,8 @@ def serve(
 
 def load_resnet() -> Callable[[Any], Any]:
     """Writes the computed weights as a .params file and loads it with the bundled graph."""
-    with tempfile.TemporaryDirectory(prefix="mxrt-demo-") as folder:
-        params = str(Path(folder) / "resnet18_v1-0000.params")
+    with _temporary.folder() as folder:
+        params = str(folder / "resnet18_v1-0000.params")
         mx.nd.save(params, {name: mx.nd.array(value) for name, value in _weights.parameters()})
         net: Callable[[Any], Any] = mx.gluon.SymbolBlock.imports(
             str(DATA / "resnet18_v1-symbol.json"), ["data"], params
@@ -284,8 +283,8 @@ def impossible_numbers(term: Terminal) -> bool:
 def wrong_csv(term: Terminal) -> bool:
     """A CSV file with rows of 4 numbers read as rows of 4 x 10; MXNet used to end the process."""
     rows = [[k, k + 1, k + 2, k + 3] for k in (1, 2, 3, 4, 5, 6, 9, 10)]
-    with tempfile.TemporaryDirectory(prefix="mxrt-demo-") as folder:
-        path = Path(folder) / "manual_2.csv"
+    with _temporary.folder() as folder:
+        path = folder / "manual_2.csv"
         path.write_text("".join(",".join(map(str, row)) + "\n" for row in rows))
         try:
             data_train = mx.io.CSVIter(data_csv=str(path), data_shape=(4, 10), batch_size=1)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
-import weakref
 from pathlib import Path
 
+from .. import _temporary
 from ..base import MXNetDataError, MXNetNotImplementedError
 
 __all__ = ["LocalCopies"]
@@ -16,7 +15,7 @@ class LocalCopies:
     """A folder with copies of files that were fetched; it goes with this object."""
 
     def __init__(self) -> None:
-        self.folder: str | None = None
+        self.folder: Path | None = None
         self._count = 0
 
     def paths(self, text: str) -> str:
@@ -34,10 +33,9 @@ class LocalCopies:
                 f"'{path}': only local files can be read, not {scheme}://, unless the package fsspec is installed"
             ) from None
         if self.folder is None:
-            self.folder = tempfile.mkdtemp(prefix="mxrt-")
-            weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+            self.folder = _temporary.folder_of(self)
         self._count += 1
-        copy = Path(self.folder, f"{self._count}-{path.rstrip('/').rpartition('/')[2]}")
+        copy = self.folder / f"{self._count}-{path.rstrip('/').rpartition('/')[2]}"
         try:
             with fsspec.open(path.strip(), "rb") as source, copy.open("wb") as target:
                 shutil.copyfileobj(source, target, 1 << 20)

@@ -205,7 +205,7 @@ pub(super) fn wrapping_tile(isa: Isa, wrap: usize, pixel: usize) -> Option<Entry
         };
     }
     match isa.or_best() {
-        Isa::Avx2 => narrow!(1 2 3 4 5),
+        Isa::Avx2 | Isa::Neon => narrow!(1 2 3 4 5),
         _ => None,
     }
 }

@@ -53,7 +53,7 @@ pub(crate) struct TileSize {
 pub(crate) fn tile_size(isa: Isa) -> TileSize {
     match isa.or_best() {
         Isa::Avx512 => TileSize { rows: 14, blocks: 2 },
-        Isa::Avx2 => TileSize { rows: 6, blocks: 1 },
+        Isa::Avx2 | Isa::Neon => TileSize { rows: 6, blocks: 1 },
         Isa::Portable => TileSize { rows: 2, blocks: 1 },
     }
 }

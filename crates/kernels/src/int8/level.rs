@@ -20,7 +20,7 @@ impl Level {
     /// The best level of an instruction set on this machine.
     pub fn of(isa: Isa) -> Level {
         match isa.or_best() {
-            Isa::Portable => Level::Portable,
+            Isa::Portable | Isa::Neon => Level::Portable,
             Isa::Avx512 if has_vnni() => Level::Vnni,
             Isa::Avx2 | Isa::Avx512 => Level::Avx2,
         }

@@ -22,6 +22,9 @@ mod ptr;
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "aarch64")]
+#[allow(clippy::needless_range_loop)]
+mod neon;
 #[allow(clippy::needless_range_loop)]
 mod portable;
 
@@ -148,6 +151,8 @@ pub(crate) fn entry<B: Body>(isa: Isa) -> Entry<B::Args> {
         Isa::Avx512 => avx512::enter::<B>,
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2 => avx2::enter::<B>,
+        #[cfg(target_arch = "aarch64")]
+        Isa::Neon => neon::enter::<B>,
         _ => portable::enter::<B>,
     }
 }
@@ -310,6 +315,8 @@ pub(crate) fn entry_narrow<B: Body>(isa: Isa) -> Entry<B::Args> {
     match isa.or_best() {
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2 | Isa::Avx512 => avx2::enter::<B>,
+        #[cfg(target_arch = "aarch64")]
+        Isa::Neon => neon::enter::<B>,
         _ => portable::enter::<B>,
     }
 }

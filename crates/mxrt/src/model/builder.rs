@@ -4,10 +4,10 @@ use super::Model;
 use super::engines::EngineChoice;
 use crate::network::{Network, Site};
 use crate::params::{self, NpShape, Params};
-use crate::{
-    BuildOptions, CacheLimit, Context, Engine, EngineKind, Error, FailureKind, LoadOptions, Precision, RandomState,
-    Symbol,
-};
+use crate::{CacheLimit, Context, EngineKind, Error, Precision, Symbol};
+use mxrt_engine::{Engine, FailureKind};
+use mxrt_graph::{BuildOptions, LoadOptions};
+use mxrt_ops::RandomState;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -41,7 +41,7 @@ impl ModelBuilder {
     /// Takes over what environment variables say, those of MXNet and those that begin with `MXRT_`,
     /// as the Python package does. Choices that are made later go before.
     pub fn from_environment(mut self) -> Result<ModelBuilder, Error> {
-        let settings = crate::Settings::from_environment(&|name| std::env::var(name).ok())
+        let settings = crate::settings::Settings::from_environment(&|name| std::env::var(name).ok())
             .map_err(|message| Error::new(FailureKind::Value, message))?;
         self.choice = EngineChoice::of(&settings.engine, settings.devices);
         self.plans = settings.plans;
@@ -49,7 +49,7 @@ impl ModelBuilder {
         Ok(self)
     }
 
-    /// Sets how many threads may compute concurrently, from 1 to [`MAX_CORES`](crate::MAX_CORES).
+    /// Sets how many threads may compute concurrently, from 1 to [`MAX_CORES`](mxrt_engine::MAX_CORES).
     /// The default is the number of cores that the process may use.
     pub fn threads(mut self, threads: usize) -> ModelBuilder {
         self.choice.cores = Some(threads);
@@ -71,6 +71,7 @@ impl ModelBuilder {
 
     /// An engine that there is already, as that of another model. Threads, kind and memory limit
     /// are then those of this engine.
+    #[doc(hidden)]
     pub fn engine(mut self, engine: &'static Engine) -> ModelBuilder {
         self.engine = Some(engine);
         self
@@ -102,6 +103,7 @@ impl ModelBuilder {
     }
 
     /// All choices of plans at once: kernels, passes, cache.
+    #[doc(hidden)]
     pub fn build_options(mut self, options: BuildOptions) -> ModelBuilder {
         self.plans = options;
         self
@@ -122,6 +124,7 @@ impl ModelBuilder {
 
     /// The stream of random numbers for operators that draw some. Without it the model has one of
     /// its own.
+    #[doc(hidden)]
     pub fn random(mut self, random: Arc<RandomState>) -> ModelBuilder {
         self.random = Some(random);
         self
@@ -144,7 +147,7 @@ impl ModelBuilder {
     /// Loads a model from its two files.
     pub fn load_files(self, symbol: impl AsRef<Path>, params: impl AsRef<Path>) -> Result<Model, Error> {
         let engine = self.start_engine()?;
-        let symbol = self.read_symbol(engine, &crate::io::read_text_within(symbol, engine.memory())?)?;
+        let symbol = self.read_symbol(engine, &mxrt_io::read_text_within(symbol, engine.memory())?)?;
         let params = params::load(engine, params, NpShape::Off)?;
         self.build(engine, symbol, params)
     }

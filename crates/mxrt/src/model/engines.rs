@@ -1,8 +1,9 @@
 //! Engines of models: one for each set of choices, as an engine lasts as long as the process.
 
 use crate::devices::{self, DeviceSettings};
-use crate::{Config, Engine, EngineKind, Error};
+use crate::{EngineKind, Error};
 use mxrt_engine::ForkSafeMutex as Mutex;
+use mxrt_engine::{Config, Engine};
 
 /// The choices that distinguish engines.
 #[derive(Clone, Debug, PartialEq)]

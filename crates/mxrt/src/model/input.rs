@@ -1,7 +1,8 @@
 //! Inputs as callers pass them.
 
-use crate::{Context, DType, Element, Engine, FailureKind, NDArray, OpError, Shape, TensorType};
+use crate::{Context, DType, Element, NDArray, Shape, TensorType};
 use mxrt_engine::WrongInput;
+use mxrt_engine::{Engine, FailureKind, OpError};
 use std::borrow::Cow;
 
 /// An input of a call: an [`NDArray`], or elements of the caller's that are copied.

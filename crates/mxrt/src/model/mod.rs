@@ -15,12 +15,11 @@ pub use pending::Pending;
 
 use crate::network::{Network, PartialTensor};
 use crate::trace::RequestSpan;
-use crate::{
-    CallOptions, Context, DType, Element, Engine, Error, FailureKind, NDArray, OpError, PartialShape, PlanReport,
-    Shape, TensorType,
-};
+use crate::{CallOptions, Context, DType, Element, Error, NDArray, PlanReport, Shape, TensorType};
+use mxrt_engine::{Engine, FailureKind, OpError};
 use mxrt_engine::{ForkSafeMutex as Mutex, WrongInput};
 use mxrt_graph::{Interrupter, Started};
+use mxrt_tensor::PartialShape;
 use smallvec::SmallVec;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -143,6 +142,7 @@ impl Model {
     }
 
     /// The engine that runs the model, for other arrays and operators.
+    #[doc(hidden)]
     pub fn engine(&self) -> &'static Engine {
         self.0.network.engine
     }

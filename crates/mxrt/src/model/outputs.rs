@@ -76,5 +76,5 @@ impl std::fmt::Debug for Outputs {
 pub fn to_ndarray<T: crate::Element>(array: &NDArray) -> Result<ndarray::ArrayD<T>, crate::Error> {
     let elements = array.to_vec()?;
     ndarray::ArrayD::from_shape_vec(ndarray::IxDyn(array.shape()), elements)
-        .map_err(|error| crate::Error::new(crate::FailureKind::Shape, error.to_string()))
+        .map_err(|error| crate::Error::new(mxrt_engine::FailureKind::Shape, error.to_string()))
 }

@@ -6,26 +6,27 @@ pub(crate) use table::tuned;
 pub use table::{SETTINGS, Setting};
 
 use crate::devices::{self, DeviceSettings};
-use crate::{BuildOptions, Config, DeviceKind};
+use mxrt_engine::{Config, DeviceKind};
+use mxrt_graph::BuildOptions;
 
 /// Settings from the environment.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// configuration for [`Engine::start`](crate::Engine::start)
+    /// configuration for [`Engine::start`](mxrt_engine::Engine::start)
     pub engine: Config,
     /// settings from which the drivers in `engine` were made
     pub devices: DeviceSettings,
-    /// options for [`CachedOp::compile`](crate::CachedOp::compile)
+    /// options for [`CachedOp::compile`](mxrt_graph::CachedOp::compile)
     pub plans: BuildOptions,
     /// take denormal numbers for zeros, for [`set_flush_denormals`](crate::set_flush_denormals)
     pub flush_denormals: bool,
     /// give no warnings of dense copies of sparse arrays
     pub hide_dense_copies: bool,
-    /// nodes that a symbol may have, for [`LoadOptions`](crate::LoadOptions)
+    /// nodes that a symbol may have, for [`LoadOptions`](mxrt_graph::LoadOptions)
     pub max_nodes: Option<usize>,
     /// say more (`MXRT_DEBUG`): print what the engine is doing when the process gets SIGUSR1;
     /// borders note where their callers push operators, for
-    /// [`Failure::pushed_at`](crate::Failure::pushed_at)
+    /// [`Failure::pushed_at`](mxrt_engine::Failure::pushed_at)
     pub debug: bool,
     /// variables of other libraries that are not obeyed, a line each: for the border to print
     pub warnings: Vec<String>,
@@ -106,8 +107,9 @@ impl Reading {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::EngineKind;
     use crate::devices::SimWork;
-    use crate::{ConvTable, EngineKind, Isa, KernelOptions};
+    use mxrt_ops::{ConvTable, Isa, KernelOptions};
 
     fn read(variables: &[(&str, &str)]) -> Result<Settings, String> {
         let find = |name: &str| variables.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned());

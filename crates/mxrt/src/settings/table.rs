@@ -2,8 +2,11 @@
 //! follow from it.
 
 use super::Reading;
+use crate::EngineKind;
 use crate::devices::SimWork;
-use crate::{ConvTable, EngineKind, KernelOptions, MAX_CORES, PassChoice};
+use mxrt_engine::MAX_CORES;
+use mxrt_graph::PassChoice;
+use mxrt_ops::{ConvTable, KernelOptions};
 use std::path::Path;
 use std::str::FromStr;
 
@@ -242,7 +245,7 @@ pub static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "MXRT_ISA",
-        expects: "portable, avx2, avx512 or amx",
+        expects: "portable, neon (ARM), avx2, avx512 or amx",
         default: "the best that the processor has",
         doc: "Instruction set of the kernels; amx is AVX-512 with the tiles of AMX for products.",
         subject: MODELS,

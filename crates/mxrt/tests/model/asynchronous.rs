@@ -2,7 +2,8 @@
 //! priorities, cancelling.
 
 use super::{digits, digits_by, image};
-use mxrt::{CallOptions, Context, Cost, DType, Engine, ErrorKind, Launch, Model, NDArray, TensorType, launch};
+use mxrt::internal::{Cost, Engine, Launch, launch};
+use mxrt::{CallOptions, Context, DType, ErrorKind, Model, NDArray, TensorType};
 use std::future::Future;
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -67,7 +68,7 @@ fn slow() -> (Model, Vec<f32>) {
     let json = r#"{"nodes": [{"op": "null", "name": "x", "inputs": []}, {"op": "null", "name": "w", "inputs": []},
         {"op": "Convolution", "name": "conv", "attrs": {"kernel": "(3, 3)", "num_filter": "64", "no_bias": "True"},
         "inputs": [[0, 0, 0], [1, 0, 0]]}], "arg_nodes": [0, 1], "heads": [[2, 0, 0]]}"#;
-    let engine = Engine::start(mxrt::Config { cores: Some(1), ..Default::default() }).expect("an engine");
+    let engine = Engine::start(mxrt::internal::Config { cores: Some(1), ..Default::default() }).expect("an engine");
     let symbol = mxrt::Symbol::load_json(json).expect("a symbol").symbol;
     let weight = NDArray::from_slice(engine, Context::cpu(0), [64, 32, 3, 3], &[0.01f32; 64 * 32 * 9]);
     let params = vec![("w".to_owned(), weight.expect("an array"))];
@@ -142,7 +143,7 @@ fn a_dropped_call_does_not_run() {
     let json = r#"{"nodes": [{"op": "null", "name": "x", "inputs": []}, {"op": "null", "name": "i", "inputs": []},
         {"op": "take", "name": "picked", "attrs": {"mode": "raise"}, "inputs": [[0, 0, 0], [1, 0, 0]]}],
         "arg_nodes": [0, 1], "heads": [[2, 0, 0]]}"#;
-    let engine = Engine::start(mxrt::Config { cores: Some(1), ..Default::default() }).expect("an engine");
+    let engine = Engine::start(mxrt::internal::Config { cores: Some(1), ..Default::default() }).expect("an engine");
     let symbol = mxrt::Symbol::load_json(json).expect("a symbol").symbol;
     let none = mxrt::params::Params::default();
     let model = Model::builder().engine(engine).from_symbol(symbol, none).expect("the model loads");
@@ -233,7 +234,7 @@ fn arrays_are_futures_and_have_callbacks() {
     assert_eq!(told.recv(), Ok(true));
     assert_eq!(array.to_vec::<f32>().expect("elements"), [2.5; 2]);
     let what = Launch { name: "fail".into(), inputs: &[], outputs: &[&array], cost: Cost::Small };
-    launch(engine, what, |_, _, _| Err(mxrt::OpError::new(ErrorKind::Data, "broken")));
+    launch(engine, what, |_, _, _| Err(mxrt::internal::OpError::new(ErrorKind::Data, "broken")));
     let error = mxrt::Error::from(block_on(array.ready()).0.unwrap_err());
     assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Data, "fail: broken"));
     engine.wait_all().expect("the failure was seen");

@@ -1,6 +1,7 @@
 //! Archives of arrays, as numpy writes them.
 
-use mxrt::{Context, DType, Engine, NDArray, Shape, TensorType};
+use mxrt::internal::Engine;
+use mxrt::{Context, DType, NDArray, Shape, TensorType};
 use std::collections::HashMap;
 use std::path::Path;
 

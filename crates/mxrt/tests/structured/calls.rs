@@ -1,7 +1,8 @@
 //! Calls of operators.
 
 use super::{Choices, ODD_NUMBERS, engine, filled, have_values, small_shape};
-use mxrt::{Context, DType, KernelOptions, NDArray, PartialShape, RandomState, Shape, TensorType};
+use mxrt::internal::{KernelOptions, PartialShape, RandomState};
+use mxrt::{Context, DType, NDArray, Shape, TensorType};
 use mxrt_ops::{AttrDef, AttrKind, Inputs, Invocation, OpDef, Shapes, invoke, registry};
 
 /// The outcome of a call.

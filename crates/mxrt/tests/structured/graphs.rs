@@ -2,10 +2,8 @@
 
 use super::calls::{attributes, operators};
 use super::{Choices, ODD_NUMBERS, engine, filled, have_values};
-use mxrt::{
-    CachedOp, CachedOpFlags, CallOptions, DType, Interrupter, LoadOptions, NDArray, PartialShape, Shape, Symbol,
-    TensorType,
-};
+use mxrt::internal::{CachedOp, CachedOpFlags, Interrupter, LoadOptions, PartialShape};
+use mxrt::{CallOptions, DType, NDArray, Shape, Symbol, TensorType};
 
 /// The outcome of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

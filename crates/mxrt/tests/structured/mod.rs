@@ -6,7 +6,8 @@
 pub mod calls;
 pub mod graphs;
 
-use mxrt::{Config, Context, DType, Engine, FailureKind, NDArray, Shape, TensorType, WaitError};
+use mxrt::internal::{Config, Engine, FailureKind, WaitError};
+use mxrt::{Context, DType, NDArray, Shape, TensorType};
 use std::sync::LazyLock;
 
 /// A source of decisions: a number below another one, which is not 0.

@@ -105,6 +105,7 @@ impl BlockedPoolWindows {
 fn cost_ns(signature: &Signature<'_>, params: &Pool2dParams, outputs: usize) -> u64 {
     let taps_per_ns = match signature.options.isa {
         Isa::Portable => 4,
+        Isa::Neon => 8,
         Isa::Avx2 => 15,
         Isa::Avx512 => 25,
     };

@@ -32,6 +32,7 @@ pub(super) fn unknown_ns(signature: &Signature<'_>) -> u64 {
 fn bytes_per_ns(isa: Isa) -> u64 {
     match isa {
         Isa::Portable => 15,
+        Isa::Neon => 25,
         Isa::Avx2 => 40,
         Isa::Avx512 => 50,
     }
@@ -90,6 +91,7 @@ pub fn program_picoseconds(program: &ElementwiseProgram, signature: &Signature<'
 fn in_vectors(picoseconds: u64, signature: &Signature<'_>) -> u64 {
     match signature.options.isa {
         Isa::Portable => picoseconds * 5,
+        Isa::Neon => picoseconds * 3,
         Isa::Avx2 => picoseconds * 2,
         Isa::Avx512 => picoseconds,
     }

@@ -150,6 +150,7 @@ fn tuned(kernel: &ConvKernel) -> &'static str {
 pub(crate) fn cost_ns(kernel: &ConvKernel, work: u64) -> u64 {
     let per_ns = match kernel.isa() {
         Isa::Portable => 8,
+        Isa::Neon => 20,
         Isa::Avx2 => 50,
         Isa::Avx512 if kernel.method().tiles() => 800,
         Isa::Avx512 if kernel.method().rounds() => 200,

@@ -136,7 +136,7 @@ impl Product {
             Product::Single(gemm) => match gemm.isa() {
                 Isa::Avx512 => 115,
                 Isa::Avx2 => 60,
-                Isa::Portable => 15,
+                Isa::Portable | Isa::Neon => 15,
             },
             Product::Pairs(_) if pairs_are_fast() => 230,
             Product::Pairs(_) => 45,

@@ -189,7 +189,7 @@ fn cost_ns(kind: PoolKind, windows: &PoolWindows, channels_last: bool, signature
     };
     let tap_ps = match signature.options.isa {
         Isa::Portable => 400,
-        Isa::Avx2 | Isa::Avx512 => 100,
+        Isa::Neon | Isa::Avx2 | Isa::Avx512 => 100,
     };
     let finish_ps = match kind {
         PoolKind::Max => 0,

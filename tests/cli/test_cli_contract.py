@@ -15,7 +15,7 @@ import pytest
 
 from commands import command, digits_in, refused, tiny
 from mxrt.cli.commands import COMMANDS
-from support import run, tiny_model
+from support import output_of, run, tiny_model
 
 SYMBOL, PARAMS, _, _ = tiny_model()
 SHAPE = ("--shape", "1,2,4,4")
@@ -188,7 +188,7 @@ def test_ctrl_c_ends_a_command_that_runs_long(mx, place: Path, tmp_path: Path, n
     try:
         assert child.stdout.readline() == "begun\n"
         child.send_signal(signal.SIGINT)
-        _, errors = child.communicate(timeout=60)
+        _, errors = output_of(child, 60)
     finally:
         child.kill()
     assert child.returncode == 130, errors

@@ -221,7 +221,7 @@ def test_the_tests_of_devices_pass_on_gpus_whose_memory_the_host_can_address(kin
     files = ["devices", "device_engines", "device_failures", "device_profile", "device_exchange", "device_models"]
     left_out = "full_size or update_of_all or sixteen"
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--rootdir", str(ROOT)]
-    command += [str(ROOT / "tests" / f"test_{name}.py") for name in files]
+    command += [str(ROOT / "tests" / "devices" / f"test_{name}.py") for name in files]
     command += ["-k", f"not ({left_out})" if kind == ASYNC[0] else f"not ({left_out} or hosts_bits)"]
     env = {**gpus, **HOST_MEMORY, "MXRT_TEST_DEVICES": "gpu", "MXNET_ENGINE_TYPE": kind}
     env |= {"PYTEST_XDIST_WORKER": f"gpu-{kind}", "PYTEST_ADDOPTS": ""}
@@ -235,7 +235,7 @@ def test_the_tests_of_devices_pass_on_gpus_with_kernels_of_their_own(gpus) -> No
     """Bits are excepted: they are not those of the host's kernels."""
     files = ["devices", "device_engines", "device_failures", "device_profile", "device_exchange"]
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--rootdir", str(ROOT)]
-    command += [*(str(ROOT / "tests" / f"test_{name}.py") for name in files), "-k", "not hosts_bits"]
+    command += [*(str(ROOT / "tests" / "devices" / f"test_{name}.py") for name in files), "-k", "not hosts_bits"]
     env = {**gpus, "MXRT_TEST_DEVICES": "gpu", "MXNET_ENGINE_TYPE": ASYNC[0]}
     env |= {"PYTEST_XDIST_WORKER": "gpu-own-kernels", "PYTEST_ADDOPTS": ""}
     done = run(command, 190, env)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support import DIGITS, MODELS, ROOT, mxrt, run
+from support import DIGITS, MODELS, ROOT, mxrt, output_of, run
 
 MODEL = str(DIGITS / "digits_cnn")
 QUICK = (MODEL, "--shape", "1,1,8,8", "--seconds", "0.3", "--callers", "1,2")
@@ -398,7 +398,7 @@ def test_ctrl_c_ends_a_run_at_once_and_leaves_no_process_behind(mx, stand_in) ->
             time.sleep(0.05)
         time.sleep(1.0)
         child.send_signal(signal.SIGINT)
-        out, errors = child.communicate(timeout=30)
+        out, errors = output_of(child, 30)
     finally:
         child.kill()
     assert child.returncode == 130

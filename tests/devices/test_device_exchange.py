@@ -16,7 +16,7 @@ def test_the_consumers_stream_waits_and_the_host_does_not(mx) -> None:
     done = run_python(
         """
         import ctypes, gc, sys, numpy as np, mxrt as mx
-        sys.path.insert(0, sys.argv[1])
+        sys.path[:0] = sys.argv[1:3]
         from test_device_exchange import address_of
         sim = mx.sim(0)
         stream = mx.testing.new_stream(sim)
@@ -49,7 +49,8 @@ def test_the_consumers_stream_waits_and_the_host_does_not(mx) -> None:
         host = np.from_dlpack(z, device="cpu") if np.__version__ >= "2.1" else z.asnumpy()
         print(host.tolist())
         """,
-        str(ROOT / "tests"),
+        ROOT / "tests",
+        ROOT / "tests" / "devices",
         env={"MXNET_ENGINE_TYPE": ASYNC[0], "MXRT_SIM_MODE": "scheduled"},
     )
     assert (done.stdout.strip(), done.returncode, done.stderr) == ("[0.0, 3.0, 6.0, 9.0, 12.0, 15.0]", 0, "")

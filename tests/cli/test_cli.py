@@ -19,7 +19,7 @@ import pytest
 
 from commands import digits_in, picture
 from mxrt.cli.commands import COMMANDS
-from support import DIGITS, ROOT, digits, mxrt, run
+from support import DIGITS, ROOT, digits, mxrt, output_of, run
 
 
 def test_version(mx) -> None:
@@ -94,7 +94,7 @@ def _argument(action: argparse.Action) -> str:
 def _page_of_commands() -> str:
     """docs/commands.md: the commands and what their parsers declare."""
     page = (
-        "# Commands\n\nWritten by tests/test_cli.py from the table of commands and their parsers; do not edit.\n\n"
+        "# Commands\n\nWritten by tests/cli/test_cli.py from the table of commands and their parsers; do not edit.\n\n"
         "`mxrt COMMAND --help` and `python -m mxrt COMMAND --help` print the same. Each command takes `--debug`,\n"
         "which shows where in the code an error was raised. Results are printed to the standard output,\n"
         "everything else to the standard error. The exit status is 0 if all is well, 1 if the model or the\n"
@@ -257,11 +257,46 @@ def test_ctrl_c_ends_a_command_with_130_and_removes_what_it_unpacked(
     try:
         assert child.stderr.readline() == "begun\n"
         child.send_signal(signal.SIGINT)
-        _, errors = child.communicate(timeout=30)
+        _, errors = output_of(child, 30)
     finally:
         child.kill()
     assert child.returncode == 130
     assert errors.endswith("\ninterrupted\n") and "Traceback" not in errors
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "busy",
+    [
+        "folder = _temporary.new_folder(); print('begun', flush=True)\n"
+        "for number in itertools.count(): (folder / f'{number}' / 'deeper').mkdir(parents=True)",
+        "mkdir = pathlib.Path.mkdir\n"
+        "def made(self, **rest): mkdir(self, **rest); print('begun', flush=True); signal.pause()\n"
+        "pathlib.Path.mkdir = made\n"
+        "while True: _temporary.new_folder()",
+    ],
+    ids=["while it fills the folder", "before it knows the folder"],
+)
+def test_ctrl_c_removes_the_temporary_folder_of_a_command(mx, tmp_path: Path, busy: str) -> None:
+    program = (
+        "import itertools, pathlib, signal; from mxrt import _temporary; from mxrt.cli import _interrupt\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        f"with _interrupt.at_once():\n{textwrap.indent(busy, '    ')}\n"
+    )
+    child = subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    try:
+        assert child.stdout.readline() == "begun\n"
+        child.send_signal(signal.SIGINT)
+        _, errors = output_of(child, 30)
+    finally:
+        child.kill()
+    assert (child.returncode, errors) == (130, "\ninterrupted\n")
     assert list(tmp_path.iterdir()) == []
 
 

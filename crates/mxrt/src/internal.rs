@@ -1,0 +1,38 @@
+//! The part that borders to C and Python, tests and benchmarks take from the crates below.
+//!
+//! It is no part of the interface: any version may change it.
+
+pub use crate::predictor::{Predictor, PredictorInputs};
+pub use crate::process::Process;
+pub use crate::settings::Settings;
+pub use mxrt_engine::{
+    Config, Cost, Details, DeviceId, DeviceKind, Engine, EngineError, Failure, FailureKind, ForkSafeLazy,
+    ForkSafeMutex, ForkSafeOnce, ForkSafeRwLock, MAX_CORES, OnComplete, OpError, PushSite, RequestScope, WaitError,
+    WrongInput, memory, profile, reserve, set_inside_call,
+};
+pub use mxrt_graph::{
+    BoundOp, BuildOptions, CALL_OPTIONS, CacheStats, CachedOp, CachedOpFlags, CallOption, CallValue, Executor,
+    ExecutorSite, GraphError, InferredShapes, InferredTypes, Interrupter, LoadOptions, NodeEntry, PassChoice,
+    Reshaping, Started, Watch, WatchCallback, invoke, invoke_custom, number_of_graphs, symbol,
+};
+pub use mxrt_io as io;
+pub use mxrt_ops::{
+    AttrDef, AttrKind, BoundOperatorCache, CallAttrs, ConvSignature, ConvTable, CustomArrays, CustomCall,
+    CustomOperator, CustomOperators, CustomTypes, Inputs, Invocation, Isa, KernelOptions, Measured, Method, OpDef,
+    Question, RandomState, Winograd, chosen, infer_types, invoke_cached, measure, register_custom_operators, registry,
+};
+pub use mxrt_tensor::index::{Region, copy_region};
+pub use mxrt_tensor::{
+    CsrRef, DeviceType, External, Launch, PartialShape, ReadGuard, Ready, RowSparseRef, Shared, SparseContent,
+    StorageType, StoredGuard, StoredInput, StoredOutput, dlpack, launch, launch_stored,
+};
+
+pub mod devices {
+    //! The kinds of devices, and what is known of them.
+    pub use crate::devices::*;
+}
+
+pub mod settings {
+    //! The settings that the environment gives.
+    pub use crate::settings::*;
+}

@@ -1,0 +1,58 @@
+"""Temporary folders, and the list of them for whoever ends the process."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+
+__all__ = ["folder", "folder_of", "made", "new_folder", "remove", "remove_all"]
+
+_made: set[Path] = set()
+
+
+def new_folder() -> Path:
+    """Makes a folder that others cannot read, to be given to :func:`remove` later."""
+    path = Path(tempfile.gettempdir(), f"mxrt-{secrets.token_hex(8)}")
+    # Listed before it is made: Ctrl-C may come between the two.
+    _made.add(path)
+    path.mkdir(mode=0o700)
+    return path
+
+
+@contextlib.contextmanager
+def folder() -> Iterator[Path]:
+    """A folder that others cannot read, removed at the end of the block."""
+    path = new_folder()
+    try:
+        yield path
+    finally:
+        remove(path)
+
+
+def folder_of(owner: object) -> Path:
+    """Makes a folder that others cannot read, removed when nothing refers to `owner` any longer."""
+    path = new_folder()
+    weakref.finalize(owner, remove, path)
+    return path
+
+
+def made() -> list[Path]:
+    """The folders that were not removed yet."""
+    return list(_made)
+
+
+def remove(path: Path) -> None:
+    """Removes a folder of :func:`new_folder`; what cannot be removed stays."""
+    shutil.rmtree(path, ignore_errors=True)
+    _made.discard(path)
+
+
+def remove_all() -> None:
+    """Removes all folders of this process."""
+    for path in made():
+        remove(path)
