@@ -6,7 +6,6 @@ what they make becomes arrays of ``mx.np`` again.
 
 from __future__ import annotations
 
-import functools
 import sys
 from typing import Any
 
@@ -50,9 +49,13 @@ FALLBACK = (
 FALLBACK_LINALG = "cond lstsq matrix_power matrix_rank multi_dot qr".split()
 
 
-@functools.cache
+_names: dict[Any, str] = {}
+
+
 def _by_function() -> dict[Any, str]:
     """The names of those functions of NumPy that ``mx.np`` has."""
+    if _names:
+        return _names
     found = {}
     for name in _FUNCTIONS:
         function: Any = onp
@@ -60,6 +63,7 @@ def _by_function() -> dict[Any, str]:
             function = getattr(function, part, None)
         if function is not None:
             found[function] = name
+    _names.update(found)
     return found
 
 

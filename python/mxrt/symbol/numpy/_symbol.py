@@ -20,6 +20,15 @@ def apply_np(operator: str, inputs: list[Any], attrs: dict[str, Any], name: str 
     return _Symbol(apply(operator, hint, inputs, attrs, name))
 
 
+def _method(name: str) -> Any:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return self._np(name)(self, *args, **kwargs)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"The function ``mx.np.{name}`` of this symbol."
+    return method
+
+
 class _Symbol(Symbol):
     """A symbol whose operators and methods are those of arrays of ``mx.np``."""
 
@@ -107,6 +116,31 @@ class _Symbol(Symbol):
         """The elements in one axis."""
         return self.reshape(-1)
 
+    # Functions of mx.np with the symbol as first argument.
+    all: Any = _method("all")
+    any: Any = _method("any")
+    argmax: Any = _method("argmax")
+    argmin: Any = _method("argmin")
+    argsort: Any = _method("argsort")
+    broadcast_to: Any = _method("broadcast_to")
+    clip: Any = _method("clip")
+    copy: Any = _method("copy")
+    cumsum: Any = _method("cumsum")
+    dot: Any = _method("dot")
+    expand_dims: Any = _method("expand_dims")
+    max: Any = _method("max")
+    mean: Any = _method("mean")
+    min: Any = _method("min")
+    prod: Any = _method("prod")
+    repeat: Any = _method("repeat")
+    round: Any = _method("round")
+    squeeze: Any = _method("squeeze")
+    std: Any = _method("std")
+    sum: Any = _method("sum")
+    swapaxes: Any = _method("swapaxes")
+    take: Any = _method("take")
+    var: Any = _method("var")
+
     def item(self, *args: Any) -> Any:
         """Refused: a symbol has no value."""
         raise NotImplementedForSymbol(self.item)
@@ -187,20 +221,3 @@ class _Symbol(Symbol):
         return self._np("less_equal")(self, other)
 
     __hash__ = None
-
-
-def _method(name: str) -> Any:
-    def method(self: _Symbol, *args: Any, **kwargs: Any) -> Any:
-        return self._np(name)(self, *args, **kwargs)
-
-    method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"The function ``mx.np.{name}`` of this symbol."
-    return method
-
-
-# Methods that are functions of mx.np with the symbol as first argument.
-for _name in (
-    "all any sum prod mean std var max min argmax argmin cumsum clip round repeat squeeze swapaxes take argsort dot "
-    "broadcast_to expand_dims copy"
-).split():
-    setattr(_Symbol, _name, _method(_name))
