@@ -37,11 +37,16 @@ pub fn is_np_shape() -> bool {
     np_shape_scope() != NpShapeScope::Off
 }
 
-/// Sets where shapes are NumPy's.
+/// Sets where shapes are NumPy's. As in MXNet, this thread's switch leaves that of the process alone
+/// but when both are turned off, and that of the process turns this thread's on as well.
 pub fn set_np_shape_scope(scope: NpShapeScope) {
-    PROCESS.store(scope == NpShapeScope::Process, Ordering::Relaxed);
+    match scope {
+        NpShapeScope::Off => PROCESS.store(false, Ordering::Relaxed),
+        NpShapeScope::Thread => {}
+        NpShapeScope::Process => PROCESS.store(true, Ordering::Relaxed),
+    }
     // A thread that ends has no shapes to read any more.
-    let _ = THREAD.try_with(|here| here.set(scope == NpShapeScope::Thread));
+    let _ = THREAD.try_with(|here| here.set(scope != NpShapeScope::Off));
 }
 
 #[cfg(test)]

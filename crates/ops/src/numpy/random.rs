@@ -132,7 +132,7 @@ pub static OPS: &[OpDef] = &[
         ["shape" "scale"],
         &[required("shape", "Shape; an array if None."), SCALE, SIZE, CTX, DTYPE],
         false,
-        |p| negative("shape must not be negative", p[0]).or(negative("scale must not be negative", p[1])),
+        |p| not_positive("shape must be positive", p[0]).or(not_positive("scale must be positive", p[1])),
         |p, stream| p[1] * stream.gamma(p[0]),
         "Numbers drawn from gamma distributions."
     ),
@@ -290,7 +290,7 @@ fn bind(family: &'static Family, attrs: &Attrs, signature: &Signature<'_>) -> Bo
         if let Some((place, wrong)) = (0..shape.size()).find_map(|i| Some((i, (family.check)(&of(i))?))) {
             let p = of(place);
             let message = format!("{wrong}, got {}", p[..family.names.len()].iter().map(f64::to_string).collect::<Vec<_>>().join(" and "));
-            return Err(OpError::new(FailureKind::Operator, message));
+            return Err(OpError::new(FailureKind::Value, message));
         }
         let out = elements_mut::<T>(&mut call.outputs[0])?;
         fill(call.par, seed, at, out, |place, stream| (family.draw)(&of(place), stream));
@@ -330,7 +330,7 @@ const BERNOULLI: OpDef = OpDef {
                 None => floats(&call.inputs[0])?.into_iter().map(|p| if logit { sigmoid(p) } else { p }).collect(),
             };
             if let Some(wrong) = probabilities.iter().find(|p| !(0.0..=1.0).contains(*p)) {
-                return Err(OpError::new(FailureKind::Operator, format!("{wrong} is not a probability")));
+                return Err(OpError::new(FailureKind::Value, format!("{wrong} is not a probability")));
             }
             let RandomKey { seed, position: at } = key(call)?;
             let out = elements_mut::<T>(&mut call.outputs[0])?;
@@ -414,7 +414,7 @@ fn draw_places(
     stream: impl Fn(usize) -> Stream,
 ) -> Result<(), OpError> {
     if let Some(wrong) = weights.and_then(|w| w.iter().find(|w| !(**w >= 0.0 && w.is_finite()))) {
-        return Err(OpError::new(FailureKind::Operator, format!("{wrong} is not a probability")));
+        return Err(OpError::new(FailureKind::Value, format!("{wrong} is not a probability")));
     }
     match (weights, replace) {
         (None, true) => {
@@ -488,7 +488,7 @@ const MULTINOMIAL: OpDef = OpDef {
             };
             let sum: f64 = weights.iter().sum();
             if weights.iter().any(|w| !(0.0..=1.0).contains(w)) || sum > 1.0 + 1e-5 {
-                return Err(OpError::new(FailureKind::Operator, "pvals must be probabilities with a sum of at most 1"));
+                return Err(OpError::new(FailureKind::Value, "pvals must be probabilities with a sum of at most 1"));
             }
             let RandomKey { seed, position: at } = key(call)?;
             let sums = running_sums(&weights);
@@ -498,7 +498,10 @@ const MULTINOMIAL: OpDef = OpDef {
                 let mut stream = Stream::new(seed, at, i as u64);
                 let last = counts.len() - 1;
                 // What the probabilities leave belongs to the last outcome.
-                (0..trials).for_each(|_| counts[sums.partition_point(|sum| *sum <= stream.uniform()).min(last)] += 1);
+                for _ in 0..trials {
+                    let drawn = stream.uniform();
+                    counts[sums.partition_point(|sum| *sum <= drawn).min(last)] += 1;
+                }
             }
             Ok(())
         }))
@@ -572,5 +575,9 @@ mod tests {
         let counts = of("_npi_multinomial", &[("n", "100"), ("pvals", "(0.5, 0.5)"), ("size", "(2,)")]).run();
         let counts = counts.values::<i64>();
         assert_eq!([counts[0] + counts[1], counts[2] + counts[3]], [100, 100]);
+        let counts = of("_npi_multinomial", &[("n", "10000"), ("pvals", "(0, 0.1, 0.2, 0.3, 0.4)")]).run();
+        for (count, want) in counts.values::<i64>().into_iter().zip([0, 1000, 2000, 3000, 4000]) {
+            assert!((count - want).abs() <= want / 5, "{count} of {want}");
+        }
     }
 }
