@@ -121,7 +121,7 @@ def rust_locks(text: str) -> set[str]:
     """The kinds of locks that a file names, by their paths."""
     text = re.split(r"#\[cfg\(test\)\]\s*mod \w+ \{", re.sub(r"//.*", "", text))[0]
     found = set()
-    for path, names in re.findall(r"\b(std::sync|parking_lot|mxrt_engine|mxrt)::(\{[^}]*\}|\w+)", text):
+    for path, names in re.findall(r"\b(std::sync|parking_lot|mxrt_engine|mxrt::internal)::(\{[^}]*\}|\w+)", text):
         for name in re.findall(r"(\w+)(?:\s+as\s+\w+)?", names):
             if name in NAMES:
                 found.add(name if name.startswith("ForkSafe") else f"{path}::{name}")
