@@ -43,7 +43,6 @@ def settings(tmp_path) -> Path:
         ("golden = 'serve.toml'\nshapes = { data = [-1, 1, 8, 8] }", "FILE:3: golden: "),
         ("preprocess = { size = [9, 9] }\nshapes = { data = [-1, 1, 8, 8] }", "FILE:3: preprocess: input 'data'"),
         ("warm = [{ date = [1, 1, 8, 8] }]", "FILE:3: warm: there is no shape of the input 'data'"),
-        ("batch = 1\nshapes = { data = [-1, 1, 8, 8] }", "FILE:3: batch"),
     ],
 )
 def test_an_error_of_loading_names_input_setting_and_what_is_wanted(settings, line: str, words: str) -> None:
