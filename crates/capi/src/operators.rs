@@ -20,36 +20,7 @@ static OPERATORS: ForkSafeLazy<Vec<&'static OpDef>> =
 
 /// Operators of `mx.np` that MXNet's Python package looks for while it is imported. They are listed,
 /// and refuse to be used.
-const OF_NUMPY: [&str; 28] = [
-    "_np__random_shuffle",
-    "_np_all",
-    "_np_amax",
-    "_np_amin",
-    "_np_any",
-    "_np_atleast_1d",
-    "_np_atleast_2d",
-    "_np_atleast_3d",
-    "_np_copy",
-    "_np_diag",
-    "_np_diagflat",
-    "_np_diagonal",
-    "_np_dot",
-    "_np_max",
-    "_np_min",
-    "_np_moveaxis",
-    "_np_prod",
-    "_np_product",
-    "_np_reshape",
-    "_np_roll",
-    "_np_sometrue",
-    "_np_squeeze",
-    "_np_sum",
-    "_np_trace",
-    "_np_transpose",
-    "_npx_constraint_check",
-    "_npx_nonzero",
-    "_npx_reshape",
-];
+const OF_NUMPY: [&str; 1] = ["_np__random_shuffle"];
 
 /// Absent operators in the order of their handles, which follow those of operators.
 static ABSENT: ForkSafeLazy<Vec<&'static str>> =

@@ -36,12 +36,13 @@ pub(super) fn read_sparse(
     let mut positions = parts.positions.iter().map(numbers).collect::<Result<Vec<_>, _>>()?;
     let mut indices = positions.pop().unwrap_or_default();
     let pointers = positions.pop().unwrap_or_default();
-    let values = read(&parts.values, record.offset)?;
+    let mut values = read(&parts.values, record.offset)?;
     // MXNet may store more values than the row pointers count; they mean nothing.
     if let Some(count) = pointers.last().and_then(|end| usize::try_from(*end).ok()) {
         indices.truncate(count);
     }
     let width = parts.values.bytes() / parts.values.shape.first().copied().unwrap_or(0).max(1);
+    sort_rows(&pointers, &mut indices, &mut values.as_mut_slice()[..parts.values.bytes()], width);
     let used = values.as_slice()[..parts.values.bytes()].get(..indices.len() * width).unwrap_or_default();
     let content = SparseContent::new(engine, parts.storage, &record.tensor, used, &indices, &pointers);
     let content = content.map_err(|error| match error.kind {
@@ -57,6 +58,27 @@ pub(super) fn read_sparse(
         Ok(())
     });
     Ok(array)
+}
+
+/// Sorts the columns of each row, and the values of `width` bytes with them: MXNet keeps the order
+/// that a program gave. Rows that the file does not have are left to the check of positions.
+fn sort_rows(pointers: &[i64], indices: &mut [i64], values: &mut [u8], width: usize) {
+    for ends in pointers.windows(2) {
+        let [Ok(from), Ok(to)] = [ends[0], ends[1]].map(usize::try_from) else { continue };
+        let (Some(columns), Some(bytes)) = (indices.get_mut(from..to), values.get_mut(from * width..to * width)) else {
+            continue;
+        };
+        if columns.is_sorted() {
+            continue;
+        }
+        let mut order: Vec<_> = (0..columns.len()).collect();
+        order.sort_by_key(|i| columns[*i]);
+        let (old, old_bytes) = (columns.to_vec(), bytes.to_vec());
+        for (to, from) in order.into_iter().enumerate() {
+            columns[to] = old[from];
+            bytes[to * width..(to + 1) * width].copy_from_slice(&old_bytes[from * width..(from + 1) * width]);
+        }
+    }
 }
 
 /// Positions of any integer type.

@@ -80,8 +80,10 @@ fn requests_are_spans() {
         pending.wait().expect("an answer");
     });
     let request = "mxrt.request model=\"digitsnet_dense0_fwd\"";
-    let (answered, refused) =
-        ("DEBUG message=answered", "WARN message=the model has no input 'image'; its inputs are data kind=\"value\"");
+    let (answered, refused) = (
+        "DEBUG message=answered",
+        "WARN message=the model has no input 'image'; its inputs are data [MX-VALUE] kind=\"value\"",
+    );
     let seen = notes.0.lock().expect("no thread panicked");
     assert_eq!(seen[..], [request, answered, request, refused, request, answered]);
 }
