@@ -44,6 +44,8 @@ def environment() -> dict[str, str]:
     """Variables for a run of the recorded cases on GPUs."""
     path = os.pathsep.join([str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])
     return {"MXRT_TEST_DEVICES": "gpu", "PYTHONPATH": path}
+
+
 # What a case with sparse arrays says: they are not on devices.
 SPARSE = "sparse arrays are in the host's memory"
 
