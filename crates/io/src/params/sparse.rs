@@ -65,9 +65,8 @@ pub(super) fn read_sparse(
 fn sort_rows(pointers: &[i64], indices: &mut [i64], values: &mut [u8], width: usize) {
     for ends in pointers.windows(2) {
         let [Ok(from), Ok(to)] = [ends[0], ends[1]].map(usize::try_from) else { continue };
-        let (Some(columns), Some(bytes)) = (indices.get_mut(from..to), values.get_mut(from * width..to * width)) else {
-            continue;
-        };
+        let Some(columns) = indices.get_mut(from..to) else { continue };
+        let Some(bytes) = values.get_mut(from * width..to * width) else { continue };
         if columns.is_sorted() {
             continue;
         }
