@@ -120,14 +120,16 @@ impl Team {
         let (driver, run, place) = (run, &self.runs[run], self.place(token));
         self.take_part(token);
         slot.op_depth.set(slot.op_depth.get() + 1);
-        let _flushing = Flushing::begin();
         let mut idle = Idle::new();
         while run.is_open() && !wanted() {
             // While there is nothing, looks at what others hold would only keep them from it.
             let own = !idle.looks.is_multiple_of(OWN_LOOKS);
             if let Some(claim) = if own { run.claim_own(place) } else { run.claim(place) } {
+                // Not for the whole time here: the next op of the driver may come meanwhile.
+                let flushing = Flushing::begin();
                 // SAFETY: claimed, the token is ours, and the chunk is counted below.
                 unsafe { self.run_chunk(slot, run, claim, token) };
+                drop(flushing);
                 run.count_done(place);
                 idle = Idle::new();
             } else if idle.wait(|| self.part(driver, token)) > PATIENCE {
