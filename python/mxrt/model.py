@@ -156,7 +156,10 @@ class FeedForward:
         """The executor of the last prediction; None before the first one."""
         from .module import Module
 
-        return self._last._exec_group.execs[0] if isinstance(self._last, Module) else self._last
+        if not isinstance(self._last, Module):
+            return self._last
+        group = self._last._exec_group
+        return None if group is None else group.execs[0]
 
     @_pred_exec.setter
     def _pred_exec(self, executor: Any) -> None:
