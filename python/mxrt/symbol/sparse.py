@@ -9,5 +9,6 @@ from ._make import make as _make
 
 if TYPE_CHECKING:
     from .._signatures.sparse import *  # noqa: F403
+    from .._signatures.symbol_sparse import *  # noqa: F403
 
 __getattr__, __dir__ = _module_functions(globals(), "sparse", _make)
