@@ -21,10 +21,7 @@ _END = f"""
 import os, shutil, sys
 for folder in sys.argv[1:]:
     shutil.rmtree(folder, ignore_errors=True)
-try:
-    os.write(2, b"\\ninterrupted\\n")
-finally:
-    os._exit({INTERRUPTED})
+os._exit({INTERRUPTED})
 """
 _ends: list[Callable[[], object]] = []
 
@@ -72,4 +69,11 @@ def _end() -> NoReturn:
     """Ends the process, whatever its threads do, and removes its temporary folders."""
     # A second Ctrl-C waits until the folders are gone.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    os.execv(sys.executable, [sys.executable, "-ISc", _END, *map(str, _temporary.made())])
+    with contextlib.suppress(OSError):
+        os.write(2, b"\ninterrupted\n")
+    folders = _temporary.made()
+    if folders and sys.executable:
+        with contextlib.suppress(OSError):
+            os.execv(sys.executable, [sys.executable, "-ISc", _END, *map(str, folders)])
+    _temporary.remove_all()
+    os._exit(INTERRUPTED)

@@ -1,6 +1,6 @@
 //! Graphs on sparse arrays.
 //!
-//! As MXNet does, a call infers from the storage types of its arrays which nodes have a kernel for
+//! A call infers from the storage types of its arrays, as MXNet does, which nodes have a kernel for
 //! sparse arrays, and how their results are stored. These nodes run one by one, like imperative
 //! calls. The nodes between them are compiled as graphs of their own, which read dense arrays.
 

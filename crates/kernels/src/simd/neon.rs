@@ -11,7 +11,7 @@ pub(super) struct Neon;
 /// Runs `B` on NEON.
 ///
 /// # Safety
-/// As `B` says about its arguments.
+/// The arguments must be as `B` says.
 pub(super) unsafe fn enter<B: Body>(args: &B::Args) {
     // SAFETY: promised by the caller.
     unsafe { B::run(Neon, args) }
