@@ -25,7 +25,7 @@ use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Signatures, and divisions of a graph, that are remembered.
+/// Signatures, divisions of a graph, and warnings that are remembered, of each as many.
 const MAX_KNOWN: usize = 64;
 
 /// Storage types of the inputs of a graph.
@@ -156,7 +156,11 @@ impl CachedOp {
             return Ok(known.clone());
         }
         let inferred = Arc::new(self.infer_storage(&key.0, &key.1)?);
-        self.stored.warnings.lock().extend(inferred.warnings.iter().cloned());
+        let mut warnings = self.stored.warnings.lock();
+        warnings.extend(inferred.warnings.iter().cloned());
+        // A border may never take them.
+        warnings.truncate(MAX_KNOWN);
+        drop(warnings);
         let mut known = self.stored.inferred.lock();
         if known.len() >= MAX_KNOWN {
             known.clear();
