@@ -16,7 +16,9 @@ mkdir -p "$work"
 case $action in
 check)
   wheel=${2:?the wheel to compare with}
-  tar -xzf "$work"/mxrt-*.tar.gz -C "$work" --strip-components=1
+  # With the time of now: files of the archive have all the same, by which cargo would take what
+  # an earlier archive compiled to for theirs.
+  tar -xzmf "$work"/mxrt-*.tar.gz -C "$work" --strip-components=1
   "$python" - "$wheel" "$work/python" <<'EOF'
 import sys, zipfile
 from pathlib import Path
