@@ -135,8 +135,9 @@ class Http1:
     def __init__(self, stream: socket.socket) -> None:
         self.stream = stream
 
-    def head(self, path: str, length: int, whole: bool = True) -> None:
-        text = f"POST {path} HTTP/1.1\r\nHost: here\r\nContent-Length: {length}\r\nX-Long: {'x' * 8000}\r\n\r\n"
+    def head(self, path: str, length: int, whole: bool = True, encoding: str = "identity") -> None:
+        fields = {"Host": "here", "Content-Length": length, "Content-Encoding": encoding, "X-Long": "x" * 8000}
+        text = "\r\n".join([f"POST {path} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items()), "", ""])
         self.stream.sendall(text.encode()[: None if whole else -9])
 
     def body(self, content: bytes) -> None:
@@ -170,9 +171,13 @@ class Http2:
             content += part
         return content
 
-    def head(self, path: str, length: int, whole: bool = True) -> None:
+    #: Header with the encoding of what is sent.
+    encoding = b"content-encoding"
+
+    def head(self, path: str, length: int, whole: bool = True, encoding: str = "identity") -> None:
         fields = [(b":method", b"POST"), (b":scheme", b"http"), (b":path", path.encode()), (b":authority", b"here")]
-        block = b"".join(field(*pair) for pair in [*fields, *self.extra])
+        fields += [*self.extra, (self.encoding, encoding.encode())]
+        block = b"".join(field(*pair) for pair in fields)
         self.stream.sendall(frame(1, 4 if whole else 0, 1, block))
 
     def body(self, content: bytes, last: bool = True) -> None:
@@ -188,9 +193,10 @@ class Grpc(Http2):
     """A call of `ModelInfer`, whatever path is named; the body is its message."""
 
     extra = ((b"content-type", b"application/grpc"), (b"te", b"trailers"))
+    encoding = b"grpc-encoding"
 
-    def head(self, path: str, length: int, whole: bool = True) -> None:
-        super().head("/inference.GRPCInferenceService/ModelInfer", length, whole)
+    def head(self, path: str, length: int, whole: bool = True, encoding: str = "identity") -> None:
+        super().head("/inference.GRPCInferenceService/ModelInfer", length, whole, encoding)
 
 
 def frame(kind: int, flags: int = 0, stream: int = 0, content: bytes = b"") -> bytes:

@@ -102,8 +102,22 @@ def test_metadata_statistics_and_index_are_read(server: Any) -> None:
     assert stats.inference_count == int(
         http.get_inference_statistics("digits_cnn")["model_stats"][0]["inference_count"]
     )
-    with pytest.raises(InferenceServerException, match="ModelConfig"):
-        client.get_model_config("digits_cnn")
+    config = client.get_model_config("digits_cnn", as_json=True)["config"]
+    assert (
+        config["input"][0]["data_type"] == http.get_model_config("digits_cnn")["input"][0]["data_type"] == "TYPE_FP32"
+    )
+
+
+def test_bodies_and_messages_may_be_compressed(server: Any) -> None:
+    client = tritonclient.http.InferenceServerClient(server.url.removeprefix("http://"))
+    packed = {"request_compression_algorithm": "gzip", "response_compression_algorithm": "deflate"}
+    plain = client.infer("digits_cnn", inputs(tritonclient.http, "digits_cnn", 3))
+    name = plain.get_response()["outputs"][0]["name"]
+    found = client.infer("digits_cnn", inputs(tritonclient.http, "digits_cnn", 3), **packed)
+    assert found.as_numpy(name).tobytes() == plain.as_numpy(name).tobytes()
+    client = tritonclient.grpc.InferenceServerClient(server.grpc)
+    found = client.infer("digits_cnn", inputs(tritonclient.grpc, "digits_cnn", 3), compression_algorithm="gzip")
+    assert found.as_numpy(name).tobytes() == plain.as_numpy(name).tobytes()
 
 
 @pytest.mark.parametrize("kind", [tritonclient.http, tritonclient.grpc], ids=["http", "grpc"])

@@ -70,7 +70,8 @@ def test_what_the_server_says_of_itself(mx, server) -> None:
             assert (response.status, data) == (200, b"")
         about = json.loads(exchange(connection, "/v2")[1])
         assert (about["name"], about["version"]) == ("mxrt", mx.__version__)
-        assert about["extensions"] == ["binary_tensor_data", "schedule_policy", "statistics", "metrics"]
+        extensions = ["binary_tensor_data", "schedule_policy", "model_configuration", "statistics", "metrics"]
+        assert about["extensions"] == extensions
         model = json.loads(exchange(connection, "/v2/models/wide_deep/versions/1")[1])
         assert model["versions"] == ["1"]
         assert model["inputs"] == [

@@ -6,6 +6,7 @@ transport. Meanwhile another client gets its answer; afterwards nothing is held,
 from __future__ import annotations
 
 import contextlib
+import gzip
 import io
 import json
 import os
@@ -185,6 +186,19 @@ def of_no_model(served: Served, server: Any, transport: str) -> Any:
     return sent_unread(served, transport, "/v2/models/none/infer", [bytes(200_000)] * 8)
 
 
+@contextlib.contextmanager
+def of_short_encoded_bodies(served: Served, server: Any, transport: str) -> Iterator[None]:
+    """Bodies of some kB that decode to 16 MB, four times as much as a body may have."""
+    body = gzip.compress(bytes(16 << 20))
+    with clients(served, transport, 8) as opened:
+        for client in opened:
+            is_grpc = isinstance(client, Grpc)
+            sent = b"\x01" + len(body).to_bytes(4, "big") + body if is_grpc else body
+            client.head("/v2/models/same/infer", len(sent), encoding="gzip")
+            client.body(sent)
+        yield
+
+
 class Scenario(NamedTuple):
     """How a server is held, and over which transports."""
 
@@ -208,6 +222,7 @@ SCENARIOS = {
     "many fields": Scenario(of_many_fields, GRPC),
     "many pixels": Scenario(of_many_pixels, HTTP),
     "no model": Scenario(of_no_model),
+    "short encoded bodies": Scenario(of_short_encoded_bodies),
 }
 
 
@@ -497,7 +512,7 @@ def test_a_port_ends_also_where_a_child_has_a_copy(mx) -> None:
         socket.create_connection((host, int(port)), timeout=30)
     except ConnectionRefusedError:
         print("refused")
-    with mx.serve.Server(sys.argv[1], port=int(port)):
+    with mx.serve.Server(sys.argv[1], port=int(port), grpc_port=None):
         print("again")
     """
     result = run_python(code, DIGITS)

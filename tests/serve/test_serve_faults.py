@@ -209,12 +209,6 @@ def test_what_is_no_http_ends_its_connection_alone(server, good, sent: bytes) ->
     good()
 
 
-def test_an_encoded_body_is_refused_unread(server, good) -> None:
-    status, text = post(server, digit(), {"Content-Encoding": "gzip"})
-    assert (status, "gzip" in text) == (415, True)
-    good()
-
-
 def test_clients_that_go_away_disturb_nobody(server, good) -> None:
     body, headers = request(["data"], golden("digits_cnn", 16))
     sent = head(len(body), *[f"{name}: {value}" for name, value in headers.items()]) + body

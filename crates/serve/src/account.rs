@@ -117,6 +117,11 @@ pub(crate) struct Charge {
 }
 
 impl Charge {
+    /// Returns the account that pays.
+    pub(crate) fn account(&self) -> &Account {
+        &self.account
+    }
+
     /// Charges more bytes.
     pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), Refusal> {
         self.account.add(bytes)?;

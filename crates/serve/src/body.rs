@@ -2,11 +2,12 @@
 
 use crate::account::{Account, Charge};
 use crate::config::Config;
+use crate::encoding::{Encoded, Encoding, decode};
 use crate::protocol::WriteError;
 use crate::refusal::{Outcome, Refusal};
 use http_body_util::BodyExt;
 use hyper::body::{Body as _, Bytes, Frame, Incoming};
-use hyper::{Request, StatusCode};
+use hyper::{HeaderMap, Request, StatusCode};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
@@ -91,6 +92,11 @@ pub(crate) struct RequestBody {
     chunk: Bytes,
     /// length that the head of the request gives
     announced: Option<u64>,
+    /// decoder, if the body is encoded
+    encoded: Option<Encoded>,
+    /// bytes that have arrived, as they were sent
+    arrived: u64,
+    /// bytes that have been read, after decoding
     read: u64,
     limit: u64,
     /// bytes that need no room in the queue
@@ -110,7 +116,15 @@ impl RequestBody {
         let more = Duration::from_secs(announced.unwrap_or(limit) / BYTES_PER_SECOND);
         let deadline = Instant::now() + config.body_timeout + more;
         let charge = account.charge(0)?;
-        Ok(RequestBody { from, chunk: Bytes::new(), announced, read: 0, limit, free: 0, deadline, charge })
+        let chunk = Bytes::new();
+        Ok(RequestBody { from, chunk, announced, encoded: None, arrived: 0, read: 0, limit, free: 0, deadline, charge })
+    }
+
+    /// Decodes what follows, if the head of the request says that the body is encoded. The limit
+    /// counts for the bytes as they are sent, and as they are decoded.
+    pub(crate) fn decode_by(&mut self, headers: &HeaderMap, account: &Account) -> Result<(), Refusal> {
+        self.encoded = Encoding::of_body(headers)?.map(|encoding| Encoded::new(encoding, account)).transpose()?;
+        Ok(())
     }
 
     /// Begins the small body of a call other than inference. Most of these need no room in the
@@ -126,31 +140,63 @@ impl RequestBody {
         (self.limit, self.free) = (self.limit.min(SMALL), FREE);
     }
 
-    /// Returns the length of the body if its head gives it.
+    /// Returns the length of the body if its head gives it, which it does not if the body is
+    /// encoded.
     pub(crate) fn announced(&self) -> Option<u64> {
-        self.announced
+        self.announced.filter(|_| self.encoded.is_none())
     }
 
     /// Waits until `chunk` holds bytes. Returns false at the end of the body.
     async fn more(&mut self) -> Result<bool, Refusal> {
         while self.chunk.is_empty() {
+            if let Some(part) = self.encoded.as_mut().map(Encoded::part).transpose()?.flatten() {
+                self.add(part)?;
+                // A short encoded body may be a long one.
+                tokio::task::yield_now().await;
+                continue;
+            }
+            let Some(data) = self.arriving().await? else {
+                let last = self.encoded.as_mut().map(Encoded::last).transpose()?.flatten();
+                let Some(last) = last else { return Ok(false) };
+                self.add(last)?;
+                continue;
+            };
+            match &mut self.encoded {
+                Some(encoded) => encoded.feed(data),
+                None => self.add(data)?,
+            }
+        }
+        Ok(true)
+    }
+
+    /// Waits for the next bytes of the connection. Returns `None` at the end of the body.
+    async fn arriving(&mut self) -> Result<Option<Bytes>, Refusal> {
+        loop {
             let frame = timeout_at(self.deadline, self.from.frame()).await.map_err(|_| {
                 let message = "the body of the request took too long to come";
                 Refusal::new(StatusCode::REQUEST_TIMEOUT, Outcome::Invalid, message).closing()
             })?;
-            let Some(frame) = frame else { return Ok(false) };
-            let frame = frame.map_err(|error| broken(&error))?;
-            let Ok(data) = frame.into_data() else { continue };
-            self.read += data.len() as u64;
-            if self.read > self.limit {
+            let Some(frame) = frame else { return Ok(None) };
+            let Ok(data) = frame.map_err(|error| broken(&error))?.into_data() else { continue };
+            self.arrived += data.len() as u64;
+            if self.arrived > self.limit {
                 return Err(too_large(self.limit));
             }
-            if self.read > self.free {
-                self.charge.grow(data.len())?;
-            }
-            self.chunk = data;
+            return Ok(Some(data));
         }
-        Ok(true)
+    }
+
+    /// Charges the next bytes, and makes them the chunk.
+    fn add(&mut self, data: Bytes) -> Result<(), Refusal> {
+        self.read += data.len() as u64;
+        if self.read > self.limit {
+            return Err(too_large(self.limit));
+        }
+        if self.read > self.free {
+            self.charge.grow(data.len())?;
+        }
+        self.chunk = data;
+        Ok(())
     }
 
     /// Fills `to` from the body.
@@ -216,6 +262,17 @@ impl RequestBody {
             0 => Ok(None),
             length => Err(Refusal::invalid(format!("the body ends after {length} of {bytes} bytes of its message"))),
         }
+    }
+
+    /// Decodes a message of the body.
+    pub(crate) async fn decoded(&mut self, encoding: Encoding, message: Vec<u8>) -> Result<Vec<u8>, Refusal> {
+        let encoded = Encoded::new(encoding, self.charge.account())?;
+        let (charge, limit, mut length) = (&mut self.charge, self.limit, 0);
+        let grow = |bytes: usize| {
+            length += bytes as u64;
+            if length > limit { Err(too_large(limit)) } else { charge.grow(bytes) }
+        };
+        decode(encoded, message.into(), grow).await
     }
 
     /// Fails if bytes are left.

@@ -78,6 +78,8 @@ pub struct Config {
     pub queue_bytes: usize,
     /// bytes of responses that clients have not taken
     pub answer_bytes: usize,
+    /// whether responses are compressed for clients that accept that
+    pub compress: bool,
     /// largest number of pixels of an image, both in its file and after resizing
     pub max_pixels: usize,
     /// whether requests that would miss their deadlines, by the estimates, are refused at once
@@ -130,6 +132,7 @@ impl Default for Config {
             queue_requests: 1024,
             queue_bytes: 512 << 20,
             answer_bytes: 256 << 20,
+            compress: true,
             max_pixels: 64 << 20,
             admission: true,
             ageing: Duration::from_secs(1),

@@ -30,6 +30,7 @@ mod batch;
 mod body;
 mod config;
 mod connection;
+mod encoding;
 mod endpoints;
 mod error;
 mod grpc;

@@ -6,6 +6,7 @@ use crate::background::{self, Work};
 use crate::body::Received;
 use crate::config::Control;
 use crate::connection::{Busy, Limits, TimedStream, Transport};
+use crate::encoding::{Encoding, Written, compressed};
 use crate::error::StartError;
 use crate::listen::{self, ListenAddr, Listener, Protocol, SocketFile};
 use crate::log::{Level, Log};
@@ -17,7 +18,9 @@ use crate::tokens::Tokens;
 use crate::traces::Span;
 use crate::{endpoints, grpc, rest, tls};
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use hyper::header::{
+    ALLOW, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, RETRY_AFTER, VARY, WWW_AUTHENTICATE,
+};
 use hyper::service::service_fn;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -453,16 +456,20 @@ async fn answer(
     paths: endpoints::Paths,
 ) -> Response<AnswerBody> {
     let (version, head) = (request.version(), request.method() == Method::HEAD);
-    let answers = shared.service.answers.clone();
-    let made = endpoints::route(shared, request, paths).await.and_then(|mut answer| {
-        let charge = answer.charge.take().map_or_else(|| answers.reserve(answer.body.len()), Ok)?;
-        let bytes = charge.pay(std::mem::take(&mut answer.body));
-        Ok((answer, bytes))
-    });
+    let service = shared.service.clone();
+    let encoding = Encoding::accepted(request.headers()).filter(|_| service.config.compress);
+    let made = match endpoints::route(shared, request, paths).await {
+        Ok(answer) => written(&service, encoding, answer).await,
+        Err(refusal) => Err(refusal),
+    };
     match made {
-        Ok((answer, bytes)) => {
-            let mut response = whole_or_head(bytes, busy, head);
+        Ok((answer, Written { bytes, charge, encoding })) => {
+            let mut response = whole_or_head(charge.pay(bytes), busy, head);
             let headers = response.headers_mut();
+            if let Some(encoding) = encoding {
+                headers.insert(CONTENT_ENCODING, HeaderValue::from_static(encoding.name()));
+                headers.insert(VARY, HeaderValue::from_static("accept-encoding"));
+            }
             headers.insert(CONTENT_TYPE, HeaderValue::from_static(answer.content_type));
             for (name, value) in answer.headers {
                 if let Ok(value) = HeaderValue::from_str(&value) {
@@ -471,8 +478,20 @@ async fn answer(
             }
             response
         }
-        Err(refusal) => refused(refusal, version, head, busy, &answers),
+        Err(refusal) => refused(refusal, version, head, busy, &service.answers),
     }
+}
+
+/// Takes the body out of an answer, and compresses it for a client that accepts that.
+async fn written(
+    service: &Service,
+    encoding: Option<Encoding>,
+    mut answer: Answer,
+) -> Result<(Answer, Written), Refusal> {
+    let bytes = std::mem::take(&mut answer.body);
+    let charge = answer.charge.take().map_or_else(|| service.answers.reserve(bytes.len()), Ok)?;
+    let written = compressed(service, encoding, bytes, charge, 0).await?;
+    Ok((answer, written))
 }
 
 /// Makes a response with a body, or with only its length if the method is HEAD.

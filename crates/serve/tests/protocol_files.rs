@@ -15,7 +15,14 @@ const FILES: [&str; 5] =
 const MODULES: [(&str, &str); 3] =
     [("grpc_service.proto", "inference"), ("health.proto", "health"), ("reflection.proto", "reflection")];
 /// Words in names of messages that belong to methods which the server does not have.
-const UNUSED: [&str; 5] = ["ModelConfig", "ModelStreamInfer", "SharedMemory", "TraceSetting", "LogSettings"];
+const UNUSED: [&str; 4] = ["ModelStreamInfer", "SharedMemory", "TraceSetting", "LogSettings"];
+/// File with the configuration of models, of which the server writes these messages and fields.
+const CONFIG: &str = "model_config.proto";
+const WRITTEN: [(&str, &[&str]); 3] = [
+    ("ModelInput", &["name", "data_type", "dims"]),
+    ("ModelOutput", &["name", "data_type", "dims"]),
+    ("ModelConfig", &["name", "platform", "max_batch_size", "input", "output", "backend"]),
+];
 
 fn here(folder: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)
@@ -29,8 +36,12 @@ fn described(file: &str) -> FileDescriptorSet {
 
 fn rust_of(file: &str) -> String {
     let mut set = described(file);
-    set.file.retain(|described| described.name() == file);
+    set.file.retain(|described| [file, CONFIG].contains(&described.name()));
     for described in &mut set.file {
+        if described.name() == CONFIG {
+            described.message_type.retain_mut(keep_written);
+            described.enum_type.retain(|kept| kept.name() == "DataType");
+        }
         described.source_code_info = None;
         described.service.clear();
         described.dependency.clear();
@@ -42,6 +53,16 @@ fn rust_of(file: &str) -> String {
         .generate(set.file.into_iter().map(module).collect())
         .expect("Rust of a file of the protocol");
     made.into_values().collect()
+}
+
+/// Removes the fields of a message that the server does not write. Returns whether any is left.
+fn keep_written(message: &mut DescriptorProto) -> bool {
+    let row = WRITTEN.iter().find(|row| row.0 == message.name());
+    message.field.retain(|field| row.is_some_and(|row| row.1.contains(&field.name())));
+    message.nested_type.clear();
+    message.enum_type.clear();
+    message.oneof_decl.clear();
+    row.is_some()
 }
 
 /// Returns the names that a file declares, in the form in which reflection looks them up.

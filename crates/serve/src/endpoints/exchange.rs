@@ -26,25 +26,42 @@ impl Exchange {
         let mut inference = service.begin(Instant::now());
         let (head, body) = request.into_parts();
         inference.traced(&head.headers);
-        let body = match RequestBody::new(body, &service.config, inference.account()) {
+        let mut body = match RequestBody::new(body, &service.config, inference.account()) {
             Ok(body) => body,
             Err(refusal) => {
                 inference.end(Some(&refusal));
                 return Err(refusal);
             }
         };
+        if let Err(refusal) = body.decode_by(&head.headers, inference.account()) {
+            let exchange = Exchange { service, head, body, inference };
+            return Err(exchange.refused(refusal).await);
+        }
         let model = inference.choose(model.as_deref().unwrap_or_default(), version.as_deref()).await;
         Ok((Exchange { service, head, body, inference }, model))
+    }
+
+    /// Ends a request that was refused.
+    async fn refused(self, refusal: Refusal) -> Refusal {
+        let Exchange { body, inference, .. } = self;
+        if !refusal.close {
+            body.pass_over().await;
+        }
+        inference.end(Some(&refusal));
+        refusal
     }
 
     /// Ends the request. Reads the rest of its body, so that the connection can take the next
     /// request.
     pub(super) async fn end(self, result: Result<Answer, Refusal>) -> Result<Answer, Refusal> {
-        let Exchange { body, inference, .. } = self;
-        if result.as_ref().is_err_and(|refusal| !refusal.close) {
-            body.pass_over().await;
+        match result {
+            Ok(answer) => {
+                let Exchange { body, inference, .. } = self;
+                inference.end(None);
+                drop(body);
+                Ok(answer)
+            }
+            Err(refusal) => Err(self.refused(refusal).await),
         }
-        inference.end(result.as_ref().err());
-        result
     }
 }

@@ -10,11 +10,10 @@ use crate::model::Model;
 use crate::protocol::numbers;
 use crate::protocol::request::{Content, InferRequest};
 use crate::protocol::response::{InferResponse, OutputTensor};
-use crate::refusal::{Outcome, Refusal};
+use crate::refusal::Refusal;
 use crate::server::Answer;
 use crate::service::{Schedule, Service, array, memory};
-use hyper::header::CONTENT_ENCODING;
-use hyper::{HeaderMap, StatusCode};
+use hyper::HeaderMap;
 use mxrt_engine::memory::Block;
 use mxrt_tensor::{NDArray, TensorType};
 use std::sync::Arc;
@@ -33,10 +32,6 @@ pub(super) async fn answer(call: Call) -> Result<Answer, Refusal> {
 
 async fn from_body(exchange: &mut Exchange, model: Arc<Model>) -> Result<Answer, Refusal> {
     let Exchange { service, head, body, inference } = exchange;
-    if let Some(encoding) = head.headers.get(CONTENT_ENCODING).filter(|encoding| *encoding != "identity") {
-        let message = format!("the content encoding {encoding:?} is not supported: send the body as it is");
-        return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, Outcome::Invalid, message));
-    }
     let json_bytes = json_bytes(&head.headers, body)?;
     let json = body.take(json_bytes).await?;
     let job = Decode {

@@ -5,6 +5,7 @@ mod exchange;
 mod health;
 mod infer;
 mod metrics;
+mod model_config;
 mod model_metadata;
 mod model_ready;
 mod plan;
@@ -77,6 +78,16 @@ static ENDPOINTS: &[Endpoint] = &[
         method: Method::GET,
         path: "/v2/models/{model}/versions/{version}",
         answer: |call| done(model_metadata::answer(&call)),
+    },
+    Endpoint {
+        method: Method::GET,
+        path: "/v2/models/{model}/config",
+        answer: |call| done(model_config::answer(&call)),
+    },
+    Endpoint {
+        method: Method::GET,
+        path: "/v2/models/{model}/versions/{version}/config",
+        answer: |call| done(model_config::answer(&call)),
     },
     Endpoint { method: Method::GET, path: "/v2/models/{model}/ready", answer: |call| done(model_ready::answer(&call)) },
     Endpoint {
@@ -186,7 +197,10 @@ fn number<T: FromStr + PartialOrd + Display>(
 /// Reads the body of a request as JSON. An empty body gives null.
 async fn json_body(shared: &Shared, request: Request<Received>) -> Result<Value, Refusal> {
     let service = &shared.service;
-    let mut body = RequestBody::small(request.into_body(), &service.config, &Account::open(&service.small))?;
+    let account = Account::open(&service.small);
+    let (head, body) = request.into_parts();
+    let mut body = RequestBody::small(body, &service.config, &account)?;
+    body.decode_by(&head.headers, &account)?;
     let bytes = body.take(None).await?;
     match bytes.len() {
         0 => Ok(Value::Null),

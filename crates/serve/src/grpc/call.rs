@@ -2,11 +2,13 @@
 
 use crate::account::Account;
 use crate::answer::AnswerBody;
-use crate::answers::{AnswerCharge, Answers};
+use crate::answers::AnswerCharge;
 use crate::body::{Received, RequestBody};
 use crate::connection::Busy;
+use crate::encoding::{Encoding, Written, compressed};
 use crate::refusal::{Outcome, Refusal};
 use crate::server::Shared;
+use crate::service::Service;
 use crate::status::trailers;
 use hyper::body::Bytes;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
@@ -21,6 +23,8 @@ use tokio::sync::mpsc;
 
 /// Bytes before each message: one for compression and four for the length.
 pub(super) const PREFIX: usize = 5;
+/// Header with the encoding of compressed messages.
+const ENCODING: &str = "grpc-encoding";
 
 pub(super) type Answering = Pin<Box<dyn Future<Output = Result<Reply, Refusal>> + Send>>;
 
@@ -32,8 +36,8 @@ pub(super) struct Call {
     pub(super) headers: HeaderMap,
     /// time that the client allows for the call, from `began`
     pub(super) timeout: Option<Duration>,
-    /// name of the encoding that compresses messages
-    encoding: Option<String>,
+    /// encoding of compressed messages
+    encoding: Result<Option<Encoding>, Refusal>,
 }
 
 /// Message with its prefix, and its charge if it was charged before it was written.
@@ -59,8 +63,7 @@ impl Call {
         }
         let service = &shared.service;
         let timeout = timeout(&head)?;
-        let encoding = head.headers.get("grpc-encoding").filter(|name| *name != "identity");
-        let encoding = encoding.map(|name| String::from_utf8_lossy(name.as_bytes()).into_owned());
+        let encoding = encoding(&head.headers);
         let body = RequestBody::new(body, &service.config, &Account::open(&service.small))?;
         Ok(Call { body, began: Instant::now(), headers: head.headers, timeout, encoding, shared })
     }
@@ -69,15 +72,24 @@ impl Call {
     pub(super) async fn message(&mut self) -> Result<Option<Bytes>, Refusal> {
         let Some(prefix) = self.body.exactly(PREFIX).await? else { return Ok(None) };
         let [compressed, length @ ..] = &prefix[..] else { return Ok(None) };
-        if *compressed != 0 {
-            let name = self.encoding.as_deref().unwrap_or("an encoding without a name");
-            let message = format!("messages compressed by {name} are not supported: send them as they are");
-            return Err(Refusal::new(StatusCode::NOT_IMPLEMENTED, Outcome::Invalid, message));
-        }
+        let encoding = match (compressed, &self.encoding) {
+            (0, _) => None,
+            (_, Ok(Some(encoding))) => Some(*encoding),
+            (_, Ok(None)) => return Err(Refusal::invalid("a message is compressed; grpc-encoding does not say how")),
+            (_, Err(refusal)) => {
+                let message = refusal.message.clone();
+                return Err(Refusal::new(StatusCode::NOT_IMPLEMENTED, Outcome::Invalid, message));
+            }
+        };
         let length = length.iter().fold(0usize, |length, byte| (length << 8) | usize::from(*byte));
         self.body.check_size(length)?;
         let cut = || Refusal::invalid("the request ends inside of its message");
-        self.body.exactly(length).await?.map(Bytes::from).ok_or_else(cut).map(Some)
+        let message = self.body.exactly(length).await?.ok_or_else(cut)?;
+        let message = match encoding {
+            Some(encoding) => self.body.decoded(encoding, message).await?,
+            None => message,
+        };
+        Ok(Some(message.into()))
     }
 
     /// Reads the only message of the call, as bytes.
@@ -92,6 +104,12 @@ impl Call {
         self.body.make_small();
         decoded(self.only_bytes().await?)
     }
+}
+
+/// Returns the encoding that compresses the messages of a call.
+pub(super) fn encoding(headers: &HeaderMap) -> Result<Option<Encoding>, Refusal> {
+    let name = headers.get(ENCODING).map(|name| String::from_utf8_lossy(name.as_bytes()));
+    name.map_or(Ok(None), |name| Encoding::named(&name))
 }
 
 pub(super) fn decoded<M: Message + Default>(bytes: Bytes) -> Result<M, Refusal> {
@@ -169,17 +187,39 @@ impl Reply {
         Reply::Message(Payload { bytes: framed(message), charge: None })
     }
 
-    pub(super) fn respond(self, busy: Busy, answers: &Arc<Answers>) -> Response<AnswerBody> {
-        response(match self {
-            Reply::Message(Payload { bytes, charge }) => {
-                match charge.map_or_else(|| answers.reserve(bytes.len()), Ok) {
-                    Ok(charge) => AnswerBody::new(charge.pay(bytes), busy).with_trailers(trailers(None)),
-                    Err(refusal) => return refused(&refusal, busy),
+    /// Makes the response. A message is compressed if those of the call were.
+    pub(super) async fn respond(
+        self,
+        service: &Service,
+        encoding: Option<Encoding>,
+        busy: Busy,
+    ) -> Response<AnswerBody> {
+        match self {
+            Reply::Message(payload) => match written(service, encoding, payload).await {
+                Ok(Written { bytes, charge, encoding }) => {
+                    let body = AnswerBody::new(charge.pay(bytes), busy).with_trailers(trailers(None));
+                    let mut response = response(body);
+                    if let Some(encoding) = encoding {
+                        response.headers_mut().insert(ENCODING, HeaderValue::from_static(encoding.name()));
+                    }
+                    response
                 }
-            }
-            Reply::Stream(messages) => AnswerBody::stream(messages, busy),
-        })
+                Err(refusal) => refused(&refusal, busy),
+            },
+            Reply::Stream(messages) => response(AnswerBody::stream(messages, busy)),
+        }
     }
+}
+
+async fn written(service: &Service, encoding: Option<Encoding>, payload: Payload) -> Result<Written, Refusal> {
+    let Payload { bytes, charge } = payload;
+    let charge = charge.map_or_else(|| service.answers.reserve(bytes.len()), Ok)?;
+    let mut written = compressed(service, encoding, bytes, charge, PREFIX).await?;
+    if written.encoding.is_some() {
+        written.bytes[0] = 1;
+        set_length(&mut written.bytes);
+    }
+    Ok(written)
 }
 
 #[cfg(test)]

@@ -66,6 +66,7 @@ static METHODS: &[Method] = &[
         path: "/inference.GRPCInferenceService/ModelMetadata",
         answer: |call| unary(call, models::model_metadata),
     },
+    Method { path: "/inference.GRPCInferenceService/ModelConfig", answer: |call| unary(call, models::model_config) },
     Method { path: "/inference.GRPCInferenceService/ModelStatistics", answer: |call| unary(call, models::statistics) },
     Method { path: "/inference.GRPCInferenceService/RepositoryIndex", answer: |call| unary(call, models::index) },
     Method { path: "/inference.GRPCInferenceService/RepositoryModelLoad", answer: |call| Box::pin(models::load(call)) },
@@ -87,9 +88,10 @@ static METHODS: &[Method] = &[
 
 /// Finds the method of a call's path, and answers with it.
 pub(crate) async fn answer(shared: Arc<Shared>, request: Request<Received>, busy: Busy) -> Response<AnswerBody> {
-    let answers = shared.service.answers.clone();
+    let service = shared.service.clone();
+    let encoding = call::encoding(request.headers()).ok().flatten().filter(|_| service.config.compress);
     match route(shared, request).await {
-        Ok(reply) => reply.respond(busy, &answers),
+        Ok(reply) => reply.respond(&service, encoding, busy).await,
         Err(refusal) => call::refused(&refusal, busy),
     }
 }

@@ -2,13 +2,10 @@
 
 use super::call::{Call, Reply};
 use super::generated::inference as wire;
-use crate::model::TensorInfo;
+use crate::model::{ConfigTensor, ModelConfig, PLATFORM, TensorInfo};
 use crate::protocol::datatype_of;
 use crate::refusal::Refusal;
 use crate::service::{Change, ModelStatistics, NAME, VERSION};
-
-/// Name of the platform in metadata, equal to that over HTTP.
-const PLATFORM: &str = "mxnet_mxrt";
 
 /// Returns the version that a message names; `None` if the text is empty.
 pub(super) fn version(text: &str) -> Option<&str> {
@@ -55,6 +52,30 @@ pub(super) fn model_metadata(
         platform: PLATFORM.to_owned(),
         inputs: model.inputs.iter().map(tensor).collect(),
         outputs: model.outputs.iter().map(tensor).collect(),
+    })
+}
+
+pub(super) fn model_config(call: &Call, of: wire::ModelConfigRequest) -> Result<wire::ModelConfigResponse, Refusal> {
+    let (model, _) = call.shared.service.metadata(&of.name, version(&of.version))?;
+    let config = ModelConfig::of(&model);
+    let input = |tensor: ConfigTensor| wire::ModelInput {
+        name: tensor.name,
+        data_type: wire::DataType::from_str_name(&tensor.data_type).unwrap_or_default().into(),
+        dims: tensor.dims,
+    };
+    let output = |tensor: ConfigTensor| {
+        let wire::ModelInput { name, data_type, dims } = input(tensor);
+        wire::ModelOutput { name, data_type, dims }
+    };
+    Ok(wire::ModelConfigResponse {
+        config: Some(wire::ModelConfig {
+            name: config.name,
+            platform: config.platform.to_owned(),
+            backend: config.backend.to_owned(),
+            max_batch_size: config.max_batch_size,
+            input: config.input.into_iter().map(input).collect(),
+            output: config.output.into_iter().map(output).collect(),
+        }),
     })
 }
 

@@ -1,10 +1,12 @@
 //! One version of a model: its settings, loading, types of its inputs and outputs, and calls.
 
+mod config;
 mod explain;
 mod load;
 mod settings;
 mod types;
 
+pub(crate) use config::{ConfigTensor, ModelConfig};
 pub(crate) use load::Loading;
 pub use settings::{BatchChoice, ModelSettings, ModelSpec, VersionChoice};
 
@@ -193,6 +195,11 @@ impl Model {
                 "tried": self.untried.as_deref().unwrap_or("yes"),
             },
         })
+    }
+
+    /// Returns the largest number of rows of a batch, or `None` if requests are not joined.
+    pub(crate) fn most_rows(&self) -> Option<usize> {
+        self.batching.as_ref().ok().map(Batcher::max)
     }
 
     /// Resolves inputs by name and type, and outputs by name. `None` stands for all outputs.

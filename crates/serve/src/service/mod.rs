@@ -31,7 +31,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
 /// Protocol extensions that the server always supports.
-const EXTENSIONS: &[&str] = &["binary_tensor_data", "schedule_policy", "statistics", "metrics"];
+const EXTENSIONS: &[&str] = &["binary_tensor_data", "schedule_policy", "model_configuration", "statistics", "metrics"];
 /// Protocol extension for servers whose clients may load and unload models.
 const MODEL_REPOSITORY: &str = "model_repository";
 /// Largest number of calls that may load a model, unload one, or wait to do so.

@@ -157,6 +157,14 @@ pub static SERVER: &[Setting<Config>] = &[
         show: |of| Some(shown_bytes(of.answer_bytes)),
     },
     Setting {
+        key: "compress",
+        metavar: "on|off",
+        text: "compress answers of 1 KiB and more for clients that accept gzip or deflate",
+        scope: Scope::Server,
+        read: |to, value| value.switch().map(|read| to.compress = read),
+        show: |of| Some(Given::Bool(of.compress)),
+    },
+    Setting {
         key: "max_pixels",
         metavar: "N",
         text: "pixels of an image, in its file and when it has been resized",

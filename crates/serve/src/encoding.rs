@@ -1,0 +1,345 @@
+//! Content encodings of requests and responses: gzip and deflate.
+
+use crate::account::{Account, Charge};
+use crate::answers::AnswerCharge;
+use crate::background::{LONG, Work};
+use crate::body::room;
+use crate::refusal::{Outcome, Refusal};
+use crate::service::Service;
+use flate2::Compression;
+use flate2::write::{GzEncoder, MultiGzDecoder, ZlibDecoder, ZlibEncoder};
+use hyper::body::{Buf, Bytes};
+use hyper::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
+use hyper::{HeaderMap, StatusCode};
+use std::io::{self, Write};
+
+/// Shortest response, in bytes, that is compressed.
+const LEAST: usize = 1 << 10;
+/// Encoded bytes that are decoded in one step. A step makes at most a thousand times as many.
+const STEP: usize = 256;
+/// Decoded bytes after which a decoder lets other requests go on.
+const PART: usize = 64 << 10;
+/// Bytes that a decoder keeps while it works.
+const DECODER: usize = 80 << 10;
+
+/// Content encoding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Encoding {
+    Gzip,
+    /// the format of zlib
+    Deflate,
+}
+
+impl Encoding {
+    const ALL: [Encoding; 2] = [Encoding::Gzip, Encoding::Deflate];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Encoding::Gzip => "gzip",
+            Encoding::Deflate => "deflate",
+        }
+    }
+
+    /// Returns the encoding of this name; `None` for `identity`.
+    pub(crate) fn named(name: &str) -> Result<Option<Encoding>, Refusal> {
+        let name = name.trim().to_ascii_lowercase();
+        let known = Encoding::ALL.into_iter().find(|known| name == known.name());
+        match known {
+            None if name == "x-gzip" => Ok(Some(Encoding::Gzip)),
+            None if !name.is_empty() && name != "identity" => {
+                let name = crate::protocol::short(&name);
+                let message = format!("the encoding '{name}' is not supported: send gzip, deflate or identity");
+                Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, Outcome::Invalid, message))
+            }
+            known => Ok(known),
+        }
+    }
+
+    /// Returns the encoding in which the body of a request is sent.
+    pub(crate) fn of_body(headers: &HeaderMap) -> Result<Option<Encoding>, Refusal> {
+        let names: Vec<_> = headers.get_all(CONTENT_ENCODING).iter().collect();
+        match names[..] {
+            [] => Ok(None),
+            [name] => Encoding::named(&String::from_utf8_lossy(name.as_bytes())),
+            _ => Err(Refusal::invalid("the head gives Content-Encoding more than once")),
+        }
+    }
+
+    /// Returns the encoding that the client prefers for the response; `None` if it accepts none.
+    pub(crate) fn accepted(headers: &HeaderMap) -> Option<Encoding> {
+        let lists = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+        let (mut best, mut most) = (None, 0.0);
+        for entry in lists.flat_map(|list| list.split(',')) {
+            let (name, parameters) = entry.split_once(';').unwrap_or((entry, ""));
+            let weight = parameters.trim().strip_prefix("q=").map_or(1.0, |text| text.parse().unwrap_or(0.0));
+            let name = if name.trim() == "*" { "gzip" } else { name };
+            let found = Encoding::named(name).ok().flatten();
+            if found.is_some() && (weight > most || (weight == most && most > 0.0 && found == Some(Encoding::Gzip))) {
+                (best, most) = (found, weight);
+            }
+        }
+        best
+    }
+}
+
+enum Decoder {
+    Gzip(MultiGzDecoder<Vec<u8>>),
+    Deflate(ZlibDecoder<Vec<u8>>),
+}
+
+impl Decoder {
+    fn write(&mut self, encoded: &[u8]) -> io::Result<()> {
+        match self {
+            Decoder::Gzip(decoder) => decoder.write_all(encoded),
+            Decoder::Deflate(decoder) => decoder.write_all(encoded),
+        }
+    }
+
+    fn decoded(&mut self) -> &mut Vec<u8> {
+        match self {
+            Decoder::Gzip(decoder) => decoder.get_mut(),
+            Decoder::Deflate(decoder) => decoder.get_mut(),
+        }
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        match self {
+            Decoder::Gzip(decoder) => decoder.try_finish(),
+            Decoder::Deflate(decoder) => decoder.try_finish(),
+        }
+    }
+}
+
+/// Encoded body of a request, decoded in parts of bounded size.
+pub(crate) struct Encoded {
+    encoding: Encoding,
+    decoder: Decoder,
+    /// bytes that have arrived and were not decoded
+    waiting: Bytes,
+    ended: bool,
+    _charge: Charge,
+}
+
+impl Encoded {
+    pub(crate) fn new(encoding: Encoding, account: &Account) -> Result<Encoded, Refusal> {
+        let decoder = match encoding {
+            Encoding::Gzip => Decoder::Gzip(MultiGzDecoder::new(Vec::new())),
+            Encoding::Deflate => Decoder::Deflate(ZlibDecoder::new(Vec::new())),
+        };
+        Ok(Encoded { encoding, decoder, waiting: Bytes::new(), ended: false, _charge: account.charge(DECODER)? })
+    }
+
+    /// Takes the next bytes. Those before them have been decoded.
+    pub(crate) fn feed(&mut self, bytes: Bytes) {
+        debug_assert!(self.waiting.is_empty(), "bytes before these have not been decoded");
+        self.waiting = bytes;
+    }
+
+    /// Decodes some of the bytes that have arrived. Returns `None` if none are left.
+    pub(crate) fn part(&mut self) -> Result<Option<Bytes>, Refusal> {
+        while !self.waiting.is_empty() && self.decoder.decoded().len() < PART {
+            let step = self.waiting.split_to(self.waiting.len().min(STEP));
+            self.decoder.write(&step).map_err(|error| wrong(self.encoding, &error))?;
+        }
+        let decoded = std::mem::take(self.decoder.decoded());
+        Ok(if decoded.is_empty() { None } else { Some(decoded.into()) })
+    }
+
+    /// Returns the last part after all bytes have been decoded; `None` after that. Fails if the
+    /// encoded body ends early.
+    pub(crate) fn last(&mut self) -> Result<Option<Bytes>, Refusal> {
+        if std::mem::replace(&mut self.ended, true) {
+            return Ok(None);
+        }
+        self.decoder.finish().map_err(|error| wrong(self.encoding, &error))?;
+        self.part()
+    }
+}
+
+fn wrong(encoding: Encoding, error: &io::Error) -> Refusal {
+    Refusal::invalid(format!("the body of the request is no complete {}: {error}", encoding.name())).closing()
+}
+
+/// Body of a response with its charge.
+pub(crate) struct Written {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) charge: AnswerCharge,
+    /// encoding of the bytes; `None` if they were not compressed
+    pub(crate) encoding: Option<Encoding>,
+}
+
+/// Compresses the bytes of a response from `begin` on. A short response, or one that does not
+/// become shorter, stays as it is; so does one for whose compressed bytes there is no room.
+pub(crate) async fn compressed(
+    service: &Service,
+    encoding: Option<Encoding>,
+    bytes: Vec<u8>,
+    charge: AnswerCharge,
+    begin: usize,
+) -> Result<Written, Refusal> {
+    let Some(encoding) = encoding.filter(|_| bytes.len() >= LEAST) else {
+        return Ok(Written { bytes, charge, encoding: None });
+    };
+    let Ok(room_for_it) = service.answers.reserve(bytes.len()) else {
+        return Ok(Written { bytes, charge, encoding: None });
+    };
+    let long = bytes.len() > LONG;
+    let job = move || {
+        Ok(match compress(encoding, &bytes, begin) {
+            Some(shorter) => {
+                let charge = room_for_it.settle(shorter.len())?;
+                Written { bytes: shorter, charge, encoding: Some(encoding) }
+            }
+            None => Written { bytes, charge, encoding: None },
+        })
+    };
+    if long { service.background.run(Work::Coding, None, job).await } else { job() }
+}
+
+/// Compresses bytes from `begin` on into a buffer of their length. Returns `None` if they do not
+/// become shorter, or if there is no memory.
+fn compress(encoding: Encoding, bytes: &[u8], begin: usize) -> Option<Vec<u8>> {
+    let mut to = Vec::new();
+    room(&mut to, bytes.len()).ok()?;
+    to.extend_from_slice(&bytes[..begin]);
+    let to = Bounded { to, most: bytes.len() - 1 };
+    let written = match encoding {
+        Encoding::Gzip => {
+            let mut encoder = GzEncoder::new(to, Compression::fast());
+            encoder.write_all(&bytes[begin..]).and_then(|()| encoder.finish())
+        }
+        Encoding::Deflate => {
+            let mut encoder = ZlibEncoder::new(to, Compression::fast());
+            encoder.write_all(&bytes[begin..]).and_then(|()| encoder.finish())
+        }
+    };
+    written.ok().map(|written| written.to)
+}
+
+/// Buffer that refuses to grow beyond a length.
+struct Bounded {
+    to: Vec<u8>,
+    most: usize,
+}
+
+impl Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.to.len() + bytes.len() > self.most {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        self.to.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Decodes a whole message in parts, between which other requests go on. `grow` is asked before
+/// each part is kept.
+pub(crate) async fn decode(
+    mut encoded: Encoded,
+    message: Bytes,
+    mut grow: impl FnMut(usize) -> Result<(), Refusal>,
+) -> Result<Vec<u8>, Refusal> {
+    let mut decoded = Vec::new();
+    encoded.feed(message);
+    loop {
+        let part = match encoded.part()? {
+            None => encoded.last()?,
+            part => part,
+        };
+        let Some(part) = part else { return Ok(decoded) };
+        grow(part.len())?;
+        room(&mut decoded, part.remaining())?;
+        decoded.extend_from_slice(&part);
+        tokio::task::yield_now().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::Queue;
+    use hyper::header::HeaderValue;
+
+    fn accepted(lists: &[&'static str]) -> Option<Encoding> {
+        let mut headers = HeaderMap::new();
+        for list in lists {
+            headers.append(ACCEPT_ENCODING, HeaderValue::from_static(list));
+        }
+        Encoding::accepted(&headers)
+    }
+
+    #[test]
+    fn the_encoding_that_a_client_prefers_is_chosen() {
+        let (gzip, deflate) = (Some(Encoding::Gzip), Some(Encoding::Deflate));
+        for (lists, wanted) in [
+            (&["gzip"][..], gzip),
+            (&["gzip, deflate, br"], gzip),
+            (&["deflate, gzip"], gzip),
+            (&["deflate"], deflate),
+            (&["br", "x-gzip;q=0.5"], gzip),
+            (&["gzip;q=0.2, deflate;q=0.9"], deflate),
+            (&["gzip;q=0"], None),
+            (&["gzip;q=wrong"], None),
+            (&["*"], gzip),
+            (&["identity", "br, zstd"], None),
+            (&[""], None),
+            (&[], None),
+        ] {
+            assert_eq!(accepted(lists), wanted, "{lists:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_compressed_is_read_again_and_nothing_grows() {
+        let text: Vec<u8> = (0..50_000u32).flat_map(|number| number.to_string().into_bytes()).collect();
+        let queue = Queue::new("the queue", 1, 1 << 20);
+        for encoding in Encoding::ALL {
+            let shorter = compress(encoding, &text, 5).expect("shorter");
+            assert_eq!(&shorter[..5], &text[..5], "what comes before stays");
+            assert!(shorter.len() < text.len());
+            let account = Account::open(&queue);
+            let mut encoded = Encoded::new(encoding, &account).expect("room");
+            let mut decoded = Vec::new();
+            for piece in shorter[5..].chunks(1000) {
+                encoded.feed(Bytes::copy_from_slice(piece));
+                while let Some(part) = encoded.part().expect("right") {
+                    assert!(part.len() <= PART + 1032 * STEP);
+                    decoded.extend_from_slice(&part);
+                }
+            }
+            decoded.extend_from_slice(&encoded.last().expect("complete").unwrap_or_default());
+            assert!(encoded.last().expect("ended").is_none());
+            assert!(decoded == text[5..]);
+        }
+        assert!(compress(Encoding::Gzip, &[7, 1, 200, 3], 0).is_none(), "it would be longer");
+        assert_eq!(queue.bytes(), 0);
+    }
+
+    #[test]
+    fn damaged_and_cut_bodies_are_refused() {
+        let text = vec![7; 10_000];
+        let queue = Queue::new("the queue", 1, 1 << 20);
+        for encoding in Encoding::ALL {
+            let right = compress(encoding, &text, 0).expect("shorter");
+            let mut damaged = right.clone();
+            let last = damaged.len() - 1;
+            damaged[last] ^= 1;
+            let trailing = [&right[..], b"more"].concat();
+            for bytes in [&right[..right.len() - 1], &right[..3], &damaged, &trailing, b"no such thing", b""] {
+                let mut encoded = Encoded::new(encoding, &Account::open(&queue)).expect("room");
+                encoded.feed(Bytes::copy_from_slice(bytes));
+                let mut all = || -> Result<(), Refusal> {
+                    while encoded.part()?.is_some() {}
+                    encoded.last().map(|_| ())
+                };
+                let refusal = all().expect_err("not right");
+                assert_eq!(refusal.status.as_u16(), 400, "{bytes:?}");
+                assert!(refusal.message.contains(encoding.name()), "{}", refusal.message);
+            }
+        }
+    }
+}
