@@ -15,7 +15,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from support import CONFORMANCE, NO_KERNEL, ON_GPUS, ROOT
+from support import CONFORMANCE, NO_KERNEL, ON_GPUS, ROOT, SPARSE
 from test_conformance import known_differences
 
 FAMILIES = {
@@ -44,10 +44,6 @@ def environment() -> dict[str, str]:
     """Variables for a run of the recorded cases on GPUs."""
     path = os.pathsep.join([str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])
     return {"MXRT_TEST_DEVICES": "gpu", "PYTHONPATH": path}
-
-
-# What a case with sparse arrays says: they are not on devices.
-SPARSE = "sparse arrays are in the host's memory"
 
 
 def command(report: Path, *arguments: str) -> list[str]:

@@ -404,10 +404,66 @@ def test_batches_of_libsvm_rows_are_csr_unless_dense_ones_are_wanted(mx, tmp_pat
     path = tmp_path / "rows.svm"
     path.write_text("1 1:1 3:2\n0\n2 0:3 2:-4 3:0\n1 1:7\n")
     batches = list(mx.io.LibSVMIter(data_libsvm=str(path), data_shape=(4,), batch_size=3))
-    assert [parts(batch.data[0]) for batch in batches] == [CSR, ["csr", [7, 1, 2], [1, 1, 3], [0, 1, 3, 3]]]
+    # Zeros that a line has are stored, as in MXNet.
+    first = ["csr", [1, 2, 3, -4, 0], [1, 3, 0, 2, 3], [0, 2, 2, 5]]
+    assert [parts(batch.data[0]) for batch in batches] == [first, ["csr", [7, 1, 2], [1, 1, 3], [0, 1, 3, 3]]]
     assert [(batch.label[0].asnumpy().tolist(), batch.pad) for batch in batches] == [([1, 0, 2], 0), ([1, 1, 0], 2)]
     [dense, _] = mx.io.LibSVMIter(data_libsvm=str(path), data_shape=(4,), batch_size=3, dense=True)
     assert parts(dense.data[0]) == ["default", DENSE.tolist()]
+
+
+def test_a_loader_makes_csr_batches_of_csr_rows_in_every_kind_of_worker(mx) -> None:
+    rows = mx.gluon.data.ArrayDataset(stored(mx, DENSE, "csr"), [7, 8, 9])
+    for workers in ({}, {"num_workers": 1}, {"num_workers": 1, "thread_pool": True}):
+        batches = list(mx.gluon.data.DataLoader(rows, 2, last_batch="keep", **workers))
+        assert [parts(data) for data, _ in batches] == [
+            ["csr", [1, 2], [1, 3], [0, 2, 2]],
+            ["csr", [3, -4], [0, 2], [0, 2]],
+        ]
+        assert [labels.asnumpy().tolist() for _, labels in batches] == [[7, 8], [9]]
+
+
+def test_rows_of_a_power_law_store_twice_as_many_values_as_those_before(mx) -> None:
+    matrix, _ = mx.test_utils.rand_sparse_ndarray((5, 16), "csr", density=0.5, distribution="powerlaw")
+    assert np.diff(matrix.indptr.asnumpy()).tolist() == [2, 4, 8, 16, 10]
+    assert matrix.data.asnumpy().min() > 1
+    with pytest.raises(ValueError, match="density"):
+        mx.test_utils.rand_sparse_ndarray((5, 16), "csr", density=0.1, distribution="powerlaw")
+    with pytest.raises(AssertionError, match="powerlaw"):
+        mx.test_utils.rand_sparse_ndarray((5, 16), "row_sparse", density=0.5, distribution="powerlaw")
+
+
+def test_a_quadratic_function_without_a_constant_keeps_a_csr_matrix(mx) -> None:
+    matrix = stored(mx, DENSE, "csr")
+    found = mx.nd.contrib.quadratic(matrix, a=2, b=3, c=0)
+    assert parts(found) == ["csr", [5, 14, 27, 20], [1, 3, 0, 2], [0, 2, 2, 4]]
+    with pytest.warns(mx.base.MXNetWarning):
+        dense = mx.nd.contrib.quadratic(matrix, a=2, b=3, c=1)
+    assert parts(dense) == ["default", (2 * DENSE**2 + 3 * DENSE + 1).tolist()]
+
+
+def test_stored_rows_are_divided_by_stored_rows(mx) -> None:
+    rows = mx.nd.sparse.row_sparse_array(([[2, 4], [6, 9]], [0, 2]), shape=(4, 2))
+    divisor = mx.nd.sparse.row_sparse_array(([[1, 2], [5, 5], [2, 3]], [0, 1, 2]), shape=(4, 2))
+    found = mx.nd._internal._scatter_elemwise_div(rows, divisor)
+    assert parts(found) == ["row_sparse", [[2, 2], [3, 3]], [0, 2]]
+    fewer = mx.nd.sparse.row_sparse_array(([[1, 2]], [0]), shape=(4, 2))
+    found = mx.nd._internal._scatter_elemwise_div(rows, fewer)
+    assert parts(found) == ["row_sparse", [[2, 2], [np.inf, np.inf]], [0, 2]]
+
+
+def test_libsvm_rows_of_a_million_columns_take_memory_for_their_values_alone(tmp_path) -> None:
+    path = tmp_path / "rows.svm"
+    path.write_text("".join(f"{i} {i}:1 999999:{i}.5\n" for i in range(1000)))
+    code = f"""
+    import json
+    import mxrt as mx
+    mx.set_memory_limit(8 << 20)
+    rows = mx.io.LibSVMIter(data_libsvm={str(path)!r}, data_shape=(1_000_000,), batch_size=100)
+    found = [batch.data[0] for batch in rows]
+    print(json.dumps([len(found), found[9].shape, float(found[9].data.asnumpy()[-1]), found[9].indices.shape]))
+    """
+    assert last_json(run_python(code)) == [10, [100, 1_000_000], 999.5, [200]]
 
 
 def test_a_module_predicts_and_scores_batches_of_libsvm_rows(mx, tmp_path) -> None:

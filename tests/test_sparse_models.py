@@ -11,10 +11,10 @@ import warnings
 import numpy as np
 import pytest
 
-from support import ROOT, last_json, run_python
+from support import ROOT, in_threads, last_json, run_python
 
 FOLDER = ROOT / "tests" / "recorded" / "sparse"
-MODELS = ["machine", "wide_and_deep", "embedding", "layers"]
+MODELS = ["machine", "sagemaker_machine", "learner", "wide_and_deep", "embedding", "layers"]
 FEATURES = 1000
 
 
@@ -64,7 +64,7 @@ def test_an_executor_computes_what_mxnet_did_with_its_storage_types(mx, name, qu
 @pytest.mark.parametrize("name", MODELS)
 def test_a_module_computes_what_mxnet_did(mx, name, quiet) -> None:
     symbol, arguments, inputs, kept = opened(mx, name)
-    labels = [one for one in symbol.list_arguments() if one == "label"]
+    labels = [one for one in symbol.list_arguments() if one.endswith("label")]
     module = mx.mod.Module(symbol, data_names=list(inputs), label_names=labels or None)
     module.bind([(one, array.shape) for one, array in inputs.items()], None, for_training=False)
     module.set_params(arguments, {})
@@ -80,6 +80,40 @@ def test_simple_bind_makes_arrays_with_the_storage_types_of_variables(mx, name, 
         assert executor.arg_dict[one].stype == array.stype
     executor.copy_params_from(arguments)
     check(executor.forward(**inputs), kept)
+
+
+@pytest.mark.parametrize("name", ["machine", "sagemaker_machine", "learner", "wide_and_deep", "embedding"])
+def test_sixty_four_threads_compute_at_once_and_wrong_rows_fail_alone(mx, name, quiet) -> None:
+    symbol, arguments, inputs, kept = opened(mx, name)
+    held = with_labels(mx, symbol, {**arguments, **inputs})
+    wrong = {} if name == "embedding" else {"data": damaged(mx)}
+
+    def call(number: int) -> None:
+        executor = symbol.bind(mx.cpu(), held)
+        for turn in range(10):
+            if wrong and (number + turn) % 4 == 0:
+                with pytest.raises(mx.base.MXNetError, match=f"column {FEATURES}"):
+                    symbol.bind(mx.cpu(), {**held, **wrong}).forward()[0].asnumpy()
+            check(executor.forward(), kept)
+
+    in_threads(64, call)
+
+
+def test_sagemakers_artifacts_are_modules_whose_weights_are_read_by_their_names(mx) -> None:
+    machine = mx.mod.Module.load(str(FOLDER / "sagemaker_machine"), 0, False, label_names=["out_label"])
+    shapes = {name: machine._arg_params[name].asnumpy().shape for name in ("v", "w1_weight", "w0_weight")}
+    assert shapes == {"v": (FEATURES, 8), "w1_weight": (FEATURES, 1), "w0_weight": (1,)}
+    learner = mx.mod.Module.load(str(FOLDER / "learner"), 0, label_names=["out_label"])
+    assert learner._arg_params["fc0_weight"].shape == (3, FEATURES)
+    _, _, inputs, kept = opened(mx, "learner")
+    learner.bind([("data", (6, FEATURES))], [("out_label", (6,))], for_training=False)
+    learner.forward(mx.io.DataBatch([inputs["data"]]), is_train=False)
+    check(learner.get_outputs(), kept)
+
+
+def damaged(mx):
+    """A matrix with a column that does not exist."""
+    return mx.nd.sparse.csr_matrix(([1.0], [FEATURES], [0] + [1] * 6), shape=(6, FEATURES))
 
 
 def test_threads_share_a_machine_while_its_weights_change(mx) -> None:
@@ -120,8 +154,7 @@ def test_a_node_without_a_kernel_for_sparse_arrays_warns_as_mxnet_does(mx, monke
 
 def test_damaged_positions_are_the_error_of_a_graph(mx) -> None:
     symbol, arguments, inputs, kept = opened(mx, "machine")
-    damaged = mx.nd.sparse.csr_matrix(([1.0], [FEATURES], [0] + [1] * 6), shape=(6, FEATURES))
-    held = with_labels(mx, symbol, {**arguments, "data": damaged})
+    held = with_labels(mx, symbol, {**arguments, "data": damaged(mx)})
     with pytest.raises(mx.base.MXNetError, match=f"column {FEATURES}"):
         symbol.bind(mx.cpu(), held).forward()[0].asnumpy()
     check(symbol.bind(mx.cpu(), {**held, **inputs}).forward(), kept)

@@ -38,7 +38,10 @@ GOALS = {
     **dict.fromkeys(rows.NUMPY, ("numpy", 0.5)),
     "hybrid_block": ("symbol_block", 1 / 1.2),
     "plain_resnet18_v1": ("mxnet", 1.25),
+    "sparse_dot": ("mxnet", 1.5),
 }
+# Engines with a column of the table.
+COLUMNS = ("mxrt", "mxnet", "numpy", "scipy", "onnxruntime", "torch")
 # Of recurrent layers: against the better of the two.
 RECURRENT_GOAL = 0.9
 
@@ -86,6 +89,7 @@ def engines_of(row: str, wanted: list[str]) -> list[str]:
     tables = {
         "mxnet": rows.ROWS,
         "numpy": rows.NUMPY,
+        "scipy": rows.SCIPY,
         "onnxruntime": rows.ONNX,
         "torch": rows.TORCH,
         "symbol_block": rows.SYMBOL_BLOCK,
@@ -115,10 +119,10 @@ def line(row: str, found: dict[str, tuple[float, float]]) -> str:
     """A row of the table."""
     peer, goal = GOALS[row]
     ratios = {name: times[0] / found["mxrt"][0] for name, times in found.items() if name != "mxrt"}
-    wanted = {peer: goal, "onnxruntime": RECURRENT_GOAL, "torch": RECURRENT_GOAL}
+    wanted = {peer: goal, "scipy": 1.0, "onnxruntime": RECURRENT_GOAL, "torch": RECURRENT_GOAL}
     met = all(ratio >= wanted[name] * 0.95 for name, ratio in ratios.items() if name in wanted)
     measured = ", ".join(f"{ratio:.2f} x {name}" for name, ratio in ratios.items())
-    cells = [cell(found.get(name)) for name in ("mxrt", "mxnet", "numpy", "onnxruntime", "torch")]
+    cells = [cell(found.get(name)) for name in COLUMNS]
     goals = ", ".join(f"{wanted[name]:.3g} x {name}" for name in ratios if name in wanted)
     return f"| {row} | {' | '.join(cells)} | {measured} | {goals} | {'yes' if met else 'no'} |"
 
@@ -132,7 +136,7 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="print the names of the rows")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--seconds", type=float, default=0.3, help="of a turn")
-    parser.add_argument("--peers", nargs="*", default=["mxnet", "numpy", "onnxruntime", "torch", "symbol_block"])
+    parser.add_argument("--peers", nargs="*", default=[*COLUMNS[1:], "symbol_block"])
     parser.add_argument("--python", action="append", default=[], metavar="ENGINE=PATH", help="interpreter of an engine")
     parser.add_argument("--models", type=Path, default=Path.cwd(), help="folder of the detectors")
     args = parser.parse_args()
@@ -142,7 +146,9 @@ def main() -> int:
     chosen = [row for row in rows.ROWS if not args.rows or any(row.startswith(name) for name in args.rows)]
     pythons = dict(one.split("=", 1) for one in args.python)
     failed = False
-    print("| row | mxrt | mxnet | numpy | onnxruntime | torch | measured | goal | met |\n" + "| --- " * 9 + "|")
+    print(
+        "| row | mxrt | mxnet | numpy | scipy | onnxruntime | torch | measured | goal | met |\n" + "| --- " * 10 + "|"
+    )
     for row in chosen:
         lanes = {}
         try:
@@ -166,8 +172,8 @@ def _python(engine: str, given: dict[str, str]) -> str:
         return given[engine]
     import environments
 
-    # numpy 1.23.5 with OpenBLAS is in MXNet's environment.
-    return environments.interpreter("mxnet" if engine == "numpy" else engine)
+    # numpy 1.23.5 with OpenBLAS is in MXNet's environment, and scipy with onnxruntime.
+    return environments.interpreter({"numpy": "mxnet", "scipy": "onnxruntime"}.get(engine, engine))
 
 
 if __name__ == "__main__":

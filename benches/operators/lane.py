@@ -14,6 +14,8 @@ import rows
 def _make(engine: str, row: str) -> rows.Call:
     if engine == "numpy":
         return rows.NUMPY[row]()
+    if engine == "scipy":
+        return rows.SCIPY[row]()
     if engine == "onnxruntime":
         return rows.ONNX[row]()
     if engine == "torch":

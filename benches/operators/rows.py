@@ -7,15 +7,20 @@ torch have the names of the rows that they are compared with.
 from __future__ import annotations
 
 import io
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import machine
+
 Call = Callable[[], object]
 ROWS: dict[str, Callable[..., Call]] = {}
 NUMPY: dict[str, Callable[[], Call]] = {}
+SCIPY: dict[str, Callable[[], Call]] = {}
 ONNX: dict[str, Callable[[], Call]] = {}
 TORCH: dict[str, Callable[[], Call]] = {}
 # What mxrt itself makes of the row as a SymbolBlock.
@@ -73,6 +78,53 @@ def _convolution(mx) -> Call:
 def _dot(mx, rows: int) -> Call:
     x, w = mx.nd.array(_random(rows, 768)), mx.nd.array(_random(768, 3072))
     return _done(lambda: mx.nd.dot(x, w))
+
+
+# Sparse arrays: a matrix of 100,000 columns of which a thousandth is stored, and one row of a
+# factorisation machine. MXNet refuses so large a matrix outside of graphs.
+
+SPARSE_ROWS, SPARSE_COLUMNS = 100_000, 64
+
+
+def _stored() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    random = np.random.RandomState(0)
+    columns = random.randint(0, SPARSE_ROWS, (SPARSE_ROWS, SPARSE_ROWS // 1000))
+    columns.sort(axis=1)
+    kept = np.ones_like(columns, bool)
+    kept[:, 1:] = columns[:, 1:] != columns[:, :-1]
+    pointers = np.concatenate([[0], kept.sum(axis=1).cumsum()])
+    return random.randn(pointers[-1]).astype("float32"), columns[kept], pointers
+
+
+def _forward(mx, symbol, **given: object) -> Call:
+    executor = symbol.bind(mx.cpu(), given)
+    return _done(executor.forward)
+
+
+@_row(ROWS, "sparse_dot")
+def _sparse_dot(mx) -> Call:
+    x = mx.nd.sparse.csr_matrix(_stored(), shape=(SPARSE_ROWS, SPARSE_ROWS))
+    w = mx.nd.array(_random(SPARSE_ROWS, SPARSE_COLUMNS))
+    return _forward(mx, mx.sym.dot(mx.sym.var("x", stype="csr"), mx.sym.var("w")), x=x, w=w)
+
+
+@_row(SCIPY, "sparse_dot")
+def _scipy_dot() -> Call:
+    import scipy.sparse
+
+    x, w = scipy.sparse.csr_matrix(_stored(), shape=(SPARSE_ROWS,) * 2), _random(SPARSE_ROWS, SPARSE_COLUMNS)
+    return lambda: x @ w
+
+
+@_row(ROWS, "machine")
+def _machine(mx) -> Call:
+    label = mx.nd.zeros((1, 1))
+    return _forward(mx, machine.symbol(mx), data=machine.data(mx), label=label, **machine.weights(mx))
+
+
+@_row(ROWS, "machine-none")
+def _empty_call(mx) -> Call:
+    return _forward(mx, mx.sym.sigmoid(mx.sym.var("x")), x=mx.nd.zeros((1, 1)))
 
 
 # Transposed convolution.

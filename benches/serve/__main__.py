@@ -25,7 +25,9 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
+import machine
 import numpy as np
 import servers
 
@@ -166,6 +168,23 @@ def batches(bench: Bench) -> Iterator[dict[str, Any]]:
             yield {"model": prefix.name, "connections": connections} | bench.compare(*both)
 
 
+def sparse(bench: Bench) -> Iterator[dict[str, Any]]:
+    """A factorisation machine over a million features, with one row of 40 values a request."""
+    prefix = bench.folder / "machine"
+    machine.symbol(mx).save(f"{prefix}-symbol.json")
+    mx.nd.save(f"{prefix}-0000.params", {f"arg:{name}": array for name, array in machine.weights(mx).items()})
+    post = Post.of_tensors(prefix.name, {f"data.{name}": part for name, part in machine.row().items()})
+    whole = int(max(1, bench.seconds))
+    for option in ("off", "auto"):
+        with servers.mxrt(prefix, None, f"--batch={option}") as server:
+            before = server.status("VmRSS")
+            for connections in (1, 8, 64):
+                found = [wrk(server.port, post, connections, whole) for _ in range(bench.rounds)]
+                grown = {"grown MB": (server.status("VmRSS") - before) / 1e6}
+                medians = {key: statistics.median(getattr(one, key) for one in found) for key in ("rate", "p50", "p99")}
+                yield {"batch": option, "connections": connections} | medians | grown
+
+
 def overload(bench: Bench) -> Iterator[dict[str, Any]]:
     """Three times as many requests as can be computed, each with a deadline of 0.25 s."""
     prefix, given = bench.perceptron()
@@ -223,6 +242,7 @@ ROWS: dict[str, Callable[[Bench], Iterator[dict[str, Any]]]] = {
     "lone": lone,
     "json": as_json,
     "batches": batches,
+    "sparse": sparse,
     "overload": overload,
     "crowd": crowd,
     "start": start,

@@ -45,8 +45,12 @@ class Post:
 
     @staticmethod
     def of(model: str, given: np.ndarray, binary: bool = True) -> Post:
+        return Post.of_tensors(model, {"data": given}, binary)
+
+    @staticmethod
+    def of_tensors(model: str, given: dict[str, np.ndarray], binary: bool = True) -> Post:
         more = {"parameters": {"binary_data_output": True}} if binary else {}
-        body, headers = request(["data"], [given], binary, **more)
+        body, headers = request(list(given), list(given.values()), binary, **more)
         return Post(f"/v2/models/{model}/infer", body, headers)
 
 

@@ -74,10 +74,11 @@ def run(command: list[str], port: int, grpc: int, ready: str, **variables: str) 
                 process.wait()
 
 
-def mxrt(prefix: Path, shape: str, *options: str) -> contextlib.AbstractContextManager[Running]:
+def mxrt(prefix: Path, shape: str | None, *options: str) -> contextlib.AbstractContextManager[Running]:
     """`mxrt serve` with one model."""
     port, grpc = free_port(), free_port()
-    command = [sys.executable, "-m", "mxrt", "serve", f"{prefix.name}={prefix}", f"--shape=data={shape}"]
+    command = [sys.executable, "-m", "mxrt", "serve", f"{prefix.name}={prefix}"]
+    command += [] if shape is None else [f"--shape=data={shape}"]
     command += ["--port", str(port), "--grpc-port", str(grpc), *options]
     return run(command, port, grpc, "/v2/health/ready")
 

@@ -28,6 +28,23 @@ def machine(mx):
     return mx.sym.LogisticRegressionOutput(linear + 0.5 * (pairs - own), mx.sym.var("label"), name="out")
 
 
+def sagemaker_machine(mx):
+    """A factorisation machine with the names of SageMaker's, whose weights are dense."""
+    x, v = mx.sym.var("data", stype="csr"), mx.sym.var("v", shape=(FEATURES, 8))
+    linear = mx.sym.dot(x, mx.sym.var("w1_weight", shape=(FEATURES, 1)))
+    linear = mx.sym.broadcast_add(linear, mx.sym.var("w0_weight", shape=(1,)))
+    pairs = mx.sym.sum(mx.sym.square(mx.sym.dot(x, v)), axis=1, keepdims=True)
+    own = mx.sym.dot(mx.sym.square(x), mx.sym.sum(mx.sym.square(v), axis=1, keepdims=True))
+    return mx.sym.LogisticRegressionOutput(linear + 0.5 * (pairs - own), name="out")
+
+
+def learner(mx):
+    """A linear learner: a dense layer of a csr matrix, with the names of SageMaker's."""
+    x = mx.sym.var("data", stype="csr")
+    layer = mx.sym.FullyConnected(x, mx.sym.var("fc0_weight", shape=(3, FEATURES)), num_hidden=3, name="fc0")
+    return mx.sym.SoftmaxOutput(layer, name="out")
+
+
 def wide_and_deep(mx):
     """A linear part over many features, and layers over few."""
     x, dense = mx.sym.var("data", stype="csr"), mx.sym.var("dense")
@@ -78,14 +95,15 @@ def record(mx, name, symbol, others):
         given[key] = mx.nd.array(array)
         kept[key] = array
     names = [one for one in given if one in symbol.list_arguments()]
-    labels = [("label", (ROWS, 1) if name == "machine" else (ROWS,))] if "label" in symbol.list_arguments() else None
-    module = mx.mod.Module(symbol, data_names=names, label_names=["label"] if labels else None)
+    label = next((one for one in symbol.list_arguments() if one.endswith("label")), None)
+    labels = [(label, (ROWS, 1) if name.endswith("machine") else (ROWS,))] if label else None
+    module = mx.mod.Module(symbol, data_names=names, label_names=[label] if labels else None)
     module.bind([(one, given[one].shape) for one in names], labels, for_training=False)
     shapes = symbol.infer_shape(**{one: given[one].shape for one in names})[0]
     hints = symbol.attr_dict()
     arguments = {}
     for one, shape in zip(symbol.list_arguments(), shapes, strict=True):
-        if one in names or one == "label":
+        if one in names or one == label:
             continue
         if hints.get(one, {}).get("__storage_type__") == "1":
             arguments[one] = stored_rows(mx, rng, shape)
@@ -109,6 +127,8 @@ def main() -> None:
     import mxnet as mx
 
     record(mx, "machine", machine(mx), lambda rng: {})
+    record(mx, "sagemaker_machine", sagemaker_machine(mx), lambda rng: {})
+    record(mx, "learner", learner(mx), lambda rng: {})
     dense = lambda rng: {"dense": rng.normal(size=(ROWS, 5)).astype("float32")}  # noqa: E731
     record(mx, "wide_and_deep", wide_and_deep(mx), dense)
     record(mx, "embedding", embedding(mx), lambda rng: {"data": rng.integers(0, FEATURES, (ROWS,)).astype("float32")})

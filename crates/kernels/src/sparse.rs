@@ -10,6 +10,9 @@ pub trait Number: Element + Mul<Output = Self> + AddAssign {}
 impl Number for f32 {}
 impl Number for f64 {}
 
+/// Elements of a row whose sums are computed together.
+const BLOCK: usize = 64;
+
 /// A csr matrix.
 #[derive(Clone, Copy)]
 pub struct Csr<'a, T> {
@@ -37,9 +40,23 @@ crate::vectorize::vectorized! {
     /// Adds rows of `b`, each times a value.
     fn add_rows[T: Number](values: &[T], rows: &[usize], b: &[T], out: &mut [T]) {
         let width = out.len();
-        for (value, row) in values.iter().zip(rows) {
-            let from = &b[row * width..(row + 1) * width];
-            out.iter_mut().zip(from).for_each(|(out, b)| *out += *value * *b);
+        let (blocks, rest) = out.as_chunks_mut::<BLOCK>();
+        let begin = blocks.len() * BLOCK;
+        for (i, out) in blocks.iter_mut().enumerate() {
+            // A copy, which stays in registers.
+            let mut sums = *out;
+            for (value, row) in values.iter().zip(rows) {
+                let first = row * width + i * BLOCK;
+                let from = &b[first..first + BLOCK];
+                sums.iter_mut().zip(from).for_each(|(sum, b)| *sum += *value * *b);
+            }
+            *out = sums;
+        }
+        if !rest.is_empty() {
+            for (value, row) in values.iter().zip(rows) {
+                let from = &b[row * width + begin..(row + 1) * width];
+                rest.iter_mut().zip(from).for_each(|(out, b)| *out += *value * *b);
+            }
         }
     }
 }

@@ -12,6 +12,7 @@ mod mnist;
 mod params;
 mod records;
 mod settings;
+mod sparse;
 mod symbol;
 
 use crate::Seeds::{Made, OfTests, Own};
@@ -38,6 +39,7 @@ pub static TARGETS: &[Target] = &[
     },
     Target { name: "records", run: records::run, bounded: true, seeds: Own },
     Target { name: "settings", run: settings::run, bounded: false, seeds: Own },
+    Target { name: "sparse", run: sparse::run, bounded: false, seeds: Made },
     Target {
         name: "symbol",
         run: symbol::run,

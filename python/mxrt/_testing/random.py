@@ -110,8 +110,11 @@ def rand_sparse_ndarray(
 ) -> tuple[NDArray, Any]:
     """A sparse array, and its parts: values and row numbers, or row pointers, columns and values.
 
-    Columns always rise within a row, whatever `shuffle_csr_indices` says.
+    `distribution` is "uniform" or, for csr, "powerlaw": each row stores twice as many values as the
+    row before it. Columns always rise within a row, whatever `shuffle_csr_indices` says.
     """
+    if distribution not in (None, "uniform") and (distribution != "powerlaw" or stype != "csr"):
+        raise AssertionError(f"Distribution {distribution} not supported for {stype}")
     part = np.random.rand() if density is None else density
     kind = np.float32 if dtype is None else dtype
     values = random_arrays(shape).astype(kind)
@@ -123,9 +126,32 @@ def rand_sparse_ndarray(
         chosen = np.flatnonzero(np.random.rand(shape[0]) < part) if rsp_indices is None else np.unique(rsp_indices)
         rows = sparse.row_sparse_array((values[chosen], chosen), shape=shape, dtype=kind, ctx=ctx)
         return rows, (values[chosen], chosen)
-    values[np.random.rand(*shape) >= part] = 0
+    if distribution == "powerlaw":
+        values = _powerlaw(shape, part).astype(kind)
+    else:
+        values[np.random.rand(*shape) >= part] = 0
     matrix = sparse.csr_matrix(values, shape=shape, dtype=kind, ctx=ctx)
     return matrix, (matrix.indptr, matrix.indices, matrix.data)
+
+
+def _powerlaw(shape: tuple[int, ...], density: float) -> np.ndarray[Any, Any]:
+    """A matrix of which `density` is stored: one value of each row, then twice as many in each row
+    as in the one before it, until all columns are filled.
+    """
+    rows, columns = shape
+    left = int(rows * columns * density)
+    if not 0 <= density <= 1 or left < 2 * rows:
+        raise ValueError(f"not supported for this density: {density} for this shape ({rows},{columns})")
+    counts = np.ones(rows, np.int64)
+    left -= rows
+    for row in range(rows):
+        # Of more than 62 powers of two none is below the number of columns.
+        more = min(columns, 2 ** min(row + 1, 62)) - 1
+        counts[row] += min(more, left)
+        left -= min(more, left)
+    if left > 0:
+        raise ValueError(f"not supported for this density: {density} for this shape ({rows},{columns})")
+    return np.where(np.arange(columns) < counts[:, None], 1 + np.random.uniform(0.001, 2, shape), 0)
 
 
 def create_sparse_array(

@@ -31,13 +31,33 @@ const MAX_KNOWN: usize = 64;
 /// Storage types of the inputs of a graph.
 type InputStorage = SmallVec<[StorageType; 8]>;
 
+/// Storage types and types of the inputs of a graph.
+type Inputs = (InputStorage, CallSignature);
+
+/// Bytes of the data of a call that returns within microseconds.
+const SHORT: usize = 16 << 10;
+
+/// Whether a call on this data returns within microseconds, as far as is known.
+fn is_short(data: &[&NDArray]) -> bool {
+    let bytes = data.iter().try_fold(0_usize, |all, array| all.checked_add(array.estimated_bytes()?));
+    bytes.is_some_and(|bytes| bytes <= SHORT)
+}
+
 /// The divisions of a graph for sparse arrays.
 #[derive(Default)]
 pub(super) struct StoredGraphs {
-    inferred: Mutex<HashMap<(InputStorage, CallSignature), Arc<Inferred>>>,
+    inferred: Mutex<HashMap<Inputs, Arc<Inferred>>>,
     divided: Mutex<HashMap<Arc<[bool]>, Arc<StoredGraph>>>,
     /// warnings of dense copies that nobody took yet
     warnings: Mutex<Vec<String>>,
+}
+
+impl StoredGraphs {
+    /// Whether the graph is divided for such inputs.
+    fn knows(&self, inputs: &Inputs) -> bool {
+        let inferred = self.inferred.lock().get(inputs).cloned();
+        inferred.is_some_and(|found| !found.stored.contains(&true) || self.divided.lock().contains_key(&found.stored))
+    }
 }
 
 /// Storage types of a graph's values.
@@ -115,12 +135,13 @@ impl CachedOp {
         if !sparse || !self.knows_storage || self.groups.is_some() {
             return Ok(None);
         }
-        if interrupter.is_quick() {
-            return Err(interrupter.give_up());
-        }
         let array = |i: usize| call.binding.array(i, call.data);
         let stored = (0..self.num_inputs()).map(|i| array(i).map_or(StorageType::Default, NDArray::storage_type));
-        let inferred = self.inferred(stored.collect(), (call.types)())?;
+        let key = (stored.collect(), (call.types)());
+        if interrupter.is_quick() && !(is_short(call.data) && self.stored.knows(&key)) {
+            return Err(interrupter.give_up());
+        }
+        let inferred = self.inferred(key)?;
         self.divide(&inferred.stored)
     }
 
@@ -150,8 +171,7 @@ impl CachedOp {
         Ok(())
     }
 
-    fn inferred(&self, stored: InputStorage, types: CallSignature) -> Result<Arc<Inferred>, OpError> {
-        let key = (stored, types);
+    fn inferred(&self, key: Inputs) -> Result<Arc<Inferred>, OpError> {
         if let Some(known) = self.stored.inferred.lock().get(&key) {
             return Ok(known.clone());
         }

@@ -54,7 +54,7 @@ fn needs(op: &str) -> Option<Needs> {
         | "_contrib_Proposal"
         | "where" => Needs::First,
         "take" => Needs::Last,
-        "Embedding" => Needs::FirstRank,
+        "Embedding" | "_contrib_SparseEmbedding" => Needs::FirstRank,
         "_linalg_trmm" | "_linalg_trsm" | "_random_pdf_gamma" | "_random_pdf_normal" | "_random_pdf_uniform" => {
             Needs::Ranks
         }

@@ -1,7 +1,7 @@
 //! Batches of samples: the common part of all data iterators.
 
 use super::OpenSamples;
-use super::csr::csr;
+use super::csr::{StoredRow, join};
 use super::prefetch::{Prefetcher, Problem, Producer};
 use crate::{DataError, FileError};
 use mxrt_engine::{Engine, memory::Block};
@@ -62,6 +62,12 @@ pub trait Samples: Send {
     /// where it waits for other threads.
     fn computes(&self) -> bool {
         true
+    }
+
+    /// Takes the row of the sample that `next` gave last, where data are csr matrices: `next` then
+    /// writes no data.
+    fn stored(&mut self) -> StoredRow {
+        StoredRow::default()
     }
 
     /// Goes back to the first sample. `pass` counts the passes over the samples from 0 on, as the
@@ -126,6 +132,8 @@ struct Batches {
     /// Content of the batch being made. Rows that a short last batch does not fill keep their old
     /// values.
     data: Block,
+    /// The rows of a batch that is a csr matrix; `data` is empty then.
+    stored: Vec<StoredRow>,
     label: Block,
     index: Vec<u64>,
     /// Damaged samples since the last item.
@@ -150,10 +158,32 @@ struct Made {
 impl Batches {
     fn new(engine: &'static Engine, samples: Box<dyn Samples>, params: BatchParams) -> Result<Batches, DataError> {
         let (data_type, label_type) = params.types();
-        let (data, label) = (buffer(engine, &data_type)?, buffer(engine, &label_type)?);
+        let none = TensorType::new(data_type.dtype, [0]);
+        let data = buffer(engine, if params.csr { &none } else { &data_type })?;
+        let label = buffer(engine, &label_type)?;
+        let mut stored = Vec::new();
+        if params.csr {
+            let room = stored.try_reserve_exact(params.batch_size);
+            room.map_err(|_| no_batch(&data_type, "there is no memory for its rows"))?;
+            stored.resize_with(params.batch_size, StoredRow::default);
+        }
         let index = numbers(params.batch_size, std::iter::repeat_n(0, params.batch_size))?;
         let (skipped, made, pass, wrapped) = (Vec::new(), 0, 0, None);
-        Ok(Batches { engine, samples, params, data_type, label_type, data, label, index, skipped, made, pass, wrapped })
+        Ok(Batches {
+            engine,
+            samples,
+            params,
+            data_type,
+            label_type,
+            data,
+            stored,
+            label,
+            index,
+            skipped,
+            made,
+            pass,
+            wrapped,
+        })
     }
 
     /// Fills the rows from `first` on; how many rows there are then. They are fewer than a batch
@@ -181,6 +211,9 @@ impl Batches {
             match self.samples.next(data, label) {
                 Ok(Some(number)) => {
                     self.index[row] = number;
+                    if let Some(stored) = self.stored.get_mut(row) {
+                        *stored = self.samples.stored();
+                    }
                     row += 1;
                 }
                 Ok(None) => return Ok((row, true)),
@@ -196,8 +229,13 @@ impl Batches {
             NDArray::from_bytes(self.engine, Context::cpu(0), tensor.clone(), bytes)
                 .map_err(|error| no_batch(tensor, &error.message))
         };
+        let data = match self.params.csr {
+            true => join(self.engine, &self.data_type, &self.stored)
+                .map_err(|error| no_batch(&self.data_type, &error.message))?,
+            false => array(&self.data_type, self.data.as_slice())?,
+        };
         Ok(DataBatch {
-            data: array(&self.data_type, self.data.as_slice())?,
+            data,
             label: array(&self.label_type, self.label.as_slice())?,
             pad,
             index: numbers(self.index.len(), self.index.iter().copied())?,
@@ -298,7 +336,6 @@ pub struct BatchIter {
     skipped: AtomicU64,
     data_type: TensorType,
     label_type: TensorType,
-    csr: bool,
 }
 
 impl BatchIter {
@@ -307,10 +344,10 @@ impl BatchIter {
         params: BatchParams,
         open: Box<OpenSamples>,
     ) -> Result<BatchIter, DataError> {
-        let ((data_type, label_type), csr) = (params.types(), params.csr);
+        let (data_type, label_type) = params.types();
         let prefetcher =
             Prefetcher::start(params.prefetch_buffer, move || Batches::new(engine, open(engine)?, params.clone()))?;
-        Ok(BatchIter { prefetcher, skipped: AtomicU64::new(0), data_type, label_type, csr })
+        Ok(BatchIter { prefetcher, skipped: AtomicU64::new(0), data_type, label_type })
     }
 
     /// Types of the data and the labels of every batch.
@@ -335,10 +372,7 @@ impl BatchIter {
         while let Some(made) = self.prefetcher.next_with(poll)? {
             self.skipped.fetch_add(made.skipped.len() as u64, Ordering::Relaxed);
             made.skipped.into_iter().for_each(&mut *skipped);
-            if let Some(mut batch) = made.batch {
-                if self.csr {
-                    batch.data = csr(&batch.data).map_err(|error| no_batch(&self.data_type, &error.message))?;
-                }
+            if let Some(batch) = made.batch {
                 return Ok(Some(batch));
             }
         }

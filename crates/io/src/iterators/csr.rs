@@ -1,31 +1,40 @@
 //! Batches that are csr matrices.
 
-use mxrt_engine::{Cost, FailureKind, OpError};
-use mxrt_tensor::{Launch, NDArray, SparseContent, StorageType, StoredInput, StoredOutput, launch_stored};
+use mxrt_engine::{Engine, OpError};
+use mxrt_tensor::{NDArray, StorageType, TensorType};
 
-/// A csr matrix of the elements of a dense float32 matrix that are not 0.
-#[cfg_attr(debug_assertions, track_caller)]
-pub(super) fn csr(dense: &NDArray) -> Result<NDArray, OpError> {
-    let engine = dense.engine();
-    let matrix = NDArray::new_stored(engine, dense.context(), dense.tensor_type(), StorageType::Csr)?;
-    let launch = Launch { name: "csr batch".into(), inputs: &[dense], outputs: &[&matrix], cost: Cost::Large };
-    launch_stored(engine, launch, |ctx, inputs, outputs| {
-        let ([StoredInput::Dense(dense)], [StoredOutput::Sparse { storage, tensor, made }]) = (inputs, outputs) else {
-            return Err(OpError::new(FailureKind::Operator, "a csr batch is made of a dense one"));
-        };
-        let width = tensor.shape.get(1).copied().unwrap_or(0).max(1);
-        let (numbers, _) = dense.bytes().as_chunks::<4>();
-        let (mut values, mut columns, mut pointers) = (Vec::new(), Vec::new(), vec![0]);
-        for row in numbers.chunks_exact(width) {
-            let stored = (0i64..).zip(row).filter(|(_, number)| f32::from_ne_bytes(**number) != 0.0);
-            for (column, number) in stored {
-                columns.push(column);
-                values.extend_from_slice(number);
-            }
-            pointers.push(columns.len() as i64);
+/// Stored numbers of a row, by rising columns.
+#[derive(Clone, Debug, Default)]
+pub struct StoredRow {
+    columns: Vec<i64>,
+    values: Vec<f32>,
+}
+
+impl StoredRow {
+    /// Forgets all numbers.
+    pub(super) fn clear(&mut self) {
+        self.columns.clear();
+        self.values.clear();
+    }
+
+    /// Stores a number of a column after those before. False if there is no memory.
+    pub(super) fn push(&mut self, column: usize, value: f32) -> bool {
+        let room = self.columns.try_reserve(1).is_ok() && self.values.try_reserve(1).is_ok();
+        if room {
+            self.columns.push(column as i64);
+            self.values.push(value);
         }
-        *made = Some(SparseContent::new(ctx.engine(), *storage, tensor, &values, &columns, &pointers)?);
-        Ok(())
-    });
-    Ok(matrix)
+        room
+    }
+}
+
+/// Joins rows to a csr matrix of this type. Takes memory for what is stored alone.
+pub(super) fn join(engine: &'static Engine, tensor: &TensorType, rows: &[StoredRow]) -> Result<NDArray, OpError> {
+    let (mut values, mut columns, mut pointers) = (Vec::new(), Vec::new(), vec![0]);
+    for row in rows {
+        values.extend(row.values.iter().flat_map(|value| value.to_ne_bytes()));
+        columns.extend_from_slice(&row.columns);
+        pointers.push(columns.len() as i64);
+    }
+    NDArray::from_parts(engine, StorageType::Csr, tensor.clone(), &values, &columns, &pointers)
 }

@@ -1,6 +1,7 @@
 //! `LibSVMIter`: rows of numbered values as batches.
 
 use super::batch::{SampleError, Samples};
+use super::csr::StoredRow;
 use super::decimal::{float, whole};
 use super::lines::{Lines, files};
 use super::rows::Rows;
@@ -14,8 +15,8 @@ const NAME: &str = "LibSVMIter";
 
 pub(super) static LIBSVM_ITER: IterDef = IterDef {
     name: NAME,
-    doc: "Batches of rows of LibSVM files, read ahead in the background. Data are csr matrices of the values that are \
-        not 0.",
+    doc: "Batches of rows of LibSVM files, read ahead in the background. Data are csr matrices of the values in the \
+        lines.",
     parameters: &[&[
         AttrDef::required(
             "data_libsvm",
@@ -60,15 +61,22 @@ fn source(parameters: &Attrs) -> Result<Source, DataError> {
     if part.0 > 1 && label_libsvm.is_some() {
         return refused("num_parts cannot be used with label_libsvm: rows and labels are divided by bytes");
     }
-    let numbers = data_shape[0];
+    let (numbers, dense) = (data_shape[0], parameters.bool("dense"));
     let open = move |engine: &'static Engine| {
-        let rows = |uri: &str, numbers: usize| {
+        let lines = |uri: &str, numbers: usize| {
             let uri = uri.to_owned();
-            let open = move || Lines::new(files(&uri)?, numbers, part);
-            Rows::new(engine, numbers.saturating_mul(size_of::<f32>()), open, row)
+            move || Lines::new(files(&uri)?, numbers, part)
         };
+        let rows = |uri: &str, numbers: usize| {
+            Rows::new(engine, numbers.saturating_mul(size_of::<f32>()), lines(uri, numbers), dense_row)
+        };
+        let stored = move |line: &[u8], _: &mut [u8]| stored_row(line, numbers);
         let samples = LibSvmSamples {
-            data: rows(&data_libsvm, numbers)?,
+            data: match dense {
+                true => DataRows::Dense(rows(&data_libsvm, numbers)?),
+                false => DataRows::Stored(Rows::new(engine, 0, lines(&data_libsvm, numbers), stored)?),
+            },
+            row: StoredRow::default(),
             label: label_libsvm.as_ref().map(|uri| rows(uri, labels)).transpose()?,
             number: 0,
         };
@@ -79,9 +87,47 @@ fn source(parameters: &Attrs) -> Result<Source, DataError> {
 
 /// The rows of LibSVM files, with labels of their own or from other files.
 struct LibSvmSamples {
-    data: Rows<f32>,
+    data: DataRows,
+    /// the row that was read last, if it is not dense
+    row: StoredRow,
     label: Option<Rows<f32>>,
     number: u64,
+}
+
+/// Rows of data, with the label of each line.
+enum DataRows {
+    Dense(Rows<f32>),
+    Stored(Rows<(f32, StoredRow)>),
+}
+
+impl DataRows {
+    /// Reads the next row into one of the two, and gives the label of its line.
+    fn next(&mut self, dense: &mut [u8], stored: &mut StoredRow) -> Result<Option<f32>, SampleError> {
+        match self {
+            DataRows::Dense(rows) => rows.next(dense),
+            DataRows::Stored(rows) => {
+                let found = rows.next(&mut [])?;
+                Ok(found.map(|(label, row)| {
+                    *stored = row;
+                    label
+                }))
+            }
+        }
+    }
+
+    fn place(&self) -> String {
+        match self {
+            DataRows::Dense(rows) => rows.place(),
+            DataRows::Stored(rows) => rows.place(),
+        }
+    }
+
+    fn rewind(&mut self) -> Result<(), DataError> {
+        match self {
+            DataRows::Dense(rows) => rows.rewind(),
+            DataRows::Stored(rows) => rows.rewind(),
+        }
+    }
 }
 
 impl Samples for LibSvmSamples {
@@ -90,7 +136,7 @@ impl Samples for LibSvmSamples {
     }
 
     fn next(&mut self, data: &mut [u8], label: &mut [u8]) -> Result<Option<u64>, SampleError> {
-        let own = self.data.next(data);
+        let own = self.data.next(data, &mut self.row);
         if own == Ok(None) {
             return Ok(None);
         }
@@ -114,6 +160,10 @@ impl Samples for LibSvmSamples {
         own.map(|_| Some(self.number - 1))
     }
 
+    fn stored(&mut self) -> StoredRow {
+        std::mem::take(&mut self.row)
+    }
+
     fn rewind(&mut self, _pass: u64) -> Result<(), DataError> {
         self.number = 0;
         self.data.rewind()?;
@@ -121,40 +171,83 @@ impl Samples for LibSvmSamples {
     }
 }
 
+/// Place for the values of a line.
+trait Place {
+    /// Makes all numbers zero.
+    fn clear(&mut self);
+    /// Stores the number at an index, which is above those before and below the number of them.
+    /// False if there is no memory.
+    fn put(&mut self, index: usize, number: f32) -> bool;
+}
+
+impl Place for &mut [u8] {
+    fn clear(&mut self) {
+        self.fill(0);
+    }
+
+    fn put(&mut self, index: usize, number: f32) -> bool {
+        let width = size_of::<f32>();
+        self[index * width..][..width].copy_from_slice(&number.to_ne_bytes());
+        true
+    }
+}
+
+impl Place for StoredRow {
+    fn clear(&mut self) {
+        StoredRow::clear(self);
+    }
+
+    fn put(&mut self, index: usize, number: f32) -> bool {
+        self.push(index, number)
+    }
+}
+
 /// Writes the values of a line into `to`, zeros between them, and gives its label.
-fn row(line: &[u8], to: &mut [u8]) -> Result<f32, String> {
-    to.fill(0);
-    if let Some(label) = usual(line, to) {
+fn dense_row(line: &[u8], mut to: &mut [u8]) -> Result<f32, String> {
+    let count = to.len() / size_of::<f32>();
+    row(line, count, &mut to)
+}
+
+/// Reads the label of a line and its values, whose indices are below `count`.
+fn stored_row(line: &[u8], count: usize) -> Result<(f32, StoredRow), String> {
+    let mut stored = StoredRow::default();
+    Ok((row(line, count, &mut stored)?, stored))
+}
+
+/// Stores the values of a line, whose indices are below `count`, and gives its label.
+fn row(line: &[u8], count: usize, to: &mut impl Place) -> Result<f32, String> {
+    to.clear();
+    if let Some(label) = usual(line, count, to) {
         return Ok(label);
     }
-    to.fill(0);
-    parse(line, to)
+    to.clear();
+    parse(line, count, to)
 }
 
 /// Parses a line, like [`row`], that consists only of a label and pairs of usual numbers.
-fn usual(line: &[u8], to: &mut [u8]) -> Option<f32> {
+fn usual(line: &[u8], count: usize, to: &mut impl Place) -> Option<f32> {
     let (label, used) = float(line.trim_ascii_start())?;
     let mut rest = &line.trim_ascii_start()[used..];
     let mut next = 0;
     while let Some(pair) = Some(rest.trim_ascii_start()).filter(|pair| !pair.is_empty()) {
         let (index, used) = whole(pair).filter(|_| pair.len() < rest.len())?;
-        let index = usize::try_from(index).ok().filter(|index| *index >= next)?;
+        let index = usize::try_from(index).ok().filter(|index| (next..count).contains(index))?;
         let value = pair[used..].strip_prefix(b":")?;
         let (number, used) = float(value)?;
-        to.chunks_exact_mut(size_of::<f32>()).nth(index)?.copy_from_slice(&number.to_ne_bytes());
+        if !to.put(index, number) {
+            return None;
+        }
         (rest, next) = (&value[used..], index + 1);
     }
     Some(label)
 }
 
 /// Parses any line, like [`row`], into zeros; the error describes the problem.
-fn parse(line: &[u8], to: &mut [u8]) -> Result<f32, String> {
+fn parse(line: &[u8], count: usize, to: &mut impl Place) -> Result<f32, String> {
     let Ok(text) = std::str::from_utf8(line) else {
         return Err("found bytes that are no text; is this a LibSVM file?".to_owned());
     };
     let text = text.trim_start_matches('\u{feff}').split('#').next().unwrap_or_default();
-    let width = size_of::<f32>();
-    let count = to.len() / width;
     let mut fields = text.split_ascii_whitespace();
     // A weight behind the label is accepted and not used, as in MXNet.
     let label = fields.next().unwrap_or_default();
@@ -180,7 +273,9 @@ fn parse(line: &[u8], to: &mut [u8]) -> Result<f32, String> {
             return Err(format!("the index {place} comes behind {last}; indices have to ascend"));
         }
         last = Some(place);
-        to[place * width..][..width].copy_from_slice(&value.to_ne_bytes());
+        if !to.put(place, value) {
+            return Err("there is no memory for the row".to_owned());
+        }
     }
     Ok(label)
 }

@@ -32,6 +32,13 @@ pub static OPS: &[OpDef] = &[
         infer_dtype: |dtypes| dtypes.uniform(&["lhs", "rhs"]),
         bind: bind_dot,
         form: |attrs, signature| product_form(dot(attrs, signature)?),
+        rewrites: &Rewrites {
+            row_wise: |attrs, signature, divided| {
+                let is_matrix = signature.inputs.first().is_some_and(|t| t.shape.len() > 1);
+                *divided == [true, false] && is_matrix && !attrs.bool("transpose_a")
+            },
+            ..Rewrites::NONE
+        },
         ..OpDef::BASE
     },
     OpDef {

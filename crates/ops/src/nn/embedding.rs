@@ -6,20 +6,35 @@ use mxrt_kernels::index::{OutOfRange, take};
 use mxrt_tensor::{DType, PartialShape};
 
 /// Rows of the table.
-pub static OPS: &[OpDef] = &[OpDef {
-    name: "Embedding",
-    aliases: &["_contrib_SparseEmbedding", "_npx_embedding", "_sparse_Embedding"],
-    doc: "The rows of weight that data names. Numbers outside of the table are moved to its ends; \
-        floats are truncated.",
+pub static OPS: &[OpDef] = &[
+    OpDef {
+        name: "Embedding",
+        aliases: &["_npx_embedding", "_sparse_Embedding"],
+        doc: "The rows of weight that data names. Numbers outside of the table are moved to its ends; \
+            floats are truncated.",
+        attrs: &ATTRS,
+        ..LOOKUP
+    },
+    OpDef {
+        name: "_contrib_SparseEmbedding",
+        doc: "The rows of weight that data names, as Embedding gives them.",
+        attrs: &SPARSE_ATTRS,
+        ..LOOKUP
+    },
+];
+
+const LOOKUP: OpDef = OpDef {
     inputs: Inputs::Fixed(&["data", "weight"]),
-    attrs: &ATTRS,
     infer_shape,
     infer_dtype,
     bind,
     form,
     rewrites: &Rewrites { row_wise: rows_of_data, ..Rewrites::NONE },
     ..OpDef::BASE
-}];
+};
+
+const SPARSE_ATTRS: [AttrDef; 4] =
+    [ATTRS[0], ATTRS[1], ATTRS[2], AttrDef::new("deterministic", AttrKind::Bool, "False", "For training.")];
 
 pub(crate) const ATTRS: [AttrDef; 4] = [
     AttrDef::required("input_dim", AttrKind::IntFrom(1), "Number of rows."),

@@ -104,8 +104,11 @@ const APART: &[Case] = &[
     Case("Cast", "dtype=float16", IMAGE),
     Case("amp_cast", "dtype=float16", IMAGE),
     Case("Embedding", "input_dim=9 output_dim=5", &[Rows(&[4]), Whole(&[9, 5])]),
+    Case("_contrib_SparseEmbedding", "input_dim=9 output_dim=5", &[Rows(&[4]), Whole(&[9, 5])]),
     Case("one_hot", "depth=9", &[Rows(&[4])]),
     Case("batch_dot", "", &[Rows(&[4, 6]), Rows(&[6, 5])]),
+    Case("dot", "", &[Rows(&[40]), Whole(&[40, 5])]),
+    Case("dot", "transpose_b=True", &[Rows(&[4, 6]), Whole(&[5, 6])]),
 ];
 
 /// Operators that see, move or mix rows.
@@ -136,6 +139,8 @@ const TOGETHER: &[Case] = &[
     Case("repeat", "repeats=2", IMAGE),
     Case("repeat", "repeats=2 axis=0", IMAGE),
     Case("batch_dot", "", &[Rows(&[4, 6]), Whole(&[3, 6, 5])]),
+    Case("dot", "transpose_a=True", &[Rows(&[4]), Whole(&[3, 5])]),
+    Case("dot", "", &[Whole(&[2, 3]), Rows(&[5])]),
 ];
 
 impl Input {

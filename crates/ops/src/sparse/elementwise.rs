@@ -74,6 +74,7 @@ pub(super) static WITH_NUMBER: SparseFamily = SparseFamily {
         "_scatter_plus_scalar",
         "_scatter_minus_scalar",
         "clip",
+        "_contrib_quadratic",
     ],
     choose: |query| {
         let number = || query.attrs.float("scalar");
@@ -87,6 +88,7 @@ pub(super) static WITH_NUMBER: SparseFamily = SparseFamily {
             "_lesser_scalar" => (number() <= 0.0, Choice::Warned),
             "_lesser_equal_scalar" => (number() < 0.0, Choice::Warned),
             "clip" => (query.attrs.float("a_min") <= 0.0 && query.attrs.float("a_max") >= 0.0, Choice::Warned),
+            "_contrib_quadratic" => (query.stored == [Csr] && query.attrs.float("c") == 0.0, Choice::Warned),
             _ => (false, Choice::Dense),
         };
         if keeps { Choice::Kernel(query.stored[0]) } else { otherwise }

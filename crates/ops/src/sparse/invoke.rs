@@ -103,7 +103,7 @@ fn run_kernel(
         _ => NDArray::new_stored(call.engine, context, tensor.clone(), storage)?,
     };
     let (attrs, options, run) = (attrs.clone(), call.options, family.run);
-    let spec = Launch { name: def.name.into(), inputs, outputs: &[&target], cost: cost(inputs) };
+    let spec = Launch { name: def.name.into(), inputs, outputs: &[&target], cost: cost(inputs, &target) };
     launch_stored(call.engine, spec, move |ctx, inputs, outputs| {
         let (par, output) = (EnginePar(ctx), only(outputs)?);
         let call = SparseCall { def, attrs: &attrs, options, par: &par, engine: ctx.engine(), inputs };
@@ -120,12 +120,35 @@ fn run_kernel(
     }
 }
 
-/// Bytes of inputs that an operation of the pushing thread may read.
-const SMALL: usize = 16 << 10;
+/// Bytes that a kernel reads or writes in a nanosecond, in any order.
+const BYTES_PER_NS: usize = 4;
 
-/// Sizes are known when the operation runs. The shape bounds small ones.
-fn cost(inputs: &[&NDArray]) -> Cost {
-    if inputs.iter().all(|a| a.nbytes() <= SMALL) { Cost::Small } else { Cost::Large }
+/// Estimates the cost of an operation from what is stored now.
+fn cost(inputs: &[&NDArray], output: &NDArray) -> Cost {
+    let bytes =
+        read_bytes(inputs).map(|bytes| bytes.saturating_add(if output.is_sparse() { 0 } else { output.nbytes() }));
+    bytes.map_or(Cost::Large, |bytes| Cost::of((bytes / BYTES_PER_NS) as u64))
+}
+
+/// Estimates the bytes that an operation reads. `None` if they are not known.
+fn read_bytes(inputs: &[&NDArray]) -> Option<usize> {
+    let row_bytes = |array: &&NDArray| array.nbytes() / array.shape().first().copied().unwrap_or(1).max(1);
+    match inputs {
+        // Each value of the matrix reads a row of the other arrays.
+        [matrix, others @ ..] if matrix.storage_type() == StorageType::Csr => {
+            let (own, size) = (matrix.estimated_bytes()?, size_of::<i64>() + matrix.dtype().size());
+            Some(
+                own.saturating_add(
+                    others.iter().map(row_bytes).fold(0, usize::saturating_add).saturating_mul(own / size),
+                ),
+            )
+        }
+        // Rows are read that the dense array names, or that the result has.
+        [first, others @ ..] if others.iter().all(|array| array.storage_type() == StorageType::RowSparse) => {
+            first.estimated_bytes()
+        }
+        _ => inputs.iter().try_fold(0_usize, |all, array| Some(all.saturating_add(array.estimated_bytes()?))),
+    }
 }
 
 fn only<'a, 'b>(outputs: &'a mut [StoredOutput<'b>]) -> Result<&'a mut StoredOutput<'b>, OpError> {
@@ -197,7 +220,7 @@ pub fn convert_into(from: &NDArray, to: &NDArray) -> Result<(), OpError> {
     }
     let def = registry().get("cast_storage").ok_or_else(crate::definition::wrong_arity)?;
     let attrs = def.parse_attrs([("stype", wanted.name())])?;
-    let spec = Launch { name: def.name.into(), inputs: &[from], outputs: &[to], cost: cost(&[from]) };
+    let spec = Launch { name: def.name.into(), inputs: &[from], outputs: &[to], cost: cost(&[from], to) };
     launch_stored(from.engine(), spec, move |ctx, inputs, outputs| {
         let (par, options, output) = (EnginePar(ctx), KernelOptions::default(), only(outputs)?);
         let call = SparseCall { def, attrs: &attrs, options, par: &par, engine: ctx.engine(), inputs };

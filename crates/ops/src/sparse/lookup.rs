@@ -10,7 +10,7 @@ use mxrt_tensor::StorageType::{Csr, Default as Dense, RowSparse};
 
 /// Rows of a row_sparse table. Rows that it does not store are zero.
 pub(super) static EMBEDDING: SparseFamily = SparseFamily {
-    names: &["Embedding"],
+    names: &["Embedding", "_contrib_SparseEmbedding"],
     choose: |query| match query.stored {
         [Dense, RowSparse] => Choice::Kernel(Dense),
         _ => Choice::Warned,

@@ -7,7 +7,7 @@ use mxrt_engine::OpError;
 use mxrt_kernels::Element;
 use mxrt_kernels::elementwise::{self, Binary};
 use mxrt_tensor::StorageType::{Default as Dense, RowSparse};
-use mxrt_tensor::{StoredOutput, TensorType};
+use mxrt_tensor::{StoredInput, StoredOutput, TensorType};
 
 const NUMBER: &[AttrDef] = &[
     AttrDef::new("scalar", AttrKind::Float, "1", "The number."),
@@ -59,16 +59,31 @@ fn with_number(function: Binary, attrs: &Attrs, signature: &Signature<'_>) -> Re
 pub(super) static FAMILY: SparseFamily = SparseFamily {
     names: &["_scatter_elemwise_div"],
     choose: |query| match query.stored {
-        [RowSparse, Dense] => Choice::Kernel(RowSparse),
+        [RowSparse, Dense | RowSparse] => Choice::Kernel(RowSparse),
         _ => Choice::Warned,
     },
     run: divide,
 };
 
 fn divide(call: &SparseCall<'_>, output: &mut StoredOutput<'_>) -> Result<(), OpError> {
-    let (lhs, rhs) = (call.rows(0)?, call.dense(1)?);
+    let [_, divisor] = call.inputs else { return Err(wrong_arity()) };
+    let (lhs, rhs) = (call.rows(0)?, divisor.values());
     let mut picked = call.memory(&TensorType::new(rhs.dtype, lhs.values.shape.clone()))?;
-    let rows = lhs.rows.iter().map(|row| *row as usize);
-    copy_values(rhs.bytes(), picked.view_mut().bytes_mut(), value_bytes(&lhs.values), rows);
+    let width = value_bytes(&lhs.values);
+    match divisor {
+        StoredInput::RowSparse(rhs) if width > 0 => {
+            // Rows that are not stored are zero.
+            let mut view = picked.view_mut();
+            for (to, row) in view.bytes_mut().chunks_exact_mut(width).zip(lhs.rows) {
+                if let Ok(i) = rhs.rows.binary_search(row) {
+                    to.copy_from_slice(&rhs.values.bytes()[i * width..(i + 1) * width]);
+                }
+            }
+        }
+        _ => {
+            let rows = lhs.rows.iter().map(|row| *row as usize);
+            copy_values(rhs.bytes(), picked.view_mut().bytes_mut(), width, rows);
+        }
+    }
     call.store_like(output, call.first()?, |values| call.on_values(&[lhs.values, picked.view()], values))
 }

@@ -12,13 +12,15 @@ mod local;
 mod rows;
 
 pub use local::LocalBatcher;
+pub(crate) use rows::join;
 
 use crate::background::LONG_COPY;
 use crate::refusal::{Outcome, Refusal};
 use lane::{Lane, Member, padded};
 use mxrt_engine::Engine;
 use mxrt_graph::CallOptions;
-use mxrt_tensor::{NDArray, TensorType};
+use mxrt_tensor::NDArray;
+use rows::RowType;
 use std::collections::HashMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -92,7 +94,7 @@ struct Work {
 struct Lanes {
     busy: bool,
     arrivals: u64,
-    lanes: HashMap<Vec<TensorType>, Lane<Work>>,
+    lanes: HashMap<Vec<RowType>, Lane<Work>>,
 }
 
 /// Joins the calls of a model.
@@ -342,8 +344,7 @@ async fn together<C: Calls>(calls: &Arc<C>, batch: &Arc<Vec<Member<Work>>>) -> R
     let wanted: usize = batch.iter().map(|member| member.rows).sum();
     let all = padded(wanted, calls.batcher().map_or(&[], Batcher::sizes));
     let (engine, members) = (calls.engine(), batch.clone());
-    let bytes: usize =
-        batch.iter().flat_map(|member| &member.work.inputs).map(|array| array.tensor_type().bytes()).sum();
+    let bytes: usize = batch.iter().flat_map(|member| &member.work.inputs).map(rows::bytes).sum();
     let joined = copied(bytes, move || joined(engine, &members, all)).await?;
     let priority = batch.iter().map(|member| member.work.options.priority).max().unwrap_or(0);
     let holds: Holds = Arc::new(());

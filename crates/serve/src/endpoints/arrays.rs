@@ -8,7 +8,7 @@ use crate::background::Work;
 use crate::body::{room, unwritten};
 use crate::hooks::{HookArray, HookError, HookRequest};
 use crate::log::{Level, Log};
-use crate::model::{Model, TensorInfo};
+use crate::model::{Feed, Model, Part, TensorInfo};
 use crate::preprocess::is_image;
 use crate::protocol::forms::{self, Field};
 use crate::protocol::{datatype_of, npy, numbers, recordio, short};
@@ -25,9 +25,6 @@ use tokio::sync::OwnedSemaphorePermit;
 
 /// Number of classes that a response with class names lists for each row.
 const CLASSES: usize = 5;
-
-/// Name, type and elements of an input.
-type Part = (String, TensorType, Vec<u8>);
 
 /// Charges a number of bytes before they are taken.
 type Charging<'a> = &'a mut dyn FnMut(usize) -> Result<(), Refusal>;
@@ -138,7 +135,7 @@ impl Decode {
         let began = Instant::now();
         // Held as long as the parts, which exist in addition to the arrays made of them.
         let mut charges = Vec::new();
-        let parts = self.parts(&mut charges)?;
+        let parts = self.tensors(&mut charges)?;
         let signature = self.model.signature(parts.iter().map(|(name, tensor, _)| (name.as_str(), tensor)), None)?;
         let mut arrays: Vec<Option<NDArray>> = vec![None; self.model.inputs.len()];
         for (number, (_, tensor, bytes)) in signature.inputs.into_iter().zip(parts) {
@@ -151,6 +148,23 @@ impl Decode {
         Ok(arrays.into_iter().flatten().collect())
     }
 
+    /// Decodes the name, type and elements of each tensor. A csr matrix may come as a dense array.
+    fn tensors(&self, charges: &mut Vec<Charge>) -> Result<Vec<Part>, Refusal> {
+        let parts = self.parts(charges)?;
+        if !self.model.has_csr() {
+            return Ok(parts);
+        }
+        let mut charge = |bytes: usize| self.account.charge(bytes).map(|charge| charges.push(charge));
+        let mut tensors = Vec::new();
+        for part in parts {
+            match self.model.csr_named(&part.0) {
+                Some(matrix) => tensors.extend(matrix.divided(part, &mut charge)?),
+                None => tensors.push(part),
+            }
+        }
+        Ok(tensors)
+    }
+
     /// Decodes the name, type and elements of each input, and charges their bytes.
     fn parts(&self, charges: &mut Vec<Charge>) -> Result<Vec<Part>, Refusal> {
         let mut charge = |bytes: usize| self.account.charge(bytes).map(|charge| charges.push(charge));
@@ -159,7 +173,7 @@ impl Decode {
         }
         let inputs = &self.model.inputs[..];
         if recordio::is_recordio(&self.content_type) {
-            return self.part_of_records(&mut charge).map(|part| vec![part]);
+            return self.parts_of_records(&mut charge);
         }
         let table;
         let fields = match &self.content_type {
@@ -177,7 +191,7 @@ impl Decode {
         {
             return self.parts_of_archive(content, &mut charge);
         }
-        if inputs.len() > 1 && fields.iter().any(|field| field.name.is_empty()) {
+        if self.model.lone_feed().is_none() && fields.iter().any(|field| field.name.is_empty()) {
             let words = "the model has several inputs: send a .npz, a form or a JSON object with each by its name";
             return Err(Refusal::invalid(words));
         }
@@ -187,12 +201,16 @@ impl Decode {
     /// Decodes a field for its input. If the model has one input, any name will do, as the names
     /// are mostly those of files.
     fn part(&self, field: &Field<'_>, charge: Charging<'_>) -> Result<Part, Refusal> {
-        let input = match &self.model.inputs[..] {
-            [only] => only,
-            several => several.iter().find(|input| input.name == field.name).ok_or_else(|| {
-                let names = several.iter().map(|input| input.name.as_str()).collect::<Vec<_>>().join(", ");
-                Refusal::invalid(format!("the model has no input '{}'; it has {names}", short(&field.name)))
-            })?,
+        let tensors = &self.model.inputs;
+        let input = tensors.iter().find(|input| input.name == field.name);
+        let input = match (input, self.model.lone_feed(), self.model.csr_named(&field.name)) {
+            (Some(input), ..) => input,
+            (None, Some(feed), _) | (None, None, Some(feed)) => &feed.info,
+            (None, None, None) => {
+                let names = tensors.iter().map(|input| input.name.as_str()).collect::<Vec<_>>().join(", ");
+                let name = short(&field.name);
+                return Err(Refusal::invalid(format!("the model has no input '{name}'; it has {names}")));
+            }
         };
         let content = field.content;
         if field.json || content.first() == Some(&b'[') {
@@ -234,22 +252,30 @@ impl Decode {
 
     /// Returns the input of a body that gives rows for one, and the extents of a row, if they are
     /// known.
-    fn input_of_rows(&self) -> Result<(&TensorInfo, Option<Vec<usize>>), Refusal> {
-        let [input] = &self.model.inputs[..] else {
+    fn input_of_rows(&self) -> Result<(&Feed, Option<Vec<usize>>), Refusal> {
+        let Some(input) = self.model.lone_feed() else {
             return Err(Refusal::invalid("rows are for a model with one input; this model has several: send JSON"));
         };
-        let row = input.shape.dims().and_then(|dims| dims.get(1..)?.iter().copied().collect());
+        let row = input.info.shape.dims().and_then(|dims| dims.get(1..)?.iter().copied().collect());
         Ok((input, row))
     }
 
     /// Reads the records of SageMaker's algorithms, which have float32 rows.
-    fn part_of_records(&self, charge: Charging<'_>) -> Result<Part, Refusal> {
+    fn parts_of_records(&self, charge: Charging<'_>) -> Result<Vec<Part>, Refusal> {
         let (input, row) = self.input_of_rows()?;
+        if input.is_csr() {
+            if input.info.dtype != DType::F32 {
+                let words = format!("records are float32; the input '{}' is {}", input.info.name, input.info.dtype);
+                return Err(Refusal::invalid(words));
+            }
+            let rows = recordio::csr_rows(&self.bytes, input.columns(), charge)?;
+            return Ok(input.csr_parts(rows.values, &rows.columns, &rows.pointers));
+        }
         let columns = row.as_ref().and_then(|row| row.iter().try_fold(1_usize, |all, extent| all.checked_mul(*extent)));
         let (columns, bytes) = recordio::rows(&self.bytes, columns, charge)?;
         let mut shape = vec![bytes.len() / (4 * columns).max(1)];
         shape.extend(row.unwrap_or_else(|| vec![columns]));
-        Ok((input.name.clone(), TensorType::new(DType::F32, Shape::from(shape)), bytes))
+        Ok(vec![(input.info.name.clone(), TensorType::new(DType::F32, Shape::from(shape)), bytes)])
     }
 
     /// Returns the lines of CSV as lists of JSON, one for each row.
@@ -305,8 +331,8 @@ impl Decode {
         let part = |array: HookArray| {
             charge(array.bytes.len())?;
             let tensor = TensorType::new(array.dtype, Shape::from(array.shape));
-            let name = match (&self.model.inputs[..], array.name.is_empty()) {
-                ([only], true) => only.name.clone(),
+            let name = match (self.model.lone_feed(), array.name.is_empty()) {
+                (Some(only), true) => only.info.name.clone(),
                 _ => array.name,
             };
             if tensor.checked_bytes() != Some(array.bytes.len()) {

@@ -3,8 +3,8 @@
 use super::explain;
 use super::settings::{BatchChoice, ModelSettings, ModelSpec};
 use super::types::Types;
-use super::{Argument, Model, Names, TensorInfo, bad, listed};
-use crate::batch::{Batcher, Joining, USUAL_ROWS};
+use super::{Argument, Feed, Model, Names, TensorInfo, bad, listed};
+use crate::batch::{self, Batcher, Joining, USUAL_ROWS};
 use crate::hooks::{HookLoader, Hooks};
 use crate::metrics::ModelMetrics;
 use crate::protocol::npy;
@@ -203,7 +203,8 @@ impl Model {
             let found = explain::of_call(engine, &bound, &arguments, &inputs, &settings).unwrap_or(error);
             explain::by_setting(found, &settings)
         })?;
-        let inputs: Vec<TensorInfo> = inputs.iter().map(|name| types.of(name)).collect();
+        let feeds = Feed::all(&symbol, &params, inputs.iter().map(|name| types.of(name)).collect())?;
+        let inputs: Vec<TensorInfo> = feeds.iter().flat_map(Feed::tensors).collect();
         Ok(Model {
             name: spec.name.clone(),
             version: settings.version.clone(),
@@ -214,6 +215,7 @@ impl Model {
             // Half of the threads for hooks.
             hook_places: Arc::new(Semaphore::new(engine.cores())),
             inputs,
+            feeds,
             outputs: types.outputs,
             metrics: loading.metrics.clone(),
             queue: Queue::new(
@@ -251,7 +253,7 @@ impl Model {
             let dims = input.shape.dims();
             dims.is_none_or(|dims| dims.iter().skip(1).any(Option::is_none))
         };
-        let input = self.inputs.iter().find(unknown)?;
+        let input = self.feeds.iter().map(|feed| &feed.info).find(unknown)?;
         let (model, name) = (&self.name, &input.name);
         Some(format!(
             "not tried: the shape of '{name}' is not known; say it by shapes = {{ {name} = [-1, ...] }}, or \
@@ -280,22 +282,23 @@ impl Model {
     }
 
     fn zeros(&self, types: Vec<TensorType>) -> Result<Vec<NDArray>, OpError> {
-        types.into_iter().map(|tensor| NDArray::new(self.engine, Context::cpu(0), tensor)).collect()
+        self.feeds.iter().zip(types).map(|(feed, tensor)| feed.zeros(self.engine, tensor)).collect()
     }
 
     /// Computes the shapes of the setting `warm` once, so that their plans are built.
     fn warm(&self) -> Result<(), OpError> {
         for shapes in &self.settings.warm {
-            let of = |input: &TensorInfo| {
+            let of = |feed: &Feed| {
+                let input = &feed.info;
                 let shape =
-                    shapes.iter().find(|(name, _)| *name == input.name || (name.is_empty() && self.inputs.len() == 1));
+                    shapes.iter().find(|(name, _)| *name == input.name || (name.is_empty() && self.feeds.len() == 1));
                 let (_, shape) =
                     shape.ok_or_else(|| bad(format!("warm: there is no shape of the input '{}'", input.name)))?;
                 let tensor = TensorType::new(input.dtype, Shape::from(shape.clone()));
-                self.input(&input.name, &tensor).map_err(|refusal| bad(format!("warm: {}", refusal.message)))?;
+                input.check(&tensor).map_err(|refusal| bad(format!("warm: {}", refusal.message)))?;
                 Ok(tensor)
             };
-            let types = self.inputs.iter().map(of).collect::<Result<Vec<_>, OpError>>()?;
+            let types = self.feeds.iter().map(of).collect::<Result<Vec<_>, OpError>>()?;
             self.answer_now(self.zeros(types)?)?;
         }
         Ok(())
@@ -343,7 +346,9 @@ impl Model {
             self.input(&input.name, &golden.tensor).map_err(|refusal| wrong(refusal.message))?;
             array_of(self.engine, golden.tensor, golden.bytes)
         };
-        let made = self.answer_now(self.inputs.iter().map(input).collect::<Result<_, OpError>>()?)?;
+        let tensors = self.inputs.iter().map(input).collect::<Result<Vec<_>, OpError>>()?;
+        let inputs = self.feeds.iter().map(|feed| feed.array(self.engine, &tensors)).collect::<Result<_, OpError>>();
+        let made = self.answer_now(inputs.map_err(|error| wrong(error.message.clone()))?)?;
         let mut compared = 0;
         for (output, made) in self.outputs.iter().zip(&made) {
             let Some(golden) = array(&output.name)? else { continue };
@@ -409,15 +414,20 @@ impl Model {
         let Some(row) = self.sample(1) else { return Ok(false) };
         let most = sizes.last().copied().unwrap_or(1);
         let mut random = 0x9E37_79B9_7F4A_7C15;
-        let rows: Vec<Vec<Vec<u8>>> =
-            (0..most).map(|_| row.iter().map(|tensor| some_elements(tensor, &mut random)).collect()).collect();
-        let answer = |rows: &[Vec<Vec<u8>>]| {
-            let types = self.sample(rows.len()).unwrap_or_default();
-            let join = |(input, tensor): (usize, TensorType)| {
-                let bytes: Vec<u8> = rows.iter().flat_map(|row| row[input].iter().copied()).collect();
-                array_of(self.engine, tensor, &bytes)
+        let mut some = || {
+            let inputs = self.feeds.iter().zip(&row);
+            let of = |(feed, tensor): (&Feed, &TensorType)| {
+                feed.some_row(self.engine, tensor, |tensor| some_elements(tensor, &mut random))
             };
-            let made = self.answer_now(types.into_iter().enumerate().map(join).collect::<Result<_, OpError>>()?)?;
+            inputs.map(of).collect::<Result<Vec<NDArray>, OpError>>()
+        };
+        let rows = (0..most).map(|_| some()).collect::<Result<Vec<_>, OpError>>()?;
+        let answer = |rows: &[Vec<NDArray>]| {
+            let join = |input: usize| {
+                let parts: Vec<&NDArray> = rows.iter().map(|row| &row[input]).collect();
+                batch::join(self.engine, &parts, rows.len())
+            };
+            let made = self.answer_now((0..row.len()).map(join).collect::<Result<_, OpError>>()?)?;
             let bytes = |array: &NDArray| {
                 let guard = array.read().map_err(|error| OpError::new(FailureKind::Operator, error.to_string()))?;
                 Ok(guard.tensor().bytes().to_vec())
@@ -441,7 +451,9 @@ impl Model {
     /// known.
     fn joined_rows(&self) -> Result<Option<JoinedRows>, OpError> {
         let free = |input: &TensorInfo| input.shape.dims().and_then(|dims| dims.first().copied()) == Some(None);
-        let Some(types) = self.sample(2).filter(|_| self.inputs.iter().all(free)) else { return Ok(None) };
+        let Some(types) = self.sample(2).filter(|_| self.feeds.iter().map(|feed| &feed.info).all(free)) else {
+            return Ok(None);
+        };
         let labels = self.label_types(types.iter().map(|tensor| tensor.shape.clone()).collect())?;
         let argument = |argument: &Argument| match *argument {
             Argument::Input(i) => types[i].clone(),

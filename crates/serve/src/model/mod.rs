@@ -2,11 +2,13 @@
 
 mod config;
 mod explain;
+mod feed;
 mod load;
 mod settings;
 mod types;
 
 pub(crate) use config::{ConfigTensor, ModelConfig};
+pub(crate) use feed::{Feed, Part};
 pub(crate) use load::Loading;
 pub use settings::{BatchChoice, ModelSettings, ModelSpec, VersionChoice};
 
@@ -50,6 +52,29 @@ impl TensorInfo {
             Some(dims) => dims.iter().map(|d| d.and_then(|d| i64::try_from(d).ok()).unwrap_or(-1)).collect(),
         }
     }
+
+    /// Checks that a tensor is of this type.
+    fn check(&self, tensor: &TensorType) -> Result<(), Refusal> {
+        let (name, wanted) = (&self.name, self);
+        if tensor.dtype != wanted.dtype {
+            let (got, wanted) = (datatype_of(tensor.dtype), datatype_of(wanted.dtype));
+            let message = format!("input '{name}': got {got}, wanted {wanted}");
+            return Err(Refusal::invalid(message).of_kind(FailureKind::Type));
+        }
+        let fits = wanted.shape.dims().is_none_or(|dims| {
+            dims.len() == tensor.shape.len()
+                && dims.iter().zip(tensor.shape.iter()).all(|(w, g)| w.is_none_or(|w| w == *g))
+        });
+        if !fits {
+            let message = format!(
+                "input '{name}': got the shape {:?}, wanted {:?}, where -1 is any extent",
+                &tensor.shape[..],
+                wanted.extents()
+            );
+            return Err(Refusal::invalid(message).of_kind(FailureKind::Shape));
+        }
+        Ok(())
+    }
 }
 
 /// Numbers of the inputs of a request, in its order, and of the outputs that it wants.
@@ -86,8 +111,11 @@ impl Names {
 pub struct Model {
     pub(crate) name: String,
     pub(crate) version: String,
+    /// tensors of requests
     pub(crate) inputs: Vec<TensorInfo>,
     pub(crate) outputs: Vec<TensorInfo>,
+    /// inputs of the graph, which are made of them
+    pub(crate) feeds: Vec<Feed>,
     pub(crate) metrics: Arc<ModelMetrics>,
     pub(crate) settings: ModelSettings,
     pub(crate) queue: Arc<Queue>,
@@ -127,41 +155,29 @@ impl Model {
     /// Returns types of the inputs for a number of rows. Returns `None` if other extents are free
     /// too.
     pub(crate) fn sample(&self, rows: usize) -> Option<Vec<TensorType>> {
-        let of_rows = |input: &TensorInfo| {
+        let of_rows = |feed: &Feed| {
+            let input = &feed.info;
             let mut extents = input.shape.dims()?.to_vec();
             if let Some(first) = extents.first_mut() {
                 first.get_or_insert(rows);
             }
             Some(TensorType { dtype: input.dtype, shape: PartialShape::from_dims(extents).complete()? })
         };
-        self.inputs.iter().map(of_rows).collect()
+        self.feeds.iter().map(of_rows).collect()
     }
 
     /// Checks the type of the input of this name, and returns its number.
     fn input(&self, name: &str, tensor: &TensorType) -> Result<usize, Refusal> {
         let found = self.names.inputs.get(name).copied();
         let number = found.ok_or_else(|| {
+            if self.csr_named(name).is_some() {
+                let parts = feed::parts_of(&short(name));
+                return Refusal::invalid(format!("the input '{}' is a csr matrix: give {parts}", short(name)));
+            }
             let names: Vec<&String> = self.inputs.iter().map(|input| &input.name).collect();
             Refusal::invalid(format!("the model has no input '{}'; its inputs are {}", short(name), listed(&names)))
         })?;
-        let wanted = &self.inputs[number];
-        if tensor.dtype != wanted.dtype {
-            let (got, wanted) = (datatype_of(tensor.dtype), datatype_of(wanted.dtype));
-            let message = format!("input '{name}': got {got}, wanted {wanted}");
-            return Err(Refusal::invalid(message).of_kind(FailureKind::Type));
-        }
-        let fits = wanted.shape.dims().is_none_or(|dims| {
-            dims.len() == tensor.shape.len()
-                && dims.iter().zip(tensor.shape.iter()).all(|(w, g)| w.is_none_or(|w| w == *g))
-        });
-        if !fits {
-            let message = format!(
-                "input '{name}': got the shape {:?}, wanted {:?}, where -1 is any extent",
-                &tensor.shape[..],
-                wanted.extents()
-            );
-            return Err(Refusal::invalid(message).of_kind(FailureKind::Shape));
-        }
+        self.inputs[number].check(tensor)?;
         Ok(number)
     }
 
@@ -282,9 +298,10 @@ impl Model {
         if let Some(known) = self.label_types.lock().unwrap_or_else(PoisonError::into_inner).get(&shapes) {
             return Ok(known.clone());
         }
-        let given = self.inputs.iter().zip(&shapes);
-        let given: Vec<_> =
-            given.map(|(i, s)| (i.name.clone(), PartialShape::from_dims(s.iter().copied().map(Some)))).collect();
+        let given = self.feeds.iter().zip(&shapes);
+        let given: Vec<_> = given
+            .map(|(feed, s)| (feed.info.name.clone(), PartialShape::from_dims(s.iter().copied().map(Some))))
+            .collect();
         let found = self.symbol.infer_shape(&self.symbol.with_label_shapes(given)?, true)?;
         let arguments = self.symbol.list_arguments();
         let of_label = |label: &String| {

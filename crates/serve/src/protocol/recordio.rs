@@ -40,6 +40,45 @@ pub(crate) fn rows(
     columns.map(|columns| (columns, to)).ok_or_else(|| wrong("it has no record with features"))
 }
 
+/// Rows of a csr matrix, whose values are float32 in little-endian order.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct CsrRows {
+    pub(crate) values: Vec<u8>,
+    pub(crate) columns: Vec<i64>,
+    pub(crate) pointers: Vec<i64>,
+}
+
+/// Reads all records as rows of a csr matrix with `columns` columns. `charge` is told of the bytes
+/// of each row before they are taken.
+pub(crate) fn csr_rows(
+    mut body: &[u8],
+    columns: usize,
+    mut charge: impl FnMut(usize) -> Result<(), Refusal>,
+) -> Result<CsrRows, Refusal> {
+    let mut rows = CsrRows { pointers: vec![0], ..CsrRows::default() };
+    while !body.is_empty() {
+        let tensor = Tensor::of_record(record(&mut body)?)?;
+        let said = tensor.extent()?;
+        if said.is_some_and(|said| said != columns) {
+            return Err(wrong(format!("a record has {} features; expected {columns}", said.unwrap_or_default())));
+        }
+        let count = tensor.count()?;
+        // A value, its column, and both while they are sorted; and a row pointer.
+        charge(count.saturating_mul(28).saturating_add(8))?;
+        let keys = tensor.keys(count, columns)?;
+        let (mut row, mut number) = (Vec::with_capacity(count), 0);
+        tensor.each(|value| {
+            row.push((keys.get(number).copied().unwrap_or(number), value));
+            number += 1;
+        })?;
+        row.sort_by_key(|(column, _)| *column);
+        rows.values.extend(row.iter().flat_map(|(_, value)| value.to_le_bytes()));
+        rows.columns.extend(row.iter().map(|(column, _)| *column as i64));
+        rows.pointers.push(rows.columns.len() as i64);
+    }
+    if rows.pointers.len() == 1 { Err(wrong("it has no record with features")) } else { Ok(rows) }
+}
+
 /// Takes the next record from the body.
 fn record<'a>(body: &mut &'a [u8]) -> Result<&'a [u8], Refusal> {
     let cut = || wrong("the body ends inside of a record");
@@ -110,6 +149,11 @@ impl<'a> Tensor<'a> {
 
     /// Returns the extent of a row: of its shape if it gives one, otherwise the number of values.
     fn columns(&self) -> Result<usize, Refusal> {
+        self.extent()?.map_or_else(|| self.count(), Ok)
+    }
+
+    /// Returns the extent of a row, if it gives a shape.
+    fn extent(&self) -> Result<Option<usize>, Refusal> {
         let mut last = None;
         for value in self.fields(3) {
             value?.varints(|extent| {
@@ -117,8 +161,9 @@ impl<'a> Tensor<'a> {
                 Ok(())
             })?;
         }
-        let Some(extent) = last else { return self.count() };
-        usize::try_from(extent).map_err(|_| wrong("the shape of a record is too large"))
+        let extent =
+            last.map(|extent| usize::try_from(extent).map_err(|_| wrong("the shape of a record is too large")));
+        extent.transpose()
     }
 
     fn count(&self) -> Result<usize, Refusal> {
@@ -147,8 +192,8 @@ impl<'a> Tensor<'a> {
         Ok(())
     }
 
-    /// Appends the row, `bytes` long. Numbers without keys fill it; keys say the places of others.
-    fn write(&self, to: &mut Vec<u8>, bytes: usize) -> Result<(), Refusal> {
+    /// Returns the place of each value; none if the values fill the row.
+    fn keys(&self, count: usize, columns: usize) -> Result<Vec<usize>, Refusal> {
         let mut keys = Vec::new();
         for value in self.fields(2) {
             value?.varints(|key| {
@@ -157,9 +202,6 @@ impl<'a> Tensor<'a> {
                 Ok(())
             })?;
         }
-        let count = self.count()?;
-        let (begin, columns) = (to.len(), bytes / 4);
-        to.resize(begin + bytes, 0);
         if keys.is_empty() && count != columns {
             return Err(wrong(format!("a record has {count} values for {columns} features")));
         }
@@ -169,6 +211,14 @@ impl<'a> Tensor<'a> {
         if let Some(key) = keys.iter().find(|key| **key >= columns) {
             return Err(wrong(format!("a record has the key {key}; there are {columns} features")));
         }
+        Ok(keys)
+    }
+
+    /// Appends the row, `bytes` long. Numbers without keys fill it; keys say the places of others.
+    fn write(&self, to: &mut Vec<u8>, bytes: usize) -> Result<(), Refusal> {
+        let begin = to.len();
+        let keys = self.keys(self.count()?, bytes / 4)?;
+        to.resize(begin + bytes, 0);
         let mut number = 0;
         self.each(|value| {
             let place = begin + 4 * keys.get(number).copied().unwrap_or(number);
@@ -212,6 +262,24 @@ mod tests {
         let sparse = row(&[field(1, &floats(&[4.0])), field(2, &[2]), field(3, &[3])].concat());
         let (columns, numbers) = rows(&framed(&[dense, sparse]), None, |_| Ok(())).expect("rows");
         assert_eq!((columns, numbers), (3, floats(&[1.0, -2.0, 0.5, 0.0, 0.0, 4.0])));
+    }
+
+    #[test]
+    fn rows_of_a_csr_matrix_have_the_values_of_records_in_the_order_of_their_columns() {
+        let dense = row(&field(1, &floats(&[1.0, -2.0, 0.5])));
+        let sparse = row(&[field(1, &floats(&[4.0, 5.0])), field(2, &[2, 0])].concat());
+        let rows = csr_rows(&framed(&[dense, sparse.clone()]), 3, |_| Ok(())).expect("rows");
+        let wanted = CsrRows {
+            values: floats(&[1.0, -2.0, 0.5, 5.0, 4.0]),
+            columns: vec![0, 1, 2, 0, 2],
+            pointers: vec![0, 3, 5],
+        };
+        assert_eq!(rows, wanted);
+        for (columns, words) in [(2, "the key 2"), (0, "the key 2")] {
+            let error = csr_rows(&framed(&[sparse.clone()]), columns, |_| Ok(())).expect_err("an error");
+            assert!(error.message.contains(words), "{error:?}");
+        }
+        assert!(csr_rows(&[], 3, |_| Ok(())).is_err());
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use super::Service;
 use crate::account::Account;
-use crate::background::Work;
+use crate::background::{LONG_COPY, Work};
 use crate::batch::{Calls, Holds};
 use crate::log::Ended;
 use crate::model::Model;
@@ -140,13 +140,14 @@ impl Inference {
         in_time(self.options(self.model()?, schedule).deadline, work).await
     }
 
-    /// Computes the results. `inputs` are those of the model, in its order. All results are
+    /// Computes the results. `tensors` are the inputs of the model, in its order. All results are
     /// complete when this returns. If the future is dropped first, a call that has not started does
     /// not run.
-    pub(crate) async fn compute(&mut self, inputs: Vec<NDArray>, schedule: Schedule) -> Result<Vec<NDArray>, Refusal> {
+    pub(crate) async fn compute(&mut self, tensors: Vec<NDArray>, schedule: Schedule) -> Result<Vec<NDArray>, Refusal> {
         let model = self.model()?.clone();
         let options = self.options(&model, schedule);
         self.admit(schedule)?;
+        let inputs = self.feed(&model, tensors, schedule).await?;
         let began = Instant::now();
         let held: Holds = Arc::new(self.account.clone());
         let running = async {
@@ -160,6 +161,21 @@ impl Inference {
         self.service.queue.took(began.elapsed());
         model.queue.took(began.elapsed());
         Ok(results)
+    }
+
+    /// Makes the inputs of the graph from the tensors of the request.
+    async fn feed(
+        &self,
+        model: &Arc<Model>,
+        tensors: Vec<NDArray>,
+        schedule: Schedule,
+    ) -> Result<Vec<NDArray>, Refusal> {
+        let bytes: usize = tensors.iter().map(NDArray::nbytes).sum();
+        if !model.has_csr() || bytes <= LONG_COPY {
+            return model.feed(tensors, &self.account);
+        }
+        let (model, account) = (model.clone(), self.account.clone());
+        self.background(Work::Coding, schedule, move || model.feed(tensors, &account)).await
     }
 
     fn options(&self, model: &Model, schedule: Schedule) -> CallOptions {

@@ -151,6 +151,11 @@ impl SparseContent {
         bytemuck::cast_slice(&self.indices.as_slice()[..self.stored * size_of::<i64>()])
     }
 
+    /// Bytes of values and positions.
+    pub fn bytes(&self) -> usize {
+        self.value_bytes().len() + (self.stored + self.pointers().len()) * size_of::<i64>()
+    }
+
     /// Row pointers; empty for an array that is not csr.
     pub fn pointers(&self) -> &[i64] {
         let Some((block, count)) = &self.pointers else { return &[] };

@@ -102,9 +102,34 @@ impl NDArray {
         NDArray::of_slot(engine, context, tensor.clone(), SparseSlot::new(storage, tensor))
     }
 
+    /// A sparse array in the host's memory, made of copies of its values and positions.
+    ///
+    /// Fails with kind `Value` when the positions are not those of an array of this type, and with
+    /// kinds `Shape` and `Memory`.
+    pub fn from_parts(
+        engine: &'static Engine,
+        storage: StorageType,
+        tensor: TensorType,
+        values: &[u8],
+        indices: &[i64],
+        pointers: &[i64],
+    ) -> Result<NDArray, OpError> {
+        let array = NDArray::new_stored(engine, Context::cpu(0), tensor.clone(), storage)?;
+        let content = SparseContent::new(engine, storage, &tensor, values, indices, pointers)?;
+        // Nothing else has the array yet.
+        slot::replace(&array, content)?;
+        Ok(array)
+    }
+
     /// The way in which the elements are stored.
     pub fn storage_type(&self) -> StorageType {
         self.chunk.sparse.as_ref().map_or(StorageType::Default, SparseSlot::storage)
+    }
+
+    /// Bytes of the elements as they are stored, for estimates: those of the latest content of a
+    /// sparse array, whose writers may be under way. `None` for a sparse array that had no content.
+    pub fn estimated_bytes(&self) -> Option<usize> {
+        self.chunk.sparse.as_ref().map_or(Some(self.nbytes()), SparseSlot::bytes)
     }
 
     /// Whether some elements are not stored.

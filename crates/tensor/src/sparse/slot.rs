@@ -8,6 +8,7 @@ use crate::{NDArray, TensorRef, TensorType};
 use mxrt_engine::{Engine, FailureKind, OpError};
 use std::cell::UnsafeCell;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A storage type, the type of the array, and the present content.
 pub(crate) struct SparseSlot {
@@ -15,7 +16,11 @@ pub(crate) struct SparseSlot {
     tensor: TensorType,
     /// The thread that touches it holds a grant of the storage's variable.
     present: UnsafeCell<Present>,
+    /// bytes of the latest content, for estimates; `UNKNOWN` before there was one
+    bytes: AtomicUsize,
 }
+
+const UNKNOWN: usize = usize::MAX;
 
 // SAFETY: `present` is read under a grant to read and replaced under a grant to write.
 unsafe impl Sync for SparseSlot {}
@@ -35,7 +40,7 @@ struct Versioned {
 
 impl SparseSlot {
     pub fn new(storage: StorageType, tensor: TensorType) -> SparseSlot {
-        SparseSlot { storage, tensor, present: UnsafeCell::default() }
+        SparseSlot { storage, tensor, present: UnsafeCell::default(), bytes: AtomicUsize::new(UNKNOWN) }
     }
 
     pub fn storage(&self) -> StorageType {
@@ -58,6 +63,11 @@ impl SparseSlot {
         Ok(present.content.get_or_init(|| made))
     }
 
+    /// Bytes of the latest content, for estimates. A writer may replace it at any time.
+    pub fn bytes(&self) -> Option<usize> {
+        Some(self.bytes.load(Ordering::Relaxed)).filter(|bytes| *bytes != UNKNOWN)
+    }
+
     fn versioned(&self, content: SparseContent) -> Versioned {
         let shape = stored_shape(self.storage, &self.tensor, content.stored());
         Versioned { content, values: TensorType::new(self.tensor.dtype, shape) }
@@ -66,6 +76,7 @@ impl SparseSlot {
     /// Replaces the content. Called only under a grant to write of the storage's variable.
     fn replace(&self, content: SparseContent) {
         let next = Present::default();
+        self.bytes.store(content.bytes(), Ordering::Relaxed);
         let _ = next.content.set(self.versioned(content));
         // SAFETY: the caller holds the grant to write, so that no other thread has a reference.
         let old = unsafe { std::mem::replace(&mut *self.present.get(), next) };

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ndarray import NDArray, from_numpy
+from ...ndarray import NDArray, from_numpy, sparse
 
 __all__ = ["Packed", "pack", "read_shared", "receive", "send", "shared_file"]
 
@@ -82,6 +82,10 @@ def receive(source: socket.socket) -> Any:
 
 class _Pickler(pickle.Pickler):
     def reducer_override(self, value: Any) -> Any:
+        if isinstance(value, NDArray) and value.stype != "default":
+            names = ("data", "indices", "indptr") if value.stype == "csr" else ("data", "indices")
+            parts = tuple(np.ascontiguousarray(getattr(value, name).asnumpy()) for name in names)
+            return _stored, (value.stype, parts, value.shape)
         if isinstance(value, NDArray):
             return _array, (np.ascontiguousarray(value.asnumpy()),)
         return NotImplemented
@@ -89,6 +93,12 @@ class _Pickler(pickle.Pickler):
 
 def _array(values: np.ndarray[Any, Any]) -> NDArray:
     return from_numpy(values)
+
+
+def _stored(stype: str, parts: tuple[np.ndarray[Any, Any], ...], shape: tuple[int, ...]) -> NDArray:
+    make = sparse.csr_matrix if stype == "csr" else sparse.row_sparse_array
+    array: NDArray = make(parts, shape=shape, dtype=parts[0].dtype)
+    return array
 
 
 def read_shared(file: int, size: int) -> memoryview:

@@ -8,16 +8,19 @@ from typing import Any
 import numpy as np
 
 from ...context import Context
-from ...ndarray import NDArray, array, stack
+from ...ndarray import NDArray, array, concat, stack
 
 __all__ = ["Append", "AsList", "Group", "Pad", "Stack"]
 
 
 def default_batchify_fn(data: Sequence[Any]) -> Any:
     """Arrays are stacked, tuples give a list with a batch for each element, and numbers become one
-    array with numpy's type for them.
+    array with numpy's type for them. Rows of csr matrices become one csr matrix.
     """
     if isinstance(data[0], NDArray):
+        if all(isinstance(sample, NDArray) and sample.stype == "csr" for sample in data):
+            rows: NDArray = concat(*data, dim=0)
+            return rows
         return stack(*data)
     if isinstance(data[0], tuple):
         return [default_batchify_fn(column) for column in zip(*data, strict=True)]
