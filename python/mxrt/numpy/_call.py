@@ -19,7 +19,18 @@ from ..ndarray import NDArray
 from ..ndarray.ndarray import _device
 from .multiarray import ndarray
 
-__all__ = ["LEGACY", "Function", "binary", "call", "computed_in_python", "create", "direct", "is_tensor", "unary", "wrapped"]
+__all__ = [
+    "LEGACY",
+    "Function",
+    "binary",
+    "call",
+    "computed_in_python",
+    "create",
+    "direct",
+    "is_tensor",
+    "unary",
+    "wrapped",
+]
 
 Function = Callable[..., Any]
 

@@ -121,6 +121,7 @@ class NumpyMethods(NDArray):
 
     def __ipow__(self, other: Any, modulo: Any = None) -> Any:
         return _functions().power(self, other, out=self)
+
     def __matmul__(self, other: Any) -> Any:
         return _functions().matmul(self, other)
 
@@ -178,4 +179,3 @@ class NumpyMethods(NDArray):
 
     def __hash__(self) -> int:
         raise TypeError("unhashable type: 'ndarray' of mx.np; use id(x), or x.as_nd_ndarray() as a key")
-

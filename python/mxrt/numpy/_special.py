@@ -286,7 +286,7 @@ def ravel(x: Any, order: str = "C") -> Any:
         raise NotImplementedError(f"order {order} is not supported")
     if is_number(x):
         return onp.reshape(x, -1)
-    return call("_np_reshape", (x,), {"newshape": (-1,)})
+    return call("_npx_reshape", (x,), {"newshape": (-1,)})
 
 
 def tile(A: Any, reps: Any) -> Any:

@@ -195,7 +195,10 @@ def multivariate_normal(mean: Any, cov: Any, size: Any = None, check_valid: Any 
         raise TypeError("multivariate_normal: mean and cov must be arrays of mx.np")
     shape = normal_vectors_shape(mean.shape, cov.shape, size)
     noise = normal(size=shape, dtype=mean.dtype, ctx=mean.context)
-    return mean + einsum("...jk,...k->...j", linalg.cholesky(cov), noise)
+    # There is no factorisation in half precision.
+    wide = cov.astype("float32") if cov.dtype == onp.float16 else cov
+    factor = linalg.cholesky(wide).astype(cov.dtype, copy=False)
+    return mean + einsum("...jk,...k->...j", factor, noise)
 
 
 def normal_vectors_shape(mean: Any, cov: Any, size: Any) -> tuple[int, ...]:

@@ -316,7 +316,7 @@ static void infer_shapes(SymbolHandle symbol) {
 static void load_network(const char *symbol_file, const char *parameter_file) {
     SymbolHandle symbol, internals, optimized;
     int new_args = -1, new_states = -1;
-    uint32_t size, outputs, count, named, i;
+    uint32_t outputs, count, named, i;
     const char **names, **file_names;
     NDArrayHandle *arrays;
     char parameters[1024] = "[", positions[32];

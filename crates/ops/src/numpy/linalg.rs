@@ -94,11 +94,11 @@ pub static OPS: &[OpDef] = &[
         infer_shape: |shapes| {
             let (Some(a), Some(b)) = (shapes.input(0), shapes.input(1)) else { return Ok(()) };
             let axes = solved_axes(shapes.attrs, a.len())?;
-            // Of as many axes as b has, the unknowns take all of a's, as in NumPy.
-            let fixed = if a.len() == b.len() { 0 } else { b.len() };
-            let out: Shape = axes.iter().skip(fixed).map(|axis| a[*axis]).collect();
-            let front: usize = axes.iter().take(b.len()).map(|axis| a[*axis]).product();
-            if front != out.size() || front != b.size() {
+            // The unknowns take the last axes of a: as many as it has more than b, or all but as many
+            // as it has less. So NumPy counts.
+            let skipped = if a.len() > b.len() { b.len() } else { b.len() - a.len() };
+            let out: Shape = axes.iter().skip(skipped).map(|axis| a[*axis]).collect();
+            if b.size() != out.size() || b.size().checked_mul(out.size()) != Some(a.size()) {
                 return Err(shape_error(format!("a {a} and b {b} make no square system of equations")));
             }
             shapes.set_output(0, out)
