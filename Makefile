@@ -368,6 +368,10 @@ soak: | check-tools ## long checks: random programs of 100,000 operators against
 random-operators: $(STAMPS)/installed $(STAMPS)/test-tools ## long checks: 100,000 random calls of operators against references in float64 (two minutes)
 	MXRT_RANDOM_CASES=$(call count,100000,120) $(PY) -m pytest -q -o timeout=3600 tests/test_random_operators.py
 
+.PHONY: random-np
+random-np: $(STAMPS)/installed $(STAMPS)/test-tools ## long checks: 100,000 random programs of mx.np against NumPy (five minutes)
+	MXRT_NP_PROGRAMS=$(call count,100000,300) $(PY) -m pytest -q -o timeout=3600 tests/test_np_programs.py
+
 .PHONY: random-mxnet
 random-mxnet: $(STAMPS)/installed ## long checks: 5,000 random calls of operators under MXNet 1.9.1 and mxrt (says what it needs)
 	@scripts/random_mxnet.sh $(call count,5000,600)
@@ -447,6 +451,10 @@ test-aarch64: | check-tools ## long checks: the tests of kernels on aarch64 unde
 	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L /usr/aarch64-linux-gnu" \
 	PROPTEST_CASES=8 cargo test -p mxrt-kernels --lib --target aarch64-unknown-linux-gnu --locked
 
+.PHONY: check-java
+check-java: | check-tools ## long checks: networks called from Java through JNA (says what it needs; a minute after the build)
+	scripts/java.sh
+
 .PHONY: sdist
 sdist: $(STAMPS)/build-tools | check-tools ## release: build a wheel from the source distribution, install and use it (three minutes)
 	scripts/sdist.sh build
@@ -469,6 +477,7 @@ long-checks: ## long checks: all of these that .ci/run leaves out, in full (5.5 
 	$(MAKE) soak-scenarios
 	$(MAKE) soak-devices
 	$(MAKE) random-operators
+	$(MAKE) random-np
 	$(MAKE) conformance-kinds
 	$(MAKE) soak-exits
 	$(MAKE) soak-forks

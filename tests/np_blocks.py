@@ -75,11 +75,167 @@ def _mlp(mx: Any) -> Any:
     return Head(prefix="head_")
 
 
+def _encoder(mx: Any) -> Any:
+    class Encoder(mx.gluon.HybridBlock):
+        """A layer of a transformer: heads, a mask, layer normalisation and GELU."""
+
+        def __init__(self, **kwargs: Any) -> None:
+            super().__init__(**kwargs)
+            with self.name_scope():
+                self.parts = mx.gluon.nn.Dense(24, flatten=False)
+                self.joined = mx.gluon.nn.Dense(8, flatten=False)
+                self.first, self.second = mx.gluon.nn.LayerNorm(), mx.gluon.nn.LayerNorm()
+                self.wide = mx.gluon.nn.Dense(16, flatten=False)
+                self.narrow = mx.gluon.nn.Dense(8, flatten=False)
+
+        def heads(self, F: Any, x: Any) -> Any:
+            return F.np.transpose(F.np.reshape(x, (2, 5, 2, 4)), (0, 2, 1, 3))
+
+        def hybrid_forward(self, F: Any, x: Any) -> Any:
+            query, key, value = (self.heads(F, part) for part in F.np.split(self.parts(x), 3, axis=-1))
+            scores = F.np.einsum("bhqd,bhkd->bhqk", query, key) / 2.0
+            allowed = F.np.tril(F.np.ones_like(scores))
+            weights = F.npx.softmax(F.np.where(allowed, scores, -1e9 * F.np.ones_like(scores)), axis=-1)
+            mixed = F.np.transpose(F.np.matmul(weights, value), (0, 2, 1, 3))
+            x = self.first(x + self.joined(F.np.reshape(mixed, (2, 5, 8))))
+            return self.second(x + self.narrow(F.npx.leaky_relu(self.wide(x), act_type="gelu")))
+
+    return Encoder(prefix="encoder_")
+
+
+def _residual(mx: Any) -> Any:
+    nn = mx.gluon.nn
+
+    class Residual(mx.gluon.HybridBlock):
+        """Convolutions of several groups with a shortcut, and global pooling."""
+
+        def __init__(self, **kwargs: Any) -> None:
+            super().__init__(**kwargs)
+            with self.name_scope():
+                self.stem = nn.Conv2D(8, 3, padding=1)
+                self.norm = nn.BatchNorm()
+                self.depthwise = nn.Conv2D(8, 3, padding=1, groups=8, use_bias=False)
+                self.pointwise = nn.Conv2D(8, 1)
+                self.pool = nn.GlobalAvgPool2D()
+                self.dense = nn.Dense(4)
+
+        def hybrid_forward(self, F: Any, x: Any) -> Any:
+            x = F.npx.relu(self.norm(self.stem(x)))
+            x = F.npx.relu(x + self.pointwise(self.depthwise(x)))
+            return F.npx.log_softmax(self.dense(self.pool(x)), axis=-1), F.np.max(x, axis=(2, 3))
+
+    return Residual(prefix="residual_")
+
+
+def _words(mx: Any) -> Any:
+    class Words(mx.gluon.HybridBlock):
+        """Embeddings that are averaged over the words that are there."""
+
+        def __init__(self, **kwargs: Any) -> None:
+            super().__init__(**kwargs)
+            with self.name_scope():
+                self.vectors = mx.gluon.nn.Embedding(9, 6)
+                self.dense = mx.gluon.nn.Dense(3, in_units=6)
+
+        def hybrid_forward(self, F: Any, x: Any) -> Any:
+            words = F.np.floor(F.np.abs(x) * 7)
+            there = F.np.expand_dims(words > 0, -1).astype("float32")
+            total = F.np.sum(self.vectors(words) * there, axis=1)
+            mean = total / F.np.maximum(F.np.sum(there, axis=1), 1.0)
+            return self.dense(mean), F.npx.one_hot(F.np.argmax(mean, axis=-1), 6)
+
+    return Words(prefix="words_")
+
+
+def _recurrent(mx: Any) -> Any:
+    class Recurrent(mx.gluon.HybridBlock):
+        """A gated recurrent network, step by step, over features of convolutions in time."""
+
+        def __init__(self, **kwargs: Any) -> None:
+            super().__init__(**kwargs)
+            with self.name_scope():
+                self.features = mx.gluon.nn.Conv1D(5, 3, padding=1, activation="softrelu")
+                self.update = mx.gluon.nn.Dense(5, activation="sigmoid")
+                self.candidate = mx.gluon.nn.Dense(5, activation="tanh")
+
+        def hybrid_forward(self, F: Any, x: Any) -> Any:
+            steps = F.np.split(F.np.transpose(self.features(x), (2, 0, 1)), 4, axis=0)
+            state, states = F.np.zeros_like(F.np.squeeze(steps[0], axis=0)), []
+            for step in steps:
+                both = F.np.concatenate([F.np.squeeze(step, axis=0), state], axis=1)
+                gate = self.update(both)
+                state = gate * state + (1 - gate) * self.candidate(both)
+                states.append(state)
+            return F.np.stack(states, axis=1), F.np.mean(state)
+
+    return Recurrent(prefix="recurrent_")
+
+
+def _algebra(mx: Any) -> Any:
+    class Algebra(mx.gluon.HybridBlock):
+        """Products over several axes, and a factorisation."""
+
+        def __init__(self, **kwargs: Any) -> None:
+            super().__init__(**kwargs)
+            with self.name_scope():
+                self.weight = self.params.get("weight", shape=(4, 3), init="ones")
+
+        def hybrid_forward(self, F: Any, x: Any, weight: Any) -> Any:
+            y = F.np.tensordot(x, weight, axes=((2,), (0,)))
+            gram = F.np.matmul(y, F.np.swapaxes(y, -1, -2)) + 4 * F.np.eye(3)
+            factor = F.np.linalg.cholesky(gram)
+            return factor, F.np.linalg.solve(gram, y), F.np.linalg.norm(y, axis=-1), F.np.dot(y, F.np.transpose(weight))
+
+    return Algebra(prefix="algebra_")
+
+
+def _pieces(mx: Any) -> Any:
+    class Pieces(mx.gluon.HybridBlock):
+        """Elements moved: parts, joins, shifts, borders and orders."""
+
+        def hybrid_forward(self, F: Any, x: Any) -> Any:
+            first, second = F.np.split(x, 2, axis=1)
+            stacked = F.np.stack([first, F.np.flip(second, axis=1)], axis=1)
+            shifted = F.npx.slice(F.np.roll(stacked, 1, axis=-1), begin=(None, None, 0), end=(None, None, 2))
+            wide = F.np.pad(x, ((0, 0), (1, 2)), mode="constant")
+            parts = F.np.concatenate([F.np.ravel(shifted), F.np.tile(F.np.sum(x), (2,))], axis=0)
+            return parts, wide, F.np.repeat(F.np.sort(x, axis=-1), 2, axis=0), F.np.argsort(x, axis=-1)
+
+    return Pieces(prefix="pieces_")
+
+
+def _gates(mx: Any) -> Any:
+    class Gates(mx.gluon.HybridBlock):
+        """Functions of each element, statistics, and choices by comparison."""
+
+        def __init__(self, **kwargs: Any) -> None:
+            super().__init__(**kwargs)
+            with self.name_scope():
+                self.gate = mx.gluon.nn.Dense(6, activation="sigmoid")
+                self.path = mx.gluon.nn.Dense(6)
+
+        def hybrid_forward(self, F: Any, x: Any) -> Any:
+            gate, path = self.gate(x), self.path(x)
+            y = gate * F.np.tanh(path) + (1 - gate) * F.np.exp(-F.np.square(path))
+            centred = (y - F.np.mean(y, axis=-1, keepdims=True)) / (F.np.std(y, axis=-1, keepdims=True) + 0.1)
+            inside = (centred > -1) * (centred < 1)
+            return F.np.clip(centred, -1, 1), F.np.cumsum(y, axis=1), F.np.var(y), inside, F.np.log1p(F.np.abs(path))
+
+    return Gates(prefix="gates_")
+
+
 # The name of each block, how it is made, and the shape of its input.
 BLOCKS: dict[str, tuple[Any, tuple[int, ...]]] = {
     "cnn": (_cnn, (2, 3, 8, 8)),
     "attention": (_attention, (2, 3, 4)),
     "head": (_mlp, (3, 5)),
+    "encoder": (_encoder, (2, 5, 8)),
+    "residual": (_residual, (2, 3, 6, 6)),
+    "words": (_words, (3, 4)),
+    "recurrent": (_recurrent, (2, 6, 4)),
+    "algebra": (_algebra, (2, 3, 4)),
+    "pieces": (_pieces, (3, 4)),
+    "gates": (_gates, (4, 5)),
 }
 
 

@@ -143,6 +143,11 @@ def make(op_type: str, kwargs: dict[str, str]) -> Adapter | None:
 
     # Subclasses take arguments of their own.
     prop_class: Callable[..., CustomOpProp] | None = _CUSTOM.get(op_type)
+    if prop_class is None and op_type.endswith("_fallback"):
+        # Functions of mx.np that MXNet has no other operator for.
+        from .numpy import _fallback  # noqa: F401
+
+        prop_class = _CUSTOM.get(op_type)
     if prop_class is None:
         return None
     is_train = kwargs.pop(CUSTOM_TRAINS, None) is not None

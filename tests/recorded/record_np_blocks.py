@@ -19,7 +19,7 @@ sys.path.insert(0, str(FOLDER.parent))
 def main() -> None:
     import mxnet as mx
 
-    from np_blocks import BLOCKS, filled, outputs
+    from np_blocks import BLOCKS, filled, outputs, sample
 
     mx.npx.set_np()
     target = FOLDER / "np_blocks"
@@ -32,7 +32,10 @@ def main() -> None:
             results[f"{name}{number}"] = value
         net.export(str(target / name))
         net.save_parameters(str(target / f"{name}.params"))
-    mx.npx.save(str(target / "arrays"), {"scalar": mx.np.array(2.5), "empty": mx.np.zeros((0, 3)), "x": x})
+    mx.npx.save(
+        str(target / "arrays"),
+        {"scalar": mx.np.array(2.5), "empty": mx.np.zeros((0, 3)), "x": mx.np.array(sample((3, 5), 7))},
+    )
     onp.savez_compressed(target / "outputs.npz", **results)
 
 

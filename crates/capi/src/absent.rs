@@ -71,9 +71,8 @@ absent! {
         MXQuantizeSymbol MXReducePrecisionSymbol MXSetCalibTableToQuantizedSymbol;
     "partitioning symbols for other backends":
         MXBuildSubgraphByOpNames MXExecutorGetOptimizedSymbol MXGenAtomicSymbolFromSymbol
-        MXGenBackendSubgraph MXOptimizeForBackend MXRemoveSubgraphPropertyOpNames
-        MXRemoveSubgraphPropertyOpNamesV2 MXSetSubgraphPropertyOpNames
-        MXSetSubgraphPropertyOpNamesV2;
+        MXGenBackendSubgraph MXRemoveSubgraphPropertyOpNames MXRemoveSubgraphPropertyOpNamesV2
+        MXSetSubgraphPropertyOpNames MXSetSubgraphPropertyOpNamesV2;
     "passes over graphs of NNVM":
         NNAddControlDeps NNGraphApplyPasses NNGraphCreate NNGraphFree NNGraphGetJSONAttr
         NNGraphGetSymbol NNGraphSetJSONAttr NNGraphSetNodeEntryListAttr_;

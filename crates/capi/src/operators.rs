@@ -150,7 +150,8 @@ fn describe(def: &OpDef) -> Info {
 pub(crate) fn type_text(attr: &AttrDef) -> String {
     let kind = match attr.kind {
         AttrKind::Object(_) => "string".to_owned(),
-        _ => attr.kind.describe(),
+        // No value is no word.
+        _ => attr.kind.describe().replacen("{'None'", "{None", 1),
     };
     let Some(default) = attr.default else { return format!("{kind}, required") };
     match attr.kind {
@@ -164,6 +165,9 @@ pub(crate) fn type_text(attr: &AttrDef) -> String {
         }
         AttrKind::Enum(_) | AttrKind::OptEnum(_) | AttrKind::DType(_) => {
             format!("{kind},optional, default='{default}'")
+        }
+        AttrKind::OptShape | AttrKind::OptFloat | AttrKind::OptBool if default == "None" => {
+            format!("{kind}, optional, default=None")
         }
         _ => format!("{kind}, optional, default='{default}'"),
     }

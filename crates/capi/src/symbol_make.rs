@@ -1,7 +1,7 @@
 //! Making symbols, taking them apart, and their attributes.
 
 use crate::border::{Error, c_functions};
-use crate::handles::{OpHandle, SymbolHandle, free, get, hold};
+use crate::handles::{NDArrayHandle, OpHandle, SymbolHandle, free, get, hold};
 use crate::operators::operator;
 use crate::pointers::{count, distinct, list, put, text, texts};
 use crate::returned::{self, Place};
@@ -274,6 +274,49 @@ c_functions! {
     /// Alias of `MXSymbolCopy`.
     fn NNSymbolCopy(symbol: SymbolHandle, out: *mut SymbolHandle) {
         give(copy(symbol)?, out)
+    }
+
+    /// The graph that a backend makes of a symbol: a copy, as every graph is optimised when it is
+    /// compiled. The backends are those of MXNet's build, `MKLDNN` and `MKLDNN_QUANTIZE`; another name
+    /// is an error. No parameter is added or taken out.
+    fn MXOptimizeForBackend(
+        sym_handle: SymbolHandle,
+        backend_name: *const c_char,
+        _dev_type: c_int,
+        ret_sym_handle: *mut SymbolHandle,
+        _args_len: u32,
+        _in_args_handle: *mut NDArrayHandle,
+        _aux_len: u32,
+        _in_aux_handle: *mut NDArrayHandle,
+        _num_options: u32,
+        _keys: *const *const c_char,
+        _vals: *const *const c_char,
+        _num_input_shapes: u32,
+        _input_shape_names: *const *const c_char,
+        _input_shape_data: *const i64,
+        _input_shape_idx: *const u32,
+        _num_input_dtypes: u32,
+        _input_dtype_names: *const *const c_char,
+        _input_dtypes: *const c_int,
+        _num_input_stypes: u32,
+        _input_stype_names: *const *const c_char,
+        _input_stypes: *const c_int,
+        _skip_infer: bool,
+        new_args_cnt: *mut c_int,
+        _new_args_handle: *mut *mut NDArrayHandle,
+        _new_arg_names_handle: *mut *mut *const c_char,
+        new_aux_cnt: *mut c_int,
+        _new_aux_handle: *mut *mut NDArrayHandle,
+        _new_aux_names_handle: *mut *mut *const c_char,
+    ) {
+        let name = text(backend_name, "backend_name")?;
+        if !["MKLDNN", "MKLDNN_QUANTIZE"].contains(&name) {
+            let message = format!("SubgraphProperty {name} is not found; the backends are MKLDNN, MKLDNN_QUANTIZE");
+            return Err(Error::value(message));
+        }
+        put(new_args_cnt, 0, "new_args_cnt")?;
+        put(new_aux_cnt, 0, "new_aux_cnt")?;
+        give(copy(sym_handle)?, ret_sym_handle)
     }
 
     /// Another handle of the same nodes.

@@ -2,9 +2,9 @@
 //! the operand.
 
 use crate::exit::PythonCall;
-use crate::ndarray::{Class, NDArrayBase};
+use crate::ndarray::{Class, NDArrayBase, is_np};
 use crate::operator::{self, Call};
-use crate::{errors, runtime};
+use crate::{errors, numpy_calls, runtime};
 use mxrt_engine::ForkSafeOnce;
 use mxrt_ops::{CallAttrs, OpDef};
 use pyo3::exceptions::PyTypeError;
@@ -92,16 +92,24 @@ fn operators(py: Python<'_>, sign: Sign) -> PyResult<(&'static OpDef, &'static O
     Ok(FOUND.get_or_init(|| found)[sign as usize])
 }
 
-/// The number that stands for all elements of an array: Python's and numpy's numbers.
-fn number(value: &Bound<'_, PyAny>) -> PyResult<f64> {
+/// The number that stands for all elements of an array: Python's and numpy's numbers. `None` for
+/// what is none.
+pub(crate) fn number_of(value: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
     if value.is_exact_instance_of::<PyFloat>() || value.is_exact_instance_of::<PyInt>() {
-        return value.extract();
+        return value.extract().map(Some);
     }
     static IS_NUMBER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let py = value.py();
     let _call = PythonCall::enter(py);
     if IS_NUMBER.import(py, "mxrt.base", "is_number")?.call1((value,))?.is_truthy()? {
-        return py.get_type::<PyFloat>().call1((value,))?.extract();
+        return py.get_type::<PyFloat>().call1((value,))?.extract().map(Some);
+    }
+    Ok(None)
+}
+
+fn number(value: &Bound<'_, PyAny>) -> PyResult<f64> {
+    if let Some(number) = number_of(value)? {
+        return Ok(number);
     }
     let text = format!("type {} not supported", value.get_type().str()?);
     let advice = match value.hasattr("__len__")? && !value.is_instance_of::<PyString>() {
@@ -115,18 +123,22 @@ fn run<'py>(
     array: &Bound<'py, NDArrayBase>,
     other: &Bound<'py, PyAny>,
     sign: Sign,
-    out: Option<&Bound<'py, PyAny>>,
+    out: Option<&Bound<'py, NDArrayBase>>,
 ) -> PyResult<Bound<'py, PyAny>> {
+    let right = other.cast::<NDArrayBase>().ok();
+    if is_np(array)? || right.is_some_and(|right| matches!(is_np(right), Ok(true))) {
+        return numpy_calls::by_sign(array, other, sign, out);
+    }
     let py = array.py();
     let (with_array, with_number) = operators(py, sign)?;
     let left = array.get().array(py)?;
     let outputs: Option<&[_]> = if out.is_some() { Some(&[left]) } else { None };
     let call = |def, given, inputs: &[_]| {
         let call = Call { runtime: runtime::runtime()?, def, given, context: left.context() };
-        operator::results(py, call.push(py, inputs, outputs)?, out, Class::Nd)
+        operator::results(py, call.push(py, inputs, outputs)?, out.map(|out| out.as_any()), Class::Nd)
     };
-    match other.cast::<NDArrayBase>() {
-        Ok(right) => {
+    match right {
+        Some(right) => {
             let right = right.get().array(py)?;
             let def = match sign.of_one_shape().filter(|_| left.is_sparse() && left.shape() == right.shape()) {
                 Some(name) => operator::find(name).map_err(|e| errors::from_op(py, &e))?,
@@ -134,7 +146,7 @@ fn run<'py>(
             };
             call(def, CallAttrs::Text(&[]), &[left, right])
         }
-        Err(_) => call(with_number, CallAttrs::Scalar(number(other)?), &[left]),
+        None => call(with_number, CallAttrs::Scalar(number(other)?), &[left]),
     }
 }
 
@@ -149,5 +161,5 @@ pub(crate) fn apply<'py>(
 
 /// The result in the place of the array.
 pub(crate) fn assign<'py>(array: &Bound<'py, NDArrayBase>, other: &Bound<'py, PyAny>, sign: Sign) -> PyResult<()> {
-    run(array, other, sign, Some(array.as_any())).map(drop)
+    run(array, other, sign, Some(array)).map(drop)
 }

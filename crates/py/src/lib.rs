@@ -23,6 +23,7 @@ mod iterators;
 mod ndarray;
 mod notify;
 mod np_shape;
+mod numpy_calls;
 mod operator;
 mod plan_report;
 mod profiler;
@@ -82,6 +83,8 @@ mod _mxrt {
     use crate::notify::{next_notices, notify_when_ready};
     #[pymodule_export]
     use crate::np_shape::{is_np_shape, set_np_shape};
+    #[pymodule_export]
+    use crate::numpy_calls::{NumpyBinary, NumpyUnary};
     #[pymodule_export]
     use crate::operator::{Operator, belongs_to_training, get_operator, invoke, invoke_np, operator_names};
     #[pymodule_export]

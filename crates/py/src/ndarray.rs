@@ -106,9 +106,27 @@ fn nothing(py: Python<'_>) -> PyResult<NDArray> {
     NDArray::new(runtime::runtime()?.engine, Context::cpu(0), tensor).map_err(|e| errors::from_op(py, &e))
 }
 
+static ND: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+static NP: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+const NP_MODULE: &str = "mxrt.numpy.multiarray";
+
+/// Whether an array is of class `mxrt.np.ndarray`. Loads no module: before that of the class is
+/// loaded, there is no such array.
+pub(crate) fn is_np(array: &Bound<'_, NDArrayBase>) -> PyResult<bool> {
+    let (py, class) = (array.py(), array.get_type());
+    if NP.get(py).is_some_and(|np| class.is(np)) {
+        return Ok(true);
+    }
+    if ND.get(py).is_some_and(|nd| class.is(nd)) {
+        return Ok(false);
+    }
+    if NP.get(py).is_none() && !PyModule::import(py, "sys")?.getattr("modules")?.contains(NP_MODULE)? {
+        return Ok(false);
+    }
+    class.is_subclass(NP.import(py, NP_MODULE, "ndarray")?)
+}
+
 fn wrap_held(py: Python<'_>, class: Class, held: Held) -> PyResult<Bound<'_, PyAny>> {
-    static ND: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    static NP: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     static CSR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     static ROW_SPARSE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     const SPARSE: &str = "mxrt.ndarray._sparse_arrays";
@@ -118,7 +136,7 @@ fn wrap_held(py: Python<'_>, class: Class, held: Held) -> PyResult<Bound<'_, PyA
     };
     let class = match (storage, class) {
         (StorageType::Default, Class::Nd) => ND.import(py, "mxrt.ndarray.ndarray", "NDArray")?,
-        (StorageType::Default, Class::Np) => NP.import(py, "mxrt.numpy.multiarray", "ndarray")?,
+        (StorageType::Default, Class::Np) => NP.import(py, NP_MODULE, "ndarray")?,
         (StorageType::Csr, _) => CSR.import(py, SPARSE, "CSRNDArray")?,
         (StorageType::RowSparse, _) => ROW_SPARSE.import(py, SPARSE, "RowSparseNDArray")?,
     };

@@ -19,7 +19,18 @@ from ..ndarray import NDArray
 from ..ndarray.ndarray import _device
 from .multiarray import ndarray
 
-__all__ = ["LEGACY", "Function", "binary", "call", "create", "direct", "is_tensor", "unary", "wrapped"]
+__all__ = [
+    "LEGACY",
+    "Function",
+    "binary",
+    "call",
+    "computed_in_python",
+    "create",
+    "direct",
+    "is_tensor",
+    "unary",
+    "wrapped",
+]
 
 Function = Callable[..., Any]
 
@@ -102,6 +113,13 @@ def _symbol(operator: str, inputs: Sequence[Any], attrs: dict[str, Any] | None) 
     return apply_np(operator, list(inputs), attrs or {})
 
 
+def computed_in_python(op_type: str, inputs: Sequence[Any], attrs: dict[str, Any]) -> Any:
+    """The symbol of a function that MXNet computes in Python: a node ``Custom``."""
+    from .. import symbol
+
+    return symbol.Custom(*inputs, op_type=op_type, **attrs).as_np_ndarray()
+
+
 def _shown(operator: str) -> str:
     for prefix in ("_npi_", "_npx_", "_np_"):
         if operator.startswith(prefix):
@@ -167,10 +185,14 @@ def unary(name: str, operator: str | None = None) -> Function:
     """A function of each element; of numbers, NumPy's."""
     operator = operator or f"_npi_{name}"
     of_number = getattr(onp, name)
+    of_array = _mxrt.NumpyUnary(operator).call
 
     def function(x: Any, out: Any = None, **kwargs: Any) -> Any:
         if kwargs:
             check_ufunc_options(name, kwargs)
+        made = of_array(x, out)
+        if made is not None:
+            return made
         if is_number(x):
             return of_number(x)
         return call(operator, (x,), None, out)
@@ -187,10 +209,14 @@ def binary(name: str, operator: str | None = None, reflected: str | None = None)
     scalar = f"{operator}_scalar"
     from_left = reflected or scalar
     of_numbers = getattr(onp, name)
+    of_arrays = _mxrt.NumpyBinary(operator, scalar, from_left).call
 
     def function(x1: Any, x2: Any, out: Any = None, **kwargs: Any) -> Any:
         if kwargs:
             check_ufunc_options(name, kwargs)
+        made = of_arrays(x1, x2, out)
+        if made is not None:
+            return made
         if is_number(x2):
             if is_number(x1):
                 return of_numbers(x1, x2)
@@ -247,13 +273,29 @@ def direct(signature: str, target: str) -> Function:
         else:
             constants[key.arg] = ast.literal_eval(key.value)
     required = len(names)
+    # What the operator has by default need not be passed.
+    described = _mxrt.get_operator(operator)
+    own = {attr[0]: attr[2] for attr in described.attrs} if described is not None else {}
+    constants = {key: value for key, value in constants.items() if own.get(key) != _mxrt.attr_text(value)}
+    attributes = [
+        (attr, argument, usual if own.get(attr) == _mxrt.attr_text(usual) else None)
+        for attr, argument, usual in ((attr, argument, defaults.get(argument)) for attr, argument in passed)
+    ]
+    usual_alone = all(defaults.get(argument) is usual for _, argument, usual in attributes)
+    # Most calls have the array alone.
+    short = required == 1 and inputs == order[:1] and usual_alone and not constants
+    of_array = _mxrt.NumpyUnary(operator).call if short else None
 
     def function(*args: Any, **kwargs: Any) -> Any:
+        if of_array is not None and len(args) == 1 and not kwargs:
+            made = of_array(args[0])
+            if made is not None:
+                return made
         values = bound(name, order, defaults, required, args, kwargs)
         attrs = dict(constants)
-        for attr, argument in passed:
+        for attr, argument, usual in attributes:
             value = values[argument]
-            if value is not None:
+            if value is not None and value is not usual:
                 attrs[attr] = attribute(attr, value)
         return call(operator, [values[one] for one in inputs], attrs, values.get("out"))
 

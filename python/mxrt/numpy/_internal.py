@@ -6,7 +6,21 @@ from typing import Any
 
 from .. import _mxrt
 
-__all__: list[str] = []
+__all__ = ["cvimdecode", "cvimread"]
+
+
+def cvimdecode(buf: Any, flag: int = 1, to_rgb: bool = True) -> Any:
+    """Decodes an image; :func:`mxrt.image.imdecode` describes it."""
+    from ..image import imdecode
+
+    return imdecode(buf.as_nd_ndarray() if hasattr(buf, "as_nd_ndarray") else buf, flag, to_rgb).as_np_ndarray()
+
+
+def cvimread(filename: str, flag: int = 1, to_rgb: bool = True) -> Any:
+    """Reads an image; :func:`mxrt.image.imread` describes it."""
+    from ..image import imread
+
+    return imread(filename, flag, to_rgb).as_np_ndarray()
 
 
 def __getattr__(name: str) -> Any:

@@ -98,6 +98,8 @@ def atleast_3d(*arys: Any) -> Any:
 def _cuts(indices_or_sections: Any) -> tuple[tuple[int, ...], int]:
     """The beginnings of the parts, or their number."""
     if isinstance(indices_or_sections, (int, onp.integer)):
+        if indices_or_sections < 1:
+            raise ValueError(f"number sections must be larger than 0, got {indices_or_sections}")
         return (), int(indices_or_sections)
     if isinstance(indices_or_sections, (list, set, tuple)):
         return (0, *indices_or_sections), 0

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as onp
 
+from .. import _mxrt
 from ..base import is_number
-from ._call import call, check_ufunc_options, is_tensor
+from ._call import call, check_ufunc_options, computed_in_python, is_tensor
 from .multiarray import array, ndarray
 
 __all__ = [
@@ -140,10 +141,7 @@ def flip(m: Any, axis: Any = None, out: Any = None) -> Any:
     """The elements in reverse order along axes; along all without any."""
     if is_number(m):
         return onp.flip(m, axis)
-    attrs = {} if axis is None else {"axis": axis}
-    if axis is None:
-        attrs = {"axis": tuple(range(m.ndim))} if isinstance(m, ndarray) else {"axis": "None"}
-    return call("_npi_flip", (m,), attrs, out)
+    return call("_npi_flip", (m,), {"axis": _axis(axis)}, out)
 
 
 def flipud(m: Any) -> Any:
@@ -258,6 +256,8 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> Any:
         raise NotImplementedError("Do not support column-major (Fortran-style) order at this moment")
     if is_number(indices):
         return onp.unravel_index(indices, shape)
+    if isinstance(indices, _mxrt.SymbolBase):
+        return computed_in_python("unravel_index_fallback", (indices,), {"shape": shape})
     found = onp.unravel_index(_host("unravel_index", indices), shape)
     return tuple(array(one, dtype=indices.dtype, ctx=indices.context) for one in found)
 
@@ -271,6 +271,8 @@ def _host(name: str, value: Any) -> onp.ndarray[Any, Any]:
 
 def resize(a: Any, new_shape: Any) -> Any:
     """An array of a shape of any size, filled with the elements, repeated as needed. Waits."""
+    if isinstance(a, _mxrt.SymbolBase):
+        return computed_in_python("resize_fallback", (a,), {"new_shape": new_shape})
     made = onp.resize(_host("resize", a), new_shape)
     return array(made, ctx=a.context)
 
@@ -284,7 +286,7 @@ def ravel(x: Any, order: str = "C") -> Any:
         raise NotImplementedError(f"order {order} is not supported")
     if is_number(x):
         return onp.reshape(x, -1)
-    return call("_np_reshape", (x,), {"newshape": (-1,)})
+    return call("_npx_reshape", (x,), {"newshape": (-1,)})
 
 
 def tile(A: Any, reps: Any) -> Any:

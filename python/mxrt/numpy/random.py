@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as onp
 
+from .. import _mxrt
 from ..base import dtype_name
-from ._call import call, create, is_tensor
+from ._call import call, computed_in_python, create, is_tensor
 from ._rows import exp
 from .multiarray import ndarray
 
@@ -188,21 +189,32 @@ def multivariate_normal(mean: Any, cov: Any, size: Any = None, check_valid: Any 
     for name, value in (("check_valid", check_valid), ("tol", tol)):
         if value is not None:
             raise NotImplementedError(f"Parameter `{name}` is not supported")
+    if isinstance(mean, _mxrt.SymbolBase) and isinstance(cov, _mxrt.SymbolBase):
+        return computed_in_python("mvn_fallback", (mean, cov), {} if size is None else {"size": size})
     if not isinstance(mean, ndarray) or not isinstance(cov, ndarray):
         raise TypeError("multivariate_normal: mean and cov must be arrays of mx.np")
-    if mean.ndim < 1:
-        raise ValueError("mean must be at least 1 dimensional")
-    if cov.ndim < 2:
-        raise ValueError("cov must be at least 2 dimensional")
-    if cov.shape[-1] != cov.shape[-2]:
-        raise ValueError(f"the last two dimensions of cov have to be the same, whereas its shape is {cov.shape}")
-    if cov.shape[-1] != mean.shape[-1]:
-        raise ValueError(f"mean and cov must have same length: {mean.shape[-1:]} and {cov.shape[-2:]}")
-    shape = onp.broadcast_shapes(mean.shape, cov.shape[:-1])
-    if size is not None:
-        shape = ((size,) if isinstance(size, int) else tuple(size)) + shape
+    shape = normal_vectors_shape(mean.shape, cov.shape, size)
     noise = normal(size=shape, dtype=mean.dtype, ctx=mean.context)
-    return mean + einsum("...jk,...k->...j", linalg.cholesky(cov), noise)
+    # There is no factorisation in half precision.
+    wide = cov.astype("float32") if cov.dtype == onp.float16 else cov
+    factor = linalg.cholesky(wide).astype(cov.dtype, copy=False)
+    return mean + einsum("...jk,...k->...j", factor, noise)
+
+
+def normal_vectors_shape(mean: Any, cov: Any, size: Any) -> tuple[int, ...]:
+    """The shape of vectors drawn for means and covariances of these shapes; ValueError where they
+    do not fit.
+    """
+    if len(mean) < 1:
+        raise ValueError("mean must be at least 1 dimensional")
+    if len(cov) < 2:
+        raise ValueError("cov must be at least 2 dimensional")
+    if cov[-1] != cov[-2]:
+        raise ValueError(f"the last two dimensions of cov have to be the same, whereas its shape is {tuple(cov)}")
+    if cov[-1] != mean[-1]:
+        raise ValueError(f"mean and cov must have same length: {tuple(mean[-1:])} and {tuple(cov[-2:])}")
+    shape = onp.broadcast_shapes(tuple(mean), tuple(cov[:-1]))
+    return shape if size is None else ((size,) if isinstance(size, int) else tuple(size)) + shape
 
 
 def shuffle(x: ndarray) -> None:

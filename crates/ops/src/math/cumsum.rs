@@ -73,7 +73,7 @@ fn bind_sums(split: [usize; 3], signature: &Signature<'_>) -> BoundKernel {
 }
 
 /// The elements of the input as those of another dtype.
-fn converted<T: Element>(call: &KernelCall<'_, '_>, dtype: DType) -> Result<Vec<T>, OpError> {
+pub(crate) fn converted<T: Element>(call: &KernelCall<'_, '_>, dtype: DType) -> Result<Vec<T>, OpError> {
     let x = &call.inputs[0];
     let mut made = vec![T::ZERO; x.len()];
     convert(call.par, x, &mut TensorMut::new(dtype, x.shape, bytemuck::cast_slice_mut(&mut made)))?;

@@ -32,6 +32,15 @@ pub static OPS: &[OpDef] = &[
                 let axis = resolve_axis(axis, left.len())?;
                 left[axis] = None;
             }
+            // One index that is out of range is an error of the call.
+            let extent = match shapes.attrs.opt_int("axis") {
+                None => shapes.input(0).map(|shape| shape.size()),
+                Some(_) if dims.is_empty() => None,
+                Some(axis) => dims[resolve_axis(axis, dims.len())?],
+            };
+            if let (Some(index), Some(n)) = (shapes.attrs.opt_int("int_ind"), extent) {
+                existing(index, n)?;
+            }
             shapes.set_output(0, PartialShape::from_dims(left))
         },
         infer_dtype: like_first,
@@ -116,9 +125,17 @@ fn has_places(attrs: &Attrs) -> bool {
 /// The index counted from the front; `limit` may be the number of elements itself.
 fn place(index: i64, n: usize, limit: usize) -> Result<usize, OpError> {
     let front = if index < 0 { index.checked_add(n as i64) } else { Some(index) };
-    front.and_then(|i| usize::try_from(i).ok()).filter(|i| *i <= limit).ok_or_else(|| {
-        OpError::new(mxrt_engine::FailureKind::Index, format!("index {index} is out of bounds for an axis of size {n}"))
-    })
+    front.and_then(|i| usize::try_from(i).ok()).filter(|i| *i <= limit).ok_or_else(|| out_of_bounds(index, n))
+}
+
+/// The index of an element, counted from the front.
+fn existing(index: i64, n: usize) -> Result<usize, OpError> {
+    n.checked_sub(1).map_or_else(|| Err(out_of_bounds(index, n)), |last| place(index, n, last))
+}
+
+fn out_of_bounds(index: i64, n: usize) -> OpError {
+    let message = format!("index {index} is out of bounds for an axis of size {n}");
+    OpError::new(mxrt_engine::FailureKind::Index, message)
 }
 
 /// The indices that the slice or the one index among the attributes names, as Python counts.
@@ -156,14 +173,17 @@ fn kept_places(attrs: &Attrs, inputs: &[TensorRef<'_>]) -> Result<([usize; 3], V
     let split = split_or_all(axis, array.shape)?;
     let n = split[1];
     let removed = match inputs.get(1) {
-        None => attribute_places(attrs, n, n.saturating_sub(1))?,
+        None => match attrs.opt_int("int_ind") {
+            Some(index) => vec![existing(index, n)?],
+            None => attribute_places(attrs, n, n)?,
+        },
         Some(obj) if obj.dtype == DType::Bool && obj.len() == n => {
             let marks = elements::<u8>(obj)?;
             (0..n).filter(|i| marks[*i] != 0).collect()
         }
         Some(obj) => {
             check_integers("obj", obj.dtype)?;
-            integers(obj)?.iter().map(|i| place(*i, n, n.saturating_sub(1))).collect::<Result<_, OpError>>()?
+            integers(obj)?.iter().map(|i| existing(*i, n)).collect::<Result<_, OpError>>()?
         }
     };
     let mut stays = vec![true; n];

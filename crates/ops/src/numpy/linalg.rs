@@ -94,9 +94,11 @@ pub static OPS: &[OpDef] = &[
         infer_shape: |shapes| {
             let (Some(a), Some(b)) = (shapes.input(0), shapes.input(1)) else { return Ok(()) };
             let axes = solved_axes(shapes.attrs, a.len())?;
-            let out: Shape = axes.iter().skip(b.len()).map(|axis| a[*axis]).collect();
-            let front: usize = axes.iter().take(b.len()).map(|axis| a[*axis]).product();
-            if front != out.size() || front != b.size() {
+            // The unknowns take the last axes of a: as many as it has more than b, or all but as many
+            // as it has less. So NumPy counts.
+            let skipped = if a.len() > b.len() { b.len() } else { b.len() - a.len() };
+            let out: Shape = axes.iter().skip(skipped).map(|axis| a[*axis]).collect();
+            if b.size() != out.size() || b.size().checked_mul(out.size()) != Some(a.size()) {
                 return Err(shape_error(format!("a {a} and b {b} make no square system of equations")));
             }
             shapes.set_output(0, out)
@@ -166,11 +168,13 @@ const PSEUDO_INVERSE: OpDef = OpDef {
         }
         let Some(a) = shapes.input(0) else { return Ok(()) };
         let [ref batch @ .., m, n] = a[..] else { return Err(no_matrices("A", &a)) };
-        if let Some(limits) = shapes.inputs.get(1).and_then(PartialShape::complete)
-            && limits[..] != *batch
-            && limits.size() != 1
-        {
-            return Err(shape_error(format!("rcond has shape {limits}; expected one number for each matrix of {a}")));
+        if let Some(limits) = shapes.inputs.get(1).and_then(PartialShape::complete) {
+            let fits = |(n, limit): (&usize, &usize)| *limit == 1 || limit == n;
+            let aligned = batch.iter().rev().zip(limits.iter().rev());
+            if limits.size() != 1 && (limits.len() > batch.len() || !aligned.into_iter().all(fits)) {
+                let message = format!("rcond has shape {limits}; expected one number for each matrix of {a}");
+                return Err(shape_error(message));
+            }
         }
         shapes.set_output(0, batch.iter().copied().chain([n, m]).collect::<Shape>())
     },
@@ -182,13 +186,17 @@ const PSEUDO_INVERSE: OpDef = OpDef {
     bind: |attrs, signature| {
         let [.., m, n] = signature.inputs[0].shape[..] else { return Err(wrong_arity()) };
         let limit = attrs.declares("rcond").then(|| attrs.float("rcond"));
+        let batch: Vec<usize> = signature.inputs[0].shape.iter().rev().skip(2).copied().collect();
+        let of_limits: Vec<usize> =
+            signature.inputs.get(1).map(|t| t.shape.iter().rev().copied().collect()).unwrap_or_default();
+        let place = move |block| place_of_limit(block, &batch, &of_limits);
         Ok(kernel_fn(signature, move |call| {
             let limits = match (limit, call.inputs.get(1)) {
                 (Some(limit), _) => vec![limit],
                 (None, Some(limits)) => floats(limits)?,
                 (None, None) => return Err(wrong_arity()),
             };
-            let made = pseudo_inverse(call.par, [m, n], &floats(&call.inputs[0])?, &limits)?;
+            let made = pseudo_inverse(call.par, [m, n], &floats(&call.inputs[0])?, |block| limits[place(block)])?;
             store_floats(&made, &mut call.outputs[0])
         }))
     },
@@ -284,7 +292,23 @@ fn transposed(a: &[f64], [m, n]: [usize; 2]) -> Vec<f64> {
     places.map(|(block, i)| a[block * m * n + i % m * n + i / m]).collect()
 }
 
-fn pseudo_inverse(par: &dyn Par, [m, n]: [usize; 2], a: &[f64], limits: &[f64]) -> Result<Vec<f64>, OpError> {
+/// The place of the limit of a matrix among limits that are broadcast. Extents are given from the
+/// last to the first.
+fn place_of_limit(block: usize, batch: &[usize], limits: &[usize]) -> usize {
+    let (mut rest, mut place, mut step) = (block, 0, 1);
+    for (n, extent) in batch.iter().zip(limits) {
+        place += if *extent > 1 { rest % n * step } else { 0 };
+        (rest, step) = (rest / n, step * extent);
+    }
+    place
+}
+
+fn pseudo_inverse(
+    par: &dyn Par,
+    [m, n]: [usize; 2],
+    a: &[f64],
+    limit_of: impl Fn(usize) -> f64,
+) -> Result<Vec<f64>, OpError> {
     if a.is_empty() {
         return Ok(Vec::new());
     }
@@ -295,8 +319,7 @@ fn pseudo_inverse(par: &dyn Par, [m, n]: [usize; 2], a: &[f64], limits: &[f64]) 
     let mut made = vec![0.0; a.len()];
     for block in 0..count {
         let values = &l[block * rows..][..rows];
-        let limit =
-            limits.get(block).or(limits.first()).copied().unwrap_or(0.0) * values.first().copied().unwrap_or(0.0);
+        let limit = limit_of(block) * values.first().copied().unwrap_or(0.0);
         for (k, value) in values.iter().enumerate().filter(|(_, value)| **value > limit) {
             for i in 0..columns {
                 let right = v[(block * rows + k) * columns + i] / value;
@@ -472,6 +495,13 @@ mod tests {
         assert_close(&f32s(&x, [2]), &[1.375, 1.25]);
         let x = OpTest::new("_npi_pinv_scalar_rcond").f32([3, 1], &[1.0, 2.0, 2.0]).run();
         assert_close(&f32s(&x, [1, 3]), &[1.0 / 9.0, 2.0 / 9.0, 2.0 / 9.0]);
+        // Of two batches of two matrices, the limit is that of the second axis.
+        let twice = [2.0, 0.0, 0.0, 1.0].repeat(4);
+        let x = OpTest::new("_npi_pinv").f32([2, 2, 2, 2], &twice).f32([1, 2], &[0.1, 0.9]).run();
+        let (both, one) = ([0.5, 0.0, 0.0, 1.0], [0.5, 0.0, 0.0, 0.0]);
+        assert_close(&f32s(&x, [2, 2, 2, 2]), &[both, one, both, one].concat());
+        let error = OpTest::new("_npi_pinv").f32([2, 2, 2], &[0.0; 8]).f32([3], &[0.0; 3]).error();
+        assert!(error.message.contains("rcond has shape (3,)"), "{}", error.message);
         let error = OpTest::new("_npi_solve").f32([2, 2], &[1.0; 4]).f32([2], &[1.0, 2.0]).error();
         assert!(error.message.contains("singular"), "{}", error.message);
     }

@@ -1,13 +1,14 @@
 //! Sums, products, extremes and questions over axes, with NumPy's shapes: all axes leave a scalar,
 //! an empty list of axes leaves every element.
 
-use crate::execution::in_dtypes;
+use crate::execution::{convert, in_dtypes};
+use crate::math::cumsum::converted;
 use crate::math::reduce::{Reduced, bind_reduction};
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::Element;
 use mxrt_kernels::reduce::{self, Reduction};
-use mxrt_tensor::{DType, PartialShape};
+use mxrt_tensor::{DType, PartialShape, TensorRef};
 
 pub(super) const AXIS: AttrDef =
     AttrDef::new("axis", AttrKind::OptShape, "None", "Axes to reduce; all if not given, none if empty.");
@@ -184,6 +185,9 @@ fn bind_fold(reduction: Reduction, attrs: &Attrs, signature: &Signature<'_>) -> 
         // MXNet's result of every sum, product and mean of nothing.
         return crate::math::identity::bind_fill(0.0, signature);
     }
+    if reduction == Reduction::Mean && !out.dtype.is_float() && out.dtype != DType::Bool {
+        return bind_whole_mean(reduced, signature);
+    }
     // Whole numbers fold without loss in 64 bits, floats in the wider of the two types.
     let within = match (data.dtype, out.dtype) {
         (from, to) if from == to && from != DType::Bool => from,
@@ -199,6 +203,38 @@ fn bind_fold(reduction: Reduction, attrs: &Attrs, signature: &Signature<'_>) -> 
         _ => DType::I64,
     };
     in_dtypes(signature, |_| within, |_| within, |signature| bind_reduction(reduction, reduced, signature))
+}
+
+/// The mean as a whole number, as NumPy and MXNet make it: the sum wraps round in the type of the
+/// result and is then divided, without the fraction.
+fn bind_whole_mean(reduced: Reduced, signature: &Signature<'_>) -> BoundKernel {
+    let (from, to) = (signature.inputs[0].dtype, signature.outputs[0].dtype);
+    let extents = signature.inputs[0].shape.iter().zip(&reduced);
+    let count = extents.filter(|(_, r)| **r).map(|(n, _)| *n as i64).product::<i64>();
+    Ok(kernel_fn(signature, move |call| {
+        let (shape, size) = (call.inputs[0].shape, call.outputs[0].len());
+        let mut sums = vec![0i64; size];
+        if from.is_float() {
+            let mut exact = vec![0f64; size];
+            reduce::reduce(call.par, Reduction::Sum, &converted::<f64>(call, DType::F64)?, shape, &reduced, &mut exact);
+            sums.iter_mut().zip(exact).for_each(|(sum, exact)| *sum = exact as i64);
+        } else {
+            reduce::reduce(call.par, Reduction::Sum, &converted::<i64>(call, DType::I64)?, shape, &reduced, &mut sums);
+        }
+        sums.iter_mut().for_each(|sum| *sum = wrapped(*sum, to) / count);
+        let means = TensorRef::new(DType::I64, call.outputs[0].shape, bytemuck::cast_slice(&sums));
+        convert(call.par, &means, &mut call.outputs[0])
+    }))
+}
+
+/// A number as its last bits in a type of whole numbers say.
+fn wrapped(number: i64, dtype: DType) -> i64 {
+    match dtype {
+        DType::I8 => i64::from(number as i8),
+        DType::U8 => i64::from(number as u8),
+        DType::I32 => i64::from(number as i32),
+        _ => number,
+    }
 }
 
 fn bind_question(reduction: Reduction, attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
@@ -248,6 +284,14 @@ mod tests {
         assert_eq!(f32s(&mean, []), [1.5]);
         let scalar = OpTest::new("_np_max").attr("axis", "-1").i32([], &[7]).run();
         assert_eq!((scalar.tensor.dtype, scalar.values::<i32>()), (DType::I32, vec![7]));
+    }
+
+    #[test]
+    fn the_sum_of_a_whole_mean_wraps_round_before_the_division() {
+        let of = |x: &[f32]| OpTest::new("_npi_mean").attr("dtype", "int8").f32([x.len()], x).run().values::<i8>();
+        // 207 is -49 in int8.
+        assert_eq!(of(&[100.0, 100.0, 7.0]), [-16]);
+        assert_eq!(of(&[-91.5, 100.25, 7.0]), [5]);
     }
 
     #[test]

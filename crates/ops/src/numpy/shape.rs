@@ -94,9 +94,9 @@ pub static OPS: &[OpDef] = &[
     },
     OpDef {
         name: "_npi_flip",
-        doc: "Elements in opposite order along the given axes.",
+        doc: "Elements in opposite order along the given axes, or along all.",
         inputs: Inputs::Fixed(&["data"]),
-        attrs: &[AttrDef::required("axis", AttrKind::Shape, "Axes to reverse.")],
+        attrs: &[AttrDef::required("axis", AttrKind::OptShape, "Axes to reverse; all with None.")],
         bind: |attrs, signature| bind_strided(flipped(attrs, &signature.inputs[0].shape)?, signature),
         form: |attrs, signature| strided_form(&flipped(attrs, &signature.inputs[0].shape)?),
         ..MOVED
@@ -344,7 +344,11 @@ fn turned(attrs: &Attrs, shape: &[usize]) -> Result<Strided, OpError> {
 
 fn flipped(attrs: &Attrs, shape: &[usize]) -> Result<Strided, OpError> {
     let mut view = Strided { offset: 0, strides: contiguous(shape), shape: shape.to_vec() };
-    for axis in different("axis", attrs.ints("axis"), shape.len())? {
+    let axes = match attrs.opt_ints("axis") {
+        None => (0..shape.len()).collect(),
+        Some(axes) => different("axis", axes, shape.len())?,
+    };
+    for axis in axes {
         reverse(&mut view, axis);
     }
     Ok(view)

@@ -77,7 +77,9 @@ pub(crate) fn ranges(attrs: &Attrs, shape: &[usize]) -> Result<Vec<Range>, OpErr
 
 fn check_lengths(attrs: &Attrs, rank: usize) -> Result<(), OpError> {
     let (begin, end, step) = (attrs.sparse_ints("begin"), attrs.sparse_ints("end"), attrs.sparse_ints("step"));
-    if begin.len() != end.len() || (!step.is_empty() && step.len() != begin.len()) {
+    // A step of None alone is that of a symbol without steps.
+    let stepped = step.iter().any(Option::is_some) || step.len() > 1;
+    if begin.len() != end.len() || (stepped && step.len() != begin.len()) {
         return Err(value_error(format!(
             "begin, end and step must have one entry for each axis sliced, but have {}, {} and {}",
             begin.len(),

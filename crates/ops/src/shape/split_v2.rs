@@ -52,6 +52,10 @@ fn sizes(attrs: &Attrs, n: usize) -> Result<Vec<usize>, OpError> {
         return Ok((0..sections).map(|i| n / sections + usize::from(i < n % sections)).collect());
     }
     let starts = extents("indices", attrs.ints("indices"))?;
+    if n == 0 && !starts.is_empty() {
+        // Of nothing every part is nothing, as in MXNet.
+        return Ok(vec![0; starts.len()]);
+    }
     if starts.first() != Some(&0) {
         return Err(value_error("indices must begin with 0"));
     }

@@ -243,6 +243,18 @@ MXNET_DLL int MXSymbolRemoveAmpCast(SymbolHandle sym_handle, SymbolHandle *ret_s
 /* Leaves the nodes of a subgraph in a symbol: those whose attribute __subgraph_name__ is that of the
  * first output. What they read from outside are variables now, and returned. */
 MXNET_DLL int MXSymbolCutSubgraph(SymbolHandle sym, SymbolHandle **input_symbols, int *input_size);
+/* A copy of the symbol: every graph is optimised when it is compiled. The backends are MKLDNN and
+ * MKLDNN_QUANTIZE, those of MXNet's build; another name is an error. No parameter is added. */
+MXNET_DLL int MXOptimizeForBackend(SymbolHandle sym_handle, const char *backend_name, const int dev_type,
+    SymbolHandle *ret_sym_handle, const uint32_t args_len, NDArrayHandle *in_args_handle,
+    const uint32_t aux_len, NDArrayHandle *in_aux_handle, const uint32_t num_options,
+    const char **keys, const char **vals, const uint32_t num_input_shapes,
+    const char **input_shape_names, const int64_t *input_shape_data, const uint32_t *input_shape_idx,
+    const uint32_t num_input_dtypes, const char **input_dtype_names, const int *input_dtypes,
+    const uint32_t num_input_stypes, const char **input_stype_names, const int *input_stypes,
+    bool skip_infer, int *new_args_cnt, NDArrayHandle **new_args_handle,
+    char ***new_arg_names_handle, int *new_aux_cnt, NDArrayHandle **new_aux_handle,
+    char ***new_aux_names_handle);
 MXNET_DLL int MXSymbolGetInternals(SymbolHandle symbol, SymbolHandle *out);
 MXNET_DLL int MXSymbolGetChildren(SymbolHandle symbol, SymbolHandle *out);
 MXNET_DLL int MXSymbolGetOutput(SymbolHandle symbol, uint32_t index, SymbolHandle *out);

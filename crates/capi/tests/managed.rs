@@ -1,0 +1,26 @@
+//! The calls of an engine for Java, from C: numpy shapes for the whole process, arrays that other
+//! threads free, graphs from many threads, and an end without clearing up.
+
+mod common;
+
+use common::{Directory, compile_test, digits, exit_code, run};
+
+#[test]
+fn a_c_program_makes_the_calls_of_an_engine_with_a_garbage_collector() {
+    let directory = Directory::new("managed");
+    let program = compile_test("managed", &directory);
+    let files = digits();
+    let arguments: Vec<&str> = files.iter().map(String::as_str).collect();
+    for kind in ["ThreadedEnginePerDevice", "NaiveEngine"] {
+        let (success, text) = run(&program, &arguments, &[("MXNET_ENGINE_TYPE", kind)]);
+        assert!(success && text.contains(" checks"), "{kind}: {text}");
+    }
+}
+
+#[test]
+fn a_process_that_leaves_work_and_arrays_behind_ends_well() {
+    let directory = Directory::new("managed-leave");
+    let program = compile_test("managed", &directory);
+    let (code, text) = exit_code(&program, &["leave"]);
+    assert_eq!((code, text.as_str()), (Some(0), "left\n"));
+}
