@@ -54,7 +54,8 @@ class Peers:
         net: SymbolBlock,
         note: Note,
     ) -> None:
-        self.task, self.note = task, note
+        self.task: Task = task
+        self.note: Note = note
         self.left_out: dict[str, str] = {}
         self.loaded: dict[str, Process] = {}
         self.version: dict[str, str] = {}

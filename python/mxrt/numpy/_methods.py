@@ -118,7 +118,8 @@ class NumpyMethods(NDArray):
     def __add__(self, other: Any) -> Any:
         return self._np("add")(self, other)
 
-    __radd__ = __add__
+    def __radd__(self, other: Any) -> Any:
+        return self._np("add")(self, other)
 
     def __iadd__(self, other: Any) -> Any:
         return self._np("add")(self, other, out=self)
@@ -135,7 +136,8 @@ class NumpyMethods(NDArray):
     def __mul__(self, other: Any) -> Any:
         return self._np("multiply")(self, other)
 
-    __rmul__ = __mul__
+    def __rmul__(self, other: Any) -> Any:
+        return self._np("multiply")(self, other)
 
     def __imul__(self, other: Any) -> Any:
         return self._np("multiply")(self, other, out=self)
