@@ -148,6 +148,7 @@ release-check: $(STAMPS)/release-tools $(STAMPS)/wheel ## release: licences, met
 		else echo "skip: cargo-deny is not installed"; fi
 	$(PY) -m twine check --strict $(or $(wildcard dist/release/*),dist/mxrt-*.whl)
 	$(PY) scripts/check_wheel.py dist/mxrt-*.whl
+	$(PY) scripts/check_typed.py dist/mxrt-*.whl
 	$(MAKE) check-workflows
 	$(MAKE) docs
 

@@ -27,7 +27,7 @@ NUMPY = "internal to MXNet's numpy interface"
 INTERNAL = "internal to MXNet: its C interface, and how it makes functions of it"
 TESTING = "a helper of MXNet's own tests"
 OPENCV = "mxrt does without OpenCV, h5py, scipy and scikit-learn"
-ONNX = "reading and writing ONNX is not part of this build"
+ONNX = "of ONNX there is `export_model` alone"
 
 # Public names of modules that are missing, by reason. A name stands for all modules that have it,
 # one that ends with _ for all that begin with it.

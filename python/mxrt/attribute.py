@@ -14,7 +14,7 @@ __all__ = ["AttrScope", "current"]
 class _AttrScopeType(type):
     """Gives ``AttrScope`` the property ``current``."""
 
-    current = deprecated(lambda: AttrScope._current, "AttrScope.current", "Use a with block.")
+    current: Any = deprecated(lambda: AttrScope._current, "AttrScope.current", "Use a with block.")
 
 
 class AttrScope(metaclass=_AttrScopeType):

@@ -45,9 +45,9 @@ __all__ = [
 __version__ = "1.9.1"
 """The version of MXNet whose interface this is."""
 
-numeric_types = (float, int, np.generic)
-integer_types = (int, np.integer)
-string_types = (str,)
+numeric_types: tuple[type[Any], ...] = (float, int, np.generic)
+integer_types: tuple[type[Any], ...] = (int, np.integer)
+string_types: tuple[type[str]] = (str,)
 
 # What programs that call MXNet's C library by ctypes name before they do. Here objects stand in the
 # place of handles.
@@ -141,9 +141,9 @@ class MXNetError(RuntimeError):
             self.kind = kind
         self.op = op
         self.node = node
-        self.attrs = dict(attrs or {})
-        self.shapes = tuple(shapes)
-        self.dtypes = tuple(dtypes)
+        self.attrs: dict[str, str] = dict(attrs or {})
+        self.shapes: tuple[tuple[int, ...], ...] = tuple(shapes)
+        self.dtypes: tuple[str, ...] = tuple(dtypes)
         self.device = device
         self.pushed_at = pushed_at
         self.request = request
@@ -258,7 +258,7 @@ class MXNetFileNotFoundError(MXNetDataError, FileNotFoundError):
     """
 
     kind = "file_not_found"
-    errno = errno.ENOENT
+    errno: int | None = errno.ENOENT
 
 
 class MXNetDeviceError(MXNetError):
@@ -299,7 +299,7 @@ class MultipleErrors(MXNetError):
     kind = "multiple"
 
     def __init__(self, errors: Sequence[MXNetError] = (), more: int = 0) -> None:
-        self.errors = list(errors)
+        self.errors: list[MXNetError] = list(errors)
         self.more = more
         lines = [f"{len(self.errors) + more} operators failed:"]
         lines += [f"  {error}" for error in self.errors[:10]]
@@ -307,7 +307,7 @@ class MultipleErrors(MXNetError):
         if hidden:
             lines.append(f"  and {hidden} more")
         super().__init__()
-        self.message = "\n".join(lines)  # each with its own code
+        self.message: str = "\n".join(lines)  # each with its own code
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.errors, self.more)

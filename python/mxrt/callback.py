@@ -71,10 +71,10 @@ class Speedometer:
         self.batch_size = batch_size
         self.frequent = frequent
         self.auto_reset = auto_reset
-        self.last_count = 0
+        self.last_count: int | Any = 0
         # When the batches that are being counted began; None before the first.
         self.tic: float | None = None
-        self.init = False
+        self.init: bool = False
 
     def __call__(self, param: Any) -> None:
         count = param.nbatch

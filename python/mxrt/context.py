@@ -19,7 +19,7 @@ __all__ = ["Context", "cpu", "cpu_pinned", "current_context", "gpu", "gpu_memory
 class _ContextType(type):
     """Gives ``Context`` the property ``default_ctx``."""
 
-    default_ctx = deprecated(
+    default_ctx: Any = deprecated(
         lambda: Context._default_ctx, "Context.default_ctx", "Use current_context() or a with block."
     )
 

@@ -102,7 +102,8 @@ class Initializer:
             return NotImplemented
         return type(self) is type(other) and self._kwargs == other._kwargs
 
-    __hash__ = object.__hash__
+    def __hash__(self) -> int:
+        return object.__hash__(self)
 
     def __call__(self, desc: str, arr: NDArray) -> None:
         if isinstance(desc, InitDesc):
@@ -160,7 +161,7 @@ def _size(array: NDArray) -> str:
 
 
 _register = registry.get_register_func(Initializer, "initializer")
-alias = registry.get_alias_func(Initializer, "initializer")
+alias: Callable[..., Any] = registry.get_alias_func(Initializer, "initializer")
 _create = registry.get_create_func(Initializer, "initializer")
 
 
@@ -446,7 +447,9 @@ class Load:
         found = load(param) if isinstance(param, str) else param
         if not isinstance(found, dict):
             raise AssertionError(f"Load: expected arrays by name, got {type(found)}")
-        self.param = {n[4:] if n.startswith(("arg:", "aux:")) else n: array for n, array in found.items()}
+        self.param: dict[str, Any] = {
+            n[4:] if n.startswith(("arg:", "aux:")) else n: array for n, array in found.items()
+        }
         self.default_init = default_init
         self.verbose = verbose
 
@@ -483,7 +486,9 @@ class Mixed:
     def __init__(self, patterns: list[str], initializers: list[Any]) -> None:
         if len(patterns) != len(initializers):
             raise AssertionError(f"Mixed: {len(patterns)} patterns, but {len(initializers)} initializers")
-        self.map = list(zip([re.compile(pattern) for pattern in patterns], initializers, strict=True))
+        self.map: list[tuple[re.Pattern[str], Any]] = list(
+            zip([re.compile(pattern) for pattern in patterns], initializers, strict=True)
+        )
 
     def __call__(self, name: str, arr: NDArray) -> None:
         for pattern, fill in self.map:

@@ -80,7 +80,7 @@ class FactorScheduler(LRScheduler):
         self.step = step
         self.factor = factor
         self.stop_factor_lr = stop_factor_lr
-        self.count = 0
+        self.count: int = 0
 
     def __call__(self, num_update: int) -> float:
         if num_update < self.warmup_steps:
@@ -112,8 +112,8 @@ class MultiFactorScheduler(LRScheduler):
         _check_factor(step, factor)
         self.step = step
         self.factor = factor
-        self.cur_step_ind = 0
-        self.count = 0
+        self.cur_step_ind: int = 0
+        self.count: int = 0
 
     def __call__(self, num_update: int) -> float:
         if num_update < self.warmup_steps:
@@ -148,7 +148,7 @@ class _Falling(LRScheduler):
         self.base_lr_orig = base_lr
         self.final_lr = final_lr
         self.max_update = max_update
-        self.max_steps = max_update - warmup_steps
+        self.max_steps: int = max_update - warmup_steps
 
     def _left(self, done: float) -> float:
         """The part of the way down that is left after this part of the updates."""

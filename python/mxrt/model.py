@@ -116,12 +116,12 @@ class FeedForward:
             "mxnet.model.FeedForward has been deprecated. Please use mxnet.mod.Module instead.", MXNetDeprecationWarning
         )
         self.symbol = symbol
-        self.ctx = [ctx] if isinstance(ctx, Context) else list(ctx or [cpu()])
+        self.ctx: list[Context] = [ctx] if isinstance(ctx, Context) else list(ctx or [cpu()])
         self.num_epoch = num_epoch
         self.begin_epoch = begin_epoch
         self.epoch_size = epoch_size
         self.optimizer = optimizer
-        self.initializer = Uniform(0.01) if initializer is None else initializer
+        self.initializer: Any = Uniform(0.01) if initializer is None else initializer
         self.kwargs = kwargs
         self.numpy_batch_size = numpy_batch_size
         # Names of MXNet that programs read.
@@ -132,8 +132,10 @@ class FeedForward:
         self._last: Any = None
         arguments = set(symbol.list_arguments())
         # Files of whole networks may be used for parts of them.
-        self.arg_params = {n: a for n, a in (arg_params or {}).items() if not allow_extra_params or n in arguments}
-        self.aux_params = dict(aux_params or {})
+        self.arg_params: dict[str, NDArray] = {
+            n: a for n, a in (arg_params or {}).items() if not allow_extra_params or n in arguments
+        }
+        self.aux_params: dict[str, NDArray] = dict(aux_params or {})
 
     @staticmethod
     def load(prefix: str, epoch: int, ctx: Any = None, **kwargs: Any) -> FeedForward:

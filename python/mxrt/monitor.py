@@ -39,12 +39,12 @@ class Monitor:
         monitor_all: bool = False,
     ) -> None:
         self.interval = interval
-        self.stat_func = stat_func or _size
-        self.re_prog = re.compile(pattern)
+        self.stat_func: Callable[[NDArray], Any] = stat_func or _size
+        self.re_prog: re.Pattern[str] = re.compile(pattern)
         self.sort = sort
         self.monitor_all = monitor_all
-        self.activated = False
-        self.step = 0
+        self.activated: bool = False
+        self.step: int = 0
         self.queue: list[tuple[int, str, Any]] = []
         self.exes: list[Any] = []
 

@@ -13,7 +13,7 @@ __all__ = ["NameManager", "Prefix", "current"]
 class _NameManagerType(type):
     """Gives ``NameManager`` the property ``current``."""
 
-    current = deprecated(lambda: NameManager._current, "NameManager.current", "Use a with block.")
+    current: Any = deprecated(lambda: NameManager._current, "NameManager.current", "Use a with block.")
 
 
 class NameManager(metaclass=_NameManagerType):

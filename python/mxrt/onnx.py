@@ -1,4 +1,4 @@
-"""``mx.onnx``: the newer place of ``mx.contrib.onnx``, where writing ONNX files is refused."""
+"""``mx.onnx``: the newer place of ``mx.contrib.onnx``."""
 
 from .contrib.onnx import export_model, get_model_metadata
 

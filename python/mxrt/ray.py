@@ -94,8 +94,8 @@ class Replica:
         held = nd.load_frombuffer(bytes(params)) if len(params) else {}
         names = {strip_kind(name) for name in held}
         graph = load_json(symbol)
-        self.inputs = [name for name in graph.list_inputs() if name not in names]
-        self.outputs = graph.list_outputs()
+        self.inputs: list[str] = [name for name in graph.list_inputs() if name not in names]
+        self.outputs: list[str] = graph.list_outputs()
         if labels := [name for name in graph._labels() if name in self.inputs]:
             raise MXNetError(f"the graph asks for {', '.join(labels)}: save it without its loss")
         with _temporary.folder() as folder:

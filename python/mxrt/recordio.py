@@ -36,7 +36,7 @@ class MXRecordIO:
         self.uri: str = os.fspath(uri)
         self.flag = flag
         self.pid: int | None = None
-        self.is_open = False
+        self.is_open: bool = False
         self._lock = fork_safe_lock()
         self._position = 0
         self._file: _mxrt.RecordFile | None = None

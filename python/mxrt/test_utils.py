@@ -157,7 +157,7 @@ __all__ = [
 __all__ += ["Context", "Symbol", "array", "current_context", "json", "logging", "mx", "np", "npt", "os"]
 __all__ += ["rnd", "sys", "time"]
 
-mx = sys.modules["mxrt"]
+mx: Any = sys.modules["mxrt"]
 
 
 # ---- settings ------------------------------------------------------------------------------------

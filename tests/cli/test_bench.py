@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -63,8 +64,10 @@ def test_bench_prints_tables(mx) -> None:
     result = mxrt("bench", str(DIGITS / "digits_cnn-symbol.json"), "--shape", "data=1,1,8,8", "--seconds", "0.2")
     assert result.returncode == 0, result.stderr
     assert result.stderr == ""
-    for word in ("images/s", "p99 ms", "measured", "packed"):
+    for word in ("images/s", "p99 ms", "measured in all", "packed"):
         assert word in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 130
+    assert "the 10 slowest of" in result.stdout and len(re.findall(r"^ +[\d.]+ %", result.stdout, re.M)) == 10
 
 
 @pytest.mark.parametrize(
@@ -270,6 +273,38 @@ def test_peers_are_measured_in_turns_and_their_answers_compared(mx, stand_in) ->
     for own, other in zip(report["runs"], peer["runs"], strict=True):
         ratio = own["images_per_second"] / other["images_per_second"]
         assert other["mxrt_is_faster_by"] == pytest.approx(ratio)
+
+
+OPENVINO = """
+from onnx.reference import ReferenceEvaluator
+__version__ = "2026.4.0-1"
+class Core:
+    def read_model(self, file): return ReferenceEvaluator(file)
+    def compile_model(self, model, device, properties): return Compiled(model, properties)
+class Compiled:
+    def __init__(self, model, properties):
+        self.model, self.hint = model, properties.get("INFERENCE_PRECISION_HINT", "CHOICE")
+        self.inputs = [type("Port", (), {"names": {name}}) for name in model.input_names]
+    def get_property(self, name): return {"f32": "<Type: 'float32'>"}.get(self.hint, f"<Type: '{self.hint}'>")
+    def create_infer_request(self): return self
+    def infer(self, named, share_inputs): return dict(enumerate(self.model.run(None, named)))
+"""
+
+
+@pytest.mark.parametrize(("choice", "engines"), [("bfloat16", ["float32", "bf16"]), ("float32", ["float32"])])
+def test_a_peer_that_chooses_its_precision_is_measured_as_installed_too(
+    mx, tmp_path: Path, choice: str, engines: list[str]
+) -> None:
+    pytest.importorskip("onnx")
+    (tmp_path / "openvino.py").write_text(OPENVINO.replace("CHOICE", choice))
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
+    arguments = (MODEL, "--shape", "1,1,8,8", "--seconds", "0.2", "--callers", "1")
+    result = mxrt("bench", *arguments, "--peer-python", f"openvino={sys.executable}", "--json", env=env)
+    assert result.returncode == 0, result.stderr
+    peers = [one for one in json.loads(result.stdout)["peers"] if one["engine"].startswith("openvino")]
+    assert [one["precision"] for one in peers] == engines
+    assert [one["engine"] for one in peers] == ["openvino", "openvino as installed"][: len(engines)]
+    assert all(len(one["runs"]) == 1 for one in peers)
 
 
 def test_brief_turns_alternate_and_percentiles_are_of_all_requests(mx) -> None:

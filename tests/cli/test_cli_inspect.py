@@ -36,6 +36,32 @@ def test_inspect_counts_the_operators_the_parameters_and_the_work(mx, capfd, tmp
     assert (layers["conv"]["parameters"], layers["conv"]["output"]) == (9, [2, 3, 4, 4])
 
 
+def test_inspect_reads_the_parameters_once(mx, capfd, tmp_path: Path, monkeypatch) -> None:
+    from mxrt import _mxrt
+
+    read: list[str] = []
+    load = _mxrt.load_arrays
+    monkeypatch.setattr(_mxrt, "load_arrays", lambda file: (read.append(str(file)), load(file))[1])
+    prefix = tiny(tmp_path)
+    assert command(capfd, "inspect", prefix, "--shape", "2,2,4,4").status == 0
+    assert read == [f"{prefix}-0000.params"]
+
+
+def test_the_parameters_of_another_model_do_not_hide_why_a_model_does_not_run(mx, capfd, tmp_path: Path) -> None:
+    net = mx.gluon.nn.HybridSequential()
+    for _ in range(20):
+        net.add(mx.gluon.nn.Dense(2, in_units=2))
+    net.initialize()
+    net.hybridize()
+    net(mx.nd.zeros((1, 2)))
+    net.export(str(tmp_path / "long"))
+    tiny(tmp_path)
+    done = command(capfd, "inspect", tmp_path / "long", "--params", tmp_path / "tiny-0000.params")
+    assert done.status == 1
+    assert "and 29 more inputs (--json: all)" in done.out and done.out.count("  input ") == 12
+    assert "runs: no: " in done.out.splitlines()[-1]
+
+
 def test_inspect_says_in_one_line_that_a_model_runs(mx, capfd, tmp_path: Path) -> None:
     out = command(capfd, "inspect", tiny(tmp_path), *SHAPE).out
     assert out.splitlines()[-1].startswith("runs: yes")

@@ -140,6 +140,13 @@ def test_all_outputs_are_saved_by_name(mx, capfd, tmp_path: Path) -> None:
         ("x.npz", b"PK\x03\x04garbage", "damaged .npz"),
         ("x.rec", (0xCED7230A).to_bytes(4, "little") + b"\xff" * 7, "x.rec"),
         ("x.bin", b"\x00\x01\x02", "is no input"),
+        ("x.gif", b"GIF89a" + bytes(20), "is a GIF image; expected a JPEG or PNG file"),
+        ("x.jpg", b"RIFF\0\0\0\0WEBPVP8 ", "is a WebP image; expected a JPEG or PNG file"),
+        ("x.bmp", b"BM\x46\x0e" + bytes(30), "is a BMP image"),
+        ("x.tiff", b"II*\0" + bytes(20), "is a TIFF image"),
+        ("x.heic", b"\0\0\0\x18ftypheic" + bytes(20), "is a AVIF or HEIC image"),
+        ("one.csv", b"1;2;3\n", "line 1, '1;2;3', is taken for titles"),
+        ("none.npz", b"PK\x05\x06" + bytes(18), "has no array 'data'; it has nothing"),
     ],
 )
 def test_an_input_that_is_none_is_named_with_what_is_expected(
@@ -160,6 +167,14 @@ def test_arrays_of_other_names_or_shapes_are_named(mx, capfd, tmp_path: Path) ->
     refused(command(capfd, "run", prefix, tmp_path / "x.npy", *SHAPE), 1, "x.npy", "damaged .npy")
 
 
+def test_a_table_that_a_spreadsheet_wrote_is_read(mx, capfd, tmp_path: Path) -> None:
+    values, labels = digits(2)
+    rows = "\r\n".join(",".join(map(str, row.ravel())) for row in values)
+    (tmp_path / "x.csv").write_bytes(b"\xef\xbb\xbf" + rows.encode())
+    done = command(capfd, "run", digits_in(tmp_path), tmp_path / "x.csv", *SHAPE, "--json")
+    assert (done.status, best(done.json)) == (0, labels.tolist())
+
+
 def test_inputs_that_are_not_there_are_named(mx, capfd, tmp_path: Path) -> None:
     prefix = digits_in(tmp_path)
     refused(command(capfd, "run", prefix, "no.png", *SHAPE), 2, "there is no file 'no.png'")
@@ -176,6 +191,27 @@ def test_one_bad_image_among_many_is_named_and_the_others_are_answered(mx, capfd
     assert done.status == 1
     assert done.err.count("\n") == 1 and "2.png" in done.err
     assert sum(str(path) in done.out for path in images) == 5
+
+
+@pytest.mark.parametrize("kind", ["x.gif", "few.csv", "cut.rec", "x.bin"])
+def test_one_file_of_another_kind_among_many_is_named_and_the_others_are_answered(
+    mx, capfd, tmp_path: Path, images, kind: str
+) -> None:
+    wrong = tmp_path / kind
+    record = (0xCED7230A).to_bytes(4, "little") + (100).to_bytes(4, "little") + bytes(8)
+    wrong.write_bytes({"x.gif": b"GIF89a", "few.csv": b"1,2\n", "cut.rec": record, "x.bin": b"\0\1"}[kind])
+    done = command(capfd, "run", digits_in(tmp_path), images[0], wrong, images[1], *RAW, *SHAPE, "--json")
+    assert done.status == 1 and "Traceback" not in done.err
+    assert done.err.count("\n") == 1 and kind in done.err
+    first, failed, last = done.json["results"]
+    assert (first["input"], last["input"]) == (str(images[0]), str(images[1]))
+    assert kind in failed["error"] and "outputs" in first and "outputs" in last
+
+
+def test_an_input_that_is_not_there_is_said_before_anything_is_computed(mx, capfd, tmp_path: Path, images) -> None:
+    done = command(capfd, "run", digits_in(tmp_path), images[0], "no.png", *RAW, *SHAPE)
+    refused(done, 2, "there is no file 'no.png'")
+    assert done.out == ""
 
 
 @pytest.mark.parametrize("mode", ["L", "RGB", "RGBA", "CMYK", "16 bits", "1 pixel"])

@@ -55,8 +55,8 @@ class DummyIter(DataIter):
     def __init__(self, real_iter: Any) -> None:
         super().__init__(real_iter.batch_size)
         self.real_iter = real_iter
-        self.provide_data = real_iter.provide_data
-        self.provide_label = real_iter.provide_label
+        self.provide_data: Any = real_iter.provide_data
+        self.provide_label: Any = real_iter.provide_label
         self.the_batch: DataBatch = next(real_iter)
 
     def next(self) -> DataBatch:

@@ -38,7 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="requests that arrive in a second, at random times, whether or not earlier ones are answered; --callers "
         "are then those that serve them",
     )
-    parser.add_argument("--top", type=int, metavar="K", help="the K slowest layers with their shares, not all steps")
+    parser.add_argument(
+        "--top", type=int, default=10, metavar="K", help="the K slowest layers with their shares (default 10)"
+    )
     parser.add_argument("--save", metavar="FILE", help="save the measurement for a later --compare")
     parser.add_argument(
         "--compare", metavar="FILE", help="how many times as fast as a saved measurement, with an interval"
@@ -46,7 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--peers",
         action="store_true",
-        help=f"compare, interleaved, with the installed peers of: {', '.join(NAMES)}",
+        help=f"compare, interleaved, with the installed peers of: {', '.join(NAMES)}; OpenVINO in float32 and, where "
+        "it chooses another precision by itself, as installed",
     )
     parser.add_argument(
         "--peer-python",
@@ -97,7 +100,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         raise UsageError(f"--rate is {args.rate:g}; expected a number over 0, at most 1000000")
     if args.rate is not None and (args.peers or args.peer_python):
         raise UsageError("--rate measures mxrt alone; leave --peers and --peer-python out")
-    if args.top is not None and args.top < 1:
+    if args.top < 1:
         raise UsageError(f"--top is {args.top}; expected a positive number")
     if args.plot:
         show.check_picture(args.plot)

@@ -54,14 +54,18 @@ class Peers:
         net: SymbolBlock,
         note: Note,
     ) -> None:
-        self.task, self.note = task, note
+        self.task: Task = task
+        self.note: Note = note
         self.left_out: dict[str, str] = {}
         self.loaded: dict[str, Process] = {}
         self.version: dict[str, str] = {}
+        self.precision: dict[str, str] = {}
         self.difference: dict[str, float] = {}
         self.setting: dict[str, str] = {}
         self.runs: dict[str, list[dict[str, Any]]] = {}
         self._folder = _temporary.folder_of(self)
+        if "openvino" in pythons:
+            pythons = {**pythons, f"openvino{engines.AS_INSTALLED}": pythons["openvino"]}
         if pythons:
             self._model = self._files(pythons, net)
         for name, python in pythons.items():
@@ -74,7 +78,7 @@ class Peers:
         if task.params is None:  # the same random numbers for all engines
             net.export(str(folder / "model"))
             model["params"] = str(folder / "model-0000.params")
-        if set(pythons) & {"onnxruntime", "openvino"}:
+        if set(pythons) - {"mxnet"}:
             self.note("writing the model as ONNX")
             values = {name: one.data().asnumpy() for name, one in net.collect_params().items()}
             try:
@@ -92,7 +96,12 @@ class Peers:
             process = Process(name, python)
             self.loaded[name] = process
             first = next(iter(engines.settings(name, 1, engines.cores()).values()))
-            self.version[name] = self._load(name, first)["version"]
+            answer = self._load(name, first)
+            self.version[name], self.precision[name] = answer["version"], answer["precision"]
+            pinned = self.precision.get(name.removesuffix(engines.AS_INSTALLED))
+            if name.endswith(engines.AS_INSTALLED) and self.precision[name] == pinned:
+                self.loaded.pop(name).close()  # it is the same
+                return
             process.ask("inputs", shapes=[list(shape) for shape in self.task.shapes.values()])
             self.runs[name] = []
         except PeerError as error:
@@ -159,7 +168,7 @@ class Peers:
             {
                 "engine": name,
                 "version": self.version[name],
-                "precision": "bf16" if name == "openvino" and self.task.precision == "bf16" else "float32",
+                "precision": self.precision[name],
                 "largest_difference": self.difference[name],
                 "runs": runs,
             }

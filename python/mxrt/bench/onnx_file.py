@@ -91,6 +91,9 @@ def model_pieces(
 def write(path: Path, pieces: Iterable[bytes]) -> None:
     """Writes the file, or nothing: a file that is there is a whole one."""
     unfinished = path.with_name(path.name + ".part")
-    with unfinished.open("wb") as file:
-        file.writelines(pieces)
-    unfinished.replace(path)
+    try:
+        with unfinished.open("wb") as file:
+            file.writelines(pieces)
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)

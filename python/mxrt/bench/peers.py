@@ -79,7 +79,7 @@ class Process:
             raise PeerError(f"{engine}: {python} does not run: {error}") from None
         at_end(self._kill)
         try:
-            self.begin = self._read(60)
+            self.begin: dict[str, Any] = self._read(60)
         except BaseException:
             self.close()
             raise

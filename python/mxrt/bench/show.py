@@ -16,13 +16,14 @@ __all__ = ["as_text", "check_picture", "draw"]
 FORMATS = (".png", ".svg", ".pdf")
 
 
-def as_text(report: dict[str, Any], top: int | None = None) -> str:
-    """The report as tables; with `top` that many of the slowest steps, not the whole plan."""
+def as_text(report: dict[str, Any], top: int) -> str:
+    """The report as tables, with that many of the slowest steps."""
     inputs = ", ".join(f"{name} {tuple(shape)}" for name, shape in report["inputs"].items())
     weights = report["parameters"] or "none found: random numbers"
     precision = "" if report["precision"] == "default" else f"; precision {report['precision']}"
     lines = [report["model"], f"parameters: {weights}", f"inputs: {inputs}; {report['cores']} cores{precision}", ""]
-    lines += report["plan"]["text"].splitlines() if top is None else _slowest(report["plan"]["steps"], top)
+    lines += _slowest(report["plan"]["steps"], top)
+    lines += [f"note: {text}" for text in report["plan"]["notes"]]
     lines += [
         "",
         f"loaded in {report['load_ms']:.1f} ms, first answer after {report['first_answer_ms']:.1f} ms more",
@@ -45,7 +46,8 @@ def as_text(report: dict[str, Any], top: int | None = None) -> str:
 
 def _slowest(steps: Sequence[dict[str, Any]], top: int) -> list[str]:
     total = sum(one["measured_us"] for one in steps) or 1.0
-    lines = [f"the {min(top, len(steps))} slowest of {len(steps)} steps"]
+    rest = "" if top >= len(steps) else f" (--top {len(steps)}: all; mxrt plan and mxrt profile say more)"
+    lines = [f"the {min(top, len(steps))} slowest of {len(steps)} steps, {total / 1e3:.3f} ms measured in all{rest}"]
     for one in sorted(steps, key=lambda one: -float(one["measured_us"]))[:top]:
         share = 100 * one["measured_us"] / total
         lines.append(f"{share:6.1f} %{one['measured_us']:11.1f} us  {one['node']}  {one['operator']}  {one['kernel']}")
@@ -72,12 +74,13 @@ def _everything(report: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _table(report: dict[str, Any]) -> list[str]:
     compared = bool(report["peers"])
-    name = f"{'engine':>13}" if compared else ""
+    width = 2 + max(len(engine) for engine, _ in _everything(report))
+    name = f"{'engine':>{width}}" if compared else ""
     lines = [f"{'callers':>8}{name}{'images/s':>12}{'p50 ms':>11}{'p99 ms':>11}{'max ms':>11}{'requests':>11}"]
     if compared:
         lines[0] += "   mxrt does"
     for engine, one in _everything(report):
-        name = f"{engine:>13}" if compared else ""
+        name = f"{engine:>{width}}" if compared else ""
         numbers = "".join(f"{one[key]:11.3f}" for key in ("p50_ms", "p99_ms", "max_ms"))
         line = f"{one['callers']:8d}{name}{one['images_per_second']:12.1f}{numbers}{one['requests']:11d}"
         if "setting" in one:

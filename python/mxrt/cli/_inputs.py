@@ -17,6 +17,7 @@ from typing import IO, Any
 import numpy as np
 
 from .. import _mxrt
+from ..base import MXNetError
 from ._archive import MOST_BYTES
 from ._errors import ModelError, UsageError
 from ._images import is_image
@@ -32,6 +33,19 @@ _IMAGES = (".jpg", ".jpeg", ".png")
 _ROWS = 64
 _MAGIC_NPY = b"\x93NUMPY"
 _MAGIC_RECORDS = (0xCED7230A).to_bytes(4, "little")
+# Spreadsheets begin text with it.
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+# How images begin that are neither JPEG nor PNG.
+_OTHER_IMAGES = (
+    (b"GIF8", "GIF"),
+    (b"BM", "BMP"),
+    (b"II*\0", "TIFF"),
+    (b"MM\0*", "TIFF"),
+    (b"\0\0\1\0", "ICO"),
+    (b"\0\0\0\x0cJXL ", "JPEG XL"),
+    (b"\xff\x0a", "JPEG XL"),
+    (b"\0\0\0\x0cjP  ", "JPEG 2000"),
+)
 
 
 @dataclass(frozen=True)
@@ -43,21 +57,53 @@ class Item:
 
 
 def items_of(words: Sequence[str], model: Loaded, image: Callable[[bytes, str], Array]) -> Iterator[Item]:
-    """The calls that the INPUTs of a command line ask for. `image` makes an input of a file."""
+    """The calls that the INPUTs of a command line ask for. `image` makes an input of a file.
+
+    UsageError, before any call, where an INPUT is not there; a file that cannot be used becomes a
+    call that says so, and the others are answered.
+    """
+    places = [(word, [] if word == "-" or _is_random(word) else _files_of(word)) for word in words]
+    return _calls(places, model, image)
+
+
+def _is_random(word: str) -> bool:
+    return word == "random" and not Path(word).exists()
+
+
+def _calls(
+    places: Sequence[tuple[str, Sequence[Path]]], model: Loaded, image: Callable[[bytes, str], Array]
+) -> Iterator[Item]:
     shapes = dict(model.data)
     if model.assumed:  # files say it
         shapes = {name: (-1,) * len(shape) for name, shape in shapes.items()}
-    for word in words:
-        if word == "random" and not Path(word).exists():
-            yield Item("random", lambda: random_arrays(model.data, model.dtypes))
-        elif word == "-":
+    for word, paths in places:
+        if word == "-":
             content = sys.stdin.buffer.read()
-            yield from _of_content("the standard input", lambda content=content: content, content, shapes, image)  # type: ignore[misc]
-        else:
-            for path in _files_of(word):
-                with path.open("rb") as file:
-                    head = file.read(64)
-                yield from _of_content(str(path), path.read_bytes, head, shapes, image)
+            name = "the standard input"
+            yield from _or_why_not(name, _of_content(name, lambda content=content: content, content, shapes, image))  # type: ignore[misc]
+        elif not paths:
+            yield Item("random", lambda: random_arrays(model.data, model.dtypes))
+        for path in paths:
+            yield from _or_why_not(str(path), _of_file(path, shapes, image))
+
+
+def _or_why_not(name: str, calls: Iterator[Item]) -> Iterator[Item]:
+    """The calls of a file; where it ends in an error, the last one raises it."""
+    try:
+        yield from calls
+    except (ModelError, MXNetError, OSError) as error:
+        found = error
+
+        def fail() -> Mapping[str, Array]:
+            raise found
+
+        yield Item(name, fail)
+
+
+def _of_file(path: Path, shapes: Mapping[str, Shape], image: Callable[[bytes, str], Array]) -> Iterator[Item]:
+    with path.open("rb") as file:
+        head = file.read(64)
+    yield from _of_content(str(path), path.read_bytes, head, shapes, image)
 
 
 def shapes_in(words: Sequence[str]) -> dict[str, Shape]:
@@ -137,13 +183,17 @@ def _of_content(
         yield Item(name, lambda: {only: image(read(), name)})
     elif head.startswith(_MAGIC_NPY):
         yield from _rows_of(name, {_single(name, shapes): _array(read(), name)}, shapes)
-    elif head.startswith(b"PK\x03\x04"):
+    elif head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         yield from _rows_of(name, arrays_of_npz(io.BytesIO(read()), name, list(shapes)), shapes)
     elif head.startswith(_MAGIC_RECORDS):
         yield from _of_records(name, only, image)
+    elif (form := _other_image(head)) is not None:
+        raise ModelError(f"'{name}' is a {form} image; expected a JPEG or PNG file: convert it")
+    elif head.startswith(_BYTE_ORDER_MARK) and _is_table(name):
+        yield from _rows_of(name, {_single(name, shapes): _table(read(), name, shapes)}, shapes)
     elif (advice := _mxrt.recognise(head)) is not None:
         raise ModelError(f"'{name}' is no input. {advice}")
-    elif name.lower().endswith((".csv", ".txt")) or name == "the standard input":
+    elif _is_table(name):
         yield from _rows_of(name, {_single(name, shapes): _table(read(), name, shapes)}, shapes)
     elif name.lower().endswith(_IMAGES):
         yield Item(name, lambda: {only: image(read(), name)})  # which says what is wrong
@@ -151,6 +201,19 @@ def _of_content(
         raise ModelError(
             f"'{name}' is no input: it begins with {head[:8]!r}; expected a JPEG, PNG, .npy, .npz, .csv or .rec file"
         )
+
+
+def _is_table(name: str) -> bool:
+    return name.lower().endswith((".csv", ".txt")) or name == "the standard input"
+
+
+def _other_image(head: bytes) -> str | None:
+    """The format of an image that is neither JPEG nor PNG; None for what is no such image."""
+    if head.startswith(b"RIFF") and head[8:12] == b"WEBP":
+        return "WebP"
+    if head[4:8] == b"ftyp" and head[8:12] in (b"avif", b"avis", b"heic", b"heix", b"mif1"):
+        return "AVIF or HEIC"
+    return next((form for begin, form in _OTHER_IMAGES if head.startswith(begin)), None)
 
 
 def _single(name: str, shapes: Mapping[str, Shape]) -> str:
@@ -203,13 +266,15 @@ def _table(content: bytes, name: str, shapes: Mapping[str, Shape]) -> Array:
         )
     columns = int(np.prod(shapes[only][1:], dtype="int64"))
     rows = []
-    for number, line in enumerate(content.decode("utf-8", "replace").splitlines(), 1):
+    titles = ""
+    for number, line in enumerate(content.decode("utf-8-sig", "replace").splitlines(), 1):
         if not line.strip():
             continue
         try:
             row = [float(part) for part in line.split(",") if part.strip()]
         except ValueError:
             if number == 1:
+                titles = f"; line 1, {line[:60]!r}, is taken for titles"
                 continue
             raise ModelError(f"'{name}', line {number}: {line[:60]!r} is no row of numbers with commas") from None
         if columns < 0:
@@ -221,7 +286,7 @@ def _table(content: bytes, name: str, shapes: Mapping[str, Shape]) -> Array:
             )
         rows.append(row)
     if not rows:
-        raise ModelError(f"'{name}' has no rows; expected lines of {columns} numbers with commas")
+        raise ModelError(f"'{name}' has no rows{titles}; expected lines of {columns} numbers with commas")
     return np.array(rows, "float32").reshape(len(rows), *shapes[only][1:])
 
 

@@ -40,17 +40,21 @@ def data_inputs(graph: Symbol, held: Mapping[str, object] | None) -> list[str]:
 
 
 def input_shapes(
-    files: Files, graph: Symbol, given: Sequence[str], data: Mapping[str, Shape] | None = None
+    files: Files,
+    graph: Symbol,
+    given: Sequence[str],
+    data: Mapping[str, Shape] | None = None,
+    held: Mapping[str, Shape] | None = None,
 ) -> tuple[dict[str, Shape], str | None]:
     """Shapes of what is no parameter, in the order of the symbol, and a sentence about those that
     nobody said. Shapes of labels follow from the others. `data` has shapes of arrays that are at
-    hand, by the names of inputs, or "" for the only one.
+    hand, by the names of inputs, or "" for the only one; `held` has those of the parameters, which
+    are read if they are not given.
 
     UsageError for a `--shape` that is none, and where one is needed; ModelError for parameters that
     are not in the file.
     """
-    held = None
-    if files.params is not None:
+    if held is None and files.params is not None:
         held = {strip_kind(name): array.shape for name, array in named_arrays(str(files.params)).items()}
     names = data_inputs(graph, held)
     lack = "" if held is not None else "; no parameter file was found, and --params names one"

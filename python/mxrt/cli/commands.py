@@ -50,7 +50,7 @@ COMMANDS = (
     ),
     Command(
         "convert",
-        "a copy of a model: today's files, float16, no training heads, other names, other formats",
+        "a copy of a model: today's files, float16, no training heads, other names, other formats, ONNX",
         "mxrt.cli.convert",
         "digits_cnn small --float16",
     ),

@@ -16,18 +16,18 @@ from .. import _mxrt
 from .. import symbol as symbols
 from ..gluon import SymbolBlock
 from ..ndarray import NDArray, array, save
-from . import _safetensors
+from . import _onnx, _safetensors
 from ._errors import BAD, GOOD, ModelError, UsageError
 from ._inputs import Array, arrays_of_npz, random_arrays, shapes_in
 from ._model import Loaded, add_model_arguments, open_model
-from ._out import megabytes, note, print_json
+from ._out import megabytes, note, print_json, shape_text
 from ._rewrite import Rewritten, rewritten
 from .check import worst_error
 from .run import called
 
 __all__ = ["add_arguments", "main", "targets_of"]
 
-FORMATS = ("params", "npz", "safetensors")
+FORMATS = ("params", "npz", "safetensors", "onnx")
 # Errors of a copy of the same precision are those of other kernels.
 _ATOL, _RTOL = 1e-4, 1e-3
 
@@ -35,7 +35,9 @@ _ATOL, _RTOL = 1e-4, 1e-3
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of the command."""
     add_model_arguments(parser)
-    parser.add_argument("out", metavar="OUT", help="prefix of the copy: OUT-symbol.json, and its parameters")
+    parser.add_argument(
+        "out", metavar="OUT", help="prefix of the copy: OUT-symbol.json and its parameters, or OUT.onnx"
+    )
     parser.add_argument("--float16", action="store_true", help="parameters in half the bytes; those of BatchNorm stay")
     parser.add_argument(
         "--strip-heads",
@@ -53,7 +55,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--format",
         choices=FORMATS,
         default="params",
-        help="file of the parameters: params, as MXNet's (default), npz of numpy, or safetensors",
+        help="file of the parameters: params, as MXNet's (default), npz of numpy, or safetensors; or onnx, the model "
+        "in one file, in float32 and for inputs of the shapes that it has now",
     )
     parser.add_argument(
         "--data",
@@ -68,6 +71,8 @@ def main(args: argparse.Namespace) -> int:
     """Runs the command; 1 where the copy does not answer as the model."""
     if args.data is not None and not Path(args.data).is_file():
         raise UsageError(f"there is no file '{args.data}' (--data)")
+    if args.float16 and args.format == "onnx":
+        raise UsageError("--float16 and --format onnx: an ONNX file is written in float32; leave one of them out")
     symbol, params = targets_of(args.out, args.force, args.format)
     model = open_model(args, shapes_in([args.data] if args.data else []))
     if model.assumed:
@@ -77,9 +82,17 @@ def main(args: argparse.Namespace) -> int:
     values = {name: value for name, value in values.items() if name in made.inputs}
     if args.float16:
         values = _halved(made, values)
-    _write(symbol, params, made, values, args.format)
+    shapes = {made.names.get(name, name): shape for name, shape in model.shapes.items()}
+    shapes = {name: shape for name, shape in shapes.items() if name in made.inputs}
+    if args.format == "onnx":
+        _onnx.write(params, made.graph, values, shapes, {made.names.get(n, n): t for n, t in model.dtypes.items()})
+        of_data = {made.names.get(name, name) for name in model.data}
+        listed = ", ".join(f"{name} {shape_text(shape)}" for name, shape in shapes.items() if name in of_data)
+        made.changes.append(f"its inputs have these shapes and no others: {listed}")
+    else:
+        _write(symbol, params, made, values, args.format)
     report = {
-        "symbol": str(symbol),
+        "symbol": None if args.format == "onnx" else str(symbol),
         "parameters": str(params),
         "bytes_before": model.files.params.stat().st_size if model.files.params else 0,
         "bytes": params.stat().st_size,
@@ -89,7 +102,7 @@ def main(args: argparse.Namespace) -> int:
             if args.float16
             else []
         ),
-        **_compared(model, made, values, args),
+        **_compared(model, made, values, args, shapes, params),
     }
     if args.json:
         print_json(report)
@@ -106,9 +119,10 @@ def targets_of(prefix: str, force: bool, form: str = "params") -> tuple[Path, Pa
         raise UsageError(f"OUT '{out}': there is no folder '{out.parent}'")
     if not os.access(folder, os.W_OK):
         raise UsageError(f"OUT '{out}': the folder '{out.parent}' cannot be written: permission denied")
+    # An ONNX file has the graph in it.
     ending = {"params": "-0000.params"}.get(form, f".{form}")
     targets = out.with_name(f"{out.name}-symbol.json"), out.with_name(f"{out.name}{ending}")
-    there = [str(path) for path in targets if path.exists()]
+    there = [str(path) for path in (targets[1:] if form == "onnx" else targets) if path.exists()]
     if there and not force:
         raise UsageError(f"'{there[0]}' exists; name another OUT, or overwrite it by --force")
     return targets
@@ -160,36 +174,36 @@ def _numbers(name: str, value: NDArray) -> Array:
 
 
 def _compared(
-    model: Loaded, made: Rewritten, values: Mapping[str, NDArray], args: argparse.Namespace
+    model: Loaded,
+    made: Rewritten,
+    values: Mapping[str, NDArray],
+    args: argparse.Namespace,
+    shapes: Mapping[str, tuple[int, ...]],
+    file: Path,
 ) -> dict[str, Any]:
     """How far the answers of the copy are from those of the model."""
     label = None
     if args.data is None:
         feeds = random_arrays(model.data, model.dtypes)
     else:
-        with open(args.data, "rb") as file:
-            feeds = arrays_of_npz(file, args.data, list(model.data))
+        with open(args.data, "rb") as data:
+            feeds = arrays_of_npz(data, args.data, list(model.data))
         with np.load(args.data, allow_pickle=False) as saved:
             label = saved["label"] if "label" in saved.files else None
-    shapes = {made.names.get(name, name): shape for name, shape in model.shapes.items()}
-    shapes = {name: shape for name, shape in shapes.items() if name in made.inputs}
-    block = SymbolBlock(made.graph, [symbols.var(name) for name in shapes])
-    for name, parameter in block.collect_params().items():
-        parameter.shape, parameter.dtype = values[name].shape, values[name].dtype
-        parameter.initialize()
-        parameter.set_data(values[name])
-    rows = next(iter(feeds.values())).shape[0]
     before = called(model, feeds, args.data or "random numbers")
     given = {made.names.get(name, name): value for name, value in feeds.items()}
-    inputs = []
-    kind = "float16" if args.float16 else None
-    for name, shape in shapes.items():
-        value = given.get(name)
-        value = np.zeros((rows, *shape[1:]), "float32") if value is None else value
-        dtype = kind or next((d for n, d in model.dtypes.items() if made.names.get(n, n) == name), "float32")
-        inputs.append(array(value, dtype=dtype))
-    found = block(*inputs)
-    after = [one.astype("float32").asnumpy() for one in (found if isinstance(found, list) else [found])]
+    if args.format == "onnx":
+        found = _onnx.answers(file, given)
+        if found is None:
+            note(
+                "convert",
+                "the answers of the copy were not compared, for onnxruntime is not installed for this Python: "
+                "pip install onnxruntime (or 'mxrt[onnx]')",
+            )
+            return {"outputs": [], "good": True}
+        after = found[1]
+    else:
+        after = _answers(model, made, values, args, shapes, given)
     outputs = []
     for (name, one), two in zip(before.items(), after, strict=False):
         largest = float(np.abs(one[np.isfinite(one)]).max()) if np.isfinite(one).any() else 0.0
@@ -198,17 +212,46 @@ def _compared(
         worst, good, _ = worst_error(two.astype(one.dtype), one, atol, rtol)
         outputs.append({"output": name, "largest_error": worst, "largest_value": largest, "good": good})
     result: dict[str, Any] = {"outputs": outputs, "good": all(one["good"] for one in outputs)}
-    if label is not None and len(label) == rows:
+    if label is not None and len(label) == _rows(feeds):
         first = next(iter(before.values()))
         result["accuracy_before"] = float((first.argmax(-1) == label).mean())
         result["accuracy"] = float((after[0].argmax(-1) == label).mean())
     return result
 
 
+def _rows(arrays: Mapping[str, Array]) -> int:
+    return int(next(iter(arrays.values())).shape[0])
+
+
+def _answers(
+    model: Loaded,
+    made: Rewritten,
+    values: Mapping[str, NDArray],
+    args: argparse.Namespace,
+    shapes: Mapping[str, tuple[int, ...]],
+    given: Mapping[str, Array],
+) -> list[Array]:
+    """The answers of the copy."""
+    block = SymbolBlock(made.graph, [symbols.var(name) for name in shapes])
+    for name, parameter in block.collect_params().items():
+        parameter.shape, parameter.dtype = values[name].shape, values[name].dtype
+        parameter.initialize()
+        parameter.set_data(values[name])
+    inputs = []
+    kind = "float16" if args.float16 else None
+    for name, shape in shapes.items():
+        value = given.get(name)
+        value = np.zeros((_rows(given), *shape[1:]), "float32") if value is None else value
+        dtype = kind or next((d for n, d in model.dtypes.items() if made.names.get(n, n) == name), "float32")
+        inputs.append(array(value, dtype=dtype))
+    found = block(*inputs)
+    return [one.astype("float32").asnumpy() for one in (found if isinstance(found, list) else [found])]
+
+
 def _as_text(report: Mapping[str, Any]) -> str:
     before, now = report["bytes_before"], report["bytes"]
     lines = [
-        f"{report['symbol']}",
+        *([report["symbol"]] if report["symbol"] else []),
         f"{report['parameters']}  {megabytes(now)} ({now / before:.2f} x the {megabytes(before)} of the model)"
         if before
         else f"{report['parameters']}  {megabytes(now)}",

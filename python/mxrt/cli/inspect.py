@@ -21,6 +21,8 @@ from ._written import written
 __all__ = ["add_arguments", "main"]
 
 _MOST_LAYERS = 10
+# A parameter file of another model leaves hundreds of inputs open.
+_MOST_INPUTS = 12
 # The number that begins an array in a parameter file, by the version of the format.
 _FORMATS = {0xF993FAC8: "V1", 0xF993FAC9: "V2", 0xF993FACA: "V3"}
 
@@ -108,17 +110,18 @@ def _with_graph(report: dict[str, Any], files: Files, held: Mapping[str, NDArray
     report["outputs"] = [{"name": name, "shape": None, "dtype": None} for name in graph.list_outputs()]
     if files.params is None:
         raise ModelError("no parameter file was found; --params names one")
-    shapes, assumed = input_shapes(files, graph, given)
+    shapes, assumed = input_shapes(files, graph, given, held=known)
     if assumed:
         report["notes"].append(assumed)
-    own = {name: shape for name, shape in known.items() if name in graph.list_inputs()}
+    inputs, of_graph = set(graph.list_inputs()), graph.list_arguments()
+    own = {name: shape for name, shape in known.items() if name in inputs}
     spare = sorted(known.keys() - own.keys())
     if spare:
         report["notes"].append(f"{len(spare)} arrays of the parameter file are not used: {', '.join(spare[:5])}")
     _, outputs, _ = graph.infer_shape(**{**own, **shapes})
-    types = {name: held[name].dtype for name in own if name in graph.list_arguments()}
+    types = {name: held[name].dtype for name in own.keys() & set(of_graph)}
     arguments, made, _ = graph.infer_type_partial(**types)
-    of = dict(zip(graph.list_arguments(), arguments or (), strict=False))
+    of = dict(zip(of_graph, arguments or (), strict=False))
     for one in report["inputs"]:
         one["shape"] = shapes.get(one["name"])
         one["dtype"] = _type(of.get(one["name"]))
@@ -183,9 +186,11 @@ def _as_text(report: dict[str, Any], every_layer: bool) -> str:
             f"{', '.join(report['dtypes'])}"
         )
     for title in ("inputs", "outputs"):
-        for one in report[title]:
+        for one in report[title][:_MOST_INPUTS]:
             shape = shape_text(one["shape"]) if one["shape"] else "of a shape that depends on --shape"
             lines.append(f"  {title[:-1]:10s}  {one['name']} {shape} {one['dtype'] or ''}".rstrip())
+        if (more := len(report[title]) - _MOST_INPUTS) > 0:
+            lines.append(f"  {'':10s}  and {more} more {title} (--json: all)")
     lines += ["", "operators: " + ", ".join(_counted(report["operators"]))]
     lines += _layers_text(report["layers"], every_layer)
     if "weights" in report:

@@ -106,6 +106,8 @@ def _answers(
             return called(model, item.arrays(), item.name)
         except CommandError as error:
             return error
+        except MXNetError as error:  # of a file, which it names
+            return ModelError(str(error))
         except (OSError, MemoryError) as error:
             return ModelError(f"'{item.name}': {error}")
 

@@ -28,8 +28,8 @@ class DataLoaderIter(DataIter):
         self._batch: tuple[NDArray, NDArray] | None = None
         self._names = (data_name, label_name)
         self.dtype = dtype
-        self.provide_data = [DataDesc(data_name, data.shape, dtype)]
-        self.provide_label = [DataDesc(label_name, label.shape, dtype)]
+        self.provide_data: list[DataDesc] = [DataDesc(data_name, data.shape, dtype)]
+        self.provide_label: list[DataDesc] = [DataDesc(label_name, label.shape, dtype)]
 
     def reset(self) -> None:
         """Begins again."""

@@ -14,7 +14,7 @@ class LogMetricsCallback:
         import importlib
 
         self.prefix = prefix
-        self.step = 0
+        self.step: int = 0
         self.summary_writer: Any = importlib.import_module("mxboard").SummaryWriter(logging_dir)
 
     def __call__(self, param: Any) -> None:

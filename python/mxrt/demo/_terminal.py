@@ -12,8 +12,8 @@ class Terminal:
 
     def __init__(self, out: TextIO | None = None) -> None:
         self._out = out or sys.stdout
-        self.live = self._out.isatty()
-        self.colour = self.live and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        self.live: bool = self._out.isatty()
+        self.colour: bool = self.live and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         self._line = 0
 
     def _style(self, text: str, code: str) -> str:

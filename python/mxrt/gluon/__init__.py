@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 # What blocks take and give.
-tensor_types = (Symbol, NDArray)
+tensor_types: tuple[type[Symbol], type[NDArray]] = (Symbol, NDArray)
 
 # Imported when they are first used.
 _LAZY = ("contrib", "data", "loss", "model_zoo", "nn", "rnn")

@@ -388,7 +388,7 @@ class SDMLLoss(Loss):
         self, smoothing_parameter: float = 0.3, weight: float | None = 1.0, batch_axis: int = 0, **kwargs: Any
     ) -> None:
         super().__init__(weight, batch_axis, **kwargs)
-        self.kl_loss = KLDivLoss(from_logits=True)
+        self.kl_loss: KLDivLoss = KLDivLoss(from_logits=True)
         self.smoothing_parameter = smoothing_parameter
 
     def hybrid_forward(self, F: Any, x1: Any, x2: Any) -> Any:

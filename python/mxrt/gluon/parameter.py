@@ -39,7 +39,7 @@ class DeferredInitializationError(MXNetError):
 
 # Which arrays the parameters of the process hold: changed whenever one is replaced, so that blocks
 # notice.
-publishing = fork_safe_lock()
+publishing: Any = fork_safe_lock()
 # Held while the symbol of a parameter is made or dropped; no other lock is taken meanwhile.
 _naming = fork_safe_lock()
 _generation = 0

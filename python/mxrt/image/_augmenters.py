@@ -100,7 +100,7 @@ class RandomOrderAug(SequentialAug):
     """Several augmenters, in random order."""
 
     def __call__(self, src: NDArray) -> Any:
-        self.ts = shuffled(self.ts)
+        self.ts: list[Any] = shuffled(self.ts)
         return super().__call__(src)
 
 
@@ -201,7 +201,7 @@ class ContrastJitterAug(Augmenter):
     def __init__(self, contrast: float) -> None:
         super().__init__(contrast=contrast)
         self.contrast = contrast
-        self.coef = array([[_GREY]])
+        self.coef: NDArray = array([[_GREY]])
 
     def __call__(self, src: NDArray) -> NDArray:
         alpha = 1.0 + random.uniform(-self.contrast, self.contrast)
@@ -236,8 +236,8 @@ class HueJitterAug(Augmenter):
     def __init__(self, hue: float) -> None:
         super().__init__(hue=hue)
         self.hue = hue
-        self.tyiq = np.array([_GREY, [0.596, -0.274, -0.321], [0.211, -0.523, 0.311]])
-        self.ityiq = np.array([[1.0, 0.956, 0.621], [1.0, -0.272, -0.647], [1.0, -1.107, 1.705]])
+        self.tyiq: Any = np.array([_GREY, [0.596, -0.274, -0.321], [0.211, -0.523, 0.311]])
+        self.ityiq: Any = np.array([[1.0, 0.956, 0.621], [1.0, -0.272, -0.647], [1.0, -1.107, 1.705]])
 
     def __call__(self, src: NDArray) -> NDArray:
         angle = random.uniform(-self.hue, self.hue) * np.pi
@@ -281,8 +281,8 @@ class ColorNormalizeAug(Augmenter):
 
     def __init__(self, mean: Any, std: Any) -> None:
         super().__init__(mean=mean, std=std)
-        self.mean = mean if mean is None or isinstance(mean, NDArray) else array(mean)
-        self.std = std if std is None or isinstance(std, NDArray) else array(std)
+        self.mean: NDArray | None = mean if mean is None or isinstance(mean, NDArray) else array(mean)
+        self.std: NDArray | None = std if std is None or isinstance(std, NDArray) else array(std)
 
     def __call__(self, src: NDArray) -> NDArray:
         return color_normalize(src, self.mean, self.std)
@@ -294,7 +294,7 @@ class RandomGrayAug(Augmenter):
     def __init__(self, p: float) -> None:
         super().__init__(p=p)
         self.p = p
-        self.mat = array([[0.21] * 3, [0.72] * 3, [0.07] * 3])
+        self.mat: NDArray = array([[0.21] * 3, [0.72] * 3, [0.07] * 3])
 
     def __call__(self, src: NDArray) -> NDArray:
         return dot(src, self.mat) if random.random() < self.p else src

@@ -219,9 +219,9 @@ class DetRandomCropAug(DetAugmenter):
         max_attempts: int = 50,
     ) -> None:
         self._windows = _Windows("DetRandomCropAug", aspect_ratio_range, area_range, 0)
-        self.enabled = self._windows.enabled
-        self.aspect_ratio_range = self._windows.ratios
-        self.area_range = self._windows.areas
+        self.enabled: bool = self._windows.enabled
+        self.aspect_ratio_range: _Range = self._windows.ratios
+        self.area_range: _Range = self._windows.areas
         self.min_object_covered = min_object_covered
         self.min_eject_coverage = min_eject_coverage
         self.max_attempts = max_attempts

@@ -74,9 +74,9 @@ class ImageDetIter(ImageIter):
         )
         # The keywords of the usual augmenters; None if there are others.
         self._usual = kwargs if aug_list is None else None
-        self.auglist = CreateDetAugmenter(self.data_shape, **kwargs) if aug_list is None else list(aug_list)
-        self.label_shape = self._estimate_label_shape()
-        self.provide_label = [(label_name, (batch_size, *self.label_shape))]
+        self.auglist: list[Any] = CreateDetAugmenter(self.data_shape, **kwargs) if aug_list is None else list(aug_list)
+        self.label_shape: tuple[int, int] = self._estimate_label_shape()
+        self.provide_label: list[tuple[str, tuple[int, ...]]] = [(label_name, (batch_size, *self.label_shape))]
 
     def _estimate_label_shape(self) -> tuple[int, int]:
         """The largest number of objects of an image, and how many numbers each has."""
@@ -164,8 +164,10 @@ class ImageDetIter(ImageIter):
         """
         if data_shape is not None:
             self.check_data_shape(data_shape)
-            self.data_shape = tuple(data_shape)
-            self.provide_data = [(self.provide_data[0][0], (self.batch_size, *self.data_shape))]
+            self.data_shape: tuple[int, ...] = tuple(data_shape)
+            self.provide_data: list[tuple[str, tuple[int, ...]]] = [
+                (self.provide_data[0][0], (self.batch_size, *self.data_shape))
+            ]
             if self._usual is not None:
                 self.auglist = CreateDetAugmenter(self.data_shape, **self._usual)
         if label_shape is not None:

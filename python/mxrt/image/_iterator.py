@@ -71,20 +71,20 @@ class ImageIter(DataIter):
         if last_batch_handle not in ("pad", "discard", "roll_over"):
             raise ValueError(f"last_batch_handle is '{last_batch_handle}'; expected pad, discard or roll_over")
         self.check_data_shape(data_shape)
-        self.data_shape = tuple(data_shape)
+        self.data_shape: tuple[int, ...] = tuple(data_shape)
         self.label_width = label_width
         self.shuffle = shuffle
         self.path_root = path_root
         self.last_batch_handle = last_batch_handle
-        self.provide_data = [(data_name, (batch_size, *self.data_shape))]
+        self.provide_data: list[tuple[str, tuple[int, ...]]] = [(data_name, (batch_size, *self.data_shape))]
         self.provide_label: list[tuple[str, tuple[int, ...]]]
         self.provide_label = [(label_name, (batch_size, label_width) if label_width > 1 else (batch_size,))]
-        self.imgrec = _records(path_imgrec, path_imgidx)
-        self.imglist = _listed(path_imglist, imglist, dtype)
-        self.seq = self._order(path_imgidx, part_index, num_parts)
-        self.num_image = None if self.seq is None else len(self.seq)
+        self.imgrec: Any = _records(path_imgrec, path_imgidx)
+        self.imglist: dict[Any, tuple[NDArray, str]] | None = _listed(path_imglist, imglist, dtype)
+        self.seq: list[Any] | None = self._order(path_imgidx, part_index, num_parts)
+        self.num_image: int | None = None if self.seq is None else len(self.seq)
         self.auglist: list[Any] = CreateAugmenter(self.data_shape, **kwargs) if aug_list is None else list(aug_list)
-        self.cur = 0
+        self.cur: int = 0
         # Samples of the next batch that are read already, and how many of them the last epoch left.
         self._left_over: list[tuple[NDArray, Any]] = []
         self._rolled_over = 0

@@ -36,7 +36,7 @@ class PrefetchingIter(_BatchHolder):
         self.iters: list[Any] = list(iters) if isinstance(iters, (list, tuple)) else [iters]
         if not self.iters:
             raise MXNetValueError("PrefetchingIter: there are no iterators")
-        self.n_iter = len(self.iters)
+        self.n_iter: int = len(self.iters)
         self.rename_data = rename_data
         self.rename_label = rename_label
         super().__init__(self.provide_data[0][1][0])

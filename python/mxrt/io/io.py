@@ -176,9 +176,10 @@ class ResizeIter(_BatchHolder):
         self.data_iter = data_iter
         self.size = size
         self.reset_internal = reset_internal
-        self.cur = 0
-        self.provide_data = getattr(data_iter, "provide_data", None)
-        self.provide_label = getattr(data_iter, "provide_label", None)
+        self.current_batch: DataBatch | None = None
+        self.cur: int = 0
+        self.provide_data: Any | None = getattr(data_iter, "provide_data", None)
+        self.provide_label: Any | None = getattr(data_iter, "provide_label", None)
 
     def reset(self) -> None:
         """Begins again."""
@@ -292,11 +293,11 @@ class NDArrayIter(DataIter):
         if len(set(counts.values())) != 1:
             shown = ", ".join(f"{name}: {count}" for name, count in counts.items())
             raise MXNetValueError(f"NDArrayIter: all arrays must have the same number of rows, got {shown}")
-        self.num_data = len(self._values[0][1])
+        self.num_data: int = len(self._values[0][1])
         self.last_batch_handle = last_batch_handle
         self.shuffle = shuffle
         self.layout = layout
-        self.idx = np.arange(self.num_data)
+        self.idx: np.ndarray[Any, Any] = np.arange(self.num_data)
         # Rows of the current batch; those that an earlier epoch left come first.
         self._rows = self.idx[:0]
         self._left_over = self.idx[:0]

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy
 
 from .. import registry
 from ..ndarray import NDArray
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["Array", "EvalMetric", "Plain", "alias", "check_label_shapes", "listed", "pairs", "parts", "register"]
 __all__ += ["values"]
@@ -67,7 +70,7 @@ class EvalMetric:
     def __init__(
         self, name: str, output_names: list[str] | None = None, label_names: list[str] | None = None, **kwargs: Any
     ) -> None:
-        self.name = str(name)
+        self.name: str = str(name)
         self.output_names = output_names
         self.label_names = label_names
         self._has_global_stats = kwargs.pop("has_global_stats", False)
@@ -137,8 +140,8 @@ class EvalMetric:
         return list(zip(parts(name), parts(value), strict=True))
 
 
-register = registry.get_register_func(EvalMetric, "metric")
-alias = registry.get_alias_func(EvalMetric, "metric")
+register: Callable[..., Any] = registry.get_register_func(EvalMetric, "metric")
+alias: Callable[..., Any] = registry.get_alias_func(EvalMetric, "metric")
 
 
 class Plain(EvalMetric):

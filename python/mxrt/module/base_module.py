@@ -33,7 +33,7 @@ class BaseModule:
     _updater: Any = None
 
     def __init__(self, logger: Any = logging) -> None:
-        self.logger = logger
+        self.logger: Any = logger
         self.binded = False
         self.for_training = False
         self.inputs_need_grad = False

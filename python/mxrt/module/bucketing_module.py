@@ -265,7 +265,7 @@ class BucketingModule(BaseModule):
             self._held = self.get_params()
         self._buckets = {self._default_bucket_key: module}
         self._current, self._mine = module, threading.local()
-        self.for_training = module.for_training
+        self.for_training: bool = module.for_training
         self.binded = True
         if self._held is not None:
             module.set_params(*self._held)
@@ -352,7 +352,7 @@ class BucketingModule(BaseModule):
     def load_params(self, fname: str) -> None:
         """Reads values for all parameters from a file."""
         self._default().load_params(fname)
-        self.params_initialized = True
+        self.params_initialized: bool = True
 
     def save_params(self, fname: str) -> None:
         """Writes the values of all parameters to a file."""

@@ -70,19 +70,19 @@ class DataParallelExecutorGroup:
             raise no_training("DataParallelExecutorGroup(inputs_need_grad=True)")
         self.symbol = symbol
         self.contexts = contexts
-        self.workload = list(workload or [1] * len(contexts))
-        self.arg_names = symbol.list_arguments()
-        self.aux_names = symbol.list_auxiliary_states()
+        self.workload: list[float] = list(workload or [1] * len(contexts))
+        self.arg_names: list[str] = symbol.list_arguments()
+        self.aux_names: list[str] = symbol.list_auxiliary_states()
         self.param_names = param_names
-        self.fixed_param_names = list(fixed_param_names or [])
-        self.state_names = list(state_names or [])
-        self.output_names = symbol.list_outputs()
-        self.num_outputs = len(self.output_names)
-        self.output_layouts = batch_axes(symbol)
-        self.group2ctxs = groups_of_contexts(group2ctxs, len(contexts))
+        self.fixed_param_names: list[str] = list(fixed_param_names or [])
+        self.state_names: list[str] = list(state_names or [])
+        self.output_names: list[str] = symbol.list_outputs()
+        self.num_outputs: int = len(self.output_names)
+        self.output_layouts: list[int] = batch_axes(symbol)
+        self.group2ctxs: list[Any] = groups_of_contexts(group2ctxs, len(contexts))
         self.for_training = for_training
         self.inputs_need_grad = inputs_need_grad
-        self.grad_req = dict.fromkeys(self.arg_names, "null")
+        self.grad_req: dict[str, str] = dict.fromkeys(self.arg_names, "null")
         self.logger = logger
         # Programs may keep arrays for executors here; there is nothing in it.
         self.shared_data_arrays: list[dict[str, NDArray]] = [{} for _ in contexts]
@@ -150,9 +150,10 @@ class DataParallelExecutorGroup:
         if reshape and self._default_execs is None:
             self._default_execs = self.execs
         self.execs = made
-        self.data_shapes, self.label_shapes = data, label
+        self.data_shapes: list[DataDesc] = data
+        self.label_shapes: list[DataDesc] | None = label
         self.data_layouts = layouts
-        self.data_names = [one.name for one in data]
+        self.data_names: list[str] = [one.name for one in data]
         if label is not None:
             self.label_layouts = label_layouts
             self.label_names = [one.name for one in label]
@@ -204,12 +205,14 @@ class DataParallelExecutorGroup:
             return [[one.arg_dict[name] for one in self.execs] for name in names]
 
         known = set(self.arg_names)
-        self.data_arrays = inputs([name for name in self.data_names if name in known])
+        self.data_arrays: _Parts = inputs([name for name in self.data_names if name in known])
         labels = self.label_names if self.label_shapes is not None else None
-        self.label_arrays = None if labels is None else inputs([name for name in labels if name in known])
-        self.state_arrays = held(self.state_names)
-        self.param_arrays = held([name for name in self.arg_names if name in self.param_names])
-        self.aux_arrays = [[one.aux_dict[name] for one in self.execs] for name in self.aux_names]
+        self.label_arrays: _Parts | None = (
+            None if labels is None else inputs([name for name in labels if name in known])
+        )
+        self.state_arrays: list[list[NDArray]] = held(self.state_names)
+        self.param_arrays: list[list[NDArray]] = held([name for name in self.arg_names if name in self.param_names])
+        self.aux_arrays: list[list[NDArray]] = [[one.aux_dict[name] for one in self.execs] for name in self.aux_names]
 
     def reshape(self, data_shapes: Any, label_shapes: Any) -> None:
         """Changes the shapes of the inputs; ``execs`` has other executors then."""

@@ -290,8 +290,8 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
         self._group = None
         self._set_shapes(_descriptions(data_shapes), _descriptions(label_shapes) or None)
         self._op, self._training = CachedOp(self._symbol), {}
-        self.for_training = bool(for_training)
-        self.binded = True
+        self.for_training: bool = bool(for_training)
+        self.binded: bool = True
         if shared_module is not None and shared_module.params_initialized:
             self.set_params(*shared_module.get_params())
         elif self._arg_params is not None:

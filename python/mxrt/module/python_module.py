@@ -74,7 +74,7 @@ class PythonModule(BaseModule):
 
     def set_params(self, *args: Any, **kwargs: Any) -> None:
         """Nothing to do: there are no parameters."""
-        self.params_initialized = True
+        self.params_initialized: bool = True
 
     def update_metric(self, eval_metric: Any, labels: Any, pre_sliced: bool = False) -> None:
         """Adds results and labels to a metric, if the module was bound with labels.
@@ -124,7 +124,7 @@ class PythonModule(BaseModule):
                 raise AssertionError(f"PythonModule.bind: names {[one[0] for one in shapes]}, expected {names}")
         self._data_shapes, self._label_shapes = data_shapes, label_shapes
         self._output_shapes = self._compute_output_shapes()
-        self.for_training = bool(for_training)
+        self.for_training: bool = bool(for_training)
         self.binded = True
 
     def _compute_output_shapes(self) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..base import no_training
 from ..io import DataDesc
@@ -13,6 +13,9 @@ from ..ndarray import NDArray
 from ._parameters import ParameterMethods
 from .base_module import BaseModule
 from .module import NotBoundError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["SequentialModule"]
 
@@ -126,8 +129,8 @@ class SequentialModule(BaseModule):
                 shapes = [(name, tuple(one[1])) for name, one in zip(module.data_names, shapes, strict=True)]
             module.bind(shapes, labels, for_training, force_rebind=force_rebind)
             shapes = module.output_shapes
-        self.for_training = bool(for_training)
-        self.binded = True
+        self.for_training: bool = bool(for_training)
+        self.binded: bool = True
 
     def get_params(self) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
         """Arguments and auxiliary states of all modules by name."""
@@ -139,8 +142,8 @@ class SequentialModule(BaseModule):
             aux.update(own_aux)
         return args, aux
 
-    load_params = ParameterMethods.load_params
-    save_params = ParameterMethods.save_params
+    load_params: Callable[..., None] = ParameterMethods.load_params
+    save_params: Callable[..., None] = ParameterMethods.save_params
 
     def init_params(
         self,
@@ -187,7 +190,7 @@ class SequentialModule(BaseModule):
         """Gives the parameters of all modules values; see :meth:`init_params`."""
         for module in self._bound():
             module.set_params(arg_params, aux_params, allow_missing, force_init, allow_extra)
-        self.params_initialized = True
+        self.params_initialized: bool = True
 
     def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
         """Runs the modules one after another; ``get_outputs`` gives the results of the last."""

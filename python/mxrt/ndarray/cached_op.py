@@ -42,7 +42,7 @@ class CachedOp:
             from ..subgraph import from_environment
 
             sym = from_environment(sym)
-        self.sym = sym
+        self.sym: Symbol = sym
         self._training: TrainingOp | None = None
         self._op = _mxrt.CachedOp(sym, dict(flags))
 

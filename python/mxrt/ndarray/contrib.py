@@ -15,6 +15,8 @@ from .zipfian import rand_zipfian
 __all__ = ["cond", "foreach", "isfinite", "isinf", "isnan", "rand_zipfian", "while_loop"]
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .._signatures import contrib as _signatures
     from .._signatures.contrib import *  # noqa: F403
 
@@ -26,7 +28,11 @@ def adamw_update(*args: Any, **kwargs: Any) -> NoReturn:
     raise no_training("nd.contrib.adamw_update")
 
 
-mp_adamw_update = multi_adamw_update = multi_mp_adamw_update = adamw_update
+mp_adamw_update: Callable[..., NoReturn] = adamw_update
+multi_adamw_update: Callable[..., NoReturn] = adamw_update
+multi_mp_adamw_update: Callable[..., NoReturn] = adamw_update
 
+__getattr__: Callable[[str], Any]
+__dir__: Callable[[], list[str]]
 __getattr__, __dir__ = _module_functions(globals(), "contrib", _make)
 _modules[__name__].__class__ = _WholeModule

@@ -68,7 +68,7 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods, Exchange, Awaitable):
     # numpy leaves operators with its arrays on the left to this class, which refuses them as MXNet
     # does.
     __array_ufunc__ = None
-    __array_priority__ = 1000.0
+    __array_priority__: float = 1000.0
 
     # ---- what it is ------------------------------------------------------------------------------
 

@@ -26,11 +26,15 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .._signatures import random as _signatures
     from .._signatures.random import *  # noqa: F403
 
     __all__ += _signatures.__all__  # type: ignore[has-type]
 
+__getattr__: Callable[[str], Any]
+__dir__: Callable[[], list[str]]
 __getattr__, __dir__ = _module_functions(globals(), "random", _make)
 
 

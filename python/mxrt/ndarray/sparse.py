@@ -39,11 +39,16 @@ __all__ = [
     "zeros",
 ]
 
-add = _of_one_shape("elemwise_add", _add)
-subtract = _of_one_shape("elemwise_sub", _subtract)
-multiply = _of_one_shape("elemwise_mul", _multiply)
+add: Callable[[Any, Any], Any] = _of_one_shape("elemwise_add", _add)
+subtract: Callable[[Any, Any], Any] = _of_one_shape("elemwise_sub", _subtract)
+multiply: Callable[[Any, Any], Any] = _of_one_shape("elemwise_mul", _multiply)
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
     from .._signatures.sparse import *  # noqa: F403
 
+__getattr__: Callable[[str], Any]
+__dir__: Callable[[], list[str]]
 __getattr__, __dir__ = _module_functions(globals(), "sparse", _make)

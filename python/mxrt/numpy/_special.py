@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as onp
 
@@ -10,6 +10,9 @@ from .. import _mxrt
 from ..base import is_number
 from ._call import call, check_ufunc_options, computed_in_python, is_tensor
 from .multiarray import array, ndarray
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = [
     "append",
@@ -84,7 +87,8 @@ def around(x: Any, decimals: int = 0, out: Any = None, **kwargs: Any) -> Any:
     return call("_npi_around", (x,), {"decimals": decimals}, out)
 
 
-round = round_ = around
+round: Callable[..., Any] = around
+round_: Callable[..., Any] = around
 
 
 def clip(a: Any, a_min: Any, a_max: Any, out: Any = None) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as onp
 
 from ..base import is_number
-from ._call import call, direct
+from ._call import Function, call, direct
 from ._protocols import FALLBACK_LINALG
 from ._rows import absolute, max, min, sum
 from .multiarray import ndarray
@@ -29,14 +29,14 @@ __all__ = [
     "tensorsolve",
 ]
 
-cholesky = direct("cholesky(a)", "_npi_cholesky(a)()")
-inv = direct("inv(a)", "_npi_inv(a)()")
-det = direct("det(a)", "_npi_det(a)()")
-slogdet = direct("slogdet(a)", "_npi_slogdet(a)()")
-solve = direct("solve(a, b)", "_npi_solve(a, b)()")
-tensorinv = direct("tensorinv(a, ind=2)", "_npi_tensorinv(a)(ind)")
-tensorsolve = direct("tensorsolve(a, b, axes=None)", "_npi_tensorsolve(a, b)(a_axes=axes)")
-eigvalsh = direct("eigvalsh(a, UPLO='L')", "_npi_eigvalsh(a)(UPLO)")
+cholesky: Function = direct("cholesky(a)", "_npi_cholesky(a)()")
+inv: Function = direct("inv(a)", "_npi_inv(a)()")
+det: Function = direct("det(a)", "_npi_det(a)()")
+slogdet: Function = direct("slogdet(a)", "_npi_slogdet(a)()")
+solve: Function = direct("solve(a, b)", "_npi_solve(a, b)()")
+tensorinv: Function = direct("tensorinv(a, ind=2)", "_npi_tensorinv(a)(ind)")
+tensorsolve: Function = direct("tensorsolve(a, b, axes=None)", "_npi_tensorsolve(a, b)(a_axes=axes)")
+eigvalsh: Function = direct("eigvalsh(a, UPLO='L')", "_npi_eigvalsh(a)(UPLO)")
 
 
 def __getattr__(name: str) -> Any:
@@ -68,7 +68,7 @@ def eig(a: Any) -> Any:
     return values, vectors
 
 
-eigvals = direct("eigvals(a)", "_npi_eigvals(a)()")
+eigvals: Function = direct("eigvals(a)", "_npi_eigvals(a)()")
 
 
 def pinv(a: Any, rcond: Any = 1e-15, hermitian: bool = False) -> Any:

@@ -39,11 +39,14 @@ int32 = onp.int32
 int64 = onp.int64
 bool_ = onp.bool_
 
-pi = onp.pi
-e = onp.e
-inf = PINF = onp.inf
+pi: float = onp.pi
+e: float = onp.e
+inf: float = onp.inf
+PINF = inf
 NINF = -onp.inf
-nan = NAN = NaN = onp.nan
+nan: float = onp.nan
+NaN: float = nan
+NAN = nan
 PZERO = 0.0
 NZERO = -0.0
 newaxis = None

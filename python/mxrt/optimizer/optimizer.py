@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import warnings  # noqa: F401 (a name of MXNet's module)
-from typing import Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from ..base import no_training, warn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = [
     "DCASGD",
@@ -58,10 +61,11 @@ class Optimizer:
         self.lr = 0.01 if learning_rate is None and lr_scheduler is None else learning_rate
         self.wd = wd
         self.clip_gradient = clip_gradient
-        self.begin_num_update = self.num_update = begin_num_update
+        self.begin_num_update: int = begin_num_update
+        self.num_update: int = begin_num_update
         self.multi_precision = multi_precision
-        self.idx2name = dict(param_idx2name or {})
-        self.param_dict = param_dict or {}
+        self.idx2name: dict[int, str] = dict(param_idx2name or {})
+        self.param_dict: dict[int, Any] = param_dict or {}
         self.lr_mult: dict[Any, float] = {}
         self.wd_mult: dict[Any, float] = {}
 
@@ -140,8 +144,8 @@ class Optimizer:
         return self._get_wds([index])[0]
 
 
-register = Optimizer.register
-create = Optimizer.create_optimizer
+register: Callable[[type[Optimizer]], type[Optimizer]] = Optimizer.register
+create: Callable[..., Optimizer] = Optimizer.create_optimizer
 
 
 class _WithSettings(Optimizer):

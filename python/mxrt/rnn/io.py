@@ -71,7 +71,7 @@ class BucketSentenceIter(DataIter):
         layout: str = "NT",
     ) -> None:
         super().__init__(batch_size)
-        self.major_axis = layout.find("N")
+        self.major_axis: int = layout.find("N")
         if self.major_axis not in (0, 1):
             raise ValueError(f"Invalid layout {layout}: Must by NT (batch major) or TN (time major)")
         if not buckets:
@@ -89,15 +89,18 @@ class BucketSentenceIter(DataIter):
             row[: len(sentence)] = sentence
             rows[lengths[place]].append(row)
         print(f"WARNING: discarded {discarded} sentences longer than the largest bucket.")
-        self.buckets = [length for length, found in rows.items() if found]
-        self.data = [np.asarray(found, dtype=dtype) for found in rows.values() if found]
-        self.data_name, self.label_name = data_name, label_name
-        self.dtype, self.layout, self.invalid_label = dtype, layout, invalid_label
-        self.default_bucket_key = max(self.buckets)
+        self.buckets: list[int] = [length for length, found in rows.items() if found]
+        self.data: list[np.ndarray[Any, Any]] = [np.asarray(found, dtype=dtype) for found in rows.values() if found]
+        self.data_name: str = data_name
+        self.label_name: str = label_name
+        self.dtype: str = dtype
+        self.layout: str = layout
+        self.invalid_label: int = invalid_label
+        self.default_bucket_key: int = max(self.buckets)
         shape = (batch_size, self.default_bucket_key)
-        self.provide_data = [DataDesc(data_name, self._turned(shape), layout=layout)]
-        self.provide_label = [DataDesc(label_name, self._turned(shape), layout=layout)]
-        self.idx = [
+        self.provide_data: list[DataDesc] = [DataDesc(data_name, self._turned(shape), layout=layout)]
+        self.provide_label: list[DataDesc] = [DataDesc(label_name, self._turned(shape), layout=layout)]
+        self.idx: list[tuple[int, int]] = [
             (bucket, begin)
             for bucket, found in enumerate(self.data)
             for begin in range(0, len(found) - batch_size + 1, batch_size)
@@ -109,7 +112,7 @@ class BucketSentenceIter(DataIter):
 
     def reset(self) -> None:
         """Begins again, in another random order."""
-        self.curr_idx = 0
+        self.curr_idx: int = 0
         random.shuffle(self.idx)
         self.nddata: list[NDArray] = []
         self.ndlabel: list[NDArray] = []

@@ -64,11 +64,14 @@ _NUMPY = {
 }
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .._signatures import op as _signatures
     from .._signatures.op import *  # noqa: F403
 
     __all__ += _signatures.__all__  # type: ignore[has-type]
 
+__dir__: Callable[[], list[str]]
 _function, __dir__ = _module_functions(globals(), "", _make)
 
 

@@ -14,7 +14,12 @@ from .zipfian import rand_zipfian
 __all__ = ["cond", "foreach", "rand_zipfian", "while_loop"]
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
     from .._signatures.contrib import *  # noqa: F403
 
+__getattr__: Callable[[str], Any]
+__dir__: Callable[[], list[str]]
 __getattr__, __dir__ = _module_functions(globals(), "contrib", _make)
 _modules[__name__].__class__ = _WholeModule

@@ -8,6 +8,11 @@ from .._functions import module_functions as _module_functions
 from ._make import make as _make
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
     from .._signatures.image import *  # noqa: F403
 
+__getattr__: Callable[[str], Any]
+__dir__: Callable[[], list[str]]
 __getattr__, __dir__ = _module_functions(globals(), "image", _make)

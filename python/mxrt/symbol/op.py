@@ -8,7 +8,12 @@ from .._functions import module_functions as _module_functions
 from ._make import make as _make
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
     from .._signatures.op import *  # noqa: F403
     from .._signatures.symbol_op import *  # noqa: F403
 
+__getattr__: Callable[[str], Any]
+__dir__: Callable[[], list[str]]
 __getattr__, __dir__ = _module_functions(globals(), "", _make)

@@ -7,7 +7,7 @@ import logging
 import sys
 import warnings  # noqa: F401 (a name of MXNet's module)
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from .. import _mxrt, attribute
 from .. import name as naming
@@ -40,7 +40,7 @@ class Symbol(_mxrt.SymbolBase, OperatorMethods):
 
     __slots__ = ("__weakref__",)
     __array_ufunc__ = None
-    __array_priority__ = 1000.0
+    __array_priority__: float = 1000.0
 
     def __repr__(self) -> str:
         name = self.name
@@ -75,7 +75,7 @@ class Symbol(_mxrt.SymbolBase, OperatorMethods):
     def __bool__(self) -> bool:
         raise NotImplementedForSymbol(self.__bool__, "bool")
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
     def __copy__(self) -> Symbol:
         copy: Symbol = self._deep_copy()

@@ -213,9 +213,11 @@ impl Model {
         })
     }
 
-    /// Returns the largest number of rows of a batch, or `None` if requests are not joined.
+    /// Returns the largest number of rows of a batch. `None` if requests are not joined, or if the
+    /// first axes of their tensors are not rows, as those of a csr matrix are not.
     pub(crate) fn most_rows(&self) -> Option<usize> {
-        self.batching.as_ref().ok().map(Batcher::max)
+        let batcher = self.batching.as_ref().ok()?;
+        self.feeds.iter().all(|feed| !feed.is_csr()).then(|| batcher.max())
     }
 
     /// Resolves inputs by name and type, and outputs by name. `None` stands for all outputs.

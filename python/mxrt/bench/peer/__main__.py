@@ -44,12 +44,18 @@ class Worker:
 
     def load(self, model: dict[str, Any], setting: dict[str, Any]) -> dict[str, Any]:
         key = json.dumps([model, setting], sort_keys=True)
-        importlib.import_module(self.engine)
+        importlib.import_module(self.engine.removesuffix(engines.AS_INSTALLED))
         begin = time.perf_counter()
         if key not in self.loaded:
             self.loaded[key] = engines.load(self.engine, model, setting)
         self.now = self.loaded[key]
-        return {"version": self.now.version, "seconds": time.perf_counter() - begin, "resident_mb": _resident()}
+        precision = getattr(self.now, "precision", "float32")
+        return {
+            "version": self.now.version,
+            "precision": precision,
+            "seconds": time.perf_counter() - begin,
+            "resident_mb": _resident(),
+        }
 
     def inputs(
         self,

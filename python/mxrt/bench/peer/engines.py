@@ -14,9 +14,23 @@ from typing import Any, Protocol, TypedDict
 
 import numpy as np
 
-__all__ = ["ENGINES", "Arrays", "Engine", "Model", "NeedsOnnx", "cores", "load", "random_inputs", "settings"]
+__all__ = [
+    "AS_INSTALLED",
+    "ENGINES",
+    "Arrays",
+    "Engine",
+    "Model",
+    "NeedsOnnx",
+    "cores",
+    "load",
+    "random_inputs",
+    "settings",
+]
 
 Arrays = list[np.ndarray[Any, Any]]
+
+AS_INSTALLED = " as installed"
+"""Ends the name of an engine that computes in the precision that it chooses by itself."""
 
 
 class Model(TypedDict):
@@ -144,16 +158,22 @@ class _OnnxRuntime:
 
 
 class _OpenVino:
-    """Settings: those of compile_model; `requests`, how many infer requests the callers share."""
+    """Settings: those of compile_model; `requests`, how many infer requests the callers share.
 
-    def __init__(self, model: Model, setting: dict[str, Any]) -> None:
+    Without a precision OpenVINO computes in bfloat16 on processors that have it: it is pinned to
+    float32, except `as_installed`.
+    """
+
+    def __init__(self, model: Model, setting: dict[str, Any], as_installed: bool = False) -> None:
         openvino: Any = importlib.import_module("openvino")
         self.version: str = openvino.__version__.partition("-")[0]
         core = openvino.Core()
-        # Without a precision OpenVINO computes in bfloat16 on processors that have it.
-        properties = {"INFERENCE_PRECISION_HINT": "f32", **setting}
+        properties = setting if as_installed else {"INFERENCE_PRECISION_HINT": "f32", **setting}
+        properties = dict(properties)
         requests: int = properties.pop("requests")
         self._compiled = core.compile_model(core.read_model(_onnx(model)), "CPU", properties)
+        chosen = str(self._compiled.get_property("INFERENCE_PRECISION_HINT"))
+        self.precision = "bf16" if "bfloat16" in chosen else "float16" if "float16" in chosen else "float32"
         held = {name for one in self._compiled.inputs for name in one.names}
         self._inputs = _Inputs(model["inputs"], held)
         self._requests = _Places(self._compiled.create_infer_request() for _ in range(requests))
@@ -189,6 +209,7 @@ ENGINES: dict[str, Callable[[Model, dict[str, Any]], Engine]] = {
     "mxrt": lambda model, setting: _MXNetApi("mxrt", model, setting),
     "onnxruntime": _OnnxRuntime,
     "openvino": _OpenVino,
+    f"openvino{AS_INSTALLED}": lambda model, setting: _OpenVino(model, setting, as_installed=True),
     "mxnet": lambda model, setting: _MXNetApi("mxnet", model, setting),
 }
 
@@ -197,7 +218,7 @@ def settings(engine: str, callers: int, cores: int) -> dict[str, dict[str, Any]]
     """Candidates for an engine's best configuration for a number of callers. mxrt has one for all
     of them.
     """
-    if engine == "openvino":
+    if engine.startswith("openvino"):
         shared = {"requests": min(callers, 64)}
         ways: dict[str, dict[str, Any]] = {
             "latency hint": {"PERFORMANCE_HINT": "LATENCY", **shared},

@@ -150,7 +150,7 @@ class RecordFileDataset(Dataset):
     def __init__(self, filename: str) -> None:
         from ...recordio import MXIndexedRecordIO
 
-        self.idx_file = os.path.splitext(filename)[0] + ".idx"
+        self.idx_file: str = os.path.splitext(filename)[0] + ".idx"
         self.filename = filename
         self._record: MXIndexedRecordIO = MXIndexedRecordIO(self.idx_file, self.filename, "r")
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...initializer import Constant
 from ..hybrid_block import HybridBlock
+
+if TYPE_CHECKING:
+    from ..parameter import Parameter
 
 __all__ = ["ELU", "GELU", "SELU", "Activation", "LeakyReLU", "PReLU", "Swish"]
 
@@ -56,7 +59,7 @@ class PReLU(HybridBlock):
         super().__init__(**kwargs)
         init = Constant(0.25) if alpha_initializer is None else alpha_initializer
         with self.name_scope():
-            self.alpha = self.params.get("alpha", shape=(in_channels,), init=init)
+            self.alpha: Parameter = self.params.get("alpha", shape=(in_channels,), init=init)
 
     def hybrid_forward(self, F: Any, x: Any, alpha: Any) -> Any:
         """The function of every element."""

@@ -32,6 +32,8 @@ __all__ = [
 
 
 if TYPE_CHECKING:
+    from ..parameter import Parameter
+
     _Base = Block
 else:
     _Base = object
@@ -122,7 +124,7 @@ class Dense(WeightLayer):
         self._units = units
         self._in_units = in_units
         with self.name_scope():
-            self.weight = self.params.get(
+            self.weight: Parameter = self.params.get(
                 "weight", shape=(units, in_units), init=weight_initializer, dtype=dtype, allow_deferred_init=True
             )
             self.bias = None
@@ -130,7 +132,9 @@ class Dense(WeightLayer):
                 self.bias = self.params.get(
                     "bias", shape=(units,), init=bias_initializer, dtype=dtype, allow_deferred_init=True
                 )
-            self.act = None if activation is None else Activation(activation, prefix=activation + "_")
+            self.act: Activation | None = (
+                None if activation is None else Activation(activation, prefix=activation + "_")
+            )
 
     def hybrid_forward(self, F: Any, x: Any, weight: Any, bias: Any = None) -> Any:
         """Shape ``(n, units)``; without `flatten` ``(..., units)``."""
@@ -190,7 +194,7 @@ class Embedding(HybridBlock):
             "dtype": dtype,
             "sparse_grad": sparse_grad,
         }
-        self.weight = self.params.get(
+        self.weight: Parameter = self.params.get(
             "weight",
             shape=(input_dim, output_dim),
             init=weight_initializer,

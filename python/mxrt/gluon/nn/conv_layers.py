@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...base import numeric_types
 from ..hybrid_block import HybridBlock
 from ._weight_layer import WeightLayer
 from .activations import Activation
+
+if TYPE_CHECKING:
+    from ..parameter import Parameter
 
 __all__ = ["Conv1D", "Conv1DTranspose", "Conv2D", "Conv2DTranspose", "Conv3D", "Conv3DTranspose", "ReflectionPad2D"]
 
@@ -61,13 +64,15 @@ class _Conv(WeightLayer):
         if adj is not None:
             self._kwargs["adj"] = adj
         with self.name_scope():
-            self.weight = self.params.get(
+            self.weight: Parameter = self.params.get(
                 "weight", shape=self._weight_shape(), init=weight_initializer, allow_deferred_init=True
             )
             self.bias = None
             if use_bias:
                 self.bias = self.params.get("bias", shape=(channels,), init=bias_initializer, allow_deferred_init=True)
-            self.act = None if activation is None else Activation(activation, prefix=activation + "_")
+            self.act: Activation | None = (
+                None if activation is None else Activation(activation, prefix=activation + "_")
+            )
 
     def _weight_shape(self) -> tuple[int, ...]:
         kernel, groups = self._kwargs["kernel"], self._kwargs["num_group"]
@@ -185,7 +190,7 @@ class _TransposedConvLayer(_ConvLayer):
 
         The others are those of :class:`Conv2D`, in its order.
         """
-        self.outpad = per_axis(output_padding, len(self._layouts[0]) - 2, "output_padding")
+        self.outpad: tuple[int, ...] = per_axis(output_padding, len(self._layouts[0]) - 2, "output_padding")
         kwargs = {"op_name": "Deconvolution", "adj": self.outpad, **kwargs}
         super().__init__(channels, kernel_size, strides, padding, dilation, *args, **kwargs)
 

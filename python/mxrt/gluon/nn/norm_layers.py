@@ -20,8 +20,8 @@ class _Norm(HybridBlock):
         """Makes the parameters. With `may_turn` one that is not learnt can become learnt later, by
         its ``grad_req``.
         """
-        self.gamma = self._channel_param("gamma", count, gamma, scale, may_turn or scale)
-        self.beta = self._channel_param("beta", count, beta, center, may_turn or center)
+        self.gamma: Parameter = self._channel_param("gamma", count, gamma, scale, may_turn or scale)
+        self.beta: Parameter = self._channel_param("beta", count, beta, center, may_turn or center)
 
     def _channel_param(self, name: str, count: int, init: Any, learnt: bool, differentiable: bool) -> Parameter:
         return self.params.get(
@@ -82,8 +82,12 @@ class _BatchNorm(_Norm):
         if in_channels != 0:
             self.in_channels = in_channels
         self._make_params(in_channels, center, scale, beta_initializer, gamma_initializer, may_turn=False)
-        self.running_mean = self._channel_param("running_mean", in_channels, running_mean_initializer, False, False)
-        self.running_var = self._channel_param("running_var", in_channels, running_variance_initializer, False, False)
+        self.running_mean: Parameter = self._channel_param(
+            "running_mean", in_channels, running_mean_initializer, False, False
+        )
+        self.running_var: Parameter = self._channel_param(
+            "running_var", in_channels, running_variance_initializer, False, False
+        )
 
     def cast(self, dtype: Any) -> None:
         """Changes the element type; under float16 the parameters stay float32."""

@@ -30,10 +30,10 @@ class _GateCell(HybridRecurrentCell):
         self._hidden_size = hidden_size
         self._input_size = input_size
         rows = self._gates * hidden_size
-        self.i2h_weight = self._param("i2h_weight", (rows, input_size), i2h_weight_initializer)
-        self.h2h_weight = self._param("h2h_weight", (rows, hidden_size), h2h_weight_initializer)
-        self.i2h_bias = self._param("i2h_bias", (rows,), i2h_bias_initializer)
-        self.h2h_bias = self._param("h2h_bias", (rows,), h2h_bias_initializer)
+        self.i2h_weight: Any = self._param("i2h_weight", (rows, input_size), i2h_weight_initializer)
+        self.h2h_weight: Any = self._param("h2h_weight", (rows, hidden_size), h2h_weight_initializer)
+        self.i2h_bias: Any = self._param("i2h_bias", (rows,), i2h_bias_initializer)
+        self.h2h_bias: Any = self._param("h2h_bias", (rows,), h2h_bias_initializer)
 
     def _param(self, name: str, shape: tuple[int, ...], init: Any) -> Any:
         return self.params.get(name, shape=shape, init=init, allow_deferred_init=True)

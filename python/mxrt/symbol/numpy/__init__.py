@@ -37,8 +37,8 @@ def _symbolic(function: Any) -> Any:
     return made
 
 
-linalg = _Space(_np.linalg)
-random = _Space(_np.random)
+linalg: _Space = _Space(_np.linalg)
+random: _Space = _Space(_np.random)
 
 
 def __getattr__(name: str) -> Any:

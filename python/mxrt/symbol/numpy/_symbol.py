@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from ...base import NotImplementedForSymbol
 from ..symbol import Symbol, apply
@@ -220,4 +220,4 @@ class _Symbol(Symbol):
     def __le__(self, other: Any) -> Any:
         return self._np("less_equal")(self, other)
 
-    __hash__ = None
+    __hash__: ClassVar[None] = None

@@ -65,7 +65,7 @@ class _Deformable(HybridBlock):
             "no_bias": not use_bias,
             "num_deformable_group": num_deformable_group,
         }
-        self.offset_split_index = 2 * elements
+        self.offset_split_index: int = 2 * elements
         width = in_channels // groups
         offset_shape = (made, width, *kernel) if layout == "NCHW" else (made, *kernel, width)
         with self.name_scope():
@@ -81,7 +81,7 @@ class _Deformable(HybridBlock):
                 ),
             ):
                 self._make(*part)
-            self.act = Activation(activation, prefix=activation + "_") if activation else None
+            self.act: Activation | None = Activation(activation, prefix=activation + "_") if activation else None
 
     def _order(self, offset: tuple[Any, ...], convolution: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         """The order in which MXNet makes the parameters."""
@@ -165,7 +165,8 @@ class ModulatedDeformableConvolution(_Deformable):
     def _alias(self) -> str:
         return "modulated_deformable_conv"
 
-    __repr__ = HybridBlock.__repr__
+    def __repr__(self) -> str:
+        return HybridBlock.__repr__(self)
 
     def _order(self, offset: tuple[Any, ...], convolution: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         return [convolution, offset]

@@ -61,24 +61,26 @@ class Estimator:
         batch_processor: Any = None,
     ) -> None:
         self.net = net
-        self.loss = _checked_loss(loss)
-        self.train_metrics = checked_metrics(train_metrics) or self._default_metrics()
+        self.loss: Loss = _checked_loss(loss)
+        self.train_metrics: list[EvalMetric] = checked_metrics(train_metrics) or self._default_metrics()
         for metric in self.train_metrics:
             metric.name = f"training {metric.name}"
-        self.val_metrics = checked_metrics(val_metrics) or [copy.deepcopy(metric) for metric in self.train_metrics]
+        self.val_metrics: list[EvalMetric] = checked_metrics(val_metrics) or [
+            copy.deepcopy(metric) for metric in self.train_metrics
+        ]
         for metric in self.val_metrics:
             plain = metric.name.removeprefix("training ")
             metric.name = f"validation {plain}"
-        self.val_loss = self.loss if val_loss is None else _checked_loss(val_loss)
-        self.val_net = net if val_net is None else val_net
-        self.logger = logging.Logger(name="Estimator", level=logging.INFO)
+        self.val_loss: Loss = self.loss if val_loss is None else _checked_loss(val_loss)
+        self.val_net: Any = net if val_net is None else val_net
+        self.logger: logging.Logger = logging.Logger(name="Estimator", level=logging.INFO)
         self.logger.addHandler(logging.StreamHandler(sys.stdout))
-        self.context = _checked_contexts(context)
+        self.context: list[Context] = _checked_contexts(context)
         self._initialize(initializer)
         if trainer is not None and not isinstance(trainer, Trainer):
             raise ValueError(f"Trainer must be a Gluon Trainer instance, refer to gluon.Trainer:{trainer}")
         self.trainer = trainer
-        self.batch_processor = _checked_processor(batch_processor)
+        self.batch_processor: Any = _checked_processor(batch_processor)
 
     def _default_metrics(self) -> list[EvalMetric]:
         found: list[EvalMetric] = [Accuracy()] if isinstance(self.loss, SoftmaxCrossEntropyLoss) else []

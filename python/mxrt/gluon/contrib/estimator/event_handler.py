@@ -100,7 +100,7 @@ class MetricHandler(EpochBegin, BatchEnd):
     """Resets metrics before a pass, and updates them after every batch."""
 
     def __init__(self, metrics: Any, priority: float = -1000) -> None:
-        self.metrics = checked_metrics(metrics)
+        self.metrics: list[EvalMetric] = checked_metrics(metrics)
         self.priority = priority
 
     def epoch_begin(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
@@ -126,8 +126,11 @@ class LoggingHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, Bat
         self.metrics = checked_metrics(metrics)
         self.priority = priority
         self.log_interval = log_interval
-        self.batch_index = self.current_epoch = self.processed_samples = 0
-        self.log_interval_time = self._epoch_start = self._batch_start = 0.0
+        self.batch_index: int = 0
+        self.current_epoch: int = 0
+        self.processed_samples: int = 0
+        self.log_interval_time: float = 0.0
+        self._epoch_start = self._batch_start = 0.0
 
     def _shown(self) -> str:
         return ", ".join("{}: {:.4f}".format(*metric.get()) for metric in self.metrics)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .... import ndarray
 from ...block import Block
 from ...hybrid_block import HybridBlock
 from ...nn import BatchNorm, HybridSequential, Sequential
 from ...nn.conv_layers import per_axis
+
+if TYPE_CHECKING:
+    from ...parameter import Parameter
 
 __all__ = [
     "Concurrent",
@@ -66,7 +69,7 @@ class SparseEmbedding(Block):
     ) -> None:
         super().__init__(**kwargs)
         self._kwargs = {"input_dim": input_dim, "output_dim": output_dim, "dtype": dtype, "sparse_grad": True}
-        self.weight = self.params.get(
+        self.weight: Parameter = self.params.get(
             "weight",
             shape=(input_dim, output_dim),
             init=weight_initializer,

@@ -75,10 +75,10 @@ class ConvCell(HybridRecurrentCell):
         )
         self._state_shape = (hidden_channels, *out) if first else (*out, hidden_channels)
         self._rows = hidden_channels * self._gates
-        self.i2h_weight = self._weight("i2h_weight", self._in_channels, self._i2h_kernel, i2h_weight_initializer)
-        self.h2h_weight = self._weight("h2h_weight", hidden_channels, self._h2h_kernel, h2h_weight_initializer)
-        self.i2h_bias = self._param("i2h_bias", (self._rows,), i2h_bias_initializer)
-        self.h2h_bias = self._param("h2h_bias", (self._rows,), h2h_bias_initializer)
+        self.i2h_weight: Any = self._weight("i2h_weight", self._in_channels, self._i2h_kernel, i2h_weight_initializer)
+        self.h2h_weight: Any = self._weight("h2h_weight", hidden_channels, self._h2h_kernel, h2h_weight_initializer)
+        self.i2h_bias: Any = self._param("i2h_bias", (self._rows,), i2h_bias_initializer)
+        self.h2h_bias: Any = self._param("h2h_bias", (self._rows,), h2h_bias_initializer)
 
     def _weight(self, name: str, channels: int, kernel: tuple[int, ...], init: Any) -> Any:
         first = self._channel_axis == 1

@@ -96,11 +96,11 @@ class LSTMPCell(HybridRecurrentCell):
         self._input_size = input_size
         self._projection_size = projection_size
         rows = 4 * hidden_size
-        self.i2h_weight = self._param("i2h_weight", (rows, input_size), i2h_weight_initializer)
-        self.h2h_weight = self._param("h2h_weight", (rows, projection_size), h2h_weight_initializer)
-        self.h2r_weight = self._param("h2r_weight", (projection_size, hidden_size), h2r_weight_initializer)
-        self.i2h_bias = self._param("i2h_bias", (rows,), i2h_bias_initializer)
-        self.h2h_bias = self._param("h2h_bias", (rows,), h2h_bias_initializer)
+        self.i2h_weight: Any = self._param("i2h_weight", (rows, input_size), i2h_weight_initializer)
+        self.h2h_weight: Any = self._param("h2h_weight", (rows, projection_size), h2h_weight_initializer)
+        self.h2r_weight: Any = self._param("h2r_weight", (projection_size, hidden_size), h2r_weight_initializer)
+        self.i2h_bias: Any = self._param("i2h_bias", (rows,), i2h_bias_initializer)
+        self.h2h_bias: Any = self._param("h2h_bias", (rows,), h2h_bias_initializer)
 
     def _param(self, name: str, shape: tuple[int, ...], init: Any) -> Any:
         return self.params.get(name, shape=shape, init=init, allow_deferred_init=True)

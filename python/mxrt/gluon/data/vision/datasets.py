@@ -260,7 +260,9 @@ class ImageListDataset(Dataset):
             lines = self._lines(os.path.join(self._root, os.path.expanduser(imglist)))
         else:
             lines = [(row[-1], row[0] if len(row) == 2 else row[:-1]) for row in imglist]
-        self.items = [(os.path.join(self._root, name), self._label(label)) for name, label in lines]
+        self.items: list[tuple[str, Any]] = [
+            (os.path.join(self._root, name), self._label(label)) for name, label in lines
+        ]
 
     @staticmethod
     def _label(label: Any) -> Any:

@@ -69,7 +69,7 @@ class DenseNet(Classifier):
     ) -> None:
         super().__init__(**kwargs)
         with self.name_scope():
-            self.features = stack(
+            self.features: HybridSequential = stack(
                 Conv2D(num_init_features, 7, 2, 3, use_bias=False),
                 BatchNorm(),
                 Activation("relu"),
@@ -85,7 +85,7 @@ class DenseNet(Classifier):
                         stack(BatchNorm(), Activation("relu"), Conv2D(channels, 1, use_bias=False), AvgPool2D(2, 2))
                     )
             self.features.add(BatchNorm(), Activation("relu"), AvgPool2D(7), Flatten())
-            self.output = Dense(classes)
+            self.output: Dense = Dense(classes)
 
 
 def get_densenet(

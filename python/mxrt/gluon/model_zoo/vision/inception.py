@@ -113,7 +113,7 @@ class Inception3(Classifier):
     def __init__(self, classes: int = 1000, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         with self.name_scope():
-            self.features = stack(
+            self.features: HybridSequential = stack(
                 _conv(32, 3, 2),
                 _conv(32, 3),
                 _conv(64, 3, padding=1),
@@ -130,7 +130,7 @@ class Inception3(Classifier):
                 AvgPool2D(8),
                 Dropout(0.5),
             )
-            self.output = Dense(classes)
+            self.output: Dense = Dense(classes)
 
 
 def inception_v3(pretrained: bool = False, ctx: Any = None, root: str | None = None, **kwargs: Any) -> Inception3:

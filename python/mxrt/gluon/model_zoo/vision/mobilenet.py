@@ -57,10 +57,10 @@ class LinearBottleneck(HybridBlock):
 
     def __init__(self, in_channels: int, channels: int, t: int, stride: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.use_shortcut = stride == 1 and in_channels == channels
+        self.use_shortcut: bool = stride == 1 and in_channels == channels
         inside = in_channels * t
         with self.name_scope():
-            self.out = HybridSequential()
+            self.out: HybridSequential = HybridSequential()
             self.out.add(*_conv(inside, active=RELU6))
             self.out.add(*_conv(inside, 3, stride, 1, inside, RELU6))
             self.out.add(*_conv(channels))
@@ -80,14 +80,14 @@ class MobileNet(Classifier):
         channels = [int(width * multiplier) for width in widths]
         strides = [1, 2, 1, 2, 1, 2, 1, 1, 1, 1, 1, 2, 1]
         with self.name_scope():
-            self.features = HybridSequential(prefix="")
+            self.features: HybridSequential = HybridSequential(prefix="")
             with self.features.name_scope():
                 self.features.add(*_conv(channels[0], 3, 2, 1, active=_relu))
                 for before, after, stride in zip(channels, channels[1:], strides, strict=False):
                     self.features.add(*_conv(before, 3, stride, 1, before, _relu))
                     self.features.add(*_conv(after, active=_relu))
                 self.features.add(GlobalAvgPool2D(), Flatten())
-            self.output = Dense(classes)
+            self.output: Dense = Dense(classes)
 
 
 class MobileNetV2(Classifier):
@@ -99,14 +99,14 @@ class MobileNetV2(Classifier):
         channels = [int(width * multiplier) for width in widths]
         strides = [1, 2, 1, 2, 1, 1, 2, *[1] * 6, 2, 1, 1, 1]
         with self.name_scope():
-            self.features = HybridSequential(prefix="features_")
+            self.features: HybridSequential = HybridSequential(prefix="features_")
             with self.features.name_scope():
                 self.features.add(*_conv(channels[0], 3, 2, 1, active=RELU6))
                 for i, stride in enumerate(strides):
                     self.features.add(LinearBottleneck(channels[i], channels[i + 1], 6 if i else 1, stride))
                 self.features.add(*_conv(int(1280 * max(multiplier, 1.0)), active=RELU6))
                 self.features.add(GlobalAvgPool2D())
-            self.output = HybridSequential(prefix="output_")
+            self.output: HybridSequential = HybridSequential(prefix="output_")
             with self.output.name_scope():
                 self.output.add(Conv2D(classes, 1, use_bias=False, prefix="pred_"), Flatten())
 

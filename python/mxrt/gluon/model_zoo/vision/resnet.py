@@ -45,7 +45,7 @@ class _BlockV1(HybridBlock):
     ) -> None:
         super().__init__(**kwargs)
         self._make_body(channels, stride, in_channels)
-        self.downsample = None
+        self.downsample: HybridSequential | None = None
         if downsample:
             self.downsample = stack(Conv2D(channels, 1, stride, use_bias=False, in_channels=in_channels), BatchNorm())
 
@@ -66,7 +66,7 @@ class BasicBlockV1(_BlockV1):
     """Two convolutions of 3 x 3, for networks of 18 and 34 layers."""
 
     def _make_body(self, channels: int, stride: int, in_channels: int) -> None:
-        self.body = stack(
+        self.body: HybridSequential = stack(
             _conv3x3(channels, stride, in_channels),
             BatchNorm(),
             Activation("relu"),
@@ -82,7 +82,7 @@ class BottleneckV1(_BlockV1):
     """Convolutions of 1 x 1, 3 x 3 and 1 x 1, for networks of 50 layers and more."""
 
     def _make_body(self, channels: int, stride: int, in_channels: int) -> None:
-        self.body = stack(
+        self.body: HybridSequential = stack(
             Conv2D(channels // 4, 1, stride),
             BatchNorm(),
             Activation("relu"),
@@ -106,7 +106,7 @@ class _BlockV2(HybridBlock):
     ) -> None:
         super().__init__(**kwargs)
         self._make_body(channels, stride, in_channels)
-        self.downsample = None
+        self.downsample: Conv2D | None = None
         if downsample:
             self.downsample = Conv2D(channels, 1, stride, use_bias=False, in_channels=in_channels)
 
@@ -130,10 +130,10 @@ class BasicBlockV2(_BlockV2):
     _steps = (("bn1", "conv1"), ("bn2", "conv2"))
 
     def _make_body(self, channels: int, stride: int, in_channels: int) -> None:
-        self.bn1 = BatchNorm()
-        self.conv1 = _conv3x3(channels, stride, in_channels)
-        self.bn2 = BatchNorm()
-        self.conv2 = _conv3x3(channels, 1, channels)
+        self.bn1: BatchNorm = BatchNorm()
+        self.conv1: Conv2D = _conv3x3(channels, stride, in_channels)
+        self.bn2: BatchNorm = BatchNorm()
+        self.conv2: Conv2D = _conv3x3(channels, 1, channels)
 
 
 class BottleneckV2(_BlockV2):
@@ -146,8 +146,8 @@ class BottleneckV2(_BlockV2):
         self.conv1 = Conv2D(channels // 4, 1, 1, use_bias=False)
         self.bn2 = BatchNorm()
         self.conv2 = _conv3x3(channels // 4, stride, channels // 4)
-        self.bn3 = BatchNorm()
-        self.conv3 = Conv2D(channels, 1, 1, use_bias=False)
+        self.bn3: BatchNorm = BatchNorm()
+        self.conv3: Conv2D = Conv2D(channels, 1, 1, use_bias=False)
 
 
 class _ResNet(Classifier):
@@ -209,11 +209,11 @@ class ResNetV1(_ResNet):
     ) -> None:
         super().__init__(**kwargs)
         with self.name_scope():
-            self.features = HybridSequential(prefix="")
+            self.features: HybridSequential = HybridSequential(prefix="")
             self._add_start(channels[0], thumbnail)
             self._add_stages(block, layers, channels)
             self.features.add(GlobalAvgPool2D())
-            self.output = Dense(classes, in_units=channels[-1])
+            self.output: Dense = Dense(classes, in_units=channels[-1])
 
 
 class ResNetV2(_ResNet):
@@ -232,12 +232,12 @@ class ResNetV2(_ResNet):
     ) -> None:
         super().__init__(**kwargs)
         with self.name_scope():
-            self.features = HybridSequential(prefix="")
+            self.features: HybridSequential = HybridSequential(prefix="")
             self.features.add(BatchNorm(scale=False, center=False))
             self._add_start(channels[0], thumbnail)
             self._add_stages(block, layers, channels)
             self.features.add(BatchNorm(), Activation("relu"), GlobalAvgPool2D(), Flatten())
-            self.output = Dense(classes, in_units=channels[-1])
+            self.output: Dense = Dense(classes, in_units=channels[-1])
 
 
 # Whether blocks are bottlenecks, blocks of each stage, channels.
@@ -249,7 +249,7 @@ resnet_spec: dict[int, tuple[str, list[int], list[int]]] = {
     101: ("bottle_neck", [3, 4, 23, 3], [*_LARGE]),
     152: ("bottle_neck", [3, 8, 36, 3], [*_LARGE]),
 }
-resnet_net_versions = [ResNetV1, ResNetV2]
+resnet_net_versions: list[type[Any]] = [ResNetV1, ResNetV2]
 resnet_block_versions: list[dict[str, type[HybridBlock]]] = [
     {"basic_block": BasicBlockV1, "bottle_neck": BottleneckV1},
     {"basic_block": BasicBlockV2, "bottle_neck": BottleneckV2},

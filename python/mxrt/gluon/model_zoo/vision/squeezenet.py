@@ -40,11 +40,11 @@ class SqueezeNet(Classifier):
             raise AssertionError(f"Unsupported SqueezeNet version {version}: 1.0 or 1.1 expected")
         channels, kernel, plan = _PLANS[version]
         with self.name_scope():
-            self.features = stack(Conv2D(channels, kernel, strides=2), Activation("relu"))
+            self.features: HybridSequential = stack(Conv2D(channels, kernel, strides=2), Activation("relu"))
             for squeezed in plan:
                 self.features.add(_fire(squeezed) if squeezed else MaxPool2D(3, 2, ceil_mode=True))
             self.features.add(Dropout(0.5))
-            self.output = stack(Conv2D(classes, 1), Activation("relu"), AvgPool2D(13), Flatten())
+            self.output: HybridSequential = stack(Conv2D(classes, 1), Activation("relu"), AvgPool2D(13), Flatten())
 
 
 def get_squeezenet(

@@ -37,7 +37,7 @@ class VGG(Classifier):
         if len(layers) != len(filters):
             raise AssertionError(f"{len(layers)} stages have {len(filters)} numbers of channels")
         with self.name_scope():
-            self.features = HybridSequential(prefix="")
+            self.features: HybridSequential = HybridSequential(prefix="")
             for count, channels in zip(layers, filters, strict=True):
                 for _ in range(count):
                     first = Xavier(rnd_type="gaussian", factor_type="out", magnitude=2)
@@ -48,7 +48,7 @@ class VGG(Classifier):
                 self.features.add(MaxPool2D(strides=2))
             for _ in range(2):
                 self.features.add(Dense(4096, activation="relu", weight_initializer="normal"), Dropout(0.5))
-            self.output = Dense(classes, weight_initializer="normal")
+            self.output: Dense = Dense(classes, weight_initializer="normal")
 
 
 def get_vgg(num_layers: int, pretrained: bool = False, ctx: Any = None, root: str | None = None, **kwargs: Any) -> VGG:
