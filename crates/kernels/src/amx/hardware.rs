@@ -1,7 +1,7 @@
 //! The processor's tiles. The instructions are written as `asm!`: their intrinsics are not stable.
 
 use super::parts::LIMIT;
-use super::tiles::{LINE, ROWS, Tiles};
+use super::tiles::{LINE, PixelRow, ROWS, Tiles};
 use std::arch::asm;
 use std::arch::x86_64::*;
 use std::marker::PhantomData;
@@ -124,6 +124,29 @@ impl Tiles for Hardware {
         // SAFETY: `is_permitted` asked for AVX512-BF16; the caller promised the lines.
         unsafe { split(numbers, count, to, apart) }
     }
+
+    unsafe fn split_row(&mut self, row: &PixelRow) -> bool {
+        // SAFETY: as above.
+        unsafe { split_row(row) }
+    }
+}
+
+/// Implements [`Tiles::split_row`] with AVX512-BF16.
+///
+/// # Safety
+/// As said there.
+#[target_feature(enable = "avx512f,avx512bf16")]
+unsafe fn split_row(row: &PixelRow) -> bool {
+    let mut all = true;
+    for i in 0..row.count {
+        // SAFETY: promised by the caller.
+        unsafe {
+            let right = split(row.numbers(i), row.parts, row.to.add(i * LINE), row.apart);
+            row.note(i, right);
+            all &= right;
+        }
+    }
+    all
 }
 
 /// Implements [`Tiles::split`] with AVX512-BF16.

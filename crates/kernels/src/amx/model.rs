@@ -1,7 +1,7 @@
 //! A model of the instructions in plain Rust, with the same bits. Tests run kernels with it on
 //! machines without tiles.
 
-use super::parts::{LIMIT, PARTS, value};
+use super::parts::{LIMIT, PARTS, round, value};
 use super::tiles::{LINE, ROWS, TILE, Tiles};
 
 /// A tile's bytes.
@@ -146,18 +146,6 @@ fn parts_of(x: f32) -> [u16; PARTS] {
         rest -= value(part);
         part
     })
-}
-
-/// The nearest bf16, as the processor's conversion rounds.
-fn round(x: f32) -> u16 {
-    let bits = x.to_bits();
-    if x.is_nan() {
-        return (bits >> 16) as u16 | 0x40;
-    }
-    if x.is_subnormal() {
-        return (bits >> 16) as u16 & 0x8000;
-    }
-    (bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16) as u16
 }
 
 mod tests {

@@ -18,3 +18,16 @@ pub(crate) fn sum_of(parts: [u16; PARTS]) -> f32 {
 pub(crate) fn value(bits: u16) -> f32 {
     f32::from_bits(u32::from(bits) << 16)
 }
+
+/// The nearest bf16 as the processor's conversion rounds: to even, with denormal numbers taken for
+/// zero.
+pub(crate) fn round(x: f32) -> u16 {
+    let bits = x.to_bits();
+    if x.is_nan() {
+        return (bits >> 16) as u16 | 0x40;
+    }
+    if x.is_subnormal() {
+        return (bits >> 16) as u16 & 0x8000;
+    }
+    (bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16) as u16
+}

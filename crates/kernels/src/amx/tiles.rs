@@ -46,6 +46,54 @@ pub(crate) trait Tiles {
     /// bytes from one to the next; says whether all numbers are such that products of their parts
     /// are right.
     unsafe fn split(&mut self, numbers: [&[f32; ROWS]; 2], count: usize, to: *mut u8, apart: usize) -> bool;
+    /// Splits pixels of a row, as [`split`](Self::split) does each; says whether all are right.
+    unsafe fn split_row(&mut self, row: &PixelRow) -> bool {
+        let mut all = true;
+        for i in 0..row.count {
+            // SAFETY: promised by the caller.
+            unsafe {
+                let right = self.split(row.numbers(i), row.parts, row.to.add(i * LINE), row.apart);
+                row.note(i, right);
+                all &= right;
+            }
+        }
+        all
+    }
+}
+
+/// Pixels of a row of 32 channels each in two blocks of float32, and where their lines go.
+pub(crate) struct PixelRow {
+    pub x: *const f32,
+    /// Elements from one block to the next, and from one pixel to the next.
+    pub next: usize,
+    pub step: usize,
+    pub count: usize,
+    /// Lines one after another, for each of these parts, and bytes from one part to the next.
+    pub parts: usize,
+    pub to: *mut u8,
+    pub apart: usize,
+    /// For every pixel whether it is wrong, where there are three parts.
+    pub notes: *mut f32,
+}
+
+impl PixelRow {
+    /// # Safety
+    /// The pixel must be readable.
+    #[inline(always)]
+    pub unsafe fn numbers<'a>(&self, i: usize) -> [&'a [f32; ROWS]; 2] {
+        // SAFETY: promised by the caller.
+        unsafe { [&*self.x.add(i * self.step).cast(), &*self.x.add(i * self.step + self.next).cast()] }
+    }
+
+    /// # Safety
+    /// The note must be writable.
+    #[inline(always)]
+    pub unsafe fn note(&self, i: usize, right: bool) {
+        if self.parts == PARTS {
+            // SAFETY: promised by the caller.
+            unsafe { *self.notes.add(i) = if right { 0.0 } else { 1.0 } }
+        }
+    }
 }
 
 /// Lines of B that will be wanted later, of which some are requested at every step.

@@ -1,10 +1,11 @@
 //! Conversions between NCHW and the blocked layout, at the borders of a network.
 
 use crate::blocked::chunks::{Chunk, ChunkGrid};
-use crate::blocked::{Blocked, BlockedMut, BlockedShape, zero_halo};
+use crate::blocked::lines::{CopyArgs, CopyPixels, Pixels};
+use crate::blocked::{BLOCK, Blocked, BlockedMut, BlockedShape, Halo, LINE_CHANNELS, zero_halo};
 use crate::isa::Isa;
 use crate::par::Par;
-use crate::simd::{Body, Dst, LANES, Simd, Src, entry};
+use crate::simd::{Body, Dst, LANES, Simd, Src, entry, entry_lines};
 
 /// Elements that a chunk of copied rows should have at least.
 const CHUNK_WORK: usize = 16 << 10;
@@ -39,7 +40,7 @@ impl Slices {
 /// Copies `[n, c, h, w]` into the layout of `y` and writes its halo.
 ///
 /// # Panics
-/// If `x` is not as large as the shape of `y` says.
+/// If `x` is not as large as the shape of `y` says, or `y` is in lines.
 pub fn to_blocked(isa: Isa, x: &[f32], y: &mut BlockedMut<'_>, par: &dyn Par) {
     slices_to_blocked(isa, x, Slices::NONE, y, par);
 }
@@ -55,6 +56,7 @@ pub(crate) fn slices_to_blocked(isa: Isa, x: &[f32], slices: Slices, y: &mut Blo
     let next = slices.count * plane;
     let (src, dst) = (Src::new(x), y.dst());
     let convert = entry::<FromPlanes>(isa);
+    assert!(!shape.in_lines(), "a plain tensor becomes blocks, not lines");
     if shape.block == 1 {
         let cut = ChunkGrid::halves(shape.h, shape.c, shape.w, CHUNK_WORK);
         return par.run(cut.chunks(shape.n), 0, &|chunk, _| {
@@ -118,6 +120,29 @@ pub(crate) fn slices_from_blocked(isa: Isa, x: Blocked<'_>, count: usize, y: &mu
     let next = count * plane;
     let (src, dst) = (x.src(), Dst::new(y));
     let convert = entry::<ToPlanes>(isa);
+    if shape.in_lines() {
+        let row = BlockedShape::new(1, LINE_CHANNELS, 1, shape.w, Halo::default());
+        let (copy, bytes) = (entry_lines::<CopyPixels>(isa), row.len() * size_of::<f32>());
+        return par.run(shape.n * shape.blocks(), bytes, &|chunk, scratch| {
+            let (image, line) = (chunk / shape.blocks(), chunk % shape.blocks());
+            let planes = dst.add((image / count * shape.c + line * LINE_CHANNELS) * next + image % count * plane);
+            let blocks = Dst::new(bytemuck::cast_slice_mut(&mut scratch[..bytes]));
+            for y in 0..shape.h {
+                let from = Pixels::Lines(src.add(shape.offset(image, line, y, 0)));
+                let to = Pixels::<Dst>::new(blocks, &row, 0, 0, 0, 0);
+                // SAFETY: `src` holds a tensor of `shape`, the scratch memory two blocks of a row,
+                // `planes` the channels of this line; each chunk has a line of its own.
+                unsafe {
+                    copy(&CopyArgs { from, to, step: BLOCK, count: shape.w });
+                    for half in 0..2 {
+                        let planes = planes.add(half * BLOCK * next + y * shape.w);
+                        let blocked = blocks.as_src().add(row.offset(0, half, 0, 0));
+                        convert(&PlaneArgs { planes, next, blocked, shape: row, channels: BLOCK });
+                    }
+                }
+            }
+        });
+    }
     par.run(shape.n * shape.blocks(), 0, &|chunk, _| {
         let (image, block) = (chunk / shape.blocks(), chunk % shape.blocks());
         let first = block * shape.block;
@@ -158,7 +183,7 @@ struct PlaneArgs<P, B> {
 }
 
 /// Walks the pixels of an image, giving their place in a row-strided one.
-struct Pixels {
+struct ImagePixels {
     w: usize,
     col: usize,
     at: usize,
@@ -166,11 +191,11 @@ struct Pixels {
     next_row: usize,
 }
 
-impl Pixels {
+impl ImagePixels {
     #[inline(always)]
-    fn new(shape: &BlockedShape) -> Pixels {
+    fn new(shape: &BlockedShape) -> ImagePixels {
         let step = shape.block;
-        Pixels { w: shape.w, col: 0, at: 0, step, next_row: shape.row_stride() - (shape.w - 1) * step }
+        ImagePixels { w: shape.w, col: 0, at: 0, step, next_row: shape.row_stride() - (shape.w - 1) * step }
     }
     /// The place of the current pixel; moves to the next.
     #[inline(always)]
@@ -191,7 +216,7 @@ impl Body for FromPlanes {
     #[inline(always)]
     unsafe fn run<S: Simd>(s: S, x: &Self::Args) {
         let plane = x.shape.h * x.shape.w;
-        let mut pixels = Pixels::new(&x.shape);
+        let mut pixels = ImagePixels::new(&x.shape);
         let mut p = 0;
         // SAFETY: pixels p .. p + 16 of every plane are inside it, and their places inside the
         // blocked image.
@@ -227,7 +252,7 @@ impl Body for ToPlanes {
     #[inline(always)]
     unsafe fn run<S: Simd>(s: S, x: &Self::Args) {
         let plane = x.shape.h * x.shape.w;
-        let mut pixels = Pixels::new(&x.shape);
+        let mut pixels = ImagePixels::new(&x.shape);
         let mut p = 0;
         // SAFETY: pixels p .. p + 16 of every plane are inside it, and their places inside the
         // blocked image.

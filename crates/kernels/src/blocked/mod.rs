@@ -1,6 +1,8 @@
 //! The blocked layout of activations, and the layers on it that are no convolutions.
 //!
-//! A tensor is `[n][C / 16][top + h + bottom][left + w + right][16]` with a halo of zeros.
+//! A tensor is `[n][C / 16][top + h + bottom][left + w + right][16]` with a halo of zeros. Between
+//! layers on tiles (see `amx`) it may be in lines instead: blocks of 32 channels in bf16, which take
+//! the same 64 bytes.
 //!
 //! The halo stands for the padding of the convolutions that read the tensor, so that no kernel has
 //! an edge case on input. A layer that writes a tensor writes its halo too, each time: buffers can
@@ -11,6 +13,8 @@ pub(crate) mod chunks;
 mod concat;
 #[allow(clippy::needless_range_loop)]
 pub(crate) mod convert;
+pub(crate) mod lines;
+#[allow(clippy::needless_range_loop)]
 mod pointwise;
 #[allow(clippy::needless_range_loop)]
 pub(crate) mod pool;
@@ -26,6 +30,9 @@ use crate::simd::{Dst, LANES, Src};
 
 /// Channels in a block.
 pub const BLOCK: usize = LANES;
+
+/// Channels of a line of bf16, which has the size of a block.
+pub const LINE_CHANNELS: usize = 2 * BLOCK;
 
 /// Rows and columns of zeros around an image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -70,7 +77,8 @@ pub struct BlockedShape {
     pub w: usize,
     /// Zeros around it.
     pub halo: Halo,
-    /// Channels stored side by side: 16, or 1 for the few channels of a network's input.
+    /// Channels stored side by side: 16, or 1 for the few channels of a network's input, or 32 in
+    /// lines of bf16.
     pub block: usize,
     /// Elements from one image to the next; more than [`image_len`](Self::image_len) where the
     /// tensor is a slice of the channels of a wider one.
@@ -88,6 +96,30 @@ impl BlockedShape {
         Self::with_block(n, c, h, w, halo, 1)
     }
 
+    /// Lines of 32 channels in bf16, images one after another.
+    ///
+    /// # Panics
+    /// If the channels do not fill lines.
+    pub fn lines(n: usize, c: usize, h: usize, w: usize, halo: Halo) -> Self {
+        assert!(c.is_multiple_of(LINE_CHANNELS), "{c} channels do not fill lines of {LINE_CHANNELS}");
+        Self::with_block(n, c, h, w, halo, LINE_CHANNELS)
+    }
+
+    /// Whether channels are in lines of bf16.
+    pub fn in_lines(&self) -> bool {
+        self.block == LINE_CHANNELS
+    }
+
+    /// The same memory as a tensor of elements: two channels of a line are one.
+    pub fn in_elements(self) -> BlockedShape {
+        if self.in_lines() { BlockedShape { c: self.c / 2, block: BLOCK, ..self } } else { self }
+    }
+
+    /// Elements that a pixel of a block of channels takes. Two numbers of a line are one.
+    pub(crate) fn pixel(&self) -> usize {
+        if self.in_lines() { BLOCK } else { self.block }
+    }
+
     fn with_block(n: usize, c: usize, h: usize, w: usize, halo: Halo, block: usize) -> Self {
         let mut shape = BlockedShape { n, c, h, w, halo, block, image_stride: 0 };
         shape.image_stride = shape.image_len();
@@ -101,7 +133,7 @@ impl BlockedShape {
 
     /// Elements from one row to the next.
     pub fn row_stride(&self) -> usize {
-        (self.halo.left + self.w + self.halo.right) * self.block
+        (self.halo.left + self.w + self.halo.right) * self.pixel()
     }
 
     /// Elements from one block of channels to the next.
@@ -123,7 +155,7 @@ impl BlockedShape {
     /// The offset of pixel (row, col) of a block of channels, counted from the corner of the halo.
     #[inline(always)]
     pub(crate) fn padded_offset(&self, image: usize, block: usize, row: usize, col: usize) -> usize {
-        image * self.image_stride + block * self.block_stride() + row * self.row_stride() + col * self.block
+        image * self.image_stride + block * self.block_stride() + row * self.row_stride() + col * self.pixel()
     }
 
     /// The offset of pixel (row, col) of a block of channels.
@@ -187,6 +219,40 @@ impl<'a> BlockedMut<'a> {
     }
 }
 
+/// Writes the halo at the ends of a row of one block of channels, the left one and the right one
+/// where asked for; with the left one of the first row also all above the image, with the right one of
+/// the last row all below it.
+///
+/// # Safety
+/// `y` must hold a tensor of `shape`, and no other thread may access this part of it.
+pub(crate) unsafe fn zero_ends(
+    y: Dst,
+    shape: &BlockedShape,
+    image: usize,
+    block: usize,
+    row: usize,
+    [first, last]: [bool; 2],
+) {
+    let Halo { top, left, bottom, right } = shape.halo;
+    let (row_stride, pixel) = (shape.row_stride(), shape.pixel());
+    // SAFETY: all offsets lie inside the block of channels, by the caller's promise writable and
+    // ours.
+    unsafe {
+        if first {
+            y.zero(shape.padded_offset(image, block, row + top, 0), left * pixel);
+            if row == 0 {
+                y.zero(shape.padded_offset(image, block, 0, 0), top * row_stride);
+            }
+        }
+        if last {
+            y.zero(shape.offset(image, block, row, shape.w), right * pixel);
+            if row + 1 == shape.h {
+                y.zero(shape.padded_offset(image, block, top + shape.h, 0), bottom * row_stride);
+            }
+        }
+    }
+}
+
 /// Writes the halo of rows `rows` of one block of channels: their left and right ends, and
 /// everything above the first or below the last row of the image if it is among them.
 ///
@@ -203,8 +269,8 @@ pub(crate) unsafe fn zero_halo(y: Dst, shape: &BlockedShape, image: usize, block
         }
         if left + right > 0 {
             for row in rows.clone() {
-                y.zero(shape.padded_offset(image, block, row + top, 0), left * shape.block);
-                y.zero(shape.offset(image, block, row, shape.w), right * shape.block);
+                y.zero(shape.padded_offset(image, block, row + top, 0), left * shape.pixel());
+                y.zero(shape.offset(image, block, row, shape.w), right * shape.pixel());
             }
         }
         if rows.end == shape.h {

@@ -1,10 +1,11 @@
 //! Pooling on the blocked layout.
 
 use crate::blocked::chunks::{Chunk, ChunkGrid};
+use crate::blocked::lines::{Pixels, blocks_of_pair, pairs};
 use crate::blocked::{BLOCK, Blocked, BlockedMut, BlockedShape, zero_halo};
 use crate::isa::Isa;
 use crate::par::Par;
-use crate::simd::{Body, Dst, Entry, LANES, Simd, Src, entry, prefetch_far};
+use crate::simd::{Body, Dst, Entry, LANES, PairsBody, Rounding, Simd, Src, entry, entry_lines, prefetch_far};
 use std::ops::Range;
 
 /// The function of the values of a window.
@@ -51,12 +52,14 @@ impl Pool2dParams {
 /// those of [`PoolKind::Average`] with `count_pad` only beyond the padding.
 ///
 /// # Panics
-/// If the tensors differ in images or channels or are not in blocks of 16, or a parameter is zero.
+/// If the tensors differ in images or channels or are not in blocks of 16 or lines, or a parameter
+/// is zero.
 pub fn pool(isa: Isa, kind: PoolKind, params: Pool2dParams, x: Blocked<'_>, y: &mut BlockedMut<'_>, par: &dyn Par) {
     let (xs, ys) = (x.shape, y.shape);
+    let blocks = |s: &BlockedShape| s.block == BLOCK || s.in_lines();
     assert!(
-        (xs.n, xs.c, xs.block, ys.block) == (ys.n, ys.c, BLOCK, BLOCK),
-        "pooling {xs:?} into {ys:?}: images, channels and blocks of 16 must agree"
+        (xs.n, xs.c) == (ys.n, ys.c) && blocks(&xs) && blocks(&ys),
+        "pooling {xs:?} into {ys:?}: images and channels must agree, in blocks of 16 or lines"
     );
     assert!(params.is_sound(), "pooling with {params:?}: sizes must be positive");
     if ys.h == 0 || ys.w == 0 {
@@ -66,7 +69,7 @@ pub fn pool(isa: Isa, kind: PoolKind, params: Pool2dParams, x: Blocked<'_>, y: &
     let (src, dst) = (x.src(), y.dst());
     let row_work = ys.w * params.kernel[0].min(xs.h) * params.kernel[1].min(xs.w);
     let fetch = xs.block_stride() * size_of::<f32>() > NEAR_IMAGE;
-    let cut = ChunkGrid::halves(ys.h, ys.blocks(), row_work, CHUNK_WORK);
+    let cut = ChunkGrid::halves(ys.h, pooling_parts(&xs, &ys), row_work, CHUNK_WORK);
     par.run(cut.chunks(ys.n), 0, &|chunk, _| {
         let Chunk { image, rows, parts } = cut.chunk(chunk, ys.n);
         let image_rows = PoolRows { x: src.add(image * xs.image_stride), xs, first: 0, size: xs.h, fetch };
@@ -76,12 +79,19 @@ pub fn pool(isa: Isa, kind: PoolKind, params: Pool2dParams, x: Blocked<'_>, y: &
     });
 }
 
+/// Parts of the channels that are pooled for themselves: blocks, or 32 channels where one of the
+/// tensors is in lines.
+fn pooling_parts(xs: &BlockedShape, ys: &BlockedShape) -> usize {
+    if xs.in_lines() || ys.in_lines() { pairs(ys) } else { ys.blocks() }
+}
+
 /// A kind of windows and what pools them.
 #[derive(Clone, Debug)]
 pub(crate) struct Pooling {
     kind: PoolKind,
     params: Pool2dParams,
     body: Entry<RowArgs>,
+    lines: Entry<LineRowArgs>,
 }
 
 /// Rows of one image, all of them or some.
@@ -99,7 +109,7 @@ pub(crate) struct PoolRows {
 
 impl Pooling {
     pub(crate) fn new(isa: Isa, kind: PoolKind, params: Pool2dParams) -> Pooling {
-        Pooling { kind, params, body: entry::<PoolRow>(isa) }
+        Pooling { kind, params, body: entry::<PoolRow>(isa), lines: entry_lines::<PoolLines>(isa) }
     }
 
     /// Such as `max 3x3/2`.
@@ -119,7 +129,24 @@ impl Pooling {
         window.start..window.end
     }
 
-    /// Pools some rows of windows in some blocks of channels.
+    /// Pools some rows of windows in all channels.
+    ///
+    /// # Safety
+    /// As for [`run`](Self::run).
+    pub(crate) unsafe fn run_channels(
+        &self,
+        from: &PoolRows,
+        y: Dst,
+        ys: &BlockedShape,
+        image: usize,
+        rows: Range<usize>,
+    ) {
+        // SAFETY: promised by the caller.
+        unsafe { self.run(from, y, ys, image, 0..pooling_parts(&from.xs, ys), rows) }
+    }
+
+    /// Pools some rows of windows in some parts of the channels: blocks, or 32 of them where one of
+    /// the tensors is in lines.
     ///
     /// # Safety
     /// `from` must hold all rows that these windows cover, `y` a tensor of shape `ys` whose rows
@@ -130,27 +157,45 @@ impl Pooling {
         y: Dst,
         ys: &BlockedShape,
         image: usize,
-        blocks: Range<usize>,
+        parts: Range<usize>,
         rows: Range<usize>,
     ) {
+        let lines = from.xs.in_lines() || ys.in_lines();
         let within = |row: usize| (row as isize - from.first) as usize;
-        for (block, row) in blocks.clone().flat_map(|block| rows.clone().map(move |row| (block, row))) {
+        for (part, row) in parts.clone().flat_map(|part| rows.clone().map(move |row| (part, row))) {
             let window = Window::new(self.params, 0, row, from.size);
+            let rows = Window { start: within(window.start), end: within(window.end), ..window };
+            if lines {
+                let args = LineRowArgs {
+                    x: Pixels::<Src>::new(from.x, &from.xs, 0, part, 0, 0),
+                    row: from.xs.row_stride(),
+                    size: from.xs.w,
+                    y: Pixels::<Dst>::new(y, ys, image, part, row, 0),
+                    cols: ys.w,
+                    rows,
+                    params: self.params,
+                    kind: self.kind,
+                };
+                // SAFETY: windows are cut to the image, whose rows are there by the caller's promise.
+                unsafe { (self.lines)(&args) }
+                continue;
+            }
             let args = RowArgs {
-                x: from.x.add(from.xs.offset(0, block, 0, 0)),
+                x: from.x.add(from.xs.offset(0, part, 0, 0)),
                 xs: from.xs,
-                y: y.add(ys.offset(image, block, row, 0)),
+                y: y.add(ys.offset(image, part, row, 0)),
                 cols: ys.w,
-                rows: Window { start: within(window.start), end: within(window.end), ..window },
+                rows,
                 params: self.params,
                 kind: self.kind,
                 fetch: from.fetch,
             };
-            // SAFETY: windows are cut to the image, whose rows are there by the caller's promise.
+            // SAFETY: as above.
             unsafe { (self.body)(&args) }
         }
+        let blocks = |part| if lines { blocks_of_pair(ys, part) } else { part..part + 1 };
         // SAFETY: promised by the caller.
-        blocks.for_each(|block| unsafe { zero_halo(y, ys, image, block, rows.clone()) });
+        parts.flat_map(blocks).for_each(|block| unsafe { zero_halo(y, ys, image, block, rows.clone()) });
     }
 }
 
@@ -298,10 +343,71 @@ unsafe fn column<S: Simd, const MAX: bool>(s: S, x: &RowArgs, col: usize) -> S::
 /// Sums become means where means are wanted.
 #[inline(always)]
 fn finish<S: Simd>(s: S, x: &RowArgs, v: S::V, cols: Window) -> S::V {
-    let count = match x.kind {
-        PoolKind::Max | PoolKind::Sum => 1,
-        PoolKind::Average { count_pad: true } => x.rows.padded * cols.padded,
-        PoolKind::Average { count_pad: false } => (x.rows.end - x.rows.start) * (cols.end - cols.start),
-    };
+    let count = values_of(x.kind, &x.rows, &cols);
     if count > 1 { s.mul(v, s.splat(1.0 / count as f32)) } else { v }
+}
+
+/// What the sum over a window is divided by.
+#[inline(always)]
+fn values_of(kind: PoolKind, rows: &Window, cols: &Window) -> usize {
+    match kind {
+        PoolKind::Max | PoolKind::Sum => 1,
+        PoolKind::Average { count_pad: true } => rows.padded * cols.padded,
+        PoolKind::Average { count_pad: false } => (rows.end - rows.start) * (cols.end - cols.start),
+    }
+}
+
+/// A row of windows of 32 channels, where input or output is in lines.
+struct LineRowArgs {
+    /// The first pixel of these channels.
+    x: Pixels<Src>,
+    /// Elements from one row to the next.
+    row: usize,
+    /// Columns of the image.
+    size: usize,
+    y: Pixels<Dst>,
+    cols: usize,
+    rows: Window,
+    params: Pool2dParams,
+    kind: PoolKind,
+}
+
+struct PoolLines;
+
+impl PairsBody for PoolLines {
+    type Args = LineRowArgs;
+    #[inline(always)]
+    unsafe fn run<S: Rounding>(s: S, x: &LineRowArgs) {
+        // SAFETY: the caller's promise is passed on.
+        unsafe { if x.kind == PoolKind::Max { line_row::<S, true>(s, x) } else { line_row::<S, false>(s, x) } }
+    }
+}
+
+/// One row of outputs.
+///
+/// # Safety
+/// `x` must describe a row of outputs and an image that holds its windows.
+#[inline(always)]
+unsafe fn line_row<S: Rounding, const MAX: bool>(s: S, x: &LineRowArgs) {
+    for col in 0..x.cols {
+        let cols = Window::new(x.params, 1, col, x.size);
+        let mut v = [start::<S, MAX>(s); 2];
+        for at in cols.start..cols.end {
+            // Rows of a column first, as in blocks.
+            let mut column = [start::<S, MAX>(s); 2];
+            for row in x.rows.start..x.rows.end {
+                // SAFETY: windows are cut to the image.
+                let value = unsafe { x.x.load(s, row * x.row + at * LANES) };
+                column = [fold::<S, MAX>(s, value[0], column[0]), fold::<S, MAX>(s, value[1], column[1])];
+            }
+            v = [fold::<S, MAX>(s, column[0], v[0]), fold::<S, MAX>(s, column[1], v[1])];
+        }
+        let count = values_of(x.kind, &x.rows, &cols);
+        if count > 1 {
+            let part = s.splat(1.0 / count as f32);
+            v = [s.mul(v[0], part), s.mul(v[1], part)];
+        }
+        // SAFETY: promised by the caller.
+        unsafe { x.y.store(s, col * LANES, v) }
+    }
 }

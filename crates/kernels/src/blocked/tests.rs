@@ -169,3 +169,73 @@ fn max_pooling_keeps_infinities_and_passes_over_nan() {
         assert_eq!(y, [f32::MIN, f32::INFINITY]);
     }
 }
+
+/// A halo of zeros, and the same shape in lines or not.
+fn shape_of(n: usize, c: usize, size: [usize; 2], halos: usize, lines: bool) -> BlockedShape {
+    let make = if lines { BlockedShape::lines } else { BlockedShape::new };
+    make(n, c, size[0], size[1], halo(halos))
+}
+
+/// A tensor from NCHW values in one of the forms, in a buffer that held NaN.
+fn data_of(shape: &BlockedShape, x: &[f32]) -> Vec<f32> {
+    let BlockedShape { n, c, h, w, halo, .. } = *shape;
+    let data = blocked(BlockedShape::new(n, c, h, w, halo), x);
+    if shape.in_lines() { lines::testing::to_lines(shape, &data).1 } else { data }
+}
+
+/// The numbers, halo included, that `write` writes to a tensor in one of the forms, in blocks.
+fn blocks_of(shape: &BlockedShape, write: impl Fn(&mut BlockedMut<'_>)) -> Vec<f32> {
+    let mut data = vec![f32::NAN; shape.len()];
+    write(&mut BlockedMut::new(*shape, &mut data));
+    if shape.in_lines() { lines::testing::to_blocks(shape, &data).1 } else { data }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn pooling_and_element_wise_work_on_lines_give_the_rounded_numbers_of_blocks(
+        n in 1usize..3, parts in 1usize..4, h in 1usize..12, w in 1usize..12,
+        kernel in [1usize..4, 1usize..4], stride in [1usize..4, 1usize..4], pad in [0usize..2, 0usize..2],
+        kind in 0usize..4, halos in 0usize..6561, lines: [bool; 3], scale: bool, add: bool,
+    ) {
+        let pad = [pad[0].min(kernel[0] - 1), pad[1].min(kernel[1] - 1)];
+        let (c, params) = (32 * parts, Pool2dParams { kernel, stride, pad });
+        let kind = [
+            PoolKind::Max, PoolKind::Sum, PoolKind::Average { count_pad: true }, PoolKind::Average { count_pad: false },
+        ][kind];
+        let out = [0, 1].map(|i| ([h, w][i] + 2 * pad[i]).checked_sub(kernel[i]).map(|room| room / stride[i] + 1));
+        let [Some(oh), Some(ow)] = out else { return Ok(()) };
+        // Numbers that bf16 holds.
+        let (x, other) = (values(halos as u64, n * c * h * w), values(2, n * c * h * w));
+        let shapes = |size: [usize; 2], at: usize, lines: bool| shape_of(n, c, size, halos / [1, 81][at], lines);
+        let rounded = |x: Vec<f32>, lines: bool| if lines { lines::testing::rounded(&x) } else { x };
+        for isa in [Isa::Portable, Isa::detect()] {
+            let run = |lines_in: bool, lines_out: bool| {
+                let (xs, ys) = (shapes([h, w], 1, lines_in), shapes([oh, ow], 0, lines_out));
+                let data = data_of(&xs, &x);
+                blocks_of(&ys, |y| pool(isa, kind, params, Blocked::new(xs, &data), y, &Reverse))
+            };
+            prop_assert_eq!(rounded(run(false, false), lines[1]), run(lines[0], lines[1]), "{} {:?}", isa, kind);
+
+            let (scales, shifts) = (values(3, c), values(4, c));
+            let run = |lines: [bool; 3]| {
+                let [xs, rs, ys] = [(1, lines[0]), (0, lines[2]), (0, lines[1])].map(|(at, l)| shapes([h, w], at, l));
+                let [data, other] = [data_of(&xs, &x), data_of(&rs, &other)];
+                let op = Pointwise {
+                    scale: scale.then_some(&scales[..]),
+                    shift: scale.then_some(&shifts[..]),
+                    add: add.then(|| Blocked::new(rs, &other)),
+                    activation: Activation::Relu,
+                };
+                blocks_of(&ys, |y| pointwise(isa, Blocked::new(xs, &data), op, y, &Reverse))
+            };
+            prop_assert_eq!(rounded(run([false; 3]), lines[1]), run(lines), "{} {:?}", isa, lines);
+
+            let xs = shapes([h, w], 1, true);
+            let mut plain = vec![f32::NAN; x.len()];
+            from_blocked(isa, Blocked::new(xs, &data_of(&xs, &x)), &mut plain, &Reverse);
+            prop_assert_eq!(&plain, &x, "{}", isa);
+        }
+    }
+}

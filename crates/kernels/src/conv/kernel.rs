@@ -134,6 +134,12 @@ impl ConvKernel {
         self.output
     }
 
+    /// Whether input, residual and output may be in lines of bf16
+    /// ([`BlockedShape::lines`]) instead of blocks, each of them.
+    pub fn takes_lines(&self) -> bool {
+        self.prepared.takes_lines()
+    }
+
     /// Elements of the packed weights.
     pub fn packed_len(&self) -> usize {
         self.prepared.packed_len()
@@ -201,7 +207,8 @@ impl ConvKernel {
         let need = self.scratch_len();
         assert!(scratch.len() >= need, "{} needs {need} elements of scratch, got {}", self.name(), scratch.len());
         let scratch = &mut scratch[..need];
-        let expected = ExpectedOperands { x: self.input, y: self.output, packed_len: self.packed_len() };
+        let lines = [self.takes_lines(); 2];
+        let expected = ExpectedOperands { x: self.input, y: self.output, packed_len: self.packed_len(), lines };
         let job = ConvJob::new(&expected, x, packed, epilogue, y);
         self.prepared.run(&job, scratch, par);
     }

@@ -73,6 +73,11 @@ pub(in crate::conv) trait PreparedConv: fmt::Debug + Send + Sync {
         None
     }
 
+    /// Whether input, residual and output may be in lines of bf16 instead of blocks, each of them.
+    fn takes_lines(&self) -> bool {
+        false
+    }
+
     /// Elements of scratch memory that all chunks of a run share.
     fn scratch_len(&self) -> usize {
         0

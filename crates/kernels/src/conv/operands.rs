@@ -1,6 +1,7 @@
 //! The operands of one call, checked once and handed to the algorithms as pointers.
 
 use crate::activation::{Activation, Limits};
+use crate::blocked::lines::Pixels;
 use crate::blocked::{BLOCK, Blocked, BlockedMut, BlockedShape, Halo};
 use crate::conv::register_tiles::ResidualAt;
 use crate::simd::{Dst, Src};
@@ -51,6 +52,8 @@ pub(super) struct ExpectedOperands {
     pub x: BlockedShape,
     pub y: BlockedShape,
     pub packed_len: usize,
+    /// Whether the input may be in lines, and whether outputs may.
+    pub lines: [bool; 2],
 }
 
 impl<'a> ConvJob<'a> {
@@ -64,8 +67,9 @@ impl<'a> ConvJob<'a> {
         epilogue: ConvEpilogue<'a>,
         y: &'a mut BlockedMut<'_>,
     ) -> ConvJob<'a> {
-        expect_tensor("input", &x.shape, &expected.x);
-        expect_tensor("output", &y.shape, &expected.y);
+        let [lines_in, lines_out] = expected.lines;
+        expect_tensor("input", &x.shape, &expected.x, lines_in);
+        expect_tensor("output", &y.shape, &expected.y, lines_out);
         let need = expected.packed_len;
         assert!(packed.len() >= need, "packed weights need {need} elements, got {}", packed.len());
         let channels = expected.y.c;
@@ -76,7 +80,7 @@ impl<'a> ConvJob<'a> {
             Residual::None => None,
             Residual::InPlace => Some((dst.as_src(), ys)),
             Residual::Add(r) => {
-                expect_tensor("residual", &r.shape, &BlockedShape { halo: Halo::default(), ..expected.y });
+                expect_tensor("residual", &r.shape, &BlockedShape { halo: Halo::default(), ..expected.y }, lines_out);
                 Some((r.src(), r.shape))
             }
         };
@@ -122,6 +126,16 @@ impl<'a> ConvJob<'a> {
             row: shape.row_stride(),
         })
     }
+
+    /// Whether an operand is in lines.
+    pub(super) fn has_lines(&self) -> bool {
+        self.xs.in_lines() || self.ys.in_lines() || self.residual.is_some_and(|(_, shape)| shape.in_lines())
+    }
+
+    /// The residual of output pixels of 32 channels.
+    pub(super) fn residual_pixels(&self, image: usize, pair: usize, row: usize, col: usize) -> Option<Pixels<Src>> {
+        self.residual.map(|(at, shape)| Pixels::<Src>::new(at, &shape, image, pair, row, col))
+    }
 }
 
 /// N aligned blocks of 16 values.
@@ -141,9 +155,10 @@ impl<const N: usize> std::ops::Deref for BiasBlock<N> {
     }
 }
 
-fn expect_tensor(what: &str, got: &BlockedShape, expected: &BlockedShape) {
+fn expect_tensor(what: &str, got: &BlockedShape, expected: &BlockedShape, lines: bool) {
+    let layout = got.block == expected.block || (lines && got.in_lines());
     assert!(
-        got.same_size(expected) && got.block == expected.block && got.halo.covers(expected.halo),
+        got.same_size(expected) && layout && got.halo.covers(expected.halo),
         "the {what} of a convolution is {got:?}, expected {expected:?} with at least that halo"
     );
 }

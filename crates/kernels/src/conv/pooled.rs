@@ -85,7 +85,7 @@ impl PooledKernel {
     }
 
     /// The shape of the output, without halo; it may be given any halo, which a run fills with
-    /// zeros.
+    /// zeros, and may be in lines of bf16.
     pub fn output_shape(&self) -> BlockedShape {
         self.output
     }
@@ -104,8 +104,8 @@ impl PooledKernel {
         par: &dyn Par,
     ) {
         assert!(matches!(epilogue.residual, Residual::None), "nothing can be added before a pooling");
-        let expected =
-            ExpectedOperands { x: self.conv.input_shape(), y: self.output, packed_len: self.conv.packed_len() };
+        let (packed_len, lines) = (self.conv.packed_len(), [false, true]);
+        let expected = ExpectedOperands { x: self.conv.input_shape(), y: self.output, packed_len, lines };
         let job = ConvJob::new(&expected, x, packed, epilogue, y);
         let (images, bands, parallelism) = (self.output.n, self.bands.count, par.parallelism());
         let floats = self.buffer().len();
@@ -157,7 +157,7 @@ impl PooledKernel {
                 };
                 // SAFETY: windows of these outputs lie in the band and in what was carried; these
                 // rows belong to this chunk.
-                unsafe { self.pooling.run(&rows, job.y, &job.ys, image, 0..shape.blocks(), done..end) }
+                unsafe { self.pooling.run_channels(&rows, job.y, &job.ys, image, done..end) }
                 done = end;
             }
             if band + 1 < mine.end {

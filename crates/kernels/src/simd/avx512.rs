@@ -341,4 +341,15 @@ impl Rounding for Avx512<true> {
         // SAFETY: the token proves AVX512-BF16; all these vectors are 512 bits of anything.
         unsafe { std::mem::transmute::<__m512bh, __m512>(_mm512_cvtne2ps_pbh(high, low)) }
     }
+
+    #[inline(always)]
+    fn values_of_pairs(self, pairs: __m512) -> [__m512; 2] {
+        // SAFETY: the token proves AVX-512F.
+        unsafe {
+            let pairs = _mm512_castps_si512(pairs);
+            let low = _mm512_cvtepu16_epi32(_mm512_castsi512_si256(pairs));
+            let high = _mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64::<1>(pairs));
+            [_mm512_castsi512_ps(_mm512_slli_epi32::<16>(low)), _mm512_castsi512_ps(_mm512_slli_epi32::<16>(high))]
+        }
+    }
 }

@@ -127,10 +127,12 @@ pub(crate) fn across<S: Simd, const MAX: bool>(s: S, v: &mut [S::V; LANES]) -> S
     v[0]
 }
 
-/// Lanes on AVX512-BF16.
+/// Lanes that hold pairs of bf16, too: on AVX512-BF16, and with the same bits anywhere.
 pub(crate) trait Rounding: Simd {
     /// 32 values as pairs of bf16: those of `low`, then those of `high`.
     fn round_to_pairs(self, low: Self::V, high: Self::V) -> Self::V;
+    /// The values of pairs, `low` and `high`.
+    fn values_of_pairs(self, pairs: Self::V) -> [Self::V; 2];
 }
 
 /// A kernel that rounds, as [`Body`].
@@ -193,6 +195,16 @@ pub(crate) fn entry_rounding<B: PairsBody>() -> Entry<B::Args> {
     return avx512::enter_rounding::<B>;
     #[cfg(not(target_arch = "x86_64"))]
     unreachable!("has_bf16 is false here")
+}
+
+/// `B` compiled for AVX512-BF16 where `isa` has it, else for any machine.
+pub(crate) fn entry_lines<B: PairsBody>(isa: Isa) -> Entry<B::Args> {
+    #[cfg(target_arch = "x86_64")]
+    if isa == Isa::Avx512 && crate::isa::has_bf16() {
+        return avx512::enter_rounding::<B>;
+    }
+    let _ = isa;
+    portable::enter_rounding::<B>
 }
 
 /// Rounds 32 channels of `count` pixels to pairs of bf16, 16 a pixel: the channels of two blocks,

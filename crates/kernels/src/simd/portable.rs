@@ -4,7 +4,8 @@
 //! Every x86-64 has the vectors. Elsewhere they are arrays, which the compiler turns into what the
 //! machine has; that takes many times as long to compile.
 
-use super::{Body, Dst, LANES, Simd, Src};
+use super::{Body, Dst, LANES, PairsBody, Rounding, Simd, Src};
+use crate::amx::parts::{round, value};
 use crate::math::times_pow2_f32;
 use quad::Quad;
 
@@ -17,6 +18,15 @@ pub(super) struct Portable;
 /// # Safety
 /// As `B` says about its arguments.
 pub(super) unsafe fn enter<B: Body>(args: &B::Args) {
+    // SAFETY: promised by the caller.
+    unsafe { B::run(Portable, args) }
+}
+
+/// Runs `B` as ordinary code.
+///
+/// # Safety
+/// As `B` says about its arguments.
+pub(super) unsafe fn enter_rounding<B: PairsBody>(args: &B::Args) {
     // SAFETY: promised by the caller.
     unsafe { B::run(Portable, args) }
 }
@@ -152,5 +162,19 @@ impl Simd for Portable {
         for (i, column) in v.iter_mut().enumerate() {
             *column = from_lanes(|j| rows[j][i]);
         }
+    }
+}
+
+impl Rounding for Portable {
+    #[inline(always)]
+    fn round_to_pairs(self, low: Quads, high: Quads) -> Quads {
+        let (low, high) = (lanes(low).map(round), lanes(high).map(round));
+        bytemuck::cast([low, high])
+    }
+
+    #[inline(always)]
+    fn values_of_pairs(self, pairs: Quads) -> [Quads; 2] {
+        let pairs: [[u16; LANES]; 2] = bytemuck::cast(lanes(pairs));
+        pairs.map(|half| bytemuck::cast(half.map(value)))
     }
 }

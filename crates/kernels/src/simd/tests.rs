@@ -185,3 +185,45 @@ fn no_instruction_is_called_as_a_function() {
     let called: Vec<&str> = symbols.lines().filter(|l| l.contains("::_mm256_") || l.contains("::_mm512_")).collect();
     assert!(called.is_empty(), "{called:#?}");
 }
+
+struct Lines;
+
+impl PairsBody for Lines {
+    type Args = ArithmeticArgs;
+    #[inline(always)]
+    unsafe fn run<S: Rounding>(s: S, x: &ArithmeticArgs) {
+        // SAFETY: the test passes 16 readable and 3 * 16 writable elements.
+        unsafe {
+            let pairs = s.round_to_pairs(s.load(x.a, 0), s.load(x.b, 0));
+            s.store(x.out, 0, pairs);
+            let [low, high] = s.values_of_pairs(pairs);
+            s.store(x.out, LANES, low);
+            s.store(x.out, 2 * LANES, high);
+        }
+    }
+}
+
+#[test]
+fn lines_have_the_same_bits_on_every_machine() {
+    let mut bits = 7u32;
+    for round in 0..5000 {
+        let mut numbers = [0.0; 2 * LANES];
+        for x in &mut numbers {
+            bits = bits.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            // Any number, and numbers with few bits: NaN, infinities, denormal numbers.
+            *x = f32::from_bits(if round % 2 == 0 { bits } else { bits & 0xff81_ff00 });
+        }
+        let mut all = [[0.0f32; 3 * LANES]; 2];
+        for (isa, out) in [Isa::Portable, Isa::Avx512].into_iter().zip(&mut all) {
+            let args =
+                ArithmeticArgs { a: Src::new(&numbers[..LANES]), b: Src::new(&numbers[LANES..]), out: Dst::new(out) };
+            // SAFETY: 16 elements to read twice, 48 to write.
+            unsafe { entry_lines::<Lines>(isa)(&args) };
+        }
+        let [portable, best] = all.map(|out| out.map(f32::to_bits));
+        assert_eq!(portable, best, "{numbers:?}");
+        for (x, value) in numbers.iter().zip(&portable[LANES..]) {
+            assert_eq!(*value, u32::from(crate::amx::parts::round(*x)) << 16, "{x:?}");
+        }
+    }
+}

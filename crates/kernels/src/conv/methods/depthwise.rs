@@ -2,8 +2,10 @@
 //! independent and a vector of weights multiplies a vector of inputs.
 
 use crate::blocked::chunks::ChunkGrid;
-use crate::blocked::{BLOCK, Halo, zero_halo};
+use crate::blocked::lines::{Pixels, blocks_of_pair};
+use crate::blocked::{BLOCK, Halo, LINE_CHANNELS, zero_halo};
 use crate::conv::method::{ConvMethod, PreparedConv};
+use crate::conv::methods::depthwise_lines::LinesRow;
 use crate::conv::methods::direct::expected_us;
 use crate::conv::operands::ConvJob;
 use crate::conv::params::Conv2dParams;
@@ -12,7 +14,7 @@ use crate::conv::table::ConvSignature;
 use crate::gemm::tile::{Split, Tap};
 use crate::isa::Isa;
 use crate::par::Par;
-use crate::simd::{LANES, Src};
+use crate::simd::{Dst, Entry, LANES, Src, entry_lines};
 use std::sync::Arc;
 
 /// Multiply-adds that a chunk should have at least.
@@ -48,8 +50,10 @@ pub(in crate::conv) struct Depthwise {
     params: Conv2dParams,
     isa: Isa,
     out: [usize; 2],
-    /// How the work on an image is cut.
+    /// How the work on an image is cut, in blocks of channels and in lines.
     cut: ChunkGrid,
+    lines_cut: ChunkGrid,
+    lines_row: Entry<LinesRow>,
 }
 
 impl Depthwise {
@@ -57,8 +61,41 @@ impl Depthwise {
         let row_work = out[1] * BLOCK * params.taps();
         let blocks = params.out_channels.div_ceil(BLOCK);
         let cut = if out[0] <= FEW_ROWS { ChunkGrid::halves_of_parts } else { ChunkGrid::halves };
+        let lines_cut = cut(out[0], params.out_channels.div_ceil(LINE_CHANNELS), 2 * row_work, CHUNK_WORK);
         let cut = cut(out[0], blocks, row_work, CHUNK_WORK);
-        Depthwise { params, isa, out, cut }
+        Depthwise { params, isa, out, cut, lines_cut, lines_row: entry_lines::<LinesRow>(isa) }
+    }
+
+    /// Some output rows of 32 channels, where input or output is in lines.
+    fn rows_in_lines(&self, job: &ConvJob<'_>, taps: &[Tap], image: usize, pair: usize, rows: std::ops::Range<usize>) {
+        let Conv2dParams { kernel, stride, dilate, pad, .. } = self.params;
+        let (xs, ys) = (&job.xs, &job.ys);
+        let bias = job.bias_block::<2>(2 * pair);
+        let dense = kernel[1] == 3 && dilate[1] == 1 && stride[1] == 1;
+        for row in rows.clone() {
+            let corner = Pixels::<Src>::from_corner(job.x, xs, image, pair);
+            let first = [xs.halo.top - pad[0] + row * stride[0], xs.halo.left - pad[1]];
+            let args = LinesRow {
+                a: corner.add(first[0] * xs.row_stride() + first[1] * BLOCK),
+                pixel: stride[1] * BLOCK,
+                taps: taps.as_ptr(),
+                taps_len: taps.len(),
+                dense,
+                weights: [0, 1].map(|half| Src::new(job.packed).add((2 * pair + half) * taps.len() * LANES)),
+                bias: Src::new(&bias),
+                residual: job.residual_pixels(image, pair, row, 0),
+                y: Pixels::<Dst>::new(job.y, ys, image, pair, row, 0),
+                cols: self.out[1],
+                limits: job.limits,
+            };
+            // SAFETY: `ConvJob::new` checked shapes, halo and lengths; these output rows of these
+            // channels belong to this chunk.
+            unsafe { (self.lines_row)(&args) }
+        }
+        for block in blocks_of_pair(ys, pair) {
+            // SAFETY: as above.
+            unsafe { zero_halo(job.y, ys, image, block, rows.clone()) }
+        }
     }
 
     /// Some output rows of one block of channels.
@@ -122,6 +159,10 @@ impl PreparedConv for Depthwise {
         self.params.out_channels.next_multiple_of(BLOCK) * self.params.taps()
     }
 
+    fn takes_lines(&self) -> bool {
+        true
+    }
+
     /// `[block][tap][16]`
     fn pack(&self, weights: &[f32], packed: &mut [f32]) {
         let taps = self.params.taps();
@@ -137,16 +178,22 @@ impl PreparedConv for Depthwise {
         let Conv2dParams { kernel, dilate, .. } = self.params;
         let images = job.xs.n;
         let taps_bytes = self.params.taps() * size_of::<Tap>();
-        par.run(self.cut.chunks(images), taps_bytes, &|chunk, scratch| {
-            let chunk = self.cut.chunk(chunk, images);
+        let lines = job.has_lines();
+        let cut = if lines { &self.lines_cut } else { &self.cut };
+        par.run(cut.chunks(images), taps_bytes, &|chunk, scratch| {
+            let chunk = cut.chunk(chunk, images);
             let taps: &mut [Tap] = bytemuck::cast_slice_mut(&mut scratch[..taps_bytes]);
             for (t, tap) in taps.iter_mut().enumerate() {
                 let (i, j) = (t / kernel[1], t % kernel[1]);
                 let offset = job.xs.padded_offset(0, 0, i * dilate[0], j * dilate[1]);
                 *tap = Tap { offset: offset as u32, count: LANES as u32 };
             }
-            for block in chunk.parts {
-                self.rows(job, taps, chunk.image, block, chunk.rows.clone());
+            for part in chunk.parts {
+                if lines {
+                    self.rows_in_lines(job, taps, chunk.image, part, chunk.rows.clone());
+                } else {
+                    self.rows(job, taps, chunk.image, part, chunk.rows.clone());
+                }
             }
         });
     }

@@ -1,6 +1,8 @@
 //! The methods of convolution: a file each, or one for each family, and a row of [`METHODS`].
 
 pub(in crate::conv) mod depthwise;
+#[allow(clippy::needless_range_loop)]
+mod depthwise_lines;
 pub(in crate::conv) mod direct;
 pub(in crate::conv) mod direct_bf16;
 #[cfg_attr(

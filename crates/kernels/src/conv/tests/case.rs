@@ -1,6 +1,7 @@
 //! Helpers of the tests of convolutions: cases with their definition in `f64`, and strategies.
 
 use crate::activation::Activation;
+use crate::blocked::lines::testing::{rounded, to_blocks, to_lines};
 use crate::blocked::{BLOCK, Blocked, BlockedMut, BlockedShape, Halo, from_blocked, to_blocked};
 use crate::cache_class::CacheClass;
 use crate::conv::method::PreparedConv;
@@ -202,6 +203,41 @@ impl Case {
         let mut out = vec![f32::NAN; self.out_len()];
         from_blocked(Isa::detect(), Blocked::new(ys, &y), &mut out, par);
         out
+    }
+
+    /// The case with a residual that rounding does not change.
+    pub(in crate::conv) fn with_rounded_residual(mut self) -> Case {
+        self.residual = self.residual.map(|residual| rounded(&residual));
+        self
+    }
+
+    /// All of the output, halo included, with input, residual and output in lines where asked for;
+    /// in blocks, in NCHW order within them.
+    pub(in crate::conv) fn run_lines(&self, kernel: &ConvKernel, lines: [bool; 3], par: &dyn Par) -> Vec<f32> {
+        let of = |shape: BlockedShape, halo: Halo, lines: bool| {
+            let make = if lines { BlockedShape::lines } else { BlockedShape::new };
+            make(shape.n, shape.c, shape.h, shape.w, halo)
+        };
+        let data = |shape: &BlockedShape, x: &[f32]| {
+            let blocks = of(*shape, shape.halo, false);
+            let mut data = vec![f32::NAN; blocks.len()];
+            to_blocked(Isa::detect(), x, &mut BlockedMut::new(blocks, &mut data), &Serial);
+            if shape.in_lines() { to_lines(shape, &data).1 } else { data }
+        };
+        let input = kernel.input_shape();
+        let xs = of(input, Halo { left: input.halo.left + 1, bottom: input.halo.bottom + 2, ..input.halo }, lines[0]);
+        let rs = of(kernel.output_shape(), Halo { top: 0, left: 3, bottom: 1, right: 0 }, lines[1]);
+        let ys = of(kernel.output_shape(), Halo { top: 2, left: 1, bottom: 3, right: 4 }, lines[2]);
+        let (x, residual) = (data(&xs, &self.x), self.residual.as_ref().map(|r| data(&rs, r)));
+        let epilogue = ConvEpilogue {
+            bias: self.bias.as_deref(),
+            residual: residual.as_ref().map_or(Residual::None, |r| Residual::Add(Blocked::new(rs, r))),
+            activation: self.activation,
+        };
+        let (mut y, mut scratch) = (vec![f32::NAN; ys.len()], vec![f32::NAN; kernel.scratch_len()]);
+        let packed = self.packed(kernel);
+        kernel.run(Blocked::new(xs, &x), &packed, epilogue, &mut BlockedMut::new(ys, &mut y), &mut scratch, par);
+        if ys.in_lines() { to_blocks(&ys, &y).1 } else { y }
     }
 
     /// Compares what selection chooses with the reference; `tolerance` is relative to the scale of

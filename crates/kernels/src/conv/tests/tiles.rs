@@ -5,6 +5,7 @@ use crate::activation::Activation;
 use crate::amx::model::Modelled;
 use crate::amx::parts::PARTS;
 use crate::amx::tiles::Tiles;
+use crate::blocked::lines::testing::rounded as rounded_all;
 use crate::conv::methods::tiles::{TilesConv, suits};
 use crate::conv::tests::{Case, activations, convolutions, method};
 use crate::conv::*;
@@ -151,4 +152,53 @@ fn tiles_are_chosen_where_the_options_allow_them() {
     assert!([Precision::Single, Precision::Bf16].iter().all(|precision| !choose(*precision, false).tiles()));
     let permitted = crate::amx::is_permitted();
     assert_eq!([choose(Precision::Bf16, true) == bf16, choose(Precision::Single, true) == single], [permitted; 2]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn a_convolution_in_lines_gives_the_rounded_numbers_of_one_in_blocks(
+        params in convolutions(), sides in [1usize..4, 1usize..4], images in 1usize..3, h in 0usize..9, w in 0usize..40,
+        residual: bool, activation in activations(), lines: [bool; 3], seed: u64,
+    ) {
+        let params = Conv2dParams { in_channels: 32 * sides[0], out_channels: 32 * sides[1], groups: 1, ..params };
+        let reach = |i: usize| (params.dilate[i] * (params.kernel[i] - 1) + 1).saturating_sub(2 * params.pad[i]).max(1);
+        let case = rounded(Case::new(params, images, [reach(0) + h, reach(1) + w], seed));
+        let case = case.with_epilogue(true, residual, activation).with_rounded_residual();
+        let modelled = kernel::<Modelled, 1>(&case);
+        let want = case.run_lines(&modelled, [false; 3], &Serial);
+        let want = if lines[2] { rounded_all(&want) } else { want };
+        let bits = |v: Vec<f32>| v.into_iter().map(f32::to_bits).collect::<Vec<_>>();
+        prop_assert_eq!(&bits(case.run_lines(&modelled, lines, &Reverse)), &bits(want.clone()));
+        #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+        if crate::amx::is_permitted() {
+            let hardware = kernel::<crate::amx::hardware::Hardware, 1>(&case);
+            for par in [&Serial as &dyn Par, &Threads(3), &Uneven(3)] {
+                prop_assert_eq!(&bits(case.run_lines(&hardware, lines, par)), &bits(want.clone()));
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn a_depthwise_convolution_in_lines_gives_the_rounded_numbers_of_one_in_blocks(
+        params in convolutions(), parts in 1usize..4, images in 1usize..3, h in 0usize..9, w in 0usize..20,
+        residual: bool, activation in activations(), lines: [bool; 3], seed: u64,
+    ) {
+        let channels = 32 * parts;
+        let params = Conv2dParams { in_channels: channels, out_channels: channels, groups: channels, ..params };
+        let reach = |i: usize| (params.dilate[i] * (params.kernel[i] - 1) + 1).saturating_sub(2 * params.pad[i]).max(1);
+        let case = rounded(Case::new(params, images, [reach(0) + h, reach(1) + w], seed));
+        let case = case.with_epilogue(true, residual, activation).with_rounded_residual();
+        let kernel = case.select(Isa::detect(), Winograd::Off);
+        let want = case.run_lines(&kernel, [false; 3], &Serial);
+        let want = if lines[2] { rounded_all(&want) } else { want };
+        for par in [&Reverse as &dyn Par, &Threads(3)] {
+            prop_assert_eq!(&case.run_lines(&kernel, lines, par), &want);
+        }
+    }
 }

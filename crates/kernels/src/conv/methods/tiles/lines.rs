@@ -1,7 +1,9 @@
 //! Places of the lines of an image, and the order in which products take them.
 
 use crate::amx::tiles::{LINE, LINE_NUMBERS, SIDE};
+use crate::conv::operands::ConvJob;
 use crate::conv::params::Conv2dParams;
+use crate::simd::Src;
 
 /// Bytes of lines that stay in the second-level cache while weights pass by.
 const NEAR: usize = 1 << 20;
@@ -25,6 +27,38 @@ pub(super) struct Plan {
     pub planes: Vec<Plane>,
     /// Plane of each tap, and the line in it that the first output reads.
     pub taps: Vec<(usize, usize)>,
+}
+
+/// Where products find their rows: lines one after another.
+pub(super) struct RowLines {
+    /// The first line of the first image.
+    pub lines: Src,
+    /// Elements from one image to the next, and those of an image.
+    pub image_stride: usize,
+    pub image_len: usize,
+    /// Offsets in bytes of the lines that the first output of an image reads at each step.
+    pub offsets: Vec<usize>,
+    /// Bytes from one part to the next.
+    pub part: usize,
+    /// Lines from one row of outputs to the next.
+    pub width: usize,
+    /// Rows of products of an image.
+    pub rows: usize,
+    /// Whether there may be no lines after the last ones that outputs read.
+    pub exact: bool,
+}
+
+impl RowLines {
+    /// Panels of rows of an image.
+    pub fn panels(&self) -> usize {
+        self.rows.div_ceil(SIDE)
+    }
+
+    /// The first row of a panel. The last panel may begin in the one before.
+    pub fn first(&self, panel: usize) -> usize {
+        let first = panel * SIDE;
+        if self.exact { first.min(self.rows - SIDE) } else { first }
+    }
 }
 
 impl Plan {
@@ -86,6 +120,24 @@ impl Plan {
             ((plane * self.blocks() + block) * self.plane() + line) * LINE
         };
         self.taps.iter().flat_map(|tap| (0..self.blocks()).map(move |block| of(tap, block))).collect()
+    }
+
+    /// The lines of an input that products can read where they are.
+    pub fn in_input(&self, job: &ConvJob<'_>) -> Option<RowLines> {
+        let (xs, Conv2dParams { kernel, stride, dilate, pad, .. }) = (&job.xs, self.params);
+        let width = xs.row_stride() * size_of::<f32>() / LINE;
+        let rows = (self.out[0] - 1) * width + self.out[1];
+        if !xs.in_lines() || stride != [1, 1] || rows < SIDE {
+            return None;
+        }
+        let (top, left) = (xs.halo.top - pad[0], xs.halo.left - pad[1]);
+        let line = |i: usize, j: usize, block: usize| {
+            xs.padded_offset(0, block, top + i * dilate[0], left + j * dilate[1]) * size_of::<f32>()
+        };
+        let taps = (0..kernel[0]).flat_map(|i| (0..kernel[1]).map(move |j| (i, j)));
+        let offsets = taps.flat_map(|(i, j)| (0..self.blocks()).map(move |block| line(i, j, block))).collect();
+        let (image_stride, image_len) = (xs.image_stride, xs.image_len());
+        Some(RowLines { lines: job.x, image_stride, image_len, offsets, part: 0, width, rows, exact: true })
     }
 
     /// Panels of rows whose lines stay in the second-level cache.

@@ -1,19 +1,23 @@
 //! Direct convolution on the tiles of AMX: of values rounded to bf16, or in float32 put together
 //! from six products of bf16 (see `amx`).
 //!
-//! A run first writes its input as lines of 64 bytes, 32 channels of a pixel each. Pixels that a
-//! tap of the kernel reads for outputs next to each other are lines one after another, whatever the
-//! stride: pixels are ordered by phase, which is their row and column modulo the stride. So rows of
-//! a product are outputs, with some between the rows of the image that nobody wants, and every tap
-//! reads them at an offset of its own; nothing is copied for taps.
+//! Rows of a product are lines of 64 bytes, 32 channels of a pixel each. An input in lines is read as
+//! it is if the stride is 1. Otherwise a run first writes lines, ordered by phase, which is their row
+//! and column modulo the stride: then pixels that a tap of the kernel reads for outputs next to each
+//! other are lines one after another, whatever the stride. So rows of a product are outputs, with
+//! some between the rows of the image that nobody wants, and every tap reads them at an offset of its
+//! own; nothing is copied for taps.
 
 mod lines;
+mod plain;
 
+use crate::activation::Limits;
 use crate::amx::parts::PARTS;
-use crate::amx::tiles::{LINE, LINE_NUMBERS, ROWS, Rows, SIDE, Soon, TILE, Tiles, register_tile};
+use crate::amx::tiles::{LINE, LINE_NUMBERS, PixelRow, ROWS, Rows, SIDE, Soon, TILE, Tiles, register_tile};
 use crate::amx::{AmxGemm, number_in_parts};
-use crate::blocked::{BLOCK, Halo, zero_halo};
-use crate::conv::cost::{estimate, reading};
+use crate::blocked::lines::{CopyArgs, CopyPixels, Pixels, blocks_of_pair};
+use crate::blocked::{BLOCK, Halo, zero_ends};
+use crate::conv::cost::estimate;
 use crate::conv::kernel::MOST_ELEMENTS;
 use crate::conv::method::{ConvMethod, PreparedConv, UnpackWeights};
 use crate::conv::operands::ConvJob;
@@ -23,8 +27,8 @@ use crate::conv::table::ConvSignature;
 use crate::gemm::Matrix;
 use crate::isa::Isa;
 use crate::par::Par;
-use crate::simd::{Body, Dst, LANES, Simd, Src, entry};
-use lines::Plan;
+use crate::simd::{Dst, Entry, LANES, PairsBody, Rounding, Src, entry_lines};
+use lines::{Plan, RowLines};
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
@@ -37,10 +41,15 @@ const LINE_ELEMENTS: usize = LINE / size_of::<f32>();
 /// Bytes of the sums of a register tile.
 const SUMS: usize = SIDE * SIDE * size_of::<f32>();
 /// Multiply-adds in the time of one of `f32`, where operands are near: of bf16, and of six products.
-const GAIN: [f64; 2] = [5.5, 1.8];
-/// Bytes of an input that are made lines in a microsecond, and bytes of outputs that are stored.
-const LINES: [f64; 2] = [25e3, 12e3];
-const STORES: f64 = 40e3;
+const GAIN: [f64; 2] = [5.5, 2.7];
+/// Bytes of an input that are made lines in a microsecond, and bytes of outputs that are stored. All
+/// rates are in the unit of those of `cost`, which are a third above this machine kind's.
+const LINES: [f64; 2] = [40e3, 11e3];
+const STORES: [f64; 2] = [40e3, 17e3];
+/// Bytes of weights that arrive in a microsecond: products on tiles wait for them.
+const WEIGHTS: f64 = 16e3;
+/// Six products have to be this much faster than what runs without tiles.
+const MARGIN: [f64; 2] = [1.0, 1.15];
 /// Elements before packed weights; the first says which form they have.
 const HEADER: usize = LINE_ELEMENTS;
 const IN_PARTS: u32 = 1;
@@ -77,8 +86,8 @@ impl<const COUNT: usize> ConvMethod for TilesMethod<COUNT> {
         let written = (images * p.out_channels * out[0] * out[1]) as f64;
         let which = usize::from(COUNT == PARTS);
         let bytes = (2 * COUNT * p.weight_len()) as f64;
-        let (arithmetic, weights) = (estimate(isa, products / GAIN[which], 0.0), reading(bytes));
-        Some(arithmetic + 0.5 * weights + 4.0 * read / LINES[which] + 4.0 * written / STORES)
+        let moved = bytes / WEIGHTS + 4.0 * read / LINES[which] + 4.0 * written / STORES[which];
+        Some(MARGIN[which] * (estimate(isa, products / GAIN[which], 0.0) + moved))
     }
 
     fn prepare(&self, signature: &ConvSignature, out: [usize; 2], _in_blocks: bool) -> Arc<dyn PreparedConv> {
@@ -100,9 +109,9 @@ pub(in crate::conv) fn suits(p: &Conv2dParams) -> bool {
 /// A convolution of values in COUNT parts on the tiles `T`, prepared for one image size.
 pub(in crate::conv) struct TilesConv<T, const COUNT: usize> {
     plan: Plan,
-    offsets: Vec<usize>,
     images: usize,
-    isa: Isa,
+    store: Entry<StorePixels>,
+    copy: Entry<CopyArgs>,
     tiles: PhantomData<fn() -> T>,
 }
 
@@ -114,8 +123,9 @@ impl<T, const COUNT: usize> std::fmt::Debug for TilesConv<T, COUNT> {
 
 impl<T: Tiles, const COUNT: usize> TilesConv<T, COUNT> {
     pub(in crate::conv) fn new(params: Conv2dParams, images: usize, out: [usize; 2]) -> TilesConv<T, COUNT> {
-        let plan = Plan::new(params, out);
-        TilesConv { offsets: plan.offsets(), plan, images, isa: Isa::detect(), tiles: PhantomData }
+        let isa = Isa::detect();
+        let (store, copy) = (entry_lines::<StorePixels>(isa), entry_lines::<CopyPixels>(isa));
+        TilesConv { plan: Plan::new(params, out), images, store, copy, tiles: PhantomData }
     }
 
     /// Weights of one tap as a product of pixels would pack them.
@@ -147,10 +157,11 @@ impl<T: Tiles, const COUNT: usize> TilesConv<T, COUNT> {
         let (plan, xs) = (&self.plan, &job.xs);
         let Conv2dParams { in_channels, stride, pad, .. } = plan.params;
         let channels = (in_channels - block * LINE_NUMBERS).min(LINE_NUMBERS);
-        let next = if channels > BLOCK { xs.block_stride() } else { 0 };
         let rows = xs.halo.top + xs.h + xs.halo.bottom;
         let columns = xs.halo.left + xs.w + xs.halo.right;
-        let (apart, notes) = (plan.part() * LINE, lines.add(self.lines_len()));
+        let notes = lines.add(self.lines_len());
+        // SAFETY: there is a note for every line.
+        let note = |at, count| unsafe { notes.add(at).as_src().bytes(count).cast::<f32>().cast_mut() };
         let mut all = true;
         for (number, plane) in plan.planes.iter().enumerate() {
             for y in 0..plan.size[0] {
@@ -161,184 +172,194 @@ impl<T: Tiles, const COUNT: usize> TilesConv<T, COUNT> {
                     continue;
                 }
                 let count = (columns - first).div_ceil(stride[1]).min(plan.size[1]);
-                let x = job.x.add(xs.padded_offset(image, 2 * block, row, first));
                 let start = (number * plan.blocks() + block) * plan.plane() + y * plan.size[1];
-                let lines = lines.add(start * LINE_ELEMENTS);
-                for column in 0..count {
-                    // SAFETY: `ConvJob::new` checked that the input has these pixels of one or two
-                    // blocks of channels; the lines of this block of this image are this chunk's.
-                    unsafe {
-                        let at = column * stride[1] * BLOCK;
-                        let low: &[f32; ROWS] = &*x.block(at).cast();
-                        let high: &[f32; ROWS] = &*x.block(at + next).cast();
-                        let line = lines.block(column * LINE_ELEMENTS).cast();
-                        let right = if channels == LINE_NUMBERS {
-                            t.split([low, high], COUNT, line, apart)
-                        } else {
-                            // Channels beyond the last one hold anything.
-                            let mut numbers = [[0.0; ROWS]; 2];
-                            let whole = channels.min(BLOCK);
-                            numbers[0][..whole].copy_from_slice(&low[..whole]);
-                            numbers[1][..channels - whole].copy_from_slice(&high[..channels - whole]);
-                            t.split(numbers.each_ref(), COUNT, line, apart)
-                        };
-                        if COUNT == PARTS {
-                            notes.write(start + column, if right { 0.0 } else { 1.0 });
-                            all &= right;
-                        }
-                    }
+                let to = lines.add(start * LINE_ELEMENTS);
+                let from = |block| job.x.add(xs.padded_offset(image, block, row, first));
+                let step = stride[1] * BLOCK;
+                if COUNT < PARTS && (xs.in_lines() || channels.is_multiple_of(BLOCK)) {
+                    let from = match xs.in_lines() {
+                        true => Pixels::Lines(from(block)),
+                        false => Pixels::Blocks(from(2 * block), (channels > BLOCK).then(|| from(2 * block + 1))),
+                    };
+                    let args = CopyArgs { from, to: Pixels::Lines(to), step, count };
+                    // SAFETY: `ConvJob::new` checked that the input has these pixels; the lines of
+                    // this block of this image are this chunk's.
+                    unsafe { (self.copy)(&args) }
+                    continue;
+                }
+                // SAFETY: as above, and there is a note for every line.
+                unsafe {
+                    let x = from(2 * block);
+                    let row = PixelRow {
+                        x: x.block(0),
+                        next: if channels > BLOCK { xs.block_stride() } else { 0 },
+                        step,
+                        count,
+                        parts: COUNT,
+                        to: to.block(0).cast(),
+                        apart: plan.part() * LINE,
+                        notes: if COUNT == PARTS { note(start, count) } else { std::ptr::null_mut() },
+                    };
+                    all &=
+                        if channels == LINE_NUMBERS { t.split_row(&row) } else { split_some(&mut t, &row, channels) };
                 }
             }
         }
         all
     }
 
+    /// Writes the lines that products read, or finds them in the input.
+    fn lines_of(&self, job: &ConvJob<'_>, scratch: &mut [f32], par: &dyn Par) -> (RowLines, bool) {
+        let plan = &self.plan;
+        if let Some(lines) = plan.in_input(job) {
+            return (lines, true);
+        }
+        let (lines, all_have_parts) = (Dst::new(scratch), AtomicBool::new(true));
+        par.run(self.images * plan.blocks(), 0, &|chunk, _| {
+            let (image, block) = (chunk / plan.blocks(), chunk % plan.blocks());
+            if !self.fill(job, image, block, lines.add(image * self.image_len())) {
+                all_have_parts.store(false, Ordering::Relaxed);
+            }
+        });
+        let lines = RowLines {
+            lines: lines.as_src(),
+            image_stride: self.image_len(),
+            image_len: self.lines_len(),
+            offsets: plan.offsets(),
+            part: plan.part() * LINE,
+            width: plan.size[1],
+            rows: plan.rows(),
+            exact: false,
+        };
+        (lines, all_have_parts.into_inner())
+    }
+
     /// Convolves some panels of rows of all images, numbered one image after another, with some
     /// panels of output channels.
     fn multiply(&self, job: &TilesJob<'_>, rows: Range<usize>, columns: Range<usize>, scratch: &mut [u8]) {
         let mut t = T::configure();
-        let (plan, panels) = (&self.plan, self.plan.row_panels());
+        let (steps, panels) = (self.plan.steps(), job.rows.panels());
+        // Sums are stored while the next ones are made.
+        let (this, other) = scratch[..2 * SUMS].split_at_mut(SUMS);
+        let mut sums = [this, other];
+        let mut made: Option<Made> = None;
         let mut first = rows.start;
         while first < rows.end {
             // Panels of one image that are near each other.
             let (image, within) = (first / panels, first % panels);
-            let end = panels.min(within + plan.near(COUNT)).min(within + rows.end - first);
+            let end = panels.min(within + self.plan.near(COUNT)).min(within + rows.end - first);
             // SAFETY: every image has its lines.
-            let lines = unsafe { job.lines.add(image * self.image_len()).bytes(self.lines_len()) };
+            let lines = unsafe { job.rows.lines.add(image * job.rows.image_stride).bytes(job.rows.image_len) };
             for column in columns.clone() {
                 let weights: &[u8] =
                     bytemuck::cast_slice(&job.weights[column * self.panel_len()..][..self.panel_len()]);
                 // Requests of what the next panel holds are spread over the rows of this one.
                 let requested = (COUNT * 2 * TILE / LINE).div_ceil(end - within);
                 let mut soon = Soon { at: weights.as_ptr_range().end, lines: requested };
-                for row in within..end {
-                    let at = |step| lines.wrapping_add(self.offsets[step] + row * SIDE * LINE);
-                    let a = Rows { at, part: plan.part() * LINE };
-                    let sums = &mut scratch[..SUMS];
+                for panel in within..end {
+                    let row = job.rows.first(panel);
+                    let at = |step| lines.wrapping_add(job.rows.offsets[step] + row * LINE);
+                    let a = Rows { at, part: job.rows.part };
+                    let [this, other] = &mut sums;
                     // SAFETY: `t` are configured tiles; lines and weights have all steps of these
                     // rows and columns, the sums have 32 x 32 numbers.
                     unsafe {
-                        register_tile::<T, COUNT>(
-                            &mut t,
-                            plan.steps(),
-                            a,
-                            weights.as_ptr(),
-                            sums.as_mut_ptr(),
-                            true,
-                            soon,
-                        );
+                        let to = this.as_mut_ptr();
+                        register_tile::<T, COUNT>(&mut t, steps, a, weights.as_ptr(), to, true, soon);
                     }
-                    soon.at = soon.at.wrapping_add(plan.steps() * soon.lines * LINE);
-                    let sums: &mut [f32] = bytemuck::cast_slice_mut(sums);
+                    soon.at = soon.at.wrapping_add(steps * soon.lines * LINE);
+                    let now = Made { image, panel, column };
                     if !job.all_have_parts {
-                        self.repair(job, image, row, weights, sums);
+                        self.repair(job, &now, weights, bytemuck::cast_slice_mut(this));
                     }
-                    self.store(&job.conv, image, row, column, sums);
+                    if let Some(made) = made.replace(now) {
+                        self.store(job, &made, bytemuck::cast_slice(other));
+                    }
+                    sums.swap(0, 1);
                 }
             }
             first += end - within;
         }
-    }
-
-    /// Computes again, without tiles, the sums of outputs that read numbers without parts.
-    fn repair(&self, job: &TilesJob<'_>, image: usize, row: usize, weights: &[u8], sums: &mut [f32]) {
-        let plan = &self.plan;
-        let notes = job.lines.add(image * self.image_len() + self.lines_len());
-        for at in row * SIDE..plan.rows().min((row + 1) * SIDE) {
-            // SAFETY: there is a note for every line of the image, and outputs read no others.
-            let noted = |step: usize| unsafe { notes.read(self.offsets[step] / LINE + at) != 0.0 };
-            let (y, x) = (at / plan.size[1], at % plan.size[1]);
-            if x >= plan.out[1] || !(0..plan.steps()).any(noted) {
-                continue;
-            }
-            let sums = &mut sums[(at - row * SIDE) * SIDE..][..SIDE];
-            sums.fill(0.0);
-            self.each_input(&job.conv, image, [y, x], |tap, channel, value| {
-                let k = tap * plan.blocks() * LINE_NUMBERS + channel;
-                for (column, sum) in sums.iter_mut().enumerate() {
-                    *sum = value.mul_add(number_in_parts(weights, k, column), *sum);
-                }
-            });
+        if let Some(made) = made {
+            self.store(job, &made, bytemuck::cast_slice(sums[1]));
         }
     }
 
-    /// Every input that an output sees: tap, channel, value.
-    fn each_input(&self, job: &ConvJob<'_>, image: usize, at: [usize; 2], mut call: impl FnMut(usize, usize, f32)) {
-        let Conv2dParams { kernel, stride, dilate, pad, in_channels, .. } = self.plan.params;
-        let first = [job.xs.halo.top - pad[0], job.xs.halo.left - pad[1]];
-        for tap in 0..kernel[0] * kernel[1] {
-            let offset = [tap / kernel[1] * dilate[0], tap % kernel[1] * dilate[1]];
-            let [row, column] = [0, 1].map(|i| first[i] + at[i] * stride[i] + offset[i]);
-            for channel in 0..in_channels {
-                let place = job.xs.padded_offset(image, channel / BLOCK, row, column) + channel % BLOCK;
-                // SAFETY: `ConvJob::new` checked that the input has these pixels.
-                call(tap, channel, unsafe { job.x.read(place) });
-            }
-        }
-    }
-
-    /// The convolution with weights that have no parts, without tiles.
-    fn run_plain(&self, job: &ConvJob<'_>, weights: &[f32], par: &dyn Par) {
-        let (plan, blocks) = (&self.plan, job.ys.blocks());
-        let Conv2dParams { in_channels, out_channels, .. } = plan.params;
-        let taps = plan.taps.len();
-        par.run(self.images * plan.out[0], SUMS, &|chunk, scratch| {
-            let (image, y) = (chunk / plan.out[0], chunk % plan.out[0]);
-            let sums: &mut [f32] = bytemuck::cast_slice_mut(&mut scratch[..SUMS]);
-            for (block, x) in (0..blocks).flat_map(|block| (0..plan.out[1]).map(move |x| (block, x))) {
-                sums.fill(0.0);
-                self.each_input(job, image, [y, x], |tap, channel, value| {
-                    for (i, sum) in sums.iter_mut().enumerate().take(BLOCK.min(out_channels - block * BLOCK)) {
-                        let weight = weights[((block * BLOCK + i) * in_channels + channel) * taps + tap];
-                        *sum = value.mul_add(weight, *sum);
-                    }
-                });
-                self.store_pixels(job, image, block, [y, x], 1, Src::new(sums));
-            }
-        });
-    }
-
-    /// Writes the sums of a register tile to the outputs that they are.
-    fn store(&self, job: &ConvJob<'_>, image: usize, row: usize, column: usize, sums: &[f32]) {
-        let (plan, width) = (&self.plan, self.plan.size[1]);
-        let end = plan.rows().min((row + 1) * SIDE);
-        let mut at = row * SIDE;
+    /// Writes the sums of a register tile to the outputs that they are, and the halo next to them.
+    fn store(&self, job: &TilesJob<'_>, made: &Made, sums: &[f32]) {
+        let (conv, rows, width) = (&job.conv, &job.rows, self.plan.out[1]);
+        let Made { image, panel, column } = *made;
+        let (first, end) = (rows.first(panel), rows.rows.min((panel + 1) * SIDE));
+        // Rows that the panel before this one had are not stored again.
+        let mut at = panel * SIDE;
         while at < end {
-            let (y, x) = (at / width, at % width);
-            let run = (width - x).min(end - at);
-            let count = run.min(plan.out[1].saturating_sub(x));
-            for half in 0..2 {
-                let block = 2 * column + half;
-                if count > 0 && block < job.ys.blocks() {
-                    let sums = Src::new(sums).add((at - row * SIDE) * SIDE + half * LANES);
-                    self.store_pixels(job, image, block, [y, x], count, sums);
-                }
+            let (y, x) = (at / rows.width, at % rows.width);
+            let run = (rows.width - x).min(end - at);
+            let count = run.min(width.saturating_sub(x));
+            if count > 0 {
+                let sums = Src::new(sums).add((at - first) * SIDE);
+                self.store_pixels(conv, image, column, [y, x], count, sums);
             }
             at += run;
         }
     }
 
-    /// Writes sums, 32 apart, to a block of channels of `count` pixels of a row.
-    fn store_pixels(&self, job: &ConvJob<'_>, image: usize, block: usize, [y, x]: [usize; 2], count: usize, sums: Src) {
-        let bias = job.bias_block::<1>(block);
+    /// Writes sums of 32 channels of `count` pixels of a row, and the halo next to them.
+    fn store_pixels(&self, job: &ConvJob<'_>, image: usize, pair: usize, [y, x]: [usize; 2], count: usize, sums: Src) {
+        let bias = job.bias_block::<2>(2 * pair);
         let args = StorePixels {
             sums,
             bias: Src::new(&bias),
-            residual: job.residual_at(image, block, y, x).map(|residual| residual.at),
-            y: job.y.add(job.ys.offset(image, block, y, x)),
+            residual: job.residual_pixels(image, pair, y, x),
+            y: Pixels::<Dst>::new(job.y, &job.ys, image, pair, y, x),
             limits: job.limits,
             count,
         };
-        // SAFETY: `ConvJob::new` checked the shapes; these outputs are this part's alone.
-        unsafe { entry::<StorePixels>(self.isa)(&args) }
+        let ends = [x == 0, x + count == self.plan.out[1]];
+        // SAFETY: `ConvJob::new` checked the shapes; these outputs are this part's alone, and so is
+        // the halo next to them.
+        unsafe {
+            (self.store)(&args);
+            blocks_of_pair(&job.ys, pair).for_each(|block| zero_ends(job.y, &job.ys, image, block, y, ends));
+        }
     }
+}
+
+/// A register tile of sums: a panel of rows of an image, and one of output channels.
+#[derive(Clone, Copy)]
+struct Made {
+    image: usize,
+    panel: usize,
+    column: usize,
+}
+
+/// Splits pixels of a row with fewer than 32 channels. Those beyond the last one hold anything.
+///
+/// # Safety
+/// As for [`Tiles::split_row`].
+unsafe fn split_some<T: Tiles>(t: &mut T, row: &PixelRow, channels: usize) -> bool {
+    let (mut all, whole) = (true, channels.min(BLOCK));
+    for i in 0..row.count {
+        // SAFETY: promised by the caller.
+        unsafe {
+            let [low, high] = row.numbers(i);
+            let mut numbers = [[0.0; ROWS]; 2];
+            numbers[0][..whole].copy_from_slice(&low[..whole]);
+            numbers[1][..channels - whole].copy_from_slice(&high[..channels - whole]);
+            let right = t.split(numbers.each_ref(), row.parts, row.to.add(i * LINE), row.apart);
+            row.note(i, right);
+            all &= right;
+        }
+    }
+    all
 }
 
 /// A running convolution.
 struct TilesJob<'a> {
     conv: ConvJob<'a>,
-    /// Lines and notes of every image.
-    lines: Src,
+    rows: RowLines,
+    /// Notes of every image which lines have numbers without parts.
+    notes: Src,
     /// Panels of weights.
     weights: &'a [f32],
     all_have_parts: bool,
@@ -390,34 +411,24 @@ impl<T: Tiles, const COUNT: usize> PreparedConv for TilesConv<T, COUNT> {
         self.images * self.image_len()
     }
 
+    fn takes_lines(&self) -> bool {
+        COUNT < PARTS
+    }
+
     fn run(&self, job: &ConvJob<'_>, scratch: &mut [f32], par: &dyn Par) {
-        let (plan, images) = (&self.plan, self.images);
-        if job.ys.halo != Halo::default() {
-            par.run(images * job.ys.blocks(), 0, &|chunk, _| {
-                let (image, block) = (chunk / job.ys.blocks(), chunk % job.ys.blocks());
-                // SAFETY: the halo of this block of this image is this chunk's.
-                unsafe { zero_halo(job.y, &job.ys, image, block, 0..job.ys.h) }
-            });
-        }
         let (header, weights) = job.packed.split_at(HEADER);
         if header[0].to_bits() == PLAIN {
             return self.run_plain(job, weights, par);
         }
-        let (lines, all_have_parts) = (Dst::new(scratch), AtomicBool::new(true));
-        par.run(images * plan.blocks(), 0, &|chunk, _| {
-            let (image, block) = (chunk / plan.blocks(), chunk % plan.blocks());
-            if !self.fill(job, image, block, lines.add(image * self.image_len())) {
-                all_have_parts.store(false, Ordering::Relaxed);
-            }
-        });
-        let all_have_parts = all_have_parts.into_inner();
-        let job = TilesJob { conv: *job, lines: lines.as_src(), weights, all_have_parts };
-        let [rows, columns] = [images * plan.row_panels(), plan.columns()];
+        let notes = Src::new(scratch).add(self.lines_len());
+        let (lines, all_have_parts) = self.lines_of(job, scratch, par);
+        let job = TilesJob { conv: *job, rows: lines, notes, weights, all_have_parts };
+        let [rows, columns] = [self.images * job.rows.panels(), self.plan.columns()];
         // How panels are shared changes no order of additions.
         if columns > rows {
-            par.run_static(columns, SUMS, &|part, scratch| self.multiply(&job, 0..rows, part, scratch));
+            par.run_static(columns, 2 * SUMS, &|part, scratch| self.multiply(&job, 0..rows, part, scratch));
         } else {
-            par.run_static(rows, SUMS, &|part, scratch| self.multiply(&job, part, 0..columns, scratch));
+            par.run_static(rows, 2 * SUMS, &|part, scratch| self.multiply(&job, part, 0..columns, scratch));
         }
     }
 }
@@ -442,30 +453,33 @@ impl<T: Tiles, const COUNT: usize> UnpackWeights for TilesConv<T, COUNT> {
     }
 }
 
-/// Sums of a block of 16 channels of some pixels of a row, 32 apart, and where they go.
+/// Sums of 32 channels of some pixels of a row, and where they go.
 struct StorePixels {
     sums: Src,
     bias: Src,
-    residual: Option<Src>,
-    y: Dst,
-    limits: crate::activation::Limits,
+    residual: Option<Pixels<Src>>,
+    y: Pixels<Dst>,
+    limits: Limits,
     count: usize,
 }
 
-impl Body for StorePixels {
+impl PairsBody for StorePixels {
     type Args = StorePixels;
     #[inline(always)]
-    unsafe fn run<S: Simd>(s: S, x: &StorePixels) {
+    unsafe fn run<S: Rounding>(s: S, x: &StorePixels) {
         let limits = x.limits.ready(s);
         // SAFETY: the caller has `count` pixels of sums, residual and output.
         unsafe {
-            let bias = s.load(x.bias, 0);
+            let bias = [s.load(x.bias, 0), s.load(x.bias, LANES)];
             for i in 0..x.count {
-                let mut v = s.add(s.load(x.sums, i * SIDE), bias);
+                let mut low = s.add(s.load(x.sums, i * SIDE), bias[0]);
+                let mut high = s.add(s.load(x.sums, i * SIDE + LANES), bias[1]);
                 if let Some(residual) = x.residual {
-                    v = s.add(v, s.load(residual, i * BLOCK));
+                    let residual = residual.load(s, i * BLOCK);
+                    low = s.add(low, residual[0]);
+                    high = s.add(high, residual[1]);
                 }
-                s.store(x.y, i * BLOCK, limits.apply(s, v));
+                x.y.store(s, i * BLOCK, [limits.apply(s, low), limits.apply(s, high)]);
             }
         }
     }
