@@ -36,6 +36,15 @@ def ranged(mx, *numbers: float) -> list[Any]:
 # ----------------------------------------------------------------------------- fused files
 
 
+@pytest.mark.parametrize("number", range(4))
+def test_numbers_of_a_calibrated_network_are_those_of_mxnet_to_the_last_bit(mx, number: int) -> None:
+    prefix = RECORDED / "int8" / str(number)
+    net = mx.gluon.SymbolBlock.imports(f"{prefix}-symbol.json", ["data"], f"{prefix}-0000.params")
+    with np.load(f"{prefix}.npz") as arrays:
+        found = net(mx.nd.array(arrays["data"])).asnumpy()
+        assert found.tobytes() == arrays["out"].tobytes()
+
+
 def test_a_fused_float32_graph_gives_the_numbers_of_the_plain_one_and_is_written_as_it_was(mx) -> None:
     symbol = mx.sym.load(str(FUSED))
     assert json.loads(symbol.tojson())["nodes"] == json.loads(FUSED.read_text())["nodes"]

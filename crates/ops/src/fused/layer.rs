@@ -69,11 +69,13 @@ impl FusedLayer {
             Weights::Floats(_) => {
                 let steps: Vec<f32> = packed.scales.iter().map(|s| s * data).collect();
                 let bias = packed.bias.iter().zip(&steps).map(|(b, s)| whole(b * s)).collect();
-                Ok(Sums { steps, bias, weight: Range { min: packed.range[0], max: packed.range[1] } })
+                let weight = Range { min: packed.range[0], max: packed.range[1] };
+                Ok(Sums { scales: packed.scales.to_vec(), steps, bias, weight })
             }
             Weights::Integers { weight, bias } => {
                 let range = Range::read("weight", call.inputs, weight)?;
-                let (step, filters) = (scale(DType::I8, range) * data, self.layer.filters());
+                let (of_weight, filters) = (scale(DType::I8, range), self.layer.filters());
+                let step = of_weight * data;
                 let bias = match bias {
                     None => vec![0.0; filters],
                     Some(at) => {
@@ -82,7 +84,7 @@ impl FusedLayer {
                         integers.iter().map(|b| (f32::from(*b) * factor).round()).collect()
                     }
                 };
-                Ok(Sums { steps: vec![step; filters], bias, weight: range })
+                Ok(Sums { scales: vec![of_weight; filters], steps: vec![step; filters], bias, weight: range })
             }
         }
     }
@@ -141,6 +143,9 @@ fn whole(bias: f32) -> f32 {
 }
 
 struct Sums {
+    /// integers for one unit of each filter's weights
+    scales: Vec<f32>,
+    /// integers for one unit of each filter's sums
     steps: Vec<f32>,
     bias: Vec<f32>,
     weight: Range,
@@ -158,7 +163,8 @@ impl Kernel for FusedLayer {
                 data.min, data.max
             )));
         }
-        let sums = self.sums(call, &packed, scale(dtype, data))?;
+        let of_data = scale(dtype, data);
+        let sums = self.sums(call, &packed, of_data)?;
         let output = call.outputs[0].dtype;
         let own = sums.steps.first().copied().unwrap_or(1.0);
         // Integers of the output for one unit.
@@ -171,8 +177,13 @@ impl Kernel for FusedLayer {
             Some((at, range)) => Some(unit / scale(call.inputs[at].dtype, Range::read("sum", call.inputs, range)?)),
             None => None,
         };
-        let steps = sums.steps.iter().zip(&sums.bias);
-        let steps: Vec<Steps> = steps.map(|(step, bias)| Steps { bias: *bias, factor: unit / step }).collect();
+        // Divided twice, as MXNet does: where a result is between two integers, the last bit decides.
+        let steps = sums.scales.iter().zip(&sums.bias);
+        let factor = |scale: &f32| match self.results {
+            Results::Sums => 1.0,
+            _ => unit / of_data / scale,
+        };
+        let steps: Vec<Steps> = steps.map(|(scale, bias)| Steps { bias: *bias, factor: factor(scale) }).collect();
         match (self.results, output) {
             (Results::Sums, _) if addend.is_none() && self.functions.iter().flatten().all(|f| *f == Function::Relu) => {
                 self.finish_whole(call, &packed, &sums)?;
