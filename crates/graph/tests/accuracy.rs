@@ -7,7 +7,7 @@ use common::Calls as _;
 use common::{apply, var};
 use mxrt_engine::{Config, Engine};
 use mxrt_graph::BuildOptions;
-use mxrt_graph::{CachedOp, CachedOpFlags, Symbol};
+use mxrt_graph::{CachedOp, CachedOpFlags, PassChoice, Symbol};
 use mxrt_ops::{ConvTable, Isa, KernelOptions, Method};
 use mxrt_tensor::{Context, DType, NDArray, PartialShape, Shape, TensorType};
 use std::collections::HashMap;
@@ -132,6 +132,39 @@ fn a_plan_says_where_it_multiplies_bf16_or_that_it_cannot() {
     let (used, missing) = says(Isa::detect(), "bf16");
     assert_ne!(used, missing, "{}", text(&compile(&symbol, "bf16", KernelOptions::default()), &inputs));
     assert_eq!(says(Isa::detect(), "default"), (false, false));
+}
+
+#[test]
+fn lines_of_bf16_change_answers_by_no_more_than_bf16_does_for_one_image_and_for_several() {
+    let symbol = resnet18();
+    let plan_of = |passes: &str| {
+        let flags = CachedOpFlags::parse([("precision", "bf16")]).expect("a precision");
+        let passes = PassChoice::parse(passes).expect("known passes");
+        let options = BuildOptions { passes, ..BuildOptions::default() };
+        CachedOp::compile(engine(), &symbol, &flags, options).expect("the symbol compiles")
+    };
+    let all = inputs(&symbol, &[3, 3, 64, 64], DType::F32);
+    let (lined, plain) = (plan_of(""), plan_of("-use_lines"));
+    let (plan, without) = (text(&lined, &all), text(&plain, &all));
+    assert_eq!(plan.contains("bf16 amx, bf16 lines"), plan.contains("bf16 amx"), "{plan}");
+    assert!(!without.contains("bf16 lines"), "{without}");
+    let (got, want) = (answer(&lined, &all), answer(&plain, &all));
+    let largest = want.iter().fold(0.0f64, |m, v| m.max(v.abs()));
+    let error = got.iter().zip(&want).fold(0.0f64, |m, (g, w)| m.max((g - w).abs())) / largest;
+    assert!(error <= 2e-2, "{error} of the largest answer");
+
+    // The rows of a batch are those of calls with one.
+    let bytes = all[0].to_bytes().expect("the data");
+    let row = bytes.len() / 3;
+    for (i, row) in bytes.chunks(row).enumerate() {
+        let shape = TensorType::new(DType::F32, Shape::new(&[1, 3, 64, 64]));
+        let mut one = all.clone();
+        one[0] = NDArray::from_bytes(engine(), Context::cpu(0), shape, row).expect("it is made");
+        let alone = answer(&lined, &one);
+        let of_batch = &got[i * alone.len()..(i + 1) * alone.len()];
+        let error = alone.iter().zip(of_batch).fold(0.0f64, |m, (a, w)| m.max((a - w).abs())) / largest;
+        assert!(error <= 2e-2, "row {i}: {error} of the largest answer");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use mxrt_graph::infer;
 use mxrt_graph::{Graph, Symbol, passes};
-use mxrt_ops::{KernelOptions, registry};
+use mxrt_ops::{KernelOptions, Precision, registry};
 use mxrt_tensor::{DType, PartialShape, Shape, TensorType};
 use std::collections::BTreeMap;
 
@@ -258,6 +258,11 @@ fn run_typed_net(pass: &str, symbol: &Symbol, data: &[usize]) -> String {
 
 /// Runs several passes, one after the other.
 fn run_typed_all(passes: &[&str], symbol: &Symbol, data: &[usize]) -> String {
+    run_typed_with(KernelOptions::default(), passes, symbol, data)
+}
+
+/// Runs several passes with options of kernels.
+fn run_typed_with(options: KernelOptions, passes: &[&str], symbol: &Symbol, data: &[usize]) -> String {
     let known = [("data".to_owned(), PartialShape::from(Shape::new(data)))];
     let shapes = symbol.infer_shape(&known, false).expect("all shapes follow from the data's");
     let names = symbol.list_arguments().into_iter().chain(symbol.list_auxiliary_states());
@@ -265,14 +270,18 @@ fn run_typed_all(passes: &[&str], symbol: &Symbol, data: &[usize]) -> String {
         names.zip(shapes.args.iter().chain(&shapes.aux)).filter_map(|(n, s)| Some((n, s.complete()?))).collect();
     let inputs: Vec<TensorType> =
         symbol.list_inputs().iter().map(|n| TensorType::new(DType::F32, by_name[n].clone())).collect();
-    run_typed_on(passes, graph(symbol), &inputs)
+    run_passes(options, passes, graph(symbol), &inputs)
 }
 
-fn run_typed_on(names: &[&str], mut graph: Graph, inputs: &[TensorType]) -> String {
+fn run_typed_on(names: &[&str], graph: Graph, inputs: &[TensorType]) -> String {
+    run_passes(KernelOptions::default(), names, graph, inputs)
+}
+
+fn run_passes(options: KernelOptions, names: &[&str], mut graph: Graph, inputs: &[TensorType]) -> String {
     for name in names {
         let types = infer(&graph, inputs).expect("the types follow");
         let pass = passes::TYPED_PASSES.iter().find(|p| p.name == *name).expect("there is such a pass");
-        graph = (pass.run)(graph, &types, KernelOptions::default()).expect("the pass succeeds");
+        graph = (pass.run)(graph, &types, options).expect("the pass succeeds");
     }
     graph.to_string()
 }
@@ -638,4 +647,45 @@ fn pull_strides_leaves_alone_what_somebody_reads_in_full() {
         let text = before.to_string();
         assert_eq!(run_typed_on(&["pull_strides"], before, &types), text, "{why}");
     }
+}
+
+#[test]
+fn use_lines_keeps_what_convolutions_on_tiles_read_in_lines_of_bf16() {
+    let passes = ["fuse_conv", "assign_layouts", "use_lines"];
+    let options = KernelOptions { precision: Precision::Bf16, ..KernelOptions::default() };
+    let has_tiles = KernelOptions::default().with_chosen_precision().precision == Precision::Bf16;
+    let lined = |symbol: &Symbol| {
+        let text = run_typed_with(options, &passes, symbol, &[1, 64, 14, 14]);
+        let made = text.lines().filter(|line| line.contains("out_layout=(2,32,"));
+        (made.filter_map(|line| line.split('\'').nth(1)).collect::<Vec<_>>().join(" "), text.clone())
+    };
+    let first = layer("first", &var("data"), 1, 1, 64);
+    let sum = apply("elemwise_add", "sum", &[], &[&layer("second", &first, 3, 1, 64), &first]);
+    // The last value is read by nobody who gains.
+    let net = layer("last", &sum, 1, 1, 64);
+    let expected = |names: &'static str| if has_tiles { names } else { "" };
+    let (names, text) = lined(&net);
+    assert_eq!(names, expected("first second"), "{text}");
+    assert_eq!(text.contains("layouts=(2,32,64,14,14,"), has_tiles, "{text}");
+    // Pooling writes them for a convolution, and does not gain by reading them.
+    let pooled = apply("Pooling", "pool", &[("kernel", "(2, 2)"), ("pool_type", "max")], &[&first]);
+    assert_eq!(lined(&layer("last", &pooled, 1, 1, 64)).0, expected("pool"));
+    // Joined values are alike.
+    let joined = |filters| {
+        let parts = [layer("left", &first, 1, 1, 32), layer("right", &first, 1, 1, filters)];
+        let both = apply("Concat", "both", &[("num_args", "2")], &[&parts[0], &parts[1]]);
+        layer("last", &both, 1, 1, 64)
+    };
+    let (names, text) = lined(&joined(96));
+    assert_eq!(names, expected("first left right both"), "{text}");
+    assert_eq!(lined(&joined(48)).0, expected("first"), "channels that do not fill lines stay in blocks");
+    // What a reader without lines reads stays in blocks, and so does a result.
+    let read =
+        apply("Convolution", "grouped", &[("kernel", "(3, 3)"), ("num_filter", "64"), ("num_group", "2")], &[&first]);
+    let (names, text) = lined(&Symbol::group(&[layer("last", &first, 1, 1, 64), read]));
+    assert_eq!(names, "", "{text}");
+    let both = Symbol::group(&[layer("last", &first, 1, 1, 64), first.clone()]);
+    assert_eq!(lined(&both).0, expected("first"), "a conversion reads lines");
+    let single = run_typed_all(&passes, &net, &[1, 64, 14, 14]);
+    assert!(!single.contains("(2,32,64"), "float32 stays in float32: {single}");
 }

@@ -1,11 +1,12 @@
 //! Convolution layers on one core: processor time, and GFLOP/s of the definition's multiply-adds.
 //!
 //! `cargo bench -p mxrt-kernels --bench layers [-- [--isa ISA] [--bf16] [--tiles] [--direct] [--method
-//! METHOD] [FILTER]]`. "Hot" repeats a call; "cold" reads 48 MB in between, so that weights and
-//! activations come from memory as they may inside a network. Best / median.
+//! METHOD] [--lines] [FILTER]]`; `--lines` means input and output in lines of bf16 where a method
+//! takes them. "Hot" repeats a call; "cold" reads 48 MB in between, so that weights and activations
+//! come from memory as they may inside a network. Best / median.
 
 use mxrt_kernels::aligned::AlignedVec;
-use mxrt_kernels::blocked::{Blocked, BlockedMut, to_blocked};
+use mxrt_kernels::blocked::{Blocked, BlockedMut, BlockedShape, LINE_CHANNELS, to_blocked};
 use mxrt_kernels::cache_class::CacheClass;
 use mxrt_kernels::conv::{
     Conv2dParams, ConvEpilogue, ConvKernel, ConvOptions, ConvSignature, ConvTable, Method, Precision, Winograd,
@@ -106,7 +107,7 @@ fn values(n: usize) -> Vec<f32> {
 
 fn main() {
     let (mut isa, mut options, mut filter) = (Isa::detect(), ConvOptions::default(), String::new());
-    let mut method: Option<Method> = None;
+    let (mut method, mut lines): (Option<Method>, bool) = (None, false);
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         match arg.as_str() {
@@ -114,6 +115,7 @@ fn main() {
             "--isa" => isa = args.next().unwrap_or_default().parse().expect("an instruction set"),
             "--bf16" => options.precision = Precision::Bf16,
             "--tiles" => options.tiles = true,
+            "--lines" => lines = true,
             "--method" => method = Some(args.next().unwrap_or_default().parse().expect("a method")),
             "--direct" => options.winograd = Winograd::Off,
             other => filter = other.to_owned(),
@@ -136,9 +138,15 @@ fn main() {
         let kernel = ConvKernel::select(params, shape, isa, options).expect("a sound convolution");
         let packed = huge(kernel.packed_len());
         kernel.pack(&values(params.weight_len()), packed);
-        let (xs, ys, par) = (kernel.input_shape(), kernel.output_shape(), ReusedScratch::default());
+        let (mut xs, mut ys, par) = (kernel.input_shape(), kernel.output_shape(), ReusedScratch::default());
+        let fits = |s: &BlockedShape| s.c.is_multiple_of(LINE_CHANNELS);
+        if lines && kernel.takes_lines() && fits(&xs) && fits(&ys) {
+            [xs, ys] = [xs, ys].map(|s| BlockedShape::lines(s.n, s.c, s.h, s.w, s.halo));
+        }
         let (x, y) = (huge(xs.len()), huge(ys.len()));
-        to_blocked(isa, &values(inputs * size * size), &mut BlockedMut::new(xs, x), &par);
+        if !xs.in_lines() {
+            to_blocked(isa, &values(inputs * size * size), &mut BlockedMut::new(xs, x), &par);
+        }
         let scratch = huge(kernel.scratch_len());
         let work = (params.weight_len() * ys.h * ys.w) as f64;
         print!("{name:<20}");

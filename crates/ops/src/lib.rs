@@ -53,8 +53,8 @@ pub use crate::execution::{
 };
 pub use crate::fused::{InnerValue, NESTED, NestedGraph, NestedNode, NestedWriter, has_nested_graph, unfolded};
 pub use crate::rewrite::{
-    BlockedForm, BlockedLayout, ConcatenatedInput, Elementwise, ElementwiseProgram, LateShapes, Layout,
-    MAX_PROGRAM_STEPS, OperandBroadcast, Rewrites, StepInput, layout_attrs, program_step,
+    BlockedForm, BlockedLayout, ConcatenatedInput, Elementwise, ElementwiseProgram, LateShapes, Layout, Lines,
+    LinesForm, MAX_PROGRAM_STEPS, OperandBroadcast, Rewrites, StepInput, layout_attrs, layouts, program_step,
 };
 pub use crate::sparse::{
     StorageChoice, choose_storage, convert_into, dense_copies_text, fallback_warning, invoke_parsed, invoke_stored,

@@ -17,6 +17,7 @@ mod fuse_pooling;
 mod merge_equal;
 mod pull_strides;
 mod scale_shift;
+mod use_lines;
 mod views;
 
 pub use choice::PassChoice;
@@ -180,6 +181,12 @@ pub const TYPED_PASSES: &[TypedPass] = &[
         effect: "computes a large convolution and the pooling after it as one step",
         on: HOST,
         run: fuse_pooling::run,
+    },
+    TypedPass {
+        name: "use_lines",
+        effect: "keeps values that a convolution on tiles reads in lines of bf16 ([below](#layouts))",
+        on: HOST,
+        run: use_lines::run,
     },
 ];
 

@@ -134,10 +134,12 @@ pub(crate) fn slices_from_blocked(isa: Isa, x: Blocked<'_>, count: usize, y: &mu
                 // `planes` the channels of this line; each chunk has a line of its own.
                 unsafe {
                     copy(&CopyArgs { from, to, step: BLOCK, count: shape.w });
-                    for half in 0..2 {
+                    let channels = shape.c - line * LINE_CHANNELS;
+                    for half in (0..2).filter(|half| half * BLOCK < channels) {
                         let planes = planes.add(half * BLOCK * next + y * shape.w);
                         let blocked = blocks.as_src().add(row.offset(0, half, 0, 0));
-                        convert(&PlaneArgs { planes, next, blocked, shape: row, channels: BLOCK });
+                        let channels = BLOCK.min(channels - half * BLOCK);
+                        convert(&PlaneArgs { planes, next, blocked, shape: row, channels });
                     }
                 }
             }

@@ -8,8 +8,10 @@ use crate::simd::{Dst, LANES, PairsBody, Rounding, Src};
 pub(crate) enum Pixels<P> {
     /// A line each.
     Lines(P),
-    /// In two blocks, of which the second may not exist.
+    /// In a block, and another one if there are more than 16.
     Blocks(P, Option<P>),
+    /// In such blocks of which the last one has this many channels; the others hold anything.
+    Ragged(P, Option<P>, usize),
 }
 
 macro_rules! pixels {
@@ -32,9 +34,12 @@ macro_rules! pixels {
             pub(crate) fn from_corner(at: $pointer, shape: &BlockedShape, image: usize, pair: usize) -> Self {
                 let block = |block: usize| at.add(shape.padded_offset(image, block, 0, 0));
                 if shape.in_lines() {
-                    Pixels::Lines(block(pair))
-                } else {
-                    Pixels::Blocks(block(2 * pair), (2 * pair + 1 < shape.blocks()).then(|| block(2 * pair + 1)))
+                    return Pixels::Lines(block(pair));
+                }
+                let high = (2 * pair + 1 < shape.blocks()).then(|| block(2 * pair + 1));
+                match shape.c % BLOCK {
+                    last if last > 0 && 2 * pair + 2 >= shape.blocks() => Pixels::Ragged(block(2 * pair), high, last),
+                    _ => Pixels::Blocks(block(2 * pair), high),
                 }
             }
 
@@ -44,6 +49,7 @@ macro_rules! pixels {
                 match self {
                     Pixels::Lines(at) => Pixels::Lines(at.add(n)),
                     Pixels::Blocks(low, high) => Pixels::Blocks(low.add(n), high.map(|high| high.add(n))),
+                    Pixels::Ragged(low, high, last) => Pixels::Ragged(low.add(n), high.map(|high| high.add(n)), last),
                 }
             }
         }
@@ -54,7 +60,7 @@ pixels!(Src);
 pixels!(Dst);
 
 impl Pixels<Src> {
-    /// The values of a pixel, `at` elements on; zeros of a block that does not exist.
+    /// The values of a pixel, `at` elements on; zeros of channels that do not exist.
     ///
     /// # Safety
     /// The pixel must be readable.
@@ -66,6 +72,8 @@ impl Pixels<Src> {
                 Pixels::Lines(line) => s.values_of_pairs(s.load(line, at)),
                 Pixels::Blocks(low, Some(high)) => [s.load(low, at), s.load(high, at)],
                 Pixels::Blocks(low, None) => [s.load(low, at), s.zero()],
+                Pixels::Ragged(low, Some(high), last) => [s.load(low, at), s.load_part(high, at, last, s.zero())],
+                Pixels::Ragged(low, None, last) => [s.load_part(low, at, last, s.zero()), s.zero()],
             }
         }
     }
@@ -82,7 +90,7 @@ impl Pixels<Dst> {
         unsafe {
             match self {
                 Pixels::Lines(line) => s.store(line, at, s.round_to_pairs(low, high)),
-                Pixels::Blocks(first, second) => {
+                Pixels::Blocks(first, second) | Pixels::Ragged(first, second, _) => {
                     s.store(first, at, low);
                     if let Some(second) = second {
                         s.store(second, at, high);
@@ -166,6 +174,15 @@ pub(crate) mod testing {
         let mut numbers = vec![0.0; blocks.len()];
         each(shape, |block, line, half| numbers[block] = value((data[line].to_bits() >> (16 * half)) as u16));
         (blocks, numbers)
+    }
+
+    /// A tensor in blocks with something in the channels that do not exist.
+    pub(crate) fn fill_unused(shape: &BlockedShape, data: &mut [f32], value: f32) {
+        let used = shape.c - (shape.blocks() - 1) * BLOCK;
+        for image in data.chunks_mut(shape.image_stride) {
+            let last = &mut image[shape.image_len() - shape.block_stride()..shape.image_len()];
+            last.chunks_mut(BLOCK).for_each(|pixel| pixel[used..].fill(value));
+        }
     }
 
     /// Numbers rounded to bf16.

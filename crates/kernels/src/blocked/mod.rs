@@ -2,7 +2,7 @@
 //!
 //! A tensor is `[n][C / 16][top + h + bottom][left + w + right][16]` with a halo of zeros. Between
 //! layers on tiles (see `amx`) it may be in lines instead: blocks of 32 channels in bf16, which take
-//! the same 64 bytes.
+//! the same 64 bytes. What writes lines takes channels of blocks beyond `c` for zeros.
 //!
 //! The halo stands for the padding of the convolutions that read the tensor, so that no kernel has
 //! an edge case on input. A layer that writes a tensor writes its halo too, each time: buffers can
@@ -96,12 +96,9 @@ impl BlockedShape {
         Self::with_block(n, c, h, w, halo, 1)
     }
 
-    /// Lines of 32 channels in bf16, images one after another.
-    ///
-    /// # Panics
-    /// If the channels do not fill lines.
+    /// Lines of 32 channels in bf16, images one after another. Channels beyond `c` in the last line
+    /// hold finite numbers.
     pub fn lines(n: usize, c: usize, h: usize, w: usize, halo: Halo) -> Self {
-        assert!(c.is_multiple_of(LINE_CHANNELS), "{c} channels do not fill lines of {LINE_CHANNELS}");
         Self::with_block(n, c, h, w, halo, LINE_CHANNELS)
     }
 
@@ -111,7 +108,11 @@ impl BlockedShape {
     }
 
     /// The same memory as a tensor of elements: two channels of a line are one.
+    ///
+    /// # Panics
+    /// If channels are in lines that they do not fill.
     pub fn in_elements(self) -> BlockedShape {
+        assert!(!self.in_lines() || self.c.is_multiple_of(LINE_CHANNELS), "{} channels do not fill lines", self.c);
         if self.in_lines() { BlockedShape { c: self.c / 2, block: BLOCK, ..self } } else { self }
     }
 

@@ -1,6 +1,6 @@
 //! `_blocked_concat`: joining blocked operands along their channels.
 
-use super::{infer_from_layout, shape_of};
+use super::{in_lines, infer_from_layout, shape_of, takes_lines};
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::blocked::{BLOCK, Blocked, BlockedMut, BlockedShape, concat, concat_behind};
@@ -20,7 +20,11 @@ pub static OPS: &[OpDef] = &[OpDef {
     infer_shape: |shapes| infer_from_layout(shapes),
     bind,
     internal: true,
-    rewrites: &Rewrites { concatenation: |attrs, signature| concatenation(attrs, signature).ok()?, ..Rewrites::NONE },
+    rewrites: &Rewrites {
+        concatenation: |attrs, signature| concatenation(attrs, signature).ok()?,
+        lines: |_, signature| Some(LinesForm { alike: true, ..takes_lines(signature, signature.inputs.len())? }),
+        ..Rewrites::NONE
+    },
     ..OpDef::BASE
 }];
 
@@ -47,7 +51,7 @@ fn concatenation(attrs: &Attrs, signature: &Signature<'_>) -> Result<Option<Vec<
     }
     let mut channel = 0;
     let part = |input: &Layout| {
-        let x = shape_of(Some(input), signature)?;
+        let x = shape_of(Some(input), signature)?.in_elements();
         let (first, lane) = (channel / BLOCK, channel % BLOCK);
         channel += x.c;
         let stride = x.block_stride() * size_of::<f32>();
@@ -81,9 +85,13 @@ impl Kernel for MergeChannels {
 
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let (inputs, output) = layouts(attrs)?;
-    let inputs: Vec<BlockedShape> = inputs.iter().map(|l| shape_of(Some(l), signature)).collect::<Result<_, _>>()?;
-    let y = shape_of(Some(&output), signature)?;
-    Ok(costed_kernel_fn("plain", streaming_ns(signature), move |call| {
+    let shape = |layout: &Layout| shape_of(Some(layout), signature);
+    let y = shape(&output)?;
+    let name = "plain".to_owned() + in_lines(&y, &y);
+    let inputs: Vec<BlockedShape> =
+        inputs.iter().map(|l| Ok(shape(l)?.in_elements())).collect::<Result<_, OpError>>()?;
+    let y = y.in_elements();
+    Ok(costed_kernel_fn(name, streaming_ns(signature), move |call| {
         let [out] = &mut *call.outputs else { return Err(wrong_arity()) };
         let parts = inputs
             .iter()

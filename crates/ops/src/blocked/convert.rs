@@ -1,6 +1,6 @@
 //! `_to_blocked` and `_from_blocked`: the borders between plain and blocked values.
 
-use super::{infer_from_layout, shape_of};
+use super::{infer_from_layout, shape_of, takes_lines};
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::blocked::{Blocked, BlockedMut, from_blocked, to_blocked};
@@ -23,6 +23,7 @@ pub static OPS: &[OpDef] = &[
         infer_shape: |shapes| infer_from_layout(shapes),
         bind: bind_from,
         internal: true,
+        rewrites: &Rewrites { lines: |_, signature| takes_lines(signature, 1), ..Rewrites::NONE },
         ..OpDef::BASE
     },
 ];

@@ -1,7 +1,7 @@
 //! `_blocked_convolution`: a two-dimensional convolution, and the steps fused after it, on blocked
 //! operands.
 
-use super::{infer_from_layout, pooling, shape_of};
+use super::{in_lines, infer_from_layout, pooling, shape_of};
 use crate::graph::{INPUTS, epilogue, with_epilogue};
 use crate::nn::convolution::{ALL_ATTRS, ConvGeometry};
 use crate::nn::convolution_kernel::{Epilogue, cost_ns, describe, fast_kernel, multiply_adds, operand, unpacker};
@@ -22,6 +22,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     infer_shape: |shapes| infer_from_layout(shapes),
     bind,
     internal: true,
+    rewrites: &Rewrites { lines, ..Rewrites::NONE },
     ..OpDef::BASE
 }];
 
@@ -69,7 +70,7 @@ pub(crate) fn form(attrs: &Attrs, signature: &Signature<'_>, epilogue: Epilogue)
 
 /// The kernel for images of this layout.
 fn kernel_for(geometry: &ConvGeometry, x: &BlockedShape, options: KernelOptions) -> Option<ConvKernel> {
-    fast_kernel(geometry, &[x.n, x.c, x.h, x.w], options, x.block == BLOCK)
+    fast_kernel(geometry, &[x.n, x.c, x.h, x.w], options, x.block != 1)
 }
 
 /// The attributes of a blocked convolution that does the work of a blocked pooling of its output,
@@ -92,6 +93,27 @@ pub fn with_pooling(
     windows.behind(&kernel, out.shape(x.n))?;
     let [inputs, output] = layout_attrs(&inputs, output);
     Some([inputs, output, (POOLING.name.to_owned(), windows.text())])
+}
+
+/// What may be in lines: all images of a convolution whose kernel takes lines, and what a pooling
+/// makes.
+fn lines(attrs: &Attrs, signature: &Signature<'_>) -> Option<LinesForm> {
+    let mut form = LinesForm { inputs: vec![Lines::Never; signature.inputs.len()], output: true, alike: false };
+    if !attrs.ints(POOLING.name).is_empty() {
+        return Some(form);
+    }
+    if signature.options.precision != Precision::Bf16 || !signature.options.has_tiles() {
+        return None;
+    }
+    let (inputs, _) = layouts(attrs).ok()?;
+    let x = shape_of(inputs.first(), signature).ok()?;
+    if !kernel_for(&ConvGeometry::new(attrs).ok()?, &x, signature.options)?.takes_lines() {
+        return None;
+    }
+    for at in std::iter::once(0).chain(epilogue(attrs).residual_at()) {
+        *form.inputs.get_mut(at)? = Lines::Gains;
+    }
+    Some(form)
 }
 
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
@@ -160,7 +182,7 @@ impl Kernel for BlockedConvolution {
 
     fn describe(&self) -> String {
         let behind = self.pooled.as_ref().map(|pooled| format!(", {}", pooled.name()));
-        describe(&self.kernel) + behind.as_deref().unwrap_or("")
+        describe(&self.kernel) + behind.as_deref().unwrap_or("") + in_lines(&self.x, &self.y)
     }
 
     fn cost_ns(&self) -> u64 {

@@ -30,3 +30,20 @@ pub(crate) fn shape_of(layout: Option<&Layout>, signature: &Signature<'_>) -> Re
         _ => Err(value_error("an operand that has to be blocked is not")),
     }
 }
+
+/// The words in a plan for which of two operands are in lines of bf16.
+pub(crate) fn in_lines(x: &BlockedShape, y: &BlockedShape) -> &'static str {
+    match (x.in_lines(), y.in_lines()) {
+        (true, true) => ", bf16 lines",
+        (true, false) => ", from bf16 lines",
+        (false, true) => ", to bf16 lines",
+        (false, false) => "",
+    }
+}
+
+/// An operator whose first `data` inputs may be in lines, and its output.
+pub(crate) fn takes_lines(signature: &Signature<'_>, data: usize) -> Option<LinesForm> {
+    let mut inputs = vec![Lines::Never; signature.inputs.len()];
+    inputs.iter_mut().take(data).for_each(|input| *input = Lines::Takes);
+    Some(LinesForm { inputs, output: true, alike: false })
+}

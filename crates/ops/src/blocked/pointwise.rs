@@ -1,6 +1,6 @@
 //! Element-wise operators on blocked operands: `_scale_shift`, relu, clip, addition.
 
-use super::{infer_from_layout, shape_of};
+use super::{in_lines, infer_from_layout, shape_of, takes_lines};
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::activation::Activation;
@@ -8,6 +8,8 @@ use mxrt_kernels::blocked::{BLOCK, Blocked, BlockedMut, BlockedShape, Pointwise,
 use mxrt_tensor::{DType, TensorType};
 
 const ACT_TYPE: AttrDef = AttrDef::new("act_type", AttrKind::Str, "none", "Activation applied last.");
+
+const ONE_IN_LINES: &Rewrites = &Rewrites { lines: |_, signature| takes_lines(signature, 1), ..Rewrites::NONE };
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[
@@ -19,6 +21,7 @@ pub static OPS: &[OpDef] = &[
         infer_shape: |shapes| infer_from_layout(shapes),
         bind: |attrs, signature| bind(attrs, signature, activation_named(attrs), PointwiseOperands::ScaleShift),
         internal: true,
+        rewrites: ONE_IN_LINES,
         ..OpDef::BASE
     },
     OpDef {
@@ -28,6 +31,7 @@ pub static OPS: &[OpDef] = &[
         infer_shape: |shapes| infer_from_layout(shapes),
         bind: |attrs, signature| bind(attrs, signature, Activation::Relu, PointwiseOperands::None),
         internal: true,
+        rewrites: ONE_IN_LINES,
         ..OpDef::BASE
     },
     OpDef {
@@ -45,6 +49,7 @@ pub static OPS: &[OpDef] = &[
             bind(attrs, signature, Activation::Clip { lo, hi }, PointwiseOperands::None)
         },
         internal: true,
+        rewrites: ONE_IN_LINES,
         ..OpDef::BASE
     },
     OpDef {
@@ -56,6 +61,7 @@ pub static OPS: &[OpDef] = &[
         infer_shape: |shapes| infer_from_layout(shapes),
         bind: |attrs, signature| bind(attrs, signature, Activation::None, PointwiseOperands::Add),
         internal: true,
+        rewrites: &Rewrites { lines: |_, signature| takes_lines(signature, 2), ..Rewrites::NONE },
         ..OpDef::BASE
     },
 ];
@@ -96,12 +102,13 @@ fn bind(
     let x = shape_of(inputs.first(), signature)?;
     let y = shape_of(Some(&output), signature)?;
     let add = if operands == PointwiseOperands::Add { Some(shape_of(inputs.get(1), signature)?) } else { None };
-    let blocked = |s: &BlockedShape| s.block == BLOCK && s.same_size(&y);
+    let blocked = |s: &BlockedShape| (s.block == BLOCK || s.in_lines()) && s.same_size(&y);
     if !blocked(&x) || !add.as_ref().is_none_or(blocked) {
         return Err(value_error("the operands of an element-wise operator differ in size or layout"));
     }
     let isa = signature.options.isa;
-    Ok(costed_kernel_fn(isa.name(), streaming_ns(signature), move |call| {
+    let name = isa.name().to_owned() + in_lines(&x, &y);
+    Ok(costed_kernel_fn(name, streaming_ns(signature), move |call| {
         let ([data, rest @ ..], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
         let mut what = Pointwise { activation, ..Pointwise::default() };
         match (operands, rest) {

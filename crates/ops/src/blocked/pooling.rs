@@ -1,6 +1,6 @@
 //! `_blocked_pooling`: two-dimensional pooling on blocked operands.
 
-use super::{infer_from_layout, shape_of};
+use super::{in_lines, infer_from_layout, shape_of, takes_lines};
 use crate::nn::pooling;
 use crate::prelude::*;
 use mxrt_engine::OpError;
@@ -17,6 +17,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     infer_shape: |shapes| infer_from_layout(shapes),
     bind,
     internal: true,
+    rewrites: &Rewrites { lines: |_, signature| takes_lines(signature, 1), ..Rewrites::NONE },
     ..OpDef::BASE
 }];
 
@@ -122,7 +123,8 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
         return Err(not_implemented("this pooling has no kernel on blocked data"));
     };
     let isa = signature.options.isa;
-    Ok(costed_kernel_fn(isa.name(), cost_ns(signature, &params, y.n * y.c * y.h * y.w), move |call| {
+    let name = isa.name().to_owned() + in_lines(&x, &y);
+    Ok(costed_kernel_fn(name, cost_ns(signature, &params, y.n * y.c * y.h * y.w), move |call| {
         let ([data], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
         let x = Blocked::new(x, data.as_slice()?);
         pool(isa, kind, params, x, &mut BlockedMut::new(y, out.as_mut_slice()?), call.par);

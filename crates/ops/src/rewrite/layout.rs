@@ -1,6 +1,9 @@
 //! Layouts of operands: plain row-major arrays, or channels in blocks of 16 with a halo of zeros
 //! around every image.
 //!
+//! In bf16, layers on tiles (AMX) may keep their data in lines of 32 channels, which take the room of
+//! a block.
+//!
 //! Inside a plan a blocked value is an ordinary array of shape `(n, blocks, rows, columns, block)`;
 //! what it stands for is written into the attributes of the nodes that make and read it. The graph
 //! decides where blocked values are worth it by asking
@@ -9,7 +12,7 @@
 
 use crate::definition::{AttrDef, AttrKind, Attrs};
 use mxrt_engine::{FailureKind, OpError};
-use mxrt_kernels::blocked::{BlockedShape, Halo};
+use mxrt_kernels::blocked::{BLOCK, BlockedShape, Halo, LINE_CHANNELS};
 use mxrt_tensor::Shape;
 
 /// Numbers per operand in the attributes.
@@ -21,7 +24,7 @@ const FIELDS: usize = 9;
 pub struct BlockedLayout {
     /// spatial axes of the plain array: 1 or 2
     pub axes: usize,
-    /// channels stored side by side: 16, or 1 for planes
+    /// channels stored side by side: 16, 1 for planes, or 32 for lines of bf16
     pub block: usize,
     /// channels
     pub channels: usize,
@@ -58,6 +61,28 @@ pub struct BlockedForm {
     pub starts: bool,
 }
 
+/// Whether an operand may be in lines of bf16.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lines {
+    /// blocks of float32 only
+    Never,
+    /// also in lines
+    Takes,
+    /// in lines with less work
+    Gains,
+}
+
+/// The operands of a blocked operator that may be in lines of bf16 instead of blocks of float32.
+#[derive(Clone, Debug)]
+pub struct LinesForm {
+    /// each input
+    pub inputs: Vec<Lines>,
+    /// whether the output may be
+    pub output: bool,
+    /// whether all operands have to be alike, with channels that fill lines
+    pub alike: bool,
+}
+
 impl BlockedLayout {
     /// The layout of a kernel's shape, for plain arrays with `axes` spatial axes.
     pub fn of(shape: BlockedShape, axes: usize) -> BlockedLayout {
@@ -73,8 +98,7 @@ impl BlockedLayout {
             [_, channels, height, width] => (2, channels, height, width),
             _ => return None,
         };
-        let block = mxrt_kernels::blocked::BLOCK;
-        (!shape.contains(&0)).then_some(BlockedLayout { axes, block, channels, height, width, halo: [0; 4] })
+        (!shape.contains(&0)).then_some(BlockedLayout { axes, block: BLOCK, channels, height, width, halo: [0; 4] })
     }
 
     /// The layout with a halo that serves both.
@@ -89,18 +113,31 @@ impl BlockedLayout {
     pub fn shape(&self, n: usize) -> BlockedShape {
         let [top, left, bottom, right] = self.halo;
         let halo = Halo { top, left, bottom, right };
-        if self.block == 1 {
-            BlockedShape::planar(n, self.channels, self.height, self.width, halo)
-        } else {
-            BlockedShape::new(n, self.channels, self.height, self.width, halo)
-        }
+        let shape = match self.block {
+            1 => BlockedShape::planar,
+            LINE_CHANNELS => BlockedShape::lines,
+            _ => BlockedShape::new,
+        };
+        shape(n, self.channels, self.height, self.width, halo)
+    }
+
+    /// The layout with lines in the place of blocks of 16.
+    pub fn in_lines(self) -> Option<BlockedLayout> {
+        (self.block == BLOCK).then_some(BlockedLayout { block: LINE_CHANNELS, ..self })
+    }
+
+    /// Whether the channels fill lines.
+    pub fn fills_lines(&self) -> bool {
+        self.channels.is_multiple_of(LINE_CHANNELS)
     }
 
     /// Shape of the array that holds `n` images.
     pub fn physical(&self, n: usize) -> Shape {
         let [top, left, bottom, right] = self.halo;
         let blocks = self.channels.div_ceil(self.block);
-        Shape::new(&[n, blocks, top + self.height + bottom, left + self.width + right, self.block])
+        // Two numbers of a line are one element.
+        let pixel = if self.block == LINE_CHANNELS { BLOCK } else { self.block };
+        Shape::new(&[n, blocks, top + self.height + bottom, left + self.width + right, pixel])
     }
 
     /// Shape of the plain array of `n` images.
@@ -162,7 +199,7 @@ fn parse(numbers: &[i64]) -> Result<Layout, OpError> {
 }
 
 /// Layouts of the inputs and of the output, from the attributes of a blocked operator.
-pub(crate) fn layouts(attrs: &Attrs) -> Result<(Vec<Layout>, Layout), OpError> {
+pub fn layouts(attrs: &Attrs) -> Result<(Vec<Layout>, Layout), OpError> {
     let inputs = attrs.ints(LAYOUTS.name).chunks(FIELDS).map(parse).collect::<Result<_, _>>()?;
     Ok((inputs, parse(attrs.ints(OUT_LAYOUT.name))?))
 }

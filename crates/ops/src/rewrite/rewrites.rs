@@ -1,6 +1,6 @@
 //! The rewrites that graph passes may apply to an operator.
 
-use super::{BlockedForm, Elementwise};
+use super::{BlockedForm, Elementwise, LinesForm};
 use crate::definition::Attrs;
 use crate::execution::{Kernel, Signature};
 use mxrt_engine::OpError;
@@ -52,6 +52,8 @@ pub struct Rewrites {
     pub elementwise: fn(&Attrs) -> Option<Elementwise>,
     /// The form of the operator that works on blocked operands, if there is one for these types.
     pub blocked_form: fn(&Attrs, &Signature<'_>) -> Option<BlockedForm>,
+    /// The operands of an operator on blocked data that may be in lines of bf16.
+    pub lines: fn(&Attrs, &Signature<'_>) -> Option<LinesForm>,
     /// Whether every row (along the first axis) of the outputs depends on the same row of the
     /// inputs named by the flags, and on the other inputs as a whole. Large batches of such
     /// operators are run in parts.
@@ -75,6 +77,7 @@ impl Rewrites {
         is_identity: |_| false,
         elementwise: |_| None,
         blocked_form: |_, _| None,
+        lines: |_, _| None,
         row_wise: |_, _, _| false,
         concatenation: |_, _| None,
         late_shapes: None,

@@ -71,6 +71,8 @@ impl Depthwise {
         let Conv2dParams { kernel, stride, dilate, pad, .. } = self.params;
         let (xs, ys) = (&job.xs, &job.ys);
         let bias = job.bias_block::<2>(2 * pair);
+        // A second block that does not exist has finite inputs: any weights will do.
+        let blocks = [2 * pair, (2 * pair + 1).min(self.params.out_channels.div_ceil(BLOCK) - 1)];
         let dense = kernel[1] == 3 && dilate[1] == 1 && stride[1] == 1;
         for row in rows.clone() {
             let corner = Pixels::<Src>::from_corner(job.x, xs, image, pair);
@@ -81,7 +83,7 @@ impl Depthwise {
                 taps: taps.as_ptr(),
                 taps_len: taps.len(),
                 dense,
-                weights: [0, 1].map(|half| Src::new(job.packed).add((2 * pair + half) * taps.len() * LANES)),
+                weights: blocks.map(|block| Src::new(job.packed).add(block * taps.len() * LANES)),
                 bias: Src::new(&bias),
                 residual: job.residual_pixels(image, pair, row, 0),
                 y: Pixels::<Dst>::new(job.y, ys, image, pair, row, 0),

@@ -159,10 +159,10 @@ proptest! {
 
     #[test]
     fn a_convolution_in_lines_gives_the_rounded_numbers_of_one_in_blocks(
-        params in convolutions(), sides in [1usize..4, 1usize..4], images in 1usize..3, h in 0usize..9, w in 0usize..40,
+        params in convolutions(), sides in [16usize..100, 16usize..100], images in 1usize..3, h in 0usize..9, w in 0usize..40,
         residual: bool, activation in activations(), lines: [bool; 3], seed: u64,
     ) {
-        let params = Conv2dParams { in_channels: 32 * sides[0], out_channels: 32 * sides[1], groups: 1, ..params };
+        let params = Conv2dParams { in_channels: sides[0], out_channels: sides[1], groups: 1, ..params };
         let reach = |i: usize| (params.dilate[i] * (params.kernel[i] - 1) + 1).saturating_sub(2 * params.pad[i]).max(1);
         let case = rounded(Case::new(params, images, [reach(0) + h, reach(1) + w], seed));
         let case = case.with_epilogue(true, residual, activation).with_rounded_residual();
@@ -186,10 +186,9 @@ proptest! {
 
     #[test]
     fn a_depthwise_convolution_in_lines_gives_the_rounded_numbers_of_one_in_blocks(
-        params in convolutions(), parts in 1usize..4, images in 1usize..3, h in 0usize..9, w in 0usize..20,
+        params in convolutions(), channels in 2usize..100, images in 1usize..3, h in 0usize..9, w in 0usize..20,
         residual: bool, activation in activations(), lines: [bool; 3], seed: u64,
     ) {
-        let channels = 32 * parts;
         let params = Conv2dParams { in_channels: channels, out_channels: channels, groups: channels, ..params };
         let reach = |i: usize| (params.dilate[i] * (params.kernel[i] - 1) + 1).saturating_sub(2 * params.pad[i]).max(1);
         let case = rounded(Case::new(params, images, [reach(0) + h, reach(1) + w], seed));

@@ -43,9 +43,10 @@ const SUMS: usize = SIDE * SIDE * size_of::<f32>();
 /// Multiply-adds in the time of one of `f32`, where operands are near: of bf16, and of six products.
 const GAIN: [f64; 2] = [5.5, 2.7];
 /// Bytes of an input that are made lines in a microsecond, and bytes of outputs that are stored. All
-/// rates are in the unit of those of `cost`, which are a third above this machine kind's.
-const LINES: [f64; 2] = [40e3, 11e3];
-const STORES: [f64; 2] = [40e3, 17e3];
+/// rates are in the unit of those of `cost`, which are a third above this machine kind's. Those of
+/// bf16 are between float32's and those of lines, of which most inputs and outputs are.
+const LINES: [f64; 2] = [80e3, 11e3];
+const STORES: [f64; 2] = [80e3, 17e3];
 /// Bytes of weights that arrive in a microsecond: products on tiles wait for them.
 const WEIGHTS: f64 = 16e3;
 /// Six products have to be this much faster than what runs without tiles.
