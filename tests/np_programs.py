@@ -102,7 +102,7 @@ class Program:
         return Value(whole / 4 if dtype.startswith("float") else whole, dtype)
 
     def _try(self, step: Step | None) -> None:
-        """Adds a step, unless its result is too large to go on with."""
+        """Adds a step, unless its result is too large to continue with."""
         if step is None:
             return
         operands = [self.values[place] for place in step.operands]
@@ -409,6 +409,14 @@ def product(program: Program) -> Step | None:
         "einsum": lambda np, a: np.einsum("ij,kj->ik", a, a),
         "einsum sum": lambda np, a: np.einsum("ij,ij->j", a, a),
         "inner": lambda np, a: np.inner(a, a),
+        "matrix and vector": lambda np, a: np.matmul(a, np.sum(a, axis=0)),
+        "vector and matrix": lambda np, a: np.matmul(np.sum(a, axis=1), a),
+        "batch": lambda np, a: np.matmul(np.stack([a, a], 0), np.transpose(a)),
+        "einsum outer": lambda np, a: np.einsum("i,j->ij", np.sum(a, axis=0), np.sum(a, axis=1)),
+        "einsum rows": lambda np, a: np.einsum("ij->i", a),
+        "einsum turned": lambda np, a: np.einsum("ij->ji", a),
+        "einsum batch": lambda np, a: np.einsum("ij,ij->i", a, a),
+        "einsum chain": lambda np, a: np.einsum("ij,kj,kl->il", a, a, a),
     }
     name = program.pick(*functions)
     return Step(name, functions[name], [place], program.values[place].dtype)

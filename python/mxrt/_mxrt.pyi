@@ -18,6 +18,8 @@ __all__ = [
     "ExitHook",
     "HttpServer",
     "NDArrayBase",
+    "NumpyBinary",
+    "NumpyUnary",
     "Operator",
     "RecordFile",
     "RecordWriter",
@@ -201,6 +203,16 @@ class SymbolBase:
     def _infer_shape_as_mxnet(self, known: list[tuple[str, list[int]]]) -> tuple[Any, Any, Any]: ...
     def _labels(self) -> list[str]: ...
     def _infer_type(self, known: list[tuple[str, str]], partial: bool) -> tuple[Any, Any, Any, bool]: ...
+
+@final
+class NumpyUnary:
+    def __new__(cls, operator: str) -> NumpyUnary: ...
+    def call(self, x: Any, out: Any = None) -> Any: ...
+
+@final
+class NumpyBinary:
+    def __new__(cls, arrays: str, number: str | None, reflected: str | None) -> NumpyBinary: ...
+    def call(self, x1: Any, x2: Any, out: Any = None) -> Any: ...
 
 @final
 class Operator:

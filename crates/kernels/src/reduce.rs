@@ -89,7 +89,9 @@ fn run<T: Element>(par: &dyn Par, fold: Folds<T>, x: &[T], shape: &[usize], redu
         });
     } else {
         // The innermost axis stays: neighbouring outputs are accumulated side by side.
-        let chunk = chunk.max(16);
+        // Wide pieces read memory in longer runs.
+        let wide = (out.len() / 16).min(WIDTH) / 16 * 16;
+        let chunk = chunk.max(16).max(wide);
         par_chunks_mut(par, out, chunk, |i, out| {
             kept.for_rows(i * chunk, out.len(), |[row], column, at, n| {
                 for (j, out) in out[at..][..n].chunks_mut(WIDTH).enumerate() {
@@ -311,6 +313,18 @@ fn arg_extreme<T: Element, I: Element, const MAX: bool>(
 /// output.
 pub fn cumsum<T: CastTo<O>, O: Element>(par: &dyn Par, x: &[T], [outer, n, inner]: [usize; 3], out: &mut [O]) {
     check_len("the input", x.len(), outer * n * inner);
+    if inner == 1 && n > 0 {
+        let rows = chunk_by_work(n);
+        return par_chunks_mut(par, out, rows * n, |i, out| {
+            for (out, x) in out.chunks_mut(n).zip(x[i * rows * n..].chunks(n)) {
+                let mut sum = O::ZERO;
+                for (out, &v) in out.iter_mut().zip(x) {
+                    sum = sum.plus(v.cast());
+                    *out = sum;
+                }
+            }
+        });
+    }
     par_columns_mut(par, out, [outer, n, inner], WIDTH, 0, |o, start, mut band, _| {
         let mut sums = [O::ZERO; WIDTH];
         for k in 0..n {

@@ -28,6 +28,7 @@ __all__ = [
     "create",
     "direct",
     "is_tensor",
+    "makes_symbols",
     "unary",
     "wrapped",
 ]
@@ -85,6 +86,11 @@ def creating_symbols() -> Iterator[None]:
         yield
     finally:
         _creating.symbols = before
+
+
+def makes_symbols() -> bool:
+    """Whether functions without inputs make symbols in this thread."""
+    return _creating.symbols
 
 
 def create(operator: str, attrs: dict[str, Any], ctx: Any = None, out: Any = None) -> Any:
@@ -145,7 +151,8 @@ def check_ufunc_options(name: str, options: dict[str, Any]) -> None:
     for key, value in options.items():
         if key not in _UFUNC_DEFAULTS:
             raise TypeError(f"{key} is an invalid keyword to function '{name}'")
-        if value is _UFUNC_DEFAULTS[key] or value == _UFUNC_DEFAULTS[key]:
+        plain = isinstance(value, (bool, str, onp.bool_)) or value is None
+        if plain and value == _UFUNC_DEFAULTS[key]:
             continue
         if _is_known(key, value):
             raise NotImplementedError(f"{key}={value} is not implemented yet for operator {name}; leave it out")

@@ -12,7 +12,7 @@ from ..base import dtype_name, is_number
 from ..context import Context
 from ..ndarray import NDArray
 from ..ndarray.ndarray import _empty
-from ._call import call, create
+from ._call import call, create, makes_symbols
 from .multiarray import array, checked_axes_shape, ndarray
 
 __all__ = [
@@ -37,6 +37,10 @@ __all__ = [
 ]
 
 
+# Element types of the operators that make arrays.
+_DTYPES = frozenset("bool float16 float32 float64 int32 int64 int8 uint8".split())
+
+
 def _only_c(order: str) -> None:
     if order != "C":
         raise NotImplementedError(f"order {order} is not supported: arrays are stored in C order")
@@ -51,7 +55,10 @@ def empty(shape: Any, dtype: Any = onp.float32, order: str = "C", ctx: Context |
 def zeros(shape: Any, dtype: Any = None, order: str = "C", ctx: Context | None = None) -> Any:
     """An array of zeros, float32 unless `dtype` says otherwise."""
     _only_c(order)
-    return create("_npi_zeros", {"shape": checked_axes_shape(shape, "zeros"), "dtype": dtype_name(dtype)}, ctx)
+    extents, name = checked_axes_shape(shape, "zeros"), dtype_name(dtype)
+    if name in _DTYPES and not makes_symbols():
+        return ndarray(_empty(extents, ctx, name))
+    return create("_npi_zeros", {"shape": extents, "dtype": name}, ctx)
 
 
 def ones(shape: Any, dtype: Any = onp.float32, order: str = "C", ctx: Context | None = None) -> Any:

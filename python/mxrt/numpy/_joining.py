@@ -95,11 +95,23 @@ def atleast_3d(*arys: Any) -> Any:
 # ---- splits --------------------------------------------------------------------------------------
 
 
+_MOST_PARTS = 100_000
+
+
+def _extent(name: str, ary: ndarray, axis: int) -> int:
+    """The extent along an axis; ValueError where there is no such axis."""
+    if not -ary.ndim <= axis < ary.ndim:
+        raise ValueError(f"{name}: axis {axis} is out of bounds for an array of dimension {ary.ndim}")
+    return ary.shape[axis]
+
+
 def _cuts(indices_or_sections: Any) -> tuple[tuple[int, ...], int]:
     """The beginnings of the parts, or their number."""
     if isinstance(indices_or_sections, (int, onp.integer)):
-        if indices_or_sections < 1:
-            raise ValueError(f"number sections must be larger than 0, got {indices_or_sections}")
+        if not 1 <= indices_or_sections <= _MOST_PARTS:
+            raise ValueError(
+                f"number sections must be larger than 0 and at most {_MOST_PARTS}, got {indices_or_sections}"
+            )
         return (), int(indices_or_sections)
     if isinstance(indices_or_sections, (list, set, tuple)):
         return (0, *indices_or_sections), 0
@@ -121,9 +133,10 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
     """
     indices, sections = _cuts(indices_or_sections)
     if sections and isinstance(ary, ndarray):
-        if ary.shape[axis] % sections:
+        extent = _extent("split", ary, axis)
+        if extent % sections:
             raise ValueError("array split does not result in an equal division")
-        width = ary.shape[axis] // sections
+        width = extent // sections
         indices, sections = tuple(part * width for part in range(sections)), 0
     return _parts("_npi_split", ary, indices, sections, axis)
 
@@ -132,7 +145,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
     """Parts along an axis, of which the first may be longer by one."""
     indices, sections = _cuts(indices_or_sections)
     if sections and isinstance(ary, ndarray):
-        least, more = divmod(ary.shape[axis], sections)
+        least, more = divmod(_extent("array_split", ary, axis), sections)
         ends = onp.cumsum([0] + [least + 1] * more + [least] * (sections - more))
         indices, sections = tuple(int(n) for n in ends[:-1]), 0
     return _parts("_npi_split", ary, indices, sections, axis)

@@ -450,6 +450,8 @@ def histogram(
         if value is not None and value is not False:
             raise NotImplementedError(f"{name} is not supported yet...")
     if is_number(bins):
+        if bins < 1:
+            raise ValueError(f"`bins` must be positive, when an integer, got {bins}")
         if range is None:
             raise NotImplementedError("automatic range is not supported yet; give range=(lowest, highest)")
         return call("_npi_histogram", (a,), {"bin_cnt": int(bins), "range": tuple(range)})

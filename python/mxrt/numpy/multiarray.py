@@ -353,4 +353,6 @@ def checked_axes_shape(shape: Any, name: str) -> tuple[int, ...]:
         raise TypeError(f"{name}: a shape is an integer or a tuple of integers, got {shape!r}")
     if any(n < 0 for n in extents):
         raise MXNetValueError(f"{name}: the shape {extents} has a negative extent")
+    if any(n >= 2**63 for n in extents):
+        raise MXNetValueError(f"{name}: the shape {extents} has an extent of 2**63 or more")
     return tuple(int(n) for n in extents)

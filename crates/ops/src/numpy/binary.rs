@@ -113,6 +113,9 @@ fn infer_dtype(types: Types, dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
 fn bind(function: Binary, types: Types, signature: &Signature<'_>) -> BoundKernel {
     let [a, b] = signature.inputs else { return Err(wrong_arity()) };
     let (within, _) = types.of(a.dtype, b.dtype)?;
+    if matches!(types, Types::Compared) && a == b {
+        return super::compare::bind_arrays(function, signature);
+    }
     in_dtypes(signature, |_| within, |_| within, |signature| broadcast::bind(function, signature))
 }
 

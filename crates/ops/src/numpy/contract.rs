@@ -3,6 +3,8 @@
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::gemm_plain::{Gemm, gemm};
+use mxrt_kernels::isa::Isa;
+use mxrt_kernels::reduce::{Reduction, reduce};
 use mxrt_kernels::shape::copy_strided;
 use mxrt_kernels::strides::contiguous;
 use mxrt_kernels::{Element, Float, Par};
@@ -53,6 +55,20 @@ impl Operand {
         copy_strided(par, x, 0, &steps, extents, &mut made).map_err(kernel_error)?;
         Ok(Cow::Owned(made))
     }
+
+    /// Copies the elements with the axes in this order.
+    fn copied<T: Element>(
+        &self,
+        par: &dyn Par,
+        x: &[T],
+        order: &[Label],
+        extents: &[usize],
+        to: &mut [T],
+    ) -> Result<(), OpError> {
+        let own = contiguous(&self.shape);
+        let steps: Vec<isize> = order.iter().map(|label| self.step(*label, &own)).collect();
+        copy_strided(par, x, 0, &steps, extents, to).map_err(kernel_error)
+    }
 }
 
 /// The extents of all labels; an error names two that contradict.
@@ -76,8 +92,10 @@ pub(super) fn extents_of(operands: &[Operand]) -> Result<Vec<(Label, usize)>, Op
 }
 
 /// The sum over all labels that `out` lacks of the product of the operands, with the axes of `out`.
+/// Products of matrices in float32 are computed in register tiles of `isa`.
 pub(super) fn contract<T: Float>(
     par: &dyn Par,
+    isa: Isa,
     operands: &[Operand],
     values: &[&[T]],
     out: &[Label],
@@ -88,27 +106,27 @@ pub(super) fn contract<T: Float>(
     for i in 1..operands.len() {
         // What no later operand and no result needs is summed now.
         let later = |label: &Label| out.contains(label) || operands[i + 1..].iter().any(|o| o.labels.contains(label));
-        let mut kept: Vec<Label> = Vec::new();
-        for label in left.0.labels.iter().chain(&operands[i].labels).filter(|label| later(label)) {
-            if !kept.contains(label) {
-                kept.push(*label);
-            }
+        let kept = distinct(left.0.labels.iter().chain(&operands[i].labels).copied().filter(later));
+        let product = Product::new(par, (&left.0, &left.1), (&operands[i], values[i]), &kept)?;
+        if i + 1 == operands.len() && product.made.labels == out {
+            product.run(par, isa, result);
+            return Ok(());
         }
-        left = pair(par, (&left.0, &left.1), (&operands[i], values[i]), &kept)?;
+        let mut made = vec![T::ZERO; product.size];
+        product.run(par, isa, &mut made);
+        left = (product.made, Cow::Owned(made));
     }
     let (operand, x) = left;
     let extent = |label: &Label| operand.extent(*label).unwrap_or(1);
     let summed = distinct(operand.labels.iter().filter(|label| !out.contains(label)).copied());
     let order: Vec<Label> = out.iter().copied().chain(summed.iter().copied()).collect();
     let extents: Vec<usize> = order.iter().map(extent).collect();
-    let rows = operand.gathered(par, &x, &order, &extents)?;
     let n: usize = summed.iter().map(extent).product();
-    for (i, out) in result.iter_mut().enumerate() {
-        *out = match n {
-            1 => rows[i],
-            _ => T::from_f64(rows[i * n..(i + 1) * n].iter().map(|v| v.to_f64()).sum()),
-        };
+    if n == 1 {
+        return operand.copied(par, &x, &order, &extents, result);
     }
+    let rows = operand.gathered(par, &x, &order, &extents)?;
+    reduce(par, Reduction::Sum, &rows, &[result.len(), n], &[false, true], result);
     Ok(())
 }
 
@@ -122,41 +140,61 @@ fn distinct(labels: impl Iterator<Item = Label>) -> Vec<Label> {
     all
 }
 
-/// The product of two operands with these axes kept, as a batch of products of matrices.
-fn pair<'a, T: Float>(
-    par: &dyn Par,
-    (a, x): (&Operand, &[T]),
-    (b, y): (&Operand, &[T]),
-    kept: &[Label],
-) -> Result<(Operand, Cow<'a, [T]>), OpError> {
-    let of_both = extents_of(&[a.clone(), b.clone()])?;
-    let extent = |label: &Label| of_both.iter().find(|(l, _)| l == label).map_or(1, |(_, n)| *n);
-    let all = distinct(a.labels.iter().chain(&b.labels).copied());
-    let pick = |wanted: &dyn Fn(&Label) -> bool| all.iter().copied().filter(|l| wanted(l)).collect::<Vec<Label>>();
-    let (in_a, in_b) = (|l: &Label| a.labels.contains(l), |l: &Label| b.labels.contains(l));
-    let batch = pick(&|l| kept.contains(l) && in_a(l) && in_b(l));
-    let rows = pick(&|l| kept.contains(l) && in_a(l) && !in_b(l));
-    let columns = pick(&|l| kept.contains(l) && !in_a(l) && in_b(l));
-    let summed = pick(&|l| !kept.contains(l));
-    let size = |labels: &[Label]| labels.iter().try_fold(1usize, |n, l| n.checked_mul(extent(l)));
-    let too_large = || value_error("a product of the operands is larger than the address space");
-    let sizes = [&batch, &rows, &columns, &summed].map(|labels| size(labels));
-    let [Some(count), Some(m), Some(n), Some(k)] = sizes else { return Err(too_large()) };
-    let order = |parts: [&[Label]; 3]| parts.concat();
-    let extents = |order: &[Label]| order.iter().map(extent).collect::<Vec<usize>>();
-    let left = order([&batch, &rows, &summed]);
-    // A right operand that has its columns first is read as it is.
-    let turned = b.labels == order([&batch, &columns, &summed]);
-    let right = if turned { order([&batch, &columns, &summed]) } else { order([&batch, &summed, &columns]) };
-    let left_values = a.gathered(par, x, &left, &extents(&left))?;
-    let right_values = b.gathered(par, y, &right, &extents(&right))?;
-    let made = order([&batch, &rows, &columns]);
-    let total = count.checked_mul(m).and_then(|v| v.checked_mul(n)).ok_or_else(too_large)?;
-    let mut product = vec![T::ZERO; total];
-    if total > 0 && k > 0 {
-        let shape = Gemm { batch: count, transpose_b: turned, ..Gemm::new(m, n, k) };
-        gemm(par, shape, &left_values, &right_values, &mut product);
+/// The product of two operands, as a batch of products of matrices.
+struct Product<'a, T: Clone> {
+    left: Cow<'a, [T]>,
+    right: Cow<'a, [T]>,
+    shape: Gemm,
+    /// the axes of the result
+    made: Operand,
+    /// elements of the result
+    size: usize,
+}
+
+impl<'a, T: Float> Product<'a, T> {
+    /// The product with these axes kept.
+    fn new(
+        par: &dyn Par,
+        (a, x): (&Operand, &'a [T]),
+        (b, y): (&Operand, &'a [T]),
+        kept: &[Label],
+    ) -> Result<Product<'a, T>, OpError> {
+        let of_both = extents_of(&[a.clone(), b.clone()])?;
+        let extent = |label: &Label| of_both.iter().find(|(l, _)| l == label).map_or(1, |(_, n)| *n);
+        let all = distinct(a.labels.iter().chain(&b.labels).copied());
+        let pick = |wanted: &dyn Fn(&Label) -> bool| all.iter().copied().filter(|l| wanted(l)).collect::<Vec<Label>>();
+        let (in_a, in_b) = (|l: &Label| a.labels.contains(l), |l: &Label| b.labels.contains(l));
+        let batch = pick(&|l| kept.contains(l) && in_a(l) && in_b(l));
+        let rows = pick(&|l| kept.contains(l) && in_a(l) && !in_b(l));
+        let columns = pick(&|l| kept.contains(l) && !in_a(l) && in_b(l));
+        let summed = pick(&|l| !kept.contains(l));
+        let size = |labels: &[Label]| labels.iter().try_fold(1usize, |n, l| n.checked_mul(extent(l)));
+        let too_large = || value_error("a product of the operands is larger than the address space");
+        let sizes = [&batch, &rows, &columns, &summed].map(|labels| size(labels));
+        let [Some(count), Some(m), Some(n), Some(k)] = sizes else { return Err(too_large()) };
+        let order = |parts: [&[Label]; 3]| parts.concat();
+        let extents = |order: &[Label]| order.iter().map(extent).collect::<Vec<usize>>();
+        let left = order([&batch, &rows, &summed]);
+        // A right operand that has its columns first is read as it is.
+        let turned = b.labels == order([&batch, &columns, &summed]);
+        let right = if turned { order([&batch, &columns, &summed]) } else { order([&batch, &summed, &columns]) };
+        let left_values = a.gathered(par, x, &left, &extents(&left))?;
+        let right_values = b.gathered(par, y, &right, &extents(&right))?;
+        let made = order([&batch, &rows, &columns]);
+        let total = count.checked_mul(m).and_then(|v| v.checked_mul(n)).ok_or_else(too_large)?;
+        let made = Operand { shape: extents(&made), labels: made };
+        // One column is one row of the product the other way round, whose operands are read as they are.
+        let (left, right, shape) = match n {
+            1 => (right_values, left_values, Gemm { batch: count, transpose_b: true, ..Gemm::new(1, m, k) }),
+            _ => (left_values, right_values, Gemm { batch: count, transpose_b: turned, ..Gemm::new(m, n, k) }),
+        };
+        Ok(Product { left, right, shape, made, size: total })
     }
-    let shape = extents(&made);
-    Ok((Operand { labels: made, shape }, Cow::Owned(product)))
+
+    fn run(&self, par: &dyn Par, isa: Isa, result: &mut [T]) {
+        if self.shape.k == 0 {
+            return result.fill(T::ZERO);
+        }
+        gemm(par, self.shape.on(isa), &self.left, &self.right, result);
+    }
 }

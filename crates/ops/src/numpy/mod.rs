@@ -9,6 +9,8 @@ use mxrt_engine::OpError;
 use mxrt_tensor::DType;
 
 pub mod binary;
+pub mod choose;
+mod compare;
 mod contract;
 pub mod create;
 pub mod diagonal;
@@ -18,6 +20,7 @@ pub mod join;
 pub mod linalg;
 pub mod pad;
 pub mod product;
+pub mod pseudo_inverse;
 pub mod random;
 pub mod reduce;
 pub mod scalar;

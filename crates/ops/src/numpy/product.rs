@@ -99,9 +99,10 @@ fn bind(plan: Plan, attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
         |_| within,
         |_| within,
         |signature| {
+            let isa = signature.options.isa;
             dispatch!(within, wide, T => Ok(kernel_fn(signature, move |call| {
                 let values = call.inputs.iter().map(elements::<T>).collect::<Result<Vec<_>, OpError>>()?;
-                contract(call.par, &operands, &values, &out, elements_mut(&mut call.outputs[0])?)
+                contract(call.par, isa, &operands, &values, &out, elements_mut(&mut call.outputs[0])?)
             })))
         },
     )

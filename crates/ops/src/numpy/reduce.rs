@@ -35,17 +35,7 @@ const FOLD: OpDef = OpDef {
     },
     ..OpDef::BASE
 };
-const EXTREME: OpDef = OpDef {
-    inputs: Inputs::Fixed(&["a"]),
-    attrs: &[AXIS, KEEPDIMS, INITIAL],
-    infer_shape: |shapes| {
-        if let Some(shape) = shapes.input(0) {
-            refuse_nothing(&shape, &reduced_axes(shapes.attrs, shape.len())?)?;
-        }
-        infer_shape(shapes)
-    },
-    ..OpDef::BASE
-};
+const EXTREME: OpDef = OpDef { inputs: Inputs::Fixed(&["a"]), attrs: &[AXIS, KEEPDIMS, INITIAL], ..OpDef::BASE };
 const QUESTION: OpDef = OpDef {
     attrs: &[AXIS, KEEPDIMS],
     infer_shape,
@@ -95,6 +85,7 @@ pub static OPS: &[OpDef] = &[
         name: "_np_max",
         aliases: &["_np_amax"],
         doc: "The largest element over axes; NaN where there is one.",
+        infer_shape: |shapes| infer_extreme(shapes, "maximum"),
         bind: |attrs, signature| bind_fold(Reduction::Max, attrs, signature),
         ..EXTREME
     },
@@ -102,6 +93,7 @@ pub static OPS: &[OpDef] = &[
         name: "_np_min",
         aliases: &["_np_amin"],
         doc: "The smallest element over axes; NaN where there is one.",
+        infer_shape: |shapes| infer_extreme(shapes, "minimum"),
         bind: |attrs, signature| bind_fold(Reduction::Min, attrs, signature),
         ..EXTREME
     },
@@ -170,12 +162,16 @@ pub(super) fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_output(0, left_shape(&dims, &reduced, shapes.attrs.bool("keepdims")))
 }
 
-/// Fails where an extreme of no elements is asked for, with NumPy's words.
-fn refuse_nothing(shape: &[usize], reduced: &[bool]) -> Result<(), OpError> {
-    if shape.iter().zip(reduced).any(|(n, r)| *r && *n == 0) {
-        return Err(value_error("zero-size array to reduction operation which has no identity"));
+/// Infers the shape of extremes. Those of no elements are refused in NumPy's words.
+fn infer_extreme(shapes: &mut Shapes<'_>, function: &str) -> Result<(), OpError> {
+    if let Some(shape) = shapes.input(0) {
+        let reduced = reduced_axes(shapes.attrs, shape.len())?;
+        if shape.iter().zip(&reduced).any(|(n, r)| *r && *n == 0) {
+            let message = format!("zero-size array to reduction operation {function} which has no identity");
+            return Err(value_error(message));
+        }
     }
-    Ok(())
+    infer_shape(shapes)
 }
 
 fn bind_fold(reduction: Reduction, attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
@@ -260,7 +256,8 @@ fn bind_place(largest: bool, attrs: &Attrs, signature: &Signature<'_>) -> BoundK
         _ => [1, shape.size(), 1],
     };
     if split[1] == 0 && signature.outputs[0].shape.size() > 0 {
-        return Err(value_error("attempt to get the place of an extreme of an empty sequence"));
+        let function = if largest { "argmax" } else { "argmin" };
+        return Err(value_error(format!("attempt to get {function} of an empty sequence")));
     }
     dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
         let (x, out) = (elements::<T>(&call.inputs[0])?, elements_mut::<i64>(&mut call.outputs[0])?);
@@ -297,7 +294,7 @@ mod tests {
     #[test]
     fn an_extreme_of_nothing_is_refused_in_numpys_words() {
         let error = OpTest::new("_np_max").f32([0, 2], &[]).error();
-        assert!(error.message.contains("zero-size array to reduction operation"), "{}", error.message);
+        assert!(error.message.contains("zero-size array to reduction operation maximum which"), "{}", error.message);
         let all = OpTest::new("_np_all").f32([0], &[]).run();
         assert_eq!(all.values::<u8>(), [1]);
     }

@@ -1,10 +1,11 @@
 //! Arithmetic, comparison and bits of an array and a number: a row each.
 
 use crate::execution::in_dtypes;
+use crate::math::bind_unary;
 use crate::math::scalar::{self, ATTRS, ScalarSide};
 use crate::prelude::*;
 use mxrt_engine::OpError;
-use mxrt_kernels::elementwise::Binary;
+use mxrt_kernels::elementwise::{Binary, Unary};
 use mxrt_tensor::DType;
 
 /// The element type of the result.
@@ -84,6 +85,13 @@ fn infer_dtype(types: Types, dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
 
 fn bind(function: Binary, side: ScalarSide, types: Types, attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let (from, to) = (signature.inputs[0].dtype, signature.outputs[0].dtype);
+    let squares = function == Binary::Power && matches!(side, ScalarSide::Right) && attrs.float("scalar") == 2.0;
+    if squares && from.is_float() && from == to {
+        return bind_unary(Unary::Square, signature);
+    }
+    if matches!(types, Types::Compared) && from.is_float() {
+        return super::compare::bind_number(function, attrs.float("scalar"), signature);
+    }
     let within = match types {
         Types::Like => return scalar::bind(function, side, attrs, signature),
         Types::Whole | Types::Quotient => to,

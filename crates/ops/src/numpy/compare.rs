@@ -1,0 +1,71 @@
+//! Comparisons that write bool at once: of two arrays of one shape, and of floats and a number.
+
+use crate::prelude::*;
+use mxrt_kernels::Element;
+use mxrt_kernels::elementwise::Binary;
+use mxrt_kernels::par::par_chunks_mut;
+
+/// Elements that are compared between two looks at idle cores.
+const CHUNK: usize = 16 * 1024;
+
+/// Compares arrays of one shape and element type.
+pub(super) fn bind_arrays(function: Binary, signature: &Signature<'_>) -> BoundKernel {
+    dispatch!(signature.inputs[0].dtype, all, T => Ok(kernel_fn(signature, move |call| {
+        let (x, y) = (elements::<T>(&call.inputs[0])?, elements::<T>(&call.inputs[1])?);
+        par_chunks_mut(call.par, elements_mut::<u8>(&mut call.outputs[0])?, CHUNK, |i, out| {
+            let part = i * CHUNK..i * CHUNK + out.len();
+            compare(function, &x[part.clone()], y[part].iter().copied(), out);
+        });
+        Ok(())
+    })))
+}
+
+/// Compares an array of floats with a number, which is rounded to their type.
+pub(super) fn bind_number(function: Binary, number: f64, signature: &Signature<'_>) -> BoundKernel {
+    dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
+        let (x, number) = (elements::<T>(&call.inputs[0])?, T::from_f64(number));
+        par_chunks_mut(call.par, elements_mut::<u8>(&mut call.outputs[0])?, CHUNK, |i, out| {
+            compare(function, &x[i * CHUNK..][..out.len()], std::iter::repeat(number), out);
+        });
+        Ok(())
+    })))
+}
+
+fn compare<T: Element>(function: Binary, x: &[T], y: impl Iterator<Item = T>, out: &mut [u8]) {
+    macro_rules! with {
+        ($sign:tt) => {
+            out.iter_mut().zip(x).zip(y).for_each(|((out, a), b)| *out = u8::from(*a $sign b))
+        };
+    }
+    match function {
+        Binary::Equal => with!(==),
+        Binary::NotEqual => with!(!=),
+        Binary::Greater => with!(>),
+        Binary::GreaterEqual => with!(>=),
+        Binary::Lesser => with!(<),
+        _ => with!(<=),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::OpTest;
+
+    #[test]
+    fn nothing_but_inequality_holds_for_nan() {
+        let x = [1.0, f32::NAN, 3.0];
+        for (op, arrays, number) in [
+            ("_npi_equal", [1, 0, 0], [0, 0, 1]),
+            ("_npi_not_equal", [0, 1, 1], [1, 1, 0]),
+            ("_npi_less", [0, 0, 1], [1, 0, 0]),
+            ("_npi_less_equal", [1, 0, 1], [1, 0, 1]),
+            ("_npi_greater", [0, 0, 0], [0, 0, 0]),
+            ("_npi_greater_equal", [1, 0, 0], [0, 0, 1]),
+        ] {
+            let two = OpTest::new(op).f32([3], &x).f32([3], &[1.0, 2.0, 4.0]).run();
+            assert_eq!(two.values::<u8>(), arrays, "{op}");
+            let one = OpTest::new(&format!("{op}_scalar")).attr("scalar", "3").f32([3], &x).run();
+            assert_eq!(one.values::<u8>(), number, "{op}");
+        }
+    }
+}
