@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from . import _mxrt
 from ._progress import Progress
 from .base import MXNetDataError, MXNetError, MXNetValueError
 from .cli._errors import BAD, GOOD
@@ -101,9 +102,8 @@ def make_lists(args: argparse.Namespace) -> tuple[dict[str, int], list[tuple[str
 
     def write(ending: str, part: list[_Image]) -> None:
         path = args.prefix + ending + ".lst"
-        with open(path, "w") as out:
-            for image in part:
-                out.write("\t".join([str(image.number), *(f"{label:f}" for label in image.labels), image.path]) + "\n")
+        rows = ([str(image.number), *(f"{label:f}" for label in image.labels), image.path] for image in part)
+        _mxrt.write_file(Path(path), "".join("\t".join(row) + "\n" for row in rows).encode())
         written.append((path, len(part)))
 
     for i in range(args.chunks):
@@ -203,17 +203,28 @@ def make_records(args: argparse.Namespace, path: str) -> tuple[int, list[str]]:
 
 @contextmanager
 def _writer(stem: str) -> Iterator[Any]:
-    """A file of records and its index. A failure is the first one: closing may fail, too."""
+    """A file of records and its index, written whole or not at all: older ones stay where it fails.
+
+    A failure is the first one: closing may fail, too.
+    """
     from . import recordio
 
-    writer = recordio.MXIndexedRecordIO(stem + ".idx", stem + ".rec", "w")
+    places = [os.path.realpath(f"{stem}{ending}") for ending in (".idx", ".rec")]
+    # What is no plain file, such as a pipe, is written where it is.
+    parts = [f"{place}.part" if os.path.isfile(place) or not os.path.exists(place) else place for place in places]
+    writer = recordio.MXIndexedRecordIO(parts[0], parts[1], "w")
     try:
         yield writer
+        writer.close()
+        for part, place in zip(parts, places, strict=True):
+            os.replace(part, place)
     except BaseException:
         with suppress(MXNetError, OSError):
             writer.close()
+        for part, place in zip(parts, places, strict=True):
+            if part != place:
+                Path(part).unlink(missing_ok=True)
         raise
-    writer.close()
 
 
 def main(args: argparse.Namespace) -> int:
@@ -241,11 +252,15 @@ def main(args: argparse.Namespace) -> int:
         raise MXNetDataError(f"there is no list whose name begins with {args.prefix}; write one with --list")
     made = []
     for path in lists:
+        file = f"{os.path.splitext(path)[0]}.rec"
         try:
             count, left_out = make_records(args, path)
         except OSError as error:
-            raise MXNetDataError(str(error)) from None
-        file = f"{os.path.splitext(path)[0]}.rec"
+            if error.filename is not None:
+                raise MXNetDataError(f"'{error.filename}': {error.strerror}") from None
+            raise MXNetDataError(
+                f"'{file}' and its index cannot be written: {error.strerror}; nothing was saved"
+            ) from None
         made.append({"file": file, "images": count, "left_out": left_out})
         if not args.json:
             print(f"wrote {file}: {count} images" + (f", {len(left_out)} left out" if left_out else ""))

@@ -127,6 +127,8 @@ def test_no_command_gives_help_and_an_unknown_one_names_the_known(mx) -> None:
     assert "demo" in result.stdout
     result = mxrt("dmeo")
     assert result.returncode == 2
+    assert "did you mean demo?" in result.stderr
+    assert "did you mean safetensors?" in mxrt("convert", "a", "b", "--format", "safetensor").stderr
     assert "dmeo" in result.stderr
     assert "demo" in result.stderr
 
@@ -310,7 +312,7 @@ complete_words mxrt convert --format ""
 complete_words mxrt completion z
 """
     result = run(["bash", "-c", script + check])
-    assert result.stdout.splitlines() == ["inspect", "--float16", "params npz safetensors", "zsh"], result
+    assert result.stdout.splitlines() == ["inspect", "--float16", "params npz safetensors onnx", "zsh"], result
     for shell in ("zsh", "fish"):
         assert "inspect" in mxrt("completion", shell).stdout
 

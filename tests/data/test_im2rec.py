@@ -90,6 +90,17 @@ def test_a_full_disk_is_an_error(mx, images: Path, tmp_path: Path) -> None:
     assert "Traceback" not in result.stderr
 
 
+def test_records_are_written_where_a_link_leads(mx, images: Path, tmp_path: Path) -> None:
+    (tmp_path / "l.lst").write_text("0\t1\ta.png\n")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "l.rec").symlink_to(tmp_path / "elsewhere" / "big.rec")
+    for _ in range(2):
+        assert mxrt("im2rec", str(tmp_path / "l"), str(images), "--pass-through").returncode == 0
+        assert (tmp_path / "l.rec").is_symlink()
+        assert (tmp_path / "elsewhere" / "big.rec").stat().st_size > 0
+    assert [one.name for one in (tmp_path / "elsewhere").iterdir()] == ["big.rec"]
+
+
 def test_a_bar_is_drawn_on_a_terminal_alone(mx) -> None:
     from mxrt._progress import Progress
 
