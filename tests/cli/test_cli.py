@@ -88,6 +88,9 @@ def _argument(action: argparse.Action) -> str:
         return str(action.metavar or action.dest)
     choices = ",".join(map(str, action.choices or []))
     value = action.metavar or (f"{{{choices}}}" if choices else action.dest.upper())
+    value = " ".join(value) if isinstance(value, tuple) else value
+    if action.nargs == "?":
+        value = f"[{value}]"
     return f"{', '.join(action.option_strings)}{'' if action.nargs == 0 else f' {value}'}"
 
 
@@ -108,7 +111,7 @@ def _page_of_commands() -> str:
         example = f"    mxrt {command.name} {command.example}".rstrip()
         page += f"\n## mxrt {command.name}\n\n{textwrap.fill(summary, 100)}\n\n{example}\n\n"
         for action in parser._actions:
-            text = f"- `{_argument(action)}`: {action.help}"
+            text = f"- `{_argument(action)}`: {(action.help or '').replace('%%', '%')}"
             page += textwrap.fill(text, 100, subsequent_indent="  ", break_on_hyphens=False) + "\n"
     return page
 
