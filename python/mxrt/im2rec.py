@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 from . import _mxrt
 from ._progress import Progress
-from .base import MXNetDataError, MXNetError, MXNetValueError
-from .cli._errors import BAD, GOOD
+from .base import MXNetDataError, MXNetError
+from .cli._errors import BAD, GOOD, UsageError
 from .cli._out import print_json
 
 __all__ = ["add_arguments", "main", "make_lists", "make_records"]
@@ -69,7 +69,7 @@ def _images(root: str, recursive: bool, endings: list[str], labels: dict[str, in
         return os.path.isfile(path) and os.path.splitext(path)[1].lower() in endings
 
     if not os.path.isdir(root):
-        raise MXNetDataError(f"{root} is no folder; name one with images")
+        raise UsageError(f"'{root}' is no folder; name one with images")
     if not recursive:
         names = (name for name in sorted(os.listdir(root)) if is_image(os.path.join(root, name)))
         yield from (_Image(i, name, [0.0]) for i, name in enumerate(names))
@@ -85,15 +85,26 @@ def _images(root: str, recursive: bool, endings: list[str], labels: dict[str, in
                 number += 1
 
 
+def _check_shares(args: argparse.Namespace) -> None:
+    if args.chunks < 1:
+        raise UsageError(f"--chunks is {args.chunks}; expected a positive number")
+    for option in ("train_ratio", "test_ratio"):
+        if not 0 <= getattr(args, option) <= 1:
+            raise UsageError(f"--{option.replace('_', '-')} is {getattr(args, option):g}; expected a share from 0 to 1")
+    # With all images for training, MXNet's tool looks at no other share.
+    if args.train_ratio < 1 and args.train_ratio + args.test_ratio > 1 + 1e-9:
+        shares = f"--train-ratio {args.train_ratio:g} and --test-ratio {args.test_ratio:g}"
+        raise UsageError(f"{shares} are more than 1 together; expected shares of the images")
+
+
 def make_lists(args: argparse.Namespace) -> tuple[dict[str, int], list[tuple[str, int]]]:
     """Writes lists of the images below a folder.
 
     Returns the labels of the folders, and the lists with the number of their images.
     """
+    _check_shares(args)
     folders: dict[str, int] = {}
     images = list(_images(args.root, args.recursive, args.exts, folders))
-    if args.chunks < 1:
-        raise MXNetValueError(f"--chunks is {args.chunks}; expected a positive number")
     if args.shuffle:
         # The order of MXNet's tool.
         random.Random(100).shuffle(images)
@@ -229,6 +240,8 @@ def _writer(stem: str) -> Iterator[Any]:
 
 def main(args: argparse.Namespace) -> int:
     """Runs the command; 1 if images were left out."""
+    if args.resize < 0:
+        raise UsageError(f"--resize is {args.resize}; expected a number of pixels, or 0 for none")
     args.prefix, args.root = os.path.abspath(args.prefix), os.path.abspath(args.root)
     if args.list:
         try:
@@ -245,11 +258,11 @@ def main(args: argparse.Namespace) -> int:
         return GOOD
     folder = args.prefix if os.path.isdir(args.prefix) else os.path.dirname(args.prefix)
     if not os.path.isdir(folder):
-        raise MXNetDataError(f"{folder} is no folder; expected that of the list")
+        raise UsageError(f"'{folder}' is no folder; expected that of the list")
     found = sorted(os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".lst"))
     lists = [path for path in found if path.startswith(args.prefix)]
     if not lists:
-        raise MXNetDataError(f"there is no list whose name begins with {args.prefix}; write one with --list")
+        raise UsageError(f"there is no list whose name begins with '{args.prefix}'; write one with --list")
     made = []
     for path in lists:
         file = f"{os.path.splitext(path)[0]}.rec"

@@ -74,11 +74,19 @@ def test_what_cannot_be_packed_is_named_and_left_out(mx, images: Path, tmp_path:
     assert mx.recordio.MXIndexedRecordIO(str(tmp_path / "l.idx"), str(tmp_path / "l.rec"), "r").keys == [1]
     for arguments, words in [
         ([str(tmp_path / "nolist"), str(images)], "there is no list whose name begins with"),
-        ([str(tmp_path / "x"), str(tmp_path / "nowhere"), "--list"], "nowhere is no folder"),
+        ([str(tmp_path / "x"), str(tmp_path / "nowhere"), "--list"], "nowhere' is no folder"),
+        ([str(tmp_path / "x"), str(images), "--list", "--chunks", "0"], "--chunks is 0"),
+        ([str(tmp_path / "x"), str(images), "--list", "--train-ratio", "7"], "--train-ratio is 7"),
+        ([str(tmp_path / "x"), str(images), "--list", "--test-ratio", "nan"], "--test-ratio is nan"),
+        (
+            [str(tmp_path / "x"), str(images), "--list", "--train-ratio", "0.7", "--test-ratio", "0.6"],
+            "are more than 1 together",
+        ),
+        ([str(tmp_path / "l"), str(images), "--resize", "-3"], "--resize is -3"),
         ([str(tmp_path / "no" / "x"), str(images)], "is no folder; expected that of the list"),
     ]:
         result = mxrt("im2rec", *arguments)
-        assert result.returncode == 1 and words in result.stderr, result.stderr
+        assert result.returncode == 2 and words in result.stderr, result.stderr
         assert "Traceback" not in result.stderr
 
 
