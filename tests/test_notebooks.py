@@ -57,6 +57,22 @@ def test_a_model_whose_parameters_have_no_shape_yet_is_shown(mx) -> None:
     assert "input data: (N, 5)" in repr(net)
 
 
+def test_a_model_that_is_a_program_shows_its_layers_and_the_size_of_its_parameters(mx) -> None:
+    net = mx.gluon.nn.HybridSequential()
+    net.add(mx.gluon.nn.Dense(4, in_units=500), mx.gluon.nn.Dense(2, prefix="<last>"))
+    text = shown(net)
+    assert "HybridSequential" in text and "4, 0.01 MB of float32" in text and "Dense(500 -> 4, linear)" in text
+    assert "Dense(None -> 2, linear)" in text, "a shape that is not known yet is no error"
+
+
+def test_a_sparse_array_shows_how_many_values_it_stores(mx) -> None:
+    csr = mx.nd.sparse.csr_matrix(([1.0, 2.0, 3.0], [0, 2, 1], [0, 2, 3]), shape=(2, 3))
+    text = shown(csr)
+    assert "csr" in text and "(2, 3)" in text and "(3,)" in text
+    rows = mx.nd.sparse.row_sparse_array(([[1.0, 2.0]], [1]), shape=(4, 2))
+    assert "row_sparse" in shown(rows) and "(1, 2)" in shown(rows)
+
+
 def test_a_summary_has_a_line_for_each_layer_and_computes_nothing(mx, capsys) -> None:
     net = block_of(mx)
     net.summary(mx.nd.zeros((2, 1, 8, 8)))

@@ -6,18 +6,19 @@ Nothing here waits for a value, and a value that failed is shown as its error.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _mxrt
 
 if TYPE_CHECKING:
     from .base import MXNetError
-    from .gluon import SymbolBlock
+    from .gluon import Block, Parameter, SymbolBlock
     from .ndarray import NDArray
+    from .ndarray._sparse_arrays import BaseSparseNDArray
     from .symbol import Symbol
 
-__all__ = ["Figures", "PlanText", "of_array", "of_block", "of_error", "of_symbol"]
+__all__ = ["Figures", "PlanText", "of_array", "of_block", "of_error", "of_layers", "of_sparse", "of_symbol", "size_of"]
 
 # Larger values are described; reading them would take long.
 _MOST_SHOWN = 1 << 20
@@ -127,3 +128,45 @@ def of_symbol(symbol: Symbol) -> str:
 def of_block(block: SymbolBlock) -> str:
     """A model: inputs, outputs, parameters."""
     return rows(type(block).__name__, block._facts())
+
+
+def of_layers(block: Block) -> str:
+    """A block that is a program: its name, parameters and layers."""
+    facts = [("name", block.name), ("parameters", size_of(block.collect_params().values()))]
+    return rows(type(block).__name__, facts) + f"<pre>{escape(repr(block))}</pre>"
+
+
+def size_of(parameters: Collection[Parameter]) -> str:
+    """The number of parameters, and the size of those whose shape is known."""
+    import math
+
+    import numpy as np
+
+    from .base import dtype_class, dtype_name
+
+    sized = [(one, math.prod(one.shape)) for one in parameters if one.shape and min(one.shape) > 0]
+    kinds = sorted({dtype_name(one.dtype) for one in parameters})
+    size = sum(count * np.dtype(dtype_class(dtype_name(one.dtype))).itemsize for one, count in sized)
+    return f"{len(parameters)}, {size / 1e6:.2f} MB" + (f" of {', '.join(kinds)}" if kinds else "")
+
+
+def of_sparse(array: BaseSparseNDArray) -> str:
+    """A sparse array: type, shape, context and, where they are known now, how many values it
+    stores.
+    """
+    from .base import MXNetError
+
+    name = type(array).__name__
+    facts: list[tuple[str, object]] = [
+        ("storage", array.stype),
+        ("shape", array.shape),
+        ("dtype", array._dtype_name),
+        ("context", array.context),
+    ]
+    if not _mxrt.is_ready(array):
+        return rows(name, [("state", "is being computed"), *facts])
+    try:
+        stored = array.data.shape
+    except MXNetError as error:
+        return rows(name, [("state", "failed"), ("error", error), *facts])
+    return rows(name, [*facts, ("stored values", stored)])

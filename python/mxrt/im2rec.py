@@ -15,9 +15,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from . import _mxrt
 from ._progress import Progress
-from .base import MXNetDataError, MXNetError, MXNetValueError
-from .cli._errors import BAD, GOOD
+from .base import MXNetDataError, MXNetError
+from .cli._errors import BAD, GOOD, UsageError
 from .cli._out import print_json
 
 __all__ = ["add_arguments", "main", "make_lists", "make_records"]
@@ -68,7 +69,7 @@ def _images(root: str, recursive: bool, endings: list[str], labels: dict[str, in
         return os.path.isfile(path) and os.path.splitext(path)[1].lower() in endings
 
     if not os.path.isdir(root):
-        raise MXNetDataError(f"{root} is no folder; name one with images")
+        raise UsageError(f"'{root}' is no folder; name one with images")
     if not recursive:
         names = (name for name in sorted(os.listdir(root)) if is_image(os.path.join(root, name)))
         yield from (_Image(i, name, [0.0]) for i, name in enumerate(names))
@@ -84,15 +85,26 @@ def _images(root: str, recursive: bool, endings: list[str], labels: dict[str, in
                 number += 1
 
 
+def _check_shares(args: argparse.Namespace) -> None:
+    if args.chunks < 1:
+        raise UsageError(f"--chunks is {args.chunks}; expected a positive number")
+    for option in ("train_ratio", "test_ratio"):
+        if not 0 <= getattr(args, option) <= 1:
+            raise UsageError(f"--{option.replace('_', '-')} is {getattr(args, option):g}; expected a share from 0 to 1")
+    # With all images for training, MXNet's tool looks at no other share.
+    if args.train_ratio < 1 and args.train_ratio + args.test_ratio > 1 + 1e-9:
+        shares = f"--train-ratio {args.train_ratio:g} and --test-ratio {args.test_ratio:g}"
+        raise UsageError(f"{shares} are more than 1 together; expected shares of the images")
+
+
 def make_lists(args: argparse.Namespace) -> tuple[dict[str, int], list[tuple[str, int]]]:
     """Writes lists of the images below a folder.
 
     Returns the labels of the folders, and the lists with the number of their images.
     """
+    _check_shares(args)
     folders: dict[str, int] = {}
     images = list(_images(args.root, args.recursive, args.exts, folders))
-    if args.chunks < 1:
-        raise MXNetValueError(f"--chunks is {args.chunks}; expected a positive number")
     if args.shuffle:
         # The order of MXNet's tool.
         random.Random(100).shuffle(images)
@@ -101,9 +113,8 @@ def make_lists(args: argparse.Namespace) -> tuple[dict[str, int], list[tuple[str
 
     def write(ending: str, part: list[_Image]) -> None:
         path = args.prefix + ending + ".lst"
-        with open(path, "w") as out:
-            for image in part:
-                out.write("\t".join([str(image.number), *(f"{label:f}" for label in image.labels), image.path]) + "\n")
+        rows = ([str(image.number), *(f"{label:f}" for label in image.labels), image.path] for image in part)
+        _mxrt.write_file(Path(path), "".join("\t".join(row) + "\n" for row in rows).encode())
         written.append((path, len(part)))
 
     for i in range(args.chunks):
@@ -203,21 +214,34 @@ def make_records(args: argparse.Namespace, path: str) -> tuple[int, list[str]]:
 
 @contextmanager
 def _writer(stem: str) -> Iterator[Any]:
-    """A file of records and its index. A failure is the first one: closing may fail, too."""
+    """A file of records and its index, written whole or not at all: older ones stay where it fails.
+
+    A failure is the first one: closing may fail, too.
+    """
     from . import recordio
 
-    writer = recordio.MXIndexedRecordIO(stem + ".idx", stem + ".rec", "w")
+    places = [os.path.realpath(f"{stem}{ending}") for ending in (".idx", ".rec")]
+    # What is no plain file, such as a pipe, is written where it is.
+    parts = [f"{place}.part" if os.path.isfile(place) or not os.path.exists(place) else place for place in places]
+    writer = recordio.MXIndexedRecordIO(parts[0], parts[1], "w")
     try:
         yield writer
+        writer.close()
+        for part, place in zip(parts, places, strict=True):
+            os.replace(part, place)
     except BaseException:
         with suppress(MXNetError, OSError):
             writer.close()
+        for part, place in zip(parts, places, strict=True):
+            if part != place:
+                Path(part).unlink(missing_ok=True)
         raise
-    writer.close()
 
 
 def main(args: argparse.Namespace) -> int:
     """Runs the command; 1 if images were left out."""
+    if args.resize < 0:
+        raise UsageError(f"--resize is {args.resize}; expected a number of pixels, or 0 for none")
     args.prefix, args.root = os.path.abspath(args.prefix), os.path.abspath(args.root)
     if args.list:
         try:
@@ -234,18 +258,22 @@ def main(args: argparse.Namespace) -> int:
         return GOOD
     folder = args.prefix if os.path.isdir(args.prefix) else os.path.dirname(args.prefix)
     if not os.path.isdir(folder):
-        raise MXNetDataError(f"{folder} is no folder; expected that of the list")
+        raise UsageError(f"'{folder}' is no folder; expected that of the list")
     found = sorted(os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".lst"))
     lists = [path for path in found if path.startswith(args.prefix)]
     if not lists:
-        raise MXNetDataError(f"there is no list whose name begins with {args.prefix}; write one with --list")
+        raise UsageError(f"there is no list whose name begins with '{args.prefix}'; write one with --list")
     made = []
     for path in lists:
+        file = f"{os.path.splitext(path)[0]}.rec"
         try:
             count, left_out = make_records(args, path)
         except OSError as error:
-            raise MXNetDataError(str(error)) from None
-        file = f"{os.path.splitext(path)[0]}.rec"
+            if error.filename is not None:
+                raise MXNetDataError(f"'{error.filename}': {error.strerror}") from None
+            raise MXNetDataError(
+                f"'{file}' and its index cannot be written: {error.strerror}; nothing was saved"
+            ) from None
         made.append({"file": file, "images": count, "left_out": left_out})
         if not args.json:
             print(f"wrote {file}: {count} images" + (f", {len(left_out)} left out" if left_out else ""))

@@ -139,9 +139,7 @@ def read(table: Path) -> str:
 
 def write(table: Path, text: str) -> None:
     """Writes the table, or nothing."""
-    unfinished = table.with_name(table.name + ".part")
-    unfinished.write_text(text)
-    unfinished.replace(table)
+    _mxrt.write_file(table, text.encode())
 
 
 def as_text(choices: list[Choice]) -> str:

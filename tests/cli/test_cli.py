@@ -88,6 +88,9 @@ def _argument(action: argparse.Action) -> str:
         return str(action.metavar or action.dest)
     choices = ",".join(map(str, action.choices or []))
     value = action.metavar or (f"{{{choices}}}" if choices else action.dest.upper())
+    value = " ".join(value) if isinstance(value, tuple) else value
+    if action.nargs == "?":
+        value = f"[{value}]"
     return f"{', '.join(action.option_strings)}{'' if action.nargs == 0 else f' {value}'}"
 
 
@@ -108,7 +111,7 @@ def _page_of_commands() -> str:
         example = f"    mxrt {command.name} {command.example}".rstrip()
         page += f"\n## mxrt {command.name}\n\n{textwrap.fill(summary, 100)}\n\n{example}\n\n"
         for action in parser._actions:
-            text = f"- `{_argument(action)}`: {action.help}"
+            text = f"- `{_argument(action)}`: {(action.help or '').replace('%%', '%')}"
             page += textwrap.fill(text, 100, subsequent_indent="  ", break_on_hyphens=False) + "\n"
     return page
 
@@ -127,6 +130,8 @@ def test_no_command_gives_help_and_an_unknown_one_names_the_known(mx) -> None:
     assert "demo" in result.stdout
     result = mxrt("dmeo")
     assert result.returncode == 2
+    assert "did you mean demo?" in result.stderr
+    assert "did you mean safetensors?" in mxrt("convert", "a", "b", "--format", "safetensor").stderr
     assert "dmeo" in result.stderr
     assert "demo" in result.stderr
 
@@ -310,7 +315,7 @@ complete_words mxrt convert --format ""
 complete_words mxrt completion z
 """
     result = run(["bash", "-c", script + check])
-    assert result.stdout.splitlines() == ["inspect", "--float16", "params npz safetensors", "zsh"], result
+    assert result.stdout.splitlines() == ["inspect", "--float16", "params npz safetensors onnx", "zsh"], result
     for shell in ("zsh", "fish"):
         assert "inspect" in mxrt("completion", shell).stdout
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from commands import command, digits_in, refused, tiny
+from commands import command, digits_in, refused, tarred, tiny
 from mxrt.cli.commands import COMMANDS
 from support import output_of, run, tiny_model
 
@@ -142,6 +143,77 @@ def place(tmp_path_factory) -> Path:
     (folder / "images").mkdir()
     picture(folder / "images" / "one.png", np.zeros((8, 8), "uint8"))
     return folder
+
+
+#: What each command writes, with words of the sentence where the disk has no room for it.
+WRITING: dict[str, tuple[str, str]] = {
+    "run": ("run digits_cnn random --shape 1,1,8,8 -o made.npz", "'made.npz'"),
+    "profile": ("profile digits_cnn --shape 1,1,8,8 --seconds 0.01 --trace made.json", "'made.json'"),
+    "plan": ("plan digits_cnn --shape 1,1,8,8 --html made.html", "'made.html'"),
+    "convert": ("convert digits_cnn made --shape 1,1,8,8", "'made-0000.params'"),
+    "convert npz": ("convert digits_cnn made --shape 1,1,8,8 --format npz", "'made.npz'"),
+    "convert safetensors": ("convert digits_cnn made --shape 1,1,8,8 --format safetensors", "'made.safetensors'"),
+    "convert onnx": ("convert digits_cnn made --shape 1,1,8,8 --format onnx", "'made.onnx'"),
+    "quantize": ("quantize digits_cnn --data images --size 8,8 --grey --shape 1,1,8,8 -o made", "'made-symbol.json'"),
+    "tune": ("tune digits_cnn --shape 1,1,8,8 --seconds 0.01 --table made.txt", "'made.txt'"),
+    "lists of images": ("im2rec --list made images", "made.lst'"),
+    "an archive": ("inspect packed.tar.gz --shape 1,1,8,8", "TMPDIR"),
+}
+
+
+@pytest.mark.parametrize("what", WRITING)
+def test_a_full_disk_is_said_with_the_file_and_nothing_half_written_stays(
+    mx, place: Path, tmp_path: Path, what: str
+) -> None:
+    folder = tmp_path / "place"
+    shutil.copytree(place, folder)
+    if what == "an archive":
+        held = {path.name: path.read_bytes() for path in folder.glob("digits_cnn-*")}
+        tarred(folder / "packed.tar.gz", held)
+    before = sorted(path.name for path in folder.iterdir())
+    words, named = WRITING[what]
+    # No file may grow, which is what a full disk does to a program.
+    program = (
+        "import resource, signal, sys, tempfile; from mxrt.cli._main import main\n"
+        "tempfile.tempdir = tempfile.gettempdir()\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
+        "sys.exit(main(sys.argv[1:]))"
+    )
+    done = run(["bash", "-c", f'cd {folder} && "$0" -B -c "$1" {words} 2>&1 >/dev/null', sys.executable, program])
+    assert done.returncode == 1, done
+    last = done.stdout.splitlines()[-1]
+    assert named in last and re.search(r"\[MX-[A-Z]+\]$", last), done.stdout
+    assert "standard output" not in last and "Traceback" not in done.stdout, done.stdout
+    assert sorted(path.name for path in folder.iterdir()) == before
+
+
+def test_records_that_cannot_be_written_leave_the_older_ones(mx, capfd, tmp_path: Path, place: Path) -> None:
+    shutil.copytree(place / "images", tmp_path / "images")
+    assert command(capfd, "im2rec", "--list", tmp_path / "made", tmp_path / "images").status == 0
+    assert command(capfd, "im2rec", tmp_path / "made", tmp_path / "images").status == 0
+    before = (tmp_path / "made.rec").read_bytes()
+    assert len(before) > 0
+    program = (
+        "import resource, signal, sys; from mxrt.cli._main import main; "
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)); "
+        "sys.exit(main(sys.argv[1:]))"
+    )
+    done = run([sys.executable, "-B", "-c", program, "im2rec", str(tmp_path / "made"), str(tmp_path / "images")])
+    assert done.returncode == 1 and "made.rec" in done.stderr and "Traceback" not in done.stderr, done
+    assert (tmp_path / "made.rec").read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["images", "made.idx", "made.lst", "made.rec"]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no /dev/full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_an_output_that_is_full_is_told_from_files_that_are(mx, place: Path, unbuffered: str) -> None:
+    program = (
+        f"cd {place} && PYTHONUNBUFFERED={unbuffered} mxrt inspect digits_cnn --shape 1,1,8,8 > /dev/full; echo $?"
+    )
+    done = run(["bash", "-c", program])
+    assert done.stdout == "1\n" and done.stderr.count("\n") == 1, done
+    assert "the results cannot be written to the standard output: No space left on device" in done.stderr
 
 
 OTHERS = [row for row in COMMANDS if row.name != "demo"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import json
 import os
@@ -337,6 +338,9 @@ def test_another_engine_that_is_not_there_is_said(mx, capfd, tmp_path: Path) -> 
     arguments = ("check", prefix, "--shape", "2,2,4,4", "--against")
     refused(command(capfd, *arguments, "mxnet", "/no/python"), 2, "there is no such program")
     refused(command(capfd, *arguments, "torch", sys.executable), 2, "expected one of mxnet, onnxruntime")
+    if importlib.util.find_spec("onnxruntime") is None:
+        words = "-m pip install onnxruntime [MX-USAGE]"
+        refused(command(capfd, *arguments, "onnxruntime", sys.executable), 2, sys.executable, words)
     refused(command(capfd, "check", prefix, "--golden", "no.npz"), 2, "there is no file 'no.npz' (--golden)")
     (tmp_path / "bad.npz").write_bytes(b"hello")
     done = command(capfd, "check", prefix, "--shape", "2,2,4,4", "--golden", tmp_path / "bad.npz")

@@ -74,11 +74,19 @@ def test_what_cannot_be_packed_is_named_and_left_out(mx, images: Path, tmp_path:
     assert mx.recordio.MXIndexedRecordIO(str(tmp_path / "l.idx"), str(tmp_path / "l.rec"), "r").keys == [1]
     for arguments, words in [
         ([str(tmp_path / "nolist"), str(images)], "there is no list whose name begins with"),
-        ([str(tmp_path / "x"), str(tmp_path / "nowhere"), "--list"], "nowhere is no folder"),
+        ([str(tmp_path / "x"), str(tmp_path / "nowhere"), "--list"], "nowhere' is no folder"),
+        ([str(tmp_path / "x"), str(images), "--list", "--chunks", "0"], "--chunks is 0"),
+        ([str(tmp_path / "x"), str(images), "--list", "--train-ratio", "7"], "--train-ratio is 7"),
+        ([str(tmp_path / "x"), str(images), "--list", "--test-ratio", "nan"], "--test-ratio is nan"),
+        (
+            [str(tmp_path / "x"), str(images), "--list", "--train-ratio", "0.7", "--test-ratio", "0.6"],
+            "are more than 1 together",
+        ),
+        ([str(tmp_path / "l"), str(images), "--resize", "-3"], "--resize is -3"),
         ([str(tmp_path / "no" / "x"), str(images)], "is no folder; expected that of the list"),
     ]:
         result = mxrt("im2rec", *arguments)
-        assert result.returncode == 1 and words in result.stderr, result.stderr
+        assert result.returncode == 2 and words in result.stderr, result.stderr
         assert "Traceback" not in result.stderr
 
 
@@ -88,6 +96,17 @@ def test_a_full_disk_is_an_error(mx, images: Path, tmp_path: Path) -> None:
     result = mxrt("im2rec", str(tmp_path / "l"), str(images), "--pass-through")
     assert result.returncode == 1 and "No space left on device" in result.stderr, result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_records_are_written_where_a_link_leads(mx, images: Path, tmp_path: Path) -> None:
+    (tmp_path / "l.lst").write_text("0\t1\ta.png\n")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "l.rec").symlink_to(tmp_path / "elsewhere" / "big.rec")
+    for _ in range(2):
+        assert mxrt("im2rec", str(tmp_path / "l"), str(images), "--pass-through").returncode == 0
+        assert (tmp_path / "l.rec").is_symlink()
+        assert (tmp_path / "elsewhere" / "big.rec").stat().st_size > 0
+    assert [one.name for one in (tmp_path / "elsewhere").iterdir()] == ["big.rec"]
 
 
 def test_a_bar_is_drawn_on_a_terminal_alone(mx) -> None:

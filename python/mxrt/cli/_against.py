@@ -68,6 +68,14 @@ def compare_layers(
     report(what, False, f"the first that differs is {operator} '{name}': {words}{rest}", engine=engine, layer=name)
 
 
+def _remedy(engine: str, python: str, error: str) -> str:
+    """The command that installs an engine, where it is not installed, as the end of a sentence."""
+    if f"No module named '{engine}'" not in error:
+        return ""
+    old = " 'numpy<1.24'" if engine == "mxnet" else ""
+    return f"; '{python}' gets it by: {python} -m pip install {engine}{old}"
+
+
 def _every_layer(model: Loaded) -> tuple[list[tuple[str, str]], Any]:
     """Names and operators of the layers, and a graph with their first outputs."""
     nodes = json.loads(model.graph.tojson(remove_amp_cast=False))
@@ -116,6 +124,6 @@ def _other(files: _Files, feeds: Mapping[str, Array], engine: str, python: str) 
             process.ask("inputs", arrays=str(given))
             process.ask("outputs", file=str(answers))
     except PeerError as error:
-        raise UsageError(f"--against {engine}: {error}") from None
+        raise UsageError(f"--against {engine}: {error}{_remedy(engine, python, str(error))}") from None
     with np.load(answers) as saved:
         return version, [saved[f"arr_{number}"] for number in range(len(saved.files))]

@@ -103,6 +103,11 @@ class _Room:
                     file.write(piece)
         except (FileExistsError, NotADirectoryError, IsADirectoryError):
             raise self.refuse(f"has {name[:200]!r} twice") from None
+        except OSError as error:
+            raise ModelError(
+                f"'{self.archive}' cannot be unpacked into '{self.folder}': {error.strerror}; TMPDIR names another "
+                "folder"
+            ) from None
 
 
 def _zip(path: Path, room: _Room) -> None:

@@ -7,12 +7,13 @@ import contextlib
 import difflib
 import importlib
 import os
+import re
 import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Mapping, Sequence
-from typing import NoReturn
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn, TextIO, TypeVar, cast
 
 from .. import _temporary
 from .._codes import CODES, with_code
@@ -23,10 +24,13 @@ from .commands import COMMANDS, Command, parser_of
 
 __all__ = ["main", "parser_with"]
 
+T = TypeVar("T")
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of the `mxrt` command; returns the exit status."""
     _open_streams()
+    held, sys.stdout = sys.stdout, cast("TextIO", _Results(sys.stdout))
     words = list(sys.argv[1:] if argv is None else argv)
     row = next((row for word in words if not word.startswith("-") for row in COMMANDS if row.name == word), None)
     try:
@@ -47,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # What reads has enough, as `head` has. Python would write the rest at its end.
         _forget_stdout()
         return 128 + signal.SIGPIPE
-    except OSError as error:  # of the standard output
+    except _UnwritableError as error:
         _forget_stdout()
         print(f"mxrt: the results cannot be written to the standard output: {error.strerror}", file=sys.stderr)
         return BAD
@@ -55,7 +59,36 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("\ninterrupted", file=sys.stderr)
         return INTERRUPTED
     finally:
+        sys.stdout = held
         _temporary.remove_all()
+
+
+class _UnwritableError(OSError):
+    """The standard output cannot be written."""
+
+
+class _Results:
+    """The standard output, whose errors are told from those of files."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+
+    def write(self, text: str) -> int:
+        return self._tried(lambda: self._out.write(text))
+
+    def flush(self) -> None:
+        self._tried(self._out.flush)
+
+    def _tried(self, call: Callable[[], T]) -> T:
+        try:
+            return call()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise _UnwritableError(error.errno, error.strerror) from None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._out, name)
 
 
 def _run(row: Command, args: argparse.Namespace) -> int:
@@ -66,13 +99,11 @@ def _run(row: Command, args: argparse.Namespace) -> int:
         status = int(args.run(args))
         sys.stdout.flush()
         return status
-    except BrokenPipeError:
+    except (BrokenPipeError, _UnwritableError):
         raise
     except (CommandError, MXNetError, MemoryError, OSError) as error:
         if args.debug:
             traceback.print_exc()
-        if isinstance(error, OSError) and not isinstance(error, MXNetError) and error.filename is None:
-            raise
         print(f"mxrt {row.name}: {_sentence(error)}", file=sys.stderr)
         return error.status if isinstance(error, CommandError) else BAD
 
@@ -83,6 +114,12 @@ def _sentence(error: BaseException) -> str:
             f"there is not enough memory ({error or 'no more is known'}); a smaller --shape or fewer inputs need less"
         )
         return with_code(text, "memory")
+    if isinstance(error, OSError) and not isinstance(error, MXNetError) and error.filename is None:
+        text = (
+            f"a file cannot be read or written: {error.strerror or error}. Is the disk full? TMPDIR names the folder "
+            "of temporary files"
+        )
+        return with_code(text, "model")
     if isinstance(error, OSError) and not isinstance(error, MXNetError):
         return with_code(f"'{error.filename}': {error.strerror}", "model")
     return str(error)
@@ -108,9 +145,11 @@ def _commands(parser: argparse.ArgumentParser) -> Mapping[str, argparse.Argument
 
 
 class _Parser(argparse.ArgumentParser):
-    """Names the commands that a mistyped one resembles."""
+    """Names the words that a mistyped command or choice resembles."""
 
     def error(self, message: str) -> NoReturn:
+        if found := re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message):
+            message += close_to(found[1], re.findall(r"[\w.-]+", found[2]))
         self.exit(USAGE, f"{self.prog}: {message} ({self.prog} --help says more) [{CODES['usage']}]\n")
 
 

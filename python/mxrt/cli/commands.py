@@ -50,7 +50,8 @@ COMMANDS = (
     ),
     Command(
         "convert",
-        "a copy of a model: today's files, float16, no training heads, other names, other formats, ONNX",
+        "a copy of a model: today's files, float16, no training heads, other names, other formats, ONNX "
+        "(8-bit integers: mxrt quantize)",
         "mxrt.cli.convert",
         "digits_cnn small --float16",
     ),

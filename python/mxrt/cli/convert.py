@@ -155,6 +155,8 @@ def _write(symbol: Path, params: Path, made: Rewritten, values: Mapping[str, NDA
                 with unfinished.open("wb") as file:
                     np.savez(file, **{name: _numbers(name, one) for name, one in values.items()})  # type: ignore[arg-type]
                 unfinished.replace(params)
+            except OSError as error:
+                raise ModelError(f"'{params}' cannot be written: {error.strerror}; nothing was saved") from None
             finally:
                 unfinished.unlink(missing_ok=True)
         else:

@@ -71,6 +71,11 @@ class Block:
     def __repr__(self) -> str:
         return _shown(self, ((key, value) for key, value in self.__dict__.items() if isinstance(value, Block)))
 
+    def _repr_html_(self) -> str:
+        from .._html import of_layers
+
+        return of_layers(self)
+
     def __setattr__(self, name: str, value: Any) -> None:
         existing = getattr(self, name, None)
         if isinstance(existing, (Parameter, Block)) and not isinstance(value, type(existing)):

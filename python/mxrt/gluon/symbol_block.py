@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Container, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, overload
@@ -11,7 +10,7 @@ import numpy as np
 
 from .. import _mxrt
 from .. import symbol as symbols
-from ..base import MXNetError, MXNetTypeError, MXNetValueError, dtype_class, dtype_name
+from ..base import MXNetError, MXNetTypeError, MXNetValueError, dtype_name
 from ..ndarray import NDArray
 from ..symbol import Symbol
 from ..symbol._files import text_of
@@ -126,17 +125,15 @@ class SymbolBlock(HybridBlock):
 
     def _facts(self) -> list[tuple[str, str]]:
         """Inputs with what is known of their shapes, outputs, and the size of the parameters."""
+        from .._html import size_of
         from .._layers import described_inputs
 
         shapes = {name: one.shape for name, one in self._params.items()}
         inputs = described_inputs(self._symbol, self._input_names, shapes)
-        sized = [(one, math.prod(one.shape)) for one in self._params.values() if one.shape and min(one.shape) > 0]
-        kinds = sorted({dtype_name(one.dtype) for one in self._params.values()})
-        size = sum(count * np.dtype(dtype_class(dtype_name(one.dtype))).itemsize for one, count in sized)
         return [
             *((f"input {name}", text) for name, text in inputs),
             ("outputs", ", ".join(self._symbol.list_outputs())),
-            ("parameters", f"{len(self._params)}, {size / 1e6:.2f} MB" + (f" of {', '.join(kinds)}" if kinds else "")),
+            ("parameters", size_of(self._params.values())),
         ]
 
     def _repr_html_(self) -> str:

@@ -97,7 +97,10 @@ class BaseSparseNDArray(NDArray):
         extents = "x".join(str(n) for n in self.shape)
         return f"\n<{type(self).__name__} {extents} @{self.context}>"
 
-    _repr_html_ = None  # type: ignore[assignment]
+    def _repr_html_(self) -> str:
+        from .._html import of_sparse
+
+        return of_sparse(self)
 
     def asnumpy(self) -> np.ndarray[Any, Any]:
         """A copy of the value as a dense numpy array. Waits for the value."""
