@@ -123,7 +123,10 @@ def rand_sparse_ndarray(
     if data_init is not None:
         values[...] = data_init
     if stype == "row_sparse":
-        chosen = np.flatnonzero(np.random.rand(shape[0]) < part) if rsp_indices is None else np.unique(rsp_indices)
+        chosen = np.flatnonzero(np.random.rand(shape[0]) < part)
+        if rsp_indices is not None:
+            # As MXNet does: fractions are cut off.
+            chosen = np.unique(np.asarray(rsp_indices).astype(np.int64))
         rows = sparse.row_sparse_array((values[chosen], chosen), shape=shape, dtype=kind, ctx=ctx)
         return rows, (values[chosen], chosen)
     if distribution == "powerlaw":

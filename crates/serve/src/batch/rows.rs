@@ -63,7 +63,8 @@ pub(crate) fn join(engine: &'static Engine, parts: &[&NDArray], rows: usize) -> 
     NDArray::from_block(engine, Context::cpu(0), tensor, block)
 }
 
-/// Joins csr matrices as [`join`] does. Takes memory for their values alone.
+/// Joins csr matrices as [`join`] does, and repeats a row that has the fewest values. Takes memory
+/// for values alone.
 fn join_csr(engine: &'static Engine, parts: &[&NDArray], tensor: TensorType, rows: usize) -> Result<NDArray, OpError> {
     let (mut values, mut columns, mut pointers) = (Vec::new(), Vec::new(), vec![0]);
     for part in parts {
@@ -74,11 +75,11 @@ fn join_csr(engine: &'static Engine, parts: &[&NDArray], tensor: TensorType, row
         columns.extend_from_slice(matrix.columns);
         pointers.extend(matrix.pointers.iter().skip(1).map(|pointer| before + pointer));
     }
-    let [.., begin, end] = pointers[..] else { return Err(no_rows()) };
-    let (last, size) = (begin as usize..end as usize, tensor.dtype.size());
+    let least = pointers.windows(2).min_by_key(|ends| ends[1] - ends[0]).ok_or_else(no_rows)?;
+    let (least, size) = (least[0] as usize..least[1] as usize, tensor.dtype.size());
     while pointers.len() <= rows {
-        values.extend_from_within(last.start * size..last.end * size);
-        columns.extend_from_within(last.clone());
+        values.extend_from_within(least.start * size..least.end * size);
+        columns.extend_from_within(least.clone());
         pointers.push(columns.len() as i64);
     }
     NDArray::from_parts(engine, StorageType::Csr, tensor, &values, &columns, &pointers)

@@ -4,7 +4,7 @@
 use super::{Model, TensorInfo, listed};
 use crate::account::Account;
 use crate::refusal::Refusal;
-use mxrt_engine::{Engine, FailureKind, OpError};
+use mxrt_engine::{Engine, FailureKind, OpError, WaitError};
 use mxrt_graph::Symbol;
 use mxrt_tensor::{Context, DType, NDArray, PartialShape, Shape, StorageType, TensorType};
 use std::collections::HashMap;
@@ -86,9 +86,11 @@ impl Feed {
         let lost = || OpError::new(FailureKind::Operator, "an input of the graph has no tensor");
         let parts = arrays.get(self.first..self.first + self.parts()).ok_or_else(lost)?;
         let [values, indices, pointers] = parts else { return Ok(parts[0].clone()) };
-        let read = |array: &NDArray| array.to_bytes().map_err(|e| OpError::new(FailureKind::Operator, e.to_string()));
-        let (values, indices, pointers) = (read(values)?, indices.to_vec::<i64>()?, pointers.to_vec::<i64>()?);
-        self.matrix(engine, &values, &indices, &pointers)
+        let read = |error: WaitError| OpError::new(FailureKind::Operator, error.to_string());
+        let (values, indices) = (values.read().map_err(read)?, indices.read().map_err(read)?);
+        let pointers = pointers.read().map_err(read)?;
+        let (values, indices, pointers) = (values.tensor(), indices.tensor(), pointers.tensor());
+        self.matrix(engine, values.bytes(), indices.as_slice()?, pointers.as_slice()?)
     }
 
     /// Makes a csr matrix, whose number of rows is that of the pointers.
