@@ -447,6 +447,29 @@ fn fuse_dense_leaves_alone_what_others_read_and_other_types() {
 }
 
 #[test]
+fn keep_lines_writes_rows_of_layers_on_tiles_in_lines_once() {
+    let dense = |name: &str, hidden: &str, x: &Symbol| {
+        apply("FullyConnected", name, &[("num_hidden", hidden), ("flatten", "False")], &[x])
+    };
+    let x = var("data");
+    let second = dense("f2", "96", &dense("f1", "64", &x));
+    let symbol = Symbol::group(&[second.clone(), dense("q", "32", &x)]);
+    let text = run_typed_net("keep_lines", &symbol, &[2, 64, 128]);
+    if !KernelOptions::default().has_tiles() {
+        return assert_eq!(text, graph(&symbol).to_string());
+    }
+    let layer = "_lines_fully_connected";
+    assert_eq!(operators(&text), ["_to_lines", layer, layer, layer], "{text}");
+    assert_eq!(text.matches("to_lines=True").count(), 1, "only the result of f1 is left in lines: {text}");
+    // Here one layer reads the data, and a result that is asked for stays in rows.
+    let symbol = Symbol::group(&[second.clone(), dense("f3", "32", &second)]);
+    let text = run_typed_net("keep_lines", &symbol, &[2, 64, 128]);
+    assert_eq!(operators(&text), [layer, layer, "FullyConnected"], "{text}");
+    // Few rows run without tiles in float32.
+    assert_eq!(run_typed_net("keep_lines", &symbol, &[1, 4, 128]), graph(&symbol).to_string());
+}
+
+#[test]
 fn fuse_elementwise_leaves_alone_what_others_read_or_what_changes_shape() {
     let x = var("x");
     let (a, b) = (apply("exp", "a", &[], &[&x]), apply("sum", "b", &[("axis", "1"), ("keepdims", "True")], &[&x]));

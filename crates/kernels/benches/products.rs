@@ -4,7 +4,7 @@
 //! `cargo bench -p mxrt-kernels --bench products`.
 
 use mxrt_kernels::aligned::AlignedVec;
-use mxrt_kernels::amx::AmxGemm;
+use mxrt_kernels::amx::{AmxGemm, Target};
 use mxrt_kernels::attention::{Attention, AttentionOperands};
 use mxrt_kernels::conv::Precision;
 use mxrt_kernels::gemm::{Epilogue, Matrices, MatricesMut, Matrix, Places, Sgemm};
@@ -48,7 +48,7 @@ fn attention(par: &ReusedScratch, [heads, n, d]: [usize; 3]) {
     });
     let at = Places::contiguous([1, heads], n, d);
     let of = |data| Matrices { data, at };
-    let whole = Attention { batch: [1, heads], queries: n, keys: n, depth: d, width: d, scale: 1.0, isa };
+    let whole = Attention { batch: [1, heads], queries: n, keys: n, depth: d, width: d, scale: 1.0, isa, tiles: false };
     measure(&format!("{name} in one"), work, || {
         let operands = AttentionOperands {
             queries: of(&q[1..]),
@@ -81,7 +81,8 @@ fn main() {
             tiles.pack(&par, weights, &mut packed);
             let mut lines = AlignedVec::zeroed(tiles.workspace_len());
             measure(&format!("{name} amx {precision}"), m * n * k, || {
-                tiles.run(&a, &packed, Epilogue::default(), &mut c, n, &mut lines, &par);
+                let target = Target::Rows { c: &mut c, stride: n };
+                tiles.run(&a, &packed, Epilogue::default().into(), target, &mut lines, &par);
             });
         }
     }

@@ -2,7 +2,7 @@
 //! block of rows of one head at a time. Scores never exist beyond such a block.
 
 use crate::exponentials;
-use crate::gemm::{Block, Matrices, MatricesMut, Matrix};
+use crate::gemm::{Block, Matrices, MatricesMut, Matrix, Places};
 use crate::isa::Isa;
 use crate::par::Par;
 use crate::short_rows;
@@ -34,6 +34,9 @@ pub struct Attention {
     pub scale: f32,
     /// The instruction set.
     pub isa: Isa,
+    /// Whether products may be in bf16 on tiles, where those suit the shape. The system must permit
+    /// tiles.
+    pub tiles: bool,
 }
 
 /// Arrays that attention reads.
@@ -79,6 +82,10 @@ impl Attention {
         }
         out.check("the output", batch, queries, width);
 
+        #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+        if self.tiles && self.suits_tiles([q.at, k.at, v.at]) {
+            return crate::amx::attention::run::<crate::amx::hardware::Hardware>(self, par, operands, out);
+        }
         let rows = self.block_rows();
         let blocks = queries.div_ceil(rows);
         let (weights, values) = (self.scores(rows), self.weighted(rows));
@@ -107,6 +114,12 @@ impl Attention {
             // SAFETY: as above; these rows of the output belong to this chunk alone.
             unsafe { weighted.run(scores, v.of(at), c, out.at.row, scratch) }
         });
+    }
+
+    /// Whether tiles can compute it with queries, keys and values in these places: heads are whole
+    /// lines, and there are enough keys to fill some.
+    pub fn suits_tiles(&self, operands: [Places; 3]) -> bool {
+        crate::amx::attention::suits(self, operands)
     }
 
     /// Rows of Q of a block.

@@ -14,6 +14,7 @@ mod fuse_dense;
 mod fuse_elementwise;
 mod fuse_layer_norm;
 mod fuse_pooling;
+mod keep_lines;
 mod merge_equal;
 mod pull_strides;
 mod scale_shift;
@@ -169,6 +170,13 @@ pub const TYPED_PASSES: &[TypedPass] = &[
             chains) where it stores it",
         on: HOST,
         run: fuse_dense::run,
+    },
+    TypedPass {
+        name: "keep_lines",
+        effect: "rows between dense layers on tiles stay in the form that tiles read, with \
+            the precision of the products",
+        on: HOST,
+        run: keep_lines::run,
     },
     TypedPass {
         name: "assign_layouts",

@@ -1,14 +1,15 @@
 //! Dense layers on tiles: rows of A are split into lines once, then every core multiplies its share
 //! of the columns.
 
+use super::finish::{Output, Target, TileEpilogue};
+use super::job::{Blocks, Job};
+use super::lines::{Lines, Split};
 use super::parts::{PARTS, sum_of};
-use super::tiles::{LINE, LINE_NUMBERS, ROWS, Rows, SIDE, Soon, TILE, Tiles, halves, register_tile};
+use super::tiles::{LINE, LINE_NUMBERS, ROWS, SIDE, TILE, Tiles, halves};
 use crate::conv::Precision;
-use crate::gemm::output::{Output, Scale, check_output};
-use crate::gemm::{Epilogue, Matrix, Sgemm};
+use crate::gemm::{Matrix, Sgemm};
 use crate::isa::Isa;
 use crate::par::{Par, par_chunks_mut};
-use crate::simd::{Dst, Src};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -19,10 +20,6 @@ const LEAST: [usize; 3] = [56, 32, 64];
 const NEAR: usize = 1 << 20;
 /// Panels of rows that make reading B worth its time.
 const ROW_PANELS: usize = 4;
-/// Panels of columns whose sums are kept where the lines along k take several turns.
-const TURN_COLUMNS: usize = 16;
-/// Bytes of the sums of a register tile.
-const SUMS: usize = SIDE * SIDE * size_of::<f32>();
 /// Elements before the packed weights; the first says which form they have.
 const HEADER: usize = LINE / size_of::<f32>();
 const IN_PARTS: u32 = 1;
@@ -39,40 +36,17 @@ pub(crate) fn number_in_parts(panel: &[u8], k: usize, column: usize) -> f32 {
     }))
 }
 
-/// Calls a method on the tiles of the processor.
-macro_rules! on_tiles {
-    ($this:ident.$method:ident($($arg:expr),*)) => {{
-        #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-        $this.$method::<super::hardware::Hardware>($($arg),*);
-        #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
-        {
-            let _ = ($this, $($arg),*);
-            unreachable!("there is no product on tiles where the processor has none");
-        }
-    }};
-}
-
 /// `C = A * B` of an m x k matrix with weights, on the tiles of AMX: in float32 put together from
 /// bf16, or in bf16.
 #[derive(Clone, Copy, Debug)]
 pub struct AmxGemm {
-    m: usize,
+    pub(super) m: usize,
     n: usize,
-    k: usize,
+    pub(super) k: usize,
     /// Parts of each number: three for float32, one for bf16.
-    parts: usize,
+    pub(super) parts: usize,
     /// The product of weights that have no parts.
     plain: Sgemm,
-}
-
-/// How the loops over the lines of A are cut.
-#[derive(Clone, Copy)]
-struct Blocks {
-    /// Panels of rows that pass by each panel of columns.
-    rows: usize,
-    /// Lines along k of a turn.
-    depth: usize,
-    turns: usize,
 }
 
 impl AmxGemm {
@@ -100,12 +74,18 @@ impl AmxGemm {
     }
 
     /// Lines along k.
-    fn steps(&self) -> usize {
+    pub(super) fn steps(&self) -> usize {
         self.k.div_ceil(LINE_NUMBERS)
     }
 
-    fn row_panels(&self) -> usize {
-        self.m.div_ceil(SIDE)
+    /// The form of A.
+    pub fn lines(&self) -> Lines {
+        Lines::new(self.m, self.k, self.precision())
+    }
+
+    /// The form of C where the next product reads it in lines.
+    pub fn result_lines(&self) -> Lines {
+        Lines::new(self.m, self.n, self.precision())
     }
 
     fn columns(&self) -> usize {
@@ -113,7 +93,7 @@ impl AmxGemm {
     }
 
     /// Bytes of one step of 32 rows of A, or columns of B.
-    fn step_bytes(&self) -> usize {
+    pub(super) fn step_bytes(&self) -> usize {
         self.parts * 2 * TILE
     }
 
@@ -122,24 +102,20 @@ impl AmxGemm {
         self.steps() * self.step_bytes() / size_of::<f32>()
     }
 
-    /// Elements of 32 rows of A in lines, and a line that says which of them have parts.
-    fn rows_len(&self) -> usize {
-        self.panel_len() + HEADER
-    }
-
     /// Elements that [`pack`](Self::pack) writes; independent of m.
     pub fn packed_len(&self) -> usize {
         let plain = if self.parts == PARTS { self.plain.packed_len() } else { 0 };
         HEADER + plain.max(self.columns() * self.panel_len())
     }
 
-    /// Elements of memory that [`run`](Self::run) needs for as long as it runs.
+    /// Elements of memory, from a 64-byte boundary on, that [`run`](Self::run) needs for as long as it
+    /// runs.
     pub fn workspace_len(&self) -> usize {
-        self.row_panels() * self.rows_len()
+        self.lines().bytes() / size_of::<f32>()
     }
 
     fn blocks(&self) -> Blocks {
-        let (line, steps, panels) = (self.step_bytes(), self.steps().max(1), self.row_panels().max(1));
+        let (line, steps, panels) = (self.step_bytes(), self.steps().max(1), self.lines().panels().max(1));
         let rows = (NEAR / (line * steps)).max(ROW_PANELS).min(panels);
         let rows = panels.div_ceil(panels.div_ceil(rows));
         let turns = steps.div_ceil((NEAR / (line * rows)).max(1));
@@ -226,35 +202,30 @@ impl AmxGemm {
         }
     }
 
-    /// `c = a * b` with the epilogue applied; `packed` is B as [`pack`](Self::pack) left it, row i
-    /// of C starts at `i * c_stride`. Rows of A with numbers that have no parts (from 2^127 on,
-    /// infinities, NaN) are multiplied in float32.
+    /// `c = a * b` with the epilogue applied; `packed` is B as [`pack`](Self::pack) left it. Rows of
+    /// A with numbers that have no parts (from 2^127 on, infinities, NaN) are multiplied in float32.
     ///
     /// # Panics
     /// If an operand is smaller than the shape says, or `workspace` than
     /// [`workspace_len`](Self::workspace_len).
-    #[allow(clippy::too_many_arguments)]
     pub fn run(
         &self,
         a: &[f32],
         packed: &[f32],
-        epilogue: Epilogue<'_>,
-        c: &mut [f32],
-        c_stride: usize,
+        epilogue: TileEpilogue<'_>,
+        target: Target<'_>,
         workspace: &mut [f32],
         par: &dyn Par,
     ) {
-        on_tiles!(self.run_on(a, packed, epilogue, c, c_stride, workspace, par));
+        on_tiles!(self.run_on(a, packed, epilogue, target, workspace, par));
     }
 
-    #[allow(clippy::too_many_arguments)]
-    fn run_on<T: Tiles>(
+    fn run_on<T: Split>(
         &self,
         a: &[f32],
         packed: &[f32],
-        epilogue: Epilogue<'_>,
-        c: &mut [f32],
-        c_stride: usize,
+        epilogue: TileEpilogue<'_>,
+        target: Target<'_>,
         workspace: &mut [f32],
         par: &dyn Par,
     ) {
@@ -263,157 +234,88 @@ impl AmxGemm {
         }
         let (needed, given) = (self.m * self.k, a.len());
         assert!(given >= needed, "A needs {needed} elements, got {given}");
-        let (needed, given) = (self.packed_len(), packed.len());
-        assert!(given >= needed, "packed B needs {needed} elements, got {given}");
         let (needed, given) = (self.workspace_len(), workspace.len());
         assert!(given >= needed, "the workspace needs {needed} elements, got {given}");
-        let (header, body) = packed.split_at(HEADER);
-        if header[0].to_bits() == PLAIN {
-            return self.plain.run(Matrix::rows(a, self.k), body, epilogue, c, c_stride, &mut [], par);
+        if let Some(plain) = self.without_parts(packed) {
+            return self.run_plain(a, plain, epilogue, target, par);
         }
-        check_output(self.m, self.n, c, c_stride, &epilogue);
-        let lines = &mut workspace[..needed];
-        par_chunks_mut(par, lines, self.rows_len(), |panel, out| {
-            self.split_rows(&mut T::configure(), a, panel, bytemuck::cast_slice_mut(out));
-        });
-        let output = Output { gemm: self.plain, epilogue, scale: Scale::default(), c: Dst::new(c), c_stride };
-        let job = Job { gemm: *self, blocks: self.blocks(), rows: a, a: lines, b: body, output };
-        let [rows, columns] = [self.row_panels(), self.columns()];
+        let lines = bytemuck::cast_slice_mut(workspace);
+        self.lines().write_on::<T>(par, a, lines);
+        self.multiply::<T>(lines, packed, epilogue, target, par);
+    }
+
+    /// Multiplies as [`run`](Self::run) does, with A in [`lines`](Self::lines).
+    ///
+    /// # Panics
+    /// If an operand is smaller than the shape says.
+    pub fn run_lines(&self, a: &[u8], packed: &[f32], epilogue: TileEpilogue<'_>, target: Target<'_>, par: &dyn Par) {
+        on_tiles!(self.run_lines_on(a, packed, epilogue, target, par));
+    }
+
+    fn run_lines_on<T: Split>(
+        &self,
+        a: &[u8],
+        packed: &[f32],
+        epilogue: TileEpilogue<'_>,
+        target: Target<'_>,
+        par: &dyn Par,
+    ) {
+        if self.m == 0 || self.n == 0 {
+            return;
+        }
+        let lines = self.lines();
+        let (needed, given) = (lines.bytes(), a.len());
+        assert!(given >= needed, "A in lines needs {needed} bytes, got {given}");
+        let Some(plain) = self.without_parts(packed) else {
+            return self.multiply::<T>(a, packed, epilogue, target, par);
+        };
+        // No one trains weights of infinities: these products need not be fast.
+        let mut rows = vec![0.0; self.m * self.k];
+        for (row, out) in rows.chunks_exact_mut(self.k.max(1)).enumerate() {
+            lines.read_row(&a[row / SIDE * lines.panel_bytes()..][..lines.panel_bytes()], row % SIDE, out);
+        }
+        self.run_plain(&rows, plain, epilogue, target, par);
+    }
+
+    /// B packed for a product without tiles, if it is.
+    fn without_parts<'a>(&self, packed: &'a [f32]) -> Option<&'a [f32]> {
+        let (needed, given) = (self.packed_len(), packed.len());
+        assert!(given >= needed, "packed B needs {needed} elements, got {given}");
+        (packed[0].to_bits() == PLAIN).then_some(&packed[HEADER..])
+    }
+
+    /// The product without tiles.
+    fn run_plain(&self, a: &[f32], plain: &[f32], epilogue: TileEpilogue<'_>, target: Target<'_>, par: &dyn Par) {
+        let run = |c: &mut [f32], stride: usize| {
+            self.plain.run(Matrix::rows(a, self.k), plain, epilogue.exact(), c, stride, &mut [], par);
+        };
+        match target {
+            Target::Rows { c, stride } => run(c, stride),
+            Target::Lines(out) => {
+                let mut c = vec![0.0; self.m * self.n];
+                run(&mut c, self.n);
+                self.result_lines().write(par, &c, out);
+            }
+        }
+    }
+
+    fn multiply<T: Split>(
+        &self,
+        a: &[u8],
+        packed: &[f32],
+        epilogue: TileEpilogue<'_>,
+        target: Target<'_>,
+        par: &dyn Par,
+    ) {
+        let output = Output::new([self.m, self.n], self.result_lines(), epilogue, target);
+        let b = bytemuck::cast_slice(&packed[HEADER..]);
+        let job = Job { gemm: *self, lines: self.lines(), blocks: self.blocks(), a, b, output };
+        let [rows, columns] = [self.lines().panels(), self.columns()];
         // How panels are shared changes no order of additions.
         if columns >= rows {
             par.run_static(columns, job.scratch_bytes(), &|part, scratch| job.run::<T>(0..rows, part, scratch));
         } else {
             par.run_static(rows, job.scratch_bytes(), &|part, scratch| job.run::<T>(part, 0..columns, scratch));
-        }
-    }
-
-    /// The sums of a row with 32 columns, without tiles.
-    fn multiply_row(&self, row: &[f32], panel: &[u8], sums: &mut [f32]) {
-        sums.fill(0.0);
-        for (k, x) in row.iter().enumerate() {
-            let (step, pair, odd) = (k / LINE_NUMBERS, k % LINE_NUMBERS / 2, k % 2);
-            for (column, sum) in sums.iter_mut().enumerate() {
-                let parts = std::array::from_fn(|part| {
-                    let tile = step * self.step_bytes() + (part * 2 + column / ROWS) * TILE;
-                    let at = tile + pair * LINE + column % ROWS * 4 + odd * 2;
-                    u16::from_le_bytes([panel[at], panel[at + 1]])
-                });
-                *sum = x.mul_add(sum_of(parts), *sum);
-            }
-        }
-    }
-
-    /// Splits 32 rows of A into lines, `[step][part][32 rows]`, and notes after them which rows
-    /// have numbers without parts. Of rows after the last one nothing is written.
-    fn split_rows<T: Tiles>(&self, t: &mut T, a: &[f32], panel: usize, out: &mut [u8]) {
-        let (lines, notes) = out.split_at_mut(self.panel_len() * size_of::<f32>());
-        notes.fill(0);
-        let rows = panel * SIDE..((panel + 1) * SIDE).min(self.m);
-        for (step, lines) in lines.chunks_exact_mut(self.step_bytes()).enumerate() {
-            let ks = step * LINE_NUMBERS..((step + 1) * LINE_NUMBERS).min(self.k);
-            for (r, row) in rows.clone().enumerate() {
-                let from = &a[row * self.k..][ks.clone()];
-                let mut last = [0.0; LINE_NUMBERS];
-                let numbers = match from.first_chunk::<LINE_NUMBERS>() {
-                    Some(numbers) => numbers,
-                    None => {
-                        last[..from.len()].copy_from_slice(from);
-                        &last
-                    }
-                };
-                // SAFETY: a step has `parts` times 32 lines, of which row r < 32 has one each.
-                let right = unsafe { t.split(halves(numbers), self.parts, lines[r * LINE..].as_mut_ptr(), 2 * TILE) };
-                notes[r] |= u8::from(!right && self.parts == PARTS);
-            }
-        }
-    }
-}
-
-/// A running product.
-struct Job<'a> {
-    gemm: AmxGemm,
-    blocks: Blocks,
-    /// The rows.
-    rows: &'a [f32],
-    /// The rows in lines.
-    a: &'a [f32],
-    /// B in panels.
-    b: &'a [f32],
-    output: Output<'a>,
-}
-
-impl Job<'_> {
-    fn scratch_bytes(&self) -> usize {
-        SUMS * if self.blocks.turns > 1 { self.blocks.rows * TURN_COLUMNS } else { 1 }
-    }
-
-    /// Multiplies some panels of rows with some panels of columns.
-    fn run<T: Tiles>(&self, rows: Range<usize>, columns: Range<usize>, scratch: &mut [u8]) {
-        let mut t = T::configure();
-        let group = if self.blocks.turns > 1 { TURN_COLUMNS } else { columns.len().max(1) };
-        for block in rows.clone().step_by(self.blocks.rows) {
-            let rows = block..(block + self.blocks.rows).min(rows.end);
-            for first in columns.clone().step_by(group) {
-                let columns = first..(first + group).min(columns.end);
-                for turn in 0..self.blocks.turns {
-                    self.turn(&mut t, turn, rows.clone(), columns.clone(), scratch);
-                }
-            }
-        }
-    }
-
-    /// One turn along k of the register tiles of these rows and columns.
-    fn turn<T: Tiles>(&self, t: &mut T, turn: usize, rows: Range<usize>, columns: Range<usize>, scratch: &mut [u8]) {
-        let gemm = &self.gemm;
-        let first = turn * self.blocks.depth;
-        let steps = self.blocks.depth.min(gemm.steps() - first);
-        let (at, last) = (first * gemm.step_bytes(), turn + 1 == self.blocks.turns);
-        for column in columns.clone() {
-            let panel: &[u8] = bytemuck::cast_slice(&self.b[column * gemm.panel_len()..][..gemm.panel_len()]);
-            let b = panel[at..].as_ptr();
-            // Requests of what the next panel holds are spread over the rows of this one.
-            let lines = (gemm.step_bytes() / LINE).div_ceil(rows.len());
-            let mut soon = Soon { at: b.wrapping_add(panel.len()), lines };
-            for row in rows.clone() {
-                let a: &[u8] = bytemuck::cast_slice(&self.a[row * gemm.rows_len()..][..gemm.panel_len()]);
-                let place = match self.blocks.turns {
-                    1 => 0,
-                    _ => (row - rows.start) * TURN_COLUMNS + column - columns.start,
-                };
-                let sums = &mut scratch[place * SUMS..][..SUMS];
-                let (first, to, fresh) = (a[at..].as_ptr(), sums.as_mut_ptr(), turn == 0);
-                let a = Rows { at: |step| first.wrapping_add(step * gemm.step_bytes()), part: 2 * TILE };
-                // SAFETY: `t` are configured tiles; A and B have `steps` steps from `at` on, and
-                // the sums have 32 x 32 numbers.
-                unsafe {
-                    match gemm.parts {
-                        PARTS => register_tile::<T, PARTS>(t, steps, a, b, to, fresh, soon),
-                        _ => register_tile::<T, 1>(t, steps, a, b, to, fresh, soon),
-                    }
-                }
-                soon.at = soon.at.wrapping_add(steps * lines * LINE);
-                if last {
-                    self.finish(row, column, panel, bytemuck::cast_slice_mut(sums));
-                }
-            }
-        }
-    }
-
-    /// Writes the sums of a register tile to C. Rows with numbers that have no parts are computed
-    /// again.
-    fn finish(&self, row: usize, column: usize, panel: &[u8], sums: &mut [f32]) {
-        let lines = &self.a[row * self.gemm.rows_len()..][..self.gemm.rows_len()];
-        let notes: &[u8] = bytemuck::cast_slice(&lines[self.gemm.panel_len()..]);
-        let rows = SIDE.min(self.gemm.m - row * SIDE);
-        if notes.contains(&1) {
-            for r in (0..rows).filter(|r| notes[*r] == 1) {
-                let whole = &self.rows[(row * SIDE + r) * self.gemm.k..][..self.gemm.k];
-                self.gemm.multiply_row(whole, panel, &mut sums[r * SIDE..][..SIDE]);
-            }
-        }
-        // SAFETY: no other part has these rows and columns; the sums are 32 rows of 32.
-        unsafe {
-            self.output.store_columns(row * SIDE, rows, column * SIDE, SIDE, Src::new(sums), SIDE);
         }
     }
 }
@@ -423,20 +325,40 @@ mod tests {
     use super::*;
     use crate::activation::Activation;
     use crate::amx::model::Modelled;
-    use crate::gemm::Function;
     use crate::gemm::tests::values;
+    use crate::gemm::{Epilogue, Function};
     use crate::par::Serial;
     use crate::testing::{Reverse, Threads};
     use proptest::prelude::*;
 
     /// The product on the tiles `T`.
-    fn product<T: Tiles>(gemm: AmxGemm, a: &[f32], b: Matrix<'_>, epilogue: Epilogue<'_>, par: &dyn Par) -> Vec<f32> {
+    fn product<T: Split>(gemm: AmxGemm, a: &[f32], b: Matrix<'_>, epilogue: Epilogue<'_>, par: &dyn Par) -> Vec<f32> {
         let mut packed = crate::aligned::AlignedVec::zeroed(gemm.packed_len());
         packed.fill(f32::NAN);
         gemm.pack_on::<T>(par, b, &mut packed);
         let mut workspace = vec![f32::NAN; gemm.workspace_len()];
         let mut c = vec![7.0; gemm.m * (gemm.n + 1)];
-        gemm.run_on::<T>(a, &packed, epilogue, &mut c, gemm.n + 1, &mut workspace, par);
+        let target = Target::Rows { c: &mut c, stride: gemm.n + 1 };
+        gemm.run_on::<T>(a, &packed, epilogue.into(), target, &mut workspace, par);
+        // Lines in and out have the same numbers.
+        let (lines, results) = (gemm.lines(), gemm.result_lines());
+        let (mut given, mut got) = (vec![0xff; lines.bytes()], vec![0xff; results.bytes()]);
+        lines.write_on::<T>(par, a, &mut given);
+        let mut again = c.clone();
+        again.fill(7.0);
+        let target = Target::Rows { c: &mut again, stride: gemm.n + 1 };
+        gemm.run_lines_on::<T>(&given, &packed, epilogue.into(), target, par);
+        if b.data.iter().all(|x| x.abs() < 1e38) {
+            assert_eq!(bits(&again), bits(&c), "A in lines");
+        }
+        gemm.run_lines_on::<T>(&given, &packed, epilogue.into(), Target::Lines(&mut got), par);
+        let mut row = vec![0.0; gemm.n];
+        for (i, want) in again.chunks_exact(gemm.n + 1).enumerate() {
+            results.read_row(&got[i / SIDE * results.panel_bytes()..][..results.panel_bytes()], i % SIDE, &mut row);
+            let round = |x: &f32| if gemm.parts < PARTS { half::bf16::from_f32(*x).to_f32() } else { *x };
+            let want: Vec<f32> = want[..gemm.n].iter().map(round).collect();
+            assert_eq!(bits(&row), bits(&want), "C in lines, row {i}");
+        }
         c
     }
 

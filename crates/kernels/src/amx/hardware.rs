@@ -155,7 +155,7 @@ unsafe fn split_row(row: &PixelRow) -> bool {
 /// `count` lines at `to`, `apart` bytes from one to the next, must be writable.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bf16")]
-unsafe fn split(numbers: [&[f32; ROWS]; 2], count: usize, to: *mut u8, apart: usize) -> bool {
+pub(super) unsafe fn split(numbers: [&[f32; ROWS]; 2], count: usize, to: *mut u8, apart: usize) -> bool {
     let [mut low, mut high] = numbers.map(|half| {
         // SAFETY: there are 16 numbers.
         unsafe { _mm512_loadu_ps(half.as_ptr()) }

@@ -9,16 +9,35 @@
 //! Kernels are written once for the trait `Tiles`: `hardware` is the processor's instructions, and
 //! the tests' model computes the same bits in memory on any machine.
 
+/// Calls a method on the tiles of the processor.
+macro_rules! on_tiles {
+    ($this:ident.$method:ident($($arg:expr),*)) => {{
+        #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+        $this.$method::<$crate::amx::hardware::Hardware>($($arg),*);
+        #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+        {
+            let _ = ($this, $($arg),*);
+            unreachable!("there is no product on tiles where the processor has none");
+        }
+    }};
+}
+
+pub(crate) mod attention;
+mod finish;
 mod gemm;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 pub(crate) mod hardware;
+mod job;
+pub(crate) mod lines;
 #[cfg(test)]
 pub(crate) mod model;
 pub(crate) mod parts;
 pub(crate) mod tiles;
 
+pub use finish::{Target, TileEpilogue};
 pub use gemm::AmxGemm;
 pub(crate) use gemm::number_in_parts;
+pub use lines::Lines;
 
 /// Whether the processor and the system have tiles for bf16. Asks nothing of the system.
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]

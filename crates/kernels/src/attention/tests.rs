@@ -1,5 +1,4 @@
 use super::*;
-use crate::gemm::Places;
 use crate::gemm::tests::values;
 use crate::par::Serial;
 use crate::testing::{Reverse, Threads};
@@ -29,7 +28,16 @@ impl Case {
         let array = |i: u64, rows: usize, columns: usize| values(seed ^ i, outer * inner * rows * columns);
         let scale = 1.0 / (d.max(1) as f32).sqrt();
         Case {
-            attention: Attention { batch, queries: m, keys: n, depth: d, width: w, scale, isa: Isa::detect() },
+            attention: Attention {
+                batch,
+                queries: m,
+                keys: n,
+                depth: d,
+                width: w,
+                scale,
+                isa: Isa::detect(),
+                tiles: false,
+            },
             arrays: [array(1, m, d), array(2, n, d), array(3, n, w)],
             at: [place(m, d), place(n, d), place(n, w)],
             mask: None,
@@ -154,4 +162,68 @@ fn a_mask_that_ends_too_early_is_refused() {
     let mut case = Case::new([1, 1], [5, 20, 4, 3], false, 3);
     case.mask = Some((vec![0.0; 99], Places::contiguous([1, 1], 5, 20)));
     case.run(Isa::detect(), &Serial);
+}
+
+/// The case on the tiles `T`.
+fn on_tiles<T: crate::amx::lines::Split>(case: &Case, par: &dyn Par) -> Vec<f32> {
+    let Attention { batch, queries, width, .. } = case.attention;
+    let mut out = vec![7.0; batch[0] * batch[1] * queries * width];
+    let matrices = |i: usize| Matrices { data: &case.arrays[i], at: case.at[i] };
+    let operands = AttentionOperands {
+        queries: matrices(0),
+        keys: matrices(1),
+        values: matrices(2),
+        mask: case.mask.as_ref().map(|(data, at)| Matrices { data, at: *at }),
+        lengths: case.lengths.as_deref(),
+    };
+    assert!(case.attention.suits_tiles(case.at));
+    let out_mut = MatricesMut { data: &mut out, at: case.out };
+    crate::amx::attention::run::<T>(&case.attention, par, operands, out_mut);
+    out
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn attention_on_tiles_equals_its_float64_reference_and_the_model_of_tiles(
+        inner in 1usize..3, m in 1usize..70, n in 16usize..80, d in 1usize..3, w in 1usize..3, interleaved: bool,
+        masked: bool, with_lengths: bool, negative: bool, seed: u64,
+    ) {
+        let mut case = Case::new([1, inner], [m, n, d * 32, w * 32], interleaved, seed);
+        if negative {
+            case.attention.scale = -case.attention.scale;
+        }
+        if masked {
+            case.mask = Some((values(seed ^ 9, m * n), Places { batch: [0, 0], ..Places::contiguous([1, inner], m, n) }));
+        }
+        if with_lengths {
+            let lengths = (0..inner * m).map(|i| (seed.rotate_left(i as u32) % (n as u64 + 3)) as i64 - 1);
+            case.lengths = Some(lengths.collect());
+        }
+        let out = on_tiles::<crate::amx::model::Modelled>(&case, &Serial);
+        for (got, want) in out.iter().zip(case.expected()) {
+            // Values are at most 1; weights, queries, keys and values are rounded to 8 bits each.
+            prop_assert!((f64::from(*got) - want).abs() <= 0.04, "{got}, expected {want}");
+        }
+        for par in [&Reverse as &dyn Par, &Threads(3)] {
+            let again = on_tiles::<crate::amx::model::Modelled>(&case, par);
+            prop_assert!(again.iter().zip(&out).all(|(x, y)| x.to_bits() == y.to_bits()));
+        }
+        #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+        if crate::amx::is_permitted() {
+            let hardware = on_tiles::<crate::amx::hardware::Hardware>(&case, &Threads(2));
+            prop_assert!(hardware.iter().zip(&out).all(|(x, y)| x.to_bits() == y.to_bits()));
+        }
+    }
+}
+
+#[test]
+fn rows_of_nan_on_tiles_stay_rows_of_nan_and_disturb_no_others() {
+    let mut case = Case::new([1, 1], [40, 50, 32, 32], false, 5);
+    case.arrays[0][7 * 32 + 3] = f32::NAN;
+    let out = on_tiles::<crate::amx::model::Modelled>(&case, &Serial);
+    for (row, out) in out.chunks_exact(32).enumerate() {
+        assert!(out.iter().all(|x| x.is_nan() == (row == 7)), "row {row}: {out:?}");
+    }
 }

@@ -59,7 +59,7 @@ impl KernelOptions {
     }
 
     /// Whether layers may run on tiles. Asks the system to permit them.
-    pub(crate) fn has_tiles(&self) -> bool {
+    pub fn has_tiles(&self) -> bool {
         self.tiles && self.isa == Isa::Avx512 && amx::is_permitted()
     }
 

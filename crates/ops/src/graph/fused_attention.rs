@@ -3,6 +3,7 @@
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::attention::{Attention, AttentionOperands};
+use mxrt_kernels::conv::Precision;
 use mxrt_kernels::gemm::{Matrices, MatricesMut, Places};
 use mxrt_tensor::{DType, Shape};
 
@@ -57,7 +58,8 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
     let [queries, keys, depth, width] = some(attrs.ints("size"))?;
     let batch: [usize; 2] = some(attrs.ints("batch"))?;
     let (scale, isa) = (attrs.float("scale") as f32, signature.options.isa);
-    let attention = Attention { batch, queries, keys, depth, width, scale, isa };
+    let tiles = signature.options.has_tiles() && signature.options.precision == Precision::Bf16;
+    let attention = Attention { batch, queries, keys, depth, width, scale, isa, tiles };
     let (q, k, v) = (matrices(attrs.ints("queries"))?, matrices(attrs.ints("keys"))?, matrices(attrs.ints("values"))?);
     let mask = attrs.opt_ints("mask").map(matrices).transpose()?;
     let (_, result) = matrices(attrs.ints("result"))?;
@@ -71,7 +73,9 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
         check_integers("length", lengths.dtype)?;
     }
     let work = [batch[0], batch[1], queries, keys, depth + width].iter().fold(1u64, |n, s| n.saturating_mul(*s as u64));
-    Ok(costed_kernel_fn(format!("attention {isa}"), 1_000 + work / 50, move |call| {
+    let on_tiles = tiles && attention.suits_tiles([q.1, k.1, v.1]);
+    let (name, rate) = if on_tiles { ("bf16 amx", 200) } else { (isa.name(), 50) };
+    Ok(costed_kernel_fn(format!("attention {name}"), 1_000 + work / rate, move |call| {
         let array = |(array, at): (usize, Places)| {
             let data = elements(call.inputs.get(array).ok_or_else(wrong_arity)?)?;
             Ok::<_, OpError>(Matrices { data, at })

@@ -4,7 +4,7 @@ use crate::blocked;
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::Element;
-use mxrt_kernels::elementwise::Binary;
+use mxrt_kernels::elementwise::{Binary, Unary};
 use mxrt_kernels::par::par_chunks_mut;
 use mxrt_tensor::{DType, Shape};
 
@@ -162,6 +162,11 @@ impl FusedChain {
     /// The chain of functions of the elements of one array.
     pub(crate) fn of_one(program: &str) -> Result<FusedChain, OpError> {
         FusedChain::of_program(program, &[Shape::new(&[1])], 1)
+    }
+
+    /// Whether it is the Gaussian error linear unit alone.
+    pub(crate) fn is_gelu(&self) -> bool {
+        matches!(self.program.steps[..], [(Elementwise::Unary(Unary::Gelu), _)])
     }
 
     /// Replaces every element.

@@ -6,6 +6,7 @@ pub mod fused_convolution;
 pub mod fused_elementwise;
 pub mod fused_fully_connected;
 pub mod layer_norm_of_sum;
+pub mod lines;
 pub mod scale_shift;
 
 use crate::nn::convolution_kernel::{Epilogue, FusedActivation};

@@ -5,7 +5,7 @@ use crate::graph::fused_elementwise::FusedChain;
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::Float;
-use mxrt_kernels::amx::AmxGemm;
+use mxrt_kernels::amx::{AmxGemm, Target, TileEpilogue};
 use mxrt_kernels::dense::fully_connected;
 use mxrt_kernels::gemm::{self, Bf16Gemm, Function, Matrix, Sgemm};
 use mxrt_kernels::isa::{Isa, pairs_are_fast};
@@ -55,13 +55,52 @@ fn bind_sums(
         DType::F32 => {
             let chain_ps = chain.as_ref().map_or(0, |chain| chain.picoseconds(signature));
             let product = Product::choose(size, &signature.options);
-            Ok(Box::new(Dense { product, size, epilogue, chain, chain_ps }))
+            let form = DenseForm { size, from_lines: false, to_lines: false };
+            Ok(Box::new(Dense { product, form, epilogue, chain, chain_ps }))
         }
         DType::F64 => Ok(Box::new(PlainDense::<f64>::new(size, epilogue))),
         other => Err(type_error(format!(
             "dtype {other} is not supported by dense layers on the CPU, only float32, float64 and float16; \
              convert with astype"
         ))),
+    }
+}
+
+/// The size of a dense layer on tiles, and what it reads and leaves in lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DenseForm {
+    /// rows, inputs, outputs
+    pub size: [usize; 3],
+    /// whether data is in lines
+    pub from_lines: bool,
+    /// whether the result is in lines
+    pub to_lines: bool,
+}
+
+impl DenseForm {
+    /// The size of a dense layer of float32 whose types are these, if it runs on tiles; data and the
+    /// result are rows.
+    pub fn on_tiles(signature: &Signature<'_>) -> Option<DenseForm> {
+        let ([data, weight, ..], [out]) = (signature.inputs, signature.outputs) else { return None };
+        let [outputs, inputs] = weight.shape[..] else { return None };
+        let size = [out.shape.size() / outputs.max(1), inputs, outputs];
+        let single = [data, weight, out].iter().all(|t| t.dtype == DType::F32);
+        let on_tiles = single && matches!(Product::choose(size, &signature.options), Product::Tiles(_));
+        on_tiles.then_some(DenseForm { size, from_lines: false, to_lines: false })
+    }
+}
+
+/// A dense layer on tiles that reads or leaves lines.
+pub(crate) fn bind_dense_in_lines(
+    signature: &Signature<'_>,
+    form: DenseForm,
+    epilogue: Epilogue,
+    chain: Option<FusedChain>,
+) -> Result<Box<dyn Kernel>, OpError> {
+    let chain_ps = chain.as_ref().map_or(0, |chain| chain.picoseconds(signature));
+    match Product::choose(form.size, &signature.options) {
+        product @ Product::Tiles(_) => Ok(Box::new(Dense { product, form, epilogue, chain, chain_ps })),
+        _ => Err(not_implemented("lines are for layers on tiles, which this processor or this layer has not")),
     }
 }
 
@@ -154,12 +193,24 @@ const FEW_ROWS: usize = 16;
 /// A dense layer on packed weights.
 struct Dense {
     product: Product,
-    /// rows, inputs, outputs
-    size: [usize; 3],
+    form: DenseForm,
     epilogue: Epilogue,
     /// Functions that are applied last, and the time that they take for an element.
     chain: Option<FusedChain>,
     chain_ps: u64,
+}
+
+impl Dense {
+    /// Elements of memory that a call needs: lines that are given need no other.
+    fn workspace_len(&self) -> usize {
+        if self.form.from_lines { 0 } else { self.product.workspace_len() }
+    }
+
+    /// Whether the function is one that products in bf16 have in their precision.
+    fn rounds_gelu(&self) -> bool {
+        let rounds = matches!(&self.product, Product::Tiles(gemm) if gemm.precision() == Precision::Bf16);
+        rounds && self.chain.as_ref().is_some_and(FusedChain::is_gelu)
+    }
 }
 
 impl Kernel for Dense {
@@ -167,7 +218,7 @@ impl Kernel for Dense {
         let ([data, ..], [out], Some(packed)) = (call.inputs, &mut *call.outputs, call.packed) else {
             return Err(wrong_arity());
         };
-        let [_, inputs, outputs] = self.size;
+        let [_, inputs, outputs] = self.form.size;
         let function = self.chain.as_ref().map(|chain| |x: &mut [f32]| chain.apply(x));
         let epilogue = gemm::Epilogue {
             bias: operand(call.inputs, self.epilogue.bias.then_some(2))?,
@@ -176,20 +227,37 @@ impl Kernel for Dense {
             function: function.as_ref().map(|f| Function(f)),
         };
         let packed = packed_elements(packed, self.product.packed_len())?;
-        let workspace = scratch(call.workspace, self.product.workspace_len())?;
-        let (x, out) = (elements(data)?, elements_mut::<f32>(out)?);
+        let workspace = scratch(call.workspace, self.workspace_len())?;
         match &self.product {
             Product::Single(gemm) => {
+                let (x, out) = (elements(data)?, elements_mut::<f32>(out)?);
                 gemm.run(Matrix::rows(x, inputs), packed, epilogue, out, outputs, workspace, call.par);
             }
-            Product::Pairs(gemm) => gemm.run(x, packed, epilogue, out, outputs, workspace, call.par),
-            Product::Tiles(gemm) => gemm.run(x, packed, epilogue, out, outputs, workspace, call.par),
+            Product::Pairs(gemm) => {
+                let (x, out) = (elements(data)?, elements_mut::<f32>(out)?);
+                gemm.run(x, packed, epilogue, out, outputs, workspace, call.par);
+            }
+            Product::Tiles(gemm) => {
+                let mut epilogue = TileEpilogue::from(epilogue);
+                if self.rounds_gelu() {
+                    epilogue.gelu = true;
+                    epilogue.exact.function = None;
+                }
+                let target = match self.form.to_lines {
+                    true => Target::Lines(elements_mut(out)?),
+                    false => Target::Rows { c: elements_mut(out)?, stride: outputs },
+                };
+                match self.form.from_lines {
+                    true => gemm.run_lines(elements(data)?, packed, epilogue, target, call.par),
+                    false => gemm.run(elements(data)?, packed, epilogue, target, workspace, call.par),
+                }
+            }
         }
         Ok(())
     }
 
     fn workspace(&self) -> usize {
-        self.product.workspace_len() * size_of::<f32>()
+        self.workspace_len() * size_of::<f32>()
     }
 
     fn packing(&self) -> Option<&dyn Packing> {
@@ -198,18 +266,20 @@ impl Kernel for Dense {
 
     fn describe(&self) -> String {
         let chain = self.chain.as_ref().map_or(String::new(), |chain| format!(", then {}", chain.describe()));
-        format!("dense {}{chain}", self.product.name())
+        let (from, to) =
+            (if self.form.from_lines { " from lines" } else { "" }, if self.form.to_lines { " to lines" } else { "" });
+        format!("dense {}{from}{to}{chain}", self.product.name())
     }
 
     /// Few rows take as long as the weights take to arrive, at 42 bytes per nanosecond.
     fn cost_ns(&self) -> u64 {
-        let [rows, _, outputs] = self.size;
+        let [rows, _, outputs] = self.form.size;
         let chain = (rows as u64 * outputs as u64).saturating_mul(self.chain_ps) / 1_000;
-        1_000 + (multiply_adds(self.size) / self.product.rate()).max(self.bytes() as u64 / 42) + chain
+        1_000 + (multiply_adds(self.form.size) / self.product.rate()).max(self.bytes() as u64 / 42) + chain
     }
 
     fn multiply_adds(&self) -> Option<u64> {
-        Some(multiply_adds(self.size))
+        Some(multiply_adds(self.form.size))
     }
 }
 
@@ -225,12 +295,12 @@ impl Packing for Dense {
     fn pack(&self, par: &dyn Par, inputs: &[TensorRef<'_>], out: &mut [u8]) -> Result<(), OpError> {
         let [weight] = inputs else { return Err(wrong_arity()) };
         let out = scratch(out, self.product.packed_len())?;
-        self.product.pack(par, elements(weight)?, self.size[1], out);
+        self.product.pack(par, elements(weight)?, self.form.size[1], out);
         Ok(())
     }
 
     fn key(&self) -> String {
-        let [_, inputs, outputs] = self.size;
+        let [_, inputs, outputs] = self.form.size;
         format!("dense {} {inputs}x{outputs}", self.product.name())
     }
 
