@@ -433,6 +433,13 @@ def test_rows_of_a_power_law_store_twice_as_many_values_as_those_before(mx) -> N
         mx.test_utils.rand_sparse_ndarray((5, 16), "row_sparse", density=0.5, distribution="powerlaw")
 
 
+def test_rows_to_store_may_be_none_or_fractions(mx) -> None:
+    none = mx.test_utils.rand_sparse_ndarray((3, 2), "row_sparse", rsp_indices=[])[0]
+    assert parts(none) == ["row_sparse", [], []]
+    some = mx.test_utils.rand_sparse_ndarray((7, 1), "row_sparse", rsp_indices=[3.5, 3, 0], data_init=2)[0]
+    assert parts(some) == ["row_sparse", [[2], [2]], [0, 3]]
+
+
 def test_a_quadratic_function_without_a_constant_keeps_a_csr_matrix(mx) -> None:
     matrix = stored(mx, DENSE, "csr")
     found = mx.nd.contrib.quadratic(matrix, a=2, b=3, c=0)
@@ -450,6 +457,9 @@ def test_stored_rows_are_divided_by_stored_rows(mx) -> None:
     fewer = mx.nd.sparse.row_sparse_array(([[1, 2]], [0]), shape=(4, 2))
     found = mx.nd._internal._scatter_elemwise_div(rows, fewer)
     assert parts(found) == ["row_sparse", [[2, 2], [np.inf, np.inf]], [0, 2]]
+    matrix = stored(mx, [[1, 2], [5, 5], [2, 0], [0, 0]], "csr")
+    found = mx.nd._internal._scatter_elemwise_div(rows, matrix)
+    assert parts(found) == ["row_sparse", [[2, 2], [3, np.inf]], [0, 2]]
 
 
 def test_libsvm_rows_of_a_million_columns_take_memory_for_their_values_alone(tmp_path) -> None:

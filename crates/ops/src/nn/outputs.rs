@@ -42,6 +42,7 @@ pub static OPS: &[OpDef] = &[
             bind_unary(Unary::Sigmoid, &data_only)
         },
         form: |_, signature| unary_form(Unary::Sigmoid, signature),
+        rewrites: &Rewrites { row_wise: |_, _, divided| divided.first() == Some(&true), ..Rewrites::NONE },
         ..REGRESSION
     },
     OpDef {

@@ -108,6 +108,7 @@ const APART: &[Case] = &[
     Case("one_hot", "depth=9", &[Rows(&[4])]),
     Case("batch_dot", "", &[Rows(&[4, 6]), Rows(&[6, 5])]),
     Case("dot", "", &[Rows(&[40]), Whole(&[40, 5])]),
+    Case("LogisticRegressionOutput", "", &[Rows(&[4]), Rows(&[4])]),
     Case("dot", "transpose_b=True", &[Rows(&[4, 6]), Whole(&[5, 6])]),
 ];
 

@@ -6,7 +6,7 @@ use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::Element;
 use mxrt_kernels::elementwise::{self, Binary};
-use mxrt_tensor::StorageType::{Default as Dense, RowSparse};
+use mxrt_tensor::StorageType::RowSparse;
 use mxrt_tensor::{StoredInput, StoredOutput, TensorType};
 
 const NUMBER: &[AttrDef] = &[
@@ -59,7 +59,7 @@ fn with_number(function: Binary, attrs: &Attrs, signature: &Signature<'_>) -> Re
 pub(super) static FAMILY: SparseFamily = SparseFamily {
     names: &["_scatter_elemwise_div"],
     choose: |query| match query.stored {
-        [RowSparse, Dense | RowSparse] => Choice::Kernel(RowSparse),
+        [RowSparse, _] => Choice::Kernel(RowSparse),
         _ => Choice::Warned,
     },
     run: divide,
@@ -67,8 +67,8 @@ pub(super) static FAMILY: SparseFamily = SparseFamily {
 
 fn divide(call: &SparseCall<'_>, output: &mut StoredOutput<'_>) -> Result<(), OpError> {
     let [_, divisor] = call.inputs else { return Err(wrong_arity()) };
-    let (lhs, rhs) = (call.rows(0)?, divisor.values());
-    let mut picked = call.memory(&TensorType::new(rhs.dtype, lhs.values.shape.clone()))?;
+    let lhs = call.rows(0)?;
+    let mut picked = call.memory(&TensorType::new(divisor.values().dtype, lhs.values.shape.clone()))?;
     let width = value_bytes(&lhs.values);
     match divisor {
         StoredInput::RowSparse(rhs) if width > 0 => {
@@ -80,7 +80,17 @@ fn divide(call: &SparseCall<'_>, output: &mut StoredOutput<'_>) -> Result<(), Op
                 }
             }
         }
-        _ => {
+        StoredInput::Csr(rhs) if width > 0 => {
+            let (mut view, size) = (picked.view_mut(), rhs.values.dtype.size());
+            for (to, row) in view.bytes_mut().chunks_exact_mut(width).zip(lhs.rows) {
+                for i in rhs.row(*row as usize) {
+                    let column = rhs.columns[i] as usize * size;
+                    to[column..column + size].copy_from_slice(&rhs.values.bytes()[i * size..(i + 1) * size]);
+                }
+            }
+        }
+        StoredInput::RowSparse(_) | StoredInput::Csr(_) => {}
+        StoredInput::Dense(rhs) => {
             let rows = lhs.rows.iter().map(|row| *row as usize);
             copy_values(rhs.bytes(), picked.view_mut().bytes_mut(), width, rows);
         }
