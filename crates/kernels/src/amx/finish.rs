@@ -194,15 +194,15 @@ struct Gelu;
 /// square on [-4.2, 4.2] (fitted to the function in double precision by reweighted least squares;
 /// the argument times the error is at most 3e-5), highest power first. At 4.2 it exceeds a half.
 const NORMAL: [f32; 9] = [
-    5.9983286e-11,
+    5.998_329e-11,
     -5.6335645e-9,
     2.3437777e-7,
     -5.7610257e-6,
-    9.4578629e-5,
-    -1.1141980e-3,
-    9.8305724e-3,
-    -6.6363357e-2,
-    3.9892539e-1,
+    9.457_863e-5,
+    -1.114_198e-3,
+    9.830_573e-3,
+    -6.636_336e-2,
+    3.989_254e-1,
 ];
 const NORMAL_END: f32 = 4.2;
 /// Vectors in progress at once.

@@ -396,7 +396,7 @@ fn cut(engine: &'static Engine, batch: &[Member<Work>], results: &[NDArray]) -> 
 mod tests {
     use super::*;
     use mxrt_engine::Config;
-    use mxrt_tensor::{Context, DType, Shape};
+    use mxrt_tensor::{Context, DType, Shape, TensorType};
     use std::sync::atomic::{AtomicUsize, Ordering};
     use tokio::sync::Semaphore;
 

@@ -276,7 +276,7 @@ mod tests {
         };
         assert_eq!(rows, wanted);
         for (columns, words) in [(2, "the key 2"), (0, "the key 2")] {
-            let error = csr_rows(&framed(&[sparse.clone()]), columns, |_| Ok(())).expect_err("an error");
+            let error = csr_rows(&framed(std::slice::from_ref(&sparse)), columns, |_| Ok(())).expect_err("an error");
             assert!(error.message.contains(words), "{error:?}");
         }
         assert!(csr_rows(&[], 3, |_| Ok(())).is_err());
