@@ -19,7 +19,7 @@ def numpy_interface(mx: Any) -> Any:
 
 
 def computed(mx: Any, function: Callable[..., Any], *arrays: onp.ndarray) -> Any:
-    """What a function of symbols gives for arrays, as a graph."""
+    """Result of a function of symbols for arrays, computed as a graph."""
     symbols = [mx.sym.var(f"data{i}").as_np_ndarray() for i in range(len(arrays))]
     made = function(mx.sym.np, *symbols)
     out = mx.gluon.SymbolBlock(made, symbols)(*[mx.np.array(one, dtype=one.dtype) for one in arrays])

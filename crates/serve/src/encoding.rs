@@ -17,7 +17,7 @@ use std::io::{self, Write};
 const LEAST: usize = 1 << 10;
 /// Encoded bytes that are decoded in one step. A step makes at most a thousand times as many.
 const STEP: usize = 256;
-/// Decoded bytes after which a decoder lets other requests go on.
+/// Decoded bytes after which a decoder lets other requests continue.
 const PART: usize = 64 << 10;
 /// Bytes that a decoder keeps while it works.
 const DECODER: usize = 80 << 10;
@@ -169,7 +169,7 @@ pub(crate) struct Written {
 }
 
 /// Compresses the bytes of a response from `begin` on. A short response, or one that does not
-/// become shorter, stays as it is; so does one for whose compressed bytes there is no room.
+/// become shorter, is not changed; neither is one for whose compressed bytes there is no room.
 pub(crate) async fn compressed(
     service: &Service,
     encoding: Option<Encoding>,
@@ -236,7 +236,7 @@ impl Write for Bounded {
     }
 }
 
-/// Decodes a whole message in parts, between which other requests go on. `grow` is asked before
+/// Decodes a whole message in parts, between which other requests continue. `grow` is asked before
 /// each part is kept.
 pub(crate) async fn decode(
     mut encoded: Encoded,

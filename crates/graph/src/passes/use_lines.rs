@@ -32,7 +32,7 @@ pub fn run(graph: Graph, types: &Types, options: KernelOptions) -> Result<Graph,
     Ok(new.finish(&graph))
 }
 
-/// What is known of a value.
+/// Knowledge of a value: whether lines are possible, and whether somebody gains.
 #[derive(Clone, Copy)]
 struct Candidate {
     possible: bool,

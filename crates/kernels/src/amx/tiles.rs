@@ -72,7 +72,7 @@ pub(crate) struct PixelRow {
     pub parts: usize,
     pub to: *mut u8,
     pub apart: usize,
-    /// For every pixel whether it is wrong, where there are three parts.
+    /// Notes for each pixel, not 0 if its parts are wrong; written where there are three parts.
     pub notes: *mut f32,
 }
 

@@ -8,9 +8,9 @@ use crate::simd::{Dst, LANES, PairsBody, Rounding, Src};
 pub(crate) enum Pixels<P> {
     /// A line each.
     Lines(P),
-    /// In a block, and another one if there are more than 16.
+    /// A block, and another one if there are more than 16 channels.
     Blocks(P, Option<P>),
-    /// In such blocks of which the last one has this many channels; the others hold anything.
+    /// Blocks of which the last one has this many channels; its others hold anything.
     Ragged(P, Option<P>, usize),
 }
 
@@ -139,7 +139,7 @@ pub(crate) mod testing {
     use super::*;
     use crate::amx::parts::{round, value};
 
-    /// The same tensor in blocks and in lines.
+    /// Returns the shapes of a tensor in blocks and in lines.
     fn shapes(shape: &BlockedShape) -> [BlockedShape; 2] {
         let BlockedShape { n, c, h, w, halo, .. } = *shape;
         [BlockedShape::new(n, c, h, w, halo), BlockedShape::lines(n, c, h, w, halo)]

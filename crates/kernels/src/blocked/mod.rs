@@ -107,7 +107,7 @@ impl BlockedShape {
         self.block == LINE_CHANNELS
     }
 
-    /// The same memory as a tensor of elements: two channels of a line are one.
+    /// Returns this memory as a tensor of elements: two channels of a line are one.
     ///
     /// # Panics
     /// If channels are in lines that they do not fill.

@@ -347,7 +347,7 @@ fn finish<S: Simd>(s: S, x: &RowArgs, v: S::V, cols: Window) -> S::V {
     if count > 1 { s.mul(v, s.splat(1.0 / count as f32)) } else { v }
 }
 
-/// What the sum over a window is divided by.
+/// Returns the number by which the sum over a window is divided.
 #[inline(always)]
 fn values_of(kind: PoolKind, rows: &Window, cols: &Window) -> usize {
     match kind {

@@ -95,8 +95,8 @@ pub fn with_pooling(
     Some([inputs, output, (POOLING.name.to_owned(), windows.text())])
 }
 
-/// What may be in lines: all images of a convolution whose kernel takes lines, and what a pooling
-/// makes.
+/// Returns which operands may be in lines: all images of a convolution whose kernel takes lines,
+/// and the results of a pooling.
 fn lines(attrs: &Attrs, signature: &Signature<'_>) -> Option<LinesForm> {
     let mut form = LinesForm { inputs: vec![Lines::Never; signature.inputs.len()], output: true, alike: false };
     if !attrs.ints(POOLING.name).is_empty() {

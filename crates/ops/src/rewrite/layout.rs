@@ -66,9 +66,9 @@ pub struct BlockedForm {
 pub enum Lines {
     /// blocks of float32 only
     Never,
-    /// also in lines
+    /// lines are possible
     Takes,
-    /// in lines with less work
+    /// lines make less work
     Gains,
 }
 

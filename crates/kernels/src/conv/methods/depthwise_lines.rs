@@ -72,7 +72,7 @@ unsafe fn sums<S: Rounding, const M: usize>(s: S, x: &LinesRow, col: usize) -> [
     }
 }
 
-/// The same sums, in the same order, with every input loaded once for a row of taps.
+/// Computes these sums in this order, with every input loaded once for a row of taps.
 ///
 /// # Safety
 /// As for [`sums`].

@@ -29,7 +29,7 @@ pub(super) struct Plan {
     pub taps: Vec<(usize, usize)>,
 }
 
-/// Where products find their rows: lines one after another.
+/// Places at which products find their rows: lines one after another.
 pub(super) struct RowLines {
     /// The first line of the first image.
     pub lines: Src,
