@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Records small 8-bit networks: files that MXNet 1.9.1 quantized, an input, and the output.
 
-    python tests/recorded/record_int8.py       in an environment with mxnet==1.9.1, numpy==1.23.5
+python tests/recorded/record_int8.py       in an environment with mxnet==1.9.1, numpy==1.23.5
 """
 
 from __future__ import annotations
