@@ -237,22 +237,23 @@ def test_debug_shows_where_an_error_was_raised(mx, place: Path) -> None:
 def test_ctrl_c_ends_a_command_with_130_and_removes_what_it_unpacked(
     mx, place: Path, tmp_path: Path, command: str
 ) -> None:
-    if "big.zip" in command:
-        with (
-            zipfile.ZipFile(place / "big.zip", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
-            archive.open("a-0000.params", "w", force_zip64=True) as file,
-        ):
-            for _ in range(400):
-                file.write(bytes(1 << 20))
+    with zipfile.ZipFile(place / "big.zip", "w") as archive:
+        archive.writestr("a-0000.params", bytes(1000))
     program = (
-        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
-        "from mxrt.cli import _main; start = _main._run; "
-        "_main._run = lambda *rest: (print('begun', file=sys.stderr, flush=True), start(*rest))[1]; "
+        "import signal, sys, threading, zipfile; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "from mxrt.cli import _main; start = _main._run; read = zipfile.ZipExtFile.read; "
+        "say = lambda: print('begun', file=sys.stderr, flush=True); "
+        # An archive that is unpacked for ever: nothing comes after its first piece.
+        "more = lambda self, size: read(self, 100) if self._left == 1000 else (say(), threading.Event().wait()); "
+        "zipfile.ZipExtFile.read = more; "
+        "_main._run = lambda *rest: ('big.zip' in sys.argv or say(), start(*rest))[1]; "
         "sys.exit(_main.main(sys.argv[1:]))"
     )
+    # An input that stays open: at its end the command would end by itself.
+    standard_input, open_end = os.pipe()
     child = subprocess.Popen(
         [sys.executable, "-c", program, *command.split()],
-        stdin=subprocess.PIPE,
+        stdin=standard_input,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -265,6 +266,8 @@ def test_ctrl_c_ends_a_command_with_130_and_removes_what_it_unpacked(
         _, errors = output_of(child, 30)
     finally:
         child.kill()
+        os.close(standard_input)
+        os.close(open_end)
     assert child.returncode == 130
     assert errors.endswith("\ninterrupted\n") and "Traceback" not in errors
     assert list(tmp_path.iterdir()) == []
