@@ -264,6 +264,23 @@ mod tests {
     }
 
     #[test]
+    fn a_sum_is_rounded_once() {
+        let attrs = [
+            ("with_sum", "true"),
+            ("with_postsum_act", "true"),
+            ("min_calib_range", "0"),
+            ("max_calib_range", "255.5"),
+        ];
+        let test = OpTest::new("_sg_mkldnn_conv").attr("quantized", "true").attr("with_act", "true");
+        let test = attrs.iter().fold(test, |t, (k, v)| t.attr(k, v)).attr(NESTED, &nested(true));
+        let test = test.i8([1, 1, 1, 1], &[109]).f32([2, 1, 1, 1], &[1.0, 0.0]).f32([2], &[3.0, 112.0]);
+        let test = test.i8([1, 2, 1, 1], &[-97, -97]).f32([1], &[-127.5]).f32([1], &[127.5]);
+        // 112 - 96.500003: the product in float32 is 96.5, and half to even would be 16.
+        let test = test.f32([1], &[-126.84279]).f32([1], &[126.84279]);
+        assert_eq!(test.run_all()[0].values::<u8>(), [15, 15]);
+    }
+
+    #[test]
     fn a_nested_graph_that_is_none_is_refused() {
         let of = |text: &str| {
             let test = OpTest::new("_sg_mkldnn_conv").attr(NESTED, text).f32([1, 1, 1, 1], &[0.0]);

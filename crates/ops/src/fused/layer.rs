@@ -113,7 +113,10 @@ impl FusedLayer {
         let most = if array.dtype == DType::I8 && out_dtype == DType::U8 { 127.0 } else { f32::INFINITY };
         dispatch_bytes!(array.dtype, A => {
             let addend = elements::<A>(array)?;
-            let sum = |at: usize, f, sum| own(f, sum) + addend[at].to_f64() as f32 * factor;
+            // Rounded once, as MXNet's fused multiply-add: the product is exact in double precision.
+            let sum = |at: usize, f, sum| {
+                (f64::from(own(f, sum)) + addend[at].to_f64() * f64::from(factor)) as f32
+            };
             let epilogue = |at, f, s| T::round_to(apply(second, sum(at, f, s)).min(most));
             self.layer.run(call.par, data, packed.weights, &epilogue, out);
             Ok(())
