@@ -355,10 +355,12 @@ impl CustomOperator for Same {
 #[test]
 fn definitions_answer_every_question_without_a_panic() {
     register_custom_operators(Arc::new(Same));
-    // Blocked operators trust the layout pass with their shapes, fused chains and attention the
-    // passes that write their program and places; the graph's tests run them.
-    let made_by_passes =
-        |op: &OpDef| op.attrs.iter().any(|a| matches!(a.name, "layouts" | "program")) || op.name == "_fused_attention";
+    // Blocked operators trust the layout pass with their shapes; fused chains, attention and lines
+    // trust the passes that write their program, places and sizes. The graph's tests run them.
+    let made_by_passes = |op: &OpDef| {
+        op.attrs.iter().any(|a| matches!(a.name, "layouts" | "program"))
+            || matches!(op.name, "_fused_attention" | "_to_lines")
+    };
     // The graphs of control flow are the node's, so the operators alone bind no kernel.
     let runs_graphs = |op: &OpDef| matches!(op.name, "_foreach" | "_while_loop" | "_cond");
     // No kernel computes an operator of the program, unless it says so.
