@@ -85,7 +85,8 @@ class _MultivariateNormal(CustomOpProp):
     def infer_shape(self, in_shape: list[Any]) -> tuple[Any, ...]:
         from .random import normal_vectors_shape
 
-        return in_shape, (normal_vectors_shape(*in_shape, self._size),), ()
+        mean, covariance = in_shape
+        return in_shape, (normal_vectors_shape(mean, covariance, self._size),), ()
 
     def create_operator(self, ctx: Any, in_shapes: list[Any], in_dtypes: list[Any]) -> CustomOp:
         from .random import multivariate_normal
