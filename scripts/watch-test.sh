@@ -4,11 +4,12 @@
 #
 # cargo and cargo-nextest run everything through this script (.cargo/config.toml). A test is looked
 # at every 100 seconds where it has a process of its own (nextest), a whole binary every 600;
-# MXRT_TEST_SECONDS sets another time, 0 none. It hangs if it used less than a hundredth of that
+# MXRT_TEST_SECONDS sets another time, 0 none. It hangs if it used less than a thousandth of that
 # time on a processor, or has not ended at the tenth look: on a busy machine a test whose threads
-# hand over to each other waits for the scheduler most of the time. Stacks come from gdb or eu-stack; where neither is installed, or may not
-# look into the process, there are each thread's name, state and system call. An engine's own
-# account comes from the signal that MXRT_DEBUG makes it listen to.
+# hand over to each other waits for the scheduler most of the time, and needs less than a second of
+# a processor in all. Stacks come from gdb or eu-stack; where neither is installed, or may not look
+# into the process, there are each thread's name, state and system call. An engine's own account
+# comes from the signal that MXRT_DEBUG makes it listen to.
 set -u
 limit=${MXRT_TEST_SECONDS:-$([ -n "${NEXTEST:-}" ] && echo 100 || echo 600)}
 # Only what cargo builds as a test lies there, and benchmarks, which take their time.
@@ -92,7 +93,7 @@ while :; do
     exit $last
   fi
   before=$used used=$(worked $child) look=$((look + 1))
-  [ $((used - before)) -ge "$limit" ] && [ $look -lt 10 ] || break
+  [ $(((used - before) * 10)) -ge "$limit" ] && [ $look -lt 10 ] || break
 done
 {
   echo "HANG: $* has not ended after $((look * limit)) s"

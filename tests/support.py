@@ -66,7 +66,7 @@ def run_python(
 
 def output_of(child: subprocess.Popen[str], timeout: float) -> tuple[str, str]:
     """Output of a child until it ends. On a busy machine it may take ten times `timeout` seconds,
-    as long as it uses a hundredth of each of them on a processor.
+    as long as it uses a thousandth of each of them on a processor.
 
     Raises `subprocess.TimeoutExpired` if it does not.
     """
@@ -76,7 +76,7 @@ def output_of(child: subprocess.Popen[str], timeout: float) -> tuple[str, str]:
             return child.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
             before, used = used, processor_seconds(child.pid)
-            if used - before < timeout / 100 or look == 9:
+            if used - before < timeout / 1000 or look == 9:
                 raise
     raise AssertionError("the last look returns or raises")
 

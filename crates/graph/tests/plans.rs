@@ -264,7 +264,7 @@ fn plain_arrays_are_joined_in_place_along_their_first_extent() {
 fn results_are_the_same_whichever_pass_is_switched_off() {
     let symbol = for_every_pass();
     let all = check(&symbol, &[2, 16, 6, 7]);
-    // The effect of some is not seen in this plan, or had by others as well; `passes.rs` looks at
+    // The effect of some is not seen in this plan, or had by others as well; `passes` looks at
     // each alone.
     let (mut seen, mut unseen) = (Vec::new(), Vec::new());
     for name in passes::names().chain(["all"]) {

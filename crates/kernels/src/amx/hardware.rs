@@ -134,7 +134,7 @@ impl Tiles for Hardware {
 /// Implements [`Tiles::split_row`] with AVX512-BF16.
 ///
 /// # Safety
-/// As said there.
+/// The caller promises what [`Tiles::split_row`] asks for.
 #[target_feature(enable = "avx512f,avx512bf16")]
 unsafe fn split_row(row: &PixelRow) -> bool {
     let mut all = true;

@@ -185,7 +185,7 @@ impl LinesMut {
     /// Writes fewer than 32 numbers of some rows, and zeros after them.
     ///
     /// # Safety
-    /// As for [`put`](Self::put).
+    /// The caller promises what [`put`](Self::put) asks for.
     #[inline(never)]
     unsafe fn put_last<T: Split>(
         &self,
@@ -209,7 +209,7 @@ impl LinesMut {
     /// Writes a line of some rows of a panel.
     ///
     /// # Safety
-    /// As for [`put`](Self::put).
+    /// The caller promises what [`put`](Self::put) asks for.
     #[inline]
     unsafe fn put_step<T: Split>(
         &self,
@@ -249,7 +249,7 @@ pub(crate) trait Split: Tiles {
     /// parts.
     ///
     /// # Safety
-    /// As for [`Tiles::split`].
+    /// The caller promises what [`Tiles::split`] asks for.
     #[inline(always)]
     unsafe fn split_rows(
         &mut self,
@@ -289,7 +289,7 @@ impl Split for super::hardware::Hardware {
         apart: usize,
     ) -> u32 {
         /// # Safety
-        /// As for [`Tiles::split`].
+        /// The caller promises what [`Tiles::split`] asks for.
         #[target_feature(enable = "avx512f,avx512bf16")]
         unsafe fn split_all<const COUNT: usize>(
             from: *const f32,

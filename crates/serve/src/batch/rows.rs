@@ -71,18 +71,30 @@ fn join_csr(engine: &'static Engine, parts: &[&NDArray], tensor: TensorType, row
         let guard = part.read_stored(None).map_err(unread)?;
         let StoredInput::Csr(matrix) = guard.content()? else { return Err(no_rows()) };
         let before = columns.len() as i64;
+        reserve(&mut values, matrix.values.bytes().len())?;
+        reserve(&mut columns, matrix.columns.len())?;
+        reserve(&mut pointers, matrix.pointers.len())?;
         values.extend_from_slice(matrix.values.bytes());
         columns.extend_from_slice(matrix.columns);
         pointers.extend(matrix.pointers.iter().skip(1).map(|pointer| before + pointer));
     }
     let least = pointers.windows(2).min_by_key(|ends| ends[1] - ends[0]).ok_or_else(no_rows)?;
     let (least, size) = (least[0] as usize..least[1] as usize, tensor.dtype.size());
-    while pointers.len() <= rows {
+    let padding = (rows + 1).saturating_sub(pointers.len());
+    reserve(&mut values, padding.saturating_mul(least.len() * size))?;
+    reserve(&mut columns, padding.saturating_mul(least.len()))?;
+    reserve(&mut pointers, padding)?;
+    for _ in 0..padding {
         values.extend_from_within(least.start * size..least.end * size);
         columns.extend_from_within(least.clone());
         pointers.push(columns.len() as i64);
     }
     NDArray::from_parts(engine, StorageType::Csr, tensor, &values, &columns, &pointers)
+}
+
+/// Reserves room in a vector for more elements.
+fn reserve<T>(to: &mut Vec<T>, more: usize) -> Result<(), OpError> {
+    to.try_reserve(more).map_err(|error| OpError::new(FailureKind::Memory, error.to_string()))
 }
 
 fn unread(error: WaitError) -> OpError {

@@ -269,7 +269,7 @@ impl Decode {
                 return Err(Refusal::invalid(words));
             }
             let rows = recordio::csr_rows(&self.bytes, input.columns(), charge)?;
-            return Ok(input.csr_parts(rows.values, &rows.columns, &rows.pointers));
+            return input.csr_parts(rows.values, &rows.columns, &rows.pointers);
         }
         let columns = row.as_ref().and_then(|row| row.iter().try_fold(1_usize, |all, extent| all.checked_mul(*extent)));
         let (columns, bytes) = recordio::rows(&self.bytes, columns, charge)?;

@@ -56,9 +56,7 @@ impl Exchange {
     pub(super) async fn end(self, result: Result<Answer, Refusal>) -> Result<Answer, Refusal> {
         match result {
             Ok(answer) => {
-                let Exchange { body, inference, .. } = self;
-                inference.end(None);
-                drop(body);
+                self.inference.end(None);
                 Ok(answer)
             }
             Err(refusal) => Err(self.refused(refusal).await),

@@ -3,6 +3,7 @@
 
 use super::{Model, TensorInfo, listed};
 use crate::account::Account;
+use crate::body::room;
 use crate::refusal::Refusal;
 use mxrt_engine::{Engine, FailureKind, OpError, WaitError};
 use mxrt_graph::Symbol;
@@ -149,14 +150,19 @@ pub(crate) type Part = (String, TensorType, Vec<u8>);
 
 impl Feed {
     /// Returns the tensors of a csr matrix that has these values and positions.
-    pub(crate) fn csr_parts(&self, values: Vec<u8>, columns: &[i64], pointers: &[i64]) -> Vec<Part> {
-        let numbers = |numbers: &[i64]| numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
-        let contents = [values, numbers(columns), numbers(pointers)];
+    pub(crate) fn csr_parts(&self, values: Vec<u8>, columns: &[i64], pointers: &[i64]) -> Result<Vec<Part>, Refusal> {
+        let bytes = |numbers: &[i64]| {
+            let mut bytes = Vec::new();
+            room(&mut bytes, size_of_val(numbers))?;
+            numbers.iter().for_each(|number| bytes.extend_from_slice(&number.to_ne_bytes()));
+            Ok(bytes)
+        };
+        let contents = [values, bytes(columns)?, bytes(pointers)?];
         let part = |(tensor, content): (TensorInfo, Vec<u8>)| {
             let count = content.len() / tensor.dtype.size();
             (tensor.name, TensorType::new(tensor.dtype, [count]), content)
         };
-        self.tensors().into_iter().zip(contents).map(part).collect()
+        Ok(self.tensors().into_iter().zip(contents).map(part).collect())
     }
 
     /// Returns the tensors of a csr matrix whose elements came as those of a dense array. `charge`
@@ -172,7 +178,11 @@ impl Feed {
         let stored = bytes.chunks_exact(size).filter(is_stored).count();
         let rows = tensor.shape.first().copied().unwrap_or(0);
         charge(stored * (size + 16) + 16 * (rows + 1))?;
-        let (mut values, mut indices, mut pointers) = (Vec::new(), Vec::new(), vec![0; rows + 1]);
+        let (mut values, mut indices, mut pointers) = (Vec::new(), Vec::new(), Vec::new());
+        room(&mut values, stored * size)?;
+        room(&mut indices, stored)?;
+        room(&mut pointers, rows + 1)?;
+        pointers.resize(rows + 1, 0);
         for (i, element) in bytes.chunks_exact(size).enumerate().filter(|(_, element)| is_stored(element)) {
             values.extend_from_slice(element);
             indices.push((i % columns) as i64);
@@ -184,7 +194,7 @@ impl Feed {
             end = end.max(*pointer);
             *pointer = end;
         }
-        Ok(self.csr_parts(values, &indices, &pointers))
+        self.csr_parts(values, &indices, &pointers)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Records of SageMaker's own algorithms, such as the linear learner: `x-recordio-protobuf`. Each
 //! record has the features of one row, dense, or as keys and values.
 
+use crate::body::room;
 use crate::grpc::fields::{Fields, Value, wrong};
 use crate::refusal::Refusal;
 
@@ -66,12 +67,16 @@ pub(crate) fn csr_rows(
         // A value, its column, and both while they are sorted; and a row pointer.
         charge(count.saturating_mul(28).saturating_add(8))?;
         let keys = tensor.keys(count, columns)?;
-        let (mut row, mut number) = (Vec::with_capacity(count), 0);
+        let (mut row, mut number) = (Vec::new(), 0);
+        room(&mut row, count)?;
         tensor.each(|value| {
             row.push((keys.get(number).copied().unwrap_or(number), value));
             number += 1;
         })?;
         row.sort_by_key(|(column, _)| *column);
+        room(&mut rows.values, count.saturating_mul(size_of::<f32>()))?;
+        room(&mut rows.columns, count)?;
+        room(&mut rows.pointers, 1)?;
         rows.values.extend(row.iter().flat_map(|(_, value)| value.to_le_bytes()));
         rows.columns.extend(row.iter().map(|(column, _)| *column as i64));
         rows.pointers.push(rows.columns.len() as i64);

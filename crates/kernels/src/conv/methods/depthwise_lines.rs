@@ -75,7 +75,7 @@ unsafe fn sums<S: Rounding, const M: usize>(s: S, x: &LinesRow, col: usize) -> [
 /// Computes these sums in this order, with every input loaded once for a row of taps.
 ///
 /// # Safety
-/// As for [`sums`].
+/// The caller promises what [`sums`] asks for.
 #[inline(always)]
 unsafe fn dense<S: Rounding>(s: S, x: &LinesRow, col: usize) -> [[S::V; 2]; PIXELS] {
     // SAFETY: promised by the caller.

@@ -337,7 +337,7 @@ struct Made {
 /// Splits pixels of a row with fewer than 32 channels. Those beyond the last one hold anything.
 ///
 /// # Safety
-/// As for [`Tiles::split_row`].
+/// The caller promises what [`Tiles::split_row`] asks for.
 unsafe fn split_some<T: Tiles>(t: &mut T, row: &PixelRow, channels: usize) -> bool {
     let (mut all, whole) = (true, channels.min(BLOCK));
     for i in 0..row.count {
