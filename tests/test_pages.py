@@ -213,3 +213,14 @@ def test_the_code_of_a_page_runs(mx, page: str, then: str, tmp_path: Path) -> No
         [sys.executable, str(program)], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_a_name_stands_for_three_types_at_most() -> None:
+    types: dict[str, list[str]] = {}
+    for path in sorted((ROOT / "crates").glob("*/src/**/*.rs")):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            # An associated type is indented.
+            if found := re.match(r"(?:\s*(?:pub\S* )?(?:struct|enum|trait|union)|(?:pub\S* )?type) (\w+)", line):
+                types.setdefault(found[1], []).append(f"{path.relative_to(ROOT)}:{number}")
+    many = {name: places for name, places in types.items() if len(places) > 3}
+    assert types and not many, f"put the subject in front of some of these names: {many}"

@@ -95,12 +95,13 @@ def test_what_is_wrong_is_named_with_its_place(mx, tmp_path) -> None:
 def test_every_setting_is_an_option_and_a_variable_and_a_key(mx, tmp_path) -> None:
     rows = mx._mxrt.serve_settings()
     assert len({row[0] for row in rows}) == len(rows)
-    help_text = mxrt("serve", "--help").stdout
-    for key, _, text, default, scope in rows:
+    help_text, whole_help = (mxrt("serve", option).stdout for option in ("--help", "--help-all"))
+    for key, _, text, default, scope, rare in rows:
         assert text
         option = "--" + {"shapes": "shape", "dtypes": "dtype"}.get(key, key).replace("_", "-")
         if key != "path":
-            assert f"  {option} " in help_text, key
+            assert f"  {option} " in whole_help, key
+            assert (f"  {option} " in help_text) != rare, key
         if scope == "model" or default is None:
             continue
         (tmp_path / "serve.toml").write_text(f"{key} = {json.dumps(default)}")

@@ -3,7 +3,7 @@
 use crate::border::{Error, guard};
 use crate::handles::{CachedOpHandle, NDArrayHandle, SymbolHandle, all, free, get, hold};
 use crate::pointers::{count, distinct, list, put, read, texts};
-use crate::returned::{self, Place};
+use crate::returned::{self, ResultPlace};
 use crate::runtime::runtime;
 use crate::symbol;
 use mxrt::internal::{CachedOp, CachedOpFlags, Interrupter};
@@ -105,7 +105,7 @@ pub(crate) unsafe fn deliver<R: IntoIterator<Item = NDArray>>(
     unsafe { put(num_outputs, 0, "num_outputs")? };
     let results: Vec<*mut c_void> = call(None)?.into_iter().map(hold).collect();
     let number = results.len();
-    let handles = returned::list(Place::of("results"), results)?;
+    let handles = returned::list(ResultPlace::of("results"), results)?;
     // SAFETY: as above.
     unsafe { put(num_outputs, number as c_int, "num_outputs")? };
     // SAFETY: the caller promises a place for the pointer.

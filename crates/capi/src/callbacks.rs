@@ -4,7 +4,7 @@
 use crate::pointers::{list, text};
 use std::ffi::{CString, c_char, c_int, c_void};
 
-type Function = unsafe extern "C" fn() -> c_int;
+type CallbackFunction = unsafe extern "C" fn() -> c_int;
 type Delete = unsafe extern "C" fn(*mut c_void) -> c_int;
 type Names = unsafe extern "C" fn(*mut *mut *mut c_char, *mut c_void) -> c_int;
 type InferShape = unsafe extern "C" fn(c_int, *mut c_int, *mut *mut c_int, *mut c_void) -> c_int;
@@ -24,7 +24,7 @@ type Forward = unsafe extern "C" fn(c_int, *mut *mut c_void, *mut c_int, *const 
 #[repr(C)]
 pub struct MXCallbackList {
     num_callbacks: c_int,
-    callbacks: *mut Option<Function>,
+    callbacks: *mut Option<CallbackFunction>,
     contexts: *mut *mut c_void,
 }
 
@@ -78,7 +78,7 @@ impl Creator {
 }
 
 /// Functions of the program with their arguments.
-pub(crate) struct CallbackList(Vec<(Option<Function>, usize)>);
+pub(crate) struct CallbackList(Vec<(Option<CallbackFunction>, usize)>);
 
 impl CallbackList {
     fn of(done: c_int, made: &MXCallbackList) -> Option<CallbackList> {
@@ -95,7 +95,7 @@ impl CallbackList {
     }
 
     /// A function and its argument.
-    fn at(&self, place: usize) -> Option<(Function, *mut c_void)> {
+    fn at(&self, place: usize) -> Option<(CallbackFunction, *mut c_void)> {
         let (function, data) = self.0.get(place)?;
         Some(((*function)?, std::ptr::with_exposed_provenance_mut(*data)))
     }
@@ -104,7 +104,7 @@ impl CallbackList {
     pub(crate) fn delete(&self, place: usize) {
         if let Some((function, data)) = self.at(place) {
             // SAFETY: the function at this place has this type.
-            unsafe { std::mem::transmute::<Function, Delete>(function)(data) };
+            unsafe { std::mem::transmute::<CallbackFunction, Delete>(function)(data) };
         }
     }
 
@@ -113,7 +113,7 @@ impl CallbackList {
         let (function, data) = self.at(place)?;
         let mut first: *mut *mut c_char = std::ptr::null_mut();
         // SAFETY: the function at this place has this type.
-        let done = unsafe { std::mem::transmute::<Function, Names>(function)(&mut first, data) };
+        let done = unsafe { std::mem::transmute::<CallbackFunction, Names>(function)(&mut first, data) };
         if done == 0 || first.is_null() {
             return None;
         }
@@ -131,7 +131,7 @@ impl CallbackList {
         let number = ranks.len() as c_int;
         // SAFETY: the function at this place has this type.
         let done = unsafe {
-            std::mem::transmute::<Function, InferShape>(function)(
+            std::mem::transmute::<CallbackFunction, InferShape>(function)(
                 number,
                 ranks.as_mut_ptr(),
                 pointers.as_mut_ptr(),
@@ -150,7 +150,7 @@ impl CallbackList {
         let Some((function, data)) = self.at(place) else { return false };
         let number = codes.len() as c_int;
         // SAFETY: the function at this place has this type.
-        unsafe { std::mem::transmute::<Function, InferType>(function)(number, codes.as_mut_ptr(), data) != 0 }
+        unsafe { std::mem::transmute::<CallbackFunction, InferType>(function)(number, codes.as_mut_ptr(), data) != 0 }
     }
 
     /// The functions that run an operator on such inputs.
@@ -169,7 +169,7 @@ impl CallbackList {
         let (number, mut made) = (codes.len() as c_int, empty());
         // SAFETY: the function at this place has this type.
         let done = unsafe {
-            std::mem::transmute::<Function, Create>(function)(
+            std::mem::transmute::<CallbackFunction, Create>(function)(
                 context.as_ptr(),
                 number,
                 pointers.as_mut_ptr(),
@@ -195,7 +195,14 @@ impl CallbackList {
         let (handles, tags) = (handles.as_mut_ptr(), tags.as_mut_ptr());
         // SAFETY: the function at this place has this type; 0: not while training.
         unsafe {
-            std::mem::transmute::<Function, Forward>(function)(number, handles, tags, requests.as_ptr(), 0, data) != 0
+            std::mem::transmute::<CallbackFunction, Forward>(function)(
+                number,
+                handles,
+                tags,
+                requests.as_ptr(),
+                0,
+                data,
+            ) != 0
         }
     }
 }

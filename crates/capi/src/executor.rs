@@ -4,7 +4,7 @@ use crate::border::{Error, c_functions};
 use crate::handles::{ExecutorHandle, NDArrayHandle, SymbolHandle, all, free, get, hold};
 use crate::ndarray::{context, element_type};
 use crate::pointers::{Monitor, MonitorCallback, count, distinct, list, put, read, texts};
-use crate::returned::{self, Place};
+use crate::returned::{self, ResultPlace};
 use crate::runtime::runtime;
 use crate::symbol::of;
 use mxrt::internal::{Executor, ExecutorSite, PartialShape, Reshaping, symbol};
@@ -45,14 +45,14 @@ unsafe fn arrays(number: u32, handles: *const NDArrayHandle, name: &str) -> Resu
 }
 
 /// Names and shapes: the extents of shape `i` are `data[idx[i] .. idx[i + 1]]`.
-struct Shapes<T> {
+struct ArgumentShapes<T> {
     number: u32,
     names: *const *const c_char,
     data: *const T,
     idx: *const u32,
 }
 
-impl<T: Copy + Into<i64>> Shapes<T> {
+impl<T: Copy + Into<i64>> ArgumentShapes<T> {
     /// # Safety
     /// The pointers are null or point to what their names say.
     unsafe fn read(&self) -> Result<Vec<(String, PartialShape)>, Error> {
@@ -107,7 +107,7 @@ impl Arrays {
         let handles = |arrays: &[(String, NDArray)]| arrays.iter().map(|(_, array)| hold(array.clone())).collect();
         // There is no gradient.
         let lists = [handles(arguments), vec![std::ptr::null_mut(); arguments.len()], handles(states)];
-        let lists = returned::lists(Place::of("arrays of executors"), lists)?;
+        let lists = returned::lists(ResultPlace::of("arrays of executors"), lists)?;
         for ((place, name), list) in places.into_iter().zip(lists) {
             // SAFETY: contract.
             unsafe { put(place, list, name)? };
@@ -172,7 +172,7 @@ macro_rules! binds {
                 let _ = (provided_grad_req_list_len, provided_grad_req_names, provided_grad_req_types);
                 let _ = (provided_arg_stype_names, shared_buffer_name_list, shared_buffer_handle_list);
                 let symbol = of(symbol_handle)?;
-                let shapes = Shapes {
+                let shapes = ArgumentShapes {
                     number: num_provided_arg_shapes,
                     names: provided_arg_shape_names,
                     data: provided_arg_shape_data,
@@ -253,7 +253,7 @@ macro_rules! reshapes {
                 let _ = (num_map_keys, map_keys, map_dev_types, map_dev_ids);
                 context(dev_type, dev_id)?;
                 let executor = get::<Executor>(shared_exec)?;
-                let shapes = Shapes {
+                let shapes = ArgumentShapes {
                     number: num_provided_arg_shapes,
                     names: provided_arg_shape_names,
                     data: provided_arg_shape_data,
@@ -365,7 +365,7 @@ c_functions! {
         put(out_size, executor.outputs().len() as u32, "out_size")?;
         put(out, std::ptr::null_mut(), "out")?;
         let handles = executor.outputs().iter().map(|array| hold(array.clone())).collect();
-        put(out, returned::list(Place::of("outputs of executors"), handles)?, "out")
+        put(out, returned::list(ResultPlace::of("outputs of executors"), handles)?, "out")
     }
 
     /// The graph as text, in memory that belongs to the thread. The last two lines are as MXNet's,
@@ -376,7 +376,7 @@ c_functions! {
         let bytes = named.chain(executor.outputs().iter().map(NDArray::nbytes)).sum::<usize>();
         let mut text = symbol::text(executor.symbol());
         text += &format!("Total {} MB allocated\nTotal 0 TempSpace resource requested\n", bytes >> 20);
-        put(out_str, returned::text(Place::of("text of an executor"), text)?, "out_str")
+        put(out_str, returned::text(ResultPlace::of("text of an executor"), text)?, "out_str")
     }
 
     /// Calls a function with every operator's result at each run; null ends that.

@@ -4,7 +4,7 @@ use crate::border::{Error, c_functions};
 use crate::handles::{DataIterHandle, ITERATOR, NDArrayHandle, OpHandle, defined, free, get, hold};
 use crate::operators::type_text;
 use crate::pointers::{Definitions, StaticText, StaticTexts, count, distinct, put, texts};
-use crate::returned::{self, Place};
+use crate::returned::{self, ResultPlace};
 use crate::runtime::engine;
 use mxrt::internal::io::iterators::batch::{BatchIter, DataBatch};
 use mxrt::internal::io::iterators::{ITERATORS, IterDef};
@@ -148,6 +148,6 @@ c_functions! {
     fn MXDataIterGetIndex(handle: DataIterHandle, out_index: *mut *mut u64, out_size: *mut u64) {
         let index = batch(handle)?.index.clone();
         put(out_size, index.len() as u64, "out_size")?;
-        put(out_index, returned::list(Place::of_object("index", handle), index)?, "out_index")
+        put(out_index, returned::list(ResultPlace::of_object("index", handle), index)?, "out_index")
     }
 }

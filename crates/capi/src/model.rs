@@ -6,7 +6,7 @@ use crate::handles::{ModelHandle, NDArrayHandle, all, free, get, hold};
 use crate::ndarray::context;
 use crate::pointers::{count, distinct, list, put, read, text, texts};
 use crate::process::np_shape;
-use crate::returned::{self, Place};
+use crate::returned::{self, ResultPlace};
 use crate::runtime::runtime;
 use crate::symbol;
 use mxrt::params::Params;
@@ -86,7 +86,7 @@ unsafe fn call_options(options: *const MXRTCallOptions) -> Result<CallOptions, E
 /// # Safety
 /// The pointers are null or point to places for the results.
 unsafe fn names(
-    place: Place,
+    place: ResultPlace,
     values: &[ValueInfo],
     out_size: *mut u32,
     out_str_array: *mut *mut *const c_char,
@@ -151,12 +151,12 @@ c_functions! {
 
     /// Names of the inputs of a call, in order.
     fn MXRTModelListInputs(handle: ModelHandle, out_size: *mut u32, out_str_array: *mut *mut *const c_char) {
-        names(Place::of("inputs of models"), get::<Model>(handle)?.inputs(), out_size, out_str_array)
+        names(ResultPlace::of("inputs of models"), get::<Model>(handle)?.inputs(), out_size, out_str_array)
     }
 
     /// Names of the outputs, in order.
     fn MXRTModelListOutputs(handle: ModelHandle, out_size: *mut u32, out_str_array: *mut *mut *const c_char) {
-        names(Place::of("outputs of models"), get::<Model>(handle)?.outputs(), out_size, out_str_array)
+        names(ResultPlace::of("outputs of models"), get::<Model>(handle)?.outputs(), out_size, out_str_array)
     }
 
     /// Calls a model. Returns at once; the results are computed in the background. `options` may be

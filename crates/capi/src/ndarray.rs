@@ -4,7 +4,7 @@ use crate::border::{Error, guard};
 use crate::handles::{NDArrayHandle, free, free_unset, get, hold, is_unset};
 use crate::pointers::{count, list, list_mut, put};
 use crate::process::np_shape;
-use crate::returned::{self, Place};
+use crate::returned::{self, ResultPlace};
 use crate::runtime::engine;
 use mxrt::internal::DeviceType;
 use mxrt::params::NpShape;
@@ -125,7 +125,7 @@ pub unsafe extern "C" fn MXNDArrayGetShape(
         // SAFETY: the caller promises a place for the number.
         unsafe { put(out_dim, dims.len() as u32, "out_dim")? };
         // SAFETY: the caller promises a place for the pointer.
-        unsafe { put(out_pdata, returned::list(Place::of("shape"), dims)?.cast_const(), "out_pdata") }
+        unsafe { put(out_pdata, returned::list(ResultPlace::of("shape"), dims)?.cast_const(), "out_pdata") }
     })
 }
 
@@ -141,7 +141,7 @@ pub unsafe extern "C" fn MXNDArrayGetShapeEx(
         // SAFETY: the caller promises a place for the number.
         unsafe { put_rank(handle, dims.len(), out_dim)? };
         // SAFETY: the caller promises a place for the pointer.
-        unsafe { put(out_pdata, returned::list(Place::of("signed shape"), dims)?.cast_const(), "out_pdata") }
+        unsafe { put(out_pdata, returned::list(ResultPlace::of("signed shape"), dims)?.cast_const(), "out_pdata") }
     })
 }
 

@@ -4,7 +4,7 @@ use crate::border::{Error, c_functions};
 use crate::cached_op::borrow;
 use crate::handles::{NDArrayHandle, OPERATOR, OpHandle, STEP, all, defined, definition, hold, is_unset, set};
 use crate::pointers::{Definitions, StaticText, StaticTexts, count, distinct, list, put, read, text, texts};
-use crate::returned::{self, Place};
+use crate::returned::{self, ResultPlace};
 use crate::runtime::runtime;
 use mxrt::internal::{
     AttrDef, AttrKind, CallAttrs, FailureKind, ForkSafeLazy, ForkSafeOnce, Inputs, Interrupter, Invocation, OpDef,
@@ -235,7 +235,7 @@ impl Call {
         if outputs.is_empty() {
             let made = push(def, &attrs, context, &inputs, None)?;
             let number = made.len();
-            let handles = returned::list(Place::of("results"), made.into_iter().map(hold).collect())?;
+            let handles = returned::list(ResultPlace::of("results"), made.into_iter().map(hold).collect())?;
             // SAFETY: the caller promises places, which have been read.
             unsafe { put(self.num_outputs, number as c_int, "num_outputs")? };
             // SAFETY: as above.

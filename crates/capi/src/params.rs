@@ -4,7 +4,7 @@ use crate::border::{Error, guard};
 use crate::handles::{NDArrayHandle, get, hold};
 use crate::pointers::{count, list, put, text};
 use crate::process::np_shape;
-use crate::returned::{self, Place};
+use crate::returned::{self, ResultPlace};
 use crate::runtime::engine;
 use mxrt::NDArray;
 use mxrt::params::Params;
@@ -34,8 +34,8 @@ impl Out {
         // SAFETY: the caller promises a place.
         unsafe { put(self.arrays, std::ptr::null_mut(), "out_arr")? };
         // SAFETY: the caller promises a place.
-        unsafe { put(self.names, returned::texts(Place::of("names of arrays"), names)?, "out_names")? };
-        let handles = returned::list(Place::of("loaded arrays"), arrays.into_iter().map(hold).collect())?;
+        unsafe { put(self.names, returned::texts(ResultPlace::of("names of arrays"), names)?, "out_names")? };
+        let handles = returned::list(ResultPlace::of("loaded arrays"), arrays.into_iter().map(hold).collect())?;
         // SAFETY: the caller promises a place.
         unsafe { put(self.arrays, handles, "out_arr") }
     }

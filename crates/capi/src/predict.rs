@@ -5,7 +5,7 @@ use crate::handles::{NDListHandle, PredictorHandle, free, get, hold};
 use crate::ndarray::{context, element_type};
 use crate::pointers::{Monitor, MonitorCallback, count, distinct, list, list_mut, put, text, texts};
 use crate::process::np_shape;
-use crate::returned::{self, Place};
+use crate::returned::{self, ResultPlace};
 use crate::runtime::{engine, runtime};
 use mxrt::internal::{Predictor, PredictorInputs};
 use mxrt::params::Params;
@@ -14,14 +14,14 @@ use std::ffi::{CString, c_char, c_int, c_void};
 
 /// Names and shapes as callers give them.
 #[derive(Clone, Copy)]
-struct Shapes {
+struct PredictorShapes {
     number: u32,
     keys: *const *const c_char,
     indptr: *const u32,
     data: *const u32,
 }
 
-impl Shapes {
+impl PredictorShapes {
     /// # Safety
     /// `number` names, one position more, and as many extents as the last position says.
     unsafe fn read(self) -> Result<Vec<(String, Shape)>, Error> {
@@ -45,16 +45,16 @@ impl Shapes {
 }
 
 /// The arguments of all functions that make predictors.
-struct Source {
+struct PredictorSource {
     symbol: *const c_char,
     params: *const c_void,
     param_size: c_int,
     dev_type: c_int,
     dev_id: c_int,
-    shapes: Shapes,
+    shapes: PredictorShapes,
 }
 
-impl Source {
+impl PredictorSource {
     /// # Safety
     /// The pointers are null or point to what their names say.
     unsafe fn open(self, outputs: &[&str], dtypes: Vec<(String, DType)>) -> Result<Predictor, Error> {
@@ -113,9 +113,13 @@ pub unsafe extern "C" fn MXPredCreate(
     input_shape_data: *const u32,
     out: *mut PredictorHandle,
 ) -> c_int {
-    let shapes =
-        Shapes { number: num_input_nodes, keys: input_keys, indptr: input_shape_indptr, data: input_shape_data };
-    let source = Source { symbol: symbol_json_str, params: param_bytes, param_size, dev_type, dev_id, shapes };
+    let shapes = PredictorShapes {
+        number: num_input_nodes,
+        keys: input_keys,
+        indptr: input_shape_indptr,
+        data: input_shape_data,
+    };
+    let source = PredictorSource { symbol: symbol_json_str, params: param_bytes, param_size, dev_type, dev_id, shapes };
     // SAFETY: the caller keeps the promises of the header.
     guard(|| unsafe { give(source.open(&[], Vec::new())?, out) })
 }
@@ -137,9 +141,13 @@ pub unsafe extern "C" fn MXPredCreateEx(
     provided_arg_dtypes: *const c_int,
     out: *mut PredictorHandle,
 ) -> c_int {
-    let shapes =
-        Shapes { number: num_input_nodes, keys: input_keys, indptr: input_shape_indptr, data: input_shape_data };
-    let source = Source { symbol: symbol_json_str, params: param_bytes, param_size, dev_type, dev_id, shapes };
+    let shapes = PredictorShapes {
+        number: num_input_nodes,
+        keys: input_keys,
+        indptr: input_shape_indptr,
+        data: input_shape_data,
+    };
+    let source = PredictorSource { symbol: symbol_json_str, params: param_bytes, param_size, dev_type, dev_id, shapes };
     guard(|| {
         let number = count(num_provided_arg_dtypes, "num_provided_arg_dtypes")?;
         // SAFETY: the caller promises as many names.
@@ -169,9 +177,13 @@ pub unsafe extern "C" fn MXPredCreatePartialOut(
     output_keys: *const *const c_char,
     out: *mut PredictorHandle,
 ) -> c_int {
-    let shapes =
-        Shapes { number: num_input_nodes, keys: input_keys, indptr: input_shape_indptr, data: input_shape_data };
-    let source = Source { symbol: symbol_json_str, params: param_bytes, param_size, dev_type, dev_id, shapes };
+    let shapes = PredictorShapes {
+        number: num_input_nodes,
+        keys: input_keys,
+        indptr: input_shape_indptr,
+        data: input_shape_data,
+    };
+    let source = PredictorSource { symbol: symbol_json_str, params: param_bytes, param_size, dev_type, dev_id, shapes };
     guard(|| {
         // SAFETY: the caller promises as many names.
         let keys = unsafe { texts(output_keys, count(num_output_nodes, "num_output_nodes")?, "output_keys")? };
@@ -196,9 +208,13 @@ pub unsafe extern "C" fn MXPredCreateMultiThread(
     num_threads: c_int,
     out: *mut PredictorHandle,
 ) -> c_int {
-    let shapes =
-        Shapes { number: num_input_nodes, keys: input_keys, indptr: input_shape_indptr, data: input_shape_data };
-    let source = Source { symbol: symbol_json_str, params: param_bytes, param_size, dev_type, dev_id, shapes };
+    let shapes = PredictorShapes {
+        number: num_input_nodes,
+        keys: input_keys,
+        indptr: input_shape_indptr,
+        data: input_shape_data,
+    };
+    let source = PredictorSource { symbol: symbol_json_str, params: param_bytes, param_size, dev_type, dev_id, shapes };
     guard(|| {
         let number = count(num_threads, "num_threads")?;
         // SAFETY: the caller promises a place for each handle.
@@ -226,8 +242,12 @@ pub unsafe extern "C" fn MXPredReshape(
     handle: PredictorHandle,
     out: *mut PredictorHandle,
 ) -> c_int {
-    let shapes =
-        Shapes { number: num_input_nodes, keys: input_keys, indptr: input_shape_indptr, data: input_shape_data };
+    let shapes = PredictorShapes {
+        number: num_input_nodes,
+        keys: input_keys,
+        indptr: input_shape_indptr,
+        data: input_shape_data,
+    };
     guard(|| {
         let predictor = get::<Predictor>(handle)?;
         // SAFETY: the caller keeps the promises of the header.
@@ -249,7 +269,9 @@ pub unsafe extern "C" fn MXPredGetOutputShape(
         // SAFETY: the caller promises a place for the number.
         unsafe { put(shape_ndim, dims.len() as u32, "shape_ndim")? };
         // SAFETY: the caller promises a place for the pointer.
-        unsafe { put(shape_data, returned::list(Place::of_object("shape of an output", handle), dims)?, "shape_data") }
+        unsafe {
+            put(shape_data, returned::list(ResultPlace::of_object("shape of an output", handle), dims)?, "shape_data")
+        }
     })
 }
 

@@ -3,7 +3,7 @@
 use crate::border::{Error, c_functions};
 use crate::pointers::{count, distinct, put, texts};
 use crate::profiler_objects::json_text;
-use crate::returned::{self, Place};
+use crate::returned::{self, ResultPlace};
 use crate::runtime::engine;
 use mxrt::internal::{ForkSafeMutex, profile};
 use std::borrow::Cow;
@@ -206,7 +206,7 @@ c_functions! {
     /// Times by operator as a table, in memory that belongs to the thread.
     fn MXAggregateProfileStatsPrint(out_str: *mut *const c_char, reset: c_int) {
         let text = totals(reset != 0, 0, Order::new(0, false)?)?;
-        put(out_str, returned::text(Place::of("totals"), text)?, "out_str")
+        put(out_str, returned::text(ResultPlace::of("totals"), text)?, "out_str")
     }
 
     /// Variant of `MXAggregateProfileStatsPrint` with sorting. `format`: 0 a table, 1 JSON.
@@ -218,6 +218,6 @@ c_functions! {
         ascending: c_int,
     ) {
         let text = totals(reset != 0, format, Order::new(sort_by, ascending != 0)?)?;
-        put(out_str, returned::text(Place::of("totals"), text)?, "out_str")
+        put(out_str, returned::text(ResultPlace::of("totals"), text)?, "out_str")
     }
 }

@@ -3,7 +3,7 @@
 use crate::border::c_functions;
 use crate::handles::{RecordIOHandle, free, get, hold, take};
 use crate::pointers::{list, put, text};
-use crate::returned::{self, Place};
+use crate::returned::{self, ResultPlace};
 use mxrt::internal::ForkSafeMutex;
 use mxrt::internal::io::recordio::{RecordReader, RecordWriter};
 use std::ffi::c_char;
@@ -86,7 +86,7 @@ c_functions! {
         let record = reader.0.lock().read()?;
         let Some(record) = record else { return Ok(()) };
         put(size, record.len(), "size")?;
-        put(buf, returned::list(Place::of_object("record", handle), record)?.cast_const().cast(), "buf")
+        put(buf, returned::list(ResultPlace::of_object("record", handle), record)?.cast_const().cast(), "buf")
     }
 
     /// Goes to the record at a position.

@@ -12,30 +12,30 @@ use std::collections::HashMap;
 use std::ffi::{CString, c_char, c_int, c_void};
 
 thread_local! {
-    static KEPT: RefCell<HashMap<Place, Box<dyn Any>>> = RefCell::default();
+    static KEPT: RefCell<HashMap<ResultPlace, Box<dyn Any>>> = RefCell::default();
 }
 
 /// The place of one result in a thread: which result, and of which object where each has its own.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Place {
+pub(crate) struct ResultPlace {
     result: &'static str,
     object: Option<usize>,
 }
 
-impl Place {
+impl ResultPlace {
     /// A place for this result of any object.
-    pub(crate) const fn of(result: &'static str) -> Place {
-        Place { result, object: None }
+    pub(crate) const fn of(result: &'static str) -> ResultPlace {
+        ResultPlace { result, object: None }
     }
 
     /// A place for this result of the object of a handle.
-    pub(crate) fn of_object(result: &'static str, handle: *mut c_void) -> Place {
-        Place { result, object: Some(handle.addr()) }
+    pub(crate) fn of_object(result: &'static str, handle: *mut c_void) -> ResultPlace {
+        ResultPlace { result, object: Some(handle.addr()) }
     }
 }
 
 /// Stores what pointers point to, in place of what was there. Memory of objects that were freed goes.
-fn keep(place: Place, content: impl Any) -> Result<(), Error> {
+fn keep(place: ResultPlace, content: impl Any) -> Result<(), Error> {
     let gone = |_| Error::plain("this thread is ending: nothing can be returned to it any more");
     let before = KEPT.try_with(|kept| {
         let mut kept = kept.borrow_mut();
@@ -54,14 +54,14 @@ fn first<T>(entries: &mut [T]) -> *mut T {
 }
 
 /// Stores a list of numbers or of handles. Objects behind handles belong to the caller.
-pub(crate) fn list<T: 'static>(place: Place, mut entries: Vec<T>) -> Result<*mut T, Error> {
+pub(crate) fn list<T: 'static>(place: ResultPlace, mut entries: Vec<T>) -> Result<*mut T, Error> {
     let pointer = first(&mut entries);
     keep(place, entries)?;
     Ok(pointer)
 }
 
 /// Stores several lists one after the other in one piece of memory, and returns their addresses.
-pub(crate) fn lists<T: 'static, const N: usize>(place: Place, lists: [Vec<T>; N]) -> Result<[*mut T; N], Error> {
+pub(crate) fn lists<T: 'static, const N: usize>(place: ResultPlace, lists: [Vec<T>; N]) -> Result<[*mut T; N], Error> {
     let lengths = lists.each_ref().map(Vec::len);
     let base = list(place, lists.into_iter().flatten().collect())?;
     let mut start = 0;
@@ -75,7 +75,7 @@ pub(crate) fn lists<T: 'static, const N: usize>(place: Place, lists: [Vec<T>; N]
 /// Stores ranks and extents of several shapes. The extents of all are one piece of memory: clients
 /// of MXNet read them from the address of the first.
 pub(crate) fn shapes<R: 'static, T: 'static>(
-    place: Place,
+    place: ResultPlace,
     mut ranks: Vec<R>,
     rows: Vec<Vec<T>>,
 ) -> Result<(*const R, *mut *const T), Error> {
@@ -96,11 +96,11 @@ pub(crate) fn shapes<R: 'static, T: 'static>(
 
 /// Stores the storage types of `count` arrays, all of which are dense.
 pub(crate) fn dense(count: usize) -> Result<*const c_int, Error> {
-    Ok(list::<c_int>(Place::of("storage types"), vec![0; count])?.cast_const())
+    Ok(list::<c_int>(ResultPlace::of("storage types"), vec![0; count])?.cast_const())
 }
 
 /// Stores texts and returns an array of pointers to them.
-pub(crate) fn texts(place: Place, texts: Vec<String>) -> Result<*mut *const c_char, Error> {
+pub(crate) fn texts(place: ResultPlace, texts: Vec<String>) -> Result<*mut *const c_char, Error> {
     let owned = texts.into_iter().map(c_text).collect::<Result<Vec<CString>, Error>>()?;
     let mut pointers: Vec<*const c_char> = owned.iter().map(|text| text.as_ptr()).collect();
     let pointer = first(&mut pointers);
@@ -109,7 +109,7 @@ pub(crate) fn texts(place: Place, texts: Vec<String>) -> Result<*mut *const c_ch
 }
 
 /// Stores one text.
-pub(crate) fn text(place: Place, text: String) -> Result<*const c_char, Error> {
+pub(crate) fn text(place: ResultPlace, text: String) -> Result<*const c_char, Error> {
     let text = c_text(text)?;
     let pointer = text.as_ptr();
     keep(place, text)?;

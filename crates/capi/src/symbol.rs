@@ -3,7 +3,7 @@
 use crate::border::{Error, guard};
 use crate::handles::{SymbolHandle, free, get, hold};
 use crate::pointers::{put, text};
-use crate::returned::{self, Place};
+use crate::returned::{self, ResultPlace};
 use crate::runtime::runtime;
 use mxrt::Symbol;
 use mxrt::internal::LoadOptions;
@@ -112,17 +112,17 @@ pub unsafe extern "C" fn MXSymbolSaveToJSON(symbol: SymbolHandle, out_json: *mut
     guard(|| {
         let json = of(symbol)?.to_json();
         // SAFETY: the caller promises a place for the pointer.
-        unsafe { put(out_json, returned::text(Place::of("json"), json)?, "out_json") }
+        unsafe { put(out_json, returned::text(ResultPlace::of("json"), json)?, "out_json") }
     })
 }
 
 /// Names that a symbol lists, and the place where callers find them.
-pub(crate) struct Names(Place, fn(&Symbol) -> Vec<String>);
+pub(crate) struct ListedNames(ResultPlace, fn(&Symbol) -> Vec<String>);
 
-pub(crate) const ARGUMENTS: Names = Names(Place::of("arguments"), Symbol::list_arguments);
-pub(crate) const STATES: Names = Names(Place::of("auxiliary states"), Symbol::list_auxiliary_states);
-pub(crate) const OUTPUTS: Names = Names(Place::of("outputs"), Symbol::list_outputs);
-const INPUTS: Names = Names(Place::of("inputs"), Symbol::list_inputs);
+pub(crate) const ARGUMENTS: ListedNames = ListedNames(ResultPlace::of("arguments"), Symbol::list_arguments);
+pub(crate) const STATES: ListedNames = ListedNames(ResultPlace::of("auxiliary states"), Symbol::list_auxiliary_states);
+pub(crate) const OUTPUTS: ListedNames = ListedNames(ResultPlace::of("outputs"), Symbol::list_outputs);
+const INPUTS: ListedNames = ListedNames(ResultPlace::of("inputs"), Symbol::list_inputs);
 
 /// # Safety
 /// The pointers are null or point to places for the results.
@@ -130,9 +130,9 @@ pub(crate) unsafe fn names(
     symbol: SymbolHandle,
     out_size: *mut u32,
     out_str_array: *mut *mut *const c_char,
-    names: Names,
+    names: ListedNames,
 ) -> Result<(), Error> {
-    let Names(place, list) = names;
+    let ListedNames(place, list) = names;
     let names = list(&self::of(symbol)?);
     // SAFETY: the caller promises a place for the number.
     unsafe { put(out_size, names.len() as u32, "out_size")? };

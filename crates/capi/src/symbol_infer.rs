@@ -5,7 +5,7 @@ use crate::handles::SymbolHandle;
 use crate::ndarray::element_type;
 use crate::pointers::{count, distinct, list, put};
 use crate::process::np_shape;
-use crate::returned::{self, Place};
+use crate::returned::{self, ResultPlace};
 use crate::symbol::of;
 use mxrt::internal::{InferredShapes, PartialShape};
 use mxrt::params::NpShape;
@@ -91,7 +91,7 @@ struct Out<S, R, T>(*mut S, *mut *const R, *mut *mut *const T);
 impl<S: TryFrom<usize>, R: TryFrom<c_int> + 'static, T: TryFrom<i64> + 'static> Out<S, R, T> {
     /// # Safety
     /// The pointers are null or point to places. `name` is that of the list in messages.
-    unsafe fn put(&self, shapes: &[PartialShape], place: Place, name: &str) -> Result<(), Error> {
+    unsafe fn put(&self, shapes: &[PartialShape], place: ResultPlace, name: &str) -> Result<(), Error> {
         let (mut ranks, mut rows) = (Vec::new(), Vec::new());
         for shape in shapes {
             let (rank, dims) = shown::<T>(shape)?;
@@ -114,7 +114,7 @@ impl<S: TryFrom<usize>, R: TryFrom<c_int> + 'static, T: TryFrom<i64> + 'static> 
 unsafe fn infer<P, G, S, R, T>(
     sym: SymbolHandle,
     known: Known<P, G>,
-    outs: [(Out<S, R, T>, Place); 3],
+    outs: [(Out<S, R, T>, ResultPlace); 3],
     complete: *mut c_int,
     want_partial: bool,
 ) -> Result<(), Error>
@@ -141,7 +141,7 @@ where
 /// The place for one list of a function.
 macro_rules! place {
     ($function:ident $list:ident) => {
-        Place::of(concat!(stringify!($function), " ", stringify!($list)))
+        ResultPlace::of(concat!(stringify!($function), " ", stringify!($list)))
     };
 }
 
@@ -193,14 +193,14 @@ infer_shape! {
 }
 
 /// The addresses for one list of types, and its place.
-struct Types(*mut u32, *mut *const c_int, Place);
+struct TypeList(*mut u32, *mut *const c_int, ResultPlace);
 
 /// # Safety
 /// The pointers are null or point to what their names say.
 unsafe fn infer_type(
     sym: SymbolHandle,
     (num_args, names, given): (u32, *const *const c_char, *const c_int),
-    outs: [Types; 3],
+    outs: [TypeList; 3],
     complete: *mut c_int,
     want_partial: bool,
 ) -> Result<(), Error> {
@@ -249,9 +249,9 @@ macro_rules! infer_type {
                 complete: *mut c_int,
             ) {
                 let outs = [
-                    Types(in_type_size, in_type_data, place!($name in)),
-                    Types(out_type_size, out_type_data, place!($name out)),
-                    Types(aux_type_size, aux_type_data, place!($name aux)),
+                    TypeList(in_type_size, in_type_data, place!($name in)),
+                    TypeList(out_type_size, out_type_data, place!($name out)),
+                    TypeList(aux_type_size, aux_type_data, place!($name aux)),
                 ];
                 infer_type(sym, (num_args, keys, arg_type_data), outs, complete, $partial)
             }

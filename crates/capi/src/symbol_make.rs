@@ -4,7 +4,7 @@ use crate::border::{Error, c_functions};
 use crate::handles::{NDArrayHandle, OpHandle, SymbolHandle, free, get, hold};
 use crate::operators::operator;
 use crate::pointers::{count, distinct, list, put, text, texts};
-use crate::returned::{self, Place};
+use crate::returned::{self, ResultPlace};
 use crate::symbol::{OUTPUTS, State, SymbolCell, give, names, of};
 use mxrt::Symbol;
 use mxrt::internal::{NodeEntry, number_of_graphs, symbol};
@@ -80,7 +80,7 @@ unsafe fn compose(
 /// # Safety
 /// As for `MXSymbolGetAttr`.
 unsafe fn one_attr(
-    place: Place,
+    place: ResultPlace,
     value: Option<String>,
     out: *mut *const c_char,
     success: *mut c_int,
@@ -138,7 +138,7 @@ unsafe fn all_attrs(
     unsafe { put(out_size, number, "out_size")? };
     let flat = pairs.into_iter().flat_map(|(key, value)| [key, value]).collect();
     // SAFETY: contract.
-    unsafe { put(out, returned::texts(Place::of("attributes"), flat)?, "out") }
+    unsafe { put(out, returned::texts(ResultPlace::of("attributes"), flat)?, "out") }
 }
 
 /// # Safety
@@ -193,7 +193,7 @@ c_functions! {
         put(input_size, 0, "input_size")?;
         let cut: Vec<SymbolHandle> = cut(sym)?.into_iter().map(|symbol| hold::<SymbolCell>(symbol.into())).collect();
         put(input_size, cut.len() as c_int, "input_size")?;
-        put(input_symbols, returned::list(Place::of("cut inputs"), cut)?, "input_symbols")
+        put(input_symbols, returned::list(ResultPlace::of("cut inputs"), cut)?, "input_symbols")
     }
 
     /// A copy whose operators read what `amp_cast` and `amp_multicast` would convert.
@@ -337,27 +337,27 @@ c_functions! {
 
     /// The graph as text, in memory that belongs to the thread.
     fn MXSymbolPrint(symbol: SymbolHandle, out_str: *mut *const c_char) {
-        put(out_str, returned::text(Place::of("text of a symbol"), symbol::text(&of(symbol)?))?, "out_str")
+        put(out_str, returned::text(ResultPlace::of("text of a symbol"), symbol::text(&of(symbol)?))?, "out_str")
     }
 
     /// Alias of `MXSymbolPrint`.
     fn NNSymbolPrint(symbol: SymbolHandle, out_str: *mut *const c_char) {
-        put(out_str, returned::text(Place::of("text of a symbol"), symbol::text(&of(symbol)?))?, "out_str")
+        put(out_str, returned::text(ResultPlace::of("text of a symbol"), symbol::text(&of(symbol)?))?, "out_str")
     }
 
     /// The name of the symbol's node; `*success` is 0 where there are several.
     fn MXSymbolGetName(symbol: SymbolHandle, out: *mut *const c_char, success: *mut c_int) {
-        one_attr(Place::of("name"), of(symbol)?.name(), out, success)
+        one_attr(ResultPlace::of("name"), of(symbol)?.name(), out, success)
     }
 
     /// An attribute of the node; `*success` is 0 where it has none of this name.
     fn MXSymbolGetAttr(symbol: SymbolHandle, key: *const c_char, out: *mut *const c_char, success: *mut c_int) {
-        one_attr(Place::of("attribute"), attr(symbol, text(key, "key")?)?, out, success)
+        one_attr(ResultPlace::of("attribute"), attr(symbol, text(key, "key")?)?, out, success)
     }
 
     /// Alias of `MXSymbolGetAttr`.
     fn NNSymbolGetAttr(symbol: SymbolHandle, key: *const c_char, out: *mut *const c_char, success: *mut c_int) {
-        one_attr(Place::of("attribute"), attr(symbol, text(key, "key")?)?, out, success)
+        one_attr(ResultPlace::of("attribute"), attr(symbol, text(key, "key")?)?, out, success)
     }
 
     /// Sets an attribute of the node.
@@ -447,6 +447,6 @@ c_functions! {
         put(inputs, std::ptr::null_mut(), "inputs")?;
         let cell = |node| SymbolCell::from(Symbol::from_entries(vec![NodeEntry::new(node, 0)]));
         let handles = nodes.into_iter().map(|node| crate::handles::hold(cell(node))).collect();
-        put(inputs, returned::list(Place::of("input symbols"), handles)?, "inputs")
+        put(inputs, returned::list(ResultPlace::of("input symbols"), handles)?, "inputs")
     }
 }

@@ -6,7 +6,7 @@ use crate::ndarray::{context, element_type, put_rank, value};
 use crate::operators::by_name;
 use crate::pointers::{count, list, put};
 use crate::process::np_shape;
-use crate::returned::{self, Place};
+use crate::returned::{self, ResultPlace};
 use crate::runtime::engine;
 use mxrt::internal::infer_types;
 use mxrt::{NDArray, Shape, TensorType};
@@ -161,7 +161,7 @@ c_functions! {
     fn MXNDArrayGetShapeEx64(handle: NDArrayHandle, out_dim: *mut c_int, out_pdata: *mut *const i64) {
         let dims = crate::ndarray::dims::<i64>(handle)?;
         put_rank(handle, dims.len(), out_dim)?;
-        put(out_pdata, returned::list(Place::of("shape of 64 bits"), dims)?.cast_const(), "out_pdata")
+        put(out_pdata, returned::list(ResultPlace::of("shape of 64 bits"), dims)?.cast_const(), "out_pdata")
     }
 
     /// Waits for an array and gives the address of its first element, for reading. The address is
@@ -178,7 +178,7 @@ c_functions! {
     fn MXNDArraySaveRawBytes(handle: NDArrayHandle, out_size: *mut usize, out_buf: *mut *const c_char) {
         let bytes = mxrt::params::save_raw(&*get::<NDArray>(handle)?, np_shape(), &mut || true)?;
         put(out_size, bytes.len(), "out_size")?;
-        put(out_buf, returned::list(Place::of("raw bytes"), bytes)?.cast_const().cast(), "out_buf")
+        put(out_buf, returned::list(ResultPlace::of("raw bytes"), bytes)?.cast_const().cast(), "out_buf")
     }
 
     /// The array of such bytes.

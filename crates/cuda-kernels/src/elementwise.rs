@@ -21,7 +21,7 @@ pub(crate) const NUMBER: i32 = -(STEPS as i32) - 1;
 /// `ElementOperand` of the text.
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub(crate) struct Operand {
+pub(crate) struct ElementOperand {
     at: u64,
     pub dtype: i32,
     pub strided: i32,
@@ -31,7 +31,7 @@ pub(crate) struct Operand {
 /// `ElementStep` of the text.
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub(crate) struct Step {
+pub(crate) struct ElementStep {
     pub function: i32,
     pub a: i32,
     pub b: i32,
@@ -44,7 +44,7 @@ pub(crate) struct Step {
 /// `ElementProgram` of the text.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Program {
+struct ElementProgram {
     out: u64,
     n: i64,
     out_dtype: i32,
@@ -52,8 +52,8 @@ struct Program {
     steps: i32,
     unused: i32,
     axes: Axes,
-    operand: [Operand; OPERANDS],
-    step: [Step; STEPS],
+    operand: [ElementOperand; OPERANDS],
+    step: [ElementStep; STEPS],
 }
 
 /// `Cast` of the text.
@@ -109,7 +109,7 @@ pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound
             let whole = computes(signature.outputs.first()?.dtype)?;
             let (a, b) = if *first { (NUMBER, 0) } else { (0, NUMBER) };
             let function = binary(*function, whole)?;
-            bind_steps(&[Step { function, a, b, number: *number, ..NO_STEP }], &[], signature)
+            bind_steps(&[ElementStep { function, a, b, number: *number, ..NO_STEP }], &[], signature)
         }
         KernelForm::Cast => {
             let (from, to) = (signature.inputs.first()?, signature.outputs.first()?);
@@ -139,32 +139,32 @@ pub(crate) fn example() -> Text {
     chain::text(Computes::Single, code(DType::F32), &[NO_OPERAND], &[NO_STEP])
 }
 
-const NO_OPERAND: Operand = Operand { at: 0, dtype: 0, strided: 0, steps: [0; AXES] };
-const NO_STEP: Step = Step { function: 0, a: 0, b: 0, unused: 0, number: 0.0, p: 0.0, q: 0.0 };
+const NO_OPERAND: ElementOperand = ElementOperand { at: 0, dtype: 0, strided: 0, steps: [0; AXES] };
+const NO_STEP: ElementStep = ElementStep { function: 0, a: 0, b: 0, unused: 0, number: 0.0, p: 0.0, q: 0.0 };
 
-fn step(function: Elementwise, reads: &[StepInput], whole: Computes) -> Option<Step> {
+fn step(function: Elementwise, reads: &[StepInput], whole: Computes) -> Option<ElementStep> {
     let source = |i: usize| match reads.get(i) {
         Some(StepInput::Input(k)) => *k as i32,
         Some(StepInput::Step(k)) => !(*k as i32),
         None => NUMBER,
     };
-    let plain = Step { a: source(0), b: source(0), ..NO_STEP };
+    let plain = ElementStep { a: source(0), b: source(0), ..NO_STEP };
     Some(match function {
         Elementwise::Unary(f) => {
             let (function, p, q) = unary(f, whole)?;
-            Step { function, p, q, ..plain }
+            ElementStep { function, p, q, ..plain }
         }
-        Elementwise::Binary(f) => Step { function: binary(f, whole)?, b: source(1), ..plain },
+        Elementwise::Binary(f) => ElementStep { function: binary(f, whole)?, b: source(1), ..plain },
         Elementwise::WithScalar(f, number) => {
-            Step { function: binary(f, whole)?, b: NUMBER, number: number.into(), ..plain }
+            ElementStep { function: binary(f, whole)?, b: NUMBER, number: number.into(), ..plain }
         }
         Elementwise::OfScalar(f, number) => {
-            Step { function: binary(f, whole)?, a: NUMBER, number: number.into(), ..plain }
+            ElementStep { function: binary(f, whole)?, a: NUMBER, number: number.into(), ..plain }
         }
     })
 }
 
-fn bind_steps(steps: &[Step], shapes: &[Vec<usize>], signature: &Signature<'_>) -> Option<Bound> {
+fn bind_steps(steps: &[ElementStep], shapes: &[Vec<usize>], signature: &Signature<'_>) -> Option<Bound> {
     let ([output], inputs) = (signature.outputs, signature.inputs) else { return None };
     let whole = computes(output.dtype)?;
     // Integers become doubles where they are read.
@@ -187,13 +187,13 @@ fn bind_steps(steps: &[Step], shapes: &[Vec<usize>], signature: &Signature<'_>) 
     let mut operand = [NO_OPERAND; OPERANDS];
     for (i, input) in inputs.iter().enumerate() {
         let strided = i32::from(shape_of(i).iter().product::<usize>() != out.size());
-        operand[i] = Operand { at: 0, dtype: code(input.dtype), strided, steps: all[i] };
+        operand[i] = ElementOperand { at: 0, dtype: code(input.dtype), strided, steps: all[i] };
     }
     let mut step_list = [NO_STEP; STEPS];
     step_list.iter_mut().zip(steps).for_each(|(place, step)| *place = *step);
     let n = out.size();
     let out_dtype = code(output.dtype);
-    let program = Program {
+    let program = ElementProgram {
         out: 0,
         n: n as i64,
         out_dtype,

@@ -1,7 +1,7 @@
 //! Elements in other places: `moving.h`.
 
 use crate::launch::{AXES, Axes, Bound, axes, code, each, known, launch};
-use crate::product::Rows;
+use crate::product::MatrixRows;
 use mxrt_engine::{DeviceCtx, DevicePtr, OpError};
 use mxrt_ops::{KernelForm, Move, Signature};
 use mxrt_tensor::TensorType;
@@ -137,7 +137,7 @@ pub(crate) fn copy_region(
 pub(crate) fn copy_rows(
     ctx: &DeviceCtx<'_>,
     to: DevicePtr,
-    from: Rows,
+    from: MatrixRows,
     [rows, columns]: [usize; 2],
     size: usize,
 ) -> Result<(), OpError> {

@@ -197,7 +197,7 @@ pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound
 
 /// Rows of a matrix in memory: the first one, and elements between them.
 #[derive(Clone, Copy)]
-pub(crate) struct Rows {
+pub(crate) struct MatrixRows {
     pub first: DevicePtr,
     pub step: usize,
 }
@@ -208,7 +208,7 @@ pub(crate) fn multiply(
     ctx: &DeviceCtx<'_>,
     dtype: DType,
     [m, n, k]: [usize; 3],
-    [a, b, c]: [Rows; 3],
+    [a, b, c]: [MatrixRows; 3],
     bias: Option<DevicePtr>,
 ) -> Result<(), OpError> {
     let (sums, name) = match dtype {

@@ -4,7 +4,7 @@
 
 use crate::launch::{Bound, each, launch};
 use crate::moving::copy_rows;
-use crate::product::{Rows, multiply};
+use crate::product::{MatrixRows, multiply};
 use mxrt_engine::{DeviceCtx, DevicePtr, OpError};
 use mxrt_kernels::recurrent::{Cell, PassPlaces, Recurrent};
 use mxrt_ops::{DeviceOperands, KernelForm, Signature};
@@ -37,13 +37,13 @@ pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound
         DType::F64 => c"recurrent_step_f64",
         _ => return None,
     };
-    let memory = Memory::of(&layers, dtype.size())?;
+    let memory = CallMemory::of(&layers, dtype.size())?;
     Some(Bound::new(move |ctx, at| Stack { layers, dtype, kernel, memory, ctx, at }.run()))
 }
 
 /// Bytes of the parts of the memory of a call.
 #[derive(Clone, Copy)]
-struct Memory {
+struct CallMemory {
     /// outputs of a layer between others
     between: usize,
     /// products of the inputs of all steps
@@ -54,11 +54,11 @@ struct Memory {
     unprojected: usize,
 }
 
-impl Memory {
-    fn of(layers: &Recurrent, size: usize) -> Option<Memory> {
+impl CallMemory {
+    fn of(layers: &Recurrent, size: usize) -> Option<CallMemory> {
         let bytes = |factors: &[usize]| factors.iter().try_fold(size, |n, f| n.checked_mul(*f));
         let sequences = layers.steps.checked_mul(layers.batch)?;
-        let memory = Memory {
+        let memory = CallMemory {
             between: bytes(&[sequences, layers.hidden(), layers.directions()])? * usize::from(layers.layers > 1),
             of_inputs: bytes(&[sequences, layers.rows()])?,
             of_state: bytes(&[layers.batch, layers.rows()])?,
@@ -78,21 +78,21 @@ struct Stack<'a> {
     layers: Recurrent,
     dtype: DType,
     kernel: &'static CStr,
-    memory: Memory,
+    memory: CallMemory,
     ctx: &'a DeviceCtx<'a>,
     at: &'a DeviceOperands<'a>,
 }
 
 /// The memory of a pass.
 #[derive(Clone, Copy)]
-struct Pass {
+struct PassMemory {
     number: usize,
     of_inputs: DevicePtr,
     of_state: DevicePtr,
     cell: DevicePtr,
     unprojected: DevicePtr,
     /// outputs of the layer, and how far their rows are apart
-    output: Rows,
+    output: MatrixRows,
 }
 
 impl Stack<'_> {
@@ -108,14 +108,15 @@ impl Stack<'_> {
             part
         });
         let width = self.layers.hidden() * self.layers.directions();
-        let mut input = Rows { first: self.at.inputs[0], step: self.layers.inputs };
+        let mut input = MatrixRows { first: self.at.inputs[0], step: self.layers.inputs };
         for layer in 0..layers {
             let last = layer + 1 == layers;
-            let output = Rows { first: if last { self.at.outputs[0] } else { [a, b][layer % 2] }, step: width };
+            let output = MatrixRows { first: if last { self.at.outputs[0] } else { [a, b][layer % 2] }, step: width };
             for direction in 0..self.layers.directions() {
                 let number = layer * self.layers.directions() + direction;
-                let mine = Rows { first: self.element(output.first, direction * self.layers.hidden()), step: width };
-                self.pass(input, layer, Pass { number, of_inputs, of_state, cell, unprojected, output: mine })?;
+                let mine =
+                    MatrixRows { first: self.element(output.first, direction * self.layers.hidden()), step: width };
+                self.pass(input, layer, PassMemory { number, of_inputs, of_state, cell, unprojected, output: mine })?;
             }
             input = output;
         }
@@ -127,17 +128,17 @@ impl Stack<'_> {
         array.offset(i * self.dtype.size())
     }
 
-    fn pass(&self, input: Rows, layer: usize, pass: Pass) -> Result<(), OpError> {
+    fn pass(&self, input: MatrixRows, layer: usize, pass: PassMemory) -> Result<(), OpError> {
         let Recurrent { steps, batch, size, .. } = self.layers;
         let (hidden, rows, inputs) = (self.layers.hidden(), self.layers.rows(), self.layers.inputs_of(layer));
         let places = self.layers.parameters_of(pass.number);
         let weights = self.weights(places.of_inputs, inputs);
-        let of_inputs = Rows { first: pass.of_inputs, step: rows };
+        let of_inputs = MatrixRows { first: pass.of_inputs, step: rows };
         let bias = self.weights(places.input_bias, 0).first;
         multiply(self.ctx, self.dtype, [steps * batch, rows, inputs], [input, weights, of_inputs], Some(bias))?;
 
         let (state_place, cell_place) = (pass.number * batch * hidden, pass.number * batch * size);
-        let mut state = Rows { first: self.element(self.at.inputs[2], state_place), step: hidden };
+        let mut state = MatrixRows { first: self.element(self.at.inputs[2], state_place), step: hidden };
         let first_cell = self.at.inputs.get(3).map_or(pass.cell, |cells| self.element(*cells, cell_place));
         let cell = self.at.outputs.get(2).map_or(pass.cell, |cells| self.element(*cells, cell_place));
         for i in 0..steps {
@@ -158,26 +159,27 @@ impl Stack<'_> {
     }
 
     /// Rows of parameters.
-    fn weights(&self, first: usize, step: usize) -> Rows {
-        Rows { first: self.element(self.at.inputs[1], first), step }
+    fn weights(&self, first: usize, step: usize) -> MatrixRows {
+        MatrixRows { first: self.element(self.at.inputs[1], first), step }
     }
 
     /// One step of all sequences; where its states are.
     fn step(
         &self,
-        pass: &Pass,
+        pass: &PassMemory,
         places: PassPlaces,
         step: usize,
-        state: Rows,
+        state: MatrixRows,
         [cell_from, cell_to]: [DevicePtr; 2],
-    ) -> Result<Rows, OpError> {
+    ) -> Result<MatrixRows, OpError> {
         let Recurrent { batch, size, projection, .. } = self.layers;
         let (hidden, rows) = (self.layers.hidden(), self.layers.rows());
-        let operands = [state, self.weights(places.of_state, hidden), Rows { first: pass.of_state, step: rows }];
+        let operands = [state, self.weights(places.of_state, hidden), MatrixRows { first: pass.of_state, step: rows }];
         let bias = self.weights(places.state_bias, 0).first;
         multiply(self.ctx, self.dtype, [batch, rows, hidden], operands, Some(bias))?;
-        let output = Rows { first: self.element(pass.output.first, step * batch * pass.output.step), ..pass.output };
-        let made = if projection.is_some() { Rows { first: pass.unprojected, step: size } } else { output };
+        let output =
+            MatrixRows { first: self.element(pass.output.first, step * batch * pass.output.step), ..pass.output };
+        let made = if projection.is_some() { MatrixRows { first: pass.unprojected, step: size } } else { output };
         let argument = StepArgument {
             to: made.first.0,
             cell_to: cell_to.0,

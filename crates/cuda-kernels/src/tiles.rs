@@ -111,26 +111,26 @@ impl Elements {
 
 /// How a result is cut into tiles, and the depth into parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Cut {
+struct TileCut {
     side: usize,
     parts: usize,
     /// steps of a part
     steps: usize,
 }
 
-impl Cut {
+impl TileCut {
     /// Divides a product by its extents alone, so that the same product is summed in one order
     /// everywhere. `large`: whether there are large tiles.
-    fn new([m, n, k]: [usize; 3], batch: usize, step: usize, large: bool) -> Cut {
+    fn new([m, n, k]: [usize; 3], batch: usize, step: usize, large: bool) -> TileCut {
         let blocks = |side: usize| m.div_ceil(side) * n.div_ceil(side) * batch;
         let all = k.div_ceil(step).max(1);
         if large && m > SMALL && n > SMALL && blocks(LARGE) >= LARGE_BLOCKS {
-            return Cut { side: LARGE, parts: 1, steps: all };
+            return TileCut { side: LARGE, parts: 1, steps: all };
         }
         let wanted = SMALL_BLOCKS.div_ceil(blocks(SMALL).max(1));
         let most = (k / PART_DEPTH).clamp(1, PARTS);
         let steps = all.div_ceil(wanted.min(most));
-        Cut { side: SMALL, parts: all.div_ceil(steps), steps }
+        TileCut { side: SMALL, parts: all.div_ceil(steps), steps }
     }
 
     /// Blocks: tiles along two axes, then batches with their parts. None where there are too many.
@@ -149,7 +149,7 @@ impl Cut {
 pub(crate) struct Tiled {
     name: &'static CStr,
     grid: Grid,
-    cut: Cut,
+    cut: TileCut,
     elements: Elements,
     /// rows of a batch, columns, batches
     extents: [usize; 3],
@@ -184,7 +184,7 @@ impl Tiled {
                 [[c"wide_product_128_f16", c"wide_product_128_f32"], [c"wide_product_64_f16", c"wide_product_64_f32"]]
             }
         };
-        let cut = Cut::new([m, n, k], batch, elements.step(), true);
+        let cut = TileCut::new([m, n, k], batch, elements.step(), true);
         Tiled {
             name: elements.kernel(names[usize::from(cut.side == SMALL)]),
             grid: cut.grid(elements, [n, m], batch)?,
@@ -210,7 +210,7 @@ impl Tiled {
         }
         let gathered = channels % elements.piece() != 0;
         let large = !gathered && elements == Elements::Half;
-        let cut = Cut::new([m, filters, k], groups, elements.step(), large);
+        let cut = TileCut::new([m, filters, k], groups, elements.step(), large);
         let names = match (gathered, cut.side) {
             (true, _) => [c"convolution_gathered_f16", c"convolution_gathered_f32"],
             (false, SMALL) => [c"convolution_64_f16", c"convolution_64_f32"],
@@ -254,7 +254,7 @@ impl Tiled {
 
     /// Memory for parts, if there are several.
     fn parts(&self, ctx: &DeviceCtx<'_>) -> Result<PartsArgument, OpError> {
-        let Cut { parts, steps, .. } = self.cut;
+        let TileCut { parts, steps, .. } = self.cut;
         let to = if parts > 1 { ctx.scratch(parts * self.size() * size_of::<f32>())?.0 } else { 0 };
         Ok(PartsArgument { to, size: self.size() as i64, count: parts as i32, steps: steps as i32 })
     }
@@ -297,15 +297,15 @@ mod tests {
 
     #[test]
     fn large_products_have_large_tiles_and_deep_ones_parts() {
-        let cut = |size, batch| Cut::new(size, batch, 32, true);
-        assert_eq!(cut([4096, 4096, 512], 1), Cut { side: LARGE, parts: 1, steps: 16 });
+        let cut = |size, batch| TileCut::new(size, batch, 32, true);
+        assert_eq!(cut([4096, 4096, 512], 1), TileCut { side: LARGE, parts: 1, steps: 16 });
         // All blocks together fill a GPU, and each has some steps.
-        assert_eq!(cut([49, 512, 4608], 1), Cut { side: SMALL, parts: 29, steps: 5 });
-        assert_eq!(cut([3136, 64, 576], 1), Cut { side: SMALL, parts: 4, steps: 5 });
-        assert_eq!(cut([64, 64, 64], 1), Cut { side: SMALL, parts: 1, steps: 2 });
-        assert_eq!(cut([128, 128, 64], 12), Cut { side: SMALL, parts: 1, steps: 2 });
+        assert_eq!(cut([49, 512, 4608], 1), TileCut { side: SMALL, parts: 29, steps: 5 });
+        assert_eq!(cut([3136, 64, 576], 1), TileCut { side: SMALL, parts: 4, steps: 5 });
+        assert_eq!(cut([64, 64, 64], 1), TileCut { side: SMALL, parts: 1, steps: 2 });
+        assert_eq!(cut([128, 128, 64], 12), TileCut { side: SMALL, parts: 1, steps: 2 });
         for k in (8..5000).step_by(56) {
-            let Cut { parts, steps, .. } = cut([50, 70, k], 1);
+            let TileCut { parts, steps, .. } = cut([50, 70, k], 1);
             assert!(parts * steps >= k.div_ceil(32) && (parts - 1) * steps < k.div_ceil(32), "{k}");
         }
     }

@@ -18,13 +18,20 @@ const INVALID_IMAGE: Code = 200;
 const NO_BINARY: Code = 209;
 const NOT_FOUND: Code = 500;
 
-type Body = unsafe extern "C" fn(*mut *mut c_void);
-type Launch =
-    unsafe extern "C" fn(Body, c_int, *const c_uint, *const c_uint, usize, *mut *mut c_void, c_uint) -> *const c_char;
+type HostBody = unsafe extern "C" fn(*mut *mut c_void);
+type Launch = unsafe extern "C" fn(
+    HostBody,
+    c_int,
+    *const c_uint,
+    *const c_uint,
+    usize,
+    *mut *mut c_void,
+    c_uint,
+) -> *const c_char;
 
 /// A kernel of the host's kind.
 pub(crate) struct HostKernel {
-    body: Body,
+    body: HostBody,
     launch: Launch,
     barriers: c_int,
     /// Bytes of each argument.
@@ -116,7 +123,7 @@ pub(crate) fn function(module: usize, name: *const c_char) -> Result<&'static Ho
         let barriers: unsafe extern "C" fn() -> c_int = std::mem::transmute(barriers);
         let count = sizes_of(sizes.as_mut_ptr()) as usize;
         Ok(Box::leak(Box::new(HostKernel {
-            body: std::mem::transmute::<*mut c_void, Body>(body),
+            body: std::mem::transmute::<*mut c_void, HostBody>(body),
             launch: std::mem::transmute::<*mut c_void, Launch>(launch),
             barriers: barriers(),
             sizes: sizes[..count].to_vec(),

@@ -17,7 +17,7 @@ const INVALID_OPTION: Code = 5;
 const COMPILATION: Code = 6;
 
 /// A program that was created, and what came of compiling it.
-struct Program {
+struct CompiledProgram {
     name: String,
     main: String,
     files: Vec<(String, String)>,
@@ -48,12 +48,12 @@ unsafe fn texts(count: c_int, at: *const *const c_char) -> Vec<String> {
 
 /// # Safety
 /// Null, or a program that was not destroyed.
-unsafe fn program<'a>(at: *mut Program) -> Result<&'a mut Program, Code> {
+unsafe fn program<'a>(at: *mut CompiledProgram) -> Result<&'a mut CompiledProgram, Code> {
     // SAFETY: contract.
     unsafe { at.as_mut() }.ok_or(INVALID_PROGRAM)
 }
 
-impl Program {
+impl CompiledProgram {
     fn compile(&mut self, options: &[String]) -> Result<(), Code> {
         let target = options.iter().find_map(|option| option.strip_prefix("--gpu-architecture=")).unwrap_or_default();
         let known =
@@ -147,34 +147,34 @@ nvrtc! {
         Ok(())
     }
     fn nvrtcCreateProgram(
-        made: *mut *mut Program, main: *const c_char, name: *const c_char, count: c_int, headers: *const *const c_char,
+        made: *mut *mut CompiledProgram, main: *const c_char, name: *const c_char, count: c_int, headers: *const *const c_char,
         names: *const *const c_char
     ) {
         // SAFETY: the caller's texts.
         let (names, headers, own) = unsafe { (texts(count, names), texts(count, headers), texts(2, [name, main].as_ptr())) };
         let files = names.into_iter().zip(headers).collect();
         let (name, main) = (own[0].clone(), own[1].clone());
-        give(made, Box::into_raw(Box::new(Program { name, main, files, log: vec![0], code: Vec::new() })))
+        give(made, Box::into_raw(Box::new(CompiledProgram { name, main, files, log: vec![0], code: Vec::new() })))
     }
-    fn nvrtcCompileProgram(at: *mut Program, count: c_int, options: *const *const c_char) {
+    fn nvrtcCompileProgram(at: *mut CompiledProgram, count: c_int, options: *const *const c_char) {
         // SAFETY: the caller's program and texts.
         unsafe { program(at)?.compile(&texts(count, options)) }
     }
-    fn nvrtcDestroyProgram(at: *mut *mut Program) {
+    fn nvrtcDestroyProgram(at: *mut *mut CompiledProgram) {
         // SAFETY: the caller's program, which it does not use again.
         drop(unsafe { Box::from_raw(*at) });
         Ok(())
     }
     // SAFETY: the caller's program, and room for what it was told.
-    fn nvrtcGetProgramLogSize(at: *mut Program, to: *mut usize) { give(to, unsafe { program(at)? }.log.len()) }
+    fn nvrtcGetProgramLogSize(at: *mut CompiledProgram, to: *mut usize) { give(to, unsafe { program(at)? }.log.len()) }
     // SAFETY: as above.
-    fn nvrtcGetProgramLog(at: *mut Program, to: *mut c_char) { unsafe { copy(to, &program(at)?.log) }; Ok(()) }
+    fn nvrtcGetProgramLog(at: *mut CompiledProgram, to: *mut c_char) { unsafe { copy(to, &program(at)?.log) }; Ok(()) }
     // SAFETY: as above.
-    fn nvrtcGetCUBINSize(at: *mut Program, to: *mut usize) { give(to, unsafe { program(at)? }.code.len()) }
+    fn nvrtcGetCUBINSize(at: *mut CompiledProgram, to: *mut usize) { give(to, unsafe { program(at)? }.code.len()) }
     // SAFETY: as above.
-    fn nvrtcGetCUBIN(at: *mut Program, to: *mut c_char) { unsafe { copy(to, &program(at)?.code) }; Ok(()) }
+    fn nvrtcGetCUBIN(at: *mut CompiledProgram, to: *mut c_char) { unsafe { copy(to, &program(at)?.code) }; Ok(()) }
     // SAFETY: as above.
-    fn nvrtcGetPTXSize(at: *mut Program, to: *mut usize) { give(to, unsafe { program(at)? }.code.len()) }
+    fn nvrtcGetPTXSize(at: *mut CompiledProgram, to: *mut usize) { give(to, unsafe { program(at)? }.code.len()) }
     // SAFETY: as above.
-    fn nvrtcGetPTX(at: *mut Program, to: *mut c_char) { unsafe { copy(to, &program(at)?.code) }; Ok(()) }
+    fn nvrtcGetPTX(at: *mut CompiledProgram, to: *mut c_char) { unsafe { copy(to, &program(at)?.code) }; Ok(()) }
 }

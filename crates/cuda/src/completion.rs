@@ -109,7 +109,7 @@ impl List {
 }
 
 /// The answer for a thread that waits.
-type Answer = Mutex<Option<Result<(), DeviceError>>>;
+type WaiterAnswer = Mutex<Option<Result<(), DeviceError>>>;
 
 impl Completion {
     /// Starts the thread; it ends with the last handle of this.
@@ -138,7 +138,7 @@ impl Completion {
         event: EventHandle,
         patience: Duration,
     ) -> Result<bool, DeviceError> {
-        let answer = Arc::new(Answer::default());
+        let answer = Arc::new(WaiterAnswer::default());
         let (other, waiter) = (answer.clone(), std::thread::current());
         let callback = Box::new(move |result| {
             *other.lock() = Some(result);
@@ -211,14 +211,14 @@ mod tests {
 
     /// A device that has done everything up to a number, and fails on demand.
     #[derive(Default)]
-    struct Device {
+    struct FailingDevice {
         done: AtomicU64,
         error: AtomicI32,
         asked: AtomicU64,
         released: Mutex<Vec<Garbage>>,
     }
 
-    impl Asked for Arc<Device> {
+    impl Asked for Arc<FailingDevice> {
         fn query(&self, event: EventHandle) -> i32 {
             self.asked.fetch_add(1, SeqCst);
             match self.error.load(SeqCst) {
@@ -233,8 +233,8 @@ mod tests {
         }
     }
 
-    fn rig() -> (Arc<Device>, Arc<Completion>) {
-        let device = Arc::new(Device::default());
+    fn rig() -> (Arc<FailingDevice>, Arc<Completion>) {
+        let device = Arc::new(FailingDevice::default());
         let completion = Completion::start(device.clone()).unwrap();
         (device, completion)
     }
@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn of_each_stream_only_the_oldest_event_is_asked_for() {
-        let device = Arc::new(Device::default());
+        let device = Arc::new(FailingDevice::default());
         let mut list = List::default();
         for number in 1..=960 {
             let callback: Callback = Box::new(|_| {});

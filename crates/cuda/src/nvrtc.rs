@@ -202,7 +202,7 @@ impl Nvrtc {
             let log: String = log.chars().take(2000).collect();
             format!("{self} {what} {} for {target}: error {code} {}", text.name, log.trim())
         };
-        let program = Program::new(self, text).map_err(|code| refused("takes no program for", code, ""))?;
+        let program = NvrtcProgram::new(self, text).map_err(|code| refused("takes no program for", code, ""))?;
         let options =
             [vec![format!("--gpu-architecture={target}")], text.options.iter().map(|o| (*o).to_owned()).collect()];
         let options = Strings::new(options.iter().flatten().map(String::as_str));
@@ -244,13 +244,13 @@ impl Strings {
     }
 }
 
-struct Program<'a> {
+struct NvrtcProgram<'a> {
     nvrtc: &'a Nvrtc,
     handle: Handle,
 }
 
-impl Program<'_> {
-    fn new<'a>(nvrtc: &'a Nvrtc, text: &Text) -> Result<Program<'a>, c_int> {
+impl NvrtcProgram<'_> {
+    fn new<'a>(nvrtc: &'a Nvrtc, text: &Text) -> Result<NvrtcProgram<'a>, c_int> {
         let mut main = text.main.clone().into_bytes();
         main.push(0);
         let main = CStr::from_bytes_until_nul(&main).unwrap_or_default();
@@ -264,7 +264,7 @@ impl Program<'_> {
             let create = nvrtc.functions.nvrtcCreateProgram;
             create(&mut handle, main.as_ptr(), name.as_ptr(), texts.count(), texts.at(), names.at())
         };
-        if code == 0 { Ok(Program { nvrtc, handle }) } else { Err(code) }
+        if code == 0 { Ok(NvrtcProgram { nvrtc, handle }) } else { Err(code) }
     }
 
     /// A result of compiling, by the functions for its size and its bytes.
@@ -288,7 +288,7 @@ impl Program<'_> {
     }
 }
 
-impl Drop for Program<'_> {
+impl Drop for NvrtcProgram<'_> {
     fn drop(&mut self) {
         // SAFETY: made by `new`, and not used again.
         unsafe { (self.nvrtc.functions.nvrtcDestroyProgram)(&mut self.handle) };

@@ -26,13 +26,13 @@ pub enum Activation {
 
 impl Activation {
     /// The limits it stands for.
-    pub(crate) fn limits(self) -> Limits {
+    pub(crate) fn limits(self) -> ActivationLimits {
         let (lo, hi) = match self {
             Activation::None | Activation::Leaky { .. } => (f32::NEG_INFINITY, f32::INFINITY),
             Activation::Relu => (0.0, f32::INFINITY),
             Activation::Clip { lo, hi } => (lo, hi),
         };
-        Limits { lo, hi, slope: if let Activation::Leaky { slope } = self { Some(slope) } else { None } }
+        ActivationLimits { lo, hi, slope: if let Activation::Leaky { slope } = self { Some(slope) } else { None } }
     }
 
     /// The definition.
@@ -56,13 +56,13 @@ impl Activation {
 /// All activations as one: a lower limit, which may be a part of the value itself, and an upper
 /// one.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
+pub(crate) struct ActivationLimits {
     lo: f32,
     hi: f32,
     slope: Option<f32>,
 }
 
-impl Limits {
+impl ActivationLimits {
     /// Whether the lower limit is a part of the value.
     #[inline(always)]
     pub(crate) fn are_leaky(self) -> bool {
@@ -84,7 +84,7 @@ impl Limits {
     }
 }
 
-/// [`Limits`] of vectors.
+/// [`ActivationLimits`] of vectors.
 #[derive(Clone, Copy)]
 pub(crate) struct ReadyLimits<V> {
     lo: V,

@@ -2,7 +2,7 @@
 //! block of rows of one head at a time. Scores never exist beyond such a block.
 
 use crate::exponentials;
-use crate::gemm::{Block, Matrices, MatricesMut, Matrix, Places};
+use crate::gemm::{BatchBlock, Matrices, MatricesMut, Matrix, Places};
 use crate::isa::Isa;
 use crate::par::Par;
 use crate::short_rows;
@@ -131,13 +131,13 @@ impl Attention {
     }
 
     /// The products of some rows of Q with K.
-    fn scores(&self, rows: usize) -> Block {
-        Block::new([rows, self.keys, self.depth], self.scale, self.isa)
+    fn scores(&self, rows: usize) -> BatchBlock {
+        BatchBlock::new([rows, self.keys, self.depth], self.scale, self.isa)
     }
 
     /// The sums of V for some rows of weights.
-    fn weighted(&self, rows: usize) -> Block {
-        Block::new([rows, self.width, self.keys], 1.0, self.isa)
+    fn weighted(&self, rows: usize) -> BatchBlock {
+        BatchBlock::new([rows, self.width, self.keys], 1.0, self.isa)
     }
 }
 

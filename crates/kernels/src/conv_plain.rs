@@ -34,7 +34,7 @@ pub fn conv_size(size: usize, kernel: usize, stride: usize, pad: usize, dilate: 
 }
 
 /// The plan with three spatial axes and its channels counted.
-struct Plan {
+struct PlainPlan {
     kernel: [usize; 3],
     stride: [usize; 3],
     pad: [usize; 3],
@@ -48,14 +48,14 @@ struct Plan {
     groups: usize,
 }
 
-impl Plan {
+impl PlainPlan {
     fn new(p: ConvParams<'_>, wide: &[usize], narrow: &[usize], in_channels: usize, out_channels: usize) -> Self {
         let groups = p.groups;
         assert!(
             groups > 0 && in_channels.is_multiple_of(groups) && out_channels.is_multiple_of(groups),
             "{in_channels} and {out_channels} channels do not fall into {groups} groups"
         );
-        Plan {
+        PlainPlan {
             kernel: three(p.kernel, 1),
             stride: three(p.stride, 1).map(|s| s.max(1)),
             pad: three(p.pad, 0),
@@ -105,7 +105,7 @@ pub fn convolution<T: Float>(
     out: &mut [T],
     out_shape: &[usize],
 ) {
-    let plan = Plan::new(p, &shape[2..], &out_shape[2..], shape[1], out_shape[1]);
+    let plan = PlainPlan::new(p, &shape[2..], &out_shape[2..], shape[1], out_shape[1]);
     check_shapes(&plan, (x.len(), shape), weight.len(), bias.map(<[T]>::len), (out.len(), out_shape));
     let (pixels, out_pixels) = (shape[2..].iter().product::<usize>(), out_shape[2..].iter().product::<usize>());
     let (ins, outs, taps) = (plan.in_channels / plan.groups, plan.out_channels / plan.groups, plan.taps());
@@ -141,7 +141,7 @@ pub fn deconvolution<T: Float>(
     out: &mut [T],
     out_shape: &[usize],
 ) {
-    let plan = Plan::new(p, &out_shape[2..], &shape[2..], shape[1], out_shape[1]);
+    let plan = PlainPlan::new(p, &out_shape[2..], &shape[2..], shape[1], out_shape[1]);
     check_shapes(&plan, (x.len(), shape), weight.len(), bias.map(<[T]>::len), (out.len(), out_shape));
     let (pixels, out_pixels) = (shape[2..].iter().product::<usize>(), out_shape[2..].iter().product::<usize>());
     let (ins, outs, taps) = (plan.in_channels / plan.groups, plan.out_channels / plan.groups, plan.taps());
@@ -164,7 +164,7 @@ pub fn deconvolution<T: Float>(
 }
 
 fn check_shapes(
-    plan: &Plan,
+    plan: &PlainPlan,
     (x, shape): (usize, &[usize]),
     weight: usize,
     bias: Option<usize>,

@@ -46,30 +46,30 @@ fn folded(lanes: [f32; LANES]) -> f64 {
     sums[0]
 }
 
-fn run(body: Entry<Args>, x: &mut [f32], max: &[f32], sums: &mut [f32], soon: [*const u8; 2]) {
+fn run(body: Entry<ExponentialArgs>, x: &mut [f32], max: &[f32], sums: &mut [f32], soon: [*const u8; 2]) {
     let (max, sums) = (Src::new(max), Dst::new(sums));
     let (whole, rest) = x.split_at_mut(x.len() / LANES * LANES);
     // SAFETY: whole vectors of elements; rows have one of maxima and sums, columns as many as of
     // elements.
-    unsafe { body(&Args { x: Dst::new(whole), n: whole.len(), max, sums, first: 0, soon }) }
+    unsafe { body(&ExponentialArgs { x: Dst::new(whole), n: whole.len(), max, sums, first: 0, soon }) }
     if !rest.is_empty() {
         // What is beyond the end adds nothing.
         let mut last = [f32::NEG_INFINITY; LANES];
         last[..rest.len()].copy_from_slice(rest);
         // SAFETY: as above, for the last vector.
-        unsafe { body(&Args { x: Dst::new(&mut last), n: LANES, max, sums, first: whole.len(), soon }) }
+        unsafe { body(&ExponentialArgs { x: Dst::new(&mut last), n: LANES, max, sums, first: whole.len(), soon }) }
         rest.copy_from_slice(&last[..rest.len()]);
     }
 }
 
 /// The body for this machine.
-fn pick<const COLUMNS: bool>() -> Entry<Args> {
+fn pick<const COLUMNS: bool>() -> Entry<ExponentialArgs> {
     entry::<Exponentials<COLUMNS>>(Width::widest().isa())
 }
 
 /// `n` elements, whole vectors, and what belongs to columns from `first` on; rows have one vector
 /// of maxima and of sums.
-struct Args {
+struct ExponentialArgs {
     x: Dst,
     n: usize,
     max: Src,
@@ -85,9 +85,9 @@ struct Exponentials<const COLUMNS: bool>;
 pub(crate) const AT_ONCE: usize = 4;
 
 impl<const COLUMNS: bool> Body for Exponentials<COLUMNS> {
-    type Args = Args;
+    type Args = ExponentialArgs;
     #[inline(always)]
-    unsafe fn run<S: Simd>(s: S, x: &Args) {
+    unsafe fn run<S: Simd>(s: S, x: &ExponentialArgs) {
         let together = x.n / (AT_ONCE * LANES) * AT_ONCE * LANES;
         // SAFETY: promised by the caller.
         unsafe {
@@ -118,7 +118,12 @@ impl<const COLUMNS: bool> Body for Exponentials<COLUMNS> {
 /// # Safety
 /// N vectors from `at` must be there.
 #[inline(always)]
-unsafe fn some<S: Simd, const COLUMNS: bool, const N: usize>(s: S, x: &Args, at: usize, acc: &mut [S::V; N]) {
+unsafe fn some<S: Simd, const COLUMNS: bool, const N: usize>(
+    s: S,
+    x: &ExponentialArgs,
+    at: usize,
+    acc: &mut [S::V; N],
+) {
     let mut e = [s.zero(); N];
     // SAFETY: promised by the caller.
     unsafe {

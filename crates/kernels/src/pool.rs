@@ -55,7 +55,7 @@ pub struct PoolParams<'a> {
 
 /// A pooling with three spatial axes over `planes` planes of pixels with `inner` values each.
 #[derive(Clone, Copy)]
-struct Plan {
+struct PoolPlan {
     kind: PoolKind,
     kernel: [usize; 3],
     stride: [usize; 3],
@@ -82,7 +82,7 @@ pub fn pool<T: Element>(
     let channels = if params.channels_last { shape[rank + 1] } else { shape[1] };
     let out_channels = if params.channels_last { out_shape[rank + 1] } else { out_shape[1] };
     assert_eq!((shape[0], channels), (out_shape[0], out_channels), "pooling {shape:?} to {out_shape:?}");
-    let plan = Plan {
+    let plan = PoolPlan {
         // A sum by another name.
         kind: if params.kind == (PoolKind::Lp { p: 1 }) { PoolKind::Sum } else { params.kind },
         kernel: three(params.kernel, 1),
@@ -95,7 +95,7 @@ pub fn pool<T: Element>(
     plan.run(par, x, out);
 }
 
-impl Plan {
+impl PoolPlan {
     fn run<T: Element>(&self, par: &dyn Par, x: &[T], out: &mut [T]) {
         let row = self.out[2] * self.inner;
         if out.is_empty() {

@@ -26,10 +26,10 @@ fn run(log: bool, x: Src, n: usize, out: Dst, len: usize) {
     let isa = Width::widest().isa();
     let body = if log { entry::<ShortRows<true>>(isa) } else { entry::<ShortRows<false>>(isa) };
     // SAFETY: both hold `len` elements, and those are at least as many as whole rows have.
-    unsafe { body(&Args { x, out, rows: len / n, n }) }
+    unsafe { body(&ShortRowsArgs { x, out, rows: len / n, n }) }
 }
 
-struct Args {
+struct ShortRowsArgs {
     x: Src,
     /// May be where `x` is.
     out: Dst,
@@ -40,12 +40,12 @@ struct Args {
 struct ShortRows<const LOG: bool>;
 
 impl<const LOG: bool> Body for ShortRows<LOG> {
-    type Args = Args;
+    type Args = ShortRowsArgs;
     #[inline(always)]
-    unsafe fn run<S: Simd>(s: S, x: &Args) {
+    unsafe fn run<S: Simd>(s: S, x: &ShortRowsArgs) {
         for first in (0..x.rows).step_by(TOGETHER) {
             let at = first * x.n;
-            let some = Rows::<S, LOG> { s, x: x.x.add(at), out: x.out.add(at), n: x.n };
+            let some = SixteenRows::<S, LOG> { s, x: x.x.add(at), out: x.out.add(at), n: x.n };
             // SAFETY: promised by the caller.
             unsafe { some.softmax(TOGETHER.min(x.rows - first)) }
         }
@@ -54,14 +54,14 @@ impl<const LOG: bool> Body for ShortRows<LOG> {
 
 /// Up to sixteen rows.
 #[derive(Clone, Copy)]
-struct Rows<S, const LOG: bool> {
+struct SixteenRows<S, const LOG: bool> {
     s: S,
     x: Src,
     out: Dst,
     n: usize,
 }
 
-impl<S: Simd, const LOG: bool> Rows<S, LOG> {
+impl<S: Simd, const LOG: bool> SixteenRows<S, LOG> {
     /// # Safety
     /// As many rows must be there, and no more than sixteen.
     #[inline(always)]

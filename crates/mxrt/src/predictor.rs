@@ -29,7 +29,7 @@ struct Model {
 }
 
 /// An argument that is not a parameter.
-struct Input {
+struct PredictorInput {
     name: String,
     tensor: TensorType,
     /// set by the caller; others are labels, which stay zero
@@ -58,7 +58,7 @@ struct State {
 pub struct Predictor {
     model: Arc<Model>,
     shapes: Vec<(String, Shape)>,
-    inputs: Vec<Input>,
+    inputs: Vec<PredictorInput>,
     outputs: Vec<TensorType>,
     state: Mutex<State>,
 }
@@ -124,7 +124,7 @@ impl Predictor {
                     return Err(OpError::new(FailureKind::Shape, message).op("Predictor"));
                 }
                 Some(_) => {}
-                None => inputs.push(Input { declared: seen.contains(name), name: name.clone(), tensor }),
+                None => inputs.push(PredictorInput { declared: seen.contains(name), name: name.clone(), tensor }),
             }
         }
         if let Some(lost) = inputs.iter().find(|input| !input.declared && !network.labels.contains(&input.name)) {
@@ -164,7 +164,7 @@ impl Predictor {
         })
     }
 
-    fn declared(&self) -> impl Iterator<Item = &Input> {
+    fn declared(&self) -> impl Iterator<Item = &PredictorInput> {
         self.inputs.iter().filter(|input| input.declared)
     }
 
@@ -277,7 +277,7 @@ impl Predictor {
 
 impl Model {
     /// Builds the plan, which checks everything that inference leaves open.
-    fn check_plan(&self, inputs: &[Input]) -> Result<(), OpError> {
+    fn check_plan(&self, inputs: &[PredictorInput]) -> Result<(), OpError> {
         let free = inputs.iter().map(|i| (i.name.as_str(), i.tensor.clone())).collect();
         self.network.bound.op().plan(&self.network.all_types(&free)).map(drop)
     }
@@ -293,7 +293,7 @@ impl Model {
         self.network.names.iter().map(|name| (name.clone(), of(name))).collect()
     }
 
-    fn empty(&self, inputs: &[Input]) -> Result<State, OpError> {
+    fn empty(&self, inputs: &[PredictorInput]) -> Result<State, OpError> {
         let arrays = inputs.iter().map(|input| match input.declared {
             true => Ok(None),
             false => NDArray::new(self.network.engine, self.network.context, input.tensor.clone()).map(Some),

@@ -3,7 +3,7 @@
 
 use crate::exit::PythonCall;
 use crate::ndarray::{Class, NDArrayBase, is_np};
-use crate::operator::{self, Call};
+use crate::operator::{self, OperatorCall};
 use crate::{errors, numpy_calls, runtime};
 use mxrt_engine::ForkSafeOnce;
 use mxrt_ops::{CallAttrs, OpDef};
@@ -134,7 +134,7 @@ fn run<'py>(
     let left = array.get().array(py)?;
     let outputs: Option<&[_]> = if out.is_some() { Some(&[left]) } else { None };
     let call = |def, given, inputs: &[_]| {
-        let call = Call { runtime: runtime::runtime()?, def, given, context: left.context() };
+        let call = OperatorCall { runtime: runtime::runtime()?, def, given, context: left.context() };
         operator::results(py, call.push(py, inputs, outputs)?, out.map(|out| out.as_any()), Class::Nd)
     };
     match right {

@@ -111,7 +111,7 @@ pub(crate) fn with_bytes<R>(
 }
 
 /// The elements of an array, owned, on the way to numpy.
-pub(crate) enum Elements {
+pub(crate) enum OwnedElements {
     F32(Vec<f32>),
     F64(Vec<f64>),
     F16(Vec<f16>),
@@ -127,11 +127,11 @@ pub(crate) enum Elements {
 }
 
 /// Copies the elements out. `bfloat16`, which numpy lacks, travels as its bits.
-pub(crate) fn elements(tensor: TensorRef<'_>) -> Result<Elements, OpError> {
+pub(crate) fn elements(tensor: TensorRef<'_>) -> Result<OwnedElements, OpError> {
     let bytes = tensor.bytes();
     macro_rules! copy {
         ($v:ident) => {
-            Elements::$v(copied(bytemuck::cast_slice(bytes))?)
+            OwnedElements::$v(copied(bytemuck::cast_slice(bytes))?)
         };
     }
     Ok(match tensor.dtype {
@@ -147,15 +147,15 @@ pub(crate) fn elements(tensor: TensorRef<'_>) -> Result<Elements, OpError> {
         DType::U32 => copy!(U32),
         DType::U64 => copy!(U64),
         // The collection of a vector's own iterator reuses its memory.
-        DType::Bool => Elements::Bool(copied(bytes)?.into_iter().map(|b| b != 0).collect()),
+        DType::Bool => OwnedElements::Bool(copied(bytes)?.into_iter().map(|b| b != 0).collect()),
     })
 }
 
 /// A numpy array that owns the elements.
-pub(crate) fn to_numpy<'py>(py: Python<'py>, elements: Elements, shape: &[usize]) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn to_numpy<'py>(py: Python<'py>, elements: OwnedElements, shape: &[usize]) -> PyResult<Bound<'py, PyAny>> {
     macro_rules! arms {
         ($($v:ident),*) => { match elements {
-            $(Elements::$v(vec) => Ok(PyArray1::from_vec(py, vec).reshape(shape)?.into_any()),)*
+            $(OwnedElements::$v(vec) => Ok(PyArray1::from_vec(py, vec).reshape(shape)?.into_any()),)*
         } };
     }
     arms!(F32, F64, F16, U8, I32, I8, I64, I16, U16, U32, U64, Bool)

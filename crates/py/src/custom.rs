@@ -22,14 +22,14 @@ const REST: Duration = Duration::from_secs(10);
 
 /// Work for a thread of Python.
 #[derive(Clone)]
-enum Work {
+enum PythonWork {
     Call(Arc<CustomCall>, Arc<Adapter>),
     Question(Question),
 }
 
 /// Work that has not ended.
 struct OpenWork {
-    work: Work,
+    work: PythonWork,
     /// whether a thread has taken the work; a forked child may lack that thread
     taken: bool,
 }
@@ -192,15 +192,15 @@ impl CustomOperator for PythonOperator {
     }
 
     fn begin(&self, call: CustomCall) {
-        announce(Work::Call(Arc::new(call), self.adapter.clone()));
+        announce(PythonWork::Call(Arc::new(call), self.adapter.clone()));
     }
 
     fn ask(&self, question: Question) {
-        announce(Work::Question(question));
+        announce(PythonWork::Question(question));
     }
 }
 
-fn announce(work: Work) {
+fn announce(work: PythonWork) {
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     OPEN.lock().get_or_insert_default().insert(number, OpenWork { work, taken: false });
     hall().announce(number);
@@ -262,11 +262,11 @@ pub(crate) fn take_custom_call<'py>(
     });
     let (call, operator) = match taken {
         None => return Ok(None),
-        Some(Work::Question(question)) => {
+        Some(PythonWork::Question(question)) => {
             py.detach(|| question());
             return Ok(None);
         }
-        Some(Work::Call(call, operator)) => (call, operator),
+        Some(PythonWork::Call(call, operator)) => (call, operator),
     };
     let list = |arrays: &[NDArray]| {
         let made = arrays.iter().map(|array| wrap(py, array.clone())).collect::<PyResult<Vec<_>>>()?;
@@ -289,8 +289,8 @@ pub(crate) fn finish_custom_call(py: Python<'_>, number: u64, error: Option<Boun
     };
     py.detach(|| {
         let call = OPEN.lock().as_ref().and_then(|open| match &open.get(&number)?.work {
-            Work::Call(call, _) => Some(call.clone()),
-            Work::Question(_) => None,
+            PythonWork::Call(call, _) => Some(call.clone()),
+            PythonWork::Question(_) => None,
         });
         if let Some(call) = call {
             call.finish(result);
@@ -310,8 +310,8 @@ pub(crate) fn custom_calls_after_fork(py: Python<'_>, own: Vec<u64>) {
         if let Some(open) = OPEN.lock().as_ref() {
             for (number, entry) in open.iter().filter(|(number, _)| !own.contains(number)) {
                 match &entry.work {
-                    Work::Call(call, _) if entry.taken => lost.push(call.clone()),
-                    Work::Call(..) | Work::Question(_) => waiting.push(*number),
+                    PythonWork::Call(call, _) if entry.taken => lost.push(call.clone()),
+                    PythonWork::Call(..) | PythonWork::Question(_) => waiting.push(*number),
                 }
             }
         }

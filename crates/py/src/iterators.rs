@@ -33,7 +33,7 @@ pub(crate) struct BatchReader {
 type Batch<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, usize, Bound<'py, PyAny>);
 
 /// A batch, problems of samples before it, and a label that is inexact.
-type Step<'py> = (Option<Batch<'py>>, Vec<Bound<'py, PyAny>>, Option<f32>);
+type IteratorStep<'py> = (Option<Batch<'py>>, Vec<Bound<'py, PyAny>>, Option<f32>);
 
 #[pymethods]
 impl BatchReader {
@@ -62,7 +62,7 @@ impl BatchReader {
 
     /// The next batch, or `None` at the end, what was wrong with samples that were left out, and a
     /// label that float32 may not have as it is in the file.
-    fn next<'py>(&self, py: Python<'py>) -> PyResult<Step<'py>> {
+    fn next<'py>(&self, py: Python<'py>) -> PyResult<IteratorStep<'py>> {
         let mut skipped = Vec::new();
         let next = runtime::wait(py, |poll| match self.iter.next_with(poll, &mut |error| skipped.push(error)) {
             Err(DataError::Prefetch(Problem::Interrupted)) => Err(WaitError::Interrupted),

@@ -1,7 +1,7 @@
 //! Arrays: the base class of `mxrt.nd.NDArray`, and functions that make, copy and index arrays.
 
 use crate::arithmetic::{Sign, apply, assign};
-use crate::convert::{self, Elements};
+use crate::convert::{self, OwnedElements};
 use crate::settable::Settable;
 use crate::{errors, runtime};
 use mxrt_engine::{Engine, EngineKind, FailureKind, OpError, Var};
@@ -230,7 +230,7 @@ impl NDArrayBase {
     fn _to_numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let array = self.array(py)?;
         // The copy belongs to the caller; its size is bounded like that of an array.
-        let copied = |value: TensorRef<'_>| -> Result<Elements, OpError> {
+        let copied = |value: TensorRef<'_>| -> Result<OwnedElements, OpError> {
             let _charge = array.engine().memory().charge(value.bytes().len())?;
             convert::elements(value)
         };

@@ -5,7 +5,7 @@
 
 use crate::arithmetic::{Sign, number_of};
 use crate::ndarray::{Class, NDArrayBase, is_np};
-use crate::operator::{self, Call};
+use crate::operator::{self, OperatorCall};
 use crate::{errors, runtime};
 use mxrt_engine::ForkSafeOnce;
 use mxrt_ops::{CallAttrs, OpDef};
@@ -69,7 +69,7 @@ fn push<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let stored = out.map(|out| out.get().array(py)).transpose()?;
     let outputs = stored.as_ref().map(std::slice::from_ref);
-    let call = Call { runtime: runtime::runtime()?, def, given, context: inputs[0].context() };
+    let call = OperatorCall { runtime: runtime::runtime()?, def, given, context: inputs[0].context() };
     operator::results(py, call.push(py, inputs, outputs)?, out.map(|out| out.as_any()), Class::Np)
 }
 

@@ -189,7 +189,7 @@ pub(crate) fn begin_waiting(
 }
 
 /// A call of an operator that was looked up.
-pub(crate) struct Call<'a> {
+pub(crate) struct OperatorCall<'a> {
     pub(crate) runtime: &'static Process,
     pub(crate) def: &'static OpDef,
     pub(crate) given: CallAttrs<'a>,
@@ -197,7 +197,7 @@ pub(crate) struct Call<'a> {
     pub(crate) context: Context,
 }
 
-impl Call<'_> {
+impl OperatorCall<'_> {
     /// Pushes the operator. With the naive engine it has run then, and its failure is raised.
     pub(crate) fn push(&self, py: Python<'_>, inputs: &[&NDArray], outputs: Option<&[&NDArray]>) -> PyResult<Started> {
         let runtime = self.runtime;
@@ -269,7 +269,7 @@ fn call<'py>(
         .map_err(|e| errors::from_op(py, &e))?;
     let inputs: SmallVec<[&NDArray; 4]> = arrays.iter().collect();
     let outputs: Option<SmallVec<[&NDArray; 2]>> = outputs.as_ref().map(|out| out.iter().collect());
-    let call = Call { runtime, def, given: CallAttrs::Text(&pairs), context };
+    let call = OperatorCall { runtime, def, given: CallAttrs::Text(&pairs), context };
     results(py, call.push(py, &inputs, outputs.as_deref())?, out, class)
 }
 

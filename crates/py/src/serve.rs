@@ -143,19 +143,21 @@ impl ServeConfig {
     }
 }
 
-/// Lists every setting: its key, the placeholder for its value, its description, its default, and
-/// its scope: `server`, `models` (all or one of them), or `model` (one of them).
+/// Key, placeholder, description, default and scope of a setting, and whether it is rare.
+type SettingRow = (&'static str, &'static str, &'static str, Option<String>, &'static str, bool);
+
+/// Lists every setting: its key, the placeholder for its value, its description, its default,
+/// its scope (`server`, `models`: all or one of them, or `model`: one of them), and whether only
+/// `--help-all` describes it.
 #[pyfunction]
-pub(crate) fn serve_settings() -> Vec<(&'static str, &'static str, &'static str, Option<String>, &'static str)> {
-    fn rows<C: Default>(
-        table: &'static [Setting<C>],
-    ) -> impl Iterator<Item = (&'static str, &'static str, &'static str, Option<String>, &'static str)> {
+pub(crate) fn serve_settings() -> Vec<SettingRow> {
+    fn rows<C: Default>(table: &'static [Setting<C>]) -> impl Iterator<Item = SettingRow> {
         let scope = |scope| match scope {
             Scope::Server => "server",
             Scope::Models => "models",
             Scope::OneModel => "model",
         };
-        table.iter().map(move |row| (row.key, row.metavar, row.text, row.default(), scope(row.scope)))
+        table.iter().map(move |row| (row.key, row.metavar, row.text, row.default(), scope(row.scope), row.rare))
     }
     rows(SERVER).chain(rows(MODEL)).collect()
 }

@@ -32,9 +32,9 @@ fn raise(py: Python<'_>, error: GraphError) -> PyErr {
 
 /// Shapes; `None` where the rank is unknown.
 type Shapes<'py> = Vec<Option<Bound<'py, PyTuple>>>;
-type Names = Vec<Option<&'static str>>;
+type OptionalNames = Vec<Option<&'static str>>;
 /// A subgraph, and what it reads from outside.
-type Cut<'py> = (Bound<'py, PyAny>, Vec<Bound<'py, PyAny>>);
+type CutSubgraph<'py> = (Bound<'py, PyAny>, Vec<Bound<'py, PyAny>>);
 
 #[pymethods]
 impl SymbolBase {
@@ -167,7 +167,7 @@ impl SymbolBase {
 
     /// The nodes of a subgraph, by its name, as a graph of their own, and what they read from
     /// outside: values that are variables of the new graph.
-    fn _cut_subgraph<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Cut<'py>> {
+    fn _cut_subgraph<'py>(&self, py: Python<'py>, name: &str) -> PyResult<CutSubgraph<'py>> {
         let (inner, outside) = self.symbol.cut_subgraph(name);
         let outside = outside.into_iter().map(|entry| wrap(py, Symbol::from_entries(vec![entry])));
         Ok((wrap(py, inner)?, outside.collect::<PyResult<_>>()?))
@@ -231,11 +231,11 @@ impl SymbolBase {
         py: Python<'_>,
         known: Vec<(String, String)>,
         partial: bool,
-    ) -> PyResult<(Names, Names, Names, bool)> {
+    ) -> PyResult<(OptionalNames, OptionalNames, OptionalNames, bool)> {
         let known =
             known.into_iter().map(|(name, dtype)| Ok((name, convert::dtype(&dtype)?))).collect::<PyResult<Vec<_>>>()?;
         let found = py.detach(|| self.symbol.infer_type(&known, partial)).map_err(|e| raise(py, e))?;
-        let list = |dtypes: &[Option<DType>]| -> Names { dtypes.iter().map(|d| d.map(DType::name)).collect() };
+        let list = |dtypes: &[Option<DType>]| -> OptionalNames { dtypes.iter().map(|d| d.map(DType::name)).collect() };
         Ok((list(&found.args), list(&found.outs), list(&found.aux), found.complete))
     }
 }

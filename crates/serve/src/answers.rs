@@ -14,14 +14,14 @@ const FOR_SMALL: usize = 8;
 
 /// Bytes that responses hold, of one part of the bound.
 #[derive(Debug)]
-struct Part {
+struct BoundPart {
     limit: usize,
     /// whether a response may have more than the limit while no other one is held
     one_may_exceed: bool,
     held: AtomicUsize,
 }
 
-impl Part {
+impl BoundPart {
     /// Changes the bytes of a response. Returns whether they fit.
     fn resize(&self, from: usize, to: usize) -> bool {
         let fits = |held, sum| sum <= self.limit || (self.one_may_exceed && held == from);
@@ -39,9 +39,9 @@ impl Part {
 pub(crate) struct Answers {
     limit: usize,
     /// part for all responses
-    shared: Part,
+    shared: BoundPart,
     /// part for small responses that have no room in the shared one
-    reserved: Part,
+    reserved: BoundPart,
     /// most bytes that were held since the last call of `take_peak`
     peak: AtomicUsize,
 }
@@ -75,13 +75,13 @@ impl AsRef<[u8]> for Paid {
 
 impl Answers {
     pub(crate) fn new(limit: usize) -> Arc<Answers> {
-        let part = |limit, one_may_exceed| Part { limit, one_may_exceed, held: AtomicUsize::new(0) };
+        let part = |limit, one_may_exceed| BoundPart { limit, one_may_exceed, held: AtomicUsize::new(0) };
         let small = limit / FOR_SMALL;
         let (shared, reserved) = (part(limit - small, true), part(small, false));
         Arc::new(Answers { limit, shared, reserved, peak: AtomicUsize::new(0) })
     }
 
-    fn part(&self, room: Room) -> &Part {
+    fn part(&self, room: Room) -> &BoundPart {
         match room {
             Room::Shared => &self.shared,
             Room::Reserved => &self.reserved,

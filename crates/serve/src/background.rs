@@ -13,7 +13,7 @@ pub(crate) const LONG_COPY: usize = 1 << 20;
 
 /// Kinds of jobs. Each has its own number of threads, so that no kind occupies those of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Work {
+pub(crate) enum JobKind {
     /// decoding requests and encoding responses
     Coding,
     /// hooks of users, which may wait
@@ -24,15 +24,15 @@ pub(crate) enum Work {
     Looking,
 }
 
-impl Work {
-    const ALL: [Work; 4] = [Work::Coding, Work::Hook, Work::Change, Work::Looking];
+impl JobKind {
+    const ALL: [JobKind; 4] = [JobKind::Coding, JobKind::Hook, JobKind::Change, JobKind::Looking];
 
     /// Returns the number of threads for this kind.
     const fn threads(self, cores: usize) -> usize {
         match self {
-            Work::Coding => cores,
-            Work::Hook => 2 * cores,
-            Work::Change | Work::Looking => 1,
+            JobKind::Coding => cores,
+            JobKind::Hook => 2 * cores,
+            JobKind::Change | JobKind::Looking => 1,
         }
     }
 }
@@ -40,23 +40,23 @@ impl Work {
 /// Returns the number of threads of all kinds, plus those that start calls of models and copy
 /// batches.
 pub(crate) fn threads(cores: usize) -> usize {
-    let of_work: usize = Work::ALL.iter().map(|work| work.threads(cores)).sum();
+    let of_work: usize = JobKind::ALL.iter().map(|work| work.threads(cores)).sum();
     of_work + 2 * cores + 2
 }
 
 /// Permits for jobs of each kind.
-pub(crate) struct Background([Arc<Semaphore>; Work::ALL.len()]);
+pub(crate) struct Background([Arc<Semaphore>; JobKind::ALL.len()]);
 
 impl Background {
     pub(crate) fn new(cores: usize) -> Background {
-        Background(Work::ALL.map(|work| Arc::new(Semaphore::new(work.threads(cores)))))
+        Background(JobKind::ALL.map(|work| Arc::new(Semaphore::new(work.threads(cores)))))
     }
 
     /// Runs a job when there is a thread for its kind. The job holds the account and its permit
     /// until it ends. If the future is dropped, a job that has not begun does not run.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
-        work: Work,
+        work: JobKind,
         account: Option<Account>,
         job: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
     ) -> Result<T, Refusal> {
@@ -66,14 +66,14 @@ impl Background {
             drop((account, place));
             done
         });
-        Running(running).await
+        RunningJob(running).await
     }
 }
 
 /// Handle of a job. If it is dropped, a job that has not begun does not run.
-struct Running<T>(JoinHandle<Result<T, Refusal>>);
+struct RunningJob<T>(JoinHandle<Result<T, Refusal>>);
 
-impl<T> std::future::Future for Running<T> {
+impl<T> std::future::Future for RunningJob<T> {
     type Output = Result<T, Refusal>;
 
     fn poll(mut self: std::pin::Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> std::task::Poll<Self::Output> {
@@ -83,7 +83,7 @@ impl<T> std::future::Future for Running<T> {
     }
 }
 
-impl<T> Drop for Running<T> {
+impl<T> Drop for RunningJob<T> {
     fn drop(&mut self) {
         self.0.abort();
     }

@@ -155,7 +155,7 @@ async fn pass_over(mut rest: Incoming) {
 pub(crate) struct TimedStream {
     stream: Box<dyn Transport>,
     phase: Arc<Phase>,
-    limits: Limits,
+    limits: TimeLimits,
     /// event that `reading` times
     timed: Wait,
     reading: Pin<Box<Sleep>>,
@@ -171,14 +171,14 @@ pub(crate) struct TimedStream {
 
 /// Time limits of a connection.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
+pub(crate) struct TimeLimits {
     pub(crate) idle: Duration,
     pub(crate) head: Duration,
     pub(crate) write: Duration,
 }
 
 impl TimedStream {
-    pub(crate) fn new(stream: Box<dyn Transport>, limits: Limits) -> (TimedStream, Arc<Phase>) {
+    pub(crate) fn new(stream: Box<dyn Transport>, limits: TimeLimits) -> (TimedStream, Arc<Phase>) {
         let phase = Phase::new();
         // The first request of a connection has only the time limit of a head.
         let reading = Box::pin(sleep_until(Instant::now() + limits.head));

@@ -2,7 +2,7 @@
 
 use crate::account::{Account, Charge};
 use crate::answers::AnswerCharge;
-use crate::background::{LONG, Work};
+use crate::background::{JobKind, LONG};
 use crate::body::room;
 use crate::refusal::{Outcome, Refusal};
 use crate::service::Service;
@@ -193,7 +193,7 @@ pub(crate) async fn compressed(
             None => Written { bytes, charge, encoding: None },
         })
     };
-    if long { service.background.run(Work::Coding, None, job).await } else { job() }
+    if long { service.background.run(JobKind::Coding, None, job).await } else { job() }
 }
 
 /// Compresses bytes from `begin` on into a buffer of their length. Returns `None` if they do not

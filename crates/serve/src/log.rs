@@ -46,13 +46,13 @@ pub(crate) struct Log {
     form: LogForm,
     /// whether each request has a line
     requests: bool,
-    sink: Arc<Writer>,
+    sink: Arc<LogWriter>,
 }
 
 /// Handle that ends the thread of the log when its last clone is dropped.
-struct Writer(Arc<Sink>);
+struct LogWriter(Arc<Sink>);
 
-impl Drop for Writer {
+impl Drop for LogWriter {
     fn drop(&mut self) {
         self.0.end();
     }
@@ -86,7 +86,7 @@ impl Ended<'_> {
 
 impl Log {
     pub(crate) fn new(form: LogForm, requests: bool) -> io::Result<Log> {
-        Ok(Log { form, requests, sink: Arc::new(Writer(Sink::start(form)?)) })
+        Ok(Log { form, requests, sink: Arc::new(LogWriter(Sink::start(form)?)) })
     }
 
     pub(crate) fn line(&self, level: Level, words: &str) {

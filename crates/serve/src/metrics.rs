@@ -157,30 +157,34 @@ const HISTOGRAMS: [ModelHistogram; 6] = [
 
 /// Exposition format of metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum MetricsFormat {
     /// text format of Prometheus
     Prometheus,
     /// text format of OpenMetrics
     OpenMetrics,
 }
 
-impl Form {
+impl MetricsFormat {
     /// Returns the format that a client prefers by its header `Accept`.
-    pub(crate) fn accepted(accept: &str) -> Form {
-        if accept.contains("application/openmetrics-text") { Form::OpenMetrics } else { Form::Prometheus }
+    pub(crate) fn accepted(accept: &str) -> MetricsFormat {
+        if accept.contains("application/openmetrics-text") {
+            MetricsFormat::OpenMetrics
+        } else {
+            MetricsFormat::Prometheus
+        }
     }
 
     pub(crate) const fn content_type(self) -> &'static str {
         match self {
-            Form::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
-            Form::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            MetricsFormat::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
+            MetricsFormat::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
         }
     }
 
     fn head(self, to: &mut String, name: &str, kind: &str, help: &str) {
         let name = match self {
-            Form::Prometheus => name,
-            Form::OpenMetrics => name.strip_suffix("_total").unwrap_or(name),
+            MetricsFormat::Prometheus => name,
+            MetricsFormat::OpenMetrics => name.strip_suffix("_total").unwrap_or(name),
         };
         let _ = writeln!(to, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }
@@ -189,7 +193,7 @@ impl Form {
 /// Writes all metrics as text. `models` gives names, versions and metrics. Names may have any
 /// characters.
 pub(crate) fn text<'a>(
-    form: Form,
+    form: MetricsFormat,
     models: impl Iterator<Item = (&'a str, &'a str, &'a ModelMetrics)> + Clone,
     gauges: &[Gauge],
 ) -> String {
@@ -212,7 +216,7 @@ pub(crate) fn text<'a>(
         form.head(&mut to, gauge.name, "gauge", gauge.help);
         let _ = writeln!(to, "{} {}", gauge.name, gauge.value);
     }
-    if form == Form::OpenMetrics {
+    if form == MetricsFormat::OpenMetrics {
         to.push_str("# EOF\n");
     }
     to
@@ -233,7 +237,7 @@ mod tests {
             metrics.compute.add(Duration::from_micros(micros));
         }
         metrics.ended(Outcome::Late, Duration::from_secs(1));
-        let text = text(Form::Prometheus, [("a\"b", "1", &metrics)].into_iter(), &[]);
+        let text = text(MetricsFormat::Prometheus, [("a\"b", "1", &metrics)].into_iter(), &[]);
         for line in [
             "mxrt_compute_seconds_bucket{model=\"a\\\"b\",version=\"1\",le=\"0.0001\"} 1",
             "mxrt_compute_seconds_bucket{model=\"a\\\"b\",version=\"1\",le=\"0.00025\"} 3",
@@ -252,7 +256,7 @@ mod tests {
         let metrics = ModelMetrics::default();
         metrics.batch.add_rows(3);
         let text = text(
-            Form::accepted("application/openmetrics-text; version=1.0.0"),
+            MetricsFormat::accepted("application/openmetrics-text; version=1.0.0"),
             [("m", "1", &metrics)].into_iter(),
             &[],
         );
@@ -260,6 +264,6 @@ mod tests {
         assert!(text.contains("mxrt_batch_rows_bucket{model=\"m\",version=\"1\",le=\"4.0\"} 1\n"), "{text}");
         assert!(text.contains("mxrt_batch_rows_sum{model=\"m\",version=\"1\"} 3\n"), "{text}");
         assert!(text.ends_with("\n# EOF\n"));
-        assert_eq!(Form::accepted("*/*"), Form::Prometheus);
+        assert_eq!(MetricsFormat::accepted("*/*"), MetricsFormat::Prometheus);
     }
 }

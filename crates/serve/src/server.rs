@@ -2,10 +2,10 @@
 
 use crate::answer::AnswerBody;
 use crate::answers::{AnswerCharge, Answers};
-use crate::background::{self, Work};
+use crate::background::{self, JobKind};
 use crate::body::Received;
 use crate::config::Control;
-use crate::connection::{Busy, Limits, TimedStream, Transport};
+use crate::connection::{Busy, TimeLimits, TimedStream, Transport};
 use crate::encoding::{Encoding, Written, compressed};
 use crate::error::StartError;
 use crate::listen::{self, ListenAddr, Listener, Protocol, SocketFile};
@@ -62,7 +62,7 @@ const SILENCE: Duration = Duration::from_secs(20);
 
 /// Stage of a server's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
-enum Stage {
+enum LifeStage {
     Serving,
     /// refuses new requests
     Draining,
@@ -74,7 +74,7 @@ enum Stage {
 pub(crate) struct Shared {
     pub(crate) service: Arc<Service>,
     tokens: Option<Tokens>,
-    stage: watch::Sender<Stage>,
+    stage: watch::Sender<LifeStage>,
     connections: AtomicUsize,
 }
 
@@ -85,13 +85,13 @@ impl Shared {
 
     /// Returns whether connections end.
     pub(crate) fn is_closing(&self) -> bool {
-        *self.stage.borrow() == Stage::Closing
+        *self.stage.borrow() == LifeStage::Closing
     }
 
     /// Waits until connections end.
     pub(crate) async fn closing(&self) {
         let mut stage = self.stage.subscribe();
-        let _ = stage.wait_for(|stage| *stage == Stage::Closing).await;
+        let _ = stage.wait_for(|stage| *stage == LifeStage::Closing).await;
     }
 
     /// Refuses requests without a valid token, if the server requires tokens.
@@ -160,7 +160,7 @@ impl Server {
         let shared = Arc::new(Shared {
             service: Service::new(engine, repository, config),
             tokens,
-            stage: watch::Sender::new(Stage::Serving),
+            stage: watch::Sender::new(LifeStage::Serving),
             connections: AtomicUsize::new(0),
         });
         let connections = shared.service.config.connections.clamp(1, Semaphore::MAX_PERMITS);
@@ -247,7 +247,7 @@ impl Server {
     /// have begun continue.
     pub fn drain(&self) {
         self.shared.service.drain();
-        self.enter(Stage::Draining);
+        self.enter(LifeStage::Draining);
     }
 
     /// Waits until no requests are left, for at most `patience`. Returns whether none are left.
@@ -270,7 +270,7 @@ impl Server {
         }
         self.drain();
         let answered = self.wait_drained(grace);
-        self.enter(Stage::Closing);
+        self.enter(LifeStage::Closing);
         let begin = Instant::now();
         while self.shared.connections() > 0 && begin.elapsed() < LAST_ANSWERS {
             std::thread::sleep(LOOK);
@@ -284,7 +284,7 @@ impl Server {
         answered
     }
 
-    fn enter(&self, stage: Stage) {
+    fn enter(&self, stage: LifeStage) {
         self.shared.stage.send_if_modified(|now| {
             let later = *now < stage;
             if later {
@@ -328,7 +328,7 @@ async fn poll(shared: Arc<Shared>) {
         let pause = shared.service.config.poll.max(SHORTEST_PAUSE);
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
-            _ = stage.wait_for(|stage| *stage != Stage::Serving) => return,
+            _ = stage.wait_for(|stage| *stage != LifeStage::Serving) => return,
         }
         let service = shared.service.clone();
         // A scan that panics changes nothing, and the next one may succeed.
@@ -336,7 +336,7 @@ async fn poll(shared: Arc<Shared>) {
             service.repository.look();
             Ok(())
         };
-        let _ = shared.service.background.run(Work::Change, None, look).await;
+        let _ = shared.service.background.run(JobKind::Change, None, look).await;
     }
 }
 
@@ -347,7 +347,7 @@ async fn accept(door: Door, listener: Listener, places: Arc<Semaphore>) {
         let Ok(place) = places.clone().acquire_owned().await else { return };
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            _ = stage.wait_for(|stage| *stage == Stage::Closing) => return,
+            _ = stage.wait_for(|stage| *stage == LifeStage::Closing) => return,
         };
         match accepted {
             Ok(stream) => {
@@ -386,7 +386,7 @@ async fn begin(door: Door, stream: Box<dyn Transport>) {
 async fn serve(door: Door, stream: Box<dyn Transport>) {
     let Door { shared, speaks, .. } = door;
     let config = &shared.service.config;
-    let limits = Limits { idle: config.idle_timeout, head: config.header_timeout, write: config.body_timeout };
+    let limits = TimeLimits { idle: config.idle_timeout, head: config.header_timeout, write: config.body_timeout };
     let (stream, phase) = TimedStream::new(stream, limits);
     let mut stage = shared.stage.subscribe();
     let service = service_fn(|request: Request<Incoming>| {
@@ -419,7 +419,7 @@ async fn serve(door: Door, stream: Box<dyn Transport>) {
     tokio::pin!(connection);
     tokio::select! {
         _ = connection.as_mut() => return,
-        _ = stage.wait_for(|stage| *stage == Stage::Closing) => {}
+        _ = stage.wait_for(|stage| *stage == LifeStage::Closing) => {}
     }
     connection.as_mut().graceful_shutdown();
     let _ = connection.await;

@@ -18,12 +18,12 @@ pub struct Report {
     pub host_waits: usize,
     /// Pairs of uses of one thing, at least one of which writes.
     pub conflicts: usize,
-    steps: Vec<Step>,
+    steps: Vec<CheckedStep>,
 }
 
 /// A piece of work, or an op of the host, and what it comes after.
 #[derive(Clone, Debug)]
-struct Step {
+struct CheckedStep {
     name: String,
     stream: Option<usize>,
     position: usize,
@@ -165,7 +165,7 @@ impl Checker {
             }
             LogEntry::Host { name, accesses } => {
                 let clock = self.host.clone();
-                self.report.steps.push(Step { name: name.clone(), stream: None, position: 0, clock });
+                self.report.steps.push(CheckedStep { name: name.clone(), stream: None, position: 0, clock });
                 for (var, write) in accesses {
                     let this =
                         Use { stream: None, position: 0, write: *write, who: format!("{name} on the host").into() };
@@ -202,7 +202,7 @@ impl Checker {
         let position = clock.get(stream) + 1;
         clock.set(stream, position);
         let clock = clock.clone();
-        let step = Step { name: tag.name.to_string(), stream: Some(stream), position, clock: clock.clone() };
+        let step = CheckedStep { name: tag.name.to_string(), stream: Some(stream), position, clock: clock.clone() };
         self.report.steps.push(step);
         let who: Arc<str> = format!("{} (op {}, stream {stream})", tag.name, tag.op).into();
         for access in &tag.accesses {

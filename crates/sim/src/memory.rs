@@ -12,7 +12,7 @@ const FREED: u8 = 0x5A;
 
 /// The blocks of one device.
 #[derive(Default)]
-pub(crate) struct Memory {
+pub(crate) struct DeviceBlocks {
     blocks: BTreeMap<u64, usize>,
     used: usize,
 }
@@ -21,7 +21,7 @@ fn layout(bytes: usize) -> Option<Layout> {
     Layout::from_size_align(bytes.max(1), ALIGN).ok()
 }
 
-impl Memory {
+impl DeviceBlocks {
     /// `None`: there is not so much.
     pub fn alloc(&mut self, bytes: usize, total: usize) -> Option<DevicePtr> {
         if self.used.checked_add(bytes)? > total {
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn fresh_memory_holds_no_zeros() {
-        let mut memory = Memory::default();
+        let mut memory = DeviceBlocks::default();
         let ptr = memory.alloc(64, 64).expect("there is as much");
         let raw: *const u8 = std::ptr::with_exposed_provenance(ptr.0 as usize);
         // SAFETY: the block has 64 bytes, and no other thread knows it.

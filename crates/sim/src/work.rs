@@ -5,16 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// One record of an event. Done when its turn on the stream has come.
-pub(crate) struct Record {
+pub(crate) struct StreamRecord {
     pub number: u64,
     pub device: usize,
     /// 0: not done; otherwise the time, plus one.
     time: AtomicU64,
 }
 
-impl Record {
+impl StreamRecord {
     pub fn new(number: u64, device: usize) -> Arc<Self> {
-        Arc::new(Record { number, device, time: AtomicU64::new(0) })
+        Arc::new(StreamRecord { number, device, time: AtomicU64::new(0) })
     }
 
     pub fn time(&self) -> Option<u64> {
@@ -87,12 +87,12 @@ fn address(place: MemoryPlace) -> *mut u8 {
 
 pub(crate) enum Item {
     StreamJob { job: StreamJob, submitted: u64 },
-    Record { record: Arc<Record>, submitted: u64 },
-    Wait { record: Arc<Record> },
+    Record { record: Arc<StreamRecord>, submitted: u64 },
+    Wait { record: Arc<StreamRecord> },
 }
 
 /// The present activity of a stream.
-pub(crate) enum Running {
+pub(crate) enum StreamActivity {
     Nothing,
     /// The work has begun; the body runs when it ends.
     Begun {

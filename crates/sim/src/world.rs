@@ -2,9 +2,9 @@
 
 use crate::faults::{Call, Fault, Faults, classify};
 use crate::log::{Knows, Log, LogEntry};
-use crate::memory::Memory;
+use crate::memory::DeviceBlocks;
 use crate::random::Random;
-use crate::work::{Item, Record, Running, StreamJob};
+use crate::work::{Item, StreamActivity, StreamJob, StreamRecord};
 use crate::{Mode, SimConfig};
 use mxrt_engine::device::{Callback, DeviceError, DevicePtr, ErrorClass};
 use std::collections::{HashMap, VecDeque};
@@ -24,9 +24,9 @@ const USUAL_TIME: u64 = 10_000;
 
 /// Simulated devices that can wait for each other. Clones are the same world.
 #[derive(Clone)]
-pub struct World(pub(crate) Arc<Shared>);
+pub struct World(pub(crate) Arc<SharedWorld>);
 
-pub(crate) struct Shared {
+pub(crate) struct SharedWorld {
     pub config: SimConfig,
     began: Instant,
     state: Mutex<WorldState>,
@@ -48,7 +48,7 @@ pub(crate) struct WorldState {
     next_event: u64,
     next_record: u64,
     callbacks: HashMap<u64, Vec<Callback>>,
-    devices: Vec<Device>,
+    devices: Vec<SimulatedDevice>,
     pub faults: Faults,
     log: Log,
     times: Vec<(String, u64)>,
@@ -57,14 +57,14 @@ pub(crate) struct WorldState {
     deferred: Vec<Later>,
 }
 
-struct Device {
+struct SimulatedDevice {
     lost: Option<DeviceError>,
-    memory: Memory,
-    pinned: Memory,
+    memory: DeviceBlocks,
+    pinned: DeviceBlocks,
     budget: usize,
 }
 
-impl Device {
+impl SimulatedDevice {
     fn has(&self, ptr: DevicePtr) -> bool {
         self.memory.contains(ptr) || self.pinned.contains(ptr)
     }
@@ -73,7 +73,7 @@ impl Device {
 struct Stream {
     device: usize,
     queue: VecDeque<Item>,
-    running: Running,
+    running: StreamActivity,
     clock: u64,
     /// Wakes the thread that serves it, once there is one.
     thread: Option<Arc<Condvar>>,
@@ -81,7 +81,7 @@ struct Stream {
 
 #[derive(Default)]
 struct Event {
-    last: Option<Arc<Record>>,
+    last: Option<Arc<StreamRecord>>,
 }
 
 /// Values to be dropped, or functions to be called, after the world is unlocked.
@@ -90,7 +90,7 @@ pub(crate) struct Later {
     callbacks: Vec<Callback>,
     lost: Option<DeviceError>,
     _items: Vec<Item>,
-    _running: Vec<Running>,
+    _running: Vec<StreamActivity>,
 }
 
 impl Later {
@@ -106,7 +106,8 @@ impl World {
             Mode::Scheduled { seed } | Mode::Pumped { seed } | Mode::Threaded { seed, .. } => seed,
         };
         let budget = config.memory;
-        let device = || Device { lost: None, memory: Memory::default(), pinned: Memory::default(), budget };
+        let device =
+            || SimulatedDevice { lost: None, memory: DeviceBlocks::default(), pinned: DeviceBlocks::default(), budget };
         let state = WorldState {
             random: Random::new(seed),
             host_clock: 0,
@@ -123,7 +124,7 @@ impl World {
             pumping: false,
             deferred: Vec::new(),
         };
-        World(Arc::new(Shared {
+        World(Arc::new(SharedWorld {
             config,
             began: Instant::now(),
             state: Mutex::new(state),
@@ -219,7 +220,7 @@ impl World {
 
     /// Pieces of work that were not done yet.
     pub fn pending(&self) -> usize {
-        self.lock().streams.iter().map(|s| s.queue.len() + !matches!(s.running, Running::Nothing) as usize).sum()
+        self.lock().streams.iter().map(|s| s.queue.len() + !matches!(s.running, StreamActivity::Nothing) as usize).sum()
     }
 
     /// Does one step of submitted work; false: there is none that could be done now.
@@ -244,19 +245,19 @@ impl World {
             return false;
         }
         let stream = ready[state.random.below(ready.len() as u64) as usize];
-        match std::mem::replace(&mut state.streams[stream].running, Running::Busy) {
-            Running::Nothing => {
-                state.streams[stream].running = Running::Nothing;
+        match std::mem::replace(&mut state.streams[stream].running, StreamActivity::Busy) {
+            StreamActivity::Nothing => {
+                state.streams[stream].running = StreamActivity::Nothing;
                 let Some(item) = state.streams[stream].queue.pop_front() else { return false };
                 self.do_item(state, stream, item);
             }
-            Running::Begun { job, ends } => self.run_job(state, stream, job, ends, true),
-            Running::Ending { tag, memory, ends } => {
+            StreamActivity::Begun { job, ends } => self.run_job(state, stream, job, ends, true),
+            StreamActivity::Ending { tag, memory, ends } => {
                 state.check_memory(&tag, &memory, self.0.config.record);
                 state.streams[stream].clock = ends;
-                state.streams[stream].running = Running::Nothing;
+                state.streams[stream].running = StreamActivity::Nothing;
             }
-            Running::Busy => {}
+            StreamActivity::Busy => {}
         }
         true
     }
@@ -283,7 +284,7 @@ impl World {
                 state.check_memory(job.tag(), &memory, self.0.config.record);
                 // Its effect may come when it begins or when it ends.
                 if state.random.below(2) == 0 {
-                    state.streams[stream].running = Running::Begun { job, ends: begins + time };
+                    state.streams[stream].running = StreamActivity::Begun { job, ends: begins + time };
                 } else {
                     self.run_job(state, stream, job, begins + time, false);
                 }
@@ -295,14 +296,14 @@ impl World {
     fn run_job(&self, mut state: MutexGuard<'_, WorldState>, stream: usize, job: StreamJob, ends: u64, at_end: bool) {
         let device = state.streams[stream].device;
         if let Some(error) = state.faults.next(device, Call::Execute) {
-            state.streams[stream].running = Running::Nothing;
+            state.streams[stream].running = StreamActivity::Nothing;
             let later = state.lose(device, error);
             self.wake(&state);
             drop(state);
             drop(job);
             return later.run();
         }
-        state.streams[stream].running = Running::Busy;
+        state.streams[stream].running = StreamActivity::Busy;
         let (tag, memory) = (job.tag().clone(), job.memory());
         drop(state);
         job.run();
@@ -310,9 +311,9 @@ impl World {
         if at_end {
             state.check_memory(&tag, &memory, self.0.config.record);
             state.streams[stream].clock = ends;
-            state.streams[stream].running = Running::Nothing;
+            state.streams[stream].running = StreamActivity::Nothing;
         } else {
-            state.streams[stream].running = Running::Ending { tag, memory, ends };
+            state.streams[stream].running = StreamActivity::Ending { tag, memory, ends };
         }
         self.0.changed.notify_all();
     }
@@ -404,12 +405,12 @@ impl World {
             if self.has_ended() {
                 return;
             }
-            match std::mem::replace(&mut state.streams[stream].running, Running::Busy) {
-                Running::Nothing => {
+            match std::mem::replace(&mut state.streams[stream].running, StreamActivity::Busy) {
+                StreamActivity::Nothing => {
                     let item = state.streams[stream].queue.pop_front();
-                    state.streams[stream].running = Running::Nothing;
+                    state.streams[stream].running = StreamActivity::Nothing;
                     if let Some(Item::StreamJob { job, .. }) = item {
-                        state.streams[stream].running = Running::Busy;
+                        state.streams[stream].running = StreamActivity::Busy;
                         let pause = state.random.below(max_delay_us + 1);
                         drop(state);
                         delay(pause);
@@ -429,7 +430,7 @@ impl World {
     pub(crate) fn wait_for(
         &self,
         device: usize,
-        record: &Arc<Record>,
+        record: &Arc<StreamRecord>,
         patience: Duration,
     ) -> Result<bool, DeviceError> {
         let until = Instant::now() + patience;
@@ -469,7 +470,7 @@ impl World {
             if self.has_ended() {
                 return Err(classify(DEINITIALIZED));
             }
-            if state.streams.iter().all(|s| s.queue.is_empty() && matches!(s.running, Running::Nothing)) {
+            if state.streams.iter().all(|s| s.queue.is_empty() && matches!(s.running, StreamActivity::Nothing)) {
                 return Ok(());
             }
             if matches!(self.0.config.mode, Mode::Scheduled { .. }) {
@@ -482,7 +483,7 @@ impl World {
     }
 }
 
-impl Shared {
+impl SharedWorld {
     /// Nanoseconds of real time, for modes with threads; `None`: time is virtual.
     pub fn now(&self, config: &SimConfig) -> Option<u64> {
         matches!(config.mode, Mode::Threaded { .. }).then(|| self.began.elapsed().as_nanos() as u64)

@@ -24,10 +24,10 @@ pub(crate) struct DerivedValues(OnceLock<Box<Mutex<Values>>>);
 #[derive(Default)]
 struct Values {
     version: u64,
-    entries: SmallVec<[Entry; 1]>,
+    entries: SmallVec<[DerivedEntry; 1]>,
 }
 
-struct Entry {
+struct DerivedEntry {
     /// first byte of the view, and what the value is
     offset: usize,
     what: Arc<str>,
@@ -111,7 +111,7 @@ impl DerivedFrom {
             values.entries[0].block.clone()
         });
         if at.is_none() {
-            values.entries.insert(0, Entry { offset: self.offset, what: what.clone(), block: None });
+            values.entries.insert(0, DerivedEntry { offset: self.offset, what: what.clone(), block: None });
             let bound = REMEMBERED.min(values.entries.len());
             gone.extend(values.entries.drain(bound..));
         }

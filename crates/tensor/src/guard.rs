@@ -6,11 +6,11 @@ use mxrt_engine::{OpError, WaitError};
 /// The right to read an array: writers wait until it is dropped. An array on a device is read as a
 /// copy.
 pub struct ReadGuard<'a> {
-    array: Source<'a>,
+    array: GuardSource<'a>,
     _granted: mxrt_engine::ReadGuard,
 }
 
-enum Source<'a> {
+enum GuardSource<'a> {
     Array(&'a NDArray),
     Copy(NDArray),
 }
@@ -21,8 +21,8 @@ impl<'a> ReadGuard<'a> {
         poll: Option<&mut dyn FnMut() -> bool>,
     ) -> Result<ReadGuard<'a>, WaitError> {
         let array = match array.context().device() {
-            None => Source::Array(array),
-            Some(_) => Source::Copy(array.copy_to_context(Context::cpu(0)).map_err(failed)?),
+            None => GuardSource::Array(array),
+            Some(_) => GuardSource::Copy(array.copy_to_context(Context::cpu(0)).map_err(failed)?),
         };
         let granted = ReadGuard::grant(array.get(), poll)?;
         // Memory of an array that no thread ever wrote is made here.
@@ -55,11 +55,11 @@ impl<'a> ReadGuard<'a> {
     }
 }
 
-impl Source<'_> {
+impl GuardSource<'_> {
     fn get(&self) -> &NDArray {
         match self {
-            Source::Array(array) => array,
-            Source::Copy(array) => array,
+            GuardSource::Array(array) => array,
+            GuardSource::Copy(array) => array,
         }
     }
 }

@@ -29,7 +29,7 @@ pub trait ArrayTypes: Send + Sync + 'static {
 }
 
 /// Few enough places that a closure with them fits into an op of the engine.
-type Places = SmallVec<[Place; 3]>;
+type OperandPlaces = SmallVec<[Place; 3]>;
 
 struct OwnTypes {
     inputs: SmallVec<[TensorType; 4]>,
@@ -76,7 +76,7 @@ where
     vars.extend(launch.outputs.iter().map(|a| (a.var(), write_access(a))));
     let device = arrays.clone().next().map_or(DeviceId::cpu(0), |a| device_of(a));
     let spec = OpSpec::new(launch.name, &vars).cost(launch.cost).device(device);
-    let places: Places = arrays.map(|a| Place::of(a)).collect();
+    let places: OperandPlaces = arrays.map(|a| Place::of(a)).collect();
     let cancel_guards: SmallVec<[_; 2]> = launch.inputs.iter().filter_map(|a| a.cancel_guard()).collect();
     if cancel_guards.is_empty() {
         return push_writing(engine, launch.outputs, spec, move |ctx| run(ctx, &*types, &places, body));

@@ -11,6 +11,7 @@ import re
 import signal
 import sys
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -47,7 +48,22 @@ _SAGEMAKER_MODEL = "/opt/ml/model"
 _SAGEMAKER_PORT = 8080
 
 
-def _rows() -> list[tuple[str, str, str, str | None, str]]:
+class _HelpAll(argparse.Action):
+    """Prints the help with the options that `--help` leaves out."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, const: dict[argparse.Action, str], help: str) -> None:
+        super().__init__(option_strings, dest, nargs=0, default=argparse.SUPPRESS, help=help)
+        #: Options of settings that few servers need, with their descriptions.
+        self.rare = const
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        for option, description in self.rare.items():
+            option.help = description
+        parser.print_help()
+        parser.exit()
+
+
+def _rows() -> list[tuple[str, str, str, str | None, str, bool]]:
     rows = getattr(_mxrt, "serve_settings", None)
     return [] if rows is None else list(rows())
 
@@ -63,18 +79,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", metavar="FILE", help="settings and models in TOML")
     # A shape that begins with -1 is no option.
     parser._negative_number_matcher = re.compile(r"^-\d[\d.,-]*$")
-    for key, metavar, text, default, scope in _rows():
+    rarely: dict[argparse.Action, str] = {}
+    words = "show options that few servers need, too, and end"
+    parser.add_argument("--help-all", action=_HelpAll, const=rarely, help=words)
+    for key, metavar, text, default, scope, rare in _rows():
         if key in ("path", "sagemaker"):  # an argument; below
             continue
         before = "" if scope == "server" else f"[NAME{_OF_MODELS.get(key, '=')}]"
-        parser.add_argument(
+        description = text + ("" if default is None or scope == "model" else f" (default {default})")
+        option = parser.add_argument(
             f"--{_OPTIONS.get(key, key).replace('_', '-')}",
             dest=f"set_{key}",
             metavar=before + metavar,
             action="append",
             default=[],
-            help=text + ("" if default is None or scope == "model" else f" (default {default})"),
+            help=argparse.SUPPRESS if rare else description,
         )
+        if rare:
+            rarely[option] = description
     parser.add_argument(
         "--sagemaker",
         action="store_true",
@@ -239,7 +261,7 @@ def _from_arguments(args: argparse.Namespace) -> Any:
         _add_option(config, "model", _SAGEMAKER_MODEL)
     if args.sagemaker_code:
         config = _with_script(args, config)
-    for key, *_, scope in _rows():
+    for key, *_, scope, _ in _rows():
         for text in getattr(args, f"set_{key}", ()):
             _set_option(config, key, scope, text)
     return config

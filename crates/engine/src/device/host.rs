@@ -2,7 +2,7 @@
 
 use super::event::EventRef;
 use super::open::Devices;
-use super::outcome::{Writer, settle};
+use super::outcome::{LastWriter, settle};
 use super::park::{AfterDevices, when_all_complete};
 use super::stream::WaitSet;
 use crate::engine::Engine;
@@ -23,7 +23,7 @@ const WAITING: &str = "waiting for an operator";
 #[derive(Default)]
 pub(crate) struct HostWait {
     waits: WaitSet,
-    writer: Option<Writer>,
+    writer: Option<LastWriter>,
     late: Option<Failure>,
 }
 
@@ -77,7 +77,7 @@ impl HostWait {
                 Err(_) => settle(event),
             }
         }
-        Ok(late.or_else(|| writer.as_ref().and_then(Writer::failure)))
+        Ok(late.or_else(|| writer.as_ref().and_then(LastWriter::failure)))
     }
 
     /// Calls `f` with the value's failure when the device is done.
@@ -88,7 +88,7 @@ impl HostWait {
         let callback = move || {
             // Decided, unless the devices were lost in a fork.
             of_callback.iter().for_each(settle);
-            f(late.or_else(|| writer.as_ref().and_then(Writer::failure)));
+            f(late.or_else(|| writer.as_ref().and_then(LastWriter::failure)));
         };
         let callback = Arc::new(DeviceCallback(Mutex::new(Some(Box::new(callback)))));
         let weak: Weak<DeviceCallback> = Arc::downgrade(&callback);

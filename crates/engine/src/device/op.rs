@@ -5,7 +5,7 @@ use super::event::EventRef;
 use super::kernel::{Kernel, KernelCtx};
 use super::memory::{DeviceBlock, MemoryOrigin};
 use super::open::OpenDevice;
-use super::outcome::{Enqueued, Input, Source, settle};
+use super::outcome::{Enqueued, FailedInput, FailureSource, settle};
 use super::recording::Recorder;
 use super::status::InScope;
 use super::stream::{Stream, WaitSet};
@@ -87,9 +87,9 @@ impl<'a> DeviceCtx<'a> {
             let on_device = var.with_sync(look).flatten();
             // SAFETY: the op holds a grant of the variable.
             let on_host = unsafe { (*var.failure.get()).clone() };
-            let source = on_host.map(Source::Failed).or(on_device);
+            let source = on_host.map(FailureSource::Failed).or(on_device);
             if let Some(source) = source.filter(|_| mode != Mode::Write) {
-                inputs.push(Input { access, updated: mode == Mode::Update, source });
+                inputs.push(FailedInput { access, updated: mode == Mode::Update, source });
             }
         }
         let behind_all = Cell::new(waits.every_stream);

@@ -22,7 +22,7 @@ pub(crate) struct Enqueued {
     vars: Vec<u64>,
     /// The place that pushed it, and the number of its request, where these are known.
     pub origin: (Option<String>, Option<u64>),
-    inputs: Mutex<Vec<Input>>,
+    inputs: Mutex<Vec<FailedInput>>,
     status: Mutex<Status>,
     outcome: OnceLock<DeviceOutcome>,
     /// Held while it is decided.
@@ -31,22 +31,22 @@ pub(crate) struct Enqueued {
 
 /// An old value that the op depends on, and that has failed or was not complete when the op
 /// started.
-pub(crate) struct Input {
+pub(crate) struct FailedInput {
     pub access: usize,
     /// The op changes a part of it.
     pub updated: bool,
-    pub source: Source,
+    pub source: FailureSource,
 }
 
 #[derive(Clone)]
-pub(crate) enum Source {
+pub(crate) enum FailureSource {
     Failed(Failure),
-    Pending(Writer),
+    Pending(LastWriter),
 }
 
 /// The op that wrote a variable last, by its event, and under which number it wrote it.
 #[derive(Clone)]
-pub(crate) struct Writer {
+pub(crate) struct LastWriter {
     pub event: EventRef,
     pub access: usize,
 }
@@ -82,7 +82,7 @@ fn add(single: &mut Vec<(usize, Failure)>, write: usize, failure: Failure) {
     }
 }
 
-impl Writer {
+impl LastWriter {
     /// The failure of the value. Its event is complete, or its device is lost.
     pub fn failure(&self) -> Option<Failure> {
         settle(&self.event);
@@ -117,7 +117,7 @@ impl Enqueued {
         })
     }
 
-    pub fn set_inputs(&self, inputs: Vec<Input>) {
+    pub fn set_inputs(&self, inputs: Vec<FailedInput>) {
         *lock(&self.inputs) = inputs;
     }
 
@@ -163,10 +163,11 @@ impl Enqueued {
     pub fn failed_inputs(&self) -> Vec<(usize, Failure)> {
         // Asking a device may find out that it is lost, and that looks at the inputs of every op:
         // not under their lock.
-        let inputs: Vec<(usize, Source)> = lock(&self.inputs).iter().map(|i| (i.access, i.source.clone())).collect();
-        let failure = |source: Source| match source {
-            Source::Failed(failure) => Some(failure),
-            Source::Pending(writer) => writer.failure(),
+        let inputs: Vec<(usize, FailureSource)> =
+            lock(&self.inputs).iter().map(|i| (i.access, i.source.clone())).collect();
+        let failure = |source: FailureSource| match source {
+            FailureSource::Failed(failure) => Some(failure),
+            FailureSource::Pending(writer) => writer.failure(),
         };
         inputs.into_iter().filter_map(|(access, source)| Some((access, failure(source)?))).collect()
     }
@@ -189,8 +190,8 @@ impl Enqueued {
     }
 
     fn unsettled_inputs(&self) -> Vec<EventRef> {
-        let pending = |input: &Input| match &input.source {
-            Source::Pending(writer) if !writer.event.is_settled() => Some(writer.event.clone()),
+        let pending = |input: &FailedInput| match &input.source {
+            FailureSource::Pending(writer) if !writer.event.is_settled() => Some(writer.event.clone()),
             _ => None,
         };
         let all: Vec<EventRef> = lock(&self.inputs).iter().filter_map(pending).collect();

@@ -5,7 +5,7 @@
 use super::api::DeviceError;
 use super::event::EventRef;
 use super::open::Devices;
-use super::outcome::{Source, settle};
+use super::outcome::{FailureSource, settle};
 use super::stream::WaitSet;
 use crate::engine::Engine;
 use crate::failure::Failure;
@@ -225,9 +225,9 @@ pub(crate) unsafe fn inherited_with_devices(op: *mut OpBlock) -> Option<Failure>
             }
             let failure = match (*(*e).var).with_sync(|sync| sync.source()).flatten() {
                 None => None,
-                Some(Source::Failed(failure)) => Some(failure),
-                Some(Source::Pending(writer)) if on_device && !writer.event.is_settled() => return None,
-                Some(Source::Pending(writer)) => writer.failure(),
+                Some(FailureSource::Failed(failure)) => Some(failure),
+                Some(FailureSource::Pending(writer)) if on_device && !writer.event.is_settled() => return None,
+                Some(FailureSource::Pending(writer)) => writer.failure(),
             };
             if failure.is_some() {
                 return failure;

@@ -6,7 +6,7 @@
 
 use super::event::EventRef;
 use super::memory::DeviceBlock;
-use super::outcome::{Source, Writer};
+use super::outcome::{FailureSource, LastWriter};
 use super::stream::WaitSet;
 use crate::failure::Failure;
 use crate::op::block::Mode;
@@ -36,7 +36,7 @@ impl Extra {
 pub(crate) struct SyncObject {
     /// Events of readers, at most one of each stream, all later than the writer.
     readers: Vec<EventRef>,
-    writer: Option<Writer>,
+    writer: Option<LastWriter>,
     /// The value's failure, found out after its op was submitted.
     late: Option<Failure>,
     /// Readers leave nothing here: the thread that writes waits for every stream.
@@ -48,14 +48,14 @@ pub(crate) struct SyncObject {
 #[derive(Default)]
 pub(crate) struct Garbage {
     _events: Vec<EventRef>,
-    _writer: Option<Writer>,
+    _writer: Option<LastWriter>,
     _failure: Option<Failure>,
 }
 
 impl SyncObject {
     /// Collects the events that an op on `stream` has to wait for, and returns the source of the
     /// old value's failure.
-    pub fn before_device_op(&self, mode: Mode, stream: u32, waits: &mut WaitSet) -> Option<Source> {
+    pub fn before_device_op(&self, mode: Mode, stream: u32, waits: &mut WaitSet) -> Option<FailureSource> {
         let elsewhere = |event: &EventRef| event.stream.number != stream;
         // A reader of this stream came after the writer, so the stream is behind the writer.
         let ordered = mode == Mode::Read && self.readers.iter().any(|e| !elsewhere(e));
@@ -70,10 +70,10 @@ impl SyncObject {
     }
 
     /// The source of the value's failure: it has failed, or this op decides it.
-    pub fn source(&self) -> Option<Source> {
+    pub fn source(&self) -> Option<FailureSource> {
         match (&self.late, &self.writer) {
-            (Some(failure), _) => Some(Source::Failed(failure.clone())),
-            (None, Some(writer)) => Some(Source::Pending(writer.clone())),
+            (Some(failure), _) => Some(FailureSource::Failed(failure.clone())),
+            (None, Some(writer)) => Some(FailureSource::Pending(writer.clone())),
             (None, None) => None,
         }
     }
@@ -121,7 +121,7 @@ impl SyncObject {
     /// here.
     pub fn register_write(&mut self, event: &EventRef, access: usize, whole: bool, garbage: &mut Garbage) {
         garbage._events.append(&mut self.readers);
-        garbage._writer = self.writer.replace(Writer { event: event.clone(), access });
+        garbage._writer = self.writer.replace(LastWriter { event: event.clone(), access });
         if whole {
             garbage._failure = self.late.take();
         }
@@ -173,10 +173,10 @@ impl SyncObject {
         if self.late.is_some() {
             return self.late.clone();
         }
-        self.writer.as_ref().filter(|w| w.event.is_settled()).and_then(Writer::failure)
+        self.writer.as_ref().filter(|w| w.event.is_settled()).and_then(LastWriter::failure)
     }
 
-    pub fn writer(&self) -> Option<&Writer> {
+    pub fn writer(&self) -> Option<&LastWriter> {
         self.writer.as_ref()
     }
 

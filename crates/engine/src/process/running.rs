@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 static LOOKING: GlobalMutex<()> = GlobalMutex::new(());
 
 /// The note of one thread.
-pub(crate) struct Running {
+pub(crate) struct ThreadNote {
     op: AtomicPtr<OpBlock>,
     /// Ticks; 0: not known. Only large ops are timed.
     since: AtomicU64,
@@ -34,9 +34,9 @@ fn marked(op: *mut OpBlock) -> *mut OpBlock {
     op.map_addr(|a| a | 1)
 }
 
-impl Running {
+impl ThreadNote {
     pub fn new() -> Self {
-        Running { op: AtomicPtr::new(null_mut()), since: AtomicU64::new(0) }
+        ThreadNote { op: AtomicPtr::new(null_mut()), since: AtomicU64::new(0) }
     }
 
     /// The thread starts to run an op; returns what it was running before, for `end`.
@@ -146,7 +146,7 @@ mod tests {
     /// `look` reads the op between its mark and the end of its lock.
     #[test]
     fn a_runner_whose_note_is_marked_goes_on_when_the_looker_is_done() {
-        let (running, ended) = (Arc::new(Running::new()), Arc::new(AtomicBool::new(false)));
+        let (running, ended) = (Arc::new(ThreadNote::new()), Arc::new(AtomicBool::new(false)));
         let looking = LOOKING.lock();
         // Only compared, never read.
         running.op.store(marked(std::ptr::without_provenance_mut(64)), Ordering::SeqCst);

@@ -6,7 +6,7 @@ use crate::engine::Engine;
 use crate::op::block::{Chain, OpBlock};
 use crate::op::origin::OpOrigin;
 use crate::process::fork_gate;
-use crate::process::running::Running;
+use crate::process::running::ThreadNote;
 use crate::profile::RingPlace;
 use crate::push::bulk::{BY_ENGINE, Collection};
 use crate::sync;
@@ -60,7 +60,7 @@ pub(crate) struct Slot {
     pub number: u32,
     /// Name of the thread that uses, or used last, the slot.
     pub name: GlobalMutex<String>,
-    pub running: Running,
+    pub running: ThreadNote,
     /// Calls of `wait_all` that this thread has completed.
     pub wait_alls: Cell<u64>,
     pub origin: OpOrigin,
@@ -212,7 +212,7 @@ impl Slot {
             used: AtomicBool::new(true),
             number,
             name: GlobalMutex::new(String::new()),
-            running: Running::new(),
+            running: ThreadNote::new(),
             wait_alls: Cell::new(0),
             origin: OpOrigin::default(),
             ring: RingPlace::new(null_mut()),

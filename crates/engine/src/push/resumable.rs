@@ -34,7 +34,7 @@ impl Resume {
 }
 
 /// How the turn of an op ends.
-enum Turn {
+enum OpTurn {
     Yield,
     Suspend(Box<dyn FnOnce(Resume) + Send>),
     Done(Vec<(usize, Failure)>),
@@ -61,19 +61,19 @@ impl Engine {
         let turn = catch_unwind(AssertUnwindSafe(|| {
             loop {
                 match run(ctx)? {
-                    PartStatus::Again if self.has_queued() && !self.is_naive() => return Ok(Turn::Yield),
+                    PartStatus::Again if self.has_queued() && !self.is_naive() => return Ok(OpTurn::Yield),
                     PartStatus::Again => {}
-                    PartStatus::Suspended(begin) => return Ok(Turn::Suspend(begin)),
-                    PartStatus::Done(fails) => return Ok(Turn::Done(fails)),
+                    PartStatus::Suspended(begin) => return Ok(OpTurn::Suspend(begin)),
+                    PartStatus::Done(fails) => return Ok(OpTurn::Done(fails)),
                 }
             }
         }));
         let result = match turn {
-            Ok(Ok(Turn::Yield)) => return self.push_turn(run, token, priority),
-            Ok(Ok(Turn::Suspend(begin))) => {
+            Ok(Ok(OpTurn::Yield)) => return self.push_turn(run, token, priority),
+            Ok(Ok(OpTurn::Suspend(begin))) => {
                 return begin(Resume(Box::new(move || self.push_turn(run, token, priority))));
             }
-            Ok(Ok(Turn::Done(fails))) => Ok(fails),
+            Ok(Ok(OpTurn::Done(fails))) => Ok(fails),
             Ok(Err(error)) => Err(error),
             Err(payload) => Err(panic_error(ctx.name(), payload)),
         };

@@ -15,7 +15,7 @@ use std::sync::Arc;
 type Places<'a> = SmallVec<[&'a mut [u8]; 4]>;
 
 /// A loop while it runs.
-struct Running<'a> {
+struct RunningLoop<'a> {
     flow: &'a ControlFlow,
     request: &'a PlanRequest<'a>,
     site: NestedSite<'a>,
@@ -61,7 +61,7 @@ impl StepBody for ControlFlow {
         let condition = places.pop().ok_or_else(misplaced)?;
         let site = NestedSite { outer: request.site, released: &|_| None };
         let mut running =
-            Running { flow: self, request, site, inputs, consts: SmallVec::new(), random, arena, hoisted };
+            RunningLoop { flow: self, request, site, inputs, consts: SmallVec::new(), random, arena, hoisted };
         running.constants()?;
         let (stacked, states) = outputs.split_at_mut(self.stacked);
         let mut rows: SmallVec<[&mut [u8]; 4]> = stacked.iter_mut().map(TensorMut::bytes_mut).collect();
@@ -76,7 +76,7 @@ impl StepBody for ControlFlow {
     }
 }
 
-impl<'a> Running<'a> {
+impl<'a> RunningLoop<'a> {
     /// Looks up the constants of the graphs; the first request computes them.
     fn constants(&mut self) -> Result<(), OpError> {
         for inner in &self.flow.plans {

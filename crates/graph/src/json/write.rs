@@ -23,7 +23,7 @@ impl Symbol {
     }
 
     fn write_json(&self, np_shape: bool) -> String {
-        let mut writer = Writer { out: String::new(), indent: 0 };
+        let mut writer = JsonWriter { out: String::new(), indent: 0 };
         let version = format!("\"mxnet_version\": [\"int\", {VERSION}]");
         let attrs = if np_shape { vec!["\"is_np_shape\": [\"int\", 1]".to_owned(), version] } else { vec![version] };
         writer.graph(self, Some(attrs));
@@ -31,12 +31,12 @@ impl Symbol {
     }
 }
 
-struct Writer {
+struct JsonWriter {
     out: String,
     indent: usize,
 }
 
-impl Writer {
+impl JsonWriter {
     /// Writes ready-made items between brackets: on one line, or each on a line of its own.
     fn items(&mut self, brackets: [char; 2], items: &[String], lines: bool) {
         self.out.push(brackets[0]);

@@ -21,14 +21,14 @@ pub struct SharedConsts {
 }
 
 struct Entries {
-    by_content: BTreeMap<Fingerprint, Arc<Entry>>,
+    by_content: BTreeMap<Fingerprint, Arc<SharedEntry>>,
     /// entries at which the next sweep is due
     sweep_at: usize,
 }
 
 /// One content. The thread that computes it holds the lock, and others that want it wait.
 #[derive(Default)]
-struct Entry(Mutex<Weak<ConstBlock>>);
+struct SharedEntry(Mutex<Weak<ConstBlock>>);
 
 impl SharedConsts {
     const fn new() -> SharedConsts {
@@ -75,7 +75,7 @@ impl SharedConsts {
 }
 
 impl Entries {
-    fn entry(&mut self, content: Fingerprint) -> Arc<Entry> {
+    fn entry(&mut self, content: Fingerprint) -> Arc<SharedEntry> {
         if self.by_content.len() >= self.sweep_at {
             // An entry that is held elsewhere is about to get a block.
             self.by_content.retain(|_, entry| match Arc::get_mut(entry) {

@@ -47,7 +47,7 @@ struct Finder<'g> {
 }
 
 /// A batch of products.
-struct Product {
+struct MatchedProduct {
     batch: [usize; 2],
     size: [usize; 3],
     operands: [MatrixSteps; 3],
@@ -57,7 +57,7 @@ struct Product {
 /// Scores before their softmax.
 struct Scores {
     node: usize,
-    product: Product,
+    product: MatchedProduct,
     scale: f64,
     mask: Option<View>,
 }
@@ -90,11 +90,16 @@ impl Finder<'_> {
         form_of(node.op, &node.attrs, &Signature { inputs: &inputs, outputs: &outputs, options: self.options }).ok()?
     }
 
-    fn product(&self, n: usize) -> Option<Product> {
+    fn product(&self, n: usize) -> Option<MatchedProduct> {
         match self.form(n)? {
             KernelForm::Product { batch, size, operands, alpha, epilogue } => {
                 let forward = operands.iter().flat_map(|o| o.steps).all(|step| step >= 0);
-                (forward && epilogue == SumEpilogue::default()).then_some(Product { batch, size, operands, alpha })
+                (forward && epilogue == SumEpilogue::default()).then_some(MatchedProduct {
+                    batch,
+                    size,
+                    operands,
+                    alpha,
+                })
             }
             _ => None,
         }

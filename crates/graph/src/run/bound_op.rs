@@ -1,7 +1,7 @@
 //! A [`CachedOp`] with its parameters: calls name the data only.
 
-use super::cached_op::{Binding, Body, CachedOp, JoinedRows, with_device};
-use super::call::Call;
+use super::cached_op::{Binding, CachedOp, CompiledBody, JoinedRows, with_device};
+use super::call::PreparedCall;
 use super::call_options::CallOptions;
 use super::inputs::InputSource;
 use super::plan_cache::CallSignature;
@@ -55,7 +55,7 @@ impl BoundOp {
         let of_call = op.data();
         let all_bound = data.iter().all(|i| of_call.contains(i));
         let param_types = match &op.body {
-            Body::Plan(segment) if all_bound => Some(segment.plans().known_types(&segment.param_types(&types))),
+            CompiledBody::Plan(segment) if all_bound => Some(segment.plans().known_types(&segment.param_types(&types))),
             _ => None,
         };
         let sparse = params.iter().any(NDArray::is_sparse);
@@ -107,7 +107,7 @@ impl BoundOp {
         let begun = self.check(data).and_then(|()| {
             let (known, types) = (self.known(data), || self.all_types(data));
             let (binding, given) = (&self.binding, Some(&self.data[..]));
-            self.op.begin(Call { binding, data, given, outputs, options, known, types: &types }, interrupter)
+            self.op.begin(PreparedCall { binding, data, given, outputs, options, known, types: &types }, interrupter)
         });
         begun.map_err(|error| with_device(error, data))
     }
@@ -138,7 +138,7 @@ impl BoundOp {
 
     /// The program for this data, found without a look at the parameters.
     fn known(&self, data: &[&NDArray]) -> Option<Arc<Program>> {
-        let (Some(params), Body::Plan(segment)) = (&self.param_types, &self.op.body) else { return None };
+        let (Some(params), CompiledBody::Plan(segment)) = (&self.param_types, &self.op.body) else { return None };
         let type_of = |input: &usize| match self.binding.sources[*input] {
             InputSource::Data(i) => data[i].tensor_type(),
             InputSource::Param(_) => self.types[*input].clone(),

@@ -12,10 +12,10 @@ use std::thread::ThreadId;
 /// The turn to build, held by one thread at a time.
 #[derive(Default)]
 pub(super) struct BuildTurn {
-    current: ForkSafeMutex<Option<Arc<Turn>>>,
+    current: ForkSafeMutex<Option<Arc<BuilderTurn>>>,
 }
 
-struct Turn {
+struct BuilderTurn {
     process: u32,
     thread: ThreadId,
     over: Mutex<bool>,
@@ -25,7 +25,7 @@ struct Turn {
 /// The turn, until it is dropped.
 pub(super) struct HeldTurn<'a> {
     of: &'a BuildTurn,
-    turn: Arc<Turn>,
+    turn: Arc<BuilderTurn>,
 }
 
 impl BuildTurn {
@@ -37,7 +37,7 @@ impl BuildTurn {
                 let mut current = self.current.lock();
                 match current.as_ref().filter(|turn| turn.is_of_this_process()) {
                     None => {
-                        let turn = Arc::new(Turn::new());
+                        let turn = Arc::new(BuilderTurn::new());
                         *current = Some(turn.clone());
                         return Ok(Some(HeldTurn { of: self, turn }));
                     }
@@ -50,10 +50,10 @@ impl BuildTurn {
     }
 }
 
-impl Turn {
-    fn new() -> Turn {
+impl BuilderTurn {
+    fn new() -> BuilderTurn {
         let (process, thread) = (std::process::id(), std::thread::current().id());
-        Turn { process, thread, over: Mutex::new(false), ended: Condvar::new() }
+        BuilderTurn { process, thread, over: Mutex::new(false), ended: Condvar::new() }
     }
 
     /// Whether the turn belongs to this process. A forked child has copies of turns, but not the

@@ -1,6 +1,6 @@
 //! [`CachedOp`]: a symbol that any number of threads call.
 
-use super::call::Call;
+use super::call::PreparedCall;
 use super::call_options::CallOptions;
 use super::executable::Executable;
 use super::inputs::InputSource;
@@ -39,7 +39,7 @@ pub struct CachedOp {
     name: OpName,
     /// the graph before any pass
     pub(super) source: Graph,
-    pub(super) body: Body,
+    pub(super) body: CompiledBody,
     /// binding that takes every input from the call
     pub(super) unbound: Binding,
     pub(super) options: BuildOptions,
@@ -60,7 +60,7 @@ pub struct CachedOp {
 }
 
 /// Contents of a compiled symbol.
-pub(super) enum Body {
+pub(super) enum CompiledBody {
     /// one plan for each signature, whose calls write the results where they belong
     Plan(Arc<Segment>),
     /// several stages
@@ -118,9 +118,9 @@ impl CachedOp {
         let unbound = Binding { sources, params: None, sparse: false };
         let body = if graph.nodes.iter().any(GraphNode::is_stage) {
             let executable = Executable::new(engine, graph.clone(), options)?;
-            Body::Stages(Staged::new(graph, executable, outputs))
+            CompiledBody::Stages(Staged::new(graph, executable, outputs))
         } else {
-            Body::Plan(Arc::new(Segment::new(engine, graph, options)))
+            CompiledBody::Plan(Arc::new(Segment::new(engine, graph, options)))
         };
         let random = Arc::new(RandomState::new(0));
         let hosted = source.nodes.iter().any(|node| node.flow.is_some() || node.is_stage());
@@ -189,7 +189,10 @@ impl CachedOp {
         let begun = checked.and_then(|()| {
             let types = || inputs.iter().map(|a| a.tensor_type()).collect();
             let (binding, data) = (&self.unbound, inputs);
-            self.begin(Call { binding, data, given: None, outputs, options, known: None, types: &types }, interrupter)
+            self.begin(
+                PreparedCall { binding, data, given: None, outputs, options, known: None, types: &types },
+                interrupter,
+            )
         });
         begun.map_err(|error| with_device(error, inputs))
     }
@@ -197,14 +200,14 @@ impl CachedOp {
     /// Whether the shapes of results may follow from contents, so that calls return
     /// [`Started::Deferred`].
     pub fn is_data_dependent(&self) -> bool {
-        matches!(&self.body, Body::Stages(staged) if staged.is_data_dependent())
+        matches!(&self.body, CompiledBody::Stages(staged) if staged.is_data_dependent())
     }
 
     /// The plan for these input types.
     pub fn plan(&self, inputs: &[TensorType]) -> Result<PlanReport, OpError> {
         match &self.body {
-            Body::Plan(segment) => segment.report(inputs),
-            Body::Stages(staged) => {
+            CompiledBody::Plan(segment) => segment.report(inputs),
+            CompiledBody::Stages(staged) => {
                 let types = staged.types(inputs, &mut Interrupter::never())?;
                 staged.executable.report(inputs, types.as_ref())
             }
@@ -220,8 +223,8 @@ impl CachedOp {
     /// ([`mxrt_ops::measure`]).
     pub fn convolutions(&self, inputs: &[TensorType]) -> Result<Vec<ConvSignature>, OpError> {
         let mut signatures = match &self.body {
-            Body::Plan(segment) => segment.convolutions(inputs)?,
-            Body::Stages(staged) => {
+            CompiledBody::Plan(segment) => segment.convolutions(inputs)?,
+            CompiledBody::Stages(staged) => {
                 let types = staged.types(inputs, &mut Interrupter::never())?;
                 staged.executable.convolutions(inputs, types.as_ref())?
             }
@@ -239,8 +242,8 @@ impl CachedOp {
     /// Statistics of the plan caches, added up.
     pub fn stats(&self) -> CacheStats {
         match &self.body {
-            Body::Plan(segment) => segment.plans().stats(),
-            Body::Stages(staged) => {
+            CompiledBody::Plan(segment) => segment.plans().stats(),
+            CompiledBody::Stages(staged) => {
                 let none = CacheStats::of_limit(self.options.cache);
                 staged.executable.segments().iter().fold(none, |all, segment| all.with(segment.plans().stats()))
             }
@@ -250,8 +253,8 @@ impl CachedOp {
     /// The graph after the passes that need no types.
     pub(super) fn graph(&self) -> &Graph {
         match &self.body {
-            Body::Plan(segment) => segment.graph(),
-            Body::Stages(staged) => &staged.graph,
+            CompiledBody::Plan(segment) => segment.graph(),
+            CompiledBody::Stages(staged) => &staged.graph,
         }
     }
 
@@ -322,7 +325,7 @@ impl CachedOp {
 
     /// Whether the rows of calls may be joined into one batch, for inputs of at least two rows.
     pub(super) fn joined_rows(&self, types: &[TensorType]) -> Result<JoinedRows, OpError> {
-        let Body::Plan(segment) = &self.body else { return Ok(JoinedRows::Dependent) };
+        let CompiledBody::Plan(segment) = &self.body else { return Ok(JoinedRows::Dependent) };
         Ok(match segment.rows(types)? {
             None => JoinedRows::Dependent,
             Some(division) if division.side_by_side => JoinedRows::NoGain,

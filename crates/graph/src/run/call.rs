@@ -1,6 +1,6 @@
 //! One call of a compiled graph, whatever it consists of.
 
-use super::cached_op::{Binding, Body, CachedOp};
+use super::cached_op::{Binding, CachedOp, CompiledBody};
 use super::call_options::CallOptions;
 use super::plan_cache::CallSignature;
 use super::program::Program;
@@ -18,7 +18,7 @@ const INLINE_NS: u64 = 10_000;
 const MAX_QUICK_INPUTS: usize = 4;
 
 /// A call whose arrays have been looked at.
-pub(super) struct Call<'a> {
+pub(super) struct PreparedCall<'a> {
     pub binding: &'a Binding,
     /// arrays of the inputs that are not bound
     pub data: &'a [&'a NDArray],
@@ -36,7 +36,7 @@ pub(super) struct Call<'a> {
 impl CachedOp {
     /// Begins a call. With the naive engine it is over when this returns.
     #[cfg_attr(debug_assertions, track_caller)]
-    pub(super) fn begin(&self, call: Call<'_>, interrupter: &mut Interrupter<'_>) -> Result<Started, OpError> {
+    pub(super) fn begin(&self, call: PreparedCall<'_>, interrupter: &mut Interrupter<'_>) -> Result<Started, OpError> {
         if let Some(graph) = self.stored_graph(&call, interrupter)? {
             let started = self.start_stored(&graph, &call, interrupter)?;
             started.report(self.engine(), interrupter)?;
@@ -48,11 +48,11 @@ impl CachedOp {
             return Ok(started);
         }
         let started = match &self.body {
-            Body::Plan(segment) => {
+            CompiledBody::Plan(segment) => {
                 let program = self.program_for(segment, &call, interrupter)?;
                 Started::Known(self.start(segment, program, &call)?)
             }
-            Body::Stages(staged) => {
+            CompiledBody::Stages(staged) => {
                 let started = self.start_staged(staged, &call, interrupter)?;
                 match call.outputs {
                     Some(outputs) => started.stored(outputs, interrupter)?,
@@ -72,15 +72,15 @@ impl CachedOp {
         interrupter: &mut Interrupter<'_>,
     ) -> Result<Option<Vec<TensorType>>, OpError> {
         match &self.body {
-            Body::Plan(segment) => Ok(Some(segment.program_of_all(types, interrupter)?.outputs().to_vec())),
-            Body::Stages(staged) => staged.result_types(types, interrupter),
+            CompiledBody::Plan(segment) => Ok(Some(segment.program_of_all(types, interrupter)?.outputs().to_vec())),
+            CompiledBody::Stages(staged) => staged.result_types(types, interrupter),
         }
     }
 
     fn program_for(
         &self,
         segment: &Segment,
-        call: &Call<'_>,
+        call: &PreparedCall<'_>,
         interrupter: &mut Interrupter<'_>,
     ) -> Result<Arc<Program>, OpError> {
         let program = match (&call.known, interrupter.is_quick()) {

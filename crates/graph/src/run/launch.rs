@@ -1,7 +1,7 @@
 //! Pushes a program and its arrays as an op of the engine, and gives the op its site on the host.
 
 use super::cached_op::{Binding, CachedOp};
-use super::call::{Call, fits};
+use super::call::{PreparedCall, fits};
 use super::call_options::CallOptions;
 use super::device_program::DeviceProgram;
 use super::inputs::{CallInputs, InputSource};
@@ -40,7 +40,7 @@ impl CachedOp {
         &self,
         segment: &Segment,
         program: Arc<Program>,
-        call: &Call<'_>,
+        call: &PreparedCall<'_>,
     ) -> Result<SmallVec<[NDArray; 2]>, OpError> {
         let results = match call.outputs {
             None => self.results(&program, call.binding.context(call.data), call.options)?,
@@ -58,7 +58,7 @@ impl CachedOp {
         &self,
         segment: &Segment,
         program: Arc<Program>,
-        call: &Call<'_>,
+        call: &PreparedCall<'_>,
         results: &[NDArray],
     ) -> Result<(), OpError> {
         let engine = self.engine();

@@ -1,6 +1,6 @@
 //! Measures the time of the steps of a plan.
 
-use super::cached_op::{Body, CachedOp};
+use super::cached_op::{CachedOp, CompiledBody};
 use super::plan_cache::CallSignature;
 use super::program::Program;
 use super::segment::Segment;
@@ -42,7 +42,7 @@ impl CachedOp {
         // How long the program's own operators take says nothing about plans, and some plans are
         // unknown before a call.
         let segment = match &self.body {
-            Body::Plan(segment) if !self.has_lacking(inputs)? => segment,
+            CompiledBody::Plan(segment) if !self.has_lacking(inputs)? => segment,
             _ => return self.plan_for(inputs).map(Ok),
         };
         let times: Arc<Mutex<Vec<Vec<u64>>>> = Arc::default();

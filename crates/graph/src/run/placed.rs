@@ -12,9 +12,9 @@
 //! [`BuildOptions::fallback`]: crate::BuildOptions::fallback
 
 use super::cached_op::CachedOp;
-use super::call::Call;
+use super::call::PreparedCall;
 use super::call_options::CallOptions;
-use super::executable::cut::{Cut, CutStage, Part, ValueSource, cut_by_place};
+use super::executable::cut::{Cut, CutStage, StagePart, ValueSource, cut_by_place};
 use super::plan_cache::CallSignature;
 use super::started::{Started, call_error};
 use super::state_updates::push_copy;
@@ -76,7 +76,7 @@ impl CachedOp {
     /// The parts for a call, if one device cannot run all of the graph.
     pub(super) fn placed(
         &self,
-        call: &Call<'_>,
+        call: &PreparedCall<'_>,
         interrupter: &mut Interrupter<'_>,
     ) -> Result<Option<Arc<Placed>>, OpError> {
         if self.groups.is_none() && !self.hosted && !self.options.fallback {
@@ -228,7 +228,7 @@ impl CachedOp {
         let Cut { stages, values, outputs } = cut_by_place(&self.source, &numbers);
         let read: HashSet<ValueSource> = stages.iter().flat_map(|stage| stage.sources.iter().copied()).collect();
         let part = |stage: CutStage| {
-            let (Part::Segment(graph), Some(place)) = (stage.part, stage.place) else { return Err(misplaced()) };
+            let (StagePart::Segment(graph), Some(place)) = (stage.part, stage.place) else { return Err(misplaced()) };
             let op = CachedOp::of_graph(self.engine(), self.name().clone(), graph, self.options)?;
             let op = op.with_random(self.random().clone());
             let is_read = stage.makes.iter().any(|value| read.contains(&ValueSource::Held(*value)));
@@ -244,7 +244,7 @@ impl CachedOp {
     pub(super) fn start_placed(
         &self,
         placed: &Placed,
-        call: &Call<'_>,
+        call: &PreparedCall<'_>,
         interrupter: &mut Interrupter<'_>,
     ) -> Result<Started, OpError> {
         if interrupter.is_quick() {

@@ -1,7 +1,7 @@
 //! Calls of graphs in several stages: one op of the engine that runs them all.
 
 use super::cached_op::{Binding, CachedOp};
-use super::call::{Call, fits};
+use super::call::{PreparedCall, fits};
 use super::call_options::CallOptions;
 use super::executable::Executable;
 use super::executable::cursor::{Cursor, ExecutableRequest, TurnEnd};
@@ -109,7 +109,7 @@ impl CachedOp {
     pub(super) fn start_staged(
         &self,
         staged: &Staged,
-        call: &Call<'_>,
+        call: &PreparedCall<'_>,
         interrupter: &mut Interrupter<'_>,
     ) -> Result<Started, OpError> {
         if interrupter.is_quick() && self.engine().is_naive() {
@@ -133,7 +133,7 @@ impl CachedOp {
         let here = self.copies_here(call)?;
         let refs: Vec<&NDArray> = here.iter().collect();
         let binding = Binding { sources: self.unbound.sources.clone(), params: None, sparse: false };
-        let copied = Call { binding: &binding, data: &refs, known: None, ..*call };
+        let copied = PreparedCall { binding: &binding, data: &refs, known: None, ..*call };
         self.states.in_order(|| {
             let (started, states) = self.push_staged(staged, &copied, types, &checked, context)?;
             self.states.push(&states, |input| here.get(input))?;
@@ -143,7 +143,7 @@ impl CachedOp {
     }
 
     /// Copies of all inputs on the host.
-    fn copies_here(&self, call: &Call<'_>) -> Result<Vec<NDArray>, OpError> {
+    fn copies_here(&self, call: &PreparedCall<'_>) -> Result<Vec<NDArray>, OpError> {
         let missing = || OpError::new(FailureKind::Operator, "an input of the graph has no array").op("CachedOp");
         let copy = |i| call.binding.array(i, call.data).ok_or_else(missing)?.copy_to_context(Context::default());
         (0..self.num_inputs()).map(copy).collect()
@@ -155,7 +155,7 @@ impl CachedOp {
     fn push_staged(
         &self,
         staged: &Staged,
-        call: &Call<'_>,
+        call: &PreparedCall<'_>,
         types: CallSignature,
         checked: &CheckedCall,
         context: Context,

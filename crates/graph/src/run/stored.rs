@@ -5,9 +5,9 @@
 //! calls. The nodes between them are compiled as graphs of their own, which read dense arrays.
 
 use super::cached_op::CachedOp;
-use super::call::{Call, fits};
+use super::call::{PreparedCall, fits};
 use super::call_options::CallOptions;
-use super::executable::cut::{Cut, CutStage, Part, ValueSource, cut_stored};
+use super::executable::cut::{Cut, CutStage, StagePart, ValueSource, cut_stored};
 use super::plan_cache::CallSignature;
 use super::started::{Started, call_error};
 use crate::compile::interrupt::Interrupter;
@@ -128,7 +128,7 @@ impl CachedOp {
     /// The parts for a call with sparse arrays; none if every node is computed densely.
     pub(super) fn stored_graph(
         &self,
-        call: &Call<'_>,
+        call: &PreparedCall<'_>,
         interrupter: &mut Interrupter<'_>,
     ) -> Result<Option<Arc<StoredGraph>>, OpError> {
         let sparse = call.binding.sparse || self.makes_sparse || call.data.iter().any(|array| array.is_sparse());
@@ -225,7 +225,7 @@ impl CachedOp {
         let Cut { stages, values, outputs } = cut_stored(&self.source, stored);
         let read: HashSet<ValueSource> = stages.iter().flat_map(|stage| stage.sources.iter().copied()).collect();
         let part = |stage: CutStage| {
-            let Part::Segment(graph) = stage.part else { return Err(misplaced()) };
+            let StagePart::Segment(graph) = stage.part else { return Err(misplaced()) };
             let work = match stage.place {
                 Some(STORED) => {
                     let made = graph.outputs.iter().zip(&stage.makes);
@@ -253,7 +253,7 @@ impl CachedOp {
     pub(super) fn start_stored(
         &self,
         graph: &StoredGraph,
-        call: &Call<'_>,
+        call: &PreparedCall<'_>,
         interrupter: &mut Interrupter<'_>,
     ) -> Result<Started, OpError> {
         let input = |i: usize| call.binding.array(i, call.data).ok_or_else(misplaced);

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// Source of a watched value.
 #[derive(Clone, Copy)]
-enum Source {
+enum WatchedSource {
     /// a variable, by its place among the inputs
     Input(usize),
     /// an operator, by the place among the results
@@ -29,7 +29,7 @@ pub struct Watch {
     op: CachedOp,
     inputs: Vec<String>,
     /// names and sources of the values, in the order in which they are shown
-    shown: Vec<(String, Source)>,
+    shown: Vec<(String, WatchedSource)>,
 }
 
 impl Watch {
@@ -48,8 +48,8 @@ impl Watch {
         let source = |entry: &NodeEntry| {
             let node = Arc::as_ptr(&entry.node).addr();
             match first.get(&node) {
-                Some(place) => Some(Source::Result(place + entry.index)),
-                None => places.get(&node).copied().map(Source::Input),
+                Some(place) => Some(WatchedSource::Result(place + entry.index)),
+                None => places.get(&node).copied().map(WatchedSource::Input),
             }
         };
         let mut shown = Vec::new();
@@ -88,8 +88,8 @@ impl Watch {
         let results = started.arrays().map_err(call_error)?;
         for (name, source) in &self.shown {
             match *source {
-                Source::Input(place) => show(name, &inputs[place]),
-                Source::Result(place) => show(name, &results[place]),
+                WatchedSource::Input(place) => show(name, &inputs[place]),
+                WatchedSource::Result(place) => show(name, &results[place]),
             }
         }
         Ok(())

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// One argument: a keyword, where it was given by one, and a symbol with one output.
-pub(crate) type Argument = (Option<String>, Symbol);
+pub(crate) type ComposedArgument = (Option<String>, Symbol);
 
 impl Symbol {
     /// A variable. Hidden keys among the attributes (`lr_mult`, `ctx_group`, ...) are kept as
@@ -28,7 +28,7 @@ impl Symbol {
         op: &'static OpDef,
         name: String,
         attrs: BTreeMap<String, String>,
-        inputs: Vec<Argument>,
+        inputs: Vec<ComposedArgument>,
     ) -> Result<Symbol, OpError> {
         Symbol::create_with_subgraphs(op, name, attrs, inputs, Vec::new())
     }
@@ -38,7 +38,7 @@ impl Symbol {
         op: &'static OpDef,
         name: String,
         attrs: BTreeMap<String, String>,
-        inputs: Vec<Argument>,
+        inputs: Vec<ComposedArgument>,
         subgraphs: Vec<Symbol>,
     ) -> Result<Symbol, OpError> {
         let mut attrs = hide(attrs).map_err(|e| e.op(op.name).node(name.as_str()))?;
@@ -74,7 +74,7 @@ fn match_arguments(
     parsed: &Attrs,
     name: &str,
     attrs: &BTreeMap<String, String>,
-    arguments: Vec<Argument>,
+    arguments: Vec<ComposedArgument>,
     subgraphs: usize,
 ) -> Result<Vec<NodeEntry>, OpError> {
     let bad = |message: String| Err(OpError::new(FailureKind::Value, message));
@@ -113,7 +113,7 @@ fn match_arguments(
                 }
             },
         };
-        let what = keyword.map_or_else(|| format!("Argument {i}"), |key| format!("Keyword Argument {key}"));
+        let what = keyword.map_or_else(|| format!("Argument {i}"), |key| format!("Keyword ComposedArgument {key}"));
         let [entry] = symbol.outputs() else {
             let n = symbol.outputs().len();
             return bad(format!("{what} is a tuple of {n} outputs, single value is required; choose one with sym[i]"));

@@ -2,8 +2,8 @@
 
 use super::batch::{SampleError, Samples};
 use super::decimal::float;
-use super::lines::{Lines, files};
-use super::rows::Rows;
+use super::lines::{LineReader, files};
+use super::rows::RowReader;
 use super::{IterDef, Source, dtype, extents, part};
 use crate::DataError;
 use mxrt_engine::Engine;
@@ -45,9 +45,9 @@ fn source(parameters: &Attrs) -> Result<Source, DataError> {
         let rows = |uri: &str, shape: &Shape| {
             let numbers: usize = shape.iter().product();
             let (uri, shape) = (uri.to_owned(), shape.clone());
-            let open = move || Lines::new(files(&uri)?, numbers, part);
+            let open = move || LineReader::new(files(&uri)?, numbers, part);
             let parse = move |line: &[u8], to: &mut [u8]| row(line, dtype, &shape, to);
-            Rows::new(engine, numbers.saturating_mul(dtype.size()), open, parse)
+            RowReader::new(engine, numbers.saturating_mul(dtype.size()), open, parse)
         };
         let samples = CsvSamples {
             data: rows(&data_csv, &data)?,
@@ -61,8 +61,8 @@ fn source(parameters: &Attrs) -> Result<Source, DataError> {
 
 /// The rows of CSV files, with labels from other CSV files.
 struct CsvSamples {
-    data: Rows<()>,
-    label: Option<Rows<()>>,
+    data: RowReader<()>,
+    label: Option<RowReader<()>>,
     number: u64,
 }
 
@@ -96,7 +96,7 @@ impl Samples for CsvSamples {
     fn rewind(&mut self, _pass: u64) -> Result<(), DataError> {
         self.number = 0;
         self.data.rewind()?;
-        self.label.as_mut().map_or(Ok(()), Rows::rewind)
+        self.label.as_mut().map_or(Ok(()), RowReader::rewind)
     }
 }
 

@@ -3,8 +3,8 @@
 use super::batch::{SampleError, Samples};
 use super::csr::StoredRow;
 use super::decimal::{float, whole};
-use super::lines::{Lines, files};
-use super::rows::Rows;
+use super::lines::{LineReader, files};
+use super::rows::RowReader;
 use super::{IterDef, Source, dtype, extents, part};
 use crate::DataError;
 use mxrt_engine::Engine;
@@ -65,16 +65,16 @@ fn source(parameters: &Attrs) -> Result<Source, DataError> {
     let open = move |engine: &'static Engine| {
         let lines = |uri: &str, numbers: usize| {
             let uri = uri.to_owned();
-            move || Lines::new(files(&uri)?, numbers, part)
+            move || LineReader::new(files(&uri)?, numbers, part)
         };
         let rows = |uri: &str, numbers: usize| {
-            Rows::new(engine, numbers.saturating_mul(size_of::<f32>()), lines(uri, numbers), dense_row)
+            RowReader::new(engine, numbers.saturating_mul(size_of::<f32>()), lines(uri, numbers), dense_row)
         };
         let stored = move |line: &[u8], _: &mut [u8]| stored_row(line, numbers);
         let samples = LibSvmSamples {
             data: match dense {
                 true => DataRows::Dense(rows(&data_libsvm, numbers)?),
-                false => DataRows::Stored(Rows::new(engine, 0, lines(&data_libsvm, numbers), stored)?),
+                false => DataRows::Stored(RowReader::new(engine, 0, lines(&data_libsvm, numbers), stored)?),
             },
             row: StoredRow::default(),
             label: label_libsvm.as_ref().map(|uri| rows(uri, labels)).transpose()?,
@@ -90,14 +90,14 @@ struct LibSvmSamples {
     data: DataRows,
     /// the row that was read last, if it is not dense
     row: StoredRow,
-    label: Option<Rows<f32>>,
+    label: Option<RowReader<f32>>,
     number: u64,
 }
 
 /// Rows of data, with the label of each line.
 enum DataRows {
-    Dense(Rows<f32>),
-    Stored(Rows<(f32, StoredRow)>),
+    Dense(RowReader<f32>),
+    Stored(RowReader<(f32, StoredRow)>),
 }
 
 impl DataRows {
@@ -167,12 +167,12 @@ impl Samples for LibSvmSamples {
     fn rewind(&mut self, _pass: u64) -> Result<(), DataError> {
         self.number = 0;
         self.data.rewind()?;
-        self.label.as_mut().map_or(Ok(()), Rows::rewind)
+        self.label.as_mut().map_or(Ok(()), RowReader::rewind)
     }
 }
 
 /// Place for the values of a line.
-trait Place {
+trait LineValues {
     /// Makes all numbers zero.
     fn clear(&mut self);
     /// Stores the number at an index, which is above those before and below the number of them.
@@ -180,7 +180,7 @@ trait Place {
     fn put(&mut self, index: usize, number: f32) -> bool;
 }
 
-impl Place for &mut [u8] {
+impl LineValues for &mut [u8] {
     fn clear(&mut self) {
         self.fill(0);
     }
@@ -192,7 +192,7 @@ impl Place for &mut [u8] {
     }
 }
 
-impl Place for StoredRow {
+impl LineValues for StoredRow {
     fn clear(&mut self) {
         StoredRow::clear(self);
     }
@@ -215,7 +215,7 @@ fn stored_row(line: &[u8], count: usize) -> Result<(f32, StoredRow), String> {
 }
 
 /// Stores the values of a line, whose indices are below `count`, and gives its label.
-fn row(line: &[u8], count: usize, to: &mut impl Place) -> Result<f32, String> {
+fn row(line: &[u8], count: usize, to: &mut impl LineValues) -> Result<f32, String> {
     to.clear();
     if let Some(label) = usual(line, count, to) {
         return Ok(label);
@@ -225,7 +225,7 @@ fn row(line: &[u8], count: usize, to: &mut impl Place) -> Result<f32, String> {
 }
 
 /// Parses a line, like [`row`], that consists only of a label and pairs of usual numbers.
-fn usual(line: &[u8], count: usize, to: &mut impl Place) -> Option<f32> {
+fn usual(line: &[u8], count: usize, to: &mut impl LineValues) -> Option<f32> {
     let (label, used) = float(line.trim_ascii_start())?;
     let mut rest = &line.trim_ascii_start()[used..];
     let mut next = 0;
@@ -243,7 +243,7 @@ fn usual(line: &[u8], count: usize, to: &mut impl Place) -> Option<f32> {
 }
 
 /// Parses any line, like [`row`], into zeros; the error describes the problem.
-fn parse(line: &[u8], count: usize, to: &mut impl Place) -> Result<f32, String> {
+fn parse(line: &[u8], count: usize, to: &mut impl LineValues) -> Result<f32, String> {
     let Ok(text) = std::str::from_utf8(line) else {
         return Err("found bytes that are no text; is this a LibSVM file?".to_owned());
     };

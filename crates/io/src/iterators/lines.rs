@@ -48,7 +48,7 @@ fn files_in(directory: &Path) -> Result<Vec<PathBuf>, DataError> {
 
 /// The position of a line.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Place {
+pub(super) struct LinePosition {
     /// How many files were opened until it was read.
     opened: usize,
     /// Position of the line's beginning in the concatenation of all files.
@@ -66,7 +66,7 @@ pub(super) struct Files {
 
 impl Files {
     /// A place in words, for messages.
-    pub(super) fn say(&self, place: Place) -> String {
+    pub(super) fn say(&self, place: LinePosition) -> String {
         let Some(number) = place.opened.checked_sub(1) else { return "before the first line".to_owned() };
         let path = self.paths[number].display();
         match place.line {
@@ -77,7 +77,7 @@ impl Files {
 }
 
 /// Reads lines that are not blank, from one file after the other.
-pub(super) struct Lines {
+pub(super) struct LineReader {
     files: Arc<Files>,
     /// The range to read: lines that begin after the first position and not after the second.
     range: (u64, u64),
@@ -99,13 +99,13 @@ pub(super) struct Lines {
     longest: usize,
 }
 
-impl Lines {
+impl LineReader {
     /// The lines of part number `part.1` of `part.0` of the files; a line has about `numbers`
     /// numbers.
     ///
     /// Parts are equally many bytes, and a line belongs to the part of the byte in front of it; the
     /// first line of a file to that of its own first byte.
-    pub(super) fn new(files: Vec<PathBuf>, numbers: usize, part: (u64, u64)) -> Result<Lines, DataError> {
+    pub(super) fn new(files: Vec<PathBuf>, numbers: usize, part: (u64, u64)) -> Result<LineReader, DataError> {
         let mut starts = vec![0];
         let mut total = 0;
         for path in &files {
@@ -117,7 +117,7 @@ impl Lines {
         // A file that grows is read to its end.
         let end = if part.1 + 1 == part.0 { u64::MAX } else { bound(part.1 + 1) };
         let longest = numbers.saturating_mul(64).saturating_add(1 << 20);
-        let mut lines = Lines {
+        let mut lines = LineReader {
             files: Arc::new(Files { paths: files, starts }),
             range: (bound(part.1), end),
             opened: 0,
@@ -147,8 +147,8 @@ impl Lines {
     }
 
     /// The position of the line read last.
-    pub(super) fn place(&self) -> Place {
-        Place { opened: self.opened, begin: self.begin, line: self.line }
+    pub(super) fn place(&self) -> LinePosition {
+        LinePosition { opened: self.opened, begin: self.begin, line: self.line }
     }
 
     /// The files, which say places.

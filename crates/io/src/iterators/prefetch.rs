@@ -106,7 +106,7 @@ struct State<T, E> {
     closing: bool,
 }
 
-struct Shared<T, E> {
+struct SharedQueue<T, E> {
     state: Mutex<State<T, E>>,
     /// Something was put into the queue.
     filled: Condvar,
@@ -117,7 +117,7 @@ struct Shared<T, E> {
 
 /// The workers and their queue; replaced after a fork, which takes only the calling thread along.
 struct Running<T, E> {
-    shared: Arc<Shared<T, E>>,
+    shared: Arc<SharedQueue<T, E>>,
     threads: Vec<JoinHandle<()>>,
     process: u32,
 }
@@ -126,10 +126,10 @@ struct Running<T, E> {
 type Work<P, T> = dyn Fn(<P as Producer>::Item) -> Result<T, <P as Producer>::Error> + Send + Sync;
 
 /// State that the workers of a stage share: one worker at a time takes an item from the producer.
-struct Stage<P: Producer, T> {
+struct StageState<P: Producer, T> {
     producer: Mutex<P>,
     work: Arc<Work<P, T>>,
-    shared: Arc<Shared<T, P::Error>>,
+    shared: Arc<SharedQueue<T, P::Error>>,
 }
 
 /// Runs a [`Producer`] ahead, and work on its items, in threads of its own. Any number of threads
@@ -219,9 +219,13 @@ impl<T: Send + 'static, E: Clone + Send + 'static> Running<T, E> {
             seen: None,
             closing: false,
         };
-        let shared =
-            Arc::new(Shared { state: Mutex::new(state), filled: Condvar::new(), wanted: Condvar::new(), capacity });
-        let stage = Arc::new(Stage { producer: Mutex::new(producer), work, shared: shared.clone() });
+        let shared = Arc::new(SharedQueue {
+            state: Mutex::new(state),
+            filled: Condvar::new(),
+            wanted: Condvar::new(),
+            capacity,
+        });
+        let stage = Arc::new(StageState { producer: Mutex::new(producer), work, shared: shared.clone() });
         let mut running = Running { shared, threads: Vec::new(), process: std::process::id() };
         for _ in 0..workers {
             let stage = stage.clone();
@@ -262,7 +266,7 @@ impl<T, E> Drop for Running<T, E> {
     }
 }
 
-impl<T, E: Clone> Shared<T, E> {
+impl<T, E: Clone> SharedQueue<T, E> {
     /// The consumer's side.
     fn take(&self, poll: &mut dyn FnMut() -> bool, interrupted: impl Fn() -> E) -> Result<Option<T>, E> {
         let mut state = lock(&self.state);
@@ -370,7 +374,7 @@ impl<T, E: Clone> Shared<T, E> {
     }
 }
 
-impl<P: Producer, T: Send> Stage<P, T> {
+impl<P: Producer, T: Send> StageState<P, T> {
     /// A worker's life.
     fn work(&self) {
         while let Some((epoch, number, item)) = self.take() {

@@ -2,7 +2,7 @@
 //! them become numbers side by side.
 
 use super::batch::SampleError;
-use super::lines::{Files, Lines, Place};
+use super::lines::{Files, LinePosition, LineReader};
 use super::prefetch::{Prefetcher, Problem, Producer};
 use crate::DataError;
 use mxrt_engine::Engine;
@@ -19,18 +19,18 @@ const LINES: usize = 1 << 14;
 const WORKERS: usize = 4;
 
 /// Lines that were read together.
-struct Block {
+struct LineBlock {
     text: Vec<u8>,
     /// Ends of the lines in the text.
     ends: Vec<usize>,
-    places: Vec<Place>,
+    places: Vec<LinePosition>,
     files: Arc<Files>,
 }
 
 /// Reads blocks.
 struct Blocks {
     engine: &'static Engine,
-    lines: Lines,
+    lines: LineReader,
     /// Lines in a block.
     most: usize,
     /// The failure after the last block.
@@ -38,12 +38,12 @@ struct Blocks {
 }
 
 impl Blocks {
-    fn read(&mut self) -> Result<Option<Block>, DataError> {
+    fn read(&mut self) -> Result<Option<LineBlock>, DataError> {
         if let Some(failure) = self.failure.take() {
             return Err(failure);
         }
         let files = self.lines.files().clone();
-        let mut block = Block { text: Vec::new(), ends: Vec::new(), places: Vec::new(), files };
+        let mut block = LineBlock { text: Vec::new(), ends: Vec::new(), places: Vec::new(), files };
         while block.text.len() < TEXT && block.ends.len() < self.most {
             match self.lines.next() {
                 Ok(true) => {
@@ -70,10 +70,10 @@ impl Blocks {
 }
 
 impl Producer for Blocks {
-    type Item = Block;
+    type Item = LineBlock;
     type Error = DataError;
 
-    fn next(&mut self) -> Result<Option<Block>, DataError> {
+    fn next(&mut self) -> Result<Option<LineBlock>, DataError> {
         self.engine.compute(|| self.read())
     }
 
@@ -88,7 +88,7 @@ impl Producer for Blocks {
     }
 }
 
-fn no_memory(files: &Files, place: Place) -> DataError {
+fn no_memory(files: &Files, place: LinePosition) -> DataError {
     DataError::Memory(format!("{}: there is no memory for it", files.say(place)))
 }
 
@@ -96,17 +96,17 @@ fn no_memory(files: &Files, place: Place) -> DataError {
 struct Parsed<T> {
     rows: Memory,
     found: Vec<Result<T, DataError>>,
-    places: Vec<Place>,
+    places: Vec<LinePosition>,
     files: Arc<Files>,
 }
 
 fn parsed<T>(
     engine: &'static Engine,
-    block: Block,
+    block: LineBlock,
     row: usize,
     parse: impl Fn(&[u8], &mut [u8]) -> Result<T, String>,
 ) -> Result<Parsed<T>, DataError> {
-    let Block { text, ends, places, files } = block;
+    let LineBlock { text, ends, places, files } = block;
     let bytes = row.saturating_mul(ends.len());
     let mut rows = engine
         .memory()
@@ -125,28 +125,28 @@ fn parsed<T>(
     Ok(Parsed { rows, found, places, files })
 }
 
-type Stage<T> = Prefetcher<Blocks, Parsed<T>>;
+type ParseStage<T> = Prefetcher<Blocks, Parsed<T>>;
 
 /// Gives rows one after the other.
-pub(super) struct Rows<T> {
-    start: Box<dyn Fn() -> Result<Stage<T>, DataError> + Send>,
+pub(super) struct RowReader<T> {
+    start: Box<dyn Fn() -> Result<ParseStage<T>, DataError> + Send>,
     /// The workers, from the first row on.
-    stage: Option<Stage<T>>,
+    stage: Option<ParseStage<T>>,
     block: Option<Parsed<T>>,
     /// How many rows of the block were given.
     given: usize,
     row: usize,
 }
 
-impl<T: Clone + Send + 'static> Rows<T> {
+impl<T: Clone + Send + 'static> RowReader<T> {
     /// Rows of `row` bytes. `parse` writes a line's numbers into one, and gives what else it has or
     /// what is wrong with it.
     pub(super) fn new(
         engine: &'static Engine,
         row: usize,
-        open: impl Fn() -> Result<Lines, DataError> + Clone + Send + Sync + 'static,
+        open: impl Fn() -> Result<LineReader, DataError> + Clone + Send + Sync + 'static,
         parse: impl Fn(&[u8], &mut [u8]) -> Result<T, String> + Clone + Send + Sync + 'static,
-    ) -> Result<Rows<T>, DataError> {
+    ) -> Result<RowReader<T>, DataError> {
         // Files that cannot be read are reported now.
         open()?;
         let most = (ROWS / row.max(1)).clamp(1, LINES);
@@ -155,10 +155,10 @@ impl<T: Clone + Send + 'static> Rows<T> {
         let start = move || {
             let (open, parse) = (open.clone(), parse.clone());
             let make = move || Ok(Blocks { engine, lines: open()?, most, failure: None });
-            let work = move |block: Block| engine.compute(|| parsed(engine, block, row, &parse));
+            let work = move |block: LineBlock| engine.compute(|| parsed(engine, block, row, &parse));
             Prefetcher::with_workers(workers, if row > ROWS { 1 } else { 2 * workers }, make, work)
         };
-        Ok(Rows { start: Box::new(start), stage: None, block: None, given: 0, row })
+        Ok(RowReader { start: Box::new(start), stage: None, block: None, given: 0, row })
     }
 
     /// Writes the next row into `to`, and gives what else its line has; `None` at the end.

@@ -1,7 +1,7 @@
 //! The table of contents of a parameter list: what is where, without the content.
 
 use super::format::{LIST_MAGIC, RECORD_V1, RECORD_V2, RECORD_V3, SHORTEST_RECORD};
-use super::source::Source;
+use super::source::ListSource;
 use super::{NpShape, ParamsError};
 use crate::{FileError, recognise};
 use mxrt_tensor::{DType, Shape, StorageType, TensorType};
@@ -15,7 +15,7 @@ const HEAD: u64 = 512;
 const DAMAGED: &str = "The file is damaged or was not written by MXNet's save; copy or download it again";
 
 /// An array in the file.
-pub(super) struct Record {
+pub(super) struct ArrayRecord {
     pub(super) tensor: TensorType,
     /// Position of its elements, or of the values of a sparse array.
     pub(super) offset: u64,
@@ -33,28 +33,28 @@ pub(super) struct SparseRecord {
 
 /// The content of a record.
 enum Content {
-    Array(Record),
+    Array(ArrayRecord),
     Nothing,
 }
 
 /// All records and their names (none for a list).
 pub(super) struct Index {
-    pub(super) records: Vec<Record>,
+    pub(super) records: Vec<ArrayRecord>,
     pub(super) names: Vec<String>,
 }
 
 /// Reads the table of contents. Everything that is wrong with the structure of the file is found
 /// here.
-pub(super) fn index(source: &Source<'_>, path: &str, np_shape: NpShape) -> Result<Index, ParamsError> {
+pub(super) fn index(source: &ListSource<'_>, path: &str, np_shape: NpShape) -> Result<Index, ParamsError> {
     let mut reader =
-        Reader { source, path, np_shape, offset: 0, window: Vec::new(), window_start: 0, place: Place::Header };
+        Reader { source, path, np_shape, offset: 0, window: Vec::new(), window_start: 0, place: FilePart::Header };
     let count = reader.header()?;
     let mut records = Vec::new();
     // The first array that cannot be loaded. Its name comes at the end of the file, so the error
     // waits for it.
     let mut unusable = None;
     for i in 0..count {
-        reader.place = Place::Array { i, count };
+        reader.place = FilePart::Array { i, count };
         match reader.record()? {
             Content::Array(record) => records.push(record),
             Content::Nothing => unusable = unusable.or(Some(i)),
@@ -75,32 +75,32 @@ pub(super) fn array_name(i: usize, count: usize, names: &[String]) -> String {
 
 /// The part of the file that is being read, for messages.
 #[derive(Clone, Copy)]
-enum Place {
+enum FilePart {
     Header,
     Array { i: u64, count: u64 },
     Names,
     Name { i: u64, count: u64 },
 }
 
-impl Place {
+impl FilePart {
     fn of(self, field: &str) -> String {
         match self {
-            Place::Header | Place::Names => field.to_owned(),
-            Place::Array { i, count } => format!("{field} of array {i} of {count}"),
-            Place::Name { i, count } => format!("{field} of name {i} of {count}"),
+            FilePart::Header | FilePart::Names => field.to_owned(),
+            FilePart::Array { i, count } => format!("{field} of array {i} of {count}"),
+            FilePart::Name { i, count } => format!("{field} of name {i} of {count}"),
         }
     }
 }
 
 /// A position in the source, and what is being read there.
 struct Reader<'a> {
-    source: &'a Source<'a>,
+    source: &'a ListSource<'a>,
     path: &'a str,
     np_shape: NpShape,
     offset: u64,
     window: Vec<u8>,
     window_start: u64,
-    place: Place,
+    place: FilePart,
 }
 
 impl Reader<'_> {
@@ -248,7 +248,7 @@ impl Reader<'_> {
 
     fn np_mismatch(&self, problem: &'static str) -> ParamsError {
         let array = match self.place {
-            Place::Array { i, count } => format!("array {i} of {count}"),
+            FilePart::Array { i, count } => format!("array {i} of {count}"),
             other => other.of("an array"),
         };
         ParamsError::NpShape { path: self.path.to_owned(), array, problem }
@@ -308,7 +308,11 @@ impl Reader<'_> {
             placed.push((numbers, self.offset));
             self.skip("indices", bytes)?;
         }
-        Ok(Content::Array(Record { tensor, offset, sparse: Some(SparseRecord { storage, values, positions: placed }) }))
+        Ok(Content::Array(ArrayRecord {
+            tensor,
+            offset,
+            sparse: Some(SparseRecord { storage, values, positions: placed }),
+        }))
     }
 
     /// The shape of the values. MXNet writes the storage shape before it waits for the array, and all
@@ -345,7 +349,7 @@ impl Reader<'_> {
         let (tensor, bytes) = self.bytes_of("shape", Some(shape))?;
         let offset = self.offset;
         self.skip("elements", bytes)?;
-        Ok(Content::Array(Record { tensor, offset, sparse: None }))
+        Ok(Content::Array(ArrayRecord { tensor, offset, sparse: None }))
     }
 
     /// The device the array lived on. It is not restored, so any value will do.
@@ -401,7 +405,7 @@ impl Reader<'_> {
     }
 
     fn names(&mut self, arrays: u64) -> Result<Vec<String>, ParamsError> {
-        self.place = Place::Names;
+        self.place = FilePart::Names;
         let count = self.u64("number of names")?;
         if count != 0 && count != arrays {
             let found = format!("found {count}, expected 0 or {arrays}, the number of arrays");
@@ -409,7 +413,7 @@ impl Reader<'_> {
         }
         let mut names = Vec::new();
         for i in 0..count {
-            self.place = Place::Name { i, count };
+            self.place = FilePart::Name { i, count };
             let length = self.u64("length")?;
             self.need("text", length)?;
             let mut text = vec![0; length as usize];

@@ -1,7 +1,7 @@
 //! Reading the content: one array after the other, straight into its own memory.
 
 use super::index::{array_name, index};
-use super::source::Source;
+use super::source::ListSource;
 use super::sparse::read_sparse;
 use super::{NpShape, Params, ParamsError};
 use crate::FileError;
@@ -18,18 +18,18 @@ const BUFFER: &str = "<buffer>";
 /// If a name occurs more than once, its last array counts. Bytes after the names are ignored.
 pub fn load(engine: &'static Engine, path: impl AsRef<Path>, np_shape: NpShape) -> Result<Params, ParamsError> {
     let path = path.as_ref();
-    let source = Source::open(path)?;
+    let source = ListSource::open(path)?;
     load_from(engine, &source, &path.to_string_lossy(), np_shape)
 }
 
 /// Loads a parameter list from the bytes of such a file.
 pub fn load_from_bytes(engine: &'static Engine, bytes: &[u8], np_shape: NpShape) -> Result<Params, ParamsError> {
-    load_from(engine, &Source::Bytes(bytes), BUFFER, np_shape)
+    load_from(engine, &ListSource::Bytes(bytes), BUFFER, np_shape)
 }
 
 fn load_from(
     engine: &'static Engine,
-    source: &Source<'_>,
+    source: &ListSource<'_>,
     path: &str,
     np_shape: NpShape,
 ) -> Result<Params, ParamsError> {

@@ -2,9 +2,9 @@
 
 use super::ParamsError;
 use super::format::RECORD_V2;
-use super::index::{Record, SparseRecord};
+use super::index::{ArrayRecord, SparseRecord};
 use super::save::put_shape;
-use super::source::Source;
+use super::source::ListSource;
 use crate::FileError;
 use mxrt_engine::{Cost, Engine, FailureKind, OpError, WaitError};
 use mxrt_tensor::{
@@ -15,9 +15,9 @@ use std::io::{self, Write};
 /// Loads a sparse array.
 pub(super) fn read_sparse(
     engine: &'static Engine,
-    source: &Source<'_>,
+    source: &ListSource<'_>,
     (path, name): (&str, &dyn Fn() -> String),
-    record: &Record,
+    record: &ArrayRecord,
     parts: &SparseRecord,
 ) -> Result<NDArray, ParamsError> {
     let memory = |source: OpError| ParamsError::Memory { path: path.to_owned(), array: name(), source };

@@ -2,7 +2,7 @@
 //! are float32 and never leave the cache; weights are not divided by their sum, the results are.
 
 use super::lines::Split;
-use super::tiles::{LINE, LINE_NUMBERS, ROWS, Rows, SIDE, Soon, TILE, register_tile};
+use super::tiles::{LINE, LINE_NUMBERS, ROWS, SIDE, Soon, TILE, TileRows, register_tile};
 use crate::attention::{Attention, AttentionOperands};
 use crate::exponentials::exp;
 use crate::gemm::{Matrices, MatricesMut, Matrix, Places};
@@ -71,7 +71,7 @@ struct Room {
 }
 
 /// Memory of a chunk.
-struct Memory<'a> {
+struct ChunkMemory<'a> {
     keys: &'a mut [u8],
     values: &'a mut [u8],
     queries: &'a mut [u8],
@@ -91,14 +91,14 @@ impl Room {
         self.keys + self.values + self.queries + self.blocks * (BLOCK + BLOCK_LINES) + BLOCK
     }
 
-    fn cut<'a>(&self, scratch: &'a mut [u8]) -> Memory<'a> {
+    fn cut<'a>(&self, scratch: &'a mut [u8]) -> ChunkMemory<'a> {
         let (keys, rest) = scratch.split_at_mut(self.keys);
         let (values, rest) = rest.split_at_mut(self.values);
         let (queries, rest) = rest.split_at_mut(self.queries);
         let (scores, rest) = rest.split_at_mut(self.blocks * BLOCK);
         let (weights, rest) = rest.split_at_mut(self.blocks * BLOCK_LINES);
         let (scores, sums) = (bytemuck::cast_slice_mut(scores), bytemuck::cast_slice_mut(&mut rest[..BLOCK]));
-        Memory { keys, values, queries, scores, weights, sums }
+        ChunkMemory { keys, values, queries, scores, weights, sums }
     }
 }
 
@@ -106,7 +106,7 @@ impl Room {
 struct Head<'a> {
     x: &'a Attention,
     room: Room,
-    memory: Memory<'a>,
+    memory: ChunkMemory<'a>,
 }
 
 /// Nothing to request.
@@ -116,7 +116,7 @@ impl Head<'_> {
     /// Keys as columns of B, `[block of keys][line][2 tiles]`.
     fn pack_keys<T: Split>(&mut self, t: &mut T, keys: Matrix<'_>) {
         let steps = self.x.depth / LINE_NUMBERS;
-        let mut lines = Lines([0; BLOCK_LINES]);
+        let mut lines = BlockOfLines([0; BLOCK_LINES]);
         for (tiles, out) in self.memory.keys.chunks_exact_mut(BLOCK_LINES).enumerate() {
             let (first, step) = (tiles / steps * SIDE, tiles % steps);
             let rows = SIDE.min(self.x.keys - first);
@@ -130,7 +130,7 @@ impl Head<'_> {
 
     /// Values as columns of B, `[block of columns][block of keys][2 tiles]`.
     fn pack_values<T: Split>(&mut self, t: &mut T, values: Matrix<'_>) {
-        let mut lines = Lines([0; BLOCK_LINES]);
+        let mut lines = BlockOfLines([0; BLOCK_LINES]);
         let (mut turned, mut last) = ([[0.0; SIDE]; SIDE], [[0.0; SIDE]; SIDE]);
         for (tiles, out) in self.memory.values.chunks_exact_mut(BLOCK_LINES).enumerate() {
             let (column, first) = (tiles / self.room.blocks * SIDE, tiles % self.room.blocks * SIDE);
@@ -145,10 +145,10 @@ impl Head<'_> {
                 }
                 (Src::new(last.as_flattened()), SIDE)
             };
-            let args = Turn { from, row, to: Dst::new(turned.as_flattened_mut()) };
+            let args = TransposedBlock { from, row, to: Dst::new(turned.as_flattened_mut()) };
             // SAFETY: the values were checked: 32 rows have 32 columns; so has the copy.
             unsafe {
-                entry::<Turn>(Isa::detect())(&args);
+                entry::<TransposedBlock>(Isa::detect())(&args);
                 t.split_rows(turned.as_flattened().as_ptr(), SIDE, SIDE, 1, lines.0.as_mut_ptr(), 0);
             }
             turn_pairs(&lines, out);
@@ -167,7 +167,7 @@ impl Head<'_> {
         let lines = self.memory.queries.as_ptr();
         let keys = self.memory.keys.chunks_exact(steps * BLOCK_LINES);
         for (scores, keys) in self.memory.scores.chunks_exact_mut(SIDE * SIDE).zip(keys) {
-            let a = Rows { at: |step: usize| lines.wrapping_add(step * BLOCK_LINES), part: 0 };
+            let a = TileRows { at: |step: usize| lines.wrapping_add(step * BLOCK_LINES), part: 0 };
             // SAFETY: both have `steps` lines, and there is room for the block.
             unsafe { register_tile::<T, 1>(t, steps, a, keys.as_ptr(), scores.as_mut_ptr().cast(), true, NOTHING) }
         }
@@ -211,7 +211,7 @@ impl Head<'_> {
     fn sums<T: Split>(&mut self, t: &mut T, column: usize) -> &[f32] {
         let values = self.memory.values[column * self.room.blocks * BLOCK_LINES..].as_ptr();
         let lines = self.memory.weights.as_ptr();
-        let a = Rows { at: |step: usize| lines.wrapping_add(step * BLOCK_LINES), part: 0 };
+        let a = TileRows { at: |step: usize| lines.wrapping_add(step * BLOCK_LINES), part: 0 };
         let sums = self.memory.sums.as_mut_ptr().cast();
         // SAFETY: weights and values have all blocks of keys; there is room for 32 x 32 sums.
         unsafe { register_tile::<T, 1>(t, self.room.blocks, a, values, sums, true, NOTHING) }
@@ -221,10 +221,10 @@ impl Head<'_> {
 
 /// 32 lines.
 #[repr(align(64))]
-struct Lines([u8; BLOCK_LINES]);
+struct BlockOfLines([u8; BLOCK_LINES]);
 
 /// Two tiles of B from the lines of 32 columns: row r of a tile has the r-th pair of every column.
-fn turn_pairs(lines: &Lines, out: &mut [u8]) {
+fn turn_pairs(lines: &BlockOfLines, out: &mut [u8]) {
     let (from, to): (&[f32], &mut [f32]) = (bytemuck::cast_slice(&lines.0), bytemuck::cast_slice_mut(out));
     // SAFETY: both are two tiles of 16 rows of 16 pairs.
     unsafe { entry::<TurnPairs>(Isa::detect())(&(Src::new(from), Dst::new(to))) }
@@ -253,16 +253,16 @@ impl Body for TurnPairs {
 }
 
 /// 32 x 32 numbers, transposed.
-struct Turn {
+struct TransposedBlock {
     from: Src,
     row: usize,
     to: Dst,
 }
 
-impl Body for Turn {
-    type Args = Turn;
+impl Body for TransposedBlock {
+    type Args = TransposedBlock;
     #[inline(always)]
-    unsafe fn run<S: Simd>(s: S, x: &Turn) {
+    unsafe fn run<S: Simd>(s: S, x: &TransposedBlock) {
         for part in 0..4 {
             let (row, column) = (part / 2 * LANES, part % 2 * LANES);
             let mut v = [s.zero(); LANES];

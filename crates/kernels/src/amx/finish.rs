@@ -1,9 +1,9 @@
 //! The end of a product on tiles: bias, residual, activation, functions, and the target.
 
-use super::lines::{Lines, LinesMut, Place, Split};
+use super::lines::{Lines, LinesMut, Split, WrittenBlock};
 use super::tiles::{LINE_NUMBERS, SIDE};
-use crate::activation::{Activation, Limits};
-use crate::gemm::{Epilogue, Function};
+use crate::activation::{Activation, ActivationLimits};
+use crate::gemm::{ElementFunction, Epilogue};
 use crate::isa::Isa;
 use crate::simd::{Body, Dst, LANES, Simd, Src, entry};
 
@@ -46,24 +46,24 @@ pub enum Target<'a> {
 }
 
 /// [`Target`] as threads share it.
-enum Shared {
+enum SharedTarget {
     Rows { c: Dst, stride: usize },
     Lines(LinesMut),
 }
 
 /// The target of a running product.
-pub(super) struct Output<'a> {
+pub(super) struct TileOutput<'a> {
     /// Rows and columns of C.
     size: [usize; 2],
     epilogue: TileEpilogue<'a>,
-    limits: Limits,
-    target: Shared,
+    limits: ActivationLimits,
+    target: SharedTarget,
 }
 
-impl<'a> Output<'a> {
+impl<'a> TileOutput<'a> {
     /// # Panics
     /// If an operand is smaller than C of this size needs.
-    pub fn new([m, n]: [usize; 2], lines: Lines, epilogue: TileEpilogue<'a>, target: Target<'_>) -> Output<'a> {
+    pub fn new([m, n]: [usize; 2], lines: Lines, epilogue: TileEpilogue<'a>, target: Target<'_>) -> TileOutput<'a> {
         let Epilogue { bias, residual, activation, .. } = epilogue.exact;
         assert!(bias.is_none_or(|b| b.len() >= n), "the bias needs {n} elements");
         assert!(residual.is_none_or(|r| r.len() >= m * n), "the residual needs {} elements", m * n);
@@ -72,11 +72,11 @@ impl<'a> Output<'a> {
                 assert!(stride >= n, "rows of C are {n} long but {stride} apart");
                 let needed = (m - 1) * stride + n;
                 assert!(c.len() >= needed, "C needs {needed} elements, got {}", c.len());
-                Shared::Rows { c: Dst::new(c), stride }
+                SharedTarget::Rows { c: Dst::new(c), stride }
             }
-            Target::Lines(out) => Shared::Lines(lines.target(out)),
+            Target::Lines(out) => SharedTarget::Lines(lines.target(out)),
         };
-        Output { size: [m, n], epilogue, limits: Activation::limits(activation), target }
+        TileOutput { size: [m, n], epilogue, limits: Activation::limits(activation), target }
     }
 
     /// Writes the sums of a register tile, `[32][32]`, to C. The sums are used up.
@@ -93,7 +93,7 @@ impl<'a> Output<'a> {
         let within = Dst::new(sums);
         let functions = self.epilogue.gelu || self.epilogue.exact.function.is_some();
         let direct = match &self.target {
-            Shared::Rows { c, stride } if !functions => Some((c.add(row * stride + column), *stride)),
+            SharedTarget::Rows { c, stride } if !functions => Some((c.add(row * stride + column), *stride)),
             _ => None,
         };
         let (to, to_row) = direct.unwrap_or((within, SIDE));
@@ -118,19 +118,19 @@ impl<'a> Output<'a> {
         if self.epilogue.gelu {
             gelu(sums);
         }
-        if let Some(Function(function)) = self.epilogue.exact.function {
+        if let Some(ElementFunction(function)) = self.epilogue.exact.function {
             function(sums);
         }
         match &self.target {
-            Shared::Rows { c, stride } => {
+            SharedTarget::Rows { c, stride } => {
                 for (r, from) in sums.chunks_exact(SIDE).enumerate() {
                     // SAFETY: these rows and columns are inside C and this thread's.
                     unsafe { c.copy_from((row + r) * stride + column, Src::new(from), columns) }
                 }
             }
-            Shared::Lines(lines) => {
+            SharedTarget::Lines(lines) => {
                 // SAFETY: as above; the sums have all rows.
-                unsafe { lines.put(t, sums.as_ptr(), SIDE, Place { row, rows, column, columns }) }
+                unsafe { lines.put(t, sums.as_ptr(), SIDE, WrittenBlock { row, rows, column, columns }) }
             }
         }
     }
@@ -141,7 +141,7 @@ struct FinishArgs {
     bias: Src,
     residual: Option<Src>,
     residual_row: usize,
-    limits: Limits,
+    limits: ActivationLimits,
     to: Dst,
     to_row: usize,
     rows: usize,

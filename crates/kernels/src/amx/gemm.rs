@@ -1,7 +1,7 @@
 //! Dense layers on tiles: rows of A are split into lines once, then every core multiplies its share
 //! of the columns.
 
-use super::finish::{Output, Target, TileEpilogue};
+use super::finish::{Target, TileEpilogue, TileOutput};
 use super::job::{Blocks, Job};
 use super::lines::{Lines, Split};
 use super::parts::{PARTS, sum_of};
@@ -307,7 +307,7 @@ impl AmxGemm {
         target: Target<'_>,
         par: &dyn Par,
     ) {
-        let output = Output::new([self.m, self.n], self.result_lines(), epilogue, target);
+        let output = TileOutput::new([self.m, self.n], self.result_lines(), epilogue, target);
         let b = bytemuck::cast_slice(&packed[HEADER..]);
         let job = Job { gemm: *self, lines: self.lines(), blocks: self.blocks(), a, b, output };
         let [rows, columns] = [self.lines().panels(), self.columns()];
@@ -326,7 +326,7 @@ mod tests {
     use crate::activation::Activation;
     use crate::amx::model::Modelled;
     use crate::gemm::tests::values;
-    use crate::gemm::{Epilogue, Function};
+    use crate::gemm::{ElementFunction, Epilogue};
     use crate::par::Serial;
     use crate::testing::{Reverse, Threads};
     use proptest::prelude::*;
@@ -378,7 +378,7 @@ mod tests {
             let bias = values(seed ^ 2, n);
             let (residual, activation) = (values(seed ^ 3, m * n), if relu { Activation::Relu } else { Activation::None });
             let double = |x: &mut [f32]| x.iter_mut().for_each(|x| *x *= 2.0);
-            let function = turned.then_some(Function(&double));
+            let function = turned.then_some(ElementFunction(&double));
             let epilogue = Epilogue { bias: Some(&bias), residual: Some(&residual), activation, function };
             let gemm = AmxGemm::of(m, n, k, if single { Precision::Single } else { Precision::Bf16 });
             let c = product::<Modelled>(gemm, &a, b, epilogue, &Serial);

@@ -41,7 +41,7 @@ pub(crate) fn ask() -> bool {
 
 /// Shapes of the eight tiles, as the processor reads them.
 #[repr(C, align(64))]
-struct Shapes {
+struct TileShapes {
     palette: u8,
     start_row: u8,
     reserved: [u8; 14],
@@ -50,7 +50,7 @@ struct Shapes {
 }
 
 /// Eight tiles of 16 rows of 64 bytes.
-static FULL: Shapes = Shapes {
+static FULL: TileShapes = TileShapes {
     palette: 1,
     start_row: 0,
     reserved: [0; 14],
@@ -178,7 +178,7 @@ pub(super) unsafe fn split(numbers: [&[f32; ROWS]; 2], count: usize, to: *mut u8
     right
 }
 
-const _: () = assert!(size_of::<Shapes>() == LINE);
+const _: () = assert!(size_of::<TileShapes>() == LINE);
 
 #[cfg(test)]
 mod tests {

@@ -1,10 +1,10 @@
 //! A running product on tiles: panels of rows in lines times panels of packed columns.
 
 use super::AmxGemm;
-use super::finish::Output;
+use super::finish::TileOutput;
 use super::lines::{Lines, Split};
 use super::parts::{PARTS, sum_of};
-use super::tiles::{LINE, LINE_NUMBERS, ROWS, Rows, SIDE, Soon, TILE, register_tile};
+use super::tiles::{LINE, LINE_NUMBERS, ROWS, SIDE, Soon, TILE, TileRows, register_tile};
 use std::ops::Range;
 
 /// Panels of columns whose sums are kept where the lines along k take several turns.
@@ -31,7 +31,7 @@ pub(super) struct Job<'a> {
     pub a: &'a [u8],
     /// B in panels.
     pub b: &'a [u8],
-    pub output: Output<'a>,
+    pub output: TileOutput<'a>,
 }
 
 impl Job<'_> {
@@ -78,7 +78,7 @@ impl Job<'_> {
                 };
                 let sums = &mut scratch[place * SUMS..][..SUMS];
                 let (first, to, fresh) = (self.rows(row)[at..].as_ptr(), sums.as_mut_ptr(), turn == 0);
-                let a = Rows { at: |step| first.wrapping_add(step * gemm.step_bytes()), part: 2 * TILE };
+                let a = TileRows { at: |step| first.wrapping_add(step * gemm.step_bytes()), part: 2 * TILE };
                 // SAFETY: `t` are configured tiles; A and B have `steps` steps from `at` on, and
                 // the sums have 32 x 32 numbers.
                 unsafe {

@@ -79,7 +79,7 @@ impl Lines {
             let (first, step) = (chunk / chunks * SIDE, chunk % chunks * each);
             let (column, end) = (step * LINE_NUMBERS, ((step + each) * LINE_NUMBERS).min(self.columns));
             let from = rows[first * self.columns + column..].as_ptr();
-            let place = Place { row: first, rows: SIDE.min(self.rows - first), column, columns: end - column };
+            let place = WrittenBlock { row: first, rows: SIDE.min(self.rows - first), column, columns: end - column };
             // SAFETY: these rows and columns are inside the matrix, and this chunk's alone.
             unsafe { target.put(&mut T::configure(), from, self.columns, place) }
         });
@@ -131,7 +131,7 @@ impl Lines {
 /// Rows and columns that are written together; the first column is a multiple of 32, and the number
 /// of columns, too, unless the last one is that of the matrix.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct WrittenBlock {
     pub row: usize,
     pub rows: usize,
     pub column: usize,
@@ -157,8 +157,8 @@ impl LinesMut {
     /// # Safety
     /// The place must be inside the matrix, no other thread may touch it, and `from` must hold it.
     #[inline]
-    pub unsafe fn put<T: Split>(&self, t: &mut T, from: *const f32, from_row: usize, place: Place) {
-        let Place { row, rows, column, columns } = place;
+    pub unsafe fn put<T: Split>(&self, t: &mut T, from: *const f32, from_row: usize, place: WrittenBlock) {
+        let WrittenBlock { row, rows, column, columns } = place;
         let end = row + rows;
         let mut first = row;
         while first < end {

@@ -117,7 +117,7 @@ impl Soon {
 
 /// Rows of A: at every step 32 lines, one after another, for each part.
 #[derive(Clone, Copy)]
-pub(crate) struct Rows<F> {
+pub(crate) struct TileRows<F> {
     /// Address of the lines of the first part of a step.
     pub at: F,
     /// Bytes from one part to the next.
@@ -133,7 +133,7 @@ pub(crate) struct Rows<F> {
 pub(crate) unsafe fn register_tile<T: Tiles, const COUNT: usize>(
     t: &mut T,
     steps: usize,
-    a: Rows<impl Fn(usize) -> *const u8>,
+    a: TileRows<impl Fn(usize) -> *const u8>,
     b: *const u8,
     sums: *mut u8,
     fresh: bool,

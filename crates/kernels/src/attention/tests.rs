@@ -5,7 +5,7 @@ use crate::testing::{Reverse, Threads};
 use proptest::prelude::*;
 
 /// Arrays of one attention, and the places of their matrices.
-struct Case {
+struct AttentionCase {
     attention: Attention,
     arrays: [Vec<f32>; 3],
     at: [Places; 3],
@@ -14,9 +14,9 @@ struct Case {
     out: Places,
 }
 
-impl Case {
+impl AttentionCase {
     /// Matrices one after the other, or interleaved by head as `[row][request][head][column]`.
-    fn new(batch: [usize; 2], [m, n, d, w]: [usize; 4], interleaved: bool, seed: u64) -> Case {
+    fn new(batch: [usize; 2], [m, n, d, w]: [usize; 4], interleaved: bool, seed: u64) -> AttentionCase {
         let place = |rows: usize, columns: usize| match interleaved {
             false => Places::contiguous(batch, rows, columns),
             true => {
@@ -27,7 +27,7 @@ impl Case {
         let [outer, inner] = batch;
         let array = |i: u64, rows: usize, columns: usize| values(seed ^ i, outer * inner * rows * columns);
         let scale = 1.0 / (d.max(1) as f32).sqrt();
-        Case {
+        AttentionCase {
             attention: Attention {
                 batch,
                 queries: m,
@@ -114,7 +114,7 @@ proptest! {
         outer in 0usize..3, inner in 1usize..4, m in 0usize..70, n in 1usize..90, d in 0usize..40, w in 0usize..50,
         interleaved: bool, masked: bool, repeats: [bool; 2], lengths: bool, seed: u64,
     ) {
-        let mut case = Case::new([outer, inner], [m, n, d, w], interleaved, seed);
+        let mut case = AttentionCase::new([outer, inner], [m, n, d, w], interleaved, seed);
         if masked {
             // Keys that count for nobody, among others.
             let mask = values(seed ^ 4, outer * inner * m * n + 1);
@@ -132,7 +132,7 @@ proptest! {
 
 #[test]
 fn rows_of_many_keys_are_taken_in_blocks() {
-    let mut case = Case::new([1, 2], [200, 1500, 8, 17], true, 9);
+    let mut case = AttentionCase::new([1, 2], [200, 1500, 8, 17], true, 9);
     assert_eq!(case.attention.block_rows(), 48);
     case.check();
     case.lengths = Some((0..400).map(|row| [0, 1, 700, 1500, 9000, -3][row % 6]).collect());
@@ -142,7 +142,7 @@ fn rows_of_many_keys_are_taken_in_blocks() {
 
 #[test]
 fn a_row_without_keys_is_zero_and_one_masked_by_infinity_is_nan_as_of_single_operators() {
-    let mut case = Case::new([1, 1], [5, 20, 4, 3], false, 3);
+    let mut case = AttentionCase::new([1, 1], [5, 20, 4, 3], false, 3);
     case.lengths = Some(vec![0, 20, 3, 0, 1]);
     let out = case.run(Isa::detect(), &Serial);
     assert_eq!([&out[..3], &out[9..12]], [&[0.0; 3]; 2]);
@@ -159,13 +159,13 @@ fn a_row_without_keys_is_zero_and_one_masked_by_infinity_is_nan_as_of_single_ope
 #[test]
 #[should_panic(expected = "the mask needs Some(100) elements, got 99")]
 fn a_mask_that_ends_too_early_is_refused() {
-    let mut case = Case::new([1, 1], [5, 20, 4, 3], false, 3);
+    let mut case = AttentionCase::new([1, 1], [5, 20, 4, 3], false, 3);
     case.mask = Some((vec![0.0; 99], Places::contiguous([1, 1], 5, 20)));
     case.run(Isa::detect(), &Serial);
 }
 
 /// The case on the tiles `T`.
-fn on_tiles<T: crate::amx::lines::Split>(case: &Case, par: &dyn Par) -> Vec<f32> {
+fn on_tiles<T: crate::amx::lines::Split>(case: &AttentionCase, par: &dyn Par) -> Vec<f32> {
     let Attention { batch, queries, width, .. } = case.attention;
     let mut out = vec![7.0; batch[0] * batch[1] * queries * width];
     let matrices = |i: usize| Matrices { data: &case.arrays[i], at: case.at[i] };
@@ -190,7 +190,7 @@ proptest! {
         inner in 1usize..3, m in 1usize..70, n in 16usize..80, d in 1usize..3, w in 1usize..3, interleaved: bool,
         masked: bool, with_lengths: bool, negative: bool, seed: u64,
     ) {
-        let mut case = Case::new([1, inner], [m, n, d * 32, w * 32], interleaved, seed);
+        let mut case = AttentionCase::new([1, inner], [m, n, d * 32, w * 32], interleaved, seed);
         if negative {
             case.attention.scale = -case.attention.scale;
         }
@@ -220,7 +220,7 @@ proptest! {
 
 #[test]
 fn rows_of_nan_on_tiles_stay_rows_of_nan_and_disturb_no_others() {
-    let mut case = Case::new([1, 1], [40, 50, 32, 32], false, 5);
+    let mut case = AttentionCase::new([1, 1], [40, 50, 32, 32], false, 5);
     case.arrays[0][7 * 32 + 3] = f32::NAN;
     let out = on_tiles::<crate::amx::model::Modelled>(&case, &Serial);
     for (row, out) in out.chunks_exact(32).enumerate() {

@@ -2,7 +2,7 @@
 //! channels (a batch normalisation before an activation), sums of branches, activations, and copies
 //! into another halo or a slice of a wider tensor.
 
-use crate::activation::{Activation, Limits};
+use crate::activation::{Activation, ActivationLimits};
 use crate::blocked::chunks::{Chunk, ChunkGrid};
 use crate::blocked::lines::{Pixels, blocks_of_pair, pairs};
 use crate::blocked::{BLOCK, Blocked, BlockedMut, BlockedShape, LINE_CHANNELS, zero_halo};
@@ -114,7 +114,7 @@ struct RowArgs {
     add: Option<Src>,
     y: Dst,
     cols: usize,
-    limits: Limits,
+    limits: ActivationLimits,
 }
 
 struct PointwiseRow;
@@ -153,7 +153,7 @@ struct LineRowArgs {
     add: Option<Pixels<Src>>,
     y: Pixels<Dst>,
     cols: usize,
-    limits: Limits,
+    limits: ActivationLimits,
 }
 
 struct PointwiseLines;

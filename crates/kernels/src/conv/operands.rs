@@ -1,6 +1,6 @@
 //! The operands of one call, checked once and handed to the algorithms as pointers.
 
-use crate::activation::{Activation, Limits};
+use crate::activation::{Activation, ActivationLimits};
 use crate::blocked::lines::Pixels;
 use crate::blocked::{BLOCK, Blocked, BlockedMut, BlockedShape, Halo};
 use crate::conv::register_tiles::ResidualAt;
@@ -44,7 +44,7 @@ pub(super) struct ConvJob<'a> {
     pub in_place: bool,
     pub packed: &'a [f32],
     bias: Option<&'a [f32]>,
-    pub limits: Limits,
+    pub limits: ActivationLimits,
 }
 
 /// The operands that an algorithm expects.

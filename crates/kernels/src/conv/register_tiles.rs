@@ -1,7 +1,7 @@
 //! Register tiles of convolutions: sums over taps with bias, residual and activation applied before
 //! they are stored.
 
-use crate::activation::Limits;
+use crate::activation::ActivationLimits;
 use crate::gemm::tile::{Elements, Soon, Tap, accumulate, tile_size, too_large};
 use crate::isa::Isa;
 use crate::simd::{Body, Dst, Entry, LANES, Simd, Src, entry_narrow, entry_pairs, entry_wide, prefetch_near};
@@ -43,7 +43,7 @@ pub(super) struct ConvTileArgs {
     pub y_row: usize,
     /// Request the lines of the outputs before the sums are made.
     pub fetch_outputs: bool,
-    pub limits: Limits,
+    pub limits: ActivationLimits,
 }
 
 /// Tile in which the pixels from `WRAP` on are in the next row; with `WRAP = M` all are in one.
@@ -226,7 +226,7 @@ pub(super) struct DepthwiseTileArgs {
     pub y: Dst,
     /// Offset of the outputs one row later, if their lines are to be requested.
     pub next_row: Option<usize>,
-    pub limits: Limits,
+    pub limits: ActivationLimits,
 }
 
 struct DepthwiseTile<const M: usize, const PIXEL: usize>;

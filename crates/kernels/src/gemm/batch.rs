@@ -1,7 +1,7 @@
 //! Products of matrices that no one packs beforehand: `batch_dot`, attention, `linalg_gemm`.
 
-use super::job::{CHUNK_WORK, Cut, Job, Right, scratch_bytes};
-use super::output::{Epilogue, Output, Scale};
+use super::job::{CHUNK_WORK, GemmCut, Job, Right, scratch_bytes};
+use super::output::{Epilogue, GemmOutput, Scale};
 use super::{Matrix, Sgemm};
 use crate::isa::Isa;
 use crate::par::Par;
@@ -109,7 +109,7 @@ impl BatchProduct {
         b.check("B", self.batch, k, n);
         c.check("C", self.batch, m, n);
 
-        let cut = Cut::of(&self.gemm);
+        let cut = GemmCut::of(&self.gemm);
         // Small matrices go several to a chunk, which must be worth its start.
         let per_chunk = if cut.chunks() > 1 { 1 } else { CHUNK_WORK.div_ceil((m * n * k).max(1)).min(count) };
         let target = Dst::new(c.data);
@@ -117,7 +117,7 @@ impl BatchProduct {
             let (group, chunk) = (chunk / cut.chunks(), chunk % cut.chunks());
             for item in group * per_chunk..((group + 1) * per_chunk).min(count) {
                 let item = [item / self.batch[1], item % self.batch[1]];
-                let output = Output {
+                let output = GemmOutput {
                     gemm: self.gemm,
                     epilogue: Epilogue::default(),
                     scale: self.scale,
@@ -168,17 +168,17 @@ fn check(name: &str, needed: Option<usize>, given: usize) {
 
 /// One product of a chunk of a larger computation, in the scratch memory of that chunk.
 #[derive(Clone, Copy)]
-pub(crate) struct Block {
+pub(crate) struct BatchBlock {
     gemm: Sgemm,
-    cut: Cut,
+    cut: GemmCut,
     alpha: f32,
 }
 
-impl Block {
+impl BatchBlock {
     /// `alpha` times the product of `[m, k]` by `[k, n]`.
-    pub fn new([m, n, k]: [usize; 3], alpha: f32, isa: Isa) -> Block {
+    pub fn new([m, n, k]: [usize; 3], alpha: f32, isa: Isa) -> BatchBlock {
         let gemm = Sgemm::new(m, n, k, isa);
-        Block { gemm, cut: Cut::of(&gemm), alpha }
+        BatchBlock { gemm, cut: GemmCut::of(&gemm), alpha }
     }
 
     /// Scratch memory that it needs; not less with more rows.
@@ -193,7 +193,7 @@ impl Block {
     /// of C.
     pub unsafe fn run(&self, a: Matrix<'_>, b: Matrix<'_>, c: Dst, c_stride: usize, scratch: &mut [u8]) {
         let scale = Scale { alpha: self.alpha, beta: 0.0 };
-        let output = Output { gemm: self.gemm, epilogue: Epilogue::default(), scale, c, c_stride };
+        let output = GemmOutput { gemm: self.gemm, epilogue: Epilogue::default(), scale, c, c_stride };
         let job = Job { gemm: self.gemm, cut: self.cut, a, b: Right::Plain(b), output };
         (0..self.cut.chunks()).for_each(|chunk| job.chunk(chunk, scratch));
     }

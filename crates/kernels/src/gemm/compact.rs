@@ -76,15 +76,15 @@ pub(super) fn fits(k: usize, isa: Isa) -> bool {
 /// The positions of the parts of packed weights, in elements: header, tables, ends of the panels'
 /// exceptions, steps, exceptions.
 #[derive(Clone, Copy)]
-struct Places {
+struct PackedPlaces {
     panels: usize,
     /// Depth of the product.
     k: usize,
 }
 
-impl Places {
-    fn of(gemm: &Sgemm) -> Places {
-        Places { panels: gemm.n.div_ceil(WIDTH), k: gemm.k }
+impl PackedPlaces {
+    fn of(gemm: &Sgemm) -> PackedPlaces {
+        PackedPlaces { panels: gemm.n.div_ceil(WIDTH), k: gemm.k }
     }
 
     fn table(&self, panel: usize) -> usize {
@@ -123,7 +123,7 @@ impl Places {
 
 /// Elements for weights in either form.
 pub(super) fn packed_len(gemm: &Sgemm, plain: usize) -> usize {
-    (HEADER + plain).max(Places::of(gemm).len())
+    (HEADER + plain).max(PackedPlaces::of(gemm).len())
 }
 
 /// Packs B; as it is if there are too many exceptions.
@@ -143,7 +143,7 @@ pub(super) fn pack(gemm: &Sgemm, b: Matrix<'_>, out: &mut [f32]) {
 
 /// All exceptions, unless a panel has too many; otherwise what has been written means nothing.
 fn pack_steps(gemm: &Sgemm, b: Matrix<'_>, out: &mut [f32]) -> Option<Vec<Exception>> {
-    let places = Places::of(gemm);
+    let places = PackedPlaces::of(gemm);
     let mut panel = vec![0.0; gemm.k * WIDTH];
     let mut exceptions = Vec::new();
     for p in 0..places.panels {
@@ -203,7 +203,7 @@ fn write_steps(
 
 /// Packed weights in 28 bits.
 pub(super) struct View<'a> {
-    places: Places,
+    places: PackedPlaces,
     packed: &'a [f32],
     ends: &'a [u32],
     exceptions: &'a [Exception],
@@ -212,7 +212,7 @@ pub(super) struct View<'a> {
 impl<'a> View<'a> {
     /// The output of [`pack`]: weights in 28 bits, or unchanged ones.
     pub(super) fn of(gemm: &Sgemm, packed: &'a [f32]) -> Result<View<'a>, &'a [f32]> {
-        let places = Places::of(gemm);
+        let places = PackedPlaces::of(gemm);
         if packed[0].to_bits() != COMPACT {
             return Err(&packed[HEADER..]);
         }

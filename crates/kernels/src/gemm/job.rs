@@ -1,6 +1,6 @@
 //! A running product: chunks of rows and panels, and what each of them packs.
 
-use super::output::Output;
+use super::output::GemmOutput;
 use super::tile::{ProductArgs, Split, Tap, product, tile_size};
 use super::{Matrix, Sgemm};
 use crate::simd::{Body, Dst, LANES, Simd, Src, entry};
@@ -17,7 +17,7 @@ const FEW_ROWS_WORK: usize = 128 << 10;
 
 /// How a product is cut into chunks; a function of its shape and instruction set alone.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Cut {
+pub(super) struct GemmCut {
     rows: Split,
     row_tiles: usize,
     panels: usize,
@@ -25,8 +25,8 @@ pub(super) struct Cut {
     panel_groups: usize,
 }
 
-impl Cut {
-    pub fn of(gemm: &Sgemm) -> Cut {
+impl GemmCut {
+    pub fn of(gemm: &Sgemm) -> GemmCut {
         let size = tile_size(gemm.isa);
         let rows = Split::tiles(gemm.m, gemm.isa);
         let panels = gemm.n.div_ceil(gemm.panel());
@@ -37,7 +37,7 @@ impl Cut {
         let band_work = (row_tiles * size.rows).min(gemm.m.max(1)) * gemm.panel() * gemm.k.max(1);
         let least = if rows.parts == 1 { FEW_ROWS_WORK } else { CHUNK_WORK };
         let group = least.div_ceil(band_work).max(8);
-        Cut { rows, row_tiles, panels, bands, panel_groups: panels.div_ceil(group).max(1) }
+        GemmCut { rows, row_tiles, panels, bands, panel_groups: panels.div_ceil(group).max(1) }
     }
 
     pub fn chunks(&self) -> usize {
@@ -57,14 +57,14 @@ pub(super) enum Right<'a> {
 /// A running product: what every chunk needs to know.
 pub(super) struct Job<'a> {
     pub gemm: Sgemm,
-    pub cut: Cut,
+    pub cut: GemmCut,
     pub a: Matrix<'a>,
     pub b: Right<'a>,
-    pub output: Output<'a>,
+    pub output: GemmOutput<'a>,
 }
 
 /// Bytes of scratch that a chunk needs.
-pub(super) fn scratch_bytes(gemm: &Sgemm, cut: &Cut, packs_panels: bool) -> usize {
+pub(super) fn scratch_bytes(gemm: &Sgemm, cut: &GemmCut, packs_panels: bool) -> usize {
     let rows = cut.row_tiles * tile_size(gemm.isa).rows;
     let panel = if packs_panels { gemm.panel() * gemm.k } else { 0 };
     let floats = rows * (gemm.k.next_multiple_of(LANES) + gemm.panel()) + panel;

@@ -15,18 +15,18 @@ pub(crate) mod output;
 pub(crate) mod tile;
 mod unpack;
 
-pub(crate) use batch::Block;
+pub(crate) use batch::BatchBlock;
 pub use batch::{BatchProduct, Matrices, MatricesMut, Places};
 pub use bf16::Bf16Gemm;
-pub use output::{Epilogue, Function};
+pub use output::{ElementFunction, Epilogue};
 
 use crate::aligned::AlignedVec;
 use crate::isa::Isa;
 use crate::par::{Par, chunk_rows, par_chunks_mut};
 use crate::simd::{Dst, LANES, Src};
-use job::{Cut, Job, Right, scratch_bytes};
+use job::{GemmCut, Job, Right, scratch_bytes};
 use live::Live;
-use output::{Output, Scale, check_output};
+use output::{GemmOutput, Scale, check_output};
 use tile::{Elements, tile_size};
 
 /// A matrix read with strides: element (i, j) is `data[i * row_stride + j * col_stride]`.
@@ -157,7 +157,7 @@ impl Sgemm {
 
     /// Elements of memory that [`run`](Self::run) needs for as long as it runs.
     pub fn workspace_len(&self) -> usize {
-        let compact = || Live::room(self.m, self.k) + compact::product::Cut::new(self.m, self.n).room();
+        let compact = || Live::room(self.m, self.k) + compact::product::CompactCut::new(self.m, self.n).room();
         if self.compact { compact() } else { 0 }
     }
 
@@ -193,11 +193,11 @@ impl Sgemm {
 
         let (needed, given) = (self.workspace_len(), workspace.len());
         assert!(given >= needed, "the workspace needs {needed} elements, got {given}");
-        let output = Output { gemm: *self, epilogue, scale: Scale::default(), c: Dst::new(c), c_stride };
+        let output = GemmOutput { gemm: *self, epilogue, scale: Scale::default(), c: Dst::new(c), c_stride };
         let b = match self.compact.then(|| compact::View::of(self, packed)) {
             Some(Ok(view)) => {
                 let (live, sums) = workspace.split_at_mut(Live::room(self.m, self.k));
-                let (cut, live) = (compact::product::Cut::new(self.m, self.n), view.live(a, self.m, live));
+                let (cut, live) = (compact::product::CompactCut::new(self.m, self.n), view.live(a, self.m, live));
                 let sums = compact::product::multiply(&view, cut, &live, sums, par);
                 for panel in 0..self.n.div_ceil(self.panel()) {
                     let sums = Src::new(&sums[cut.place(panel)..]);
@@ -209,7 +209,7 @@ impl Sgemm {
             Some(Err(plain)) => plain,
             None => packed,
         };
-        let cut = Cut::of(self);
+        let cut = GemmCut::of(self);
         let job = Job { gemm: *self, cut, a, b: Right::Packed(b), output };
         par.run(cut.chunks(), scratch_bytes(self, &cut, false), &|chunk, scratch| job.chunk(chunk, scratch));
     }

@@ -1,7 +1,7 @@
 //! The target of products: what follows the sums is applied before they are stored.
 
 use super::Sgemm;
-use crate::activation::{Activation, Limits};
+use crate::activation::{Activation, ActivationLimits};
 use crate::simd::{Body, Dst, LANES, Simd, Src, entry};
 
 /// The treatment of a sum before it is stored, in this order.
@@ -14,21 +14,21 @@ pub struct Epilogue<'a> {
     /// The activation.
     pub activation: Activation,
     /// A function of single elements.
-    pub function: Option<Function<'a>>,
+    pub function: Option<ElementFunction<'a>>,
 }
 
 /// A function of single elements, in place. It gets some of them at a time, in any order, and is
 /// called by several threads.
 #[derive(Clone, Copy)]
-pub struct Function<'a>(pub &'a (dyn Fn(&mut [f32]) + Sync));
+pub struct ElementFunction<'a>(pub &'a (dyn Fn(&mut [f32]) + Sync));
 
-impl std::fmt::Debug for Function<'_> {
+impl std::fmt::Debug for ElementFunction<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Function")
     }
 }
 
-/// Elements that a [`Function`] gets at most.
+/// Elements that an [`ElementFunction`] gets at most.
 const TOGETHER: usize = 1024;
 
 /// C and the bias are as large as an m x n product needs.
@@ -55,7 +55,7 @@ impl Default for Scale {
 }
 
 /// The target of a product.
-pub(crate) struct Output<'a> {
+pub(crate) struct GemmOutput<'a> {
     pub gemm: Sgemm,
     pub epilogue: Epilogue<'a>,
     pub scale: Scale,
@@ -63,7 +63,7 @@ pub(crate) struct Output<'a> {
     pub c_stride: usize,
 }
 
-impl Output<'_> {
+impl GemmOutput<'_> {
     /// Writes `rows` rows of the finished sums of a panel to C with the epilogue applied.
     ///
     /// # Safety
@@ -111,7 +111,7 @@ impl Output<'_> {
             rows,
             cols,
         };
-        let Some(Function(function)) = self.epilogue.function else {
+        let Some(ElementFunction(function)) = self.epilogue.function else {
             // SAFETY: rows `first ..` and columns `col ..` are inside C and the residual (checked
             // in `run`); the rest is promised by the caller.
             return unsafe { store(&args) };
@@ -147,7 +147,7 @@ struct StoreArgs {
     bias: Src,
     residual: Option<Src>,
     residual_row: usize,
-    limits: Limits,
+    limits: ActivationLimits,
     scale: Scale,
     old: Src,
     old_row: usize,

@@ -62,7 +62,7 @@ proptest! {
         let bias = with_bias.then_some(&bias[..]);
         let residual = values(seed ^ 3, m * n);
         let residual = with_residual.then_some(&residual[..]);
-        let function = with_function.then_some(Function(&halve));
+        let function = with_function.then_some(ElementFunction(&halve));
         let epilogue = Epilogue { bias, residual, activation, function };
         let (expected, scale) = reference(m, n, k, a, b, bias);
         let finished = |at: usize| {

@@ -158,7 +158,7 @@ pub(crate) unsafe fn accumulate<
     soon: Soon,
 ) {
     let mut soon = soon;
-    let rows = Rows::<WRAP> { step: if ROW > 0 { ROW } else { row }, wrap };
+    let rows = RowPositions::<WRAP> { step: if ROW > 0 { ROW } else { row }, wrap };
     let mut b = b;
     let mut more = [[[s.zero(); N]; M]; WAYS];
     more[0] = *acc;
@@ -234,7 +234,7 @@ impl Soon {
 
 /// The positions of the rows of A.
 #[derive(Clone, Copy)]
-struct Rows<const WRAP: usize> {
+struct RowPositions<const WRAP: usize> {
     step: usize,
     wrap: usize,
 }
@@ -249,7 +249,7 @@ unsafe fn step<S: Simd, const M: usize, const N: usize, const WRAP: usize, const
     acc: &mut [[S::V; N]; M],
     a: Src,
     at: usize,
-    rows: Rows<WRAP>,
+    rows: RowPositions<WRAP>,
     b: Src,
     soon: Src,
 ) {

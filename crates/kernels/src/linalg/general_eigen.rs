@@ -44,7 +44,7 @@ fn one(n: usize, a: &[f64], vectors: &mut [f64], values: &mut [f64]) -> Result<(
     }
     // Products of such numbers neither overflow nor vanish.
     let scale = if largest > 0.0 && !(1e-100..1e100).contains(&largest) { largest } else { 1.0 };
-    let mut form = Form { n, t: a.iter().map(|v| v / scale).collect(), q: vec![0.0; n * n] };
+    let mut form = SchurForm { n, t: a.iter().map(|v| v / scale).collect(), q: vec![0.0; n * n] };
     identity(n, &mut form.q);
     let balance = form.balance();
     form.reduce(&balance);
@@ -82,13 +82,13 @@ impl Balance {
 }
 
 /// A matrix `q t q^T` whose factor `t` becomes triangular.
-struct Form {
+struct SchurForm {
     n: usize,
     t: Vec<f64>,
     q: Vec<f64>,
 }
 
-impl Form {
+impl SchurForm {
     fn swap(&mut self, i: usize, j: usize) {
         let n = self.n;
         (0..n).for_each(|k| self.t.swap(k * n + i, k * n + j));

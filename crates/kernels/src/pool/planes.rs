@@ -1,7 +1,7 @@
 //! Global pooling of small planes in single precision, sixteen planes at a time: transposed, the
 //! lanes of all of them are put together in the steps that one would take.
 
-use super::{Plan, PoolKind, fold_vectors};
+use super::{PoolKind, PoolPlan, fold_vectors};
 use crate::halves::{narrow, widen};
 use crate::par::{Par, chunk_by_work, par_chunks_mut, par_chunks_mut_scratch};
 use crate::simd::{Body, Dst, LANES, Simd, Src, across, entry};
@@ -14,7 +14,7 @@ const LONGEST: usize = 64 * LANES;
 const AT_ONCE: usize = 4;
 
 /// Whether every plane is one window that can be pooled here.
-pub(super) fn fits(plan: &Plan) -> bool {
+pub(super) fn fits(plan: &PoolPlan) -> bool {
     plan.inner == 1
         && !matches!(plan.kind, PoolKind::Lp { .. })
         && plan.out == [1; 3]
@@ -23,13 +23,13 @@ pub(super) fn fits(plan: &Plan) -> bool {
 }
 
 /// Pools `x` into `out`, which has one element for each plane.
-pub(super) fn pool(plan: &Plan, par: &dyn Par, x: &[f32], out: &mut [f32]) {
+pub(super) fn pool(plan: &PoolPlan, par: &dyn Par, x: &[f32], out: &mut [f32]) {
     let (len, planes) = (plan.plane(), chunk_by_work(plan.plane()));
     par_chunks_mut(par, out, planes, |i, out| run(plan, &x[i * planes * len..][..out.len() * len], f32::MIN, out));
 }
 
 /// Pools half precision: sixteen planes are widened and their results rounded.
-pub(super) fn pool_halves(plan: &Plan, par: &dyn Par, x: &[f16], out: &mut [f16]) {
+pub(super) fn pool_halves(plan: &PoolPlan, par: &dyn Par, x: &[f16], out: &mut [f16]) {
     let (len, planes) = (plan.plane(), chunk_by_work(plan.plane()).next_multiple_of(LANES));
     let bytes = LANES * len * size_of::<f32>();
     par_chunks_mut_scratch(par, out, planes, bytes, |i, out, scratch| {
@@ -44,14 +44,14 @@ pub(super) fn pool_halves(plan: &Plan, par: &dyn Par, x: &[f16], out: &mut [f16]
     });
 }
 
-fn run(plan: &Plan, x: &[f32], lowest: f32, out: &mut [f32]) {
+fn run(plan: &PoolPlan, x: &[f32], lowest: f32, out: &mut [f32]) {
     let count = match plan.kind {
         PoolKind::Avg { count_include_pad: padded } => (0..3).map(|axis| plan.extent(axis, 0, padded)).product(),
         _ => 1,
     };
     let (max, isa) = (plan.kind == PoolKind::Max, Width::widest().isa());
     let body = if max { entry::<Planes<true>>(isa) } else { entry::<Planes<false>>(isa) };
-    let args = Args {
+    let args = PlanesArgs {
         x: Src::new(x),
         len: plan.plane(),
         planes: out.len(),
@@ -63,7 +63,7 @@ fn run(plan: &Plan, x: &[f32], lowest: f32, out: &mut [f32]) {
     unsafe { body(&args) }
 }
 
-struct Args {
+struct PlanesArgs {
     x: Src,
     /// Elements of a plane.
     len: usize,
@@ -78,9 +78,9 @@ struct Args {
 struct Planes<const MAX: bool>;
 
 impl<const MAX: bool> Body for Planes<MAX> {
-    type Args = Args;
+    type Args = PlanesArgs;
     #[inline(always)]
-    unsafe fn run<S: Simd>(s: S, x: &Args) {
+    unsafe fn run<S: Simd>(s: S, x: &PlanesArgs) {
         let mut lanes = [s.splat(x.start); LANES];
         for first in (0..x.planes).step_by(LANES) {
             let (from, planes) = (x.x.add(first * x.len), LANES.min(x.planes - first));
@@ -108,7 +108,7 @@ impl<const MAX: bool> Body for Planes<MAX> {
 #[inline(always)]
 unsafe fn some<S: Simd, const MAX: bool, const N: usize>(
     s: S,
-    x: &Args,
+    x: &PlanesArgs,
     from: Src,
     plane: usize,
     lanes: &mut [S::V; LANES],

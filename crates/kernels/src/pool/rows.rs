@@ -2,7 +2,7 @@
 //! compiled loop does before its first vector and after its last one, and windows two columns apart
 //! take shuffles.
 
-use super::{Plan, PoolKind, fold_vectors};
+use super::{PoolKind, PoolPlan, fold_vectors};
 use crate::halves::{narrow, widen};
 use crate::par::{Par, chunk_by_work, par_chunks_mut_scratch};
 use crate::simd::{Body, Dst, LANES, Simd, Src, entry};
@@ -17,7 +17,7 @@ const WIDEST: usize = 64;
 const FEWEST: usize = 4;
 
 /// Whether the rows of a pooling can be pooled here.
-pub(super) fn fits(plan: &Plan) -> bool {
+pub(super) fn fits(plan: &PoolPlan) -> bool {
     plan.inner == 1
         && !matches!(plan.kind, PoolKind::Lp { .. })
         && [plan.kernel[2], plan.stride[2], plan.pad[2]].iter().all(|columns| *columns <= WIDEST)
@@ -25,8 +25,8 @@ pub(super) fn fits(plan: &Plan) -> bool {
 }
 
 /// Pools `x` into `out`.
-pub(super) fn pool(plan: &Plan, par: &dyn Par, x: &[f32], out: &mut [f32]) {
-    let (rows, lines, extents) = (Rows::new(plan), 2 * line_len(plan), extents(plan));
+pub(super) fn pool(plan: &PoolPlan, par: &dyn Par, x: &[f32], out: &mut [f32]) {
+    let (rows, lines, extents) = (OutputRows::new(plan), 2 * line_len(plan), extents(plan));
     let plane = plan.plane();
     rows.each_part(par, out, lines, |part, out, lines| {
         let image =
@@ -36,8 +36,8 @@ pub(super) fn pool(plan: &Plan, par: &dyn Par, x: &[f32], out: &mut [f32]) {
 }
 
 /// Pools half precision, whose parts are widened and the results rounded.
-pub(super) fn pool_halves(plan: &Plan, par: &dyn Par, x: &[f16], out: &mut [f16]) {
-    let (rows, lines, extents) = (Rows::new(plan), 2 * line_len(plan), extents(plan));
+pub(super) fn pool_halves(plan: &PoolPlan, par: &dyn Par, x: &[f16], out: &mut [f16]) {
+    let (rows, lines, extents) = (OutputRows::new(plan), 2 * line_len(plan), extents(plan));
     let (wide, results) = (rows.most_seen(), rows.chunk.min(plan.out[1]) * plan.out[2]);
     rows.each_part(par, out, lines + wide + results, |part, out, scratch| {
         let (lines, scratch) = scratch.split_at_mut(lines);
@@ -57,22 +57,22 @@ pub(super) fn pool_halves(plan: &Plan, par: &dyn Par, x: &[f16], out: &mut [f16]
 }
 
 /// How the rows of the output are cut.
-struct Rows<'a> {
-    plan: &'a Plan,
+struct OutputRows<'a> {
+    plan: &'a PoolPlan,
     /// Rows of a chunk.
     chunk: usize,
 }
 
 /// Rows of the output that belong to one slice of one plane.
-struct Part {
+struct SlicePart {
     plane: usize,
     slice: usize,
     rows: Range<usize>,
 }
 
-impl<'a> Rows<'a> {
-    fn new(plan: &'a Plan) -> Rows<'a> {
-        Rows { plan, chunk: chunk_by_work(plan.out[2] * plan.kernel.iter().product::<usize>()) }
+impl<'a> OutputRows<'a> {
+    fn new(plan: &'a PoolPlan) -> OutputRows<'a> {
+        OutputRows { plan, chunk: chunk_by_work(plan.out[2] * plan.kernel.iter().product::<usize>()) }
     }
 
     /// Calls `body` with every part of `out`, its elements and the given number of scratch values.
@@ -81,7 +81,7 @@ impl<'a> Rows<'a> {
         par: &dyn Par,
         out: &mut [T],
         scratch_len: usize,
-        body: impl Fn(Part, &mut [T], &mut [f32]) + Sync,
+        body: impl Fn(SlicePart, &mut [T], &mut [f32]) + Sync,
     ) {
         let ([depth, height, width], bytes) = (self.plan.out, scratch_len * size_of::<f32>());
         par_chunks_mut_scratch(par, out, self.chunk * width, bytes, |i, mut out, scratch| {
@@ -90,7 +90,7 @@ impl<'a> Rows<'a> {
                 let (slice, row) = (first / height, first % height);
                 let count = (out.len() / width).min(height - row);
                 let (now, later) = out.split_at_mut(count * width);
-                let part = Part { plane: slice / depth, slice: slice % depth, rows: row..row + count };
+                let part = SlicePart { plane: slice / depth, slice: slice % depth, rows: row..row + count };
                 body(part, now, bytemuck::cast_slice_mut(&mut scratch[..bytes]));
                 (first, out) = (first + count, later);
             }
@@ -99,15 +99,15 @@ impl<'a> Rows<'a> {
 
     /// The most elements that the windows of a part see.
     fn most_seen(&self) -> usize {
-        let Plan { kernel, stride, size, out, .. } = self.plan;
+        let PoolPlan { kernel, stride, size, out, .. } = self.plan;
         let rows = (self.chunk.min(out[1]) - 1) * stride[1] + kernel[1];
         kernel[0].min(size[0]) * rows.min(size[1]) * size[2]
     }
 }
 
-impl Part {
+impl SlicePart {
     /// The slices and rows of the input that its windows see.
-    fn sees(&self, plan: &Plan) -> [Range<usize>; 2] {
+    fn sees(&self, plan: &PoolPlan) -> [Range<usize>; 2] {
         let (first, last) = (plan.window(1, self.rows.start), plan.window(1, self.rows.end - 1));
         [plan.window(0, self.slice), first.start..last.end.max(first.start)]
     }
@@ -124,7 +124,7 @@ struct Image<'a> {
     lowest: f32,
 }
 
-fn pool_part(plan: &Plan, part: &Part, image: Image<'_>, extents: &[f32], lines: &mut [f32], out: &mut [f32]) {
+fn pool_part(plan: &PoolPlan, part: &SlicePart, image: Image<'_>, extents: &[f32], lines: &mut [f32], out: &mut [f32]) {
     let args = Args {
         plan: *plan,
         x: Src::new(image.x),
@@ -147,14 +147,14 @@ fn pool_part(plan: &Plan, part: &Part, image: Image<'_>, extents: &[f32], lines:
 
 /// Elements of a row with its padding, followed by the elements that the last vector of outputs
 /// reads without need.
-fn line_len(plan: &Plan) -> usize {
+fn line_len(plan: &PoolPlan) -> usize {
     let written = plan.pad[2] + plan.size[2].next_multiple_of(LANES);
     let read = plan.out[2].next_multiple_of(LANES) * plan.stride[2] + plan.kernel[2] + LANES;
     written.max(read).next_multiple_of(LANES)
 }
 
 /// How many columns of each window of a row count in a mean, for whole vectors of windows.
-fn extents(plan: &Plan) -> Vec<f32> {
+fn extents(plan: &PoolPlan) -> Vec<f32> {
     let extent = |o| match plan.kind {
         PoolKind::Avg { count_include_pad } => plan.extent(2, o, count_include_pad) as f32,
         _ => 1.0,
@@ -163,7 +163,7 @@ fn extents(plan: &Plan) -> Vec<f32> {
 }
 
 struct Args {
-    plan: Plan,
+    plan: PoolPlan,
     x: Src,
     first: [usize; 2],
     height: usize,
@@ -357,7 +357,7 @@ unsafe fn windows_apart<S: Simd, const MAX: bool>(s: S, x: &Args, line: Src) -> 
 }
 
 /// How many lines of the windows of a row count in a mean.
-fn lines(plan: &Plan, slice: usize, row: usize) -> f32 {
+fn lines(plan: &PoolPlan, slice: usize, row: usize) -> f32 {
     match plan.kind {
         PoolKind::Avg { count_include_pad: padded } => {
             (plan.extent(0, slice, padded) * plan.extent(1, row, padded)) as f32

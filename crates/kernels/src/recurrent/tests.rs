@@ -2,7 +2,7 @@ use super::*;
 use crate::isa::Isa;
 use crate::par::Serial;
 use crate::testing::{Reverse, Threads, random64};
-use weights::Pass;
+use weights::PassWeights;
 
 /// The definition of each cell, number by number.
 fn reference(r: Recurrent, x: &[f64], parameters: &[f64], hidden: &[f64], cell: &[f64]) -> Vec<f64> {
@@ -14,7 +14,7 @@ fn reference(r: Recurrent, x: &[f64], parameters: &[f64], hidden: &[f64], cell: 
         let mut output = vec![0.0; r.steps * n * width];
         for direction in 0..r.directions() {
             let at = layer * r.directions() + direction;
-            let p = Pass::of(&r, parameters, at);
+            let p = PassWeights::of(&r, parameters, at);
             let inputs = r.inputs_of(layer);
             for b in 0..n {
                 let mut h = hidden[(at * n + b) * r.hidden()..][..r.hidden()].to_vec();

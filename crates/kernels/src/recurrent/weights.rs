@@ -19,7 +19,7 @@ pub(super) trait Weights<T>: Sync {
 }
 
 /// The parameters of one pass.
-pub(super) struct Pass<'a, T> {
+pub(super) struct PassWeights<'a, T> {
     pub of_inputs: &'a [T],
     pub of_state: &'a [T],
     pub projection: &'a [T],
@@ -27,12 +27,12 @@ pub(super) struct Pass<'a, T> {
     pub state_bias: &'a [T],
 }
 
-impl<'a, T> Pass<'a, T> {
+impl<'a, T> PassWeights<'a, T> {
     /// Finds them in the vector of all parameters.
-    pub fn of(layers: &Recurrent, parameters: &'a [T], at: usize) -> Pass<'a, T> {
+    pub fn of(layers: &Recurrent, parameters: &'a [T], at: usize) -> PassWeights<'a, T> {
         let places = layers.parameters_of(at);
         let [inputs, state, projection] = layers.weights_of(at / layers.directions());
-        Pass {
+        PassWeights {
             of_inputs: &parameters[places.of_inputs..][..inputs],
             of_state: &parameters[places.of_state..][..state],
             projection: &parameters[places.projection..][..projection],
@@ -49,8 +49,8 @@ pub(super) struct PlainWeights<'a, T> {
 }
 
 impl<T: Float> PlainWeights<'_, T> {
-    fn pass(&self, at: usize) -> Pass<'_, T> {
-        Pass::of(&self.layers, self.parameters, at)
+    fn pass(&self, at: usize) -> PassWeights<'_, T> {
+        PassWeights::of(&self.layers, self.parameters, at)
     }
 
     fn multiply(&self, par: &dyn Par, x: &[T], weights: &[T], bias: &[T], out: &mut [T]) {
@@ -142,7 +142,7 @@ impl PackedRecurrent {
     pub fn pack(&self, par: &dyn Par, parameters: &[f32], mut out: &mut [f32]) {
         assert_eq!(Some(parameters.len()), self.layers.parameter_len(), "the parameters have another length");
         for at in 0..self.layers.passes() {
-            let pass = Pass::of(&self.layers, parameters, at);
+            let pass = PassWeights::of(&self.layers, parameters, at);
             let [inputs, state, projection, biases] = split(&mut out, self.parts(at));
             let products = self.products(at);
             let weights = [(pass.of_inputs, inputs), (pass.of_state, state), (pass.projection, projection)];

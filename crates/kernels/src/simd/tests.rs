@@ -186,9 +186,9 @@ fn no_instruction_is_called_as_a_function() {
     assert!(called.is_empty(), "{called:#?}");
 }
 
-struct Lines;
+struct LinesBody;
 
-impl PairsBody for Lines {
+impl PairsBody for LinesBody {
     type Args = ArithmeticArgs;
     #[inline(always)]
     unsafe fn run<S: Rounding>(s: S, x: &ArithmeticArgs) {
@@ -218,7 +218,7 @@ fn lines_have_the_same_bits_on_every_machine() {
             let args =
                 ArithmeticArgs { a: Src::new(&numbers[..LANES]), b: Src::new(&numbers[LANES..]), out: Dst::new(out) };
             // SAFETY: 16 elements to read twice, 48 to write.
-            unsafe { entry_lines::<Lines>(isa)(&args) };
+            unsafe { entry_lines::<LinesBody>(isa)(&args) };
         }
         let [portable, best] = all.map(|out| out.map(f32::to_bits));
         assert_eq!(portable, best, "{numbers:?}");

@@ -14,10 +14,10 @@ use std::borrow::Cow;
 /// let words = Input::from(([3], vec![7i64, 8, 9]));
 /// ```
 #[derive(Clone, Debug)]
-pub struct Input<'a>(Source<'a>);
+pub struct Input<'a>(CallerInput<'a>);
 
 #[derive(Clone, Debug)]
-enum Source<'a> {
+enum CallerInput<'a> {
     Array(Cow<'a, NDArray>),
     /// row-major elements
     Elements {
@@ -31,13 +31,13 @@ impl Input<'_> {
     /// The array on this device.
     pub(super) fn into_array(self, engine: &'static Engine, context: Context) -> Result<NDArray, OpError> {
         match self.0 {
-            Source::Array(array) if std::ptr::eq(array.engine(), engine) => Ok(array.into_owned()),
-            Source::Array(_) => {
+            CallerInput::Array(array) if std::ptr::eq(array.engine(), engine) => Ok(array.into_owned()),
+            CallerInput::Array(_) => {
                 let message = "the array belongs to another engine than the model; make it with Model::array, or \
                     load the model with ModelBuilder::engine";
                 Err(OpError::new(FailureKind::Value, message))
             }
-            Source::Elements { dtype, shape, bytes } => {
+            CallerInput::Elements { dtype, shape, bytes } => {
                 let (elements, tensor) = (bytes.len() / dtype.size(), TensorType { dtype, shape });
                 if tensor.checked_bytes() != Some(bytes.len()) {
                     let wanted = tensor.shape.checked_size().map_or("too many".to_owned(), |size| size.to_string());
@@ -62,19 +62,19 @@ impl Input<'_> {
             Cow::Borrowed(elements) => Cow::Borrowed(bytemuck::cast_slice(elements)),
             Cow::Owned(elements) => Cow::Owned(bytemuck::cast_slice(&elements).to_vec()),
         };
-        Input(Source::Elements { dtype: T::DTYPE, shape, bytes })
+        Input(CallerInput::Elements { dtype: T::DTYPE, shape, bytes })
     }
 }
 
 impl<'a> From<&'a NDArray> for Input<'a> {
     fn from(array: &'a NDArray) -> Input<'a> {
-        Input(Source::Array(Cow::Borrowed(array)))
+        Input(CallerInput::Array(Cow::Borrowed(array)))
     }
 }
 
 impl From<NDArray> for Input<'_> {
     fn from(array: NDArray) -> Self {
-        Input(Source::Array(Cow::Owned(array)))
+        Input(CallerInput::Array(Cow::Owned(array)))
     }
 }
 

@@ -76,12 +76,12 @@ pub fn register_custom_operators(source: Arc<dyn CustomOperators>) {
 const REMEMBERED: usize = 32;
 
 /// Remembered answers of the program, since compilation asks the same questions many times.
-struct Memory<T>(ForkSafeMutex<VecDeque<Answer<T>>>);
+struct AnswerMemory<T>(ForkSafeMutex<VecDeque<RememberedTypes<T>>>);
 
 /// A question and the answer to it.
-type Answer<T> = (Vec<T>, Arc<CustomTypes<T>>);
+type RememberedTypes<T> = (Vec<T>, Arc<CustomTypes<T>>);
 
-impl<T: Clone + PartialEq> Memory<T> {
+impl<T: Clone + PartialEq> AnswerMemory<T> {
     /// The answer to a question. The program is asked while no lock is held.
     fn get(
         &self,
@@ -107,8 +107,8 @@ pub(crate) struct CustomNode {
     pub inputs: Vec<String>,
     pub arguments: usize,
     pub outputs: Vec<String>,
-    shapes: Memory<PartialShape>,
-    dtypes: Memory<Option<DType>>,
+    shapes: AnswerMemory<PartialShape>,
+    dtypes: AnswerMemory<Option<DType>>,
 }
 
 impl CustomNode {
@@ -135,7 +135,7 @@ impl CustomNode {
         let arguments = inputs.len();
         inputs.extend(operator.states());
         let outputs = operator.outputs();
-        let (shapes, dtypes) = (Memory(ForkSafeMutex::default()), Memory(ForkSafeMutex::default()));
+        let (shapes, dtypes) = (AnswerMemory(ForkSafeMutex::default()), AnswerMemory(ForkSafeMutex::default()));
         CustomNode { operator, op_type: op_type.to_owned(), inputs, arguments, outputs, shapes, dtypes }
     }
 

@@ -39,9 +39,9 @@ pub(crate) fn in_dtypes(
         check_convertible(outer.dtype)?;
     }
     let kernel = bind(&Signature { inputs: &inputs, outputs: &outputs, options: signature.options })?;
-    let converts = |inner: &[TensorType], outer: &[TensorType]| -> Vec<Operand> {
+    let converts = |inner: &[TensorType], outer: &[TensorType]| -> Vec<InnerOperand> {
         let pairs = inner.iter().zip(outer);
-        pairs.map(|(inner, outer)| Operand { tensor: inner.clone(), converted: inner != outer }).collect()
+        pairs.map(|(inner, outer)| InnerOperand { tensor: inner.clone(), converted: inner != outer }).collect()
     };
     Ok(Box::new(InDtypes {
         kernel,
@@ -67,13 +67,13 @@ pub(crate) fn convert(par: &dyn Par, x: &TensorRef<'_>, out: &mut TensorMut<'_>)
 }
 
 /// An array of the kernel inside.
-struct Operand {
+struct InnerOperand {
     tensor: TensorType,
     /// whether the array outside has another element type
     converted: bool,
 }
 
-impl Operand {
+impl InnerOperand {
     /// Bytes of the workspace that it takes.
     fn whole_bytes(&self) -> usize {
         if self.converted { self.tensor.bytes().next_multiple_of(ALIGN) } else { 0 }
@@ -82,8 +82,8 @@ impl Operand {
 
 struct InDtypes {
     kernel: Box<dyn Kernel>,
-    inputs: Vec<Operand>,
-    outputs: Vec<Operand>,
+    inputs: Vec<InnerOperand>,
+    outputs: Vec<InnerOperand>,
 }
 
 /// The next piece of a workspace.
@@ -104,7 +104,7 @@ impl InDtypes {
 
 impl Kernel for InDtypes {
     fn run(&self, call: &mut KernelCall<'_, '_>) -> Result<(), OpError> {
-        let size = |operands: &[Operand]| operands.iter().map(Operand::whole_bytes).sum::<usize>();
+        let size = |operands: &[InnerOperand]| operands.iter().map(InnerOperand::whole_bytes).sum::<usize>();
         let (read_bytes, made_bytes) = (size(&self.inputs), size(&self.outputs));
         if call.workspace.len() < read_bytes + made_bytes {
             return Err(crate::definition::value_error("the workspace is too small"));
@@ -112,7 +112,7 @@ impl Kernel for InDtypes {
         let (mut rest, after) = call.workspace.split_at_mut(read_bytes);
         let (made, mut after) = after.split_at_mut(made_bytes);
         let mut read = Vec::with_capacity(self.inputs.len());
-        for (array, Operand { tensor, converted }) in call.inputs.iter().zip(&self.inputs) {
+        for (array, InnerOperand { tensor, converted }) in call.inputs.iter().zip(&self.inputs) {
             if !converted {
                 read.push(*array);
                 continue;
@@ -128,7 +128,7 @@ impl Kernel for InDtypes {
         }
         let mut rest = &mut *made;
         let mut written = Vec::with_capacity(self.outputs.len());
-        for (array, Operand { tensor, converted }) in call.outputs.iter_mut().zip(&self.outputs) {
+        for (array, InnerOperand { tensor, converted }) in call.outputs.iter_mut().zip(&self.outputs) {
             let memory = if *converted { piece(&mut rest, tensor.bytes())? } else { array.bytes_mut() };
             written.push(TensorMut::new(tensor.dtype, &tensor.shape, memory));
         }
@@ -143,7 +143,9 @@ impl Kernel for InDtypes {
         })?;
         drop(written);
         let mut rest = made;
-        for (array, Operand { tensor, .. }) in call.outputs.iter_mut().zip(&self.outputs).filter(|(_, o)| o.converted) {
+        for (array, InnerOperand { tensor, .. }) in
+            call.outputs.iter_mut().zip(&self.outputs).filter(|(_, o)| o.converted)
+        {
             let memory = piece(&mut rest, tensor.bytes())?;
             convert(call.par, &TensorRef::new(tensor.dtype, &tensor.shape, memory), array)?;
         }
@@ -151,7 +153,7 @@ impl Kernel for InDtypes {
     }
 
     fn workspace(&self) -> usize {
-        let arrays = self.inputs.iter().chain(&self.outputs).map(Operand::whole_bytes);
+        let arrays = self.inputs.iter().chain(&self.outputs).map(InnerOperand::whole_bytes);
         arrays.chain([self.packed_bytes(), self.kernel.workspace()].map(|bytes| bytes.next_multiple_of(ALIGN))).sum()
     }
 

@@ -24,7 +24,7 @@ pub static OPS: &[OpDef] = &[
         }),
         infer_shape: |shapes| infer_shape(shapes, 1),
         infer_dtype: |dtypes| infer_dtype(dtypes, &[DType::I8]),
-        bind: |attrs, signature| bind(attrs, signature, Product::Scores),
+        bind: |attrs, signature| bind(attrs, signature, AttentionProduct::Scores),
         ..ATTENTION
     },
     OpDef {
@@ -40,7 +40,7 @@ pub static OPS: &[OpDef] = &[
         }),
         infer_shape: |shapes| infer_shape(shapes, 2),
         infer_dtype: |dtypes| infer_dtype(dtypes, &[DType::I8, DType::U8]),
-        bind: |attrs, signature| bind(attrs, signature, Product::Values),
+        bind: |attrs, signature| bind(attrs, signature, AttentionProduct::Values),
         ..ATTENTION
     },
 ];
@@ -66,7 +66,7 @@ const ATTENTION: OpDef = OpDef {
 
 /// One of the two products.
 #[derive(Clone, Copy, PartialEq)]
-enum Product {
+enum AttentionProduct {
     Scores,
     Values,
 }
@@ -132,20 +132,20 @@ impl Heads {
     }
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>, product: Product) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>, product: AttentionProduct) -> Result<Box<dyn Kernel>, OpError> {
     if !attrs.bool("quantized") {
         return Err(not_implemented("a float32 node with a nested graph is unfolded where the graph is built"));
     }
     let (sizes, isa) = (Heads::of(attrs, signature)?, signature.options.isa);
     let (calibrated, float) = (calibration(attrs)?, attrs.bool("enable_float_output"));
-    let arrays = if product == Product::Scores { 1 } else { 2 };
+    let arrays = if product == AttentionProduct::Scores { 1 } else { 2 };
     let products = sizes.batch.saturating_mul(sizes.heads).saturating_mul(sizes.time).saturating_mul(sizes.time);
     let cost = 1_000 + products.saturating_mul(sizes.dim) as u64 / 20;
     Ok(costed_kernel_fn("int8 attention", cost, move |call| {
         let data = Range::read("queries_keys_values", call.inputs, arrays)?;
         let other = match product {
-            Product::Scores => data,
-            Product::Values => Range::read("attention", call.inputs, arrays + 2)?,
+            AttentionProduct::Scores => data,
+            AttentionProduct::Values => Range::read("attention", call.inputs, arrays + 2)?,
         };
         let other_dtype = call.inputs[arrays - 1].dtype;
         let steps = scale(DType::I8, data) * scale(other_dtype, other);
@@ -155,7 +155,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>, product: Product) -> Result<Bo
             _ if float => 1.0 / steps,
             _ => 1.0,
         };
-        let factor = if product == Product::Scores { unit / (sizes.dim as f32).sqrt() } else { unit };
+        let factor = if product == AttentionProduct::Scores { unit / (sizes.dim as f32).sqrt() } else { unit };
         match output {
             DType::F32 => multiply::<f32>(call, sizes, product, isa, factor)?,
             DType::I8 => multiply::<i8>(call, sizes, product, isa, factor)?,
@@ -164,7 +164,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>, product: Product) -> Result<Bo
         match (float, calibrated) {
             (true, _) => Ok(()),
             (false, Some(range)) => store_range(range, call.outputs),
-            (false, None) => store_range(product_range(data, other, product == Product::Values), call.outputs),
+            (false, None) => store_range(product_range(data, other, product == AttentionProduct::Values), call.outputs),
         }
     }))
 }
@@ -173,7 +173,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>, product: Product) -> Result<Bo
 fn multiply<T: RoundTo + bytemuck::Pod>(
     call: &mut KernelCall<'_, '_>,
     sizes: Heads,
-    product: Product,
+    product: AttentionProduct,
     isa: Isa,
     factor: f32,
 ) -> Result<(), OpError> {
@@ -185,7 +185,7 @@ fn multiply<T: RoundTo + bytemuck::Pod>(
         gemm.pack(bytemuck::cast_slice(weights), &mut packed);
         gemm.run(&Serial, left, &packed, &|_, _, sum| T::round_to(sum as f32 * factor), out);
     };
-    if product == Product::Scores {
+    if product == AttentionProduct::Scores {
         let out = elements_mut::<T>(&mut call.outputs[0])?;
         par_chunks_mut(call.par, out, (time * time).max(1), |head, out| {
             let (queries, keys) = (sizes.copy(qkv.bytes, head, 0, false), sizes.copy(qkv.bytes, head, 1, false));

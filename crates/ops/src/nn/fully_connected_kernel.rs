@@ -7,7 +7,7 @@ use mxrt_engine::OpError;
 use mxrt_kernels::Float;
 use mxrt_kernels::amx::{AmxGemm, Target, TileEpilogue};
 use mxrt_kernels::dense::fully_connected;
-use mxrt_kernels::gemm::{self, Bf16Gemm, Function, Matrix, Sgemm};
+use mxrt_kernels::gemm::{self, Bf16Gemm, ElementFunction, Matrix, Sgemm};
 use mxrt_kernels::isa::{Isa, pairs_are_fast};
 use mxrt_kernels::par::Par;
 use mxrt_tensor::{DType, TensorRef};
@@ -54,7 +54,7 @@ fn bind_sums(
     match signature.inputs[0].dtype {
         DType::F32 => {
             let chain_ps = chain.as_ref().map_or(0, |chain| chain.picoseconds(signature));
-            let product = Product::choose(size, &signature.options);
+            let product = DenseProduct::choose(size, &signature.options);
             let form = DenseForm { size, from_lines: false, to_lines: false };
             Ok(Box::new(Dense { product, form, epilogue, chain, chain_ps }))
         }
@@ -85,7 +85,7 @@ impl DenseForm {
         let [outputs, inputs] = weight.shape[..] else { return None };
         let size = [out.shape.size() / outputs.max(1), inputs, outputs];
         let single = [data, weight, out].iter().all(|t| t.dtype == DType::F32);
-        let on_tiles = single && matches!(Product::choose(size, &signature.options), Product::Tiles(_));
+        let on_tiles = single && matches!(DenseProduct::choose(size, &signature.options), DenseProduct::Tiles(_));
         on_tiles.then_some(DenseForm { size, from_lines: false, to_lines: false })
     }
 }
@@ -98,14 +98,14 @@ pub(crate) fn bind_dense_in_lines(
     chain: Option<FusedChain>,
 ) -> Result<Box<dyn Kernel>, OpError> {
     let chain_ps = chain.as_ref().map_or(0, |chain| chain.picoseconds(signature));
-    match Product::choose(form.size, &signature.options) {
-        product @ Product::Tiles(_) => Ok(Box::new(Dense { product, form, epilogue, chain, chain_ps })),
+    match DenseProduct::choose(form.size, &signature.options) {
+        product @ DenseProduct::Tiles(_) => Ok(Box::new(Dense { product, form, epilogue, chain, chain_ps })),
         _ => Err(not_implemented("lines are for layers on tiles, which this processor or this layer has not")),
     }
 }
 
 /// How a dense layer multiplies its rows by packed weights.
-enum Product {
+enum DenseProduct {
     /// Product in float32.
     Single(Sgemm),
     /// Product of pairs of bf16.
@@ -114,55 +114,55 @@ enum Product {
     Tiles(AmxGemm),
 }
 
-impl Product {
-    fn choose([rows, inputs, outputs]: [usize; 3], options: &KernelOptions) -> Product {
+impl DenseProduct {
+    fn choose([rows, inputs, outputs]: [usize; 3], options: &KernelOptions) -> DenseProduct {
         let (isa, precision) = (options.isa, options.precision);
         let tiles = (options.tiles && isa == Isa::Avx512).then(|| AmxGemm::new(rows, outputs, inputs, precision));
         if let Some(gemm) = tiles.flatten() {
-            return Product::Tiles(gemm);
+            return DenseProduct::Tiles(gemm);
         }
         // Where products of pairs are slow, weights of half the bytes pay for few rows alone.
         let pairs = precision == Precision::Bf16 && (pairs_are_fast() || rows < FEW_ROWS);
         match pairs.then(|| Bf16Gemm::new(rows, outputs, inputs, isa)).flatten() {
-            Some(gemm) => Product::Pairs(gemm),
-            None => Product::Single(Sgemm::with_weights(rows, outputs, inputs, isa)),
+            Some(gemm) => DenseProduct::Pairs(gemm),
+            None => DenseProduct::Single(Sgemm::with_weights(rows, outputs, inputs, isa)),
         }
     }
 
     fn packed_len(&self) -> usize {
         match self {
-            Product::Single(gemm) => gemm.packed_len(),
-            Product::Pairs(gemm) => gemm.packed_len(),
-            Product::Tiles(gemm) => gemm.packed_len(),
+            DenseProduct::Single(gemm) => gemm.packed_len(),
+            DenseProduct::Pairs(gemm) => gemm.packed_len(),
+            DenseProduct::Tiles(gemm) => gemm.packed_len(),
         }
     }
 
     fn workspace_len(&self) -> usize {
         match self {
-            Product::Single(gemm) => gemm.workspace_len(),
-            Product::Pairs(gemm) => gemm.scratch_len(),
-            Product::Tiles(gemm) => gemm.workspace_len(),
+            DenseProduct::Single(gemm) => gemm.workspace_len(),
+            DenseProduct::Pairs(gemm) => gemm.scratch_len(),
+            DenseProduct::Tiles(gemm) => gemm.workspace_len(),
         }
     }
 
     fn pack(&self, par: &dyn Par, weight: &[f32], inputs: usize, out: &mut [f32]) {
         let columns = Matrix::rows(weight, inputs).transposed();
         match self {
-            Product::Single(gemm) => gemm.pack_in_parallel(par, columns, out),
-            Product::Pairs(gemm) => gemm.pack(weight, out),
-            Product::Tiles(gemm) => gemm.pack(par, columns, out),
+            DenseProduct::Single(gemm) => gemm.pack_in_parallel(par, columns, out),
+            DenseProduct::Pairs(gemm) => gemm.pack(weight, out),
+            DenseProduct::Tiles(gemm) => gemm.pack(par, columns, out),
         }
     }
 
     /// Name in plans and in the keys of packed weights.
     fn name(&self) -> String {
         match self {
-            Product::Single(gemm) => {
+            DenseProduct::Single(gemm) => {
                 let bits = if gemm.is_compact() { ", 28 bits a weight" } else { "" };
                 format!("{}{bits}", gemm.isa())
             }
-            Product::Pairs(_) => "bf16 avx512".to_owned(),
-            Product::Tiles(gemm) => match gemm.precision() {
+            DenseProduct::Pairs(_) => "bf16 avx512".to_owned(),
+            DenseProduct::Tiles(gemm) => match gemm.precision() {
                 Precision::Single => "amx".to_owned(),
                 Precision::Bf16 => "bf16 amx".to_owned(),
             },
@@ -172,14 +172,14 @@ impl Product {
     /// Multiply-adds in a nanosecond.
     fn rate(&self) -> u64 {
         match self {
-            Product::Single(gemm) => match gemm.isa() {
+            DenseProduct::Single(gemm) => match gemm.isa() {
                 Isa::Avx512 => 115,
                 Isa::Avx2 => 60,
                 Isa::Portable | Isa::Neon => 15,
             },
-            Product::Pairs(_) if pairs_are_fast() => 230,
-            Product::Pairs(_) => 45,
-            Product::Tiles(gemm) => match gemm.precision() {
+            DenseProduct::Pairs(_) if pairs_are_fast() => 230,
+            DenseProduct::Pairs(_) => 45,
+            DenseProduct::Tiles(gemm) => match gemm.precision() {
                 Precision::Single => 150,
                 Precision::Bf16 => 600,
             },
@@ -192,7 +192,7 @@ const FEW_ROWS: usize = 16;
 
 /// A dense layer on packed weights.
 struct Dense {
-    product: Product,
+    product: DenseProduct,
     form: DenseForm,
     epilogue: Epilogue,
     /// Functions that are applied last, and the time that they take for an element.
@@ -208,7 +208,7 @@ impl Dense {
 
     /// Whether the function is one that products in bf16 have in their precision.
     fn rounds_gelu(&self) -> bool {
-        let rounds = matches!(&self.product, Product::Tiles(gemm) if gemm.precision() == Precision::Bf16);
+        let rounds = matches!(&self.product, DenseProduct::Tiles(gemm) if gemm.precision() == Precision::Bf16);
         rounds && self.chain.as_ref().is_some_and(FusedChain::is_gelu)
     }
 }
@@ -224,20 +224,20 @@ impl Kernel for Dense {
             bias: operand(call.inputs, self.epilogue.bias.then_some(2))?,
             residual: operand(call.inputs, self.epilogue.residual_at())?,
             activation: self.epilogue.activation.fast(),
-            function: function.as_ref().map(|f| Function(f)),
+            function: function.as_ref().map(|f| ElementFunction(f)),
         };
         let packed = packed_elements(packed, self.product.packed_len())?;
         let workspace = scratch(call.workspace, self.workspace_len())?;
         match &self.product {
-            Product::Single(gemm) => {
+            DenseProduct::Single(gemm) => {
                 let (x, out) = (elements(data)?, elements_mut::<f32>(out)?);
                 gemm.run(Matrix::rows(x, inputs), packed, epilogue, out, outputs, workspace, call.par);
             }
-            Product::Pairs(gemm) => {
+            DenseProduct::Pairs(gemm) => {
                 let (x, out) = (elements(data)?, elements_mut::<f32>(out)?);
                 gemm.run(x, packed, epilogue, out, outputs, workspace, call.par);
             }
-            Product::Tiles(gemm) => {
+            DenseProduct::Tiles(gemm) => {
                 let mut epilogue = TileEpilogue::from(epilogue);
                 if self.rounds_gelu() {
                     epilogue.gelu = true;
@@ -306,9 +306,9 @@ impl Packing for Dense {
 
     fn unpacker(&self) -> Option<Box<dyn Unpack>> {
         match self.product {
-            Product::Single(gemm) => Some(Box::new(gemm)),
-            Product::Tiles(gemm) if gemm.precision() == Precision::Single => Some(Box::new(gemm)),
-            Product::Pairs(_) | Product::Tiles(_) => None,
+            DenseProduct::Single(gemm) => Some(Box::new(gemm)),
+            DenseProduct::Tiles(gemm) if gemm.precision() == Precision::Single => Some(Box::new(gemm)),
+            DenseProduct::Pairs(_) | DenseProduct::Tiles(_) => None,
         }
     }
 }

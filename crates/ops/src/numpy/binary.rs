@@ -10,7 +10,7 @@ use mxrt_tensor::DType;
 
 /// The element types that an operator takes together, and that of its result.
 #[derive(Clone, Copy)]
-enum Types {
+enum BinaryTypes {
     /// any two; the wider one is that of the result
     Promoted,
     /// two of one type, or a float with anything
@@ -27,7 +27,7 @@ enum Types {
     Compared,
 }
 
-impl Types {
+impl BinaryTypes {
     /// The type that the operator computes in, and that of its result.
     fn of(self, a: DType, b: DType) -> Result<(DType, DType), OpError> {
         let only = |good: bool, known: &str| match good {
@@ -37,15 +37,15 @@ impl Types {
         };
         let (float, number) = (a.is_float() || b.is_float(), a != DType::Bool);
         match self {
-            Types::Promoted => promoted(a, b).map(|dtype| (dtype, dtype)).ok_or_else(|| mixed(a, b)),
-            Types::FloatPromoted if float => Types::Promoted.of(a, b),
-            Types::FloatPromoted | Types::Same => only(number, "numbers"),
-            Types::Quotient if a != b && (a.is_float() == b.is_float()) => Err(mixed(a, b)),
-            Types::Quotient if float => Types::Promoted.of(a, b),
-            Types::Quotient => Ok((DType::F32, DType::F32)),
-            Types::Float => only(a.is_float(), "floating-point numbers"),
-            Types::Whole => only(!a.is_float(), "whole numbers and bool"),
-            Types::Compared => only(true, "").map(|_| (a, DType::Bool)),
+            BinaryTypes::Promoted => promoted(a, b).map(|dtype| (dtype, dtype)).ok_or_else(|| mixed(a, b)),
+            BinaryTypes::FloatPromoted if float => BinaryTypes::Promoted.of(a, b),
+            BinaryTypes::FloatPromoted | BinaryTypes::Same => only(number, "numbers"),
+            BinaryTypes::Quotient if a != b && (a.is_float() == b.is_float()) => Err(mixed(a, b)),
+            BinaryTypes::Quotient if float => BinaryTypes::Promoted.of(a, b),
+            BinaryTypes::Quotient => Ok((DType::F32, DType::F32)),
+            BinaryTypes::Float => only(a.is_float(), "floating-point numbers"),
+            BinaryTypes::Whole => only(!a.is_float(), "whole numbers and bool"),
+            BinaryTypes::Compared => only(true, "").map(|_| (a, DType::Bool)),
         }
     }
 }
@@ -59,12 +59,12 @@ macro_rules! operators {
             inputs: Inputs::Fixed(&[$lhs, $rhs]),
             ignores_unknown_attrs: true,
             infer_shape: broadcast_shapes,
-            infer_dtype: |dtypes| infer_dtype(Types::$types, dtypes),
-            bind: |_, signature| bind(Binary::$function, Types::$types, signature),
+            infer_dtype: |dtypes| infer_dtype(BinaryTypes::$types, dtypes),
+            bind: |_, signature| bind(Binary::$function, BinaryTypes::$types, signature),
             rewrites: &Rewrites {
                 // Chains compute in float32 alone.
-                elementwise: |_| match Types::$types {
-                    Types::Compared | Types::Whole => None,
+                elementwise: |_| match BinaryTypes::$types {
+                    BinaryTypes::Compared | BinaryTypes::Whole => None,
                     _ => Some(Elementwise::Binary(Binary::$function)),
                 },
                 ..Rewrites::NONE
@@ -96,8 +96,8 @@ operators! {
     "_npi_less_equal" LesserEqual Compared ["lhs" "rhs"] "True where the left is not greater"
 }
 
-fn infer_dtype(types: Types, dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
-    let compared = matches!(types, Types::Compared);
+fn infer_dtype(types: BinaryTypes, dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
+    let compared = matches!(types, BinaryTypes::Compared);
     let [a, b] = dtypes.inputs else { return Err(wrong_arity()) };
     let known = if compared { None } else { dtypes.outputs[0] };
     // An operand of which nothing is known has the type of the other.
@@ -110,10 +110,10 @@ fn infer_dtype(types: Types, dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
     dtypes.set_output(0, result)
 }
 
-fn bind(function: Binary, types: Types, signature: &Signature<'_>) -> BoundKernel {
+fn bind(function: Binary, types: BinaryTypes, signature: &Signature<'_>) -> BoundKernel {
     let [a, b] = signature.inputs else { return Err(wrong_arity()) };
     let (within, _) = types.of(a.dtype, b.dtype)?;
-    if matches!(types, Types::Compared) && a == b {
+    if matches!(types, BinaryTypes::Compared) && a == b {
         return super::compare::bind_arrays(function, signature);
     }
     in_dtypes(signature, |_| within, |_| within, |signature| broadcast::bind(function, signature))

@@ -154,7 +154,7 @@ pub static OPS: &[OpDef] = &[
 ];
 
 /// The shape in which an array is joined, and the axis.
-type Place = fn(&Attrs, &Shape) -> Result<(Shape, usize), OpError>;
+type JoinPlace = fn(&Attrs, &Shape) -> Result<(Shape, usize), OpError>;
 
 /// A shape with this many axes at least, as `atleast_2d` and `atleast_3d` place them.
 fn widened(shape: &Shape, axes: usize) -> Shape {
@@ -167,7 +167,7 @@ fn widened(shape: &Shape, axes: usize) -> Shape {
     }
 }
 
-fn infer_joined(shapes: &mut Shapes<'_>, place: Place) -> Result<(), OpError> {
+fn infer_joined(shapes: &mut Shapes<'_>, place: JoinPlace) -> Result<(), OpError> {
     let mut whole: Option<(Shape, usize)> = None;
     for i in 0..shapes.inputs.len() {
         let Some(shape) = shapes.input(i) else { return Ok(()) };
@@ -196,7 +196,7 @@ fn infer_joined(shapes: &mut Shapes<'_>, place: Place) -> Result<(), OpError> {
 fn extents_along(
     signature: &Signature<'_>,
     attrs: &Attrs,
-    place: Place,
+    place: JoinPlace,
 ) -> Result<(usize, usize, Vec<usize>), OpError> {
     let parts = signature.inputs.iter().map(|t| place(attrs, &t.shape)).collect::<Result<Vec<_>, OpError>>()?;
     let Some((first, axis)) = parts.first() else { return Err(wrong_arity()) };
@@ -204,12 +204,12 @@ fn extents_along(
     Ok((outer, inner, parts.iter().map(|(shape, _)| shape[*axis]).collect()))
 }
 
-fn form_joined(signature: &Signature<'_>, attrs: &Attrs, place: Place) -> MaybeForm {
+fn form_joined(signature: &Signature<'_>, attrs: &Attrs, place: JoinPlace) -> MaybeForm {
     let (outer, inner, along) = extents_along(signature, attrs, place)?;
     Ok(Some(joined(outer, inner, along.into_iter())))
 }
 
-fn bind_joined(signature: &Signature<'_>, attrs: &Attrs, place: Place) -> BoundKernel {
+fn bind_joined(signature: &Signature<'_>, attrs: &Attrs, place: JoinPlace) -> BoundKernel {
     let (outer, inner, along) = extents_along(signature, attrs, place)?;
     dispatch_size!(signature.inputs[0].dtype, T => Ok(costed_kernel_fn("plain", elementwise_ns(signature, 0), move |call| {
         let arrays = call.inputs.iter().zip(&along);

@@ -70,7 +70,7 @@ fn widths(attrs: &Attrs, rank: usize) -> Result<Vec<[usize; 2]>, OpError> {
 }
 
 /// The origin of an added element.
-enum Source<T> {
+enum PadSource<T> {
     Constant(T),
     /// the element at this place of the axis
     Place(usize),
@@ -107,13 +107,13 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
             let (before, n) = (widths[axis][0], extents[axis]);
             let total = n + before + widths[axis][1];
             let source = |i: usize| match mode {
-                _ if (before..before + n).contains(&i) => Source::Place(i - before),
-                "constant" => Source::Constant(T::from_f64(constant)),
-                "edge" => Source::Place(if i < before { 0 } else { n - 1 }),
+                _ if (before..before + n).contains(&i) => PadSource::Place(i - before),
+                "constant" => PadSource::Constant(T::from_f64(constant)),
+                "edge" => PadSource::Place(if i < before { 0 } else { n - 1 }),
                 "reflect" | "symmetric" => {
-                    Source::Place(reflected(i as i64 - before as i64, n as i64, mode == "symmetric"))
+                    PadSource::Place(reflected(i as i64 - before as i64, n as i64, mode == "symmetric"))
                 }
-                _ => Source::Extreme,
+                _ => PadSource::Extreme,
             };
             data = padded(&data, split_around(axis, &extents), total, source, mode == "maximum");
             extents[axis] = total;
@@ -128,7 +128,7 @@ fn padded<T: Element>(
     x: &[T],
     [outer, n, inner]: [usize; 3],
     total: usize,
-    source: impl Fn(usize) -> Source<T>,
+    source: impl Fn(usize) -> PadSource<T>,
     largest: bool,
 ) -> Vec<T> {
     let mut out = vec![T::ZERO; outer * total * inner];
@@ -137,9 +137,9 @@ fn padded<T: Element>(
         for i in 0..total {
             let row = &mut out[(block * total + i) * inner..][..inner];
             match source(i) {
-                Source::Constant(value) => row.fill(value),
-                Source::Place(place) => row.copy_from_slice(&rows[place * inner..(place + 1) * inner]),
-                Source::Extreme => {
+                PadSource::Constant(value) => row.fill(value),
+                PadSource::Place(place) => row.copy_from_slice(&rows[place * inner..(place + 1) * inner]),
+                PadSource::Extreme => {
                     for (k, out) in row.iter_mut().enumerate() {
                         let column = (0..n).map(|j| rows[j * inner + k]);
                         let better = |a: T, b: T| if largest == (b > a) { b } else { a };

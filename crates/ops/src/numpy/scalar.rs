@@ -10,7 +10,7 @@ use mxrt_tensor::DType;
 
 /// The element type of the result.
 #[derive(Clone, Copy)]
-enum Types {
+enum ScalarTypes {
     /// Type of the array; a fraction makes float64 of whole numbers, a number int64 of bool
     Like,
     /// Type of the array if it is a float, else float32
@@ -28,11 +28,11 @@ macro_rules! operators {
             name: $name,
             doc: concat!("Of an array and a number, ", $what, "."),
             attrs: ATTRS,
-            infer_dtype: |dtypes| infer_dtype(Types::$types, dtypes),
-            bind: |attrs, signature| bind(Binary::$function, ScalarSide::$side, Types::$types, attrs, signature),
+            infer_dtype: |dtypes| infer_dtype(ScalarTypes::$types, dtypes),
+            bind: |attrs, signature| bind(Binary::$function, ScalarSide::$side, ScalarTypes::$types, attrs, signature),
             rewrites: &Rewrites {
-                elementwise: |attrs| match (Types::$types, ScalarSide::$side) {
-                    (Types::Compared | Types::Whole, _) => None,
+                elementwise: |attrs| match (ScalarTypes::$types, ScalarSide::$side) {
+                    (ScalarTypes::Compared | ScalarTypes::Whole, _) => None,
                     (_, ScalarSide::Left) => Some(Elementwise::OfScalar(Binary::$function, attrs.float("scalar") as f32)),
                     (_, ScalarSide::Right) => {
                         Some(Elementwise::WithScalar(Binary::$function, attrs.float("scalar") as f32))
@@ -73,30 +73,38 @@ operators! {
     "_npi_less_equal_scalar" LesserEqual Right Compared "True where the array is not greater"
 }
 
-fn infer_dtype(types: Types, dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
+fn infer_dtype(types: ScalarTypes, dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
     match (types, dtypes.inputs[0]) {
-        (Types::Like, _) => scalar::infer_dtype(dtypes),
-        (Types::Compared, _) => dtypes.set_output(0, DType::Bool),
-        (Types::Quotient, Some(dtype)) if !dtype.is_float() => dtypes.set_output(0, DType::F32),
-        (Types::Whole, Some(dtype)) if dtype.is_float() => Err(unsupported_dtype(dtype, "whole numbers and bool")),
-        (Types::Quotient | Types::Whole, _) => dtypes.all_same(),
+        (ScalarTypes::Like, _) => scalar::infer_dtype(dtypes),
+        (ScalarTypes::Compared, _) => dtypes.set_output(0, DType::Bool),
+        (ScalarTypes::Quotient, Some(dtype)) if !dtype.is_float() => dtypes.set_output(0, DType::F32),
+        (ScalarTypes::Whole, Some(dtype)) if dtype.is_float() => {
+            Err(unsupported_dtype(dtype, "whole numbers and bool"))
+        }
+        (ScalarTypes::Quotient | ScalarTypes::Whole, _) => dtypes.all_same(),
     }
 }
 
-fn bind(function: Binary, side: ScalarSide, types: Types, attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
+fn bind(
+    function: Binary,
+    side: ScalarSide,
+    types: ScalarTypes,
+    attrs: &Attrs,
+    signature: &Signature<'_>,
+) -> BoundKernel {
     let (from, to) = (signature.inputs[0].dtype, signature.outputs[0].dtype);
     let squares = function == Binary::Power && matches!(side, ScalarSide::Right) && attrs.float("scalar") == 2.0;
     if squares && from.is_float() && from == to {
         return bind_unary(Unary::Square, signature);
     }
-    if matches!(types, Types::Compared) && from.is_float() {
+    if matches!(types, ScalarTypes::Compared) && from.is_float() {
         return super::compare::bind_number(function, attrs.float("scalar"), signature);
     }
     let within = match types {
-        Types::Like => return scalar::bind(function, side, attrs, signature),
-        Types::Whole | Types::Quotient => to,
-        Types::Compared if !from.is_float() && from != DType::Bool && !attrs.bool("is_int") => DType::F64,
-        Types::Compared => from,
+        ScalarTypes::Like => return scalar::bind(function, side, attrs, signature),
+        ScalarTypes::Whole | ScalarTypes::Quotient => to,
+        ScalarTypes::Compared if !from.is_float() && from != DType::Bool && !attrs.bool("is_int") => DType::F64,
+        ScalarTypes::Compared => from,
     };
     in_dtypes(signature, |_| within, |_| within, |signature| scalar::bind(function, side, attrs, signature))
 }

@@ -211,17 +211,17 @@ fn bind_product(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kern
     let layer = Int8Layer::dense(&signature.inputs[1].shape, &signature.outputs[0].shape, &signature.options)?;
     let data = &signature.inputs[0];
     let copied = if data.dtype == DType::F32 { data.shape.size() } else { 0 };
-    Ok(Box::new(Product { packed: PackedLayer::new(layer)?, copied, bias: bias_at(attrs) }))
+    Ok(Box::new(IntgemmProduct { packed: PackedLayer::new(layer)?, copied, bias: bias_at(attrs) }))
 }
 
-struct Product {
+struct IntgemmProduct {
     packed: PackedLayer,
     /// bytes of the quantized data
     copied: usize,
     bias: Option<usize>,
 }
 
-impl Kernel for Product {
+impl Kernel for IntgemmProduct {
     fn run(&self, call: &mut KernelCall<'_, '_>) -> Result<(), OpError> {
         let packed = self.packed.weights(call)?;
         let data = &call.inputs[0];

@@ -24,7 +24,7 @@ struct Exported<M> {
 }
 
 /// One of the two forms of what crosses.
-trait Form: Sized + 'static {
+trait CapsuleForm: Sized + 'static {
     const NAME: &'static CStr;
     fn new(flags: u64) -> Self;
     fn tensor(&mut self) -> &mut Tensor;
@@ -54,7 +54,7 @@ unsafe extern "C" fn delete<M>(managed: *mut M) {
     drop(unsafe { Box::from_raw(managed.cast::<Exported<M>>()) });
 }
 
-impl Form for Managed {
+impl CapsuleForm for Managed {
     const NAME: &'static CStr = abi::PLAIN;
 
     fn new(_: u64) -> Self {
@@ -71,7 +71,7 @@ impl Form for Managed {
     }
 }
 
-impl Form for ManagedVersioned {
+impl CapsuleForm for ManagedVersioned {
     const NAME: &'static CStr = abi::VERSIONED;
 
     fn new(flags: u64) -> Self {
@@ -91,7 +91,7 @@ impl Form for ManagedVersioned {
 }
 
 /// Frees a capsule that no consumer has taken.
-unsafe extern "C" fn free_capsule<M: Form>(capsule: *mut ffi::PyObject) {
+unsafe extern "C" fn free_capsule<M: CapsuleForm>(capsule: *mut ffi::PyObject) {
     // SAFETY: Python calls this with the capsule it was made for, attached. A taken capsule has
     // another name.
     unsafe {
@@ -101,7 +101,7 @@ unsafe extern "C" fn free_capsule<M: Form>(capsule: *mut ffi::PyObject) {
     }
 }
 
-fn capsule<M: Form>(py: Python<'_>, shared: Shared, device: Device, flags: u64) -> PyResult<Bound<'_, PyAny>> {
+fn capsule<M: CapsuleForm>(py: Python<'_>, shared: Shared, device: Device, flags: u64) -> PyResult<Bound<'_, PyAny>> {
     let shape: Box<[i64]> = shared.array().shape().iter().map(|n| *n as i64).collect();
     let strides: Box<[i64]> = shared.array().shape().strides().iter().map(|n| *n as i64).collect();
     let mut exported = Box::new(Exported { managed: M::new(flags), shared, shape, strides });

@@ -21,11 +21,11 @@ use std::ptr::NonNull;
 /// attached to the interpreter, whichever thread drops the last array.
 #[pyclass(frozen, module = "mxrt._mxrt")]
 struct Taken {
-    source: Source,
+    source: ImportSource,
 }
 
 #[derive(Clone, Copy)]
-enum Source {
+enum ImportSource {
     Plain(NonNull<Managed>),
     Versioned(NonNull<ManagedVersioned>),
 }
@@ -35,22 +35,22 @@ unsafe impl Send for Taken {}
 // SAFETY: it is only looked at until it is deleted.
 unsafe impl Sync for Taken {}
 
-impl Source {
+impl ImportSource {
     fn tensor(&self) -> &Tensor {
         // SAFETY: taken, and not deleted before the `Taken` around it is dropped.
         unsafe {
             match self {
-                Source::Plain(managed) => &managed.as_ref().tensor,
-                Source::Versioned(managed) => &managed.as_ref().tensor,
+                ImportSource::Plain(managed) => &managed.as_ref().tensor,
+                ImportSource::Versioned(managed) => &managed.as_ref().tensor,
             }
         }
     }
 
     fn is_read_only(&self) -> bool {
         match self {
-            Source::Plain(_) => false,
+            ImportSource::Plain(_) => false,
             // SAFETY: as in `tensor`.
-            Source::Versioned(managed) => unsafe { managed.as_ref() }.flags & abi::READ_ONLY != 0,
+            ImportSource::Versioned(managed) => unsafe { managed.as_ref() }.flags & abi::READ_ONLY != 0,
         }
     }
 }
@@ -60,12 +60,12 @@ impl Drop for Taken {
         // SAFETY: the consumer of a capsule calls the deleter, once.
         unsafe {
             match self.source {
-                Source::Plain(managed) => {
+                ImportSource::Plain(managed) => {
                     if let Some(delete) = managed.as_ref().deleter {
                         delete(managed.as_ptr());
                     }
                 }
-                Source::Versioned(managed) => {
+                ImportSource::Versioned(managed) => {
                     if let Some(delete) = managed.as_ref().deleter {
                         delete(managed.as_ptr());
                     }
@@ -94,7 +94,7 @@ fn take(capsule: &Bound<'_, PyCapsule>) -> PyResult<Taken> {
     };
     if let Some(found) = pointer(abi::PLAIN) {
         rename(abi::PLAIN_USED)?;
-        return Ok(Taken { source: Source::Plain(found.cast()) });
+        return Ok(Taken { source: ImportSource::Plain(found.cast()) });
     }
     if let Some(found) = pointer(abi::VERSIONED) {
         let managed: NonNull<ManagedVersioned> = found.cast();
@@ -106,7 +106,7 @@ fn take(capsule: &Bound<'_, PyCapsule>) -> PyResult<Taken> {
             return Err(PyBufferError::new_err(text));
         }
         rename(abi::VERSIONED_USED)?;
-        return Ok(Taken { source: Source::Versioned(managed) });
+        return Ok(Taken { source: ImportSource::Versioned(managed) });
     }
     Err(PyValueError::new_err(
         "from_dlpack: the capsule holds no DLPack tensor, or was taken already; a capsule can be \

@@ -1,6 +1,6 @@
 //! Joined calls inside a program, without a server or a socket.
 
-use super::{Answer, Batcher, Calls, Holds, Joining};
+use super::{BatchAnswer, Batcher, Calls, Holds, Joining};
 use crate::model::run;
 use crate::refusal::{Outcome, Refusal};
 use mxrt_engine::{Engine, FailureKind, OpError};
@@ -35,7 +35,7 @@ impl Calls for Local {
         self.engine
     }
 
-    async fn call(&self, inputs: Vec<NDArray>, options: CallOptions, holds: Holds) -> Answer {
+    async fn call(&self, inputs: Vec<NDArray>, options: CallOptions, holds: Holds) -> BatchAnswer {
         run(self.engine, &self.bound, inputs, options, holds).await
     }
 

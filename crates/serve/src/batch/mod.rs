@@ -31,7 +31,7 @@ use tokio::sync::{Notify, oneshot};
 /// Largest number of rows of a batch, unless the settings give another.
 pub const USUAL_ROWS: usize = 16;
 
-pub(crate) type Answer = Result<Vec<NDArray>, Refusal>;
+pub(crate) type BatchAnswer = Result<Vec<NDArray>, Refusal>;
 
 /// Things that are kept until a call has ended, even if nobody waits for the call any more.
 pub(crate) trait Kept: Send + Sync {
@@ -50,7 +50,12 @@ pub(crate) trait Calls: Send + Sync + Sized + 'static {
     /// Returns the engine that runs it.
     fn engine(&self) -> &'static Engine;
     /// Calls it with arrays that fit it. `holds` is dropped when the call has ended.
-    fn call(&self, inputs: Vec<NDArray>, options: CallOptions, holds: Holds) -> impl Future<Output = Answer> + Send;
+    fn call(
+        &self,
+        inputs: Vec<NDArray>,
+        options: CallOptions,
+        holds: Holds,
+    ) -> impl Future<Output = BatchAnswer> + Send;
     /// Returns the place of a call in the order of all calls. The lowest goes first.
     fn rank(&self, priority: i32) -> i64;
     /// Records how long a request waited before it was computed.
@@ -81,11 +86,11 @@ impl Joining {
 }
 
 /// A waiting request's inputs and options, and the channel for its response.
-struct Work {
+struct WaitingRequest {
     came: Instant,
     inputs: Vec<NDArray>,
     options: CallOptions,
-    answer: oneshot::Sender<Answer>,
+    answer: oneshot::Sender<BatchAnswer>,
     holds: Holds,
 }
 
@@ -94,7 +99,7 @@ struct Work {
 struct Lanes {
     busy: bool,
     arrivals: u64,
-    lanes: HashMap<Vec<RowType>, Lane<Work>>,
+    lanes: HashMap<Vec<RowType>, Lane<WaitingRequest>>,
 }
 
 /// Joins the calls of a model.
@@ -132,7 +137,7 @@ enum Role {
 
 /// Waiting request, identified by its arrival number.
 struct Joined {
-    answered: oneshot::Receiver<Answer>,
+    answered: oneshot::Receiver<BatchAnswer>,
     arrived: u64,
 }
 
@@ -193,7 +198,7 @@ impl Batcher {
         inputs: Vec<NDArray>,
         options: CallOptions,
         holds: Holds,
-    ) -> Answer {
+    ) -> BatchAnswer {
         let rows = rows::count(&inputs).filter(|rows| *rows == 1 || !self.joining.single_rows);
         let Some(rows) = rows else { return calls.call(inputs, options, holds).await };
         let joined = match self.place(inputs, rows, options, calls.rank(options.priority), holds) {
@@ -225,7 +230,7 @@ impl Batcher {
         state.arrivals += 1;
         let lane = state.lanes.entry(signature).or_insert_with(Lane::new);
         lane.join(Member {
-            work: Work { came: Instant::now(), inputs, options, answer, holds },
+            work: WaitingRequest { came: Instant::now(), inputs, options, answer, holds },
             rows,
             rank,
             deadline,
@@ -239,7 +244,7 @@ impl Batcher {
     }
 
     /// Takes the next batch. Returns `None`, and marks the model as idle, if no requests wait.
-    fn next(&self, now: Instant) -> Option<Vec<Member<Work>>> {
+    fn next(&self, now: Instant) -> Option<Vec<Member<WaitingRequest>>> {
         let mut state = self.state();
         loop {
             let Some(lane) = state.lanes.values_mut().min_by_key(|lane| lane.first()) else {
@@ -295,7 +300,7 @@ async fn begin_late<C: Calls>(turn: ComputePermit<C>) {
     }
 }
 
-async fn run<C: Calls>(turn: ComputePermit<C>, batch: Vec<Member<Work>>) {
+async fn run<C: Calls>(turn: ComputePermit<C>, batch: Vec<Member<WaitingRequest>>) {
     let calls = turn.calls.clone();
     batch.iter().for_each(|member| calls.waited(member.work.came.elapsed()));
     if batch.len() == 1 {
@@ -329,8 +334,8 @@ async fn run<C: Calls>(turn: ComputePermit<C>, batch: Vec<Member<Work>>) {
 }
 
 /// Computes one member alone, unless its client has gone or its deadline has passed.
-async fn alone<C: Calls>(calls: &C, member: Member<Work>) {
-    let Work { inputs, options, answer, holds, .. } = member.work;
+async fn alone<C: Calls>(calls: &C, member: Member<WaitingRequest>) {
+    let WaitingRequest { inputs, options, answer, holds, .. } = member.work;
     if answer.is_closed() {
         return;
     }
@@ -340,7 +345,10 @@ async fn alone<C: Calls>(calls: &C, member: Member<Work>) {
 }
 
 /// Computes all members in one call. Returns a response for each, or the failure of the call.
-async fn together<C: Calls>(calls: &Arc<C>, batch: &Arc<Vec<Member<Work>>>) -> Result<Vec<Answer>, Refusal> {
+async fn together<C: Calls>(
+    calls: &Arc<C>,
+    batch: &Arc<Vec<Member<WaitingRequest>>>,
+) -> Result<Vec<BatchAnswer>, Refusal> {
     let wanted: usize = batch.iter().map(|member| member.rows).sum();
     let all = padded(wanted, calls.batcher().map_or(&[], Batcher::sizes));
     let (engine, members) = (calls.engine(), batch.clone());
@@ -368,7 +376,7 @@ async fn copied<T: Send + 'static>(
 }
 
 /// Joins the inputs of all members, padded to `rows` rows.
-fn joined(engine: &'static Engine, batch: &[Member<Work>], rows: usize) -> Result<Vec<NDArray>, Refusal> {
+fn joined(engine: &'static Engine, batch: &[Member<WaitingRequest>], rows: usize) -> Result<Vec<NDArray>, Refusal> {
     let inputs = batch.first().map_or(0, |member| member.work.inputs.len());
     let input = |i| {
         let parts: Vec<&NDArray> = batch.iter().map(|member| &member.work.inputs[i]).collect();
@@ -378,9 +386,9 @@ fn joined(engine: &'static Engine, batch: &[Member<Work>], rows: usize) -> Resul
 }
 
 /// Divides the results among the members.
-fn cut(engine: &'static Engine, batch: &[Member<Work>], results: &[NDArray]) -> Vec<Answer> {
+fn cut(engine: &'static Engine, batch: &[Member<WaitingRequest>], results: &[NDArray]) -> Vec<BatchAnswer> {
     let mut first = 0;
-    let part = |member: &Member<Work>| {
+    let part = |member: &Member<WaitingRequest>| {
         let rows = first..first + member.rows;
         first = rows.end;
         if member.work.answer.is_closed() {
@@ -416,7 +424,7 @@ mod tests {
             engine()
         }
 
-        async fn call(&self, inputs: Vec<NDArray>, _: CallOptions, holds: Holds) -> Answer {
+        async fn call(&self, inputs: Vec<NDArray>, _: CallOptions, holds: Holds) -> BatchAnswer {
             self.begun.fetch_add(1, Ordering::SeqCst);
             self.gate.acquire().await.expect("it is open").forget();
             drop(holds);
@@ -457,7 +465,7 @@ mod tests {
     }
 
     /// Asks, in a task of its own.
-    fn ask(calls: &Arc<Gated>, holds: &Holds) -> tokio::task::JoinHandle<Answer> {
+    fn ask(calls: &Arc<Gated>, holds: &Holds) -> tokio::task::JoinHandle<BatchAnswer> {
         let (calls, holds) = (calls.clone(), holds.clone());
         tokio::spawn(async move { calls.batcher.call(&calls, row(), CallOptions::default(), holds).await })
     }

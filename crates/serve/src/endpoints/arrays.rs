@@ -1,14 +1,14 @@
 //! Endpoints for files, in addition to those of the protocol: inference from a `.npy`, a `.npz` or
 //! an image, and the paths of MXNet Model Server.
 
-use super::Call;
+use super::EndpointCall;
 use super::exchange::Exchange;
 use crate::account::{Account, Charge};
-use crate::background::Work;
+use crate::background::JobKind;
 use crate::body::{room, unwritten};
 use crate::hooks::{HookArray, HookError, HookRequest};
 use crate::log::{Level, Log};
-use crate::model::{Feed, Model, Part, TensorInfo};
+use crate::model::{Feed, Model, TensorInfo, TensorPart};
 use crate::preprocess::is_image;
 use crate::protocol::forms::{self, Field};
 use crate::protocol::{datatype_of, npy, numbers, recordio, short};
@@ -31,7 +31,7 @@ type Charging<'a> = &'a mut dyn FnMut(usize) -> Result<(), Refusal>;
 
 /// Format of a response.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Form {
+pub(super) enum ResponseFormat {
     /// `.npy` of the only output, or `.npz` of several
     Numpy,
     /// JSON: the best classes by name if the model has labels, otherwise the numbers
@@ -43,18 +43,18 @@ pub(super) enum Form {
 }
 
 /// `POST /models/{model}/infer`
-pub(super) async fn infer(call: Call) -> Result<Answer, Refusal> {
-    answer(call, Ok(Form::Numpy)).await
+pub(super) async fn infer(call: EndpointCall) -> Result<Answer, Refusal> {
+    answer(call, Ok(ResponseFormat::Numpy)).await
 }
 
 /// `POST /predictions/{model}`
-pub(super) async fn predictions(call: Call) -> Result<Answer, Refusal> {
-    answer(call, Ok(Form::Json)).await
+pub(super) async fn predictions(call: EndpointCall) -> Result<Answer, Refusal> {
+    answer(call, Ok(ResponseFormat::Json)).await
 }
 
 /// Answers a request in this form. A model whose hook writes the response may be asked for a form
 /// that the server does not have.
-pub(super) async fn answer(call: Call, form: Result<Form, Refusal>) -> Result<Answer, Refusal> {
+pub(super) async fn answer(call: EndpointCall, form: Result<ResponseFormat, Refusal>) -> Result<Answer, Refusal> {
     let (mut exchange, model) = Exchange::begin(call).await?;
     let result = match model {
         Ok(model) => from_body(&mut exchange, model, form).await,
@@ -63,7 +63,11 @@ pub(super) async fn answer(call: Call, form: Result<Form, Refusal>) -> Result<An
     exchange.end(result).await
 }
 
-async fn from_body(exchange: &mut Exchange, model: Arc<Model>, form: Result<Form, Refusal>) -> Result<Answer, Refusal> {
+async fn from_body(
+    exchange: &mut Exchange,
+    model: Arc<Model>,
+    form: Result<ResponseFormat, Refusal>,
+) -> Result<Answer, Refusal> {
     let form = if model.hooks.is_some() { form } else { Ok(form?) };
     let Exchange { service, head, body, inference } = exchange;
     let bytes = body.take(None).await?;
@@ -90,7 +94,7 @@ async fn run<T: Send + 'static>(
     job: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
 ) -> Result<T, Refusal> {
     if model.hooks.is_none() {
-        return inference.background(Work::Coding, schedule, job).await;
+        return inference.background(JobKind::Coding, schedule, job).await;
     }
     let place = inference.in_time(schedule, places(model)).await?;
     let job = move || {
@@ -98,7 +102,7 @@ async fn run<T: Send + 'static>(
         drop(place);
         done
     };
-    inference.background(Work::Hook, schedule, job).await
+    inference.background(JobKind::Hook, schedule, job).await
 }
 
 async fn places(model: &Model) -> Result<OwnedSemaphorePermit, Refusal> {
@@ -149,7 +153,7 @@ impl Decode {
     }
 
     /// Decodes the name, type and elements of each tensor. A csr matrix may come as a dense array.
-    fn tensors(&self, charges: &mut Vec<Charge>) -> Result<Vec<Part>, Refusal> {
+    fn tensors(&self, charges: &mut Vec<Charge>) -> Result<Vec<TensorPart>, Refusal> {
         let parts = self.parts(charges)?;
         if !self.model.has_csr() {
             return Ok(parts);
@@ -166,7 +170,7 @@ impl Decode {
     }
 
     /// Decodes the name, type and elements of each input, and charges their bytes.
-    fn parts(&self, charges: &mut Vec<Charge>) -> Result<Vec<Part>, Refusal> {
+    fn parts(&self, charges: &mut Vec<Charge>) -> Result<Vec<TensorPart>, Refusal> {
         let mut charge = |bytes: usize| self.account.charge(bytes).map(|charge| charges.push(charge));
         if let Some(parts) = self.parts_of_hook(&mut charge)? {
             return Ok(parts);
@@ -200,7 +204,7 @@ impl Decode {
 
     /// Decodes a field for its input. If the model has one input, any name will do, as the names
     /// are mostly those of files.
-    fn part(&self, field: &Field<'_>, charge: Charging<'_>) -> Result<Part, Refusal> {
+    fn part(&self, field: &Field<'_>, charge: Charging<'_>) -> Result<TensorPart, Refusal> {
         let tensors = &self.model.inputs;
         let input = tensors.iter().find(|input| input.name == field.name);
         let input = match (input, self.model.lone_feed(), self.model.csr_named(&field.name)) {
@@ -235,7 +239,7 @@ impl Decode {
     }
 
     /// Decodes nested lists of JSON for an input. The lists give its shape.
-    fn part_of_json(&self, input: &TensorInfo, content: &[u8], charge: Charging<'_>) -> Result<Part, Refusal> {
+    fn part_of_json(&self, input: &TensorInfo, content: &[u8], charge: Charging<'_>) -> Result<TensorPart, Refusal> {
         let wrong = |words: String| Refusal::invalid(format!("input '{}': {words}", input.name));
         let text = std::str::from_utf8(content).map_err(|_| wrong("the JSON is not UTF-8".to_owned()))?;
         let tensor = TensorType::new(input.dtype, Shape::from(forms::extents(text).map_err(wrong)?));
@@ -261,7 +265,7 @@ impl Decode {
     }
 
     /// Reads the records of SageMaker's algorithms, which have float32 rows.
-    fn parts_of_records(&self, charge: Charging<'_>) -> Result<Vec<Part>, Refusal> {
+    fn parts_of_records(&self, charge: Charging<'_>) -> Result<Vec<TensorPart>, Refusal> {
         let (input, row) = self.input_of_rows()?;
         if input.is_csr() {
             if input.info.dtype != DType::F32 {
@@ -293,7 +297,7 @@ impl Decode {
         Ok(copy)
     }
 
-    fn parts_of_archive(&self, content: &[u8], charge: Charging<'_>) -> Result<Vec<Part>, Refusal> {
+    fn parts_of_archive(&self, content: &[u8], charge: Charging<'_>) -> Result<Vec<TensorPart>, Refusal> {
         // A full queue is not an error of the archive.
         let mut full = None;
         let mut charge_text = |bytes: usize| {
@@ -320,7 +324,7 @@ impl Decode {
 
     /// Lets the model's hook decode the body. Returns `None` if there is no hook, or if the hook
     /// leaves it to the server.
-    fn parts_of_hook(&self, charge: Charging<'_>) -> Result<Option<Vec<Part>>, Refusal> {
+    fn parts_of_hook(&self, charge: Charging<'_>) -> Result<Option<Vec<TensorPart>>, Refusal> {
         let Some(hooks) = &self.model.hooks else { return Ok(None) };
         let log = self.service.repository.log();
         // The hook gets a copy of the body.
@@ -354,7 +358,7 @@ struct Encode {
 }
 
 impl Encode {
-    fn run(self, form: Result<Form, Refusal>) -> Result<Answer, Refusal> {
+    fn run(self, form: Result<ResponseFormat, Refusal>) -> Result<Answer, Refusal> {
         let began = Instant::now();
         let answer = match self.of_hook()? {
             Some(answer) => answer,
@@ -387,19 +391,19 @@ impl Encode {
         self.results.iter().map(|array| array.tensor_type().bytes()).sum()
     }
 
-    fn file(&self, form: Form) -> Result<Answer, Refusal> {
+    fn file(&self, form: ResponseFormat) -> Result<Answer, Refusal> {
         let model = &*self.model;
         let charge = self.service.answers.reserve(self.bytes())?;
         let guards = self.results.iter().map(NDArray::read).collect::<Result<Vec<_>, _>>();
         let guards = guards.map_err(|error| Refusal::failed(error.to_string()))?;
         let mut answer = match (form, &guards[..]) {
-            (Form::Numpy, [only]) => {
+            (ResponseFormat::Numpy, [only]) => {
                 let mut file = Vec::new();
                 npy::write(only.tensor(), &mut file).map_err(unwritten)?;
                 Answer::text(file, "application/x-npy")
             }
-            (Form::Lists, [only]) => Answer::text(lists(only)?, "application/json"),
-            (Form::Lists, _) => {
+            (ResponseFormat::Lists, [only]) => Answer::text(lists(only)?, "application/json"),
+            (ResponseFormat::Lists, _) => {
                 let mut text = vec![b'['];
                 for (number, guard) in guards.iter().enumerate() {
                     let part = lists(guard)?;
@@ -410,18 +414,18 @@ impl Encode {
                 text.push(b']');
                 Answer::text(text, "application/json")
             }
-            (Form::Csv, [only]) => Answer::text(lines(only)?, "text/csv"),
-            (Form::Csv, _) => {
+            (ResponseFormat::Csv, [only]) => Answer::text(lines(only)?, "text/csv"),
+            (ResponseFormat::Csv, _) => {
                 let words = "CSV is for a model with one output; this model has several: accept application/json";
                 return Err(Refusal::invalid(words));
             }
-            (Form::Numpy, _) => {
+            (ResponseFormat::Numpy, _) => {
                 let arrays = model.outputs.iter().zip(&guards);
                 let arrays = arrays.map(|(output, guard)| (output.name.as_str(), guard.tensor()));
                 Answer::text(npy::write_npz(arrays).map_err(unwritten)?, "application/x-npz")
             }
-            (Form::Json, [only]) if is_of_classes(model, only)? => classes(model, only.tensor().bytes()),
-            (Form::Json, _) => {
+            (ResponseFormat::Json, [only]) if is_of_classes(model, only)? => classes(model, only.tensor().bytes()),
+            (ResponseFormat::Json, _) => {
                 let mut text = vec![b'{'];
                 for (output, guard) in model.outputs.iter().zip(&guards) {
                     numbers_of(output, guard, &mut text)?;

@@ -1,6 +1,6 @@
 //! Requests to models over HTTP, from their heads to their ends.
 
-use super::Call;
+use super::EndpointCall;
 use crate::body::RequestBody;
 use crate::model::Model;
 use crate::refusal::Refusal;
@@ -20,8 +20,8 @@ pub(super) struct Exchange {
 
 impl Exchange {
     /// Begins a request, and chooses the model that the path names if it serves.
-    pub(super) async fn begin(call: Call) -> Result<(Exchange, Result<Arc<Model>, Refusal>), Refusal> {
-        let Call { shared, request, model, version } = call;
+    pub(super) async fn begin(call: EndpointCall) -> Result<(Exchange, Result<Arc<Model>, Refusal>), Refusal> {
+        let EndpointCall { shared, request, model, version } = call;
         let service = shared.service.clone();
         let mut inference = service.begin(Instant::now());
         let (head, body) = request.into_parts();

@@ -1,10 +1,10 @@
 //! Inference by the protocol, with JSON and binary data.
 
-use super::Call;
+use super::EndpointCall;
 use super::exchange::Exchange;
 use crate::account::Account;
 use crate::answers::Answers;
-use crate::background::{LONG, LONG_COPY, Work};
+use crate::background::{JobKind, LONG, LONG_COPY};
 use crate::body::{RequestBody, too_large, unwritten};
 use crate::model::Model;
 use crate::protocol::numbers;
@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 const JSON_BYTES: &str = "inference-header-content-length";
 
-pub(super) async fn answer(call: Call) -> Result<Answer, Refusal> {
+pub(super) async fn answer(call: EndpointCall) -> Result<Answer, Refusal> {
     let (mut exchange, model) = Exchange::begin(call).await?;
     let result = match model {
         Ok(model) => from_body(&mut exchange, model).await,
@@ -46,7 +46,7 @@ async fn from_body(exchange: &mut Exchange, model: Arc<Model>) -> Result<Answer,
     let decoded = if job.json.len() > LONG {
         let of_model = Schedule::default();
         inference.admit(of_model)?;
-        inference.background(Work::Coding, of_model, move || job.run()).await?
+        inference.background(JobKind::Coding, of_model, move || job.run()).await?
     } else {
         job.run()?
     };
@@ -67,7 +67,7 @@ async fn from_body(exchange: &mut Exchange, model: Arc<Model>) -> Result<Answer,
     let answers = service.answers.clone();
     let job = Encode { model, id: decoded.id, results, wanted: decoded.wanted, answers };
     if job.bytes(false) > LONG || job.bytes(true) > LONG_COPY {
-        inference.background(Work::Coding, decoded.schedule, move || job.run()).await
+        inference.background(JobKind::Coding, decoded.schedule, move || job.run()).await
     } else {
         job.run()
     }

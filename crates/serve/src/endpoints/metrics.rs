@@ -1,20 +1,20 @@
 //! Counters, histograms and gauges as text for Prometheus or OpenMetrics.
 
-use super::Call;
-use crate::background::Work;
-use crate::metrics::{Form, Gauge, text};
+use super::EndpointCall;
+use crate::background::JobKind;
+use crate::metrics::{Gauge, MetricsFormat, text};
 use crate::refusal::Refusal;
 use crate::server::Answer;
 use hyper::header::ACCEPT;
 
 /// Answers with all metrics. The text is written in the background, as it is long if there are many
 /// models.
-pub(super) async fn answer(call: Call) -> Result<Answer, Refusal> {
+pub(super) async fn answer(call: EndpointCall) -> Result<Answer, Refusal> {
     let service = call.shared.service.clone();
-    service.background.run(Work::Coding, None, move || Ok(written(&call))).await
+    service.background.run(JobKind::Coding, None, move || Ok(written(&call))).await
 }
 
-fn written(call: &Call) -> Answer {
+fn written(call: &EndpointCall) -> Answer {
     let (shared, service) = (&call.shared, &call.shared.service);
     let memory = service.engine.memory().stats();
     let gauge = |name, help, value: usize| Gauge { name, help, value: value as f64 };
@@ -35,7 +35,7 @@ fn written(call: &Call) -> Answer {
     let catalog = service.repository.catalog();
     let models = catalog.versions_of_all().map(|(name, of)| (name, of.version.as_str(), &*of.metrics));
     let accept = call.request.headers().get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let form = Form::accepted(accept);
+    let form = MetricsFormat::accepted(accept);
     let text = text(form, models.chain([("", "", &service.nameless)]), &gauges);
     Answer::text(text.into_bytes(), form.content_type())
 }

@@ -34,13 +34,13 @@ struct Endpoint {
     method: Method,
     /// pattern in which `{model}` and `{version}` stand for any segment
     path: &'static str,
-    answer: fn(Call) -> Answering,
+    answer: fn(EndpointCall) -> Answering,
 }
 
 type Answering = Pin<Box<dyn Future<Output = Result<Answer, Refusal>> + Send>>;
 
 /// Request to an endpoint, with the segments of its path.
-struct Call {
+struct EndpointCall {
     shared: Arc<Shared>,
     request: Request<Received>,
     model: Option<String>,
@@ -157,7 +157,7 @@ pub(crate) async fn route(shared: Arc<Shared>, request: Request<Received>, paths
                 }
                 return Err(refusal);
             }
-            return (endpoint.answer)(Call { shared, request, model, version }).await;
+            return (endpoint.answer)(EndpointCall { shared, request, model, version }).await;
         }
         let takes: &[&str] = match endpoint.method {
             Method::GET => &["GET", "HEAD"],

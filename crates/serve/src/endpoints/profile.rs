@@ -1,7 +1,7 @@
 //! Profiles of the engine over some seconds, on the port for operators.
 
-use super::{Call, number};
-use crate::background::Work;
+use super::{EndpointCall, number};
+use crate::background::JobKind;
 use crate::refusal::{Outcome, Refusal};
 use crate::server::Answer;
 use hyper::StatusCode;
@@ -44,11 +44,11 @@ impl Drop for Profiling {
 
 /// Answers with a profile of the next seconds (`?seconds=10`), in the trace format of Chrome and
 /// Perfetto.
-pub(super) async fn answer(call: Call) -> Result<Answer, Refusal> {
+pub(super) async fn answer(call: EndpointCall) -> Result<Answer, Refusal> {
     let seconds = number(&call.request, "seconds", USUAL, 0.0..=MOST)?;
     let profiling = Profiling::begin()?;
     tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
-    let text = call.shared.service.background.run(Work::Looking, None, move || {
+    let text = call.shared.service.background.run(JobKind::Looking, None, move || {
         let found = profile::snapshot(true);
         drop(profiling);
         Ok(format!("{{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n{}\n]}}\n", found.trace_events().join(",\n")))

@@ -1,6 +1,6 @@
 //! Index of the repository, and loading and unloading of its models.
 
-use super::{Call, json_body};
+use super::{EndpointCall, json_body};
 use crate::protocol::short;
 use crate::refusal::Refusal;
 use crate::server::Answer;
@@ -8,7 +8,7 @@ use crate::service::Change;
 use serde_json::{Map, Value, json};
 
 /// Answers with all models and their state. With `{"ready": true}` lists only those that serve.
-pub(super) async fn index(call: Call) -> Result<Answer, Refusal> {
+pub(super) async fn index(call: EndpointCall) -> Result<Answer, Refusal> {
     let asked = json_body(&call.shared, call.request).await?;
     let ready = asked.get("ready").and_then(Value::as_bool).unwrap_or(false);
     let mut entries = call.shared.service.index();
@@ -16,16 +16,16 @@ pub(super) async fn index(call: Call) -> Result<Answer, Refusal> {
     Ok(Answer::json(&json!(entries)))
 }
 
-pub(super) async fn load(call: Call) -> Result<Answer, Refusal> {
+pub(super) async fn load(call: EndpointCall) -> Result<Answer, Refusal> {
     change(call, Change::Load, &[]).await
 }
 
-pub(super) async fn unload(call: Call) -> Result<Answer, Refusal> {
+pub(super) async fn unload(call: EndpointCall) -> Result<Answer, Refusal> {
     // Clients always send it. Models do not depend on each other here.
     change(call, Change::Unload, &["unload_dependents"]).await
 }
 
-async fn change(call: Call, change: Change, parameters: &[&str]) -> Result<Answer, Refusal> {
+async fn change(call: EndpointCall, change: Change, parameters: &[&str]) -> Result<Answer, Refusal> {
     let asked = json_body(&call.shared, call.request).await?;
     let none = Map::new();
     let given = asked.get("parameters").and_then(Value::as_object).unwrap_or(&none);

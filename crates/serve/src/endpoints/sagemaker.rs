@@ -1,8 +1,8 @@
 //! Paths of Amazon SageMaker: `/ping` and `/invocations`, and, for an endpoint of several models,
 //! the calls below `/models` by which the platform loads, lists and unloads them.
 
-use super::arrays::{self, Form};
-use super::{Answering, Call, Endpoint, done, health, json_body, number};
+use super::arrays::{self, ResponseFormat};
+use super::{Answering, Endpoint, EndpointCall, done, health, json_body, number};
 use crate::config::SageMaker;
 use crate::protocol::short;
 use crate::refusal::{Outcome, Refusal};
@@ -44,7 +44,7 @@ pub(super) fn endpoints(role: SageMaker) -> &'static [Endpoint] {
     }
 }
 
-fn invocations(mut call: Call) -> Answering {
+fn invocations(mut call: EndpointCall) -> Answering {
     let catalog = call.shared.service.repository.catalog();
     let mut names = catalog.models.keys();
     match (names.next(), names.next()) {
@@ -58,20 +58,20 @@ fn invocations(mut call: Call) -> Answering {
     Box::pin(invoke(call))
 }
 
-async fn invoke(call: Call) -> Result<Answer, Refusal> {
+async fn invoke(call: EndpointCall) -> Result<Answer, Refusal> {
     let form = wanted(call.request.headers());
     arrays::answer(call, form).await
 }
 
 /// Returns the form of the response that the client accepts, the first that it names.
-fn wanted(headers: &HeaderMap) -> Result<Form, Refusal> {
-    let Some(accept) = headers.get(ACCEPT) else { return Ok(Form::Lists) };
+fn wanted(headers: &HeaderMap) -> Result<ResponseFormat, Refusal> {
+    let Some(accept) = headers.get(ACCEPT) else { return Ok(ResponseFormat::Lists) };
     let accept = accept.to_str().unwrap_or_default();
     let kinds = accept.split(',').map(|kind| kind.split(';').next().unwrap_or_default().trim());
     let form = kinds.into_iter().find_map(|kind| match kind.to_ascii_lowercase().as_str() {
-        "" | "*/*" | "application/*" | "application/json" => Some(Form::Lists),
-        "application/x-npy" => Some(Form::Numpy),
-        "text/*" | "text/csv" => Some(Form::Csv),
+        "" | "*/*" | "application/*" | "application/json" => Some(ResponseFormat::Lists),
+        "application/x-npy" => Some(ResponseFormat::Numpy),
+        "text/*" | "text/csv" => Some(ResponseFormat::Csv),
         _ => None,
     });
     form.ok_or_else(|| {
@@ -81,7 +81,7 @@ fn wanted(headers: &HeaderMap) -> Result<Form, Refusal> {
     })
 }
 
-fn list(call: &Call) -> Result<Answer, Refusal> {
+fn list(call: &EndpointCall) -> Result<Answer, Refusal> {
     let from = number(&call.request, "next_page_token", 0, 0..=usize::MAX)?;
     let most = number(&call.request, "limit", PAGE, 1..=LARGEST_PAGE)?;
     let all = call.shared.service.repository.given_paths();
@@ -98,7 +98,7 @@ fn described((name, path): &(String, PathBuf)) -> Value {
     json!({ "modelName": name, "modelUrl": path.display().to_string() })
 }
 
-fn describe(call: &Call) -> Result<Answer, Refusal> {
+fn describe(call: &EndpointCall) -> Result<Answer, Refusal> {
     let name = call.model.as_deref().unwrap_or_default();
     let all = call.shared.service.repository.given_paths();
     let found = all.iter().find(|(known, _)| known == name);
@@ -106,7 +106,7 @@ fn describe(call: &Call) -> Result<Answer, Refusal> {
     Ok(Answer::json(&described(found)))
 }
 
-async fn load(call: Call) -> Result<Answer, Refusal> {
+async fn load(call: EndpointCall) -> Result<Answer, Refusal> {
     let asked = json_body(&call.shared, call.request).await?;
     let text = |key: &str| {
         let value = asked.get(key).and_then(Value::as_str).filter(|value| !value.is_empty());
@@ -118,7 +118,7 @@ async fn load(call: Call) -> Result<Answer, Refusal> {
     Ok(Answer::json(&described(&(name, path))))
 }
 
-async fn unload(call: Call) -> Result<Answer, Refusal> {
+async fn unload(call: EndpointCall) -> Result<Answer, Refusal> {
     call.shared.service.change(call.model.unwrap_or_default(), Change::Forget).await?;
     Ok(Answer::json(&json!({})))
 }
@@ -135,10 +135,10 @@ mod tests {
             headers.insert(ACCEPT, HeaderValue::from_static(accept));
             wanted(&headers)
         };
-        assert!(matches!(wanted(&HeaderMap::new()), Ok(Form::Lists)));
-        assert!(matches!(form("*/*"), Ok(Form::Lists)));
-        assert!(matches!(form("image/png, application/X-NPY;q=0.5"), Ok(Form::Numpy)));
-        assert!(matches!(form("text/csv"), Ok(Form::Csv)));
+        assert!(matches!(wanted(&HeaderMap::new()), Ok(ResponseFormat::Lists)));
+        assert!(matches!(form("*/*"), Ok(ResponseFormat::Lists)));
+        assert!(matches!(form("image/png, application/X-NPY;q=0.5"), Ok(ResponseFormat::Numpy)));
+        assert!(matches!(form("text/csv"), Ok(ResponseFormat::Csv)));
         assert_eq!(form("image/png").err().map(|refusal| refusal.status), Some(StatusCode::NOT_ACCEPTABLE));
     }
 }

@@ -1,12 +1,12 @@
 //! Metadata of the server: its name, version and protocol extensions.
 
-use super::Call;
+use super::EndpointCall;
 use crate::refusal::Refusal;
 use crate::server::Answer;
 use crate::service::{NAME, VERSION};
 
 #[allow(clippy::unnecessary_wraps)]
-pub(super) fn answer(call: &Call) -> Result<Answer, Refusal> {
+pub(super) fn answer(call: &EndpointCall) -> Result<Answer, Refusal> {
     let extensions = call.shared.service.extensions();
     Ok(Answer::json(&serde_json::json!({ "name": NAME, "version": VERSION, "extensions": extensions })))
 }

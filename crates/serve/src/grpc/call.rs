@@ -29,7 +29,7 @@ const ENCODING: &str = "grpc-encoding";
 pub(super) type Answering = Pin<Box<dyn Future<Output = Result<Reply, Refusal>> + Send>>;
 
 /// Call whose head has arrived.
-pub(super) struct Call {
+pub(super) struct GrpcCall {
     pub(super) shared: Arc<Shared>,
     pub(super) body: RequestBody,
     pub(super) began: Instant,
@@ -53,8 +53,8 @@ pub(super) enum Reply {
     Stream(mpsc::Receiver<Result<Vec<u8>, Refusal>>),
 }
 
-impl Call {
-    pub(super) fn new(shared: Arc<Shared>, request: Request<Received>) -> Result<Call, Refusal> {
+impl GrpcCall {
+    pub(super) fn new(shared: Arc<Shared>, request: Request<Received>) -> Result<GrpcCall, Refusal> {
         let (head, body) = request.into_parts();
         let kind = head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         if !kind.starts_with("application/grpc") || kind.starts_with("application/grpc-web") {
@@ -65,7 +65,7 @@ impl Call {
         let timeout = timeout(&head)?;
         let encoding = encoding(&head.headers);
         let body = RequestBody::new(body, &service.config, &Account::open(&service.small))?;
-        Ok(Call { body, began: Instant::now(), headers: head.headers, timeout, encoding, shared })
+        Ok(GrpcCall { body, began: Instant::now(), headers: head.headers, timeout, encoding, shared })
     }
 
     /// Reads the next message. Returns `None` at the end.
@@ -117,7 +117,7 @@ pub(super) fn decoded<M: Message + Default>(bytes: Bytes) -> Result<M, Refusal> 
 }
 
 /// Answers a call of one message with one message.
-pub(super) fn unary<Q, A>(mut call: Call, answer: fn(&Call, Q) -> Result<A, Refusal>) -> Answering
+pub(super) fn unary<Q, A>(mut call: GrpcCall, answer: fn(&GrpcCall, Q) -> Result<A, Refusal>) -> Answering
 where
     Q: Message + Default + 'static,
     A: Message + 'static,

@@ -1,6 +1,6 @@
 //! Service `grpc.health.v1`: health of the server under the empty name, and of each model by name.
 
-use super::call::{Call, Reply, framed};
+use super::call::{GrpcCall, Reply, framed};
 use super::generated::health::health_check_response::ServingStatus;
 use super::generated::health::{HealthCheckRequest, HealthCheckResponse};
 use crate::refusal::Refusal;
@@ -21,12 +21,12 @@ fn status(shared: &Shared, name: &str) -> Result<ServingStatus, Refusal> {
     Ok(if ready { ServingStatus::Serving } else { ServingStatus::NotServing })
 }
 
-pub(super) fn check(call: &Call, of: HealthCheckRequest) -> Result<HealthCheckResponse, Refusal> {
+pub(super) fn check(call: &GrpcCall, of: HealthCheckRequest) -> Result<HealthCheckResponse, Refusal> {
     let status = status(&call.shared, &of.service)?;
     Ok(HealthCheckResponse { status: status.into() })
 }
 
-pub(super) async fn watch(mut call: Call) -> Result<Reply, Refusal> {
+pub(super) async fn watch(mut call: GrpcCall) -> Result<Reply, Refusal> {
     let of: HealthCheckRequest = call.only().await?;
     let shared = call.shared;
     let (sender, messages) = mpsc::channel(1);

@@ -1,12 +1,12 @@
 //! `ModelInfer`.
 
-use super::call::{Call, PREFIX, Payload, Reply, set_length};
+use super::call::{GrpcCall, PREFIX, Payload, Reply, set_length};
 use super::generated::inference as wire;
 use super::models::version;
 use super::request::{Head, InferRequest};
 use crate::account::Account;
 use crate::answers::Answers;
-use crate::background::{LONG, LONG_COPY, Work};
+use crate::background::{JobKind, LONG, LONG_COPY};
 use crate::body::room;
 use crate::model::Model;
 use crate::protocol::datatype_of;
@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 /// Number of the field `raw_output_contents` of a response.
 const RAW_OUTPUTS: u32 = 6;
 
-pub(super) async fn answer(mut call: Call) -> Result<Reply, Refusal> {
+pub(super) async fn answer(mut call: GrpcCall) -> Result<Reply, Refusal> {
     let mut inference = call.shared.service.begin(call.began);
     inference.traced(&call.headers);
     call.body.pays(inference.account())?;
@@ -31,7 +31,7 @@ pub(super) async fn answer(mut call: Call) -> Result<Reply, Refusal> {
     result.map(Reply::Message)
 }
 
-async fn whole(call: &mut Call, inference: &mut Inference) -> Result<Payload, Refusal> {
+async fn whole(call: &mut GrpcCall, inference: &mut Inference) -> Result<Payload, Refusal> {
     // The model is known only after the whole message has arrived.
     call.shared.service.check_open()?;
     let message = call.only_bytes().await?;
@@ -46,7 +46,7 @@ async fn whole(call: &mut Call, inference: &mut Inference) -> Result<Payload, Re
     let decoded = if read_bytes > LONG || message.len() > LONG_COPY {
         let of_call = Schedule { timeout, ..Schedule::default() };
         inference.admit(of_call)?;
-        inference.background(Work::Coding, of_call, move || job.run(message)).await?
+        inference.background(JobKind::Coding, of_call, move || job.run(message)).await?
     } else {
         job.run(message)?
     };
@@ -55,7 +55,7 @@ async fn whole(call: &mut Call, inference: &mut Inference) -> Result<Payload, Re
     let results = inference.compute(decoded.arrays, schedule).await?;
     let job = Encode { model, id, results, wanted: decoded.wanted, answers: call.shared.service.answers.clone() };
     if job.bytes() > LONG_COPY {
-        inference.background(Work::Coding, schedule, move || job.run()).await
+        inference.background(JobKind::Coding, schedule, move || job.run()).await
     } else {
         job.run()
     }

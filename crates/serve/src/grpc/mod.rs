@@ -23,7 +23,7 @@ use crate::body::Received;
 use crate::connection::Busy;
 use crate::refusal::{Outcome, Refusal};
 use crate::server::Shared;
-use call::{Answering, Call, unary};
+use call::{Answering, GrpcCall, unary};
 use hyper::{Request, Response, StatusCode};
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ mod generated {
 /// Method of a service, and its handler.
 struct Method {
     path: &'static str,
-    answer: fn(Call) -> Answering,
+    answer: fn(GrpcCall) -> Answering,
 }
 
 /// All methods of all services.
@@ -109,5 +109,5 @@ async fn route(shared: Arc<Shared>, request: Request<Received>) -> Result<call::
         };
         return Err(Refusal::new(StatusCode::NOT_IMPLEMENTED, Outcome::Invalid, message));
     };
-    (method.answer)(Call::new(shared, request)?).await
+    (method.answer)(GrpcCall::new(shared, request)?).await
 }

@@ -1,6 +1,6 @@
 //! Methods that report on the server and its models, or load and unload models.
 
-use super::call::{Call, Reply};
+use super::call::{GrpcCall, Reply};
 use super::generated::inference as wire;
 use crate::model::{ConfigTensor, ModelConfig, PLATFORM, TensorInfo};
 use crate::protocol::datatype_of;
@@ -13,22 +13,25 @@ pub(super) fn version(text: &str) -> Option<&str> {
 }
 
 #[allow(clippy::unnecessary_wraps)]
-pub(super) fn server_live(_: &Call, _: wire::ServerLiveRequest) -> Result<wire::ServerLiveResponse, Refusal> {
+pub(super) fn server_live(_: &GrpcCall, _: wire::ServerLiveRequest) -> Result<wire::ServerLiveResponse, Refusal> {
     Ok(wire::ServerLiveResponse { live: true })
 }
 
 #[allow(clippy::unnecessary_wraps)]
-pub(super) fn server_ready(call: &Call, _: wire::ServerReadyRequest) -> Result<wire::ServerReadyResponse, Refusal> {
+pub(super) fn server_ready(call: &GrpcCall, _: wire::ServerReadyRequest) -> Result<wire::ServerReadyResponse, Refusal> {
     Ok(wire::ServerReadyResponse { ready: call.shared.service.check_ready().is_ok() })
 }
 
-pub(super) fn model_ready(call: &Call, of: wire::ModelReadyRequest) -> Result<wire::ModelReadyResponse, Refusal> {
+pub(super) fn model_ready(call: &GrpcCall, of: wire::ModelReadyRequest) -> Result<wire::ModelReadyResponse, Refusal> {
     let ready = call.shared.service.is_model_ready(&of.name, version(&of.version))?;
     Ok(wire::ModelReadyResponse { ready })
 }
 
 #[allow(clippy::unnecessary_wraps)]
-pub(super) fn metadata(call: &Call, _: wire::ServerMetadataRequest) -> Result<wire::ServerMetadataResponse, Refusal> {
+pub(super) fn metadata(
+    call: &GrpcCall,
+    _: wire::ServerMetadataRequest,
+) -> Result<wire::ServerMetadataResponse, Refusal> {
     Ok(wire::ServerMetadataResponse {
         name: NAME.to_owned(),
         version: VERSION.to_owned(),
@@ -37,7 +40,7 @@ pub(super) fn metadata(call: &Call, _: wire::ServerMetadataRequest) -> Result<wi
 }
 
 pub(super) fn model_metadata(
-    call: &Call,
+    call: &GrpcCall,
     of: wire::ModelMetadataRequest,
 ) -> Result<wire::ModelMetadataResponse, Refusal> {
     let (model, versions) = call.shared.service.metadata(&of.name, version(&of.version))?;
@@ -55,7 +58,10 @@ pub(super) fn model_metadata(
     })
 }
 
-pub(super) fn model_config(call: &Call, of: wire::ModelConfigRequest) -> Result<wire::ModelConfigResponse, Refusal> {
+pub(super) fn model_config(
+    call: &GrpcCall,
+    of: wire::ModelConfigRequest,
+) -> Result<wire::ModelConfigResponse, Refusal> {
     let (model, _) = call.shared.service.metadata(&of.name, version(&of.version))?;
     let config = ModelConfig::of(&model);
     let input = |tensor: ConfigTensor| wire::ModelInput {
@@ -80,7 +86,7 @@ pub(super) fn model_config(call: &Call, of: wire::ModelConfigRequest) -> Result<
 }
 
 pub(super) fn statistics(
-    call: &Call,
+    call: &GrpcCall,
     of: wire::ModelStatisticsRequest,
 ) -> Result<wire::ModelStatisticsResponse, Refusal> {
     let found = call.shared.service.statistics(version(&of.name), version(&of.version))?;
@@ -110,7 +116,10 @@ fn of_model(of: ModelStatistics) -> wire::ModelStatistics {
 }
 
 #[allow(clippy::unnecessary_wraps)]
-pub(super) fn index(call: &Call, of: wire::RepositoryIndexRequest) -> Result<wire::RepositoryIndexResponse, Refusal> {
+pub(super) fn index(
+    call: &GrpcCall,
+    of: wire::RepositoryIndexRequest,
+) -> Result<wire::RepositoryIndexResponse, Refusal> {
     let entries = call.shared.service.index().into_iter().filter(|entry| !of.ready || entry.state == "READY");
     let models = entries.map(|entry| wire::repository_index_response::ModelIndex {
         name: entry.name,
@@ -121,7 +130,7 @@ pub(super) fn index(call: &Call, of: wire::RepositoryIndexRequest) -> Result<wir
     Ok(wire::RepositoryIndexResponse { models: models.collect() })
 }
 
-pub(super) async fn load(mut call: Call) -> Result<Reply, Refusal> {
+pub(super) async fn load(mut call: GrpcCall) -> Result<Reply, Refusal> {
     let of: wire::RepositoryModelLoadRequest = call.only().await?;
     if let Some(name) = of.parameters.keys().next() {
         return Err(no_parameter(name));
@@ -130,7 +139,7 @@ pub(super) async fn load(mut call: Call) -> Result<Reply, Refusal> {
     Ok(Reply::message(&wire::RepositoryModelLoadResponse {}))
 }
 
-pub(super) async fn unload(mut call: Call) -> Result<Reply, Refusal> {
+pub(super) async fn unload(mut call: GrpcCall) -> Result<Reply, Refusal> {
     let of: wire::RepositoryModelUnloadRequest = call.only().await?;
     // Clients always send it. Models do not depend on each other here.
     if let Some(name) = of.parameters.keys().find(|name| *name != "unload_dependents") {

@@ -1,6 +1,6 @@
 //! Server reflection, for clients that have no copy of the protocol's files.
 
-use super::call::{Call, Reply, decoded, framed};
+use super::call::{GrpcCall, Reply, decoded, framed};
 use super::generated::reflection as wire;
 use super::generated::{FILES, ProtocolFile};
 use crate::protocol::short;
@@ -13,7 +13,7 @@ use wire::server_reflection_response::MessageResponse;
 const NOT_FOUND: i32 = 5;
 const INVALID: i32 = 3;
 
-pub(super) async fn answer(mut call: Call) -> Result<Reply, Refusal> {
+pub(super) async fn answer(mut call: GrpcCall) -> Result<Reply, Refusal> {
     let (sender, messages) = mpsc::channel(1);
     call.body.make_small();
     tokio::spawn(async move {

@@ -311,7 +311,7 @@ fn typed(message: &[u8], tensor: &TensorType, to: &mut [u8]) -> Result<(), Typed
     };
     let wanted = CONTENTS.iter().position(|field| *field == name).map_or(0, |place| place as u32 + 1);
     let mut elements =
-        Elements { to: to.chunks_exact_mut(tensor.dtype.size()), found: 0, outside: None, dtype: tensor.dtype };
+        ElementSink { to: to.chunks_exact_mut(tensor.dtype.size()), found: 0, outside: None, dtype: tensor.dtype };
     let mut others = false;
     for field in Fields(message) {
         let (number, value) = field?;
@@ -332,7 +332,7 @@ fn typed(message: &[u8], tensor: &TensorType, to: &mut [u8]) -> Result<(), Typed
 }
 
 /// Destination of the next element, and a count of all elements.
-struct Elements<'a> {
+struct ElementSink<'a> {
     to: std::slice::ChunksExactMut<'a, u8>,
     found: usize,
     /// first number that is out of the range of the type
@@ -340,7 +340,7 @@ struct Elements<'a> {
     dtype: DType,
 }
 
-impl Elements<'_> {
+impl ElementSink<'_> {
     /// Stores an element. Elements beyond the destination are only counted.
     fn put(&mut self, bytes: &[u8]) {
         self.found += 1;

@@ -3,7 +3,7 @@
 //! the settings give.
 
 use super::settings::ModelSettings;
-use super::{Argument, bad};
+use super::{GraphArgument, bad};
 use mxrt_engine::{Engine, OpError};
 use mxrt_graph::{BoundOp, CallOptions, Interrupter};
 use mxrt_tensor::{Context, DType, NDArray, Shape, TensorType};
@@ -41,12 +41,12 @@ pub(super) fn with_origin(mut error: OpError, settings: &ModelSettings) -> OpErr
 pub(super) fn of_call(
     engine: &'static Engine,
     bound: &BoundOp,
-    arguments: &[Argument],
+    arguments: &[GraphArgument],
     inputs: &[String],
     settings: &ModelSettings,
 ) -> Option<OpError> {
-    let array = |argument: &Argument| {
-        let Argument::Input(number) = *argument else { return None };
+    let array = |argument: &GraphArgument| {
+        let GraphArgument::Input(number) = *argument else { return None };
         let name = &inputs[number];
         let (_, extents) = settings.shapes.iter().find(|(said, _)| said == name)?;
         let extents: Vec<usize> = extents.iter().map(|extent| usize::try_from(*extent).unwrap_or(1)).collect();

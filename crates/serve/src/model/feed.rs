@@ -146,11 +146,16 @@ impl Feed {
 }
 
 /// Name, type and elements of a tensor of a request.
-pub(crate) type Part = (String, TensorType, Vec<u8>);
+pub(crate) type TensorPart = (String, TensorType, Vec<u8>);
 
 impl Feed {
     /// Returns the tensors of a csr matrix that has these values and positions.
-    pub(crate) fn csr_parts(&self, values: Vec<u8>, columns: &[i64], pointers: &[i64]) -> Result<Vec<Part>, Refusal> {
+    pub(crate) fn csr_parts(
+        &self,
+        values: Vec<u8>,
+        columns: &[i64],
+        pointers: &[i64],
+    ) -> Result<Vec<TensorPart>, Refusal> {
         let bytes = |numbers: &[i64]| {
             let mut bytes = Vec::new();
             room(&mut bytes, size_of_val(numbers))?;
@@ -169,9 +174,9 @@ impl Feed {
     /// is told of their bytes before they are taken.
     pub(crate) fn divided(
         &self,
-        (_, tensor, bytes): Part,
+        (_, tensor, bytes): TensorPart,
         charge: &mut dyn FnMut(usize) -> Result<(), Refusal>,
-    ) -> Result<Vec<Part>, Refusal> {
+    ) -> Result<Vec<TensorPart>, Refusal> {
         self.info.check(&tensor)?;
         let (size, columns) = (tensor.dtype.size(), self.columns());
         let is_stored = |element: &&[u8]| element.iter().any(|byte| *byte != 0);

@@ -2,8 +2,8 @@
 
 use super::explain;
 use super::settings::{BatchChoice, ModelSettings, ModelSpec};
-use super::types::Types;
-use super::{Argument, Feed, Model, Names, TensorInfo, bad, listed};
+use super::types::ModelTypes;
+use super::{Feed, GraphArgument, Model, Names, TensorInfo, bad, listed};
 use crate::batch::{self, Batcher, Joining, USUAL_ROWS};
 use crate::hooks::{HookLoader, Hooks};
 use crate::metrics::ModelMetrics;
@@ -179,10 +179,10 @@ impl Model {
         let (mut inputs, mut labels, mut arguments) = (Vec::new(), Vec::new(), Vec::new());
         for name in &free {
             if is_label(name) {
-                arguments.push(Argument::Label(labels.len()));
+                arguments.push(GraphArgument::Label(labels.len()));
                 labels.push((*name).clone());
             } else {
-                arguments.push(Argument::Input(inputs.len()));
+                arguments.push(GraphArgument::Input(inputs.len()));
                 inputs.push((*name).clone());
             }
         }
@@ -199,7 +199,7 @@ impl Model {
         let arrays: Vec<Option<&NDArray>> = names.iter().map(|name| params.get(name)).collect();
         let held = arrays.iter().map(|array| array.map(NDArray::tensor_type)).collect();
         let bound = Arc::new(BoundOp::new(Arc::new(op), &arrays)?);
-        let types = Types::infer(&symbol, &params, &free, &settings).map_err(|error| {
+        let types = ModelTypes::infer(&symbol, &params, &free, &settings).map_err(|error| {
             let found = explain::of_call(engine, &bound, &arguments, &inputs, &settings).unwrap_or(error);
             explain::by_setting(found, &settings)
         })?;
@@ -455,9 +455,9 @@ impl Model {
             return Ok(None);
         };
         let labels = self.label_types(types.iter().map(|tensor| tensor.shape.clone()).collect())?;
-        let argument = |argument: &Argument| match *argument {
-            Argument::Input(i) => types[i].clone(),
-            Argument::Label(i) => labels[i].clone(),
+        let argument = |argument: &GraphArgument| match *argument {
+            GraphArgument::Input(i) => types[i].clone(),
+            GraphArgument::Label(i) => labels[i].clone(),
         };
         self.bound.joined_rows(&self.arguments.iter().map(argument).collect::<Vec<_>>()).map(Some)
     }

@@ -8,11 +8,11 @@ mod settings;
 mod types;
 
 pub(crate) use config::{ConfigTensor, ModelConfig};
-pub(crate) use feed::{Feed, Part};
+pub(crate) use feed::{Feed, TensorPart};
 pub(crate) use load::Loading;
 pub use settings::{BatchChoice, ModelSettings, ModelSpec, VersionChoice};
 
-use crate::batch::{Answer, Batcher, Calls, Holds, Kept};
+use crate::batch::{BatchAnswer, Batcher, Calls, Holds, Kept};
 use crate::hooks::Hooks;
 use crate::metrics::ModelMetrics;
 use crate::protocol::request::Most;
@@ -85,7 +85,7 @@ pub(crate) struct Signature {
 
 /// Argument of the bound graph.
 #[derive(Clone, Copy, Debug)]
-enum Argument {
+enum GraphArgument {
     /// the input of this number
     Input(usize),
     /// the label of this number: zeros, whose shape follows from the inputs
@@ -138,7 +138,7 @@ pub struct Model {
     bound: Arc<BoundOp>,
     /// types of the graph's inputs; none for those that a call passes
     types: Vec<Option<TensorType>>,
-    arguments: Vec<Argument>,
+    arguments: Vec<GraphArgument>,
     labels: Vec<String>,
     label_types: Mutex<HashMap<Vec<Shape>, Vec<TensorType>>>,
     /// batcher that joins requests, or the reason for not joining
@@ -260,8 +260,8 @@ impl Model {
         let labels = self.label_types(inputs.iter().map(|tensor| tensor.shape.clone()).collect());
         let labels = labels.map_err(|error| Refusal::of_call(&error))?;
         let mut given = self.arguments.iter().map(|argument| match *argument {
-            Argument::Input(i) => inputs[i].clone(),
-            Argument::Label(i) => labels[i].clone(),
+            GraphArgument::Input(i) => inputs[i].clone(),
+            GraphArgument::Label(i) => labels[i].clone(),
         });
         let types: Option<Vec<_>> = self.types.iter().map(|tensor| tensor.clone().or_else(|| given.next())).collect();
         let lost = || Refusal::failed("the inputs of the graph are not those of the model");
@@ -285,9 +285,9 @@ impl Model {
             return Ok(inputs);
         }
         let labels = self.label_types(inputs.iter().map(|array| array.shape().clone()).collect())?;
-        let argument = |argument: &Argument| match *argument {
-            Argument::Input(i) => Ok(inputs[i].clone()),
-            Argument::Label(i) => NDArray::new(self.engine, Context::cpu(0), labels[i].clone()),
+        let argument = |argument: &GraphArgument| match *argument {
+            GraphArgument::Input(i) => Ok(inputs[i].clone()),
+            GraphArgument::Label(i) => NDArray::new(self.engine, Context::cpu(0), labels[i].clone()),
         };
         self.arguments.iter().map(argument).collect()
     }
@@ -340,7 +340,7 @@ impl Calls for Model {
     /// Runs the model when its permit is granted. The arrays are those of all inputs, in their
     /// order. The results are complete when this returns. If the future is dropped first, a call
     /// that has not started does not run.
-    async fn call(&self, arrays: Vec<NDArray>, options: CallOptions, holds: Holds) -> Answer {
+    async fn call(&self, arrays: Vec<NDArray>, options: CallOptions, holds: Holds) -> BatchAnswer {
         let came = Instant::now();
         let turn = self.share.turn(options.priority).await.in_time(options.deadline)?;
         let began = Instant::now();
@@ -390,7 +390,7 @@ pub(crate) async fn run(
     arguments: Vec<NDArray>,
     mut options: CallOptions,
     holds: Holds,
-) -> Answer {
+) -> BatchAnswer {
     options.cancel_on_drop = true;
     let quick = {
         let mut quick = Interrupter::quick();

@@ -23,18 +23,18 @@ fn wrong_dtype(symbol: &Symbol, of_params: &[(String, DType)], settings: &ModelS
 }
 
 /// Types of inputs and outputs, inferred from the parameters and the settings.
-pub(super) struct Types {
+pub(super) struct ModelTypes {
     inputs: HashMap<String, TensorInfo>,
     pub(super) outputs: Vec<TensorInfo>,
 }
 
-impl Types {
+impl ModelTypes {
     pub(super) fn infer(
         symbol: &Symbol,
         params: &HashMap<String, NDArray>,
         free: &[&String],
         settings: &ModelSettings,
-    ) -> Result<Types, OpError> {
+    ) -> Result<ModelTypes, OpError> {
         let extent = |extent: &i64| usize::try_from(*extent).ok();
         let said =
             settings.shapes.iter().map(|(name, s)| (name.clone(), PartialShape::from_dims(s.iter().map(extent))));
@@ -63,7 +63,7 @@ impl Types {
         let inputs = arguments.iter().zip(&shapes.args).map(|(name, s)| (name.clone(), info(name, dtype(name), s)));
         let outputs = symbol.list_outputs();
         let outputs = outputs.iter().zip(&shapes.outs).zip(&types.outs);
-        Ok(Types {
+        Ok(ModelTypes {
             inputs: inputs.collect(),
             outputs: outputs.map(|((name, s), dtype)| info(name, dtype.unwrap_or(DType::F32), s)).collect(),
         })

@@ -4,7 +4,7 @@ mod reader;
 
 use super::{dtype_of, short};
 use mxrt_tensor::{DType, Shape, TensorType};
-use reader::{Input, Output, Request};
+use reader::{Request, RequestInput, RequestOutput};
 use std::collections::HashSet;
 
 /// Largest number of axes of an array.
@@ -81,7 +81,7 @@ impl<'a> InferRequest<'a> {
             }
             inputs.push(input.check().map_err(|e| format!("input '{}': {e}", short(&name)))?);
         }
-        let wanted = |output: Output| {
+        let wanted = |output: RequestOutput| {
             if output.parameters.classification.is_some() {
                 return Err(format!("output '{}': classification is not supported", short(&output.name)));
             }
@@ -110,7 +110,7 @@ impl<'a> InferRequest<'a> {
     }
 }
 
-impl<'a> Input<'a> {
+impl<'a> RequestInput<'a> {
     fn check(self) -> Result<InputTensor<'a>, String> {
         let dtype = match self.datatype.as_str() {
             "BYTES" => return Err("the type BYTES is not supported: MXNet models take numbers".to_owned()),

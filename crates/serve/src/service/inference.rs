@@ -6,7 +6,7 @@
 
 use super::Service;
 use crate::account::Account;
-use crate::background::{LONG_COPY, Work};
+use crate::background::{JobKind, LONG_COPY};
 use crate::batch::{Calls, Holds};
 use crate::log::Ended;
 use crate::model::Model;
@@ -123,7 +123,7 @@ impl Inference {
     /// has begun continues, and remains charged to the request.
     pub(crate) async fn background<T: Send + 'static>(
         &self,
-        work: Work,
+        work: JobKind,
         schedule: Schedule,
         job: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
     ) -> Result<T, Refusal> {
@@ -175,7 +175,7 @@ impl Inference {
             return model.feed(tensors, &self.account);
         }
         let (model, account) = (model.clone(), self.account.clone());
-        self.background(Work::Coding, schedule, move || model.feed(tensors, &account)).await
+        self.background(JobKind::Coding, schedule, move || model.feed(tensors, &account)).await
     }
 
     fn options(&self, model: &Model, schedule: Schedule) -> CallOptions {

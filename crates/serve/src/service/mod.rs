@@ -15,7 +15,7 @@ pub(crate) use statistics::ModelStatistics;
 
 use crate::account::Account;
 use crate::answers::Answers;
-use crate::background::{Background, Work};
+use crate::background::{Background, JobKind};
 use crate::config::{Config, Control};
 use crate::metrics::ModelMetrics;
 use crate::model::Model;
@@ -178,7 +178,7 @@ impl Service {
             Change::Take(folder) => service.repository.take(&name, &folder),
             Change::Forget => service.repository.forget(&name),
         };
-        self.background.run(Work::Change, None, job).await
+        self.background.run(JobKind::Change, None, job).await
     }
 
     /// Loads a model that was unloaded to free memory, once for all requests that wait for it.
@@ -193,7 +193,7 @@ impl Service {
             None => service.repository.load(&of),
             Some(_) => Ok(()),
         };
-        self.background.run(Work::Change, Some(account), job).await?;
+        self.background.run(JobKind::Change, Some(account), job).await?;
         self.repository.catalog().find(name, version)
     }
 

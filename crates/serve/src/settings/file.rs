@@ -10,7 +10,7 @@ use toml::de::{DeTable, DeValue};
 const LARGEST: u64 = 1 << 20;
 
 /// Key of a file with its value and line.
-pub(super) struct Entry {
+pub(super) struct FileEntry {
     pub(super) key: String,
     pub(super) line: usize,
     pub(super) value: EntryValue,
@@ -19,19 +19,19 @@ pub(super) struct Entry {
 /// Value of a key.
 pub(super) enum EntryValue {
     /// section, or table in braces
-    Section(Vec<Entry>),
+    Section(Vec<FileEntry>),
     Value(Given),
 }
 
 /// Reads a file. Errors name it and the line.
-pub(super) fn read(path: &Path) -> Result<Vec<Entry>, String> {
+pub(super) fn read(path: &Path) -> Result<Vec<FileEntry>, String> {
     let named = |words: String| format!("{}: {words}", path.display());
     let text = regular::read_text(path, LARGEST).map_err(named)?;
     parse(&text).map_err(|(line, words)| format!("{}:{line}: {words}", path.display()))
 }
 
 /// Parses a text. Returns its keys in their order, or the line and description of an error.
-pub(super) fn parse(text: &str) -> Result<Vec<Entry>, (usize, String)> {
+pub(super) fn parse(text: &str) -> Result<Vec<FileEntry>, (usize, String)> {
     let line_of = |at: usize| text.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count() + 1;
     let parsed = DeTable::parse(text).map_err(|error| {
         let words = error.message().lines().next().unwrap_or_default().to_owned();
@@ -40,7 +40,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Entry>, (usize, String)> {
     section(parsed.get_ref(), &line_of)
 }
 
-fn section(table: &DeTable<'_>, line_of: &dyn Fn(usize) -> usize) -> Result<Vec<Entry>, (usize, String)> {
+fn section(table: &DeTable<'_>, line_of: &dyn Fn(usize) -> usize) -> Result<Vec<FileEntry>, (usize, String)> {
     let mut entries = Vec::with_capacity(table.len());
     for (key, value) in table {
         let (at, line) = (key.span().start, line_of(key.span().start));
@@ -48,7 +48,7 @@ fn section(table: &DeTable<'_>, line_of: &dyn Fn(usize) -> usize) -> Result<Vec<
             DeValue::Table(table) => EntryValue::Section(section(table, line_of)?),
             _ => EntryValue::Value(given(value, line_of)?),
         };
-        entries.push((at, Entry { key: key.get_ref().to_string(), line, value }));
+        entries.push((at, FileEntry { key: key.get_ref().to_string(), line, value }));
     }
     // The parser sorts keys by name. Errors should come in the order of the file.
     entries.sort_by_key(|(at, _)| *at);
@@ -77,7 +77,7 @@ fn given(value: &Spanned<DeValue<'_>>, line_of: &dyn Fn(usize) -> usize) -> Resu
     })
 }
 
-impl Entry {
+impl FileEntry {
     /// Returns the value. A section becomes a table.
     pub(super) fn given(&self) -> Given {
         match &self.value {

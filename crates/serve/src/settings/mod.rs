@@ -22,7 +22,7 @@ pub use value::{Given, Value};
 use crate::config::{Config, SageMaker};
 use crate::hooks::HookLoader;
 use crate::model::{ModelSettings, ModelSpec};
-use file::{Entry, EntryValue};
+use file::{EntryValue, FileEntry};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -54,6 +54,8 @@ pub struct Setting<C: 'static> {
     pub text: &'static str,
     /// owner of the setting
     pub scope: Scope,
+    /// few servers need it: `--help-all` describes it, `--help` does not
+    pub rare: bool,
     /// reads a value; an error says what was expected
     pub(crate) read: fn(&mut C, Value<'_>) -> Result<(), String>,
     /// returns the present value; none if it is not set
@@ -209,7 +211,7 @@ impl Configuration {
         self.entries(path, entries)
     }
 
-    fn entries(&mut self, path: &Path, entries: Vec<Entry>) -> Result<(), String> {
+    fn entries(&mut self, path: &Path, entries: Vec<FileEntry>) -> Result<(), String> {
         let origin = |line| Origin::File(path.to_owned(), line);
         for entry in entries {
             let EntryValue::Section(models) = &entry.value else {
@@ -366,7 +368,7 @@ fn structured(origin: &Origin, given: Given) -> Given {
     match (origin, &given) {
         (Origin::Environment | Origin::Option, Given::Text(text)) if text.starts_with(['[', '{']) => {
             let parsed = file::parse(&format!("value = {text}")).ok();
-            parsed.and_then(|entries| entries.first().map(Entry::given)).unwrap_or(given)
+            parsed.and_then(|entries| entries.first().map(FileEntry::given)).unwrap_or(given)
         }
         _ => given,
     }

@@ -96,6 +96,7 @@ pub static MODEL: &[Setting<ModelSettings>] = &[
         metavar: "MODEL",
         text: "PREFIX, PREFIX-symbol.json, a folder with one model, or an archive (.zip, .mar, .tar.gz)",
         scope: Scope::OneModel,
+        rare: false,
         read: |to, value| value.path().map(|read| to.path = Some(read)),
         show: |of| of.path.as_ref().map(|path| Given::Text(path.display().to_string())),
     },
@@ -104,6 +105,7 @@ pub static MODEL: &[Setting<ModelSettings>] = &[
         metavar: "FILE",
         text: "parameter file; not set: the PREFIX-NNNN.params of the highest number",
         scope: Scope::OneModel,
+        rare: false,
         read: |to, value| value.optional(|value| value.path()).map(|read| to.params = read),
         show: |of| of.params.as_ref().map(|path| Given::Text(path.display().to_string())),
     },
@@ -112,6 +114,7 @@ pub static MODEL: &[Setting<ModelSettings>] = &[
         metavar: "VERSION",
         text: "the version that requests may name",
         scope: Scope::OneModel,
+        rare: false,
         read: |to, value| {
             to.version = match value.given {
                 Given::Integer(number) => number.to_string(),
@@ -126,6 +129,7 @@ pub static MODEL: &[Setting<ModelSettings>] = &[
         metavar: "[INPUT=]N,C,H,W",
         text: "shape of an input, where the files do not say it, such as data=-1,3,224,224; -1 is any extent",
         scope: Scope::OneModel,
+        rare: false,
         read: |to, value| by_input(value, |value| value.shape()).map(|read| merge(&mut to.shapes, read)),
         show: |of| {
             let shape = |extents: &Vec<i64>| Given::List(extents.iter().copied().map(Given::Integer).collect());
@@ -137,6 +141,7 @@ pub static MODEL: &[Setting<ModelSettings>] = &[
         metavar: "INPUT=TYPE",
         text: "type of an input, such as uint8, where it is not the one that the graph asks for",
         scope: Scope::OneModel,
+        rare: false,
         read: |to, value| {
             let dtype = |value: Value<'_>| {
                 let text = value.text()?;
@@ -159,6 +164,7 @@ pub static MODEL: &[Setting<ModelSettings>] = &[
         metavar: "default|exact|bf16|auto",
         text: "how products are computed, as in hybridize",
         scope: Scope::Models,
+        rare: false,
         read: |to, value| value.word(PRECISIONS).map(|read| to.precision = read),
         show: |of| Some(Given::Text(of.precision.to_owned())),
     },
@@ -170,6 +176,7 @@ pub static MODEL: &[Setting<ModelSettings>] = &[
                other, at most ROWS rows. The last bits of an answer may then depend on how many rows \
                were joined",
         scope: Scope::Models,
+        rare: false,
         read: |to, value| {
             let rows = value.whole(2, u64::MAX).ok().and_then(|rows| usize::try_from(rows).ok());
             to.batch = match rows {
@@ -193,6 +200,7 @@ pub static MODEL: &[Setting<ModelSettings>] = &[
         metavar: "SECONDS",
         text: "how long a lone request waits for others, where requests are joined; 0: not at all",
         scope: Scope::Models,
+        rare: true,
         read: |to, value| value.seconds().map(|read| to.max_delay = read),
         show: |of| Some(shown_seconds(of.max_delay)),
     },
@@ -201,6 +209,7 @@ pub static MODEL: &[Setting<ModelSettings>] = &[
         metavar: "ROWS,ROWS",
         text: "rows that batches are filled up to, so that plans stay few; off: powers of two",
         scope: Scope::Models,
+        rare: true,
         read: |to, value| {
             to.sizes = Vec::new();
             if !value.is_none() {
@@ -228,6 +237,7 @@ pub static MODEL: &[Setting<ModelSettings>] = &[
         text: "exact: requests are joined only where rows have the bits that they have alone, and those of one \
                row alone",
         scope: Scope::Models,
+        rare: true,
         read: |to, value| value.word(BITS).map(|read| to.exact_bits = read),
         show: |of| BITS.iter().find(|row| row.1 == of.exact_bits).map(|row| Given::Text(row.0.to_owned())),
     },
@@ -236,6 +246,7 @@ pub static MODEL: &[Setting<ModelSettings>] = &[
         metavar: "SECONDS",
         text: "time for a request that says no timeout; off: no bound",
         scope: Scope::Models,
+        rare: false,
         read: |to, value| value.optional(|value| value.seconds()).map(|read| to.deadline = read),
         show: |of| Some(of.deadline.map_or(Given::Text("off".to_owned()), shown_seconds)),
     },
@@ -244,6 +255,7 @@ pub static MODEL: &[Setting<ModelSettings>] = &[
         metavar: "N",
         text: "requests of one model that may wait or compute; off: as many as the server takes",
         scope: Scope::Models,
+        rare: false,
         read: |to, value| value.optional(|value| value.count(1)).map(|read| to.queue_requests = read),
         show: |of| Some(of.queue_requests.map_or(Given::Text("off".to_owned()), shown_count)),
     },
@@ -252,6 +264,7 @@ pub static MODEL: &[Setting<ModelSettings>] = &[
         metavar: "BYTES",
         text: "bytes that requests of one model may hold; off: as many as the server takes",
         scope: Scope::Models,
+        rare: false,
         read: |to, value| value.optional(|value| value.bytes()).map(|read| to.queue_bytes = read),
         show: |of| Some(of.queue_bytes.map_or(Given::Text("off".to_owned()), shown_bytes)),
     },
@@ -260,6 +273,7 @@ pub static MODEL: &[Setting<ModelSettings>] = &[
         metavar: "N",
         text: "calls of one model that may compute concurrently, each on one core where all are wanted; off: no bound",
         scope: Scope::Models,
+        rare: false,
         read: |to, value| value.optional(|value| value.count(1)).map(|read| to.calls = read),
         show: |of| Some(of.calls.map_or(Given::Text("off".to_owned()), shown_count)),
     },
@@ -269,6 +283,7 @@ pub static MODEL: &[Setting<ModelSettings>] = &[
         text: "cores that the calls of one model use together, and so the calls that may compute concurrently; off: \
                no bound",
         scope: Scope::Models,
+        rare: false,
         read: |to, value| value.optional(|value| value.count(1)).map(|read| to.cores = read),
         show: |of| Some(of.cores.map_or(Given::Text("off".to_owned()), shown_count)),
     },
@@ -277,6 +292,7 @@ pub static MODEL: &[Setting<ModelSettings>] = &[
         metavar: "WEIGHT",
         text: "share of the cores that a model gets where models compete, relative to the weights of the others",
         scope: Scope::Models,
+        rare: true,
         read: |to, value| {
             let weight = value.number().filter(|weight| (0.001..=1000.0).contains(weight));
             to.weight = weight.ok_or("a number from 0.001 to 1000")?;
@@ -290,6 +306,7 @@ pub static MODEL: &[Setting<ModelSettings>] = &[
         text: "how a JPEG or PNG becomes the input: { size = [224, 224], resize = 256, grey = false, scale = 1, \
                mean = [0, 0, 0], std = [1, 1, 1], layout = \"NCHW\" }",
         scope: Scope::OneModel,
+        rare: false,
         read: |to, value| value.optional(|value| preprocess(value)).map(|read| to.preprocess = read),
         show: |of| of.preprocess.as_ref().map(shown_preprocess),
     },
@@ -299,6 +316,7 @@ pub static MODEL: &[Setting<ModelSettings>] = &[
         text: "file of Python with preprocess(request) -> arrays, postprocess(arrays) -> response, or both, for the \
                paths /models/M/infer and /predictions/M",
         scope: Scope::OneModel,
+        rare: false,
         read: |to, value| value.optional(|value| value.path()).map(|read| to.hooks = read),
         show: |of| of.hooks.as_ref().map(|path| Given::Text(path.display().to_string())),
     },
@@ -307,6 +325,7 @@ pub static MODEL: &[Setting<ModelSettings>] = &[
         metavar: "FILE",
         text: "names of classes, one a line, for answers of /predictions/M",
         scope: Scope::OneModel,
+        rare: false,
         read: |to, value| value.optional(|value| value.path()).map(|read| to.labels = read),
         show: |of| of.labels.as_ref().map(|path| Given::Text(path.display().to_string())),
     },
@@ -315,6 +334,7 @@ pub static MODEL: &[Setting<ModelSettings>] = &[
         metavar: "latest|all|VERSIONS",
         text: "which versions of a repository's model serve: the highest, all, or these",
         scope: Scope::Models,
+        rare: false,
         read: |to, value| {
             to.versions = match value.given {
                 Given::Text(text) if text == "latest" => VersionChoice::Latest,
@@ -342,6 +362,7 @@ pub static MODEL: &[Setting<ModelSettings>] = &[
         metavar: "on|off",
         text: "whether the server is ready only while the model serves",
         scope: Scope::Models,
+        rare: false,
         read: |to, value| value.switch().map(|read| to.required = read),
         show: |of| Some(Given::Bool(of.required)),
     },
@@ -350,6 +371,7 @@ pub static MODEL: &[Setting<ModelSettings>] = &[
         metavar: "FILE",
         text: "a .npz with inputs and the outputs that they must give, by name, before the model serves",
         scope: Scope::OneModel,
+        rare: false,
         read: |to, value| value.optional(|value| value.path()).map(|read| to.golden = read),
         show: |of| of.golden.as_ref().map(|path| Given::Text(path.display().to_string())),
     },
@@ -359,6 +381,7 @@ pub static MODEL: &[Setting<ModelSettings>] = &[
         text: "a list of shapes that are computed once before the model serves: each one shape, or a table \
                of shapes by input",
         scope: Scope::OneModel,
+        rare: false,
         read: |to, value| {
             let whole =
                 |extents: Vec<i64>| extents.into_iter().map(|e| usize::try_from(e).ok()).collect::<Option<Vec<_>>>();

@@ -11,13 +11,13 @@ impl WorldState {
     pub(super) fn can_go_on(&self, stream: usize) -> bool {
         let stream = &self.streams[stream];
         match (&stream.running, stream.queue.front()) {
-            (Running::Begun { .. } | Running::Ending { .. }, _) => true,
-            (Running::Busy, _) | (Running::Nothing, None) => false,
+            (StreamActivity::Begun { .. } | StreamActivity::Ending { .. }, _) => true,
+            (StreamActivity::Busy, _) | (StreamActivity::Nothing, None) => false,
             // What waits for a lost device goes on: what it computes belongs to no op.
-            (Running::Nothing, Some(Item::Wait { record })) => {
+            (StreamActivity::Nothing, Some(Item::Wait { record })) => {
                 record.time().is_some() || self.devices[record.device].lost.is_some()
             }
-            (Running::Nothing, Some(_)) => true,
+            (StreamActivity::Nothing, Some(_)) => true,
         }
     }
 
@@ -34,7 +34,7 @@ impl WorldState {
         }
     }
 
-    pub(super) fn finish(&mut self, record: &Arc<Record>, stream: usize, now: Option<u64>) -> Later {
+    pub(super) fn finish(&mut self, record: &Arc<StreamRecord>, stream: usize, now: Option<u64>) -> Later {
         record.finish(now.unwrap_or(self.streams[stream].clock));
         Later { callbacks: self.callbacks.remove(&record.number).unwrap_or_default(), ..Later::default() }
     }
@@ -50,22 +50,23 @@ impl WorldState {
                 }
                 later._items.push(item);
             }
-            if !matches!(stream.running, Running::Busy) {
-                later._running.push(std::mem::replace(&mut stream.running, Running::Nothing));
+            if !matches!(stream.running, StreamActivity::Busy) {
+                later._running.push(std::mem::replace(&mut stream.running, StreamActivity::Nothing));
             }
         }
         later
     }
 
     /// The host learns that a record is done.
-    pub fn know(&mut self, record: &Record, how: Knows, log: bool) {
+    pub fn know(&mut self, record: &StreamRecord, how: Knows, log: bool) {
         if log {
             self.log.push(LogEntry::Known { record: record.number, how });
         }
     }
 
     pub fn new_stream(&mut self, device: usize) -> u64 {
-        let stream = Stream { device, queue: VecDeque::new(), running: Running::Nothing, clock: 0, thread: None };
+        let stream =
+            Stream { device, queue: VecDeque::new(), running: StreamActivity::Nothing, clock: 0, thread: None };
         self.streams.push(stream);
         FIRST_STREAM + (self.streams.len() as u64 - 1) * STREAM_SPACE
     }
@@ -101,7 +102,7 @@ impl WorldState {
 
     pub fn record(&mut self, stream: usize, event: u64, op: u64, log: bool) -> bool {
         let Some(event) = self.events.get_mut(&event) else { return false };
-        let record = Record::new(self.next_record, self.streams[stream].device);
+        let record = StreamRecord::new(self.next_record, self.streams[stream].device);
         self.next_record += 1;
         event.last = Some(record.clone());
         if log {
@@ -113,11 +114,11 @@ impl WorldState {
     }
 
     /// The last record of an event; `None`: it was never recorded.
-    pub fn last_record(&self, event: u64) -> Option<Arc<Record>> {
+    pub fn last_record(&self, event: u64) -> Option<Arc<StreamRecord>> {
         self.events.get(&event)?.last.clone()
     }
 
-    pub fn wait(&mut self, stream: usize, record: Arc<Record>, op: u64, log: bool) {
+    pub fn wait(&mut self, stream: usize, record: Arc<StreamRecord>, op: u64, log: bool) {
         if log {
             self.log.push(LogEntry::Wait { stream, record: record.number, op });
         }
@@ -133,7 +134,7 @@ impl WorldState {
 
     /// Calls back when a record is done; the callback is returned if it is, or if its device is
     /// lost.
-    pub fn when_done(&mut self, record: &Arc<Record>, callback: Callback) -> Option<Callback> {
+    pub fn when_done(&mut self, record: &Arc<StreamRecord>, callback: Callback) -> Option<Callback> {
         if record.time().is_some() || self.usable(record.device).is_err() {
             return Some(callback);
         }

@@ -104,7 +104,7 @@ pub(crate) fn update_on(
 
 /// An array as an op on a device needs it: everything but its handle, which would keep memory from
 /// being used again.
-struct Operand {
+struct DeviceOperand {
     dtype: DType,
     shape: Shape,
     offset: usize,
@@ -117,9 +117,9 @@ struct Operand {
     whole: bool,
 }
 
-impl Operand {
-    fn new(array: &NDArray, shared: bool, whole: bool) -> Operand {
-        Operand {
+impl DeviceOperand {
+    fn new(array: &NDArray, shared: bool, whole: bool) -> DeviceOperand {
+        DeviceOperand {
             dtype: array.dtype(),
             shape: array.shape().clone(),
             offset: array.offset,
@@ -139,8 +139,8 @@ struct Address(*mut u8);
 unsafe impl Send for Address {}
 
 /// The argument with which a kernel is called.
-struct Argument {
-    operand: Operand,
+struct KernelArgument {
+    operand: DeviceOperand,
     at: Address,
     /// separate memory for an input that shares memory with an output, and for an output that
     /// shares memory with another
@@ -150,8 +150,8 @@ struct Argument {
 }
 
 struct Arguments {
-    inputs: SmallVec<[Argument; 4]>,
-    outputs: SmallVec<[Argument; 4]>,
+    inputs: SmallVec<[KernelArgument; 4]>,
+    outputs: SmallVec<[KernelArgument; 4]>,
     scratch: Address,
     scratch_bytes: usize,
 }
@@ -209,8 +209,8 @@ fn check_places(launch: &DeviceLaunch<'_>, outputs: &[(&NDArray, Access)]) -> Re
 /// The arrays of an op on a device.
 struct Operands<'a> {
     vars: SmallVec<[(&'a Var, Access); 8]>,
-    reads: SmallVec<[Operand; 4]>,
-    writes: SmallVec<[Operand; 4]>,
+    reads: SmallVec<[DeviceOperand; 4]>,
+    writes: SmallVec<[DeviceOperand; 4]>,
 }
 
 impl<'a> Operands<'a> {
@@ -219,9 +219,9 @@ impl<'a> Operands<'a> {
         let mut vars: SmallVec<[(&Var, Access); 8]> = inputs.iter().map(|a| (a.var(), Access::Read)).collect();
         vars.extend(outputs.iter().map(|(array, access)| (array.var(), *access)));
         let overlaps = |a: &NDArray, others: &[(&NDArray, Access)]| others.iter().any(|(o, _)| a.overlaps(o));
-        let reads = inputs.iter().map(|a| Operand::new(a, overlaps(a, outputs), false)).collect();
+        let reads = inputs.iter().map(|a| DeviceOperand::new(a, overlaps(a, outputs), false)).collect();
         let write = |(i, (a, access)): (usize, &(&NDArray, Access))| {
-            Operand::new(a, overlaps(a, &outputs[..i]), *access == Access::Write)
+            DeviceOperand::new(a, overlaps(a, &outputs[..i]), *access == Access::Write)
         };
         let writes = outputs.iter().enumerate().map(write).collect();
         Operands { vars, reads, writes }
@@ -260,8 +260,8 @@ fn scratch(ctx: &DeviceCtx<'_>, bytes: usize) -> Result<Address, OpError> {
 impl Arguments {
     fn gather(
         ctx: &DeviceCtx<'_>,
-        reads: SmallVec<[Operand; 4]>,
-        writes: SmallVec<[Operand; 4]>,
+        reads: SmallVec<[DeviceOperand; 4]>,
+        writes: SmallVec<[DeviceOperand; 4]>,
         scratch_bytes: usize,
     ) -> Result<Arguments, OpError> {
         let first_write = reads.len();
@@ -273,7 +273,7 @@ impl Arguments {
                 None => scratch(ctx, operand.nbytes)?,
             };
             let aside = if operand.shared { Some(scratch(ctx, operand.nbytes)?) } else { None };
-            inputs.push(Argument { operand, at, aside, blank: memory.is_none() });
+            inputs.push(KernelArgument { operand, at, aside, blank: memory.is_none() });
         }
         let mut outputs = SmallVec::new();
         for (i, operand) in writes.into_iter().enumerate() {
@@ -281,7 +281,7 @@ impl Arguments {
             let blank = ctx.memory(access).is_none() && !operand.whole;
             let at = host(ctx, ctx.alloc(access, operand.storage.max(1))?)?;
             let aside = if operand.shared { Some(scratch(ctx, operand.nbytes)?) } else { None };
-            outputs.push(Argument { operand, at, aside, blank });
+            outputs.push(KernelArgument { operand, at, aside, blank });
         }
         Ok(Arguments { inputs, outputs, scratch: scratch(ctx, scratch_bytes)?, scratch_bytes })
     }
@@ -419,14 +419,14 @@ fn zero_host(ctx: &DeviceCtx<'_>, to: Address, bytes: usize) -> Result<(), OpErr
 
 /// One end of a copy. Memory of the host is held by its array; that of a device by the engine.
 struct Side {
-    operand: Operand,
+    operand: DeviceOperand,
     host: Option<NDArray>,
 }
 
 impl Side {
     fn of(array: &NDArray) -> Side {
         let host = array.context().device().is_none().then(|| array.clone());
-        Side { operand: Operand::new(array, false, array.covers_storage()), host }
+        Side { operand: DeviceOperand::new(array, false, array.covers_storage()), host }
     }
 
     /// The memory of the source; none if no thread has written it yet.

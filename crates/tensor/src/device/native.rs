@@ -1,7 +1,7 @@
 //! Ops of devices that have kernels of their own, whose memory the host cannot address.
 
 use super::{
-    DeviceLaunch, Operand, Operands, check_places, cost, fill_blank, no_device_kernel, overwrite, overwritten,
+    DeviceLaunch, DeviceOperand, Operands, check_places, cost, fill_blank, no_device_kernel, overwrite, overwritten,
 };
 use crate::NDArray;
 use crate::index::Region;
@@ -68,11 +68,11 @@ struct NativeArguments {
 impl NativeArguments {
     fn gather(
         ctx: &DeviceCtx<'_>,
-        reads: &[Operand],
-        writes: &[Operand],
+        reads: &[DeviceOperand],
+        writes: &[DeviceOperand],
         scratch_bytes: usize,
     ) -> Result<NativeArguments, OpError> {
-        let aside = |operand: &Operand| ctx.scratch(operand.nbytes.max(1));
+        let aside = |operand: &DeviceOperand| ctx.scratch(operand.nbytes.max(1));
         let mut inputs = SmallVec::new();
         for (i, operand) in reads.iter().enumerate() {
             let at = ctx.memory(i).map(|ptr| ptr.offset(operand.offset));
@@ -107,7 +107,7 @@ impl NativeArguments {
             places.push(place);
         }
         let scratch = if scratch_bytes == 0 { DevicePtr(0) } else { ctx.scratch(scratch_bytes)? };
-        let bytes = |operands: &[Operand]| operands.iter().map(|operand| operand.nbytes).collect();
+        let bytes = |operands: &[DeviceOperand]| operands.iter().map(|operand| operand.nbytes).collect();
         let (input_bytes, output_bytes) = (bytes(reads), bytes(writes));
         Ok(NativeArguments {
             arguments: DeviceArguments { inputs, outputs, input_bytes, output_bytes, scratch },
@@ -116,7 +116,7 @@ impl NativeArguments {
     }
 
     /// Copies what was computed aside.
-    fn finish(&self, ctx: &DeviceCtx<'_>, writes: &[Operand]) -> Result<(), OpError> {
+    fn finish(&self, ctx: &DeviceCtx<'_>, writes: &[DeviceOperand]) -> Result<(), OpError> {
         for ((operand, at), place) in writes.iter().zip(&self.arguments.outputs).zip(&self.places) {
             if operand.shared && operand.nbytes > 0 {
                 // SAFETY: memory of the op alone, and of a variable of this op, of that size.

@@ -11,15 +11,15 @@ use std::sync::Arc;
 pub struct RecordedCall {
     work: Arc<Recording>,
     /// memory for the first inputs
-    inputs: Vec<Place>,
+    inputs: Vec<RecordedPlace>,
     /// addresses of the other inputs in every call
     fixed: Vec<DevicePtr>,
-    outputs: Vec<Place>,
+    outputs: Vec<RecordedPlace>,
 }
 
 /// Memory of the recording.
 #[derive(Clone, Copy)]
-struct Place {
+struct RecordedPlace {
     at: DevicePtr,
     bytes: usize,
 }
@@ -35,7 +35,7 @@ impl RecordedCall {
         scratch: usize,
         submit: impl FnOnce(&DeviceArguments) -> Result<(), OpError>,
     ) -> Result<Option<RecordedCall>, OpError> {
-        let place = |bytes: &usize| ctx.scratch((*bytes).max(1)).map(|at| Place { at, bytes: *bytes });
+        let place = |bytes: &usize| ctx.scratch((*bytes).max(1)).map(|at| RecordedPlace { at, bytes: *bytes });
         let recorded = ctx.record_work(|| {
             let inputs = at.input_bytes.iter().take(copied).map(place).collect::<Result<Vec<_>, OpError>>()?;
             let outputs = at.output_bytes.iter().map(place).collect::<Result<Vec<_>, OpError>>()?;
@@ -60,7 +60,9 @@ impl RecordedCall {
 
     /// Whether it can stand for a call with these arguments.
     pub fn fits(&self, at: &DeviceArguments) -> bool {
-        let same = |places: &[Place], bytes: &[usize]| places.iter().map(|place| place.bytes).eq(bytes.iter().copied());
+        let same = |places: &[RecordedPlace], bytes: &[usize]| {
+            places.iter().map(|place| place.bytes).eq(bytes.iter().copied())
+        };
         let copied = self.inputs.len();
         at.inputs.get(copied..).is_some_and(|fixed| *fixed == *self.fixed)
             && same(&self.inputs, &at.input_bytes[..copied])

@@ -5,7 +5,7 @@
 //! written. Programs of one graph for other shapes of data share constants that are made in the
 //! same way.
 
-use super::{DeviceProgram, DeviceStep, Places, run};
+use super::{DeviceProgram, DeviceStep, OperandAddresses, run};
 use mxrt_engine::{DeviceCtx, DeviceId, DevicePtr, Engine, ForkSafeMutex, OpError};
 use mxrt_tensor::{Context, DType, DeviceLaunch, NDArray, Shape, TensorType, launch_native};
 use std::fmt::Write;
@@ -109,7 +109,7 @@ impl DeviceProgram {
             if let Some(set) = made.upgrade() {
                 let _ = set.versions.set(program.versions(ctx, &position));
             }
-            let places = Places {
+            let places = OperandAddresses {
                 inputs: &|input| at.inputs.get(position(input)).copied().unwrap_or(DevicePtr(0)),
                 outputs: &[],
                 arena: DevicePtr(0),

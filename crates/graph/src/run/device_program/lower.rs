@@ -2,7 +2,7 @@
 //! constants there.
 
 use super::layout::Layouts;
-use super::{DeviceStep, Place, Reach, StepNode, joined};
+use super::{DevicePlace, DeviceStep, Reach, StepNode, joined};
 use crate::compile::interrupt::Interrupter;
 use crate::compile::lower::Target;
 use crate::compile::options::BuildOptions;
@@ -85,7 +85,7 @@ impl Target for DeviceTarget {
         let types = [tensor];
         let kernel = bind_device_kernel((self.device, "_copy"), node.op, &node.attrs, &types, &types, self.options)?;
         let mut copy = draft(kernel, about(&node, types.to_vec()), vec![value], Vec::new());
-        copy.step.outputs = vec![Place::Output(output)];
+        copy.step.outputs = vec![DevicePlace::Output(output)];
         self.steps.push(copy);
         Ok(())
     }
@@ -100,21 +100,22 @@ impl Target for DeviceTarget {
             (std::mem::take(&mut self.steps), std::mem::take(&mut self.constant_steps));
         let outputs = values.graph.outputs.len();
         let (input_reach, constant_reach) = reaches(outputs, &mut steps, &mut constant_steps, &results.in_place);
-        let mut places: HashMap<Value, Place> = results.in_place.iter().map(|(v, j)| (*v, Place::Output(*j))).collect();
+        let mut places: HashMap<Value, DevicePlace> =
+            results.in_place.iter().map(|(v, j)| (*v, DevicePlace::Output(*j))).collect();
         // What calls read stays; the rest is needed until the last constant is made of it.
         let read: Vec<Value> = steps.iter().flat_map(|draft| draft.inputs.iter().copied()).collect();
         let calls = StepUse { inputs: &read, outputs: Vec::new(), workspace: 0, packing: None, overwrites: &[] };
         let mut uses = self.uses(values, &constant_steps)?;
         uses.push(calls);
         let constants = lay_out(&uses, &ValueMap::default());
-        places.extend(constants.offsets().map(|(value, offset)| (value, Place::Constant(offset))));
+        places.extend(constants.offsets().map(|(value, offset)| (value, DevicePlace::Constant(offset))));
         let arena = lay_out(&self.uses(values, &steps)?, &results.in_place);
-        places.extend(arena.offsets().map(|(value, offset)| (value, Place::Arena(offset))));
+        places.extend(arena.offsets().map(|(value, offset)| (value, DevicePlace::Arena(offset))));
         drop(uses);
         let (constant_steps, steps) = (placed(constant_steps, &places)?, placed(steps, &places)?);
         let mut seen = HashSet::new();
         let of_constants = constant_steps.iter().flat_map(|step| &step.inputs).filter_map(|place| match place {
-            Place::Input(i) => Some(*i),
+            DevicePlace::Input(i) => Some(*i),
             _ => None,
         });
         let constant_inputs = of_constants.filter(|i| seen.insert(*i)).collect();
@@ -195,15 +196,15 @@ fn lay_out(uses: &[StepUse<'_>], elsewhere: &ValueMap<usize>) -> Arena {
 }
 
 /// Steps with the places of their operands.
-fn placed(drafts: Vec<Draft>, places: &HashMap<Value, Place>) -> Result<Vec<DeviceStep>, OpError> {
+fn placed(drafts: Vec<Draft>, places: &HashMap<Value, DevicePlace>) -> Result<Vec<DeviceStep>, OpError> {
     let at = |v: &Value| match (places.get(v), v) {
         (Some(place), _) => Ok(*place),
-        (None, Value::Input(i)) => Ok(Place::Input(*i)),
+        (None, Value::Input(i)) => Ok(DevicePlace::Input(*i)),
         (None, _) => Err(OpError::new(FailureKind::Operator, format!("{v} has no place in the plan"))),
     };
     let finished = drafts.into_iter().map(|mut draft| {
         draft.step.inputs = draft.inputs.iter().map(at).collect::<Result<_, _>>()?;
-        let outputs: Vec<Place> = draft.outputs.iter().map(at).collect::<Result<_, _>>()?;
+        let outputs: Vec<DevicePlace> = draft.outputs.iter().map(at).collect::<Result<_, _>>()?;
         draft.step.outputs.extend(outputs);
         Ok(draft.step)
     });
@@ -239,7 +240,7 @@ fn reaches(
         for draft in drafts.iter_mut().rev() {
             let made = draft.outputs.iter().filter_map(|value| reach.get(value).cloned());
             let copied = draft.step.outputs.iter().filter_map(|place| match place {
-                Place::Output(j) => Some(of(*j)),
+                DevicePlace::Output(j) => Some(of(*j)),
                 _ => None,
             });
             let all = made.chain(copied).fold(Reach::new(), |all, one| joined(all, &one));

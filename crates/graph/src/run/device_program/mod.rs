@@ -32,7 +32,7 @@ use std::sync::atomic::Ordering;
 
 /// Place of an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Place {
+enum DevicePlace {
     /// input of the graph
     Input(usize),
     /// result of the call
@@ -45,8 +45,8 @@ enum Place {
 
 struct DeviceStep {
     kernel: Arc<dyn DeviceKernel>,
-    inputs: Vec<Place>,
-    outputs: Vec<Place>,
+    inputs: Vec<DevicePlace>,
+    outputs: Vec<DevicePlace>,
     /// number of the step's piece of the random stream
     random: Option<usize>,
     node: Arc<StepNode>,
@@ -75,7 +75,7 @@ pub(crate) struct DeviceProgram {
 }
 
 /// Addresses of the operands of a running program.
-struct Places<'a> {
+struct OperandAddresses<'a> {
     inputs: &'a dyn Fn(usize) -> DevicePtr,
     outputs: &'a [DevicePtr],
     arena: DevicePtr,
@@ -152,7 +152,7 @@ impl DeviceProgram {
             });
             let submit = |at: &DeviceArguments, constants: Option<DevicePtr>| {
                 let constants = constants.or(at.inputs.get(last).copied()).unwrap_or(DevicePtr(0));
-                let places = Places {
+                let places = OperandAddresses {
                     inputs: &|input| at.inputs.get(place(input)).copied().unwrap_or(DevicePtr(0)),
                     outputs: &at.outputs,
                     arena: at.scratch,
@@ -171,7 +171,7 @@ impl DeviceProgram {
             // A parameter was written since: this call computes its own constants.
             set.stale.store(true, Ordering::Relaxed);
             let constants = ctx.scratch(program.lowered.constant_bytes)?;
-            let places = Places {
+            let places = OperandAddresses {
                 inputs: &|input| at.inputs.get(place(input)).copied().unwrap_or(DevicePtr(0)),
                 outputs: &[],
                 arena: DevicePtr(0),
@@ -194,15 +194,15 @@ impl DeviceProgram {
 fn run(
     steps: &[DeviceStep],
     ctx: &DeviceCtx<'_>,
-    at: &Places<'_>,
+    at: &OperandAddresses<'_>,
     random: &[RandomKey],
     results: Option<&Range<usize>>,
 ) -> Result<(), OpError> {
-    let address = |place: &Place| match *place {
-        Place::Input(i) => (at.inputs)(i),
-        Place::Output(i) => at.outputs.get(i).copied().unwrap_or(DevicePtr(0)),
-        Place::Arena(offset) => at.arena.offset(offset),
-        Place::Constant(offset) => at.constants.offset(offset),
+    let address = |place: &DevicePlace| match *place {
+        DevicePlace::Input(i) => (at.inputs)(i),
+        DevicePlace::Output(i) => at.outputs.get(i).copied().unwrap_or(DevicePtr(0)),
+        DevicePlace::Arena(offset) => at.arena.offset(offset),
+        DevicePlace::Constant(offset) => at.constants.offset(offset),
     };
     for step in steps {
         let inputs: SmallVec<[DevicePtr; 8]> = step.inputs.iter().map(address).collect();

@@ -2,7 +2,7 @@
 
 use super::cursor::{OpenStage, StageCall, StageEnd};
 use super::inputs::HeldValue;
-use super::output_types::{Answer, OutputTypes, StageTypes, TypesAnswer, not_answered};
+use super::output_types::{OutputTypes, ProgramAnswer, StageTypes, TypesAnswer, not_answered};
 use crate::ir::GraphNode;
 use crate::memory::constants::allocate;
 use crate::plan::GraphInputs;
@@ -23,7 +23,7 @@ pub(super) enum OpenCallback {
     /// types of the outputs
     Types(TypesAnswer),
     /// contents of the outputs
-    Contents(Vec<TensorType>, Answer<CustomResults>),
+    Contents(Vec<TensorType>, ProgramAnswer<CustomResults>),
 }
 
 impl CallbackStage {
@@ -67,7 +67,7 @@ impl CallbackStage {
             Ok(arrays) => arrays,
             Err(error) => return Ok(StageEnd::Done(self.fail(call, types, error))),
         };
-        let answer: Answer<CustomResults> = Arc::default();
+        let answer: ProgramAnswer<CustomResults> = Arc::default();
         let (callback, told) = (self.callback.clone(), answer.clone());
         let begin = move |resume: Resume| {
             let reply = move |results: CustomResults| {
@@ -91,7 +91,7 @@ impl CallbackStage {
 fn take_contents(
     call: &StageCall<'_>,
     types: &[TensorType],
-    answer: &Answer<CustomResults>,
+    answer: &ProgramAnswer<CustomResults>,
 ) -> Result<Vec<HeldValue>, OpError> {
     let results = answer.get().ok_or_else(not_answered)?.as_ref().map_err(OpError::clone)?;
     check(results, types)?;

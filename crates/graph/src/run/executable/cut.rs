@@ -20,7 +20,7 @@ pub(in crate::run) enum ValueSource {
 }
 
 /// Contents of a stage.
-pub(in crate::run) enum Part {
+pub(in crate::run) enum StagePart {
     /// nodes whose shapes follow from those of the segment's inputs
     Segment(Graph),
     /// an operator that plans cannot hold
@@ -29,7 +29,7 @@ pub(in crate::run) enum Part {
 
 /// A stage. `makes` are the numbers of the values that outlive it.
 pub(in crate::run) struct CutStage {
-    pub part: Part,
+    pub part: StagePart,
     /// the place of its nodes, by number, where they have places
     pub place: Option<usize>,
     pub sources: Vec<ValueSource>,
@@ -184,7 +184,7 @@ impl<'a> Cutter<'a> {
                 let sources = node.inputs.iter().map(source).collect();
                 let makes = (0..graph.nodes[n].values()).map(|o| Value::Node(n, o));
                 let makes = makes.map(|value| self.number(value)).collect();
-                stages.push(CutStage { part: Part::Operator(node), place: None, sources, makes });
+                stages.push(CutStage { part: StagePart::Operator(node), place: None, sources, makes });
             }
         }
         Cut { stages, values: self.values, outputs }
@@ -265,7 +265,7 @@ impl<'a> Cutter<'a> {
                 }
             }
         }
-        (!makes.is_empty()).then_some(CutStage { part: Part::Segment(made), place: Some(place), sources, makes })
+        (!makes.is_empty()).then_some(CutStage { part: StagePart::Segment(made), place: Some(place), sources, makes })
     }
 
     /// The input of a segment that stands for a value.

@@ -18,13 +18,13 @@ use std::sync::Arc;
 pub(super) struct FlowStage {
     pub wiring: Wiring,
     types: Arc<OutputTypes>,
-    bodies: Vec<Body>,
+    bodies: Vec<LoopBody>,
     /// inputs of the node that callbacks in the graphs change
     pub changed: Vec<usize>,
 }
 
 /// The executable of one of the node's graphs.
-struct Body {
+struct LoopBody {
     executable: Executable,
     /// position in `changed` of each new state that the graph makes, if an input of the node holds
     /// it
@@ -47,7 +47,7 @@ impl FlowStage {
             let states = StateUpdates::of(&mut graph)?;
             let slot = |input: &Option<usize>| changed.iter().position(|k| Some(*k) == input.map(|j| feeds[j]));
             let updates = states.inputs().iter().map(slot).collect();
-            Ok(Body { executable: Executable::new(engine, graph, options)?, updates })
+            Ok(LoopBody { executable: Executable::new(engine, graph, options)?, updates })
         };
         let bodies = flow.graphs.iter().zip(&flow.wiring.inputs).map(body).collect::<Result<_, OpError>>()?;
         let types = Arc::new(OutputTypes::new(node));
@@ -99,12 +99,14 @@ impl FlowStage {
         let (state, cursor) = &mut *running;
         let iteration = state.iteration;
         match self.turn(call, state, cursor) {
-            Ok(Turn::Over) => {
+            Ok(LoopTurn::Over) => {
                 let made = state.finish(self, call);
                 Ok(StageEnd::Done(made.unwrap_or_else(|error| self.fail(call, state, error))))
             }
-            Ok(Turn::Next) => Ok(StageEnd::Again(OpenStage::Flow(OpenFlow::Running(running)))),
-            Ok(Turn::Suspended(begin)) => Ok(StageEnd::Suspended(OpenStage::Flow(OpenFlow::Running(running)), begin)),
+            Ok(LoopTurn::Next) => Ok(StageEnd::Again(OpenStage::Flow(OpenFlow::Running(running)))),
+            Ok(LoopTurn::Suspended(begin)) => {
+                Ok(StageEnd::Suspended(OpenStage::Flow(OpenFlow::Running(running)), begin))
+            }
             Err(error) => {
                 let node = self.types.node();
                 let error = if error.node.is_some() { error } else { error.op(node.stands_for).node(&*node.name) };
@@ -115,9 +117,9 @@ impl FlowStage {
     }
 
     /// Runs a graph, or a part of it, up to the end of a turn.
-    fn turn(&self, call: &StageCall<'_>, state: &mut FlowState, cursor: &mut Cursor) -> Result<Turn, OpError> {
+    fn turn(&self, call: &StageCall<'_>, state: &mut FlowState, cursor: &mut Cursor) -> Result<LoopTurn, OpError> {
         if state.is_over(self) {
-            return Ok(Turn::Over);
+            return Ok(LoopTurn::Over);
         }
         let body = &self.bodies[state.graph];
         let end = {
@@ -130,14 +132,14 @@ impl FlowStage {
             body.executable.run(&request, cursor)?
         };
         match end {
-            TurnEnd::Again => return Ok(Turn::Next),
-            TurnEnd::Suspended(begin) => return Ok(Turn::Suspended(begin)),
+            TurnEnd::Again => return Ok(LoopTurn::Next),
+            TurnEnd::Suspended(begin) => return Ok(LoopTurn::Suspended(begin)),
             TurnEnd::Done(made) => {
                 *cursor = Cursor::default();
                 state.end_graph(self, call, made, &body.updates)?;
             }
         }
-        Ok(if state.is_over(self) { Turn::Over } else { Turn::Next })
+        Ok(if state.is_over(self) { LoopTurn::Over } else { LoopTurn::Next })
     }
 
     /// Makes the values of a failed node. They keep the types that are known.
@@ -150,7 +152,7 @@ impl FlowStage {
 }
 
 /// Outcome of a turn of a loop.
-enum Turn {
+enum LoopTurn {
     Over,
     /// There is more to do.
     Next,

@@ -35,7 +35,7 @@ use crate::compile::options::BuildOptions;
 use crate::compile::report::PlanReport;
 use crate::ir::{Graph, GraphNode, Types, Value};
 use callback::CallbackStage;
-use cut::{CutStage, Part, ValueSource, cut};
+use cut::{CutStage, StagePart, ValueSource, cut};
 use flow::FlowStage;
 use mxrt_engine::{Engine, OpError, reserve};
 use mxrt_ops::{ConvSignature, KernelOptions};
@@ -86,9 +86,11 @@ impl Executable {
         let cut = cut(&graph);
         let stage = |CutStage { part, sources, makes, .. }: CutStage| {
             let kind = match part {
-                Part::Segment(graph) => StageKind::Plan(Arc::new(Segment::new(engine, graph, options))),
-                Part::Operator(node) if node.flow.is_some() => StageKind::Flow(FlowStage::new(engine, node, options)?),
-                Part::Operator(node) => match node.callback() {
+                StagePart::Segment(graph) => StageKind::Plan(Arc::new(Segment::new(engine, graph, options))),
+                StagePart::Operator(node) if node.flow.is_some() => {
+                    StageKind::Flow(FlowStage::new(engine, node, options)?)
+                }
+                StagePart::Operator(node) => match node.callback() {
                     Some(callback) => StageKind::Callback(CallbackStage::new(node, callback)),
                     None => StageKind::DataDependent(node),
                 },

@@ -19,7 +19,7 @@ pub(super) type NodeSignature = Vec<Option<TensorType>>;
 pub(super) type NodeOutputs = Arc<[Option<TensorType>]>;
 
 /// Answer of the program, once it has come.
-pub(super) type Answer<T> = Arc<OnceLock<T>>;
+pub(super) type ProgramAnswer<T> = Arc<OnceLock<T>>;
 
 /// The types that a stage needs before it begins.
 pub(super) enum StageTypes {
@@ -29,7 +29,7 @@ pub(super) enum StageTypes {
 }
 
 /// The types that the program says.
-pub(super) type TypesAnswer = Answer<Result<NodeOutputs, OpError>>;
+pub(super) type TypesAnswer = ProgramAnswer<Result<NodeOutputs, OpError>>;
 
 /// The types of the outputs of a node by those of its inputs.
 pub(super) struct OutputTypes {

@@ -28,7 +28,7 @@ impl Frame {
 
 /// The least and the largest overlap of a crop with one of the objects.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
+pub(super) struct OverlapLimits {
     /// shared area by that of both together
     pub overlap: (f32, f32),
     /// shared area by that of the crop
@@ -37,7 +37,7 @@ pub(super) struct Limits {
     pub of_object: (f32, f32),
 }
 
-impl Limits {
+impl OverlapLimits {
     fn hold(&self, crop: Frame, object: Frame) -> bool {
         let shared = crop.shared(object);
         let together = crop.area() + object.area() - shared;
@@ -132,7 +132,7 @@ impl Label {
 
     /// The label of a crop, if one object is within the limits and one stays: those whose centre is
     /// in the crop, or whose share in it is more than `keep`. Without objects any crop will do.
-    pub(super) fn crop(&mut self, frame: Frame, limits: &Limits, keep: Option<f32>) -> bool {
+    pub(super) fn crop(&mut self, frame: Frame, limits: &OverlapLimits, keep: Option<f32>) -> bool {
         if self.objects.is_empty() {
             return true;
         }
@@ -159,7 +159,7 @@ impl Label {
 mod tests {
     use super::*;
 
-    const ANY: Limits = Limits { overlap: (0.0, 1.0), of_crop: (0.0, 1.0), of_object: (0.0, 1.0) };
+    const ANY: OverlapLimits = OverlapLimits { overlap: (0.0, 1.0), of_crop: (0.0, 1.0), of_object: (0.0, 1.0) };
 
     fn label() -> Label {
         Label::parse(&[2.0, 6.0, 1.0, 0.0, 0.0, 0.5, 0.5, 9.0, 3.0, 0.5, 0.5, 1.0, 0.75, 8.0]).unwrap()
@@ -188,7 +188,7 @@ mod tests {
         let away = Frame { left: 0.0, top: 0.8, width: 0.1, height: 0.1 };
         assert!(!label().crop(away, &ANY, None));
         assert!(!label().crop(away, &ANY, Some(0.3)));
-        let whole = Limits { of_object: (0.9, 1.0), ..ANY };
+        let whole = OverlapLimits { of_object: (0.9, 1.0), ..ANY };
         assert!(!label().crop(Frame { left: 0.0, top: 0.0, width: 0.4, height: 0.5 }, &whole, None));
     }
 }

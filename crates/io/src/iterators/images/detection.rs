@@ -4,7 +4,7 @@ use super::augment::{Choice, Random, crop_of, resized, shorter_edge};
 use super::boxes::{Frame, Label};
 use super::labels::{ImageRecord, LabelList};
 use super::normalize::Normalize;
-use super::records::{Record, RecordOrder, Records};
+use super::records::{PackedRecord, RecordOrder, Records};
 use super::{ImageSamples, Sample, channels_of, color, image_shape, label_list, record_order};
 use crate::DataError;
 use crate::image::{Channels, Pixels, decode};
@@ -144,7 +144,7 @@ fn source(parameters: &Attrs) -> Result<Source, DataError> {
     let open = move |engine: &'static Engine| {
         let normalize = Normalize::new(NAME, &parameters, dtype, shape, engine)?.without_zeros();
         let kind = kind.clone();
-        let make = move |record: Record| kind.sample(&record, &normalize, shape);
+        let make = move |record: PackedRecord| kind.sample(&record, &normalize, shape);
         let samples = ImageSamples::start(engine, parameters.count("preprocess_threads"), &order, make)?;
         Ok(Box::new(samples) as Box<dyn Samples>)
     };
@@ -193,7 +193,7 @@ struct Detection {
 }
 
 impl Detection {
-    fn sample(&self, record: &Record, normalize: &Normalize, shape: [usize; 3]) -> Result<Sample, String> {
+    fn sample(&self, record: &PackedRecord, normalize: &Normalize, shape: [usize; 3]) -> Result<Sample, String> {
         let parsed = ImageRecord::parse(&record.content)?;
         let mut label = Label::parse(labels_of(&parsed, self.list.as_ref(), self.fixed)?)?;
         let mut random = Random::new(self.seed, record.pass, record.number);
@@ -224,7 +224,7 @@ enum Fit {
 struct Sampler {
     scales: (f32, f32),
     aspects: (f32, f32),
-    limits: super::boxes::Limits,
+    limits: super::boxes::OverlapLimits,
     trials: usize,
 }
 
@@ -421,7 +421,7 @@ fn samplers(parameters: &Attrs) -> Result<Vec<Sampler>, DataError> {
             Ok(Sampler {
                 scales,
                 aspects: range("aspect_ratios", 0.0, i)?,
-                limits: super::boxes::Limits {
+                limits: super::boxes::OverlapLimits {
                     overlap: range("overlaps", f32::MIN, i)?,
                     of_crop: range("sample_coverages", f32::MIN, i)?,
                     of_object: range("object_coverages", f32::MIN, i)?,

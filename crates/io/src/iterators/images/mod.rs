@@ -24,7 +24,7 @@ use mxrt_engine::Engine;
 use mxrt_tensor::attrs::{AttrDef, AttrKind, Attrs};
 use mxrt_tensor::{DType, Shape};
 use normalize::Normalize;
-use records::{Record, RecordOrder, Records};
+use records::{PackedRecord, RecordOrder, Records};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -115,7 +115,7 @@ fn source(name: &'static str, parameters: &Attrs, dtypes: &[DType]) -> Result<So
         let normalize = Normalize::new(name, &parameters, dtype, shape, engine)?;
         let kind = kind.clone();
         let bytes = shape.iter().product::<usize>() * dtype.size();
-        let make = move |record: Record| kind.sample(&record, &normalize, [shape[1], shape[2]], bytes);
+        let make = move |record: PackedRecord| kind.sample(&record, &normalize, [shape[1], shape[2]], bytes);
         let samples = ImageSamples::start(engine, parameters.count("preprocess_threads"), &order, make)?;
         Ok(Box::new(samples) as Box<dyn Samples>)
     };
@@ -176,7 +176,13 @@ struct Images {
 }
 
 impl Images {
-    fn sample(&self, record: &Record, normalize: &Normalize, size: [usize; 2], bytes: usize) -> Result<Sample, String> {
+    fn sample(
+        &self,
+        record: &PackedRecord,
+        normalize: &Normalize,
+        size: [usize; 2],
+        bytes: usize,
+    ) -> Result<Sample, String> {
         let parsed = ImageRecord::parse(&record.content)?;
         let labels = match &self.list {
             Some(list) => list.find(parsed.id)?,
@@ -203,7 +209,7 @@ impl ImageSamples {
         engine: &'static Engine,
         threads: usize,
         order: &RecordOrder,
-        make: impl Fn(Record) -> Result<Sample, String> + Send + Sync + 'static,
+        make: impl Fn(PackedRecord) -> Result<Sample, String> + Send + Sync + 'static,
     ) -> Result<ImageSamples, DataError> {
         let pass = Arc::new(AtomicU64::new(0));
         let workers = threads.min(engine.cores());
@@ -212,7 +218,7 @@ impl ImageSamples {
             move || Records::open(&order, pass.clone())
         };
         let path = order.path.clone();
-        let work = move |record: Record| {
+        let work = move |record: PackedRecord| {
             let position = record.position;
             // A damaged image is a result like any other: what becomes of it is decided where batches
             // are made.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A record as it was read.
-pub(super) struct Record {
+pub(super) struct PackedRecord {
     /// bytes of the record
     pub content: Vec<u8>,
     /// position of its first byte
@@ -34,14 +34,14 @@ pub(super) struct RecordOrder {
 /// Reads the records.
 pub(super) struct Records {
     order: RecordOrder,
-    source: Source,
+    source: RecordSource,
     /// The next pass, as the consumer counts them.
     next_pass: Arc<AtomicU64>,
     pass: u64,
     number: u64,
 }
 
-enum Source {
+enum RecordSource {
     /// Reads from the first position up to the second.
     InOrder { reader: RecordReader, range: (u64, u64) },
     /// The records at these positions, in this order.
@@ -58,7 +58,7 @@ impl Records {
             let step = positions.len().div_ceil(parts as usize);
             let bound = |part: u64| (part as usize).saturating_mul(step).min(positions.len());
             let mine = positions[bound(part)..bound(part + 1)].to_vec();
-            Source::Positions { file, order: (0..mine.len()).collect(), positions: mine }
+            RecordSource::Positions { file, order: (0..mine.len()).collect(), positions: mine }
         } else {
             // Parts are equally many bytes; a record belongs to the part that it begins in.
             let step = file.size().div_ceil(parts).next_multiple_of(4);
@@ -70,11 +70,11 @@ impl Records {
             let range = (bound(part)?, if part + 1 == parts { u64::MAX } else { bound(part + 1)? });
             if order.shuffle {
                 let positions = file.positions(range.0, range.1)?;
-                Source::Positions { file, order: (0..positions.len()).collect(), positions }
+                RecordSource::Positions { file, order: (0..positions.len()).collect(), positions }
             } else {
                 let mut reader = RecordReader::open(&order.path)?;
                 reader.seek(range.0)?;
-                Source::InOrder { reader, range }
+                RecordSource::InOrder { reader, range }
             }
         };
         let pass = next_pass.load(Ordering::Relaxed);
@@ -87,8 +87,8 @@ impl Records {
     fn begin(&mut self) -> Result<(), DataError> {
         self.number = 0;
         match &mut self.source {
-            Source::InOrder { reader, range } => reader.seek(range.0),
-            Source::Positions { order, .. } => {
+            RecordSource::InOrder { reader, range } => reader.seek(range.0),
+            RecordSource::Positions { order, .. } => {
                 if self.order.shuffle {
                     permutation(self.order.seed, self.pass, order);
                 }
@@ -99,14 +99,14 @@ impl Records {
 
     fn read(&mut self) -> Result<Option<(Vec<u8>, u64)>, DataError> {
         match &mut self.source {
-            Source::InOrder { reader, range } => {
+            RecordSource::InOrder { reader, range } => {
                 let position = reader.position();
                 if position >= range.1 {
                     return Ok(None);
                 }
                 Ok(reader.read()?.map(|content| (content, position)))
             }
-            Source::Positions { file, positions, order } => {
+            RecordSource::Positions { file, positions, order } => {
                 let Some(position) = order.get(self.number as usize).map(|i| positions[*i]) else { return Ok(None) };
                 let read = file.read(position).map_err(|error| match (error, &self.order.index) {
                     (DataError::Content { place, problem }, Some(index)) => {
@@ -127,13 +127,13 @@ impl Records {
 }
 
 impl Producer for Records {
-    type Item = Record;
+    type Item = PackedRecord;
     type Error = DataError;
 
-    fn next(&mut self) -> Result<Option<Record>, DataError> {
+    fn next(&mut self) -> Result<Option<PackedRecord>, DataError> {
         let Some((content, position)) = self.read()? else { return Ok(None) };
         self.number += 1;
-        Ok(Some(Record { content, position, number: self.number - 1, pass: self.pass }))
+        Ok(Some(PackedRecord { content, position, number: self.number - 1, pass: self.pass }))
     }
 
     fn reset(&mut self, _delivered: u64) -> Result<(), DataError> {

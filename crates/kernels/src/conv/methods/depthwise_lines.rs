@@ -1,7 +1,7 @@
 //! Rows of depthwise convolutions where input or output is in lines of bf16: 32 channels, computed
 //! in float32.
 
-use crate::activation::Limits;
+use crate::activation::ActivationLimits;
 use crate::blocked::lines::Pixels;
 use crate::gemm::tile::Tap;
 use crate::simd::{Dst, LANES, PairsBody, Rounding, Src};
@@ -27,7 +27,7 @@ pub(super) struct LinesRow {
     pub residual: Option<Pixels<Src>>,
     pub y: Pixels<Dst>,
     pub cols: usize,
-    pub limits: Limits,
+    pub limits: ActivationLimits,
 }
 
 impl PairsBody for LinesRow {

@@ -11,14 +11,14 @@ use proptest::prelude::*;
 
 /// A convolution of volumes: `[n, c, d, h, w]` and the kernel.
 #[derive(Clone, Debug)]
-struct Case {
+struct VolumeCase {
     shape: [usize; 5],
     params: Conv2dParams,
     depth: Depth,
     residual: bool,
 }
 
-impl Case {
+impl VolumeCase {
     fn outputs(&self) -> Option<Vec<usize>> {
         let [n, _, d, h, w] = self.shape;
         let Depth { kernel, stride, dilate, pad } = self.depth;
@@ -109,7 +109,7 @@ impl Case {
     }
 }
 
-fn case(shape: [usize; 5], outputs: usize, kernel: [usize; 3], stride: [usize; 3], pad: [usize; 3]) -> Case {
+fn case(shape: [usize; 5], outputs: usize, kernel: [usize; 3], stride: [usize; 3], pad: [usize; 3]) -> VolumeCase {
     let [depth, kernel @ ..] = kernel;
     let params = Conv2dParams {
         kernel,
@@ -118,7 +118,7 @@ fn case(shape: [usize; 5], outputs: usize, kernel: [usize; 3], stride: [usize; 3
         ..Conv2dParams::square(shape[1], outputs, 1)
     };
     let depth = Depth { kernel: depth, stride: stride[0], dilate: 1, pad: pad[0] };
-    Case { shape, params, depth, residual: false }
+    VolumeCase { shape, params, depth, residual: false }
 }
 
 #[test]
@@ -190,8 +190,9 @@ proptest! {
 
 #[test]
 fn what_does_not_fit_or_takes_too_many_elements_is_left_to_the_plain_kernel() {
-    let select =
-        |case: Case| PlainConv::select(case.params, case.depth, case.shape, Isa::Portable, ConvOptions::default());
+    let select = |case: VolumeCase| {
+        PlainConv::select(case.params, case.depth, case.shape, Isa::Portable, ConvOptions::default())
+    };
     assert!(select(case([1, 4, 2, 5, 5], 4, [3; 3], [1; 3], [0; 3])).is_none(), "a kernel deeper than the volume");
     assert!(select(case([0, 4, 4, 5, 5], 4, [3; 3], [1; 3], [0; 3])).is_none(), "no volume");
     let far = 1 << 31;

@@ -12,7 +12,7 @@ use crate::testing::{Reverse, Threads, Uneven, assert_close, random};
 use proptest::prelude::*;
 
 /// A convolution, what pools it, and data for both.
-struct Case {
+struct PooledCase {
     conv: ConvKernel,
     kind: PoolKind,
     windows: Pool2dParams,
@@ -23,7 +23,7 @@ struct Case {
     bias: Vec<f32>,
 }
 
-impl Case {
+impl PooledCase {
     /// None where the method does not compute such a convolution, or a window does not fit.
     fn new(
         params: Conv2dParams,
@@ -31,7 +31,7 @@ impl Case {
         isa: Isa,
         method: Method,
         pooling: (PoolKind, Pool2dParams),
-    ) -> Option<Case> {
+    ) -> Option<PooledCase> {
         let isa = isa.or_best();
         let signature = ConvSignature {
             isa,
@@ -52,7 +52,7 @@ impl Case {
         let mut packed = vec![0.0; conv.packed_len()];
         conv.pack(&random(params.weight_len(), 2), &mut packed);
         let bias = random(params.out_channels, 3);
-        Some(Case { out: [count(0)?, count(1)?], conv, kind, windows, x, packed, bias })
+        Some(PooledCase { out: [count(0)?, count(1)?], conv, kind, windows, x, packed, bias })
     }
 
     fn epilogue(&self) -> ConvEpilogue<'_> {
@@ -147,7 +147,7 @@ proptest! {
         let params = Conv2dParams { pad: [pad; 2], ..Conv2dParams::square(inputs, outputs, 3) };
         for isa in Isa::ALL {
             for method in [method("direct"), method("winograd-f2"), method("winograd-f4")] {
-                if let Some(case) = Case::new(params, [n, inputs, h, w], isa, method, pooling) {
+                if let Some(case) = PooledCase::new(params, [n, inputs, h, w], isa, method, pooling) {
                     case.check();
                 }
             }
@@ -161,7 +161,7 @@ proptest! {
     ) {
         let params = Conv2dParams { kernel, pad: [kernel[0] / 2, 1], ..Conv2dParams::square(inputs, outputs, 1) };
         for isa in Isa::ALL {
-            if let Some(case) = Case::new(params, [n, inputs, h, w], isa, method("winograd-taps"), pooling) {
+            if let Some(case) = PooledCase::new(params, [n, inputs, h, w], isa, method("winograd-taps"), pooling) {
                 case.check();
             }
         }
@@ -174,7 +174,7 @@ proptest! {
         let params = Conv2dParams { pad: [3, 3], stride: [2, 2], ..Conv2dParams::square(inputs, outputs, 7) };
         for isa in Isa::ALL {
             for method in [method("direct"), method("winograd-polyphase")] {
-                if let Some(case) = Case::new(params, [1, inputs, h, w], isa, method, pooling) {
+                if let Some(case) = PooledCase::new(params, [1, inputs, h, w], isa, method, pooling) {
                     case.check();
                 }
             }
@@ -197,7 +197,7 @@ fn every_method_for_large_maps_has_bands() {
         (wide, [2, 16, 56, 56], method("winograd-taps")),
     ] {
         let case =
-            Case::new(params, shape, Isa::Avx512, method, (PoolKind::Max, WINDOWS)).expect("it can compute this");
+            PooledCase::new(params, shape, Isa::Avx512, method, (PoolKind::Max, WINDOWS)).expect("it can compute this");
         assert!(case.check(), "{method:?}");
     }
 }
@@ -207,7 +207,7 @@ fn what_does_not_pay_stays_two_steps() {
     let apart = Pool2dParams { kernel: [2, 2], stride: [2, 2], pad: [0, 0] };
     let pooled = |inputs, outputs, size, method, windows| {
         let params = Conv2dParams { pad: [1, 1], ..Conv2dParams::square(inputs, outputs, 3) };
-        let case = Case::new(params, [1, inputs, size, size], Isa::Avx2, method, (PoolKind::Max, windows));
+        let case = PooledCase::new(params, [1, inputs, size, size], Isa::Avx2, method, (PoolKind::Max, windows));
         let case = case.expect("it can compute this");
         PooledKernel::new(&case.conv, case.kind, case.windows, case.out).is_some()
     };

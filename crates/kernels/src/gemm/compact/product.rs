@@ -23,7 +23,7 @@ const CHUNKS: usize = 32;
 
 /// How a product is cut; a function of its shape alone.
 #[derive(Clone, Copy)]
-pub(in crate::gemm) struct Cut {
+pub(in crate::gemm) struct CompactCut {
     /// Groups of contiguous panels.
     sides: usize,
     bands: Split,
@@ -32,10 +32,10 @@ pub(in crate::gemm) struct Cut {
     rows: usize,
 }
 
-impl Cut {
-    pub fn new(rows: usize, columns: usize) -> Cut {
+impl CompactCut {
+    pub fn new(rows: usize, columns: usize) -> CompactCut {
         let (sides, bands) = (columns.div_ceil(SIDE * WIDTH), Split::new(rows, BAND));
-        Cut { sides, bands, parts: CHUNKS.div_ceil((sides * bands.parts).max(1)), rows }
+        CompactCut { sides, bands, parts: CHUNKS.div_ceil((sides * bands.parts).max(1)), rows }
     }
 
     /// Elements of memory for the sums of all parts.
@@ -58,12 +58,12 @@ impl Cut {
 /// The sums of all columns in the first elements of `room`, where [`Cut::place`] says.
 pub(in crate::gemm) fn multiply<'r>(
     view: &View<'_>,
-    cut: Cut,
+    cut: CompactCut,
     live: &Live<'_>,
     room: &'r mut [f32],
     par: &dyn Par,
 ) -> &'r [f32] {
-    let Cut { bands, parts, sides, .. } = cut;
+    let CompactCut { bands, parts, sides, .. } = cut;
     let (part, steps) = (cut.sums(), live.steps().len());
     let all = Dst::new(&mut room[..parts * part]);
     par.run(sides * bands.parts * parts, 0, &|chunk, _| {

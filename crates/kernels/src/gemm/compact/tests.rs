@@ -96,7 +96,7 @@ fn a_few_exceptions_are_put_in_their_places_and_many_are_too_many() {
     let (n, k) = (40, 512);
     let Some(gemm) = compact(1, n, k) else { return };
     let mut weights = values(3, n * k).iter().map(|w| w.abs() + 1.0).collect::<Vec<_>>();
-    let most = Places::of(&gemm).most_exceptions();
+    let most = PackedPlaces::of(&gemm).most_exceptions();
     for i in 0..most {
         weights[i * 100] = 1e-20;
     }
@@ -173,7 +173,7 @@ fn weights_beside_zeros_are_not_read() {
     };
     let expected = product(&packed, 0.0);
     // A kernel that reads a weight of an even step finds infinity or NaN.
-    let places = Places::of(&gemm);
+    let places = PackedPlaces::of(&gemm);
     let tables = &mut bytemuck::cast_slice_mut::<_, u32>(&mut packed)[places.table(0)..places.ends()];
     tables.iter_mut().filter(|exponent| **exponent == (127 - 10) << 23).for_each(|exponent| *exponent = 0x7f80_0000);
     assert!(product(&packed, 1.0).iter().all(|c| !c.is_finite()));
@@ -185,6 +185,6 @@ fn an_eighth_less_is_touched_and_no_more_is_asked_for_than_a_cache_line_a_layer(
     let Some(gemm) = compact(1, 4096, 9216) else { return };
     let plain = gemm.plain().packed_len();
     assert!(gemm.packed_len() <= plain + LANES);
-    assert!(Places::of(&gemm).exceptions() * 1000 < plain * 876);
+    assert!(PackedPlaces::of(&gemm).exceptions() * 1000 < plain * 876);
     assert!(pays(4096, 9216, Isa::Avx512) && !pays(1000, 512, Isa::Avx512) && !pays(4096, 9216, Isa::Avx2));
 }

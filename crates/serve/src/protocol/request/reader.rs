@@ -12,8 +12,8 @@ use std::marker::PhantomData;
 pub(super) struct Request<'a> {
     pub(super) id: Option<String>,
     pub(super) parameters: Parameters,
-    pub(super) inputs: Vec<Input<'a>>,
-    pub(super) outputs: Option<Vec<Output>>,
+    pub(super) inputs: Vec<RequestInput<'a>>,
+    pub(super) outputs: Option<Vec<RequestOutput>>,
 }
 
 /// Parameters of a request that have a meaning here. Others are ignored.
@@ -25,7 +25,7 @@ pub(super) struct Parameters {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Input<'a> {
+pub(super) struct RequestInput<'a> {
     pub(super) name: String,
     #[serde(deserialize_with = "extents")]
     pub(super) shape: Vec<i64>,
@@ -37,7 +37,7 @@ pub(super) struct Input<'a> {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Output {
+pub(super) struct RequestOutput {
     pub(super) name: String,
     #[serde(default)]
     pub(super) parameters: TensorParameters,

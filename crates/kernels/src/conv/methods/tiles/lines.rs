@@ -19,7 +19,7 @@ pub(super) struct Plane {
 
 /// Places of the lines of an image, and the order in which products take them.
 #[derive(Clone, Debug)]
-pub(super) struct Plan {
+pub(super) struct LinePlan {
     pub params: Conv2dParams,
     pub out: [usize; 2],
     /// Rows and columns of a plane.
@@ -61,8 +61,8 @@ impl RowLines {
     }
 }
 
-impl Plan {
-    pub fn new(params: Conv2dParams, out: [usize; 2]) -> Plan {
+impl LinePlan {
+    pub fn new(params: Conv2dParams, out: [usize; 2]) -> LinePlan {
         let Conv2dParams { kernel, stride, dilate, .. } = params;
         let beyond = |i: usize| (kernel[i] - 1) * dilate[i] / stride[i];
         let size = [out[0] + beyond(0), out[1] + beyond(1)];
@@ -77,7 +77,7 @@ impl Plan {
             }
             taps.push((number, row / stride[0] * size[1] + column / stride[1]));
         }
-        Plan { params, out, size, planes, taps }
+        LinePlan { params, out, size, planes, taps }
     }
 
     /// Lines of a pixel.

@@ -11,9 +11,9 @@
 mod lines;
 mod plain;
 
-use crate::activation::Limits;
+use crate::activation::ActivationLimits;
 use crate::amx::parts::PARTS;
-use crate::amx::tiles::{LINE, LINE_NUMBERS, PixelRow, ROWS, Rows, SIDE, Soon, TILE, Tiles, register_tile};
+use crate::amx::tiles::{LINE, LINE_NUMBERS, PixelRow, ROWS, SIDE, Soon, TILE, TileRows, Tiles, register_tile};
 use crate::amx::{AmxGemm, number_in_parts};
 use crate::blocked::lines::{CopyArgs, CopyPixels, Pixels, blocks_of_pair};
 use crate::blocked::{BLOCK, Halo, zero_ends};
@@ -28,7 +28,7 @@ use crate::gemm::Matrix;
 use crate::isa::Isa;
 use crate::par::Par;
 use crate::simd::{Dst, Entry, LANES, PairsBody, Rounding, Src, entry_lines};
-use lines::{Plan, RowLines};
+use lines::{LinePlan, RowLines};
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
@@ -80,7 +80,7 @@ impl<const COUNT: usize> ConvMethod for TilesMethod<COUNT> {
 
     fn cost(&self, signature: &ConvSignature, out: [usize; 2]) -> Option<f64> {
         let ConvSignature { params: p, shape: [images, ..], isa, .. } = *signature;
-        let plan = Plan::new(p, out);
+        let plan = LinePlan::new(p, out);
         let rows = (images * plan.row_panels() * SIDE) as f64;
         let products = rows * (plan.steps() * LINE_NUMBERS * plan.columns() * SIDE) as f64;
         let read = (images * plan.blocks() * plan.planes.len() * plan.plane() * LINE_NUMBERS) as f64;
@@ -109,7 +109,7 @@ pub(in crate::conv) fn suits(p: &Conv2dParams) -> bool {
 
 /// A convolution of values in COUNT parts on the tiles `T`, prepared for one image size.
 pub(in crate::conv) struct TilesConv<T, const COUNT: usize> {
-    plan: Plan,
+    plan: LinePlan,
     images: usize,
     store: Entry<StorePixels>,
     copy: Entry<CopyArgs>,
@@ -126,7 +126,7 @@ impl<T: Tiles, const COUNT: usize> TilesConv<T, COUNT> {
     pub(in crate::conv) fn new(params: Conv2dParams, images: usize, out: [usize; 2]) -> TilesConv<T, COUNT> {
         let isa = Isa::detect();
         let (store, copy) = (entry_lines::<StorePixels>(isa), entry_lines::<CopyPixels>(isa));
-        TilesConv { plan: Plan::new(params, out), images, store, copy, tiles: PhantomData }
+        TilesConv { plan: LinePlan::new(params, out), images, store, copy, tiles: PhantomData }
     }
 
     /// Weights of one tap as a product of pixels would pack them.
@@ -260,7 +260,7 @@ impl<T: Tiles, const COUNT: usize> TilesConv<T, COUNT> {
                 for panel in within..end {
                     let row = job.rows.first(panel);
                     let at = |step| lines.wrapping_add(job.rows.offsets[step] + row * LINE);
-                    let a = Rows { at, part: job.rows.part };
+                    let a = TileRows { at, part: job.rows.part };
                     let [this, other] = &mut sums;
                     // SAFETY: `t` are configured tiles; lines and weights have all steps of these
                     // rows and columns, the sums have 32 x 32 numbers.
@@ -460,7 +460,7 @@ struct StorePixels {
     bias: Src,
     residual: Option<Pixels<Src>>,
     y: Pixels<Dst>,
-    limits: Limits,
+    limits: ActivationLimits,
     count: usize,
 }
 

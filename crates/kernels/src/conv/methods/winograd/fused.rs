@@ -324,8 +324,8 @@ fn pick_passes(FusedPatch([tall, wide]): FusedPatch) -> [Option<Entry<PassArgs>>
         ($row:literal, $wide:literal) => {
             match live($row) {
                 0 => None,
-                1 => Some(entry_wide::<Pass<$row, 1, $wide>>()),
-                _ => Some(entry_wide::<Pass<$row, 2, $wide>>()),
+                1 => Some(entry_wide::<TransformPass<$row, 1, $wide>>()),
+                _ => Some(entry_wide::<TransformPass<$row, 2, $wide>>()),
             }
         };
     }
@@ -357,9 +357,9 @@ struct PassArgs {
 
 /// Row `ROW` of the filter transform: six points of the tiles in `LIVE` rows of tiles. A patch is
 /// `WIDE` outputs wide.
-struct Pass<const ROW: usize, const LIVE: usize, const WIDE: usize>;
+struct TransformPass<const ROW: usize, const LIVE: usize, const WIDE: usize>;
 
-impl<const ROW: usize, const LIVE: usize, const WIDE: usize> Pass<ROW, LIVE, WIDE> {
+impl<const ROW: usize, const LIVE: usize, const WIDE: usize> TransformPass<ROW, LIVE, WIDE> {
     /// Whether a tile uses a point of this row.
     #[inline(always)]
     const fn live(point: usize, tile: usize) -> bool {
@@ -418,7 +418,7 @@ impl<const ROW: usize, const LIVE: usize, const WIDE: usize> Pass<ROW, LIVE, WID
     }
 }
 
-impl<const ROW: usize, const LIVE: usize, const WIDE: usize> Body for Pass<ROW, LIVE, WIDE> {
+impl<const ROW: usize, const LIVE: usize, const WIDE: usize> Body for TransformPass<ROW, LIVE, WIDE> {
     type Args = PassArgs;
     #[inline(always)]
     unsafe fn run<S: Simd>(s: S, x: &PassArgs) {

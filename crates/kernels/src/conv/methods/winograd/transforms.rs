@@ -6,7 +6,7 @@
 //! 1, -1, 1/2, -1/2, 2 and infinity. Input transforms are the monic Toom-Cook polynomials; the
 //! fractions go into the filters.
 
-use crate::activation::Limits;
+use crate::activation::ActivationLimits;
 use crate::simd::{Body, Dst, LANES, PairsBody, Rounding, Simd, Src};
 
 /// One-dimensional transforms for P points and O outputs.
@@ -234,7 +234,7 @@ pub(super) struct OutputArgs<L = usize> {
     /// Outputs that lie inside the image.
     pub rows: usize,
     pub cols: usize,
-    pub limits: Limits,
+    pub limits: ActivationLimits,
 }
 
 /// Outputs of a tile from its products; transforms as those of [`InputTile`].
