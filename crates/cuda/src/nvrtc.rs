@@ -71,7 +71,7 @@ pub fn compile(text: &Text, capability: (i32, i32)) -> Result<Vec<u8>, String> {
         let mut hash = Sha256::new();
         hash.update(text.digest);
         hash.update(format!("{major}.{minor} {target}"));
-        let key = hash.finalize();
+        let key = hash.finalize().into();
         if let Some(code) = cache::read(&key) {
             return Ok(code);
         }

@@ -29,6 +29,7 @@
 //! assert_eq!(VALUE.load(Ordering::Relaxed), 42);
 //! ```
 
+pub mod cache;
 mod config;
 pub mod device;
 mod engine;

@@ -34,6 +34,7 @@ pub use compile::{BatchParts, BuildOptions, CacheLimit, CachedOpFlags, Interrupt
 pub use control_flow::number_of_graphs;
 pub use ir::{Graph, GraphInput, GraphNode, Types, Value, ValueMap, infer};
 pub use json::{LoadOptions, Loaded};
+pub use memory::share_weights;
 pub use passes::PassChoice;
 pub use plan::Plan;
 pub use run::{

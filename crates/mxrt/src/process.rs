@@ -1,5 +1,7 @@
 //! [`Process`]: what the borders to other languages share in a process.
 
+mod shared_weights;
+
 use crate::EngineKind;
 use crate::settings::Settings;
 use mxrt_engine::Engine;
@@ -87,6 +89,9 @@ impl Process {
         }
         if settings.debug {
             mxrt_engine::dump_on_sigusr1().map_err(|e| format!("MXRT_DEBUG: listening for SIGUSR1: {e}"))?;
+        }
+        if let Some(most) = settings.shared_weights {
+            shared_weights::begin(&settings.devices, most).map_err(|why| format!("MXRT_SHARED_WEIGHTS_MB: {why}"))?;
         }
         let (random, bound) = (Arc::new(RandomState::new(0)), BoundOperatorCache::default());
         let Settings { plans, max_nodes, debug, .. } = settings;

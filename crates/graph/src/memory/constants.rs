@@ -5,6 +5,7 @@
 //! of its parameters give the fingerprint of the content. All plans of the process share blocks by
 //! fingerprint ([`SHARED`]). After a `set_data` the next request computes again what depends on it.
 
+use super::kept::files_of;
 use super::shared::SHARED;
 use crate::ir::Value;
 use crate::plan::{
@@ -87,7 +88,7 @@ impl ConstPlan {
     /// Adds the bytes of every block that this plan keeps, by address, because plans share blocks.
     pub fn held(&self, blocks: &mut HashMap<*const ConstBlock, usize>) {
         for set in &self.remembered.read().sets {
-            blocks.extend(set.blocks.iter().flatten().map(|b| (Arc::as_ptr(b), b.block.len())));
+            blocks.extend(set.blocks.iter().flatten().map(|b| (Arc::as_ptr(b), b.held())));
         }
     }
 
@@ -101,11 +102,11 @@ impl ConstPlan {
     /// set is not remembered.
     fn compute(&self, request: &PlanRequest<'_>, keys: Vec<ValueKey>, pack: &Packer<'_>) -> ConstSet {
         let contents = Contents::new(self, request, &keys);
-        let mut made = MadeConsts { plan: self, request, values: HashMap::new() };
+        let mut made = MadeConsts { plan: self, request, values: HashMap::new(), lasting: HashMap::new() };
         let (blocks, failures) = (vec![None; self.slots.len()], Vec::new());
         let mut set = ConstSet { keys, blocks, failures, fresh: AtomicBool::new(false) };
         for (place, s) in self.order.iter().enumerate() {
-            match slot(&self.slots[*s].source, &contents, &mut made, pack) {
+            match slot(&self.slots[*s], &contents, &mut made, pack) {
                 Ok(block) => set.blocks[*s] = Some(block),
                 Err(failure) => {
                     set.failures.resize(self.slots.len(), None);
@@ -121,11 +122,12 @@ impl ConstPlan {
 
 /// Finds or computes the block of a slot.
 fn slot(
-    source: &ConstSource,
+    slot: &ConstSlot,
     contents: &Contents,
     made: &mut MadeConsts<'_>,
     pack: &Packer<'_>,
 ) -> Result<Arc<ConstBlock>, Failure> {
+    let source = &slot.source;
     let failed = source.values().iter().filter_map(|value| contents.of(*value).failed).min();
     if let Some(failure) = failed.and_then(|input| made.request.inputs.failure(input)) {
         return Err(failure.clone());
@@ -134,9 +136,11 @@ fn slot(
     let pool = std::ptr::from_ref(made.request.site.memory()).addr();
     let content = Fingerprint::of((pool, source.fingerprint(|value| contents.of(*value).fingerprint)));
     SHARED.get_or_compute(content, || {
-        let block = match source {
-            ConstSource::Value(value) => made.value(*value),
-            ConstSource::Pack(packing) => made.pack(packing, pack).map(Arc::new),
+        let block = match files_of(slot.bytes) {
+            Some(files) => made
+                .lasting_name(source)
+                .and_then(|name| files.get_or_compute(name, slot.bytes, || made.content(source, pack))),
+            None => made.content(source, pack),
         };
         block.map_err(|error| made.request.site.failure(error))
     })
@@ -224,6 +228,8 @@ struct MadeConsts<'a> {
     plan: &'a ConstPlan,
     request: &'a PlanRequest<'a>,
     values: HashMap<Value, (TensorType, Arc<ConstBlock>)>,
+    /// names of values that other processes give to equal contents
+    lasting: HashMap<Value, Fingerprint>,
 }
 
 impl MadeConsts<'_> {
@@ -234,10 +240,47 @@ impl MadeConsts<'_> {
             let outputs = self.plan.nodes.get(n).map_or(0, |node| node.outputs.len());
             for (_, block) in (0..outputs).filter_map(|o| self.values.remove(&Value::Node(*n, o))) {
                 if let Ok(block) = Arc::try_unwrap(block) {
-                    block.block.give_back();
+                    block.give_back();
                 }
             }
         }
+    }
+
+    fn content(&mut self, source: &ConstSource, pack: &Packer<'_>) -> Result<Arc<ConstBlock>, OpError> {
+        match source {
+            ConstSource::Value(value) => self.value(*value),
+            ConstSource::Pack(packing) => self.pack(packing, pack).map(Arc::new),
+        }
+    }
+
+    /// The name of a content by the bytes of its parameters.
+    fn lasting_name(&mut self, source: &ConstSource) -> Result<Fingerprint, OpError> {
+        for value in source.values() {
+            // Nodes come after those that they read.
+            for n in self.nodes_below(*value, |value| self.lasting.contains_key(value)) {
+                let node = &self.plan.nodes[&n];
+                let inputs = node.inputs.iter().map(|value| self.lasting_input(*value));
+                let inputs = inputs.collect::<Result<SmallVec<[Fingerprint; 8]>, OpError>>()?;
+                let name = Fingerprint::of((node.computation, inputs));
+                self.lasting.extend((0..node.outputs.len()).map(|o| (Value::Node(n, o), Fingerprint::of((name, o)))));
+            }
+            self.lasting_input(*value)?;
+        }
+        Ok(source.fingerprint(|value| self.lasting[value]))
+    }
+
+    /// The name of a value whose predecessors have names.
+    fn lasting_input(&mut self, value: Value) -> Result<Fingerprint, OpError> {
+        if let Some(name) = self.lasting.get(&value) {
+            return Ok(*name);
+        }
+        let Value::Input(input) = value else {
+            return Err(OpError::new(FailureKind::Operator, format!("{value} is not a constant of this plan")));
+        };
+        let tensor = self.request.inputs.tensor(input)?;
+        let name = Fingerprint::of((tensor.dtype, tensor.shape, tensor.bytes()));
+        self.lasting.insert(value, name);
+        Ok(name)
     }
 
     fn value(&mut self, value: Value) -> Result<Arc<ConstBlock>, OpError> {
@@ -251,18 +294,24 @@ impl MadeConsts<'_> {
     /// Runs the constant node that makes a value, after those of its predecessors that have not
     /// run.
     fn run_for(&mut self, value: Value) -> Result<(), OpError> {
+        self.nodes_below(value, |value| self.values.contains_key(value)).into_iter().try_for_each(|n| self.run(n))
+    }
+
+    /// The nodes that make a value, in an order in which they can run, without those whose values
+    /// are known.
+    fn nodes_below(&self, value: Value, known: impl Fn(&Value) -> bool) -> BTreeSet<usize> {
         let mut needed = BTreeSet::new();
         let mut open = vec![value];
         while let Some(value) = open.pop() {
             if let Value::Node(n, _) = value
-                && !self.values.contains_key(&value)
+                && !known(&value)
                 && needed.insert(n)
             {
                 open.extend(self.plan.nodes.get(&n).iter().flat_map(|node| &node.inputs));
             }
         }
         // A node reads only earlier ones.
-        needed.into_iter().try_for_each(|n| self.run(n))
+        needed
     }
 
     /// Runs a constant node whose inputs have been computed.
@@ -303,7 +352,7 @@ impl MadeConsts<'_> {
             node.kernel.run(&mut call).map_err(|e| e.op(node.op).node(&*node.name))?;
         }
         for (o, (t, block)) in node.outputs.iter().zip(blocks).enumerate() {
-            let made = Arc::new(ConstBlock { block, bytes: t.bytes() });
+            let made = Arc::new(ConstBlock::new(block, t.bytes()));
             self.values.insert(Value::Node(n, o), (t.clone(), made));
         }
         Ok(())
@@ -340,5 +389,5 @@ pub fn pack_with(kernel: &dyn Kernel, site: &dyn RunSite, inputs: &[TensorRef<'_
     };
     let mut block = allocate(site.memory(), packing.bytes())?;
     packing.pack(site.par(), inputs, &mut block.as_mut_slice()[..packing.bytes()])?;
-    Ok(ConstBlock { block, bytes: packing.bytes() })
+    Ok(ConstBlock::new(block, packing.bytes()))
 }

@@ -4,6 +4,7 @@
 use super::Fingerprint;
 use crate::ir::Value;
 use mxrt_engine::Failure;
+use mxrt_engine::cache::SharedBytes;
 use mxrt_engine::memory::Block;
 use mxrt_engine::{ForkSafeMutex as Mutex, ForkSafeRwLock as RwLock};
 use mxrt_ops::{Kernel, Unpack};
@@ -81,18 +82,50 @@ pub struct ConstSlot {
 
 /// Computed content of a slot.
 pub struct ConstBlock {
-    pub block: Block,
-    pub bytes: usize,
+    memory: ConstMemory,
+    bytes: usize,
+}
+
+enum ConstMemory {
+    /// memory of this process
+    Pool(Block),
+    /// a file that several processes map
+    Shared(SharedBytes),
 }
 
 impl ConstBlock {
     /// Takes the first `bytes` of a block that is at least as long.
     pub fn new(block: Block, bytes: usize) -> ConstBlock {
-        ConstBlock { block, bytes }
+        ConstBlock { memory: ConstMemory::Pool(block), bytes }
     }
 
+    /// Takes a content that other processes have, too.
+    pub fn shared(content: SharedBytes) -> ConstBlock {
+        let bytes = content.as_slice().len();
+        ConstBlock { memory: ConstMemory::Shared(content), bytes }
+    }
+
+    /// The content.
     pub fn bytes(&self) -> &[u8] {
-        &self.block.as_slice()[..self.bytes]
+        match &self.memory {
+            ConstMemory::Pool(block) => &block.as_slice()[..self.bytes],
+            ConstMemory::Shared(content) => content.as_slice(),
+        }
+    }
+
+    /// Bytes of memory, which other processes may use, too.
+    pub fn held(&self) -> usize {
+        match &self.memory {
+            ConstMemory::Pool(block) => block.len(),
+            ConstMemory::Shared(content) => content.as_slice().len(),
+        }
+    }
+
+    /// Gives the memory to the system instead of keeping it for the next block.
+    pub fn give_back(self) {
+        if let ConstMemory::Pool(block) = self.memory {
+            block.give_back();
+        }
     }
 }
 

@@ -1,19 +1,38 @@
-//! Fingerprints: short names of contents.
+//! Names of contents.
 
-use mxrt_engine::ForkSafeOnce;
-use std::hash::{BuildHasher, Hash, RandomState};
+use sha2::{Digest, Sha256};
+use std::hash::{Hash, Hasher};
 
-/// A name of a content: 128 bits of two hashes with secret keys, which differ from process to
-/// process. Different contents have different fingerprints, also where they were chosen to collide.
+/// A name of a content: 256 bits, equal in all processes of a build. Different contents have
+/// different fingerprints, also where they were chosen to collide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Fingerprint([u64; 2]);
+pub struct Fingerprint([u8; 32]);
 
 impl Fingerprint {
     /// The fingerprint of a content.
     pub fn of(content: impl Hash) -> Fingerprint {
-        static KEYS: ForkSafeOnce<[RandomState; 2]> = ForkSafeOnce::new();
-        let keys = KEYS.get_or_init(Default::default);
-        Fingerprint(keys.each_ref().map(|key| key.hash_one(&content)))
+        let mut digester = Digester(Sha256::new());
+        content.hash(&mut digester);
+        Fingerprint(digester.0.finalize().into())
+    }
+
+    /// The fingerprint as bytes.
+    pub fn bytes(self) -> [u8; 32] {
+        self.0
+    }
+}
+
+/// Passes what values say of themselves to the digest.
+struct Digester(Sha256);
+
+impl Hasher for Digester {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    fn finish(&self) -> u64 {
+        let digest = self.0.clone().finalize();
+        u64::from_le_bytes(digest[..8].try_into().unwrap_or_default())
     }
 }
 
@@ -22,15 +41,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_contents_have_equal_fingerprints_and_others_differ_in_both_halves() {
+    fn equal_contents_have_equal_fingerprints_and_others_differ() {
         assert_eq!(Fingerprint::of(("relu", 1)), Fingerprint::of(("relu", 1)));
-        let all: Vec<Fingerprint> = (0..1000).map(Fingerprint::of).collect();
-        for half in 0..2 {
-            let mut seen: Vec<u64> = all.iter().map(|f| f.0[half]).collect();
-            seen.sort_unstable();
-            seen.dedup();
-            assert_eq!(seen.len(), 1000);
-        }
-        assert!(all.iter().all(|f| f.0[0] != f.0[1]), "the halves have keys of their own");
+        let mut all: Vec<Fingerprint> = (0..1000).map(Fingerprint::of).collect();
+        all.extend([Fingerprint::of(("ab", "c")), Fingerprint::of(("a", "bc")), Fingerprint::of("abc")]);
+        let count = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), count);
+    }
+
+    #[test]
+    fn a_fingerprint_is_the_sha_256_of_what_a_value_says_of_itself() {
+        let digest: [u8; 32] = Sha256::digest(7u32.to_ne_bytes()).into();
+        assert_eq!(Fingerprint::of(7u32).bytes(), digest, "other processes find the same");
     }
 }

@@ -18,6 +18,8 @@ pub struct Settings {
     pub devices: DeviceSettings,
     /// options for [`CachedOp::compile`](mxrt_graph::CachedOp::compile)
     pub plans: BuildOptions,
+    /// bytes of packed weights that processes share as files; `None`: each has its own
+    pub shared_weights: Option<usize>,
     /// take denormal numbers for zeros, for [`set_flush_denormals`](crate::set_flush_denormals)
     pub flush_denormals: bool,
     /// give no warnings of dense copies of sparse arrays

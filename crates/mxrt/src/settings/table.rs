@@ -232,6 +232,19 @@ pub static SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        name: "MXRT_SHARED_WEIGHTS_MB",
+        expects: "a whole number",
+        default: "0: each process has its own",
+        doc: "Disk space for folded and packed weights that the processes of a user share, in MiB. The \
+            processes map files in `MXRT_CACHE_DIR`, so that the workers of a server have one copy \
+            together. The files written longest ago are deleted when the space is used up.",
+        subject: MODELS,
+        read: |to, text| {
+            to.settings.shared_weights = Some(mebibytes(text)?).filter(|bytes| *bytes > 0);
+            Ok(())
+        },
+    },
+    Setting {
         name: "MXRT_PASSES",
         expects: "names of passes, a minus before each and commas between",
         default: "all passes",
@@ -300,8 +313,10 @@ pub static SETTINGS: &[Setting] = &[
         name: "MXRT_CACHE_DIR",
         expects: "the path of a folder",
         default: "`$XDG_CACHE_HOME/mxrt`, or `~/.cache/mxrt`",
-        doc: "Folder of kernels that were compiled for GPUs at run time. It is created when it is needed.",
-        subject: GPUS,
+        doc: "Folder of files that the processes of a user share: kernels that were compiled for GPUs at run \
+            time, and packed weights. It is created when it is needed. A folder that other users can write is not \
+            used.",
+        subject: MODELS,
         read: |to, text| {
             to.settings.devices.cache = Some(text.into());
             Ok(())
