@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -164,10 +165,38 @@ def test_hooks_are_called_before_the_model_and_after_it(mx, tmp_path, capfd) -> 
             text = exchange(connection, "/metrics")[1].decode()
         assert 'mxrt_requests_total{model="both",version="1",outcome="hook"} 1' in text
     assert "RuntimeError: a secret of the server" in capfd.readouterr().err
-    for content, words in (("x = 1", "neither a function 'preprocess'"), ("import nothing_like_it", "No module named")):
+    for content, words in (("x = 1", "no function 'preprocess', 'postprocess' or 'load'"), ("import nothing_like_it", "No module named")):
         (tmp_path / "hooks.py").write_text(content)
         with pytest.raises(mx.base.MXNetError, match=words):
             mx.serve.Server({"both": both}, port=0).start()
+
+
+def test_a_hook_reads_the_files_of_a_model(mx, tmp_path) -> None:
+    """Files that are encrypted where they are kept."""
+    key = 0x5A
+    for ending in ("-symbol.json", "-0000.params"):
+        plain = (DIGITS / f"digits_cnn{ending}").read_bytes()
+        (tmp_path / f"digits{ending}").write_bytes(bytes(byte ^ key for byte in plain))
+    hooks = tmp_path / "hooks.py"
+
+    def server() -> Any:
+        settings = {**model(mx, "digits_cnn").settings, "hooks": hooks}
+        return mx.serve.Server({"digits": mx.serve.Model(tmp_path / "digits", **settings)}, port=0)
+
+    hooks.write_text(f"def load(path): return bytes(byte ^ {key} for byte in open(path, 'rb').read())")
+    with server() as serving:
+        status, _, data = post(serving, "/models/digits/infer", npy(golden("digits_cnn", 3)[0]))
+        assert status == 200, data
+        assert same([np.load(io.BytesIO(data))], called(mx, "digits_cnn", 3))
+    for content, words in (
+        ("raise PermissionError('the key is not here')", r"hooks: load\('.*digits-symbol.json'\): .*the key is not here"),
+        ("return path", "it gave str, where bytes were expected"),
+        ("return b'\\xff'", "gave bytes that are no UTF-8 text"),
+        ("return b'{}'", "digits"),
+    ):
+        hooks.write_text(f"def load(path): {content}")
+        with pytest.raises(mx.base.MXNetError, match=words):
+            server().start()
 
 
 # ---- bodies of clients of MXNet Model Server ----------------------------------------------------

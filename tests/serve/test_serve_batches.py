@@ -113,6 +113,16 @@ def test_a_lone_request_waits_for_others_where_that_is_set(mx) -> None:
         assert time.monotonic() - began >= 0.2
 
 
+def test_rows_of_requests_are_counted(mx) -> None:
+    with mx.serve.Server({"digits_cnn": served(mx, "digits_cnn", 1)}, port=0) as server:
+        for rows in (1, 3, 3):
+            asked(server, "digits_cnn", golden("digits_cnn", rows))
+        with contextlib.closing(connect(server)) as connection:
+            stats = json.loads(exchange(connection, "/v2/models/digits_cnn/stats")[1])["model_stats"][0]
+        rows = gauge(server, f"mxrt_rows_total{{{LABELS.format('digits_cnn')}}}")
+    assert (stats["inference_count"], stats["inference_stats"]["success"]["count"], rows) == (7, 3, 7)
+
+
 def test_calls_of_the_model_are_counted_beside_requests(mx) -> None:
     with mx.serve.Server({"module_mlp": served(mx, "module_mlp", 8)}, port=0) as server:
         in_threads(16, lambda _: [asked(server, "module_mlp", golden("module_mlp", 1)) for _ in range(20)])

@@ -30,6 +30,14 @@ pub(crate) fn loader() -> HookLoader {
 type Parts = (String, String, Vec<usize>, Vec<u8>);
 
 impl Hooks for PythonHooks {
+    fn read(&self, file: &Path) -> Result<Option<Vec<u8>>, HookError> {
+        Python::attach(|py| {
+            let _call = PythonCall::enter(py);
+            let made = self.0.bind(py).call_method1("load", (file,));
+            made.and_then(|made| made.extract()).map_err(|e| error(py, &e))
+        })
+    }
+
     fn before(&self, request: &HookRequest<'_>) -> Result<Option<Vec<HookArray>>, HookError> {
         Python::attach(|py| {
             let _call = PythonCall::enter(py);

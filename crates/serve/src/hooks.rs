@@ -1,5 +1,5 @@
-//! Hooks: a user's functions, in another language, before and after the call of a model. The
-//! endpoints for files call them. Inference by the protocol does not.
+//! Hooks: a user's functions, in another language. One reads the files of a model; the others are
+//! called before and after the model by the endpoints for files. Inference by the protocol calls none.
 
 use crate::refusal::{Outcome, Refusal};
 use hyper::StatusCode;
@@ -40,6 +40,11 @@ pub enum HookError {
 
 /// Hooks of a model. They are called in threads that may wait.
 pub trait Hooks: Send + Sync {
+    /// Reads a file of the model, such as one that is encrypted. `None` leaves that to the server.
+    fn read(&self, _file: &Path) -> Result<Option<Vec<u8>>, HookError> {
+        Ok(None)
+    }
+
     /// Makes the inputs of the model from a request. `None` leaves the decoding of the body to the
     /// server.
     fn before(&self, request: &HookRequest<'_>) -> Result<Option<Vec<HookArray>>, HookError>;
@@ -51,6 +56,13 @@ pub trait Hooks: Send + Sync {
 pub type HookLoader = Arc<dyn Fn(&Path) -> Result<Arc<dyn Hooks>, String> + Send + Sync>;
 
 impl HookError {
+    /// Returns the message for the operator.
+    pub(crate) fn message(&self) -> &str {
+        match self {
+            HookError::Refused(words) | HookError::Failed(words) => words,
+        }
+    }
+
     /// Returns the refusal for the client, and the message for the log that the client does not
     /// get.
     pub(crate) fn refusal(self) -> (Refusal, Option<String>) {

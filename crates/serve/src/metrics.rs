@@ -81,6 +81,8 @@ fn nanos(time: Duration) -> u64 {
 #[derive(Debug)]
 pub(crate) struct ModelMetrics {
     outcomes: [AtomicU64; Outcome::ALL.len()],
+    /// rows of successful requests
+    rows: AtomicU64,
     /// time from the head of a successful request to its response
     pub(crate) total: Histogram,
     /// time of requests that were not answered with results
@@ -103,6 +105,7 @@ impl Default for ModelMetrics {
     fn default() -> ModelMetrics {
         ModelMetrics {
             outcomes: Default::default(),
+            rows: AtomicU64::new(0),
             total: Histogram::of_times(),
             unsuccessful: Histogram::of_times(),
             decode: Histogram::of_times(),
@@ -116,11 +119,15 @@ impl Default for ModelMetrics {
 }
 
 impl ModelMetrics {
-    /// Counts a request that has ended.
-    pub(crate) fn ended(&self, outcome: Outcome, time: Duration) {
+    /// Counts a request of `rows` rows that has ended.
+    pub(crate) fn ended(&self, outcome: Outcome, rows: usize, time: Duration) {
         self.outcomes[outcome as usize].fetch_add(1, Ordering::Relaxed);
-        let histogram = if outcome == Outcome::Success { &self.total } else { &self.unsuccessful };
-        histogram.add(time);
+        if outcome == Outcome::Success {
+            self.rows.fetch_add(rows as u64, Ordering::Relaxed);
+            self.total.add(time);
+        } else {
+            self.unsuccessful.add(time);
+        }
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         self.last.store(u64::try_from(now.as_millis()).unwrap_or(0), Ordering::Relaxed);
     }
@@ -128,6 +135,11 @@ impl ModelMetrics {
     /// Returns the number of requests that ended with this outcome.
     pub(crate) fn count(&self, outcome: Outcome) -> u64 {
         self.outcomes[outcome as usize].load(Ordering::Relaxed)
+    }
+
+    /// Returns the rows of successful requests.
+    pub(crate) fn rows(&self) -> u64 {
+        self.rows.load(Ordering::Relaxed)
     }
 
     /// Returns the time at which the last request ended, in milliseconds since 1970.
@@ -206,6 +218,10 @@ pub(crate) fn text<'a>(
             let _ = writeln!(to, "mxrt_requests_total{{{labels},outcome=\"{name}\"}} {count}");
         }
     }
+    form.head(&mut to, "mxrt_rows_total", "counter", "Rows of inference requests that were answered with results.");
+    for (model, version, metrics) in models.clone() {
+        let _ = writeln!(to, "mxrt_rows_total{{{}}} {}", labels(model, version), metrics.rows());
+    }
     for (name, help, of) in HISTOGRAMS {
         form.head(&mut to, name, "histogram", help);
         for (model, version, metrics) in models.clone() {
@@ -236,7 +252,8 @@ mod tests {
         for micros in [50, 200, 200, 90_000_000] {
             metrics.compute.add(Duration::from_micros(micros));
         }
-        metrics.ended(Outcome::Late, Duration::from_secs(1));
+        metrics.ended(Outcome::Late, 2, Duration::from_secs(1));
+        metrics.ended(Outcome::Success, 3, Duration::from_secs(1));
         let text = text(MetricsFormat::Prometheus, [("a\"b", "1", &metrics)].into_iter(), &[]);
         for line in [
             "mxrt_compute_seconds_bucket{model=\"a\\\"b\",version=\"1\",le=\"0.0001\"} 1",
@@ -245,7 +262,8 @@ mod tests {
             "mxrt_compute_seconds_bucket{model=\"a\\\"b\",version=\"1\",le=\"+Inf\"} 4",
             "mxrt_compute_seconds_count{model=\"a\\\"b\",version=\"1\"} 4",
             "mxrt_requests_total{model=\"a\\\"b\",version=\"1\",outcome=\"late\"} 1",
-            "mxrt_requests_total{model=\"a\\\"b\",version=\"1\",outcome=\"success\"} 0",
+            "mxrt_requests_total{model=\"a\\\"b\",version=\"1\",outcome=\"success\"} 1",
+            "mxrt_rows_total{model=\"a\\\"b\",version=\"1\"} 3",
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");
         }

@@ -1,5 +1,5 @@
-"""Files of hooks for `mxrt serve`: ``preprocess(request) -> arrays`` and ``postprocess(arrays) ->
-response``.
+"""Files of hooks for `mxrt serve`: ``preprocess(request) -> arrays``, ``postprocess(arrays) ->
+response`` and ``load(path) -> bytes``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Request:
 
 
 class Hooks:
-    """The functions of a file, which has one of them or both."""
+    """The functions of a file, which has one of them or several."""
 
     def __init__(self, file: str | os.PathLike[str]) -> None:
         spec = importlib.util.spec_from_file_location("mxrt_hooks", file)
@@ -39,8 +39,18 @@ class Hooks:
         spec.loader.exec_module(module)
         self._preprocess: Callable[[Request], Any] | None = getattr(module, "preprocess", None)
         self._postprocess: Callable[[dict[str, Any]], Any] | None = getattr(module, "postprocess", None)
-        if self._preprocess is None and self._postprocess is None:
-            raise MXNetValueError("it has neither a function 'preprocess' nor a function 'postprocess'")
+        self._load: Callable[[str], Any] | None = getattr(module, "load", None)
+        if self._preprocess is None and self._postprocess is None and self._load is None:
+            raise MXNetValueError("it has no function 'preprocess', 'postprocess' or 'load'")
+
+    def load(self, path: str | os.PathLike[str]) -> bytes | None:
+        """The bytes of a file of the model as the hook reads it; None where there is no such hook."""
+        if self._load is None:
+            return None
+        made = self._load(os.fspath(path))
+        if not isinstance(made, (bytes, bytearray, memoryview)):
+            raise MXNetValueError(f"it gave {type(made).__name__}, where bytes were expected")
+        return bytes(made)
 
     def before(self, body: bytes, headers: list[tuple[str, str]]) -> list[_Parts] | None:
         """The inputs that the hook makes of a request; None where there is no such hook."""

@@ -51,6 +51,36 @@ impl Loading<'_> {
         regular::open(file, regular::USUAL).map_err(|error| bad(format!("hooks: {}: {error}", file.display())))?;
         load(file).map_err(|words| bad(format!("hooks: {words}")))
     }
+
+    /// Reads the symbol, by the hook of the model if there is one.
+    fn symbol(&self, hooks: Option<&Arc<dyn Hooks>>) -> Result<Symbol, OpError> {
+        let (memory, file) = (self.engine.memory(), &self.files.symbol);
+        let text = match read_by_hook(hooks, file)? {
+            Some(bytes) => String::from_utf8(bytes)
+                .map_err(|_| bad(format!("hooks: load('{}') gave bytes that are no UTF-8 text", file.display())))?,
+            None => mxrt_io::read_text_within(file, memory)
+                .map_err(|e| OpError::new(FailureKind::Data, format!("{}: {e}", file.display())))?,
+        };
+        let options = LoadOptions { memory: Some(memory), max_nodes: self.max_nodes, ..LoadOptions::default() };
+        Ok(Symbol::load_json_with(&text, options)?.symbol)
+    }
+
+    /// Reads the parameters, by the hook of the model if there is one, by their names without `arg:`
+    /// and `aux:`.
+    fn parameters(&self, hooks: Option<&Arc<dyn Hooks>>) -> Result<HashMap<String, NDArray>, OpError> {
+        let Some(file) = &self.files.params else { return Ok(HashMap::new()) };
+        let loaded = match read_by_hook(hooks, file)? {
+            Some(bytes) => params::load_from_bytes(self.engine, &bytes, NpShape::Global),
+            None => params::load(self.engine, file, NpShape::Global),
+        };
+        named(loaded.map_err(|e| OpError::new(FailureKind::Data, format!("{}: {e}", file.display())))?)
+    }
+}
+
+/// Reads a file of a model by its hook, if it has one that does.
+fn read_by_hook(hooks: Option<&Arc<dyn Hooks>>, file: &Path) -> Result<Option<Vec<u8>>, OpError> {
+    let Some(hooks) = hooks else { return Ok(None) };
+    hooks.read(file).map_err(|error| bad(format!("hooks: load('{}'): {}", file.display(), error.message())))
 }
 
 impl ModelSettings {
@@ -100,11 +130,8 @@ fn gives_probabilities(symbol: &Symbol) -> bool {
     }
 }
 
-/// Reads the parameters of a file, by their names without `arg:` and `aux:`.
-fn parameters(engine: &'static Engine, file: Option<&Path>) -> Result<HashMap<String, NDArray>, OpError> {
-    let Some(file) = file else { return Ok(HashMap::new()) };
-    let loaded = params::load(engine, file, NpShape::Global)
-        .map_err(|e| OpError::new(FailureKind::Data, format!("{}: {e}", file.display())))?;
+/// Takes the names of parameters without `arg:` and `aux:`.
+fn named(loaded: Params) -> Result<HashMap<String, NDArray>, OpError> {
     let named = match loaded {
         Params::Named(named) => named,
         // The file of a network without parameters is an empty list.
@@ -143,13 +170,10 @@ impl Model {
 
     fn read(loading: &Loading<'_>) -> Result<Model, OpError> {
         let Loading { engine, plans, spec, files, .. } = *loading;
-        let memory = engine.memory();
-        let text = mxrt_io::read_text_within(&files.symbol, memory)
-            .map_err(|e| OpError::new(FailureKind::Data, format!("{}: {e}", files.symbol.display())))?;
-        let options = LoadOptions { memory: Some(memory), max_nodes: loading.max_nodes, ..LoadOptions::default() };
-        let symbol = Symbol::load_json_with(&text, options)?.symbol;
+        let hooks = spec.settings.hooks.as_deref().map(|file| loading.load_hooks(file)).transpose()?;
+        let symbol = loading.symbol(hooks.as_ref())?;
         let names = symbol.list_inputs();
-        let mut params = parameters(engine, files.params.as_deref())?;
+        let mut params = loading.parameters(hooks.as_ref())?;
         let mut settings = spec.settings.clone();
         let known_labels = symbol.labels();
         settings.name_lone_input(&names, &params, &known_labels)?;
@@ -224,7 +248,7 @@ impl Model {
                 settings.queue_bytes.unwrap_or(usize::MAX),
             ),
             classes: settings.labels.as_deref().map(names_of_classes).transpose()?.unwrap_or_default(),
-            hooks: settings.hooks.as_deref().map(|file| loading.load_hooks(file)).transpose()?,
+            hooks,
             share: loading.turns.share(settings.weight, settings.calls.into_iter().chain(settings.cores).min()),
             settings,
             engine,

@@ -322,6 +322,17 @@ impl Model {
     }
 }
 
+impl Model {
+    /// Returns the rows of a request: the first extent of its inputs if that is the batch.
+    pub(crate) fn rows(&self, inputs: &[NDArray]) -> usize {
+        let first = self.feeds.first().and_then(|feed| feed.info.shape.dims()).and_then(|dims| dims.first());
+        match (first, inputs.first()) {
+            (Some(None), Some(array)) => array.shape().first().copied().unwrap_or(1),
+            _ => 1,
+        }
+    }
+}
+
 impl std::fmt::Debug for Model {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Model({} {}: {:?} -> {:?})", self.name, self.version, self.inputs, self.outputs)

@@ -45,6 +45,8 @@ pub(crate) struct Inference {
     /// data for its span, if spans are wanted and the client wants one
     traced: Option<Traced>,
     computed: Option<(Instant, Instant)>,
+    /// rows of the inputs
+    rows: usize,
 }
 
 /// Priority and timeout of a request.
@@ -72,6 +74,7 @@ impl Inference {
             trace: None,
             traced: None,
             computed: None,
+            rows: 1,
         }
     }
 
@@ -148,6 +151,7 @@ impl Inference {
         let options = self.options(&model, schedule);
         self.admit(schedule)?;
         let inputs = self.feed(&model, tensors, schedule).await?;
+        self.rows = model.rows(&inputs);
         let began = Instant::now();
         let held: Holds = Arc::new(self.account.clone());
         let running = async {
@@ -219,7 +223,7 @@ impl Drop for Inference {
             Some(End { outcome, refused }) => (outcome, refused),
             None => (Outcome::Cancelled, Some((499, "the client has gone".to_owned()))),
         };
-        metrics.ended(outcome, time);
+        metrics.ended(outcome, self.rows, time);
         if let Some(traced) = self.traced {
             let times = Times { began: self.began, computed: self.computed };
             let model = self.model.as_ref().map(|model| (model.name.as_str(), model.version.as_str()));

@@ -1,7 +1,6 @@
 //! Statistics of models, in the form of the protocol's extension.
 
 use crate::metrics::{Histogram, ModelMetrics};
-use crate::refusal::Outcome;
 use serde::Serialize;
 
 /// Counts and times of one version of a model.
@@ -11,7 +10,9 @@ pub(crate) struct ModelStatistics {
     pub(crate) version: String,
     /// end of the last request, in milliseconds since 1970
     pub(crate) last_inference: u64,
+    /// rows of successful requests
     pub(crate) inference_count: u64,
+    /// calls of the model, each with the rows of one request or several
     pub(crate) execution_count: u64,
     pub(crate) inference_stats: InferenceStatistics,
 }
@@ -44,12 +45,11 @@ impl Totals {
 
 impl ModelStatistics {
     pub(crate) fn of(name: &str, version: &str, metrics: &ModelMetrics) -> ModelStatistics {
-        let successes = metrics.count(Outcome::Success);
         ModelStatistics {
             name: name.to_owned(),
             version: version.to_owned(),
             last_inference: metrics.last(),
-            inference_count: successes,
+            inference_count: metrics.rows(),
             execution_count: metrics.compute.totals().0,
             inference_stats: InferenceStatistics {
                 success: Totals::of(&metrics.total),
