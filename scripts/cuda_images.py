@@ -36,7 +36,7 @@ BUDGETS = {"sm_75": 160}
 
 def sources() -> dict[str, str]:
     """The files of the text that are compiled for GPUs, by name."""
-    names = sorted(p.name for p in (FOLDER / "cuda").iterdir() if not p.name.startswith("host."))
+    names = sorted(p.name for p in (FOLDER / "cuda").iterdir())
     return {name: (FOLDER / "cuda" / name).read_text() for name in names}
 
 

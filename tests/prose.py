@@ -24,6 +24,7 @@ _NOT_OURS = (
     "tests/models/",
     "crates/serve/src/grpc/generated/",
     "crates/cuda-kernels/cuda/",
+    "crates/cuda-kernels/tests/host/",
     "python/mxrt/_mxrt.pyi",
     "tests/prose.py",
 )

@@ -126,6 +126,8 @@ NO_KERNEL = "has no kernel for gpu("
 # compensates for what it rounds off.
 ON_GPUS = {"nansum-036"}
 KERNELS = ROOT / "crates" / "cuda-kernels" / "cuda"
+# What replaces CUDA where the kernels are compiled for the host.
+HOST = ROOT / "crates" / "cuda-kernels" / "tests" / "host"
 
 
 def compiler() -> str:
@@ -140,7 +142,7 @@ def host_kernels(edited: str = "kernels.cu", edit: Callable[[str], str] = lambda
     """The kernels of GPUs compiled for the host, after `edit` changed a file of their text.
     Compiled once for each text.
     """
-    files = {path.name: path.read_text() for path in sorted(KERNELS.iterdir())}
+    files = {path.name: path.read_text() for path in sorted([*KERNELS.iterdir(), *HOST.iterdir()])}
     files[edited] = edit(files[edited])
     digest = hashlib.sha256(json.dumps(files).encode()).hexdigest()[:16]
     folder = BUILD / "cuda-kernels" / digest

@@ -1,5 +1,8 @@
 //! Embeds the images that `scripts/cuda_images.py` made; without them it builds as well. Embeds the
-//! text of the kernels too, for GPUs without an image.
+//! text of the kernels too, for GPUs without an image. Makes the arguments of kernels in Rust.
+
+#[path = "build/arguments.rs"]
+mod arguments;
 
 use lzma_rust2::{LzmaOptions, LzmaWriter};
 use std::fmt::Write as _;
@@ -12,7 +15,8 @@ fn main() {
     let folder = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR").unwrap_or_default());
     let out = PathBuf::from(std::env::var("OUT_DIR").unwrap_or_default());
     let written = images(&folder.join("images"), &out.join("images.rs"))
-        .and_then(|()| text(&folder.join("cuda"), &out.join("text.lzma")));
+        .and_then(|()| text(&folder.join("cuda"), &out.join("text.lzma")))
+        .and_then(|()| structures(&folder.join("cuda"), &out.join("arguments.rs")));
     if let Err(error) = written {
         panic!("{}: {error}", out.display());
     }
@@ -41,11 +45,35 @@ fn images(folder: &Path, out: &Path) -> std::io::Result<()> {
 /// Name and content of every file that is compiled for GPUs, each ended by a zero.
 fn text(folder: &Path, out: &Path) -> std::io::Result<()> {
     let mut all = Vec::new();
-    for (name, path) in files(folder).into_iter().filter(|(name, _)| !name.starts_with("host.")) {
+    for (name, path) in files(folder) {
         all.extend([name.as_bytes(), b"\0", &std::fs::read(path)?, b"\0"].concat());
     }
     let size = all.len() as u64;
     let mut writer = LzmaWriter::new_use_header(Vec::new(), &LzmaOptions::with_preset(9), Some(size))?;
     writer.write_all(&all)?;
     std::fs::write(out, writer.finish()?)
+}
+
+/// The arguments of kernels. Headers come in the order of `kernels.cu`, after those that it includes
+/// indirectly.
+fn structures(folder: &Path, out: &Path) -> std::io::Result<()> {
+    let mut order = Vec::new();
+    include(folder, "kernels.cu", &mut order)?;
+    let rust = arguments::generate(&order).map_err(std::io::Error::other)?;
+    std::fs::write(out, rust)
+}
+
+/// Adds the files that a file includes, then itself, unless they are there.
+fn include(folder: &Path, name: &str, order: &mut Vec<(String, String)>) -> std::io::Result<()> {
+    if order.iter().any(|(known, _)| known == name) {
+        return Ok(());
+    }
+    let text = std::fs::read_to_string(folder.join(name))?;
+    let included = |line: &str| Some(line.strip_prefix("#include \"")?.strip_suffix('"')?.to_owned());
+    // Tests alone have what replaces CUDA on the host.
+    for other in text.lines().filter_map(included).filter(|other| other != "host.h") {
+        include(folder, &other, order)?;
+    }
+    order.push((name.to_owned(), text));
+    Ok(())
 }

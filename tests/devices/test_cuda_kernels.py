@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from conformance_gpu import FAMILIES, command, environment, judged
-from support import ASYNC, KERNELS, ROOT, compiler, host_kernels, last_json, run, run_python
+from support import ASYNC, HOST, KERNELS, ROOT, compiler, host_kernels, last_json, run, run_python
 
 
 def kernels(env: dict[str, str], *arguments: str, timeout: float = 200):
@@ -38,7 +38,7 @@ ORDERS = re.compile(r"__syncthreads\(\);|copy_wait<[^>]*>\(\);")
 def barriers() -> list[tuple[str, int]]:
     """Every barrier of the text, and every wait for copies: file and number within it."""
     texts = {path.name: path.read_text() for path in sorted(KERNELS.glob("*.h"))}
-    own = {name: text for name, text in texts.items() if name not in ("host.h", "device.h")}
+    own = {name: text for name, text in texts.items() if name != "device.h"}
     return [(name, number) for name, text in own.items() for number in range(len(ORDERS.findall(text)))]
 
 
@@ -418,7 +418,7 @@ def test_numbers_of_64_bits_are_divided(tmp_path: Path) -> None:
         """
     )
     made = tmp_path / "divide"
-    command = [compiler(), "-std=c++17", "-O1", f"-I{KERNELS}", str(program), "-o", str(made)]
+    command = [compiler(), "-std=c++17", "-O1", f"-I{KERNELS}", f"-I{HOST}", str(program), "-o", str(made)]
     built = run(command)
     assert built.returncode == 0, built.stderr
     done = run([str(made)])

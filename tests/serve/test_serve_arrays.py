@@ -165,7 +165,10 @@ def test_hooks_are_called_before_the_model_and_after_it(mx, tmp_path, capfd) -> 
             text = exchange(connection, "/metrics")[1].decode()
         assert 'mxrt_requests_total{model="both",version="1",outcome="hook"} 1' in text
     assert "RuntimeError: a secret of the server" in capfd.readouterr().err
-    for content, words in (("x = 1", "no function 'preprocess', 'postprocess' or 'load'"), ("import nothing_like_it", "No module named")):
+    for content, words in (
+        ("x = 1", "no function 'preprocess', 'postprocess' or 'load'"),
+        ("import nothing_like_it", "No module named"),
+    ):
         (tmp_path / "hooks.py").write_text(content)
         with pytest.raises(mx.base.MXNetError, match=words):
             mx.serve.Server({"both": both}, port=0).start()
@@ -189,7 +192,10 @@ def test_a_hook_reads_the_files_of_a_model(mx, tmp_path) -> None:
         assert status == 200, data
         assert same([np.load(io.BytesIO(data))], called(mx, "digits_cnn", 3))
     for content, words in (
-        ("raise PermissionError('the key is not here')", r"hooks: load\('.*digits-symbol.json'\): .*the key is not here"),
+        (
+            "raise PermissionError('the key is not here')",
+            r"hooks: load\('.*digits-symbol.json'\): .*the key is not here",
+        ),
         ("return path", "it gave str, where bytes were expected"),
         ("return b'\\xff'", "gave bytes that are no UTF-8 text"),
         ("return b'{}'", "digits"),

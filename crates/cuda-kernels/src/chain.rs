@@ -2,7 +2,8 @@
 //! time is written out, and the compiler leaves the rest away. Addresses, shapes and the numbers of
 //! steps stay data, so one text serves all shapes.
 
-use crate::elementwise::{ElementOperand, ElementStep, NUMBER};
+use crate::arguments::{ElementOperandArgument, ElementStepArgument};
+use crate::elementwise::NUMBER;
 use crate::launch::{COMPILED, Computes};
 use crate::text;
 use mxrt_cuda::Text;
@@ -12,7 +13,12 @@ use std::fmt::Write as _;
 const AT_A_TIME: usize = 4;
 
 /// A kernel for these operands and steps, with the results that it would have as data.
-pub(crate) fn text(computes: Computes, out_dtype: i32, operands: &[ElementOperand], steps: &[ElementStep]) -> Text {
+pub(crate) fn text(
+    computes: Computes,
+    out_dtype: i32,
+    operands: &[ElementOperandArgument],
+    steps: &[ElementStepArgument],
+) -> Text {
     let element = match computes {
         Computes::Single => "float",
         Computes::Double => "double",

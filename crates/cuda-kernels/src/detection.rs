@@ -1,29 +1,13 @@
 //! Anchors and detections: `detection.h`.
 
+use crate::arguments::{ANCHORS, AnchorsArgument, DetectionsArgument};
 use crate::launch::{Bound, code, each, each_group, launch, of_floats};
 use mxrt_engine::DevicePtr;
 use mxrt_kernels::vision::multibox::MultiBoxDetection;
 use mxrt_ops::{Anchors, KernelForm, Signature};
 
-/// Anchors of a pixel at most (`ANCHORS` of the text).
-const ANCHORS: usize = 32;
 /// Numbers of a detection.
 const ROW: usize = 6;
-
-/// `Anchors` of the text.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct AnchorsArgument {
-    to: u64,
-    n: i64,
-    columns: i32,
-    per_pixel: i32,
-    steps: [f32; 2],
-    offsets: [f32; 2],
-    half_sides: [[f32; 2]; ANCHORS],
-    clip: i32,
-    dtype: i32,
-}
 
 impl AnchorsArgument {
     // In a method: rustc 1.95 breaks on a closure that captures the fields one by one, with the array
@@ -31,29 +15,6 @@ impl AnchorsArgument {
     fn at(&self, to: DevicePtr) -> AnchorsArgument {
         AnchorsArgument { to: to.0, ..*self }
     }
-}
-
-/// `Detections` of the text.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct DetectionsArgument {
-    to: u64,
-    rows: u64,
-    stays: u64,
-    probabilities: u64,
-    locations: u64,
-    anchors: u64,
-    batch: i64,
-    count: i64,
-    classes: i64,
-    limit: i64,
-    threshold: f64,
-    overlap: f64,
-    variances: [f32; 4],
-    clip: i32,
-    sorts: i32,
-    across_classes: i32,
-    dtype: i32,
 }
 
 pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {

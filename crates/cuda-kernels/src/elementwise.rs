@@ -1,7 +1,10 @@
 //! Functions of elements, and casts: `elementwise.h`.
 
+use crate::arguments::{
+    AXES, CastArgument, ElementOperandArgument, ElementProgramArgument, ElementStepArgument, OPERANDS, STEPS,
+};
 use crate::chain;
-use crate::launch::{AXES, Axes, Bound, Computes, axes, code, computes, each, known};
+use crate::launch::{Bound, Computes, axes, code, computes, each, known};
 use mxrt_cuda::Text;
 use mxrt_kernels::elementwise::{Binary, Unary};
 use mxrt_kernels::strides;
@@ -10,62 +13,10 @@ use mxrt_tensor::DType;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-/// Arrays and steps that a program has at most (`OPERANDS` and `STEPS` of the text).
-const OPERANDS: usize = 8;
-const STEPS: usize = 16;
 /// Elements that a single function is compiled for.
 const LARGE: usize = 1 << 18;
 /// The index by which a step reads its own number.
 pub(crate) const NUMBER: i32 = -(STEPS as i32) - 1;
-
-/// `ElementOperand` of the text.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub(crate) struct ElementOperand {
-    at: u64,
-    pub dtype: i32,
-    pub strided: i32,
-    steps: [i64; AXES],
-}
-
-/// `ElementStep` of the text.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub(crate) struct ElementStep {
-    pub function: i32,
-    pub a: i32,
-    pub b: i32,
-    unused: i32,
-    number: f64,
-    p: f64,
-    q: f64,
-}
-
-/// `ElementProgram` of the text.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct ElementProgram {
-    out: u64,
-    n: i64,
-    out_dtype: i32,
-    operands: i32,
-    steps: i32,
-    unused: i32,
-    axes: Axes,
-    operand: [ElementOperand; OPERANDS],
-    step: [ElementStep; STEPS],
-}
-
-/// `Cast` of the text.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct CastArgument {
-    to: u64,
-    from: u64,
-    n: i64,
-    to_dtype: i32,
-    from_dtype: i32,
-}
 
 /// Numbers of the functions in the text, by kind and name: their rows there, in order.
 fn functions() -> &'static HashMap<(&'static str, &'static str), i32> {
@@ -109,7 +60,7 @@ pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound
             let whole = computes(signature.outputs.first()?.dtype)?;
             let (a, b) = if *first { (NUMBER, 0) } else { (0, NUMBER) };
             let function = binary(*function, whole)?;
-            bind_steps(&[ElementStep { function, a, b, number: *number, ..NO_STEP }], &[], signature)
+            bind_steps(&[ElementStepArgument { function, a, b, number: *number, ..NO_STEP }], &[], signature)
         }
         KernelForm::Cast => {
             let (from, to) = (signature.inputs.first()?, signature.outputs.first()?);
@@ -139,32 +90,33 @@ pub(crate) fn example() -> Text {
     chain::text(Computes::Single, code(DType::F32), &[NO_OPERAND], &[NO_STEP])
 }
 
-const NO_OPERAND: ElementOperand = ElementOperand { at: 0, dtype: 0, strided: 0, steps: [0; AXES] };
-const NO_STEP: ElementStep = ElementStep { function: 0, a: 0, b: 0, unused: 0, number: 0.0, p: 0.0, q: 0.0 };
+const NO_OPERAND: ElementOperandArgument = ElementOperandArgument { at: 0, dtype: 0, strided: 0, steps: [0; AXES] };
+const NO_STEP: ElementStepArgument =
+    ElementStepArgument { function: 0, a: 0, b: 0, unused: 0, number: 0.0, p: 0.0, q: 0.0 };
 
-fn step(function: Elementwise, reads: &[StepInput], whole: Computes) -> Option<ElementStep> {
+fn step(function: Elementwise, reads: &[StepInput], whole: Computes) -> Option<ElementStepArgument> {
     let source = |i: usize| match reads.get(i) {
         Some(StepInput::Input(k)) => *k as i32,
         Some(StepInput::Step(k)) => !(*k as i32),
         None => NUMBER,
     };
-    let plain = ElementStep { a: source(0), b: source(0), ..NO_STEP };
+    let plain = ElementStepArgument { a: source(0), b: source(0), ..NO_STEP };
     Some(match function {
         Elementwise::Unary(f) => {
             let (function, p, q) = unary(f, whole)?;
-            ElementStep { function, p, q, ..plain }
+            ElementStepArgument { function, p, q, ..plain }
         }
-        Elementwise::Binary(f) => ElementStep { function: binary(f, whole)?, b: source(1), ..plain },
+        Elementwise::Binary(f) => ElementStepArgument { function: binary(f, whole)?, b: source(1), ..plain },
         Elementwise::WithScalar(f, number) => {
-            ElementStep { function: binary(f, whole)?, b: NUMBER, number: number.into(), ..plain }
+            ElementStepArgument { function: binary(f, whole)?, b: NUMBER, number: number.into(), ..plain }
         }
         Elementwise::OfScalar(f, number) => {
-            ElementStep { function: binary(f, whole)?, a: NUMBER, number: number.into(), ..plain }
+            ElementStepArgument { function: binary(f, whole)?, a: NUMBER, number: number.into(), ..plain }
         }
     })
 }
 
-fn bind_steps(steps: &[ElementStep], shapes: &[Vec<usize>], signature: &Signature<'_>) -> Option<Bound> {
+fn bind_steps(steps: &[ElementStepArgument], shapes: &[Vec<usize>], signature: &Signature<'_>) -> Option<Bound> {
     let ([output], inputs) = (signature.outputs, signature.inputs) else { return None };
     let whole = computes(output.dtype)?;
     // Integers become doubles where they are read.
@@ -187,13 +139,13 @@ fn bind_steps(steps: &[ElementStep], shapes: &[Vec<usize>], signature: &Signatur
     let mut operand = [NO_OPERAND; OPERANDS];
     for (i, input) in inputs.iter().enumerate() {
         let strided = i32::from(shape_of(i).iter().product::<usize>() != out.size());
-        operand[i] = ElementOperand { at: 0, dtype: code(input.dtype), strided, steps: all[i] };
+        operand[i] = ElementOperandArgument { at: 0, dtype: code(input.dtype), strided, steps: all[i] };
     }
     let mut step_list = [NO_STEP; STEPS];
     step_list.iter_mut().zip(steps).for_each(|(place, step)| *place = *step);
     let n = out.size();
     let out_dtype = code(output.dtype);
-    let program = ElementProgram {
+    let program = ElementProgramArgument {
         out: 0,
         n: n as i64,
         out_dtype,

@@ -1,72 +1,10 @@
 //! Elements found by number: `indexing.h`.
 
-use crate::launch::{AXES, Bound, code, each, known, launch};
+use crate::arguments::{AXES, GatherRowsArgument, OneHotArgument, SelectArgument, TakeArgument};
+use crate::launch::{Bound, code, each, known, launch};
 use mxrt_engine::{DeviceCtx, DevicePtr, FailureKind, OpError};
 use mxrt_kernels::index::OutOfRange;
 use mxrt_ops::{KernelForm, Signature};
-
-/// `Take` of the text.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct TakeArgument {
-    to: u64,
-    from: u64,
-    indices: u64,
-    status: u64,
-    outer: i64,
-    extent: i64,
-    inner: i64,
-    count: i64,
-    size: i32,
-    index_dtype: i32,
-    mode: i32,
-    pick: i32,
-}
-
-/// `OneHot` of the text.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct OneHotArgument {
-    to: u64,
-    indices: u64,
-    n: i64,
-    depth: i64,
-    on: f64,
-    off: f64,
-    dtype: i32,
-    index_dtype: i32,
-}
-
-/// `Select` of the text.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct SelectArgument {
-    to: u64,
-    condition: u64,
-    yes: u64,
-    no: u64,
-    n: i64,
-    row: i64,
-    size: i32,
-    condition_dtype: i32,
-}
-
-/// `GatherRows` of the text.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct GatherRowsArgument {
-    to: u64,
-    from: u64,
-    indices: u64,
-    status: u64,
-    count: i64,
-    inner: i64,
-    axes: i32,
-    size: i32,
-    index_dtype: i32,
-    unused: i32,
-    sizes: [i64; AXES],
-}
 
 /// The offset that the source adds to an index that it reports, so that every report differs from
 /// zero.

@@ -1,5 +1,6 @@
 //! Bound kernels, and how they are launched.
 
+use crate::arguments::{AXES, AxesArgument};
 use crate::image::image;
 use mxrt_cuda::{CudaDevice, Function, Grid, Text};
 use mxrt_engine::device::{Device, DeviceError, ErrorClass, OpenDevice};
@@ -188,21 +189,9 @@ pub(crate) fn code(dtype: DType) -> i32 {
     dtype as i32
 }
 
-/// Axes that a kernel walks through at most.
-pub(crate) const AXES: usize = 8;
-
-/// `Axes` of the text.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub(crate) struct Axes {
-    pub rank: i32,
-    unused: i32,
-    pub shape: [i64; AXES],
-}
-
 /// An index space and the steps of `K` arrays in it, its axes joined where all arrays allow it; none
 /// if there are too many left.
-pub(crate) fn axes<const K: usize>(shape: &[usize], steps: [&[isize]; K]) -> Option<(Axes, [[i64; AXES]; K])> {
+pub(crate) fn axes<const K: usize>(shape: &[usize], steps: [&[isize]; K]) -> Option<(AxesArgument, [[i64; AXES]; K])> {
     let mut joined: Vec<(usize, [isize; K])> = Vec::new();
     for (axis, n) in shape.iter().enumerate().filter(|(_, n)| **n != 1) {
         let step: [isize; K] = std::array::from_fn(|k| steps[k][axis]);
@@ -217,7 +206,7 @@ pub(crate) fn axes<const K: usize>(shape: &[usize], steps: [&[isize]; K]) -> Opt
     if joined.len() > AXES {
         return None;
     }
-    let mut axes = Axes { rank: joined.len() as i32, unused: 0, shape: [1; AXES] };
+    let mut axes = AxesArgument { rank: joined.len() as i32, unused: 0, shape: [1; AXES] };
     let mut all = [[0; AXES]; K];
     for (axis, (n, step)) in joined.into_iter().enumerate() {
         axes.shape[axis] = n as i64;

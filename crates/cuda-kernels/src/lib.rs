@@ -4,6 +4,7 @@
 //! the host in tests. Each file here turns a form and shapes into the argument of a kernel and its
 //! grid. `KERNELS.md` has the map.
 
+mod arguments;
 mod chain;
 mod detection;
 mod elementwise;

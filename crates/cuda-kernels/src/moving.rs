@@ -1,38 +1,12 @@
 //! Elements in other places: `moving.h`.
 
-use crate::launch::{AXES, Axes, Bound, axes, code, each, known, launch};
+use crate::arguments::{AXES, MoveArgument, PlacesArgument, RangeArgument};
+use crate::launch::{Bound, axes, code, each, known, launch};
 use crate::product::MatrixRows;
 use mxrt_engine::{DeviceCtx, DevicePtr, OpError};
 use mxrt_ops::{KernelForm, Move, Signature};
 use mxrt_tensor::TensorType;
 use mxrt_tensor::index::Region;
-
-/// `Move` of the text.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct MoveArgument {
-    to: u64,
-    from: u64,
-    n: i64,
-    size: i32,
-    unused: i32,
-    axes: Axes,
-    to_steps: [i64; AXES],
-    from_steps: [i64; AXES],
-}
-
-/// `Range` of the text.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct RangeArgument {
-    to: u64,
-    n: i64,
-    repeat: i64,
-    start: f64,
-    step: f64,
-    dtype: i32,
-    unused: i32,
-}
 
 pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
     match form {
@@ -145,18 +119,6 @@ pub(crate) fn copy_rows(
     // Two axes are never too many.
     let Some(argument) = argument(&[rows, columns], &to_steps, &from_steps, size) else { return Ok(()) };
     submit(ctx, argument, to, from.first)
-}
-
-/// `Places` of the text.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct PlacesArgument {
-    to: u64,
-    from: u64,
-    places: u64,
-    n: i64,
-    size: i32,
-    unused: i32,
 }
 
 /// Copies of single elements.

@@ -1,35 +1,11 @@
 //! Non-maximum suppression: `nms.h`.
 
+use crate::arguments::NmsArgument;
 use crate::launch::{Bound, code, each, each_group, launch};
 use mxrt_kernels::vision::boxes::BoxFormat;
 use mxrt_kernels::vision::nms::BoxNms;
 use mxrt_ops::{KernelForm, Signature};
 use mxrt_tensor::DType;
-
-/// `Nms` of the text.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct NmsArgument {
-    to: u64,
-    from: u64,
-    order: u64,
-    stays: u64,
-    groups: i64,
-    count: i64,
-    width: i64,
-    limit: i64,
-    coordinates: i32,
-    score: i32,
-    classes: i32,
-    across_classes: i32,
-    center: i32,
-    to_center: i32,
-    dtype: i32,
-    unused: i32,
-    overlap: f64,
-    valid: f64,
-    background: f64,
-}
 
 pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
     let KernelForm::Suppress(nms) = form else { return None };

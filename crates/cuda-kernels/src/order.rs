@@ -1,5 +1,6 @@
 //! Elements in order: `order.h`.
 
+use crate::arguments::OrderArgument;
 use crate::launch::{Bound, code, each, known, launch};
 use mxrt_cuda::Grid;
 use mxrt_kernels::sort::Order;
@@ -8,31 +9,6 @@ use mxrt_ops::{KernelForm, Ordered, Signature};
 /// Pairs that a block sorts (`ORDER_CHUNK` of the text), of 12 bytes each.
 const CHUNK: usize = 1024;
 const PAIR: usize = 12;
-
-/// `Order` of the text.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct OrderArgument {
-    keys: u64,
-    positions: u64,
-    from: u64,
-    values: u64,
-    places: u64,
-    rows: i64,
-    extent: i64,
-    inner: i64,
-    padded: i64,
-    kept: i64,
-    stage: i64,
-    last: i64,
-    distance: i64,
-    dtype: i32,
-    size: i32,
-    place_dtype: i32,
-    ascending: i32,
-    mask: i32,
-    unused: i32,
-}
 
 pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
     let KernelForm::Order { split, order, give } = *form else { return None };

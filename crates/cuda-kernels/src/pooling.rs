@@ -1,28 +1,10 @@
 //! Windows: `pooling.h`.
 
+use crate::arguments::PoolingArgument;
 use crate::launch::{Bound, code, each, of_floats, small};
 use mxrt_kernels::pool::PoolKind;
 use mxrt_kernels::window::three;
 use mxrt_ops::{KernelForm, Signature};
-
-/// `Pooling` of the text.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct PoolingArgument {
-    to: u64,
-    from: u64,
-    n: i64,
-    planes: i64,
-    inner: i64,
-    size: [i32; 3],
-    out: [i32; 3],
-    kernel: [i32; 3],
-    step: [i32; 3],
-    pad: [i32; 3],
-    fold: i32,
-    p: i32,
-    dtype: i32,
-}
 
 pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
     let KernelForm::Pooling { kind, kernel, stride, pad, channels_last } = *form else { return None };

@@ -1,7 +1,8 @@
 //! Products and convolutions: `product.h`.
 
+use crate::arguments::{ConvolutionArgument, EpilogueArgument, PartsArgument, ProductArgument};
 use crate::launch::{Bound, each, launch, small};
-use crate::tiles::{PartsArgument, Tiled, are_aligned};
+use crate::tiles::{Tiled, are_aligned};
 use mxrt_cuda::Grid;
 use mxrt_engine::{DeviceCtx, DevicePtr, FailureKind, OpError};
 use mxrt_kernels::elementwise::Unary;
@@ -17,59 +18,6 @@ const DEPTH: u32 = 16;
 const CORE_PITCH: u32 = 40;
 /// Blocks along the second and third axis of a grid at most.
 const GRID: usize = 65535;
-
-/// `Epilogue` of the text.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub(crate) struct EpilogueArgument {
-    bias: u64,
-    residual: u64,
-    bias_of_rows: i32,
-    activation: i32,
-    p: f64,
-    q: f64,
-}
-
-/// `Product` of the text.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub(crate) struct ProductArgument {
-    pub c: u64,
-    pub a: u64,
-    pub b: u64,
-    pub m: i64,
-    pub n: i64,
-    pub k: i64,
-    pub inner: i64,
-    pub a_steps: [i64; 4],
-    pub b_steps: [i64; 4],
-    pub c_steps: [i64; 4],
-    pub alpha: f64,
-    pub epilogue: EpilogueArgument,
-    pub parts: PartsArgument,
-}
-
-/// `Convolution` of the text.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub(crate) struct ConvolutionArgument {
-    pub to: u64,
-    pub from: u64,
-    pub weight: u64,
-    pub images: i64,
-    pub channels: i64,
-    pub filters: i64,
-    pub groups: i32,
-    pub unused: i32,
-    pub size: [i32; 3],
-    pub out: [i32; 3],
-    pub kernel: [i32; 3],
-    pub step: [i32; 3],
-    pub pad: [i32; 3],
-    pub dilate: [i32; 3],
-    pub epilogue: EpilogueArgument,
-    pub parts: PartsArgument,
-}
 
 /// An epilogue with the places of its arrays left out.
 struct BoundEpilogue {

@@ -1,23 +1,8 @@
 //! Random numbers, those of the host: `random.h`.
 
+use crate::arguments::RandomArgument;
 use crate::launch::{Bound, code, each, known};
 use mxrt_ops::{KernelForm, RandomForm, Signature};
-
-/// `Random` of the text.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct RandomArgument {
-    to: u64,
-    n: i64,
-    low: i64,
-    seed: u64,
-    position: u64,
-    count: u64,
-    a: f64,
-    b: f64,
-    distribution: i32,
-    dtype: i32,
-}
 
 pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
     let KernelForm::Random(random) = *form else { return None };

@@ -2,6 +2,7 @@
 //!
 //! States are written into the outputs of their steps, and the next step reads them from there.
 
+use crate::arguments::RecurrentStepArgument;
 use crate::launch::{Bound, each, launch};
 use crate::moving::copy_rows;
 use crate::product::{MatrixRows, multiply};
@@ -10,24 +11,6 @@ use mxrt_kernels::recurrent::{Cell, PassPlaces, Recurrent};
 use mxrt_ops::{DeviceOperands, KernelForm, Signature};
 use mxrt_tensor::DType;
 use std::ffi::CStr;
-
-/// `RecurrentStep` of the text.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct StepArgument {
-    to: u64,
-    cell_to: u64,
-    cell_from: u64,
-    before: u64,
-    of_inputs: u64,
-    of_state: u64,
-    n: i64,
-    size: i64,
-    to_step: i64,
-    before_step: i64,
-    cell: i32,
-    unused: i32,
-}
 
 pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
     let KernelForm::Recurrent(layers) = *form else { return None };
@@ -180,7 +163,7 @@ impl Stack<'_> {
         let output =
             MatrixRows { first: self.element(pass.output.first, step * batch * pass.output.step), ..pass.output };
         let made = if projection.is_some() { MatrixRows { first: pass.unprojected, step: size } } else { output };
-        let argument = StepArgument {
+        let argument = RecurrentStepArgument {
             to: made.first.0,
             cell_to: cell_to.0,
             cell_from: cell_from.0,

@@ -1,68 +1,17 @@
 //! Folds over axes: `reduce.h`.
 
-use crate::launch::{AXES, Axes, Bound, Computes, ROW_THREADS, axes, code, computes, each, each_row, of_floats};
+use crate::arguments::{ExtremeArgument, MomentsArgument, ReduceArgument, RunningSumArgument};
+use crate::launch::{Bound, Computes, ROW_THREADS, axes, code, computes, each, each_row, of_floats};
 use mxrt_cuda::Grid;
 use mxrt_kernels::reduce::Reduction;
 use mxrt_kernels::strides::contiguous;
 use mxrt_ops::{DeviceOperands, KernelForm, Signature};
-
-/// `Reduce` of the text, and the number of results.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct ReduceArgument {
-    to: u64,
-    from: u64,
-    count: i64,
-    results: i64,
-    fold: i32,
-    dtype: i32,
-    to_dtype: i32,
-    unused: i32,
-    kept: Axes,
-    gone: Axes,
-    kept_steps: [i64; AXES],
-    gone_steps: [i64; AXES],
-}
 
 impl ReduceArgument {
     /// Sets the addresses of input 0 and output 0.
     fn with_addresses(&self, at: &DeviceOperands<'_>) -> ReduceArgument {
         ReduceArgument { to: at.outputs[0].0, from: at.inputs[0].0, ..*self }
     }
-}
-
-/// `Moments` of the text.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct MomentsArgument {
-    variance: u64,
-    mean: ReduceArgument,
-}
-
-/// `RunningSum` of the text.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct RunningSumArgument {
-    to: u64,
-    from: u64,
-    rows: i64,
-    extent: i64,
-    inner: i64,
-    dtype: i32,
-    from_dtype: i32,
-}
-
-/// `Extreme` of the text.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct ExtremeArgument {
-    to: u64,
-    from: u64,
-    outer: i64,
-    extent: i64,
-    inner: i64,
-    dtype: i32,
-    largest: i32,
 }
 
 pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {

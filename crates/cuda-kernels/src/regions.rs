@@ -1,31 +1,11 @@
 //! Regions of interest: `regions.h`.
 
+use crate::arguments::RegionsArgument;
 use crate::indexing::{REPORTED, out_of_range};
 use crate::launch::{Bound, code, each, launch, of_floats, small};
 use mxrt_engine::{FailureKind, OpError};
 use mxrt_kernels::vision::roi::{LONG_BINS, NO_SIDES, Regions};
 use mxrt_ops::{KernelForm, Signature};
-
-/// `Regions` of the text.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct RegionsArgument {
-    to: u64,
-    from: u64,
-    regions: u64,
-    status: u64,
-    n: i64,
-    images: i64,
-    planes: i64,
-    channels: i64,
-    size: [i32; 2],
-    bins: [i32; 2],
-    scale: f64,
-    samples: i32,
-    aligned: i32,
-    position_sensitive: i32,
-    dtype: i32,
-}
 
 pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
     let output = signature.outputs.first()?;

@@ -1,21 +1,8 @@
 //! Planes of another size: `resample.h`.
 
+use crate::arguments::ResampleArgument;
 use crate::launch::{Bound, code, each, of_floats, small};
 use mxrt_ops::{KernelForm, Resampling, Signature};
-
-/// `Resample` of the text.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct ResampleArgument {
-    to: u64,
-    from: u64,
-    n: i64,
-    size: [i32; 2],
-    out: [i32; 2],
-    scale: [f32; 2],
-    kind: i32,
-    dtype: i32,
-}
 
 pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
     let KernelForm::Resample(resampling) = *form else { return None };

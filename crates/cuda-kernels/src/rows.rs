@@ -1,5 +1,9 @@
 //! Normalisations: `rows.h`.
 
+use crate::arguments::{
+    BatchNormArgument, FoldBatchNormArgument, LayerNormArgument, ResponseNormArgument, SoftmaxArgument,
+    UnitNormArgument,
+};
 use crate::launch::{Bound, Computes, ROW_THREADS, code, computes, each, each_row, known, launch, of_floats};
 use mxrt_cuda::Grid;
 use mxrt_kernels::norm::LrnParams;
@@ -7,113 +11,6 @@ use mxrt_kernels::softmax::SoftmaxParams;
 use mxrt_ops::{DeviceOperands, KernelForm, Signature};
 use mxrt_tensor::DType;
 use std::ffi::CStr;
-
-/// `Softmax` of the text.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct SoftmaxArgument {
-    to: u64,
-    from: u64,
-    lengths: u64,
-    rows: i64,
-    extent: i64,
-    inner: i64,
-    temperature: f64,
-    dtype: i32,
-    to_dtype: i32,
-    length_dtype: i32,
-    log: i32,
-    negate: i32,
-    unused: i32,
-}
-
-/// `LayerNorm` of the text.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct LayerNormArgument {
-    to: u64,
-    mean: u64,
-    deviation: u64,
-    from: u64,
-    gamma: u64,
-    beta: u64,
-    rows: i64,
-    extent: i64,
-    inner: i64,
-    eps: f64,
-    dtype: i32,
-    of_rows: i32,
-}
-
-/// `UnitNorm` of the text.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct UnitNormArgument {
-    to: u64,
-    from: u64,
-    rows: i64,
-    extent: i64,
-    inner: i64,
-    eps: f64,
-    dtype: i32,
-    unused: i32,
-}
-
-/// `ResponseNorm` of the text.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct ResponseNormArgument {
-    to: u64,
-    from: u64,
-    n: i64,
-    channels: i64,
-    inner: i64,
-    alpha: f64,
-    beta: f64,
-    knorm: f64,
-    dtype: i32,
-    half: i32,
-}
-
-/// `BatchNorm` of the text.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct BatchNormArgument {
-    to: u64,
-    from: u64,
-    gamma: u64,
-    beta: u64,
-    mean: u64,
-    variance: u64,
-    n: i64,
-    channels: i64,
-    inner: i64,
-    eps: f64,
-    dtype: i32,
-    statistic_dtype: i32,
-    relu: i32,
-    unused: i32,
-}
-
-/// `FoldBatchNorm` of the text.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct FoldArgument {
-    weight_to: u64,
-    bias_to: u64,
-    weight: u64,
-    bias: u64,
-    gamma: u64,
-    beta: u64,
-    mean: u64,
-    variance: u64,
-    n: i64,
-    each: i64,
-    eps: f64,
-    factor: f64,
-    dtype: i32,
-    statistic_dtype: i32,
-}
 
 pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
     match *form {
@@ -315,7 +212,7 @@ fn bind_fold(eps: f64, fix_gamma: bool, factor: f64, signature: &Signature<'_>) 
     let (n, dtype, statistic_dtype) =
         (weight.shape.size(), code(weight.dtype), code(signature.inputs.get(first)?.dtype));
     let each_channel = n.checked_div(bias.shape.size()).unwrap_or(0).max(1);
-    Some(Bound::kernel(c"fold_batch_norm", each(n), move |at| FoldArgument {
+    Some(Bound::kernel(c"fold_batch_norm", each(n), move |at| FoldBatchNormArgument {
         weight_to: at.outputs[0].0,
         bias_to: at.outputs[1].0,
         weight: at.inputs[0].0,

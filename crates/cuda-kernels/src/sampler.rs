@@ -1,35 +1,9 @@
 //! Planes at real positions: `sampler.h`.
 
+use crate::arguments::{GridArgument, SamplerArgument};
 use crate::launch::{Bound, code, each, of_floats, small};
 use mxrt_ops::{KernelForm, Signature};
 use mxrt_tensor::DType;
-
-/// `Sampler` of the text.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct SamplerArgument {
-    to: u64,
-    from: u64,
-    grid: u64,
-    n: i64,
-    channels: i64,
-    size: [i32; 2],
-    out: [i32; 2],
-    affine: i32,
-    dtype: i32,
-}
-
-/// `Grid` of the text.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct GridArgument {
-    to: u64,
-    from: u64,
-    n: i64,
-    out: [i32; 2],
-    flow: i32,
-    dtype: i32,
-}
 
 pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
     let (input, output) = (signature.inputs.first()?, signature.outputs.first()?);

@@ -1,27 +1,8 @@
 //! Steps of sequences: `sequence.h`.
 
+use crate::arguments::SequenceArgument;
 use crate::launch::{Bound, code, each, known};
 use mxrt_ops::{KernelForm, SequenceKind, Signature};
-
-/// `Sequence` of the text.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct SequenceArgument {
-    to: u64,
-    from: u64,
-    lengths: u64,
-    n: i64,
-    time: i64,
-    batch: i64,
-    inner: i64,
-    value: f64,
-    batch_first: i32,
-    kind: i32,
-    dtype: i32,
-    size: i32,
-    length_dtype: i32,
-    unused: i32,
-}
 
 pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
     let KernelForm::Sequence { kind, size: [time, batch], inner, batch_first } = *form else { return None };

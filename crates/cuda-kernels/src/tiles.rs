@@ -1,8 +1,8 @@
 //! Products and convolutions in large tiles: `tiles.h`. They need operands that are contiguous in
 //! units of 16 bytes; `product.rs` has kernels for all others.
 
+use crate::arguments::{ConvolutionArgument, EpilogueArgument, PartSumsArgument, PartsArgument, ProductArgument};
 use crate::launch::{each, launch};
-use crate::product::{ConvolutionArgument, EpilogueArgument, ProductArgument};
 use mxrt_cuda::Grid;
 use mxrt_engine::{DeviceCtx, OpError};
 use mxrt_tensor::DType;
@@ -23,36 +23,9 @@ const PARTS: usize = 32;
 /// Blocks along the second and third axis of a grid at most.
 const GRID: usize = 65535;
 
-/// `Parts` of the text.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub(crate) struct PartsArgument {
-    pub to: u64,
-    size: i64,
-    count: i32,
-    steps: i32,
-}
-
 impl PartsArgument {
     /// The argument of kernels without parts.
     pub const NONE: PartsArgument = PartsArgument { to: 0, size: 0, count: 1, steps: 0 };
-}
-
-/// `PartSums` of the text.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct PartSums {
-    to: u64,
-    parts: u64,
-    steps: [i64; 3],
-    alpha: f64,
-    epilogue: EpilogueArgument,
-    size: i32,
-    columns: i32,
-    rows: i32,
-    inner: i32,
-    count: i32,
-    dtype: i32,
 }
 
 /// The types that there are tiles of.
@@ -269,7 +242,7 @@ impl Tiled {
     ) -> Result<(), OpError> {
         let [m, n, _] = self.extents;
         let Some(grid) = each(self.size()).filter(|_| parts.count > 1) else { return Ok(()) };
-        let argument = PartSums {
+        let argument = PartSumsArgument {
             to,
             parts: parts.to,
             steps: self.steps,

@@ -1,4 +1,4 @@
-//! Kernels that were compiled for the host (`crates/cuda-kernels/cuda/host.cpp`) in place of those
+//! Kernels that were compiled for the host (`crates/cuda-kernels/tests/host/host.cpp`) in place of those
 //! of an image: a module is the library that `STANDIN_KERNELS` names, whatever image it is loaded
 //! from, unless the image is a library of the host itself (`nvrtc.rs`). Kernels run in their turn on
 //! a stream, their threads in an order that `mxrt_standin_order` decides.
