@@ -245,6 +245,19 @@ pub static SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        name: "MXRT_CACHE_DIR",
+        expects: "the path of a folder",
+        default: "`$XDG_CACHE_HOME/mxrt`, or `~/.cache/mxrt`",
+        doc: "Folder of files that the processes of a user share: kernels that were compiled for GPUs at run \
+            time, and packed weights. It is created when it is needed. A folder that other users can write is not \
+            used.",
+        subject: MODELS,
+        read: |to, text| {
+            to.settings.devices.cache = Some(text.into());
+            Ok(())
+        },
+    },
+    Setting {
         name: "MXRT_PASSES",
         expects: "names of passes, a minus before each and commas between",
         default: "all passes",
@@ -306,19 +319,6 @@ pub static SETTINGS: &[Setting] = &[
                 "1" => true,
                 _ => return Err(Wrong::Unexpected),
             };
-            Ok(())
-        },
-    },
-    Setting {
-        name: "MXRT_CACHE_DIR",
-        expects: "the path of a folder",
-        default: "`$XDG_CACHE_HOME/mxrt`, or `~/.cache/mxrt`",
-        doc: "Folder of files that the processes of a user share: kernels that were compiled for GPUs at run \
-            time, and packed weights. It is created when it is needed. A folder that other users can write is not \
-            used.",
-        subject: MODELS,
-        read: |to, text| {
-            to.settings.devices.cache = Some(text.into());
             Ok(())
         },
     },
