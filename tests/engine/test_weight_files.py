@@ -58,7 +58,7 @@ def start(**settings: str) -> subprocess.Popen[str]:
 
 
 def told(process: subprocess.Popen[str]) -> dict[str, Any]:
-    """What a process says, once it has ended."""
+    """Waits for the end of a process; returns its report."""
     out, error = process.communicate("", timeout=300)
     assert process.returncode == 0, error
     return dict(json.loads(out))
