@@ -10,7 +10,8 @@ pub struct ReadGuard<'a> {
     _granted: mxrt_engine::ReadGuard,
 }
 
-enum Source<'a> {
+/// An array of the host, or the copy of one on a device.
+pub(crate) enum Source<'a> {
     Array(&'a NDArray),
     Copy(NDArray),
 }
@@ -20,10 +21,7 @@ impl<'a> ReadGuard<'a> {
         array: &'a NDArray,
         poll: Option<&mut dyn FnMut() -> bool>,
     ) -> Result<ReadGuard<'a>, WaitError> {
-        let array = match array.context().device() {
-            None => Source::Array(array),
-            Some(_) => Source::Copy(array.copy_to_context(Context::cpu(0)).map_err(failed)?),
-        };
+        let array = Source::of(array)?;
         let granted = ReadGuard::grant(array.get(), poll)?;
         // Memory of an array that no thread ever wrote is made here.
         match array.get().chunk.block() {
@@ -55,8 +53,16 @@ impl<'a> ReadGuard<'a> {
     }
 }
 
-impl Source<'_> {
-    fn get(&self) -> &NDArray {
+impl<'a> Source<'a> {
+    /// The array, or a copy of it on the host.
+    pub fn of(array: &'a NDArray) -> Result<Source<'a>, WaitError> {
+        match array.context().device() {
+            None => Ok(Source::Array(array)),
+            Some(_) => array.copy_to_context(Context::cpu(0)).map(Source::Copy).map_err(failed),
+        }
+    }
+
+    pub fn get(&self) -> &NDArray {
         match self {
             Source::Array(array) => array,
             Source::Copy(array) => array,
