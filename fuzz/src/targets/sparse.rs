@@ -2,7 +2,7 @@
 //! where programs give them, and in files, which store them as they are given.
 
 use crate::support::{ENGINE, decisions};
-use mxrt::internal::{Cost, Launch, SparseContent, StorageType, StoredOutput, launch_stored};
+use mxrt::internal::{SparseContent, StorageType};
 use mxrt::params::{NpShape, Params, load_from_bytes, save_to_bytes};
 use mxrt::{Context, DType, NDArray, TensorType};
 
@@ -128,14 +128,11 @@ impl Parts {
     /// An array whose content is made by an operation, as those of Python and C are.
     fn computed(&self) -> NDArray {
         let array = NDArray::new_stored(*ENGINE, Context::cpu(0), self.tensor(), self.storage).expect("an array");
-        let launch = Launch { name: "fuzz".into(), inputs: &[], outputs: &[&array], cost: Cost::Small };
         let (values, indices, pointers) = (self.value_bytes(), self.indices.clone(), self.pointers.clone());
-        launch_stored(*ENGINE, launch, move |ctx, _, outputs| {
-            if let Some(StoredOutput::Sparse { storage, tensor, made }) = outputs.first_mut() {
-                *made = Some(SparseContent::new(ctx.engine(), *storage, tensor, &values, &indices, &pointers)?);
-            }
-            Ok(())
-        });
+        let make = move |engine, storage, tensor: &TensorType| {
+            SparseContent::new(engine, storage, tensor, &values, &indices, &pointers)
+        };
+        array.fill_stored("fuzz", make).expect("it is pushed");
         array
     }
 
