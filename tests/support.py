@@ -118,8 +118,6 @@ def run(command: list[str], timeout: float = 60, env: dict[str, str] | None = No
     return subprocess.CompletedProcess(command, child.returncode, out, err)
 
 
-# What a case with sparse arrays says on a device.
-SPARSE = "sparse arrays are in the host's memory"
 # What an operator without a kernel on a GPU says.
 NO_KERNEL = "has no kernel for gpu("
 # Recorded cases that a GPU answers otherwise. MXNet's sum makes NaN of an infinity, as it

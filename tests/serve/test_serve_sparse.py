@@ -21,7 +21,7 @@ from support import ROOT, in_threads, last_json, run_python
 
 FOLDER = ROOT / "tests" / "recorded" / "sparse"
 FEATURES, ROWS = 1000, 6
-PARTS = ("values", "indices", "indptr")
+MODELS = ["machine", "sagemaker_machine", "learner", "wide_and_deep", "embedding"]
 
 
 def kept(name: str) -> dict[str, np.ndarray]:
@@ -32,27 +32,24 @@ def kept(name: str) -> dict[str, np.ndarray]:
 def recorded(name: str) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """The tensors of a request with all recorded rows, and MXNet's answer."""
     saved = kept(name)
-    tensors = {
+    dense = {one: saved[one] for one in saved["names"].tolist() if one in saved}
+    parts = {
         "data.values": saved["csr_values"],
         "data.indices": saved["csr_columns"].astype("int64"),
         "data.indptr": saved["csr_pointers"].astype("int64"),
     }
-    if "dense" in saved:
-        tensors["dense"] = saved["dense"]
-    return tensors, saved["output0"]
+    return {**({} if "data" in dense else parts), **dense}, saved["output0"]
 
 
 def rows_of(tensors: dict[str, np.ndarray], rows: slice) -> dict[str, np.ndarray]:
     """Some rows of a request."""
-    pointers = tensors["data.indptr"][rows.start : rows.stop + 1]
-    stored = slice(pointers[0], pointers[-1])
-    found = {
-        "data.values": tensors["data.values"][stored],
-        "data.indices": tensors["data.indices"][stored],
-        "data.indptr": pointers - pointers[0],
-    }
-    if "dense" in tensors:
-        found["dense"] = tensors["dense"][rows]
+    found = {one: tensor[rows] for one, tensor in tensors.items() if "." not in one}
+    if "data.indptr" in tensors:
+        pointers = tensors["data.indptr"][rows.start : rows.stop + 1]
+        stored = slice(pointers[0], pointers[-1])
+        found["data.values"] = tensors["data.values"][stored]
+        found["data.indices"] = tensors["data.indices"][stored]
+        found["data.indptr"] = pointers - pointers[0]
     return found
 
 
@@ -70,6 +67,9 @@ def server(mx, tmp_path_factory) -> Iterator[Any]:
     models = {
         "machine": mx.serve.Model(folder_of("machine", to), batch=8),
         "wide_and_deep": mx.serve.Model(folder_of("wide_and_deep", to), shapes={"dense": [-1, 5]}),
+        "sagemaker_machine": mx.serve.Model(folder_of("sagemaker_machine", to), batch=8),
+        "learner": mx.serve.Model(folder_of("learner", to), batch=8),
+        "embedding": mx.serve.Model(folder_of("embedding", to), shapes={"data": [-1]}, batch=8),
     }
     with mx.serve.Server(models, port=0, grpc_port=0) as made:
         yield made
@@ -100,10 +100,10 @@ def test_the_metadata_names_three_tensors_for_a_csr_input(server) -> None:
     assert [(one.name, one.datatype, list(one.shape)) for one in inputs] == [tuple(one.values()) for one in wanted]
 
 
-@pytest.mark.parametrize("name", ["machine", "wide_and_deep"])
+@pytest.mark.parametrize("name", MODELS)
 def test_answers_are_those_of_mxnet_in_json_as_bytes_and_over_grpc(server, name) -> None:
     tensors, wanted = recorded(name)
-    for binary in (False, True, [True, False, *[True] * (len(tensors) - 2)]):
+    for binary in (False, True, *([[True, False, *[True] * (len(tensors) - 2)]] if len(tensors) > 1 else [])):
         assert close(infer(server, name, tensors, binary), wanted), binary
     backwards = dict(reversed(tensors.items()))
     assert close(infer(server, name, backwards), wanted)
@@ -139,6 +139,21 @@ def test_rows_of_many_clients_are_joined_and_wrong_ones_fail_alone(server) -> No
     assert gauge(server, f"mxrt_batch_rows_sum{{{labels}}}") > gauge(server, f"mxrt_batch_rows_count{{{labels}}}") > 0
     assert gauge(server, "mxrt_queue_requests") == 0
     assert gauge(server, "mxrt_queue_bytes") == 0
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_sixty_four_clients_get_the_rows_that_mxnet_computed(server, name) -> None:
+    tensors, wanted = recorded(name)
+
+    def ask_rows(number: int) -> None:
+        with contextlib.closing(connect(server)) as connection:
+            for turn in range(10):
+                begin = (number + turn) % ROWS
+                rows = slice(begin, min(begin + 1 + turn % 3, ROWS))
+                found = infer(server, name, rows_of(tensors, rows), binary=turn % 2 == 0, connection=connection)
+                assert close(found, wanted[rows]), rows
+
+    in_threads(64, ask_rows)
 
 
 def changed(**parts: Any) -> dict[str, np.ndarray]:

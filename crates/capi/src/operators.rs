@@ -8,7 +8,7 @@ use crate::returned::{self, ResultPlace};
 use crate::runtime::runtime;
 use mxrt::internal::{
     AttrDef, AttrKind, CallAttrs, FailureKind, ForkSafeLazy, ForkSafeOnce, Inputs, Interrupter, Invocation, OpDef,
-    OpError, Region, copy_region, registry,
+    OpError, Region, convert_into, copy_region, registry,
 };
 use mxrt::{Context, NDArray};
 use std::collections::HashMap;
@@ -86,6 +86,9 @@ pub(crate) fn copy(source: &NDArray, target: &NDArray) -> Result<(), Error> {
         [] => source.clone(),
         _ => push(by_name(name)?, attrs, Context::default(), &[source], None)?.swap_remove(0),
     };
+    if converted.is_sparse() || target.is_sparse() {
+        return Ok(convert_into(&converted, target)?);
+    }
     let (into, from) = (Region::whole(target.shape()), Region::whole(converted.shape()));
     Ok(copy_region(target, into, &converted, from)?)
 }

@@ -6,10 +6,8 @@ use crate::ndarray::{context, element_type};
 use crate::pointers::{count, list, put};
 use crate::runtime::engine;
 use crate::views::give;
-use mxrt::internal::{
-    Cost, ForkSafeMutex, Launch, SparseContent, StorageType, StoredGuard, StoredOutput, launch_stored,
-};
-use mxrt::{Context, DType, NDArray, Shape, TensorType};
+use mxrt::internal::{ForkSafeMutex, SparseContent, StorageType, StoredGuard};
+use mxrt::{DType, NDArray, Shape, TensorType};
 use std::collections::HashMap;
 use std::ffi::c_int;
 
@@ -82,20 +80,16 @@ fn finish(target: &NDArray, parts: Parts) -> Result<(), Error> {
     let [first, second] = parts.positions.map(Option::unwrap_or_default);
     let (pointers, indices) = if target.storage_type() == StorageType::Csr { (first, second) } else { (second, first) };
     let values = parts.values.unwrap_or_default();
-    let launch = Launch { name: "sparse array".into(), inputs: &[], outputs: &[target], cost: Cost::Small };
-    launch_stored(target.engine(), launch, move |ctx, _, outputs| {
-        if let Some(StoredOutput::Sparse { storage, tensor, made }) = outputs.first_mut() {
-            *made = Some(SparseContent::new(ctx.engine(), *storage, tensor, &values, &indices, &pointers)?);
-        }
-        Ok(())
-    });
+    target.fill_stored("sparse array", move |engine, storage, tensor| {
+        SparseContent::new(engine, storage, tensor, &values, &indices, &pointers)
+    })?;
     Ok(target.wait_to_read()?)
 }
 
 /// A copy of a part of a sparse array.
 fn copied(array: &NDArray, part: Option<usize>) -> Result<NDArray, Error> {
     let guard: StoredGuard<'_> = array.read_stored(None)?;
-    let make = |tensor, bytes: &[u8]| Ok(NDArray::from_bytes(array.engine(), Context::cpu(0), tensor, bytes)?);
+    let make = |tensor, bytes: &[u8]| Ok(NDArray::from_bytes(array.engine(), array.context(), tensor, bytes)?);
     let Some(content) = guard.parts()? else { return Err(Error::value("a dense array has no parts")) };
     let numbers = match (array.storage_type(), part) {
         (_, None) => {

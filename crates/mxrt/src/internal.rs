@@ -19,13 +19,12 @@ pub use mxrt_io as io;
 pub use mxrt_ops::{
     AttrDef, AttrKind, BoundOperatorCache, CallAttrs, ConvSignature, ConvTable, CustomArrays, CustomCall,
     CustomOperator, CustomOperators, CustomTypes, Inputs, Invocation, Isa, KernelOptions, Measured, Method, OpDef,
-    Question, RandomState, Winograd, chosen, infer_types, invoke_cached, measure, register_custom_operators, registry,
+    Question, RandomState, Winograd, chosen, convert_into, infer_types, invoke_cached, measure, register_custom_operators, registry,
 };
 pub use mxrt_tensor::index::{Region, copy_region};
 pub use mxrt_tensor::{
     CsrRef, DeviceType, External, Launch, NpShapeScope, PartialShape, ReadGuard, Ready, RowSparseRef, Shared,
-    SparseContent, StorageType, StoredGuard, StoredInput, StoredOutput, dlpack, launch, launch_stored, np_shape_scope,
-    set_np_shape_scope,
+    SparseContent, StorageType, StoredGuard, StoredInput, dlpack, launch, np_shape_scope, set_np_shape_scope,
 };
 
 pub mod devices {

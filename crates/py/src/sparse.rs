@@ -4,11 +4,9 @@ use crate::convert;
 use crate::exit::PythonCall;
 use crate::ndarray::{NDArrayBase, wrap};
 use crate::{errors, runtime};
-use mxrt_engine::{Cost, FailureKind, OpError, WaitError};
+use mxrt_engine::{FailureKind, OpError, WaitError};
 use mxrt_ops::{CallAttrs, OpDef};
-use mxrt_tensor::{
-    Context, DType, Launch, NDArray, Shape, SparseContent, StorageType, StoredOutput, TensorType, copied, launch_stored,
-};
+use mxrt_tensor::{Context, DType, NDArray, Shape, SparseContent, StorageType, TensorType, copied};
 use numpy::PyUntypedArray;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -65,16 +63,11 @@ pub(crate) fn from_parts<'py>(
     let pointers = parts.2.as_ref().map(numbers).transpose()?.unwrap_or_default();
     let array = new_array(py, stype, TensorType::new(dtype, Shape::from(shape)), device)?;
     let _site = runtime::push_site(py)?;
-    let launch = Launch { name: "sparse array".into(), inputs: &[], outputs: &[&array], cost: Cost::Small };
-    launch_stored(array.engine(), launch, move |ctx, _, outputs| {
-        for output in outputs {
-            if let StoredOutput::Sparse { storage, tensor, made } = output {
-                let content = SparseContent::new(ctx.engine(), *storage, tensor, &values, &indices, &pointers);
-                *made = Some(content.map_err(|e| e.op(storage.name()))?);
-            }
-        }
-        Ok(())
+    let filled = array.fill_stored("sparse array", move |engine, storage, tensor| {
+        let content = SparseContent::new(engine, storage, tensor, &values, &indices, &pointers);
+        content.map_err(|e| e.op(storage.name()))
     });
+    filled.map_err(|e| errors::from_op(py, &e))?;
     wrap(py, array)
 }
 
@@ -94,7 +87,7 @@ fn copy_part(array: &NDArray, guard: &mxrt_tensor::StoredGuard<'_>, part: usize)
     let Some(content) = guard.parts()? else {
         return Err(OpError::new(FailureKind::Value, "a dense array has no parts; make it sparse by tostype first"));
     };
-    let make = |tensor, bytes: &[u8]| NDArray::from_bytes(array.engine(), Context::cpu(0), tensor, bytes);
+    let make = |tensor, bytes: &[u8]| NDArray::from_bytes(array.engine(), array.context(), tensor, bytes);
     let numbers = |numbers: &[i64]| make(TensorType::new(DType::I64, [numbers.len()]), bytemuck::cast_slice(numbers));
     match part {
         0 => {

@@ -95,10 +95,19 @@ impl Chunk {
         Ok(self.own.get_or_init(|| block.into()))
     }
 
+    pub(crate) fn context(&self) -> Context {
+        self.context
+    }
+
+    /// The error of an operation of the host that was given an array of a device.
+    pub(crate) fn no_host_memory(&self) -> OpError {
+        let message = format!("an array on {} has no memory that the host works on", self.context);
+        OpError::new(FailureKind::Device, message)
+    }
+
     fn make_block(&self, cleared: bool) -> Result<&Memory, OpError> {
         if self.context.device().is_some() {
-            let message = format!("an array on {} has no memory that the host works on", self.context);
-            return Err(OpError::new(FailureKind::Device, message));
+            return Err(self.no_host_memory());
         }
         let _one_at_a_time = self.allocating.lock();
         if let Some(block) = self.block.get() {

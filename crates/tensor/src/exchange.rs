@@ -97,11 +97,7 @@ impl NDArray {
     /// reads it any more. Fails with the failure the array holds. `poll` as for [`NDArray::read`].
     pub fn share(&self, writable: bool, poll: &mut dyn FnMut() -> bool) -> Result<Shared, WaitError> {
         let (engine, var) = (self.engine(), self.var());
-        if self.is_sparse() {
-            let message =
-                format!("an array stored as {} cannot be shared: pass tostype('default')", self.storage_type());
-            return Err(WaitError::Failed(OpError::new(FailureKind::NotImplemented, message).to_failure()));
-        }
+        self.refuse_sparse()?;
         if writable {
             self.written_outside();
             engine.wait_to_write_with(var, poll)?;
@@ -130,6 +126,7 @@ impl NDArray {
         let Some(device) = self.context().device() else {
             return Err(refuse(format!("an array on {} has no streams", self.context())));
         };
+        self.refuse_sparse()?;
         if writable || self.var().memory().is_none() {
             self.written_outside();
         }
@@ -137,6 +134,15 @@ impl NDArray {
         let memory = self.var().memory().ok_or_else(|| refuse(format!("the array on {device} has no memory")))?;
         let address = std::ptr::with_exposed_provenance_mut(memory.ptr.offset(self.offset).0 as usize);
         Ok(Shared { array: self.clone(), writable, address, guard: Some(guard) })
+    }
+
+    /// The error of sharing a sparse array, whose content has no address that stays.
+    fn refuse_sparse(&self) -> Result<(), WaitError> {
+        if !self.is_sparse() {
+            return Ok(());
+        }
+        let message = format!("an array stored as {} cannot be shared: pass tostype('default')", self.storage_type());
+        Err(WaitError::Failed(OpError::new(FailureKind::NotImplemented, message).to_failure()))
     }
 
     /// A new version: a value that comes from outside replaces parts of the old one.

@@ -10,7 +10,8 @@ pub struct ReadGuard<'a> {
     _granted: mxrt_engine::ReadGuard,
 }
 
-enum GuardSource<'a> {
+/// An array of the host, or the copy of one on a device.
+pub(crate) enum GuardSource<'a> {
     Array(&'a NDArray),
     Copy(NDArray),
 }
@@ -20,10 +21,7 @@ impl<'a> ReadGuard<'a> {
         array: &'a NDArray,
         poll: Option<&mut dyn FnMut() -> bool>,
     ) -> Result<ReadGuard<'a>, WaitError> {
-        let array = match array.context().device() {
-            None => GuardSource::Array(array),
-            Some(_) => GuardSource::Copy(array.copy_to_context(Context::cpu(0)).map_err(failed)?),
-        };
+        let array = GuardSource::of(array)?;
         let granted = ReadGuard::grant(array.get(), poll)?;
         // Memory of an array that no thread ever wrote is made here.
         match array.get().chunk.block() {
@@ -55,8 +53,16 @@ impl<'a> ReadGuard<'a> {
     }
 }
 
-impl GuardSource<'_> {
-    fn get(&self) -> &NDArray {
+impl<'a> GuardSource<'a> {
+    /// The array, or a copy of it on the host.
+    pub fn of(array: &'a NDArray) -> Result<GuardSource<'a>, WaitError> {
+        match array.context().device() {
+            None => Ok(GuardSource::Array(array)),
+            Some(_) => array.copy_to_context(Context::cpu(0)).map(GuardSource::Copy).map_err(failed),
+        }
+    }
+
+    pub fn get(&self) -> &NDArray {
         match self {
             GuardSource::Array(array) => array,
             GuardSource::Copy(array) => array,

@@ -2,7 +2,8 @@
 //!
 //! A call infers from the storage types of its arrays, as MXNet does, which nodes have a kernel for
 //! sparse arrays, and how their results are stored. These nodes run one by one, like imperative
-//! calls. The nodes between them are compiled as graphs of their own, which read dense arrays.
+//! calls. The nodes between them are compiled as graphs of their own, which read dense arrays. On a
+//! device such a graph is given dense copies.
 
 use super::cached_op::CachedOp;
 use super::call::{PreparedCall, fits};
@@ -31,8 +32,8 @@ const MAX_KNOWN: usize = 64;
 /// Storage types of the inputs of a graph.
 type InputStorage = SmallVec<[StorageType; 8]>;
 
-/// Storage types and types of the inputs of a graph.
-type Inputs = (InputStorage, CallSignature);
+/// Storage types and types of the inputs of a graph, and their context.
+type Inputs = (InputStorage, CallSignature, Context);
 
 /// Bytes of the data of a call that returns within microseconds.
 const SHORT: usize = 16 << 10;
@@ -53,10 +54,10 @@ pub(super) struct StoredGraphs {
 }
 
 impl StoredGraphs {
-    /// Whether the graph is divided for such inputs.
+    /// Whether the graph is divided for such inputs, or need not be.
     fn knows(&self, inputs: &Inputs) -> bool {
         let inferred = self.inferred.lock().get(inputs).cloned();
-        inferred.is_some_and(|found| !found.stored.contains(&true) || self.divided.lock().contains_key(&found.stored))
+        inferred.is_some_and(|found| !found.in_parts || self.divided.lock().contains_key(&found.stored))
     }
 }
 
@@ -64,6 +65,9 @@ impl StoredGraphs {
 struct Inferred {
     /// the nodes that run on arrays as they are stored
     stored: Arc<[bool]>,
+    /// whether the graph runs in parts: for these nodes, and on a device, whose kernels are given dense
+    /// copies
+    in_parts: bool,
     /// MXNet's warnings, one for each node that has no kernel for sparse arrays
     warnings: Vec<String>,
 }
@@ -137,12 +141,12 @@ impl CachedOp {
         }
         let array = |i: usize| call.binding.array(i, call.data);
         let stored = (0..self.num_inputs()).map(|i| array(i).map_or(StorageType::Default, NDArray::storage_type));
-        let key = (stored.collect(), (call.types)());
+        let key = (stored.collect(), (call.types)(), call.binding.context(call.data));
         if interrupter.is_quick() && !(is_short(call.data) && self.stored.knows(&key)) {
             return Err(interrupter.give_up());
         }
         let inferred = self.inferred(key)?;
-        self.divide(&inferred.stored)
+        if inferred.in_parts { self.divide(&inferred.stored).map(Some) } else { Ok(None) }
     }
 
     /// Warnings, in MXNet's words, of nodes that copy sparse arrays densely: those of calls since
@@ -157,8 +161,8 @@ impl CachedOp {
             return Ok(());
         }
         let types: Vec<TensorType> = inputs.iter().map(|array| array.tensor_type()).collect();
-        let inferred =
-            self.infer_storage(&inputs.iter().map(|a| a.storage_type()).collect::<InputStorage>(), &types)?;
+        let stored: InputStorage = inputs.iter().map(|array| array.storage_type()).collect();
+        let inferred = self.infer_storage(&stored, &types, self.unbound.context(inputs))?;
         let named = |stored: bool| {
             let nodes = self.source.nodes.iter().zip(inferred.stored.iter()).filter(move |(_, s)| **s == stored);
             nodes.map(|(node, _)| format!("{} ({})", node.name, node.stands_for)).collect::<Vec<_>>()
@@ -175,7 +179,7 @@ impl CachedOp {
         if let Some(known) = self.stored.inferred.lock().get(&key) {
             return Ok(known.clone());
         }
-        let inferred = Arc::new(self.infer_storage(&key.0, &key.1)?);
+        let inferred = Arc::new(self.infer_storage(&key.0, &key.1, key.2)?);
         let mut warnings = self.stored.warnings.lock();
         warnings.extend(inferred.warnings.iter().cloned());
         // A border may never take them.
@@ -189,9 +193,14 @@ impl CachedOp {
         Ok(inferred)
     }
 
-    fn infer_storage(&self, inputs: &[StorageType], types: &[TensorType]) -> Result<Inferred, OpError> {
+    fn infer_storage(
+        &self,
+        inputs: &[StorageType],
+        types: &[TensorType],
+        context: Context,
+    ) -> Result<Inferred, OpError> {
         let nodes = &self.source.nodes;
-        let none = || Inferred { stored: vec![false; nodes.len()].into(), warnings: Vec::new() };
+        let none = || Inferred { stored: vec![false; nodes.len()].into(), in_parts: false, warnings: Vec::new() };
         // What is wrong with types is said where the graph is compiled.
         let Ok(types) = infer(&self.source, types) else { return Ok(none()) };
         let mut storage: ValueMap<StorageType> = ValueMap::default();
@@ -206,21 +215,19 @@ impl CachedOp {
             })?;
             if choice == StorageChoice::Warned {
                 let results = vec![result; node.num_outputs()];
-                warnings.push(dense_copies_text(node.op, &node.attr_text, &reads, &results, Context::default()));
+                warnings.push(dense_copies_text(node.op, &node.attr_text, &reads, &results, context));
             }
             let any = reads.iter().any(|s| s.is_sparse());
             stored.push(result.is_sparse() || (any && matches!(choice, StorageChoice::Kernel(_))));
             storage.insert(Value::Node(n, 0), result);
         }
-        Ok(Inferred { stored: stored.into(), warnings })
+        let in_parts = context.device().is_some() || stored.contains(&true);
+        Ok(Inferred { stored: stored.into(), in_parts, warnings })
     }
 
-    fn divide(&self, stored: &Arc<[bool]>) -> Result<Option<Arc<StoredGraph>>, OpError> {
-        if !stored.contains(&true) {
-            return Ok(None);
-        }
+    fn divide(&self, stored: &Arc<[bool]>) -> Result<Arc<StoredGraph>, OpError> {
         if let Some(known) = self.stored.divided.lock().get(stored) {
-            return Ok(Some(known.clone()));
+            return Ok(known.clone());
         }
         let Cut { stages, values, outputs } = cut_stored(&self.source, stored);
         let read: HashSet<ValueSource> = stages.iter().flat_map(|stage| stage.sources.iter().copied()).collect();
@@ -245,7 +252,7 @@ impl CachedOp {
             known.clear();
         }
         known.insert(stored.clone(), graph.clone());
-        Ok(Some(graph))
+        Ok(graph)
     }
 
     /// Pushes the parts.
@@ -267,6 +274,7 @@ impl CachedOp {
             let arrays = part.sources.iter().map(|source| read(source, &made)).collect::<Result<Vec<_>, _>>()?;
             let results = match &part.work {
                 Work::Dense(op) => {
+                    let arrays = arrays.iter().map(for_plan).collect::<Result<Vec<NDArray>, OpError>>()?;
                     let arrays: Vec<&NDArray> = arrays.iter().collect();
                     // Its results may be dropped here when others have read them.
                     let cancel_on_drop = call.options.cancel_on_drop && !part.is_read;
@@ -371,6 +379,12 @@ fn choose(
         }
         _ => Ok((StorageChoice::Dense, StorageType::Default)),
     }
+}
+
+/// An array that a plan can read: on a device a dense one.
+fn for_plan(array: &NDArray) -> Result<NDArray, OpError> {
+    let copied = array.is_sparse() && array.context().device().is_some();
+    if copied { to_storage(array, StorageType::Default) } else { Ok(array.clone()) }
 }
 
 fn value_of<'a>(value: Value, inputs: &'a [NDArray], made: &'a [NDArray]) -> Result<&'a NDArray, OpError> {

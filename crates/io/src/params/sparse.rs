@@ -6,10 +6,8 @@ use super::index::{ArrayRecord, SparseRecord};
 use super::save::put_shape;
 use super::source::ListSource;
 use crate::FileError;
-use mxrt_engine::{Cost, Engine, FailureKind, OpError, WaitError};
-use mxrt_tensor::{
-    Context, DType, Launch, NDArray, SparseContent, StorageType, StoredOutput, TensorType, launch_stored,
-};
+use mxrt_engine::{Engine, FailureKind, OpError, WaitError};
+use mxrt_tensor::{Context, DType, NDArray, SparseContent, StorageType, TensorType};
 use std::io::{self, Write};
 
 /// Loads a sparse array.
@@ -50,13 +48,7 @@ pub(super) fn read_sparse(
         _ => ParamsError::Positions { path: path.to_owned(), array: name(), problem: error.message.clone() },
     })?;
     let array = NDArray::new_stored(engine, Context::cpu(0), record.tensor.clone(), parts.storage).map_err(memory)?;
-    let launch = Launch { name: "load".into(), inputs: &[], outputs: &[&array], cost: Cost::Small };
-    launch_stored(engine, launch, move |_, _, outputs| {
-        if let Some(StoredOutput::Sparse { made, .. }) = outputs.first_mut() {
-            *made = Some(content);
-        }
-        Ok(())
-    });
+    array.fill_stored("load", move |_, _, _| Ok(content)).map_err(memory)?;
     Ok(array)
 }
 

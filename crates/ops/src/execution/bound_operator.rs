@@ -317,10 +317,17 @@ fn check_numbers(def: &OpDef, attrs: &Attrs, inputs: usize, outputs: Option<&[&N
     }
 }
 
-/// Fails where a call does not have the inputs that its operator takes, on one device.
-pub(crate) fn check_call(def: &OpDef, attrs: &Attrs, inputs: &[&NDArray], context: Context) -> Result<(), OpError> {
+/// Fails where a call does not have the inputs that its operator takes, or where these and the
+/// arrays of `out=` are not on one device.
+pub(crate) fn check_call(
+    def: &OpDef,
+    attrs: &Attrs,
+    inputs: &[&NDArray],
+    outputs: Option<&[&NDArray]>,
+    context: Context,
+) -> Result<(), OpError> {
     check_numbers(def, attrs, inputs.len(), None)?;
-    check_context(inputs, None, context)
+    check_context(inputs, outputs, context)
 }
 
 fn check_context(inputs: &[&NDArray], given: Option<&[&NDArray]>, context: Context) -> Result<(), OpError> {

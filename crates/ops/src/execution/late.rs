@@ -77,7 +77,7 @@ pub fn invoke_late(
     let pairs = attrs.pairs();
     let describe =
         move |e: OpError, types: &[TensorType]| describe_inputs(e.op(def.name).attrs(pairs.clone()), types.iter());
-    super::bound_operator::check_call(def, &attrs, inputs, context)
+    super::bound_operator::check_call(def, &attrs, inputs, None, context)
         .and_then(|()| check_inputs(def, &attrs, &types))
         .map_err(|e| describe(e, &types).device(context.to_string()))?;
     let home = if context.device().is_some() { Context::cpu(0) } else { context };

@@ -9,6 +9,7 @@ use crate::execution::{
     BoundOperatorCache, CallAttrs, EnginePar, Invocation, KernelOptions, check_call, invoke, invoke_cached,
 };
 use mxrt_engine::{Cost, FailureKind, OpError};
+use mxrt_tensor::index::{Region, copy_region};
 use mxrt_tensor::{Context, Launch, NDArray, StorageType, StoredOutput, TensorType, describe_inputs, launch_stored};
 use smallvec::SmallVec;
 
@@ -93,30 +94,38 @@ fn run_kernel(
     outputs: Option<&[&NDArray]>,
 ) -> Result<Arrays, OpError> {
     let context = inputs.first().map_or(call.context, |a| a.context());
-    check_call(def, attrs, inputs, context)?;
+    check_call(def, attrs, inputs, outputs, context)?;
     let types: SmallVec<[TensorType; 4]> = inputs.iter().map(|a| a.tensor_type()).collect();
     let given: SmallVec<[TensorType; 2]> = outputs.unwrap_or(&[]).iter().map(|a| a.tensor_type()).collect();
     let inferred = infer_with_outputs(def, attrs, &types, &given)?;
     let [tensor] = &inferred[..] else { return Err(not_implemented("sparse arrays with several results")) };
     let target = match outputs {
-        Some([out]) if out.storage_type() == storage => (*out).clone(),
-        _ => NDArray::new_stored(call.engine, context, tensor.clone(), storage)?,
+        Some([out]) if out.storage_type() == storage && !is_on_device(out) => (*out).clone(),
+        _ => NDArray::new_stored(call.engine, home(context), tensor.clone(), storage)?,
     };
     let (attrs, options, run) = (attrs.clone(), call.options, family.run);
-    let spec = Launch { name: def.name.into(), inputs, outputs: &[&target], cost: cost(inputs, &target) };
+    let at_home = inputs.iter().map(|array| on_host(array)).collect::<Result<SmallVec<[NDArray; 4]>, OpError>>()?;
+    let reads: SmallVec<[&NDArray; 4]> = at_home.iter().collect();
+    let spec = Launch { name: def.name.into(), inputs: &reads, outputs: &[&target], cost: cost(&reads, &target) };
     launch_stored(call.engine, spec, move |ctx, inputs, outputs| {
         let (par, output) = (EnginePar(ctx), only(outputs)?);
         let call = SparseCall { def, attrs: &attrs, options, par: &par, engine: ctx.engine(), inputs };
         run(&call, output).map_err(|e| describe_inputs(e.op(def.name).attrs(attrs.pairs()), types.iter()))
     });
-    match outputs {
-        Some([out]) if !out.same_storage(&target) => convert_into(&target, out)?,
-        _ => {}
+    deliver(target, context, result, outputs)
+}
+
+/// The result of a kernel in the storage and the place that it should have.
+fn deliver(made: NDArray, context: Context, result: StorageType, outputs: Option<&[&NDArray]>) -> Result<Arrays, OpError> {
+    if let Some([out]) = outputs
+        && !out.same_storage(&made)
+    {
+        convert_into(&made, out)?;
     }
     match outputs {
         Some(out) => Ok(out.iter().map(|a| (*a).clone()).collect()),
-        None if result != storage => Ok([to_storage(&target, result)?].into_iter().collect()),
-        None => Ok([target].into_iter().collect()),
+        None if made.storage_type() == result && made.context() == context => Ok([made].into_iter().collect()),
+        None => Ok([stored_on(&made, context, result)?].into_iter().collect()),
     }
 }
 
@@ -195,24 +204,57 @@ fn run_dense(
 /// A copy of an array in another storage, or in the same one.
 #[cfg_attr(debug_assertions, track_caller)]
 pub fn to_storage(array: &NDArray, storage: StorageType) -> Result<NDArray, OpError> {
-    let context = if storage.is_sparse() { home(array.context()) } else { array.context() };
+    stored_on(array, array.context(), storage)
+}
+
+#[cfg_attr(debug_assertions, track_caller)]
+fn stored_on(array: &NDArray, context: Context, storage: StorageType) -> Result<NDArray, OpError> {
     let made = NDArray::new_stored(array.engine(), context, array.tensor_type(), storage)?;
     convert_into(array, &made)?;
     Ok(made)
 }
 
-/// Sparse arrays are in the host's memory.
+fn is_on_device(array: &NDArray) -> bool {
+    array.context().device().is_some()
+}
+
+/// The context where operators on sparse arrays run: no device has kernels for them.
 fn home(context: Context) -> Context {
     if context.device().is_some() { Context::cpu(0) } else { context }
 }
 
+/// An array of the host, or a copy there of one on a device.
+fn on_host(array: &NDArray) -> Result<NDArray, OpError> {
+    if is_on_device(array) { array.copy_to_context(Context::cpu(0)) } else { Ok(array.clone()) }
+}
+
+/// Overwrites an array as [`convert_into`], where one or both are on a device.
+fn convert_across(from: &NDArray, to: &NDArray) -> Result<(), OpError> {
+    let same_storage = from.storage_type() == to.storage_type();
+    if !is_on_device(to) {
+        return convert_into(&on_host(from)?, to);
+    }
+    if same_storage && to.is_sparse() {
+        return to.overwrite_on_device(from);
+    }
+    if same_storage {
+        return copy_region(to, Region::whole(to.shape()), from, Region::whole(from.shape()));
+    }
+    let made = NDArray::new_stored(to.engine(), Context::cpu(0), to.tensor_type(), to.storage_type())?;
+    convert_into(&on_host(from)?, &made)?;
+    convert_across(&made, to)
+}
+
 /// Overwrites an array with the elements of another one of the same type, in the storage that it
-/// has. Between csr and row_sparse the way is that of dense arrays.
+/// has. They may be on different devices. Between csr and row_sparse the way is that of dense arrays.
 #[cfg_attr(debug_assertions, track_caller)]
 pub fn convert_into(from: &NDArray, to: &NDArray) -> Result<(), OpError> {
     if from.tensor_type() != to.tensor_type() {
         let message = format!("an array of {} can't be copied to one of {}", from.tensor_type(), to.tensor_type());
         return Err(OpError::new(FailureKind::Shape, message).op("cast_storage"));
+    }
+    if is_on_device(from) || is_on_device(to) {
+        return convert_across(from, to);
     }
     let (stored, wanted) = (from.storage_type(), to.storage_type());
     if stored.is_sparse() && wanted.is_sparse() && stored != wanted {

@@ -6,6 +6,7 @@
 
 mod native;
 mod recorded;
+mod sparse;
 
 pub use native::{DeviceArguments, RegionKernelTable, RegionKernels, launch_native, set_region_kernels};
 pub(crate) use native::{copy_places_on, copy_region_on};
@@ -196,6 +197,13 @@ where
 
 fn check_places(launch: &DeviceLaunch<'_>, outputs: &[(&NDArray, Access)]) -> Result<(), OpError> {
     let mut arrays = launch.inputs.iter().copied().chain(outputs.iter().map(|(array, _)| *array));
+    if let Some(array) = arrays.clone().find(|array| array.is_sparse()) {
+        let (name, device, storage) = (&launch.name, launch.device, array.storage_type());
+        let message = format!(
+            "{name} on {device} works on dense arrays, and one is stored as {storage}: pass tostype('default')"
+        );
+        return Err(OpError::new(FailureKind::NotImplemented, message));
+    }
     match arrays.find(|array| array.context().device() != Some(launch.device)) {
         None => Ok(()),
         Some(array) => {
@@ -342,7 +350,7 @@ impl Arguments {
 impl NDArray {
     /// A copy on another context; the copy waits for the array, not the caller.
     pub fn copy_to_context(&self, context: Context) -> Result<NDArray, OpError> {
-        let made = NDArray::new(self.engine(), context, self.tensor_type())?;
+        let made = NDArray::new_stored(self.engine(), context, self.tensor_type(), self.storage_type())?;
         copy(&made, self)?;
         Ok(made)
     }
@@ -352,6 +360,10 @@ impl NDArray {
 /// memories, or in that of one device without overlapping; one on the host is new. Pushes the work
 /// and returns.
 pub(crate) fn copy(target: &NDArray, source: &NDArray) -> Result<(), OpError> {
+    if source.is_sparse() && !target.is_sparse() && source.context().device().is_some() {
+        // What is dense is made of it on the host.
+        return copy(target, &source.copy_to_context(Context::cpu(0))?);
+    }
     match (source.context().device(), target.context().device()) {
         (Some(from), Some(to)) if from.kind() != to.kind() => {
             // Their drivers know nothing of each other.
@@ -373,6 +385,9 @@ const SOURCE: usize = 0;
 const TARGET: usize = 1;
 
 fn push_copy(device: DeviceId, lane: Lane, target: &NDArray, source: &NDArray) -> Result<(), OpError> {
+    if target.is_sparse() {
+        return sparse::push_copy(device, lane, target, source);
+    }
     let access = overwrite(target);
     // In the order of `SOURCE` and `TARGET`.
     let vars = [(source.var(), Access::Read), (target.var(), access)];

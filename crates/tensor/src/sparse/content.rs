@@ -21,6 +21,15 @@ pub struct SparseContent {
     pointers: Option<(Block, usize)>,
 }
 
+/// Numbers of what a content holds. With the array's type they give its size.
+#[derive(Clone, Copy)]
+pub(crate) struct StoredCounts {
+    /// stored values, or rows of them, and their positions
+    pub stored: usize,
+    /// row pointers
+    pub pointers: usize,
+}
+
 /// A readable csr matrix.
 #[derive(Clone, Copy)]
 pub struct CsrRef<'a> {
@@ -136,6 +145,39 @@ impl SparseContent {
         })
     }
 
+    /// Content in new memory, of which `counts` says the size. What is in it is written later: no
+    /// kernel may see it before.
+    pub(crate) fn unfilled(
+        engine: &'static Engine,
+        storage: StorageType,
+        tensor: &TensorType,
+        counts: StoredCounts,
+    ) -> Result<SparseContent, OpError> {
+        let [values, indices, pointers] = part_bytes(storage, tensor, counts)?;
+        Ok(SparseContent {
+            stored: counts.stored,
+            width: row_width(&stored_shape(storage, tensor, counts.stored)),
+            dtype: tensor.dtype,
+            values: allocate(engine, values)?,
+            indices: allocate(engine, indices)?,
+            pointers: match storage {
+                StorageType::Csr => Some((allocate(engine, pointers)?, counts.pointers)),
+                _ => None,
+            },
+        })
+    }
+
+    /// Numbers of what is stored.
+    pub(crate) fn counts(&self) -> StoredCounts {
+        StoredCounts { stored: self.stored, pointers: self.pointers().len() }
+    }
+
+    /// Addresses of values, columns or row numbers, and row pointers.
+    pub(crate) fn addresses(&self) -> [*mut u8; 3] {
+        let pointers = self.pointers.as_ref().map_or(std::ptr::null_mut(), |(block, _)| block.as_ptr());
+        [self.values.as_ptr(), self.indices.as_ptr(), pointers]
+    }
+
     /// Number of stored values, or rows of them.
     pub fn stored(&self) -> usize {
         self.stored
@@ -215,6 +257,18 @@ pub(super) fn stored_shape(storage: StorageType, tensor: &TensorType, stored: us
         StorageType::RowSparse => [stored].into_iter().chain(tensor.shape.iter().skip(1).copied()).collect(),
         _ => Shape::new(&[stored]),
     }
+}
+
+/// Bytes of values, columns or row numbers, and row pointers.
+pub(crate) fn part_bytes(
+    storage: StorageType,
+    tensor: &TensorType,
+    counts: StoredCounts,
+) -> Result<[usize; 3], OpError> {
+    let values = TensorType::new(tensor.dtype, stored_shape(storage, tensor, counts.stored));
+    let bytes = |tensor: &TensorType| tensor.checked_bytes().ok_or_else(|| too_large(&tensor.to_string()));
+    let numbers = |count: usize| bytes(&TensorType::new(DType::I64, [count]));
+    Ok([bytes(&values)?, numbers(counts.stored)?, numbers(counts.pointers)?])
 }
 
 fn check_positions(

@@ -5,6 +5,9 @@
 //! when it was computed. Everything else is that of any array: order, failures, cancelling and
 //! deletion follow the variable. An operation that knows dense arrays alone sees a dense copy,
 //! which stays until the array is written or dropped. It can't write a sparse array.
+//!
+//! The content of an array on a device is in one block of the device's memory
+//! (`device/sparse.rs`). It is computed on the host and copied there.
 
 mod check;
 mod content;
@@ -13,12 +16,13 @@ mod read;
 mod slot;
 
 pub use content::{CsrRef, RowSparseRef, SparseContent};
+pub(crate) use content::{StoredCounts, part_bytes};
 pub use launch::{StoredInput, StoredOutput, launch_stored};
 pub use read::StoredGuard;
-pub(crate) use slot::SparseSlot;
+pub(crate) use slot::{SparseSlot, content_of, replace};
 
-use crate::{Context, NDArray, TensorType};
-use mxrt_engine::{Engine, FailureKind, OpError};
+use crate::{Context, Launch, NDArray, TensorType};
+use mxrt_engine::{Cost, Engine, FailureKind, OpError, OpName};
 
 /// The way in which an array stores its elements. The discriminants are MXNet's codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -77,8 +81,7 @@ impl std::fmt::Display for StorageType {
 impl NDArray {
     /// An array of a storage type, without a stored element if that is sparse.
     ///
-    /// Fails with kind `Shape` for a csr array that is no matrix and a row_sparse one without axes,
-    /// and with kind `Device` for a sparse array on a device.
+    /// Fails with kind `Shape` for a csr array that is no matrix and a row_sparse one without axes.
     pub fn new_stored(
         engine: &'static Engine,
         context: Context,
@@ -93,11 +96,6 @@ impl NDArray {
             let wanted = if storage == StorageType::Csr { "two axes" } else { "one axis or more" };
             let message = format!("a {storage} array has {wanted}, but the shape is {}", tensor.shape);
             return Err(OpError::new(FailureKind::Shape, message));
-        }
-        if context.device().is_some() {
-            let message =
-                format!("sparse arrays are in the host's memory, not on {context}: make the {storage} array on cpu()");
-            return Err(OpError::new(FailureKind::Device, message));
         }
         NDArray::of_slot(engine, context, tensor.clone(), SparseSlot::new(storage, tensor))
     }
@@ -119,6 +117,29 @@ impl NDArray {
         // Nothing else has the array yet.
         slot::replace(&array, content)?;
         Ok(array)
+    }
+
+    /// Pushes filling a sparse array with the content that `make` returns. On a device it is made on
+    /// the host and copied. An error: nothing was pushed.
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub fn fill_stored<F>(&self, name: impl Into<OpName>, make: F) -> Result<(), OpError>
+    where
+        F: FnOnce(&'static Engine, StorageType, &TensorType) -> Result<SparseContent, OpError> + Send + 'static,
+    {
+        if self.context().device().is_some() {
+            let home = NDArray::new_stored(self.engine(), Context::cpu(0), self.tensor_type(), self.storage_type())?;
+            home.fill_stored(name, make)?;
+            return self.overwrite_on_device(&home);
+        }
+        let launch = Launch { name: name.into(), inputs: &[], outputs: &[self], cost: Cost::Small };
+        launch_stored(self.engine(), launch, move |ctx, _, outputs| match outputs.first_mut() {
+            Some(StoredOutput::Sparse { storage, tensor, made }) => {
+                *made = Some(make(ctx.engine(), *storage, tensor)?);
+                Ok(())
+            }
+            _ => Err(OpError::new(FailureKind::Operator, "a dense array was filled as a sparse one")),
+        });
+        Ok(())
     }
 
     /// The way in which the elements are stored.

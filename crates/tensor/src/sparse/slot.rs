@@ -1,6 +1,6 @@
 //! The place of a sparse content in the storage of an array.
 
-use super::content::stored_shape;
+use super::content::{StoredCounts, stored_shape};
 use super::{CsrRef, RowSparseRef, SparseContent, StorageType, StoredInput};
 use crate::array::{Chunk, allocate};
 use crate::memory::Memory;
@@ -30,6 +30,8 @@ unsafe impl Sync for SparseSlot {}
 struct Present {
     content: OnceLock<Versioned>,
     dense: OnceLock<Memory>,
+    /// the size of a content that is in the memory of a device
+    on_device: Option<StoredCounts>,
 }
 
 struct Versioned {
@@ -78,9 +80,27 @@ impl SparseSlot {
         let next = Present::default();
         self.bytes.store(content.bytes(), Ordering::Relaxed);
         let _ = next.content.set(self.versioned(content));
+        self.put(next);
+    }
+
+    /// Called only under a grant to write of the storage's variable.
+    fn put(&self, next: Present) {
         // SAFETY: the caller holds the grant to write, so that no other thread has a reference.
         let old = unsafe { std::mem::replace(&mut *self.present.get(), next) };
         drop(old);
+    }
+
+    /// The size of a content in the memory of a device; `None`: nothing was stored yet. Called only
+    /// under a grant of the storage's variable.
+    pub fn on_device(&self) -> Option<StoredCounts> {
+        self.present().on_device
+    }
+
+    /// Remembers the size of the content that the running operation puts into the memory of a
+    /// device. Called only under a grant to write of the storage's variable.
+    pub fn set_on_device(&self, counts: Option<StoredCounts>, bytes: usize) {
+        self.bytes.store(bytes, Ordering::Relaxed);
+        self.put(Present { on_device: counts, ..Present::default() });
     }
 }
 
@@ -88,6 +108,7 @@ impl Chunk {
     /// A dense copy of a sparse content, made by the first reader that needs it. Called only under a
     /// grant of the variable.
     pub(crate) fn dense_copy(&self, slot: &SparseSlot) -> Result<&Memory, OpError> {
+        self.check_host()?;
         // SAFETY: as in `SparseSlot::present`; the slot is this storage's.
         let present = unsafe { &*self.slot(slot)?.present.get() };
         if let Some(dense) = present.dense.get() {
@@ -97,6 +118,11 @@ impl Chunk {
         let mut block = allocate(self.engine, self.bytes)?;
         content.write_dense(&mut block.as_mut_slice()[..self.bytes], &slot.tensor.shape);
         Ok(present.dense.get_or_init(|| block.into()))
+    }
+
+    /// The error of an operation of the host that was given a sparse array of a device.
+    fn check_host(&self) -> Result<(), OpError> {
+        if self.context().device().is_some() { Err(self.no_host_memory()) } else { Ok(()) }
     }
 
     fn slot(&self, slot: &SparseSlot) -> Result<&SparseSlot, OpError> {
@@ -125,6 +151,7 @@ fn not_dense(storage: StorageType) -> OpError {
 /// the array's variable.
 pub(super) fn stored(array: &NDArray) -> Result<StoredInput<'_>, OpError> {
     let Some(slot) = &array.chunk.sparse else { return crate::place::readable(array).map(StoredInput::Dense) };
+    array.chunk.check_host()?;
     let Versioned { content, values } = slot.content(array.engine())?;
     let values = TensorRef::new(values.dtype, &values.shape, content.value_bytes());
     let shape = array.shape();
@@ -137,14 +164,16 @@ pub(super) fn stored(array: &NDArray) -> Result<StoredInput<'_>, OpError> {
 }
 
 /// The content of a sparse array. Called as `stored` is.
-pub(super) fn content_of(array: &NDArray) -> Result<Option<&SparseContent>, OpError> {
+pub(crate) fn content_of(array: &NDArray) -> Result<Option<&SparseContent>, OpError> {
+    array.chunk.check_host()?;
     let slot = array.chunk.sparse.as_ref();
     slot.map(|slot| slot.content(array.engine()).map(|v| &v.content)).transpose()
 }
 
 /// Replaces the content of a sparse array. Called only while the running operation holds the grant
 /// to write of the array's variable, and no reference to what it read.
-pub(super) fn replace(array: &NDArray, content: SparseContent) -> Result<(), OpError> {
+pub(crate) fn replace(array: &NDArray, content: SparseContent) -> Result<(), OpError> {
+    array.chunk.check_host()?;
     let Some(slot) = &array.chunk.sparse else {
         return Err(OpError::new(FailureKind::Operator, "a dense array was written as a sparse one"));
     };
