@@ -217,6 +217,20 @@ def test_a_transposed_product_stores_the_rows_that_columns_name(mx) -> None:
     assert parts(product) == ["row_sparse", [[5, 0, 0, -2], [10, 0, 0, -4]], [1, 3]]
 
 
+def test_a_product_by_a_transposed_csr_matrix_is_stored_as_csr(mx, quiet) -> None:
+    left, right = np.array([[1, 0, 2], [0, 0, 0]], "f4"), np.array([[0, 1, 0], [0, 0, 0], [2, 0, 3]], "f4")
+    given = {"left": mx.nd.array(left), "right": stored(mx, right, "csr")}
+    names = [mx.sym.var(name) for name in given]
+    for asked, made in ((None, "csr"), ("csr", "csr"), ("default", "default"), ("row_sparse", "row_sparse")):
+        net = mx.sym.dot(*names, transpose_b=True, forward_stype=asked)
+        for product in (
+            mx.nd.dot(*given.values(), transpose_b=True, forward_stype=asked),
+            net.bind(mx.cpu(), given).forward()[0],
+        ):
+            assert (product.stype, product.asnumpy().tolist()) == (made, (left @ right.T).tolist()), asked
+    assert mx.nd.dot(*given.values(), transpose_b=True).indices.asnumpy().tolist() == [2]
+
+
 def test_what_is_damaged_is_an_error_wherever_it_is_used(mx, quiet) -> None:
     bad = [
         mx.nd.sparse.csr_matrix(([7, 8, 9], [0, 2, 1], [0, 5, 2, 3]), shape=(3, 4)),

@@ -19,7 +19,8 @@ pub use mxrt_io as io;
 pub use mxrt_ops::{
     AttrDef, AttrKind, BoundOperatorCache, CallAttrs, ConvSignature, ConvTable, CustomArrays, CustomCall,
     CustomOperator, CustomOperators, CustomTypes, Inputs, Invocation, Isa, KernelOptions, Measured, Method, OpDef,
-    Question, RandomState, Winograd, chosen, convert_into, infer_types, invoke_cached, measure, register_custom_operators, registry,
+    Question, RandomState, Winograd, chosen, convert_into, infer_types, invoke_cached, measure,
+    register_custom_operators, registry,
 };
 pub use mxrt_tensor::index::{Region, copy_region};
 pub use mxrt_tensor::{

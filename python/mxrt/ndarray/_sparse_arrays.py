@@ -104,7 +104,10 @@ class BaseSparseNDArray(NDArray):
 
     def asnumpy(self) -> np.ndarray[Any, Any]:
         """A copy of the value as a dense numpy array. Waits for the value."""
-        return self._dense().asnumpy()
+        # The dense array is made on the host.
+        on_host = self._device[0].startswith("cpu")
+        array = self if on_host else self.copyto(Context("cpu", 0))
+        return array.tostype("default").asnumpy()
 
     def _to_numpy(self) -> np.ndarray[Any, Any]:
         return self.asnumpy()

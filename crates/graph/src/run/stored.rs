@@ -375,7 +375,7 @@ fn choose(
     match choose_storage(node.op, &node.attrs, reads, &all, None) {
         StorageChoice::Refused(reason) => Err(OpError::new(FailureKind::NotImplemented, reason)),
         choice if sparse || matches!(choice, StorageChoice::Kernel(storage) if storage.is_sparse()) => {
-            Ok((choice, result_storage(node.op, &node.attrs, choice)))
+            Ok((choice, result_storage(node.op, &node.attrs, reads, choice)))
         }
         _ => Ok((StorageChoice::Dense, StorageType::Default)),
     }

@@ -36,12 +36,21 @@ pub fn choose_storage(
     }
 }
 
-/// The storage type of the result of an operator, unless an array of `out=` says otherwise.
-pub fn result_storage(def: &OpDef, attrs: &Attrs, choice: StorageChoice) -> StorageType {
+/// The storage type of the result of an operator on inputs of these storage types, unless an array of
+/// `out=` says otherwise.
+pub fn result_storage(def: &OpDef, attrs: &Attrs, stored: &[StorageType], choice: StorageChoice) -> StorageType {
     asked_storage(def, attrs).unwrap_or(match choice {
         StorageChoice::Kernel(storage) => storage,
+        StorageChoice::Warned if is_by_transposed_csr(def, attrs, stored) => StorageType::Csr,
         _ => StorageType::Default,
     })
+}
+
+/// Whether an operator is the product of a dense matrix and a transposed csr one, which MXNet computes
+/// densely and stores as csr.
+fn is_by_transposed_csr(def: &OpDef, attrs: &Attrs, stored: &[StorageType]) -> bool {
+    let matrices = stored == [StorageType::Default, StorageType::Csr];
+    def.name == "dot" && matrices && attrs.bool("transpose_b") && !attrs.bool("transpose_a")
 }
 
 /// The storage that `forward_stype` of a product names.

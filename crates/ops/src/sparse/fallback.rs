@@ -1,6 +1,7 @@
 //! The warning of operators that copy sparse arrays densely.
 
 use super::StorageChoice as Choice;
+use super::choice::result_storage;
 use super::invoke::chosen;
 use crate::definition::OpDef;
 use crate::execution::CallAttrs;
@@ -15,11 +16,13 @@ pub fn fallback_warning(
     context: Context,
 ) -> Option<String> {
     let attrs = given.parse(def).ok()?;
-    if chosen(def, &attrs, inputs, outputs) != Choice::Warned {
+    let choice = chosen(def, &attrs, inputs, outputs);
+    if choice != Choice::Warned {
         return None;
     }
     let stored = |arrays: &[&NDArray]| arrays.iter().map(|a| a.storage_type()).collect::<Vec<_>>();
-    let results = outputs.map_or_else(|| vec![StorageType::Default; def.num_outputs(&attrs)], stored);
+    let result = result_storage(def, &attrs, &stored(inputs), choice);
+    let results = outputs.map_or_else(|| vec![result; def.num_outputs(&attrs)], stored);
     let scalar;
     let pairs = match given {
         CallAttrs::Text(pairs) => pairs,

@@ -64,7 +64,8 @@ fn run_call(
         describe_inputs(e.op(def.name).attrs(attrs.pairs()), types.iter()).device(call.context.to_string())
     };
     let choice = chosen(def, attrs, inputs, outputs);
-    let result = result_storage(def, attrs, choice);
+    let stored: SmallVec<[StorageType; 4]> = inputs.iter().map(|a| a.storage_type()).collect();
+    let result = result_storage(def, attrs, &stored, choice);
     match choice {
         Choice::Refused(reason) => Err(describe(not_implemented(reason))),
         Choice::Kernel(storage) => match family(def.name) {
@@ -116,7 +117,12 @@ fn run_kernel(
 }
 
 /// The result of a kernel in the storage and the place that it should have.
-fn deliver(made: NDArray, context: Context, result: StorageType, outputs: Option<&[&NDArray]>) -> Result<Arrays, OpError> {
+fn deliver(
+    made: NDArray,
+    context: Context,
+    result: StorageType,
+    outputs: Option<&[&NDArray]>,
+) -> Result<Arrays, OpError> {
     if let Some([out]) = outputs
         && !out.same_storage(&made)
     {

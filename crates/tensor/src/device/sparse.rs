@@ -28,7 +28,10 @@ impl Layout {
             let first = bytes;
             let end = size.checked_next_multiple_of(ALIGN).and_then(|size| first.checked_add(size));
             bytes = end.ok_or_else(|| {
-                OpError::new(FailureKind::Memory, format!("a sparse array of {tensor} is larger than the address space"))
+                OpError::new(
+                    FailureKind::Memory,
+                    format!("a sparse array of {tensor} is larger than the address space"),
+                )
             })?;
             Ok::<_, OpError>((first, size))
         };
