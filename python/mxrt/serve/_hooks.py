@@ -44,7 +44,7 @@ class Hooks:
             raise MXNetValueError("it has no function 'preprocess', 'postprocess' or 'load'")
 
     def load(self, path: str | os.PathLike[str]) -> bytes | None:
-        """The bytes of a file of the model as the hook reads it; None where there is no such hook."""
+        """The bytes of a file of the model, read by the hook; None where there is no such hook."""
         if self._load is None:
             return None
         made = self._load(os.fspath(path))
