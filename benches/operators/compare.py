@@ -21,6 +21,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import np_rows
 import rows
 
 HERE = Path(__file__).resolve().parent
@@ -36,10 +37,14 @@ GOALS = {
     },
     **dict.fromkeys(("deformable", "ssd300-1", "ssd300-8", "yolov3-1", "yolov3-8"), ("mxnet", 1.5)),
     **dict.fromkeys(rows.NUMPY, ("numpy", 0.5)),
+    **{row: ("numpy", np_rows.goal(row)) for row in np_rows.rows()},
+    **dict.fromkeys(rows.ND, ("nd", 1 / 1.2)),
     "hybrid_block": ("symbol_block", 1 / 1.2),
     "plain_resnet18_v1": ("mxnet", 1.25),
     "sparse_dot": ("mxnet", 1.5),
 }
+# mxrt itself, by different interfaces.
+OWN = ("mxrt", "symbol_block", "nd")
 # Engines with a column of the table.
 COLUMNS = ("mxrt", "mxnet", "numpy", "scipy", "onnxruntime", "torch")
 # Of recurrent layers: against the better of the two.
@@ -51,7 +56,7 @@ class Lane:
 
     def __init__(self, engine: str, python: str, folder: Path) -> None:
         env = dict(os.environ, PYTHONPATH=os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")]))
-        if engine not in ("mxrt", "symbol_block"):
+        if engine not in OWN:
             env["PYTHONPATH"] = str(HERE)
         self.process = subprocess.Popen(
             [python, str(HERE / "lane.py"), engine],
@@ -93,6 +98,7 @@ def engines_of(row: str, wanted: list[str]) -> list[str]:
         "onnxruntime": rows.ONNX,
         "torch": rows.TORCH,
         "symbol_block": rows.SYMBOL_BLOCK,
+        "nd": rows.ND,
     }
     return ["mxrt", *(engine for engine in wanted if row in tables[engine])]
 
@@ -136,7 +142,7 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="print the names of the rows")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--seconds", type=float, default=0.3, help="of a turn")
-    parser.add_argument("--peers", nargs="*", default=[*COLUMNS[1:], "symbol_block"])
+    parser.add_argument("--peers", nargs="*", default=[*COLUMNS[1:], *OWN[1:]])
     parser.add_argument("--python", action="append", default=[], metavar="ENGINE=PATH", help="interpreter of an engine")
     parser.add_argument("--models", type=Path, default=Path.cwd(), help="folder of the detectors")
     args = parser.parse_args()
@@ -166,7 +172,7 @@ def main() -> int:
 
 def _python(engine: str, given: dict[str, str]) -> str:
     """The interpreter of an engine."""
-    if engine == "symbol_block":
+    if engine in OWN and engine != "mxrt":
         return _python("mxrt", given)
     if engine in given:
         return given[engine]

@@ -22,6 +22,8 @@ def _make(engine: str, row: str) -> rows.Call:
         return rows.TORCH[row]()
     if engine == "symbol_block":
         return rows.SYMBOL_BLOCK[row](importlib.import_module("mxrt"))
+    if engine == "nd":
+        return rows.ND[row]()
     return rows.ROWS[row](importlib.import_module(engine))
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import machine
+import np_rows
 
 Call = Callable[[], object]
 ROWS: dict[str, Callable[..., Call]] = {}
@@ -25,6 +26,8 @@ ONNX: dict[str, Callable[[], Call]] = {}
 TORCH: dict[str, Callable[[], Call]] = {}
 # What mxrt itself makes of the row as a SymbolBlock.
 SYMBOL_BLOCK: dict[str, Callable[..., Call]] = {}
+# The same call of mxrt by mx.nd.
+ND: dict[str, Callable[[], Call]] = {}
 
 
 def _random(*shape: int) -> np.ndarray:
@@ -457,3 +460,9 @@ def _linalg(name: str, count: int, n: int) -> None:
 for _name in ("potrf", "trsm", "inverse", "syevd"):
     for _count, _n in SIZES.values():
         _linalg(_name, _count, _n)
+
+
+for _name, (_ours, _peer) in np_rows.rows().items():
+    ROWS[_name], NUMPY[_name] = _ours, _peer
+for _name, (_ours, _peer) in np_rows.small_rows().items():
+    ROWS[_name], ND[_name] = _ours, _peer

@@ -401,7 +401,7 @@ def is_number(value: object) -> bool:
 
 _BFLOAT16 = np.dtype([("bfloat16", np.uint16)])
 _DTYPES: dict[str, Any] = {}
-_NAMES: dict[Any, str] = {}
+_NAMES: dict[Any, str] = {None: "float32"}
 
 
 def dtype_name(dtype: Any) -> str:
@@ -410,8 +410,6 @@ def dtype_name(dtype: Any) -> str:
         return _NAMES[dtype]
     except (KeyError, TypeError):
         pass
-    if dtype is None:
-        return "float32"
     name = "bfloat16" if isinstance(dtype, str) and dtype == "bfloat16" else _numpy_name(dtype)
     try:
         _NAMES[dtype] = name

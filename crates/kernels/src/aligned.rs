@@ -19,6 +19,14 @@ impl AlignedVec {
     pub fn zeroed(len: usize) -> AlignedVec {
         AlignedVec { lines: vec![Line([0.0; 16]); len.div_ceil(16)], len }
     }
+
+    /// `len` zeros, or nothing where there is no memory for them.
+    pub fn try_zeroed(len: usize) -> Option<AlignedVec> {
+        let mut lines = Vec::new();
+        lines.try_reserve_exact(len.div_ceil(16)).ok()?;
+        lines.resize(len.div_ceil(16), Line([0.0; 16]));
+        Some(AlignedVec { lines, len })
+    }
 }
 
 impl Deref for AlignedVec {
@@ -41,10 +49,12 @@ mod tests {
     #[test]
     fn elements_start_on_a_line_and_are_as_many_as_asked_for() {
         for len in [0, 1, 16, 17, 1000] {
-            let mut v = AlignedVec::zeroed(len);
-            v.fill(1.0);
-            assert_eq!(v.iter().sum::<f32>(), len as f32);
-            assert_eq!(v.as_ptr() as usize % 64, 0);
+            for mut v in [Some(AlignedVec::zeroed(len)), AlignedVec::try_zeroed(len)].into_iter().flatten() {
+                v.fill(1.0);
+                assert_eq!(v.iter().sum::<f32>(), len as f32);
+                assert_eq!(v.as_ptr() as usize % 64, 0);
+            }
         }
+        assert!(AlignedVec::try_zeroed(usize::MAX / 8).is_none());
     }
 }

@@ -1,20 +1,27 @@
-//! Matrix products of any strides: float32 in the register tiles of an instruction set where the
-//! caller names one, everything else in plain code, with the same bits on every instruction set.
+//! Matrix products of any strides: float32 and float64 in the register tiles of an instruction set
+//! where the caller names one, everything else in plain code, with the same bits on every
+//! instruction set.
 //!
 //! How an element is summed over k follows from the shapes alone, so no split changes a bit.
 
 use crate::element::{Float, is_same};
 use crate::error::check_len;
 use crate::gemm::{BatchProduct, Matrices, MatricesMut, Places};
+use crate::gemm_double;
 use crate::isa::Isa;
 use crate::par::{Columns, Par, chunk_by_work, par_chunks_mut, par_columns_mut};
-use crate::vectorize::vectorized;
+use crate::simd::{Body, Dst, LANES, Simd, Src, entry};
+use crate::vectorize::{Width, vectorized};
 
 /// Columns of a product that are computed from one packed panel.
 const WIDTH: usize = 64;
 /// Rows and columns that are held in registers.
 const TILE_ROWS: usize = 4;
 const TILE_COLUMNS: usize = 16;
+
+/// Products of a sum from which on its parts are computed by all threads; those of a part.
+const LONG: usize = 128 << 10;
+const PART: usize = 32 << 10;
 
 /// A matrix product `c = alpha * op(a) op(b) + beta * c`, `batch` times over consecutive matrices.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,7 +42,7 @@ pub struct Gemm {
     pub alpha: f64,
     /// Scales what `c` holds; with 0 it is not read.
     pub beta: f64,
-    /// The instruction set whose register tiles compute products in float32; none: plain code.
+    /// The instruction set whose register tiles compute products; none: plain code.
     pub tiles: Option<Isa>,
 }
 
@@ -79,6 +86,12 @@ pub fn gemm<T: Float>(par: &dyn Par, p: Gemm, a: &[T], b: &[T], c: &mut [T]) {
     if p.transpose_b && !p.transpose_a && p.m < TILE_ROWS {
         return dot_rows(par, p, a, b, c);
     }
+    if p.tiles.is_some_and(|isa| isa.or_best() > Isa::Portable) && is_same::<T, f64>() && gemm_double::fits(&p) {
+        let (a, b) = (bytemuck::cast_slice(a), bytemuck::cast_slice(b));
+        if gemm_double::gemm(par, p, a, b, bytemuck::cast_slice_mut(c)) {
+            return;
+        }
+    }
     // Tall products are also cut into blocks of rows; a block must pay for packing its panel.
     let block = if p.batch == 1 && p.m >= 256 { 128 } else { p.m };
     let blocks = p.m / block;
@@ -118,40 +131,105 @@ fn gemm_in_tiles(par: &dyn Par, p: Gemm, isa: Isa, a: &[f32], b: &[f32], c: &mut
 /// a dot product.
 fn dot_rows<T: Float>(par: &dyn Par, p: Gemm, a: &[T], b: &[T], c: &mut [T]) {
     let (alpha, beta) = (T::from_f64(p.alpha), T::from_f64(p.beta));
+    let store = |c: &mut T, sum: T| *c = if beta == T::ZERO { alpha * sum } else { alpha * sum + beta * *c };
+    let operands = |place: usize| {
+        let (row, column) = (place / p.n, place % p.n);
+        (&a[row * p.k..][..p.k], &b[(row / p.m * p.n + column) * p.k..][..p.k])
+    };
+    if p.k >= LONG {
+        for (place, c) in c.iter_mut().enumerate() {
+            let (a, b) = operands(place);
+            store(c, dot_in_parts(par, a, b));
+        }
+        return;
+    }
     let chunk = chunk_by_work(p.k);
     par_chunks_mut(par, c, chunk, |i, c| {
         for (j, c) in c.iter_mut().enumerate() {
-            let (row, column) = ((i * chunk + j) / p.n, (i * chunk + j) % p.n);
+            let (a, b) = operands(i * chunk + j);
             let mut sum = T::ZERO;
-            let b = &b[(row / p.m * p.n + column) * p.k..][..p.k];
-            dot(&a[row * p.k..][..p.k], b, &mut sum);
-            *c = if beta == T::ZERO { alpha * sum } else { alpha * sum + beta * *c };
+            dot(a, b, &mut sum);
+            store(c, sum);
         }
     });
 }
 
+/// The dot product of long rows, as the sum of those of parts in double precision.
+fn dot_in_parts<T: Float>(par: &dyn Par, a: &[T], b: &[T]) -> T {
+    let mut sums = vec![T::ZERO; a.len().div_ceil(PART)];
+    par_chunks_mut(par, &mut sums, 1, |part, sum| {
+        let part = part * PART..a.len().min((part + 1) * PART);
+        dot(&a[part.clone()], &b[part], &mut sum[0]);
+    });
+    T::from_f64(sums.iter().map(|sum| sum.to_f64()).sum())
+}
+
+/// Lanes of a dot product.
+const DOT_LANES: usize = 2 * LANES;
+
+/// The dot product of two rows.
+pub(crate) fn dot<T: Float>(a: &[T], b: &[T], result: &mut T) {
+    let mut sums = [T::ZERO; DOT_LANES];
+    let whole = a.len().min(b.len()) / DOT_LANES * DOT_LANES;
+    let ((a, a_rest), (b, b_rest)) = (a.split_at(whole), b.split_at(whole));
+    if is_same::<T, f32>() {
+        let (a, b) = (Src::new(bytemuck::cast_slice(a)), Src::new(bytemuck::cast_slice(b)));
+        let body = entry::<Dot>(Width::widest().isa());
+        // SAFETY: both rows have `whole` elements, and there is a sum for every lane.
+        unsafe { body(&DotArgs { a, b, n: whole, sums: Dst::new(bytemuck::cast_slice_mut(&mut sums)) }) }
+    } else {
+        dot_lanes(a, b, &mut sums);
+    }
+    for ((sum, &a), &b) in sums.iter_mut().zip(a_rest).zip(b_rest) {
+        *sum += a * b;
+    }
+    let mut width = DOT_LANES / 2;
+    while width > 0 {
+        for i in 0..width {
+            let other = sums[i + width];
+            sums[i] += other;
+        }
+        width /= 2;
+    }
+    *result = sums[0];
+}
+
+/// Whole vectors of two rows, and a sum for each lane.
+struct DotArgs {
+    a: Src,
+    b: Src,
+    n: usize,
+    sums: Dst,
+}
+
+struct Dot;
+
+impl Body for Dot {
+    type Args = DotArgs;
+    #[inline(always)]
+    unsafe fn run<S: Simd>(s: S, x: &DotArgs) {
+        let (mut low, mut high) = (s.zero(), s.zero());
+        // SAFETY: promised by the caller.
+        unsafe {
+            for at in (0..x.n).step_by(DOT_LANES) {
+                low = s.add(low, s.mul(s.load(x.a, at), s.load(x.b, at)));
+                high = s.add(high, s.mul(s.load(x.a, at + LANES), s.load(x.b, at + LANES)));
+            }
+            s.store(x.sums, 0, low);
+            s.store(x.sums, LANES, high);
+        }
+    }
+}
+
 vectorized! {
-    pub(crate) fn dot[T: Float](a: &[T], b: &[T], result: &mut T) {
-        const LANES: usize = 32;
-        let mut sums = [T::ZERO; LANES];
-        let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
-        for (a, b) in a.iter().zip(b) {
-            for i in 0..LANES {
-                sums[i] += a[i] * b[i];
+    fn dot_lanes[T: Float](a: &[T], b: &[T], sums: &mut [T; DOT_LANES]) {
+        let mut own = [T::ZERO; DOT_LANES];
+        for (a, b) in a.as_chunks::<DOT_LANES>().0.iter().zip(b.as_chunks::<DOT_LANES>().0) {
+            for i in 0..DOT_LANES {
+                own[i] += a[i] * b[i];
             }
         }
-        for ((sum, &a), &b) in sums.iter_mut().zip(a_rest).zip(b_rest) {
-            *sum += a * b;
-        }
-        let mut width = LANES / 2;
-        while width > 0 {
-            for i in 0..width {
-                let other = sums[i + width];
-                sums[i] += other;
-            }
-            width /= 2;
-        }
-        *result = sums[0];
+        *sums = own;
     }
 }
 
@@ -248,6 +326,10 @@ mod tests {
                     gemm(&Serial, p.on(isa), &a, &b, &mut tiled);
                     assert_close(&tiled, &want, 2e-6);
                 }
+                let doubles = [wide(&a), wide(&b)];
+                let mut double = wide(&old);
+                gemm(&Serial, p.on(Isa::detect()), &doubles[0], &doubles[1], &mut double);
+                assert!(double.iter().zip(&want).all(|(c, w)| (c - w).abs() < 1e-12), "{p:?}");
                 let mut first = old.clone();
                 gemm(&Serial, p, &a, &b, &mut first);
                 assert_close(&first, &want, 2e-6);
@@ -268,6 +350,43 @@ mod tests {
         gemm(&Serial, p, &a, &b, &mut c);
         let want = by_definition(p, &a, &b, &c);
         assert!(c.iter().zip(&want).all(|(c, w)| (c - w).abs() < 1e-12));
+    }
+
+    #[test]
+    fn products_in_double_precision_have_the_same_bits_for_all_threads_and_in_a_batch() {
+        for p in [Gemm::new(100, 70, 600), Gemm { batch: 9, transpose_b: true, ..Gemm::new(50, 20, 30) }] {
+            let p = Gemm { alpha: 0.5, beta: 2.0, ..p }.on(Isa::detect());
+            let (a, b) = (random64(p.batch * p.m * p.k, 1), random64(p.batch * p.k * p.n, 2));
+            let old = random64(p.batch * p.m * p.n, 3);
+            let run = |par: &dyn Par| {
+                let mut c = old.clone();
+                gemm(par, p, &a, &b, &mut c);
+                c
+            };
+            let want = by_definition(p, &a, &b, &old);
+            let all = run(&Serial);
+            assert!(all.iter().zip(&want).all(|(c, w)| (c - w).abs() < 1e-12 * p.k as f64));
+            assert!(all == run(&Reverse) && all == run(&Threads(3)));
+            let (one, size) = (Gemm { batch: 1, ..p }, p.m * p.n);
+            let mut last = old[(p.batch - 1) * size..].to_vec();
+            gemm(&Serial, one, &a[(p.batch - 1) * p.m * p.k..], &b[(p.batch - 1) * p.k * p.n..], &mut last);
+            assert_eq!(all[(p.batch - 1) * size..], last);
+        }
+    }
+
+    #[test]
+    fn long_dot_products_are_sums_of_parts_whatever_the_threads() {
+        let p = Gemm { transpose_b: true, ..Gemm::new(1, 2, LONG + 17) };
+        let (a, b) = (random(p.k, 1), random(2 * p.k, 2));
+        let run = |par: &dyn Par| {
+            let mut c = [0.0f32; 2];
+            gemm(par, p, &a, &b, &mut c);
+            c
+        };
+        let exact = |b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>();
+        let got = run(&Serial);
+        assert!((f64::from(got[1]) - exact(&b[p.k..])).abs() < 1e-2, "{got:?}");
+        assert!(got == run(&Reverse) && got == run(&Threads(3)));
     }
 
     #[test]

@@ -109,6 +109,44 @@ pub fn tanh_f32(x: f32) -> f32 {
     if a < 0.5 { small } else { large }
 }
 
+/// Pi / 2 in two parts; the first has 33 bits, so that numbers of quarters below 2^20 times it are
+/// exact.
+const QUARTER: [f64; 2] = [1.570_796_326_734_125_6, 6.077_100_506_506_192e-11];
+/// Adding and subtracting it rounds to the nearest integer.
+const ROUND: f64 = 6_755_399_441_055_744.0;
+/// Largest argument of [`sin_f32`] and [`cos_f32`].
+const MOST_TURNS: f32 = 1_000_000.0;
+
+/// The sine of an angle and a number of quarters of a circle, NaN beyond [`MOST_TURNS`]: in double
+/// precision the rest of a division by a quarter is as precise as single precision needs.
+#[inline(always)]
+fn sine_of_quarters(x: f32, quarters: u64) -> f32 {
+    let wide = x as f64;
+    let t = wide * std::f64::consts::FRAC_2_PI + ROUND;
+    let n = t - ROUND;
+    let r = wide - n * QUARTER[0] - n * QUARTER[1];
+    let q = r * r;
+    let sine = r * (1.0 + q * (-1.0 / 6.0 + q * (1.0 / 120.0 + q * (-1.0 / 5040.0 + q * (1.0 / 362_880.0)))));
+    let cosine = 1.0 + q * (-0.5 + q * (1.0 / 24.0 + q * (-1.0 / 720.0 + q * (1.0 / 40_320.0 - q / 3_628_800.0))));
+    let quarter = t.to_bits().wrapping_add(quarters);
+    let value = if quarter & 1 == 0 { sine } else { cosine };
+    // The second bit of the quarter is the sign.
+    let value = f64::from_bits(value.to_bits() ^ (quarter & 2) << 62) as f32;
+    if x.abs() <= MOST_TURNS { value } else { f32::NAN }
+}
+
+/// The sine; NaN for arguments beyond a million. Error at most 1 ulp.
+#[inline(always)]
+pub fn sin_f32(x: f32) -> f32 {
+    sine_of_quarters(x, 0)
+}
+
+/// The cosine; NaN for arguments beyond a million. Error at most 1 ulp.
+#[inline(always)]
+pub fn cos_f32(x: f32) -> f32 {
+    sine_of_quarters(x, 1)
+}
+
 /// 1 / (1 + e^-x); error at most 2.5 ulp.
 #[inline(always)]
 pub fn sigmoid_f32(x: f32) -> f32 {
@@ -227,6 +265,13 @@ pub fn rint(x: f64) -> f64 {
     if x - floor <= ceil - x { floor } else { ceil }
 }
 
+/// Rounds to the nearest integer, halves towards minus infinity.
+#[inline(always)]
+pub fn rint_f32(x: f32) -> f32 {
+    let (floor, ceil) = (x.floor(), x.ceil());
+    if x - floor <= ceil - x { floor } else { ceil }
+}
+
 /// The least common multiple, not negative; 0 where one number is 0. It wraps around.
 pub fn least_common_multiple(a: i64, b: i64) -> i64 {
     let (mut divisor, mut rest) = (a.unsigned_abs(), b.unsigned_abs());
@@ -266,7 +311,9 @@ mod tests {
     #[test]
     fn errors_of_functions_are_those_that_are_stated() {
         type Row = (&'static str, [f32; 2], fn(f32) -> f32, fn(f64) -> f64, f64);
-        let rows: [Row; 8] = [
+        let rows: [Row; 10] = [
+            ("sin", [-1e6, 1e6], sin_f32, f64::sin, 1.0),
+            ("cos", [-1e6, 1e6], cos_f32, f64::cos, 1.0),
             ("exp", [-87.3, 88.7], exp_f32, f64::exp, 1.1),
             ("exp below the normal numbers", [-104.0, -87.3], exp_f32, f64::exp, 1.1),
             ("ln", [1e-38, 1e38], ln_f32, f64::ln, 2.0),
@@ -296,7 +343,7 @@ mod tests {
         assert_eq!(exp_f32(f32::NEG_INFINITY), 0.0);
         assert_eq!(exp_f32(0.0), 1.0);
         assert!(exp_f32(-100.0) > 0.0, "subnormal results are kept");
-        for f in [exp_f32, ln_f32, tanh_f32, sigmoid_f32, softrelu_f32, erf_f32, gelu_f32] {
+        for f in [exp_f32, ln_f32, tanh_f32, sigmoid_f32, softrelu_f32, erf_f32, gelu_f32, sin_f32, cos_f32] {
             assert!(f(f32::NAN).is_nan());
         }
         assert_eq!(ln_f32(0.0), f32::NEG_INFINITY);
@@ -305,6 +352,8 @@ mod tests {
         assert_eq!(ln_f32(1.0), 0.0);
         assert_eq!(tanh_f32(f32::INFINITY), 1.0);
         assert_eq!(tanh_f32(-50.0), -1.0);
+        assert!(sin_f32(-0.0).is_sign_negative() && sin_f32(f32::INFINITY).is_nan());
+        assert_eq!([-2.5, -0.5, 0.5, 1.5, 1e30].map(rint_f32), [-3.0, -1.0, 0.0, 1.0, 1e30]);
         assert_eq!(sigmoid_f32(f32::NEG_INFINITY), 0.0);
         assert_eq!(softrelu_f32(f32::INFINITY), f32::INFINITY);
         assert_eq!(erf_f32(f32::NEG_INFINITY), -1.0);

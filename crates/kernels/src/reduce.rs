@@ -10,6 +10,7 @@ use crate::par::{Par, chunk_by_work, par_chunks_mut, par_columns_mut};
 use crate::strides::{Space, contiguous};
 use crate::vectorize::vectorized;
 use folds::*;
+use std::ops::Range;
 
 pub(crate) mod folds;
 
@@ -39,6 +40,12 @@ const ROW_BLOCK: usize = 128;
 const LANES: usize = 32;
 /// Neighbouring outputs that are accumulated together.
 const WIDTH: usize = 256;
+/// Fewer outputs than this are not enough for all threads, which share the blocks of each.
+const FEW_OUTPUTS: usize = 8;
+/// Fewer columns than this are folded by blocks of rows.
+const FEW_COLUMNS: usize = 16 * WIDTH;
+/// Blocks that a thread folds at once.
+const BLOCKS_AT_ONCE: usize = 8;
 
 /// Reduces the axes of `x` marked in `reduced`; `out` has the other axes, in order.
 pub fn reduce<T: Element>(par: &dyn Par, op: Reduction, x: &[T], shape: &[usize], reduced: &[bool], out: &mut [T]) {
@@ -53,12 +60,20 @@ struct Folds<T> {
     /// result of an empty reduction
     nothing: fn() -> T,
     rows: fn(&[T], &Space<1>, usize) -> T,
+    blocks: fn(&dyn Par, &[T], &Space<1>, usize) -> T,
     columns: fn(&[T], &Space<1>, usize, &mut [T]),
+    tall: fn(&dyn Par, &[T], &Space<1>, usize, &mut [T]),
 }
 
 impl<T: Element> Folds<T> {
     fn of<F: Fold<T>>() -> Folds<T> {
-        Folds { nothing: || F::finish(F::start(), 0), rows: fold_rows::<T, F>, columns: fold_columns::<T, F> }
+        Folds {
+            nothing: || F::finish(F::start(), 0),
+            rows: fold_rows::<T, F>,
+            blocks: fold_blocks::<T, F>,
+            columns: fold_columns::<T, F>,
+            tall: fold_tall::<T, F>,
+        }
     }
 }
 
@@ -74,11 +89,21 @@ fn select(shape: &[usize], marks: &[bool], wanted: bool) -> Space<1> {
 fn run<T: Element>(par: &dyn Par, fold: Folds<T>, x: &[T], shape: &[usize], reduced: &[bool], out: &mut [T]) {
     let (kept, gone) = (select(shape, reduced, false), select(shape, reduced, true));
     let count = gone.rows * gone.inner.0;
+    if out.is_empty() {
+        return;
+    }
     if count == 0 {
         return out.fill((fold.nothing)());
     }
     let chunk = chunk_by_work(count);
-    if gone.inner.1 == [1] {
+    if gone.inner.1 == [1] && out.len() < FEW_OUTPUTS && count >= 2 * BLOCKS_AT_ONCE * BLOCK {
+        kept.for_rows(0, out.len(), |[row], column, at, n| {
+            let step = kept.inner.1[0] as usize;
+            for (j, out) in out[at..][..n].iter_mut().enumerate() {
+                *out = (fold.blocks)(par, &x[row as usize + (column + j) * step..], &gone, count);
+            }
+        });
+    } else if gone.inner.1 == [1] {
         par_chunks_mut(par, out, chunk, |i, out| {
             kept.for_rows(i * chunk, out.len(), |[row], column, at, n| {
                 let step = kept.inner.1[0] as usize;
@@ -89,6 +114,9 @@ fn run<T: Element>(par: &dyn Par, fold: Folds<T>, x: &[T], shape: &[usize], redu
         });
     } else {
         // The innermost axis stays: neighbouring outputs are accumulated side by side.
+        if kept.rows == 1 && out.len() < FEW_COLUMNS && count >= 2 * ROW_BLOCK {
+            return (fold.tall)(par, x, &gone, count, out);
+        }
         // Wide pieces read memory in longer runs.
         let wide = (out.len() / 16).min(WIDTH) / 16 * 16;
         let chunk = chunk.max(16).max(wide);
@@ -108,41 +136,74 @@ fn fold_rows<T: Element, F: Fold<T>>(x: &[T], gone: &Space<1>, count: usize) -> 
     let mut cursor = gone.cursor(0);
     for _ in 0..gone.rows {
         for block in x[cursor.offset[0] as usize..][..n].chunks(BLOCK) {
-            let mut lane = F::INIT;
-            if block.len() < 16 {
-                block.iter().for_each(|&v| lane = F::step(lane, v));
-            } else {
-                fold_block::<T, F>(block, &mut lane);
-            }
-            total = F::add(total, lane);
+            total = F::add(total, lane_of::<T, F>(block));
         }
         cursor.advance();
     }
     F::finish(total, count)
 }
 
+/// Folds one output as [`fold_rows`] does, with the same bits, but its blocks in all threads.
+fn fold_blocks<T: Element, F: Fold<T>>(par: &dyn Par, x: &[T], gone: &Space<1>, count: usize) -> T {
+    let n = gone.inner.0;
+    let blocks = n.div_ceil(BLOCK);
+    let mut lanes = vec![F::INIT; gone.rows * blocks];
+    par_chunks_mut(par, &mut lanes, BLOCKS_AT_ONCE, |i, lanes| {
+        for (j, lane) in lanes.iter_mut().enumerate() {
+            let (row, block) = ((i * BLOCKS_AT_ONCE + j) / blocks, (i * BLOCKS_AT_ONCE + j) % blocks);
+            let row = &x[gone.cursor(row).offset[0] as usize..][..n];
+            *lane = lane_of::<T, F>(&row[block * BLOCK..n.min((block + 1) * BLOCK)]);
+        }
+    });
+    F::finish(lanes.into_iter().fold(F::start(), F::add), count)
+}
+
+/// Folds one block.
+fn lane_of<T: Element, F: Fold<T>>(block: &[T]) -> F::Lane {
+    let mut lane = F::INIT;
+    if block.len() < 16 {
+        block.iter().for_each(|&v| lane = F::step(lane, v));
+    } else {
+        fold_block::<T, F>(block, &mut lane);
+    }
+    lane
+}
+
 /// Folds neighbouring outputs: `out[j]` folds `x[offset + j]` over all offsets of the reduced axes.
 fn fold_columns<T: Element, F: Fold<T>>(x: &[T], gone: &Space<1>, count: usize, out: &mut [T]) {
     let width = out.len();
     let (mut lanes, mut totals) = ([F::INIT; WIDTH], [F::start(); WIDTH]);
-    let (n, [step]) = gone.inner;
-    let (mut cursor, mut pending) = (gone.cursor(0), 0);
-    for _ in 0..gone.rows {
-        for k in 0..n {
-            let start = (cursor.offset[0] + k as isize * step) as usize;
-            fold_row::<T, F>(&x[start..][..width], &mut lanes[..width]);
-            pending += 1;
-            if pending == ROW_BLOCK {
-                flush::<T, F>(&mut lanes[..width], &mut totals[..width]);
-                pending = 0;
-            }
-        }
-        cursor.advance();
+    for first in (0..count).step_by(ROW_BLOCK) {
+        fold_block_of_rows::<T, F>(x, gone, first..count.min(first + ROW_BLOCK), &mut lanes[..width]);
+        flush::<T, F>(&mut lanes[..width], &mut totals[..width]);
     }
-    flush::<T, F>(&mut lanes[..width], &mut totals[..width]);
     for (out, total) in out.iter_mut().zip(totals) {
         *out = F::finish(total, count);
     }
+}
+
+/// Folds few neighbouring outputs of many rows as [`fold_columns`] does, with the same bits, but
+/// blocks of rows in all threads.
+fn fold_tall<T: Element, F: Fold<T>>(par: &dyn Par, x: &[T], gone: &Space<1>, count: usize, out: &mut [T]) {
+    let width = out.len();
+    let mut lanes = vec![F::INIT; count.div_ceil(ROW_BLOCK) * width];
+    par_chunks_mut(par, &mut lanes, width, |block, lanes| {
+        let first = block * ROW_BLOCK;
+        fold_block_of_rows::<T, F>(x, gone, first..count.min(first + ROW_BLOCK), lanes);
+    });
+    let mut totals = vec![F::start(); width];
+    lanes.chunks_mut(width).for_each(|lanes| flush::<T, F>(lanes, &mut totals));
+    for (out, total) in out.iter_mut().zip(totals) {
+        *out = F::finish(total, count);
+    }
+}
+
+/// Folds some of the rows that the reduced axes number, each with an element for every lane.
+fn fold_block_of_rows<T: Element, F: Fold<T>>(x: &[T], gone: &Space<1>, rows: Range<usize>, lanes: &mut [F::Lane]) {
+    let step = gone.inner.1[0] as usize;
+    gone.for_rows(rows.start, rows.len(), |[offset], first, _, n| {
+        fold_some_rows::<T, F>(&x[offset as usize + first * step..], step, n, lanes);
+    });
 }
 
 fn flush<T: Element, F: Fold<T>>(lanes: &mut [F::Lane], totals: &mut [F::Total]) {
@@ -176,9 +237,23 @@ vectorized! {
 }
 
 vectorized! {
-    fn fold_row[T: Element, F: Fold<T>](x: &[T], lanes: &mut [F::Lane]) {
-        for (lane, &v) in lanes.iter_mut().zip(x) {
-            *lane = F::step(*lane, v);
+    /// Folds the first elements of `n` rows, `step` apart; four rows at a time, so that lanes are
+    /// read and written less often.
+    fn fold_some_rows[T: Element, F: Fold<T>](x: &[T], step: usize, n: usize, lanes: &mut [F::Lane]) {
+        let width = lanes.len();
+        let row = |k: usize| &x[k * step..][..width];
+        let together = n / 4 * 4;
+        for k in (0..together).step_by(4) {
+            let (a, b, c, d) = (row(k), row(k + 1), row(k + 2), row(k + 3));
+            for i in 0..width {
+                let lane = F::step(F::step(lanes[i], a[i]), b[i]);
+                lanes[i] = F::step(F::step(lane, c[i]), d[i]);
+            }
+        }
+        for k in together..n {
+            for (lane, &v) in lanes.iter_mut().zip(row(k)) {
+                *lane = F::step(*lane, v);
+            }
         }
     }
 }
@@ -278,35 +353,81 @@ fn arg_extreme<T: Element, I: Element, const MAX: bool>(
         return out.fill(I::ZERO);
     }
     if inner == 1 {
-        let rows = chunk_by_work(n);
-        return par_chunks_mut(par, out, rows, |i, out| {
-            for (j, out) in out.iter_mut().enumerate() {
-                let row = &x[(i * rows + j) * n..][..n];
-                let mut best = <Extreme<MAX> as Fold<T>>::INIT;
-                fold_block::<T, Extreme<MAX>>(row, &mut best);
-                let found = row.iter().position(|&v| v == best || (best.nan() && v.nan()));
-                *out = I::from_i64(found.unwrap_or(0) as i64);
-            }
-        });
+        return arg_extremes_of_rows::<T, I, MAX>(par, x, n, out);
     }
-    let width = chunk_by_work(n).clamp(16, WIDTH);
+    let width = (inner / FEW_OUTPUTS).max(chunk_by_work(n)).clamp(16, WIDTH);
     par_columns_mut(par, out, [outer, 1, inner], width, 0, |o, start, mut band, _| {
         let out = band.row(0);
         let (mut best, mut found) = ([T::ZERO; WIDTH], [0i32; WIDTH]);
-        let first = &x[o * n * inner + start..][..out.len()];
-        best[..out.len()].copy_from_slice(first);
-        for k in 1..n {
-            let row = &x[(o * n + k) * inner + start..][..out.len()];
-            for ((best, found), &v) in best.iter_mut().zip(&mut found).zip(row) {
-                if !best.nan() && !(if MAX { *best >= v } else { *best <= v }) {
-                    (*best, *found) = (v, k as i32);
-                }
-            }
-        }
+        let rows = &x[o * n * inner + start..];
+        best[..out.len()].copy_from_slice(&rows[..out.len()]);
+        best_of_columns::<T, Extreme<MAX>>(rows, inner, n, &mut best[..out.len()], &mut found[..out.len()]);
         for (out, found) in out.iter_mut().zip(found) {
             *out = I::from_i64(found as i64);
         }
     });
+}
+
+vectorized! {
+    /// Finds the best element of each column of `n` rows, `step` apart, beginning with those of the
+    /// first row.
+    fn best_of_columns[T: Element, F: Choice<T>](x: &[T], step: usize, n: usize, best: &mut [T], found: &mut [i32]) {
+        for k in 1..n {
+            let row = &x[k * step..][..best.len()];
+            for ((best, found), &v) in best.iter_mut().zip(found.iter_mut()).zip(row) {
+                let keep = F::keeps(*best, v);
+                *found = if keep { *found } else { k as i32 };
+                *best = if keep { *best } else { v };
+            }
+        }
+    }
+}
+
+/// Finds extremes of contiguous rows of `n` elements: first their value, by blocks, then the first
+/// element that has it.
+fn arg_extremes_of_rows<T: Element, I: Element, const MAX: bool>(par: &dyn Par, x: &[T], n: usize, out: &mut [I]) {
+    let extreme = |best: &T, value: &T| *best == *value || (best.nan() && value.nan());
+    let place = |row: &[T], bests: &[T]| {
+        let best = bests.iter().fold(<Extreme<MAX> as Fold<T>>::INIT, |a, b| <Extreme<MAX> as Fold<T>>::step(a, *b));
+        let block = bests.iter().position(|of_block| extreme(&best, of_block)).unwrap_or(0) * BLOCK;
+        let mut found = 0;
+        find(&row[block..n.min(block + BLOCK)], best, &mut found);
+        I::from_i64((block + found) as i64)
+    };
+    if out.len() < FEW_OUTPUTS && n >= 2 * BLOCKS_AT_ONCE * BLOCK {
+        let mut bests = vec![T::ZERO; n.div_ceil(BLOCK)];
+        for (row, out) in x.chunks(n).zip(out) {
+            par_chunks_mut(par, &mut bests, BLOCKS_AT_ONCE, |i, bests| {
+                let blocks = row[i * BLOCKS_AT_ONCE * BLOCK..].chunks(BLOCK);
+                bests.iter_mut().zip(blocks).for_each(|(best, block)| *best = lane_of::<T, Extreme<MAX>>(block));
+            });
+            *out = place(row, &bests);
+        }
+        return;
+    }
+    let rows = chunk_by_work(n);
+    par_chunks_mut(par, out, rows, |i, out| {
+        let mut bests = vec![T::ZERO; n.div_ceil(BLOCK)];
+        for (row, out) in x[i * rows * n..].chunks(n).zip(out) {
+            let blocks = row.chunks(BLOCK);
+            bests.iter_mut().zip(blocks).for_each(|(best, block)| *best = lane_of::<T, Extreme<MAX>>(block));
+            *out = place(row, &bests);
+        }
+    });
+}
+
+vectorized! {
+    /// Finds the first element that is `wanted`, or the first NaN if that is one.
+    fn find[T: Element](x: &[T], wanted: T, found: &mut usize) {
+        let chunks = x.as_chunks::<LANES>().0.iter();
+        let before = if wanted.nan() {
+            chunks.take_while(|chunk| !chunk.iter().fold(false, |any, v| any | v.nan())).count()
+        } else {
+            chunks.take_while(|chunk| !chunk.iter().fold(false, |any, v| any | (*v == wanted))).count()
+        };
+        let rest = &x[before * LANES..];
+        *found = before * LANES + rest.iter().position(|v| *v == wanted || (wanted.nan() && v.nan())).unwrap_or(0);
+    }
 }
 
 /// Running sums along the middle axis of `x`, of shape `[outer, n, inner]`, in the type of the

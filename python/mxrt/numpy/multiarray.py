@@ -348,6 +348,13 @@ def _plain(value: Any) -> Any:
 
 def checked_axes_shape(shape: Any, name: str) -> tuple[int, ...]:
     """A shape that is given for a new array."""
+    if type(shape) is tuple:
+        # Nearly every call.
+        for n in shape:
+            if type(n) is not int or not 0 <= n < 2**63:
+                break
+        else:
+            return shape
     extents = (shape,) if isinstance(shape, (int, onp.integer)) else tuple(shape)
     if any(not isinstance(n, (int, onp.integer)) for n in extents):
         raise TypeError(f"{name}: a shape is an integer or a tuple of integers, got {shape!r}")

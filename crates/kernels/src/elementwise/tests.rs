@@ -113,6 +113,16 @@ fn rounding_functions_differ_at_halves_as_in_mxnet() {
 }
 
 #[test]
+fn sines_of_large_angles_and_infinities_are_those_of_double_precision() {
+    let x: Vec<f32> = (0..1000).map(|i| if i % 97 == 0 { 1e6 * 1.5f32.powi(i / 20) } else { i as f32 }).collect();
+    for (op, exact) in [(Unary::Sin, f64::sin as fn(f64) -> f64), (Unary::Cos, f64::cos)] {
+        let y = map(op, &x);
+        assert!(y.iter().zip(&x).all(|(y, x)| (f64::from(*y) - exact(f64::from(*x))).abs() < 1e-7));
+        assert!(map(op, &[f32::INFINITY, f32::NAN]).iter().all(|y| y.is_nan()));
+    }
+}
+
+#[test]
 fn nan_passes_through_relu_clip_and_the_left_of_maximum() {
     let nan = f32::NAN;
     assert!(map(Unary::Relu, &[nan])[0].is_nan());

@@ -6,6 +6,7 @@ use super::functions::{FunctionCost, clip, each, in_double, truth, vectors};
 use crate::element::Element;
 use crate::halves::{narrow, widen};
 use crate::math;
+use crate::vectorize::{Loop, vectorize};
 use half::f16;
 
 /// A function of one number, for every element type.
@@ -40,7 +41,7 @@ trait UnaryFunction: Copy {
 ///   it.
 /// * `f32: vectors |x| …` is a loop in single precision, compiled for every vector width; half
 ///   precision uses it too. `each` instead of `vectors` compiles it once, for functions that are
-///   calls. `f64s:` and `integers:` are such loops for double precision and for integers of type
+///   calls, and `near` computes what it gives NaN for in double precision. `f64s:` and `integers:` are such loops for double precision and for integers of type
 ///   `T`.
 /// * `cost: …`, at the end after a semicolon, is a [`FunctionCost`]; without it `SLOW_CALL`.
 ///
@@ -52,14 +53,15 @@ macro_rules! unary_functions {
             f64: |x| x, f32: vectors |x| x, integers: each |x| x; cost: Streaming
         }
         Abs ["abs" "_sparse_abs"] "The absolute value." {
-            f64: |x| x.abs(), f32: vectors |x| x.abs(); cost: Vectors(0)
+            f64: |x| x.abs(), f32: vectors |x| x.abs(), f64s: vectors |x| x.abs(); cost: Vectors(0)
         }
         Sign ["sign" "_contrib_sign_ste" "_sparse__contrib_sign_ste" "_sparse_sign"] "The sign: -1, 0 or 1." {
             f64: |x| truth::<f64>(x > 0.0) - truth::<f64>(x < 0.0),
-            f32: vectors |x| truth::<f32>(x > 0.0) - truth::<f32>(x < 0.0); cost: Vectors(0)
+            f32: vectors |x| truth::<f32>(x > 0.0) - truth::<f32>(x < 0.0),
+            f64s: vectors |x| truth::<f64>(x > 0.0) - truth::<f64>(x < 0.0); cost: Vectors(0)
         }
         Negative ["negative" "_sparse_negative"] "The negative." {
-            f64: |x| -x, f32: vectors |x| -x, integers: each |x| T::ZERO.minus(x); cost: Streaming
+            f64: |x| -x, f32: vectors |x| -x, f64s: vectors |x| -x, integers: each |x| T::ZERO.minus(x); cost: Streaming
         }
         // MXNet squares and inverts integers in single precision.
         Square ["square" "_sparse_square"] "The square." {
@@ -75,7 +77,7 @@ macro_rules! unary_functions {
         Cbrt ["cbrt" "_sparse_cbrt"] "The cube root." { f64: |x| x.cbrt() }
         Rcbrt ["rcbrt"] "The reciprocal of the cube root." { f64: |x| 1.0 / x.cbrt() }
         Reciprocal ["reciprocal"] "The reciprocal." {
-            f64: |x| 1.0 / x, f32: vectors |x| 1.0 / x,
+            f64: |x| 1.0 / x, f32: vectors |x| 1.0 / x, f64s: vectors |x| 1.0 / x,
             integers: each |x| T::from_f64((1.0 / x.to_f64() as f32) as f64); cost: Vectors(0)
         }
         Exp ["exp" "_sparse_exp"] "e to the power." {
@@ -87,19 +89,23 @@ macro_rules! unary_functions {
         Ln ["log" "_sparse_log"] "The natural logarithm." {
             f64: |x| x.ln(), f32: vectors |x| math::ln_f32(x); cost: Vectors(300)
         }
-        Log2 ["log2" "_sparse_log2"] "The logarithm to base 2." { f64: |x| x.log2(); cost: CALL }
-        Log10 ["log10" "_sparse_log10"] "The logarithm to base 10." { f64: |x| x.log10() }
+        Log2 ["log2" "_sparse_log2"] "The logarithm to base 2." { f64: |x| x.log2(), f32: each |x| x.log2(); cost: CALL }
+        Log10 ["log10" "_sparse_log10"] "The logarithm to base 10." { f64: |x| x.log10(), f32: each |x| x.log10(); cost: CALL }
         Log1p ["log1p" "_sparse_log1p"] "The natural logarithm of 1 plus the input, precise near 0." {
             f64: |x| x.ln_1p(), f32: each |x| x.ln_1p()
         }
-        Sin ["sin" "_sparse_sin"] "The sine." { f64: |x| x.sin(), f32: each |x| x.sin(); cost: CALL }
-        Cos ["cos" "_sparse_cos"] "The cosine." { f64: |x| x.cos(), f32: each |x| x.cos(); cost: CALL }
-        Tan ["tan" "_sparse_tan"] "The tangent." { f64: |x| x.tan() }
-        Asin ["arcsin" "_sparse_arcsin"] "The inverse sine." { f64: |x| x.asin() }
-        Acos ["arccos" "_sparse_arccos"] "The inverse cosine." { f64: |x| x.acos() }
-        Atan ["arctan" "_sparse_arctan"] "The inverse tangent." { f64: |x| x.atan() }
-        Sinh ["sinh" "_sparse_sinh"] "The hyperbolic sine." { f64: |x| x.sinh() }
-        Cosh ["cosh" "_sparse_cosh"] "The hyperbolic cosine." { f64: |x| x.cosh() }
+        Sin ["sin" "_sparse_sin"] "The sine." {
+            f64: |x| x.sin(), f32: near |x| math::sin_f32(x); cost: Vectors(700)
+        }
+        Cos ["cos" "_sparse_cos"] "The cosine." {
+            f64: |x| x.cos(), f32: near |x| math::cos_f32(x); cost: Vectors(700)
+        }
+        Tan ["tan" "_sparse_tan"] "The tangent." { f64: |x| x.tan(), f32: each |x| x.tan() }
+        Asin ["arcsin" "_sparse_arcsin"] "The inverse sine." { f64: |x| x.asin(), f32: each |x| x.asin() }
+        Acos ["arccos" "_sparse_arccos"] "The inverse cosine." { f64: |x| x.acos(), f32: each |x| x.acos() }
+        Atan ["arctan" "_sparse_arctan"] "The inverse tangent." { f64: |x| x.atan(), f32: each |x| x.atan() }
+        Sinh ["sinh" "_sparse_sinh"] "The hyperbolic sine." { f64: |x| x.sinh(), f32: each |x| x.sinh() }
+        Cosh ["cosh" "_sparse_cosh"] "The hyperbolic cosine." { f64: |x| x.cosh(), f32: each |x| x.cosh() }
         Tanh ["tanh" "_sparse_tanh"] "The hyperbolic tangent." {
             f64: |x| x.tanh(), f32: vectors |x| math::tanh_f32(x); cost: Vectors(300)
         }
@@ -113,20 +119,24 @@ macro_rules! unary_functions {
             f64: |x| RADIANS as f64 * x, f32: vectors |x| RADIANS * x; cost: Vectors(0)
         }
         Floor ["floor" "_sparse_floor"] "The largest integer that is not greater." {
-            f64: |x| x.floor(), f32: vectors |x| x.floor(), integers: each |x| x; cost: Vectors(0)
+            f64: |x| x.floor(), f32: vectors |x| x.floor(), f64s: vectors |x| x.floor(),
+            integers: each |x| x; cost: Vectors(0)
         }
         Ceil ["ceil" "_sparse_ceil"] "The smallest integer that is not less." {
-            f64: |x| x.ceil(), f32: vectors |x| x.ceil(), integers: each |x| x; cost: Vectors(0)
+            f64: |x| x.ceil(), f32: vectors |x| x.ceil(), f64s: vectors |x| x.ceil(),
+            integers: each |x| x; cost: Vectors(0)
         }
         Trunc ["trunc" "_sparse_trunc"] "The integer part." {
-            f64: |x| x.trunc(), f32: vectors |x| x.trunc(), integers: each |x| x; cost: Vectors(0)
+            f64: |x| x.trunc(), f32: vectors |x| x.trunc(), f64s: vectors |x| x.trunc(),
+            integers: each |x| x; cost: Vectors(0)
         }
         Fix ["fix" "_sparse_fix"] "The nearest integer towards zero." {
             f64: |x| { let (floor, ceil) = (x.floor(), x.ceil()); if floor.abs() < ceil.abs() { floor } else { ceil } },
             integers: each |x| x; cost: CALL
         }
         Rint ["rint" "_sparse_rint"] "The nearest integer, halves going down." {
-            f64: |x| math::rint(x), integers: each |x| x; cost: CALL
+            f64: |x| math::rint(x), f32: vectors |x| math::rint_f32(x), f64s: vectors |x| math::rint(x),
+            integers: each |x| x; cost: Vectors(0)
         }
         Round ["round" "_contrib_round_ste" "_sparse__contrib_round_ste" "_sparse_round"] "The nearest integer, halves going away from zero." {
             f64: |x| x.round(), integers: each |x| x; cost: CALL
@@ -179,6 +189,12 @@ macro_rules! unary_functions {
 
 /// One loop of a row.
 macro_rules! unary_loop {
+    (f32, near, $x:ident, $value:expr) => {
+        fn f32s(self, x: &[f32], out: &mut [f32]) {
+            vectors(x, out, |$x: f32| $value);
+            correct(x, out, |x| self.f64(f64::from(x)) as f32);
+        }
+    };
     (f32, $loop:ident, $x:ident, $value:expr) => {
         fn f32s(self, x: &[f32], out: &mut [f32]) {
             $loop(x, out, |$x: f32| $value)
@@ -194,6 +210,31 @@ macro_rules! unary_loop {
             $loop(x, out, |$x: T| $value)
         }
     };
+}
+
+/// Computes by `f` what is NaN although its argument is finite.
+fn correct(x: &[f32], out: &mut [f32], f: impl Fn(f32) -> f32) {
+    for (x, out) in x.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
+        let mut any = false;
+        vectorize(AnyNan { x: out, any: &mut any });
+        if any {
+            let wrong = x.iter().zip(out).filter(|(x, out)| out.is_nan() && x.is_finite());
+            wrong.for_each(|(x, out)| *out = f(*x));
+        }
+    }
+}
+
+/// Whether an element is NaN.
+struct AnyNan<'a> {
+    x: &'a [f32],
+    any: &'a mut bool,
+}
+
+impl Loop for AnyNan<'_> {
+    #[inline(always)]
+    fn run(self) {
+        *self.any = self.x.iter().fold(false, |any, x| any | x.is_nan());
+    }
 }
 
 /// Makes [`Unary`], its functions and the choice between them from the table.

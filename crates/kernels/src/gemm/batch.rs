@@ -1,11 +1,15 @@
 //! Products of matrices that no one packs beforehand: `batch_dot`, attention, `linalg_gemm`.
 
-use super::job::{CHUNK_WORK, GemmCut, Job, Right, scratch_bytes};
+use super::job::{CHUNK_WORK, GemmCut, Job, PACKED_AT_ONCE, Right, scratch_bytes};
 use super::output::{Epilogue, GemmOutput, Scale};
 use super::{Matrix, Sgemm};
+use crate::aligned::AlignedVec;
 use crate::isa::Isa;
-use crate::par::Par;
+use crate::par::{Par, par_chunks_mut};
 use crate::simd::Dst;
+
+/// Chunks of a batch from which on all threads have work although none shares a matrix's rows.
+const WHOLE_CHUNKS: usize = 16;
 
 /// Matrices of one array: number (i, j) begins at `first + i * batch[0] + j * batch[1]`.
 #[derive(Clone, Copy, Debug)]
@@ -109,25 +113,62 @@ impl BatchProduct {
         b.check("B", self.batch, k, n);
         c.check("C", self.batch, m, n);
 
-        let cut = GemmCut::of(&self.gemm);
+        let (cut, target) = (GemmCut::of(&self.gemm), Dst::new(c.data));
+        let whole = GemmCut::of_whole_rows(&self.gemm).filter(|cut| cut.chunks() * count >= WHOLE_CHUNKS);
+        match whole {
+            _ if !cut.shares_panels() => self.run_items(par, cut, a, b, target, c.at),
+            Some(whole) => self.run_items(par, whole, a, b, target, c.at),
+            None => match AlignedVec::try_zeroed(self.gemm.packed_len()) {
+                Some(packed) => self.run_packed(par, packed, a, b, target, c.at),
+                None => self.run_items(par, cut, a, b, target, c.at),
+            },
+        }
+    }
+
+    /// Computes all products, in chunks that pack for themselves.
+    fn run_items(&self, par: &dyn Par, cut: GemmCut, a: Matrices<'_>, b: Matrices<'_>, target: Dst, at: Places) {
+        let Sgemm { m, n, k, .. } = self.gemm;
+        let count = self.batch[0] * self.batch[1];
         // Small matrices go several to a chunk, which must be worth its start.
         let per_chunk = if cut.chunks() > 1 { 1 } else { CHUNK_WORK.div_ceil((m * n * k).max(1)).min(count) };
-        let target = Dst::new(c.data);
         par.run(count.div_ceil(per_chunk) * cut.chunks(), scratch_bytes(&self.gemm, &cut, true), &|chunk, scratch| {
             let (group, chunk) = (chunk / cut.chunks(), chunk % cut.chunks());
             for item in group * per_chunk..((group + 1) * per_chunk).min(count) {
-                let item = [item / self.batch[1], item % self.batch[1]];
-                let output = GemmOutput {
-                    gemm: self.gemm,
-                    epilogue: Epilogue::default(),
-                    scale: self.scale,
-                    c: target.add(c.at.of(item)),
-                    c_stride: c.at.row,
-                };
-                let (a, b) = (a.of(item), Right::Plain(b.of(item)));
+                let item = self.item(item);
+                let (a, b, output) = (a.of(item), Right::Plain(b.of(item)), self.output(target.add(at.of(item)), at));
                 Job { gemm: self.gemm, cut, a, b, output }.chunk(chunk, scratch);
             }
         });
+    }
+
+    /// Computes one product after another, each with a B that is packed once for all chunks.
+    fn run_packed(
+        &self,
+        par: &dyn Par,
+        mut packed: AlignedVec,
+        a: Matrices<'_>,
+        b: Matrices<'_>,
+        target: Dst,
+        at: Places,
+    ) {
+        let cut = GemmCut::of_packed(&self.gemm);
+        for item in (0..self.batch[0] * self.batch[1]).map(|item| self.item(item)) {
+            par_chunks_mut(par, &mut packed, PACKED_AT_ONCE * self.gemm.panel() * self.gemm.k, |group, panels| {
+                self.gemm.pack_panels(group * PACKED_AT_ONCE, b.of(item), panels);
+            });
+            let output = self.output(target.add(at.of(item)), at);
+            let job = Job { gemm: self.gemm, cut, a: a.of(item), b: Right::Packed(&packed), output };
+            par.run(cut.chunks(), scratch_bytes(&self.gemm, &cut, false), &|chunk, scratch| job.chunk(chunk, scratch));
+        }
+    }
+
+    /// The position of a product along both axes of the batch.
+    fn item(&self, number: usize) -> [usize; 2] {
+        [number / self.batch[1], number % self.batch[1]]
+    }
+
+    fn output(&self, c: Dst, at: Places) -> GemmOutput<'static> {
+        GemmOutput { gemm: self.gemm, epilogue: Epilogue::default(), scale: self.scale, c, c_stride: at.row }
     }
 }
 

@@ -4,6 +4,7 @@ use super::output::GemmOutput;
 use super::tile::{ProductArgs, Split, Tap, product, tile_size};
 use super::{Matrix, Sgemm};
 use crate::simd::{Body, Dst, LANES, Simd, Src, entry};
+use std::ops::Range;
 
 /// Steps of k between two visits of C if there are several tiles of rows: a panel of this depth
 /// stays in the first-level cache while they pass by.
@@ -14,6 +15,16 @@ const ROW_TILES: usize = 8;
 /// the time.
 pub(super) const CHUNK_WORK: usize = 1 << 20;
 const FEW_ROWS_WORK: usize = 128 << 10;
+/// Bytes of packed rows that stay in the second-level cache while all panels pass by.
+const WHOLE_ROWS: usize = 192 << 10;
+/// Chunks that many threads can share evenly.
+const ENOUGH_CHUNKS: usize = 96;
+/// Chunks that few threads can share evenly.
+const FEW_CHUNKS: usize = 8;
+/// Panels that are packed side by side.
+pub(super) const PACKED_AT_ONCE: usize = 8;
+/// Panels whose sums stay in the second-level cache.
+const MOST_PANELS: usize = 32;
 
 /// How a product is cut into chunks; a function of its shape and instruction set alone.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +34,8 @@ pub(super) struct GemmCut {
     panels: usize,
     bands: usize,
     panel_groups: usize,
+    /// Whether all panels of a group take a run of [`DEPTH`] steps before the next one.
+    by_depth: bool,
 }
 
 impl GemmCut {
@@ -37,11 +50,35 @@ impl GemmCut {
         let band_work = (row_tiles * size.rows).min(gemm.m.max(1)) * gemm.panel() * gemm.k.max(1);
         let least = if rows.parts == 1 { FEW_ROWS_WORK } else { CHUNK_WORK };
         let group = least.div_ceil(band_work).max(8);
-        GemmCut { rows, row_tiles, panels, bands, panel_groups: panels.div_ceil(group).max(1) }
+        GemmCut { rows, row_tiles, panels, bands, panel_groups: panels.div_ceil(group).max(1), by_depth: false }
+    }
+
+    /// A product of which every chunk packs all rows of A, where these stay in the second-level
+    /// cache: so a chunk packs its panels for all rows at once.
+    pub fn of_whole_rows(gemm: &Sgemm) -> Option<GemmCut> {
+        let cut = GemmCut { bands: 1, ..GemmCut::of(gemm) };
+        let bytes = size_of::<f32>() * gemm.m * gemm.k.next_multiple_of(LANES);
+        (bytes <= WHOLE_ROWS).then_some(GemmCut { row_tiles: cut.rows.parts, ..cut })
+    }
+
+    /// A product with a packed B, of which no more chunks are made than many threads need: each
+    /// packs its rows of A again.
+    pub fn of_packed(gemm: &Sgemm) -> GemmCut {
+        let cut = GemmCut::of(gemm);
+        let wanted = ENOUGH_CHUNKS.div_ceil(cut.bands).min(cut.panel_groups);
+        // A few chunks too few are worse than packing A once more.
+        let least = FEW_CHUNKS.div_ceil(cut.bands).min(cut.panels.div_ceil(2));
+        let panel_groups = wanted.max(least).max(cut.panels.div_ceil(MOST_PANELS));
+        GemmCut { panel_groups, by_depth: cut.rows.parts > 1 && gemm.k > DEPTH, ..cut }
     }
 
     pub fn chunks(&self) -> usize {
         self.bands * self.panel_groups
+    }
+
+    /// Whether several chunks need the same panel of B.
+    pub fn shares_panels(&self) -> bool {
+        self.bands > 1
     }
 }
 
@@ -67,7 +104,10 @@ pub(super) struct Job<'a> {
 pub(super) fn scratch_bytes(gemm: &Sgemm, cut: &GemmCut, packs_panels: bool) -> usize {
     let rows = cut.row_tiles * tile_size(gemm.isa).rows;
     let panel = if packs_panels { gemm.panel() * gemm.k } else { 0 };
-    let floats = rows * (gemm.k.next_multiple_of(LANES) + gemm.panel()) + panel;
+    let floats = match cut.by_depth {
+        true => rows * (DEPTH + cut.panels.div_ceil(cut.panel_groups) * gemm.panel()),
+        false => rows * (gemm.k.next_multiple_of(LANES) + gemm.panel()) + panel,
+    };
     size_of::<f32>() * floats + size_of::<Tap>() * gemm.k.div_ceil(LANES)
 }
 
@@ -80,10 +120,10 @@ impl Job<'_> {
     /// One band of rows times one group of panels.
     pub fn chunk(&self, chunk: usize, scratch: &mut [u8]) {
         let Sgemm { k, isa, elements, .. } = self.gemm;
-        let (band, group) = (chunk % self.cut.bands, chunk / self.cut.bands);
-        let tiles = band * self.cut.row_tiles..((band + 1) * self.cut.row_tiles).min(self.cut.rows.parts);
-        let panels =
-            group * self.cut.panels / self.cut.panel_groups..(group + 1) * self.cut.panels / self.cut.panel_groups;
+        let (tiles, panels) = self.part(chunk);
+        if let (true, Right::Packed(b)) = (self.cut.by_depth, self.b) {
+            return self.chunk_by_depth(tiles, panels, b, scratch);
+        }
         let (width, blocks) = (self.gemm.panel(), tile_size(isa).blocks);
 
         let depth = k.next_multiple_of(LANES);
@@ -103,7 +143,8 @@ impl Job<'_> {
         }
         let entries = self.cut.rows.entries(|rows| product(isa, elements, rows, blocks));
         let (a, c) = (Src::new(packed_a), Dst::new(sums));
-        let steps = if tiles.len() > 1 { DEPTH } else { k.max(1) };
+        // Sums are the same however rows are divided into bands.
+        let steps = if self.cut.rows.parts > 1 { DEPTH } else { k.max(1) };
         for panel in panels {
             let b = match self.b {
                 Right::Packed(b) => &b[panel * width * k..][..width * k],
@@ -140,6 +181,62 @@ impl Job<'_> {
             unsafe { self.output.store(first, rows, panel, c.as_src(), width) }
         }
     }
+
+    /// The tiles of rows and the panels of a chunk.
+    fn part(&self, chunk: usize) -> (Range<usize>, Range<usize>) {
+        let GemmCut { rows, row_tiles, panels, bands, panel_groups, .. } = self.cut;
+        let (band, group) = (chunk % bands, chunk / bands);
+        let tiles = band * row_tiles..((band + 1) * row_tiles).min(rows.parts);
+        (tiles, group * panels / panel_groups..(group + 1) * panels / panel_groups)
+    }
+
+    /// A chunk of a deep product: packs its rows of A run by run, so that a run stays in the cache
+    /// while all panels of the group pass by. Sums have the order that [`chunk`](Self::chunk) gives
+    /// them.
+    fn chunk_by_depth(&self, tiles: Range<usize>, panels: Range<usize>, b: &[f32], scratch: &mut [u8]) {
+        let Sgemm { k, isa, elements, .. } = self.gemm;
+        let (width, band) = (self.gemm.panel(), self.band_rows());
+        let (a_bytes, rest) = scratch.split_at_mut(size_of::<f32>() * band * DEPTH);
+        let (c_bytes, tap_bytes) = rest.split_at_mut(size_of::<f32>() * band * width * panels.len());
+        let packed_a: &mut [f32] = bytemuck::cast_slice_mut(a_bytes);
+        let c = Dst::new(bytemuck::cast_slice_mut(c_bytes));
+        let taps: &mut [Tap] = bytemuck::cast_slice_mut(&mut tap_bytes[..size_of::<Tap>() * DEPTH.div_ceil(LANES)]);
+        let entries = self.cut.rows.entries(|rows| product(isa, elements, rows, tile_size(isa).blocks));
+        let first = self.cut.rows.start(tiles.start);
+        for k0 in (0..k).step_by(DEPTH) {
+            let steps = DEPTH.min(k - k0);
+            let of_run = Matrix { data: &self.a.data[k0 * self.a.col_stride..], ..self.a };
+            for t in tiles.clone() {
+                let (start, rows) = (self.cut.rows.start(t), self.cut.rows.rows(t));
+                pack_rows(of_run, start, rows, steps, &mut packed_a[(start - first) * DEPTH..]);
+            }
+            for panel in panels.clone() {
+                let of_panel = Src::new(&b[panel * width * k..][k0 * width..(k0 + steps) * width]);
+                for t in tiles.clone() {
+                    let (at, rows) = (self.cut.rows.start(t) - first, self.cut.rows.rows(t));
+                    let taps = row_taps(taps, 0, steps, rows);
+                    let args = ProductArgs {
+                        a: Src::new(&packed_a[at * DEPTH..]),
+                        taps: taps.as_ptr(),
+                        taps_len: taps.len(),
+                        b: of_panel,
+                        c: c.add(((panel - panels.start) * band + at) * width),
+                        add: k0 > 0,
+                    };
+                    // SAFETY: tile t was packed above with `rows` rows at `at * DEPTH`; the taps
+                    // cover its `steps`, as many as `of_panel` has; C has `width` columns for every
+                    // row of the band and every panel of the group.
+                    unsafe { entries.of(&self.cut.rows, t)(&args) }
+                }
+            }
+        }
+        let rows = self.cut.rows.start(tiles.end - 1) + self.cut.rows.rows(tiles.end - 1) - first;
+        for panel in panels.clone() {
+            let sums = c.add((panel - panels.start) * band * width);
+            // SAFETY: no other chunk has this band and panel.
+            unsafe { self.output.store(first, rows, panel, sums.as_src(), width) }
+        }
+    }
 }
 
 /// Packs `rows` rows of A from `first` as `[k / 16][rows][16]`, zero beyond k.
@@ -173,20 +270,37 @@ fn row_taps(taps: &mut [Tap], k0: usize, k1: usize, rows: usize) -> &[Tap] {
 impl Sgemm {
     /// Packs panels from number `first` on, as many as `out` has room for.
     pub(super) fn pack_panels(&self, first: usize, b: Matrix<'_>, out: &mut [f32]) {
-        let width = self.panel();
-        if self.k == 0 {
+        let len = self.panel() * self.k;
+        if len == 0 {
             return;
         }
-        for (p, panel) in out.chunks_exact_mut(width * self.k).enumerate() {
-            let first = (first + p) * width;
-            let cols = width.min(self.n - first);
-            if b.col_stride == 1 {
-                for (i, row) in panel.chunks_exact_mut(width).enumerate() {
-                    row[..cols].copy_from_slice(&b.data[i * b.row_stride + first..][..cols]);
-                    row[cols..].fill(0.0);
+        if b.col_stride == 1 {
+            for (group, panels) in out.chunks_mut(PACKED_AT_ONCE * len).enumerate() {
+                self.pack_contiguous(first + group * PACKED_AT_ONCE, b, panels);
+            }
+            return;
+        }
+        for (p, panel) in out.chunks_exact_mut(len).enumerate() {
+            let first = (first + p) * self.panel();
+            self.pack_columns(b, first, self.panel().min(self.n - first), panel);
+        }
+    }
+
+    /// Packs a few panels of a B with contiguous rows: row by row, so that reads run along them.
+    fn pack_contiguous(&self, first: usize, b: Matrix<'_>, panels: &mut [f32]) {
+        let (width, len) = (self.panel(), self.panel() * self.k);
+        for i in 0..self.k {
+            let row = &b.data[i * b.row_stride..];
+            for (p, panel) in panels.chunks_exact_mut(len).enumerate() {
+                let start = (first + p) * width;
+                let cols = width.min(self.n - start);
+                let to = &mut panel[i * width..][..width];
+                if let (true, Some(whole)) = (cols == LANES, row[start..].first_chunk::<LANES>()) {
+                    to.copy_from_slice(whole);
+                } else {
+                    to[..cols].copy_from_slice(&row[start..][..cols]);
+                    to[cols..].fill(0.0);
                 }
-            } else {
-                self.pack_columns(b, first, cols, panel);
             }
         }
     }

@@ -29,7 +29,7 @@ macro_rules! reductions {
 /// A reduction: elements are folded into lanes, lanes into a total, the total becomes the result.
 pub(crate) trait Fold<T: Element> {
     /// Accumulator of a block.
-    type Lane: Copy;
+    type Lane: Copy + Send + Sync;
     /// Accumulator of all blocks.
     type Total: Copy;
     /// A lane that has seen nothing.
@@ -192,8 +192,21 @@ impl<T: Element> Fold<T> for IntProd {
     }
 }
 
+/// A choice between two elements.
+pub(crate) trait Choice<T: Element> {
+    /// Whether `best` stays where `v` follows.
+    fn keeps(best: T, v: T) -> bool;
+}
+
 /// The largest or smallest; a NaN wins.
 pub(crate) struct Extreme<const MAX: bool>;
+
+impl<T: Element, const MAX: bool> Choice<T> for Extreme<MAX> {
+    #[inline(always)]
+    fn keeps(best: T, v: T) -> bool {
+        (if MAX { best >= v } else { best <= v }) | best.nan()
+    }
+}
 
 impl<T: Element, const MAX: bool> Fold<T> for Extreme<MAX> {
     type Lane = T;
@@ -201,8 +214,7 @@ impl<T: Element, const MAX: bool> Fold<T> for Extreme<MAX> {
     const INIT: T = if MAX { T::BOTTOM } else { T::TOP };
     #[inline(always)]
     fn step(lane: T, v: T) -> T {
-        let keep = if MAX { lane >= v } else { lane <= v };
-        if keep || lane.nan() { lane } else { v }
+        if Self::keeps(lane, v) { lane } else { v }
     }
     #[inline(always)]
     fn join(a: T, b: T) -> T {

@@ -50,7 +50,9 @@ const ALL: [Reduction; 10] = [
 
 #[test]
 fn every_reduction_over_any_axes_agrees_with_its_definition() {
-    let cases: [(&[usize], &[bool]); 9] = [
+    let cases: [(&[usize], &[bool]); 11] = [
+        (&[700, 30], &[true, false]),
+        (&[150, 3, 2, 20], &[true, false, true, false]),
         (&[7, 300], &[false, true]),
         (&[300, 7], &[true, false]),
         (&[3, 40, 5], &[true, false, true]),
@@ -79,6 +81,26 @@ fn every_reduction_over_any_axes_agrees_with_its_definition() {
                 reduce(par, op, &narrow, shape, reduced, &mut again);
                 assert!(first.iter().zip(&again).all(|(a, b)| a.to_bits() == b.to_bits()));
             }
+        }
+    }
+}
+
+#[test]
+fn few_long_rows_have_the_bits_of_one_thread_in_all_threads() {
+    let shape = [2, 3, 50_000];
+    let x = random(300_000, 4);
+    for (reduced, n) in [([false, true, true], 2), ([true, false, true], 3), ([true, true, true], 1)] {
+        for op in [Reduction::Sum, Reduction::Max, Reduction::L2] {
+            let run = |par: &dyn Par| {
+                let mut out = vec![0f32; n];
+                reduce(par, op, &x, &shape, &reduced, &mut out);
+                out
+            };
+            let wide: Vec<f64> = x.iter().map(|v| f64::from(*v)).collect();
+            let want: Vec<f64> = groups(&wide, &shape, &reduced).iter().map(|g| by_definition(op, g)).collect();
+            let got = run(&Serial);
+            assert!(got.iter().zip(&want).all(|(g, w)| (f64::from(*g) - w).abs() < 1e-3), "{op:?} {got:?} {want:?}");
+            assert!(got == run(&Reverse) && got == run(&Threads(3)));
         }
     }
 }
@@ -119,6 +141,10 @@ fn nan_wins_extremes_and_is_left_out_where_asked() {
     argmax(&Serial, &x, [1, 100, 1], &mut at);
     assert_eq!(at, [40.0]);
     argmin(&Serial, &x, [1, 50, 2], &mut [0f32; 2]);
+    let mut long = vec![0.5f32; 100_000];
+    (long[40_000], long[70_000], long[70_001]) = (f32::INFINITY, f32::NAN, f32::NAN);
+    argmax(&Threads(3), &long, [1, 100_000, 1], &mut at);
+    assert_eq!(at, [70_000.0]);
 }
 
 #[test]
@@ -130,7 +156,7 @@ fn half_precision_sums_in_single_precision() {
 
 #[test]
 fn positions_of_extremes_are_those_of_the_first() {
-    for (shape, seed) in [([3, 50, 1], 1), ([2, 17, 300], 2), ([1, 1, 5], 3)] {
+    for (shape, seed) in [([3, 50, 1], 1), ([2, 17, 300], 2), ([1, 1, 5], 3), ([2, 70_000, 1], 4), ([9, 5000, 1], 5)] {
         let [outer, n, inner] = shape;
         let x: Vec<f32> = random(outer * n * inner, seed).iter().map(|v| (v * 5.0).round()).collect();
         for par in [&Serial as &dyn Par, &Threads(2)] {

@@ -7,6 +7,7 @@ use crate::math::reduce::{Reduced, bind_reduction};
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::Element;
+use mxrt_kernels::par::par_chunks_mut;
 use mxrt_kernels::reduce::{self, Reduction};
 use mxrt_tensor::{DType, PartialShape, TensorRef};
 
@@ -233,6 +234,9 @@ fn wrapped(number: i64, dtype: DType) -> i64 {
     }
 }
 
+/// Elements that a thread asks at once.
+const TRUTHS: usize = 64 << 10;
+
 fn bind_question(reduction: Reduction, attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let reduced = reduced_axes(attrs, signature.inputs[0].shape.len())?;
     let nothing = reduction == Reduction::Min;
@@ -242,7 +246,10 @@ fn bind_question(reduction: Reduction, attrs: &Attrs, signature: &Signature<'_>)
             out.fill(nothing.into());
             return Ok(());
         }
-        let truths: Vec<u8> = elements::<T>(x)?.iter().map(|v| u8::from(*v != T::ZERO)).collect();
+        let (values, mut truths) = (elements::<T>(x)?, vec![0u8; x.len()]);
+        par_chunks_mut(call.par, &mut truths, TRUTHS, |i, truths| {
+            truths.iter_mut().zip(&values[i * TRUTHS..]).for_each(|(truth, v)| *truth = u8::from(*v != T::ZERO));
+        });
         reduce::reduce(call.par, reduction, &truths, x.shape, &reduced, out);
         Ok(())
     })))
