@@ -41,8 +41,8 @@ trait UnaryFunction: Copy {
 ///   it.
 /// * `f32: vectors |x| …` is a loop in single precision, compiled for every vector width; half
 ///   precision uses it too. `each` instead of `vectors` compiles it once, for functions that are
-///   calls, and `near` computes what it gives NaN for in double precision. `f64s:` and `integers:` are such loops for double precision and for integers of type
-///   `T`.
+///   calls, and `near` computes what it gives NaN for in double precision. `f64s:` and `integers:`
+///   are such loops for double precision and for integers of type `T`.
 /// * `cost: …`, at the end after a semicolon, is a [`FunctionCost`]; without it `SLOW_CALL`.
 ///
 /// Functions with parameters follow, with their documentation; their code stands below the table.
