@@ -158,6 +158,7 @@ impl SimSettings {
 pub(crate) fn drivers(settings: &DeviceSettings) -> Vec<Arc<dyn Driver>> {
     let own = || DEVICES.iter().filter_map(|row| Some((row.kind, row.kernels?)));
     mxrt_ops::set_device_kernels(own().map(|(kind, kernels)| (kind, kernels as _)).collect());
+    crate::images::register();
     mxrt_tensor::set_region_kernels(own().map(|(kind, kernels)| (kind, kernels as _)).collect());
     DEVICES.iter().map(|row| (row.driver)(settings)).collect()
 }

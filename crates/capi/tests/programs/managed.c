@@ -207,6 +207,43 @@ static void lend_memory(void) {
     WORKS(MXNDArrayCallDLPackDeleter(lent));
 }
 
+/* Pixels of a file in memory and on disk, whose number is known when it was read. */
+static void images(const char *program) {
+    /* Two pixels of three channels. */
+    static const unsigned char png[] = {
+        0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0x00, 0x00, 0x00, 0x0d, 0x49, 0x48, 0x44, 0x52,
+        0x00, 0x00, 0x00, 0x02, 0x00, 0x00, 0x00, 0x01, 0x08, 0x02, 0x00, 0x00, 0x00, 0x7b, 0x40, 0xe8,
+        0xdd, 0x00, 0x00, 0x00, 0x0f, 0x49, 0x44, 0x41, 0x54, 0x78, 0x9c, 0x63, 0xe0, 0x12, 0x91, 0x3b,
+        0x91, 0x62, 0x04, 0x00, 0x04, 0x71, 0x01, 0x9b, 0x77, 0x31, 0x51, 0x82, 0x00, 0x00, 0x00, 0x00,
+        0x49, 0x45, 0x4e, 0x44, 0xae, 0x42, 0x60, 0x82};
+    static const unsigned char pixels[] = {10, 20, 30, 200, 100, 50};
+    static const int64_t length[] = {sizeof png}, shape[] = {1, 2, 3};
+    const char *grey[] = {"flag", "0", NULL}, *from[] = {"filename", NULL, "to_rgb", "0", NULL};
+    NDArrayHandle buffer = make(length, 1, 3), image;
+    unsigned char found[6];
+    char name[4096];
+    FILE *file;
+    WORKS(MXNDArraySyncCopyFromCPU(buffer, png, sizeof png));
+    image = invoke("_npi_cvimdecode", 1, &buffer, NULL);
+    describe_array(image, 3, shape, 3);
+    WORKS(MXNDArraySyncCopyToCPU(image, found, 6));
+    CHECK(!memcmp(found, pixels, 6));
+    WORKS(MXNDArrayFree(image));
+    image = invoke("_npi_cvimdecode", 1, &buffer, grey);
+    WORKS(MXNDArraySyncCopyToCPU(image, found, 2));
+    CHECK(found[1] > found[0]);
+    WORKS(MXNDArrayFree(image));
+    snprintf(name, sizeof name, "%s.png", program);
+    CHECK((file = fopen(name, "wb")) && fwrite(png, sizeof png, 1, file) == 1 && !fclose(file));
+    from[1] = name;
+    image = invoke("_npi_cvimread", 0, NULL, from);
+    describe_array(image, 3, shape, 3);
+    WORKS(MXNDArraySyncCopyToCPU(image, found, 6));
+    CHECK(found[0] == 30 && found[2] == 10);
+    WORKS(MXNDArrayFree(image));
+    WORKS(MXNDArrayFree(buffer));
+}
+
 /* ---- arrays that another thread frees, as a garbage collector does ---- */
 
 #define ROOM 64
@@ -431,6 +468,7 @@ int main(int argc, char **argv) {
     load();
     arrays_of_numpy_shapes();
     lend_memory();
+    images(argv[0]);
     computing_threads();
     load_network(argv[1], argv[2]);
     data = (float *)content(argv[3], &size);

@@ -10,9 +10,9 @@ fn bad(message: String) -> GraphError {
     GraphError::Json(message)
 }
 
-/// The operator with this name or alias, unless only passes make it.
+/// The operator with this name or alias, unless only passes make it or it would read files.
 pub(super) fn operator(name: &str) -> Option<&'static OpDef> {
-    registry().get(name).filter(|op| !op.internal)
+    registry().get(name).filter(|op| !op.internal && !op.reads_files)
 }
 
 /// Reports all unknown operators in one error.

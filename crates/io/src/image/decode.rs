@@ -72,6 +72,26 @@ pub fn size(file: &[u8]) -> Result<[usize; 2], DataError> {
     Ok([height, width])
 }
 
+/// Height and width of the pixels that [`decode`] makes of a file, with its limits.
+pub fn upright_size(file: &[u8]) -> Result<[usize; 2], DataError> {
+    let [mut height, mut width] = size(file)?;
+    check_size(width as u64, height as u64, file)?;
+    if file.starts_with(&[0xff, 0xd8]) {
+        let mut decoder = JpegDecoder::new(ZCursor::new(file));
+        decoder.decode_headers().map_err(|error| wrong(format!("JPEG: {error}")))?;
+        if turn(&mut decoder, file).is_some_and(|way| way >= 5) {
+            (height, width) = (width, height);
+        }
+    }
+    Ok([height, width])
+}
+
+/// The orientation that a photograph is turned by, once its head is read.
+fn turn(decoder: &mut JpegDecoder<ZCursor<&[u8]>>, file: &[u8]) -> Option<u16> {
+    let jfif = file.get(2..4) == Some(&[0xff, 0xe0]) && file.get(6..11) == Some(b"JFIF\0");
+    decoder.exif().and_then(|exif| orientation(exif)).filter(|_| !jfif)
+}
+
 pub(super) fn wrong(problem: String) -> DataError {
     DataError::Content { place: "Decoding failed. Invalid image file".to_owned(), problem }
 }
@@ -122,9 +142,7 @@ fn jpeg(file: &[u8], grey: bool) -> Result<Pixels, DataError> {
         let values = image.map(|[r, g, b]| [rounded_grey_of(r, g, b)])?;
         image = Pixels { channels: 1, values, ..image };
     }
-    let jfif = file.get(2..4) == Some(&[0xff, 0xe0]) && file.get(6..11) == Some(b"JFIF\0");
-    let way = decoder.exif().and_then(|exif| orientation(exif)).filter(|_| !jfif);
-    Ok(match way {
+    Ok(match turn(&mut decoder, file) {
         Some(way) => turned(&image, way),
         None => image,
     })

@@ -4,7 +4,7 @@ mod decode;
 mod encode;
 mod orientation;
 
-pub use decode::{Channels, decode, size};
+pub use decode::{Channels, decode, size, upright_size};
 pub use encode::{Format, encode};
 
 use crate::DataError;

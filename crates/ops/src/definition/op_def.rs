@@ -110,6 +110,8 @@ pub struct OpDef {
     pub rewrites: &'static Rewrites,
     /// internal: made by graph passes only, neither callable from Python nor loadable from files
     pub internal: bool,
+    /// reads files that its attributes name: callable, but not loadable from files of graphs
+    pub reads_files: bool,
 }
 
 fn not_bound(_: &Attrs, _: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
@@ -137,6 +139,7 @@ impl OpDef {
         random: false,
         rewrites: &Rewrites::NONE,
         internal: false,
+        reads_files: false,
     };
 
     /// Parses attributes given as text. Errors carry the operator's name.

@@ -3,6 +3,7 @@
 pub mod border;
 pub mod color;
 pub mod crop;
+pub mod decode;
 pub mod flip;
 pub mod normalize;
 pub mod resize;

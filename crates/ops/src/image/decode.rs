@@ -1,0 +1,115 @@
+//! `_cvimdecode` and `_cvimread`: the pixels of JPEG and PNG files.
+//!
+//! Operators know no files: whoever puts the library together says what reads them
+//! ([`set_image_files`]).
+
+use crate::prelude::*;
+use mxrt_engine::{ForkSafeOnce, OpError};
+use mxrt_tensor::{DType, PartialShape, Shape, TensorRef};
+use std::borrow::Cow;
+
+/// What reads files of images.
+pub trait ImageFiles: Send + Sync {
+    /// The content of a file on disk.
+    fn read(&self, name: &str) -> Result<Vec<u8>, OpError>;
+    /// Height and width of the pixels of a file.
+    fn size(&self, file: &[u8]) -> Result<[usize; 2], OpError>;
+    /// The pixels of a file, one byte for each of one or three channels.
+    fn pixels(&self, file: &[u8], channels: ImageChannels) -> Result<Vec<u8>, OpError>;
+}
+
+/// The channels of an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ImageChannels {
+    /// One.
+    Grey,
+    /// Three, red first.
+    Rgb,
+    /// Three, blue first.
+    Bgr,
+}
+
+static FILES: ForkSafeOnce<&'static dyn ImageFiles> = ForkSafeOnce::new();
+
+/// Says what reads files of images. The first call counts.
+pub fn set_image_files(files: &'static dyn ImageFiles) {
+    FILES.get_or_init(|| files);
+}
+
+fn files() -> Result<&'static dyn ImageFiles, OpError> {
+    let missing = || not_implemented("this program reads no images: call mxrt_ops::set_image_files first");
+    FILES.get().copied().ok_or_else(missing)
+}
+
+const FLAG: AttrDef = AttrDef::new("flag", AttrKind::Int, "1", "0 for one channel, 1 for three.");
+const TO_RGB: AttrDef = AttrDef::new("to_rgb", AttrKind::Bool, "True", "Whether red is first, otherwise blue.");
+const IMAGE: OpDef = OpDef {
+    infer_shape: |shapes| {
+        let channels = if channels(shapes.attrs)? == ImageChannels::Grey { 1 } else { 3 };
+        shapes.set_output(0, PartialShape::from_dims([None, None, Some(channels)]))
+    },
+    infer_dtype: |dtypes| dtypes.set_output(0, DType::U8),
+    bind,
+    rewrites: &Rewrites { late_shapes: Some(late_shapes), ..Rewrites::NONE },
+    ..OpDef::BASE
+};
+
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[
+    OpDef {
+        name: "_cvimdecode",
+        aliases: &["_npi_cvimdecode"],
+        doc: "The pixels of the content of a JPEG or PNG file, (height, width, channels).",
+        inputs: Inputs::Fixed(&["buf"]),
+        attrs: &[FLAG, TO_RGB],
+        ..IMAGE
+    },
+    OpDef {
+        name: "_cvimread",
+        aliases: &["_npi_cvimread"],
+        doc: "The pixels of a JPEG or PNG file on disk, (height, width, channels). No file of a graph \
+              may have it: a model does not choose files to read.",
+        inputs: Inputs::Fixed(&[]),
+        attrs: &[AttrDef::required("filename", AttrKind::Str, "The file."), FLAG, TO_RGB],
+        reads_files: true,
+        ..IMAGE
+    },
+];
+
+fn channels(attrs: &Attrs) -> Result<ImageChannels, OpError> {
+    match (attrs.int("flag"), attrs.bool("to_rgb")) {
+        (0, _) => Ok(ImageChannels::Grey),
+        (flag, _) if flag < 0 => Err(value_error(format!("flag is {flag}; expected 0 for grey or 1 for colour"))),
+        (_, true) => Ok(ImageChannels::Rgb),
+        (_, false) => Ok(ImageChannels::Bgr),
+    }
+}
+
+/// The content of the file.
+fn content<'a>(attrs: &Attrs, inputs: &[TensorRef<'a>]) -> Result<Cow<'a, [u8]>, OpError> {
+    match inputs {
+        [] => files()?.read(attrs.str("filename")).map(Cow::Owned),
+        [buffer] if buffer.dtype == DType::U8 => Ok(Cow::Borrowed(buffer.bytes())),
+        [buffer] => Err(type_error(format!("Input needs to be uint8 buffer, got {}", buffer.dtype))),
+        _ => Err(wrong_arity()),
+    }
+}
+
+fn late_shapes(attrs: &Attrs, inputs: &[TensorRef<'_>]) -> Result<Vec<Shape>, OpError> {
+    let [height, width] = files()?.size(&content(attrs, inputs)?)?;
+    let channels = if channels(attrs)? == ImageChannels::Grey { 1 } else { 3 };
+    Ok(vec![Shape::new(&[height, width, channels])])
+}
+
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
+    let (attrs, channels) = (attrs.clone(), channels(attrs)?);
+    Ok(kernel_fn(signature, move |call| {
+        let pixels = files()?.pixels(&content(&attrs, call.inputs)?, channels)?;
+        let out = call.outputs[0].bytes_mut();
+        if pixels.len() != out.len() {
+            return Err(value_error("the file changed while it was read; read it again"));
+        }
+        out.copy_from_slice(&pixels);
+        Ok(())
+    }))
+}
