@@ -237,7 +237,7 @@ impl AmxGemm {
         let (needed, given) = (self.workspace_len(), workspace.len());
         assert!(given >= needed, "the workspace needs {needed} elements, got {given}");
         if let Some(plain) = self.without_parts(packed) {
-            return self.run_plain(a, plain, epilogue, target, par);
+            return self.run_plain::<T>(a, plain, epilogue, target, par);
         }
         let lines = bytemuck::cast_slice_mut(workspace);
         self.lines().write_on::<T>(par, a, lines);
@@ -274,7 +274,7 @@ impl AmxGemm {
         for (row, out) in rows.chunks_exact_mut(self.k.max(1)).enumerate() {
             lines.read_row(&a[row / SIDE * lines.panel_bytes()..][..lines.panel_bytes()], row % SIDE, out);
         }
-        self.run_plain(&rows, plain, epilogue, target, par);
+        self.run_plain::<T>(&rows, plain, epilogue, target, par);
     }
 
     /// B packed for a product without tiles, if it is.
@@ -285,7 +285,14 @@ impl AmxGemm {
     }
 
     /// The product without tiles.
-    fn run_plain(&self, a: &[f32], plain: &[f32], epilogue: TileEpilogue<'_>, target: Target<'_>, par: &dyn Par) {
+    fn run_plain<T: Split>(
+        &self,
+        a: &[f32],
+        plain: &[f32],
+        epilogue: TileEpilogue<'_>,
+        target: Target<'_>,
+        par: &dyn Par,
+    ) {
         let run = |c: &mut [f32], stride: usize| {
             self.plain.run(Matrix::rows(a, self.k), plain, epilogue.exact(), c, stride, &mut [], par);
         };
@@ -294,7 +301,7 @@ impl AmxGemm {
             Target::Lines(out) => {
                 let mut c = vec![0.0; self.m * self.n];
                 run(&mut c, self.n);
-                self.result_lines().write(par, &c, out);
+                self.result_lines().write_on::<T>(par, &c, out);
             }
         }
     }

@@ -8,7 +8,7 @@ use mxrt_engine::{ForkSafeOnce, OpError};
 use mxrt_tensor::{DType, PartialShape, Shape, TensorRef};
 use std::borrow::Cow;
 
-/// What reads files of images.
+/// Reads files of images.
 pub trait ImageFiles: Send + Sync {
     /// The content of a file on disk.
     fn read(&self, name: &str) -> Result<Vec<u8>, OpError>;
