@@ -1,7 +1,8 @@
 //! Loading of models: reading their files, checking them, and making the first calls.
 
 use super::explain;
-use super::settings::{BatchChoice, ModelSettings, ModelSpec};
+use super::graph::{FreeArguments, ModelGraph};
+use super::settings::{BatchChoice, ModelSpec};
 use super::types::ModelTypes;
 use super::{Feed, GraphArgument, Model, Names, TensorInfo, bad, listed};
 use crate::batch::{self, Batcher, Joining, USUAL_ROWS};
@@ -13,18 +14,14 @@ use crate::regular;
 use crate::repository::ModelFiles;
 use crate::turns::Turns;
 use mxrt_engine::{Engine, FailureKind, OpError};
-use mxrt_graph::{
-    BoundOp, BuildOptions, CachedOp, CachedOpFlags, CallOptions, Interrupter, JoinedRows, LoadOptions, Symbol,
-};
+use mxrt_graph::{BuildOptions, CallOptions, Interrupter, JoinedRows, LoadOptions, Symbol};
 use mxrt_io::params::{self, NpShape, Params};
 use mxrt_tensor::{Context, DType, NDArray, Shape, TensorType};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use tokio::sync::Semaphore;
 
-/// Endings of names of parameters, by MXNet's convention.
-const PARAMETER_ENDINGS: [&str; 7] = ["weight", "bias", "gamma", "beta", "mean", "var", "parameters"];
 /// Bounds on a golden file: its number of arrays, and below it their bytes.
 const MOST_GOLDEN: usize = 1000;
 const LARGEST_GOLDEN: usize = 1 << 30;
@@ -81,27 +78,6 @@ impl Loading<'_> {
 fn read_by_hook(hooks: Option<&Arc<dyn Hooks>>, file: &Path) -> Result<Option<Vec<u8>>, OpError> {
     let Some(hooks) = hooks else { return Ok(None) };
     hooks.read(file).map_err(|error| bad(format!("hooks: load('{}'): {}", file.display(), error.message())))
-}
-
-impl ModelSettings {
-    /// Gives a shape without a name to the only input.
-    fn name_lone_input(
-        &mut self,
-        names: &[String],
-        params: &HashMap<String, NDArray>,
-        labels: &HashSet<String>,
-    ) -> Result<(), OpError> {
-        let Some((name, _)) = self.shapes.iter_mut().find(|(name, _)| name.is_empty()) else { return Ok(()) };
-        let free = names.iter().filter(|name| !params.contains_key(*name) && !labels.contains(*name));
-        let free: Vec<&String> = free.collect();
-        let [only] = &free[..] else {
-            let lack = if params.is_empty() { "; no parameter file was found" } else { "" };
-            let words = format!("shapes: say which of the inputs {} a shape is of: INPUT=N,C,H,W{lack}", listed(&free));
-            return Err(bad(words));
-        };
-        (*only).clone_into(name);
-        Ok(())
-    }
 }
 
 /// Reads the names of classes, one a line.
@@ -171,64 +147,18 @@ impl Model {
     fn read(loading: &Loading<'_>) -> Result<Model, OpError> {
         let Loading { engine, plans, spec, files, .. } = *loading;
         let hooks = spec.settings.hooks.as_deref().map(|file| loading.load_hooks(file)).transpose()?;
-        let symbol = loading.symbol(hooks.as_ref())?;
-        let names = symbol.list_inputs();
-        let mut params = loading.parameters(hooks.as_ref())?;
-        let mut settings = spec.settings.clone();
-        let known_labels = symbol.labels();
-        settings.name_lone_input(&names, &params, &known_labels)?;
-        for (name, shape) in files.signature().map_err(bad)? {
-            if names.contains(&name) && !settings.shapes.iter().any(|(said, _)| *said == name) {
-                settings.shapes.push((name, shape));
-            }
-        }
-        params.retain(|name, _| !settings.shapes.iter().any(|(declared, _)| declared == name));
-        let declared: HashSet<&str> = settings.shapes.iter().map(|(name, _)| name.as_str()).collect();
-        let states: HashSet<String> = symbol.list_auxiliary_states().into_iter().collect();
-        let free: Vec<&String> = names.iter().filter(|name| !params.contains_key(*name)).collect();
-        let is_parameter = |name: &str| {
-            states.contains(name) || (!declared.contains(name) && PARAMETER_ENDINGS.iter().any(|e| name.ends_with(e)))
-        };
-        if let Some(lacking) = free.iter().find(|name| is_parameter(name)) {
-            return Err(bad(format!(
-                "there is no value for the parameter '{lacking}'; an input of that name needs a shape"
-            )));
-        }
-        let typed = settings.dtypes.iter().map(|(name, _)| ("dtypes", name.as_str()));
-        let mut said = settings.shapes.iter().map(|(name, _)| ("shapes", name.as_str())).chain(typed);
-        if let Some((key, unknown)) = said.find(|(_, name)| !free.iter().any(|free| free == name)) {
-            return Err(bad(format!("{key}: there is no input '{unknown}'; the inputs are {}", listed(&free))));
-        }
-        let is_label = |name: &str| known_labels.contains(name) && !declared.contains(name);
-        let (mut inputs, mut labels, mut arguments) = (Vec::new(), Vec::new(), Vec::new());
-        for name in &free {
-            if is_label(name) {
-                arguments.push(GraphArgument::Label(labels.len()));
-                labels.push((*name).clone());
-            } else {
-                arguments.push(GraphArgument::Input(inputs.len()));
-                inputs.push((*name).clone());
-            }
-        }
-        let positions = |of: &dyn Fn(&String) -> bool| {
-            let numbers: String =
-                names.iter().enumerate().filter(|(_, n)| of(n)).map(|(i, _)| format!("{i},")).collect();
-            format!("({numbers})")
-        };
-        let data = positions(&|name| !params.contains_key(name));
-        let held = positions(&|name| params.contains_key(name));
-        let own = Some(("precision", settings.precision)).filter(|(_, precision)| *precision != "default");
-        let flags = own.into_iter().chain([("data_indices", data.as_str()), ("param_indices", held.as_str())]);
-        let op = CachedOp::compile(engine, &symbol, &CachedOpFlags::parse(flags)?, plans)?;
-        let arrays: Vec<Option<&NDArray>> = names.iter().map(|name| params.get(name)).collect();
-        let held = arrays.iter().map(|array| array.map(NDArray::tensor_type)).collect();
-        let bound = Arc::new(BoundOp::new(Arc::new(op), &arrays)?);
-        let types = ModelTypes::infer(&symbol, &params, &free, &settings).map_err(|error| {
-            let found = explain::of_call(engine, &bound, &arguments, &inputs, &settings).unwrap_or(error);
-            explain::by_setting(found, &settings)
+        let (symbol, params) = (loading.symbol(hooks.as_ref())?, loading.parameters(hooks.as_ref())?);
+        let graph = ModelGraph::new(symbol, params, spec.settings.clone(), files)?;
+        let FreeArguments { inputs, labels, arguments } = graph.arguments()?;
+        let (bound, held) = graph.compile(engine, plans)?;
+        let ModelGraph { symbol, params, settings, .. } = &graph;
+        let types = ModelTypes::infer(symbol, params, &graph.free(), settings).map_err(|error| {
+            let found = explain::of_call(engine, &bound, &arguments, &inputs, settings).unwrap_or(error);
+            explain::by_setting(found, settings)
         })?;
-        let feeds = Feed::all(&symbol, &params, inputs.iter().map(|name| types.of(name)).collect())?;
+        let feeds = Feed::all(symbol, params, inputs.iter().map(|name| types.of(name)).collect())?;
         let inputs: Vec<TensorInfo> = feeds.iter().flat_map(Feed::tensors).collect();
+        let ModelGraph { symbol, settings, .. } = graph;
         Ok(Model {
             name: spec.name.clone(),
             version: settings.version.clone(),

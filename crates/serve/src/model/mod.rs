@@ -3,6 +3,7 @@
 mod config;
 mod explain;
 mod feed;
+mod graph;
 mod load;
 mod settings;
 mod types;
