@@ -111,6 +111,9 @@ def _page_of_commands() -> str:
         example = f"    mxrt {command.name} {command.example}".rstrip()
         page += f"\n## mxrt {command.name}\n\n{textwrap.fill(summary, 100)}\n\n{example}\n\n"
         for action in parser._actions:
+            if action.dest == "help_all":
+                action.describe()
+        for action in parser._actions:
             text = f"- `{_argument(action)}`: {(action.help or '').replace('%%', '%')}"
             page += textwrap.fill(text, 100, subsequent_indent="  ", break_on_hyphens=False) + "\n"
     return page

@@ -114,7 +114,7 @@ def test_a_lone_request_waits_for_others_where_that_is_set(mx) -> None:
 
 
 def test_rows_of_requests_are_counted(mx) -> None:
-    with mx.serve.Server({"digits_cnn": served(mx, "digits_cnn", 1)}, port=0) as server:
+    with mx.serve.Server({"digits_cnn": served(mx, "digits_cnn", "off")}, port=0) as server:
         for rows in (1, 3, 3):
             asked(server, "digits_cnn", golden("digits_cnn", rows))
         with contextlib.closing(connect(server)) as connection:

@@ -81,9 +81,10 @@ def _fish() -> str:
         for action in actions:
             for option in action.option_strings:
                 kind = f"-l {option[2:]}" if option.startswith("--") else f"-s {option[1:]}"
+                described = "" if action.help in (None, argparse.SUPPRESS) else str(action.help)
                 values = f" -x -a {shlex.quote(' '.join(map(str, action.choices)))}" if action.choices else ""
                 lines.append(
                     f"complete -c mxrt -n '__fish_seen_subcommand_from {name}' {kind}{values} "
-                    f"-d {shlex.quote((action.help or '').partition(';')[0])}"
+                    f"-d {shlex.quote(described.partition(';')[0])}"
                 )
     return "\n".join(lines) + "\n"

@@ -57,10 +57,14 @@ class _HelpAll(argparse.Action):
         self.rare = const
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        for option, description in self.rare.items():
-            option.help = description
+        self.describe()
         parser.print_help()
         parser.exit()
+
+    def describe(self) -> None:
+        """Gives the options that `--help` leaves out their descriptions."""
+        for option, description in self.rare.items():
+            option.help = description
 
 
 def _rows() -> list[tuple[str, str, str, str | None, str, bool]]:
