@@ -3,9 +3,10 @@
 use mxrt_engine::OpError;
 use mxrt_kernels::par::Serial;
 use mxrt_ops::{
-    AttrDef, AttrKind, Attrs, CustomCall, CustomOperator, CustomOperators, CustomTypes, DTypes, InnerValue, Inputs,
-    Kernel, KernelCall, KernelOptions, LateShapes, NESTED, NestedWriter, OpDef, RandomKey, Shapes, Signature,
-    bind_kernel, has_nested_graph, infer_types, register_custom_operators, registry,
+    AttrDef, AttrKind, Attrs, CustomCall, CustomOperator, CustomOperators, CustomTypes, DTypes, ImageChannels,
+    ImageFiles, InnerValue, Inputs, Kernel, KernelCall, KernelOptions, LateShapes, NESTED, NestedWriter, OpDef,
+    RandomKey, Shapes, Signature, bind_kernel, has_nested_graph, infer_types, register_custom_operators, registry,
+    set_image_files,
 };
 use mxrt_tensor::{DType, PartialShape, Shape, TensorMut, TensorRef, TensorType};
 use std::collections::HashMap;
@@ -352,9 +353,27 @@ impl CustomOperator for Same {
     fn begin(&self, _: CustomCall) {}
 }
 
+/// Files of which each is an image of two by three pixels.
+struct Images;
+
+impl ImageFiles for Images {
+    fn read(&self, _: &str) -> Result<Vec<u8>, OpError> {
+        Ok(Vec::new())
+    }
+
+    fn size(&self, _: &[u8]) -> Result<[usize; 2], OpError> {
+        Ok([2, 3])
+    }
+
+    fn pixels(&self, _: &[u8], channels: ImageChannels) -> Result<Vec<u8>, OpError> {
+        Ok(vec![7; if channels == ImageChannels::Grey { 6 } else { 18 }])
+    }
+}
+
 #[test]
 fn definitions_answer_every_question_without_a_panic() {
     register_custom_operators(Arc::new(Same));
+    set_image_files(&Images);
     // Blocked operators trust the layout pass with their shapes; fused chains, attention and lines
     // trust the passes that write their program, places and sizes. The graph's tests run them.
     let made_by_passes = |op: &OpDef| {
