@@ -42,7 +42,6 @@ def table_with(mx, tmp_path: Path, method: str) -> Path:
 def test_a_table_is_used_and_the_plan_says_so(mx, tmp_path: Path) -> None:
     plain, tuned = answer(None), answer(table_with(mx, tmp_path, "winograd-f2"))
     assert "tuned" not in plain["plan"]
-    assert "F(2,3)" not in plain["plan"]
     assert tuned["plan"].count("(tuned)") == tuned["plan"].count("F(2,3)") >= 2
     np.testing.assert_allclose(tuned["answer"], plain["answer"], atol=1e-4)
 

@@ -80,10 +80,11 @@ def test_what_the_server_says_of_itself(mx, server, calls) -> None:
             assert [{"name": t.name, "datatype": t.datatype, "shape": list(t.shape)} for t in found] == tensors
     index = ask(calls, "RepositoryIndex").models
     assert {(m.name, m.version, m.state) for m in index} >= {(name, "1", "READY") for name in SERVED}
-    before = ask(calls, "ModelStatistics", name="digits_cnn").model_stats[0].inference_count
+    before = ask(calls, "ModelStatistics", name="digits_cnn").model_stats[0]
     ask(calls, "ModelInfer", **infer_fields("digits_cnn", inputs("digits_cnn", 1)))
     after = ask(calls, "ModelStatistics", name="digits_cnn", version="1").model_stats[0]
-    assert (after.inference_count, after.inference_stats.success.count) == (before + 1, before + 1)
+    assert after.inference_count == before.inference_count + 1
+    assert after.inference_stats.success.count == before.inference_stats.success.count + 1
 
 
 def changed(**changes: Any) -> dict[str, Any]:

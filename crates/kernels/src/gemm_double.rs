@@ -23,7 +23,7 @@ pub(crate) fn fits(p: &Gemm) -> bool {
     cfg!(target_arch = "x86_64") && Width::widest() > Width::Baseline && p.m >= ROWS && p.n >= COLUMNS && p.k >= ROWS
 }
 
-/// Computes the product; returns false, and leaves C as it is, if there is no memory for packed B.
+/// Computes the product; returns false, and leaves C unchanged, if there is no memory for packed B.
 pub(crate) fn gemm(par: &dyn Par, p: Gemm, a: &[f64], b: &[f64], c: &mut [f64]) -> bool {
     let panels = p.n.div_ceil(COLUMNS);
     let (len, size) = (panels * p.k * COLUMNS, p.m * p.n);
