@@ -9,6 +9,7 @@ from ._images import _cvimdecode, _cvimread, _imdecode  # noqa: F401
 from ._make import make as _make
 
 if TYPE_CHECKING:
-    from .._signatures.internal import *  # noqa: F403
+    # The functions above take what `mx.image` does, bytes too.
+    from .._signatures.internal import *  # type: ignore[assignment]  # noqa: F403
 
 __getattr__, __dir__ = _module_functions(globals(), "_internal", _make)
