@@ -237,7 +237,7 @@ vectorized! {
 }
 
 vectorized! {
-    /// Folds the first elements of `n` rows, `step` apart; four rows at a time, so that lanes are
+    /// Folds the first elements of `n` rows, `step` apart; four rows together, so that lanes are
     /// read and written less often.
     fn fold_some_rows[T: Element, F: Fold<T>](x: &[T], step: usize, n: usize, lanes: &mut [F::Lane]) {
         let width = lanes.len();

@@ -1,9 +1,9 @@
 //! Sparse arrays on devices. One block of the array's variable holds the content: values, columns or
 //! row numbers, and row pointers, one after the other.
 //!
-//! What is stored is computed on the host, which is where its size is known. The block is allocated
-//! when the copy to the device is enqueued, and the array remembers the size of its parts. They are
-//! read by copies to other arrays alone.
+//! The content is computed on the host, where its size is then known. The block is allocated when the
+//! copy to the device is enqueued, and the array remembers the size of its parts. Copies to other
+//! arrays alone read them.
 
 use super::{SOURCE, TARGET, both_on_the_host, copy, cost};
 use crate::sparse::{SparseContent, SparseSlot, StoredCounts, content_of, part_bytes, replace};
