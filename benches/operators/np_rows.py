@@ -1,4 +1,4 @@
-"""Rows of `mx.np`: the same calls by mxrt, MXNet and NumPy, and small ones next to those of `mx.nd`.
+"""Rows of `mx.np`: calls by mxrt, MXNet and NumPy, and small ones next to those of `mx.nd`.
 
 A large row works on a million elements. `_t64` and `_i64` at the end of a name stand for float64
 and int64; without them elements are float32.
