@@ -42,25 +42,13 @@ fn source(parameters: &Attrs) -> Result<Source, DataError> {
     let dtype = dtype(NAME, parameters, &[DType::F32])?;
     let data_shape = extents(NAME, parameters, "data_shape")?;
     let label_shape = extents(NAME, parameters, "label_shape")?;
-    let refused = |problem: &str| Err(DataError::Argument(format!("{NAME}: {problem}")));
-    if data_shape.len() != 1 {
-        return refused("dimension of data_shape is expected to be 1");
-    }
     let data_libsvm = parameters.str("data_libsvm").to_owned();
     let given = Some(parameters.str("label_libsvm")).filter(|uri| !matches!(*uri, "NULL" | "None"));
     let label_libsvm = given.map(str::to_owned);
     let labels: usize = label_shape.iter().product();
-    match label_libsvm {
-        Some(_) if labels == 1 => {
-            return refused("label_shape is not expected to be (1,) when label_libsvm is set");
-        }
-        None if labels != 1 => return refused("label_shape is expected to be (1,) when label_libsvm is not given"),
-        _ => {}
-    }
     let part = part(parameters);
-    if part.0 > 1 && label_libsvm.is_some() {
-        return refused("num_parts cannot be used with label_libsvm: rows and labels are divided by bytes");
-    }
+    check(&data_shape, labels, label_libsvm.is_some(), part.0)
+        .map_err(|problem| DataError::Argument(format!("{NAME}: {problem}")))?;
     let (numbers, dense) = (data_shape[0], parameters.bool("dense"));
     let open = move |engine: &'static Engine| {
         let lines = |uri: &str, numbers: usize| {
@@ -83,6 +71,23 @@ fn source(parameters: &Attrs) -> Result<Source, DataError> {
         Ok(Box::new(samples) as Box<dyn Samples>)
     };
     Ok(Source { dtype, label_dtype: dtype, data_shape, label_shape, open: Box::new(open) })
+}
+
+/// Refuses shapes and parts that do not go with each other, or with files of labels.
+fn check(data_shape: &[usize], labels: usize, label_files: bool, parts: u64) -> Result<(), &'static str> {
+    if data_shape.len() != 1 {
+        return Err("dimension of data_shape is expected to be 1");
+    }
+    if label_files && labels == 1 {
+        return Err("label_shape is not expected to be (1,) when label_libsvm is set");
+    }
+    if !label_files && labels != 1 {
+        return Err("label_shape is expected to be (1,) when label_libsvm is not given");
+    }
+    if parts > 1 && label_files {
+        return Err("num_parts cannot be used with label_libsvm: rows and labels are divided by bytes");
+    }
+    Ok(())
 }
 
 /// The rows of LibSVM files, with labels of their own or from other files.

@@ -213,10 +213,8 @@ impl LineReader {
     }
 
     fn read_line_from(&mut self, reader: &mut BufReader<File>) -> Result<bool, DataError> {
-        let path = &self.files.paths[self.opened - 1];
-        let failed = |error| DataError::from(FileError::io("reading", &path.to_string_lossy(), &error));
         self.text.clear();
-        if std::mem::take(&mut self.after_return) && reader.fill_buf().map_err(failed)?.first() == Some(&b'\n') {
+        if std::mem::take(&mut self.after_return) && self.bytes_of(reader)?.first() == Some(&b'\n') {
             reader.consume(1);
             self.position += 1;
         }
@@ -227,30 +225,14 @@ impl LineReader {
         self.line = self.line.map(|line| line + 1);
         let mut begun = false;
         loop {
-            let bytes = reader.fill_buf().map_err(failed)?;
+            let bytes = self.bytes_of(reader)?;
             if bytes.is_empty() {
                 return Ok(begun);
             }
             begun = true;
             let end = line_end(bytes);
             let part = &bytes[..end.unwrap_or(bytes.len())];
-            let too_long = self.text.len() + part.len() > self.longest;
-            let no_room = !too_long && self.text.try_reserve(part.len()).is_err();
-            if too_long || no_room {
-                let place = self.files.say(self.place());
-                return Err(match too_long {
-                    true => DataError::Content {
-                        place,
-                        problem: format!(
-                            "the line is longer than {} bytes, which no row of this data_shape is; is this a text file \
-                             of numbers?",
-                            self.longest
-                        ),
-                    },
-                    false => DataError::Memory(format!("{place}: there is no memory for it")),
-                });
-            }
-            self.text.extend_from_slice(part);
+            self.append(part)?;
             self.after_return = end.is_some_and(|end| bytes[end] == b'\r');
             let used = part.len() + usize::from(end.is_some());
             reader.consume(used);
@@ -259,6 +241,31 @@ impl LineReader {
                 return Ok(true);
             }
         }
+    }
+
+    /// The bytes of the open file that come next; none at its end.
+    fn bytes_of<'a>(&self, reader: &'a mut BufReader<File>) -> Result<&'a [u8], DataError> {
+        reader.fill_buf().map_err(|error| {
+            let path = &self.files.paths[self.opened - 1];
+            DataError::from(FileError::io("reading", &path.to_string_lossy(), &error))
+        })
+    }
+
+    /// Adds bytes to the line that is being read.
+    fn append(&mut self, part: &[u8]) -> Result<(), DataError> {
+        if self.text.len() + part.len() > self.longest {
+            let problem = format!(
+                "the line is longer than {} bytes, which no row of this data_shape is; is this a text file of numbers?",
+                self.longest
+            );
+            return Err(DataError::Content { place: self.files.say(self.place()), problem });
+        }
+        if self.text.try_reserve(part.len()).is_err() {
+            let place = self.files.say(self.place());
+            return Err(DataError::Memory(format!("{place}: there is no memory for it")));
+        }
+        self.text.extend_from_slice(part);
+        Ok(())
     }
 }
 

@@ -278,30 +278,9 @@ impl<T, E: Clone> SharedQueue<T, E> {
                 return Ok(None);
             }
             match state.queue.front_mut().and_then(Option::take) {
-                None => {
-                    let waited = self.filled.wait_timeout(state, POLL);
-                    let late;
-                    (state, late) = waited.unwrap_or_else(PoisonError::into_inner);
-                    if late.timed_out() {
-                        // The hook may run foreign code, which must not find the queue locked.
-                        drop(state);
-                        if !poll() {
-                            return Err(interrupted());
-                        }
-                        state = lock(&self.state);
-                    }
-                }
+                None => state = self.wait_for_event(state, poll).ok_or_else(&interrupted)?,
                 Some(Event::Item(item)) => {
-                    state.queue.pop_front();
-                    state.delivered += 1;
-                    // The next result may have been there before this one: another consumer that
-                    // waits can have it.
-                    let more = matches!(state.queue.front(), Some(Some(_)));
-                    drop(state);
-                    self.wanted.notify_one();
-                    if more {
-                        self.filled.notify_one();
-                    }
+                    self.delivered(state);
                     return Ok(Some(item));
                 }
                 Some(Event::Stop(stop)) => {
@@ -313,6 +292,35 @@ impl<T, E: Clone> SharedQueue<T, E> {
                     return answer;
                 }
             }
+        }
+    }
+
+    /// Waits for an event, a while; `None` if the consumer should give up.
+    fn wait_for_event<'a>(
+        &'a self,
+        state: MutexGuard<'a, State<T, E>>,
+        poll: &mut dyn FnMut() -> bool,
+    ) -> Option<MutexGuard<'a, State<T, E>>> {
+        let (state, late) = self.filled.wait_timeout(state, POLL).unwrap_or_else(PoisonError::into_inner);
+        if !late.timed_out() {
+            return Some(state);
+        }
+        // The hook may run foreign code, which must not find the queue locked.
+        drop(state);
+        poll().then(|| lock(&self.state))
+    }
+
+    /// Removes the first event, whose item goes to the consumer.
+    fn delivered(&self, mut state: MutexGuard<'_, State<T, E>>) {
+        state.queue.pop_front();
+        state.delivered += 1;
+        // The next result may have been there before this one: another consumer that waits can have
+        // it.
+        let more = matches!(state.queue.front(), Some(Some(_)));
+        drop(state);
+        self.wanted.notify_one();
+        if more {
+            self.filled.notify_one();
         }
     }
 

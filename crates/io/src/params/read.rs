@@ -1,6 +1,6 @@
 //! Reading the content: one array after the other, straight into its own memory.
 
-use super::index::{array_name, index};
+use super::index::{ArrayRecord, array_name, index};
 use super::source::ListSource;
 use super::sparse::read_sparse;
 use super::{NpShape, Params, ParamsError};
@@ -35,11 +35,31 @@ fn load_from(
 ) -> Result<Params, ParamsError> {
     let contents = index(source, path, np_shape)?;
     let count = contents.records.len();
-    // Position of each name in the result, and of the record that fills it.
+    let chosen = last_of_each_name(&contents.names, count);
+    let mut arrays = Vec::with_capacity(chosen.len());
+    for i in &chosen {
+        let record = &contents.records[*i];
+        let name = || array_name(*i, count, &contents.names);
+        arrays.push(match &record.sparse {
+            Some(parts) => read_sparse(engine, source, (path, &name), record, parts)?,
+            None => read_dense(engine, source, (path, &name), record)?,
+        });
+    }
+    if contents.names.is_empty() {
+        return Ok(Params::List(arrays));
+    }
+    let names = chosen.iter().map(|i| contents.names[*i].clone());
+    Ok(Params::Named(names.zip(arrays).collect()))
+}
+
+/// Numbers of the records to load, of `count`: the last one of each name, at the place of the first,
+/// and all those without a name.
+fn last_of_each_name(names: &[String], count: usize) -> Vec<usize> {
+    // Position of each name in the result.
     let mut places: HashMap<&str, usize> = HashMap::new();
     let mut chosen: Vec<usize> = Vec::new();
     for i in 0..count {
-        match contents.names.get(i) {
+        match names.get(i) {
             None => chosen.push(i),
             Some(name) => match places.get(name.as_str()) {
                 Some(place) => chosen[*place] = i,
@@ -50,29 +70,21 @@ fn load_from(
             },
         }
     }
-    let mut arrays = Vec::with_capacity(chosen.len());
-    for i in &chosen {
-        let record = &contents.records[*i];
-        if let Some(parts) = &record.sparse {
-            let name = || array_name(*i, count, &contents.names);
-            arrays.push(read_sparse(engine, source, (path, &name), record, parts)?);
-            continue;
-        }
-        let bytes = record.tensor.bytes();
-        let memory = |error: OpError| ParamsError::Memory {
-            path: path.to_owned(),
-            array: array_name(*i, count, &contents.names),
-            source: error,
-        };
-        let mut block = engine.memory().alloc(bytes).map_err(|refusal| memory(refusal.into()))?;
-        source
-            .read_at(record.offset, &mut block.as_mut_slice()[..bytes])
-            .map_err(|error| FileError::io("reading", path, &error))?;
-        arrays.push(NDArray::from_block(engine, Context::cpu(0), record.tensor.clone(), block).map_err(memory)?);
-    }
-    if contents.names.is_empty() {
-        return Ok(Params::List(arrays));
-    }
-    let names = chosen.iter().map(|i| contents.names[*i].clone());
-    Ok(Params::Named(names.zip(arrays).collect()))
+    chosen
+}
+
+/// Reads the elements of a dense array into its own memory.
+fn read_dense(
+    engine: &'static Engine,
+    source: &ListSource<'_>,
+    (path, name): (&str, &dyn Fn() -> String),
+    record: &ArrayRecord,
+) -> Result<NDArray, ParamsError> {
+    let memory = |error: OpError| ParamsError::Memory { path: path.to_owned(), array: name(), source: error };
+    let bytes = record.tensor.bytes();
+    let mut block = engine.memory().alloc(bytes).map_err(|refusal| memory(refusal.into()))?;
+    source
+        .read_at(record.offset, &mut block.as_mut_slice()[..bytes])
+        .map_err(|error| FileError::io("reading", path, &error))?;
+    NDArray::from_block(engine, Context::cpu(0), record.tensor.clone(), block).map_err(memory)
 }

@@ -1,6 +1,6 @@
 //! The default augmenter of MXNet's iterators: sizes, crops, maps and colours of one image.
 
-use super::color;
+use super::recolour::ColourChanges;
 use super::warp::warped;
 use crate::DataError;
 use crate::image::Pixels;
@@ -153,9 +153,7 @@ pub(super) struct Augment {
     areas: Option<(f32, f32)>,
     affine: Option<Affine>,
     aspects: (f32, f32),
-    jitter: [f32; 3],
-    hls: [f32; 3],
-    pca_noise: f32,
+    colours: ColourChanges,
 }
 
 /// Maps by chance.
@@ -170,84 +168,40 @@ struct Affine {
 impl Augment {
     /// `data_shape`: channels, height and width of the result.
     pub(super) fn new(iterator: &str, parameters: &Attrs, data_shape: [usize; 3]) -> Result<Augment, DataError> {
-        let refused = |problem: String| Err(DataError::Argument(format!("{iterator}: {problem}")));
-        let float = |name: &str| parameters.float(name) as f32;
-        let int = |name: &str| parameters.int(name);
+        let refused = |problem: String| DataError::Argument(format!("{iterator}: {problem}"));
         let resized_crop = parameters.bool("random_resized_crop");
-        let (min_crop, max_crop) = (int("min_crop_size"), int("max_crop_size"));
-        let rand_crop = parameters.bool("rand_crop");
-        let scales = (float("min_random_scale"), float("max_random_scale"));
-        if resized_crop && (scales != (1.0, 1.0) || (min_crop, max_crop) != (-1, -1) || rand_crop) {
-            return refused(
+        if resized_crop && has_other_crops(parameters) {
+            return Err(refused(
                 "random_resized_crop conflicts with min_random_scale, max_random_scale, min_crop_size, max_crop_size \
                  and rand_crop"
                     .to_owned(),
-            );
-        }
-        let crop_sizes = match (min_crop, max_crop) {
-            (-1, -1) => None,
-            (min @ 1.., max) if max >= min => Some((min as usize, max as usize)),
-            _ => {
-                return refused(format!(
-                    "min_crop_size is {min_crop} and max_crop_size {max_crop}; expected 1 <= min <= max"
-                ));
-            }
-        };
-        let resize = match int("resize") {
-            -1 => None,
-            edge @ 1.. => Some(edge as usize),
-            edge => return refused(format!("resize is {edge}; expected a positive number, or -1")),
-        };
-        let aspects = match parameters.opt_float("min_aspect_ratio") {
-            Some(min) => (min as f32, float("max_aspect_ratio")),
-            None => (1.0 - float("max_aspect_ratio"), 1.0 + float("max_aspect_ratio")),
-        };
-        let random_areas = (float("min_random_area"), float("max_random_area"));
-        let areas = (resized_crop && (random_areas != (1.0, 1.0) || aspects != (1.0, 1.0))).then_some(random_areas);
-        if areas.is_some() && !(aspects.0 > 0.0 && aspects.0 <= aspects.1 && random_areas.0 <= random_areas.1) {
-            return refused(format!(
-                "aspect ratios are {} to {} and areas {} to {}; expected positive ratios, and the lower ones first",
-                aspects.0, aspects.1, random_areas.0, random_areas.1
             ));
         }
-        let choice = Choice::parse(iterator, int("inter_method"))?;
-        let map_aspects = if resized_crop { (1.0, 1.0) } else { aspects };
-        let most = int("max_rotate_angle");
-        let angles = if int("rotate") > 0 { (int("rotate"), int("rotate")) } else { (-most, most) };
-        let sizes = (float("min_img_size"), float("max_img_size"));
-        let affine = Affine { angles, shear: float("max_shear_ratio"), scales, aspects: map_aspects, sizes };
-        let affine = affine.changes().then_some(affine);
+        let crop_sizes = crop_sizes(parameters).map_err(refused)?;
+        let resize = shorter_edge_length(parameters).map_err(refused)?;
+        let aspects = aspect_ratios(parameters);
+        let areas = if resized_crop { crop_areas(parameters, aspects).map_err(refused)? } else { None };
+        let choice = Choice::parse(iterator, parameters.int("inter_method"))?;
+        let affine = Affine::new(parameters, if resized_crop { (1.0, 1.0) } else { aspects });
         if affine.is_some() && matches!(choice, Choice::Always(Method::Cubic | Method::Lanczos)) {
             return Err(DataError::Unsupported(format!(
                 "{iterator}: turning, shearing and scaling by chance with inter_method {} is not part of this build of \
                  mxrt; 0, 1, 3 and 9 are",
-                int("inter_method")
+                parameters.int("inter_method")
             )));
         }
-        let jitter = ["brightness", "contrast", "saturation"].map(float);
-        let hls = ["random_h", "random_l", "random_s"].map(|name| int(name) as f32);
-        let pca_noise = float("pca_noise");
-        let changes_colours = jitter.iter().chain(&hls).chain([&pca_noise]).any(|v| *v != 0.0);
-        if changes_colours && data_shape[0] != 3 {
-            return refused(format!("colours of images with {} channels cannot be changed by chance", data_shape[0]));
-        }
-        let fill = u8::try_from(int("fill_value").clamp(0, 255)).unwrap_or(255);
-        let pad = parameters.count("pad");
-        let to = [data_shape[1], data_shape[2]];
         Ok(Augment {
-            to,
+            to: [data_shape[1], data_shape[2]],
             resize,
             choice,
-            fill,
-            pad,
-            rand_crop,
+            fill: u8::try_from(parameters.int("fill_value").clamp(0, 255)).unwrap_or(255),
+            pad: parameters.count("pad"),
+            rand_crop: parameters.bool("rand_crop"),
             crop_sizes,
             areas,
             affine,
             aspects,
-            jitter,
-            hls,
-            pca_noise,
+            colours: ColourChanges::new(parameters, data_shape[0]).map_err(refused)?,
         })
     }
 
@@ -266,7 +220,7 @@ impl Augment {
             Some(image) => image,
             None => self.window(image, random)?,
         };
-        self.recolour(&mut image, random);
+        self.colours.run(&mut image, random);
         Ok(image)
     }
 
@@ -336,32 +290,77 @@ impl Augment {
     fn place(&self, spare: [usize; 2], random: &mut Random) -> [usize; 2] {
         if self.rand_crop { spare.map(|n| random.below(n + 1)) } else { spare.map(|n| n / 2) }
     }
+}
 
-    fn recolour(&self, image: &mut Pixels, random: &mut Random) {
-        if self.jitter.iter().any(|v| *v > 0.0) {
-            let factors = self.jitter.map(|v| 1.0 + random.between(-v, v));
-            let mut order = [0, 1, 2];
-            order.swap(2, random.below(3));
-            order.swap(1, random.below(2));
-            for change in order {
-                [color::brightness, color::contrast, color::saturation][change](image, factors[change]);
-            }
-        }
-        if self.hls.iter().any(|v| *v != 0.0) {
-            // Nearly normal: sums of two numbers of different weight.
-            let shift = self.hls.map(|most| {
-                let chance = (random.between(0.0, 1.0) + 4.0 * random.between(0.0, 1.0)) / 5.0;
-                (chance * most * 2.0 - most) as i32
-            });
-            color::hls(image, shift);
-        }
-        if self.pca_noise > 0.0 {
-            color::lighting(image, [(); 3].map(|()| random.normal(self.pca_noise)));
-        }
+/// Whether crops or scales are asked for that `random_resized_crop` excludes.
+fn has_other_crops(parameters: &Attrs) -> bool {
+    scales(parameters) != (1.0, 1.0)
+        || ["min_crop_size", "max_crop_size"].iter().any(|name| parameters.int(name) != -1)
+        || parameters.bool("rand_crop")
+}
+
+/// The lowest and the highest factor of the size.
+fn scales(parameters: &Attrs) -> (f32, f32) {
+    (parameters.float("min_random_scale") as f32, parameters.float("max_random_scale") as f32)
+}
+
+/// The lowest and the highest aspect ratio.
+fn aspect_ratios(parameters: &Attrs) -> (f32, f32) {
+    let most = parameters.float("max_aspect_ratio") as f32;
+    match parameters.opt_float("min_aspect_ratio") {
+        Some(min) => (min as f32, most),
+        None => (1.0 - most, 1.0 + most),
     }
 }
 
+/// The shortest and the longest edge of the square to crop, if one is asked for.
+fn crop_sizes(parameters: &Attrs) -> Result<Option<(usize, usize)>, String> {
+    match (parameters.int("min_crop_size"), parameters.int("max_crop_size")) {
+        (-1, -1) => Ok(None),
+        (min @ 1.., max) if max >= min => Ok(Some((min as usize, max as usize))),
+        (min, max) => Err(format!("min_crop_size is {min} and max_crop_size {max}; expected 1 <= min <= max")),
+    }
+}
+
+/// The length of the shorter edge to resize to, if one is asked for.
+fn shorter_edge_length(parameters: &Attrs) -> Result<Option<usize>, String> {
+    match parameters.int("resize") {
+        -1 => Ok(None),
+        edge @ 1.. => Ok(Some(edge as usize)),
+        edge => Err(format!("resize is {edge}; expected a positive number, or -1")),
+    }
+}
+
+/// The shares of the area that `random_resized_crop` takes, unless it would change nothing.
+fn crop_areas(parameters: &Attrs, aspects: (f32, f32)) -> Result<Option<(f32, f32)>, String> {
+    let areas = (parameters.float("min_random_area") as f32, parameters.float("max_random_area") as f32);
+    if areas == (1.0, 1.0) && aspects == (1.0, 1.0) {
+        return Ok(None);
+    }
+    if aspects.0 > 0.0 && aspects.0 <= aspects.1 && areas.0 <= areas.1 {
+        return Ok(Some(areas));
+    }
+    Err(format!(
+        "aspect ratios are {} to {} and areas {} to {}; expected positive ratios, and the lower ones first",
+        aspects.0, aspects.1, areas.0, areas.1
+    ))
+}
+
 impl Affine {
+    /// The maps that the parameters ask for, if these change images.
+    fn new(parameters: &Attrs, aspects: (f32, f32)) -> Option<Affine> {
+        let float = |name: &str| parameters.float(name) as f32;
+        let (most, fixed) = (parameters.int("max_rotate_angle"), parameters.int("rotate"));
+        let affine = Affine {
+            angles: if fixed > 0 { (fixed, fixed) } else { (-most, most) },
+            shear: float("max_shear_ratio"),
+            scales: scales(parameters),
+            aspects,
+            sizes: (float("min_img_size"), float("max_img_size")),
+        };
+        affine.changes().then_some(affine)
+    }
+
     fn changes(&self) -> bool {
         self.angles != (0, 0)
             || self.shear > 0.0

@@ -390,44 +390,64 @@ impl Sampler {
 
 /// The samplers of crops; a parameter with one number holds for all.
 fn samplers(parameters: &Attrs) -> Result<Vec<Sampler>, DataError> {
-    let count = parameters.count("num_crop_sampler");
-    let refused = |problem: String| DataError::Argument(format!("{NAME}: {problem}"));
-    let check = |name: &str, given: usize| {
-        if given == 1 || given == count {
-            return Ok(());
+    let lists = SamplerLists { parameters, count: parameters.count("num_crop_sampler") };
+    (0..lists.count).map(|i| lists.sampler(i)).collect()
+}
+
+/// The parameters of crops, which are lists with a number for each sampler.
+struct SamplerLists<'a> {
+    parameters: &'a Attrs,
+    /// The number of samplers.
+    count: usize,
+}
+
+impl SamplerLists<'_> {
+    /// The sampler with this number.
+    fn sampler(&self, i: usize) -> Result<Sampler, DataError> {
+        let trials = self.parameters.ints("max_crop_trials");
+        self.check("max_crop_trials", trials.len())?;
+        let scales = self.range("scales", 0.0, i)?;
+        if scales.1 > 1.0 || scales.0 == scales.1 {
+            return Err(refused(format!("crop scales are {} to {}; expected a range up to 1", scales.0, scales.1)));
         }
-        Err(refused(format!("{name} has {given} numbers, but num_crop_sampler is {count}; expected one, or as many")))
-    };
-    let range = |name: &str, lowest: f32, i: usize| {
+        Ok(Sampler {
+            scales,
+            aspects: self.range("aspect_ratios", 0.0, i)?,
+            limits: super::boxes::OverlapLimits {
+                overlap: self.range("overlaps", f32::MIN, i)?,
+                of_crop: self.range("sample_coverages", f32::MIN, i)?,
+                of_object: self.range("object_coverages", f32::MIN, i)?,
+            },
+            trials: usize::try_from(trials[i.min(trials.len() - 1)]).unwrap_or(0),
+        })
+    }
+
+    /// The lowest and the highest number of a quantity, for one sampler.
+    fn range(&self, name: &str, lowest: f32, i: usize) -> Result<(f32, f32), DataError> {
         let [low, high] = ["min", "max"].map(|end| format!("{end}_crop_{name}"));
-        let number = |name: &str| {
-            let given = parameters.floats(name);
-            check(name, given.len()).map(|()| given[i.min(given.len() - 1)] as f32)
-        };
-        let (first, last) = (number(&low)?, number(&high)?);
+        let (first, last) = (self.number(&low, i)?, self.number(&high, i)?);
         if first >= lowest && first <= last {
             return Ok((first, last));
         }
         Err(refused(format!("{low} is {first} and {high} {last}; expected {lowest} <= {low} <= {high}")))
-    };
-    (0..count)
-        .map(|i| {
-            let trials = parameters.ints("max_crop_trials");
-            check("max_crop_trials", trials.len())?;
-            let scales = range("scales", 0.0, i)?;
-            if scales.1 > 1.0 || scales.0 == scales.1 {
-                return Err(refused(format!("crop scales are {} to {}; expected a range up to 1", scales.0, scales.1)));
-            }
-            Ok(Sampler {
-                scales,
-                aspects: range("aspect_ratios", 0.0, i)?,
-                limits: super::boxes::OverlapLimits {
-                    overlap: range("overlaps", f32::MIN, i)?,
-                    of_crop: range("sample_coverages", f32::MIN, i)?,
-                    of_object: range("object_coverages", f32::MIN, i)?,
-                },
-                trials: usize::try_from(trials[i.min(trials.len() - 1)]).unwrap_or(0),
-            })
-        })
-        .collect()
+    }
+
+    fn number(&self, name: &str, i: usize) -> Result<f32, DataError> {
+        let given = self.parameters.floats(name);
+        self.check(name, given.len())?;
+        Ok(given[i.min(given.len() - 1)] as f32)
+    }
+
+    /// Refuses a list that has neither one number nor one for each sampler.
+    fn check(&self, name: &str, given: usize) -> Result<(), DataError> {
+        let count = self.count;
+        if given == 1 || given == count {
+            return Ok(());
+        }
+        Err(refused(format!("{name} has {given} numbers, but num_crop_sampler is {count}; expected one, or as many")))
+    }
+}
+
+fn refused(problem: String) -> DataError {
+    DataError::Argument(format!("{NAME}: {problem}"))
 }

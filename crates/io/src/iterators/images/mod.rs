@@ -10,6 +10,7 @@ mod color;
 pub(super) mod detection;
 mod labels;
 mod normalize;
+mod recolour;
 mod records;
 mod warp;
 
