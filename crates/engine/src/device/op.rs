@@ -72,6 +72,24 @@ impl Engine {
     }
 }
 
+/// Collects what an op on this stream has to wait for, and its inputs that have failed or may still
+/// fail.
+fn failed_inputs(run: &RunCtx<'_>, stream: &Stream, waits: &mut WaitSet) -> Vec<FailedInput> {
+    let mut inputs = Vec::new();
+    for (access, mode) in run.primary_accesses() {
+        let var = run.var_of(access);
+        let look = |sync: &mut SyncObject| sync.before_device_op(mode, stream.number, waits);
+        let on_device = var.with_sync(look).flatten();
+        // SAFETY: the op holds a grant of the variable.
+        let on_host = unsafe { (*var.failure.get()).clone() };
+        let source = on_host.map(FailureSource::Failed).or(on_device);
+        if let Some(source) = source.filter(|_| mode != Mode::Write) {
+            inputs.push(FailedInput { access, updated: mode == Mode::Update, source });
+        }
+    }
+    inputs
+}
+
 impl<'a> DeviceCtx<'a> {
     fn begin(
         run: &'a RunCtx<'a>,
@@ -80,18 +98,8 @@ impl<'a> DeviceCtx<'a> {
         strict: bool,
     ) -> Result<Self, OpError> {
         device.usable()?;
-        let (mut waits, mut inputs) = (WaitSet::default(), Vec::new());
-        for (access, mode) in run.primary_accesses() {
-            let var = run.var_of(access);
-            let look = |sync: &mut SyncObject| sync.before_device_op(mode, stream.number, &mut waits);
-            let on_device = var.with_sync(look).flatten();
-            // SAFETY: the op holds a grant of the variable.
-            let on_host = unsafe { (*var.failure.get()).clone() };
-            let source = on_host.map(FailureSource::Failed).or(on_device);
-            if let Some(source) = source.filter(|_| mode != Mode::Write) {
-                inputs.push(FailedInput { access, updated: mode == Mode::Update, source });
-            }
-        }
+        let mut waits = WaitSet::default();
+        let inputs = failed_inputs(run, stream, &mut waits);
         let behind_all = Cell::new(waits.every_stream);
         // For those of other drivers the op was put aside.
         let waits = waits.complete(&run.engine().devices, Some(device.id.kind()));

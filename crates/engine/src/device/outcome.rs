@@ -214,23 +214,13 @@ impl Enqueued {
             lock(&self.status).keep = std::mem::take(&mut keep);
         }
         if let Some(heirs) = heirs {
-            let of = |(i, failure): &(usize, Failure)| {
-                let failure = failure.clone();
-                heirs(*i).into_iter().map(move |write| (write, failure.clone()))
-            };
-            failed.iter().flat_map(of).for_each(|(write, failure)| add(&mut single, write, failure));
+            for (i, failure) in &failed {
+                heirs(*i).into_iter().for_each(|write| add(&mut single, write, failure.clone()));
+            }
         }
         // What a kernel says of data that has failed is no error of the op.
         if lost.is_none() && (!self.strict || failed.is_empty()) {
-            for Complaint { error: said, writes } in words.into_iter().filter_map(|w| w.complaint(self.name.as_str())) {
-                match writes {
-                    None => error = error.or(Some(said)),
-                    Some(writes) => {
-                        let failure = self.failure_from(said);
-                        writes.into_iter().for_each(|write| add(&mut single, write, failure.clone()));
-                    }
-                }
-            }
+            self.add_complaints(words, &mut error, &mut single);
         }
         let inherited = failed.first().filter(|_| self.strict).map(|(_, f)| f.clone());
         let own = || error.map(|e| self.failure_from(e));
@@ -249,6 +239,20 @@ impl Enqueued {
         let inputs = std::mem::take(&mut *lock(&self.inputs));
         // Data of the user: under no lock.
         drop((inputs, keep));
+    }
+
+    /// Adds what kernels have written to their status words to the failures of the op and of single
+    /// writes.
+    fn add_complaints(&self, words: Vec<StatusWord>, error: &mut Option<OpError>, single: &mut Vec<(usize, Failure)>) {
+        for Complaint { error: said, writes } in words.into_iter().filter_map(|w| w.complaint(self.name.as_str())) {
+            match writes {
+                None => *error = error.take().or(Some(said)),
+                Some(writes) => {
+                    let failure = self.failure_from(said);
+                    writes.into_iter().for_each(|write| add(single, write, failure.clone()));
+                }
+            }
+        }
     }
 }
 

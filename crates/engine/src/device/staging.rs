@@ -7,7 +7,7 @@
 //! next is filled. All of this is submitted at once and ordered by events, each use of a chunk
 //! after the previous one, so the host waits for nothing.
 
-use super::api::{CopyJob, DevicePtr, MemoryPlace, StreamKind, Tag, TagAccess};
+use super::api::{CopyJob, DeviceError, DevicePtr, MemoryPlace, StreamKind, Tag, TagAccess};
 use super::event::EventRef;
 use super::kernel::Kernel;
 use super::memory::{DeviceBlock, MemoryOrigin};
@@ -286,12 +286,11 @@ impl DeviceCtx<'_> {
 
     /// Submits as much as a chunk takes; returns how much that is.
     fn piece(&self, transfer: &Transfer, stage: &'static Stream, at: usize, left: usize) -> Result<usize, OpError> {
-        let (device, backend) = (self.device, &*self.device.backend);
+        let device = self.device;
         let error = |e| device.op_error(&e, &format!("copying for {}", self.name()));
         let mut lease = device.staging(transfer.direction).take(device)?;
         let chunk = lease.chunk();
-        let bytes = left.min(chunk.block.bytes);
-        let ptr = chunk.block.ptr;
+        let (bytes, ptr) = (left.min(chunk.block.bytes), chunk.block.ptr);
         let page_locked: *mut u8 = std::ptr::with_exposed_provenance_mut(ptr.0 as usize);
         let (host, on_device) = (transfer.host.wrapping_add(at), MemoryPlace::Device(transfer.device.offset(at)));
         // What travels has a number of its own.
@@ -301,21 +300,13 @@ impl DeviceCtx<'_> {
             (self.tag_of(vec![transfer.source, through(true)]), self.tag_of(vec![transfer.target, through(false)]));
         let copy = |stream: &Stream, to, from, tag| {
             // SAFETY: contracts of `copy_in` and `copy_out`, and as in `moving`.
-            unsafe { backend.copy(stream.handle, CopyJob { to, from, bytes, tag }) }
-        };
-        let call = |stream: &Stream, to, from, tag: Arc<Tag>| {
-            let body = moving(to, from, bytes);
-            let body = Box::new(|_: &super::KernelCtx<'_>| {
-                body();
-                Ok(())
-            });
-            backend.launch(stream.handle, Kernel::new(body, self.op.clone(), tag))
+            unsafe { device.backend.copy(stream.handle, CopyJob { to, from, bytes, tag }) }
         };
         let mut before = WaitSet::default();
         chunk.event.iter().for_each(|event| before.add(event));
         stage.wait_for(&before, self.op.id).map_err(error)?;
         match transfer.direction {
-            Direction::In => call(stage, page_locked, host, filling).map_err(error)?,
+            Direction::In => self.launch_move(stage, (page_locked, host, bytes), filling).map_err(error)?,
             Direction::Out => copy(stage, MemoryPlace::Host(page_locked), on_device, filling).map_err(error)?,
         }
         let filled = self.end_of_piece(stage)?;
@@ -329,10 +320,26 @@ impl DeviceCtx<'_> {
         }
         let submitted = match transfer.direction {
             Direction::In => copy(self.stream, on_device, MemoryPlace::Host(page_locked), emptying),
-            Direction::Out => call(self.stream, host, page_locked, emptying),
+            Direction::Out => self.launch_move(self.stream, (host, page_locked, bytes), emptying),
         };
         chunk.event = Some(self.end_of_piece(self.stream)?);
         submitted.map_err(error).map(|()| bytes)
+    }
+
+    /// Submits the host's part of a piece: a move of so many bytes between a chunk and other memory
+    /// of the host, as in `moving`.
+    fn launch_move(
+        &self,
+        stream: &Stream,
+        (to, from, bytes): (*mut u8, *mut u8, usize),
+        tag: Arc<Tag>,
+    ) -> Result<(), DeviceError> {
+        let body = moving(to, from, bytes);
+        let body = Box::new(|_: &super::KernelCtx<'_>| {
+            body();
+            Ok(())
+        });
+        self.device.backend.launch(stream.handle, Kernel::new(body, self.op.clone(), tag))
     }
 
     /// Marks the end of what a piece has submitted. As for the end of an op: if that cannot be done

@@ -213,6 +213,18 @@ pub(crate) struct AsyncResult {
 
 const _: () = assert!(size_of::<AsyncResult>() <= INLINE_CLOSURE);
 
+/// The flags with which an op begins.
+#[inline(always)]
+fn flags_at_push(spec: &OpSpec<'_>, plain: bool) -> u16 {
+    let cost = match spec.cost {
+        Cost::Small => SMALL | WAITER_MAY_RUN,
+        Cost::Medium => WAITER_MAY_RUN,
+        Cost::Large => 0,
+    };
+    let follow_up = if spec.follow_up { FOLLOW_UP } else { 0 };
+    if plain { PLAIN | cost | follow_up } else { cost | follow_up }
+}
+
 impl OpBlock {
     /// Number of declared accesses.
     ///
@@ -288,11 +300,6 @@ impl OpBlock {
         let deadline = spec.deadline.filter(|_| class.can_be_cancelled());
         let plain =
             (spec.lane, spec.device, spec.priority) == (Lane::Normal, DeviceId::cpu(0), 0) && deadline.is_none();
-        let cost = match spec.cost {
-            Cost::Small => SMALL | WAITER_MAY_RUN,
-            Cost::Medium => WAITER_MAY_RUN,
-            Cost::Large => 0,
-        };
         let entry = move |declared: &(&Var, Access)| AccessEntry::new(declared.0.as_ptr(), op, Mode::from(declared.1));
         // SAFETY: a raw block may be written anywhere; every place is written once, with plain
         // writes that drop nothing.
@@ -300,8 +307,7 @@ impl OpBlock {
             addr_of_mut!((*op).wait).write(AtomicU32::new(0));
             addr_of_mut!((*op).nvars).write(n.min(INLINE_VARS) as u8);
             addr_of_mut!((*op).class).write(class);
-            let follow_up = if spec.follow_up { FOLLOW_UP } else { 0 };
-            addr_of_mut!((*op).flags).write(if plain { PLAIN } else { 0 } | cost | follow_up);
+            addr_of_mut!((*op).flags).write(flags_at_push(spec, plain));
             addr_of_mut!((*op).name).write(ManuallyDrop::new(spec.name.clone()));
             if !plain {
                 addr_of_mut!((*op).lane).write(spec.lane);

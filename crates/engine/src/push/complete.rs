@@ -28,12 +28,46 @@ impl Engine {
         // completed by the second of its run and its token to leave, and the run leaves after the
         // last use of the context.
         unsafe {
-            let class = (*op).class;
             let devices = self.devices.in_use();
+            if devices && !OpBlock::has(op, DOOMED) && self.park(slot, op) {
+                return;
+            }
+            let skip = self.failure_before_run(op, devices);
+            if OpBlock::has(op, PROFILED) {
+                profile::stamp_start(slot, op);
+            }
+            if let Some(failure) = skip {
+                let (data, vtable) = (OpBlock::closure(op), (*op).vtable);
+                if let Err(payload) = catch_unwind(AssertUnwindSafe(|| ((*vtable).drop)(data))) {
+                    discard(payload);
+                }
+                return self.complete(slot, op, &Verdict { all: Some(failure), single: &[] }, ready);
+            }
+            let is_async = (*op).class.has_token();
+            if is_async {
+                (*op).wait.store(0, Ordering::Relaxed);
+            }
+            let ctx = RunCtx::new(self, op);
+            let all = self.run_closure(slot, op, &ctx);
+            let fails = std::mem::take(&mut *ctx.fails.lock());
+            if is_async {
+                return self.leave_async_run(slot, op, all, fails, ready);
+            }
+            self.complete(slot, op, &Verdict { all, single: &fails }, ready);
+        }
+    }
+
+    /// The failure that a ready op takes instead of running, if there is one.
+    ///
+    /// # Safety
+    /// As for `execute`.
+    #[inline(always)]
+    unsafe fn failure_before_run(&'static self, op: *mut OpBlock, devices: bool) -> Option<Failure> {
+        // SAFETY: contract.
+        unsafe {
+            let class = (*op).class;
             let skip = if OpBlock::has(op, DOOMED) {
                 Some(self.shutdown_failure(op))
-            } else if devices && self.park(slot, op) {
-                return;
             } else if class.always_runs() {
                 None
             } else if devices {
@@ -41,46 +75,37 @@ impl Engine {
             } else {
                 inherited(op)
             };
-            let skip = match skip {
+            match skip {
                 None if class.can_be_cancelled() && self.is_unwanted(op) => Some(self.cancelled_failure(op)),
                 skip => skip,
-            };
-            if OpBlock::has(op, PROFILED) {
-                profile::stamp_start(slot, op);
             }
-            let data = OpBlock::closure(op);
-            let vtable = (*op).vtable;
-            if let Some(failure) = skip {
-                if let Err(payload) = catch_unwind(AssertUnwindSafe(|| ((*vtable).drop)(data))) {
-                    discard(payload);
-                }
-                return self.complete(slot, op, &Verdict { all: Some(failure), single: &[] }, ready);
-            }
-            let is_async = class.has_token();
-            if is_async {
-                (*op).wait.store(0, Ordering::Relaxed);
-            }
-            let ctx = RunCtx::new(self, op);
+        }
+    }
+
+    /// Runs the closure of an op, and returns the failure of all its writes.
+    ///
+    /// # Safety
+    /// As for `execute`; the closure is still there, and gone afterwards.
+    #[inline(always)]
+    unsafe fn run_closure(&'static self, slot: &'static Slot, op: *mut OpBlock, ctx: &RunCtx<'_>) -> Option<Failure> {
+        // SAFETY: contract.
+        unsafe {
+            let (data, vtable) = (OpBlock::closure(op), (*op).vtable);
             let outer = slot.running.begin(op);
             slot.op_depth.set(slot.op_depth.get() + 1);
             let flushing = Flushing::begin();
-            let result = catch_unwind(AssertUnwindSafe(|| ((*vtable).run)(data, &ctx)));
+            let result = catch_unwind(AssertUnwindSafe(|| ((*vtable).run)(data, ctx)));
             drop(flushing);
             slot.op_depth.set(slot.op_depth.get() - 1);
             slot.running.end(outer);
             if ctx.run_open.load(Ordering::Relaxed) {
                 self.close_run(slot);
             }
-            let all = match result {
+            match result {
                 Ok(Ok(())) => None,
                 Ok(Err(error)) => Some(self.fail(op, error)),
                 Err(payload) => Some(self.fail_by_panic(op, payload)),
-            };
-            let fails = std::mem::take(&mut *ctx.fails.lock());
-            if is_async {
-                return self.leave_async_run(slot, op, all, fails, ready);
             }
-            self.complete(slot, op, &Verdict { all, single: &fails }, ready);
         }
     }
 

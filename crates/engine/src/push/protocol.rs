@@ -162,6 +162,43 @@ impl Verdict<'_> {
     }
 }
 
+/// Stores the outcome of a write in its variable. Returns what is dropped after the variable's lock
+/// is released: the failure before, and what a device knew of the value.
+///
+/// # Safety
+/// The caller holds the lock of the variable, and the grant of the write.
+#[inline(always)]
+unsafe fn set_result(
+    var: *const VarInner,
+    mode: Mode,
+    new: Option<Failure>,
+    counts_as_write: bool,
+    on_device: bool,
+) -> (Option<Failure>, Option<Garbage>) {
+    let (mut old, mut garbage) = (None, None);
+    // SAFETY: contract.
+    unsafe {
+        if counts_as_write {
+            *(*var).version.get() += 1;
+        } else {
+            forget_uncounted_write(var);
+        }
+        let kept = &mut *(*var).failure.get();
+        // A partial write that does not fail itself keeps what was there; a whole one heals.
+        if new.is_some() || (kept.is_some() && mode == Mode::Write) {
+            old = std::mem::replace(kept, new);
+        }
+        if let Some(extra) = (*var).extra() {
+            // The host has written the value; what a device wrote was noted before.
+            let healed = counts_as_write && mode == Mode::Write && !on_device && kept.is_none();
+            if healed {
+                (*extra.sync.get()).healed(garbage.get_or_insert_with(Garbage::default));
+            }
+        }
+    }
+    (old, garbage)
+}
+
 /// Gives all accesses of a complete op back, one lock at a time; ops that become ready are appended
 /// to `ready`. The accesses of the op may not be looked at afterwards, the op block itself still
 /// belongs to the caller.
@@ -174,7 +211,6 @@ pub(crate) unsafe fn release(op: *mut OpBlock, verdict: &Verdict<'_>, counts_as_
     // state, version and failure change under the variable's lock, by the holder of the write
     // grant.
     unsafe {
-        let on_device = OpBlock::has(op, ON_DEVICE);
         for i in 0..OpBlock::len(op) {
             let e = OpBlock::entry(op, i);
             let (var, mode) = ((*e).var, (*e).mode());
@@ -182,8 +218,7 @@ pub(crate) unsafe fn release(op: *mut OpBlock, verdict: &Verdict<'_>, counts_as_
                 continue;
             }
             let new = if mode == Mode::Read { None } else { verdict.of(op, i) };
-            let mut old = None;
-            let mut garbage = None;
+            let mut replaced = (None, None);
             perturb();
             (*var).lock.lock();
             let state = &mut *(*var).state.get();
@@ -198,30 +233,13 @@ pub(crate) unsafe fn release(op: *mut OpBlock, verdict: &Verdict<'_>, counts_as_
                 }
             } else {
                 debug_assert!(state.writing && state.reads == 0);
-                if counts_as_write {
-                    *(*var).version.get() += 1;
-                } else {
-                    forget_uncounted_write(var);
-                }
-                let kept = &mut *(*var).failure.get();
-                // A partial write that does not fail itself keeps what was there; a whole one
-                // heals.
-                if new.is_some() || (kept.is_some() && mode == Mode::Write) {
-                    old = std::mem::replace(kept, new);
-                }
-                if let Some(extra) = (*var).extra() {
-                    // The host has written the value; what a device wrote was noted before.
-                    let healed = counts_as_write && mode == Mode::Write && !on_device && kept.is_none();
-                    if healed {
-                        (*extra.sync.get()).healed(garbage.get_or_insert_with(Garbage::default));
-                    }
-                }
+                replaced = set_result(var, mode, new, counts_as_write, OpBlock::has(op, ON_DEVICE));
                 state.writing = false;
                 state.grant_next(ready);
             }
             let dead = state.orphan && state.idle();
             (*var).lock.unlock();
-            drop((old, garbage));
+            drop(replaced);
             if dead {
                 free_var(var);
             }

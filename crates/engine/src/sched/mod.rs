@@ -10,11 +10,11 @@ pub(crate) mod parker;
 pub(crate) mod processors;
 pub(crate) mod queue;
 pub(crate) mod tokens;
+mod worker;
 
 use crate::engine::Engine;
 use crate::op::block::{Chain, OpBlock};
 use crate::op::cancel::every_write_cancelled;
-use crate::process::denormals;
 use crate::process::slot::{self, Slot};
 use crate::sched::kept_cores::KeptCores;
 use crate::sched::parker::Parker;
@@ -385,83 +385,6 @@ impl Engine {
     /// Workers woken so far, for tests of the wake rule.
     pub fn wakes(&self) -> usize {
         self.sched.wakes()
-    }
-
-    fn worker(&'static self, me: usize) {
-        denormals::compute_with_them();
-        let sched = &self.sched;
-        let slot = slot::current();
-        slot.enter();
-        let parker = sched.lock().workers[me];
-        slot.exit();
-        // Before the first sleep: a thread that wakes must find it.
-        parker.settle_in();
-        let mut token = None;
-        // Counted by the thread that started or woke this worker.
-        let mut searching = true;
-        let mut searched = false;
-        // Since memory was given back.
-        let mut worked = false;
-        // When this worker ran out of work, and whether more came soon the last time.
-        let (mut ended, mut soon) = (None::<Instant>, false);
-        loop {
-            slot.enter();
-            let mut state = sched.lock();
-            if let Some(job) = sched.next_job(&mut state, &mut token) {
-                worked = true;
-                if let Some(ended) = ended.take() {
-                    soon = ended.elapsed() < SOON;
-                }
-                if std::mem::take(&mut searching) {
-                    state.searching -= 1;
-                }
-                searched = false;
-                let wake = sched.wake_rule(&mut state);
-                drop(state);
-                if let Some(token) = token {
-                    self.do_job(slot, job, token, wake);
-                }
-                slot.exit();
-                continue;
-            }
-            if let Some(token) = token.take() {
-                sched.tokens.put(token);
-                ended = Some(Instant::now());
-            }
-            if !searched && (searching || state.searching == 0) {
-                state.searching += !searching as usize;
-                searching = true;
-                searched = true;
-                drop(state);
-                slot.exit();
-                self.search(slot, std::mem::take(&mut soon));
-                continue;
-            }
-            if std::mem::take(&mut searching) {
-                state.searching -= 1;
-            }
-            state.parked.push(me);
-            // What may be helped a moment later wakes no worker if it is one long loop.
-            let limit = state.kept.next_release().filter(|_| !state.open_runs.is_empty());
-            drop(state);
-            slot.exit();
-            if limit.is_some_and(|left| !parker.is_woken_within(left) && sched.leave_parked(slot, me)) {
-                continue;
-            }
-            while !parker.take_woken() {
-                if !worked {
-                    std::thread::park();
-                } else if sched.slept_without_jobs(parker) {
-                    self.give_back_memory();
-                    worked = false;
-                }
-            }
-            slot.enter();
-            parker.run_anywhere();
-            slot.exit();
-            searching = true;
-            searched = false;
-        }
     }
 
     /// Gives the system what is kept for the next request: cached blocks and the scratch memory of

@@ -46,6 +46,16 @@ struct Meeting {
     changed: Condvar,
 }
 
+impl Meeting {
+    /// Sleeps until a notification, or for so long.
+    fn sleep<'a>(&self, guard: MutexGuard<'a, Option<u32>>, patience: Option<Duration>) -> MutexGuard<'a, Option<u32>> {
+        match patience {
+            Some(patience) => self.changed.wait_timeout(guard, patience).unwrap_or_else(PoisonError::into_inner).0,
+            None => self.changed.wait(guard).unwrap_or_else(PoisonError::into_inner),
+        }
+    }
+}
+
 impl Epochs {
     pub fn new() -> Self {
         Epochs {
@@ -254,35 +264,36 @@ impl Engine {
                 }
             }
             let Some(poll) = poll else {
-                if self.devices.need_steps() {
-                    guard =
-                        meeting.changed.wait_timeout(guard, BETWEEN_STEPS).unwrap_or_else(PoisonError::into_inner).0;
-                    continue;
-                }
-                guard = meeting.changed.wait(guard).unwrap_or_else(PoisonError::into_inner);
+                guard = meeting.sleep(guard, self.devices.need_steps().then_some(BETWEEN_STEPS));
                 continue;
             };
-            guard = meeting.changed.wait_timeout(guard, self.patience()).unwrap_or_else(PoisonError::into_inner).0;
+            guard = meeting.sleep(guard, Some(self.patience()));
             if asked.elapsed() >= POLL {
                 // The hook is user code: never under a lock.
                 drop(guard);
-                let slot = slot::current();
-                let before = (fork::generation(), self.epochs.epoch.load(Ordering::Relaxed));
-                let wait_alls = slot.wait_alls.get();
-                if !poll() {
-                    return Err(WaitError::Interrupted);
-                }
-                if before.0 == fork::generation() && wait_alls != slot.wait_alls.get() {
-                    return Ok(Woken::DoneByHook);
-                }
-                if before != (fork::generation(), self.epochs.epoch.load(Ordering::Relaxed)) {
-                    return Ok(Woken::Stale);
+                if let Some(woken) = self.call_hook(poll)? {
+                    return Ok(woken);
                 }
                 asked = Instant::now();
                 guard = lock(&meeting.flipping);
             }
         }
         Ok(Woken::Done)
+    }
+
+    /// Calls the poll hook. Returns how the wait ends, if what the hook did ends it.
+    fn call_hook(&self, poll: &mut dyn FnMut() -> bool) -> Result<Option<Woken>, WaitError> {
+        let slot = slot::current();
+        let before = (fork::generation(), self.epochs.epoch.load(Ordering::Relaxed));
+        let wait_alls = slot.wait_alls.get();
+        if !poll() {
+            return Err(WaitError::Interrupted);
+        }
+        if before.0 == fork::generation() && wait_alls != slot.wait_alls.get() {
+            return Ok(Some(Woken::DoneByHook));
+        }
+        let stale = before != (fork::generation(), self.epochs.epoch.load(Ordering::Relaxed));
+        Ok(stale.then_some(Woken::Stale))
     }
 
     /// How long to sleep between two calls of the poll hook.

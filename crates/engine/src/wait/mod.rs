@@ -187,22 +187,9 @@ impl WaitCell {
                 engine.fail_late_ops();
                 continue;
             }
-            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            let steps = engine.devices.need_steps().then_some(BETWEEN_STEPS);
-            let patience = steps.or(poll.is_some().then_some(POLL));
-            match patience.into_iter().chain(left).min() {
-                Some(patience) => std::thread::park_timeout(patience),
-                None => std::thread::park(),
-            }
+            park(engine, poll.is_some(), deadline);
             if let Some(poll) = poll.as_mut().filter(|_| asked.elapsed() >= POLL) {
-                let generation = fork::generation();
-                if !poll() {
-                    return Err(WaitError::Interrupted);
-                }
-                if generation != fork::generation() {
-                    // The hook has forked: this is the child, which has no workers yet.
-                    engine.start_what_was_queued();
-                }
+                call_hook(engine, poll)?;
                 asked = Instant::now();
             }
         }
@@ -210,6 +197,31 @@ impl WaitCell {
         // again.
         Ok(std::mem::take(unsafe { &mut *self.outcome.get() }))
     }
+}
+
+/// Parks the thread until it is notified, the deadline has passed, or a device or the poll hook is
+/// due.
+fn park(engine: &'static Engine, polls: bool, deadline: Option<Instant>) {
+    let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+    let steps = engine.devices.need_steps().then_some(BETWEEN_STEPS);
+    let patience = steps.or(polls.then_some(POLL));
+    match patience.into_iter().chain(left).min() {
+        Some(patience) => std::thread::park_timeout(patience),
+        None => std::thread::park(),
+    }
+}
+
+/// Calls the poll hook of a wait, which may abandon it.
+fn call_hook(engine: &'static Engine, poll: &mut dyn FnMut() -> bool) -> Result<(), WaitError> {
+    let generation = fork::generation();
+    if !poll() {
+        return Err(WaitError::Interrupted);
+    }
+    if generation != fork::generation() {
+        // The hook has forked: this is the child, which has no workers yet.
+        engine.start_what_was_queued();
+    }
+    Ok(())
 }
 
 /// A thread that waits for a variable, or holds it by a guard, as `dump` sees it.
