@@ -117,9 +117,8 @@ macro_rules! by_width {
     };
 }
 
-/// Copies the elements of one region into another of the same extents; pushes the work and returns.
-#[cfg_attr(debug_assertions, track_caller)]
-pub fn copy_region(target: &NDArray, into: Region, source: &NDArray, from: Region) -> Result<(), OpError> {
+/// Refuses regions that do not fit each other or their arrays.
+fn check_regions((target, into): (&NDArray, &Region), (source, from): (&NDArray, &Region)) -> Result<(), OpError> {
     same_dtype(target, source)?;
     if into.shape() != from.shape() {
         let message = format!("a region of shape {} cannot be filled from one of {}", into.shape(), from.shape());
@@ -131,6 +130,37 @@ pub fn copy_region(target: &NDArray, into: Region, source: &NDArray, from: Regio
     if !from.fits(source.shape().size()) {
         return Err(outside("the region to be read", source));
     }
+    Ok(())
+}
+
+/// Writes all elements of `target`, which lies where `source` does.
+#[cfg_attr(debug_assertions, track_caller)]
+fn copy_all(target: &NDArray, into: Region, source: &NDArray, from: Region) -> Result<(), OpError> {
+    let dtype = target.dtype();
+    let bytes = into.shape().size().saturating_mul(dtype.size());
+    let copy = move |to_bytes: &mut [u8], from_bytes: &[u8]| {
+        by_width!(dtype, copy_elements(to_bytes, &into, from_bytes, &from));
+        Ok(())
+    };
+    let (inputs, outputs) = ([source], [target]);
+    if let Some(device) = target.context().device() {
+        let work = DeviceLaunch::new(device, "copy", &inputs, &outputs);
+        return launch_on(
+            target.engine(),
+            work,
+            |_| (),
+            move |(), _, ins, outs, _| copy(outs[0].bytes_mut(), ins[0].bytes()),
+        );
+    }
+    let spec = Launch { name: "copy".into(), inputs: &inputs, outputs: &outputs, cost: cost(bytes) };
+    launch(target.engine(), spec, move |_, ins, outs| copy(outs[0].bytes_mut(), ins[0].bytes()));
+    Ok(())
+}
+
+/// Copies the elements of one region into another of the same extents; pushes the work and returns.
+#[cfg_attr(debug_assertions, track_caller)]
+pub fn copy_region(target: &NDArray, into: Region, source: &NDArray, from: Region) -> Result<(), OpError> {
+    check_regions((target, &into), (source, &from))?;
     let dtype = target.dtype();
     let bytes = into.shape().size().saturating_mul(dtype.size());
     let all = into == Region::whole(target.shape());
@@ -150,26 +180,7 @@ pub fn copy_region(target: &NDArray, into: Region, source: &NDArray, from: Regio
     }
     // Writing all of it replaces what was there, failures included; a part keeps the rest.
     if all {
-        if let Some(device) = target.context().device() {
-            let (inputs, outputs) = ([source], [target]);
-            let work = DeviceLaunch::new(device, "copy", &inputs, &outputs);
-            return launch_on(
-                target.engine(),
-                work,
-                |_| (),
-                move |(), _, ins, outs, _| {
-                    by_width!(dtype, copy_elements(outs[0].bytes_mut(), &into, ins[0].bytes(), &from));
-                    Ok(())
-                },
-            );
-        }
-        let spec = Launch { name: "copy".into(), inputs: &[source], outputs: &[target], cost: cost(bytes) };
-        launch(target.engine(), spec, move |_, ins, outs| {
-            let (from_bytes, to_bytes) = (ins[0].bytes(), outs[0].bytes_mut());
-            by_width!(dtype, copy_elements(to_bytes, &into, from_bytes, &from));
-            Ok(())
-        });
-        return Ok(());
+        return copy_all(target, into, source, from);
     }
     update(target, source, cost(bytes), move |to_bytes, from_bytes| {
         by_width!(dtype, copy_elements(to_bytes, &into, from_bytes, &from));

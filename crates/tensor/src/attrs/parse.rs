@@ -19,31 +19,10 @@ pub(super) fn parse_value(def: &AttrDef, text: &str) -> Result<AttrValue, OpErro
             AttrValue::None
         }
         AttrKind::Int | AttrKind::OptInt => AttrValue::Int(parse_int(text).ok_or_else(wrong_format)?),
-        AttrKind::IntFrom(least) => {
-            let value = parse_int(text).ok_or_else(wrong_format)?;
-            if value < least {
-                return Err(bad(format!(
-                    "value {value} for Parameter {} should be greater equal to {least}",
-                    def.name
-                )));
-            }
-            AttrValue::Int(value)
-        }
+        AttrKind::IntFrom(least) => AttrValue::Int(int_from(def, text, least)?),
         AttrKind::Float | AttrKind::OptFloat => AttrValue::Float(parse_float(text).ok_or_else(wrong_format)?),
-        AttrKind::FloatIn(low, high) => {
-            let value = parse_float(text).ok_or_else(wrong_format)?;
-            if value < low || value > high {
-                return Err(bad(format!("value {value} for Parameter {} exceed bound [{low},{high}]", def.name)));
-            }
-            AttrValue::Float(value)
-        }
-        AttrKind::Bool | AttrKind::OptBool => AttrValue::Bool(match text {
-            "1" => true,
-            "0" => false,
-            _ if text.eq_ignore_ascii_case("true") => true,
-            _ if text.eq_ignore_ascii_case("false") => false,
-            _ => return Err(wrong_format()),
-        }),
+        AttrKind::FloatIn(low, high) => AttrValue::Float(float_in(def, text, low, high)?),
+        AttrKind::Bool | AttrKind::OptBool => AttrValue::Bool(parse_bool(text).ok_or_else(wrong_format)?),
         AttrKind::Shape | AttrKind::OptShape => {
             let items = tuple_items(text).ok_or_else(wrong_format)?;
             AttrValue::Ints(items.iter().map(|t| parse_int(t)).collect::<Option<_>>().ok_or_else(wrong_format)?)
@@ -58,22 +37,50 @@ pub(super) fn parse_value(def: &AttrDef, text: &str) -> Result<AttrValue, OpErro
             AttrValue::Floats(items.iter().map(|t| parse_float(t)).collect::<Option<_>>().ok_or_else(wrong_format)?)
         }
         AttrKind::Enum(words) | AttrKind::OptEnum(words) | AttrKind::DType(words) => {
-            match words.iter().find(|w| **w == text) {
-                Some(word) => AttrValue::Word(word),
-                None => {
-                    let known: Vec<String> = words.iter().map(|w| format!("'{w}'")).collect();
-                    return Err(bad(format!(
-                        "Invalid Input: '{text}' for parameter {}, valid values are: {{{}}}",
-                        def.name,
-                        known.join(", ")
-                    )));
-                }
-            }
+            AttrValue::Word(one_of(def, text, words)?)
         }
         AttrKind::Str => AttrValue::Text(text.to_owned()),
         AttrKind::Object(_) => return Err(unknown(&[], def.name)),
     };
     Ok(value)
+}
+
+/// A whole number that is at least `least`.
+fn int_from(def: &AttrDef, text: &str, least: i64) -> Result<i64, OpError> {
+    match parse_int(text).ok_or_else(|| format_error(def, text))? {
+        value if value < least => {
+            Err(bad(format!("value {value} for Parameter {} should be greater equal to {least}", def.name)))
+        }
+        value => Ok(value),
+    }
+}
+
+/// A number from `low` to `high`.
+fn float_in(def: &AttrDef, text: &str, low: f64, high: f64) -> Result<f64, OpError> {
+    match parse_float(text).ok_or_else(|| format_error(def, text))? {
+        value if value < low || value > high => {
+            Err(bad(format!("value {value} for Parameter {} exceed bound [{low},{high}]", def.name)))
+        }
+        value => Ok(value),
+    }
+}
+
+/// The word among `words` that the text is.
+fn one_of(def: &AttrDef, text: &str, words: &'static [&'static str]) -> Result<&'static str, OpError> {
+    words.iter().find(|word| **word == text).copied().ok_or_else(|| {
+        let known: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
+        bad(format!("Invalid Input: '{text}' for parameter {}, valid values are: {{{}}}", def.name, known.join(", ")))
+    })
+}
+
+fn parse_bool(text: &str) -> Option<bool> {
+    match text {
+        "1" => Some(true),
+        "0" => Some(false),
+        _ if text.eq_ignore_ascii_case("true") => Some(true),
+        _ if text.eq_ignore_ascii_case("false") => Some(false),
+        _ => None,
+    }
 }
 
 /// Decimal with an optional sign; surrounding spaces and a Python 2 `L` inside tuples are accepted.

@@ -294,16 +294,12 @@ impl Arguments {
         Ok(Arguments { inputs, outputs, scratch: scratch(ctx, scratch_bytes)?, scratch_bytes })
     }
 
-    /// Calls the kernel's body. Runs once, as a kernel of the op that gathered the arguments.
-    fn run(
-        self,
-        body: impl FnOnce(&[TensorRef<'_>], &mut [TensorMut<'_>], &mut [u8]) -> Result<(), OpError>,
-    ) -> Result<(), OpError> {
-        // SAFETY: the memory belongs to variables of the running op, or to the op alone; the engine
-        // keeps it until the op is complete, and the order of the variables keeps others from
-        // writing what is read and from touching what is written. The memory of a variable is as
-        // large as its storage, in which the views lie. No two of the slices made below overlap: an
-        // input that does is copied aside first, an output that does is computed aside.
+    /// Clears memory that holds no value yet, and copies inputs aside that overlap an output.
+    ///
+    /// # Safety
+    /// This is a kernel of the op that gathered the arguments.
+    unsafe fn fill(&self) {
+        // SAFETY: contract; as in `run`.
         unsafe {
             for output in self.outputs.iter().filter(|o| o.blank) {
                 output.at.0.write_bytes(0, output.operand.storage);
@@ -316,6 +312,21 @@ impl Arguments {
                     aside.0.copy_from_nonoverlapping(input.at.0, input.operand.nbytes);
                 }
             }
+        }
+    }
+
+    /// Calls the kernel's body. Runs once, as a kernel of the op that gathered the arguments.
+    fn run(
+        self,
+        body: impl FnOnce(&[TensorRef<'_>], &mut [TensorMut<'_>], &mut [u8]) -> Result<(), OpError>,
+    ) -> Result<(), OpError> {
+        // SAFETY: the memory belongs to variables of the running op, or to the op alone; the engine
+        // keeps it until the op is complete, and the order of the variables keeps others from
+        // writing what is read and from touching what is written. The memory of a variable is as
+        // large as its storage, in which the views lie. No two of the slices made below overlap: an
+        // input that does is copied aside first, an output that does is computed aside.
+        unsafe {
+            self.fill();
             let ins: SmallVec<[TensorRef<'_>; 4]> = self
                 .inputs
                 .iter()

@@ -58,6 +58,33 @@ where
     })
 }
 
+/// Memory of the op alone, for an operand.
+fn aside(ctx: &DeviceCtx<'_>, operand: &DeviceOperand) -> Result<DevicePtr, OpError> {
+    ctx.scratch(operand.nbytes.max(1))
+}
+
+/// Where a kernel reads its input with this number: a copy if an output overlaps it, zeros if it has
+/// no value yet.
+fn input(ctx: &DeviceCtx<'_>, i: usize, operand: &DeviceOperand) -> Result<DevicePtr, OpError> {
+    match ctx.memory(i).map(|ptr| ptr.offset(operand.offset)) {
+        Some(at) if !operand.shared || operand.nbytes == 0 => Ok(at),
+        Some(at) => {
+            let copy = aside(ctx, operand)?;
+            // SAFETY: memory of a variable of this op, and of the op alone, of that size.
+            unsafe { ctx.copy(copy, at, operand.nbytes)? };
+            Ok(copy)
+        }
+        None => {
+            let zeros = aside(ctx, operand)?;
+            if operand.nbytes > 0 {
+                // SAFETY: memory of the op alone, of that size.
+                unsafe { ctx.clear(zeros, operand.nbytes)? };
+            }
+            Ok(zeros)
+        }
+    }
+}
+
 /// Arguments, and where outputs that were computed aside belong.
 struct NativeArguments {
     arguments: DeviceArguments,
@@ -72,29 +99,7 @@ impl NativeArguments {
         writes: &[DeviceOperand],
         scratch_bytes: usize,
     ) -> Result<NativeArguments, OpError> {
-        let aside = |operand: &DeviceOperand| ctx.scratch(operand.nbytes.max(1));
-        let mut inputs = SmallVec::new();
-        for (i, operand) in reads.iter().enumerate() {
-            let at = ctx.memory(i).map(|ptr| ptr.offset(operand.offset));
-            let at = match at {
-                Some(at) if !operand.shared || operand.nbytes == 0 => at,
-                Some(at) => {
-                    let copy = aside(operand)?;
-                    // SAFETY: memory of a variable of this op, and of the op alone, of that size.
-                    unsafe { ctx.copy(copy, at, operand.nbytes)? };
-                    copy
-                }
-                None => {
-                    let zeros = aside(operand)?;
-                    if operand.nbytes > 0 {
-                        // SAFETY: memory of the op alone, of that size.
-                        unsafe { ctx.clear(zeros, operand.nbytes)? };
-                    }
-                    zeros
-                }
-            };
-            inputs.push(at);
-        }
+        let inputs = reads.iter().enumerate().map(|(i, operand)| input(ctx, i, operand)).collect::<Result<_, _>>()?;
         let (mut outputs, mut places) = (SmallVec::new(), SmallVec::new());
         for (i, operand) in writes.iter().enumerate() {
             let access = reads.len() + i;
@@ -103,7 +108,7 @@ impl NativeArguments {
                 false => fill_blank(ctx, access, operand.storage)?,
             };
             let place = at.offset(operand.offset);
-            outputs.push(if operand.shared { aside(operand)? } else { place });
+            outputs.push(if operand.shared { aside(ctx, operand)? } else { place });
             places.push(place);
         }
         let scratch = if scratch_bytes == 0 { DevicePtr(0) } else { ctx.scratch(scratch_bytes)? };
