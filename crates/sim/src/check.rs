@@ -141,28 +141,8 @@ impl Checker {
                 let clock = self.stream(*stream).clone();
                 self.records.insert(*record, Recorded { clock, op: *op });
             }
-            LogEntry::Wait { stream, record, op } => {
-                self.report.waits += 1;
-                let Some(recorded) = self.records.get(record) else {
-                    return self.wrong(format!("stream {stream} waits for record {record}, which was not made"));
-                };
-                let (clock, of) = (recorded.clock.clone(), recorded.op);
-                self.stream(*stream).join(&clock);
-                if *op != 0 && of != 0 {
-                    self.asked.push((*op, of));
-                }
-            }
-            LogEntry::Known { record, how } => {
-                if *how == Knows::Waited {
-                    self.report.host_waits += 1;
-                    if self.may_wait == Some(false) {
-                        self.wrong(format!("the host waits for record {record} although no thread asked it to"));
-                    }
-                }
-                if let Some(recorded) = self.records.get(record) {
-                    self.host.join(&recorded.clock);
-                }
-            }
+            LogEntry::Wait { stream, record, op } => self.wait(*stream, *record, *op),
+            LogEntry::Known { record, how } => self.known(*record, *how),
             LogEntry::Host { name, accesses } => {
                 let clock = self.host.clone();
                 self.report.steps.push(CheckedStep { name: name.clone(), stream: None, position: 0, clock });
@@ -184,6 +164,32 @@ impl Checker {
             LogEntry::BadMemory { tag, ptr } => {
                 self.wrong(format!("{} uses memory {ptr:?}, which does not exist", tag.name));
             }
+        }
+    }
+
+    /// A stream waits for what was recorded on another one, for an op.
+    fn wait(&mut self, stream: usize, record: u64, op: u64) {
+        self.report.waits += 1;
+        let Some(recorded) = self.records.get(&record) else {
+            return self.wrong(format!("stream {stream} waits for record {record}, which was not made"));
+        };
+        let (clock, of) = (recorded.clock.clone(), recorded.op);
+        self.stream(stream).join(&clock);
+        if op != 0 && of != 0 {
+            self.asked.push((op, of));
+        }
+    }
+
+    /// The host learns that what was recorded is complete.
+    fn known(&mut self, record: u64, how: Knows) {
+        if how == Knows::Waited {
+            self.report.host_waits += 1;
+            if self.may_wait == Some(false) {
+                self.wrong(format!("the host waits for record {record} although no thread asked it to"));
+            }
+        }
+        if let Some(recorded) = self.records.get(&record) {
+            self.host.join(&recorded.clock);
         }
     }
 
