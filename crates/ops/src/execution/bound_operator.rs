@@ -8,7 +8,7 @@ use super::{
 use crate::definition::{Attrs, Inputs, OpDef, infer_with_outputs};
 use mxrt_engine::device::KernelScope;
 use mxrt_engine::memory::ALIGN;
-use mxrt_engine::{Cost, DeviceId, DeviceKind, FailureKind, KernelCtx, OpError, RunCtx};
+use mxrt_engine::{Cost, DeviceId, DeviceKind, Engine, FailureKind, KernelCtx, OpError, RunCtx};
 use mxrt_kernels::Par;
 use mxrt_tensor::{
     ArrayTypes, Context, DerivedFrom, DeviceLaunch, Launch, NDArray, TensorMut, TensorRef, TensorType, describe_inputs,
@@ -118,6 +118,22 @@ impl BoundOperator {
         })
     }
 
+    /// The given outputs, or arrays for new ones.
+    fn results(
+        &self,
+        engine: &'static Engine,
+        context: Context,
+        given: Option<&[&NDArray]>,
+    ) -> Result<SmallVec<[NDArray; 2]>, OpError> {
+        match given {
+            Some(out) => Ok(out.iter().map(|a| (*a).clone()).collect()),
+            None => {
+                let made = self.outputs.iter().map(|t| NDArray::new(engine, context, t.clone()));
+                made.collect::<Result<_, OpError>>().map_err(|e| self.describe(e))
+            }
+        }
+    }
+
     /// Pushes it. Inputs and outputs are of the types that it was bound to.
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn push(
@@ -128,13 +144,7 @@ impl BoundOperator {
     ) -> Result<SmallVec<[NDArray; 2]>, OpError> {
         let context = context_of(call, inputs, given);
         check_context(inputs, given, context).map_err(|e| self.describe(e))?;
-        let results: SmallVec<[NDArray; 2]> = match given {
-            Some(out) => out.iter().map(|a| (*a).clone()).collect(),
-            None => {
-                let made = self.outputs.iter().map(|t| NDArray::new(call.engine, context, t.clone()));
-                made.collect::<Result<_, OpError>>().map_err(|e| self.describe(e))?
-            }
-        };
+        let results = self.results(call.engine, context, given)?;
         let outputs: SmallVec<[&NDArray; 2]> = results.iter().collect();
         if let Some(device) = context.device() {
             self.push_on(device, call, inputs, &outputs).map_err(|e| self.describe(e))?;

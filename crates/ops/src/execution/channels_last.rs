@@ -58,13 +58,7 @@ pub fn channels_last(form: &KernelForm, signature: &Signature<'_>) -> Option<Cha
             if let KernelForm::Convolution { channels_last, .. } = &mut changed {
                 *channels_last = true;
             }
-            let wanted = |i| match i {
-                0 => LastInput::Image,
-                1 => LastInput::Weights,
-                i if Some(i) == epilogue.residual => LastInput::Image,
-                _ => LastInput::Same,
-            };
-            with_inputs(changed, signature, last, wanted)
+            with_inputs(changed, signature, last, |i| input_of_convolution(i, epilogue.residual))
         }
         KernelForm::Pooling { kind, kernel, stride, pad, channels_last: false } => {
             let (kind, kernel, stride, pad) = (*kind, *kernel, *stride, *pad);
@@ -76,14 +70,7 @@ pub fn channels_last(form: &KernelForm, signature: &Signature<'_>) -> Option<Cha
             same.then(|| with_inputs(form.clone(), signature, last, |_| LastInput::Image)).flatten()
         }
         KernelForm::Elementwise { program, shapes } => {
-            let read = |i: usize| shapes.get(i).map_or(&*signature.inputs[i].shape, |shape| &shape[..]);
-            let view = |i: usize| {
-                let wanted = wanted(read(i), &output.shape)?;
-                // An image has to be one under its own shape as well.
-                let fits = wanted != LastInput::Image || signature.inputs[i].shape == output.shape;
-                fits.then(|| (wanted, last_shape(read(i))))
-            };
-            let views = (0..signature.inputs.len()).map(view).collect::<Option<Vec<_>>>()?;
+            let views = last_views(shapes, signature)?;
             let shapes = views.iter().map(|(_, shape)| shape.to_vec()).collect();
             let form = KernelForm::Elementwise { program: program.clone(), shapes };
             with_inputs(form, signature, last, |i| views[i].0)
@@ -101,6 +88,30 @@ pub fn channels_last(form: &KernelForm, signature: &Signature<'_>) -> Option<Cha
         }
         _ => None,
     }
+}
+
+/// How a convolution wants its input with this number.
+fn input_of_convolution(i: usize, residual: Option<usize>) -> LastInput {
+    match i {
+        0 => LastInput::Image,
+        1 => LastInput::Weights,
+        i if Some(i) == residual => LastInput::Image,
+        _ => LastInput::Same,
+    }
+}
+
+/// How functions of elements want their inputs, and the shapes under which they read them: `shapes`,
+/// or their own.
+fn last_views(shapes: &[Vec<usize>], signature: &Signature<'_>) -> Option<Vec<(LastInput, [usize; 4])>> {
+    let [output] = signature.outputs else { return None };
+    let view = |i: usize| {
+        let read = shapes.get(i).map_or(&*signature.inputs[i].shape, |shape| &shape[..]);
+        let wanted = wanted(read, &output.shape)?;
+        // An image has to be one under its own shape as well.
+        let fits = wanted != LastInput::Image || signature.inputs[i].shape == output.shape;
+        fits.then(|| (wanted, last_shape(read)))
+    };
+    (0..signature.inputs.len()).map(view).collect()
 }
 
 fn with_inputs(

@@ -41,20 +41,41 @@ fn piece<'a>(rest: &mut &'a mut [u8], bytes: usize) -> Result<&'a mut [u8], OpEr
     Ok(&mut front[..bytes])
 }
 
+/// Inputs of the types that the inner kernel is bound to. What is widened is stored in `memory`.
+fn widened<'a>(
+    arrays: &[TensorRef<'a>],
+    types: &'a [TensorType],
+    memory: &mut &'a mut [u8],
+) -> Result<Vec<TensorRef<'a>>, OpError> {
+    let mut inputs = Vec::with_capacity(types.len());
+    for (given, wide) in arrays.iter().zip(types) {
+        if given.dtype == wide.dtype {
+            inputs.push(*given);
+            continue;
+        }
+        let bytes = piece(memory, wide.bytes())?;
+        let values: &mut [f32] = bytemuck::cast_slice_mut(bytes);
+        values.iter_mut().zip(elements::<f16>(given)?).for_each(|(to, from)| *to = from.to_f32());
+        inputs.push(TensorRef::new(wide.dtype, &wide.shape, bytes));
+    }
+    Ok(inputs)
+}
+
+/// Stores a result of the inner kernel, rounded if it is wider than the output.
+fn round(result: &mut TensorMut<'_>, out: &mut TensorMut<'_>) -> Result<(), OpError> {
+    if out.dtype == result.dtype {
+        out.bytes_mut().copy_from_slice(result.bytes_mut());
+        return Ok(());
+    }
+    let values: &[f32] = bytemuck::cast_slice(result.bytes_mut());
+    elements_mut::<f16>(out)?.iter_mut().zip(values).for_each(|(to, from)| *to = f16::from_f32(*from));
+    Ok(())
+}
+
 impl Kernel for ThroughSingle {
     fn run(&self, call: &mut KernelCall<'_, '_>) -> Result<(), OpError> {
         let mut rest = &mut *call.workspace;
-        let mut inputs = Vec::with_capacity(self.inputs.len());
-        for (given, wide) in call.inputs.iter().zip(&self.inputs) {
-            if given.dtype == wide.dtype {
-                inputs.push(*given);
-                continue;
-            }
-            let bytes = piece(&mut rest, wide.bytes())?;
-            let values: &mut [f32] = bytemuck::cast_slice_mut(bytes);
-            values.iter_mut().zip(elements::<f16>(given)?).for_each(|(to, from)| *to = from.to_f32());
-            inputs.push(TensorRef::new(wide.dtype, &wide.shape, bytes));
-        }
+        let inputs = widened(call.inputs, &self.inputs, &mut rest)?;
         let mut results = Vec::with_capacity(self.outputs.len());
         for wide in &self.outputs {
             results.push(TensorMut::new(wide.dtype, &wide.shape, piece(&mut rest, wide.bytes())?));
@@ -79,15 +100,7 @@ impl Kernel for ThroughSingle {
             random: call.random,
             shared: None,
         })?;
-        for (result, out) in results.iter_mut().zip(call.outputs.iter_mut()) {
-            if out.dtype == result.dtype {
-                out.bytes_mut().copy_from_slice(result.bytes_mut());
-                continue;
-            }
-            let values: &[f32] = bytemuck::cast_slice(result.bytes_mut());
-            elements_mut::<f16>(out)?.iter_mut().zip(values).for_each(|(to, from)| *to = f16::from_f32(*from));
-        }
-        Ok(())
+        results.iter_mut().zip(call.outputs.iter_mut()).try_for_each(|(result, out)| round(result, out))
     }
 
     fn workspace(&self) -> usize {

@@ -102,6 +102,26 @@ impl InDtypes {
     }
 }
 
+/// Inputs in the element types of the inner kernel. What is converted is stored in `memory`.
+fn converted<'a>(
+    par: &dyn Par,
+    arrays: &[TensorRef<'a>],
+    operands: &'a [InnerOperand],
+    mut memory: &'a mut [u8],
+) -> Result<Vec<TensorRef<'a>>, OpError> {
+    let mut read = Vec::with_capacity(operands.len());
+    for (array, InnerOperand { tensor, converted }) in arrays.iter().zip(operands) {
+        if !converted {
+            read.push(*array);
+            continue;
+        }
+        let memory = piece(&mut memory, tensor.bytes())?;
+        convert(par, array, &mut TensorMut::new(tensor.dtype, &tensor.shape, memory))?;
+        read.push(TensorRef::new(tensor.dtype, &tensor.shape, memory));
+    }
+    Ok(read)
+}
+
 impl Kernel for InDtypes {
     fn run(&self, call: &mut KernelCall<'_, '_>) -> Result<(), OpError> {
         let size = |operands: &[InnerOperand]| operands.iter().map(InnerOperand::whole_bytes).sum::<usize>();
@@ -109,18 +129,9 @@ impl Kernel for InDtypes {
         if call.workspace.len() < read_bytes + made_bytes {
             return Err(crate::definition::value_error("the workspace is too small"));
         }
-        let (mut rest, after) = call.workspace.split_at_mut(read_bytes);
+        let (before, after) = call.workspace.split_at_mut(read_bytes);
         let (made, mut after) = after.split_at_mut(made_bytes);
-        let mut read = Vec::with_capacity(self.inputs.len());
-        for (array, InnerOperand { tensor, converted }) in call.inputs.iter().zip(&self.inputs) {
-            if !converted {
-                read.push(*array);
-                continue;
-            }
-            let memory = piece(&mut rest, tensor.bytes())?;
-            convert(call.par, array, &mut TensorMut::new(tensor.dtype, &tensor.shape, memory))?;
-            read.push(TensorRef::new(tensor.dtype, &tensor.shape, memory));
-        }
+        let read = converted(call.par, call.inputs, &self.inputs, before)?;
         let packed = piece(&mut after, self.packed_bytes())?;
         if let Some(packing) = self.kernel.packing() {
             let inputs: Vec<TensorRef<'_>> = packing.inputs().iter().map(|i| read[*i]).collect();

@@ -287,6 +287,19 @@ impl Insertion {
         }
         parts
     }
+
+    /// Writes the array `x` with the parts of `values` at these places.
+    fn store<T: Copy>(&self, places: &[usize], x: &[T], values: &[T], out: &mut [T]) {
+        let [outer, n, inner] = split_around(self.axis, &self.whole);
+        let parts = self.parts(places);
+        for (i, out) in out.chunks_mut(inner.max(1)).enumerate().take(outer * parts.len()) {
+            let block = i / parts.len();
+            out.copy_from_slice(match parts[i % parts.len()] {
+                Ok(part) => &x[(block * n + part) * inner..][..inner],
+                Err(part) => &values[(block * self.count + part) * inner..][..inner],
+            });
+        }
+    }
 }
 
 fn bind_insert(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
@@ -325,16 +338,7 @@ fn bind_insert(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
             None => copy_strided(call.par, elements::<T>(&call.inputs[1])?, 0, &steps, &shape, &mut values)
                 .map_err(kernel_error)?,
         }
-        let [outer, _, inner] = split_around(plan.axis, &plan.whole);
-        let (x, out) = (elements::<T>(&call.inputs[0])?, elements_mut::<T>(&mut call.outputs[0])?);
-        let parts = plan.parts(&places);
-        for (i, out) in out.chunks_mut(inner.max(1)).enumerate().take(outer * parts.len()) {
-            let block = i / parts.len();
-            out.copy_from_slice(match parts[i % parts.len()] {
-                Ok(part) => &x[(block * n + part) * inner..][..inner],
-                Err(part) => &values[(block * plan.count + part) * inner..][..inner],
-            });
-        }
+        plan.store(&places, elements::<T>(&call.inputs[0])?, &values, elements_mut::<T>(&mut call.outputs[0])?);
         Ok(())
     })))
 }

@@ -200,48 +200,13 @@ fn einsum(attrs: &Attrs, shapes: &[Shape]) -> Result<(Vec<Operand>, Vec<Label>),
     let mut operands = Vec::with_capacity(terms.len());
     let mut widest = 0;
     for (term, shape) in terms.iter().zip(shapes) {
-        let (letters, has_ellipsis) = letters(term).map_err(&wrong)?;
-        let named = letters.iter().filter(|l| **l != ELLIPSIS).count();
-        let hidden = match shape.len().checked_sub(named) {
-            Some(hidden) if has_ellipsis || hidden == 0 => hidden,
-            _ => return Err(wrong(format!("{term} names {named} axes of an array of shape {shape}"))),
-        };
+        let (operand, hidden) = operand_of_term(term, shape).map_err(&wrong)?;
         widest = widest.max(hidden);
-        let labels =
-            letters.into_iter().flat_map(|label| if label == ELLIPSIS { hidden_axes(hidden) } else { vec![label] });
-        let operand = Operand::new(labels, shape);
-        for (i, label) in operand.labels.iter().enumerate() {
-            if let Some(j) = operand.labels[..i].iter().position(|l| l == label)
-                && shape[i] != shape[j]
-                && shape[i] != 1
-                && shape[j] != 1
-            {
-                return Err(wrong(format!("axes {j} and {i} of {shape} have one letter, but not one size")));
-            }
-        }
         operands.push(operand);
     }
     let all: Vec<Label> = operands.iter().flat_map(|o| o.labels.iter().copied()).filter(|l| *l < ELLIPSIS).collect();
     let out = match output {
-        Some(output) => {
-            let (letters, has_ellipsis) = letters(output).map_err(&wrong)?;
-            for (i, label) in letters.iter().enumerate().filter(|(_, l)| **l != ELLIPSIS) {
-                let letter = char::from_u32(*label).unwrap_or('?');
-                if letters[..i].contains(label) {
-                    return Err(wrong(format!("the output names {letter} twice")));
-                }
-                if !all.contains(label) {
-                    return Err(wrong(format!("the output names {letter}, which no array has")));
-                }
-            }
-            if !has_ellipsis && widest > 0 {
-                return Err(wrong("the output lacks the ellipsis that the arrays have".into()));
-            }
-            letters
-                .into_iter()
-                .flat_map(|label| if label == ELLIPSIS { hidden_axes(widest) } else { vec![label] })
-                .collect()
-        }
+        Some(output) => output_labels(output, &all, widest).map_err(&wrong)?,
         None => {
             let mut once: Vec<Label> =
                 all.iter().copied().filter(|l| all.iter().filter(|o| *o == l).count() == 1).collect();
@@ -250,6 +215,51 @@ fn einsum(attrs: &Attrs, shapes: &[Shape]) -> Result<(Vec<Operand>, Vec<Label>),
         }
     };
     Ok((operands, out))
+}
+
+/// An array with the labels of its axes, and how many of them an ellipsis stands for.
+fn operand_of_term(term: &str, shape: &Shape) -> Result<(Operand, usize), String> {
+    let (letters, has_ellipsis) = letters(term)?;
+    let named = letters.iter().filter(|l| **l != ELLIPSIS).count();
+    let hidden = match shape.len().checked_sub(named) {
+        Some(hidden) if has_ellipsis || hidden == 0 => hidden,
+        _ => return Err(format!("{term} names {named} axes of an array of shape {shape}")),
+    };
+    let operand = Operand::new(with_hidden_axes(letters, hidden), shape);
+    for (i, label) in operand.labels.iter().enumerate() {
+        if let Some(j) = operand.labels[..i].iter().position(|l| l == label)
+            && shape[i] != shape[j]
+            && shape[i] != 1
+            && shape[j] != 1
+        {
+            return Err(format!("axes {j} and {i} of {shape} have one letter, but not one size"));
+        }
+    }
+    Ok((operand, hidden))
+}
+
+/// The labels that the output is given. `all` are those of the arrays, whose ellipses stand for up
+/// to `widest` axes.
+fn output_labels(output: &str, all: &[Label], widest: usize) -> Result<Vec<Label>, String> {
+    let (letters, has_ellipsis) = letters(output)?;
+    for (i, label) in letters.iter().enumerate().filter(|(_, l)| **l != ELLIPSIS) {
+        let letter = char::from_u32(*label).unwrap_or('?');
+        if letters[..i].contains(label) {
+            return Err(format!("the output names {letter} twice"));
+        }
+        if !all.contains(label) {
+            return Err(format!("the output names {letter}, which no array has"));
+        }
+    }
+    if !has_ellipsis && widest > 0 {
+        return Err("the output lacks the ellipsis that the arrays have".into());
+    }
+    Ok(with_hidden_axes(letters, widest).collect())
+}
+
+/// Labels with those of `hidden` axes in the place of the ellipsis.
+fn with_hidden_axes(letters: Vec<Label>, hidden: usize) -> impl Iterator<Item = Label> {
+    letters.into_iter().flat_map(move |label| if label == ELLIPSIS { hidden_axes(hidden) } else { vec![label] })
 }
 
 fn hidden_axes(count: usize) -> Vec<Label> {

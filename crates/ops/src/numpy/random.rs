@@ -241,6 +241,25 @@ enum Parameter {
     Array(usize, Vec<isize>),
 }
 
+/// The parameters of a distribution: numbers of attributes, and the inputs in their order.
+fn parameters(family: &Family, attrs: &Attrs, signature: &Signature<'_>) -> Result<Vec<Parameter>, OpError> {
+    let mut next = 0;
+    let mut parameters = Vec::with_capacity(family.names.len());
+    for name in family.names {
+        parameters.push(match attrs.opt_float(name) {
+            Some(number) => Parameter::Number(number),
+            None => {
+                let array = signature.inputs.get(next).ok_or_else(wrong_arity)?;
+                check_numeric(array.dtype)?;
+                next += 1;
+                // The steps of `each` are those of the last axes, which are the parameters'.
+                Parameter::Array(next - 1, broadcast(&array.shape, &signature.outputs[0].shape))
+            }
+        });
+    }
+    Ok(parameters)
+}
+
 /// The position in an array that is broadcast to a shape.
 fn position(mut place: usize, shape: &[usize], steps: &[isize]) -> usize {
     let mut at = 0;
@@ -253,20 +272,7 @@ fn position(mut place: usize, shape: &[usize], steps: &[isize]) -> usize {
 
 fn bind(family: &'static Family, attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let shape = signature.outputs[0].shape.clone();
-    let mut next = 0;
-    let mut parameters = Vec::with_capacity(family.names.len());
-    for name in family.names {
-        parameters.push(match attrs.opt_float(name) {
-            Some(number) => Parameter::Number(number),
-            None => {
-                let array = signature.inputs.get(next).ok_or_else(wrong_arity)?;
-                check_numeric(array.dtype)?;
-                next += 1;
-                // The steps of `each` are those of the last axes, which are the parameters'.
-                Parameter::Array(next - 1, broadcast(&array.shape, &shape))
-            }
-        });
-    }
+    let parameters = parameters(family, attrs, signature)?;
     debug_assert!(!family.each || contiguous(&shape).len() == shape.len(), "one step for each axis");
     dispatch!(signature.outputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         let mut values = Vec::with_capacity(parameters.len());

@@ -210,16 +210,7 @@ fn extended_shape(source: &[usize], target: &[i64]) -> Option<Vec<usize>> {
             -5 => made.push(Some(take(2)?.iter().try_fold(1usize, |n, d| n.checked_mul(*d))?)),
             -6 => {
                 let whole = take(1)?[0];
-                let (first, second) = (*codes.next()?, *codes.next()?);
-                let given = |n: i64| usize::try_from(n).ok();
-                let (first, second) = match (given(first), given(second)) {
-                    (Some(a), Some(b)) => (a, b),
-                    (None, Some(b)) if first == -1 && b > 0 => (whole / b, b),
-                    (Some(a), None) if second == -1 && a > 0 => (a, whole / a),
-                    _ => return None,
-                };
-                (first.checked_mul(second) == Some(whole)).then_some(())?;
-                made.extend([Some(first), Some(second)]);
+                made.extend(halves(whole, *codes.next()?, *codes.next()?)?.map(Some));
             }
             extent => {
                 take(1);
@@ -227,14 +218,30 @@ fn extended_shape(source: &[usize], target: &[i64]) -> Option<Vec<usize>> {
             }
         }
     }
-    let size = source.iter().product::<usize>();
-    let known = made.iter().flatten().try_fold(1usize, |n, d| n.checked_mul(*d))?;
-    let filled = match made.iter().filter(|d| d.is_none()).count() {
-        0 => (known == size).then_some(0)?,
-        1 => (known > 0 && size % known == 0).then(|| size / known)?,
+    filled(made, source.iter().product())
+}
+
+/// Two extents that an extent is split into; one of them may be -1.
+fn halves(whole: usize, first: i64, second: i64) -> Option<[usize; 2]> {
+    let given = |n: i64| usize::try_from(n).ok();
+    let (a, b) = match (given(first), given(second)) {
+        (Some(a), Some(b)) => (a, b),
+        (None, Some(b)) if first == -1 && b > 0 => (whole / b, b),
+        (Some(a), None) if second == -1 && a > 0 => (a, whole / a),
         _ => return None,
     };
-    Some(made.into_iter().map(|d| d.unwrap_or(filled)).collect())
+    (a.checked_mul(b) == Some(whole)).then_some([a, b])
+}
+
+/// Extents for `size` elements, of which one may follow from the others.
+fn filled(made: Vec<Option<usize>>, size: usize) -> Option<Vec<usize>> {
+    let known = made.iter().flatten().try_fold(1usize, |n, d| n.checked_mul(*d))?;
+    let missing = match made.iter().filter(|d| d.is_none()).count() {
+        0 => (known == size).then_some(0)?,
+        1 => (known > 0 && size.is_multiple_of(known)).then(|| size / known)?,
+        _ => return None,
+    };
+    Some(made.into_iter().map(|d| d.unwrap_or(missing)).collect())
 }
 
 fn infer_squeeze(shapes: &mut Shapes<'_>) -> Result<(), OpError> {

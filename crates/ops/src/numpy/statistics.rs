@@ -50,7 +50,9 @@ pub static OPS: &[OpDef] = &[
 fn bind_moment(root: bool, attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let shape = signature.inputs[0].shape.clone();
     let reduced = reduced_axes(attrs, shape.len())?;
-    let (ddof, count) = (attrs.int("ddof"), counted(&shape, &reduced));
+    let count = counted(&shape, &reduced);
+    let divisor = count as f64 - attrs.int("ddof") as f64;
+    let moment = move |sum: f64| if root { (sum / divisor).sqrt() } else { sum / divisor };
     check_numeric(signature.inputs[0].dtype)?;
     check_numeric(signature.outputs[0].dtype)?;
     let kept = kept_shape(&shape, &reduced);
@@ -59,12 +61,9 @@ fn bind_moment(root: bool, attrs: &Attrs, signature: &Signature<'_>) -> BoundKer
     if !whole && count > 0 && reduced[first..].iter().all(|r| *r) {
         return dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
             let x = elements::<T>(&call.inputs[0])?;
-            let divisor = count as f64 - ddof as f64;
             let means: Vec<f64> = sums_of_rows(call.par, x, count, |_, v| v).iter().map(|s| s / count as f64).collect();
             let mut out = sums_of_rows(call.par, x, count, |row, v| (v - means[row]) * (v - means[row]));
-            for v in &mut out {
-                *v = if root { (*v / divisor).sqrt() } else { *v / divisor };
-            }
+            out.iter_mut().for_each(|sum| *sum = moment(*sum));
             store_floats(&out, &mut call.outputs[0])
         })));
     }
@@ -81,10 +80,7 @@ fn bind_moment(root: bool, attrs: &Attrs, signature: &Signature<'_>) -> BoundKer
         binary_broadcast(call.par, Binary::Sub, &data, &shape, &out, &kept, &mut x, &shape);
         unary_inplace(call.par, Unary::Square, &mut x);
         reduce(call.par, Reduction::Sum, &x, &shape, &reduced, &mut out);
-        let divisor = count as f64 - ddof as f64;
-        for v in &mut out {
-            *v = if root { (*v / divisor).sqrt() } else { *v / divisor };
-        }
+        out.iter_mut().for_each(|sum| *sum = moment(*sum));
         store_floats(&out, &mut call.outputs[0])
     }))
 }

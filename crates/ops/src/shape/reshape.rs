@@ -112,9 +112,7 @@ fn apply_codes(data: &[Option<usize>], codes: &[i64]) -> Result<PartialDims, OpE
                 out.extend([a, b]);
             }
             extent => {
-                let extent = usize::try_from(extent)
-                    .map_err(|_| value_error(format!("shape holds {extent}; codes are 0, -1, -2, -3 and -4")))?;
-                out.push(Some(extent));
+                out.push(Some(given_extent(extent)?));
                 source.next();
             }
         }
@@ -123,6 +121,11 @@ fn apply_codes(data: &[Option<usize>], codes: &[i64]) -> Result<PartialDims, OpE
         out[at] = left_over(data, &out)?;
     }
     Ok(out)
+}
+
+/// An extent that is no code.
+fn given_extent(extent: i64) -> Result<usize, OpError> {
+    usize::try_from(extent).map_err(|_| value_error(format!("shape holds {extent}; codes are 0, -1, -2, -3 and -4")))
 }
 
 /// The extent that -1 stands for; `out` has a 1 in its place.
