@@ -127,15 +127,20 @@ impl CudaDevice {
             capability: capability(api, ordinal)?,
             modules: Modules::default(),
         };
-        let (mut least, mut greatest) = (0, 0);
-        // SAFETY: two numbers are written.
-        device.call(|api| unsafe { (api.cuCtxGetStreamPriorityRange)(&mut least, &mut greatest) })?;
-        device.greatest = greatest;
+        device.greatest = device.greatest_priority()?;
         device.base_stream = device.new_stream(StreamKind::Compute)?;
         let base = device.new_base(Duration::from_secs(30))?;
         *lock(&device.base) = base;
         peers::introduce(api, ordinal, context);
         Ok(Arc::new(device))
+    }
+
+    /// The greatest priority that a stream can have.
+    fn greatest_priority(&self) -> Result<c_int, DeviceError> {
+        let (mut least, mut greatest) = (0, 0);
+        // SAFETY: two numbers are written.
+        self.call(|api| unsafe { (api.cuCtxGetStreamPriorityRange)(&mut least, &mut greatest) })?;
+        Ok(greatest)
     }
 
     /// The compute capability: (9, 0).
