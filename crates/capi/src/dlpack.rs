@@ -66,43 +66,40 @@ unsafe fn import(dlpack: DLManagedTensorHandle, transient: bool, out: *mut NDArr
     let (tensor_type, strides) = describe(&tensor, extents, strides)?;
     // SAFETY: the caller promises a place for the handle.
     unsafe { put(out, std::ptr::null_mut(), "out_handle")? };
+    let start = memory(&tensor, &tensor_type)?;
     let (engine, context) = (engine()?, Context::cpu(0));
-    let bytes = tensor_type.checked_bytes();
-    let start = tensor.data.cast::<u8>().wrapping_add(tensor.byte_offset as usize);
-    if bytes.is_none() {
-        return Err(Error::value(format!("a tensor {tensor_type} is larger than the address space")));
-    }
-    if bytes != Some(0) && start.is_null() {
-        return Err(Error::value("the tensor has elements but no memory"));
-    }
     let aligned = start.addr().is_multiple_of(tensor_type.dtype.size());
-    // What was taken is deleted with the array, or when it was copied.
-    let array = match (bytes, strides) {
-        (Some(0), _) => {
-            let made = NDArray::new(engine, context, tensor_type)?;
-            // SAFETY: the caller gives the tensor away.
-            drop(unsafe { Foreign::take(managed, transient) });
-            made
-        }
-        (_, None) if aligned => {
-            // SAFETY: as above.
-            let owner = unsafe { Foreign::take(managed, transient) };
-            // SAFETY: the caller promises memory of this type and layout until the deleter is
-            // called.
-            unsafe { owner.share(engine, context, tensor_type, start)? }
-        }
-        (_, strides) => {
-            let own = || tensor_type.shape.strides().iter().map(|n| *n as isize).collect();
+    if tensor_type.bytes() != 0 && aligned && strides.is_none() {
+        // SAFETY: the caller gives the tensor away; it is deleted with the array.
+        let owner = unsafe { Foreign::take(managed, transient) };
+        // SAFETY: the caller promises memory of this type and layout until the deleter is called.
+        let array = unsafe { owner.share(engine, context, tensor_type, start)? };
+        // SAFETY: the caller promises a place for the handle.
+        return unsafe { put(out, hold(array), "out_handle") };
+    }
+    let own = || tensor_type.shape.strides().iter().map(|n| *n as isize).collect();
+    let array = match tensor_type.bytes() {
+        0 => NDArray::new(engine, context, tensor_type)?,
+        _ => {
             let strides: Vec<isize> = strides.unwrap_or_else(own);
-            // SAFETY: as above.
-            let made = unsafe { NDArray::from_strided(engine, context, tensor_type, start, &strides)? };
-            // SAFETY: the caller gives the tensor away.
-            drop(unsafe { Foreign::take(managed, transient) });
-            made
+            // SAFETY: the caller promises memory of this type and layout.
+            unsafe { NDArray::from_strided(engine, context, tensor_type, start, &strides)? }
         }
     };
+    // SAFETY: the caller gives the tensor away; it is deleted now that it was copied.
+    drop(unsafe { Foreign::take(managed, transient) });
     // SAFETY: the caller promises a place for the handle.
     unsafe { put(out, hold(array), "out_handle") }
+}
+
+/// The first byte of a tensor, which has memory unless it has no elements.
+fn memory(tensor: &Tensor, tensor_type: &TensorType) -> Result<*mut u8, Error> {
+    let start = tensor.data.cast::<u8>().wrapping_add(tensor.byte_offset as usize);
+    match tensor_type.checked_bytes() {
+        None => Err(Error::value(format!("a tensor {tensor_type} is larger than the address space"))),
+        Some(1..) if start.is_null() => Err(Error::value("the tensor has elements but no memory")),
+        _ => Ok(start),
+    }
 }
 
 c_functions! {

@@ -71,6 +71,14 @@ impl Push {
     }
 }
 
+/// Waits for a function that was pushed: its arrays are complete when it is.
+fn wait_for(external: &External<'_>) -> Result<(), Error> {
+    if let Some(array) = external.writes.iter().chain(external.reads).next() {
+        array.wait_to_read()?;
+    }
+    Ok(())
+}
+
 /// Fails what was never completed: nothing that depends on it may wait for ever.
 pub(crate) fn drop_pending() {
     crate::handles::drain::<Pending>();
@@ -151,13 +159,7 @@ c_functions! {
                 let pending = hold(Pending { token: ForkSafeMutex::new(Some(token)), _param: param.clone() });
                 ExternalFunction::Async(function).call(pending, &param);
             })?;
-            if wait != 0 {
-                let first = external.writes.iter().chain(external.reads).next();
-                if let Some(array) = first {
-                    array.wait_to_read()?;
-                }
-            }
-            Ok(())
+            if wait != 0 { wait_for(external) } else { Ok(()) }
         })
     }
 

@@ -217,55 +217,88 @@ impl Call {
         // SAFETY: the caller promises `num_inputs` handles.
         let handles = unsafe { list(self.inputs, count(self.num_inputs, "num_inputs")?, "inputs")? };
         let inputs = all::<NDArray>(handles)?;
+        // SAFETY: contract.
+        let mut attrs = unsafe { self.attrs()? };
+        let context = complete(def, &mut attrs, inputs.len())?;
+        // SAFETY: contract.
+        let outputs = unsafe { self.given_outputs()? };
+        let invocation = Prepared { def, attrs: &attrs, context, inputs: &borrow(&inputs) };
+        if !outputs.is_empty() {
+            invocation.write(outputs)?;
+            return Ok(outputs.len());
+        }
+        let made = invocation.push(None)?;
+        let number = made.len();
+        let handles = returned::list(ResultPlace::of("results"), made.into_iter().map(hold).collect())?;
+        // SAFETY: the caller promises places, which have been read.
+        unsafe { put(self.num_outputs, number as c_int, "num_outputs")? };
+        // SAFETY: as above.
+        unsafe { put(self.outputs, handles, "outputs")? };
+        Ok(number)
+    }
+
+    /// # Safety
+    /// As for `MXImperativeInvoke`.
+    unsafe fn attrs(&self) -> Result<Vec<(String, String)>, Error> {
         let params = count(self.num_params, "num_params")?;
         // SAFETY: the caller promises as many names.
         let keys = unsafe { distinct(self.keys, params, "param_keys")? };
         // SAFETY: the caller promises as many texts.
         let values = unsafe { texts(self.vals, params, "param_vals")? };
-        let mut attrs: Vec<(String, String)> =
-            keys.into_iter().zip(values).map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
-        let context = complete(def, &mut attrs, inputs.len())?;
+        Ok(keys.into_iter().zip(values).map(|(key, value)| (key.to_owned(), value.to_owned())).collect())
+    }
+
+    /// The handles of arrays to write; none if the operator makes its outputs.
+    ///
+    /// # Safety
+    /// As for `MXImperativeInvoke`. The handles stay what they are while the slice is used.
+    unsafe fn given_outputs<'a>(&self) -> Result<&'a [NDArrayHandle], Error> {
         // SAFETY: the caller promises a number.
         let given = unsafe { read(self.num_outputs, "num_outputs")? };
         // SAFETY: the caller promises a pointer, null or to as many handles.
         let places = unsafe { read(self.outputs, "outputs")? };
-        let outputs: &[NDArrayHandle] = match places.is_null() {
-            true => &[],
+        match places.is_null() {
+            true => Ok(&[]),
             // SAFETY: as above.
-            false => unsafe { list(places.cast_const(), count(given, "num_outputs")?, "outputs")? },
-        };
-        let inputs = borrow(&inputs);
-        if outputs.is_empty() {
-            let made = push(def, &attrs, context, &inputs, None)?;
-            let number = made.len();
-            let handles = returned::list(ResultPlace::of("results"), made.into_iter().map(hold).collect())?;
-            // SAFETY: the caller promises places, which have been read.
-            unsafe { put(self.num_outputs, number as c_int, "num_outputs")? };
-            // SAFETY: as above.
-            unsafe { put(self.outputs, handles, "outputs")? };
-            return Ok(number);
+            false => unsafe { list(places.cast_const(), count(given, "num_outputs")?, "outputs") },
         }
+    }
+}
+
+/// An operator with its attributes and inputs, ready to be pushed.
+struct Prepared<'a> {
+    def: &'static OpDef,
+    attrs: &'a [(String, String)],
+    context: Context,
+    inputs: &'a [&'a NDArray],
+}
+
+impl Prepared<'_> {
+    /// Writes to the arrays of these handles, or sets the handles if all are without a value.
+    fn write(&self, outputs: &[NDArrayHandle]) -> Result<(), Error> {
         if outputs.iter().any(|handle| is_unset(*handle)) {
-            let made = push(def, &attrs, context, &inputs, None)?;
+            let made = self.push(None)?;
             if made.len() < outputs.len() || outputs.iter().any(|handle| !is_unset(*handle)) {
                 let message = format!(
                     "the operator {} gives {} outputs: either none or all of the {} given ones may be without a value",
-                    def.name,
+                    self.def.name,
                     made.len(),
                     outputs.len()
                 );
                 return Err(Error::value(message));
             }
-            outputs.iter().zip(made).try_for_each(|(handle, array)| set(*handle, array))?;
-        } else {
-            let outputs = all::<NDArray>(outputs)?;
-            match (def.name, &inputs[..], &outputs[..]) {
-                // As in MXNet, a copy converts.
-                ("_copyto", [from], [to]) => copy(from, to)?,
-                _ => drop(push(def, &attrs, context, &inputs, Some(&borrow(&outputs)))?),
-            }
+            return outputs.iter().zip(made).try_for_each(|(handle, array)| set(*handle, array));
         }
-        Ok(outputs.len())
+        let outputs = all::<NDArray>(outputs)?;
+        match (self.def.name, self.inputs, &outputs[..]) {
+            // As in MXNet, a copy converts.
+            ("_copyto", [from], [to]) => copy(from, to),
+            _ => self.push(Some(&borrow(&outputs))).map(drop),
+        }
+    }
+
+    fn push(&self, outputs: Option<&[&NDArray]>) -> Result<Vec<NDArray>, Error> {
+        push(self.def, self.attrs, self.context, self.inputs, outputs)
     }
 }
 
