@@ -62,6 +62,32 @@ impl Site {
     }
 }
 
+/// The arrays of a symbol's variables that are not `given`, by their names without `arg:` and `aux:`,
+/// on a device.
+fn params_of(
+    symbol: &Symbol,
+    named: Vec<(String, NDArray)>,
+    given: &HashSet<&str>,
+    context: Context,
+) -> Result<HashMap<String, NDArray>, OpError> {
+    let (arguments, states) = (symbol.list_arguments(), symbol.list_auxiliary_states());
+    let (arguments, states): (HashSet<&str>, HashSet<&str>) =
+        (arguments.iter().map(String::as_str).collect(), states.iter().map(String::as_str).collect());
+    let mut params = HashMap::new();
+    for (name, array) in named {
+        let found = match name.split_once(':') {
+            Some(("arg", name)) => arguments.get(name),
+            Some(("aux", name)) => states.get(name),
+            _ => arguments.get(name.as_str()).or_else(|| states.get(name.as_str())),
+        };
+        if let Some(name) = found.filter(|name| !given.contains(*name)) {
+            let here = if array.context() == context { array } else { array.copy_to_context(context)? };
+            params.insert((*name).to_owned(), here);
+        }
+    }
+    Ok(params)
+}
+
 impl Network {
     /// Binds a symbol to its parameters, named as in files (`arg:weight`, `aux:mean`) or plainly.
     /// Those named `given` are arguments of calls.
@@ -76,21 +102,7 @@ impl Network {
                 return Err(OpError::new(FailureKind::Value, message));
             }
         };
-        let (arguments, states) = (symbol.list_arguments(), symbol.list_auxiliary_states());
-        let (arguments, states): (HashSet<&str>, HashSet<&str>) =
-            (arguments.iter().map(String::as_str).collect(), states.iter().map(String::as_str).collect());
-        let mut params = HashMap::new();
-        for (name, array) in named {
-            let found = match name.split_once(':') {
-                Some(("arg", name)) => arguments.get(name),
-                Some(("aux", name)) => states.get(name),
-                _ => arguments.get(name.as_str()).or_else(|| states.get(name.as_str())),
-            };
-            if let Some(name) = found.filter(|name| !given.contains(*name)) {
-                let here = if array.context() == context { array } else { array.copy_to_context(context)? };
-                params.insert((*name).to_owned(), here);
-            }
-        }
+        let params = params_of(&symbol, named, given, context)?;
         let names = symbol.list_inputs();
         let (of_data, of_params): (Vec<usize>, Vec<usize>) =
             (0..names.len()).partition(|i| !params.contains_key(&names[*i]));

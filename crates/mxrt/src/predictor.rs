@@ -1,7 +1,7 @@
 //! [`Predictor`]: a symbol, parameters and the shapes of the inputs.
 
 use crate::CallOptions;
-use crate::network::{Network, Site};
+use crate::network::{Network, NetworkTypes, Site};
 use crate::params::Params;
 use crate::{Context, DType, NDArray, Shape, Symbol, TensorType};
 use mxrt_engine::ForkSafeMutex as Mutex;
@@ -67,6 +67,57 @@ fn bad(message: String) -> OpError {
     OpError::new(FailureKind::Value, message).op("Predictor")
 }
 
+/// Names of inputs whose shapes are given: free arguments, each once.
+fn input_keys<'a>(network: &Network, shapes: &'a [(String, Shape)]) -> Result<HashSet<&'a String>, OpError> {
+    let arguments = network.symbol.list_arguments();
+    let mut seen = HashSet::new();
+    for (name, _) in shapes {
+        if !arguments.contains(name) || network.params.contains_key(name) {
+            let free: Vec<&str> =
+                arguments.iter().filter(|a| !network.params.contains_key(*a)).map(String::as_str).collect();
+            return Err(bad(format!("cannot find input key {name}: the inputs are {}", free.join(", "))));
+        }
+        if !seen.insert(name) {
+            return Err(bad(format!("the input key {name} is given twice")));
+        }
+    }
+    Ok(seen)
+}
+
+/// Checks the types of the parameters, and returns those of the other variables. Each of them is
+/// declared, or a label.
+fn network_inputs(
+    network: &Network,
+    types: &NetworkTypes,
+    declared: &HashSet<&String>,
+) -> Result<Vec<PredictorInput>, OpError> {
+    let of_shape = |message| OpError::new(FailureKind::Shape, message).op("Predictor");
+    let mut inputs = Vec::new();
+    for name in &network.names {
+        let found = types.variables.get(name);
+        let Some(shape) = found.and_then(|found| found.shape.complete()) else {
+            return Err(of_shape(format!("the shapes of the inputs are not enough to get the shape of '{name}'")));
+        };
+        let dtype = found.and_then(|found| found.dtype).unwrap_or(DType::F32);
+        let tensor = TensorType { dtype, shape };
+        match network.params.get(name) {
+            Some(param) if param.shape() != &tensor.shape => {
+                return Err(of_shape(format!(
+                    "the parameter '{name}' has the shape {}, but the shapes of the inputs ask for {}",
+                    param.shape(),
+                    tensor.shape
+                )));
+            }
+            Some(_) => {}
+            None => inputs.push(PredictorInput { declared: declared.contains(name), name: name.clone(), tensor }),
+        }
+    }
+    match inputs.iter().find(|input| !input.declared && !network.labels.contains(&input.name)) {
+        Some(lost) => Err(bad(format!("'{}' is neither a parameter nor among the input keys", lost.name))),
+        None => Ok(inputs),
+    }
+}
+
 impl Predictor {
     /// Binds a symbol to its parameters, named as in files (`arg:weight`, `aux:mean`), for inputs
     /// of these shapes.
@@ -90,46 +141,11 @@ impl Predictor {
 
     fn of(model: Arc<Model>, shapes: Vec<(String, Shape)>) -> Result<Predictor, OpError> {
         let network = &model.network;
-        let arguments = network.symbol.list_arguments();
-        let mut seen = HashSet::new();
-        for (name, _) in &shapes {
-            if !arguments.contains(name) || network.params.contains_key(name) {
-                let free: Vec<&str> =
-                    arguments.iter().filter(|a| !network.params.contains_key(*a)).map(String::as_str).collect();
-                return Err(bad(format!("cannot find input key {name}: the inputs are {}", free.join(", "))));
-            }
-            if !seen.insert(name) {
-                return Err(bad(format!("the input key {name} is given twice")));
-            }
-        }
+        let seen = input_keys(network, &shapes)?;
         let known: Vec<(String, PartialShape)> =
             shapes.iter().map(|(name, shape)| (name.clone(), PartialShape::from_zero_unknown(shape))).collect();
         let types = network.infer(&known, &model.input_dtypes())?;
-        let mut inputs = Vec::new();
-        for name in &network.names {
-            let found = types.variables.get(name);
-            let Some(shape) = found.and_then(|found| found.shape.complete()) else {
-                let message = format!("the shapes of the inputs are not enough to get the shape of '{name}'");
-                return Err(OpError::new(FailureKind::Shape, message).op("Predictor"));
-            };
-            let dtype = found.and_then(|found| found.dtype).unwrap_or(DType::F32);
-            let tensor = TensorType { dtype, shape };
-            match network.params.get(name) {
-                Some(param) if param.shape() != &tensor.shape => {
-                    let message = format!(
-                        "the parameter '{name}' has the shape {}, but the shapes of the inputs ask for {}",
-                        param.shape(),
-                        tensor.shape
-                    );
-                    return Err(OpError::new(FailureKind::Shape, message).op("Predictor"));
-                }
-                Some(_) => {}
-                None => inputs.push(PredictorInput { declared: seen.contains(name), name: name.clone(), tensor }),
-            }
-        }
-        if let Some(lost) = inputs.iter().find(|input| !input.declared && !network.labels.contains(&input.name)) {
-            return Err(bad(format!("'{}' is neither a parameter nor among the input keys", lost.name)));
-        }
+        let inputs = network_inputs(network, &types, &seen)?;
         model.check_plan(&inputs)?;
         let unknown = || bad("the shapes and types of the outputs depend on the values of the inputs".to_owned());
         let outputs = types.outputs.iter().map(|output| output.complete().ok_or_else(unknown));
