@@ -24,25 +24,7 @@ pub(crate) fn text(
         Computes::Double => "double",
         Computes::Whole => "i64",
     };
-    let (mut reads, mut body) = (String::new(), String::new());
-    for (i, operand) in operands.iter().enumerate() {
-        let at = match operand.strided {
-            0 => "i".to_owned(),
-            _ => format!("place(p.axes, p.operand[{i}].steps, i)"),
-        };
-        let dtype = operand.dtype;
-        let _ = writeln!(reads, "            x{i}[u] = load<{element}>(p.operand[{i}].at, {dtype}, {at});");
-    }
-    for (s, step) in steps.iter().enumerate() {
-        let read = |source: i32| match source {
-            NUMBER => format!("({element})p.step[{s}].number"),
-            0.. => format!("x{source}[u]"),
-            _ => format!("r{}", !source),
-        };
-        let (function, a, b) = (step.function, read(step.a), read(step.b));
-        let parameters = format!("({element})p.step[{s}].p, ({element})p.step[{s}].q, {out_dtype} == I64");
-        let _ = writeln!(body, "            {element} r{s} = apply<{element}>({function}, {a}, {b}, {parameters});");
-    }
+    let (reads, body) = (reads_of(operands, element), applications_of(steps, element, out_dtype));
     let (name, last) = (COMPILED.to_str().unwrap_or_default(), steps.len().saturating_sub(1));
     let arrays: Vec<String> = (0..operands.len()).map(|i| format!("x{i}[{AT_A_TIME}]")).collect();
     let all = "UNROLLED\n        for (int u = 0; u < ".to_owned() + &format!("{AT_A_TIME}; u++)");
@@ -66,4 +48,34 @@ pub(crate) fn text(
          ENTRY({name})\n",
         arrays.join(", ")
     ))
+}
+
+/// The lines that read the operands of an element.
+fn reads_of(operands: &[ElementOperandArgument], element: &str) -> String {
+    let mut reads = String::new();
+    for (i, operand) in operands.iter().enumerate() {
+        let at = match operand.strided {
+            0 => "i".to_owned(),
+            _ => format!("place(p.axes, p.operand[{i}].steps, i)"),
+        };
+        let dtype = operand.dtype;
+        let _ = writeln!(reads, "            x{i}[u] = load<{element}>(p.operand[{i}].at, {dtype}, {at});");
+    }
+    reads
+}
+
+/// The lines that apply the functions to an element.
+fn applications_of(steps: &[ElementStepArgument], element: &str, out_dtype: i32) -> String {
+    let mut body = String::new();
+    for (s, step) in steps.iter().enumerate() {
+        let read = |source: i32| match source {
+            NUMBER => format!("({element})p.step[{s}].number"),
+            0.. => format!("x{source}[u]"),
+            _ => format!("r{}", !source),
+        };
+        let (function, a, b) = (step.function, read(step.a), read(step.b));
+        let parameters = format!("({element})p.step[{s}].p, ({element})p.step[{s}].q, {out_dtype} == I64");
+        let _ = writeln!(body, "            {element} r{s} = apply<{element}>({function}, {a}, {b}, {parameters});");
+    }
+    body
 }

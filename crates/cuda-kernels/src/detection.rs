@@ -44,16 +44,10 @@ fn bind_anchors(anchors: &Anchors, signature: &Signature<'_>) -> Option<Bound> {
     Some(Bound::kernel(c"anchors", each(n), move |at| argument.at(at.outputs[0])))
 }
 
-fn bind_detections(detection: &MultiBoxDetection, signature: &Signature<'_>) -> Option<Bound> {
-    let output = signature.outputs.first()?;
-    let single = [c"detect_f32", c"detect_places_f32", c"detect_suppress_f32"];
-    let double = [c"detect_f64", c"detect_places_f64", c"detect_suppress_f64"];
-    let [detect, places, suppress] = of_floats(output.dtype, [single, double])?;
+/// The argument without addresses.
+fn detections_argument(detection: &MultiBoxDetection, batch: usize, dtype: i32) -> DetectionsArgument {
     let count = detection.anchors;
-    let total = output.shape.size() / ROW;
-    let batch = total.checked_div(count).unwrap_or(0);
-    let rows = (total * ROW * output.dtype.size()).next_multiple_of(8);
-    let argument = DetectionsArgument {
+    DetectionsArgument {
         to: 0,
         rows: 0,
         stays: 0,
@@ -70,8 +64,19 @@ fn bind_detections(detection: &MultiBoxDetection, signature: &Signature<'_>) -> 
         clip: i32::from(detection.clip),
         sorts: i32::from(detection.overlap.is_some()),
         across_classes: i32::from(detection.across_classes),
-        dtype: code(output.dtype),
-    };
+        dtype,
+    }
+}
+
+fn bind_detections(detection: &MultiBoxDetection, signature: &Signature<'_>) -> Option<Bound> {
+    let output = signature.outputs.first()?;
+    let single = [c"detect_f32", c"detect_places_f32", c"detect_suppress_f32"];
+    let double = [c"detect_f64", c"detect_places_f64", c"detect_suppress_f64"];
+    let [detect, places, suppress] = of_floats(output.dtype, [single, double])?;
+    let total = output.shape.size() / ROW;
+    let batch = total.checked_div(detection.anchors).unwrap_or(0);
+    let rows = (total * ROW * output.dtype.size()).next_multiple_of(8);
+    let argument = detections_argument(detection, batch, code(output.dtype));
     Some(Bound::new(move |ctx, at| {
         let (Some(grid), Some(of_images)) = (each(total), each_group(batch)) else { return Ok(()) };
         let memory = ctx.scratch(rows + total * size_of::<i32>())?;

@@ -1,7 +1,8 @@
 //! Functions of elements, and casts: `elementwise.h`.
 
 use crate::arguments::{
-    AXES, CastArgument, ElementOperandArgument, ElementProgramArgument, ElementStepArgument, OPERANDS, STEPS,
+    AXES, AxesArgument, CastArgument, ElementOperandArgument, ElementProgramArgument, ElementStepArgument, OPERANDS,
+    STEPS,
 };
 use crate::chain;
 use crate::launch::{Bound, Computes, axes, code, computes, each, known};
@@ -11,6 +12,7 @@ use mxrt_kernels::strides;
 use mxrt_ops::{DeviceOperands, Elementwise, KernelForm, Signature, StepInput};
 use mxrt_tensor::DType;
 use std::collections::HashMap;
+use std::ffi::CStr;
 use std::sync::OnceLock;
 
 /// Elements that a single function is compiled for.
@@ -116,15 +118,13 @@ fn step(function: Elementwise, reads: &[StepInput], whole: Computes) -> Option<E
     })
 }
 
-fn bind_steps(steps: &[ElementStepArgument], shapes: &[Vec<usize>], signature: &Signature<'_>) -> Option<Bound> {
+/// The axes over which functions of elements go, and the arrays that they read under these shapes,
+/// or their own; `None` if one cannot be broadcast to the result.
+fn operands_of(
+    shapes: &[Vec<usize>],
+    signature: &Signature<'_>,
+) -> Option<(AxesArgument, [ElementOperandArgument; OPERANDS])> {
     let ([output], inputs) = (signature.outputs, signature.inputs) else { return None };
-    let whole = computes(output.dtype)?;
-    // Integers become doubles where they are read.
-    let reads = |from: Computes| from == whole || (from == Computes::Whole && whole == Computes::Double);
-    let alike = inputs.iter().all(|t| computes(t.dtype).is_some_and(reads));
-    if !alike || inputs.is_empty() || inputs.len() > OPERANDS || steps.len() > STEPS {
-        return None;
-    }
     let out = &output.shape;
     let shape_of = |i: usize| shapes.get(i).map_or(&inputs[i].shape[..], |s| s);
     let fits = |shape: &[usize]| {
@@ -141,9 +141,30 @@ fn bind_steps(steps: &[ElementStepArgument], shapes: &[Vec<usize>], signature: &
         let strided = i32::from(shape_of(i).iter().product::<usize>() != out.size());
         operand[i] = ElementOperandArgument { at: 0, dtype: code(input.dtype), strided, steps: all[i] };
     }
+    Some((axes, operand))
+}
+
+fn kernel_name(whole: Computes) -> &'static CStr {
+    match whole {
+        Computes::Single => c"elementwise_f32",
+        Computes::Double => c"elementwise_f64",
+        Computes::Whole => c"elementwise_i64",
+    }
+}
+
+fn bind_steps(steps: &[ElementStepArgument], shapes: &[Vec<usize>], signature: &Signature<'_>) -> Option<Bound> {
+    let ([output], inputs) = (signature.outputs, signature.inputs) else { return None };
+    let whole = computes(output.dtype)?;
+    // Integers become doubles where they are read.
+    let reads = |from: Computes| from == whole || (from == Computes::Whole && whole == Computes::Double);
+    let alike = inputs.iter().all(|t| computes(t.dtype).is_some_and(reads));
+    if !alike || inputs.is_empty() || inputs.len() > OPERANDS || steps.len() > STEPS {
+        return None;
+    }
+    let (axes, operand) = operands_of(shapes, signature)?;
     let mut step_list = [NO_STEP; STEPS];
     step_list.iter_mut().zip(steps).for_each(|(place, step)| *place = *step);
-    let n = out.size();
+    let n = output.shape.size();
     let out_dtype = code(output.dtype);
     let program = ElementProgramArgument {
         out: 0,
@@ -156,11 +177,7 @@ fn bind_steps(steps: &[ElementStepArgument], shapes: &[Vec<usize>], signature: &
         operand,
         step: step_list,
     };
-    let name = match whole {
-        Computes::Single => c"elementwise_f32",
-        Computes::Double => c"elementwise_f64",
-        Computes::Whole => c"elementwise_i64",
-    };
+    let name = kernel_name(whole);
     let grid = each(n);
     let argument = move |at: &DeviceOperands<'_>| {
         let mut program = program;

@@ -3,6 +3,7 @@
 use crate::arguments::OrderArgument;
 use crate::launch::{Bound, code, each, known, launch};
 use mxrt_cuda::Grid;
+use mxrt_engine::{DeviceCtx, OpError};
 use mxrt_kernels::sort::Order;
 use mxrt_ops::{KernelForm, Ordered, Signature};
 
@@ -33,7 +34,31 @@ fn bind_order(
     let (rows, padded) = (outer * inner, extent.next_power_of_two().max(2));
     let total = rows.checked_mul(padded)?;
     let bytes = total.checked_mul(PAIR)?;
+    let place_dtype = places.map_or(0, |output: usize| code(signature.outputs[output].dtype));
     let argument = OrderArgument {
+        dtype: code(input.dtype),
+        size: input.dtype.size() as i32,
+        place_dtype,
+        mask: i32::from(give == Ordered::Mask),
+        ..of_rows([rows, extent, inner], padded, order)
+    };
+    let stored = rows * if give == Ordered::Mask { extent } else { order.k };
+    Some(Bound::new(move |ctx, at| {
+        let (Some(fill), Some(step), Some(store)) = (each(total), each(total / 2), each(stored)) else { return Ok(()) };
+        let keys = ctx.scratch(bytes)?;
+        let address = |output: Option<usize>| output.map_or(0, |i| at.outputs[i].0);
+        let (values, places) = (address(values), address(places));
+        let positions = keys.offset(8 * total).0;
+        let argument = OrderArgument { keys: keys.0, positions, from: at.inputs[0].0, values, places, ..argument };
+        launch(ctx, c"order_fill", fill, &argument)?;
+        sort_rows(ctx, (total, padded), step, argument)?;
+        launch(ctx, c"order_store", store, &argument)
+    }))
+}
+
+/// The argument for rows of so many elements, without addresses and element types.
+fn of_rows([rows, extent, inner]: [usize; 3], padded: usize, order: Order) -> OrderArgument {
+    OrderArgument {
         keys: 0,
         positions: 0,
         from: 0,
@@ -47,38 +72,37 @@ fn bind_order(
         stage: 0,
         last: 0,
         distance: 0,
-        dtype: code(input.dtype),
-        size: input.dtype.size() as i32,
-        place_dtype: places.map_or(0, |output: usize| code(signature.outputs[output].dtype)),
+        dtype: 0,
+        size: 0,
+        place_dtype: 0,
         ascending: i32::from(order.ascending),
-        mask: i32::from(give == Ordered::Mask),
+        mask: 0,
         unused: 0,
-    };
-    let stored = rows * if give == Ordered::Mask { extent } else { order.k };
-    Some(Bound::new(move |ctx, at| {
-        let (Some(fill), Some(step), Some(store)) = (each(total), each(total / 2), each(stored)) else { return Ok(()) };
-        let chunks = Grid { blocks: [blocks(total), 1, 1], threads: 256, shared_bytes: (CHUNK * PAIR) as u32 };
-        let keys = ctx.scratch(bytes)?;
-        let address = |output: Option<usize>| output.map_or(0, |i| at.outputs[i].0);
-        let (values, places) = (address(values), address(places));
-        let positions = keys.offset(8 * total).0;
-        let argument = OrderArgument { keys: keys.0, positions, from: at.inputs[0].0, values, places, ..argument };
-        launch(ctx, c"order_fill", fill, &argument)?;
-        let last = padded.min(CHUNK) as i64;
-        launch(ctx, c"order_chunks", chunks, &OrderArgument { stage: 2, last, ..argument })?;
-        let mut stage = 2 * CHUNK;
-        while stage <= padded {
-            let argument = OrderArgument { stage: stage as i64, last: stage as i64, ..argument };
-            let mut distance = stage / 2;
-            while distance >= CHUNK {
-                launch(ctx, c"order_step", step, &OrderArgument { distance: distance as i64, ..argument })?;
-                distance /= 2;
-            }
-            launch(ctx, c"order_chunks", chunks, &argument)?;
-            stage *= 2;
+    }
+}
+
+/// Sorts rows of `padded` pairs, `total` in all: chunks first, then longer and longer parts of rows.
+fn sort_rows(
+    ctx: &DeviceCtx<'_>,
+    (total, padded): (usize, usize),
+    step: Grid,
+    argument: OrderArgument,
+) -> Result<(), OpError> {
+    let chunks = Grid { blocks: [blocks(total), 1, 1], threads: 256, shared_bytes: (CHUNK * PAIR) as u32 };
+    let last = padded.min(CHUNK) as i64;
+    launch(ctx, c"order_chunks", chunks, &OrderArgument { stage: 2, last, ..argument })?;
+    let mut stage = 2 * CHUNK;
+    while stage <= padded {
+        let argument = OrderArgument { stage: stage as i64, last: stage as i64, ..argument };
+        let mut distance = stage / 2;
+        while distance >= CHUNK {
+            launch(ctx, c"order_step", step, &OrderArgument { distance: distance as i64, ..argument })?;
+            distance /= 2;
         }
-        launch(ctx, c"order_store", store, &argument)
-    }))
+        launch(ctx, c"order_chunks", chunks, &argument)?;
+        stage *= 2;
+    }
+    Ok(())
 }
 
 /// Blocks that sort chunks; they continue with further ones.

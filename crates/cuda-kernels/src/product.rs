@@ -143,6 +143,10 @@ pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound
     }
 }
 
+/// Results that are stored as they are.
+const NO_EPILOGUE: EpilogueArgument =
+    EpilogueArgument { bias: 0, residual: 0, bias_of_rows: 0, activation: 0, p: 0.0, q: 0.0 };
+
 /// Rows of a matrix in memory: the first one, and elements between them.
 #[derive(Clone, Copy)]
 pub(crate) struct MatrixRows {
@@ -178,19 +182,32 @@ pub(crate) fn multiply(
         b_steps: [0, 0, 1, b.step as i64],
         c_steps: [0, 0, c.step as i64, 1],
         alpha: 1.0,
-        epilogue: EpilogueArgument {
-            bias: bias.map_or(0, |bias| bias.0),
-            residual: 0,
-            bias_of_rows: 0,
-            activation: 0,
-            p: 0.0,
-            q: 0.0,
-        },
+        epilogue: EpilogueArgument { bias: bias.map_or(0, |bias| bias.0), ..NO_EPILOGUE },
         parts: PartsArgument::NONE,
     };
     match Tiled::of_product(&argument, dtype, 1) {
         Some(tiled) if are_aligned([a.first.0, b.first.0, c.first.0]) => tiled.launch_product(ctx, argument),
         _ => launch(ctx, name, grid, &argument),
+    }
+}
+
+/// The argument of a batch of products, without addresses and what is done to their results.
+fn product_argument([m, n, k]: [usize; 3], inner: usize, operands: [MatrixSteps; 3], alpha: f64) -> ProductArgument {
+    let [a_steps, b_steps, c_steps] = operands.map(|matrix| matrix.steps.map(|step| step as i64));
+    ProductArgument {
+        c: 0,
+        a: 0,
+        b: 0,
+        m: m as i64,
+        n: n as i64,
+        k: k as i64,
+        inner: inner.max(1) as i64,
+        a_steps,
+        b_steps,
+        c_steps,
+        alpha,
+        epilogue: NO_EPILOGUE,
+        parts: PartsArgument::NONE,
     }
 }
 
@@ -208,22 +225,8 @@ fn bind_product(
     let size = signature.inputs[0].dtype.size();
     let name = sums.kernel([c"product_f16", c"product_bf16", c"product_f32", c"product_f64"]);
     let [a, b, c] = operands;
-    let steps = |matrix: MatrixSteps| matrix.steps.map(|step| step as i64);
-    let argument = ProductArgument {
-        c: 0,
-        a: 0,
-        b: 0,
-        m: m as i64,
-        n: n as i64,
-        k: k as i64,
-        inner: inner.max(1) as i64,
-        a_steps: steps(a),
-        b_steps: steps(b),
-        c_steps: steps(c),
-        alpha,
-        epilogue: epilogue.argument,
-        parts: PartsArgument::NONE,
-    };
+    let argument =
+        ProductArgument { epilogue: epilogue.argument, ..product_argument([m, n, k], inner, operands, alpha) };
     let tiled = sums.tiles().and_then(|dtype| Tiled::of_product(&argument, dtype, outer * inner));
     Some(Bound::new(move |ctx, at| {
         let Some(grid) = grid else { return Ok(()) };
@@ -250,33 +253,27 @@ struct Windows<'a> {
     dilate: &'a [usize; 3],
 }
 
-fn bind_convolution(
-    sums: Sums,
-    names: [&'static CStr; 4],
+/// The argument of a convolution, without addresses and what is done to its results.
+fn convolution_argument(
     Windows { channels_last, kernel, stride, pad, dilate }: Windows<'_>,
     groups: usize,
-    epilogue: &SumEpilogue,
     signature: &Signature<'_>,
-) -> Option<Bound> {
+) -> Option<ConvolutionArgument> {
     let (input, output) = (signature.inputs.first()?, signature.outputs.first()?);
-    let epilogue = BoundEpilogue::new(epilogue, true)?;
     let rank = input.shape.len().checked_sub(2)?;
     let (pixel_axes, channel_axis) = if channels_last { (1..rank + 1, rank + 1) } else { (2..rank + 2, 1) };
     let out = three(output.shape.get(pixel_axes.clone())?, 1);
-    let pixels: usize = out.iter().product();
     // The kernel numbers the pixels of all images, and the depth, in 32 bits.
-    let taps: usize = kernel.iter().product();
+    let (pixels, taps) = (out.iter().product(), kernel.iter().product());
     i32::try_from(input.shape[0].checked_mul(pixels)?).ok()?;
     i32::try_from(input.shape[channel_axis].checked_mul(taps)?).ok()?;
-    let (filters, images) = (output.shape[channel_axis] / groups, output.shape[0]);
-    let grid = tiles(filters, images * pixels, groups, sums)?;
-    let argument = ConvolutionArgument {
+    Some(ConvolutionArgument {
         to: 0,
         from: 0,
         weight: 0,
-        images: images as i64,
+        images: output.shape[0] as i64,
         channels: (input.shape[channel_axis] / groups) as i64,
-        filters: filters as i64,
+        filters: (output.shape[channel_axis] / groups) as i64,
         groups: i32::try_from(groups).ok()?,
         unused: 0,
         size: small(three(input.shape.get(pixel_axes)?, 1))?,
@@ -285,9 +282,38 @@ fn bind_convolution(
         step: small(*stride)?,
         pad: small(*pad)?,
         dilate: small(*dilate)?,
-        epilogue: epilogue.argument,
+        epilogue: NO_EPILOGUE,
         parts: PartsArgument::NONE,
-    };
+    })
+}
+
+/// The blocks of a convolution; `None` inside if it has no results.
+fn convolution_grid(argument: &ConvolutionArgument, groups: usize, sums: Sums) -> Option<Option<Grid>> {
+    let pixels: usize = argument.out.iter().map(|extent| *extent as usize).product();
+    tiles(argument.filters as usize, argument.images as usize * pixels, groups, sums)
+}
+
+/// Whether each channel of planes is convolved alone. The kernel for these numbers results in 32
+/// bits.
+fn is_depthwise(argument: &ConvolutionArgument, results: usize) -> bool {
+    let of_planes = argument.size[0] == 1 && argument.kernel[0] == 1;
+    u32::try_from(results).is_ok() && of_planes && argument.channels == 1 && argument.filters == 1
+}
+
+fn bind_convolution(
+    sums: Sums,
+    names: [&'static CStr; 4],
+    windows: Windows<'_>,
+    groups: usize,
+    epilogue: &SumEpilogue,
+    signature: &Signature<'_>,
+) -> Option<Bound> {
+    let output = signature.outputs.first()?;
+    let epilogue = BoundEpilogue::new(epilogue, true)?;
+    let channels_last = windows.channels_last;
+    let argument =
+        ConvolutionArgument { epilogue: epilogue.argument, ..convolution_argument(windows, groups, signature)? };
+    let grid = convolution_grid(&argument, groups, sums)?;
     let placed = move |at: &DeviceOperands<'_>| ConvolutionArgument {
         to: at.outputs[0].0,
         from: at.inputs[0].0,
@@ -295,11 +321,8 @@ fn bind_convolution(
         epilogue: epilogue.at(at),
         ..argument
     };
-    // The kernel numbers results in 32 bits.
-    let results = u32::try_from(output.shape.size()).is_ok().then_some(output.shape.size());
-    let of_planes = argument.size[0] == 1 && argument.kernel[0] == 1;
-    let depthwise = channels_last && of_planes && argument.channels == 1 && argument.filters == 1;
-    if let Some(results) = results.filter(|_| depthwise && sums != Sums::Brain) {
+    let results = output.shape.size();
+    if channels_last && is_depthwise(&argument, results) && sums != Sums::Brain {
         let name = sums.kernel([c"depthwise_f16", c"", c"depthwise_f32", c"depthwise_f64"]);
         return Some(Bound::kernel(name, each(results), placed));
     }

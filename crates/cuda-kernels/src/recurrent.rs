@@ -174,12 +174,7 @@ impl Stack<'_> {
             size: size as i64,
             to_step: made.step as i64,
             before_step: state.step as i64,
-            cell: match self.layers.cell {
-                Cell::Relu => 0,
-                Cell::Tanh => 1,
-                Cell::Lstm => 2,
-                Cell::Gru => 3,
-            },
+            cell: cell_code(self.layers.cell),
             unused: 0,
         };
         if let Some(grid) = each(batch * size) {
@@ -190,5 +185,15 @@ impl Stack<'_> {
             multiply(self.ctx, self.dtype, [batch, hidden, size], operands, None)?;
         }
         Ok(output)
+    }
+}
+
+/// The number that the kernel has for a cell.
+fn cell_code(cell: Cell) -> i32 {
+    match cell {
+        Cell::Relu => 0,
+        Cell::Tanh => 1,
+        Cell::Lstm => 2,
+        Cell::Gru => 3,
     }
 }
