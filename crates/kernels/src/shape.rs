@@ -311,20 +311,7 @@ pub fn pad<T: Item>(
     check_len("the input", x.len(), shape.iter().product());
     let out_shape: Vec<usize> = shape.iter().zip(widths).map(|(n, (a, b))| n + a + b).collect();
     check_len("the output", out.len(), out_shape.iter().product());
-    let padded = |axis: usize| widths[axis] != (0, 0);
-    for (axis, &n) in shape.iter().enumerate().filter(|&(axis, _)| padded(axis)) {
-        match mode {
-            PadMode::Constant(_) => {}
-            _ if n == 0 => return Err(KernelError::EmptyAxis { axis }),
-            PadMode::Edge => {}
-            PadMode::Reflect => {
-                let pad = widths[axis].0.max(widths[axis].1);
-                if pad >= n {
-                    return Err(KernelError::ReflectTooWide { axis, pad, size: n });
-                }
-            }
-        }
-    }
+    check_widths(shape, widths, mode)?;
     let (Some(&n), Some(&out_n), Some(&(before, _))) = (shape.last(), out_shape.last(), widths.last()) else {
         out.copy_from_slice(x);
         return Ok(());
@@ -347,18 +334,43 @@ pub fn pad<T: Item>(
                 }
                 continue;
             };
-            let x = &x[source * n..][..n];
-            out[before..][..n].copy_from_slice(x);
-            for j in (0..before).chain(before + n..out_n) {
-                out[j] = match (pad_source(j, before, n, mode), mode) {
-                    (Some(p), _) => x[p],
-                    (None, PadMode::Constant(v)) => v,
-                    (None, PadMode::Edge | PadMode::Reflect) => x[0],
-                };
-            }
+            pad_row(&x[source * n..][..n], before, mode, out);
         }
     });
     Ok(())
+}
+
+/// Refuses widths for which an axis has too few elements.
+fn check_widths<T>(shape: &[usize], widths: &[(usize, usize)], mode: PadMode<T>) -> Result<(), KernelError> {
+    let padded = |axis: usize| widths[axis] != (0, 0);
+    for (axis, &n) in shape.iter().enumerate().filter(|&(axis, _)| padded(axis)) {
+        match mode {
+            PadMode::Constant(_) => {}
+            _ if n == 0 => return Err(KernelError::EmptyAxis { axis }),
+            PadMode::Edge => {}
+            PadMode::Reflect => {
+                let pad = widths[axis].0.max(widths[axis].1);
+                if pad >= n {
+                    return Err(KernelError::ReflectTooWide { axis, pad, size: n });
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Pads one row, with `before` elements before it.
+#[inline(always)]
+fn pad_row<T: Item>(x: &[T], before: usize, mode: PadMode<T>, out: &mut [T]) {
+    let n = x.len();
+    out[before..][..n].copy_from_slice(x);
+    for j in (0..before).chain(before + n..out.len()) {
+        out[j] = match (pad_source(j, before, n, mode), mode) {
+            (Some(p), _) => x[p],
+            (None, PadMode::Constant(v)) => v,
+            (None, PadMode::Edge | PadMode::Reflect) => x[0],
+        };
+    }
 }
 
 /// The source of position `i` of a padded axis; `None` if it is the constant.

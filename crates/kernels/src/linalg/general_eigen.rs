@@ -241,21 +241,27 @@ impl SchurForm {
         Ok(())
     }
 
+    /// The sum and the product of the shifts: the eigenvalues of the last two rows, or now and then
+    /// others.
+    fn shifts(&self, last: usize, number: usize) -> (f64, f64) {
+        let at = |i: usize, j: usize| self.t[i * self.n + j];
+        if number.is_multiple_of(PATIENCE) {
+            let away = at(last, last - 1).abs() + at(last - 1, last - 2).abs();
+            let center = at(last, last) + 0.75 * away;
+            return (2.0 * center, center * center + 0.4375 * away * away);
+        }
+        (
+            at(last - 1, last - 1) + at(last, last),
+            at(last - 1, last - 1) * at(last, last) - at(last - 1, last) * at(last, last - 1),
+        )
+    }
+
     /// One QR step with two shifts for the rows `start..end`, of which there are three at least.
     fn step(&mut self, start: usize, end: usize, number: usize) {
         let n = self.n;
         let at = |i: usize, j: usize| self.t[i * n + j];
         let last = end - 1;
-        // The sum and the product of the shifts: the eigenvalues of the last two rows.
-        let (mut sum, mut product) = (
-            at(last - 1, last - 1) + at(last, last),
-            at(last - 1, last - 1) * at(last, last) - at(last - 1, last) * at(last, last - 1),
-        );
-        if number.is_multiple_of(PATIENCE) {
-            let away = at(last, last - 1).abs() + at(last - 1, last - 2).abs();
-            let center = at(last, last) + 0.75 * away;
-            (sum, product) = (2.0 * center, center * center + 0.4375 * away * away);
-        }
+        let (sum, product) = self.shifts(last, number);
         let mut head = [
             at(start, start) * (at(start, start) - sum) + at(start, start + 1) * at(start + 1, start) + product,
             at(start + 1, start) * (at(start, start) + at(start + 1, start + 1) - sum),

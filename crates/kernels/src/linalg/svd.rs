@@ -67,6 +67,31 @@ fn one([m, n]: [usize; 2], a: &[f64], u: &mut [f64], values: &mut [f64], v: &mut
     // The rows of the transposed left factor.
     let mut left = vec![0.0; m * m];
     (0..m).for_each(|i| left[i * m + i] = 1.0);
+    make_orthogonal([m, n], &mut work, &mut left)?;
+    let lengths: Vec<f64> = work.chunks_exact(n).map(|row| dot(row, row).sqrt()).collect();
+    let mut order: Vec<usize> = (0..m).collect();
+    order.sort_by(|i, j| lengths[*j].total_cmp(&lengths[*i]));
+    // Shorter rows are nothing but rounding.
+    let least = lengths[order[0]] * 1e-15;
+    for (k, from) in order.into_iter().enumerate() {
+        let length = lengths[from];
+        values[k] = length * scale;
+        let (done, rest) = v.split_at_mut(k * n);
+        let row = &mut rest[..n];
+        if length > least {
+            row.iter_mut().zip(&work[from * n..]).for_each(|(v, w)| *v = w / length);
+        } else {
+            complete(done, row);
+        }
+        let sign = sign_of_largest(row);
+        row.iter_mut().for_each(|v| *v *= sign);
+        (0..m).for_each(|i| u[i * m + k] = sign * left[from * m + i]);
+    }
+    Ok(())
+}
+
+/// Turns pairs of rows until all are orthogonal, and the rows of `left` with them.
+fn make_orthogonal([m, n]: [usize; 2], work: &mut [f64], left: &mut [f64]) -> Result<(), &'static str> {
     let mut turned = m > 1;
     let mut rounds = 0;
     while turned {
@@ -86,37 +111,23 @@ fn one([m, n]: [usize; 2], a: &[f64], u: &mut [f64], values: &mut [f64], v: &mut
                 let zeta = (beta - alpha) / (2.0 * gamma);
                 let tangent = zeta.signum() / (zeta.abs() + zeta.hypot(1.0));
                 let cosine = 1.0 / tangent.hypot(1.0);
-                turn(&mut work, n, [p, q], cosine, cosine * tangent);
-                turn(&mut left, m, [p, q], cosine, cosine * tangent);
+                turn(work, n, [p, q], cosine, cosine * tangent);
+                turn(left, m, [p, q], cosine, cosine * tangent);
             }
         }
-    }
-    let lengths: Vec<f64> = work.chunks_exact(n).map(|row| dot(row, row).sqrt()).collect();
-    let mut order: Vec<usize> = (0..m).collect();
-    order.sort_by(|i, j| lengths[*j].total_cmp(&lengths[*i]));
-    // Shorter rows are nothing but rounding.
-    let least = lengths[order[0]] * 1e-15;
-    for (k, from) in order.into_iter().enumerate() {
-        let length = lengths[from];
-        values[k] = length * scale;
-        let (done, rest) = v.split_at_mut(k * n);
-        let row = &mut rest[..n];
-        if length > least {
-            row.iter_mut().zip(&work[from * n..]).for_each(|(v, w)| *v = w / length);
-        } else {
-            complete(done, row);
-        }
-        let mut top = 0;
-        for j in 1..n {
-            if row[j].abs() > row[top].abs() {
-                top = j;
-            }
-        }
-        let sign = if row[top] < 0.0 { -1.0 } else { 1.0 };
-        row.iter_mut().for_each(|v| *v *= sign);
-        (0..m).for_each(|i| u[i * m + k] = sign * left[from * m + i]);
     }
     Ok(())
+}
+
+/// The sign of the number with the largest magnitude.
+fn sign_of_largest(row: &[f64]) -> f64 {
+    let mut top = 0;
+    for j in 1..row.len() {
+        if row[j].abs() > row[top].abs() {
+            top = j;
+        }
+    }
+    if row[top] < 0.0 { -1.0 } else { 1.0 }
 }
 
 /// A row of length 1 that is orthogonal to the rows before it.

@@ -131,6 +131,15 @@ pub struct BoxEncoding<'a, T> {
     pub deviations: &'a [T],
 }
 
+/// Center and sides of a box that is given by its corners.
+#[inline(always)]
+fn center_and_sides<T: Element>(corners: &[T]) -> [T::Acc; 4] {
+    let half = T::Acc::from_f64(0.5);
+    let [x, y, right, bottom]: [T::Acc; 4] = std::array::from_fn(|j| corners[j].acc());
+    let (w, h) = (right - x, bottom - y);
+    [x + w * half, y + h * half, w, h]
+}
+
 /// Encodes reference boxes relative to anchors: `targets`, and `masks` (1 for encoded anchors),
 /// both `[batch, n, 4]`. An anchor whose match is no reference box counts as not sampled.
 ///
@@ -150,13 +159,6 @@ pub fn encode_boxes<T: Element>(
     check_len("the targets", targets.len(), batch * n * 4);
     check_len("the masks", masks.len(), batch * n * 4);
     check_len("means and deviations", inputs.means.len() + inputs.deviations.len(), 8);
-    let half = T::Acc::from_f64(0.5);
-    // Corner and sides, then center and sides.
-    let center = |b: &[T]| {
-        let [x, y, right, bottom]: [T::Acc; 4] = std::array::from_fn(|j| b[j].acc());
-        let (w, h) = (right - x, bottom - y);
-        [x + w * half, y + h * half, w, h]
-    };
     let chunk_len = chunk_elems::<T>() / 8;
     par_chunks_mut2(par, targets, chunk_len, masks, chunk_len, |chunk, targets, masks| {
         let pairs = targets.chunks_exact_mut(4).zip(masks.chunks_exact_mut(4));
@@ -169,8 +171,8 @@ pub fn encode_boxes<T: Element>(
                 mask.fill(T::ZERO);
                 continue;
             };
-            let [ax, ay, aw, ah] = center(&inputs.anchors[anchor * 4..][..4]);
-            let [rx, ry, rw, rh] = center(&inputs.references[(anchor / n * m + reference) * 4..][..4]);
+            let [ax, ay, aw, ah] = center_and_sides(&inputs.anchors[anchor * 4..][..4]);
+            let [rx, ry, rw, rh] = center_and_sides(&inputs.references[(anchor / n * m + reference) * 4..][..4]);
             let encoded = [(rx - ax) / aw, (ry - ay) / ah, Float::ln(rw / aw), Float::ln(rh / ah)];
             for (j, target) in target.iter_mut().enumerate() {
                 *target = T::from_acc((encoded[j] - inputs.means[j].acc()) / inputs.deviations[j].acc());
@@ -233,24 +235,37 @@ pub fn match_greedily<T: Element>(
         let sign = if how.ascending { -1.0 } else { 1.0 };
         let score = |i: u32| sign * scores[i as usize].to_f64();
         order.sort_unstable_by(|a, b| by_score(score(*a), score(*b)).then(a.cmp(b)));
-        let mut count = 0;
-        for &at in order.iter() {
-            let (row, column) = (at as usize / columns, at as usize % columns);
-            if of_rows[row] != none || of_columns[column] != none {
-                continue;
-            }
-            if score(at) > sign * how.threshold {
-                of_rows[row] = T::from_i64(column as i64);
-                of_columns[column] = T::from_i64(row as i64);
-                count += 1;
-                if how.limit > 0 && count > how.limit {
-                    break;
-                }
-            } else {
-                break;
-            }
-        }
+        // A score that matches nothing ends it: those after it are worse.
+        let good = order.iter().map(|at| (*at as usize, score(*at) > sign * how.threshold));
+        match_in_order(good, how.limit, none, of_rows, of_columns);
     });
+}
+
+/// Matches rows and columns that have none yet, for positions in a matrix with the best score first,
+/// until the first that is no match.
+fn match_in_order<T: Element>(
+    order: impl Iterator<Item = (usize, bool)>,
+    limit: i64,
+    none: T,
+    of_rows: &mut [T],
+    of_columns: &mut [T],
+) {
+    let (columns, mut count) = (of_columns.len(), 0);
+    for (at, is_match) in order {
+        let (row, column) = (at / columns, at % columns);
+        if of_rows[row] != none || of_columns[column] != none {
+            continue;
+        }
+        if !is_match {
+            break;
+        }
+        of_rows[row] = T::from_i64(column as i64);
+        of_columns[column] = T::from_i64(row as i64);
+        count += 1;
+        if limit > 0 && count > limit {
+            break;
+        }
+    }
 }
 
 #[cfg(test)]

@@ -101,19 +101,33 @@ impl DeformableRoiPool {
         let group = [0, 1].map(|axis| (place[axis] * self.groups / pooled[axis]).min(self.groups - 1));
         let plane = (channel * self.groups + group[0]) * self.groups + group[1];
         let plane = &image[plane * height * width..][..height * width];
-        let inside = |at: T::Acc, size: usize| at >= real(-0.5) && at <= number(size) - real(0.5);
-        let (mut sum, mut count) = (<T::Acc as Element>::ZERO, 0);
-        for iy in 0..self.samples {
-            for ix in 0..self.samples {
-                let (h, w) = (first[0] + number(iy) * step[0], first[1] + number(ix) * step[1]);
-                if inside(h, height) && inside(w, width) {
-                    sum += bilinear(plane, [h, w], [height, width]);
-                    count += 1;
-                }
+        mean_of_samples(plane, [height, width], self.samples, first, step)
+    }
+}
+
+/// The mean of `samples` positions along each axis of a plane, without those outside of it.
+#[inline(always)]
+fn mean_of_samples<T: Element>(
+    plane: &[T],
+    [height, width]: [usize; 2],
+    samples: usize,
+    first: [T::Acc; 2],
+    step: [T::Acc; 2],
+) -> T::Acc {
+    let number = |n: usize| T::Acc::from_i64(n as i64);
+    let half = T::Acc::from_f64(0.5);
+    let inside = |at: T::Acc, size: usize| at >= T::Acc::from_f64(-0.5) && at <= number(size) - half;
+    let (mut sum, mut count) = (<T::Acc as Element>::ZERO, 0);
+    for iy in 0..samples {
+        for ix in 0..samples {
+            let (h, w) = (first[0] + number(iy) * step[0], first[1] + number(ix) * step[1]);
+            if inside(h, height) && inside(w, width) {
+                sum += bilinear(plane, [h, w], [height, width]);
+                count += 1;
             }
         }
-        if count == 0 { sum } else { sum / number(count) }
     }
+    if count == 0 { sum } else { sum / number(count) }
 }
 
 /// The value at a position, which is moved to the nearest pixel of the edge if it is beyond.

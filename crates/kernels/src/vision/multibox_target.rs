@@ -105,18 +105,30 @@ impl MultiBoxTarget {
             }
         });
         par_chunks_mut2(par, out.locations, n * 4, out.mask, n * 4, |i, locations, mask| {
-            let boxes = anchors.chunks_exact(4).zip(locations.chunks_exact_mut(4)).zip(mask.chunks_exact_mut(4));
-            for (((anchor, location), mask), shown) in boxes.zip(&images[i].0) {
-                if let Shown::Object(object) = shown {
-                    mask.fill(T::ONE);
-                    self.encode(anchor, &labels[i * label + object * self.width + 1..][..4], location);
-                } else {
-                    mask.fill(T::ZERO);
-                    location.fill(T::ZERO);
-                }
-            }
+            self.encode_all(anchors, &labels[i * label..][..label], &images[i].0, locations, mask);
         });
         Ok(())
+    }
+
+    /// Encodes the objects of an image's anchors; locations of anchors without an object are zero.
+    fn encode_all<T: Element>(
+        &self,
+        anchors: &[T],
+        labels: &[T],
+        shown: &[Shown],
+        locations: &mut [T],
+        mask: &mut [T],
+    ) {
+        let boxes = anchors.chunks_exact(4).zip(locations.chunks_exact_mut(4)).zip(mask.chunks_exact_mut(4));
+        for (((anchor, location), mask), shown) in boxes.zip(shown) {
+            if let Shown::Object(object) = shown {
+                mask.fill(T::ONE);
+                self.encode(anchor, &labels[object * self.width + 1..][..4], location);
+            } else {
+                mask.fill(T::ZERO);
+                location.fill(T::ZERO);
+            }
+        }
     }
 
     /// Assigns an object to every anchor of an image.
