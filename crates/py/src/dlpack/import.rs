@@ -179,23 +179,33 @@ impl Found {
     }
 }
 
+/// Takes the tensor of a capsule, or of an object that makes one. An object on a device is asked for
+/// a stream that the import waits for.
+fn take_from(
+    engine: &'static Engine,
+    source: &Bound<'_, PyAny>,
+) -> PyResult<(Taken, Option<(DeviceId, DeviceImport)>)> {
+    if let Ok(capsule) = source.cast::<PyCapsule>() {
+        return Ok((take(capsule)?, None));
+    }
+    let import = match device_of(source)? {
+        Some(device) => {
+            let import = DeviceImport::new(engine, device);
+            Some((device, import.map_err(|error| errors::from_op(source.py(), &error))?))
+        }
+        None => None,
+    };
+    let stream = import.as_ref().map(|(_, import)| import.stream());
+    Ok((take(ask(source, stream)?.cast::<PyCapsule>().map_err(PyErr::from)?)?, import))
+}
+
 /// An array that shares the memory of a DLPack capsule, or of anything that has `__dlpack__`.
 /// Elements with gaps between them, and arrays that must not be written, are copied.
 #[pyfunction]
 pub(crate) fn import_dlpack<'py>(py: Python<'py>, source: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let engine = runtime::runtime()?.engine;
     let raised = |error: OpError| errors::from_op(py, &error);
-    let (taken, import) = match source.cast::<PyCapsule>() {
-        Ok(capsule) => (take(capsule)?, None),
-        Err(_) => {
-            let import = match device_of(source)? {
-                Some(device) => Some((device, DeviceImport::new(engine, device).map_err(raised)?)),
-                None => None,
-            };
-            let stream = import.as_ref().map(|(_, import)| import.stream());
-            (take(ask(source, stream)?.cast::<PyCapsule>().map_err(PyErr::from)?)?, import)
-        }
-    };
+    let (taken, import) = take_from(engine, source)?;
     let taken = Bound::new(py, taken)?;
     let tensor = taken.get().source;
     let place = place(tensor.tensor().device)?;
