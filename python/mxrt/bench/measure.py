@@ -48,10 +48,7 @@ def measure(
     """
     begin = time.perf_counter()
     shapes = task.shapes
-    net = SymbolBlock.imports(str(task.symbol_file), list(shapes), task.params)
-    if task.params is None:
-        net.initialize()
-    net.hybridize(precision=task.precision)
+    net = _net(task, task.precision)
     loaded = time.perf_counter()
     numbers = engines.random_inputs(list(shapes.values()))
     feeds = [array(one) for one in numbers]
@@ -73,12 +70,7 @@ def measure(
     others = Peers(peers, task, net, note)
     try:
         others.compare(expected)
-        runs = []
-        for count in callers:
-            own, rest = _turns(count, seconds, ask, others)
-            runs.append({"callers": count, **own})
-            for name, one in rest.items():
-                others.runs[name].append(one)
+        runs = [_run(count, seconds, ask, others) for count in callers]
     finally:
         others.close()
     waitall()
@@ -102,15 +94,37 @@ def measure(
         "runs": runs,
         "peers": others.report(),
         "peers_left_out": others.left_out,
-        "memory": {
-            "resident_mb": load.memory_mb("VmRSS"),
-            "resident_peak_mb": load.memory_mb("VmHWM"),
-            "arrays_mb": facts["memory_in_use"] / 1e6,
-            "arrays_peak_mb": facts["memory_peak"] / 1e6,
-            **{name: value for name, value in net.plan_cache_info().items() if name.endswith("_bytes")},
-        },
+        "memory": _memory(net, facts),
         "plan": plan,
     }
+
+
+def _net(task: Task, precision: str) -> SymbolBlock:
+    """The network of a task, with a precision."""
+    net = SymbolBlock.imports(str(task.symbol_file), list(task.shapes), task.params)
+    if task.params is None:
+        net.initialize()
+    net.hybridize(precision=precision)
+    return net
+
+
+def _memory(net: SymbolBlock, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Memory of the process, of arrays, and of the network's plans."""
+    return {
+        "resident_mb": load.memory_mb("VmRSS"),
+        "resident_peak_mb": load.memory_mb("VmHWM"),
+        "arrays_mb": facts["memory_in_use"] / 1e6,
+        "arrays_peak_mb": facts["memory_peak"] / 1e6,
+        **{name: value for name, value in net.plan_cache_info().items() if name.endswith("_bytes")},
+    }
+
+
+def _run(count: int, seconds: float, ask: Callable[[int, float], dict[str, Any]], others: Peers) -> dict[str, Any]:
+    """Measures one number of callers; what the others did is stored with them."""
+    own, rest = _turns(count, seconds, ask, others)
+    for name, one in rest.items():
+        others.runs[name].append(one)
+    return {"callers": count, **own}
 
 
 def _with_other_precision(
@@ -119,10 +133,7 @@ def _with_other_precision(
     """Throughput of one caller with the precision that `auto` did not choose."""
     precision = "default" if chosen == "bf16" else "bf16"
     note(f"mxrt, precision {precision}")
-    net = SymbolBlock.imports(str(task.symbol_file), list(task.shapes), task.params)
-    if task.params is None:
-        net.initialize()
-    net.hybridize(precision=precision)
+    net = _net(task, precision)
     batch = next(iter(task.shapes.values()))[0]
     seen = load.closed_loop(lambda _: _caller(net, numbers), 1, seconds * (1 - RAMP), seconds * RAMP)
     rate = load.summary(seen, batch, times=True)["images_per_second"]
