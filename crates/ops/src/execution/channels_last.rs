@@ -54,16 +54,10 @@ pub fn channels_last(form: &KernelForm, signature: &Signature<'_>) -> Option<Cha
     let split = [n * h * w, c, 1];
     match form {
         KernelForm::Convolution { channels_last: false, epilogue, .. } => {
-            let mut changed = form.clone();
-            if let KernelForm::Convolution { channels_last, .. } = &mut changed {
-                *channels_last = true;
-            }
-            with_inputs(changed, signature, last, |i| input_of_convolution(i, epilogue.residual))
+            with_inputs(with_channels_last(form), signature, last, |i| input_of_convolution(i, epilogue.residual))
         }
-        KernelForm::Pooling { kind, kernel, stride, pad, channels_last: false } => {
-            let (kind, kernel, stride, pad) = (*kind, *kernel, *stride, *pad);
-            let form = KernelForm::Pooling { kind, kernel, stride, pad, channels_last: true };
-            with_inputs(form, signature, last, |_| LastInput::Image)
+        KernelForm::Pooling { channels_last: false, .. } => {
+            with_inputs(with_channels_last(form), signature, last, |_| LastInput::Image)
         }
         KernelForm::Copy | KernelForm::Cast | KernelForm::WithNumber { .. } => {
             let same = signature.inputs.iter().all(|input| input.shape == output.shape);
@@ -88,6 +82,15 @@ pub fn channels_last(form: &KernelForm, signature: &Signature<'_>) -> Option<Cha
         }
         _ => None,
     }
+}
+
+/// A convolution or pooling of images with channels last.
+fn with_channels_last(form: &KernelForm) -> KernelForm {
+    let mut form = form.clone();
+    if let KernelForm::Convolution { channels_last, .. } | KernelForm::Pooling { channels_last, .. } = &mut form {
+        *channels_last = true;
+    }
+    form
 }
 
 /// How a convolution wants its input with this number.

@@ -188,10 +188,8 @@ impl Kernel for FusedLayer {
         };
         // Divided twice, as MXNet does: where a result is between two integers, the last bit decides.
         let steps = sums.scales.iter().zip(&sums.bias);
-        let factor = |scale: &f32| match self.results {
-            Results::Sums => 1.0,
-            _ => unit / of_data / scale,
-        };
+        let whole = matches!(self.results, Results::Sums);
+        let factor = |scale: &f32| if whole { 1.0 } else { unit / of_data / scale };
         let steps: Vec<Steps> = steps.map(|(scale, bias)| Steps { bias: *bias, factor: factor(scale) }).collect();
         match (self.results, output) {
             (Results::Sums, _) if addend.is_none() && self.functions.iter().flatten().all(|f| *f == Function::Relu) => {
