@@ -209,37 +209,15 @@ fn try_step(
 ) -> Result<(), OpError> {
     let mut slices = cut(step, arena);
     let mut results = split_results(step, outputs);
-    let mut outs: SmallVec<[TensorMut<'_>; 2]> = SmallVec::new();
-    for operand in &step.outputs {
-        let source = match operand.place {
-            OperandPlace::Arena(i) => &mut slices[i],
-            OperandPlace::Output(j) => results.get_mut(j).ok_or_else(misplaced)?,
-            _ => return Err(misplaced()),
-        };
-        let OperandBytes::Write(bytes) = std::mem::replace(source, OperandBytes::Taken) else {
-            return Err(misplaced());
-        };
-        let bytes = bytes.get_mut(..operand.tensor.bytes()).ok_or_else(misplaced)?;
-        outs.push(TensorMut::new(operand.tensor.dtype, &operand.tensor.shape, bytes));
-    }
+    let mut outs = writable(step, &mut slices, &mut results)?;
     let mut take = |i: Option<usize>| match i.map(|i| std::mem::replace(&mut slices[i], OperandBytes::Taken)) {
         Some(OperandBytes::Write(bytes)) => bytes,
         _ => &mut [],
     };
     let workspace = take(step.workspace);
-    let fresh = take(match step.packed {
-        Some(PackedPlace::Arena(i)) => Some(i),
-        _ => None,
-    });
-    let mut ins: SmallVec<[TensorRef<'_>; 4]> = SmallVec::new();
-    for operand in &step.inputs {
-        ins.push(match operand.place {
-            OperandPlace::Shared | OperandPlace::Packed => {
-                TensorRef::elsewhere(operand.tensor.dtype, &operand.tensor.shape)
-            }
-            _ => readable(operand, request, consts, &slices, &results)?,
-        });
-    }
+    let fresh = take(if let Some(PackedPlace::Arena(i)) = step.packed { Some(i) } else { None });
+    let ins = step.inputs.iter().map(|operand| readable(operand, request, consts, &slices, &results));
+    let ins = ins.collect::<Result<SmallVec<[TensorRef<'_>; 4]>, OpError>>()?;
     if let Some(body) = &step.body {
         return body.run(BodyCall { request, inputs: &ins, outputs: &mut outs, workspace, random });
     }
@@ -266,6 +244,30 @@ fn misplaced() -> OpError {
     OpError::new(FailureKind::Operator, "the plan places two operands of a step on the same memory")
 }
 
+/// Takes the memory of a step's outputs.
+#[inline(always)]
+fn writable<'a>(
+    step: &'a Step,
+    slices: &mut [OperandBytes<'a>],
+    results: &mut StepResults<'a>,
+) -> Result<SmallVec<[TensorMut<'a>; 2]>, OpError> {
+    let mut outs = SmallVec::new();
+    for operand in &step.outputs {
+        let source = match operand.place {
+            OperandPlace::Arena(i) => &mut slices[i],
+            OperandPlace::Output(j) => results.get_mut(j).ok_or_else(misplaced)?,
+            _ => return Err(misplaced()),
+        };
+        let OperandBytes::Write(bytes) = std::mem::replace(source, OperandBytes::Taken) else {
+            return Err(misplaced());
+        };
+        let bytes = bytes.get_mut(..operand.tensor.bytes()).ok_or_else(misplaced)?;
+        outs.push(TensorMut::new(operand.tensor.dtype, &operand.tensor.shape, bytes));
+    }
+    Ok(outs)
+}
+
+/// An input of a step. One that the kernel finds elsewhere has no bytes.
 fn readable<'a>(
     operand: &'a Operand,
     request: &PlanRequest<'a>,
@@ -284,7 +286,9 @@ fn readable<'a>(
             Some(OperandBytes::Read(bytes)) => Some(*bytes),
             _ => None,
         },
-        OperandPlace::Shared | OperandPlace::Packed => None,
+        OperandPlace::Shared | OperandPlace::Packed => {
+            return Ok(TensorRef::elsewhere(operand.tensor.dtype, &operand.tensor.shape));
+        }
     };
     let bytes = bytes.ok_or_else(misplaced)?;
     Ok(TensorRef::new(operand.tensor.dtype, &operand.tensor.shape, bytes))

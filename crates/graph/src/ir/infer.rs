@@ -212,16 +212,22 @@ fn visit(graph: &Graph, n: usize, known: &mut ValueMap<PartialType>) -> Result<(
         (node.op.infer_dtype)(&mut DTypes { attrs: &node.attrs, inputs: &mut in_dtypes, outputs: &mut out_dtypes })
             .map_err(facts)?;
     }
-    let mut changed = false;
-    let mut complete = true;
     let shapes = in_shapes.into_iter().chain(out_shapes);
     let dtypes = in_dtypes.into_iter().chain(out_dtypes);
-    for ((value, shape), dtype) in node.inputs.iter().chain(&outputs).zip(shapes).zip(dtypes) {
-        let slot = known.entry(*value).or_insert(PartialType::UNKNOWN);
-        changed |= slot
-            .shape
-            .merge(&shape)
-            .map_err(|e| OpError::new(FailureKind::Shape, e.to_string()).op(node.stands_for).node(&*node.name))?;
+    let found = node.inputs.iter().chain(&outputs).copied().zip(shapes.zip(dtypes));
+    learn(known, found).map_err(|e| e.op(node.stands_for).node(&*node.name))
+}
+
+/// Adds what was found to the known types. Returns whether all of these values have complete types,
+/// and whether one was learnt.
+fn learn(
+    known: &mut ValueMap<PartialType>,
+    found: impl Iterator<Item = (Value, (PartialShape, Option<DType>))>,
+) -> Result<(bool, bool), OpError> {
+    let (mut complete, mut changed) = (true, false);
+    for (value, (shape, dtype)) in found {
+        let slot = known.entry(value).or_insert(PartialType::UNKNOWN);
+        changed |= slot.shape.merge(&shape).map_err(|e| OpError::new(FailureKind::Shape, e.to_string()))?;
         if slot.dtype.is_none() && dtype.is_some() {
             slot.dtype = dtype;
             changed = true;

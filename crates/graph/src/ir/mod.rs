@@ -207,36 +207,40 @@ const PARAMETER_SLOTS: &[&str] = &[
     "parameters",
 ];
 
-impl Graph {
-    /// Makes the graph of a symbol. No input is constant yet.
-    pub fn from_symbol(symbol: &Symbol) -> Result<Graph, OpError> {
-        let mut graph = Graph::default();
-        let mut values: HashMap<*const crate::symbol::Node, Value> = HashMap::new();
-        let resolve = |values: &HashMap<_, Value>, entry: &crate::symbol::NodeEntry| match values
-            .get(&Arc::as_ptr(&entry.node))
-        {
+/// First values of the nodes of a symbol.
+#[derive(Default)]
+struct NodeValues(HashMap<*const crate::symbol::Node, Value>);
+
+impl NodeValues {
+    fn of(&self, entries: &[crate::symbol::NodeEntry]) -> Result<Vec<Value>, OpError> {
+        let value = |entry: &crate::symbol::NodeEntry| match self.0.get(&Arc::as_ptr(&entry.node)) {
             Some(Value::Node(n, _)) => Ok(Value::Node(*n, entry.index)),
             Some(input) => Ok(*input),
             None => {
                 Err(OpError::new(FailureKind::Value, format!("node '{}' is used before it is made", entry.node.name)))
             }
         };
+        entries.iter().map(value).collect()
+    }
+}
+
+impl Graph {
+    /// Makes the graph of a symbol. No input is constant yet.
+    pub fn from_symbol(symbol: &Symbol) -> Result<Graph, OpError> {
+        let mut graph = Graph::default();
+        let mut values = NodeValues::default();
         for node in symbol.topo() {
             let value = match node.op {
                 None => {
                     let origin = graph.inputs.len();
-                    graph.inputs.push(GraphInput {
-                        name: node.name.as_str().into(),
-                        constant: false,
-                        captured: false,
-                        origin,
-                    });
-                    Value::Input(graph.inputs.len() - 1)
+                    let name = node.name.as_str().into();
+                    graph.inputs.push(GraphInput { name, constant: false, captured: false, origin });
+                    Value::Input(origin)
                 }
                 Some(op) => {
-                    let inputs = node.inputs.iter().map(|e| resolve(&values, e)).collect::<Result<Vec<_>, _>>()?;
+                    let inputs = values.of(&node.inputs)?;
                     if let Some(nested) = unfolded(op, node.parsed()) {
-                        values.insert(Arc::as_ptr(&node), graph.unfold(nested, (op.name, &node.name), &inputs)?);
+                        values.0.insert(Arc::as_ptr(&node), graph.unfold(nested, (op.name, &node.name), &inputs)?);
                         continue;
                     }
                     graph.nodes.push(GraphNode {
@@ -252,9 +256,9 @@ impl Graph {
                     Value::Node(graph.nodes.len() - 1, 0)
                 }
             };
-            values.insert(Arc::as_ptr(&node), value);
+            values.0.insert(Arc::as_ptr(&node), value);
         }
-        graph.outputs = symbol.outputs().iter().map(|e| resolve(&values, e)).collect::<Result<_, _>>()?;
+        graph.outputs = values.of(symbol.outputs())?;
         Ok(graph)
     }
 

@@ -37,16 +37,18 @@ fn collect_unknown<'a>(graph: &'a RawGraph, list: &mut Vec<UnknownOperator>, pla
     }
 }
 
+/// How far the visit of a node is.
+#[derive(Clone, Copy, PartialEq)]
+enum VisitState {
+    New,
+    Open,
+    Done,
+}
+
 /// Positions of the nodes that the heads need, inputs first. Ids that point nowhere and cycles are
 /// errors.
 pub(super) fn order(graph: &RawGraph) -> Result<Vec<usize>, GraphError> {
     check_ids(graph)?;
-    #[derive(Clone, Copy, PartialEq)]
-    enum VisitState {
-        New,
-        Open,
-        Done,
-    }
     let mut states = vec![VisitState::New; graph.nodes.len()];
     let mut order = Vec::new();
     let mut stack: Vec<(usize, usize)> = Vec::new();

@@ -64,16 +64,7 @@ impl Arena {
                 }
             }
             for (value, bytes) in step.outputs.iter().filter(|(value, _)| !elsewhere.contains_key(value)) {
-                // A joined value is alive from the first of its parts on.
-                let (around, _) = joined.place_of(*value);
-                match arena.number.get(&around) {
-                    Some(i) => arena.lifetimes[*i].last = s,
-                    None => {
-                        let whole = if around == *value { None } else { whole(around) };
-                        let number = arena.add(whole.unwrap_or(*bytes), s);
-                        arena.number.insert(around, number);
-                    }
-                }
+                arena.add_output((*value, *bytes), s, joined, whole);
             }
             let workspace = (step.workspace > 0).then(|| arena.add(step.workspace, s));
             let packing = step.packing.map(|bytes| arena.add(bytes, s));
@@ -91,6 +82,25 @@ impl Arena {
     /// Offset of each value.
     pub fn offsets(&self) -> impl Iterator<Item = (Value, usize)> {
         self.number.iter().map(|(value, number)| (*value, self.offsets[*number]))
+    }
+
+    /// Adds a value that a step makes. A joined value is alive from the first of its parts on.
+    fn add_output(
+        &mut self,
+        (value, bytes): (Value, usize),
+        step: usize,
+        joined: &Joined,
+        whole: &dyn Fn(Value) -> Option<usize>,
+    ) {
+        let (around, _) = joined.place_of(value);
+        match self.number.get(&around) {
+            Some(i) => self.lifetimes[*i].last = step,
+            None => {
+                let whole = if around == value { None } else { whole(around) };
+                let number = self.add(whole.unwrap_or(bytes), step);
+                self.number.insert(around, number);
+            }
+        }
     }
 
     fn add(&mut self, bytes: usize, step: usize) -> usize {

@@ -50,55 +50,13 @@ impl StepLayout<'_> {
     pub fn place(&self, drafts: Vec<StepDraft>) -> (Vec<Step>, usize) {
         let uses: Vec<StepUse<'_>> = drafts.iter().map(StepDraft::uses).collect();
         let arena = Arena::new(&uses, self.values_inside, self.results, self.overwrite, self.bytes_of);
-        let piece = |i: usize, written| {
-            let (offset, bytes) = arena.place(i);
-            ArenaPiece { offset, bytes, written }
-        };
         let mut steps: Vec<Step> = Vec::with_capacity(drafts.len());
         let mut written = WrittenBytes::default();
         for (draft, memory) in drafts.into_iter().zip(&arena.steps) {
             let StepMemory { shared, workspace, packing } = *memory;
             let StepDraft { mut step, inputs, outputs } = draft;
-            let range = |value: &Value, bytes: usize| {
-                let (around, offset) = self.values_inside.place_of(*value);
-                (around, offset..offset + bytes)
-            };
-            let mut pieces: Vec<ArenaPiece> = Vec::new();
-            let mut part_of = |wanted: ArenaPiece, written: bool| match pieces.iter().position(|p| *p == wanted) {
-                Some(at) if !written => at,
-                _ => {
-                    pieces.push(wanted);
-                    pieces.len() - 1
-                }
-            };
-            let value_piece = |value: &Value, bytes: usize, written: bool| {
-                let (around, offset) = self.values_inside.place_of(*value);
-                let whole = piece(arena.number[&around], written);
-                ArenaPiece { offset: whole.offset + offset, bytes, written }
-            };
-            let packed: Vec<bool> = (0..inputs.len()).map(|i| step.is_packed(i)).collect();
-            for (i, (value, operand)) in inputs.iter().zip(&mut step.inputs).enumerate() {
-                let bytes = operand.tensor.bytes();
-                operand.place = match value {
-                    _ if packed[i] => OperandPlace::Packed,
-                    _ if shared == Some(i) => OperandPlace::Shared,
-                    Value::Input(i) => OperandPlace::Input(*i),
-                    Value::Node(..) if let Some(slot) = (self.constant)(*value) => OperandPlace::Const(slot),
-                    Value::Node(..) => match self.results.get(value) {
-                        Some(j) => OperandPlace::Output(*j),
-                        None => OperandPlace::Arena(part_of(value_piece(value, bytes, false), false)),
-                    },
-                };
-                match operand.place {
-                    OperandPlace::Input(i) => step.needs.push(StepNeed::Input(i)),
-                    OperandPlace::Const(slot) => step.needs.push(StepNeed::Const(slot)),
-                    OperandPlace::Packed => {}
-                    _ => {
-                        let (around, bytes) = range(value, bytes);
-                        step.needs.extend(written.by(around, &bytes).map(StepNeed::Step));
-                    }
-                }
-            }
+            let mut pieces = StepPieces { layout: self, arena: &arena, pieces: Vec::new() };
+            self.place_inputs(&mut step, &inputs, shared, &mut pieces, &written);
             if let Some(PackedPlace::Const(slot)) = step.packed {
                 step.needs.push(StepNeed::Const(slot));
             }
@@ -106,19 +64,92 @@ impl StepLayout<'_> {
                 let bytes = operand.tensor.bytes();
                 operand.place = match self.results.get(value) {
                     Some(j) => OperandPlace::Output(*j),
-                    None => OperandPlace::Arena(part_of(value_piece(value, bytes, true), true)),
+                    None => OperandPlace::Arena(pieces.of_value(*value, bytes, true)),
                 };
-                let (around, bytes) = range(value, bytes);
+                let (around, bytes) = self.range(*value, bytes);
                 written.add(around, bytes, steps.len());
             }
-            step.workspace = workspace.map(|i| part_of(piece(i, true), true));
+            step.workspace = workspace.map(|i| pieces.scratch(i));
             if let Some(i) = packing {
-                step.packed = Some(PackedPlace::Arena(part_of(piece(i, true), true)));
+                step.packed = Some(PackedPlace::Arena(pieces.scratch(i)));
             }
-            sort_pieces(&mut step, pieces);
+            sort_pieces(&mut step, pieces.pieces);
             steps.push(step);
         }
         (steps, aligned(arena.bytes))
+    }
+
+    /// Places the inputs of a step, and notes what it needs for them.
+    fn place_inputs(
+        &self,
+        step: &mut Step,
+        inputs: &[Value],
+        shared: Option<usize>,
+        pieces: &mut StepPieces<'_>,
+        written: &WrittenBytes,
+    ) {
+        let packed: Vec<bool> = (0..inputs.len()).map(|i| step.is_packed(i)).collect();
+        for (i, (value, operand)) in inputs.iter().zip(&mut step.inputs).enumerate() {
+            let bytes = operand.tensor.bytes();
+            operand.place = match value {
+                _ if packed[i] => OperandPlace::Packed,
+                _ if shared == Some(i) => OperandPlace::Shared,
+                Value::Input(i) => OperandPlace::Input(*i),
+                Value::Node(..) if let Some(slot) = (self.constant)(*value) => OperandPlace::Const(slot),
+                Value::Node(..) => match self.results.get(value) {
+                    Some(j) => OperandPlace::Output(*j),
+                    None => OperandPlace::Arena(pieces.of_value(*value, bytes, false)),
+                },
+            };
+            match operand.place {
+                OperandPlace::Input(i) => step.needs.push(StepNeed::Input(i)),
+                OperandPlace::Const(slot) => step.needs.push(StepNeed::Const(slot)),
+                OperandPlace::Packed => {}
+                _ => {
+                    let (around, bytes) = self.range(*value, bytes);
+                    step.needs.extend(written.by(around, &bytes).map(StepNeed::Step));
+                }
+            }
+        }
+    }
+
+    /// The value that a value is inside of, and its bytes there.
+    fn range(&self, value: Value, bytes: usize) -> (Value, Range<usize>) {
+        let (around, offset) = self.values_inside.place_of(value);
+        (around, offset..offset + bytes)
+    }
+}
+
+/// The pieces of the arena that a step uses.
+struct StepPieces<'a> {
+    layout: &'a StepLayout<'a>,
+    arena: &'a Arena,
+    pieces: Vec<ArenaPiece>,
+}
+
+impl StepPieces<'_> {
+    /// The number of the piece that a value is.
+    fn of_value(&mut self, value: Value, bytes: usize, written: bool) -> usize {
+        let (around, offset) = self.layout.values_inside.place_of(value);
+        let (start, _) = self.arena.place(self.arena.number[&around]);
+        self.add(ArenaPiece { offset: start + offset, bytes, written })
+    }
+
+    /// The number of a piece that is memory of the step alone.
+    fn scratch(&mut self, i: usize) -> usize {
+        let (offset, bytes) = self.arena.place(i);
+        self.add(ArenaPiece { offset, bytes, written: true })
+    }
+
+    /// Adds a piece, unless it is one that is read already.
+    fn add(&mut self, wanted: ArenaPiece) -> usize {
+        match self.pieces.iter().position(|piece| *piece == wanted) {
+            Some(at) if !wanted.written => at,
+            _ => {
+                self.pieces.push(wanted);
+                self.pieces.len() - 1
+            }
+        }
     }
 }
 

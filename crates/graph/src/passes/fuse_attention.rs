@@ -62,6 +62,16 @@ struct Scores {
     mask: Option<View>,
 }
 
+/// Two products with a softmax between them.
+struct MatchedAttention {
+    scores: Scores,
+    /// the product of the weights and the values
+    sums: MatchedProduct,
+    /// queries, keys and values
+    reads: [Value; 3],
+    lengths: Option<Value>,
+}
+
 /// Attention that was found.
 struct Fused {
     batch: [usize; 2],
@@ -114,15 +124,21 @@ impl Finder<'_> {
         self.graph.producer(value).filter(|_| self.uses.get(&value) == Some(&1))
     }
 
-    /// The attention that ends with node `n`.
+    /// The attention that ends with node `n`, with heads where layers store them, or where they are
+    /// copied to.
     fn attention(&self, n: usize) -> Option<Fused> {
+        let matched = self.products_around_softmax(n)?;
+        [true, false].into_iter().find_map(|deep| self.fused(n, &matched, deep))
+    }
+
+    fn products_around_softmax(&self, n: usize) -> Option<MatchedAttention> {
         let node = &self.graph.nodes[n];
         let is_softmax = |value: &Value| self.only(*value).filter(|(_, node)| node.op.name == "softmax");
         let (softmax, weights) = node.inputs.iter().find_map(is_softmax)?;
         self.shape(Value::Node(n, 0))?;
         let sums = self.product(n).filter(|sums| sums.alpha == 1.0)?;
-        let [left, right, result] = sums.operands;
-        let [queries, width, keys] = sums.size;
+        let [left, right, _] = sums.operands;
+        let [queries, _, keys] = sums.size;
         if node.inputs[left.array] != Value::Node(softmax, 0) || right.array == left.array {
             return None;
         }
@@ -138,9 +154,15 @@ impl Finder<'_> {
             return None;
         }
         let reads = &self.graph.nodes[scores.node].inputs;
-        let (q, k, v) = (reads[made.operands[0].array], reads[made.operands[1].array], node.inputs[right.array]);
+        let reads = [reads[made.operands[0].array], reads[made.operands[1].array], node.inputs[right.array]];
+        Some(MatchedAttention { reads, sums, lengths: has_length.then(|| weights.inputs[1]), scores })
+    }
+
+    /// Attention as one node; with `deep` unset, on heads where they are copied to.
+    fn fused(&self, n: usize, matched: &MatchedAttention, deep: bool) -> Option<Fused> {
+        let MatchedAttention { scores, sums, reads: [q, k, v], lengths } = matched;
+        let (made, [_, right, result], [queries, width, keys]) = (&scores.product, sums.operands, sums.size);
         let depth = made.size[2];
-        let size = [queries, keys, depth, width];
         let at = |view: &View, steps: MatrixSteps, rows: usize, columns: usize| {
             places(view, sums.batch, steps, [rows, columns])
         };
@@ -148,39 +170,29 @@ impl Finder<'_> {
             let [outer, inner, row, column] = steps.steps;
             MatrixSteps { steps: [outer, inner, column, row], ..steps }
         };
-        let mask = match &scores.mask {
-            Some(mask) => Some(at(mask, made.operands[2], queries, keys).filter(|at| keys == 1 || at.steps[1] == 1)?),
-            None => None,
-        };
-        // With heads where layers store them, or where they are copied to.
-        [true, false].into_iter().find_map(|deep| {
-            let (q, q_scale) = self.view(q, deep)?;
-            let (k, k_scale) = self.view(k, deep)?;
-            let (v, v_scale) = self.view(v, deep)?;
-            let (out, end) = self.result(n, deep)?;
-            let mut operands = vec![
-                at(&q, made.operands[0], queries, depth)?,
-                at(&k, turned(made.operands[1]), keys, depth)?,
-                at(&v, right, keys, width)?,
-            ];
-            operands.extend(mask.clone());
-            let out = at(&out, result, queries, width).filter(|at| width == 1 || at.steps[1] == 1)?;
-            let all = || operands.iter().chain([&out]);
-            let batch = all().find_map(|at| match at.batch[..] {
-                [[outer, _], [inner, _]] => Some([outer, inner]),
-                _ => None,
-            });
-            let batch = batch.unwrap_or([1, sums.batch.iter().product()]);
-            let fits = v_scale == 1.0 && all().all(|at| at.batch_steps(batch).is_some());
-            fits.then(|| Fused {
-                batch,
-                size,
-                scale: scores.scale * q_scale * k_scale,
-                operands: operands.clone(),
-                lengths: has_length.then(|| weights.inputs[1]),
-                shape: self.shape(Value::Node(end, 0)).unwrap_or_default().to_vec(),
-                result: (out.clone(), end),
-            })
+        let (q, q_scale) = self.view(*q, deep)?;
+        let (k, k_scale) = self.view(*k, deep)?;
+        let (v, v_scale) = self.view(*v, deep)?;
+        let (out, end) = self.result(n, deep)?;
+        let mut operands = vec![
+            at(&q, made.operands[0], queries, depth)?,
+            at(&k, turned(made.operands[1]), keys, depth)?,
+            at(&v, right, keys, width)?,
+        ];
+        if let Some(mask) = &scores.mask {
+            operands.push(at(mask, made.operands[2], queries, keys).filter(|at| keys == 1 || at.steps[1] == 1)?);
+        }
+        let out = at(&out, result, queries, width).filter(|at| width == 1 || at.steps[1] == 1)?;
+        let batch = batch_of(operands.iter().chain([&out]), sums.batch);
+        let fits = v_scale == 1.0 && operands.iter().chain([&out]).all(|at| at.batch_steps(batch).is_some());
+        fits.then(|| Fused {
+            batch,
+            size: [queries, keys, depth, width],
+            scale: scores.scale * q_scale * k_scale,
+            operands,
+            lengths: *lengths,
+            shape: self.shape(Value::Node(end, 0)).unwrap_or_default().to_vec(),
+            result: (out, end),
         })
     }
 
@@ -297,6 +309,15 @@ fn factor(node: &GraphNode) -> Option<f64> {
     }
     let number = node.attrs.float("scalar");
     (number as f32).is_normal().then(|| if node.op.name == "_div_scalar" { 1.0 / number } else { number })
+}
+
+/// The extents of the batch as the first operand with two axes has them, or all of it as one axis.
+fn batch_of<'a>(mut operands: impl Iterator<Item = &'a MatrixPlaces>, batch: [usize; 2]) -> [usize; 2] {
+    let found = operands.find_map(|at| match at.batch[..] {
+        [[outer, _], [inner, _]] => Some([outer, inner]),
+        _ => None,
+    });
+    found.unwrap_or([1, batch.iter().product()])
 }
 
 /// Matrices of a form in the memory of what the array is a view of.

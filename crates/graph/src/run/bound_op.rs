@@ -1,10 +1,11 @@
 //! A [`CachedOp`] with its parameters: calls name the data only.
 
-use super::cached_op::{Binding, CachedOp, CompiledBody, JoinedRows, with_device};
-use super::call::PreparedCall;
+use super::cached_op::{CachedOp, CompiledBody, JoinedRows, with_device};
 use super::call_options::CallOptions;
 use super::inputs::InputSource;
 use super::plan_cache::CallSignature;
+use super::prepared::Binding;
+use super::prepared::PreparedCall;
 use super::program::Program;
 use super::started::Started;
 use crate::compile::interrupt::Interrupter;

@@ -1,13 +1,13 @@
 //! [`CachedOp`]: a symbol that any number of threads call.
 
-use super::call::PreparedCall;
 use super::call_options::CallOptions;
 use super::executable::Executable;
 use super::inputs::InputSource;
 use super::placed::Placements;
 use super::plan_cache::CacheStats;
+use super::prepared::{Binding, PreparedCall};
 use super::segment::{MEMORY_PER_NODE, Segment};
-use super::staged::Staged;
+use super::staged_graph::Staged;
 use super::started::Started;
 use super::state_updates::StateUpdates;
 use super::stored::{StoredGraphs, makes_sparse};
@@ -20,7 +20,7 @@ use crate::passes;
 use crate::symbol::{Symbol, first_names};
 use mxrt_engine::{Engine, FailureKind, OpError, OpName, reserve};
 use mxrt_ops::{ConvSignature, Precision, RandomKey, RandomState};
-use mxrt_tensor::{Context, NDArray, ParameterSet, TensorType};
+use mxrt_tensor::{Context, NDArray, TensorType};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -344,37 +344,6 @@ pub enum JoinedRows {
     NoGain,
     /// Time is saved: the weights are read once for all rows, which costs more than computing one.
     Gain,
-}
-
-/// Sources of the inputs of a graph: arrays of the call, or arrays that are bound.
-pub(super) struct Binding {
-    /// source of each input
-    pub sources: Arc<[InputSource]>,
-    /// the arrays that are bound, if any
-    pub params: Option<Arc<ParameterSet>>,
-    /// whether any of them is sparse
-    pub sparse: bool,
-}
-
-impl Binding {
-    /// The array of an input in a call with this data.
-    pub(super) fn array<'a>(&'a self, input: usize, data: &[&'a NDArray]) -> Option<&'a NDArray> {
-        match *self.sources.get(input)? {
-            InputSource::Data(i) => data.get(i).copied(),
-            InputSource::Param(i) => self.params.as_ref()?.arrays().get(i),
-        }
-    }
-
-    /// Whether an input is among the arrays that are bound.
-    pub(super) fn is_bound(&self, input: usize) -> bool {
-        matches!(self.sources.get(input), Some(InputSource::Param(_)))
-    }
-
-    /// The context on which a call with these arrays runs.
-    pub(super) fn context(&self, data: &[&NDArray]) -> Context {
-        let bound = || self.params.as_ref()?.arrays().first();
-        data.first().copied().or_else(bound).map_or_else(Context::default, NDArray::context)
-    }
 }
 
 impl std::fmt::Debug for CachedOp {

@@ -1,14 +1,13 @@
 //! One call of a compiled graph, whatever it consists of.
 
-use super::cached_op::{Binding, CachedOp, CompiledBody};
-use super::call_options::CallOptions;
-use super::plan_cache::CallSignature;
+use super::cached_op::{CachedOp, CompiledBody};
+use super::prepared::PreparedCall;
 use super::program::Program;
 use super::segment::Segment;
 use super::started::Started;
 use crate::compile::interrupt::Interrupter;
-use mxrt_engine::{Cost, EngineKind, FailureKind, OpError};
-use mxrt_tensor::{NDArray, TensorType};
+use mxrt_engine::{Cost, EngineKind, OpError};
+use mxrt_tensor::TensorType;
 use std::sync::Arc;
 
 /// Plans estimated below this run inline even where other threads wait for the calling thread.
@@ -16,22 +15,6 @@ const INLINE_NS: u64 = 10_000;
 
 /// A call that must return at once looks no plan up by the types of more inputs.
 const MAX_QUICK_INPUTS: usize = 4;
-
-/// A call whose arrays have been looked at.
-pub(super) struct PreparedCall<'a> {
-    pub binding: &'a Binding,
-    /// arrays of the inputs that are not bound
-    pub data: &'a [&'a NDArray],
-    /// inputs that these are; none: all
-    pub given: Option<&'a [usize]>,
-    /// arrays of the caller for the results
-    pub outputs: Option<&'a [&'a NDArray]>,
-    pub options: &'a CallOptions,
-    /// the program, where it was found without the types of all inputs
-    pub known: Option<Arc<Program>>,
-    /// types of all inputs
-    pub types: &'a dyn Fn() -> CallSignature,
-}
 
 impl CachedOp {
     /// Begins a call. With the naive engine it is over when this returns.
@@ -109,15 +92,4 @@ impl CachedOp {
         let here = program.cost_ns() < Cost::SMALL_NS || self.engine().kind() == EngineKind::Naive;
         !here || program.cost_ns() < INLINE_NS
     }
-}
-
-/// Fails unless arrays of the caller have the types of the results.
-pub(super) fn fits(outputs: &[&NDArray], types: &[TensorType]) -> Result<(), OpError> {
-    if outputs.len() == types.len() && outputs.iter().zip(types).all(|(a, t)| a.tensor_type() == *t) {
-        return Ok(());
-    }
-    let have: Vec<String> = outputs.iter().map(|a| a.tensor_type().to_string()).collect();
-    let want: Vec<String> = types.iter().map(|t| t.to_string()).collect();
-    let message = format!("the output arrays are {}, but {} are made", have.join(", "), want.join(", "));
-    Err(OpError::new(FailureKind::Shape, message).op("CachedOp"))
 }

@@ -1,8 +1,8 @@
 //! The inputs of a graph in a call, and in a part of a batch.
 
 use crate::plan::{GraphInputs, ValueKey};
-use mxrt_engine::{Failure, FailureKind, OpError};
-use mxrt_tensor::{TensorRef, TensorType};
+use mxrt_engine::{Engine, Failure, FailureKind, OpError};
+use mxrt_tensor::{CallLaunch, NDArray, TensorRef, TensorType};
 
 /// Source of an input of the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,4 +102,12 @@ impl GraphInputs for BatchRows<'_> {
     fn params_key(&self) -> Option<(u64, u64)> {
         self.all.params_key()
     }
+}
+
+/// The arrays that a call on a device reads: its inputs, then its parameters. Every call reads the
+/// parameters and few ops write them, so they need not remember their readers.
+pub(super) fn frozen_inputs<'a>(engine: &'static Engine, call: &CallLaunch<'a>) -> Vec<&'a NDArray> {
+    let params = call.params.map_or(&[][..], |set| set.arrays());
+    params.iter().for_each(|array| engine.freeze(array.var()));
+    call.inputs.iter().copied().chain(params).collect()
 }

@@ -1,20 +1,17 @@
-//! Pushes a program and its arrays as an op of the engine, and gives the op its site on the host.
+//! Pushes a program and its arrays as an op of the engine.
 
-use super::cached_op::{Binding, CachedOp};
-use super::call::{PreparedCall, fits};
+use super::cached_op::CachedOp;
 use super::call_options::CallOptions;
 use super::device_program::DeviceProgram;
-use super::inputs::{CallInputs, InputSource};
+use super::host_site::HostSite;
+use super::inputs::CallInputs;
 use super::on_device;
+use super::prepared::{Binding, PreparedCall, fits};
 use super::program::{BatchCursor, GroupEnd, Program};
 use super::segment::Segment;
-use crate::memory::constants::allocate;
-use crate::memory::release;
-use crate::plan::{PackedParam, PlanRequest, RunSite};
-use mxrt_engine::memory::MemoryPool;
-use mxrt_engine::profile::ProfiledOp;
-use mxrt_engine::{Cost, DeviceId, Failure, FailureKind, OpError, RequestScope};
-use mxrt_ops::{EnginePar, Par, check_device_kernels};
+use crate::plan::PlanRequest;
+use mxrt_engine::{Cost, DeviceId, FailureKind, OpError, RequestScope};
+use mxrt_ops::{EnginePar, check_device_kernels};
 use mxrt_tensor::{CallLaunch, CallProgress, Context, Interest, NDArray, TensorMut, TensorType, launch_call};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -153,54 +150,5 @@ impl CachedOp {
         self.push(segment, program, &self.unbound, call, run)?;
         drop(outputs);
         Ok(results)
-    }
-}
-
-/// The site of an op of the host.
-pub(super) struct HostSite<'a, 'o> {
-    par: EnginePar<'a, 'o>,
-    inputs: &'a CallInputs<'a>,
-    /// interests in the results, if the call may be cancelled by dropping them
-    wanted: &'a [Interest],
-}
-
-impl<'a, 'o> HostSite<'a, 'o> {
-    pub(super) fn new(par: EnginePar<'a, 'o>, inputs: &'a CallInputs<'a>, wanted: &'a [Interest]) -> Self {
-        HostSite { par, inputs, wanted }
-    }
-}
-
-impl RunSite for HostSite<'_, '_> {
-    fn par(&self) -> &dyn Par {
-        &self.par
-    }
-
-    fn memory(&self) -> &'static MemoryPool {
-        self.par.0.engine().memory()
-    }
-
-    fn with_arena(&self, bytes: usize, run: &mut dyn FnMut(&mut [u8])) -> Result<(), OpError> {
-        run(allocate(self.memory(), bytes)?.as_mut_slice());
-        Ok(())
-    }
-
-    fn failure(&self, error: OpError) -> Failure {
-        self.par.0.failure(error)
-    }
-
-    fn is_cancelled(&self) -> bool {
-        !self.wanted.is_empty() && self.wanted.iter().all(Interest::is_lost)
-    }
-
-    fn profiled(&self) -> Option<ProfiledOp> {
-        self.par.0.profiled()
-    }
-
-    fn packed(&self, params: Vec<PackedParam>) {
-        let array_of = |input: usize| match self.inputs.sources.get(input) {
-            Some(InputSource::Param(at)) => self.inputs.arrays.params().get(*at),
-            _ => None,
-        };
-        release::push_release(self.par.0.engine(), &array_of, params);
     }
 }

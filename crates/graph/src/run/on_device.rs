@@ -1,13 +1,13 @@
 //! Calls on a device: a whole program is one kernel there, on memory of the device. The kernels are
 //! the host's, so the results have the same bits.
 
-use super::inputs::InputSource;
+use super::inputs::{InputSource, frozen_inputs};
 use super::program::Program;
 use crate::plan::{GraphInputs, PackedParam, PlanRequest, RunSite, ValueKey};
 use mxrt_engine::memory::MemoryPool;
 use mxrt_engine::{DeviceCtx, DeviceId, Engine, Failure, FailureKind, KernelCtx, OpError, OpKind};
 use mxrt_ops::{DevicePar, Par, RandomKey};
-use mxrt_tensor::{CallLaunch, CallProgress, DeviceLaunch, NDArray, TensorMut, TensorRef, launch_on};
+use mxrt_tensor::{CallLaunch, CallProgress, DeviceLaunch, TensorMut, TensorRef, launch_on};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -26,10 +26,7 @@ pub(super) fn push<F>(
 where
     F: FnMut(&PlanRequest<'_>, &mut [TensorMut<'_>]) -> Result<CallProgress, OpError> + Send + 'static,
 {
-    let params = call.params.map_or(&[][..], |set| set.arrays());
-    // Every call reads them and few ops write them: they need not remember their readers.
-    params.iter().for_each(|array| engine.freeze(array.var()));
-    let inputs: Vec<&NDArray> = call.inputs.iter().copied().chain(params).collect();
+    let inputs = frozen_inputs(engine, call);
     let values: Vec<(u64, usize)> = inputs.iter().map(|a| (a.value_key().0, a.value_key().2)).collect();
     // What was pushed before is enqueued by then, so the versions are those that the kernel will
     // meet.
@@ -49,22 +46,24 @@ where
         let inputs = DeviceInputs { sources: &sources, first_param, arrays: ins, keys, failures: failures(ctx) };
         let site = DeviceSite { engine, par: DevicePar(ctx), scratch: Mutex::new(arena) };
         let request = PlanRequest { site: &site, inputs: &inputs, random: &random };
-        loop {
-            match run(&request, outs)? {
-                CallProgress::Again => {}
-                CallProgress::Suspended(_) => return Err(suspended()),
-                CallProgress::Done(failed) => {
-                    failed.into_iter().for_each(|(output, failure)| ctx.fail_write(first_output + output, failure));
-                    return Ok(());
-                }
-            }
-        }
+        let failed = run_to_end(|| run(&request, outs))?;
+        failed.into_iter().for_each(|(output, failure)| ctx.fail_write(first_output + output, failure));
+        Ok(())
     })
 }
 
-/// Such programs are refused before they are pushed.
-fn suspended() -> OpError {
-    OpError::new(FailureKind::Operator, "a kernel of a device cannot be suspended")
+/// Runs all turns of a program; returns the outputs that have failed. Programs that are suspended
+/// are refused before they are pushed.
+fn run_to_end(mut turn: impl FnMut() -> Result<CallProgress, OpError>) -> Result<Vec<(usize, Failure)>, OpError> {
+    loop {
+        match turn()? {
+            CallProgress::Again => {}
+            CallProgress::Suspended(_) => {
+                return Err(OpError::new(FailureKind::Operator, "a kernel of a device cannot be suspended"));
+            }
+            CallProgress::Done(failed) => return Ok(failed),
+        }
+    }
 }
 
 /// Failures by number of access; empty when nothing has failed.

@@ -12,10 +12,10 @@
 //! [`BuildOptions::fallback`]: crate::BuildOptions::fallback
 
 use super::cached_op::CachedOp;
-use super::call::PreparedCall;
 use super::call_options::CallOptions;
 use super::executable::cut::{Cut, CutStage, StagePart, ValueSource, cut_by_place};
 use super::plan_cache::CallSignature;
+use super::prepared::PreparedCall;
 use super::started::{Started, call_error};
 use super::state_updates::push_copy;
 use crate::compile::interrupt::Interrupter;
@@ -252,15 +252,8 @@ impl CachedOp {
         }
         let input = |i: usize| call.binding.array(i, call.data).ok_or_else(misplaced);
         let mut made: Vec<Option<NDArray>> = vec![None; placed.values];
-        let mut push = |interrupter: &mut Interrupter<'_>| {
-            for part in &placed.parts {
-                let results = part.call(&input, &made, call.options, interrupter)?;
-                for (value, array) in part.makes.iter().zip(results) {
-                    made[*value] = Some(array);
-                }
-            }
-            Ok::<(), OpError>(())
-        };
+        let mut push =
+            |interrupter: &mut Interrupter<'_>| placed.call_parts(&input, &mut made, call.options, interrupter);
         if placed.results.is_some() && self.states.len() > 0 {
             // Copies of states go to the host and back: no other call may come between. Plans, for
             // which the program may be asked, are built before.
@@ -269,14 +262,14 @@ impl CachedOp {
         } else {
             push(interrupter)?;
         }
-        let mut results: SmallVec<[NDArray; 2]> = SmallVec::new();
-        for source in &placed.outputs {
+        let result = |source: &ValueSource| {
             let array = value(source, &input, &made)?;
-            results.push(match placed.results {
-                Some(context) if array.context() != context => array.copy_to_context(context)?,
-                _ => array,
-            });
-        }
+            match placed.results {
+                Some(context) if array.context() != context => array.copy_to_context(context),
+                _ => Ok(array),
+            }
+        };
+        let results = placed.outputs.iter().map(result).collect::<Result<SmallVec<[NDArray; 2]>, OpError>>()?;
         match call.outputs {
             Some(outputs) => Started::Known(results).stored(outputs, interrupter),
             None => Ok(Started::Known(results)),
@@ -285,6 +278,24 @@ impl CachedOp {
 }
 
 impl Placed {
+    /// Pushes the parts, one after the other, and stores what they make.
+    #[cfg_attr(debug_assertions, track_caller)]
+    fn call_parts<'a>(
+        &self,
+        input: &impl Fn(usize) -> Result<&'a NDArray, OpError>,
+        made: &mut [Option<NDArray>],
+        options: &CallOptions,
+        interrupter: &mut Interrupter<'_>,
+    ) -> Result<(), OpError> {
+        for part in &self.parts {
+            let results = part.call(input, made, options, interrupter)?;
+            for (value, array) in part.makes.iter().zip(results) {
+                made[*value] = Some(array);
+            }
+        }
+        Ok(())
+    }
+
     /// Builds the plans of all parts for these types of the inputs.
     fn prepare(&self, inputs: &[TensorType], interrupter: &mut Interrupter<'_>) -> Result<(), OpError> {
         let mut made: Vec<Option<TensorType>> = vec![None; self.values];

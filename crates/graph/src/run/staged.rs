@@ -1,107 +1,23 @@
 //! Calls of graphs in several stages: one op of the engine that runs them all.
 
-use super::cached_op::{Binding, CachedOp};
-use super::call::{PreparedCall, fits};
+use super::cached_op::CachedOp;
 use super::call_options::CallOptions;
-use super::executable::Executable;
-use super::executable::cursor::{Cursor, ExecutableRequest, TurnEnd};
+use super::executable::cursor::Cursor;
 use super::executable::inputs::{HeldValue, RequestInputs};
+use super::executable::stage_call::{ExecutableRequest, TurnEnd};
+use super::host_site::HostSite;
 use super::inputs::CallInputs;
-use super::launch::HostSite;
 use super::plan_cache::CallSignature;
+use super::prepared::{Binding, PreparedCall, fits};
+use super::staged_graph::{CheckedCall, Staged};
 use super::started::Started;
 use crate::compile::interrupt::Interrupter;
-use crate::ir::{Graph, GraphNode, PartialType, Types, Value, infer_checked, infer_inputs};
-use mxrt_engine::ForkSafeMutex as Mutex;
 use mxrt_engine::{Cost, Engine, Failure, FailureKind, OpError, RequestScope};
 use mxrt_ops::EnginePar;
 use mxrt_tensor::{
     CallLaunch, CallProgress, Context, Interest, LateArray, LatePlace, NDArray, TensorMut, TensorType, launch_call,
 };
 use smallvec::SmallVec;
-use std::collections::HashMap;
-use std::sync::Arc;
-
-/// Signatures that are remembered to fit the graph.
-const MAX_CHECKED: usize = 64;
-
-/// A graph in several stages.
-pub(super) struct Staged {
-    pub graph: Graph,
-    pub executable: Arc<Executable>,
-    /// results of the user; those after them are new states
-    outputs: usize,
-    data_dependent: bool,
-    checked: Mutex<HashMap<CallSignature, Arc<CheckedCall>>>,
-}
-
-/// Facts about the calls of a signature.
-struct CheckedCall {
-    /// types of the results; none if they follow from contents
-    outputs: Option<Vec<TensorType>>,
-    cost_ns: u64,
-}
-
-impl Staged {
-    pub fn new(graph: Graph, executable: Executable, outputs: usize) -> Staged {
-        let data_dependent = graph.nodes.iter().any(GraphNode::is_data_dependent);
-        Staged { graph, executable: Arc::new(executable), outputs, data_dependent, checked: Mutex::default() }
-    }
-
-    /// Whether shapes of results may follow from contents.
-    pub fn is_data_dependent(&self) -> bool {
-        self.data_dependent
-    }
-
-    /// Types of all values of the graph; none if some follow from contents. Fails where types of
-    /// inputs do not fit, whatever the inputs hold.
-    pub fn types(&self, inputs: &[TensorType], interrupter: &mut Interrupter<'_>) -> Result<Option<Types>, OpError> {
-        if self.data_dependent {
-            let known: Vec<PartialType> = inputs.iter().map(PartialType::from).collect();
-            return infer_inputs(&self.graph, &known).map(|_| None);
-        }
-        infer_checked(&self.graph, inputs, &mut || interrupter.check()).map(Some)
-    }
-
-    /// Types of the results for these of the inputs; none if they follow from contents. Builds plans.
-    pub fn result_types(
-        &self,
-        inputs: &[TensorType],
-        interrupter: &mut Interrupter<'_>,
-    ) -> Result<Option<Vec<TensorType>>, OpError> {
-        Ok(self.check(inputs, interrupter)?.outputs.clone())
-    }
-
-    /// Facts about a call of these types. The first of a signature builds plans.
-    fn check(&self, inputs: &[TensorType], interrupter: &mut Interrupter<'_>) -> Result<Arc<CheckedCall>, OpError> {
-        let known = self.checked.lock().get(inputs).cloned();
-        if let Some(known) = known {
-            return Ok(known);
-        }
-        if interrupter.is_quick() {
-            return Err(interrupter.give_up());
-        }
-        let types = self.types(inputs, interrupter)?;
-        let cost_ns = self.executable.prepare(inputs, types.as_ref(), interrupter)?;
-        let outputs = types.map(|types| self.output_types(inputs, &types)).transpose()?;
-        let checked = Arc::new(CheckedCall { outputs, cost_ns });
-        let mut all = self.checked.lock();
-        if all.len() >= MAX_CHECKED {
-            all.clear();
-        }
-        all.insert(inputs.iter().cloned().collect(), checked.clone());
-        Ok(checked)
-    }
-
-    fn output_types(&self, inputs: &[TensorType], types: &Types) -> Result<Vec<TensorType>, OpError> {
-        let one = |value: &Value| match value {
-            Value::Input(i) => inputs.get(*i),
-            Value::Node(..) => types.get(value),
-        };
-        let unknown = || OpError::new(FailureKind::Shape, "the type of a result cannot be told").op("CachedOp");
-        self.graph.outputs[..self.outputs].iter().map(|value| one(value).cloned().ok_or_else(unknown)).collect()
-    }
-}
 
 impl CachedOp {
     /// Pushes a call.
@@ -164,11 +80,7 @@ impl CachedOp {
         let _request = RequestScope::begin();
         let (engine, executable) = (self.engine(), staged.executable.clone());
         let Results { started, written, places } = self.staged_results(checked, context, call.options)?;
-        let state = |input: &Option<usize>| {
-            let tensor = types.get((*input)?)?.clone();
-            Some(NDArray::new(engine, Context::default(), tensor))
-        };
-        let states = self.states.inputs().iter().filter_map(state).collect::<Result<Vec<NDArray>, OpError>>()?;
+        let states = self.new_states(&types)?;
         let outs: SmallVec<[&NDArray; 2]> = written.iter().chain(&states).collect();
         let wanted: SmallVec<[Interest; 2]> = written.iter().filter_map(|a| a.interest()).collect();
         let launch = CallLaunch {
@@ -194,6 +106,15 @@ impl CachedOp {
         });
         drop(outs);
         Ok((started.on(context)?, states))
+    }
+
+    /// Makes arrays of the host for the new states.
+    fn new_states(&self, types: &CallSignature) -> Result<Vec<NDArray>, OpError> {
+        let state = |input: &Option<usize>| {
+            let tensor = types.get((*input)?)?.clone();
+            Some(NDArray::new(self.engine(), Context::default(), tensor))
+        };
+        self.states.inputs().iter().filter_map(state).collect()
     }
 
     /// Arrays for the results of the user.

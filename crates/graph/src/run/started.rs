@@ -1,6 +1,6 @@
 //! [`Started`]: the results of a call that has begun.
 
-use super::call::fits;
+use super::prepared::fits;
 use super::state_updates::push_copy;
 use crate::compile::interrupt::Interrupter;
 use mxrt_engine::{Engine, FailureKind, OpError, Var, WaitError};

@@ -6,10 +6,10 @@
 //! device such a graph is given dense copies.
 
 use super::cached_op::CachedOp;
-use super::call::{PreparedCall, fits};
 use super::call_options::CallOptions;
 use super::executable::cut::{Cut, CutStage, StagePart, ValueSource, cut_stored};
 use super::plan_cache::CallSignature;
+use super::prepared::{PreparedCall, fits};
 use super::started::{Started, call_error};
 use crate::compile::interrupt::Interrupter;
 use crate::compile::report::PlanReport;
@@ -272,23 +272,7 @@ impl CachedOp {
         };
         for part in &graph.parts {
             let arrays = part.sources.iter().map(|source| read(source, &made)).collect::<Result<Vec<_>, _>>()?;
-            let results = match &part.work {
-                Work::Dense(op) => {
-                    let arrays = arrays.iter().map(for_plan).collect::<Result<Vec<NDArray>, OpError>>()?;
-                    let arrays: Vec<&NDArray> = arrays.iter().collect();
-                    // Its results may be dropped here when others have read them.
-                    let cancel_on_drop = call.options.cancel_on_drop && !part.is_read;
-                    let options = CallOptions { cancel_on_drop, ..*call.options };
-                    op.call(&arrays, None, &options, interrupter)?.arrays_unless(interrupter).map_err(call_error)?
-                }
-                Work::Stored(nodes) => {
-                    let bound = |at: usize| match part.sources.get(at) {
-                        Some(ValueSource::Input(i)) => call.binding.is_bound(*i),
-                        _ => false,
-                    };
-                    self.run_nodes(nodes, &arrays, &bound)?
-                }
-            };
+            let results = self.start_part(part, &arrays, call, interrupter)?;
             for (value, array) in part.makes.iter().zip(results) {
                 made[*value] = Some(array);
             }
@@ -306,6 +290,34 @@ impl CachedOp {
             convert_into(from, to)?;
         }
         Ok(Started::Known(outputs.iter().map(|a| (*a).clone()).collect()))
+    }
+
+    /// Pushes one part, which reads these arrays.
+    #[cfg_attr(debug_assertions, track_caller)]
+    fn start_part(
+        &self,
+        part: &StoredPart,
+        arrays: &[NDArray],
+        call: &PreparedCall<'_>,
+        interrupter: &mut Interrupter<'_>,
+    ) -> Result<SmallVec<[NDArray; 2]>, OpError> {
+        match &part.work {
+            Work::Dense(op) => {
+                let arrays = arrays.iter().map(for_plan).collect::<Result<Vec<NDArray>, OpError>>()?;
+                let arrays: Vec<&NDArray> = arrays.iter().collect();
+                // Its results may be dropped here when others have read them.
+                let cancel_on_drop = call.options.cancel_on_drop && !part.is_read;
+                let options = CallOptions { cancel_on_drop, ..*call.options };
+                op.call(&arrays, None, &options, interrupter)?.arrays_unless(interrupter).map_err(call_error)
+            }
+            Work::Stored(nodes) => {
+                let bound = |at: usize| match part.sources.get(at) {
+                    Some(ValueSource::Input(i)) => call.binding.is_bound(*i),
+                    _ => false,
+                };
+                self.run_nodes(nodes, arrays, &bound)
+            }
+        }
     }
 
     fn run_nodes(

@@ -24,30 +24,35 @@ enum Needs {
     OutputsAlone,
 }
 
+/// Operators that need every shape.
+const NEED_ALL: &[&str] = &[
+    "BilinearSampler",
+    "Flatten",
+    "LRN",
+    "SpatialTransformer",
+    "_contrib_AdaptiveAvgPooling2D",
+    "_contrib_BilinearResize2D",
+    "_contrib_allclose",
+    "_contrib_box_nms",
+    "_image_to_tensor",
+    "_slice_assign_scalar",
+    "argmax",
+    "argmax_channel",
+    "argmin",
+    "broadcast_axis",
+    "col2im",
+    "gather_nd",
+    "im2col",
+    "max",
+    "min",
+    "norm",
+    "one_hot",
+    "tile",
+];
+
 fn needs(op: &str) -> Option<Needs> {
     Some(match op {
-        "BilinearSampler"
-        | "Flatten"
-        | "LRN"
-        | "SpatialTransformer"
-        | "_contrib_AdaptiveAvgPooling2D"
-        | "_contrib_BilinearResize2D"
-        | "_contrib_allclose"
-        | "_contrib_box_nms"
-        | "_image_to_tensor"
-        | "_slice_assign_scalar"
-        | "argmax"
-        | "argmax_channel"
-        | "argmin"
-        | "broadcast_axis"
-        | "col2im"
-        | "gather_nd"
-        | "im2col"
-        | "max"
-        | "min"
-        | "norm"
-        | "one_hot"
-        | "tile" => Needs::All,
+        op if NEED_ALL.contains(&op) => Needs::All,
         "LinearRegressionOutput"
         | "LogisticRegressionOutput"
         | "MAERegressionOutput"

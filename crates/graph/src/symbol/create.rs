@@ -68,6 +68,43 @@ pub(crate) fn variable_name(node: &str, input: &str) -> String {
     if node.is_empty() { input.to_owned() } else { format!("{node}_{input}") }
 }
 
+/// The number of inputs that a node has by its attributes, which are bounded.
+fn number_of_inputs(op: &'static OpDef, parsed: &Attrs) -> Result<usize, OpError> {
+    let bad = |message: String| Err(OpError::new(FailureKind::Value, message));
+    match op.inputs {
+        Inputs::Variadic { count, .. } => match parsed.opt_int(count).map(usize::try_from) {
+            Some(Ok(n)) if n <= MAX_OUTPUTS => Ok(n),
+            given => bad(format!("{count}={given:?} is not a possible number of inputs")),
+        },
+        Inputs::Ranged { count, .. } => match parsed.opt_int(count).map(usize::try_from) {
+            Some(Ok(n)) if n <= MAX_OUTPUTS / 3 => Ok(3 * n),
+            given => bad(format!("{count}={given:?} is not a possible number of arrays")),
+        },
+        _ => Ok(op.num_inputs(parsed)),
+    }
+}
+
+/// The input that argument number `i` is for, of so many.
+fn slot_of<N: AsRef<str>>(i: usize, keyword: Option<&str>, names: &[N], required: usize) -> Result<usize, OpError> {
+    let names = || names.iter().map(AsRef::as_ref);
+    let message = match keyword {
+        None if i < required => return Ok(i),
+        None => {
+            let names: Vec<&str> = names().collect();
+            format!("Incorrect number of arguments, requires {required} inputs ({})", names.join(", "))
+        }
+        Some(key) => {
+            if let Some(slot) = names().position(|name| name == key).filter(|slot| *slot < required) {
+                return Ok(slot);
+            }
+            let list: Vec<String> = names().enumerate().map(|(i, name)| format!("\t[{i}]{name}")).collect();
+            let list = list.join("\n");
+            format!("Symbol.ComposeKeyword argument name {key} not found.\nCandidate arguments:\n{list}\n")
+        }
+    };
+    Err(OpError::new(FailureKind::Value, message))
+}
+
 /// Positional arguments first, then keywords, then variables of our own.
 fn match_arguments(
     op: &'static OpDef,
@@ -78,41 +115,11 @@ fn match_arguments(
     subgraphs: usize,
 ) -> Result<Vec<NodeEntry>, OpError> {
     let bad = |message: String| Err(OpError::new(FailureKind::Value, message));
-    let required = match op.inputs {
-        Inputs::Variadic { count, .. } => match parsed.opt_int(count).map(usize::try_from) {
-            Some(Ok(n)) if n <= MAX_OUTPUTS => n,
-            given => return bad(format!("{count}={given:?} is not a possible number of inputs")),
-        },
-        Inputs::Ranged { count, .. } => match parsed.opt_int(count).map(usize::try_from) {
-            Some(Ok(n)) if n <= MAX_OUTPUTS / 3 => 3 * n,
-            given => return bad(format!("{count}={given:?} is not a possible number of arrays")),
-        },
-        _ => op.num_inputs(parsed),
-    };
+    let required = number_of_inputs(op, parsed)?.saturating_sub(subgraphs);
     let names = op.input_names(parsed);
-    let required = required.saturating_sub(subgraphs);
     let mut slots: Vec<Option<NodeEntry>> = vec![None; required];
     for (i, (keyword, symbol)) in arguments.into_iter().enumerate() {
-        let slot = match &keyword {
-            None if i < required => i,
-            None => {
-                return bad(format!(
-                    "Incorrect number of arguments, requires {required} inputs ({})",
-                    names.join(", ")
-                ));
-            }
-            Some(key) => match names.iter().position(|n| n == key) {
-                Some(slot) if slot < required => slot,
-                _ => {
-                    let list: Vec<String> = names.iter().enumerate().map(|(i, n)| format!("\t[{i}]{n}")).collect();
-                    let list = list.join("\n");
-                    return bad(format!(
-                        "Symbol.ComposeKeyword argument name {key} not found.\nCandidate \
-                         arguments:\n{list}\n"
-                    ));
-                }
-            },
-        };
+        let slot = slot_of(i, keyword.as_deref(), &names, required)?;
         let what = keyword.map_or_else(|| format!("Argument {i}"), |key| format!("Keyword ComposedArgument {key}"));
         let [entry] = symbol.outputs() else {
             let n = symbol.outputs().len();

@@ -47,17 +47,12 @@ pub(crate) fn inner_graph(
     let mut computed: Vec<(usize, Value)> = Vec::new();
     for (j, k) in wiring.inputs[g].iter().enumerate() {
         let value = outer.root(reads[*k]);
-        let input = &mut import.made.graph.inputs[j];
-        input.constant = false;
+        import.made.graph.inputs[j].constant = false;
         let source = match (operands[*k], wiring.state_of(*k), value) {
             (Some(operand), _, _) if *k < wiring.rows => InnerSource::Row(operand),
             (Some(_), Some(state), _) => InnerSource::State(state),
             (Some(operand), None, _) => InnerSource::Whole(operand),
-            (None, _, Value::Input(i)) => {
-                *input = GraphInput { name: input.name.clone(), ..outer.graph.inputs[i].clone() };
-                import.inputs.entry(i).or_insert(j);
-                InnerSource::Constant(i)
-            }
+            (None, _, Value::Input(i)) => import.parameter(j, i),
             (None, _, Value::Node(..)) => {
                 computed.push((j, value));
                 InnerSource::Expression
@@ -71,12 +66,16 @@ pub(crate) fn inner_graph(
         import.made.types.push(row.unwrap_or_else(|| tensor.clone()));
         import.made.sources.push(source);
     }
-    let mut replaced: HashMap<usize, Value> = HashMap::new();
-    for (j, value) in computed {
-        replaced.insert(j, import.value(value)?);
-    }
+    let replaced = computed.into_iter().map(|(j, value)| Ok((j, import.value(value)?)));
+    let replaced = replaced.collect::<Result<HashMap<usize, Value>, OpError>>()?;
     let mut made = import.made;
-    let shift = made.graph.nodes.len();
+    append(&mut made.graph, inner, &replaced);
+    Ok(made)
+}
+
+/// Appends the nodes of a graph, which read other values in the place of some inputs.
+fn append(made: &mut Graph, inner: &Graph, replaced: &HashMap<usize, Value>) {
+    let shift = made.nodes.len();
     let moved = |value: &Value| match value {
         Value::Input(j) => replaced.get(j).copied().unwrap_or(*value),
         Value::Node(n, o) => Value::Node(n + shift, *o),
@@ -84,10 +83,9 @@ pub(crate) fn inner_graph(
     for node in &inner.nodes {
         let mut node = node.clone();
         node.inputs.iter_mut().for_each(|value| *value = moved(value));
-        made.graph.nodes.push(node);
+        made.nodes.push(node);
     }
-    made.graph.outputs = inner.outputs.iter().map(moved).collect();
-    Ok(made)
+    made.outputs = inner.outputs.iter().map(moved).collect();
 }
 
 /// Moves constant expressions of the outer graph into an inner one.
@@ -101,6 +99,14 @@ struct Import<'a, 'b> {
 }
 
 impl Import<'_, '_> {
+    /// Makes input `j` of the inner graph the parameter that is input `i` of the outer one.
+    fn parameter(&mut self, j: usize, i: usize) -> InnerSource {
+        let input = &mut self.made.graph.inputs[j];
+        *input = GraphInput { name: input.name.clone(), ..self.outer.graph.inputs[i].clone() };
+        self.inputs.entry(i).or_insert(j);
+        InnerSource::Constant(i)
+    }
+
     /// The value of the inner graph that a constant value of the outer one becomes. A chain of
     /// constant nodes may be as long as a file makes it, so nothing here is recursive.
     fn value(&mut self, value: Value) -> Result<Value, OpError> {

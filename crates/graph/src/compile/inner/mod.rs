@@ -79,36 +79,16 @@ pub(super) fn compile_flow(
     let operands: Vec<usize> = (0..node.inputs.len()).filter(|k| read(*k) && !inside(*k)).collect();
     let number: Vec<Option<usize>> =
         (0..node.inputs.len()).map(|k| operands.iter().position(|operand| *operand == k)).collect();
-    let mut plans = Vec::with_capacity(flow.graphs.len());
-    for g in 0..flow.graphs.len() {
-        let mut inner = inner_graph((outer.values, outer.expressions), flow, g, &node.inputs, &number)?;
-        let before = before_iterations(outer, flow, g, &mut inner, interrupter)?;
-        if runs_before(outer, flow) {
-            inner.mark_captured();
-        }
-        let plan = plan_of(outer, flow, &g.to_string(), &inner, interrupter)?;
-        plans.push(InnerPlan { plan, sources: inner.sources, own_params: HashSet::new(), before });
-    }
-    let own = own_params(outer, n, &plans);
-    for inner in &mut plans {
-        inner.own_params.clone_from(&own);
-        inner.before.iter_mut().for_each(|before| before.own_params.clone_from(&own));
-    }
-    let outputs = (0..node.op.num_outputs(&node.attrs))
-        .map(|o| outer.values.type_of(Value::Node(n, o)).cloned())
-        .collect::<Result<Vec<_>, _>>()?;
-    for (g, inner) in plans.iter().enumerate() {
-        check_outputs(flow, g, inner.plan.outputs(), &outputs)?;
-    }
+    let plans = plans_of(outer, n, flow, &number, interrupter)?;
+    let types = (0..node.op.num_outputs(&node.attrs)).map(|o| outer.values.type_of(Value::Node(n, o)).cloned());
+    let outputs = types.collect::<Result<Vec<_>, _>>()?;
+    plans.iter().enumerate().try_for_each(|(g, inner)| check_outputs(flow, g, inner.plan.outputs(), &outputs))?;
     let stacked = wiring.stacked;
     let state_types = outputs[stacked..stacked + wiring.states.len()].to_vec();
     let arena = plans.iter().flat_map(InnerPlan::all).map(|plan| plan.arena_bytes()).max().unwrap_or(0);
     let hoisted: Vec<Vec<usize>> = plans.iter().map(InnerPlan::bytes_before).collect();
     let condition = if wiring.is_condition(0) { plans[0].plan.outputs()[0].bytes() } else { 0 };
-    let rows = match wiring.rows {
-        0 => 0,
-        _ => outer.values.type_of(node.inputs[0])?.shape.first().copied().unwrap_or(0),
-    };
+    let rows = if wiring.rows == 0 { 0 } else { rows_of(outer.values.type_of(node.inputs[0])?) };
     let flow = ControlFlow {
         kind: wiring.kind,
         op: node.stands_for,
@@ -122,6 +102,38 @@ pub(super) fn compile_flow(
         plans,
     };
     Ok(CompiledFlow { flow: Arc::new(flow), operands })
+}
+
+/// The number of rows that a loop goes over.
+fn rows_of(data: &TensorType) -> usize {
+    data.shape.first().copied().unwrap_or(0)
+}
+
+/// Compiles the graphs of node `n`, whose inputs have these numbers as operands.
+fn plans_of(
+    outer: &InnerContext<'_>,
+    n: usize,
+    flow: &Arc<Flow>,
+    number: &[Option<usize>],
+    interrupter: &mut Interrupter<'_>,
+) -> Result<Vec<InnerPlan>, OpError> {
+    let inputs = &outer.values.graph.nodes[n].inputs;
+    let mut plans = Vec::with_capacity(flow.graphs.len());
+    for g in 0..flow.graphs.len() {
+        let mut inner = inner_graph((outer.values, outer.expressions), flow, g, inputs, number)?;
+        let before = before_iterations(outer, flow, g, &mut inner, interrupter)?;
+        if runs_before(outer, flow) {
+            inner.mark_captured();
+        }
+        let plan = plan_of(outer, flow, &g.to_string(), &inner, interrupter)?;
+        plans.push(InnerPlan { plan, sources: inner.sources, own_params: HashSet::new(), before });
+    }
+    let own = own_params(outer, n, &plans);
+    for inner in &mut plans {
+        inner.own_params.clone_from(&own);
+        inner.before.iter_mut().for_each(|before| before.own_params.clone_from(&own));
+    }
+    Ok(plans)
 }
 
 /// Whether values may be computed before the first iteration. A branch has no iterations.

@@ -5,7 +5,8 @@
 //! written. Programs of one graph for other shapes of data share constants that are made in the
 //! same way.
 
-use super::{DeviceProgram, DeviceStep, OperandAddresses, run};
+use super::step::DeviceStep;
+use super::{DeviceProgram, OperandAddresses, run};
 use mxrt_engine::{DeviceCtx, DeviceId, DevicePtr, Engine, ForkSafeMutex, OpError};
 use mxrt_tensor::{Context, DType, DeviceLaunch, NDArray, Shape, TensorType, launch_native};
 use std::fmt::Write;
@@ -58,6 +59,19 @@ impl DeviceConstants {
 }
 
 impl ConstantSets {
+    /// Keeps a set for later calls, in the place of an older one of the same parameters.
+    fn keep(&self, set: Arc<ConstantSet>) -> Arc<ConstantSet> {
+        let mut sets = self.sets.lock();
+        sets.retain(|other| other.of != set.of);
+        sets.insert(0, set.clone());
+        let newest = CONSTANT_SETS.min(sets.len());
+        let old = sets.split_off(newest);
+        // Arrays are freed under no lock.
+        drop(sets);
+        drop(old);
+        set
+    }
+
     /// Drops the sets that no call reads.
     pub fn give_up(&self) {
         let idle = |set: &Arc<ConstantSet>| Arc::strong_count(set) == 1;
@@ -101,9 +115,21 @@ impl DeviceProgram {
         engine.freeze(array.var());
         engine.device(device)?.add_spare(self);
         let set = Arc::new(ConstantSet { array, of, versions: OnceLock::new(), stale: AtomicBool::new(false) });
-        let (program, made) = (self.clone(), Arc::downgrade(&set));
+        self.push_constants(engine, device, &set, &read)?;
+        Ok(Some(self.constants.keep(set)))
+    }
+
+    /// Pushes the op that computes the constants from these parameters.
+    fn push_constants(
+        self: &Arc<DeviceProgram>,
+        engine: &'static Engine,
+        device: DeviceId,
+        set: &Arc<ConstantSet>,
+        read: &[&NDArray],
+    ) -> Result<(), OpError> {
+        let (program, made) = (self.clone(), Arc::downgrade(set));
         let outputs = [&set.array];
-        launch_native(engine, &DeviceLaunch::new(device, "constants", &read, &outputs), move |ctx, at| {
+        launch_native(engine, &DeviceLaunch::new(device, "constants", read, &outputs), move |ctx, at| {
             let position = |input: usize| program.lowered.constant_inputs.iter().position(|read| *read == input);
             let position = |input: usize| position(input).unwrap_or(usize::MAX);
             if let Some(set) = made.upgrade() {
@@ -116,15 +142,7 @@ impl DeviceProgram {
                 constants: at.outputs[0],
             };
             run(&program.lowered.constant_steps, ctx, &places, &[], None)
-        })?;
-        let mut sets = self.constants.sets.lock();
-        sets.retain(|other| other.of != set.of);
-        sets.insert(0, set.clone());
-        let newest = CONSTANT_SETS.min(sets.len());
-        let old = sets.split_off(newest);
-        drop(sets);
-        drop(old);
-        Ok(Some(set))
+        })
     }
 
     /// Versions of the parameters from which the constants are made, in an op that reads them.

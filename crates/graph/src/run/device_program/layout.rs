@@ -5,7 +5,7 @@
 //! other one. Weights are brought into the order of their kernels once, with the other constants.
 
 use super::lower::{DeviceTarget, draft};
-use super::{Reach, StepNode};
+use super::step::{Reach, StepNode};
 use crate::compile::lower::Target;
 use crate::compile::values::GraphValues;
 use crate::ir::{Graph, Value};

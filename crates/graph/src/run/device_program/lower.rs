@@ -2,7 +2,7 @@
 //! constants there.
 
 use super::layout::Layouts;
-use super::{DevicePlace, DeviceStep, Reach, StepNode, joined};
+use super::step::{DevicePlace, DeviceStep, Reach, StepNode, joined};
 use crate::compile::interrupt::Interrupter;
 use crate::compile::lower::Target;
 use crate::compile::options::BuildOptions;

@@ -8,62 +8,29 @@ mod constants;
 mod layout;
 mod lower;
 mod replay;
+mod step;
 #[cfg(test)]
 mod tests;
 
-use self::constants::ConstantSets;
 pub(crate) use self::constants::DeviceConstants;
+use self::constants::{ConstantSet, ConstantSets};
 use self::lower::{DeviceTarget, LoweredSteps};
 use self::replay::Recordings;
-use super::inputs::InputSource;
+use self::step::{DevicePlace, DeviceStep, Reach, joined};
+use super::inputs::{InputSource, frozen_inputs};
 use crate::compile::interrupt::Interrupter;
 use crate::compile::lower::lower;
 use crate::compile::options::BuildOptions;
-use crate::ir::{Graph, describe};
+use crate::ir::Graph;
 use crate::passes::COMPILE_CHAINS;
 use mxrt_engine::device::{KernelScope, OpenDevice, SpareMemory};
 use mxrt_engine::{DeviceCtx, DeviceId, DevicePtr, Engine, ForkSafeMutex, OpError, OpKind};
-use mxrt_ops::{DeviceKernel, DeviceOperands, RandomKey};
-use mxrt_tensor::{CallLaunch, DeviceArguments, DeviceLaunch, NDArray, TensorType, launch_native};
+use mxrt_ops::{DeviceOperands, RandomKey};
+use mxrt_tensor::{CallLaunch, DeviceArguments, DeviceLaunch, TensorType, launch_native};
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-
-/// Place of an operand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum DevicePlace {
-    /// input of the graph
-    Input(usize),
-    /// result of the call
-    Output(usize),
-    /// byte of the arena
-    Arena(usize),
-    /// byte of the array of constants
-    Constant(usize),
-}
-
-struct DeviceStep {
-    kernel: Arc<dyn DeviceKernel>,
-    inputs: Vec<DevicePlace>,
-    outputs: Vec<DevicePlace>,
-    /// number of the step's piece of the random stream
-    random: Option<usize>,
-    node: Arc<StepNode>,
-}
-
-/// Subject of the errors of a step: operator, node, and types.
-#[derive(Clone)]
-struct StepNode {
-    op: &'static str,
-    name: Arc<str>,
-    attrs: Arc<Vec<(String, String)>>,
-    inputs: Vec<TensorType>,
-    reach: Reach,
-}
-
-/// Dependence of each result of the graph on some value: true if the value reaches the result.
-type Reach = Vec<bool>;
 
 /// A graph for one signature and one kind of device.
 pub(crate) struct DeviceProgram {
@@ -117,12 +84,9 @@ impl DeviceProgram {
         sources: &Arc<[InputSource]>,
         random: SmallVec<[RandomKey; 2]>,
     ) -> Result<(), OpError> {
-        let device = open.id();
         self.prepare(open);
-        let params = call.params.map_or(&[][..], |set| set.arrays());
-        // Every call reads them and few ops write them: they need not remember their readers.
-        params.iter().for_each(|array| engine.freeze(array.var()));
-        let mut inputs: Vec<&NDArray> = call.inputs.iter().copied().chain(params).collect();
+        let device = open.id();
+        let mut inputs = frozen_inputs(engine, call);
         let (sources, first_param) = (sources.clone(), call.inputs.len());
         let place = move |input: usize| match sources.get(input) {
             Some(InputSource::Data(i)) => *i,
@@ -143,49 +107,82 @@ impl DeviceProgram {
         launch_native(engine, &work, move |ctx, at| {
             let (heirs, place_of, first) = (program.clone(), place.clone(), outputs.start);
             ctx.inherit(move |access| {
-                let reached = if access == last {
-                    heirs.lowered.constant_reach.clone()
-                } else {
-                    heirs.reach_of(access, &place_of)
-                };
+                let reached = heirs.reach_of(access, last, &place_of);
                 reached.iter().enumerate().filter(|(_, reached)| **reached).map(|(output, _)| first + output).collect()
             });
-            let submit = |at: &DeviceArguments, constants: Option<DevicePtr>| {
-                let constants = constants.or(at.inputs.get(last).copied()).unwrap_or(DevicePtr(0));
-                let places = OperandAddresses {
-                    inputs: &|input| at.inputs.get(place(input)).copied().unwrap_or(DevicePtr(0)),
-                    outputs: &at.outputs,
-                    arena: at.scratch,
-                    constants,
-                };
-                run(&program.lowered.steps, ctx, &places, &random, Some(&outputs))
-            };
-            let fresh = set.as_ref().is_none_or(|set| set.is_of(&program.versions(ctx, &place)));
-            if fresh && random.is_empty() && program.replay(ctx, at, first_param, |at| submit(at, None))? {
-                return Ok(());
-            }
-            let scratch =
-                if program.lowered.arena_bytes > 0 { ctx.scratch(program.lowered.arena_bytes)? } else { DevicePtr(0) };
-            let at = DeviceArguments { scratch, ..at.clone() };
-            let Some(set) = set.as_ref().filter(|_| !fresh) else { return submit(&at, None) };
-            // A parameter was written since: this call computes its own constants.
-            set.stale.store(true, Ordering::Relaxed);
-            let constants = ctx.scratch(program.lowered.constant_bytes)?;
-            let places = OperandAddresses {
-                inputs: &|input| at.inputs.get(place(input)).copied().unwrap_or(DevicePtr(0)),
-                outputs: &[],
-                arena: DevicePtr(0),
-                constants,
-            };
-            run(&program.lowered.constant_steps, ctx, &places, &[], Some(&outputs))?;
-            submit(&at, Some(constants))
+            let call = Submission { program: &program, place: &place, first_param, last, outputs, random: &random };
+            call.submit(ctx, at, set.as_deref())
         })
     }
 
-    /// The results that depend on an array of the call.
-    fn reach_of(&self, access: usize, place: &impl Fn(usize) -> usize) -> Reach {
+    /// The results that depend on an array of the call. The constants are access number `constants`.
+    fn reach_of(&self, access: usize, constants: usize, place: &impl Fn(usize) -> usize) -> Reach {
+        if access == constants {
+            return self.lowered.constant_reach.clone();
+        }
         let of = self.lowered.input_reach.iter().filter(|(input, _)| place(**input) == access).map(|(_, reach)| reach);
         of.fold(Reach::new(), joined)
+    }
+}
+
+/// The work of one call, in the op that submits it.
+struct Submission<'a, P> {
+    program: &'a Arc<DeviceProgram>,
+    /// the number of the access that an input of the graph is
+    place: &'a P,
+    /// the number of the first access that is a parameter
+    first_param: usize,
+    /// the number of the access that the constants are, if there are any
+    last: usize,
+    /// accesses of the results
+    outputs: Range<usize>,
+    random: &'a [RandomKey],
+}
+
+impl<P: Fn(usize) -> usize> Submission<'_, P> {
+    /// Submits the call, as recorded work if that is possible. `set` are its constants.
+    fn submit(&self, ctx: &DeviceCtx<'_>, at: &DeviceArguments, set: Option<&ConstantSet>) -> Result<(), OpError> {
+        let program = self.program;
+        let fresh = set.is_none_or(|set| set.is_of(&program.versions(ctx, self.place)));
+        if fresh
+            && self.random.is_empty()
+            && program.replay(ctx, at, self.first_param, |at| self.steps(ctx, at, None))?
+        {
+            return Ok(());
+        }
+        let scratch =
+            if program.lowered.arena_bytes > 0 { ctx.scratch(program.lowered.arena_bytes)? } else { DevicePtr(0) };
+        let at = DeviceArguments { scratch, ..at.clone() };
+        let Some(set) = set.filter(|_| !fresh) else { return self.steps(ctx, &at, None) };
+        // A parameter was written since: this call computes its own constants.
+        set.stale.store(true, Ordering::Relaxed);
+        let constants = self.constants(ctx, &at)?;
+        self.steps(ctx, &at, Some(constants))
+    }
+
+    /// Submits the steps, which read these constants or those of the call.
+    fn steps(&self, ctx: &DeviceCtx<'_>, at: &DeviceArguments, constants: Option<DevicePtr>) -> Result<(), OpError> {
+        let constants = constants.or(at.inputs.get(self.last).copied()).unwrap_or(DevicePtr(0));
+        let places = OperandAddresses {
+            inputs: &|input| at.inputs.get((self.place)(input)).copied().unwrap_or(DevicePtr(0)),
+            outputs: &at.outputs,
+            arena: at.scratch,
+            constants,
+        };
+        run(&self.program.lowered.steps, ctx, &places, self.random, Some(&self.outputs))
+    }
+
+    /// Submits the computation of constants for this call alone.
+    fn constants(&self, ctx: &DeviceCtx<'_>, at: &DeviceArguments) -> Result<DevicePtr, OpError> {
+        let constants = ctx.scratch(self.program.lowered.constant_bytes)?;
+        let places = OperandAddresses {
+            inputs: &|input| at.inputs.get((self.place)(input)).copied().unwrap_or(DevicePtr(0)),
+            outputs: &[],
+            arena: DevicePtr(0),
+            constants,
+        };
+        run(&self.program.lowered.constant_steps, ctx, &places, &[], Some(&self.outputs))?;
+        Ok(constants)
     }
 }
 
@@ -219,25 +216,9 @@ fn run(
     Ok(())
 }
 
-impl KernelScope for StepNode {
-    fn describe(&self, error: OpError) -> OpError {
-        describe(error, (self.op, &self.name, &self.attrs), self.inputs.iter())
-    }
-
-    fn reaches(&self, output: usize) -> bool {
-        self.reach.get(output) == Some(&true)
-    }
-}
-
 impl SpareMemory for DeviceProgram {
     fn give_up(&self) {
         self.constants.give_up();
         self.recordings.give_up();
     }
-}
-
-fn joined(mut all: Reach, reach: &Reach) -> Reach {
-    all.resize(all.len().max(reach.len()), false);
-    all.iter_mut().zip(reach).for_each(|(all, one)| *all |= one);
-    all
 }

@@ -66,7 +66,7 @@ fn steps(
     let graph = passes::run_all(graph, options.passes).expect("passes");
     let types: Vec<TensorType> = shapes.iter().map(|shape| TensorType::new(DType::F32, *shape)).collect();
     let program = DeviceProgram::build(&graph, &types, &options, &DeviceConstants::default(), GPU).expect("a program");
-    let names = |steps: &[super::DeviceStep]| steps.iter().map(|step| step.node.op).collect();
+    let names = |steps: &[super::step::DeviceStep]| steps.iter().map(|step| step.node.op).collect();
     (names(&program.lowered.steps), names(&program.lowered.constant_steps))
 }
 

@@ -1,8 +1,8 @@
 //! The stage that is an operator of the program: its call is suspended until the program answers.
 
-use super::cursor::{OpenStage, StageCall, StageEnd};
 use super::inputs::HeldValue;
 use super::output_types::{OutputTypes, ProgramAnswer, StageTypes, TypesAnswer, not_answered};
+use super::stage_call::{StageCall, StageEnd};
 use crate::ir::GraphNode;
 use crate::memory::constants::allocate;
 use crate::plan::GraphInputs;
@@ -37,7 +37,7 @@ impl CallbackStage {
     }
 
     /// Asks the program, or takes its answer.
-    pub fn run(&self, call: &StageCall<'_>, open: Option<OpenCallback>) -> Result<StageEnd, OpError> {
+    pub fn run(&self, call: &StageCall<'_>, open: Option<OpenCallback>) -> Result<StageEnd<OpenCallback>, OpError> {
         let asked = match open {
             Some(OpenCallback::Contents(types, answer)) => {
                 let made = take_contents(call, &types, &answer);
@@ -49,14 +49,14 @@ impl CallbackStage {
         let types = match self.types.of_call(call, asked.as_ref())? {
             StageTypes::Known(types) => types.iter().cloned().collect::<Option<Vec<_>>>(),
             StageTypes::Asked(answer, begin) => {
-                return Ok(StageEnd::Suspended(OpenStage::Callback(OpenCallback::Types(answer)), begin));
+                return Ok(StageEnd::Suspended(OpenCallback::Types(answer), begin));
             }
         };
         let unknown = || OpError::new(FailureKind::Shape, "the class leaves shapes or dtypes of outputs unknown");
         self.ask_contents(call, types.ok_or_else(|| self.types.describe(call, unknown()))?)
     }
 
-    fn ask_contents(&self, call: &StageCall<'_>, types: Vec<TensorType>) -> Result<StageEnd, OpError> {
+    fn ask_contents(&self, call: &StageCall<'_>, types: Vec<TensorType>) -> Result<StageEnd<OpenCallback>, OpError> {
         if let Some(failure) = call.inputs.first_failure() {
             let made = types.into_iter().map(|t| HeldValue::failed(Some(t), &failure));
             return Ok(StageEnd::Done(made.collect()));
@@ -76,7 +76,7 @@ impl CallbackStage {
             };
             callback.begin(arrays, Box::new(reply));
         };
-        Ok(StageEnd::Suspended(OpenStage::Callback(OpenCallback::Contents(types, answer)), Box::new(begin)))
+        Ok(StageEnd::Suspended(OpenCallback::Contents(types, answer), Box::new(begin)))
     }
 
     /// Makes the values of a failed call. The types stay: later plans compute what does not depend on

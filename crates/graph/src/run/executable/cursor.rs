@@ -2,30 +2,17 @@
 
 use super::callback::OpenCallback;
 use super::flow::OpenFlow;
-use super::inputs::{ExecutableInputs, HeldValue, StageInputs, not_held};
+use super::inputs::{HeldValue, StageInputs, not_held};
 use super::plan::OpenPlan;
+use super::stage_call::{ExecutableRequest, StageCall, StageEnd, TurnEnd};
 use super::{Executable, Stage, StageKind};
 use crate::ir::describe;
 use crate::memory::constants::allocate;
-use crate::plan::{GraphInputs, RunSite};
-use mxrt_engine::{Engine, Failure, FailureKind, OpError, Resume};
-use mxrt_ops::{RandomKey, run_late};
+use crate::plan::GraphInputs;
+use mxrt_engine::{Failure, FailureKind, OpError};
+use mxrt_ops::{KernelOptions, run_late};
 use mxrt_tensor::{TensorRef, TensorType};
 use smallvec::SmallVec;
-
-/// A function that begins what a suspended request waits for, and returns at once.
-pub(in crate::run) type Begin = Box<dyn FnOnce(Resume) + Send>;
-
-/// Arguments of an executable: the request.
-#[derive(Clone, Copy)]
-pub(in crate::run) struct ExecutableRequest<'a> {
-    pub engine: &'static Engine,
-    /// op of the host that runs the stages
-    pub site: &'a dyn RunSite,
-    pub inputs: &'a dyn ExecutableInputs,
-    /// piece of the random stream, if the graph draws
-    pub random: Option<RandomKey>,
-}
 
 /// Progress of a request: the current stage, and the values between stages.
 #[derive(Default)]
@@ -44,41 +31,6 @@ pub(super) enum OpenStage {
     Flow(OpenFlow),
 }
 
-/// Outcome of a turn of a stage.
-pub(super) enum StageEnd {
-    /// There is more to do; others may go first.
-    Again(OpenStage),
-    /// The stage waits for something outside of the engine.
-    Suspended(OpenStage, Begin),
-    Done(Vec<HeldValue>),
-}
-
-/// Outcome of a turn of a request.
-pub(in crate::run) enum TurnEnd {
-    /// There is more to do; others may go first.
-    Again,
-    /// The request waits for something outside of the engine, which this function begins.
-    Suspended(Begin),
-    /// All results, or their failures, have been made.
-    Done(Vec<HeldValue>),
-}
-
-/// Arguments of a stage.
-pub(super) struct StageCall<'a> {
-    pub request: &'a ExecutableRequest<'a>,
-    pub executable: &'a Executable,
-    /// number of the stage
-    pub number: usize,
-    pub inputs: &'a StageInputs<'a>,
-}
-
-impl StageCall<'_> {
-    /// A piece of the random stream that belongs to the stage.
-    pub fn key(&self, draw: u64) -> Option<RandomKey> {
-        self.request.random.map(|key| key.inner((self.number as u64) << 32 | draw))
-    }
-}
-
 impl Executable {
     /// Runs the stages from the cursor on.
     pub fn run(&self, request: &ExecutableRequest<'_>, at: &mut Cursor) -> Result<TurnEnd, OpError> {
@@ -91,10 +43,10 @@ impl Executable {
             let failed =
                 |failure: &Failure| stage.makes.iter().map(|_| HeldValue::failed(None, failure)).collect::<Vec<_>>();
             let inputs = StageInputs { sources: &stage.sources, outer: request.inputs, held: &at.held };
-            let call = StageCall { request, executable: self, number: at.stage, inputs: &inputs };
+            let call = StageCall { request, read_once: &self.read_once, number: at.stage, inputs: &inputs };
             let made = match inputs.without_type() {
                 Some(failure) => failed(&failure),
-                None => match stage.run(&call, at.open.take()) {
+                None => match stage.run(&call, self.options, at.open.take()) {
                     Ok(StageEnd::Done(made)) => made,
                     Ok(StageEnd::Again(open)) => {
                         at.open = Some(open);
@@ -152,19 +104,24 @@ impl Executable {
 }
 
 impl Stage {
-    fn run(&self, call: &StageCall<'_>, open: Option<OpenStage>) -> Result<StageEnd, OpError> {
+    fn run(
+        &self,
+        call: &StageCall<'_>,
+        options: KernelOptions,
+        open: Option<OpenStage>,
+    ) -> Result<StageEnd<OpenStage>, OpError> {
         match (&self.kind, open) {
             (StageKind::Plan(segment), open) => {
                 let open = if let Some(OpenStage::Plan(open)) = open { Some(open) } else { None };
-                super::plan::run(segment, call, open)
+                super::plan::run(segment, call, open).map(|end| end.map(OpenStage::Plan))
             }
             (StageKind::Callback(stage), open) => {
                 let open = if let Some(OpenStage::Callback(open)) = open { Some(open) } else { None };
-                stage.run(call, open)
+                stage.run(call, open).map(|end| end.map(OpenStage::Callback))
             }
             (StageKind::Flow(stage), open) => {
                 let open = if let Some(OpenStage::Flow(open)) = open { Some(open) } else { None };
-                stage.run(call, open)
+                stage.run(call, open).map(|end| end.map(OpenStage::Flow))
             }
             (StageKind::DataDependent(node), _) => {
                 if let Some(failure) = call.inputs.first_failure() {
@@ -173,7 +130,7 @@ impl Stage {
                 let count = self.sources.len();
                 let tensors = (0..count).map(|i| call.inputs.tensor(i)).collect::<Result<SmallVec<[_; 4]>, _>>()?;
                 let (par, memory) = (call.request.site.par(), call.request.site.memory());
-                let made = run_late((node.op, &node.attrs), call.executable.options, par, memory, &tensors);
+                let made = run_late((node.op, &node.attrs), options, par, memory, &tensors);
                 let made = made.map_err(|error| {
                     let types = call.inputs.all_types();
                     describe(error, (node.stands_for, &node.name, &node.attr_text), types.iter())

@@ -2,12 +2,13 @@
 //! and these run one after the other.
 
 use super::Executable;
-use super::cursor::{Begin, Cursor, ExecutableRequest, OpenStage, StageCall, StageEnd, TurnEnd};
-use super::flow_state::{FlowInputs, FlowState};
+use super::cursor::Cursor;
+use super::flow_state::{FlowInputs, FlowState, FlowWiring};
 use super::inputs::{ExecutableInputs, HeldValue, not_held};
 use super::output_types::{OutputTypes, StageTypes, TypesAnswer};
+use super::stage_call::{Begin, ExecutableRequest, StageCall, StageEnd, TurnEnd};
 use crate::compile::options::BuildOptions;
-use crate::control_flow::{FlowKind, Wiring, failed_in};
+use crate::control_flow::{FlowKind, failed_in};
 use crate::ir::{Graph, GraphNode};
 use crate::plan::NestedSite;
 use crate::run::state_updates::StateUpdates;
@@ -16,11 +17,9 @@ use std::sync::Arc;
 
 /// A control-flow node and the executables of its graphs.
 pub(super) struct FlowStage {
-    pub wiring: Wiring,
+    flow: FlowWiring,
     types: Arc<OutputTypes>,
     bodies: Vec<LoopBody>,
-    /// inputs of the node that callbacks in the graphs change
-    pub changed: Vec<usize>,
 }
 
 /// The executable of one of the node's graphs.
@@ -51,7 +50,7 @@ impl FlowStage {
         };
         let bodies = flow.graphs.iter().zip(&flow.wiring.inputs).map(body).collect::<Result<_, OpError>>()?;
         let types = Arc::new(OutputTypes::new(node));
-        Ok(FlowStage { wiring: flow.wiring.clone(), types, bodies, changed })
+        Ok(FlowStage { flow: FlowWiring { wiring: flow.wiring.clone(), changed }, types, bodies })
     }
 
     /// Types of the outputs of the node.
@@ -66,7 +65,7 @@ impl FlowStage {
 
     /// Name of the stage in reports.
     pub fn describe(&self) -> &'static str {
-        match self.wiring.kind {
+        match self.flow.wiring.kind {
             FlowKind::Foreach | FlowKind::WhileLoop { .. } => "a loop of stages",
             FlowKind::Cond => "a branch of stages",
         }
@@ -74,7 +73,7 @@ impl FlowStage {
 
     /// Runs the graphs up to the end of an iteration, or until one waits for something outside of
     /// the engine.
-    pub fn run(&self, call: &StageCall<'_>, open: Option<OpenFlow>) -> Result<StageEnd, OpError> {
+    pub fn run(&self, call: &StageCall<'_>, open: Option<OpenFlow>) -> Result<StageEnd<OpenFlow>, OpError> {
         let asked = match open {
             Some(OpenFlow::Running(running)) => return self.go_on(call, running),
             Some(OpenFlow::Types(answer)) => Some(answer),
@@ -83,34 +82,36 @@ impl FlowStage {
         let outputs = match self.types.of_call(call, asked.as_ref())? {
             StageTypes::Known(types) => types,
             StageTypes::Asked(answer, begin) => {
-                return Ok(StageEnd::Suspended(OpenStage::Flow(OpenFlow::Types(answer)), begin));
+                return Ok(StageEnd::Suspended(OpenFlow::Types(answer), begin));
             }
         };
         if let Some(failure) = call.inputs.first_failure() {
             let failed = |t: &Option<_>| HeldValue::failed(t.clone(), &failure);
-            let states = self.changed.iter().map(|k| HeldValue::failed(call.inputs.tensor_type(*k), &failure));
+            let states = self.flow.changed.iter().map(|k| HeldValue::failed(call.inputs.tensor_type(*k), &failure));
             return Ok(StageEnd::Done(outputs.iter().map(failed).chain(states).collect()));
         }
-        let state = FlowState::new(self, call, outputs).map_err(|error| self.types.describe(call, error))?;
+        let state = FlowState::new(&self.flow, call, outputs).map_err(|error| self.types.describe(call, error))?;
         self.go_on(call, Box::new((state, Cursor::default())))
     }
 
-    fn go_on(&self, call: &StageCall<'_>, mut running: Box<(FlowState, Cursor)>) -> Result<StageEnd, OpError> {
+    fn go_on(
+        &self,
+        call: &StageCall<'_>,
+        mut running: Box<(FlowState, Cursor)>,
+    ) -> Result<StageEnd<OpenFlow>, OpError> {
         let (state, cursor) = &mut *running;
         let iteration = state.iteration;
         match self.turn(call, state, cursor) {
             Ok(LoopTurn::Over) => {
-                let made = state.finish(self, call);
+                let made = state.finish(&self.flow, call);
                 Ok(StageEnd::Done(made.unwrap_or_else(|error| self.fail(call, state, error))))
             }
-            Ok(LoopTurn::Next) => Ok(StageEnd::Again(OpenStage::Flow(OpenFlow::Running(running)))),
-            Ok(LoopTurn::Suspended(begin)) => {
-                Ok(StageEnd::Suspended(OpenStage::Flow(OpenFlow::Running(running)), begin))
-            }
+            Ok(LoopTurn::Next) => Ok(StageEnd::Again(OpenFlow::Running(running))),
+            Ok(LoopTurn::Suspended(begin)) => Ok(StageEnd::Suspended(OpenFlow::Running(running), begin)),
             Err(error) => {
                 let node = self.types.node();
                 let error = if error.node.is_some() { error } else { error.op(node.stands_for).node(&*node.name) };
-                let error = failed_in(error, self.wiring.kind, node.stands_for, &node.name, iteration);
+                let error = failed_in(error, self.flow.wiring.kind, node.stands_for, &node.name, iteration);
                 Ok(StageEnd::Done(self.fail(call, state, error)))
             }
         }
@@ -118,12 +119,12 @@ impl FlowStage {
 
     /// Runs a graph, or a part of it, up to the end of a turn.
     fn turn(&self, call: &StageCall<'_>, state: &mut FlowState, cursor: &mut Cursor) -> Result<LoopTurn, OpError> {
-        if state.is_over(self) {
+        if state.is_over(&self.flow) {
             return Ok(LoopTurn::Over);
         }
         let body = &self.bodies[state.graph];
         let end = {
-            let inputs = FlowInputs { stage: self, state, outer: call.inputs };
+            let inputs = FlowInputs { stage: &self.flow, state, outer: call.inputs };
             // Raw weights stay, as every iteration may read them.
             let site = NestedSite { outer: call.request.site, released: &|_| None };
             let piece = (state.iteration * self.bodies.len() + state.graph) as u64;
@@ -136,17 +137,17 @@ impl FlowStage {
             TurnEnd::Suspended(begin) => return Ok(LoopTurn::Suspended(begin)),
             TurnEnd::Done(made) => {
                 *cursor = Cursor::default();
-                state.end_graph(self, call, made, &body.updates)?;
+                state.end_graph(&self.flow, call, made, &body.updates)?;
             }
         }
-        Ok(if state.is_over(self) { LoopTurn::Over } else { LoopTurn::Next })
+        Ok(if state.is_over(&self.flow) { LoopTurn::Over } else { LoopTurn::Next })
     }
 
     /// Makes the values of a failed node. They keep the types that are known.
     fn fail(&self, call: &StageCall<'_>, state: &FlowState, error: OpError) -> Vec<HeldValue> {
         let failure = call.request.site.failure(error);
         let types = state.output_types().iter().cloned();
-        let states = self.changed.iter().map(|k| call.inputs.tensor_type(*k));
+        let states = self.flow.changed.iter().map(|k| call.inputs.tensor_type(*k));
         types.chain(states).map(|t| HeldValue::failed(t, &failure)).collect()
     }
 }

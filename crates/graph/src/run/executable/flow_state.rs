@@ -1,15 +1,21 @@
 //! State of a loop or a branch of stages while it runs.
 
-use super::cursor::StageCall;
-use super::flow::FlowStage;
 use super::inputs::{ExecutableInputs, HeldValue, StageInputs, not_held};
 use super::output_types::NodeOutputs;
-use crate::control_flow::{FlowKind, is_true, row_type};
+use super::stage_call::StageCall;
+use crate::control_flow::{FlowKind, Wiring, is_true, row_type};
 use crate::memory::constants::allocate;
 use crate::plan::{GraphInputs, ValueKey};
 use mxrt_engine::memory::{Block, MemoryPool};
 use mxrt_engine::{Failure, FailureKind, OpError};
 use mxrt_tensor::{TensorRef, TensorType};
+
+/// How values go through the graphs of a node.
+pub(super) struct FlowWiring {
+    pub wiring: Wiring,
+    /// inputs of the node that callbacks in the graphs change
+    pub changed: Vec<usize>,
+}
 
 /// The rows of an output that are there.
 struct Stack {
@@ -38,7 +44,7 @@ pub(super) struct FlowState {
 }
 
 impl FlowState {
-    pub fn new(stage: &FlowStage, call: &StageCall<'_>, outputs: NodeOutputs) -> Result<FlowState, OpError> {
+    pub fn new(stage: &FlowWiring, call: &StageCall<'_>, outputs: NodeOutputs) -> Result<FlowState, OpError> {
         let whole = |k| call.inputs.tensor_type(k).ok_or_else(not_held);
         let data = (0..stage.wiring.rows).map(whole).collect::<Result<Vec<TensorType>, OpError>>()?;
         let count_of = |tensor: &TensorType| tensor.shape.first().copied().unwrap_or(0);
@@ -58,12 +64,12 @@ impl FlowState {
     }
 
     /// Whether nothing is left to run.
-    pub fn is_over(&self, stage: &FlowStage) -> bool {
+    pub fn is_over(&self, stage: &FlowWiring) -> bool {
         self.over || self.graph == 0 && self.iteration == self.most(stage)
     }
 
     /// Iterations that there are at most.
-    fn most(&self, stage: &FlowStage) -> usize {
+    fn most(&self, stage: &FlowWiring) -> usize {
         match stage.wiring.kind {
             FlowKind::Foreach => self.count,
             FlowKind::WhileLoop { max_iterations } => max_iterations,
@@ -75,7 +81,7 @@ impl FlowState {
     /// which come last, what it belongs to.
     pub fn end_graph(
         &mut self,
-        stage: &FlowStage,
+        stage: &FlowWiring,
         call: &StageCall<'_>,
         mut made: Vec<HeldValue>,
         updates: &[Option<usize>],
@@ -111,7 +117,7 @@ impl FlowState {
     }
 
     /// Adds the rows of an iteration.
-    fn stack(&mut self, stage: &FlowStage, memory: &'static MemoryPool, rows: &[HeldValue]) -> Result<(), OpError> {
+    fn stack(&mut self, stage: &FlowWiring, memory: &'static MemoryPool, rows: &[HeldValue]) -> Result<(), OpError> {
         if self.stacks.is_empty() {
             let most = self.most(stage);
             self.stacks = rows.iter().map(|row| Stack::new(memory, most, row)).collect::<Result<_, _>>()?;
@@ -123,7 +129,7 @@ impl FlowState {
     }
 
     /// The values that the node makes: outputs, then new states.
-    pub fn finish(&mut self, stage: &FlowStage, call: &StageCall<'_>) -> Result<Vec<HeldValue>, OpError> {
+    pub fn finish(&mut self, stage: &FlowWiring, call: &StageCall<'_>) -> Result<Vec<HeldValue>, OpError> {
         let memory = call.request.site.memory();
         let (most, stacked) = (self.most(stage), stage.wiring.stacked);
         if self.stacks.is_empty() {
@@ -206,7 +212,7 @@ impl Stack {
 
 /// The inputs of a graph in an iteration.
 pub(super) struct FlowInputs<'a> {
-    pub stage: &'a FlowStage,
+    pub stage: &'a FlowWiring,
     pub state: &'a FlowState,
     pub outer: &'a StageInputs<'a>,
 }

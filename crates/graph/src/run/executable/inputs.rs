@@ -1,12 +1,14 @@
 //! Values that stages read: inputs of the graph, and values that stages before have made.
 
 use super::cut::ValueSource;
-use super::output_types::NodeSignature;
 use crate::plan::{GraphInputs, ValueKey};
 use crate::run::inputs::CallInputs;
 use mxrt_engine::memory::Block;
 use mxrt_engine::{Failure, FailureKind, OpError};
 use mxrt_tensor::{TensorRef, TensorType};
+
+/// Types of the inputs of a node; none of those that it does not read.
+pub(super) type NodeSignature = Vec<Option<TensorType>>;
 
 /// The inputs of an executable, with their types.
 pub trait ExecutableInputs: GraphInputs {

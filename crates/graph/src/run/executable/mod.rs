@@ -28,6 +28,7 @@ mod flow_state;
 pub(super) mod inputs;
 mod output_types;
 mod plan;
+pub(super) mod stage_call;
 
 use super::segment::Segment;
 use crate::compile::interrupt::Interrupter;
@@ -37,10 +38,11 @@ use crate::ir::{Graph, GraphNode, Types, Value};
 use callback::CallbackStage;
 use cut::{CutStage, StagePart, ValueSource, cut};
 use flow::FlowStage;
+use inputs::NodeSignature;
 use mxrt_engine::{Engine, OpError, reserve};
 use mxrt_ops::{ConvSignature, KernelOptions};
 use mxrt_tensor::TensorType;
-use output_types::{NodeOutputs, NodeSignature};
+use output_types::NodeOutputs;
 use std::collections::HashSet;
 use std::sync::Arc;
 

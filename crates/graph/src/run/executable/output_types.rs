@@ -1,6 +1,7 @@
 //! Types of what a stage makes, where the program must be asked for them.
 
-use super::cursor::{Begin, StageCall};
+use super::inputs::NodeSignature;
+use super::stage_call::{Begin, StageCall};
 use crate::ir::{GraphNode, PartialType, describe, infer_node};
 use mxrt_engine::ForkSafeMutex as Mutex;
 use mxrt_engine::{Engine, FailureKind, OpError, Resume};
@@ -11,9 +12,6 @@ use std::sync::{Arc, OnceLock};
 
 /// Signatures that are remembered.
 const MAX_SIGNATURES: usize = 64;
-
-/// Types of the inputs of a node; none of those that it does not read.
-pub(super) type NodeSignature = Vec<Option<TensorType>>;
 
 /// Types of the outputs of a node; none of those that follow from contents.
 pub(super) type NodeOutputs = Arc<[Option<TensorType>]>;

@@ -1,8 +1,8 @@
 //! The stage that is a plan: a segment of the graph, with the plan for the types that its inputs
 //! have by now.
 
-use super::cursor::{OpenStage, StageCall, StageEnd};
 use super::inputs::HeldValue;
+use super::stage_call::{StageCall, StageEnd};
 use crate::compile::interrupt::Interrupter;
 use crate::memory::constants::allocate;
 use crate::plan::{NestedSite, PlanRequest};
@@ -23,13 +23,17 @@ pub(super) struct OpenPlan {
 }
 
 /// Runs a segment, or the next parts of a large batch.
-pub(super) fn run(segment: &Segment, call: &StageCall<'_>, open: Option<OpenPlan>) -> Result<StageEnd, OpError> {
+pub(super) fn run(
+    segment: &Segment,
+    call: &StageCall<'_>,
+    open: Option<OpenPlan>,
+) -> Result<StageEnd<OpenPlan>, OpError> {
     let mut open = match open {
         Some(open) => open,
         None => begin(segment, call)?,
     };
     // Raw weights that another stage reads as well stay.
-    let released = |input: usize| call.inputs.graph_input(input).filter(|i| call.executable.read_once.contains(i));
+    let released = |input: usize| call.inputs.graph_input(input).filter(|i| call.read_once.contains(i));
     let site = NestedSite { outer: call.request.site, released: &released };
     let draws = open.program.random_draws() as u64;
     let random: SmallVec<[RandomKey; 2]> = (0..draws).filter_map(|draw| call.key(draw)).collect();
@@ -43,7 +47,7 @@ pub(super) fn run(segment: &Segment, call: &StageCall<'_>, open: Option<OpenPlan
         open.program.run_group(call.request.engine, &mut open.cursor, &request, &mut outputs)?
     };
     let missing = match end {
-        GroupEnd::Again => return Ok(StageEnd::Again(OpenStage::Plan(open))),
+        GroupEnd::Again => return Ok(StageEnd::Again(open)),
         GroupEnd::Done(missing) => missing,
     };
     let made = open.program.outputs().iter().cloned();
