@@ -1,5 +1,6 @@
-//! Body of a response.
+//! Responses of endpoints, and the body of a response.
 
+use crate::answers::AnswerCharge;
 use crate::connection::Busy;
 use crate::refusal::Refusal;
 use crate::status::trailers;
@@ -13,6 +14,30 @@ use tokio::sync::mpsc;
 /// Largest piece of a response over HTTP/2, in bytes. The next piece follows when the client has
 /// room for it.
 const PIECE: usize = 256 << 10;
+
+/// Response of an endpoint: a body of text, JSON or bytes, with its headers.
+pub(crate) struct Answer {
+    pub(crate) body: Vec<u8>,
+    /// charge for the body, if it was charged before it was written
+    pub(crate) charge: Option<AnswerCharge>,
+    pub(crate) content_type: &'static str,
+    pub(crate) headers: Vec<(&'static str, String)>,
+}
+
+impl Answer {
+    pub(crate) fn json(value: &serde_json::Value) -> Answer {
+        Answer::text(value.to_string().into_bytes(), "application/json")
+    }
+
+    pub(crate) fn text(body: Vec<u8>, content_type: &'static str) -> Answer {
+        Answer { body, charge: None, content_type, headers: Vec::new() }
+    }
+
+    /// Makes a response without a body, for endpoints that answer by their status.
+    pub(crate) fn empty() -> Answer {
+        Answer::text(Vec::new(), "text/plain")
+    }
+}
 
 enum BodySource {
     Bytes(Bytes),

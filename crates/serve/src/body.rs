@@ -4,7 +4,8 @@ use crate::account::{Account, Charge};
 use crate::config::Config;
 use crate::encoding::{Encoded, Encoding, decode};
 use crate::protocol::WriteError;
-use crate::refusal::{Outcome, Refusal};
+pub(crate) use crate::refusal::room;
+use crate::refusal::{Outcome, Refusal, no_memory};
 use http_body_util::BodyExt;
 use hyper::body::{Body as _, Bytes, Frame, Incoming};
 use hyper::{HeaderMap, Request, StatusCode};
@@ -63,18 +64,6 @@ impl Drop for Received {
             let _ = rest.send(from);
         }
     }
-}
-
-/// Reserves room in a vector for more elements. Their number comes from a request, so failure is an
-/// error.
-pub(crate) fn room<T>(to: &mut Vec<T>, more: usize) -> Result<(), Refusal> {
-    to.try_reserve(more).map_err(|_| no_memory(more * size_of::<T>()))
-}
-
-/// Makes the refusal of a request for which there is no memory.
-pub(crate) fn no_memory(bytes: usize) -> Refusal {
-    let message = format!("there is no memory for {bytes} bytes of the request: try again in 1 s, or another server");
-    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, Outcome::Memory, message).retry_after(1)
 }
 
 /// Makes the refusal of a response that could not be written.

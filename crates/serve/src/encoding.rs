@@ -1,17 +1,17 @@
 //! Content encodings of requests and responses: gzip and deflate.
 
 use crate::account::{Account, Charge};
-use crate::answers::AnswerCharge;
-use crate::background::{JobKind, LONG};
-use crate::body::room;
+use crate::answers::{AnswerCharge, Answers};
+use crate::background::{Background, JobKind, LONG};
+use crate::refusal::room;
 use crate::refusal::{Outcome, Refusal};
-use crate::service::Service;
 use flate2::Compression;
 use flate2::write::{GzEncoder, MultiGzDecoder, ZlibDecoder, ZlibEncoder};
 use hyper::body::{Buf, Bytes};
 use hyper::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
 use hyper::{HeaderMap, StatusCode};
 use std::io::{self, Write};
+use std::sync::Arc;
 
 /// Shortest response, in bytes, that is compressed.
 const LEAST: usize = 1 << 10;
@@ -171,7 +171,7 @@ pub(crate) struct Written {
 /// Compresses the bytes of a response from `begin` on. A short response, or one that does not
 /// become shorter, is not changed; neither is one for whose compressed bytes there is no room.
 pub(crate) async fn compressed(
-    service: &Service,
+    (answers, background): (&Arc<Answers>, &Background),
     encoding: Option<Encoding>,
     bytes: Vec<u8>,
     charge: AnswerCharge,
@@ -180,7 +180,7 @@ pub(crate) async fn compressed(
     let Some(encoding) = encoding.filter(|_| bytes.len() >= LEAST) else {
         return Ok(Written { bytes, charge, encoding: None });
     };
-    let Ok(room_for_it) = service.answers.reserve(bytes.len()) else {
+    let Ok(room_for_it) = answers.reserve(bytes.len()) else {
         return Ok(Written { bytes, charge, encoding: None });
     };
     let long = bytes.len() > LONG;
@@ -193,7 +193,7 @@ pub(crate) async fn compressed(
             None => Written { bytes, charge, encoding: None },
         })
     };
-    if long { service.background.run(JobKind::Coding, None, job).await } else { job() }
+    if long { background.run(JobKind::Coding, None, job).await } else { job() }
 }
 
 /// Compresses bytes from `begin` on into a buffer of their length. Returns `None` if they do not

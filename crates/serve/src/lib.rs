@@ -19,7 +19,7 @@
 //! | `preprocess`, `hooks` | preprocessing of images; functions of users |
 //! | `metrics`, `log` | counters and histograms; log lines |
 //! | `grpc` | the same protocol over gRPC |
-//! | `server`, `listen`, `connection`, `body`, `answer` | connections, their limits, shutdown |
+//! | `server`, `shared`, `listen`, `connection`, `body`, `answer` | connections, their limits, shutdown |
 #![deny(unsafe_code)]
 
 mod account;
@@ -49,6 +49,7 @@ mod rest;
 mod server;
 mod service;
 pub mod settings;
+mod shared;
 mod status;
 mod tls;
 mod tokens;

@@ -1,6 +1,6 @@
 //! Preprocessing of images: decoding, resizing, cropping and scaling by a model's settings.
 
-use crate::body::room;
+use crate::refusal::room;
 use crate::refusal::{Outcome, Refusal};
 use hyper::StatusCode;
 use mxrt_io::DataError;

@@ -206,6 +206,18 @@ fn text(details: &Details) -> String {
     }
 }
 
+/// Reserves room in a vector for more elements. Their number comes from a request, so failure is an
+/// error.
+pub(crate) fn room<T>(to: &mut Vec<T>, more: usize) -> Result<(), Refusal> {
+    to.try_reserve(more).map_err(|_| no_memory(more * size_of::<T>()))
+}
+
+/// Makes the refusal of a request for which there is no memory.
+pub(crate) fn no_memory(bytes: usize) -> Refusal {
+    let message = format!("there is no memory for {bytes} bytes of the request: try again in 1 s, or another server");
+    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, Outcome::Memory, message).retry_after(1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,6 @@
 //! Returning memory to the system after a burst of requests, when the server is idle.
 
-use crate::server::Shared;
+use crate::shared::Shared;
 use std::sync::Arc;
 use std::time::Duration;
 

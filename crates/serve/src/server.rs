@@ -1,7 +1,8 @@
 //! Server: accepting connections, answering requests, and shutting down.
 
+pub(crate) use crate::answer::Answer;
 use crate::answer::AnswerBody;
-use crate::answers::{AnswerCharge, Answers};
+use crate::answers::Answers;
 use crate::background::{self, JobKind};
 use crate::body::Received;
 use crate::config::Control;
@@ -14,15 +15,17 @@ use crate::refusal::Refusal;
 use crate::repository::{IndexEntry, Repository};
 use crate::service::Service;
 use crate::settings::Configuration;
+use crate::shared::{LifeStage, Shared};
+use crate::tls::Acceptors;
 use crate::tokens::Tokens;
 use crate::traces::Span;
-use crate::{endpoints, grpc, rest, tls};
+use crate::{endpoints, grpc, rest};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{
     ALLOW, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, RETRY_AFTER, VARY, WWW_AUTHENTICATE,
 };
 use hyper::service::service_fn;
-use hyper::{HeaderMap, Method, Request, Response, StatusCode, Version};
+use hyper::{Method, Request, Response, StatusCode, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use mxrt_engine::Engine;
@@ -30,11 +33,11 @@ use mxrt_graph::BuildOptions;
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
@@ -59,46 +62,6 @@ const WINDOW: u32 = 1 << 20;
 const HEAD: usize = 64 << 10;
 /// Time after which a silent client of HTTP/2 is pinged. It gets the same time to answer.
 const SILENCE: Duration = Duration::from_secs(20);
-
-/// Stage of a server's life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
-enum LifeStage {
-    Serving,
-    /// refuses new requests
-    Draining,
-    /// ends connections
-    Closing,
-}
-
-/// State that all connections share.
-pub(crate) struct Shared {
-    pub(crate) service: Arc<Service>,
-    tokens: Option<Tokens>,
-    stage: watch::Sender<LifeStage>,
-    connections: AtomicUsize,
-}
-
-impl Shared {
-    pub(crate) fn connections(&self) -> usize {
-        self.connections.load(Ordering::Relaxed)
-    }
-
-    /// Returns whether connections end.
-    pub(crate) fn is_closing(&self) -> bool {
-        *self.stage.borrow() == LifeStage::Closing
-    }
-
-    /// Waits until connections end.
-    pub(crate) async fn closing(&self) {
-        let mut stage = self.stage.subscribe();
-        let _ = stage.wait_for(|stage| *stage == LifeStage::Closing).await;
-    }
-
-    /// Refuses requests without a valid token, if the server requires tokens.
-    pub(crate) fn check_token(&self, headers: &HeaderMap) -> Result<(), Refusal> {
-        self.tokens.as_ref().map_or(Ok(()), |tokens| tokens.check(headers))
-    }
-}
 
 /// Guard that counts a connection while it exists.
 struct Counted(Arc<Shared>);
@@ -137,32 +100,15 @@ impl Server {
         config.grpc_port().map_err(StartError::Settings)?;
         rest::set_up_allocator();
         let log = Log::new(config.logs, config.log_requests).map_err(StartError::Threads)?;
-        let tokens =
-            config.tokens.clone().map(|file| Tokens::new(file, &log)).transpose().map_err(StartError::Files)?;
-        let files = config.tls().map_err(StartError::Settings)?;
-        let acceptor = |protocols: &[&[u8]]| {
-            let made = files.map(|(certificate, key)| tls::acceptor(certificate, key, protocols, &log));
-            made.transpose().map_err(StartError::Files)
-        };
-        let acceptors = (acceptor(&[b"h2", b"http/1.1"])?, acceptor(&[b"h2"])?);
+        let tokens = config.tokens.clone().map(|file| Tokens::new(file, &log)).transpose();
+        let tokens = tokens.map_err(StartError::Files)?;
+        let acceptors = Acceptors::new(&config, &log)?;
         let given = configuration.specs().map_err(StartError::Settings)?;
         let repository = Repository::new(engine, plans, configuration, given, log);
         repository.start().map_err(StartError::Models)?;
         let bound = listen::bind(&config)?;
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(config.io_threads.max(1))
-            .max_blocking_threads(background::threads(engine.cores()))
-            .thread_name("mxrt-serve")
-            .enable_io()
-            .enable_time()
-            .build()
-            .map_err(StartError::Threads)?;
-        let shared = Arc::new(Shared {
-            service: Service::new(engine, repository, config),
-            tokens,
-            stage: watch::Sender::new(LifeStage::Serving),
-            connections: AtomicUsize::new(0),
-        });
+        let runtime = io_runtime(config.io_threads, engine.cores()).map_err(StartError::Threads)?;
+        let shared = Arc::new(Shared::new(Service::new(engine, repository, config), tokens));
         let connections = shared.service.config.connections.clamp(1, Semaphore::MAX_PERMITS);
         let connections = Arc::new(Semaphore::new(connections));
         let (mut places, mut files) = (Vec::new(), Vec::new());
@@ -172,13 +118,10 @@ impl Server {
             places.push((speaks, bound.place.clone()));
             let (listener, file) = bound.listener().map_err(StartError::Threads)?;
             files.extend(file);
-            let tls = if speaks == Protocol::Grpc { acceptors.1.clone() } else { acceptors.0.clone() };
+            let tls = acceptors.of(speaks);
             runtime.spawn(accept(Door { shared: shared.clone(), speaks, tls }, listener, connections.clone()));
         }
-        if shared.service.repository.control() == Control::Poll {
-            runtime.spawn(poll(shared.clone()));
-        }
-        runtime.spawn(rest::watch(shared.clone()));
+        spawn_watchers(&runtime, &shared);
         drop(inside);
         if !configuration.quiet {
             shared.service.repository.started();
@@ -313,6 +256,26 @@ impl std::fmt::Debug for Server {
     }
 }
 
+/// Spawns what watches the repository's folder, and the memory at rest.
+fn spawn_watchers(runtime: &Runtime, shared: &Arc<Shared>) {
+    if shared.service.repository.control() == Control::Poll {
+        runtime.spawn(poll(shared.clone()));
+    }
+    runtime.spawn(rest::watch(shared.clone()));
+}
+
+/// Starts the threads that read and write connections, and lets as many as the cores allow work in
+/// the background.
+fn io_runtime(threads: usize, cores: usize) -> io::Result<Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(threads.max(1))
+        .max_blocking_threads(background::threads(cores))
+        .thread_name("mxrt-serve")
+        .enable_io()
+        .enable_time()
+        .build()
+}
+
 /// Settings that all connections of a listening socket share.
 #[derive(Clone)]
 struct Door {
@@ -401,6 +364,19 @@ async fn serve(door: Door, stream: Box<dyn Transport>) {
             })
         }
     });
+    let builder = connections_of(speaks);
+    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    tokio::pin!(connection);
+    tokio::select! {
+        _ = connection.as_mut() => return,
+        _ = stage.wait_for(|stage| *stage == LifeStage::Closing) => {}
+    }
+    connection.as_mut().graceful_shutdown();
+    let _ = connection.await;
+}
+
+/// Limits of the connections with a protocol.
+fn connections_of(speaks: Protocol) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http1().header_read_timeout(None).max_headers(64).max_buf_size(HEAD);
     builder
@@ -412,41 +388,7 @@ async fn serve(door: Door, stream: Box<dyn Transport>) {
         .max_header_list_size(HEAD as u32)
         .initial_stream_window_size(WINDOW)
         .initial_connection_window_size(WINDOW);
-    if speaks == Protocol::Grpc {
-        builder = builder.http2_only();
-    }
-    let connection = builder.serve_connection(TokioIo::new(stream), service);
-    tokio::pin!(connection);
-    tokio::select! {
-        _ = connection.as_mut() => return,
-        _ = stage.wait_for(|stage| *stage == LifeStage::Closing) => {}
-    }
-    connection.as_mut().graceful_shutdown();
-    let _ = connection.await;
-}
-
-/// Response of an endpoint: a body of text, JSON or bytes, with its headers.
-pub(crate) struct Answer {
-    pub(crate) body: Vec<u8>,
-    /// charge for the body, if it was charged before it was written
-    pub(crate) charge: Option<AnswerCharge>,
-    pub(crate) content_type: &'static str,
-    pub(crate) headers: Vec<(&'static str, String)>,
-}
-
-impl Answer {
-    pub(crate) fn json(value: &serde_json::Value) -> Answer {
-        Answer::text(value.to_string().into_bytes(), "application/json")
-    }
-
-    pub(crate) fn text(body: Vec<u8>, content_type: &'static str) -> Answer {
-        Answer { body, charge: None, content_type, headers: Vec::new() }
-    }
-
-    /// Makes a response without a body, for endpoints that answer by their status.
-    pub(crate) fn empty() -> Answer {
-        Answer::text(Vec::new(), "text/plain")
-    }
+    if speaks == Protocol::Grpc { builder.http2_only() } else { builder }
 }
 
 async fn answer(
@@ -490,7 +432,7 @@ async fn written(
 ) -> Result<(Answer, Written), Refusal> {
     let bytes = std::mem::take(&mut answer.body);
     let charge = answer.charge.take().map_or_else(|| service.answers.reserve(bytes.len()), Ok)?;
-    let written = compressed(service, encoding, bytes, charge, 0).await?;
+    let written = compressed((&service.answers, &service.background), encoding, bytes, charge, 0).await?;
     Ok((answer, written))
 }
 

@@ -1,5 +1,8 @@
 //! TLS. The files are read again when they change. Open connections keep their keys.
 
+use crate::config::Config;
+use crate::error::StartError;
+use crate::listen::Protocol;
 use crate::log::Log;
 use crate::regular;
 use crate::watched::Watched;
@@ -13,8 +16,31 @@ use tokio_rustls::rustls::server::{ClientHello, ResolvesServerCert};
 use tokio_rustls::rustls::sign::CertifiedKey;
 use tokio_rustls::rustls::{self, ServerConfig};
 
+/// TLS of the protocols, if TLS is on.
+pub(crate) struct Acceptors {
+    http: Option<TlsAcceptor>,
+    grpc: Option<TlsAcceptor>,
+}
+
+impl Acceptors {
+    /// Reads the files of TLS, if the configuration names them.
+    pub(crate) fn new(config: &Config, log: &Log) -> Result<Acceptors, StartError> {
+        let files = config.tls().map_err(StartError::Settings)?;
+        let offering = |protocols: &[&[u8]]| {
+            let made = files.map(|(certificate, key)| acceptor(certificate, key, protocols, log));
+            made.transpose().map_err(StartError::Files)
+        };
+        Ok(Acceptors { http: offering(&[b"h2", b"http/1.1"])?, grpc: offering(&[b"h2"])? })
+    }
+
+    /// Returns the acceptor of connections with a protocol.
+    pub(crate) fn of(&self, speaks: Protocol) -> Option<TlsAcceptor> {
+        if speaks == Protocol::Grpc { self.grpc.clone() } else { self.http.clone() }
+    }
+}
+
 /// Makes the acceptor of connections. `protocols` are offered by ALPN, the preferred one first.
-pub(crate) fn acceptor(certificate: &Path, key: &Path, protocols: &[&[u8]], log: &Log) -> Result<TlsAcceptor, String> {
+fn acceptor(certificate: &Path, key: &Path, protocols: &[&[u8]], log: &Log) -> Result<TlsAcceptor, String> {
     let key = Watched::new(vec![certificate.to_owned(), key.to_owned()], read, log)?;
     let builder = ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
     let builder = builder.map_err(|error| format!("TLS: {error}"))?;

@@ -403,17 +403,7 @@ impl Encode {
                 Answer::text(file, "application/x-npy")
             }
             (ResponseFormat::Lists, [only]) => Answer::text(lists(only)?, "application/json"),
-            (ResponseFormat::Lists, _) => {
-                let mut text = vec![b'['];
-                for (number, guard) in guards.iter().enumerate() {
-                    let part = lists(guard)?;
-                    room(&mut text, part.len() + 2)?;
-                    text.extend(if number > 0 { &b","[..] } else { b"" });
-                    text.extend(part);
-                }
-                text.push(b']');
-                Answer::text(text, "application/json")
-            }
+            (ResponseFormat::Lists, _) => Answer::text(list_of_lists(&guards)?, "application/json"),
             (ResponseFormat::Csv, [only]) => Answer::text(lines(only)?, "text/csv"),
             (ResponseFormat::Csv, _) => {
                 let words = "CSV is for a model with one output; this model has several: accept application/json";
@@ -437,6 +427,19 @@ impl Encode {
         answer.charge = Some(charge.settle(answer.body.len())?);
         Ok(answer)
     }
+}
+
+/// Writes the outputs as a JSON list of nested lists.
+fn list_of_lists(outputs: &[ReadGuard<'_>]) -> Result<Vec<u8>, Refusal> {
+    let mut text = vec![b'['];
+    for (number, output) in outputs.iter().enumerate() {
+        let part = lists(output)?;
+        room(&mut text, part.len() + 2)?;
+        text.extend(if number > 0 { &b","[..] } else { b"" });
+        text.extend(part);
+    }
+    text.push(b']');
+    Ok(text)
 }
 
 /// Returns whether an output has one number for each class that the model has a name for.

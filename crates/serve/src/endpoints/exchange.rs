@@ -1,10 +1,10 @@
 //! Requests to models over HTTP, from their heads to their ends.
 
-use super::EndpointCall;
+use super::call::EndpointCall;
+use crate::answer::Answer;
 use crate::body::RequestBody;
 use crate::model::Model;
 use crate::refusal::Refusal;
-use crate::server::Answer;
 use crate::service::{Inference, Service};
 use hyper::http::request::Parts;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Health of the server: liveness and readiness.
 
-use super::EndpointCall;
+use super::call::EndpointCall;
+use crate::answer::Answer;
 use crate::refusal::Refusal;
-use crate::server::Answer;
 
 /// Answers that the process works.
 #[allow(clippy::unnecessary_wraps)]

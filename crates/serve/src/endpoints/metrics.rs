@@ -1,10 +1,10 @@
 //! Counters, histograms and gauges as text for Prometheus or OpenMetrics.
 
-use super::EndpointCall;
+use super::call::EndpointCall;
+use crate::answer::Answer;
 use crate::background::JobKind;
 use crate::metrics::{Gauge, MetricsFormat, text};
 use crate::refusal::Refusal;
-use crate::server::Answer;
 use hyper::header::ACCEPT;
 
 /// Answers with all metrics. The text is written in the background, as it is long if there are many

@@ -1,6 +1,7 @@
 //! Endpoints of the server. Each is one file, and one row of a table here.
 
 mod arrays;
+mod call;
 mod exchange;
 mod health;
 mod infer;
@@ -16,36 +17,14 @@ mod server_metadata;
 mod statistics;
 
 use crate::account::Account;
+use crate::answer::Answer;
 use crate::body::{Received, RequestBody};
-use crate::protocol::short;
 use crate::refusal::{Outcome, Refusal};
-use crate::server::{Answer, Shared};
+use crate::service::Service;
+use crate::shared::Shared;
+use call::{Endpoint, EndpointCall, done};
 use hyper::{Method, Request, StatusCode};
-use serde_json::Value;
-use std::fmt::Display;
-use std::future::Future;
-use std::ops::RangeInclusive;
-use std::pin::Pin;
-use std::str::FromStr;
 use std::sync::Arc;
-
-/// Path of the server, and its handler.
-struct Endpoint {
-    method: Method,
-    /// pattern in which `{model}` and `{version}` stand for any segment
-    path: &'static str,
-    answer: fn(EndpointCall) -> Answering,
-}
-
-type Answering = Pin<Box<dyn Future<Output = Result<Answer, Refusal>> + Send>>;
-
-/// Request to an endpoint, with the segments of its path.
-struct EndpointCall {
-    shared: Arc<Shared>,
-    request: Request<Received>,
-    model: Option<String>,
-    version: Option<String>,
-}
 
 /// Set of paths that a port serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,33 +107,18 @@ static ENDPOINTS: &[Endpoint] = &[
     Endpoint { method: Method::GET, path: "/metrics", answer: |call| Box::pin(metrics::answer(call)) },
 ];
 
-fn done(answer: Result<Answer, Refusal>) -> Answering {
-    Box::pin(std::future::ready(answer))
-}
-
 /// Finds the endpoint of a request's path, and answers with it.
 pub(crate) async fn route(shared: Arc<Shared>, request: Request<Received>, paths: Paths) -> Result<Answer, Refusal> {
-    let path = request.uri().path();
-    let words: Option<Vec<String>> = path.split('/').skip(1).map(decoded).collect();
-    let words = words.ok_or_else(|| Refusal::invalid("the path is not text of UTF-8"))?;
-    let words = match words.split_last() {
-        Some((last, before)) if last.is_empty() => before,
-        _ => &words[..],
-    };
+    let words = path_words(request.uri().path())?;
     let mut others: Vec<&str> = Vec::new();
     let admin = if paths == Paths::Admin { ADMIN } else { &[] };
     let of_sagemaker = sagemaker::endpoints(shared.service.config.sagemaker);
     for endpoint in ENDPOINTS.iter().chain(admin).chain(of_sagemaker) {
-        let Some((model, version)) = matched(endpoint.path, words) else { continue };
+        let Some((model, version)) = matched(endpoint.path, &words) else { continue };
         if endpoint.method == request.method() || (endpoint.method == Method::GET && request.method() == Method::HEAD) {
             let open = endpoint.path.starts_with("/v2/health/") || endpoint.path == sagemaker::PING;
             if let Err(refusal) = if open { Ok(()) } else { shared.check_token(request.headers()) } {
-                // Otherwise the connection would end while the client still writes.
-                let service = &shared.service;
-                if let Ok(body) = RequestBody::new(request.into_body(), &service.config, &Account::open(&service.small))
-                {
-                    body.pass_over().await;
-                }
+                pass_over_body(&shared.service, request).await;
                 return Err(refusal);
             }
             return (endpoint.answer)(EndpointCall { shared, request, model, version }).await;
@@ -179,32 +143,19 @@ pub(crate) async fn route(shared: Arc<Shared>, request: Request<Received>, paths
     Err(Refusal { allow: Some(takes), ..refusal })
 }
 
-/// Reads a number from the query of a request; `usual` if the query does not have it.
-fn number<T: FromStr + PartialOrd + Display>(
-    request: &Request<Received>,
-    name: &str,
-    usual: T,
-    range: RangeInclusive<T>,
-) -> Result<T, Refusal> {
-    let mut parts = request.uri().query().unwrap_or_default().split('&').filter_map(|part| part.split_once('='));
-    let Some((_, text)) = parts.find(|(said, _)| *said == name) else { return Ok(usual) };
-    text.parse().ok().filter(|number| range.contains(number)).ok_or_else(|| {
-        let (least, most) = (range.start(), range.end());
-        Refusal::invalid(format!("{name} is '{}'; expected a number from {least} to {most}", short(text)))
-    })
+/// The decoded words between the slashes of a path, which may end with one.
+fn path_words(path: &str) -> Result<Vec<String>, Refusal> {
+    let words: Option<Vec<String>> = path.split('/').skip(1).map(decoded).collect();
+    let mut words = words.ok_or_else(|| Refusal::invalid("the path is not text of UTF-8"))?;
+    words.pop_if(|last| last.is_empty());
+    Ok(words)
 }
 
-/// Reads the body of a request as JSON. An empty body gives null.
-async fn json_body(shared: &Shared, request: Request<Received>) -> Result<Value, Refusal> {
-    let service = &shared.service;
-    let account = Account::open(&service.small);
-    let (head, body) = request.into_parts();
-    let mut body = RequestBody::small(body, &service.config, &account)?;
-    body.decode_by(&head.headers, &account)?;
-    let bytes = body.take(None).await?;
-    match bytes.len() {
-        0 => Ok(Value::Null),
-        _ => serde_json::from_slice(&bytes).map_err(|error| Refusal::invalid(format!("the body is no JSON: {error}"))),
+/// Reads the body of a refused request. Otherwise the connection would end while the client still
+/// writes.
+async fn pass_over_body(service: &Service, request: Request<Received>) {
+    if let Ok(body) = RequestBody::new(request.into_body(), &service.config, &Account::open(&service.small)) {
+        body.pass_over().await;
     }
 }
 

@@ -1,9 +1,9 @@
 //! Configuration of a model, as clients of Triton ask for it.
 
-use super::EndpointCall;
+use super::call::EndpointCall;
+use crate::answer::Answer;
 use crate::model::ModelConfig;
 use crate::refusal::Refusal;
-use crate::server::Answer;
 
 pub(super) fn answer(call: &EndpointCall) -> Result<Answer, Refusal> {
     let name = call.model.as_deref().unwrap_or_default();

@@ -1,8 +1,8 @@
 //! Metadata of a model: its inputs and outputs.
 
-use super::EndpointCall;
+use super::call::EndpointCall;
+use crate::answer::Answer;
 use crate::refusal::Refusal;
-use crate::server::Answer;
 
 pub(super) fn answer(call: &EndpointCall) -> Result<Answer, Refusal> {
     let name = call.model.as_deref().unwrap_or_default();

@@ -1,8 +1,8 @@
 //! Readiness of a model.
 
-use super::EndpointCall;
+use super::call::EndpointCall;
+use crate::answer::Answer;
 use crate::refusal::Refusal;
-use crate::server::Answer;
 
 pub(super) fn answer(call: &EndpointCall) -> Result<Answer, Refusal> {
     call.shared.service.model_ready(call.model.as_deref().unwrap_or_default(), call.version.as_deref())?;

@@ -1,9 +1,9 @@
 //! Plans of models, on the port for operators.
 
-use super::{EndpointCall, number};
+use super::call::{EndpointCall, number};
+use crate::answer::Answer;
 use crate::background::JobKind;
 use crate::refusal::Refusal;
-use crate::server::Answer;
 
 /// Largest number of rows for which a plan is given.
 const MOST_ROWS: usize = 4096;

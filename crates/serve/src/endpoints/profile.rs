@@ -1,9 +1,9 @@
 //! Profiles of the engine over some seconds, on the port for operators.
 
-use super::{EndpointCall, number};
+use super::call::{EndpointCall, number};
+use crate::answer::Answer;
 use crate::background::JobKind;
 use crate::refusal::{Outcome, Refusal};
-use crate::server::Answer;
 use hyper::StatusCode;
 use mxrt_engine::profile;
 use std::sync::atomic::{AtomicBool, Ordering};

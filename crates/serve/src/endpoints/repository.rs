@@ -1,9 +1,9 @@
 //! Index of the repository, and loading and unloading of its models.
 
-use super::{EndpointCall, json_body};
+use super::call::{EndpointCall, json_body};
+use crate::answer::Answer;
 use crate::protocol::short;
 use crate::refusal::Refusal;
-use crate::server::Answer;
 use crate::service::Change;
 use serde_json::{Map, Value, json};
 

@@ -2,11 +2,12 @@
 //! the calls below `/models` by which the platform loads, lists and unloads them.
 
 use super::arrays::{self, ResponseFormat};
-use super::{Answering, Endpoint, EndpointCall, done, health, json_body, number};
+use super::call::{Answering, Endpoint, EndpointCall, done, json_body, number};
+use super::health;
+use crate::answer::Answer;
 use crate::config::SageMaker;
 use crate::protocol::short;
 use crate::refusal::{Outcome, Refusal};
-use crate::server::Answer;
 use crate::service::Change;
 use hyper::header::ACCEPT;
 use hyper::{HeaderMap, Method, StatusCode};

@@ -1,8 +1,8 @@
 //! Metadata of the server: its name, version and protocol extensions.
 
-use super::EndpointCall;
+use super::call::EndpointCall;
+use crate::answer::Answer;
 use crate::refusal::Refusal;
-use crate::server::Answer;
 use crate::service::{NAME, VERSION};
 
 #[allow(clippy::unnecessary_wraps)]

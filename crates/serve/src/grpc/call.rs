@@ -7,8 +7,8 @@ use crate::body::{Received, RequestBody};
 use crate::connection::Busy;
 use crate::encoding::{Encoding, Written, compressed};
 use crate::refusal::{Outcome, Refusal};
-use crate::server::Shared;
 use crate::service::Service;
+use crate::shared::Shared;
 use crate::status::trailers;
 use hyper::body::Bytes;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
@@ -214,7 +214,7 @@ impl Reply {
 async fn written(service: &Service, encoding: Option<Encoding>, payload: Payload) -> Result<Written, Refusal> {
     let Payload { bytes, charge } = payload;
     let charge = charge.map_or_else(|| service.answers.reserve(bytes.len()), Ok)?;
-    let mut written = compressed(service, encoding, bytes, charge, PREFIX).await?;
+    let mut written = compressed((&service.answers, &service.background), encoding, bytes, charge, PREFIX).await?;
     if written.encoding.is_some() {
         written.bytes[0] = 1;
         set_length(&mut written.bytes);

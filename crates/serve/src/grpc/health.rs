@@ -4,7 +4,7 @@ use super::call::{GrpcCall, Reply, framed};
 use super::generated::health::health_check_response::ServingStatus;
 use super::generated::health::{HealthCheckRequest, HealthCheckResponse};
 use crate::refusal::Refusal;
-use crate::server::Shared;
+use crate::shared::Shared;
 use std::time::Duration;
 use tokio::sync::mpsc;
 

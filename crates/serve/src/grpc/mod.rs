@@ -12,6 +12,9 @@
 
 mod call;
 pub(crate) mod fields;
+#[rustfmt::skip]
+#[allow(clippy::all, missing_docs, dead_code)]
+mod generated;
 mod health;
 mod infer;
 mod models;
@@ -22,32 +25,10 @@ use crate::answer::AnswerBody;
 use crate::body::Received;
 use crate::connection::Busy;
 use crate::refusal::{Outcome, Refusal};
-use crate::server::Shared;
+use crate::shared::Shared;
 use call::{Answering, GrpcCall, unary};
 use hyper::{Request, Response, StatusCode};
 use std::sync::Arc;
-
-/// Messages and descriptors that `tests/protocol_files.rs` generates.
-#[rustfmt::skip]
-#[allow(clippy::all, missing_docs, dead_code)]
-mod generated {
-    pub(super) mod inference { include!("generated/inference.rs"); }
-    pub(super) mod health { include!("generated/health.rs"); }
-    pub(super) mod reflection { include!("generated/reflection.rs"); }
-
-    /// File of the protocol, as reflection describes it.
-    pub(super) struct ProtocolFile {
-        pub(super) name: &'static str,
-        pub(super) services: &'static [&'static str],
-        pub(super) imports: &'static [&'static str],
-        /// names of the messages and services that it declares
-        pub(super) symbols: &'static [&'static str],
-        /// serialized `google.protobuf.FileDescriptorProto`
-        pub(super) descriptor: &'static [u8],
-    }
-
-    pub(super) static FILES: &[ProtocolFile] = include!("generated/files.rs");
-}
 
 /// Method of a service, and its handler.
 struct Method {

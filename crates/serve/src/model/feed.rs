@@ -3,8 +3,8 @@
 
 use super::{Model, TensorInfo, listed};
 use crate::account::Account;
-use crate::body::room;
 use crate::refusal::Refusal;
+use crate::refusal::room;
 use mxrt_engine::{Engine, FailureKind, OpError, WaitError};
 use mxrt_graph::Symbol;
 use mxrt_tensor::{Context, DType, NDArray, PartialShape, Shape, StorageType, TensorType};

@@ -1,9 +1,9 @@
 //! Records of SageMaker's own algorithms, such as the linear learner: `x-recordio-protobuf`. Each
 //! record has the features of one row, dense, or as keys and values.
 
-use crate::body::room;
 use crate::grpc::fields::{Fields, Value, wrong};
 use crate::refusal::Refusal;
+use crate::refusal::room;
 
 /// First bytes of a record.
 const MAGIC: [u8; 4] = 0xced7_230a_u32.to_le_bytes();
@@ -34,7 +34,7 @@ pub(crate) fn rows(
         }
         let bytes = wanted.checked_mul(4).ok_or_else(|| wrong("a record has too many features"))?;
         charge(bytes)?;
-        crate::body::room(&mut to, bytes)?;
+        crate::refusal::room(&mut to, bytes)?;
         tensor.write(&mut to, bytes)?;
     }
     let columns = columns.filter(|_| !to.is_empty());
@@ -202,7 +202,7 @@ impl<'a> Tensor<'a> {
         let mut keys = Vec::new();
         for value in self.fields(2) {
             value?.varints(|key| {
-                crate::body::room(&mut keys, 1)?;
+                crate::refusal::room(&mut keys, 1)?;
                 keys.push(usize::try_from(key).unwrap_or(usize::MAX));
                 Ok(())
             })?;

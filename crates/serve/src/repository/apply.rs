@@ -17,19 +17,7 @@ impl Repository {
         let chosen = found.versions.clone().and_then(|versions| self.chosen(name, versions));
         let root = self.folder.as_ref().and_then(|folder| folder.canonicalize().ok()).unwrap_or_default();
         let chosen = chosen.map_err(|words| words.replace(&format!("{}/", root.display()), ""));
-        let (wanted, required) = match chosen {
-            Ok(chosen) => chosen,
-            Err(words) => {
-                self.publish(|catalog| {
-                    let of = catalog.models.entry(name.clone()).or_default();
-                    match of.versions.last_mut() {
-                        Some(last) => last.trouble = Some(words.clone()),
-                        None => of.version("1").trouble = Some(words.clone()),
-                    }
-                });
-                return Err(words.into());
-            }
-        };
+        let (wanted, required) = chosen.inspect_err(|words| self.publish_trouble(name, words))?;
         self.publish(|catalog| catalog.models.entry(name.clone()).or_default().required = required);
         let mut first = Ok(());
         for (version, settings) in &wanted {
@@ -37,15 +25,8 @@ impl Repository {
             if changes.tried.get(&key) == Some(&version.stamp) {
                 continue;
             }
-            let spec = ModelSpec { name: name.clone(), settings: settings.clone() };
-            let began = Instant::now();
-            let made = self.prepare(&spec, &version.version, Some(version), changes);
-            let made = made.map_err(|trouble| self.for_clients(&spec, trouble));
+            let made = self.prepare_version(name, version, settings, changes);
             changes.tried.insert(key, version.stamp.clone());
-            if made.is_ok() {
-                let words = format!("version {} loaded in {:.2} s", version.version, began.elapsed().as_secs_f64());
-                self.log.model(Level::Info, name, &words);
-            }
             let is_last = wanted.last().is_some_and(|(last, _)| last.version == version.version);
             self.publish(|catalog| {
                 let of = catalog.models.entry(name.clone()).or_default();
@@ -60,18 +41,51 @@ impl Repository {
                 trouble
             }));
         }
-        // Versions may have gone even if none was loaded.
-        self.publish(|catalog| {
-            let Some(of) = catalog.models.get_mut(name) else { return };
-            let last = wanted.last().map(|(last, _)| last.version.as_str()).unwrap_or_default();
-            if of.version(last).model.is_some() {
-                self.keep(of, found, &wanted);
-            }
-        });
+        self.drop_gone(found, &wanted);
         changes
             .tried
             .retain(|(model, version), _| model != name || wanted.iter().any(|(wanted, _)| wanted.version == *version));
         first
+    }
+
+    /// Takes versions out of service that have gone, even if none was loaded.
+    fn drop_gone(&self, found: &FoundModel, wanted: &[(FoundVersion, ModelSettings)]) {
+        self.publish(|catalog| {
+            let Some(of) = catalog.models.get_mut(&found.name) else { return };
+            let last = wanted.last().map(|(last, _)| last.version.as_str()).unwrap_or_default();
+            if of.version(last).model.is_some() {
+                self.keep(of, found, wanted);
+            }
+        });
+    }
+
+    /// Records why no version of a model can be chosen.
+    fn publish_trouble(&self, name: &str, words: &str) {
+        self.publish(|catalog| {
+            let of = catalog.models.entry(name.to_owned()).or_default();
+            match of.versions.last_mut() {
+                Some(last) => last.trouble = Some(words.to_owned()),
+                None => of.version("1").trouble = Some(words.to_owned()),
+            }
+        });
+    }
+
+    /// Loads one version, and logs how long that took.
+    fn prepare_version(
+        &self,
+        name: &str,
+        version: &FoundVersion,
+        settings: &ModelSettings,
+        changes: &mut Changes,
+    ) -> Result<Arc<Model>, Trouble> {
+        let spec = ModelSpec { name: name.to_owned(), settings: settings.clone() };
+        let began = Instant::now();
+        let made = self.prepare(&spec, &version.version, Some(version), changes);
+        if made.is_ok() {
+            let words = format!("version {} loaded in {:.2} s", version.version, began.elapsed().as_secs_f64());
+            self.log.model(Level::Info, name, &words);
+        }
+        made.map_err(|trouble| self.for_clients(&spec, trouble))
     }
 
     /// Chooses the versions to serve. Returns them with their settings, and whether the server

@@ -3,6 +3,7 @@
 use super::folder::{self, FoundVersion};
 use super::{Changes, ModelFiles, Repository, Trouble};
 use crate::log::Level;
+use crate::metrics::ModelMetrics;
 use crate::model::{Loading, Model, ModelSpec};
 use mxrt_engine::{CoreLimit, FailureKind, OpError};
 use mxrt_graph::BuildOptions;
@@ -26,12 +27,7 @@ impl Repository {
         found: Option<&FoundVersion>,
         changes: &mut Changes,
     ) -> Result<Arc<Model>, Trouble> {
-        let mut metrics = None;
-        self.publish(|catalog| {
-            let of = catalog.models.entry(spec.name.clone()).or_default().version(version);
-            of.loading = true;
-            metrics = Some(of.metrics.clone());
-        });
+        let metrics = self.mark_loading(&spec.name, version);
         let path = spec.settings.path.as_deref().ok_or("it has no path".to_owned())?;
         let files = ModelFiles::find(path, spec.settings.params.as_deref(), self.most_unpacked)?;
         self.make_room(&spec.name, files.bytes().saturating_mul(MEMORY_PER_BYTE), changes)?;
@@ -43,7 +39,7 @@ impl Repository {
             },
             spec,
             files: &files,
-            metrics: metrics.unwrap_or_default(),
+            metrics,
             turns: &self.turns,
             hooks: self.hooks.as_ref(),
             max_nodes: self.max_nodes,
@@ -61,6 +57,17 @@ impl Repository {
             self.warn(&model);
         }
         Ok(Arc::new(model))
+    }
+
+    /// Shows in the catalog that a version is being loaded. Returns its metrics.
+    fn mark_loading(&self, name: &str, version: &str) -> Arc<ModelMetrics> {
+        let mut metrics = None;
+        self.publish(|catalog| {
+            let of = catalog.models.entry(name.to_owned()).or_default().version(version);
+            of.loading = true;
+            metrics = Some(of.metrics.clone());
+        });
+        metrics.unwrap_or_default()
     }
 
     /// Logs a warning if the model was not called when it was loaded.
