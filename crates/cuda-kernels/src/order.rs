@@ -56,7 +56,7 @@ fn bind_order(
     }))
 }
 
-/// The argument for rows of so many elements, without addresses and element types.
+/// The argument for rows of that many elements, without addresses and element types.
 fn of_rows([rows, extent, inner]: [usize; 3], padded: usize, order: Order) -> OrderArgument {
     OrderArgument {
         keys: 0,

@@ -143,7 +143,7 @@ pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound
     }
 }
 
-/// Results that are stored as they are.
+/// Results that are stored unchanged.
 const NO_EPILOGUE: EpilogueArgument =
     EpilogueArgument { bias: 0, residual: 0, bias_of_rows: 0, activation: 0, p: 0.0, q: 0.0 };
 

@@ -133,7 +133,7 @@ fn check_regions((target, into): (&NDArray, &Region), (source, from): (&NDArray,
     Ok(())
 }
 
-/// Writes all elements of `target`, which lies where `source` does.
+/// Writes all elements of `target`, which is on the device of `source`.
 #[cfg_attr(debug_assertions, track_caller)]
 fn copy_all(target: &NDArray, into: Region, source: &NDArray, from: Region) -> Result<(), OpError> {
     let dtype = target.dtype();

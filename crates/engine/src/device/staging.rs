@@ -326,7 +326,7 @@ impl DeviceCtx<'_> {
         submitted.map_err(error).map(|()| bytes)
     }
 
-    /// Submits the host's part of a piece: a move of so many bytes between a chunk and other memory
+    /// Submits the host's part of a piece: a move of that many bytes between a chunk and other memory
     /// of the host, as in `moving`.
     fn launch_move(
         &self,

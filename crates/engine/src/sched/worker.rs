@@ -7,7 +7,7 @@ use crate::process::slot::{self, Slot};
 use crate::sched::parker::Parker;
 use std::time::Instant;
 
-/// What a worker remembers from one look for a job to the next.
+/// State of a worker that is kept from one look for a job to the next.
 struct WorkerState {
     /// The core on which it computes.
     token: Option<usize>,
@@ -17,7 +17,7 @@ struct WorkerState {
     searched: bool,
     /// Whether it has worked since memory was given back.
     worked: bool,
-    /// When it ran out of work.
+    /// Time when it ran out of work.
     ended: Option<Instant>,
     /// Whether more work came soon the last time.
     soon: bool,

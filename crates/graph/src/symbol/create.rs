@@ -84,7 +84,7 @@ fn number_of_inputs(op: &'static OpDef, parsed: &Attrs) -> Result<usize, OpError
     }
 }
 
-/// The input that argument number `i` is for, of so many.
+/// The input that argument number `i` is for, of `required` in all.
 fn slot_of<N: AsRef<str>>(i: usize, keyword: Option<&str>, names: &[N], required: usize) -> Result<usize, OpError> {
     let names = || names.iter().map(AsRef::as_ref);
     let message = match keyword {

@@ -241,7 +241,7 @@ impl SchurForm {
         Ok(())
     }
 
-    /// The sum and the product of the shifts: the eigenvalues of the last two rows, or now and then
+    /// The sum and the product of the shifts: the eigenvalues of the last two rows, or occasionally
     /// others.
     fn shifts(&self, last: usize, number: usize) -> (f64, f64) {
         let at = |i: usize, j: usize| self.t[i * self.n + j];

@@ -63,8 +63,8 @@ fn aside(ctx: &DeviceCtx<'_>, operand: &DeviceOperand) -> Result<DevicePtr, OpEr
     ctx.scratch(operand.nbytes.max(1))
 }
 
-/// Where a kernel reads its input with this number: a copy if an output overlaps it, zeros if it has
-/// no value yet.
+/// Address at which a kernel reads its input with this number: that of a copy if an output overlaps
+/// it, of zeros if it has no value yet.
 fn input(ctx: &DeviceCtx<'_>, i: usize, operand: &DeviceOperand) -> Result<DevicePtr, OpError> {
     match ctx.memory(i).map(|ptr| ptr.offset(operand.offset)) {
         Some(at) if !operand.shared || operand.nbytes == 0 => Ok(at),

@@ -16,7 +16,7 @@ pub(super) struct ColourChanges {
 }
 
 impl ColourChanges {
-    /// The changes that the parameters ask for, of images with so many channels.
+    /// The changes that the parameters ask for, of images with `channels` channels.
     pub(super) fn new(parameters: &Attrs, channels: usize) -> Result<ColourChanges, String> {
         let float = |name: &str| parameters.float(name) as f32;
         let jitter = ["brightness", "contrast", "saturation"].map(float);
