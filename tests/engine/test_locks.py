@@ -45,7 +45,7 @@ LOCKS = {
     ("crates/graph/src/run/placed.rs", "ForkSafeMutex"): GATE,
     ("crates/graph/src/run/plan_cache.rs", "ForkSafeRwLock"): GATE,
     ("crates/graph/src/run/segment.rs", "ForkSafeMutex"): GATE,
-    ("crates/graph/src/run/staged.rs", "ForkSafeMutex"): GATE,
+    ("crates/graph/src/run/staged_graph.rs", "ForkSafeMutex"): GATE,
     ("crates/graph/src/run/stored.rs", "ForkSafeMutex"): GATE,
     ("crates/graph/src/symbol/node.rs", "ForkSafeRwLock"): GATE,
     ("crates/io/src/iterators/prefetch.rs", "ForkSafeMutex"): GATE,
