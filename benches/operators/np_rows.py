@@ -48,7 +48,7 @@ ELEMENTWISE: dict[str, Work] = {
     "sin": lambda xp, x, y: xp.sin(x),
     "cos": lambda xp, x, y: xp.cos(x),
     "arctan": lambda xp, x, y: xp.arctan(x),
-    "transpose": lambda xp, x, y: x.T + 1.0,
+    "transpose": lambda xp, x, y: x.T.copy(),
     "concatenate": lambda xp, x, y: xp.concatenate([x, y], axis=1),
 }
 REDUCTIONS: dict[str, Work] = {
@@ -88,7 +88,7 @@ PRODUCTS: dict[str, tuple[tuple[tuple[int, ...], ...], Work]] = {
     "einsum_inner": (SQUARE, lambda xp, x, y: xp.einsum("ij,ij->", x, y)),
     "einsum_rows": (SQUARE, lambda xp, x, y: xp.einsum("ij,ij->i", x, y)),
     "einsum_outer": (((1000,), (1000,)), lambda xp, x, y: xp.einsum("i,j->ij", x, y)),
-    "einsum_turn": (SQUARE, lambda xp, x, y: xp.einsum("ij->ji", x) + 1.0),
+    "einsum_turn": (SQUARE, lambda xp, x, y: xp.einsum("ij->ji", x).copy()),
     "einsum_sum": (SQUARE, lambda xp, x, y: xp.einsum("ij->i", x)),
 }
 DOUBLE = ("add", "multiply", "exp", "log", "tanh", "sum", "sum_axis0", "max", "argmax_axis1", "matmul", "matmul_batch")

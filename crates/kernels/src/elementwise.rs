@@ -9,10 +9,12 @@ use crate::par::{Par, chunk_elems, par_chunks_mut};
 use crate::strides::{Space, broadcast};
 
 mod binary;
+mod comparison;
 mod functions;
 mod unary;
 
 pub use binary::Binary;
+pub use comparison::{Comparison, compare, compare_number};
 pub use functions::FunctionCost;
 pub use unary::Unary;
 

@@ -3,8 +3,10 @@
 //! B is packed once in panels of [`COLUMNS`], the rows of A in tiles of [`ROWS`] by every chunk. An
 //! element is summed in runs of [`DEPTH`] products, whatever the threads do.
 
+use crate::aligned::AlignedVec;
 use crate::gemm_plain::Gemm;
 use crate::par::{Par, par_chunks_mut, par_chunks_mut_scratch};
+use crate::simd::{Src, prefetch_far};
 use crate::vectorize::Width;
 
 /// Rows and columns that are held in registers.
@@ -42,18 +44,15 @@ pub(crate) fn gemm(par: &dyn Par, p: Gemm, a: &[f64], b: &[f64], c: &mut [f64]) 
         });
         return true;
     }
-    let mut packed: Vec<f64> = Vec::new();
-    if packed.try_reserve_exact(len).is_err() {
-        return false;
-    }
-    packed.resize(len, 0.0);
+    let Some(mut packed) = len.checked_mul(2).and_then(AlignedVec::try_zeroed) else { return false };
+    let packed: &mut [f64] = bytemuck::cast_slice_mut(&mut packed);
     for (item, c) in c.chunks_mut(size).enumerate() {
         let grain = (SMALL / (p.k * COLUMNS * size_of::<f64>())).clamp(1, 8);
-        par_chunks_mut(par, &mut packed, grain * p.k * COLUMNS, |chunk, panels| {
+        par_chunks_mut(par, packed, grain * p.k * COLUMNS, |chunk, panels| {
             pack_panels(&p, b_of(item), chunk * grain, panels);
         });
         par_chunks_mut_scratch(par, c, BAND * p.n, rows_bytes, |band, c, scratch| {
-            multiply(&p, a_of(item), &packed, band * BAND, c, scratch);
+            multiply(&p, a_of(item), packed, band * BAND, c, scratch);
         });
     }
     true
@@ -108,11 +107,19 @@ fn multiply(p: &Gemm, a: &[f64], packed: &[f64], first: usize, c: &mut [f64], sc
         let bytes = size_of::<[f64; ROWS]>() * depth * rows.div_ceil(ROWS);
         let tiles: &mut [[f64; ROWS]] = bytemuck::cast_slice_mut(&mut scratch[..bytes]);
         pack_rows(p, a, first, rows, k0, depth, tiles);
-        for (panel, j0) in packed.chunks_exact(p.k * COLUMNS).zip((0..p.n).step_by(COLUMNS)) {
-            let panel = panel[k0 * COLUMNS..][..depth * COLUMNS].as_chunks().0;
+        for (number, j0) in (0..p.n).step_by(COLUMNS).enumerate() {
+            let run =
+                |panel: usize| Some(packed.get((panel * p.k + k0) * COLUMNS..)?.get(..depth * COLUMNS)?.as_chunks().0);
+            let Some(panel) = run(number) else { break };
+            let next = run(number + 1).unwrap_or(panel);
             let width = COLUMNS.min(p.n - j0);
             for (tile, r0) in tiles.chunks_exact(depth).zip((0..rows).step_by(ROWS)) {
-                let sums = product(tile, panel);
+                let share = r0 / ROWS * depth / rows.div_ceil(ROWS);
+                let soon = Requests::of(&next[share..], rows.div_ceil(ROWS));
+                for r in r0..rows.min(r0 + ROWS) {
+                    Requests::of(&c[r * p.n + j0..], 1).request(0);
+                }
+                let sums = product(tile, panel, soon);
                 for (r, sums) in sums.iter().enumerate().take(rows - r0) {
                     let row = &mut c[(r0 + r) * p.n + j0..][..width];
                     row.iter_mut().zip(sums).for_each(|(c, sum)| *c += p.alpha * sum);
@@ -122,15 +129,37 @@ fn multiply(p: &Gemm, a: &[f64], packed: &[f64], first: usize, c: &mut [f64], sc
     }
 }
 
+/// Lines that are requested for the second-level cache while a product is computed.
+#[derive(Clone, Copy)]
+struct Requests {
+    at: Src,
+    /// Elements of single precision between two requests.
+    step: usize,
+}
+
+impl Requests {
+    /// A request at every step for a share of `passes` of a line, from the first of these numbers on.
+    #[inline(always)]
+    fn of<T: bytemuck::Pod>(numbers: &[T], passes: usize) -> Requests {
+        Requests { at: Src::new(bytemuck::cast_slice(numbers)), step: (2 * COLUMNS).div_ceil(passes) }
+    }
+
+    #[inline(always)]
+    fn request(self, step: usize) {
+        prefetch_far(self.at, step * self.step);
+    }
+}
+
 /// The product of a tile of rows and a panel of columns.
 #[cfg(target_arch = "x86_64")]
-fn product(tile: &[[f64; ROWS]], panel: &[[f64; COLUMNS]]) -> [[f64; COLUMNS]; ROWS] {
+fn product(tile: &[[f64; ROWS]], panel: &[[f64; COLUMNS]], soon: Requests) -> [[f64; COLUMNS]; ROWS] {
     #[target_feature(enable = "avx2,fma")]
     #[allow(clippy::needless_range_loop)]
-    fn avx2(tile: &[[f64; ROWS]], panel: &[[f64; COLUMNS]]) -> [[f64; COLUMNS]; ROWS] {
+    fn avx2(tile: &[[f64; ROWS]], panel: &[[f64; COLUMNS]], soon: Requests) -> [[f64; COLUMNS]; ROWS] {
         use std::arch::x86_64::*;
         let mut sums = [[_mm256_setzero_pd(); 2]; ROWS];
-        for (a, b) in tile.iter().zip(panel) {
+        for (step, (a, b)) in tile.iter().zip(panel).enumerate() {
+            soon.request(step);
             // SAFETY: a row of a panel has eight numbers.
             let b = unsafe { [_mm256_loadu_pd(b.as_ptr()), _mm256_loadu_pd(b.as_ptr().add(4))] };
             for r in 0..ROWS {
@@ -150,12 +179,12 @@ fn product(tile: &[[f64; ROWS]], panel: &[[f64; COLUMNS]]) -> [[f64; COLUMNS]; R
         out
     }
     // SAFETY: `fits` has found AVX2 and FMA.
-    unsafe { avx2(tile, panel) }
+    unsafe { avx2(tile, panel, soon) }
 }
 
 /// The product of a tile of rows and a panel of columns.
 #[cfg(not(target_arch = "x86_64"))]
-fn product(tile: &[[f64; ROWS]], panel: &[[f64; COLUMNS]]) -> [[f64; COLUMNS]; ROWS] {
+fn product(tile: &[[f64; ROWS]], panel: &[[f64; COLUMNS]], _: Requests) -> [[f64; COLUMNS]; ROWS] {
     let mut sums = [[0.0; COLUMNS]; ROWS];
     for (a, b) in tile.iter().zip(panel) {
         for (sums, a) in sums.iter_mut().zip(a) {

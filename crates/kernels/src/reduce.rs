@@ -13,6 +13,9 @@ use folds::*;
 use std::ops::Range;
 
 pub(crate) mod folds;
+mod moments;
+
+pub use moments::{row_square_sums, row_sums};
 
 /// Makes [`Reduction`] and the choice between its folds from the table.
 macro_rules! define_reductions {

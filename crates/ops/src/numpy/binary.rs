@@ -5,7 +5,7 @@ use crate::execution::in_dtypes;
 use crate::math::broadcast::{self, broadcast_shapes};
 use crate::prelude::*;
 use mxrt_engine::OpError;
-use mxrt_kernels::elementwise::Binary;
+use mxrt_kernels::elementwise::{Binary, Comparison};
 use mxrt_tensor::DType;
 
 /// The element types that an operator takes together, and that of its result.
@@ -113,8 +113,8 @@ fn infer_dtype(types: BinaryTypes, dtypes: &mut DTypes<'_>) -> Result<(), OpErro
 fn bind(function: Binary, types: BinaryTypes, signature: &Signature<'_>) -> BoundKernel {
     let [a, b] = signature.inputs else { return Err(wrong_arity()) };
     let (within, _) = types.of(a.dtype, b.dtype)?;
-    if matches!(types, BinaryTypes::Compared) && a == b {
-        return super::compare::bind_arrays(function, signature);
+    if let (BinaryTypes::Compared, Some(comparison), true) = (types, Comparison::of(function), a == b) {
+        return super::compare::bind_arrays(comparison, signature);
     }
     in_dtypes(signature, |_| within, |_| within, |signature| broadcast::bind(function, signature))
 }

@@ -2,49 +2,24 @@
 
 use crate::prelude::*;
 use mxrt_kernels::Element;
-use mxrt_kernels::elementwise::Binary;
-use mxrt_kernels::par::par_chunks_mut;
-
-/// Elements that are compared between two looks at idle cores.
-const CHUNK: usize = 16 * 1024;
+use mxrt_kernels::elementwise::{self, Comparison};
 
 /// Compares arrays of one shape and element type.
-pub(super) fn bind_arrays(function: Binary, signature: &Signature<'_>) -> BoundKernel {
+pub(super) fn bind_arrays(comparison: Comparison, signature: &Signature<'_>) -> BoundKernel {
     dispatch!(signature.inputs[0].dtype, all, T => Ok(kernel_fn(signature, move |call| {
         let (x, y) = (elements::<T>(&call.inputs[0])?, elements::<T>(&call.inputs[1])?);
-        par_chunks_mut(call.par, elements_mut::<u8>(&mut call.outputs[0])?, CHUNK, |i, out| {
-            let part = i * CHUNK..i * CHUNK + out.len();
-            compare(function, &x[part.clone()], y[part].iter().copied(), out);
-        });
+        elementwise::compare(call.par, comparison, x, y, elements_mut::<u8>(&mut call.outputs[0])?);
         Ok(())
     })))
 }
 
 /// Compares an array of floats with a number, which is rounded to their type.
-pub(super) fn bind_number(function: Binary, number: f64, signature: &Signature<'_>) -> BoundKernel {
+pub(super) fn bind_number(comparison: Comparison, number: f64, signature: &Signature<'_>) -> BoundKernel {
     dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
-        let (x, number) = (elements::<T>(&call.inputs[0])?, T::from_f64(number));
-        par_chunks_mut(call.par, elements_mut::<u8>(&mut call.outputs[0])?, CHUNK, |i, out| {
-            compare(function, &x[i * CHUNK..][..out.len()], std::iter::repeat(number), out);
-        });
+        let (x, out) = (elements::<T>(&call.inputs[0])?, elements_mut::<u8>(&mut call.outputs[0])?);
+        elementwise::compare_number(call.par, comparison, x, T::from_f64(number), out);
         Ok(())
     })))
-}
-
-fn compare<T: Element>(function: Binary, x: &[T], y: impl Iterator<Item = T>, out: &mut [u8]) {
-    macro_rules! with {
-        ($sign:tt) => {
-            out.iter_mut().zip(x).zip(y).for_each(|((out, a), b)| *out = u8::from(*a $sign b))
-        };
-    }
-    match function {
-        Binary::Equal => with!(==),
-        Binary::NotEqual => with!(!=),
-        Binary::Greater => with!(>),
-        Binary::GreaterEqual => with!(>=),
-        Binary::Lesser => with!(<),
-        _ => with!(<=),
-    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use crate::prelude::*;
 use mxrt_engine::OpError;
+use mxrt_kernels::elementwise::{Binary, binary_broadcast};
 use mxrt_kernels::gemm_plain::{Gemm, gemm};
 use mxrt_kernels::isa::Isa;
 use mxrt_kernels::reduce::{Reduction, reduce};
@@ -194,6 +195,11 @@ impl<'a, T: Float> Product<'a, T> {
     fn run(&self, par: &dyn Par, isa: Isa, result: &mut [T]) {
         if self.shape.k == 0 {
             return result.fill(T::ZERO);
+        }
+        let Gemm { batch, m, n, k, .. } = self.shape;
+        if k == 1 {
+            let (left, right, all) = ([batch, m, 1], [batch, 1, n], [batch, m, n]);
+            return binary_broadcast(par, Binary::Mul, &self.left, &left, &self.right, &right, result, &all);
         }
         gemm(par, self.shape.on(isa), &self.left, &self.right, result);
     }

@@ -7,7 +7,7 @@ use crate::math::reduce::{Reduced, bind_reduction};
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::Element;
-use mxrt_kernels::par::par_chunks_mut;
+use mxrt_kernels::elementwise::{Comparison, compare_number};
 use mxrt_kernels::reduce::{self, Reduction};
 use mxrt_tensor::{DType, PartialShape, TensorRef};
 
@@ -234,9 +234,6 @@ fn wrapped(number: i64, dtype: DType) -> i64 {
     }
 }
 
-/// Elements that a thread asks at once.
-const TRUTHS: usize = 64 << 10;
-
 fn bind_question(reduction: Reduction, attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let reduced = reduced_axes(attrs, signature.inputs[0].shape.len())?;
     let nothing = reduction == Reduction::Min;
@@ -247,9 +244,7 @@ fn bind_question(reduction: Reduction, attrs: &Attrs, signature: &Signature<'_>)
             return Ok(());
         }
         let (values, mut truths) = (elements::<T>(x)?, vec![0u8; x.len()]);
-        par_chunks_mut(call.par, &mut truths, TRUTHS, |i, truths| {
-            truths.iter_mut().zip(&values[i * TRUTHS..]).for_each(|(truth, v)| *truth = u8::from(*v != T::ZERO));
-        });
+        compare_number(call.par, Comparison::NotEqual, values, T::ZERO, &mut truths);
         reduce::reduce(call.par, reduction, &truths, x.shape, &reduced, out);
         Ok(())
     })))

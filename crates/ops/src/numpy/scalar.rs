@@ -5,7 +5,7 @@ use crate::math::bind_unary;
 use crate::math::scalar::{self, ATTRS, ScalarSide};
 use crate::prelude::*;
 use mxrt_engine::OpError;
-use mxrt_kernels::elementwise::{Binary, Unary};
+use mxrt_kernels::elementwise::{Binary, Comparison, Unary};
 use mxrt_tensor::DType;
 
 /// The element type of the result.
@@ -97,8 +97,8 @@ fn bind(
     if squares && from.is_float() && from == to {
         return bind_unary(Unary::Square, signature);
     }
-    if matches!(types, ScalarTypes::Compared) && from.is_float() {
-        return super::compare::bind_number(function, attrs.float("scalar"), signature);
+    if let (ScalarTypes::Compared, Some(comparison), true) = (types, Comparison::of(function), from.is_float()) {
+        return super::compare::bind_number(comparison, attrs.float("scalar"), signature);
     }
     let within = match types {
         ScalarTypes::Like => return scalar::bind(function, side, attrs, signature),

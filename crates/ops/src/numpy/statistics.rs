@@ -5,11 +5,9 @@ use crate::math::reduce::Reduced;
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::elementwise::{Binary, Unary, binary_broadcast, unary_inplace};
-use mxrt_kernels::par::par_chunks_mut;
-use mxrt_kernels::reduce::{Reduction, reduce};
+use mxrt_kernels::reduce::{Reduction, reduce, row_square_sums, row_sums};
 use mxrt_kernels::shape::copy_strided;
 use mxrt_kernels::strides::contiguous;
-use mxrt_kernels::{Element, Par};
 use mxrt_tensor::{DType, PartialShape, Shape, TensorRef};
 
 const MOMENT: OpDef = OpDef {
@@ -61,8 +59,8 @@ fn bind_moment(root: bool, attrs: &Attrs, signature: &Signature<'_>) -> BoundKer
     if !whole && count > 0 && reduced[first..].iter().all(|r| *r) {
         return dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
             let x = elements::<T>(&call.inputs[0])?;
-            let means: Vec<f64> = sums_of_rows(call.par, x, count, |_, v| v).iter().map(|s| s / count as f64).collect();
-            let mut out = sums_of_rows(call.par, x, count, |row, v| (v - means[row]) * (v - means[row]));
+            let means: Vec<f64> = row_sums(call.par, x, count).iter().map(|sum| sum / count as f64).collect();
+            let mut out = row_square_sums(call.par, x, count, &means);
             out.iter_mut().for_each(|sum| *sum = moment(*sum));
             store_floats(&out, &mut call.outputs[0])
         })));
@@ -83,33 +81,6 @@ fn bind_moment(root: bool, attrs: &Attrs, signature: &Signature<'_>) -> BoundKer
         out.iter_mut().for_each(|sum| *sum = moment(*sum));
         store_floats(&out, &mut call.outputs[0])
     }))
-}
-
-/// Sums in double precision over rows of `n` elements, of what a function makes of the number of the
-/// row and of each element. Rows are cut into parts of fixed length, so that bits do not depend on
-/// threads.
-fn sums_of_rows<T: Element>(par: &dyn Par, x: &[T], n: usize, of: impl Fn(usize, f64) -> f64 + Sync) -> Vec<f64> {
-    const PART: usize = 16 * 1024;
-    const LANES: usize = 8;
-    let parts = n.div_ceil(PART);
-    let mut sums = vec![0.0f64; x.len() / n * parts];
-    // Short rows are summed several at once.
-    let grain = (PART / n.min(PART)).max(1);
-    par_chunks_mut(par, &mut sums, grain, |chunk, sums| {
-        for (i, sum) in sums.iter_mut().enumerate() {
-            let (row, part) = ((chunk * grain + i) / parts, (chunk * grain + i) % parts);
-            let values = &x[row * n..(row + 1) * n][part * PART..n.min((part + 1) * PART)];
-            let mut lanes = [0.0f64; LANES];
-            let (blocks, rest) = values.as_chunks::<LANES>();
-            for block in blocks {
-                for (lane, value) in lanes.iter_mut().zip(block) {
-                    *lane += of(row, value.to_f64());
-                }
-            }
-            *sum = lanes.iter().sum::<f64>() + rest.iter().map(|value| of(row, value.to_f64())).sum::<f64>();
-        }
-    });
-    if parts == 1 { sums } else { sums.chunks(parts).map(|parts| parts.iter().sum()).collect() }
 }
 
 /// Elements that are reduced to one.

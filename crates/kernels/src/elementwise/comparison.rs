@@ -1,0 +1,132 @@
+//! Comparisons of numbers, whose truth values are bytes of 1 and 0.
+
+use super::{BLOCK, Binary};
+use crate::element::Element;
+use crate::error::check_len;
+use crate::par::{Par, chunk_elems, par_chunks_mut};
+use crate::vectorize::{Loop, vectorize};
+
+/// A comparison of two numbers. None but [`NotEqual`](Self::NotEqual) holds for NaN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    /// Whether both are the same number.
+    Equal,
+    /// Whether they are not.
+    NotEqual,
+    /// Whether the left one is greater.
+    Greater,
+    /// Whether the left one is greater or the same.
+    GreaterEqual,
+    /// Whether the left one is less.
+    Lesser,
+    /// Whether the left one is less or the same.
+    LesserEqual,
+}
+
+impl Comparison {
+    /// The comparison that a function of two numbers is, if it is one.
+    pub fn of(function: Binary) -> Option<Comparison> {
+        match function {
+            Binary::Equal => Some(Comparison::Equal),
+            Binary::NotEqual => Some(Comparison::NotEqual),
+            Binary::Greater => Some(Comparison::Greater),
+            Binary::GreaterEqual => Some(Comparison::GreaterEqual),
+            Binary::Lesser => Some(Comparison::Lesser),
+            Binary::LesserEqual => Some(Comparison::LesserEqual),
+            _ => None,
+        }
+    }
+
+    fn block<T: Element>(self, a: &[T], b: &[T], out: &mut [u8]) {
+        match self {
+            Comparison::Equal => truths(a, b, out, |a, b| a == b),
+            Comparison::NotEqual => truths(a, b, out, |a, b| a != b),
+            Comparison::Greater => truths(a, b, out, |a, b| a > b),
+            Comparison::GreaterEqual => truths(a, b, out, |a, b| a >= b),
+            Comparison::Lesser => truths(b, a, out, |b, a| b > a),
+            Comparison::LesserEqual => truths(b, a, out, |b, a| b >= a),
+        }
+    }
+}
+
+struct Truths<'a, T, F> {
+    a: &'a [T],
+    b: &'a [T],
+    out: &'a mut [u8],
+    holds: F,
+}
+
+impl<T: Copy, F: Fn(T, T) -> bool> Loop for Truths<'_, T, F> {
+    #[inline(always)]
+    fn run(self) {
+        for ((out, &a), &b) in self.out.iter_mut().zip(self.a).zip(self.b) {
+            *out = u8::from((self.holds)(a, b));
+        }
+    }
+}
+
+fn truths<T: Copy>(a: &[T], b: &[T], out: &mut [u8], holds: impl Fn(T, T) -> bool) {
+    vectorize(Truths { a, b, out, holds });
+}
+
+/// `out[i]` is whether `a[i]` and `b[i]` compare so.
+pub fn compare<T: Element>(par: &dyn Par, comparison: Comparison, a: &[T], b: &[T], out: &mut [u8]) {
+    check_len("the first input", a.len(), out.len());
+    check_len("the second input", b.len(), out.len());
+    let chunk = chunk_elems::<T>();
+    par_chunks_mut(par, out, chunk, |i, out| {
+        let (start, n) = (i * chunk, out.len());
+        comparison.block(&a[start..][..n], &b[start..][..n], out);
+    });
+}
+
+/// `out[i]` is whether `x[i]` and the number compare so.
+pub fn compare_number<T: Element>(par: &dyn Par, comparison: Comparison, x: &[T], number: T, out: &mut [u8]) {
+    check_len("the input", x.len(), out.len());
+    let chunk = chunk_elems::<T>();
+    par_chunks_mut(par, out, chunk, |i, out| {
+        let numbers = [number; BLOCK];
+        for (out, x) in out.chunks_mut(BLOCK).zip(x[i * chunk..].chunks(BLOCK)) {
+            comparison.block(&x[..out.len()], &numbers[..out.len()], out);
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::par::Serial;
+    use crate::testing::random;
+    use crate::vectorize::Width;
+
+    #[test]
+    fn comparisons_hold_as_the_operators_say_at_every_vector_width() {
+        let (mut a, mut b) = (random(1003, 1), random(1003, 2));
+        a.iter_mut().zip(&mut b).step_by(3).for_each(|(a, b)| *b = *a);
+        (a[1], b[2], a[5], b[5]) = (f32::NAN, f32::NAN, 0.0, -0.0);
+        type Holds = fn(&f32, &f32) -> bool;
+        let operators: [(Binary, Holds); 6] = [
+            (Binary::Equal, |a, b| a == b),
+            (Binary::NotEqual, |a, b| a != b),
+            (Binary::Greater, |a, b| a > b),
+            (Binary::GreaterEqual, |a, b| a >= b),
+            (Binary::Lesser, |a, b| a < b),
+            (Binary::LesserEqual, |a, b| a <= b),
+        ];
+        for (function, holds) in operators {
+            let comparison = Comparison::of(function).unwrap();
+            for width in Width::all() {
+                let (mut two, mut one) = (vec![7; a.len()], vec![7; a.len()]);
+                width.limit(|| {
+                    compare(&Serial, comparison, &a, &b, &mut two);
+                    compare_number(&Serial, comparison, &a, b[0], &mut one);
+                });
+                let expected: Vec<u8> = a.iter().zip(&b).map(|(a, b)| holds(a, b).into()).collect();
+                assert_eq!(two, expected, "{function:?} on {width:?}");
+                let expected: Vec<u8> = a.iter().map(|a| holds(a, &b[0]).into()).collect();
+                assert_eq!(one, expected, "{function:?} with a number on {width:?}");
+            }
+        }
+        assert_eq!(Comparison::of(Binary::Add), None);
+    }
+}
