@@ -4,6 +4,7 @@
 //! The products of a layer with its inputs are one product for all steps; each step then multiplies
 //! the state.
 
+mod step;
 mod weights;
 
 use crate::element::Float;
@@ -11,6 +12,7 @@ use crate::elementwise::Unary;
 use crate::error::check_len;
 use crate::par::{Par, ReusedScratch, chunk_by_work, par_chunks_mut, par_chunks_mut2};
 
+use step::StepOperands;
 pub use weights::PackedRecurrent;
 use weights::{PlainWeights, Weights};
 
@@ -312,8 +314,13 @@ impl Recurrent {
         let gates = self.batch * self.rows();
         for i in 0..self.steps {
             let step = if at.is_multiple_of(self.directions()) { i } else { self.steps - 1 - i };
-            weights.of_state(par, at, state, of_state);
             let of_inputs = &of_inputs[step * gates..][..gates];
+            let new = &mut outputs[step * state.len()..][..state.len()];
+            if weights.step(par, at, StepOperands { of_inputs, previous: state, state: new, cell }).is_none() {
+                state.copy_from_slice(new);
+                continue;
+            }
+            weights.of_state(par, at, state, of_state);
             if self.projection.is_some() {
                 self.step(par, of_inputs, of_state, activated, unprojected, cell);
                 weights.project(par, at, unprojected, state);

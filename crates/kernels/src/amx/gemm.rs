@@ -54,7 +54,7 @@ impl AmxGemm {
     /// permits none.
     pub fn new(m: usize, n: usize, k: usize, precision: Precision) -> Option<AmxGemm> {
         let gains = match precision {
-            Precision::Single => m >= LEAST[0] && n >= LEAST[1] && k >= LEAST[2],
+            Precision::Single | Precision::W8 => m >= LEAST[0] && n >= LEAST[1] && k >= LEAST[2],
             Precision::Bf16 => n >= LEAST[1] && k >= LINE_NUMBERS,
         };
         (gains && super::is_permitted()).then(|| AmxGemm::of(m, n, k, precision))
@@ -62,7 +62,7 @@ impl AmxGemm {
 
     pub(crate) fn of(m: usize, n: usize, k: usize, precision: Precision) -> AmxGemm {
         let parts = match precision {
-            Precision::Single => PARTS,
+            Precision::Single | Precision::W8 => PARTS,
             Precision::Bf16 => 1,
         };
         AmxGemm { m, n, k, parts, plain: Sgemm::new(m, n, k, Isa::detect()) }

@@ -23,7 +23,7 @@ impl Lines {
     /// The form of `[rows, columns]`.
     pub fn new(rows: usize, columns: usize, precision: Precision) -> Lines {
         let parts = match precision {
-            Precision::Single => PARTS,
+            Precision::Single | Precision::W8 => PARTS,
             Precision::Bf16 => 1,
         };
         Lines { rows, columns, parts }

@@ -32,6 +32,9 @@ pub enum Precision {
     /// errors of about 3e-3 of the largest output. Where F(2,3) is used, what is rounded are the
     /// values that it multiplies; errors are half as large again.
     Bf16,
+    /// `f32`, but weights of dense and recurrent layers are stored in a byte each; errors of about
+    /// 5e-3 of the largest output.
+    W8,
 }
 
 /// The choices open to selection.
@@ -51,11 +54,20 @@ pub struct ConvOptions {
 }
 
 impl Precision {
+    /// The precision of products with weights that are expanded, or that were never rounded.
+    pub fn of_products(self) -> Precision {
+        match self {
+            Precision::Single | Precision::W8 => Precision::Single,
+            Precision::Bf16 => Precision::Bf16,
+        }
+    }
+
     /// The word for it in tables.
     pub fn name(self) -> &'static str {
         match self {
             Precision::Single => "single",
             Precision::Bf16 => "bf16",
+            Precision::W8 => "w8",
         }
     }
 }

@@ -168,7 +168,14 @@ impl BatchProduct {
     }
 
     fn output(&self, c: Dst, at: Places) -> GemmOutput<'static> {
-        GemmOutput { gemm: self.gemm, epilogue: Epilogue::default(), scale: self.scale, c, c_stride: at.row }
+        GemmOutput {
+            gemm: self.gemm,
+            epilogue: Epilogue::default(),
+            scale: self.scale,
+            factors: None,
+            c,
+            c_stride: at.row,
+        }
     }
 }
 
@@ -234,7 +241,7 @@ impl BatchBlock {
     /// of C.
     pub unsafe fn run(&self, a: Matrix<'_>, b: Matrix<'_>, c: Dst, c_stride: usize, scratch: &mut [u8]) {
         let scale = Scale { alpha: self.alpha, beta: 0.0 };
-        let output = GemmOutput { gemm: self.gemm, epilogue: Epilogue::default(), scale, c, c_stride };
+        let output = GemmOutput { gemm: self.gemm, epilogue: Epilogue::default(), scale, factors: None, c, c_stride };
         let job = Job { gemm: self.gemm, cut: self.cut, a, b: Right::Plain(b), output };
         (0..self.cut.chunks()).for_each(|chunk| job.chunk(chunk, scratch));
     }

@@ -1,6 +1,7 @@
 //! A running product: chunks of rows and panels, and what each of them packs.
 
 use super::output::GemmOutput;
+use super::small::SmallView;
 use super::tile::{ProductArgs, Split, Tap, product, tile_size};
 use super::{Matrix, Sgemm};
 use crate::simd::{Body, Dst, LANES, Simd, Src, entry};
@@ -89,6 +90,8 @@ pub(super) enum Right<'a> {
     Packed(&'a [f32]),
     /// A matrix whose panels every chunk packs for itself.
     Plain(Matrix<'a>),
+    /// Weights in fewer bytes, whose panels every chunk expands for itself.
+    Small(SmallView<'a>),
 }
 
 /// A running product: what every chunk needs to know.
@@ -129,7 +132,7 @@ impl Job<'_> {
         let depth = k.next_multiple_of(LANES);
         let (a_bytes, rest) = scratch.split_at_mut(size_of::<f32>() * self.band_rows() * depth);
         let (c_bytes, rest) = rest.split_at_mut(size_of::<f32>() * self.band_rows() * width);
-        let own_panel = if matches!(self.b, Right::Plain(_)) { width * k } else { 0 };
+        let own_panel = if matches!(self.b, Right::Packed(_)) { 0 } else { width * k };
         let (b_bytes, tap_bytes) = rest.split_at_mut(size_of::<f32>() * own_panel);
         let packed_a: &mut [f32] = bytemuck::cast_slice_mut(a_bytes);
         let sums: &mut [f32] = bytemuck::cast_slice_mut(c_bytes);
@@ -150,6 +153,10 @@ impl Job<'_> {
                 Right::Packed(b) => &b[panel * width * k..][..width * k],
                 Right::Plain(b) => {
                     self.gemm.pack_panels(panel, b, packed_b);
+                    &*packed_b
+                }
+                Right::Small(weights) => {
+                    weights.expand(panel, packed_b);
                     &*packed_b
                 }
             };

@@ -2,15 +2,19 @@
 //!
 //! B is packed once into panels of 16 or 32 columns in reading order; A may have any strides and is
 //! repacked a few rows at a time. Every element of C is summed over k in the same order whatever
-//! the threads do. Large weights are packed in fewer bytes (`compact.rs`).
+//! the threads do. Large weights are packed in fewer bytes without loss (`compact.rs`), and any
+//! weights on request with less precision (`small.rs`).
 
 mod batch;
 mod bf16;
 mod compact;
 #[allow(clippy::needless_range_loop)]
+mod few_rows;
+#[allow(clippy::needless_range_loop)]
 mod job;
 mod live;
 pub(crate) mod output;
+mod small;
 #[allow(clippy::needless_range_loop)]
 pub(crate) mod tile;
 mod unpack;
@@ -19,10 +23,11 @@ pub(crate) use batch::BatchBlock;
 pub use batch::{BatchProduct, Matrices, MatricesMut, Places};
 pub use bf16::Bf16Gemm;
 pub use output::{ElementFunction, Epilogue};
+pub use small::SmallWeights;
 
 use crate::aligned::AlignedVec;
 use crate::isa::Isa;
-use crate::par::{Par, chunk_rows, par_chunks_mut};
+use crate::par::{Par, Serial, chunk_rows, par_chunks_mut};
 use crate::simd::{Dst, LANES, Src};
 use job::{GemmCut, Job, Right, scratch_bytes};
 use live::Live;
@@ -73,30 +78,52 @@ pub struct Sgemm {
     isa: Isa,
     /// Elements of a row of A.
     elements: Elements,
-    /// Whether B is packed in 28 bits for each number where this loses nothing.
-    compact: bool,
+    form: PackedForm,
+}
+
+/// The form of the numbers of a packed B.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PackedForm {
+    /// Unchanged.
+    Plain,
+    /// 28 bits for each number where this loses nothing.
+    Compact,
+    /// Fewer bytes, by rounding.
+    Small(SmallWeights),
 }
 
 impl Sgemm {
     /// A product of `[m, k]` by `[k, n]`.
     pub fn new(m: usize, n: usize, k: usize, isa: Isa) -> Sgemm {
-        Sgemm { m, n, k, isa: isa.or_best(), elements: Elements::Single, compact: false }
+        Sgemm { m, n, k, isa: isa.or_best(), elements: Elements::Single, form: PackedForm::Plain }
     }
 
     /// A product with the weights of a layer, which are packed so that they are read in the least
     /// time: for all m in one way.
     pub fn with_weights(m: usize, n: usize, k: usize, isa: Isa) -> Sgemm {
-        Sgemm { compact: compact::pays(n, k, isa.or_best()), ..Sgemm::new(m, n, k, isa) }
+        let form = if compact::pays(n, k, isa.or_best()) { PackedForm::Compact } else { PackedForm::Plain };
+        Sgemm { form, ..Sgemm::new(m, n, k, isa) }
+    }
+
+    /// A product with weights that are rounded to fewer bytes when they are packed: for all m in
+    /// one way.
+    pub fn with_small_weights(m: usize, n: usize, k: usize, isa: Isa, weights: SmallWeights) -> Sgemm {
+        Sgemm { form: PackedForm::Small(weights), ..Sgemm::new(m, n, k, isa) }
     }
 
     /// The product with a B that is packed unchanged.
     fn plain(&self) -> Sgemm {
-        Sgemm { compact: false, ..*self }
+        Sgemm { form: PackedForm::Plain, ..*self }
     }
 
     /// Whether B is packed in 28 bits for each number where this loses nothing.
     pub fn is_compact(&self) -> bool {
-        self.compact
+        self.form == PackedForm::Compact
+    }
+
+    /// The form of weights in fewer bytes, if B is packed in one.
+    pub fn small_weights(&self) -> Option<SmallWeights> {
+        if let PackedForm::Small(weights) = self.form { Some(weights) } else { None }
     }
 
     /// Columns of B and C.
@@ -122,7 +149,11 @@ impl Sgemm {
     /// Elements that [`pack`](Self::pack) writes.
     pub fn packed_len(&self) -> usize {
         let plain = self.n.next_multiple_of(self.panel()) * self.k;
-        if self.compact { compact::packed_len(self, plain) } else { plain }
+        match self.form {
+            PackedForm::Plain => plain,
+            PackedForm::Compact => compact::packed_len(self, plain),
+            PackedForm::Small(weights) => weights.packed_len(self),
+        }
     }
 
     /// Packs B, `[k, n]`, in panels of columns, each `[k, panel]`; missing columns are zero.
@@ -133,10 +164,12 @@ impl Sgemm {
     pub fn pack(&self, b: Matrix<'_>, out: &mut [f32]) {
         b.check("B", self.k, self.n);
         assert!(out.len() >= self.packed_len(), "packing B needs {} elements, got {}", self.packed_len(), out.len());
-        if self.compact {
-            return compact::pack(self, b, out);
+        let out = &mut out[..self.packed_len()];
+        match self.form {
+            PackedForm::Plain => self.pack_panels(0, b, out),
+            PackedForm::Compact => compact::pack(self, b, out),
+            PackedForm::Small(weights) => weights.pack(self, &Serial, b, out),
         }
-        self.pack_panels(0, b, &mut out[..self.packed_len()]);
     }
 
     /// Packs with the same bits, with panels as the chunks of a loop.
@@ -145,10 +178,13 @@ impl Sgemm {
     /// As [`pack`](Self::pack).
     pub fn pack_in_parallel(&self, par: &dyn Par, b: Matrix<'_>, out: &mut [f32]) {
         let panel = self.panel() * self.k;
-        if self.compact || out.len() < self.packed_len() {
+        if self.is_compact() || out.len() < self.packed_len() {
             return self.pack(b, out);
         }
         b.check("B", self.k, self.n);
+        if let PackedForm::Small(weights) = self.form {
+            return weights.pack(self, par, b, &mut out[..self.packed_len()]);
+        }
         let panels = chunk_rows::<f32>(panel);
         par_chunks_mut(par, &mut out[..self.packed_len()], panels * panel, |chunk, out| {
             self.pack_panels(chunk * panels, b, out);
@@ -158,7 +194,7 @@ impl Sgemm {
     /// Elements of memory that [`run`](Self::run) needs for as long as it runs.
     pub fn workspace_len(&self) -> usize {
         let compact = || Live::room(self.m, self.k) + compact::product::CompactCut::new(self.m, self.n).room();
-        if self.compact { compact() } else { 0 }
+        if self.is_compact() { compact() } else { 0 }
     }
 
     /// `c = a * b` with the epilogue applied; `packed` is B as [`pack`](Self::pack) left it, row i
@@ -166,8 +202,8 @@ impl Sgemm {
     ///
     /// # Panics
     /// If an operand is smaller than the shape says, or `workspace` than
-    /// [`workspace_len`](Self::workspace_len); on weights in 28 bits if the rows of A are not
-    /// contiguous.
+    /// [`workspace_len`](Self::workspace_len); on weights in fewer bytes if the rows of A are
+    /// not contiguous.
     #[allow(clippy::too_many_arguments)]
     pub fn run(
         &self,
@@ -193,8 +229,12 @@ impl Sgemm {
 
         let (needed, given) = (self.workspace_len(), workspace.len());
         assert!(given >= needed, "the workspace needs {needed} elements, got {given}");
-        let output = GemmOutput { gemm: *self, epilogue, scale: Scale::default(), c: Dst::new(c), c_stride };
-        let b = match self.compact.then(|| compact::View::of(self, packed)) {
+        let output =
+            GemmOutput { gemm: *self, epilogue, scale: Scale::default(), factors: None, c: Dst::new(c), c_stride };
+        if let PackedForm::Small(weights) = self.form {
+            return weights.run(a, packed, output, par);
+        }
+        let b = match self.is_compact().then(|| compact::View::of(self, packed)) {
             Some(Ok(view)) => {
                 let (live, sums) = workspace.split_at_mut(Live::room(self.m, self.k));
                 let (cut, live) = (compact::product::CompactCut::new(self.m, self.n), view.live(a, self.m, live));

@@ -59,6 +59,8 @@ pub(crate) struct GemmOutput<'a> {
     pub gemm: Sgemm,
     pub epilogue: Epilogue<'a>,
     pub scale: Scale,
+    /// A factor for each column of the product.
+    pub factors: Option<&'a [f32]>,
     pub c: Dst,
     pub c_stride: usize,
 }
@@ -94,6 +96,10 @@ impl GemmOutput<'_> {
         if let Some(b) = self.epilogue.bias {
             bias[..cols].copy_from_slice(&b[col..col + cols]);
         }
+        let mut factors = [self.scale.alpha; 2 * LANES];
+        if let Some(f) = self.factors {
+            factors.iter_mut().zip(&f[col..col + cols]).for_each(|(factor, f)| *factor *= f);
+        }
         let store = entry::<StoreRows>(self.gemm.isa);
         let c = self.c.add(first * self.c_stride + col);
         let args = StoreArgs {
@@ -103,7 +109,8 @@ impl GemmOutput<'_> {
             residual: self.epilogue.residual.map(|r| Src::new(r).add(first * self.gemm.n + col)),
             residual_row: self.gemm.n,
             limits: self.epilogue.activation.limits(),
-            scale: self.scale,
+            factors: Src::new(&factors),
+            beta: self.scale.beta,
             old: c.as_src(),
             old_row: self.c_stride,
             c,
@@ -148,7 +155,8 @@ struct StoreArgs {
     residual: Option<Src>,
     residual_row: usize,
     limits: ActivationLimits,
-    scale: Scale,
+    factors: Src,
+    beta: f32,
     old: Src,
     old_row: usize,
     c: Dst,
@@ -164,15 +172,15 @@ impl Body for StoreRows {
     #[inline(always)]
     unsafe fn run<S: Simd>(s: S, x: &StoreArgs) {
         let limits = x.limits.ready(s);
-        let (alpha, beta) = (s.splat(x.scale.alpha), s.splat(x.scale.beta));
+        let beta = s.splat(x.beta);
         for r in 0..x.rows {
             for j in (0..x.cols).step_by(LANES) {
                 // SAFETY: the sums have whole blocks of columns; C and the residual have `cols` of
                 // them, and the last block is stored by way of a buffer.
                 unsafe {
                     let (at, n) = (r * x.c_row + j, LANES.min(x.cols - j));
-                    let mut v = s.mul(s.load(x.sums, r * x.sums_row + j), alpha);
-                    if x.scale.beta != 0.0 {
+                    let mut v = s.mul(s.load(x.sums, r * x.sums_row + j), s.load(x.factors, j));
+                    if x.beta != 0.0 {
                         let old = s.load_part(x.old, r * x.old_row + j, n, s.zero());
                         v = s.fma(old, beta, v);
                     }

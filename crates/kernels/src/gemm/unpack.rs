@@ -1,6 +1,6 @@
 //! Packed weights of a layer as they were before.
 
-use super::{Sgemm, compact};
+use super::{PackedForm, Sgemm, compact};
 use std::ops::Range;
 
 /// Steps that are unpacked together.
@@ -11,6 +11,7 @@ impl Sgemm {
     /// got them.
     ///
     /// # Panics
+    /// If packing rounds ([`small_weights`](Self::small_weights)).
     /// If `packed` is shorter than [`packed_len`](Self::packed_len), `out` than the columns, or
     /// there are no such columns.
     pub fn unpack(&self, packed: &[f32], columns: Range<usize>, out: &mut [f32]) {
@@ -18,9 +19,10 @@ impl Sgemm {
         if columns.is_empty() || self.k == 0 {
             return;
         }
+        assert!(!matches!(self.form, PackedForm::Small(_)), "rounded weights cannot be restored");
         let width = self.panel();
         let mut steps = vec![0.0; STEPS * width];
-        let view = self.compact.then(|| compact::View::of(self, packed));
+        let view = self.is_compact().then(|| compact::View::of(self, packed));
         for panel in columns.start / width..columns.end.div_ceil(width) {
             let here = columns.start.max(panel * width)..columns.end.min((panel + 1) * width);
             let out = &mut out[(here.start - columns.start) * self.k..][..here.len() * self.k];
@@ -62,8 +64,8 @@ mod tests {
             let cut = cut.min(n);
             for isa in Isa::ALL {
                 let gemm = Sgemm::new(1, n, k, isa);
-                let compact = Sgemm { compact: compact::fits(k, gemm.isa()), ..gemm };
-                for gemm in [gemm, compact] {
+                let compact = compact::fits(k, gemm.isa()).then_some(Sgemm { form: PackedForm::Compact, ..gemm });
+                for gemm in [Some(gemm), compact].into_iter().flatten() {
                     let mut packed = vec![f32::NAN; gemm.packed_len()];
                     gemm.pack(Matrix::rows(&weights, k).transposed(), &mut packed);
                     let mut out = vec![f32::NAN; n * k];

@@ -1,4 +1,5 @@
 use super::*;
+use crate::gemm::SmallWeights;
 use crate::isa::Isa;
 use crate::par::Serial;
 use crate::testing::{Reverse, Threads, random64};
@@ -61,8 +62,11 @@ fn every_cell_follows_its_definition_on_any_number_of_threads() {
     for (cell, projection) in
         [(Cell::Relu, None), (Cell::Tanh, None), (Cell::Lstm, None), (Cell::Lstm, Some(3)), (Cell::Gru, None)]
     {
-        for (layers, bidirectional, steps, batch) in [(1, false, 4, 1), (2, true, 3, 2), (3, false, 5, 70)] {
-            let r = Recurrent { cell, layers, bidirectional, steps, batch, inputs: 5, size: 67, projection };
+        // Units fill panels of weights, or do not; sequences are few, or many.
+        for (layers, bidirectional, steps, batch, size) in
+            [(1, false, 4, 1, 96), (2, true, 3, 2, 67), (2, true, 3, 6, 64), (3, false, 5, 70, 67)]
+        {
+            let r = Recurrent { cell, layers, bidirectional, steps, batch, inputs: 5, size, projection };
             let passes = layers * r.directions();
             let x = random64(steps * batch * 5, 1);
             let parameters: Vec<f64> = random64(r.parameter_len().unwrap(), 2).iter().map(|v| v * 0.2).collect();
@@ -84,7 +88,15 @@ fn every_cell_follows_its_definition_on_any_number_of_threads() {
                 assert_eq!(last[at..][..r.hidden()], sequence[(steps - 1) * batch * width..][..r.hidden()]);
                 assert_eq!(*first.get_or_insert(sequence.clone()), sequence);
             }
-            packed(r, [&x, &parameters, &hidden, &cell_state], &want);
+            let operands = [&x[..], &parameters, &hidden, &cell_state];
+            for isa in Isa::ALL {
+                packed(r, isa, None, operands, &want);
+                for small in [SmallWeights::Bf16, SmallWeights::Int8] {
+                    let rounded = rounded(r, small, &parameters);
+                    let want = reference(r, &x, &rounded, &hidden, &cell_state);
+                    packed(r, isa, Some(small), operands, &want);
+                }
+            }
         }
     }
 }
@@ -105,10 +117,32 @@ fn sizes_that_overflow_are_none() {
     assert_eq!(Recurrent { layers: 0, size: 1, ..r }.parameter_len(), None);
 }
 
+/// The parameters with all weights as they are stored.
+fn rounded(r: Recurrent, small: SmallWeights, parameters: &[f64]) -> Vec<f64> {
+    let mut all = parameters.to_vec();
+    let mut round = |at: usize, len: usize, depth: usize| {
+        for row in all[at..at + len].chunks_exact_mut(depth) {
+            // In single precision, as weights between two whole numbers are rounded there.
+            let factor = row.iter().fold(0.0, |m: f32, w| m.max((*w as f32).abs())) / 127.0;
+            row.iter_mut().for_each(|w| match small {
+                SmallWeights::Bf16 => *w = half::bf16::from_f32(*w as f32).to_f64(),
+                SmallWeights::Int8 => *w = f64::from((*w as f32 / factor).round_ties_even()) * f64::from(factor),
+            });
+        }
+    };
+    for at in 0..r.passes() {
+        let (places, inputs) = (r.parameters_of(at), r.inputs_of(at / r.directions()));
+        round(places.of_inputs, r.rows() * inputs, inputs);
+        round(places.of_state, r.rows() * r.hidden(), r.hidden());
+        round(places.projection, r.projection.unwrap_or(0) * r.size, r.size);
+    }
+    all
+}
+
 /// Checks packed weights, in single precision.
-fn packed(r: Recurrent, operands: [&[f64]; 4], want: &[f64]) {
+fn packed(r: Recurrent, isa: Isa, small: Option<SmallWeights>, operands: [&[f64]; 4], want: &[f64]) {
     let [x, parameters, hidden, cell] = operands.map(|v| v.iter().map(|v| *v as f32).collect::<Vec<f32>>());
-    let layers = PackedRecurrent::new(r, Isa::detect());
+    let layers = PackedRecurrent::new(r, isa, &|_| small);
     let mut first: Option<Vec<f32>> = None;
     for par in [&Serial as &dyn Par, &Reverse, &Threads(3)] {
         let mut weights = vec![f32::NAN; layers.packed_len().unwrap()];
@@ -120,7 +154,7 @@ fn packed(r: Recurrent, operands: [&[f64]; 4], want: &[f64]) {
         let out = RecurrentOutputs { sequence: &mut sequence, hidden: Some(&mut last), cell: last_cell };
         layers.run(par, &x, &weights, &hidden, &cell, out, &mut memory);
         let worst = sequence.iter().zip(want).map(|(a, b)| (f64::from(*a) - b).abs()).fold(0.0, f64::max);
-        assert!(worst < 1e-4, "{r:?}: off by {worst}");
+        assert!(worst < 1e-4, "{r:?} {isa} {small:?}: off by {worst}");
         assert_eq!(*first.get_or_insert(sequence.clone()), sequence);
     }
 }

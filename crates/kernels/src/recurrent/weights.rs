@@ -1,9 +1,10 @@
 //! The weights of recurrent layers: unpacked, and packed for products in single precision.
 
+use super::step::{StepOperands, StepWeights};
 use super::{Recurrent, RecurrentOutputs};
 use crate::element::Float;
 use crate::error::check_len;
-use crate::gemm::{Epilogue, Matrix, Sgemm};
+use crate::gemm::{Epilogue, Matrix, Sgemm, SmallWeights};
 use crate::gemm_plain::{Gemm, gemm};
 use crate::isa::Isa;
 use crate::par::{Par, chunk_by_work, par_chunks_mut};
@@ -14,6 +15,10 @@ pub(super) trait Weights<T>: Sync {
     fn of_inputs(&self, par: &dyn Par, at: usize, x: &[T], out: &mut [T]);
     /// Products of the state, with their bias.
     fn of_state(&self, par: &dyn Par, at: usize, state: &[T], out: &mut [T]);
+    /// A whole step, if these weights are for that; the operands otherwise.
+    fn step<'a>(&self, _: &dyn Par, _: usize, operands: StepOperands<'a, T>) -> Option<StepOperands<'a, T>> {
+        Some(operands)
+    }
     /// The projected state.
     fn project(&self, par: &dyn Par, at: usize, unprojected: &[T], out: &mut [T]);
 }
@@ -89,15 +94,24 @@ impl<T: Float> Weights<T> for PlainWeights<'_, T> {
 pub struct PackedRecurrent {
     layers: Recurrent,
     isa: Isa,
+    /// The form of the weights of inputs, state and projection, if they take fewer bytes.
+    small: [Option<SmallWeights>; 3],
 }
 
 /// Elements of a cache line.
 const LINE: usize = 16;
 
 impl PackedRecurrent {
-    /// Makes the packed form of these layers.
-    pub fn new(layers: Recurrent, isa: Isa) -> PackedRecurrent {
-        PackedRecurrent { layers, isa: isa.or_best() }
+    /// Makes the packed form of these layers. `small` says in which form of fewer bytes weights are
+    /// stored that so many rows meet.
+    pub fn new(layers: Recurrent, isa: Isa, small: &dyn Fn(usize) -> Option<SmallWeights>) -> PackedRecurrent {
+        let (all, step) = (small(layers.steps.saturating_mul(layers.batch)), small(layers.batch));
+        PackedRecurrent { layers, isa: isa.or_best(), small: [all, step, step] }
+    }
+
+    /// The form of the weights of the state, if they take fewer bytes.
+    pub fn small_weights(&self) -> Option<SmallWeights> {
+        self.small[1]
     }
 
     /// The products with inputs, state and unprojected state of a pass.
@@ -106,11 +120,12 @@ impl PackedRecurrent {
         let (rows, hidden) = (self.layers.rows(), self.layers.hidden());
         let inputs = self.layers.inputs_of(at / self.layers.directions());
         let projected = self.layers.projection.unwrap_or(0);
-        [
-            Sgemm::new(steps * batch, rows, inputs, self.isa),
-            Sgemm::new(batch, rows, hidden, self.isa),
-            Sgemm::new(batch, projected, size, self.isa),
-        ]
+        let sizes = [(steps * batch, rows, inputs), (batch, rows, hidden), (batch, projected, size)];
+        let mut forms = self.small.iter();
+        sizes.map(|(m, n, k)| match forms.next() {
+            Some(Some(small)) => Sgemm::with_small_weights(m, n, k, self.isa, *small),
+            _ => Sgemm::new(m, n, k, self.isa),
+        })
     }
 
     /// Elements of the packed form of a pass: of its three weights and of its biases.
@@ -132,7 +147,8 @@ impl PackedRecurrent {
     pub fn form(&self) -> String {
         let Recurrent { cell, layers, bidirectional, inputs, size, projection, .. } = self.layers;
         let directions = if bidirectional { " in both directions" } else { "" };
-        format!("{cell:?} {} {layers} of {inputs} to {size} to {projection:?}{directions}", self.isa)
+        let small = self.small.map(|small| small.map_or("float32", SmallWeights::name)).join(", ");
+        format!("{cell:?} {} {layers} of {inputs} to {size} to {projection:?}{directions} on {small}", self.isa)
     }
 
     /// Packs the vector of parameters.
@@ -219,6 +235,17 @@ impl Weights<f32> for PackedWeights<'_> {
 
     fn of_state(&self, par: &dyn Par, at: usize, state: &[f32], out: &mut [f32]) {
         self.multiply(par, at, 1, Some(1), state, out);
+    }
+
+    fn step<'a>(&self, par: &dyn Par, at: usize, operands: StepOperands<'a, f32>) -> Option<StepOperands<'a, f32>> {
+        let (layers, pass) = (self.layers.layers, &self.passes[at]);
+        let product = self.layers.products(at)[1];
+        let weights = StepWeights { layers, product, packed: pass[1], bias: &pass[3][layers.rows()..] };
+        if !weights.fit() {
+            return Some(operands);
+        }
+        weights.run(par, operands);
+        None
     }
 
     fn project(&self, par: &dyn Par, at: usize, unprojected: &[f32], out: &mut [f32]) {

@@ -77,6 +77,29 @@ impl Simd for Avx2 {
             _mm256_maskstore_ps(p.wrapping_add(8), masks[1], v[1]);
         }
     }
+    /// Bytes become the highest ones of their lanes, which keep their signs.
+    const BYTE_UNIT: f32 = 16_777_216.0;
+    #[inline(always)]
+    unsafe fn load_bytes(self, p: Src, at: usize) -> Pair {
+        // SAFETY: the token proves AVX2; readable by the caller's promise.
+        unsafe {
+            let bytes = _mm256_broadcastsi128_si256(_mm_loadu_si128(p.run(at, LANES / 4).cast()));
+            // A byte of 0x80 in a pattern makes a zero.
+            let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+            let low = _mm256_or_si256(_mm256_slli_epi32::<24>(lanes), _mm256_set1_epi32(0x0080_8080));
+            let high = _mm256_add_epi32(low, _mm256_set1_epi32(0x0800_0000));
+            [_mm256_cvtepi32_ps(_mm256_shuffle_epi8(bytes, low)), _mm256_cvtepi32_ps(_mm256_shuffle_epi8(bytes, high))]
+        }
+    }
+    #[inline(always)]
+    unsafe fn load_bf16(self, p: Src, at: usize) -> Pair {
+        // SAFETY: the token proves AVX2; readable by the caller's promise.
+        unsafe {
+            let pairs = _mm256_loadu_si256(p.run(at, LANES / 2).cast());
+            let high = _mm256_and_si256(pairs, _mm256_set1_epi32(!0xffff));
+            [_mm256_castsi256_ps(_mm256_slli_epi32::<16>(pairs)), _mm256_castsi256_ps(high)]
+        }
+    }
     per_half! {
         fn add(a, b) = _mm256_add_ps;
         fn sub(a, b) = _mm256_sub_ps;

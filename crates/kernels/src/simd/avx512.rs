@@ -233,6 +233,20 @@ impl<const PAIRS: bool> Simd for Avx512<PAIRS> {
         unsafe { _mm512_mask_storeu_ps(p.part(at, n), first_lanes(n), v) }
     }
     #[inline(always)]
+    unsafe fn load_bytes(self, p: Src, at: usize) -> __m512 {
+        // SAFETY: the token proves AVX-512F; readable by the caller's promise.
+        unsafe { _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(p.run(at, LANES / 4).cast()))) }
+    }
+    #[inline(always)]
+    unsafe fn load_bf16(self, p: Src, at: usize) -> __m512 {
+        // SAFETY: the token proves AVX-512F; readable by the caller's promise.
+        unsafe {
+            let pairs = _mm512_broadcast_i64x4(_mm256_loadu_si256(p.run(at, LANES / 2).cast()));
+            let counts = _mm512_set_epi32(0, 0, 0, 0, 0, 0, 0, 0, 16, 16, 16, 16, 16, 16, 16, 16);
+            _mm512_castsi512_ps(_mm512_and_si512(_mm512_sllv_epi32(pairs, counts), _mm512_set1_epi32(!0xffff)))
+        }
+    }
+    #[inline(always)]
     fn add(self, a: __m512, b: __m512) -> __m512 {
         // SAFETY: the token proves AVX-512F.
         unsafe { _mm512_add_ps(a, b) }

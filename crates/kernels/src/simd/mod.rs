@@ -58,6 +58,17 @@ pub(crate) trait Simd: Copy {
     /// # Safety
     /// `p[at .. at + n]` must be writable and not accessed by another thread, and `n` at most 16.
     unsafe fn store_part(self, p: Dst, at: usize, n: usize, v: Self::V);
+    /// The unit of [`load_bytes`](Self::load_bytes), a power of two.
+    const BYTE_UNIT: f32 = 1.0;
+    /// Sixteen whole numbers, a byte each, of four elements, times [`BYTE_UNIT`](Self::BYTE_UNIT).
+    /// # Safety
+    /// `p[at .. at + 4]` must be readable.
+    unsafe fn load_bytes(self, p: Src, at: usize) -> Self::V;
+    /// Sixteen values of bf16 of eight elements: lane i is the low half of element i, lane i + 8 its
+    /// high half.
+    /// # Safety
+    /// `p[at .. at + 8]` must be readable.
+    unsafe fn load_bf16(self, p: Src, at: usize) -> Self::V;
     fn add(self, a: Self::V, b: Self::V) -> Self::V;
     fn sub(self, a: Self::V, b: Self::V) -> Self::V;
     fn mul(self, a: Self::V, b: Self::V) -> Self::V;

@@ -83,6 +83,34 @@ impl Simd for Neon {
             p.copy_from(at, to.as_src(), n);
         }
     }
+    #[inline(always)]
+    unsafe fn load_bytes(self, p: Src, at: usize) -> Quads {
+        // SAFETY: readable by the caller's promise.
+        unsafe {
+            let bytes = vld1q_s8(p.run(at, LANES / 4).cast());
+            let (low, high) = (vmovl_s8(vget_low_s8(bytes)), vmovl_s8(vget_high_s8(bytes)));
+            [
+                vcvtq_f32_s32(vmovl_s16(vget_low_s16(low))),
+                vcvtq_f32_s32(vmovl_s16(vget_high_s16(low))),
+                vcvtq_f32_s32(vmovl_s16(vget_low_s16(high))),
+                vcvtq_f32_s32(vmovl_s16(vget_high_s16(high))),
+            ]
+        }
+    }
+    #[inline(always)]
+    unsafe fn load_bf16(self, p: Src, at: usize) -> Quads {
+        // SAFETY: readable by the caller's promise.
+        unsafe {
+            let p = p.run(at, LANES / 2).cast::<u32>();
+            let (first, second, kept) = (vld1q_u32(p), vld1q_u32(p.add(4)), vdupq_n_u32(!0xffff));
+            [
+                vreinterpretq_f32_u32(vshlq_n_u32::<16>(first)),
+                vreinterpretq_f32_u32(vshlq_n_u32::<16>(second)),
+                vreinterpretq_f32_u32(vandq_u32(first, kept)),
+                vreinterpretq_f32_u32(vandq_u32(second, kept)),
+            ]
+        }
+    }
     per_quad! {
         fn add(a, b) = vaddq_f32(a, b);
         fn sub(a, b) = vsubq_f32(a, b);

@@ -135,6 +135,19 @@ impl Simd for Portable {
         // SAFETY: writable by the caller's promise.
         lanes(v).into_iter().take(n).enumerate().for_each(|(i, v)| unsafe { p.write(at + i, v) });
     }
+    #[inline(always)]
+    unsafe fn load_bytes(self, p: Src, at: usize) -> Quads {
+        // SAFETY: readable by the caller's promise.
+        let bytes = unsafe { p.run(at, LANES / 4).cast::<[i8; LANES]>().read_unaligned() };
+        from_lanes(|i| bytes[i].into())
+    }
+    #[inline(always)]
+    unsafe fn load_bf16(self, p: Src, at: usize) -> Quads {
+        const HALF: usize = LANES / 2;
+        // SAFETY: readable by the caller's promise.
+        let pairs = unsafe { p.run(at, HALF).cast::<[u32; HALF]>().read_unaligned() };
+        from_lanes(|i| f32::from_bits(if i < HALF { pairs[i] << 16 } else { pairs[i - HALF] & !0xffff }))
+    }
     each_quad! { add sub mul div max min }
     // Two roundings: without a fused instruction `mul_add` would be a library call per lane.
     #[inline(always)]

@@ -99,6 +99,17 @@ impl Src {
         unsafe { self.ptr.add(at) }
     }
 
+    /// Pointer to `n` readable elements, for a load of less than a vector.
+    ///
+    /// # Safety
+    /// `self[at .. at + n]` must be readable.
+    #[inline(always)]
+    pub(super) unsafe fn run(self, at: usize, n: usize) -> *const f32 {
+        self.check(at, n);
+        // SAFETY: promised by the caller.
+        unsafe { self.ptr.add(at) }
+    }
+
     /// Pointer to elements of which those with a bit in `mask` are readable, for a masked load.
     ///
     /// # Safety

@@ -1,5 +1,5 @@
 use super::super::tests::values;
-use super::super::{Epilogue, Matrix, Sgemm};
+use super::super::{Epilogue, Matrix, PackedForm, Sgemm};
 use super::*;
 use crate::activation::Activation;
 use crate::par::{Par, Serial};
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 /// A product on weights in 28 bits, whatever their size; none where the machine cannot.
 fn compact(m: usize, n: usize, k: usize) -> Option<Sgemm> {
     let gemm = Sgemm::new(m, n, k, Isa::detect());
-    fits(k, gemm.isa()).then_some(Sgemm { compact: true, ..gemm })
+    fits(k, gemm.isa()).then_some(Sgemm { form: PackedForm::Compact, ..gemm })
 }
 
 fn packed(gemm: &Sgemm, weights: &[f32]) -> Vec<f32> {
