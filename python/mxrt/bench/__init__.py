@@ -60,10 +60,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--precision",
-        choices=("default", "exact", "bf16", "auto"),
+        choices=("default", "exact", "bf16", "w8", "auto"),
         default="default",
-        help="as in hybridize: exact uses no Winograd methods, bf16 rounds where that is faster, auto is bf16 on "
-        "processors with tiles (AMX) and else default; the plan says which, and one caller is measured with the other",
+        help="as in hybridize: exact uses no Winograd methods, bf16 rounds where that is faster, w8 stores "
+        "weights of dense and recurrent layers in a byte each, auto is bf16 on processors with tiles (AMX) and "
+        "else default; the plan says which, and one caller is measured with the other",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
     parser.add_argument(

@@ -206,7 +206,8 @@ class HybridBlock(Block, PlanMethods):
         active : False goes back to running operator by operator
         backend : a rewrite of graphs to be applied, by name; other keywords are then its options
         clear : an existing graph is built again
-        precision : ``exact``, ``bf16`` and ``auto``, see :meth:`SymbolBlock.hybridize`
+        precision : ``exact``, ``bf16``, ``w8`` and ``auto``, see
+            :meth:`SymbolBlock.hybridize`
         fallback : True runs operators for which a GPU has no kernel on the CPU, with copies around
             them; False refuses such a graph; as ``MXRT_GPU_FALLBACK`` says if not given
 

@@ -16,10 +16,11 @@ static FLAGS: &[AttrDef] = &[
     AttrDef::new("is_dynamic", AttrKind::Bool, "False", "accepted; without effect"),
     AttrDef::new(
         "precision",
-        AttrKind::Enum(&["default", "exact", "bf16", "auto"]),
+        AttrKind::Enum(&["default", "exact", "bf16", "w8", "auto"]),
         "default",
         "exact: no algorithm that trades accuracy for speed (Winograd convolution); \
          bf16: inputs and weights of layers rounded to bf16 where that is faster; \
+         w8: weights of dense and recurrent layers stored in a byte each, with a factor for each row; \
          auto: bf16 on processors with tiles (AMX), else default",
     ),
     AttrDef::new(
@@ -49,6 +50,7 @@ pub(crate) enum Accuracy {
     Default,
     Exact,
     Bf16,
+    W8,
     Auto,
 }
 
@@ -73,6 +75,7 @@ impl CachedOpFlags {
         let accuracy = match attrs.str("precision") {
             "exact" => Accuracy::Exact,
             "bf16" => Accuracy::Bf16,
+            "w8" => Accuracy::W8,
             "auto" => Accuracy::Auto,
             _ => Accuracy::Default,
         };

@@ -95,6 +95,7 @@ impl CachedOp {
             Accuracy::Default => {}
             Accuracy::Exact => options.kernel.winograd = 0,
             Accuracy::Bf16 => options.kernel.precision = Precision::Bf16,
+            Accuracy::W8 => options.kernel.precision = Precision::W8,
             Accuracy::Auto => options.kernel = options.kernel.with_chosen_precision(),
         }
         options.fallback = flags.fallback.unwrap_or(options.fallback);

@@ -6,6 +6,7 @@ use crate::definition::{Attrs, OpDef};
 use mxrt_engine::OpError;
 use mxrt_kernels::amx;
 use mxrt_kernels::conv::{ConvSignature, ConvTable, Precision, Winograd};
+use mxrt_kernels::gemm::SmallWeights;
 use mxrt_kernels::isa::{Isa, has_bf16, pairs_are_fast};
 use mxrt_kernels::par::Par;
 use mxrt_tensor::{TensorMut, TensorRef, TensorType};
@@ -20,7 +21,8 @@ pub struct KernelOptions {
     pub isa: Isa,
     /// whether products run on the tiles of AMX, if the processor has some
     pub tiles: bool,
-    /// precision of the numbers that convolutions and dense layers multiply
+    /// precision of the numbers that convolutions and dense layers multiply, and that weights of
+    /// dense and recurrent layers are stored in
     pub precision: Precision,
     /// whether the precision was chosen for this processor
     pub precision_chosen: bool,
@@ -63,6 +65,16 @@ impl KernelOptions {
         self.tiles && self.isa == Isa::Avx512 && amx::is_permitted()
     }
 
+    /// The form in fewer bytes of weights that so many rows meet. bf16 is for few rows: then reading
+    /// weights takes the time.
+    pub fn small_weights(&self, rows: usize) -> Option<SmallWeights> {
+        match self.precision {
+            Precision::Single => None,
+            Precision::Bf16 => SmallWeights::suits_rows(rows).then_some(SmallWeights::Bf16),
+            Precision::W8 => Some(SmallWeights::Int8),
+        }
+    }
+
     /// The transforms that `winograd` allows.
     pub fn transforms(&self) -> Winograd {
         match self.winograd {
@@ -85,9 +97,14 @@ impl KernelOptions {
                  precision bf16 rounds where that is faster",
             ),
             (Precision::Single, false) => None,
-            (Precision::Bf16, false) if !has => {
-                Some("precision bf16: computed in float32, because there is no AVX512-BF16 to compute it with")
-            }
+            (Precision::W8, _) => Some(
+                "precision w8: dense and recurrent layers store their weights in a byte each; \
+                 everything else is computed in float32",
+            ),
+            (Precision::Bf16, false) if !has => Some(
+                "precision bf16: computed in float32, because there is no AVX512-BF16 to compute it with; \
+                     dense and recurrent layers of few rows store their weights in bf16",
+            ),
             (Precision::Bf16, false) if pairs_are_fast() || self.has_tiles() => None,
             (Precision::Bf16, false) => {
                 Some("precision bf16: convolutions that take longer in bf16 on this processor are computed in float32")

@@ -217,7 +217,7 @@ fn conv_params(geometry: &ConvGeometry, in_channels: usize) -> Conv2dParams {
 fn conv_options(options: KernelOptions) -> (Isa, ConvOptions) {
     let winograd = options.transforms();
     let KernelOptions { precision, tuned, isa, tiles, .. } = options;
-    (isa, ConvOptions { winograd, precision, tuned, tiles, in_blocks: false })
+    (isa, ConvOptions { winograd, precision: precision.of_products(), tuned, tiles, in_blocks: false })
 }
 
 /// The fast kernel for images of shape `(batch, channels, [height,] width)`, if there is one;

@@ -7,7 +7,7 @@ use mxrt_engine::OpError;
 use mxrt_kernels::Float;
 use mxrt_kernels::amx::{AmxGemm, Target, TileEpilogue};
 use mxrt_kernels::dense::fully_connected;
-use mxrt_kernels::gemm::{self, Bf16Gemm, ElementFunction, Matrix, Sgemm};
+use mxrt_kernels::gemm::{self, Bf16Gemm, ElementFunction, Matrix, Sgemm, SmallWeights};
 use mxrt_kernels::isa::{Isa, pairs_are_fast};
 use mxrt_kernels::par::Par;
 use mxrt_tensor::{DType, TensorRef};
@@ -106,7 +106,7 @@ pub(crate) fn bind_dense_in_lines(
 
 /// How a dense layer multiplies its rows by packed weights.
 enum DenseProduct {
-    /// Product in float32.
+    /// Product in float32, on weights in float32 or in fewer bytes.
     Single(Sgemm),
     /// Product of pairs of bf16.
     Pairs(Bf16Gemm),
@@ -117,6 +117,9 @@ enum DenseProduct {
 impl DenseProduct {
     fn choose([rows, inputs, outputs]: [usize; 3], options: &KernelOptions) -> DenseProduct {
         let (isa, precision) = (options.isa, options.precision);
+        if precision == Precision::W8 {
+            return DenseProduct::Single(Sgemm::with_small_weights(rows, outputs, inputs, isa, SmallWeights::Int8));
+        }
         let tiles = (options.tiles && isa == Isa::Avx512).then(|| AmxGemm::new(rows, outputs, inputs, precision));
         if let Some(gemm) = tiles.flatten() {
             return DenseProduct::Tiles(gemm);
@@ -125,7 +128,10 @@ impl DenseProduct {
         let pairs = precision == Precision::Bf16 && (pairs_are_fast() || rows < FEW_ROWS);
         match pairs.then(|| Bf16Gemm::new(rows, outputs, inputs, isa)).flatten() {
             Some(gemm) => DenseProduct::Pairs(gemm),
-            None => DenseProduct::Single(Sgemm::with_weights(rows, outputs, inputs, isa)),
+            None => DenseProduct::Single(match options.small_weights(rows) {
+                Some(small) => Sgemm::with_small_weights(rows, outputs, inputs, isa, small),
+                None => Sgemm::with_weights(rows, outputs, inputs, isa),
+            }),
         }
     }
 
@@ -159,11 +165,12 @@ impl DenseProduct {
         match self {
             DenseProduct::Single(gemm) => {
                 let bits = if gemm.is_compact() { ", 28 bits a weight" } else { "" };
-                format!("{}{bits}", gemm.isa())
+                let small = gemm.small_weights().map_or(String::new(), |small| format!("{} ", small.name()));
+                format!("{small}{}{bits}", gemm.isa())
             }
             DenseProduct::Pairs(_) => "bf16 avx512".to_owned(),
             DenseProduct::Tiles(gemm) => match gemm.precision() {
-                Precision::Single => "amx".to_owned(),
+                Precision::Single | Precision::W8 => "amx".to_owned(),
                 Precision::Bf16 => "bf16 amx".to_owned(),
             },
         }
@@ -180,7 +187,7 @@ impl DenseProduct {
             DenseProduct::Pairs(_) if pairs_are_fast() => 230,
             DenseProduct::Pairs(_) => 45,
             DenseProduct::Tiles(gemm) => match gemm.precision() {
-                Precision::Single => 150,
+                Precision::Single | Precision::W8 => 150,
                 Precision::Bf16 => 600,
             },
         }
@@ -306,9 +313,9 @@ impl Packing for Dense {
 
     fn unpacker(&self) -> Option<Box<dyn Unpack>> {
         match self.product {
-            DenseProduct::Single(gemm) => Some(Box::new(gemm)),
+            DenseProduct::Single(gemm) if gemm.small_weights().is_none() => Some(Box::new(gemm)),
             DenseProduct::Tiles(gemm) if gemm.precision() == Precision::Single => Some(Box::new(gemm)),
-            DenseProduct::Pairs(_) | DenseProduct::Tiles(_) => None,
+            DenseProduct::Single(_) | DenseProduct::Pairs(_) | DenseProduct::Tiles(_) => None,
         }
     }
 }

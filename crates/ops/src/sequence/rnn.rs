@@ -140,7 +140,9 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
     let multiply_adds = signature.inputs[1].shape.size().saturating_mul(shape[0]).saturating_mul(shape[1]) as u64;
     match dtype {
         DType::F32 => {
-            let (lstm, layers) = (layers.cell == Cell::Lstm, PackedRecurrent::new(layers, signature.options.isa));
+            let lstm = layers.cell == Cell::Lstm;
+            let layers =
+                PackedRecurrent::new(layers, signature.options.isa, &|rows| signature.options.small_weights(rows));
             let packed_bytes =
                 layers.packed_len().and_then(|n| n.checked_mul(size_of::<f32>())).ok_or_else(too_large)?;
             Ok(Box::new(PackedRnn { layers, lstm, workspace_bytes: bytes, packed_bytes, multiply_adds }))
@@ -203,7 +205,10 @@ impl Kernel for PackedRnn {
     }
 
     fn describe(&self) -> String {
-        "packed".to_owned()
+        match self.layers.small_weights() {
+            Some(small) => format!("packed, {}", small.name()),
+            None => "packed".to_owned(),
+        }
     }
 
     fn cost_ns(&self) -> u64 {

@@ -86,7 +86,8 @@ fn shown_preprocess(of: &Preprocess) -> Given {
     Given::Table(items.into_iter().map(|(key, given)| (key.to_owned(), given)).collect())
 }
 
-const PRECISIONS: &[(&str, &str)] = &[("default", "default"), ("exact", "exact"), ("bf16", "bf16"), ("auto", "auto")];
+const PRECISIONS: &[(&str, &str)] =
+    &[("default", "default"), ("exact", "exact"), ("bf16", "bf16"), ("w8", "w8"), ("auto", "auto")];
 const BITS: &[(&str, bool)] = &[("any", false), ("exact", true)];
 
 /// Every setting of a model.
@@ -161,7 +162,7 @@ pub static MODEL: &[Setting<ModelSettings>] = &[
     },
     Setting {
         key: "precision",
-        metavar: "default|exact|bf16|auto",
+        metavar: "default|exact|bf16|w8|auto",
         text: "how products are computed, as in hybridize",
         scope: Scope::Models,
         rare: false,
