@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="where to save what was measured; what a file of that name holds is kept (default mxrt-tuned.txt)",
     )
     parser.add_argument("--seconds", type=float, default=0.3, help="time for each convolution (default 0.3)")
-    parser.add_argument("--precision", choices=("default", "bf16"), default="default", help="as in hybridize")
+    parser.add_argument("--precision", choices=("default", "bf16", "w8"), default="default", help="as in hybridize")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 

@@ -23,7 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model_arguments(parser)
     parser.add_argument("--html", metavar="FILE", help="write one page that needs no other file, for a browser")
     parser.add_argument("--no-measure", action="store_true", help="run nothing: times are estimates")
-    parser.add_argument("--precision", choices=("default", "exact", "bf16", "w8"), default="default", help="as in hybridize")
+    parser.add_argument(
+        "--precision", choices=("default", "exact", "bf16", "w8"), default="default", help="as in hybridize"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 

@@ -43,7 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="write a trace of some calls for https://ui.perfetto.dev: calls, layers, cores, waits, memory",
     )
-    parser.add_argument("--precision", choices=("default", "exact", "bf16", "w8"), default="default", help="as in hybridize")
+    parser.add_argument(
+        "--precision", choices=("default", "exact", "bf16", "w8"), default="default", help="as in hybridize"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 

@@ -323,10 +323,10 @@ class SymbolBlock(HybridBlock):
         so, but dense and recurrent layers on fewer than 16 rows store their weights in bf16.
         ``precision="w8"`` stores the weights of dense and recurrent layers in a byte each, with a
         factor for each row; it is for calls whose time goes into reading weights, such as recurrent
-        layers with a batch of 1. ``precision="auto"`` is bf16 on processors with tiles (Intel's AMX) and the default on
-        others; :meth:`plan` says which. ``fallback=True`` runs operators for which a GPU has no
-        kernel on the CPU, see :meth:`HybridBlock.hybridize`. MXNet's own keywords are accepted; an
-        unknown one is an error, as in MXNet.
+        layers with a batch of 1. ``precision="auto"`` is bf16 on processors with tiles (Intel's
+        AMX) and the default on others; :meth:`plan` says which. ``fallback=True`` runs operators
+        for which a GPU has no kernel on the CPU, see :meth:`HybridBlock.hybridize`. MXNet's own
+        keywords are accepted; an unknown one is an error, as in MXNet.
         """
         super().hybridize(
             active,

@@ -21,7 +21,7 @@ const SOME_ROWS: usize = 48;
 const NEAR: usize = 64 << 10;
 /// Multiply-adds that a chunk of few rows should have at least.
 const CHUNK_WORK: usize = 128 << 10;
-/// Fewer rows than this take no longer than their weights take to arrive.
+/// Fewer rows than this wait for their weights.
 const WAITING_ROWS: usize = 16;
 /// Largest whole number of a weight in a byte, of either sign.
 const LEVELS: f32 = 127.0;
@@ -46,7 +46,7 @@ impl SmallWeights {
         }
     }
 
-    /// Whether a product of so many rows expands weights where it multiplies them.
+    /// Whether a product of so many rows takes no longer than its weights take to arrive.
     pub fn suits_rows(rows: usize) -> bool {
         rows < WAITING_ROWS
     }

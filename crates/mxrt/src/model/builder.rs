@@ -77,7 +77,7 @@ impl ModelBuilder {
         self
     }
 
-    /// The numbers that convolutions and dense layers multiply.
+    /// The numbers that convolutions and dense layers multiply, and those that weights are stored in.
     pub fn precision(mut self, precision: Precision) -> ModelBuilder {
         self.plans.kernel.precision = precision;
         self

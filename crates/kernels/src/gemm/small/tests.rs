@@ -45,26 +45,38 @@ proptest! {
         let residual = with_residual.then_some(&residual[..]);
         let activation = if relu { Activation::Relu } else { Activation::None };
         let epilogue = Epilogue { bias, residual, activation, ..Epilogue::default() };
-        for (isa, form) in Isa::ALL.into_iter().flat_map(|isa| FORMS.map(|form| (isa, form))) {
-            let gemm = Sgemm::with_small_weights(m, n, k, isa, form);
-            let packed = packed(&gemm, &Serial, &weights);
-            let mut c = vec![7.0; m * (n + pad)];
-            gemm.run(Matrix::rows(&a, k), &packed, epilogue, &mut c, n + pad, &mut [], &Serial);
-            for j in 0..n {
-                let stored = rounded(form, &weights[j * k..][..k]);
-                for i in 0..m {
-                    let start = bias.map_or(0.0, |b| f64::from(b[j])) + residual.map_or(0.0, |r| f64::from(r[i * n + j]));
-                    let terms = stored.iter().zip(&a[i * k..][..k]).map(|(w, a)| w * f64::from(*a));
-                    let (sum, scale) = terms.fold((start, start.abs() + 1.0), |(s, z), t| (s + t, z + t.abs()));
-                    let (want, got) = (if relu { sum.max(0.0) } else { sum }, f64::from(c[i * (n + pad) + j]));
-                    prop_assert!((got - want).abs() <= 1e-6 * scale, "{isa} {form:?} ({i}, {j}): {got}, expected {want}");
-                }
-            }
+        compare([m, n, k], [&a, &weights], epilogue, relu, pad);
+    }
+}
+
+/// Compares products with those of the stored weights in double precision.
+fn compare([m, n, k]: [usize; 3], [a, weights]: [&[f32]; 2], epilogue: Epilogue<'_>, relu: bool, pad: usize) {
+    for (isa, form) in Isa::ALL.into_iter().flat_map(|isa| FORMS.map(|form| (isa, form))) {
+        let gemm = Sgemm::with_small_weights(m, n, k, isa, form);
+        let packed = packed(&gemm, &Serial, weights);
+        let mut c = vec![7.0; m * (n + pad)];
+        gemm.run(Matrix::rows(a, k), &packed, epilogue, &mut c, n + pad, &mut [], &Serial);
+        for j in 0..n {
+            let stored = rounded(form, &weights[j * k..][..k]);
             for i in 0..m {
-                prop_assert!(c[i * (n + pad) + n..][..pad].iter().all(|v| *v == 7.0), "wrote beyond a row of C");
+                let added = |numbers: Option<&[f32]>, at: usize| numbers.map_or(0.0, |numbers| f64::from(numbers[at]));
+                let start = added(epilogue.bias, j) + added(epilogue.residual, i * n + j);
+                let terms = stored.iter().zip(&a[i * k..][..k]).map(|(w, a)| w * f64::from(*a));
+                let (sum, scale) = terms.fold((start, start.abs() + 1.0), |(s, z), t| (s + t, z + t.abs()));
+                let (want, got) = (if relu { sum.max(0.0) } else { sum }, f64::from(c[i * (n + pad) + j]));
+                assert!((got - want).abs() <= 1e-6 * scale, "{isa} {form:?} ({i}, {j}): {got}, expected {want}");
             }
         }
+        for i in 0..m {
+            assert!(c[i * (n + pad) + n..][..pad].iter().all(|v| *v == 7.0), "wrote beyond a row of C");
+        }
     }
+}
+
+#[test]
+fn many_large_rows_meet_expanded_panels() {
+    let (m, n, k) = (SOME_ROWS + 3, 70, NEAR / SOME_ROWS + 1);
+    compare([m, n, k], [&values(1, m * k), &values(2, n * k)], Epilogue::default(), false, 1);
 }
 
 #[test]
