@@ -2,10 +2,10 @@
 
 use crate::border::{Error, c_functions};
 use crate::pointers::{count, distinct, put, texts};
-use crate::profiler_objects::json_text;
 use crate::returned::{self, ResultPlace};
 use crate::runtime::engine;
 use mxrt::internal::{ForkSafeMutex, profile};
+use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::ffi::{c_char, c_int, c_void};
 
@@ -129,18 +129,12 @@ fn table(tables: &[Table]) -> String {
 fn json(tables: &[Table]) -> String {
     let row = |row: &profile::Total| {
         let (number, [total, min, max, average]) = columns(row);
-        let name = json_text(&row.name);
-        format!(
-            "{name}: {{\"Count\": {number}, \"Total\": {total}, \"Min\": {min}, \"Max\": {max}, \"Avg\": {average}}}"
-        )
+        (row.name.clone(), json!({ "Count": number, "Total": total, "Min": min, "Max": max, "Avg": average }))
     };
-    let object = |(title, rows): &Table| {
-        let rows: Vec<String> = rows.iter().map(row).collect();
-        format!("{}: {{\n{}\n}}", json_text(title), rows.join(",\n"))
-    };
-    let times: Vec<String> = tables.iter().map(object).collect();
-    let unit = r#"{"Time": "ms", "Memory": "kB"}"#;
-    format!("{{\"Time\": {{\n{}\n}},\n\"Memory\": {{}},\n\"Unit\": {unit}}}\n", times.join(",\n"))
+    let table = |(title, rows): &Table| (title.clone(), Value::Object(rows.iter().map(row).collect()));
+    let times: Map<String, Value> = tables.iter().map(table).collect();
+    let all = json!({ "Time": times, "Memory": {}, "Unit": { "Time": "ms", "Memory": "kB" } });
+    format!("{all:#}\n")
 }
 
 /// Times in a form: 0, a table, or 1, JSON.

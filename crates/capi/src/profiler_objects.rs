@@ -4,9 +4,9 @@ use crate::border::{Error, c_functions};
 use crate::handles::{free, get, hold};
 use crate::pointers::{put, text};
 use mxrt::internal::{ForkSafeMutex, profile};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ffi::{c_char, c_void};
-use std::fmt::Write;
 
 /// Handle of an object of the profiler.
 pub type ProfileHandle = *mut c_void;
@@ -56,35 +56,18 @@ pub(crate) fn totals(clear: bool) -> BTreeMap<String, Vec<profile::Total>> {
     tables
 }
 
-/// A text of JSON.
-pub(crate) fn json_text(text: &str) -> String {
-    let mut made = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => made.extend(['\\', c]),
-            c if c < ' ' => {
-                let _ = write!(made, "\\u{:04x}", u32::from(c));
-            }
-            c => made.push(c),
-        }
-    }
-    made + "\""
-}
-
-/// Records an event if recording is on. `rest` are members of the JSON object.
-fn record(category: &str, name: &str, phase: char, time: f64, rest: &str) {
+/// Records an event if recording is on. `more` is a member of the JSON object and its value.
+fn record(category: &str, name: &str, phase: char, time: f64, more: (&str, Value)) {
     if !profile::is_on() {
         return;
     }
     let thread = profile::this_thread();
-    let event = format!(
-        r#"{{"name":{},"cat":{},"ph":"{phase}","pid":0,"tid":{thread},"ts":{time:.3}{rest}}}"#,
-        json_text(name),
-        json_text(category)
-    );
+    let mut event =
+        json!({ "name": name, "cat": category, "ph": phase, "pid": 0, "tid": thread, "ts": profile::rounded(time) });
+    event[more.0] = more.1;
     with_recorded(|recorded| {
         if recorded.events.len() < MAX_RECORDS {
-            recorded.events.push(event);
+            recorded.events.push(event.to_string());
         }
     });
 }
@@ -131,7 +114,7 @@ fn count(handle: ProfileHandle, change: impl FnOnce(u64) -> u64) -> Result<(), E
     };
     let mut value = value.lock();
     *value = change(*value);
-    record(category, name, 'C', profile::now_micros(), &format!(r#","args":{{"value":{}}}"#, *value));
+    record(category, name, 'C', profile::now_micros(), ("args", json!({ "value": *value })));
     Ok(())
 }
 
@@ -189,7 +172,7 @@ c_functions! {
         let Some(start) = began.lock().take() else { return Ok(()) };
         if profile::is_on() {
             let time = profile::now_micros() - start;
-            record(category, name, 'X', start, &format!(r#","dur":{time:.3}"#));
+            record(category, name, 'X', start, ("dur", json!(profile::rounded(time))));
             with_recorded(|recorded| {
                 let key = (category.clone(), name.clone());
                 let (count, total, min, max) = recorded.totals.entry(key).or_insert((0, 0.0, time, time));
@@ -222,7 +205,7 @@ c_functions! {
                 return Err(Error::value(message));
             }
         };
-        record(&domain, name, 'i', profile::now_micros(), &format!(r#","s":"{scope}""#));
+        record(&domain, name, 'i', profile::now_micros(), ("s", json!(scope)));
         Ok(())
     }
 }

@@ -83,7 +83,7 @@ fn totals_and_trace_say_the_same_as_the_records() {
     );
     let events = snapshot.trace_events();
     assert_eq!(events.iter().filter(|e| e.contains(r#""ph":"X""#)).count(), 6);
-    assert!(events.iter().any(|e| e.contains(r#""name":"say \"x\"\u000a""#)), "{events:?}");
+    assert!(events.iter().any(|e| e.contains(r#""name":"say \"x\"\n""#)), "{events:?}");
     let arrows: Vec<_> = events.iter().filter(|e| e.contains(r#""cat":"data""#)).collect();
     assert_eq!(arrows.len(), 2, "one arrow, from the last writer to the reader: {arrows:?}");
 }

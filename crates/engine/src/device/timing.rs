@@ -5,9 +5,10 @@ use super::api::EventHandle;
 use super::outcome::Enqueued;
 use super::stream::Stream;
 use crate::op::spec::{DeviceId, OpName};
-use crate::profile;
+use crate::profile::rounded;
 use crate::sync::clock;
 use crate::sync::global::Mutex;
+use serde_json::{Value, json};
 use std::collections::HashMap;
 
 /// Records that are kept; later ones are counted.
@@ -148,36 +149,43 @@ pub(crate) fn snapshot(clear: bool, micros: impl Fn(u64) -> f64) -> (Vec<DeviceR
     (list, lost)
 }
 
-/// The records as events of the Chrome trace format: a process for each device, a lane for each
-/// stream.
-pub(crate) fn trace_events(records: &[DeviceRecord]) -> Vec<String> {
+/// Returns the records as events of the Chrome trace format: a process for each device, a lane for
+/// each stream.
+pub(crate) fn trace_events(records: &[DeviceRecord]) -> Vec<Value> {
     let mut events = Vec::new();
     let mut processes: HashMap<DeviceId, usize> = HashMap::new();
     let mut lanes: Vec<(DeviceId, u32)> = Vec::new();
     for record in records {
-        let next = processes.len() + 1;
+        let (next, stream) = (processes.len() + 1, record.stream);
         let pid = *processes.entry(record.device).or_insert(next);
         if pid == next {
-            let name = profile::json_text(&record.device.to_string());
-            events.push(format!(r#"{{"name":"process_name","ph":"M","pid":{pid},"args":{{"name":{name}}}}}"#));
+            let name = record.device.to_string();
+            events.push(json!({ "name": "process_name", "ph": "M", "pid": pid, "args": { "name": name } }));
         }
-        let stream = record.stream;
         if !lanes.contains(&(record.device, stream)) {
             lanes.push((record.device, stream));
-            let name = profile::json_text(&format!("{} stream {stream}", record.device));
-            events.push(format!(
-                r#"{{"name":"thread_name","ph":"M","pid":{pid},"tid":{stream},"args":{{"name":{name}}}}}"#
-            ));
+            let name = format!("{} stream {stream}", record.device);
+            events
+                .push(json!({ "name": "thread_name", "ph": "M", "pid": pid, "tid": stream, "args": { "name": name } }));
         }
-        let name = profile::json_text(record.name.as_str());
-        events.push(format!(
-            r#"{{"name":{name},"ph":"X","pid":{pid},"cat":"device","tid":{stream},"ts":{:.3},"dur":{:.3},"args":{{"submitted_us":{:.3},"waited_us":{:.3},"failed":{}}}}}"#,
-            record.started,
-            (record.ended - record.started).max(0.0),
-            record.submitted,
-            (record.started - record.submitted).max(0.0),
-            record.failed,
-        ));
+        events.push(span(record, pid));
     }
     events
+}
+
+fn span(record: &DeviceRecord, pid: usize) -> Value {
+    json!({
+        "name": record.name.as_str(),
+        "ph": "X",
+        "pid": pid,
+        "cat": "device",
+        "tid": record.stream,
+        "ts": rounded(record.started),
+        "dur": rounded((record.ended - record.started).max(0.0)),
+        "args": {
+            "submitted_us": rounded(record.submitted),
+            "waited_us": rounded((record.started - record.submitted).max(0.0)),
+            "failed": record.failed,
+        },
+    })
 }

@@ -5,15 +5,17 @@
 //! The profiler belongs to the process: it sees the ops of all engines.
 
 pub(crate) mod dump;
+mod trace;
 
-use crate::device::{DeviceRecord, device_records, device_trace};
+pub use trace::rounded;
+
+use crate::device::{DeviceRecord, device_records};
 use crate::op::block::{Mode, OpBlock, PROFILED};
 use crate::op::spec::{DeviceId, Lane, OpName};
 use crate::process::slot::{self, Slot};
 use crate::sync::clock::{self, Scale};
 use crate::sync::global::Mutex;
 use std::collections::HashMap;
-use std::fmt::Write;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
@@ -407,98 +409,4 @@ impl Snapshot {
         let time = |r: &DeviceRecord| (format!("{} @{}", r.name, r.device), (r.ended - r.started).max(0.0));
         sums(self.device_records.iter().map(time))
     }
-
-    /// The records as events of the Chrome and Perfetto trace format, one JSON object each: running
-    /// times by thread, those of steps (category `layer`) below those of their ops, and arrows from
-    /// the op that wrote a value to those that read it.
-    pub fn trace_events(&self) -> Vec<String> {
-        let mut events = vec![event("process_name", "M", r#""args":{"name":"mxrt"}"#)];
-        let mut threads: Vec<_> = self.threads.iter().collect();
-        threads.sort();
-        for (number, name) in threads {
-            let args = format!(r#""tid":{number},"args":{{"name":{}}}"#, json_text(name));
-            events.push(event("thread_name", "M", &args));
-        }
-        let mut written_by: HashMap<u64, &Record> = HashMap::new();
-        let mut arrows = 0u64;
-        for record in &self.records {
-            events.push(span(record));
-            for source in record.reads.iter().filter_map(|v| written_by.get(v)).filter(|s| s.ended <= record.started) {
-                arrows += 1;
-                let ends =
-                    [("s", source.thread, source.started, ""), ("f", record.thread, record.started, r#","bp":"e""#)];
-                for (phase, thread, time, more) in ends {
-                    let args = format!(r#""cat":"data","id":{arrows},"tid":{thread},"ts":{time:.3}{more}"#);
-                    events.push(event("value", phase, &args));
-                }
-            }
-            written_by.extend(record.writes.iter().map(|v| (*v, record)));
-        }
-        events.extend(self.steps.iter().map(step_span));
-        events.extend(device_trace(&self.device_records));
-        events
-    }
-}
-
-fn event(name: &str, phase: &str, rest: &str) -> String {
-    format!(r#"{{"name":{},"ph":"{phase}","pid":0,{rest}}}"#, json_text(name))
-}
-
-/// The members `ts` and `dur` of a span. Both ends are rounded alike, so that what lies within
-/// another span does so in the file.
-fn times(started: f64, ended: f64) -> String {
-    let (from, to) = ((started * 1e3).round(), (ended * 1e3).round());
-    format!(r#""ts":{:.3},"dur":{:.3}"#, from / 1e3, (to - from).max(0.0) / 1e3)
-}
-
-fn request(number: Option<u64>) -> String {
-    number.map_or_else(String::new, |n| format!(r#","request":{n}"#))
-}
-
-fn span(r: &Record) -> String {
-    let rest = format!(
-        r#""cat":"operator","tid":{},{},"args":{{"device":"{}","lane":"{:?}","queued_us":{:.3},"reads":{:?},"writes":{:?}{},"failed":{}}}"#,
-        r.thread,
-        times(r.started, r.ended),
-        r.device,
-        r.lane,
-        (r.started - r.queued).max(0.0),
-        r.reads,
-        r.writes,
-        request(r.request),
-        r.failed,
-    );
-    event(r.name.as_str(), "X", &rest)
-}
-
-fn step_span(s: &StepRecord) -> String {
-    let rest = format!(
-        r#""cat":"layer","tid":{},{},"args":{{"operator":{}{},"failed":{}}}"#,
-        s.thread,
-        times(s.started, s.ended),
-        json_text(s.operator),
-        request(s.request),
-        s.failed,
-    );
-    event(&s.name, "X", &rest)
-}
-
-/// A JSON string.
-pub(crate) fn json_text(text: &str) -> String {
-    let mut json = String::with_capacity(text.len() + 2);
-    json.push('"');
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => {
-                json.push('\\');
-                json.push(c);
-            }
-            c if (c as u32) < 0x20 => {
-                let _ = write!(json, "\\u{:04x}", c as u32);
-            }
-            c => json.push(c),
-        }
-    }
-    json.push('"');
-    json
 }
