@@ -27,13 +27,29 @@ def test_inspect_counts_the_operators_the_parameters_and_the_work(mx, capfd, tmp
     )
     assert report["inputs"] == [{"name": "data", "shape": [2, 2, 4, 4], "dtype": "float32"}]
     assert report["outputs"] == [{"name": "dense_output", "shape": [2, 4], "dtype": "float32"}]
-    assert report["operators"]["Convolution"] == {"count": 1, "supported": True}
+    assert report["operators"]["Convolution"] == {"count": 1, "supported": True, "gpu": "yes"}
     assert report["parameters"] == {"arrays": 4, "numbers": 6 + 3 + 48 + 4}
     layers = {one["name"]: one for one in report["layers"]}
     assert list(layers) == ["conv", "relu", "pool", "flat", "dense"]
     # By hand: 2 images of 16 pixels, 3 filters over 2 channels; 2 rows of 4 sums of 12.
     assert (layers["conv"]["macs"], layers["dense"]["macs"]) == (2 * 16 * 3 * 2, 2 * 4 * 12)
     assert (layers["conv"]["parameters"], layers["conv"]["output"]) == (9, [2, 3, 4, 4])
+
+
+def test_inspect_says_which_operators_run_on_the_cpu_and_on_a_gpu(mx, capfd, tmp_path: Path) -> None:
+    data = mx.sym.var("data")
+    mx.sym.linalg_det(mx.sym.exp(mx.sym.exp(data))).save(str(tmp_path / "det-symbol.json"))
+    mx.nd.save(str(tmp_path / "det-0000.params"), {})
+    done = command(capfd, "inspect", tmp_path / "det", "--shape", "2,3,3")
+    rows = [line.split() for line in done.out.splitlines()]
+    assert ["exp", "2", "yes", "yes"] in rows and ["_linalg_det", "1", "yes", "no"] in rows, done.out
+    assert "without a kernel for GPUs: _linalg_det" in done.out
+    mx.sym.contrib.foreach(lambda x, s: (x + s, s), data, [mx.sym.var("state")])[0].save(
+        str(tmp_path / "loop-symbol.json")
+    )
+    mx.nd.save(str(tmp_path / "loop-0000.params"), {"arg:state": mx.nd.zeros((3,))})
+    report = command(capfd, "inspect", tmp_path / "loop", "--shape", "2,3", "--json").json
+    assert report["operators"]["_foreach"]["gpu"] == "no", "loops run on the host"
 
 
 def test_inspect_reads_the_parameters_once(mx, capfd, tmp_path: Path, monkeypatch) -> None:

@@ -208,6 +208,31 @@ def test_doctor_looks_at_the_whole_machine_and_gives_a_remedy_for_each_finding(m
     assert test["level"] == "ok" and "all answers the same" in test["words"]
 
 
+def test_doctor_says_why_the_folder_of_compiled_kernels_is_not_used(mx, tmp_path: Path) -> None:
+    def found(folder: Path) -> dict[str, str]:
+        done = mxrt("doctor", "--no-test", "--json", env={"MXRT_CACHE_DIR": str(folder)})
+        return next(one for one in json.loads(done.stdout)["findings"] if one["subject"] == "cache")
+
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o777)
+    finding = found(shared)
+    assert finding["level"] == "note" and "other users can write it" in finding["words"]
+    assert "chmod go-w" in finding["remedy"] and "MXRT_CACHE_DIR" in finding["remedy"]
+    shared.chmod(0o700)
+    assert found(shared)["level"] == "ok"
+    assert found(tmp_path / "absent") == {
+        "level": "ok",
+        "subject": "cache",
+        "words": f"{tmp_path / 'absent'}, made when it is needed",
+        "remedy": None,
+    }
+    (tmp_path / "file").write_text("")
+    finding = found(tmp_path / "file" / "below")
+    assert finding["level"] == "note" and finding["remedy"]
+    assert not (tmp_path / "absent").exists(), "looking makes no folder"
+
+
 def test_doctor_names_cores_and_variables_that_are_wrong(mx) -> None:
     result = mxrt("doctor", "--no-test", env={"MXRT_CORES": "4000", "MXRT_CORE": "1"})
     assert result.returncode == 1, result.stdout

@@ -166,7 +166,7 @@ def test_hooks_are_called_before_the_model_and_after_it(mx, tmp_path, capfd) -> 
         assert 'mxrt_requests_total{model="both",version="1",outcome="hook"} 1' in text
     assert "RuntimeError: a secret of the server" in capfd.readouterr().err
     for content, words in (
-        ("x = 1", "no function 'preprocess', 'postprocess' or 'load'"),
+        ("x = 1", "no function 'preprocess', 'postprocess', 'load', 'decode' or 'encode'"),
         ("import nothing_like_it", "No module named"),
     ):
         (tmp_path / "hooks.py").write_text(content)

@@ -102,7 +102,7 @@ WRONG = {
     "input": ({"name": "date"}, "INVALID_ARGUMENT", "no input 'date'"),
     "type": ({"datatype": "INT32"}, "INVALID_ARGUMENT", "got INT32, wanted FP32"),
     "unknown type": ({"datatype": "FP33"}, "INVALID_ARGUMENT", "unknown datatype"),
-    "strings": ({"datatype": "BYTES"}, "INVALID_ARGUMENT", "BYTES is not supported"),
+    "strings": ({"datatype": "BYTES"}, "INVALID_ARGUMENT", "got BYTES, wanted FP32"),
     "shape": ({"shape": [1, 1, 4, 16]}, "INVALID_ARGUMENT", "wanted [-1, 1, 8, 8]"),
     "negative extent": ({"shape": [-1, 1, 8, 8]}, "INVALID_ARGUMENT", "negative"),
     "overflow": ({"shape": [1 << 62, 1 << 62]}, "INVALID_ARGUMENT", "larger than the address space"),

@@ -73,6 +73,15 @@ impl CacheFolder {
         }
     }
 
+    /// Says why a folder is not used, without making it. One that is absent is no error.
+    pub fn check(path: &Path) -> Result<(), CacheError> {
+        match path.metadata() {
+            Ok(about) => not_ours(&about).map_or(Ok(()), |what| Err(CacheError::NotOurs(path.to_owned(), what))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(CacheError::Io(path.to_owned(), error)),
+        }
+    }
+
     /// The content that was kept under a key, if there is one and it is whole.
     pub fn read(&self, key: &CacheKey) -> Option<Vec<u8>> {
         let (mut file, hash, length) = self.find(key)?;
@@ -353,7 +362,11 @@ mod tests {
             set(&at.0, mode);
             let error = CacheFolder::open(&at.0, "test").expect_err("others can write").to_string();
             assert!(error.contains("other users can write it") && error.contains("chmod go-w"), "{error}");
+            assert_eq!(CacheFolder::check(&at.0).expect_err("others can write").to_string(), error);
         }
+        set(&at.0, 0o700);
+        CacheFolder::check(&at.0).expect("it is ours");
+        CacheFolder::check(&at.0.join("absent")).expect("it can be made");
     }
 
     #[test]

@@ -5,6 +5,7 @@ pub use mxrt_cuda::{DriverStatus, GpuFacts, LibraryStatus, libraries, set_librar
 use mxrt_cuda_kernels::CudaKernels;
 pub use mxrt_cuda_kernels::{KernelStatus, kernel_status};
 use mxrt_engine::DeviceKind;
+use mxrt_engine::cache::{CacheError, CacheFolder, user_folder};
 use mxrt_engine::device::Driver;
 #[cfg(feature = "sim")]
 use mxrt_sim::{Mode, SimConfig, SimDriver};
@@ -58,6 +59,14 @@ impl DeviceSettings {
         if let Some(folder) = &self.cache {
             mxrt_cuda::set_cache_folder(folder.clone());
         }
+    }
+
+    /// Returns the folder for kernels that are compiled at run time, and why it is not used. Makes
+    /// no folder. `None`: the system names no folder of caches.
+    pub fn cache_folder(&self) -> Option<(PathBuf, Result<(), CacheError>)> {
+        let folder = self.cache.clone().or_else(user_folder)?;
+        let checked = CacheFolder::check(&folder);
+        Some((folder, checked))
     }
 
     /// The known facts about driver and GPUs. Opens the driver, but uses no GPU.

@@ -64,6 +64,15 @@ pub(crate) fn gpu_status(py: Python<'_>) -> PyResult<(Option<i32>, Vec<(String, 
     Ok((found.version, gpus, found.reason))
 }
 
+/// Returns the folder for kernels that are compiled at run time, and why it is not used. Makes no
+/// folder. `None`: the system names no folder of caches.
+#[pyfunction]
+pub(crate) fn cache_folder() -> PyResult<Option<(PathBuf, Option<String>)>> {
+    let settings = runtime::environment().map_err(|message| errors::plain(FailureKind::Value, message))?;
+    let found = settings.devices.cache_folder();
+    Ok(found.map(|(folder, checked)| (folder, checked.err().map(|error| error.to_string()))))
+}
+
 /// The optional libraries of CUDA: name, path, version, and why there is none. Opens them.
 #[pyfunction]
 #[allow(clippy::type_complexity)]

@@ -1,7 +1,8 @@
 //! Hooks of served models in Python.
 
 use crate::exit::PythonCall;
-use mxrt_serve::{HookArray, HookError, HookLoader, HookRequest, Hooks};
+use mxrt_serve::protocol::Datatype;
+use mxrt_serve::{HookArray, HookError, HookLoader, HookRequest, HookTensor, HookTensors, Hooks};
 use mxrt_tensor::DType;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -27,7 +28,11 @@ pub(crate) fn loader() -> HookLoader {
     })
 }
 
+/// Name of the element type of strings in Python.
+const STRINGS: &str = "bytes";
+
 type Parts = (String, String, Vec<usize>, Vec<u8>);
+type Declared = Option<Vec<(String, String, Vec<i64>)>>;
 
 impl Hooks for PythonHooks {
     fn read(&self, file: &Path) -> Result<Option<Vec<u8>>, HookError> {
@@ -51,18 +56,62 @@ impl Hooks for PythonHooks {
     fn after(&self, outputs: &[HookArray]) -> Result<Option<(Vec<u8>, String)>, HookError> {
         Python::attach(|py| {
             let _call = PythonCall::enter(py);
-            let part =
-                |of: &HookArray| (of.name.clone(), of.dtype.to_string(), of.shape.clone(), PyBytes::new(py, &of.bytes));
-            let parts: Vec<_> = outputs.iter().map(part).collect();
-            let made = self.0.bind(py).call_method1("after", (parts,));
+            let made = self.0.bind(py).call_method1("after", (parts(py, outputs),));
             made.and_then(|made| made.extract()).map_err(|e| error(py, &e))
+        })
+    }
+
+    fn tensors(&self) -> Result<HookTensors, HookError> {
+        let tensor = |(name, datatype, shape)| HookTensor { name, datatype, shape };
+        let tensors = |declared: Declared| declared.map(|all| all.into_iter().map(tensor).collect());
+        Python::attach(|py| {
+            let _call = PythonCall::enter(py);
+            let made = self.0.bind(py).call_method0("tensors");
+            let made: (Declared, Declared) = made.and_then(|made| made.extract()).map_err(|e| error(py, &e))?;
+            Ok(HookTensors { inputs: tensors(made.0), outputs: tensors(made.1) })
+        })
+    }
+
+    fn decode(&self, inputs: &[HookArray]) -> Result<Vec<HookArray>, HookError> {
+        self.arrays("decode", inputs)
+    }
+
+    fn encode(&self, outputs: &[HookArray]) -> Result<Vec<HookArray>, HookError> {
+        self.arrays("encode", outputs)
+    }
+}
+
+impl PythonHooks {
+    /// Calls a hook that makes arrays of arrays.
+    fn arrays(&self, hook: &str, of: &[HookArray]) -> Result<Vec<HookArray>, HookError> {
+        Python::attach(|py| {
+            let _call = PythonCall::enter(py);
+            let made = self.0.bind(py).call_method1(hook, (parts(py, of),));
+            let made: Vec<Parts> = made.and_then(|made| made.extract()).map_err(|e| error(py, &e))?;
+            made.into_iter().map(array).collect()
         })
     }
 }
 
+/// Makes the tuples that Python gets of arrays.
+fn parts<'py>(py: Python<'py>, arrays: &[HookArray]) -> Vec<(String, String, Vec<usize>, Bound<'py, PyBytes>)> {
+    let part = |of: &HookArray| {
+        let dtype = match of.datatype {
+            Datatype::Number(dtype) => dtype.to_string(),
+            Datatype::Bytes => STRINGS.to_owned(),
+        };
+        (of.name.clone(), dtype, of.shape.clone(), PyBytes::new(py, &of.bytes))
+    };
+    arrays.iter().map(part).collect()
+}
+
 fn array((name, dtype, shape, bytes): Parts) -> Result<HookArray, HookError> {
-    let dtype: DType = dtype.parse().map_err(|_| HookError::Failed(format!("'{name}' is an array of {dtype}")))?;
-    Ok(HookArray { name, dtype, shape, bytes })
+    let unknown = |_| HookError::Failed(format!("'{name}' is an array of {dtype}, which no tensor has"));
+    let datatype = match dtype.as_str() {
+        STRINGS => Datatype::Bytes,
+        name => Datatype::Number(name.parse::<DType>().map_err(unknown)?),
+    };
+    Ok(HookArray { name, datatype, shape, bytes })
 }
 
 /// Converts an exception: a `ValueError` is the client's error, and others are the hook's.

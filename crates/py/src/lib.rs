@@ -62,8 +62,8 @@ mod _mxrt {
     };
     #[pymodule_export]
     use crate::devices::{
-        device_count, device_kinds, device_stats, gpu_kernels, gpu_libraries, gpu_status, set_device_limit,
-        set_library_roots, trim_device,
+        cache_folder, device_count, device_kinds, device_stats, gpu_kernels, gpu_libraries, gpu_status,
+        set_device_limit, set_library_roots, trim_device,
     };
     #[pymodule_export]
     use crate::dlpack::{dlpack_device, export_dlpack, import_dlpack, share_numpy};

@@ -3,9 +3,9 @@
 use crate::operator::{attr_pairs, find};
 use crate::settable::Settable;
 use crate::{convert, errors, np_shape, runtime};
-use mxrt_engine::{FailureKind, ForkSafeOnce, OpError};
+use mxrt_engine::{DeviceId, DeviceKind, FailureKind, ForkSafeOnce, OpError};
 use mxrt_graph::{GraphError, LoadOptions, NodeEntry, Symbol, symbol};
-use mxrt_tensor::{DType, PartialShape};
+use mxrt_tensor::{DType, PartialShape, TensorType};
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -217,6 +217,16 @@ impl SymbolBase {
         let list =
             |shapes: &[PartialShape]| shapes.iter().map(|s| np_shape::shown(py, s)).collect::<PyResult<Vec<_>>>();
         Ok((list(&found.args)?, list(&found.outs)?, list(&found.aux)?))
+    }
+
+    /// Returns the names of the nodes that a GPU does not run, for inputs of these shapes and types
+    /// in the order of `list_inputs`. No GPU is needed.
+    fn _nodes_not_on_gpu(&self, py: Python<'_>, inputs: Vec<(Vec<usize>, String)>) -> PyResult<Vec<String>> {
+        let tensor = |(shape, dtype): (Vec<usize>, String)| Ok(TensorType::new(convert::dtype(&dtype)?, shape));
+        let inputs = inputs.into_iter().map(tensor).collect::<PyResult<Vec<_>>>()?;
+        let gpu = DeviceId::new(DeviceKind::GPU, 0);
+        let found = py.detach(|| self.symbol.nodes_not_on(gpu, &inputs)).map_err(|e| errors::from_op(py, &e))?;
+        Ok(found.iter().map(ToString::to_string).collect())
     }
 
     /// Names of the arguments that matter only in training, in the order of the arguments.

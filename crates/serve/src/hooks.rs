@@ -1,9 +1,10 @@
 //! Hooks: a user's functions, in another language. One reads the files of a model; the others are
-//! called before and after the model by the endpoints for files. Inference by the protocol calls none.
+//! called before and after the model: by the endpoints for files, and by inference by the protocol
+//! if they declare its tensors.
 
+use crate::protocol::Datatype;
 use crate::refusal::{Outcome, Refusal};
 use hyper::StatusCode;
-use mxrt_tensor::DType;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,11 +14,31 @@ pub struct HookArray {
     /// name of the input or output; empty: the only one
     pub name: String,
     /// type of the elements
-    pub dtype: DType,
+    pub datatype: Datatype,
     /// extents, the outermost first
     pub shape: Vec<usize>,
-    /// elements, row-major and little-endian
+    /// elements, row-major and little-endian; a string is its length in four bytes, and its bytes
     pub bytes: Vec<u8>,
+}
+
+/// Tensor that hooks declare.
+#[derive(Clone, Debug)]
+pub struct HookTensor {
+    /// name of the input or output
+    pub name: String,
+    /// name of the element type in the protocol
+    pub datatype: String,
+    /// extents, of which a negative one is free
+    pub shape: Vec<i64>,
+}
+
+/// Tensors of requests by the protocol that hooks declare in place of the model's own.
+#[derive(Clone, Debug, Default)]
+pub struct HookTensors {
+    /// tensors that [`Hooks::decode`] gets; none: the model's inputs
+    pub inputs: Option<Vec<HookTensor>>,
+    /// tensors that [`Hooks::encode`] makes; none: the model's outputs
+    pub outputs: Option<Vec<HookTensor>>,
 }
 
 /// Request in the form in which a hook gets it.
@@ -50,6 +71,21 @@ pub trait Hooks: Send + Sync {
     fn before(&self, request: &HookRequest<'_>) -> Result<Option<Vec<HookArray>>, HookError>;
     /// Makes the body and content type of the response. `None` leaves the encoding to the server.
     fn after(&self, outputs: &[HookArray]) -> Result<Option<(Vec<u8>, String)>, HookError>;
+
+    /// Declares tensors of requests by the protocol. The model's own are the default.
+    fn tensors(&self) -> Result<HookTensors, HookError> {
+        Ok(HookTensors::default())
+    }
+
+    /// Makes the inputs of the model from the tensors of a request, which are declared.
+    fn decode(&self, _inputs: &[HookArray]) -> Result<Vec<HookArray>, HookError> {
+        Err(HookError::Failed("there is no hook that decodes".to_owned()))
+    }
+
+    /// Makes the tensors of the response, which are declared, from the outputs of the model.
+    fn encode(&self, _outputs: &[HookArray]) -> Result<Vec<HookArray>, HookError> {
+        Err(HookError::Failed("there is no hook that encodes".to_owned()))
+    }
 }
 
 /// Loads the hooks of a file. The error is a message for the operator.

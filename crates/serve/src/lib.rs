@@ -60,7 +60,7 @@ mod watched;
 pub use batch::{Joining, LocalBatcher};
 pub use config::{Config, Control, GrpcPort, SageMaker};
 pub use error::StartError;
-pub use hooks::{HookArray, HookError, HookLoader, HookRequest, Hooks};
+pub use hooks::{HookArray, HookError, HookLoader, HookRequest, HookTensor, HookTensors, Hooks};
 pub use listen::{ListenAddr, Protocol};
 pub use log::{Level, LogForm, log_line};
 pub use model::{BatchChoice, ModelSettings, ModelSpec, VersionChoice};

@@ -1,7 +1,10 @@
-//! Inference requests: any bytes give an error, or inputs whose numbers fit their types.
+//! Inference requests: any bytes give an error, or inputs whose numbers fit their types, and strings
+//! that fit their shapes.
 
 use mxrt_serve::protocol::numbers::{read, write};
 use mxrt_serve::protocol::request::{Content, InferRequest, Most};
+use mxrt_serve::protocol::strings;
+use mxrt_tensor::Shape;
 
 /// Largest input that is decoded here, in bytes: it keeps a run short. A server has its own limit.
 const MOST_BYTES: usize = 1 << 16;
@@ -12,11 +15,15 @@ pub(super) fn run(bytes: &[u8]) {
     let Ok(request) = InferRequest::parse(bytes, MOST) else { return };
     let _ = request.binary_bytes();
     for input in &request.inputs {
-        let (dtype, shape) = (input.tensor.dtype, &input.tensor.shape);
-        let wanted = input.tensor.checked_bytes().expect("a size that was checked");
+        let shape = &input.tensor.shape;
+        let Some(tensor) = input.tensor.numbers() else {
+            run_strings(input.content, shape);
+            continue;
+        };
+        let (dtype, wanted) = (tensor.dtype, tensor.checked_bytes().expect("a size that was checked"));
         match input.content {
             Content::Binary(size) => assert_eq!(size, wanted),
-            Content::Numbers(text) => {
+            Content::Text(text) => {
                 assert!(shape.size() <= text.len());
                 if wanted > MOST_BYTES {
                     continue;
@@ -34,4 +41,20 @@ pub(super) fn run(bytes: &[u8]) {
             }
         }
     }
+}
+
+fn run_strings(content: Content<'_>, shape: &Shape) {
+    let Content::Text(text) = content else { return };
+    assert!(shape.size() <= text.len());
+    let (mut elements, most) = (Vec::new(), strings::bound(text, shape));
+    if strings::read(text, shape, &mut elements).is_err() {
+        return;
+    }
+    assert!(elements.len() <= most);
+    strings::check(&elements, shape).expect("strings");
+    let (mut written, mut again) = (Vec::new(), Vec::new());
+    strings::write(&elements, &mut written).expect("text");
+    let written = std::str::from_utf8(&written).expect("text");
+    strings::read(written, shape, &mut again).expect("strings");
+    assert_eq!(again, elements);
 }

@@ -203,6 +203,29 @@ def _settings() -> Iterator[Finding]:
         yield Finding("ok", "settings", "set: " + (", ".join(there) or "none"))
 
 
+def _cache() -> Iterator[Finding]:
+    """The folder of kernels that are compiled at run time, which is silently not used if others
+    could have written what is in it.
+    """
+    found = _mxrt.cache_folder()
+    if found is None:
+        words = "there is neither a home folder nor XDG_CACHE_HOME: kernels are compiled in each process"
+        yield Finding("note", "cache", words, "name a folder by MXRT_CACHE_DIR")
+        return
+    folder, refused = Path(found[0]), found[1]
+    if refused is not None:
+        words, _, remedy = refused.partition(". ")
+        yield Finding("note", "cache", words, remedy or "name another folder by MXRT_CACHE_DIR")
+        return
+    there = next(one for one in (folder, *folder.parents) if one.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        what = "is no folder" if not there.is_dir() else "cannot be written"
+        words = f"'{folder}' is not used as a cache: '{there}' {what}"
+        yield Finding("note", "cache", words, "name another folder by MXRT_CACHE_DIR, or take the obstacle away")
+    else:
+        yield Finding("ok", "cache", f"{folder}{'' if folder.exists() else ', made when it is needed'}")
+
+
 def _gpus() -> Iterator[Finding]:
     for key, value in gpu_rows():
         yield Finding("ok", key, value)
@@ -260,5 +283,6 @@ _LOOKS: tuple[Callable[[], Iterator[Finding]], ...] = (
     _huge_pages,
     _openmp,
     _settings,
+    _cache,
     _gpus,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +72,7 @@ def inspected(files: Files, given: list[str], weights: bool = False) -> dict[str
         "parameters": {"arrays": len(held), "numbers": sum(one.size for one in held.values())},
         "dtypes": sorted({one._dtype_name for one in held.values()}),
         "operators": {
-            name: {"count": count, "supported": name not in content.unsupported}
+            name: {"count": count, "supported": name not in content.unsupported, "gpu": None}
             for name, count in content.operators.most_common()
         },
         "inputs": [],
@@ -118,9 +118,9 @@ def _with_graph(report: dict[str, Any], files: Files, held: Mapping[str, NDArray
     spare = sorted(known.keys() - own.keys())
     if spare:
         report["notes"].append(f"{len(spare)} arrays of the parameter file are not used: {', '.join(spare[:5])}")
-    _, outputs, _ = graph.infer_shape(**{**own, **shapes})
+    argument_shapes, outputs, aux_shapes = graph.infer_shape(**{**own, **shapes})
     types = {name: held[name].dtype for name in own.keys() & set(of_graph)}
-    arguments, made, _ = graph.infer_type_partial(**types)
+    arguments, made, aux_types = graph.infer_type_partial(**types)
     of = dict(zip(of_graph, arguments or (), strict=False))
     for one in report["inputs"]:
         one["shape"] = shapes.get(one["name"])
@@ -128,7 +128,35 @@ def _with_graph(report: dict[str, Any], files: Files, held: Mapping[str, NDArray
     for one, shape, dtype in zip(report["outputs"], outputs or (), made or (None,) * len(outputs or ()), strict=False):
         one["shape"], one["dtype"] = tuple(shape), _type(dtype)
     report["layers"] = [vars(one) for one in layers_of(graph, shapes, own)]
+    states = graph.list_auxiliary_states()
+    inferred = {
+        **dict(zip(of_graph, zip(argument_shapes or (), arguments or (), strict=False), strict=False)),
+        **dict(zip(states, zip(aux_shapes or (), aux_types or (), strict=False), strict=False)),
+    }
+    _add_gpu(report["operators"], graph, written(files.symbol).nodes, inferred)
     report["runs"] = True
+
+
+def _add_gpu(
+    operators: dict[str, dict[str, Any]],
+    graph: Any,
+    nodes: Sequence[Mapping[str, Any]],
+    inferred: Mapping[str, tuple[Any, Any]],
+) -> None:
+    """Adds whether a GPU has kernels for each operator and these types: yes, no, or some of its
+    nodes. No GPU is needed to know it.
+    """
+    names = graph.list_inputs()
+    if any(not inferred.get(name, (None,))[0] for name in names):
+        return
+    types = [(tuple(inferred[name][0]), _type(inferred[name][1])) for name in names]
+    lacking = set(graph._nodes_not_on_gpu(types))
+    of_operator: dict[str, list[bool]] = {}
+    for node in nodes:
+        if node["op"] != "null":
+            of_operator.setdefault(node["op"], []).append(node["name"] not in lacking)
+    for name, found in of_operator.items():
+        operators[name]["gpu"] = "yes" if all(found) else "some" if any(found) else "no"
 
 
 def _type(dtype: Any) -> str:
@@ -191,7 +219,7 @@ def _as_text(report: dict[str, Any], every_layer: bool) -> str:
             lines.append(f"  {title[:-1]:10s}  {one['name']} {shape} {one['dtype'] or ''}".rstrip())
         if (more := len(report[title]) - _MOST_INPUTS) > 0:
             lines.append(f"  {'':10s}  and {more} more {title} (--json: all)")
-    lines += ["", "operators: " + ", ".join(_counted(report["operators"]))]
+    lines += ["", *_operators_text(report["operators"])]
     lines += _layers_text(report["layers"], every_layer)
     if "weights" in report:
         titles = ("parameter", "shape", "dtype", "min", "max", "mean", "NaN", "inf")
@@ -212,11 +240,16 @@ def _as_text(report: dict[str, Any], every_layer: bool) -> str:
     return "\n".join(lines)
 
 
-def _counted(operators: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    return [
-        f"{one['count']} {name}" + ("" if one["supported"] else style(" (not supported)", "red"))
-        for name, one in operators.items()
+def _operators_text(operators: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    rows = [
+        (name, one["count"], "yes" if one["supported"] else "no", one["gpu"] or "?") for name, one in operators.items()
     ]
+    lines = [table(("operator", "count", "CPU", "GPU"), rows)]
+    if missing := [name for name, one in operators.items() if not one["supported"]]:
+        lines.append(style(f"not supported: {', '.join(missing)}", "red"))
+    if hosted := [name for name, one in operators.items() if one["gpu"] in ("no", "some")]:
+        lines.append(f"without a kernel for GPUs: {', '.join(hosted)} (fallback=True runs them on the host)")
+    return lines
 
 
 def _layers_text(layers: list[dict[str, Any]], every: bool) -> list[str]:

@@ -12,6 +12,7 @@ mod explain;
 mod host_site;
 pub(crate) mod inputs;
 mod invoke;
+mod lacking;
 mod launch;
 mod measure;
 mod on_device;

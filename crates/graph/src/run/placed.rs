@@ -14,17 +14,16 @@
 use super::cached_op::CachedOp;
 use super::call_options::CallOptions;
 use super::executable::cut::{Cut, CutStage, StagePart, ValueSource, cut_by_place};
+use super::lacking::without_kernel;
 use super::plan_cache::CallSignature;
 use super::prepared::PreparedCall;
 use super::started::{Started, call_error};
 use super::state_updates::push_copy;
 use crate::compile::interrupt::Interrupter;
 use crate::compile::report::PlanReport;
-use crate::compile::values::GraphValues;
 use crate::ir::{GraphNode, infer};
 use mxrt_engine::ForkSafeMutex as Mutex;
 use mxrt_engine::{DeviceId, FailureKind, OpError};
-use mxrt_ops::{Signature, bind_form, form_of};
 use mxrt_tensor::{Context, NDArray, TensorType};
 use smallvec::SmallVec;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -171,21 +170,7 @@ impl CachedOp {
     fn find_lacking(&self, device: DeviceId, types: &[TensorType]) -> Result<Vec<usize>, OpError> {
         // What is wrong with the graph or an operator is said where it is compiled.
         let Ok(types) = infer(&self.source, types) else { return Ok(Vec::new()) };
-        let values = GraphValues::new(&self.source, &types, true);
-        let mut lacking = Vec::new();
-        for (n, node) in self.source.nodes.iter().enumerate().filter(|(n, _)| !values.is_alias(*n)) {
-            // These run on the host in any case.
-            if node.is_stage() || node.flow.is_some() {
-                continue;
-            }
-            let (inputs, outputs) = values.signature_types(n)?;
-            let signature = Signature { inputs: &inputs, outputs: &outputs, options: self.options.kernel };
-            let Ok(form) = form_of(node.op, &node.attrs, &signature) else { continue };
-            if form.and_then(|form| bind_form(device, &form, &signature)).is_none() {
-                lacking.push(n);
-            }
-        }
-        Ok(lacking)
+        without_kernel(&self.source, &types, device, self.options.kernel)
     }
 
     fn on_host(&self, context: Context, lacking: &[usize]) -> String {

@@ -4,24 +4,21 @@
 use super::EndpointCall;
 use super::exchange::Exchange;
 use crate::account::{Account, Charge};
-use crate::background::JobKind;
 use crate::body::{room, unwritten};
-use crate::hooks::{HookArray, HookError, HookRequest};
-use crate::log::{Level, Log};
+use crate::hooks::{HookArray, HookRequest};
 use crate::model::{Feed, Model, TensorInfo, TensorPart};
 use crate::preprocess::is_image;
 use crate::protocol::forms::{self, Field};
 use crate::protocol::{datatype_of, npy, numbers, recordio, short};
 use crate::refusal::{Outcome, Refusal};
 use crate::server::Answer;
-use crate::service::{Inference, Schedule, Service, array, memory};
+use crate::service::{Schedule, Service, hooked};
 use hyper::HeaderMap;
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use mxrt_tensor::{DType, NDArray, ReadGuard, Shape, TensorType};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Instant;
-use tokio::sync::OwnedSemaphorePermit;
 
 /// Number of classes that a response with class names lists for each row.
 const CLASSES: usize = 5;
@@ -78,50 +75,17 @@ async fn from_body(
     let content_type =
         head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
     let job = Decode { service: service.clone(), model: model.clone(), account, headers, content_type, bytes };
-    let arrays = run(inference, &model, schedule, move || job.run()).await?;
+    let arrays = hooked::run(inference, &model, schedule, move || job.run()).await?;
     body.forget();
     let results = inference.compute(arrays, schedule).await?;
     let job = Encode { service: service.clone(), model: model.clone(), account: inference.account().clone(), results };
-    run(inference, &model, schedule, move || job.run(form)).await
-}
-
-/// Runs a job in a thread that may wait. A model with hooks has a limited number of such threads,
-/// and the job keeps its permit until it ends.
-async fn run<T: Send + 'static>(
-    inference: &Inference,
-    model: &Model,
-    schedule: Schedule,
-    job: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
-) -> Result<T, Refusal> {
-    if model.hooks.is_none() {
-        return inference.background(JobKind::Coding, schedule, job).await;
-    }
-    let place = inference.in_time(schedule, places(model)).await?;
-    let job = move || {
-        let done = job();
-        drop(place);
-        done
-    };
-    inference.background(JobKind::Hook, schedule, job).await
-}
-
-async fn places(model: &Model) -> Result<OwnedSemaphorePermit, Refusal> {
-    model.hook_places.clone().acquire_owned().await.map_err(|_| Refusal::draining())
+    hooked::run(inference, &model, schedule, move || job.run(form)).await
 }
 
 /// Returns the headers for hooks; none if the model has no hooks.
 fn for_hooks(model: &Model, headers: &HeaderMap) -> Vec<(String, String)> {
     let header = |(name, value): (&HeaderName, &HeaderValue)| Some((name.to_string(), value.to_str().ok()?.to_owned()));
     if model.hooks.is_some() { headers.iter().filter_map(header).collect() } else { Vec::new() }
-}
-
-/// Returns the refusal for the client, and logs the part of a hook's error that is for operators.
-fn refusal(error: HookError, model: &Model, log: &Log) -> Refusal {
-    let (refusal, words) = error.refusal();
-    if let Some(words) = words {
-        log.model(Level::Error, &model.name, &words);
-    }
-    refusal
 }
 
 /// Request body to be decoded for a model.
@@ -140,16 +104,9 @@ impl Decode {
         // Held as long as the parts, which exist in addition to the arrays made of them.
         let mut charges = Vec::new();
         let parts = self.tensors(&mut charges)?;
-        let signature = self.model.signature(parts.iter().map(|(name, tensor, _)| (name.as_str(), tensor)), None)?;
-        let mut arrays: Vec<Option<NDArray>> = vec![None; self.model.inputs.len()];
-        for (number, (_, tensor, bytes)) in signature.inputs.into_iter().zip(parts) {
-            self.account.add(bytes.len())?;
-            let mut block = memory(&self.service, bytes.len())?;
-            block.as_mut_slice()[..bytes.len()].copy_from_slice(&bytes);
-            arrays[number] = Some(array(&self.service, tensor, block)?);
-        }
+        let arrays = hooked::arrays_of(&self.service, &self.model, &self.account, parts)?;
         self.model.metrics.decode.add(began.elapsed());
-        Ok(arrays.into_iter().flatten().collect())
+        Ok(arrays)
     }
 
     /// Decodes the name, type and elements of each tensor. A csr matrix may come as a dense array.
@@ -330,20 +287,11 @@ impl Decode {
         // The hook gets a copy of the body.
         charge(self.bytes.len())?;
         let request = HookRequest { body: &self.bytes, headers: &self.headers };
-        let made = hooks.before(&request).map_err(|error| refusal(error, &self.model, log))?;
+        let made = hooks.before(&request).map_err(|error| hooked::refusal(error, &self.model, log))?;
         let Some(arrays) = made else { return Ok(None) };
         let part = |array: HookArray| {
             charge(array.bytes.len())?;
-            let tensor = TensorType::new(array.dtype, Shape::from(array.shape));
-            let name = match (self.model.lone_feed(), array.name.is_empty()) {
-                (Some(only), true) => only.info.name.clone(),
-                _ => array.name,
-            };
-            if tensor.checked_bytes() != Some(array.bytes.len()) {
-                let words = format!("'{name}' has {} bytes, which are not those of its shape", array.bytes.len());
-                return Err(refusal(HookError::Failed(words), &self.model, log));
-            }
-            Ok((name, tensor, array.bytes))
+            hooked::part(&self.model, array).map_err(|error| hooked::refusal(error, &self.model, log))
         };
         arrays.into_iter().map(part).collect::<Result<_, _>>().map(Some)
     }
@@ -374,13 +322,9 @@ impl Encode {
         let Some(hooks) = &self.model.hooks else { return Ok(None) };
         // The hook gets a copy, and its response, of unknown size, is estimated as another one.
         let _copies = self.account.charge(2 * self.bytes())?;
-        let array = |(info, array): (&TensorInfo, &NDArray)| {
-            let bytes = array.to_bytes().map_err(|error| Refusal::failed(error.to_string()))?;
-            Ok(HookArray { name: info.name.clone(), dtype: array.dtype(), shape: array.shape().to_vec(), bytes })
-        };
-        let arrays = self.model.outputs.iter().zip(&self.results).map(array).collect::<Result<Vec<_>, Refusal>>()?;
+        let arrays = hooked::outputs_of(&self.model, &self.results)?;
         let log = self.service.repository.log();
-        let made = hooks.after(&arrays).map_err(|error| refusal(error, &self.model, log))?;
+        let made = hooks.after(&arrays).map_err(|error| hooked::refusal(error, &self.model, log))?;
         Ok(made.map(|(body, content_type)| Answer {
             headers: vec![("content-type", content_type)],
             ..Answer::text(body, "application/octet-stream")

@@ -5,17 +5,19 @@ use super::exchange::Exchange;
 use crate::account::Account;
 use crate::answers::Answers;
 use crate::background::{JobKind, LONG, LONG_COPY};
-use crate::body::{RequestBody, too_large, unwritten};
+use crate::body::{RequestBody, room, too_large, unwritten};
+use crate::hooks::HookArray;
 use crate::model::Model;
-use crate::protocol::numbers;
-use crate::protocol::request::{Content, InferRequest};
+use crate::protocol::request::{Content, InferRequest, InputTensor};
 use crate::protocol::response::{InferResponse, OutputTensor};
+use crate::protocol::{Datatype, WireTensor, numbers, short, strings};
 use crate::refusal::Refusal;
 use crate::server::Answer;
+use crate::service::hooked::{self, Results};
 use crate::service::{Schedule, Service, array, memory};
 use hyper::HeaderMap;
 use mxrt_engine::memory::Block;
-use mxrt_tensor::{NDArray, TensorType};
+use mxrt_tensor::{NDArray, Shape, TensorType};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -52,8 +54,32 @@ async fn from_body(exchange: &mut Exchange, model: Arc<Model>) -> Result<Answer,
     };
     body.forget();
     inference.named(decoded.id.as_deref());
-    let mut arrays: Vec<Option<NDArray>> = vec![None; model.inputs.len()];
-    for (number, tensor, content) in decoded.inputs {
+    let arrays = match decoded.inputs {
+        Tensors::Arrays(inputs) => arrays(service, body, inputs).await?,
+        Tensors::ForHook(inputs) => {
+            let tensors = tensors(body, inputs).await?;
+            hooked::decode(service, inference, &model, decoded.schedule, tensors).await?
+        }
+    };
+    let results = inference.compute(arrays, decoded.schedule).await?;
+    let results = hooked::encode(service, inference, &model, decoded.schedule, results).await?;
+    let answers = service.answers.clone();
+    let job = Encode { model, id: decoded.id, results, wanted: decoded.wanted, answers };
+    if job.bytes(false) > LONG || job.bytes(true) > LONG_COPY {
+        inference.background(JobKind::Coding, decoded.schedule, move || job.run()).await
+    } else {
+        job.run()
+    }
+}
+
+/// Reads the binary data of the inputs of a model, and puts them in its order.
+async fn arrays(
+    service: &Service,
+    body: &mut RequestBody,
+    inputs: Vec<(usize, TensorType, Received)>,
+) -> Result<Vec<NDArray>, Refusal> {
+    let mut arrays: Vec<Option<NDArray>> = vec![None; inputs.len()];
+    for (number, tensor, content) in inputs {
         arrays[number] = Some(match content {
             Received::Array(array) => array,
             Received::Binary(mut block) => {
@@ -63,14 +89,24 @@ async fn from_body(exchange: &mut Exchange, model: Arc<Model>) -> Result<Answer,
         });
     }
     body.end().await?;
-    let results = inference.compute(arrays.into_iter().flatten().collect(), decoded.schedule).await?;
-    let answers = service.answers.clone();
-    let job = Encode { model, id: decoded.id, results, wanted: decoded.wanted, answers };
-    if job.bytes(false) > LONG || job.bytes(true) > LONG_COPY {
-        inference.background(JobKind::Coding, decoded.schedule, move || job.run()).await
-    } else {
-        job.run()
+    Ok(arrays.into_iter().flatten().collect())
+}
+
+/// Reads the binary data of tensors for a hook.
+async fn tensors(body: &mut RequestBody, inputs: Vec<(HookArray, bool)>) -> Result<Vec<HookArray>, Refusal> {
+    let mut tensors = Vec::with_capacity(inputs.len());
+    for (mut tensor, is_binary) in inputs {
+        if is_binary {
+            body.read_into(&mut tensor.bytes).await?;
+            if tensor.datatype == Datatype::Bytes {
+                let wrong = |words| Refusal::invalid(format!("input '{}': {words}", short(&tensor.name)));
+                strings::check(&tensor.bytes, &Shape::from(tensor.shape.clone())).map_err(wrong)?;
+            }
+        }
+        tensors.push(tensor);
     }
+    body.end().await?;
+    Ok(tensors)
 }
 
 /// Reads the length of the JSON before binary data from the head. Returns `None` if the body is
@@ -110,12 +146,19 @@ enum Received {
     Binary(Block),
 }
 
+/// Inputs of a request, in the order of their binary data.
+enum Tensors {
+    /// number, type and content of each input of the model
+    Arrays(Vec<(usize, TensorType, Received)>),
+    /// tensors for a hook; those that are marked come as binary data
+    ForHook(Vec<(HookArray, bool)>),
+}
+
 /// Decoded request that fits its model.
 struct Decoded {
     id: Option<String>,
     schedule: Schedule,
-    /// number, type and content of each input, in the order of binary data
-    inputs: Vec<(usize, TensorType, Received)>,
+    inputs: Tensors,
     /// numbers of the wanted outputs, and whether they are binary
     wanted: Vec<(usize, bool)>,
 }
@@ -126,9 +169,9 @@ impl Decode {
         let model = &self.model;
         // Parsing copies texts out of the JSON.
         let _texts = self.account.charge(self.json.len())?;
-        let request = InferRequest::parse(&self.json, model.most()).map_err(Refusal::invalid)?;
+        let request = InferRequest::parse(&self.json, model.offered.most()).map_err(Refusal::invalid)?;
         self.account.add(request.id.as_ref().map_or(0, String::len))?;
-        let inputs = request.inputs.iter().map(|input| (input.name.as_str(), &input.tensor));
+        let inputs = request.inputs.iter().map(|input| (input.name.as_str(), input.tensor.clone()));
         let names: Option<Vec<&str>> =
             request.outputs.as_ref().map(|outputs| outputs.iter().map(|output| output.name.as_str()).collect());
         let signature = model.signature(inputs, names.as_deref())?;
@@ -136,29 +179,66 @@ impl Decode {
         let wanted = signature.outputs.iter().enumerate();
         let wanted = wanted.map(|(i, number)| (*number, binary(i).unwrap_or(request.binary_outputs))).collect();
         self.check_length(&request)?;
-        let mut inputs = Vec::with_capacity(signature.inputs.len());
-        for (number, input) in signature.inputs.into_iter().zip(&request.inputs) {
-            let bytes = input.tensor.bytes();
-            if matches!(input.content, Content::Numbers(_)) {
-                // Binary data is charged as it arrives.
-                self.account.add(bytes)?;
-            }
-            let mut block = memory(&self.service, bytes)?;
-            let received = match input.content {
-                Content::Binary(_) => Received::Binary(block),
-                Content::Numbers(text) => {
-                    let (dtype, shape) = (input.tensor.dtype, &input.tensor.shape);
-                    numbers::read(text, dtype, shape, &mut block.as_mut_slice()[..bytes])
-                        .map_err(|e| Refusal::invalid(format!("input '{}': {e}", input.name)))?;
-                    Received::Array(array(&self.service, input.tensor.clone(), block)?)
-                }
-            };
-            inputs.push((number, input.tensor.clone(), received));
-        }
+        let inputs = if model.decodes {
+            let tensors = request.inputs.iter().map(|input| self.for_hook(input));
+            Tensors::ForHook(tensors.collect::<Result<_, Refusal>>()?)
+        } else {
+            let numbered = signature.inputs.iter().zip(&request.inputs);
+            Tensors::Arrays(numbered.map(|(number, input)| self.array(*number, input)).collect::<Result<_, Refusal>>()?)
+        };
         model.metrics.decode.add(began.elapsed());
         let timeout = request.timeout.map(Duration::from_micros);
         let schedule = Schedule { priority: request.priority, timeout };
         Ok(Decoded { id: request.id, schedule, inputs, wanted })
+    }
+
+    /// Makes the array of an input, or memory for one that comes as binary data.
+    fn array(&self, number: usize, input: &InputTensor<'_>) -> Result<(usize, TensorType, Received), Refusal> {
+        let tensor = input.tensor.numbers().ok_or_else(|| Refusal::failed("an input of a model has strings"))?;
+        let bytes = tensor.bytes();
+        if matches!(input.content, Content::Text(_)) {
+            // Binary data is charged as it arrives.
+            self.account.add(bytes)?;
+        }
+        let mut block = memory(&self.service, bytes)?;
+        let received = match input.content {
+            Content::Binary(_) => Received::Binary(block),
+            Content::Text(text) => {
+                read_numbers(input, text, &tensor, &mut block.as_mut_slice()[..bytes])?;
+                Received::Array(array(&self.service, tensor.clone(), block)?)
+            }
+        };
+        Ok((number, tensor, received))
+    }
+
+    /// Makes a tensor for a hook, or memory for one that comes as binary data, which is marked.
+    fn for_hook(&self, input: &InputTensor<'_>) -> Result<(HookArray, bool), Refusal> {
+        let WireTensor { datatype, shape } = &input.tensor;
+        let mut bytes = Vec::new();
+        let is_binary = match (input.content, input.tensor.numbers()) {
+            (Content::Binary(size), _) => {
+                room(&mut bytes, size)?;
+                bytes.resize(size, 0);
+                true
+            }
+            (Content::Text(text), Some(tensor)) => {
+                self.account.add(tensor.bytes())?;
+                room(&mut bytes, tensor.bytes())?;
+                bytes.resize(tensor.bytes(), 0);
+                read_numbers(input, text, &tensor, &mut bytes)?;
+                false
+            }
+            (Content::Text(text), None) => {
+                let most = strings::bound(text, shape);
+                self.account.add(most)?;
+                room(&mut bytes, most)?;
+                let wrong = |words| Refusal::invalid(format!("input '{}': {words}", short(&input.name)));
+                strings::read(text, shape, &mut bytes).map_err(wrong)?;
+                false
+            }
+        };
+        let array = HookArray { name: input.name.clone(), datatype: *datatype, shape: shape.to_vec(), bytes };
+        Ok((array, is_binary))
     }
 
     /// Checks, before memory is taken, that the body is as long as the JSON says.
@@ -182,11 +262,17 @@ impl Decode {
     }
 }
 
+/// Reads the elements of an input from JSON.
+fn read_numbers(input: &InputTensor<'_>, text: &str, tensor: &TensorType, to: &mut [u8]) -> Result<(), Refusal> {
+    numbers::read(text, tensor.dtype, &tensor.shape, to)
+        .map_err(|words| Refusal::invalid(format!("input '{}': {words}", short(&input.name))))
+}
+
 /// Results to be encoded as a response.
 struct Encode {
     model: Arc<Model>,
     id: Option<String>,
-    results: Vec<NDArray>,
+    results: Results,
     wanted: Vec<(usize, bool)>,
     answers: Arc<Answers>,
 }
@@ -196,25 +282,30 @@ impl Encode {
     fn bytes(&self, of_binary: bool) -> usize {
         const PER_NUMBER: usize = 10;
         let wanted = self.wanted.iter().filter(|(_, binary)| *binary == of_binary);
-        let arrays = wanted.filter_map(|(number, _)| self.results.get(*number)).map(NDArray::tensor_type);
-        arrays.map(|tensor| if of_binary { tensor.bytes() } else { tensor.shape.size() * PER_NUMBER }).sum()
+        let size = |number: &usize| match (self.results.size(*number), self.model.offered.outputs[*number].datatype) {
+            ((elements, _), Datatype::Number(_)) if !of_binary => elements * PER_NUMBER,
+            ((_, bytes), _) => bytes,
+        };
+        wanted.map(|(number, _)| size(number)).sum()
     }
 
     fn run(&self) -> Result<Answer, Refusal> {
         let began = Instant::now();
         let model = &self.model;
-        let mut guards = Vec::with_capacity(self.wanted.len());
+        let mut read = Vec::with_capacity(self.wanted.len());
         for (number, binary) in &self.wanted {
-            let array = self
-                .results
-                .get(*number)
-                .ok_or_else(|| Refusal::failed(format!("the model made {} outputs", self.results.len())))?;
-            let guard = array.read().map_err(|error| Refusal::failed(error.to_string()))?;
-            guards.push((model.outputs[*number].name.as_str(), *binary, guard));
+            let output = self.results.read(*number)?;
+            read.push((model.offered.outputs[*number].name.as_str(), *binary, output.shape(), output));
         }
-        let outputs: Vec<OutputTensor<'_>> = guards
+        let outputs: Vec<OutputTensor<'_>> = read
             .iter()
-            .map(|(name, binary, guard)| OutputTensor { name, tensor: guard.tensor(), binary: *binary })
+            .map(|(name, binary, shape, output)| OutputTensor {
+                name,
+                datatype: output.datatype(),
+                shape,
+                bytes: output.bytes(),
+                binary: *binary,
+            })
             .collect();
         let expected = self.bytes(false) + self.bytes(true);
         let charge = self.answers.reserve(expected)?;

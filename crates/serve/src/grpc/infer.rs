@@ -8,9 +8,11 @@ use crate::account::Account;
 use crate::answers::Answers;
 use crate::background::{JobKind, LONG, LONG_COPY};
 use crate::body::room;
+use crate::hooks::HookArray;
 use crate::model::Model;
-use crate::protocol::datatype_of;
+use crate::protocol::WireTensor;
 use crate::refusal::Refusal;
+use crate::service::hooked::{self, Results};
 use crate::service::{Inference, Schedule, Service, array, memory};
 use hyper::body::Bytes;
 use mxrt_tensor::NDArray;
@@ -52,9 +54,14 @@ async fn whole(call: &mut GrpcCall, inference: &mut Inference) -> Result<Payload
     };
     call.body.forget();
     let schedule = Schedule { timeout: sooner(decoded.schedule.timeout, timeout), ..decoded.schedule };
-    let results = inference.compute(decoded.arrays, schedule).await?;
+    let arrays = match decoded.inputs {
+        Tensors::Arrays(arrays) => arrays,
+        Tensors::ForHook(tensors) => hooked::decode(&call.shared.service, inference, &model, schedule, tensors).await?,
+    };
+    let results = inference.compute(arrays, schedule).await?;
+    let results = hooked::encode(&call.shared.service, inference, &model, schedule, results).await?;
     let job = Encode { model, id, results, wanted: decoded.wanted, answers: call.shared.service.answers.clone() };
-    if job.bytes() > LONG_COPY {
+    if job.results.bytes() > LONG_COPY {
         inference.background(JobKind::Coding, schedule, move || job.run()).await
     } else {
         job.run()
@@ -73,10 +80,16 @@ struct Decode {
     account: Account,
 }
 
+/// Inputs of a request: those of the model, or tensors for its hook.
+enum Tensors {
+    Arrays(Vec<NDArray>),
+    ForHook(Vec<HookArray>),
+}
+
 /// Decoded request that fits its model.
 struct Decoded {
     schedule: Schedule,
-    arrays: Vec<NDArray>,
+    inputs: Tensors,
     /// numbers of the wanted outputs
     wanted: Vec<usize>,
 }
@@ -84,22 +97,56 @@ struct Decoded {
 impl Decode {
     fn run(&self, message: Bytes) -> Result<Decoded, Refusal> {
         let began = Instant::now();
-        let request = InferRequest::read(&message, self.model.most())?;
-        let inputs = request.inputs.iter().map(|input| (input.name, &input.tensor));
+        let request = InferRequest::read(&message, self.model.offered.most())?;
+        let inputs = request.inputs.iter().map(|input| (input.name, input.tensor.clone()));
         let signature = self.model.signature(inputs, request.outputs.as_deref())?;
+        let inputs = if self.model.decodes {
+            let tensors = (0..request.inputs.len()).map(|place| self.for_hook(&request, place));
+            Tensors::ForHook(tensors.collect::<Result<_, Refusal>>()?)
+        } else {
+            Tensors::Arrays(self.arrays(&request, &signature.inputs)?)
+        };
+        self.model.metrics.decode.add(began.elapsed());
+        Ok(Decoded { schedule: request.schedule, inputs, wanted: signature.outputs })
+    }
+
+    /// Makes the arrays of the inputs of the model, in its order.
+    fn arrays(&self, request: &InferRequest<'_>, numbers: &[usize]) -> Result<Vec<NDArray>, Refusal> {
         let mut arrays: Vec<Option<NDArray>> = vec![None; self.model.inputs.len()];
-        for (place, number) in signature.inputs.iter().enumerate() {
+        for (place, number) in numbers.iter().enumerate() {
             request.check_size(place)?;
-            let tensor = request.inputs[place].tensor.clone();
+            let tensor = request.inputs[place].tensor.numbers();
+            let tensor = tensor.ok_or_else(|| Refusal::failed("an input of a model has strings"))?;
             let bytes = tensor.bytes();
             self.account.add(bytes)?;
             let mut block = memory(&self.service, bytes)?;
             request.elements(place, &mut block.as_mut_slice()[..bytes])?;
             arrays[*number] = Some(array(&self.service, tensor, block)?);
         }
-        self.model.metrics.decode.add(began.elapsed());
-        let arrays = arrays.into_iter().flatten().collect();
-        Ok(Decoded { schedule: request.schedule, arrays, wanted: signature.outputs })
+        Ok(arrays.into_iter().flatten().collect())
+    }
+
+    /// Makes a tensor for a hook.
+    fn for_hook(&self, request: &InferRequest<'_>, place: usize) -> Result<HookArray, Refusal> {
+        request.check_size(place)?;
+        let input = &request.inputs[place];
+        let WireTensor { datatype, shape } = &input.tensor;
+        let mut bytes = Vec::new();
+        match input.tensor.numbers() {
+            Some(tensor) => {
+                self.account.add(tensor.bytes())?;
+                room(&mut bytes, tensor.bytes())?;
+                bytes.resize(tensor.bytes(), 0);
+                request.elements(place, &mut bytes)?;
+            }
+            None => {
+                let most = request.most_bytes(place);
+                self.account.add(most)?;
+                room(&mut bytes, most)?;
+                request.strings(place, &mut bytes)?;
+            }
+        }
+        Ok(HookArray { name: input.name.to_owned(), datatype: *datatype, shape: shape.to_vec(), bytes })
     }
 }
 
@@ -107,22 +154,18 @@ impl Decode {
 struct Encode {
     model: Arc<Model>,
     id: String,
-    results: Vec<NDArray>,
+    results: Results,
     wanted: Vec<usize>,
     answers: Arc<Answers>,
 }
 
 impl Encode {
-    fn bytes(&self) -> usize {
-        self.results.iter().map(|array| array.tensor_type().bytes()).sum()
-    }
-
     /// Encodes the response with its prefix. The bytes of outputs are copied once, after the other
     /// fields.
     fn run(self) -> Result<Payload, Refusal> {
         let began = Instant::now();
         let Encode { model, id, results, wanted, answers } = self;
-        let mut guards = Vec::with_capacity(wanted.len());
+        let mut outputs = Vec::with_capacity(wanted.len());
         let mut head = wire::ModelInferResponse {
             model_name: model.name.clone(),
             model_version: model.version.clone(),
@@ -130,20 +173,17 @@ impl Encode {
             ..Default::default()
         };
         for number in &wanted {
-            let lacking = || Refusal::failed(format!("the model made {} outputs", results.len()));
-            let guard = results.get(*number).ok_or_else(lacking)?.read().map_err(|e| Refusal::failed(e.to_string()))?;
-            let tensor = guard.tensor();
-            let shape: &[usize] = tensor.shape;
+            let output = results.read(*number)?;
             head.outputs.push(wire::model_infer_response::InferOutputTensor {
-                name: model.outputs[*number].name.clone(),
-                datatype: datatype_of(tensor.dtype).to_owned(),
-                shape: shape.iter().map(|extent| *extent as i64).collect(),
+                name: model.offered.outputs[*number].name.clone(),
+                datatype: output.datatype().name().to_owned(),
+                shape: output.shape().iter().map(|extent| *extent as i64).collect(),
                 ..Default::default()
             });
-            guards.push(guard);
+            outputs.push(output);
         }
         let field = |bytes: &[u8]| key_len(RAW_OUTPUTS) + encoded_len_varint(bytes.len() as u64) + bytes.len();
-        let size = head.encoded_len() + guards.iter().map(|guard| field(guard.tensor().bytes())).sum::<usize>();
+        let size = head.encoded_len() + outputs.iter().map(|output| field(output.bytes())).sum::<usize>();
         if u32::try_from(size).is_err() {
             return Err(Refusal::failed(format!("the answer has {size} bytes, more than a message can have")));
         }
@@ -152,11 +192,10 @@ impl Encode {
         room(&mut message, PREFIX + size)?;
         message.resize(PREFIX, 0);
         head.encode_raw(&mut message);
-        for guard in &guards {
-            let tensor = guard.tensor();
+        for output in &outputs {
             encode_key(RAW_OUTPUTS, WireType::LengthDelimited, &mut message);
-            encode_varint(tensor.bytes().len() as u64, &mut message);
-            message.extend_from_slice(tensor.bytes());
+            encode_varint(output.bytes().len() as u64, &mut message);
+            message.extend_from_slice(output.bytes());
         }
         set_length(&mut message);
         model.metrics.encode.add(began.elapsed());

@@ -2,8 +2,7 @@
 
 use super::call::{GrpcCall, Reply};
 use super::generated::inference as wire;
-use crate::model::{ConfigTensor, ModelConfig, PLATFORM, TensorInfo};
-use crate::protocol::datatype_of;
+use crate::model::{ConfigTensor, ModelConfig, NamedTensor, PLATFORM};
 use crate::refusal::Refusal;
 use crate::service::{Change, ModelStatistics, NAME, VERSION};
 
@@ -44,17 +43,17 @@ pub(super) fn model_metadata(
     of: wire::ModelMetadataRequest,
 ) -> Result<wire::ModelMetadataResponse, Refusal> {
     let (model, versions) = call.shared.service.metadata(&of.name, version(&of.version))?;
-    let tensor = |info: &TensorInfo| wire::model_metadata_response::TensorMetadata {
-        name: info.name.clone(),
-        datatype: datatype_of(info.dtype).to_owned(),
-        shape: info.extents(),
+    let tensor = |of: &NamedTensor| wire::model_metadata_response::TensorMetadata {
+        name: of.name.clone(),
+        datatype: of.datatype.name().to_owned(),
+        shape: of.extents(),
     };
     Ok(wire::ModelMetadataResponse {
         name: model.name.clone(),
         versions,
         platform: PLATFORM.to_owned(),
-        inputs: model.inputs.iter().map(tensor).collect(),
-        outputs: model.outputs.iter().map(tensor).collect(),
+        inputs: model.offered.inputs.iter().map(tensor).collect(),
+        outputs: model.offered.outputs.iter().map(tensor).collect(),
     })
 }
 

@@ -2,8 +2,8 @@
 //! message says.
 
 use super::fields::{Fields, Value, wrong};
-use crate::protocol::request::{MAX_AXES, Most, tensor_type};
-use crate::protocol::{datatype_of, dtype_of, short};
+use crate::protocol::request::{MAX_AXES, Most};
+use crate::protocol::{Datatype, WireTensor, datatype_of, short, strings};
 use crate::refusal::Refusal;
 use crate::service::Schedule;
 use mxrt_tensor::{DType, TensorType};
@@ -79,7 +79,7 @@ pub(super) struct InferRequest<'a> {
 #[derive(Debug)]
 pub(super) struct InputTensor<'a> {
     pub(super) name: &'a str,
-    pub(super) tensor: TensorType,
+    pub(super) tensor: WireTensor,
     /// message of its typed elements, if it has such
     contents: Option<&'a [u8]>,
 }
@@ -132,14 +132,9 @@ impl<'a> InferRequest<'a> {
                 let message = format!("input '{}': has both 'contents' and raw_input_contents", short(input.name));
                 return Err(Refusal::invalid(message));
             }
-            let wanted = input.tensor.bytes();
-            if bytes.len() != wanted {
-                return Err(Refusal::invalid(format!(
-                    "input '{}': raw_input_contents has {} bytes; type and shape make {wanted}",
-                    short(input.name),
-                    bytes.len()
-                )));
-            }
+            input.tensor.check_size(bytes.len()).map_err(|words| {
+                Refusal::invalid(format!("input '{}': raw_input_contents has {words}", short(input.name)))
+            })?;
         }
         Ok(())
     }
@@ -150,7 +145,8 @@ impl<'a> InferRequest<'a> {
         let input = &self.inputs[place];
         let enough = input.tensor.shape.size() <= input.contents.map_or(0, <[u8]>::len);
         // With no room for elements they are only counted, so that the error gives their number.
-        if self.raw.is_empty() && !enough { self.elements(place, &mut []) } else { Ok(()) }
+        let counted = self.raw.is_empty() && !enough && input.tensor.datatype != Datatype::Bytes;
+        if counted { self.elements(place, &mut []) } else { Ok(()) }
     }
 
     /// Writes the elements of an input to `to`.
@@ -160,10 +156,29 @@ impl<'a> InferRequest<'a> {
             return Ok(());
         }
         let input = &self.inputs[place];
-        typed(input.contents.unwrap_or_default(), &input.tensor, to).map_err(|refusal| match refusal {
-            Typed::Wrong(words) => Refusal::invalid(format!("input '{}': {words}", short(input.name))),
-            Typed::NoMessage(refusal) => refusal,
-        })
+        let Some(tensor) = input.tensor.numbers() else {
+            return Err(Refusal::failed("strings are read as numbers"));
+        };
+        typed(input.contents.unwrap_or_default(), &tensor, to).map_err(|error| error.of(input))
+    }
+
+    /// Returns a bound on the bytes of the strings of an input in their binary form. In
+    /// `bytes_contents` a string has two bytes besides its own, and four in the binary form.
+    pub(super) fn most_bytes(&self, place: usize) -> usize {
+        match self.raw.get(place) {
+            Some(bytes) => bytes.len(),
+            None => self.inputs[place].contents.map_or(0, <[u8]>::len).saturating_mul(2),
+        }
+    }
+
+    /// Appends the strings of an input to `to` in their binary form.
+    pub(super) fn strings(&self, place: usize, to: &mut Vec<u8>) -> Result<(), Refusal> {
+        let input = &self.inputs[place];
+        match self.raw.get(place) {
+            Some(bytes) => to.extend_from_slice(bytes),
+            None => typed_strings(input.contents.unwrap_or_default(), to).map_err(|error| error.of(input))?,
+        }
+        strings::check(to, &input.tensor.shape).map_err(|words| Typed::Wrong(words).of(input))
     }
 }
 
@@ -196,11 +211,9 @@ impl<'a> InputTensor<'a> {
         if shared {
             return Err(wrong("shared memory is not supported".to_owned()));
         }
-        if datatype == "BYTES" {
-            return Err(wrong("the type BYTES is not supported: MXNet models take numbers".to_owned()));
-        }
-        let dtype = dtype_of(datatype).ok_or_else(|| wrong(format!("unknown datatype '{}'", short(datatype))))?;
-        Ok(InputTensor { name, tensor: tensor_type(dtype, &shape).map_err(wrong)?, contents })
+        let unknown = || wrong(format!("unknown datatype '{}'", short(datatype)));
+        let datatype = Datatype::named(datatype).ok_or_else(unknown)?;
+        Ok(InputTensor { name, tensor: WireTensor::new(datatype, &shape).map_err(wrong)?, contents })
     }
 }
 
@@ -283,6 +296,30 @@ impl From<Refusal> for Typed {
     fn from(refusal: Refusal) -> Typed {
         Typed::NoMessage(refusal)
     }
+}
+
+impl Typed {
+    /// Makes the refusal, with the name of the input.
+    fn of(self, input: &InputTensor<'_>) -> Refusal {
+        match self {
+            Typed::Wrong(words) => Refusal::invalid(format!("input '{}': {words}", short(input.name))),
+            Typed::NoMessage(refusal) => refusal,
+        }
+    }
+}
+
+/// Appends the elements of `bytes_contents` in their binary form. The other fields must be empty.
+fn typed_strings(message: &[u8], to: &mut Vec<u8>) -> Result<(), Typed> {
+    const BYTES: u32 = CONTENTS.len() as u32;
+    let mut others = false;
+    for field in Fields(message) {
+        match field? {
+            (BYTES, value) => strings::push(value.message()?, to).map_err(Typed::Wrong)?,
+            (number, value) => others |= (1..BYTES).contains(&number) && value != Value::Bytes(&[]),
+        }
+    }
+    let words = "'contents' has elements in others than 'bytes_contents'";
+    if others { Err(Typed::Wrong(words.to_owned())) } else { Ok(()) }
 }
 
 /// Names of the fields of `contents`, in the order of their numbers.
@@ -426,7 +463,7 @@ mod tests {
         assert_eq!(Head::read(&bytes).expect("a head"), head);
         let read = InferRequest::read(&bytes, MOST).expect("a request");
         assert_eq!(read.inputs.iter().map(|input| input.name).collect::<Vec<_>>(), ["a", "b"]);
-        assert_eq!(read.inputs[0].tensor, TensorType::new(DType::F32, Shape::new(&[1, 2])));
+        assert_eq!(read.inputs[0].tensor.numbers(), Some(TensorType::new(DType::F32, Shape::new(&[1, 2]))));
         assert_eq!(read.outputs, Some(vec!["y"]));
         let mut elements = [0; 8];
         read.elements(1, &mut elements).expect("elements");

@@ -1,7 +1,7 @@
 //! Configuration of a model in the form that clients of Triton read.
 
-use super::{Model, PLATFORM, TensorInfo};
-use crate::protocol::datatype_of;
+use super::{Model, NamedTensor, PLATFORM};
+use crate::protocol::Datatype;
 use serde::Serialize;
 
 /// Name of the backend in configurations.
@@ -32,18 +32,26 @@ pub(crate) struct ModelConfig {
 impl ModelConfig {
     pub(crate) fn of(model: &Model) -> ModelConfig {
         let rows = model.most_rows();
-        let tensor = |info: &TensorInfo| {
-            let extents = info.extents();
+        let tensor = |of: &NamedTensor| {
+            let extents = of.extents();
             let dims = if rows.is_some() { extents.get(1..).unwrap_or_default().to_vec() } else { extents };
-            ConfigTensor { name: info.name.clone(), data_type: format!("TYPE_{}", datatype_of(info.dtype)), dims }
+            ConfigTensor { name: of.name.clone(), data_type: data_type(of.datatype), dims }
         };
         ModelConfig {
             name: model.name.clone(),
             platform: PLATFORM,
             backend: BACKEND,
             max_batch_size: rows.map_or(0, |rows| i32::try_from(rows).unwrap_or(i32::MAX)),
-            input: model.inputs.iter().map(tensor).collect(),
-            output: model.outputs.iter().map(tensor).collect(),
+            input: model.offered.inputs.iter().map(tensor).collect(),
+            output: model.offered.outputs.iter().map(tensor).collect(),
         }
+    }
+}
+
+/// Returns the name of an element type in configurations.
+fn data_type(of: Datatype) -> String {
+    match of {
+        Datatype::Bytes => "TYPE_STRING".to_owned(),
+        number => format!("TYPE_{}", number.name()),
     }
 }

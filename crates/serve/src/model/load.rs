@@ -2,9 +2,10 @@
 
 use super::explain;
 use super::graph::{FreeArguments, ModelGraph};
+use super::interface::Declared;
 use super::settings::{BatchChoice, ModelSpec};
 use super::types::ModelTypes;
-use super::{Feed, GraphArgument, Model, Names, TensorInfo, bad, listed};
+use super::{Feed, GraphArgument, Interface, Model, NamedTensor, TensorInfo, bad, listed};
 use crate::batch::{self, Batcher, Joining, USUAL_ROWS};
 use crate::hooks::{HookLoader, Hooks};
 use crate::metrics::ModelMetrics;
@@ -167,11 +168,21 @@ impl Model {
         })?;
         let feeds = Feed::all(symbol, params, inputs.iter().map(|name| types.of(name)).collect())?;
         let inputs: Vec<TensorInfo> = feeds.iter().flat_map(Feed::tensors).collect();
+        let named = |all: &[TensorInfo]| all.iter().map(NamedTensor::from).collect();
+        let own = Interface::new(named(&inputs), named(&types.outputs));
+        let declared = hooks.as_ref().map(|hooks| Declared::by(&**hooks)).transpose()?.unwrap_or_default();
+        let (decodes, encodes) = (declared.inputs.is_some(), declared.outputs.is_some());
         let ModelGraph { symbol, settings, .. } = graph;
         Ok(Model {
             name: spec.name.clone(),
             version: settings.version.clone(),
-            names: Names::of(&inputs, &types.outputs),
+            offered: Interface::new(
+                declared.inputs.unwrap_or_else(|| own.inputs.clone()),
+                declared.outputs.unwrap_or_else(|| own.outputs.clone()),
+            ),
+            own,
+            decodes,
+            encodes,
             memory: 0,
             untried: None,
             gives_probabilities: gives_probabilities(&symbol),
@@ -281,8 +292,8 @@ impl Model {
         if !matches!(input.dtype, DType::F32 | DType::U8) {
             return Err(bad("preprocess: images become inputs of the types FP32 and UINT8 alone".to_owned()));
         }
-        let fits = self.input(&input.name, &preprocess.tensor(input.dtype));
-        fits.map(drop).map_err(|refusal| bad(format!("preprocess: {}", refusal.message)))
+        let fits = input.check(&preprocess.tensor(input.dtype));
+        fits.map_err(|refusal| bad(format!("preprocess: {}", refusal.message)))
     }
 
     /// Checks that the model maps the inputs of a file to the outputs of the file.
@@ -302,7 +313,7 @@ impl Model {
         };
         let input = |input: &TensorInfo| {
             let golden = array(&input.name)?.ok_or_else(|| wrong(format!("it has no input '{}'", input.name)))?;
-            self.input(&input.name, &golden.tensor).map_err(|refusal| wrong(refusal.message))?;
+            input.check(&golden.tensor).map_err(|refusal| wrong(refusal.message))?;
             array_of(self.engine, golden.tensor, golden.bytes)
         };
         let tensors = self.inputs.iter().map(input).collect::<Result<Vec<_>, OpError>>()?;

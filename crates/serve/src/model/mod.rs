@@ -4,20 +4,20 @@ mod config;
 mod explain;
 mod feed;
 mod graph;
+mod interface;
 mod load;
 mod settings;
 mod types;
 
 pub(crate) use config::{ConfigTensor, ModelConfig};
 pub(crate) use feed::{Feed, TensorPart};
+pub(crate) use interface::{Interface, NamedTensor};
 pub(crate) use load::Loading;
 pub use settings::{BatchChoice, ModelSettings, ModelSpec, VersionChoice};
 
 use crate::batch::{BatchAnswer, Batcher, Calls, Holds, Kept};
 use crate::hooks::Hooks;
 use crate::metrics::ModelMetrics;
-use crate::protocol::request::Most;
-use crate::protocol::{datatype_of, short};
 use crate::queue::Queue;
 use crate::refusal::Refusal;
 use crate::turns::{CallPermit, ModelShare};
@@ -45,43 +45,10 @@ pub(crate) struct TensorInfo {
 }
 
 impl TensorInfo {
-    /// Returns the shape in the form of the protocol, where -1 is a free extent. If the number of
-    /// axes is unknown, the shape is a single -1.
-    pub(crate) fn extents(&self) -> Vec<i64> {
-        match self.shape.dims() {
-            None => vec![-1],
-            Some(dims) => dims.iter().map(|d| d.and_then(|d| i64::try_from(d).ok()).unwrap_or(-1)).collect(),
-        }
-    }
-
     /// Checks that a tensor is of this type.
     fn check(&self, tensor: &TensorType) -> Result<(), Refusal> {
-        let (name, wanted) = (&self.name, self);
-        if tensor.dtype != wanted.dtype {
-            let (got, wanted) = (datatype_of(tensor.dtype), datatype_of(wanted.dtype));
-            let message = format!("input '{name}': got {got}, wanted {wanted}");
-            return Err(Refusal::invalid(message).of_kind(FailureKind::Type));
-        }
-        let fits = wanted.shape.dims().is_none_or(|dims| {
-            dims.len() == tensor.shape.len()
-                && dims.iter().zip(tensor.shape.iter()).all(|(w, g)| w.is_none_or(|w| w == *g))
-        });
-        if !fits {
-            let message = format!(
-                "input '{name}': got the shape {:?}, wanted {:?}, where -1 is any extent",
-                &tensor.shape[..],
-                wanted.extents()
-            );
-            return Err(Refusal::invalid(message).of_kind(FailureKind::Shape));
-        }
-        Ok(())
+        NamedTensor::from(self).check(&tensor.into())
     }
-}
-
-/// Numbers of the inputs of a request, in its order, and of the outputs that it wants.
-pub(crate) struct Signature {
-    pub(crate) inputs: Vec<usize>,
-    pub(crate) outputs: Vec<usize>,
 }
 
 /// Argument of the bound graph.
@@ -91,21 +58,6 @@ enum GraphArgument {
     Input(usize),
     /// the label of this number: zeros, whose shape follows from the inputs
     Label(usize),
-}
-
-/// Numbers of inputs and outputs by name.
-struct Names {
-    inputs: HashMap<String, usize>,
-    outputs: HashMap<String, usize>,
-}
-
-impl Names {
-    fn of(inputs: &[TensorInfo], outputs: &[TensorInfo]) -> Names {
-        let table = |all: &[TensorInfo]| {
-            all.iter().enumerate().rev().map(|(number, info)| (info.name.clone(), number)).collect()
-        };
-        Names { inputs: table(inputs), outputs: table(outputs) }
-    }
 }
 
 /// Loaded model, which any number of requests use concurrently.
@@ -132,7 +84,13 @@ pub struct Model {
     pub(crate) gives_probabilities: bool,
     /// permits for its hooks, so that other models keep threads for theirs
     pub(crate) hook_places: Arc<Semaphore>,
-    names: Names,
+    /// tensors that requests by the protocol name: the model's own, or those that its hooks declare
+    pub(crate) offered: Interface,
+    /// tensors of the model itself
+    own: Interface,
+    /// whether its hooks make the inputs of tensors that they declare, and such of the outputs
+    pub(crate) decodes: bool,
+    pub(crate) encodes: bool,
     share: ModelShare,
     engine: &'static Engine,
     symbol: Symbol,
@@ -167,43 +125,16 @@ impl Model {
         self.feeds.iter().map(of_rows).collect()
     }
 
-    /// Checks the type of the input of this name, and returns its number.
-    fn input(&self, name: &str, tensor: &TensorType) -> Result<usize, Refusal> {
-        let found = self.names.inputs.get(name).copied();
-        let number = found.ok_or_else(|| {
-            if self.csr_named(name).is_some() {
-                let parts = feed::parts_of(&short(name));
-                return Refusal::invalid(format!("the input '{}' is a csr matrix: give {parts}", short(name)));
-            }
-            let names: Vec<&String> = self.inputs.iter().map(|input| &input.name).collect();
-            Refusal::invalid(format!("the model has no input '{}'; its inputs are {}", short(name), listed(&names)))
-        })?;
-        self.inputs[number].check(tensor)?;
-        Ok(number)
-    }
-
-    /// Returns the number of the output of this name.
-    fn output(&self, name: &str) -> Result<usize, Refusal> {
-        self.names.outputs.get(name).copied().ok_or_else(|| {
-            let names: Vec<&String> = self.outputs.iter().map(|output| &output.name).collect();
-            Refusal::invalid(format!("the model has no output '{}'; its outputs are {}", short(name), listed(&names)))
-        })
-    }
-
-    /// Returns the numbers of inputs and outputs that a request may name.
-    pub(crate) fn most(&self) -> Most {
-        Most { inputs: self.inputs.len(), outputs: self.outputs.len() }
-    }
-
     /// Returns the metadata of the protocol, with the list of serving versions.
     pub(crate) fn metadata(&self, versions: &[String]) -> Value {
-        let tensor = |info: &TensorInfo| json!({ "name": info.name, "datatype": datatype_of(info.dtype), "shape": info.extents() });
+        let tensor =
+            |of: &NamedTensor| json!({ "name": of.name, "datatype": of.datatype.name(), "shape": of.extents() });
         json!({
             "name": self.name,
             "versions": versions,
             "platform": PLATFORM,
-            "inputs": self.inputs.iter().map(tensor).collect::<Vec<_>>(),
-            "outputs": self.outputs.iter().map(tensor).collect::<Vec<_>>(),
+            "inputs": self.offered.inputs.iter().map(tensor).collect::<Vec<_>>(),
+            "outputs": self.offered.outputs.iter().map(tensor).collect::<Vec<_>>(),
             "parameters": {
                 "batch": match &self.batching {
                     Ok(batcher) => format!("at most {} rows; {}", batcher.max(), self.bits),
@@ -215,43 +146,12 @@ impl Model {
     }
 
     /// Returns the largest number of rows of a batch. `None` if requests are not joined, or if the
-    /// first axes of their tensors are not rows, as those of a csr matrix are not.
+    /// first axes of their tensors are not rows, as those of a csr matrix are not, and those of
+    /// tensors that hooks declare need not be.
     pub(crate) fn most_rows(&self) -> Option<usize> {
         let batcher = self.batching.as_ref().ok()?;
-        self.feeds.iter().all(|feed| !feed.is_csr()).then(|| batcher.max())
-    }
-
-    /// Resolves inputs by name and type, and outputs by name. `None` stands for all outputs.
-    pub(crate) fn signature<'a>(
-        &self,
-        inputs: impl IntoIterator<Item = (&'a str, &'a TensorType)>,
-        outputs: Option<&[&str]>,
-    ) -> Result<Signature, Refusal> {
-        let mut numbers = Vec::with_capacity(self.inputs.len());
-        let mut given = vec![false; self.inputs.len()];
-        for (name, tensor) in inputs {
-            let number = self.input(name, tensor)?;
-            if std::mem::replace(&mut given[number], true) {
-                return Err(Refusal::invalid(format!("the input '{name}' is given twice")));
-            }
-            numbers.push(number);
-        }
-        if let Some(lacking) = given.iter().position(|given| !given) {
-            return Err(Refusal::invalid(format!("the input '{}' is missing", self.inputs[lacking].name)));
-        }
-        let Some(names) = outputs else {
-            return Ok(Signature { inputs: numbers, outputs: (0..self.outputs.len()).collect() });
-        };
-        let mut wanted = Vec::with_capacity(self.outputs.len());
-        let mut asked = vec![false; self.outputs.len()];
-        for name in names {
-            let number = self.output(name)?;
-            if std::mem::replace(&mut asked[number], true) {
-                return Err(Refusal::invalid(format!("the output '{name}' is wanted twice")));
-            }
-            wanted.push(number);
-        }
-        Ok(Signature { inputs: numbers, outputs: wanted })
+        let rows = self.feeds.iter().all(|feed| !feed.is_csr()) && !self.decodes && !self.encodes;
+        rows.then(|| batcher.max())
     }
 
     /// Describes, as text, how a number of rows is computed.

@@ -6,8 +6,11 @@ pub mod numbers;
 pub(crate) mod recordio;
 pub mod request;
 pub mod response;
+pub mod strings;
+mod wire;
 
 use mxrt_tensor::DType;
+pub use wire::{Datatype, WireTensor};
 
 /// Error of writing a response.
 #[derive(Debug, PartialEq, Eq)]

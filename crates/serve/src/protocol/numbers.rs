@@ -112,7 +112,7 @@ fn only_binary(dtype: DType) -> String {
 }
 
 /// Position in the nested lists.
-struct Position<'a> {
+pub(super) struct Position<'a> {
     shape: &'a [usize],
     /// number of elements or lists read so far, for each list that is open
     counts: Vec<usize>,
@@ -120,8 +120,12 @@ struct Position<'a> {
     nested: Option<bool>,
 }
 
-impl Position<'_> {
-    fn open(&mut self) -> Result<(), String> {
+impl<'a> Position<'a> {
+    pub(super) fn new(shape: &'a [usize]) -> Position<'a> {
+        Position { shape, counts: Vec::new(), nested: None }
+    }
+
+    pub(super) fn open(&mut self) -> Result<(), String> {
         if let Some(outer) = self.counts.last_mut() {
             *outer += 1;
             if self.nested == Some(false) || self.counts.len() >= self.shape.len() {
@@ -133,14 +137,14 @@ impl Position<'_> {
         Ok(())
     }
 
-    fn close(&mut self) -> Result<(), String> {
+    pub(super) fn close(&mut self) -> Result<(), String> {
         let count = self.counts.pop();
         // The number of elements of a flat list is checked at the end.
         let fits = self.nested != Some(true) || count == self.shape.get(self.counts.len()).copied();
         if fits { Ok(()) } else { Err(self.wrong()) }
     }
 
-    fn element(&mut self) -> Result<(), String> {
+    pub(super) fn element(&mut self) -> Result<(), String> {
         let depth = self.counts.len();
         let Some(count) = self.counts.last_mut() else { return Err("'data' is no list".to_owned()) };
         *count += 1;
@@ -155,7 +159,7 @@ impl Position<'_> {
 
 fn read_as<T: Number>(text: &str, dtype: DType, shape: &Shape, to: &mut [u8]) -> Result<(), String> {
     let (wanted, width) = (shape.size(), dtype.size());
-    let mut place = Position { shape, counts: Vec::new(), nested: None };
+    let mut place = Position::new(shape);
     let mut elements = to.chunks_exact_mut(width);
     let mut read = 0;
     let mut rest = text;
@@ -165,7 +169,7 @@ fn read_as<T: Number>(text: &str, dtype: DType, shape: &Shape, to: &mut [u8]) ->
             b' ' | b'\t' | b'\n' | b'\r' | b',' => {}
             b'[' => place.open()?,
             b']' => place.close()?,
-            b'"' => return Err("'data' holds a string: the type BYTES is not supported".to_owned()),
+            b'"' => return Err(format!("'data' holds a string; expected numbers of the type {}", datatype_of(dtype))),
             b'{' => return Err("'data' holds an object; expected numbers".to_owned()),
             _ => {
                 length = rest.find([',', ']', '}', ' ', '\t', '\n', '\r']).unwrap_or(rest.len()).max(1);

@@ -2,7 +2,7 @@
 
 mod reader;
 
-use super::{dtype_of, short};
+use super::{Datatype, WireTensor, short};
 use mxrt_tensor::{DType, Shape, TensorType};
 use reader::{Request, RequestInput, RequestOutput};
 use std::collections::HashSet;
@@ -33,7 +33,7 @@ pub struct InputTensor<'a> {
     /// name of the model's input
     pub name: String,
     /// element type and shape, whose number of bytes does not overflow
-    pub tensor: TensorType,
+    pub tensor: WireTensor,
     /// elements, or their size in the binary data
     pub content: Content<'a>,
 }
@@ -42,8 +42,8 @@ pub struct InputTensor<'a> {
 #[derive(Clone, Copy, Debug)]
 pub enum Content<'a> {
     /// JSON text of the elements
-    Numbers(&'a str),
-    /// number of bytes in the data after the JSON; equal to the size of the tensor
+    Text(&'a str),
+    /// number of bytes in the data after the JSON; that of the numbers, or one that strings can have
     Binary(usize),
 }
 
@@ -105,28 +105,26 @@ impl<'a> InferRequest<'a> {
     pub fn binary_bytes(&self) -> Option<usize> {
         self.inputs.iter().try_fold(0usize, |sum, input| match input.content {
             Content::Binary(bytes) => sum.checked_add(bytes),
-            Content::Numbers(_) => Some(sum),
+            Content::Text(_) => Some(sum),
         })
     }
 }
 
 impl<'a> RequestInput<'a> {
     fn check(self) -> Result<InputTensor<'a>, String> {
-        let dtype = match self.datatype.as_str() {
-            "BYTES" => return Err("the type BYTES is not supported: MXNet models take numbers".to_owned()),
-            name => dtype_of(name).ok_or_else(|| format!("unknown datatype '{}'", short(name)))?,
-        };
-        let tensor = tensor_type(dtype, &self.shape)?;
-        let bytes = tensor.checked_bytes().ok_or("the shape overflows")?;
+        let unknown = || format!("unknown datatype '{}'", short(&self.datatype));
+        let datatype = Datatype::named(&self.datatype).ok_or_else(unknown)?;
+        let tensor = WireTensor::new(datatype, &self.shape)?;
         if self.parameters.shared_memory_region.is_some() {
             return Err("shared memory is not supported".to_owned());
         }
         let content = match (self.data, self.parameters.binary_data_size) {
             (None, None) => return Err("has neither 'data' nor 'binary_data_size'".to_owned()),
             (Some(_), Some(_)) => return Err("has both 'data' and 'binary_data_size'".to_owned()),
-            (None, Some(size)) if usize::try_from(size) == Ok(bytes) => Content::Binary(bytes),
             (None, Some(size)) => {
-                return Err(format!("binary_data_size is {size}; type and shape make {bytes} bytes"));
+                let bytes = usize::try_from(size).map_err(|_| format!("binary_data_size is {size}"))?;
+                tensor.check_size(bytes).map_err(|words| format!("binary_data_size is {words}"))?;
+                Content::Binary(bytes)
             }
             (Some(data), None) => {
                 let text = data.get();
@@ -135,7 +133,7 @@ impl<'a> RequestInput<'a> {
                 if elements > text.len() {
                     return Err(format!("'data' is too short for the {elements} elements that the shape says"));
                 }
-                Content::Numbers(text)
+                Content::Text(text)
             }
         };
         Ok(InputTensor { name: self.name, tensor, content })
@@ -177,7 +175,7 @@ mod tests {
     fn a_request_is_read_whole() {
         let request = InferRequest::parse(GOOD.as_bytes(), MOST).expect("a request");
         assert_eq!((request.id.as_deref(), request.priority, request.timeout), (Some("7"), 1, Some(5000)));
-        assert!(matches!(request.inputs[0].content, Content::Numbers("[1, 2]")));
+        assert!(matches!(request.inputs[0].content, Content::Text("[1, 2]")));
         assert!(matches!(request.inputs[1].content, Content::Binary(16)));
         assert_eq!(request.binary_bytes(), Some(16));
         let outputs = request.outputs.expect("outputs");
@@ -198,7 +196,7 @@ mod tests {
         let json = format!(r#"{{"inputs": [{data}]}}"#);
         let request = InferRequest::parse(json.as_bytes(), MOST);
         if let Ok(request) = request {
-            let Content::Numbers(text) = request.inputs[0].content else { panic!("numbers") };
+            let Content::Text(text) = request.inputs[0].content else { panic!("numbers") };
             let read = super::super::numbers::read(text, DType::F32, &request.inputs[0].tensor.shape, &mut [0; 4]);
             assert!(read.is_err());
         }
@@ -226,6 +224,19 @@ mod tests {
     }
 
     #[test]
+    fn strings_have_any_size_that_has_room_for_their_lengths() {
+        let input = |size: &str| {
+            with_input(&format!(
+                r#"{{"name": "a", "shape": [2], "datatype": "BYTES", "parameters": {{"binary_data_size": {size}}}}}"#
+            ))
+        };
+        assert_eq!((input("8"), input("1000")), (Ok(()), Ok(())));
+        assert!(input("7").is_err_and(|e| e.contains("7 bytes; 2 strings have at least 8")));
+        let huge = r#"{"name": "a", "shape": [4611686018427387904], "datatype": "BYTES", "data": ["x"]}"#;
+        assert!(with_input(huge).is_err_and(|e| e.contains("address space")));
+    }
+
+    #[test]
     fn a_list_is_read_no_further_than_to_one_more_than_the_model_has() {
         let input = r#"{"name": "a", "shape": [1], "datatype": "FP32", "data": [1]}"#;
         let json = format!(r#"{{"inputs": [{input}, {input}, {input}, {input}, no JSON any more"#);
@@ -242,8 +253,8 @@ mod tests {
 
     #[test]
     fn what_is_not_supported_is_named() {
-        let bytes = r#"{"name": "a", "shape": [1], "datatype": "BYTES", "data": ["x"]}"#;
-        assert!(with_input(bytes).is_err_and(|e| e.contains("BYTES is not supported")));
+        let unknown = r#"{"name": "a", "shape": [1], "datatype": "STRING", "data": ["x"]}"#;
+        assert!(with_input(unknown).is_err_and(|e| e.contains("unknown datatype 'STRING'")));
         let twice = r#"{"name": "a", "shape": [1], "datatype": "FP32", "data": [1]}"#;
         assert!(with_input(&format!("{twice}, {twice}")).is_err_and(|e| e.contains("'a' is given twice")));
         let both =

@@ -1,7 +1,6 @@
 //! Body of an inference response.
 
-use super::{WriteError, datatype_of, numbers, room};
-use mxrt_tensor::TensorRef;
+use super::{Datatype, WriteError, numbers, room, strings};
 
 /// Inference response: its bytes, and the number of JSON bytes if binary data follows.
 #[derive(Debug)]
@@ -16,8 +15,12 @@ pub struct InferResponse {
 pub struct OutputTensor<'a> {
     /// name of the output
     pub name: &'a str,
-    /// type, shape and elements
-    pub tensor: TensorRef<'a>,
+    /// type of its elements
+    pub datatype: Datatype,
+    /// its extents
+    pub shape: &'a [usize],
+    /// its elements; a string is its length in four bytes, and its bytes
+    pub bytes: &'a [u8],
     /// whether the elements follow the JSON as bytes
     pub binary: bool,
 }
@@ -43,17 +46,19 @@ impl InferResponse {
         for (i, output) in outputs.iter().enumerate() {
             body.extend_from_slice(if i > 0 { b",{\"name\":" } else { b"{\"name\":" });
             string(output.name, &mut body)?;
-            let shape: &[usize] = output.tensor.shape;
-            let head = format!(",\"datatype\":\"{}\",\"shape\":", datatype_of(output.tensor.dtype));
+            let head = format!(",\"datatype\":\"{}\",\"shape\":", output.datatype.name());
             body.extend_from_slice(head.as_bytes());
-            serde_json::to_writer(&mut body, shape).map_err(|e| WriteError::Wrong(e.to_string()))?;
-            let bytes = output.tensor.bytes();
+            serde_json::to_writer(&mut body, output.shape).map_err(|e| WriteError::Wrong(e.to_string()))?;
+            let bytes = output.bytes;
             if output.binary {
                 let size = format!(",\"parameters\":{{\"binary_data_size\":{}}}", bytes.len());
                 body.extend_from_slice(size.as_bytes());
             } else {
                 body.extend_from_slice(b",\"data\":");
-                let written = numbers::write(bytes, output.tensor.dtype, &mut body);
+                let written = match output.datatype {
+                    Datatype::Number(dtype) => numbers::write(bytes, dtype, &mut body),
+                    Datatype::Bytes => strings::write(bytes, &mut body),
+                };
                 written.map_err(|error| error.of(&format!("output '{}'", output.name)))?;
             }
             body.push(b'}');
@@ -61,8 +66,8 @@ impl InferResponse {
         body.extend_from_slice(b"]}");
         let json_bytes = outputs.iter().any(|output| output.binary).then_some(body.len());
         let binary = outputs.iter().filter(|output| output.binary);
-        room(&mut body, binary.clone().map(|output| output.tensor.bytes().len()).sum())?;
-        binary.for_each(|output| body.extend_from_slice(output.tensor.bytes()));
+        room(&mut body, binary.clone().map(|output| output.bytes.len()).sum())?;
+        binary.for_each(|output| body.extend_from_slice(output.bytes));
         Ok(InferResponse { body, json_bytes })
     }
 }
@@ -75,17 +80,19 @@ fn string(text: &str, to: &mut Vec<u8>) -> Result<(), WriteError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mxrt_tensor::{DType, Shape};
+    use mxrt_tensor::DType;
 
     #[test]
     fn binary_outputs_follow_the_json_in_their_order() {
-        let shape = Shape::new(&[1, 2]);
         let bytes: Vec<u8> = [1.5f32, -2.0].iter().flat_map(|v| v.to_le_bytes()).collect();
-        let tensor = || TensorRef::new(DType::F32, &shape, &bytes);
-        let outputs = [
-            OutputTensor { name: "a", tensor: tensor(), binary: true },
-            OutputTensor { name: "b\"", tensor: tensor(), binary: false },
-        ];
+        let output = |name, binary| OutputTensor {
+            name,
+            datatype: Datatype::Number(DType::F32),
+            shape: &[1, 2],
+            bytes: &bytes,
+            binary,
+        };
+        let outputs = [output("a", true), output("b\"", false)];
         let answer = InferResponse::write("m", "1", Some("7"), &outputs).expect("an answer");
         let json = answer.json_bytes.expect("binary data");
         assert_eq!(

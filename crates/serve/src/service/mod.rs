@@ -7,6 +7,7 @@
 //! | [`Service::change`] | load and unload |
 //! | [`Service::begin`] | inference, from the head of a request to its end |
 
+pub(crate) mod hooked;
 mod inference;
 mod statistics;
 
