@@ -77,6 +77,7 @@ OF_MODELS: dict[str, tuple[str, ...]] = {
     "profile": (*SHAPE, "--seconds", "0.01"),
     "plan": SHAPE,
     "convert": ("copy", *SHAPE),
+    "quantize": ("--data", ".", "--out", "small", *SHAPE),
     "bench": (*SHAPE, "--seconds", "0.01"),
     "tune": (*SHAPE, "--seconds", "0.01"),
     "serve": ("--check", *SHAPE),

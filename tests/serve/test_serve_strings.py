@@ -150,7 +150,7 @@ WRONG = {
     "a number": (strings([1], [1]), "element 0 is 1, which is no string"),
     "numbers": ({**strings([1], [1]), "datatype": "FP32"}, "got FP32, wanted BYTES"),
     "shape": (strings([["a"]], [1, 1]), "got the shape [1, 1], wanted [-1]"),
-    "of the model": (DIGIT | {"data": [0] * 64}, "no input 'data'; its inputs are text and scale"),
+    "of the model": (DIGIT | {"data": [0] * 64}, "no input 'data'; its inputs are 'text', 'scale'"),
     "no number": (strings(["x"], [1]), "could not convert string to float"),
     "huge": (strings(["x"], [1 << 40]), "too short"),
 }

@@ -161,6 +161,8 @@ def _cases(golden: str, model: Loaded) -> list[tuple[str, dict[str, Array], dict
     several cases with CASE. in front.
     """
     outputs = model.graph.list_outputs()
+    if not zipfile.is_zipfile(golden):
+        raise ModelError(f"'{golden}' is no .npz file; expected one that numpy.savez wrote")
     try:
         with np.load(golden, allow_pickle=False) as saved:
             names = saved.files

@@ -157,6 +157,8 @@ def _parts(name: str, made: Any) -> _Parts:
         made = made.asnumpy()
     array = np.asarray(made)
     if array.dtype.kind in "OSU":
+        if not isinstance(made, np.ndarray):
+            array = np.array(made, object)  # numpy's own strings lose zeros at their ends
         return str(name), _STRINGS, list(array.shape), b"".join(_element(name, one) for one in array.ravel().tolist())
     # A shape of no axes would become one of one.
     content = array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()

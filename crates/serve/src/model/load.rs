@@ -57,7 +57,7 @@ impl Loading<'_> {
             Some(bytes) => String::from_utf8(bytes)
                 .map_err(|_| bad(format!("hooks: load('{}') gave bytes that are no UTF-8 text", file.display())))?,
             None => mxrt_io::read_text_within(file, memory)
-                .map_err(|e| OpError::new(FailureKind::Data, format!("{}: {e}", file.display())))?,
+                .map_err(|error| OpError::new(FailureKind::Data, naming(file, &error)))?,
         };
         let options = LoadOptions { memory: Some(memory), max_nodes: self.max_nodes, ..LoadOptions::default() };
         Ok(Symbol::load_json_with(&text, options)?.symbol)
@@ -71,8 +71,14 @@ impl Loading<'_> {
             Some(bytes) => params::load_from_bytes(self.engine, &bytes, NpShape::Global),
             None => params::load(self.engine, file, NpShape::Global),
         };
-        named(loaded.map_err(|e| OpError::new(FailureKind::Data, format!("{}: {e}", file.display())))?)
+        named(loaded.map_err(|error| OpError::new(FailureKind::Data, naming(file, &error)))?)
     }
+}
+
+/// Returns the text of an error, with the name of the file if it lacks it.
+fn naming(file: &Path, error: &dyn std::fmt::Display) -> String {
+    let (file, words) = (file.display().to_string(), error.to_string());
+    if words.contains(&file) { words } else { format!("{file}: {words}") }
 }
 
 /// Reads a file of a model by its hook, if it has one that does.
@@ -149,7 +155,9 @@ impl Model {
         let golden = loading.spec.settings.golden.as_deref();
         golden.map(|golden| model.check_golden(golden)).transpose()?;
         if !answered && golden.is_none() && model.settings.warm.is_empty() {
-            model.untried = model.unknown_shapes();
+            let lacks_parameters = loading.files.params.is_none();
+            let advice = if lacks_parameters { "; no file of parameters was found, so all are inputs" } else { "" };
+            model.untried = model.unknown_shapes().map(|words| words + advice);
         }
         Ok(model)
     }

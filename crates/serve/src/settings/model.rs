@@ -315,7 +315,8 @@ pub static MODEL: &[Setting<ModelSettings>] = &[
         key: "hooks",
         metavar: "FILE",
         text: "file of Python with preprocess(request) -> arrays or postprocess(arrays) -> response, for the \
-               paths /models/M/infer and /predictions/M, or load(path) -> bytes, which reads the files of the model",
+               paths /models/M/infer and /predictions/M; decode(tensors) -> arrays or encode(arrays) -> tensors, \
+               for strings over the protocol; or load(path) -> bytes, which reads the files of the model",
         scope: Scope::OneModel,
         rare: false,
         read: |to, value| value.optional(|value| value.path()).map(|read| to.hooks = read),
