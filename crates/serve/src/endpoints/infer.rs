@@ -13,7 +13,7 @@ use crate::protocol::response::{InferResponse, OutputTensor};
 use crate::protocol::{Datatype, WireTensor, numbers, short, strings};
 use crate::refusal::Refusal;
 use crate::server::Answer;
-use crate::service::hooked::{self, Results};
+use crate::service::hooked::{self, ServedOutputs};
 use crate::service::{Schedule, Service, array, memory};
 use hyper::HeaderMap;
 use mxrt_engine::memory::Block;
@@ -272,7 +272,7 @@ fn read_numbers(input: &InputTensor<'_>, text: &str, tensor: &TensorType, to: &m
 struct Encode {
     model: Arc<Model>,
     id: Option<String>,
-    results: Results,
+    results: ServedOutputs,
     wanted: Vec<(usize, bool)>,
     answers: Arc<Answers>,
 }

@@ -12,7 +12,7 @@ use crate::hooks::HookArray;
 use crate::model::Model;
 use crate::protocol::WireTensor;
 use crate::refusal::Refusal;
-use crate::service::hooked::{self, Results};
+use crate::service::hooked::{self, ServedOutputs};
 use crate::service::{Inference, Schedule, Service, array, memory};
 use hyper::body::Bytes;
 use mxrt_tensor::NDArray;
@@ -154,7 +154,7 @@ impl Decode {
 struct Encode {
     model: Arc<Model>,
     id: String,
-    results: Results,
+    results: ServedOutputs,
     wanted: Vec<usize>,
     answers: Arc<Answers>,
 }

@@ -17,9 +17,9 @@ pub struct OutputTensor<'a> {
     pub name: &'a str,
     /// type of its elements
     pub datatype: Datatype,
-    /// its extents
+    /// extents, the outermost first
     pub shape: &'a [usize],
-    /// its elements; a string is its length in four bytes, and its bytes
+    /// elements; a string is its length in four bytes, and its bytes
     pub bytes: &'a [u8],
     /// whether the elements follow the JSON as bytes
     pub binary: bool,

@@ -36,7 +36,7 @@ impl Datatype {
 pub struct WireTensor {
     /// type of its elements
     pub datatype: Datatype,
-    /// its extents, the outermost first
+    /// extents, the outermost first
     pub shape: Shape,
 }
 

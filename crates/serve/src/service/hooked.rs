@@ -120,9 +120,9 @@ pub(crate) async fn encode(
     model: &Arc<Model>,
     schedule: Schedule,
     results: Vec<NDArray>,
-) -> Result<Results, Refusal> {
+) -> Result<ServedOutputs, Refusal> {
     if !model.encodes {
-        return Ok(Results::Arrays(results));
+        return Ok(ServedOutputs::Arrays(results));
     }
     let (service, of, account) = (service.clone(), model.clone(), inference.account().clone());
     let job = move || {
@@ -133,7 +133,7 @@ pub(crate) async fn encode(
         let log = service.repository.log();
         let made = hooks.encode(&outputs_of(&of, &results)?).map_err(|error| refusal(error, &of, log))?;
         account.add(made.iter().map(|array| array.bytes.len()).sum())?;
-        declared(&of, made).map(Results::OfHook).map_err(|words| refusal(HookError::Failed(words), &of, log))
+        declared(&of, made).map(ServedOutputs::OfHook).map_err(|words| refusal(HookError::Failed(words), &of, log))
     };
     run(inference, model, schedule, job).await
 }
@@ -176,7 +176,7 @@ fn check_elements(array: &HookArray) -> Result<(), String> {
 }
 
 /// Outputs of a response: those of the model, or those that a hook made of them.
-pub(crate) enum Results {
+pub(crate) enum ServedOutputs {
     Arrays(Vec<NDArray>),
     OfHook(Vec<HookArray>),
 }
@@ -187,22 +187,22 @@ pub(crate) enum ReadOutput<'a> {
     OfHook(&'a HookArray),
 }
 
-impl Results {
+impl ServedOutputs {
     fn count(&self) -> usize {
         match self {
-            Results::Arrays(arrays) => arrays.len(),
-            Results::OfHook(arrays) => arrays.len(),
+            ServedOutputs::Arrays(arrays) => arrays.len(),
+            ServedOutputs::OfHook(arrays) => arrays.len(),
         }
     }
 
     /// Returns the number of elements of an output, and their bytes.
     pub(crate) fn size(&self, number: usize) -> (usize, usize) {
         match self {
-            Results::Arrays(arrays) => arrays.get(number).map_or((0, 0), |array| {
+            ServedOutputs::Arrays(arrays) => arrays.get(number).map_or((0, 0), |array| {
                 let tensor = array.tensor_type();
                 (tensor.shape.size(), tensor.bytes())
             }),
-            Results::OfHook(arrays) => {
+            ServedOutputs::OfHook(arrays) => {
                 arrays.get(number).map_or((0, 0), |array| (array.shape.iter().product(), array.bytes.len()))
             }
         }
@@ -217,11 +217,11 @@ impl Results {
     pub(crate) fn read(&self, number: usize) -> Result<ReadOutput<'_>, Refusal> {
         let lacking = || Refusal::failed(format!("the model made {} outputs", self.count()));
         match self {
-            Results::Arrays(arrays) => {
+            ServedOutputs::Arrays(arrays) => {
                 let guard = arrays.get(number).ok_or_else(lacking)?.read();
                 guard.map(ReadOutput::Array).map_err(|error| Refusal::failed(error.to_string()))
             }
-            Results::OfHook(arrays) => arrays.get(number).map(ReadOutput::OfHook).ok_or_else(lacking),
+            ServedOutputs::OfHook(arrays) => arrays.get(number).map(ReadOutput::OfHook).ok_or_else(lacking),
         }
     }
 }
