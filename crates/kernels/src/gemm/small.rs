@@ -139,8 +139,8 @@ impl SmallWeights {
 /// The factor of a column: a 127th of its largest magnitude, 0 if it is zero, NaN if one of its
 /// numbers is not finite.
 fn factor_of(numbers: impl Iterator<Item = f32>) -> f32 {
-    // Infinity minus itself is NaN, which a sum keeps.
-    let (largest, odd) = numbers.fold((0.0f32, 0.0), |(largest, odd), x| (largest.max(x.abs()), odd + (x - x)));
+    // Infinity times 0 is NaN, which a sum keeps.
+    let (largest, odd) = numbers.fold((0.0f32, 0.0), |(largest, odd), x| (largest.max(x.abs()), odd + x * 0.0));
     // A 127th below the normal numbers would not have all digits.
     let factor = if largest == 0.0 { 0.0 } else { (largest / LEVELS).max(f32::MIN_POSITIVE) };
     factor + odd
