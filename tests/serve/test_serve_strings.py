@@ -1,5 +1,5 @@
-"""`mxrt serve`: tensors of strings (BYTES), of which hooks make the inputs of a model, and which they
-make of its outputs.
+"""`mxrt serve`: tensors of strings (BYTES), of which hooks make the inputs of a model, and which
+they make of its outputs.
 """
 
 from __future__ import annotations

@@ -161,7 +161,7 @@ unsafe fn add_step<S: Simd, C: Code, const M: usize, const N: usize>(
     }
 }
 
-/// The product of so many rows, at most [`FEW_ROWS`], with a panel in the form of `gemm`. None where
+/// The product of `rows` rows, at most [`FEW_ROWS`], with a panel in the form of `gemm`. None where
 /// its weights are not in panels.
 pub(super) fn few_rows(gemm: &Sgemm, rows: usize) -> Option<Entry<FewRowsArgs>> {
     match gemm.form {

@@ -46,7 +46,7 @@ impl SmallWeights {
         }
     }
 
-    /// Whether a product of so many rows takes no longer than its weights take to arrive.
+    /// Whether a product of that many rows takes no longer than its weights take to arrive.
     pub fn suits_rows(rows: usize) -> bool {
         rows < WAITING_ROWS
     }
@@ -172,7 +172,7 @@ impl SmallView<'_> {
         unsafe { expand(&args) }
     }
 
-    /// Multiplies [`FEW_ROWS`] rows at a time.
+    /// Multiplies [`FEW_ROWS`] rows together.
     fn multiply_some(&self, a: Matrix<'_>, output: &GemmOutput<'_>, par: &dyn Par) {
         assert!(a.col_stride == 1, "rows of A must be contiguous, but their values are {} apart", a.col_stride);
         let Sgemm { m, n, k, .. } = self.gemm;
