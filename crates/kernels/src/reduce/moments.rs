@@ -23,10 +23,13 @@ pub fn row_square_sums<T: Element>(par: &dyn Par, x: &[T], n: usize, centres: &[
 }
 
 fn of_rows<T: Element>(par: &dyn Par, x: &[T], n: usize, part_of: impl Fn(usize, &[T], &mut f64) + Sync) -> Vec<f64> {
+    if n == 0 {
+        return Vec::new();
+    }
     let parts = n.div_ceil(PART);
-    let mut sums = vec![0.0f64; x.len().checked_div(n).unwrap_or(0) * parts];
+    let mut sums = vec![0.0f64; x.len() / n * parts];
     // Short rows are summed several at once.
-    let grain = (PART / n.clamp(1, PART)).max(1);
+    let grain = PART / n.min(PART);
     par_chunks_mut(par, &mut sums, grain, |chunk, sums| {
         for (i, sum) in sums.iter_mut().enumerate() {
             let (row, part) = ((chunk * grain + i) / parts, (chunk * grain + i) % parts);

@@ -5,12 +5,13 @@
 //! | --- | --- |
 //! | `call` | the frame of a call: its head, messages, status |
 //! | `infer` | `ModelInfer` |
-//! | `request`, `fields` | its request, read in place |
+//! | `request`, `contents`, `fields` | its request, read in place |
 //! | `models` | the other methods of `inference.GRPCInferenceService` |
 //! | `health`, `reflection` | `grpc.health.v1`, and what tells clients the protocol |
 //! | `generated` | messages, and descriptions of the files in `proto` |
 
 mod call;
+mod contents;
 pub(crate) mod fields;
 #[rustfmt::skip]
 #[allow(clippy::all, missing_docs, dead_code)]
