@@ -292,9 +292,14 @@ class HybridBlock(Block, PlanMethods):
                     self._compiled = found
             return found
 
+    def _complete_arguments(self, *args: Any) -> tuple[Any, ...]:
+        """The arguments of ``hybrid_forward`` that a call with these arguments has."""
+        return args
+
     def _graph_for_plan(self, args: tuple[Any, ...]) -> tuple[CompiledGraph, list[NDArray]]:
         if not self._active and self._compiled is None:
             raise RuntimeError(f"{self.name} is not compiled: call hybridize() first")
+        args = self._complete_arguments(*args)
         graph = self._compile(args)
         arrays = [value for value in flatten(args, "input")[0] if value is not None]
         try:

@@ -172,7 +172,10 @@ class _RNNLayer(HybridBlock):
         sequence_length : ``(n,)``, how many steps of each row count, for layers with
             ``use_sequence_length``
         """
-        skip = states is None
+        return super().__call__(*self._complete_arguments(inputs, states, sequence_length), **kwargs)
+
+    def _complete_arguments(self, inputs: Any, states: Any = None, sequence_length: Any = None) -> tuple[Any, ...]:
+        _call.skip_states = states is None
         if states is None:
             if isinstance(inputs, NDArray):
                 rows = inputs.shape[self._layout.find("N")]
@@ -181,9 +184,7 @@ class _RNNLayer(HybridBlock):
                 states = self.begin_state(0, func=symbol.zeros)
         if is_tensor(states):
             states = [states]
-        _call.skip_states = skip
-        lengths = (sequence_length,) if self._use_sequence_length else ()
-        return super().__call__(inputs, states, *lengths, **kwargs)
+        return inputs, states, *((sequence_length,) if self._use_sequence_length else ())
 
     def hybrid_forward(  # type: ignore[override]
         self, F: Any, inputs: Any, states: Any, sequence_length: Any = None, **kwargs: Any
