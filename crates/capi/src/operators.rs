@@ -238,7 +238,7 @@ impl Call {
     }
 
     /// # Safety
-    /// As for `MXImperativeInvoke`.
+    /// The contract of `MXImperativeInvoke`.
     unsafe fn attrs(&self) -> Result<Vec<(String, String)>, Error> {
         let params = count(self.num_params, "num_params")?;
         // SAFETY: the caller promises as many names.
@@ -251,7 +251,7 @@ impl Call {
     /// The handles of arrays to write; none if the operator makes its outputs.
     ///
     /// # Safety
-    /// As for `MXImperativeInvoke`. The handles stay what they are while the slice is used.
+    /// The contract of `MXImperativeInvoke`. The handles stay what they are while the slice is used.
     unsafe fn given_outputs<'a>(&self) -> Result<&'a [NDArrayHandle], Error> {
         // SAFETY: the caller promises a number.
         let given = unsafe { read(self.num_outputs, "num_outputs")? };

@@ -4,14 +4,16 @@
 //! element is summed in runs of [`DEPTH`] products, whatever the threads do.
 
 use crate::aligned::AlignedVec;
+use crate::gemm::tile::Soon;
 use crate::gemm_plain::Gemm;
 use crate::par::{Par, par_chunks_mut, par_chunks_mut_scratch};
-use crate::simd::{Src, prefetch_far};
+use crate::simd::{LANES, Src, prefetch_far, request_far};
 use crate::vectorize::Width;
 
 /// Rows and columns that are held in registers.
 const ROWS: usize = 6;
 const COLUMNS: usize = 8;
+const _: () = assert!(size_of::<[f64; COLUMNS]>() == size_of::<[f32; LANES]>(), "a row of a panel is a line");
 /// Products of a run: a panel of this depth stays in the first-level cache.
 const DEPTH: usize = 256;
 /// Rows of a chunk, whose packed run stays in the second-level cache.
@@ -108,17 +110,13 @@ fn multiply(p: &Gemm, a: &[f64], packed: &[f64], first: usize, c: &mut [f64], sc
         let tiles: &mut [[f64; ROWS]] = bytemuck::cast_slice_mut(&mut scratch[..bytes]);
         pack_rows(p, a, first, rows, k0, depth, tiles);
         for (number, j0) in (0..p.n).step_by(COLUMNS).enumerate() {
-            let run =
-                |panel: usize| Some(packed.get((panel * p.k + k0) * COLUMNS..)?.get(..depth * COLUMNS)?.as_chunks().0);
-            let Some(panel) = run(number) else { break };
-            let next = run(number + 1).unwrap_or(panel);
+            let run = |panel: usize| &packed[(panel * p.k + k0) * COLUMNS..][..depth * COLUMNS];
+            let panel = run(number).as_chunks().0;
+            let next = Src::new(bytemuck::cast_slice(run((number + 1).min(p.n.div_ceil(COLUMNS) - 1))));
             let width = COLUMNS.min(p.n - j0);
             for (tile, r0) in tiles.chunks_exact(depth).zip((0..rows).step_by(ROWS)) {
-                let share = r0 / ROWS * depth / rows.div_ceil(ROWS);
-                let soon = Requests::of(&next[share..], rows.div_ceil(ROWS));
-                for r in r0..rows.min(r0 + ROWS) {
-                    Requests::of(&c[r * p.n + j0..], 1).request(0);
-                }
+                let soon = Soon::share(next, depth * LANES, LANES, r0 / ROWS, rows.div_ceil(ROWS));
+                (r0..rows.min(r0 + ROWS)).for_each(|r| request_far(c[r * p.n + j0..].as_ptr().cast()));
                 let sums = product(tile, panel, soon);
                 for (r, sums) in sums.iter().enumerate().take(rows - r0) {
                     let row = &mut c[(r0 + r) * p.n + j0..][..width];
@@ -129,37 +127,16 @@ fn multiply(p: &Gemm, a: &[f64], packed: &[f64], first: usize, c: &mut [f64], sc
     }
 }
 
-/// Lines that are requested for the second-level cache while a product is computed.
-#[derive(Clone, Copy)]
-struct Requests {
-    at: Src,
-    /// Elements of single precision between two requests.
-    step: usize,
-}
-
-impl Requests {
-    /// A request at every step for a share of `passes` of a line, from the first of these numbers on.
-    #[inline(always)]
-    fn of<T: bytemuck::Pod>(numbers: &[T], passes: usize) -> Requests {
-        Requests { at: Src::new(bytemuck::cast_slice(numbers)), step: (2 * COLUMNS).div_ceil(passes) }
-    }
-
-    #[inline(always)]
-    fn request(self, step: usize) {
-        prefetch_far(self.at, step * self.step);
-    }
-}
-
 /// The product of a tile of rows and a panel of columns.
 #[cfg(target_arch = "x86_64")]
-fn product(tile: &[[f64; ROWS]], panel: &[[f64; COLUMNS]], soon: Requests) -> [[f64; COLUMNS]; ROWS] {
+fn product(tile: &[[f64; ROWS]], panel: &[[f64; COLUMNS]], soon: Soon) -> [[f64; COLUMNS]; ROWS] {
     #[target_feature(enable = "avx2,fma")]
     #[allow(clippy::needless_range_loop)]
-    fn avx2(tile: &[[f64; ROWS]], panel: &[[f64; COLUMNS]], soon: Requests) -> [[f64; COLUMNS]; ROWS] {
+    fn avx2(tile: &[[f64; ROWS]], panel: &[[f64; COLUMNS]], soon: Soon) -> [[f64; COLUMNS]; ROWS] {
         use std::arch::x86_64::*;
         let mut sums = [[_mm256_setzero_pd(); 2]; ROWS];
         for (step, (a, b)) in tile.iter().zip(panel).enumerate() {
-            soon.request(step);
+            prefetch_far(soon.at, step * soon.step);
             // SAFETY: a row of a panel has eight numbers.
             let b = unsafe { [_mm256_loadu_pd(b.as_ptr()), _mm256_loadu_pd(b.as_ptr().add(4))] };
             for r in 0..ROWS {
@@ -184,7 +161,7 @@ fn product(tile: &[[f64; ROWS]], panel: &[[f64; COLUMNS]], soon: Requests) -> [[
 
 /// The product of a tile of rows and a panel of columns.
 #[cfg(not(target_arch = "x86_64"))]
-fn product(tile: &[[f64; ROWS]], panel: &[[f64; COLUMNS]], _: Requests) -> [[f64; COLUMNS]; ROWS] {
+fn product(tile: &[[f64; ROWS]], panel: &[[f64; COLUMNS]], _: Soon) -> [[f64; COLUMNS]; ROWS] {
     let mut sums = [[0.0; COLUMNS]; ROWS];
     for (a, b) in tile.iter().zip(panel) {
         for (sums, a) in sums.iter_mut().zip(a) {

@@ -60,7 +60,7 @@ impl Engine {
     /// The failure that a ready op takes instead of running, if there is one.
     ///
     /// # Safety
-    /// As for `execute`.
+    /// The contract of `execute`.
     #[inline(always)]
     unsafe fn failure_before_run(&'static self, op: *mut OpBlock, devices: bool) -> Option<Failure> {
         // SAFETY: contract.
@@ -85,7 +85,7 @@ impl Engine {
     /// Runs the closure of an op, and returns the failure of all its writes.
     ///
     /// # Safety
-    /// As for `execute`; the closure is still there, and gone afterwards.
+    /// The contract of `execute`; the closure is still there, and gone afterwards.
     #[inline(always)]
     unsafe fn run_closure(&'static self, slot: &'static Slot, op: *mut OpBlock, ctx: &RunCtx<'_>) -> Option<Failure> {
         // SAFETY: contract.

@@ -1,10 +1,10 @@
 //! Comparisons of numbers, whose truth values are bytes of 1 and 0.
 
+use super::functions::vectors2;
 use super::{BLOCK, Binary};
 use crate::element::Element;
 use crate::error::check_len;
 use crate::par::{Par, chunk_elems, par_chunks_mut};
-use crate::vectorize::{Loop, vectorize};
 
 /// A comparison of two numbers. None but [`NotEqual`](Self::NotEqual) holds for NaN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,34 +39,14 @@ impl Comparison {
 
     fn block<T: Element>(self, a: &[T], b: &[T], out: &mut [u8]) {
         match self {
-            Comparison::Equal => truths(a, b, out, |a, b| a == b),
-            Comparison::NotEqual => truths(a, b, out, |a, b| a != b),
-            Comparison::Greater => truths(a, b, out, |a, b| a > b),
-            Comparison::GreaterEqual => truths(a, b, out, |a, b| a >= b),
-            Comparison::Lesser => truths(b, a, out, |b, a| b > a),
-            Comparison::LesserEqual => truths(b, a, out, |b, a| b >= a),
+            Comparison::Equal => vectors2(a, b, out, |a, b| u8::from(a == b)),
+            Comparison::NotEqual => vectors2(a, b, out, |a, b| u8::from(a != b)),
+            Comparison::Greater => vectors2(a, b, out, |a, b| u8::from(a > b)),
+            Comparison::GreaterEqual => vectors2(a, b, out, |a, b| u8::from(a >= b)),
+            Comparison::Lesser => vectors2(b, a, out, |b, a| u8::from(b > a)),
+            Comparison::LesserEqual => vectors2(b, a, out, |b, a| u8::from(b >= a)),
         }
     }
-}
-
-struct Truths<'a, T, F> {
-    a: &'a [T],
-    b: &'a [T],
-    out: &'a mut [u8],
-    holds: F,
-}
-
-impl<T: Copy, F: Fn(T, T) -> bool> Loop for Truths<'_, T, F> {
-    #[inline(always)]
-    fn run(self) {
-        for ((out, &a), &b) in self.out.iter_mut().zip(self.a).zip(self.b) {
-            *out = u8::from((self.holds)(a, b));
-        }
-    }
-}
-
-fn truths<T: Copy>(a: &[T], b: &[T], out: &mut [u8], holds: impl Fn(T, T) -> bool) {
-    vectorize(Truths { a, b, out, holds });
 }
 
 /// `out[i]` is whether `a[i]` and `b[i]` compare so.

@@ -42,14 +42,14 @@ impl<T: Copy, F: Fn(T) -> T> Loop for Map1<'_, T, F> {
     }
 }
 
-struct Map2<'a, T, F> {
+struct Map2<'a, T, O, F> {
     a: &'a [T],
     b: &'a [T],
-    out: &'a mut [T],
+    out: &'a mut [O],
     f: F,
 }
 
-impl<T: Copy, F: Fn(T, T) -> T> Loop for Map2<'_, T, F> {
+impl<T: Copy, O, F: Fn(T, T) -> O> Loop for Map2<'_, T, O, F> {
     #[inline(always)]
     fn run(self) {
         for ((out, &a), &b) in self.out.iter_mut().zip(self.a).zip(self.b) {
@@ -69,7 +69,7 @@ pub(crate) fn each<T: Copy>(x: &[T], out: &mut [T], f: impl Fn(T) -> T) {
 }
 
 /// `out[i] = f(a[i], b[i])`, compiled for every vector width.
-pub(crate) fn vectors2<T: Copy>(a: &[T], b: &[T], out: &mut [T], f: impl Fn(T, T) -> T) {
+pub(crate) fn vectors2<T: Copy, O>(a: &[T], b: &[T], out: &mut [O], f: impl Fn(T, T) -> O) {
     vectorize(Map2 { a, b, out, f });
 }
 

@@ -15,7 +15,7 @@ use super::{Matrix, Sgemm};
 use crate::par::{Par, chunk_rows, par_chunks_mut2};
 use crate::simd::{Dst, LANES, Src, entry};
 
-/// Most rows whose products expand weights in registers, for some of them at a time.
+/// Most rows whose products expand weights in registers, for a few rows together.
 const SOME_ROWS: usize = 48;
 /// Elements of A that stay in the second-level cache while panels pass by.
 const NEAR: usize = 64 << 10;

@@ -103,7 +103,7 @@ const LINE: usize = 16;
 
 impl PackedRecurrent {
     /// Makes the packed form of these layers. `small` says in which form of fewer bytes weights are
-    /// stored that that many rows meet.
+    /// stored, given the number of rows that meet them.
     pub fn new(layers: Recurrent, isa: Isa, small: &dyn Fn(usize) -> Option<SmallWeights>) -> PackedRecurrent {
         let (all, step) = (small(layers.steps.saturating_mul(layers.batch)), small(layers.batch));
         PackedRecurrent { layers, isa: isa.or_best(), small: [all, step, step] }

@@ -65,8 +65,8 @@ impl KernelOptions {
         self.tiles && self.isa == Isa::Avx512 && amx::is_permitted()
     }
 
-    /// The form in fewer bytes of weights that that many rows meet. bf16 is for few rows: then reading
-    /// weights takes the time.
+    /// The form in fewer bytes of weights that meet this number of rows. bf16 is for few rows: then
+    /// reading weights takes the time.
     pub fn small_weights(&self, rows: usize) -> Option<SmallWeights> {
         match self.precision {
             Precision::Single => None,
