@@ -186,6 +186,8 @@ def test_a_model_without_such_hooks_says_what_is_missing(mx, server) -> None:
         ask(calls, "ModelInfer", model_name="digits_cnn", inputs=inputs)
 
 
+# Another key of a dict that has the same name.
+LABEL = "class Label:\n    def __str__(self): return 'label'\n"
 ONE = 'OUTPUTS = {"label": ("BYTES", [-1])}\ndef encode(arrays): '
 
 
@@ -195,10 +197,11 @@ def test_what_a_hook_makes_must_be_what_it_declares(mx, tmp_path, capfd) -> None
         ("return {}", "encode: it made no 'label', a part of OUTPUTS"),
         ("return {'label': [1.0]}", "encode: 'label' is FP64 of the shape [1]; OUTPUTS says BYTES of [-1]"),
         ("return {'label': ['a'], 'more': ['b']}", "encode: it made 'more', which OUTPUTS does not declare"),
+        ("return {'label': ['a'], Label(): ['b']}", "encode: it made 'label' twice"),
         ("return {'label': np.array([None])}", "'label' has an object of the type NoneType; expected str or bytes"),
     )):  # fmt: skip
         hooks = tmp_path / f"hooks{number}.py"
-        hooks.write_text(f"import numpy as np\n{ONE}{code}")
+        hooks.write_text(f"import numpy as np\n{LABEL}{ONE}{code}")
         served = model(mx, "digits_cnn")
         served.settings["hooks"] = hooks
         with mx.serve.Server({"digits": served}, port=0) as server:
@@ -208,7 +211,8 @@ def test_what_a_hook_makes_must_be_what_it_declares(mx, tmp_path, capfd) -> None
 
 
 def test_answers_that_are_no_text_are_for_binary_data(mx, tmp_path) -> None:
-    (tmp_path / "hooks.py").write_text(ONE + "return {'label': [b'\\xff\\0']}")
+    # The only output needs no name.
+    (tmp_path / "hooks.py").write_text(ONE + "return [b'\\xff\\0']")
     served = model(mx, "digits_cnn")
     served.settings["hooks"] = tmp_path / "hooks.py"
     asked: dict[str, Any] = {"inputs": [DIGIT | {"data": golden("digits_cnn", 1)[0].ravel().tolist()}]}

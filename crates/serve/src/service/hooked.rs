@@ -138,10 +138,16 @@ pub(crate) async fn encode(
     run(inference, model, schedule, job).await
 }
 
-/// Checks that a hook made the outputs that it declared, and puts them in their order.
+/// Checks that a hook made the outputs that it declared, and puts them in their order. One array
+/// without a name is the only output.
 fn declared(model: &Model, made: Vec<HookArray>) -> Result<Vec<HookArray>, String> {
     let mut made = made;
     let outputs = &model.offered.outputs;
+    if let ([only], [array]) = (outputs.as_slice(), made.as_mut_slice())
+        && array.name.is_empty()
+    {
+        array.name.clone_from(&only.name);
+    }
     if let Some(other) = made.iter().find(|array| outputs.iter().all(|output| output.name != array.name)) {
         return Err(format!("encode: it made '{}', which OUTPUTS does not declare", other.name));
     }
@@ -161,7 +167,10 @@ fn declared(model: &Model, made: Vec<HookArray>) -> Result<Vec<HookArray>, Strin
         check_elements(&array).map_err(|words| format!("encode: '{name}': {words}"))?;
         ordered.push(array);
     }
-    Ok(ordered)
+    match made.first() {
+        Some(second) => Err(format!("encode: it made '{}' twice", second.name)),
+        None => Ok(ordered),
+    }
 }
 
 fn check_elements(array: &HookArray) -> Result<(), String> {
