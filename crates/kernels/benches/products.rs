@@ -1,7 +1,7 @@
 //! Products of matrices on one core: AVX-512, tiles of AMX in float32 and bf16, batches, and
 //! attention; least processor time, and multiply-adds in a nanosecond.
 //!
-//! `cargo bench -p mxrt-kernels --bench products`.
+//! `cargo bench -p mxrt-kernels --bench products [PART OF A NAME]`.
 
 use mxrt_kernels::aligned::AlignedVec;
 use mxrt_kernels::amx::{AmxGemm, Target};
@@ -102,6 +102,10 @@ fn values(n: usize) -> Vec<f32> {
 }
 
 fn measure(name: &str, multiply_adds: usize, mut call: impl FnMut()) {
+    let wanted = std::env::args().skip(1).find(|word| !word.starts_with('-'));
+    if wanted.is_some_and(|part| !name.contains(&part)) {
+        return;
+    }
     let (end, mut least) = (Instant::now() + Duration::from_millis(500), f64::INFINITY);
     while Instant::now() < end {
         let begin = processor_time();

@@ -253,9 +253,11 @@ fn pack_rows(a: Matrix<'_>, first: usize, rows: usize, k: usize, out: &mut [f32]
         let count = LANES.min(k - k0);
         for (r, out) in out.chunks_exact_mut(LANES).enumerate() {
             let row = &a.data[(first + r) * a.row_stride + k0 * a.col_stride..];
-            if let (1, Some(row)) = (a.col_stride, row.first_chunk::<LANES>()) {
+            let whole = out.first_chunk_mut::<LANES>();
+            if let (1, Some(row), Some(out)) = (a.col_stride, row.first_chunk::<LANES>(), whole) {
                 // A whole vector, also where only `count` are ours: the rest is overwritten below.
-                out.copy_from_slice(row);
+                // An array is copied in place, a slice by a call.
+                *out = *row;
             } else {
                 out[..count].iter_mut().enumerate().for_each(|(j, o)| *o = row[j * a.col_stride]);
             }
@@ -302,8 +304,9 @@ impl Sgemm {
                 let start = (first + p) * width;
                 let cols = width.min(self.n - start);
                 let to = &mut panel[i * width..][..width];
-                if let (true, Some(whole)) = (cols == LANES, row[start..].first_chunk::<LANES>()) {
-                    to.copy_from_slice(whole);
+                let from = row[start..].first_chunk::<LANES>();
+                if let (true, Some(from), Some(to)) = (cols == LANES, from, to.first_chunk_mut::<LANES>()) {
+                    *to = *from;
                 } else {
                     to[..cols].copy_from_slice(&row[start..][..cols]);
                     to[cols..].fill(0.0);
