@@ -209,9 +209,7 @@ def batches(mx, folder: Path, samples: int = 96) -> Any:
 
 # The search for thresholds takes many seconds: the daily tests have it once.
 QUANTIZED = [
-    pytest.param(
-        *case, marks=[pytest.mark.slow] if case[2] == "entropy" and case[:2] != ("fused", "auto") else []
-    )
+    pytest.param(*case, marks=[pytest.mark.slow] if case[2] == "entropy" and case[:2] != ("fused", "auto") else [])
     for case in itertools.product(("plain", "fused"), ("int8", "auto"), ("naive", "entropy", "none"))
 ]
 
