@@ -225,6 +225,7 @@ LEFT_OUT = "full_size or update_of_all or sixteen"
         pytest.param(ASYNC[0], LEFT_OUT, marks=pytest.mark.slow),
         (ASYNC[1], f"{LEFT_OUT} or hosts_bits"),
     ],
+    ids=[ASYNC[0], f"{ASYNC[0]} and detection", ASYNC[1]],
 )
 def test_the_tests_of_devices_pass_on_gpus_whose_memory_the_host_can_address(kind: str, left_out: str, gpus) -> None:
     """The kernels are the host's, and run as functions in the streams of the driver."""

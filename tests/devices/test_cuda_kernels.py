@@ -278,18 +278,21 @@ def test_a_gpu_that_no_image_suits_holds_arrays_and_says_so_at_the_call(env: dic
 
 @pytest.mark.timeout(620)
 @pytest.mark.parametrize(
-    ("options", "share"),
-    [(["-k", "7"], 0.06), pytest.param([], 1, marks=pytest.mark.slow)],
-    ids=["numbers with a seven", "all"],
+    "sampled",
+    [True, pytest.param(False, marks=pytest.mark.slow)],
+    ids=["numbers with a three", "all"],
 )
-def test_gpus_give_what_mxnet_gave(options: list[str], share: float, gpus, tmp_path: Path) -> None:
+def test_gpus_give_what_mxnet_gave(sampled: bool, gpus, tmp_path: Path) -> None:
     """Recorded results of the families whose operators have kernels. What has none says so."""
     report = tmp_path / "report.json"
-    run(command(report, *options), 600, {**gpus, **environment(), "STANDIN_DELAY_US": "0"})
+    run(command(report, *(["-k", "3"] if sampled else [])), 600, {**gpus, **environment(), "STANDIN_DELAY_US": "0"})
     passed, wrong = judged(report)
     assert wrong == []
-    assert {family: count for family, count in passed.items() if count < FAMILIES[family] * share} == {}
     assert set(passed) == set(FAMILIES)
+    if sampled:
+        assert passed.total() > 400
+    else:
+        assert {family: count for family, count in passed.items() if count < FAMILIES[family]} == {}
 
 
 def test_folded_parameters_go_before_a_call_fails_for_want_of_memory(gpus) -> None:

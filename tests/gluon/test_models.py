@@ -42,7 +42,7 @@ def test_a_trained_model_answers_as_mxnet_did(mx, name: str) -> None:
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("name", ZOO)
 def test_a_full_size_network_answers_as_mxnet_did(mx, name: str, resnet18: Path) -> None:
-    """Those of `DAILY_THREADS` in all ways, the others in all ways but those of eight threads."""
+    """Every network in all ways; calls from eight threads with those of `DAILY_THREADS` alone."""
     options = ["--zoo-dir", str(resnet18)] if name == "resnet18_v1" else []
     ways = [] if name in DAILY_THREADS else ["--way", "block", "cachedop", "module"]
     check(f"zoo/{name}", 300, *options, *ways)
