@@ -253,9 +253,12 @@ test-rust: $(STAMPS)/build-tools | check-tools ## daily: Rust unit, integration 
 test-scenarios: | check-tools ## daily: scenarios of the simulated device through the CUDA driver's functions (seconds); SEEDS=
 	scripts/scenarios.sh $(or $(SEEDS),100)
 
+# Files begin in the order in which they are collected, the longest first (tests/conftest.py).
+SPREAD = --numprocesses $(PYTEST_PROCESSES) --dist loadfile --no-loadscope-reorder
+
 .PHONY: test-python
 test-python: $(STAMPS)/installed $(STAMPS)/test-tools ## daily: Python tests, recorded MXNet results and models, against the installed wheel; ARGS=
-	$(PY) -m pytest --numprocesses $(PYTEST_PROCESSES) --dist loadfile $(ARGS)
+	$(PY) -m pytest $(SPREAD) $(ARGS)
 
 .PHONY: check-types
 check-types: $(STAMPS)/installed $(STAMPS)/test-tools ## daily: mypy on the package; its stubs against the built module
@@ -364,6 +367,10 @@ mutants-check: $(STAMPS)/venv ## daily: whether the lists of mutants still fit t
 .PHONY: soak
 soak: | check-tools ## long checks: random programs of 100,000 operators against an interpreter (an hour)
 	MXRT_TEST_SECONDS=$$(($(or $(SECONDS),3600) + 600)) MXRT_SOAK_SECONDS=$(or $(SECONDS),3600) cargo test -q -p mxrt-engine --locked --test soak -- --nocapture
+
+.PHONY: test-python-slow
+test-python-slow: $(STAMPS)/installed $(STAMPS)/test-tools ## long checks: the Python tests that test-python leaves out, and all cases of those it samples (20 minutes)
+	$(PY) -m pytest $(SPREAD) -m slow $(ARGS)
 
 .PHONY: random-operators
 random-operators: $(STAMPS)/installed $(STAMPS)/test-tools ## long checks: 100,000 random calls of operators against references in float64 (two minutes)
@@ -477,6 +484,7 @@ long-checks: ## long checks: all of these that .ci/run leaves out, in full (5.5 
 	$(MAKE) fuzz
 	$(MAKE) soak-scenarios
 	$(MAKE) soak-devices
+	$(MAKE) test-python-slow
 	$(MAKE) random-operators
 	$(MAKE) random-np
 	$(MAKE) conformance-kinds

@@ -238,7 +238,9 @@ class Scratch:
     def run_python(self, interpreter, test, words):
         """Runs tests of Python against the module that was built; returns what failed, or None."""
         begin = time.time()
-        command = [interpreter, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:benchmark"]
+        # Without the expression of pyproject.toml, so that slow tests run too.
+        command = [interpreter, "-m", "pytest", "-m", "", "-x", "-q"]
+        command += ["-p", "no:cacheprovider", "-p", "no:benchmark"]
         command += ["tests/" + test.removeprefix("python/"), *words]
         environment = dict(os.environ, PYTHONPATH=str(self.where / "python"))
         process = subprocess.Popen(

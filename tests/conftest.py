@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from longest import rank
 from support import DEVICE_KIND, ROOT, standin, zoo_artifacts
 
 TABLES: list[str] = []
@@ -88,6 +89,11 @@ def good(mx, server):
 def final_table():
     """Call it with text to be printed below the results."""
     return TABLES.append
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # A stable sort: a file's tests keep their order.
+    items.sort(key=lambda item: rank(item.nodeid))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -1,6 +1,6 @@
 """A child of test_cuda_kernels.py: operators on gpu(0), against those of the CPU.
 
-    cuda_kernels.py [--orders N] [--first] [GROUP ...]
+    cuda_kernels.py [--orders FIRST-LAST] [--first] [GROUP ...]
 
 The driver is the stand-in of crates/cuda-standin, where kernels run on the host: those with
 barriers with the threads of a block in as many orders as asked for, up to six. With a real driver
@@ -448,10 +448,11 @@ def difference(found: list[Array], wanted: list[Array]) -> str | None:
 
 def main() -> None:
     options = argparse.ArgumentParser()
-    options.add_argument("--orders", type=int, default=6)
+    options.add_argument("--orders", default="0-5")
     options.add_argument("--first", action="store_true")
     options.add_argument("groups", nargs="*", default=list(GROUPS))
     given = options.parse_args()
+    low, high = map(int, given.orders.split("-"))
     driver = ctypes.CDLL("libcuda.so.1")
     is_standin = hasattr(driver, "mxrt_standin_order")
     calls, wrong = 0, []
@@ -460,7 +461,7 @@ def main() -> None:
             if wrong and given.first:
                 break
             wanted = called(call, inputs, mx.cpu())
-            for order in range(given.orders if group in WITH_BARRIERS else 1):
+            for order in range(low, high + 1) if group in WITH_BARRIERS else [0]:
                 assert not is_standin or driver.mxrt_standin_order(order) == 0
                 try:
                     said = difference(called(call, inputs, GPU), wanted)

@@ -214,15 +214,25 @@ def test_a_lost_gpu_fails_all_its_callers_and_nothing_else(gpus) -> None:
     assert (done.stdout.strip(), done.returncode, done.stderr) == ("[] {0} 30 [3.0, 3.0]", 0, "")
 
 
+LEFT_OUT = "full_size or update_of_all or sixteen"
+
+
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("kind", ASYNC)
-def test_the_tests_of_devices_pass_on_gpus_whose_memory_the_host_can_address(kind: str, gpus) -> None:
+@pytest.mark.parametrize(
+    ("kind", "left_out"),
+    [
+        (ASYNC[0], f"{LEFT_OUT} or ssd_digits"),
+        pytest.param(ASYNC[0], LEFT_OUT, marks=pytest.mark.slow),
+        (ASYNC[1], f"{LEFT_OUT} or hosts_bits"),
+    ],
+    ids=[ASYNC[0], f"{ASYNC[0]} and detection", ASYNC[1]],
+)
+def test_the_tests_of_devices_pass_on_gpus_whose_memory_the_host_can_address(kind: str, left_out: str, gpus) -> None:
     """The kernels are the host's, and run as functions in the streams of the driver."""
     files = ["devices", "device_engines", "device_failures", "device_profile", "device_exchange", "device_models"]
-    left_out = "full_size or update_of_all or sixteen"
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--rootdir", str(ROOT)]
     command += [str(ROOT / "tests" / "devices" / f"test_{name}.py") for name in files]
-    command += ["-k", f"not ({left_out})" if kind == ASYNC[0] else f"not ({left_out} or hosts_bits)"]
+    command += ["-k", f"not ({left_out})"]
     env = {**gpus, **HOST_MEMORY, "MXRT_TEST_DEVICES": "gpu", "MXNET_ENGINE_TYPE": kind}
     env |= {"PYTEST_XDIST_WORKER": f"gpu-{kind}", "PYTEST_ADDOPTS": ""}
     done = run(command, 590, env)

@@ -15,6 +15,8 @@ import pytest
 from support import BUILD, MODELS, run
 
 TRAINED = ["digits_cnn", "module_mlp", "legacy_mlp", "mlp_int8", "cnn_int8_fused"]
+# Full-size networks that are small enough to be called from many threads every day.
+DAILY_THREADS = {"mobilenet1.0", "resnet18_v1", "squeezenet1.1"}
 ZOO = sorted(path.parent.name for path in (MODELS / "zoo").glob("*/shapes.json"))
 
 
@@ -40,8 +42,17 @@ def test_a_trained_model_answers_as_mxnet_did(mx, name: str) -> None:
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("name", ZOO)
 def test_a_full_size_network_answers_as_mxnet_did(mx, name: str, resnet18: Path) -> None:
+    """Every network in all ways; calls from eight threads with those of `DAILY_THREADS` alone."""
     options = ["--zoo-dir", str(resnet18)] if name == "resnet18_v1" else []
-    check(f"zoo/{name}", 300, *options)
+    ways = [] if name in DAILY_THREADS else ["--way", "block", "cachedop", "module"]
+    check(f"zoo/{name}", 300, *options, *ways)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("name", [name for name in ZOO if name not in DAILY_THREADS])
+def test_a_full_size_network_answers_eight_threads_as_mxnet_did(mx, name: str) -> None:
+    check(f"zoo/{name}", 300, "--way", "threads", "threads-op")
 
 
 def test_the_check_notices_a_wrong_model(mx, tmp_path: Path) -> None:
