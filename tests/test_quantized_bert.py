@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 from pathlib import Path
 from typing import Any
@@ -73,3 +74,67 @@ def test_a_bert_is_quantized_to_the_graph_and_the_numbers_of_mxnet(mx, tmp_path:
                 assert float(value) == pytest.approx(float(others[key]), rel=1e-4, abs=2e-6), (name, key)
             else:
                 assert value == others[key], (name, key)
+
+
+class GluonNLPCollector:
+    """Collects ranges as GluonNLP 0.10's BertLayerCollector does, with C handles and a limit."""
+
+    def __init__(self, mx: Any, limit: float):
+        self.mx, self.limit = mx, limit
+        self.include_layer = lambda name: name.endswith("_output")
+        self.min_max_dict: dict[str, tuple[float, float]] = {}
+
+    def collect(self, name: Any, arr: Any) -> None:
+        name = self.mx.base.py_str(name)
+        if not self.include_layer(name):
+            return
+        array = self.mx.nd.NDArray(ctypes.cast(arr, self.mx.base.NDArrayHandle), writable=False)
+        low, high = (self.mx.nd.min(array).asscalar(), self.mx.nd.max(array).asscalar())
+        before = self.min_max_dict.get(name, (low, high))
+        self.min_max_dict[name] = (min(before[0], low), min(self.limit, max(before[1], high)))
+
+
+def test_a_collector_of_gluonnlp_calibrates_a_bert(mx, tmp_path: Path) -> None:
+    collector = GluonNLPCollector(mx, limit=0.5)
+    net = quantized(mx, "smart", calib_mode="customize", LayerOutputCollector=collector)
+    assert len(collector.min_max_dict) > 20
+    net(*inputs(mx).values())
+    found = ends(net, tmp_path)
+    assert len(found) >= 5 and max(found) == 0.5
+    free = GluonNLPCollector(mx, limit=1e9)
+    like_naive = quantized(mx, "smart", calib_mode="customize", LayerOutputCollector=free)(*inputs(mx).values())
+    with np.load(FOLDER / "smart.npz") as arrays:
+        np.testing.assert_allclose(like_naive.asnumpy(), arrays["out"], atol=5e-3)
+
+
+def ends(net: Any, folder: Path) -> list[float]:
+    """The upper ends of all ranges in a quantized network."""
+    net.export(str(folder / "net"), epoch=0)
+    nodes = json.loads((folder / "net-symbol.json").read_text())["nodes"]
+    return [float(attrs["max_calib_range"]) for _, attrs in operators(nodes).values() if "max_calib_range" in attrs]
+
+
+def test_handles_of_a_monitored_executor_are_those_of_its_arrays(mx) -> None:
+    symbol = mx.sym.Activation(mx.sym.var("data"), act_type="relu", name="relu")
+    executor = symbol.bind(mx.cpu(), {"data": mx.nd.array([-2.0, 3.0])}, grad_req="null")
+    seen, kept = [], []
+
+    def callback(name: bytes, array: Any) -> None:
+        handle = ctypes.cast(array, mx.base.NDArrayHandle)
+        seen.append((name, mx.nd.NDArray(handle, writable=False).asnumpy().tolist()))
+        kept.append(handle)
+
+    executor.set_monitor_callback(callback)
+    executor.forward()
+    assert seen == [(b"relu_output", [0.0, 3.0])]
+    with pytest.raises(ValueError, match="belongs to no array"):
+        mx.nd.NDArray(kept[0])
+    with pytest.raises(TypeError, match="takes an NDArray or its handle, not list"):
+        mx.nd.NDArray([1.0])
+
+
+def test_a_scale_for_each_channel_without_ranges_is_refused_when_the_model_is_made(mx) -> None:
+    with pytest.raises(ValueError, match=r"channel-wise.*'quantized_sg_mkldnn_fully_connected_0'.*tensor-wise"):
+        quantized(mx, "smart", calib_mode="none")
+    out = quantized(mx, "smart", calib_mode="none", quantize_granularity="tensor-wise")(*inputs(mx).values())
+    assert out.shape == (bert_blocks.BATCH, bert_blocks.CLASSES)
