@@ -138,3 +138,30 @@ def test_a_scale_for_each_channel_without_ranges_is_refused_when_the_model_is_ma
         quantized(mx, "smart", calib_mode="none")
     out = quantized(mx, "smart", calib_mode="none", quantize_granularity="tensor-wise")(*inputs(mx).values())
     assert out.shape == (bert_blocks.BATCH, bert_blocks.CLASSES)
+
+
+@pytest.mark.parametrize(
+    ("shape", "heads", "words"),
+    [
+        ((5, 2, 32), 4, r"shape \(5, 2, 32\).*heads=4.*a multiple of 12"),
+        ((180, 1, 1024), 8, r"shape \(180, 1, 1024\).*heads=8.*a multiple of 24"),
+        ((5, 64), 4, r"shape \(5, 64\).*three axes"),
+        ((5, 2, 24), 2**63 - 1, "larger than the address space"),
+    ],
+)
+@pytest.mark.parametrize("fused", [False, True])
+def test_attention_whose_columns_do_not_fit_the_heads_names_node_and_shape(
+    mx, shape: tuple[int, ...], heads: int, words: str, fused: bool
+) -> None:
+    data = mx.sym.var("data", shape=shape)
+    for make in (
+        lambda: mx.sym.contrib.interleaved_matmul_selfatt_qk(data, heads=heads, name="scores"),
+        lambda: mx.sym.contrib.interleaved_matmul_selfatt_valatt(
+            data, mx.sym.var("weights", shape=(8, 5, 5)), heads=heads, name="values"
+        ),
+    ):
+        with pytest.raises(mx.base.MXNetError, match=words) as caught:
+            symbol = make().get_backend_symbol("MKLDNN") if fused else make()
+            symbol.simple_bind(mx.cpu(), grad_req="null").forward()[0].asnumpy()
+        assert ("sg_mkldnn_selfatt" if fused else "interleaved_matmul_selfatt") in str(caught.value)
+    assert mx.nd.ones(2).asnumpy().tolist() == [1, 1]
