@@ -1,5 +1,6 @@
 """The Rust side of mxrt. Use the modules of the package, not this one."""
 
+from ctypes import c_void_p
 from os import PathLike
 from typing import Any, final
 
@@ -124,7 +125,7 @@ _Array = np.ndarray[Any, Any]
 
 @disjoint_base
 class NDArrayBase:
-    def __new__(cls, source: NDArrayBase | None = None, writable: bool = True) -> NDArrayBase: ...
+    def __new__(cls, source: NDArrayBase | c_void_p | None = None, writable: bool = True) -> NDArrayBase: ...
     def _become(self, other: NDArrayBase) -> None: ...
     @property
     def shape(self) -> tuple[int, ...]: ...

@@ -21,6 +21,7 @@ from .base import MXNetShapeError, MXNetTypeError, MXNetValueError, dtype_name, 
 from .context import Context
 from .ndarray import CachedOp, NDArray, empty
 from .ndarray import array as make_array
+from .ndarray._handles import handled
 from .ndarray.sparse import empty as stored_empty
 
 if TYPE_CHECKING:
@@ -331,7 +332,8 @@ class Executor:
 
     def set_monitor_callback(self, callback: Callable[[bytes, NDArray], Any] | None, monitor_all: bool = False) -> None:
         """Calls `callback` with the name, as bytes, and the array of every operator's result after
-        each ``forward``; None ends that.
+        each ``forward``; None ends that. Callbacks that cast the array to an ``NDArrayHandle``, as
+        those written for MXNet do, make the array of it by ``NDArray(handle)``.
 
         With `monitor_all` it is called with the operators' inputs too. Each ``forward`` then
         computes the graph twice: once as it is compiled, once operator by operator.
@@ -339,7 +341,7 @@ class Executor:
         self._monitor_callback, self._monitor_all = callback, monitor_all
         watch = None
         if callback is not None:
-            watch = Watch(self._symbol, lambda name, array: callback(name.encode(), array), monitor_all)
+            watch = Watch(self._symbol, lambda name, array: callback(name.encode(), handled(array)), monitor_all)
         self._watch = watch
 
     def backward(self, out_grads: Any = None, is_train: bool = True) -> NoReturn:

@@ -143,16 +143,26 @@ fn wrap_held(py: Python<'_>, class: Class, held: Held) -> PyResult<Bound<'_, PyA
     class.call1((Bound::new(py, NDArrayBase { held: Settable::new(held) })?,))
 }
 
+/// The array of a `ctypes` handle; TypeError or ValueError for anything else.
+fn of_handle<'py>(handle: &Bound<'py, PyAny>) -> PyResult<Bound<'py, NDArrayBase>> {
+    let array = PyModule::import(handle.py(), "mxrt.ndarray._handles")?.getattr("array_of")?.call1((handle,))?;
+    Ok(array.cast_into::<NDArrayBase>()?)
+}
+
 #[pymethods]
 impl NDArrayBase {
     /// Another handle to the same array: how subclasses are made. Without one an array of no
-    /// elements, which `_become` fills: what pickles of MXNet begin with.
+    /// elements, which `_become` fills: what pickles of MXNet begin with. Callbacks written for
+    /// MXNet give a `ctypes` handle.
     #[new]
     #[pyo3(signature = (source = None, writable = true))]
-    fn new(py: Python<'_>, source: Option<&Bound<'_, NDArrayBase>>, writable: bool) -> PyResult<NDArrayBase> {
+    fn new(py: Python<'_>, source: Option<&Bound<'_, PyAny>>, writable: bool) -> PyResult<NDArrayBase> {
         let _ = writable;
         let held = match source {
-            Some(source) => (*source.get().held).clone(),
+            Some(source) => match source.cast::<NDArrayBase>() {
+                Ok(array) => (*array.get().held).clone(),
+                Err(_) => (*of_handle(source)?.get().held).clone(),
+            },
             None => Held::Known(nothing(py)?),
         };
         Ok(NDArrayBase { held: Settable::new(held) })

@@ -17,6 +17,7 @@ from ..context import Context, cpu
 from ..io import DataBatch, DataDesc, DataIter
 from ..module import Module
 from ..ndarray import NDArray
+from ..ndarray._handles import handled as _handled
 from ..symbol import Group, Symbol, load
 from . import _fuse_graph, _quantize_graph
 from ._calibration import LayerHistogramCollector as _LayerHistogramCollector
@@ -174,7 +175,7 @@ def _collect(
         module.forward(DataBatch(data=kept, label=batch.label if labels else None, pad=batch.pad), is_train=False)
         # Where nothing is calibrated the model runs all the same, so that wrong data are found.
         for value, array in zip(shown, module.get_outputs() if shown else [], strict=True):
-            collector.collect(value.list_outputs()[0], array)
+            collector.collect(value.list_outputs()[0], _handled(array))
         examples += data.batch_size
         if limit is not None and examples >= limit:
             break
@@ -266,7 +267,16 @@ def _fused(sym: Symbol, excluded: list[str] | None) -> Symbol:
 
 
 def _joined(qsym: Symbol) -> Symbol:
-    return _quantize_graph.write(_fuse_graph.finish(_quantize_graph.read(qsym)))
+    heads = _fuse_graph.finish(_quantize_graph.read(qsym))
+    for node in _quantize_graph.order(heads):
+        has_range = "min_calib_range" in node.attrs or node.flag("enable_float_output")
+        if node.flag("channel_wise_quantize") and not has_range:
+            raise ValueError(
+                f"quantize_granularity='channel-wise': '{node.name}' has no calibrated range, and its sums, with a "
+                "scale for each channel, have none of their own. Give calib_data with calib_mode='naive' or 'entropy', "
+                "or use quantize_granularity='tensor-wise'"
+            )
+    return _quantize_graph.write(heads)
 
 
 def quantize_graph(
@@ -388,7 +398,7 @@ def quantize_net_v2(
         if calib_data is None:
             raise ValueError(f"calib_data must be provided when calib_mode={calib_mode}")
         calib_data.provide_data = [DataDesc(n, d[1]) for n, d in zip(inputs, calib_data.provide_data, strict=False)]
-        names = sorted(collector.include_layer) if getattr(collector, "include_layer", None) else _all_names(sym)
+        names = _included(collector, list(sym.get_internals().list_outputs()))
         _collect(sym, names, (args, auxs), calib_data, inputs, None, ctx, num_calib_examples, collector)
         qsym, qargs, auxs = calib_graph(qsym, args, auxs, collector, calib_mode, quantized_dtype)
     with _temporary.folder() as folder:
@@ -399,8 +409,12 @@ def quantize_net_v2(
         return SymbolBlock.imports(f"{path}-symbol.json", inputs, f"{path}-0000.params", ctx=ctx)
 
 
-def _all_names(sym: Symbol) -> list[str]:
-    return list(sym.get_internals().list_outputs())
+def _included(collector: Any, names: list[str]) -> list[str]:
+    """The values that a collector asks for: by a set of names, a function of a name, or all."""
+    include = getattr(collector, "include_layer", None)
+    if callable(include):
+        return [name for name in names if include(name)]
+    return sorted(include) if include else names
 
 
 def _export(network: Any, described: list[Any]) -> tuple[Symbol, Params, Params, list[str]]:

@@ -34,6 +34,9 @@ use mxrt_tensor::{DType, PartialShape};
 /// Integers and their range.
 pub(crate) const WITH_RANGE: Outputs = Outputs::Named(|_| &["output", "min_output", "max_output"]);
 
+/// Outputs of operators that change the kind of a number: MXNet numbers theirs.
+pub(crate) const NUMBERED_RANGE: Outputs = Outputs::Count(|_| 3);
+
 /// Attributes of a calibrated range.
 pub(crate) const CALIBRATION: [AttrDef; 2] = [
     AttrDef::new("min_calib_range", AttrKind::OptFloat, "None", "The least number, from calibration."),

@@ -1,8 +1,8 @@
 //! `_contrib_quantize`, `_contrib_quantize_v2` and `_contrib_quantize_asym`: from float32 to bytes.
 
 use super::{
-    CALIBRATION, Range, WITH_RANGE, calibration, dispatch_bytes, infer_float_ranges, infer_same, infer_scalars, levels,
-    store_range,
+    CALIBRATION, NUMBERED_RANGE, Range, calibration, dispatch_bytes, infer_float_ranges, infer_same, infer_scalars,
+    levels, store_range,
 };
 use crate::prelude::*;
 use mxrt_engine::OpError;
@@ -18,7 +18,7 @@ pub static OPS: &[OpDef] = &[
             Returns the integers and their range.",
         inputs: Inputs::Fixed(&RANGED),
         attrs: &[AttrDef::new("out_type", AttrKind::Enum(&["int8", "uint8"]), "uint8", "dtype of the integers.")],
-        outputs: WITH_RANGE,
+        outputs: NUMBERED_RANGE,
         infer_shape: |shapes| {
             infer_same(shapes)?;
             infer_scalars(shapes, 1, &RANGED)
@@ -40,7 +40,7 @@ pub static OPS: &[OpDef] = &[
             CALIBRATION[0],
             CALIBRATION[1],
         ],
-        outputs: WITH_RANGE,
+        outputs: NUMBERED_RANGE,
         infer_shape: |shapes| {
             infer_same(shapes)?;
             infer_scalars(shapes, 1, &[])

@@ -2,7 +2,7 @@
 
 use super::quantize::{not_empty, out_type};
 use super::{
-    CALIBRATION, Range, WITH_RANGE, calibration, dispatch_bytes, infer_float_ranges, infer_same, infer_scalars,
+    CALIBRATION, NUMBERED_RANGE, Range, calibration, dispatch_bytes, infer_float_ranges, infer_same, infer_scalars,
     store_range,
 };
 use crate::prelude::*;
@@ -22,7 +22,7 @@ pub static OPS: &[OpDef] = &[OpDef {
         CALIBRATION[0],
         CALIBRATION[1],
     ],
-    outputs: WITH_RANGE,
+    outputs: NUMBERED_RANGE,
     infer_shape: |shapes| {
         infer_same(shapes)?;
         infer_scalars(shapes, 1, &INPUTS)

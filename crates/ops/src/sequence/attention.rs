@@ -66,11 +66,12 @@ type ProjectionIndex = (usize, usize, usize);
 
 /// Time, batch and dimension of a head of an input with `parts` projections.
 fn head(shape: &Shape, heads: usize, parts: usize) -> Result<[usize; 3], OpError> {
+    let columns = checked_product(&[heads, parts])?;
     match shape[..] {
-        [time, batch, width] if width % (heads * parts) == 0 => Ok([time, batch, width / (heads * parts)]),
+        [time, batch, width] if width % columns == 0 => Ok([time, batch, width / columns]),
         _ => Err(shape_error(format!(
-            "an input has shape {shape}; needed is (time, batch, heads * {parts} * dim) with \
-             heads={heads}"
+            "an input has shape {shape}; needed is (time, batch, heads * {parts} * dim) with heads={heads}: three \
+             axes, the last a multiple of {columns}"
         ))),
     }
 }
@@ -107,16 +108,18 @@ fn infer_scores(shapes: &mut Shapes<'_>, parts: usize, other: Option<usize>) -> 
 fn infer_values(shapes: &mut Shapes<'_>, parts: usize) -> Result<(), OpError> {
     let heads = shapes.attrs.count("heads");
     if let (Some([_, batch, width]), Some([_, queries, _])) = (extents(shapes, 0), extents(shapes, 1)) {
-        let width = width.filter(|width| width % (heads * parts) == 0).map(|width| width / parts);
+        let columns = checked_product(&[heads, parts])?;
+        let width = width.filter(|width| width % columns == 0).map(|width| width / parts);
         shapes.set_output(0, PartialShape::from_dims([queries, batch, width]))?;
     }
     let (Some(values), Some(attention)) = (shapes.input(0), shapes.input(1)) else { return Ok(()) };
     let [time, batch, dim] = head(&values, heads, parts)?;
+    let needed = checked_product(&[batch, heads])?;
     match attention[..] {
-        [rows, queries, keys] if rows == batch * heads && keys == time => {
+        [rows, queries, keys] if rows == needed && keys == time => {
             shapes.set_output(0, Shape::new(&[queries, batch, heads * dim]))
         }
-        _ => Err(shape_error(format!("attention has shape {attention}; needed is ({}, time, {time})", batch * heads))),
+        _ => Err(shape_error(format!("attention has shape {attention}; needed is ({needed}, time, {time})"))),
     }
 }
 
