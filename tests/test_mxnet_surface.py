@@ -43,7 +43,7 @@ MISSING: dict[str, str] = {
         "svrg_optimization lists list_"
     ),
     SPARSE: "dgl_ edge_id gs_retain count_sketch spsp",
-    CALIBRATION: "calibrate_entropy stats",
+    CALIBRATION: "stats",
     NUMPY: (
         "np_symbol numpy_dispatch_protocol numpy_op_fallback numpy_op_signature np_ufunc_legal_option wrap_np_ bfloat16"
     ),

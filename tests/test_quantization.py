@@ -207,6 +207,47 @@ def batches(mx, folder: Path, samples: int = 96) -> Any:
     return mx.io.NDArrayIter(held_back(folder)[0][:samples], batch_size=32)
 
 
+def histogram(bins: int, kind: int) -> tuple[Any, Any]:
+    """Counts of a narrow, a wide and a one-sided distribution, and the ends of their bins."""
+    place = np.arange(bins)
+    far = abs(place - bins // 2)
+    part = (
+        4000 * bins * bins // (bins * bins + 4000 * far * far),
+        1000 * bins // (bins + 60 * far),
+        2000 * bins // (bins + 80 * far) * (place >= bins // 2),
+    )[kind]
+    return part * part // 3000 * (place * 7919 % 5 != kind), (2 * np.arange(bins + 1) - bins) * 4 / bins
+
+
+# Bits of the thresholds and divergences of MXNet 1.9.1.
+CALIBRATED = {
+    (801, 0, 255): (1067646731, 0),
+    (801, 0, 511): (1076056284, 0),
+    (801, 1, 255): (1078067036, 978992256),
+    (801, 1, 511): (1076056284, 0),
+    (801, 2, 255): (1082046651, 992746033),
+    (801, 2, 511): (1079910226, 995201367),
+    (8001, 0, 255): (1066497069, 967458147),
+    (8001, 0, 511): (1066589333, 949088401),
+    (8001, 1, 255): (1074954875, 981526231),
+    (8001, 1, 511): (1074975844, 964907477),
+    (8001, 2, 255): (1080247425, 995150723),
+    (8001, 2, 511): (1080314525, 979458021),
+}
+
+
+@pytest.mark.parametrize(("bins", "kind", "steps"), CALIBRATED, ids=str)
+def test_the_search_for_a_range_ends_where_mxnets_does(mx, bins: int, kind: int, steps: int) -> None:
+    counts, ends = (mx.nd.array(part, dtype="float32") for part in histogram(bins, kind))
+    found = mx.nd.contrib.calibrate_entropy(counts, ends, num_quantized_bins=steps)
+    threshold, divergence = CALIBRATED[bins, kind, steps]
+    assert [array.shape for array in found] == [(1,), (1,)]
+    assert found[0].asnumpy().view("u4")[0] == threshold
+    # Sums of logarithms, of which those of two mathematical libraries may differ in the last bit.
+    wanted = np.uint32(divergence).view("f4")
+    np.testing.assert_allclose(found[1].asnumpy()[0], wanted, rtol=1e-3, atol=1e-7)
+
+
 # The search for thresholds takes many seconds: the daily tests have it once.
 QUANTIZED = [
     pytest.param(*case, marks=[pytest.mark.slow] if case[2] == "entropy" and case[:2] != ("fused", "auto") else [])

@@ -6,6 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from ..ndarray import array
+from ..ndarray.contrib import calibrate_entropy
+
 __all__ = ["combine_histogram"]
 
 # Bins of a histogram; odd, so that one has zero in its middle.
@@ -96,56 +99,17 @@ def combine_histogram(old_hist: Any, arr: Any, new_min: Any, new_max: Any, new_t
     return more, edges, low, high, end
 
 
-def smooth(p: Any, eps: float = 0.0001) -> Any:
-    """Takes a little from the bins of a histogram that have something for those that have nothing.
-
-    Raises ValueError where nothing is in any bin, or too little to take `eps` for each empty one.
-    """
-    zeros = p == 0
-    empty, full = int(zeros.sum()), int((~zeros).sum())
-    if not full:
-        raise ValueError("the histogram is empty: no bin holds anything")
-    smoothed = np.where(zeros, eps, p - eps * empty / full)
-    if eps * empty / full >= 1.0 or (smoothed <= 0).any():
-        raise ValueError(f"the histogram has {empty} empty bins of {empty + full}: too many to smooth it")
-    return smoothed
-
-
-def _divergence(counts: Any, half: int, quantized_bins: int) -> float:
-    """How much is lost where values beyond `half` bins around zero are clipped and the rest has
-    this many steps: the Kullback-Leibler divergence.
-    """
-    zero = len(counts) // 2
-    start, stop = zero - half, zero + half + 1
-    inner = counts[start:stop].astype(np.float64)
-    inner[0] = 0
-    clipped = inner.copy()
-    clipped[0] = counts[: start + 1].sum()
-    clipped[-1] += counts[stop:].sum()
-    merged = len(inner) // quantized_bins
-    starts = np.arange(quantized_bins) * merged
-    sums = np.add.reduceat(inner, starts)
-    filled = np.add.reduceat((inner != 0).astype(np.float64), starts)
-    means = np.divide(sums, filled, out=np.zeros_like(sums), where=filled != 0)
-    lengths = np.diff(np.append(starts, len(inner)))
-    expanded = np.where(clipped != 0, np.repeat(means, lengths), 0.0)
-    try:
-        p, q = smooth(clipped), smooth(expanded)
-    except ValueError:
-        return float("inf")
-    p, q = p / p.sum(), q / q.sum()
-    return float((p * np.log(p / q)).sum())
-
-
 def best_threshold(counts: Any, edges: Any, quantized_bins: int = 255) -> tuple[float, float]:
-    """The largest magnitude that is not clipped, so that least is lost, and the loss."""
-    zero = len(counts) // 2
-    best = (float("inf"), float(edges[-1]))
-    for half in range(quantized_bins // 2, zero + 1):
-        loss = _divergence(counts, half, quantized_bins)
-        if loss < best[0]:
-            best = (loss, float(edges[zero + half + 1]))
-    return best[1], best[0]
+    """The largest magnitude that is not clipped, so that least is lost, and the loss: the
+    Kullback-Leibler divergence.
+    """
+    found = calibrate_entropy(
+        array(counts, dtype="float32"), array(edges, dtype="float32"), num_quantized_bins=quantized_bins
+    )
+    threshold, loss = (float(one.asscalar()) for one in found)
+    if loss >= float(np.finfo(np.float32).max):
+        return float(edges[-1]), float("inf")  # no range can be compared, so nothing is clipped
+    return threshold, loss
 
 
 def best_threshold_of(

@@ -7,6 +7,7 @@
 
 pub mod activation;
 pub mod batch_norm;
+pub mod calibrate;
 pub mod concat;
 pub mod convolution;
 pub mod dequantize;
