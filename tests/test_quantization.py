@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 import sys
@@ -248,16 +247,10 @@ def test_the_search_for_a_range_ends_where_mxnets_does(mx, bins: int, kind: int,
     np.testing.assert_allclose(found[1].asnumpy()[0], wanted, rtol=1e-3, atol=1e-7)
 
 
-# The search for thresholds takes many seconds: the daily tests have it once.
-QUANTIZED = [
-    pytest.param(*case, marks=[pytest.mark.slow] if case[2] == "entropy" and case[:2] != ("fused", "auto") else [])
-    for case in itertools.product(("plain", "fused"), ("int8", "auto"), ("naive", "entropy", "none"))
-]
-
-
-@pytest.mark.parametrize(("layers", "dtype", "mode"), QUANTIZED)
-def test_a_quantized_network_answers_as_the_one_in_float32(mx, layers: str, dtype: str, mode: str) -> None:
-    fused = layers == "fused"
+@pytest.mark.parametrize("mode", ["naive", "entropy", "none"])
+@pytest.mark.parametrize("dtype", ["int8", "auto"])
+@pytest.mark.parametrize("fused", [False, True], ids=["plain", "fused"])
+def test_a_quantized_network_answers_as_the_one_in_float32(mx, mode: str, dtype: str, fused: bool) -> None:
     symbol, args, auxs = mx.model.load_checkpoint(str(DIGITS / "digits_cnn"), 0)
     tool = mx.contrib.quantization
     quantize = tool.quantize_model_mkldnn if fused else tool.quantize_model

@@ -99,6 +99,21 @@ def combine_histogram(old_hist: Any, arr: Any, new_min: Any, new_max: Any, new_t
     return more, edges, low, high, end
 
 
+def smooth(p: Any, eps: float = 0.0001) -> Any:
+    """Takes a little from the bins of a histogram that have something for those that have nothing.
+
+    Raises ValueError where nothing is in any bin, or too little to take `eps` for each empty one.
+    """
+    zeros = p == 0
+    empty, full = int(zeros.sum()), int((~zeros).sum())
+    if not full:
+        raise ValueError("the histogram is empty: no bin holds anything")
+    smoothed = np.where(zeros, eps, p - eps * empty / full)
+    if eps * empty / full >= 1.0 or (smoothed <= 0).any():
+        raise ValueError(f"the histogram has {empty} empty bins of {empty + full}: too many to smooth it")
+    return smoothed
+
+
 def best_threshold(counts: Any, edges: Any, quantized_bins: int = 255) -> tuple[float, float]:
     """The largest magnitude that is not clipped, so that least is lost, and the loss: the
     Kullback-Leibler divergence.
