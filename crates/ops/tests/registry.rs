@@ -143,6 +143,7 @@ fn shapes(op: &OpDef) -> Vec<Vec<Shape>> {
     let related: &[&[usize]] = match op.name {
         "_contrib_interleaved_matmul_selfatt_qk" | "_sg_mkldnn_selfatt_qk" => &[&[6, 1, 6]],
         "_contrib_interleaved_matmul_selfatt_valatt" | "_sg_mkldnn_selfatt_valatt" => &[&[6, 1, 6], &[1, 6, 6]],
+        "_contrib_calibrate_entropy" => &[&[257], &[258]],
         "_contrib_intgemm_take_weight" => &[&[4, 2], &[3]],
         "_contrib_interleaved_matmul_encdec_qk" => &[&[5, 1, 2], &[6, 1, 4]],
         "_contrib_interleaved_matmul_encdec_valatt" => &[&[6, 1, 4], &[1, 5, 6]],
