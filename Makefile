@@ -105,7 +105,7 @@ $(STAMPS)/nvrtc: requirements/cuda.txt | $(STAMPS)/venv
 # A module left in the source tree by `maturin develop` would be taken for part of the package.
 $(STAMPS)/wheel: $(WHEEL_SOURCES) $(STAMPS)/build-tools | check-tools
 	@rm -f python/mxrt/_mxrt*.so dist/mxrt-*.whl
-	@echo "building the wheel: some three minutes from nothing on two cores; the last crate, mxrt-py, is silent for one of them"
+	@echo "building the wheel: three to seven minutes from nothing on two cores; the last crate, mxrt-py, is silent for one of them"
 	$(PY) -m maturin build --release --locked --out dist
 	@touch $@
 
@@ -369,7 +369,7 @@ soak: | check-tools ## long checks: random programs of 100,000 operators against
 	MXRT_TEST_SECONDS=$$(($(or $(SECONDS),3600) + 600)) MXRT_SOAK_SECONDS=$(or $(SECONDS),3600) cargo test -q -p mxrt-engine --locked --test soak -- --nocapture
 
 .PHONY: test-python-slow
-test-python-slow: $(STAMPS)/installed $(STAMPS)/test-tools ## long checks: the Python tests that test-python leaves out, and all cases of those it samples (20 minutes)
+test-python-slow: $(STAMPS)/installed $(STAMPS)/test-tools ## long checks: the Python tests that test-python leaves out, and all cases of those it samples (minutes)
 	$(PY) -m pytest $(SPREAD) -m slow $(ARGS)
 
 .PHONY: random-operators

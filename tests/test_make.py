@@ -13,11 +13,16 @@ from pathlib import Path
 
 import pytest
 
+from longest import RANKS
 from support import ROOT
 
 pytestmark = pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
 
 VENV = "build/stamps/venv"
+
+
+def test_the_files_of_tests_that_begin_first_are_there() -> None:
+    assert [name for name in RANKS if not (ROOT / name).is_file()] == []
 
 
 def program(path: Path, text: str) -> Path:

@@ -120,6 +120,7 @@ def test_handles_of_a_monitored_executor_are_those_of_its_arrays(mx) -> None:
     seen, kept = [], []
 
     def callback(name: bytes, array: Any) -> None:
+        assert repr(array) == "\n[0. 3.]\n<NDArray 2 @cpu(0)>"
         handle = ctypes.cast(array, mx.base.NDArrayHandle)
         seen.append((name, mx.nd.NDArray(handle, writable=False).asnumpy().tolist()))
         kept.append(handle)

@@ -14,8 +14,8 @@ import pytest
 from support import DIGITS, run_python
 
 REPETITIONS = int(os.environ.get("MXRT_EXITS", "8"))
-# Few runs shall have short and long pauses too. No divisor of 25, the number of pauses, nor of what
-# the ways are varied by.
+# Few runs have short and long pauses, too: it has no divisor in common with 25, the number of
+# pauses, nor with the numbers by which the ways vary.
 STRIDE = 7
 
 PRELUDE = """

@@ -6,6 +6,7 @@ MXNet calls them with a C handle, and they write ``NDArray(ctypes.cast(handle, N
 from __future__ import annotations
 
 import ctypes
+import itertools
 import weakref
 from typing import Any
 
@@ -15,6 +16,7 @@ __all__ = ["array_of", "handled"]
 
 # By the number in a handle: the array, as long as it lives.
 _arrays: weakref.WeakValueDictionary[int, _HandledArray] = weakref.WeakValueDictionary()
+_numbers = itertools.count(1)
 
 
 class _HandledArray(NDArray):
@@ -26,8 +28,13 @@ class _HandledArray(NDArray):
 
     @property
     def _as_parameter_(self) -> ctypes.c_void_p:
-        _arrays[id(self)] = self
-        return ctypes.c_void_p(id(self))
+        number = next(_numbers)  # never twice: a handle that was kept is not that of another array
+        _arrays[number] = self
+        return ctypes.c_void_p(number)
+
+
+# What a callback prints is an NDArray.
+_HandledArray.__name__ = NDArray.__name__
 
 
 def handled(array: NDArray) -> NDArray:

@@ -2,7 +2,7 @@
 
 use crate::prelude::*;
 use mxrt_engine::OpError;
-use mxrt_kernels::par::{Par, par_chunks_mut};
+use mxrt_kernels::par::{Par, par_chunks_mut_scratch};
 use mxrt_tensor::{DType, PartialShape};
 
 /// Rows of the table.
@@ -78,72 +78,62 @@ const TOGETHER: usize = 16;
 
 /// The number of bins on each side of zero that lose least, and the divergence. The largest number
 /// stands for a divergence that no range has.
+///
+/// All sums are those of MXNet, in float32 and in its order, so that near ties end as there.
 fn best_half(par: &dyn Par, counts: &[f32], steps: usize) -> (usize, f32) {
     let least = steps / 2;
     let mut found = vec![f32::MAX; counts.len() / 2 + 1 - least];
-    par_chunks_mut(par, &mut found, TOGETHER, |chunk, found| {
-        let mut tried = Tried::default();
+    let bytes = 3 * size_of_val(counts);
+    par_chunks_mut_scratch(par, &mut found, TOGETHER, bytes, |chunk, found, scratch| {
+        let buffers: &mut [f32] = bytemuck::cast_slice_mut(&mut scratch[..bytes]);
         for (i, divergence) in found.iter_mut().enumerate() {
-            *divergence = tried.divergence(counts, least + chunk * TOGETHER + i, steps);
+            *divergence = loss(counts, least + chunk * TOGETHER + i, steps, buffers);
         }
     });
     let first = (least, f32::MAX);
     found.iter().enumerate().fold(first, |best, (i, d)| if *d < best.1 { (least + i, *d) } else { best })
 }
 
-/// Buffers for a range that is tried. All sums are those of MXNet, in float32 and in its order, so
-/// that near ties end as there.
-#[derive(Default)]
-struct Tried {
-    /// the counts within the range, without those of its first bin
-    inner: Vec<f32>,
-    /// the distribution of clipped values
-    clipped: Vec<f32>,
-    /// the distribution of values in steps
-    stepped: Vec<f32>,
+/// What is lost with `half` bins on each side of zero.
+fn loss(counts: &[f32], half: usize, steps: usize, buffers: &mut [f32]) -> f32 {
+    let bins = 2 * half + 1;
+    let (inner, rest) = buffers.split_at_mut(bins);
+    let (clipped, rest) = rest.split_at_mut(bins);
+    let stepped = &mut rest[..bins];
+    clip(counts, half, inner, clipped);
+    step(inner, clipped, steps, stepped);
+    match (smooth(clipped), smooth(stepped)) {
+        (true, true) => divergence(clipped, stepped),
+        _ => f32::INFINITY,
+    }
 }
 
-impl Tried {
-    fn divergence(&mut self, counts: &[f32], half: usize, steps: usize) -> f32 {
-        self.clip(counts, half);
-        self.step(steps);
-        match (smooth(&mut self.clipped), smooth(&mut self.stepped)) {
-            (true, true) => divergence(&self.clipped, &self.stepped),
-            _ => f32::INFINITY,
-        }
-    }
+/// Keeps the middle of the counts in `clipped`, whose ends get what lies outside. `inner` gets whole
+/// counts without those, and nothing in its first bin.
+fn clip(counts: &[f32], half: usize, inner: &mut [f32], clipped: &mut [f32]) {
+    let zero = counts.len() / 2;
+    let (start, stop) = (zero - half, zero + half + 1);
+    clipped.copy_from_slice(&counts[start..stop]);
+    inner.iter_mut().zip(&*clipped).for_each(|(inner, count)| *inner = count.trunc());
+    inner[0] = 0.0;
+    clipped[0] = counts[..=start].iter().fold(0.0, |sum, count| sum + count);
+    let last = &mut clipped[2 * half];
+    *last = counts[stop..].iter().fold(*last, |sum, count| sum + count);
+}
 
-    /// Keeps `half` bins on each side of zero. Those at the ends get what lies outside.
-    fn clip(&mut self, counts: &[f32], half: usize) {
-        let zero = counts.len() / 2;
-        let (start, stop) = (zero - half, zero + half + 1);
-        self.clipped.clear();
-        self.clipped.extend_from_slice(&counts[start..stop]);
-        self.inner.clear();
-        self.inner.extend(self.clipped.iter().map(|count| count.trunc()));
-        self.inner[0] = 0.0;
-        self.clipped[0] = counts[..=start].iter().fold(0.0, |sum, count| sum + count);
-        if let Some(last) = self.clipped.last_mut() {
-            *last = counts[stop..].iter().fold(*last, |sum, count| sum + count);
-        }
-    }
-
-    /// Merges neighbouring bins into `steps` steps, each of which shares its sum among its bins that
-    /// hold something.
-    fn step(&mut self, steps: usize) {
-        let merged = self.inner.len() / steps;
-        self.stepped.clear();
-        self.stepped.resize(self.inner.len(), 0.0);
-        for j in 0..steps {
-            let (start, end) = (j * merged, (j + 1) * merged);
-            let mut sum = whole_sum(&self.inner[start..end]);
-            let stop = if j + 1 == steps { self.inner.len() } else { end };
-            sum += whole_sum(&self.inner[end..stop]);
-            let filled = self.inner[start..stop].iter().filter(|count| **count != 0.0).count();
-            let mean = if filled == 0 { 0.0 } else { sum / filled as f32 };
-            let bins = self.stepped[start..stop].iter_mut().zip(&self.clipped[start..stop]);
-            bins.filter(|(_, count)| **count != 0.0).for_each(|(bin, _)| *bin = mean);
-        }
+/// Merges neighbouring bins into `steps` steps, each of which shares its sum among its bins that hold
+/// something.
+fn step(inner: &[f32], clipped: &[f32], steps: usize, stepped: &mut [f32]) {
+    let merged = inner.len() / steps;
+    stepped.fill(0.0);
+    for j in 0..steps {
+        let (start, end) = (j * merged, (j + 1) * merged);
+        let stop = if j + 1 == steps { inner.len() } else { end };
+        let sum = whole_sum(&inner[start..end]) + whole_sum(&inner[end..stop]);
+        let filled = inner[start..stop].iter().filter(|count| **count != 0.0).count();
+        let mean = if filled == 0 { 0.0 } else { sum / filled as f32 };
+        let bins = stepped[start..stop].iter_mut().zip(&clipped[start..stop]);
+        bins.filter(|(_, count)| **count != 0.0).for_each(|(bin, _)| *bin = mean);
     }
 }
 
