@@ -94,7 +94,7 @@ fn best_half(par: &dyn Par, counts: &[f32], steps: usize) -> (usize, f32) {
     found.iter().enumerate().fold(first, |best, (i, d)| if *d < best.1 { (least + i, *d) } else { best })
 }
 
-/// What is lost with `half` bins on each side of zero.
+/// The divergence with `half` bins on each side of zero.
 fn loss(counts: &[f32], half: usize, steps: usize, buffers: &mut [f32]) -> f32 {
     let bins = 2 * half + 1;
     let (inner, rest) = buffers.split_at_mut(bins);
