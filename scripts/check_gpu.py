@@ -2,11 +2,11 @@
 
     check_gpu.py OUT [--programs FOLDER] [--only STEP,...] [--seconds N]
 
-Needs an installed mxrt, pytest, and for the tables torch. FOLDER has the test programs of
-crates/sim (`cargo test --no-run`; `programs`, `threads`, `staging`, `order`, `host`). Steps that
-check run side by side, those that measure one after the other when the rest is over. Each has a
-process, a log in OUT, and a time after which it is ended. Prints the end of each log, and exits
-with 1 if a step failed.
+Needs an installed mxrt, pytest, and torch for the tables and for `capture`. FOLDER has the test
+programs of crates/sim (`cargo test --no-run`; `programs`, `threads`, `staging`, `order`, `host`).
+Steps that check run side by side, those that measure one after the other when the rest is over.
+Each has a process, a log in OUT, and a time after which it is ended. Prints the end of each log,
+and exits with 1 if a step failed.
 """
 
 from __future__ import annotations
@@ -105,6 +105,7 @@ def checks(out: Path, programs: Path | None) -> list[Step]:
         Step("kernels", python(TESTS / "cuda_kernels.py", "--orders", "0-0"), 120, lines=1),
         Step("conformance", conformance, 150, lines=30),
         Step("lost", python(BENCHES / "lost.py"), 40),
+        Step("capture", python(BENCHES / "capture.py"), 60),
     ]
     for kind in ("ThreadedEngineAsync", "ThreadedEnginePerDeviceAsync", "NaiveEngine"):
         models = python(TESTS / "device_models.py", "--seeds", "2", "--threads", "8", *MODELS.split())

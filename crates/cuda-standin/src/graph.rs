@@ -1,6 +1,7 @@
 //! Graphs: lists of work, which run as one piece. Each node has to wait for the one before it. And
 //! captures of other libraries, which forbid calls.
 
+use crate::capture;
 use crate::kernels::{Arguments, HostKernel};
 use crate::state::{Code, Here, INVALID_VALUE};
 use std::cell::Cell;
@@ -8,7 +9,7 @@ use std::ffi::c_uint;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-const UNSUPPORTED: Code = 900;
+pub(crate) const UNSUPPORTED: Code = 900;
 /// The mode in which captures of others forbid a thread nothing.
 const RELAXED: c_uint = 2;
 
@@ -29,8 +30,13 @@ pub(crate) fn exchange_mode(mode: c_uint) -> Result<c_uint, Code> {
 
 /// Begins or ends a capture of another library; how many forbidden calls there were.
 pub(crate) fn foreign_capture(begins: bool) -> usize {
-    FOREIGN.store(begins, Ordering::SeqCst);
+    forbid(begins);
     FORBIDDEN.swap(0, Ordering::SeqCst)
+}
+
+/// Captures of others begin or end to forbid threads what might wait.
+pub(crate) fn forbid(begins: bool) {
+    FOREIGN.store(begins, Ordering::SeqCst);
 }
 
 /// A call that might wait.
@@ -39,6 +45,7 @@ pub(crate) fn might_wait() -> Result<(), Code> {
         return Ok(());
     }
     FORBIDDEN.fetch_add(1, Ordering::SeqCst);
+    capture::spoil();
     Err(UNSUPPORTED)
 }
 
@@ -75,8 +82,14 @@ impl Graph {
             [number] if *number == last && last > 0 => {}
             _ => return Err(INVALID_VALUE),
         }
-        Arc::get_mut(&mut self.nodes).ok_or(INVALID_VALUE)?.push(node);
+        self.push(node)?;
         Ok(last + 1)
+    }
+
+    /// Adds a node after the last one.
+    pub fn push(&mut self, node: Node) -> Result<(), Code> {
+        Arc::get_mut(&mut self.nodes).ok_or(INVALID_VALUE)?.push(node);
+        Ok(())
     }
 
     /// `cuGraphInstantiateWithFlags`.

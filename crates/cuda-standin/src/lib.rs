@@ -6,7 +6,8 @@
 //! It is as strict as the driver's documentation: an event belongs to a device and cannot be
 //! recorded on a stream of another one; a function of the host that runs in a stream may call
 //! nothing; nor may a thread that did not say otherwise make calls that might wait while another
-//! library captures (`mxrt_standin_foreign_capture`); after an error that loses the context every call
+//! library captures (`mxrt_standin_foreign_capture`); work of a captured stream becomes a graph, and
+//! what its documentation forbids meanwhile spoils that (`capture.rs`); after an error that loses the context every call
 //! about the device returns it, as a GPU's driver was seen to do; a forked child may call nothing;
 //! after the process began to end, every call fails, and kernels have stopped before the process
 //! takes their library down.
@@ -29,6 +30,7 @@
 //! | `STANDIN_HOST_MEMORY` | 1: the host can address the memory of the GPUs, so that kernels of the host run there as functions in streams, which may ask for events then |
 #![allow(non_snake_case)]
 
+mod capture;
 mod elf;
 mod graph;
 mod kernels;
@@ -105,6 +107,7 @@ api! {
     fn cuCtxSynchronize() {
         might_wait()?;
         let here = here()?;
+        capture::synchronize(here.index)?;
         here.device.synchronize().map_err(|e| e.code)
     }
     fn cuDeviceCanAccessPeer(reaches: *mut c_int, device: c_int, peer: c_int) {
@@ -127,17 +130,28 @@ api! {
         put(greatest, -5)
     }
 
-    fn cuStreamCreateWithPriority(made: *mut Ptr, _flags: c_uint, _priority: c_int) {
+    fn cuStreamCreateWithPriority(made: *mut Ptr, flags: c_uint, _priority: c_int) {
         let stream = here()?.device.new_stream(StreamKind::Compute).map_err(|e| e.code)?;
+        capture::made(stream.0, flags);
         put(made, std::ptr::with_exposed_provenance_mut(stream.0 as usize))
     }
     fn cuStreamWaitEvent(at: Ptr, event: Ptr, _flags: c_uint) {
         let (here, event) = (here()?, event.addr() as u64);
+        let recorded = here.driver.event(event)?.recorded;
         // An event that was never recorded is complete.
-        if !here.driver.event(event)?.recorded {
+        if capture::wait(at.addr(), event, recorded)? || !recorded {
             return Ok(());
         }
         here.device.stream_wait(here.stream(at.addr()), EventHandle(event), 0).map_err(|e| e.code)
+    }
+    fn cuStreamIsCapturing(at: Ptr, status: *mut c_uint) {
+        here()?.device.foreign_stream(at.addr().max(1) as u64).map_err(|e| e.code)?;
+        put(status, capture::status(at.addr())?)
+    }
+    fn cuStreamBeginCapture_v2(at: Ptr, mode: c_uint) { capture::begin(&here()?, at.addr(), mode) }
+    fn cuStreamEndCapture(at: Ptr, graph: *mut Ptr) {
+        here()?;
+        put(graph, Box::into_raw(Box::new(capture::end(at.addr())?)).cast())
     }
     fn cuThreadExchangeStreamCaptureMode(mode: *mut c_uint) {
         driver()?;
@@ -184,7 +198,7 @@ api! {
     }
     fn cuGraphInstantiateWithFlags(made: *mut Ptr, graph: Ptr, _flags: u64) {
         here()?;
-        // SAFETY: a graph of `cuStreamEndCapture`.
+        // SAFETY: a graph of the caller's.
         let graph: &Graph = unsafe { graph.cast::<Graph>().as_ref() }.ok_or(INVALID_VALUE)?;
         match number("STANDIN_GRAPHS", 0) {
             0 => put(made, Box::into_raw(Box::new(graph.instance())).cast()),
@@ -193,6 +207,7 @@ api! {
     }
     fn cuGraphLaunch(graph: Ptr, at: Ptr) {
         let here = here()?;
+        capture::refuse(at.addr())?;
         // SAFETY: an instance that was not destroyed.
         unsafe { graph.cast::<Graph>().as_ref() }.ok_or(INVALID_VALUE)?.launch(&here, at.addr())
     }
@@ -228,6 +243,9 @@ api! {
         if known.device != here.index {
             return Err(INVALID_HANDLE);
         }
+        if capture::record(at.addr(), event)? {
+            return Ok(());
+        }
         here.device.record(here.stream(at.addr()), EventHandle(event), 0).map_err(|e| e.code)?;
         here.driver.set_event(event, Event { recorded: true, ..known });
         Ok(())
@@ -237,6 +255,7 @@ api! {
         let (driver, event) = (driver()?, event.addr() as u64);
         let known = driver.event(event)?;
         driver.usable(known.device)?;
+        capture::query(event)?;
         if !known.recorded || driver.devices[known.device].query(EventHandle(event)).map_err(|e| e.code)? {
             return Ok(());
         }
@@ -283,6 +302,9 @@ api! {
     }
     fn cuMemcpyAsync(to: u64, from: u64, bytes: usize, at: Ptr) {
         let here = here()?;
+        if capture::add(at.addr(), Node::Copy { to, from, bytes })?.is_none() {
+            return Ok(());
+        }
         let (to, from) = (MemoryPlace::Device(DevicePtr(to)), MemoryPlace::Device(DevicePtr(from)));
         here.copy(at.addr(), to, from, bytes)
     }
@@ -290,6 +312,9 @@ api! {
         let here = here()?;
         if value != 0 {
             return Err(INVALID_VALUE);
+        }
+        if capture::add(at.addr(), Node::Clear { at: to, bytes })?.is_none() {
+            return Ok(());
         }
         let job = ClearJob { at: DevicePtr(to), bytes, tag: here.tag("clear") };
         // SAFETY: the caller's promise to the driver.
@@ -315,11 +340,14 @@ api! {
         let (grid, block) = ([gx, gy, gz], [bx, by, bz]);
         let kernel = launched(function, grid, block, shared)?;
         let (arguments, shared) = (kernel.arguments(arguments), shared as usize);
+        let node = Node::Kernel { kernel, grid, block, shared, arguments };
+        let Some(Node::Kernel { arguments, .. }) = capture::add(at.addr(), node)? else { return Ok(()) };
         here.launch(at.addr(), "kernel", move || kernel.run(grid, block, shared, arguments))
     }
     fn cuLaunchHostFunc(at: Ptr, function: Option<unsafe extern "C" fn(Ptr)>, data: Ptr) {
         let (function, data) = (function.ok_or(INVALID_VALUE)?, data.expose_provenance());
         let here = here()?;
+        capture::refuse(at.addr())?;
         here.launch(at.addr(), "host function", move || {
             // SAFETY: the caller's promise to the driver.
             in_host_function(|| unsafe { function(std::ptr::with_exposed_provenance_mut(data)) });

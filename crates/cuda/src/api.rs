@@ -73,6 +73,7 @@ table! {
     cuCtxGetStreamPriorityRange(*mut c_int, *mut c_int);
     cuStreamCreateWithPriority(*mut CUstream, c_uint, c_int);
     cuStreamWaitEvent(CUstream, CUevent, c_uint);
+    cuStreamIsCapturing(CUstream, *mut c_uint);
     cuThreadExchangeStreamCaptureMode(*mut c_uint);
     cuGraphCreate(*mut CUgraph, c_uint);
     /// The older function takes what the fields have in common.

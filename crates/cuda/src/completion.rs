@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// Pauses between two looks at the device, from the first on.
 const SHORTEST: Duration = Duration::from_micros(5);
 const LONGEST: Duration = Duration::from_micros(100);
-/// Errors of an event that may be this call's alone, before everything is given up.
+/// Refusals of an answer, which may concern one call alone, before an event is given up.
 const TRIES: u32 = 3;
 
 /// The part of the driver that the thread needs.
@@ -71,6 +71,15 @@ struct Pending {
     errors: u32,
 }
 
+impl Pending {
+    /// Counts an error of the driver; returns it if there is nothing more to wait for.
+    fn refused(&mut self, code: i32) -> Option<DeviceError> {
+        self.errors += 1;
+        let hopeless = self.errors >= TRIES;
+        check(code).err().filter(|error| hopeless || error.class == ErrorClass::Lost)
+    }
+}
+
 type Finished = (Callback, Result<(), DeviceError>);
 
 impl List {
@@ -87,20 +96,16 @@ impl List {
                 match asked.query(first.get().event) {
                     NOT_READY => break,
                     0 => done.push((first.remove().callback, Ok(()))),
-                    code => {
-                        let error = check(code).err();
-                        let pending = first.get_mut();
-                        pending.errors += 1;
-                        let hopeless = pending.errors >= TRIES;
-                        lost = error.filter(|e| hopeless || e.class == ErrorClass::Lost);
-                        break;
-                    }
+                    code => match first.get_mut().refused(code) {
+                        Some(error) if error.class == ErrorClass::Lost => lost = Some(error),
+                        // Other events have answers of their own.
+                        Some(error) => done.push((first.remove().callback, Err(error))),
+                        None => break,
+                    },
                 }
             }
         }
         if let Some(error) = lost {
-            // What the driver refuses to say for ever is as good as lost.
-            let error = DeviceError { class: ErrorClass::Lost, ..error };
             let rest = self.streams.values_mut().flat_map(std::mem::take);
             done.extend(rest.map(|(_, pending)| (pending.callback, Err(error.clone()))));
         }
@@ -294,11 +299,21 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_the_driver_never_answers_for_is_lost() {
-        let (device, completion) = rig();
-        device.error.store(1, SeqCst);
-        let error = completion.wait(STREAM, 1, EventHandle(1), LONG).unwrap_err();
-        assert_eq!((error.class, error.code), (ErrorClass::Lost, 1));
+    fn an_event_that_the_driver_never_answers_for_is_given_up_alone() {
+        let device = Arc::new(FailingDevice::default());
+        let mut list = List::default();
+        for (stream, number) in [(STREAM, 1), (StreamHandle(8), 2)] {
+            let pending = Pending { event: EventHandle(number), callback: Box::new(|_| {}), errors: 0 };
+            list.streams.entry(stream).or_default().insert((number, number), pending);
+        }
+        list.streams.get_mut(&STREAM).unwrap().first_entry().unwrap().get_mut().errors = TRIES - 1;
+        device.error.store(907, SeqCst);
+        let given_up = list.finished(&device);
+        let errors: Vec<_> = given_up.iter().filter_map(|(_, result)| result.as_ref().err()).collect();
+        assert!(matches!(errors[..], [error] if (error.class, error.code) == (ErrorClass::Recoverable, 907)));
+        device.error.store(0, SeqCst);
+        device.done.store(2, SeqCst);
+        assert!(matches!(list.finished(&device)[..], [(_, Ok(()))]) && list.is_empty());
     }
 
     #[test]

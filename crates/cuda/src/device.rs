@@ -4,7 +4,7 @@ use crate::api::Api;
 use crate::completion::{Asked, Completion, Garbage};
 use crate::context::{Context, Current};
 use crate::driver::{attribute, capability, memory, ordinal};
-use crate::errors::{NOT_INITIALIZED, NOT_PERMITTED, NOT_READY, check};
+use crate::errors::{CAPTURE_IMPLICIT, NOT_INITIALIZED, NOT_PERMITTED, NOT_READY, check};
 use crate::fork;
 use crate::graph::Builder;
 use crate::module::{Function, Grid, Image, Modules, load_function};
@@ -481,6 +481,17 @@ impl Device for CudaDevice {
     fn foreign_stream(&self, number: u64) -> Result<StreamHandle, DeviceError> {
         // 1 and 2 are the driver's own numbers of its default streams.
         Ok(StreamHandle(number))
+    }
+
+    fn is_capturing(&self, stream: StreamHandle) -> Result<bool, DeviceError> {
+        let mut status = 0;
+        // SAFETY: a stream of this context, and a variable for the result.
+        match self.with(|api| unsafe { (api.cuStreamIsCapturing)(raw_stream(stream), &mut status) })? {
+            // The default stream may not be used as long as a stream that it waits for is captured.
+            CAPTURE_IMPLICIT => Ok(true),
+            // A capture that has failed is one until its library ends it.
+            code => check(code).map(|()| status != 0),
+        }
     }
 
     fn stream_number(&self, stream: StreamHandle) -> u64 {

@@ -8,6 +8,8 @@ pub(crate) const NOT_READY: i32 = 600;
 pub(crate) const NOT_PERMITTED: i32 = 800;
 /// The driver was used without having been initialised, as in a forked child.
 pub(crate) const NOT_INITIALIZED: i32 = 3;
+/// The default stream would take part in the capture of a stream that it waits for.
+pub(crate) const CAPTURE_IMPLICIT: i32 = 906;
 
 /// Number, name, and the class where it is not [`ErrorClass::Recoverable`].
 const ERRORS: &[(i32, &str, Option<ErrorClass>)] = &[
@@ -43,14 +45,30 @@ const ERRORS: &[(i32, &str, Option<ErrorClass>)] = &[
     (717, "CUDA_ERROR_INVALID_ADDRESS_SPACE", Some(ErrorClass::Lost)),
     (718, "CUDA_ERROR_INVALID_PC", Some(ErrorClass::Lost)),
     (719, "CUDA_ERROR_LAUNCH_FAILED", Some(ErrorClass::Lost)),
+    (721, "CUDA_ERROR_TENSOR_MEMORY_LEAK", Some(ErrorClass::Lost)),
     (800, "CUDA_ERROR_NOT_PERMITTED", None),
     (801, "CUDA_ERROR_NOT_SUPPORTED", None),
     (802, "CUDA_ERROR_SYSTEM_NOT_READY", None),
     (803, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", None),
     (804, "CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE", None),
+    (805, "CUDA_ERROR_MPS_CONNECTION_FAILED", None),
+    (806, "CUDA_ERROR_MPS_RPC_FAILURE", None),
+    (807, "CUDA_ERROR_MPS_SERVER_NOT_READY", None),
+    (808, "CUDA_ERROR_MPS_MAX_CLIENTS_REACHED", None),
+    (809, "CUDA_ERROR_MPS_MAX_CONNECTIONS_REACHED", None),
+    // The server of the multi-process service has ended this process' work for good.
+    (810, "CUDA_ERROR_MPS_CLIENT_TERMINATED", Some(ErrorClass::Lost)),
     (900, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", None),
     (901, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED", None),
+    (902, "CUDA_ERROR_STREAM_CAPTURE_MERGE", None),
+    (903, "CUDA_ERROR_STREAM_CAPTURE_UNMATCHED", None),
+    (904, "CUDA_ERROR_STREAM_CAPTURE_UNJOINED", None),
     (905, "CUDA_ERROR_STREAM_CAPTURE_ISOLATION", None),
+    (906, "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT", None),
+    (907, "CUDA_ERROR_CAPTURED_EVENT", None),
+    (908, "CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD", None),
+    // The stream belongs to a part of the GPU that was given back.
+    (917, "CUDA_ERROR_STREAM_DETACHED", None),
     (999, "CUDA_ERROR_UNKNOWN", Some(ErrorClass::Lost)),
 ];
 

@@ -38,7 +38,7 @@ pub struct Fault {
 
 /// The meaning of an error number: the numbers of CUDA.
 pub fn classify(code: i32) -> DeviceError {
-    const LOST: [i32; 13] = [214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 999];
+    const LOST: [i32; 15] = [214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721, 810, 999];
     let (class, message) = match code {
         2 => (ErrorClass::OutOfMemory, "out of memory".to_owned()),
         code if LOST.contains(&code) => (ErrorClass::Lost, format!("the context is lost by error {code}")),

@@ -332,6 +332,10 @@ impl<D: Device + ?Sized + 'static> Device for Recorded<D> {
         self.inner.foreign_stream(number)
     }
 
+    fn is_capturing(&self, stream: StreamHandle) -> Result<bool, DeviceError> {
+        self.inner.is_capturing(stream)
+    }
+
     fn stream_number(&self, stream: StreamHandle) -> u64 {
         self.inner.stream_number(stream)
     }

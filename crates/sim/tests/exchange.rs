@@ -6,7 +6,7 @@ mod common;
 use common::*;
 use mxrt_engine::device::{ConsumerStream, Device, DevicePtr, EventHandle, StreamHandle};
 use mxrt_engine::{Access, Cost, Engine, EngineKind, OpSpec, Var};
-use mxrt_sim::{Mode, Random, SimConfig, SimDevice};
+use mxrt_sim::{Call, Fault, Mode, Random, SimConfig, SimDevice};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering::SeqCst};
 
@@ -151,17 +151,55 @@ fn dlpack_export_to_write_waits_for_readers() {
 }
 
 #[test]
-fn dlpack_export_without_synchronisation_waits_at_the_end() {
-    every_seed(|rig, _| {
-        let x = rig.engine.new_var();
+fn dlpack_export_without_synchronisation_ends_behind_the_default_stream() {
+    every_seed(|rig, seed| {
+        let device = backend(rig.engine);
+        let library = Library { stream: device.foreign_stream(1).unwrap(), device, events: Default::default() };
+        let (x, next) = (rig.engine.new_var(), rig.engine.new_var());
         store(rig, "producer", 0, &x, 3);
         rig.world.may_wait(true);
         rig.engine.wait_to_read(&x).unwrap();
+        rig.world.may_wait(false);
         let export = rig.engine.export_to(&x, sim(0), ConsumerStream::NoSync, false, &mut || true).unwrap();
-        store(rig, "other", 1, &rig.engine.new_var(), 1);
+        let (seen, ptr) = (Box::into_raw(Box::new(0i64)), x.memory().unwrap().ptr);
+        let tag = tag("consumer", &x, false);
+        drop(x);
+        library.copy(seen, ptr, &tag);
+        let before = rig.world.pending();
         drop(export);
-        assert_eq!(rig.world.pending(), 0, "no thread knows which stream used it, so the device is waited for");
+        assert!(rig.world.pending() >= before, "the host waits for nobody");
+        rig.engine.set_device_limit(sim(0), Some(BYTES)).unwrap();
+        store(rig, "next owner", 1, &next, 7);
+        rig.engine.set_device_limit(sim(0), None).unwrap();
+        assert!(rig.check(seed).ordered("consumer", "next owner"), "seed {seed}");
+        rig.world.may_wait(true);
+        rig.engine.wait_to_read(&next).unwrap();
+        // SAFETY: the next owner's write came after the copy into it.
+        assert_eq!(unsafe { *Box::from_raw(seen) }, 3, "seed {seed}");
     });
+}
+
+#[test]
+fn an_event_of_a_library_that_the_driver_never_answers_for_costs_the_device_nothing() {
+    let rig = rig();
+    rig.begin(1);
+    let x = rig.cell(0);
+    rig.op("producer", 0, &[], &[&x], |_| 1);
+    rig.world.may_wait(true);
+    rig.engine.wait_all().unwrap();
+    let library = Library::new(rig.engine);
+    let consumer = ConsumerStream::Number(library.stream.0);
+    let refuse =
+        || (0..3).for_each(|_| rig.world.inject(Fault { device: 0, call: Call::HostWait, after: 0, code: 907 }));
+    drop(rig.engine.export_to(&x.var, sim(0), consumer, false, &mut || true).unwrap());
+    refuse();
+    rig.engine.wait_all().unwrap();
+    rig.op("writer", 1, &[], &[&x], |_| 2);
+    assert_eq!(rig.read(&x).unwrap(), 2);
+    // The value of an operator is another matter.
+    rig.op("unknown", 1, &[], &[&x], |_| 3);
+    refuse();
+    assert!(rig.read(&x).unwrap_err().to_string().contains("is lost"));
 }
 
 #[test]
@@ -169,7 +207,7 @@ fn dlpack_export_of_a_failed_or_unknown_thing_is_refused() {
     let rig = rig();
     rig.begin(1);
     let x = rig.cell(0);
-    rig.world.inject(mxrt_sim::Fault { device: 0, call: mxrt_sim::Call::Launch, after: 0, code: 1 });
+    rig.world.inject(Fault { device: 0, call: Call::Launch, after: 0, code: 1 });
     rig.op("hit", 0, &[], &[&x], |_| 1);
     let poll = &mut || true;
     let refused = rig.engine.export_to(&x.var, sim(0), ConsumerStream::Number(1), false, poll).unwrap_err();

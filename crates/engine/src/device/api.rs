@@ -262,6 +262,13 @@ pub trait Device: Send + Sync {
     /// A stream of another library, by the number that library gave: for exchanging arrays.
     fn foreign_stream(&self, number: u64) -> Result<StreamHandle, DeviceError>;
 
+    /// Whether a library captures the stream: what is submitted there becomes a part of a graph of
+    /// that library, so nothing else may use the stream.
+    fn is_capturing(&self, stream: StreamHandle) -> Result<bool, DeviceError> {
+        let _ = stream;
+        Ok(false)
+    }
+
     /// The number of a stream of ours, for another library.
     fn stream_number(&self, stream: StreamHandle) -> u64;
 

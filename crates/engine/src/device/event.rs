@@ -118,6 +118,18 @@ impl EventRecord {
     }
 }
 
+/// The device refuses for good to say whether an event is complete. An op's values are unknown then,
+/// and the device is lost. The end of a use by another library concerns nothing else: it was
+/// captured, and what a library captures does not run by itself.
+pub(crate) fn give_up(event: &EventRef, error: &DeviceError) {
+    let device = event.stream.device;
+    if event.op.is_none() && device.is_foreign(event.stream) {
+        event.stream.withdraw(event);
+    } else {
+        device.lose(error, "waiting for an operator");
+    }
+}
+
 impl Drop for EventRecord {
     fn drop(&mut self) {
         let device = self.stream.device;

@@ -1,7 +1,9 @@
 //! Arrays that come from, or go to, other libraries: the two sides agree on a stream, and the host
 //! waits for nothing.
 
-use super::api::DevicePtr;
+use super::api::{DeviceError, DevicePtr};
+use super::captured::ForeignUse;
+use super::event::EventRef;
 use super::memory::{DeviceBlock, MemoryOrigin};
 use super::open::OpenDevice;
 use super::stream::{Stream, WaitSet};
@@ -11,6 +13,10 @@ use crate::failure::{FailureKind, OpError, WaitError};
 use crate::op::spec::{Access, DeviceId};
 use crate::var::Var;
 
+const IMPORTING: &str = "importing an array";
+/// The number of the default stream that other streams wait for, and that waits for them.
+const LEGACY_STREAM: u64 = 1;
+
 /// The stream on which another library is going to use an array, by the numbers of the DLPack
 /// protocol.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,7 +24,7 @@ pub enum ConsumerStream {
     /// A stream of this number: 1 is the legacy default stream, 2 the one of the thread, others are
     /// handles.
     Number(u64),
-    /// The consumer answers for the order.
+    /// The consumer answers for the order, and that when it gives the array back it is done with it.
     NoSync,
 }
 
@@ -45,7 +51,6 @@ impl ConsumerStream {
 #[must_use = "dropping it says that the other library has submitted its last use"]
 pub struct ExportGuard {
     var: Var,
-    engine: &'static Engine,
     device: &'static OpenDevice,
     stream: Option<&'static Stream>,
 }
@@ -69,7 +74,8 @@ pub struct DeviceMemoryRef {
 impl Engine {
     /// Lets another library use a variable's memory on its stream: that stream waits for the last
     /// writer, and for readers if the library may write. Blocks only until what was pushed before
-    /// is submitted. `poll` is called about every 50 ms meanwhile.
+    /// is submitted; if the library captures its stream, until it is complete. `poll` is called
+    /// about every 50 ms meanwhile.
     pub fn export_to(
         &'static self,
         var: &Var,
@@ -81,6 +87,7 @@ impl Engine {
         let refuse = |error: OpError| WaitError::Failed(crate::Failure::new((*error).clone()));
         let device = self.device(device).map_err(refuse)?;
         device.usable().map_err(refuse)?;
+        device.end_captured_uses();
         let access = if writable { Access::Update } else { Access::Read };
         let events = self.submitted_events(var, access, poll)?;
         let stream = match consumer {
@@ -88,20 +95,45 @@ impl Engine {
             ConsumerStream::Number(number) => {
                 let stream = device.foreign_stream(number);
                 let stream = stream.map_err(|e| refuse(device.op_error(&e, "exporting an array")))?;
-                let mut waits = WaitSet::default();
-                events.iter().for_each(|e| waits.add(e));
-                stream.wait_for(&waits, 0).map_err(|e| refuse(device.op_error(&e, "exporting an array")))?;
+                self.order_export(stream, &events, poll)?;
                 Some(stream)
             }
         };
-        Ok(ExportGuard { var: var.clone(), engine: self, device, stream })
+        Ok(ExportGuard { var: var.clone(), device, stream })
+    }
+
+    /// Makes the stream of another library wait for these events; if that library captures it, the
+    /// host waits. A capture must not wait for what is outside of it.
+    fn order_export(
+        &'static self,
+        stream: &'static Stream,
+        events: &[EventRef],
+        poll: &mut dyn FnMut() -> bool,
+    ) -> Result<(), WaitError> {
+        let refuse = |error: OpError| WaitError::Failed(crate::Failure::new((*error).clone()));
+        let failed = |e: DeviceError| refuse(stream.device.op_error(&e, "exporting an array"));
+        let mut waits = WaitSet::default();
+        events.iter().for_each(|e| waits.add(e));
+        if !stream.is_captured().map_err(failed)? {
+            return stream.wait_for(&waits, 0).map_err(failed);
+        }
+        for event in waits.events() {
+            match self.devices.host_wait(event, &mut || poll() && !self.is_closed()) {
+                Ok(true) => {}
+                Ok(false) => return Err(self.gave_up()),
+                Err(lost) => return Err(refuse(lost)),
+            }
+        }
+        Ok(())
     }
 
     /// A stream to ask another library to have its array ready on.
     pub fn import_stream(&'static self, device: DeviceId) -> Result<ImportStream, OpError> {
         let device = self.device(device)?;
         device.usable()?;
-        Ok(ImportStream { stream: device.stream_for(crate::Lane::Normal, None) })
+        device.end_captured_uses();
+        let stream = device.import_stream().map_err(|e| device.op_error(&e, IMPORTING))?;
+        Ok(ImportStream { stream })
     }
 
     /// Memory of another library for a variable that has none. `done` is called when the variable
@@ -161,11 +193,20 @@ impl ImportStream {
     }
 
     /// The other library has submitted what makes its array ready: ops that use the variable come
-    /// after it. Nothing may have been pushed for the variable yet.
+    /// after it. Nothing may have been pushed for the variable yet. Refuses an array that is made in
+    /// a capture, which has no value before the captured graph runs.
     pub fn finish(self, var: &Var) -> Result<(), OpError> {
         let device = self.stream.device;
+        if self.stream.is_captured().map_err(|e| device.op_error(&e, IMPORTING))? {
+            let message = format!(
+                "{IMPORTING} on {}: its library is capturing a graph, so the array has no value before that graph is \
+                 launched, and no operator can wait for it; import it before the capture begins or after it has ended",
+                device.id
+            );
+            return Err(OpError::new(FailureKind::Device, message).device(device.id.to_string()));
+        }
         let event = device.engine.without_fork(|| self.stream.record(None));
-        let event = event.map_err(|e| device.op_error(&e, "importing an array"))?;
+        let event = event.map_err(|e| device.op_error(&e, IMPORTING))?;
         let mut garbage = Garbage::default();
         let register = || var.inner().with_new_sync(|sync| sync.register_write(&event, 0, true, &mut garbage));
         device.engine.without_fork(register);
@@ -178,19 +219,14 @@ impl Drop for ExportGuard {
         if self.device.is_lost() {
             return;
         }
-        match self.stream.map(|stream| self.engine.without_fork(|| stream.record(None))) {
-            Some(Ok(event)) => {
-                let mut garbage = Garbage::default();
-                let events = vec![event];
-                let note = || self.var.inner().with_new_sync(|sync| sync.inherit(events, &mut garbage));
-                self.engine.without_fork(note);
-            }
-            // Which stream used it is not known, or it is gone.
-            None | Some(Err(_)) => {
-                if let Err(error) = self.device.backend.synchronize() {
-                    self.device.note_error(&error, "waiting for another library");
-                }
-            }
+        // A consumer that answers for the order has not said where its work runs. To wait for the
+        // whole context would block this thread until every library is done, and break the captures
+        // of them all. The legacy default stream waits for every stream that was not made
+        // non-blocking, so an event there covers most consumers that do not keep their promise, and
+        // the host waits for nothing.
+        let stream = self.stream.or_else(|| self.device.foreign_stream(LEGACY_STREAM).ok());
+        if let Some(stream) = stream {
+            self.device.end_use(ForeignUse { var: self.var.clone(), stream });
         }
     }
 }

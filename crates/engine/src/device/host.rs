@@ -1,6 +1,6 @@
 //! The host waits for devices: never under a lock, never for what only another device needs.
 
-use super::event::EventRef;
+use super::event::{EventRef, give_up};
 use super::open::Devices;
 use super::outcome::{LastWriter, settle};
 use super::park::{AfterDevices, when_all_complete};
@@ -129,8 +129,7 @@ impl Devices {
     }
 
     /// Blocks until an event is complete; its outcome is known then. False: `poll` asked to give
-    /// up. An error: the device is lost, as it is for good when it refuses an answer again and
-    /// again.
+    /// up. An error: the device is lost.
     pub fn host_wait(&self, event: &EventRef, poll: &mut dyn FnMut() -> bool) -> Result<bool, OpError> {
         let device = event.stream.device;
         let mut asked = Instant::now();
@@ -157,7 +156,7 @@ impl Devices {
                     refused += 1;
                     device.note_error(&error, WAITING);
                     if refused == TRIES {
-                        device.lose(&error, WAITING);
+                        give_up(event, &error);
                     }
                 }
             }
@@ -187,10 +186,11 @@ impl Engine {
     /// Blocks until what was submitted to devices before is complete. `poll` is called about every
     /// 50 ms; false ends it.
     pub fn wait_for_devices(&'static self, poll: &mut dyn FnMut() -> bool) -> Result<(), WaitError> {
+        self.devices.all().iter().for_each(|device| device.end_captured_uses());
         self.devices.synchronize(self, poll)
     }
 
-    fn gave_up(&self) -> WaitError {
+    pub(super) fn gave_up(&self) -> WaitError {
         if self.is_closed() { WaitError::Closed } else { WaitError::Interrupted }
     }
 

@@ -2,6 +2,7 @@
 //! `PROTOCOL.md`, "Devices", is the specification.
 
 mod api;
+mod captured;
 mod event;
 mod exchange;
 mod host;

@@ -61,6 +61,7 @@ impl Engine {
     {
         let device = self.device(spec.device)?;
         device.usable()?;
+        device.end_captured_uses();
         let strict = spec.kind == OpKind::Strict;
         let stream = device.stream_for(spec.lane, spec.stream);
         self.push_on_device(spec, move |ctx| {

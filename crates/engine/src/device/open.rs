@@ -1,6 +1,7 @@
 //! The devices of an engine: opened at first use, with their streams, events and memory.
 
 use super::api::{Device, DeviceError, Driver, ErrorClass, StreamKind};
+use super::captured::CapturedUses;
 use super::event::{EventPool, EventRef, KEEP_EVENTS};
 use super::memory::{DevicePool, DeviceStats, MemoryOrigin};
 use super::park::AfterDevices;
@@ -28,6 +29,9 @@ pub struct OpenDevice {
     streams: OnceLock<Vec<&'static Stream>>,
     /// Streams of other libraries, made when they are first named.
     foreign: Mutex<Vec<(u64, &'static Stream)>>,
+    /// Streams that other libraries make their arrays ready on.
+    imports: Mutex<Vec<&'static Stream>>,
+    pub(super) captured: CapturedUses,
     turn: AtomicUsize,
     lost: OnceLock<Failure>,
     pool: DevicePool,
@@ -185,6 +189,7 @@ impl Engine {
     /// Counters of a device's memory.
     pub fn device_stats(&'static self, id: DeviceId) -> Result<DeviceStats, OpError> {
         let device = self.device(id)?;
+        device.end_captured_uses();
         let (live_events, free_events) = device.events.counts();
         Ok(DeviceStats { live_events, free_events, ..device.pool.stats() })
     }
@@ -225,6 +230,8 @@ impl OpenDevice {
             timing_events: EventPool::new(true, KEEP_EVENTS),
             streams: OnceLock::new(),
             foreign: Mutex::default(),
+            imports: Mutex::default(),
+            captured: CapturedUses::default(),
             turn: AtomicUsize::new(0),
             lost: OnceLock::new(),
             pool: DevicePool::new(MemoryOrigin::Device, total),
@@ -285,8 +292,9 @@ impl OpenDevice {
     }
 
     fn every_stream(&self) -> Vec<&'static Stream> {
-        let foreign = lock(&self.foreign);
-        self.own_streams().iter().copied().chain(foreign.iter().map(|(_, s)| *s)).collect()
+        let foreign: Vec<&'static Stream> = lock(&self.foreign).iter().map(|(_, stream)| *stream).collect();
+        let imports = lock(&self.imports).clone();
+        self.own_streams().iter().copied().chain(foreign).chain(imports).collect()
     }
 
     /// The stream for an op: copies and urgent ones have their own, the others take turns unless
@@ -323,6 +331,25 @@ impl OpenDevice {
         let id = self.engine.devices.next_stream.fetch_add(1, Ordering::Relaxed);
         let stream: &'static Stream = Box::leak(Box::new(Stream::new(self, id, handle, StreamKind::Compute)));
         foreign.push((number, stream));
+        Ok(stream)
+    }
+
+    /// Whether a stream is of another library.
+    pub(super) fn is_foreign(&self, stream: &Stream) -> bool {
+        lock(&self.foreign).iter().any(|(_, foreign)| foreign.number == stream.number)
+    }
+
+    /// A stream that another library can make an array ready on. It is no stream of operators: by
+    /// waiting for a stream that is captured it becomes a part of the capture, until that ends.
+    pub(super) fn import_stream(&'static self) -> Result<&'static Stream, DeviceError> {
+        let mut imports = lock(&self.imports);
+        for stream in imports.iter() {
+            if !stream.is_captured()? {
+                return Ok(stream);
+            }
+        }
+        let stream = self.new_stream(StreamKind::Compute)?;
+        imports.push(stream);
         Ok(stream)
     }
 

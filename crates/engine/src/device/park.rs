@@ -2,8 +2,8 @@
 //! ops of the host whose inputs are still on a device, and ops on a device that use what a device
 //! of another driver has not finished.
 
-use super::api::DeviceError;
-use super::event::EventRef;
+use super::api::{DeviceError, ErrorClass};
+use super::event::{EventRef, give_up};
 use super::open::Devices;
 use super::outcome::{FailureSource, settle};
 use super::stream::WaitSet;
@@ -78,13 +78,12 @@ pub(crate) fn when_all_complete(events: Vec<EventRef>, callback: impl FnOnce() +
     done();
 }
 
-/// The device says that an event is complete, or that it is lost.
+/// The device says that an event is complete, or that it will never say so.
 fn arrived(event: &EventRef, result: Result<(), DeviceError>) {
     match result {
         Ok(()) => event.stream.note_complete(event.seq),
-        Err(error) => {
-            event.stream.device.note_error(&error, "waiting for an operator");
-        }
+        Err(error) if error.class == ErrorClass::Lost => event.stream.device.lose(&error, "waiting for an operator"),
+        Err(error) => give_up(event, &error),
     }
     event.stream.reap();
     settle(event);

@@ -24,6 +24,7 @@ impl OpenDevice {
     }
 
     pub(super) fn give_up_spares(&self) {
+        self.end_captured_uses();
         let owners = self.spares.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         owners.iter().filter_map(Weak::upgrade).for_each(|owner| owner.give_up());
     }

@@ -87,6 +87,11 @@ impl Stream {
         self.completed.fetch_max(seq, Ordering::AcqRel);
     }
 
+    /// Whether a library captures it; then its other users have to leave it alone.
+    pub fn is_captured(&self) -> Result<bool, DeviceError> {
+        self.device.backend.is_capturing(self.handle)
+    }
+
     /// Orders all later work, for this op, after these events. Never blocks the host.
     pub fn wait_for(&self, waits: &WaitSet, op: u64) -> Result<(), DeviceError> {
         if let Some(event) = waits.events().iter().find(|e| self.is_stranger(e) && !e.is_complete()) {
@@ -98,7 +103,7 @@ impl Stream {
         for event in waits.events() {
             let source = event.stream;
             // One stream is a queue.
-            if source.number == self.number || event.seq <= source.completed() {
+            if source.number == self.number || event.seq <= source.completed() || event.is_settled() {
                 continue;
             }
             // A lost device's events will never be complete, and the ops that depend on them have
@@ -160,6 +165,13 @@ impl Stream {
             self.reap();
         }
         Ok(event)
+    }
+
+    /// Nobody waits for this record any more: its event is not one of this stream.
+    pub fn withdraw(&self, event: &EventRef) {
+        event.mark_settled();
+        // The caller's reference is the last one, so nothing is freed under the lock.
+        self.submission.lock().in_flight.retain(|one| one.seq != event.seq);
     }
 
     /// The last record that is not known to be complete.
