@@ -239,6 +239,78 @@ assert (sorted_sines() == wanted).all() and graphs() == 4
     )
 
 
+def test_recordings_that_were_given_up_are_made_again(gpus) -> None:
+    check(
+        gpus,
+        """
+op = mx.nd.CachedOp(mx.sym.relu(mx.sym.sort(mx.sym.var("x"))) + 1)
+x = mx.nd.ones((4, 4), ctx=gpu)
+op(x)
+for turn in range(80):
+    assert op(x).asnumpy().sum() == 32 and graphs() == turn + 1, turn
+    mx.nd.waitall()
+    gpu.empty_cache()
+""",
+    )
+
+
+def test_parameters_that_always_move_are_not_recorded_at_every_call(gpus) -> None:
+    check(
+        gpus,
+        """
+answer(there, 0, gpu)
+kept = []
+for number in range(400):
+    kept.append(there.collect_params()["fc_weight"].data(gpu))
+    there.collect_params()["fc_weight"]._load_init(mx.nd.array(values["fc_weight"]), [gpu])
+    answer(there, number, gpu)
+moving = graphs()
+assert 64 <= moving < 120, moving
+for number in range(200):
+    assert near(answer(there, number, gpu), answer(here, number, mx.cpu())), number
+assert graphs() > moving + 100, (moving, graphs())
+""",
+    )
+
+
+def test_an_error_while_recording_does_not_end_graphs_for_good(gpus) -> None:
+    check(
+        gpus,
+        """
+import os
+answer(there, 0, gpu)
+os.environ["STANDIN_GRAPHS"] = "801"
+for number in range(3):
+    assert near(answer(there, number, gpu), answer(here, number, mx.cpu())), number
+assert graphs() == 0
+del os.environ["STANDIN_GRAPHS"]
+for number in range(64):
+    assert near(answer(there, number, gpu), answer(here, number, mx.cpu())), number
+assert graphs() >= 40, graphs()
+""",
+    )
+
+
+def test_large_calls_are_recorded_if_launching_takes_longer_than_copying(gpus) -> None:
+    check(
+        gpus,
+        """
+def sorts(number):
+    made = mx.sym.slice(mx.sym.var("x"), begin=(0,), end=(4,))
+    for _ in range(number):
+        made = mx.sym.sort(made)
+    return mx.nd.CachedOp(made)
+
+x = mx.nd.ones((6 << 20,), ctx=gpu)  # a recorded call copies 24 MiB
+for number, wanted in ((0, 0), (5, 2)):
+    op, before = sorts(number), graphs()
+    for _ in range(3):
+        assert op(x).asnumpy().tolist() == [1] * 4
+    assert graphs() - before == wanted, (number, graphs() - before)
+""",
+    )
+
+
 def test_the_process_ends_while_graphs_run(gpus) -> None:
     check(
         gpus,
