@@ -25,13 +25,15 @@ from concurrent.futures import ThreadPoolExecutor
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "crates/cuda-kernels"
 IMAGES = FOLDER / "images"
 LIST = IMAGES / "images.txt"
-TARGETS = ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120", "compute_80"]
+TARGETS = ["sm_75", "sm_80", "sm_90a", "sm_100", "sm_120", "compute_80"]
 OPTIONS = ["--std=c++17", "--ptxas-options=-v", "--fmad=true"]
 NVRTC = "12.9"
 # Registers for each thread: 256 threads of 128 fill half of a multiprocessor. One of 7.5 has shared
 # memory for a single block of the kernels with most.
 BUDGET = 128
 BUDGETS = {"sm_75": 160}
+# Blocks of a whole multiprocessor, whose warpgroups give each other registers.
+WARPGROUP_BUDGET = 168
 
 
 def sources() -> dict[str, str]:
@@ -95,7 +97,7 @@ def registers(target: str, log: str) -> list[str]:
     lines = []
     for name, spilled, used in re.findall(pattern, log, re.DOTALL):
         line = f"{target} {name} {used} registers, {spilled} bytes spilled"
-        budget = BUDGETS.get(target, BUDGET)
+        budget = WARPGROUP_BUDGET if name.startswith("warpgroup_") else BUDGETS.get(target, BUDGET)
         if int(spilled) or int(used) > budget:
             sys.exit(f"{line}: at most {budget} registers, and nothing spilled")
         lines.append(line)

@@ -27,8 +27,31 @@ def tiles() -> Iterator[Call]:
         scores = values(8, 24, 24, dtype=dtype, low=0, high=1)
         yield named("contrib.interleaved_matmul_selfatt_valatt", heads, scores, heads=4)
         yield from images(dtype)
+    yield from groups()
     # What does not lie together by 16 bytes has other kernels.
     yield named("dot", values(33, 36), values(36, 37))
+
+
+def groups() -> Iterator[Call]:
+    """Enough tiles for warpgroups, with edges: fewer steps than shared memory holds, and more."""
+    for m, n, k in ((390, 1544, 40), (780, 904, 392)):
+        layer = [values(m, k, dtype="float16", low=-1, high=1), values(n, k, dtype="float16", low=-1, high=1)]
+        yield named("FullyConnected", *layer, values(n, dtype="float16"), num_hidden=n)
+        yield named("dot", layer[0], values(k, n, dtype="float16", low=-1, high=1))
+    # Results that are no whole pieces, and many small products.
+    odd = [values(640, 64, dtype="float16"), values(1226, 64, dtype="float16")]
+    yield named("FullyConnected", *odd, no_bias=True, num_hidden=1226)
+    x, w, b, r = (mx.sym.var(name) for name in "xwbr")
+    for channels, filters, count, size in ((24, 72, 1, 79), (64, 40, 1, 79), (16, 192, 2, 57)):
+        weights = {
+            "w": values(filters, channels // count, 3, 3, dtype="float16", low=-0.3, high=0.3),
+            "b": values(filters, dtype="float16"),
+        }
+        shaped = {"kernel": (3, 3), "stride": (1, 1), "pad": (1, 2), "dilate": (1, 2)}
+        graph = mx.sym.relu(mx.sym.Convolution(x, w, b, num_filter=filters, num_group=count, **shaped) + r)
+        image = values(1, channels, size, size, dtype="float16", low=-1, high=1)
+        given = [image, values(1, filters, size, size, dtype="float16")]
+        yield f"groups {channels} to {filters}", with_weights(graph, weights), given
 
 
 def images(dtype: str) -> Iterator[Call]:

@@ -8,6 +8,7 @@
 #include "random.h"
 #include "product.h"
 #include "tiles.h"
+#include "warpgroup.h"
 #include "order.h"
 #include "detection.h"
 #include "nms.h"

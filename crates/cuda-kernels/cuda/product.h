@@ -1,25 +1,11 @@
 // Products of matrices, and convolutions as such: 256 threads make a tile of 64 x 64. Elements are
 // of type D of types.h. Without tensor cores they are computed in T, 4 x 4 by each thread.
 #pragma once
+#include "epilogue.h"
 #include "tensor_cores.h"
 
 #define TILE 64
 #define DEPTH 16
-enum Activation { NONE, RELU, CLIPPED, LEAKY };
-struct Epilogue {
-    const void* bias;        // of rows or of columns, or null
-    const void* residual;    // like the result, or null
-    int bias_of_rows, activation;
-    double p, q;
-};
-
-// Where the depth is cut into parts: sums of each, as if all of the result were dense.
-struct Parts {
-    float* to;
-    i64 size;            // numbers of a part
-    int count, steps;    // parts, and steps of the depth in one
-};
-
 // The tile at (row0, col0) of a product of depth k: a(row, i) and b(i, col) give elements, and
 // are asked for those inside only.
 template <class T, class A, class B, class Out>
@@ -68,18 +54,6 @@ template <int R> struct Cores {
         core_tile<R>(row0, col0, m, n, k, deep_b, a, b, out);
     }
 };
-
-template <class T, int D> DEVICE T finish(const Epilogue& e, T v, i64 row, i64 col, i64 at) {
-    if (e.bias) v += load<T>(e.bias, D, e.bias_of_rows ? row : col);
-    if (e.residual) v += load<T>(e.residual, D, at);
-    T p = (T)e.p, q = (T)e.q;
-    switch (e.activation) {
-        case RELU: return v > 0 || v != v ? v : 0;
-        case CLIPPED: return v < p ? p : v > q ? q : v;
-        case LEAKY: return v > 0 ? v : p * v;
-        default: return v;
-    }
-}
 
 struct Product {
     void* c;

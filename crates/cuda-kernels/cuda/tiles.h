@@ -167,17 +167,18 @@ template <int SIDE, bool DEEP_B, class A, class B, class Out> DEVICE void core_s
         stage = stage + 1 == STAGES ? 0 : stage + 1;
         next = next + 1 == STAGES ? 0 : next + 1;
     }
+    Sums<F16, 1, DOWN * 2, CoreSpread> made;
     UNROLLED
-    for (int i = 0; i < DOWN; i++)
-        UNROLLED
-        for (int j = 0; j < 4; j++)
-            UNROLLED
-            for (int h = 0; h < 2; h++)
-                out(row1 + i * 16 + h * 8 + lane / 4, col1 + j * 8 + lane % 4 * 2, sum[i][j] + h * 2);
+    for (int i = 0; i < DOWN * 2; i++) turn_quad(sum[i / 2], i % 2, made.piece(0, i));
+    out.template write<F16>(made, row1 + lane / 4, col1 + lane % 4 * 8);
 }
 
 // ---- single precision ----------------------------------------------------------------------------
 
+template <int SIDE> struct SingleSpread {
+    static SPECIAL int row(int i) { return i / 4 * (SIDE / 2) + i % 4; }
+    static SPECIAL int col(int) { return 0; }
+};
 // Each thread makes 8 rows of 8 columns (of 4 in a small tile), in groups of four. A small tile adds
 // sums of two steps to those before, which rounds less than a long row of additions; in a large one
 // there are no registers for that.
@@ -235,10 +236,14 @@ template <int SIDE, bool DEEP_B, class A, class B, class Out> DEVICE void single
     }
     if (SIDE == 64) join();
     UNROLLED
-    for (int i = 0; i < 8; i++)
+    for (int g = 0; g < GROUPS; g++) {
+        Sums<F32, 1, 8, SingleSpread<SIDE>> made;
         UNROLLED
-        for (int j = 0; j < GROUPS * 4; j += 2)
-            out(i / 4 * (SIDE / 2) + ty + i % 4, j / 4 * 64 + tx + j % 4, (SIDE == 64 ? before[i] : sum[i]) + j);
+        for (int i = 0; i < 8; i++)
+            UNROLLED
+            for (int j = 0; j < 4; j++) made.piece(0, i)[j] = (SIDE == 64 ? before[i] : sum[i])[g * 4 + j];
+        out.template write<F32>(made, ty, g * 64 + tx);
+    }
 }
 
 // ---- kernels -------------------------------------------------------------------------------------
@@ -258,21 +263,6 @@ template <> struct Of<F32> {
     static SPECIAL void sums(A a, B b, int steps, Out out) { single_sums<SIDE, DEEP_B>(a, b, steps, out); }
 };
 
-// Two neighbours of a row of the result: a part of their sums, or what becomes of them.
-template <int D>
-DEVICE void write(const Parts& parts, const Epilogue& e, void* to, i64 at, i64 numbered, i64 col, float alpha, float* v) {
-    if (parts.count > 1) {
-        float* part = parts.to + (blockIdx.z % parts.count) * parts.size + numbered;
-        part[0] = v[0], part[1] = v[1];
-        return;
-    }
-    float one = finish<float, D>(e, v[0] * alpha, col, col, at), two = finish<float, D>(e, v[1] * alpha, col + 1, col + 1, at + 1);
-    if (D == F16)
-        ((u32*)to)[at / 2] = to_half(one) | (u32)to_half(two) << 16;
-    else
-        store<float>(to, D, at, one), store<float>(to, D, at + 1, two);
-}
-
 // The part of the depth that a block sums up: from a step on, and how many.
 DEVICE int part_begin(const Parts& parts, int step) { return (int)(blockIdx.z % parts.count) * parts.steps * step; }
 DEVICE int part_end(const Parts& parts, int step, int depth) {
@@ -280,23 +270,42 @@ DEVICE int part_end(const Parts& parts, int step, int depth) {
     return end < depth ? end : depth;
 }
 
+DEVICE i64 base_of(const i64* steps, int batch, i64 inner) {
+    return batch / (int)inner * steps[0] + batch % (int)inner * steps[1];
+}
+template <int D> DEVICE Results results_of(const Product& p, int batch) {
+    i64 first = base_of(p.c_steps, batch, p.inner);
+    bool whole = p.n % InPiece<D>::COUNT == 0 && (first | p.c_steps[2]) % InPiece<D>::COUNT == 0;
+    return {p.c, first, p.c_steps[2], batch * p.m * p.n, p.n, 0, (int)p.m, (int)p.n, whole, (float)p.alpha};
+}
+// Pixels are rows, filters of a group columns, in whole pieces.
+template <int D> DEVICE Results results_of(const Convolution& p, int group) {
+    i64 filters = p.groups * p.filters, first = group * p.filters;
+    int rows = (int)p.images * p.out[1] * p.out[2];
+    return {p.to, first, filters, first, filters, first, rows, (int)p.filters, true, 1};
+}
+// Where a block writes its tile, of a product or a convolution. What can be computed at the end takes no
+// registers before.
+template <class P> struct Out {
+    const P& p;
+    int batch, row, col;
+    SPECIAL Out(const P& p, int batch, int row, int col) : p(p), batch(batch), row(row), col(col) {}
+    template <int D, class S> SPECIAL void write(S& sums, int y, int x) const {
+        sums.write(p.parts, p.epilogue, results_of<D>(p, batch), row + y, col + x);
+    }
+};
+
 template <int D, int SIDE, bool DEEP_B> DEVICE void product_tile(const Product& p) {
     typedef Of<D> O;
     typedef typename O::E E;
     const int DEEP = O::STEP / O::PIECE, WIDE = SIDE / O::PIECE, THREADS = SIDE * 2;
-    int batch = blockIdx.z / p.parts.count, outer = batch / (int)p.inner, inner = batch % (int)p.inner;
-    auto base = [&](const i64* steps) -> i64 { return outer * steps[0] + inner * steps[1]; };
+    int batch = blockIdx.z / p.parts.count;
+    auto base = [&](const i64* steps) -> i64 { return base_of(steps, batch, p.inner); };
     int row0 = blockIdx.y * SIDE, col0 = blockIdx.x * SIDE, m = (int)p.m, n = (int)p.n;
     int begin = part_begin(p.parts, O::STEP), end = part_end(p.parts, O::STEP, (int)p.k);
     int row = threadIdx.x / DEEP, k = begin + threadIdx.x % DEEP * O::PIECE;
     DeepRows<E, O::COUNT> a((const E*)p.a + base(p.a_steps), p.a_steps[2], row0 + row, THREADS / DEEP, m, k, end);
-    i64 c0 = base(p.c_steps);
-    auto out = [&](int row, int col, float* v) {
-        row += row0, col += col0;
-        i64 at = c0 + row * p.c_steps[2] + col;
-        if (row < m && col < n)
-            write<D>(p.parts, p.epilogue, p.c, at, ((i64)batch * m + row) * n + col, col, (float)p.alpha, v);
-    };
+    Out<Product> out(p, batch, row0, col0);
     const E* b0 = (const E*)p.b + base(p.b_steps);
     int steps = (end - begin + O::STEP - 1) / O::STEP;
     if (DEEP_B) {
@@ -315,17 +324,13 @@ template <int D, int SIDE, template <class, int> class Rows> DEVICE void convolu
     const int DEEP = O::STEP / O::PIECE, WIDE = SIDE / O::PIECE, THREADS = SIDE * 2;
     int group = blockIdx.z / p.parts.count, channels = (int)p.channels, n = (int)p.filters;
     i64 filters = (i64)p.groups * n, depth = (i64)channels * p.kernel[1] * p.kernel[2];
-    int row0 = blockIdx.x * SIDE, col0 = blockIdx.y * SIDE, m = (int)p.images * p.out[1] * p.out[2];
+    int row0 = blockIdx.x * SIDE, col0 = blockIdx.y * SIDE;
     int begin = part_begin(p.parts, O::STEP), end = part_end(p.parts, O::STEP, (int)depth);
     Rows<E, O::COUNT> a(p, (const E*)p.from + group * channels, row0 + threadIdx.x / DEEP, THREADS / DEEP,
                              begin + threadIdx.x % DEEP * O::PIECE, end);
     WideRows<E, O::COUNT> b((const E*)p.weight + group * n, filters, begin + threadIdx.x / WIDE, THREADS / WIDE, end,
                             col0 + threadIdx.x % WIDE * O::PIECE, n);
-    auto out = [&](int row, int col, float* v) {
-        row += row0, col += col0;
-        i64 filter = group * n + col, at = row * filters + filter;
-        if (row < m && col < n) write<D>(p.parts, p.epilogue, p.to, at, at, filter, 1, v);
-    };
+    Out<Convolution> out(p, group, row0, col0);
     O::template sums<SIDE, false>(a, b, (end - begin + O::STEP - 1) / O::STEP, out);
 }
 

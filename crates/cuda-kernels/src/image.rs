@@ -17,7 +17,8 @@ pub(crate) fn image(capability: (i32, i32)) -> Result<Vec<u8>, String> {
     let target = match capability {
         (7, 5) => "sm_75",
         (8, _) => "sm_80",
-        (9, _) => "sm_90",
+        (9, 0) => "sm_90a",
+        (9, _) => "compute_80",
         (10, _) => "sm_100",
         (12, _) => "sm_120",
         (major, _) if major > 8 => "compute_80",

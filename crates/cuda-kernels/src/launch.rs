@@ -69,7 +69,7 @@ impl Bound {
         let enqueue = move |ctx: &DeviceCtx<'_>, at: &DeviceOperands<'_>| match grid {
             Some(grid) => submit(ctx, grid, &argument(at), |device| {
                 let prepared = known.text.get().and_then(|text| device.prepared(text));
-                prepared.map_or_else(|| device.function(image, name), Ok)
+                prepared.map_or_else(|| device.function(image, (name, grid.shared_bytes)), Ok)
             }),
             None => Ok(()),
         };
@@ -121,6 +121,12 @@ fn cuda(backend: &dyn Device) -> Result<&CudaDevice, DeviceError> {
     backend.as_any().downcast_ref::<CudaDevice>().ok_or_else(other)
 }
 
+/// The GPU of an op.
+pub(crate) fn device<'a>(ctx: &DeviceCtx<'a>) -> Result<&'a CudaDevice, OpError> {
+    let open = ctx.engine().device(ctx.device())?;
+    cuda(&**open.backend()).map_err(|error| open.op_error(&error, "choosing a kernel"))
+}
+
 /// Loads the module for this GPU, unless it is loaded.
 pub(crate) fn load(device: &OpenDevice) -> Result<(), OpError> {
     let loaded = cuda(&**device.backend()).and_then(|backend| backend.load(image));
@@ -134,7 +140,7 @@ pub(crate) fn launch<T: Copy>(
     grid: Grid,
     argument: &T,
 ) -> Result<(), OpError> {
-    submit(ctx, grid, argument, |device| device.function(image, name))
+    submit(ctx, grid, argument, |device| device.function(image, (name, grid.shared_bytes)))
 }
 
 fn submit<T: Copy>(

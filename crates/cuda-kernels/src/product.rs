@@ -147,6 +147,13 @@ pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound
 const NO_EPILOGUE: EpilogueArgument =
     EpilogueArgument { bias: 0, residual: 0, bias_of_rows: 0, activation: 0, p: 0.0, q: 0.0 };
 
+impl EpilogueArgument {
+    /// Whether its arrays can be read by pieces.
+    fn is_aligned(&self) -> bool {
+        are_aligned(&[self.bias, self.residual])
+    }
+}
+
 /// Rows of a matrix in memory: the first one, and elements between them.
 #[derive(Clone, Copy)]
 pub(crate) struct MatrixRows {
@@ -186,7 +193,9 @@ pub(crate) fn multiply(
         parts: PartsArgument::NONE,
     };
     match Tiled::of_product(&argument, dtype, 1) {
-        Some(tiled) if are_aligned([a.first.0, b.first.0, c.first.0]) => tiled.launch_product(ctx, argument),
+        Some(tiled) if are_aligned(&[a.first.0, b.first.0, c.first.0, argument.epilogue.bias]) => {
+            tiled.launch_product(ctx, argument)
+        }
         _ => launch(ctx, name, grid, &argument),
     }
 }
@@ -238,7 +247,9 @@ fn bind_product(
             ..argument
         };
         match &tiled {
-            Some(tiled) if are_aligned([argument.a, argument.b, argument.c]) => tiled.launch_product(ctx, argument),
+            Some(tiled) if are_aligned(&[argument.a, argument.b, argument.c]) && argument.epilogue.is_aligned() => {
+                tiled.launch_product(ctx, argument)
+            }
             _ => launch(ctx, name, grid, &argument),
         }
     }))
@@ -332,7 +343,9 @@ fn bind_convolution(
         let Some(grid) = grid else { return Ok(()) };
         let argument = placed(at);
         match &tiled {
-            Some(tiled) if are_aligned([argument.to, argument.from, argument.weight]) => {
+            Some(tiled)
+                if are_aligned(&[argument.to, argument.from, argument.weight]) && argument.epilogue.is_aligned() =>
+            {
                 tiled.launch_convolution(ctx, argument)
             }
             _ => launch(ctx, name, grid, &argument),

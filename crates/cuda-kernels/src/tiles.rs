@@ -3,6 +3,7 @@
 
 use crate::arguments::{ConvolutionArgument, EpilogueArgument, PartSumsArgument, PartsArgument, ProductArgument};
 use crate::launch::{each, launch};
+use crate::warpgroup::Groups;
 use mxrt_cuda::Grid;
 use mxrt_engine::{DeviceCtx, OpError};
 use mxrt_tensor::DType;
@@ -124,6 +125,8 @@ pub(crate) struct Tiled {
     grid: Grid,
     cut: TileCut,
     elements: Elements,
+    /// a kernel for GPUs with warpgroup instructions
+    groups: Option<Groups>,
     /// rows of a batch, columns, batches
     extents: [usize; 3],
     /// batches that lie inside, and the steps of the result
@@ -163,6 +166,7 @@ impl Tiled {
             grid: cut.grid(elements, [n, m], batch)?,
             cut,
             elements,
+            groups: Groups::of_product([m, n, k], batch, deep).filter(|_| elements == Elements::Half),
             extents: [m, n, batch],
             inner: p.inner as usize,
             steps: [p.c_steps[0], p.c_steps[1], p.c_steps[2]],
@@ -194,6 +198,7 @@ impl Tiled {
             grid: cut.grid(elements, [m, filters], groups)?,
             cut,
             elements,
+            groups: Groups::of_convolution(p, [m, filters]).filter(|_| large),
             // Parts are numbered as the result, whatever the groups.
             extents: [m, filters * groups, 1],
             inner: 1,
@@ -210,15 +215,26 @@ impl Tiled {
     }
 
     pub fn launch_product(&self, ctx: &DeviceCtx<'_>, p: ProductArgument) -> Result<(), OpError> {
+        if let Some((name, grid)) = self.grouped(ctx)? {
+            return launch(ctx, name, grid, &p);
+        }
         let parts = self.parts(ctx)?;
         launch(ctx, self.name, self.grid, &ProductArgument { parts, ..p })?;
         self.sum(ctx, parts, p.c, p.alpha, p.epilogue)
     }
 
     pub fn launch_convolution(&self, ctx: &DeviceCtx<'_>, p: ConvolutionArgument) -> Result<(), OpError> {
+        if let Some((name, grid)) = self.grouped(ctx)? {
+            return launch(ctx, name, grid, &p);
+        }
         let parts = self.parts(ctx)?;
         launch(ctx, self.name, self.grid, &ConvolutionArgument { parts, ..p })?;
         self.sum(ctx, parts, p.to, 1.0, p.epilogue)
+    }
+
+    /// The kernel for warpgroups, if this op's device has them.
+    fn grouped(&self, ctx: &DeviceCtx<'_>) -> Result<Option<(&'static CStr, Grid)>, OpError> {
+        self.groups.map_or(Ok(None), |groups| groups.kernel(ctx))
     }
 
     fn size(&self) -> usize {
@@ -260,7 +276,7 @@ impl Tiled {
 }
 
 /// Whether arrays are aligned for pieces.
-pub(crate) fn are_aligned(addresses: [u64; 3]) -> bool {
+pub(crate) fn are_aligned(addresses: &[u64]) -> bool {
     addresses.iter().all(|address| address % PIECE as u64 == 0)
 }
 

@@ -36,6 +36,8 @@ pub(crate) struct HostKernel {
     barriers: c_int,
     /// Bytes of each argument.
     sizes: Vec<usize>,
+    /// Bytes of shared memory that a block may have.
+    pub shared: AtomicU32,
 }
 
 /// Arguments, copied when a kernel is submitted.
@@ -127,6 +129,7 @@ pub(crate) fn function(module: usize, name: *const c_char) -> Result<&'static Ho
             launch: std::mem::transmute::<*mut c_void, Launch>(launch),
             barriers: barriers(),
             sizes: sizes[..count].to_vec(),
+            shared: AtomicU32::new(49152),
         })))
     }
 }

@@ -332,6 +332,19 @@ api! {
         let kernel: *const kernels::HostKernel = kernels::function(module.expose_provenance(), name)?;
         put(function, kernel.cast_mut().cast())
     }
+    fn cuFuncSetAttribute(function: Ptr, attribute: c_int, value: c_int) {
+        here()?;
+        // Bytes of shared memory, of which a block of compute capability 9.0 has so many at most.
+        match (function.is_null(), attribute, value) {
+            (false, 8, 0..=232_448) => {
+                // SAFETY: made by `cuModuleGetFunction`, and never freed.
+                let kernel: &kernels::HostKernel = unsafe { &*function.cast() };
+                kernel.shared.store(value as u32, Ordering::Relaxed);
+                Ok(())
+            }
+            _ => Err(INVALID_VALUE),
+        }
+    }
     fn cuLaunchKernel(
         function: Ptr, gx: c_uint, gy: c_uint, gz: c_uint, bx: c_uint, by: c_uint, bz: c_uint, shared: c_uint,
         at: Ptr, arguments: *mut Ptr, _extra: *mut Ptr
@@ -384,11 +397,12 @@ fn launched(
 ) -> Result<&'static kernels::HostKernel, Code> {
     let [_, gy, gz] = grid;
     let threads: c_uint = block.iter().product();
-    if function.is_null() || grid.contains(&0) || gy > 65535 || gz > 65535 || threads > 1024 || shared > 49152 {
+    if function.is_null() || grid.contains(&0) || gy > 65535 || gz > 65535 || threads > 1024 {
         return Err(INVALID_VALUE);
     }
     // SAFETY: made by `cuModuleGetFunction`, and never freed.
-    Ok(unsafe { &*function.cast() })
+    let kernel: &kernels::HostKernel = unsafe { &*function.cast() };
+    if shared <= kernel.shared.load(Ordering::Relaxed) { Ok(kernel) } else { Err(INVALID_VALUE) }
 }
 
 /// Adds a node to a graph, after the nodes whose numbers `behind` holds.

@@ -102,6 +102,7 @@ table! {
     cuLaunchHostFunc(CUstream, CUhostFn, *mut c_void);
     cuModuleLoadData(*mut CUmodule, *const c_void);
     cuModuleGetFunction(*mut CUfunction, CUmodule, *const c_char);
+    cuFuncSetAttribute(CUfunction, c_int, c_int);
     cuLaunchKernel(
         CUfunction, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, CUstream, *mut *mut c_void, *mut *mut c_void
     );

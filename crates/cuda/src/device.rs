@@ -32,6 +32,8 @@ const DISABLE_TIMING: c_uint = 2;
 const PORTABLE: c_uint = 1;
 /// The attribute that says whether the host and all GPUs share one space of addresses.
 const UNIFIED_ADDRESSING: c_int = 41;
+/// Number of multiprocessors, among a device's attributes.
+const MULTIPROCESSORS: c_int = 16;
 /// No stream has this number.
 const NO_STREAM: u64 = u64::MAX;
 /// How long a thread that waits asks the driver itself, before the completion thread does; and how long
@@ -65,6 +67,7 @@ pub struct CudaDevice {
     base_stream: StreamHandle,
     base: Mutex<Base>,
     capability: (i32, i32),
+    multiprocessors: u32,
     modules: Modules,
 }
 
@@ -125,6 +128,7 @@ impl CudaDevice {
             base_stream: stream,
             base: Mutex::new(Base { event, at: Duration::ZERO }),
             capability: capability(api, ordinal)?,
+            multiprocessors: u32::try_from(attribute(api, MULTIPROCESSORS, ordinal)?).unwrap_or(1).max(1),
             modules: Modules::default(),
         };
         device.greatest = device.greatest_priority()?;
@@ -148,14 +152,20 @@ impl CudaDevice {
         self.capability
     }
 
+    /// Multiprocessors, each of which runs a few blocks concurrently.
+    pub fn multiprocessors(&self) -> u32 {
+        self.multiprocessors
+    }
+
     /// Loads the module that `image` gives the code of, unless it is loaded.
     pub fn load(&self, image: Image) -> Result<(), DeviceError> {
         self.with(|api| self.modules.load(api, self.capability, image))?
     }
 
-    /// A kernel by its name in the module that `image` gives the code of; the first call loads it.
-    pub fn function(&self, image: Image, name: &'static CStr) -> Result<Function, DeviceError> {
-        self.with(|api| self.modules.function(api, self.capability, image, name))?
+    /// A kernel by its name in the module that `image` gives the code of, with the bytes of shared
+    /// memory of its blocks; the first call loads it.
+    pub fn function(&self, image: Image, kernel: (&'static CStr, u32)) -> Result<Function, DeviceError> {
+        self.with(|api| self.modules.function(api, self.capability, image, kernel))?
     }
 
     /// Compiles the text of one kernel for this GPU, unless that was done, and loads it. Without a

@@ -16,6 +16,9 @@ pub type Image = fn((i32, i32)) -> Result<Vec<u8>, String>;
 
 /// "No kernel image is available for execution on the device".
 const NO_BINARY: i32 = 209;
+/// Shared memory that a block gets without asking, and the number of the attribute that asks.
+const PLAIN_SHARED: u32 = 48 << 10;
+const MAX_DYNAMIC_SHARED: i32 = 8;
 
 /// A kernel of a loaded module: valid as long as its device, which is never closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,13 +76,14 @@ impl Modules {
         loaded(&mut lock(&self.images), api, capability, image).map(|_| ())
     }
 
-    /// Called with the device's context.
+    /// Finds a kernel whose blocks use so many bytes of shared memory, the same in each call. Called
+    /// with the device's context.
     pub fn function(
         &self,
         api: &Api,
         capability: (i32, i32),
         image: Image,
-        name: &'static CStr,
+        (name, shared_bytes): (&'static CStr, u32),
     ) -> Result<Function, DeviceError> {
         let mut modules = lock(&self.images);
         let loaded = loaded(&mut modules, api, capability, image)?;
@@ -87,6 +91,10 @@ impl Modules {
             return Ok(*function);
         }
         let function = function_of(api, loaded.module, name)?;
+        if shared_bytes > PLAIN_SHARED {
+            // SAFETY: a function that was just found.
+            check(unsafe { (api.cuFuncSetAttribute)(function.0, MAX_DYNAMIC_SHARED, shared_bytes as i32) })?;
+        }
         loaded.functions.insert(name, function);
         Ok(function)
     }

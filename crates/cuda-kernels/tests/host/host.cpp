@@ -11,7 +11,7 @@ thread_local dim3 blockIdx, blockDim, gridDim;
 
 namespace host {
 thread_local dim3 thread;
-std::vector<unsigned char> shared;
+std::vector<unsigned char> shared, shown;
 std::vector<u64> lanes;
 std::vector<float> fragments;
 std::vector<Copies> copies;
@@ -61,12 +61,14 @@ static void prepare(Context& context, std::vector<char>& stack) {
 static void change(Context& from, Context& to) { swapcontext(&from, &to); }
 #endif
 
-enum Wait { Running, Barrier, Warp, Done };
+enum Wait { Running, Barrier, Warp, Until, Done };
 struct Fiber {
     Context context;
     std::vector<char> stack;
     dim3 thread;
     Wait wait = Running;
+    bool (*is)(const void*) = nullptr;    // what it waits for, of this
+    const void* what = nullptr;
 };
 static Context scheduler;
 static std::vector<Fiber> fibers;
@@ -82,6 +84,10 @@ static void pause(Wait why) {
 }
 void wait_block() { pause(Barrier); }
 void wait_warp() { pause(Warp); }
+void wait_until(bool (*is)(const void*), const void* what) {
+    now->is = is, now->what = what;
+    pause(Until);
+}
 int number() { return (int)(now - fibers.data()); }
 
 static void enter() {
@@ -104,8 +110,10 @@ static bool release(size_t from, size_t to, Wait what) {
 }
 
 static void fill_with_nans(size_t bytes) {
-    shared.resize(bytes);
-    std::fill(shared.begin(), shared.end(), 0xff);
+    for (auto* memory : {&shared, &shown}) {
+        memory->resize(bytes);
+        std::fill(memory->begin(), memory->end(), 0xff);
+    }
 }
 
 static const char* run_block(size_t n, unsigned seed, std::mt19937& random) {
@@ -128,8 +136,10 @@ static const char* run_block(size_t n, unsigned seed, std::mt19937& random) {
                 size_t end = std::min(w + 32, n);
                 release(w, end, Warp);
                 ready.clear();
-                for (size_t i = w; i < end; i++)
-                    if (fibers[i].wait == Running) ready.push_back(i);
+                for (size_t i = w; i < end; i++) {
+                    Fiber& f = fibers[i];
+                    if (f.wait == Running || (f.wait == Until && f.is(f.what))) ready.push_back(i);
+                }
                 if (seed > 1) std::shuffle(ready.begin(), ready.end(), random);
                 for (size_t i : ready) {
                     now = &fibers[i];

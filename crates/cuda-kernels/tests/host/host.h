@@ -27,11 +27,20 @@ extern std::vector<unsigned char> shared;
 extern std::vector<u64> lanes;    // what lanes show each other
 extern std::vector<float> fragments;    // of products on tensor cores: 12 numbers of each lane
 struct Copy { void* to; const void* from; int group; };
-struct Copies { std::vector<Copy> waiting; int group = 0; };
+struct Product { float* sums; const unsigned short *a, *b; int columns, apart; };
+// Copies, products of a warpgroup, and what the thread wrote that products do not see yet.
+struct Copies {
+    std::vector<Copy> waiting;
+    int group = 0;
+    std::vector<Product> products;
+    std::vector<void*> hidden;
+};
 extern std::vector<Copies> copies;    // of each thread: those that nothing has waited for
-extern bool late;    // whether copies are made when a thread waits for them, and not at once
+extern bool late;    // whether copies and products are made when a thread waits for them, and not at once
+extern std::vector<unsigned char> shown;    // shared memory as products of a warpgroup see it
 void wait_block();
 void wait_warp();
+void wait_until(bool (*is)(const void*), const void* what);
 int number();    // of the running thread in its block
 }  // namespace host
 
@@ -125,6 +134,7 @@ namespace host {
 DEVICE void make(const Copy& copy) {
     Piece zeros = {0, 0};
     memcpy(copy.to, copy.from ? copy.from : &zeros, sizeof zeros);
+    copies[number()].hidden.push_back(copy.to);
 }
 }  // namespace host
 DEVICE void copy_async(void* to, const void* from) {
@@ -134,6 +144,7 @@ DEVICE void copy_async(void* to, const void* from) {
     else
         host::make({to, from, 0});
 }
+DEVICE Piece load_piece(const void* at) { return *(const Piece*)at; }
 DEVICE void copy_commit() { host::copies[host::number()].group++; }
 template <int N> DEVICE void copy_wait() {
     auto& mine = host::copies[host::number()];
@@ -141,6 +152,69 @@ template <int N> DEVICE void copy_wait() {
     for (auto& copy : mine.waiting)
         if (copy.group < mine.group - N) host::make(copy); else left.push_back(copy);
     mine.waiting = left;
+}
+// Products of a warpgroup. What they read is what threads showed them after they wrote it.
+#define WARPGROUPS 1
+DEVICE void __syncwarp() { host::wait_warp(); }
+struct Matrix { const unsigned short* at; int apart; };
+DEVICE Matrix deep_matrix(const unsigned short* at) { return {at, 0}; }
+DEVICE Matrix wide_matrix(const unsigned short* at, int apart) { return {at, apart}; }
+namespace host {
+// The number of a byte in shared memory, where rows of 128 bytes have their pieces swapped.
+DEVICE float half_shown(size_t byte) {
+    byte ^= (byte >> 7 & 7) << 4;
+    unsigned short half;
+    memcpy(&half, &shown.at(byte), 2);
+    return load_half(half);
+}
+DEVICE size_t place(const unsigned short* at) { return (const unsigned char*)at - shared.data(); }
+DEVICE void make(const Product& p) {
+    int lane = number() % 32, row0 = number() / 32 % 4 * 16 + lane / 4;
+    size_t a = place(p.a), b = place(p.b);
+    for (int i = 0; i < p.columns / 2; i++) {
+        int row = row0 + i / 2 % 2 * 8, col = i / 4 * 8 + lane % 4 * 2 + i % 2;
+        for (int k = 0; k < 16; k++) {
+            size_t deep = row / 8 * 1024 + row % 8 * 128 + k * 2;
+            size_t of_b = p.apart ? col / 64 * p.apart + k * 128 + col % 64 * 2 : col / 8 * 1024 + col % 8 * 128 + k * 2;
+            p.sums[i] += half_shown(a + deep) * half_shown(b + of_b);
+        }
+    }
+}
+}  // namespace host
+template <int COLS, int TURNED> void warpgroup_mma(float (&d)[COLS / 8][4], Matrix a, Matrix b) {
+    host::Product product = {d[0], a.at, b.at, COLS, TURNED ? b.apart : 0};
+    if (host::late)
+        host::copies[host::number()].products.push_back(product);
+    else
+        host::make(product);
+}
+template <int N> void warpgroup_fence(float (&)[N][4]) {}
+DEVICE void warpgroup_commit() {}
+DEVICE void warpgroup_wait() {
+    auto& mine = host::copies[host::number()].products;
+    for (auto& product : mine) host::make(product);
+    mine.clear();
+}
+DEVICE void show_products() {
+    auto& hidden = host::copies[host::number()].hidden;
+    for (void* at : hidden) memcpy(&host::shown.at((unsigned char*)at - host::shared.data()), at, sizeof(Piece));
+    hidden.clear();
+}
+template <int N> void fewer_registers() {}
+template <int N> void more_registers() {}
+DEVICE unsigned short* swizzled_memory(unsigned char* at) { return (unsigned short*)at; }
+// Arrivals that a phase still needs, those that each phase needs, and the number of the phase.
+struct Phases { unsigned left : 16, count : 16, phase : 32; };
+static_assert(sizeof(Phases) == sizeof(u64), "a barrier takes 8 bytes");
+DEVICE void barrier_init(u64* at, u32 count) { *(Phases*)at = {count, count, 0}; }
+DEVICE void barrier_arrive(u64* at) {
+    auto& phases = *(Phases*)at;
+    if (--phases.left == 0) phases.left = phases.count, phases.phase++;
+}
+DEVICE void barrier_wait(u64* at, u32 parity) {
+    auto is = parity ? [](const void* at) { return ((const Phases*)at)->phase % 2 == 0; }
+                     : [](const void* at) { return ((const Phases*)at)->phase % 2 == 1; };
+    host::wait_until(is, at);
 }
 // Products on tensor cores, from the fragments of all lanes of a warp.
 #define BRAIN_PRODUCTS 1
@@ -174,6 +248,11 @@ DEVICE u64 bits_of(double v) {
     u64 u;
     memcpy(&u, &v, 8);
     return u;
+}
+DEVICE float single_of(u32 bits) {
+    float v;
+    memcpy(&v, &bits, 4);
+    return v;
 }
 DEVICE float infinity() { return __builtin_inff(); }
 DEVICE void report(u64* status, u64 value) {

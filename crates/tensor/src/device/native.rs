@@ -10,7 +10,11 @@ use mxrt_engine::{Access, DeviceCtx, DeviceId, DeviceKind, DevicePtr, Engine, Fo
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
-/// The addresses of a device op's arrays: whole and dense.
+/// Bytes that every argument of a kernel is a multiple of. Kernels read pieces of so many, and a
+/// kernel that is chosen by the address of its data would give other bits for a view.
+const ALIGNED: u64 = 16;
+
+/// The addresses of a device op's arrays: whole, dense, and aligned.
 #[derive(Clone, Debug)]
 pub struct DeviceArguments {
     /// addresses of the inputs
@@ -21,24 +25,28 @@ pub struct DeviceArguments {
     pub input_bytes: SmallVec<[usize; 4]>,
     /// bytes of each output
     pub output_bytes: SmallVec<[usize; 4]>,
+    /// whether each input is a copy, or zeros, in memory of the op alone
+    pub aside: SmallVec<[bool; 4]>,
     /// memory of the op alone
     pub scratch: DevicePtr,
 }
 
 /// Enqueues work of a device that has kernels of its own: `submit` submits it to the op's stream.
-/// Arrays without content read as zeros, outputs that share memory with other operands are computed
-/// aside, so every argument is memory of its own. An error: nothing was pushed.
+/// Arrays without content read as zeros; outputs that share memory with other operands are computed
+/// aside, and so are views that are not aligned. So every argument is memory of its own. An error:
+/// nothing was pushed.
 pub fn launch_native<F>(engine: &'static Engine, launch: &DeviceLaunch<'_>, submit: F) -> Result<(), OpError>
 where
     F: FnOnce(&DeviceCtx<'_>, &DeviceArguments) -> Result<(), OpError> + Send + 'static,
 {
-    push_native(engine, launch, &overwritten(launch.outputs), submit)
+    push_native(engine, launch, &overwritten(launch.outputs), ALIGNED, submit)
 }
 
 fn push_native<F>(
     engine: &'static Engine,
     launch: &DeviceLaunch<'_>,
     outputs: &[(&NDArray, Access)],
+    aligned: u64,
     submit: F,
 ) -> Result<(), OpError>
 where
@@ -52,7 +60,7 @@ where
     let spec = OpSpec { kind: launch.kind, priority: launch.priority, deadline: launch.deadline, ..spec };
     engine.push_device(spec, move |ctx| {
         let _cancel_guards = cancel_guards;
-        let native = NativeArguments::gather(ctx, &reads, &writes, scratch)?;
+        let native = NativeArguments::gather(ctx, (&reads, &writes), aligned, scratch)?;
         submit(ctx, &native.arguments)?;
         native.finish(ctx, &writes)
     })
@@ -63,16 +71,16 @@ fn aside(ctx: &DeviceCtx<'_>, operand: &DeviceOperand) -> Result<DevicePtr, OpEr
     ctx.scratch(operand.nbytes.max(1))
 }
 
-/// Address at which a kernel reads its input with this number: that of a copy if an output overlaps
-/// it, of zeros if it has no value yet.
-fn input(ctx: &DeviceCtx<'_>, i: usize, operand: &DeviceOperand) -> Result<DevicePtr, OpError> {
+/// Address at which a kernel reads its input with this number, and whether that is not the array's:
+/// a copy if an output overlaps the array or if it is not aligned, zeros if it has no value yet.
+fn input(ctx: &DeviceCtx<'_>, i: usize, operand: &DeviceOperand, aligned: u64) -> Result<(DevicePtr, bool), OpError> {
     match ctx.memory(i).map(|ptr| ptr.offset(operand.offset)) {
-        Some(at) if !operand.shared || operand.nbytes == 0 => Ok(at),
+        Some(at) if operand.nbytes == 0 || !(operand.shared || at.0 % aligned != 0) => Ok((at, false)),
         Some(at) => {
             let copy = aside(ctx, operand)?;
             // SAFETY: memory of a variable of this op, and of the op alone, of that size.
             unsafe { ctx.copy(copy, at, operand.nbytes)? };
-            Ok(copy)
+            Ok((copy, true))
         }
         None => {
             let zeros = aside(ctx, operand)?;
@@ -80,7 +88,7 @@ fn input(ctx: &DeviceCtx<'_>, i: usize, operand: &DeviceOperand) -> Result<Devic
                 // SAFETY: memory of the op alone, of that size.
                 unsafe { ctx.clear(zeros, operand.nbytes)? };
             }
-            Ok(zeros)
+            Ok((zeros, true))
         }
     }
 }
@@ -95,11 +103,13 @@ struct NativeArguments {
 impl NativeArguments {
     fn gather(
         ctx: &DeviceCtx<'_>,
-        reads: &[DeviceOperand],
-        writes: &[DeviceOperand],
+        (reads, writes): (&[DeviceOperand], &[DeviceOperand]),
+        aligned: u64,
         scratch_bytes: usize,
     ) -> Result<NativeArguments, OpError> {
-        let inputs = reads.iter().enumerate().map(|(i, operand)| input(ctx, i, operand)).collect::<Result<_, _>>()?;
+        let read = |(i, operand)| input(ctx, i, operand, aligned);
+        let read: SmallVec<[(DevicePtr, bool); 4]> = reads.iter().enumerate().map(read).collect::<Result<_, _>>()?;
+        let (inputs, aside_inputs) = read.into_iter().unzip();
         let (mut outputs, mut places) = (SmallVec::new(), SmallVec::new());
         for (i, operand) in writes.iter().enumerate() {
             let access = reads.len() + i;
@@ -108,14 +118,15 @@ impl NativeArguments {
                 false => fill_blank(ctx, access, operand.storage)?,
             };
             let place = at.offset(operand.offset);
-            outputs.push(if operand.shared { aside(ctx, operand)? } else { place });
+            let apart = operand.shared || place.0 % aligned != 0;
+            outputs.push(if apart { aside(ctx, operand)? } else { place });
             places.push(place);
         }
         let scratch = if scratch_bytes == 0 { DevicePtr(0) } else { ctx.scratch(scratch_bytes)? };
         let bytes = |operands: &[DeviceOperand]| operands.iter().map(|operand| operand.nbytes).collect();
         let (input_bytes, output_bytes) = (bytes(reads), bytes(writes));
         Ok(NativeArguments {
-            arguments: DeviceArguments { inputs, outputs, input_bytes, output_bytes, scratch },
+            arguments: DeviceArguments { inputs, outputs, input_bytes, output_bytes, aside: aside_inputs, scratch },
             places,
         })
     }
@@ -123,7 +134,7 @@ impl NativeArguments {
     /// Copies what was computed aside.
     fn finish(&self, ctx: &DeviceCtx<'_>, writes: &[DeviceOperand]) -> Result<(), OpError> {
         for ((operand, at), place) in writes.iter().zip(&self.arguments.outputs).zip(&self.places) {
-            if operand.shared && operand.nbytes > 0 {
+            if at != place && operand.nbytes > 0 {
                 // SAFETY: memory of the op alone, and of a variable of this op, of that size.
                 unsafe { ctx.copy(*place, *at, operand.nbytes)? };
             }
@@ -196,7 +207,7 @@ pub(crate) fn copy_region_on(
     let (size, inputs) = (target.dtype().size(), [source]);
     let launch = DeviceLaunch::new(device, if whole { "copy" } else { "assign" }, &inputs, &[]);
     let (into, from) = (into.clone(), from.clone());
-    push_native(engine, &launch, &[(target, access)], move |ctx, at| {
+    push_native(engine, &launch, &[(target, access)], 1, move |ctx, at| {
         kernels.copy(ctx, (at.outputs[0], &into), (at.inputs[0], &from), size)
     })?;
     Ok(true)
@@ -219,7 +230,7 @@ pub(crate) fn copy_places_on(
     let access = if whole { overwrite(target) } else { Access::Update };
     let (size, inputs) = (target.dtype().size(), [source, &places]);
     let launch = DeviceLaunch::new(device, if whole { "gather" } else { "assign" }, &inputs, &[]);
-    push_native(engine, &launch, &[(target, access)], move |ctx, at| {
+    push_native(engine, &launch, &[(target, access)], 1, move |ctx, at| {
         kernels.copy_places(ctx, at.outputs[0], at.inputs[0], at.inputs[1], count, size)
     })?;
     Ok(true)

@@ -27,7 +27,7 @@ struct RecordedPlace {
 impl RecordedCall {
     /// Records the work that `submit` submits for arguments in memory of the recording: the first
     /// `copied` inputs, the outputs, and `scratch` bytes. The other inputs keep their present
-    /// addresses. `None`: the device records nothing.
+    /// addresses. `None`: the device records nothing, or one of those is memory of this call alone.
     pub fn record(
         ctx: &DeviceCtx<'_>,
         at: &DeviceArguments,
@@ -35,6 +35,9 @@ impl RecordedCall {
         scratch: usize,
         submit: impl FnOnce(&DeviceArguments) -> Result<(), OpError>,
     ) -> Result<Option<RecordedCall>, OpError> {
+        if at.aside.iter().skip(copied).any(|aside| *aside) {
+            return Ok(None);
+        }
         let place = |bytes: &usize| ctx.scratch((*bytes).max(1)).map(|at| RecordedPlace { at, bytes: *bytes });
         let recorded = ctx.record_work(|| {
             let inputs = at.input_bytes.iter().take(copied).map(place).collect::<Result<Vec<_>, OpError>>()?;
@@ -45,6 +48,7 @@ impl RecordedCall {
                 outputs: outputs.iter().map(|place| place.at).collect(),
                 input_bytes: at.input_bytes.clone(),
                 output_bytes: at.output_bytes.clone(),
+                aside: at.aside.clone(),
                 scratch: ctx.scratch(scratch.max(1))?,
             };
             submit(&arguments)?;
