@@ -6,11 +6,11 @@
 //! It is as strict as the driver's documentation: an event belongs to a device and cannot be
 //! recorded on a stream of another one; a function of the host that runs in a stream may call
 //! nothing; nor may a thread that did not say otherwise make calls that might wait while another
-//! library captures (`mxrt_standin_foreign_capture`); work of a captured stream becomes a graph, and
-//! what its documentation forbids meanwhile spoils that (`capture.rs`); after an error that loses the context every call
-//! about the device returns it, as a GPU's driver was seen to do; a forked child may call nothing;
-//! after the process began to end, every call fails, and kernels have stopped before the process
-//! takes their library down.
+//! library captures (`mxrt_standin_foreign_capture`); work of a captured stream becomes a graph,
+//! and what its documentation forbids meanwhile spoils that (`capture.rs`); after an error that
+//! loses the context every call about the device returns it, as a GPU's driver was seen to do; a
+//! forked child may call nothing; after the process began to end, every call fails, and kernels
+//! have stopped before the process takes their library down.
 //!
 //! | variable | meaning |
 //! | --- | --- |

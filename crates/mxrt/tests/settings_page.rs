@@ -123,7 +123,8 @@ fn defaults_in_the_table_are_those_of_the_program() {
         let with = mxrt::internal::Settings::from_environment(&find).expect(setting.name);
         let shown = |settings: &mxrt::internal::Settings| {
             let sim = mxrt::internal::devices::SimSettings { memory: None, ..settings.devices.sim.clone() };
-            format!("{:?} {:?} {:?} {sim:?}", settings.plans, settings.debug, settings.engine.bulk_size)
+            let (bulk, streams) = (settings.engine.bulk_size, settings.engine.compute_streams);
+            format!("{:?} {:?} {bulk:?} {streams} {sim:?}", settings.plans, settings.debug)
         };
         assert_eq!(shown(&with), shown(&without), "{}", setting.name);
     }

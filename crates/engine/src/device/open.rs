@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering}
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 /// Compute streams of a device, unless the configuration says otherwise.
-pub(crate) const COMPUTE_STREAMS: usize = 2;
+pub(crate) const COMPUTE_STREAMS: usize = 4;
 
 /// A device that is in use.
 pub struct OpenDevice {

@@ -12,6 +12,7 @@ pub(super) struct EngineChoice {
     pub cores: Option<usize>,
     pub memory_limit: Option<usize>,
     pub bulk_size: usize,
+    pub compute_streams: usize,
     pub devices: DeviceSettings,
 }
 
@@ -23,8 +24,8 @@ impl Default for EngineChoice {
 
 impl EngineChoice {
     pub fn of(config: &Config, devices: DeviceSettings) -> EngineChoice {
-        let Config { kind, cores, memory_limit, bulk_size, .. } = *config;
-        EngineChoice { kind, cores, memory_limit, bulk_size, devices }
+        let Config { kind, cores, memory_limit, bulk_size, compute_streams, .. } = *config;
+        EngineChoice { kind, cores, memory_limit, bulk_size, compute_streams, devices }
     }
 
     /// The engine of these choices, started at their first use.
@@ -34,9 +35,9 @@ impl EngineChoice {
         if let Some((_, engine)) = started.iter().find(|(choice, _)| choice == self) {
             return Ok(engine);
         }
-        let EngineChoice { kind, cores, memory_limit, bulk_size, .. } = *self;
+        let EngineChoice { kind, cores, memory_limit, bulk_size, compute_streams, .. } = *self;
         let drivers = devices::drivers(&self.devices);
-        let engine = Engine::start(Config { kind, cores, memory_limit, bulk_size, drivers, ..Config::default() })?;
+        let engine = Engine::start(Config { kind, cores, memory_limit, bulk_size, drivers, compute_streams })?;
         started.push((self.clone(), engine));
         Ok(engine)
     }

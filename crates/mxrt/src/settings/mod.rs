@@ -153,8 +153,10 @@ mod tests {
             ("MXRT_PLAN_CACHE", "5"),
             ("MXRT_PLAN_CACHE_MB", "7"),
             ("MXRT_MAX_NODES", "9"),
+            ("MXNET_GPU_WORKER_NTHREADS", "6"),
         ])
         .unwrap();
+        assert_eq!(settings.engine.compute_streams, 6);
         assert_eq!(settings.engine.kind, EngineKind::Naive);
         assert_eq!((settings.engine.cores, settings.engine.memory_limit), (Some(3), Some(100 << 20)));
         assert_eq!(settings.plans.kernel.winograd, 0);
@@ -194,6 +196,11 @@ mod tests {
 
     #[test]
     fn values_that_mean_nothing_are_errors_that_name_the_variable() {
+        for wrong in ["0", "17", "-1", "two"] {
+            let streams = read(&[("MXNET_GPU_WORKER_NTHREADS", wrong)]).unwrap_err();
+            let wanted = format!("MXNET_GPU_WORKER_NTHREADS is '{wrong}'; expected a number from 1 to 16");
+            assert!(streams.contains(&wanted), "{streams}");
+        }
         let engine = read(&[("MXNET_ENGINE_TYPE", "FastEngine")]).unwrap_err();
         assert!(
             engine.contains("MXNET_ENGINE_TYPE is 'FastEngine': Cannot find Engine FastEngine; known: NaiveEngine"),

@@ -40,6 +40,9 @@ const OPERATORS: &str = "Engine";
 const GPUS: &str = "GPUs";
 const SIM: &str = "Simulated devices";
 
+/// More streams of a GPU hold memory and overlap nothing.
+const MAX_COMPUTE_STREAMS: usize = 16;
+
 /// The variables that [`super::Settings::from_environment`] reads, in this order.
 pub static SETTINGS: &[Setting] = &[
     Setting {
@@ -319,6 +322,18 @@ pub static SETTINGS: &[Setting] = &[
                 "1" => true,
                 _ => return Err(Wrong::Unexpected),
             };
+            Ok(())
+        },
+    },
+    Setting {
+        name: "MXNET_GPU_WORKER_NTHREADS",
+        expects: "a number from 1 to 16",
+        default: "4",
+        doc: "Streams of each GPU for operators: work of independent calls on different streams overlaps.",
+        subject: GPUS,
+        read: |to, text| {
+            let streams = number(text).ok().filter(|n| (1..=MAX_COMPUTE_STREAMS).contains(n));
+            to.settings.engine.compute_streams = streams.ok_or(Wrong::Unexpected)?;
             Ok(())
         },
     },

@@ -66,8 +66,8 @@ impl Recordings {
         drop(gone);
     }
 
-    /// Whether a call with this number of kernels and these arguments uses a recording. The first `copied`
-    /// arguments are its data.
+    /// Whether a call with this number of kernels and these arguments uses a recording. The first
+    /// `copied` arguments are its data.
     fn wants(&self, kernels: usize, at: &DeviceArguments, copied: usize) -> bool {
         let bytes = at.input_bytes.iter().take(copied).chain(&at.output_bytes);
         let bytes = bytes.fold(0usize, |sum, n| sum.saturating_add(*n));
