@@ -21,7 +21,7 @@ import numpy as np
 
 import mxrt as mx
 from cuda_calls import SEQUENCES_AND_IMAGES, Array, Call, named, of_16_bits, values
-from cuda_layouts import layouts
+from cuda_layouts import layouts, pools
 from cuda_tiles import tiles
 
 TOLERANCE = {"float16": 2e-3, "float32": 2e-5, "float64": 1e-11}
@@ -301,6 +301,7 @@ def pooling() -> Iterator[Call]:
     yield named("Pooling", values(1, 2, 5, 6, 7), kernel=(2, 3, 2), stride=(1, 2, 2), pool_type="avg")
     yield named("Pooling", values(2, 3, 9, 11, dtype="float64"), kernel=(2, 2), pool_type="max")
     yield named("Pooling", values(2, 3, 9, 11, dtype="float16"), kernel=(2, 2), pool_type="avg")
+    yield from pools()
 
 
 def random() -> Iterator[Call]:
@@ -422,7 +423,7 @@ GROUPS: dict[str, Callable[[], Iterator[Call]]] = {
     "layouts": layouts,
     "tiles": tiles,
 }
-WITH_BARRIERS = {"reductions", "order", "rows", "products", "layouts", "tiles", "detection", "nms"}
+WITH_BARRIERS = {"reductions", "order", "rows", "pooling", "products", "layouts", "tiles", "detection", "nms"}
 
 
 def called(call: Callable[..., Any], inputs: list[Array], ctx: Any) -> list[Array]:
