@@ -26,6 +26,7 @@ mod sampler;
 mod sequence;
 mod text;
 mod tiles;
+mod turning;
 
 use launch::Bound;
 use mxrt_engine::device::OpenDevice;
