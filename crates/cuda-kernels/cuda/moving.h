@@ -132,6 +132,51 @@ ENTRY_WITH_BARRIERS(turn_few_rows)
 TURN(turn_few_columns, MOVE_FEW_COLUMNS)
 ENTRY_WITH_BARRIERS(turn_few_columns)
 
+// Rows that are made longer by zeros to whole pieces of 16 bytes, which are counted in 32 bits. A row
+// of `from` has `count` groups of `width` elements; in `to` groups are `wide`, and `before` of them are
+// empty, as are those behind the others.
+struct LongerRows {
+    void* to;
+    const void* from;
+    u32 pieces, row_pieces;    // of all rows and of one
+    u32 count, width, wide, before;
+};
+// Two arrays at once.
+struct Lengthen {
+    LongerRows rows[2];
+    int size, unused;    // bytes of an element
+};
+// Elements that lie in one group: `wide` is a multiple.
+#define LONGER_PART 4
+template <class T> DEVICE void lengthen(const LongerRows& p, u32 i) {
+    const u32 COUNT = sizeof(Piece) / sizeof(T);
+    u32 row = i / p.row_pieces, begin = (i - row * p.row_pieces) * COUNT;
+    Piece piece;
+    T* made = (T*)&piece;
+    UNROLLED
+    for (u32 part = 0; part < COUNT; part += LONGER_PART) {
+        u32 group = (begin + part) / p.wide, at = begin + part - group * p.wide;
+        group -= p.before;
+        u32 width = group < p.count ? p.width : 0;
+        const T* from = (const T*)p.from + ((i64)row * p.count + group) * p.width + at;
+        UNROLLED
+        for (u32 k = 0; k < LONGER_PART; k++) made[part + k] = at + k < width ? from[k] : (T)0;
+    }
+    ((Piece*)p.to)[i] = piece;
+}
+KERNEL void __launch_bounds__(256, 4) lengthen_rows(Lengthen p) {
+    u32 first_rows = p.rows[0].pieces, n = first_rows + p.rows[1].pieces;
+    ROLLED
+    for (u32 i = (u32)first(); i < n; i += (u32)stride()) {
+        // A number chosen among arguments would be read from a copy of them in memory.
+        bool second = i >= first_rows;
+        LongerRows rows = second ? p.rows[1] : p.rows[0];
+        u32 piece = second ? i - first_rows : i;
+        p.size == 2 ? lengthen<unsigned short>(rows, piece) : lengthen<u32>(rows, piece);
+    }
+}
+ENTRY(lengthen_rows)
+
 // Single elements: `places` are those that are written, then those that are read.
 struct Places {
     void* to;

@@ -71,32 +71,7 @@ template <class E, int COUNT> struct PixelRows {
     }
 };
 
-// The same where the channels that lie together are no pieces: each element is looked up.
-template <class E, int COUNT> struct GatheredRows : PixelRows<E, COUNT> {
-    using PixelRows<E, COUNT>::PixelRows;
-    SPECIAL void gather(int i, E* to, int count) const {
-        GatheredRows at = *this;
-        UNROLLED
-        for (int j = 0; j < count; j++) {
-            const E* from = at.piece(i);
-            to[j] = from ? *from : (E)0;
-            at.step(1);
-        }
-    }
-};
-
-// What of an operand's tile a thread copies; what is looked up passes through registers.
-template <class E, int COUNT> DEVICE void copy_piece(E* to, const GatheredRows<E, COUNT>& rows, int i) {
-    Piece piece;
-    rows.gather(i, (E*)&piece, sizeof piece / sizeof(E));
-    *(Piece*)to = piece;
-}
 template <class E, class Rows> DEVICE void copy_piece(E* to, const Rows& rows, int i) { copy_async(to, rows.piece(i)); }
-template <int COUNT> DEVICE float4 four(const GatheredRows<float, COUNT>& rows) {
-    float4 v;
-    rows.gather(0, &v.x, 4);
-    return v;
-}
 template <class Rows> DEVICE float4 four(const Rows& rows) {
     const float* at = rows.piece(0);
     return at ? *(const float4*)at : float4{0, 0, 0, 0};
@@ -341,8 +316,7 @@ template <int D, int SIDE, template <class, int> class Rows> DEVICE void convolu
     KERNEL void SMALL_TILE deep_product_64_##type(Product p) { product_tile<D, 64, true>(p); } \
     KERNEL void LARGE_TILE wide_product_128_##type(Product p) { product_tile<D, 128, false>(p); } \
     KERNEL void SMALL_TILE wide_product_64_##type(Product p) { product_tile<D, 64, false>(p); } \
-    KERNEL void SMALL_TILE convolution_64_##type(Convolution p) { convolution_tile<D, 64, PixelRows>(p); } \
-    KERNEL void SMALL_TILE convolution_gathered_##type(Convolution p) { convolution_tile<D, 64, GatheredRows>(p); }
+    KERNEL void SMALL_TILE convolution_64_##type(Convolution p) { convolution_tile<D, 64, PixelRows>(p); }
 TILES(f16, F16)
 TILES(f32, F32)
 // Large tiles of single precision are no faster, and round more.
@@ -353,13 +327,11 @@ ENTRY_WITH_BARRIERS(wide_product_128_f16)
 ENTRY_WITH_BARRIERS(wide_product_64_f16)
 ENTRY_WITH_BARRIERS(convolution_128_f16)
 ENTRY_WITH_BARRIERS(convolution_64_f16)
-ENTRY_WITH_BARRIERS(convolution_gathered_f16)
 ENTRY_WITH_BARRIERS(deep_product_128_f32)
 ENTRY_WITH_BARRIERS(deep_product_64_f32)
 ENTRY_WITH_BARRIERS(wide_product_128_f32)
 ENTRY_WITH_BARRIERS(wide_product_64_f32)
 ENTRY_WITH_BARRIERS(convolution_64_f32)
-ENTRY_WITH_BARRIERS(convolution_gathered_f32)
 
 // Adds up the parts, and does what follows a sum.
 struct PartSums {

@@ -14,6 +14,7 @@ mod launch;
 mod moving;
 mod nms;
 mod order;
+mod padding;
 mod pooling;
 mod product;
 mod random;
