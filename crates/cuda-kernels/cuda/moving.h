@@ -48,7 +48,7 @@ template <class T> struct TurnTile {
 template <class T> DEVICE void turn_tile(const Turn& p) {
     const int SIDE = TurnTile<T>::SIDE, PITCH = TurnTile<T>::PITCH, DOWN = TURN_THREADS / SIDE;
     DYNAMIC_SHARED(T, tile);
-    u32 across = (p.columns + SIDE - 1) / SIDE, down = (p.rows + SIDE - 1) / SIDE;
+    u32 across = ((u32)p.columns + SIDE - 1) / SIDE, down = ((u32)p.rows + SIDE - 1) / SIDE;
     u32 band = blockIdx.x / across, matrix = band / down;
     int row0 = (int)(band - matrix * down) * SIDE, col0 = (int)(blockIdx.x - band * across) * SIDE;
     int x = threadIdx.x % SIDE, y = threadIdx.x / SIDE;

@@ -25,13 +25,7 @@ pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound
     let name = of_floats(input.dtype, [c"pooling_f32", c"pooling_f64"])?;
     let rank = input.shape.len().checked_sub(2).filter(|rank| (1..=3).contains(rank))?;
     let spatial = if channels_last { 1..rank + 1 } else { 2..rank + 2 };
-    let (fold, p) = match kind {
-        PoolKind::Max => (MAX, 0),
-        PoolKind::Sum => (1, 0),
-        PoolKind::Avg { count_include_pad: true } => (2, 0),
-        PoolKind::Avg { count_include_pad: false } => (3, 0),
-        PoolKind::Lp { p } => (LP, p as i32),
-    };
+    let (fold, p) = fold(kind);
     let out = three(&output.shape[spatial.clone()], 1);
     // The kernel numbers the pixels of a plane in 32 bits.
     i32::try_from(out.iter().product::<usize>()).ok()?;
@@ -68,6 +62,17 @@ pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound
     }))
 }
 
+/// A kind's number in the text, and its power.
+fn fold(kind: PoolKind) -> (i32, i32) {
+    match kind {
+        PoolKind::Max => (MAX, 0),
+        PoolKind::Sum => (1, 0),
+        PoolKind::Avg { count_include_pad: true } => (2, 0),
+        PoolKind::Avg { count_include_pad: false } => (3, 0),
+        PoolKind::Lp { p } => (LP, p as i32),
+    }
+}
+
 /// Pooling of 16 bytes of channels at a time, chosen by the shape alone.
 #[derive(Clone, Copy)]
 struct Pieces {
@@ -84,13 +89,12 @@ impl Pieces {
     /// A kernel in pieces; none if channels are no whole pieces, or too many to count in 32 bits.
     fn new(p: &PoolingArgument, input: usize, dtype: DType) -> Option<Pieces> {
         let elements = PIECE / dtype.size();
-        let (pooled, lp) = (p.n as usize, p.fold == LP);
-        let inner = p.inner as usize / elements;
-        if lp || inner == 0 || p.inner as usize % elements != 0 || pooled == 0 {
+        let (pooled, inner) = (p.n as usize, p.inner as usize / elements);
+        if p.fold == LP || inner == 0 || !(p.inner as usize).is_multiple_of(elements) || pooled == 0 {
             return None;
         }
         i32::try_from(input.max(pooled)).ok()?;
-        let taps: usize = p.kernel.iter().map(|extent| *extent as usize).product();
+        let taps = p.kernel.iter().fold(1usize, |all, extent| all.saturating_mul(*extent as usize));
         let long = p.fold != MAX && taps >= LONG;
         let name = match (dtype, long) {
             (DType::F16, false) => c"pooling_pieces_f16",
