@@ -21,7 +21,7 @@ import numpy as np
 
 import mxrt as mx
 from cuda_calls import SEQUENCES_AND_IMAGES, Array, Call, named, of_16_bits, values
-from cuda_layouts import layouts
+from cuda_layouts import layouts, pools
 from cuda_tiles import tiles
 
 TOLERANCE = {"float16": 2e-3, "float32": 2e-5, "float64": 1e-11}
@@ -144,11 +144,22 @@ def ranged(x: Any) -> Any:
     return mx.nd.arange(1, 9, 1.5, repeat=3, ctx=x.context, dtype=x.dtype)
 
 
+def turned(dtype: str) -> Iterator[Call]:
+    """Tiles with edges, and few rows or columns, whose pieces are aligned or not."""
+    for shape in ((2, 70, 45), (1, 65, 130), (3, 9, 64), (2, 3, 2064), (2, 3, 4111), (1, 8, 300), (2, 5, 2048)):
+        x = values(*shape, dtype=dtype, low=-99, high=99)
+        yield named("transpose", x, axes=(0, 2, 1))
+        yield named("transpose", np.ascontiguousarray(x.transpose(0, 2, 1)), axes=(0, 2, 1))
+    yield named("transpose", values(3, 20, 2, 33, dtype=dtype, low=-99, high=99), axes=(2, 3, 0, 1))
+    yield named("transpose", values(3, 11, 2, 3, 10, dtype=dtype, low=-99, high=99), axes=(3, 4, 2, 1, 0))
+
+
 def moving() -> Iterator[Call]:
     for dtype in ("float32", "float64", "float16", "int8", "int64"):
         x = values(3, 4, 5, 6, dtype=dtype, low=-9, high=9)
         yield named("transpose", x, axes=(2, 0, 3, 1))
         yield named("slice", x, begin=(2, None, 4, 0), end=(None, 3, 0, 6), step=(-1, 2, -2, 3))
+        yield from turned(dtype)
     x = values(3, 4, 5)
     yield named("flip", x, axis=1)
     yield named("swapaxes", x, dim1=0, dim2=2)
@@ -301,6 +312,7 @@ def pooling() -> Iterator[Call]:
     yield named("Pooling", values(1, 2, 5, 6, 7), kernel=(2, 3, 2), stride=(1, 2, 2), pool_type="avg")
     yield named("Pooling", values(2, 3, 9, 11, dtype="float64"), kernel=(2, 2), pool_type="max")
     yield named("Pooling", values(2, 3, 9, 11, dtype="float16"), kernel=(2, 2), pool_type="avg")
+    yield from pools()
 
 
 def random() -> Iterator[Call]:
@@ -422,7 +434,7 @@ GROUPS: dict[str, Callable[[], Iterator[Call]]] = {
     "layouts": layouts,
     "tiles": tiles,
 }
-WITH_BARRIERS = {"reductions", "order", "rows", "products", "layouts", "tiles", "detection", "nms"}
+WITH_BARRIERS = {"reductions", "order", "rows", "pooling", "moving", "products", "layouts", "tiles", "detection", "nms"}
 
 
 def called(call: Callable[..., Any], inputs: list[Array], ctx: Any) -> list[Array]:

@@ -4,6 +4,7 @@ last.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -82,3 +83,32 @@ def layouts() -> Iterator[Call]:
     shapes = mx.sym.reshape(mx.sym.relu(sums), (0, 0, -1))
     graph = mx.sym.Group([shapes, mx.sym.flatten(sums), sums, mx.sym.exp(sums), mx.sym.exp(sums)])
     yield "results", with_weights(graph, given), [values(2, 3, 8, 8)]
+
+
+def pools() -> Iterator[Call]:
+    """Pools of images with their channels last, which are some pieces of 16 bytes or none. Numbers
+    are negative as well, so that zeros from outside of a window would show.
+    """
+    x, w = mx.sym.var("x"), mx.sym.var("w")
+    kinds: list[dict[str, Any]] = [
+        {"pool_type": "max", "kernel": (3, 3), "stride": (2, 2), "pad": (1, 1)},
+        {"pool_type": "max", "kernel": (2, 5), "stride": (3, 2), "pooling_convention": "full"},
+        {"pool_type": "avg", "kernel": (3, 2), "stride": (2, 1), "pad": (1, 1)},
+        {"pool_type": "avg", "kernel": (3, 3), "pad": (1, 1), "count_include_pad": False},
+        {"pool_type": "lp", "kernel": (2, 2), "p_value": 2},
+        # Windows that the threads of a block share.
+        {"pool_type": "avg", "global_pool": True},
+        {"pool_type": "sum", "kernel": (7, 6), "stride": (2, 3), "pad": (3, 2)},
+        {"pool_type": "avg", "kernel": (7, 6), "pad": (3, 2), "count_include_pad": False},
+    ]
+    for dtype, channels in (("float32", 40), ("float16", 40), ("float16", 72), ("float32", 7), ("float64", 8)):
+        weights = {"w": values(channels, 3, 1, 1, dtype=dtype, low=-0.3, high=0.1)}
+        image = mx.sym.Convolution(x, w, kernel=(1, 1), num_filter=channels, no_bias=True)
+        for attrs in kinds:
+            graph = mx.sym.Pooling(image, **attrs)
+            yield f"{channels} channels {attrs}", with_weights(graph, weights), [values(2, 3, 9, 11, dtype=dtype)]
+    weights = {"w": values(8, 3, 1, 1, 1, low=-0.3, high=0.3)}
+    image = mx.sym.Convolution(x, w, kernel=(1, 1, 1), num_filter=8, no_bias=True)
+    for kind, kernel in itertools.product(("max", "sum"), ((2, 3, 2), (3, 5, 4))):
+        graph = mx.sym.Pooling(image, pool_type=kind, kernel=kernel, stride=(1, 2, 2), pad=(1, 1, 1))
+        yield f"volumes {kind} {kernel}", with_weights(graph, weights), [values(2, 3, 5, 6, 7)]

@@ -9,6 +9,9 @@ import mxrt as mx
 from cuda_calls import Call, named, values
 from cuda_layouts import with_weights
 
+# Channels, filters and groups of convolutions whose channels are padded to pieces.
+PADDED = [(3, 24, 1), (5, 8, 1), (1, 8, 1), (6, 32, 2), (22, 40, 1)]
+
 
 def tiles() -> Iterator[Call]:
     for dtype in ("float32", "float16"):
@@ -57,8 +60,8 @@ def groups() -> Iterator[Call]:
 def images(dtype: str) -> Iterator[Call]:
     x, w, b, r = (mx.sym.var(name) for name in "xwbr")
     shaped = {"kernel": (3, 2), "stride": (2, 1), "pad": (1, 2), "dilate": (1, 2)}
-    # Channels of whole pieces, fewer and more than a step is deep, of groups, and of no pieces.
-    for channels, filters, groups in ((8, 16, 1), (40, 72, 1), (320, 8, 1), (32, 32, 2), (3, 24, 1), (5, 8, 1)):
+    # Channels of whole pieces, fewer and more than a step is deep, of groups, and padded ones.
+    for channels, filters, groups in ((8, 16, 1), (40, 72, 1), (320, 8, 1), (32, 32, 2), *PADDED):
         weights = {
             "w": values(filters, channels // groups, 3, 2, dtype=dtype, low=-0.3, high=0.3),
             "b": values(filters, dtype=dtype),
@@ -66,6 +69,7 @@ def images(dtype: str) -> Iterator[Call]:
         graph = mx.sym.Convolution(x, w, b, num_filter=filters, num_group=groups, **shaped)
         image = values(2, channels, 11, 9, dtype=dtype, low=-1, high=1)
         yield f"{channels} to {filters} {dtype}", with_weights(graph, weights), [image]
+    yield from first_layers(dtype)
     for size, channels in itertools.product((112, 9), (8,)):
         weights = {"w": values(72, channels, 1, 1, dtype=dtype), "b": values(72, dtype=dtype)}
         graph = mx.sym.relu(mx.sym.Convolution(x, w, b, kernel=(1, 1), num_filter=72) + r)
@@ -76,3 +80,19 @@ def images(dtype: str) -> Iterator[Call]:
     graph = mx.sym.Convolution(x, w, b, kernel=(3, 3), pad=(1, 1), num_filter=16) + r
     given = [values(1, 64, 8, 8, dtype=dtype, low=-1, high=1), values(1, 16, 8, 8, dtype=dtype)]
     yield f"parts {dtype}", with_weights(mx.sym.relu(graph), weights), given
+
+
+def first_layers(dtype: str) -> Iterator[Call]:
+    """Images of few channels with even strides, of which two pixels are one piece in float16."""
+    x, w = mx.sym.var("x"), mx.sym.var("w")
+    for channels, size, kernel, stride, pad in (
+        (3, (33, 35), (7, 7), (2, 2), (3, 3)),
+        (3, (20, 38), (11, 11), (4, 4), (2, 2)),
+        (1, (9, 16), (4, 6), (1, 2), (0, 1)),
+        (4, (8, 9), (3, 1), (1, 2), (1, 0)),
+        (2, (12, 7), (1, 5), (3, 6), (0, 4)),
+    ):
+        shaped = {"kernel": kernel, "stride": stride, "pad": pad, "num_filter": 24, "no_bias": True}
+        weights = {"w": values(24, channels, *kernel, dtype=dtype, low=-0.3, high=0.3)}
+        image = values(2, channels, *size, dtype=dtype, low=-1, high=1)
+        yield f"first layer {kernel} {dtype}", with_weights(mx.sym.Convolution(x, w, **shaped), weights), [image]

@@ -45,9 +45,6 @@ template <class T, int D> DEVICE T finish(const Epilogue& e, T v, i64 row, i64 c
 
 // ---- tiles ---------------------------------------------------------------------------------------
 
-// Elements of type D in 16 bytes: a piece.
-template <int D> struct InPiece { enum { COUNT = D == F16 ? 8 : 4 }; };
-
 template <int D> DEVICE void add_piece(float* v, const Piece& piece) {
     const u32* word = (const u32*)&piece;
     UNROLLED
@@ -82,7 +79,7 @@ struct Results {
 
 // Sums of a thread: GROUPS pieces of columns, each of ROWS rows. Spread says how far apart they are.
 template <int D, int GROUPS, int ROWS, class Spread> struct Sums {
-    enum { N = InPiece<D>::COUNT };
+    static const int N = InPiece<D>::COUNT;
     float v[GROUPS * ROWS * N];
     SPECIAL float* piece(int group, int row) { return v + (group * ROWS + row) * N; }
 

@@ -71,32 +71,7 @@ template <class E, int COUNT> struct PixelRows {
     }
 };
 
-// The same where the channels that lie together are no pieces: each element is looked up.
-template <class E, int COUNT> struct GatheredRows : PixelRows<E, COUNT> {
-    using PixelRows<E, COUNT>::PixelRows;
-    SPECIAL void gather(int i, E* to, int count) const {
-        GatheredRows at = *this;
-        UNROLLED
-        for (int j = 0; j < count; j++) {
-            const E* from = at.piece(i);
-            to[j] = from ? *from : (E)0;
-            at.step(1);
-        }
-    }
-};
-
-// What of an operand's tile a thread copies; what is looked up passes through registers.
-template <class E, int COUNT> DEVICE void copy_piece(E* to, const GatheredRows<E, COUNT>& rows, int i) {
-    Piece piece;
-    rows.gather(i, (E*)&piece, sizeof piece / sizeof(E));
-    *(Piece*)to = piece;
-}
 template <class E, class Rows> DEVICE void copy_piece(E* to, const Rows& rows, int i) { copy_async(to, rows.piece(i)); }
-template <int COUNT> DEVICE float4 four(const GatheredRows<float, COUNT>& rows) {
-    float4 v;
-    rows.gather(0, &v.x, 4);
-    return v;
-}
 template <class Rows> DEVICE float4 four(const Rows& rows) {
     const float* at = rows.piece(0);
     return at ? *(const float4*)at : float4{0, 0, 0, 0};
@@ -318,7 +293,7 @@ template <int D, int SIDE, bool DEEP_B> DEVICE void product_tile(const Product& 
     }
 }
 
-template <int D, int SIDE, template <class, int> class Rows> DEVICE void convolution_tile(const Convolution& p) {
+template <int D, int SIDE> DEVICE void convolution_tile(const Convolution& p) {
     typedef Of<D> O;
     typedef typename O::E E;
     const int DEEP = O::STEP / O::PIECE, WIDE = SIDE / O::PIECE, THREADS = SIDE * 2;
@@ -326,7 +301,7 @@ template <int D, int SIDE, template <class, int> class Rows> DEVICE void convolu
     i64 filters = (i64)p.groups * n, depth = (i64)channels * p.kernel[1] * p.kernel[2];
     int row0 = blockIdx.x * SIDE, col0 = blockIdx.y * SIDE;
     int begin = part_begin(p.parts, O::STEP), end = part_end(p.parts, O::STEP, (int)depth);
-    Rows<E, O::COUNT> a(p, (const E*)p.from + group * channels, row0 + threadIdx.x / DEEP, THREADS / DEEP,
+    PixelRows<E, O::COUNT> a(p, (const E*)p.from + group * channels, row0 + threadIdx.x / DEEP, THREADS / DEEP,
                              begin + threadIdx.x % DEEP * O::PIECE, end);
     WideRows<E, O::COUNT> b((const E*)p.weight + group * n, filters, begin + threadIdx.x / WIDE, THREADS / WIDE, end,
                             col0 + threadIdx.x % WIDE * O::PIECE, n);
@@ -346,25 +321,22 @@ template <int D, int SIDE, template <class, int> class Rows> DEVICE void convolu
     KERNEL void SMALL_TILE deep_product_64_##type(Product p) { product_tile<D, 64, true>(p); } \
     KERNEL void LARGE_TILE wide_product_128_##type(Product p) { product_tile<D, 128, false>(p); } \
     KERNEL void SMALL_TILE wide_product_64_##type(Product p) { product_tile<D, 64, false>(p); } \
-    KERNEL void SMALL_TILE convolution_64_##type(Convolution p) { convolution_tile<D, 64, PixelRows>(p); } \
-    KERNEL void SMALL_TILE convolution_gathered_##type(Convolution p) { convolution_tile<D, 64, GatheredRows>(p); }
+    KERNEL void SMALL_TILE convolution_64_##type(Convolution p) { convolution_tile<D, 64>(p); }
 TILES(f16, F16)
 TILES(f32, F32)
 // Large tiles of single precision are no faster, and round more.
-KERNEL void LARGE_TILE convolution_128_f16(Convolution p) { convolution_tile<F16, 128, PixelRows>(p); }
+KERNEL void LARGE_TILE convolution_128_f16(Convolution p) { convolution_tile<F16, 128>(p); }
 ENTRY_WITH_BARRIERS(deep_product_128_f16)
 ENTRY_WITH_BARRIERS(deep_product_64_f16)
 ENTRY_WITH_BARRIERS(wide_product_128_f16)
 ENTRY_WITH_BARRIERS(wide_product_64_f16)
 ENTRY_WITH_BARRIERS(convolution_128_f16)
 ENTRY_WITH_BARRIERS(convolution_64_f16)
-ENTRY_WITH_BARRIERS(convolution_gathered_f16)
 ENTRY_WITH_BARRIERS(deep_product_128_f32)
 ENTRY_WITH_BARRIERS(deep_product_64_f32)
 ENTRY_WITH_BARRIERS(wide_product_128_f32)
 ENTRY_WITH_BARRIERS(wide_product_64_f32)
 ENTRY_WITH_BARRIERS(convolution_64_f32)
-ENTRY_WITH_BARRIERS(convolution_gathered_f32)
 
 // Adds up the parts, and does what follows a sum.
 struct PartSums {

@@ -40,6 +40,9 @@ DEVICE void copy_element(void* to, i64 i, const void* from, i64 j, int size) {
     }
 }
 
+// Elements of type D, halves or of single precision, in 16 bytes: a piece.
+template <int D> struct InPiece { static const int COUNT = D == F16 ? 8 : 4; };
+
 // What others are divided by: numbers from 1 on, by which those from 0 on are divided. A division of 64
 // bits is a call, which saves registers, and few arrays need one.
 struct Divisor {

@@ -11,7 +11,7 @@ use std::ffi::CStr;
 use std::sync::{Arc, OnceLock};
 
 /// Threads of a block of kernels that take elements one by one.
-const THREADS: u32 = 256;
+pub(crate) const THREADS: u32 = 256;
 /// Blocks of such a kernel at most; the threads continue with further elements.
 const BLOCKS: usize = 4096;
 /// Threads of a block that works on a row (`ROW_THREADS` of the text).

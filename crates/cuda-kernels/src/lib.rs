@@ -14,6 +14,7 @@ mod launch;
 mod moving;
 mod nms;
 mod order;
+mod padding;
 mod pooling;
 mod product;
 mod random;
@@ -26,6 +27,7 @@ mod sampler;
 mod sequence;
 mod text;
 mod tiles;
+mod turning;
 mod warpgroup;
 
 use launch::Bound;

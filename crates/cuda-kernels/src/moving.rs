@@ -3,6 +3,7 @@
 use crate::arguments::{AXES, MoveArgument, PlacesArgument, RangeArgument};
 use crate::launch::{Bound, axes, code, each, known, launch};
 use crate::product::MatrixRows;
+use crate::turning::Turned;
 use mxrt_engine::{DeviceCtx, DevicePtr, OpError};
 use mxrt_ops::{KernelForm, Move, Signature};
 use mxrt_tensor::TensorType;
@@ -54,7 +55,14 @@ struct BoundMove {
     /// bytes before the first elements
     to: usize,
     from: usize,
-    argument: MoveArgument,
+    moved: Moved,
+}
+
+/// How elements are moved.
+#[derive(Clone, Copy)]
+enum Moved {
+    Each(MoveArgument),
+    Turned(Turned),
 }
 
 fn bind_moves(fill: Option<f64>, moves: &[Move], signature: &Signature<'_>) -> Option<Bound> {
@@ -65,8 +73,8 @@ fn bind_moves(fill: Option<f64>, moves: &[Move], signature: &Signature<'_>) -> O
         None => None,
     };
     let bind_move = |m: &Move| {
-        let argument = argument(&m.shape, &m.into.1, &m.from.1, size)?;
-        Some(BoundMove { input: m.input, output: m.output, to: m.into.0 * size, from: m.from.0 * size, argument })
+        let moved = moved(&m.shape, &m.into.1, &m.from.1, size)?;
+        Some(BoundMove { input: m.input, output: m.output, to: m.into.0 * size, from: m.from.0 * size, moved })
     };
     let moves: Vec<BoundMove> = moves.iter().map(bind_move).collect::<Option<_>>()?;
     Some(Bound::new(move |ctx, at| {
@@ -74,21 +82,26 @@ fn bind_moves(fill: Option<f64>, moves: &[Move], signature: &Signature<'_>) -> O
             launch(ctx, c"range", grid, &RangeArgument { to: at.outputs[0].0, ..argument })?;
         }
         moves.iter().try_for_each(|m| {
-            submit(ctx, m.argument, at.outputs[m.output].offset(m.to), at.inputs[m.input].offset(m.from))
+            submit(ctx, m.moved, at.outputs[m.output].offset(m.to), at.inputs[m.input].offset(m.from))
         })
     }))
 }
 
-fn argument(shape: &[usize], to: &[isize], from: &[isize], size: usize) -> Option<MoveArgument> {
+fn moved(shape: &[usize], to: &[isize], from: &[isize], size: usize) -> Option<Moved> {
     let (axes, [to_steps, from_steps]) = axes(shape, [to, from])?;
     let n = shape.iter().product::<usize>() as i64;
-    Some(MoveArgument { to: 0, from: 0, n, size: size as i32, unused: 0, axes, to_steps, from_steps })
+    let argument = MoveArgument { to: 0, from: 0, n, size: size as i32, unused: 0, axes, to_steps, from_steps };
+    let turned = if n > 0 { Turned::of(&argument) } else { None };
+    Some(turned.map_or(Moved::Each(argument), Moved::Turned))
 }
 
-fn submit(ctx: &DeviceCtx<'_>, argument: MoveArgument, to: DevicePtr, from: DevicePtr) -> Result<(), OpError> {
-    match each(argument.n as usize) {
-        Some(grid) => launch(ctx, c"move_elements", grid, &MoveArgument { to: to.0, from: from.0, ..argument }),
-        None => Ok(()),
+fn submit(ctx: &DeviceCtx<'_>, moved: Moved, to: DevicePtr, from: DevicePtr) -> Result<(), OpError> {
+    match moved {
+        Moved::Turned(turned) => turned.launch(ctx, to, from),
+        Moved::Each(argument) => match each(argument.n as usize) {
+            Some(grid) => launch(ctx, c"move_elements", grid, &MoveArgument { to: to.0, from: from.0, ..argument }),
+            None => Ok(()),
+        },
     }
 }
 
@@ -100,11 +113,11 @@ pub(crate) fn copy_region(
     size: usize,
 ) -> Result<(), OpError> {
     let steps = |region: &Region| region.axes.iter().map(|axis| axis.1).collect::<Vec<_>>();
-    let Some(argument) = argument(&into.shape(), &steps(into), &steps(region), size) else {
+    let Some(moved) = moved(&into.shape(), &steps(into), &steps(region), size) else {
         let message = format!("a region of more than {AXES} axes that cannot be joined is not copied on a GPU");
         return Err(OpError::new(mxrt_engine::FailureKind::NotImplemented, message));
     };
-    submit(ctx, argument, to.offset(into.start * size), from.offset(region.start * size))
+    submit(ctx, moved, to.offset(into.start * size), from.offset(region.start * size))
 }
 
 /// Rows of an array one after the other.
@@ -117,8 +130,8 @@ pub(crate) fn copy_rows(
 ) -> Result<(), OpError> {
     let (to_steps, from_steps) = ([columns as isize, 1], [from.step as isize, 1]);
     // Two axes are never too many.
-    let Some(argument) = argument(&[rows, columns], &to_steps, &from_steps, size) else { return Ok(()) };
-    submit(ctx, argument, to, from.first)
+    let Some(moved) = moved(&[rows, columns], &to_steps, &from_steps, size) else { return Ok(()) };
+    submit(ctx, moved, to, from.first)
 }
 
 /// Copies of single elements.

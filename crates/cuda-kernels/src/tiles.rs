@@ -1,8 +1,9 @@
 //! Products and convolutions in large tiles: `tiles.h`. They need operands that are contiguous in
-//! units of 16 bytes; `product.rs` has kernels for all others.
+//! units of 16 bytes, to which `padding.rs` pads channels; `product.rs` has kernels for all others.
 
 use crate::arguments::{ConvolutionArgument, EpilogueArgument, PartSumsArgument, PartsArgument, ProductArgument};
 use crate::launch::{each, launch};
+use crate::padding::Padding;
 use crate::warpgroup::Groups;
 use mxrt_cuda::Grid;
 use mxrt_engine::{DeviceCtx, OpError};
@@ -132,6 +133,7 @@ pub(crate) struct Tiled {
     /// batches that lie inside, and the steps of the result
     inner: usize,
     steps: [i64; 3],
+    padding: Option<Padding>,
 }
 
 impl Tiled {
@@ -170,39 +172,44 @@ impl Tiled {
             extents: [m, n, batch],
             inner: p.inner as usize,
             steps: [p.c_steps[0], p.c_steps[1], p.c_steps[2]],
+            padding: None,
         }
         .counted(k)
     }
 
-    /// Tiles for a convolution of images with their channels last.
+    /// Tiles for a convolution of images with their channels last. Channels that are no whole pieces
+    /// are padded, which takes less time than to look up each element for each tap.
     pub fn of_convolution(p: &ConvolutionArgument, dtype: DType) -> Option<Tiled> {
         let elements = Elements::of(dtype)?;
         let plane = p.size[0] == 1 && p.out[0] == 1 && p.kernel[0] == 1;
-        let (channels, filters, groups) = (p.channels as usize, p.filters as usize, p.groups as usize);
+        let (filters, groups) = (p.filters as usize, p.groups as usize);
         let m = p.images as usize * p.out[1] as usize * p.out[2] as usize;
-        let k = channels * p.kernel[1] as usize * p.kernel[2] as usize;
         // Few filters of a group would leave most of a tile empty.
-        if !plane || filters % elements.piece() != 0 || (groups > 1 && filters < 16) || m * k == 0 {
+        if !plane || filters % elements.piece() != 0 || (groups > 1 && filters < 16) || m == 0 || p.channels == 0 {
             return None;
         }
-        let gathered = channels % elements.piece() != 0;
-        let large = !gathered && elements == Elements::Half;
-        let cut = TileCut::new([m, filters, k], groups, elements.step(), large);
-        let names = match (gathered, cut.side) {
-            (true, _) => [c"convolution_gathered_f16", c"convolution_gathered_f32"],
-            (false, SMALL) => [c"convolution_64_f16", c"convolution_64_f32"],
-            (false, _) => [c"convolution_128_f16", c""],
+        let padding = match p.channels as usize % elements.piece() {
+            0 => None,
+            _ => Some(Padding::new(p, elements.piece())?),
+        };
+        let tiled = padding.map_or(*p, |padding| padding.after);
+        let k = tiled.channels as usize * tiled.kernel[1] as usize * tiled.kernel[2] as usize;
+        let cut = TileCut::new([m, filters, k], groups, elements.step(), elements == Elements::Half);
+        let names = match cut.side {
+            SMALL => [c"convolution_64_f16", c"convolution_64_f32"],
+            _ => [c"convolution_128_f16", c""],
         };
         Tiled {
             name: elements.kernel(names),
             grid: cut.grid(elements, [m, filters], groups)?,
             cut,
             elements,
-            groups: Groups::of_convolution(p, [m, filters]).filter(|_| large),
+            groups: Groups::of_convolution(&tiled, [m, filters]).filter(|_| elements == Elements::Half),
             // Parts are numbered as the result, whatever the groups.
             extents: [m, filters * groups, 1],
             inner: 1,
             steps: [0, 0, (filters * groups) as i64],
+            padding,
         }
         .counted(k)
     }
@@ -224,6 +231,7 @@ impl Tiled {
     }
 
     pub fn launch_convolution(&self, ctx: &DeviceCtx<'_>, p: ConvolutionArgument) -> Result<(), OpError> {
+        let p = self.padding.map_or(Ok(p), |padding| padding.launch(ctx, p))?;
         if let Some((name, grid)) = self.grouped(ctx)? {
             return launch(ctx, name, grid, &p);
         }
