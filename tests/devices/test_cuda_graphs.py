@@ -97,6 +97,30 @@ assert graphs() - before == ({recordings} > 0) * 16 * 24, graphs() - before
     )
 
 
+@pytest.mark.parametrize("recordings", ["0", "4"])
+def test_bits_do_not_depend_on_where_data_begins(recordings: str, gpus) -> None:
+    """A view that begins between pieces of 16 bytes, as data, as a parameter and as a result."""
+    code = """
+wide = mx.sym.FullyConnected(mx.sym.var("x"), mx.sym.var("w"), num_hidden=64, no_bias=True)
+wide = mx.sym.softmax(wide)
+values = mx.nd.array(numbers.standard_normal(1 + 64 * 640), ctx=gpu)
+x, w = values[1 : 1 + 8 * 640].reshape((8, 640)), values[1:].reshape((64, 640))
+results = set()
+for a, b in ((x, w), (x.copy(), w), (x, w.copy()), (x.copy(), w.copy())):
+    plan = mx.nd.CachedOp(wide)
+    for _ in range(4):
+        results.add(plan(a, b).asnumpy().tobytes())
+    single = mx.nd.softmax(mx.nd.FullyConnected(a, b, num_hidden=64, no_bias=True))
+    results.add(single.asnumpy().tobytes())
+flat = mx.nd.zeros((1 + 8 * 64,), ctx=gpu)
+single = mx.nd.softmax(mx.nd.FullyConnected(x, w, num_hidden=64, no_bias=True), out=flat[1:].reshape((8, 64)))
+results.add(flat.asnumpy()[1:].tobytes())
+assert flat.asnumpy()[0] == 0
+assert len(results) == 1, len(results)
+"""
+    check(gpus, code, MXRT_GPU_RECORDINGS=recordings)
+
+
 def test_a_written_parameter_and_a_new_one_are_seen(gpus) -> None:
     check(
         gpus,
