@@ -60,9 +60,9 @@ struct GroupPixels {
     const unsigned short* at[COUNT];    // where tap 0 would read
     u32 inside[COUNT];
     const Convolution& p;
-    int pitch, channel, tap;    // between pixels
+    int pitch, channel, tap, tap_y, tap_x;    // pitch: between pixels
     SPECIAL GroupPixels(const Convolution& p, const unsigned short* base, int row)
-        : p(p), pitch(p.groups * (int)p.channels), channel(threadIdx.x % 8 * 8), tap(0) {
+        : p(p), pitch(p.groups * (int)p.channels), channel(threadIdx.x % 8 * 8), tap(0), tap_y(0), tap_x(0) {
         int pixels = p.out[1] * p.out[2], rows = (int)p.images * pixels;
         row += threadIdx.x / 8;
         UNROLLED
@@ -75,21 +75,23 @@ struct GroupPixels {
         carry();
     }
     SPECIAL u32 taps(int y, int x) const {
-        u32 bits = 0;
+        u32 across = 0, bits = 0;
         ROLLED
-        for (int tap = 0; tap < p.kernel[1] * p.kernel[2]; tap++) {
-            int down = y + tap / p.kernel[2] * p.dilate[1], right = x + tap % p.kernel[2] * p.dilate[2];
-            bits |= (u32)((u32)down < (u32)p.size[1] && (u32)right < (u32)p.size[2]) << tap;
-        }
+        for (int i = 0; i < p.kernel[2]; i++, x += p.dilate[2]) across |= (u32)((u32)x < (u32)p.size[2]) << i;
+        ROLLED
+        for (int at = 0; at < p.kernel[1] * p.kernel[2]; at += p.kernel[2], y += p.dilate[1])
+            bits |= (u32)y < (u32)p.size[1] ? across << at : 0;
         return bits;
     }
     SPECIAL void carry() {
         ROLLED
-        while (channel >= (int)p.channels) channel -= (int)p.channels, tap++;
+        while (channel >= (int)p.channels) {
+            channel -= (int)p.channels, tap++;
+            if (++tap_x == p.kernel[2]) tap_x = 0, tap_y++;
+        }
     }
     SPECIAL void copy(unsigned short* to) {
-        int down = tap / p.kernel[2] * p.dilate[1], right = tap % p.kernel[2] * p.dilate[2];
-        i64 moved = (i64)(down * p.size[2] + right) * pitch + channel;
+        i64 moved = (i64)(tap_y * p.dilate[1] * p.size[2] + tap_x * p.dilate[2]) * pitch + channel;
         to += swizzled(threadIdx.x / 8, threadIdx.x % 8);
         UNROLLED
         for (int i = 0; i < COUNT; i++)
