@@ -168,6 +168,7 @@ def test_the_end_waits_for_requests_that_have_begun(mx, gate) -> None:
         begun = pool.submit(post, running, gate_body(1), None, "gate")
         wait_until(lambda: gauge(running, "mxrt_queue_requests") == 1)
         url = running.url
+        assert exchange(connection, "/v2/health/ready")[0].status == 200
         stopping = pool.submit(running.stop, 60)
         wait_until(lambda: exchange(connection, "/v2/health/ready")[0].status == 503)
         response, data = exchange(connection, "/v2/models/gate/infer", gate_body(2))
@@ -247,8 +248,10 @@ def test_a_second_signal_ends_the_process_at_once(tmp_path) -> None:
     with command(str(DIGITS), "--port", "0", "--grace", "1000") as (child, running, _), raw(running) as begun:
         begun.sendall(head(1000) + b"{")
         wait_until(lambda: gauge(running, "mxrt_queue_bytes") == 1)
-        child.send_signal(signal.SIGINT)
         with contextlib.closing(connect(running)) as connection:
+            # A connection that has an answer is open; one that is being made may be reset by the end.
+            assert exchange(connection, "/v2/health/ready")[0].status == 200
+            child.send_signal(signal.SIGINT)
             wait_until(lambda: exchange(connection, "/v2/health/ready")[0].status == 503)
         child.send_signal(signal.SIGINT)
         assert child.wait(60) == 128 + signal.SIGINT

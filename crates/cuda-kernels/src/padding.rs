@@ -21,7 +21,7 @@ pub(crate) struct Padding {
 }
 
 impl Padding {
-    /// Copies in pieces of so many elements; none if they are too many to count in 32 bits.
+    /// Copies in pieces of `piece` elements; none if they are too many to count in 32 bits.
     pub fn new(p: &ConvolutionArgument, piece: usize) -> Option<Padding> {
         let [channels, filters] = [p.channels, p.filters].map(|extent| extent as usize);
         let (height, width) = (p.size[1] as usize, p.size[2] as usize);
@@ -38,13 +38,13 @@ impl Padding {
                 pad: [p.pad[0], p.pad[1], 0],
                 ..*p
             };
-            let image = Row { count: width, width: channels, wide: PART, before: left as usize, size: 2 * pairs };
+            let image = LongerRow { count: width, width: channels, wide: PART, before: left as usize, size: 2 * pairs };
             let weight = filters_of(channels, PART, filters)?;
-            let weight = Row { count: right, size: right.next_multiple_of(2), ..weight };
+            let weight = LongerRow { count: right, size: right.next_multiple_of(2), ..weight };
             (after, [image.times(pixels, piece)?, weight.times(down, piece)?])
         } else {
             let padded = channels.next_multiple_of(piece);
-            let image = Row { count: 1, width: channels, wide: padded, before: 0, size: 1 };
+            let image = LongerRow { count: 1, width: channels, wide: padded, before: 0, size: 1 };
             let pixels = pixels.checked_mul(width)?.checked_mul(groups)?;
             let weight = filters_of(channels, padded, filters)?;
             let after = ConvolutionArgument { channels: padded as i64, ..*p };
@@ -79,7 +79,7 @@ fn is_paired(p: &ConvolutionArgument, piece: usize) -> bool {
 
 /// A row of `count` groups of `width` elements, which become `size` groups of `wide` elements, the
 /// first `before` of them empty.
-struct Row {
+struct LongerRow {
     count: usize,
     width: usize,
     wide: usize,
@@ -88,12 +88,12 @@ struct Row {
 }
 
 /// The weights of a tap.
-fn filters_of(channels: usize, padded: usize, filters: usize) -> Option<Row> {
+fn filters_of(channels: usize, padded: usize, filters: usize) -> Option<LongerRow> {
     let (width, wide) = (channels.checked_mul(filters)?, padded.checked_mul(filters)?);
-    Some(Row { count: 1, width, wide, before: 0, size: 1 })
+    Some(LongerRow { count: 1, width, wide, before: 0, size: 1 })
 }
 
-impl Row {
+impl LongerRow {
     fn times(&self, rows: usize, piece: usize) -> Option<LongerRowsArgument> {
         let of_row = self.size.checked_mul(self.wide)? / piece;
         let small = |number: usize| u32::try_from(number).ok();

@@ -1,5 +1,5 @@
-//! Moves whose neighbours in one array lie apart in the other, such as a transpose: the second half
-//! of `moving.h`.
+//! Moves between arrays with different neighbours, such as a transpose: the second half of
+//! `moving.h`.
 
 use crate::arguments::{AXES, AxesArgument, MoveArgument, TurnArgument};
 use crate::launch::{THREADS, launch};
@@ -18,13 +18,13 @@ const RUN: usize = 2048;
 /// Bytes of the largest tile with what is between its rows.
 const TILE: u32 = 64 * 66 * 2;
 
-/// Which way a matrix is turned.
+/// A way to turn a matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Tiles,
-    /// Rows whose elements of several columns lie together in the result.
+    /// Rows whose elements of several columns are neighbours in the result.
     FewRows,
-    /// Columns whose elements of several rows lie together in the operand.
+    /// Columns whose elements of several rows are neighbours in the operand.
     FewColumns,
 }
 
@@ -37,8 +37,8 @@ pub(crate) struct Turned {
 }
 
 impl Turned {
-    /// Finds the axis that lies together in either array; none if it is the same one, or if blocks
-    /// would have little to do.
+    /// Finds the axis along which elements are neighbours in either array; none if it is the same
+    /// one, or if blocks would have little to do.
     pub fn of(m: &MoveArgument) -> Option<Turned> {
         let rank = m.axes.rank as usize;
         let together = |steps: &[i64; AXES]| (0..rank).find(|axis| steps[*axis] == 1);

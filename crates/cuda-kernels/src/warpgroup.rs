@@ -30,8 +30,8 @@ pub(crate) struct Groups {
 }
 
 impl Groups {
-    /// Tiles of 128 columns for a product of halves. `deep`: whether the right operand's depth lies
-    /// together.
+    /// Tiles of 128 columns for a product of halves. `deep`: whether neighbours in the right operand
+    /// differ in depth.
     pub fn of_product([m, n, _]: [usize; 3], batch: usize, deep: bool) -> Option<Groups> {
         let name = if deep { c"warpgroup_deep_product" } else { c"warpgroup_wide_product" };
         let wide = m > ROWS / 2 && n > ROWS / 2;

@@ -76,7 +76,7 @@ impl Modules {
         loaded(&mut lock(&self.images), api, capability, image).map(|_| ())
     }
 
-    /// Finds a kernel whose blocks use so many bytes of shared memory, the same in each call. Called
+    /// Finds a kernel whose blocks use `shared_bytes` of shared memory, the same in each call. Called
     /// with the device's context.
     pub fn function(
         &self,

@@ -10,8 +10,8 @@ use mxrt_engine::{Access, DeviceCtx, DeviceId, DeviceKind, DevicePtr, Engine, Fo
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
-/// Bytes that every argument of a kernel is a multiple of. Kernels read pieces of so many, and a
-/// kernel that is chosen by the address of its data would give other bits for a view.
+/// Alignment of every argument of a kernel, in bytes. Kernels read pieces of this size, and a kernel
+/// that is chosen by the address of its data would give other bits for a view.
 const ALIGNED: u64 = 16;
 
 /// The addresses of a device op's arrays: whole, dense, and aligned.
