@@ -249,7 +249,7 @@ def test_a_second_signal_ends_the_process_at_once(tmp_path) -> None:
         begun.sendall(head(1000) + b"{")
         wait_until(lambda: gauge(running, "mxrt_queue_bytes") == 1)
         with contextlib.closing(connect(running)) as connection:
-            # A connection that has an answer is open; one that is being made may be reset by the end.
+            # A connection with an answer is open; one that is being made may be reset.
             assert exchange(connection, "/v2/health/ready")[0].status == 200
             child.send_signal(signal.SIGINT)
             wait_until(lambda: exchange(connection, "/v2/health/ready")[0].status == 503)
