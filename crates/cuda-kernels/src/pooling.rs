@@ -73,7 +73,7 @@ fn fold(kind: PoolKind) -> (i32, i32) {
     }
 }
 
-/// Pooling of 16 bytes of channels at a time, chosen by the shape alone.
+/// Pooling of channels in pieces of 16 bytes, chosen by the shape alone.
 #[derive(Clone, Copy)]
 struct Pieces {
     name: &'static CStr,

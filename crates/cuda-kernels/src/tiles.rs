@@ -168,7 +168,7 @@ impl Tiled {
             grid: cut.grid(elements, [n, m], batch)?,
             cut,
             elements,
-            groups: Groups::of_product([m, n, k], batch, deep).filter(|_| elements == Elements::Half),
+            groups: Groups::of_product([m, n], batch, deep).filter(|_| elements == Elements::Half),
             extents: [m, n, batch],
             inner: p.inner as usize,
             steps: [p.c_steps[0], p.c_steps[1], p.c_steps[2]],

@@ -76,7 +76,7 @@ impl Turned {
             Way::FewColumns => (c"turn_few_columns", from, &p.from_steps),
         };
         let name: &CStr = name;
-        // Either way bytes are moved, so the address may decide how many at a time.
+        // Either way the same bytes are moved, so the address may choose the size of a move.
         let aligned = first.0 % PIECE as u64 == 0 && steps.iter().all(|step| step * i64::from(p.size) % PIECE == 0);
         launch(ctx, name, self.grid, &TurnArgument { to: to.0, from: from.0, together: i32::from(aligned), ..*p })
     }

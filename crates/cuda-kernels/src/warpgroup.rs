@@ -32,7 +32,7 @@ pub(crate) struct Groups {
 impl Groups {
     /// Tiles of 128 columns for a product of halves. `deep`: whether neighbours in the right operand
     /// differ in depth.
-    pub fn of_product([m, n, _]: [usize; 3], batch: usize, deep: bool) -> Option<Groups> {
+    pub fn of_product([m, n]: [usize; 2], batch: usize, deep: bool) -> Option<Groups> {
         let name = if deep { c"warpgroup_deep_product" } else { c"warpgroup_wide_product" };
         let wide = m > ROWS / 2 && n > ROWS / 2;
         Groups::new(name, [m, n], batch, ROWS).filter(|_| wide)
@@ -54,10 +54,10 @@ impl Groups {
         let memory = STAGES * (ROWS + columns) * STEP * size_of::<u16>();
         // What aligns the steps, and two barriers for each.
         let shared_bytes = (memory + 1024 + 2 * STAGES * size_of::<u64>()) as u32;
-        let (tiles, batch) = match tiles.saturating_mul(batch) {
-            LEAST_TILES.. => (u32::try_from(tiles).ok()?, u16::try_from(batch).ok()?.into()),
-            _ => return None,
-        };
+        if tiles.saturating_mul(batch) < LEAST_TILES {
+            return None;
+        }
+        let (tiles, batch) = (u32::try_from(tiles).ok()?, u16::try_from(batch).ok()?.into());
         Some(Groups { name, tiles, batch, shared_bytes })
     }
 
@@ -78,10 +78,10 @@ mod tests {
     #[test]
     fn products_with_many_tiles_of_which_most_is_used_have_groups() {
         let tiles = |size, batch| Groups::of_product(size, batch, true).map(|groups| (groups.tiles, groups.batch));
-        assert_eq!(tiles([8192, 2304, 768], 1), Some((64 * 18, 1)));
-        assert_eq!(tiles([128, 128, 64], 768), Some((1, 768)));
-        assert_eq!(tiles([128, 128, 64], 47), None);
-        assert_eq!(tiles([64, 128, 64], 768), None);
-        assert_eq!(tiles([100, 100, 64], 70_000), None);
+        assert_eq!(tiles([8192, 2304], 1), Some((64 * 18, 1)));
+        assert_eq!(tiles([128, 128], 768), Some((1, 768)));
+        assert_eq!(tiles([128, 128], 47), None);
+        assert_eq!(tiles([64, 128], 768), None);
+        assert_eq!(tiles([100, 100], 70_000), None);
     }
 }

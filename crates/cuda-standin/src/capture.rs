@@ -6,7 +6,7 @@
 use crate::graph::{Graph, Node, UNSUPPORTED, forbid};
 use crate::state::{Code, Here, INVALID_VALUE};
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 pub(crate) const INVALIDATED: Code = 901;
 const MERGE: Code = 902;
@@ -36,27 +36,10 @@ struct Capture {
     failed: bool,
 }
 
-static CAPTURES: Mutex<Option<Captures>> = Mutex::new(None);
+static CAPTURES: LazyLock<Mutex<Captures>> = LazyLock::new(Mutex::default);
 
-struct Locked(MutexGuard<'static, Option<Captures>>);
-
-fn captures() -> Locked {
-    let mut captures = CAPTURES.lock().unwrap_or_else(PoisonError::into_inner);
-    captures.get_or_insert_default();
-    Locked(captures)
-}
-
-impl std::ops::Deref for Locked {
-    type Target = Captures;
-    fn deref(&self) -> &Captures {
-        self.0.as_ref().unwrap_or_else(|| unreachable!("made by `captures`"))
-    }
-}
-
-impl std::ops::DerefMut for Locked {
-    fn deref_mut(&mut self) -> &mut Captures {
-        self.0.as_mut().unwrap_or_else(|| unreachable!("made by `captures`"))
-    }
+fn captures() -> MutexGuard<'static, Captures> {
+    CAPTURES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Whether a number means a default stream.
