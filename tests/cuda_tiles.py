@@ -41,7 +41,7 @@ def groups() -> Iterator[Call]:
         layer = [values(m, k, dtype="float16", low=-1, high=1), values(n, k, dtype="float16", low=-1, high=1)]
         yield named("FullyConnected", *layer, values(n, dtype="float16"), num_hidden=n)
         yield named("dot", layer[0], values(k, n, dtype="float16", low=-1, high=1))
-    # Results that are no whole pieces, and many small products.
+    # Rows of the result that are no whole pieces.
     odd = [values(640, 64, dtype="float16"), values(1226, 64, dtype="float16")]
     yield named("FullyConnected", *odd, no_bias=True, num_hidden=1226)
     x, w, b, r = (mx.sym.var(name) for name in "xwbr")
