@@ -7,7 +7,7 @@ use crate::aligned::AlignedVec;
 use crate::gemm::tile::Soon;
 use crate::gemm_plain::Gemm;
 use crate::par::{Par, par_chunks_mut, par_chunks_mut_scratch};
-use crate::simd::{LANES, Src, prefetch_far, request_far};
+use crate::simd::{LANES, Src, request_far};
 use crate::vectorize::Width;
 
 /// Rows and columns that are held in registers.
@@ -133,6 +133,7 @@ fn product(tile: &[[f64; ROWS]], panel: &[[f64; COLUMNS]], soon: Soon) -> [[f64;
     #[target_feature(enable = "avx2,fma")]
     #[allow(clippy::needless_range_loop)]
     fn avx2(tile: &[[f64; ROWS]], panel: &[[f64; COLUMNS]], soon: Soon) -> [[f64; COLUMNS]; ROWS] {
+        use crate::simd::prefetch_far;
         use std::arch::x86_64::*;
         let mut sums = [[_mm256_setzero_pd(); 2]; ROWS];
         for (step, (a, b)) in tile.iter().zip(panel).enumerate() {
