@@ -230,7 +230,7 @@ test: ## daily: everything below and the wheel; says what each part costs
 	done; printf "$$costs"; echo "make test: all passed"
 
 .PHONY: lint
-lint: check-rust-tools $(STAMPS)/test-tools ## daily: rustfmt, clippy, rustdoc, ruff, licences of crates, stubs of operators
+lint: check-rust-tools $(STAMPS)/test-tools ## daily: rustfmt, clippy, rustdoc, ruff, licences of crates, stubs of operators, aarch64
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo doc --quiet --workspace --no-deps --locked
@@ -238,6 +238,9 @@ lint: check-rust-tools $(STAMPS)/test-tools ## daily: rustfmt, clippy, rustdoc, 
 	$(PY) -m ruff format --check .
 	$(PY) scripts/licenses.py --check
 	$(PY) scripts/gen_stubs.py --check
+	@if rustup target list --installed 2>/dev/null | grep -q aarch64-unknown-linux-gnu && \
+			command -v aarch64-linux-gnu-gcc >/dev/null; then $(MAKE) check-aarch64; \
+		else echo "skip: make check-aarch64, which .ci/run calls, needs a rustup target and gcc-aarch64-linux-gnu"; fi
 
 .PHONY: test-rust
 test-rust: $(STAMPS)/build-tools | check-tools ## daily: Rust unit, integration and documentation tests
@@ -254,7 +257,7 @@ test-scenarios: | check-tools ## daily: scenarios of the simulated device throug
 	scripts/scenarios.sh $(or $(SEEDS),100)
 
 # Files begin in the order in which they are collected, the longest first (tests/conftest.py).
-SPREAD = --numprocesses $(PYTEST_PROCESSES) --dist loadfile --no-loadscope-reorder
+SPREAD = --numprocesses $(PYTEST_PROCESSES) --dist loadfile --no-loadscope-reorder $(if $(CI),--durations=40 --durations-min=2)
 
 .PHONY: test-python
 test-python: $(STAMPS)/installed $(STAMPS)/test-tools ## daily: Python tests, recorded MXNet results and models, against the installed wheel; ARGS=
@@ -474,6 +477,7 @@ long-checks: ## long checks: all of these that .ci/run leaves out, in full (5.5 
 	$(MAKE) asan-kernels
 	$(MAKE) asan-c
 	$(MAKE) tsan-c
+	$(MAKE) check-cuda-images
 	$(MAKE) check-embedding
 	$(MAKE) tarball
 	$(MAKE) check-mxnet-programs
