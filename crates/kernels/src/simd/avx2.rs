@@ -2,6 +2,7 @@
 
 use std::arch::x86_64::*;
 
+use super::ptr::{load, store};
 use super::{Body, Dst, LANES, Simd, Src};
 
 /// Exists only inside functions compiled for AVX2 and FMA.
@@ -44,7 +45,7 @@ impl Simd for Avx2 {
         // SAFETY: the token proves AVX2; readable by the caller's promise.
         unsafe {
             let p = p.block(at);
-            [_mm256_loadu_ps(p), _mm256_loadu_ps(p.add(8))]
+            [load(p), load(p.wrapping_add(8))]
         }
     }
     #[inline(always)]
@@ -52,9 +53,8 @@ impl Simd for Avx2 {
         // SAFETY: the token proves AVX2; writable by the caller's promise.
         unsafe {
             let p = p.block(at);
-            // No instruction: debug builds called it as a function.
-            p.cast::<__m256>().write_unaligned(v[0]);
-            p.add(8).cast::<__m256>().write_unaligned(v[1]);
+            store(p, v[0]);
+            store(p.wrapping_add(8), v[1]);
         }
     }
     #[inline(always)]
@@ -83,7 +83,7 @@ impl Simd for Avx2 {
     unsafe fn load_bytes(self, p: Src, at: usize) -> Pair {
         // SAFETY: the token proves AVX2; readable by the caller's promise.
         unsafe {
-            let bytes = _mm256_broadcastsi128_si256(_mm_loadu_si128(p.run(at, LANES / 4).cast()));
+            let bytes = _mm256_broadcastsi128_si256(load(p.run(at, LANES / 4)));
             // A byte of 0x80 in a pattern makes a zero.
             let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
             let low = _mm256_or_si256(_mm256_slli_epi32::<24>(lanes), _mm256_set1_epi32(0x0080_8080));
@@ -95,7 +95,7 @@ impl Simd for Avx2 {
     unsafe fn load_bf16(self, p: Src, at: usize) -> Pair {
         // SAFETY: the token proves AVX2; readable by the caller's promise.
         unsafe {
-            let pairs = _mm256_loadu_si256(p.run(at, LANES / 2).cast());
+            let pairs = load(p.run(at, LANES / 2));
             let high = _mm256_and_si256(pairs, _mm256_set1_epi32(!0xffff));
             [_mm256_castsi256_ps(_mm256_slli_epi32::<16>(pairs)), _mm256_castsi256_ps(high)]
         }

@@ -3,6 +3,7 @@
 use std::arch::x86_64::*;
 use std::ops::Range;
 
+use super::ptr::{load, store};
 use super::{
     Body, COMPACT_CODES, COMPACT_REST, COMPACT_STEPS, COMPACT_SUMS_ROW, COMPACT_VALUES_ROW, CompactColumns,
     CompactSteps, Dst, LANES, PairsBody, Rounding, Simd, Src, prefetch_near,
@@ -55,7 +56,7 @@ pub(super) unsafe fn round_to_pairs(lo: Src, hi: Src, count: usize, mask: u32, o
         // SAFETY: promised by the caller; a masked load does not touch what is masked out.
         unsafe {
             let (l, h) = if mask == u32::MAX {
-                (_mm512_loadu_ps(lo.block(at)), _mm512_loadu_ps(hi.block(at)))
+                (load(lo.block(at)), load(hi.block(at)))
             } else {
                 let some = |p: Src, mask: u16| _mm512_maskz_loadu_ps(mask, p.masked_block(at, mask));
                 (some(lo, lo_mask), some(hi, hi_mask))
@@ -94,9 +95,9 @@ impl Compact {
     unsafe fn pair(self, rest: Src, codes: Src, table: __m512i) -> [__m512; 2] {
         // SAFETY: promised by the caller.
         unsafe {
-            let low = _mm512_loadu_si512(rest.block(0).cast());
-            let high = _mm512_loadu_si512(rest.block(COMPACT_REST / 2).cast());
-            let codes = _mm512_cvtepu8_epi32(_mm_loadu_si128(codes.block(0).cast()));
+            let low = load(rest.block(0));
+            let high = load(rest.block(COMPACT_REST / 2));
+            let codes = _mm512_cvtepu8_epi32(load(codes.block(0)));
             let codes = [(low, codes), (high, _mm512_srli_epi32::<4>(codes))];
             codes.map(|(rest, codes)| {
                 let rest = _mm512_permutexvar_epi8(self.bytes, rest);
@@ -117,11 +118,11 @@ pub(super) unsafe fn unpack_compact(x: &CompactColumns, steps: Range<usize>, out
     let compact = Compact::new();
     // SAFETY: promised by the caller.
     unsafe {
-        let table = _mm512_loadu_si512(x.tables.block(0).cast());
+        let table = load(x.tables.block(0));
         for (i, step) in steps.enumerate() {
             let numbers = compact.pair(x.rest.add(step * x.step), x.codes.add(step * x.step), table);
             for (half, numbers) in numbers.into_iter().enumerate() {
-                _mm512_storeu_ps(out.block((2 * i + half) * LANES), numbers);
+                store(out.block((2 * i + half) * LANES), numbers);
             }
         }
     }
@@ -138,12 +139,11 @@ pub(super) unsafe fn multiply_compact<const M: usize>(x: &CompactColumns, y: &Co
     // SAFETY: promised by the caller.
     unsafe {
         for pair in 0..x.pairs {
-            let table = _mm512_loadu_si512(x.tables.block(pair * LANES).cast());
+            let table = load(x.tables.block(pair * LANES));
             let mut sums = [[_mm512_setzero_ps(); 2]; M];
             for m in 0..M {
                 for half in 0..2 {
-                    sums[m][half] =
-                        _mm512_loadu_ps(y.sums.as_src().block(m * COMPACT_SUMS_ROW + (pair * 2 + half) * LANES));
+                    sums[m][half] = load(y.sums.as_src().block(m * COMPACT_SUMS_ROW + (pair * 2 + half) * LANES));
                 }
             }
             for s in 0..COMPACT_STEPS {
@@ -162,7 +162,7 @@ pub(super) unsafe fn multiply_compact<const M: usize>(x: &CompactColumns, y: &Co
             }
             for m in 0..M {
                 for half in 0..2 {
-                    _mm512_storeu_ps(y.sums.block(m * COMPACT_SUMS_ROW + (pair * 2 + half) * LANES), sums[m][half]);
+                    store(y.sums.block(m * COMPACT_SUMS_ROW + (pair * 2 + half) * LANES), sums[m][half]);
                 }
             }
         }
@@ -184,7 +184,7 @@ pub(super) unsafe fn pack_compact(numbers: Src, top: u32, rest: Dst, codes: Dst)
         let (top, zero) = (_mm512_set1_epi32(top as i32), _mm512_set1_epi32(CODES));
         let sign = _mm512_set1_epi32(1 << 23);
         let half = |at: usize| {
-            let v = _mm512_loadu_si512(numbers.block(at).cast());
+            let v = load(numbers.block(at));
             let exponent = _mm512_and_si512(_mm512_srli_epi32::<23>(v), _mm512_set1_epi32(0xff));
             let code = _mm512_min_epu32(_mm512_sub_epi32(top, exponent), zero);
             let none = _mm512_mask_test_epi32_mask(_mm512_cmpeq_epi32_mask(code, zero), exponent, exponent);
@@ -214,12 +214,12 @@ impl<const PAIRS: bool> Simd for Avx512<PAIRS> {
     #[inline(always)]
     unsafe fn load(self, p: Src, at: usize) -> __m512 {
         // SAFETY: the token proves AVX-512F; readable by the caller's promise.
-        unsafe { _mm512_loadu_ps(p.block(at)) }
+        unsafe { load(p.block(at)) }
     }
     #[inline(always)]
     unsafe fn store(self, p: Dst, at: usize, v: __m512) {
         // SAFETY: the token proves AVX-512F; writable by the caller's promise.
-        unsafe { _mm512_storeu_ps(p.block(at), v) }
+        unsafe { store(p.block(at), v) }
     }
     #[inline(always)]
     unsafe fn load_part(self, p: Src, at: usize, n: usize, rest: __m512) -> __m512 {
@@ -235,13 +235,13 @@ impl<const PAIRS: bool> Simd for Avx512<PAIRS> {
     #[inline(always)]
     unsafe fn load_bytes(self, p: Src, at: usize) -> __m512 {
         // SAFETY: the token proves AVX-512F; readable by the caller's promise.
-        unsafe { _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(p.run(at, LANES / 4).cast()))) }
+        unsafe { _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(load(p.run(at, LANES / 4)))) }
     }
     #[inline(always)]
     unsafe fn load_bf16(self, p: Src, at: usize) -> __m512 {
         // SAFETY: the token proves AVX-512F; readable by the caller's promise.
         unsafe {
-            let pairs = _mm512_broadcast_i64x4(_mm256_loadu_si256(p.run(at, LANES / 2).cast()));
+            let pairs = _mm512_broadcast_i64x4(load(p.run(at, LANES / 2)));
             let counts = _mm512_set_epi32(0, 0, 0, 0, 0, 0, 0, 0, 16, 16, 16, 16, 16, 16, 16, 16);
             _mm512_castsi512_ps(_mm512_and_si512(_mm512_sllv_epi32(pairs, counts), _mm512_set1_epi32(!0xffff)))
         }

@@ -26,6 +26,21 @@ macro_rules! pointer {
                 $name { ptr: self.ptr.wrapping_add(n), ..self }
             }
 
+            /// The address `n` elements on, which the caller has checked. Debug builds do without the
+            /// standard library's own check of the addition, in the place of each access.
+            ///
+            /// # Safety
+            /// It must be inside the slice this pointer came from, or at its end.
+            #[inline(always)]
+            unsafe fn at(self, n: usize) -> $raw {
+                if cfg!(debug_assertions) {
+                    self.ptr.wrapping_add(n)
+                } else {
+                    // SAFETY: promised by the caller.
+                    unsafe { self.ptr.add(n) }
+                }
+            }
+
             /// Debug builds: `n` elements from `at` lie inside the slice this pointer came from.
             #[inline(always)]
             fn check(self, at: usize, n: usize) {
@@ -68,6 +83,31 @@ pointer!(
     *mut f32
 );
 
+/// A vector at any address.
+#[repr(C, packed)]
+struct Unaligned<T>(T);
+
+/// Loads a vector. The instructions' own functions do the same, but check their argument in debug
+/// builds, which then call them as functions.
+///
+/// # Safety
+/// `p` must be readable as far as `T` goes.
+#[inline(always)]
+pub(super) unsafe fn load<T: Copy>(p: *const f32) -> T {
+    // SAFETY: promised by the caller; any address is aligned for a packed type.
+    unsafe { (*p.cast::<Unaligned<T>>()).0 }
+}
+
+/// Stores a vector, as [`load`].
+///
+/// # Safety
+/// `p` must be writable as far as `T` goes, and not accessed by another thread.
+#[inline(always)]
+pub(super) unsafe fn store<T: Copy>(p: *mut f32, v: T) {
+    // SAFETY: promised by the caller; any address is aligned for a packed type.
+    unsafe { *p.cast::<Unaligned<T>>() = Unaligned(v) }
+}
+
 impl Src {
     /// Reads inside `s`.
     #[inline(always)]
@@ -85,7 +125,7 @@ impl Src {
     pub(crate) unsafe fn read(self, at: usize) -> f32 {
         self.check(at, 1);
         // SAFETY: promised by the caller.
-        unsafe { *self.ptr.add(at) }
+        unsafe { *self.at(at) }
     }
 
     /// Pointer to 16 readable elements, for a vector load.
@@ -96,7 +136,7 @@ impl Src {
     pub(crate) unsafe fn block(self, at: usize) -> *const f32 {
         self.check(at, LANES);
         // SAFETY: promised by the caller.
-        unsafe { self.ptr.add(at) }
+        unsafe { self.at(at) }
     }
 
     /// Pointer to `n` readable elements, for a load of less than a vector.
@@ -107,7 +147,7 @@ impl Src {
     pub(super) unsafe fn run(self, at: usize, n: usize) -> *const f32 {
         self.check(at, n);
         // SAFETY: promised by the caller.
-        unsafe { self.ptr.add(at) }
+        unsafe { self.at(at) }
     }
 
     /// Pointer to elements of which those with a bit in `mask` are readable, for a masked load.
@@ -165,7 +205,7 @@ impl Dst {
     pub(crate) unsafe fn write(self, at: usize, v: f32) {
         self.check(at, 1);
         // SAFETY: promised by the caller.
-        unsafe { *self.ptr.add(at) = v }
+        unsafe { *self.at(at) = v }
     }
 
     /// Writes `n` zeros.
@@ -176,7 +216,7 @@ impl Dst {
     pub(crate) unsafe fn zero(self, at: usize, n: usize) {
         self.check(at, n);
         // SAFETY: promised by the caller; all-zero bytes are 0.0.
-        unsafe { self.ptr.add(at).write_bytes(0, n) }
+        unsafe { self.at(at).write_bytes(0, n) }
     }
 
     /// Copies `n` elements.
@@ -189,7 +229,7 @@ impl Dst {
         self.check(at, n);
         from.check(0, n);
         // SAFETY: promised by the caller.
-        unsafe { std::ptr::copy_nonoverlapping(from.ptr, self.ptr.add(at), n) }
+        unsafe { std::ptr::copy_nonoverlapping(from.ptr, self.at(at), n) }
     }
 
     /// Pointer to 16 writable elements, for a vector store.
@@ -200,7 +240,7 @@ impl Dst {
     pub(crate) unsafe fn block(self, at: usize) -> *mut f32 {
         self.check(at, LANES);
         // SAFETY: promised by the caller.
-        unsafe { self.ptr.add(at) }
+        unsafe { self.at(at) }
     }
 
     /// Pointer to `n` writable elements, for a store of a part of a vector.
@@ -212,6 +252,6 @@ impl Dst {
     pub(super) unsafe fn part(self, at: usize, n: usize) -> *mut f32 {
         self.check(at, n);
         // SAFETY: promised by the caller.
-        unsafe { self.ptr.add(at) }
+        unsafe { self.at(at) }
     }
 }
