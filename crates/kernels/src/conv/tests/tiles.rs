@@ -56,7 +56,7 @@ fn suitable(params: Conv2dParams, more: usize) -> Conv2dParams {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(30))]
+    #![proptest_config(ProptestConfig::with_cases(12))]
 
     #[test]
     fn a_convolution_on_tiles_equals_its_definition_and_has_the_bits_of_the_model(
