@@ -240,7 +240,7 @@ lint: check-rust-tools $(STAMPS)/test-tools ## daily: rustfmt, clippy, rustdoc, 
 	$(PY) scripts/gen_stubs.py --check
 	@if rustup target list --installed 2>/dev/null | grep -q aarch64-unknown-linux-gnu && \
 			command -v aarch64-linux-gnu-gcc >/dev/null; then $(MAKE) check-aarch64; \
-		else echo "skip: make check-aarch64, which .ci/run calls, needs a rustup target and gcc-aarch64-linux-gnu"; fi
+		else echo "skip: make check-aarch64 needs gcc-aarch64-linux-gnu and rustup target add aarch64-unknown-linux-gnu"; fi
 
 .PHONY: test-rust
 test-rust: $(STAMPS)/build-tools | check-tools ## daily: Rust unit, integration and documentation tests

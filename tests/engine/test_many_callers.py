@@ -22,7 +22,8 @@ import mxrt as mx
 
 folder, seconds, callers = sys.argv[1], float(sys.argv[2]), int(sys.argv[3])
 threading.stack_size(256 << 10)
-# Each thread that waits for the interpreter wakes up as often: most of the time, with hundreds.
+# Each thread that waits for the interpreter wakes up once in each interval: with hundreds of threads
+# that took most of the time.
 sys.setswitchinterval(0.1)
 net = mx.gluon.SymbolBlock.imports(
     folder + "/digits_cnn-symbol.json", ["data"], folder + "/digits_cnn-0000.params")
@@ -80,7 +81,7 @@ def resident():
         return int(statm.read().split()[1]) * 4096 / 1e6
 
 threads = [threading.Thread(target=caller, args=(i,)) for i in range(callers)]
-# A thread that starts among callers waits for a turn of each of them: minutes for all.
+# All start before the first calls: among callers, each new thread waits for a turn of all of them.
 for thread in threads:
     thread.start()
 begin = time.monotonic()
