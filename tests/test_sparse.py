@@ -403,6 +403,20 @@ def test_a_graph_takes_sparse_arrays_from_many_threads(mx) -> None:
     assert not failures
 
 
+def test_calls_of_one_graph_may_differ_in_storage_shape_and_content(mx, quiet) -> None:
+    x, w = mx.sym.var("x"), mx.sym.var("w")
+    net = mx.gluon.SymbolBlock(mx.sym.dot(mx.sym.square(x), w) + 1, x)
+    weight = FULL.reshape(4, 3)
+    net.collect_params()["w"].shape = weight.shape
+    net.initialize(mx.init.Constant(mx.nd.array(weight)))
+    calls = [(DENSE, "csr"), (DENSE[:1], "csr"), (OTHER, "csr"), (DENSE, "default"), (DENSE[:1], "default")]
+    # Each call comes after each other one.
+    for one, other in itertools.product(calls, repeat=2):
+        for values, stype in (one, other):
+            made = net(stored(mx, values, stype))
+            np.testing.assert_array_equal(made.asnumpy(), values**2 @ weight + 1)
+
+
 def test_batches_of_csr_matrices_are_csr(mx) -> None:
     batches = mx.io.NDArrayIter(
         {"data": stored(mx, DENSE, "csr")}, mx.nd.array([0, 1, 2]), batch_size=2, last_batch_handle="discard"

@@ -87,6 +87,8 @@ pub fn csr_times_rows<T: Number>(
             let stored = a.row(index * chunk + i);
             values.clear();
             rows.clear();
+            values.reserve(stored.len());
+            rows.reserve(stored.len());
             for (value, column) in a.values[stored.clone()].iter().zip(&a.columns[stored]) {
                 if let Some(row) = row_of(*column) {
                     values.push(*value);

@@ -59,8 +59,8 @@ pub use crate::rewrite::{
     LinesForm, MAX_PROGRAM_STEPS, OperandBroadcast, Rewrites, StepInput, layout_attrs, layouts, program_step,
 };
 pub use crate::sparse::{
-    StorageChoice, choose_storage, convert_into, dense_copies_text, fallback_warning, invoke_parsed, invoke_stored,
-    knows_storage, result_storage, to_storage,
+    LastStoredCall, StorageChoice, choose_storage, convert_into, dense_copies_text, fallback_warning, invoke_again,
+    invoke_stored, knows_storage, result_storage, to_storage,
 };
 pub use mxrt_kernels::Par;
 pub use mxrt_kernels::amx::is_available as has_amx;

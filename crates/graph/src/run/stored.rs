@@ -18,13 +18,13 @@ use crate::plan::ValueKey;
 use mxrt_engine::ForkSafeMutex as Mutex;
 use mxrt_engine::{FailureKind, OpError};
 use mxrt_ops::{
-    Invocation, StorageChoice, choose_storage, convert_into, dense_copies_text, invoke_parsed, result_storage,
-    to_storage,
+    Invocation, LastStoredCall, StorageChoice, choose_storage, convert_into, dense_copies_text, invoke_again,
+    result_storage, to_storage,
 };
 use mxrt_tensor::{Context, NDArray, StorageType, TensorType};
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Signatures, divisions of a graph, and warnings that are remembered, of each as many.
 const MAX_KNOWN: usize = 64;
@@ -48,16 +48,25 @@ fn is_short(data: &[&NDArray]) -> bool {
 #[derive(Default)]
 pub(super) struct StoredGraphs {
     inferred: Mutex<HashMap<Inputs, Arc<Inferred>>>,
+    /// the last inputs that were looked up, so that calls on the same types compute no hash
+    last: Mutex<Option<(Inputs, Arc<Inferred>)>>,
     divided: Mutex<HashMap<Arc<[bool]>, Arc<StoredGraph>>>,
     /// warnings of dense copies that nobody took yet
     warnings: Mutex<Vec<String>>,
 }
 
 impl StoredGraphs {
-    /// Whether the graph is divided for such inputs, or need not be.
-    fn knows(&self, inputs: &Inputs) -> bool {
-        let inferred = self.inferred.lock().get(inputs).cloned();
-        inferred.is_some_and(|found| !found.in_parts || self.divided.lock().contains_key(&found.stored))
+    /// The storage types of the graph's values for such inputs, if they were inferred before.
+    fn known(&self, inputs: &Inputs) -> Option<Arc<Inferred>> {
+        if let Some((of, inferred)) = &*self.last.lock()
+            && of == inputs
+        {
+            return Some(inferred.clone());
+        }
+        let inferred = self.inferred.lock().get(inputs).cloned()?;
+        let before = self.last.lock().replace((inputs.clone(), inferred.clone()));
+        drop(before);
+        Some(inferred)
     }
 }
 
@@ -70,6 +79,8 @@ struct Inferred {
     in_parts: bool,
     /// MXNet's warnings, one for each node that has no kernel for sparse arrays
     warnings: Vec<String>,
+    /// the graph in parts, once it was divided
+    divided: OnceLock<Arc<StoredGraph>>,
 }
 
 /// A graph in parts, in the order in which they run.
@@ -96,8 +107,14 @@ enum Work {
 
 struct StoredNodes {
     graph: Graph,
-    /// the last value of each node that depends on bound arrays alone; none for others
-    kept: Vec<Option<Kept>>,
+    nodes: Vec<StoredNode>,
+}
+
+/// What stays of the last run of a node.
+struct StoredNode {
+    /// its value, if it depends on bound arrays alone
+    kept: Option<Kept>,
+    last: LastStoredCall,
 }
 
 /// The value of a node that reads bound arrays alone, and the keys of what it was computed from.
@@ -116,8 +133,9 @@ impl StoredNodes {
         let keeps = |n: usize, node: &GraphNode| {
             !node.inputs.is_empty() && node.inputs.iter().all(outer) && !results.contains(&Value::Node(n, 0))
         };
-        let kept = graph.nodes.iter().enumerate().map(|(n, node)| keeps(n, node).then(Kept::default)).collect();
-        StoredNodes { graph, kept }
+        let node = |(n, node)| StoredNode { kept: keeps(n, node).then(Kept::default), last: LastStoredCall::default() };
+        let nodes = graph.nodes.iter().enumerate().map(node).collect();
+        StoredNodes { graph, nodes }
     }
 }
 
@@ -142,11 +160,19 @@ impl CachedOp {
         let array = |i: usize| call.binding.array(i, call.data);
         let stored = (0..self.num_inputs()).map(|i| array(i).map_or(StorageType::Default, NDArray::storage_type));
         let key = (stored.collect(), (call.types)(), call.binding.context(call.data));
-        if interrupter.is_quick() && !(is_short(call.data) && self.stored.knows(&key)) {
+        let known = self.stored.known(&key);
+        let divided = known.as_ref().is_some_and(|inferred| !inferred.in_parts || inferred.divided.get().is_some());
+        if interrupter.is_quick() && !(is_short(call.data) && divided) {
             return Err(interrupter.give_up());
         }
-        let inferred = self.inferred(key)?;
-        if inferred.in_parts { self.divide(&inferred.stored).map(Some) } else { Ok(None) }
+        let inferred = known.map_or_else(|| self.inferred(key), Ok)?;
+        match inferred.divided.get() {
+            None if inferred.in_parts => {
+                let graph = self.divide(&inferred.stored)?;
+                Ok(Some(inferred.divided.get_or_init(|| graph).clone()))
+            }
+            divided => Ok(divided.cloned()),
+        }
     }
 
     /// Warnings, in MXNet's words, of nodes that copy sparse arrays densely: those of calls since
@@ -175,10 +201,8 @@ impl CachedOp {
         Ok(())
     }
 
+    /// Infers storage types, and remembers them.
     fn inferred(&self, key: Inputs) -> Result<Arc<Inferred>, OpError> {
-        if let Some(known) = self.stored.inferred.lock().get(&key) {
-            return Ok(known.clone());
-        }
         let inferred = Arc::new(self.infer_storage(&key.0, &key.1, key.2)?);
         let mut warnings = self.stored.warnings.lock();
         warnings.extend(inferred.warnings.iter().cloned());
@@ -200,7 +224,12 @@ impl CachedOp {
         context: Context,
     ) -> Result<Inferred, OpError> {
         let nodes = &self.source.nodes;
-        let none = || Inferred { stored: vec![false; nodes.len()].into(), in_parts: false, warnings: Vec::new() };
+        let none = || Inferred {
+            stored: vec![false; nodes.len()].into(),
+            in_parts: false,
+            warnings: Vec::new(),
+            divided: OnceLock::new(),
+        };
         // What is wrong with types is said where the graph is compiled.
         let Ok(types) = infer(&self.source, types) else { return Ok(none()) };
         let mut storage: ValueMap<StorageType> = ValueMap::default();
@@ -222,7 +251,7 @@ impl CachedOp {
             storage.insert(Value::Node(n, 0), result);
         }
         let in_parts = context.device().is_some() || stored.contains(&true);
-        Ok(Inferred { stored: stored.into(), in_parts, warnings })
+        Ok(Inferred { stored: stored.into(), in_parts, warnings, divided: OnceLock::new() })
     }
 
     fn divide(&self, stored: &Arc<[bool]>) -> Result<Arc<StoredGraph>, OpError> {
@@ -330,13 +359,13 @@ impl CachedOp {
         let context = arrays.first().map_or_else(Context::default, NDArray::context);
         let call = Invocation { engine: self.engine(), context, options: self.options.kernel, random: self.random() };
         let mut made: Vec<NDArray> = Vec::with_capacity(graph.nodes.len());
-        for (node, kept) in graph.nodes.iter().zip(&nodes.kept) {
+        for (node, StoredNode { kept, last }) in graph.nodes.iter().zip(&nodes.nodes) {
             let reads = node.inputs.iter().map(|value| value_of(*value, arrays, &made));
             let reads = reads.collect::<Result<SmallVec<[&NDArray; 4]>, OpError>>()?;
             let is_bound = |value: &Value| matches!(value, Value::Input(at) if bound(*at));
             let kept = kept.as_ref().filter(|_| node.inputs.iter().all(is_bound));
             let run = || {
-                let result = invoke_parsed(&call, node.op, &node.attrs, &reads);
+                let result = invoke_again(&call, last, node.op, &node.attrs, &reads);
                 let result = result.map_err(|e| if e.node.is_none() { e.node(&*node.name) } else { e })?;
                 result.into_iter().next().ok_or_else(misplaced)
             };

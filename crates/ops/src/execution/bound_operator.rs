@@ -340,7 +340,8 @@ pub(crate) fn check_call(
     check_context(inputs, outputs, context)
 }
 
-fn check_context(inputs: &[&NDArray], given: Option<&[&NDArray]>, context: Context) -> Result<(), OpError> {
+/// Fails where inputs and arrays of `out=` are not on one device.
+pub(crate) fn check_context(inputs: &[&NDArray], given: Option<&[&NDArray]>, context: Context) -> Result<(), OpError> {
     if let Some(elsewhere) = given.unwrap_or(&[]).iter().find(|a| a.context().device() != context.device()) {
         let message = format!(
             "out= is on {}, but the operator runs on {context}; give an array there, or copy the \

@@ -17,7 +17,7 @@ mod par;
 mod profiled_name;
 mod random_stream;
 
-pub(crate) use bound_operator::check_call;
+pub(crate) use bound_operator::{check_call, check_context};
 pub use channels_last::{ChannelsLast, LastInput, channels_last, channels_last_type};
 pub use cost::{binary_picoseconds, elementwise_ns, program_picoseconds, streaming_ns, unary_picoseconds};
 pub use device::{

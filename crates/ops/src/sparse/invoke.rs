@@ -3,15 +3,14 @@
 use super::call::SparseCall;
 use super::cast::convert;
 use super::choice::{StorageChoice as Choice, choose_storage, result_storage};
-use super::{SparseFamily, family};
-use crate::definition::{Attrs, OpDef, infer_with_outputs, not_implemented, registry};
-use crate::execution::{
-    BoundOperatorCache, CallAttrs, EnginePar, Invocation, KernelOptions, check_call, invoke, invoke_cached,
-};
-use mxrt_engine::{Cost, FailureKind, OpError};
+use super::stored_call::{LastStoredCall, StoredCall, context_of, cost};
+use crate::definition::{Attrs, OpDef, not_implemented, registry};
+use crate::execution::{BoundOperatorCache, CallAttrs, EnginePar, Invocation, KernelOptions, invoke, invoke_cached};
+use mxrt_engine::{FailureKind, OpError};
 use mxrt_tensor::index::{Region, copy_region};
 use mxrt_tensor::{Context, Launch, NDArray, StorageType, StoredOutput, TensorType, describe_inputs, launch_stored};
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 type Arrays = SmallVec<[NDArray; 2]>;
 
@@ -34,48 +33,85 @@ pub fn invoke_stored(
     let attrs = given.parse(def)?;
     let dense =
         |inputs: &[&NDArray], outputs: Option<&[&NDArray]>| invoke_cached(call, cache, def, given, inputs, outputs);
-    run_call(call, (def, &attrs), inputs, outputs, &dense)
+    Treatment::of(call, (def, &attrs), inputs, outputs)?.run(call, inputs, outputs, &dense)
 }
 
-/// Runs an operator with parsed attributes on arrays of which some may be sparse.
+/// Runs an operator with parsed attributes on arrays of which some may be sparse. `last` holds what
+/// was found out about the last call of the same operator with these attributes.
 #[cfg_attr(debug_assertions, track_caller)]
-pub fn invoke_parsed(
+pub fn invoke_again(
     call: &Invocation<'_>,
+    last: &LastStoredCall,
     def: &'static OpDef,
     attrs: &Attrs,
     inputs: &[&NDArray],
 ) -> Result<Arrays, OpError> {
+    if let Some(known) = last.get(inputs) {
+        return known.run(call, inputs, None);
+    }
     let dense = |inputs: &[&NDArray], outputs: Option<&[&NDArray]>| invoke(call, def, attrs, inputs, outputs);
-    run_call(call, (def, attrs), inputs, None, &dense)
+    let found = Treatment::of(call, (def, attrs), inputs, None)?;
+    if let Treatment::Kernel(stored) = &found {
+        last.set(stored.clone());
+    }
+    found.run(call, inputs, None, &dense)
 }
 
 /// Runs the operator for dense arrays.
 type RunDense<'a> = &'a dyn Fn(&[&NDArray], Option<&[&NDArray]>) -> Result<Arrays, OpError>;
 
-fn run_call(
+/// The way in which a call runs.
+enum Treatment {
+    /// A kernel for arrays as they are stored.
+    Kernel(Arc<StoredCall>),
+    /// Dense copies; the storage of the result.
+    Dense(StorageType),
+}
+
+impl Treatment {
+    fn of(
+        call: &Invocation<'_>,
+        (def, attrs): (&'static OpDef, &Attrs),
+        inputs: &[&NDArray],
+        outputs: Option<&[&NDArray]>,
+    ) -> Result<Treatment, OpError> {
+        let choice = chosen(def, attrs, inputs, outputs);
+        let stored: SmallVec<[StorageType; 4]> = inputs.iter().map(|a| a.storage_type()).collect();
+        let result = result_storage(def, attrs, &stored, choice);
+        match choice {
+            Choice::Refused(reason) => Err(described(not_implemented(reason), call, (def, attrs), inputs)),
+            Choice::Kernel(storage) => {
+                StoredCall::new((def, attrs), [storage, result], (inputs, outputs), context_of(call, inputs))
+                    .map(|found| Treatment::Kernel(Arc::new(found)))
+                    .map_err(|e| described(e, call, (def, attrs), inputs))
+            }
+            Choice::Dense | Choice::Warned => Ok(Treatment::Dense(result)),
+        }
+    }
+
+    fn run(
+        self,
+        call: &Invocation<'_>,
+        inputs: &[&NDArray],
+        outputs: Option<&[&NDArray]>,
+        dense: RunDense<'_>,
+    ) -> Result<Arrays, OpError> {
+        match self {
+            Treatment::Kernel(stored) => stored.run(call, inputs, outputs),
+            Treatment::Dense(result) => run_dense(call, result, inputs, outputs, dense),
+        }
+    }
+}
+
+/// Says of an error which call it comes from.
+pub(super) fn described(
+    error: OpError,
     call: &Invocation<'_>,
     (def, attrs): (&'static OpDef, &Attrs),
     inputs: &[&NDArray],
-    outputs: Option<&[&NDArray]>,
-    dense: RunDense<'_>,
-) -> Result<Arrays, OpError> {
-    let describe = |e: OpError| {
-        let types: SmallVec<[TensorType; 4]> = inputs.iter().map(|a| a.tensor_type()).collect();
-        describe_inputs(e.op(def.name).attrs(attrs.pairs()), types.iter()).device(call.context.to_string())
-    };
-    let choice = chosen(def, attrs, inputs, outputs);
-    let stored: SmallVec<[StorageType; 4]> = inputs.iter().map(|a| a.storage_type()).collect();
-    let result = result_storage(def, attrs, &stored, choice);
-    match choice {
-        Choice::Refused(reason) => Err(describe(not_implemented(reason))),
-        Choice::Kernel(storage) => match family(def.name) {
-            Some(family) => {
-                run_kernel(call, (def, attrs, family), [storage, result], inputs, outputs).map_err(describe)
-            }
-            None => Err(describe(not_implemented("there is no kernel for sparse arrays"))),
-        },
-        Choice::Dense | Choice::Warned => run_dense(call, result, inputs, outputs, dense),
-    }
+) -> OpError {
+    let types: SmallVec<[TensorType; 4]> = inputs.iter().map(|a| a.tensor_type()).collect();
+    describe_inputs(error.op(def.name).attrs(attrs.pairs()), types.iter()).device(call.context.to_string())
 }
 
 /// Decides what happens to a call.
@@ -85,88 +121,7 @@ pub(super) fn chosen(def: &OpDef, attrs: &Attrs, inputs: &[&NDArray], outputs: O
     choose_storage(def, attrs, &stored, &types, outputs.and_then(|out| Some(out.first()?.storage_type())))
 }
 
-type Operator<'a> = (&'static OpDef, &'a Attrs, &'static SparseFamily);
-
-fn run_kernel(
-    call: &Invocation<'_>,
-    (def, attrs, family): Operator<'_>,
-    [storage, result]: [StorageType; 2],
-    inputs: &[&NDArray],
-    outputs: Option<&[&NDArray]>,
-) -> Result<Arrays, OpError> {
-    let context = inputs.first().map_or(call.context, |a| a.context());
-    check_call(def, attrs, inputs, outputs, context)?;
-    let types: SmallVec<[TensorType; 4]> = inputs.iter().map(|a| a.tensor_type()).collect();
-    let given: SmallVec<[TensorType; 2]> = outputs.unwrap_or(&[]).iter().map(|a| a.tensor_type()).collect();
-    let inferred = infer_with_outputs(def, attrs, &types, &given)?;
-    let [tensor] = &inferred[..] else { return Err(not_implemented("sparse arrays with several results")) };
-    let target = match outputs {
-        Some([out]) if out.storage_type() == storage && !is_on_device(out) => (*out).clone(),
-        _ => NDArray::new_stored(call.engine, home(context), tensor.clone(), storage)?,
-    };
-    let (attrs, options, run) = (attrs.clone(), call.options, family.run);
-    let at_home = inputs.iter().map(|array| on_host(array)).collect::<Result<SmallVec<[NDArray; 4]>, OpError>>()?;
-    let reads: SmallVec<[&NDArray; 4]> = at_home.iter().collect();
-    let spec = Launch { name: def.name.into(), inputs: &reads, outputs: &[&target], cost: cost(&reads, &target) };
-    launch_stored(call.engine, spec, move |ctx, inputs, outputs| {
-        let (par, output) = (EnginePar(ctx), only(outputs)?);
-        let call = SparseCall { def, attrs: &attrs, options, par: &par, engine: ctx.engine(), inputs };
-        run(&call, output).map_err(|e| describe_inputs(e.op(def.name).attrs(attrs.pairs()), types.iter()))
-    });
-    deliver(target, context, result, outputs)
-}
-
-/// The result of a kernel in the storage and the place that it should have.
-fn deliver(
-    made: NDArray,
-    context: Context,
-    result: StorageType,
-    outputs: Option<&[&NDArray]>,
-) -> Result<Arrays, OpError> {
-    if let Some([out]) = outputs
-        && !out.same_storage(&made)
-    {
-        convert_into(&made, out)?;
-    }
-    match outputs {
-        Some(out) => Ok(out.iter().map(|a| (*a).clone()).collect()),
-        None if made.storage_type() == result && made.context() == context => Ok([made].into_iter().collect()),
-        None => Ok([stored_on(&made, context, result)?].into_iter().collect()),
-    }
-}
-
-/// Bytes that a kernel reads or writes in a nanosecond, in any order.
-const BYTES_PER_NS: usize = 4;
-
-/// Estimates the cost of an operation from what is stored now.
-fn cost(inputs: &[&NDArray], output: &NDArray) -> Cost {
-    let bytes =
-        read_bytes(inputs).map(|bytes| bytes.saturating_add(if output.is_sparse() { 0 } else { output.nbytes() }));
-    bytes.map_or(Cost::Large, |bytes| Cost::of((bytes / BYTES_PER_NS) as u64))
-}
-
-/// Estimates the bytes that an operation reads. `None` if they are not known.
-fn read_bytes(inputs: &[&NDArray]) -> Option<usize> {
-    let row_bytes = |array: &&NDArray| array.nbytes() / array.shape().first().copied().unwrap_or(1).max(1);
-    match inputs {
-        // Each value of the matrix reads a row of the other arrays.
-        [matrix, others @ ..] if matrix.storage_type() == StorageType::Csr => {
-            let (own, size) = (matrix.estimated_bytes()?, size_of::<i64>() + matrix.dtype().size());
-            Some(
-                own.saturating_add(
-                    others.iter().map(row_bytes).fold(0, usize::saturating_add).saturating_mul(own / size),
-                ),
-            )
-        }
-        // Rows are read that the dense array names, or that the result has.
-        [first, others @ ..] if others.iter().all(|array| array.storage_type() == StorageType::RowSparse) => {
-            first.estimated_bytes()
-        }
-        _ => inputs.iter().try_fold(0_usize, |all, array| Some(all.saturating_add(array.estimated_bytes()?))),
-    }
-}
-
-fn only<'a, 'b>(outputs: &'a mut [StoredOutput<'b>]) -> Result<&'a mut StoredOutput<'b>, OpError> {
+pub(super) fn only<'a, 'b>(outputs: &'a mut [StoredOutput<'b>]) -> Result<&'a mut StoredOutput<'b>, OpError> {
     outputs.first_mut().ok_or_else(crate::definition::wrong_arity)
 }
 
@@ -214,23 +169,23 @@ pub fn to_storage(array: &NDArray, storage: StorageType) -> Result<NDArray, OpEr
 }
 
 #[cfg_attr(debug_assertions, track_caller)]
-fn stored_on(array: &NDArray, context: Context, storage: StorageType) -> Result<NDArray, OpError> {
+pub(super) fn stored_on(array: &NDArray, context: Context, storage: StorageType) -> Result<NDArray, OpError> {
     let made = NDArray::new_stored(array.engine(), context, array.tensor_type(), storage)?;
     convert_into(array, &made)?;
     Ok(made)
 }
 
-fn is_on_device(array: &NDArray) -> bool {
+pub(super) fn is_on_device(array: &NDArray) -> bool {
     array.context().device().is_some()
 }
 
 /// The context where operators on sparse arrays run: no device has kernels for them.
-fn home(context: Context) -> Context {
+pub(super) fn home(context: Context) -> Context {
     if context.device().is_some() { Context::cpu(0) } else { context }
 }
 
 /// An array of the host, or a copy there of one on a device.
-fn on_host(array: &NDArray) -> Result<NDArray, OpError> {
+pub(super) fn on_host(array: &NDArray) -> Result<NDArray, OpError> {
     if is_on_device(array) { array.copy_to_context(Context::cpu(0)) } else { Ok(array.clone()) }
 }
 

@@ -15,10 +15,12 @@ mod lookup;
 pub mod reduce;
 pub mod rows;
 pub mod scatter;
+mod stored_call;
 
 pub use choice::{StorageChoice, choose_storage, result_storage};
 pub use fallback::{dense_copies_text, fallback_warning};
-pub use invoke::{convert_into, invoke_parsed, invoke_stored, knows_storage, to_storage};
+pub use invoke::{convert_into, invoke_again, invoke_stored, knows_storage, to_storage};
+pub use stored_call::LastStoredCall;
 
 use crate::definition::Attrs;
 use StorageChoice as Choice;
