@@ -56,6 +56,7 @@ mod simd;
 pub mod softmax;
 pub mod sort;
 pub mod sparse;
+mod squares;
 pub mod strides;
 mod vectorize;
 pub mod vision;
