@@ -43,6 +43,7 @@ pub mod int8;
 pub mod isa;
 pub mod linalg;
 pub mod math;
+mod matrix_vector;
 pub mod norm;
 pub mod par;
 pub mod pool;
