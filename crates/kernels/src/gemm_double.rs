@@ -8,6 +8,7 @@ use crate::gemm::tile::Soon;
 use crate::gemm_plain::Gemm;
 use crate::par::{Par, par_chunks_mut, par_chunks_mut_scratch};
 use crate::simd::{LANES, Src, request_far};
+use crate::squares;
 use crate::vectorize::Width;
 
 /// Rows and columns that are held in registers.
@@ -71,6 +72,10 @@ fn pack_panels(p: &Gemm, b: &[f64], first: usize, panels: &mut [f64]) {
                 row[..width].copy_from_slice(&b[k * p.n + start..][..width]);
                 row[width..].fill(0.0);
             }
+            continue;
+        }
+        if width == COLUMNS && p.k >= COLUMNS {
+            squares::turn(&b[start * p.k..], p.k, panel, COLUMNS);
             continue;
         }
         for j in 0..COLUMNS {

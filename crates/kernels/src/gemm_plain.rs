@@ -9,19 +9,15 @@ use crate::error::check_len;
 use crate::gemm::{BatchProduct, Matrices, MatricesMut, Places};
 use crate::gemm_double;
 use crate::isa::Isa;
-use crate::par::{Columns, Par, chunk_by_work, par_chunks_mut, par_columns_mut};
-use crate::simd::{Body, Dst, LANES, Simd, Src, entry};
-use crate::vectorize::{Width, vectorized};
+use crate::matrix_vector;
+use crate::par::{Columns, Par, par_columns_mut};
+use crate::vectorize::vectorized;
 
 /// Columns of a product that are computed from one packed panel.
 const WIDTH: usize = 64;
 /// Rows and columns that are held in registers.
-const TILE_ROWS: usize = 4;
+pub(crate) const TILE_ROWS: usize = 4;
 const TILE_COLUMNS: usize = 16;
-
-/// Products of a sum from which on its parts are computed by all threads; those of a part.
-const LONG: usize = 128 << 10;
-const PART: usize = 32 << 10;
 
 /// A matrix product `c = alpha * op(a) op(b) + beta * c`, `batch` times over consecutive matrices.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -57,6 +53,11 @@ impl Gemm {
         Gemm { tiles: Some(isa), ..self }
     }
 
+    /// The transpose of the product, which has the operands in the other order.
+    fn turned(self) -> Self {
+        Gemm { m: self.n, n: self.m, transpose_a: !self.transpose_b, transpose_b: !self.transpose_a, ..self }
+    }
+
     /// The instruction set whose tiles compute the product.
     fn tiles_of<T: Float>(&self) -> Option<Isa> {
         let fills = self.m >= TILE_ROWS && self.n >= TILE_COLUMNS && self.k >= TILE_ROWS;
@@ -79,12 +80,14 @@ pub fn gemm<T: Float>(par: &dyn Par, p: Gemm, a: &[T], b: &[T], c: &mut [T]) {
     if c.is_empty() {
         return;
     }
+    // One column is one row of the product the other way round.
+    let (p, a, b) = if p.n == 1 && p.m > 1 { (p.turned(), b, a) } else { (p, a, b) };
     if let Some(isa) = p.tiles_of::<T>() {
         let (a, b) = (bytemuck::cast_slice(a), bytemuck::cast_slice(b));
         return gemm_in_tiles(par, p, isa, a, b, bytemuck::cast_slice_mut(c));
     }
-    if p.transpose_b && !p.transpose_a && p.m < TILE_ROWS {
-        return dot_rows(par, p, a, b, c);
+    if matrix_vector::fits(&p) {
+        return matrix_vector::multiply(par, p, a, b, c);
     }
     if p.tiles.is_some_and(|isa| isa.or_best() > Isa::Portable) && is_same::<T, f64>() && gemm_double::fits(&p) {
         let (a, b) = (bytemuck::cast_slice(a), bytemuck::cast_slice(b));
@@ -125,112 +128,6 @@ fn gemm_in_tiles(par: &dyn Par, p: Gemm, isa: Isa, a: &[f32], b: &[f32], c: &mut
     let a = Matrices { data: a, at: places(p.m, p.k, p.transpose_a) };
     let b = Matrices { data: b, at: places(p.k, p.n, p.transpose_b) };
     product.run(par, a, b, MatricesMut { data: c, at: places(p.m, p.n, false) });
-}
-
-/// Few rows times transposed columns: packing would cost more than the product, so every element is
-/// a dot product.
-fn dot_rows<T: Float>(par: &dyn Par, p: Gemm, a: &[T], b: &[T], c: &mut [T]) {
-    let (alpha, beta) = (T::from_f64(p.alpha), T::from_f64(p.beta));
-    let store = |c: &mut T, sum: T| *c = if beta == T::ZERO { alpha * sum } else { alpha * sum + beta * *c };
-    let operands = |place: usize| {
-        let (row, column) = (place / p.n, place % p.n);
-        (&a[row * p.k..][..p.k], &b[(row / p.m * p.n + column) * p.k..][..p.k])
-    };
-    if p.k >= LONG {
-        for (place, c) in c.iter_mut().enumerate() {
-            let (a, b) = operands(place);
-            store(c, dot_in_parts(par, a, b));
-        }
-        return;
-    }
-    let chunk = chunk_by_work(p.k);
-    par_chunks_mut(par, c, chunk, |i, c| {
-        for (j, c) in c.iter_mut().enumerate() {
-            let (a, b) = operands(i * chunk + j);
-            let mut sum = T::ZERO;
-            dot(a, b, &mut sum);
-            store(c, sum);
-        }
-    });
-}
-
-/// The dot product of long rows, as the sum of those of parts in double precision.
-fn dot_in_parts<T: Float>(par: &dyn Par, a: &[T], b: &[T]) -> T {
-    let mut sums = vec![T::ZERO; a.len().div_ceil(PART)];
-    par_chunks_mut(par, &mut sums, 1, |part, sum| {
-        let part = part * PART..a.len().min((part + 1) * PART);
-        dot(&a[part.clone()], &b[part], &mut sum[0]);
-    });
-    T::from_f64(sums.iter().map(|sum| sum.to_f64()).sum())
-}
-
-/// Lanes of a dot product.
-const DOT_LANES: usize = 2 * LANES;
-
-/// The dot product of two rows.
-pub(crate) fn dot<T: Float>(a: &[T], b: &[T], result: &mut T) {
-    let mut sums = [T::ZERO; DOT_LANES];
-    let whole = a.len().min(b.len()) / DOT_LANES * DOT_LANES;
-    let ((a, a_rest), (b, b_rest)) = (a.split_at(whole), b.split_at(whole));
-    if is_same::<T, f32>() {
-        let (a, b) = (Src::new(bytemuck::cast_slice(a)), Src::new(bytemuck::cast_slice(b)));
-        let body = entry::<Dot>(Width::widest().isa());
-        // SAFETY: both rows have `whole` elements, and there is a sum for every lane.
-        unsafe { body(&DotArgs { a, b, n: whole, sums: Dst::new(bytemuck::cast_slice_mut(&mut sums)) }) }
-    } else {
-        dot_lanes(a, b, &mut sums);
-    }
-    for ((sum, &a), &b) in sums.iter_mut().zip(a_rest).zip(b_rest) {
-        *sum += a * b;
-    }
-    let mut width = DOT_LANES / 2;
-    while width > 0 {
-        for i in 0..width {
-            let other = sums[i + width];
-            sums[i] += other;
-        }
-        width /= 2;
-    }
-    *result = sums[0];
-}
-
-/// Whole vectors of two rows, and a sum for each lane.
-struct DotArgs {
-    a: Src,
-    b: Src,
-    n: usize,
-    sums: Dst,
-}
-
-struct Dot;
-
-impl Body for Dot {
-    type Args = DotArgs;
-    #[inline(always)]
-    unsafe fn run<S: Simd>(s: S, x: &DotArgs) {
-        let (mut low, mut high) = (s.zero(), s.zero());
-        // SAFETY: promised by the caller.
-        unsafe {
-            for at in (0..x.n).step_by(DOT_LANES) {
-                low = s.add(low, s.mul(s.load(x.a, at), s.load(x.b, at)));
-                high = s.add(high, s.mul(s.load(x.a, at + LANES), s.load(x.b, at + LANES)));
-            }
-            s.store(x.sums, 0, low);
-            s.store(x.sums, LANES, high);
-        }
-    }
-}
-
-vectorized! {
-    fn dot_lanes[T: Float](a: &[T], b: &[T], sums: &mut [T; DOT_LANES]) {
-        let mut own = [T::ZERO; DOT_LANES];
-        for (a, b) in a.as_chunks::<DOT_LANES>().0.iter().zip(b.as_chunks::<DOT_LANES>().0) {
-            for i in 0..DOT_LANES {
-                own[i] += a[i] * b[i];
-            }
-        }
-        *sums = own;
-    }
 }
 
 /// Copies `width` columns of op(b) to `[k][WIDTH]`, padded with zeros.
@@ -372,21 +269,6 @@ mod tests {
             gemm(&Serial, one, &a[(p.batch - 1) * p.m * p.k..], &b[(p.batch - 1) * p.k * p.n..], &mut last);
             assert_eq!(all[(p.batch - 1) * size..], last);
         }
-    }
-
-    #[test]
-    fn long_dot_products_are_sums_of_parts_whatever_the_threads() {
-        let p = Gemm { transpose_b: true, ..Gemm::new(1, 2, LONG + 17) };
-        let (a, b) = (random(p.k, 1), random(2 * p.k, 2));
-        let run = |par: &dyn Par| {
-            let mut c = [0.0f32; 2];
-            gemm(par, p, &a, &b, &mut c);
-            c
-        };
-        let exact = |b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>();
-        let got = run(&Serial);
-        assert!((f64::from(got[1]) - exact(&b[p.k..])).abs() < 1e-2, "{got:?}");
-        assert!(got == run(&Reverse) && got == run(&Threads(3)));
     }
 
     #[test]

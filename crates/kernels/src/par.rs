@@ -134,6 +134,15 @@ pub fn par_chunks_mut_scratch<T: Send>(
     });
 }
 
+/// Gives every thread one run of pieces of `chunk_len` elements, as [`Par::run_static`] divides them:
+/// `body(index of the first piece, run)`. A single piece runs directly.
+pub fn par_static_mut<T: Send>(par: &dyn Par, out: &mut [T], chunk_len: usize, body: impl Fn(usize, &mut [T]) + Sync) {
+    Pieces::new(out, chunk_len).run_static(par, &|first, run| {
+        // SAFETY: `run_static` lends every piece of `out` once.
+        body(first, unsafe { run.elements() })
+    });
+}
+
 /// Divides two outputs in step: piece `i` of `a` has `a_len` elements and piece `i` of `b` has
 /// `b_len`. Both must give the same number of pieces.
 pub fn par_chunks_mut2<A: Send, B: Send>(
@@ -211,10 +220,15 @@ impl<'a> Pieces<'a> {
     /// Lends piece `index`, if `taken` says that it was not lent. A `Par` that runs a chunk twice
     /// causes a panic and not a data race.
     fn lend(&self, index: usize, taken: &[AtomicBool]) -> Piece {
-        take(index, taken);
-        let start = index * self.piece;
+        self.lend_run(index..index + 1, taken)
+    }
+
+    /// Lends neighbouring pieces, at least one, as [`lend`](Self::lend).
+    fn lend_run(&self, run: Range<usize>, taken: &[AtomicBool]) -> Piece {
+        run.clone().for_each(|index| take(index, taken));
+        let (start, end) = (run.start * self.piece, self.len.min(run.end * self.piece));
         // SAFETY: `taken` has a flag for each piece, so `start < self.len`.
-        Piece { base: unsafe { self.base.add(start * self.size) }, len: self.piece.min(self.len - start) }
+        Piece { base: unsafe { self.base.add(start * self.size) }, len: end - start }
     }
 
     fn run(&self, par: &dyn Par, body: &(dyn Fn(usize, Piece) + Sync)) {
@@ -222,6 +236,19 @@ impl<'a> Pieces<'a> {
             0 => {}
             1 => body(0, Piece { base: self.base, len: self.len }),
             _ => self.run_with_scratch(par, 0, &|index, piece, _| body(index, piece)),
+        }
+    }
+
+    fn run_static(&self, par: &dyn Par, body: &(dyn Fn(usize, Piece) + Sync)) {
+        let taken = flags(self.count());
+        match taken.len() {
+            0 => {}
+            1 => body(0, self.lend(0, &taken)),
+            units => par.run_static(units, 0, &|run, _| {
+                if !run.is_empty() {
+                    body(run.start, self.lend_run(run, &taken));
+                }
+            }),
         }
     }
 
@@ -364,6 +391,19 @@ mod tests {
             for par in [&Serial as &dyn Par, &Reverse, &Threads(3)] {
                 assert_eq!(numbered(par, len, 7), expected);
                 assert_eq!(numbered(par, len, 2000), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn runs_of_pieces_cover_the_output_once() {
+        for par in [&Serial as &dyn Par, &Reverse, &Threads(3), &Uneven(2), &Uneven(4)] {
+            for len in [0, 1, 7, 8, 100] {
+                let mut out = vec![0usize; len];
+                par_static_mut(par, &mut out, 7, |first, run| {
+                    run.iter_mut().enumerate().for_each(|(i, v)| *v += first * 7 + i + 1);
+                });
+                assert_eq!(out, (1..=len).collect::<Vec<_>>());
             }
         }
     }

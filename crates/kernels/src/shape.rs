@@ -2,16 +2,19 @@
 //!
 //! Everything that reads its source with strides is [`copy_strided`] with other strides.
 
+use bytemuck::Pod;
+
 use crate::KernelError;
 use crate::error::check_len;
 use crate::par::{Par, chunk_elems, par_chunks_mut};
+use crate::squares;
 use crate::strides::{Space, broadcast, contiguous};
 
 /// The values that these kernels move: any plain value.
-pub trait Item: Copy + Send + Sync {}
-impl<T: Copy + Send + Sync> Item for T {}
+pub trait Item: Pod + Send + Sync {}
+impl<T: Pod + Send + Sync> Item for T {}
 
-/// Edge of the square tiles in which transpositions are copied.
+/// Edge of the square tiles in which transpositions are copied, and rows of a chunk.
 const TILE: usize = 16;
 
 /// `out[i0, i1, ...] = src[offset + i0 * strides[0] + i1 * strides[1] + ...]` over `shape`.
@@ -35,7 +38,7 @@ pub fn copy_strided<T: Item>(
         && step != 1
         && step != 0
     {
-        transpose_tiles(par, src, offset, &space, rows, out);
+        transpose_planes(par, src, offset, &space, rows, out);
         return Ok(());
     }
     let chunk = chunk_elems::<T>().max(if step == 1 { n.min(1 << 16) } else { 0 });
@@ -75,9 +78,8 @@ fn check_reach(len: usize, offset: usize, strides: &[isize], shape: &[usize]) ->
     Ok(())
 }
 
-/// Rows of the output are adjacent columns of the source: copies in tiles, so that both sides use
-/// whole cache lines.
-fn transpose_tiles<T: Item>(
+/// Rows of the output are adjacent columns of the source, which is copied plane by plane.
+fn transpose_planes<T: Item>(
     par: &dyn Par,
     src: &[T],
     offset: usize,
@@ -86,26 +88,37 @@ fn transpose_tiles<T: Item>(
     out: &mut [T],
 ) {
     let (n, [step]) = space.inner;
-    let rows_per_chunk = (chunk_elems::<T>() / n).next_multiple_of(TILE).max(TILE);
+    let rows_per_chunk = (chunk_elems::<T>() / n).next_multiple_of(2 * TILE).max(2 * TILE);
     par_chunks_mut(par, out, rows_per_chunk * n, |i, out| {
         let (mut row, end) = (i * rows_per_chunk, i * rows_per_chunk + out.len() / n);
         let mut rest = out;
         while row < end {
             // Rows of one plane; the next plane starts elsewhere.
-            let rows = (plane_rows - row % plane_rows).min(end - row).min(TILE);
-            let (tile_rows, after) = rest.split_at_mut(rows * n);
+            let rows = (plane_rows - row % plane_rows).min(end - row);
+            let (plane, after) = rest.split_at_mut(rows * n);
             let first = offset as isize + space.cursor(row).offset[0];
-            for c0 in (0..n).step_by(TILE) {
-                let columns = TILE.min(n - c0);
-                for r in 0..rows {
-                    let from = first + r as isize + c0 as isize * step;
-                    copy_row(src, from, step, &mut tile_rows[r * n + c0..][..columns]);
-                }
-            }
+            transpose_plane(src, first, step, plane, n);
             rest = after;
             row += rows;
         }
     });
+}
+
+/// `out[r * n + c] = src[first + c * step + r]` for all rows that `out` has.
+fn transpose_plane<T: Item>(src: &[T], first: isize, step: isize, out: &mut [T], n: usize) {
+    let fits = |side: usize| side <= n.min(out.len() / n);
+    if step > 0 && squares::side(size_of::<T>()).is_some_and(fits) {
+        return squares::turn(&src[first as usize..], step as usize, out, n);
+    }
+    // In tiles, so that both sides use whole cache lines.
+    for (tile, out) in out.chunks_mut(TILE * n).enumerate() {
+        for c0 in (0..n).step_by(TILE) {
+            for (r, out) in out.chunks_mut(n).enumerate() {
+                let from = first + (tile * TILE + r) as isize + c0 as isize * step;
+                copy_row(src, from, step, &mut out[c0..n.min(c0 + TILE)]);
+            }
+        }
+    }
 }
 
 /// `out` is `x` with its axes in the order `axes`: axis `i` of the output is axis `axes[i]` of `x`.

@@ -4,7 +4,8 @@ use super::output::GemmOutput;
 use super::small::SmallView;
 use super::tile::{ProductArgs, Split, Tap, product, tile_size};
 use super::{Matrix, Sgemm};
-use crate::simd::{Body, Dst, LANES, Simd, Src, entry};
+use crate::simd::{Dst, LANES, Src, entry};
+use crate::squares::{Turn, TurnArgs};
 use std::ops::Range;
 
 /// Steps of k between two visits of C if there are several tiles of rows: a panel of this depth
@@ -324,19 +325,13 @@ impl Sgemm {
         for (block, rows) in panel.chunks_mut(LANES * width).enumerate() {
             let i0 = block * LANES;
             let turned = if rows.len() == LANES * width { whole } else { 0 };
-            for j in (0..turned).step_by(LANES) {
-                let from = &b.data[(first + j) * b.col_stride + i0..];
-                assert!(from.len() >= (LANES - 1) * b.col_stride + LANES, "a square of B ends outside of it");
-                // SAFETY: `from` has 16 columns of 16, as just asserted, and `rows` 16 rows of
-                // `width`, of which j + 16 are columns of this square.
-                unsafe {
-                    turn(&TurnArgs {
-                        from: Src::new(from),
-                        distance: b.col_stride,
-                        to: Dst::new(&mut rows[j..]),
-                        width,
-                    })
-                }
+            if turned > 0 {
+                let (from, distance) = (&b.data[first * b.col_stride + i0..], b.col_stride);
+                assert!(from.len() >= (turned - 1) * distance + LANES, "a square of B ends outside of it");
+                let (from, to) = (Src::new(from), Dst::new(rows));
+                // SAFETY: `from` has a run of 16 for each of these columns, as just asserted, and
+                // `rows` 16 rows of `width`.
+                unsafe { turn(&TurnArgs { from, distance, to, width, squares: turned / LANES, soon: LANES }) }
             }
             for j in turned..cols {
                 let column = &b.data[(first + j) * b.col_stride + i0 * b.row_stride..];
@@ -345,33 +340,6 @@ impl Sgemm {
                 }
             }
             rows.chunks_exact_mut(width).for_each(|row| row[cols..].fill(0.0));
-        }
-    }
-}
-
-/// Sixteen runs of 16 elements, `distance` apart, that become columns of rows of `width`.
-struct TurnArgs {
-    from: Src,
-    distance: usize,
-    to: Dst,
-    width: usize,
-}
-
-struct Turn;
-
-impl Body for Turn {
-    type Args = TurnArgs;
-    #[inline(always)]
-    unsafe fn run<S: Simd>(s: S, x: &TurnArgs) {
-        let mut v = [s.zero(); LANES];
-        for i in 0..LANES {
-            // SAFETY: the caller has 16 runs.
-            v[i] = unsafe { s.load(x.from, i * x.distance) };
-        }
-        s.transpose(&mut v);
-        for i in 0..LANES {
-            // SAFETY: the caller has 16 rows.
-            unsafe { s.store(x.to, i * x.width, v[i]) }
         }
     }
 }

@@ -103,12 +103,12 @@ fn tridiagonalise<T: Float>(par: &dyn Par, n: usize, a: &mut [T]) -> (Vec<f64>, 
             for (i, (row, product)) in rows.chunks_exact_mut(n).zip(products).enumerate() {
                 let at = k + 1 + chunk * band + i;
                 subtract_two(&mut row[k + 1..], old[at], &old_q[k + 1..], old_q[at], &old[k + 1..]);
-                crate::gemm_plain::dot(&row[k + 1..], next, product);
+                crate::matrix_vector::dot(&row[k + 1..], next, product);
             }
         });
         u[k + 1..].copy_from_slice(next);
         let mut half = T::ZERO;
-        crate::gemm_plain::dot(&product[k + 1..], &u[k + 1..], &mut half);
+        crate::matrix_vector::dot(&product[k + 1..], &u[k + 1..], &mut half);
         let half = half * T::from_f64(0.5);
         for ((q, p), u) in q[k + 1..].iter_mut().zip(&product[k + 1..]).zip(&u[k + 1..]) {
             *q = *p - half * *u;

@@ -183,7 +183,7 @@ fn reflect_back<T: Float>(row: &mut [T], vectors: &[T], width: usize, offset: us
 /// Applies one reflection to a vector.
 fn reflect<T: Float>(x: &mut [T], u: &[T]) {
     let mut product = T::ZERO;
-    crate::gemm_plain::dot(x, u, &mut product);
+    crate::matrix_vector::dot(x, u, &mut product);
     subtract_multiple(x, product, u);
 }
 

@@ -184,12 +184,8 @@ impl<'a, T: Float> Product<'a, T> {
         let made = order([&batch, &rows, &columns]);
         let total = count.checked_mul(m).and_then(|v| v.checked_mul(n)).ok_or_else(too_large)?;
         let made = Operand { shape: extents(&made), labels: made };
-        // One column is one row of the product the other way round, whose operands are read as they are.
-        let (left, right, shape) = match n {
-            1 => (right_values, left_values, Gemm { batch: count, transpose_b: true, ..Gemm::new(1, m, k) }),
-            _ => (left_values, right_values, Gemm { batch: count, transpose_b: turned, ..Gemm::new(m, n, k) }),
-        };
-        Ok(Product { left, right, shape, made, size: total })
+        let shape = Gemm { batch: count, transpose_b: turned, ..Gemm::new(m, n, k) };
+        Ok(Product { left: left_values, right: right_values, shape, made, size: total })
     }
 
     fn run(&self, par: &dyn Par, isa: Isa, result: &mut [T]) {
