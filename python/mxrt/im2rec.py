@@ -17,9 +17,11 @@ from typing import Any, NamedTuple
 
 from . import _mxrt
 from ._progress import Progress
+from ._whole import whole
 from .base import MXNetDataError, MXNetError
 from .cli._errors import BAD, GOOD, UsageError
 from .cli._out import print_json
+from .cli._shapes import folder_of
 
 __all__ = ["add_arguments", "main", "make_lists", "make_records"]
 
@@ -103,6 +105,7 @@ def make_lists(args: argparse.Namespace) -> tuple[dict[str, int], list[tuple[str
     Returns the labels of the folders, and the lists with the number of their images.
     """
     _check_shares(args)
+    folder_of(f"{args.prefix}.lst", "PREFIX")
     folders: dict[str, int] = {}
     images = list(_images(args.root, args.recursive, args.exts, folders))
     if args.shuffle:
@@ -220,22 +223,15 @@ def _writer(stem: str) -> Iterator[Any]:
     """
     from . import recordio
 
-    places = [os.path.realpath(f"{stem}{ending}") for ending in (".idx", ".rec")]
-    # What is no plain file, such as a pipe, is written where it is.
-    parts = [f"{place}.part" if os.path.isfile(place) or not os.path.exists(place) else place for place in places]
-    writer = recordio.MXIndexedRecordIO(parts[0], parts[1], "w")
-    try:
-        yield writer
-        writer.close()
-        for part, place in zip(parts, places, strict=True):
-            os.replace(part, place)
-    except BaseException:
-        with suppress(MXNetError, OSError):
+    with whole(f"{stem}.idx") as index, whole(f"{stem}.rec") as records:
+        writer = recordio.MXIndexedRecordIO(str(index), str(records), "w")
+        try:
+            yield writer
             writer.close()
-        for part, place in zip(parts, places, strict=True):
-            if part != place:
-                Path(part).unlink(missing_ok=True)
-        raise
+        except BaseException:
+            with suppress(MXNetError, OSError):
+                writer.close()
+            raise
 
 
 def main(args: argparse.Namespace) -> int:

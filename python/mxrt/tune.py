@@ -22,7 +22,7 @@ from .base import MXNetError
 from .cli._errors import UsageError
 from .cli._model import add_model_arguments, find, load
 from .cli._out import note, print_json
-from .cli._shapes import input_shapes
+from .cli._shapes import folder_of, input_shapes
 from .gluon import SymbolBlock
 from .ndarray import array, waitall
 
@@ -65,9 +65,9 @@ def run(args: argparse.Namespace) -> None:
     """Measures, saves, and says what is different from what would be chosen without the table."""
     if not (math.isfinite(args.seconds) and args.seconds > 0):
         raise UsageError(f"--seconds is {args.seconds}; expected a positive number")
-    table = Path(args.table)
-    if not table.absolute().parent.is_dir():
-        raise UsageError(f"--table '{table}': there is no folder '{table.parent}'")
+    table = folder_of(args.table, "--table")
+    if table.exists() and not table.is_file():
+        raise UsageError(f"--table '{table}' is a device or a pipe; expected the name of a file")
     held = read(table)
     files = find(args.model, args.params, args.epoch)
     shapes, assumed = input_shapes(files, load(files), args.shape)

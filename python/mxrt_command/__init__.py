@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+import os
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 __all__ = ["main"]
 
@@ -22,9 +25,29 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 0
         except (OSError, AttributeError):  # closed, full, or a reader that has enough
             pass
-    from mxrt.cli._main import main as run
+    with _ended_by_ctrl_c():
+        from mxrt.cli._main import main as run
 
     return run(words)
+
+
+@contextlib.contextmanager
+def _ended_by_ctrl_c() -> Iterator[None]:
+    """Inside, SIGINT ends the process with status 130: no import is left half done."""
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:  # ignored, say
+        yield
+        return
+    signal.signal(signal.SIGINT, _end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _end(*_: object) -> NoReturn:
+    with contextlib.suppress(OSError):
+        os.write(2, b"\ninterrupted\n")
+    os._exit(130)
 
 
 def _table() -> Any:

@@ -131,12 +131,16 @@ def test_all_outputs_are_saved_by_name(mx, capfd, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("text.png", b"hello", "JPEG or PNG"),
+        ("text.png", b"hello", "is text, which begins with b'hello'; expected a JPEG or PNG file"),
+        ("noise.png", b"\x00\x01\xfe", "is no image: it begins with"),
+        ("empty.jpg", b"", "is empty"),
+        ("empty.rec", b"", "is empty"),
         ("cut.png", b"\x89PNG\r\n\x1a\n" + bytes(20), "cut.png"),
         ("lfs.jpg", b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "git lfs pull"),
         ("few.csv", b"1,2,3\n", "has 3 columns; expected 64"),
         ("words.csv", b"1,2\nred,green\n", "columns"),
-        ("empty.csv", b"", "no rows"),
+        ("empty.csv", b"", "is empty"),
+        ("blank.csv", b"\n\n", "no rows"),
         ("x.npy", b"\x93NUMPY\x01\x00garbage", "damaged .npy"),
         ("x.npz", b"PK\x03\x04garbage", "damaged .npz"),
         ("x.rec", (0xCED7230A).to_bytes(4, "little") + b"\xff" * 7, "x.rec"),
@@ -166,6 +170,14 @@ def test_arrays_of_other_names_or_shapes_are_named(mx, capfd, tmp_path: Path) ->
     refused(command(capfd, "run", prefix, tmp_path / "x.npy", *SHAPE), 1, "(1, 3, 8, 8)", "expected (rows, 1, 8, 8)")
     np.save(tmp_path / "x.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
     refused(command(capfd, "run", prefix, tmp_path / "x.npy", *SHAPE), 1, "x.npy", "damaged .npy")
+
+
+def test_a_table_for_a_model_of_unknown_shape_has_the_columns_of_its_first_row(mx, capfd, tmp_path: Path) -> None:
+    model = MODELS / "module_mlp"
+    (tmp_path / "x.csv").write_text(",".join(["1"] * 64) + "\n1,2\n")
+    refused(command(capfd, "run", model, tmp_path / "x.csv"), 1, "line 2 has 2 columns; expected 64, as line 1 has")
+    (tmp_path / "x.csv").write_text("\n")
+    refused(command(capfd, "run", model, tmp_path / "x.csv"), 1, "no rows; expected lines of numbers with commas")
 
 
 def test_a_table_that_a_spreadsheet_wrote_is_read(mx, capfd, tmp_path: Path) -> None:

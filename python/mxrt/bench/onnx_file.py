@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from .._whole import whole
+
 __all__ = ["model_pieces", "node", "tensor", "value", "write"]
 
 # Numbers that ONNX gives to element types, by numpy's names.
@@ -90,10 +92,5 @@ def model_pieces(
 
 def write(path: Path, pieces: Iterable[bytes]) -> None:
     """Writes the file, or nothing: a file that is there is a whole one."""
-    unfinished = path.with_name(path.name + ".part")
-    try:
-        with unfinished.open("wb") as file:
-            file.writelines(pieces)
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with whole(path) as unfinished, unfinished.open("wb") as file:
+        file.writelines(pieces)

@@ -8,6 +8,7 @@ import importlib.util
 import json
 import os
 import select
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -39,9 +40,10 @@ def interpreters(given: Sequence[str]) -> dict[str, str]:
         name, equals, path = text.partition("=")
         if not equals or name not in NAMES:
             raise PeerError(f"--peer-python '{text}': expected NAME=PATH, where NAME is one of {', '.join(NAMES)}")
-        if not (os.path.isfile(path) and os.access(path, os.X_OK)):
+        program = shutil.which(path)
+        if program is None:
             raise PeerError(f"--peer-python '{text}': there is no program '{path}'")
-        found[name] = path
+        found[name] = program
     if not found:
         raise PeerError(
             "--peers: none of them is installed beside mxrt. 'pip install onnxruntime openvino', or name an "

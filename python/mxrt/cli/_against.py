@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -37,9 +37,10 @@ def compare_layers(
     """
     from .check import worst_error
 
-    engine, python = against
-    if not (os.path.isfile(python) and os.access(python, os.X_OK)):
-        raise UsageError(f"--against {engine} '{python}': there is no such program; expected an interpreter of Python")
+    engine, said = against
+    python = shutil.which(said)
+    if python is None:
+        raise UsageError(f"--against {engine} '{said}': there is no such program; expected an interpreter of Python")
     layers, graph = _every_layer(model)
     feeds = {name: feeds.get(name, np.zeros(shape, "float32")) for name, shape in model.shapes.items()}
     with _temporary.folder() as folder:

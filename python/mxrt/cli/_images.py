@@ -19,12 +19,32 @@ from ._model import note
 if TYPE_CHECKING:
     from ..ndarray import NDArray
 
-__all__ = ["MOST_PIXELS", "Preprocess", "add_preprocess_arguments", "input_of_image", "is_image", "preprocess_of"]
+__all__ = [
+    "MOST_PIXELS",
+    "Preprocess",
+    "add_preprocess_arguments",
+    "input_of_image",
+    "is_image",
+    "no_image",
+    "other_image",
+    "preprocess_of",
+]
 
 MOST_PIXELS = 1 << 26
 """Pixels of an image, in its file and when it has been resized, unless `--max-pixels` says else."""
 
 _ENDING = "preprocess.json"
+# How images begin that are neither JPEG nor PNG.
+_OTHER_IMAGES = (
+    (b"GIF8", "GIF"),
+    (b"BM", "BMP"),
+    (b"II*\0", "TIFF"),
+    (b"MM\0*", "TIFF"),
+    (b"\0\0\1\0", "ICO"),
+    (b"\0\0\0\x0cJXL ", "JPEG XL"),
+    (b"\xff\x0a", "JPEG XL"),
+    (b"\0\0\0\x0cjP  ", "JPEG 2000"),
+)
 
 
 @dataclass(frozen=True)
@@ -191,12 +211,35 @@ def is_image(head: bytes) -> bool:
     return head.startswith((b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n"))
 
 
+def other_image(head: bytes) -> str | None:
+    """The format of an image that is neither JPEG nor PNG; None for what is no such image."""
+    if head.startswith(b"RIFF") and head[8:12] == b"WEBP":
+        return "WebP"
+    if head[4:8] == b"ftyp" and head[8:12] in (b"avif", b"avis", b"heic", b"heix", b"mif1"):
+        return "AVIF or HEIC"
+    return next((form for begin, form in _OTHER_IMAGES if head.startswith(begin)), None)
+
+
+def no_image(head: bytes, name: str) -> ModelError:
+    """The error for a file that is neither JPEG nor PNG, by how it begins."""
+    expected = "expected a JPEG or PNG file"
+    if (form := other_image(head)) is not None:
+        return ModelError(f"'{name}' is a {form} image; {expected}: convert it")
+    if not head:
+        return ModelError(f"'{name}' is empty; {expected}: copy or download it again")
+    text = head[:32].decode("utf-8", "ignore")
+    kind = "text, which" if text and all(sign.isprintable() or sign.isspace() for sign in text) else "no image: it"
+    return ModelError(f"'{name}' is {kind} begins with {head[:8]!r}; {expected}")
+
+
 def input_of_image(content: bytes, name: str, preprocess: Preprocess, most_pixels: int) -> np.ndarray[Any, Any]:
     """The values of an input of one row. ModelError, with the name of the file, where the image
     cannot be used.
     """
     from .. import image
 
+    if not is_image(content):
+        raise no_image(content[:64], name)
     _refuse_large(_size_of(content), name, most_pixels, "has")
     try:
         pixels = image.imdecode(content, 0 if preprocess.grey else 1)

@@ -20,32 +20,22 @@ from .. import _mxrt
 from ..base import MXNetError
 from ._archive import MOST_BYTES
 from ._errors import ModelError, UsageError
-from ._images import is_image
+from ._images import is_image, no_image, other_image
 from ._model import Loaded
 
-__all__ = ["Item", "arrays_of_npz", "items_of", "random_arrays", "shapes_in"]
+__all__ = ["Item", "arrays_of_npz", "has_label", "items_of", "random_arrays", "shapes_in"]
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
 
 _IMAGES = (".jpg", ".jpeg", ".png")
+_EXPECTED = "a JPEG, PNG, .npy, .npz, .csv or .rec file"
 # So many rows of a table or of records are answered together.
 _ROWS = 64
 _MAGIC_NPY = b"\x93NUMPY"
 _MAGIC_RECORDS = (0xCED7230A).to_bytes(4, "little")
 # Spreadsheets begin text with it.
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-# How images begin that are neither JPEG nor PNG.
-_OTHER_IMAGES = (
-    (b"GIF8", "GIF"),
-    (b"BM", "BMP"),
-    (b"II*\0", "TIFF"),
-    (b"MM\0*", "TIFF"),
-    (b"\0\0\1\0", "ICO"),
-    (b"\0\0\0\x0cJXL ", "JPEG XL"),
-    (b"\xff\x0a", "JPEG XL"),
-    (b"\0\0\0\x0cjP  ", "JPEG 2000"),
-)
 
 
 @dataclass(frozen=True)
@@ -187,8 +177,10 @@ def _of_content(
         yield from _rows_of(name, arrays_of_npz(io.BytesIO(read()), name, list(shapes)), shapes)
     elif head.startswith(_MAGIC_RECORDS):
         yield from _of_records(name, only, image)
-    elif (form := _other_image(head)) is not None:
-        raise ModelError(f"'{name}' is a {form} image; expected a JPEG or PNG file: convert it")
+    elif not head:
+        raise ModelError(f"'{name}' is empty; expected {_EXPECTED}: copy or download it again")
+    elif other_image(head) is not None:
+        raise no_image(head, name)
     elif head.startswith(_BYTE_ORDER_MARK) and _is_table(name):
         yield from _rows_of(name, {_single(name, shapes): _table(read(), name, shapes)}, shapes)
     elif (advice := _mxrt.recognise(head)) is not None:
@@ -196,24 +188,13 @@ def _of_content(
     elif _is_table(name):
         yield from _rows_of(name, {_single(name, shapes): _table(read(), name, shapes)}, shapes)
     elif name.lower().endswith(_IMAGES):
-        yield Item(name, lambda: {only: image(read(), name)})  # which says what is wrong
+        raise no_image(head, name)
     else:
-        raise ModelError(
-            f"'{name}' is no input: it begins with {head[:8]!r}; expected a JPEG, PNG, .npy, .npz, .csv or .rec file"
-        )
+        raise ModelError(f"'{name}' is no input: it begins with {head[:8]!r}; expected {_EXPECTED}")
 
 
 def _is_table(name: str) -> bool:
     return name.lower().endswith((".csv", ".txt")) or name == "the standard input"
-
-
-def _other_image(head: bytes) -> str | None:
-    """The format of an image that is neither JPEG nor PNG; None for what is no such image."""
-    if head.startswith(b"RIFF") and head[8:12] == b"WEBP":
-        return "WebP"
-    if head[4:8] == b"ftyp" and head[8:12] in (b"avif", b"avis", b"heic", b"heix", b"mif1"):
-        return "AVIF or HEIC"
-    return next((form for begin, form in _OTHER_IMAGES if head.startswith(begin)), None)
 
 
 def _single(name: str, shapes: Mapping[str, Shape]) -> str:
@@ -257,6 +238,14 @@ def arrays_of_npz(file: Any, name: str, wanted: Sequence[str]) -> dict[str, Arra
         raise ModelError(f"'{name}' is a damaged .npz file: {error}; write it again by numpy.savez") from None
 
 
+def has_label(file: str) -> bool:
+    """Whether a file is an .npz with an array `label`: the class of each row."""
+    if not Path(file).is_file() or not zipfile.is_zipfile(file):
+        return False
+    with zipfile.ZipFile(file) as archive:
+        return "label.npy" in archive.namelist()
+
+
 def _table(content: bytes, name: str, shapes: Mapping[str, Shape]) -> Array:
     """The rows of a file of numbers with commas; a first line of titles is left out."""
     only = next(iter(shapes))
@@ -265,6 +254,7 @@ def _table(content: bytes, name: str, shapes: Mapping[str, Shape]) -> Array:
             f"'{name}' has rows of numbers for the input '{only}', whose shape is not known: --shape says it"
         )
     columns = int(np.prod(shapes[only][1:], dtype="int64"))
+    reason = f"as the input '{only}' has the shape {shapes[only]}"
     rows = []
     titles = ""
     for number, line in enumerate(content.decode("utf-8-sig", "replace").splitlines(), 1):
@@ -278,15 +268,13 @@ def _table(content: bytes, name: str, shapes: Mapping[str, Shape]) -> Array:
                 continue
             raise ModelError(f"'{name}', line {number}: {line[:60]!r} is no row of numbers with commas") from None
         if columns < 0:
-            columns = len(row)
+            columns, reason = len(row), f"as line {number} has"
         if len(row) != columns:
-            raise ModelError(
-                f"'{name}', line {number} has {len(row)} columns; expected {columns}, as the input '{only}' has the "
-                f"shape {shapes[only]}"
-            )
+            raise ModelError(f"'{name}', line {number} has {len(row)} columns; expected {columns}, {reason}")
         rows.append(row)
     if not rows:
-        raise ModelError(f"'{name}' has no rows{titles}; expected lines of {columns} numbers with commas")
+        count = f"{columns} " if columns > 0 else ""
+        raise ModelError(f"'{name}' has no rows{titles}; expected lines of {count}numbers with commas")
     return np.array(rows, "float32").reshape(len(rows), *shapes[only][1:])
 
 

@@ -13,14 +13,16 @@ from typing import NoReturn
 from .. import _temporary
 from ._errors import INTERRUPTED
 
-__all__ = ["at_end", "at_once"]
+__all__ = ["at_end", "at_once", "end_now"]
 
 # What a process runs in whose other threads are gone: nothing is written into the folders while
 # they are removed.
 _END = f"""
-import os, shutil, sys
-for folder in sys.argv[1:]:
-    shutil.rmtree(folder, ignore_errors=True)
+import contextlib, os, shutil, sys
+for path in sys.argv[1:]:
+    shutil.rmtree(path, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        os.unlink(path)
 os._exit({INTERRUPTED})
 """
 _ends: list[Callable[[], object]] = []
@@ -49,7 +51,7 @@ def at_once() -> Iterator[None]:
                 if number[0] == signal.SIGINT:
                     for end in _ends:
                         end()
-                    _end()
+                    end_now()
 
     threading.Thread(target=listen, daemon=True, name="mxrt-interrupt").start()
     try:
@@ -65,15 +67,15 @@ def at_end(end: Callable[[], object]) -> None:
     _ends.append(end)
 
 
-def _end() -> NoReturn:
-    """Ends the process, whatever its threads do, and removes its temporary folders."""
-    # A second Ctrl-C waits until the folders are gone.
+def end_now() -> NoReturn:
+    """Ends the process, whatever its threads do, and removes its temporary folders and files."""
+    # A second Ctrl-C waits until they are gone.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     with contextlib.suppress(OSError):
         os.write(2, b"\ninterrupted\n")
-    folders = _temporary.made()
-    if folders and sys.executable:
+    made = _temporary.made()
+    if made and sys.executable:
         with contextlib.suppress(OSError):
-            os.execv(sys.executable, [sys.executable, "-ISc", _END, *map(str, folders)])
+            os.execv(sys.executable, [sys.executable, "-ISc", _END, *map(str, made)])
     _temporary.remove_all()
     os._exit(INTERRUPTED)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,13 @@ import numpy as np
 
 from .. import _mxrt
 from .. import symbol as symbols
+from .._whole import whole
+from ..base import MXNetError
 from ..gluon import SymbolBlock
 from ..ndarray import NDArray, array, save
 from . import _onnx, _safetensors
 from ._errors import BAD, GOOD, ModelError, UsageError
-from ._inputs import Array, arrays_of_npz, random_arrays, shapes_in
+from ._inputs import Array, arrays_of_npz, has_label, random_arrays, shapes_in
 from ._model import Loaded, add_model_arguments, open_model
 from ._out import megabytes, note, print_json, shape_text
 from ._rewrite import Rewritten, rewritten
@@ -84,6 +87,7 @@ def main(args: argparse.Namespace) -> int:
         values = _halved(made, values)
     shapes = {made.names.get(name, name): shape for name, shape in model.shapes.items()}
     shapes = {name: shape for name, shape in shapes.items() if name in made.inputs}
+    samples = _samples(model, args.data)
     if args.format == "onnx":
         _onnx.write(params, made.graph, values, shapes, {made.names.get(n, n): t for n, t in model.dtypes.items()})
         of_data = {made.names.get(name, name) for name in model.data}
@@ -102,7 +106,7 @@ def main(args: argparse.Namespace) -> int:
             if args.float16
             else []
         ),
-        **_compared(model, made, values, args, shapes, params),
+        **_compared(model, made, values, args, shapes, params, samples),
     }
     if args.json:
         print_json(report)
@@ -144,28 +148,54 @@ def _halved(made: Rewritten, values: Mapping[str, NDArray]) -> dict[str, NDArray
 
 
 def _write(symbol: Path, params: Path, made: Rewritten, values: Mapping[str, NDArray], form: str) -> None:
-    """Writes both files; where one cannot be written, neither is there."""
-    auxiliary = set(made.graph.list_auxiliary_states())
-    try:
-        if form == "params":
-            save(str(params), {f"{'aux' if name in auxiliary else 'arg'}:{name}": one for name, one in values.items()})
-        elif form == "npz":
-            unfinished = params.with_name(f".{params.name}.{os.getpid()}.part")
-            try:
-                with unfinished.open("wb") as file:
-                    np.savez(file, **{name: _numbers(name, one) for name, one in values.items()})  # type: ignore[arg-type]
-                unfinished.replace(params)
-            except OSError as error:
-                raise ModelError(f"'{params}' cannot be written: {error.strerror}; nothing was saved") from None
-            finally:
-                unfinished.unlink(missing_ok=True)
-        else:
-            _mxrt.write_file(params, _safetensors.content(values))
-        made.graph.save(str(symbol), remove_amp_cast=False)
-    except BaseException:
-        for path in (params, symbol):
-            path.unlink(missing_ok=True)
-        raise
+    """Writes both files, or neither: older ones of these names stay where one cannot be written."""
+    with whole(params) as numbers, whole(symbol) as graph:
+        try:
+            _write_numbers(numbers, set(made.graph.list_auxiliary_states()), values, form)
+            made.graph.save(str(graph), remove_amp_cast=False)
+        except MXNetError as error:
+            text = str(error).replace(str(numbers), str(params)).replace(str(graph), str(symbol))
+            raise ModelError(f"{text}; nothing was saved") from None
+        except OSError as error:
+            raise ModelError(f"'{params}' cannot be written: {error.strerror}; nothing was saved") from None
+
+
+def _write_numbers(file: Path, auxiliary: set[str], values: Mapping[str, NDArray], form: str) -> None:
+    if form == "params":
+        save(str(file), {f"{'aux' if name in auxiliary else 'arg'}:{name}": one for name, one in values.items()})
+    elif form == "npz":
+        with file.open("wb") as saved:
+            np.savez(saved, **{name: _numbers(name, one) for name, one in values.items()})  # type: ignore[arg-type]
+    else:
+        _mxrt.write_file(file, _safetensors.content(values))
+
+
+@dataclass(frozen=True)
+class _Samples:
+    """Inputs that the copy is compared with, the model's answers, and the class of each row where
+    it is known.
+    """
+
+    feeds: Mapping[str, Array]
+    answers: Mapping[str, Array]
+    label: Array | None
+
+
+def _samples(model: Loaded, file: str | None) -> _Samples:
+    """The samples of --data, or random ones. ModelError where they do not fit the model."""
+    if file is None:
+        feeds = random_arrays(model.data, model.dtypes)
+        return _Samples(feeds, called(model, feeds, "random numbers"), None)
+    names = list(model.data)
+    with open(file, "rb") as data:
+        feeds = arrays_of_npz(data, file, names)
+        label = arrays_of_npz(data, file, ["label"])["label"] if has_label(file) else None
+    if label is not None and label.shape != (_rows(feeds),):
+        raise ModelError(
+            f"'{file}' has a label of shape {label.shape}; expected ({_rows(feeds)},), a class number for each row of "
+            f"'{names[0]}'"
+        )
+    return _Samples(feeds, called(model, feeds, file), label)
 
 
 def _numbers(name: str, value: NDArray) -> Array:
@@ -182,18 +212,11 @@ def _compared(
     args: argparse.Namespace,
     shapes: Mapping[str, tuple[int, ...]],
     file: Path,
+    samples: _Samples,
 ) -> dict[str, Any]:
     """How far the answers of the copy are from those of the model."""
-    label = None
-    if args.data is None:
-        feeds = random_arrays(model.data, model.dtypes)
-    else:
-        with open(args.data, "rb") as data:
-            feeds = arrays_of_npz(data, args.data, list(model.data))
-        with np.load(args.data, allow_pickle=False) as saved:
-            label = saved["label"] if "label" in saved.files else None
-    before = called(model, feeds, args.data or "random numbers")
-    given = {made.names.get(name, name): value for name, value in feeds.items()}
+    before, label = samples.answers, samples.label
+    given = {made.names.get(name, name): value for name, value in samples.feeds.items()}
     if args.format == "onnx":
         found = _onnx.answers(file, given)
         if found is None:
@@ -214,7 +237,7 @@ def _compared(
         worst, good, _ = worst_error(two.astype(one.dtype), one, atol, rtol)
         outputs.append({"output": name, "largest_error": worst, "largest_value": largest, "good": good})
     result: dict[str, Any] = {"outputs": outputs, "good": all(one["good"] for one in outputs)}
-    if label is not None and len(label) == _rows(feeds):
+    if label is not None:
         first = next(iter(before.values()))
         result["accuracy_before"] = float((first.argmax(-1) == label).mean())
         result["accuracy"] = float((after[0].argmax(-1) == label).mean())

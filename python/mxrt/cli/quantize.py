@@ -17,11 +17,12 @@ from ..base import MXNetError
 from ..ndarray import array
 from ._errors import GOOD, ModelError, UsageError
 from ._images import add_preprocess_arguments, input_of_image, preprocess_of
-from ._inputs import items_of, shapes_in
+from ._inputs import arrays_of_npz, has_label, items_of, shapes_in
 from ._model import Loaded, add_model_arguments, open_model
 from ._out import megabytes, note, print_json, style, table
 from ._shapes import folder_of
 from .convert import targets_of
+from .run import called
 
 __all__ = ["add_arguments", "main"]
 
@@ -40,7 +41,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "inputs), .csv, .rec",
     )
     parser.add_argument(
-        "--labels", metavar="FILE", help="a .npy or a text with the class number of each sample, in the order of names"
+        "--labels",
+        metavar="FILE",
+        help="a .npy or a text with the class number of each sample, in the order of names (otherwise the array label "
+        "of an .npz)",
     )
     parser.add_argument(
         "--budget",
@@ -66,7 +70,9 @@ def main(args: argparse.Namespace) -> int:
     model = open_model(args, shapes_in([args.data]))
     symbol, _ = targets_of(args.out or f"{model.files.name}-int8", args.force)
     arrays = _samples(args, model)
-    labels = _labels(args.labels, args.samples) if args.labels else None
+    labels = _labels(args.labels or args.data, args.samples) if args.labels or has_label(args.data) else None
+    # Samples that do not fit end here, with the name of their file.
+    called(model, {name: value[:1] for name, value in arrays[0].items()}, args.data)
     with Progress("layers", None, shown=not args.json) as progress:
         made = _quantized(model, arrays, labels, budget, args.calib_mode, progress)
     prefix = str(symbol).removesuffix("-symbol.json")
@@ -136,13 +142,23 @@ def _labels(file: str, samples: int | None) -> np.ndarray[Any, Any]:
     if not path.is_file():
         raise UsageError(f"there is no file '{file}' (--labels)")
     try:
-        if path.suffix == ".npy":
-            labels: np.ndarray[Any, Any] = np.load(path, allow_pickle=False).reshape(-1)
+        if has_label(file):
+            with path.open("rb") as content:
+                labels = arrays_of_npz(content, file, ["label"])["label"].reshape(-1)
+        elif path.suffix == ".npy":
+            labels = np.load(path, allow_pickle=False).reshape(-1)
         else:
-            labels = np.array([int(word) for word in path.read_text().split()])
+            labels = np.array([_class_number(word) for word in path.read_text().split()])
     except (ValueError, OSError, UnicodeDecodeError) as error:
         raise ModelError(f"--labels '{file}': {error}; expected one class number for each sample") from None
     return labels if samples is None else labels[:samples]
+
+
+def _class_number(word: str) -> int:
+    try:
+        return int(word)
+    except ValueError:
+        raise ValueError(f"{word[:40]!r} is no whole number") from None
 
 
 def _quantized(

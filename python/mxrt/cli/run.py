@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +15,7 @@ import numpy as np
 
 from .. import _mxrt
 from .._progress import Progress
+from .._whole import whole
 from ..base import MXNetError
 from ..ndarray import from_numpy
 from ._errors import BAD, GOOD, CommandError, ModelError, UsageError
@@ -160,15 +160,11 @@ def _joined(values: Sequence[Array]) -> Array:
 
 def _save(target: Path, arrays: Mapping[str, Array]) -> None:
     """Writes an .npz, whole or not at all."""
-    unfinished = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        with unfinished.open("wb") as file:
+        with whole(target) as unfinished, unfinished.open("wb") as file:
             np.savez(file, **arrays)  # type: ignore[arg-type]
-        unfinished.replace(target)
     except OSError as error:
         raise ModelError(f"'{target}' cannot be written: {error.strerror}; nothing was saved") from None
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 # ---- what is shown -------------------------------------------------------------------------------

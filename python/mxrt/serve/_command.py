@@ -10,8 +10,10 @@ import os
 import re
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -19,6 +21,7 @@ from urllib.parse import quote
 from .. import _mxrt
 from ..base import MXNetError, MXNetValueError
 from ..cli._errors import BAD, GOOD, USAGE
+from ..cli._interrupt import end_now
 from . import Server, configuration, log
 from ._places import Places
 
@@ -139,7 +142,7 @@ def main(args: argparse.Namespace) -> int:
         server = Server._of(config, lambda: _from_arguments(args))
         if not args.check:
             server._hear_reloads()
-        server.start()
+        _start(server)
     except (OSError, MXNetError) as error:
         signal.set_wakeup_fd(-1)
         if args.debug:
@@ -153,6 +156,25 @@ def main(args: argparse.Namespace) -> int:
         server._log("warning", words)
     _say_where_it_listens(server, config.logs_json())
     return server.run()
+
+
+def _start(server: Server) -> None:
+    """Starts the server in another thread, so that Ctrl-C ends the command while models load."""
+    ended: Future[None] = Future()
+
+    def start() -> None:
+        try:
+            server.start()
+        except BaseException as error:
+            ended.set_exception(error)
+        else:
+            ended.set_result(None)
+
+    threading.Thread(target=start, daemon=True, name="mxrt-serve-start").start()
+    try:
+        ended.result()
+    except KeyboardInterrupt:
+        end_now()
 
 
 def _is_of_settings(error: Exception) -> bool:
@@ -191,7 +213,10 @@ def _say_what_was_checked(server: Server, as_json: bool) -> int:
     else:
         for model in models:
             print(f"{model['name']}: {_about(model, places)}")
-        print(*_batching(server), sep="\n")
+        if not models:
+            print("no model was found: nothing has answered")
+        for line in _batching(server):
+            print(line)
         for name, words in untried:
             print(f"# {name}: {words}")
     for entry in lacking:

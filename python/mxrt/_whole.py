@@ -1,0 +1,36 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from . import _temporary
+
+__all__ = ["whole"]
+
+# Characters of a name that the unfinished file has: names may be as long as the file system allows.
+_NAME_CHARS = 40
+
+
+@contextlib.contextmanager
+def whole(target: str | os.PathLike[str]) -> Iterator[Path]:
+    """The path of a file to write, which takes the place of `target` at the end of the block.
+
+    If the block fails, an older file stays. Links are followed, and still are links afterwards.
+    Devices and pipes are written directly.
+    """
+    target = Path(target)
+    if target.exists() and not target.is_file():
+        yield target
+        return
+    place = Path(os.path.realpath(target))
+    unfinished = place.with_name(f".{place.name[:_NAME_CHARS]}.{os.getpid()}.part")
+    with _temporary.file(unfinished):
+        yield unfinished
+        if place.exists():
+            shutil.copymode(place, unfinished)
+        unfinished.replace(place)
