@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -61,6 +62,7 @@ def test_a_device_is_written_and_stays_a_device(mx, capfd, tmp_path: Path, name:
     assert done.status == 1, done
     last = done.err.splitlines()[-1]
     assert str(link) in last and "No space left on device" in last, done.err
+    assert re.search(r"; free some space there, or name another place \[MX-[A-Z]+\]$", last), done.err
     assert link.is_symlink() and os.path.exists("/dev/full") and not os.path.isfile("/dev/full")
     assert sorted(one.name for one in tmp_path.iterdir()) == sorted(["m", link.name])
 

@@ -240,3 +240,14 @@ def test_doctor_names_cores_and_variables_that_are_wrong(mx) -> None:
     assert "MXRT_CORE is set, and mxrt reads no such variable" in result.stdout
     result = mxrt("doctor", "--no-test", env={"MXRT_CORES": "0"})
     assert result.returncode == 1 and "MXRT_CORES is '0'" in result.stdout and "Traceback" not in result.stderr
+
+
+def test_doctor_names_the_instructions_of_other_processors(mx, monkeypatch) -> None:
+    import platform
+
+    from mxrt.cli import doctor
+
+    monkeypatch.setattr(platform, "machine", lambda: "aarch64")
+    monkeypatch.setattr(doctor._mxrt, "info", lambda: {"cpu_features": ["neon", "dotprod"]})
+    (finding,) = doctor._processor()
+    assert finding.level == "ok" and finding.words.endswith("; used: neon, dotprod"), finding

@@ -221,6 +221,22 @@ def test_one_file_of_another_kind_among_many_is_named_and_the_others_are_answere
     assert kind in failed["error"] and "outputs" in first and "outputs" in last
 
 
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("--size", "0,8", "size is 0, 8; expected two whole numbers from 1 to 65536"),
+        ("--resize", "100000", "resize is 100000; expected a whole number from 1 to 65536"),
+        ("--mean", "1,2", "mean is 1.0, 2.0; expected one number, or one for each of three channels"),
+        ("--std", "1,0,1", "std is 1.0, 0.0, 1.0; expected one number, or one for each of three channels, none"),
+        ("--scale", "inf", "scale is inf; expected a number"),
+    ],
+)
+def test_an_option_of_images_says_what_it_is_and_what_it_may_be(
+    mx, capfd, tmp_path: Path, images, option: str, value: str, words: str
+) -> None:
+    refused(command(capfd, "run", digits_in(tmp_path), images[0], *SHAPE, option, value), 2, words)
+
+
 def test_an_input_that_is_not_there_is_said_before_anything_is_computed(mx, capfd, tmp_path: Path, images) -> None:
     done = command(capfd, "run", digits_in(tmp_path), images[0], "no.png", *RAW, *SHAPE)
     refused(done, 2, "there is no file 'no.png'")

@@ -188,21 +188,25 @@ def _checked(value: Preprocess, where: str) -> Preprocess:
             and all(isinstance(one, (int, float)) and np.isfinite(one) for one in values)
         )
 
+    extent = "from 1 to 65536"
     wrong = (
-        "size (two positive whole numbers)" if not (len(value.size) == 2 and all(map(whole, value.size)))
-        else "resize (a positive whole number)" if not (value.resize is None or whole(value.resize))
-        else "grey (true or false)" if not isinstance(value.grey, bool)
-        else "scale (a number)" if not (isinstance(value.scale, (int, float)) and np.isfinite(value.scale))
-        else "mean (one number, or one for each of three channels)" if not numbers(value.mean)
-        else "std (one number, or one for each of three channels, none of them 0)"
+        ("size", f"two whole numbers {extent}") if not (len(value.size) == 2 and all(map(whole, value.size)))
+        else ("resize", f"a whole number {extent}") if not (value.resize is None or whole(value.resize))
+        else ("grey", "true or false") if not isinstance(value.grey, bool)
+        else ("scale", "a number") if not (isinstance(value.scale, (int, float)) and np.isfinite(value.scale))
+        else ("mean", "one number, or one for each of three channels") if not numbers(value.mean)
+        else ("std", "one number, or one for each of three channels, none of them 0")
         if not numbers(value.std) or 0 in value.std
-        else "layout (NCHW or NHWC)" if value.layout not in ("NCHW", "NHWC")
-        else "mean and std (one number, as images are grey)"
-        if value.grey and (len(value.mean), len(value.std)) != (1, 1)
+        else ("layout", "NCHW or NHWC") if value.layout not in ("NCHW", "NHWC")
+        else ("mean", "one number, as images are grey") if value.grey and len(value.mean) != 1
+        else ("std", "one number, as images are grey") if value.grey and len(value.std) != 1
         else None
     )  # fmt: skip
     if wrong:
-        raise UsageError(f"{where} give a wrong {wrong}")
+        name, wanted = wrong
+        got = getattr(value, name)
+        shown = ", ".join(map(str, got)) if isinstance(got, tuple) else got
+        raise UsageError(f"{where}: {name} is {shown}; expected {wanted}")
     return value
 
 

@@ -26,6 +26,12 @@ __all__ = ["main", "parser_with"]
 
 T = TypeVar("T")
 
+_ADVICE = {
+    "No space left on device": "free some space there, or name another place",
+    "Disk quota exceeded": "free some space there, or name another place",
+    "Read-only file system": "name another place",
+}
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of the `mxrt` command; returns the exit status."""
@@ -121,8 +127,17 @@ def _sentence(error: BaseException) -> str:
         )
         return with_code(text, "model")
     if isinstance(error, OSError) and not isinstance(error, MXNetError):
-        return with_code(f"'{error.filename}': {error.strerror}", "model")
-    return str(error)
+        return _advised(with_code(f"'{error.filename}': {error.strerror}", "model"))
+    return _advised(str(error))
+
+
+def _advised(text: str) -> str:
+    """A sentence with what to do where a place cannot be written."""
+    for words, advice in _ADVICE.items():
+        if words in text:
+            sentence, bracket, code = text.rpartition(" [")
+            return f"{sentence}; {advice}{bracket}{code}" if bracket else f"{text}; {advice}"
+    return text
 
 
 def _shown_as_line(message: Warning | str, *_: object, **__: object) -> None:

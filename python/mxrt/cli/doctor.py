@@ -96,7 +96,11 @@ def _versions() -> Iterator[Finding]:
 
 
 def _processor() -> Iterator[Finding]:
-    used = set(_mxrt.info()["cpu_features"])
+    found = _mxrt.info()["cpu_features"]
+    if platform.machine() != "x86_64":
+        yield Finding("ok", "processor", f"{processor()}; used: {', '.join(found) or 'no vector instructions'}")
+        return
+    used = set(found)
     flags = set(_read("/proc/cpuinfo").partition("flags")[2].partition("\n")[0].split())
     best = [name for name in _FEATURES.values() if name in used]
     yield Finding("ok", "processor", f"{processor()}; used: {', '.join(best) or 'no vector instructions beyond SSE'}")
