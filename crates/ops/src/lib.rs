@@ -48,7 +48,7 @@ pub use crate::execution::{
     MatrixSteps, Move, Ordered, Packing, RandomForm, RandomKey, RandomState, Resampling, SequenceKind, Signature,
     SumEpilogue, Unpack, binary_picoseconds, bind_device_kernel, bind_form, bind_kernel, channels_last,
     channels_last_type, check_device_kernels, costed_kernel_fn, elementwise_ns, form_of, in_place_kernel_fn, invoke,
-    invoke_cached, invoke_late, kernel_fn, name_operators_inside, no_kernel, product_ns, program_picoseconds, run_late,
+    invoke_cached, invoke_late, kernel_fn, name_operators_inside, no_kernel, program_picoseconds, run_late,
     set_device_kernels, streaming_ns, unary_picoseconds,
 };
 pub use crate::fused::{InnerValue, NESTED, NestedGraph, NestedNode, NestedWriter, has_nested_graph, unfolded};

@@ -55,13 +55,6 @@ pub fn elementwise_ns(signature: &Signature<'_>, picoseconds: u64) -> u64 {
         + elements.saturating_mul(picoseconds) / 1_000
 }
 
-/// Time of a product of matrices: that of reading its operands once, or of its multiply-adds, of
-/// which four vectors take as long as reading one from the cache.
-pub fn product_ns(signature: &Signature<'_>, multiply_adds: usize) -> u64 {
-    let bytes = multiply_adds.saturating_mul(signature.inputs.first().map_or(4, |t| t.dtype.size().max(4)));
-    elementwise_ns(signature, 0).max(bytes as u64 / 4 / bytes_per_ns(signature.options.isa))
-}
-
 /// Picoseconds that a function of one number takes for each element.
 pub fn unary_picoseconds(function: Unary, signature: &Signature<'_>) -> u64 {
     picoseconds(function.cost(), signature)

@@ -19,7 +19,7 @@ mod random_stream;
 
 pub(crate) use bound_operator::{check_call, check_context};
 pub use channels_last::{ChannelsLast, LastInput, channels_last, channels_last_type};
-pub use cost::{binary_picoseconds, elementwise_ns, product_ns, program_picoseconds, streaming_ns, unary_picoseconds};
+pub use cost::{binary_picoseconds, elementwise_ns, program_picoseconds, streaming_ns, unary_picoseconds};
 pub use device::{
     DeviceKernel, DeviceKernelTable, DeviceKernels, DeviceOperands, bind_device_kernel, bind_form,
     check_device_kernels, no_kernel, set_device_kernels,

@@ -253,9 +253,7 @@ fn product_form(product: Gemm) -> MaybeForm {
 fn bind_gemm(product: Gemm, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     in_single(signature, |signature| {
         let product = product.on(signature.options.isa);
-        let work = [product.batch, product.m, product.n, product.k].into_iter().fold(1, usize::saturating_mul);
-        let cost = product_ns(signature, work);
-        dispatch!(signature.inputs[0].dtype, wide, T => Ok(costed_kernel_fn("product", cost, move |call| {
+        dispatch!(signature.inputs[0].dtype, wide, T => Ok(kernel_fn(signature, move |call| {
             let (a, b) = (elements::<T>(&call.inputs[0])?, elements::<T>(&call.inputs[1])?);
             gemm(call.par, product, a, b, elements_mut(&mut call.outputs[0])?);
             Ok(())

@@ -99,19 +99,13 @@ fn bind(plan: Plan, attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
         |_| within,
         |_| within,
         |signature| {
-            let (isa, cost) = (signature.options.isa, cost_ns(&operands, signature)?);
-            dispatch!(within, wide, T => Ok(costed_kernel_fn("product", cost, move |call| {
+            let isa = signature.options.isa;
+            dispatch!(within, wide, T => Ok(kernel_fn(signature, move |call| {
                 let values = call.inputs.iter().map(elements::<T>).collect::<Result<Vec<_>, OpError>>()?;
                 contract(call.par, isa, &operands, &values, &out, elements_mut(&mut call.outputs[0])?)
             })))
         },
     )
-}
-
-/// The time of a product; that of a chain, whose pairs are multiplied one by one, at most.
-fn cost_ns(operands: &[Operand], signature: &Signature<'_>) -> Result<u64, OpError> {
-    let work = extents_of(operands)?.iter().fold(1usize, |work, (_, n)| work.saturating_mul(*n));
-    Ok(product_ns(signature, work))
 }
 
 /// Labels of the axes of two operands; those that are summed have one label in both.
