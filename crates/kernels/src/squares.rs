@@ -45,7 +45,7 @@ fn turn_words(x: &[f32], step: usize, out: &mut [f32], n: usize) {
     let rows = out.len() / n;
     let body: Entry<TurnArgs> = entry::<Turn>(Width::widest().isa());
     for r in squares(0..rows, rows, LANES) {
-        for (c, squares) in [(0, n / LANES), (n - LANES, usize::from(n % LANES > 0))] {
+        for (c, squares) in [(0, n / LANES), (n - LANES, usize::from(!n.is_multiple_of(LANES)))] {
             let (from, to) = (Src::new(&x[c * step + r..]), Dst::new(&mut out[r * n + c..]));
             // SAFETY: `turn` has seen that both matrices have 16 rows and columns and end after the
             // last square, of which none begins after element (n - 16, rows - 16).
