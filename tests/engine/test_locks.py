@@ -54,6 +54,7 @@ LOCKS = {
     ("crates/ops/src/custom/definition.rs", "ForkSafeMutex"): GATE,
     ("crates/ops/src/custom/definition.rs", "ForkSafeRwLock"): GATE,
     ("crates/ops/src/execution/random_stream.rs", "ForkSafeMutex"): GATE,
+    ("crates/ops/src/sparse/stored_call.rs", "ForkSafeMutex"): GATE,
     ("crates/py/src/custom.rs", "ForkSafeMutex"): GATE,
     ("crates/py/src/serve.rs", "ForkSafeMutex"): GATE,
     ("crates/tensor/src/array.rs", "ForkSafeMutex"): GATE,

@@ -22,7 +22,7 @@ pub(crate) fn multiply<T: Float>(par: &dyn Par, p: Gemm, a: &[T], b: &[T], c: &m
     if p.transpose_b { multiply_by_columns(par, p, a, b, c) } else { multiply_by_rows(par, p, a, b, c) }
 }
 
-/// What is to be stored of a sum.
+/// Stores a sum as the product asks.
 fn store<T: Float>(p: &Gemm, c: &mut T, sum: T) {
     let (alpha, beta) = (T::from_f64(p.alpha), T::from_f64(p.beta));
     *c = if beta == T::ZERO { alpha * sum } else { alpha * sum + beta * *c };

@@ -48,8 +48,9 @@ fn is_short(data: &[&NDArray]) -> bool {
 #[derive(Default)]
 pub(super) struct StoredGraphs {
     inferred: Mutex<HashMap<Inputs, Arc<Inferred>>>,
-    /// the last inputs that were looked up, so that calls on the same types compute no hash
-    last: Mutex<Option<(Inputs, Arc<Inferred>)>>,
+    /// the last inputs that were looked up, so that calls on the same types compute no hash; apart, as
+    /// graphs are made on small stacks
+    last: Mutex<Option<Box<(Inputs, Arc<Inferred>)>>>,
     divided: Mutex<HashMap<Arc<[bool]>, Arc<StoredGraph>>>,
     /// warnings of dense copies that nobody took yet
     warnings: Mutex<Vec<String>>,
@@ -58,13 +59,13 @@ pub(super) struct StoredGraphs {
 impl StoredGraphs {
     /// The storage types of the graph's values for such inputs, if they were inferred before.
     fn known(&self, inputs: &Inputs) -> Option<Arc<Inferred>> {
-        if let Some((of, inferred)) = &*self.last.lock()
-            && of == inputs
+        if let Some(last) = &*self.last.lock()
+            && last.0 == *inputs
         {
-            return Some(inferred.clone());
+            return Some(last.1.clone());
         }
         let inferred = self.inferred.lock().get(inputs).cloned()?;
-        let before = self.last.lock().replace((inputs.clone(), inferred.clone()));
+        let before = self.last.lock().replace(Box::new((inputs.clone(), inferred.clone())));
         drop(before);
         Some(inferred)
     }
@@ -110,9 +111,9 @@ struct StoredNodes {
     nodes: Vec<StoredNode>,
 }
 
-/// What stays of the last run of a node.
+/// Memory of the last run of a node.
 struct StoredNode {
-    /// its value, if it depends on bound arrays alone
+    /// the value, if it depends on bound arrays alone
     kept: Option<Kept>,
     last: LastStoredCall,
 }

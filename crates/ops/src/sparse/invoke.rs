@@ -12,7 +12,7 @@ use mxrt_tensor::{Context, Launch, NDArray, StorageType, StoredOutput, TensorTyp
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-type Arrays = SmallVec<[NDArray; 2]>;
+pub(super) type Arrays = SmallVec<[NDArray; 2]>;
 
 /// Whether a call has to do with sparse arrays.
 pub fn knows_storage(def: &OpDef, inputs: &[&NDArray], outputs: Option<&[&NDArray]>) -> bool {

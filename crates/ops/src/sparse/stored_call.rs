@@ -1,7 +1,7 @@
 //! Calls of kernels for sparse arrays: looked at once for arrays of the same types, and pushed.
 
 use super::call::SparseCall;
-use super::invoke::{convert_into, described, home, is_on_device, on_host, only, stored_on};
+use super::invoke::{Arrays, convert_into, described, home, is_on_device, on_host, only, stored_on};
 use super::{SparseFamily, family};
 use crate::definition::{Attrs, OpDef, infer_with_outputs, not_implemented};
 use crate::execution::{EnginePar, Invocation, check_call, check_context};
@@ -10,8 +10,6 @@ use mxrt_engine::{Cost, OpError};
 use mxrt_tensor::{Context, Launch, NDArray, StorageType, TensorType, describe_inputs, launch_stored};
 use smallvec::SmallVec;
 use std::sync::Arc;
-
-type Arrays = SmallVec<[NDArray; 2]>;
 
 /// An operator with a kernel for arrays of these types, as they are stored.
 pub(super) struct StoredCall {
@@ -104,7 +102,7 @@ pub(super) fn context_of(call: &Invocation<'_>, inputs: &[&NDArray]) -> Context 
     inputs.first().map_or(call.context, |a| a.context())
 }
 
-/// What was found out about the last call of an operator with the same attributes.
+/// Memory of the last call of an operator with the same attributes.
 #[derive(Default)]
 pub struct LastStoredCall(Mutex<Option<Arc<StoredCall>>>);
 
