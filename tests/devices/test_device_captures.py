@@ -53,6 +53,11 @@ def end(stream):
 def take(capsule, stream):
     assert cuda.cuMemcpyAsync(mine, c_uint64(address_of(capsule)[2]), c_size_t(24), stream) == 0
 
+def taken(capsule, stream):
+    take(capsule, stream)
+    assert cuda.cuStreamSynchronize(stream) == 0
+    return np.frombuffer(ctypes.string_at(mine.value, 24), np.float32).tolist()
+
 def launched(graph, stream):
     assert cuda.cuGraphLaunch(made(cuda.cuGraphInstantiateWithFlags, graph, c_uint64(0)), stream) == 0
     assert cuda.cuCtxSynchronize() == 0
@@ -80,10 +85,10 @@ def test_a_capture_holds_the_librarys_work_alone(kind: str, gpus) -> None:
     check(
         gpus,
         """
-y = (x + 1) * 2
+y, other = (x + 1) * 2, new_stream()
 begin(stream)
 capsule = y.__dlpack__(stream=stream.value)
-assert y.is_ready(), "a capture cannot wait for it"
+assert taken(capsule, other) == [2, 4, 6, 8, 10, 12], "a capture cannot wait for it"
 take(capsule, stream)
 del capsule
 assert (x + 1).asnumpy().tolist() == [1, 2, 3, 4, 5, 6]
