@@ -38,7 +38,7 @@ def use_context():
 
 use_context()
 mine = made(cuda.cuMemAlloc_v2, c_size_t(24))
-NON_BLOCKING = 1
+NON_BLOCKING, NOT_READY = 1, 600
 
 def new_stream(flags=NON_BLOCKING):
     return made(cuda.cuStreamCreateWithPriority, c_uint(flags), 0)
@@ -55,7 +55,11 @@ def take(capsule, stream):
 
 def taken(capsule, stream):
     take(capsule, stream)
-    assert cuda.cuStreamSynchronize(stream) == 0
+    event = made(cuda.cuEventCreate, c_uint(0))
+    assert cuda.cuEventRecord(event, stream) == 0
+    while (code := cuda.cuEventQuery(event)) == NOT_READY:
+        pass
+    assert code == 0, code
     return np.frombuffer(ctypes.string_at(mine.value, 24), np.float32).tolist()
 
 def launched(graph, stream):
