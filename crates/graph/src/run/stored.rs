@@ -35,6 +35,9 @@ type InputStorage = SmallVec<[StorageType; 8]>;
 /// Storage types and types of the inputs of a graph, and their context.
 type Inputs = (InputStorage, CallSignature, Context);
 
+/// Inputs that were looked up, and what was inferred for them.
+type LastInputs = (Inputs, Arc<Inferred>);
+
 /// Bytes of the data of a call that returns within microseconds.
 const SHORT: usize = 16 << 10;
 
@@ -50,7 +53,7 @@ pub(super) struct StoredGraphs {
     inferred: Mutex<HashMap<Inputs, Arc<Inferred>>>,
     /// the last inputs that were looked up, so that calls on the same types compute no hash; apart, as
     /// graphs are made on small stacks
-    last: Mutex<Option<Box<(Inputs, Arc<Inferred>)>>>,
+    last: Mutex<Option<Box<LastInputs>>>,
     divided: Mutex<HashMap<Arc<[bool]>, Arc<StoredGraph>>>,
     /// warnings of dense copies that nobody took yet
     warnings: Mutex<Vec<String>>,
