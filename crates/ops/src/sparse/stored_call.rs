@@ -60,8 +60,7 @@ impl StoredCall {
         inputs: &[&NDArray],
         outputs: Option<&[&NDArray]>,
     ) -> Result<Arrays, OpError> {
-        let own = self.clone();
-        own.push(call, inputs, outputs).map_err(|e| described(e, call, (self.def, &self.attrs), inputs))
+        self.clone().push(call, inputs, outputs).map_err(|e| described(e, call, (self.def, &self.attrs), inputs))
     }
 
     #[cfg_attr(debug_assertions, track_caller)]
