@@ -147,12 +147,13 @@ class Bench:
         extra: Mapping[str, Any] | None = None,
         environment: Mapping[str, str] | None = None,
         processors: Sequence[int] = (),
+        model: engines.Model | None = None,
     ) -> Lane:
-        """The engine with the network loaded, asked for batches of this size; its answers are
-        compared with MXNet's.
+        """The engine with the network, or `model` in its place, loaded, asked for batches of this
+        size; its answers are compared with MXNet's of the network.
         """
         say(f"starting {engine} with {network}")
-        model = files(engine, network, batch)
+        model = model or files(engine, network, batch)
         lane = Lane(self.process(engine, environment, processors), model, extra or {}, self.options.quiet)
         lane.settings = engines.settings(engine, 1, 1 if processors else engines.cores())
         lane.use(next(iter(lane.settings)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
+import quantized
 from environments import NETWORKS
 from lanes import BRIEF_CALLERS, Answer, Bench, Lane, Rounds, Turn, middle
 from report import Result, against_best, best_and_median, disturbance
@@ -11,6 +12,8 @@ from report import Result, against_best, best_and_median, disturbance
 # What each network should reach, as a multiple of the best peer's images per second.
 GOALS = {"resnet18_v1": 1.9, "vgg11_bn": 2.0, "resnet50_v1": 1.3, "resnet50_v2": 1.3}
 OTHER_GOAL = 1.1
+# Networks that are measured in 8 bits.
+EIGHT_BITS = ("resnet18_v1", "resnet50_v1", "mobilenetv2_1.0")
 # Turns lie a tenth apart while neighbours disturb, so medians of nine differ by up to 7 % by
 # chance.
 EVEN_ROUNDS = 25
@@ -49,6 +52,15 @@ def bfloat16(bench: Bench, name: str) -> Result:
     rounds = _rounds(bench, lanes, 1)
     goal = 1.25 if name == "resnet18_v1" else 1.0
     return against_best(f"bf16-{name}", f"{name}, bf16, images/s", lanes, rounds, goal, "images_per_second")
+
+
+def eight_bits(bench: Bench, name: str, callers: int = 1) -> Result:
+    """8-bit integers: MXNet's quantized form, and that of onnxruntime's quantizer for peers."""
+    lanes = bench.lanes(name, callers, model=quantized.files(name))
+    rounds = _rounds(bench, lanes, callers)
+    row = f"int8-{name}" if callers == 1 else f"int8-{name}-{callers}"
+    what = f"{name}, int8, {callers} caller{'s' * (callers > 1)}, images/s"
+    return against_best(row, what, lanes, rounds, 1.0, "images_per_second")
 
 
 def avx2(bench: Bench) -> Result:
@@ -179,6 +191,8 @@ ROWS = {
     "two-cores": two_cores,
     "batch-32": lambda bench: batch(bench, 32),
     **{f"bf16-{name}": lambda bench, name=name: bfloat16(bench, name) for name in ("resnet18_v1", "resnet50_v1")},
+    **{f"int8-{name}": lambda bench, name=name: eight_bits(bench, name) for name in EIGHT_BITS},
+    **{f"int8-{name}-8": lambda bench, name=name: eight_bits(bench, name, 8) for name in EIGHT_BITS},
     "avx2": avx2,
     "push": push,
 }

@@ -1,9 +1,15 @@
-//! Convolutions of bytes, as products of copied windows with packed weights.
+//! Convolutions of bytes. An image is copied channels last, as unsigned numbers with what pads it;
+//! then the windows of an output pixel are a few runs of bytes, the same for every pixel, and
+//! products read them where they are.
 
-use super::gemm::{Int8Gemm, TILE, sign_flip};
-use super::{Level, Rows};
+use super::band::{BAND, Band, BandArgs};
+use super::depthwise::Depthwise;
+use super::finish::Epilogue;
+use super::tile::{self, COLUMNS, GROUP, PANEL, Windows, sign_flip};
+use super::turn::{copy_few, turn};
+use super::{Level, RoundTo, Rows};
 use crate::isa::Isa;
-use crate::par::{Par, par_columns_mut};
+use crate::par::{Columns, Par, par_chunks_mut, par_columns_mut};
 
 /// A convolution over three spatial axes (fewer have extents of 1), channels first.
 #[derive(Clone, Debug)]
@@ -32,24 +38,65 @@ pub struct Int8Conv {
     pub isa: Isa,
 }
 
-/// Output pixels that are computed together.
-const PIXELS: usize = 4 * TILE;
+/// The operands of a convolution.
+pub struct Int8ConvOperands<'a, T> {
+    /// images, `[batch, channels, input...]`
+    pub data: Rows<'a>,
+    /// bytes that are added to results, in the shape of the output
+    pub addend: Option<Rows<'a>>,
+    /// weights as [`Int8Conv::pack`] left them
+    pub packed: &'a [u8],
+    /// makes results of sums
+    pub epilogue: &'a dyn Epilogue<T>,
+}
+
+/// Bytes of copied images that are multiplied together.
+const COPIED: usize = 2 << 20;
+/// Bytes of a chunk of copied rows.
+const COPIED_CHUNK: usize = 16 << 10;
+/// Chunks of products that keep all threads busy.
+const CHUNKS: usize = 16;
 
 impl Int8Conv {
-    /// The product of windows with the filters of a group.
-    fn gemm(&self) -> Int8Gemm {
-        let taps: usize = self.kernel.iter().product();
-        Int8Gemm::new(self.filters / self.groups, self.channels / self.groups * taps, self.isa)
-    }
-
     /// The level it runs on.
     pub fn level(&self) -> Level {
-        self.gemm().level()
+        Level::of(self.isa).or_best()
+    }
+
+    /// Whether each filter sees one channel, its own.
+    fn is_depthwise(&self) -> bool {
+        self.channels == self.groups && self.filters == self.groups && self.groups > 1
+    }
+
+    fn taps(&self) -> usize {
+        self.kernel.iter().product()
+    }
+
+    /// Bytes of a group's channels at a pixel of a copied image.
+    fn group_len(&self) -> Option<usize> {
+        let channels = self.channels / self.groups;
+        if self.is_depthwise() { Some(1) } else { channels.max(1).checked_next_multiple_of(GROUP) }
+    }
+
+    /// Bytes of a pixel of a copied image.
+    fn pixel_len(&self) -> Option<usize> {
+        if self.is_depthwise() {
+            return self.channels.checked_next_multiple_of(PANEL);
+        }
+        self.group_len()?.checked_mul(self.groups)
+    }
+
+    /// Weights of a filter as they are packed.
+    fn row_len(&self) -> Option<usize> {
+        self.group_len()?.checked_mul(self.taps())
     }
 
     /// Bytes that [`pack`](Self::pack) writes; `None` where they cannot be counted.
     pub fn packed_len(&self) -> Option<usize> {
-        self.gemm().packed_len()?.checked_mul(self.groups)
+        if self.is_depthwise() {
+            return Depthwise::packed_len(self.channels, self.taps());
+        }
+        tile::packed_len(self.filters / self.groups, self.row_len()?)?.checked_mul(self.groups)
     }
 
     /// Packs the filters, `[filters, channels / groups, kernel...]`.
@@ -57,80 +104,295 @@ impl Int8Conv {
     /// # Panics
     /// If a slice is smaller than the shape says.
     pub fn pack(&self, weights: &[i8], packed: &mut [u8]) {
-        let gemm = self.gemm();
-        let (from, to) = (weights.len() / self.groups, packed.len() / self.groups);
+        let (taps, groups) = (self.taps(), self.groups);
+        if self.is_depthwise() {
+            return Depthwise::pack(self.channels, taps, weights, packed);
+        }
+        let (channels, filters) = (self.channels / groups, self.filters / groups);
+        let group_len = self.group_len().unwrap_or(GROUP);
+        let (from, to) = (filters * channels * taps, packed.len() / groups);
         if from == 0 || to == 0 {
             return;
         }
         for (weights, packed) in weights.chunks_exact(from).zip(packed.chunks_exact_mut(to)) {
-            gemm.pack(weights, packed);
+            let weight = |filter: usize, i: usize| match (i / group_len, i % group_len) {
+                (tap, channel) if channel < channels => weights[(filter * channels + channel) * taps + tap],
+                _ => 0,
+            };
+            tile::pack(filters, group_len * taps, weight, packed);
         }
     }
 
-    /// Computes `out[at] = epilogue(at, filter, sum)` for every element of the output.
+    /// Rows and columns of the input as they are seen: an image whose pixels are multiplied one by one
+    /// is one row.
+    fn axes(&self) -> Axes {
+        if self.kernel == [1; 3] && self.stride == [1; 3] && self.pad == [0; 3] && self.input == self.output {
+            let pixels = self.input.iter().product();
+            return Axes {
+                input: [1, 1, pixels],
+                output: [1, 1, pixels],
+                stride: [1; 3],
+                pad: [0; 3],
+                copied: [1, 1, pixels],
+            };
+        }
+        let copied = |axis: usize| {
+            (self.output[axis].max(1) - 1) * self.stride[axis] + (self.kernel[axis].max(1) - 1) * self.dilate[axis] + 1
+        };
+        Axes {
+            input: self.input,
+            output: self.output,
+            stride: self.stride,
+            pad: self.pad,
+            copied: std::array::from_fn(copied),
+        }
+    }
+
+    /// Bytes of a copied image; `None` where they cannot be counted.
+    fn image_len(&self) -> Option<usize> {
+        let axes = self.axes();
+        axes.copied.iter().try_fold(self.pixel_len()?, |n, extent| n.checked_mul(*extent))
+    }
+
+    /// Images that are copied and multiplied together.
+    fn together(&self) -> usize {
+        (COPIED / self.image_len().unwrap_or(usize::MAX).max(1)).clamp(1, self.batch.max(1))
+    }
+
+    /// Bytes of memory that [`run`](Self::run) needs for as long as it runs; `None` where they cannot
+    /// be counted.
+    pub fn workspace_len(&self) -> Option<usize> {
+        self.image_len()?.checked_mul(self.together())
+    }
+
+    /// Computes the results of every element of the output.
     ///
     /// # Panics
-    /// If a slice is smaller than the shape says.
-    pub fn run<T, E>(&self, par: &dyn Par, data: Rows<'_>, packed: &[u8], epilogue: &E, out: &mut [T])
-    where
-        T: Send,
-        E: Fn(usize, usize, i32) -> T + Sync,
-    {
-        let gemm = self.gemm();
-        let pixels: usize = self.output.iter().product();
-        let filters = self.filters / self.groups;
-        let image = self.channels / self.groups * self.input.iter().product::<usize>();
-        let (row, panels) = (gemm.row_len(), packed.len() / self.groups);
-        let outer = self.batch * self.groups;
-        par_columns_mut(par, out, [outer, filters, pixels], PIXELS, PIXELS * row, |o, start, mut band, scratch| {
-            let image = Rows { bytes: &data.bytes[o * image..][..image], signed: data.signed };
-            let group = o % self.groups;
-            for (i, window) in scratch.chunks_exact_mut(row.max(1)).take(band.width()).enumerate() {
-                self.copy_window(image, start + i, window);
+    /// If an operand is smaller than the shape says, or `workspace` than
+    /// [`workspace_len`](Self::workspace_len).
+    pub fn run<T: RoundTo>(&self, par: &dyn Par, x: &Int8ConvOperands<'_, T>, out: &mut [T], workspace: &mut [u8]) {
+        let axes = self.axes();
+        let [pixels, plane] = [axes.output, axes.input].map(|extents| extents.iter().product::<usize>());
+        if out.is_empty() {
+            return;
+        }
+        let (image, result) = (self.channels * plane, self.filters * pixels);
+        let [image_len, pixel_len] = [self.image_len(), self.pixel_len()].map(|len| len.expect("was counted"));
+        let job = ConvJob { conv: self, axes, pixel_len, segments: self.segments(&axes, pixel_len), operands: x };
+        for first in (0..self.batch).step_by(self.together()) {
+            let count = self.together().min(self.batch - first);
+            let copied = &mut workspace[..count * image_len];
+            job.copy(par, &x.data.bytes[first * image..][..count * image], copied);
+            let out = &mut out[first * result..][..count * result];
+            job.multiply(par, first, copied, out);
+        }
+    }
+
+    /// Runs of bytes of a window in a copied image: taps next to each other are one, unless other
+    /// groups are between them.
+    fn segments(&self, axes: &Axes, pixel_len: usize) -> Vec<usize> {
+        let [_, height, width] = axes.copied;
+        let columns = if self.rows_are_runs() { 1 } else { self.kernel[2] };
+        let mut segments = Vec::with_capacity(self.taps());
+        for depth in 0..self.kernel[0] {
+            for row in 0..self.kernel[1] {
+                for column in 0..columns {
+                    let [d, h, w] = [depth * self.dilate[0], row * self.dilate[1], column * self.dilate[2]];
+                    segments.push(((d * height + h) * width + w) * pixel_len);
+                }
             }
-            let packed = &packed[group * panels..][..panels];
-            for first in (0..band.width()).step_by(TILE) {
-                let (count, copied) = (TILE.min(band.width() - first), &scratch[first * row..]);
-                gemm.for_sums(copied, count, 0..filters, packed, data.signed, |pixel, filter, sum| {
-                    let at = (o * filters + filter) * pixels + start + first + pixel;
-                    band.row(filter)[first + pixel] = epilogue(at, group * filters + filter, sum);
-                });
+        }
+        segments
+    }
+
+    fn rows_are_runs(&self) -> bool {
+        self.groups == 1 && self.dilate[2] == 1
+    }
+}
+
+/// Extents of a convolution, and those of its copied images.
+#[derive(Clone, Copy)]
+struct Axes {
+    input: [usize; 3],
+    output: [usize; 3],
+    stride: [usize; 3],
+    pad: [usize; 3],
+    copied: [usize; 3],
+}
+
+/// A running convolution.
+struct ConvJob<'a, T> {
+    conv: &'a Int8Conv,
+    axes: Axes,
+    /// Bytes of a pixel of copied images.
+    pixel_len: usize,
+    segments: Vec<usize>,
+    operands: &'a Int8ConvOperands<'a, T>,
+}
+
+impl<T: RoundTo> ConvJob<'_, T> {
+    /// Copies images channels last, as unsigned numbers.
+    fn copy(&self, par: &dyn Par, images: &[u8], copied: &mut [u8]) {
+        let Axes { input, pad, copied: extents, .. } = self.axes;
+        let image = self.conv.channels * input.iter().product::<usize>();
+        let row_len = extents[2] * self.pixel_len;
+        let rows = (COPIED_CHUNK / row_len.max(1)).max(1);
+        par_chunks_mut(par, copied, rows * row_len, |chunk, out| {
+            for (i, out) in out.chunks_exact_mut(row_len).enumerate() {
+                let row = chunk * rows + i;
+                let (row, number) = (row % (extents[0] * extents[1]), row / (extents[0] * extents[1]));
+                let at = [row / extents[1], row % extents[1]];
+                let inside = |axis: usize| at[axis].checked_sub(pad[axis]).filter(|i| *i < input[axis]);
+                let place = inside(0).zip(inside(1)).map(|(d, h)| (d * input[1] + h) * input[2]);
+                self.copy_row(place.map(|place| &images[number * image + place..(number + 1) * image]), out);
             }
         });
     }
 
-    /// Copies the window of an output pixel of a group as unsigned numbers.
-    fn copy_window(&self, image: Rows<'_>, pixel: usize, window: &mut [u8]) {
-        let flip = sign_flip(image.signed);
-        let [_, height, width] = self.output;
-        let at = [pixel / (height * width), pixel / width % height, pixel % width];
-        let starts: [usize; 3] = std::array::from_fn(|axis| at[axis] * self.stride[axis]);
-        // Where a tap of an axis reads, if inside.
-        let place = |axis: usize, tap: usize| {
-            (starts[axis] + tap * self.dilate[axis]).checked_sub(self.pad[axis]).filter(|i| *i < self.input[axis])
-        };
-        let plane: usize = self.input.iter().product();
-        let mut to = window.iter_mut();
-        for channel in image.bytes.chunks_exact(plane.max(1)) {
-            for depth in 0..self.kernel[0] {
-                for row in 0..self.kernel[1] {
-                    let line = place(0, depth).zip(place(1, row)).map(|(d, r)| (d * self.input[1] + r) * self.input[2]);
-                    for column in 0..self.kernel[2] {
-                        let byte = line.zip(place(2, column)).map_or(0, |(line, c)| channel[line + c]);
-                        if let Some(to) = to.next() {
-                            *to = byte ^ flip;
-                        }
-                    }
-                }
-            }
+    /// Copies a row of all channels, whose first channel begins `from`; none is in the padding.
+    fn copy_row(&self, from: Option<&[u8]>, out: &mut [u8]) {
+        let Axes { input, pad, .. } = self.axes;
+        let flip = sign_flip(self.operands.data.signed);
+        let Some(from) = from else { return out.fill(flip) };
+        let (left, pixel) = ((pad[2] * self.pixel_len).min(out.len()), self.pixel_len);
+        let (before, out) = out.split_at_mut(left);
+        before.fill(flip);
+        let width = input[2].min(out.len() / pixel);
+        let (out, after) = out.split_at_mut(width * pixel);
+        after.fill(flip);
+        let plane: usize = input.iter().product();
+        let channels = self.conv.channels / self.conv.groups;
+        let group_len = self.conv.group_len().unwrap_or(GROUP);
+        if channels == group_len || self.conv.groups == 1 {
+            turn(from, plane, [self.conv.channels, width], flip, |column, channel, bytes| {
+                copy_few(&mut out[column * pixel + channel..], bytes);
+            });
+            return;
         }
-        to.for_each(|rest| *rest = 0);
+        for group in 0..self.conv.groups {
+            let from = &from[group * channels * plane..];
+            turn(from, plane, [channels, width], flip, |column, channel, bytes| {
+                copy_few(&mut out[column * pixel + group * group_len + channel..][..bytes.len()], bytes);
+            });
+        }
+    }
+
+    /// Multiplies copied images, of which the first has this number.
+    fn multiply(&self, par: &dyn Par, first: usize, copied: &[u8], out: &mut [T]) {
+        let pixels: usize = self.axes.output.iter().product();
+        let (groups, filters) = (self.conv.groups, self.conv.filters / self.conv.groups);
+        let images = out.len() / (self.conv.filters * pixels);
+        let image_len = copied.len() / images;
+        // A chunk has the filters of some groups, or some of those of a group.
+        let (outer, rows) = if self.conv.is_depthwise() {
+            let parts = parts_of(groups, images * pixels.div_ceil(BAND));
+            (parts, groups / parts)
+        } else {
+            let parts = parts_of(filters, groups * images * pixels.div_ceil(BAND));
+            (groups * parts, filters / parts)
+        };
+        par_columns_mut(
+            par,
+            out,
+            [images * outer, rows, pixels],
+            BAND,
+            Band::<T>::BYTES,
+            |o, start, mut part, scratch| {
+                let (image, filter) = (o / outer, o % outer * rows);
+                let copied = &copied[image * image_len..][..image_len];
+                let mut band = Band::of(scratch);
+                let starts: [usize; BAND] = std::array::from_fn(|i| self.start_of((start + i).min(pixels - 1)));
+                let starts = &starts[..part.width()];
+                for f in (0..rows).step_by(COLUMNS) {
+                    let count = COLUMNS.min(rows - f);
+                    let place = (first + image) * self.conv.filters + filter + f;
+                    self.read_addend(place * pixels + start, [count, part.width()], &mut band);
+                    self.compute(copied, starts, [filter + f, count], &mut band);
+                    put(&band, f, count, &mut part);
+                }
+            },
+        );
+    }
+
+    /// Offset of the window of an output pixel in a copied image.
+    fn start_of(&self, pixel: usize) -> usize {
+        let Axes { output: [_, height, width], stride, copied, .. } = self.axes;
+        let [d, h, w] = [pixel / (height * width), pixel / width % height, pixel % width];
+        ((d * stride[0] * copied[1] + h * stride[1]) * copied[2] + w * stride[2]) * self.pixel_len
+    }
+
+    /// Computes the results of some pixels and neighbouring filters, of one group or depthwise.
+    fn compute(&self, copied: &[u8], starts: &[usize], columns: [usize; 2], band: &mut Band<'_, T>) {
+        let (conv, x) = (self.conv, self.operands);
+        let added = x.addend.is_some();
+        if conv.is_depthwise() {
+            let depthwise = Depthwise { channels: conv.channels, packed: x.packed, segments: &self.segments };
+            band.finish_filled(starts.len(), columns, x.epilogue, added, |sums| {
+                depthwise.sums(copied, starts, columns, x.data.signed, sums);
+            });
+            return;
+        }
+        let filters = conv.filters / conv.groups;
+        let (group, filter) = (columns[0] / filters, columns[0] % filters);
+        let (group_len, row_len) = (conv.group_len().unwrap_or(GROUP), conv.row_len().unwrap_or(GROUP));
+        let len = tile::panel_len(row_len);
+        let runs = row_len / self.segments.len().max(1);
+        let windows = Windows::new(&copied[group * group_len..], &self.segments, runs / GROUP);
+        let panels = &x.packed[(group * filters.div_ceil(PANEL) + filter / PANEL) * len..];
+        band.compute(&BandArgs {
+            level: conv.level(),
+            windows: &windows,
+            starts,
+            panels: &panels[..columns[1].div_ceil(PANEL) * len],
+            columns,
+            signed: x.data.signed,
+            epilogue: x.epilogue,
+            added,
+        });
+    }
+
+    /// Turns what is added to some filters and pixels.
+    fn read_addend(&self, at: usize, [filters, pixels]: [usize; 2], band: &mut Band<'_, T>) {
+        let Some(addend) = self.operands.addend else { return };
+        let plane: usize = self.axes.output.iter().product();
+        turn(&addend.bytes[at..], plane, [filters, pixels], 0, |pixel, filter, bytes| {
+            copy_few(&mut band.addend[pixel][filter..], bytes);
+        });
+    }
+}
+
+/// Parts of equal length, a multiple of a tile's columns, so that there are enough chunks.
+fn parts_of(filters: usize, chunks: usize) -> usize {
+    let wanted = CHUNKS.div_ceil(chunks.max(1));
+    let tiles = filters / COLUMNS;
+    if filters.is_multiple_of(COLUMNS) {
+        (1..=tiles.min(wanted)).rev().find(|n| tiles % n == 0).unwrap_or(1)
+    } else {
+        1
+    }
+}
+
+/// Turns results of some filters, and writes them.
+fn put<T: RoundTo>(band: &Band<'_, T>, first: usize, filters: usize, out: &mut Columns<'_, T>) {
+    let pixels = out.width();
+    if size_of::<T>() == 1 {
+        let bytes: &[u8] = bytemuck::cast_slice(&*band.results);
+        turn(bytes, COLUMNS, [pixels, filters], 0, |filter, pixel, bytes| {
+            copy_few(&mut bytemuck::cast_slice_mut::<T, u8>(out.row(first + filter))[pixel..], bytes);
+        });
+        return;
+    }
+    for filter in 0..filters {
+        for (out, results) in out.row(first + filter).iter_mut().zip(&*band.results) {
+            *out = results[filter];
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::int8::{AddedBytes, EachSum, Function, ScaledSums};
     use crate::par::Serial;
     use crate::testing::{Reverse, Threads};
 
@@ -198,13 +460,101 @@ mod tests {
                 conv.pack(&weights, &mut packed);
                 for par in [&Serial as &dyn Par, &Reverse, &Threads(3)] {
                     let mut out = vec![i32::MIN; want.len()];
-                    conv.run(par, Rows { bytes: &data, signed }, &packed, &|_, _, sum| sum, &mut out);
+                    let mut workspace = vec![0xa5; conv.workspace_len().unwrap()];
+                    let mut run = |epilogue: &dyn Epilogue<i32>, out: &mut [i32]| {
+                        let data = Rows { bytes: &data, signed };
+                        let operands = Int8ConvOperands { data, addend: None, packed: &packed, epilogue };
+                        conv.run(par, &operands, out, &mut workspace);
+                    };
+                    run(&EachSum(|_, sum| sum), &mut out);
                     assert_eq!(out, want, "{isa} {groups} {stride} {pad} {dilate}");
-                    // The epilogue is told where it stores, and of which filter.
-                    conv.run(par, Rows { bytes: &data, signed }, &packed, &|at, _, _| at as i32, &mut out);
-                    assert!(out.iter().enumerate().all(|(i, at)| i as i32 == *at));
-                    conv.run(par, Rows { bytes: &data, signed }, &packed, &|_, f, _| f as i32, &mut out);
+                    // The epilogue is told of which filter a sum is.
+                    run(&EachSum(|f, _| f as i32), &mut out);
                     assert!(out.iter().enumerate().all(|(i, f)| (i / (outputs * outputs) % 20) as i32 == *f));
+                }
+            }
+        }
+    }
+
+    /// Numbers that look random, of all bytes.
+    fn bytes(len: usize, seed: usize) -> Vec<u8> {
+        (0..len).map(|i| ((i + seed).wrapping_mul(2_654_435_761) >> 13) as u8).collect()
+    }
+
+    #[test]
+    fn every_shape_of_layer_agrees_with_the_definition_in_bytes_with_and_without_an_addend() {
+        let square = |n: usize| [1, n, n];
+        // Channels, filters, groups, input, kernel, stride, pad.
+        let layers: [(usize, usize, usize, [usize; 3], usize, usize, usize); 9] = [
+            (3, 64, 1, square(15), 7, 2, 3),
+            (64, 128, 1, square(7), 1, 1, 0),
+            (35, 70, 1, square(14), 3, 1, 1),
+            (24, 24, 24, square(9), 3, 1, 1),
+            (130, 130, 130, square(7), 3, 2, 1),
+            (6, 12, 6, square(6), 3, 1, 1),
+            (20, 40, 4, square(6), 3, 1, 1),
+            (16, 1, 1, square(1), 1, 1, 0),
+            (17, 33, 1, square(20), 1, 2, 0),
+        ];
+        for (channels, filters, groups, input, kernel, stride, pad) in layers {
+            let output = [1, 1, 2].map(|axis| (input[axis.min(2)] + 2 * pad - kernel) / stride + 1);
+            let conv = |isa| Int8Conv {
+                batch: 3,
+                channels,
+                filters,
+                groups,
+                input,
+                output: [1, output[1], output[2]],
+                kernel: [1, kernel, kernel],
+                stride: [1, stride, stride],
+                pad: [0, pad, pad],
+                dilate: [1; 3],
+                isa,
+            };
+            let any = conv(Isa::detect());
+            let taps = kernel * kernel;
+            let size = 3 * filters * output[1] * output[2];
+            let (data, addend) = (bytes(3 * channels * input[1] * input[2], 1), bytes(size, 3));
+            let weights: Vec<i8> = bytes(filters * channels / groups * taps, 2).iter().map(|b| *b as i8).collect();
+            let factor: Vec<f32> = (0..filters).map(|f| 1e-3 * (1 + f % 5) as f32).collect();
+            let bias: Vec<f32> = (0..filters).map(|f| (f * 91 % 400) as f32 - 200.0).collect();
+            for signed in [false, true] {
+                let of = |b: &u8| if signed { i32::from(*b as i8) } else { i32::from(*b) };
+                let sums = reference(&any, &data.iter().map(of).collect::<Vec<_>>(), &weights);
+                for added in [None, Some(true), Some(false)] {
+                    let result = |i: usize| {
+                        let f = i / (output[1] * output[2]) % filters;
+                        let v = ((sums[i] as f32 + bias[f]) * factor[f]).max(0.0);
+                        let byte = |signed| if signed { f64::from(addend[i] as i8) } else { f64::from(addend[i]) };
+                        let v = added.map_or(v, |signed| ((f64::from(v) + byte(signed) * 0.25) as f32).min(127.0));
+                        u8::round_to(v)
+                    };
+                    let want: Vec<u8> = (0..size).map(result).collect();
+                    assert!(
+                        size < 9 || want.iter().collect::<std::collections::BTreeSet<_>>().len() > 3,
+                        "{channels} {filters}"
+                    );
+                    let added_bytes = added.map(|signed| AddedBytes { signed, factor: 0.25, most: 127.0 });
+                    let mut epilogue = ScaledSums::new(bias.clone(), factor.clone());
+                    epilogue.functions[0] = Some(Function::Relu);
+                    epilogue.addend = added_bytes;
+                    for isa in Isa::ALL {
+                        let conv = conv(isa);
+                        let mut packed = vec![0x5a; conv.packed_len().unwrap()];
+                        conv.pack(&weights, &mut packed);
+                        for par in [&Serial as &dyn Par, &Reverse, &Threads(3)] {
+                            let mut workspace = vec![0xa5; conv.workspace_len().unwrap()];
+                            let mut out = vec![7u8; size];
+                            let operands = Int8ConvOperands {
+                                data: Rows { bytes: &data, signed },
+                                addend: added.map(|signed| Rows { bytes: &addend, signed }),
+                                packed: &packed,
+                                epilogue: &epilogue,
+                            };
+                            conv.run(par, &operands, &mut out, &mut workspace);
+                            assert!(out == want, "{isa}: {channels} {filters} {groups} {kernel} {signed} {added:?}");
+                        }
+                    }
                 }
             }
         }

@@ -1,22 +1,17 @@
 //! `C = A * Wᵀ` of bytes: rows of data by packed weights.
 
-use super::Level;
+use super::band::{BAND, Band, BandArgs};
+use super::finish::Epilogue;
+use super::tile::{self, COLUMNS, GROUP, PANEL, Windows, sign_flip};
+use super::{Level, RoundTo};
 use crate::isa::Isa;
 use crate::par::{Par, par_chunks_mut_scratch, par_columns_mut};
+use std::ops::Range;
 
-/// Columns of C that a panel of packed weights holds.
-pub(super) const PANEL: usize = 16;
-/// Products that one sum takes together.
-const GROUP: usize = 4;
-/// Rows of C that are computed together.
-pub(super) const TILE: usize = 8;
-/// Difference between signed data and unsigned ones.
-const SHIFT: i32 = 128;
-/// Bytes of the corrections after the weights of a panel.
-const CORRECTIONS: usize = PANEL * size_of::<i32>();
-
-/// Sums of a tile.
-pub(super) type Tile = [[i32; PANEL]; TILE];
+/// Rows of C from which on chunks have all columns.
+const MANY_ROWS: usize = 16 * BAND;
+/// Least products of a chunk that are worth a thread.
+const LEAST_PRODUCTS: usize = 128 << 10;
 
 /// Rows of data.
 #[derive(Clone, Copy)]
@@ -55,158 +50,132 @@ impl Int8Gemm {
     }
 
     /// Bytes from one copied row to the next.
-    pub(super) fn row_len(&self) -> usize {
+    fn row_len(&self) -> usize {
         self.k.next_multiple_of(GROUP)
-    }
-
-    fn panel_len(&self) -> usize {
-        self.row_len() * PANEL + CORRECTIONS
     }
 
     /// Bytes that [`pack`](Self::pack) writes; `None` where they cannot be counted.
     pub fn packed_len(&self) -> Option<usize> {
-        let row = self.k.checked_next_multiple_of(GROUP)?;
-        row.checked_mul(PANEL)?.checked_add(CORRECTIONS)?.checked_mul(self.n.div_ceil(PANEL))
+        tile::packed_len(self.n, self.k.checked_next_multiple_of(GROUP)?)
     }
 
-    /// Packs the weights: in lines of 64 bytes, four neighbours of each of 16 rows.
+    /// Packs the weights.
     ///
     /// # Panics
     /// If a slice is smaller than the shape says.
     pub fn pack(&self, weights: &[i8], packed: &mut [u8]) {
         assert!(weights.len() >= self.n * self.k, "weights need {} bytes, got {}", self.n * self.k, weights.len());
-        let len = self.panel_len();
-        for (p, panel) in packed[..len * self.n.div_ceil(PANEL)].chunks_exact_mut(len).enumerate() {
-            let (bytes, corrections) = panel.split_at_mut(len - CORRECTIONS);
-            bytes.fill(0);
-            corrections.fill(0);
-            for (column, correction) in corrections.chunks_exact_mut(size_of::<i32>()).enumerate() {
-                let Some(row) =
-                    (p * PANEL + column < self.n).then(|| &weights[(p * PANEL + column) * self.k..][..self.k])
-                else {
-                    continue;
-                };
-                for (i, w) in row.iter().enumerate() {
-                    bytes[i / GROUP * GROUP * PANEL + column * GROUP + i % GROUP] = *w as u8;
-                }
-                let sum = row.iter().fold(0i32, |sum, w| sum.wrapping_add(i32::from(*w)));
-                correction.copy_from_slice(&sum.wrapping_mul(SHIFT).to_ne_bytes());
-            }
-        }
+        let weight = |column: usize, i: usize| if i < self.k { weights[column * self.k + i] } else { 0 };
+        tile::pack(self.n, self.row_len(), weight, packed);
     }
 
-    /// Computes all rows of C: `out[row, column] = epilogue(row, column, sum)`.
+    /// Computes all rows of C: the epilogue's results.
     ///
     /// # Panics
     /// If a slice is smaller than the shape says.
-    pub fn run<T, E>(&self, par: &dyn Par, rows: Rows<'_>, packed: &[u8], epilogue: &E, out: &mut [T])
-    where
-        T: Send,
-        E: Fn(usize, usize, i32) -> T + Sync,
-    {
+    pub fn run<T: RoundTo>(
+        &self,
+        par: &dyn Par,
+        rows: Rows<'_>,
+        packed: &[u8],
+        epilogue: &dyn Epilogue<T>,
+        out: &mut [T],
+    ) {
         if self.n == 0 || out.is_empty() {
             return;
         }
-        let m = out.len() / self.n;
+        let (m, n) = (out.len() / self.n, self.n);
         assert!(rows.bytes.len() >= m * self.k, "A needs {} bytes, got {}", m * self.k, rows.bytes.len());
-        let row_len = self.row_len();
-        let copy = |first: usize, count: usize, to: &mut [u8]| {
-            for (r, to) in to.chunks_exact_mut(row_len.max(1)).take(count).enumerate() {
-                self.copy_row(rows, &rows.bytes[(first + r) * self.k..][..self.k], to);
-            }
-        };
-        if m >= 2 * TILE {
-            par_chunks_mut_scratch(par, out, TILE * self.n, TILE * row_len, |chunk, out, scratch| {
-                let (first, count) = (chunk * TILE, out.len() / self.n);
-                copy(first, count, scratch);
-                self.for_sums(scratch, count, 0..self.n, packed, rows.signed, |row, column, sum| {
-                    out[row * self.n + column] = epilogue(first + row, column, sum);
+        let job = GemmJob { gemm: self, rows, packed, epilogue };
+        let scratch = self.copied_len() + Band::<T>::BYTES;
+        if m >= MANY_ROWS {
+            par_chunks_mut_scratch(par, out, BAND * n, scratch, |chunk, out, scratch| {
+                let first = chunk * BAND;
+                job.run(first..first + out.len() / n, 0..n, scratch, |row, column, results| {
+                    out[(row - first) * n + column..][..results.len()].copy_from_slice(results);
                 });
             });
             return;
         }
-        let width = self.columns_of_chunk(m);
-        par_columns_mut(par, out, [1, m, self.n], width, m * row_len, |_, start, mut band, scratch| {
-            copy(0, m, scratch);
-            let columns = start..start + band.width();
-            for first in (0..m).step_by(TILE) {
-                let copied = &scratch[first * row_len..];
-                self.for_sums(copied, TILE.min(m - first), columns.clone(), packed, rows.signed, |row, column, sum| {
-                    band.row(first + row)[column - start] = epilogue(first + row, column, sum);
-                });
-            }
+        let width = self.columns_of_chunk(m, par.parallelism());
+        par_columns_mut(par, out, [1, m, n], width, scratch, |_, start, mut part, scratch| {
+            job.run(0..m, start..start + part.width(), scratch, |row, column, results| {
+                part.row(row)[column - start..][..results.len()].copy_from_slice(results);
+            });
         });
     }
 
-    /// Columns of a chunk: whole panels with about 256 thousand products.
-    fn columns_of_chunk(&self, m: usize) -> usize {
-        ((256 << 10) / (m * self.k * PANEL).max(1)).max(1) * PANEL
+    /// Bytes of the copied rows of a band.
+    fn copied_len(&self) -> usize {
+        (BAND * self.row_len()).next_multiple_of(64)
     }
 
-    /// Copies a row of data as unsigned numbers.
-    fn copy_row(&self, rows: Rows<'_>, from: &[u8], to: &mut [u8]) {
-        let flip = sign_flip(rows.signed);
-        let (data, rest) = to.split_at_mut(self.k);
-        data.iter_mut().zip(from).for_each(|(to, from)| *to = from ^ flip);
-        rest.fill(0);
+    /// Columns of a chunk: whole tiles, a few chunks for each thread.
+    fn columns_of_chunk(&self, m: usize, threads: usize) -> usize {
+        let (even, least) = (self.n / (4 * threads.max(1)), LEAST_PRODUCTS / (m * self.k).max(1));
+        even.max(least).clamp(1, self.n).next_multiple_of(COLUMNS)
     }
+}
 
-    /// Calls `each(row, column, sum)` for some rows, at most [`TILE`], that were copied, and some
-    /// columns, which begin at a panel.
-    pub(super) fn for_sums(
+/// A running product.
+struct GemmJob<'a, T> {
+    gemm: &'a Int8Gemm,
+    rows: Rows<'a>,
+    packed: &'a [u8],
+    epilogue: &'a dyn Epilogue<T>,
+}
+
+impl<T: RoundTo> GemmJob<'_, T> {
+    /// Computes some rows and columns, which begin at a panel; `put(row, column, results)` takes
+    /// neighbours of a row.
+    fn run(
         &self,
-        copied: &[u8],
-        rows: usize,
-        columns: std::ops::Range<usize>,
-        packed: &[u8],
-        signed: bool,
-        mut each: impl FnMut(usize, usize, i32),
+        rows: Range<usize>,
+        columns: Range<usize>,
+        scratch: &mut [u8],
+        mut put: impl FnMut(usize, usize, &[T]),
     ) {
-        let len = self.panel_len();
-        for start in columns.clone().step_by(PANEL) {
-            let panel = &packed[start / PANEL * len..][..len];
-            let (bytes, corrections) = panel.split_at(len - CORRECTIONS);
-            let mut tile: Tile = [[0; PANEL]; TILE];
-            self.multiply(&copied[..rows * self.row_len()], rows, bytes, &mut tile);
-            for column in 0..PANEL.min(columns.end - start) {
-                let correction = if signed { read_i32(&corrections[column * size_of::<i32>()..]) } else { 0 };
-                for (row, sums) in tile[..rows].iter().enumerate() {
-                    each(row, start + column, sums[column].wrapping_sub(correction));
+        let Int8Gemm { k, level, .. } = *self.gemm;
+        let row_len = self.gemm.row_len();
+        let (copied, scratch) = scratch.split_at_mut(self.gemm.copied_len());
+        let mut band = Band::of(scratch);
+        let in_place = !self.rows.signed && k == row_len;
+        let len = tile::panel_len(row_len);
+        for first in rows.clone().step_by(BAND) {
+            let count = BAND.min(rows.end - first);
+            let data = &self.rows.bytes[first * k..][..count * k];
+            if !in_place {
+                self.copy(data, copied);
+            }
+            let data = if in_place { data } else { &copied[..count * row_len] };
+            let windows = Windows::new(data, &[0], row_len / GROUP);
+            let starts: [usize; BAND] = std::array::from_fn(|row| row * row_len);
+            for column in columns.clone().step_by(COLUMNS) {
+                let width = COLUMNS.min(columns.end - column);
+                band.compute(&BandArgs {
+                    level,
+                    windows: &windows,
+                    starts: &starts[..count],
+                    panels: &self.packed[column / PANEL * len..][..width.div_ceil(PANEL) * len],
+                    columns: [column, width],
+                    signed: self.rows.signed,
+                    epilogue: self.epilogue,
+                    added: false,
+                });
+                for (row, results) in band.results.iter().enumerate().take(count) {
+                    put(first + row, column, &results[..width]);
                 }
             }
         }
     }
 
-    fn multiply(&self, rows: &[u8], count: usize, panel: &[u8], tile: &mut Tile) {
-        match self.level {
-            #[cfg(target_arch = "x86_64")]
-            Level::Vnni => super::x86::multiply_vnni(rows, count, panel, tile),
-            #[cfg(target_arch = "x86_64")]
-            Level::Avx2 => super::x86::multiply_avx2(rows, count, panel, tile),
-            _ => multiply_portable(rows, count, panel, tile),
-        }
-    }
-}
-
-/// Bits that turn a byte into an unsigned number.
-pub(super) fn sign_flip(signed: bool) -> u8 {
-    if signed { 0x80 } else { 0 }
-}
-
-fn read_i32(bytes: &[u8]) -> i32 {
-    let mut number = [0; size_of::<i32>()];
-    number.copy_from_slice(&bytes[..size_of::<i32>()]);
-    i32::from_ne_bytes(number)
-}
-
-fn multiply_portable(rows: &[u8], count: usize, panel: &[u8], tile: &mut Tile) {
-    let row_len = rows.len() / count.max(1);
-    for (row, sums) in rows.chunks_exact(row_len.max(1)).zip(tile) {
-        for (data, weights) in row.chunks_exact(GROUP).zip(panel.chunks_exact(GROUP * PANEL)) {
-            for (sum, weights) in sums.iter_mut().zip(weights.chunks_exact(GROUP)) {
-                let products = data.iter().zip(weights).map(|(a, w)| i32::from(*a) * i32::from(*w as i8));
-                *sum = sum.wrapping_add(products.sum());
-            }
+    /// Copies rows as unsigned numbers.
+    fn copy(&self, from: &[u8], to: &mut [u8]) {
+        let (k, flip) = (self.gemm.k, sign_flip(self.rows.signed));
+        for (from, to) in from.chunks_exact(k.max(1)).zip(to.chunks_exact_mut(self.gemm.row_len().max(1))) {
+            let (data, rest) = to.split_at_mut(k);
+            data.iter_mut().zip(from).for_each(|(to, from)| *to = from ^ flip);
+            rest.fill(0);
         }
     }
 }
@@ -214,6 +183,7 @@ fn multiply_portable(rows: &[u8], count: usize, panel: &[u8], tile: &mut Tile) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::int8::EachSum;
     use crate::par::Serial;
     use crate::testing::{Reverse, Threads};
     use proptest::prelude::*;
@@ -222,7 +192,7 @@ mod tests {
         let mut packed = vec![0xa5; gemm.packed_len().unwrap()];
         gemm.pack(weights, &mut packed);
         let mut out = vec![i32::MIN; m * gemm.n];
-        gemm.run(par, rows, &packed, &|_, _, sum| sum, &mut out);
+        gemm.run(par, rows, &packed, &EachSum(|_, sum| sum), &mut out);
         out
     }
 

@@ -3,14 +3,24 @@
 //! Sums are exact modulo 2^32 on every level, so all levels give the same integers. No level adds
 //! pairs in 16 bits, where they would saturate.
 
+mod band;
 mod conv;
+mod depthwise;
+mod finish;
+mod function;
 mod gemm;
 mod level;
 mod round;
+mod tile;
+mod turn;
 #[cfg(target_arch = "x86_64")]
+#[allow(clippy::needless_range_loop)]
 mod x86;
 
-pub use conv::Int8Conv;
+pub use conv::{Int8Conv, Int8ConvOperands};
+pub use finish::{AddedBytes, EachSum, Epilogue, ScaledSums, SumsBlock, WholeSums};
+pub use function::Function;
 pub use gemm::{Int8Gemm, Rows};
 pub use level::Level;
 pub use round::{RoundTo, round_even};
+pub use tile::{COLUMNS, Sums};

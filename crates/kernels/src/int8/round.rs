@@ -1,7 +1,7 @@
 //! Rounding of numbers to integers, the same on every machine: half to even, limited to the type.
 
 /// An integer type that numbers are rounded to.
-pub trait RoundTo: Copy + Send {
+pub trait RoundTo: Copy + Send + bytemuck::Pod {
     /// Rounds half to even. Values outside of the type become its ends, NaN becomes 0.
     fn round_to(value: f32) -> Self;
 }

@@ -5,7 +5,7 @@ use crate::prelude::*;
 use crate::quantized::layer::rows;
 use crate::quantized::{CALIBRATION, Range, calibration, infer_float_ranges, product_range, scale, store_range};
 use mxrt_engine::OpError;
-use mxrt_kernels::int8::{Int8Gemm, RoundTo, Rows};
+use mxrt_kernels::int8::{EachSum, Int8Gemm, RoundTo, Rows};
 use mxrt_kernels::par::{Serial, par_chunks_mut};
 use mxrt_tensor::{DType, PartialShape};
 
@@ -183,7 +183,7 @@ fn multiply<T: RoundTo + bytemuck::Pod>(
         let gemm = Int8Gemm::new(n, k, isa);
         let mut packed = vec![0; gemm.packed_len().unwrap_or(0)];
         gemm.pack(bytemuck::cast_slice(weights), &mut packed);
-        gemm.run(&Serial, left, &packed, &|_, _, sum| T::round_to(sum as f32 * factor), out);
+        gemm.run(&Serial, left, &packed, &EachSum(|_, sum| T::round_to(sum as f32 * factor)), out);
     };
     if product == AttentionProduct::Scores {
         let out = elements_mut::<T>(&mut call.outputs[0])?;

@@ -2,12 +2,13 @@
 
 use super::layer::{FusedLayer, Results, Weights};
 use super::weights::{Norm, WeightSource};
-use super::{Function, NESTED, NESTED_ATTR, NestedGraph};
+use super::{NESTED, NESTED_ATTR, NestedGraph};
 use crate::nn::convolution::ConvGeometry;
 use crate::prelude::*;
 use crate::quantized::layer::Int8Layer;
 use crate::quantized::{CALIBRATION, bytes_of, calibration, infer_float_ranges};
 use mxrt_engine::OpError;
+use mxrt_kernels::int8::Function;
 use mxrt_tensor::{DType, PartialShape};
 
 /// Rows of the table.
@@ -115,7 +116,7 @@ fn functions(attrs: &Attrs) -> Result<[Option<Function>; 2], OpError> {
             "Convolution" => convolutions += 1,
             "BatchNorm" => norms += 1,
             _ if is_sum(node.op) => after_sum += 1,
-            _ => match Function::of(node) {
+            _ => match node.function() {
                 Some(function) if after_sum < 2 && functions[after_sum].is_none() => {
                     functions[after_sum] = Some(function)
                 }

@@ -2,11 +2,12 @@
 
 use super::layer::{FusedLayer, Results, Weights};
 use super::weights::WeightSource;
-use super::{Function, NESTED, NESTED_ATTR, NestedGraph};
+use super::{NESTED, NESTED_ATTR, NestedGraph};
 use crate::prelude::*;
 use crate::quantized::layer::Int8Layer;
 use crate::quantized::{CALIBRATION, bytes_of, calibration, infer_float_ranges};
 use mxrt_engine::OpError;
+use mxrt_kernels::int8::Function;
 use mxrt_tensor::{DType, PartialShape};
 
 /// Rows of the table.
@@ -74,7 +75,7 @@ fn function(attrs: &Attrs) -> Result<Option<Function>, OpError> {
         )))
     };
     for node in &graph(attrs).nodes {
-        match (node.op.name, Function::of(node)) {
+        match (node.op.name, node.function()) {
             ("FullyConnected", _) => layers += 1,
             (_, Some(found)) if function.is_none() => function = Some(found),
             (name, _) => return wrong(format!("it has a node {name}, which no integers go through")),

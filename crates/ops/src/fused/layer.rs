@@ -1,13 +1,11 @@
 //! The kernel of quantized fused layers.
 
-use super::Function;
 use super::weights::{PackedWeights, WeightSource, pack, pack_integers, packed_len};
 use crate::prelude::*;
-use crate::quantized::layer::{Int8Layer, rows};
-use crate::quantized::{Range, dispatch_bytes, product_range, scale, store_range};
+use crate::quantized::layer::{Int8Layer, operands, rows};
+use crate::quantized::{Range, product_range, scale, store_range};
 use mxrt_engine::OpError;
-use mxrt_kernels::Element;
-use mxrt_kernels::int8::RoundTo;
+use mxrt_kernels::int8::{AddedBytes, Function, Int8ConvOperands, RoundTo, ScaledSums, WholeSums};
 use mxrt_kernels::par::Par;
 use mxrt_tensor::{DType, TensorRef};
 
@@ -47,14 +45,6 @@ pub(super) struct FusedLayer {
     pub packed_len: usize,
 }
 
-/// Numbers that turn sums of a filter into results.
-struct Steps {
-    /// added to the sum
-    bias: f32,
-    /// multiplied afterwards
-    factor: f32,
-}
-
 impl FusedLayer {
     /// Counts what is packed.
     pub fn counted(mut self) -> Result<FusedLayer, OpError> {
@@ -89,38 +79,17 @@ impl FusedLayer {
         }
     }
 
-    fn finish<T: RoundTo + bytemuck::Pod>(
+    fn finish<T: RoundTo>(
         &self,
         call: &mut KernelCall<'_, '_>,
         packed: &PackedWeights<'_>,
-        steps: &[Steps],
-        unit: f32,
-        addend: Option<f32>,
+        epilogue: &ScaledSums,
     ) -> Result<(), OpError> {
-        let [first, second] = self.functions;
-        let apply = |function: Option<Function>, v: f32| function.map_or(v, |f| f.apply(v, unit));
-        let out_dtype = call.outputs[0].dtype;
         let out = elements_mut::<T>(&mut call.outputs[0])?;
-        let data = rows(&call.inputs[0]);
-        let own = |f: usize, sum: i32| apply(first, (sum as f32 + steps[f].bias) * steps[f].factor);
-        let Some((factor, (at, _))) = addend.zip(self.addend) else {
-            let epilogue = |_, f, sum| T::round_to(apply(second, own(f, sum)));
-            self.layer.run(call.par, data, packed.weights, &epilogue, out);
-            return Ok(());
-        };
-        let array = &call.inputs[at];
-        // MXNet computes in the type of the addend: unsigned results of a signed one end at 127.
-        let most = if array.dtype == DType::I8 && out_dtype == DType::U8 { 127.0 } else { f32::INFINITY };
-        dispatch_bytes!(array.dtype, A => {
-            let addend = elements::<A>(array)?;
-            // Rounded once, as MXNet's fused multiply-add: the product is exact in double precision.
-            let sum = |at: usize, f, sum| {
-                (f64::from(own(f, sum)) + addend[at].to_f64() * f64::from(factor)) as f32
-            };
-            let epilogue = |at, f, s| T::round_to(apply(second, sum(at, f, s)).min(most));
-            self.layer.run(call.par, data, packed.weights, &epilogue, out);
-            Ok(())
-        })
+        let addend = epilogue.addend.and(self.addend).map(|(at, _)| rows(&call.inputs[at]));
+        let operands = Int8ConvOperands { addend, ..operands(rows(&call.inputs[0]), packed.weights, epilogue) };
+        self.layer.run(call.par, &operands, out, call.workspace);
+        Ok(())
     }
 
     /// Sums stay whole where nothing needs numbers.
@@ -132,11 +101,24 @@ impl FusedLayer {
     ) -> Result<(), OpError> {
         let bias: Vec<i32> = sums.bias.iter().map(|b| *b as i32).collect();
         let relu = self.functions.contains(&Some(Function::Relu));
-        let least = if relu { 0 } else { i32::MIN };
+        let epilogue = WholeSums::new(bias, if relu { 0 } else { i32::MIN });
         let out = elements_mut::<i32>(&mut call.outputs[0])?;
-        let epilogue = |_, f: usize, sum: i32| sum.wrapping_add(bias[f]).max(least);
-        self.layer.run(call.par, rows(&call.inputs[0]), packed.weights, &epilogue, out);
+        self.layer.run(call.par, &operands(rows(&call.inputs[0]), packed.weights, &epilogue), out, call.workspace);
         Ok(())
+    }
+
+    /// The addend of results whose steps are `unit` for one.
+    fn added(&self, call: &KernelCall<'_, '_>, unit: f32) -> Result<Option<AddedBytes>, OpError> {
+        let Some((at, range)) = self.addend else { return Ok(None) };
+        let array = &call.inputs[at];
+        if !matches!(array.dtype, DType::I8 | DType::U8) {
+            return Err(unsupported_dtype(array.dtype, "int8 and uint8"));
+        }
+        let signed = array.dtype == DType::I8;
+        let factor = unit / scale(array.dtype, Range::read("sum", call.inputs, range)?);
+        // MXNet computes in the type of the addend: unsigned results of a signed one end at 127.
+        let most = if signed && call.outputs[0].dtype == DType::U8 { 127.0 } else { f32::INFINITY };
+        Ok(Some(AddedBytes { signed, factor, most }))
     }
 }
 
@@ -182,29 +164,31 @@ impl Kernel for FusedLayer {
             Results::Numbers => 1.0,
             Results::Sums => own,
         };
-        let addend = match self.addend {
-            Some((at, range)) => Some(unit / scale(call.inputs[at].dtype, Range::read("sum", call.inputs, range)?)),
-            None => None,
-        };
+        let added = self.added(call, unit)?;
         // Divided twice, as MXNet does: where a result is between two integers, the last bit decides.
-        let steps = sums.scales.iter().zip(&sums.bias);
         let whole = matches!(self.results, Results::Sums);
         let factor = |scale: &f32| if whole { 1.0 } else { unit / of_data / scale };
-        let steps: Vec<Steps> = steps.map(|(scale, bias)| Steps { bias: *bias, factor: factor(scale) }).collect();
+        let factors = sums.scales.iter().map(factor).collect();
+        let mut epilogue = ScaledSums::new(sums.bias.clone(), factors);
+        (epilogue.functions, epilogue.unit, epilogue.addend) = (self.functions, unit, added);
         match (self.results, output) {
-            (Results::Sums, _) if addend.is_none() && self.functions.iter().flatten().all(|f| *f == Function::Relu) => {
+            (Results::Sums, _) if added.is_none() && self.functions.iter().flatten().all(|f| *f == Function::Relu) => {
                 self.finish_whole(call, &packed, &sums)?;
             }
-            (_, DType::I32) => self.finish::<i32>(call, &packed, &steps, unit, addend)?,
-            (_, DType::U8) => self.finish::<u8>(call, &packed, &steps, unit, addend)?,
-            (_, DType::I8) => self.finish::<i8>(call, &packed, &steps, unit, addend)?,
-            _ => self.finish::<f32>(call, &packed, &steps, unit, addend)?,
+            (_, DType::I32) => self.finish::<i32>(call, &packed, &epilogue)?,
+            (_, DType::U8) => self.finish::<u8>(call, &packed, &epilogue)?,
+            (_, DType::I8) => self.finish::<i8>(call, &packed, &epilogue)?,
+            _ => self.finish::<f32>(call, &packed, &epilogue)?,
         }
         match self.results {
             Results::Bytes(range) => store_range(range, call.outputs),
             Results::Sums => store_range(product_range(sums.weight, data, dtype == DType::U8), call.outputs),
             Results::Numbers => Ok(()),
         }
+    }
+
+    fn workspace(&self) -> usize {
+        self.layer.workspace()
     }
 
     fn packing(&self) -> Option<&dyn Packing> {

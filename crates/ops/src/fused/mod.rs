@@ -7,12 +7,10 @@ pub mod attention;
 pub mod convolution;
 pub mod fully_connected;
 
-mod function;
 mod layer;
 mod nested;
 mod weights;
 
-pub(crate) use function::Function;
 pub use nested::{InnerValue, NestedGraph, NestedNode, NestedWriter};
 
 use crate::definition::{AttrDef, AttrKind, Attrs, ObjectParser, OpDef};

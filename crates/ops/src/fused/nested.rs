@@ -3,6 +3,7 @@
 use super::NESTED;
 use crate::definition::{Attrs, DTypes, OpDef, Shapes, registry, value_error};
 use mxrt_engine::OpError;
+use mxrt_kernels::int8::Function;
 use mxrt_tensor::attrs::ParsedObject;
 use mxrt_tensor::{DType, PartialShape};
 use std::sync::Arc;
@@ -34,6 +35,34 @@ pub struct NestedNode {
     pub attrs: Attrs,
     /// values that it reads
     pub inputs: Vec<InnerValue>,
+}
+
+impl NestedNode {
+    /// The function that it computes, if it is one that MXNet fuses.
+    pub(crate) fn function(&self) -> Option<Function> {
+        let attrs = &self.attrs;
+        Some(match self.op.name {
+            "Activation" => match attrs.str("act_type") {
+                "relu" => Function::Relu,
+                "sigmoid" => Function::Sigmoid,
+                "tanh" => Function::Tanh,
+                "softrelu" => Function::Softrelu,
+                _ => Function::Softsign,
+            },
+            "LeakyReLU" => match attrs.str("act_type") {
+                "leaky" => Function::Leaky(attrs.float("slope") as f32),
+                "gelu" => Function::Gelu,
+                _ => return None,
+            },
+            "clip" => Function::Clip(attrs.float("a_min") as f32, attrs.float("a_max") as f32),
+            "relu" => Function::Relu,
+            "square" => Function::Square,
+            "sqrt" => Function::Sqrt,
+            "exp" => Function::Exp,
+            "abs" => Function::Abs,
+            _ => return None,
+        })
+    }
 }
 
 /// The graph that a fused node stands for, with one output.

@@ -3,13 +3,13 @@
 //! intgemm rearranges prepared weights for the processor. Here they stay rows of integers, and
 //! plans pack them.
 
-use super::layer::{Int8Layer, PackedLayer, rows};
+use super::layer::{Int8Layer, PackedLayer, operands, rows};
 use super::quantize::quantize_all;
 use crate::nn::fully_connected::infer_shape as infer_dense;
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::index::{OutOfRange, take};
-use mxrt_kernels::int8::Rows;
+use mxrt_kernels::int8::{EachSum, Rows, WholeSums};
 use mxrt_kernels::par::Par;
 use mxrt_tensor::{DType, PartialShape};
 
@@ -242,15 +242,18 @@ impl Kernel for IntgemmProduct {
         if call.outputs[0].dtype == DType::I32 {
             let bias = self.bias.map(|at| elements::<i32>(&call.inputs[at])).transpose()?;
             let out = elements_mut::<i32>(&mut call.outputs[0])?;
-            let add = |_, f: usize, sum: i32| sum.wrapping_add(bias.map_or(0, |b| b[f]));
-            self.packed.layer.run(call.par, rows, packed, &add, out);
+            let bias = bias.map_or_else(|| vec![0; self.packed.layer.filters()], <[i32]>::to_vec);
+            let epilogue = WholeSums::new(bias, i32::MIN);
+            self.packed.layer.run(call.par, &operands(rows, packed, &epilogue), out, &mut []);
             return Ok(());
         }
         let bias = self.bias.map(|at| elements::<f32>(&call.inputs[at])).transpose()?;
         let factor = factor * elements::<f32>(&call.inputs[2])?.first().copied().ok_or_else(wrong_arity)?;
         let out = elements_mut::<f32>(&mut call.outputs[0])?;
-        let scaled = |_, f: usize, sum: i32| sum as f32 * factor + bias.map_or(0.0, |b| b[f]);
-        self.packed.layer.run(call.par, rows, packed, &scaled, out);
+        // A block of columns may end after the last one.
+        let of = |f: usize| bias.and_then(|b| b.get(f)).copied().unwrap_or(0.0);
+        let epilogue = EachSum(|f: usize, sum: i32| sum as f32 * factor + of(f));
+        self.packed.layer.run(call.par, &operands(rows, packed, &epilogue), out, &mut []);
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use crate::nn::convolution::ConvGeometry;
 use crate::prelude::*;
 use mxrt_engine::OpError;
-use mxrt_kernels::int8::{Int8Conv, Int8Gemm, Level, Rows};
+use mxrt_kernels::int8::{Epilogue, Int8Conv, Int8ConvOperands, Int8Gemm, Level, RoundTo, Rows};
 use mxrt_kernels::par::Par;
 use mxrt_kernels::window::three;
 use mxrt_tensor::{DType, Shape, TensorRef};
@@ -78,17 +78,20 @@ impl Int8Layer {
         }
     }
 
-    /// Computes `out[at] = epilogue(at, filter, sum)`.
-    pub fn run<T, E>(&self, par: &dyn Par, data: Rows<'_>, packed: &[u8], epilogue: &E, out: &mut [T])
-    where
-        T: Send,
-        E: Fn(usize, usize, i32) -> T + Sync,
-    {
+    /// Bytes of memory that [`run`](Self::run) needs for as long as it runs.
+    pub fn workspace(&self) -> usize {
         match self {
-            Int8Layer::Conv(conv) => conv.run(par, data, packed, epilogue, out),
-            Int8Layer::Dense { gemm, size: [_, _, outputs] } => {
-                gemm.run(par, data, packed, &|row, column, sum| epilogue(row * outputs + column, column, sum), out);
-            }
+            // Memory that cannot be counted cannot be had, either.
+            Int8Layer::Conv(conv) => conv.workspace_len().unwrap_or(usize::MAX),
+            Int8Layer::Dense { .. } => 0,
+        }
+    }
+
+    /// Computes the results of all sums. Only a convolution has an addend.
+    pub fn run<T: RoundTo>(&self, par: &dyn Par, x: &Int8ConvOperands<'_, T>, out: &mut [T], workspace: &mut [u8]) {
+        match self {
+            Int8Layer::Conv(conv) => conv.run(par, x, out, workspace),
+            Int8Layer::Dense { gemm, .. } => gemm.run(par, x.data, x.packed, x.epilogue, out),
         }
     }
 
@@ -123,7 +126,7 @@ impl Int8Layer {
         let rate = match self.level() {
             Level::Portable => 2,
             Level::Avx2 => 40,
-            Level::Vnni => 120,
+            Level::Vnni => 200,
         };
         1_000 + self.multiply_adds() / rate
     }
@@ -132,6 +135,15 @@ impl Int8Layer {
 /// The bytes of an array of integers.
 pub(crate) fn rows<'a>(data: &TensorRef<'a>) -> Rows<'a> {
     Rows { bytes: data.bytes(), signed: data.dtype == DType::I8 }
+}
+
+/// A layer without an addend.
+pub(crate) fn operands<'a, T>(
+    data: Rows<'a>,
+    packed: &'a [u8],
+    epilogue: &'a dyn Epilogue<T>,
+) -> Int8ConvOperands<'a, T> {
+    Int8ConvOperands { data, addend: None, packed, epilogue }
 }
 
 /// A layer whose second input is its weights, which are packed once.

@@ -4,7 +4,7 @@ use super::infer_scalars;
 use crate::prelude::*;
 use crate::sequence::rnn;
 use mxrt_engine::OpError;
-use mxrt_kernels::int8::{Int8Gemm, RoundTo, Rows};
+use mxrt_kernels::int8::{EachSum, Int8Gemm, RoundTo, Rows};
 use mxrt_kernels::math::{sigmoid_f32, tanh_f32};
 use mxrt_kernels::par::{Par, Serial};
 use mxrt_kernels::recurrent::Recurrent;
@@ -254,7 +254,7 @@ impl Int8Lstm {
         // What the shift of the data adds to the sums of a row: its weights times the shift.
         let ones = |gemm: Int8Gemm, k: usize, packed: &[u8]| {
             let mut sums = vec![0i32; rows];
-            gemm.run(&Serial, Rows { bytes: &vec![1; k], signed: false }, packed, &|_, _, sum| sum, &mut sums);
+            gemm.run(&Serial, Rows { bytes: &vec![1; k], signed: false }, packed, &EachSum(|_, sum| sum), &mut sums);
             sums
         };
         let added: Vec<f32> = ones(gemm, k, of_inputs)
@@ -263,12 +263,12 @@ impl Int8Lstm {
             .map(|(a, b)| (*a as f32 + b as f32) * steps.shift)
             .collect();
         let mut inputs = vec![0i32; time * batch * rows];
-        gemm.run(par, Rows { bytes: data, signed: false }, of_inputs, &|_, _, sum| sum, &mut inputs);
+        gemm.run(par, Rows { bytes: data, signed: false }, of_inputs, &EachSum(|_, sum| sum), &mut inputs);
         let mut sums = vec![0i32; batch * rows];
         for step in 0..time {
             let at = if direction == 0 { step } else { time - 1 - step };
             let state = steps.quantize(&hidden);
-            gemm_state.run(par, Rows { bytes: &state, signed: false }, of_state, &|_, _, sum| sum, &mut sums);
+            gemm_state.run(par, Rows { bytes: &state, signed: false }, of_state, &EachSum(|_, sum| sum), &mut sums);
             for n in 0..batch {
                 let gate = |g: usize, i: usize| {
                     let row = g * size + i;

@@ -1,10 +1,11 @@
 //! Layers on integer weights that return their sums: `_contrib_quantized_conv` and
 //! `_contrib_quantized_fully_connected`.
 
-use super::layer::{Int8Layer, PackedLayer, rows};
+use super::layer::{Int8Layer, PackedLayer, operands, rows};
 use super::{Range, infer_float_ranges, infer_scalars, product_range, scale, store_range};
 use crate::prelude::*;
 use mxrt_engine::OpError;
+use mxrt_kernels::int8::WholeSums;
 use mxrt_tensor::{DType, TensorRef};
 
 pub(super) const INPUTS: Inputs = Inputs::ByAttrs(|attrs| {
@@ -69,9 +70,14 @@ impl Kernel for SumsKernel {
         let bias = self.bias(call.inputs, data, weight)?;
         let (layer, packed) = (&self.packed.layer, self.packed.weights(call)?);
         let out = elements_mut::<i32>(&mut call.outputs[0])?;
-        layer.run(call.par, rows(&call.inputs[0]), packed, &|_, f, sum| sum.wrapping_add(bias[f]), out);
+        let epilogue = WholeSums::new(bias, i32::MIN);
+        layer.run(call.par, &operands(rows(&call.inputs[0]), packed, &epilogue), out, call.workspace);
         let dense = matches!(layer, Int8Layer::Dense { .. });
         store_range(product_range(data, weight, dense && call.inputs[0].dtype == DType::U8), call.outputs)
+    }
+
+    fn workspace(&self) -> usize {
+        self.packed.layer.workspace()
     }
 
     fn packing(&self) -> Option<&dyn Packing> {

@@ -1,11 +1,10 @@
-//! Functions that a fused layer applies to its results.
+//! Functions that layers of integers apply to their results.
 
-use super::nested::NestedNode;
-use mxrt_kernels::math::{exp_f32, gelu_f32, sigmoid_f32, softrelu_f32, tanh_f32};
+use crate::math::{exp_f32, gelu_f32, sigmoid_f32, softrelu_f32, tanh_f32};
 
 /// A function of one number.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Function {
+pub enum Function {
     /// Negative numbers become zero.
     Relu,
     /// Negative numbers are multiplied.
@@ -33,32 +32,6 @@ pub(crate) enum Function {
 }
 
 impl Function {
-    /// The function of a node, if it is one that MXNet fuses.
-    pub fn of(node: &NestedNode) -> Option<Function> {
-        let attrs = &node.attrs;
-        Some(match node.op.name {
-            "Activation" => match attrs.str("act_type") {
-                "relu" => Function::Relu,
-                "sigmoid" => Function::Sigmoid,
-                "tanh" => Function::Tanh,
-                "softrelu" => Function::Softrelu,
-                _ => Function::Softsign,
-            },
-            "LeakyReLU" => match attrs.str("act_type") {
-                "leaky" => Function::Leaky(attrs.float("slope") as f32),
-                "gelu" => Function::Gelu,
-                _ => return None,
-            },
-            "clip" => Function::Clip(attrs.float("a_min") as f32, attrs.float("a_max") as f32),
-            "relu" => Function::Relu,
-            "square" => Function::Square,
-            "sqrt" => Function::Sqrt,
-            "exp" => Function::Exp,
-            "abs" => Function::Abs,
-            _ => return None,
-        })
-    }
-
     /// Applies it to a number given in steps: `steps` of them are one.
     #[inline(always)]
     pub fn apply(self, value: f32, steps: f32) -> f32 {

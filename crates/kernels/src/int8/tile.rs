@@ -1,0 +1,163 @@
+//! Register tiles: sums of some rows of bytes with up to 64 columns of packed weights.
+
+use super::Level;
+
+/// Columns that a panel of packed weights holds.
+pub(super) const PANEL: usize = 16;
+/// Products that one sum takes together.
+pub(super) const GROUP: usize = 4;
+/// Panels of a tile.
+pub(super) const PANELS: usize = 4;
+/// Columns of a tile.
+pub const COLUMNS: usize = PANELS * PANEL;
+/// Rows of a tile.
+pub(super) const ROWS: usize = 6;
+/// Difference between signed data and unsigned ones.
+const SHIFT: i32 = 128;
+/// Bytes of the corrections after the weights of a panel.
+const CORRECTIONS: usize = PANEL * size_of::<i32>();
+
+/// Sums of a row of a tile.
+pub type Sums = [i32; COLUMNS];
+
+/// Places of unsigned bytes that are multiplied with packed weights. A row begins at an offset of its
+/// own; its segments begin at the same distances from there in every row.
+pub(super) struct Windows<'a> {
+    data: &'a [u8],
+    segments: &'a [usize],
+    /// Groups of four bytes in a segment.
+    groups: usize,
+    /// Bytes from the beginning of a row to the end of its last segment.
+    reach: usize,
+}
+
+impl<'a> Windows<'a> {
+    pub fn new(data: &'a [u8], segments: &'a [usize], groups: usize) -> Windows<'a> {
+        let reach = segments.iter().max().map_or(0, |last| last + groups * GROUP);
+        Windows { data, segments, groups, reach }
+    }
+
+    /// Bytes of a panel of the weights.
+    fn panel_len(&self) -> usize {
+        panel_len(self.segments.len() * self.groups * GROUP)
+    }
+
+    /// Multiplies at most [`ROWS`] rows, which begin at these offsets, with the panels, at most
+    /// [`PANELS`]. `sums` has the sums of row after row; those of [`ROWS`] rows are written if there is
+    /// more than one.
+    ///
+    /// # Panics
+    /// If a row ends after the data, or there are no or too many rows or panels.
+    pub fn multiply(&self, level: Level, rows: &[usize], panels: &[u8], signed: bool, sums: &mut [Sums]) {
+        let len = self.panel_len();
+        let count = panels.len() / len;
+        assert!((1..=ROWS).contains(&rows.len()) && (1..=PANELS).contains(&count), "{} x {count}", rows.len());
+        let last = *rows.last().expect("there is a row");
+        let starts: [usize; ROWS] = std::array::from_fn(|r| rows.get(r).copied().unwrap_or(last));
+        let most = starts.iter().max().copied().unwrap_or(0);
+        assert!(most + self.reach <= self.data.len(), "a row ends at {} of {}", most + self.reach, self.data.len());
+        let sums = &mut sums[..if rows.len() == 1 { 1 } else { ROWS }];
+        for (p, panel) in panels.chunks_exact(len).take(count).enumerate() {
+            let corrections = panel[len - CORRECTIONS..].as_chunks::<4>().0;
+            for row in &mut *sums {
+                for (sum, correction) in row[p * PANEL..].iter_mut().zip(corrections) {
+                    *sum = if signed { i32::from_ne_bytes(*correction) } else { 0 };
+                }
+            }
+        }
+        let tile = TileArgs { starts: &starts, windows: self, panels, panel_len: len, count };
+        match level {
+            // SAFETY: rows and panels were checked, and `Level::or_best` found the instructions.
+            #[cfg(target_arch = "x86_64")]
+            Level::Vnni => unsafe { super::x86::vnni(&tile, sums) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 => unsafe { super::x86::avx2(&tile, sums) },
+            _ => portable(&tile, sums),
+        }
+    }
+}
+
+/// The operands of a tile, which are as long as they have to be.
+pub(super) struct TileArgs<'a> {
+    starts: &'a [usize; ROWS],
+    windows: &'a Windows<'a>,
+    panels: &'a [u8],
+    panel_len: usize,
+    /// Panels.
+    pub count: usize,
+}
+
+impl TileArgs<'_> {
+    pub fn segments(&self) -> &[usize] {
+        self.windows.segments
+    }
+
+    /// Groups of a segment.
+    pub fn groups(&self) -> usize {
+        self.windows.groups
+    }
+
+    /// Address of a row.
+    pub fn row(&self, row: usize) -> *const u8 {
+        self.windows.data.as_ptr().wrapping_add(self.starts[row])
+    }
+
+    /// Address of the weights of a panel: 64 bytes for each group of each segment.
+    pub fn panel(&self, panel: usize) -> *const u8 {
+        self.panels.as_ptr().wrapping_add(panel * self.panel_len)
+    }
+}
+
+/// Bytes of a panel of rows of `k` weights.
+pub(super) fn panel_len(k: usize) -> usize {
+    k * PANEL + CORRECTIONS
+}
+
+/// Bytes of the packed weights of `n` columns of `k` weights each, a multiple of four; `None` where
+/// they cannot be counted.
+pub(super) fn packed_len(n: usize, k: usize) -> Option<usize> {
+    k.checked_mul(PANEL)?.checked_add(CORRECTIONS)?.checked_mul(n.div_ceil(PANEL))
+}
+
+/// Packs weights: in lines of 64 bytes, four neighbours of each of 16 columns; then what is added to
+/// sums of signed data, which are multiplied as unsigned ones. `weight(column, i)` is the number at
+/// place i of `k`, a multiple of four.
+pub(super) fn pack(n: usize, k: usize, weight: impl Fn(usize, usize) -> i8, packed: &mut [u8]) {
+    for (p, panel) in packed.chunks_exact_mut(panel_len(k)).take(n.div_ceil(PANEL)).enumerate() {
+        panel.fill(0);
+        let (bytes, corrections) = panel.split_at_mut(k * PANEL);
+        for (column, correction) in corrections.as_chunks_mut::<4>().0.iter_mut().enumerate().take(n - p * PANEL) {
+            let mut sum = 0i32;
+            for i in 0..k {
+                let w = weight(p * PANEL + column, i);
+                bytes[i / GROUP * GROUP * PANEL + column * GROUP + i % GROUP] = w as u8;
+                sum = sum.wrapping_add(i32::from(w));
+            }
+            *correction = sum.wrapping_mul(-SHIFT).to_ne_bytes();
+        }
+    }
+}
+
+/// Bits that turn a byte into an unsigned number.
+pub(super) fn sign_flip(signed: bool) -> u8 {
+    if signed { 0x80 } else { 0 }
+}
+
+fn portable(x: &TileArgs<'_>, sums: &mut [Sums]) {
+    let len = x.groups() * GROUP;
+    for (p, panel) in x.panels.chunks_exact(x.panel_len).take(x.count).enumerate() {
+        for (start, row) in x.starts.iter().zip(&mut *sums) {
+            let segments = panel.chunks_exact((len * PANEL).max(1)).zip(x.segments());
+            for (weights, segment) in segments {
+                let data = x.windows.data[start + segment..][..len].as_chunks::<GROUP>().0;
+                for (data, weights) in data.iter().zip(weights.chunks_exact(GROUP * PANEL)) {
+                    for (sum, weights) in row[p * PANEL..].iter_mut().zip(weights.as_chunks::<GROUP>().0) {
+                        let products = data.iter().zip(weights).map(|(a, w)| i32::from(*a) * i32::from(*w as i8));
+                        *sum = sum.wrapping_add(products.sum());
+                    }
+                }
+            }
+        }
+    }
+}
