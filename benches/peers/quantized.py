@@ -30,7 +30,7 @@ class Images(CalibrationDataReader):
         return None if image is None else {"data": image[None]}
 
 model, images, out = sys.argv[1:]
-quant_pre_process(model, out)
+quant_pre_process(model, out, skip_symbolic_shape=True)
 quantize_static(
     out, out, Images(images), quant_format=QuantFormat.QDQ, per_channel=True,
     activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8,

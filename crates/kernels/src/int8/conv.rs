@@ -6,7 +6,7 @@ use super::band::{BAND, Band, BandArgs};
 use super::depthwise::Depthwise;
 use super::finish::Epilogue;
 use super::tile::{self, COLUMNS, GROUP, PANEL, Windows, sign_flip};
-use super::turn::{copy_few, turn};
+use super::turn::turn;
 use super::{Level, RoundTo, Rows};
 use crate::isa::Isa;
 use crate::par::{Columns, Par, par_chunks_mut, par_columns_mut};
@@ -265,14 +265,14 @@ impl<T: RoundTo> ConvJob<'_, T> {
         let group_len = self.conv.group_len().unwrap_or(GROUP);
         if channels == group_len || self.conv.groups == 1 {
             turn(from, plane, [self.conv.channels, width], flip, |column, channel, bytes| {
-                copy_few(&mut out[column * pixel + channel..], bytes);
+                out[column * pixel + channel..][..bytes.len()].copy_from_slice(bytes);
             });
             return;
         }
         for group in 0..self.conv.groups {
             let from = &from[group * channels * plane..];
             turn(from, plane, [channels, width], flip, |column, channel, bytes| {
-                copy_few(&mut out[column * pixel + group * group_len + channel..][..bytes.len()], bytes);
+                out[column * pixel + group * group_len + channel..][..bytes.len()].copy_from_slice(bytes);
             });
         }
     }
@@ -356,7 +356,7 @@ impl<T: RoundTo> ConvJob<'_, T> {
         let Some(addend) = self.operands.addend else { return };
         let plane: usize = self.axes.output.iter().product();
         turn(&addend.bytes[at..], plane, [filters, pixels], 0, |pixel, filter, bytes| {
-            copy_few(&mut band.addend[pixel][filter..], bytes);
+            band.addend[pixel][filter..][..bytes.len()].copy_from_slice(bytes);
         });
     }
 }
@@ -378,7 +378,8 @@ fn put<T: RoundTo>(band: &Band<'_, T>, first: usize, filters: usize, out: &mut C
     if size_of::<T>() == 1 {
         let bytes: &[u8] = bytemuck::cast_slice(&*band.results);
         turn(bytes, COLUMNS, [pixels, filters], 0, |filter, pixel, bytes| {
-            copy_few(&mut bytemuck::cast_slice_mut::<T, u8>(out.row(first + filter))[pixel..], bytes);
+            let row = bytemuck::cast_slice_mut::<T, u8>(out.row(first + filter));
+            row[pixel..][..bytes.len()].copy_from_slice(bytes);
         });
         return;
     }

@@ -110,9 +110,9 @@ vectorized! {
     fn scale[T: RoundTo](x: &ScaledSums, block: &SumsBlock<'_>, out: &mut [[T; COLUMNS]]) {
         let SumsBlock { first, columns, sums, addend } = *block;
         let (bias, factor) = (&x.bias[first..][..columns], &x.factor[first..][..columns]);
+        let mut values = [0f32; COLUMNS];
+        let values = &mut values[..columns];
         for (row, (sums, out)) in sums.iter().zip(out).enumerate() {
-            let mut values = [0f32; COLUMNS];
-            let values = &mut values[..columns];
             for (((v, sum), bias), factor) in values.iter_mut().zip(sums).zip(bias).zip(factor) {
                 *v = (*sum as f32 + bias) * factor;
             }

@@ -1,5 +1,12 @@
 //! Rounding of numbers to integers, the same on every machine: half to even, limited to the type.
 
+/// The low eight bits of a number of less than 2^22, rounded half to even: they are the last ones of
+/// the sum's significand. Casts of numbers to bytes are not compiled for vectors.
+#[inline(always)]
+fn low_bits(value: f32) -> u8 {
+    (value + TO_WHOLE).to_bits() as u8
+}
+
 /// An integer type that numbers are rounded to.
 pub trait RoundTo: Copy + Send + bytemuck::Pod {
     /// Rounds half to even. Values outside of the type become its ends, NaN becomes 0.
@@ -18,14 +25,16 @@ pub fn round_even(value: f32) -> f32 {
 impl RoundTo for i8 {
     #[inline(always)]
     fn round_to(value: f32) -> i8 {
-        round_even(value.clamp(-128.0, 127.0)) as i8
+        let value = if value.is_nan() { 0.0 } else { value };
+        low_bits(value.max(-128.0).min(127.0)) as i8
     }
 }
 
 impl RoundTo for u8 {
     #[inline(always)]
     fn round_to(value: f32) -> u8 {
-        round_even(value.clamp(0.0, 255.0)) as u8
+        let value = if value > 0.0 { value } else { 0.0 };
+        low_bits(value.min(255.0))
     }
 }
 

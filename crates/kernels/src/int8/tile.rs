@@ -57,15 +57,7 @@ impl<'a> Windows<'a> {
         let most = starts.iter().max().copied().unwrap_or(0);
         assert!(most + self.reach <= self.data.len(), "a row ends at {} of {}", most + self.reach, self.data.len());
         let sums = &mut sums[..if rows.len() == 1 { 1 } else { ROWS }];
-        for (p, panel) in panels.chunks_exact(len).take(count).enumerate() {
-            let corrections = panel[len - CORRECTIONS..].as_chunks::<4>().0;
-            for row in &mut *sums {
-                for (sum, correction) in row[p * PANEL..].iter_mut().zip(corrections) {
-                    *sum = if signed { i32::from_ne_bytes(*correction) } else { 0 };
-                }
-            }
-        }
-        let tile = TileArgs { starts: &starts, windows: self, panels, panel_len: len, count };
+        let tile = TileArgs { starts: &starts, windows: self, panels, panel_len: len, count, signed };
         match level {
             // SAFETY: rows and panels were checked, and `Level::or_best` found the instructions.
             #[cfg(target_arch = "x86_64")]
@@ -86,6 +78,8 @@ pub(super) struct TileArgs<'a> {
     panel_len: usize,
     /// Panels.
     pub count: usize,
+    /// Whether sums begin with the corrections of their columns.
+    pub signed: bool,
 }
 
 impl TileArgs<'_> {
@@ -103,7 +97,13 @@ impl TileArgs<'_> {
         self.windows.data.as_ptr().wrapping_add(self.starts[row])
     }
 
-    /// Address of the weights of a panel: 64 bytes for each group of each segment.
+    /// The numbers that sums of a panel begin with.
+    pub fn first_sums(&self, panel: usize) -> [i32; PANEL] {
+        let corrections = self.panels[(panel + 1) * self.panel_len - CORRECTIONS..].as_chunks::<4>().0;
+        std::array::from_fn(|i| if self.signed { i32::from_ne_bytes(corrections[i]) } else { 0 })
+    }
+
+    /// Address of the weights of a panel: 64 bytes for each group of each segment, then corrections.
     pub fn panel(&self, panel: usize) -> *const u8 {
         self.panels.as_ptr().wrapping_add(panel * self.panel_len)
     }
@@ -148,6 +148,7 @@ fn portable(x: &TileArgs<'_>, sums: &mut [Sums]) {
     let len = x.groups() * GROUP;
     for (p, panel) in x.panels.chunks_exact(x.panel_len).take(x.count).enumerate() {
         for (start, row) in x.starts.iter().zip(&mut *sums) {
+            row[p * PANEL..][..PANEL].copy_from_slice(&x.first_sums(p));
             let segments = panel.chunks_exact((len * PANEL).max(1)).zip(x.segments());
             for (weights, segment) in segments {
                 let data = x.windows.data[start + segment..][..len].as_chunks::<GROUP>().0;

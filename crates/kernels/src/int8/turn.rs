@@ -22,35 +22,42 @@ pub(super) fn turn(
         let height = SIDE.min(rows - row);
         for column in (0..columns).step_by(SIDE) {
             let width = SIDE.min(columns - column);
-            let mut square: Square = [[0; SIDE]; SIDE];
-            for (r, to) in square.iter_mut().enumerate().take(height) {
-                let from = &from[(row + r) * stride + column..];
-                match from.first_chunk::<SIDE>() {
-                    Some(whole) => *to = *whole,
-                    None => to[..width].copy_from_slice(&from[..width]),
+            let square = turned(read_square(&from[row * stride + column..], stride, [height, width]), flip);
+            // Sixteen bytes are copied without a call of a function, if their number is known here.
+            if height == SIDE {
+                for (c, bytes) in square.iter().enumerate().take(width) {
+                    put(column + c, row, bytes);
                 }
-            }
-            turn_square(&mut square, flip);
-            for (c, bytes) in square.iter().enumerate().take(width) {
-                put(column + c, row, &bytes[..height]);
+            } else {
+                for (c, bytes) in square.iter().enumerate().take(width) {
+                    put(column + c, row, &bytes[..height]);
+                }
             }
         }
     }
 }
 
-/// Copies at most 16 bytes, all 16 without calling a function.
+/// Reads rows of a matrix, of which `width` bytes are wanted.
 #[inline(always)]
-pub(super) fn copy_few(to: &mut [u8], bytes: &[u8]) {
-    match (to.first_chunk_mut::<SIDE>(), bytes.first_chunk::<SIDE>()) {
-        (Some(to), Some(bytes)) => *to = *bytes,
-        _ => to[..bytes.len()].copy_from_slice(bytes),
+fn read_square(from: &[u8], stride: usize, [height, width]: [usize; 2]) -> Square {
+    let mut square: Square = [[0; SIDE]; SIDE];
+    let rows = square.iter_mut().enumerate().take(height);
+    if (height - 1) * stride + SIDE <= from.len() {
+        for (r, to) in rows {
+            to.copy_from_slice(&from[r * stride..][..SIDE]);
+        }
+    } else {
+        for (r, to) in rows {
+            to[..width].copy_from_slice(&from[r * stride..][..width]);
+        }
     }
+    square
 }
 
 /// Four times every row is interleaved with the one eight rows on.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-fn turn_square(square: &mut Square, flip: u8) {
+fn turned(square: Square, flip: u8) -> Square {
     use std::arch::x86_64::*;
     // SAFETY: every x86-64 processor has SSE2, and a row is 16 bytes.
     unsafe {
@@ -66,20 +73,17 @@ fn turn_square(square: &mut Square, flip: u8) {
                 rows[2 * i + 1] = _mm_unpackhi_epi8(from[i], from[i + SIDE / 2]);
             }
         }
+        let mut out: Square = [[0; SIDE]; SIDE];
         for i in 0..SIDE {
-            _mm_storeu_si128(square[i].as_mut_ptr().cast(), _mm_xor_si128(rows[i], flip));
+            _mm_storeu_si128(out[i].as_mut_ptr().cast(), _mm_xor_si128(rows[i], flip));
         }
+        out
     }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn turn_square(square: &mut Square, flip: u8) {
-    let from = *square;
-    for (i, row) in square.iter_mut().enumerate() {
-        for (j, byte) in row.iter_mut().enumerate() {
-            *byte = from[j][i] ^ flip;
-        }
-    }
+fn turned(from: Square, flip: u8) -> Square {
+    std::array::from_fn(|i| std::array::from_fn(|j| from[j][i] ^ flip))
 }
 
 #[cfg(test)]

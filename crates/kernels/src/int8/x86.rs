@@ -8,7 +8,7 @@ const LINE: usize = GROUP * PANEL;
 /// Rows that share the registers of AVX2.
 const AVX2_ROWS: usize = 2;
 
-/// Adds the products of a tile to the sums, of one row or of all, with AVX512-VNNI.
+/// Computes the sums of a tile, of one row or of all, with AVX512-VNNI.
 ///
 /// # Safety
 /// The machine has AVX512-VNNI, and the operands are as long as [`TileArgs`] says.
@@ -38,10 +38,11 @@ unsafe fn vnni_tile<const R: usize, const P: usize>(x: &TileArgs<'_>, out: &mut 
     for p in 0..P {
         weights[p] = x.panel(p);
     }
-    for r in 0..R {
-        for p in 0..P {
-            // SAFETY: a row of sums has those of all panels.
-            sums[r][p] = unsafe { _mm512_loadu_si512(out[r].as_ptr().add(p * PANEL).cast()) };
+    for p in 0..P {
+        // SAFETY: corrections follow the weights of a panel.
+        let first = unsafe { _mm512_loadu_si512(weights[p].add(x.segments().len() * x.groups() * LINE).cast()) };
+        for r in 0..R {
+            sums[r][p] = if x.signed { first } else { _mm512_setzero_si512() };
         }
     }
     for segment in x.segments() {
@@ -68,13 +69,13 @@ unsafe fn vnni_tile<const R: usize, const P: usize>(x: &TileArgs<'_>, out: &mut 
     }
     for r in 0..R {
         for p in 0..P {
-            // SAFETY: as above.
+            // SAFETY: a row of sums has those of all panels.
             unsafe { _mm512_storeu_si512(out[r].as_mut_ptr().add(p * PANEL).cast(), sums[r][p]) }
         }
     }
 }
 
-/// Adds the products of a tile to the sums, of one row or of all, with AVX2.
+/// Computes the sums of a tile, of one row or of all, with AVX2.
 ///
 /// # Safety
 /// The machine has AVX2, and the operands are as long as [`TileArgs`] says.
@@ -119,7 +120,9 @@ unsafe fn avx2_tile<const R: usize>(x: &TileArgs<'_>, first: usize, panel: usize
             }
         }
     }
+    let first = x.first_sums(panel);
     for (sums, out) in sums.iter().zip(out) {
+        out[panel * PANEL..][..PANEL].copy_from_slice(&first);
         for (sum, out) in sums.iter().zip(out[panel * PANEL..][..PANEL].as_chunks_mut::<4>().0) {
             let mut pairs = [0i32; 8];
             // SAFETY: `pairs` is 8 numbers.
