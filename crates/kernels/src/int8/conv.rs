@@ -3,7 +3,7 @@
 //! products read them where they are.
 
 use super::band::{BAND, Band, BandArgs};
-use super::depthwise::Depthwise;
+use super::depthwise::{CHANNELS, Depthwise};
 use super::finish::Epilogue;
 use super::tile::{self, COLUMNS, GROUP, PANEL, Windows, sign_flip};
 use super::turn::turn;
@@ -81,7 +81,7 @@ impl Int8Conv {
     /// Bytes of a pixel of a copied image.
     fn pixel_len(&self) -> Option<usize> {
         if self.is_depthwise() {
-            return self.channels.checked_next_multiple_of(PANEL);
+            return self.channels.checked_next_multiple_of(CHANNELS);
         }
         self.group_len()?.checked_mul(self.groups)
     }
@@ -326,7 +326,8 @@ impl<T: RoundTo> ConvJob<'_, T> {
         let (conv, x) = (self.conv, self.operands);
         let added = x.addend.is_some();
         if conv.is_depthwise() {
-            let depthwise = Depthwise { channels: conv.channels, packed: x.packed, segments: &self.segments };
+            let (level, width) = (conv.level(), self.pixel_len);
+            let depthwise = Depthwise { level, width, packed: x.packed, segments: &self.segments };
             band.finish_filled(starts.len(), columns, x.epilogue, added, |sums| {
                 depthwise.sums(copied, starts, columns, x.data.signed, sums);
             });

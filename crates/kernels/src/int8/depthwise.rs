@@ -1,15 +1,20 @@
 //! Sums of convolutions in which each filter sees one channel.
 
-use super::tile::{COLUMNS, PANEL, Sums};
+use super::Level;
+use super::tile::Sums;
 use crate::vectorize::vectorized;
 
+/// Channels whose sums are computed together.
+pub(super) const CHANNELS: usize = 32;
 /// Difference between signed data and unsigned ones.
 const SHIFT: i32 = 128;
 
 /// Packed weights, and the places of taps in a copied image.
 pub(super) struct Depthwise<'a> {
-    pub channels: usize,
-    /// `[tap][channel]`, channels in whole panels; then what is added to sums of signed data.
+    pub level: Level,
+    /// Channels in whole groups of [`CHANNELS`].
+    pub width: usize,
+    /// `[tap][channel]`; then what is added to sums of signed data.
     pub packed: &'a [u8],
     /// Offset of each tap.
     pub segments: &'a [usize],
@@ -18,12 +23,12 @@ pub(super) struct Depthwise<'a> {
 impl Depthwise<'_> {
     /// Bytes of packed weights; `None` where they cannot be counted.
     pub fn packed_len(channels: usize, taps: usize) -> Option<usize> {
-        channels.checked_next_multiple_of(PANEL)?.checked_mul(taps.checked_add(size_of::<i32>())?)
+        channels.checked_next_multiple_of(CHANNELS)?.checked_mul(taps.checked_add(size_of::<i32>())?)
     }
 
     /// Packs weights, `[channel][tap]`.
     pub fn pack(channels: usize, taps: usize, weights: &[i8], packed: &mut [u8]) {
-        let width = channels.next_multiple_of(PANEL);
+        let width = channels.next_multiple_of(CHANNELS);
         packed.fill(0);
         let (bytes, corrections) = packed.split_at_mut(width * taps);
         for channel in 0..channels {
@@ -34,48 +39,60 @@ impl Depthwise<'_> {
         }
     }
 
-    /// Computes the sums of some channels, at most 64 from a multiple of 16 on, of rows of windows that
+    /// Computes the sums of some channels, at most 64 from a multiple of 32 on, of rows of windows that
     /// begin at these offsets.
     pub fn sums(&self, data: &[u8], starts: &[usize], [first, count]: [usize; 2], signed: bool, sums: &mut [Sums]) {
-        let width = self.channels.next_multiple_of(PANEL);
-        let (weights, corrections) = self.packed.split_at(width * self.segments.len());
-        let corrections = &corrections.as_chunks::<4>().0[first..];
-        let columns = count.next_multiple_of(PANEL).min(COLUMNS);
-        for panel in (0..columns).step_by(PANEL) {
-            let channel = first + panel;
-            let bias = std::array::from_fn(|i| if signed { i32::from_ne_bytes(corrections[panel + i]) } else { 0 });
-            let weights = &weights[channel..];
-            panel_sums(
-                PanelArgs { data: &data[channel..], starts, segments: self.segments, weights, width, bias },
-                panel,
-                sums,
-            );
+        let (weights, corrections) = self.packed.split_at(self.width * self.segments.len());
+        let corrections = corrections.as_chunks::<4>().0;
+        let reach = starts.iter().max().zip(self.segments.iter().max()).map_or(0, |(start, last)| start + last);
+        assert!(reach + self.width <= data.len(), "a window ends at {} of {}", reach + self.width, data.len());
+        for at in (0..count).step_by(CHANNELS) {
+            let channel = first + at;
+            let of = |i: usize| if signed { i32::from_ne_bytes(corrections[channel + i]) } else { 0 };
+            let x = DepthwiseArgs {
+                data: &data[channel..],
+                starts,
+                segments: self.segments,
+                weights: &weights[channel..],
+                width: self.width,
+                first: std::array::from_fn(of),
+            };
+            match self.level {
+                // SAFETY: windows were checked above, and `Level::or_best` found the instructions.
+                #[cfg(target_arch = "x86_64")]
+                Level::Vnni if x.segments.len() <= super::x86::MOST_TAPS => unsafe {
+                    super::x86::depthwise_vnni(&x, at, sums);
+                },
+                _ => channel_sums(&x, at, sums),
+            }
         }
     }
 }
 
-/// The operands of 16 channels.
-struct PanelArgs<'a> {
-    data: &'a [u8],
-    starts: &'a [usize],
-    segments: &'a [usize],
-    weights: &'a [u8],
+/// The operands of 32 channels.
+pub(super) struct DepthwiseArgs<'a> {
+    pub data: &'a [u8],
+    /// Offsets of windows in the data.
+    pub starts: &'a [usize],
+    pub segments: &'a [usize],
+    pub weights: &'a [u8],
     /// Bytes from the weights of a tap to those of the next.
-    width: usize,
-    bias: [i32; PANEL],
+    pub width: usize,
+    /// The numbers that sums begin with.
+    pub first: [i32; CHANNELS],
 }
 
 vectorized! {
-    fn panel_sums[](x: PanelArgs<'_>, panel: usize, sums: &mut [Sums]) {
+    fn channel_sums[](x: &DepthwiseArgs<'_>, at: usize, sums: &mut [Sums]) {
         for (start, sums) in x.starts.iter().zip(sums) {
-            let mut sum = x.bias;
+            let mut sum = x.first;
             for (segment, weights) in x.segments.iter().zip(x.weights.chunks(x.width)) {
-                let (data, weights) = (&x.data[start + segment..][..PANEL], &weights[..PANEL]);
-                for i in 0..PANEL {
+                let (data, weights) = (&x.data[start + segment..][..CHANNELS], &weights[..CHANNELS]);
+                for i in 0..CHANNELS {
                     sum[i] = sum[i].wrapping_add(i32::from(data[i]) * i32::from(weights[i] as i8));
                 }
             }
-            sums[panel..][..PANEL].copy_from_slice(&sum);
+            sums[at..][..CHANNELS].copy_from_slice(&sum);
         }
     }
 }

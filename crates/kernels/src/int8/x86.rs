@@ -1,5 +1,6 @@
 //! Tiles of products with AVX2 and AVX512-VNNI.
 
+use super::depthwise::DepthwiseArgs;
 use super::tile::{GROUP, PANEL, PANELS, ROWS, Sums, TileArgs};
 use std::arch::x86_64::*;
 
@@ -129,6 +130,62 @@ unsafe fn avx2_tile<const R: usize>(x: &TileArgs<'_>, first: usize, panel: usize
             unsafe { _mm256_storeu_si256(pairs.as_mut_ptr().cast(), *sum) }
             for (out, pair) in out.iter_mut().zip(pairs.as_chunks::<2>().0) {
                 *out = out.wrapping_add(pair[0]).wrapping_add(pair[1]);
+            }
+        }
+    }
+}
+
+/// Most taps of a depthwise convolution whose weights are widened in the stack.
+pub(super) const MOST_TAPS: usize = 64;
+
+/// Computes the sums of 32 channels, two taps in one instruction.
+///
+/// # Safety
+/// The machine has AVX512-VNNI; every tap of every window has 32 bytes in the data and in the
+/// weights, and there are at most [`MOST_TAPS`]; each row of sums has room for 32 from `at` on.
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+pub(super) unsafe fn depthwise_vnni(x: &DepthwiseArgs<'_>, at: usize, sums: &mut [Sums]) {
+    let taps = x.segments.len();
+    let (count, zero) = (taps.div_ceil(2), _mm512_setzero_si512());
+    let mut weights = [[zero; 2]; MOST_TAPS / 2];
+    for p in 0..count {
+        // SAFETY: promised by the caller.
+        let (a, b) = unsafe {
+            let a = _mm256_loadu_si256(x.weights.as_ptr().add(2 * p * x.width).cast());
+            let b = match 2 * p + 1 < taps {
+                true => _mm256_loadu_si256(x.weights.as_ptr().add((2 * p + 1) * x.width).cast()),
+                false => _mm256_setzero_si256(),
+            };
+            (_mm512_cvtepi8_epi16(a), _mm512_cvtepi8_epi16(b))
+        };
+        weights[p] = [_mm512_unpacklo_epi16(a, b), _mm512_unpackhi_epi16(a, b)];
+    }
+    // Pairs are made in each quarter of a vector: sums of channels 0 to 3 and 8 to 11 and so on.
+    let orders = [
+        _mm512_setr_epi32(0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23),
+        _mm512_setr_epi32(8, 9, 10, 11, 24, 25, 26, 27, 12, 13, 14, 15, 28, 29, 30, 31),
+    ];
+    for (start, sums) in x.starts.iter().zip(sums) {
+        let row = x.data.as_ptr().wrapping_add(*start);
+        let (mut low, mut high) = (zero, zero);
+        for p in 0..count {
+            // SAFETY: promised by the caller.
+            let (a, b) = unsafe {
+                let a = _mm512_cvtepu8_epi16(_mm256_loadu_si256(row.add(x.segments[2 * p]).cast()));
+                match x.segments.get(2 * p + 1) {
+                    Some(segment) => (a, _mm512_cvtepu8_epi16(_mm256_loadu_si256(row.add(*segment).cast()))),
+                    None => (a, zero),
+                }
+            };
+            low = _mm512_dpwssd_epi32(low, _mm512_unpacklo_epi16(a, b), weights[p][0]);
+            high = _mm512_dpwssd_epi32(high, _mm512_unpackhi_epi16(a, b), weights[p][1]);
+        }
+        for (half, order) in orders.into_iter().enumerate() {
+            let sum = _mm512_permutex2var_epi32(low, order, high);
+            // SAFETY: promised by the caller.
+            unsafe {
+                let first = _mm512_loadu_si512(x.first.as_ptr().add(half * PANEL).cast());
+                _mm512_storeu_si512(sums.as_mut_ptr().add(at + half * PANEL).cast(), _mm512_add_epi32(sum, first));
             }
         }
     }

@@ -1,0 +1,92 @@
+//! Convolutions of bytes on one core: least and median processor time, and multiply-adds in a
+//! nanosecond.
+//!
+//! `cargo bench -p mxrt-kernels --bench int8 [-- [--isa ISA] [FILTER]]`. Data are unsigned, results are
+//! bytes after a relu, as between the layers of a network.
+
+use mxrt_kernels::int8::{Function, Int8Conv, Int8ConvOperands, Rows, ScaledSums};
+use mxrt_kernels::isa::Isa;
+use mxrt_kernels::par::ReusedScratch;
+
+const ROUNDS: usize = 60;
+
+/// Channels in and out, groups, size of the image, kernel, stride, padding.
+const LAYERS: [(&str, [usize; 3], usize, usize, usize, usize); 15] = [
+    ("7x7/2 3-64 @224", [3, 64, 1], 224, 7, 2, 3),
+    ("3x3 64-64 @56", [64, 64, 1], 56, 3, 1, 1),
+    ("3x3 128-128 @28", [128, 128, 1], 28, 3, 1, 1),
+    ("3x3 256-256 @14", [256, 256, 1], 14, 3, 1, 1),
+    ("3x3 512-512 @7", [512, 512, 1], 7, 3, 1, 1),
+    ("1x1 64-64 @56", [64, 64, 1], 56, 1, 1, 0),
+    ("1x1 64-256 @56", [64, 256, 1], 56, 1, 1, 0),
+    ("1x1 256-64 @56", [256, 64, 1], 56, 1, 1, 0),
+    ("1x1 512-128 @28", [512, 128, 1], 28, 1, 1, 0),
+    ("1x1 256-1024 @14", [256, 1024, 1], 14, 1, 1, 0),
+    ("1x1 1024-256 @14", [1024, 256, 1], 14, 1, 1, 0),
+    ("1x1 2048-512 @7", [2048, 512, 1], 7, 1, 1, 0),
+    ("1x1/2 256-512 @56", [256, 512, 1], 56, 1, 2, 0),
+    ("depthwise 96 @56", [96, 96, 96], 56, 3, 1, 1),
+    ("depthwise/2 144 @56", [144, 144, 144], 56, 3, 2, 1),
+];
+
+fn processor_time() -> f64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `now` is a timespec that the call may write.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut now) };
+    now.tv_sec as f64 * 1e6 + now.tv_nsec as f64 * 1e-3
+}
+
+fn main() {
+    let (mut isa, mut filter) = (Isa::detect(), String::new());
+    let mut args = std::env::args().skip(1);
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--bench" => {}
+            "--isa" => isa = args.next().unwrap_or_default().parse().expect("an instruction set"),
+            other => filter = other.to_owned(),
+        }
+    }
+    println!("{:<22} {:>17} {:>22}", "layer", "us", "multiply-adds a ns");
+    for (name, [channels, filters, groups], size, kernel, stride, pad) in LAYERS {
+        if !name.contains(&filter) {
+            continue;
+        }
+        let side = (size + 2 * pad - kernel) / stride + 1;
+        let conv = Int8Conv {
+            batch: 1,
+            channels,
+            filters,
+            groups,
+            input: [1, size, size],
+            output: [1, side, side],
+            kernel: [1, kernel, kernel],
+            stride: [1, stride, stride],
+            pad: [0, pad, pad],
+            dilate: [1; 3],
+            isa,
+        };
+        let data: Vec<u8> = (0..channels * size * size).map(|i| (i * 7919 % 251) as u8).collect();
+        let products = filters * channels / groups * kernel * kernel;
+        let weights: Vec<i8> = (0..products).map(|i| (i * 31 % 253) as u8 as i8).collect();
+        let mut packed = vec![0; conv.packed_len().expect("a length")];
+        conv.pack(&weights, &mut packed);
+        let mut epilogue = ScaledSums::new(vec![1.0; filters], vec![1e-3; filters]);
+        epilogue.functions[0] = Some(Function::Relu);
+        let data = Rows { bytes: &data, signed: false };
+        let operands = Int8ConvOperands { data, addend: None, packed: &packed, epilogue: &epilogue };
+        let mut out = vec![0u8; filters * side * side];
+        let mut workspace = vec![0; conv.workspace_len().expect("a length")];
+        let par = ReusedScratch::default();
+        let mut times: Vec<f64> = (0..ROUNDS)
+            .map(|_| {
+                let begin = processor_time();
+                conv.run(&par, &operands, &mut out, &mut workspace);
+                processor_time() - begin
+            })
+            .collect();
+        times.sort_by(f64::total_cmp);
+        let (least, median) = (times[0], times[ROUNDS / 2]);
+        let rate = |us: f64| (products * side * side) as f64 / us * 1e-3;
+        println!("{name:<22} {least:>8.1} / {median:>6.1} {:>10.0} / {:>6.0}", rate(least), rate(median));
+    }
+}
