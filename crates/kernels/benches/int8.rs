@@ -1,10 +1,11 @@
 //! Convolutions of bytes on one core: least and median processor time, and multiply-adds in a
 //! nanosecond.
 //!
-//! `cargo bench -p mxrt-kernels --bench int8 [-- [--isa ISA] [FILTER]]`. Data are unsigned, results are
-//! bytes after a relu, as between the layers of a network.
+//! `cargo bench -p mxrt-kernels --bench int8 [-- [--isa ISA] [--added] [FILTER]]`. Data are unsigned,
+//! results are bytes after a relu, as between the layers of a network, with `--added` after an array
+//! was added.
 
-use mxrt_kernels::int8::{Function, Int8Conv, Int8ConvOperands, Rows, ScaledSums};
+use mxrt_kernels::int8::{AddedBytes, Function, Int8Conv, Int8ConvOperands, Rows, ScaledSums};
 use mxrt_kernels::isa::Isa;
 use mxrt_kernels::par::ReusedScratch;
 
@@ -37,12 +38,13 @@ fn processor_time() -> f64 {
 }
 
 fn main() {
-    let (mut isa, mut filter) = (Isa::detect(), String::new());
+    let (mut isa, mut added, mut filter) = (Isa::detect(), false, String::new());
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--bench" => {}
             "--isa" => isa = args.next().unwrap_or_default().parse().expect("an instruction set"),
+            "--added" => added = true,
             other => filter = other.to_owned(),
         }
     }
@@ -71,10 +73,13 @@ fn main() {
         let mut packed = vec![0; conv.packed_len().expect("a length")];
         conv.pack(&weights, &mut packed);
         let mut epilogue = ScaledSums::new(vec![1.0; filters], vec![1e-3; filters]);
-        epilogue.functions[0] = Some(Function::Relu);
+        epilogue.functions[usize::from(added)] = Some(Function::Relu);
+        epilogue.addend = added.then_some(AddedBytes { signed: false, factor: 0.5, most: f32::INFINITY });
         let data = Rows { bytes: &data, signed: false };
-        let operands = Int8ConvOperands { data, addend: None, packed: &packed, epilogue: &epilogue };
         let mut out = vec![0u8; filters * side * side];
+        let other = out.clone();
+        let addend = added.then_some(Rows { bytes: &other, signed: false });
+        let operands = Int8ConvOperands { data, addend, packed: &packed, epilogue: &epilogue };
         let mut workspace = vec![0; conv.workspace_len().expect("a length")];
         let par = ReusedScratch::default();
         let mut times: Vec<f64> = (0..ROUNDS)

@@ -147,6 +147,147 @@ pub fn cos_f32(x: f32) -> f32 {
     sine_of_quarters(x, 1)
 }
 
+/// e^x - 1: e^r - 1 of the rest of [`exp_f32`]'s division, and 2^n - 1 of the quotient; error at most
+/// 2 ulp.
+#[inline(always)]
+pub fn expm1_f32(x: f32) -> f32 {
+    const LEAST: f32 = -20.0;
+    let y = if x > EXP.most { EXP.most } else { x };
+    let y = if y < LEAST { LEAST } else { y };
+    let t = y * std::f32::consts::LOG2_E + EXP.round;
+    let n = t - EXP.round;
+    let r = y - n * EXP.ln2[0] - n * EXP.ln2[1];
+    let [c7, c6, c5, c4, c3, c2] = EXP.series;
+    let square = r * r;
+    let high = (r * c7 + c6) * square + (r * c5 + c4);
+    let p = (high * square + (r * c3 + c2)) * square + r;
+    let n = (t.to_bits() as i32).wrapping_sub(EXP.round.to_bits() as i32);
+    let value = times_pow2_f32(p + (1.0 - times_pow2_f32(1.0, n.wrapping_neg())), n);
+    // Zero keeps its sign.
+    if x == 0.0 { x } else { value }
+}
+
+/// ln(1 + x): the logarithm of the rounded sum, and what rounding took away; error at most 2 ulp.
+#[inline(always)]
+pub fn ln_1p_f32(x: f32) -> f32 {
+    let sum = 1.0 + x;
+    let lost = x - (sum - 1.0);
+    let value = ln_f32(sum) + lost / sum;
+    let ends = x == 0.0 || x == f32::INFINITY;
+    let value = if x == -1.0 { f32::NEG_INFINITY } else { value };
+    if ends { x } else { value }
+}
+
+/// The inverse tangent: its Taylor series up to the tangent of an eighth of a half circle, to which
+/// larger arguments are brought; error at most 2 ulp.
+#[inline(always)]
+pub fn atan_f32(x: f32) -> f32 {
+    use std::f32::consts::{FRAC_PI_2, FRAC_PI_4};
+    /// The tangents of an eighth and of three eighths of a half circle.
+    const EIGHTHS: [f32; 2] = [0.414_213_57, 2.414_213_7];
+    /// The digits of a quarter of a half circle that single precision lacks.
+    const REST: f32 = -2.185_569_4e-8;
+    let a = x.abs();
+    let (some, most) = (a > EIGHTHS[0], a > EIGHTHS[1]);
+    let above = if most { -1.0 } else { a - 1.0 };
+    let below = if most { a } else { a + 1.0 };
+    let z = (if some { above } else { a }) / (if some { below } else { 1.0 });
+    let angle = if most { FRAC_PI_2 } else { FRAC_PI_4 };
+    let rest = if most { 2.0 * REST } else { REST };
+    let (angle, rest) = (if some { angle } else { 0.0 }, if some { rest } else { 0.0 });
+    let q = z * z;
+    let mut p = 1.0 / 19.0;
+    p = 1.0 / 17.0 - p * q;
+    p = 1.0 / 15.0 - p * q;
+    p = 1.0 / 13.0 - p * q;
+    p = 1.0 / 11.0 - p * q;
+    p = 1.0 / 9.0 - p * q;
+    p = 1.0 / 7.0 - p * q;
+    p = 1.0 / 5.0 - p * q;
+    p = 1.0 / 3.0 - p * q;
+    (angle + (z - (z * q * p - rest))).copysign(x)
+}
+
+/// ln 2 in two parts; the first has 32 bits, so that whole numbers times it are exact.
+const LN2: [f64; 2] = [0.693_147_180_369_123_8, 1.908_214_929_270_587_7e-10];
+
+/// e^r - 1 of the rest r of a division of x by ln 2, and the quotient.
+#[inline(always)]
+fn expm1_of_rest(x: f64) -> (f64, i64) {
+    let t = x * std::f64::consts::LOG2_E + ROUND;
+    let n = t - ROUND;
+    let r = x - n * LN2[0] - n * LN2[1];
+    let q = r * r;
+    // 1 / 2! to 1 / 13!, in pairs.
+    let pair = |a: f64, b: f64| 1.0 / a + r * (1.0 / b);
+    let mut p = pair(479_001_600.0, 6_227_020_800.0);
+    p = p * q + pair(3_628_800.0, 39_916_800.0);
+    p = p * q + pair(40_320.0, 362_880.0);
+    p = p * q + pair(720.0, 5040.0);
+    p = p * q + pair(24.0, 120.0);
+    p = p * q + pair(2.0, 6.0);
+    (r + p * q, (t.to_bits() as i64).wrapping_sub(ROUND.to_bits() as i64))
+}
+
+/// `v` times 2^n, as [`times_pow2_f32`].
+#[inline(always)]
+fn times_pow2_f64(v: f64, n: i64) -> f64 {
+    let half = n >> 1;
+    let pow2 = |k: i64| f64::from_bits((k.wrapping_add(1023) << 52) as u64);
+    v * pow2(half) * pow2(n.wrapping_sub(half))
+}
+
+/// e^x in double precision; error at most 1.1 ulp.
+#[inline(always)]
+pub fn exp_f64(x: f64) -> f64 {
+    let x = if x > 710.0 { 710.0 } else { x };
+    let x = if x < -746.0 { -746.0 } else { x };
+    let (p, n) = expm1_of_rest(x);
+    times_pow2_f64(p + 1.0, n)
+}
+
+/// The natural logarithm in double precision: x = 2^n (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)), and
+/// ln (1 + f) as f - f^2 / 2 and a series; error at most 1 ulp.
+#[inline(always)]
+pub fn ln_f64(x: f64) -> f64 {
+    const SQRT_HALF_BITS: u64 = 0x3fe6_a09e_667f_3bcd;
+    let tiny = x < f64::MIN_POSITIVE;
+    let y = if tiny { x * 18_014_398_509_481_984.0 } else { x };
+    let bits = y.to_bits().wrapping_sub(SQRT_HALF_BITS);
+    let m = f64::from_bits((bits & 0x000f_ffff_ffff_ffff).wrapping_add(SQRT_HALF_BITS));
+    // The exponent as a number, without a conversion that AVX2 has not.
+    let n = f64::from_bits((((bits as i64) >> 52) as u64).wrapping_add(ROUND.to_bits())) - ROUND;
+    let n = n - if tiny { 54.0 } else { 0.0 };
+    let f = m - 1.0;
+    let s = f / (2.0 + f);
+    let q = s * s;
+    let mut p = 2.0 / 21.0;
+    p = p * q + 2.0 / 19.0;
+    p = p * q + 2.0 / 17.0;
+    p = p * q + 2.0 / 15.0;
+    p = p * q + 2.0 / 13.0;
+    p = p * q + 2.0 / 11.0;
+    p = p * q + 2.0 / 9.0;
+    p = p * q + 2.0 / 7.0;
+    p = p * q + 2.0 / 5.0;
+    p = p * q + 2.0 / 3.0;
+    let half = 0.5 * f * f;
+    let value = n * LN2[0] - ((half - (s * (half + p * q) + n * LN2[1])) - f);
+    let value = if x == f64::INFINITY { x } else { value };
+    let value = if x == 0.0 { f64::NEG_INFINITY } else { value };
+    if x >= 0.0 { value } else { f64::NAN }
+}
+
+/// The hyperbolic tangent in double precision, (e^2x - 1) / (e^2x + 1); error at most 3 ulp.
+#[inline(always)]
+pub fn tanh_f64(x: f64) -> f64 {
+    let a = x.abs();
+    let a = if a > 22.0 { 22.0 } else { a };
+    let (p, n) = expm1_of_rest(2.0 * a);
+    let e = times_pow2_f64(p + (1.0 - times_pow2_f64(1.0, n.wrapping_neg())), n);
+    (e / (e + 2.0)).copysign(x)
+}
+
 /// 1 / (1 + e^-x); error at most 2.5 ulp.
 #[inline(always)]
 pub fn sigmoid_f32(x: f32) -> f32 {
@@ -311,7 +452,7 @@ mod tests {
     #[test]
     fn errors_of_functions_are_those_that_are_stated() {
         type Row = (&'static str, [f32; 2], fn(f32) -> f32, fn(f64) -> f64, f64);
-        let rows: [Row; 10] = [
+        let rows: [Row; 14] = [
             ("sin", [-1e6, 1e6], sin_f32, f64::sin, 1.0),
             ("cos", [-1e6, 1e6], cos_f32, f64::cos, 1.0),
             ("exp", [-87.3, 88.7], exp_f32, f64::exp, 1.1),
@@ -320,6 +461,10 @@ mod tests {
             ("tanh", [-20.0, 20.0], tanh_f32, f64::tanh, 2.0),
             ("sigmoid", [-87.0, 87.0], sigmoid_f32, sigmoid, 2.5),
             ("softrelu", [-87.0, 87.0], softrelu_f32, softrelu, 3.5),
+            ("expm1", [-30.0, 88.7], expm1_f32, f64::exp_m1, 2.0),
+            ("log1p", [-0.999, 1.0], ln_1p_f32, f64::ln_1p, 2.5),
+            ("log1p of large numbers", [1.0, 3e38], ln_1p_f32, f64::ln_1p, 2.0),
+            ("arctan", [-3e38, 3e38], atan_f32, f64::atan, 2.0),
             ("erf", [-6.0, 6.0], erf_f32, libm::erf, 2.5),
             ("gelu", [0.0, 100.0], gelu_f32, gelu, 2.0),
         ];
@@ -338,6 +483,33 @@ mod tests {
     }
 
     #[test]
+    fn errors_in_double_precision_are_those_that_are_stated() {
+        type Row = (&'static str, [f64; 2], fn(f64) -> f64, fn(f64) -> f64, f64);
+        let rows: [Row; 3] = [
+            ("exp", [-708.0, 709.7], exp_f64, f64::exp, 1.6),
+            ("ln", [1e-307, 1e308], ln_f64, f64::ln, 1.5),
+            ("tanh", [-30.0, 30.0], tanh_f64, f64::tanh, 3.5),
+        ];
+        for (name, [low, high], function, reference, most) in rows {
+            let top = f64::max(low.abs(), high.abs()).to_bits();
+            // The standard library's functions are right to an ulp themselves.
+            let all = (0..60_000u64).map(|i| i * (top / 60_000)).flat_map(|bits| [bits, bits | 1 << 63]);
+            for x in all.map(f64::from_bits).filter(|x| (low..=high).contains(x)) {
+                let (got, want) = (function(x), reference(x));
+                let apart = got.to_bits().abs_diff(want.to_bits());
+                assert!(apart as f64 <= most, "{name}({x}) = {got}, expected {want}: {apart} ulp");
+            }
+        }
+        assert_eq!(exp_f64(-745.0), (-745.0f64).exp(), "subnormal results are kept");
+        assert_eq!([exp_f64(f64::INFINITY), exp_f64(f64::NEG_INFINITY), exp_f64(0.0)], [f64::INFINITY, 0.0, 1.0]);
+        assert_eq!([ln_f64(0.0), ln_f64(f64::INFINITY), ln_f64(1.0)], [f64::NEG_INFINITY, f64::INFINITY, 0.0]);
+        assert!(ln_f64(-1.0).is_nan() && (ln_f64(5e-324) - 5e-324f64.ln()).abs() < 1e-12);
+        assert_eq!([tanh_f64(f64::INFINITY), tanh_f64(-50.0), tanh_f64(1e-300)], [1.0, -1.0, 1e-300]);
+        assert!(tanh_f64(-0.0).is_sign_negative());
+        assert!([exp_f64, ln_f64, tanh_f64].iter().all(|f| f(f64::NAN).is_nan()));
+    }
+
+    #[test]
     fn special_values_come_out_as_mathematics_has_them() {
         assert_eq!(exp_f32(f32::INFINITY), f32::INFINITY);
         assert_eq!(exp_f32(f32::NEG_INFINITY), 0.0);
@@ -350,6 +522,14 @@ mod tests {
         assert_eq!(ln_f32(f32::INFINITY), f32::INFINITY);
         assert!(ln_f32(-1.0).is_nan());
         assert_eq!(ln_f32(1.0), 0.0);
+        assert_eq!([expm1_f32(f32::INFINITY), expm1_f32(f32::NEG_INFINITY)], [f32::INFINITY, -1.0]);
+        assert_eq!([ln_1p_f32(f32::INFINITY), ln_1p_f32(-1.0)], [f32::INFINITY, f32::NEG_INFINITY]);
+        assert!(ln_1p_f32(-1.5).is_nan());
+        assert_eq!([atan_f32(f32::INFINITY), atan_f32(f32::NEG_INFINITY)], [1.0, -1.0].map(|s| s * 1.570_796_4));
+        for f in [expm1_f32, ln_1p_f32, atan_f32] {
+            assert!(f(f32::NAN).is_nan());
+            assert_eq!([f(-0.0).to_bits(), f(0.0).to_bits(), f(1e-40).to_bits()], [1 << 31, 0, 1e-40f32.to_bits()]);
+        }
         assert_eq!(tanh_f32(f32::INFINITY), 1.0);
         assert_eq!(tanh_f32(-50.0), -1.0);
         assert!(sin_f32(-0.0).is_sign_negative() && sin_f32(f32::INFINITY).is_nan());

@@ -81,18 +81,18 @@ macro_rules! unary_functions {
             integers: each |x| T::from_f64((1.0 / x.to_f64() as f32) as f64); cost: Vectors(0)
         }
         Exp ["exp" "_sparse_exp"] "e to the power." {
-            f64: |x| x.exp(), f32: vectors |x| math::exp_f32(x); cost: Vectors(300)
+            f64: |x| x.exp(), f32: vectors |x| math::exp_f32(x), f64s: vectors |x| math::exp_f64(x); cost: Vectors(300)
         }
         Expm1 ["expm1" "_sparse_expm1"] "e to the power minus 1, precise near 0." {
-            f64: |x| x.exp_m1(), f32: each |x| x.exp_m1()
+            f64: |x| x.exp_m1(), f32: vectors |x| math::expm1_f32(x); cost: Vectors(400)
         }
         Ln ["log" "_sparse_log"] "The natural logarithm." {
-            f64: |x| x.ln(), f32: vectors |x| math::ln_f32(x); cost: Vectors(300)
+            f64: |x| x.ln(), f32: vectors |x| math::ln_f32(x), f64s: vectors |x| math::ln_f64(x); cost: Vectors(300)
         }
         Log2 ["log2" "_sparse_log2"] "The logarithm to base 2." { f64: |x| x.log2(), f32: each |x| x.log2(); cost: CALL }
         Log10 ["log10" "_sparse_log10"] "The logarithm to base 10." { f64: |x| x.log10(), f32: each |x| x.log10(); cost: CALL }
         Log1p ["log1p" "_sparse_log1p"] "The natural logarithm of 1 plus the input, precise near 0." {
-            f64: |x| x.ln_1p(), f32: each |x| x.ln_1p()
+            f64: |x| x.ln_1p(), f32: vectors |x| math::ln_1p_f32(x); cost: Vectors(400)
         }
         Sin ["sin" "_sparse_sin"] "The sine." {
             f64: |x| x.sin(), f32: near |x| math::sin_f32(x); cost: Vectors(700)
@@ -103,11 +103,13 @@ macro_rules! unary_functions {
         Tan ["tan" "_sparse_tan"] "The tangent." { f64: |x| x.tan(), f32: each |x| x.tan() }
         Asin ["arcsin" "_sparse_arcsin"] "The inverse sine." { f64: |x| x.asin(), f32: each |x| x.asin() }
         Acos ["arccos" "_sparse_arccos"] "The inverse cosine." { f64: |x| x.acos(), f32: each |x| x.acos() }
-        Atan ["arctan" "_sparse_arctan"] "The inverse tangent." { f64: |x| x.atan(), f32: each |x| x.atan() }
+        Atan ["arctan" "_sparse_arctan"] "The inverse tangent." {
+            f64: |x| x.atan(), f32: vectors |x| math::atan_f32(x); cost: Vectors(500)
+        }
         Sinh ["sinh" "_sparse_sinh"] "The hyperbolic sine." { f64: |x| x.sinh(), f32: each |x| x.sinh() }
         Cosh ["cosh" "_sparse_cosh"] "The hyperbolic cosine." { f64: |x| x.cosh(), f32: each |x| x.cosh() }
         Tanh ["tanh" "_sparse_tanh"] "The hyperbolic tangent." {
-            f64: |x| x.tanh(), f32: vectors |x| math::tanh_f32(x); cost: Vectors(300)
+            f64: |x| x.tanh(), f32: vectors |x| math::tanh_f32(x), f64s: vectors |x| math::tanh_f64(x); cost: Vectors(300)
         }
         Asinh ["arcsinh" "_sparse_arcsinh"] "The inverse hyperbolic sine." { f64: |x| libm::asinh(x) }
         Acosh ["arccosh" "_sparse_arccosh"] "The inverse hyperbolic cosine." { f64: |x| libm::acosh(x) }

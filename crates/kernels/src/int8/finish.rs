@@ -102,23 +102,36 @@ fn padded<T: Default>(mut values: Vec<T>) -> Vec<T> {
 
 impl<T: RoundTo> Epilogue<T> for ScaledSums {
     fn finish(&self, block: &SumsBlock<'_>, out: &mut [[T; COLUMNS]]) {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(signed) = T::SIGNED_BYTE
+            && crate::vectorize::Width::widest() == crate::vectorize::Width::Avx512
+        {
+            // SAFETY: `widest` found AVX-512.
+            return unsafe { super::x86::finish_bytes(self, block, signed, bytemuck::cast_slice_mut(out)) };
+        }
         scale(self, block, out);
+    }
+}
+
+impl ScaledSums {
+    /// The bias and the factor of the columns of a block.
+    pub(super) fn of_columns(&self, block: &SumsBlock<'_>) -> [&[f32]; 2] {
+        [&self.bias, &self.factor].map(|values| &values[block.first..][..block.columns])
     }
 }
 
 vectorized! {
     fn scale[T: RoundTo](x: &ScaledSums, block: &SumsBlock<'_>, out: &mut [[T; COLUMNS]]) {
-        let SumsBlock { first, columns, sums, addend } = *block;
-        let (bias, factor) = (&x.bias[first..][..columns], &x.factor[first..][..columns]);
+        let [bias, factor] = x.of_columns(block);
         let mut values = [0f32; COLUMNS];
-        let values = &mut values[..columns];
-        for (row, (sums, out)) in sums.iter().zip(out).enumerate() {
+        let values = &mut values[..block.columns];
+        for (row, (sums, out)) in block.sums.iter().zip(out).enumerate() {
             for (((v, sum), bias), factor) in values.iter_mut().zip(sums).zip(bias).zip(factor) {
                 *v = (*sum as f32 + bias) * factor;
             }
             apply_all(x.functions[0], x.unit, values);
             if let Some(added) = x.addend {
-                add_bytes(added, values, &addend[row]);
+                add_bytes(added, values, &block.addend[row]);
             }
             apply_all(x.functions[1], x.unit, values);
             for (v, out) in values.iter().zip(out) {
@@ -128,14 +141,24 @@ vectorized! {
     }
 }
 
+/// Applies a function. Those that most layers have are compiled for vectors.
 #[inline(always)]
 fn apply_all(function: Option<Function>, unit: f32, values: &mut [f32]) {
     match function {
         None => {}
-        // What most layers have is compiled for vectors.
         Some(Function::Relu) => values.iter_mut().for_each(|v| *v = v.max(0.0)),
-        Some(function) => values.iter_mut().for_each(|v| *v = function.apply(*v, unit)),
+        Some(Function::Clip(low, high)) => {
+            let (low, high) = (low * unit, high * unit);
+            values.iter_mut().for_each(|v| *v = v.max(low).min(high));
+        }
+        Some(function) => apply_each(function, unit, values),
     }
+}
+
+/// Applies a function to one number after another.
+#[inline(never)]
+pub(super) fn apply_each(function: Function, unit: f32, values: &mut [f32]) {
+    values.iter_mut().for_each(|v| *v = function.apply(*v, unit));
 }
 
 /// Rounds each sum once, as MXNet's fused multiply-add: the product is exact in double precision.
@@ -147,5 +170,70 @@ fn add_bytes(added: AddedBytes, values: &mut [f32], bytes: &[u8; COLUMNS]) {
         values.iter_mut().zip(bytes).for_each(|(v, byte)| *v = sum(*v, i32::from(*byte as i8)));
     } else {
         values.iter_mut().zip(bytes).for_each(|(v, byte)| *v = sum(*v, i32::from(*byte)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vectorize::Width;
+
+    /// Results of a block as the definition has them.
+    fn expected<T: RoundTo>(x: &ScaledSums, block: &SumsBlock<'_>) -> Vec<T> {
+        let of = |row: usize, column: usize| {
+            let at = block.first + column;
+            let mut v = (block.sums[row][column] as f32 + x.bias[at]) * x.factor[at];
+            v = x.functions[0].map_or(v, |f| f.apply(v, x.unit));
+            if let Some(added) = x.addend {
+                let byte = block.addend[row][column];
+                let byte = if added.signed { f64::from(byte as i8) } else { f64::from(byte) };
+                v = ((f64::from(v) + byte * f64::from(added.factor)) as f32).min(added.most);
+            }
+            T::round_to(x.functions[1].map_or(v, |f| f.apply(v, x.unit)))
+        };
+        (0..block.sums.len()).flat_map(|row| (0..block.columns).map(move |c| of(row, c))).collect()
+    }
+
+    fn check<T: RoundTo + PartialEq + std::fmt::Debug>(x: &ScaledSums, block: &SumsBlock<'_>) {
+        let want = expected::<T>(x, block);
+        for width in Width::all() {
+            let mut out = vec![[T::round_to(1.0); COLUMNS]; block.sums.len()];
+            width.limit(|| x.finish(block, &mut out));
+            let got: Vec<T> = out.iter().flat_map(|row| row[..block.columns].to_vec()).collect();
+            assert_eq!(got, want, "{width:?} {:?} {:?}", x.functions, x.addend);
+        }
+    }
+
+    #[test]
+    fn results_are_those_of_the_definition_for_every_function_type_and_width_of_vectors() {
+        let sums: Vec<Sums> =
+            (0..7).map(|r| std::array::from_fn(|c| (r * 64 + c as i32) * 977 % 4001 - 2000)).collect();
+        let addend: Vec<[u8; COLUMNS]> = (0..7).map(|r| std::array::from_fn(|c| (r * 91 + c * 37) as u8)).collect();
+        let bias = (0..150).map(|i| (i * 13 % 90) as f32 - 45.0).collect();
+        // Exact halves, numbers out of range, and what is none.
+        let mut factor: Vec<f32> = (0..150).map(|i| [0.5, 0.25, 0.03, 1e30, 0.001][i % 5]).collect();
+        (factor[11], factor[100]) = (f32::NAN, f32::INFINITY);
+        let mut x = ScaledSums::new(bias, factor);
+        x.unit = 12.5;
+        let all = [
+            None,
+            Some(Function::Relu),
+            Some(Function::Clip(0.0, 6.0)),
+            Some(Function::Leaky(0.1)),
+            Some(Function::Tanh),
+        ];
+        for (first, second) in all.into_iter().flat_map(|first| all.map(|second| (first, second))) {
+            for added in [None, Some((true, 0.37, 127.0)), Some((false, 1.5, f32::INFINITY))] {
+                x.functions = [first, second];
+                x.addend = added.map(|(signed, factor, most)| AddedBytes { signed, factor, most });
+                let addend = if added.is_some() { &addend[..] } else { &[] };
+                for (first, columns) in [(0, 64), (96, 16), (64, 48)] {
+                    let block = SumsBlock { first, columns, sums: &sums, addend };
+                    check::<u8>(&x, &block);
+                    check::<i8>(&x, &block);
+                    check::<i32>(&x, &block);
+                }
+            }
+        }
     }
 }

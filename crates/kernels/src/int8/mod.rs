@@ -1,4 +1,5 @@
-//! Products of 8-bit integers with 32-bit sums: dense layers and convolutions.
+//! Products of 8-bit integers with 32-bit sums: dense layers and convolutions; and what makes bytes
+//! of numbers.
 //!
 //! Sums are exact modulo 2^32 on every level, so all levels give the same integers. No level adds
 //! pairs in 16 bits, where they would saturate.
@@ -6,6 +7,7 @@
 mod band;
 mod conv;
 mod depthwise;
+mod elementwise;
 mod finish;
 mod function;
 mod gemm;
@@ -18,6 +20,7 @@ mod turn;
 mod x86;
 
 pub use conv::{Int8Conv, Int8ConvOperands};
+pub use elementwise::{ScaledBytes, add, dequantize, quantize, requantize};
 pub use finish::{AddedBytes, EachSum, Epilogue, ScaledSums, SumsBlock, WholeSums};
 pub use function::Function;
 pub use gemm::{Int8Gemm, Rows};

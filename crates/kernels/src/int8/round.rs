@@ -9,6 +9,9 @@ fn low_bits(value: f32) -> u8 {
 
 /// An integer type that numbers are rounded to.
 pub trait RoundTo: Copy + Send + bytemuck::Pod {
+    /// Whether it is signed, if it is a byte.
+    const SIGNED_BYTE: Option<bool> = None;
+
     /// Rounds half to even. Values outside of the type become its ends, NaN becomes 0.
     fn round_to(value: f32) -> Self;
 }
@@ -23,6 +26,8 @@ pub fn round_even(value: f32) -> f32 {
 }
 
 impl RoundTo for i8 {
+    const SIGNED_BYTE: Option<bool> = Some(true);
+
     #[inline(always)]
     fn round_to(value: f32) -> i8 {
         let value = if value.is_nan() { 0.0 } else { value };
@@ -31,6 +36,8 @@ impl RoundTo for i8 {
 }
 
 impl RoundTo for u8 {
+    const SIGNED_BYTE: Option<bool> = Some(false);
+
     #[inline(always)]
     fn round_to(value: f32) -> u8 {
         let value = if value > 0.0 { value } else { 0.0 };

@@ -1,7 +1,9 @@
 //! Tiles of products with AVX2 and AVX512-VNNI.
 
+use super::Function;
 use super::depthwise::DepthwiseArgs;
-use super::tile::{GROUP, PANEL, PANELS, ROWS, Sums, TileArgs};
+use super::finish::{AddedBytes, ScaledSums, SumsBlock, apply_each};
+use super::tile::{COLUMNS, GROUP, PANEL, PANELS, ROWS, Sums, TileArgs};
 use std::arch::x86_64::*;
 
 /// Bytes of the weights of a group of a panel.
@@ -189,4 +191,78 @@ pub(super) unsafe fn depthwise_vnni(x: &DepthwiseArgs<'_>, at: usize, sums: &mut
             }
         }
     }
+}
+
+/// Finishes sums as bytes, of which each vector is 16.
+///
+/// # Safety
+/// The machine has AVX-512.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+pub(super) unsafe fn finish_bytes(x: &ScaledSums, block: &SumsBlock<'_>, signed: bool, out: &mut [[u8; COLUMNS]]) {
+    let [bias, factor] = x.of_columns(block);
+    for (row, (sums, out)) in block.sums.iter().zip(out).enumerate() {
+        for at in (0..block.columns).step_by(PANEL) {
+            // SAFETY: rows of sums, of addends and results have 64 columns, and `bias` and `factor` those
+            // of the block.
+            unsafe {
+                let sum = _mm512_cvtepi32_ps(_mm512_loadu_si512(sums.as_ptr().add(at).cast()));
+                let sum = _mm512_add_ps(sum, _mm512_loadu_ps(bias.as_ptr().add(at)));
+                let mut v = _mm512_mul_ps(sum, _mm512_loadu_ps(factor.as_ptr().add(at)));
+                v = apply(x.functions[0], x.unit, v);
+                if let Some(added) = x.addend {
+                    v = add_bytes(added, v, _mm_loadu_si128(block.addend[row].as_ptr().add(at).cast()));
+                }
+                v = apply(x.functions[1], x.unit, v);
+                _mm_storeu_si128(out.as_mut_ptr().add(at).cast(), round_to_bytes(v, signed));
+            }
+        }
+    }
+}
+
+/// Applies a function; as in `f32::max` and `f32::min`, of NaN and a limit the limit remains.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn apply(function: Option<Function>, unit: f32, v: __m512) -> __m512 {
+    match function {
+        None => v,
+        Some(Function::Relu) => _mm512_max_ps(v, _mm512_setzero_ps()),
+        Some(Function::Clip(low, high)) => {
+            _mm512_min_ps(_mm512_max_ps(v, _mm512_set1_ps(low * unit)), _mm512_set1_ps(high * unit))
+        }
+        Some(function) => {
+            let mut values = [0f32; PANEL];
+            // SAFETY: there are 16 values.
+            unsafe {
+                _mm512_storeu_ps(values.as_mut_ptr(), v);
+                apply_each(function, unit, &mut values);
+                _mm512_loadu_ps(values.as_ptr())
+            }
+        }
+    }
+}
+
+/// Adds bytes times a factor in double precision, rounded once.
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq")]
+fn add_bytes(added: AddedBytes, v: __m512, bytes: __m128i) -> __m512 {
+    let numbers = if added.signed { _mm512_cvtepi8_epi32(bytes) } else { _mm512_cvtepu8_epi32(bytes) };
+    let factor = _mm512_set1_pd(f64::from(added.factor));
+    // Products have at most 32 bits, so fusing them with the sum changes nothing.
+    let sum = |numbers: __m256i, v: __m256| {
+        _mm512_cvtpd_ps(_mm512_fmadd_pd(_mm512_cvtepi32_pd(numbers), factor, _mm512_cvtps_pd(v)))
+    };
+    let low = sum(_mm512_castsi512_si256(numbers), _mm512_castps512_ps256(v));
+    let high = sum(_mm512_extracti64x4_epi64::<1>(numbers), _mm512_extractf32x8_ps::<1>(v));
+    let sums = _mm512_insertf32x8::<1>(_mm512_castps256_ps512(low), high);
+    _mm512_min_ps(sums, _mm512_set1_ps(added.most))
+}
+
+/// Rounds as `RoundTo` does: half to even, NaN to zero, within the type.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn round_to_bytes(v: __m512, signed: bool) -> __m128i {
+    let numbers = _mm512_maskz_mov_ps(_mm512_cmp_ps_mask::<_CMP_ORD_Q>(v, v), v);
+    let [low, high] = if signed { [-128.0, 127.0] } else { [0.0, 255.0] };
+    let within = _mm512_min_ps(_mm512_max_ps(numbers, _mm512_set1_ps(low)), _mm512_set1_ps(high));
+    _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(within))
 }

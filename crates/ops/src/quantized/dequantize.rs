@@ -1,10 +1,10 @@
 //! `_contrib_dequantize`: from bytes to float32.
 
-use super::{Range, bytes_of, dispatch_bytes, infer_float_ranges, infer_same, infer_scalars, levels};
+use super::layer::rows;
+use super::{Range, bytes_of, infer_float_ranges, infer_same, infer_scalars, levels};
 use crate::prelude::*;
 use mxrt_engine::OpError;
-use mxrt_kernels::Element;
-use mxrt_kernels::par::{chunk_elems, par_chunks_mut};
+use mxrt_kernels::int8::dequantize;
 use mxrt_tensor::DType;
 
 /// Rows of the table.
@@ -30,12 +30,9 @@ const INPUTS: [&str; 3] = ["data", "min_range", "max_range"];
 
 fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let dtype = signature.inputs[0].dtype;
-    dispatch_bytes!(dtype, T => Ok(costed_kernel_fn("dequantize", elementwise_ns(signature, 0), move |call| {
+    Ok(costed_kernel_fn("dequantize", elementwise_ns(signature, 0), move |call| {
         let step = Range::read("data", call.inputs, 1)?.largest() / levels(dtype);
-        let (from, chunk) = (elements::<T>(&call.inputs[0])?, chunk_elems::<f32>());
-        par_chunks_mut(call.par, elements_mut::<f32>(&mut call.outputs[0])?, chunk, |index, to| {
-            to.iter_mut().zip(&from[index * chunk..]).for_each(|(to, from)| *to = from.to_f64() as f32 * step);
-        });
+        dequantize(call.par, rows(&call.inputs[0]), step, elements_mut::<f32>(&mut call.outputs[0])?);
         Ok(())
-    })))
+    }))
 }

@@ -1,14 +1,14 @@
 //! `_contrib_quantized_elemwise_add` and `_contrib_quantized_elemwise_mul`.
 
+use super::layer::rows;
 use super::{
-    CALIBRATION, Range, WITH_RANGE, bytes_of, calibration, dispatch_bytes, infer_float_ranges, levels, product_range,
-    scale, store_range,
+    CALIBRATION, Range, WITH_RANGE, bytes_of, calibration, infer_float_ranges, levels, product_range, scale,
+    store_range,
 };
 use crate::prelude::*;
 use mxrt_engine::OpError;
-use mxrt_kernels::Element;
-use mxrt_kernels::int8::RoundTo;
-use mxrt_tensor::{DType, PartialShape, TensorRef};
+use mxrt_kernels::int8::{ScaledBytes, add};
+use mxrt_tensor::{DType, PartialShape};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[
@@ -76,11 +76,6 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     super::infer_scalars(shapes, 2, &INPUTS)
 }
 
-/// The elements as numbers.
-fn numbers(array: &TensorRef<'_>) -> Result<Vec<f32>, OpError> {
-    dispatch_bytes!(array.dtype, T => Ok(elements::<T>(array)?.iter().map(|v| v.to_f64() as f32).collect()))
-}
-
 fn bind_add(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let (calibrated, dtype) = (calibration(attrs)?, signature.outputs[0].dtype);
     let mixed = signature.inputs[0].dtype != signature.inputs[1].dtype;
@@ -95,21 +90,14 @@ fn bind_add(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>,
             None if sum == 0.0 => 0.0,
             None => ranges[i].largest() * i32::MAX as f32 / (sum * levels(arrays[i].dtype)),
         };
-        let (factors, mut values) = ([factor(0), factor(1)], [numbers(arrays[0])?, numbers(arrays[1])?]);
-        for i in 0..2 {
-            // MXNet brings the unsigned one of two kinds to the steps of the output first.
-            let first = mixed && calibrated.is_some() && arrays[i].dtype == DType::U8;
-            for v in &mut values[i] {
-                let scaled = *v * factors[i];
-                *v = if first { f32::from(i8::round_to(scaled)) } else { scaled };
-            }
-        }
-        let sums = values[0].iter().zip(&values[1]).map(|(a, b)| a + b);
-        let out = &mut call.outputs[0];
+        // MXNet brings the unsigned one of two kinds to the steps of the output first.
+        let rounded = |i: usize| mixed && calibrated.is_some() && arrays[i].dtype == DType::U8;
+        let operand = |i: usize| ScaledBytes { rows: rows(arrays[i]), factor: factor(i), rounded: rounded(i) };
+        let (operands, out) = ([operand(0), operand(1)], &mut call.outputs[0]);
         match dtype {
-            DType::I32 => elements_mut::<i32>(out)?.iter_mut().zip(sums).for_each(|(o, s)| *o = i32::round_to(s)),
-            DType::U8 => elements_mut::<u8>(out)?.iter_mut().zip(sums).for_each(|(o, s)| *o = u8::round_to(s)),
-            _ => elements_mut::<i8>(out)?.iter_mut().zip(sums).for_each(|(o, s)| *o = i8::round_to(s)),
+            DType::I32 => add::<i32>(call.par, operands, elements_mut(out)?),
+            DType::U8 => add::<u8>(call.par, operands, elements_mut(out)?),
+            _ => add::<i8>(call.par, operands, elements_mut(out)?),
         }
         store_range(range, call.outputs)
     }))

@@ -4,12 +4,11 @@
 //! plans pack them.
 
 use super::layer::{Int8Layer, PackedLayer, operands, rows};
-use super::quantize::quantize_all;
 use crate::nn::fully_connected::infer_shape as infer_dense;
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::index::{OutOfRange, take};
-use mxrt_kernels::int8::{EachSum, Rows, WholeSums};
+use mxrt_kernels::int8::{EachSum, Rows, WholeSums, quantize};
 use mxrt_kernels::par::Par;
 use mxrt_tensor::{DType, PartialShape};
 
@@ -134,7 +133,7 @@ fn prepare(call: &mut KernelCall<'_, '_>) -> Result<(), OpError> {
 
 /// Quantizes to -127 ..= 127.
 fn quantize_symmetric(par: &dyn Par, from: &[f32], maxabs: f32, to: &mut [i8]) {
-    quantize_all::<i8>(par, from, if maxabs == 0.0 { 0.0 } else { 127.0 / maxabs }, to);
+    quantize::<i8>(par, from, if maxabs == 0.0 { 0.0 } else { 127.0 / maxabs }, to);
     to.iter_mut().for_each(|v| *v = (*v).max(-127));
 }
 

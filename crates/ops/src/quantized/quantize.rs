@@ -6,8 +6,7 @@ use super::{
 };
 use crate::prelude::*;
 use mxrt_engine::OpError;
-use mxrt_kernels::int8::RoundTo;
-use mxrt_kernels::par::{Par, chunk_elems, par_chunks_mut};
+use mxrt_kernels::int8::{RoundTo, quantize};
 use mxrt_tensor::DType;
 
 /// Rows of the table.
@@ -99,14 +98,6 @@ fn infer_v2(dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
     infer_float_ranges(dtypes, 1, &[])
 }
 
-/// Multiplies and rounds.
-pub(crate) fn quantize_all<T: RoundTo>(par: &dyn Par, from: &[f32], scale: f32, to: &mut [T]) {
-    let chunk = chunk_elems::<f32>();
-    par_chunks_mut(par, to, chunk, |index, to| {
-        to.iter_mut().zip(&from[index * chunk..]).for_each(|(to, from)| *to = T::round_to(from * scale));
-    });
-}
-
 /// An empty range stands for nothing but zeros.
 fn per_unit(levels: f32, range: Range) -> f32 {
     let largest = range.largest();
@@ -130,7 +121,7 @@ fn bind_given(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel
         let range = Range::read("data", call.inputs, 1)?;
         let steps = if dtype == DType::U8 { 255.0 } else { 127.0 };
         let data = elements::<f32>(&call.inputs[0])?;
-        quantize_all::<T>(call.par, data, per_unit(steps, range), elements_mut(&mut call.outputs[0])?);
+        quantize::<T>(call.par, data, per_unit(steps, range), elements_mut(&mut call.outputs[0])?);
         store_range(if dtype == DType::U8 { range } else { range.centred() }, call.outputs)
     })))
 }
@@ -151,7 +142,7 @@ fn bind_v2(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, 
             Some(range) => range,
             None => Range::of("data", data)?,
         };
-        quantize_all::<T>(call.par, data, per_unit(levels(dtype), range), elements_mut(&mut call.outputs[0])?);
+        quantize::<T>(call.par, data, per_unit(levels(dtype), range), elements_mut(&mut call.outputs[0])?);
         store_range(if dtype == DType::U8 { range } else { range.centred() }, call.outputs)
     })))
 }

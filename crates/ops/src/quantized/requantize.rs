@@ -7,8 +7,7 @@ use super::{
 };
 use crate::prelude::*;
 use mxrt_engine::OpError;
-use mxrt_kernels::int8::RoundTo;
-use mxrt_kernels::par::{chunk_elems, par_chunks_mut};
+use mxrt_kernels::int8::requantize;
 use mxrt_tensor::DType;
 
 /// Rows of the table.
@@ -47,10 +46,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
         let largest = calibrated.map_or_else(|| largest_sum(from) * given / i32::MAX as f32, Range::largest);
         let steps = if dtype == DType::U8 { 255.0 } else { 127.0 };
         let scale = if largest == 0.0 { 0.0 } else { (given / i32::MAX as f32) * (steps / largest) };
-        let chunk = chunk_elems::<i32>();
-        par_chunks_mut(call.par, elements_mut::<T>(&mut call.outputs[0])?, chunk, |index, to| {
-            to.iter_mut().zip(&from[index * chunk..]).for_each(|(to, from)| *to = T::round_to(*from as f32 * scale));
-        });
+        requantize::<T>(call.par, from, scale, elements_mut(&mut call.outputs[0])?);
         store_range(Range { min: if dtype == DType::U8 { 0.0 } else { -largest }, max: largest }, call.outputs)
     })))
 }
