@@ -6,8 +6,8 @@ use super::band::{BAND, Band, BandArgs};
 use super::depthwise::{CHANNELS, Depthwise};
 use super::finish::Epilogue;
 use super::tile::{self, COLUMNS, GROUP, PANEL, Windows, sign_flip};
-use super::turn::turn;
-use super::{Level, RoundTo, Rows};
+use super::turn::{SIDE, turn};
+use super::{Int8Result, Level, RoundTo, Rows};
 use crate::isa::Isa;
 use crate::par::{Columns, Par, par_chunks_mut, par_columns_mut};
 
@@ -170,7 +170,17 @@ impl Int8Conv {
     /// # Panics
     /// If an operand is smaller than the shape says, or `workspace` than
     /// [`workspace_len`](Self::workspace_len).
-    pub fn run<T: RoundTo>(&self, par: &dyn Par, x: &Int8ConvOperands<'_, T>, out: &mut [T], workspace: &mut [u8]) {
+    pub fn run<T: Int8Result>(&self, par: &dyn Par, x: &Int8ConvOperands<'_, T>, out: &mut [T], workspace: &mut [u8]) {
+        T::convolve(self, par, x, out, workspace);
+    }
+
+    pub(super) fn run_as<T: RoundTo>(
+        &self,
+        par: &dyn Par,
+        x: &Int8ConvOperands<'_, T>,
+        out: &mut [T],
+        workspace: &mut [u8],
+    ) {
         let axes = self.axes();
         let [pixels, plane] = [axes.output, axes.input].map(|extents| extents.iter().product::<usize>());
         if out.is_empty() {
@@ -233,33 +243,50 @@ struct ConvJob<'a, T> {
 impl<T: RoundTo> ConvJob<'_, T> {
     /// Copies images channels last, as unsigned numbers.
     fn copy(&self, par: &dyn Par, images: &[u8], copied: &mut [u8]) {
-        let Axes { input, pad, copied: extents, .. } = self.axes;
-        let image = self.conv.channels * input.iter().product::<usize>();
-        let row_len = extents[2] * self.pixel_len;
-        let rows = (COPIED_CHUNK / row_len.max(1)).max(1);
+        let row_len = self.axes.copied[2] * self.pixel_len;
+        if row_len > COPIED_CHUNK {
+            let width = (COPIED_CHUNK / self.pixel_len).max(1).next_multiple_of(SIDE) * self.pixel_len;
+            let shape = [copied.len() / row_len, 1, row_len];
+            par_columns_mut(par, copied, shape, width, 0, |row, start, mut part, _| {
+                self.copy_row(self.row(images, row), start / self.pixel_len, part.row(0));
+            });
+            return;
+        }
+        let rows = COPIED_CHUNK / row_len;
         par_chunks_mut(par, copied, rows * row_len, |chunk, out| {
             for (i, out) in out.chunks_exact_mut(row_len).enumerate() {
-                let row = chunk * rows + i;
-                let (row, number) = (row % (extents[0] * extents[1]), row / (extents[0] * extents[1]));
-                let at = [row / extents[1], row % extents[1]];
-                let inside = |axis: usize| at[axis].checked_sub(pad[axis]).filter(|i| *i < input[axis]);
-                let place = inside(0).zip(inside(1)).map(|(d, h)| (d * input[1] + h) * input[2]);
-                self.copy_row(place.map(|place| &images[number * image + place..(number + 1) * image]), out);
+                self.copy_row(self.row(images, chunk * rows + i), 0, out);
             }
         });
     }
 
-    /// Copies a row of all channels, whose first channel begins `from`; none is in the padding.
-    fn copy_row(&self, from: Option<&[u8]>, out: &mut [u8]) {
+    /// The input from a row of the first channel on, by the number of the row in copied images; none
+    /// in the padding.
+    fn row<'a>(&self, images: &'a [u8], row: usize) -> Option<&'a [u8]> {
+        let Axes { input, pad, copied: [depths, heights, _], .. } = self.axes;
+        let image = self.conv.channels * input.iter().product::<usize>();
+        let (row, number) = (row % (depths * heights), row / (depths * heights));
+        let at = [row / heights, row % heights];
+        let inside = |axis: usize| at[axis].checked_sub(pad[axis]).filter(|i| *i < input[axis]);
+        let place = inside(0).zip(inside(1)).map(|(d, h)| (d * input[1] + h) * input[2])?;
+        Some(&images[number * image + place..(number + 1) * image])
+    }
+
+    /// Copies pixels of a row of all channels, from the padded row's pixel `start` on.
+    fn copy_row(&self, from: Option<&[u8]>, start: usize, out: &mut [u8]) {
         let Axes { input, pad, .. } = self.axes;
-        let flip = sign_flip(self.operands.data.signed);
+        let (flip, pixel) = (sign_flip(self.operands.data.signed), self.pixel_len);
         let Some(from) = from else { return out.fill(flip) };
-        let (left, pixel) = ((pad[2] * self.pixel_len).min(out.len()), self.pixel_len);
-        let (before, out) = out.split_at_mut(left);
+        let (before, out) = out.split_at_mut((pad[2].saturating_sub(start) * pixel).min(out.len()));
         before.fill(flip);
-        let width = input[2].min(out.len() / pixel);
+        let first = start.saturating_sub(pad[2]);
+        let width = input[2].saturating_sub(first).min(out.len() / pixel);
         let (out, after) = out.split_at_mut(width * pixel);
         after.fill(flip);
+        if width == 0 {
+            return;
+        }
+        let from = &from[first..];
         let plane: usize = input.iter().product();
         let channels = self.conv.channels / self.conv.groups;
         let group_len = self.conv.group_len().unwrap_or(GROUP);
@@ -392,173 +419,4 @@ fn put<T: RoundTo>(band: &Band<'_, T>, first: usize, filters: usize, out: &mut C
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::int8::{AddedBytes, EachSum, Function, ScaledSums};
-    use crate::par::Serial;
-    use crate::testing::{Reverse, Threads};
-
-    fn reference(conv: &Int8Conv, data: &[i32], weights: &[i8]) -> Vec<i32> {
-        let [channels, filters] = [conv.channels, conv.filters].map(|n| n / conv.groups);
-        let mut out = Vec::new();
-        for n in 0..conv.batch {
-            for f in 0..conv.filters {
-                for y in 0..conv.output[1] {
-                    for x in 0..conv.output[2] {
-                        let mut sum = 0;
-                        for c in 0..channels {
-                            for i in 0..conv.kernel[1] {
-                                for j in 0..conv.kernel[2] {
-                                    let [h, w] = [conv.input[1] as isize, conv.input[2] as isize];
-                                    let at = |axis: usize, out: usize, tap: usize| {
-                                        (out * conv.stride[axis] + tap * conv.dilate[axis]) as isize
-                                            - conv.pad[axis] as isize
-                                    };
-                                    let (r, s) = (at(1, y, i), at(2, x, j));
-                                    if (0..h).contains(&r) && (0..w).contains(&s) {
-                                        let c_in = f / filters * channels + c;
-                                        let d =
-                                            data[((n * conv.channels + c_in) as isize * h * w + r * w + s) as usize];
-                                        let k = ((f * channels + c) * conv.kernel[1] + i) * conv.kernel[2] + j;
-                                        sum += d * i32::from(weights[k]);
-                                    }
-                                }
-                            }
-                        }
-                        out.push(sum);
-                    }
-                }
-            }
-        }
-        out
-    }
-
-    #[test]
-    fn windows_groups_padding_and_dilation_agree_with_the_definition_on_every_set() {
-        for (groups, stride, pad, dilate, signed) in
-            [(1, 1, 1, 1, false), (2, 2, 0, 1, true), (4, 1, 2, 2, true), (1, 3, 1, 1, true)]
-        {
-            let (size, kernel) = (9, 3);
-            let outputs = (size + 2 * pad - dilate * (kernel - 1) - 1) / stride + 1;
-            for isa in Isa::ALL {
-                let conv = Int8Conv {
-                    batch: 2,
-                    channels: 4,
-                    filters: 20,
-                    groups,
-                    input: [1, size, size],
-                    output: [1, outputs, outputs],
-                    kernel: [1, kernel, kernel],
-                    stride: [1, stride, stride],
-                    pad: [0, pad, pad],
-                    dilate: [1, dilate, dilate],
-                    isa,
-                };
-                let data: Vec<u8> = (0..2 * 4 * size * size).map(|i| (i * 37 % 251) as u8).collect();
-                let weights: Vec<i8> = (0..20 * 4 / groups * 9).map(|i| (i * 53 % 255) as u8 as i8).collect();
-                let wide = data.iter().map(|b| if signed { i32::from(*b as i8) } else { i32::from(*b) });
-                let want = reference(&conv, &wide.collect::<Vec<_>>(), &weights);
-                let mut packed = vec![0; conv.packed_len().unwrap()];
-                conv.pack(&weights, &mut packed);
-                for par in [&Serial as &dyn Par, &Reverse, &Threads(3)] {
-                    let mut out = vec![i32::MIN; want.len()];
-                    let mut workspace = vec![0xa5; conv.workspace_len().unwrap()];
-                    let mut run = |epilogue: &dyn Epilogue<i32>, out: &mut [i32]| {
-                        let data = Rows { bytes: &data, signed };
-                        let operands = Int8ConvOperands { data, addend: None, packed: &packed, epilogue };
-                        conv.run(par, &operands, out, &mut workspace);
-                    };
-                    run(&EachSum(|_, sum| sum), &mut out);
-                    assert_eq!(out, want, "{isa} {groups} {stride} {pad} {dilate}");
-                    // The epilogue is told of which filter a sum is.
-                    run(&EachSum(|f, _| f as i32), &mut out);
-                    assert!(out.iter().enumerate().all(|(i, f)| (i / (outputs * outputs) % 20) as i32 == *f));
-                }
-            }
-        }
-    }
-
-    /// Numbers that look random, of all bytes.
-    fn bytes(len: usize, seed: usize) -> Vec<u8> {
-        (0..len).map(|i| ((i + seed).wrapping_mul(2_654_435_761) >> 13) as u8).collect()
-    }
-
-    #[test]
-    fn every_shape_of_layer_agrees_with_the_definition_in_bytes_with_and_without_an_addend() {
-        let square = |n: usize| [1, n, n];
-        // Channels, filters, groups, input, kernel, stride, pad.
-        let layers: [(usize, usize, usize, [usize; 3], usize, usize, usize); 9] = [
-            (3, 64, 1, square(15), 7, 2, 3),
-            (64, 128, 1, square(7), 1, 1, 0),
-            (35, 70, 1, square(14), 3, 1, 1),
-            (24, 24, 24, square(9), 3, 1, 1),
-            (130, 130, 130, square(7), 3, 2, 1),
-            (6, 12, 6, square(6), 3, 1, 1),
-            (20, 40, 4, square(6), 3, 1, 1),
-            (16, 1, 1, square(1), 1, 1, 0),
-            (17, 33, 1, square(20), 1, 2, 0),
-        ];
-        for (channels, filters, groups, input, kernel, stride, pad) in layers {
-            let output = [1, 1, 2].map(|axis| (input[axis.min(2)] + 2 * pad - kernel) / stride + 1);
-            let conv = |isa| Int8Conv {
-                batch: 3,
-                channels,
-                filters,
-                groups,
-                input,
-                output: [1, output[1], output[2]],
-                kernel: [1, kernel, kernel],
-                stride: [1, stride, stride],
-                pad: [0, pad, pad],
-                dilate: [1; 3],
-                isa,
-            };
-            let any = conv(Isa::detect());
-            let taps = kernel * kernel;
-            let size = 3 * filters * output[1] * output[2];
-            let (data, addend) = (bytes(3 * channels * input[1] * input[2], 1), bytes(size, 3));
-            let weights: Vec<i8> = bytes(filters * channels / groups * taps, 2).iter().map(|b| *b as i8).collect();
-            let factor: Vec<f32> = (0..filters).map(|f| 1e-3 * (1 + f % 5) as f32).collect();
-            let bias: Vec<f32> = (0..filters).map(|f| (f * 91 % 400) as f32 - 200.0).collect();
-            for signed in [false, true] {
-                let of = |b: &u8| if signed { i32::from(*b as i8) } else { i32::from(*b) };
-                let sums = reference(&any, &data.iter().map(of).collect::<Vec<_>>(), &weights);
-                for added in [None, Some(true), Some(false)] {
-                    let result = |i: usize| {
-                        let f = i / (output[1] * output[2]) % filters;
-                        let v = ((sums[i] as f32 + bias[f]) * factor[f]).max(0.0);
-                        let byte = |signed| if signed { f64::from(addend[i] as i8) } else { f64::from(addend[i]) };
-                        let v = added.map_or(v, |signed| ((f64::from(v) + byte(signed) * 0.25) as f32).min(127.0));
-                        u8::round_to(v)
-                    };
-                    let want: Vec<u8> = (0..size).map(result).collect();
-                    assert!(
-                        size < 9 || want.iter().collect::<std::collections::BTreeSet<_>>().len() > 3,
-                        "{channels} {filters}"
-                    );
-                    let added_bytes = added.map(|signed| AddedBytes { signed, factor: 0.25, most: 127.0 });
-                    let mut epilogue = ScaledSums::new(bias.clone(), factor.clone());
-                    epilogue.functions[0] = Some(Function::Relu);
-                    epilogue.addend = added_bytes;
-                    for isa in Isa::ALL {
-                        let conv = conv(isa);
-                        let mut packed = vec![0x5a; conv.packed_len().unwrap()];
-                        conv.pack(&weights, &mut packed);
-                        for par in [&Serial as &dyn Par, &Reverse, &Threads(3)] {
-                            let mut workspace = vec![0xa5; conv.workspace_len().unwrap()];
-                            let mut out = vec![7u8; size];
-                            let operands = Int8ConvOperands {
-                                data: Rows { bytes: &data, signed },
-                                addend: added.map(|signed| Rows { bytes: &addend, signed }),
-                                packed: &packed,
-                                epilogue: &epilogue,
-                            };
-                            conv.run(par, &operands, &mut out, &mut workspace);
-                            assert!(out == want, "{isa}: {channels} {filters} {groups} {kernel} {signed} {added:?}");
-                        }
-                    }
-                }
-            }
-        }
-    }
-}
+mod tests;

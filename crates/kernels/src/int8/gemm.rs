@@ -3,7 +3,7 @@
 use super::band::{BAND, Band, BandArgs};
 use super::finish::Epilogue;
 use super::tile::{self, COLUMNS, GROUP, PANEL, Windows, sign_flip};
-use super::{Level, RoundTo};
+use super::{Int8Result, Level, RoundTo};
 use crate::isa::Isa;
 use crate::par::{Par, par_chunks_mut_scratch, par_columns_mut};
 use std::ops::Range;
@@ -73,7 +73,18 @@ impl Int8Gemm {
     ///
     /// # Panics
     /// If a slice is smaller than the shape says.
-    pub fn run<T: RoundTo>(
+    pub fn run<T: Int8Result>(
+        &self,
+        par: &dyn Par,
+        rows: Rows<'_>,
+        packed: &[u8],
+        epilogue: &dyn Epilogue<T>,
+        out: &mut [T],
+    ) {
+        T::multiply(self, par, rows, packed, epilogue, out);
+    }
+
+    pub(super) fn run_as<T: RoundTo>(
         &self,
         par: &dyn Par,
         rows: Rows<'_>,

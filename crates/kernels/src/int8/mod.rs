@@ -12,6 +12,7 @@ mod finish;
 mod function;
 mod gemm;
 mod level;
+mod results;
 mod round;
 mod tile;
 mod turn;
@@ -25,5 +26,6 @@ pub use finish::{AddedBytes, EachSum, Epilogue, ScaledSums, SumsBlock, WholeSums
 pub use function::Function;
 pub use gemm::{Int8Gemm, Rows};
 pub use level::Level;
+pub use results::Int8Result;
 pub use round::{RoundTo, round_even};
 pub use tile::{COLUMNS, Sums};

@@ -5,7 +5,7 @@ use crate::prelude::*;
 use crate::quantized::layer::rows;
 use crate::quantized::{CALIBRATION, Range, calibration, infer_float_ranges, product_range, scale, store_range};
 use mxrt_engine::OpError;
-use mxrt_kernels::int8::{EachSum, Int8Gemm, RoundTo, Rows};
+use mxrt_kernels::int8::{EachSum, Int8Gemm, Int8Result, Rows};
 use mxrt_kernels::par::{Serial, par_chunks_mut};
 use mxrt_tensor::{DType, PartialShape};
 
@@ -170,7 +170,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>, product: AttentionProduct) -> 
 }
 
 /// Multiplies the matrices of each head.
-fn multiply<T: RoundTo + bytemuck::Pod>(
+fn multiply<T: Int8Result>(
     call: &mut KernelCall<'_, '_>,
     sizes: Heads,
     product: AttentionProduct,

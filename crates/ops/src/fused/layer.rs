@@ -5,7 +5,7 @@ use crate::prelude::*;
 use crate::quantized::layer::{Int8Layer, operands, rows};
 use crate::quantized::{Range, product_range, scale, store_range};
 use mxrt_engine::OpError;
-use mxrt_kernels::int8::{AddedBytes, Function, Int8ConvOperands, RoundTo, ScaledSums, WholeSums};
+use mxrt_kernels::int8::{AddedBytes, Function, Int8ConvOperands, Int8Result, ScaledSums, WholeSums};
 use mxrt_kernels::par::Par;
 use mxrt_tensor::{DType, TensorRef};
 
@@ -79,7 +79,7 @@ impl FusedLayer {
         }
     }
 
-    fn finish<T: RoundTo>(
+    fn finish<T: Int8Result>(
         &self,
         call: &mut KernelCall<'_, '_>,
         packed: &PackedWeights<'_>,

@@ -3,7 +3,7 @@
 use crate::nn::convolution::ConvGeometry;
 use crate::prelude::*;
 use mxrt_engine::OpError;
-use mxrt_kernels::int8::{Epilogue, Int8Conv, Int8ConvOperands, Int8Gemm, Level, RoundTo, Rows};
+use mxrt_kernels::int8::{Epilogue, Int8Conv, Int8ConvOperands, Int8Gemm, Int8Result, Level, Rows};
 use mxrt_kernels::par::Par;
 use mxrt_kernels::window::three;
 use mxrt_tensor::{DType, Shape, TensorRef};
@@ -88,7 +88,7 @@ impl Int8Layer {
     }
 
     /// Computes the results of all sums. Only a convolution has an addend.
-    pub fn run<T: RoundTo>(&self, par: &dyn Par, x: &Int8ConvOperands<'_, T>, out: &mut [T], workspace: &mut [u8]) {
+    pub fn run<T: Int8Result>(&self, par: &dyn Par, x: &Int8ConvOperands<'_, T>, out: &mut [T], workspace: &mut [u8]) {
         match self {
             Int8Layer::Conv(conv) => conv.run(par, x, out, workspace),
             Int8Layer::Dense { gemm, .. } => gemm.run(par, x.data, x.packed, x.epilogue, out),
