@@ -62,7 +62,7 @@ impl Epilogue<i32> for WholeSums {
     }
 }
 
-/// Where an array of bytes is added to results.
+/// An array of bytes that is added to results.
 #[derive(Clone, Copy, Debug)]
 pub struct AddedBytes {
     /// Whether the bytes are `i8`.
