@@ -394,7 +394,7 @@ fn parts_of(filters: usize, chunks: usize) -> usize {
     let wanted = CHUNKS.div_ceil(chunks.max(1));
     let tiles = filters / COLUMNS;
     if filters.is_multiple_of(COLUMNS) {
-        (1..=tiles.min(wanted)).rev().find(|n| tiles % n == 0).unwrap_or(1)
+        (1..=tiles.min(wanted)).rev().find(|n| tiles.is_multiple_of(*n)).unwrap_or(1)
     } else {
         1
     }

@@ -31,7 +31,7 @@ impl RoundTo for i8 {
     #[inline(always)]
     fn round_to(value: f32) -> i8 {
         let value = if value.is_nan() { 0.0 } else { value };
-        low_bits(value.max(-128.0).min(127.0)) as i8
+        low_bits(value.clamp(-128.0, 127.0)) as i8
     }
 }
 
