@@ -11,8 +11,11 @@ use mxrt_kernels::par::ReusedScratch;
 
 const ROUNDS: usize = 60;
 
-/// Channels in and out, groups, size of the image, kernel, stride, padding.
-const LAYERS: [(&str, [usize; 3], usize, usize, usize, usize); 15] = [
+/// The subject of a table's line; channels in and out, groups; size of the image, kernel, stride,
+/// padding.
+type Layer = (&'static str, [usize; 3], usize, usize, usize, usize);
+
+const LAYERS: [Layer; 15] = [
     ("7x7/2 3-64 @224", [3, 64, 1], 224, 7, 2, 3),
     ("3x3 64-64 @56", [64, 64, 1], 56, 3, 1, 1),
     ("3x3 128-128 @28", [128, 128, 1], 28, 3, 1, 1),

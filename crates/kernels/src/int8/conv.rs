@@ -290,6 +290,14 @@ impl<T: RoundTo> ConvJob<'_, T> {
         let plane: usize = input.iter().product();
         let channels = self.conv.channels / self.conv.groups;
         let group_len = self.conv.group_len().unwrap_or(GROUP);
+        if self.conv.groups == 1 && channels == 3 {
+            // Colours are no matrix that is worth turning.
+            let [a, b, c] = [0, 1, 2].map(|channel| &from[channel * plane..][..width]);
+            for (((out, a), b), c) in out.as_chunks_mut::<GROUP>().0.iter_mut().zip(a).zip(b).zip(c) {
+                *out = [a ^ flip, b ^ flip, c ^ flip, 0];
+            }
+            return;
+        }
         if channels == group_len || self.conv.groups == 1 {
             turn(from, plane, [self.conv.channels, width], flip, |column, channel, bytes| {
                 out[column * pixel + channel..][..bytes.len()].copy_from_slice(bytes);

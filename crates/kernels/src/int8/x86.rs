@@ -84,8 +84,7 @@ unsafe fn vnni_tile<const R: usize, const P: usize>(x: &TileArgs<'_>, out: &mut 
 /// The machine has AVX2, and the operands are as long as [`TileArgs`] says.
 pub(super) unsafe fn avx2(x: &TileArgs<'_>, sums: &mut [Sums]) {
     for panel in 0..x.count {
-        let mut rows = sums.chunks_mut(AVX2_ROWS).enumerate();
-        rows.by_ref().for_each(|(pair, sums)| {
+        for (pair, sums) in sums.chunks_mut(AVX2_ROWS).enumerate() {
             // SAFETY: promised by the caller.
             unsafe {
                 match sums.len() {
@@ -93,7 +92,7 @@ pub(super) unsafe fn avx2(x: &TileArgs<'_>, sums: &mut [Sums]) {
                     _ => avx2_tile::<1>(x, pair * AVX2_ROWS, panel, sums),
                 }
             }
-        });
+        }
     }
 }
 
@@ -193,7 +192,7 @@ pub(super) unsafe fn depthwise_vnni(x: &DepthwiseArgs<'_>, at: usize, sums: &mut
     }
 }
 
-/// Finishes sums as bytes, of which each vector is 16.
+/// Makes bytes of sums, sixteen in a vector.
 ///
 /// # Safety
 /// The machine has AVX-512.

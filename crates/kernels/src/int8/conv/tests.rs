@@ -89,11 +89,13 @@ fn bytes(len: usize, seed: usize) -> Vec<u8> {
     (0..len).map(|i| ((i + seed).wrapping_mul(2_654_435_761) >> 13) as u8).collect()
 }
 
+/// Channels, filters, groups, input, kernel, stride, pad.
+type Layer = (usize, usize, usize, [usize; 3], usize, usize, usize);
+
 #[test]
 fn every_shape_of_layer_agrees_with_the_definition_in_bytes_with_and_without_an_addend() {
     let square = |n: usize| [1, n, n];
-    // Channels, filters, groups, input, kernel, stride, pad.
-    let layers: [(usize, usize, usize, [usize; 3], usize, usize, usize); 11] = [
+    let layers: [Layer; 11] = [
         (3, 64, 1, square(15), 7, 2, 3),
         (64, 128, 1, square(7), 1, 1, 0),
         (35, 70, 1, square(14), 3, 1, 1),
