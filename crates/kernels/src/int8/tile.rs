@@ -93,6 +93,7 @@ impl TileArgs<'_> {
     }
 
     /// Address of a row.
+    #[cfg(target_arch = "x86_64")]
     pub fn row(&self, row: usize) -> *const u8 {
         self.windows.data.as_ptr().wrapping_add(self.starts[row])
     }
@@ -104,6 +105,7 @@ impl TileArgs<'_> {
     }
 
     /// Address of the weights of a panel: 64 bytes for each group of each segment, then corrections.
+    #[cfg(target_arch = "x86_64")]
     pub fn panel(&self, panel: usize) -> *const u8 {
         self.panels.as_ptr().wrapping_add(panel * self.panel_len)
     }
