@@ -243,6 +243,29 @@ def test_a_signal_under_load_loses_nothing_that_has_begun(mx) -> None:
         assert len(answered) >= 500
 
 
+# Signals the command as soon as it has said where it listens.
+SIGNALLED_AT_ONCE = """
+import os, sys
+from mxrt.cli._main import main
+from mxrt.serve import _command
+
+say = _command._say_where_it_listens
+
+def say_and_signal(server, as_json):
+    say(server, as_json)
+    os.kill(os.getpid(), int(sys.argv[1]))
+
+_command._say_where_it_listens = say_and_signal
+sys.exit(main(["serve", sys.argv[2], "--port", "0"]))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_right_after_the_address_was_said_lets_requests_end(number) -> None:
+    done = run([sys.executable, "-c", SIGNALLED_AT_ONCE, str(int(number)), str(DIGITS)])
+    assert (done.returncode, "interrupted" in done.stderr) == (0, False), done.stderr
+
+
 def test_a_second_signal_ends_the_process_at_once(tmp_path) -> None:
     # A request that has begun and does not come to its end holds the first signal up.
     with command(str(DIGITS), "--port", "0", "--grace", "1000") as (child, running, _), raw(running) as begun:

@@ -99,6 +99,14 @@ class Server:
         signal.set_wakeup_fd(wakes.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGHUP, lambda *_: None)
 
+    def _hear_ends(self) -> None:
+        """Keeps each SIGTERM and SIGINT from now on until :meth:`run` handles it.
+
+        Call it after :meth:`_hear_reloads`, before anybody learns that the server listens.
+        """
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: None)
+
     def start(self) -> Server:
         """Loads the models, listens and returns; requests are answered from now on."""
         if self._server is None:

@@ -151,6 +151,7 @@ def main(args: argparse.Namespace) -> int:
         return USAGE if server is None or _is_of_settings(error) else BAD
     if args.check:
         return _say_what_was_checked(server, args.json)
+    server._hear_ends()
     words = config.warning()
     if words is not None:
         server._log("warning", words)
