@@ -336,8 +336,7 @@ impl<T: RoundTo> ConvJob<'_, T> {
                 let (image, filter) = (o / outer, o % outer * rows);
                 let copied = &copied[image * image_len..][..image_len];
                 let mut band = Band::of(scratch);
-                let starts: [usize; BAND] = std::array::from_fn(|i| self.start_of((start + i).min(pixels - 1)));
-                let starts = &starts[..part.width()];
+                let starts = &self.starts(start, part.width())[..part.width()];
                 for f in (0..rows).step_by(COLUMNS) {
                     let count = COLUMNS.min(rows - f);
                     let place = (first + image) * self.conv.filters + filter + f;
@@ -349,11 +348,26 @@ impl<T: RoundTo> ConvJob<'_, T> {
         );
     }
 
-    /// Offset of the window of an output pixel in a copied image.
-    fn start_of(&self, pixel: usize) -> usize {
+    /// Offsets of the windows of some output pixels in a copied image. Only the first is divided: that
+    /// takes as long as the products of a few channels.
+    fn starts(&self, first: usize, count: usize) -> [usize; BAND] {
         let Axes { output: [_, height, width], stride, copied, .. } = self.axes;
-        let [d, h, w] = [pixel / (height * width), pixel / width % height, pixel % width];
-        ((d * stride[0] * copied[1] + h * stride[1]) * copied[2] + w * stride[2]) * self.pixel_len
+        let [mut d, mut h, mut w] = [first / (height * width), first / width % height, first % width];
+        let row = |d: usize, h: usize| (d * stride[0] * copied[1] + h * stride[1]) * copied[2] * self.pixel_len;
+        let mut begin = row(d, h);
+        let mut starts = [0; BAND];
+        for start in starts.iter_mut().take(count) {
+            *start = begin + w * stride[2] * self.pixel_len;
+            w += 1;
+            if w == width {
+                (w, h) = (0, h + 1);
+                if h == height {
+                    (h, d) = (0, d + 1);
+                }
+                begin = row(d, h);
+            }
+        }
+        starts
     }
 
     /// Computes the results of some pixels and neighbouring filters, of one group or depthwise.
