@@ -24,12 +24,10 @@ pub(crate) const EXP: Exp = Exp {
     series: [1.0 / 5040.0, 1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5],
 };
 
-/// e^x. Splits x = n ln 2 + r with |r| <= ln 2 / 2 (Cody and Waite) and sums the Taylor series of
-/// e^r; error at most 1.1 ulp.
+/// e^r - 1 of the rest r of a division of x by ln 2 (Cody and Waite), |r| <= ln 2 / 2, by its Taylor
+/// series; and the quotient.
 #[inline(always)]
-pub fn exp_f32(x: f32) -> f32 {
-    let x = if x > EXP.most { EXP.most } else { x };
-    let x = if x < EXP.least { EXP.least } else { x };
+fn expm1_of_rest_f32(x: f32) -> (f32, i32) {
     let t = x * std::f32::consts::LOG2_E + EXP.round;
     let n = t - EXP.round;
     let r = x - n * EXP.ln2[0] - n * EXP.ln2[1];
@@ -38,8 +36,17 @@ pub fn exp_f32(x: f32) -> f32 {
     let [c7, c6, c5, c4, c3, c2] = EXP.series;
     let square = r * r;
     let high = (r * c7 + c6) * square + (r * c5 + c4);
-    let p = (high * square + (r * c3 + c2)) * square + r + 1.0;
-    times_pow2_f32(p, (t.to_bits() as i32).wrapping_sub(EXP.round.to_bits() as i32))
+    let p = (high * square + (r * c3 + c2)) * square + r;
+    (p, (t.to_bits() as i32).wrapping_sub(EXP.round.to_bits() as i32))
+}
+
+/// e^x; error at most 1.1 ulp.
+#[inline(always)]
+pub fn exp_f32(x: f32) -> f32 {
+    let x = if x > EXP.most { EXP.most } else { x };
+    let x = if x < EXP.least { EXP.least } else { x };
+    let (p, n) = expm1_of_rest_f32(x);
+    times_pow2_f32(p + 1.0, n)
 }
 
 /// `v` times 2^n, exact except for results below the normal numbers. It takes two factors, because
@@ -154,14 +161,7 @@ pub fn expm1_f32(x: f32) -> f32 {
     const LEAST: f32 = -20.0;
     let y = if x > EXP.most { EXP.most } else { x };
     let y = if y < LEAST { LEAST } else { y };
-    let t = y * std::f32::consts::LOG2_E + EXP.round;
-    let n = t - EXP.round;
-    let r = y - n * EXP.ln2[0] - n * EXP.ln2[1];
-    let [c7, c6, c5, c4, c3, c2] = EXP.series;
-    let square = r * r;
-    let high = (r * c7 + c6) * square + (r * c5 + c4);
-    let p = (high * square + (r * c3 + c2)) * square + r;
-    let n = (t.to_bits() as i32).wrapping_sub(EXP.round.to_bits() as i32);
+    let (p, n) = expm1_of_rest_f32(y);
     let value = times_pow2_f32(p + (1.0 - times_pow2_f32(1.0, n.wrapping_neg())), n);
     // Zero keeps its sign.
     if x == 0.0 { x } else { value }
@@ -213,7 +213,7 @@ const LN2: [f64; 2] = [0.693_147_180_369_123_8, 1.908_214_929_270_587_7e-10];
 
 /// e^r - 1 of the rest r of a division of x by ln 2, and the quotient.
 #[inline(always)]
-fn expm1_of_rest(x: f64) -> (f64, i64) {
+fn expm1_of_rest_f64(x: f64) -> (f64, i64) {
     let t = x * std::f64::consts::LOG2_E + ROUND;
     let n = t - ROUND;
     let r = x - n * LN2[0] - n * LN2[1];
@@ -242,7 +242,7 @@ fn times_pow2_f64(v: f64, n: i64) -> f64 {
 pub fn exp_f64(x: f64) -> f64 {
     let x = if x > 710.0 { 710.0 } else { x };
     let x = if x < -746.0 { -746.0 } else { x };
-    let (p, n) = expm1_of_rest(x);
+    let (p, n) = expm1_of_rest_f64(x);
     times_pow2_f64(p + 1.0, n)
 }
 
@@ -283,7 +283,7 @@ pub fn ln_f64(x: f64) -> f64 {
 pub fn tanh_f64(x: f64) -> f64 {
     let a = x.abs();
     let a = if a > 22.0 { 22.0 } else { a };
-    let (p, n) = expm1_of_rest(2.0 * a);
+    let (p, n) = expm1_of_rest_f64(2.0 * a);
     let e = times_pow2_f64(p + (1.0 - times_pow2_f64(1.0, n.wrapping_neg())), n);
     (e / (e + 2.0)).copysign(x)
 }

@@ -98,7 +98,7 @@ impl Int8Gemm {
         let (m, n) = (out.len() / self.n, self.n);
         assert!(rows.bytes.len() >= m * self.k, "A needs {} bytes, got {}", m * self.k, rows.bytes.len());
         let job = GemmJob { gemm: self, rows, packed, epilogue };
-        let scratch = self.copied_len() + Band::<T>::BYTES;
+        let scratch = self.copied_len(m) + Band::<T>::BYTES;
         if m >= MANY_ROWS {
             par_chunks_mut_scratch(par, out, BAND * n, scratch, |chunk, out, scratch| {
                 let first = chunk * BAND;
@@ -116,9 +116,9 @@ impl Int8Gemm {
         });
     }
 
-    /// Bytes of the copied rows of a band.
-    fn copied_len(&self) -> usize {
-        (BAND * self.row_len()).next_multiple_of(64)
+    /// Bytes of the copied rows of a band, of so many rows at most.
+    fn copied_len(&self, rows: usize) -> usize {
+        (BAND.min(rows) * self.row_len()).next_multiple_of(64)
     }
 
     /// Columns of a chunk: whole tiles, a few chunks for each thread.
@@ -148,7 +148,7 @@ impl<T: RoundTo> GemmJob<'_, T> {
     ) {
         let Int8Gemm { k, level, .. } = *self.gemm;
         let row_len = self.gemm.row_len();
-        let (copied, scratch) = scratch.split_at_mut(self.gemm.copied_len());
+        let (copied, scratch) = scratch.split_at_mut(self.gemm.copied_len(rows.len()));
         let mut band = Band::of(scratch);
         let in_place = !self.rows.signed && k == row_len;
         let len = tile::panel_len(row_len);

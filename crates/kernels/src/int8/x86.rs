@@ -32,8 +32,10 @@ pub(super) unsafe fn vnni(x: &TileArgs<'_>, sums: &mut [Sums]) {
     }
 }
 
+/// Computes the sums of R rows and P panels, all in registers.
+///
 /// # Safety
-/// As for [`vnni`].
+/// The caller promises what [`vnni`] asks for.
 #[target_feature(enable = "avx512f,avx512vnni")]
 unsafe fn vnni_tile<const R: usize, const P: usize>(x: &TileArgs<'_>, out: &mut [Sums]) {
     let mut sums = [[_mm512_setzero_si512(); P]; R];
@@ -96,8 +98,10 @@ pub(super) unsafe fn avx2(x: &TileArgs<'_>, sums: &mut [Sums]) {
     }
 }
 
+/// Computes the sums of R rows, from the first on, and one panel.
+///
 /// # Safety
-/// As for [`avx2`].
+/// The caller promises what [`avx2`] asks for.
 #[target_feature(enable = "avx2")]
 unsafe fn avx2_tile<const R: usize>(x: &TileArgs<'_>, first: usize, panel: usize, out: &mut [Sums]) {
     // Each sum is kept as two, of products 0 and 1 and of products 2 and 3.

@@ -61,8 +61,17 @@ impl Int8Layer {
         }
     }
 
-    /// Bytes of the packed weights.
+    /// Bytes of the packed weights; an error if those of a copied image cannot be counted, either.
     pub fn packed_len(&self) -> Result<usize, OpError> {
+        if let Int8Layer::Conv(conv) = self
+            && conv.workspace_len().is_none()
+        {
+            return Err(shape_error(format!(
+                "an image with its padding is larger than the address space: input {:?}, pad {:?}, stride {:?}; \
+                 use a smaller pad or stride",
+                conv.input, conv.pad, conv.stride
+            )));
+        }
         let len = match self {
             Int8Layer::Conv(conv) => conv.packed_len(),
             Int8Layer::Dense { gemm, .. } => gemm.packed_len(),
@@ -81,7 +90,7 @@ impl Int8Layer {
     /// Bytes of memory that [`run`](Self::run) needs for as long as it runs.
     pub fn workspace(&self) -> usize {
         match self {
-            // Memory that cannot be counted cannot be had, either.
+            // That it can be counted was seen with the weights.
             Int8Layer::Conv(conv) => conv.workspace_len().unwrap_or(usize::MAX),
             Int8Layer::Dense { .. } => 0,
         }
