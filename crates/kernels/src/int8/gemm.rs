@@ -116,7 +116,7 @@ impl Int8Gemm {
         });
     }
 
-    /// Bytes of the copied rows of a band, of so many rows at most.
+    /// Bytes of the copied rows of a band, which is no longer than all rows.
     fn copied_len(&self, rows: usize) -> usize {
         (BAND.min(rows) * self.row_len()).next_multiple_of(64)
     }

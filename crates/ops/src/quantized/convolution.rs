@@ -29,3 +29,19 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
     let layer = Int8Layer::convolution(&ConvGeometry::new(attrs)?, data, out, &signature.options);
     Ok(Box::new(SumsKernel { packed: PackedLayer::new(layer)?, bias: !attrs.bool("no_bias") }))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::OpTest;
+
+    #[test]
+    fn an_image_whose_padding_cannot_be_counted_is_an_error_that_says_so() {
+        let huge = format!("({0}, {0})", 1 << 30);
+        let test = OpTest::new("_contrib_quantized_conv").attr("kernel", "(1, 1)").attr("num_filter", "1");
+        let test = test.attr("pad", &huge).attr("stride", &huge).attr("no_bias", "True");
+        let test = test.i8([1, 1, 1, 1], &[1]).i8([1, 1, 1, 1], &[1]);
+        let error = [-1.0, 1.0, -1.0, 1.0].iter().fold(test, |t, v| t.f32([1], &[*v])).error();
+        let message = &error.message;
+        assert!(message.contains("larger than the address space") && message.contains("1073741824"), "{message}");
+    }
+}
