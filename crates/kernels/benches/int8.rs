@@ -1,11 +1,13 @@
 //! Convolutions of bytes on one core: least and median processor time, and multiply-adds in a
 //! nanosecond.
 //!
-//! `cargo bench -p mxrt-kernels --bench int8 [-- [--isa ISA] [--added] [FILTER]]`. Data are unsigned,
-//! results are bytes after a relu, as between the layers of a network, with `--added` after an array
-//! was added.
+//! `cargo bench -p mxrt-kernels --bench int8 [-- [--isa ISA] [--added] [--planes] [FILTER]]`. Data
+//! are unsigned, results are bytes after a relu, as between the layers of a network, with `--added`
+//! after an array was added. Images are pixels, but those of three channels; with `--planes` all are
+//! planes.
 
-use mxrt_kernels::int8::{AddedBytes, Function, Int8Conv, Int8ConvOperands, Rows, ScaledSums};
+use mxrt_kernels::blocked::{BlockedShape, Halo};
+use mxrt_kernels::int8::{AddedBytes, Function, Int8Conv, Int8ConvOperands, PixelForm, Rows, ScaledSums};
 use mxrt_kernels::isa::Isa;
 use mxrt_kernels::par::ReusedScratch;
 
@@ -43,13 +45,14 @@ fn processor_time() -> f64 {
 }
 
 fn main() {
-    let (mut isa, mut added, mut filter) = (Isa::detect(), false, String::new());
+    let (mut isa, mut added, mut planes, mut filter) = (Isa::detect(), false, false, String::new());
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--bench" => {}
             "--isa" => isa = args.next().unwrap_or_default().parse().expect("an instruction set"),
             "--added" => added = true,
+            "--planes" => planes = true,
             other => filter = other.to_owned(),
         }
     }
@@ -59,6 +62,10 @@ fn main() {
             continue;
         }
         let side = (size + 2 * pad - kernel) / stride + 1;
+        let halo = Halo { top: pad, left: pad, bottom: pad, right: pad };
+        let input = BlockedShape::pixels(1, channels, size, size, halo);
+        let output = BlockedShape::pixels(1, filters, side, side, halo);
+        let form = PixelForm { data: (channels > 3).then_some(input), output, addend: output };
         let conv = Int8Conv {
             batch: 1,
             channels,
@@ -71,8 +78,9 @@ fn main() {
             pad: [0, pad, pad],
             dilate: [1; 3],
             isa,
+            pixels: (!planes).then_some(form),
         };
-        let data: Vec<u8> = (0..channels * size * size).map(|i| (i * 7919 % 251) as u8).collect();
+        let data: Vec<u8> = (0..input.len()).map(|i| (i * 7919 % 251) as u8).collect();
         let products = filters * channels / groups * kernel * kernel;
         let weights: Vec<i8> = (0..products).map(|i| (i * 31 % 253) as u8 as i8).collect();
         let mut packed = vec![0; conv.packed_len().expect("a length")];
@@ -81,7 +89,7 @@ fn main() {
         epilogue.functions[usize::from(added)] = Some(Function::Relu);
         epilogue.addend = added.then_some(AddedBytes { signed: false, factor: 0.5, most: f32::INFINITY });
         let data = Rows { bytes: &data, signed: false };
-        let mut out = vec![0u8; filters * side * side];
+        let mut out = vec![0u8; if planes { filters * side * side } else { output.len() }];
         let other = out.clone();
         let addend = added.then_some(Rows { bytes: &other, signed: false });
         let operands = Int8ConvOperands { data, addend, packed: &packed, epilogue: &epilogue };

@@ -287,20 +287,45 @@ pub fn par_columns_mut<T: Send>(
     body: impl Fn(usize, usize, Columns<'_, T>, &mut [u8]) + Sync,
 ) {
     assert_eq!(out.len(), outer * rows * inner, "the output does not have the shape [{outer}, {rows}, {inner}]");
-    if out.is_empty() {
+    let bounds: Vec<usize> = (0..=outer).map(|o| o * rows).collect();
+    par_cells_mut(par, out, inner, &bounds, width, scratch_bytes, body);
+}
+
+/// Cuts `out`, seen as rows of `inner` elements, at the rows `bounds` and into bands of `width`
+/// columns, and runs `body(piece, first column, cell, scratch)` for each cell of piece `i`, which has
+/// the rows from bound `i` to the next. The scratch is as [`Par::run`] gives it.
+///
+/// # Panics
+/// If the bounds are not in order or after the last row.
+pub fn par_cells_mut<T: Send>(
+    par: &dyn Par,
+    out: &mut [T],
+    inner: usize,
+    bounds: &[usize],
+    width: usize,
+    scratch_bytes: usize,
+    body: impl Fn(usize, usize, Columns<'_, T>, &mut [u8]) + Sync,
+) {
+    let all = bounds.last().map_or(0, |rows| rows * inner);
+    assert!(bounds.is_sorted() && all <= out.len(), "rows up to {bounds:?} of {inner} in {} elements", out.len());
+    if all == 0 {
         return;
     }
     let base = SendPtr(out.as_mut_ptr());
-    run_bands(par, [outer, inner], width.max(1), scratch_bytes, &|o, columns, scratch| {
-        let band = Columns {
-            // SAFETY: `o < outer` and `columns.start < inner`, so the offset is inside of `out`.
-            base: unsafe { base.get().add(o * rows * inner + columns.start) },
+    run_bands(par, [bounds.len() - 1, inner], width.max(1), scratch_bytes, &|piece, columns, scratch| {
+        let rows = bounds[piece + 1] - bounds[piece];
+        if rows == 0 {
+            return;
+        }
+        let cell = Columns {
+            // SAFETY: the piece has a row and `columns.start < inner`, so the offset is inside of `out`.
+            base: unsafe { base.get().add(bounds[piece] * inner + columns.start) },
             rows,
             inner,
             width: columns.len(),
             owner: std::marker::PhantomData,
         };
-        body(o, columns.start, band, scratch);
+        body(piece, columns.start, cell, scratch);
     });
 }
 

@@ -149,7 +149,10 @@ impl LayoutRewriter<'_> {
         let mut attrs = node.attr_text.to_vec();
         attrs.extend(layout_attrs(&layouts, output));
         let made = self.new.push(GraphNode::new(form.op, Arc::clone(&node.name), attrs, inputs)?.standing_for(node));
-        self.new.replace(Value::Node(n, 0), Value::Node(made, 0));
+        // Ranges of bytes are further outputs.
+        for output in 0..node.op.num_outputs(&node.attrs) {
+            self.new.replace(Value::Node(n, output), Value::Node(made, output));
+        }
         Ok(())
     }
 

@@ -34,6 +34,9 @@ pub const BLOCK: usize = LANES;
 /// Channels of a line of bf16, which has the size of a block.
 pub const LINE_CHANNELS: usize = 2 * BLOCK;
 
+/// Bytes that pixels of bytes are filled up to a multiple of.
+pub const PIXEL: usize = 64;
+
 /// Rows and columns of zeros around an image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Halo {
@@ -78,7 +81,7 @@ pub struct BlockedShape {
     /// Zeros around it.
     pub halo: Halo,
     /// Channels stored side by side: 16, or 1 for the few channels of a network's input, or 32 in
-    /// lines of bf16.
+    /// lines of bf16, or all of them, in multiples of 64, in pixels of bytes.
     pub block: usize,
     /// Elements from one image to the next; more than [`image_len`](Self::image_len) where the
     /// tensor is a slice of the channels of a wider one.
@@ -100,6 +103,12 @@ impl BlockedShape {
     /// hold finite numbers.
     pub fn lines(n: usize, c: usize, h: usize, w: usize, halo: Halo) -> Self {
         Self::with_block(n, c, h, w, halo, LINE_CHANNELS)
+    }
+
+    /// Pixels of bytes with all channels, images one after another. Signed numbers have their highest
+    /// bit flipped, so all are unsigned, and the halo is the zero of these.
+    pub fn pixels(n: usize, c: usize, h: usize, w: usize, halo: Halo) -> Self {
+        Self::with_block(n, c, h, w, halo, c.next_multiple_of(PIXEL))
     }
 
     /// Whether channels are in lines of bf16.

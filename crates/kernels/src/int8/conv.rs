@@ -2,12 +2,13 @@
 //! then the windows of an output pixel are a few runs of bytes, the same for every pixel, and
 //! products read them where they are.
 
-use super::band::{BAND, Band, BandArgs};
+use super::band::{BAND, Band, BandArgs, DepthwiseBand};
 use super::depthwise::{CHANNELS, Depthwise};
 use super::finish::Epilogue;
 use super::tile::{self, COLUMNS, GROUP, PANEL, Windows, sign_flip};
 use super::turn::{SIDE, turn};
 use super::{Int8Result, Level, RoundTo, Rows};
+use crate::blocked::BlockedShape;
 use crate::isa::Isa;
 use crate::par::{Columns, Par, par_chunks_mut, par_columns_mut};
 
@@ -36,13 +37,26 @@ pub struct Int8Conv {
     pub dilate: [usize; 3],
     /// instruction set
     pub isa: Isa,
+    /// layouts of the images, if results are pixels
+    pub pixels: Option<PixelForm>,
+}
+
+/// Layouts of a convolution over two axes whose results are pixels.
+#[derive(Clone, Copy, Debug)]
+pub struct PixelForm {
+    /// pixels of the input, with a halo for the padding; planes without
+    pub data: Option<BlockedShape>,
+    /// pixels of the output
+    pub output: BlockedShape,
+    /// pixels that are added to results; ignored without an addend
+    pub addend: BlockedShape,
 }
 
 /// The operands of a convolution.
 pub struct Int8ConvOperands<'a, T> {
-    /// images, `[batch, channels, input...]`
+    /// images, `[batch, channels, input...]` or pixels
     pub data: Rows<'a>,
-    /// bytes that are added to results, in the shape of the output
+    /// bytes that are added to results, in the shape of the output or pixels
     pub addend: Option<Rows<'a>>,
     /// weights as [`Int8Conv::pack`] left them
     pub packed: &'a [u8],
@@ -72,14 +86,17 @@ impl Int8Conv {
         self.kernel.iter().product()
     }
 
-    /// Bytes of a group's channels at a pixel of a copied image.
+    /// Bytes of a group's channels at a pixel of an image.
     fn group_len(&self) -> Option<usize> {
         let channels = self.channels / self.groups;
         if self.is_depthwise() { Some(1) } else { channels.max(1).checked_next_multiple_of(GROUP) }
     }
 
-    /// Bytes of a pixel of a copied image.
+    /// Bytes from one pixel of an image to the next.
     fn pixel_len(&self) -> Option<usize> {
+        if let Some(data) = self.data_pixels() {
+            return Some(data.pixel());
+        }
         if self.is_depthwise() {
             return self.channels.checked_next_multiple_of(CHANNELS);
         }
@@ -123,9 +140,25 @@ impl Int8Conv {
         }
     }
 
+    /// The layout of the data, if they are pixels, which are multiplied where they are.
+    fn data_pixels(&self) -> Option<BlockedShape> {
+        self.pixels.and_then(|form| form.data)
+    }
+
     /// Rows and columns of the input as they are seen: an image whose pixels are multiplied one by one
     /// is one row.
     fn axes(&self) -> Axes {
+        if let Some(data) = self.data_pixels() {
+            let halo = data.halo;
+            let [height, width] = [halo.top + data.h + halo.bottom, halo.left + data.w + halo.right];
+            return Axes {
+                input: self.input,
+                output: self.output,
+                stride: self.stride,
+                pad: self.pad,
+                copied: [1, height, width],
+            };
+        }
         if self.kernel == [1; 3] && self.stride == [1; 3] && self.pad == [0; 3] && self.input == self.output {
             let pixels = self.input.iter().product();
             return Axes {
@@ -156,12 +189,18 @@ impl Int8Conv {
 
     /// Images that are copied and multiplied together.
     fn together(&self) -> usize {
+        if self.data_pixels().is_some() {
+            return self.batch;
+        }
         (COPIED / self.image_len().unwrap_or(usize::MAX).max(1)).clamp(1, self.batch.max(1))
     }
 
     /// Bytes of memory that [`run`](Self::run) needs for as long as it runs; `None` where they cannot
     /// be counted.
     pub fn workspace_len(&self) -> Option<usize> {
+        if self.data_pixels().is_some() {
+            return Some(0);
+        }
         self.image_len()?.checked_mul(self.together())
     }
 
@@ -169,7 +208,7 @@ impl Int8Conv {
     ///
     /// # Panics
     /// If an operand is smaller than the shape says, or `workspace` than
-    /// [`workspace_len`](Self::workspace_len).
+    /// [`workspace_len`](Self::workspace_len), or if results are pixels and no bytes.
     pub fn run<T: Int8Result>(&self, par: &dyn Par, x: &Int8ConvOperands<'_, T>, out: &mut [T], workspace: &mut [u8]) {
         T::convolve(self, par, x, out, workspace);
     }
@@ -186,23 +225,32 @@ impl Int8Conv {
         if out.is_empty() {
             return;
         }
-        let (image, result) = (self.channels * plane, self.filters * pixels);
         let [image_len, pixel_len] = [self.image_len(), self.pixel_len()].map(|len| len.expect("was counted"));
-        let job = ConvJob { conv: self, axes, pixel_len, segments: self.segments(&axes, pixel_len), operands: x };
+        let segments = self.segments(&axes, pixel_len);
+        let job = ConvJob { conv: self, axes, pixel_len, image_len, segments, operands: x };
+        if self.data_pixels().is_some() {
+            return job.multiply_to_pixels(par, 0, x.data.bytes, out);
+        }
+        let (image, result) = (self.channels * plane, out.len() / self.batch);
+        debug_assert!(self.pixels.is_some() || result == self.filters * pixels);
         for first in (0..self.batch).step_by(self.together()) {
             let count = self.together().min(self.batch - first);
             let copied = &mut workspace[..count * image_len];
             job.copy(par, &x.data.bytes[first * image..][..count * image], copied);
             let out = &mut out[first * result..][..count * result];
-            job.multiply(par, first, copied, out);
+            if self.pixels.is_some() {
+                job.multiply_to_pixels(par, first, copied, out);
+            } else {
+                job.multiply(par, first, copied, out);
+            }
         }
     }
 
-    /// Runs of bytes of a window in a copied image: taps next to each other are one, unless other
-    /// groups are between them.
+    /// Runs of bytes of a window in an image: taps next to each other are one, unless other bytes are
+    /// between them.
     fn segments(&self, axes: &Axes, pixel_len: usize) -> Vec<usize> {
         let [_, height, width] = axes.copied;
-        let columns = if self.rows_are_runs() { 1 } else { self.kernel[2] };
+        let columns = if self.rows_are_runs(pixel_len) { 1 } else { self.kernel[2] };
         let mut segments = Vec::with_capacity(self.taps());
         for depth in 0..self.kernel[0] {
             for row in 0..self.kernel[1] {
@@ -215,8 +263,8 @@ impl Int8Conv {
         segments
     }
 
-    fn rows_are_runs(&self) -> bool {
-        self.groups == 1 && self.dilate[2] == 1
+    fn rows_are_runs(&self, pixel_len: usize) -> bool {
+        self.groups == 1 && self.dilate[2] == 1 && self.group_len() == Some(pixel_len)
     }
 }
 
@@ -234,8 +282,10 @@ struct Axes {
 struct ConvJob<'a, T> {
     conv: &'a Int8Conv,
     axes: Axes,
-    /// Bytes of a pixel of copied images.
+    /// Bytes of a pixel of the images that are multiplied.
     pixel_len: usize,
+    /// Bytes of one of these images.
+    image_len: usize,
     segments: Vec<usize>,
     operands: &'a Int8ConvOperands<'a, T>,
 }
@@ -317,7 +367,6 @@ impl<T: RoundTo> ConvJob<'_, T> {
         let pixels: usize = self.axes.output.iter().product();
         let (groups, filters) = (self.conv.groups, self.conv.filters / self.conv.groups);
         let images = out.len() / (self.conv.filters * pixels);
-        let image_len = copied.len() / images;
         // A chunk has the filters of some groups, or some of those of a group.
         let (outer, rows) = if self.conv.is_depthwise() {
             let parts = parts_of(groups, images * pixels.div_ceil(BAND));
@@ -334,7 +383,7 @@ impl<T: RoundTo> ConvJob<'_, T> {
             Band::<T>::BYTES,
             |o, start, mut part, scratch| {
                 let (image, filter) = (o / outer, o % outer * rows);
-                let copied = &copied[image * image_len..][..image_len];
+                let copied = &copied[image * self.image_len..][..self.image_len];
                 let mut band = Band::of(scratch);
                 let starts = &self.starts(start, part.width())[..part.width()];
                 for f in (0..rows).step_by(COLUMNS) {
@@ -348,12 +397,19 @@ impl<T: RoundTo> ConvJob<'_, T> {
         );
     }
 
-    /// Offsets of the windows of some output pixels in a copied image. Only the first is divided: that
+    /// Offsets of the windows of some output pixels in an image. Only the first is divided: that
     /// takes as long as the products of a few channels.
     fn starts(&self, first: usize, count: usize) -> [usize; BAND] {
         let Axes { output: [_, height, width], stride, copied, .. } = self.axes;
         let [mut d, mut h, mut w] = [first / (height * width), first / width % height, first % width];
-        let row = |d: usize, h: usize| (d * stride[0] * copied[1] + h * stride[1]) * copied[2] * self.pixel_len;
+        // A halo may be wider than the padding.
+        let [above, before] = self
+            .conv
+            .data_pixels()
+            .map_or([0; 2], |data| [data.halo.top - self.axes.pad[1], data.halo.left - self.axes.pad[2]]);
+        let row = |d: usize, h: usize| {
+            ((d * stride[0] * copied[1] + h * stride[1] + above) * copied[2] + before) * self.pixel_len
+        };
         let mut begin = row(d, h);
         let mut starts = [0; BAND];
         for start in starts.iter_mut().take(count) {
@@ -375,12 +431,10 @@ impl<T: RoundTo> ConvJob<'_, T> {
         let (conv, x) = (self.conv, self.operands);
         let added = x.addend.is_some();
         if conv.is_depthwise() {
-            let (level, width) = (conv.level(), self.pixel_len);
+            let (level, width) = (conv.level(), conv.channels.next_multiple_of(CHANNELS));
             let depthwise = Depthwise { level, width, packed: x.packed, segments: &self.segments };
-            band.finish_filled(starts.len(), columns, x.epilogue, added, |sums| {
-                depthwise.sums(copied, starts, columns, x.data.signed, sums);
-            });
-            return;
+            let args = DepthwiseBand { starts, columns, signed: x.data.signed, epilogue: x.epilogue, added };
+            return band.compute_depthwise(&depthwise, copied, &args);
         }
         let filters = conv.filters / conv.groups;
         let (group, filter) = (columns[0] / filters, columns[0] % filters);
@@ -440,5 +494,6 @@ fn put<T: RoundTo>(band: &Band<'_, T>, first: usize, filters: usize, out: &mut C
     }
 }
 
+mod pixels;
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! Sums of convolutions in which each filter sees one channel.
 
 use super::Level;
-use super::tile::Sums;
+use super::tile::{Sums, TileEnd};
 use crate::vectorize::vectorized;
 
 /// Channels whose sums are computed together.
@@ -39,9 +39,18 @@ impl Depthwise<'_> {
         }
     }
 
-    /// Computes the sums of some channels, at most 64 from a multiple of 32 on, of rows of windows that
-    /// begin at these offsets.
-    pub fn sums(&self, data: &[u8], starts: &[usize], [first, count]: [usize; 2], signed: bool, sums: &mut [Sums]) {
+    /// Whether sums can become bytes in registers.
+    pub fn in_registers(&self) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        let possible = self.level == Level::Vnni && self.segments.len() <= super::x86::MOST_TAPS;
+        #[cfg(not(target_arch = "x86_64"))]
+        let possible = false;
+        possible
+    }
+
+    /// Computes some channels, at most 64 from a multiple of 32 on, of rows of windows that begin at
+    /// these offsets.
+    pub fn run(&self, data: &[u8], starts: &[usize], [first, count]: [usize; 2], signed: bool, mut end: TileEnd<'_>) {
         let (weights, corrections) = self.packed.split_at(self.width * self.segments.len());
         let corrections = corrections.as_chunks::<4>().0;
         let reach = starts.iter().max().zip(self.segments.iter().max()).map_or(0, |(start, last)| start + last);
@@ -60,10 +69,13 @@ impl Depthwise<'_> {
             match self.level {
                 // SAFETY: windows were checked above, and `Level::or_best` found the instructions.
                 #[cfg(target_arch = "x86_64")]
-                Level::Vnni if x.segments.len() <= super::x86::MOST_TAPS => unsafe {
-                    super::x86::depthwise_vnni(&x, at, sums);
+                Level::Vnni if self.in_registers() => unsafe {
+                    super::x86::depthwise_vnni(&x, at, &mut end);
                 },
-                _ => channel_sums(&x, at, sums),
+                _ => match &mut end {
+                    TileEnd::Sums(sums) => channel_sums(&x, at, sums),
+                    TileEnd::Bytes(..) => unreachable!("only registers end in bytes"),
+                },
             }
         }
     }

@@ -21,6 +21,22 @@ pub struct SumsBlock<'a> {
 pub trait Epilogue<T>: Sync {
     /// Writes the results of a block.
     fn finish(&self, block: &SumsBlock<'_>, out: &mut [[T; COLUMNS]]);
+
+    /// The same results as limited numbers, if they are bytes that depend on the sums alone.
+    fn limited(&self) -> Option<LimitedSums<'_>> {
+        None
+    }
+}
+
+/// Results that are `(sum + bias) * factor`, limited and rounded half to even. None is NaN.
+#[derive(Clone, Copy)]
+pub struct LimitedSums<'a> {
+    /// The bias of each column.
+    pub bias: &'a [f32],
+    /// The factor of each column.
+    pub factor: &'a [f32],
+    /// The least and the largest result, which a byte holds.
+    pub limits: [f32; 2],
 }
 
 /// A function of the column and the sum, called for one sum after another.
@@ -79,6 +95,8 @@ pub struct AddedBytes {
 pub struct ScaledSums {
     bias: Vec<f32>,
     factor: Vec<f32>,
+    /// Whether all biases and factors are finite.
+    finite: bool,
     /// Functions before and after the addend.
     pub functions: [Option<Function>; 2],
     /// Units of the results that are one for the functions.
@@ -90,7 +108,8 @@ pub struct ScaledSums {
 impl ScaledSums {
     /// The bias and the factor of each column.
     pub fn new(bias: Vec<f32>, factor: Vec<f32>) -> ScaledSums {
-        ScaledSums { bias: padded(bias), factor: padded(factor), functions: [None; 2], unit: 1.0, addend: None }
+        let finite = bias.iter().chain(&factor).all(|v| v.is_finite());
+        ScaledSums { bias: padded(bias), factor: padded(factor), finite, functions: [None; 2], unit: 1.0, addend: None }
     }
 }
 
@@ -110,6 +129,30 @@ impl<T: RoundTo> Epilogue<T> for ScaledSums {
             return unsafe { super::x86::finish_bytes(self, block, signed, bytemuck::cast_slice_mut(out)) };
         }
         scale(self, block, out);
+    }
+
+    fn limited(&self) -> Option<LimitedSums<'_>> {
+        let signed = T::SIGNED_BYTE?;
+        if self.addend.is_some() || !self.finite {
+            return None;
+        }
+        let mut limits = [f32::NEG_INFINITY, f32::INFINITY];
+        // Limits of limited numbers are limits.
+        let mut limit = |low: f32, high: f32| limits = limits.map(|v| v.max(low).min(high));
+        for function in self.functions.into_iter().flatten() {
+            match function {
+                Function::Relu => limit(0.0, f32::INFINITY),
+                Function::Clip(low, high) => limit(low * self.unit, high * self.unit),
+                _ => return None,
+            }
+        }
+        if signed {
+            limit(-128.0, 127.0)
+        } else {
+            limit(0.0, 255.0)
+        };
+        let sound = limits[0] <= limits[1];
+        sound.then_some(LimitedSums { bias: &self.bias, factor: &self.factor, limits })
     }
 }
 
@@ -161,15 +204,14 @@ pub(super) fn apply_each(function: Function, unit: f32, values: &mut [f32]) {
     values.iter_mut().for_each(|v| *v = function.apply(*v, unit));
 }
 
-/// Rounds each sum once, as MXNet's fused multiply-add: the product is exact in double precision.
+/// Rounds each sum once, as MXNet does.
 #[inline(always)]
 fn add_bytes(added: AddedBytes, values: &mut [f32], bytes: &[u8; COLUMNS]) {
-    let factor = f64::from(added.factor);
-    let sum = |v: f32, byte: i32| ((f64::from(v) + f64::from(byte) * factor) as f32).min(added.most);
+    let sum = |v: f32, byte: f32| byte.mul_add(added.factor, v).min(added.most);
     if added.signed {
-        values.iter_mut().zip(bytes).for_each(|(v, byte)| *v = sum(*v, i32::from(*byte as i8)));
+        values.iter_mut().zip(bytes).for_each(|(v, byte)| *v = sum(*v, f32::from(*byte as i8)));
     } else {
-        values.iter_mut().zip(bytes).for_each(|(v, byte)| *v = sum(*v, i32::from(*byte)));
+        values.iter_mut().zip(bytes).for_each(|(v, byte)| *v = sum(*v, f32::from(*byte)));
     }
 }
 
@@ -186,8 +228,8 @@ mod tests {
             v = x.functions[0].map_or(v, |f| f.apply(v, x.unit));
             if let Some(added) = x.addend {
                 let byte = block.addend[row][column];
-                let byte = if added.signed { f64::from(byte as i8) } else { f64::from(byte) };
-                v = ((f64::from(v) + byte * f64::from(added.factor)) as f32).min(added.most);
+                let byte = if added.signed { f32::from(byte as i8) } else { f32::from(byte) };
+                v = byte.mul_add(added.factor, v).min(added.most);
             }
             T::round_to(x.functions[1].map_or(v, |f| f.apply(v, x.unit)))
         };

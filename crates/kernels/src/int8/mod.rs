@@ -12,6 +12,8 @@ mod finish;
 mod function;
 mod gemm;
 mod level;
+mod pixels;
+mod pool;
 mod results;
 mod round;
 mod tile;
@@ -20,12 +22,14 @@ mod turn;
 #[allow(clippy::needless_range_loop)]
 mod x86;
 
-pub use conv::{Int8Conv, Int8ConvOperands};
+pub use conv::{Int8Conv, Int8ConvOperands, PixelForm};
 pub use elementwise::{ScaledBytes, add, dequantize, quantize, requantize};
 pub use finish::{AddedBytes, EachSum, Epilogue, ScaledSums, SumsBlock, WholeSums};
 pub use function::Function;
 pub use gemm::{Int8Gemm, Rows};
 pub use level::Level;
+pub use pixels::{from_pixels, to_pixels};
+pub use pool::pool_pixels;
 pub use results::Int8Result;
 pub use round::{RoundTo, round_even};
 pub use tile::{COLUMNS, Sums};

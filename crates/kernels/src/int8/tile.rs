@@ -1,6 +1,7 @@
 //! Register tiles: sums of some rows of bytes with up to 64 columns of packed weights.
 
 use super::Level;
+use super::finish::LimitedSums;
 
 /// Columns that a panel of packed weights holds.
 pub(super) const PANEL: usize = 16;
@@ -19,6 +20,50 @@ const CORRECTIONS: usize = PANEL * size_of::<i32>();
 
 /// Sums of a row of a tile.
 pub type Sums = [i32; COLUMNS];
+
+/// What becomes of sums, row by row.
+pub(super) enum TileEnd<'a> {
+    /// They are stored.
+    Sums(&'a mut [Sums]),
+    /// They become bytes; of levels that say so.
+    Bytes(ByteEnd<'a>, &'a mut [[u8; COLUMNS]]),
+}
+
+/// The end of sums that become bytes.
+#[derive(Clone, Copy)]
+pub(super) struct ByteEnd<'a> {
+    pub sums: LimitedSums<'a>,
+    /// The first column.
+    pub first: usize,
+}
+
+impl<'a> TileEnd<'a> {
+    fn of_rows(self, rows: usize) -> TileEnd<'a> {
+        match self {
+            TileEnd::Sums(sums) => TileEnd::Sums(&mut sums[..rows]),
+            TileEnd::Bytes(end, results) => TileEnd::Bytes(end, &mut results[..rows]),
+        }
+    }
+
+    /// Rows that are written.
+    pub fn rows(&self) -> usize {
+        match self {
+            TileEnd::Sums(sums) => sums.len(),
+            TileEnd::Bytes(_, results) => results.len(),
+        }
+    }
+
+    /// The sums.
+    ///
+    /// # Panics
+    /// If they become bytes.
+    pub fn sums(self) -> &'a mut [Sums] {
+        match self {
+            TileEnd::Sums(sums) => sums,
+            TileEnd::Bytes(..) => panic!("this level has no bytes in registers"),
+        }
+    }
+}
 
 /// Places of unsigned bytes that are multiplied with packed weights. A row begins at an offset of its
 /// own; its segments begin at the same distances from there in every row.
@@ -43,12 +88,12 @@ impl<'a> Windows<'a> {
     }
 
     /// Multiplies at most [`ROWS`] rows, which begin at these offsets, with the panels, at most
-    /// [`PANELS`]. `sums` has the sums of row after row; those of [`ROWS`] rows are written if there is
-    /// more than one.
+    /// [`PANELS`]. `end` has the sums or results of row after row; those of [`ROWS`] rows are written if
+    /// there is more than one.
     ///
     /// # Panics
     /// If a row ends after the data, or there are no or too many rows or panels.
-    pub fn multiply(&self, level: Level, rows: &[usize], panels: &[u8], signed: bool, sums: &mut [Sums]) {
+    pub fn multiply(&self, level: Level, rows: &[usize], panels: &[u8], signed: bool, end: TileEnd<'_>) {
         let len = self.panel_len();
         let count = panels.len() / len;
         assert!((1..=ROWS).contains(&rows.len()) && (1..=PANELS).contains(&count), "{} x {count}", rows.len());
@@ -56,16 +101,16 @@ impl<'a> Windows<'a> {
         let starts: [usize; ROWS] = std::array::from_fn(|r| rows.get(r).copied().unwrap_or(last));
         let most = starts.iter().max().copied().unwrap_or(0);
         assert!(most + self.reach <= self.data.len(), "a row ends at {} of {}", most + self.reach, self.data.len());
-        let sums = &mut sums[..if rows.len() == 1 { 1 } else { ROWS }];
+        let end = end.of_rows(if rows.len() == 1 { 1 } else { ROWS });
         let tile = TileArgs { starts: &starts, windows: self, panels, panel_len: len, count, signed };
         match level {
             // SAFETY: rows and panels were checked, and `Level::or_best` found the instructions.
             #[cfg(target_arch = "x86_64")]
-            Level::Vnni => unsafe { super::x86::vnni(&tile, sums) },
+            Level::Vnni => unsafe { super::x86::vnni(&tile, end) },
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
-            Level::Avx2 => unsafe { super::x86::avx2(&tile, sums) },
-            _ => portable(&tile, sums),
+            Level::Avx2 => unsafe { super::x86::avx2(&tile, end.sums()) },
+            _ => portable(&tile, end.sums()),
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::Function;
 use super::depthwise::DepthwiseArgs;
 use super::finish::{AddedBytes, ScaledSums, SumsBlock, apply_each};
-use super::tile::{COLUMNS, GROUP, PANEL, PANELS, ROWS, Sums, TileArgs};
+use super::tile::{ByteEnd, COLUMNS, GROUP, PANEL, PANELS, ROWS, Sums, TileArgs, TileEnd};
 use std::arch::x86_64::*;
 
 /// Bytes of the weights of a group of a panel.
@@ -15,18 +15,18 @@ const AVX2_ROWS: usize = 2;
 ///
 /// # Safety
 /// The machine has AVX512-VNNI, and the operands are as long as [`TileArgs`] says.
-pub(super) unsafe fn vnni(x: &TileArgs<'_>, sums: &mut [Sums]) {
+pub(super) unsafe fn vnni(x: &TileArgs<'_>, end: TileEnd<'_>) {
     // SAFETY: promised by the caller.
     unsafe {
-        match (sums.len(), x.count) {
-            (ROWS, 1) => vnni_tile::<ROWS, 1>(x, sums),
-            (ROWS, 2) => vnni_tile::<ROWS, 2>(x, sums),
-            (ROWS, 3) => vnni_tile::<ROWS, 3>(x, sums),
-            (ROWS, PANELS) => vnni_tile::<ROWS, PANELS>(x, sums),
-            (1, 1) => vnni_tile::<1, 1>(x, sums),
-            (1, 2) => vnni_tile::<1, 2>(x, sums),
-            (1, 3) => vnni_tile::<1, 3>(x, sums),
-            (1, PANELS) => vnni_tile::<1, PANELS>(x, sums),
+        match (end.rows(), x.count) {
+            (ROWS, 1) => vnni_tile::<ROWS, 1>(x, end),
+            (ROWS, 2) => vnni_tile::<ROWS, 2>(x, end),
+            (ROWS, 3) => vnni_tile::<ROWS, 3>(x, end),
+            (ROWS, PANELS) => vnni_tile::<ROWS, PANELS>(x, end),
+            (1, 1) => vnni_tile::<1, 1>(x, end),
+            (1, 2) => vnni_tile::<1, 2>(x, end),
+            (1, 3) => vnni_tile::<1, 3>(x, end),
+            (1, PANELS) => vnni_tile::<1, PANELS>(x, end),
             (rows, panels) => unreachable!("{rows} x {panels}"),
         }
     }
@@ -37,7 +37,7 @@ pub(super) unsafe fn vnni(x: &TileArgs<'_>, sums: &mut [Sums]) {
 /// # Safety
 /// The caller promises what [`vnni`] asks for.
 #[target_feature(enable = "avx512f,avx512vnni")]
-unsafe fn vnni_tile<const R: usize, const P: usize>(x: &TileArgs<'_>, out: &mut [Sums]) {
+unsafe fn vnni_tile<const R: usize, const P: usize>(x: &TileArgs<'_>, end: TileEnd<'_>) {
     let mut sums = [[_mm512_setzero_si512(); P]; R];
     let mut weights = [std::ptr::null(); P];
     for p in 0..P {
@@ -72,11 +72,54 @@ unsafe fn vnni_tile<const R: usize, const P: usize>(x: &TileArgs<'_>, out: &mut 
             }
         }
     }
-    for r in 0..R {
-        for p in 0..P {
-            // SAFETY: a row of sums has those of all panels.
-            unsafe { _mm512_storeu_si512(out[r].as_mut_ptr().add(p * PANEL).cast(), sums[r][p]) }
+    match end {
+        TileEnd::Sums(out) => {
+            for r in 0..R {
+                for p in 0..P {
+                    // SAFETY: a row of sums has those of all panels.
+                    unsafe { _mm512_storeu_si512(out[r].as_mut_ptr().add(p * PANEL).cast(), sums[r][p]) }
+                }
+            }
         }
+        TileEnd::Bytes(end, out) => {
+            for p in 0..P {
+                let scale = PanelScale::read(&end, end.first + p * PANEL);
+                for r in 0..R {
+                    // SAFETY: a row of results has those of all panels.
+                    unsafe { _mm_storeu_si128(out[r].as_mut_ptr().add(p * PANEL).cast(), scale.bytes(sums[r][p])) }
+                }
+            }
+        }
+    }
+}
+
+/// What makes bytes of the sums of 16 columns.
+struct PanelScale {
+    bias: __m512,
+    factor: __m512,
+    limits: [__m512; 2],
+}
+
+impl PanelScale {
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn read(end: &ByteEnd<'_>, first: usize) -> PanelScale {
+        // Columns after the last panel are not part of results.
+        let read = |values: &[f32]| match values.get(first..).and_then(|values| values.first_chunk::<PANEL>()) {
+            // SAFETY: there are 16 numbers.
+            Some(values) => unsafe { _mm512_loadu_ps(values.as_ptr()) },
+            None => _mm512_setzero_ps(),
+        };
+        let limits = end.sums.limits.map(|limit| _mm512_set1_ps(limit));
+        PanelScale { bias: read(end.sums.bias), factor: read(end.sums.factor), limits }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn bytes(&self, sums: __m512i) -> __m128i {
+        let v = _mm512_mul_ps(_mm512_add_ps(_mm512_cvtepi32_ps(sums), self.bias), self.factor);
+        let v = _mm512_min_ps(_mm512_max_ps(v, self.limits[0]), self.limits[1]);
+        _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(v))
     }
 }
 
@@ -149,7 +192,7 @@ pub(super) const MOST_TAPS: usize = 64;
 /// The machine has AVX512-VNNI; every tap of every window has 32 bytes in the data and in the
 /// weights, and there are at most [`MOST_TAPS`]; each row of sums has room for 32 from `at` on.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-pub(super) unsafe fn depthwise_vnni(x: &DepthwiseArgs<'_>, at: usize, sums: &mut [Sums]) {
+pub(super) unsafe fn depthwise_vnni(x: &DepthwiseArgs<'_>, at: usize, end: &mut TileEnd<'_>) {
     let taps = x.segments.len();
     let (count, zero) = (taps.div_ceil(2), _mm512_setzero_si512());
     let mut weights = [[zero; 2]; MOST_TAPS / 2];
@@ -170,7 +213,16 @@ pub(super) unsafe fn depthwise_vnni(x: &DepthwiseArgs<'_>, at: usize, sums: &mut
         _mm512_setr_epi32(0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23),
         _mm512_setr_epi32(8, 9, 10, 11, 24, 25, 26, 27, 12, 13, 14, 15, 28, 29, 30, 31),
     ];
-    for (start, sums) in x.starts.iter().zip(sums) {
+    // SAFETY: there are 32 numbers.
+    let first = unsafe {
+        let first = x.first.as_ptr();
+        [_mm512_loadu_si512(first.cast()), _mm512_loadu_si512(first.add(PANEL).cast())]
+    };
+    let scales = match &end {
+        TileEnd::Bytes(end, _) => Some([0, PANEL].map(|half| PanelScale::read(end, end.first + at + half))),
+        TileEnd::Sums(_) => None,
+    };
+    for (i, start) in x.starts.iter().enumerate() {
         let row = x.data.as_ptr().wrapping_add(*start);
         let (mut low, mut high) = (zero, zero);
         for p in 0..count {
@@ -186,11 +238,17 @@ pub(super) unsafe fn depthwise_vnni(x: &DepthwiseArgs<'_>, at: usize, sums: &mut
             high = _mm512_dpwssd_epi32(high, _mm512_unpackhi_epi16(a, b), weights[p][1]);
         }
         for (half, order) in orders.into_iter().enumerate() {
-            let sum = _mm512_permutex2var_epi32(low, order, high);
+            let sum = _mm512_add_epi32(_mm512_permutex2var_epi32(low, order, high), first[half]);
+            let at = at + half * PANEL;
             // SAFETY: promised by the caller.
             unsafe {
-                let first = _mm512_loadu_si512(x.first.as_ptr().add(half * PANEL).cast());
-                _mm512_storeu_si512(sums.as_mut_ptr().add(at + half * PANEL).cast(), _mm512_add_epi32(sum, first));
+                match (&mut *end, &scales) {
+                    (TileEnd::Bytes(_, out), Some(scales)) => {
+                        _mm_storeu_si128(out[i].as_mut_ptr().add(at).cast(), scales[half].bytes(sum));
+                    }
+                    (TileEnd::Sums(out), _) => _mm512_storeu_si512(out[i].as_mut_ptr().add(at).cast(), sum),
+                    _ => unreachable!("bytes have a scale"),
+                }
             }
         }
     }
@@ -203,14 +261,15 @@ pub(super) unsafe fn depthwise_vnni(x: &DepthwiseArgs<'_>, at: usize, sums: &mut
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 pub(super) unsafe fn finish_bytes(x: &ScaledSums, block: &SumsBlock<'_>, signed: bool, out: &mut [[u8; COLUMNS]]) {
     let [bias, factor] = x.of_columns(block);
-    for (row, (sums, out)) in block.sums.iter().zip(out).enumerate() {
-        for at in (0..block.columns).step_by(PANEL) {
-            // SAFETY: rows of sums, of addends and results have 64 columns, and `bias` and `factor` those
-            // of the block.
+    for at in (0..block.columns).step_by(PANEL) {
+        // SAFETY: `bias` and `factor` have the columns of the block, which are panels.
+        let (bias, factor) =
+            unsafe { (_mm512_loadu_ps(bias.as_ptr().add(at)), _mm512_loadu_ps(factor.as_ptr().add(at))) };
+        for (row, (sums, out)) in block.sums.iter().zip(&mut *out).enumerate() {
+            // SAFETY: rows of sums, of addends and results have 64 columns.
             unsafe {
                 let sum = _mm512_cvtepi32_ps(_mm512_loadu_si512(sums.as_ptr().add(at).cast()));
-                let sum = _mm512_add_ps(sum, _mm512_loadu_ps(bias.as_ptr().add(at)));
-                let mut v = _mm512_mul_ps(sum, _mm512_loadu_ps(factor.as_ptr().add(at)));
+                let mut v = _mm512_mul_ps(_mm512_add_ps(sum, bias), factor);
                 v = apply(x.functions[0], x.unit, v);
                 if let Some(added) = x.addend {
                     v = add_bytes(added, v, _mm_loadu_si128(block.addend[row].as_ptr().add(at).cast()));
@@ -244,19 +303,12 @@ fn apply(function: Option<Function>, unit: f32, v: __m512) -> __m512 {
     }
 }
 
-/// Adds bytes times a factor in double precision, rounded once.
+/// Adds bytes times a factor, rounded once.
 #[inline]
-#[target_feature(enable = "avx512f,avx512dq")]
+#[target_feature(enable = "avx512f")]
 fn add_bytes(added: AddedBytes, v: __m512, bytes: __m128i) -> __m512 {
     let numbers = if added.signed { _mm512_cvtepi8_epi32(bytes) } else { _mm512_cvtepu8_epi32(bytes) };
-    let factor = _mm512_set1_pd(f64::from(added.factor));
-    // Products have at most 32 bits, so fusing them with the sum changes nothing.
-    let sum = |numbers: __m256i, v: __m256| {
-        _mm512_cvtpd_ps(_mm512_fmadd_pd(_mm512_cvtepi32_pd(numbers), factor, _mm512_cvtps_pd(v)))
-    };
-    let low = sum(_mm512_castsi512_si256(numbers), _mm512_castps512_ps256(v));
-    let high = sum(_mm512_extracti64x4_epi64::<1>(numbers), _mm512_extractf32x8_ps::<1>(v));
-    let sums = _mm512_insertf32x8::<1>(_mm512_castps256_ps512(low), high);
+    let sums = _mm512_fmadd_ps(_mm512_cvtepi32_ps(numbers), _mm512_set1_ps(added.factor), v);
     _mm512_min_ps(sums, _mm512_set1_ps(added.most))
 }
 

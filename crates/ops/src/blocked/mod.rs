@@ -6,6 +6,7 @@ pub mod convolution;
 pub mod elementwise;
 pub mod pointwise;
 pub mod pooling;
+pub mod quantized;
 
 use crate::prelude::*;
 use mxrt_engine::OpError;

@@ -47,8 +47,8 @@ pub(crate) fn form(attrs: &Attrs, signature: &Signature<'_>) -> Option<BlockedFo
 /// Windows that this kernel has.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockedPoolWindows {
-    kind: PoolKind,
-    params: Pool2dParams,
+    pub kind: PoolKind,
+    pub params: Pool2dParams,
 }
 
 /// Kinds of pooling, by their number in attributes.

@@ -18,6 +18,6 @@ pub(crate) use errors::{
 pub use infer::{DTypes, MAX_OUTPUTS, Shapes, infer_types};
 pub(crate) use infer::{check_inputs, infer_with_outputs, infer_with_shapes};
 pub use mxrt_tensor::attrs::{AttrDef, AttrKind, AttrValue, Attrs, ObjectParser};
-pub use op_def::{Bind, Form, Inputs, OpDef, Outputs};
+pub use op_def::{Bind, Form, Inputs, OpDef, Outputs, StatePositions};
 pub use registry::{Registry, registry};
 pub use training::{belongs_to_training, training_message};

@@ -3,13 +3,15 @@
 use super::layer::{FusedLayer, Results, Weights};
 use super::weights::{Norm, WeightSource};
 use super::{NESTED, NESTED_ATTR, NestedGraph};
+use crate::blocked::quantized::conv_form;
+use crate::definition::StatePositions;
 use crate::nn::convolution::ConvGeometry;
 use crate::prelude::*;
 use crate::quantized::layer::Int8Layer;
-use crate::quantized::{CALIBRATION, bytes_of, calibration, infer_float_ranges};
+use crate::quantized::{CALIBRATION, bytes_of, calibration, infer_float_ranges, infer_scalars};
 use mxrt_engine::OpError;
-use mxrt_kernels::int8::Function;
-use mxrt_tensor::{DType, PartialShape};
+use mxrt_kernels::int8::{Function, PixelForm};
+use mxrt_tensor::{DType, Shape};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -17,27 +19,36 @@ pub static OPS: &[OpDef] = &[OpDef {
     doc: "A convolution that MXNet fused with what follows it: BatchNorm, activation, sum, activation. The nested \
         graph says with which. Quantized, it returns integers and their range.",
     inputs: Inputs::ByAttrs(inputs),
-    aux_by_attrs: Some(|attrs| graph(attrs).states().collect()),
-    attrs: &[
-        flag("with_bn", "Whether a BatchNorm follows."),
-        flag("with_act", "Whether an activation follows."),
-        flag("with_relu", "An older name of with_act."),
-        flag("with_sum", "Whether an array is added."),
-        flag("with_postsum_act", "Whether an activation follows the sum."),
-        flag("with_postsum_relu", "An older name of with_postsum_act."),
-        flag("quantized", "Whether data are integers."),
-        CALIBRATION[0],
-        CALIBRATION[1],
-        NESTED_ATTR,
-    ],
-    outputs: Outputs::Named(|attrs| {
-        if attrs.bool("quantized") { &["output", "output_min", "output_max"] } else { &["output"] }
-    }),
+    aux_by_attrs: Some(states),
+    attrs: &ATTRS,
+    outputs: Outputs::Named(outputs),
     infer_shape,
     infer_dtype,
     bind,
+    rewrites: &Rewrites { blocked_form: conv_form, ..Rewrites::NONE },
     ..OpDef::BASE
 }];
+
+pub(crate) const ATTRS: [AttrDef; 10] = [
+    flag("with_bn", "Whether a BatchNorm follows."),
+    flag("with_act", "Whether an activation follows."),
+    flag("with_relu", "An older name of with_act."),
+    flag("with_sum", "Whether an array is added."),
+    flag("with_postsum_act", "Whether an activation follows the sum."),
+    flag("with_postsum_relu", "An older name of with_postsum_act."),
+    flag("quantized", "Whether data are integers."),
+    CALIBRATION[0],
+    CALIBRATION[1],
+    NESTED_ATTR,
+];
+
+pub(crate) fn states(attrs: &Attrs) -> StatePositions {
+    graph(attrs).states().collect()
+}
+
+pub(crate) fn outputs(attrs: &Attrs) -> &'static [&'static str] {
+    if attrs.bool("quantized") { &["output", "output_min", "output_max"] } else { &["output"] }
+}
 
 const fn flag(name: &'static str, doc: &'static str) -> AttrDef {
     AttrDef::new(name, AttrKind::Bool, "False", doc)
@@ -49,15 +60,15 @@ fn graph(attrs: &Attrs) -> &NestedGraph {
 
 /// Parts of the node.
 #[derive(Clone, Copy)]
-struct Parts {
+pub(crate) struct Parts {
     bias: bool,
     norm: bool,
     sum: bool,
-    quantized: bool,
+    pub quantized: bool,
 }
 
 impl Parts {
-    fn of(attrs: &Attrs) -> Parts {
+    pub fn of(attrs: &Attrs) -> Parts {
         let graph = graph(attrs);
         Parts {
             bias: graph.only("Convolution").is_some_and(|conv| !conv.attrs.bool("no_bias")),
@@ -68,8 +79,13 @@ impl Parts {
     }
 
     /// Inputs before the ranges.
-    fn arrays(self) -> usize {
+    pub fn arrays(self) -> usize {
         2 + usize::from(self.bias) + 4 * usize::from(self.norm) + usize::from(self.sum)
+    }
+
+    /// The input that is added.
+    pub fn addend(self) -> Option<usize> {
+        self.sum.then(|| self.arrays() - 1)
     }
 }
 
@@ -78,7 +94,7 @@ fn is_sum(op: &OpDef) -> bool {
 }
 
 /// Names in MXNet's order; float32 nodes have no ranges.
-fn inputs(attrs: &Attrs) -> &'static [&'static str] {
+pub(crate) fn inputs(attrs: &Attrs) -> &'static [&'static str] {
     let Parts { bias, norm, sum, quantized } = Parts::of(attrs);
     macro_rules! names {
         ($($name:expr),*) => {
@@ -151,20 +167,20 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
         functions(shapes.attrs)?;
     }
     graph(shapes.attrs).infer_shape(&mut shapes.inputs[..parts.arrays()], shapes.outputs)?;
-    let one = PartialShape::from_dims([Some(1)]);
-    for i in parts.arrays()..shapes.inputs.len() {
-        shapes.set_input(i, "a range", one.clone())?;
-    }
-    (1..shapes.outputs.len()).try_for_each(|i| shapes.set_output(i, one.clone()))
+    infer_ranges(shapes)
 }
 
-fn infer_dtype(dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
+pub(crate) fn infer_ranges(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
+    infer_scalars(shapes, Parts::of(shapes.attrs).arrays(), &[])
+}
+
+pub(crate) fn infer_dtype(dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
     let parts = Parts::of(dtypes.attrs);
     if !parts.quantized {
         return graph(dtypes.attrs).infer_dtype(dtypes.inputs, dtypes.outputs);
     }
     bytes_of(dtypes, 0, "data")?;
-    let sum = parts.sum.then(|| parts.arrays() - 1);
+    let sum = parts.addend();
     for i in (1..dtypes.inputs.len()).filter(|i| Some(*i) != sum) {
         dtypes.set_input(i, "a parameter or range", DType::F32)?;
     }
@@ -181,16 +197,30 @@ fn infer_dtype(dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
 }
 
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let shapes = [&signature.inputs[0].shape, &signature.outputs[0].shape];
+    Ok(Box::new(layer(attrs, shapes, &signature.options, None)?))
+}
+
+/// The geometry of the convolution.
+pub(crate) fn geometry(attrs: &Attrs) -> Result<ConvGeometry, OpError> {
+    ConvGeometry::new(&graph(attrs).only("Convolution").ok_or_else(wrong_arity)?.attrs)
+}
+
+/// The quantized layer for planes of data and output, or pixels of them.
+pub(crate) fn layer(
+    attrs: &Attrs,
+    [data, out]: [&Shape; 2],
+    options: &KernelOptions,
+    pixels: Option<PixelForm>,
+) -> Result<FusedLayer, OpError> {
     let (graph, parts, functions) = (graph(attrs), Parts::of(attrs), functions(attrs)?);
     if !parts.quantized {
         return Err(not_implemented("a float32 node with a nested graph is unfolded where the graph is built"));
     }
-    let conv = graph.only("Convolution").ok_or_else(wrong_arity)?;
     let norm = graph.only("BatchNorm");
     let norm = norm.map(|n| Norm { eps: n.attrs.float("eps"), fix_gamma: n.attrs.bool("fix_gamma") });
     let calibrated = calibration(attrs)?;
-    let (data, out) = (&signature.inputs[0].shape, &signature.outputs[0].shape);
-    let layer = Int8Layer::convolution(&ConvGeometry::new(&conv.attrs)?, data, out, &signature.options);
+    let layer = Int8Layer::convolution(&geometry(attrs)?, data, out, options, pixels);
     let arrays = parts.arrays();
     let parameters = arrays - usize::from(parts.sum);
     let source = WeightSource { bias: parts.bias, norm, by_filter: calibrated.is_some() };
@@ -199,12 +229,12 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
         weights: Weights::Floats(source),
         packed_inputs: (1..parameters).collect(),
         data_range: arrays,
-        addend: parts.sum.then_some((arrays - 1, arrays + 2)),
+        addend: parts.addend().map(|at| (at, arrays + 2)),
         functions,
         results: calibrated.map_or(Results::Sums, Results::Bytes),
         packed_len: 0,
     };
-    Ok(Box::new(layer.counted()?))
+    layer.counted()
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use mxrt_tensor::{DType, TensorRef};
 
 /// The result of a layer.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Results {
+pub(crate) enum Results {
     /// int32 sums with their range
     Sums,
     /// bytes of this range
@@ -22,7 +22,7 @@ pub(super) enum Results {
 
 /// Source of the weights.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Weights {
+pub(crate) enum Weights {
     /// float32 parameters
     Floats(WeightSource),
     /// int8 with ranges, at these inputs: of the weight, and of the bias if there is one
@@ -30,7 +30,7 @@ pub(super) enum Weights {
 }
 
 /// A quantized layer, its addend and its functions.
-pub(super) struct FusedLayer {
+pub(crate) struct FusedLayer {
     pub layer: Int8Layer,
     pub weights: Weights,
     /// inputs that are packed: the weight and what belongs to it
@@ -226,6 +226,6 @@ impl Packing for FusedLayer {
     }
 
     fn key(&self) -> String {
-        format!("fused {} {:?}", self.layer.describe(), self.weights)
+        format!("fused {} {:?}", self.layer.packing(), self.weights)
     }
 }

@@ -8,14 +8,14 @@ use mxrt_tensor::{DType, TensorRef};
 
 /// A BatchNorm after the layer.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Norm {
+pub(crate) struct Norm {
     pub eps: f64,
     pub fix_gamma: bool,
 }
 
 /// Source of weights and of what belongs to them.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct WeightSource {
+pub(crate) struct WeightSource {
     /// whether there is a bias
     pub bias: bool,
     /// whether gamma, beta, mean and variance follow

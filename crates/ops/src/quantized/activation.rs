@@ -49,7 +49,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
 }
 
 /// The range of the first input is that of the output.
-pub(super) fn copy_range(call: &mut KernelCall<'_, '_>) -> Result<(), OpError> {
+pub(crate) fn copy_range(call: &mut KernelCall<'_, '_>) -> Result<(), OpError> {
     let range = super::Range::read("data", call.inputs, 1)?;
     super::store_range(range, call.outputs)
 }

@@ -26,7 +26,7 @@ pub static OPS: &[OpDef] = &[OpDef {
 
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let (data, out) = (&signature.inputs[0].shape, &signature.outputs[0].shape);
-    let layer = Int8Layer::convolution(&ConvGeometry::new(attrs)?, data, out, &signature.options);
+    let layer = Int8Layer::convolution(&ConvGeometry::new(attrs)?, data, out, &signature.options, None);
     Ok(Box::new(SumsKernel { packed: PackedLayer::new(layer)?, bias: !attrs.bool("no_bias") }))
 }
 

@@ -3,7 +3,7 @@
 use crate::nn::convolution::ConvGeometry;
 use crate::prelude::*;
 use mxrt_engine::OpError;
-use mxrt_kernels::int8::{Epilogue, Int8Conv, Int8ConvOperands, Int8Gemm, Int8Result, Level, Rows};
+use mxrt_kernels::int8::{Epilogue, Int8Conv, Int8ConvOperands, Int8Gemm, Int8Result, Level, PixelForm, Rows};
 use mxrt_kernels::par::Par;
 use mxrt_kernels::window::three;
 use mxrt_tensor::{DType, Shape, TensorRef};
@@ -22,8 +22,14 @@ pub(crate) enum Int8Layer {
 }
 
 impl Int8Layer {
-    /// A convolution of data with this shape.
-    pub fn convolution(geometry: &ConvGeometry, data: &Shape, out: &Shape, options: &KernelOptions) -> Int8Layer {
+    /// A convolution of data with this shape, of planes or pixels.
+    pub fn convolution(
+        geometry: &ConvGeometry,
+        data: &Shape,
+        out: &Shape,
+        options: &KernelOptions,
+        pixels: Option<PixelForm>,
+    ) -> Int8Layer {
         Int8Layer::Conv(Int8Conv {
             batch: data[0],
             channels: data[1],
@@ -36,6 +42,7 @@ impl Int8Layer {
             pad: three(&geometry.pad, 0),
             dilate: three(&geometry.dilate, 1),
             isa: options.isa,
+            pixels,
         })
     }
 
@@ -104,8 +111,18 @@ impl Int8Layer {
         }
     }
 
-    /// Name in plans and in the keys of packed weights.
+    /// Name in plans.
     pub fn describe(&self) -> String {
+        let pixels = match self {
+            Int8Layer::Conv(Int8Conv { pixels: Some(form), .. }) if form.data.is_some() => ", pixels",
+            Int8Layer::Conv(Int8Conv { pixels: Some(_), .. }) => ", to pixels",
+            _ => "",
+        };
+        self.packing() + pixels
+    }
+
+    /// Name in the keys of packed weights.
+    pub fn packing(&self) -> String {
         match self {
             Int8Layer::Conv(conv) => {
                 let Int8Conv { channels, filters, groups, kernel: [d, h, w], .. } = conv;
@@ -189,6 +206,6 @@ impl Packing for PackedLayer {
     }
 
     fn key(&self) -> String {
-        self.layer.describe()
+        self.layer.packing()
     }
 }

@@ -3,6 +3,7 @@
 use super::activation::copy_range;
 use super::workspace::WithWorkspace;
 use super::{WITH_RANGE, bytes_of, dispatch_bytes, infer_float_ranges, infer_scalars};
+use crate::blocked::quantized::pool_form;
 use crate::nn::pooling::{ATTRS, infer_shape, pooling};
 use crate::prelude::*;
 use mxrt_engine::OpError;
@@ -21,17 +22,20 @@ pub static OPS: &[OpDef] = &[OpDef {
         infer_shape(shapes)?;
         infer_scalars(shapes, 1, &INPUTS)
     },
-    infer_dtype: |dtypes| {
-        if let Some(dtype) = bytes_of(dtypes, 0, "data")? {
-            dtypes.set_output(0, dtype)?;
-        }
-        infer_float_ranges(dtypes, 1, &INPUTS)
-    },
+    infer_dtype,
     bind,
+    rewrites: &Rewrites { blocked_form: pool_form, ..Rewrites::NONE },
     ..OpDef::BASE
 }];
 
-const INPUTS: [&str; 3] = ["data", "min_data", "max_data"];
+pub(crate) const INPUTS: [&str; 3] = ["data", "min_data", "max_data"];
+
+pub(crate) fn infer_dtype(dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
+    if let Some(dtype) = bytes_of(dtypes, 0, "data")? {
+        dtypes.set_output(0, dtype)?;
+    }
+    infer_float_ranges(dtypes, 1, &INPUTS)
+}
 
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let (kind, channels_last, windows) = pooling(attrs, signature)?;

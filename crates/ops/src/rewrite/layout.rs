@@ -2,7 +2,7 @@
 //! around every image.
 //!
 //! In bf16, layers on tiles (AMX) may keep their data in lines of 32 channels, which take the room of
-//! a block.
+//! a block. Bytes are in pixels: all channels of a pixel are one block.
 //!
 //! Inside a plan a blocked value is an ordinary array of shape `(n, blocks, rows, columns, block)`;
 //! what it stands for is written into the attributes of the nodes that make and read it. The graph
@@ -12,7 +12,7 @@
 
 use crate::definition::{AttrDef, AttrKind, Attrs};
 use mxrt_engine::{FailureKind, OpError};
-use mxrt_kernels::blocked::{BLOCK, BlockedShape, Halo, LINE_CHANNELS};
+use mxrt_kernels::blocked::{BLOCK, BlockedShape, Halo, LINE_CHANNELS, PIXEL};
 use mxrt_tensor::Shape;
 
 /// Numbers per operand in the attributes.
@@ -24,7 +24,8 @@ const FIELDS: usize = 9;
 pub struct BlockedLayout {
     /// spatial axes of the plain array: 1 or 2
     pub axes: usize,
-    /// channels stored side by side: 16, 1 for planes, or 32 for lines of bf16
+    /// channels stored side by side: 16, 1 for planes, or 32 for lines of bf16; 64 for pixels of bytes,
+    /// which are multiples of that
     pub block: usize,
     /// channels
     pub channels: usize,
@@ -101,6 +102,11 @@ impl BlockedLayout {
         (!shape.contains(&0)).then_some(BlockedLayout { axes, block: BLOCK, channels, height, width, halo: [0; 4] })
     }
 
+    /// Pixels of bytes without halo, for an image of `(n, c, h, w)` or `(n, c, w)`.
+    pub fn pixels(shape: &[usize]) -> Option<BlockedLayout> {
+        BlockedLayout::plain_image(shape).map(|layout| BlockedLayout { block: PIXEL, ..layout })
+    }
+
     /// The layout with a halo that serves both.
     pub fn with_halo_of(mut self, other: &BlockedLayout) -> BlockedLayout {
         for (mine, theirs) in self.halo.iter_mut().zip(other.halo) {
@@ -116,6 +122,7 @@ impl BlockedLayout {
         let shape = match self.block {
             1 => BlockedShape::planar,
             LINE_CHANNELS => BlockedShape::lines,
+            PIXEL => BlockedShape::pixels,
             _ => BlockedShape::new,
         };
         shape(n, self.channels, self.height, self.width, halo)
@@ -134,9 +141,12 @@ impl BlockedLayout {
     /// Shape of the array that holds `n` images.
     pub fn physical(&self, n: usize) -> Shape {
         let [top, left, bottom, right] = self.halo;
-        let blocks = self.channels.div_ceil(self.block);
-        // Two numbers of a line are one element.
-        let pixel = if self.block == LINE_CHANNELS { BLOCK } else { self.block };
+        let (blocks, pixel) = match self.block {
+            // Two numbers of a line are one element.
+            LINE_CHANNELS => (self.channels.div_ceil(self.block), BLOCK),
+            PIXEL => (1, self.channels.next_multiple_of(PIXEL)),
+            block => (self.channels.div_ceil(block), block),
+        };
         Shape::new(&[n, blocks, top + self.height + bottom, left + self.width + right, pixel])
     }
 

@@ -1,7 +1,8 @@
 //! Convolutions of bytes against their definition.
 
 use super::*;
-use crate::int8::{AddedBytes, EachSum, Function, ScaledSums};
+use crate::blocked::Halo;
+use crate::int8::{AddedBytes, EachSum, Function, ScaledSums, from_pixels, to_pixels};
 use crate::par::Serial;
 use crate::testing::{Reverse, Threads};
 
@@ -59,6 +60,7 @@ fn windows_groups_padding_and_dilation_agree_with_the_definition_on_every_set() 
                 pad: [0, pad, pad],
                 dilate: [1, dilate, dilate],
                 isa,
+                pixels: None,
             };
             let data: Vec<u8> = (0..2 * 4 * size * size).map(|i| (i * 37 % 251) as u8).collect();
             let weights: Vec<i8> = (0..20 * 4 / groups * 9).map(|i| (i * 53 % 255) as u8 as i8).collect();
@@ -92,54 +94,71 @@ fn bytes(len: usize, seed: usize) -> Vec<u8> {
 /// Channels, filters, groups, input, kernel, stride, pad.
 type Layer = (usize, usize, usize, [usize; 3], usize, usize, usize);
 
+const fn square(n: usize) -> [usize; 3] {
+    [1, n, n]
+}
+
+const LAYERS: [Layer; 11] = [
+    (3, 64, 1, square(15), 7, 2, 3),
+    (64, 128, 1, square(7), 1, 1, 0),
+    (35, 70, 1, square(14), 3, 1, 1),
+    (24, 24, 24, square(9), 3, 1, 1),
+    (130, 130, 130, square(7), 3, 2, 1),
+    (6, 12, 6, square(6), 3, 1, 1),
+    (20, 40, 4, square(6), 3, 1, 1),
+    (16, 1, 1, square(1), 1, 1, 0),
+    (17, 33, 1, square(20), 1, 2, 0),
+    // Rows that are copied in parts.
+    (64, 16, 1, square(20), 1, 1, 0),
+    (256, 16, 1, [1, 3, 70], 3, 1, 1),
+];
+
+/// A layer on three images.
+fn conv_of((channels, filters, groups, input, kernel, stride, pad): Layer, isa: Isa) -> Int8Conv {
+    let output = [1, 2].map(|axis| (input[axis] + 2 * pad - kernel) / stride + 1);
+    Int8Conv {
+        batch: 3,
+        channels,
+        filters,
+        groups,
+        input,
+        output: [1, output[0], output[1]],
+        kernel: [1, kernel, kernel],
+        stride: [1, stride, stride],
+        pad: [0, pad, pad],
+        dilate: [1; 3],
+        isa,
+        pixels: None,
+    }
+}
+
+/// Biases and factors of filters.
+fn scales(filters: usize) -> ScaledSums {
+    let factor = (0..filters).map(|f| 1e-3 * (1 + f % 5) as f32).collect();
+    let bias = (0..filters).map(|f| (f * 91 % 400) as f32 - 200.0).collect();
+    ScaledSums::new(bias, factor)
+}
+
 #[test]
 fn every_shape_of_layer_agrees_with_the_definition_in_bytes_with_and_without_an_addend() {
-    let square = |n: usize| [1, n, n];
-    let layers: [Layer; 11] = [
-        (3, 64, 1, square(15), 7, 2, 3),
-        (64, 128, 1, square(7), 1, 1, 0),
-        (35, 70, 1, square(14), 3, 1, 1),
-        (24, 24, 24, square(9), 3, 1, 1),
-        (130, 130, 130, square(7), 3, 2, 1),
-        (6, 12, 6, square(6), 3, 1, 1),
-        (20, 40, 4, square(6), 3, 1, 1),
-        (16, 1, 1, square(1), 1, 1, 0),
-        (17, 33, 1, square(20), 1, 2, 0),
-        // Rows that are copied in parts.
-        (64, 16, 1, square(20), 1, 1, 0),
-        (256, 16, 1, [1, 3, 70], 3, 1, 1),
-    ];
-    for (channels, filters, groups, input, kernel, stride, pad) in layers {
-        let output = [1, 1, 2].map(|axis| (input[axis.min(2)] + 2 * pad - kernel) / stride + 1);
-        let conv = |isa| Int8Conv {
-            batch: 3,
-            channels,
-            filters,
-            groups,
-            input,
-            output: [1, output[1], output[2]],
-            kernel: [1, kernel, kernel],
-            stride: [1, stride, stride],
-            pad: [0, pad, pad],
-            dilate: [1; 3],
-            isa,
-        };
-        let any = conv(Isa::detect());
-        let taps = kernel * kernel;
+    for layer in LAYERS {
+        let (channels, filters, groups, input, kernel, ..) = layer;
+        let any = conv_of(layer, Isa::detect());
+        let (output, taps) = (any.output, kernel * kernel);
         let size = 3 * filters * output[1] * output[2];
         let (data, addend) = (bytes(3 * channels * input[1] * input[2], 1), bytes(size, 3));
         let weights: Vec<i8> = bytes(filters * channels / groups * taps, 2).iter().map(|b| *b as i8).collect();
-        let factor: Vec<f32> = (0..filters).map(|f| 1e-3 * (1 + f % 5) as f32).collect();
-        let bias: Vec<f32> = (0..filters).map(|f| (f * 91 % 400) as f32 - 200.0).collect();
+        let factor = |f: usize| 1e-3 * (1 + f % 5) as f32;
+        let bias = |f: usize| (f * 91 % 400) as f32 - 200.0;
         for signed in [false, true] {
             let of = |b: &u8| if signed { i32::from(*b as i8) } else { i32::from(*b) };
             let sums = reference(&any, &data.iter().map(of).collect::<Vec<_>>(), &weights);
             for added in [None, Some(true), Some(false)] {
                 let result = |i: usize| {
                     let f = i / (output[1] * output[2]) % filters;
-                    let v = ((sums[i] as f32 + bias[f]) * factor[f]).max(0.0);
-                    let byte = |signed| if signed { f64::from(addend[i] as i8) } else { f64::from(addend[i]) };
-                    let v = added.map_or(v, |signed| ((f64::from(v) + byte(signed) * 0.25) as f32).min(127.0));
+                    let v = ((sums[i] as f32 + bias(f)) * factor(f)).max(0.0);
+                    let byte = |signed| if signed { f32::from(addend[i] as i8) } else { f32::from(addend[i]) };
+                    let v = added.map_or(v, |signed| byte(signed).mul_add(0.25, v).min(127.0));
                     u8::round_to(v)
                 };
                 let want: Vec<u8> = (0..size).map(result).collect();
@@ -148,11 +167,11 @@ fn every_shape_of_layer_agrees_with_the_definition_in_bytes_with_and_without_an_
                     "{channels} {filters}"
                 );
                 let added_bytes = added.map(|signed| AddedBytes { signed, factor: 0.25, most: 127.0 });
-                let mut epilogue = ScaledSums::new(bias.clone(), factor.clone());
+                let mut epilogue = scales(filters);
                 epilogue.functions[0] = Some(Function::Relu);
                 epilogue.addend = added_bytes;
                 for isa in Isa::ALL {
-                    let conv = conv(isa);
+                    let conv = conv_of(layer, isa);
                     let mut packed = vec![0x5a; conv.packed_len().unwrap()];
                     conv.pack(&weights, &mut packed);
                     for par in [&Serial as &dyn Par, &Reverse, &Threads(3)] {
@@ -167,6 +186,75 @@ fn every_shape_of_layer_agrees_with_the_definition_in_bytes_with_and_without_an_
                         conv.run(par, &operands, &mut out, &mut workspace);
                         assert!(out == want, "{isa}: {channels} {filters} {groups} {kernel} {signed} {added:?}");
                     }
+                }
+            }
+        }
+    }
+}
+
+/// Planes, or pixels with a halo.
+fn in_layout(shape: Option<BlockedShape>, planes: &[u8], signed: bool) -> Vec<u8> {
+    let Some(shape) = shape else { return planes.to_vec() };
+    let mut pixels = vec![0xa5; shape.len()];
+    to_pixels(&Threads(2), Rows { bytes: planes, signed }, shape, &mut pixels);
+    pixels
+}
+
+/// Checks that pixels hold what a layer makes in planes, with a halo of zeros.
+fn check_pixels<T: Int8Result + PartialEq>(layer: Layer, isa: Isa, par: &dyn Par, signed: bool, added: Option<bool>) {
+    let planes = conv_of(layer, isa);
+    let (channels, filters, groups, input, ..) = layer;
+    let [n, h, w] = [3, planes.output[1], planes.output[2]];
+    let (data, addend) = (bytes(n * channels * input[1] * input[2], 1), bytes(n * filters * h * w, 3));
+    let weights: Vec<i8> = bytes(filters * channels / groups * planes.taps(), 2).iter().map(|b| *b as i8).collect();
+    let mut packed = vec![0x5a; planes.packed_len().unwrap()];
+    planes.pack(&weights, &mut packed);
+    let mut epilogue = scales(filters);
+    epilogue.functions[1] = Some(Function::Relu);
+    epilogue.addend = added.map(|signed| AddedBytes { signed, factor: 0.25, most: 127.0 });
+    let run = |conv: &Int8Conv, data: &[u8], addend: &[u8], len: usize| {
+        let mut out = vec![T::round_to(77.0); len];
+        let operands = Int8ConvOperands {
+            data: Rows { bytes: data, signed },
+            addend: added.map(|signed| Rows { bytes: addend, signed }),
+            packed: &packed,
+            epilogue: &epilogue,
+        };
+        conv.run(par, &operands, &mut out, &mut vec![0xa5; conv.workspace_len().unwrap()]);
+        bytemuck::cast_slice::<T, u8>(&out).to_vec()
+    };
+    let want = run(&planes, &data, &addend, n * filters * h * w);
+    let halo = |some: usize| Halo { top: some, left: some + 1, bottom: some + 2, right: some };
+    let output = BlockedShape::pixels(n, filters, h, w, halo(1));
+    let other = BlockedShape::pixels(n, filters, h, w, halo(0));
+    let pad = layer.6;
+    let input = BlockedShape::pixels(n, channels, input[1], input[2], halo(pad));
+    let whole_groups = groups == 1 || planes.is_depthwise() || (channels / groups).is_multiple_of(GROUP);
+    for from in [None, Some(input)].into_iter().take(1 + usize::from(whole_groups)) {
+        let conv = Int8Conv { pixels: Some(PixelForm { data: from, output, addend: other }), ..planes.clone() };
+        let added_signed = added.unwrap_or(false);
+        let pixels =
+            run(&conv, &in_layout(from, &data, signed), &in_layout(Some(other), &addend, added_signed), output.len());
+        let out_signed = T::SIGNED_BYTE == Some(true);
+        let mut got = vec![0; want.len()];
+        from_pixels(par, Rows { bytes: &pixels, signed: out_signed }, output, &mut got);
+        assert!(got == want, "{isa} {layer:?} {from:?} {signed} {added:?}");
+        // All but the channels after the last are known.
+        let expected = in_layout(Some(output), &want, out_signed);
+        let known = |i: &usize| i % output.pixel() < filters;
+        assert!((0..output.len()).filter(known).all(|i| pixels[i] == expected[i]), "{isa} {layer:?}: the halo");
+    }
+}
+
+#[test]
+fn pixels_hold_what_planes_hold() {
+    for layer in LAYERS {
+        for isa in Isa::ALL {
+            for par in [&Serial as &dyn Par, &Reverse, &Threads(3)] {
+                for signed in [false, true] {
+                    check_pixels::<u8>(layer, isa, par, signed, None);
+                    check_pixels::<i8>(layer, isa, par, signed, Some(signed));
+                    check_pixels::<u8>(layer, isa, par, signed, Some(!signed));
                 }
             }
         }

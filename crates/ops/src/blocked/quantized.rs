@@ -1,0 +1,143 @@
+//! `_blocked_sg_mkldnn_conv` and `_blocked_quantized_pooling`: quantized layers on pixels of bytes.
+
+use super::pooling::BlockedPoolWindows;
+use super::{infer_from_layout, shape_of};
+use crate::fused::convolution as conv;
+use crate::nn::pooling;
+use crate::prelude::*;
+use crate::quantized::activation::copy_range;
+use crate::quantized::layer::rows;
+use crate::quantized::{WITH_RANGE, infer_scalars};
+use mxrt_engine::OpError;
+use mxrt_kernels::blocked::PoolKind;
+use mxrt_kernels::int8::{PixelForm, pool_pixels};
+use mxrt_kernels::window::three;
+use mxrt_tensor::DType;
+
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[
+    OpDef {
+        name: "_blocked_sg_mkldnn_conv",
+        doc: "`_sg_mkldnn_conv` whose results are pixels of bytes.",
+        inputs: Inputs::ByAttrs(conv::inputs),
+        aux_by_attrs: Some(conv::states),
+        attrs: &with_layouts::<10, 12>(conv::ATTRS),
+        outputs: Outputs::Named(conv::outputs),
+        infer_shape: |shapes| {
+            infer_from_layout(shapes)?;
+            conv::infer_ranges(shapes)
+        },
+        infer_dtype: conv::infer_dtype,
+        bind: bind_conv,
+        internal: true,
+        ..OpDef::BASE
+    },
+    OpDef {
+        name: "_blocked_quantized_pooling",
+        doc: "`_contrib_quantized_pooling` of pixels of bytes.",
+        inputs: Inputs::Fixed(&crate::quantized::pooling::INPUTS),
+        attrs: &with_layouts::<10, 12>(pooling::ATTRS),
+        outputs: WITH_RANGE,
+        infer_shape: |shapes| {
+            infer_from_layout(shapes)?;
+            infer_scalars(shapes, 1, &crate::quantized::pooling::INPUTS)
+        },
+        infer_dtype: crate::quantized::pooling::infer_dtype,
+        bind: bind_pool,
+        internal: true,
+        ..OpDef::BASE
+    },
+];
+
+const fn with_layouts<const N: usize, const M: usize>(layer: [AttrDef; N]) -> [AttrDef; M] {
+    let mut all = [LAYOUTS; M];
+    let mut i = 0;
+    while i < N {
+        all[i] = layer[i];
+        i += 1;
+    }
+    all[M - 1] = OUT_LAYOUT;
+    all
+}
+
+fn is_bytes(dtype: DType) -> bool {
+    matches!(dtype, DType::I8 | DType::U8)
+}
+
+/// The offer of a quantized convolution to make pixels. It reads them where its data are pixels.
+pub(crate) fn conv_form(attrs: &Attrs, signature: &Signature<'_>) -> Option<BlockedForm> {
+    let parts = conv::Parts::of(attrs);
+    let (data, out) = (signature.inputs.first()?, signature.outputs.first()?);
+    if !parts.quantized || !is_bytes(data.dtype) || !is_bytes(out.dtype) {
+        return None;
+    }
+    let geometry = conv::geometry(attrs).ok()?;
+    let (mut input, output) = (BlockedLayout::pixels(&data.shape)?, BlockedLayout::pixels(&out.shape)?);
+    let [kernel, stride, dilate] = [&geometry.kernel, &geometry.stride, &geometry.dilate].map(|v| three(v, 1));
+    let pad = three(&geometry.pad, 0);
+    let sizes = [(input.height, output.height), (input.width, output.width)];
+    for (axis, (size, outputs)) in sizes.into_iter().enumerate() {
+        let at = axis + 1;
+        let reach = (kernel[at] - 1).checked_mul(dilate[at])?;
+        // More would be a halo without end.
+        if pad[at] > reach {
+            return None;
+        }
+        input.halo[axis] = pad[at];
+        input.halo[axis + 2] = ((outputs - 1) * stride[at] + reach + 1).saturating_sub(pad[at] + size);
+    }
+    let (channels, groups) = (input.channels, geometry.groups);
+    let depthwise = channels == groups && geometry.filters == groups;
+    // Products take four channels of a group together.
+    if groups > 1 && !depthwise && !(channels / groups).is_multiple_of(4) {
+        return None;
+    }
+    let mut inputs = vec![Layout::Plain; signature.inputs.len()];
+    if let Some(at) = parts.addend() {
+        *inputs.get_mut(at)? = Layout::Blocked(output);
+    }
+    let output = Layout::Blocked(output);
+    Some(BlockedForm { op: "_blocked_sg_mkldnn_conv", inputs, from_blocked: Some(input), output, starts: true })
+}
+
+fn bind_conv(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let (inputs, output) = layouts(attrs)?;
+    let n = signature.inputs.first().and_then(|t| t.shape.first().copied()).unwrap_or(0);
+    let data = inputs.first().and_then(Layout::blocked);
+    let shape = data.map_or_else(|| signature.inputs[0].shape.clone(), |layout| layout.logical(n));
+    let out = output.blocked().ok_or_else(wrong_arity)?;
+    let addend = conv::Parts::of(attrs).addend().and_then(|at| inputs.get(at)?.blocked()).unwrap_or(out);
+    let form = PixelForm { data: data.map(|layout| layout.shape(n)), output: out.shape(n), addend: addend.shape(n) };
+    Ok(Box::new(conv::layer(attrs, [&shape, &out.logical(n)], &signature.options, Some(form))?))
+}
+
+/// The offer of a pooling to read and make pixels.
+pub(crate) fn pool_form(attrs: &Attrs, signature: &Signature<'_>) -> Option<BlockedForm> {
+    let (data, out) = (signature.inputs.first()?, signature.outputs.first()?);
+    let input = BlockedLayout::pixels(&data.shape)?;
+    let windows = BlockedPoolWindows::new(attrs, &input).ok()??;
+    if !is_bytes(data.dtype) || windows.kind == PoolKind::Sum {
+        return None;
+    }
+    let mut inputs = vec![Layout::Plain; signature.inputs.len()];
+    *inputs.first_mut()? = Layout::Blocked(input);
+    let output = Layout::Blocked(BlockedLayout::pixels(&out.shape)?);
+    Some(BlockedForm { op: "_blocked_quantized_pooling", inputs, from_blocked: None, output, starts: false })
+}
+
+fn bind_pool(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let (inputs, output) = layouts(attrs)?;
+    let data = inputs.first().and_then(Layout::blocked).ok_or_else(wrong_arity)?;
+    let (x, y) = (shape_of(inputs.first(), signature)?, shape_of(Some(&output), signature)?);
+    let Some(BlockedPoolWindows { kind, params }) = BlockedPoolWindows::new(attrs, &data)? else {
+        return Err(not_implemented("this pooling has no kernel on pixels"));
+    };
+    let taps = params.kernel[0] * params.kernel[1];
+    let cost = 500 + (y.len() as u64 * taps as u64) / 64;
+    Ok(costed_kernel_fn("pixels", cost, move |call| {
+        let ([data, ..], [out, ..]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
+        let bytes = out.bytes_mut();
+        pool_pixels(call.par, (kind, params), (rows(data), x), y, bytes);
+        copy_range(call)
+    }))
+}
