@@ -6,6 +6,7 @@
 //! after an array was added. Images are pixels, but those of three channels; with `--planes` all are
 //! planes.
 
+use mxrt_kernels::aligned::AlignedVec;
 use mxrt_kernels::blocked::{BlockedShape, Halo};
 use mxrt_kernels::int8::{AddedBytes, Function, Int8Conv, Int8ConvOperands, PixelForm, Rows, ScaledSums};
 use mxrt_kernels::isa::Isa;
@@ -88,7 +89,11 @@ fn main() {
         let mut epilogue = ScaledSums::new(vec![1.0; filters], vec![1e-3; filters]);
         epilogue.functions[usize::from(added)] = Some(Function::Relu);
         epilogue.addend = added.then_some(AddedBytes { signed: false, factor: 0.5, most: f32::INFINITY });
-        let data = Rows { bytes: &data, signed: false };
+        // As an arena places them.
+        let mut aligned = AlignedVec::zeroed(data.len().div_ceil(size_of::<f32>()));
+        let aligned = &mut bytemuck::cast_slice_mut::<f32, u8>(&mut aligned)[..data.len()];
+        aligned.copy_from_slice(&data);
+        let data = Rows { bytes: aligned, signed: false };
         let mut out = vec![0u8; if planes { filters * side * side } else { output.len() }];
         let other = out.clone();
         let addend = added.then_some(Rows { bytes: &other, signed: false });

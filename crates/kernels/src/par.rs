@@ -383,6 +383,19 @@ impl<T> Columns<'_, T> {
     }
 }
 
+impl<T> Columns<'_, T> {
+    /// The columns of some rows.
+    ///
+    /// # Panics
+    /// If each of the rows is not after the one before it, or one does not exist.
+    pub fn rows<const N: usize>(&mut self, rows: &[usize; N]) -> [&mut [T]; N] {
+        assert!(rows.windows(2).all(|pair| pair[0] < pair[1]), "rows are not in order: {rows:?}");
+        assert!(rows.last().is_none_or(|last| *last < self.rows), "rows {rows:?} of {}", self.rows);
+        // SAFETY: as in `row`, and no two of the rows are one.
+        rows.map(|row| unsafe { std::slice::from_raw_parts_mut(self.base.add(row * self.inner), self.width) })
+    }
+}
+
 /// Makes one flag per chunk that says whether it was lent.
 fn flags(n: usize) -> Vec<AtomicBool> {
     std::iter::repeat_with(Default::default).take(n).collect()

@@ -1,7 +1,7 @@
 //! Bands of rows whose sums are computed and finished together.
 
 use super::depthwise::Depthwise;
-use super::finish::{Epilogue, LimitedSums, SumsBlock};
+use super::finish::{Epilogue, SumsBlock};
 use super::tile::{ByteEnd, COLUMNS, PANEL, ROWS, Sums, TileEnd, Windows};
 use super::{Level, RoundTo};
 
@@ -17,14 +17,43 @@ pub(super) struct Band<'a, T> {
     pub addend: &'a mut [[u8; COLUMNS]],
 }
 
+/// Data and weights that are multiplied.
+pub(super) enum Products<'a> {
+    /// Windows with the panels of some columns, at most those of a tile.
+    Windows { level: Level, windows: Windows<'a>, panels: &'a [u8] },
+    /// Windows of images with the weights of each channel.
+    Depthwise { x: Depthwise<'a>, data: &'a [u8] },
+}
+
+impl Products<'_> {
+    /// Whether sums can become bytes in registers.
+    fn in_registers(&self) -> bool {
+        match self {
+            Products::Windows { level, .. } => *level == Level::Vnni,
+            Products::Depthwise { x, .. } => x.in_registers(),
+        }
+    }
+
+    /// Computes rows, at most [`BAND`], and columns from the first one on. `end` has as many rows, in
+    /// whole tiles.
+    pub fn run(&self, starts: &[usize], first: usize, signed: bool, mut end: TileEnd<'_, '_>) {
+        match self {
+            Products::Windows { level, windows, panels } => {
+                for (tile, starts) in starts.chunks(ROWS).enumerate() {
+                    let rows = tile * ROWS..(tile + 1) * ROWS;
+                    windows.multiply(*level, starts, panels, signed, end.part(rows));
+                }
+            }
+            Products::Depthwise { x, data } => x.run(data, starts, first, signed, end.part(0..starts.len())),
+        }
+    }
+}
+
 /// The operands of a band.
 pub(super) struct BandArgs<'a, T> {
-    pub level: Level,
-    pub windows: &'a Windows<'a>,
+    pub products: Products<'a>,
     /// Offsets at which rows begin, at most [`BAND`].
     pub starts: &'a [usize],
-    /// Panels of the columns, at most those of a tile.
-    pub panels: &'a [u8],
     /// The first column, and how many there are.
     pub columns: [usize; 2],
     pub signed: bool,
@@ -33,18 +62,17 @@ pub(super) struct BandArgs<'a, T> {
     pub added: bool,
 }
 
-/// The operands of a band of depthwise windows; see [`BandArgs`].
-pub(super) struct DepthwiseBand<'a, T> {
-    pub starts: &'a [usize],
-    pub columns: [usize; 2],
-    pub signed: bool,
-    pub epilogue: &'a dyn Epilogue<T>,
-    pub added: bool,
-}
+impl<T> BandArgs<'_, T> {
+    /// The end of sums that become bytes while they are in registers, if they do.
+    pub fn in_registers(&self, flip: u8) -> Option<ByteEnd<'_>> {
+        let sums = self.products.in_registers().then(|| self.epilogue.limited())??;
+        Some(ByteEnd { sums, first: self.columns[0], flip })
+    }
 
-/// The results that sums become while they are in registers.
-fn in_registers<T>(level: Level, epilogue: &dyn Epilogue<T>) -> Option<LimitedSums<'_>> {
-    if level == Level::Vnni { epilogue.limited() } else { None }
+    /// Computes bytes in registers, row by row.
+    pub fn run_to(&self, end: ByteEnd<'_>, rows: &mut [&mut [u8; COLUMNS]]) {
+        self.products.run(self.starts, self.columns[0], self.signed, TileEnd::Bytes(end, rows));
+    }
 }
 
 impl<'a, T: RoundTo> Band<'a, T> {
@@ -64,30 +92,13 @@ impl<'a, T: RoundTo> Band<'a, T> {
 
     /// Computes the results of some rows and columns.
     pub fn compute(&mut self, x: &BandArgs<'_, T>) {
-        if let Some(sums) = in_registers(x.level, x.epilogue) {
+        if let Some(end) = x.in_registers(0) {
             let results: &mut [[u8; COLUMNS]] = bytemuck::cast_slice_mut(&mut *self.results);
-            for (starts, results) in x.starts.chunks(ROWS).zip(results.chunks_exact_mut(ROWS)) {
-                let end = TileEnd::Bytes(ByteEnd { sums, first: x.columns[0] }, results);
-                x.windows.multiply(x.level, starts, x.panels, x.signed, end);
-            }
-            return;
+            let results: &mut [[u8; COLUMNS]; BAND] = results.first_chunk_mut().expect("a band of results");
+            return x.run_to(end, &mut results.each_mut());
         }
-        for (starts, sums) in x.starts.chunks(ROWS).zip(self.sums.chunks_exact_mut(ROWS)) {
-            x.windows.multiply(x.level, starts, x.panels, x.signed, TileEnd::Sums(sums));
-        }
+        x.products.run(x.starts, x.columns[0], x.signed, TileEnd::Sums(self.sums));
         self.finish(x.starts.len(), x.columns, x.epilogue, x.added);
-    }
-
-    /// Computes the results of some channels of depthwise windows.
-    pub fn compute_depthwise(&mut self, x: &Depthwise<'_>, data: &[u8], args: &DepthwiseBand<'_, T>) {
-        let DepthwiseBand { starts, columns, signed, epilogue, added } = *args;
-        if let Some(sums) = in_registers(x.level, epilogue).filter(|_| x.in_registers()) {
-            let end = ByteEnd { sums, first: columns[0] };
-            let results: &mut [[u8; COLUMNS]] = bytemuck::cast_slice_mut(&mut *self.results);
-            return x.run(data, starts, columns, signed, TileEnd::Bytes(end, &mut results[..starts.len()]));
-        }
-        x.run(data, starts, columns, signed, TileEnd::Sums(&mut self.sums[..starts.len()]));
-        self.finish(starts.len(), columns, epilogue, added);
     }
 
     fn finish(&mut self, rows: usize, [first, columns]: [usize; 2], epilogue: &dyn Epilogue<T>, added: bool) {

@@ -2,7 +2,7 @@
 //! then the windows of an output pixel are a few runs of bytes, the same for every pixel, and
 //! products read them where they are.
 
-use super::band::{BAND, Band, BandArgs, DepthwiseBand};
+use super::band::{BAND, Band, BandArgs, Products};
 use super::depthwise::{CHANNELS, Depthwise};
 use super::finish::Epilogue;
 use super::tile::{self, COLUMNS, GROUP, PANEL, Windows, sign_flip};
@@ -390,7 +390,7 @@ impl<T: RoundTo> ConvJob<'_, T> {
                     let count = COLUMNS.min(rows - f);
                     let place = (first + image) * self.conv.filters + filter + f;
                     self.read_addend(place * pixels + start, [count, part.width()], &mut band);
-                    self.compute(copied, starts, [filter + f, count], &mut band);
+                    band.compute(&self.band_of(copied, starts, [filter + f, count]));
                     put(&band, f, count, &mut part);
                 }
             },
@@ -410,49 +410,44 @@ impl<T: RoundTo> ConvJob<'_, T> {
         let row = |d: usize, h: usize| {
             ((d * stride[0] * copied[1] + h * stride[1] + above) * copied[2] + before) * self.pixel_len
         };
-        let mut begin = row(d, h);
+        let step = stride[2] * self.pixel_len;
         let mut starts = [0; BAND];
-        for start in starts.iter_mut().take(count) {
-            *start = begin + w * stride[2] * self.pixel_len;
-            w += 1;
-            if w == width {
-                (w, h) = (0, h + 1);
-                if h == height {
-                    (h, d) = (0, d + 1);
-                }
-                begin = row(d, h);
+        let mut rest = &mut starts[..count];
+        while !rest.is_empty() {
+            let (some, others) = rest.split_at_mut((width - w).min(rest.len()));
+            let begin = row(d, h) + w * step;
+            some.iter_mut().enumerate().for_each(|(i, start)| *start = begin + i * step);
+            rest = others;
+            (w, h) = (0, h + 1);
+            if h == height {
+                (h, d) = (0, d + 1);
             }
         }
         starts
     }
 
-    /// Computes the results of some pixels and neighbouring filters, of one group or depthwise.
-    fn compute(&self, copied: &[u8], starts: &[usize], columns: [usize; 2], band: &mut Band<'_, T>) {
+    /// The operands of some pixels and neighbouring filters, of one group or depthwise.
+    fn band_of<'b>(&'b self, images: &'b [u8], starts: &'b [usize], columns: [usize; 2]) -> BandArgs<'b, T> {
         let (conv, x) = (self.conv, self.operands);
-        let added = x.addend.is_some();
-        if conv.is_depthwise() {
+        let products = if conv.is_depthwise() {
             let (level, width) = (conv.level(), conv.channels.next_multiple_of(CHANNELS));
-            let depthwise = Depthwise { level, width, packed: x.packed, segments: &self.segments };
-            let args = DepthwiseBand { starts, columns, signed: x.data.signed, epilogue: x.epilogue, added };
-            return band.compute_depthwise(&depthwise, copied, &args);
-        }
-        let filters = conv.filters / conv.groups;
-        let (group, filter) = (columns[0] / filters, columns[0] % filters);
-        let (group_len, row_len) = (conv.group_len().unwrap_or(GROUP), conv.row_len().unwrap_or(GROUP));
-        let len = tile::panel_len(row_len);
-        let runs = row_len / self.segments.len().max(1);
-        let windows = Windows::new(&copied[group * group_len..], &self.segments, runs / GROUP);
-        let panels = &x.packed[(group * filters.div_ceil(PANEL) + filter / PANEL) * len..];
-        band.compute(&BandArgs {
-            level: conv.level(),
-            windows: &windows,
-            starts,
-            panels: &panels[..columns[1].div_ceil(PANEL) * len],
-            columns,
-            signed: x.data.signed,
-            epilogue: x.epilogue,
-            added,
-        });
+            let x = Depthwise { level, width, packed: x.packed, segments: &self.segments };
+            Products::Depthwise { x, data: images }
+        } else {
+            let filters = conv.filters / conv.groups;
+            let (group, filter) = (columns[0] / filters, columns[0] % filters);
+            let (group_len, row_len) = (conv.group_len().unwrap_or(GROUP), conv.row_len().unwrap_or(GROUP));
+            let len = tile::panel_len(row_len);
+            let runs = row_len / self.segments.len().max(1);
+            let panels = &x.packed[(group * filters.div_ceil(PANEL) + filter / PANEL) * len..];
+            Products::Windows {
+                level: conv.level(),
+                windows: Windows::new(&images[group * group_len..], &self.segments, runs / GROUP),
+                panels: &panels[..columns[1].div_ceil(PANEL) * len],
+            }
+        };
+        let (signed, epilogue, added) = (x.data.signed, x.epilogue, x.addend.is_some());
+        BandArgs { products, starts, columns, signed, epilogue, added }
     }
 
     /// Turns what is added to some filters and pixels.

@@ -1,11 +1,11 @@
 //! Sums of convolutions in which each filter sees one channel.
 
 use super::Level;
-use super::tile::{Sums, TileEnd};
+use super::tile::{COLUMNS, Sums, TileEnd};
 use crate::vectorize::vectorized;
 
 /// Channels whose sums are computed together.
-pub(super) const CHANNELS: usize = 32;
+pub(super) const CHANNELS: usize = COLUMNS;
 /// Difference between signed data and unsigned ones.
 const SHIFT: i32 = 128;
 
@@ -48,40 +48,34 @@ impl Depthwise<'_> {
         possible
     }
 
-    /// Computes some channels, at most 64 from a multiple of 32 on, of rows of windows that begin at
-    /// these offsets.
-    pub fn run(&self, data: &[u8], starts: &[usize], [first, count]: [usize; 2], signed: bool, mut end: TileEnd<'_>) {
+    /// Computes 64 channels, from a multiple of that on, of rows of windows that begin at these offsets.
+    pub fn run(&self, data: &[u8], starts: &[usize], first: usize, signed: bool, mut end: TileEnd<'_, '_>) {
         let (weights, corrections) = self.packed.split_at(self.width * self.segments.len());
         let corrections = corrections.as_chunks::<4>().0;
         let reach = starts.iter().max().zip(self.segments.iter().max()).map_or(0, |(start, last)| start + last);
         assert!(reach + self.width <= data.len(), "a window ends at {} of {}", reach + self.width, data.len());
-        for at in (0..count).step_by(CHANNELS) {
-            let channel = first + at;
-            let of = |i: usize| if signed { i32::from_ne_bytes(corrections[channel + i]) } else { 0 };
-            let x = DepthwiseArgs {
-                data: &data[channel..],
-                starts,
-                segments: self.segments,
-                weights: &weights[channel..],
-                width: self.width,
-                first: std::array::from_fn(of),
-            };
-            match self.level {
-                // SAFETY: windows were checked above, and `Level::or_best` found the instructions.
-                #[cfg(target_arch = "x86_64")]
-                Level::Vnni if self.in_registers() => unsafe {
-                    super::x86::depthwise_vnni(&x, at, &mut end);
-                },
-                _ => match &mut end {
-                    TileEnd::Sums(sums) => channel_sums(&x, at, sums),
-                    TileEnd::Bytes(..) => unreachable!("only registers end in bytes"),
-                },
-            }
+        assert!(first + CHANNELS <= self.width && starts.len() <= end.rows(), "{first} of {} channels", self.width);
+        let of = |i: usize| if signed { i32::from_ne_bytes(corrections[first + i]) } else { 0 };
+        let x = DepthwiseArgs {
+            data: &data[first..],
+            starts,
+            segments: self.segments,
+            weights: &weights[first..],
+            width: self.width,
+            first: std::array::from_fn(of),
+        };
+        match self.level {
+            // SAFETY: windows were checked above, and `Level::or_best` found the instructions.
+            #[cfg(target_arch = "x86_64")]
+            Level::Vnni if self.in_registers() => unsafe {
+                super::x86::depthwise_vnni(&x, &mut end);
+            },
+            _ => channel_sums(&x, end.sums()),
         }
     }
 }
 
-/// The operands of 32 channels.
+/// The operands of 64 channels.
 pub(super) struct DepthwiseArgs<'a> {
     pub data: &'a [u8],
     /// Offsets of windows in the data.
@@ -95,16 +89,15 @@ pub(super) struct DepthwiseArgs<'a> {
 }
 
 vectorized! {
-    fn channel_sums[](x: &DepthwiseArgs<'_>, at: usize, sums: &mut [Sums]) {
-        for (start, sums) in x.starts.iter().zip(sums) {
-            let mut sum = x.first;
+    fn channel_sums[](x: &DepthwiseArgs<'_>, sums: &mut [Sums]) {
+        for (start, sum) in x.starts.iter().zip(sums) {
+            *sum = x.first;
             for (segment, weights) in x.segments.iter().zip(x.weights.chunks(x.width)) {
                 let (data, weights) = (&x.data[start + segment..][..CHANNELS], &weights[..CHANNELS]);
                 for i in 0..CHANNELS {
                     sum[i] = sum[i].wrapping_add(i32::from(data[i]) * i32::from(weights[i] as i8));
                 }
             }
-            sums[at..][..CHANNELS].copy_from_slice(&sum);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `C = A * Wᵀ` of bytes: rows of data by packed weights.
 
-use super::band::{BAND, Band, BandArgs};
+use super::band::{BAND, Band, BandArgs, Products};
 use super::finish::Epilogue;
 use super::tile::{self, COLUMNS, GROUP, PANEL, Windows, sign_flip};
 use super::{Int8Result, Level, RoundTo};
@@ -164,10 +164,12 @@ impl<T: RoundTo> GemmJob<'_, T> {
             for column in columns.clone().step_by(COLUMNS) {
                 let width = COLUMNS.min(columns.end - column);
                 band.compute(&BandArgs {
-                    level,
-                    windows: &windows,
+                    products: Products::Windows {
+                        level,
+                        windows,
+                        panels: &self.packed[column / PANEL * len..][..width.div_ceil(PANEL) * len],
+                    },
                     starts: &starts[..count],
-                    panels: &self.packed[column / PANEL * len..][..width.div_ceil(PANEL) * len],
                     columns: [column, width],
                     signed: self.rows.signed,
                     epilogue: self.epilogue,

@@ -5,6 +5,7 @@
 //! pairs in 16 bits, where they would saturate.
 
 mod band;
+mod concat;
 mod conv;
 mod depthwise;
 mod elementwise;
@@ -22,6 +23,7 @@ mod turn;
 #[allow(clippy::needless_range_loop)]
 mod x86;
 
+pub use concat::{JoinedPixels, join_pixels};
 pub use conv::{Int8Conv, Int8ConvOperands, PixelForm};
 pub use elementwise::{ScaledBytes, add, dequantize, quantize, requantize};
 pub use finish::{AddedBytes, EachSum, Epilogue, ScaledSums, SumsBlock, WholeSums};

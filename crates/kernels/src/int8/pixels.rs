@@ -62,12 +62,12 @@ impl PixelCell {
     pub fn places(&self, rows: &Range<usize>, first: usize) -> [usize; BAND] {
         let (mut row, mut column) = (first / self.shape.w, first % self.shape.w);
         let mut places = [0; BAND];
-        for place in &mut places {
-            *place = self.place(rows, row, column);
-            column += 1;
-            if column == self.shape.w {
-                (row, column) = (row + 1, 0);
-            }
+        let mut rest = &mut places[..];
+        while !rest.is_empty() {
+            let (some, others) = rest.split_at_mut((self.shape.w - column).min(rest.len()));
+            let begin = self.place(rows, row, column);
+            some.iter_mut().enumerate().for_each(|(i, place)| *place = begin + i);
+            (rest, row, column) = (others, row + 1, 0);
         }
         places
     }

@@ -2,6 +2,7 @@
 
 use super::Level;
 use super::finish::LimitedSums;
+use std::ops::Range;
 
 /// Columns that a panel of packed weights holds.
 pub(super) const PANEL: usize = 16;
@@ -22,11 +23,11 @@ const CORRECTIONS: usize = PANEL * size_of::<i32>();
 pub type Sums = [i32; COLUMNS];
 
 /// What becomes of sums, row by row.
-pub(super) enum TileEnd<'a> {
+pub(super) enum TileEnd<'a, 'b> {
     /// They are stored.
     Sums(&'a mut [Sums]),
-    /// They become bytes; of levels that say so.
-    Bytes(ByteEnd<'a>, &'a mut [[u8; COLUMNS]]),
+    /// They become bytes, of levels that do so.
+    Bytes(ByteEnd<'a>, &'a mut [&'b mut [u8; COLUMNS]]),
 }
 
 /// The end of sums that become bytes.
@@ -35,13 +36,23 @@ pub(super) struct ByteEnd<'a> {
     pub sums: LimitedSums<'a>,
     /// The first column.
     pub first: usize,
+    /// Bits of each byte that are flipped.
+    pub flip: u8,
 }
 
-impl<'a> TileEnd<'a> {
-    fn of_rows(self, rows: usize) -> TileEnd<'a> {
+impl ByteEnd<'_> {
+    /// Whether results may be negative. Others are the same bytes in either type.
+    pub fn signed(&self) -> bool {
+        self.sums.limits[0] < 0.0
+    }
+}
+
+impl<'a, 'b> TileEnd<'a, 'b> {
+    /// Some of the rows.
+    pub fn part(&mut self, rows: Range<usize>) -> TileEnd<'_, 'b> {
         match self {
-            TileEnd::Sums(sums) => TileEnd::Sums(&mut sums[..rows]),
-            TileEnd::Bytes(end, results) => TileEnd::Bytes(end, &mut results[..rows]),
+            TileEnd::Sums(sums) => TileEnd::Sums(&mut sums[rows]),
+            TileEnd::Bytes(end, results) => TileEnd::Bytes(*end, &mut results[rows]),
         }
     }
 
@@ -67,6 +78,7 @@ impl<'a> TileEnd<'a> {
 
 /// Places of unsigned bytes that are multiplied with packed weights. A row begins at an offset of its
 /// own; its segments begin at the same distances from there in every row.
+#[derive(Clone, Copy)]
 pub(super) struct Windows<'a> {
     data: &'a [u8],
     segments: &'a [usize],
@@ -93,7 +105,7 @@ impl<'a> Windows<'a> {
     ///
     /// # Panics
     /// If a row ends after the data, or there are no or too many rows or panels.
-    pub fn multiply(&self, level: Level, rows: &[usize], panels: &[u8], signed: bool, end: TileEnd<'_>) {
+    pub fn multiply(&self, level: Level, rows: &[usize], panels: &[u8], signed: bool, mut end: TileEnd<'_, '_>) {
         let len = self.panel_len();
         let count = panels.len() / len;
         assert!((1..=ROWS).contains(&rows.len()) && (1..=PANELS).contains(&count), "{} x {count}", rows.len());
@@ -101,7 +113,7 @@ impl<'a> Windows<'a> {
         let starts: [usize; ROWS] = std::array::from_fn(|r| rows.get(r).copied().unwrap_or(last));
         let most = starts.iter().max().copied().unwrap_or(0);
         assert!(most + self.reach <= self.data.len(), "a row ends at {} of {}", most + self.reach, self.data.len());
-        let end = end.of_rows(if rows.len() == 1 { 1 } else { ROWS });
+        let end = end.part(0..if rows.len() == 1 { 1 } else { ROWS });
         let tile = TileArgs { starts: &starts, windows: self, panels, panel_len: len, count, signed };
         match level {
             // SAFETY: rows and panels were checked, and `Level::or_best` found the instructions.

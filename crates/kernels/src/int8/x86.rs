@@ -1,10 +1,12 @@
 //! Tiles of products with AVX2 and AVX512-VNNI.
 
 use super::Function;
-use super::depthwise::DepthwiseArgs;
 use super::finish::{AddedBytes, ScaledSums, SumsBlock, apply_each};
 use super::tile::{ByteEnd, COLUMNS, GROUP, PANEL, PANELS, ROWS, Sums, TileArgs, TileEnd};
 use std::arch::x86_64::*;
+
+mod depthwise;
+pub(super) use depthwise::{MOST_TAPS, depthwise_vnni};
 
 /// Bytes of the weights of a group of a panel.
 const LINE: usize = GROUP * PANEL;
@@ -15,7 +17,7 @@ const AVX2_ROWS: usize = 2;
 ///
 /// # Safety
 /// The machine has AVX512-VNNI, and the operands are as long as [`TileArgs`] says.
-pub(super) unsafe fn vnni(x: &TileArgs<'_>, end: TileEnd<'_>) {
+pub(super) unsafe fn vnni(x: &TileArgs<'_>, end: TileEnd<'_, '_>) {
     // SAFETY: promised by the caller.
     unsafe {
         match (end.rows(), x.count) {
@@ -36,8 +38,8 @@ pub(super) unsafe fn vnni(x: &TileArgs<'_>, end: TileEnd<'_>) {
 ///
 /// # Safety
 /// The caller promises what [`vnni`] asks for.
-#[target_feature(enable = "avx512f,avx512vnni")]
-unsafe fn vnni_tile<const R: usize, const P: usize>(x: &TileArgs<'_>, end: TileEnd<'_>) {
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+unsafe fn vnni_tile<const R: usize, const P: usize>(x: &TileArgs<'_>, end: TileEnd<'_, '_>) {
     let mut sums = [[_mm512_setzero_si512(); P]; R];
     let mut weights = [std::ptr::null(); P];
     for p in 0..P {
@@ -81,16 +83,36 @@ unsafe fn vnni_tile<const R: usize, const P: usize>(x: &TileArgs<'_>, end: TileE
                 }
             }
         }
+        TileEnd::Bytes(end, out) if P == PANELS => {
+            let scales = std::array::from_fn::<_, PANELS, _>(|p| PanelScale::read(&end, end.first + p * PANEL));
+            let flip = _mm512_set1_epi8(end.flip as i8);
+            for r in 0..R {
+                let bytes = whole_row(std::array::from_fn(|p| scales[p].integers(sums[r][p % P])), end.signed());
+                // SAFETY: a row has 64 bytes.
+                unsafe { _mm512_storeu_si512(out[r].as_mut_ptr().cast(), _mm512_xor_si512(bytes, flip)) }
+            }
+        }
         TileEnd::Bytes(end, out) => {
+            let flip = _mm_set1_epi8(end.flip as i8);
             for p in 0..P {
                 let scale = PanelScale::read(&end, end.first + p * PANEL);
                 for r in 0..R {
+                    let bytes = _mm512_cvtepi32_epi8(scale.integers(sums[r][p]));
                     // SAFETY: a row of results has those of all panels.
-                    unsafe { _mm_storeu_si128(out[r].as_mut_ptr().add(p * PANEL).cast(), scale.bytes(sums[r][p])) }
+                    unsafe { _mm_storeu_si128(out[r].as_mut_ptr().add(p * PANEL).cast(), _mm_xor_si128(bytes, flip)) }
                 }
             }
         }
     }
+}
+
+/// Narrows the results of four panels to bytes, in order.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn whole_row([a, b, c, d]: [__m512i; PANELS], signed: bool) -> __m512i {
+    let [low, high] = [_mm512_packs_epi32(a, b), _mm512_packs_epi32(c, d)];
+    let quarters = if signed { _mm512_packs_epi16(low, high) } else { _mm512_packus_epi16(low, high) };
+    _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), quarters)
 }
 
 /// What makes bytes of the sums of 16 columns.
@@ -116,10 +138,10 @@ impl PanelScale {
 
     #[inline]
     #[target_feature(enable = "avx512f")]
-    fn bytes(&self, sums: __m512i) -> __m128i {
+    fn integers(&self, sums: __m512i) -> __m512i {
         let v = _mm512_mul_ps(_mm512_add_ps(_mm512_cvtepi32_ps(sums), self.bias), self.factor);
         let v = _mm512_min_ps(_mm512_max_ps(v, self.limits[0]), self.limits[1]);
-        _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(v))
+        _mm512_cvtps_epi32(v)
     }
 }
 
@@ -178,77 +200,6 @@ unsafe fn avx2_tile<const R: usize>(x: &TileArgs<'_>, first: usize, panel: usize
             unsafe { _mm256_storeu_si256(pairs.as_mut_ptr().cast(), *sum) }
             for (out, pair) in out.iter_mut().zip(pairs.as_chunks::<2>().0) {
                 *out = out.wrapping_add(pair[0]).wrapping_add(pair[1]);
-            }
-        }
-    }
-}
-
-/// Most taps of a depthwise convolution whose weights are widened in the stack.
-pub(super) const MOST_TAPS: usize = 64;
-
-/// Computes the sums of 32 channels, two taps in one instruction.
-///
-/// # Safety
-/// The machine has AVX512-VNNI; every tap of every window has 32 bytes in the data and in the
-/// weights, and there are at most [`MOST_TAPS`]; each row of sums has room for 32 from `at` on.
-#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-pub(super) unsafe fn depthwise_vnni(x: &DepthwiseArgs<'_>, at: usize, end: &mut TileEnd<'_>) {
-    let taps = x.segments.len();
-    let (count, zero) = (taps.div_ceil(2), _mm512_setzero_si512());
-    let mut weights = [[zero; 2]; MOST_TAPS / 2];
-    for p in 0..count {
-        // SAFETY: promised by the caller.
-        let (a, b) = unsafe {
-            let a = _mm256_loadu_si256(x.weights.as_ptr().add(2 * p * x.width).cast());
-            let b = match 2 * p + 1 < taps {
-                true => _mm256_loadu_si256(x.weights.as_ptr().add((2 * p + 1) * x.width).cast()),
-                false => _mm256_setzero_si256(),
-            };
-            (_mm512_cvtepi8_epi16(a), _mm512_cvtepi8_epi16(b))
-        };
-        weights[p] = [_mm512_unpacklo_epi16(a, b), _mm512_unpackhi_epi16(a, b)];
-    }
-    // Pairs are made in each quarter of a vector: sums of channels 0 to 3 and 8 to 11 and so on.
-    let orders = [
-        _mm512_setr_epi32(0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23),
-        _mm512_setr_epi32(8, 9, 10, 11, 24, 25, 26, 27, 12, 13, 14, 15, 28, 29, 30, 31),
-    ];
-    // SAFETY: there are 32 numbers.
-    let first = unsafe {
-        let first = x.first.as_ptr();
-        [_mm512_loadu_si512(first.cast()), _mm512_loadu_si512(first.add(PANEL).cast())]
-    };
-    let scales = match &end {
-        TileEnd::Bytes(end, _) => Some([0, PANEL].map(|half| PanelScale::read(end, end.first + at + half))),
-        TileEnd::Sums(_) => None,
-    };
-    for (i, start) in x.starts.iter().enumerate() {
-        let row = x.data.as_ptr().wrapping_add(*start);
-        let (mut low, mut high) = (zero, zero);
-        for p in 0..count {
-            // SAFETY: promised by the caller.
-            let (a, b) = unsafe {
-                let a = _mm512_cvtepu8_epi16(_mm256_loadu_si256(row.add(x.segments[2 * p]).cast()));
-                match x.segments.get(2 * p + 1) {
-                    Some(segment) => (a, _mm512_cvtepu8_epi16(_mm256_loadu_si256(row.add(*segment).cast()))),
-                    None => (a, zero),
-                }
-            };
-            low = _mm512_dpwssd_epi32(low, _mm512_unpacklo_epi16(a, b), weights[p][0]);
-            high = _mm512_dpwssd_epi32(high, _mm512_unpackhi_epi16(a, b), weights[p][1]);
-        }
-        for (half, order) in orders.into_iter().enumerate() {
-            let sum = _mm512_add_epi32(_mm512_permutex2var_epi32(low, order, high), first[half]);
-            let at = at + half * PANEL;
-            // SAFETY: promised by the caller.
-            unsafe {
-                match (&mut *end, &scales) {
-                    (TileEnd::Bytes(_, out), Some(scales)) => {
-                        _mm_storeu_si128(out[i].as_mut_ptr().add(at).cast(), scales[half].bytes(sum));
-                    }
-                    (TileEnd::Sums(out), _) => _mm512_storeu_si512(out[i].as_mut_ptr().add(at).cast(), sum),
-                    _ => unreachable!("bytes have a scale"),
-                }
             }
         }
     }

@@ -1,6 +1,7 @@
 //! `_contrib_quantized_concat`: arrays of integers joined along an axis.
 
 use super::{Range, WITH_RANGE, bytes_of, dispatch_bytes, infer_float_ranges, scale, store_range};
+use crate::blocked::quantized::concat_form;
 use crate::prelude::*;
 use crate::shape::concat::infer_joined;
 use mxrt_engine::OpError;
@@ -14,16 +15,19 @@ pub static OPS: &[OpDef] = &[OpDef {
     doc: "Joins arrays of integers along an axis: first the arrays, then least and largest number of each. The output \
         has the range that holds all, and is int8 if one of the arrays is.",
     inputs: Inputs::Ranged { count: "num_args", prefix: "arg" },
-    attrs: &[
-        AttrDef::required("num_args", AttrKind::IntFrom(1), "Number of arrays, a third of the inputs."),
-        AttrDef::new("dim", AttrKind::Int, "1", "Axis along which to join."),
-    ],
+    attrs: &ATTRS,
     outputs: WITH_RANGE,
     infer_shape,
     infer_dtype,
     bind,
+    rewrites: &Rewrites { blocked_form: concat_form, ..Rewrites::NONE },
     ..OpDef::BASE
 }];
+
+pub(crate) const ATTRS: [AttrDef; 2] = [
+    AttrDef::required("num_args", AttrKind::IntFrom(1), "Number of arrays, a third of the inputs."),
+    AttrDef::new("dim", AttrKind::Int, "1", "Axis along which to join."),
+];
 
 fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     let arrays = shapes.inputs.len() / 3;
@@ -36,7 +40,7 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_output(2, one)
 }
 
-fn infer_dtype(dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
+pub(crate) fn infer_dtype(dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
     let arrays = dtypes.inputs.len() / 3;
     let mut out = Some(DType::U8);
     for i in 0..arrays {
@@ -61,12 +65,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
     let [outer, _, inner] = split_around(axis, &out.shape);
     let (dtype, arrays) = (out.dtype, signature.inputs.len() / 3);
     dispatch_bytes!(dtype, T => Ok(costed_kernel_fn("concat", elementwise_ns(signature, 500), move |call| {
-        let ranges = (0..arrays).map(|i| Range::read("an input", call.inputs, arrays + 2 * i));
-        let ranges = ranges.collect::<Result<Vec<Range>, OpError>>()?;
-        let all = ranges.iter().fold(Range { min: 0.0, max: 0.0 }, |all, r| Range {
-            min: all.min.min(r.min),
-            max: all.max.max(r.max),
-        });
+        let (ranges, all) = ranges(call.inputs, arrays)?;
         let to = elements_mut::<T>(&mut call.outputs[0])?;
         let row = to.len() / outer.max(1);
         let mut start = 0;
@@ -79,6 +78,16 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
         }
         store_range(all, call.outputs)
     })))
+}
+
+/// The range of each array, and the one that holds all.
+pub(crate) fn ranges(inputs: &[TensorRef<'_>], arrays: usize) -> Result<(Vec<Range>, Range), OpError> {
+    let ranges = (0..arrays).map(|i| Range::read("an input", inputs, arrays + 2 * i));
+    let ranges = ranges.collect::<Result<Vec<Range>, OpError>>()?;
+    let all = ranges
+        .iter()
+        .fold(Range { min: 0.0, max: 0.0 }, |all, r| Range { min: all.min.min(r.min), max: all.max.max(r.max) });
+    Ok((ranges, all))
 }
 
 /// Copies rows of integers to their places, multiplied where the steps differ.

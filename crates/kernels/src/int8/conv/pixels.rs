@@ -6,7 +6,7 @@ use crate::int8::RoundTo;
 use crate::int8::band::{BAND, Band};
 use crate::int8::pixels::PixelCell;
 use crate::int8::tile::{COLUMNS, PANEL, sign_flip};
-use crate::par::{Par, par_cells_mut};
+use crate::par::{Columns, Par, par_cells_mut};
 use std::ops::Range;
 
 /// Products of a chunk that is not divided.
@@ -21,42 +21,63 @@ impl<T: RoundTo> ConvJob<'_, T> {
         let cells = PixelCell { shape, zero: sign_flip(T::SIGNED_BYTE == Some(true)) };
         let bounds = cells.bounds(images, grid.bands);
         let columns = grid.parts.div_ceil(grid.groups) * COLUMNS;
-        let out = bytemuck::cast_slice_mut::<T, u8>(out);
-        par_cells_mut(
-            par,
-            out,
-            shape.pixel(),
-            &bounds,
-            columns,
-            Band::<T>::BYTES,
-            |piece, column, mut cell, scratch| {
-                let (image, rows) = cells.rows(piece, grid.bands);
-                cells.fill_halo(&mut cell, &rows);
-                let data = &data[image * self.image_len..][..self.image_len];
-                let mut band = Band::of(scratch);
-                let end = (column + cell.width()).min(self.conv.filters);
-                for pixel in (rows.start * shape.w..rows.end * shape.w).step_by(BAND) {
-                    let count = BAND.min(rows.end * shape.w - pixel);
-                    let starts = &self.starts(pixel, count)[..count];
-                    let places = &cells.places(&rows, pixel)[..count];
-                    for tile in self.tiles(column..end) {
-                        self.read_pixels_added(first + image, pixel, count, &tile, &mut band);
-                        self.compute(data, starts, [tile.start, tile.len()], &mut band);
-                        let results: &[[u8; COLUMNS]] = bytemuck::cast_slice(&*band.results);
-                        for (place, results) in places.iter().zip(results) {
-                            flip_to(&mut cell.row(*place)[tile.start - column..][..tile.len()], results, cells.zero);
-                        }
-                    }
+        let (out, bytes) = (bytemuck::cast_slice_mut::<T, u8>(out), Band::<T>::BYTES);
+        par_cells_mut(par, out, shape.pixel(), &bounds, columns, bytes, |piece, column, mut cell, scratch| {
+            let (image, rows) = cells.rows(piece, grid.bands);
+            cells.fill_halo(&mut cell, &rows);
+            let data = &data[image * self.image_len..][..self.image_len];
+            let end = (column + cell.width()).min(self.conv.filters);
+            let mut band = Band::of(scratch);
+            for pixel in (rows.start * shape.w..rows.end * shape.w).step_by(BAND) {
+                let pixels = PixelBand {
+                    image: first + image,
+                    first: pixel,
+                    starts: &self.starts(pixel, BAND.min(rows.end * shape.w - pixel)),
+                    count: BAND.min(rows.end * shape.w - pixel),
+                    places: &cells.places(&rows, pixel),
+                };
+                for tile in self.tiles(column..end) {
+                    self.multiply_tile(data, &pixels, tile, &mut band, (&mut cell, column, cells.zero));
                 }
-            },
-        );
+            }
+        });
     }
 
-    /// Rows and tiles of filters as chunks. Filters of groups that tiles may not cross stay together.
+    /// Computes some filters of a band of pixels.
+    fn multiply_tile(
+        &self,
+        data: &[u8],
+        pixels: &PixelBand<'_>,
+        tile: Range<usize>,
+        band: &mut Band<'_, T>,
+        (cell, column, zero): (&mut Columns<'_, u8>, usize, u8),
+    ) {
+        let (at, count) = (tile.start - column, pixels.count);
+        let args = self.band_of(data, &pixels.starts[..count], [tile.start, tile.len()]);
+        if self.has_whole_tiles()
+            && count == BAND
+            && let Some(end) = args.in_registers(zero)
+        {
+            let rows = cell.rows(pixels.places);
+            return args.run_to(end, &mut rows.map(|row| row[at..].first_chunk_mut().expect("pixels are whole tiles")));
+        }
+        self.read_pixels_added(pixels, &tile, band);
+        band.compute(&args);
+        let results: &[[u8; COLUMNS]] = bytemuck::cast_slice(&*band.results);
+        for (place, results) in pixels.places.iter().zip(results).take(count) {
+            flip_to(&mut cell.row(*place)[at..][..tile.len()], results, zero);
+        }
+    }
+
+    /// Whether tiles begin at multiples of their columns, and not where a group does.
+    fn has_whole_tiles(&self) -> bool {
+        self.conv.groups == 1 || self.conv.is_depthwise()
+    }
+
+    /// Rows and tiles of filters as chunks. Other tiles than whole ones stay together.
     fn grid(&self, height: usize, width: usize, images: usize) -> ChunkGrid {
         let conv = self.conv;
-        let alone = conv.groups == 1 || conv.is_depthwise();
-        let parts = if alone { conv.filters.div_ceil(COLUMNS) } else { 1 };
+        let parts = if self.has_whole_tiles() { conv.filters.div_ceil(COLUMNS) } else { 1 };
         let row = width * conv.taps() * (conv.channels / conv.groups);
         let least = if images > 1 { CHUNK_PRODUCTS } else { CHUNK_PRODUCTS / 4 };
         // A tap of a depthwise layer takes as long as some products.
@@ -77,23 +98,34 @@ impl<T: RoundTo> ConvJob<'_, T> {
         })
     }
 
-    /// Reads what is added to some filters of neighbouring pixels.
-    fn read_pixels_added(&self, image: usize, pixel: usize, count: usize, tile: &Range<usize>, band: &mut Band<'_, T>) {
+    /// Reads what is added to some filters of a band of pixels.
+    fn read_pixels_added(&self, pixels: &PixelBand<'_>, tile: &Range<usize>, band: &mut Band<'_, T>) {
         let (Some(addend), Some(form)) = (self.operands.addend, self.conv.pixels) else { return };
         let (shape, flip) = (form.addend, sign_flip(addend.signed));
         let len = tile.len().next_multiple_of(PANEL).min(shape.pixel() - tile.start);
-        let mut next = pixel;
-        while next < pixel + count {
-            let (row, column) = (next / shape.w, next % shape.w);
-            let some = (shape.w - column).min(pixel + count - next);
-            let begin = shape.offset(image, 0, row, column);
-            let from = addend.bytes[begin..].chunks(shape.pixel());
-            for (to, from) in band.addend[next - pixel..].iter_mut().zip(from).take(some) {
+        let mut to = &mut band.addend[..pixels.count];
+        let (mut row, mut column) = (pixels.first / shape.w, pixels.first % shape.w);
+        while !to.is_empty() {
+            let (some, others) = to.split_at_mut((shape.w - column).min(to.len()));
+            let from = &addend.bytes[shape.offset(pixels.image, 0, row, column)..];
+            for (to, from) in some.iter_mut().zip(from.chunks(shape.pixel())) {
                 flip_to(&mut to[..len], &from[tile.start..], flip);
             }
-            next += some;
+            (to, row, column) = (others, row + 1, 0);
         }
     }
+}
+
+/// Neighbouring pixels of an output.
+struct PixelBand<'a> {
+    image: usize,
+    /// The number of the first pixel.
+    first: usize,
+    count: usize,
+    /// Offsets of their windows.
+    starts: &'a [usize; BAND],
+    /// Their rows in the cell.
+    places: &'a [usize; BAND],
 }
 
 /// Copies bytes, with some bits flipped.

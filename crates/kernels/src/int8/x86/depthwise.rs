@@ -1,0 +1,154 @@
+//! Depthwise convolutions with AVX512-VNNI.
+//!
+//! Bytes of four taps are interleaved, so that one instruction multiplies and adds them. Interleaving
+//! works in quarters of a vector: vector q of four holds channels 4q to 4q + 3 of each 16. Narrowing
+//! to bytes works the same way, and puts them in order again.
+
+use super::super::depthwise::{CHANNELS, DepthwiseArgs};
+use super::super::tile::{ByteEnd, PANEL, PANELS, TileEnd};
+use std::arch::x86_64::*;
+
+/// Taps that are multiplied together.
+const TAPS: usize = 4;
+/// Most taps whose weights are interleaved in the stack.
+pub(crate) const MOST_TAPS: usize = 64;
+
+/// Vectors of 64 channels.
+type Quarters = [__m512i; PANELS];
+
+/// Computes the sums, or the bytes that they become, of 64 channels.
+///
+/// # Safety
+/// The machine has AVX512-VNNI; every tap of every window has 64 bytes in the data and in the
+/// weights, and there are at most [`MOST_TAPS`] taps; `end` has as many rows as there are windows.
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+pub(crate) unsafe fn depthwise_vnni(x: &DepthwiseArgs<'_>, end: &mut TileEnd<'_, '_>) {
+    let taps = x.segments.len();
+    let groups = taps.div_ceil(TAPS);
+    let mut weights = [[_mm512_setzero_si512(); PANELS]; MOST_TAPS / TAPS];
+    for (g, weights) in weights.iter_mut().enumerate().take(groups) {
+        // SAFETY: promised by the caller.
+        *weights = interleaved(|t| match g * TAPS + t < taps {
+            true => unsafe { read(x.weights.as_ptr().wrapping_add((g * TAPS + t) * x.width)) },
+            false => _mm512_setzero_si512(),
+        });
+    }
+    let first = turned(std::array::from_fn(|p| {
+        // SAFETY: there are 64 numbers.
+        unsafe { _mm512_loadu_si512(x.first.as_ptr().add(p * PANEL).cast()) }
+    }));
+    let scale = match &end {
+        TileEnd::Bytes(end, _) => Some(QuarterScale::read(end)),
+        TileEnd::Sums(_) => None,
+    };
+    for (i, start) in x.starts.iter().enumerate() {
+        let row = x.data.as_ptr().wrapping_add(*start);
+        let mut sums = first;
+        for (g, weights) in weights.iter().enumerate().take(groups) {
+            // SAFETY: promised by the caller.
+            let data = interleaved(|t| match x.segments.get(g * TAPS + t) {
+                Some(segment) => unsafe { read(row.wrapping_add(*segment)) },
+                None => _mm512_setzero_si512(),
+            });
+            for q in 0..PANELS {
+                sums[q] = _mm512_dpbusd_epi32(sums[q], data[q], weights[q]);
+            }
+        }
+        // SAFETY: a row has 64 columns.
+        unsafe {
+            match (&mut *end, &scale) {
+                (TileEnd::Bytes(_, out), Some(scale)) => {
+                    _mm512_storeu_si512(out[i].as_mut_ptr().cast(), scale.bytes(sums));
+                }
+                (TileEnd::Sums(out), _) => {
+                    for (p, sums) in turned(sums).into_iter().enumerate() {
+                        _mm512_storeu_si512(out[i].as_mut_ptr().add(p * PANEL).cast(), sums);
+                    }
+                }
+                _ => unreachable!("bytes have a scale"),
+            }
+        }
+    }
+}
+
+/// # Safety
+/// There are 64 bytes.
+#[inline]
+#[target_feature(enable = "avx512f")]
+unsafe fn read(bytes: *const u8) -> __m512i {
+    // SAFETY: promised by the caller.
+    unsafe { _mm512_loadu_si512(bytes.cast()) }
+}
+
+/// Interleaves the bytes of four vectors.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn interleaved(tap: impl Fn(usize) -> __m512i) -> Quarters {
+    let [a, b, c, d] = [tap(0), tap(1), tap(2), tap(3)];
+    let [low, high] = [_mm512_unpacklo_epi8(a, b), _mm512_unpackhi_epi8(a, b)];
+    let [other_low, other_high] = [_mm512_unpacklo_epi8(c, d), _mm512_unpackhi_epi8(c, d)];
+    [
+        _mm512_unpacklo_epi16(low, other_low),
+        _mm512_unpackhi_epi16(low, other_low),
+        _mm512_unpacklo_epi16(high, other_high),
+        _mm512_unpackhi_epi16(high, other_high),
+    ]
+}
+
+/// Turns four vectors of four quarters: those of panels into those of interleaved channels, and back.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn turned([a, b, c, d]: Quarters) -> Quarters {
+    let [low, high] = [_mm512_shuffle_i32x4::<0x88>(a, b), _mm512_shuffle_i32x4::<0xdd>(a, b)];
+    let [other_low, other_high] = [_mm512_shuffle_i32x4::<0x88>(c, d), _mm512_shuffle_i32x4::<0xdd>(c, d)];
+    [
+        _mm512_shuffle_i32x4::<0x88>(low, other_low),
+        _mm512_shuffle_i32x4::<0x88>(high, other_high),
+        _mm512_shuffle_i32x4::<0xdd>(low, other_low),
+        _mm512_shuffle_i32x4::<0xdd>(high, other_high),
+    ]
+}
+
+/// What makes bytes of interleaved sums.
+struct QuarterScale {
+    bias: [__m512; PANELS],
+    factor: [__m512; PANELS],
+    limits: [__m512; 2],
+    signed: bool,
+    flip: __m512i,
+}
+
+impl QuarterScale {
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn read(end: &ByteEnd<'_>) -> QuarterScale {
+        let read = |values: &[f32]| {
+            let mut some = [0f32; CHANNELS];
+            let values = values[end.first..].iter();
+            some.iter_mut().zip(values).for_each(|(to, from)| *to = *from);
+            // SAFETY: there are 64 numbers.
+            let panels = std::array::from_fn(|p| unsafe { _mm512_loadu_si512(some.as_ptr().add(p * PANEL).cast()) });
+            turned(panels).map(|quarter| _mm512_castsi512_ps(quarter))
+        };
+        QuarterScale {
+            bias: read(end.sums.bias),
+            factor: read(end.sums.factor),
+            limits: end.sums.limits.map(|limit| _mm512_set1_ps(limit)),
+            signed: end.signed(),
+            flip: _mm512_set1_epi8(end.flip as i8),
+        }
+    }
+
+    /// The bytes of 64 channels in order.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
+    fn bytes(&self, sums: Quarters) -> __m512i {
+        let [a, b, c, d] = std::array::from_fn(|q| {
+            let v = _mm512_mul_ps(_mm512_add_ps(_mm512_cvtepi32_ps(sums[q]), self.bias[q]), self.factor[q]);
+            _mm512_cvtps_epi32(_mm512_min_ps(_mm512_max_ps(v, self.limits[0]), self.limits[1]))
+        });
+        let [low, high] = [_mm512_packs_epi32(a, b), _mm512_packs_epi32(c, d)];
+        let bytes = if self.signed { _mm512_packs_epi16(low, high) } else { _mm512_packus_epi16(low, high) };
+        _mm512_xor_si512(bytes, self.flip)
+    }
+}
