@@ -7,6 +7,9 @@ import sys
 
 from support import last_json, run, run_python
 
+# Modules that only errors, notebooks and commands need.
+SELDOM = {"dataclasses", "difflib", "html", "importlib.abc", "shutil", "socket", "tempfile", "urllib.parse"}
+
 
 def test_import_is_silent_even_with_warnings_as_errors() -> None:
     result = run([sys.executable, "-W", "error", "-c", "import mxrt"])
@@ -31,9 +34,21 @@ def test_import_brings_no_module_that_only_errors_and_notebooks_need() -> None:
     print(json.dumps(sorted(set(sys.modules) - before)))
     """
     brought = last_json(run_python(code))
-    seldom = {"dataclasses", "difflib", "html", "importlib.abc", "shutil", "socket", "tempfile", "urllib.parse"}
-    assert seldom.isdisjoint(brought)
-    assert [name for name in brought if name.startswith(("mxrt.cli", "mxrt.serve", "mxrt.bench"))] == []
+    assert SELDOM.isdisjoint(brought)
+    ours = ("mxrt.cli", "mxrt.serve", "mxrt.bench", "mxrt.numpy", "mxrt.symbol.numpy")
+    assert [name for name in brought if name.startswith(ours)] == []
+
+
+def test_the_first_use_of_np_brings_its_modules_and_none_that_is_seldom_needed() -> None:
+    code = """
+    import json, sys, numpy, mxrt
+    before = set(sys.modules)
+    mxrt.np, mxrt.npx
+    print(json.dumps(sorted(set(sys.modules) - before)))
+    """
+    brought = last_json(run_python(code))
+    assert {"mxrt.numpy", "mxrt.numpy_extension"} <= set(brought)
+    assert SELDOM.isdisjoint(brought)
 
 
 def test_import_makes_no_function_that_nobody_has_asked_for() -> None:

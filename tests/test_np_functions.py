@@ -141,3 +141,12 @@ def test_images_are_decoded_by_the_operators_of_the_interface(mx: Any, tmp_path:
     for made in (read, decoded):
         assert type(made) is mx.np.ndarray
         onp.testing.assert_array_equal(made.asnumpy(), pixels)
+
+
+def test_the_images_of_npx_are_those_of_mx_image_and_its_own_operators(mx: Any) -> None:
+    assert mx.npx.image.ImageIter is mx.image.ImageIter
+    assert mx.npx.image.resize_short is mx.image.resize_short
+    assert {"ImageIter", "imread", "to_tensor", "normalize"} <= set(dir(mx.npx.image))
+    assert mx.npx.image.to_tensor(mx.np.zeros((4, 5, 3), dtype="uint8")).shape == (3, 4, 5)
+    with pytest.raises(AttributeError, match="no_such_thing"):
+        mx.npx.image.no_such_thing  # noqa: B018

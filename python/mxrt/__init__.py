@@ -181,6 +181,20 @@ _LAZY = (
     *("rnn", "rtc", "serve"),
     *("subgraph", "test_utils", "visualization"),
 )
+# Short names of modules, and the modules.
+_ALIASES = {
+    "img": "image",
+    "init": "initializer",
+    "kv": "kvstore",
+    "mod": "module",
+    "mon": "monitor",
+    "nd": "ndarray",
+    "np": "numpy",
+    "npx": "numpy_extension",
+    "rnd": "random",
+    "sym": "symbol",
+    "viz": "visualization",
+}
 # Parts of MXNet that are not here.
 _ABSENT = ("th", "torch")
 
@@ -194,9 +208,7 @@ _mxrt.set_library_roots([f"{folder}/nvidia" for folder in _sys.path if folder])
 def __getattr__(name: str) -> Any:
     import importlib
 
-    from ._install import ALIASES
-
-    full = ALIASES.get(name, name)
+    full = _ALIASES.get(name, name)
     if full in _LAZY:
         module = globals()[name] = importlib.import_module(f"{__name__}.{full}")
         return module

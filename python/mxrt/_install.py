@@ -10,22 +10,9 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
-__all__ = ["ALIASES", "StandIn", "install"]
+from . import _ALIASES
 
-ALIASES = {
-    "img": "image",
-    "init": "initializer",
-    "kv": "kvstore",
-    "mod": "module",
-    "mon": "monitor",
-    "nd": "ndarray",
-    "np": "numpy",
-    "npx": "numpy_extension",
-    "rnd": "random",
-    "sym": "symbol",
-    "viz": "visualization",
-}
-"""Short names of modules, and the modules."""
+__all__ = ["StandIn", "install"]
 
 
 def _ours(name: str) -> str:
@@ -33,7 +20,7 @@ def _ours(name: str) -> str:
     parts = name.split(".")
     parts[0] = "mxrt"
     if len(parts) > 1:
-        parts[1] = ALIASES.get(parts[1], parts[1])
+        parts[1] = _ALIASES.get(parts[1], parts[1])
     return ".".join(parts)
 
 

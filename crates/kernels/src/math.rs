@@ -116,22 +116,68 @@ pub fn tanh_f32(x: f32) -> f32 {
     if a < 0.5 { small } else { large }
 }
 
-/// Pi / 2 in two parts; the first has 33 bits, so that numbers of quarters below 2^20 times it are
-/// exact.
-const QUARTER: [f64; 2] = [1.570_796_326_734_125_6, 6.077_100_506_506_192e-11];
 /// Adding and subtracting it rounds to the nearest integer.
 const ROUND: f64 = 6_755_399_441_055_744.0;
-/// Largest argument of [`sin_f32`] and [`cos_f32`].
-const MOST_TURNS: f32 = 1_000_000.0;
 
-/// The sine of an angle and a number of quarters of a circle, NaN beyond [`MOST_TURNS`]: in double
-/// precision the rest of a division by a quarter is as precise as single precision needs.
+/// Pi / 2 in four parts; those before the last have up to 11 bits, so that numbers of quarters below
+/// 2^13 times them are exact.
+const QUARTER: [f32; 4] = [1.570_312_5, 4.837_513e-4, 7.549_533_6e-8, 2.563_344_2e-12];
+/// Largest argument of [`sin_f32`] and [`cos_f32`], 8149 quarters.
+const MOST_TURNS: f32 = 12_800.0;
+/// Pi / 2 in two parts; the first has 33 bits, so that numbers of quarters below 2^20 times it are
+/// exact.
+const QUARTER_F64: [f64; 2] = [1.570_796_326_734_125_6, 6.077_100_506_506_192e-11];
+/// Largest argument of [`far_sin_f32`] and [`far_cos_f32`].
+const MOST_TURNS_F64: f32 = 1_000_000.0;
+
+/// The sine of an angle, or its cosine, NaN beyond [`MOST_TURNS`]: series for the rest of a division
+/// by a quarter of a circle, minimax fits of our own.
+#[inline(always)]
+fn sine_or_cosine<const COSINE: bool>(x: f32) -> f32 {
+    const SINE: [f32; 3] = [-0.166_666_55, 8.332_174e-3, -1.951_665_6e-4];
+    const COSINES: [f32; 3] = [4.166_664_6e-2, -1.388_731e-3, 2.443_241_4e-5];
+    let a = x.abs();
+    let t = a * std::f32::consts::FRAC_2_PI + EXP.round;
+    let n = t - EXP.round;
+    // The rest, and what rounding took away from it.
+    let two = a - n * QUARTER[0] - n * QUARTER[1];
+    let third = n * QUARTER[2];
+    let r = two - third;
+    let low = (two - r) - third - n * QUARTER[3];
+    let q = r * r;
+    let sine = r + (low + r * q * (SINE[0] + q * (SINE[1] + q * SINE[2])));
+    let half = 0.5 * q;
+    let most = 1.0 - half;
+    let terms = q * q * (COSINES[0] + q * (COSINES[1] + q * COSINES[2])) - r * low;
+    let cosine = most + (((1.0 - most) - half) + terms);
+    let quarter = t.to_bits().wrapping_add(COSINE as u32);
+    let value = if quarter & 1 == 0 { sine } else { cosine };
+    // The second bit of the quarter is the sign.
+    let sign = if COSINE { 0 } else { x.to_bits() & 1 << 31 };
+    let value = f32::from_bits(value.to_bits() ^ (quarter & 2) << 30 ^ sign);
+    if a <= MOST_TURNS { value } else { f32::NAN }
+}
+
+/// The sine; NaN for arguments beyond 12,800. Error at most 1 ulp.
+#[inline(always)]
+pub fn sin_f32(x: f32) -> f32 {
+    sine_or_cosine::<false>(x)
+}
+
+/// The cosine; NaN for arguments beyond 12,800. Error at most 1 ulp.
+#[inline(always)]
+pub fn cos_f32(x: f32) -> f32 {
+    sine_or_cosine::<true>(x)
+}
+
+/// The sine of an angle and a number of quarters of a circle, NaN beyond [`MOST_TURNS_F64`]: in
+/// double precision the rest of a division by a quarter is as precise as single precision needs.
 #[inline(always)]
 fn sine_of_quarters(x: f32, quarters: u64) -> f32 {
     let wide = x as f64;
     let t = wide * std::f64::consts::FRAC_2_PI + ROUND;
     let n = t - ROUND;
-    let r = wide - n * QUARTER[0] - n * QUARTER[1];
+    let r = wide - n * QUARTER_F64[0] - n * QUARTER_F64[1];
     let q = r * r;
     let sine = r * (1.0 + q * (-1.0 / 6.0 + q * (1.0 / 120.0 + q * (-1.0 / 5040.0 + q * (1.0 / 362_880.0)))));
     let cosine = 1.0 + q * (-0.5 + q * (1.0 / 24.0 + q * (-1.0 / 720.0 + q * (1.0 / 40_320.0 - q / 3_628_800.0))));
@@ -139,18 +185,18 @@ fn sine_of_quarters(x: f32, quarters: u64) -> f32 {
     let value = if quarter & 1 == 0 { sine } else { cosine };
     // The second bit of the quarter is the sign.
     let value = f64::from_bits(value.to_bits() ^ (quarter & 2) << 62) as f32;
-    if x.abs() <= MOST_TURNS { value } else { f32::NAN }
+    if x.abs() <= MOST_TURNS_F64 { value } else { f32::NAN }
 }
 
 /// The sine; NaN for arguments beyond a million. Error at most 1 ulp.
 #[inline(always)]
-pub fn sin_f32(x: f32) -> f32 {
+pub fn far_sin_f32(x: f32) -> f32 {
     sine_of_quarters(x, 0)
 }
 
 /// The cosine; NaN for arguments beyond a million. Error at most 1 ulp.
 #[inline(always)]
-pub fn cos_f32(x: f32) -> f32 {
+pub fn far_cos_f32(x: f32) -> f32 {
     sine_of_quarters(x, 1)
 }
 
@@ -247,33 +293,38 @@ pub fn exp_f64(x: f64) -> f64 {
 }
 
 /// The natural logarithm in double precision: x = 2^n (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)), and
-/// ln (1 + f) as f - f^2 / 2 and a series; error at most 1 ulp.
+/// ln (1 + f) as f - f^2 / 2 and a minimax fit of our own; error at most 1 ulp.
 #[inline(always)]
 pub fn ln_f64(x: f64) -> f64 {
     const SQRT_HALF_BITS: u64 = 0x3fe6_a09e_667f_3bcd;
+    /// Coefficients of ln ((1 + s) / (1 - s)) / s - 2, |s| <= 0.1716, from s^2 on.
+    const FIT: [f64; 7] = [
+        0.666_666_666_666_673_5,
+        0.399_999_999_994_139_4,
+        0.285_714_287_425_663_75,
+        0.222_221_985_534_203_42,
+        0.181_835_654_242_492_8,
+        0.153_140_207_097_534_6,
+        0.147_962_651_523_387_43,
+    ];
     let tiny = x < f64::MIN_POSITIVE;
     let y = if tiny { x * 18_014_398_509_481_984.0 } else { x };
     let bits = y.to_bits().wrapping_sub(SQRT_HALF_BITS);
     let m = f64::from_bits((bits & 0x000f_ffff_ffff_ffff).wrapping_add(SQRT_HALF_BITS));
     // The exponent as a number, without a conversion that AVX2 has not.
-    let n = f64::from_bits((((bits as i64) >> 52) as u64).wrapping_add(ROUND.to_bits())) - ROUND;
-    let n = n - if tiny { 54.0 } else { 0.0 };
+    let n = f64::from_bits((((bits as i64) >> 52) as u64).wrapping_add(ROUND.to_bits()));
+    let n = n - if tiny { ROUND + 54.0 } else { ROUND };
     let f = m - 1.0;
-    let s = f / (2.0 + f);
+    let s = f / (m + 1.0);
     let q = s * s;
-    let mut p = 2.0 / 21.0;
-    p = p * q + 2.0 / 19.0;
-    p = p * q + 2.0 / 17.0;
-    p = p * q + 2.0 / 15.0;
-    p = p * q + 2.0 / 13.0;
-    p = p * q + 2.0 / 11.0;
-    p = p * q + 2.0 / 9.0;
-    p = p * q + 2.0 / 7.0;
-    p = p * q + 2.0 / 5.0;
-    p = p * q + 2.0 / 3.0;
+    let square = q * q;
+    // In pairs, for a shorter chain.
+    let p = (FIT[4] + q * FIT[5]) + square * FIT[6];
+    let p = (FIT[0] + q * FIT[1]) + square * ((FIT[2] + q * FIT[3]) + square * p);
     let half = 0.5 * f * f;
     let value = n * LN2[0] - ((half - (s * (half + p * q) + n * LN2[1])) - f);
-    let value = if x == f64::INFINITY { x } else { value };
+    // Infinity and NaN are their own logarithms.
+    let value = if x < f64::INFINITY { value } else { x };
     let value = if x == 0.0 { f64::NEG_INFINITY } else { value };
     if x >= 0.0 { value } else { f64::NAN }
 }
@@ -452,9 +503,11 @@ mod tests {
     #[test]
     fn errors_of_functions_are_those_that_are_stated() {
         type Row = (&'static str, [f32; 2], fn(f32) -> f32, fn(f64) -> f64, f64);
-        let rows: [Row; 14] = [
-            ("sin", [-1e6, 1e6], sin_f32, f64::sin, 1.0),
-            ("cos", [-1e6, 1e6], cos_f32, f64::cos, 1.0),
+        let rows: [Row; 16] = [
+            ("sin", [-12_800.0, 12_800.0], sin_f32, f64::sin, 1.0),
+            ("cos", [-12_800.0, 12_800.0], cos_f32, f64::cos, 1.0),
+            ("sin of large angles", [-1e6, 1e6], far_sin_f32, f64::sin, 1.0),
+            ("cos of large angles", [-1e6, 1e6], far_cos_f32, f64::cos, 1.0),
             ("exp", [-87.3, 88.7], exp_f32, f64::exp, 1.1),
             ("exp below the normal numbers", [-104.0, -87.3], exp_f32, f64::exp, 1.1),
             ("ln", [1e-38, 1e38], ln_f32, f64::ln, 2.0),
@@ -473,6 +526,16 @@ mod tests {
                 let (got, want) = (f64::from(function(x)), reference(f64::from(x)));
                 let error = (got - want).abs() / ulp(want);
                 assert!(error <= most, "{name}({x}) = {got}, expected {want}: {error} ulp");
+            }
+        }
+        // Next to whole quarters of a circle the rest of the division has few digits of the angle.
+        for quarter in 1..8149 {
+            let near = (f64::from(quarter) * std::f64::consts::FRAC_PI_2) as f32;
+            for x in [near.next_down(), near, near.next_up()].map(f64::from) {
+                for (got, want) in [(sin_f32(x as f32), x.sin()), (cos_f32(x as f32), x.cos())] {
+                    let error = (f64::from(got) - want).abs() / ulp(want);
+                    assert!(error <= 1.0, "of {x}: {got}, expected {want}: {error} ulp");
+                }
             }
         }
         // Below zero the digits of 1 + erf cancel.
@@ -533,6 +596,11 @@ mod tests {
         assert_eq!(tanh_f32(f32::INFINITY), 1.0);
         assert_eq!(tanh_f32(-50.0), -1.0);
         assert!(sin_f32(-0.0).is_sign_negative() && sin_f32(f32::INFINITY).is_nan());
+        for (reach, functions) in [(12_800f32, [sin_f32, cos_f32]), (1e6, [far_sin_f32, far_cos_f32])] {
+            for f in functions {
+                assert!([reach, -reach].iter().all(|x| !f(*x).is_nan() && f(x * 1.001).is_nan()), "beyond {reach}");
+            }
+        }
         assert_eq!([-2.5, -0.5, 0.5, 1.5, 1e30].map(rint_f32), [-3.0, -1.0, 0.0, 1.0, 1e30]);
         assert_eq!(sigmoid_f32(f32::NEG_INFINITY), 0.0);
         assert_eq!(softrelu_f32(f32::INFINITY), f32::INFINITY);

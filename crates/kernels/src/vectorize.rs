@@ -180,6 +180,10 @@ mod tests {
         for op in [Unary::Exp, Unary::Tanh, Unary::Gelu, Unary::Ln, Unary::Softrelu, Unary::Rsqrt, Unary::Relu] {
             steady("unary", 6000, |out| elementwise::unary(&Serial, op, &x, out));
         }
+        let angles: Vec<f32> = x.iter().enumerate().map(|(i, x)| x * 1.01f32.powi(i as i32 / 2)).collect();
+        for op in [Unary::Sin, Unary::Cos] {
+            steady("sines", 6000, |out| elementwise::unary(&Serial, op, &angles, out));
+        }
         for op in [Binary::Add, Binary::Mul, Binary::Div, Binary::Prelu, Binary::Maximum, Binary::Lesser] {
             steady("binary", 6000, |out| elementwise::binary(&Serial, op, &x, &y, out));
         }

@@ -41,8 +41,9 @@ trait UnaryFunction: Copy {
 ///   it.
 /// * `f32: vectors |x| …` is a loop in single precision, compiled for every vector width; half
 ///   precision uses it too. `each` instead of `vectors` compiles it once, for functions that are
-///   calls, and `near` computes what it gives NaN for in double precision. `f64s:` and `integers:`
-///   are such loops for double precision and for integers of type `T`.
+///   calls. `near` takes two values: the second replaces a first one that is NaN, and where both are
+///   the function is computed in double precision. `f64s:` and `integers:` are such loops for double
+///   precision and for integers of type `T`.
 /// * `cost: …`, at the end after a semicolon, is a [`FunctionCost`]; without it `SLOW_CALL`.
 ///
 /// Functions with parameters follow, with their documentation; their code stands below the table.
@@ -95,10 +96,10 @@ macro_rules! unary_functions {
             f64: |x| x.ln_1p(), f32: vectors |x| math::ln_1p_f32(x); cost: Vectors(400)
         }
         Sin ["sin" "_sparse_sin"] "The sine." {
-            f64: |x| x.sin(), f32: near |x| math::sin_f32(x); cost: Vectors(700)
+            f64: |x| x.sin(), f32: near |x| [math::sin_f32(x), math::far_sin_f32(x)]; cost: Vectors(500)
         }
         Cos ["cos" "_sparse_cos"] "The cosine." {
-            f64: |x| x.cos(), f32: near |x| math::cos_f32(x); cost: Vectors(700)
+            f64: |x| x.cos(), f32: near |x| [math::cos_f32(x), math::far_cos_f32(x)]; cost: Vectors(500)
         }
         Tan ["tan" "_sparse_tan"] "The tangent." { f64: |x| x.tan(), f32: each |x| x.tan() }
         Asin ["arcsin" "_sparse_arcsin"] "The inverse sine." { f64: |x| x.asin(), f32: each |x| x.asin() }
@@ -191,10 +192,9 @@ macro_rules! unary_functions {
 
 /// One loop of a row.
 macro_rules! unary_loop {
-    (f32, near, $x:ident, $value:expr) => {
+    (f32, near, $x:ident, $values:expr) => {
         fn f32s(self, x: &[f32], out: &mut [f32]) {
-            vectors(x, out, |$x: f32| $value);
-            correct(x, out, |x| self.f64(f64::from(x)) as f32);
+            near(x, out, |$x: f32| $values[0], |$x: f32| $values[1], |x| self.f64(f64::from(x)) as f32);
         }
     };
     (f32, $loop:ident, $x:ident, $value:expr) => {
@@ -214,14 +214,31 @@ macro_rules! unary_loop {
     };
 }
 
-/// Computes by `f` what is NaN although its argument is finite.
-fn correct(x: &[f32], out: &mut [f32], f: impl Fn(f32) -> f32) {
-    for (x, out) in x.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
+/// `first`; `second` where that is NaN; and `exact` where both are NaN although the argument is
+/// finite. A result depends on its own argument only. Each function is called in one place, where it
+/// is inlined: a call for each element would take ten times as long.
+fn near(
+    x: &[f32],
+    out: &mut [f32],
+    first: impl Fn(f32) -> f32,
+    second: impl Fn(f32) -> f32,
+    exact: impl Fn(f32) -> f32,
+) {
+    let any_nan = |x: &[f32]| {
         let mut any = false;
-        vectorize(AnyNan { x: out, any: &mut any });
-        if any {
+        vectorize(AnyNan { x, any: &mut any });
+        any
+    };
+    for (x, out) in x.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
+        vectors(x, out, &first);
+        if any_nan(out) {
+            let far = &mut [0.0; BLOCK][..x.len()];
+            vectors(x, far, &second);
+            out.iter_mut().zip(far).for_each(|(out, far)| *out = if out.is_nan() { *far } else { *out });
+        }
+        if any_nan(out) {
             let wrong = x.iter().zip(out).filter(|(x, out)| out.is_nan() && x.is_finite());
-            wrong.for_each(|(x, out)| *out = f(*x));
+            wrong.for_each(|(x, out)| *out = exact(*x));
         }
     }
 }
