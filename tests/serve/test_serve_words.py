@@ -39,8 +39,9 @@ def settings(tmp_path) -> Path:
         ("shapes = { data = [-1, 3, 8, 8] }", "input 'data': got (1, 3, 8, 8) (FILE:3: shapes), wanted (1, 1, 8, 8)"),
         ("shapes = { date = [-1, 1, 8, 8] }", "FILE:3: shapes: there is no input 'date'; the inputs are 'data'"),
         ('dtypes = { date = "uint8" }', "FILE:3: dtypes: there is no input 'date'; the inputs are 'data'"),
-        ("labels = 'serve.toml'\nshapes = { data = [-1, 1, 8, 8] }", "FILE:3: labels: the file has 4 names"),
-        ("golden = 'serve.toml'\nshapes = { data = [-1, 1, 8, 8] }", "FILE:3: golden: "),
+        ("labels = 'serve.toml'\nshapes = { data = [-1, 1, 8, 8] }", "FILE:3: labels: 'FILE' has 4 names"),
+        ("golden = 'serve.toml'\nshapes = { data = [-1, 1, 8, 8] }", "FILE:3: golden: 'FILE': this is no .npz"),
+        ("golden = 'none.npz'\nshapes = { data = [-1, 1, 8, 8] }", "none.npz': No such file or directory"),
         ("preprocess = { size = [9, 9] }\nshapes = { data = [-1, 1, 8, 8] }", "FILE:3: preprocess: input 'data'"),
         ("warm = [{ date = [1, 1, 8, 8] }]", "FILE:3: warm: there is no shape of the input 'data'"),
     ],
@@ -93,7 +94,7 @@ def test_logits_are_no_probabilities(mx, tmp_path) -> None:
     assert 0.5 < sum(row["probability"] for row in found["soft"]) <= 1.0001
 
 
-@pytest.mark.parametrize(("names", "words"), [(9, "the file has 9 names; the output '.*' has 10 classes")])
+@pytest.mark.parametrize(("names", "words"), [(9, "synset.txt' has 9 names; the output '.*' has 10 classes")])
 def test_labels_are_as_many_as_classes(mx, tmp_path, names: int, words: str) -> None:
     labels = tmp_path / "synset.txt"
     labels.write_text("\n".join(map(str, range(names))))
