@@ -63,6 +63,25 @@ def test_a_model_that_did_not_answer_is_not_checked(settings) -> None:
     assert (result.returncode, result.stderr) == (0, ""), result
 
 
+def test_a_model_is_named_with_the_number_of_its_parameters(tmp_path) -> None:
+    for name in ("digits_cnn-symbol.json", "digits_cnn-0000.params"):
+        shutil.copy(DIGITS / name, tmp_path)
+    prefix = tmp_path / "digits_cnn"
+    (tmp_path / "digits_cnn-0012.params").write_bytes((DIGITS / "digits_cnn-0000.params").read_bytes()[:5000])
+    for said, words in (
+        ("-0000", ""),
+        ("-0000.params", ""),
+        ("-0012", f"'{prefix}-0012.params' is truncated"),
+        ("-0013", f"there is no file '{prefix}-0013.params'"),
+    ):
+        result = mxrt("serve", f"{prefix}{said}", "--check", *SHAPE)
+        assert (result.returncode == 0, words in result.stderr) == (not words, True), result
+        assert words or result.stdout.startswith("digits_cnn: ")
+    symbol = tmp_path / "digits_cnn-symbol.json"
+    symbol.write_text(symbol.read_text()[:5000])
+    assert f"{symbol}: cannot load the symbol" in mxrt("serve", f"{prefix}-0000", "--check", *SHAPE).stderr
+
+
 def test_a_server_warns_of_a_model_that_did_not_answer(mx, capfd) -> None:
     with mx.serve.Server({"digits": DIGITS}, port=0) as server:
         assert server.models[0]["parameters"]["tried"].startswith("not tried: ")

@@ -60,7 +60,12 @@ impl Loading<'_> {
                 .map_err(|error| OpError::new(FailureKind::Data, naming(file, &error)))?,
         };
         let options = LoadOptions { memory: Some(memory), max_nodes: self.max_nodes, ..LoadOptions::default() };
-        Ok(Symbol::load_json_with(&text, options)?.symbol)
+        let named = |error| {
+            let mut error = OpError::from(error);
+            error.message = naming(file, &error.message);
+            error
+        };
+        Ok(Symbol::load_json_with(&text, options).map_err(named)?.symbol)
     }
 
     /// Reads the parameters, by the hook of the model if there is one, by their names without `arg:`
