@@ -369,6 +369,13 @@ def test_another_engine_that_is_not_there_is_said(mx, capfd, tmp_path: Path) -> 
     if importlib.util.find_spec("onnxruntime") is None:
         words = "-m pip install onnxruntime [MX-USAGE]"
         refused(command(capfd, *arguments, "onnxruntime", sys.executable), 2, sys.executable, words)
+    bare = tmp_path / "bare"
+    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
+    bare.chmod(0o755)
+    refused(command(capfd, *arguments, "mxnet", bare), 2, "'numpy'", "-m pip install mxnet 'numpy<1.24'")
+    (tmp_path / "few.csv").write_text("1,2,3\n")
+    done = command(capfd, "check", prefix, "--shape", "2,2,4,4", "--data", tmp_path / "few.csv")
+    refused(done, 1, "few.csv' is no .npz file; expected one that numpy.savez wrote")
     refused(command(capfd, "check", prefix, "--golden", "no.npz"), 2, "there is no file 'no.npz' (--golden)")
     (tmp_path / "bad.npz").write_bytes(b"hello")
     done = command(capfd, "check", prefix, "--shape", "2,2,4,4", "--golden", tmp_path / "bad.npz")

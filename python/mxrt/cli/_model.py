@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import _mxrt
+from ..base import MXNetError
 from ._archive import is_archive, is_zip, unpack
 from ._errors import ModelError, UsageError
 
@@ -252,10 +253,15 @@ class Loaded:
 
 
 def load(files: Files) -> Symbol:
-    """The graph of a model."""
+    """The graph of a model. ModelError where its file ends too early."""
     from .. import symbol as symbols
 
-    return symbols.load(str(files.symbol))
+    try:
+        return symbols.load(str(files.symbol))
+    except MXNetError as error:
+        if "EOF while parsing" not in str(error):
+            raise
+        raise ModelError(f"{error}: the file ends too early; copy or download it again") from None
 
 
 def open_model(
