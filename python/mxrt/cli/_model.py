@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _mxrt
 from ..base import MXNetError
-from ._archive import is_archive, is_zip, unpack
 from ._errors import ModelError, UsageError
 
 if TYPE_CHECKING:
@@ -98,6 +97,8 @@ def _of_file(path: Path, said: str, epoch: int | None) -> Files:
         raise UsageError(f"'{path}' cannot be read: permission denied; expected {MODEL}")
     if path.suffix == ".json":
         return _with_params(said, path, epoch)
+    from ._archive import is_archive, unpack  # here, as most models are no archives: 4 ms
+
     if is_archive(path):
         return _in_folder(unpack(path), said, epoch)
     if path.suffix == ".params" or path.name == "params":
@@ -148,6 +149,8 @@ def _in_folder(folder: Path, said: str, epoch: int | None, nested: bool = False)
         names = ", ".join(str(path.relative_to(folder)) for path in symbols[:8])
         more = ", ..." if len(symbols) > 8 else ""
         raise UsageError(f"'{said}' holds {len(symbols)} models ({names}{more}); name the symbol file of one of them")
+    from ._archive import is_zip, unpack
+
     # What SageMaker's linear learner and factorization machines write is an archive in an archive.
     inner = [path for path in files if is_zip(path)]
     if len(inner) == 1 and not nested:
