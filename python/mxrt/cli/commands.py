@@ -77,7 +77,7 @@ COMMANDS = (
     ),
     Command(
         "serve",
-        "models over HTTP, by the Open Inference Protocol",
+        "models over HTTP and gRPC, by the Open Inference Protocol, or as a container of SageMaker",
         "mxrt.serve._command",
         "digits=digits_cnn --shape 1,1,8,8 --check",
         ends_at_once=False,
