@@ -40,25 +40,36 @@ class Layer:
 
 
 def layers_of(graph: Symbol, shapes: Mapping[str, Shape], held: Mapping[str, Shape]) -> list[Layer]:
-    """The layers in the order of the graph."""
+    """The layers in the order of the graph. What is computed of parameters alone is none: its
+    parameters are those of the layers that read it.
+    """
     internals = graph.get_internals()
     _, found, _ = internals.infer_shape_partial(**{**held, **shapes})
     outputs = dict(zip(internals.list_outputs(), found or (), strict=False))
     nodes = json.loads(graph.tojson(remove_amp_cast=False))["nodes"]
     made: list[Shape | None] = []
+    # The parameters that each node is computed of; None where there is more.
+    of: list[frozenset[str] | None] = []
     counted: set[str] = set()
     layers = []
     for node in nodes:
         name = node["name"]
         if node["op"] == "null":
             made.append(held.get(name) or shapes.get(name))
+            of.append(frozenset([name]) if name in held else None)
             continue
         output = _known(outputs.get(f"{name}_output") or outputs.get(f"{name}_output0") or _first(outputs, name))
         inputs = [made[number] if output_of == 0 else None for number, output_of, *_ in node["inputs"]]
-        own = {nodes[number]["name"] for number, *_ in node["inputs"]} & held.keys() - counted
+        read = [of[number] for number, *_ in node["inputs"]]
+        parameters = frozenset[str]().union(*filter(None, read))
+        made.append(output)
+        if read and None not in read:
+            of.append(parameters)
+            continue
+        of.append(None)
+        own = parameters - counted
         counted |= own
         size = sum(math.prod(held[one]) for one in own)
-        made.append(output)
         layers.append(Layer(name, node["op"], output, size, macs(node["op"], node.get("attrs") or {}, inputs, output)))
     return layers
 

@@ -139,6 +139,10 @@ def test_a_copy_on_integers_is_smaller_and_every_command_takes_it(mx, capfd, tmp
         shapes.append(done.json["inputs"][0]["shape"])
         counts.append(sum(layer["macs"] for layer in done.json["layers"]))
     assert shapes[0] == shapes[1] and counts[0] == counts[1] > 0
+    # Weights belong to the layers that read them: 144 integers, 16 steps, four of BatchNorm.
+    quantizing, first = done.json["layers"][:2]
+    assert (quantizing["operator"], first["operator"]) == ("_contrib_quantize_v2", "_sg_mkldnn_conv")
+    assert first["parameters"] == 144 + 16 + 4 * 16
     done = command(capfd, "convert", made, tmp_path / "again", "--rename", "data=x", "--json")
     assert done.status == 0 and done.json["outputs"][0]["largest_error"] == 0, done
     done = command(capfd, "convert", made, tmp_path / "half", "--float16", *SHAPE)
