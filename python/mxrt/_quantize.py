@@ -13,7 +13,7 @@ import numpy as np
 from . import _temporary, ndarray
 from .base import MXNetTypeError, MXNetValueError
 from .context import cpu
-from .contrib import _calibration, _quantize_graph, quantization
+from .contrib import _calibration, _quantize_graph, _stored_weights, quantization
 from .io import DataDesc
 from .ndarray import NDArray
 from .symbol import Group, Symbol
@@ -181,7 +181,7 @@ def quantize_model(
     search = _Search(model, batches, labels, calib_mode, quantize_mode, list(excluded))
     layers = search.layers(step)
     kept = search.kept(layers, budget)
-    made = search.quantized(kept)
+    made = search.made(kept)
     for layer in layers:
         layer["float32"] = layer["name"] in kept
     report = {
@@ -256,6 +256,13 @@ class _Search:
         args = quantization._quantize_params(symbol, self.fused.args, self.ranges)
         return Model(quantization._joined(symbol), args, self.fused.auxs)
 
+    def made(self, kept: Iterable[str]) -> Model:
+        """The quantized model as files have it: weights that become integers are integers."""
+        model = self.quantized(kept)
+        heads = _quantize_graph.read(model.symbol)
+        args = _stored_weights.stored(heads, model.args)
+        return Model(_quantize_graph.write(heads), args, model.auxs)
+
     def score(self, model: Model) -> float:
         """How good a model is, by `measure`."""
         found = list(model.answers(self.batches))
@@ -326,7 +333,7 @@ class _Search:
         names = [one["name"] for one in sorted(layers, key=lambda one: -one["output_error"])]
 
         def holds(count: int) -> bool:
-            return budget is None or self.before - self.score(self.quantized(names[:count])) <= budget
+            return budget is None or self.before - self.score(self.made(names[:count])) <= budget
 
         if holds(0):
             return set()

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import secrets
-import shutil
-import tempfile
+import os
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +15,10 @@ _made: set[Path] = set()
 
 def new_folder() -> Path:
     """Makes a folder that others cannot read, to be given to :func:`remove` later."""
-    path = Path(tempfile.gettempdir(), f"mxrt-{secrets.token_hex(8)}")
+    # Here, as every command imports this module, and few make a folder: 10 ms.
+    import tempfile
+
+    path = Path(tempfile.gettempdir(), f"mxrt-{os.urandom(8).hex()}")
     # Listed before it is made: Ctrl-C may come between the two.
     _made.add(path)
     path.mkdir(mode=0o700)
@@ -59,6 +60,8 @@ def made() -> list[Path]:
 def remove(path: Path) -> None:
     """Removes a temporary folder or file; what cannot be removed stays."""
     if path.is_dir():
+        import shutil
+
         shutil.rmtree(path, ignore_errors=True)
     else:
         with contextlib.suppress(OSError):

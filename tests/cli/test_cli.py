@@ -339,6 +339,17 @@ def test_help_of_all_commands_needs_no_numpy(mx) -> None:
     assert result.stdout == mxrt("--help").stdout
 
 
+def test_a_command_brings_no_module_that_it_seldom_needs(mx) -> None:
+    program = (
+        "import sys, numpy; before = set(sys.modules); from mxrt.cli._main import main; "
+        "status = main(sys.argv[1:]); print(*sorted(set(sys.modules) - before), file=sys.stderr); sys.exit(status)"
+    )
+    result = run([sys.executable, "-c", program, "inspect", str(DIGITS), "--shape", "1,1,8,8"])
+    assert result.returncode == 0, result.stderr
+    seldom = {"difflib", "hashlib", "importlib.abc", "secrets", "tarfile", "tempfile", "zipfile"}
+    assert seldom.isdisjoint(result.stderr.split()), result.stderr
+
+
 @pytest.mark.timeout(200)
 def test_the_demo_passes_and_shows_its_three_parts(mx) -> None:
     result = mxrt("demo", "--quick", timeout=180)

@@ -124,6 +124,31 @@ def test_the_labels_of_an_npz_give_quantize_an_accuracy(mx, capfd, tmp_path: Pat
     refused(command(capfd, *words, "--force"), 1, "3 labels for 40 samples")
 
 
+def test_a_copy_on_integers_is_smaller_and_every_command_takes_it(mx, capfd, tmp_path: Path) -> None:
+    values, _ = digits(40)
+    np.save(tmp_path / "x.npy", values)
+    model = digits_in(tmp_path)
+    made = tmp_path / "made"
+    done = command(capfd, "quantize", model, "--out", made, "--data", tmp_path / "x.npy", "--budget", "none", "--json")
+    assert done.status == 0 and done.json["bytes_after"] < 0.3 * done.json["bytes_before"], done
+    # The first layer says how many channels it takes, as it does for the model.
+    shapes, counts = [], []
+    for one in (model, made):
+        done = command(capfd, "inspect", one, "--json")
+        assert done.status == 0, done
+        shapes.append(done.json["inputs"][0]["shape"])
+        counts.append(sum(layer["macs"] for layer in done.json["layers"]))
+    assert shapes[0] == shapes[1] and counts[0] == counts[1] > 0
+    # Weights belong to the layers that read them: 144 integers, 16 steps, four of BatchNorm.
+    quantizing, first = done.json["layers"][:2]
+    assert (quantizing["operator"], first["operator"]) == ("_contrib_quantize_v2", "_sg_mkldnn_conv")
+    assert first["parameters"] == 144 + 16 + 4 * 16
+    done = command(capfd, "convert", made, tmp_path / "again", "--rename", "data=x", "--json")
+    assert done.status == 0 and done.json["outputs"][0]["largest_error"] == 0, done
+    done = command(capfd, "convert", made, tmp_path / "half", "--float16", *SHAPE)
+    refused(done, 1, "is int8; a model on 8-bit integers stays as it is")
+
+
 def test_ctrl_c_leaves_no_half_written_records(mx, capfd, tmp_path: Path) -> None:
     (tmp_path / "images").mkdir()
     picture(tmp_path / "images" / "one.png", np.zeros((8, 8), "uint8"))

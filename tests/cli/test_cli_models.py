@@ -96,6 +96,15 @@ def test_what_is_not_there_is_said_with_what_is(capfd, tmp_path: Path) -> None:
     refused(command(capfd, "inspect", tmp_path / "tiny", "--params", tmp_path / "x"), 2, "(--params)")
 
 
+def test_a_symbol_file_that_ends_too_early_is_to_be_copied_again(capfd, tmp_path: Path) -> None:
+    symbol = tmp_path / "tiny-symbol.json"
+    tiny(tmp_path)
+    symbol.write_bytes(SYMBOL[: len(SYMBOL) // 2])
+    for words in (["inspect"], ["run", "random"], ["plan"]):
+        done = command(capfd, words[0], tmp_path / "tiny", *words[1:], "--shape", "1,2,4,4")
+        refused(done, 1, str(symbol), "copy or download it again")
+
+
 def test_a_folder_with_no_model_or_with_two_is_not_guessed_at(capfd, tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()

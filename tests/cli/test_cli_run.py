@@ -361,6 +361,18 @@ def test_a_model_agrees_with_the_same_engine_in_every_layer(mx, tmp_path: Path) 
     assert "all 5 agree" in result.stdout
 
 
+def test_a_graph_whose_gradients_a_block_of_mxnet_misses_is_bound_instead(mx, tmp_path: Path) -> None:
+    (tmp_path / "mxnet.py").write_text(
+        "from mxrt import *\nfrom mxrt import base, gluon, nd, sym\n__version__ = '1.9.1'\n"
+        "def refuse(*_): raise base.MXNetError('Operator x is non-differentiable')\n"
+        "gluon.SymbolBlock.__call__ = refuse\n"
+    )
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    arguments = ("check", str(tiny(tmp_path)), "--shape", "2,2,4,4", "--against", "mxnet", sys.executable)
+    result = mxrt(*arguments, env={**os.environ, "PYTHONPATH": path})
+    assert (result.returncode, "all 5 agree" in result.stdout) == (0, True), result
+
+
 def test_another_engine_that_is_not_there_is_said(mx, capfd, tmp_path: Path) -> None:
     prefix = tiny(tmp_path)
     arguments = ("check", prefix, "--shape", "2,2,4,4", "--against")
@@ -369,6 +381,13 @@ def test_another_engine_that_is_not_there_is_said(mx, capfd, tmp_path: Path) -> 
     if importlib.util.find_spec("onnxruntime") is None:
         words = "-m pip install onnxruntime [MX-USAGE]"
         refused(command(capfd, *arguments, "onnxruntime", sys.executable), 2, sys.executable, words)
+    bare = tmp_path / "bare"
+    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
+    bare.chmod(0o755)
+    refused(command(capfd, *arguments, "mxnet", bare), 2, "'numpy'", "-m pip install mxnet 'numpy<1.24'")
+    (tmp_path / "few.csv").write_text("1,2,3\n")
+    done = command(capfd, "check", prefix, "--shape", "2,2,4,4", "--data", tmp_path / "few.csv")
+    refused(done, 1, "few.csv' is no .npz file; expected one that numpy.savez wrote")
     refused(command(capfd, "check", prefix, "--golden", "no.npz"), 2, "there is no file 'no.npz' (--golden)")
     (tmp_path / "bad.npz").write_bytes(b"hello")
     done = command(capfd, "check", prefix, "--shape", "2,2,4,4", "--golden", tmp_path / "bad.npz")

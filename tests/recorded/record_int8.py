@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Records small 8-bit networks: files that MXNet 1.9.1 quantized, an input, and the output.
+"""Records small 8-bit networks: files that MXNet 1.9.1 quantized, an input, and the output. And
+MXNet's output of stored-*, which `mxrt quantize` made of digits_cnn.
 
 python tests/recorded/record_int8.py       in an environment with mxnet==1.9.1, numpy==1.23.5
 """
@@ -63,6 +64,22 @@ def record(seed: int) -> None:
     np.savez_compressed(FOLDER / f"{seed}.npz", data=data, out=bound.forward()[0].asnumpy())
 
 
+def record_stored() -> None:
+    with np.load(FOLDER.parents[1] / "models" / "digits_cnn" / "eval.npz") as arrays:
+        data = arrays["in.data"][:32]
+    prefix = str(FOLDER / "stored")
+    net = mx.gluon.SymbolBlock.imports(f"{prefix}-symbol.json", ["data"], f"{prefix}-0000.params")
+    out = net(mx.nd.array(data)).asnumpy()
+    symbol, args, states = mx.model.load_checkpoint(prefix, 0)
+    module = mx.mod.Module(symbol, label_names=None)
+    module.bind([("data", data.shape)], for_training=False)
+    module.set_params(args, states)
+    module.forward(mx.io.DataBatch([mx.nd.array(data)]), is_train=False)
+    assert (module.get_outputs()[0].asnumpy() == out).all()
+    np.savez_compressed(f"{prefix}.npz", data=data, out=out)
+
+
 if __name__ == "__main__":
+    record_stored()
     for number in range(4):
         record(number)

@@ -176,7 +176,7 @@ def test_a_golden_file_is_compared_before_the_model_serves(mx, root) -> None:
         place(root / "digits/2", "golden = 'golden.npz'")
         for changed, words in (
             ({output: outputs + 0.1}, "where the file has"),
-            ({"other": outputs}, "none of the outputs"),
+            ({"other": outputs}, f"golden.npz': it has none of the outputs '{output}'; its arrays are 'data', 'other'"),
         ):
             np.savez_compressed(root / "digits/2/golden.npz", **{"data": inputs, **changed})
             status, text = repository(server, "digits/load")

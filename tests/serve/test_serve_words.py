@@ -39,8 +39,9 @@ def settings(tmp_path) -> Path:
         ("shapes = { data = [-1, 3, 8, 8] }", "input 'data': got (1, 3, 8, 8) (FILE:3: shapes), wanted (1, 1, 8, 8)"),
         ("shapes = { date = [-1, 1, 8, 8] }", "FILE:3: shapes: there is no input 'date'; the inputs are 'data'"),
         ('dtypes = { date = "uint8" }', "FILE:3: dtypes: there is no input 'date'; the inputs are 'data'"),
-        ("labels = 'serve.toml'\nshapes = { data = [-1, 1, 8, 8] }", "FILE:3: labels: the file has 4 names"),
-        ("golden = 'serve.toml'\nshapes = { data = [-1, 1, 8, 8] }", "FILE:3: golden: "),
+        ("labels = 'serve.toml'\nshapes = { data = [-1, 1, 8, 8] }", "FILE:3: labels: 'FILE' has 4 names"),
+        ("golden = 'serve.toml'\nshapes = { data = [-1, 1, 8, 8] }", "FILE:3: golden: 'FILE': this is no .npz"),
+        ("golden = 'none.npz'\nshapes = { data = [-1, 1, 8, 8] }", "none.npz': No such file or directory"),
         ("preprocess = { size = [9, 9] }\nshapes = { data = [-1, 1, 8, 8] }", "FILE:3: preprocess: input 'data'"),
         ("warm = [{ date = [1, 1, 8, 8] }]", "FILE:3: warm: there is no shape of the input 'data'"),
     ],
@@ -60,6 +61,25 @@ def test_a_model_that_did_not_answer_is_not_checked(settings) -> None:
     settings.write_text(f"[models.a]\npath = '{DIGITS}'\nwarm = [[1, 1, 8, 8]]\n")
     result = mxrt("serve", "--config", str(settings), "--check")
     assert (result.returncode, result.stderr) == (0, ""), result
+
+
+def test_a_model_is_named_with_the_number_of_its_parameters(tmp_path) -> None:
+    for name in ("digits_cnn-symbol.json", "digits_cnn-0000.params"):
+        shutil.copy(DIGITS / name, tmp_path)
+    prefix = tmp_path / "digits_cnn"
+    (tmp_path / "digits_cnn-0012.params").write_bytes((DIGITS / "digits_cnn-0000.params").read_bytes()[:5000])
+    for said, words in (
+        ("-0000", ""),
+        ("-0000.params", ""),
+        ("-0012", f"'{prefix}-0012.params' is truncated"),
+        ("-0013", f"there is no file '{prefix}-0013.params'"),
+    ):
+        result = mxrt("serve", f"{prefix}{said}", "--check", *SHAPE)
+        assert (result.returncode == 0, words in result.stderr) == (not words, True), result
+        assert words or result.stdout.startswith("digits_cnn: ")
+    symbol = tmp_path / "digits_cnn-symbol.json"
+    symbol.write_text(symbol.read_text()[:5000])
+    assert f"{symbol}: cannot load the symbol" in mxrt("serve", f"{prefix}-0000", "--check", *SHAPE).stderr
 
 
 def test_a_server_warns_of_a_model_that_did_not_answer(mx, capfd) -> None:
@@ -93,7 +113,7 @@ def test_logits_are_no_probabilities(mx, tmp_path) -> None:
     assert 0.5 < sum(row["probability"] for row in found["soft"]) <= 1.0001
 
 
-@pytest.mark.parametrize(("names", "words"), [(9, "the file has 9 names; the output '.*' has 10 classes")])
+@pytest.mark.parametrize(("names", "words"), [(9, "synset.txt' has 9 names; the output '.*' has 10 classes")])
 def test_labels_are_as_many_as_classes(mx, tmp_path, names: int, words: str) -> None:
     labels = tmp_path / "synset.txt"
     labels.write_text("\n".join(map(str, range(names))))

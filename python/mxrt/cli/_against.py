@@ -71,7 +71,7 @@ def compare_layers(
 
 def _remedy(engine: str, python: str, error: str) -> str:
     """The command that installs an engine, where it is not installed, as the end of a sentence."""
-    if f"No module named '{engine}'" not in error:
+    if not any(f"No module named '{one}'" in error for one in (engine, "numpy")):
         return ""
     old = " 'numpy<1.24'" if engine == "mxnet" else ""
     return f"; '{python}' gets it by: {python} -m pip install {engine}{old}"

@@ -251,9 +251,13 @@ def input_of_image(content: bytes, name: str, preprocess: Preprocess, most_pixel
         made = _cut(pixels, height, width, preprocess, name, most_pixels).asnumpy()
     except MXNetError as error:
         raise ModelError(f"'{name}': {error}; expected a JPEG or PNG file") from None
-    values = made.astype("float32") * np.float32(preprocess.scale)
-    values = (values - np.asarray(preprocess.mean, "float32")) / np.asarray(preprocess.std, "float32")
-    return np.ascontiguousarray(values if preprocess.layout == "NHWC" else values.transpose(2, 0, 1))[None]
+    last = preprocess.layout == "NHWC"
+    channels = (-1,) if last else (-1, 1, 1)
+    values = np.ascontiguousarray(made if last else made.transpose(2, 0, 1)).astype("float32")
+    values *= np.float32(preprocess.scale)
+    values -= np.asarray(preprocess.mean, "float32").reshape(channels)
+    values /= np.asarray(preprocess.std, "float32").reshape(channels)
+    return values[None]
 
 
 def _cut(pixels: NDArray, height: int, width: int, preprocess: Preprocess, name: str, most_pixels: int) -> NDArray:

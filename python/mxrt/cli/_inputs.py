@@ -220,6 +220,9 @@ def arrays_of_npz(file: Any, name: str, wanted: Sequence[str]) -> dict[str, Arra
     """The arrays of an .npz by the names of inputs (or `in.` and the name). ModelError where one
     lacks.
     """
+    file.seek(0)
+    if file.read(2) != b"PK":
+        raise ModelError(f"'{name}' is no .npz file; expected one that numpy.savez wrote")
     try:
         with zipfile.ZipFile(file) as archive:
             if sum(entry.file_size for entry in archive.infolist()) > MOST_BYTES:

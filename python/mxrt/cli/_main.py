@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import difflib
 import importlib
 import os
 import re
@@ -146,7 +145,8 @@ def _shown_as_line(message: Warning | str, *_: object, **__: object) -> None:
 
 def _arguments(row: Command | None, words: Sequence[str]) -> argparse.Namespace:
     """The arguments of a command line. An option that the command does not have is its error."""
-    parser = parser_with(row)
+    # A command that is not the first word is the argument of a mistyped one.
+    parser = parser_with(row, alone=row is not None and words[0] == row.name)
     args, unknown = parser.parse_known_args(words)
     if unknown:
         of = parser if row is None else _commands(parser)[row.name]
@@ -168,9 +168,11 @@ class _Parser(argparse.ArgumentParser):
         self.exit(USAGE, f"{self.prog}: {message} ({self.prog} --help says more) [{CODES['usage']}]\n")
 
 
-def parser_with(row: Command | None) -> argparse.ArgumentParser:
-    """The parser of the command line, with the arguments of one command."""
-    parser, commands = parser_of()
+def parser_with(row: Command | None, alone: bool = False) -> argparse.ArgumentParser:
+    """The parser of the command line, with the arguments of one command, which is `alone` where
+    others are not needed.
+    """
+    parser, commands = parser_of(row.name if row is not None and alone else None)
     parser.__class__ = _Parser
     for command in commands.values():
         command.__class__ = _Parser
@@ -186,6 +188,8 @@ def parser_with(row: Command | None) -> argparse.ArgumentParser:
 
 def close_to(word: str, known: Sequence[str]) -> str:
     """The known words that a mistyped one resembles, as the end of a sentence."""
+    import difflib
+
     found = difflib.get_close_matches(word, known, 3, 0.5)
     return f"; did you mean {' or '.join(found)}?" if found else ""
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import _mxrt
-from ._archive import is_archive, is_zip, unpack
+from ..base import MXNetError
 from ._errors import ModelError, UsageError
 
 if TYPE_CHECKING:
@@ -97,6 +97,8 @@ def _of_file(path: Path, said: str, epoch: int | None) -> Files:
         raise UsageError(f"'{path}' cannot be read: permission denied; expected {MODEL}")
     if path.suffix == ".json":
         return _with_params(said, path, epoch)
+    from ._archive import is_archive, unpack  # here, as most models are no archives: 4 ms
+
     if is_archive(path):
         return _in_folder(unpack(path), said, epoch)
     if path.suffix == ".params" or path.name == "params":
@@ -147,6 +149,8 @@ def _in_folder(folder: Path, said: str, epoch: int | None, nested: bool = False)
         names = ", ".join(str(path.relative_to(folder)) for path in symbols[:8])
         more = ", ..." if len(symbols) > 8 else ""
         raise UsageError(f"'{said}' holds {len(symbols)} models ({names}{more}); name the symbol file of one of them")
+    from ._archive import is_zip, unpack
+
     # What SageMaker's linear learner and factorization machines write is an archive in an archive.
     inner = [path for path in files if is_zip(path)]
     if len(inner) == 1 and not nested:
@@ -252,10 +256,15 @@ class Loaded:
 
 
 def load(files: Files) -> Symbol:
-    """The graph of a model."""
+    """The graph of a model. ModelError where its file ends too early."""
     from .. import symbol as symbols
 
-    return symbols.load(str(files.symbol))
+    try:
+        return symbols.load(str(files.symbol))
+    except MXNetError as error:
+        if "EOF while parsing" not in str(error):
+            raise
+        raise ModelError(f"{error}: the file ends too early; copy or download it again") from None
 
 
 def open_model(

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .._layers import extents_needed
 from ..base import MXNetError, dtype_name
 from ..gluon.parameter_dict import named_arrays, strip_kind
 from ._errors import ModelError, UsageError
@@ -167,24 +168,11 @@ def _following(
 
 def _candidates(graph: Symbol, held: Mapping[str, Shape], name: str) -> list[Shape]:
     nodes = json.loads(graph.tojson(remove_amp_cast=False))["nodes"]
-    # What an input becomes without a change of its shape.
-    same = {number for number, node in enumerate(nodes) if node["op"] == "null" and node["name"] == name}
-    for number, node in enumerate(nodes):
-        if node["op"] == "null" or not node["inputs"] or node["inputs"][0][0] not in same:
-            continue
-        weights = [held.get(nodes[one[0]]["name"]) for one in node["inputs"][1:2]]
-        attrs = node.get("attrs") or {}
-        weight = weights[0] if weights else None
-        if node["op"] == "Convolution" and weight is not None and len(weight) == 4:
-            channels = weight[1] * int(attrs.get("num_group", 1))
-            return [(1, channels, size, size) for size in _SIZES]
-        if node["op"] == "FullyConnected" and weight is not None:
-            return [(1, weight[1])]
-        if node["op"] in ("BatchNorm", "_copy", "identity", "Cast", "cast", "amp_cast", "Activation") or (
-            node["op"].endswith("_scalar")
-        ):
-            same.add(number)
-    return []
+    needed = extents_needed(nodes, name, held)
+    if needed is None:
+        return []
+    channels, image = needed
+    return [(1, channels, size, size) for size in _SIZES] if image else [(1, channels)]
 
 
 def input_types(graph: Symbol, net: SymbolBlock, shapes: Mapping[str, Shape]) -> dict[str, str]:

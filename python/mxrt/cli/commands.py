@@ -77,7 +77,7 @@ COMMANDS = (
     ),
     Command(
         "serve",
-        "models over HTTP, by the Open Inference Protocol",
+        "models over HTTP and gRPC, by the Open Inference Protocol, or as a container of SageMaker",
         "mxrt.serve._command",
         "digits=digits_cnn --shape 1,1,8,8 --check",
         ends_at_once=False,
@@ -99,9 +99,9 @@ COMMANDS = (
 )
 
 
-def parser_of() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
-    """The parser of the command line, and those of the commands, by name, without their
-    arguments.
+def parser_of(only: str | None = None) -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    """The parser of the command line, and those of the commands, by name, without their arguments;
+    `only` that of one command, which takes less time.
     """
     parser = argparse.ArgumentParser(
         prog="mxrt",
@@ -115,4 +115,5 @@ def parser_of() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPar
             row.name, help=row.help, description=row.help, epilog=f"example: mxrt {row.name} {row.example}".rstrip()
         )
         for row in COMMANDS
+        if only in (None, row.name)
     }

@@ -137,7 +137,14 @@ def _values(model: Loaded) -> dict[str, NDArray]:
 
 
 def _halved(made: Rewritten, values: Mapping[str, NDArray]) -> dict[str, NDArray]:
-    """Parameters as float16, where the graph allows it: those of BatchNorm stay float32."""
+    """Parameters as float16, where the graph allows it: those of BatchNorm stay float32. ModelError
+    for a model on integers.
+    """
+    if integers := [name for name, value in values.items() if value._dtype_name in ("int8", "uint8")]:
+        raise ModelError(
+            f"--float16: parameter '{integers[0]}' is {values[integers[0]]._dtype_name}; a model on 8-bit integers "
+            "stays as it is. Give the float32 model that it was made of"
+        )
     block = SymbolBlock(made.graph, [symbols.var(name) for name in made.inputs if name not in values])
     for name, parameter in block.collect_params().items():
         parameter.shape = values[name].shape
@@ -260,7 +267,7 @@ def _answers(
     block = SymbolBlock(made.graph, [symbols.var(name) for name in shapes])
     for name, parameter in block.collect_params().items():
         parameter.shape, parameter.dtype = values[name].shape, values[name].dtype
-        parameter.initialize()
+        parameter.initialize("zeros")  # random numbers have no integer types
         parameter.set_data(values[name])
     inputs = []
     kind = "float16" if args.float16 else None

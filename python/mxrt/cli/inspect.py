@@ -85,7 +85,7 @@ def inspected(files: Files, given: list[str], weights: bool = False) -> dict[str
     if weights:
         report["weights"] = [_statistics(name, array) for name, array in held.items()]
     try:
-        _with_graph(report, files, held, given)
+        _with_graph(report, files, held, given, content.nodes)
     except (UsageError, MXNetError, ModelError) as error:
         if isinstance(error, UsageError) and given:
             raise
@@ -101,7 +101,13 @@ def _parameters(files: Files) -> dict[str, NDArray]:
     return {strip_kind(name): array for name, array in named_arrays(str(files.params)).items()}
 
 
-def _with_graph(report: dict[str, Any], files: Files, held: Mapping[str, NDArray], given: list[str]) -> None:
+def _with_graph(
+    report: dict[str, Any],
+    files: Files,
+    held: Mapping[str, NDArray],
+    given: list[str],
+    nodes: Sequence[Mapping[str, Any]],
+) -> None:
     """Adds what needs the graph, and whether the model runs."""
     graph = load(files)
     known = {name: array.shape for name, array in held.items()}
@@ -133,7 +139,7 @@ def _with_graph(report: dict[str, Any], files: Files, held: Mapping[str, NDArray
         **dict(zip(of_graph, zip(argument_shapes or (), arguments or (), strict=False), strict=False)),
         **dict(zip(states, zip(aux_shapes or (), aux_types or (), strict=False), strict=False)),
     }
-    _add_gpu(report["operators"], graph, written(files.symbol).nodes, inferred)
+    _add_gpu(report["operators"], graph, nodes, inferred)
     report["runs"] = True
 
 

@@ -81,7 +81,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "models",
         metavar="[NAME=]MODEL",
         nargs="*",
-        help="PREFIX, PREFIX-symbol.json, or a folder with one model; NAME is that of the file if none is given",
+        help="PREFIX, PREFIX-NNNN, PREFIX-symbol.json, a folder with one model, or a .zip, .mar or .tar.gz with one; "
+        "NAME is that of the file if none is given",
     )
     parser.add_argument("--config", metavar="FILE", help="settings and models in TOML")
     # A shape that begins with -1 is no option.

@@ -50,9 +50,11 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
         let of = |i: usize| elements::<f32>(&call.inputs[i]);
         let (gamma, beta, mean, variance) = (of(1)?, of(2)?, of(3)?, of(4)?);
         let step = scale(DType::I8, range);
+        // MXNet normalises integers of a variance of 1, to which oneDNN adds eps again.
+        let again = 1.0 / (1.0 + eps).sqrt();
         let channel = |c: usize| {
             let factor = gamma[c] * (1.0 / (variance[c] + eps).sqrt());
-            (factor * data.largest() * (step / 127.5), (beta[c] - mean[c] * factor) * step)
+            (factor * data.largest() * (step / 127.5) * again, (beta[c] - mean[c] * factor) * step)
         };
         let parts: Vec<(f32, f32)> = (0..channels).map(channel).collect();
         // MXNet brings unsigned data to the steps of signed ones first.
@@ -86,6 +88,16 @@ mod tests {
         let y = normalised(&[("min_calib_range", "-2"), ("max_calib_range", "2")]).run_all();
         let want =
             [-54, -49, -44, -39, -34, -29, -24, -19, -25, -17, -10, -3, 4, 11, 18, 25, 24, 28, 31, 35, 38, 42, 45, 49];
+        assert_eq!(y[0].values::<i8>(), want);
+    }
+
+    /// MXNet 1.9.1 on these numbers.
+    #[test]
+    fn eps_is_added_to_the_variance_twice() {
+        let attrs = [("min_calib_range", "-2"), ("max_calib_range", "2"), ("eps", "0.125")];
+        let y = normalised(&attrs).run_all();
+        let want =
+            [-47, -43, -38, -34, -29, -25, -20, -16, -22, -15, -9, -2, 4, 10, 17, 23, 23, 26, 29, 32, 35, 38, 41, 44];
         assert_eq!(y[0].values::<i8>(), want);
     }
 

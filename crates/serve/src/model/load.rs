@@ -60,7 +60,12 @@ impl Loading<'_> {
                 .map_err(|error| OpError::new(FailureKind::Data, naming(file, &error)))?,
         };
         let options = LoadOptions { memory: Some(memory), max_nodes: self.max_nodes, ..LoadOptions::default() };
-        Ok(Symbol::load_json_with(&text, options)?.symbol)
+        let named = |error| {
+            let mut error = OpError::from(error);
+            error.message = naming(file, &error.message);
+            error
+        };
+        Ok(Symbol::load_json_with(&text, options).map_err(named)?.symbol)
     }
 
     /// Reads the parameters, by the hook of the model if there is one, by their names without `arg:`
@@ -89,10 +94,15 @@ fn read_by_hook(hooks: Option<&Arc<dyn Hooks>>, file: &Path) -> Result<Option<Ve
 
 /// Reads the names of classes, one a line.
 fn names_of_classes(file: &Path) -> Result<Vec<String>, OpError> {
-    let text = regular::read_text(file, regular::USUAL)
-        .map_err(|error| OpError::new(FailureKind::Data, format!("labels: {}: {error}", file.display())))?;
+    let text = regular::read_text(file, regular::USUAL).map_err(|error| {
+        let words = format!("labels: '{}': {error}; expected a text, the name of a class a line", file.display());
+        OpError::new(FailureKind::Data, words)
+    })?;
     let names: Vec<String> = text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect();
-    if names.is_empty() { Err(bad(format!("labels: {} has no lines", file.display()))) } else { Ok(names) }
+    if names.is_empty() {
+        return Err(bad(format!("labels: '{}' has no lines; expected the name of a class a line", file.display())));
+    }
+    Ok(names)
 }
 
 /// Returns whether the last operator of the graph makes probabilities.
@@ -252,7 +262,8 @@ impl Model {
         let classes = output.shape.dims().and_then(|dims| dims.last().copied()).flatten();
         match classes.filter(|classes| *classes != names) {
             Some(classes) => Err(bad(format!(
-                "labels: the file has {names} names; the output '{}' has {classes} classes",
+                "labels: '{}' has {names} names; the output '{}' has {classes} classes, each of which needs a line",
+                self.settings.labels.as_deref().unwrap_or(Path::new("")).display(),
                 output.name
             ))),
             None => Ok(()),
@@ -306,7 +317,7 @@ impl Model {
 
     /// Checks that the model maps the inputs of a file to the outputs of the file.
     fn check_golden(&self, file: &Path) -> Result<(), OpError> {
-        let wrong = |words: String| bad(format!("golden: {words}"));
+        let wrong = |words: String| bad(format!("golden: '{}': {words}", file.display()));
         let bytes = regular::read(file, LARGEST_GOLDEN as u64).map_err(wrong)?;
         let mut charges = Vec::new();
         let mut charge = |bytes| {
@@ -314,13 +325,16 @@ impl Model {
             Ok(())
         };
         let bounds = npy::Bounds { arrays: MOST_GOLDEN, bytes: LARGEST_GOLDEN, charge: &mut charge };
-        let arrays = npy::read_npz(&bytes, bounds).map_err(wrong)?;
+        let arrays = npy::read_npz(&bytes, bounds)
+            .map_err(|words| wrong(format!("{words}; expected arrays by the names of inputs and outputs")))?;
+        let there = || listed(&arrays.iter().take(8).map(|(name, _)| name).collect::<Vec<_>>());
         let array = |name: &str| {
             let found = arrays.iter().find(|(other, _)| other == name).map(|(_, bytes)| npy::read(bytes));
             found.transpose().map_err(|error| wrong(format!("'{name}': {error}")))
         };
         let input = |input: &TensorInfo| {
-            let golden = array(&input.name)?.ok_or_else(|| wrong(format!("it has no input '{}'", input.name)))?;
+            let golden = array(&input.name)?
+                .ok_or_else(|| wrong(format!("it has no input '{}'; its arrays are {}", input.name, there())))?;
             input.check(&golden.tensor).map_err(|refusal| wrong(refusal.message))?;
             array_of(self.engine, golden.tensor, golden.bytes)
         };
@@ -335,8 +349,9 @@ impl Model {
         }
         match compared {
             0 => Err(wrong(format!(
-                "it has none of the outputs {}",
-                listed(&self.outputs.iter().map(|o| &o.name).collect::<Vec<_>>())
+                "it has none of the outputs {}; its arrays are {}",
+                listed(&self.outputs.iter().map(|o| &o.name).collect::<Vec<_>>()),
+                there()
             ))),
             _ => Ok(()),
         }

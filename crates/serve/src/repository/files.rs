@@ -28,7 +28,7 @@ pub fn own_name(path: &Path) -> Result<String, String> {
     if let Some(archive) = lone_archive(path) {
         return own_name(&archive);
     }
-    let symbol = symbol_file(path)?;
+    let (symbol, _) = symbol_file(path)?;
     let name = symbol.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     Ok(name.strip_suffix(SYMBOL).or_else(|| name.strip_suffix(".json")).unwrap_or(name).to_owned())
 }
@@ -51,8 +51,8 @@ impl ModelFiles {
     }
 
     fn among(path: &Path, params: Option<&Path>) -> Result<ModelFiles, String> {
-        let symbol = symbol_file(path)?;
-        let params = match params {
+        let (symbol, numbered) = symbol_file(path)?;
+        let params = match params.or(numbered.as_deref()) {
             Some(params) if !params.is_file() => {
                 return Err(format!("there is no file '{}' (params)", params.display()));
             }
@@ -128,12 +128,13 @@ fn model_folder(folder: &Path) -> Result<PathBuf, String> {
     }
 }
 
-fn symbol_file(path: &Path) -> Result<PathBuf, String> {
+/// Finds the symbol file, and the parameter file if the path names its number.
+fn symbol_file(path: &Path) -> Result<(PathBuf, Option<PathBuf>), String> {
     let shown = path.display();
     if path.is_dir() {
         let found = named(path, SYMBOL);
         return match &found[..] {
-            [one] => Ok(path.join(one)),
+            [one] => Ok((path.join(one), None)),
             _ => Err(format!("the folder '{shown}' must hold one *{SYMBOL}; found: {}", listed(&found))),
         };
     }
@@ -146,15 +147,28 @@ fn symbol_file(path: &Path) -> Result<PathBuf, String> {
     }
     let symbol = if name.ends_with(".json") { path.to_owned() } else { path.with_file_name(format!("{name}{SYMBOL}")) };
     if symbol.is_file() {
-        return Ok(symbol);
+        return Ok((symbol, None));
+    }
+    if let Some((symbol, params)) = of_number(path).filter(|(symbol, _)| symbol.is_file()) {
+        return Ok((symbol, Some(params)));
     }
     let folder = symbol.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let nearby = match folder.is_dir() {
         true => format!("in '{}' there are: {}", folder.display(), listed(&named(folder, SYMBOL))),
         false => format!("there is no folder '{}'", folder.display()),
     };
-    let expected = format!("a model is PREFIX, PREFIX{SYMBOL}, an archive, or a folder with one");
+    let expected = format!("a model is PREFIX, PREFIX-NNNN, PREFIX{SYMBOL}, an archive, or a folder with one");
     Err(format!("there is no file '{}'; {expected} ({nearby})", symbol.display()))
+}
+
+/// Returns both files of `PREFIX-NNNN` or `PREFIX-NNNN.params`.
+fn of_number(path: &Path) -> Option<(PathBuf, PathBuf)> {
+    let name = path.file_name()?.to_str()?;
+    let stem = name.strip_suffix(PARAMS).unwrap_or(name);
+    let (prefix, digits) = stem.rsplit_once('-')?;
+    let is_number = digits.len() >= 4 && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let files = || (path.with_file_name(format!("{prefix}{SYMBOL}")), path.with_file_name(format!("{stem}{PARAMS}")));
+    is_number.then(files)
 }
 
 /// Finds the `PREFIX-NNNN.params` with the highest number.

@@ -95,7 +95,7 @@ pub static MODEL: &[Setting<ModelSettings>] = &[
     Setting {
         key: "path",
         metavar: "MODEL",
-        text: "PREFIX, PREFIX-symbol.json, a folder with one model, or an archive (.zip, .mar, .tar.gz)",
+        text: "PREFIX, PREFIX-NNNN, PREFIX-symbol.json, a folder with one model, or an archive (.zip, .mar, .tar.gz)",
         scope: Scope::OneModel,
         rare: false,
         read: |to, value| value.path().map(|read| to.path = Some(read)),

@@ -112,6 +112,7 @@ class _MXNetApi:
 
     def __init__(self, module: str, model: Model, setting: dict[str, Any]) -> None:
         self._mx = mx = importlib.import_module(module)
+        self._model = model
         self.version: str = mx.__version__
         self.net = mx.gluon.SymbolBlock.imports(model["symbol"], model["inputs"], model["params"])
         if model["params"] is None:
@@ -127,8 +128,22 @@ class _MXNetApi:
         with self._turn():
             # The other engines read numpy's memory where it lies, too.
             feeds = [self._mx.nd.from_numpy(x) if isinstance(x, np.ndarray) else x for x in inputs]
-            out = self.net(*feeds)
+            out = self._called(feeds)
             return [one.asnumpy() for one in (out if isinstance(out, (list, tuple)) else [out])]
+
+    def _called(self, feeds: list[Any]) -> Any:
+        try:
+            return self.net(*feeds)
+        except self._mx.base.MXNetError as error:
+            if "non-differentiable" not in str(error):
+                raise
+        # Blocks of MXNet look for gradients, which some operators on integers do not have.
+        symbol = self._mx.sym.load(self._model["symbol"])
+        values = {name: one.data() for name, one in self.net.collect_params().items()}
+        args = {**values, **{name: feeds[number] for number, name in enumerate(self._model["inputs"])}}
+        states = {name: values[name] for name in symbol.list_auxiliary_states()}
+        args = {name: args[name] for name in symbol.list_arguments()}
+        return symbol.bind(self._mx.cpu(), args, aux_states=states, grad_req="null").forward(is_train=False)
 
 
 class _OnnxRuntime:
