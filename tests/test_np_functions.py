@@ -150,3 +150,13 @@ def test_the_images_of_npx_are_those_of_mx_image_and_its_own_operators(mx: Any) 
     assert mx.npx.image.to_tensor(mx.np.zeros((4, 5, 3), dtype="uint8")).shape == (3, 4, 5)
     with pytest.raises(AttributeError, match="no_such_thing"):
         mx.npx.image.no_such_thing  # noqa: B018
+
+
+def test_functions_that_numpy_renamed_keep_their_names(mx: Any) -> None:
+    a = mx.np.array([[3.0, 1.0], [0.0, 2.0]])
+    assert all(name in dir(mx.np) for name in ("alltrue", "in1d", "msort", "trapz"))
+    assert mx.np.alltrue(a, axis=0).asnumpy().tolist() == [False, True]
+    found = mx.np.in1d(a, mx.np.array([1.0, 2.0]))
+    assert isinstance(found, mx.np.ndarray) and found.asnumpy().tolist() == [False, True, False, True]
+    assert mx.np.msort(a).asnumpy().tolist() == [[0, 1], [3, 2]]
+    assert mx.np.trapz(a, dx=2.0).asnumpy().tolist() == [4, 2]

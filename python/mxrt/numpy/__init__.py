@@ -14,6 +14,7 @@ from . import _creation, _internal, _joining, _rows, _special, linalg, random, u
 from ._creation import *  # noqa: F403
 from ._joining import *  # noqa: F403
 from ._protocols import FALLBACK as _FALLBACK
+from ._protocols import RENAMED as _RENAMED
 from ._rows import *  # noqa: F403
 from ._special import *  # noqa: F403
 from .multiarray import array, ndarray
@@ -34,7 +35,7 @@ def set_printoptions(precision: Any = None, threshold: Any = None, **kwarg: Any)
 
 def __getattr__(name: str) -> Any:
     if name in _FALLBACK:
-        found = getattr(_onp, name, None)
+        found = getattr(_onp, name, _RENAMED.get(name))
         if found is None:
             raise AttributeError(f"mx.np.{name} is NumPy's, and NumPy {_onp.__version__} does not have it any more")
         return found
@@ -46,4 +47,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *(name for name in _FALLBACK if hasattr(_onp, name))})
+    return sorted({*globals(), *(name for name in _FALLBACK if name in _RENAMED or hasattr(_onp, name))})

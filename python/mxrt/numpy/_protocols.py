@@ -13,7 +13,7 @@ import numpy as onp
 
 from .multiarray import array, ndarray
 
-__all__ = ["FALLBACK", "FALLBACK_LINALG", "call_function", "call_ufunc", "from_host"]
+__all__ = ["FALLBACK", "FALLBACK_LINALG", "RENAMED", "call_function", "call_ufunc", "from_host"]
 
 _FUNCTIONS = (
     "all any argmin argmax around round argsort sort append broadcast_arrays broadcast_to clip concatenate copy "
@@ -47,6 +47,30 @@ FALLBACK = (
     "unwrap vander"
 ).split()
 FALLBACK_LINALG = "cond lstsq matrix_power matrix_rank multi_dot qr".split()
+
+
+def _alltrue(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+    """Whether all elements along an axis are true; `numpy.all`, by its old name."""
+    return onp.all(a, axis=axis, out=out, keepdims=keepdims)
+
+
+def _in1d(ar1: Any, ar2: Any, assume_unique: bool = False, invert: bool = False) -> Any:
+    """Whether each element of `ar1`, flattened, is in `ar2`."""
+    return onp.isin(ar1, ar2, assume_unique=assume_unique, invert=invert).reshape(-1)
+
+
+def _msort(a: Any) -> Any:
+    """A copy sorted along the first axis."""
+    return onp.sort(a, axis=0)
+
+
+def _trapz(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> Any:
+    """The integral by the trapezoidal rule."""
+    return onp.trapezoid(y, x=x, dx=dx, axis=axis)
+
+
+# Functions that newer versions of NumPy have by other names.
+RENAMED = {"alltrue": _alltrue, "in1d": _in1d, "msort": _msort, "trapz": _trapz}
 
 
 _names: dict[Any, str] = {}
