@@ -71,8 +71,8 @@ def test_a_model_is_named_with_the_number_of_its_parameters(tmp_path) -> None:
     for said, words in (
         ("-0000", ""),
         ("-0000.params", ""),
-        ("-0012", f"'{prefix}-0012.params' is truncated"),
-        ("-0013", f"there is no file '{prefix}-0013.params'"),
+        ("-0012", "'digits_cnn-0012.params' is truncated"),
+        ("-0013", "there is no file 'digits_cnn-0013.params'"),
     ):
         result = mxrt("serve", f"{prefix}{said}", "--check", *SHAPE)
         assert (result.returncode == 0, words in result.stderr) == (not words, True), result
