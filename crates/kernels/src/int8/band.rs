@@ -34,17 +34,14 @@ impl Products<'_> {
         }
     }
 
-    /// Computes rows, at most [`BAND`], and columns from the first one on. `end` has as many rows, in
+    /// Computes rows, at most [`BAND`], and columns: the first, and their number. `end` has as many rows, in
     /// whole tiles.
-    pub fn run(&self, starts: &[usize], first: usize, signed: bool, mut end: TileEnd<'_, '_>) {
+    pub fn run(&self, starts: &[usize], columns: [usize; 2], signed: bool, mut end: TileEnd<'_, '_>) {
         match self {
             Products::Windows { level, windows, panels } => {
-                for (tile, starts) in starts.chunks(ROWS).enumerate() {
-                    let rows = tile * ROWS..(tile + 1) * ROWS;
-                    windows.multiply(*level, starts, panels, signed, end.part(rows));
-                }
+                windows.multiply(*level, starts, panels, signed, end);
             }
-            Products::Depthwise { x, data } => x.run(data, starts, first, signed, end.part(0..starts.len())),
+            Products::Depthwise { x, data } => x.run(data, starts, columns, signed, end.part(0..starts.len())),
         }
     }
 }
@@ -71,7 +68,7 @@ impl<T> BandArgs<'_, T> {
 
     /// Computes bytes in registers, row by row.
     pub fn run_to(&self, end: ByteEnd<'_>, rows: &mut [&mut [u8; COLUMNS]]) {
-        self.products.run(self.starts, self.columns[0], self.signed, TileEnd::Bytes(end, rows));
+        self.products.run(self.starts, self.columns, self.signed, TileEnd::Bytes(end, rows));
     }
 }
 
@@ -97,7 +94,7 @@ impl<'a, T: RoundTo> Band<'a, T> {
             let results: &mut [[u8; COLUMNS]; BAND] = results.first_chunk_mut().expect("a band of results");
             return x.run_to(end, &mut results.each_mut());
         }
-        x.products.run(x.starts, x.columns[0], x.signed, TileEnd::Sums(self.sums));
+        x.products.run(x.starts, x.columns, x.signed, TileEnd::Sums(self.sums));
         self.finish(x.starts.len(), x.columns, x.epilogue, x.added);
     }
 

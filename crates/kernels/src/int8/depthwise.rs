@@ -49,7 +49,15 @@ impl Depthwise<'_> {
     }
 
     /// Computes 64 channels, from a multiple of that on, of rows of windows that begin at these offsets.
-    pub fn run(&self, data: &[u8], starts: &[usize], first: usize, signed: bool, mut end: TileEnd<'_, '_>) {
+    /// The first `count` of them are wanted.
+    pub fn run(
+        &self,
+        data: &[u8],
+        starts: &[usize],
+        [first, count]: [usize; 2],
+        signed: bool,
+        mut end: TileEnd<'_, '_>,
+    ) {
         let (weights, corrections) = self.packed.split_at(self.width * self.segments.len());
         let corrections = corrections.as_chunks::<4>().0;
         let reach = starts.iter().max().zip(self.segments.iter().max()).map_or(0, |(start, last)| start + last);
@@ -68,7 +76,7 @@ impl Depthwise<'_> {
             // SAFETY: windows were checked above, and `Level::or_best` found the instructions.
             #[cfg(target_arch = "x86_64")]
             Level::Vnni if self.in_registers() => unsafe {
-                super::x86::depthwise_vnni(&x, &mut end);
+                super::x86::depthwise_vnni(&x, count, &mut end);
             },
             _ => channel_sums(&x, end.sums()),
         }

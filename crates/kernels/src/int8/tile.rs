@@ -99,37 +99,45 @@ impl<'a> Windows<'a> {
         panel_len(self.segments.len() * self.groups * GROUP)
     }
 
-    /// Multiplies at most [`ROWS`] rows, which begin at these offsets, with the panels, at most
-    /// [`PANELS`]. `end` has the sums or results of row after row; those of [`ROWS`] rows are written if
-    /// there is more than one.
+    /// Multiplies rows, which begin at these offsets, with the panels, at most [`PANELS`]. `end` has the
+    /// sums or results of row after row, and room for whole tiles if there is more than one row.
     ///
     /// # Panics
-    /// If a row ends after the data, or there are no or too many rows or panels.
+    /// If a row ends after the data, or there are no or too many panels.
     pub fn multiply(&self, level: Level, rows: &[usize], panels: &[u8], signed: bool, mut end: TileEnd<'_, '_>) {
         let len = self.panel_len();
         let count = panels.len() / len;
-        assert!((1..=ROWS).contains(&rows.len()) && (1..=PANELS).contains(&count), "{} x {count}", rows.len());
-        let last = *rows.last().expect("there is a row");
-        let starts: [usize; ROWS] = std::array::from_fn(|r| rows.get(r).copied().unwrap_or(last));
-        let most = starts.iter().max().copied().unwrap_or(0);
+        assert!((1..=PANELS).contains(&count), "{count} panels");
+        let most = rows.iter().max().copied().unwrap_or(0);
         assert!(most + self.reach <= self.data.len(), "a row ends at {} of {}", most + self.reach, self.data.len());
-        let end = end.part(0..if rows.len() == 1 { 1 } else { ROWS });
-        let tile = TileArgs { starts: &starts, windows: self, panels, panel_len: len, count, signed };
-        match level {
-            // SAFETY: rows and panels were checked, and `Level::or_best` found the instructions.
-            #[cfg(target_arch = "x86_64")]
-            Level::Vnni => unsafe { super::x86::vnni(&tile, end) },
-            // SAFETY: as above.
-            #[cfg(target_arch = "x86_64")]
-            Level::Avx2 => unsafe { super::x86::avx2(&tile, end.sums()) },
-            _ => portable(&tile, end.sums()),
+        let run = |starts: &[usize], end: TileEnd<'_, '_>| {
+            let tiles = TileArgs { starts, windows: self, panels, panel_len: len, count, signed };
+            match level {
+                // SAFETY: rows and panels were checked, and `Level::or_best` found the instructions.
+                #[cfg(target_arch = "x86_64")]
+                Level::Vnni => unsafe { super::x86::vnni(&tiles, end) },
+                // SAFETY: as above.
+                #[cfg(target_arch = "x86_64")]
+                Level::Avx2 => unsafe { super::x86::avx2(&tiles, end.sums()) },
+                _ => portable(&tiles, end.sums()),
+            }
+        };
+        let whole = if rows.len() == 1 { 1 } else { rows.len() / ROWS * ROWS };
+        let (tiles, rest) = rows.split_at(whole);
+        if !tiles.is_empty() {
+            run(tiles, end.part(0..whole));
+        }
+        if let Some(last) = rest.last() {
+            let starts: [usize; ROWS] = std::array::from_fn(|r| *rest.get(r).unwrap_or(last));
+            run(&starts, end.part(whole..whole + ROWS));
         }
     }
 }
 
-/// The operands of a tile, which are as long as they have to be.
+/// The operands of whole tiles, or of one row; they are as long as they have to be.
 pub(super) struct TileArgs<'a> {
-    starts: &'a [usize; ROWS],
+    /// Offsets of the rows.
+    pub starts: &'a [usize],
     windows: &'a Windows<'a>,
     panels: &'a [u8],
     panel_len: usize,
@@ -149,10 +157,16 @@ impl TileArgs<'_> {
         self.windows.groups
     }
 
+    /// Address of the data.
+    #[cfg(target_arch = "x86_64")]
+    pub fn data(&self) -> *const u8 {
+        self.windows.data.as_ptr()
+    }
+
     /// Address of a row.
     #[cfg(target_arch = "x86_64")]
     pub fn row(&self, row: usize) -> *const u8 {
-        self.windows.data.as_ptr().wrapping_add(self.starts[row])
+        self.data().wrapping_add(self.starts[row])
     }
 
     /// The numbers that sums of a panel begin with.

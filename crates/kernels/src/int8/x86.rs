@@ -13,93 +13,101 @@ const LINE: usize = GROUP * PANEL;
 /// Rows that share the registers of AVX2.
 const AVX2_ROWS: usize = 2;
 
-/// Computes the sums of a tile, of one row or of all, with AVX512-VNNI.
+/// Computes the sums of whole tiles, or of one row, with AVX512-VNNI.
 ///
 /// # Safety
 /// The machine has AVX512-VNNI, and the operands are as long as [`TileArgs`] says.
 pub(super) unsafe fn vnni(x: &TileArgs<'_>, end: TileEnd<'_, '_>) {
+    assert!(end.rows() == x.starts.len(), "{} rows of {}", end.rows(), x.starts.len());
     // SAFETY: promised by the caller.
     unsafe {
-        match (end.rows(), x.count) {
-            (ROWS, 1) => vnni_tile::<ROWS, 1>(x, end),
-            (ROWS, 2) => vnni_tile::<ROWS, 2>(x, end),
-            (ROWS, 3) => vnni_tile::<ROWS, 3>(x, end),
-            (ROWS, PANELS) => vnni_tile::<ROWS, PANELS>(x, end),
-            (1, 1) => vnni_tile::<1, 1>(x, end),
-            (1, 2) => vnni_tile::<1, 2>(x, end),
-            (1, 3) => vnni_tile::<1, 3>(x, end),
-            (1, PANELS) => vnni_tile::<1, PANELS>(x, end),
+        match (x.starts.len(), x.count) {
+            (1, 1) => vnni_tiles::<1, 1>(x, end),
+            (1, 2) => vnni_tiles::<1, 2>(x, end),
+            (1, 3) => vnni_tiles::<1, 3>(x, end),
+            (1, PANELS) => vnni_tiles::<1, PANELS>(x, end),
+            (_, 1) => vnni_tiles::<ROWS, 1>(x, end),
+            (_, 2) => vnni_tiles::<ROWS, 2>(x, end),
+            (_, 3) => vnni_tiles::<ROWS, 3>(x, end),
+            (_, PANELS) => vnni_tiles::<ROWS, PANELS>(x, end),
             (rows, panels) => unreachable!("{rows} x {panels}"),
         }
     }
 }
 
-/// Computes the sums of R rows and P panels, all in registers.
+/// Computes the sums of R rows and P panels together, all in registers, as often as there are R rows.
 ///
 /// # Safety
 /// The caller promises what [`vnni`] asks for.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-unsafe fn vnni_tile<const R: usize, const P: usize>(x: &TileArgs<'_>, end: TileEnd<'_, '_>) {
-    let mut sums = [[_mm512_setzero_si512(); P]; R];
-    let mut weights = [std::ptr::null(); P];
-    for p in 0..P {
-        weights[p] = x.panel(p);
-    }
-    for p in 0..P {
-        // SAFETY: corrections follow the weights of a panel.
-        let first = unsafe { _mm512_loadu_si512(weights[p].add(x.segments().len() * x.groups() * LINE).cast()) };
-        for r in 0..R {
-            sums[r][p] = if x.signed { first } else { _mm512_setzero_si512() };
+unsafe fn vnni_tiles<const R: usize, const P: usize>(x: &TileArgs<'_>, mut end: TileEnd<'_, '_>) {
+    let scales = match &end {
+        TileEnd::Bytes(end, _) => std::array::from_fn(|p| PanelScale::read(end, end.first + p * PANEL)),
+        TileEnd::Sums(_) => [PanelScale::none(); PANELS],
+    };
+    for (tile, starts) in x.starts.as_chunks::<R>().0.iter().enumerate() {
+        let mut sums = [[_mm512_setzero_si512(); P]; R];
+        let mut weights = [std::ptr::null(); P];
+        for p in 0..P {
+            weights[p] = x.panel(p);
         }
-    }
-    for segment in x.segments() {
-        let mut rows = [std::ptr::null::<u8>(); R];
-        for r in 0..R {
-            rows[r] = x.row(r).wrapping_add(*segment);
+        for p in 0..P {
+            // SAFETY: corrections follow the weights of a panel.
+            let first = unsafe { _mm512_loadu_si512(weights[p].add(x.segments().len() * x.groups() * LINE).cast()) };
+            for r in 0..R {
+                sums[r][p] = if x.signed { first } else { _mm512_setzero_si512() };
+            }
         }
-        for g in 0..x.groups() {
-            // SAFETY: every panel has this group of this segment, and so has every row.
-            unsafe {
-                let mut lines = [_mm512_setzero_si512(); P];
-                for p in 0..P {
-                    lines[p] = _mm512_loadu_si512(weights[p].cast());
-                    weights[p] = weights[p].add(LINE);
-                }
-                for r in 0..R {
-                    let data = _mm512_set1_epi32(rows[r].add(g * GROUP).cast::<i32>().read_unaligned());
+        for segment in x.segments() {
+            let mut rows = [std::ptr::null::<u8>(); R];
+            for r in 0..R {
+                rows[r] = x.data().wrapping_add(starts[r] + *segment);
+            }
+            for g in 0..x.groups() {
+                // SAFETY: every panel has this group of this segment, and so has every row.
+                unsafe {
+                    let mut lines = [_mm512_setzero_si512(); P];
                     for p in 0..P {
-                        sums[r][p] = _mm512_dpbusd_epi32(sums[r][p], data, lines[p]);
+                        lines[p] = _mm512_loadu_si512(weights[p].cast());
+                        weights[p] = weights[p].add(LINE);
+                    }
+                    for r in 0..R {
+                        let data = _mm512_set1_epi32(rows[r].add(g * GROUP).cast::<i32>().read_unaligned());
+                        for p in 0..P {
+                            sums[r][p] = _mm512_dpbusd_epi32(sums[r][p], data, lines[p]);
+                        }
                     }
                 }
             }
         }
-    }
-    match end {
-        TileEnd::Sums(out) => {
-            for r in 0..R {
-                for p in 0..P {
-                    // SAFETY: a row of sums has those of all panels.
-                    unsafe { _mm512_storeu_si512(out[r].as_mut_ptr().add(p * PANEL).cast(), sums[r][p]) }
+        match &mut end {
+            TileEnd::Sums(out) => {
+                let out = &mut out[tile * R..][..R];
+                for r in 0..R {
+                    for p in 0..P {
+                        // SAFETY: a row of sums has those of all panels.
+                        unsafe { _mm512_storeu_si512(out[r].as_mut_ptr().add(p * PANEL).cast(), sums[r][p]) }
+                    }
                 }
             }
-        }
-        TileEnd::Bytes(end, out) if P == PANELS => {
-            let scales = std::array::from_fn::<_, PANELS, _>(|p| PanelScale::read(&end, end.first + p * PANEL));
-            let flip = _mm512_set1_epi8(end.flip as i8);
-            for r in 0..R {
-                let bytes = whole_row(std::array::from_fn(|p| scales[p].integers(sums[r][p % P])), end.signed());
-                // SAFETY: a row has 64 bytes.
-                unsafe { _mm512_storeu_si512(out[r].as_mut_ptr().cast(), _mm512_xor_si512(bytes, flip)) }
-            }
-        }
-        TileEnd::Bytes(end, out) => {
-            let flip = _mm_set1_epi8(end.flip as i8);
-            for p in 0..P {
-                let scale = PanelScale::read(&end, end.first + p * PANEL);
+            TileEnd::Bytes(end, out) => {
+                let out = &mut out[tile * R..][..R];
+                let flip = _mm512_set1_epi8(end.flip as i8);
                 for r in 0..R {
-                    let bytes = _mm512_cvtepi32_epi8(scale.integers(sums[r][p]));
-                    // SAFETY: a row of results has those of all panels.
-                    unsafe { _mm_storeu_si128(out[r].as_mut_ptr().add(p * PANEL).cast(), _mm_xor_si128(bytes, flip)) }
+                    // SAFETY: a row of results has 64 bytes.
+                    unsafe {
+                        if P == PANELS {
+                            let integers = std::array::from_fn(|p| scales[p].integers(sums[r][p % P]));
+                            let bytes = _mm512_xor_si512(whole_row(integers, end.signed()), flip);
+                            _mm512_storeu_si512(out[r].as_mut_ptr().cast(), bytes);
+                            continue;
+                        }
+                        for p in 0..P {
+                            let bytes = _mm512_cvtepi32_epi8(scales[p].integers(sums[r][p]));
+                            let bytes = _mm_xor_si128(bytes, _mm512_castsi512_si128(flip));
+                            _mm_storeu_si128(out[r].as_mut_ptr().add(p * PANEL).cast(), bytes);
+                        }
+                    }
                 }
             }
         }
@@ -116,6 +124,7 @@ fn whole_row([a, b, c, d]: [__m512i; PANELS], signed: bool) -> __m512i {
 }
 
 /// What makes bytes of the sums of 16 columns.
+#[derive(Clone, Copy)]
 struct PanelScale {
     bias: __m512,
     factor: __m512,
@@ -123,6 +132,14 @@ struct PanelScale {
 }
 
 impl PanelScale {
+    /// A scale that is not used.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn none() -> PanelScale {
+        let zero = _mm512_setzero_ps();
+        PanelScale { bias: zero, factor: zero, limits: [zero; 2] }
+    }
+
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn read(end: &ByteEnd<'_>, first: usize) -> PanelScale {

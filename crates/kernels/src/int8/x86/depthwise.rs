@@ -10,59 +10,76 @@ use std::arch::x86_64::*;
 
 /// Taps that are multiplied together.
 const TAPS: usize = 4;
+/// Channels of one of two windows in a vector.
+const HALF: usize = CHANNELS / 2;
 /// Most taps whose weights are interleaved in the stack.
 pub(crate) const MOST_TAPS: usize = 64;
 
 /// Vectors of 64 channels.
 type Quarters = [__m512i; PANELS];
 
-/// Computes the sums, or the bytes that they become, of 64 channels.
+/// Computes the sums, or the bytes that they become, of 64 channels, of which `count` are wanted.
 ///
 /// # Safety
 /// The machine has AVX512-VNNI; every tap of every window has 64 bytes in the data and in the
 /// weights, and there are at most [`MOST_TAPS`] taps; `end` has as many rows as there are windows.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-pub(crate) unsafe fn depthwise_vnni(x: &DepthwiseArgs<'_>, end: &mut TileEnd<'_, '_>) {
+pub(crate) unsafe fn depthwise_vnni(x: &DepthwiseArgs<'_>, count: usize, end: &mut TileEnd<'_, '_>) {
+    // SAFETY: promised by the caller.
+    unsafe { if count <= HALF { channels::<2>(x, end) } else { channels::<1>(x, end) } }
+}
+
+/// Computes 64 channels of each window, or 32 of two windows together.
+///
+/// # Safety
+/// The caller promises what [`depthwise_vnni`] asks for.
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+unsafe fn channels<const WINDOWS: usize>(x: &DepthwiseArgs<'_>, end: &mut TileEnd<'_, '_>) {
     let taps = x.segments.len();
     let groups = taps.div_ceil(TAPS);
     let mut weights = [[_mm512_setzero_si512(); PANELS]; MOST_TAPS / TAPS];
     for (g, weights) in weights.iter_mut().enumerate().take(groups) {
-        // SAFETY: promised by the caller.
         *weights = interleaved(|t| match g * TAPS + t < taps {
-            true => unsafe { read(x.weights.as_ptr().wrapping_add((g * TAPS + t) * x.width)) },
+            // SAFETY: promised by the caller.
+            true => unsafe { read([x.weights.as_ptr().wrapping_add((g * TAPS + t) * x.width); WINDOWS]) },
             false => _mm512_setzero_si512(),
         });
     }
     let first = turned(std::array::from_fn(|p| {
         // SAFETY: there are 64 numbers.
-        unsafe { _mm512_loadu_si512(x.first.as_ptr().add(p * PANEL).cast()) }
+        unsafe { _mm512_loadu_si512(x.first.as_ptr().add(p * PANEL % (CHANNELS / WINDOWS)).cast()) }
     }));
     let scale = match &end {
-        TileEnd::Bytes(end, _) => Some(QuarterScale::read(end)),
+        TileEnd::Bytes(end, _) => Some(QuarterScale::read(end, CHANNELS / WINDOWS)),
         TileEnd::Sums(_) => None,
     };
-    for (i, start) in x.starts.iter().enumerate() {
-        let row = x.data.as_ptr().wrapping_add(*start);
+    for (i, starts) in x.starts.chunks(WINDOWS).enumerate() {
+        // The last window stands for one that is not there.
+        let start = |w: usize| starts[w.min(starts.len() - 1)];
+        let rows: [*const u8; WINDOWS] = std::array::from_fn(|w| x.data.as_ptr().wrapping_add(start(w)));
         let mut sums = first;
         for (g, weights) in weights.iter().enumerate().take(groups) {
-            // SAFETY: promised by the caller.
             let data = interleaved(|t| match x.segments.get(g * TAPS + t) {
-                Some(segment) => unsafe { read(row.wrapping_add(*segment)) },
+                // SAFETY: promised by the caller.
+                Some(segment) => unsafe { read(rows.map(|row| row.wrapping_add(*segment))) },
                 None => _mm512_setzero_si512(),
             });
             for q in 0..PANELS {
                 sums[q] = _mm512_dpbusd_epi32(sums[q], data[q], weights[q]);
             }
         }
+        let windows = i * WINDOWS..i * WINDOWS + starts.len();
         // SAFETY: a row has 64 columns.
         unsafe {
             match (&mut *end, &scale) {
-                (TileEnd::Bytes(_, out), Some(scale)) => {
-                    _mm512_storeu_si512(out[i].as_mut_ptr().cast(), scale.bytes(sums));
-                }
+                (TileEnd::Bytes(_, out), Some(scale)) => write::<WINDOWS>(scale.bytes(sums), &mut out[windows]),
                 (TileEnd::Sums(out), _) => {
                     for (p, sums) in turned(sums).into_iter().enumerate() {
-                        _mm512_storeu_si512(out[i].as_mut_ptr().add(p * PANEL).cast(), sums);
+                        let at = p * PANEL;
+                        if let Some(out) = out[windows.clone()].get_mut(at / (CHANNELS / WINDOWS)) {
+                            let at = at % (CHANNELS / WINDOWS);
+                            _mm512_storeu_si512(out.as_mut_ptr().add(at).cast(), sums);
+                        }
                     }
                 }
                 _ => unreachable!("bytes have a scale"),
@@ -71,13 +88,41 @@ pub(crate) unsafe fn depthwise_vnni(x: &DepthwiseArgs<'_>, end: &mut TileEnd<'_,
     }
 }
 
+/// Reads 64 bytes, or 32 of two places.
+///
 /// # Safety
-/// There are 64 bytes.
+/// There are 64 bytes, or 32 at each place.
 #[inline]
 #[target_feature(enable = "avx512f")]
-unsafe fn read(bytes: *const u8) -> __m512i {
+unsafe fn read<const WINDOWS: usize>(places: [*const u8; WINDOWS]) -> __m512i {
     // SAFETY: promised by the caller.
-    unsafe { _mm512_loadu_si512(bytes.cast()) }
+    unsafe {
+        if WINDOWS == 1 {
+            return _mm512_loadu_si512(places[0].cast());
+        }
+        let low = _mm512_castsi256_si512(_mm256_loadu_si256(places[0].cast()));
+        _mm512_inserti64x4::<1>(low, _mm256_loadu_si256(places[WINDOWS - 1].cast()))
+    }
+}
+
+/// Writes 64 bytes, or 32 to each of two rows.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn write<const WINDOWS: usize>(bytes: __m512i, rows: &mut [&mut [u8; CHANNELS]]) {
+    // SAFETY: a row has 64 bytes.
+    unsafe {
+        match rows {
+            [row] if WINDOWS == 1 => _mm512_storeu_si512(row.as_mut_ptr().cast(), bytes),
+            [row, others @ ..] => {
+                _mm256_storeu_si256(row.as_mut_ptr().cast(), _mm512_castsi512_si256(bytes));
+                if let [other] = others {
+                    let high = _mm512_extracti64x4_epi64::<1>(bytes);
+                    _mm256_storeu_si256(other.as_mut_ptr().cast(), high);
+                }
+            }
+            [] => {}
+        }
+    }
 }
 
 /// Interleaves the bytes of four vectors.
@@ -121,11 +166,12 @@ struct QuarterScale {
 impl QuarterScale {
     #[inline]
     #[target_feature(enable = "avx512f")]
-    fn read(end: &ByteEnd<'_>) -> QuarterScale {
+    fn read(end: &ByteEnd<'_>, count: usize) -> QuarterScale {
         let read = |values: &[f32]| {
             let mut some = [0f32; CHANNELS];
-            let values = values[end.first..].iter();
-            some.iter_mut().zip(values).for_each(|(to, from)| *to = *from);
+            for some in some.chunks_mut(count) {
+                some.iter_mut().zip(&values[end.first..]).for_each(|(to, from)| *to = *from);
+            }
             // SAFETY: there are 64 numbers.
             let panels = std::array::from_fn(|p| unsafe { _mm512_loadu_si512(some.as_ptr().add(p * PANEL).cast()) });
             turned(panels).map(|quarter| _mm512_castsi512_ps(quarter))
