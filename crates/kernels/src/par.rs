@@ -490,6 +490,39 @@ mod tests {
         }
     }
 
+    #[test]
+    fn cells_cover_the_rows_between_their_bounds_once() {
+        for par in [&Serial as &dyn Par, &Reverse, &Threads(3)] {
+            let mut out = vec![0usize; 7 * 10];
+            let bounds = [1, 3, 3, 6];
+            par_cells_mut(par, &mut out, 10, &bounds, 4, 8, |piece, start, mut cell, _| {
+                assert!(bounds[piece] < bounds[piece + 1], "an empty piece has no cell");
+                for row in 0..bounds[piece + 1] - bounds[piece] {
+                    for (i, v) in cell.row(row).iter_mut().enumerate() {
+                        *v += (bounds[piece] + row) * 10 + start + i;
+                    }
+                }
+            });
+            let want = (0..70).map(|i| if (10..60).contains(&i) { i } else { 0 });
+            assert_eq!(out, want.collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn rows_of_a_cell_are_lent_together_in_order_only() {
+        let mut out = [0usize; 4 * 3];
+        par_cells_mut(&Serial, &mut out, 3, &[0, 4], 2, 0, |_, start, mut cell, _| {
+            for (i, row) in cell.rows(&[0, 2, 3]).into_iter().enumerate() {
+                row.fill(10 * start + i + 1);
+            }
+            for wrong in [[1, 1], [2, 0], [3, 4]] {
+                let lend = std::panic::AssertUnwindSafe(|| drop(cell.rows(&wrong)));
+                assert!(std::panic::catch_unwind(lend).is_err(), "{wrong:?}");
+            }
+        });
+        assert_eq!(out, [1, 1, 21, 0, 0, 0, 2, 2, 22, 3, 3, 23]);
+    }
+
     struct Twice;
     impl Par for Twice {
         fn run(&self, chunks: usize, _: usize, body: &(dyn Fn(usize, &mut [u8]) + Sync)) {

@@ -60,8 +60,8 @@ pub(super) struct BandArgs<'a, T> {
 }
 
 impl<T> BandArgs<'_, T> {
-    /// The end of sums that become bytes while they are in registers, if they do.
-    pub fn in_registers(&self, flip: u8) -> Option<ByteEnd<'_>> {
+    /// The end of sums that become bytes in vectors, if they do.
+    pub fn in_vectors(&self, flip: u8) -> Option<ByteEnd<'_>> {
         let sums = self.products.in_registers().then(|| self.epilogue.limited())??;
         Some(ByteEnd { sums, first: self.columns[0], flip })
     }
@@ -89,13 +89,39 @@ impl<'a, T: RoundTo> Band<'a, T> {
 
     /// Computes the results of some rows and columns.
     pub fn compute(&mut self, x: &BandArgs<'_, T>) {
-        if let Some(end) = x.in_registers(0) {
+        if let Some(end) = x.in_vectors(0).filter(|end| end.sums.addend.is_none()) {
             let results: &mut [[u8; COLUMNS]] = bytemuck::cast_slice_mut(&mut *self.results);
             let results: &mut [[u8; COLUMNS]; BAND] = results.first_chunk_mut().expect("a band of results");
             return x.run_to(end, &mut results.each_mut());
         }
         x.products.run(x.starts, x.columns, x.signed, TileEnd::Sums(self.sums));
         self.finish(x.starts.len(), x.columns, x.epilogue, x.added);
+    }
+
+    /// Computes bytes of a whole band, with rows that are added to them, all bytes of which have bits
+    /// flipped.
+    #[cfg(target_arch = "x86_64")]
+    pub fn run_added(
+        &mut self,
+        x: &BandArgs<'_, T>,
+        end: &ByteEnd<'_>,
+        (addend, flip): (&[&[u8; COLUMNS]; BAND], u8),
+        rows: &mut [&mut [u8; COLUMNS]; BAND],
+    ) {
+        x.products.run(x.starts, x.columns, x.signed, TileEnd::Sums(self.sums));
+        // SAFETY: levels whose sums become bytes in registers have AVX-512.
+        unsafe { super::x86::finish_added(end, self.sums, addend, flip, rows) }
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    pub fn run_added(
+        &mut self,
+        _: &BandArgs<'_, T>,
+        _: &ByteEnd<'_>,
+        _: (&[&[u8; COLUMNS]; BAND], u8),
+        _: &mut [&mut [u8; COLUMNS]; BAND],
+    ) {
+        unreachable!("no level has bytes in registers");
     }
 
     fn finish(&mut self, rows: usize, [first, columns]: [usize; 2], epilogue: &dyn Epilogue<T>, added: bool) {

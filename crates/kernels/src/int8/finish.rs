@@ -22,19 +22,22 @@ pub trait Epilogue<T>: Sync {
     /// Writes the results of a block.
     fn finish(&self, block: &SumsBlock<'_>, out: &mut [[T; COLUMNS]]);
 
-    /// The same results as limited numbers, if they are bytes that depend on the sums alone.
+    /// The same results as limited numbers, if they are bytes and no others.
     fn limited(&self) -> Option<LimitedSums<'_>> {
         None
     }
 }
 
-/// Results that are `(sum + bias) * factor`, limited and rounded half to even. None is NaN.
+/// Results that are `(sum + bias) * factor`, perhaps limited and with an addend, then limited and
+/// rounded half to even. None is NaN.
 #[derive(Clone, Copy)]
 pub struct LimitedSums<'a> {
     /// The bias of each column.
     pub bias: &'a [f32],
     /// The factor of each column.
     pub factor: &'a [f32],
+    /// The addend, and the least and the largest number that it is added to.
+    pub addend: Option<(AddedBytes, [f32; 2])>,
     /// The least and the largest result, which a byte holds.
     pub limits: [f32; 2],
 }
@@ -132,29 +135,31 @@ impl<T: RoundTo> Epilogue<T> for ScaledSums {
     }
 
     fn limited(&self) -> Option<LimitedSums<'_>> {
-        let signed = T::SIGNED_BYTE?;
-        if self.addend.is_some() || !self.finite {
-            return None;
-        }
-        let mut limits = [f32::NEG_INFINITY, f32::INFINITY];
-        // Limits of limited numbers are limits.
-        let mut limit = |low: f32, high: f32| limits = limits.map(|v| v.max(low).min(high));
-        for function in self.functions.into_iter().flatten() {
-            match function {
-                Function::Relu => limit(0.0, f32::INFINITY),
-                Function::Clip(low, high) => limit(low * self.unit, high * self.unit),
-                _ => return None,
-            }
-        }
-        if signed {
-            limit(-128.0, 127.0)
-        } else {
-            limit(0.0, 255.0)
+        let byte = if T::SIGNED_BYTE? { [-128.0, 127.0] } else { [0.0, 255.0] };
+        let of_function = |function| match function {
+            None => Some(ANY),
+            Some(Function::Relu) => Some([0.0, f32::INFINITY]),
+            Some(Function::Clip(low, high)) => Some([low * self.unit, high * self.unit]),
+            _ => None,
         };
-        let sound = limits[0] <= limits[1];
-        sound.then_some(LimitedSums { bias: &self.bias, factor: &self.factor, limits })
+        let [before, after] = [of_function(self.functions[0])?, of_function(self.functions[1])?];
+        // Limits of limited numbers are limits.
+        let limited = |numbers: [f32; 2], [low, high]: [f32; 2]| numbers.map(|v| v.max(low).min(high));
+        let most = self.addend.map_or(before, |added| [f32::NEG_INFINITY, added.most]);
+        let limits = limited(limited(most, after), byte);
+        let finite = self.finite && self.addend.is_none_or(|added| added.factor.is_finite());
+        let sound = |[low, high]: [f32; 2]| low <= high;
+        (finite && sound(before) && sound(limits)).then_some(LimitedSums {
+            bias: &self.bias,
+            factor: &self.factor,
+            addend: self.addend.map(|added| (added, before)),
+            limits,
+        })
     }
 }
+
+/// All numbers.
+const ANY: [f32; 2] = [f32::NEG_INFINITY, f32::INFINITY];
 
 impl ScaledSums {
     /// The bias and the factor of the columns of a block.

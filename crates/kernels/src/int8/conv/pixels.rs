@@ -56,12 +56,22 @@ impl<T: RoundTo> ConvJob<'_, T> {
         let args = self.band_of(data, &pixels.starts[..count], [tile.start, tile.len()]);
         if self.has_whole_tiles()
             && count == BAND
-            && let Some(end) = args.in_registers(zero)
+            && let Some(end) = args.in_vectors(zero)
         {
             let rows = cell.rows(pixels.places);
-            return args.run_to(end, &mut rows.map(|row| row[at..].first_chunk_mut().expect("pixels are whole tiles")));
+            let mut rows = rows.map(|row| row[at..].first_chunk_mut().expect("pixels are whole tiles"));
+            return match self.operands.addend {
+                Some(addend) => {
+                    let mut from = [&[0; COLUMNS]; BAND];
+                    self.each_added(pixels, |i, pixel| {
+                        from[i] = pixel[tile.start..].first_chunk().expect("pixels are whole tiles");
+                    });
+                    band.run_added(&args, &end, (&from, sign_flip(addend.signed)), &mut rows);
+                }
+                None => args.run_to(end, &mut rows),
+            };
         }
-        self.read_pixels_added(pixels, &tile, band);
+        self.read_added(pixels, &tile, band);
         band.compute(&args);
         let results: &[[u8; COLUMNS]] = bytemuck::cast_slice(&*band.results);
         for (place, results) in pixels.places.iter().zip(results).take(count) {
@@ -98,20 +108,27 @@ impl<T: RoundTo> ConvJob<'_, T> {
         })
     }
 
-    /// Reads what is added to some filters of a band of pixels.
-    fn read_pixels_added(&self, pixels: &PixelBand<'_>, tile: &Range<usize>, band: &mut Band<'_, T>) {
+    /// Copies what is added to some filters of a band of pixels.
+    fn read_added(&self, pixels: &PixelBand<'_>, tile: &Range<usize>, band: &mut Band<'_, T>) {
+        let flip = sign_flip(self.operands.addend.is_some_and(|addend| addend.signed));
+        self.each_added(pixels, |i, pixel| {
+            let from = &pixel[tile.start..];
+            let len = tile.len().next_multiple_of(PANEL).min(from.len());
+            flip_to(&mut band.addend[i][..len], from, flip);
+        });
+    }
+
+    /// Calls `body` with each of the pixels that are added to a band.
+    fn each_added<'b>(&'b self, pixels: &PixelBand<'_>, mut body: impl FnMut(usize, &'b [u8])) {
         let (Some(addend), Some(form)) = (self.operands.addend, self.conv.pixels) else { return };
-        let (shape, flip) = (form.addend, sign_flip(addend.signed));
-        let len = tile.len().next_multiple_of(PANEL).min(shape.pixel() - tile.start);
-        let mut to = &mut band.addend[..pixels.count];
+        let shape = form.addend;
         let (mut row, mut column) = (pixels.first / shape.w, pixels.first % shape.w);
-        while !to.is_empty() {
-            let (some, others) = to.split_at_mut((shape.w - column).min(to.len()));
-            let from = &addend.bytes[shape.offset(pixels.image, 0, row, column)..];
-            for (to, from) in some.iter_mut().zip(from.chunks(shape.pixel())) {
-                flip_to(&mut to[..len], &from[tile.start..], flip);
-            }
-            (to, row, column) = (others, row + 1, 0);
+        let mut next = 0;
+        while next < pixels.count {
+            let some = (shape.w - column).min(pixels.count - next);
+            let from = addend.bytes[shape.offset(pixels.image, 0, row, column)..].chunks_exact(shape.pixel());
+            from.take(some).enumerate().for_each(|(i, pixel)| body(next + i, pixel));
+            (next, row, column) = (next + some, row + 1, 0);
         }
     }
 }
