@@ -19,6 +19,10 @@ REFUSED = {
         lambda mx: mx.onnx.export_model(mx.sym.erf(mx.sym.var("x")), {}, [(1, 2)]),
         "MXNet 1.9.1 may write it",
     ),
+    "export_model of integers": (
+        lambda mx: mx.onnx.export_model(mx.sym.contrib.quantize_v2(mx.sym.var("x")), {}, [(1, 2)]),
+        r"computes on 8-bit integers .*\. Write the float32 model",
+    ),
     "CudaModule": (lambda mx: mx.rtc.CudaModule(""), "mx.operator.CustomOp"),
     "compute capability": (
         lambda mx: mx.util.get_cuda_compute_capability(mx.gpu()),

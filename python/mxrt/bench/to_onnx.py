@@ -25,6 +25,14 @@ Array = np.ndarray[Any, Any]
 class Untranslatable(Exception):
     """The graph has something that this module cannot write as ONNX."""
 
+    remedy = "MXNet 1.9.1 may write it, from the same files: mx.onnx.export_model"
+
+
+class OnIntegers(Untranslatable):
+    """The graph computes on 8-bit integers."""
+
+    remedy = "Write the float32 model that it was made of as ONNX, and quantize that with onnxruntime"
+
 
 def export(graph: Symbol, params: Mapping[str, Array], shapes: Mapping[str, tuple[int, ...]], path: Path) -> None:
     """Writes the graph with these parameters for inputs of these shapes (all float32)."""
@@ -32,6 +40,8 @@ def export(graph: Symbol, params: Mapping[str, Array], shapes: Mapping[str, tupl
     nodes = json.loads(graph.tojson())
     names = _unique([node["name"] for node in nodes["nodes"]])
     for node, name in zip(nodes["nodes"], names, strict=True):
+        if node["op"].startswith(("_contrib_quantize", "_sg_mkldnn_")):
+            raise OnIntegers(f"node '{node['name']}' ({node['op']}) computes on 8-bit integers as MXNet does")
         if node["op"] != "null":
             inputs = [_source(names, node, entry) for entry in node["inputs"]]
             writer.translate(node["op"], name, node.get("attrs", {}), inputs)

@@ -44,10 +44,7 @@ def write(
     try:
         to_onnx.export(graph, {name: _float32(one) for name, one in values.items()}, shapes, target)
     except to_onnx.Untranslatable as error:
-        raise ModelError(
-            f"the model cannot be written as ONNX: {error}. MXNet 1.9.1 may write it, from the same files: "
-            "mx.onnx.export_model"
-        ) from None
+        raise ModelError(f"the model cannot be written as ONNX: {error}. {error.remedy}") from None
     except OSError as error:
         raise ModelError(f"'{target}' cannot be written: {error.strerror}; nothing was saved") from None
 

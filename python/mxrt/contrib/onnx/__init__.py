@@ -84,9 +84,7 @@ def export_model(
     try:
         to_onnx.export(graph, values, known, Path(onnx_file_path))
     except to_onnx.Untranslatable as error:
-        raise MXNetNotImplementedError(
-            f"onnx.export_model: {error}. MXNet 1.9.1 may write it, of the same files"
-        ) from None
+        raise MXNetNotImplementedError(f"onnx.export_model: {error}. {error.remedy}") from None
     except OSError as error:
         raise MXNetError(f"onnx.export_model: '{onnx_file_path}' cannot be written: {error.strerror}") from error
     return onnx_file_path
