@@ -1,4 +1,4 @@
-"""Layouts of quantized networks: images stay channels last between layers, and numbers are the same."""
+"""Layouts of quantized networks: images stay channels last, and numbers are the same."""
 
 from __future__ import annotations
 

@@ -79,7 +79,8 @@ def test_a_model_is_named_with_the_number_of_its_parameters(tmp_path) -> None:
         assert words or result.stdout.startswith("digits_cnn: ")
     symbol = tmp_path / "digits_cnn-symbol.json"
     symbol.write_text(symbol.read_text()[:5000])
-    assert ": digits_cnn-symbol.json: cannot load the symbol" in mxrt("serve", f"{prefix}-0000", "--check", *SHAPE).stderr
+    result = mxrt("serve", f"{prefix}-0000", "--check", *SHAPE)
+    assert ": digits_cnn-symbol.json: cannot load the symbol" in result.stderr
 
 
 def test_a_server_warns_of_a_model_that_did_not_answer(mx, capfd) -> None:

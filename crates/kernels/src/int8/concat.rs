@@ -15,9 +15,9 @@ const CHUNK: usize = 32 << 10;
 pub struct JoinedPixels<'a> {
     /// The bytes.
     pub rows: Rows<'a>,
-    /// Their layout.
+    /// Layout of the bytes.
     pub shape: BlockedShape,
-    /// Steps of the results for one of theirs.
+    /// Steps of the results for one step of the bytes.
     pub factor: f32,
 }
 

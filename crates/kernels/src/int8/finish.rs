@@ -22,7 +22,7 @@ pub trait Epilogue<T>: Sync {
     /// Writes the results of a block.
     fn finish(&self, block: &SumsBlock<'_>, out: &mut [[T; COLUMNS]]);
 
-    /// The same results as limited numbers, if they are bytes and no others.
+    /// Returns the results as limited numbers, if they are bytes and no others.
     fn limited(&self) -> Option<LimitedSums<'_>> {
         None
     }

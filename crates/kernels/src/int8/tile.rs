@@ -22,11 +22,11 @@ const CORRECTIONS: usize = PANEL * size_of::<i32>();
 /// Sums of a row of a tile.
 pub type Sums = [i32; COLUMNS];
 
-/// What becomes of sums, row by row.
+/// Destination of sums, row by row.
 pub(super) enum TileEnd<'a, 'b> {
-    /// They are stored.
+    /// Stores the sums.
     Sums(&'a mut [Sums]),
-    /// They become bytes, of levels that do so.
+    /// Makes bytes of them, on levels that do so.
     Bytes(ByteEnd<'a>, &'a mut [&'b mut [u8; COLUMNS]]),
 }
 

@@ -154,7 +154,7 @@ pub(super) unsafe fn finish_added(
     }
 }
 
-/// What makes bytes of the sums of 16 columns.
+/// Biases, factors and limits that make bytes of the sums of 16 columns.
 #[derive(Clone, Copy)]
 struct PanelScale {
     bias: __m512,

@@ -11,7 +11,7 @@ use mxrt_tensor::{DType, Shape, TensorRef};
 /// A layer whose sums are products of bytes.
 pub(crate) enum Int8Layer {
     /// Windows of images by filters.
-    Conv(Int8Conv),
+    Conv(Box<Int8Conv>),
     /// Rows by the rows of the weights.
     Dense {
         /// the product
@@ -30,7 +30,7 @@ impl Int8Layer {
         options: &KernelOptions,
         pixels: Option<PixelForm>,
     ) -> Int8Layer {
-        Int8Layer::Conv(Int8Conv {
+        Int8Layer::Conv(Box::new(Int8Conv {
             batch: data[0],
             channels: data[1],
             filters: geometry.filters,
@@ -43,7 +43,7 @@ impl Int8Layer {
             dilate: three(&geometry.dilate, 1),
             isa: options.isa,
             pixels,
-        })
+        }))
     }
 
     /// A dense layer with weights of this shape.
@@ -113,11 +113,11 @@ impl Int8Layer {
 
     /// Name in plans.
     pub fn describe(&self) -> String {
-        let pixels = match self {
-            Int8Layer::Conv(Int8Conv { pixels: Some(form), .. }) if form.data.is_some() => ", pixels",
-            Int8Layer::Conv(Int8Conv { pixels: Some(_), .. }) => ", to pixels",
-            _ => "",
+        let form = match self {
+            Int8Layer::Conv(conv) => conv.pixels,
+            Int8Layer::Dense { .. } => None,
         };
+        let pixels = form.map_or("", |form| if form.data.is_some() { ", pixels" } else { ", to pixels" });
         self.packing() + pixels
     }
 
@@ -125,7 +125,7 @@ impl Int8Layer {
     pub fn packing(&self) -> String {
         match self {
             Int8Layer::Conv(conv) => {
-                let Int8Conv { channels, filters, groups, kernel: [d, h, w], .. } = conv;
+                let Int8Conv { channels, filters, groups, kernel: [d, h, w], .. } = &**conv;
                 format!("int8 {} {channels}>{filters}/{groups} {d}x{h}x{w}", self.level().name())
             }
             Int8Layer::Dense { size: [_, inputs, outputs], .. } => {

@@ -139,9 +139,9 @@ struct PixelBand<'a> {
     /// The number of the first pixel.
     first: usize,
     count: usize,
-    /// Offsets of their windows.
+    /// Offsets of the windows.
     starts: &'a [usize; BAND],
-    /// Their rows in the cell.
+    /// Rows of the pixels in the cell.
     places: &'a [usize; BAND],
 }
 

@@ -154,7 +154,7 @@ fn turned([a, b, c, d]: Quarters) -> Quarters {
     ]
 }
 
-/// What makes bytes of interleaved sums.
+/// Biases, factors and limits that make bytes of interleaved sums.
 struct QuarterScale {
     bias: [__m512; PANELS],
     factor: [__m512; PANELS],
