@@ -50,19 +50,13 @@ impl Depthwise<'_> {
 
     /// Computes 64 channels, from a multiple of that on, of rows of windows that begin at these offsets.
     /// The first `count` of them are wanted.
-    pub fn run(
-        &self,
-        data: &[u8],
-        starts: &[usize],
-        [first, count]: [usize; 2],
-        signed: bool,
-        mut end: TileEnd<'_, '_>,
-    ) {
+    pub fn run(&self, data: &[u8], starts: &[usize], [first, count]: [usize; 2], signed: bool, end: TileEnd<'_, '_>) {
         let (weights, corrections) = self.packed.split_at(self.width * self.segments.len());
         let corrections = corrections.as_chunks::<4>().0;
         let reach = starts.iter().max().zip(self.segments.iter().max()).map_or(0, |(start, last)| start + last);
         assert!(reach + self.width <= data.len(), "a window ends at {} of {}", reach + self.width, data.len());
-        assert!(first + CHANNELS <= self.width && starts.len() <= end.rows(), "{first} of {} channels", self.width);
+        assert!(first + CHANNELS <= self.width && count <= CHANNELS, "{first} and {count} of {} channels", self.width);
+        assert!(starts.len() <= end.rows(), "{} windows in {} rows", starts.len(), end.rows());
         let of = |i: usize| if signed { i32::from_ne_bytes(corrections[first + i]) } else { 0 };
         let x = DepthwiseArgs {
             data: &data[first..],
@@ -76,7 +70,7 @@ impl Depthwise<'_> {
             // SAFETY: windows were checked above, and `Level::or_best` found the instructions.
             #[cfg(target_arch = "x86_64")]
             Level::Vnni if self.in_registers() => unsafe {
-                super::x86::depthwise_vnni(&x, count, &mut end);
+                super::x86::depthwise_vnni(&x, count, end);
             },
             _ => channel_sums(&x, end.sums()),
         }

@@ -32,6 +32,7 @@ pub(super) enum TileEnd<'a, 'b> {
 
 /// The end of sums that become bytes.
 #[derive(Clone, Copy)]
+#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "no level makes bytes in vectors"))]
 pub(super) struct ByteEnd<'a> {
     pub sums: LimitedSums<'a>,
     /// The first column.
@@ -40,6 +41,7 @@ pub(super) struct ByteEnd<'a> {
     pub flip: u8,
 }
 
+#[cfg(target_arch = "x86_64")]
 impl ByteEnd<'_> {
     /// Whether results may be negative. Others are the same bytes in either type.
     pub fn signed(&self) -> bool {

@@ -24,7 +24,7 @@ type Quarters = [__m512i; PANELS];
 /// The machine has AVX512-VNNI; every tap of every window has 64 bytes in the data and in the
 /// weights, and there are at most [`MOST_TAPS`] taps; `end` has as many rows as there are windows.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-pub(crate) unsafe fn depthwise_vnni(x: &DepthwiseArgs<'_>, count: usize, end: &mut TileEnd<'_, '_>) {
+pub(crate) unsafe fn depthwise_vnni(x: &DepthwiseArgs<'_>, count: usize, end: TileEnd<'_, '_>) {
     // SAFETY: promised by the caller.
     unsafe { if count <= HALF { channels::<2>(x, end) } else { channels::<1>(x, end) } }
 }
@@ -34,7 +34,7 @@ pub(crate) unsafe fn depthwise_vnni(x: &DepthwiseArgs<'_>, count: usize, end: &m
 /// # Safety
 /// The caller promises what [`depthwise_vnni`] asks for.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-unsafe fn channels<const WINDOWS: usize>(x: &DepthwiseArgs<'_>, end: &mut TileEnd<'_, '_>) {
+unsafe fn channels<const WINDOWS: usize>(x: &DepthwiseArgs<'_>, mut end: TileEnd<'_, '_>) {
     let taps = x.segments.len();
     let groups = taps.div_ceil(TAPS);
     let mut weights = [[_mm512_setzero_si512(); PANELS]; MOST_TAPS / TAPS];
@@ -71,7 +71,7 @@ unsafe fn channels<const WINDOWS: usize>(x: &DepthwiseArgs<'_>, end: &mut TileEn
         let windows = i * WINDOWS..i * WINDOWS + starts.len();
         // SAFETY: a row has 64 columns.
         unsafe {
-            match (&mut *end, &scale) {
+            match (&mut end, &scale) {
                 (TileEnd::Bytes(_, out), Some(scale)) => write::<WINDOWS>(scale.bytes(sums), &mut out[windows]),
                 (TileEnd::Sums(out), _) => {
                     for (p, sums) in turned(sums).into_iter().enumerate() {
