@@ -81,6 +81,7 @@ def test_a_model_is_named_with_the_number_of_its_parameters(tmp_path) -> None:
     symbol.write_text(symbol.read_text()[:5000])
     result = mxrt("serve", f"{prefix}-0000", "--check", *SHAPE)
     assert ": digits_cnn-symbol.json: cannot load the symbol" in result.stderr
+    assert "it ends too early; copy or download it again" in result.stderr
 
 
 def test_a_server_warns_of_a_model_that_did_not_answer(mx, capfd) -> None:

@@ -203,7 +203,10 @@ fn errors_name_the_node_and_the_key() {
             "'mxnet_version': expected [\"int\", version]",
         ),
         (graph(DATA, "[0]", "[[0, 0]]") + "x", "trailing characters"),
-        ("{".to_owned(), "EOF while parsing"),
+        (
+            "{".to_owned(),
+            "EOF while parsing an object at line 1 column 1: it ends too early; copy or download it again",
+        ),
         ("".to_owned(), "EOF while parsing"),
         ("[1]".to_owned(), "expected an object with the fields nodes"),
         ("[".repeat(100_000), "cannot load the symbol"),

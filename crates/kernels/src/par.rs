@@ -306,9 +306,10 @@ pub fn par_cells_mut<T: Send>(
     scratch_bytes: usize,
     body: impl Fn(usize, usize, Columns<'_, T>, &mut [u8]) + Sync,
 ) {
-    let all = bounds.last().map_or(0, |rows| rows * inner);
-    assert!(bounds.is_sorted() && all <= out.len(), "rows up to {bounds:?} of {inner} in {} elements", out.len());
-    if all == 0 {
+    let all = bounds.last().map_or(Some(0), |rows| rows.checked_mul(inner));
+    let inside = bounds.is_sorted() && all.is_some_and(|all| all <= out.len());
+    assert!(inside, "rows up to {bounds:?} of {inner} in {} elements", out.len());
+    if all == Some(0) {
         return;
     }
     let base = SendPtr(out.as_mut_ptr());

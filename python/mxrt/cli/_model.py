@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import _mxrt
-from ..base import MXNetError
 from ._errors import ModelError, UsageError
 
 if TYPE_CHECKING:
@@ -256,15 +255,10 @@ class Loaded:
 
 
 def load(files: Files) -> Symbol:
-    """The graph of a model. ModelError where its file ends too early."""
+    """The graph of a model."""
     from .. import symbol as symbols
 
-    try:
-        return symbols.load(str(files.symbol))
-    except MXNetError as error:
-        if "EOF while parsing" not in str(error):
-            raise
-        raise ModelError(f"{error}: the file ends too early; copy or download it again") from None
+    return symbols.load(str(files.symbol))
 
 
 def open_model(

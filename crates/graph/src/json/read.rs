@@ -48,7 +48,14 @@ pub(super) struct RawEntry {
 pub(super) fn read(text: &str) -> Result<RawGraph, GraphError> {
     let mut json = serde_json::Deserializer::from_str(text);
     let graph = GraphVisitor { inner: false }.deserialize(&mut json).and_then(|g| json.end().map(|()| g));
-    graph.map_err(|e| GraphError::Json(e.to_string()))
+    graph.map_err(|e| {
+        let mut words = e.to_string();
+        // Places that were added to an error hide its kind.
+        if words.contains("EOF while parsing") {
+            words.push_str(": it ends too early; copy or download it again");
+        }
+        GraphError::Json(words)
+    })
 }
 
 const GRAPH_KEYS: &[&str] = &["nodes", "arg_nodes", "node_row_ptr", "heads", "attrs"];

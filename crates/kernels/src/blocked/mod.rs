@@ -1,4 +1,5 @@
 //! The blocked layout of activations, and the layers on it that are no convolutions.
+//! [`BlockedShape::pixels`] describes that of bytes, whose layers are in `int8`.
 //!
 //! A tensor is `[n][C / 16][top + h + bottom][left + w + right][16]` with a halo of zeros. Between
 //! layers on tiles (see `amx`) it may be in lines instead: blocks of 32 channels in bf16, which take

@@ -108,8 +108,9 @@ impl<'a, T: RoundTo> Band<'a, T> {
         (addend, flip): (&[&[u8; COLUMNS]; BAND], u8),
         rows: &mut [&mut [u8; COLUMNS]; BAND],
     ) {
+        assert!(x.products.in_registers() && end.sums.addend.is_some(), "no bytes of sums and an addend");
         x.products.run(x.starts, x.columns, x.signed, TileEnd::Sums(self.sums));
-        // SAFETY: levels whose sums become bytes in registers have AVX-512.
+        // SAFETY: only levels with AVX-512 make bytes in vectors.
         unsafe { super::x86::finish_added(end, self.sums, addend, flip, rows) }
     }
 

@@ -1,6 +1,6 @@
-//! Convolutions of bytes. An image is copied channels last, as unsigned numbers with what pads it;
-//! then the windows of an output pixel are a few runs of bytes, the same for every pixel, and
-//! products read them where they are.
+//! Convolutions of bytes. An image in planes is copied channels last, as unsigned numbers with what
+//! pads it; pixels have that form. Then the windows of an output pixel are a few runs of bytes, the
+//! same for every pixel, and products read them where they are.
 
 use super::band::{BAND, Band, BandArgs, Products};
 use super::depthwise::{CHANNELS, Depthwise};
@@ -189,9 +189,6 @@ impl Int8Conv {
 
     /// Images that are copied and multiplied together.
     fn together(&self) -> usize {
-        if self.data_pixels().is_some() {
-            return self.batch;
-        }
         (COPIED / self.image_len().unwrap_or(usize::MAX).max(1)).clamp(1, self.batch.max(1))
     }
 
@@ -403,10 +400,9 @@ impl<T: RoundTo> ConvJob<'_, T> {
         let Axes { output: [_, height, width], stride, copied, .. } = self.axes;
         let [mut d, mut h, mut w] = [first / (height * width), first / width % height, first % width];
         // A halo may be wider than the padding.
-        let [above, before] = self
-            .conv
-            .data_pixels()
-            .map_or([0; 2], |data| [data.halo.top - self.axes.pad[1], data.halo.left - self.axes.pad[2]]);
+        let beyond = |halo: usize, axis: usize| halo.checked_sub(self.axes.pad[axis]).expect("a halo has the padding");
+        let data = self.conv.data_pixels();
+        let [above, before] = data.map_or([0; 2], |data| [beyond(data.halo.top, 1), beyond(data.halo.left, 2)]);
         let row = |d: usize, h: usize| {
             ((d * stride[0] * copied[1] + h * stride[1] + above) * copied[2] + before) * self.pixel_len
         };

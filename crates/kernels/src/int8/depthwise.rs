@@ -53,8 +53,9 @@ impl Depthwise<'_> {
     pub fn run(&self, data: &[u8], starts: &[usize], [first, count]: [usize; 2], signed: bool, end: TileEnd<'_, '_>) {
         let (weights, corrections) = self.packed.split_at(self.width * self.segments.len());
         let corrections = corrections.as_chunks::<4>().0;
-        let reach = starts.iter().max().zip(self.segments.iter().max()).map_or(0, |(start, last)| start + last);
-        assert!(reach + self.width <= data.len(), "a window ends at {} of {}", reach + self.width, data.len());
+        let ends = starts.iter().max().zip(self.segments.iter().max());
+        let reach = ends.map_or(Some(0), |(start, last)| start.checked_add(*last)?.checked_add(self.width));
+        assert!(reach.is_some_and(|end| end <= data.len()), "a window ends at {reach:?} of {}", data.len());
         assert!(first + CHANNELS <= self.width && count <= CHANNELS, "{first} and {count} of {} channels", self.width);
         assert!(starts.len() <= end.rows(), "{} windows in {} rows", starts.len(), end.rows());
         let of = |i: usize| if signed { i32::from_ne_bytes(corrections[first + i]) } else { 0 };

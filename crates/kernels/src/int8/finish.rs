@@ -29,7 +29,7 @@ pub trait Epilogue<T>: Sync {
 }
 
 /// Results that are `(sum + bias) * factor`, perhaps limited and with an addend, then limited and
-/// rounded half to even. None is NaN.
+/// rounded half to even. No result is NaN.
 #[derive(Clone, Copy)]
 pub struct LimitedSums<'a> {
     /// The bias of each column.
@@ -139,7 +139,9 @@ impl<T: RoundTo> Epilogue<T> for ScaledSums {
         let of_function = |function| match function {
             None => Some(ANY),
             Some(Function::Relu) => Some([0.0, f32::INFINITY]),
-            Some(Function::Clip(low, high)) => Some([low * self.unit, high * self.unit]),
+            Some(Function::Clip(low, high)) => {
+                Some([low * self.unit, high * self.unit]).filter(|limits| !limits.iter().any(|limit| limit.is_nan()))
+            }
             _ => None,
         };
         let [before, after] = [of_function(self.functions[0])?, of_function(self.functions[1])?];

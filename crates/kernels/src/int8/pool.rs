@@ -86,6 +86,9 @@ impl PoolWindow<'_> {
     /// Calls `body` with 64 channels of each pixel, from channel `at` of the window on.
     #[inline(always)]
     fn each(&self, at: usize, mut body: impl FnMut(&[u8; PIXEL])) {
+        if self.columns.is_empty() {
+            return;
+        }
         for row in self.rows.clone() {
             let begin = self.shape.offset(self.image, 0, row, self.columns.start) + self.channel + at;
             for pixel in self.data.bytes[begin..].chunks(self.shape.pixel()).take(self.columns.len()) {
@@ -171,10 +174,13 @@ mod tests {
             ([7, 7], [7, 7], [1, 1], [0, 0], [1, 1]),
             // The last windows reach over the padding.
             ([8, 6], [3, 2], [2, 3], [0, 1], [4, 3]),
+            // The last ones are outside of the image.
+            ([5, 4], [1, 1], [2, 2], [0, 0], [3, 3]),
         ] {
             let params = Pool2dParams { kernel, stride, pad };
             let halo = |some| Halo { top: some, left: 2, bottom: 1, right: some };
-            let input = BlockedShape::pixels(n, c, size[0], size[1], halo(1));
+            let input =
+                BlockedShape::pixels(n, c, size[0], size[1], if pad == [0, 0] { Halo::default() } else { halo(1) });
             let output = BlockedShape::pixels(n, c, out[0], out[1], halo(2));
             let planes: Vec<u8> = (0..n * c * size[0] * size[1]).map(|i| (i * 7919 % 253) as u8).collect();
             for kind in [PoolKind::Max, PoolKind::Average { count_pad: true }, PoolKind::Average { count_pad: false }] {

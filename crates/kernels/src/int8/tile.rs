@@ -111,7 +111,8 @@ impl<'a> Windows<'a> {
         let count = panels.len() / len;
         assert!((1..=PANELS).contains(&count), "{count} panels");
         let most = rows.iter().max().copied().unwrap_or(0);
-        assert!(most + self.reach <= self.data.len(), "a row ends at {} of {}", most + self.reach, self.data.len());
+        let end_of_rows = most.checked_add(self.reach).filter(|end| *end <= self.data.len());
+        assert!(end_of_rows.is_some(), "a row at {most} ends after {} bytes", self.data.len());
         let run = |starts: &[usize], end: TileEnd<'_, '_>| {
             let tiles = TileArgs { starts, windows: self, panels, panel_len: len, count, signed };
             match level {

@@ -11,7 +11,7 @@ use crate::quantized::layer::rows;
 use crate::quantized::{WITH_RANGE, concat, infer_scalars, scale, store_range};
 use mxrt_engine::OpError;
 use mxrt_kernels::blocked::BlockedShape;
-use mxrt_kernels::blocked::PoolKind;
+use mxrt_kernels::blocked::{PIXEL, PoolKind};
 use mxrt_kernels::int8::{JoinedPixels, PixelForm, join_pixels, pool_pixels};
 use mxrt_kernels::window::three;
 use mxrt_tensor::DType;
@@ -81,6 +81,16 @@ fn is_bytes(dtype: DType) -> bool {
     matches!(dtype, DType::I8 | DType::U8)
 }
 
+/// Largest ratio of an image with its halo to the image, unless both are small.
+const MOST_PADDED: usize = 16;
+
+/// Whether pixels take much more memory than planes.
+fn is_wasteful(layout: &BlockedLayout) -> bool {
+    let BlockedLayout { channels, height, width, .. } = *layout;
+    let pixel = channels.next_multiple_of(PIXEL);
+    pixel > 4 * channels && pixel.saturating_mul(height).saturating_mul(width) > 4 << 20
+}
+
 /// The offer of a quantized convolution to make pixels. It reads them where its data are pixels.
 pub(crate) fn conv_form(attrs: &Attrs, signature: &Signature<'_>) -> Option<BlockedForm> {
     let parts = conv::Parts::of(attrs);
@@ -109,12 +119,21 @@ pub(crate) fn conv_form(attrs: &Attrs, signature: &Signature<'_>) -> Option<Bloc
     if groups > 1 && !depthwise && !(channels / groups).is_multiple_of(4) {
         return None;
     }
+    if is_wasteful(&output) {
+        return None;
+    }
+    let padded = (input.height + input.halo[0] + input.halo[2])
+        .checked_mul(input.width.checked_add(input.halo[1])?.checked_add(input.halo[3])?)?;
+    let from_blocked = (padded <= MOST_PADDED * (input.height * input.width).max(256)).then_some(input);
     let mut inputs = vec![Layout::Plain; signature.inputs.len()];
     if let Some(at) = parts.addend() {
+        if signature.inputs.get(at)?.shape != out.shape {
+            return None;
+        }
         *inputs.get_mut(at)? = Layout::Blocked(output);
     }
     let output = Layout::Blocked(output);
-    Some(BlockedForm { op: "_blocked_sg_mkldnn_conv", inputs, from_blocked: Some(input), output, starts: true })
+    Some(BlockedForm { op: "_blocked_sg_mkldnn_conv", inputs, from_blocked, output, starts: true })
 }
 
 fn bind_conv(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
@@ -133,7 +152,10 @@ pub(crate) fn pool_form(attrs: &Attrs, signature: &Signature<'_>) -> Option<Bloc
     let (data, out) = (signature.inputs.first()?, signature.outputs.first()?);
     let input = BlockedLayout::pixels(&data.shape)?;
     let windows = BlockedPoolWindows::new(attrs, &input).ok()??;
-    if !is_bytes(data.dtype) || windows.kind == PoolKind::Sum {
+    let [rows, columns] = windows.params.kernel;
+    // Sums of a window are 32 bits.
+    let taps = rows.min(input.height).saturating_mul(columns.min(input.width));
+    if !is_bytes(data.dtype) || windows.kind == PoolKind::Sum || taps > i32::MAX as usize / 255 {
         return None;
     }
     let mut inputs = vec![Layout::Plain; signature.inputs.len()];
@@ -149,8 +171,8 @@ fn bind_pool(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>
     let Some(BlockedPoolWindows { kind, params }) = BlockedPoolWindows::new(attrs, &data)? else {
         return Err(not_implemented("this pooling has no kernel on pixels"));
     };
-    let taps = params.kernel[0] * params.kernel[1];
-    let cost = 500 + (y.len() as u64 * taps as u64) / 64;
+    let taps = params.kernel[0].min(x.h).saturating_mul(params.kernel[1].min(x.w));
+    let cost = 500 + (y.len() as u64).saturating_mul(taps as u64) / 64;
     Ok(costed_kernel_fn("pixels", cost, move |call| {
         let ([data, ..], [out, ..]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
         let bytes = out.bytes_mut();

@@ -167,7 +167,26 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
         functions(shapes.attrs)?;
     }
     graph(shapes.attrs).infer_shape(&mut shapes.inputs[..parts.arrays()], shapes.outputs)?;
+    if let Some(at) = parts.addend() {
+        check_sum(shapes, at)?;
+    }
     infer_ranges(shapes)
+}
+
+/// Refuses an addend that would have to be broadcast, or that broadcasts the convolution.
+fn check_sum(shapes: &Shapes<'_>, at: usize) -> Result<(), OpError> {
+    let (Some(data), Some(sum)) = (shapes.inputs[0].complete(), shapes.inputs[at].complete()) else { return Ok(()) };
+    let geometry = geometry(shapes.attrs)?;
+    let mut out = vec![data[0], geometry.filters];
+    for (axis, size) in data[2..].iter().enumerate() {
+        out.push(geometry.size(axis, *size)?);
+    }
+    match sum[..] == out[..] {
+        true => Ok(()),
+        false => {
+            Err(shape_error(format!("sum has shape {sum}; expected that of the convolution, {}", Shape::new(&out))))
+        }
+    }
 }
 
 pub(crate) fn infer_ranges(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
@@ -309,6 +328,19 @@ mod tests {
         // 112 - 96.500003: the product in float32 is 96.5, and half to even would be 16.
         let test = test.f32([1], &[-126.84279]).f32([1], &[126.84279]);
         assert_eq!(test.run_all()[0].values::<u8>(), [15, 15]);
+    }
+
+    #[test]
+    fn an_addend_of_another_shape_is_refused() {
+        let attrs = ["quantized", "with_act", "with_sum", "with_postsum_act"];
+        let broadcast = nested(true).replace("elemwise_add", "broadcast_add");
+        for shape in [[1, 2, 1, 1], [2, 2, 1, 2], [1, 2, 3, 2]] {
+            let test = attrs.iter().fold(OpTest::new("_sg_mkldnn_conv"), |t, name| t.attr(name, "true"));
+            let test = test.attr(NESTED, &broadcast).i8([1, 1, 1, 2], &[1; 2]).f32([2, 1, 1, 1], &[1.0; 2]);
+            let test = test.f32([2], &[0.0; 2]).i8(shape, &vec![1; shape.iter().product()]);
+            let error = [-1.0, 1.0, -1.0, 1.0].iter().fold(test, |t, v| t.f32([1], &[*v])).error();
+            assert!(error.message.contains("sum has shape"), "{shape:?}: {}", error.message);
+        }
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Layouts of operands: plain row-major arrays, or channels in blocks of 16 with a halo of zeros
-//! around every image.
+//! Layouts of operands: plain row-major arrays, or channels in blocks with a halo of zeros around
+//! every image: 16 of float32, or all of bytes.
 //!
 //! In bf16, layers on tiles (AMX) may keep their data in lines of 32 channels, which take the room of
 //! a block. Bytes are in pixels: all channels of a pixel are one block.

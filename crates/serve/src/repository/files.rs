@@ -158,6 +158,9 @@ fn symbol_file(path: &Path) -> Result<(PathBuf, Option<PathBuf>), String> {
         false => format!("there is no folder '{}'", folder.display()),
     };
     let expected = format!("a model is PREFIX, PREFIX-NNNN, PREFIX{SYMBOL}, an archive, or a folder with one");
+    if path.is_file() && of_number(path).is_none() {
+        return Err(format!("'{shown}' is not a file of a model; {expected} ({nearby})"));
+    }
     Err(format!("there is no file '{}'; {expected} ({nearby})", symbol.display()))
 }
 

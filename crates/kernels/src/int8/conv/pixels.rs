@@ -20,7 +20,10 @@ impl<T: RoundTo> ConvJob<'_, T> {
         let grid = self.grid(shape.h, shape.w, images);
         let cells = PixelCell { shape, zero: sign_flip(T::SIGNED_BYTE == Some(true)) };
         let bounds = cells.bounds(images, grid.bands);
-        let columns = grid.parts.div_ceil(grid.groups) * COLUMNS;
+        // Tiles that begin where groups do are not cut.
+        let whole = self.has_whole_tiles();
+        let columns = if whole { grid.parts.div_ceil(grid.groups) * COLUMNS } else { shape.pixel() };
+        assert!(size_of::<T>() == 1, "pixels are bytes");
         let (out, bytes) = (bytemuck::cast_slice_mut::<T, u8>(out), Band::<T>::BYTES);
         par_cells_mut(par, out, shape.pixel(), &bounds, columns, bytes, |piece, column, mut cell, scratch| {
             let (image, rows) = cells.rows(piece, grid.bands);

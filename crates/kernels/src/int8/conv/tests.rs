@@ -98,7 +98,7 @@ const fn square(n: usize) -> [usize; 3] {
     [1, n, n]
 }
 
-const LAYERS: [Layer; 11] = [
+const LAYERS: [Layer; 15] = [
     (3, 64, 1, square(15), 7, 2, 3),
     (64, 128, 1, square(7), 1, 1, 0),
     (35, 70, 1, square(14), 3, 1, 1),
@@ -106,6 +106,11 @@ const LAYERS: [Layer; 11] = [
     (130, 130, 130, square(7), 3, 2, 1),
     (6, 12, 6, square(6), 3, 1, 1),
     (20, 40, 4, square(6), 3, 1, 1),
+    // Groups whose filters are no parts of a tile.
+    (16, 68, 4, square(6), 3, 1, 1),
+    (8, 80, 2, square(6), 1, 1, 0),
+    (40, 240, 10, square(5), 3, 2, 1),
+    (8, 20, 1, square(6), 2, 1, 1),
     (16, 1, 1, square(1), 1, 1, 0),
     (17, 33, 1, square(20), 1, 2, 0),
     // Rows that are copied in parts.

@@ -15,7 +15,7 @@ const HALF: usize = CHANNELS / 2;
 /// Most taps whose weights are interleaved in the stack.
 pub(crate) const MOST_TAPS: usize = 64;
 
-/// Vectors of 64 channels.
+/// 64 channels as they are interleaved, or in order.
 type Quarters = [__m512i; PANELS];
 
 /// Computes the sums, or the bytes that they become, of 64 channels, of which `count` are wanted.
