@@ -100,7 +100,7 @@ def test_a_symbol_file_that_ends_too_early_is_to_be_copied_again(capfd, tmp_path
     symbol = tmp_path / "tiny-symbol.json"
     tiny(tmp_path)
     symbol.write_bytes(SYMBOL[: len(SYMBOL) // 2])
-    for words in (["inspect"], ["run", "random"], ["plan"], ["check"]):
+    for words in (["inspect"], ["run", "random"], ["plan"]):
         done = command(capfd, words[0], tmp_path / "tiny", *words[1:], "--shape", "1,2,4,4")
         refused(done, 1, str(symbol), "copy or download it again")
 
