@@ -3,8 +3,8 @@
 //!
 //! `cargo bench -p mxrt-kernels --bench int8 [-- [--isa ISA] [--added] [--planes] [FILTER]]`. Data
 //! are unsigned, results are bytes after a relu, as between the layers of a network, with `--added`
-//! after an array was added. Images are pixels, but those of three channels; with `--planes` all are
-//! planes.
+//! after an array was added. Images are pixels, but those of three channels; with `--planes` all
+//! are planes.
 
 use mxrt_kernels::aligned::AlignedVec;
 use mxrt_kernels::blocked::{BlockedShape, Halo};

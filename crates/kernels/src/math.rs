@@ -119,8 +119,8 @@ pub fn tanh_f32(x: f32) -> f32 {
 /// Adding and subtracting it rounds to the nearest integer.
 const ROUND: f64 = 6_755_399_441_055_744.0;
 
-/// Pi / 2 in four parts; those before the last have up to 11 bits, so that numbers of quarters below
-/// 2^13 times them are exact.
+/// Pi / 2 in four parts; those before the last have up to 11 bits, so that numbers of quarters
+/// below 2^13 times them are exact.
 const QUARTER: [f32; 4] = [1.570_312_5, 4.837_513e-4, 7.549_533_6e-8, 2.563_344_2e-12];
 /// Largest argument of [`sin_f32`] and [`cos_f32`], 8149 quarters.
 const MOST_TURNS: f32 = 12_800.0;
@@ -130,8 +130,8 @@ const QUARTER_F64: [f64; 2] = [1.570_796_326_734_125_6, 6.077_100_506_506_192e-1
 /// Largest argument of [`far_sin_f32`] and [`far_cos_f32`].
 const MOST_TURNS_F64: f32 = 1_000_000.0;
 
-/// The sine of an angle, or its cosine, NaN beyond [`MOST_TURNS`]: series for the rest of a division
-/// by a quarter of a circle, minimax fits of our own.
+/// The sine of an angle, or its cosine, NaN beyond [`MOST_TURNS`]: series for the rest of a
+/// division by a quarter of a circle, minimax fits of our own.
 #[inline(always)]
 fn sine_or_cosine<const COSINE: bool>(x: f32) -> f32 {
     const SINE: [f32; 3] = [-0.166_666_55, 8.332_174e-3, -1.951_665_6e-4];

@@ -292,8 +292,8 @@ pub fn par_columns_mut<T: Send>(
 }
 
 /// Cuts `out`, seen as rows of `inner` elements, at the rows `bounds` and into bands of `width`
-/// columns, and runs `body(piece, first column, cell, scratch)` for each cell of piece `i`, which has
-/// the rows from bound `i` to the next. The scratch is as [`Par::run`] gives it.
+/// columns, and runs `body(piece, first column, cell, scratch)` for each cell of piece `i`, which
+/// has the rows from bound `i` to the next. The scratch is as [`Par::run`] gives it.
 ///
 /// # Panics
 /// If the bounds are not in order or after the last row.
@@ -319,7 +319,8 @@ pub fn par_cells_mut<T: Send>(
             return;
         }
         let cell = Columns {
-            // SAFETY: the piece has a row and `columns.start < inner`, so the offset is inside of `out`.
+            // SAFETY: the piece has a row and `columns.start < inner`, so the offset is inside of
+            // `out`.
             base: unsafe { base.get().add(bounds[piece] * inner + columns.start) },
             rows,
             inner,

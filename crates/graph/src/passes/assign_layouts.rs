@@ -1,5 +1,5 @@
-//! Chooses memory layouts: convolutions work on blocks of 16 channels, quantized ones on pixels with
-//! all channels, and what lies between them stays so.
+//! Chooses memory layouts: convolutions work on blocks of 16 channels, quantized ones on pixels
+//! with all channels, and what lies between them stays so.
 //!
 //! Conversions appear only at the borders. The halo of a blocked value is the largest that any of
 //! its readers needs. This pass needs types, so it runs when a plan is built.

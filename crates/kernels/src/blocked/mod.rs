@@ -106,8 +106,8 @@ impl BlockedShape {
         Self::with_block(n, c, h, w, halo, LINE_CHANNELS)
     }
 
-    /// Pixels of bytes with all channels, images one after another. Signed numbers have their highest
-    /// bit flipped, so all are unsigned, and the halo is the zero of these.
+    /// Pixels of bytes with all channels, images one after another. Signed numbers have their
+    /// highest bit flipped, so all are unsigned, and the halo is the zero of these.
     pub fn pixels(n: usize, c: usize, h: usize, w: usize, halo: Halo) -> Self {
         Self::with_block(n, c, h, w, halo, c.next_multiple_of(PIXEL))
     }

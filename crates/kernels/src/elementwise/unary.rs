@@ -41,9 +41,9 @@ trait UnaryFunction: Copy {
 ///   it.
 /// * `f32: vectors |x| …` is a loop in single precision, compiled for every vector width; half
 ///   precision uses it too. `each` instead of `vectors` compiles it once, for functions that are
-///   calls. `near` takes two values: the second replaces a first one that is NaN, and where both are
-///   the function is computed in double precision. `f64s:` and `integers:` are such loops for double
-///   precision and for integers of type `T`.
+///   calls. `near` takes two values: the second replaces a first one that is NaN, and where both
+///   are the function is computed in double precision. `f64s:` and `integers:` are such loops for
+///   double precision and for integers of type `T`.
 /// * `cost: …`, at the end after a semicolon, is a [`FunctionCost`]; without it `SLOW_CALL`.
 ///
 /// Functions with parameters follow, with their documentation; their code stands below the table.
@@ -215,8 +215,8 @@ macro_rules! unary_loop {
 }
 
 /// `first`; `second` where that is NaN; and `exact` where both are NaN although the argument is
-/// finite. A result depends on its own argument only. Each function is called in one place, where it
-/// is inlined: a call for each element would take ten times as long.
+/// finite. A result depends on its own argument only. Each function is called in one place, where
+/// it is inlined: a call for each element would take ten times as long.
 fn near(
     x: &[f32],
     out: &mut [f32],

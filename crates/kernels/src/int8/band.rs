@@ -34,8 +34,8 @@ impl Products<'_> {
         }
     }
 
-    /// Computes rows, at most [`BAND`], and columns: the first, and their number. `end` has as many rows, in
-    /// whole tiles.
+    /// Computes rows, at most [`BAND`], and columns: the first, and their number. `end` has as many
+    /// rows, in whole tiles.
     pub fn run(&self, starts: &[usize], columns: [usize; 2], signed: bool, mut end: TileEnd<'_, '_>) {
         match self {
             Products::Windows { level, windows, panels } => {
@@ -98,8 +98,8 @@ impl<'a, T: RoundTo> Band<'a, T> {
         self.finish(x.starts.len(), x.columns, x.epilogue, x.added);
     }
 
-    /// Computes bytes of a whole band, with rows that are added to them, all bytes of which have bits
-    /// flipped.
+    /// Computes bytes of a whole band, with rows that are added to them, all bytes of which have
+    /// bits flipped.
     #[cfg(target_arch = "x86_64")]
     pub fn run_added(
         &mut self,

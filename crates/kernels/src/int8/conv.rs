@@ -243,8 +243,8 @@ impl Int8Conv {
         }
     }
 
-    /// Runs of bytes of a window in an image: taps next to each other are one, unless other bytes are
-    /// between them.
+    /// Runs of bytes of a window in an image: taps next to each other are one, unless other bytes
+    /// are between them.
     fn segments(&self, axes: &Axes, pixel_len: usize) -> Vec<usize> {
         let [_, height, width] = axes.copied;
         let columns = if self.rows_are_runs(pixel_len) { 1 } else { self.kernel[2] };

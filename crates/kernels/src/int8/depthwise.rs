@@ -48,8 +48,8 @@ impl Depthwise<'_> {
         possible
     }
 
-    /// Computes 64 channels, from a multiple of that on, of rows of windows that begin at these offsets.
-    /// The first `count` of them are wanted.
+    /// Computes 64 channels, from a multiple of that on, of rows of windows that begin at these
+    /// offsets. The first `count` of them are wanted.
     pub fn run(&self, data: &[u8], starts: &[usize], [first, count]: [usize; 2], signed: bool, end: TileEnd<'_, '_>) {
         let (weights, corrections) = self.packed.split_at(self.width * self.segments.len());
         let corrections = corrections.as_chunks::<4>().0;

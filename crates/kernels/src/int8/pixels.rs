@@ -31,8 +31,8 @@ impl PixelCell {
         top + self.shape.h + bottom
     }
 
-    /// Bounds of the pieces, in pixels of memory: `bands` for each image, the first and the last with
-    /// the halo.
+    /// Bounds of the pieces, in pixels of memory: `bands` for each image, the first and the last
+    /// with the halo.
     pub fn bounds(&self, images: usize, bands: usize) -> Vec<usize> {
         let start = |piece: usize| match (piece / bands, piece % bands) {
             (image, 0) => image * self.rows_len(),
@@ -57,8 +57,8 @@ impl PixelCell {
         (self.above(rows) + row - rows.start) * self.row_len() + self.shape.halo.left + column
     }
 
-    /// Places of neighbouring pixels in the cell of a piece, from this one on, as far as the piece has
-    /// them.
+    /// Places of neighbouring pixels in the cell of a piece, from this one on, as far as the piece
+    /// has them.
     pub fn places(&self, rows: &Range<usize>, first: usize) -> [usize; BAND] {
         let (mut row, mut column) = (first / self.shape.w, first % self.shape.w);
         let mut places = [0; BAND];

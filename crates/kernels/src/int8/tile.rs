@@ -32,7 +32,7 @@ pub(super) enum TileEnd<'a, 'b> {
 
 /// The end of sums that become bytes.
 #[derive(Clone, Copy)]
-#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "no level makes bytes in vectors"))]
+#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "no level makes bytes"))]
 pub(super) struct ByteEnd<'a> {
     pub sums: LimitedSums<'a>,
     /// The first column.
@@ -101,8 +101,9 @@ impl<'a> Windows<'a> {
         panel_len(self.segments.len() * self.groups * GROUP)
     }
 
-    /// Multiplies rows, which begin at these offsets, with the panels, at most [`PANELS`]. `end` has the
-    /// sums or results of row after row, and room for whole tiles if there is more than one row.
+    /// Multiplies rows, which begin at these offsets, with the panels, at most [`PANELS`]. `end`
+    /// has the sums or results of row after row, and room for whole tiles if there is more than one
+    /// row.
     ///
     /// # Panics
     /// If a row ends after the data, or there are no or too many panels.
@@ -116,7 +117,8 @@ impl<'a> Windows<'a> {
         let run = |starts: &[usize], end: TileEnd<'_, '_>| {
             let tiles = TileArgs { starts, windows: self, panels, panel_len: len, count, signed };
             match level {
-                // SAFETY: rows and panels were checked, and `Level::or_best` found the instructions.
+                // SAFETY: rows and panels were checked, and `Level::or_best` found the
+                // instructions.
                 #[cfg(target_arch = "x86_64")]
                 Level::Vnni => unsafe { super::x86::vnni(&tiles, end) },
                 // SAFETY: as above.

@@ -35,7 +35,8 @@ pub(super) unsafe fn vnni(x: &TileArgs<'_>, end: TileEnd<'_, '_>) {
     }
 }
 
-/// Computes the sums of R rows and P panels together, all in registers, as often as there are R rows.
+/// Computes the sums of R rows and P panels together, all in registers, as often as there are R
+/// rows.
 ///
 /// # Safety
 /// The caller promises what [`vnni`] asks for.

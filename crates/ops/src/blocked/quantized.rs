@@ -1,5 +1,5 @@
-//! `_blocked_sg_mkldnn_conv`, `_blocked_quantized_pooling` and `_blocked_quantized_concat`: quantized
-//! layers on pixels of bytes.
+//! `_blocked_sg_mkldnn_conv`, `_blocked_quantized_pooling` and `_blocked_quantized_concat`:
+//! quantized layers on pixels of bytes.
 
 use super::pooling::BlockedPoolWindows;
 use super::{infer_from_layout, shape_of};

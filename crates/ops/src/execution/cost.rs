@@ -131,7 +131,8 @@ mod tests {
         elementwise_ns(&signature, picoseconds(&signature))
     }
 
-    /// Microseconds that were measured on one core of an EPYC with AVX-512; `Sin` of a Xeon (model 207).
+    /// Microseconds that were measured on one core of an EPYC with AVX-512; `Sin` of a Xeon (model
+    /// 207).
     #[test]
     fn estimates_of_functions_are_near_what_was_measured() {
         let half_a_million = 1 << 19;

@@ -24,8 +24,8 @@ const FIELDS: usize = 9;
 pub struct BlockedLayout {
     /// spatial axes of the plain array: 1 or 2
     pub axes: usize,
-    /// channels stored side by side: 16, 1 for planes, or 32 for lines of bf16; 64 for pixels of bytes,
-    /// which are multiples of that
+    /// channels stored side by side: 16, 1 for planes, or 32 for lines of bf16; 64 for pixels of
+    /// bytes, which are multiples of that
     pub block: usize,
     /// channels
     pub channels: usize,

@@ -1,8 +1,8 @@
 //! Depthwise convolutions with AVX512-VNNI.
 //!
-//! Bytes of four taps are interleaved, so that one instruction multiplies and adds them. Interleaving
-//! works in quarters of a vector: vector q of four holds channels 4q to 4q + 3 of each 16. Narrowing
-//! to bytes works the same way, and puts them in order again.
+//! Bytes of four taps are interleaved, so that one instruction multiplies and adds them.
+//! Interleaving works in quarters of a vector: vector q of four holds channels 4q to 4q + 3 of each
+//! 16. Narrowing to bytes works the same way, and puts them in order again.
 
 use super::super::depthwise::{CHANNELS, DepthwiseArgs};
 use super::super::tile::{ByteEnd, PANEL, PANELS, TileEnd};
@@ -140,7 +140,8 @@ fn interleaved(tap: impl Fn(usize) -> __m512i) -> Quarters {
     ]
 }
 
-/// Turns four vectors of four quarters: those of panels into those of interleaved channels, and back.
+/// Turns four vectors of four quarters: those of panels into those of interleaved channels, and
+/// back.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn turned([a, b, c, d]: Quarters) -> Quarters {
