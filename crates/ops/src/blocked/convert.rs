@@ -1,12 +1,11 @@
 //! `_to_blocked` and `_from_blocked`: the borders between plain and blocked values.
 
-use super::{infer_from_layout, shape_of, takes_lines};
+use super::{infer_from_layout, is_bytes, shape_of, takes_lines};
 use crate::prelude::*;
 use crate::quantized::layer::rows;
 use mxrt_engine::OpError;
 use mxrt_kernels::blocked::{Blocked, BlockedMut, from_blocked, to_blocked};
 use mxrt_kernels::int8::{from_pixels, to_pixels};
-use mxrt_tensor::DType;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[
@@ -31,14 +30,10 @@ pub static OPS: &[OpDef] = &[
     },
 ];
 
-fn is_bytes(signature: &Signature<'_>) -> bool {
-    signature.inputs.first().is_some_and(|x| matches!(x.dtype, DType::I8 | DType::U8))
-}
-
 fn bind_to(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let (_, output) = layouts(attrs)?;
     let (shape, isa) = (shape_of(Some(&output), signature)?, signature.options.isa);
-    if is_bytes(signature) {
+    if is_bytes(signature.inputs[0].dtype) {
         return Ok(costed_kernel_fn("pixels", streaming_ns(signature), move |call| {
             let ([x], [y]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
             to_pixels(call.par, rows(x), shape, y.bytes_mut());
@@ -55,7 +50,7 @@ fn bind_to(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, 
 fn bind_from(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let (inputs, _) = layouts(attrs)?;
     let (shape, isa) = (shape_of(inputs.first(), signature)?, signature.options.isa);
-    if is_bytes(signature) {
+    if is_bytes(signature.inputs[0].dtype) {
         return Ok(costed_kernel_fn("pixels", streaming_ns(signature), move |call| {
             let ([x], [y]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
             from_pixels(call.par, rows(x), shape, y.bytes_mut());

@@ -11,6 +11,24 @@ pub mod quantized;
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::blocked::BlockedShape;
+use mxrt_tensor::DType;
+
+/// The attributes of an operator, and those with the layouts of its operands: two more.
+const fn with_layouts<const N: usize, const M: usize>(layer: [AttrDef; N]) -> [AttrDef; M] {
+    let mut all = [LAYOUTS; M];
+    let mut i = 0;
+    while i < N {
+        all[i] = layer[i];
+        i += 1;
+    }
+    all[M - 1] = OUT_LAYOUT;
+    all
+}
+
+/// Whether elements are bytes, which are in pixels where they are not plain.
+fn is_bytes(dtype: DType) -> bool {
+    matches!(dtype, DType::I8 | DType::U8)
+}
 
 /// The output has the shape that its layout says, for as many images as the first input has.
 pub(crate) fn infer_from_layout(shapes: &mut Shapes<'_>) -> Result<(), OpError> {

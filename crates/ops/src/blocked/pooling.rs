@@ -1,6 +1,6 @@
 //! `_blocked_pooling`: two-dimensional pooling on blocked operands.
 
-use super::{in_lines, infer_from_layout, shape_of, takes_lines};
+use super::{in_lines, infer_from_layout, shape_of, takes_lines, with_layouts};
 use crate::nn::pooling;
 use crate::prelude::*;
 use mxrt_engine::OpError;
@@ -21,16 +21,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     ..OpDef::BASE
 }];
 
-static ATTRS: [AttrDef; 12] = {
-    let mut all = [LAYOUTS; 12];
-    let mut i = 0;
-    while i < pooling::ATTRS.len() {
-        all[i] = pooling::ATTRS[i];
-        i += 1;
-    }
-    all[11] = OUT_LAYOUT;
-    all
-};
+static ATTRS: [AttrDef; 12] = with_layouts(pooling::ATTRS);
 
 /// The offer of a pooling with one or two spatial axes, channels first.
 pub(crate) fn form(attrs: &Attrs, signature: &Signature<'_>) -> Option<BlockedForm> {

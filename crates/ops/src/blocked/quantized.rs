@@ -2,7 +2,7 @@
 //! quantized layers on pixels of bytes.
 
 use super::pooling::BlockedPoolWindows;
-use super::{infer_from_layout, shape_of};
+use super::{infer_from_layout, is_bytes, shape_of, with_layouts};
 use crate::fused::convolution as conv;
 use crate::nn::pooling;
 use crate::prelude::*;
@@ -65,21 +65,6 @@ pub static OPS: &[OpDef] = &[
         ..OpDef::BASE
     },
 ];
-
-const fn with_layouts<const N: usize, const M: usize>(layer: [AttrDef; N]) -> [AttrDef; M] {
-    let mut all = [LAYOUTS; M];
-    let mut i = 0;
-    while i < N {
-        all[i] = layer[i];
-        i += 1;
-    }
-    all[M - 1] = OUT_LAYOUT;
-    all
-}
-
-fn is_bytes(dtype: DType) -> bool {
-    matches!(dtype, DType::I8 | DType::U8)
-}
 
 /// Largest ratio of an image with its halo to the image, unless both are small.
 const MOST_PADDED: usize = 16;

@@ -32,13 +32,9 @@ impl<T: RoundTo> ConvJob<'_, T> {
             let end = (column + cell.width()).min(self.conv.filters);
             let mut band = Band::of(scratch);
             for pixel in (rows.start * shape.w..rows.end * shape.w).step_by(BAND) {
-                let pixels = PixelBand {
-                    image: first + image,
-                    first: pixel,
-                    starts: &self.starts(pixel, BAND.min(rows.end * shape.w - pixel)),
-                    count: BAND.min(rows.end * shape.w - pixel),
-                    places: &cells.places(&rows, pixel),
-                };
+                let count = BAND.min(rows.end * shape.w - pixel);
+                let (starts, places) = (&self.starts(pixel, count), &cells.places(&rows, pixel));
+                let pixels = PixelBand { image: first + image, first: pixel, count, starts, places };
                 for tile in self.tiles(column..end) {
                     self.multiply_tile(data, &pixels, tile, &mut band, (&mut cell, column, cells.zero));
                 }
