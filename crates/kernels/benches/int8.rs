@@ -8,7 +8,7 @@
 
 use mxrt_kernels::aligned::AlignedVec;
 use mxrt_kernels::blocked::{BlockedShape, Halo};
-use mxrt_kernels::int8::{AddedBytes, Function, Int8Conv, Int8ConvOperands, PixelForm, Rows, ScaledSums};
+use mxrt_kernels::int8::{AddedBytes, Function, Int8Conv, Int8ConvOperands, Level, PixelForm, Rows, ScaledSums};
 use mxrt_kernels::isa::Isa;
 use mxrt_kernels::par::ReusedScratch;
 
@@ -46,12 +46,15 @@ fn processor_time() -> f64 {
 }
 
 fn main() {
-    let (mut isa, mut added, mut planes, mut filter) = (Isa::detect(), false, false, String::new());
+    let (mut level, mut added, mut planes, mut filter) = (Level::of(Isa::detect(), true), false, false, String::new());
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--bench" => {}
-            "--isa" => isa = args.next().unwrap_or_default().parse().expect("an instruction set"),
+            "--isa" => {
+                let isa = args.next().unwrap_or_default();
+                level = Level::of(isa.parse().expect("an instruction set"), false);
+            }
             "--added" => added = true,
             "--planes" => planes = true,
             other => filter = other.to_owned(),
@@ -78,7 +81,7 @@ fn main() {
             stride: [1, stride, stride],
             pad: [0, pad, pad],
             dilate: [1; 3],
-            isa,
+            level,
             pixels: (!planes).then_some(form),
         };
         let data: Vec<u8> = (0..input.len()).map(|i| (i * 7919 % 251) as u8).collect();

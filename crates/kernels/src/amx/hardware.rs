@@ -1,7 +1,7 @@
 //! The processor's tiles. The instructions are written as `asm!`: their intrinsics are not stable.
 
 use super::parts::LIMIT;
-use super::tiles::{LINE, PixelRow, ROWS, Tiles};
+use super::tiles::{LINE, PixelRow, ROWS, TileBytes, Tiles};
 use std::arch::asm;
 use std::arch::x86_64::*;
 use std::marker::PhantomData;
@@ -25,6 +25,11 @@ pub(crate) fn probe() -> bool {
     let edx = __cpuid_count(7, 0).edx;
     // SAFETY: the system saves extended states, so XGETBV exists.
     [22, 24].iter().all(|bit| edx >> bit & 1 == 1) && unsafe { saved_states() } >> 17 & 3 == 3
+}
+
+/// Whether the processor's tiles multiply bytes (AMX-INT8). It has tiles.
+pub(crate) fn probe_bytes() -> bool {
+    __cpuid_count(7, 0).edx >> 25 & 1 == 1
 }
 
 /// Asks the system for tiles, for the whole process and for good. The permission reaches threads
@@ -120,6 +125,21 @@ impl Tiles for Hardware {
     }
 
     #[inline(always)]
+    unsafe fn multiply_bytes<const C: usize, const A: usize, const B: usize>(&mut self) {
+        // SAFETY: as above; processors whose tiles do not multiply bytes have no such level.
+        unsafe {
+            asm!("tdpbusd tmm{}, tmm{}, tmm{}", const C, const A, const B,
+                options(nostack, nomem, preserves_flags))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn gather(&mut self, rows: &[*const u8; ROWS], len: usize, to: &mut TileBytes) {
+        // SAFETY: `is_permitted` asked for AVX-512; the caller promised the rows.
+        unsafe { gather(rows, len, to) }
+    }
+
+    #[inline(always)]
     unsafe fn split(&mut self, numbers: [&[f32; ROWS]; 2], count: usize, to: *mut u8, apart: usize) -> bool {
         // SAFETY: `is_permitted` asked for AVX512-BF16; the caller promised the lines.
         unsafe { split(numbers, count, to, apart) }
@@ -128,6 +148,19 @@ impl Tiles for Hardware {
     unsafe fn split_row(&mut self, row: &PixelRow) -> bool {
         // SAFETY: as above.
         unsafe { split_row(row) }
+    }
+}
+
+/// Implements [`Tiles::gather`] with AVX-512.
+///
+/// # Safety
+/// The caller promises what [`Tiles::gather`] asks for.
+#[target_feature(enable = "avx512f,avx512bw")]
+unsafe fn gather(rows: &[*const u8; ROWS], len: usize, to: &mut TileBytes) {
+    let mask = u64::MAX >> (LINE - len);
+    for (row, line) in rows.iter().zip(to) {
+        // SAFETY: promised by the caller; a line has 64 bytes.
+        unsafe { _mm512_storeu_si512(line.as_mut_ptr().cast(), _mm512_maskz_loadu_epi8(mask, row.cast())) }
     }
 }
 
@@ -260,6 +293,43 @@ mod tests {
                 let (got, want) = (got.word(at / 16, at % 16), want.word(at / 16, at % 16));
                 assert_eq!(got, want, "round {round}, kind {kind}, word {at}: {got:08x}, the model's {want:08x}");
             }
+        }
+    }
+
+    #[test]
+    fn the_model_has_the_sums_of_bytes_of_the_processor() {
+        if !crate::amx::is_permitted() || !probe_bytes() {
+            return;
+        }
+        let mut tiles = Hardware::configure();
+        let mut words = Words(11);
+        for round in 0..300 {
+            let mut given: [Tile; 3] = std::array::from_fn(|_| Tile::ZERO);
+            for (tile, at) in (0..3).flat_map(|tile| (0..256).map(move |at| (tile, at))) {
+                given[tile].set(at / 16, at % 16, words.bits() | if round % 3 == 0 { 0x8080_8080 } else { 0 });
+            }
+            let len = 4 * (1 + round % 16);
+            let rows = std::array::from_fn(|row| given[1].0[(15 - row) * LINE..].as_ptr());
+            let mut got = Tile::ZERO;
+            let mut gathered = [[[0xa5; LINE]; ROWS]; 2];
+            let mut model = Modelled::default();
+            // SAFETY: all are tiles of 1 KiB in memory, and rows have 64 bytes.
+            let want = unsafe {
+                tiles.gather(&rows, len, &mut gathered[0]);
+                model.gather(&rows, len, &mut gathered[1]);
+                tiles.load::<0>(given[0].0.as_ptr(), LINE);
+                tiles.load::<6>(gathered[0].as_ptr().cast(), LINE);
+                tiles.load::<7>(given[2].0.as_ptr(), LINE);
+                tiles.multiply_bytes::<0, 6, 7>();
+                tiles.store::<0>(got.0.as_mut_ptr(), LINE);
+                model.load::<0>(given[0].0.as_ptr(), LINE);
+                model.load::<6>(gathered[1].as_ptr().cast(), LINE);
+                model.load::<7>(given[2].0.as_ptr(), LINE);
+                model.multiply_bytes::<0, 6, 7>();
+                &model.0[0]
+            };
+            assert_eq!(gathered[0], gathered[1], "round {round}");
+            assert_eq!(&got, want, "round {round}");
         }
     }
 

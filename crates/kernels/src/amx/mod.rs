@@ -47,6 +47,14 @@ pub fn is_available() -> bool {
     *FOUND.get_or_init(|| hardware::probe() && crate::isa::has_bf16())
 }
 
+/// Whether tiles multiply bytes, too, as those of all processors so far do.
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+pub(crate) fn has_bytes() -> bool {
+    use std::sync::OnceLock;
+    static FOUND: OnceLock<bool> = OnceLock::new();
+    *FOUND.get_or_init(|| is_available() && hardware::probe_bytes())
+}
+
 /// Whether the system lets this process use tiles, for which it is asked once. It says no where a
 /// thread has a signal stack too small for the tiles' content.
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
@@ -70,6 +78,12 @@ pub fn is_permitted() -> bool {
 /// Whether the processor and the system have tiles for bf16.
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 pub fn is_available() -> bool {
+    false
+}
+
+/// Whether tiles multiply bytes.
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+pub(crate) fn has_bytes() -> bool {
     false
 }
 

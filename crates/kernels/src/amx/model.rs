@@ -2,7 +2,7 @@
 //! machines without tiles.
 
 use super::parts::{LIMIT, PARTS, round, value};
-use super::tiles::{LINE, ROWS, TILE, Tiles};
+use super::tiles::{LINE, ROWS, TILE, TileBytes, Tiles};
 
 /// A tile's bytes.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -40,6 +40,23 @@ fn multiply(c: &mut Tile, a: &Tile, b: &Tile) {
         }
         let sum = add(sums[0], sums[1]);
         c.set(m, n, add(f32::from_bits(c.word(m, n)), sum).to_bits());
+    }
+}
+
+/// TDPBUSD: unsigned bytes of `a` by signed ones of `b`, four for each sum, modulo 2^32.
+fn multiply_bytes(c: &mut Tile, a: &Tile, b: &Tile) {
+    let [a, b] = [&a.0, &b.0].map(|tile| tile.as_chunks::<4>().0);
+    for (c, a) in c.0.chunks_exact_mut(LINE).zip(a.chunks_exact(ROWS)) {
+        let mut sums = [0u32; ROWS];
+        for (x, b) in a.iter().zip(b.chunks_exact(ROWS)) {
+            for (sum, y) in sums.iter_mut().zip(b) {
+                let products = [0, 1, 2, 3].map(|i| i32::from(x[i]) * i32::from(y[i] as i8));
+                *sum = sum.wrapping_add(products.iter().sum::<i32>() as u32);
+            }
+        }
+        for (c, sum) in c.as_chunks_mut::<4>().0.iter_mut().zip(sums) {
+            *c = u32::from_le_bytes(*c).wrapping_add(sum).to_le_bytes();
+        }
     }
 }
 
@@ -123,6 +140,19 @@ impl Tiles for Modelled {
     unsafe fn multiply<const C: usize, const A: usize, const B: usize>(&mut self) {
         let (a, b) = (self.0[A].clone(), self.0[B].clone());
         multiply(&mut self.0[C], &a, &b);
+    }
+
+    unsafe fn multiply_bytes<const C: usize, const A: usize, const B: usize>(&mut self) {
+        let [c, a, b] = self.0.get_disjoint_mut([C, A, B]).expect("three tiles");
+        multiply_bytes(c, a, b);
+    }
+
+    unsafe fn gather(&mut self, rows: &[*const u8; ROWS], len: usize, to: &mut TileBytes) {
+        for (row, line) in rows.iter().zip(to) {
+            // SAFETY: promised by the caller.
+            line[..len].copy_from_slice(unsafe { std::slice::from_raw_parts(*row, len) });
+            line[len..].fill(0);
+        }
     }
 
     unsafe fn split(&mut self, numbers: [&[f32; ROWS]; 2], count: usize, to: *mut u8, apart: usize) -> bool {

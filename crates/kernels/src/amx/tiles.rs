@@ -10,6 +10,8 @@ pub(crate) const LINE: usize = 64;
 pub(crate) const LINE_NUMBERS: usize = 32;
 /// Bytes of a tile.
 pub(crate) const TILE: usize = ROWS * LINE;
+/// A tile in memory.
+pub(crate) type TileBytes = [[u8; LINE]; ROWS];
 /// Rows and columns of the register tile.
 pub(crate) const SIDE: usize = 2 * ROWS;
 /// Bytes from one row of sums to the next.
@@ -42,6 +44,12 @@ pub(crate) trait Tiles {
     unsafe fn store<const T: usize>(&mut self, to: *mut u8, stride: usize);
     /// Adds products of pairs of bf16 to sums in float32.
     unsafe fn multiply<const C: usize, const A: usize, const B: usize>(&mut self);
+    /// Adds products of unsigned bytes of A and signed ones of B to sums of 32 bits, modulo 2^32: four
+    /// neighbours of a row of A by the four of a column of B.
+    unsafe fn multiply_bytes<const C: usize, const A: usize, const B: usize>(&mut self);
+    /// Copies the first `len` bytes, at most 64, of sixteen rows, and writes zeros after them. No other
+    /// bytes of the rows are read.
+    unsafe fn gather(&mut self, rows: &[*const u8; ROWS], len: usize, to: &mut TileBytes);
     /// Writes the first `count` parts of 32 numbers, given as two halves, one line each, `apart`
     /// bytes from one to the next; says whether all numbers are such that products of their parts
     /// are right.

@@ -1,8 +1,9 @@
 //! Bands of rows whose sums are computed and finished together.
 
+use super::amx::{Copied, TileUnit};
 use super::depthwise::Depthwise;
 use super::finish::{Epilogue, SumsBlock};
-use super::tile::{ByteEnd, COLUMNS, PANEL, ROWS, Sums, TileEnd, Windows};
+use super::tile::{ByteEnd, COLUMNS, MultiplyArgs, PANEL, ROWS, Sums, TileEnd, Windows};
 use super::{Level, RoundTo};
 
 /// Rows of a band.
@@ -15,6 +16,7 @@ pub(super) struct Band<'a, T> {
     pub results: &'a mut [[T; COLUMNS]],
     /// Bytes that are added to results.
     pub addend: &'a mut [[u8; COLUMNS]],
+    unit: TileUnit<'a>,
 }
 
 /// Data and weights that are multiplied.
@@ -34,14 +36,11 @@ impl Products<'_> {
         }
     }
 
-    /// Computes rows, at most [`BAND`], and columns: the first, and their number. `end` has as many
-    /// rows, in whole tiles.
-    pub fn run(&self, starts: &[usize], columns: [usize; 2], signed: bool, mut end: TileEnd<'_, '_>) {
+    /// Whether sums can become bytes in vectors, in registers or after them.
+    fn in_vectors(&self) -> bool {
         match self {
-            Products::Windows { level, windows, panels } => {
-                windows.multiply(*level, starts, panels, signed, end);
-            }
-            Products::Depthwise { x, data } => x.run(data, starts, columns, signed, end.part(0..starts.len())),
+            Products::Windows { level, .. } => level.without_tiles() == Level::Vnni,
+            Products::Depthwise { x, .. } => x.in_registers(),
         }
     }
 }
@@ -62,28 +61,36 @@ pub(super) struct BandArgs<'a, T> {
 impl<T> BandArgs<'_, T> {
     /// The end of sums that become bytes in vectors, if they do.
     pub fn in_vectors(&self, flip: u8) -> Option<ByteEnd<'_>> {
-        let sums = self.products.in_registers().then(|| self.epilogue.limited())??;
+        let sums = self.products.in_vectors().then(|| self.epilogue.limited())??;
         Some(ByteEnd { sums, first: self.columns[0], flip })
     }
 
-    /// Computes bytes in registers, row by row.
-    pub fn run_to(&self, end: ByteEnd<'_>, rows: &mut [&mut [u8; COLUMNS]]) {
-        self.products.run(self.starts, self.columns, self.signed, TileEnd::Bytes(end, rows));
+    /// Computes rows and columns. `end` has a whole band of rows.
+    fn run(&self, mut end: TileEnd<'_, '_>, unit: &mut TileUnit<'_>) {
+        let BandArgs { starts: rows, columns, signed, .. } = *self;
+        match &self.products {
+            Products::Windows { level, windows, panels } => {
+                windows.multiply(&MultiplyArgs { level: *level, rows, panels, signed }, end, unit);
+            }
+            Products::Depthwise { x, data } => x.run(data, rows, columns, signed, end.part(0..rows.len())),
+        }
     }
 }
 
 impl<'a, T: RoundTo> Band<'a, T> {
     /// Bytes of the scratch memory.
-    pub const BYTES: usize = BAND * (size_of::<Sums>() + size_of::<[T; COLUMNS]>() + COLUMNS);
+    pub const BYTES: usize = size_of::<Copied>() + BAND * (size_of::<Sums>() + size_of::<[T; COLUMNS]>() + COLUMNS);
 
     /// Divides scratch memory on a 64-byte boundary.
     pub fn of(scratch: &'a mut [u8]) -> Band<'a, T> {
-        let (sums, rest) = scratch[..Self::BYTES].split_at_mut(BAND * size_of::<Sums>());
+        let (copied, rest) = scratch[..Self::BYTES].split_at_mut(size_of::<Copied>());
+        let (sums, rest) = rest.split_at_mut(BAND * size_of::<Sums>());
         let (results, addend) = rest.split_at_mut(BAND * size_of::<[T; COLUMNS]>());
         Band {
             sums: bytemuck::cast_slice_mut(sums),
             results: bytemuck::cast_slice_mut(results),
             addend: bytemuck::cast_slice_mut(addend),
+            unit: TileUnit::new(bytemuck::from_bytes_mut(copied)),
         }
     }
 
@@ -92,15 +99,19 @@ impl<'a, T: RoundTo> Band<'a, T> {
         if let Some(end) = x.in_vectors(0).filter(|end| end.sums.addend.is_none()) {
             let results: &mut [[u8; COLUMNS]] = bytemuck::cast_slice_mut(&mut *self.results);
             let results: &mut [[u8; COLUMNS]; BAND] = results.first_chunk_mut().expect("a band of results");
-            return x.run_to(end, &mut results.each_mut());
+            return run_to(x, &end, self.sums, &mut self.unit, &mut results.each_mut());
         }
-        x.products.run(x.starts, x.columns, x.signed, TileEnd::Sums(self.sums));
+        x.run(TileEnd::Sums(self.sums), &mut self.unit);
         self.finish(x.starts.len(), x.columns, x.epilogue, x.added);
+    }
+
+    /// Computes bytes of a whole band, row by row.
+    pub fn run_to(&mut self, x: &BandArgs<'_, T>, end: &ByteEnd<'_>, rows: &mut [&mut [u8; COLUMNS]; BAND]) {
+        run_to(x, end, self.sums, &mut self.unit, rows);
     }
 
     /// Computes bytes of a whole band, with rows that are added to them, all bytes of which have
     /// bits flipped.
-    #[cfg(target_arch = "x86_64")]
     pub fn run_added(
         &mut self,
         x: &BandArgs<'_, T>,
@@ -108,21 +119,9 @@ impl<'a, T: RoundTo> Band<'a, T> {
         (addend, flip): (&[&[u8; COLUMNS]; BAND], u8),
         rows: &mut [&mut [u8; COLUMNS]; BAND],
     ) {
-        assert!(x.products.in_registers() && end.sums.addend.is_some(), "no bytes of sums and an addend");
-        x.products.run(x.starts, x.columns, x.signed, TileEnd::Sums(self.sums));
-        // SAFETY: only levels with AVX-512 make bytes in vectors.
-        unsafe { super::x86::finish_added(end, self.sums, addend, flip, rows) }
-    }
-
-    #[cfg(not(target_arch = "x86_64"))]
-    pub fn run_added(
-        &mut self,
-        _: &BandArgs<'_, T>,
-        _: &ByteEnd<'_>,
-        _: (&[&[u8; COLUMNS]; BAND], u8),
-        _: &mut [&mut [u8; COLUMNS]; BAND],
-    ) {
-        unreachable!("no level has bytes in registers");
+        assert!(end.sums.addend.is_some(), "no factor for what is added");
+        x.run(TileEnd::Sums(self.sums), &mut self.unit);
+        finish_in_vectors(end, self.sums, Some((addend, flip)), rows);
     }
 
     fn finish(&mut self, rows: usize, [first, columns]: [usize; 2], epilogue: &dyn Epilogue<T>, added: bool) {
@@ -134,4 +133,35 @@ impl<'a, T: RoundTo> Band<'a, T> {
         };
         epilogue.finish(&block, &mut self.results[..rows]);
     }
+}
+
+/// Computes bytes, row by row, in registers or from sums.
+fn run_to<T>(
+    x: &BandArgs<'_, T>,
+    end: &ByteEnd<'_>,
+    sums: &mut [Sums],
+    unit: &mut TileUnit<'_>,
+    rows: &mut [&mut [u8; COLUMNS]],
+) {
+    if x.products.in_registers() {
+        return x.run(TileEnd::Bytes(*end, rows), unit);
+    }
+    x.run(TileEnd::Sums(sums), unit);
+    finish_in_vectors(end, sums, None, rows);
+}
+
+/// Makes bytes of sums in vectors, with rows that are added, all bytes of which have bits flipped.
+fn finish_in_vectors(
+    end: &ByteEnd<'_>,
+    sums: &[Sums],
+    added: Option<(&[&[u8; COLUMNS]], u8)>,
+    rows: &mut [&mut [u8; COLUMNS]],
+) {
+    // SAFETY: only levels with AVX-512 make bytes in vectors.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        super::x86::finish_rows(end, sums, added, rows);
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    unreachable!("no level makes {} rows of {} sums and {} in vectors", rows.len(), sums.len(), added.is_some());
 }

@@ -9,7 +9,6 @@ use super::tile::{self, COLUMNS, GROUP, PANEL, Windows, sign_flip};
 use super::turn::{SIDE, turn};
 use super::{Int8Result, Level, RoundTo, Rows};
 use crate::blocked::BlockedShape;
-use crate::isa::Isa;
 use crate::par::{Columns, Par, par_chunks_mut, par_columns_mut};
 
 /// A convolution over three spatial axes (fewer have extents of 1), channels first.
@@ -35,8 +34,8 @@ pub struct Int8Conv {
     pub pad: [usize; 3],
     /// distances between taps
     pub dilate: [usize; 3],
-    /// instruction set
-    pub isa: Isa,
+    /// instructions
+    pub level: Level,
     /// layouts of the images, if results are pixels
     pub pixels: Option<PixelForm>,
 }
@@ -74,7 +73,8 @@ const CHUNKS: usize = 16;
 impl Int8Conv {
     /// The level it runs on.
     pub fn level(&self) -> Level {
-        Level::of(self.isa).or_best()
+        let level = self.level.or_best();
+        if self.is_depthwise() { level.without_tiles() } else { level }
     }
 
     /// Whether each filter sees one channel, its own.

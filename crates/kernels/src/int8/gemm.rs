@@ -4,7 +4,6 @@ use super::band::{BAND, Band, BandArgs, Products};
 use super::finish::Epilogue;
 use super::tile::{self, COLUMNS, GROUP, PANEL, Windows, sign_flip};
 use super::{Int8Result, Level, RoundTo};
-use crate::isa::Isa;
 use crate::par::{Par, par_chunks_mut_scratch, par_columns_mut};
 use std::ops::Range;
 
@@ -34,13 +33,9 @@ pub struct Int8Gemm {
 }
 
 impl Int8Gemm {
-    /// A product with weights of this shape, `[n, k]`.
-    pub fn new(n: usize, k: usize, isa: Isa) -> Int8Gemm {
-        Int8Gemm::on(n, k, Level::of(isa))
-    }
-
-    /// [`new`](Self::new) on the given level or the best below it that the machine has.
-    pub fn on(n: usize, k: usize, level: Level) -> Int8Gemm {
+    /// A product with weights of this shape, `[n, k]`, on the given level or the best below it that the
+    /// machine has.
+    pub fn new(n: usize, k: usize, level: Level) -> Int8Gemm {
         Int8Gemm { n, k, level: level.or_best() }
     }
 
@@ -197,6 +192,7 @@ impl<T: RoundTo> GemmJob<'_, T> {
 mod tests {
     use super::*;
     use crate::int8::EachSum;
+    use crate::isa::Isa;
     use crate::par::Serial;
     use crate::testing::{Reverse, Threads};
     use proptest::prelude::*;
@@ -241,7 +237,7 @@ mod tests {
             for level in Level::ALL {
                 for par in [&Serial as &dyn Par, &Reverse, &Threads(3)] {
                     let rows = Rows { bytes: &a, signed };
-                    prop_assert_eq!(&product(Int8Gemm::on(n, k, level), par, m, rows, &w), &want, "{:?}", level);
+                    prop_assert_eq!(&product(Int8Gemm::new(n, k, level), par, m, rows, &w), &want, "{:?}", level);
                 }
             }
         }
@@ -251,16 +247,17 @@ mod tests {
     fn pairs_of_the_largest_products_do_not_saturate() {
         let (a, w) = (vec![255; 64], vec![-128i8; 64]);
         for level in Level::ALL {
-            let got = product(Int8Gemm::on(1, 64, level), &Serial, 1, Rows { bytes: &a, signed: false }, &w);
+            let got = product(Int8Gemm::new(1, 64, level), &Serial, 1, Rows { bytes: &a, signed: false }, &w);
             assert_eq!(got, [-255 * 128 * 64], "{level:?}");
         }
     }
 
     #[test]
     fn each_level_that_the_machine_has_can_be_forced() {
-        for level in Level::ALL.into_iter().filter(|level| *level <= Level::of(Isa::detect())) {
-            assert_eq!(Int8Gemm::on(1, 1, level).level(), level);
+        for level in Level::ALL.into_iter().filter(|level| *level <= Level::of(Isa::detect(), true)) {
+            assert_eq!(Int8Gemm::new(1, 1, level).level(), level);
         }
-        assert_eq!(Level::of(Isa::Portable), Level::Portable);
+        assert_eq!(Level::of(Isa::Portable, true), Level::Portable);
+        assert_ne!(Level::of(Isa::detect(), false), Level::Tiles);
     }
 }

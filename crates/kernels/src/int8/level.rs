@@ -1,5 +1,6 @@
 //! The instructions that multiply bytes.
 
+use crate::amx;
 use crate::isa::{Isa, has_vnni};
 
 /// Instructions for products of bytes, from the least to the most capable.
@@ -11,16 +12,27 @@ pub enum Level {
     Avx2,
     /// AVX512-VNNI: four products for each sum.
     Vnni,
+    /// Tiles of AMX: 16 x 16 sums of 64 products each; AVX512-VNNI for what suits no tile.
+    Tiles,
+    /// The model of tiles in memory, for tests on every machine.
+    #[cfg(test)]
+    Modelled,
 }
 
 impl Level {
     /// Every level, from the least to the most capable.
-    pub const ALL: [Level; 3] = [Level::Portable, Level::Avx2, Level::Vnni];
+    #[cfg(not(test))]
+    pub const ALL: [Level; 4] = [Level::Portable, Level::Avx2, Level::Vnni, Level::Tiles];
+    /// Every level, and the model of tiles.
+    #[cfg(test)]
+    pub const ALL: [Level; 5] = [Level::Portable, Level::Avx2, Level::Vnni, Level::Tiles, Level::Modelled];
 
-    /// The best level of an instruction set on this machine.
-    pub fn of(isa: Isa) -> Level {
+    /// The best level of an instruction set on this machine. With `tiles`, tiles are used where
+    /// the system permits them, for which it is asked.
+    pub fn of(isa: Isa, tiles: bool) -> Level {
         match isa.or_best() {
             Isa::Portable | Isa::Neon => Level::Portable,
+            Isa::Avx512 if has_vnni() && tiles && amx::has_bytes() && amx::is_permitted() => Level::Tiles,
             Isa::Avx512 if has_vnni() => Level::Vnni,
             Isa::Avx2 | Isa::Avx512 => Level::Avx2,
         }
@@ -28,7 +40,21 @@ impl Level {
 
     /// Itself where the machine can run it, else the best that it can.
     pub fn or_best(self) -> Level {
-        self.min(Level::of(Isa::detect()))
+        match self {
+            #[cfg(test)]
+            Level::Modelled => self,
+            _ => self.min(Level::of(Isa::detect(), self == Level::Tiles)),
+        }
+    }
+
+    /// The level of what is not made of tiles.
+    pub(super) fn without_tiles(self) -> Level {
+        match self {
+            Level::Tiles => Level::Vnni,
+            #[cfg(test)]
+            Level::Modelled => Level::of(Isa::detect(), false),
+            _ => self,
+        }
     }
 
     /// Lower-case name, as it appears in plans.
@@ -37,6 +63,9 @@ impl Level {
             Level::Portable => "portable",
             Level::Avx2 => "avx2",
             Level::Vnni => "vnni",
+            Level::Tiles => "amx",
+            #[cfg(test)]
+            Level::Modelled => "model",
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Register tiles: sums of some rows of bytes with up to 64 columns of packed weights.
 
 use super::Level;
+use super::amx::TileUnit;
 use super::finish::LimitedSums;
 use std::ops::Range;
 
@@ -102,20 +103,30 @@ impl<'a> Windows<'a> {
     }
 
     /// Multiplies rows, which begin at these offsets, with the panels, at most [`PANELS`]. `end`
-    /// has the sums or results of row after row, and room for whole tiles if there is more than one
-    /// row.
+    /// has the sums or results of row after row, and room for a whole band if there is more than
+    /// one row.
     ///
     /// # Panics
     /// If a row ends after the data, or there are no or too many panels.
-    pub fn multiply(&self, level: Level, rows: &[usize], panels: &[u8], signed: bool, mut end: TileEnd<'_, '_>) {
+    pub fn multiply(&self, x: &MultiplyArgs<'_>, mut end: TileEnd<'_, '_>, unit: &mut TileUnit<'_>) {
+        let MultiplyArgs { level, rows, panels, signed } = *x;
         let len = self.panel_len();
         let count = panels.len() / len;
         assert!((1..=PANELS).contains(&count), "{count} panels");
         let most = rows.iter().max().copied().unwrap_or(0);
         let end_of_rows = most.checked_add(self.reach).filter(|end| *end <= self.data.len());
         assert!(end_of_rows.is_some(), "a row at {most} ends after {} bytes", self.data.len());
+        let all = TileArgs { starts: rows, windows: self, panels, panel_len: len, count, signed };
+        match level {
+            Level::Tiles if rows.len() > ROWS => return unit.multiply(&all, end.sums()),
+            #[cfg(test)]
+            Level::Modelled if rows.len() > ROWS => return unit.model(&all, end.sums()),
+            _ => {}
+        }
+        // A few rows would leave most of a tile empty.
+        let level = level.without_tiles();
         let run = |starts: &[usize], end: TileEnd<'_, '_>| {
-            let tiles = TileArgs { starts, windows: self, panels, panel_len: len, count, signed };
+            let tiles = TileArgs { starts, ..all };
             match level {
                 // SAFETY: rows and panels were checked, and `Level::or_best` found the
                 // instructions.
@@ -139,7 +150,19 @@ impl<'a> Windows<'a> {
     }
 }
 
+/// Rows by panels.
+#[derive(Clone, Copy)]
+pub(super) struct MultiplyArgs<'a> {
+    pub level: Level,
+    /// Offsets of the rows.
+    pub rows: &'a [usize],
+    pub panels: &'a [u8],
+    /// Whether the data were signed.
+    pub signed: bool,
+}
+
 /// The operands of whole tiles, or of one row; they are as long as they have to be.
+#[derive(Clone, Copy)]
 pub(super) struct TileArgs<'a> {
     /// Offsets of the rows.
     pub starts: &'a [usize],
@@ -163,7 +186,6 @@ impl TileArgs<'_> {
     }
 
     /// Address of the data.
-    #[cfg(target_arch = "x86_64")]
     pub fn data(&self) -> *const u8 {
         self.windows.data.as_ptr()
     }
@@ -181,9 +203,13 @@ impl TileArgs<'_> {
     }
 
     /// Address of the weights of a panel: 64 bytes for each group of each segment, then corrections.
-    #[cfg(target_arch = "x86_64")]
     pub fn panel(&self, panel: usize) -> *const u8 {
         self.panels.as_ptr().wrapping_add(panel * self.panel_len)
+    }
+
+    /// Bytes from the beginning of a panel to the end of the last one.
+    pub fn bytes_from(&self, panel: usize) -> usize {
+        self.panels.len() - panel * self.panel_len
     }
 }
 

@@ -124,22 +124,35 @@ fn whole_row([a, b, c, d]: [__m512i; PANELS], signed: bool) -> __m512i {
     _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), quarters)
 }
 
-/// Makes bytes of sums of 64 columns and of bytes that are added, row by row.
+/// Makes bytes of sums of 64 columns, and of rows that are added, if there are any, all bytes of which
+/// have bits flipped.
 ///
 /// # Safety
 /// The machine has AVX-512.
 #[target_feature(enable = "avx512f,avx512bw")]
-pub(super) unsafe fn finish_added(
+pub(super) unsafe fn finish_rows(
     end: &ByteEnd<'_>,
     sums: &[Sums],
-    addend: &[&[u8; COLUMNS]],
-    addend_flip: u8,
+    added: Option<(&[&[u8; COLUMNS]], u8)>,
     out: &mut [&mut [u8; COLUMNS]],
 ) {
-    let Some((added, before)) = end.sums.addend else { return };
     let scales = std::array::from_fn::<_, PANELS, _>(|p| PanelScale::read(end, end.first + p * PANEL));
+    let flip = _mm512_set1_epi8(end.flip as i8);
+    let (Some((addend, addend_flip)), Some((factor, before))) = (added, end.sums.addend) else {
+        for (sums, out) in sums.iter().zip(out) {
+            // SAFETY: rows have 64 columns.
+            unsafe {
+                let integers = std::array::from_fn(|p| {
+                    scales[p].integers(_mm512_loadu_si512(sums.as_ptr().add(p * PANEL).cast()))
+                });
+                let bytes = _mm512_xor_si512(whole_row(integers, end.signed()), flip);
+                _mm512_storeu_si512(out.as_mut_ptr().cast(), bytes);
+            }
+        }
+        return;
+    };
     let before = before.map(|limit| _mm512_set1_ps(limit));
-    let (flip, addend_flip) = (_mm512_set1_epi8(end.flip as i8), _mm_set1_epi8(addend_flip as i8));
+    let addend_flip = _mm_set1_epi8(addend_flip as i8);
     for ((sums, addend), out) in sums.iter().zip(addend).zip(out) {
         // SAFETY: rows have 64 columns.
         unsafe {
@@ -147,7 +160,7 @@ pub(super) unsafe fn finish_added(
                 let v = scales[p].numbers(_mm512_loadu_si512(sums.as_ptr().add(p * PANEL).cast()));
                 let bytes = _mm_loadu_si128(addend.as_ptr().add(p * PANEL).cast());
                 let bytes = _mm_xor_si128(bytes, addend_flip);
-                scales[p].rounded(add_bytes(added, _mm512_min_ps(_mm512_max_ps(v, before[0]), before[1]), bytes))
+                scales[p].rounded(add_bytes(factor, _mm512_min_ps(_mm512_max_ps(v, before[0]), before[1]), bytes))
             });
             let bytes = _mm512_xor_si512(whole_row(integers, end.signed()), flip);
             _mm512_storeu_si512(out.as_mut_ptr().cast(), bytes);

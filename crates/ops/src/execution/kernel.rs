@@ -7,6 +7,7 @@ use mxrt_engine::OpError;
 use mxrt_kernels::amx;
 use mxrt_kernels::conv::{ConvSignature, ConvTable, Precision, Winograd};
 use mxrt_kernels::gemm::SmallWeights;
+use mxrt_kernels::int8;
 use mxrt_kernels::isa::{Isa, has_bf16, pairs_are_fast};
 use mxrt_kernels::par::Par;
 use mxrt_tensor::{TensorMut, TensorRef, TensorType};
@@ -63,6 +64,11 @@ impl KernelOptions {
     /// Whether layers may run on tiles. Asks the system to permit them.
     pub fn has_tiles(&self) -> bool {
         self.tiles && self.isa == Isa::Avx512 && amx::is_permitted()
+    }
+
+    /// The instructions that multiply bytes.
+    pub fn byte_level(&self) -> int8::Level {
+        int8::Level::of(self.isa, self.tiles)
     }
 
     /// The form in fewer bytes of weights that meet this number of rows. bf16 is for few rows: then

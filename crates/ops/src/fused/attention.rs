@@ -5,7 +5,7 @@ use crate::prelude::*;
 use crate::quantized::layer::rows;
 use crate::quantized::{CALIBRATION, Range, calibration, infer_float_ranges, product_range, scale, store_range};
 use mxrt_engine::OpError;
-use mxrt_kernels::int8::{EachSum, Int8Gemm, Int8Result, Rows};
+use mxrt_kernels::int8::{EachSum, Int8Gemm, Int8Result, Level, Rows};
 use mxrt_kernels::par::{Serial, par_chunks_mut};
 use mxrt_tensor::{DType, PartialShape};
 
@@ -136,7 +136,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>, product: AttentionProduct) -> 
     if !attrs.bool("quantized") {
         return Err(not_implemented("a float32 node with a nested graph is unfolded where the graph is built"));
     }
-    let (sizes, isa) = (Heads::of(attrs, signature)?, signature.options.isa);
+    let (sizes, level) = (Heads::of(attrs, signature)?, signature.options.byte_level());
     let (calibrated, float) = (calibration(attrs)?, attrs.bool("enable_float_output"));
     let arrays = if product == AttentionProduct::Scores { 1 } else { 2 };
     let products = sizes.batch.saturating_mul(sizes.heads).saturating_mul(sizes.time).saturating_mul(sizes.time);
@@ -157,9 +157,9 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>, product: AttentionProduct) -> 
         };
         let factor = if product == AttentionProduct::Scores { unit / (sizes.dim as f32).sqrt() } else { unit };
         match output {
-            DType::F32 => multiply::<f32>(call, sizes, product, isa, factor)?,
-            DType::I8 => multiply::<i8>(call, sizes, product, isa, factor)?,
-            _ => multiply::<i32>(call, sizes, product, isa, factor)?,
+            DType::F32 => multiply::<f32>(call, sizes, product, level, factor)?,
+            DType::I8 => multiply::<i8>(call, sizes, product, level, factor)?,
+            _ => multiply::<i32>(call, sizes, product, level, factor)?,
         }
         match (float, calibrated) {
             (true, _) => Ok(()),
@@ -174,13 +174,13 @@ fn multiply<T: Int8Result>(
     call: &mut KernelCall<'_, '_>,
     sizes: Heads,
     product: AttentionProduct,
-    isa: Isa,
+    level: Level,
     factor: f32,
 ) -> Result<(), OpError> {
     let Heads { time, batch, heads, dim } = sizes;
     let qkv = rows(&call.inputs[0]);
     let matrix = |left: Rows<'_>, weights: &[u8], n: usize, k: usize, out: &mut [T]| {
-        let gemm = Int8Gemm::new(n, k, isa);
+        let gemm = Int8Gemm::new(n, k, level);
         let mut packed = vec![0; gemm.packed_len().unwrap_or(0)];
         gemm.pack(bytemuck::cast_slice(weights), &mut packed);
         gemm.run(&Serial, left, &packed, &EachSum(|_, sum| T::round_to(sum as f32 * factor)), out);

@@ -41,7 +41,7 @@ impl Int8Layer {
             stride: three(&geometry.stride, 1),
             pad: three(&geometry.pad, 0),
             dilate: three(&geometry.dilate, 1),
-            isa: options.isa,
+            level: options.byte_level(),
             pixels,
         }))
     }
@@ -50,7 +50,10 @@ impl Int8Layer {
     pub fn dense(weight: &Shape, out: &Shape, options: &KernelOptions) -> Result<Int8Layer, OpError> {
         let [outputs, inputs] = weight[..] else { return Err(wrong_arity()) };
         let rows = out.size() / outputs.max(1);
-        Ok(Int8Layer::Dense { gemm: Int8Gemm::new(outputs, inputs, options.isa), size: [rows, inputs, outputs] })
+        Ok(Int8Layer::Dense {
+            gemm: Int8Gemm::new(outputs, inputs, options.byte_level()),
+            size: [rows, inputs, outputs],
+        })
     }
 
     /// Channels of the output.
@@ -153,6 +156,7 @@ impl Int8Layer {
             Level::Portable => 2,
             Level::Avx2 => 40,
             Level::Vnni => 200,
+            Level::Tiles => 600,
         };
         1_000 + self.multiply_adds() / rate
     }

@@ -4,7 +4,7 @@ use super::infer_scalars;
 use crate::prelude::*;
 use crate::sequence::rnn;
 use mxrt_engine::OpError;
-use mxrt_kernels::int8::{EachSum, Int8Gemm, RoundTo, Rows};
+use mxrt_kernels::int8::{EachSum, Int8Gemm, Level, RoundTo, Rows};
 use mxrt_kernels::math::{sigmoid_f32, tanh_f32};
 use mxrt_kernels::par::{Par, Serial};
 use mxrt_kernels::recurrent::Recurrent;
@@ -65,7 +65,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
     let shape = &signature.inputs[0].shape;
     let layers = rnn::recurrent(attrs, [shape[0], shape[1], shape[2]])?;
     let too_large = || shape_error("the layers have more parameters than there can be");
-    let mut lstm = Int8Lstm { layers, isa: signature.options.isa, passes: Vec::new(), packed_len: 0 };
+    let mut lstm = Int8Lstm { layers, level: signature.options.byte_level(), passes: Vec::new(), packed_len: 0 };
     // The scales, and the biases of every pass.
     let floats = checked_product(&[layers.rows(), 1 + layers.passes(), size_of::<f32>()])?;
     let mut end = floats.checked_next_multiple_of(64).ok_or_else(too_large)?;
@@ -81,7 +81,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
 
 struct Int8Lstm {
     layers: Recurrent,
-    isa: Isa,
+    level: Level,
     /// bytes of the packed weights of inputs and state, for every pass
     passes: Vec<[std::ops::Range<usize>; 2]>,
     packed_len: usize,
@@ -93,7 +93,7 @@ impl Int8Lstm {
     }
 
     fn gemm(&self, k: usize) -> Int8Gemm {
-        Int8Gemm::new(self.layers.rows(), k, self.isa)
+        Int8Gemm::new(self.layers.rows(), k, self.level)
     }
 
     /// Integers for one unit of a weight: one for each row of the gates, for all passes, as MXNet

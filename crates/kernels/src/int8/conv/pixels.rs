@@ -67,7 +67,7 @@ impl<T: RoundTo> ConvJob<'_, T> {
                     });
                     band.run_added(&args, &end, (&from, sign_flip(addend.signed)), &mut rows);
                 }
-                None => args.run_to(end, &mut rows),
+                None => band.run_to(&args, &end, &mut rows),
             };
         }
         self.read_added(pixels, &tile, band);

@@ -47,7 +47,7 @@ fn windows_groups_padding_and_dilation_agree_with_the_definition_on_every_set() 
     {
         let (size, kernel) = (9, 3);
         let outputs = (size + 2 * pad - dilate * (kernel - 1) - 1) / stride + 1;
-        for isa in Isa::ALL {
+        for level in Level::ALL {
             let conv = Int8Conv {
                 batch: 2,
                 channels: 4,
@@ -59,7 +59,7 @@ fn windows_groups_padding_and_dilation_agree_with_the_definition_on_every_set() 
                 stride: [1, stride, stride],
                 pad: [0, pad, pad],
                 dilate: [1, dilate, dilate],
-                isa,
+                level,
                 pixels: None,
             };
             let data: Vec<u8> = (0..2 * 4 * size * size).map(|i| (i * 37 % 251) as u8).collect();
@@ -77,7 +77,7 @@ fn windows_groups_padding_and_dilation_agree_with_the_definition_on_every_set() 
                     conv.run(par, &operands, out, &mut workspace);
                 };
                 run(&EachSum(|_, sum| sum), &mut out);
-                assert_eq!(out, want, "{isa} {groups} {stride} {pad} {dilate}");
+                assert_eq!(out, want, "{level:?} {groups} {stride} {pad} {dilate}");
                 // The epilogue is told of which filter a sum is.
                 run(&EachSum(|f, _| f as i32), &mut out);
                 assert!(out.iter().enumerate().all(|(i, f)| (i / (outputs * outputs) % 20) as i32 == *f));
@@ -119,7 +119,7 @@ const LAYERS: [Layer; 15] = [
 ];
 
 /// A layer on three images.
-fn conv_of((channels, filters, groups, input, kernel, stride, pad): Layer, isa: Isa) -> Int8Conv {
+fn conv_of((channels, filters, groups, input, kernel, stride, pad): Layer, level: Level) -> Int8Conv {
     let output = [1, 2].map(|axis| (input[axis] + 2 * pad - kernel) / stride + 1);
     Int8Conv {
         batch: 3,
@@ -132,7 +132,7 @@ fn conv_of((channels, filters, groups, input, kernel, stride, pad): Layer, isa: 
         stride: [1, stride, stride],
         pad: [0, pad, pad],
         dilate: [1; 3],
-        isa,
+        level,
         pixels: None,
     }
 }
@@ -148,7 +148,7 @@ fn scales(filters: usize) -> ScaledSums {
 fn every_shape_of_layer_agrees_with_the_definition_in_bytes_with_and_without_an_addend() {
     for layer in LAYERS {
         let (channels, filters, groups, input, kernel, ..) = layer;
-        let any = conv_of(layer, Isa::detect());
+        let any = conv_of(layer, Level::Portable);
         let (output, taps) = (any.output, kernel * kernel);
         let size = 3 * filters * output[1] * output[2];
         let (data, addend) = (bytes(3 * channels * input[1] * input[2], 1), bytes(size, 3));
@@ -175,8 +175,8 @@ fn every_shape_of_layer_agrees_with_the_definition_in_bytes_with_and_without_an_
                 let mut epilogue = scales(filters);
                 epilogue.functions[0] = Some(Function::Relu);
                 epilogue.addend = added_bytes;
-                for isa in Isa::ALL {
-                    let conv = conv_of(layer, isa);
+                for level in Level::ALL {
+                    let conv = conv_of(layer, level);
                     let mut packed = vec![0x5a; conv.packed_len().unwrap()];
                     conv.pack(&weights, &mut packed);
                     for par in [&Serial as &dyn Par, &Reverse, &Threads(3)] {
@@ -189,7 +189,7 @@ fn every_shape_of_layer_agrees_with_the_definition_in_bytes_with_and_without_an_
                             epilogue: &epilogue,
                         };
                         conv.run(par, &operands, &mut out, &mut workspace);
-                        assert!(out == want, "{isa}: {channels} {filters} {groups} {kernel} {signed} {added:?}");
+                        assert!(out == want, "{level:?}: {channels} {filters} {groups} {kernel} {signed} {added:?}");
                     }
                 }
             }
@@ -206,8 +206,14 @@ fn in_layout(shape: Option<BlockedShape>, planes: &[u8], signed: bool) -> Vec<u8
 }
 
 /// Checks that pixels hold what a layer makes in planes, with a halo of zeros.
-fn check_pixels<T: Int8Result + PartialEq>(layer: Layer, isa: Isa, par: &dyn Par, signed: bool, added: Option<bool>) {
-    let planes = conv_of(layer, isa);
+fn check_pixels<T: Int8Result + PartialEq>(
+    layer: Layer,
+    level: Level,
+    par: &dyn Par,
+    signed: bool,
+    added: Option<bool>,
+) {
+    let planes = conv_of(layer, level);
     let (channels, filters, groups, input, ..) = layer;
     let [n, h, w] = [3, planes.output[1], planes.output[2]];
     let (data, addend) = (bytes(n * channels * input[1] * input[2], 1), bytes(n * filters * h * w, 3));
@@ -243,23 +249,23 @@ fn check_pixels<T: Int8Result + PartialEq>(layer: Layer, isa: Isa, par: &dyn Par
         let out_signed = T::SIGNED_BYTE == Some(true);
         let mut got = vec![0; want.len()];
         from_pixels(par, Rows { bytes: &pixels, signed: out_signed }, output, &mut got);
-        assert!(got == want, "{isa} {layer:?} {from:?} {signed} {added:?}");
+        assert!(got == want, "{level:?} {layer:?} {from:?} {signed} {added:?}");
         // All but the channels after the last are known.
         let expected = in_layout(Some(output), &want, out_signed);
         let known = |i: &usize| i % output.pixel() < filters;
-        assert!((0..output.len()).filter(known).all(|i| pixels[i] == expected[i]), "{isa} {layer:?}: the halo");
+        assert!((0..output.len()).filter(known).all(|i| pixels[i] == expected[i]), "{level:?} {layer:?}: the halo");
     }
 }
 
 #[test]
 fn pixels_hold_what_planes_hold() {
     for layer in LAYERS {
-        for isa in Isa::ALL {
+        for level in Level::ALL {
             for par in [&Serial as &dyn Par, &Reverse, &Threads(3)] {
                 for signed in [false, true] {
-                    check_pixels::<u8>(layer, isa, par, signed, None);
-                    check_pixels::<i8>(layer, isa, par, signed, Some(signed));
-                    check_pixels::<u8>(layer, isa, par, signed, Some(!signed));
+                    check_pixels::<u8>(layer, level, par, signed, None);
+                    check_pixels::<i8>(layer, level, par, signed, Some(signed));
+                    check_pixels::<u8>(layer, level, par, signed, Some(!signed));
                 }
             }
         }
