@@ -39,7 +39,7 @@ def test_every_page_is_in_one_table_of_contents(copied: Path) -> None:
 def test_options_in_texts_keep_their_hyphens(copied: Path) -> None:
     settings: dict[str, object] = {}
     exec((copied / "conf.py").read_text(), settings)
-    assert settings["smartquotes"] is False, "--params would be –params, which no shell knows"
+    assert settings["smartquotes"] is False, "a dash in place of the hyphens of --params is no option"
 
 
 def test_links_to_the_first_page_lead_to_the_first_page_of_the_site(copied: Path) -> None:

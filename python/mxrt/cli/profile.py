@@ -217,11 +217,16 @@ def _write(target: Path, events: Sequence[Mapping[str, Any]]) -> None:
     _mxrt.write_file(target, content)
 
 
+def _count(number: int, name: str) -> str:
+    return f"{number} {name}" if number == 1 else f"{number} {name}s"
+
+
 def _as_text(report: Mapping[str, Any], top: int) -> str:
     inputs = ", ".join(f"{name} {shape_text(shape)}" for name, shape in report["inputs"].items())
     call = report["call_us"]
     lines = [
-        style(report["model"], "bold") + f"  {inputs}; {report['callers']} callers, {report['cores']} cores",
+        style(report["model"], "bold") + f"  {inputs}; {_count(report['callers'], 'caller')}, "
+        f"{_count(report['cores'], 'core')}",
         f"  a call takes {call['p50'] / 1e3:.3f} ms (median of {report['calls']}, best {call['min'] / 1e3:.3f} ms); "
         f"it waits {report['waited_us'] / 1e3:.3f} ms for a core",
         f"  memory of arrays and calls: at most {megabytes(report['memory_peak'])}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -180,6 +181,12 @@ def _quantized(
         raise ModelError(str(error)) from None
 
 
+def _layer(layer: Mapping[str, Any]) -> str:
+    """The name of a layer, and how many others are computed with it."""
+    first, *joined = layer["layers"]
+    return f"{first} +{len(joined)}" if joined else str(first)
+
+
 def _as_text(report: Mapping[str, Any]) -> str:
     layers = report["layers"]
     kept = sum(one["float32"] for one in layers)
@@ -194,16 +201,17 @@ def _as_text(report: Mapping[str, Any]) -> str:
             ("layer", "runs in", "range", "clipped", "dB", "error alone"),
             [
                 (
-                    one["name"],
+                    _layer(one),
                     "float32" if one["float32"] else "int8",
                     f"{one['range'][0]:.4g} to {one['range'][1]:.4g}",
                     percent(one["clipped"]),
-                    f"{one['snr_db']:.1f}",
+                    f"{one['snr_db']:.1f}" if math.isfinite(one["snr_db"]) else "exact",
                     percent(one["output_error"]),
                 )
                 for one in layers
             ],
         ),
+        "  (layer +N: N more layers of the model are computed in the same step)",
         "",
         f"written to '{report['symbol']}' and '{report['parameters']}'",
     ]
