@@ -216,6 +216,21 @@ def test_the_command_says_what_to_paste_and_ends_by_a_signal(good) -> None:
         assert (child.wait(60), child.stderr.read()) == (0, "")
 
 
+def test_the_command_says_what_to_paste_for_a_model_that_takes_strings(tmp_path) -> None:
+    hooks = tmp_path / "hooks.py"
+    hooks.write_text(
+        "import numpy as np\n"
+        'INPUTS = {"text": ("BYTES", [-1, 2])}\n'
+        'def decode(tensors): return np.zeros((len(tensors["text"]), 1, 8, 8), "float32")\n'
+    )
+    symbol = str(DIGITS / "digits_cnn-symbol.json")
+    with command(symbol, "--port", "0", "--shape=-1,1,8,8", "--hooks", str(hooks)) as (child, running, line):
+        assert line.startswith("digits_cnn: text BYTES[-1, 2] at http://127.0.0.1:")
+        assert line.endswith(f"; try: curl -s '{running.url}/v2/models/digits_cnn'\n"), line
+        child.send_signal(signal.SIGTERM)
+        assert (child.wait(60), child.stderr.read()) == (0, "")
+
+
 def test_a_signal_under_load_loses_nothing_that_has_begun(mx) -> None:
     wanted = called(mx, "digits_cnn", 3)
     body, headers = request(["data"], golden("digits_cnn", 3), parameters={"binary_data_output": True})

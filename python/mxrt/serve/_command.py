@@ -386,14 +386,14 @@ def _about(model: dict[str, Any], places: Places) -> str:
 
 
 def _curl(model: dict[str, Any], options: str, url: str) -> str:
-    """Returns a shell command that sends the model zeros, or, if its shapes are not known, one that
-    asks for its metadata.
+    """Returns a shell command that sends the model zeros, or, if its shapes are not known or its
+    hooks take strings, one that asks for its metadata.
     """
     path = f"{url}/v2/models/{quote(model['name'], safe='')}"
     inputs, size = [], 0
     for tensor in model["inputs"]:
         first, rest = tensor["shape"][:1], tensor["shape"][1:]
-        if (first == [-1] and not rest) or -1 in rest:
+        if (first == [-1] and not rest) or -1 in rest or tensor["datatype"] not in _SIZES:
             return f"curl -s{options} '{path}'"
         shape = [1 if extent == -1 else extent for extent in first] + rest
         bytes_ = math.prod(shape) * _SIZES[tensor["datatype"]]
