@@ -23,5 +23,5 @@ p{margin:.3rem 0;color:var(--faint)}
 
 
 def breakable(text: str) -> str:
-    """Text for a page whose long names may go on in the next line after an underline."""
+    """Text for a page whose long names may continue in the next line after an underline."""
     return escape(text).replace("_", "_<wbr>")
