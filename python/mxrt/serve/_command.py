@@ -42,6 +42,8 @@ _SIZES = {
 #: The separator between the name of a model and the value of an option, for options that do not
 #: use "=".
 _OF_MODELS = {"shapes": ":", "dtypes": ":"}
+#: What options name that the server reads.
+_READ = {"repository": "a folder", "tls_certificate": "a file", "tls_key": "a file", "tokens": "a file"}
 #: Options whose names are not those of their settings.
 _OPTIONS = {"shapes": "shape", "dtypes": "dtype"}
 
@@ -275,6 +277,7 @@ def _from_arguments(args: argparse.Namespace) -> Any:
         config.set("inherited", True, False)
     file = args.config or os.environ.get("MXRT_SERVE_CONFIG")
     if file:
+        _there(file, "--config" if args.config else "MXRT_SERVE_CONFIG", "a file")
         config.file(file)
     if args.sagemaker:
         _as_container(config)
@@ -294,8 +297,16 @@ def _from_arguments(args: argparse.Namespace) -> Any:
         config = _with_script(args, config)
     for key, *_, scope, _ in _rows():
         for text in getattr(args, f"set_{key}", ()):
+            if key in _READ and text not in ("", "off"):
+                _there(text, f"--{key.replace('_', '-')}", _READ[key])
             _set_option(config, key, scope, text)
     return config
+
+
+def _there(path: str, option: str, what: str) -> None:
+    """Checks that there is what an option names."""
+    if not (os.path.isdir(path) if what == "a folder" else os.path.exists(path)):
+        raise MXNetValueError(f"{option} '{path}': there is no such {what.removeprefix('a ')}; expected {what}")
 
 
 def _with_script(args: argparse.Namespace, config: Any) -> Any:
