@@ -9,11 +9,25 @@ import subprocess
 import sys
 from pathlib import Path
 
+import bert
+import numpy as np
+
 import mxrt
 from mxrt.bench import to_onnx
 from mxrt.bench.peers import PeerError
 
-__all__ = ["BUILD", "GOLDEN", "NETWORKS", "NEWEST_PYTHON", "ZOO", "PeerError", "interpreter", "network", "onnx", "say"]
+__all__ = [
+    "BUILD",
+    "NETWORKS",
+    "NEWEST_PYTHON",
+    "ZOO",
+    "PeerError",
+    "expected",
+    "interpreter",
+    "network",
+    "onnx",
+    "say",
+]
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "peers"
@@ -70,10 +84,22 @@ def network(name: str) -> str:
     -input.npy.
     """
     base = ZOO / name
+    if name == bert.NAME and not Path(f"{base}-input.npy").exists():
+        say(f"computing the weights of {name} ...")
+        bert.write(str(base))
     if not Path(f"{base}-input.npy").exists():
         say(f"computing the weights of {name} ...")
         _call([sys.executable, str(ROOT / "tests" / "models" / "make_zoo.py"), str(ZOO), name], "computing weights")
     return str(base)
+
+
+def expected(name: str) -> np.ndarray:
+    """The network's output for its first input: MXNet's, or that of a computation in float64."""
+    if name == bert.NAME:
+        found: np.ndarray = np.load(f"{network(name)}-expected.npy")
+        return found
+    with np.load(GOLDEN / name / "golden.npz") as saved:
+        return saved["b1"]
 
 
 def onnx(name: str, image: tuple[int, ...], batch: int) -> str:

@@ -45,7 +45,7 @@ def _images(name: str) -> Path:
     if not file.exists():
         image = np.load(f"{environments.network(name)}-input.npy")[0]
         random = np.random.default_rng(0)
-        factors = random.uniform(0.7, 1.0, (IMAGES, 1, 1, 1)).astype("float32")
+        factors = random.uniform(0.7, 1.0, (IMAGES, *[1] * image.ndim)).astype("float32")
         np.save(file, image[None] * factors)
     return file
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
+import bert
 import quantized
 from environments import NETWORKS
 from lanes import BRIEF_CALLERS, Answer, Bench, Lane, Rounds, Turn, middle
@@ -13,18 +14,19 @@ from report import Result, against_best, best_and_median, disturbance
 GOALS = {"resnet18_v1": 1.9, "vgg11_bn": 2.0, "resnet50_v1": 1.3, "resnet50_v2": 1.3}
 OTHER_GOAL = 1.1
 # Networks that are measured in 8 bits.
-EIGHT_BITS = ("resnet18_v1", "resnet50_v1", "mobilenetv2_1.0")
+EIGHT_BITS = ("resnet18_v1", "resnet50_v1", "mobilenetv2_1.0", bert.NAME)
 # Turns lie a tenth apart while neighbours disturb, so medians of nine differ by up to 7 % by
 # chance.
 EVEN_ROUNDS = 25
 
 
-def network(bench: Bench, name: str) -> Result:
-    """One caller, one image at a time."""
-    lanes = bench.lanes(name)
-    rounds = _rounds(bench, lanes, 1)
-    goal = GOALS.get(name, OTHER_GOAL)
-    return against_best(name, f"{name}, 1 caller, images/s", lanes, rounds, goal, "images_per_second")
+def network(bench: Bench, name: str, callers: int = 1) -> Result:
+    """Callers with one image at a time each."""
+    lanes = bench.lanes(name, callers)
+    rounds = _rounds(bench, lanes, callers)
+    row = name if callers == 1 else f"{name}-{callers}"
+    what = f"{name}, {callers} caller{'s' * (callers > 1)}, images/s"
+    return against_best(row, what, lanes, rounds, GOALS.get(name, OTHER_GOAL), "images_per_second")
 
 
 def callers(bench: Bench, count: int) -> Result:
@@ -186,6 +188,8 @@ def _turn(bench: Bench, lane: Lane, callers: int) -> Turn:
 
 ROWS = {
     **{name: lambda bench, name=name: network(bench, name) for name in NETWORKS},
+    bert.NAME: lambda bench: network(bench, bert.NAME),
+    f"{bert.NAME}-8": lambda bench: network(bench, bert.NAME, 8),
     **{f"callers-{count}": lambda bench, count=count: callers(bench, count) for count in (2, 8, 64, 960)},
     "even": even,
     "two-cores": two_cores,

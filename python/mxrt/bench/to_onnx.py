@@ -1,14 +1,14 @@
 """A symbol with its parameters as an ONNX file, for engines that read nothing of MXNet's.
 
-Covers what convolutional networks and perceptrons are made of; whatever else a graph holds is
-refused by name. Shapes are written out, batch included, which is the form that peers run fastest.
+Covers what convolutional networks, perceptrons and transformers are made of; whatever else a graph
+holds is refused by name. Shapes are written out, batch included, which is the form that peers run
+fastest.
 """
 
 from __future__ import annotations
 
-import ast
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,27 +16,15 @@ import numpy as np
 
 from ..symbol import Symbol
 from . import onnx_file
+from .onnx_transformer import RULES as TRANSFORMER
+from .onnx_writer import Array, Attrs, OnIntegers, Rule, Untranslatable, Writer
 
 __all__ = ["Untranslatable", "export"]
-
-Array = np.ndarray[Any, Any]
-
-
-class Untranslatable(Exception):
-    """The graph has something that this module cannot write as ONNX."""
-
-    remedy = "MXNet 1.9.1 may write it, from the same files: mx.onnx.export_model"
-
-
-class OnIntegers(Untranslatable):
-    """The graph computes on 8-bit integers."""
-
-    remedy = "Write the float32 model that it was made of as ONNX, and quantize that with onnxruntime"
 
 
 def export(graph: Symbol, params: Mapping[str, Array], shapes: Mapping[str, tuple[int, ...]], path: Path) -> None:
     """Writes the graph with these parameters for inputs of these shapes (all float32)."""
-    writer = _Writer(graph, params, shapes)
+    writer = Writer(graph, params, shapes)
     nodes = json.loads(graph.tojson())
     names = _unique([node["name"] for node in nodes["nodes"]])
     for node, name in zip(nodes["nodes"], names, strict=True):
@@ -44,7 +32,7 @@ def export(graph: Symbol, params: Mapping[str, Array], shapes: Mapping[str, tupl
             raise OnIntegers(f"node '{node['name']}' ({node['op']}) computes on 8-bit integers as MXNet does")
         if node["op"] != "null":
             inputs = [_source(names, node, entry) for entry in node["inputs"]]
-            writer.translate(node["op"], name, node.get("attrs", {}), inputs)
+            writer.translate(RULES.get(node["op"]), node["op"], name, node.get("attrs", {}), inputs)
     heads = [names[entry[0]] for entry in nodes["heads"]]
     onnx_file.write(path, writer.pieces(heads))
 
@@ -65,65 +53,6 @@ def _source(names: list[str], node: dict[str, Any], entry: list[int]) -> str:
     return names[entry[0]]
 
 
-class _Attrs(dict[str, str]):
-    """Attributes of a node as MXNet writes them, with its defaults."""
-
-    def numbers(self, key: str, default: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(ast.literal_eval(self[key])) if key in self else default
-
-    def flag(self, key: str, default: bool) -> bool:
-        return self.get(key, str(default)) in ("True", "true", "1")
-
-
-class _Writer:
-    """ONNX nodes and constants as they come."""
-
-    def __init__(self, graph: Symbol, params: Mapping[str, Array], shapes: Mapping[str, tuple[int, ...]]) -> None:
-        self.params, self.shapes = params, shapes
-        inner = graph.get_internals()
-        known = {name: value.shape for name, value in params.items() if name in graph.list_arguments()}
-        _, found, _ = inner.infer_shape(**{**known, **shapes})
-        # By the name of the value: `convolution0_output` is that of node `convolution0`.
-        self.found = {
-            name.removesuffix("_output"): tuple(s) for name, s in zip(inner.list_outputs(), found or [], strict=True)
-        }
-        self.inputs = [name for name in graph.list_inputs() if name in shapes]
-        self.nodes: list[bytes] = []
-        self.constants: dict[str, Array] = {name: params[name] for name in graph.list_inputs() if name in params}
-        self.read: set[str] = set()
-
-    def add(self, op: str, inputs: list[str], output: str, **attributes: Any) -> str:
-        self.nodes.append(onnx_file.node(op, inputs, output, attributes))
-        self.read.update(inputs)
-        return output
-
-    def constant(self, name: str, value: Array) -> str:
-        self.constants[name] = value
-        return name
-
-    def scalar(self, name: str, value: str) -> str:
-        return self.constant(name, np.array(float(value), "float32"))
-
-    def translate(self, op: str, name: str, attrs: Mapping[str, str], inputs: list[str]) -> None:
-        rule = RULES.get(op)
-        try:
-            if rule is None:
-                raise Untranslatable("there is no translation of this operator")
-            rule(self, name, _Attrs(attrs), inputs)
-        except Untranslatable as error:
-            raise Untranslatable(f"operator {op} of node '{name}' {dict(attrs)}: {error}") from None
-
-    def pieces(self, heads: list[str]) -> list[bytes]:
-        # Labels, which only training reads, and gammas that count as ones have no readers.
-        used = [onnx_file.tensor(name, value) for name, value in self.constants.items() if name in self.read]
-        inputs = [onnx_file.value(name, self.shapes[name], "float32") for name in self.inputs if name in self.read]
-        outputs = [onnx_file.value(name, self.found[name], "float32") for name in heads]
-        return onnx_file.model_pieces("mxnet_model", self.nodes, used, inputs, outputs)
-
-
-Rule = Callable[[_Writer, str, _Attrs, list[str]], object]
-
-
 def _same(op: str, **attributes: Any) -> Rule:
     """An operator that ONNX has as well."""
     return lambda w, name, attrs, inputs: w.add(op, inputs, name, **attributes)
@@ -133,7 +62,7 @@ def _with_scalar(op: str) -> Rule:
     return lambda w, name, attrs, inputs: w.add(op, [*inputs, w.scalar(f"{name}#scalar", attrs["scalar"])], name)
 
 
-def _window(attrs: _Attrs) -> dict[str, tuple[int, ...]]:
+def _window(attrs: Attrs) -> dict[str, tuple[int, ...]]:
     """Kernel, strides and padding, in as many dimensions as there are."""
     kernel = attrs.numbers("kernel", ())
     ones, zeros = (1,) * len(kernel), (0,) * len(kernel)
@@ -141,7 +70,7 @@ def _window(attrs: _Attrs) -> dict[str, tuple[int, ...]]:
     return {"kernel_shape": kernel, "strides": attrs.numbers("stride", ones), "pads": pad + pad}
 
 
-def _convolution(w: _Writer, name: str, attrs: _Attrs, inputs: list[str]) -> None:
+def _convolution(w: Writer, name: str, attrs: Attrs, inputs: list[str]) -> None:
     if not attrs.get("layout", "None").startswith(("None", "NC")):
         raise Untranslatable(f"layout {attrs['layout']}")
     window = _window(attrs)
@@ -149,7 +78,7 @@ def _convolution(w: _Writer, name: str, attrs: _Attrs, inputs: list[str]) -> Non
     w.add("Conv", inputs, name, **window, dilations=dilations, group=int(attrs.get("num_group", 1)))
 
 
-def _batch_norm(w: _Writer, name: str, attrs: _Attrs, inputs: list[str]) -> None:
+def _batch_norm(w: Writer, name: str, attrs: Attrs, inputs: list[str]) -> None:
     if attrs.get("axis", "1") != "1":
         raise Untranslatable("only axis 1")
     data, gamma, *rest = inputs
@@ -158,17 +87,28 @@ def _batch_norm(w: _Writer, name: str, attrs: _Attrs, inputs: list[str]) -> None
     w.add("BatchNormalization", [data, gamma, *rest], name, epsilon=float(attrs.get("eps", 1e-3)))
 
 
-def _dense(w: _Writer, name: str, attrs: _Attrs, inputs: list[str]) -> None:
+def _dense(w: Writer, name: str, attrs: Attrs, inputs: list[str]) -> None:
     data, weight, *bias = inputs
     shape = w.found[data]
     if len(shape) != 2:
         if not attrs.flag("flatten", True):
-            raise Untranslatable("flatten=False")
+            _dense_over_last_axis(w, name, inputs)
+            return
         data = w.add("Flatten", [data], f"{name}#flat", axis=1)
     w.add("Gemm", [data, weight, *bias], name, transB=1)
 
 
-def _pooling(w: _Writer, name: str, attrs: _Attrs, inputs: list[str]) -> None:
+def _dense_over_last_axis(w: Writer, name: str, inputs: list[str]) -> None:
+    data, weight, *bias = inputs
+    if weight not in w.constants:
+        raise Untranslatable("flatten=False with a weight that is no parameter")
+    transposed = w.constant(f"{weight}#transposed", np.ascontiguousarray(w.constants[weight].T))
+    product = w.add("MatMul", [data, transposed], f"{name}#product" if bias else name)
+    if bias:
+        w.add("Add", [product, *bias], name)
+
+
+def _pooling(w: Writer, name: str, attrs: Attrs, inputs: list[str]) -> None:
     kind = attrs.get("pool_type", "max")
     onnx = {"max": "MaxPool", "avg": "AveragePool"}.get(kind)
     if onnx is None:
@@ -185,7 +125,7 @@ def _pooling(w: _Writer, name: str, attrs: _Attrs, inputs: list[str]) -> None:
     w.add(onnx, inputs, name, **_window(attrs), **extra)
 
 
-def _activation(w: _Writer, name: str, attrs: _Attrs, inputs: list[str]) -> None:
+def _activation(w: Writer, name: str, attrs: Attrs, inputs: list[str]) -> None:
     known = {"relu": "Relu", "sigmoid": "Sigmoid", "tanh": "Tanh", "softrelu": "Softplus", "softsign": "Softsign"}
     kind = attrs["act_type"]
     if kind not in known:
@@ -193,47 +133,54 @@ def _activation(w: _Writer, name: str, attrs: _Attrs, inputs: list[str]) -> None
     w.add(known[kind], inputs, name)
 
 
-def _leaky(w: _Writer, name: str, attrs: _Attrs, inputs: list[str]) -> None:
+def _leaky(w: Writer, name: str, attrs: Attrs, inputs: list[str]) -> None:
     known = {"leaky": "LeakyRelu", "elu": "Elu"}
     kind = attrs.get("act_type", "leaky")
+    if kind == "gelu":
+        # In the form that peers find again: ONNX had no Gelu in this version.
+        scaled = w.add("Div", [*inputs, w.scalar(f"{name}#root", str(2**0.5))], f"{name}#div")
+        bell = w.add("Erf", [scaled], f"{name}#erf")
+        one = w.add("Add", [bell, w.scalar(f"{name}#one", "1")], f"{name}#add")
+        w.add("Mul", [w.add("Mul", [*inputs, one], f"{name}#mul"), w.scalar(f"{name}#half", "0.5")], name)
+        return
     if kind not in known:
         raise Untranslatable(f"act_type {kind}")
     w.add(known[kind], inputs, name, alpha=float(attrs.get("slope", 0.25)))
 
 
-def _clip(w: _Writer, name: str, attrs: _Attrs, inputs: list[str]) -> None:
+def _clip(w: Writer, name: str, attrs: Attrs, inputs: list[str]) -> None:
     bounds = [w.scalar(f"{name}#{key}", attrs[key]) for key in ("a_min", "a_max")]
     w.add("Clip", [*inputs, *bounds], name)
 
 
-def _reshape(w: _Writer, name: str, attrs: _Attrs, inputs: list[str]) -> None:
+def _reshape(w: Writer, name: str, attrs: Attrs, inputs: list[str]) -> None:
     shape = w.constant(f"{name}#shape", np.array(w.found[name], "int64"))
     w.add("Reshape", [inputs[0], shape], name)
 
 
-def _transpose(w: _Writer, name: str, attrs: _Attrs, inputs: list[str]) -> None:
+def _transpose(w: Writer, name: str, attrs: Attrs, inputs: list[str]) -> None:
     axes = attrs.numbers("axes", ()) or tuple(reversed(range(len(w.found[name]))))
     w.add("Transpose", inputs, name, perm=axes)
 
 
-def _softmax(w: _Writer, name: str, attrs: _Attrs, inputs: list[str]) -> None:
+def _softmax(w: Writer, name: str, attrs: Attrs, inputs: list[str]) -> None:
     if attrs.get("temperature", "None") not in ("None", "1.0") or attrs.flag("use_length", False):
         raise Untranslatable("temperature or use_length")
     w.add("Softmax", inputs, name, axis=int(attrs.get("axis", -1)))
 
 
-def _softmax_output(w: _Writer, name: str, attrs: _Attrs, inputs: list[str]) -> None:
+def _softmax_output(w: Writer, name: str, attrs: Attrs, inputs: list[str]) -> None:
     if attrs.flag("multi_output", False) or attrs.flag("preserve_shape", False) or len(w.found[name]) != 2:
         raise Untranslatable("only over the last of two axes")
     w.add("Softmax", inputs[:1], name, axis=1)  # the label has no influence
 
 
-def _lrn(w: _Writer, name: str, attrs: _Attrs, inputs: list[str]) -> None:
+def _lrn(w: Writer, name: str, attrs: Attrs, inputs: list[str]) -> None:
     factors = {"alpha": attrs.get("alpha", 1e-4), "beta": attrs.get("beta", 0.75), "bias": attrs.get("knorm", 2.0)}
     w.add("LRN", inputs, name, size=int(attrs["nsize"]), **{key: float(value) for key, value in factors.items()})
 
 
-def _concat(w: _Writer, name: str, attrs: _Attrs, inputs: list[str]) -> None:
+def _concat(w: Writer, name: str, attrs: Attrs, inputs: list[str]) -> None:
     w.add("Concat", inputs, name, axis=int(attrs.get("dim", 1)))
 
 
@@ -251,6 +198,7 @@ RULES: dict[str, Rule] = {
     "concat": _concat,
     "softmax": _softmax,
     "transpose": _transpose,
+    **TRANSFORMER,
     **dict.fromkeys(("Flatten", "flatten", "Reshape", "reshape", "expand_dims", "squeeze"), _reshape),
     **dict.fromkeys(("Dropout", "_copy", "identity", "BlockGrad"), _same("Identity")),
     **dict.fromkeys(("elemwise_add", "_plus", "_Plus", "broadcast_add", "broadcast_plus"), _same("Add")),
@@ -261,5 +209,5 @@ RULES: dict[str, Rule] = {
         f"_{name}_scalar": _with_scalar(op)
         for name, op in {"plus": "Add", "minus": "Sub", "mul": "Mul", "div": "Div"}.items()
     },
-    **{name: _same(name.capitalize()) for name in ("abs", "exp", "log", "relu", "sigmoid", "sqrt", "tanh")},
+    **{name: _same(name.capitalize()) for name in ("abs", "erf", "exp", "log", "relu", "sigmoid", "sqrt", "tanh")},
 }
