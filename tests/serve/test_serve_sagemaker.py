@@ -159,16 +159,18 @@ def protocol(batch: np.ndarray, size: int | None = None, **wanted: bool) -> dict
 
 
 def test_an_invocation_may_be_a_request_of_the_protocol(mx, container) -> None:
-    for count in (3, 8):
+    # The second one is long enough to be read in the background.
+    for count, times in ((3, 1), (16, 5)):
         (batch,) = golden("digits_cnn", count)
+        batch = np.concatenate([batch] * times)
         body = json.dumps(protocol(batch))
         status, kind, data = sent(container, "/invocations", body, Content_Type="application/json")
         assert (status, kind) == (200, "application/json"), data
         answer = json.loads(data)
         assert (answer["id"], answer["model_name"], len(answer["outputs"])) == ("7", "model", 1)
-        assert answer["outputs"][0]["shape"] == [count, 10]
-        output = np.array(answer["outputs"][0]["data"], "float32").reshape(count, 10)
-        assert same([output], called(mx, "digits_cnn", count))
+        assert answer["outputs"][0]["shape"] == [count * times, 10]
+        output = np.array(answer["outputs"][0]["data"], "float32").reshape(-1, 10)
+        assert same([output], [np.concatenate(called(mx, "digits_cnn", count) * times)])
 
 
 BINARY_JSON = "application/vnd.sagemaker-triton.binary+json;json-header-size="
@@ -191,6 +193,36 @@ def test_the_content_type_gives_the_length_of_the_json_before_binary_data(mx, co
     assert same([np.frombuffer(data[size:], "float32").reshape(3, 10)], wanted)
 
 
+RENAMING = """
+OUTPUTS = {"SCORES": ("FP32", [-1, 10])}
+
+def encode(arrays):
+    (scores,) = arrays.values()
+    return {"SCORES": scores}
+"""
+
+
+@pytest.mark.parametrize(
+    ("hooks", "answer"),
+    [
+        (RENAMING, "SCORES"),
+        (RENAMING + "def preprocess(request): return {'data': numpy.zeros((1, 1, 8, 8), 'float32')}", None),
+    ],
+)
+def test_hooks_without_functions_for_bodies_leave_requests_to_the_server(mx, tmp_path, hooks, answer) -> None:
+    (tmp_path / "hooks.py").write_text(f"import numpy\n{hooks}")
+    model = mx.serve.Model(DIGITS / "digits_cnn", shapes={"data": [-1, 1, 8, 8]}, hooks=tmp_path / "hooks.py")
+    with mx.serve.Server({"model": model}, port=0, grpc_port="off", sagemaker="model") as server:
+        body = json.dumps(protocol(golden("digits_cnn", 3)[0]))
+        status, _, data = sent(server, "/invocations", body, Content_Type="application/json")
+        assert status == 200, data
+        found = json.loads(data)
+        if answer:
+            assert found["outputs"][0]["name"] == answer
+        else:
+            assert np.array(found).shape == (1, 10), "what the hook makes of the body"
+
+
 @pytest.mark.parametrize(
     "kind",
     [
@@ -205,10 +237,10 @@ def test_the_content_type_gives_the_length_of_the_json_before_binary_data(mx, co
 def test_a_wrong_length_of_the_json_is_refused(container, kind) -> None:
     (batch,) = golden("digits_cnn", 1)
     head = json.dumps(protocol(batch, batch.nbytes)).encode()
-    for encoding in ({}, {"Transfer_Encoding": "chunked"}):
-        body = head + batch.tobytes()
-        body = iter([body]) if encoding else body
-        status, _, data = sent(container, "/invocations", body, Content_Type=kind.format(size=len(head)), **encoding)
+    whole = head + batch.tobytes()
+    # The second one comes in chunks, without a length.
+    for body in (whole, iter([whole])):
+        status, _, data = sent(container, "/invocations", body, Content_Type=kind.format(size=len(head)))
         assert status == 400, data
         assert b"json-header-size=N with the bytes of the JSON" in data or b"the JSON has 12345 bytes" in data
     status, _, data = sent(container, "/invocations", head, Content_Type="application/json")

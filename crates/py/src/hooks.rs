@@ -43,6 +43,14 @@ impl Hooks for PythonHooks {
         })
     }
 
+    fn takes_bodies(&self) -> Result<bool, HookError> {
+        Python::attach(|py| {
+            let _call = PythonCall::enter(py);
+            let told = self.0.bind(py).call_method0("takes_bodies");
+            told.and_then(|told| told.extract()).map_err(|e| error(py, &e))
+        })
+    }
+
     fn before(&self, request: &HookRequest<'_>) -> Result<Option<Vec<HookArray>>, HookError> {
         Python::attach(|py| {
             let _call = PythonCall::enter(py);

@@ -66,6 +66,11 @@ pub trait Hooks: Send + Sync {
         Ok(None)
     }
 
+    /// Returns whether [`Hooks::before`] or [`Hooks::after`] may do something with a body.
+    fn takes_bodies(&self) -> Result<bool, HookError> {
+        Ok(true)
+    }
+
     /// Makes the inputs of the model from a request. `None` leaves the decoding of the body to the
     /// server.
     fn before(&self, request: &HookRequest<'_>) -> Result<Option<Vec<HookArray>>, HookError>;

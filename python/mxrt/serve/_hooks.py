@@ -87,6 +87,10 @@ class Hooks:
             raise MXNetValueError(f"it gave {type(made).__name__}, where bytes were expected")
         return bytes(made)
 
+    def takes_bodies(self) -> bool:
+        """Whether there is a hook that reads the body of a request, or writes that of a response."""
+        return any(self._functions[name] for name in ("preprocess", "postprocess"))
+
     def before(self, body: bytes, headers: list[tuple[str, str]]) -> list[_Parts] | None:
         """The inputs that the hook makes of a request; None where there is no such hook."""
         function = self._functions["preprocess"]

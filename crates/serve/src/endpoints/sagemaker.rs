@@ -80,15 +80,14 @@ async fn invoked(exchange: &mut Exchange, model: Arc<Model>) -> Result<Answer, R
     if infer::is_binary_json(exchange.content_type()) {
         return infer::from_body(exchange, model, LENGTH).await;
     }
-    let has_hooks = model.hooks.is_some();
     // A hook may write what the server does not.
     let form = match wanted(&exchange.head.headers) {
-        Err(refusal) if !has_hooks => return Err(refusal),
+        Err(refusal) if !model.hooks_bodies => return Err(refusal),
         form => form,
     };
     let is_json = forms::is_json(exchange.content_type());
     let body = exchange.body.take(None).await?;
-    if has_hooks || !is_json {
+    if model.hooks_bodies || !is_json {
         return arrays::from_bytes(exchange, model, body, form).await;
     }
     let (body, is_request) = told(exchange, body).await?;

@@ -190,6 +190,8 @@ impl Model {
         let own = Interface::new(named(&inputs), named(&types.outputs));
         let declared = hooks.as_ref().map(|hooks| Declared::by(&**hooks)).transpose()?.unwrap_or_default();
         let (decodes, encodes) = (declared.inputs.is_some(), declared.outputs.is_some());
+        let hooks_bodies = hooks.as_ref().map_or(Ok(false), |hooks| hooks.takes_bodies());
+        let hooks_bodies = hooks_bodies.map_err(|error| bad(format!("hooks: {}", error.message())))?;
         let ModelGraph { symbol, settings, .. } = graph;
         Ok(Model {
             name: spec.name.clone(),
@@ -201,6 +203,7 @@ impl Model {
             own,
             decodes,
             encodes,
+            hooks_bodies,
             memory: 0,
             untried: None,
             gives_probabilities: gives_probabilities(&symbol),

@@ -91,6 +91,8 @@ pub struct Model {
     /// whether its hooks make the inputs of tensors that they declare, and such of the outputs
     pub(crate) decodes: bool,
     pub(crate) encodes: bool,
+    /// whether its hooks read the bodies of requests or write those of responses
+    pub(crate) hooks_bodies: bool,
     share: ModelShare,
     engine: &'static Engine,
     symbol: Symbol,
