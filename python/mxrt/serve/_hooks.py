@@ -88,7 +88,7 @@ class Hooks:
         return bytes(made)
 
     def takes_bodies(self) -> bool:
-        """Whether there is a hook that reads the body of a request, or writes that of a response."""
+        """Whether a hook reads the bodies of requests, or writes those of responses."""
         return any(self._functions[name] for name in ("preprocess", "postprocess"))
 
     def before(self, body: bytes, headers: list[tuple[str, str]]) -> list[_Parts] | None:
