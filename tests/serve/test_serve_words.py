@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import numpy as np
@@ -82,6 +84,21 @@ def test_a_model_is_named_with_the_number_of_its_parameters(tmp_path) -> None:
     result = mxrt("serve", f"{prefix}-0000", "--check", *SHAPE)
     assert ": digits_cnn-symbol.json: cannot load the symbol" in result.stderr
     assert "it ends too early; copy or download it again" in result.stderr
+
+
+def test_files_of_an_archive_are_named_after_the_archive(tmp_path) -> None:
+    pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"
+    with tarfile.open(tmp_path / "model.tar.gz", "w:gz") as archive:
+        archive.add(DIGITS / "digits_cnn-symbol.json", "m-symbol.json")
+        entry = tarfile.TarInfo("m-0000.params")
+        entry.size = len(pointer)
+        archive.addfile(entry, io.BytesIO(pointer))
+    result = mxrt("serve", tmp_path / "model.tar.gz", "--check", *SHAPE)
+    assert result.returncode == 1
+    assert "'model.tar.gz/m-0000.params' is not a valid parameter file" in result.stderr
+    assert "run `git lfs pull` in its repository" in result.stderr
+    result = mxrt("serve", "m=s3://bucket/model", "--check")
+    assert (result.returncode, "'s3://bucket/model' is an address" in result.stderr) == (1, True), result
 
 
 def test_a_server_warns_of_a_model_that_did_not_answer(mx, capfd) -> None:

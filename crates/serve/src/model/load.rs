@@ -152,7 +152,11 @@ impl Model {
     /// its inputs leave only the batch open, so that errors show before the first request. Also
     /// calls it with the shapes of the setting `warm`, and with the golden file.
     pub(crate) fn load(loading: &Loading<'_>) -> Result<Model, OpError> {
-        Model::loaded(loading).map_err(|error| explain::with_origin(error, &loading.spec.settings))
+        Model::loaded(loading).map_err(|error| {
+            let mut error = explain::with_origin(error, &loading.spec.settings);
+            error.message = loading.files.shown(&error.message);
+            error
+        })
     }
 
     fn loaded(loading: &Loading<'_>) -> Result<Model, OpError> {

@@ -4,7 +4,7 @@
 
 use flate2::read::GzDecoder;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -35,12 +35,18 @@ fn kind(path: &Path) -> Option<Kind> {
 /// Folder with the files of an archive. It is removed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Unpacked {
+    archive: PathBuf,
     folder: PathBuf,
 }
 
 impl Unpacked {
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// Names the archive in place of the folder.
+    pub(crate) fn shown(&self, words: &str) -> String {
+        words.replace(&self.folder.display().to_string(), &self.archive.display().to_string())
     }
 }
 
@@ -55,8 +61,9 @@ impl Drop for Unpacked {
 pub(crate) fn unpack(path: &Path, limit: usize) -> Result<Unpacked, String> {
     let named = |words: String| format!("{}: {words}", path.display());
     let kind = kind(path).ok_or_else(|| named("it is no archive".to_owned()))?;
-    let file = File::open(path).map_err(|error| named(error.to_string()))?;
-    let unpacked = Unpacked { folder: new_folder().map_err(named)? };
+    let mut file = File::open(path).map_err(|error| named(error.to_string()))?;
+    kind.check(&mut file).map_err(named)?;
+    let unpacked = Unpacked { archive: path.to_owned(), folder: new_folder().map_err(named)? };
     let mut room = Room { folder: unpacked.folder.clone(), left: limit as u64, entries: MOST_ENTRIES, limit };
     let done = match kind {
         Kind::Zip => zip(file, &mut room),
@@ -64,6 +71,39 @@ pub(crate) fn unpack(path: &Path, limit: usize) -> Result<Unpacked, String> {
         Kind::TarGz => tar(GzDecoder::new(file), &mut room),
     };
     done.map(|()| unpacked).map_err(named)
+}
+
+impl Kind {
+    /// Checks that a file begins as one of this kind, and says what it is otherwise.
+    fn check(self, file: &mut File) -> Result<(), String> {
+        /// Bytes of the first header of a tar file.
+        const HEAD: u64 = 512;
+        let mut head = Vec::new();
+        let read = file.take(HEAD).read_to_end(&mut head).and_then(|_| file.rewind());
+        read.map_err(|error| error.to_string())?;
+        let is_right = match self {
+            Kind::Zip => head.starts_with(b"PK"),
+            Kind::TarGz => head.starts_with(b"\x1f\x8b"),
+            // Old ones have no mark.
+            Kind::Tar => head.len() as u64 == HEAD,
+        };
+        match mxrt_io::recognise(&head) {
+            _ if is_right => Ok(()),
+            _ if head.is_empty() => Err("the file is empty: copy or download it again".to_owned()),
+            Some(words) => Err(format!("it is no archive of this kind. {words}")),
+            None => Err("it is no archive: copy or download it again".to_owned()),
+        }
+    }
+}
+
+/// Says what is wrong with the content of an archive.
+fn damaged(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => {
+            format!("{error}; it is damaged, or ends too early: copy or download it again")
+        }
+        _ => error.to_string(),
+    }
 }
 
 /// Makes a new folder that other users cannot read.
@@ -115,7 +155,7 @@ impl Room {
 
     fn make_file(&mut self, name: &Path, from: impl Read) -> Result<(), String> {
         let place = self.place(name)?;
-        let words = |error: io::Error| format!("'{}': {error}", name.display());
+        let words = |error: io::Error| format!("'{}': {}", name.display(), damaged(&error));
         if let Some(parent) = place.parent() {
             std::fs::create_dir_all(parent).map_err(words)?;
         }
@@ -131,9 +171,10 @@ impl Room {
 }
 
 fn zip(file: File, room: &mut Room) -> Result<(), String> {
-    let mut archive = zip::ZipArchive::new(file).map_err(|error| error.to_string())?;
+    let damaged = |error: zip::result::ZipError| damaged(&io::Error::from(error));
+    let mut archive = zip::ZipArchive::new(file).map_err(damaged)?;
     for number in 0..archive.len() {
-        let entry = archive.by_index(number).map_err(|error| error.to_string())?;
+        let entry = archive.by_index(number).map_err(damaged)?;
         let name = PathBuf::from(entry.name().map_err(|error| error.to_string())?.into_owned());
         if entry.is_dir() {
             room.make_folder(&name)?;
@@ -147,7 +188,7 @@ fn zip(file: File, room: &mut Room) -> Result<(), String> {
 }
 
 fn tar(from: impl Read, room: &mut Room) -> Result<(), String> {
-    let words = |error: io::Error| error.to_string();
+    let words = |error: io::Error| damaged(&error);
     let mut archive = tar::Archive::new(from);
     for entry in archive.entries().map_err(words)? {
         let entry = entry.map_err(words)?;
@@ -233,6 +274,24 @@ mod tests {
             assert!(unpacked("m.tgz", &packed[..cut], 1 << 20).is_err() || cut == 0, "{cut}");
         }
         assert!(unpacked("m.zip", &packed, 1 << 20).is_err());
+    }
+
+    #[test]
+    fn a_file_that_is_no_archive_is_named_by_what_it_is() {
+        let tar = tar_of("a", tar::EntryType::Regular, b"hello");
+        for (name, bytes, words) in [
+            ("m.tar.gz", &b""[..], "the file is empty"),
+            ("m.tar.gz", b"version https://git-lfs.github.com/spec/v1\noid", "Git LFS"),
+            ("m.zip", b"<!DOCTYPE html><html>", "It is HTML"),
+            ("m.mar", b"\x1f\x8b\x08", "compressed by gzip"),
+            ("m.tgz", &tar, "It is a tar archive"),
+            ("m.tar", b"hello", "it is no archive"),
+            ("m.zip", b"PK\x03\x04", "it is damaged, or ends too early"),
+            ("m.tar", &tar[..514], "it is damaged, or ends too early"),
+        ] {
+            let error = unpacked(name, bytes, 100).expect_err("an error");
+            assert!(error.contains(words), "{name} {words}: {error}");
+        }
     }
 
     #[test]

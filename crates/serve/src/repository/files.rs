@@ -17,7 +17,7 @@ pub(crate) struct ModelFiles {
     /// parameter file; none for a graph without parameters
     pub(crate) params: Option<PathBuf>,
     /// folder of an unpacked archive, removed when this is dropped
-    _unpacked: Option<Unpacked>,
+    unpacked: Option<Unpacked>,
 }
 
 /// Returns the default name of a model: that of its files.
@@ -37,16 +37,19 @@ impl ModelFiles {
     /// Finds the files. An error names what was looked for. An archive is unpacked, up to
     /// `most_unpacked` bytes, and `params` is then a name inside it.
     pub(crate) fn find(path: &Path, params: Option<&Path>, most_unpacked: usize) -> Result<ModelFiles, String> {
+        if let Some(address) = path.to_str().filter(|path| path.contains("://")) {
+            return Err(format!(
+                "'{address}' is an address, which is not read: download the model, and name its files"
+            ));
+        }
         let archive = if archive::stem(path).is_some() { Some(path.to_owned()) } else { lone_archive(path) };
         let Some(archive) = archive else { return ModelFiles::among(path, params) };
         let unpacked = archive::unpack(&archive, most_unpacked)?;
         let folder = model_folder(unpacked.folder()).map_err(|words| format!("{}: {words}", archive.display()))?;
         let params = params.and_then(Path::file_name).map(|name| folder.join(name));
         let found = ModelFiles::among(&folder, params.as_deref());
-        let shown =
-            |words: String| words.replace(&unpacked.folder().display().to_string(), &archive.display().to_string());
-        let mut found = found.map_err(shown)?;
-        found._unpacked = Some(unpacked);
+        let mut found = found.map_err(|words| unpacked.shown(&words))?;
+        found.unpacked = Some(unpacked);
         Ok(found)
     }
 
@@ -59,7 +62,12 @@ impl ModelFiles {
             Some(params) => Some(params.to_owned()),
             None => newest_params(&symbol),
         };
-        Ok(ModelFiles { symbol, params, _unpacked: None })
+        Ok(ModelFiles { symbol, params, unpacked: None })
+    }
+
+    /// Names the archive in words about an unpacked file.
+    pub(crate) fn shown(&self, words: &str) -> String {
+        self.unpacked.as_ref().map_or_else(|| words.to_owned(), |unpacked| unpacked.shown(words))
     }
 
     /// Reads the names and shapes of inputs from the `signature.json` of MXNet Model Server, if
