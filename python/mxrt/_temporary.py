@@ -8,9 +8,11 @@ import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["file", "folder", "folder_of", "made", "new_folder", "remove", "remove_all"]
+__all__ = ["file", "folder", "folder_for", "folder_of", "made", "new_folder", "remove", "remove_all", "shown"]
 
 _made: set[Path] = set()
+# The archives that folders were unpacked from.
+_unpacked: dict[Path, Path] = {}
 
 
 def new_folder() -> Path:
@@ -23,6 +25,20 @@ def new_folder() -> Path:
     _made.add(path)
     path.mkdir(mode=0o700)
     return path
+
+
+def folder_for(archive: Path) -> Path:
+    """Makes a folder for the files of an archive, whose name :func:`shown` gives it."""
+    path = new_folder()
+    _unpacked[path] = archive
+    return path
+
+
+def shown(text: str) -> str:
+    """A text with the names of archives in place of the folders that they were unpacked into."""
+    for path, archive in _unpacked.items():
+        text = text.replace(str(path), str(archive))
+    return text
 
 
 @contextlib.contextmanager

@@ -268,3 +268,12 @@ def test_an_archive_that_is_cut_short_is_named(capfd, tmp_path: Path, pack) -> N
     path = pack(tmp_path / "m", {"a-symbol.json": SYMBOL, "a-0000.params": os.urandom(10_000)})
     path.write_bytes(path.read_bytes()[:5000])
     refused(command(capfd, "inspect", path), 1, f"'{path}' is a damaged archive", "download it again")
+
+
+def test_a_file_of_an_archive_is_named_after_the_archive(capfd, tmp_path: Path) -> None:
+    path = tarred(tmp_path / "m.tar.gz", {"a-symbol.json": SYMBOL, "a-0000.params": PARAMS[:100]})
+    words = f"'{path}/a-0000.params' is truncated"
+    for name, *more in (("inspect",), ("run", "random")):
+        refused(command(capfd, name, path, *more, "--shape", "3,2,4,4"), 1, words)
+    done = command(capfd, "check", path, "--shape", "3,2,4,4")
+    assert done.status == 1 and words in done.out, done

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
-from .._temporary import new_folder
+from .._temporary import folder_for
 from ._errors import ModelError
 
 __all__ = ["MOST_BYTES", "MOST_ENTRIES", "is_archive", "is_zip", "unpack"]
@@ -48,7 +48,7 @@ def unpack(path: Path, most_bytes: int | None = None) -> Path:
 
     ModelError if it is damaged, has names that leave the folder, links, or too much of anything.
     """
-    room = _Room(path, new_folder(), MOST_BYTES if most_bytes is None else most_bytes)
+    room = _Room(path, folder_for(path), MOST_BYTES if most_bytes is None else most_bytes)
     try:
         if is_zip(path):
             _zip(path, room)

@@ -147,6 +147,7 @@ def _sentence(error: BaseException) -> str:
 
 def _advised(text: str) -> str:
     """A sentence with what to do where a place cannot be written."""
+    text = _temporary.shown(text)
     for words, advice in _ADVICE.items():
         if words in text:
             sentence, bracket, code = text.rpartition(" [")

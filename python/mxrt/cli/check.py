@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import _temporary
 from ..base import MXNetError, dtype_name
 from ._errors import BAD, GOOD, CommandError, ModelError, UsageError
 from ._inputs import Array, arrays_of_npz, random_arrays, shapes_in
@@ -119,7 +120,7 @@ def _loaded(args: argparse.Namespace, steps: _Steps) -> Loaded | None:
     except UsageError:
         raise
     except (CommandError, MXNetError, MemoryError) as error:
-        steps.add("loads", False, str(error))
+        steps.add("loads", False, _temporary.shown(str(error)))
         return None
     shapes = ", ".join(f"{name} {shape_text(shape)}" for name, shape in model.shapes.items())
     steps.add("loads", True, f"in {(time.perf_counter() - begin) * 1e3:.0f} ms, inputs {shapes}")

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from .. import _temporary
 from .._layers import layers_of
 from ..base import MXNetError
 from ..gluon.parameter_dict import named_arrays, strip_kind
@@ -89,7 +90,7 @@ def inspected(files: Files, given: list[str], weights: bool = False) -> dict[str
     except (UsageError, MXNetError, ModelError) as error:
         if isinstance(error, UsageError) and given:
             raise
-        report["why_not"] = str(error)
+        report["why_not"] = _temporary.shown(str(error))
         report["runs"] = None if isinstance(error, UsageError) and files.params is not None else False
     report["runs"] = report["runs"] is None or report["runs"]
     return report

@@ -37,10 +37,8 @@ impl ModelFiles {
     /// Finds the files. An error names what was looked for. An archive is unpacked, up to
     /// `most_unpacked` bytes, and `params` is then a name inside it.
     pub(crate) fn find(path: &Path, params: Option<&Path>, most_unpacked: usize) -> Result<ModelFiles, String> {
-        if let Some(address) = path.to_str().filter(|path| path.contains("://")) {
-            return Err(format!(
-                "'{address}' is an address, which is not read: download the model, and name its files"
-            ));
+        if let Some((scheme, _)) = path.to_str().and_then(|path| path.split_once("://")) {
+            return Err(format!("addresses of {scheme} are not read: download the model, and name its files"));
         }
         let archive = if archive::stem(path).is_some() { Some(path.to_owned()) } else { lone_archive(path) };
         let Some(archive) = archive else { return ModelFiles::among(path, params) };
