@@ -83,6 +83,7 @@ def remove(path: Path) -> None:
         with contextlib.suppress(OSError):
             path.unlink()
     _made.discard(path)
+    _unpacked.pop(path, None)
 
 
 def remove_all() -> None:
