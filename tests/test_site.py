@@ -36,6 +36,12 @@ def test_every_page_is_in_one_table_of_contents(copied: Path) -> None:
     assert {page.relative_to(ROOT).as_posix() for page in (ROOT / "docs").rglob("*.md")} <= there
 
 
+def test_options_in_texts_keep_their_hyphens(copied: Path) -> None:
+    settings: dict[str, object] = {}
+    exec((copied / "conf.py").read_text(), settings)
+    assert settings["smartquotes"] is False, "a dash in place of the hyphens of --params is no option"
+
+
 def test_links_to_the_first_page_lead_to_the_first_page_of_the_site(copied: Path) -> None:
     for page in copied.rglob("*.md"):
         for target in re.findall(r"\]\(([^)\s:#]*index[.]md)", page.read_text()):

@@ -11,3 +11,5 @@ myst_heading_anchors = 4
 # that they lead somewhere.
 suppress_warnings = ["myst.xref_missing", "myst.header"]
 nitpicky = True
+# Words such as --params stay what a shell understands; a dash in their place does not.
+smartquotes = False

@@ -109,7 +109,7 @@ class PlanText(str):
 def _figure(name: str, value: object) -> object:
     if isinstance(value, int) and (name.endswith("bytes") or name in ("in_use", "peak", "limit", "cached", "total")):
         return f"{value / 1e6:,.2f} MB ({value:,} bytes)"
-    return value
+    return "none" if value is None else value
 
 
 def of_symbol(symbol: Symbol) -> str:
@@ -137,7 +137,9 @@ def of_layers(block: Block) -> str:
 
 
 def size_of(parameters: Collection[Parameter]) -> str:
-    """The number of parameters, and the size of those whose shape is known."""
+    """The number of parameters, the size of those whose shape is known, and how many others there
+    are.
+    """
     import math
 
     import numpy as np
@@ -147,7 +149,8 @@ def size_of(parameters: Collection[Parameter]) -> str:
     sized = [(one, math.prod(one.shape)) for one in parameters if one.shape and min(one.shape) > 0]
     kinds = sorted({dtype_name(one.dtype) for one in parameters})
     size = sum(count * np.dtype(dtype_class(dtype_name(one.dtype))).itemsize for one, count in sized)
-    return f"{len(parameters)}, {size / 1e6:.2f} MB" + (f" of {', '.join(kinds)}" if kinds else "")
+    unknown = f", {len(parameters) - len(sized)} of unknown shape" if len(sized) < len(parameters) else ""
+    return f"{len(parameters)}, {size / 1e6:.2f} MB" + (f" of {', '.join(kinds)}" if kinds else "") + unknown
 
 
 def of_sparse(array: BaseSparseNDArray) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["STYLE"]
+from html import escape
+
+__all__ = ["STYLE", "breakable"]
 
 STYLE = """
 :root{--paper:#fcfcfa;--ink:#1c1d21;--faint:#6a6d75;--line:#dddcd6;--card:#fff}
@@ -18,3 +20,8 @@ p{margin:.3rem 0;color:var(--faint)}
 .fact b{display:block;font-size:1.15rem;font-variant-numeric:tabular-nums}
 .fact span{color:var(--faint);font-size:.82rem}
 """
+
+
+def breakable(text: str) -> str:
+    """Text for a page whose long names may continue in the next line after an underline."""
+    return escape(text).replace("_", "_<wbr>")

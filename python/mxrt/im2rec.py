@@ -108,6 +108,11 @@ def make_lists(args: argparse.Namespace) -> tuple[dict[str, int], list[tuple[str
     folder_of(f"{args.prefix}.lst", "PREFIX")
     folders: dict[str, int] = {}
     images = list(_images(args.root, args.recursive, args.exts, folders))
+    if not images:
+        raise UsageError(
+            f"the folder '{args.root}' has no images; expected files that end in {', '.join(args.exts)}"
+            + ("" if args.recursive else " (--recursive looks into its folders as well)")
+        )
     if args.shuffle:
         # The order of MXNet's tool.
         random.Random(100).shuffle(images)

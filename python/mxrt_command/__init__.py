@@ -20,7 +20,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if words in (["--help"], ["-h"]):
         parser, _ = _table().parser_of()
         try:
-            parser.print_help()
+            sys.stdout.write(parser.format_help())
             sys.stdout.flush()
             return 0
         except (OSError, AttributeError):  # closed, full, or a reader that has enough

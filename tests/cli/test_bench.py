@@ -399,7 +399,7 @@ def test_a_parameter_that_the_file_lacks_is_named(mx, tmp_path: Path) -> None:
     mx.nd.save(str(tmp_path / "net-0000.params"), {name: array for name, array in held.items() if name != absent})
     result = mxrt("bench", str(tmp_path / "net"), "--shape", "data=1,1,8,8")
     assert result.returncode == 1
-    assert f"lacks 1 parameters of the symbol: {absent.partition(':')[2]}. Is it" in result.stderr
+    assert f"lacks 1 parameter of the symbol: {absent.partition(':')[2]}. Is it" in result.stderr
     assert "net-0000.params" in result.stderr
     assert result.stderr.count("\n") == 1, result.stderr
 

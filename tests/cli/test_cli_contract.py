@@ -217,6 +217,26 @@ def test_an_output_that_is_full_is_told_from_files_that_are(mx, place: Path, unb
     assert "the results cannot be written to the standard output: No space left on device" in done.stderr
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no /dev/full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("words", ["--help", "run --help", "--version", ""])
+def test_help_that_cannot_be_written_is_an_error_in_a_line(mx, words: str, unbuffered: str) -> None:
+    done = run(["bash", "-c", f"PYTHONUNBUFFERED={unbuffered} mxrt {words} > /dev/full; echo $?"])
+    wanted = "mxrt: the results cannot be written to the standard output: No space left on device\n"
+    assert (done.stdout, done.stderr) == ("1\n", wanted), done
+    quiet = run(["bash", "-c", f"PYTHONUNBUFFERED={unbuffered} mxrt {words} | true; mxrt {words} >&-"])
+    assert (quiet.stdout, quiet.stderr) == ("", ""), quiet
+
+
+def test_a_name_in_another_encoding_is_said_in_a_line(mx, place: Path) -> None:
+    for locale in ("LC_ALL=C PYTHONUTF8=0 PYTHONCOERCECLOCALE=0", "LC_ALL=C.UTF-8"):
+        name = "bild_ü" if "=0" in locale else "$'bild_\\xff'"
+        copies = "; ".join(f"cp digits_cnn{end} {name}{end}" for end in ("-symbol.json", "-0000.params"))
+        done = run(["bash", "-c", f"cd {place}; {copies}; {locale} mxrt inspect {name}; echo $?; rm {name}-*"])
+        assert done.stdout == "2\n" and done.stderr.count("\n") == 1, done
+        assert "is a name in another encoding than" in done.stderr and "PYTHONUTF8=1" in done.stderr, done
+
+
 OTHERS = [row for row in COMMANDS if row.name != "demo"]
 
 

@@ -200,6 +200,13 @@ def test_lists_of_images_in_a_folder_that_is_not_there_are_an_error_of_the_comma
     refused(done, 2, f"there is no folder '{tmp_path / 'no'}'")
 
 
+def test_lists_of_no_images_are_not_written(mx, capfd, tmp_path: Path) -> None:
+    (tmp_path / "images").mkdir()
+    done = command(capfd, "im2rec", "--list", tmp_path / "made", tmp_path / "images")
+    refused(done, 2, "has no images; expected files that end in .jpeg, .jpg", "--recursive")
+    assert list(tmp_path.iterdir()) == [tmp_path / "images"]
+
+
 def test_the_interpreter_of_another_engine_is_found_by_its_name(mx, capfd, tmp_path: Path, monkeypatch) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "otherpython").write_text("#!/bin/sh\necho no engine >&2\nexit 3\n")

@@ -131,6 +131,12 @@ def test_the_difference_of_two_models_names_layers_attributes_and_values(mx, cap
     assert "at most 0.5" in done.json["differences"][1]["other"]
 
 
+@pytest.mark.parametrize("shape", ["1,x", "1,,8", ",1", "1,2,,"])
+def test_a_shape_with_a_hole_is_none(mx, capfd, tmp_path: Path, shape: str) -> None:
+    refused(command(capfd, "inspect", digits_in(tmp_path), "--shape", shape), 2, f"'{shape}' is no shape")
+    assert command(capfd, "inspect", digits_in(tmp_path), "--shape", "(1x1x8x8,)").status == 0
+
+
 def test_a_shape_that_does_not_fit_says_why_it_does_not_run(mx, capfd, tmp_path: Path) -> None:
     prefix = tiny(tmp_path)
     done = command(capfd, "inspect", prefix, "--shape", "1,3,4,4")

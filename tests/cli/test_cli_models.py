@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from commands import command, refused, tarred, tiny, zipped
+from commands import command, digits_in, refused, tarred, tiny, zipped
 from support import tiny_model
 
 SYMBOL, PARAMS, _, _ = tiny_model()
@@ -156,6 +156,21 @@ def test_a_file_that_is_no_model_is_named_with_what_it_is(capfd, tmp_path: Path)
     file = tmp_path / "model.onnx"
     file.write_bytes(b"\x08\x07\x12\x07pytorch" + bytes(100))
     refused(command(capfd, "inspect", file), 1, "model.onnx", "ONNX")
+
+
+def test_a_model_of_onnx_is_refused_with_what_works(capfd, tmp_path: Path) -> None:
+    (tmp_path / "net.onnx").write_bytes(b"\x08\x07")
+    refused(command(capfd, "inspect", tmp_path / "net.onnx"), 1, "a model of ONNX", "mxnet.contrib.onnx.import_model")
+
+
+def test_the_parameters_of_another_model_are_named_whether_or_not_a_shape_is_said(mx, capfd, tmp_path: Path) -> None:
+    prefix = digits_in(tmp_path)
+    tiny(tmp_path / "other")
+    (tmp_path / "digits_cnn-0000.params").write_bytes((tmp_path / "other" / "tiny-0000.params").read_bytes())
+    for shape in ((), ("--shape", "1,1,8,8"), ("--shape", "data=1,1,8,8")):
+        done = command(capfd, "plan", prefix, "--no-measure", *shape)
+        refused(done, 1, "digits_cnn-0000.params' lacks 47 parameters", "Is it the file of another model?")
+        assert len(done.err) < 700, "it names some of them"
 
 
 def test_a_model_without_parameters_runs_nothing(capfd, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ DIGIT = ("--shape", "1,1,8,8")
 class Page(html.parser.HTMLParser):
     """The elements of a page, which must be balanced, its text, and the files it would load."""
 
-    VOID = ("meta", "br", "img", "link", "input", "hr")
+    VOID = ("meta", "br", "img", "link", "input", "hr", "wbr")
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -83,6 +83,57 @@ def test_layers_that_a_step_computes_besides_its_own_are_shown(mx, capfd, tmp_pa
     assert sorted(name for name in shown if name in layers) == sorted(layers), "each layer once"
 
 
+def test_the_page_counts_the_layers_of_the_model(mx, capfd, tmp_path: Path) -> None:
+    prefix = digits_in(tmp_path)
+    graph = json.loads((tmp_path / "digits_cnn-symbol.json").read_text())["nodes"]
+    layers = sum(node["op"] != "null" for node in graph)
+    done = command(capfd, "plan", prefix, *DIGIT, "--html", tmp_path / "p.html", "--json")
+    assert done.json["layers"] == layers, "conversions of layouts are steps, and no layers"
+    assert f"steps for {layers} layers" in Page((tmp_path / "p.html").read_text()).text
+
+
+def test_operators_of_plans_are_in_their_families(mx) -> None:
+    from mxrt.cli._page import family
+
+    assert {name: family(name) for name in ("_fused_fully_connected", "_lines_fully_connected", "FullyConnected")} == {
+        "_fused_fully_connected": "dense",
+        "_lines_fully_connected": "dense",
+        "FullyConnected": "dense",
+    }
+    assert family("_fused_attention") == family("_contrib_interleaved_matmul_selfatt_qk") == "dense"
+    assert family("_blocked_convolution") == family("_blocked_sg_mkldnn_conv") == "convolution"
+    assert family("_blocked_pooling") == "pooling"
+    assert family("_blocked_scale_shift") == family("_layer_norm_of_sum") == "normalisation"
+    assert family("_to_blocked") == family("_from_blocked") == family("_to_lines") == family("transpose") == "moving"
+    assert family("_blocked_activation") == family("_blocked_add") == "other", "they move nothing"
+
+
+def test_the_page_of_a_quantized_model_names_its_own_layers(mx, capfd, tmp_path: Path) -> None:
+    import numpy as np
+
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).random((8, 1, 8, 8), "float32"))
+    words = (
+        "quantize",
+        digits_in(tmp_path),
+        "--data",
+        tmp_path / "x.npy",
+        "--out",
+        tmp_path / "made",
+        "--budget",
+        "none",
+    )
+    done = command(capfd, *words, "--html", tmp_path / "q.html")
+    assert done.status == 0, done
+    assert re.search(r"^  digitsnet_conv0_fwd \+2 +int8 ", done.out, re.M), done.out
+    assert "sg_mkldnn" not in done.out, "a name that quantization made says nothing to its reader"
+    text = (tmp_path / "q.html").read_text()
+    page = Page(text)
+    assert (page.loaded, page.scripts) == ([], 0)
+    assert "digitsnet_conv0_fwd" in page.text and "sg_mkldnn" not in page.text
+    assert "prefers-color-scheme:dark" in text and "@media (max-width" in text, "narrow pages show all columns"
+    assert 'data-of="error alone"' in text
+
+
 def test_names_of_a_strangers_model_are_text_in_the_page(mx, capfd, tmp_path: Path) -> None:
     prefix = tiny(tmp_path)
     symbol = tmp_path / "tiny-symbol.json"
@@ -115,6 +166,7 @@ def test_a_profile_gives_each_layer_its_share(mx, capfd, tmp_path: Path) -> None
     assert {"digitsnet_conv0_fwd", "digitsnet_dense0_fwd"} <= names
     assert report["calls"] > 2 and report["call_us"]["min"] <= report["call_us"]["p50"]
     text = command(capfd, "profile", digits_in(tmp_path), *DIGIT, "--seconds", "0.1", "--top", "2").out
+    assert "; 1 caller, " in text, text
     assert re.search(r"^  layer  .*\n  \S.*\n  \S.*\n  and \d+ more layers", text, re.M), text
 
 

@@ -376,7 +376,9 @@ def test_a_graph_whose_gradients_a_block_of_mxnet_misses_is_bound_instead(mx, tm
 def test_another_engine_that_is_not_there_is_said(mx, capfd, tmp_path: Path) -> None:
     prefix = tiny(tmp_path)
     arguments = ("check", prefix, "--shape", "2,2,4,4", "--against")
-    refused(command(capfd, *arguments, "mxnet", "/no/python"), 2, "there is no such program")
+    done = command(capfd, *arguments, "mxnet", "/no/python")
+    refused(done, 2, "there is no such program")
+    assert done.out == "", "nothing ran"
     refused(command(capfd, *arguments, "torch", sys.executable), 2, "expected one of mxnet, onnxruntime")
     if importlib.util.find_spec("onnxruntime") is None:
         words = "-m pip install onnxruntime [MX-USAGE]"

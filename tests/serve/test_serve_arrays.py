@@ -110,8 +110,12 @@ def test_images_become_inputs_as_the_settings_say(mx, tmp_path) -> None:
 
 
 def test_predictions_without_names_are_numbers(mx, server) -> None:
-    status, _, data = post(server, "/predictions/digits_cnn", npy(golden("digits_cnn", 3)[0]))
+    body = npy(golden("digits_cnn", 3)[0])
+    status, _, data = post(server, "/predictions/digits_cnn", body)
     assert status == 200, data
+    with contextlib.closing(connect(server)) as connection:
+        # What `curl -T` sends.
+        assert exchange(connection, "/predictions/digits_cnn", body, method="PUT")[1] == data
     output = json.loads(data)[meta("digits_cnn")["outputs"][0]["name"]]
     assert (output["datatype"], output["shape"]) == ("FP32", [3, 10])
     wanted = called(mx, "digits_cnn", 3)
@@ -283,16 +287,17 @@ PATHS = {
         "/v2/models/digits_cnn/stats /v2/models/digits_cnn/versions/1 /metrics"
     ),
     "POST": (
-        "/v2/models/digits_cnn/infer /models/digits_cnn/infer /predictions/digits_cnn /v2/repository/index "
+        "/v2/models/digits_cnn/infer /models/digits_cnn/infer /v2/repository/index "
         "/v2/repository/models/digits_cnn/load"
     ),
+    "POST, PUT": "/predictions/digits_cnn",
 }
 
 
 @pytest.mark.parametrize("takes", PATHS)
 def test_every_path_says_which_methods_it_takes(server, takes: str) -> None:
     for path in PATHS[takes].split():
-        for method in ("DELETE", "OPTIONS", "PUT", "POST" if takes.startswith("GET") else "GET"):
+        for method in {"DELETE", "OPTIONS", "PUT", "POST", "GET"}.difference(takes.split(", ")):
             with contextlib.closing(connect(server)) as connection:
                 connection.request(method, path)
                 response = connection.getresponse()

@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import struct
+from codecs import BOM_UTF8
 
 import numpy as np
 import pytest
@@ -69,6 +70,33 @@ def recordio(rows: np.ndarray) -> bytes:
     return body
 
 
+def scores(records: bytes) -> np.ndarray:
+    """Rows of the label `score`, by the definition of the messages alone."""
+
+    def fields(message: bytes) -> dict[int, bytes]:
+        found = {}
+        while message:
+            (tag, message), size, shift = (message[0], message[1:]), 0, 0
+            assert tag & 7 == 2
+            while True:
+                (byte, message), size = (message[0], message[1:]), size | (message[0] & 127) << shift
+                shift += 7
+                if byte < 128:
+                    break
+            found[tag >> 3], message = message[:size], message[size:]
+        return found
+
+    rows = []
+    while records:
+        magic, size = struct.unpack_from("<II", records)
+        assert magic == 0xCED7230A
+        entry = fields(fields(records[8 : 8 + size])[2])
+        assert entry[1] == b"score"
+        rows.append(np.frombuffer(fields(fields(entry[2])[2])[1], "<f4"))
+        records = records[8 + -(-size // 4) * 4 :]
+    return np.stack(rows)
+
+
 def test_ping_says_whether_the_container_answers(container) -> None:
     assert sent(container, "/ping")[0] == 200
 
@@ -99,8 +127,93 @@ def test_an_answer_is_lists_of_json_or_what_the_client_accepts(mx, container) ->
     status, kind, data = sent(container, "/invocations", body, Accept="text/csv")
     assert (status, kind) == (200, "text/csv"), data
     assert same([np.loadtxt(io.BytesIO(data), "float32", delimiter=",")], [wanted])
+    record = "application/x-recordio-protobuf"
+    status, kind, data = sent(container, "/invocations", body, Accept=record)
+    assert (status, kind) == (200, record), data
+    assert same([scores(data)], [wanted])
     status, _, data = sent(container, "/invocations", body, Accept="image/png")
-    assert status == 406 and b"application/json, application/x-npy or text/csv" in data
+    assert status == 406 and f"application/json, application/x-npy, text/csv or {record}".encode() in data
+
+
+def test_a_table_may_begin_with_the_mark_of_its_byte_order(container) -> None:
+    row = b",".join([b"1"] * 64)
+    plain, marked = (sent(container, "/invocations", body, Content_Type="text/csv") for body in (row, BOM_UTF8 + row))
+    assert plain[0] == 200 and marked == plain
+
+
+@pytest.mark.parametrize("kind", ["application/jsonlines", "text/libsvm", "application/x-parquet"])
+def test_a_body_of_another_content_type_is_refused_with_those_that_are_read(mx, container, kind) -> None:
+    status, _, data = sent(container, "/invocations", b"[[1, 2]]", Content_Type=kind)
+    assert status == 415, data
+    assert f"bodies of {kind} are not read: send application/json, text/csv".encode() in data
+    # A file says itself what it is.
+    status, _, data = sent(container, "/invocations", npy(golden("digits_cnn", 1)[0]), Content_Type=kind)
+    assert status == 200, data
+
+
+def protocol(batch: np.ndarray, size: int | None = None, **wanted: bool) -> dict:
+    """The request that clients of Triton make: elements in the JSON, or `size` bytes after it."""
+    tensor = {"name": "data", "shape": list(batch.shape), "datatype": "FP32"}
+    tensor |= {"data": batch.ravel().tolist()} if size is None else {"parameters": {"binary_data_size": size}}
+    return {"id": "7", "inputs": [tensor], "parameters": wanted}
+
+
+def test_an_invocation_may_be_a_request_of_the_protocol(mx, container) -> None:
+    for count in (3, 8):
+        (batch,) = golden("digits_cnn", count)
+        body = json.dumps(protocol(batch))
+        status, kind, data = sent(container, "/invocations", body, Content_Type="application/json")
+        assert (status, kind) == (200, "application/json"), data
+        answer = json.loads(data)
+        assert (answer["id"], answer["model_name"], len(answer["outputs"])) == ("7", "model", 1)
+        assert answer["outputs"][0]["shape"] == [count, 10]
+        output = np.array(answer["outputs"][0]["data"], "float32").reshape(count, 10)
+        assert same([output], called(mx, "digits_cnn", count))
+
+
+BINARY_JSON = "application/vnd.sagemaker-triton.binary+json;json-header-size="
+
+
+def test_the_content_type_gives_the_length_of_the_json_before_binary_data(mx, container) -> None:
+    (batch,) = golden("digits_cnn", 3)
+    wanted = called(mx, "digits_cnn", 3)
+    head = json.dumps(protocol(batch, batch.nbytes)).encode()
+    kind = f"{BINARY_JSON}{len(head)}"
+    status, answered, data = sent(container, "/invocations", head + batch.tobytes(), Content_Type=kind)
+    assert (status, answered) == (200, "application/json"), data
+    (output,) = json.loads(data)["outputs"]
+    assert same([np.array(output["data"], "float32").reshape(3, 10)], wanted)
+    body = json.dumps(protocol(batch, binary_data_output=True))
+    status, answered, data = sent(container, "/invocations", body, Content_Type="application/json")
+    assert status == 200 and answered.startswith(BINARY_JSON), data
+    size = int(answered.removeprefix(BINARY_JSON))
+    assert json.loads(data[:size])["outputs"][0]["parameters"]["binary_data_size"] == len(data) - size
+    assert same([np.frombuffer(data[size:], "float32").reshape(3, 10)], wanted)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        f"additional-string/{BINARY_JSON}{{size}}",
+        f"{BINARY_JSON}additional-string{{size}}",
+        f"{BINARY_JSON}-123",
+        f"{BINARY_JSON}12345",
+        f"{BINARY_JSON}99999999999999999999999",
+        BINARY_JSON.partition(";")[0],
+    ],
+)
+def test_a_wrong_length_of_the_json_is_refused(container, kind) -> None:
+    (batch,) = golden("digits_cnn", 1)
+    head = json.dumps(protocol(batch, batch.nbytes)).encode()
+    for encoding in ({}, {"Transfer_Encoding": "chunked"}):
+        body = head + batch.tobytes()
+        body = iter([body]) if encoding else body
+        status, _, data = sent(container, "/invocations", body, Content_Type=kind.format(size=len(head)), **encoding)
+        assert status == 400, data
+        assert b"json-header-size=N with the bytes of the JSON" in data or b"the JSON has 12345 bytes" in data
+    status, _, data = sent(container, "/invocations", head, Content_Type="application/json")
+    assert status == 400 and b"'binary_data_size' needs the header content-type" in data
+    assert sent(container, "/ping")[0] == 200
 
 
 def test_an_image_is_answered_where_the_server_knows_how_it_becomes_the_input(mx, tmp_path) -> None:
@@ -144,7 +257,8 @@ def test_the_platform_loads_lists_asks_and_unloads_models(mx, platform) -> None:
         body = json.dumps({"model_name": name, "url": url})
         assert sent(server, "/models", body)[0] == 200
         assert sent(server, "/models", body)[0] == 409
-    known = [{"modelName": name, "modelUrl": url} for name, url in urls.items()]
+    # As Triton answers, whose clients compare the text.
+    known = [{"modelName": name, "modelUrl": url.removesuffix("/model")} for name, url in urls.items()]
     assert json.loads(sent(server, "/models")[2]) == {"models": known}
     page = json.loads(sent(server, "/models?limit=1")[2])
     assert page["models"] == known[:1]
@@ -177,7 +291,8 @@ def test_a_model_that_does_not_load_is_refused_and_leaves_nothing(platform) -> N
 
 def test_without_the_setting_there_are_no_such_paths(mx, server) -> None:
     for path in ("/ping", "/invocations", "/models"):
-        assert sent(server, path)[0] == 404
+        status, _, data = sent(server, path)
+        assert status == 404 and b"with --sagemaker" in data
     assert sent(server, "/models", json.dumps({"model_name": "a", "url": "/"}))[0] == 404
 
 

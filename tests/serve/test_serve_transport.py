@@ -375,8 +375,8 @@ def test_others_are_warned_of_and_options_are_checked(tmp_path) -> None:
         return (*files, "--port", "0")
 
     cases = {
-        (digits, "--tls-certificate", "x"): "TLS needs both tls_certificate",
-        (digits, "--tls-certificate", "/none", "--tls-key", "/none", "--port", "0"): "TLS: /none",
+        (digits, "--tls-certificate", str(KEYS / "first.pem")): "TLS needs both tls_certificate",
+        (digits, "--tls-certificate", "/none", "--tls-key", "/none", "--port", "0"): "'/none': there is no such file",
         (
             digits,
             "--tls-certificate",
@@ -395,14 +395,15 @@ def test_others_are_warned_of_and_options_are_checked(tmp_path) -> None:
             "--port",
             "0",
         ): "no certificate",
-        (digits, "--tokens", "/none", "--port", "0"): "the file of tokens /none",
+        (digits, "--tokens", "/none", "--port", "0"): "'/none': there is no such file",
         (digits, "--grpc-port", "x"): "--grpc-port is x",
         (digits, "--port", "off", "--grpc-port", "off"): "neither a port nor a socket",
         (digits, "--unix", str(tmp_path / "none/socket"), "--port", "off"): "cannot listen at",
     }
     for arguments, words in cases.items():
         result = mxrt("serve", *arguments)
-        status = 2 if "--grpc-port" in words or "needs both" in words else 1  # that of a file or an address
+        usage = ("--grpc-port", "needs both", "no such file")
+        status = 2 if any(word in words for word in usage) else 1  # that of a file's content or an address
         assert (result.returncode, result.stdout) == (status, ""), (arguments, result)
         assert words in result.stderr and result.stderr.count("\n") == 1, (arguments, result.stderr)
     code = "import sys; from mxrt.__main__ import main; sys.exit(main())"

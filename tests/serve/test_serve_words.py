@@ -41,7 +41,7 @@ def settings(tmp_path) -> Path:
         ('dtypes = { date = "uint8" }', "FILE:3: dtypes: there is no input 'date'; the inputs are 'data'"),
         ("labels = 'serve.toml'\nshapes = { data = [-1, 1, 8, 8] }", "FILE:3: labels: 'FILE' has 4 names"),
         ("golden = 'serve.toml'\nshapes = { data = [-1, 1, 8, 8] }", "FILE:3: golden: 'FILE': this is no .npz"),
-        ("golden = 'none.npz'\nshapes = { data = [-1, 1, 8, 8] }", "none.npz': No such file or directory"),
+        ("golden = 'none.npz'\nshapes = { data = [-1, 1, 8, 8] }", "none.npz': there is no such file"),
         ("preprocess = { size = [9, 9] }\nshapes = { data = [-1, 1, 8, 8] }", "FILE:3: preprocess: input 'data'"),
         ("warm = [{ date = [1, 1, 8, 8] }]", "FILE:3: warm: there is no shape of the input 'data'"),
     ],

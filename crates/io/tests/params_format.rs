@@ -284,7 +284,7 @@ fn impossible_extents_and_sizes_are_refused() {
     let overflowing = record("0000000000000040 0000000000000040");
     assert!(overflowing.contains("more elements than any machine can hold"), "{overflowing}");
     let ranks = message(&format!("{HEADER} c9fa93f9 00000000 40420f00 {NO_NAMES}"));
-    assert!(ranks.contains("truncated") && ranks.contains("needs 8000000 bytes"), "{ranks}");
+    assert!(ranks.contains("truncated") && ranks.contains("8000000 bytes are needed"), "{ranks}");
     let count = message("1201000000000000 0000000000000000 ffffffffffffffff 00000000");
     assert!(count.contains("number of arrays") && count.contains("18446744073709551615"), "{count}");
 }

@@ -226,7 +226,7 @@ impl RequestBody {
         }
         match bytes {
             Some(bytes) if taken.len() < bytes => {
-                let message = format!("Inference-Header-Content-Length is {bytes}; the body has {} bytes", taken.len());
+                let message = format!("the head says that the JSON has {bytes} bytes; the body has {}", taken.len());
                 Err(Refusal::invalid(message))
             }
             _ => Ok(taken),

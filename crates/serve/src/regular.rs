@@ -2,7 +2,7 @@
 //! start.
 
 use std::fs::{File, OpenOptions};
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -13,7 +13,11 @@ pub(crate) const USUAL: u64 = 16 << 20;
 pub(crate) fn open(path: &Path, most: u64) -> Result<File, String> {
     // Without the flag, opening a pipe would wait for its writer.
     let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
-    let file = opened.map_err(|error| error.to_string())?;
+    let file = opened.map_err(|error| match error.kind() {
+        ErrorKind::NotFound => "there is no such file".to_owned(),
+        ErrorKind::PermissionDenied => "the user of the server may not read it".to_owned(),
+        _ => error.to_string(),
+    })?;
     let about = file.metadata().map_err(|error| error.to_string())?;
     if !about.is_file() {
         return Err("it is no regular file".to_owned());
@@ -50,6 +54,6 @@ mod tests {
         assert_eq!(read_text(&file, 12), Ok("twelve bytes".to_owned()));
         assert!(read(&file, 11).is_err_and(|error| error.contains("12 bytes; expected at most 11")));
         std::fs::remove_file(&file).expect("a file");
-        assert!(read(&file, 11).is_err());
+        assert_eq!(read(&file, 11), Err("there is no such file".to_owned()));
     }
 }

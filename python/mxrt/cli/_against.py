@@ -38,9 +38,7 @@ def compare_layers(
     from .check import worst_error
 
     engine, said = against
-    python = shutil.which(said)
-    if python is None:
-        raise UsageError(f"--against {engine} '{said}': there is no such program; expected an interpreter of Python")
+    python = shutil.which(said) or said
     layers, graph = _every_layer(model)
     feeds = {name: feeds.get(name, np.zeros(shape, "float32")) for name, shape in model.shapes.items()}
     with _temporary.folder() as folder:

@@ -9,14 +9,23 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ..symbol import Symbol
 
-__all__ = ["covered"]
+__all__ = ["add_layers"]
 
 
-def covered(graph: Symbol, steps: Sequence[Mapping[str, Any]]) -> list[list[dict[str, str]]]:
+def add_layers(graph: Symbol, report: dict[str, Any]) -> None:
+    """Adds to the report of a plan the number of `layers`, and to each step those that it `covers`
+    besides its own.
+    """
+    nodes = json.loads(graph.tojson(remove_amp_cast=False))["nodes"]
+    report["layers"] = sum(node["op"] != "null" for node in nodes)
+    for step, layers in zip(report["steps"], _covered(nodes, report["steps"]), strict=True):
+        step["covers"] = layers
+
+
+def _covered(nodes: Sequence[Mapping[str, Any]], steps: Sequence[Mapping[str, Any]]) -> list[list[dict[str, str]]]:
     """Lists for each step the layers besides its own that have no step: those that follow it up to
     the next step, joined into it, folded into its weights, or left out as they change nothing.
     """
-    nodes = json.loads(graph.tojson(remove_amp_cast=False))["nodes"]
     places = {one["node"]: number for number, one in enumerate(steps)}
     found: list[list[dict[str, str]]] = [[] for _ in steps]
     # The step that makes each node's value; none for variables and what comes before all steps.

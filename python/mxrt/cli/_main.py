@@ -36,22 +36,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of the `mxrt` command; returns the exit status."""
     _open_streams()
     held, sys.stdout = sys.stdout, cast("TextIO", _Results(sys.stdout))
-    words = list(sys.argv[1:] if argv is None else argv)
-    row = next((row for word in words if not word.startswith("-") for row in COMMANDS if row.name == word), None)
     try:
-        args = _arguments(row, words)
-        if args.version and row is None:
-            import mxrt
-
-            print(f"mxrt {mxrt.__version__}")
-            return _flushed(GOOD)
-        if row is None:
-            parser_with(None).print_help()
-            return _flushed(USAGE)
-        with at_once() if row.ends_at_once else contextlib.nullcontext():
-            return _flushed(_run(row, args))
-    except SystemExit as end:  # of argparse
-        return _flushed(end.code if isinstance(end.code, int) else USAGE)
+        return _flushed(_status(list(sys.argv[1:] if argv is None else argv)))
     except BrokenPipeError:
         # What reads has enough, as `head` has. Python would write the rest at its end.
         _forget_stdout()
@@ -66,6 +52,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     finally:
         sys.stdout = held
         _temporary.remove_all()
+
+
+def _status(words: Sequence[str]) -> int:
+    """Does what the words say; returns the exit status."""
+    row = next((row for word in words if not word.startswith("-") for row in COMMANDS if row.name == word), None)
+    try:
+        args = _arguments(row, words)
+        if args.version and row is None:
+            import mxrt
+
+            print(f"mxrt {mxrt.__version__}")
+            return GOOD
+        if row is None:
+            parser_with(None).print_help()
+            return USAGE
+        with at_once() if row.ends_at_once else contextlib.nullcontext():
+            return _flushed(_run(row, args))
+    except SystemExit as end:  # of argparse
+        return end.code if isinstance(end.code, int) else USAGE
 
 
 class _UnwritableError(OSError):
@@ -111,6 +116,16 @@ def _run(row: Command, args: argparse.Namespace) -> int:
             traceback.print_exc()
         print(f"mxrt {row.name}: {_sentence(error)}", file=sys.stderr)
         return error.status if isinstance(error, CommandError) else BAD
+    except UnicodeEncodeError as error:
+        # Bytes of a word that are no text in the encoding of the locale.
+        if args.debug or not any("\udc80" <= letter <= "\udcff" for letter in error.object):
+            raise
+        text = (
+            f"{error.object!r} is a name in another encoding than {sys.getfilesystemencoding()}: PYTHONUTF8=1 reads "
+            "names in UTF-8; otherwise rename the file"
+        )
+        print(f"mxrt {row.name}: {with_code(text, 'usage')}", file=sys.stderr)
+        return USAGE
 
 
 def _sentence(error: BaseException) -> str:
@@ -161,6 +176,11 @@ def _commands(parser: argparse.ArgumentParser) -> Mapping[str, argparse.Argument
 
 class _Parser(argparse.ArgumentParser):
     """Names the words that a mistyped command or choice resembles."""
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Prints help; an output that cannot be written is an error, which argparse would hide."""
+        if message:
+            (file or sys.stderr).write(message)
 
     def error(self, message: str) -> NoReturn:
         if found := re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message):

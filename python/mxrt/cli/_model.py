@@ -110,6 +110,11 @@ def _of_file(path: Path, said: str, epoch: int | None) -> Files:
             f"'{path}' holds parameters, and there is no '{stem}-symbol.json' next to it; a model is both files, as "
             "net.export() of Gluon and save_checkpoint write them"
         )
+    if path.suffix == ".onnx":
+        raise ModelError(
+            f"'{path}' is a model of ONNX, which mxrt does not read: convert it with MXNet's "
+            "mxnet.contrib.onnx.import_model, and save it with mxnet.model.save_checkpoint"
+        )
     with path.open("rb") as file:
         advice = _mxrt.recognise(file.read(512))
     raise ModelError(f"'{path}' is no model: expected {MODEL}" + (f". {advice}" if advice else ""))

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["megabytes", "note", "print_json", "shape_text", "style", "table"]
+__all__ = ["counted", "megabytes", "note", "print_json", "shape_text", "style", "table"]
 
 _STYLES = {"bold": "1", "red": "31", "green": "32", "yellow": "33", "dim": "2"}
 
@@ -68,6 +68,11 @@ def table(titles: Sequence[str], rows: Sequence[Sequence[object]], indent: str =
         return (indent + "  ".join(words)).rstrip()
 
     return "\n".join([style(line(list(titles)), "bold"), *(line(row) for row in cells)])
+
+
+def counted(number: int, name: str) -> str:
+    """A number of things: 1 core, 2 cores."""
+    return f"{number} {name}" if number == 1 else f"{number} {name}s"
 
 
 def megabytes(count: float) -> str:

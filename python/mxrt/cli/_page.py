@@ -8,18 +8,19 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from .._page_style import STYLE
+from .._page_style import STYLE, breakable
 from ._out import megabytes, shape_text
 
 __all__ = ["page"]
 
-# Families of operators with the words in their names, in the order of looking.
+# Families of operators with the words in their names, without underlines, in the order of looking.
 _FAMILIES = (
-    ("convolution", ("convolution",)),
-    ("dense", ("fullyconnected", "dot", "gemm", "matmul", "rnn")),
+    ("moving", ("toblocked", "fromblocked", "tolines")),
+    ("convolution", ("convolution", "mkldnnconv")),
+    ("dense", ("fullyconnected", "attention", "selfatt", "dot", "gemm", "matmul", "rnn")),
     ("pooling", ("pooling",)),
-    ("normalisation", ("norm", "softmax", "lrn")),
-    ("moving", ("blocked", "transpose", "reshape", "concat", "slice", "swap", "pad", "copy")),
+    ("normalisation", ("norm", "scaleshift", "softmax", "lrn")),
+    ("moving", ("transpose", "reshape", "concat", "slice", "swap", "pad", "copy")),
 )
 
 _STYLE = """
@@ -57,15 +58,13 @@ li:hover .more,li:focus .more,li:target .more{display:block}
 
 def family(operator: str) -> str:
     """The family of an operator, which has a colour of its own."""
-    word = operator.lower()
-    if word.startswith(("_to_blocked", "_from_blocked")):
-        return "moving"
+    word = operator.lower().replace("_", "")
     return next((name for name, parts in _FAMILIES if any(part in word for part in parts)), "other")
 
 
 def page(report: Mapping[str, Any]) -> str:
-    """The page of a plan: `report` is that of `plan_report`, with `model`, `precision`, `inputs`
-    and, in each step, `covers`.
+    """The page of a plan: `report` is that of `plan_report`, with `model`, `precision`, `inputs`,
+    `layers` (their number) and, in each step, `covers`.
 
     Everything that comes from a model is escaped.
     """
@@ -105,10 +104,9 @@ def _inputs(report: Mapping[str, Any]) -> str:
 
 
 def _facts(report: Mapping[str, Any], times: Sequence[float]) -> str:
-    layers = len(times) + sum(len(one["covers"]) for one in report["steps"])
     rows = [
         (f"{sum(times) / 1e3:.3f} ms", "time of all steps"),
-        (str(len(times)), f"steps for {layers} layers"),
+        (str(len(times)), f"steps for {report['layers']} layers"),
         (megabytes(report["arena_bytes"]), "memory of a call"),
         (megabytes(report["packed_bytes"]), "packed weights"),
     ]
@@ -164,7 +162,8 @@ def _memory(steps: Sequence[Mapping[str, Any]]) -> str:
 
 def _step(step: Mapping[str, Any], time: float, longest: float, total: float) -> str:
     chips = "".join(
-        f'<span class="chip" title="{escape(one["node"])}">{escape(one["operator"])}</span>' for one in step["covers"]
+        f'<span class="chip" title="{escape(one["node"])}">{breakable(one["operator"])}</span>'
+        for one in step["covers"]
     )
     share = f"{100 * time / total:.1f} %" if total else ""
     facts = [
@@ -175,12 +174,12 @@ def _step(step: Mapping[str, Any], time: float, longest: float, total: float) ->
         ("estimate", f"{step['estimated_us']:.1f} us on one core"),
         ("also computes", ", ".join(one["node"] for one in step["covers"]) or "nothing else"),
     ]
-    details = "".join(f"<dt>{name}</dt><dd>{escape(str(value))}</dd>" for name, value in facts)
+    details = "".join(f"<dt>{name}</dt><dd>{breakable(str(value))}</dd>" for name, value in facts)
     return (
         f'<li id="s{step["step"]}" tabindex="0" style="--family:var(--{family(step["operator"])})">'
         f'<div class="number">{step["step"]}</div>'
-        f'<div class="name">{escape(step["node"])}<small>{escape(step["operator"])} → {escape(step["output"])}</small>'
-        f"{chips}</div>"
+        f'<div class="name">{breakable(step["node"])}'
+        f"<small>{escape(step['operator'])} → {escape(step['output'])}</small>{chips}</div>"
         f'<div class="time">{time:.1f} us<br><small>{share}</small>'
         f'<div class="bar" style="width:{100 * time / longest if longest else 0:.1f}%"></div></div>'
         f'<div class="more"><dl>{details}</dl></div></li>'

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from ..base import MXNetError, dtype_name
 from ..gluon.parameter_dict import named_arrays, strip_kind
 from ._errors import ModelError, UsageError
 from ._model import Files, note
+from ._out import counted
 
 if TYPE_CHECKING:
     from ..gluon import SymbolBlock
@@ -59,8 +60,9 @@ def input_shapes(
         held = {strip_kind(name): array.shape for name, array in named_arrays(str(files.params)).items()}
     names = data_inputs(graph, held)
     lack = "" if held is not None else "; no parameter file was found, and --params names one"
+    # First, so that parameters of another model are not taken for inputs whose shapes are unnamed.
+    _check_held(files, held, names, {text.rpartition("=")[0] for text in given})
     named = _given(given, names, graph, lack)
-    _check_held(files, held, names, named)
     at_hand = {name or names[0]: shape for name, shape in (data or {}).items() if name or len(names) == 1}
     for name, shape in {**shapes_of_files(files), **_hints(graph), **at_hand}.items():
         if name in names:
@@ -102,17 +104,15 @@ def _given(given: Sequence[str], names: Sequence[str], graph: Symbol, lack: str)
     return named
 
 
-def _check_held(
-    files: Files, held: Mapping[str, object] | None, names: Sequence[str], named: Mapping[str, object]
-) -> None:
+def _check_held(files: Files, held: Mapping[str, object] | None, names: Sequence[str], named: Collection[str]) -> None:
     if held is None:
         return
     lacking = [name for name in names if name.endswith(_PARAMETER_ENDINGS) and name not in named]
     if lacking:
         more = ", ..." if len(lacking) > 8 else ""
         raise ModelError(
-            f"'{files.params}' lacks {len(lacking)} parameters of the symbol: {', '.join(lacking[:8])}{more}. "
-            f"Is it the file of another model? --params names the right one; an input of that name needs "
+            f"'{files.params}' lacks {counted(len(lacking), 'parameter')} of the symbol: {', '.join(lacking[:8])}"
+            f"{more}. Is it the file of another model? --params names the right one; an input of that name needs "
             f"--shape {lacking[0]}=..."
         )
 
@@ -187,9 +187,9 @@ def input_types(graph: Symbol, net: SymbolBlock, shapes: Mapping[str, Shape]) ->
 
 
 def _extents(text: str) -> Shape:
-    """The whole numbers of a shape; none if it is something else."""
+    """The whole numbers of a shape; none if it is something else. It may end with a comma."""
     try:
-        return tuple(int(part) for part in text.strip("()[] ").replace("x", ",").split(",") if part.strip())
+        return tuple(int(part) for part in text.strip("()[] ").replace("x", ",").removesuffix(",").split(","))
     except ValueError:
         return ()
 

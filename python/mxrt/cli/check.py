@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import time
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -49,6 +50,11 @@ def main(args: argparse.Namespace) -> int:
     """Runs the command; 1 where a step fails."""
     if args.against and args.against[0] not in ENGINES:
         raise UsageError(f"--against {args.against[0]}: expected one of {', '.join(ENGINES)}, and an interpreter")
+    if args.against and shutil.which(args.against[1]) is None:
+        raise UsageError(
+            f"--against {args.against[0]} '{args.against[1]}': there is no such program; expected an interpreter of "
+            "Python"
+        )
     for option in ("data", "golden"):
         if (file := getattr(args, option)) is not None and not Path(file).is_file():
             raise UsageError(f"there is no file '{file}' (--{option})")

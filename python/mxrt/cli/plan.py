@@ -8,7 +8,7 @@ from typing import Any
 from .. import _mxrt
 from ..ndarray import array
 from ._errors import GOOD
-from ._fused import covered
+from ._fused import add_layers
 from ._inputs import random_arrays
 from ._model import add_model_arguments, open_model
 from ._out import megabytes, note, print_json, shape_text, style, table
@@ -42,8 +42,7 @@ def main(args: argparse.Namespace) -> int:
     report["model"] = model.files.name
     report["precision"] = args.precision
     report["inputs"] = {name: list(shape) for name, shape in model.shapes.items()}
-    for step, nodes in zip(report["steps"], covered(model.graph, report["steps"]), strict=True):
-        step["covers"] = nodes
+    add_layers(model.graph, report)
     if target is not None:
         _mxrt.write_file(target, page(report).encode("utf-8"))
         note("plan", f"written to '{target}'; open it in a browser")

@@ -20,7 +20,7 @@ from ..ndarray import array, waitall
 from ._errors import GOOD, UsageError
 from ._inputs import random_arrays
 from ._model import Loaded, add_model_arguments, open_model
-from ._out import megabytes, note, print_json, shape_text, style, table
+from ._out import counted, megabytes, note, print_json, shape_text, style, table
 from ._shapes import folder_of
 
 __all__ = ["add_arguments", "main"]
@@ -221,7 +221,8 @@ def _as_text(report: Mapping[str, Any], top: int) -> str:
     inputs = ", ".join(f"{name} {shape_text(shape)}" for name, shape in report["inputs"].items())
     call = report["call_us"]
     lines = [
-        style(report["model"], "bold") + f"  {inputs}; {report['callers']} callers, {report['cores']} cores",
+        style(report["model"], "bold") + f"  {inputs}; {counted(report['callers'], 'caller')}, "
+        f"{counted(report['cores'], 'core')}",
         f"  a call takes {call['p50'] / 1e3:.3f} ms (median of {report['calls']}, best {call['min'] / 1e3:.3f} ms); "
         f"it waits {report['waited_us'] / 1e3:.3f} ms for a core",
         f"  memory of arrays and calls: at most {megabytes(report['memory_peak'])}",

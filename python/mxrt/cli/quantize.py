@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from ._errors import GOOD, ModelError, UsageError
 from ._images import add_preprocess_arguments, input_of_image, preprocess_of
 from ._inputs import arrays_of_npz, has_label, items_of, shapes_in
 from ._model import Loaded, add_model_arguments, open_model
-from ._out import megabytes, note, print_json, style, table
+from ._out import counted, megabytes, note, print_json, style, table
 from ._shapes import folder_of
 from .convert import targets_of
 from .run import called
@@ -102,9 +103,10 @@ def _samples(args: argparse.Namespace, model: Loaded) -> list[dict[str, np.ndarr
     remarks = [remark] if remark else []
 
     def image(content: bytes, name: str) -> np.ndarray[Any, Any]:
+        made = input_of_image(content, name, preprocess, args.max_pixels)
         while remarks:
             note("quantize", remarks.pop())
-        return input_of_image(content, name, preprocess, args.max_pixels)
+        return made
 
     batches: list[dict[str, np.ndarray[Any, Any]]] = []
     waiting: list[Mapping[str, np.ndarray[Any, Any]]] = []
@@ -180,12 +182,18 @@ def _quantized(
         raise ModelError(str(error)) from None
 
 
+def _layer(layer: Mapping[str, Any]) -> str:
+    """The name of a layer, and how many others are computed with it."""
+    first, *joined = layer["layers"]
+    return f"{first} +{len(joined)}" if joined else str(first)
+
+
 def _as_text(report: Mapping[str, Any]) -> str:
     layers = report["layers"]
     kept = sum(one["float32"] for one in layers)
     budget = "every layer" if report["budget"] is None else f"budget {percent(report['budget'])}"
     lines = [
-        style(report["model"], "bold") + f"  {report['samples']} samples, {budget}",
+        style(report["model"], "bold") + f"  {counted(report['samples'], 'sample')}, {budget}",
         f"  {report['measure']} {percent(report['before'])} in float32, {percent(report['after'])} quantized",
         f"  {len(layers) - kept} of {len(layers)} layers on integers, parameters "
         f"{megabytes(report['bytes_before'])} before and {megabytes(report['bytes_after'])} after",
@@ -194,16 +202,17 @@ def _as_text(report: Mapping[str, Any]) -> str:
             ("layer", "runs in", "range", "clipped", "dB", "error alone"),
             [
                 (
-                    one["name"],
+                    _layer(one),
                     "float32" if one["float32"] else "int8",
                     f"{one['range'][0]:.4g} to {one['range'][1]:.4g}",
                     percent(one["clipped"]),
-                    f"{one['snr_db']:.1f}",
+                    f"{one['snr_db']:.1f}" if math.isfinite(one["snr_db"]) else "exact",
                     percent(one["output_error"]),
                 )
                 for one in layers
             ],
         ),
+        "  (layer +N: N more layers of the model are computed in the same step)",
         "",
         f"written to '{report['symbol']}' and '{report['parameters']}'",
     ]

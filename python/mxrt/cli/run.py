@@ -22,7 +22,7 @@ from ._errors import BAD, GOOD, CommandError, ModelError, UsageError
 from ._images import add_preprocess_arguments, input_of_image, preprocess_of
 from ._inputs import Item, items_of, shapes_in
 from ._model import Loaded, add_model_arguments, open_model
-from ._out import note, print_json
+from ._out import counted, note, print_json
 from ._shapes import folder_of
 
 __all__ = ["add_arguments", "main"]
@@ -191,10 +191,11 @@ class _Shower:
 
     def image(self, content: bytes, name: str) -> Array:
         """The input that an image becomes."""
-        if self._remark:
+        made = input_of_image(content, name, self._preprocess, self._most_pixels)
+        if self._remark:  # an image that is none needs no preprocessing
             remark, self._remark = self._remark, None
             note("run", remark)
-        return input_of_image(content, name, self._preprocess, self._most_pixels)
+        return made
 
     def as_data(self, name: str, answer: Mapping[str, Array]) -> dict[str, Any]:
         """An answer as plain data."""
@@ -244,8 +245,8 @@ class _Shower:
             return f"class {number}"
         if len(labels.names) != classes:
             raise ModelError(
-                f"'{labels.file}' has {len(labels.names)} labels, and the model {classes} classes; expected one a line "
-                "for each class (--labels names another file)"
+                f"'{labels.file}' has {counted(len(labels.names), 'label')}, and the model {classes} classes; expected "
+                "one a line for each class (--labels names another file)"
             )
         return labels.names[number]
 

@@ -31,12 +31,11 @@ class PlanMethods:
         time its step took on the cores that were idle; not so with ``measure=False``, which runs
         nothing.
         """
-        from ..cli._fused import covered
+        from ..cli._fused import add_layers
 
         graph, arrays = self._graph_for_plan(args)
         report = graph.op.plan_report(*graph.every_input(arrays), measure=measure)
-        for step, layers in zip(report["steps"], covered(graph.symbol, report["steps"]), strict=True):
-            step["covers"] = layers
+        add_layers(graph.symbol, report)
         report["model"] = graph.symbol.name or type(self).__name__
         report["precision"] = graph.precision
         report["inputs"] = {name: list(one.shape) for name, one in zip(graph.input_names, arrays, strict=False)}

@@ -42,6 +42,8 @@ _SIZES = {
 #: The separator between the name of a model and the value of an option, for options that do not
 #: use "=".
 _OF_MODELS = {"shapes": ":", "dtypes": ":"}
+#: What options name that the server reads.
+_READ = {"repository": "a folder", "tls_certificate": "a file", "tls_key": "a file", "tokens": "a file"}
 #: Options whose names are not those of their settings.
 _OPTIONS = {"shapes": "shape", "dtypes": "dtype"}
 
@@ -275,6 +277,7 @@ def _from_arguments(args: argparse.Namespace) -> Any:
         config.set("inherited", True, False)
     file = args.config or os.environ.get("MXRT_SERVE_CONFIG")
     if file:
+        _there(file, "--config" if args.config else "MXRT_SERVE_CONFIG", "a file")
         config.file(file)
     if args.sagemaker:
         _as_container(config)
@@ -294,8 +297,16 @@ def _from_arguments(args: argparse.Namespace) -> Any:
         config = _with_script(args, config)
     for key, *_, scope, _ in _rows():
         for text in getattr(args, f"set_{key}", ()):
+            if key in _READ and text not in ("", "off"):
+                _there(text, f"--{key.replace('_', '-')}", _READ[key])
             _set_option(config, key, scope, text)
     return config
+
+
+def _there(path: str, option: str, what: str) -> None:
+    """Checks that there is what an option names."""
+    if not (os.path.isdir(path) if what == "a folder" else os.path.exists(path)):
+        raise MXNetValueError(f"{option} '{path}': there is no such {what.removeprefix('a ')}; expected {what}")
 
 
 def _with_script(args: argparse.Namespace, config: Any) -> Any:
@@ -386,14 +397,14 @@ def _about(model: dict[str, Any], places: Places) -> str:
 
 
 def _curl(model: dict[str, Any], options: str, url: str) -> str:
-    """Returns a shell command that sends the model zeros, or, if its shapes are not known, one that
-    asks for its metadata.
+    """Returns a shell command that sends the model zeros, or, if its shapes are not known or its
+    hooks take strings, one that asks for its metadata.
     """
     path = f"{url}/v2/models/{quote(model['name'], safe='')}"
     inputs, size = [], 0
     for tensor in model["inputs"]:
         first, rest = tensor["shape"][:1], tensor["shape"][1:]
-        if (first == [-1] and not rest) or -1 in rest:
+        if (first == [-1] and not rest) or -1 in rest or tensor["datatype"] not in _SIZES:
             return f"curl -s{options} '{path}'"
         shape = [1 if extent == -1 else extent for extent in first] + rest
         bytes_ = math.prod(shape) * _SIZES[tensor["datatype"]]

@@ -225,6 +225,14 @@ impl NodeValues {
 }
 
 impl Graph {
+    /// Name of the input, or of the node that makes the value.
+    pub fn name_of(&self, value: Value) -> &str {
+        match value {
+            Value::Input(i) => &self.inputs[i].name,
+            Value::Node(n, _) => &self.nodes[n].name,
+        }
+    }
+
     /// Makes the graph of a symbol. No input is constant yet.
     pub fn from_symbol(symbol: &Symbol) -> Result<Graph, OpError> {
         let mut graph = Graph::default();

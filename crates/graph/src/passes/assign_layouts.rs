@@ -17,7 +17,8 @@ pub fn run(graph: Graph, types: &Types, options: KernelOptions) -> Result<Graph,
     if choice.forms.is_empty() {
         return Ok(graph);
     }
-    let mut emit = LayoutRewriter { new: Rewriter::new(&graph), choice: &choice, converted: HashMap::new() };
+    let mut emit =
+        LayoutRewriter { graph: &graph, new: Rewriter::new(&graph), choice: &choice, converted: HashMap::new() };
     for (n, node) in graph.nodes.iter().enumerate() {
         match choice.forms.get(&n) {
             Some(form) => emit.blocked(n, node, form)?,
@@ -115,6 +116,7 @@ fn form_of(n: usize, node: &GraphNode, types: &Types, options: KernelOptions) ->
 }
 
 struct LayoutRewriter<'a> {
+    graph: &'a Graph,
     new: Rewriter,
     choice: &'a LayoutChoice,
     /// conversions made so far: of an old value, to blocks of this size (0: to plain)
@@ -191,8 +193,8 @@ impl LayoutRewriter<'_> {
         source: Value,
         attrs: [(String, String); 2],
     ) -> Result<Value, OpError> {
-        let name: Arc<str> = format!("{old}{}", if block == 0 { "_plain" } else { "_blocked" }).into();
-        let made = self.new.push(GraphNode::new(op, name, attrs.to_vec(), vec![source])?);
+        let name = format!("{}{}", self.graph.name_of(old), if block == 0 { "_plain" } else { "_blocked" });
+        let made = self.new.push(GraphNode::new(op, name.into(), attrs.to_vec(), vec![source])?);
         self.converted.insert((old, block), Value::Node(made, 0));
         Ok(Value::Node(made, 0))
     }

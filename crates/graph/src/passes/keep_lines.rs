@@ -73,7 +73,8 @@ impl Chosen {
             let data = node.inputs[0];
             if let (Some(size), false) = (self.shared.get(&data), lines.contains_key(&data)) {
                 let attrs = vec![size_attr(*size), text("precision", precision)];
-                let made = GraphNode::new("_to_lines", Arc::clone(&node.name), attrs, vec![new.value(data)])?;
+                let name = format!("{}_lines", graph.name_of(data));
+                let made = GraphNode::new("_to_lines", name.into(), attrs, vec![new.value(data)])?;
                 lines.insert(data, Value::Node(new.push(made.standing_for(node)), 0));
             }
             let (from, to) = (lines.get(&data).copied(), self.kept.contains(&n));

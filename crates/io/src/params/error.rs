@@ -25,7 +25,7 @@ pub enum ParamsError {
     },
     /// The file ends too early.
     #[error(
-        "'{path}' is truncated: {place} at byte {offset} needs {needed} bytes but the file ends after {left} more. \
+        "'{path}' is truncated: {place}, byte {offset}: {needed} bytes are needed, and the file ends after {left}. \
          Copy or download the file again"
     )]
     Truncated {

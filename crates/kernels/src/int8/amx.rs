@@ -107,34 +107,36 @@ impl RowTiles {
         }
     }
 
+    /// Bytes from one row of a tile to the next, if `len` bytes of each are loaded where they are.
+    fn in_place(&self, tile: usize, len: usize) -> Option<usize> {
+        self.strides[tile].filter(|_| len == LINE)
+    }
+
     /// Loads bytes of the rows of a tile from `offset` on, `len` of them and zeros, as tile 6.
     ///
     /// # Safety
     /// The rows have these bytes, and tiles are configured.
     unsafe fn load<T: Tiles>(&self, t: &mut T, tile: usize, offset: usize, len: usize, copied: &mut Copied) {
-        // SAFETY: promised by the caller; what is copied is a tile.
+        // SAFETY: promised by the caller.
         unsafe {
-            match self.strides[tile] {
-                Some(stride) if len == LINE => t.load::<6>(self.rows[tile][0].wrapping_add(offset), stride),
-                _ => {
-                    let rows = self.rows[tile].map(|row| row.wrapping_add(offset));
-                    t.gather(&rows, len, &mut copied[tile]);
-                    t.load::<6>(copied[tile].as_ptr().cast(), LINE);
-                }
+            if self.in_place(tile, len).is_none() {
+                let rows = self.rows[tile].map(|row| row.wrapping_add(offset));
+                t.gather(&rows, len, &mut copied[tile]);
             }
+            self.load_again(t, tile, offset, len, copied);
         }
     }
 
-    /// Loads what [`load`](Self::load) left in memory again, or in place.
+    /// Loads what [`load`](Self::load) left in memory, or found in place, once more.
     ///
     /// # Safety
-    /// As for [`load`](Self::load), which was called with these arguments.
+    /// [`load`](Self::load) was called with these arguments, and tiles are configured.
     unsafe fn load_again<T: Tiles>(&self, t: &mut T, tile: usize, offset: usize, len: usize, copied: &Copied) {
-        // SAFETY: promised by the caller.
+        // SAFETY: promised by the caller; what was copied is a tile.
         unsafe {
-            match self.strides[tile] {
-                Some(stride) if len == LINE => t.load::<6>(self.rows[tile][0].wrapping_add(offset), stride),
-                _ => t.load::<6>(copied[tile].as_ptr().cast(), LINE),
+            match self.in_place(tile, len) {
+                Some(stride) => t.load::<6>(self.rows[tile][0].wrapping_add(offset), stride),
+                None => t.load::<6>(copied[tile].as_ptr().cast(), LINE),
             }
         }
     }

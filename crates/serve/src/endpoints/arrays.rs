@@ -1,79 +1,67 @@
 //! Endpoints for files, in addition to those of the protocol: inference from a `.npy`, a `.npz` or
 //! an image, and the paths of MXNet Model Server.
 
+mod response;
+
 use super::EndpointCall;
 use super::exchange::Exchange;
 use crate::account::{Account, Charge};
-use crate::body::{room, unwritten};
+use crate::body::room;
 use crate::hooks::{HookArray, HookRequest};
 use crate::model::{Feed, Model, TensorInfo, TensorPart};
 use crate::preprocess::is_image;
 use crate::protocol::forms::{self, Field};
-use crate::protocol::{datatype_of, npy, numbers, recordio, short};
+use crate::protocol::{npy, numbers, recordio, short};
 use crate::refusal::{Outcome, Refusal};
 use crate::server::Answer;
 use crate::service::{Schedule, Service, hooked};
-use hyper::HeaderMap;
-use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
-use mxrt_tensor::{DType, NDArray, ReadGuard, Shape, TensorType};
-use serde_json::{Value, json};
+use hyper::header::{HeaderName, HeaderValue};
+use hyper::{HeaderMap, StatusCode};
+use mxrt_tensor::{DType, NDArray, Shape, TensorType};
+use response::Encode;
+pub(super) use response::ResponseFormat;
 use std::sync::Arc;
 use std::time::Instant;
-
-/// Number of classes that a response with class names lists for each row.
-const CLASSES: usize = 5;
 
 /// Charges a number of bytes before they are taken.
 type Charging<'a> = &'a mut dyn FnMut(usize) -> Result<(), Refusal>;
 
-/// Format of a response.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum ResponseFormat {
-    /// `.npy` of the only output, or `.npz` of several
-    Numpy,
-    /// JSON: the best classes by name if the model has labels, otherwise the numbers
-    Json,
-    /// JSON: nested lists of the only output, or a list with those of each
-    Lists,
-    /// a line for each row of the only output
-    Csv,
-}
-
 /// `POST /models/{model}/infer`
 pub(super) async fn infer(call: EndpointCall) -> Result<Answer, Refusal> {
-    answer(call, Ok(ResponseFormat::Numpy)).await
+    answer(call, ResponseFormat::Numpy).await
 }
 
 /// `POST /predictions/{model}`
 pub(super) async fn predictions(call: EndpointCall) -> Result<Answer, Refusal> {
-    answer(call, Ok(ResponseFormat::Json)).await
+    answer(call, ResponseFormat::Json).await
 }
 
-/// Answers a request in this form. A model whose hook writes the response may be asked for a form
-/// that the server does not have.
-pub(super) async fn answer(call: EndpointCall, form: Result<ResponseFormat, Refusal>) -> Result<Answer, Refusal> {
+async fn answer(call: EndpointCall, form: ResponseFormat) -> Result<Answer, Refusal> {
     let (mut exchange, model) = Exchange::begin(call).await?;
     let result = match model {
-        Ok(model) => from_body(&mut exchange, model, form).await,
+        Ok(model) => match exchange.body.take(None).await {
+            Ok(bytes) => from_bytes(&mut exchange, model, bytes, Ok(form)).await,
+            Err(refusal) => Err(refusal),
+        },
         Err(refusal) => Err(refusal),
     };
     exchange.end(result).await
 }
 
-async fn from_body(
+/// Answers a request whose body has been read, in this form. A model whose hook writes the
+/// response may be asked for a form that the server does not have.
+pub(super) async fn from_bytes(
     exchange: &mut Exchange,
     model: Arc<Model>,
+    bytes: Vec<u8>,
     form: Result<ResponseFormat, Refusal>,
 ) -> Result<Answer, Refusal> {
-    let form = if model.hooks.is_some() { form } else { Ok(form?) };
+    let content_type = exchange.content_type().to_owned();
     let Exchange { service, head, body, inference } = exchange;
-    let bytes = body.take(None).await?;
     let schedule = Schedule::default();
     inference.admit(schedule)?;
     let headers = for_hooks(&model, &head.headers);
     let account = inference.account().clone();
-    let content_type =
-        head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
     let job = Decode { service: service.clone(), model: model.clone(), account, headers, content_type, bytes };
     let arrays = hooked::run(inference, &model, schedule, move || job.run()).await?;
     body.forget();
@@ -144,7 +132,10 @@ impl Decode {
             }
             kind if forms::is_form(kind) => forms::multipart(kind, &self.bytes, inputs.len()),
             kind if forms::is_json(kind) => forms::json(&self.bytes, inputs.len()),
-            _ => Ok(vec![Field { name: String::new(), content: &self.bytes, json: false }]),
+            kind => {
+                check_file(kind, &self.bytes)?;
+                Ok(vec![Field { name: String::new(), content: &self.bytes, json: false }])
+            }
         };
         let fields = fields.map_err(Refusal::invalid)?;
         if let [Field { content, json: false, .. }] = &fields[..]
@@ -297,187 +288,27 @@ impl Decode {
     }
 }
 
-/// Results to be encoded as a response.
-struct Encode {
-    service: Arc<Service>,
-    model: Arc<Model>,
-    account: Account,
-    results: Vec<NDArray>,
-}
-
-impl Encode {
-    fn run(self, form: Result<ResponseFormat, Refusal>) -> Result<Answer, Refusal> {
-        let began = Instant::now();
-        let answer = match self.of_hook()? {
-            Some(answer) => answer,
-            None => self.file(form?)?,
-        };
-        self.model.metrics.encode.add(began.elapsed());
-        Ok(answer)
+/// Checks that a body is a file by its content type, or by its first bytes.
+fn check_file(content_type: &str, body: &[u8]) -> Result<(), Refusal> {
+    // What clients say of a body that they know nothing of, and of the files that are read.
+    const FILES: [&str; 10] = [
+        "",
+        "application/octet-stream",
+        "binary/octet-stream",
+        "application/x-www-form-urlencoded",
+        "text/plain",
+        "application/x-npy",
+        "application/x-npz",
+        "application/zip",
+        "application/x-zip-compressed",
+        "application/x-image",
+    ];
+    let kind = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    if FILES.contains(&&kind[..]) || kind.starts_with("image/") || npy::is_file(body) || is_image(body) {
+        return Ok(());
     }
-
-    /// Lets the model's hook encode the response. Returns `None` if there is no hook, or if the
-    /// hook leaves it to the server.
-    fn of_hook(&self) -> Result<Option<Answer>, Refusal> {
-        let Some(hooks) = &self.model.hooks else { return Ok(None) };
-        // The hook gets a copy, and its response, of unknown size, is estimated as another one.
-        let _copies = self.account.charge(2 * self.bytes())?;
-        let arrays = hooked::outputs_of(&self.model, &self.results)?;
-        let log = self.service.repository.log();
-        let made = hooks.after(&arrays).map_err(|error| hooked::refusal(error, &self.model, log))?;
-        Ok(made.map(|(body, content_type)| Answer {
-            headers: vec![("content-type", content_type)],
-            ..Answer::text(body, "application/octet-stream")
-        }))
-    }
-
-    fn bytes(&self) -> usize {
-        self.results.iter().map(|array| array.tensor_type().bytes()).sum()
-    }
-
-    fn file(&self, form: ResponseFormat) -> Result<Answer, Refusal> {
-        let model = &*self.model;
-        let charge = self.service.answers.reserve(self.bytes())?;
-        let guards = self.results.iter().map(NDArray::read).collect::<Result<Vec<_>, _>>();
-        let guards = guards.map_err(|error| Refusal::failed(error.to_string()))?;
-        let mut answer = match (form, &guards[..]) {
-            (ResponseFormat::Numpy, [only]) => {
-                let mut file = Vec::new();
-                npy::write(only.tensor(), &mut file).map_err(unwritten)?;
-                Answer::text(file, "application/x-npy")
-            }
-            (ResponseFormat::Lists, [only]) => Answer::text(lists(only)?, "application/json"),
-            (ResponseFormat::Lists, _) => Answer::text(list_of_lists(&guards)?, "application/json"),
-            (ResponseFormat::Csv, [only]) => Answer::text(lines(only)?, "text/csv"),
-            (ResponseFormat::Csv, _) => {
-                let words = "CSV is for a model with one output; this model has several: accept application/json";
-                return Err(Refusal::invalid(words));
-            }
-            (ResponseFormat::Numpy, _) => {
-                let arrays = model.outputs.iter().zip(&guards);
-                let arrays = arrays.map(|(output, guard)| (output.name.as_str(), guard.tensor()));
-                Answer::text(npy::write_npz(arrays).map_err(unwritten)?, "application/x-npz")
-            }
-            (ResponseFormat::Json, [only]) if is_of_classes(model, only)? => classes(model, only.tensor().bytes()),
-            (ResponseFormat::Json, _) => {
-                let mut text = vec![b'{'];
-                for (output, guard) in model.outputs.iter().zip(&guards) {
-                    numbers_of(output, guard, &mut text)?;
-                }
-                text.push(b'}');
-                Answer::text(text, "application/json")
-            }
-        };
-        answer.charge = Some(charge.settle(answer.body.len())?);
-        Ok(answer)
-    }
-}
-
-/// Writes the outputs as a JSON list of nested lists.
-fn list_of_lists(outputs: &[ReadGuard<'_>]) -> Result<Vec<u8>, Refusal> {
-    let mut text = vec![b'['];
-    for (number, output) in outputs.iter().enumerate() {
-        let part = lists(output)?;
-        room(&mut text, part.len() + 2)?;
-        text.extend(if number > 0 { &b","[..] } else { b"" });
-        text.extend(part);
-    }
-    text.push(b']');
-    Ok(text)
-}
-
-/// Returns whether an output has one number for each class that the model has a name for.
-fn is_of_classes(model: &Model, output: &ReadGuard<'_>) -> Result<bool, Refusal> {
-    let tensor = output.tensor();
-    let (last, names) = (tensor.shape.last().copied(), model.classes.len());
-    if names == 0 {
-        return Ok(false);
-    }
-    if tensor.dtype == DType::F32 && last == Some(names) {
-        return Ok(true);
-    }
-    let shape: &[usize] = tensor.shape;
-    Err(Refusal::failed(format!("the output has the shape {shape:?}; the file of labels has {names} names")))
-}
-
-/// Writes the best classes of each row as MXNet Model Server does. The numbers are called
-/// probabilities only if the last operator of the model gives such.
-fn classes(model: &Model, bytes: &[u8]) -> Answer {
-    let names = &model.classes;
-    let value = if model.gives_probabilities { "probability" } else { "score" };
-    let mut order: Vec<usize> = Vec::with_capacity(names.len());
-    let mut row = |bytes: &[u8]| {
-        let number = |class: usize| bytes[4 * class..4 * class + 4].try_into().map_or(f32::NAN, f32::from_le_bytes);
-        order.clear();
-        order.extend(0..names.len());
-        order.sort_by(|a, b| number(*b).total_cmp(&number(*a)));
-        let class = |class: &usize| json!({ value: number(*class), "class": names[*class] });
-        Value::from(order.iter().take(CLASSES).map(class).collect::<Vec<_>>())
-    };
-    let mut rows: Vec<Value> = bytes.chunks_exact(4 * names.len()).map(&mut row).collect();
-    Answer::json(&if rows.len() == 1 { rows.remove(0) } else { Value::from(rows) })
-}
-
-/// Writes an output as nested lists of JSON.
-fn lists(guard: &ReadGuard<'_>) -> Result<Vec<u8>, Refusal> {
-    let (tensor, mut text) = (guard.tensor(), Vec::new());
-    nested(tensor.shape, tensor.dtype, tensor.bytes(), &mut text)?;
-    Ok(text)
-}
-
-fn nested(shape: &[usize], dtype: DType, bytes: &[u8], to: &mut Vec<u8>) -> Result<(), Refusal> {
-    let (count, rest) = match shape {
-        [count, rest @ ..] if !rest.is_empty() && !bytes.is_empty() => (*count, rest),
-        _ => return numbers::write(bytes, dtype, to).map_err(unwritten),
-    };
-    for (number, part) in bytes.chunks_exact(bytes.len() / count).enumerate() {
-        room(to, 2)?;
-        to.push(if number == 0 { b'[' } else { b',' });
-        nested(rest, dtype, part, to)?;
-    }
-    room(to, 1)?;
-    to.push(b']');
-    Ok(())
-}
-
-/// Writes an output as lines of numbers, one for each of its rows.
-fn lines(guard: &ReadGuard<'_>) -> Result<Vec<u8>, Refusal> {
-    let (tensor, mut text) = (guard.tensor(), Vec::new());
-    let bytes = tensor.bytes();
-    let count = tensor.shape.first().copied().unwrap_or(1);
-    if bytes.is_empty() {
-        return Ok(text);
-    }
-    for row in bytes.chunks_exact(bytes.len() / count) {
-        let mut line = Vec::new();
-        numbers::write(row, tensor.dtype, &mut line).map_err(unwritten)?;
-        room(&mut text, line.len())?;
-        text.extend(line.strip_prefix(b"[").and_then(|line| line.strip_suffix(b"]")).unwrap_or(&line));
-        text.push(b'\n');
-    }
-    Ok(text)
-}
-
-/// Appends the name and numbers of an output to the JSON of the outputs before it.
-fn numbers_of(info: &TensorInfo, guard: &ReadGuard<'_>, to: &mut Vec<u8>) -> Result<(), Refusal> {
-    let tensor = guard.tensor();
-    let shape: &[usize] = tensor.shape;
-    let comma = if to.len() > 1 { "," } else { "" };
-    let head = format!(
-        "{comma}{}:{{\"datatype\":\"{}\",\"shape\":{},\"data\":",
-        json!(info.name),
-        datatype_of(tensor.dtype),
-        json!(shape)
-    );
-    room(to, head.len())?;
-    to.extend_from_slice(head.as_bytes());
-    numbers::write(tensor.bytes(), tensor.dtype, to).map_err(|error| match unwritten(error) {
-        refusal if refusal.outcome == Outcome::Invalid => {
-            Refusal::invalid(format!("output '{}': {}", info.name, refusal.message))
-        }
-        refusal => refusal,
-    })?;
-    room(to, 1)?;
-    to.push(b'}');
-    Ok(())
+    let words = "send application/json, text/csv, application/x-npy, application/x-npz, application/x-image, \
+                 multipart/form-data or application/x-recordio-protobuf";
+    let message = format!("bodies of {} are not read: {words}", short(content_type));
+    Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, Outcome::Invalid, message))
 }

@@ -6,6 +6,7 @@ use crate::body::RequestBody;
 use crate::model::Model;
 use crate::refusal::Refusal;
 use crate::service::{Inference, Service};
+use hyper::header::CONTENT_TYPE;
 use hyper::http::request::Parts;
 use std::sync::Arc;
 use std::time::Instant;
@@ -39,6 +40,11 @@ impl Exchange {
         }
         let model = inference.choose(model.as_deref().unwrap_or_default(), version.as_deref()).await;
         Ok((Exchange { service, head, body, inference }, model))
+    }
+
+    /// Returns the content type of the body; empty if the head does not give it.
+    pub(super) fn content_type(&self) -> &str {
+        self.head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
     /// Ends a request that was refused.

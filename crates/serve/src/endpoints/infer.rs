@@ -22,27 +22,62 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const JSON_BYTES: &str = "inference-header-content-length";
+/// Content type of JSON and binary data where the contract is that of SageMaker, which passes no
+/// other headers on, and its parameter for the length of the JSON.
+const BINARY_JSON: &str = "application/vnd.sagemaker-triton.binary+json";
+const JSON_SIZE: &str = "json-header-size";
+
+/// Place in the head where the length of the JSON before binary data is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LengthOfJson {
+    /// header of the protocol
+    Header,
+    /// parameter of the content type
+    ContentType,
+}
+
+/// Returns whether a content type says that binary data follows JSON.
+pub(super) fn is_binary_json(content_type: &str) -> bool {
+    content_type.contains(BINARY_JSON)
+}
 
 pub(super) async fn answer(call: EndpointCall) -> Result<Answer, Refusal> {
     let (mut exchange, model) = Exchange::begin(call).await?;
     let result = match model {
-        Ok(model) => from_body(&mut exchange, model).await,
+        Ok(model) => from_body(&mut exchange, model, LengthOfJson::Header).await,
         Err(refusal) => Err(refusal),
     };
     exchange.end(result).await
 }
 
-async fn from_body(exchange: &mut Exchange, model: Arc<Model>) -> Result<Answer, Refusal> {
-    let Exchange { service, head, body, inference } = exchange;
-    let json_bytes = json_bytes(&head.headers, body)?;
-    let json = body.take(json_bytes).await?;
+/// Answers the request in the body of an exchange.
+pub(super) async fn from_body(
+    exchange: &mut Exchange,
+    model: Arc<Model>,
+    length: LengthOfJson,
+) -> Result<Answer, Refusal> {
+    let json_bytes = length.read(&exchange.head.headers, &exchange.body)?;
+    let json = exchange.body.take(json_bytes).await?;
+    from_json(exchange, model, length, json, json_bytes.is_none()).await
+}
+
+/// Answers a request whose JSON has been read. The JSON may be the whole body: it is `alone`.
+pub(super) async fn from_json(
+    exchange: &mut Exchange,
+    model: Arc<Model>,
+    length: LengthOfJson,
+    json: Vec<u8>,
+    alone: bool,
+) -> Result<Answer, Refusal> {
+    let Exchange { service, body, inference, .. } = exchange;
     let job = Decode {
         service: service.clone(),
         model: model.clone(),
         account: inference.account().clone(),
         json,
-        announced: body.announced().filter(|_| json_bytes.is_some()),
-        alone: json_bytes.is_none(),
+        announced: body.announced().filter(|_| !alone),
+        alone,
+        length,
         limit: service.config.max_body as u64,
     };
     let decoded = if job.json.len() > LONG {
@@ -64,7 +99,7 @@ async fn from_body(exchange: &mut Exchange, model: Arc<Model>) -> Result<Answer,
     let results = inference.compute(arrays, decoded.schedule).await?;
     let results = hooked::encode(service, inference, &model, decoded.schedule, results).await?;
     let answers = service.answers.clone();
-    let job = Encode { model, id: decoded.id, results, wanted: decoded.wanted, answers };
+    let job = Encode { model, id: decoded.id, results, wanted: decoded.wanted, length, answers };
     if job.bytes(false) > LONG || job.bytes(true) > LONG_COPY {
         inference.background(JobKind::Coding, decoded.schedule, move || job.run()).await
     } else {
@@ -109,21 +144,57 @@ async fn tensors(body: &mut RequestBody, inputs: Vec<(HookArray, bool)>) -> Resu
     Ok(tensors)
 }
 
-/// Reads the length of the JSON before binary data from the head. Returns `None` if the body is
-/// only JSON.
-fn json_bytes(headers: &HeaderMap, body: &RequestBody) -> Result<Option<usize>, Refusal> {
-    let mut given = headers.get_all(JSON_BYTES).iter();
-    let Some(value) = given.next() else { return Ok(None) };
-    let parsed = value.to_str().ok().filter(|text| text.bytes().all(|b| b.is_ascii_digit()));
-    let parsed: Option<usize> = parsed.and_then(|text| text.parse().ok());
-    match (parsed, body.announced()) {
-        (Some(bytes), announced) if given.next().is_none() && announced.is_none_or(|all| bytes as u64 <= all) => {
-            Ok(Some(bytes))
+impl LengthOfJson {
+    /// Reads the length of the JSON before binary data from the head. Returns `None` if the body
+    /// is only JSON.
+    fn read(self, headers: &HeaderMap, body: &RequestBody) -> Result<Option<usize>, Refusal> {
+        let mut given = headers.get_all(self.header()).iter();
+        let Some(value) = given.next() else { return Ok(None) };
+        let text = value.to_str().ok().and_then(|text| self.number(text));
+        let parsed = text.filter(|text| text.bytes().all(|b| b.is_ascii_digit()));
+        let parsed: Option<usize> = parsed.and_then(|text| text.parse().ok());
+        match (parsed, body.announced()) {
+            (Some(bytes), announced) if given.next().is_none() && announced.is_none_or(|all| bytes as u64 <= all) => {
+                Ok(Some(bytes))
+            }
+            _ => Err(Refusal::invalid(format!("{} is {value:?}; expected {}", self.header(), self.wanted()))),
         }
-        _ => {
-            let message = format!("Inference-Header-Content-Length is {value:?}; expected the bytes of the JSON");
-            Err(Refusal::invalid(message))
+    }
+
+    const fn header(self) -> &'static str {
+        match self {
+            LengthOfJson::Header => JSON_BYTES,
+            LengthOfJson::ContentType => "content-type",
         }
+    }
+
+    /// Returns the number in the value of the header, as text.
+    fn number(self, value: &str) -> Option<&str> {
+        match self {
+            LengthOfJson::Header => Some(value),
+            LengthOfJson::ContentType => {
+                let (kind, parameter) = value.split_once(';')?;
+                let (name, number) = parameter.split_once('=')?;
+                (kind.trim() == BINARY_JSON && name.trim() == JSON_SIZE).then_some(number.trim())
+            }
+        }
+    }
+
+    /// Returns what the header has to say.
+    fn wanted(self) -> String {
+        match self {
+            LengthOfJson::Header => "the bytes of the JSON".to_owned(),
+            LengthOfJson::ContentType => format!("{BINARY_JSON};{JSON_SIZE}=N with the bytes of the JSON"),
+        }
+    }
+
+    /// Makes the answer with JSON of this length, and binary data.
+    fn answer(self, body: Vec<u8>, json_bytes: usize) -> Answer {
+        let header = match self {
+            LengthOfJson::Header => (JSON_BYTES, json_bytes.to_string()),
+            LengthOfJson::ContentType => ("content-type", format!("{BINARY_JSON};{JSON_SIZE}={json_bytes}")),
+        };
+        Answer { headers: vec![header], ..Answer::text(body, "application/octet-stream") }
     }
 }
 
@@ -137,6 +208,7 @@ struct Decode {
     announced: Option<u64>,
     /// whether the body is only JSON
     alone: bool,
+    length: LengthOfJson,
     /// largest body, in bytes
     limit: u64,
 }
@@ -245,8 +317,8 @@ impl Decode {
     fn check_length(&self, request: &InferRequest<'_>) -> Result<(), Refusal> {
         let binary = request.binary_bytes().ok_or_else(|| Refusal::invalid("the binary data sizes overflow"))?;
         if self.alone && binary > 0 {
-            let message = "'binary_data_size' needs the header Inference-Header-Content-Length: the bytes of the JSON";
-            return Err(Refusal::invalid(message));
+            let (header, wanted) = (self.length.header(), self.length.wanted());
+            return Err(Refusal::invalid(format!("'binary_data_size' needs the header {header}: {wanted}")));
         }
         let wanted = (self.json.len() as u64).checked_add(binary as u64);
         if wanted.is_none_or(|wanted| wanted > self.limit) {
@@ -274,6 +346,7 @@ struct Encode {
     id: Option<String>,
     results: ServedOutputs,
     wanted: Vec<(usize, bool)>,
+    length: LengthOfJson,
     answers: Arc<Answers>,
 }
 
@@ -315,11 +388,7 @@ impl Encode {
         model.metrics.encode.add(began.elapsed());
         Ok(match written.json_bytes {
             None => Answer { charge, ..Answer::text(written.body, "application/json") },
-            Some(bytes) => Answer {
-                charge,
-                headers: vec![(JSON_BYTES, bytes.to_string())],
-                ..Answer::text(written.body, "application/octet-stream")
-            },
+            Some(bytes) => Answer { charge, ..self.length.answer(written.body, bytes) },
         })
     }
 }

@@ -1,5 +1,6 @@
 //! Endpoints of the server. Each is one file, and one row of a table here.
 
+mod absent;
 mod arrays;
 mod call;
 mod exchange;
@@ -104,6 +105,8 @@ static ENDPOINTS: &[Endpoint] = &[
         answer: |call| Box::pin(arrays::infer(call)),
     },
     Endpoint { method: Method::POST, path: "/predictions/{model}", answer: |call| Box::pin(arrays::predictions(call)) },
+    // What `curl -T image.jpg` sends.
+    Endpoint { method: Method::PUT, path: "/predictions/{model}", answer: |call| Box::pin(arrays::predictions(call)) },
     Endpoint { method: Method::GET, path: "/metrics", answer: |call| Box::pin(metrics::answer(call)) },
 ];
 
@@ -126,6 +129,7 @@ pub(crate) async fn route(shared: Arc<Shared>, request: Request<Received>, paths
         let takes: &[&str] = match endpoint.method {
             Method::GET => &["GET", "HEAD"],
             Method::DELETE => &["DELETE"],
+            Method::PUT => &["PUT"],
             _ => &["POST"],
         };
         for method in takes {
@@ -135,7 +139,7 @@ pub(crate) async fn route(shared: Arc<Shared>, request: Request<Received>, paths
         }
     }
     if others.is_empty() {
-        return Err(Refusal::not_found("there is no such path; GET /v2 says what this server is"));
+        return Err(Refusal::not_found(absent::words(&words)));
     }
     let takes = others.join(", ");
     let message = format!("this path takes {takes}, not {}", request.method());

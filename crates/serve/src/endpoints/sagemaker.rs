@@ -3,16 +3,22 @@
 
 use super::arrays::{self, ResponseFormat};
 use super::call::{Answering, Endpoint, EndpointCall, done, json_body, number};
+use super::exchange::Exchange;
 use super::health;
+use super::infer::{self, LengthOfJson};
 use crate::answer::Answer;
+use crate::background::{JobKind, LONG};
 use crate::config::SageMaker;
-use crate::protocol::short;
+use crate::model::Model;
+use crate::protocol::request::InferRequest;
+use crate::protocol::{forms, recordio, short};
 use crate::refusal::{Outcome, Refusal};
-use crate::service::Change;
+use crate::service::{Change, Schedule};
 use hyper::header::ACCEPT;
 use hyper::{HeaderMap, Method, StatusCode};
 use serde_json::{Value, json};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Path that is answered without a token.
 pub(super) const PING: &str = "/ping";
@@ -60,8 +66,52 @@ fn invocations(mut call: EndpointCall) -> Answering {
 }
 
 async fn invoke(call: EndpointCall) -> Result<Answer, Refusal> {
-    let form = wanted(call.request.headers());
-    arrays::answer(call, form).await
+    let (mut exchange, model) = Exchange::begin(call).await?;
+    let result = match model {
+        Ok(model) => invoked(&mut exchange, model).await,
+        Err(refusal) => Err(refusal),
+    };
+    exchange.end(result).await
+}
+
+/// Answers a request of the protocol, as clients of Triton send it, or a file.
+async fn invoked(exchange: &mut Exchange, model: Arc<Model>) -> Result<Answer, Refusal> {
+    const LENGTH: LengthOfJson = LengthOfJson::ContentType;
+    if infer::is_binary_json(exchange.content_type()) {
+        return infer::from_body(exchange, model, LENGTH).await;
+    }
+    let has_hooks = model.hooks.is_some();
+    // A hook may write what the server does not.
+    let form = match wanted(&exchange.head.headers) {
+        Err(refusal) if !has_hooks => return Err(refusal),
+        form => form,
+    };
+    let is_json = forms::is_json(exchange.content_type());
+    let body = exchange.body.take(None).await?;
+    if has_hooks || !is_json {
+        return arrays::from_bytes(exchange, model, body, form).await;
+    }
+    let (body, is_request) = told(exchange, body).await?;
+    if is_request {
+        infer::from_json(exchange, model, LENGTH, body, true).await
+    } else {
+        arrays::from_bytes(exchange, model, body, form).await
+    }
+}
+
+/// Tells whether JSON is a request of the protocol, and returns it.
+async fn told(exchange: &Exchange, json: Vec<u8>) -> Result<(Vec<u8>, bool), Refusal> {
+    let (inference, of_model) = (&exchange.inference, Schedule::default());
+    let is_long = json.len() > LONG;
+    let tell = move || {
+        let is_request = InferRequest::is_in(&json);
+        Ok((json, is_request))
+    };
+    if !is_long {
+        return tell();
+    }
+    inference.admit(of_model)?;
+    inference.background(JobKind::Coding, of_model, tell).await
 }
 
 /// Returns the form of the response that the client accepts, the first that it names.
@@ -73,11 +123,12 @@ fn wanted(headers: &HeaderMap) -> Result<ResponseFormat, Refusal> {
         "" | "*/*" | "application/*" | "application/json" => Some(ResponseFormat::Lists),
         "application/x-npy" => Some(ResponseFormat::Numpy),
         "text/*" | "text/csv" => Some(ResponseFormat::Csv),
+        kind if recordio::is_recordio(kind) => Some(ResponseFormat::Records),
         _ => None,
     });
     form.ok_or_else(|| {
-        let words = "the answer is there as application/json, application/x-npy or text/csv";
-        let message = format!("{words}, and not as '{}' (Accept)", short(accept));
+        let words = "the answer is there as application/json, application/x-npy, text/csv or";
+        let message = format!("{words} {}, and not as '{}' (Accept)", recordio::CONTENT_TYPE, short(accept));
         Refusal::new(StatusCode::NOT_ACCEPTABLE, Outcome::Invalid, message)
     })
 }
@@ -95,8 +146,10 @@ fn list(call: &EndpointCall) -> Result<Answer, Refusal> {
     Ok(Answer::json(&answer))
 }
 
+/// Describes a model as Triton does: the platform's folder `model` is not part of the address.
 fn described((name, path): &(String, PathBuf)) -> Value {
-    json!({ "modelName": name, "modelUrl": path.display().to_string() })
+    let folder = path.parent().filter(|_| path.ends_with("model")).unwrap_or(path);
+    json!({ "modelName": name, "modelUrl": folder.display().to_string() })
 }
 
 fn describe(call: &EndpointCall) -> Result<Answer, Refusal> {

@@ -85,10 +85,15 @@ async fn route(shared: Arc<Shared>, request: Request<Received>) -> Result<call::
     }
     let Some(method) = METHODS.iter().find(|method| method.path == path) else {
         let name = path.rsplit('/').next().unwrap_or_default();
-        let message = match name {
-            "ModelStreamInfer" => "streaming inference is not supported: use ModelInfer".to_owned(),
-            _ => format!("this server has no method '{}'", crate::protocol::short(path.trim_start_matches('/'))),
+        let instead = match name {
+            "ModelStreamInfer" => "streaming inference is not supported; use ModelInfer",
+            _ if name.contains("SharedMemory") => "send the elements in the message",
+            "TraceSetting" => "the option --traces of mxrt serve sends spans to a collector",
+            "LogSettings" => "the options --logs and --log-requests of mxrt serve say what is logged",
+            _ => "the server reflection lists the methods",
         };
+        let name = crate::protocol::short(path.trim_start_matches('/'));
+        let message = format!("this server has no method '{name}': {instead}");
         return Err(Refusal::new(StatusCode::NOT_IMPLEMENTED, Outcome::Invalid, message));
     };
     (method.answer)(GrpcCall::new(shared, request)?).await

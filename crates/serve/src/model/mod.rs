@@ -377,6 +377,12 @@ async fn ready(outcome: Settled) -> Result<(), Refusal> {
     }
 }
 
+/// Lists names, at most eight of them.
 fn listed(names: &[&String]) -> String {
-    names.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ")
+    const SHOWN: usize = 8;
+    let shown = names.iter().take(SHOWN).map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(SHOWN) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
 }

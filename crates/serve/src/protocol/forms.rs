@@ -72,6 +72,8 @@ pub fn is_csv(content_type: &str) -> bool {
 /// are given. The error is a message for the client.
 pub fn csv(body: &[u8], row: Option<&[usize]>) -> Result<String, String> {
     let text = std::str::from_utf8(body).map_err(|_| "the CSV is not UTF-8".to_owned())?;
+    // Spreadsheets begin a file with the mark of its byte order.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let wanted = row.and_then(|row| row.iter().try_fold(1_usize, |all, extent| all.checked_mul(*extent)));
     let mut lists = String::from("[");
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());

@@ -37,6 +37,11 @@ pub struct NpyArray<'a> {
     pub bytes: &'a [u8],
 }
 
+/// Returns whether the bytes begin as a `.npy`, a `.npz` or another archive does.
+pub fn is_file(bytes: &[u8]) -> bool {
+    bytes.starts_with(MAGIC) || bytes.starts_with(b"PK")
+}
+
 /// Reads a `.npy`. The error is a message for the client.
 pub fn read(file: &[u8]) -> Result<NpyArray<'_>, String> {
     let rest = file.strip_prefix(MAGIC).ok_or("this is no .npy: it does not begin with \\x93NUMPY")?;

@@ -1,19 +1,25 @@
 //! Records of SageMaker's own algorithms, such as the linear learner: `x-recordio-protobuf`. Each
 //! record has the features of one row, dense, or as keys and values.
 
+mod writer;
+
 use crate::grpc::fields::{Fields, Value, wrong};
 use crate::refusal::Refusal;
 use crate::refusal::room;
+pub(crate) use writer::write;
 
 /// First bytes of a record.
 const MAGIC: [u8; 4] = 0xced7_230a_u32.to_le_bytes();
 /// Bits of the second word that are the length of the record. The others mark parts of one.
 const LENGTH: u32 = (1 << 29) - 1;
 
+/// Content type of records.
+pub(crate) const CONTENT_TYPE: &str = "application/x-recordio-protobuf";
+
 /// Returns whether a content type is that of such records.
 pub(crate) fn is_recordio(content_type: &str) -> bool {
     let kind = content_type.split(';').next().unwrap_or_default().trim();
-    kind.eq_ignore_ascii_case("application/x-recordio-protobuf") || kind.eq_ignore_ascii_case("x-recordio-protobuf")
+    kind.eq_ignore_ascii_case(CONTENT_TYPE) || kind.eq_ignore_ascii_case("x-recordio-protobuf")
 }
 
 /// Reads all records as rows of `columns` numbers; `None`: as many as the first record says.

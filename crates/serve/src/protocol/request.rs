@@ -4,7 +4,7 @@ mod reader;
 
 use super::{Datatype, WireTensor, short};
 use mxrt_tensor::{DType, Shape, TensorType};
-use reader::{Request, RequestInput, RequestOutput};
+use reader::{Outline, Request, RequestInput, RequestOutput};
 use std::collections::HashSet;
 
 /// Largest number of axes of an array.
@@ -99,6 +99,11 @@ impl<'a> InferRequest<'a> {
             inputs,
             outputs: outputs.map(|outputs| outputs.into_iter().map(wanted).collect()).transpose()?,
         })
+    }
+
+    /// Returns whether JSON is such a request: an object whose `inputs` are objects with a datatype.
+    pub fn is_in(json: &[u8]) -> bool {
+        serde_json::from_slice::<Outline>(json).is_ok()
     }
 
     /// Returns the bytes of all binary inputs; `None` if the sum overflows.

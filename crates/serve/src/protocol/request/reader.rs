@@ -51,6 +51,19 @@ pub(super) struct TensorParameters {
     pub(super) shared_memory_region: Option<String>,
 }
 
+/// What tells a request from other JSON. It takes no memory.
+#[derive(Deserialize)]
+pub(super) struct Outline {
+    #[serde(rename = "inputs")]
+    _inputs: Vec<OutlineOfInput>,
+}
+
+#[derive(Deserialize)]
+struct OutlineOfInput {
+    #[serde(rename = "datatype")]
+    _datatype: IgnoredAny,
+}
+
 #[derive(Deserialize)]
 #[serde(field_identifier, rename_all = "lowercase")]
 enum Key {
