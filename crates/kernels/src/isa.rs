@@ -85,6 +85,26 @@ pub(crate) fn has_vnni() -> bool {
     *FOUND.get_or_init(|| Isa::detect() == Isa::Avx512 && probe_vnni())
 }
 
+/// Whether this machine sums products of bytes of the same type by four (DotProd, which goes with
+/// [`Isa::Neon`]).
+pub(crate) fn has_dotprod() -> bool {
+    // The standard library caches what it detects.
+    #[cfg(target_arch = "aarch64")]
+    let found = std::arch::is_aarch64_feature_detected!("dotprod");
+    #[cfg(not(target_arch = "aarch64"))]
+    let found = false;
+    found
+}
+
+/// Whether this machine also sums products of unsigned and signed bytes by four (I8MM).
+pub(crate) fn has_i8mm() -> bool {
+    #[cfg(target_arch = "aarch64")]
+    let found = has_dotprod() && std::arch::is_aarch64_feature_detected!("i8mm");
+    #[cfg(not(target_arch = "aarch64"))]
+    let found = false;
+    found
+}
+
 /// Whether products of pairs of bf16 (AVX512-BF16) are faster than those of float32. By the kind of
 /// the processor: AMD's do 1.85 times as many multiply-adds, Intel's half as many.
 pub fn pairs_are_fast() -> bool {

@@ -31,7 +31,7 @@ impl Products<'_> {
     /// Whether sums can become bytes in registers.
     fn in_registers(&self) -> bool {
         match self {
-            Products::Windows { level, .. } => *level == Level::Vnni,
+            Products::Windows { level, .. } => level.makes_bytes(),
             Products::Depthwise { x, .. } => x.in_registers(),
         }
     }
@@ -39,7 +39,7 @@ impl Products<'_> {
     /// Whether sums can become bytes in vectors, in registers or after them.
     fn in_vectors(&self) -> bool {
         match self {
-            Products::Windows { level, .. } => level.without_tiles() == Level::Vnni,
+            Products::Windows { level, .. } => level.without_tiles().makes_bytes(),
             Products::Depthwise { x, .. } => x.in_registers(),
         }
     }
@@ -162,7 +162,9 @@ fn finish_in_vectors(
     unsafe {
         super::x86::finish_rows(end, sums, added, rows);
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(target_arch = "aarch64")]
+    super::neon::finish_rows(end, sums, added, rows);
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     {
         let _ = (end, sums, added, rows);
         unreachable!("no level makes bytes in vectors");

@@ -191,7 +191,7 @@ impl<T: RoundTo> GemmJob<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::int8::EachSum;
+    use crate::int8::{EachSum, Function, ScaledSums};
     use crate::isa::Isa;
     use crate::par::Serial;
     use crate::testing::{Reverse, Threads};
@@ -234,7 +234,7 @@ mod tests {
                 (0..k).map(|x| widened(signed, a[i * k + x]) * i32::from(w[j * k + x])).sum()
             };
             let want: Vec<i32> = (0..m).flat_map(|i| (0..n).map(move |j| (i, j))).map(|(i, j)| sum(i, j)).collect();
-            for level in Level::ALL {
+            for &level in Level::ALL {
                 for par in [&Serial as &dyn Par, &Reverse, &Threads(3)] {
                     let rows = Rows { bytes: &a, signed };
                     prop_assert_eq!(&product(Int8Gemm::new(n, k, level), par, m, rows, &w), &want, "{:?}", level);
@@ -246,18 +246,52 @@ mod tests {
     #[test]
     fn pairs_of_the_largest_products_do_not_saturate() {
         let (a, w) = (vec![255; 64], vec![-128i8; 64]);
-        for level in Level::ALL {
+        for &level in Level::ALL {
             let got = product(Int8Gemm::new(1, 64, level), &Serial, 1, Rows { bytes: &a, signed: false }, &w);
             assert_eq!(got, [-255 * 128 * 64], "{level:?}");
         }
     }
 
     #[test]
+    fn bytes_of_sums_are_the_same_on_every_level() {
+        let k = 46;
+        for (m, n) in [(1, 10), (1, 30), (1, 40), (1, 64), (7, 150), (49, 70)] {
+            let (a, w) = (bytes(3, m * k), bytes(4, n * k));
+            let w: Vec<i8> = w.into_iter().map(|b| b as i8).collect();
+            let factor: Vec<f32> = (0..n).map(|j| [1e-3, 5e-4, 1e30][j % 3]).collect();
+            let bias: Vec<f32> = (0..n).map(|j| (j * 77) as f32 - 2000.0).collect();
+            for (signed, relu) in [(false, false), (true, true), (true, false)] {
+                let rows = Rows { bytes: &a, signed };
+                let sums = product(Int8Gemm::new(n, k, Level::Portable), &Serial, m, rows, &w);
+                let result = |(i, sum): (usize, &i32)| {
+                    let v = (*sum as f32 + bias[i % n]) * factor[i % n];
+                    i8::round_to(if relu { v.max(0.0) } else { v })
+                };
+                let want: Vec<i8> = sums.iter().enumerate().map(result).collect();
+                let mut epilogue = ScaledSums::new(bias.clone(), factor.clone());
+                epilogue.functions[0] = relu.then_some(Function::Relu);
+                for &level in Level::ALL {
+                    let gemm = Int8Gemm::new(n, k, level);
+                    let mut packed = vec![0xa5; gemm.packed_len().unwrap()];
+                    gemm.pack(&w, &mut packed);
+                    let mut out = vec![99; m * n];
+                    gemm.run(&Serial, rows, &packed, &epilogue, &mut out);
+                    assert_eq!(out, want, "{level:?} {m} {n} {signed} {relu}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn each_level_that_the_machine_has_can_be_forced() {
-        for level in Level::ALL.into_iter().filter(|level| *level <= Level::of(Isa::detect(), true)) {
+        for level in Level::ALL.iter().copied().filter(|level| *level <= Level::of(Isa::detect(), true)) {
             assert_eq!(Int8Gemm::new(1, 1, level).level(), level);
         }
         assert_eq!(Level::of(Isa::Portable, true), Level::Portable);
         assert_ne!(Level::of(Isa::detect(), false), Level::Tiles);
+        // The best level takes the place of one of another architecture.
+        for level in [Level::DotProd, Level::I8mm, Level::Avx2, Level::Vnni, Level::Tiles] {
+            assert!(Level::ALL.contains(&level.or_best()), "{level:?}");
+        }
     }
 }

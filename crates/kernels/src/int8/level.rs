@@ -1,13 +1,17 @@
 //! The instructions that multiply bytes.
 
 use crate::amx;
-use crate::isa::{Isa, has_vnni};
+use crate::isa::{Isa, has_dotprod, has_i8mm, has_vnni};
 
 /// Instructions for products of bytes, from the least to the most capable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Plain Rust.
     Portable,
+    /// DotProd of 64-bit ARM: four products of signed bytes for each sum.
+    DotProd,
+    /// I8MM of 64-bit ARM: four products of unsigned and signed bytes for each sum.
+    I8mm,
     /// AVX2 on values widened to 16 bits, whose pairs of products need 32 bits.
     Avx2,
     /// AVX512-VNNI: four products for each sum.
@@ -20,17 +24,30 @@ pub enum Level {
 }
 
 impl Level {
-    /// Every level, from the least to the most capable.
-    #[cfg(not(test))]
-    pub const ALL: [Level; 4] = [Level::Portable, Level::Avx2, Level::Vnni, Level::Tiles];
-    /// Every level, and the model of tiles.
-    #[cfg(test)]
-    pub const ALL: [Level; 5] = [Level::Portable, Level::Avx2, Level::Vnni, Level::Tiles, Level::Modelled];
+    /// Every level of this architecture, from the least to the most capable; in tests the model of
+    /// tiles as well.
+    pub const ALL: &[Level] = &[
+        Level::Portable,
+        #[cfg(target_arch = "aarch64")]
+        Level::DotProd,
+        #[cfg(target_arch = "aarch64")]
+        Level::I8mm,
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2,
+        #[cfg(target_arch = "x86_64")]
+        Level::Vnni,
+        #[cfg(target_arch = "x86_64")]
+        Level::Tiles,
+        #[cfg(test)]
+        Level::Modelled,
+    ];
 
     /// The best level of an instruction set on this machine. With `tiles`, tiles are used where
     /// the system permits them, for which it is asked.
     pub fn of(isa: Isa, tiles: bool) -> Level {
         match isa.or_best() {
+            Isa::Neon if has_i8mm() => Level::I8mm,
+            Isa::Neon if has_dotprod() => Level::DotProd,
             Isa::Portable | Isa::Neon => Level::Portable,
             Isa::Avx512 if has_vnni() && tiles && amx::has_bytes() && amx::is_permitted() => Level::Tiles,
             Isa::Avx512 if has_vnni() => Level::Vnni,
@@ -43,7 +60,10 @@ impl Level {
         match self {
             #[cfg(test)]
             Level::Modelled => self,
-            _ => self.min(Level::of(Isa::detect(), self == Level::Tiles)),
+            _ => {
+                let best = Level::of(Isa::detect(), self == Level::Tiles);
+                if Level::ALL.contains(&self) { self.min(best) } else { best }
+            }
         }
     }
 
@@ -57,10 +77,17 @@ impl Level {
         }
     }
 
+    /// Whether its sums can become bytes in registers.
+    pub(super) fn makes_bytes(self) -> bool {
+        matches!(self, Level::DotProd | Level::I8mm | Level::Vnni)
+    }
+
     /// Lower-case name, as it appears in plans.
     pub fn name(self) -> &'static str {
         match self {
             Level::Portable => "portable",
+            Level::DotProd => "dotprod",
+            Level::I8mm => "i8mm",
             Level::Avx2 => "avx2",
             Level::Vnni => "vnni",
             Level::Tiles => "amx",

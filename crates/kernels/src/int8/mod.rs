@@ -18,6 +18,9 @@ mod finish;
 mod function;
 mod gemm;
 mod level;
+#[cfg(target_arch = "aarch64")]
+#[allow(clippy::needless_range_loop)]
+mod neon;
 mod pixels;
 mod pool;
 mod results;

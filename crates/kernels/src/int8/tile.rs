@@ -33,7 +33,10 @@ pub(super) enum TileEnd<'a, 'b> {
 
 /// The end of sums that become bytes.
 #[derive(Clone, Copy)]
-#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "no level makes bytes"))]
+#[cfg_attr(
+    not(any(target_arch = "x86_64", target_arch = "aarch64")),
+    expect(dead_code, reason = "no level makes bytes")
+)]
 pub(super) struct ByteEnd<'a> {
     pub sums: LimitedSums<'a>,
     /// The first column.
@@ -135,6 +138,12 @@ impl<'a> Windows<'a> {
                 // SAFETY: as above.
                 #[cfg(target_arch = "x86_64")]
                 Level::Avx2 => unsafe { super::x86::avx2(&tiles, end.sums()) },
+                // SAFETY: as above.
+                #[cfg(target_arch = "aarch64")]
+                Level::I8mm => unsafe { super::neon::i8mm(&tiles, end) },
+                // SAFETY: as above.
+                #[cfg(target_arch = "aarch64")]
+                Level::DotProd => unsafe { super::neon::dotprod(&tiles, end) },
                 _ => portable(&tiles, end.sums()),
             }
         };

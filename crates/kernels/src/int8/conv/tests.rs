@@ -47,7 +47,7 @@ fn windows_groups_padding_and_dilation_agree_with_the_definition_on_every_set() 
     {
         let (size, kernel) = (9, 3);
         let outputs = (size + 2 * pad - dilate * (kernel - 1) - 1) / stride + 1;
-        for level in Level::ALL {
+        for &level in Level::ALL {
             let conv = Int8Conv {
                 batch: 2,
                 channels: 4,
@@ -175,7 +175,7 @@ fn every_shape_of_layer_agrees_with_the_definition_in_bytes_with_and_without_an_
                 let mut epilogue = scales(filters);
                 epilogue.functions[0] = Some(Function::Relu);
                 epilogue.addend = added_bytes;
-                for level in Level::ALL {
+                for &level in Level::ALL {
                     let conv = conv_of(layer, level);
                     let mut packed = vec![0x5a; conv.packed_len().unwrap()];
                     conv.pack(&weights, &mut packed);
@@ -260,7 +260,7 @@ fn check_pixels<T: Int8Result + PartialEq>(
 #[test]
 fn pixels_hold_what_planes_hold() {
     for layer in LAYERS {
-        for level in Level::ALL {
+        for &level in Level::ALL {
             for par in [&Serial as &dyn Par, &Reverse, &Threads(3)] {
                 for signed in [false, true] {
                     check_pixels::<u8>(layer, level, par, signed, None);
