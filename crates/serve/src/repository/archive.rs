@@ -96,12 +96,14 @@ impl Kind {
     }
 }
 
-/// Says what is wrong with the content of an archive.
 fn damaged(error: &io::Error) -> String {
+    format!("{error}; it is damaged, or ends too early: copy or download it again")
+}
+
+/// Says why an entry of an archive cannot be read or written.
+fn of_entry(error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => {
-            format!("{error}; it is damaged, or ends too early: copy or download it again")
-        }
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => damaged(error),
         _ => error.to_string(),
     }
 }
@@ -155,7 +157,7 @@ impl Room {
 
     fn make_file(&mut self, name: &Path, from: impl Read) -> Result<(), String> {
         let place = self.place(name)?;
-        let words = |error: io::Error| format!("'{}': {}", name.display(), damaged(&error));
+        let words = |error: io::Error| format!("'{}': {}", name.display(), of_entry(&error));
         if let Some(parent) = place.parent() {
             std::fs::create_dir_all(parent).map_err(words)?;
         }
@@ -171,10 +173,10 @@ impl Room {
 }
 
 fn zip(file: File, room: &mut Room) -> Result<(), String> {
-    let damaged = |error: zip::result::ZipError| damaged(&io::Error::from(error));
-    let mut archive = zip::ZipArchive::new(file).map_err(damaged)?;
+    let words = |error: zip::result::ZipError| of_entry(&io::Error::from(error));
+    let mut archive = zip::ZipArchive::new(file).map_err(words)?;
     for number in 0..archive.len() {
-        let entry = archive.by_index(number).map_err(damaged)?;
+        let entry = archive.by_index(number).map_err(words)?;
         let name = PathBuf::from(entry.name().map_err(|error| error.to_string())?.into_owned());
         if entry.is_dir() {
             room.make_folder(&name)?;
