@@ -51,7 +51,7 @@ pub(super) struct TensorParameters {
     pub(super) shared_memory_region: Option<String>,
 }
 
-/// What tells a request from other JSON. It takes no memory.
+/// Outline that tells a request from other JSON. It takes no memory.
 #[derive(Deserialize)]
 pub(super) struct Outline {
     #[serde(rename = "inputs")]
