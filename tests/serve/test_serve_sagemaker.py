@@ -244,7 +244,7 @@ def test_a_wrong_length_of_the_json_is_refused(container, kind) -> None:
         assert status == 400, data
         assert b"json-header-size=N with the bytes of the JSON" in data or b"the JSON has 12345 bytes" in data
     status, _, data = sent(container, "/invocations", head, Content_Type="application/json")
-    assert status == 400 and b"'binary_data_size' needs the header content-type" in data
+    assert status == 400 and b"'binary_data_size' needs the header Content-Type" in data
     assert sent(container, "/ping")[0] == 200
 
 

@@ -163,8 +163,8 @@ impl LengthOfJson {
 
     const fn header(self) -> &'static str {
         match self {
-            LengthOfJson::Header => JSON_BYTES,
-            LengthOfJson::ContentType => "content-type",
+            LengthOfJson::Header => "Inference-Header-Content-Length",
+            LengthOfJson::ContentType => "Content-Type",
         }
     }
 
