@@ -59,8 +59,9 @@ print(json.dumps(net.plan(data)))
 
 
 def test_passes_can_be_switched_off() -> None:
-    names = [line.split()[1] for line in last_json(run_python(PLAN.format(""))).splitlines()[1:-1]]
-    assert names == ["_to_blocked", "_blocked_convolution", "_from_blocked"]
+    steps = [line.split()[1:3] for line in last_json(run_python(PLAN.format(""))).splitlines()[1:-1]]
+    # Conversions are named after the input or the node whose value they convert.
+    assert steps == [["_to_blocked", "x_blocked"], ["_blocked_convolution", "c"], ["_from_blocked", "c_plain"]]
     fused = last_json(run_python(PLAN.format(""), env={"MXRT_PASSES": "-all"}))
     assert [line.split()[1] for line in fused.splitlines()[1:-1]] == ["Convolution", "relu"]
 
