@@ -33,9 +33,12 @@ fn files(folder: &Path) -> Vec<(String, PathBuf)> {
 
 fn images(folder: &Path, out: &Path) -> std::io::Result<()> {
     let mut text = "&[\n".to_owned();
-    for (name, path) in files(folder) {
+    for (name, _) in files(folder) {
         if let Some(target) = name.strip_suffix(".image.lzma") {
-            let _ = writeln!(text, "    ({target:?}, include_bytes!({:?})),", path.display().to_string());
+            // A copy of the crate in another folder may share what is written here: the path is
+            // that of the crate that is compiled.
+            let path = format!("concat!(env!(\"CARGO_MANIFEST_DIR\"), {:?})", format!("/images/{name}"));
+            let _ = writeln!(text, "    ({target:?}, include_bytes!({path})),");
         }
     }
     text.push_str("]\n");
