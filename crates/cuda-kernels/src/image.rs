@@ -61,6 +61,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_list_of_images_names_no_folder() {
+        // A copy of the crate in another folder, which may go away, can share the list.
+        let list = include_str!(concat!(env!("OUT_DIR"), "/images.rs"));
+        assert!(list.contains("/images/sm_80.image.lzma") && !list.contains(env!("CARGO_MANIFEST_DIR")), "{list}");
+    }
+
+    #[test]
     fn every_target_has_an_image_and_older_gpus_an_error() {
         for (capability, first) in [
             ((7, 5), &b"\x7fELF"[..]),
