@@ -21,7 +21,7 @@ EVEN_ROUNDS = 25
 
 
 def network(bench: Bench, name: str, callers: int = 1) -> Result:
-    """Callers with one image at a time each."""
+    """Images per second of callers that wait for each answer."""
     lanes = bench.lanes(name, callers)
     rounds = _rounds(bench, lanes, callers)
     row = name if callers == 1 else f"{name}-{callers}"

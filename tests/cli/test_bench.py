@@ -267,6 +267,10 @@ def test_what_cannot_be_written_as_onnx_is_named(mx, tmp_path: Path) -> None:
     graph = mx.sym.erfinv(mx.sym.var("x"), name="bell")
     with pytest.raises(to_onnx.Untranslatable, match=r"operator erfinv of node 'bell'.*no translation"):
         to_onnx.export(graph, {}, {"x": (2, 3)}, tmp_path / "m.onnx")
+    # MXNet writes all axes as none.
+    graph = mx.sym.mean(mx.sym.var("x"), axis=(), name="middle")
+    with pytest.raises(to_onnx.Untranslatable, match="only over axes that are named"):
+        to_onnx.export(graph, {}, {"x": (2, 3)}, tmp_path / "m.onnx")
     assert not (tmp_path / "m.onnx").exists()
 
 

@@ -38,7 +38,7 @@ def _embedding(w: Writer, name: str, attrs: Attrs, inputs: list[str]) -> None:
 
 def _mean(w: Writer, name: str, attrs: Attrs, inputs: list[str]) -> None:
     axis = attrs.numbers_or_one("axis")
-    if axis is None or attrs.flag("exclude", False):
+    if not axis or attrs.flag("exclude", False):
         raise Untranslatable("only over axes that are named")
     w.add("ReduceMean", inputs, name, axes=axis, keepdims=int(attrs.flag("keepdims", False)))
 

@@ -154,8 +154,7 @@ def _clip(w: Writer, name: str, attrs: Attrs, inputs: list[str]) -> None:
 
 
 def _reshape(w: Writer, name: str, attrs: Attrs, inputs: list[str]) -> None:
-    shape = w.constant(f"{name}#shape", np.array(w.found[name], "int64"))
-    w.add("Reshape", [inputs[0], shape], name)
+    w.reshape(inputs[0], w.found[name], name)
 
 
 def _transpose(w: Writer, name: str, attrs: Attrs, inputs: list[str]) -> None:

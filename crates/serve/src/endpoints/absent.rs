@@ -4,12 +4,13 @@
 /// may follow. The last row is for all others.
 static ABSENT: &[(&[&str], &str)] = &[
     (&["ping"], "GET /v2/health/ready does this; /ping is there with --sagemaker"),
-    (&["invocations"], "POST /predictions/MODEL does this; /invocations is there with --sagemaker"),
+    (&["invocations"], "POST /predictions/MODEL does this; /invocations is there with --sagemaker and one model"),
     (
         &["models"],
-        "the calls below /v2/repository load, unload and list models; those of SageMaker are there with --sagemaker",
+        "the calls below /v2/repository load, unload and list models; those of SageMaker are there with --sagemaker \
+         and SAGEMAKER_MULTI_MODEL=true",
     ),
-    (&["predictions"], "POST /predictions/MODEL names a model; the call below /v2/repository/index lists them"),
+    (&["predictions"], "POST /predictions/MODEL names a model; POST /v2/repository/index lists the models"),
     (&["v2", "systemsharedmemory"], SHARED_MEMORY),
     (&["v2", "cudasharedmemory"], SHARED_MEMORY),
     (&["v2", "models", "*", "trace"], TRACE),

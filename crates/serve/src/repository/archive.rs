@@ -96,6 +96,7 @@ impl Kind {
     }
 }
 
+/// Says that the content of an archive is wrong.
 fn damaged(error: &io::Error) -> String {
     format!("{error}; it is damaged, or ends too early: copy or download it again")
 }
