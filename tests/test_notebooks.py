@@ -39,6 +39,11 @@ def shown(value) -> str:
     return Text(value._repr_html_()).text
 
 
+def shown_ready(array) -> str:
+    array.wait_to_read()
+    return shown(array)
+
+
 def test_a_model_names_its_inputs_with_shapes_and_the_size_of_its_parameters(mx) -> None:
     net = block_of(mx)
     for text in (repr(net), shown(net)):
@@ -67,10 +72,10 @@ def test_a_model_that_is_a_program_shows_its_layers_and_the_size_of_its_paramete
 
 def test_a_sparse_array_shows_how_many_values_it_stores(mx) -> None:
     csr = mx.nd.sparse.csr_matrix(([1.0, 2.0, 3.0], [0, 2, 1], [0, 2, 3]), shape=(2, 3))
-    text = shown(csr)
+    text = shown_ready(csr)
     assert "csr" in text and "(2, 3)" in text and "(3,)" in text
     rows = mx.nd.sparse.row_sparse_array(([[1.0, 2.0]], [1]), shape=(4, 2))
-    assert "row_sparse" in shown(rows) and "(1, 2)" in shown(rows)
+    assert "row_sparse" in shown_ready(rows) and "(1, 2)" in shown(rows)
 
 
 def test_a_summary_has_a_line_for_each_layer_and_computes_nothing(mx, capsys) -> None:
@@ -87,7 +92,8 @@ def test_a_summary_has_a_line_for_each_layer_and_computes_nothing(mx, capsys) ->
 
 
 def test_an_array_shows_its_value_and_one_that_failed_its_error(mx) -> None:
-    assert "(2, 3)" in shown(mx.nd.ones((2, 3))) and "1." in shown(mx.nd.ones((2, 3)))
+    ones = shown_ready(mx.nd.ones((2, 3)))
+    assert "(2, 3)" in ones and "1." in ones
 
     class Failing(mx.operator.CustomOp):
         def forward(self, is_train, req, in_data, out_data, aux):
@@ -104,7 +110,7 @@ def test_an_array_shows_its_value_and_one_that_failed_its_error(mx) -> None:
     assert "failed" in shown(bad) and "not <today>" in shown(bad)
 
 
-def test_an_array_that_is_being_computed_is_not_waited_for(mx) -> None:
+def test_an_array_that_is_being_computed_is_waited_for_only_a_moment(mx) -> None:
     result = run_python("""
         import threading
         import mxrt as mx
@@ -123,8 +129,14 @@ def test_an_array_that_is_being_computed_is_not_waited_for(mx) -> None:
         go.set()
         y.wait_to_read()
         print("is being computed" in y._repr_html_())
+        mx._html._PATIENCE = 60
+        begun.clear(); go.clear()
+        z = mx.nd.Custom(mx.nd.ones((2,)), op_type="slow")
+        begun.wait()
+        threading.Timer(0.05, go.set).start()
+        print("is being computed" in z._repr_html_())
     """)
-    assert (result.stdout.split(), result.returncode) == (["True", "False"], 0), result.stderr
+    assert (result.stdout.split(), result.returncode) == (["True", "False", "False"], 0), result.stderr
 
 
 def test_an_error_shows_all_that_it_knows_as_text(mx) -> None:

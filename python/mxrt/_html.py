@@ -1,12 +1,13 @@
 """Pictures of objects in notebooks: what their ``_repr_html_`` returns.
 
-Nothing here waits for a value, and a value that failed is shown as its error.
+A value is waited for only a moment, and one that failed is shown as its error.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 from . import _mxrt
@@ -23,6 +24,8 @@ __all__ = ["Figures", "PlanText", "of_array", "of_block", "of_error", "of_layers
 # Larger values are described; reading them would take long.
 _MOST_SHOWN = 1 << 20
 _MOST_LAYERS = 200
+# Seconds that a picture waits for a value. Most cells end before the array that they show is ready.
+_PATIENCE = 0.3
 
 
 def escape(text: str) -> str:
@@ -42,12 +45,20 @@ def rows(title: str, pairs: Sequence[tuple[str, object]]) -> str:
     return f"<div><strong>{escape(title)}</strong><table>{body}</table></div>"
 
 
+def ready_soon(array: NDArray) -> bool:
+    """Whether a value is ready, or was after some patience."""
+    end = monotonic() + _PATIENCE
+    while not (ready := _mxrt.is_ready(array)) and monotonic() < end:
+        sleep(0.002)
+    return ready
+
+
 def of_array(array: NDArray) -> str:
     """An array: type, shape, context and value, as far as it is known now."""
     from .base import MXNetError
 
     name = type(array).__name__
-    if not _mxrt.is_ready(array):
+    if not ready_soon(array):
         return rows(name, [("state", "is being computed"), ("context", array.context)])
     try:
         array.wait_to_read()
@@ -166,7 +177,7 @@ def of_sparse(array: BaseSparseNDArray) -> str:
         ("dtype", array._dtype_name),
         ("context", array.context),
     ]
-    if not _mxrt.is_ready(array):
+    if not ready_soon(array):
         return rows(name, [("state", "is being computed"), *facts])
     try:
         stored = array.data.shape
