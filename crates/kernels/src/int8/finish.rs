@@ -1,7 +1,8 @@
 //! The end of a product of bytes: what becomes of its sums.
 
+use super::RoundTo;
+use super::function::{Function, apply_each};
 use super::tile::{COLUMNS, PANEL, Sums};
-use super::{Function, RoundTo};
 use crate::vectorize::vectorized;
 
 /// Sums of neighbouring columns, row by row, and what is added to their results.
@@ -179,36 +180,20 @@ vectorized! {
             for (((v, sum), bias), factor) in values.iter_mut().zip(sums).zip(bias).zip(factor) {
                 *v = (*sum as f32 + bias) * factor;
             }
-            apply_all(x.functions[0], x.unit, values);
+            if let Some(function) = x.functions[0] {
+                apply_each(function, x.unit, values);
+            }
             if let Some(added) = x.addend {
                 add_bytes(added, values, &block.addend[row]);
             }
-            apply_all(x.functions[1], x.unit, values);
+            if let Some(function) = x.functions[1] {
+                apply_each(function, x.unit, values);
+            }
             for (v, out) in values.iter().zip(out) {
                 *out = T::round_to(*v);
             }
         }
     }
-}
-
-/// Applies a function. Those that most layers have are compiled for vectors.
-#[inline(always)]
-fn apply_all(function: Option<Function>, unit: f32, values: &mut [f32]) {
-    match function {
-        None => {}
-        Some(Function::Relu) => values.iter_mut().for_each(|v| *v = v.max(0.0)),
-        Some(Function::Clip(low, high)) => {
-            let (low, high) = (low * unit, high * unit);
-            values.iter_mut().for_each(|v| *v = v.max(low).min(high));
-        }
-        Some(function) => apply_each(function, unit, values),
-    }
-}
-
-/// Applies a function to one number after another.
-#[inline(never)]
-pub(super) fn apply_each(function: Function, unit: f32, values: &mut [f32]) {
-    values.iter_mut().for_each(|v| *v = function.apply(*v, unit));
 }
 
 /// Rounds each sum once, as MXNet does.

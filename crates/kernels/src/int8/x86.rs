@@ -1,7 +1,7 @@
 //! Tiles of products with AVX2 and AVX512-VNNI.
 
-use super::Function;
-use super::finish::{AddedBytes, ScaledSums, SumsBlock, apply_each};
+use super::finish::{AddedBytes, ScaledSums, SumsBlock};
+use super::function::{Function, apply_each};
 use super::tile::{ByteEnd, COLUMNS, GROUP, PANEL, PANELS, ROWS, Sums, TileArgs, TileEnd};
 use std::arch::x86_64::*;
 
@@ -284,22 +284,31 @@ unsafe fn avx2_tile<const R: usize>(x: &TileArgs<'_>, first: usize, panel: usize
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 pub(super) unsafe fn finish_bytes(x: &ScaledSums, block: &SumsBlock<'_>, signed: bool, out: &mut [[u8; COLUMNS]]) {
     let [bias, factor] = x.of_columns(block);
-    for at in (0..block.columns).step_by(PANEL) {
-        // SAFETY: `bias` and `factor` have the columns of the block, which are panels.
-        let (bias, factor) =
-            unsafe { (_mm512_loadu_ps(bias.as_ptr().add(at)), _mm512_loadu_ps(factor.as_ptr().add(at))) };
-        for (row, (sums, out)) in block.sums.iter().zip(&mut *out).enumerate() {
-            // SAFETY: rows of sums, of addends and results have 64 columns.
-            unsafe {
+    for (row, (sums, out)) in block.sums.iter().zip(&mut *out).enumerate() {
+        let mut values = [_mm512_setzero_ps(); PANELS];
+        let values = &mut values[..block.columns / PANEL];
+        for (panel, v) in values.iter_mut().enumerate() {
+            let at = panel * PANEL;
+            // SAFETY: rows of sums have 64 columns; `bias` and `factor` have those of the block,
+            // which are panels.
+            let (sum, bias, factor) = unsafe {
                 let sum = _mm512_cvtepi32_ps(_mm512_loadu_si512(sums.as_ptr().add(at).cast()));
-                let mut v = _mm512_mul_ps(_mm512_add_ps(sum, bias), factor);
-                v = apply(x.functions[0], x.unit, v);
-                if let Some(added) = x.addend {
-                    v = add_bytes(added, v, _mm_loadu_si128(block.addend[row].as_ptr().add(at).cast()));
-                }
-                v = apply(x.functions[1], x.unit, v);
-                _mm_storeu_si128(out.as_mut_ptr().add(at).cast(), round_to_bytes(v, signed));
+                (sum, _mm512_loadu_ps(bias.as_ptr().add(at)), _mm512_loadu_ps(factor.as_ptr().add(at)))
+            };
+            *v = _mm512_mul_ps(_mm512_add_ps(sum, bias), factor);
+        }
+        apply(x.functions[0], x.unit, values);
+        if let Some(added) = x.addend {
+            for (panel, v) in values.iter_mut().enumerate() {
+                // SAFETY: rows of addends have 64 columns.
+                let bytes = unsafe { _mm_loadu_si128(block.addend[row].as_ptr().add(panel * PANEL).cast()) };
+                *v = add_bytes(added, *v, bytes);
             }
+        }
+        apply(x.functions[1], x.unit, values);
+        for (panel, v) in values.iter().enumerate() {
+            // SAFETY: rows of results have 64 columns.
+            unsafe { _mm_storeu_si128(out.as_mut_ptr().add(panel * PANEL).cast(), round_to_bytes(*v, signed)) }
         }
     }
 }
@@ -307,21 +316,19 @@ pub(super) unsafe fn finish_bytes(x: &ScaledSums, block: &SumsBlock<'_>, signed:
 /// Applies a function; as in `f32::max` and `f32::min`, of NaN and a limit the limit remains.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn apply(function: Option<Function>, unit: f32, v: __m512) -> __m512 {
+fn apply(function: Option<Function>, unit: f32, values: &mut [__m512]) {
     match function {
-        None => v,
-        Some(Function::Relu) => _mm512_max_ps(v, _mm512_setzero_ps()),
+        None => {}
+        Some(Function::Relu) => values.iter_mut().for_each(|v| *v = _mm512_max_ps(*v, _mm512_setzero_ps())),
         Some(Function::Clip(low, high)) => {
-            _mm512_min_ps(_mm512_max_ps(v, _mm512_set1_ps(low * unit)), _mm512_set1_ps(high * unit))
+            let (low, high) = (_mm512_set1_ps(low * unit), _mm512_set1_ps(high * unit));
+            values.iter_mut().for_each(|v| *v = _mm512_min_ps(_mm512_max_ps(*v, low), high));
         }
         Some(function) => {
-            let mut values = [0f32; PANEL];
-            // SAFETY: there are 16 values.
-            unsafe {
-                _mm512_storeu_ps(values.as_mut_ptr(), v);
-                apply_each(function, unit, &mut values);
-                _mm512_loadu_ps(values.as_ptr())
-            }
+            let count = values.len() * PANEL;
+            // SAFETY: a vector is 16 numbers, and every pattern of bits is one.
+            let numbers = unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), count) };
+            apply_each(function, unit, numbers);
         }
     }
 }
