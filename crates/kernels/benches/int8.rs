@@ -1,14 +1,18 @@
-//! Convolutions of bytes on one core: least and median processor time, and multiply-adds in a
-//! nanosecond.
+//! Convolutions, dense layers and attention of bytes on one core: least and median processor time,
+//! and multiply-adds in a nanosecond.
 //!
 //! `cargo bench -p mxrt-kernels --bench int8 [-- [--isa ISA] [--added] [--planes] [FILTER]]`. Data
 //! are unsigned, results are bytes after a relu, as between the layers of a network, with `--added`
 //! after an array was added. Images are pixels, but those of three channels; with `--planes` all
-//! are planes.
+//! are planes. Dense layers and attention have the sizes of BERT-base with 128 tokens, and signed
+//! data.
 
 use mxrt_kernels::aligned::AlignedVec;
 use mxrt_kernels::blocked::{BlockedShape, Halo};
-use mxrt_kernels::int8::{AddedBytes, Function, Int8Conv, Int8ConvOperands, Level, PixelForm, Rows, ScaledSums};
+use mxrt_kernels::int8::{
+    AddedBytes, Function, HeadProducts, Int8Attention, Int8Conv, Int8ConvOperands, Int8Gemm, Int8Result, Level,
+    PixelForm, Rows, ScaledSums,
+};
 use mxrt_kernels::isa::Isa;
 use mxrt_kernels::par::ReusedScratch;
 
@@ -36,6 +40,20 @@ const LAYERS: [Layer; 17] = [
     ("1x1 144-24 @56", [144, 24, 1], 56, 1, 1, 0),
     ("depthwise 96 @56", [96, 96, 96], 56, 3, 1, 1),
     ("depthwise/2 144 @56", [144, 144, 144], 56, 3, 2, 1),
+];
+
+const TOKENS: usize = 128;
+const HEADS: usize = 12;
+const HEAD_DIM: usize = 64;
+
+/// The subject of a table's line; numbers in and out of a dense layer, and a function.
+type Dense = (&'static str, [usize; 2], Option<Function>);
+
+const DENSE: [Dense; 4] = [
+    ("dense 768-2304", [768, 2304], None),
+    ("dense 768-768", [768, 768], None),
+    ("dense 768-3072 gelu", [768, 3072], Some(Function::Gelu)),
+    ("dense 3072-768", [3072, 768], None),
 ];
 
 fn processor_time() -> f64 {
@@ -103,16 +121,64 @@ fn main() {
         let operands = Int8ConvOperands { data, addend, packed: &packed, epilogue: &epilogue };
         let mut workspace = vec![0; conv.workspace_len().expect("a length")];
         let par = ReusedScratch::default();
-        let mut times: Vec<f64> = (0..ROUNDS)
-            .map(|_| {
-                let begin = processor_time();
-                conv.run(&par, &operands, &mut out, &mut workspace);
-                processor_time() - begin
-            })
-            .collect();
-        times.sort_by(f64::total_cmp);
-        let (least, median) = (times[0], times[ROUNDS / 2]);
-        let rate = |us: f64| (products * side * side) as f64 / us * 1e-3;
-        println!("{name:<22} {least:>8.1} / {median:>6.1} {:>10.0} / {:>6.0}", rate(least), rate(median));
+        report(name, products * side * side, || conv.run(&par, &operands, &mut out, &mut workspace));
     }
+    for (name, sizes, function) in DENSE.iter().filter(|(name, ..)| name.contains(&filter)) {
+        // Layers without a function give numbers, which are added and normalised.
+        match function {
+            Some(_) => dense(name, *sizes, *function, level, 0i8),
+            None => dense(name, *sizes, None, level, 0f32),
+        }
+    }
+    attention(level, &filter);
+}
+
+/// Measures a dense layer with results of a type.
+fn dense<T: Int8Result>(name: &str, [k, n]: [usize; 2], function: Option<Function>, level: Level, zero: T) {
+    let gemm = Int8Gemm::new(n, k, level);
+    let mut packed = vec![0; gemm.packed_len().expect("a length")];
+    gemm.pack(&bytes::<i8>(n * k), &mut packed);
+    let mut epilogue = ScaledSums::new(vec![1.0; n], vec![1e-3; n]);
+    epilogue.functions[0] = function;
+    epilogue.unit = 20.0;
+    let (data, mut out) = (bytes::<u8>(TOKENS * k), vec![zero; TOKENS * n]);
+    let par = ReusedScratch::default();
+    let rows = Rows { bytes: &data, signed: true };
+    report(name, TOKENS * n * k, || gemm.run(&par, rows, &packed, &epilogue, &mut out));
+}
+
+/// Measures both products of attention.
+fn attention(level: Level, filter: &str) {
+    let sizes = Int8Attention { time: TOKENS, batch: 1, heads: HEADS, dim: HEAD_DIM, level };
+    let (qkv, weights) = (bytes::<i8>(TOKENS * HEADS * HEAD_DIM * 3), bytes::<u8>(HEADS * TOKENS * TOKENS));
+    let (par, products) = (ReusedScratch::default(), HEADS * TOKENS * TOKENS * HEAD_DIM);
+    let (mut scores, mut values) = (vec![0f32; HEADS * TOKENS * TOKENS], vec![0i8; TOKENS * HEADS * HEAD_DIM]);
+    if "attention scores".contains(filter) {
+        report("attention scores", products, || sizes.run(&par, &qkv, HeadProducts::Scores, 1e-3, &mut scores));
+    }
+    if "attention values".contains(filter) {
+        let weights = HeadProducts::Values(Rows { bytes: &weights, signed: false });
+        report("attention values", products, || sizes.run(&par, &qkv, weights, 1e-3, &mut values));
+    }
+}
+
+/// Bytes of many values.
+fn bytes<T: bytemuck::AnyBitPattern + bytemuck::NoUninit>(len: usize) -> Vec<T> {
+    let bytes: Vec<u8> = (0..len).map(|i| (i * 7919 % 251) as u8).collect();
+    bytemuck::cast_slice(&bytes).to_vec()
+}
+
+/// Prints the time of some multiply-adds.
+fn report(name: &str, multiply_adds: usize, mut run: impl FnMut()) {
+    let mut times: Vec<f64> = (0..ROUNDS)
+        .map(|_| {
+            let begin = processor_time();
+            run();
+            processor_time() - begin
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    let (least, median) = (times[0], times[ROUNDS / 2]);
+    let rate = |us: f64| multiply_adds as f64 / us * 1e-3;
+    println!("{name:<22} {least:>8.1} / {median:>6.1} {:>10.0} / {:>6.0}", rate(least), rate(median));
 }

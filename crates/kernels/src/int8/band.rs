@@ -36,6 +36,14 @@ impl Products<'_> {
         }
     }
 
+    /// Products of a sum.
+    fn terms(&self) -> usize {
+        match self {
+            Products::Windows { windows, .. } => windows.len(),
+            Products::Depthwise { x, .. } => x.segments.len(),
+        }
+    }
+
     /// Whether sums can become bytes in vectors, in registers or after them.
     fn in_vectors(&self) -> bool {
         match self {
@@ -143,7 +151,8 @@ fn run_to<T>(
     unit: &mut TileUnit<'_>,
     rows: &mut [&mut [u8; COLUMNS]],
 ) {
-    if x.products.in_registers() {
+    // In registers, numbers are limited after they have become integers.
+    if x.products.in_registers() && end.sums.fit(x.products.terms()) {
         return x.run(TileEnd::Bytes(*end, rows), unit);
     }
     x.run(TileEnd::Sums(sums), unit);

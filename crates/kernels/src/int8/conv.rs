@@ -5,7 +5,8 @@
 use super::band::{BAND, Band, BandArgs, Products};
 use super::depthwise::{CHANNELS, Depthwise};
 use super::finish::Epilogue;
-use super::tile::{self, COLUMNS, GROUP, PANEL, Windows, sign_flip};
+use super::pack;
+use super::tile::{COLUMNS, GROUP, PANEL, Windows, sign_flip};
 use super::turn::{SIDE, turn};
 use super::{Int8Result, Level, RoundTo, Rows};
 use crate::blocked::BlockedShape;
@@ -113,7 +114,7 @@ impl Int8Conv {
         if self.is_depthwise() {
             return Depthwise::packed_len(self.channels, self.taps());
         }
-        tile::packed_len(self.filters / self.groups, self.row_len()?)?.checked_mul(self.groups)
+        pack::packed_len(self.filters / self.groups, self.row_len()?)?.checked_mul(self.groups)
     }
 
     /// Packs the filters, `[filters, channels / groups, kernel...]`.
@@ -136,7 +137,7 @@ impl Int8Conv {
                 (tap, channel) if channel < channels => weights[(filter * channels + channel) * taps + tap],
                 _ => 0,
             };
-            tile::pack(filters, group_len * taps, weight, packed);
+            pack::pack(filters, group_len * taps, weight, packed);
         }
     }
 
@@ -433,7 +434,7 @@ impl<T: RoundTo> ConvJob<'_, T> {
             let filters = conv.filters / conv.groups;
             let (group, filter) = (columns[0] / filters, columns[0] % filters);
             let (group_len, row_len) = (conv.group_len().unwrap_or(GROUP), conv.row_len().unwrap_or(GROUP));
-            let len = tile::panel_len(row_len);
+            let len = pack::panel_len(row_len);
             let runs = row_len / self.segments.len().max(1);
             let panels = &x.packed[(group * filters.div_ceil(PANEL) + filter / PANEL) * len..];
             Products::Windows {

@@ -41,6 +41,16 @@ pub struct LimitedSums<'a> {
     pub addend: Option<(AddedBytes, [f32; 2])>,
     /// The least and the largest result, which a byte holds.
     pub limits: [f32; 2],
+    /// The largest magnitudes of biases and factors.
+    pub most: [f32; 2],
+}
+
+impl LimitedSums<'_> {
+    /// Whether 32 bits hold the results of so many products before they are limited.
+    pub(super) fn fit(&self, products: usize) -> bool {
+        const MOST_PRODUCT: f32 = 255.0 * 128.0;
+        (products as f32 * MOST_PRODUCT + self.most[0]) * self.most[1] < (1u32 << 30) as f32
+    }
 }
 
 /// A function of the column and the sum, called for one sum after another.
@@ -99,8 +109,8 @@ pub struct AddedBytes {
 pub struct ScaledSums {
     bias: Vec<f32>,
     factor: Vec<f32>,
-    /// Whether all biases and factors are finite.
-    finite: bool,
+    /// The largest magnitudes of biases and factors, if all are finite.
+    most: Option<[f32; 2]>,
     /// Functions before and after the addend.
     pub functions: [Option<Function>; 2],
     /// Units of the results that are one for the functions.
@@ -113,7 +123,9 @@ impl ScaledSums {
     /// The bias and the factor of each column.
     pub fn new(bias: Vec<f32>, factor: Vec<f32>) -> ScaledSums {
         let finite = bias.iter().chain(&factor).all(|v| v.is_finite());
-        ScaledSums { bias: padded(bias), factor: padded(factor), finite, functions: [None; 2], unit: 1.0, addend: None }
+        let most = [&bias, &factor].map(|values| values.iter().fold(0f32, |most, v| most.max(v.abs())));
+        let (bias, factor, most) = (padded(bias), padded(factor), finite.then_some(most));
+        ScaledSums { bias, factor, most, functions: [None; 2], unit: 1.0, addend: None }
     }
 }
 
@@ -150,13 +162,14 @@ impl<T: RoundTo> Epilogue<T> for ScaledSums {
         let limited = |numbers: [f32; 2], [low, high]: [f32; 2]| numbers.map(|v| v.max(low).min(high));
         let most = self.addend.map_or(before, |added| [f32::NEG_INFINITY, added.most]);
         let limits = limited(limited(most, after), byte);
-        let finite = self.finite && self.addend.is_none_or(|added| added.factor.is_finite());
+        let most = self.most.filter(|_| self.addend.is_none_or(|added| added.factor.is_finite()))?;
         let sound = |[low, high]: [f32; 2]| low <= high;
-        (finite && sound(before) && sound(limits)).then_some(LimitedSums {
+        (sound(before) && sound(limits)).then_some(LimitedSums {
             bias: &self.bias,
             factor: &self.factor,
             addend: self.addend.map(|added| (added, before)),
             limits,
+            most,
         })
     }
 }

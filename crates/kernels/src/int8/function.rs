@@ -71,8 +71,10 @@ vectorized! {
             ($($name:ident $(($($field:ident),*))?),*) => {
                 match function {
                     $(Function::$name $(($($field),*))? => {
-                        let function = Function::$name $(($($field),*))?;
-                        values.iter_mut().for_each(|v| *v = function.apply(*v, steps));
+                        // A closure would not be inlined into the loop.
+                        for v in values.iter_mut() {
+                            *v = Function::$name $(($($field),*))?.apply(*v, steps);
+                        }
                     })*
                 }
             };

@@ -2,7 +2,8 @@
 
 use super::band::{BAND, Band, BandArgs, Products};
 use super::finish::Epilogue;
-use super::tile::{self, COLUMNS, GROUP, PANEL, Windows, sign_flip};
+use super::pack;
+use super::tile::{COLUMNS, GROUP, PANEL, Windows, sign_flip};
 use super::{Int8Result, Level, RoundTo};
 use crate::par::{Par, par_chunks_mut_scratch, par_columns_mut};
 use std::ops::Range;
@@ -51,7 +52,7 @@ impl Int8Gemm {
 
     /// Bytes that [`pack`](Self::pack) writes; `None` where they cannot be counted.
     pub fn packed_len(&self) -> Option<usize> {
-        tile::packed_len(self.n, self.k.checked_next_multiple_of(GROUP)?)
+        pack::packed_len(self.n, self.k.checked_next_multiple_of(GROUP)?)
     }
 
     /// Packs the weights.
@@ -60,8 +61,7 @@ impl Int8Gemm {
     /// If a slice is smaller than the shape says.
     pub fn pack(&self, weights: &[i8], packed: &mut [u8]) {
         assert!(weights.len() >= self.n * self.k, "weights need {} bytes, got {}", self.n * self.k, weights.len());
-        let weight = |column: usize, i: usize| if i < self.k { weights[column * self.k + i] } else { 0 };
-        tile::pack(self.n, self.row_len(), weight, packed);
+        pack::pack_rows(self.n, self.row_len(), |column| &weights[column * self.k..][..self.k], packed);
     }
 
     /// Computes all rows of C: the epilogue's results.
@@ -92,8 +92,8 @@ impl Int8Gemm {
         }
         let (m, n) = (out.len() / self.n, self.n);
         assert!(rows.bytes.len() >= m * self.k, "A needs {} bytes, got {}", m * self.k, rows.bytes.len());
-        let job = GemmJob { gemm: self, rows, packed, epilogue };
-        let scratch = self.copied_len(m) + Band::<T>::BYTES;
+        let job = GemmJob { gemm: self, rows, stride: self.k, packed, epilogue };
+        let scratch = self.scratch_len::<T>(m);
         if m >= MANY_ROWS {
             par_chunks_mut_scratch(par, out, BAND * n, scratch, |chunk, out, scratch| {
                 let first = chunk * BAND;
@@ -116,25 +116,37 @@ impl Int8Gemm {
         (BAND.min(rows) * self.row_len()).next_multiple_of(64)
     }
 
-    /// Columns of a chunk: whole tiles, a few chunks for each thread.
+    /// Bytes of the scratch memory of a product of some rows.
+    pub(super) fn scratch_len<T: RoundTo>(&self, rows: usize) -> usize {
+        self.copied_len(rows) + Band::<T>::BYTES
+    }
+
+    /// Columns of a chunk: whole tiles, some chunks for each thread, none of which is idle at the end.
     fn columns_of_chunk(&self, m: usize, threads: usize) -> usize {
-        let (even, least) = (self.n / (4 * threads.max(1)), LEAST_PRODUCTS / (m * self.k).max(1));
-        even.max(least).clamp(1, self.n).next_multiple_of(COLUMNS)
+        let (tiles, threads) = (self.n.div_ceil(COLUMNS), threads.max(1));
+        let least = (LEAST_PRODUCTS / (m * self.k).max(1)).div_ceil(COLUMNS);
+        let least = (tiles / (4 * threads)).max(least).clamp(1, tiles);
+        // Every chunk copies the rows, which takes an eighth of the time of a tile.
+        let time = |width: &usize| tiles.div_ceil(*width).div_ceil(threads) * (8 * width + 1);
+        let width = (least..=(4 * least).min(tiles)).min_by_key(time).unwrap_or(least);
+        width * COLUMNS
     }
 }
 
 /// A running product.
-struct GemmJob<'a, T> {
-    gemm: &'a Int8Gemm,
-    rows: Rows<'a>,
-    packed: &'a [u8],
-    epilogue: &'a dyn Epilogue<T>,
+pub(super) struct GemmJob<'a, T> {
+    pub gemm: &'a Int8Gemm,
+    pub rows: Rows<'a>,
+    /// Bytes from one row to the next.
+    pub stride: usize,
+    pub packed: &'a [u8],
+    pub epilogue: &'a dyn Epilogue<T>,
 }
 
 impl<T: RoundTo> GemmJob<'_, T> {
     /// Computes some rows and columns, which begin at a panel; `put(row, column, results)` takes
     /// neighbours of a row.
-    fn run(
+    pub fn run(
         &self,
         rows: Range<usize>,
         columns: Range<usize>,
@@ -146,16 +158,16 @@ impl<T: RoundTo> GemmJob<'_, T> {
         let (copied, scratch) = scratch.split_at_mut(self.gemm.copied_len(rows.len()));
         let mut band = Band::of(scratch);
         let in_place = !self.rows.signed && k == row_len;
-        let len = tile::panel_len(row_len);
+        let len = pack::panel_len(row_len);
         for first in rows.clone().step_by(BAND) {
             let count = BAND.min(rows.end - first);
-            let data = &self.rows.bytes[first * k..][..count * k];
+            let data = &self.rows.bytes[first * self.stride..];
             if !in_place {
-                self.copy(data, copied);
+                self.copy(data, count, copied);
             }
-            let data = if in_place { data } else { &copied[..count * row_len] };
+            let (data, stride) = if in_place { (data, self.stride) } else { (&copied[..count * row_len], row_len) };
             let windows = Windows::new(data, &[0], row_len / GROUP);
-            let starts: [usize; BAND] = std::array::from_fn(|row| row * row_len);
+            let starts: [usize; BAND] = std::array::from_fn(|row| row * stride);
             for column in columns.clone().step_by(COLUMNS) {
                 let width = COLUMNS.min(columns.end - column);
                 band.compute(&BandArgs {
@@ -178,11 +190,11 @@ impl<T: RoundTo> GemmJob<'_, T> {
     }
 
     /// Copies rows as unsigned numbers.
-    fn copy(&self, from: &[u8], to: &mut [u8]) {
+    fn copy(&self, from: &[u8], rows: usize, to: &mut [u8]) {
         let (k, flip) = (self.gemm.k, sign_flip(self.rows.signed));
-        for (from, to) in from.chunks_exact(k.max(1)).zip(to.chunks_exact_mut(self.gemm.row_len().max(1))) {
+        for (row, to) in to.chunks_exact_mut(self.gemm.row_len().max(1)).enumerate().take(rows) {
             let (data, rest) = to.split_at_mut(k);
-            data.iter_mut().zip(from).for_each(|(to, from)| *to = from ^ flip);
+            data.iter_mut().zip(&from[row * self.stride..][..k]).for_each(|(to, from)| *to = from ^ flip);
             rest.fill(0);
         }
     }

@@ -9,6 +9,7 @@
     allow(dead_code, reason = "elsewhere only the tests' model runs the kernels for tiles")
 )]
 mod amx;
+mod attention;
 mod band;
 mod concat;
 mod conv;
@@ -21,6 +22,7 @@ mod level;
 #[cfg(target_arch = "aarch64")]
 #[allow(clippy::needless_range_loop)]
 mod neon;
+mod pack;
 mod pixels;
 mod pool;
 mod results;
@@ -31,6 +33,7 @@ mod turn;
 #[allow(clippy::needless_range_loop)]
 mod x86;
 
+pub use attention::{HeadProducts, Int8Attention};
 pub use concat::{JoinedPixels, join_pixels};
 pub use conv::{Int8Conv, Int8ConvOperands, PixelForm};
 pub use elementwise::{ScaledBytes, add, dequantize, quantize, requantize};

@@ -1,7 +1,7 @@
 //! The types of results, and the products compiled for each of them here: in other crates, small
 //! functions of their loops would not be inlined.
 
-use super::{Epilogue, Int8Conv, Int8ConvOperands, Int8Gemm, RoundTo, Rows};
+use super::{Epilogue, HeadProducts, Int8Attention, Int8Conv, Int8ConvOperands, Int8Gemm, RoundTo, Rows};
 use crate::par::Par;
 
 /// A type of results.
@@ -18,6 +18,17 @@ pub trait Int8Result: RoundTo {
         rows: Rows<'_>,
         packed: &[u8],
         epilogue: &dyn Epilogue<Self>,
+        out: &mut [Self],
+    );
+
+    /// Runs [`Int8Attention::run`].
+    #[doc(hidden)]
+    fn attend(
+        attention: &Int8Attention,
+        par: &dyn Par,
+        projections: &[i8],
+        products: HeadProducts<'_>,
+        factor: f32,
         out: &mut [Self],
     );
 }
@@ -44,6 +55,17 @@ macro_rules! results {
                 out: &mut [$type],
             ) {
                 gemm.run_as(par, rows, packed, epilogue, out);
+            }
+
+            fn attend(
+                attention: &Int8Attention,
+                par: &dyn Par,
+                projections: &[i8],
+                products: HeadProducts<'_>,
+                factor: f32,
+                out: &mut [$type],
+            ) {
+                attention.run_as(par, projections, products, factor, out);
             }
         }
     )*};

@@ -3,6 +3,7 @@
 use super::Level;
 use super::amx::TileUnit;
 use super::finish::LimitedSums;
+use super::pack::{CORRECTIONS, panel_len};
 use std::ops::Range;
 
 /// Columns that a panel of packed weights holds.
@@ -15,10 +16,6 @@ pub(super) const PANELS: usize = 4;
 pub const COLUMNS: usize = PANELS * PANEL;
 /// Rows of a tile.
 pub(super) const ROWS: usize = 6;
-/// Difference between signed data and unsigned ones.
-const SHIFT: i32 = 128;
-/// Bytes of the corrections after the weights of a panel.
-const CORRECTIONS: usize = PANEL * size_of::<i32>();
 
 /// Sums of a row of a tile.
 pub type Sums = [i32; COLUMNS];
@@ -100,9 +97,9 @@ impl<'a> Windows<'a> {
         Windows { data, segments, groups, reach }
     }
 
-    /// Bytes of a panel of the weights.
-    fn panel_len(&self) -> usize {
-        panel_len(self.segments.len() * self.groups * GROUP)
+    /// Bytes of a row in all its segments.
+    pub fn len(&self) -> usize {
+        self.segments.len() * self.groups * GROUP
     }
 
     /// Multiplies rows, which begin at these offsets, with the panels, at most [`PANELS`]. `end`
@@ -113,7 +110,7 @@ impl<'a> Windows<'a> {
     /// If a row ends after the data, or there are no or too many panels.
     pub fn multiply(&self, x: &MultiplyArgs<'_>, mut end: TileEnd<'_, '_>, unit: &mut TileUnit<'_>) {
         let MultiplyArgs { level, rows, panels, signed } = *x;
-        let len = self.panel_len();
+        let len = panel_len(self.len());
         let count = panels.len() / len;
         assert!((1..=PANELS).contains(&count), "{count} panels");
         let most = rows.iter().max().copied().unwrap_or(0);
@@ -219,36 +216,6 @@ impl TileArgs<'_> {
     /// Bytes from the beginning of a panel to the end of the last one.
     pub fn bytes_from(&self, panel: usize) -> usize {
         self.panels.len() - panel * self.panel_len
-    }
-}
-
-/// Bytes of a panel of rows of `k` weights.
-pub(super) fn panel_len(k: usize) -> usize {
-    k * PANEL + CORRECTIONS
-}
-
-/// Bytes of the packed weights of `n` columns of `k` weights each, a multiple of four; `None` where
-/// they cannot be counted.
-pub(super) fn packed_len(n: usize, k: usize) -> Option<usize> {
-    k.checked_mul(PANEL)?.checked_add(CORRECTIONS)?.checked_mul(n.div_ceil(PANEL))
-}
-
-/// Packs weights: in lines of 64 bytes, four neighbours of each of 16 columns; then what is added to
-/// sums of signed data, which are multiplied as unsigned ones. `weight(column, i)` is the number at
-/// place i of `k`, a multiple of four.
-pub(super) fn pack(n: usize, k: usize, weight: impl Fn(usize, usize) -> i8, packed: &mut [u8]) {
-    for (p, panel) in packed.chunks_exact_mut(panel_len(k)).take(n.div_ceil(PANEL)).enumerate() {
-        panel.fill(0);
-        let (bytes, corrections) = panel.split_at_mut(k * PANEL);
-        for (column, correction) in corrections.as_chunks_mut::<4>().0.iter_mut().enumerate().take(n - p * PANEL) {
-            let mut sum = 0i32;
-            for i in 0..k {
-                let w = weight(p * PANEL + column, i);
-                bytes[i / GROUP * GROUP * PANEL + column * GROUP + i % GROUP] = w as u8;
-                sum = sum.wrapping_add(i32::from(w));
-            }
-            *correction = sum.wrapping_mul(-SHIFT).to_ne_bytes();
-        }
     }
 }
 

@@ -42,9 +42,9 @@ pub(super) unsafe fn vnni(x: &TileArgs<'_>, end: TileEnd<'_, '_>) {
 /// The caller promises what [`vnni`] asks for.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 unsafe fn vnni_tiles<const R: usize, const P: usize>(x: &TileArgs<'_>, mut end: TileEnd<'_, '_>) {
-    let scales = match &end {
-        TileEnd::Bytes(end, _) => std::array::from_fn(|p| PanelScale::read(end, end.first + p * PANEL)),
-        TileEnd::Sums(_) => [PanelScale::none(); PANELS],
+    let (scales, narrow) = match &end {
+        TileEnd::Bytes(end, _) => (PanelScale::of(end), Narrow::of(end)),
+        TileEnd::Sums(_) => ([PanelScale::none(); PANELS], Narrow::none()),
     };
     for (tile, starts) in x.starts.as_chunks::<R>().0.iter().enumerate() {
         let mut sums = [[_mm512_setzero_si512(); P]; R];
@@ -91,37 +91,65 @@ unsafe fn vnni_tiles<const R: usize, const P: usize>(x: &TileArgs<'_>, mut end: 
                     }
                 }
             }
-            TileEnd::Bytes(end, out) => {
+            TileEnd::Bytes(_, out) => {
                 let out = &mut out[tile * R..][..R];
-                let flip = _mm512_set1_epi8(end.flip as i8);
                 for r in 0..R {
+                    let integers = std::array::from_fn(|p| _mm512_cvtps_epi32(scales[p].numbers(sums[r][p % P])));
                     // SAFETY: a row of results has 64 bytes.
-                    unsafe {
-                        if P == PANELS {
-                            let integers = std::array::from_fn(|p| scales[p].integers(sums[r][p % P]));
-                            let bytes = _mm512_xor_si512(whole_row(integers, end.signed()), flip);
-                            _mm512_storeu_si512(out[r].as_mut_ptr().cast(), bytes);
-                            continue;
-                        }
-                        for p in 0..P {
-                            let bytes = _mm512_cvtepi32_epi8(scales[p].integers(sums[r][p]));
-                            let bytes = _mm_xor_si128(bytes, _mm512_castsi512_si128(flip));
-                            _mm_storeu_si128(out[r].as_mut_ptr().add(p * PANEL).cast(), bytes);
-                        }
-                    }
+                    unsafe { _mm512_storeu_si512(out[r].as_mut_ptr().cast(), narrow.in_order(integers)) }
                 }
             }
         }
     }
 }
 
-/// Narrows the results of four panels to bytes, in order.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
-fn whole_row([a, b, c, d]: [__m512i; PANELS], signed: bool) -> __m512i {
-    let [low, high] = [_mm512_packs_epi32(a, b), _mm512_packs_epi32(c, d)];
-    let quarters = if signed { _mm512_packs_epi16(low, high) } else { _mm512_packus_epi16(low, high) };
-    _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), quarters)
+/// Narrows integers of 32 bits to bytes within limits.
+#[derive(Clone, Copy)]
+struct Narrow {
+    limits: [__m512i; 2],
+    signed: bool,
+    /// Bits of each byte that are flipped at last.
+    flip: __m512i,
+}
+
+impl Narrow {
+    /// What is not used.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn none() -> Narrow {
+        let zero = _mm512_setzero_si512();
+        Narrow { limits: [zero; 2], signed: false, flip: zero }
+    }
+
+    /// Numbers may be limited after they are rounded, because rounding keeps their order.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn of(end: &ByteEnd<'_>) -> Narrow {
+        let limits = end.sums.limits.map(|limit| _mm512_set1_epi8(limit.round_ties_even() as i32 as i8));
+        Narrow { limits, signed: end.signed(), flip: _mm512_set1_epi8(end.flip as i8) }
+    }
+
+    /// Narrows four vectors, quarter by quarter.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
+    fn quarters(&self, [a, b, c, d]: [__m512i; PANELS]) -> __m512i {
+        let [low, high] = [_mm512_packs_epi32(a, b), _mm512_packs_epi32(c, d)];
+        let [least, most] = self.limits;
+        let bytes = if self.signed {
+            _mm512_min_epi8(_mm512_max_epi8(_mm512_packs_epi16(low, high), least), most)
+        } else {
+            _mm512_min_epu8(_mm512_max_epu8(_mm512_packus_epi16(low, high), least), most)
+        };
+        _mm512_xor_si512(bytes, self.flip)
+    }
+
+    /// Narrows the results of four panels, in order.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
+    fn in_order(&self, panels: [__m512i; PANELS]) -> __m512i {
+        let order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+        _mm512_permutexvar_epi32(order, self.quarters(panels))
+    }
 }
 
 /// Makes bytes of sums of 64 columns, and of rows that are added, if there are any, all bytes of which
@@ -136,17 +164,17 @@ pub(super) unsafe fn finish_rows(
     added: Option<(&[&[u8; COLUMNS]], u8)>,
     out: &mut [&mut [u8; COLUMNS]],
 ) {
-    let scales = std::array::from_fn::<_, PANELS, _>(|p| PanelScale::read(end, end.first + p * PANEL));
-    let flip = _mm512_set1_epi8(end.flip as i8);
+    let (scales, narrow) = (PanelScale::of(end), Narrow::of(end));
+    let limits = end.sums.limits.map(|limit| _mm512_set1_ps(limit));
+    let rounded = |v| _mm512_cvtps_epi32(_mm512_min_ps(_mm512_max_ps(v, limits[0]), limits[1]));
     let (Some((addend, addend_flip)), Some((factor, before))) = (added, end.sums.addend) else {
         for (sums, out) in sums.iter().zip(out) {
             // SAFETY: rows have 64 columns.
             unsafe {
                 let integers = std::array::from_fn(|p| {
-                    scales[p].integers(_mm512_loadu_si512(sums.as_ptr().add(p * PANEL).cast()))
+                    rounded(scales[p].numbers(_mm512_loadu_si512(sums.as_ptr().add(p * PANEL).cast())))
                 });
-                let bytes = _mm512_xor_si512(whole_row(integers, end.signed()), flip);
-                _mm512_storeu_si512(out.as_mut_ptr().cast(), bytes);
+                _mm512_storeu_si512(out.as_mut_ptr().cast(), narrow.in_order(integers));
             }
         }
         return;
@@ -160,20 +188,18 @@ pub(super) unsafe fn finish_rows(
                 let v = scales[p].numbers(_mm512_loadu_si512(sums.as_ptr().add(p * PANEL).cast()));
                 let bytes = _mm_loadu_si128(addend.as_ptr().add(p * PANEL).cast());
                 let bytes = _mm_xor_si128(bytes, addend_flip);
-                scales[p].rounded(add_bytes(factor, _mm512_min_ps(_mm512_max_ps(v, before[0]), before[1]), bytes))
+                rounded(add_bytes(factor, _mm512_min_ps(_mm512_max_ps(v, before[0]), before[1]), bytes))
             });
-            let bytes = _mm512_xor_si512(whole_row(integers, end.signed()), flip);
-            _mm512_storeu_si512(out.as_mut_ptr().cast(), bytes);
+            _mm512_storeu_si512(out.as_mut_ptr().cast(), narrow.in_order(integers));
         }
     }
 }
 
-/// Biases, factors and limits that make bytes of the sums of 16 columns.
+/// Biases and factors that make numbers of the sums of 16 columns.
 #[derive(Clone, Copy)]
 struct PanelScale {
     bias: __m512,
     factor: __m512,
-    limits: [__m512; 2],
 }
 
 impl PanelScale {
@@ -181,39 +207,29 @@ impl PanelScale {
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn none() -> PanelScale {
-        let zero = _mm512_setzero_ps();
-        PanelScale { bias: zero, factor: zero, limits: [zero; 2] }
+        PanelScale { bias: _mm512_setzero_ps(), factor: _mm512_setzero_ps() }
     }
 
+    /// Those of the panels from the first column on.
     #[inline]
     #[target_feature(enable = "avx512f")]
-    fn read(end: &ByteEnd<'_>, first: usize) -> PanelScale {
-        // Columns after the last panel are not part of results.
-        let read = |values: &[f32]| match values.get(first..).and_then(|values| values.first_chunk::<PANEL>()) {
-            // SAFETY: there are 16 numbers.
-            Some(values) => unsafe { _mm512_loadu_ps(values.as_ptr()) },
-            None => _mm512_setzero_ps(),
-        };
-        let limits = end.sums.limits.map(|limit| _mm512_set1_ps(limit));
-        PanelScale { bias: read(end.sums.bias), factor: read(end.sums.factor), limits }
+    fn of(end: &ByteEnd<'_>) -> [PanelScale; PANELS] {
+        std::array::from_fn(|p| {
+            // Columns after the last panel are not part of results.
+            let read =
+                |values: &[f32]| match values.get(end.first + p * PANEL..).and_then(<[f32]>::first_chunk::<PANEL>) {
+                    // SAFETY: there are 16 numbers.
+                    Some(values) => unsafe { _mm512_loadu_ps(values.as_ptr()) },
+                    None => _mm512_setzero_ps(),
+                };
+            PanelScale { bias: read(end.sums.bias), factor: read(end.sums.factor) }
+        })
     }
 
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn numbers(&self, sums: __m512i) -> __m512 {
         _mm512_mul_ps(_mm512_add_ps(_mm512_cvtepi32_ps(sums), self.bias), self.factor)
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx512f")]
-    fn rounded(&self, v: __m512) -> __m512i {
-        _mm512_cvtps_epi32(_mm512_min_ps(_mm512_max_ps(v, self.limits[0]), self.limits[1]))
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx512f")]
-    fn integers(&self, sums: __m512i) -> __m512i {
-        self.rounded(self.numbers(sums))
     }
 }
 

@@ -2,11 +2,10 @@
 
 use super::{NESTED, NESTED_ATTR, NestedGraph};
 use crate::prelude::*;
-use crate::quantized::layer::rows;
+use crate::quantized::layer::{products_cost_ns, rows};
 use crate::quantized::{CALIBRATION, Range, calibration, infer_float_ranges, product_range, scale, store_range};
 use mxrt_engine::OpError;
-use mxrt_kernels::int8::{EachSum, Int8Gemm, Int8Result, Level, Rows};
-use mxrt_kernels::par::{Serial, par_chunks_mut};
+use mxrt_kernels::int8::{HeadProducts, Int8Attention, Int8Result};
 use mxrt_tensor::{DType, PartialShape};
 
 /// Rows of the table.
@@ -100,47 +99,28 @@ fn infer_dtype(dtypes: &mut DTypes<'_>, arrays: &[DType]) -> Result<(), OpError>
     infer_float_ranges(dtypes, arrays.len(), &[])
 }
 
-/// Time, batch, heads and the dimension of a head.
-#[derive(Clone, Copy)]
-struct Heads {
-    time: usize,
-    batch: usize,
-    heads: usize,
-    dim: usize,
-}
-
-impl Heads {
-    fn of(attrs: &Attrs, signature: &Signature<'_>) -> Result<Heads, OpError> {
-        let ([time, batch, width], heads) = (&signature.inputs[0].shape[..], attrs.count("heads")) else {
-            return Err(wrong_arity());
-        };
-        if heads == 0 || width % (3 * heads) != 0 {
-            return Err(shape_error(format!("heads={heads} does not divide a third of {width}")));
-        }
-        Ok(Heads { time: *time, batch: *batch, heads, dim: width / 3 / heads })
+/// Sizes of the projections.
+fn sizes(attrs: &Attrs, signature: &Signature<'_>) -> Result<Int8Attention, OpError> {
+    let ([time, batch, width], heads) = (&signature.inputs[0].shape[..], attrs.count("heads")) else {
+        return Err(wrong_arity());
+    };
+    if heads == 0 || width % (3 * heads) != 0 {
+        return Err(shape_error(format!("heads={heads} does not divide a third of {width}")));
     }
-
-    /// The rows of a projection of a head, or its columns.
-    fn copy(self, qkv: &[u8], head: usize, part: usize, transposed: bool) -> Vec<u8> {
-        let Heads { time, batch, heads, dim } = self;
-        let (n, h) = (head / heads, head % heads);
-        let start = |t: usize| ((t * batch + n) * heads + h) * 3 * dim + part * dim;
-        if transposed {
-            return (0..dim).flat_map(|d| (0..time).map(move |t| (t, d))).map(|(t, d)| qkv[start(t) + d]).collect();
-        }
-        (0..time).flat_map(|t| qkv[start(t)..][..dim].iter().copied()).collect()
-    }
+    let level = signature.options.byte_level();
+    Ok(Int8Attention { time: *time, batch: *batch, heads, dim: width / 3 / heads, level })
 }
 
 fn bind(attrs: &Attrs, signature: &Signature<'_>, product: AttentionProduct) -> Result<Box<dyn Kernel>, OpError> {
     if !attrs.bool("quantized") {
         return Err(not_implemented("a float32 node with a nested graph is unfolded where the graph is built"));
     }
-    let (sizes, level) = (Heads::of(attrs, signature)?, signature.options.byte_level());
+    let sizes = sizes(attrs, signature)?;
     let (calibrated, float) = (calibration(attrs)?, attrs.bool("enable_float_output"));
     let arrays = if product == AttentionProduct::Scores { 1 } else { 2 };
-    let products = sizes.batch.saturating_mul(sizes.heads).saturating_mul(sizes.time).saturating_mul(sizes.time);
-    let cost = 1_000 + products.saturating_mul(sizes.dim) as u64 / 20;
+    let factors = [sizes.batch, sizes.heads, sizes.time, sizes.time, sizes.dim];
+    let products = factors.iter().fold(1u64, |product, factor| product.saturating_mul(*factor as u64));
+    let cost = products_cost_ns(sizes.level, products);
     Ok(costed_kernel_fn("int8 attention", cost, move |call| {
         let data = Range::read("queries_keys_values", call.inputs, arrays)?;
         let other = match product {
@@ -157,9 +137,9 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>, product: AttentionProduct) -> 
         };
         let factor = if product == AttentionProduct::Scores { unit / (sizes.dim as f32).sqrt() } else { unit };
         match output {
-            DType::F32 => multiply::<f32>(call, sizes, product, level, factor)?,
-            DType::I8 => multiply::<i8>(call, sizes, product, level, factor)?,
-            _ => multiply::<i32>(call, sizes, product, level, factor)?,
+            DType::F32 => multiply::<f32>(call, &sizes, product, factor)?,
+            DType::I8 => multiply::<i8>(call, &sizes, product, factor)?,
+            _ => multiply::<i32>(call, &sizes, product, factor)?,
         }
         match (float, calibrated) {
             (true, _) => Ok(()),
@@ -169,42 +149,17 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>, product: AttentionProduct) -> 
     }))
 }
 
-/// Multiplies the matrices of each head.
 fn multiply<T: Int8Result>(
     call: &mut KernelCall<'_, '_>,
-    sizes: Heads,
+    sizes: &Int8Attention,
     product: AttentionProduct,
-    level: Level,
     factor: f32,
 ) -> Result<(), OpError> {
-    let Heads { time, batch, heads, dim } = sizes;
-    let qkv = rows(&call.inputs[0]);
-    let matrix = |left: Rows<'_>, weights: &[u8], n: usize, k: usize, out: &mut [T]| {
-        let gemm = Int8Gemm::new(n, k, level);
-        let mut packed = vec![0; gemm.packed_len().unwrap_or(0)];
-        gemm.pack(bytemuck::cast_slice(weights), &mut packed);
-        gemm.run(&Serial, left, &packed, &EachSum(|_, sum| T::round_to(sum as f32 * factor)), out);
+    let projections = elements::<i8>(&call.inputs[0])?;
+    let products = match product {
+        AttentionProduct::Scores => HeadProducts::Scores,
+        AttentionProduct::Values => HeadProducts::Values(rows(&call.inputs[1])),
     };
-    if product == AttentionProduct::Scores {
-        let out = elements_mut::<T>(&mut call.outputs[0])?;
-        par_chunks_mut(call.par, out, (time * time).max(1), |head, out| {
-            let (queries, keys) = (sizes.copy(qkv.bytes, head, 0, false), sizes.copy(qkv.bytes, head, 1, false));
-            matrix(Rows { bytes: &queries, signed: true }, &keys, time, dim, out);
-        });
-        return Ok(());
-    }
-    let attention = rows(&call.inputs[1]);
-    let width = time * time;
-    let mut all = vec![T::round_to(0.0); batch * heads * time * dim];
-    par_chunks_mut(call.par, &mut all, (time * dim).max(1), |head, out| {
-        let values = sizes.copy(qkv.bytes, head, 2, true);
-        let weights = Rows { bytes: &attention.bytes[head * width..][..width], signed: attention.signed };
-        matrix(weights, &values, dim, time, out);
-    });
-    let out = elements_mut::<T>(&mut call.outputs[0])?;
-    for (i, to) in out.chunks_exact_mut(dim.max(1)).enumerate() {
-        let (t, head) = (i / (batch * heads), i % (batch * heads));
-        to.copy_from_slice(&all[(head * time + t) * dim..][..dim]);
-    }
+    sizes.run(call.par, projections, products, factor, elements_mut::<T>(&mut call.outputs[0])?);
     Ok(())
 }

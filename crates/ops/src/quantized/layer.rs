@@ -152,16 +152,21 @@ impl Int8Layer {
 
     /// Estimated time on one core.
     pub fn cost_ns(&self) -> u64 {
-        let rate = match self.level() {
-            Level::Portable => 2,
-            // Two instructions in a cycle, two thirds of the time; not measured.
-            Level::DotProd | Level::I8mm => 60,
-            Level::Avx2 => 40,
-            Level::Vnni => 200,
-            Level::Tiles => 600,
-        };
-        1_000 + self.multiply_adds() / rate
+        products_cost_ns(self.level(), self.multiply_adds())
     }
+}
+
+/// Estimated time of products of bytes on one core.
+pub(crate) fn products_cost_ns(level: Level, multiply_adds: u64) -> u64 {
+    let rate = match level {
+        Level::Portable => 2,
+        // Two instructions in a cycle, two thirds of the time; not measured.
+        Level::DotProd | Level::I8mm => 60,
+        Level::Avx2 => 40,
+        Level::Vnni => 200,
+        Level::Tiles => 600,
+    };
+    1_000 + multiply_adds / rate
 }
 
 /// The bytes of an array of integers.

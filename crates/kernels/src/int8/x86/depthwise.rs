@@ -6,6 +6,7 @@
 
 use super::super::depthwise::{CHANNELS, DepthwiseArgs};
 use super::super::tile::{ByteEnd, PANEL, PANELS, TileEnd};
+use super::Narrow;
 use std::arch::x86_64::*;
 
 /// Taps that are multiplied together.
@@ -155,13 +156,11 @@ fn turned([a, b, c, d]: Quarters) -> Quarters {
     ]
 }
 
-/// Biases, factors and limits that make bytes of interleaved sums.
+/// Biases and factors that make numbers of interleaved sums, and bytes of them.
 struct QuarterScale {
     bias: [__m512; PANELS],
     factor: [__m512; PANELS],
-    limits: [__m512; 2],
-    signed: bool,
-    flip: __m512i,
+    narrow: Narrow,
 }
 
 impl QuarterScale {
@@ -177,25 +176,16 @@ impl QuarterScale {
             let panels = std::array::from_fn(|p| unsafe { _mm512_loadu_si512(some.as_ptr().add(p * PANEL).cast()) });
             turned(panels).map(|quarter| _mm512_castsi512_ps(quarter))
         };
-        QuarterScale {
-            bias: read(end.sums.bias),
-            factor: read(end.sums.factor),
-            limits: end.sums.limits.map(|limit| _mm512_set1_ps(limit)),
-            signed: end.signed(),
-            flip: _mm512_set1_epi8(end.flip as i8),
-        }
+        QuarterScale { bias: read(end.sums.bias), factor: read(end.sums.factor), narrow: Narrow::of(end) }
     }
 
     /// The bytes of 64 channels in order.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw")]
     fn bytes(&self, sums: Quarters) -> __m512i {
-        let [a, b, c, d] = std::array::from_fn(|q| {
+        self.narrow.quarters(std::array::from_fn(|q| {
             let v = _mm512_mul_ps(_mm512_add_ps(_mm512_cvtepi32_ps(sums[q]), self.bias[q]), self.factor[q]);
-            _mm512_cvtps_epi32(_mm512_min_ps(_mm512_max_ps(v, self.limits[0]), self.limits[1]))
-        });
-        let [low, high] = [_mm512_packs_epi32(a, b), _mm512_packs_epi32(c, d)];
-        let bytes = if self.signed { _mm512_packs_epi16(low, high) } else { _mm512_packus_epi16(low, high) };
-        _mm512_xor_si512(bytes, self.flip)
+            _mm512_cvtps_epi32(v)
+        }))
     }
 }
