@@ -199,6 +199,46 @@ def of_short_encoded_bodies(served: Served, server: Any, transport: str) -> Iter
         yield
 
 
+@contextlib.contextmanager
+def of_empty_members(served: Served, server: Any, transport: str) -> Iterator[None]:
+    """Bodies of many gzip members, each of which decodes to nothing."""
+    body = gzip.compress(b"") * 40_000
+    with clients(served, transport, 4) as opened:
+        for client in opened:
+            is_grpc = isinstance(client, Grpc)
+            sent = b"\x01" + len(body).to_bytes(4, "big") + body if is_grpc else body
+            client.head("/v2/models/same/infer", len(sent), encoding="gzip")
+            client.body(sent)
+        yield
+
+
+@contextlib.contextmanager
+def of_many_heads(served: Served, server: Any, transport: str) -> Iterator[None]:
+    """Open requests, each with a header that the table of HPACK repeats 1,800 times."""
+    fields = [(b":method", b"POST"), (b":scheme", b"http"), (b":path", b"/v2/models/same/infer"), (b":authority", b"x")]
+    block = b"".join(field(*pair) for pair in fields) + b"\x40\x01a\x00" + b"\xbe" * 1800
+    with clients(served, transport, 4) as opened:
+        for client in opened:
+            for number in range(1, 400, 2):
+                client.stream.sendall(frame(1, 4, number, block))
+        # Those that were refused hold nothing, while their bodies are still expected.
+        wait_until(lambda: gauge(server, "mxrt_head_bytes") < 1 << 20)
+        yield
+
+
+@contextlib.contextmanager
+def of_open_requests(served: Served, server: Any, transport: str) -> Iterator[None]:
+    with clients(served, transport, 4) as opened:
+        for client in opened:
+            fields = [(b":method", b"POST"), (b":scheme", b"http"), (b":path", b"/v2/models/same/infer")]
+            block = b"".join(field(*pair) for pair in [*fields, (b":authority", b"x")])
+            for number in range(1, 400, 2):
+                client.stream.sendall(frame(1, 4, number, block))
+        wait_until(lambda: gauge(server, "mxrt_head_bytes") > 800 * 10_000)
+        yield
+    wait_until(lambda: gauge(server, "mxrt_head_bytes") < 100_000)
+
+
 class Scenario(NamedTuple):
     """How a server is held, and over which transports."""
 
@@ -208,6 +248,7 @@ class Scenario(NamedTuple):
 
 GRPC = tuple(name for name in TRANSPORTS if name.startswith("gRPC"))
 HTTP = tuple(name for name in TRANSPORTS if name not in GRPC)
+HTTP2 = tuple(name for name in TRANSPORTS if name.startswith("HTTP/2"))
 #: The phases, and requests that ask for much. Another scenario is a row.
 SCENARIOS = {
     "connect": Scenario(connected),
@@ -223,6 +264,9 @@ SCENARIOS = {
     "many pixels": Scenario(of_many_pixels, HTTP),
     "no model": Scenario(of_no_model),
     "short encoded bodies": Scenario(of_short_encoded_bodies),
+    "empty members": Scenario(of_empty_members),
+    "many heads": Scenario(of_many_heads, HTTP2),
+    "open requests": Scenario(of_open_requests, HTTP2),
 }
 
 

@@ -317,7 +317,7 @@ def test_what_the_command_cannot_do_it_says_in_a_line(mx, server, tmp_path) -> N
     digits = str(DIGITS)
     cases = {
         (digits, "--port", port): "another program does; name another port (--port)",
-        (str(tmp_path),): "must hold one *-symbol.json",
+        (str(tmp_path),): "holds no model: expected a file *-symbol.json, found",
         (str(tmp_path / "none"),): "there is no file",
         (__file__,): "is not a file of a model; a model is PREFIX,",
         (digits, digits): "two models have the name 'digits_cnn'",

@@ -70,6 +70,8 @@ def test_outputs_are_chosen_by_name(mx, calls) -> None:
 def test_what_the_server_says_of_itself(mx, server, calls) -> None:
     assert ask(calls, "ServerLive").live and ask(calls, "ServerReady").ready
     assert ask(calls, "ModelReady", name="digits_cnn", version="1").ready
+    for name, version in [("absent", ""), ("digits_cnn", "7"), ("digits_cnn", "one")]:
+        assert not ask(calls, "ModelReady", name=name, version=version).ready, "as Triton answers"
     about = ask(calls, "ServerMetadata")
     assert (about.name, about.version) == ("mxrt", mx.__version__)
     assert "binary_tensor_data" in about.extensions

@@ -144,7 +144,7 @@ def test_a_version_that_does_not_load_leaves_the_old_one(mx, root) -> None:
         (bad / "digits_cnn-0000.params").write_bytes(params[:-7])
         fails("digits_cnn-0000.params")
         (bad / "digits_cnn-0000.params").unlink()
-        fails("no value for the parameter")
+        fails("no parameter file was found for 'digits_cnn-symbol.json'")
         (bad / "digits_cnn-0000.params").write_bytes(params)
         (bad / "mxrt.toml").write_text(SHAPE + "bach = 1")
         fails("did you mean 'batch'")

@@ -332,6 +332,27 @@ def test_the_platform_alone_names_files(mx, container) -> None:
     assert sent(container, "/models", json.dumps({"model_name": "a", "url": "/"}))[0] == 404
 
 
+def test_the_word_with_which_the_platform_runs_a_container_is_no_model(tmp_path) -> None:
+    result = mxrt("serve", "--sagemaker", "serve", f"model={DIGITS / 'digits_cnn'}", "--print-config")
+    assert (result.returncode, "serve-symbol.json" in result.stderr) == (0, False), result
+    assert "[models.model]" in result.stdout and "[models.serve]" not in result.stdout
+    result = mxrt("serve", "serve", "--print-config")
+    assert "there is no file 'serve-symbol.json'" in result.stderr, "elsewhere it is a model"
+
+
+def test_notes_of_the_platform_give_the_shape_of_a_row(mx, tmp_path) -> None:
+    for file in ("digits_cnn-symbol.json", "digits_cnn-0000.params"):
+        (tmp_path / file).write_bytes((DIGITS / file).read_bytes())
+    (tmp_path / "model-shapes.json").write_text('[{"name": "data", "shape": [1, 1, 8, 8]}]')
+    with mx.serve.Server({"model": tmp_path}, port=0, grpc_port="off", sagemaker="model") as server:
+        lines = "\n".join(",".join(["0.5"] * 64) for _ in range(3))
+        status, _, data = sent(server, "/invocations", lines.encode(), content_type="text/csv", accept="application/json")
+        assert (status, np.shape(json.loads(data))) == (200, (3, 10)), data
+    (tmp_path / "model-shapes.json").write_text('[{"name": "data"}]')
+    result = mxrt("serve", f"m={tmp_path}", "--check")
+    assert (result.returncode, "model-shapes.json: missing field `shape`" in result.stderr) == (1, True), result
+
+
 def test_the_option_follows_the_variables_of_the_platform(mx) -> None:
     model = f"d={DIGITS / 'digits_cnn'}"
     printed = mxrt("serve", "--sagemaker", model, "--print-config", env={"SAGEMAKER_BIND_TO_PORT": "4321"}).stdout

@@ -11,13 +11,14 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from serving import connect, digit, exchange, golden, model, post
-from support import DIGITS, ROOT, mxrt
+from support import DIGITS, ROOT, mxrt, run_python
 from test_serve_arrays import npy
 from test_serve_ends import command
 
@@ -84,6 +85,73 @@ def test_a_model_is_named_with_the_number_of_its_parameters(tmp_path) -> None:
     result = mxrt("serve", f"{prefix}-0000", "--check", *SHAPE)
     assert ": digits_cnn-symbol.json: cannot load the symbol" in result.stderr
     assert "it ends too early; copy or download it again" in result.stderr
+
+
+def test_a_model_is_found_in_folders_and_archives_as_other_programs_wrote_them(tmp_path) -> None:
+    symbol, params = ((DIGITS / f"digits_cnn{end}").read_bytes() for end in ("-symbol.json", "-0000.params"))
+    damaged = params[:5000]
+    inner = io.BytesIO()
+    with zipfile.ZipFile(inner, "w") as archive:
+        archive.writestr("mx-mod-symbol.json", symbol)
+        archive.writestr("mx-mod-0000.params", params)
+    forms = {
+        "named": {"symbol.json": symbol, "params": params},
+        "numbers": {"m-symbol.json": symbol, "m-0001.params": damaged, "m-12345.params": params},
+        "plain": {"m-symbol.json": symbol, "m.params": params},
+        "other": {"m-symbol.json": symbol, "weights.params": params},
+        "deep": {"export/1/m-symbol.json": symbol, "export/1/m-0000.params": params, ".git/m-symbol.json": b""},
+        "nested": {"model_algo-1": inner.getvalue()},
+    }
+    for form, files in forms.items():
+        folder = tmp_path / form
+        for name, content in files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(content)
+        with tarfile.open(tmp_path / f"{form}.tar.gz", "w:gz") as archive:
+            archive.add(folder, ".")
+        for path in (folder, f"{folder}.tar.gz"):
+            result = mxrt("serve", path, "--check", *SHAPE)
+            assert (result.returncode, result.stderr) == (0, ""), (form, result)
+            assert form != "named" or result.stdout.startswith("named: "), "after its folder"
+    result = mxrt("serve", tmp_path / "plain/m.params", "--check", *SHAPE)
+    assert result.returncode == 0 and result.stdout.startswith("m: "), result
+
+
+def test_a_folder_or_archive_without_one_model_says_what_it_has(tmp_path) -> None:
+    symbol = (DIGITS / "digits_cnn-symbol.json").read_bytes()
+    cases = {
+        "two": ({"a-symbol.json": symbol, "b-symbol.json": symbol}, "holds 2 models (a-symbol.json, b-symbol.json): "),
+        "gluonts": ({"prediction_net-network.json": b"{}"}, "is a predictor of GluonTS whose network is Python code"),
+        "alone": ({"m-0000.params": b""}, "'m-0000.params' has parameters alone, as save_parameters writes them"),
+        "none": ({"readme.txt": b""}, "expected a file *-symbol.json, found readme.txt"),
+    }
+    for name, (files, words) in cases.items():
+        (tmp_path / name).mkdir()
+        for file, content in files.items():
+            (tmp_path / name / file).write_bytes(content)
+        with zipfile.ZipFile(tmp_path / f"{name}.zip", "w") as archive:
+            for file, content in files.items():
+                archive.writestr(file, content)
+        for path, remedy in ((tmp_path / name, ": name the symbol"), (tmp_path / f"{name}.zip", ": unpack it, and")):
+            result = mxrt("serve", f"m={path}", "--check", *SHAPE)
+            assert result.returncode == 1 and f"'{path.name}' holds" in result.stderr and words in result.stderr, result
+            assert name != "two" or remedy in result.stderr
+    result = mxrt("serve", "s3://bucket/model", "--check")
+    assert "addresses of s3 are not read: download the model" in result.stderr
+
+
+def test_parameters_of_another_model_are_named(tmp_path) -> None:
+    other = tmp_path / "other.params"
+    mx_save = "import sys, mxrt as mx; mx.nd.save(sys.argv[1], {'arg:w': mx.nd.zeros((1,))})"
+    assert run_python(mx_save, str(other)).returncode == 0
+    result = mxrt("serve", DIGITS / "digits_cnn", "--params", other, "--check", "--shape=-1,1,8,8")
+    words = "'other.params' has no value for the parameters 'digitsnet_conv0_weight', "
+    assert result.returncode == 1 and words in result.stderr, result
+    assert "it may be the file of another model" in result.stderr
+    (tmp_path / "alone").mkdir()
+    (tmp_path / "alone/m-symbol.json").write_bytes((DIGITS / "digits_cnn-symbol.json").read_bytes())
+    result = mxrt("serve", tmp_path / "alone", "--check", "--shape=-1,1,8,8")
+    assert "no parameter file was found for 'm-symbol.json', and `params` names one" in result.stderr, result
 
 
 def test_files_of_an_archive_are_named_after_the_archive(tmp_path) -> None:

@@ -1,6 +1,7 @@
 //! Streams of connections, with time limits that hyper does not have.
 
 use crate::body::Rest;
+use crate::heads::HeadCharge;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use std::io::{self, ErrorKind};
@@ -71,9 +72,9 @@ impl Phase {
 
     /// Marks a request as being answered until the result is dropped. The result keeps the unread
     /// rest of the body: over HTTP/2, dropping that earlier would cancel the response.
-    pub(crate) fn busy(self: &Arc<Phase>, rest: Rest) -> Busy {
+    pub(crate) fn busy(self: &Arc<Phase>, rest: Rest, head: HeadCharge) -> Busy {
         self.busy.fetch_add(1, Ordering::Relaxed);
-        Busy { phase: self.clone(), answering: false, rest }
+        Busy { phase: self.clone(), answering: false, rest, _head: head }
     }
 
     fn wait(&self) -> Wait {
@@ -100,6 +101,7 @@ pub(crate) struct Busy {
     phase: Arc<Phase>,
     answering: bool,
     rest: Rest,
+    _head: HeadCharge,
 }
 
 impl Busy {

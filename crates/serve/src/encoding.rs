@@ -19,6 +19,12 @@ const LEAST: usize = 1 << 10;
 const STEP: usize = 256;
 /// Decoded bytes after which a decoder lets other requests continue.
 const PART: usize = 64 << 10;
+/// Encoded bytes after which it does, whatever they decode to: a gzip member without content takes
+/// as long as one with some KiB.
+const ENCODED_PART: usize = 8 << 10;
+/// Most encoded bytes for each decoded one, apart from the first bytes of a body.
+const MOST_ENCODED: u64 = 16;
+const FIRST: u64 = 256 << 10;
 /// Bytes that a decoder keeps while it works.
 const DECODER: usize = 80 << 10;
 
@@ -117,6 +123,8 @@ pub(crate) struct Encoded {
     /// bytes that have arrived and were not decoded
     waiting: Bytes,
     ended: bool,
+    /// bytes that were decoded, and those that they became
+    lengths: [u64; 2],
     _charge: Charge,
 }
 
@@ -126,7 +134,8 @@ impl Encoded {
             Encoding::Gzip => Decoder::Gzip(MultiGzDecoder::new(Vec::new())),
             Encoding::Deflate => Decoder::Deflate(ZlibDecoder::new(Vec::new())),
         };
-        Ok(Encoded { encoding, decoder, waiting: Bytes::new(), ended: false, _charge: account.charge(DECODER)? })
+        let _charge = account.charge(DECODER)?;
+        Ok(Encoded { encoding, decoder, waiting: Bytes::new(), ended: false, lengths: [0; 2], _charge })
     }
 
     /// Takes the next bytes. Those before them have been decoded.
@@ -135,14 +144,31 @@ impl Encoded {
         self.waiting = bytes;
     }
 
-    /// Decodes some of the bytes that have arrived. Returns `None` if none are left.
+    /// Decodes some of the bytes that have arrived, perhaps to none. Returns `None` if no bytes are
+    /// left.
     pub(crate) fn part(&mut self) -> Result<Option<Bytes>, Refusal> {
-        while !self.waiting.is_empty() && self.decoder.decoded().len() < PART {
-            let step = self.waiting.split_to(self.waiting.len().min(STEP));
+        let mut left = ENCODED_PART.min(self.waiting.len());
+        while left > 0 && self.decoder.decoded().len() < PART {
+            let step = self.waiting.split_to(left.min(STEP));
+            left -= step.len();
+            self.lengths[0] += step.len() as u64;
             self.decoder.write(&step).map_err(|error| wrong(self.encoding, &error))?;
         }
         let decoded = std::mem::take(self.decoder.decoded());
-        Ok(if decoded.is_empty() { None } else { Some(decoded.into()) })
+        self.lengths[1] += decoded.len() as u64;
+        self.check_lengths()?;
+        Ok(if decoded.is_empty() && self.waiting.is_empty() { None } else { Some(decoded.into()) })
+    }
+
+    /// Refuses bodies that cost more time than their content is worth.
+    fn check_lengths(&self) -> Result<(), Refusal> {
+        let [encoded, decoded] = self.lengths;
+        if encoded <= FIRST + MOST_ENCODED * decoded {
+            return Ok(());
+        }
+        let name = self.encoding.name();
+        let words = format!("{encoded} bytes of {name} in the body become {decoded} bytes: send them without encoding");
+        Err(Refusal::invalid(words).closing())
     }
 
     /// Returns the last part after all bytes have been decoded; `None` after that. Fails if the
@@ -317,6 +343,25 @@ mod tests {
         }
         assert!(compress(Encoding::Gzip, &[7, 1, 200, 3], 0).is_none(), "it would be longer");
         assert_eq!(queue.bytes(), 0);
+    }
+
+    #[test]
+    fn members_that_decode_to_nothing_are_decoded_a_few_in_a_step_and_then_refused() {
+        let mut member = GzEncoder::new(Vec::new(), Compression::fast());
+        member.flush().expect("a member");
+        let body = member.finish().expect("a member").repeat(20_000);
+        let queue = Queue::new("the queue", 1, 1 << 20);
+        let mut encoded = Encoded::new(Encoding::Gzip, &Account::open(&queue)).expect("room");
+        encoded.feed(body.into());
+        let refusal = loop {
+            let before = encoded.waiting.len();
+            match encoded.part() {
+                Ok(part) => assert!(part.is_some_and(|part| part.is_empty())),
+                Err(refusal) => break refusal,
+            }
+            assert!((1..=ENCODED_PART).contains(&(before - encoded.waiting.len())));
+        };
+        assert!(refusal.message.contains("send them without encoding"), "{}", refusal.message);
     }
 
     #[test]

@@ -34,6 +34,7 @@ mod encoding;
 mod endpoints;
 mod error;
 mod grpc;
+mod heads;
 mod hooks;
 mod listen;
 mod log;

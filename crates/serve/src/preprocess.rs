@@ -50,6 +50,24 @@ pub(crate) fn is_image(bytes: &[u8]) -> bool {
 /// Memory for each pixel of a file while it is decoded: before and after conversion of its
 /// channels.
 const BYTES_PER_PIXEL: usize = 7;
+/// Memory for each pixel of a progressive JPEG of up to four channels, whose coefficients are kept
+/// until its last scan.
+const BYTES_PER_PROGRESSIVE_PIXEL: usize = 13;
+
+/// Returns the memory for each pixel of a file.
+fn bytes_per_pixel(file: &[u8]) -> usize {
+    let Some(mut rest) = file.strip_prefix(b"\xff\xd8") else { return BYTES_PER_PIXEL };
+    // Segments before the first scan: a mark, and a length that counts itself.
+    while let [0xff, mark, high, low, ..] = rest {
+        match mark {
+            0xc0 | 0xc1 => return BYTES_PER_PIXEL,
+            0xff => rest = &rest[1..],
+            _ if matches!(mark, 0xc2..=0xcf) && !matches!(mark, 0xc4 | 0xc8 | 0xcc) => break,
+            _ => rest = rest.get(2 + usize::from(u16::from_be_bytes([*high, *low]))..).unwrap_or_default(),
+        }
+    }
+    BYTES_PER_PROGRESSIVE_PIXEL
+}
 
 /// Returns the number of pixels of an image, or refuses too many.
 fn bounded([rows, columns]: [usize; 2], most: usize, what: &str) -> Result<usize, Refusal> {
@@ -97,7 +115,7 @@ impl Preprocess {
         let from = size(file).map_err(|error| unreadable(&error))?;
         let pixels = bounded(from, most, "the image has")?;
         bounded(self.resized(from), most, "resized it would have")?;
-        charge(pixels.saturating_mul(BYTES_PER_PIXEL))?;
+        charge(pixels.saturating_mul(bytes_per_pixel(file)))?;
         let channels = if self.grey { Channels::Grey } else { Channels::Rgb };
         let image = decode(file, channels).map_err(|error| unreadable(&error))?;
         let channels = self.channels();
@@ -141,6 +159,18 @@ impl Preprocess {
         Ok(bytes)
     }
 
+    /// Checks that there is one number for all channels, or one for each.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let channels = self.channels();
+        for (key, numbers) in [("mean", &self.mean), ("std", &self.std)] {
+            if !matches!(numbers.len(), 0 | 1) && numbers.len() != channels {
+                let count = numbers.len();
+                return Err(format!("{key} has {count} numbers; expected 1, or {channels}: one for each channel"));
+            }
+        }
+        Ok(())
+    }
+
     /// Returns the rows and columns before cropping, at least as many as the input has.
     fn resized(&self, [height, width]: [usize; 2]) -> [usize; 2] {
         let Some(shorter) = self.resize else { return self.size };
@@ -153,6 +183,16 @@ impl Preprocess {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn progressive_jpegs_are_charged_for_their_coefficients() {
+        let jpeg = |mark: u8| [&b"\xff\xd8\xff\xe0\x00\x04ab\xff"[..], &[mark, 0, 3, 8]].concat();
+        for (mark, bytes) in [(0xc0, BYTES_PER_PIXEL), (0xc2, BYTES_PER_PROGRESSIVE_PIXEL)] {
+            assert_eq!(bytes_per_pixel(&jpeg(mark)), bytes);
+        }
+        assert_eq!(bytes_per_pixel(b"\x89PNG"), BYTES_PER_PIXEL);
+        assert_eq!(bytes_per_pixel(b"\xff\xd8\xff\xe0\xff\xff"), BYTES_PER_PROGRESSIVE_PIXEL, "unknown: the most");
+    }
     use mxrt_io::image::{Format, Pixels, encode};
 
     fn png(height: usize, width: usize, value: impl Fn(usize, usize, usize) -> u8) -> Vec<u8> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 /// Interval of checks whether the server is idle, which it is if no request began between two of
 /// them.
 const LOOK: Duration = Duration::from_millis(250);
-/// Least peak of bytes of requests and responses after which memory is returned.
+/// Least peak of bytes of requests, their heads and responses after which memory is returned.
 const BURST: usize = 16 << 20;
 
 /// Size, in bytes, from which an allocation has its own pages, which return to the system when it
@@ -35,9 +35,10 @@ pub(crate) async fn watch(shared: Arc<Shared>) {
             () = tokio::time::sleep(LOOK) => {}
             () = shared.closing() => return,
         }
-        peak = peak.max(service.queue.take_peak() + service.answers.take_peak());
+        peak = peak.max(service.queue.take_peak() + service.answers.take_peak() + shared.heads.take_peak());
         let begun = service.ever_begun();
         let rests = begun == seen && service.queue.bytes() == 0 && service.answers.bytes() == 0;
+        let rests = rests && shared.heads.bytes() == 0;
         seen = begun;
         if rests && service.begun() == 0 && peak >= BURST {
             peak = 0;

@@ -9,6 +9,7 @@ use crate::config::Control;
 use crate::connection::{Busy, TimeLimits, TimedStream, Transport};
 use crate::encoding::{Encoding, Written, compressed};
 use crate::error::StartError;
+use crate::heads::MOST_FIELDS;
 use crate::listen::{self, ListenAddr, Listener, Protocol, SocketFile};
 use crate::log::{Level, Log};
 use crate::refusal::Refusal;
@@ -60,6 +61,8 @@ const STREAMS: u32 = 256;
 const WINDOW: u32 = 1 << 20;
 /// Largest head of a request, in bytes.
 const HEAD: usize = 64 << 10;
+/// Largest head of a request over HTTP/2, in bytes after decompression and with 32 for each field.
+const HTTP2_HEAD: u32 = 16 << 10;
 /// Time after which a silent client of HTTP/2 is pinged. It gets the same time to answer.
 const SILENCE: Duration = Duration::from_secs(20);
 
@@ -353,10 +356,12 @@ async fn serve(door: Door, stream: Box<dyn Transport>) {
     let (stream, phase) = TimedStream::new(stream, limits);
     let mut stage = shared.stage.subscribe();
     let service = service_fn(|request: Request<Incoming>| {
+        let (head, checked) = shared.heads.charge(&request);
         let (request, rest) = Received::of(request);
-        let busy = phase.busy(rest);
+        let busy = phase.busy(rest, head);
         let shared = shared.clone();
         async move {
+            let request = checked.map(|()| request);
             Ok::<_, Infallible>(match speaks {
                 Protocol::Http => answer(shared, request, busy, endpoints::Paths::Open).await,
                 Protocol::Admin => answer(shared, request, busy, endpoints::Paths::Admin).await,
@@ -378,14 +383,14 @@ async fn serve(door: Door, stream: Box<dyn Transport>) {
 /// Limits of the connections with a protocol.
 fn connections_of(speaks: Protocol) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().header_read_timeout(None).max_headers(64).max_buf_size(HEAD);
+    builder.http1().header_read_timeout(None).max_headers(MOST_FIELDS).max_buf_size(HEAD);
     builder
         .http2()
         .timer(TokioTimer::new())
         .keep_alive_interval(SILENCE)
         .keep_alive_timeout(SILENCE)
         .max_concurrent_streams(STREAMS)
-        .max_header_list_size(HEAD as u32)
+        .max_header_list_size(HTTP2_HEAD)
         .initial_stream_window_size(WINDOW)
         .initial_connection_window_size(WINDOW);
     if speaks == Protocol::Grpc { builder.http2_only() } else { builder }
@@ -393,12 +398,19 @@ fn connections_of(speaks: Protocol) -> auto::Builder<TokioExecutor> {
 
 async fn answer(
     shared: Arc<Shared>,
-    request: Request<Received>,
+    request: Result<Request<Received>, Refusal>,
     busy: Busy,
     paths: endpoints::Paths,
 ) -> Response<AnswerBody> {
-    let (version, head) = (request.version(), request.method() == Method::HEAD);
     let service = shared.service.clone();
+    let request = match request {
+        Ok(request) => request,
+        Err(refusal) => {
+            let version = if busy.is_http2() { Version::HTTP_2 } else { Version::HTTP_11 };
+            return refused(refusal, version, false, busy, &service.answers);
+        }
+    };
+    let (version, head) = (request.version(), request.method() == Method::HEAD);
     let encoding = Encoding::accepted(request.headers()).filter(|_| service.config.compress);
     let made = match endpoints::route(shared, request, paths).await {
         Ok(answer) => written(&service, encoding, answer).await,

@@ -1,5 +1,6 @@
 //! State that all connections of a server share.
 
+use crate::heads::Heads;
 use crate::refusal::Refusal;
 use crate::service::Service;
 use crate::tokens::Tokens;
@@ -24,12 +25,13 @@ pub(crate) struct Shared {
     tokens: Option<Tokens>,
     pub(crate) stage: watch::Sender<LifeStage>,
     pub(crate) connections: AtomicUsize,
+    pub(crate) heads: Arc<Heads>,
 }
 
 impl Shared {
     pub(crate) fn new(service: Arc<Service>, tokens: Option<Tokens>) -> Shared {
         let stage = watch::Sender::new(LifeStage::Serving);
-        Shared { service, tokens, stage, connections: AtomicUsize::new(0) }
+        Shared { service, tokens, stage, connections: AtomicUsize::new(0), heads: Arc::default() }
     }
 
     pub(crate) fn connections(&self) -> usize {

@@ -281,6 +281,9 @@ def _from_arguments(args: argparse.Namespace) -> Any:
         config.file(file)
     if args.sagemaker:
         _as_container(config)
+        # SageMaker runs a container with this word, which the entry point has already.
+        is_model = os.path.exists("serve") or os.path.exists("serve-symbol.json")
+        args.models = [said for said in args.models if said != "serve" or is_model]
     config.environment(sorted(os.environ.items()))
     for text in args.models:
         name, equals, path = text.partition("=")

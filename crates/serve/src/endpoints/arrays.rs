@@ -233,8 +233,12 @@ impl Decode {
     /// Returns the lines of CSV as lists of JSON, one for each row.
     fn table(&self, charge: Charging<'_>) -> Result<String, Refusal> {
         let (_, row) = self.input_of_rows()?;
-        charge(self.bytes.len().saturating_mul(2))?;
-        forms::csv(&self.bytes, row.as_deref()).map_err(Refusal::invalid)
+        let most = forms::csv_len(&self.bytes, row.as_deref());
+        charge(most)?;
+        let mut lists = Vec::new();
+        room(&mut lists, most)?;
+        let lists = String::from_utf8(lists).unwrap_or_default();
+        forms::csv(&self.bytes, row.as_deref(), lists).map_err(Refusal::invalid)
     }
 
     fn copied(&self, bytes: &[u8], charge: Charging<'_>) -> Result<Vec<u8>, Refusal> {

@@ -25,6 +25,7 @@ fn written(call: &EndpointCall) -> Answer {
         gauge("mxrt_queue_bytes", "Bytes that requests hold.", service.queue.bytes()),
         gauge("mxrt_call_bytes", "Bytes of messages of calls beside inference.", service.small.bytes()),
         gauge("mxrt_answer_bytes", "Bytes of answers that clients have not taken.", service.answers.bytes()),
+        gauge("mxrt_head_bytes", "Bytes of the heads of open requests.", shared.heads.bytes()),
         gauge("mxrt_connections", "Open connections.", shared.connections()),
         gauge("mxrt_cores", "Threads that may compute.", service.engine.cores()),
         gauge("mxrt_memory_bytes", "Memory of arrays, plans and running requests.", memory.in_use),

@@ -69,8 +69,16 @@ static METHODS: &[Method] = &[
 ];
 
 /// Finds the method of a call's path, and answers with it.
-pub(crate) async fn answer(shared: Arc<Shared>, request: Request<Received>, busy: Busy) -> Response<AnswerBody> {
+pub(crate) async fn answer(
+    shared: Arc<Shared>,
+    request: Result<Request<Received>, Refusal>,
+    busy: Busy,
+) -> Response<AnswerBody> {
     let service = shared.service.clone();
+    let request = match request {
+        Ok(request) => request,
+        Err(refusal) => return call::refused(&refusal, busy),
+    };
     let encoding = call::encoding(request.headers()).ok().flatten().filter(|_| service.config.compress);
     match route(shared, request).await {
         Ok(reply) => reply.respond(&service, encoding, busy).await,

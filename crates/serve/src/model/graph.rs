@@ -7,6 +7,7 @@ use mxrt_engine::{Engine, OpError};
 use mxrt_graph::{BoundOp, BuildOptions, CachedOp, CachedOpFlags, Symbol};
 use mxrt_tensor::{NDArray, TensorType};
 use std::collections::{HashMap, HashSet};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Endings of names of parameters, by MXNet's convention.
@@ -42,14 +43,41 @@ impl ModelGraph {
         files: &ModelFiles,
     ) -> Result<ModelGraph, OpError> {
         let (names, known_labels) = (symbol.list_inputs(), symbol.labels());
-        settings.name_lone_input(&names, &params, &known_labels)?;
-        for (name, shape) in files.signature().map_err(bad)? {
+        let lone = settings.name_lone_input(&names, &params, &known_labels);
+        for (name, shape) in files.noted_shapes().map_err(bad)? {
             if names.contains(&name) && !settings.shapes.iter().any(|(said, _)| *said == name) {
                 settings.shapes.push((name, shape));
             }
         }
         params.retain(|name, _| !settings.shapes.iter().any(|(declared, _)| declared == name));
-        Ok(ModelGraph { symbol, params, settings, names, known_labels })
+        let graph = ModelGraph { symbol, params, settings, names, known_labels };
+        graph.check_parameters(files)?;
+        lone.map(|()| graph)
+    }
+
+    /// Fails for a parameter without a value.
+    fn check_parameters(&self, files: &ModelFiles) -> Result<(), OpError> {
+        let states: HashSet<String> = self.symbol.list_auxiliary_states().into_iter().collect();
+        let is_parameter = |name: &str| {
+            states.contains(name) || (!self.has_shape(name) && PARAMETER_ENDINGS.iter().any(|e| name.ends_with(e)))
+        };
+        let lacking: Vec<&String> = self.free().into_iter().filter(|name| is_parameter(name)).collect();
+        // Clients may load models, and need no names of folders.
+        let named = |file: &Path| file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let words = match (&files.params, lacking.first()) {
+            (_, None) => return Ok(()),
+            (None, Some(first)) => format!(
+                "no parameter file was found for '{}', and `params` names one; an input '{first}' needs a shape",
+                named(&files.symbol)
+            ),
+            (Some(params), Some(first)) => format!(
+                "'{}' has no value for the parameters {} of the symbol: it may be the file of another model; an input \
+                 '{first}' needs a shape",
+                named(params),
+                listed(&lacking)
+            ),
+        };
+        Err(bad(words))
     }
 
     /// Returns the arguments that are no parameters, in the order of the graph.
@@ -61,19 +89,9 @@ impl ModelGraph {
         self.settings.shapes.iter().any(|(declared, _)| declared == name)
     }
 
-    /// Tells inputs from labels. Fails for a parameter without a value, and for a setting of an
-    /// input that is none.
+    /// Tells inputs from labels. Fails for a setting of an input that is none.
     pub(super) fn arguments(&self) -> Result<FreeArguments, OpError> {
         let (free, settings) = (self.free(), &self.settings);
-        let states: HashSet<String> = self.symbol.list_auxiliary_states().into_iter().collect();
-        let is_parameter = |name: &str| {
-            states.contains(name) || (!self.has_shape(name) && PARAMETER_ENDINGS.iter().any(|e| name.ends_with(e)))
-        };
-        if let Some(lacking) = free.iter().find(|name| is_parameter(name)) {
-            return Err(bad(format!(
-                "there is no value for the parameter '{lacking}'; an input of that name needs a shape"
-            )));
-        }
         let typed = settings.dtypes.iter().map(|(name, _)| ("dtypes", name.as_str()));
         let mut said = settings.shapes.iter().map(|(name, _)| ("shapes", name.as_str())).chain(typed);
         if let Some((key, unknown)) = said.find(|(_, name)| !free.iter().any(|free| free == name)) {
@@ -126,8 +144,7 @@ impl ModelSettings {
         let free = names.iter().filter(|name| !params.contains_key(*name) && !labels.contains(*name));
         let free: Vec<&String> = free.collect();
         let [only] = &free[..] else {
-            let lack = if params.is_empty() { "; no parameter file was found" } else { "" };
-            let words = format!("shapes: say which of the inputs {} a shape is of: INPUT=N,C,H,W{lack}", listed(&free));
+            let words = format!("shapes: say which of the inputs {} a shape is of: INPUT=N,C,H,W", listed(&free));
             return Err(bad(words));
         };
         (*only).clone_into(name);

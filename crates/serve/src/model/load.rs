@@ -318,6 +318,7 @@ impl Model {
         if !matches!(input.dtype, DType::F32 | DType::U8) {
             return Err(bad("preprocess: images become inputs of the types FP32 and UINT8 alone".to_owned()));
         }
+        preprocess.check().map_err(|words| bad(format!("preprocess: {words}")))?;
         let fits = input.check(&preprocess.tensor(input.dtype));
         fits.map_err(|refusal| bad(format!("preprocess: {}", refusal.message)))
     }
@@ -368,7 +369,8 @@ impl Model {
     fn choose_batching(&mut self) -> Result<(), OpError> {
         let joining = match (self.settings.batch, self.joined_rows()?) {
             (BatchChoice::Off, _) => Err("it is switched off"),
-            (_, None) => Err("the shape of a row is not known"),
+            (_, None) if self.unknown_shapes().is_some() => Err("the shape of a row is not known"),
+            (_, None) => Err("the inputs have a fixed number of rows; -1 as the first extent of a shape means any"),
             (_, Some(JoinedRows::Dependent)) => Err("rows depend on each other, or on more than the inputs"),
             (BatchChoice::Auto, Some(JoinedRows::NoGain)) => Err("rows cost more than reading the weights"),
             (BatchChoice::Auto, Some(JoinedRows::Gain)) => Ok(Joining::of_rows(USUAL_ROWS)),

@@ -3,7 +3,7 @@
 
 use super::{request::MAX_AXES, short};
 use memchr::memmem::find;
-use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::fmt;
 
@@ -68,14 +68,23 @@ pub fn is_csv(content_type: &str) -> bool {
     content_type.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/csv"))
 }
 
+/// Bytes that [`csv`] makes at most of a body.
+pub fn csv_len(body: &[u8], row: Option<&[usize]>) -> usize {
+    let numbers = 1 + body.iter().filter(|byte| matches!(byte, b',' | b'\n')).count();
+    // Each number may begin and end a list of every axis, and has a comma.
+    let lists = 2 * row.map_or(1, <[usize]>::len) + 1;
+    body.len().saturating_add(numbers.saturating_mul(lists)).saturating_add(2)
+}
+
 /// Makes lists of JSON of lines of CSV: a list for each row, nested by the extents of a row if they
-/// are given. The error is a message for the client.
-pub fn csv(body: &[u8], row: Option<&[usize]>) -> Result<String, String> {
+/// are given. They are appended to `lists`, which has room for [`csv_len`] bytes. The error is a
+/// message for the client.
+pub fn csv(body: &[u8], row: Option<&[usize]>, mut lists: String) -> Result<String, String> {
     let text = std::str::from_utf8(body).map_err(|_| "the CSV is not UTF-8".to_owned())?;
     // Spreadsheets begin a file with the mark of its byte order.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let wanted = row.and_then(|row| row.iter().try_fold(1_usize, |all, extent| all.checked_mul(*extent)));
-    let mut lists = String::from("[");
+    lists.push('[');
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     for (number, line) in lines {
         let columns = line.split(',').count();
@@ -133,6 +142,35 @@ pub fn json(body: &[u8], most: usize) -> Result<Vec<Field<'_>>, String> {
     text.deserialize_any(Objects(most)).map_err(wrong)
 }
 
+/// Longest name of an input that is copied; no model has a longer one.
+const MOST_NAME: usize = 16 << 10;
+
+/// Name of an input in an object.
+struct InputName(String);
+
+impl<'de> Deserialize<'de> for InputName {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<InputName, D::Error> {
+        struct Name;
+        impl Visitor<'_> for Name {
+            type Value = InputName;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the name of an input")
+            }
+
+            fn visit_str<E: Error>(self, name: &str) -> Result<InputName, E> {
+                match name.len() {
+                    length if length > MOST_NAME => {
+                        Err(E::custom(format!("a name of {length} bytes is none of an input")))
+                    }
+                    _ => Ok(InputName(name.to_owned())),
+                }
+            }
+        }
+        from.deserialize_str(Name)
+    }
+}
+
 /// Deserializer of an object, or of a list with one object.
 struct Objects(usize);
 
@@ -145,7 +183,7 @@ impl<'de> Visitor<'de> for Objects {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut fields: Vec<Field<'de>> = Vec::new();
-        while let Some(name) = map.next_key::<String>()? {
+        while let Some(InputName(name)) = map.next_key::<InputName>()? {
             if fields.len() == self.0 {
                 return Err(A::Error::custom(format!("more than {} inputs, which the model has", self.0)));
             }
@@ -263,16 +301,27 @@ mod tests {
 
     #[test]
     fn lines_of_csv_are_rows_in_the_extents_of_the_input() {
-        assert_eq!(csv(b"1, 2.5\r\n3,4\n\n", None).as_deref(), Ok("[[1,2.5],[3,4]]"));
-        assert_eq!(csv(b"1,2,3,4", Some(&[1, 2, 2])).as_deref(), Ok("[[[[1,2],[3,4]]]]"));
+        assert_eq!(csv(b"1, 2.5\r\n3,4\n\n", None, String::new()).as_deref(), Ok("[[1,2.5],[3,4]]"));
+        assert_eq!(csv(b"1,2,3,4", Some(&[1, 2, 2]), String::new()).as_deref(), Ok("[[[[1,2],[3,4]]]]"));
         for (body, words) in [
             (&b"1,2\n3"[..], "line 2 of the CSV has 1 columns; expected 2"),
             (b"1,two", "line 1, column 2 of the CSV is 'two'"),
             (b"\n", "no line"),
             (b"\xff", "UTF-8"),
         ] {
-            let error = csv(body, Some(&[2])).expect_err("an error");
+            let error = csv(body, Some(&[2]), String::new()).expect_err("an error");
             assert!(error.contains(words), "{error}");
+        }
+    }
+
+    #[test]
+    fn lists_of_csv_have_at_most_the_bytes_that_are_charged() {
+        for body in ["1", "1\n2\n", "1\n2", "1.5,2\n3,4\n", ",\n"] {
+            for row in [None, Some(&[1][..]), Some(&[2]), Some(&[1; 15]), Some(&[1, 2, 1])] {
+                let most = csv_len(body.as_bytes(), row);
+                let made = csv(body.as_bytes(), row, String::new()).unwrap_or_default();
+                assert!(made.len() <= most, "{body:?} {row:?}: {} > {most}", made.len());
+            }
         }
     }
 

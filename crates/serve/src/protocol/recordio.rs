@@ -39,7 +39,12 @@ pub(crate) fn rows(
             return Err(wrong(format!("a record has {said} features; expected {wanted}")));
         }
         let bytes = wanted.checked_mul(4).ok_or_else(|| wrong("a record has too many features"))?;
-        charge(bytes)?;
+        let count = tensor.count()?;
+        if count > wanted {
+            return Err(wrong(format!("a record has {count} values for {wanted} features")));
+        }
+        // A row, and the keys of its values.
+        charge(bytes.saturating_add(count.saturating_mul(size_of::<usize>())))?;
         crate::refusal::room(&mut to, bytes)?;
         tensor.write(&mut to, bytes)?;
     }
@@ -208,6 +213,9 @@ impl<'a> Tensor<'a> {
         let mut keys = Vec::new();
         for value in self.fields(2) {
             value?.varints(|key| {
+                if keys.len() == count {
+                    return Err(wrong(format!("a record has more than {count} keys, and {count} values")));
+                }
                 crate::refusal::room(&mut keys, 1)?;
                 keys.push(usize::try_from(key).unwrap_or(usize::MAX));
                 Ok(())

@@ -27,9 +27,20 @@ pub(crate) fn stem(path: &Path) -> Option<&str> {
     ENDINGS.iter().find_map(|(ending, _)| name.strip_suffix(ending)).filter(|stem| !stem.is_empty())
 }
 
+/// Whether a file is an archive, by its name, or a zip archive by its content.
+pub(crate) fn is_one(path: &Path) -> bool {
+    path.is_file() && kind(path).is_some()
+}
+
 fn kind(path: &Path) -> Option<Kind> {
     let name = path.file_name()?.to_str()?;
-    ENDINGS.iter().find(|(ending, _)| name.ends_with(ending)).map(|(_, kind)| *kind)
+    let named = ENDINGS.iter().find(|(ending, _)| name.ends_with(ending)).map(|(_, kind)| *kind);
+    named.or_else(|| begins_as_zip(path).then_some(Kind::Zip))
+}
+
+fn begins_as_zip(path: &Path) -> bool {
+    let mut head = [0; 4];
+    File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok() && head == *b"PK\x03\x04"
 }
 
 /// Folder with the files of an archive. It is removed when this is dropped.
@@ -42,6 +53,12 @@ pub(crate) struct Unpacked {
 impl Unpacked {
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// The same folder as that of another archive, which has this one.
+    pub(crate) fn named(mut self, archive: &Path) -> Unpacked {
+        archive.clone_into(&mut self.archive);
+        self
     }
 
     /// Names the archive in place of the folder.

@@ -267,7 +267,8 @@ impl Configuration {
             Some(row) => Err(format!("{} belongs to one model: say which one", origin.name(row.key))),
             None => {
                 let of_models = MODEL.iter().filter(|row| row.scope == Scope::Models).map(|row| row.key);
-                Err(unknown(&origin, key, SERVER.iter().map(|row| row.key).chain(of_models)))
+                let tables = matches!(origin, Origin::File(..)).then_some("models");
+                Err(unknown(&origin, key, SERVER.iter().map(|row| row.key).chain(of_models).chain(tables)))
             }
         }
     }

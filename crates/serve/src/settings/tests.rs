@@ -62,6 +62,7 @@ fn what_is_printed_says_the_same_again() {
 #[test]
 fn unknown_keys_name_the_nearest() {
     let error = |text: &str| configured(text).expect_err("an error");
+    assert!(error("[model.a]\npath = 'a'\n").ends_with("there is no key 'model'; did you mean 'models'?"));
     assert_eq!(error("\nprot = 1\n"), "folder/serve.toml:2: there is no key 'prot'; did you mean 'port'?");
     assert!(error("[models.a]\nbach = 1\n").ends_with("did you mean 'batch'?"));
     assert!(error("path = \"x\"\n").contains("belongs to one model"));

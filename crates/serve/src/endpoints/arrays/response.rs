@@ -96,7 +96,9 @@ impl Encode {
                 let arrays = arrays.map(|(output, guard)| (output.name.as_str(), guard.tensor()));
                 Answer::text(npy::write_npz(arrays).map_err(unwritten)?, "application/x-npz")
             }
-            (ResponseFormat::Json, [only]) if is_of_classes(model, only)? => classes(model, only.tensor().bytes()),
+            (ResponseFormat::Json, [only]) if is_of_classes(model, only)? => {
+                Answer::text(classes(model, only.tensor().bytes())?, "application/json")
+            }
             (ResponseFormat::Json, _) => {
                 let mut text = vec![b'{'];
                 for (output, guard) in model.outputs.iter().zip(&guards) {
@@ -140,20 +142,29 @@ fn is_of_classes(model: &Model, output: &ReadGuard<'_>) -> Result<bool, Refusal>
 
 /// Writes the best classes of each row as MXNet Model Server does. The numbers are called
 /// probabilities only if the last operator of the model gives such.
-fn classes(model: &Model, bytes: &[u8]) -> Answer {
+fn classes(model: &Model, bytes: &[u8]) -> Result<Vec<u8>, Refusal> {
     let names = &model.classes;
     let value = if model.gives_probabilities { "probability" } else { "score" };
-    let mut order: Vec<usize> = Vec::with_capacity(names.len());
-    let mut row = |bytes: &[u8]| {
-        let number = |class: usize| bytes[4 * class..4 * class + 4].try_into().map_or(f32::NAN, f32::from_le_bytes);
+    let (mut order, mut text) = (Vec::with_capacity(names.len()), Vec::new());
+    let mut write = |words: &str| -> Result<(), Refusal> {
+        room(&mut text, words.len())?;
+        text.extend_from_slice(words.as_bytes());
+        Ok(())
+    };
+    let is_list = bytes.len() != 4 * names.len();
+    write(if is_list { "[" } else { "" })?;
+    for (place, row) in bytes.chunks_exact(4 * names.len()).enumerate() {
+        let number = |class: usize| row[4 * class..4 * class + 4].try_into().map_or(f32::NAN, f32::from_le_bytes);
         order.clear();
         order.extend(0..names.len());
         order.sort_by(|a, b| number(*b).total_cmp(&number(*a)));
         let class = |class: &usize| json!({ value: number(*class), "class": names[*class] });
-        Value::from(order.iter().take(CLASSES).map(class).collect::<Vec<_>>())
-    };
-    let mut rows: Vec<Value> = bytes.chunks_exact(4 * names.len()).map(&mut row).collect();
-    Answer::json(&if rows.len() == 1 { rows.remove(0) } else { Value::from(rows) })
+        let best = Value::from(order.iter().take(CLASSES).map(class).collect::<Vec<_>>());
+        write(if place > 0 { "," } else { "" })?;
+        write(&best.to_string())?;
+    }
+    write(if is_list { "]" } else { "" })?;
+    Ok(text)
 }
 
 /// Writes an output as nested lists of JSON.

@@ -45,6 +45,9 @@ pub(crate) fn write(outputs: &[(&str, TensorRef<'_>)]) -> Result<Vec<u8>, Refusa
         let words = "the outputs have different numbers of rows, and a record is one row of each";
         return Err(Refusal::invalid(format!("{words}: accept application/json")));
     }
+    if outputs.iter().all(|(_, tensor)| tensor.bytes().is_empty()) {
+        return Err(Refusal::invalid("the outputs have no numbers, which make no records: accept application/json"));
+    }
     let mut to = Vec::new();
     for row in 0..count {
         let mut record = Record::default();
