@@ -316,6 +316,30 @@ def test_what_run_saved_for_random_numbers_is_checked_again(mx, capfd, tmp_path:
     assert done.status == 0 and "largest error 0" in done.out
 
 
+def test_what_run_saved_for_a_file_is_checked_with_that_file(mx, capfd, tmp_path: Path) -> None:
+    model, data, out = digits_in(tmp_path), tmp_path / "x.npz", tmp_path / "o.npz"
+    np.savez(data, data=digits(3)[0])
+    assert command(capfd, "run", model, data, "-o", out).status == 0
+    done = command(capfd, "check", model, "--data", data, "--golden", out)
+    assert done.status == 0 and "golden: digitsnet_dense0_fwd_output: largest error 0" in done.out, done
+    done = command(capfd, "check", model, *SHAPE, "--golden", out)
+    refused(done, 2, "o.npz' has outputs and no inputs; give the inputs by --data, an .npz with an array for each of")
+    # What is written of random numbers says so.
+    assert command(capfd, "run", model, "random", *SHAPE, "-o", out).status == 0
+    done = command(capfd, "check", model, *SHAPE, "--data", data, "--golden", out)
+    assert done.status == 0 and "largest error 0" in done.out, done
+
+
+def test_the_names_that_run_saved_are_not_taken_for_an_input_of_that_name(mx, capfd, tmp_path: Path) -> None:
+    mx.sym.exp(mx.sym.var("inputs"), name="e").save(str(tmp_path / "m-symbol.json"))
+    mx.nd.save(str(tmp_path / "m-0000.params"), {})
+    np.savez(tmp_path / "x.npz", inputs=np.ones((2, 3), "f4"))
+    model, out = tmp_path / "m", tmp_path / "o.npz"
+    assert command(capfd, "run", model, tmp_path / "x.npz", "--shape", "2,3", "-o", out).status == 0
+    done = command(capfd, "check", model, "--shape", "2,3", "--data", tmp_path / "x.npz", "--golden", out)
+    assert done.status == 0 and "e_output: largest error 0" in done.out, done
+
+
 def test_a_model_that_answers_with_nan_does_not_pass(mx, capfd, tmp_path: Path) -> None:
     prefix = tiny(tmp_path)
     values = mx.nd.load(f"{prefix}-0000.params")
