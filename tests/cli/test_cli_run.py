@@ -340,6 +340,20 @@ def test_the_names_that_run_saved_are_not_taken_for_an_input_of_that_name(mx, ca
     assert done.status == 0 and "e_output: largest error 0" in done.out, done
 
 
+@pytest.mark.parametrize("option", ["--atol=nan", "--atol=-1", "--rtol=inf", "--rtol=-0.5"])
+def test_an_error_that_is_allowed_is_a_number_that_is_not_negative(mx, capfd, tmp_path: Path, option: str) -> None:
+    done = command(capfd, "check", digits_in(tmp_path), *SHAPE, option)
+    refused(done, 2, f"{option.replace('=', ' is ')}; expected a finite number that is not negative")
+    assert done.out == "", "nothing ran"
+
+
+def test_no_error_may_be_allowed(mx, capfd, tmp_path: Path) -> None:
+    model = digits_in(tmp_path)
+    golden = ("--golden", DIGITS / "golden.npz", "--atol", "0", "--rtol", "0")
+    done = command(capfd, "check", model, *golden)
+    assert done.status == 1 and "more than is allowed" in done.out and done.err == "", done
+
+
 def test_a_model_that_answers_with_nan_does_not_pass(mx, capfd, tmp_path: Path) -> None:
     prefix = tiny(tmp_path)
     values = mx.nd.load(f"{prefix}-0000.params")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import shutil
 import time
 import zipfile
@@ -57,6 +58,9 @@ def main(args: argparse.Namespace) -> int:
             f"--against {args.against[0]} '{args.against[1]}': there is no such program; expected an interpreter of "
             "Python"
         )
+    for option in ("atol", "rtol"):
+        if (allowed := getattr(args, option)) is not None and not 0 <= allowed < math.inf:
+            raise UsageError(f"--{option} is {allowed:g}; expected a finite number that is not negative")
     for option in ("data", "golden"):
         if (file := getattr(args, option)) is not None and not Path(file).is_file():
             raise UsageError(f"there is no file '{file}' (--{option})")
@@ -243,6 +247,7 @@ def worst_error(found: Array, wanted: Array, atol: float, rtol: float) -> tuple[
     with np.errstate(invalid="ignore"):
         error = np.where(same, 0.0, np.abs(left - right))
     error = np.where(np.isnan(error), np.inf, error)
-    excess = np.where(same, 0.0, error / (atol + rtol * np.where(np.isfinite(right), np.abs(right), 0.0)))
+    with np.errstate(divide="ignore", invalid="ignore"):  # nothing may be allowed
+        excess = np.where(same, 0.0, error / (atol + rtol * np.where(np.isfinite(right), np.abs(right), 0.0)))
     place = np.unravel_index(int(np.argmax(excess)), excess.shape)
     return float(error.max()), bool((excess <= 1).all()), tuple(int(one) for one in place)
