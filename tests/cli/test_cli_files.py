@@ -149,6 +149,35 @@ def test_a_copy_on_integers_is_smaller_and_every_command_takes_it(mx, capfd, tmp
     refused(done, 1, "is int8; a model on 8-bit integers stays as it is")
 
 
+NO_PREFIX = "is no prefix of the names of files; expected one such as '{}'"
+
+
+@pytest.mark.parametrize(
+    ("prefix", "example"),
+    [("", "copy"), (".", "copy"), ("./", "copy"), ("/", "/copy"), ("..", "../copy"), ("made/", "made/copy")],
+)
+@pytest.mark.parametrize("words", ["convert {m}", "quantize {m} --data random --out"])
+def test_a_prefix_that_names_no_file_is_an_error_of_the_command_line(
+    mx, capfd, tmp_path: Path, monkeypatch, words: str, prefix: str, example: str
+) -> None:
+    (tmp_path / "here" / "made").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "here")
+    model = digits_in(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    done = command(capfd, *words.format(m=model).split(), prefix, *SHAPE)
+    refused(done, 2, f"OUT '{prefix}' {NO_PREFIX.format(example)}")
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("prefix", ["", ".", ".."])
+def test_lists_of_images_without_a_name_are_not_written(mx, capfd, tmp_path: Path, monkeypatch, prefix: str) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    picture(tmp_path / "here" / "one.png", np.zeros((8, 8), "uint8"))
+    refused(command(capfd, "im2rec", "--list", prefix, "."), 2, f"PREFIX '{prefix}' is no prefix of the names of files")
+    assert [path.name for path in tmp_path.iterdir()] == ["here"]
+
+
 def test_ctrl_c_leaves_no_half_written_records(mx, capfd, tmp_path: Path) -> None:
     (tmp_path / "images").mkdir()
     picture(tmp_path / "images" / "one.png", np.zeros((8, 8), "uint8"))

@@ -25,6 +25,7 @@ from ._inputs import Array, arrays_of_npz, has_label, random_arrays, shapes_in
 from ._model import Loaded, add_model_arguments, open_model
 from ._out import megabytes, note, print_json, shape_text
 from ._rewrite import Rewritten, rewritten
+from ._shapes import check_prefix
 from .check import worst_error
 from .run import called
 
@@ -117,6 +118,7 @@ def main(args: argparse.Namespace) -> int:
 
 def targets_of(prefix: str, force: bool, form: str = "params") -> tuple[Path, Path]:
     """The files of a copy, which can be written and are there only if they may be overwritten."""
+    check_prefix(prefix, "OUT")
     out = Path(prefix)
     folder = out.absolute().parent
     if not folder.is_dir():

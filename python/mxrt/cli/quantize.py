@@ -67,11 +67,12 @@ def main(args: argparse.Namespace) -> int:
     budget = _budget(args.budget)
     if args.samples is not None and args.samples < 1:
         raise UsageError(f"--samples is {args.samples}; expected a positive number")
-    page = folder_of(args.html, "--html") if args.html else None
+    page = folder_of(args.html, "--html") if args.html is not None else None
     model = open_model(args, shapes_in([args.data]))
-    symbol, _ = targets_of(args.out or f"{model.files.name}-int8", args.force)
+    symbol, _ = targets_of(f"{model.files.name}-int8" if args.out is None else args.out, args.force)
     arrays = _samples(args, model)
-    labels = _labels(args.labels or args.data, args.samples) if args.labels or has_label(args.data) else None
+    file = args.data if args.labels is None and has_label(args.data) else args.labels
+    labels = None if file is None else _labels(file, args.samples)
     # Samples that do not fit end here, with the name of their file.
     called(model, {name: value[:1] for name, value in arrays[0].items()}, args.data)
     with Progress("layers", None, shown=not args.json) as progress:
