@@ -7,6 +7,7 @@ import io
 import json
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -83,7 +84,7 @@ def test_nobody_says_what_is_done_with_images_is_said_once(mx, capfd, tmp_path: 
     assert done.err.count("--preprocess") == 2 and done.err.count("\n") == 1
 
 
-@pytest.mark.parametrize("kind", ["npy", "npz", "csv", "rec", "one row", "- npy", "- csv"])
+@pytest.mark.parametrize("kind", ["npy", "npz", "csv", "rec", "one row", "- npy", "- csv", "- rec"])
 def test_arrays_tables_and_records_are_answered_row_by_row(mx, capfd, tmp_path: Path, kind: str, monkeypatch) -> None:
     values, labels = digits(5)
     path = tmp_path / f"x.{kind.split()[-1]}"
@@ -110,6 +111,38 @@ def test_arrays_tables_and_records_are_answered_row_by_row(mx, capfd, tmp_path: 
     done = command(capfd, "run", digits_in(tmp_path), word, *RAW, *SHAPE, "--json")
     assert done.status == 0, done
     assert best(done.json) == labels.tolist()
+    if kind.endswith("rec"):
+        name = "the standard input" if kind == "- rec" else str(path)
+        assert [one["input"] for one in done.json["results"]] == [f"{name}[{number}]" for number in range(5)]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"hello\nworld\n", "is no input: it begins with b'hello\\nwo'; expected a JPEG, PNG, .npy"),
+        (b"\x00\x01\x02", "is no input: it begins with b'\\x00\\x01\\x02'"),
+        (b"1,2\nred,green\n", "'the standard input', line 2: 'red,green' is no row of numbers with commas"),
+        (b"", "the standard input is empty; expected a JPEG, PNG, .npy, .npz, .csv or .rec file: redirect one"),
+        ((0xCED7230A).to_bytes(4, "little") + b"\xff" * 7, "the standard input"),
+    ],
+)
+def test_a_standard_input_that_is_no_input_is_said(mx, capfd, tmp_path: Path, content, words: str, monkeypatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    done = command(capfd, "run", digits_in(tmp_path), "-")  # of a shape that nobody says
+    refused(done, 1, words)
+    assert tempfile.gettempdir() not in done.err.replace(str(tmp_path), ""), done.err
+
+
+def test_rows_of_numbers_for_an_input_of_unknown_shape_need_it(mx, capfd, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"1,2,3\n")))
+    refused(command(capfd, "run", digits_in(tmp_path), "-"), 2, "whose shape is not known: --shape says it")
+
+
+@pytest.mark.parametrize(("redirected", "words"), [("<&-", "is empty"), ("0>/dev/null", "cannot be read")])
+def test_a_standard_input_that_is_closed_is_said(mx, tmp_path: Path, redirected: str, words: str) -> None:
+    done = run(["bash", "-c", f"mxrt run {digits_in(tmp_path)} - --shape 1,1,8,8 {redirected}"])
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1), done
+    assert f"mxrt run: the standard input {words}" in done.stderr and "expected a JPEG" in done.stderr, done
 
 
 def test_all_outputs_are_saved_by_name(mx, capfd, tmp_path: Path) -> None:
@@ -180,11 +213,17 @@ def test_a_table_for_a_model_of_unknown_shape_has_the_columns_of_its_first_row(m
     refused(command(capfd, "run", model, tmp_path / "x.csv"), 1, "no rows; expected lines of numbers with commas")
 
 
-def test_a_table_that_a_spreadsheet_wrote_is_read(mx, capfd, tmp_path: Path) -> None:
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("place", ["file", "standard input"])
+def test_a_table_that_a_spreadsheet_wrote_is_read(
+    mx, capfd, tmp_path: Path, encoding: str, place: str, monkeypatch
+) -> None:
     values, labels = digits(2)
-    rows = "\r\n".join(",".join(map(str, row.ravel())) for row in values)
-    (tmp_path / "x.csv").write_bytes(b"\xef\xbb\xbf" + rows.encode())
-    done = command(capfd, "run", digits_in(tmp_path), tmp_path / "x.csv", *SHAPE, "--json")
+    content = "\r\n".join(",".join(map(str, row.ravel())) for row in values).encode(encoding)
+    (tmp_path / "x.csv").write_bytes(content)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    word = "-" if place == "standard input" else tmp_path / "x.csv"
+    done = command(capfd, "run", digits_in(tmp_path), word, *SHAPE, "--json")
     assert (done.status, best(done.json)) == (0, labels.tolist())
 
 
