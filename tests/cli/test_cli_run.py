@@ -227,6 +227,22 @@ def test_a_table_that_a_spreadsheet_wrote_is_read(
     assert (done.status, best(done.json)) == (0, labels.tolist())
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_labels_and_notes_that_an_editor_wrote_are_read(mx, capfd, tmp_path: Path, images, encoding: str) -> None:
+    model = digits_in(tmp_path)
+    (tmp_path / "synset.txt").write_text("".join(f"digit {number}\n" for number in range(10)), encoding)
+    (tmp_path / "preprocess.json").write_text('{"size": [8, 8], "grey": true, "scale": 0.00392156862745098}', encoding)
+    done = command(capfd, "run", model, *images, *SHAPE, "--json")
+    assert done.status == 0, done
+    assert [one["outputs"]["digitsnet_dense0_fwd_output"]["top"][0][0]["label"] for one in done.json["results"]] == [
+        f"digit {number}" for number in digits(6)[1]
+    ]
+    (tmp_path / "classes.txt").write_text("\n".join(map(str, digits(6)[1])), encoding)
+    words = ("--data", images[0].parent, "--labels", tmp_path / "classes.txt", "--out", tmp_path / "made")
+    done = command(capfd, "quantize", model, *words, *SHAPE, "--json")
+    assert (done.status, done.json["before"]) == (0, 1), done
+
+
 def test_inputs_that_are_not_there_are_named(mx, capfd, tmp_path: Path) -> None:
     prefix = digits_in(tmp_path)
     refused(command(capfd, "run", prefix, "no.png", *SHAPE), 2, "there is no file 'no.png'")

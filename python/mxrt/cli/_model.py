@@ -297,6 +297,6 @@ def note(folder: Path, name: str) -> Any:
     if path.stat().st_size > _LARGEST_NOTE:
         raise ModelError(f"'{path}' has more than {_LARGEST_NOTE} bytes; expected a short JSON file")
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
         raise ModelError(f"'{path}' is no JSON: {error}") from None

@@ -18,7 +18,7 @@ from ..base import MXNetError
 from ..ndarray import array
 from ._errors import GOOD, ModelError, UsageError
 from ._images import add_preprocess_arguments, input_of_image, preprocess_of
-from ._inputs import arrays_of_npz, has_label, items_of, shapes_in
+from ._inputs import arrays_of_npz, has_label, items_of, shapes_in, text_of
 from ._model import Loaded, add_model_arguments, open_model
 from ._out import counted, megabytes, note, print_json, style, table
 from ._shapes import folder_of
@@ -151,8 +151,8 @@ def _labels(file: str, samples: int | None) -> np.ndarray[Any, Any]:
         elif path.suffix == ".npy":
             labels = np.load(path, allow_pickle=False).reshape(-1)
         else:
-            labels = np.array([_class_number(word) for word in path.read_text().split()])
-    except (ValueError, OSError, UnicodeDecodeError) as error:
+            labels = np.array([_class_number(word) for word in text_of(path.read_bytes()).split()])
+    except (ValueError, OSError) as error:
         raise ModelError(f"--labels '{file}': {error}; expected one class number for each sample") from None
     return labels if samples is None else labels[:samples]
 

@@ -20,7 +20,7 @@ from ..base import MXNetError
 from ..ndarray import from_numpy
 from ._errors import BAD, GOOD, CommandError, ModelError, UsageError
 from ._images import add_preprocess_arguments, input_of_image, preprocess_of
-from ._inputs import Item, items_of, shapes_in
+from ._inputs import Item, items_of, shapes_in, text_of
 from ._model import Loaded, add_model_arguments, open_model
 from ._out import counted, note, print_json
 from ._shapes import folder_of
@@ -261,7 +261,7 @@ def _labels(said: str | None, folder: Path) -> _Labels | None:
         if path.is_file():
             if path.stat().st_size > _LARGEST_LABELS:
                 raise ModelError(f"'{path}' has more than {_LARGEST_LABELS} bytes; expected a label a line")
-            return _Labels(path, path.read_text(encoding="utf-8", errors="replace").splitlines())
+            return _Labels(path, text_of(path.read_bytes()).splitlines())
     if said is not None:
         raise UsageError(f"there is no file '{said}' (--labels)")
     return None
