@@ -114,6 +114,34 @@ def test_samples_that_do_not_fit_a_model_are_named_by_quantize(mx, capfd, tmp_pa
     assert [one.name for one in tmp_path.iterdir() if one.name.startswith("made")] == []
 
 
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("int8", "the model is quantized already: _contrib_quantize_v2 'data_quantize' is on 8-bit integers"),
+        ("half", "layer 'fc' computes in float16, and 8-bit integers are made of layers in float32; give the model in"),
+        ("pool", "no layer of the model can be quantized; expected at least one FullyConnected"),
+    ],
+)
+def test_a_model_that_cannot_be_quantized_is_named_with_the_reason_and_nothing_is_written(
+    mx, capfd, tmp_path: Path, name: str, words: str
+) -> None:
+    data, half = mx.sym.var("data"), {"dtype": "float16"}
+    graph, held = {
+        "int8": (mx.sym.contrib.quantize_v2(data, name="data_quantize")[0], {}),
+        "half": (
+            mx.sym.FullyConnected(mx.sym.cast(data, **half), num_hidden=1, name="fc"),
+            {"arg:fc_weight": mx.nd.ones((1, 64), **half), "arg:fc_bias": mx.nd.ones(1, **half)},
+        ),
+        "pool": (mx.sym.Pooling(data, kernel=(2, 2), name="p"), {}),
+    }[name]
+    graph.save(str(tmp_path / "m-symbol.json"))
+    mx.nd.save(str(tmp_path / "m-0000.params"), held)
+    np.save(tmp_path / "x.npy", np.ones((2, 1, 8, 8), "f4"))
+    words_of = ("quantize", tmp_path / "m", *SHAPE, "--data", tmp_path / "x.npy", "--out", tmp_path / "made")
+    refused(command(capfd, *words_of), 1, words, "[MX-MODEL]")
+    assert not list(tmp_path.glob("made*"))
+
+
 def test_the_labels_of_an_npz_give_quantize_an_accuracy(mx, capfd, tmp_path: Path) -> None:
     values, labels = digits(40)
     np.savez(tmp_path / "x.npz", data=values, label=labels)
