@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _temporary, ndarray
+from ._whole import whole_model
 from .base import MXNetTypeError, MXNetValueError, dtype_name
 from .context import cpu
 from .contrib import _calibration, _quantize_graph, _stored_weights, quantization
@@ -60,11 +61,14 @@ class Model:
         return symbol.bind(cpu(), {**known, **own}, aux_states=auxs, grad_req="null")
 
     def save(self, prefix: str | os.PathLike[str]) -> None:
-        """Writes PREFIX-symbol.json and PREFIX-0000.params, which run here and in MXNet 1.9.1."""
+        """Writes PREFIX-symbol.json and PREFIX-0000.params, which run here and in MXNet 1.9.1: both
+        or, where one cannot be written, neither.
+        """
         prefix = os.fspath(prefix)
-        self.symbol.save(f"{prefix}-symbol.json")
         arrays = {f"arg:{k}": v for k, v in self.args.items()} | {f"aux:{k}": v for k, v in self.auxs.items()}
-        ndarray.save(f"{prefix}-0000.params", arrays)
+        with whole_model(f"{prefix}-symbol.json", f"{prefix}-0000.params") as (graph, numbers):
+            self.symbol.save(str(graph))
+            ndarray.save(str(numbers), arrays)
 
     @property
     def bytes(self) -> int:

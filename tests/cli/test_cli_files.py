@@ -81,6 +81,27 @@ def test_a_copy_that_cannot_be_written_leaves_the_older_one(mx, capfd, tmp_path:
     assert (tmp_path / "made-0000.params").read_bytes() == b"older"
 
 
+def test_a_quantized_copy_that_cannot_be_written_leaves_both_files_of_the_older_one(mx, capfd, tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", data=digits(4)[0])
+    words = ("quantize", digits_in(tmp_path), "--data", tmp_path / "x.npz", "--out", tmp_path / "made")
+    assert command(capfd, *words).status == 0
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    (tmp_path / "made-symbol.json").write_text("older")
+    # The graph has room, and the parameters have none.
+    most = len(before["made-0000.params"]) - 1
+    assert len(before["made-symbol.json"]) < most
+    program = (
+        "import resource, signal, sys; from mxrt.cli._main import main; "
+        f"signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, ({most}, {most})); "
+        "sys.exit(main(sys.argv[1:]))"
+    )
+    done = run([sys.executable, "-B", "-c", program, *map(str, words), "--force"])
+    last = done.stderr.splitlines()[-1]
+    assert done.returncode == 1 and "made-0000.params' failed: File too large; nothing was saved" in last, done
+    after = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert after == {**before, "made-symbol.json": b"older"}
+
+
 @pytest.mark.parametrize(
     ("arrays", "words"),
     [
