@@ -345,7 +345,8 @@ def _of_records(
             path.write_bytes(read())
         except OSError as error:
             raise ModelError(
-                f"records of {name} cannot be kept in '{folder.parent}': {error.strerror}; TMPDIR names another folder"
+                f"records of {name} cannot be kept in '{folder.parent}': {error.strerror}; free some space there, "
+                "or name another folder by TMPDIR"
             ) from None
         try:
             yield from _of_record_file(str(path), name, only, image)

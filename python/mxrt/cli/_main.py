@@ -149,7 +149,7 @@ def _advised(text: str) -> str:
     """A sentence with what to do where a place cannot be written."""
     text = _temporary.shown(text)
     for words, advice in _ADVICE.items():
-        if words in text:
+        if words in text and "TMPDIR" not in text:
             sentence, bracket, code = text.rpartition(" [")
             return f"{sentence}; {advice}{bracket}{code}" if bracket else f"{text}; {advice}"
     return text

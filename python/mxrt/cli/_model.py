@@ -152,7 +152,8 @@ def _in_folder(folder: Path, said: str, epoch: int | None, nested: bool = False)
     if len(symbols) > 1:
         names = ", ".join(str(path.relative_to(folder)) for path in symbols[:8])
         more = ", ..." if len(symbols) > 8 else ""
-        raise UsageError(f"'{said}' holds {len(symbols)} models ({names}{more}); name the symbol file of one of them")
+        todo = "name" if Path(said).is_dir() else "unpack it, and name"
+        raise UsageError(f"'{said}' holds {len(symbols)} models ({names}{more}); {todo} the symbol file of one of them")
     from ._archive import is_zip, unpack
 
     # What SageMaker's linear learner and factorization machines write is an archive in an archive.
