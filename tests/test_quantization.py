@@ -485,6 +485,25 @@ def test_wrong_data_and_budgets_are_named(mx, data: Any, options: dict[str, Any]
         mx.quantize(network(mx), data, **options)
 
 
+def test_a_model_that_cannot_be_quantized_is_named_with_the_reason(mx) -> None:
+    data = mx.nd.ones((2, 1, 8, 8))
+    quantized = mx.quantize(network(mx), data).net
+    with pytest.raises(ValueError, match=r"is quantized already: _contrib_quantize_v2 'data_quantize' is on 8-bit"):
+        mx.quantize(quantized, data)
+    half = network(mx)
+    half.cast("float16")
+    words = "layer 'digitsnet_conv0_fwd' computes in float16, and 8-bit integers are made of layers in float32"
+    with pytest.raises(ValueError, match=words):
+        mx.quantize(half, data.astype("float16"))
+    pool = mx.gluon.nn.HybridSequential()
+    pool.add(mx.gluon.nn.MaxPool2D(), mx.gluon.nn.PReLU())
+    pool.initialize()
+    with pytest.raises(ValueError, match="no layer of the model can be quantized; expected at least one FullyConn"):
+        mx.quantize(pool, data)
+    # In this mode it can be, without a layer of products.
+    assert mx.quantize(pool, data, quantize_mode="full").report["layers"] == []
+
+
 def test_a_quantized_network_gets_first_values_of_its_own_types(mx) -> None:
     symbol = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=3, name="fc")
     args = {"fc_weight": mx.nd.ones((3, 4)), "fc_bias": mx.nd.ones(3)}

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _temporary, ndarray
-from .base import MXNetTypeError, MXNetValueError
+from ._whole import whole_model
+from .base import MXNetTypeError, MXNetValueError, dtype_name
 from .context import cpu
 from .contrib import _calibration, _quantize_graph, _stored_weights, quantization
-from .io import DataDesc
+from .contrib._quantize_graph import Node
 from .ndarray import NDArray
 from .symbol import Group, Symbol
 
@@ -60,11 +61,14 @@ class Model:
         return symbol.bind(cpu(), {**known, **own}, aux_states=auxs, grad_req="null")
 
     def save(self, prefix: str | os.PathLike[str]) -> None:
-        """Writes PREFIX-symbol.json and PREFIX-0000.params, which run here and in MXNet 1.9.1."""
+        """Writes PREFIX-symbol.json and PREFIX-0000.params, which run here and in MXNet 1.9.1: both
+        or, where one cannot be written, neither.
+        """
         prefix = os.fspath(prefix)
-        self.symbol.save(f"{prefix}-symbol.json")
         arrays = {f"arg:{k}": v for k, v in self.args.items()} | {f"aux:{k}": v for k, v in self.auxs.items()}
-        ndarray.save(f"{prefix}-0000.params", arrays)
+        with whole_model(f"{prefix}-symbol.json", f"{prefix}-0000.params") as (graph, numbers):
+            self.symbol.save(str(graph))
+            ndarray.save(str(numbers), arrays)
 
     @property
     def bytes(self) -> int:
@@ -132,8 +136,7 @@ def quantize(
 ) -> Quantized:
     """``mx.quantize``."""
     batches = _batches_of(data)
-    described = [DataDesc(f"data{i}", array.shape) for i, array in enumerate(batches[0])]
-    sym, args, auxs, inputs = quantization._export(net, described)
+    sym, args, auxs, inputs = quantization._export(net, batches[0])
     labels = None
     if len(batches[0]) > len(inputs):
         labels = np.concatenate([batch[len(inputs)].asnumpy().reshape(-1) for batch in batches])
@@ -178,6 +181,7 @@ def quantize_model(
     samples = sum(next(iter(batch.values())).shape[0] for batch in batches)
     if labels is not None and len(labels) != samples:
         raise MXNetValueError(f"there are {len(labels)} labels for {samples} samples; give one class number for each")
+    _refuse_quantized(model.symbol)
     search = _Search(model, batches, labels, calib_mode, quantize_mode, list(excluded))
     layers = search.layers(step)
     kept = search.kept(layers, budget)
@@ -196,6 +200,22 @@ def quantize_model(
         "layers": layers,
     }
     return Quantized(made, report)
+
+
+def _refuse_quantized(symbol: Symbol) -> None:
+    """MXNetValueError for a model that is on 8-bit integers."""
+    for node in _quantize_graph.order(_quantize_graph.read(symbol)):
+        if "quantize" in node.op or node.flag("quantized"):
+            raise MXNetValueError(
+                f"the model is quantized already: {node.op} '{node.name}' is on 8-bit integers; give the float32 model "
+                "that it was made of"
+            )
+
+
+def _layers_in(node: Node) -> list[str]:
+    """The names of the model's own layers that a node computes."""
+    inner = [one["name"] for graph in node.subgraphs for one in graph["nodes"] if one["op"] != "null"]
+    return inner or [node.name]
 
 
 class _Search:
@@ -222,6 +242,7 @@ class _Search:
             raise MXNetValueError(f"labels need a model of classes; its output has shape {first.shape}")
         self.before = self.score(model)
         _, self.names = self._quantized_symbol([])
+        self.able = self._able()
         self.ranges = self._calibrated(calib_mode)
 
     def _check_answers(self) -> None:
@@ -230,6 +251,39 @@ class _Search:
                 _calibration._numbers(name, value)
             for name, values in zip(self.fused.symbol.list_outputs(), answer, strict=True):
                 _calibration._numbers(name, values)
+
+    def _able(self) -> list[Node]:
+        """The layers that can be quantized, in the order of the graph.
+
+        MXNetValueError where there is nothing to quantize, and for a layer that does not compute in
+        float32.
+        """
+        graph = _quantize_graph.order(_quantize_graph.read(self._quantized_symbol([])[0]))
+        chosen = {node.name.removeprefix("quantized_") for node in graph if node.name.startswith("quantized_")}
+        if not chosen:
+            raise MXNetValueError(
+                "no layer of the model can be quantized; expected at least one FullyConnected, LSTM, or Convolution in "
+                "two or three dimensions"
+            )
+        nodes = _quantize_graph.order(_quantize_graph.read(self.fused.symbol))
+        able = [node for node in nodes if node.op in _quantize_graph.MUST and node.name in chosen]
+        types = self._types()
+        for node in able:
+            if (kind := types.get(node.output_name(0), "float32")) != "float32":
+                raise MXNetValueError(
+                    f"layer '{_layers_in(node)[0]}' computes in {kind}, and 8-bit integers are made of layers in "
+                    "float32; give the model in float32"
+                )
+        return able
+
+    def _types(self) -> dict[str, str]:
+        """The element types of the results of layers, by their names."""
+        internals = self.fused.symbol.get_internals()
+        known = {name: one.dtype for name, one in {**self.fused.args, **self.batches[0]}.items()}
+        arguments = internals.list_arguments()
+        _, found, _ = internals.infer_type_partial(**{k: v for k, v in known.items() if k in arguments})
+        named = zip(internals.list_outputs(), found or (), strict=False)
+        return {name: dtype_name(one) for name, one in named if one is not None}
 
     def _calibrated(self, calib_mode: str) -> dict[str, tuple[float, float]]:
         collector = quantization._collector(calib_mode, "auto", self.names, None, None)
@@ -287,21 +341,16 @@ class _Search:
 
     def layers(self, step: Callable[[], None]) -> list[dict[str, Any]]:
         """The cost of each layer that can be quantized, in the order of the graph."""
-        nodes = _quantize_graph.order(_quantize_graph.read(self.fused.symbol))
-        graph = _quantize_graph.order(_quantize_graph.read(self._quantized_symbol([])[0]))
-        chosen = {node.name.removeprefix("quantized_") for node in graph if node.name.startswith("quantized_")}
-        able = [node for node in nodes if node.op in _quantize_graph.MUST and node.name in chosen]
-        noise = self._noise([node.output_name(0) for node in able])
+        noise = self._noise([node.output_name(0) for node in self.able])
         found = []
-        for node in able:
-            alone = self.quantized([other.name for other in able if other is not node], "smart")
+        for node in self.able:
+            alone = self.quantized([other.name for other in self.able if other is not node], "smart")
             low, high = self.ranges.get(node.output_name(0), (math.nan, math.nan))
             clipped, ratio = noise[node.output_name(0)]
-            inner = [one["name"] for graph in node.subgraphs for one in graph["nodes"] if one["op"] != "null"]
             found.append(
                 {
                     "name": node.name,
-                    "layers": inner or [node.name],
+                    "layers": _layers_in(node),
                     "operator": node.op,
                     "range": [low, high],
                     "clipped": clipped,

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from . import _temporary
+from .base import MXNetDataError
 
-__all__ = ["whole"]
+__all__ = ["whole", "whole_model"]
 
 # Characters of a name that the unfinished file has: names may be as long as the file system allows.
 _NAME_CHARS = 40
@@ -34,3 +35,19 @@ def whole(target: str | os.PathLike[str]) -> Iterator[Path]:
         if place.exists():
             shutil.copymode(place, unfinished)
         unfinished.replace(place)
+
+
+@contextlib.contextmanager
+def whole_model(symbol: str | os.PathLike[str], params: str | os.PathLike[str]) -> Iterator[tuple[Path, Path]]:
+    """The paths of the two files of a model to write, as that of :func:`whole`.
+
+    Both take their places, or neither. Errors have the names that the files will have.
+    """
+    with whole(params) as numbers, whole(symbol) as graph:
+        try:
+            yield graph, numbers
+        except MXNetDataError as error:
+            text = error.message.replace(str(numbers), str(params)).replace(str(graph), str(symbol))
+            raise type(error)(f"{text}; nothing was saved") from None
+        except OSError as error:
+            raise MXNetDataError(f"'{params}' cannot be written: {error.strerror}; nothing was saved") from None

@@ -21,7 +21,7 @@ from ._whole import whole
 from .base import MXNetDataError, MXNetError
 from .cli._errors import BAD, GOOD, UsageError
 from .cli._out import print_json
-from .cli._shapes import folder_of
+from .cli._shapes import check_prefix, folder_of
 
 __all__ = ["add_arguments", "main", "make_lists", "make_records"]
 
@@ -243,6 +243,8 @@ def main(args: argparse.Namespace) -> int:
     """Runs the command; 1 if images were left out."""
     if args.resize < 0:
         raise UsageError(f"--resize is {args.resize}; expected a number of pixels, or 0 for none")
+    if args.list:
+        check_prefix(args.prefix.rstrip(os.sep), "PREFIX")
     args.prefix, args.root = os.path.abspath(args.prefix), os.path.abspath(args.root)
     if args.list:
         try:

@@ -133,6 +133,37 @@ def test_a_folder_that_cannot_be_written_is_named(mx, capfd, tmp_path: Path, nam
     assert place in done.err.splitlines()[-1] and "Traceback" not in done.err, done
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("run {m} random -o", "--output is empty; expected the name of a file"),
+        ("run {m} random --labels", "there is no file '' (--labels)"),
+        ("quantize {m} --data random --labels", "there is no file '' (--labels)"),
+        ("quantize {m} --data random --html", "--html is empty"),
+        ("profile {m} --trace", "--trace is empty"),
+        ("plan {m} --html", "--html is empty"),
+        ("bench {m} --save", "--save is empty"),
+        ("bench {m} --compare", "there is no file '' (--compare)"),
+        ("bench {m} --plot", "--plot '': the name says the format"),
+        ("tune {m} --table", "--table is empty"),
+        ("check {m} --data", "there is no file '' (--data)"),
+        ("convert {m} copy --data", "there is no file '' (--data)"),
+    ],
+)
+def test_a_name_that_is_empty_as_that_of_an_unset_variable_is_refused(
+    mx, capfd, tmp_path: Path, monkeypatch, words: str, said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = command(capfd, *words.format(m=tiny(tmp_path)).split(), "", *SHAPE)
+    refused(done, 2, said)
+    assert done.out == "", "nothing ran"
+
+
+def test_a_folder_is_no_file_to_write(mx, capfd, tmp_path: Path) -> None:
+    done = command(capfd, "run", tiny(tmp_path), "random", *SHAPE, "-o", f"{tmp_path}/made/")
+    refused(done, 2, f"--output '{tmp_path}/made/' is a folder; expected the name of a file")
+
+
 @pytest.fixture(scope="module")
 def place(tmp_path_factory) -> Path:
     """A folder with what the examples of commands name."""

@@ -81,6 +81,27 @@ def test_a_copy_that_cannot_be_written_leaves_the_older_one(mx, capfd, tmp_path:
     assert (tmp_path / "made-0000.params").read_bytes() == b"older"
 
 
+def test_a_quantized_copy_that_cannot_be_written_leaves_both_files_of_the_older_one(mx, capfd, tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", data=digits(4)[0])
+    words = ("quantize", digits_in(tmp_path), "--data", tmp_path / "x.npz", "--out", tmp_path / "made")
+    assert command(capfd, *words).status == 0
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    (tmp_path / "made-symbol.json").write_text("older")
+    # The graph has room, and the parameters have none.
+    most = len(before["made-0000.params"]) - 1
+    assert len(before["made-symbol.json"]) < most
+    program = (
+        "import resource, signal, sys; from mxrt.cli._main import main; "
+        f"signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, ({most}, {most})); "
+        "sys.exit(main(sys.argv[1:]))"
+    )
+    done = run([sys.executable, "-B", "-c", program, *map(str, words), "--force"])
+    last = done.stderr.splitlines()[-1]
+    assert done.returncode == 1 and "made-0000.params' failed: File too large; nothing was saved" in last, done
+    after = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert after == {**before, "made-symbol.json": b"older"}
+
+
 @pytest.mark.parametrize(
     ("arrays", "words"),
     [
@@ -112,6 +133,34 @@ def test_samples_that_do_not_fit_a_model_are_named_by_quantize(mx, capfd, tmp_pa
     done = command(capfd, "quantize", model, "--out", tmp_path / "made", "--data", tmp_path / "x.npy")
     refused(done, 1, "x.npy", "wanted (1, 1, 8, 8)")
     assert [one.name for one in tmp_path.iterdir() if one.name.startswith("made")] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("int8", "the model is quantized already: _contrib_quantize_v2 'data_quantize' is on 8-bit integers"),
+        ("half", "layer 'fc' computes in float16, and 8-bit integers are made of layers in float32; give the model in"),
+        ("pool", "no layer of the model can be quantized; expected at least one FullyConnected"),
+    ],
+)
+def test_a_model_that_cannot_be_quantized_is_named_with_the_reason_and_nothing_is_written(
+    mx, capfd, tmp_path: Path, name: str, words: str
+) -> None:
+    data, half = mx.sym.var("data"), {"dtype": "float16"}
+    graph, held = {
+        "int8": (mx.sym.contrib.quantize_v2(data, name="data_quantize")[0], {}),
+        "half": (
+            mx.sym.FullyConnected(mx.sym.cast(data, **half), num_hidden=1, name="fc"),
+            {"arg:fc_weight": mx.nd.ones((1, 64), **half), "arg:fc_bias": mx.nd.ones(1, **half)},
+        ),
+        "pool": (mx.sym.Pooling(data, kernel=(2, 2), name="p"), {}),
+    }[name]
+    graph.save(str(tmp_path / "m-symbol.json"))
+    mx.nd.save(str(tmp_path / "m-0000.params"), held)
+    np.save(tmp_path / "x.npy", np.ones((2, 1, 8, 8), "f4"))
+    words_of = ("quantize", tmp_path / "m", *SHAPE, "--data", tmp_path / "x.npy", "--out", tmp_path / "made")
+    refused(command(capfd, *words_of), 1, words, "[MX-MODEL]")
+    assert not list(tmp_path.glob("made*"))
 
 
 def test_the_labels_of_an_npz_give_quantize_an_accuracy(mx, capfd, tmp_path: Path) -> None:
@@ -147,6 +196,35 @@ def test_a_copy_on_integers_is_smaller_and_every_command_takes_it(mx, capfd, tmp
     assert done.status == 0 and done.json["outputs"][0]["largest_error"] == 0, done
     done = command(capfd, "convert", made, tmp_path / "half", "--float16", *SHAPE)
     refused(done, 1, "is int8; a model on 8-bit integers stays as it is")
+
+
+NO_PREFIX = "is no prefix of the names of files; expected one such as '{}'"
+
+
+@pytest.mark.parametrize(
+    ("prefix", "example"),
+    [("", "copy"), (".", "copy"), ("./", "copy"), ("/", "/copy"), ("..", "../copy"), ("made/", "made/copy")],
+)
+@pytest.mark.parametrize("words", ["convert {m}", "quantize {m} --data random --out"])
+def test_a_prefix_that_names_no_file_is_an_error_of_the_command_line(
+    mx, capfd, tmp_path: Path, monkeypatch, words: str, prefix: str, example: str
+) -> None:
+    (tmp_path / "here" / "made").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "here")
+    model = digits_in(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    done = command(capfd, *words.format(m=model).split(), prefix, *SHAPE)
+    refused(done, 2, f"OUT '{prefix}' {NO_PREFIX.format(example)}")
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("prefix", ["", ".", ".."])
+def test_lists_of_images_without_a_name_are_not_written(mx, capfd, tmp_path: Path, monkeypatch, prefix: str) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    picture(tmp_path / "here" / "one.png", np.zeros((8, 8), "uint8"))
+    refused(command(capfd, "im2rec", "--list", prefix, "."), 2, f"PREFIX '{prefix}' is no prefix of the names of files")
+    assert [path.name for path in tmp_path.iterdir()] == ["here"]
 
 
 def test_ctrl_c_leaves_no_half_written_records(mx, capfd, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import gzip
 import io
 import os
 import stat
@@ -225,6 +227,44 @@ def test_an_archive_that_unpacks_to_too_much_is_refused(mx, tmp_path: Path, pack
         assert sum(one.stat().st_size for one in unpack(path, 6_000_000).iterdir()) == 6_000_000
     finally:
         remove_all()
+
+
+@pytest.mark.parametrize("call", ["open", "mkdir"])
+def test_a_full_folder_of_temporary_files_is_named_with_what_names_another(
+    capfd, tmp_path: Path, monkeypatch, call: str
+) -> None:
+    path = zipped(tmp_path / "m.zip", {"inner/": b"", "inner/a-symbol.json": SYMBOL})
+    real = getattr(Path, call)
+
+    def full(self, *args, **kwargs):
+        if "x" in str(args[:1]) or kwargs.get("parents"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self))
+        return real(self, *args, **kwargs)
+
+    monkeypatch.setattr(Path, call, full)
+    done = command(capfd, "inspect", path)
+    words = (
+        f"'{path}' cannot be unpacked into '{tempfile.gettempdir()}': No space left on device; free some space there"
+    )
+    refused(done, 1, words, "there, or name another folder by TMPDIR [MX-MODEL]")
+
+
+def test_two_models_in_an_archive_are_named_with_what_works(capfd, tmp_path: Path) -> None:
+    files = {"a-symbol.json": SYMBOL, "a-0000.params": PARAMS, "b-symbol.json": SYMBOL, "b-0000.params": PARAMS}
+    words = "holds 2 models (a-symbol.json, b-symbol.json); {}name the symbol file of one of them [MX-USAGE]"
+    refused(command(capfd, "inspect", zipped(tmp_path / "m.zip", files)), 2, words.format("unpack it, and "))
+    (tmp_path / "m").mkdir()
+    for name, content in files.items():
+        (tmp_path / "m" / name).write_bytes(content)
+    refused(command(capfd, "inspect", tmp_path / "m"), 2, words.format(""))
+
+
+def test_an_archive_that_is_damaged_in_the_middle_of_a_file_is_named(capfd, tmp_path: Path) -> None:
+    content = tarred(tmp_path / "m.tar", {"a-symbol.json": bytes(30_000)}, "w").read_bytes()
+    first = bytearray(gzip.compress(content[:20_000]))
+    first[-6] ^= 1  # of its checksum
+    (tmp_path / "m.tar.gz").write_bytes(first + gzip.compress(content[20_000:]))
+    refused(command(capfd, "inspect", tmp_path / "m.tar.gz"), 1, "m.tar.gz' is a damaged archive", "download it again")
 
 
 @pytest.mark.parametrize("pack", [zipped, tarred])

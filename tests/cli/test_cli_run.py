@@ -7,6 +7,7 @@ import io
 import json
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -83,7 +84,7 @@ def test_nobody_says_what_is_done_with_images_is_said_once(mx, capfd, tmp_path: 
     assert done.err.count("--preprocess") == 2 and done.err.count("\n") == 1
 
 
-@pytest.mark.parametrize("kind", ["npy", "npz", "csv", "rec", "one row", "- npy", "- csv"])
+@pytest.mark.parametrize("kind", ["npy", "npz", "csv", "rec", "one row", "- npy", "- csv", "- rec"])
 def test_arrays_tables_and_records_are_answered_row_by_row(mx, capfd, tmp_path: Path, kind: str, monkeypatch) -> None:
     values, labels = digits(5)
     path = tmp_path / f"x.{kind.split()[-1]}"
@@ -110,6 +111,38 @@ def test_arrays_tables_and_records_are_answered_row_by_row(mx, capfd, tmp_path: 
     done = command(capfd, "run", digits_in(tmp_path), word, *RAW, *SHAPE, "--json")
     assert done.status == 0, done
     assert best(done.json) == labels.tolist()
+    if kind.endswith("rec"):
+        name = "the standard input" if kind == "- rec" else str(path)
+        assert [one["input"] for one in done.json["results"]] == [f"{name}[{number}]" for number in range(5)]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"hello\nworld\n", "is no input: it begins with b'hello\\nwo'; expected a JPEG, PNG, .npy"),
+        (b"\x00\x01\x02", "is no input: it begins with b'\\x00\\x01\\x02'"),
+        (b"1,2\nred,green\n", "'the standard input', line 2: 'red,green' is no row of numbers with commas"),
+        (b"", "the standard input is empty; expected a JPEG, PNG, .npy, .npz, .csv or .rec file: redirect one"),
+        ((0xCED7230A).to_bytes(4, "little") + b"\xff" * 7, "the standard input"),
+    ],
+)
+def test_a_standard_input_that_is_no_input_is_said(mx, capfd, tmp_path: Path, content, words: str, monkeypatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    done = command(capfd, "run", digits_in(tmp_path), "-")  # of a shape that nobody says
+    refused(done, 1, words)
+    assert tempfile.gettempdir() not in done.err.replace(str(tmp_path), ""), done.err
+
+
+def test_rows_of_numbers_for_an_input_of_unknown_shape_need_it(mx, capfd, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"1,2,3\n")))
+    refused(command(capfd, "run", digits_in(tmp_path), "-"), 2, "whose shape is not known: --shape says it")
+
+
+@pytest.mark.parametrize(("redirected", "words"), [("<&-", "is empty"), ("0>/dev/null", "cannot be read")])
+def test_a_standard_input_that_is_closed_is_said(mx, tmp_path: Path, redirected: str, words: str) -> None:
+    done = run(["bash", "-c", f"mxrt run {digits_in(tmp_path)} - --shape 1,1,8,8 {redirected}"])
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1), done
+    assert f"mxrt run: the standard input {words}" in done.stderr and "expected a JPEG" in done.stderr, done
 
 
 def test_all_outputs_are_saved_by_name(mx, capfd, tmp_path: Path) -> None:
@@ -180,12 +213,34 @@ def test_a_table_for_a_model_of_unknown_shape_has_the_columns_of_its_first_row(m
     refused(command(capfd, "run", model, tmp_path / "x.csv"), 1, "no rows; expected lines of numbers with commas")
 
 
-def test_a_table_that_a_spreadsheet_wrote_is_read(mx, capfd, tmp_path: Path) -> None:
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("place", ["file", "standard input"])
+def test_a_table_that_a_spreadsheet_wrote_is_read(
+    mx, capfd, tmp_path: Path, encoding: str, place: str, monkeypatch
+) -> None:
     values, labels = digits(2)
-    rows = "\r\n".join(",".join(map(str, row.ravel())) for row in values)
-    (tmp_path / "x.csv").write_bytes(b"\xef\xbb\xbf" + rows.encode())
-    done = command(capfd, "run", digits_in(tmp_path), tmp_path / "x.csv", *SHAPE, "--json")
+    content = "\r\n".join(",".join(map(str, row.ravel())) for row in values).encode(encoding)
+    (tmp_path / "x.csv").write_bytes(content)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    word = "-" if place == "standard input" else tmp_path / "x.csv"
+    done = command(capfd, "run", digits_in(tmp_path), word, *SHAPE, "--json")
     assert (done.status, best(done.json)) == (0, labels.tolist())
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_labels_and_notes_that_an_editor_wrote_are_read(mx, capfd, tmp_path: Path, images, encoding: str) -> None:
+    model = digits_in(tmp_path)
+    (tmp_path / "synset.txt").write_text("".join(f"digit {number}\n" for number in range(10)), encoding)
+    (tmp_path / "preprocess.json").write_text('{"size": [8, 8], "grey": true, "scale": 0.00392156862745098}', encoding)
+    done = command(capfd, "run", model, *images, *SHAPE, "--json")
+    assert done.status == 0, done
+    assert [one["outputs"]["digitsnet_dense0_fwd_output"]["top"][0][0]["label"] for one in done.json["results"]] == [
+        f"digit {number}" for number in digits(6)[1]
+    ]
+    (tmp_path / "classes.txt").write_text("\n".join(map(str, digits(6)[1])), encoding)
+    words = ("--data", images[0].parent, "--labels", tmp_path / "classes.txt", "--out", tmp_path / "made")
+    done = command(capfd, "quantize", model, *words, *SHAPE, "--json")
+    assert (done.status, done.json["before"]) == (0, 1), done
 
 
 def test_inputs_that_are_not_there_are_named(mx, capfd, tmp_path: Path) -> None:
@@ -314,6 +369,44 @@ def test_what_run_saved_for_random_numbers_is_checked_again(mx, capfd, tmp_path:
     assert command(capfd, "run", prefix, "random", *SHAPE, "-o", tmp_path / "o.npz").status == 0
     done = command(capfd, "check", prefix, *SHAPE, "--golden", tmp_path / "o.npz")
     assert done.status == 0 and "largest error 0" in done.out
+
+
+def test_what_run_saved_for_a_file_is_checked_with_that_file(mx, capfd, tmp_path: Path) -> None:
+    model, data, out = digits_in(tmp_path), tmp_path / "x.npz", tmp_path / "o.npz"
+    np.savez(data, data=digits(3)[0])
+    assert command(capfd, "run", model, data, "-o", out).status == 0
+    done = command(capfd, "check", model, "--data", data, "--golden", out)
+    assert done.status == 0 and "golden: digitsnet_dense0_fwd_output: largest error 0" in done.out, done
+    done = command(capfd, "check", model, *SHAPE, "--golden", out)
+    refused(done, 2, "o.npz' has outputs and no inputs; give the inputs by --data, an .npz with an array for each of")
+    # What is written of random numbers says so.
+    assert command(capfd, "run", model, "random", *SHAPE, "-o", out).status == 0
+    done = command(capfd, "check", model, *SHAPE, "--data", data, "--golden", out)
+    assert done.status == 0 and "largest error 0" in done.out, done
+
+
+def test_the_names_that_run_saved_are_not_taken_for_an_input_of_that_name(mx, capfd, tmp_path: Path) -> None:
+    mx.sym.exp(mx.sym.var("inputs"), name="e").save(str(tmp_path / "m-symbol.json"))
+    mx.nd.save(str(tmp_path / "m-0000.params"), {})
+    np.savez(tmp_path / "x.npz", inputs=np.ones((2, 3), "f4"))
+    model, out = tmp_path / "m", tmp_path / "o.npz"
+    assert command(capfd, "run", model, tmp_path / "x.npz", "--shape", "2,3", "-o", out).status == 0
+    done = command(capfd, "check", model, "--shape", "2,3", "--data", tmp_path / "x.npz", "--golden", out)
+    assert done.status == 0 and "e_output: largest error 0" in done.out, done
+
+
+@pytest.mark.parametrize("option", ["--atol=nan", "--atol=-1", "--rtol=inf", "--rtol=-0.5"])
+def test_an_error_that_is_allowed_is_a_number_that_is_not_negative(mx, capfd, tmp_path: Path, option: str) -> None:
+    done = command(capfd, "check", digits_in(tmp_path), *SHAPE, option)
+    refused(done, 2, f"{option.replace('=', ' is ')}; expected a finite number that is not negative")
+    assert done.out == "", "nothing ran"
+
+
+def test_no_error_may_be_allowed(mx, capfd, tmp_path: Path) -> None:
+    model = digits_in(tmp_path)
+    golden = ("--golden", DIGITS / "golden.npz", "--atol", "0", "--rtol", "0")
+    done = command(capfd, "check", model, *golden)
+    assert done.status == 1 and "more than is allowed" in done.out and done.err == "", done
 
 
 def test_a_model_that_answers_with_nan_does_not_pass(mx, capfd, tmp_path: Path) -> None:

@@ -74,8 +74,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Runs the command; returns the exit status."""
-    before = saved.load(args.compare) if args.compare else None
-    target = folder_of(args.save, "--save") if args.save else None
+    before = saved.load(args.compare) if args.compare is not None else None
+    target = folder_of(args.save, "--save") if args.save is not None else None
     try:
         report = run(args)
     finally:
@@ -86,7 +86,7 @@ def main(args: argparse.Namespace) -> int:
     if target is not None:
         saved.save(report, target)
         print(f"mxrt bench: saved in '{target}'", file=sys.stderr)
-    if args.plot:
+    if args.plot is not None:
         show.draw(report, args.plot)
         print(f"mxrt bench: drawn to {args.plot}", file=sys.stderr)
     return 0
@@ -103,7 +103,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         raise UsageError("--rate measures mxrt alone; leave --peers and --peer-python out")
     if args.top < 1:
         raise UsageError(f"--top is {args.top}; expected a positive number")
-    if args.plot:
+    if args.plot is not None:
         show.check_picture(args.plot)
     peers = interpreters(args.peer_python) if args.peers or args.peer_python else {}
     files = find(args.model, args.params, args.epoch)

@@ -40,7 +40,7 @@ def load(file: str) -> dict[str, Any]:
             if not run["blocks_ms"] or not all(value > 0 for value in run["blocks_ms"]):
                 raise ValueError
             int(run["callers"])
-    except FileNotFoundError:
+    except (FileNotFoundError, IsADirectoryError):
         raise UsageError(f"there is no file '{file}' (--compare); mxrt bench MODEL --save FILE writes one") from None
     except (ValueError, KeyError, TypeError, RecursionError):
         raise ModelError(f"'{file}' is no measurement; expected what mxrt bench MODEL --save FILE wrote") from None

@@ -74,6 +74,15 @@ class _Room:
     def refuse(self, what: str) -> ModelError:
         return ModelError(f"'{self.archive}' {what}: it is not unpacked; ask whoever made it for a plain archive")
 
+    def no_room(self, error: OSError) -> ModelError:
+        """The error for a folder of temporary files that cannot be written. It names that folder:
+        its own one has the name of the archive in messages.
+        """
+        return ModelError(
+            f"'{self.archive}' cannot be unpacked into '{self.folder.parent}': {error.strerror}; free some space "
+            "there, or name another folder by TMPDIR"
+        )
+
     def place(self, name: str) -> Path:
         """The place of an entry."""
         self.entries += 1
@@ -90,6 +99,8 @@ class _Room:
             place.mkdir(parents=True, exist_ok=True)
         except (FileExistsError, NotADirectoryError):
             raise self.refuse(f"has {name[:200]!r} as a file and as a folder") from None
+        except OSError as error:
+            raise self.no_room(error) from None
 
     def make_file(self, name: str, source: IO[bytes]) -> None:
         place = self.place(name)
@@ -103,11 +114,10 @@ class _Room:
                     file.write(piece)
         except (FileExistsError, NotADirectoryError, IsADirectoryError):
             raise self.refuse(f"has {name[:200]!r} twice") from None
+        except gzip.BadGzipFile:
+            raise
         except OSError as error:
-            raise ModelError(
-                f"'{self.archive}' cannot be unpacked into '{self.folder}': {error.strerror}; TMPDIR names another "
-                "folder"
-            ) from None
+            raise self.no_room(error) from None
 
 
 def _zip(path: Path, room: _Room) -> None:

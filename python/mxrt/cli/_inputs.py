@@ -4,9 +4,11 @@ numbers.
 
 from __future__ import annotations
 
+import codecs
 import glob
 import io
 import os
+import re
 import sys
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,14 +18,14 @@ from typing import IO, Any
 
 import numpy as np
 
-from .. import _mxrt
+from .. import _mxrt, _temporary
 from ..base import MXNetError
 from ._archive import MOST_BYTES
 from ._errors import ModelError, UsageError
 from ._images import is_image, no_image, other_image
 from ._model import Loaded
 
-__all__ = ["Item", "arrays_of_npz", "has_label", "items_of", "random_arrays", "shapes_in"]
+__all__ = ["Item", "arrays_of_npz", "has_label", "items_of", "random_arrays", "shapes_in", "text_of"]
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
@@ -34,8 +36,10 @@ _EXPECTED = "a JPEG, PNG, .npy, .npz, .csv or .rec file"
 _ROWS = 64
 _MAGIC_NPY = b"\x93NUMPY"
 _MAGIC_RECORDS = (0xCED7230A).to_bytes(4, "little")
-# Spreadsheets begin text with it.
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+# Spreadsheets and shells begin text with one.
+_MARKS_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_MARKS = (codecs.BOM_UTF8, *_MARKS_UTF16)
+_STANDARD_INPUT = "the standard input"
 
 
 @dataclass(frozen=True)
@@ -68,9 +72,7 @@ def _calls(
         shapes = {name: (-1,) * len(shape) for name, shape in shapes.items()}
     for word, paths in places:
         if word == "-":
-            content = sys.stdin.buffer.read()
-            name = "the standard input"
-            yield from _or_why_not(name, _of_content(name, lambda content=content: content, content, shapes, image))  # type: ignore[misc]
+            yield from _or_why_not(_STANDARD_INPUT, _of_standard_input(shapes, image))
         elif not paths:
             yield Item("random", lambda: random_arrays(model.data, model.dtypes))
         for path in paths:
@@ -88,6 +90,16 @@ def _or_why_not(name: str, calls: Iterator[Item]) -> Iterator[Item]:
             raise found
 
         yield Item(name, fail)
+
+
+def _of_standard_input(shapes: Mapping[str, Shape], image: Callable[[bytes, str], Array]) -> Iterator[Item]:
+    try:
+        content = sys.stdin.buffer.read()
+    except OSError as error:
+        raise ModelError(f"{_STANDARD_INPUT} cannot be read: {error.strerror}; expected {_EXPECTED}") from None
+    if not content:
+        raise ModelError(f"{_STANDARD_INPUT} is empty; expected {_EXPECTED}: redirect one into the command")
+    yield from _of_content(_STANDARD_INPUT, lambda: content, content, shapes, image)
 
 
 def _of_file(path: Path, shapes: Mapping[str, Shape], image: Callable[[bytes, str], Array]) -> Iterator[Item]:
@@ -176,16 +188,16 @@ def _of_content(
     elif head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         yield from _rows_of(name, arrays_of_npz(io.BytesIO(read()), name, list(shapes)), shapes)
     elif head.startswith(_MAGIC_RECORDS):
-        yield from _of_records(name, only, image)
+        yield from _of_records(name, read, only, image)
     elif not head:
         raise ModelError(f"'{name}' is empty; expected {_EXPECTED}: copy or download it again")
     elif other_image(head) is not None:
         raise no_image(head, name)
-    elif head.startswith(_BYTE_ORDER_MARK) and _is_table(name):
+    elif head.startswith(_MARKS) and _is_table(name, head):
         yield from _rows_of(name, {_single(name, shapes): _table(read(), name, shapes)}, shapes)
     elif (advice := _mxrt.recognise(head)) is not None:
         raise ModelError(f"'{name}' is no input. {advice}")
-    elif _is_table(name):
+    elif _is_table(name, head):
         yield from _rows_of(name, {_single(name, shapes): _table(read(), name, shapes)}, shapes)
     elif name.lower().endswith(_IMAGES):
         raise no_image(head, name)
@@ -193,8 +205,13 @@ def _of_content(
         raise ModelError(f"'{name}' is no input: it begins with {head[:8]!r}; expected {_EXPECTED}")
 
 
-def _is_table(name: str) -> bool:
-    return name.lower().endswith((".csv", ".txt")) or name == "the standard input"
+def _is_table(name: str, head: bytes) -> bool:
+    """Whether a file has rows of numbers, by its name; the standard input, which is without one, by
+    a line that begins with a number.
+    """
+    if name == _STANDARD_INPUT:
+        return any(re.match(r"\s*[-+.]?\d", line) for line in text_of(head[: 1 << 20]).splitlines()[:3])
+    return name.lower().endswith((".csv", ".txt"))
 
 
 def _single(name: str, shapes: Mapping[str, Shape]) -> str:
@@ -252,15 +269,12 @@ def has_label(file: str) -> bool:
 def _table(content: bytes, name: str, shapes: Mapping[str, Shape]) -> Array:
     """The rows of a file of numbers with commas; a first line of titles is left out."""
     only = next(iter(shapes))
-    if min(shapes[only]) < 0 and len(shapes[only]) > 2:
-        raise UsageError(
-            f"'{name}' has rows of numbers for the input '{only}', whose shape is not known: --shape says it"
-        )
-    columns = int(np.prod(shapes[only][1:], dtype="int64"))
+    known = min(shapes[only]) >= 0
+    columns = int(np.prod(shapes[only][1:], dtype="int64")) if known else -1
     reason = f"as the input '{only}' has the shape {shapes[only]}"
     rows = []
     titles = ""
-    for number, line in enumerate(content.decode("utf-8-sig", "replace").splitlines(), 1):
+    for number, line in enumerate(text_of(content).splitlines(), 1):
         if not line.strip():
             continue
         try:
@@ -278,7 +292,16 @@ def _table(content: bytes, name: str, shapes: Mapping[str, Shape]) -> Array:
     if not rows:
         count = f"{columns} " if columns > 0 else ""
         raise ModelError(f"'{name}' has no rows{titles}; expected lines of {count}numbers with commas")
+    if not known and len(shapes[only]) > 2:
+        raise UsageError(
+            f"'{name}' has rows of numbers for the input '{only}', whose shape is not known: --shape says it"
+        )
     return np.array(rows, "float32").reshape(len(rows), *shapes[only][1:])
+
+
+def text_of(content: bytes) -> str:
+    """The text of a file in UTF-8, or in UTF-16 where its byte order mark says so."""
+    return content.decode("utf-16" if content.startswith(_MARKS_UTF16) else "utf-8-sig", "replace")
 
 
 def _rows_of(name: str, arrays: Mapping[str, Array], shapes: Mapping[str, Shape]) -> Iterator[Item]:
@@ -310,10 +333,31 @@ def _rows_of(name: str, arrays: Mapping[str, Array], shapes: Mapping[str, Shape]
         yield Item(where, lambda part=part: part)  # type: ignore[misc]
 
 
-def _of_records(name: str, only: str, image: Callable[[bytes, str], Array]) -> Iterator[Item]:
+def _of_records(
+    name: str, read: Callable[[], bytes], only: str, image: Callable[[bytes, str], Array]
+) -> Iterator[Item]:
+    if name != _STANDARD_INPUT:
+        yield from _of_record_file(name, name, only, image)
+        return
+    with _temporary.folder() as folder:
+        path = folder / "records"
+        try:
+            path.write_bytes(read())
+        except OSError as error:
+            raise ModelError(
+                f"records of {name} cannot be kept in '{folder.parent}': {error.strerror}; free some space there, "
+                "or name another folder by TMPDIR"
+            ) from None
+        try:
+            yield from _of_record_file(str(path), name, only, image)
+        except MXNetError as error:
+            raise ModelError(str(error).replace(str(path), name)) from None
+
+
+def _of_record_file(path: str, name: str, only: str, image: Callable[[bytes, str], Array]) -> Iterator[Item]:
     from ..recordio import MXRecordIO, unpack
 
-    records = MXRecordIO(name, "r")
+    records = MXRecordIO(path, "r")
     try:
         number = 0
         while (record := records.read()) is not None:

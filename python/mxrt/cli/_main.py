@@ -149,7 +149,7 @@ def _advised(text: str) -> str:
     """A sentence with what to do where a place cannot be written."""
     text = _temporary.shown(text)
     for words, advice in _ADVICE.items():
-        if words in text:
+        if words in text and "TMPDIR" not in text:
             sentence, bracket, code = text.rpartition(" [")
             return f"{sentence}; {advice}{bracket}{code}" if bracket else f"{text}; {advice}"
     return text
@@ -222,7 +222,8 @@ def _open_streams() -> None:
             os.fstat(number)
         except OSError:
             os.open(os.devnull, os.O_RDWR)
-    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 (open to the end)
+    sys.stdin = sys.stdin or open(os.devnull)  # noqa: SIM115 (open to the end)
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
 
 

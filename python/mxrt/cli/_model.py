@@ -152,7 +152,8 @@ def _in_folder(folder: Path, said: str, epoch: int | None, nested: bool = False)
     if len(symbols) > 1:
         names = ", ".join(str(path.relative_to(folder)) for path in symbols[:8])
         more = ", ..." if len(symbols) > 8 else ""
-        raise UsageError(f"'{said}' holds {len(symbols)} models ({names}{more}); name the symbol file of one of them")
+        todo = "name" if Path(said).is_dir() else "unpack it, and name"
+        raise UsageError(f"'{said}' holds {len(symbols)} models ({names}{more}); {todo} the symbol file of one of them")
     from ._archive import is_zip, unpack
 
     # What SageMaker's linear learner and factorization machines write is an archive in an archive.
@@ -297,6 +298,6 @@ def note(folder: Path, name: str) -> Any:
     if path.stat().st_size > _LARGEST_NOTE:
         raise ModelError(f"'{path}' has more than {_LARGEST_NOTE} bytes; expected a short JSON file")
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
         raise ModelError(f"'{path}' is no JSON: {error}") from None

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..gluon import SymbolBlock
     from ..symbol import Symbol
 
-__all__ = ["data_inputs", "input_shapes", "input_types", "shapes_of_files"]
+__all__ = ["check_prefix", "data_inputs", "folder_of", "input_shapes", "input_types", "shapes_of_files"]
 
 Shape = tuple[int, ...]
 
@@ -210,10 +210,19 @@ def folder_of(path: str | Path, option: str) -> Path:
     """A path of a file to be written, whose folder is there and can be written."""
     target = Path(path)
     folder = target.absolute().parent
+    if not str(path):
+        raise UsageError(f"{option} is empty; expected the name of a file")
     if not folder.is_dir():
         raise UsageError(f"{option} '{target}': there is no folder '{target.parent}'")
-    if target.is_dir():
-        raise UsageError(f"{option} '{target}' is a folder; expected the name of a file")
+    if target.is_dir() or str(path).endswith(os.sep):
+        raise UsageError(f"{option} '{path}' is a folder; expected the name of a file")
     if not os.access(target if target.exists() else folder, os.W_OK):
         raise UsageError(f"{option} '{target}' cannot be written: permission denied; name another place")
     return target
+
+
+def check_prefix(prefix: str, name: str) -> None:
+    """UsageError for a prefix of files that names a folder alone, or nothing."""
+    if prefix.endswith(os.sep) or Path(prefix).name in ("", ".."):
+        example = Path(prefix) / "copy"
+        raise UsageError(f"{name} '{prefix}' is no prefix of the names of files; expected one such as '{example}'")

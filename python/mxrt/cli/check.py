@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import shutil
 import time
 import zipfile
@@ -33,7 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--golden",
         metavar="FILE",
-        help="an .npz with inputs (in.NAME or NAME) and the outputs that they must give (out.NAME or NAME)",
+        help="an .npz with inputs (in.NAME or NAME) and the outputs that they must give (out.NAME or NAME); without "
+        "inputs, as mxrt run -o writes it, those of --data",
     )
     parser.add_argument("--atol", type=float, help="absolute error that is allowed (default 1e-4; float16: 0.01)")
     parser.add_argument("--rtol", type=float, help="relative error that is allowed (default 1e-3; float16: 0.01)")
@@ -56,6 +58,9 @@ def main(args: argparse.Namespace) -> int:
             f"--against {args.against[0]} '{args.against[1]}': there is no such program; expected an interpreter of "
             "Python"
         )
+    for option in ("atol", "rtol"):
+        if (allowed := getattr(args, option)) is not None and not 0 <= allowed < math.inf:
+            raise UsageError(f"--{option} is {allowed:g}; expected a finite number that is not negative")
     for option in ("data", "golden"):
         if (file := getattr(args, option)) is not None and not Path(file).is_file():
             raise UsageError(f"there is no file '{file}' (--{option})")
@@ -92,13 +97,13 @@ def _run(args: argparse.Namespace, steps: _Steps) -> None:
     args.atol = (1e-2 if half else 1e-4) if args.atol is None else args.atol
     args.rtol = (1e-2 if half else 1e-3) if args.rtol is None else args.rtol
     feeds = random_arrays(model.data, model.dtypes)
+    given = _given(args.data, model)
     answer = _answered("answers random numbers", model, feeds, steps)
-    if args.data is not None and answer is not None:
-        with open(args.data, "rb") as file:
-            feeds = arrays_of_npz(file, args.data, list(model.data))
+    if given is not None and answer is not None:
+        feeds = given
         answer = _answered(f"answers '{args.data}'", model, feeds, steps)
     if args.golden is not None:
-        _golden(args, model, steps)
+        _golden(args, model, given, steps)
     if args.against is not None and answer is not None:
         from ._against import compare_layers
 
@@ -127,6 +132,14 @@ def _loaded(args: argparse.Namespace, steps: _Steps) -> Loaded | None:
     return model
 
 
+def _given(data: str | None, model: Loaded) -> dict[str, Array] | None:
+    """The arrays of --data."""
+    if data is None:
+        return None
+    with open(data, "rb") as file:
+        return arrays_of_npz(file, data, list(model.data))
+
+
 def _answered(what: str, model: Loaded, feeds: Mapping[str, Array], steps: _Steps) -> dict[str, Array] | None:
     begin = time.perf_counter()
     try:
@@ -144,9 +157,11 @@ def _answered(what: str, model: Loaded, feeds: Mapping[str, Array], steps: _Step
     return answer
 
 
-def _golden(args: argparse.Namespace, model: Loaded, steps: _Steps) -> None:
-    """Compares with recorded outputs: for each the largest error."""
-    for case, feeds, wanted in _cases(args.golden, model):
+def _golden(args: argparse.Namespace, model: Loaded, given: Mapping[str, Array] | None, steps: _Steps) -> None:
+    """Compares with recorded outputs: for each the largest error. `given` are the arrays of
+    --data.
+    """
+    for case, feeds, wanted in _cases(args.golden, model, given):
         what = f"golden{case and f' {case}'}"
         try:
             answer = called(model, feeds, what)
@@ -163,9 +178,11 @@ def _golden(args: argparse.Namespace, model: Loaded, steps: _Steps) -> None:
             steps.add(what, good, words, output=name, largest_error=worst)
 
 
-def _cases(golden: str, model: Loaded) -> list[tuple[str, dict[str, Array], dict[str, Array]]]:
+def _cases(
+    golden: str, model: Loaded, given: Mapping[str, Array] | None
+) -> list[tuple[str, Mapping[str, Array], dict[str, Array]]]:
     """The cases of a golden file: name, inputs, outputs. Names are NAME, in.NAME and out.NAME, for
-    several cases with CASE. in front.
+    several cases with CASE. in front. Outputs alone belong to the arrays of --data, `given`.
     """
     outputs = model.graph.list_outputs()
     if not zipfile.is_zipfile(golden):
@@ -177,8 +194,8 @@ def _cases(golden: str, model: Loaded) -> list[tuple[str, dict[str, Array], dict
             prefixes = sorted({name[: name.rindex("in.")] for name in inner})
             found = []
             for prefix in prefixes or [""]:
-                given = {one: _of(saved, prefix, [f"in.{one}", one]) for one in model.data}
-                feeds = {one: value for one, value in given.items() if value is not None}
+                held = {one: _of(saved, prefix, [f"in.{one}", one]) for one in model.data}
+                feeds = {one: value for one, value in held.items() if value is not None}
                 wanted = {}
                 for number, one in enumerate(outputs):
                     places = [f"out.{one}", f"out.{one.removesuffix('_output')}", f"out.{number}", one]
@@ -189,17 +206,30 @@ def _cases(golden: str, model: Loaded) -> list[tuple[str, dict[str, Array], dict
                         f"'{golden}' has {', '.join(names[:8])}; expected the inputs {', '.join(model.data)} and "
                         f"outputs of {', '.join(outputs)}, as NAME or in.NAME and out.NAME"
                     )
-                # Outputs alone are those of the random numbers: mxrt run MODEL random -o FILE.
-                found.append((prefix.strip("."), feeds or random_arrays(model.data, model.dtypes), wanted))
+                found.append((prefix.strip("."), feeds or _feeds_of_outputs(golden, saved, model, given), wanted))
             return found
     except (ValueError, zipfile.BadZipFile, OSError, EOFError) as error:
         raise ModelError(f"'{golden}' is no .npz file: {error}; expected one that numpy.savez wrote") from None
 
 
+def _feeds_of_outputs(golden: str, saved: Any, model: Loaded, given: Mapping[str, Array] | None) -> Mapping[str, Array]:
+    """The inputs of a golden file without any: random numbers where mxrt run wrote that its outputs
+    are of these, and otherwise the arrays of --data. UsageError where there are none.
+    """
+    if "inputs" in saved.files and set(saved["inputs"].ravel().tolist()) == {"random"}:
+        return random_arrays(model.data, model.dtypes)
+    if given is None:
+        raise UsageError(
+            f"'{golden}' has outputs and no inputs; give the inputs by --data, an .npz with an array for each of "
+            f"{', '.join(model.data)}"
+        )
+    return given
+
+
 def _of(saved: Any, prefix: str, places: Sequence[str]) -> Array | None:
-    """The first array of these names that there is, those with the prefix first."""
+    """The first array of numbers of these names that there is, those with the prefix first."""
     for one in (*(prefix + place for place in places), *(places if prefix == "" else ())):
-        if one in saved.files:
+        if one in saved.files and saved[one].dtype.kind in "biuf":
             array: Array = saved[one]
             return array
     return None
@@ -217,6 +247,7 @@ def worst_error(found: Array, wanted: Array, atol: float, rtol: float) -> tuple[
     with np.errstate(invalid="ignore"):
         error = np.where(same, 0.0, np.abs(left - right))
     error = np.where(np.isnan(error), np.inf, error)
-    excess = np.where(same, 0.0, error / (atol + rtol * np.where(np.isfinite(right), np.abs(right), 0.0)))
+    with np.errstate(divide="ignore", invalid="ignore"):  # nothing may be allowed
+        excess = np.where(same, 0.0, error / (atol + rtol * np.where(np.isfinite(right), np.abs(right), 0.0)))
     place = np.unravel_index(int(np.argmax(excess)), excess.shape)
     return float(error.max()), bool((excess <= 1).all()), tuple(int(one) for one in place)

@@ -15,8 +15,7 @@ import numpy as np
 
 from .. import _mxrt
 from .. import symbol as symbols
-from .._whole import whole
-from ..base import MXNetError
+from .._whole import whole_model
 from ..gluon import SymbolBlock
 from ..ndarray import NDArray, array, save
 from . import _onnx, _safetensors
@@ -25,6 +24,7 @@ from ._inputs import Array, arrays_of_npz, has_label, random_arrays, shapes_in
 from ._model import Loaded, add_model_arguments, open_model
 from ._out import megabytes, note, print_json, shape_text
 from ._rewrite import Rewritten, rewritten
+from ._shapes import check_prefix
 from .check import worst_error
 from .run import called
 
@@ -117,6 +117,7 @@ def main(args: argparse.Namespace) -> int:
 
 def targets_of(prefix: str, force: bool, form: str = "params") -> tuple[Path, Path]:
     """The files of a copy, which can be written and are there only if they may be overwritten."""
+    check_prefix(prefix, "OUT")
     out = Path(prefix)
     folder = out.absolute().parent
     if not folder.is_dir():
@@ -156,15 +157,9 @@ def _halved(made: Rewritten, values: Mapping[str, NDArray]) -> dict[str, NDArray
 
 def _write(symbol: Path, params: Path, made: Rewritten, values: Mapping[str, NDArray], form: str) -> None:
     """Writes both files, or neither: older ones of these names stay where one cannot be written."""
-    with whole(params) as numbers, whole(symbol) as graph:
-        try:
-            _write_numbers(numbers, set(made.graph.list_auxiliary_states()), values, form)
-            made.graph.save(str(graph), remove_amp_cast=False)
-        except MXNetError as error:
-            text = str(error).replace(str(numbers), str(params)).replace(str(graph), str(symbol))
-            raise ModelError(f"{text}; nothing was saved") from None
-        except OSError as error:
-            raise ModelError(f"'{params}' cannot be written: {error.strerror}; nothing was saved") from None
+    with whole_model(symbol, params) as (graph, numbers):
+        _write_numbers(numbers, set(made.graph.list_auxiliary_states()), values, form)
+        made.graph.save(str(graph), remove_amp_cast=False)
 
 
 def _write_numbers(file: Path, auxiliary: set[str], values: Mapping[str, NDArray], form: str) -> None:

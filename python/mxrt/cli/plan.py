@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Runs the command."""
-    target = folder_of(args.html, "--html") if args.html else None
+    target = folder_of(args.html, "--html") if args.html is not None else None
     model = open_model(args)
     if model.assumed:
         note("plan", model.assumed)

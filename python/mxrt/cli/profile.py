@@ -57,7 +57,7 @@ def main(args: argparse.Namespace) -> int:
         raise UsageError(f"--callers is {args.callers}; expected a number from 1 to 1024")
     if args.top < 1:
         raise UsageError(f"--top is {args.top}; expected a positive number")
-    target = folder_of(args.trace, "--trace") if args.trace else None
+    target = folder_of(args.trace, "--trace") if args.trace is not None else None
     model = open_model(args)
     if model.assumed:
         note("profile", model.assumed)

@@ -18,7 +18,7 @@ from ..base import MXNetError
 from ..ndarray import array
 from ._errors import GOOD, ModelError, UsageError
 from ._images import add_preprocess_arguments, input_of_image, preprocess_of
-from ._inputs import arrays_of_npz, has_label, items_of, shapes_in
+from ._inputs import arrays_of_npz, has_label, items_of, shapes_in, text_of
 from ._model import Loaded, add_model_arguments, open_model
 from ._out import counted, megabytes, note, print_json, style, table
 from ._shapes import folder_of
@@ -67,11 +67,12 @@ def main(args: argparse.Namespace) -> int:
     budget = _budget(args.budget)
     if args.samples is not None and args.samples < 1:
         raise UsageError(f"--samples is {args.samples}; expected a positive number")
-    page = folder_of(args.html, "--html") if args.html else None
+    page = folder_of(args.html, "--html") if args.html is not None else None
     model = open_model(args, shapes_in([args.data]))
-    symbol, _ = targets_of(args.out or f"{model.files.name}-int8", args.force)
+    symbol, _ = targets_of(f"{model.files.name}-int8" if args.out is None else args.out, args.force)
     arrays = _samples(args, model)
-    labels = _labels(args.labels or args.data, args.samples) if args.labels or has_label(args.data) else None
+    file = args.data if args.labels is None and has_label(args.data) else args.labels
+    labels = None if file is None else _labels(file, args.samples)
     # Samples that do not fit end here, with the name of their file.
     called(model, {name: value[:1] for name, value in arrays[0].items()}, args.data)
     with Progress("layers", None, shown=not args.json) as progress:
@@ -150,8 +151,8 @@ def _labels(file: str, samples: int | None) -> np.ndarray[Any, Any]:
         elif path.suffix == ".npy":
             labels = np.load(path, allow_pickle=False).reshape(-1)
         else:
-            labels = np.array([_class_number(word) for word in path.read_text().split()])
-    except (ValueError, OSError, UnicodeDecodeError) as error:
+            labels = np.array([_class_number(word) for word in text_of(path.read_bytes()).split()])
+    except (ValueError, OSError) as error:
         raise ModelError(f"--labels '{file}': {error}; expected one class number for each sample") from None
     return labels if samples is None else labels[:samples]
 

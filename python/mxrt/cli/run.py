@@ -20,7 +20,7 @@ from ..base import MXNetError
 from ..ndarray import from_numpy
 from ._errors import BAD, GOOD, CommandError, ModelError, UsageError
 from ._images import add_preprocess_arguments, input_of_image, preprocess_of
-from ._inputs import Item, items_of, shapes_in
+from ._inputs import Item, items_of, shapes_in, text_of
 from ._model import Loaded, add_model_arguments, open_model
 from ._out import counted, note, print_json
 from ._shapes import folder_of
@@ -61,7 +61,7 @@ def main(args: argparse.Namespace) -> int:
         raise UsageError(f"--top is {args.top}; expected a positive number")
     if args.threads is not None and not 1 <= args.threads <= 4096:
         raise UsageError(f"--threads is {args.threads}; expected a number from 1 to 4096")
-    target = folder_of(args.output, "--output") if args.output else None
+    target = folder_of(args.output, "--output") if args.output is not None else None
     model = open_model(args, shapes_in(args.inputs))
     if model.assumed and "random" in args.inputs:
         note("run", model.assumed)
@@ -256,12 +256,12 @@ def _is_scores(value: Array) -> bool:
 
 
 def _labels(said: str | None, folder: Path) -> _Labels | None:
-    places = [Path(said)] if said else [folder / name for name in _LABELS]
+    places = [folder / name for name in _LABELS] if said is None else [Path(said)]
     for path in places:
         if path.is_file():
             if path.stat().st_size > _LARGEST_LABELS:
                 raise ModelError(f"'{path}' has more than {_LARGEST_LABELS} bytes; expected a label a line")
-            return _Labels(path, path.read_text(encoding="utf-8", errors="replace").splitlines())
-    if said:
+            return _Labels(path, text_of(path.read_bytes()).splitlines())
+    if said is not None:
         raise UsageError(f"there is no file '{said}' (--labels)")
     return None

@@ -385,7 +385,7 @@ def quantize_net_v2(
     described = list(data_shapes or (calib_data.provide_data if calib_data is not None else []))
     if not described:
         raise ValueError("data_shapes required: a DataDesc for each input, or calib_data")
-    sym, args, auxs, inputs = _export(network, described)
+    sym, args, auxs, inputs = _export(network, [ndarray.zeros(one[1]) for one in described])
     excluded = list(exclude_layers or [])
     for text in exclude_layers_match or []:
         excluded += [name for name in (one.name for one in sym.get_internals()) if text in name]
@@ -417,14 +417,14 @@ def _included(collector: Any, names: list[str]) -> list[str]:
     return sorted(include) if include else names
 
 
-def _export(network: Any, described: list[Any]) -> tuple[Symbol, Params, Params, list[str]]:
-    """The symbol and the parameters of a block, and the names of its inputs. The last arrays of
-    batches, which may be labels, are left out where the block takes fewer.
+def _export(network: Any, batch: Sequence[NDArray]) -> tuple[Symbol, Params, Params, list[str]]:
+    """The symbol and the parameters of a block, and the names of its inputs. The last arrays of a
+    batch, which may be labels, are left out where the block takes fewer.
     """
     from ..model import load_checkpoint
 
     network.hybridize()
-    arrays = [ndarray.zeros(one[1]) for one in described]
+    arrays = list(batch)
     while True:
         try:
             network(*arrays)
