@@ -122,6 +122,7 @@ def test_an_option_that_there_is_not_is_a_sentence_and_the_status_2(mx, capfd, n
         ("plan", (*SHAPE, "--html", "{place}/p.html")),
         ("convert", ("{place}/copy", *SHAPE)),
         ("bench", (*SHAPE, "--seconds", "0.01", "--callers", "1", "--save", "{place}/b.json")),
+        ("bench", (*SHAPE, "--seconds", "0.01", "--callers", "1", "--plot", "{place}/b.png")),
         ("tune", (*SHAPE, "--seconds", "0.01", "--table", "{place}/t.txt")),
     ],
 )
@@ -156,6 +157,8 @@ WRITING: dict[str, tuple[str, str]] = {
     "convert safetensors": ("convert digits_cnn made --shape 1,1,8,8 --format safetensors", "'made.safetensors'"),
     "convert onnx": ("convert digits_cnn made --shape 1,1,8,8 --format onnx", "'made.onnx'"),
     "quantize": ("quantize digits_cnn --data images --size 8,8 --grey --shape 1,1,8,8 -o made", "'made-symbol.json'"),
+    "bench": ("bench digits_cnn --shape 1,1,8,8 --seconds 0.01 --save made.json", "'made.json'"),
+    "bench plot": ("bench digits_cnn --shape 1,1,8,8 --seconds 0.01 --plot made.png", "'made.png'"),
     "tune": ("tune digits_cnn --shape 1,1,8,8 --seconds 0.01 --table made.txt", "'made.txt'"),
     "lists of images": ("im2rec --list made images", "made.lst'"),
     "an archive": ("inspect packed.tar.gz --shape 1,1,8,8", "TMPDIR"),

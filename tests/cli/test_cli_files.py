@@ -26,9 +26,10 @@ WRITING = {
     "convert safetensors": ("{place}", *SHAPE, "--force", "--format", "safetensors"),
     "convert onnx": ("{place}", *SHAPE, "--force", "--format", "onnx"),
     "bench": (*SHAPE, "--seconds", "0.01", "--callers", "1", "--save", "{place}.json"),
+    "bench plot": (*SHAPE, "--seconds", "0.01", "--callers", "1", "--plot", "{place}.png"),
     "tune": (*SHAPE, "--seconds", "0.01", "--table", "{place}.txt"),
 }
-ENDINGS = {"run": ".npz", "plan": ".html", "convert": "-0000.params", "tune": ".txt"}
+ENDINGS = {"run": ".npz", "plan": ".html", "bench plot": ".png", "convert": "-0000.params", "tune": ".txt"}
 ENDINGS |= {f"convert {form}": f".{form}" for form in ("npz", "safetensors", "onnx")}
 
 
