@@ -192,19 +192,22 @@ def test_a_full_disk_is_said_with_the_file_and_nothing_half_written_stays(
     assert sorted(path.name for path in folder.iterdir()) == before
 
 
-def test_records_that_cannot_be_written_leave_the_older_ones(mx, capfd, tmp_path: Path, place: Path) -> None:
+@pytest.mark.parametrize("room", [0, 30_000])
+def test_records_that_cannot_be_written_leave_the_older_ones(mx, capfd, tmp_path: Path, place: Path, room: int) -> None:
     shutil.copytree(place / "images", tmp_path / "images")
     assert command(capfd, "im2rec", "--list", tmp_path / "made", tmp_path / "images").status == 0
     assert command(capfd, "im2rec", tmp_path / "made", tmp_path / "images").status == 0
     before = (tmp_path / "made.rec").read_bytes()
     assert len(before) > 0
+    (tmp_path / "made.lst").write_text("0\t0\tone.png\n" * 1000)
     program = (
         "import resource, signal, sys; from mxrt.cli._main import main; "
-        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)); "
+        f"signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, ({room}, {room})); "
         "sys.exit(main(sys.argv[1:]))"
     )
     done = run([sys.executable, "-B", "-c", program, "im2rec", str(tmp_path / "made"), str(tmp_path / "images")])
-    assert done.returncode == 1 and "made.rec" in done.stderr and "Traceback" not in done.stderr, done
+    assert done.returncode == 1 and f"'{tmp_path / 'made.rec'}'" in done.stderr, done
+    assert "nothing was saved" in done.stderr and "Traceback" not in done.stderr, done
     assert (tmp_path / "made.rec").read_bytes() == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["images", "made.idx", "made.lst", "made.rec"]
 
