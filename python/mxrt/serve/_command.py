@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from .. import _mxrt
+from .. import _mxrt, _temporary
 from ..base import MXNetError, MXNetValueError
 from ..cli._errors import BAD, GOOD, USAGE
 from ..cli._interrupt import end_now
@@ -150,7 +150,7 @@ def main(args: argparse.Namespace) -> int:
         signal.set_wakeup_fd(-1)
         if args.debug:
             traceback.print_exc()
-        log(_logs_json(args), "error", str(error))
+        log(_logs_json(args), "error", _temporary.shown(str(error)))
         return USAGE if server is None or _is_of_settings(error) else BAD
     if args.check:
         return _say_what_was_checked(server, args.json)
@@ -265,7 +265,7 @@ def _print_batching(config: Any) -> int:
         with Server._of(config) as server:
             print("", *_batching(server), sep="\n")
     except MXNetError as error:
-        print(f"\n# batch: not known, as the models do not load: {error}")
+        print(f"\n# batch: not known, as the models do not load: {_temporary.shown(str(error))}")
     return 0
 
 
@@ -311,7 +311,6 @@ def _there(path: str, option: str, what: str) -> None:
 
 def _with_script(args: argparse.Namespace, config: Any) -> Any:
     """Puts the script of the only model in the place of the model."""
-    from .._temporary import new_folder
     from ..cli._archive import is_archive, unpack
     from . import _script
 
@@ -325,12 +324,13 @@ def _with_script(args: argparse.Namespace, config: Any) -> Any:
     folder = Path(path if equals and "/" not in name else named[0])
     if folder.is_file() and is_archive(folder):
         folder = unpack(folder)
-    _script.use(_script.find(folder), folder)
+    script = _script.find(folder)
+    _script.use(script, folder)
     made = configuration()
     _as_container(made)
     made.environment(sorted(os.environ.items()))
     made.add_model("model")
-    settings = {"path": str(_script.make_carrier(new_folder())), "hooks": str(_script.HOOKS)}
+    settings = {"path": str(_script.make_carrier(_temporary.new_folder())), "hooks": str(script)}
     for key, value in {**settings, "shapes": {"data": [-1]}, "dtypes": {"data": "uint8"}}.items():
         made.set_model("model", key, value, False)
     return made
