@@ -102,6 +102,16 @@ def test_a_command_says_in_a_sentence_what_is_no_model(mx, capfd, tmp_path, monk
         refused(done, EXCEPT.get((name, scenario), status), word)
 
 
+@pytest.mark.parametrize("name", ["check", "serve"])
+def test_a_verdict_on_a_model_that_does_not_load_is_json_where_that_is_asked_for(
+    mx, capfd, tmp_path: Path, name: str
+) -> None:
+    model = _with(params=PARAMS[:100])(tmp_path)
+    done = command(capfd, name, model, *OF_MODELS[name], "--json")
+    assert (done.status, done.json["good"]) == (1, False), done
+    assert "tiny-0000.params" in done.out
+
+
 @pytest.mark.parametrize("name", [name for name in OF_MODELS if name != "serve"])
 def test_an_epoch_that_is_not_there_is_named_with_those_that_are(mx, capfd, tmp_path: Path, name: str) -> None:
     refused(command(capfd, name, tiny(tmp_path), "--epoch", "7", *OF_MODELS[name]), 2, "tiny-0007.params", "numbers 0")
@@ -214,10 +224,9 @@ def test_records_that_cannot_be_written_leave_the_older_ones(mx, capfd, tmp_path
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no /dev/full")
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_an_output_that_is_full_is_told_from_files_that_are(mx, place: Path, unbuffered: str) -> None:
-    program = (
-        f"cd {place} && PYTHONUNBUFFERED={unbuffered} mxrt inspect digits_cnn --shape 1,1,8,8 > /dev/full; echo $?"
-    )
+@pytest.mark.parametrize("words", ["inspect digits_cnn", "serve digits_cnn --check", "serve digits_cnn --print-config"])
+def test_an_output_that_is_full_is_told_from_files_that_are(mx, place: Path, words: str, unbuffered: str) -> None:
+    program = f"cd {place} && PYTHONUNBUFFERED={unbuffered} mxrt {words} --shape 1,1,8,8 > /dev/full; echo $?"
     done = run(["bash", "-c", program])
     assert done.stdout == "1\n" and done.stderr.count("\n") == 1, done
     assert "the results cannot be written to the standard output: No space left on device" in done.stderr

@@ -6,7 +6,8 @@ import argparse
 import shutil
 import time
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,14 @@ class _Steps:
         if not self._silent:
             print(f"{style('ok', 'green') if good else style('FAILED', 'red'):6s}  {what}: {words}", flush=True)
 
+    @contextmanager
+    def trying(self, what: str) -> Iterator[None]:
+        """A block whose ModelError is a step that has failed."""
+        try:
+            yield
+        except ModelError as error:
+            self.add(what, False, str(error))
+
 
 def _run(args: argparse.Namespace, steps: _Steps) -> None:
     model = _loaded(args, steps)
@@ -94,15 +103,18 @@ def _run(args: argparse.Namespace, steps: _Steps) -> None:
     feeds = random_arrays(model.data, model.dtypes)
     answer = _answered("answers random numbers", model, feeds, steps)
     if args.data is not None and answer is not None:
-        with open(args.data, "rb") as file:
+        what = f"answers '{args.data}'"
+        with steps.trying(what), open(args.data, "rb") as file:
             feeds = arrays_of_npz(file, args.data, list(model.data))
-        answer = _answered(f"answers '{args.data}'", model, feeds, steps)
+        answer = None if steps.failed else _answered(what, model, feeds, steps)
     if args.golden is not None:
-        _golden(args, model, steps)
+        with steps.trying("golden"):
+            _golden(args, model, steps)
     if args.against is not None and answer is not None:
         from ._against import compare_layers
 
-        compare_layers(model, feeds, args.against, args.atol, args.rtol, steps.add)
+        with steps.trying(f"layers as under {args.against[0]}"):
+            compare_layers(model, feeds, args.against, args.atol, args.rtol, steps.add)
 
 
 def _loaded(args: argparse.Namespace, steps: _Steps) -> Loaded | None:
