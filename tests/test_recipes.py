@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -22,8 +23,10 @@ SHELL = "set -e\n"
 
 
 def blocks(page: str) -> list[tuple[str, str]]:
-    """The code of a page: language and text of each block."""
-    return re.findall(r"^```(\w+)\n(.*?)^```$", (RECIPES / f"{page}.md").read_text(), re.M | re.S)
+    """The code of a page: language and text of each block. What is indented is for a shell."""
+    text = (RECIPES / f"{page}.md").read_text()
+    found = re.finditer(r"^```(\w+)\n(.*?)^```$|(?<=\n\n)((?: {4}[^\n]*\n)+)", text, re.M | re.S)
+    return [(one[1], one[2]) if one[1] else ("sh", textwrap.dedent(one[3])) for one in found]
 
 
 def in_folder(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:

@@ -19,8 +19,8 @@ from . import _mxrt
 from ._progress import Progress
 from ._whole import whole
 from .base import MXNetDataError, MXNetError
-from .cli._errors import BAD, GOOD, UsageError
-from .cli._out import print_json
+from .cli._errors import BAD, GOOD, ModelError, UsageError
+from .cli._out import note, print_json
 from .cli._shapes import check_prefix, folder_of
 
 __all__ = ["add_arguments", "main", "make_lists", "make_records"]
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     records.add_argument("--pass-through", action="store_true", help="take files as they are")
     records.add_argument("--resize", type=int, default=0, help="make the shorter edge this long")
     records.add_argument("--center-crop", action="store_true", help="crop the square in the centre")
-    records.add_argument("--quality", type=int, default=95, help="of JPEG, 1 to 100; compression of PNG, 0 to 9")
+    records.add_argument("--quality", type=int, help="of JPEG, 1 to 100 (default 95); compression of PNG, 0 to 9")
     records.add_argument("--num-thread", type=int, default=1, help="threads that read and encode")
     records.add_argument("--color", type=int, default=1, choices=[0, 1], help="0 for grey, 1 for colours")
     records.add_argument("--encoding", default=".jpg", choices=[".jpg", ".png"], help="how images are stored")
@@ -70,8 +70,6 @@ def _images(root: str, recursive: bool, endings: list[str], labels: dict[str, in
     def is_image(path: str) -> bool:
         return os.path.isfile(path) and os.path.splitext(path)[1].lower() in endings
 
-    if not os.path.isdir(root):
-        raise UsageError(f"'{root}' is no folder; name one with images")
     if not recursive:
         names = (name for name in sorted(os.listdir(root)) if is_image(os.path.join(root, name)))
         yield from (_Image(i, name, [0.0]) for i, name in enumerate(names))
@@ -142,7 +140,8 @@ def make_lists(args: argparse.Namespace) -> tuple[dict[str, int], list[tuple[str
 
 def _read_list(path: str) -> Iterator[_Image | str]:
     """The images of a list; a text where a line is not one."""
-    with open(path) as lines:
+    # Names of images may be in any encoding.
+    with open(path, encoding="utf-8", errors="surrogateescape") as lines:
         for number, line in enumerate(lines, 1):
             fields = [field.strip() for field in line.strip().split("\t")]
             try:
@@ -175,11 +174,15 @@ def _record(args: argparse.Namespace, image: _Image) -> bytes:
     if args.resize:
         shorter = min(height, width)
         pixels = imresize(pixels, width * args.resize // shorter, height * args.resize // shorter)
-    return recordio.pack_img(header, pixels, args.quality, args.encoding)
+    return recordio.pack_img(header, pixels, 95 if args.quality is None else args.quality, args.encoding)
+
+
+class _NoImageError(Exception):
+    """None of the images of a list could be read."""
 
 
 def make_records(args: argparse.Namespace, path: str) -> tuple[int, list[str]]:
-    """Makes the file of records of one list, and its index.
+    """Makes the file of records of one list, and its index, unless none of its images can be read.
 
     Returns the number of images, and what was wrong with those that were left out.
     """
@@ -195,17 +198,17 @@ def make_records(args: argparse.Namespace, path: str) -> tuple[int, list[str]]:
         except (MXNetError, OSError) as error:
             return f"{os.path.join(args.root, image.path)}: {error}"
 
-    threads = max(args.num_thread, 1)
     with (
+        suppress(_NoImageError),
         _writer(stem) as writer,
-        ThreadPoolExecutor(threads) as pool,
+        ThreadPoolExecutor(args.num_thread) as pool,
         Progress(os.path.basename(path), len(images)) as progress,
     ):
         waiting: deque[Future[Any]] = deque()
         ahead = iter(images)
         while True:
             # As many as the threads need: records are written in the order of the list.
-            while len(waiting) < 2 * threads and (image := next(ahead, None)) is not None:
+            while len(waiting) < 2 * args.num_thread and (image := next(ahead, None)) is not None:
                 waiting.append(pool.submit(make, image))
             if not waiting:
                 break
@@ -217,6 +220,8 @@ def make_records(args: argparse.Namespace, path: str) -> tuple[int, list[str]]:
                 writer.write_idx(*made)
                 count += 1
             progress.step()
+        if left_out and not count:
+            raise _NoImageError
     return count, left_out
 
 
@@ -228,58 +233,90 @@ def _writer(stem: str) -> Iterator[Any]:
     """
     from . import recordio
 
-    with whole(f"{stem}.idx") as index, whole(f"{stem}.rec") as records:
-        writer = recordio.MXIndexedRecordIO(str(index), str(records), "w")
-        try:
-            yield writer
-            writer.close()
-        except BaseException:
-            with suppress(MXNetError, OSError):
+    try:
+        with whole(f"{stem}.idx") as index, whole(f"{stem}.rec") as records:
+            writer = recordio.MXIndexedRecordIO(str(index), str(records), "w")
+            try:
+                yield writer
                 writer.close()
-            raise
+            except BaseException:
+                with suppress(MXNetError, OSError):
+                    writer.close()
+                raise
+    except MXNetError as error:
+        text = str(error).replace(str(index), f"{stem}.idx").replace(str(records), f"{stem}.rec")
+        raise ModelError(f"{text}; nothing was saved") from None
+    except OSError as error:
+        words = f"'{stem}.rec' and its index cannot be written: {error.strerror}; nothing was saved"
+        raise ModelError(words) from None
 
 
 def main(args: argparse.Namespace) -> int:
     """Runs the command; 1 if images were left out."""
+    _check(args)
+    args.prefix, args.root = os.path.abspath(args.prefix), os.path.abspath(args.root)
+    return _write_lists(args) if args.list else _write_records(args)
+
+
+def _check(args: argparse.Namespace) -> None:
+    """UsageError for a folder of images that is not there, and for numbers out of range."""
+    if not os.path.isdir(args.root):
+        raise UsageError(f"'{args.root}' is no folder; name the one with the images")
     if args.resize < 0:
         raise UsageError(f"--resize is {args.resize}; expected a number of pixels, or 0 for none")
     if args.list:
         check_prefix(args.prefix.rstrip(os.sep), "PREFIX")
-    args.prefix, args.root = os.path.abspath(args.prefix), os.path.abspath(args.root)
-    if args.list:
-        try:
-            labels, lists_made = make_lists(args)
-        except OSError as error:
-            raise MXNetDataError(str(error)) from None
-        if args.json:
-            print_json({"labels": labels, "lists": [{"file": path, "images": count} for path, count in lists_made]})
-            return GOOD
-        for folder_name, label in labels.items():
-            print(folder_name, label)
-        for path, _ in lists_made:
-            print(f"wrote {path}")
+    if args.num_thread < 1:
+        raise UsageError(f"--num-thread is {args.num_thread}; expected a positive number")
+    least, most = (1, 100) if args.encoding == ".jpg" else (0, 9)
+    if args.quality is not None and not least <= args.quality <= most:
+        raise UsageError(f"--quality is {args.quality}; expected {least} to {most} for {args.encoding}")
+
+
+def _write_lists(args: argparse.Namespace) -> int:
+    """Makes the lists, and says which there are."""
+    try:
+        labels, lists_made = make_lists(args)
+    except OSError as error:
+        raise MXNetDataError(str(error)) from None
+    if args.json:
+        print_json({"labels": labels, "lists": [{"file": path, "images": count} for path, count in lists_made]})
         return GOOD
-    folder = args.prefix if os.path.isdir(args.prefix) else os.path.dirname(args.prefix)
-    if not os.path.isdir(folder):
-        raise UsageError(f"'{folder}' is no folder; expected that of the list")
-    found = sorted(os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".lst"))
-    lists = [path for path in found if path.startswith(args.prefix)]
-    if not lists:
-        raise UsageError(f"there is no list whose name begins with '{args.prefix}'; write one with --list")
+    for folder_name, label in labels.items():
+        print(folder_name, label)
+    for path, _ in lists_made:
+        print(f"wrote {path}")
+    return GOOD
+
+
+def _write_records(args: argparse.Namespace) -> int:
+    """Makes records of every list of the prefix, and says how many images are in them."""
     made = []
-    for path in lists:
+    for path in _lists(args.prefix):
         file = f"{os.path.splitext(path)[0]}.rec"
+        folder_of(file, "PREFIX")
         try:
             count, left_out = make_records(args, path)
-        except OSError as error:
-            if error.filename is not None:
-                raise MXNetDataError(f"'{error.filename}': {error.strerror}") from None
-            raise MXNetDataError(
-                f"'{file}' and its index cannot be written: {error.strerror}; nothing was saved"
-            ) from None
+        except OSError as error:  # of the list
+            raise MXNetDataError(f"'{error.filename}': {error.strerror}") from None
         made.append({"file": file, "images": count, "left_out": left_out})
-        if not args.json:
+        if left_out and not count:
+            words = f"none of the images of '{path}' could be read from '{args.root}'; '{file}' was not written"
+            note("im2rec", str(ModelError(words)))
+        elif not args.json:
             print(f"wrote {file}: {count} images" + (f", {len(left_out)} left out" if left_out else ""))
     if args.json:
         print_json({"records": made})
     return BAD if any(one["left_out"] for one in made) else GOOD
+
+
+def _lists(prefix: str) -> list[str]:
+    """The lists whose names begin with a prefix. UsageError if there are none."""
+    folder = prefix if os.path.isdir(prefix) else os.path.dirname(prefix)
+    if not os.path.isdir(folder):
+        raise UsageError(f"'{folder}' is no folder; expected that of the list")
+    found = sorted(os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".lst"))
+    lists = [path for path in found if path.startswith(prefix)]
+    if not lists:
+        raise UsageError(f"there is no list whose name begins with '{prefix}'; write one with --list")
+    return lists

@@ -403,6 +403,7 @@ def test_a_model_with_a_label_needs_no_label(mx) -> None:
         (("--peer-python", "tensorflow=/usr/bin/python3"), "NAME is one of onnxruntime, openvino, mxnet"),
         (("--peer-python", "mxnet=/no/such/python"), "there is no program '/no/such/python'"),
         (("--plot", "/no/such/folder/x.png"), "there is no folder"),
+        (("--plot", "/proc/self/x.png"), "--plot '/proc/self/x.png' cannot be written: permission denied"),
         (("--plot", "callers"), "ends in .png, .svg"),
     ],
 )
@@ -502,7 +503,7 @@ def test_without_matplotlib_the_message_says_what_to_install(mx) -> None:
     assert result.stdout == ""
 
 
-# ---- rates, saved measurements -------------------------------------------------------------------
+# ---- rates, slowest layers -----------------------------------------------------------------------
 
 
 def test_requests_of_a_rate_arrive_whether_or_not_others_are_answered(mx) -> None:
@@ -514,41 +515,6 @@ def test_requests_of_a_rate_arrive_whether_or_not_others_are_answered(mx) -> Non
     for options, words in (("--rate 0", "--rate is 0"), ("--rate nan", "--rate is nan"), ("--top 0", "--top is 0")):
         result = mxrt("bench", *QUICK, *options.split())
         assert result.returncode == 2 and words in result.stderr
-
-
-def test_a_measurement_is_saved_and_compared_with_the_next(mx, tmp_path: Path) -> None:
-    file = tmp_path / "before.json"
-    assert mxrt("bench", *QUICK, "--save", str(file)).returncode == 0
-    report = json.loads(file.read_text())
-    for one in report["runs"]:
-        one["blocks_ms"] = [4 * value for value in one["blocks_ms"]]
-    file.write_text(json.dumps(report))
-    result = mxrt("bench", *QUICK, "--compare", str(file), "--json")
-    rows = json.loads(result.stdout)["compared"]
-    assert [row["callers"] for row in rows] == [1, 2]
-    assert all(row["low"] <= row["ratio"] <= row["high"] for row in rows)
-    file.write_text("{}")
-    result = mxrt("bench", *QUICK, "--compare", str(file))
-    assert result.returncode == 1 and "is no measurement" in result.stderr
-    result = mxrt("bench", *QUICK, "--compare", "none.json")
-    assert result.returncode == 2 and "there is no file 'none.json'" in result.stderr
-
-
-def test_noise_is_no_difference_and_a_change_has_an_interval(mx) -> None:
-    from mxrt.bench import saved
-
-    rng = np.random.RandomState(1)
-
-    def measured(scale: float) -> dict[str, Any]:
-        times = scale * (1 + 0.05 * rng.standard_normal(2000))
-        return {"runs": [{"callers": 1, "blocks_ms": saved.blocks(list(times))}]}
-
-    (same,) = saved.compare(measured(1.0), measured(1.0))
-    assert same["verdict"] == "no difference"
-    (faster,) = saved.compare(measured(1.3), measured(1.0))
-    assert faster["verdict"] == "faster" and faster["low"] < 1.3 < faster["high"]
-    (slower,) = saved.compare(measured(1.0), measured(1.3))
-    assert slower["verdict"] == "slower"
 
 
 def test_the_slowest_layers_are_shown_with_their_shares(mx) -> None:

@@ -102,6 +102,16 @@ def test_a_command_says_in_a_sentence_what_is_no_model(mx, capfd, tmp_path, monk
         refused(done, EXCEPT.get((name, scenario), status), word)
 
 
+@pytest.mark.parametrize("name", ["check", "serve"])
+def test_a_verdict_on_a_model_that_does_not_load_is_json_where_that_is_asked_for(
+    mx, capfd, tmp_path: Path, name: str
+) -> None:
+    model = _with(params=PARAMS[:100])(tmp_path)
+    done = command(capfd, name, model, *OF_MODELS[name], "--json")
+    assert (done.status, done.json["good"]) == (1, False), done
+    assert "tiny-0000.params" in done.out
+
+
 @pytest.mark.parametrize("name", [name for name in OF_MODELS if name != "serve"])
 def test_an_epoch_that_is_not_there_is_named_with_those_that_are(mx, capfd, tmp_path: Path, name: str) -> None:
     refused(command(capfd, name, tiny(tmp_path), "--epoch", "7", *OF_MODELS[name]), 2, "tiny-0007.params", "numbers 0")
@@ -122,6 +132,7 @@ def test_an_option_that_there_is_not_is_a_sentence_and_the_status_2(mx, capfd, n
         ("plan", (*SHAPE, "--html", "{place}/p.html")),
         ("convert", ("{place}/copy", *SHAPE)),
         ("bench", (*SHAPE, "--seconds", "0.01", "--callers", "1", "--save", "{place}/b.json")),
+        ("bench", (*SHAPE, "--seconds", "0.01", "--callers", "1", "--plot", "{place}/b.png")),
         ("tune", (*SHAPE, "--seconds", "0.01", "--table", "{place}/t.txt")),
     ],
 )
@@ -187,6 +198,8 @@ WRITING: dict[str, tuple[str, str]] = {
     "convert safetensors": ("convert digits_cnn made --shape 1,1,8,8 --format safetensors", "'made.safetensors'"),
     "convert onnx": ("convert digits_cnn made --shape 1,1,8,8 --format onnx", "'made.onnx'"),
     "quantize": ("quantize digits_cnn --data images --size 8,8 --grey --shape 1,1,8,8 -o made", "'made-symbol.json'"),
+    "bench": ("bench digits_cnn --shape 1,1,8,8 --seconds 0.01 --save made.json", "'made.json'"),
+    "bench plot": ("bench digits_cnn --shape 1,1,8,8 --seconds 0.01 --plot made.png", "'made.png'"),
     "tune": ("tune digits_cnn --shape 1,1,8,8 --seconds 0.01 --table made.txt", "'made.txt'"),
     "lists of images": ("im2rec --list made images", "made.lst'"),
     "an archive": ("inspect packed.tar.gz --shape 1,1,8,8", "TMPDIR"),
@@ -220,29 +233,31 @@ def test_a_full_disk_is_said_with_the_file_and_nothing_half_written_stays(
     assert sorted(path.name for path in folder.iterdir()) == before
 
 
-def test_records_that_cannot_be_written_leave_the_older_ones(mx, capfd, tmp_path: Path, place: Path) -> None:
+@pytest.mark.parametrize("room", [0, 30_000])
+def test_records_that_cannot_be_written_leave_the_older_ones(mx, capfd, tmp_path: Path, place: Path, room: int) -> None:
     shutil.copytree(place / "images", tmp_path / "images")
     assert command(capfd, "im2rec", "--list", tmp_path / "made", tmp_path / "images").status == 0
     assert command(capfd, "im2rec", tmp_path / "made", tmp_path / "images").status == 0
     before = (tmp_path / "made.rec").read_bytes()
     assert len(before) > 0
+    (tmp_path / "made.lst").write_text("0\t0\tone.png\n" * 1000)
     program = (
         "import resource, signal, sys; from mxrt.cli._main import main; "
-        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)); "
+        f"signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, ({room}, {room})); "
         "sys.exit(main(sys.argv[1:]))"
     )
     done = run([sys.executable, "-B", "-c", program, "im2rec", str(tmp_path / "made"), str(tmp_path / "images")])
-    assert done.returncode == 1 and "made.rec" in done.stderr and "Traceback" not in done.stderr, done
+    assert done.returncode == 1 and f"'{tmp_path / 'made.rec'}'" in done.stderr, done
+    assert "nothing was saved" in done.stderr and "Traceback" not in done.stderr, done
     assert (tmp_path / "made.rec").read_bytes() == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["images", "made.idx", "made.lst", "made.rec"]
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no /dev/full")
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_an_output_that_is_full_is_told_from_files_that_are(mx, place: Path, unbuffered: str) -> None:
-    program = (
-        f"cd {place} && PYTHONUNBUFFERED={unbuffered} mxrt inspect digits_cnn --shape 1,1,8,8 > /dev/full; echo $?"
-    )
+@pytest.mark.parametrize("words", ["inspect digits_cnn", "serve digits_cnn --check", "serve digits_cnn --print-config"])
+def test_an_output_that_is_full_is_told_from_files_that_are(mx, place: Path, words: str, unbuffered: str) -> None:
+    program = f"cd {place} && PYTHONUNBUFFERED={unbuffered} mxrt {words} --shape 1,1,8,8 > /dev/full; echo $?"
     done = run(["bash", "-c", program])
     assert done.stdout == "1\n" and done.stderr.count("\n") == 1, done
     assert "the results cannot be written to the standard output: No space left on device" in done.stderr

@@ -26,9 +26,10 @@ WRITING = {
     "convert safetensors": ("{place}", *SHAPE, "--force", "--format", "safetensors"),
     "convert onnx": ("{place}", *SHAPE, "--force", "--format", "onnx"),
     "bench": (*SHAPE, "--seconds", "0.01", "--callers", "1", "--save", "{place}.json"),
+    "bench plot": (*SHAPE, "--seconds", "0.01", "--callers", "1", "--plot", "{place}.png"),
     "tune": (*SHAPE, "--seconds", "0.01", "--table", "{place}.txt"),
 }
-ENDINGS = {"run": ".npz", "plan": ".html", "convert": "-0000.params", "tune": ".txt"}
+ENDINGS = {"run": ".npz", "plan": ".html", "bench plot": ".png", "convert": "-0000.params", "tune": ".txt"}
 ENDINGS |= {f"convert {form}": f".{form}" for form in ("npz", "safetensors", "onnx")}
 
 
@@ -300,4 +301,6 @@ def test_the_interpreter_of_another_engine_is_found_by_its_name(mx, capfd, tmp_p
 
 def test_a_check_of_an_empty_repository_says_that_nothing_answered(mx, capfd, tmp_path: Path) -> None:
     done = command(capfd, "serve", "--repository", tmp_path, "--check")
-    assert (done.status, done.out) == (0, "no model was found: nothing has answered\n"), done
+    refused(done, 1, "there is no model, so that nothing has answered; name one, or a repository")
+    done = command(capfd, "serve", "--repository", tmp_path, "--check", "--json")
+    assert (done.status, done.json) == (1, {"good": False, "models": [], "lacking": []}), done

@@ -480,10 +480,18 @@ def test_another_engine_that_is_not_there_is_said(mx, capfd, tmp_path: Path) -> 
     bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
     bare.chmod(0o755)
     refused(command(capfd, *arguments, "mxnet", bare), 2, "'numpy'", "-m pip install mxnet 'numpy<1.24'")
-    (tmp_path / "few.csv").write_text("1,2,3\n")
-    done = command(capfd, "check", prefix, "--shape", "2,2,4,4", "--data", tmp_path / "few.csv")
-    refused(done, 1, "few.csv' is no .npz file; expected one that numpy.savez wrote")
     refused(command(capfd, "check", prefix, "--golden", "no.npz"), 2, "there is no file 'no.npz' (--golden)")
-    (tmp_path / "bad.npz").write_bytes(b"hello")
-    done = command(capfd, "check", prefix, "--shape", "2,2,4,4", "--golden", tmp_path / "bad.npz")
-    assert done.status == 1 and "bad.npz" in done.err
+
+
+@pytest.mark.parametrize("option", ["--data", "--golden"])
+def test_a_file_of_arrays_that_does_not_fit_is_a_step_that_failed(mx, capfd, tmp_path: Path, option: str) -> None:
+    (tmp_path / "few.csv").write_text("1,2,3\n")
+    np.savez(tmp_path / "other.npz", picture=np.zeros((2, 2, 4, 4), "f4"))
+    arguments = ("check", tiny(tmp_path), "--shape", "2,2,4,4", option)
+    for file, words in (("few.csv", "few.csv' is no .npz file; expected one that"), ("other.npz", "other.npz' has ")):
+        done = command(capfd, *arguments, tmp_path / file)
+        last = done.out.splitlines()[-1]
+        assert (done.status, done.err) == (1, "") and last.startswith("FAILED") and words in last, done
+        done = command(capfd, *arguments, tmp_path / file, "--json")
+        assert (done.status, done.json["good"], done.json["steps"][-1]["good"]) == (1, False, False), done
+        assert words in done.json["steps"][-1]["words"]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from commands import command
 from support import ROOT, mxrt
 
 RECORDED = dict(np.load(ROOT / "tests" / "recorded" / "im2rec.npz"))
@@ -72,7 +74,10 @@ def test_what_cannot_be_packed_is_named_and_left_out(mx, images: Path, tmp_path:
     for words in ("broken.png: ", "l.lst line 3: found 'x\\ty', expected a number", "missing.jpg: "):
         assert words in result.stderr
     assert mx.recordio.MXIndexedRecordIO(str(tmp_path / "l.idx"), str(tmp_path / "l.rec"), "r").keys == [1]
+    (tmp_path / "d.lst").write_text("0\t1\ta.png\n")
+    (tmp_path / "d.rec").mkdir()
     for arguments, words in [
+        ([str(tmp_path / "d"), str(images)], "d.rec' is a folder; expected the name of a file"),
         ([str(tmp_path / "nolist"), str(images)], "there is no list whose name begins with"),
         ([str(tmp_path / "x"), str(tmp_path / "nowhere"), "--list"], "nowhere' is no folder"),
         ([str(tmp_path / "x"), str(images), "--list", "--chunks", "0"], "--chunks is 0"),
@@ -82,7 +87,11 @@ def test_what_cannot_be_packed_is_named_and_left_out(mx, images: Path, tmp_path:
             [str(tmp_path / "x"), str(images), "--list", "--train-ratio", "0.7", "--test-ratio", "0.6"],
             "are more than 1 together",
         ),
+        ([str(tmp_path / "l"), str(tmp_path / "nowhere")], "nowhere' is no folder"),
         ([str(tmp_path / "l"), str(images), "--resize", "-3"], "--resize is -3"),
+        ([str(tmp_path / "l"), str(images), "--quality", "999"], "--quality is 999; expected 1 to 100"),
+        ([str(tmp_path / "l"), str(images), "--quality", "50", "--encoding", ".png"], "expected 0 to 9 for .png"),
+        ([str(tmp_path / "l"), str(images), "--num-thread", "0"], "--num-thread is 0"),
         ([str(tmp_path / "no" / "x"), str(images)], "is no folder; expected that of the list"),
     ]:
         result = mxrt("im2rec", *arguments)
@@ -90,11 +99,36 @@ def test_what_cannot_be_packed_is_named_and_left_out(mx, images: Path, tmp_path:
         assert "Traceback" not in result.stderr
 
 
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_records_stay_where_no_image_can_be_read(mx, capfd, images: Path, tmp_path: Path, options) -> None:
+    (tmp_path / "l.lst").write_text("0\t1\ta.png\n")
+    assert command(capfd, "im2rec", tmp_path / "l", images).status == 0
+    before = {one.name: one.read_bytes() for one in tmp_path.glob("l.*")}
+    (tmp_path / "empty").mkdir()
+    done = command(capfd, "im2rec", tmp_path / "l", tmp_path / "empty", *options)
+    last = done.err.splitlines()[-1]
+    assert (done.status, "wrote" in done.out) == (1, False), done
+    assert f"none of the images of '{tmp_path / 'l.lst'}' could be read from '{tmp_path / 'empty'}'" in last
+    assert "l.rec' was not written" in last
+    assert {one.name: one.read_bytes() for one in tmp_path.glob("*l.*")} == before
+    if options:
+        (record,) = done.json["records"]
+        assert (record["images"], len(record["left_out"])) == (0, 1)
+
+
+def test_names_of_images_may_be_in_another_encoding(mx, capfd, images: Path, tmp_path: Path) -> None:
+    (images / "a.png").rename(images / os.fsdecode(b"\xe4.png"))
+    (tmp_path / "l.lst").write_bytes(b"0\t1\t\xe4.png\n1\t1\t\xf6.png\n")
+    done = command(capfd, "im2rec", tmp_path / "l", images)
+    assert (done.status, done.out) == (1, f"wrote {tmp_path / 'l.rec'}: 1 images, 1 left out\n"), done
+
+
 def test_a_full_disk_is_an_error(mx, images: Path, tmp_path: Path) -> None:
     (tmp_path / "l.lst").write_text("".join(f"{i}\t1\ta.png\n" for i in range(400)))
     (tmp_path / "l.rec").symlink_to("/dev/full")
     result = mxrt("im2rec", str(tmp_path / "l"), str(images), "--pass-through")
     assert result.returncode == 1 and "No space left on device" in result.stderr, result.stderr
+    assert f"'{tmp_path / 'l.rec'}'" in result.stderr and "nothing was saved" in result.stderr, result.stderr
     assert "Traceback" not in result.stderr
 
 

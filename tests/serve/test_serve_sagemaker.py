@@ -346,7 +346,9 @@ def test_notes_of_the_platform_give_the_shape_of_a_row(mx, tmp_path) -> None:
     (tmp_path / "model-shapes.json").write_text('[{"name": "data", "shape": [1, 1, 8, 8]}]')
     with mx.serve.Server({"model": tmp_path}, port=0, grpc_port="off", sagemaker="model") as server:
         lines = "\n".join(",".join(["0.5"] * 64) for _ in range(3))
-        status, _, data = sent(server, "/invocations", lines.encode(), content_type="text/csv", accept="application/json")
+        status, _, data = sent(
+            server, "/invocations", lines.encode(), content_type="text/csv", accept="application/json"
+        )
         assert (status, np.shape(json.loads(data))) == (200, (3, 10)), data
     (tmp_path / "model-shapes.json").write_text('[{"name": "data"}]')
     result = mxrt("serve", f"m={tmp_path}", "--check")

@@ -17,6 +17,7 @@ from urllib.request import Request, urlopen
 import numpy as np
 import pytest
 
+from commands import tarred
 from serving import called, golden, same
 from support import DIGITS, mxrt
 
@@ -224,6 +225,17 @@ def test_a_script_that_cannot_answer_ends_the_start_with_its_reason(script, word
     done = mxrt("serve", "--sagemaker", "--sagemaker-code", str(model), "--port", "0")
     assert done.returncode != 0 and words in done.stderr, done.stderr
     assert "Traceback" not in done.stderr
+    if script is not None:
+        assert f"hooks: {model / 'code' / 'inference.py'}: " in done.stderr, done.stderr
+
+
+def test_a_script_in_an_archive_is_named_with_it(tmp_path: Path) -> None:
+    model = folder_of(tmp_path / "model", "raise RuntimeError('boom')\n")
+    held = {str(file.relative_to(model)): file.read_bytes() for file in model.rglob("*") if file.is_file()}
+    archive = tarred(tmp_path / "model.tar.gz", held)
+    for words in ("--check", "--print-config"):
+        done = mxrt("serve", "--sagemaker", "--sagemaker-code", str(archive), words)
+        assert f"hooks: {archive}/code/inference.py: boom" in (done.stderr or done.stdout), done
 
 
 def test_the_code_of_a_model_does_not_run_without_the_option(tmp_path: Path) -> None:

@@ -56,6 +56,37 @@ batch = 8
     assert without_origins(printed("--config", str(again))) == without_origins(text)
 
 
+def test_settings_are_printed_as_data(tmp_path) -> None:
+    name = 'a = "b"  # c'
+    hooks = tmp_path / "hooks = 1.py"
+    hooks.write_text("def preprocess(request): ...\n")
+    (tmp_path / "serve.toml").write_text(
+        f"[models.{json.dumps(name)}]\npath = {json.dumps(str(DIGITS))}\nhooks = {json.dumps(str(hooks))}\n"
+        "shapes = { data = [-1, 1, 8, 8] }\nwarm = [{ data = [1, 1, 8, 8] }]\n"
+    )
+    data = json.loads(printed("--config", str(tmp_path / "serve.toml"), "--grace=2.5", "--json"))
+    assert data["settings"]["grace"] == {"value": 2.5, "by": "--grace"}
+    assert data["settings"]["host"] == {"value": "127.0.0.1", "by": "default"}
+    assert data["settings"]["tokens"] == {"value": None, "by": None}
+    assert data["settings"]["logs"] == {"value": "json", "by": "--logs"}
+    assert data["settings"]["compress"]["value"] is True
+    model = data["models"][name]
+    assert model["path"] == {"value": str(DIGITS), "by": f"{tmp_path}/serve.toml:2"}
+    assert model["hooks"]["value"] == str(hooks)
+    assert model["warm"]["value"] == [{"data": [1, 1, 8, 8]}]
+    assert (data["batch"], data["error"]) == ({name: "off: it is switched off"}, None)
+    wrong = json.loads(printed(f"d={tmp_path / 'none'}", "--json"))
+    assert wrong["batch"] == {} and "none" in wrong["error"]
+
+
+@pytest.mark.parametrize("option", ["--params", "--hooks", "--labels", "--golden"])
+@pytest.mark.parametrize("of", ["", "digits="])
+def test_a_file_of_a_model_that_is_not_there_is_an_error_of_the_command_line(option: str, of: str) -> None:
+    result = mxrt("serve", f"digits={DIGITS}", option, f"{of}nofile", "--check")
+    words = f"mxrt serve: {option} 'nofile': there is no such file; expected a file [MX-VALUE]\n"
+    assert (result.returncode, result.stdout, result.stderr) == (2, "", words), result
+
+
 def test_a_file_of_settings_is_served(mx, good, tmp_path) -> None:
     (tmp_path / "model").symlink_to(DIGITS)
     (tmp_path / "serve.toml").write_text('port = 0\ngrpc_port = "off"\n[models.digits_cnn]\npath = "model"\n')

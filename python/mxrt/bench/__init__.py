@@ -6,13 +6,15 @@ import argparse
 import json
 import math
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from ..cli._errors import UsageError
 from ..cli._model import add_model_arguments, find, load
+from ..cli._out import note
 from ..cli._shapes import folder_of, input_shapes
 from . import saved, show
-from .measure import Task, measure
+from .measure import Task, conditions, measure
 from .peers import NAMES, interpreters
 
 __all__ = ["add_arguments", "main"]
@@ -43,7 +45,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--save", metavar="FILE", help="save the measurement for a later --compare")
     parser.add_argument(
-        "--compare", metavar="FILE", help="how many times as fast as a saved measurement, with an interval"
+        "--compare",
+        metavar="FILE",
+        help="how many times as fast as a saved measurement of the same model, inputs and settings, with an interval",
     )
     parser.add_argument(
         "--peers",
@@ -77,23 +81,23 @@ def main(args: argparse.Namespace) -> int:
     before = saved.load(args.compare) if args.compare is not None else None
     target = folder_of(args.save, "--save") if args.save is not None else None
     try:
-        report = run(args)
+        report = run(args, before)
     finally:
-        _note("")
+        _progress("")
     if before is not None:
         report["compared"] = saved.compare(before, report)
     print(json.dumps(report, indent=2) if args.json else show.as_text(report, args.top))
     if target is not None:
         saved.save(report, target)
-        print(f"mxrt bench: saved in '{target}'", file=sys.stderr)
+        note("bench", f"saved in '{target}'")
     if args.plot is not None:
         show.draw(report, args.plot)
-        print(f"mxrt bench: drawn to {args.plot}", file=sys.stderr)
+        note("bench", f"drawn to '{args.plot}'")
     return 0
 
 
-def run(args: argparse.Namespace) -> dict[str, Any]:
-    """Everything that is measured, as plain data."""
+def run(args: argparse.Namespace, before: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Everything that is measured, as plain data; `before` is to be compared with it."""
     callers = _counts(args.callers)
     if not (math.isfinite(args.seconds) and args.seconds > 0):
         raise UsageError(f"--seconds is {args.seconds}; expected a positive number")
@@ -110,12 +114,15 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     graph = load(files)
     shapes, assumed = input_shapes(files, graph, args.shape)
     if assumed:
-        print(f"mxrt bench: {assumed}", file=sys.stderr)
+        note("bench", assumed)
     what = Task(files.symbol, files.params, graph, shapes, args.precision)
-    return measure(what, callers, args.seconds, peers, _note, args.rate)
+    if before is not None:
+        for words in saved.check(args.compare, before, conditions(what, args.rate), callers):
+            note("bench", words)
+    return measure(what, callers, args.seconds, peers, _progress, args.rate)
 
 
-def _note(text: str) -> None:
+def _progress(text: str) -> None:
     """Prints what is being measured, on a terminal."""
     if sys.stderr.isatty():
         print(f"\r\x1b[K{text} ..." if text else "\r\x1b[K", end="", file=sys.stderr, flush=True)

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from .. import _mxrt
+from ..cli.info import processor
 from ..gluon import SymbolBlock
 from ..ndarray import array, from_numpy, waitall
 from . import saved
 from .compare import RAMP, TRY_SECONDS, Peers, Task
 from .peer import engines, load
 
-__all__ = ["Task", "measure"]
+__all__ = ["Task", "conditions", "measure"]
 
 # Engines are compared in turns, at least so many. What shares the machine slows it down for tenths
 # of a second to some, which many brief turns meet evenly; none is briefer than so many seconds, or
@@ -33,6 +34,21 @@ TOGETHER: dict[str, Callable[[Any], Any]] = {
 }
 
 Note = Callable[[str], None]
+
+
+def conditions(task: Task, rate: float | None) -> dict[str, Any]:
+    """The part of the report that is known before anything is measured."""
+    facts = _mxrt.info()
+    return {
+        "model": str(task.symbol_file),
+        "parameters": task.params,
+        "precision": task.precision,
+        "inputs": {name: list(shape) for name, shape in task.shapes.items()},
+        "rate": rate,
+        "version": facts["version"],
+        "processor": processor(),
+        "cores": facts["cores"],
+    }
 
 
 def measure(
@@ -79,22 +95,15 @@ def measure(
     if task.precision == "auto":
         chosen = "bf16" if "precision auto: bf16" in plan["text"] else "default"
         other = _with_other_precision(task, chosen, numbers, seconds, note)
-    facts = _mxrt.info()
     return {
-        "model": str(task.symbol_file),
-        "parameters": task.params,
-        "precision": task.precision,
+        **conditions(task, rate),
         "other_precision": other,
-        "inputs": {name: list(shape) for name, shape in shapes.items()},
-        "rate": rate,
-        "version": facts["version"],
-        "cores": facts["cores"],
         "load_ms": (loaded - begin) * 1e3,
         "first_answer_ms": (first - loaded) * 1e3,
         "runs": runs,
         "peers": others.report(),
         "peers_left_out": others.left_out,
-        "memory": _memory(net, facts),
+        "memory": _memory(net, _mxrt.info()),
         "plan": plan,
     }
 

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from ..cli._errors import ModelError, UsageError
+from ..cli._out import counted, shape_text
 
-__all__ = ["blocks", "compare", "load", "save"]
+__all__ = ["blocks", "check", "compare", "load", "save"]
 
 # Stretches of a run whose latencies are averaged: what disturbs one stretch counts once.
 BLOCKS = 20
@@ -40,11 +41,53 @@ def load(file: str) -> dict[str, Any]:
             if not run["blocks_ms"] or not all(value > 0 for value in run["blocks_ms"]):
                 raise ValueError
             int(run["callers"])
+        _subject(report), _machine(report)
     except (FileNotFoundError, IsADirectoryError):
         raise UsageError(f"there is no file '{file}' (--compare); mxrt bench MODEL --save FILE writes one") from None
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise ModelError(f"'{file}' is no measurement; expected what mxrt bench MODEL --save FILE wrote") from None
     return dict(report)
+
+
+def check(file: str, old: Mapping[str, Any], new: Mapping[str, Any], callers: Sequence[int]) -> list[str]:
+    """Notes on what was different when a file was saved: mxrt, or the processor.
+
+    UsageError where the file and the measurement that is to begin have different subjects.
+    """
+    differing = [pair for pair in zip(_subject(old), _subject(new), strict=True) if len(set(pair)) > 1]
+    saved = [run["callers"] for run in old["runs"]]
+    if not set(saved) & set(callers):
+        differing.append((f"callers {','.join(map(str, saved))}", f"callers {','.join(map(str, callers))}"))
+    if differing:
+        before, now = (", ".join(words) for words in zip(*differing, strict=True))
+        raise UsageError(
+            f"--compare: '{file}' has {before}, and this command {now}; only measurements of the same can be compared: "
+            "change the options, or save another"
+        )
+    return [
+        f"'{file}' was measured {before}, this one is {now}"
+        for before, now in zip(_machine(old), _machine(new), strict=True)
+        if before != now
+    ]
+
+
+def _subject(report: Mapping[str, Any]) -> list[str]:
+    """Texts that say what a report measures, without the callers; times of equal ones compare."""
+    inputs = (f"{name} {shape_text(shape)}" for name, shape in report["inputs"].items())
+    return [
+        f"the model {Path(report['model']).name.removesuffix('-symbol.json')}",
+        f"the inputs {', '.join(inputs)}",
+        "a closed loop" if report.get("rate") is None else f"{report['rate']:g} requests a second",
+        f"precision {report['precision']}",
+    ]
+
+
+def _machine(report: Mapping[str, Any]) -> list[str]:
+    """The mxrt and the processor that a report is of."""
+    return [
+        f"with mxrt {report['version']}",
+        f"on {counted(report['cores'], 'core')} of {report['processor']}",
+    ]
 
 
 def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -60,8 +103,6 @@ def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[dict[str, An
         same = low <= 1.0 <= high or abs(ratio - 1.0) < _NOISE
         verdict = "no difference" if same else "faster" if ratio > 1 else "slower"
         rows.append({"callers": run["callers"], "ratio": ratio, "low": low, "high": high, "verdict": verdict})
-    if not rows:
-        raise UsageError(f"--compare: the saved measurement has {', '.join(map(str, before))} callers, this one others")
     return rows
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ..cli._errors import UsageError
+from ..cli._out import saved_in
+from ..cli._shapes import folder_of
 from .peer.load import QUIET
 
 __all__ = ["as_text", "check_picture", "draw"]
@@ -116,11 +118,9 @@ def _remarks(report: dict[str, Any]) -> list[str]:
 
 def check_picture(file: str) -> None:
     """Whether a picture can be drawn into this file: to be asked before minutes of measuring."""
-    path = Path(file)
-    if path.suffix.lower() not in FORMATS:
+    if Path(file).suffix.lower() not in FORMATS:
         raise UsageError(f"--plot '{file}': the name says the format; expected one that ends in {', '.join(FORMATS)}")
-    if not path.absolute().parent.is_dir():
-        raise UsageError(f"--plot '{file}': there is no folder '{path.parent}'")
+    folder_of(file, "--plot")
     if importlib.util.find_spec("matplotlib") is None:
         raise UsageError("--plot needs matplotlib, which is not installed: pip install matplotlib (or 'mxrt[plot]')")
 
@@ -156,5 +156,6 @@ def draw(report: dict[str, Any], file: str) -> None:
     shapes = ", ".join("x".join(map(str, shape)) for shape in report["inputs"].values())
     name = Path(report["model"]).name.removesuffix("-symbol.json")
     figure.suptitle(f"{name}, {shapes}, {report['cores']} cores")
-    figure.savefig(file)
+    with saved_in(file) as unfinished:
+        figure.savefig(unfinished, format=Path(file).suffix.lower().removeprefix("."))
     plt.close(figure)

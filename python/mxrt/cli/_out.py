@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
-__all__ = ["counted", "megabytes", "note", "print_json", "shape_text", "style", "table"]
+from .._whole import whole
+from ._errors import ModelError
+
+__all__ = ["counted", "megabytes", "note", "print_json", "saved_in", "shape_text", "style", "table"]
 
 _STYLES = {"bold": "1", "red": "31", "green": "32", "yellow": "33", "dim": "2"}
 
@@ -24,6 +29,19 @@ def style(text: str, name: str) -> str:
 def note(command: str, text: str) -> None:
     """Says something next to the results."""
     print(f"mxrt {command}: {text}", file=sys.stderr)
+
+
+@contextlib.contextmanager
+def saved_in(target: str | Path) -> Iterator[Path]:
+    """The path of a file to write, which takes the place of `target` at the end of the block.
+
+    ModelError that names `target` where it cannot be written: an older file stays.
+    """
+    try:
+        with whole(target) as unfinished:
+            yield unfinished
+    except OSError as error:
+        raise ModelError(f"'{target}' cannot be written: {error.strerror}; nothing was saved") from None
 
 
 def print_json(value: Any) -> None:

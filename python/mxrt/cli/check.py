@@ -7,7 +7,8 @@ import math
 import shutil
 import time
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,14 @@ class _Steps:
         if not self._silent:
             print(f"{style('ok', 'green') if good else style('FAILED', 'red'):6s}  {what}: {words}", flush=True)
 
+    @contextmanager
+    def trying(self, what: str) -> Iterator[None]:
+        """A block whose ModelError is a step that has failed."""
+        try:
+            yield
+        except ModelError as error:
+            self.add(what, False, str(error))
+
 
 def _run(args: argparse.Namespace, steps: _Steps) -> None:
     model = _loaded(args, steps)
@@ -97,17 +106,23 @@ def _run(args: argparse.Namespace, steps: _Steps) -> None:
     args.atol = (1e-2 if half else 1e-4) if args.atol is None else args.atol
     args.rtol = (1e-2 if half else 1e-3) if args.rtol is None else args.rtol
     feeds = random_arrays(model.data, model.dtypes)
-    given = _given(args.data, model)
+    given = None
     answer = _answered("answers random numbers", model, feeds, steps)
-    if given is not None and answer is not None:
-        feeds = given
-        answer = _answered(f"answers '{args.data}'", model, feeds, steps)
-    if args.golden is not None:
-        _golden(args, model, given, steps)
+    if args.data is not None:
+        what = f"answers '{args.data}'"
+        with steps.trying(what):
+            given = _given(args.data, model)
+        if given is not None and answer is not None:
+            feeds = given
+            answer = _answered(what, model, feeds, steps)
+    if args.golden is not None and (given is not None or args.data is None):
+        with steps.trying("golden"):
+            _golden(args, model, given, steps)
     if args.against is not None and answer is not None:
         from ._against import compare_layers
 
-        compare_layers(model, feeds, args.against, args.atol, args.rtol, steps.add)
+        with steps.trying(f"layers as under {args.against[0]}"):
+            compare_layers(model, feeds, args.against, args.atol, args.rtol, steps.add)
 
 
 def _loaded(args: argparse.Namespace, steps: _Steps) -> Loaded | None:
@@ -132,10 +147,8 @@ def _loaded(args: argparse.Namespace, steps: _Steps) -> Loaded | None:
     return model
 
 
-def _given(data: str | None, model: Loaded) -> dict[str, Array] | None:
+def _given(data: str, model: Loaded) -> dict[str, Array]:
     """The arrays of --data."""
-    if data is None:
-        return None
     with open(data, "rb") as file:
         return arrays_of_npz(file, data, list(model.data))
 

@@ -15,14 +15,13 @@ import numpy as np
 
 from .. import _mxrt
 from .._progress import Progress
-from .._whole import whole
 from ..base import MXNetError
 from ..ndarray import from_numpy
 from ._errors import BAD, GOOD, CommandError, ModelError, UsageError
 from ._images import add_preprocess_arguments, input_of_image, preprocess_of
 from ._inputs import Item, items_of, shapes_in, text_of
 from ._model import Loaded, add_model_arguments, open_model
-from ._out import counted, note, print_json
+from ._out import counted, note, print_json, saved_in
 from ._shapes import folder_of
 
 __all__ = ["add_arguments", "main"]
@@ -160,11 +159,8 @@ def _joined(values: Sequence[Array]) -> Array:
 
 def _save(target: Path, arrays: Mapping[str, Array]) -> None:
     """Writes an .npz, whole or not at all."""
-    try:
-        with whole(target) as unfinished, unfinished.open("wb") as file:
-            np.savez(file, **arrays)  # type: ignore[arg-type]
-    except OSError as error:
-        raise ModelError(f"'{target}' cannot be written: {error.strerror}; nothing was saved") from None
+    with saved_in(target) as unfinished, unfinished.open("wb") as file:
+        np.savez(file, **arrays)  # type: ignore[arg-type]
 
 
 # ---- what is shown -------------------------------------------------------------------------------

@@ -18,10 +18,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from .. import _mxrt
+from .. import _mxrt, _temporary
+from .._codes import with_code
 from ..base import MXNetError, MXNetValueError
 from ..cli._errors import BAD, GOOD, USAGE
 from ..cli._interrupt import end_now
+from ..cli._out import print_json
 from . import Server, configuration, log
 from ._places import Places
 
@@ -43,7 +45,10 @@ _SIZES = {
 #: use "=".
 _OF_MODELS = {"shapes": ":", "dtypes": ":"}
 #: What options name that the server reads.
-_READ = {"repository": "a folder", "tls_certificate": "a file", "tls_key": "a file", "tokens": "a file"}
+_READ = {
+    "repository": "a folder",
+    **dict.fromkeys(("tls_certificate", "tls_key", "tokens", "params", "hooks", "labels", "golden"), "a file"),
+}
 #: Options whose names are not those of their settings.
 _OPTIONS = {"shapes": "shape", "dtypes": "dtype"}
 
@@ -126,32 +131,35 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="load the models, let each answer once, say what they are, and end; status 0 if all have answered",
     )
-    parser.add_argument("--json", action="store_true", help="with --check: print one JSON object; without: --logs json")
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="with --check or --print-config: print one JSON object; without --check also: --logs json",
+    )
 
 
 def main(args: argparse.Namespace) -> int:
     """Runs the command; returns the exit status."""
     if args.json and not args.check:
         args.set_logs.append("json")
-    server: Server | None = None
     try:
         config = _from_arguments(args)
-        if args.print_config:
-            print(config.print(), end="")
-            return _print_batching(config)
-        if args.check:
-            _listen_nowhere(config)
-        _open_as_many_files_as_allowed()
-        server = Server._of(config, lambda: _from_arguments(args))
-        if not args.check:
-            server._hear_reloads()
+        settings = config.print() if args.print_config else ""
+    except (OSError, MXNetError) as error:
+        return _failed(args, error, USAGE)
+    if args.print_config:
+        return _print_settings(settings, config, args.json)
+    if args.check:
+        _listen_nowhere(config)
+    _open_as_many_files_as_allowed()
+    server = Server._of(config, lambda: _from_arguments(args))
+    if not args.check:
+        server._hear_reloads()
+    try:
         _start(server)
     except (OSError, MXNetError) as error:
         signal.set_wakeup_fd(-1)
-        if args.debug:
-            traceback.print_exc()
-        log(_logs_json(args), "error", str(error))
-        return USAGE if server is None or _is_of_settings(error) else BAD
+        return _failed(args, error, USAGE if _is_of_settings(error) else BAD)
     if args.check:
         return _say_what_was_checked(server, args.json)
     server._hear_ends()
@@ -179,6 +187,19 @@ def _start(server: Server) -> None:
         ended.result()
     except KeyboardInterrupt:
         end_now()
+
+
+def _failed(args: argparse.Namespace, error: Exception, status: int) -> int:
+    """Says what has ended the start, and returns the status. A check that was told to print JSON
+    prints its verdict.
+    """
+    if args.debug:
+        traceback.print_exc()
+    text = _temporary.shown(str(error))
+    log(_logs_json(args), "error", text)
+    if args.check and args.json and status == BAD:
+        print_json({"good": False, "models": [], "lacking": [], "error": text})
+    return status
 
 
 def _is_of_settings(error: Exception) -> bool:
@@ -212,22 +233,24 @@ def _say_what_was_checked(server: Server, as_json: bool) -> int:
     places, models = server._places(), server.models
     lacking = [entry for entry in server.index if entry["state"] != "READY"]
     untried = [(model["name"], words) for model in models if (words := model["parameters"]["tried"]) != "yes"]
+    good = bool(models) and not lacking and not untried
     if as_json:
-        print(json.dumps({"good": not lacking and not untried, "models": models, "lacking": lacking}, indent=2))
+        print_json({"good": good, "models": models, "lacking": lacking})
     else:
         for model in models:
             print(f"{model['name']}: {_about(model, places)}")
-        if not models:
-            print("no model was found: nothing has answered")
-        for line in _batching(server):
-            print(line)
+        for name, words in _batching(server):
+            print(f"# batch of {name}: {words}")
         for name, words in untried:
             print(f"# {name}: {words}")
     for entry in lacking:
         server._log("error", f"{entry['name']} {entry['version']}: {entry['reason']}")
+    if not models and not lacking:
+        words = "there is no model, so that nothing has answered; name one, or a repository with NAME/VERSION folders"
+        server._log("error", with_code(words, "model"))
     sys.stdout.flush()
     server.stop()
-    return BAD if lacking or untried else GOOD
+    return GOOD if good else BAD
 
 
 def _open_as_many_files_as_allowed() -> None:
@@ -251,22 +274,35 @@ def _listen_nowhere(config: Any) -> None:
     config.quiet()
 
 
-def _batching(server: Server) -> list[str]:
-    """Returns a line for each model: whether its requests are joined, or why they are not."""
-    return [f"# batch of {model['name']}: {model['parameters']['batch']}" for model in server.models]
+def _batching(server: Server) -> list[tuple[str, str]]:
+    """Returns for each model whether its requests are joined, or why they are not."""
+    return [(model["name"], model["parameters"]["batch"]) for model in server.models]
 
 
-def _print_batching(config: Any) -> int:
-    """Loads the models and prints, as comments, whether requests of each are joined. Returns 0 even
-    if the models do not load.
+def _print_settings(settings: str, config: Any, as_json: bool) -> int:
+    """Prints the settings, loads the models and prints, as comments, whether requests of each are
+    joined. Returns 0 even if the models do not load.
     """
+    batching: list[tuple[str, str]] = []
+    error = None
+    if not as_json:
+        print(settings)
     try:
         _listen_nowhere(config)
         with Server._of(config) as server:
-            print("", *_batching(server), sep="\n")
-    except MXNetError as error:
-        print(f"\n# batch: not known, as the models do not load: {error}")
-    return 0
+            batching = _batching(server)
+    except MXNetError as reason:
+        error = _temporary.shown(str(reason))
+    if as_json:
+        from ._settings import as_data
+
+        print_json({**as_data(settings), "batch": dict(batching), "error": error})
+        return GOOD
+    for name, words in batching:
+        print(f"# batch of {name}: {words}")
+    if error is not None:
+        print(f"# batch: not known, as the models do not load: {error}")
+    return GOOD
 
 
 def _from_arguments(args: argparse.Namespace) -> Any:
@@ -300,8 +336,6 @@ def _from_arguments(args: argparse.Namespace) -> Any:
         config = _with_script(args, config)
     for key, *_, scope, _ in _rows():
         for text in getattr(args, f"set_{key}", ()):
-            if key in _READ and text not in ("", "off"):
-                _there(text, f"--{key.replace('_', '-')}", _READ[key])
             _set_option(config, key, scope, text)
     return config
 
@@ -314,7 +348,6 @@ def _there(path: str, option: str, what: str) -> None:
 
 def _with_script(args: argparse.Namespace, config: Any) -> Any:
     """Puts the script of the only model in the place of the model."""
-    from .._temporary import new_folder
     from ..cli._archive import is_archive, unpack
     from . import _script
 
@@ -328,12 +361,13 @@ def _with_script(args: argparse.Namespace, config: Any) -> Any:
     folder = Path(path if equals and "/" not in name else named[0])
     if folder.is_file() and is_archive(folder):
         folder = unpack(folder)
-    _script.use(_script.find(folder), folder)
+    script = _script.find(folder)
+    _script.use(script, folder)
     made = configuration()
     _as_container(made)
     made.environment(sorted(os.environ.items()))
     made.add_model("model")
-    settings = {"path": str(_script.make_carrier(new_folder())), "hooks": str(_script.HOOKS)}
+    settings = {"path": str(_script.make_carrier(_temporary.new_folder())), "hooks": str(script)}
     for key, value in {**settings, "shapes": {"data": [-1]}, "dtypes": {"data": "uint8"}}.items():
         made.set_model("model", key, value, False)
     return made
@@ -367,6 +401,7 @@ def _add_option(config: Any, name: str, path: str) -> None:
 
 def _set_option(config: Any, key: str, scope: str, text: str) -> None:
     if scope == "server":
+        _check_read(key, text)
         config.set(key, text, True)
     elif scope == "models":
         name, equals, value = text.rpartition("=")
@@ -376,7 +411,14 @@ def _set_option(config: Any, key: str, scope: str, text: str) -> None:
             config.set(key, text, True)
     else:
         name, value = _of_model(config, key, text)
+        _check_read(key, value)
         config.set_model(name, key, value, True)
+
+
+def _check_read(key: str, value: str) -> None:
+    """Checks that there is what the server is to read."""
+    if key in _READ and value not in ("", "off"):
+        _there(value, f"--{key.replace('_', '-')}", _READ[key])
 
 
 def _of_model(config: Any, key: str, text: str) -> tuple[str, str]:

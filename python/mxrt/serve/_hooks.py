@@ -11,12 +11,13 @@ import os
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from ..base import MXNetValueError
+from . import _script
 
 __all__ = ["Hooks", "Request"]
 
@@ -42,11 +43,7 @@ class Hooks:
     """The functions of a file, which has one of them or several."""
 
     def __init__(self, file: str | os.PathLike[str]) -> None:
-        spec = importlib.util.spec_from_file_location("mxrt_hooks", file)
-        if spec is None or spec.loader is None:
-            raise MXNetValueError("a file of hooks is one of Python, and its name ends in .py")
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
+        module = _script.as_hooks(file) or _module(file)
         self._functions: dict[str, Callable[[Any], Any] | None] = {
             name: getattr(module, name, None) for name in _FUNCTIONS
         }
@@ -55,7 +52,7 @@ class Hooks:
         self._inputs = self._declared(module, "INPUTS", "decode")
         self._outputs = self._declared(module, "OUTPUTS", "encode")
 
-    def _declared(self, module: ModuleType, name: str, function: str) -> _Declared | None:
+    def _declared(self, module: ModuleType | SimpleNamespace, name: str, function: str) -> _Declared | None:
         """The tensors that a file declares for a function; None where it has neither."""
         declared = getattr(module, name, None)
         if (declared is None) != (self._functions[function] is None):
@@ -125,6 +122,15 @@ class Hooks:
         function = self._functions[name]
         assert function is not None, f"the server calls {name} only if the file has it"
         return _all_parts(function(_arrays(parts)))
+
+
+def _module(file: str | os.PathLike[str]) -> ModuleType:
+    spec = importlib.util.spec_from_file_location("mxrt_hooks", file)
+    if spec is None or spec.loader is None:
+        raise MXNetValueError("a file of hooks is one of Python, and its name ends in .py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def _arrays(parts: list[_Parts]) -> dict[str, Any]:

@@ -18,20 +18,18 @@ import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..base import MXNetError, MXNetValueError
+from ..base import MXNetValueError
 
 if TYPE_CHECKING:
     from ._hooks import Request
 
-__all__ = ["HOOKS", "Script", "current", "find", "make_carrier", "use"]
+__all__ = ["Script", "as_hooks", "find", "make_carrier", "use"]
 
-#: The file of hooks that a server with a script is given.
-HOOKS = Path(__file__).with_name("_script_hooks.py")
 #: The functions that a script may define, with the arguments that they are called with.
 _FUNCTIONS = {
     "pre_model_fn": ("model_dir",),
@@ -71,16 +69,17 @@ def find(folder: Path) -> Path:
 
 
 def use(script: Path, folder: Path) -> None:
-    """Says which script the hooks are to load, and the folder of its model."""
+    """Says which file of hooks is a script, and the folder of its model."""
     global _place
     _place = script, folder
 
 
-def current() -> Script:
-    """Loads the script that :func:`use` named."""
-    if _place is None:
-        raise MXNetError("no script was named: mxrt serve --sagemaker --sagemaker-code does it")
-    return Script(*_place)
+def as_hooks(file: str | os.PathLike[str]) -> SimpleNamespace | None:
+    """Loads the script that :func:`use` named, as hooks; None for another file."""
+    if _place is None or Path(file) != _place[0]:
+        return None
+    script = Script(*_place)
+    return SimpleNamespace(preprocess=script.answer, postprocess=script.response)
 
 
 def make_carrier(folder: Path) -> Path:
