@@ -144,7 +144,8 @@ impl ModelSettings {
         let free = names.iter().filter(|name| !params.contains_key(*name) && !labels.contains(*name));
         let free: Vec<&String> = free.collect();
         let [only] = &free[..] else {
-            let words = format!("shapes: say which of the inputs {} a shape is of: INPUT=N,C,H,W", listed(&free));
+            let lack = if params.is_empty() { "; no parameter file was found" } else { "" };
+            let words = format!("shapes: say which of the inputs {} a shape is of: INPUT=N,C,H,W{lack}", listed(&free));
             return Err(bad(words));
         };
         (*only).clone_into(name);
