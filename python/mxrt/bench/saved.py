@@ -72,7 +72,7 @@ def check(file: str, old: Mapping[str, Any], new: Mapping[str, Any], callers: Se
 
 
 def _subject(report: Mapping[str, Any]) -> list[str]:
-    """Texts that say what a report measures, without the callers; times of equal ones compare."""
+    """Texts for what a report measures, callers left out, which are equal where times compare."""
     inputs = (f"{name} {shape_text(shape)}" for name, shape in report["inputs"].items())
     return [
         f"the model {Path(report['model']).name.removesuffix('-symbol.json')}",
