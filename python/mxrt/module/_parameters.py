@@ -193,9 +193,9 @@ class ParameterMethods:
             self.set_params(arg_params, aux_params)
             return
         make = create(initializer or Uniform(0.01))
-        attrs = self._symbol.attr_dict()
+        attrs, named = self._symbol.attr_dict(), {*self._param_names, *self._aux_names}
         for name, shape in self._shapes_of_params({}, {}).items():
-            if name in given or name in self._data_names or name in self._label_names:
+            if name in given or name not in named:
                 continue
             if not shape or 0 in shape:
                 raise MXNetShapeError(f"Module.init_params: the shape of '{name}' is not known")
