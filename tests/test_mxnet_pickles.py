@@ -50,6 +50,29 @@ def test_an_array_that_was_on_a_gpu_is_read_without_one(mx) -> None:
     assert array.asnumpy().tolist() == [0] and array.context == mx.cpu()
 
 
+def test_an_array_has_the_state_that_mxnet_pickles(mx) -> None:
+    state = mx.nd.arange(1).__getstate__()
+    # As MXNet 1.9.1 gives it.
+    assert state["handle"].hex() == "c9fa93f90000000001000000010000000000000001000000000000000000000000000000"
+    for array in (mx.nd.ones((2, 3), dtype="int8"), mx.np.array(3.0), mx.nd.ones((2, 3)).tostype("csr")):
+        again = array * 0
+        with mx.util.np_shape(True):
+            again.__setstate__(array.__getstate__())
+        assert again.dtype == array.dtype and again.stype == array.stype
+        assert np.array_equal(again.asnumpy(), array.asnumpy())
+
+
+def test_a_scalar_of_mx_np_is_read_in_np_shape_semantics(mx) -> None:
+    """The state of ``mx.np.array(3.0)`` under MXNet, outside of its np mode."""
+    state = {"handle": bytearray.fromhex("c9fa93f9000000000000000001000000000000000000000000004040")}
+    array = mx.nd.ones(1)
+    with pytest.raises(mx.base.MXNetDataError, match=r"a scalar of mx\.np.*np_shape\(True\)"):
+        array.__setstate__(state)
+    with mx.util.np_shape(True):
+        array.__setstate__(state)
+    assert array.shape == () and array.asnumpy() == 3
+
+
 def test_an_array_becomes_another_one_once(mx, read) -> None:
     array = read("array, protocol 2")
     with pytest.raises(RuntimeError, match="already"):

@@ -94,7 +94,7 @@ def test_parameters_arrays_symbols_contexts_and_errors(mx, net) -> None:
 
 def module_of(mx):
     module = mx.mod.Module.load(str(DIGITS / "digits_cnn"), 0, data_names=["data"], label_names=None)
-    module.bind([("data", (5, 1, 8, 8))])
+    module.bind([("data", (5, 1, 8, 8))], for_training=False)
     return module
 
 
@@ -116,7 +116,7 @@ def test_modules_give_the_same_bits(mx) -> None:
     unbound = mx.mod.Module.load(str(DIGITS / "digits_cnn"), 0, data_names=["data"], label_names=None)
     for other in copies(unbound):
         assert not other.binded
-        other.bind([("data", (5, 1, 8, 8))])
+        other.bind([("data", (5, 1, 8, 8))], for_training=False)
         assert np.array_equal(outputs_of(mx, other, images), want)
 
 
@@ -139,12 +139,12 @@ def bucket_of(key):
 
 def test_modules_of_modules_survive(mx) -> None:
     bucketing = mx.mod.BucketingModule(bucket_of, default_bucket_key=6)
-    bucketing.bind([("data", (2, 6, 4))])
+    bucketing.bind([("data", (2, 6, 4))], for_training=False)
     bucketing.init_params(mx.init.One())
     sequential = mx.mod.SequentialModule()
     sequential.add(mx.mod.Module(mx.sym.relu(mx.sym.var("data")), label_names=None))
     sequential.add(mx.mod.Module(bucket_of(0)[0], label_names=None), auto_wiring=True)
-    sequential.bind([("data", (2, 4))])
+    sequential.bind([("data", (2, 4))], for_training=False)
     sequential.init_params(mx.init.One())
     for module, shape in ((bucketing, (2, 6, 4)), (sequential, (2, 4))):
         batch = mx.io.DataBatch([mx.nd.ones(shape)], bucket_key=shape[1], provide_data=[("data", shape)])

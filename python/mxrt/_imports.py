@@ -2,7 +2,9 @@
 
 Python keeps a lock for each module that is being imported. In a child whose parent forked meanwhile
 the locks of other threads stay taken, and their modules half done. So a fork waits until no other
-thread executes a module of mxrt. What other threads had only begun, the child forgets.
+thread executes a module of mxrt, the package itself and the stand-in for MXNet among them. What
+other threads had only begun, the child forgets. This concerns Python's library too, parts of which
+functions of mxrt import at their first use.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ __all__: list[str] = []
 
 # A fork goes ahead then, as it does where an operator does not end.
 _PATIENCE_S = 30.0
+# Python executes these, not the loader below.
+_PACKAGES = ("mxrt", "mxnet")
 
 
 class _Gate:
@@ -61,10 +65,13 @@ class _Gate:
             self._door.acquire()
             other = next((end for thread, (_, end) in list(self._importing.items()) if thread != get_ident()), None)
             left = limit - time.monotonic()
-            if other is None or left <= 0:
+            if left <= 0 or (other is None and not _others_import(_PACKAGES)):
                 return
             self._door.release()
-            other.acquire(timeout=left)
+            if other is None:
+                time.sleep(0.001)
+            else:
+                other.acquire(timeout=left)
 
     def after_in_parent(self) -> None:
         self._door.release()
@@ -73,7 +80,7 @@ class _Gate:
         me = get_ident()
         self._door = allocate_lock()
         self._importing = {thread: held for thread, held in self._importing.items() if thread == me}
-        _forget_what_others_began(me)
+        _forget_what_others_began()
 
 
 _gate = _Gate()
@@ -111,18 +118,36 @@ class _Finder:
         return spec
 
 
-def _forget_what_others_began(me: int) -> None:
+def _locks_of_others() -> list[str]:
+    """The names of modules whose locks other threads hold."""
+    locks = list(_module_locks().items())
+    return [name for name, reference in locks if getattr(reference(), "owner", None) not in (None, get_ident())]
+
+
+def _module_locks() -> dict[str, Any]:
+    """Python's lock for each module that is being imported, as a weak reference."""
+    return getattr(getattr(importlib, "_bootstrap", None), "_module_locks", {})
+
+
+def _others_import(names: Sequence[str]) -> bool:
+    return any(name in names for name in _locks_of_others())
+
+
+def _forget_what_others_began() -> None:
     """Drops the locks of threads that a child does not have, and modules they had not executed."""
-    locks = getattr(getattr(importlib, "_bootstrap", None), "_module_locks", {})
-    for name, reference in list(locks.items()):
-        lock = reference()
-        if name.split(".")[0] not in ("mxrt", "mxnet") or lock is None or lock.owner in (None, me):
+    for name in _locks_of_others():
+        package = name.split(".")[0]
+        if package not in _PACKAGES and package not in sys.stdlib_module_names:
             continue
-        del locks[name]
-        module = sys.modules.get(name)
-        loader = getattr(getattr(module, "__spec__", None), "loader", None)
-        if isinstance(loader, _Loader) and not loader.executed:
+        _module_locks().pop(name, None)
+        if name in sys.modules and _is_half_done(sys.modules[name]):
             del sys.modules[name]
+
+
+def _is_half_done(module: ModuleType) -> bool:
+    spec = getattr(module, "__spec__", None)
+    loader = getattr(spec, "loader", None)
+    return not loader.executed if isinstance(loader, _Loader) else getattr(spec, "_initializing", False)
 
 
 sys.meta_path.insert(0, _Finder())

@@ -13,7 +13,7 @@ import numpy as np
 
 from . import _mxrt, registry
 from ._log import info
-from .base import MXNetValueError
+from .base import MXNetDeprecationWarning, MXNetValueError, warn
 from .ndarray import NDArray, load
 from .ndarray import random as array_random
 
@@ -38,21 +38,29 @@ __all__ = [
     "register",
 ]
 
-# Parameters that have the same first value whatever the initializer is, by the ends of their names.
-_FIXED = {
-    "bias": 0.0,
-    "bias_quantize": 0.0,
-    "gamma": 1.0,
-    "beta": 0.0,
-    "running_mean": 0.0,
-    "running_var": 1.0,
-    "moving_mean": 0.0,
-    "moving_var": 1.0,
-    "moving_inv_var": 0.0,
-    "moving_avg": 0.0,
-    "min": 0.0,
-    "max": 1.0,
-}
+# What fills a parameter, by the beginning and the end of its name. The first row that fits counts.
+_Rows = tuple[tuple[str, str, str], ...]
+_OF_VARIABLES: _Rows = (
+    ("", "weight", "_init_weight"),
+    ("", "bias", "_init_bias"),
+    ("", "gamma", "_init_gamma"),
+    ("", "beta", "_init_beta"),
+    ("", "min", "_init_zero"),
+    ("", "max", "_init_one"),
+    ("", "weight_quantize", "_init_quantized_weight"),
+    ("", "bias_quantize", "_init_quantized_bias"),
+)
+# A plain string has no attributes, which say how the state of a BatchNorm begins.
+_OF_STRINGS: _Rows = (
+    ("upsampling", "", "_init_bilinear"),
+    ("stn_loc", "weight", "_init_zero"),
+    ("stn_loc", "bias", "_init_loc_bias"),
+    *_OF_VARIABLES[:6],
+    ("", "moving_mean", "_init_zero"),
+    ("", "moving_var", "_init_one"),
+    ("", "moving_inv_var", "_init_zero"),
+    ("", "moving_avg", "_init_zero"),
+)
 
 
 class InitDesc(str):
@@ -76,8 +84,9 @@ class InitDesc(str):
 class Initializer:
     """Fills arrays by the names of their parameters.
 
-    Biases, betas and means become 0, gammas and variances 1, everything else is what
-    ``_init_weight`` of the subclass makes of it.
+    Names that end with ``weight`` get what ``_init_weight`` of the subclass makes of them. Biases,
+    betas and minima become 0, gammas and maxima 1. Other names are a ValueError, unless the
+    subclass defines ``_init_default``.
     """
 
     def __init__(self, **kwargs: Any) -> None:
@@ -106,44 +115,46 @@ class Initializer:
         return object.__hash__(self)
 
     def __call__(self, desc: str, arr: NDArray) -> None:
-        if isinstance(desc, InitDesc):
-            if desc.global_init is None:
-                desc.global_init = self
-            own = desc.attrs.get("__init__")
-            if own:
-                create(own)._init_weight(desc, arr)
-                self._log(desc, own, arr)
-                return
-        for ending in _FIXED:
-            if desc.endswith(ending):
-                # Subclasses may define _init_bias and the like.
-                getattr(self, f"_init_{ending}", self._init_fixed)(desc, arr)
-                self._log(desc, ending, arr)
-                return
-        if desc.endswith("weight_quantize"):
-            self._init_quantized_weight(desc, arr)
-        else:
-            self._init_weight(desc, arr)
-        self._log(desc, "weight", arr)
+        if not isinstance(desc, InitDesc):
+            self._legacy_init(desc, arr)
+            return
+        if desc.global_init is None:
+            desc.global_init = self
+        own = desc.attrs.get("__init__")
+        if own:
+            create(own)._init_weight(desc, arr)
+            self._verbose_print(desc, own, arr)
+            return
+        ending, method = _row(_OF_VARIABLES, desc)
+        getattr(self, method)(desc, arr)
+        if ending:
+            self._verbose_print(desc, ending, arr)
 
-    def _log(self, name: str, how: str, arr: NDArray) -> None:
+    def _legacy_init(self, name: str, arr: NDArray) -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"name must be string, got {type(name).__name__}: pass mx.init.InitDesc(...)")
+        if not isinstance(arr, NDArray):
+            raise TypeError(f"arr must be NDArray, got {type(arr).__name__}")
+        warn(
+            "Calling initializer with init(str, NDArray) has been deprecated. "
+            "Please use init(mx.init.InitDesc(...), NDArray) instead.",
+            MXNetDeprecationWarning,
+        )
+        getattr(self, _row(_OF_STRINGS, name)[1])(name, arr)
+
+    def _verbose_print(self, desc: str, init: Any, arr: NDArray) -> None:
         if self._verbose:
-            info("Initialized %s as %s: %s", name, how, self._print_func(arr))
+            info("Initialized %s as %s: %s", desc, init, self._print_func(arr))
 
-    def _init_fixed(self, name: str, arr: NDArray) -> None:
-        arr[:] = next(value for ending, value in _FIXED.items() if name.endswith(ending))
+    # Subclasses may define these.
 
-    def _init_bias(self, name: str, arr: NDArray) -> None:
-        arr[:] = 0.0
+    def _init_bilinear(self, name: str, arr: NDArray) -> None:
+        _bilinear(arr)
 
-    def _init_quantized_weight(self, name: str, arr: NDArray) -> None:
-        arr[:] = array_random.randint(-127, 127, shape=arr.shape)
-
-    def _init_gamma(self, name: str, arr: NDArray) -> None:
-        arr[:] = 1.0
-
-    def _init_beta(self, name: str, arr: NDArray) -> None:
-        arr[:] = 0.0
+    def _init_loc_bias(self, name: str, arr: NDArray) -> None:
+        if arr.shape[0] != 6:
+            raise AssertionError(f"'{name}' has shape {arr.shape}; the six numbers of an affine map are expected")
+        arr[:] = np.array([1, 0, 0, 0, 1, 0], "float32")
 
     def _init_zero(self, name: str, arr: NDArray) -> None:
         arr[:] = 0.0
@@ -151,8 +162,36 @@ class Initializer:
     def _init_one(self, name: str, arr: NDArray) -> None:
         arr[:] = 1.0
 
+    def _init_bias(self, name: str, arr: NDArray) -> None:
+        arr[:] = 0.0
+
+    def _init_quantized_bias(self, name: str, arr: NDArray) -> None:
+        arr[:] = 0
+
+    def _init_gamma(self, name: str, arr: NDArray) -> None:
+        arr[:] = 1.0
+
+    def _init_beta(self, name: str, arr: NDArray) -> None:
+        arr[:] = 0.0
+
     def _init_weight(self, name: str, arr: NDArray) -> None:
         raise NotImplementedError(f"{type(self).__name__} has no _init_weight")
+
+    def _init_quantized_weight(self, name: str, arr: NDArray) -> None:
+        """One random integer everywhere, as in MXNet."""
+        arr[:] = array_random.randint(-127, 127).astype("int8").asscalar()
+
+    def _init_default(self, name: str, arr: NDArray) -> None:
+        raise ValueError(
+            f"Unknown initialization pattern for {name}. Names end with weight, bias, gamma or beta. Give others their "
+            f"own initializer, as in mx.sym.var('{name}', init=mx.init.Zero()), or define _init_default in a subclass"
+        )
+
+
+def _row(rows: _Rows, name: str) -> tuple[str, str]:
+    """The end of a name, and what fills the parameter."""
+    found = ((last, method) for first, last, method in rows if name.startswith(first) and name.endswith(last))
+    return next(found, ("", "_init_default"))
 
 
 def _size(array: NDArray) -> str:
@@ -354,12 +393,16 @@ class Bilinear(Initializer):
         super().__init__()
 
     def _init_weight(self, name: str, arr: NDArray) -> None:
-        height, width = arr.shape[2:]
-        half = math.ceil(width / 2.0)
-        centre = (2 * half - 1 - half % 2) / (2.0 * half)
-        columns = 1 - np.abs(np.arange(width) / half - centre)
-        rows = 1 - np.abs(np.arange(height) / half - centre)
-        arr[:] = np.broadcast_to(np.outer(rows, columns).astype("float32"), arr.shape)
+        _bilinear(arr)
+
+
+def _bilinear(arr: NDArray) -> None:
+    height, width = arr.shape[2:]
+    half = math.ceil(width / 2.0)
+    centre = (2 * half - 1 - half % 2) / (2.0 * half)
+    columns = 1 - np.abs(np.arange(width) / half - centre)
+    rows = 1 - np.abs(np.arange(height) / half - centre)
+    arr[:] = np.broadcast_to(np.outer(rows, columns).astype("float32"), arr.shape)
 
 
 @register
@@ -404,22 +447,25 @@ class FusedRNN(Initializer):
         forget_bias: float = 1.0,
     ) -> None:
         inner = create(init)
-        self._shape: dict[str, Any] = {
-            "num_hidden": num_hidden,
-            "num_layers": num_layers,
-            "mode": mode,
-            "bidirectional": bidirectional,
-        }
-        written = None if inner is None else inner.dumps()
-        super().__init__(init=written, **self._shape, forget_bias=forget_bias)
+        super().__init__(
+            init=None if inner is None else inner.dumps(),
+            num_hidden=num_hidden,
+            num_layers=num_layers,
+            mode=mode,
+            bidirectional=bidirectional,
+            forget_bias=forget_bias,
+        )
         self._init = inner
+        self._num_hidden, self._num_layers = num_hidden, num_layers
+        self._mode, self._bidirectional = mode, bidirectional
         self._forget_bias = forget_bias
 
     def _init_weight(self, name: str, arr: NDArray) -> None:
         from .rnn import FusedRNNCell
 
         whole = getattr(name, "global_init", None)
-        cell = FusedRNNCell(forget_bias=self._forget_bias, prefix="", **self._shape)
+        shape = (self._num_hidden, self._num_layers, self._mode, self._bidirectional)
+        cell = FusedRNNCell(*shape, forget_bias=self._forget_bias, prefix="")
         parts = cell.unpack_weights({"parameters": arr})
         for part, value in parts.items():
             if cell._mode == "lstm" and part.endswith("_f_bias"):

@@ -185,7 +185,7 @@ class FeedForward:
         known = {*data_names, *self.arg_params}
         labels = [name for name in self.symbol._labels() if name not in known]
         module = Module(self.symbol, data_names, labels, context=self.ctx)
-        module.bind(batches.provide_data)
+        module.bind(batches.provide_data, for_training=False)
         module.set_params(self.arg_params, self.aux_params)
         return module
 

@@ -38,35 +38,75 @@ def test_an_initializer_fills_as_in_mxnet(mx, case: dict) -> None:
 def test_orthogonal_rows_are_orthogonal(mx) -> None:
     for shape, rand_type in (((6, 10), "uniform"), ((10, 2, 3), "normal")):
         array = mx.nd.empty(shape)
-        mx.init.Orthogonal(scale=2.0, rand_type=rand_type)("w", array)
+        mx.init.Orthogonal(scale=2.0, rand_type=rand_type)(mx.init.InitDesc("a_weight"), array)
         matrix = array.asnumpy().reshape(shape[0], -1)
         square = matrix @ matrix.T if matrix.shape[0] < matrix.shape[1] else matrix.T @ matrix
         np.testing.assert_allclose(square, 4 * np.eye(len(square)), atol=1e-5)
 
 
-def test_names_decide_what_is_no_weight(mx) -> None:
-    fill = mx.init.Constant(7.0)
-    for name, want in (
-        ("a_weight", 7),
-        ("a_bias", 0),
-        ("a_gamma", 1),
-        ("a_beta", 0),
-        ("a_moving_var", 1),
-        ("q_max", 1),
-    ):
-        array = mx.nd.empty((2,))
-        fill(mx.init.InitDesc(name), array)
-        assert array.asnumpy().tolist() == [want, want], name
+@pytest.mark.parametrize("case", recorded("named_values"), ids=lambda c: f"{c['kind']} {c['name']}")
+def test_a_name_decides_as_in_mxnet(mx, case: dict) -> None:
+    array = mx.nd.empty((6,) if case["name"].endswith("bias") else (1, 1, 4, 4))
+
+    def fill() -> list[float]:
+        if case["kind"] == "variable":
+            mx.init.Constant(7.0)(mx.init.InitDesc(case["name"]), array)
+        else:
+            with pytest.warns(DeprecationWarning, match="Calling initializer with"):
+                mx.init.Constant(7.0)(case["name"], array)
+        return array.asnumpy().ravel().tolist()
+
+    if case["values"] == "ValueError":
+        with pytest.raises(ValueError, match=f"Unknown initialization pattern for {case['name']}"):
+            fill()
+    elif case["name"] == "x_weight_quantize":
+        values = fill()  # one random number
+        assert set(values) == {values[0]} and -127 <= values[0] <= 126
+    else:
+        assert fill() == case["values"]
+
+
+def test_what_a_variable_says_comes_before_its_name(mx) -> None:
     array = mx.nd.empty((2,))
-    fill(mx.init.InitDesc("a_bias", {"__init__": '["constant", {"value": 5}]'}), array)
+    own = mx.init.InitDesc("a_bias", {"__init__": '["constant", {"value": 5}]'})
+    mx.init.Constant(7.0)(own, array)
     assert array.asnumpy().tolist() == [5, 5]
+
+
+def test_a_subclass_fills_names_that_no_pattern_knows(mx) -> None:
+    class Own(mx.init.Xavier):
+        def _init_default(self, name, arr):
+            arr[:] = 5
+
+        def _init_loc_bias(self, name, arr):
+            arr[:] = 9
+
+    scaled = mx.sym.broadcast_mul(mx.sym.var("data"), mx.sym.var("alpha", shape=(1, 3)))
+    module = mx.mod.Module(scaled, label_names=None)
+    module.bind([("data", (2, 3))], for_training=False)
+    with pytest.raises(ValueError, match="Unknown initialization pattern for alpha"):
+        module.init_params(mx.init.Xavier())
+    module.init_params(Own())
+    assert module.get_params()[0]["alpha"].asnumpy().tolist() == [[5, 5, 5]]
+    array = mx.nd.empty((6,))
+    with pytest.warns(DeprecationWarning, match="Calling initializer with"):
+        Own()("stn_loc_bias", array)
+    assert array.asnumpy().tolist() == [9] * 6
+
+
+def test_states_of_a_module_need_no_initializer(mx) -> None:
+    net = mx.sym.var("memory") + mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
+    module = mx.mod.Module(net, label_names=None, state_names=["memory"])
+    module.bind([("data", (1, 3))], for_training=False)
+    module.init_params(mx.init.One())
+    assert sorted(module.get_params()[0]) == ["fc_bias", "fc_weight"]
 
 
 def test_initializers_by_pattern_and_from_a_file(mx, tmp_path: Path) -> None:
     mixed = mx.init.Mixed(["fc.*", ".*"], [mx.init.One(), mx.init.Zero()])
     arrays = {name: mx.nd.empty((2,)) for name in ("fc_weight", "other_weight")}
     for name, array in arrays.items():
-        mixed(name, array)
+        mixed(mx.init.InitDesc(name), array)
     assert [a.asnumpy().tolist() for a in arrays.values()] == [[1, 1], [0, 0]]
     with pytest.raises(ValueError, match="x did not match"):
         mx.init.Mixed(["fc.*"], [mx.init.One()])("x", arrays["fc_weight"])
@@ -76,7 +116,7 @@ def test_initializers_by_pattern_and_from_a_file(mx, tmp_path: Path) -> None:
     load = mx.init.Load(path, default_init=mx.init.Zero())
     for name, want in (("fc_weight", [3, 4]), ("new_weight", [0, 0])):
         array = mx.nd.empty((2,))
-        load(name, array)
+        load(mx.init.InitDesc(name), array)
         assert array.asnumpy().tolist() == want
     with pytest.raises(AssertionError, match="Shape mismatch"):
         load("fc_weight", mx.nd.empty((3,)))
@@ -96,8 +136,8 @@ def test_a_program_adds_an_initializer_and_hears_what_was_filled(mx, caplog: pyt
     made = mx.init.create("sevens").set_verbosity(True, lambda array: str(array.asnumpy().tolist()))
     weight, bias = mx.nd.empty((1,)), mx.nd.empty((1,))
     with caplog.at_level(logging.INFO):
-        made("a_weight", weight)
-        made("a_bias", bias)
+        made(mx.init.InitDesc("a_weight"), weight)
+        made(mx.init.InitDesc("a_bias"), bias)
     assert (weight.asscalar(), bias.asscalar()) == (7, -7)
     assert "Initialized a_bias as bias: [-7.0]" in caplog.text
 
@@ -482,7 +522,7 @@ def test_an_array_as_initial_value_is_written_as_numbers(mx) -> None:
         made = mx.init.Constant(value)
         assert made.dumps() == '["constant", {"value": [[1.0], [1.0]]}]'
         array = mx.nd.zeros((2, 1))
-        mx.init.create(made.dumps())("w", array)
+        mx.init.create(made.dumps())(mx.init.InitDesc("a_weight"), array)
         assert array.asnumpy().tolist() == [[1], [1]]
 
 

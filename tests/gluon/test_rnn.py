@@ -82,7 +82,7 @@ def test_a_checkpoint_of_cells_holds_single_gates(mx, tmp_path: Path) -> None:
 
 def test_initial_values_know_the_forget_gate(mx) -> None:
     array = mx.nd.empty((2 * 4 * (3 + 2 + 2),))
-    mx.init.FusedRNN(mx.init.One(), 2, 1, "lstm", forget_bias=5.0)("parameters", array)
+    mx.init.FusedRNN(mx.init.One(), 2, 1, "lstm", forget_bias=5.0)._init_weight("parameters", array)
     parts = mx.rnn.FusedRNNCell(2, 1, "lstm", prefix="").unpack_weights({"parameters": array})
     assert parts["l0_i2h_f_bias"].asnumpy().tolist() == [5, 5]
     assert parts["l0_i2h_i_bias"].asnumpy().tolist() == [0, 0]

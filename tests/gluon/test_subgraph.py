@@ -43,7 +43,7 @@ def test_a_rewritten_graph_answers_from_many_threads(mx, backend: str) -> None:
     plain = mx.mod.Module(symbol, label_names=None)
     other = mx.mod.Module(made, label_names=None)
     for module in (plain, other):
-        module.bind([("data", (1, *images.shape[1:]))])
+        module.bind([("data", (1, *images.shape[1:]))], for_training=False)
         module.set_params(args, aux)
 
     def call(number: int) -> None:

@@ -62,13 +62,19 @@ def test_a_module_that_is_bound_for_training_predicts(mx) -> None:
             refused()
 
 
-@pytest.mark.parametrize("make", ["BucketingModule", "SequentialModule"])
-def test_other_modules_pass_it_on(mx, make: str) -> None:
-    net = mx.sym.Dropout(mx.sym.var("data"), p=0.5)
-    if make == "BucketingModule":
-        module = mx.mod.BucketingModule(lambda key: (net, ["data"], None), 1)
-    else:
-        module = mx.mod.SequentialModule().add(mx.mod.Module(net, label_names=None))
+KINDS = ["Module", "BucketingModule", "SequentialModule"]
+
+
+def module_of(mx, kind: str, net):
+    if kind == "BucketingModule":
+        return mx.mod.BucketingModule(lambda key: (net, ["data"], None), 1)
+    module = mx.mod.Module(net, label_names=None)
+    return mx.mod.SequentialModule().add(module) if kind == "SequentialModule" else module
+
+
+@pytest.mark.parametrize("kind", KINDS[1:])
+def test_other_modules_pass_it_on(mx, kind: str) -> None:
+    module = module_of(mx, kind, mx.sym.Dropout(mx.sym.var("data"), p=0.5))
     shapes = [("data", (100, 2))]
     module.bind(shapes, for_training=True)
     module.init_params()
@@ -77,6 +83,28 @@ def test_other_modules_pass_it_on(mx, make: str) -> None:
     assert set(module.get_outputs()[0].asnumpy().ravel().tolist()) == {0, 2}
     module.forward(batch, is_train=False)
     assert (module.get_outputs()[0].asnumpy() == 1).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bind_is_for_training_where_it_is_not_told(mx, kind: str) -> None:
+    module = module_of(mx, kind, mx.sym.BatchNorm(mx.sym.var("data"), name="bn", fix_gamma=False, eps=1e-5))
+    rows, shapes = [[1, 2], [3, 6]], [("data", (2, 2))]
+    batch = mx.io.DataBatch([mx.nd.array(rows)], bucket_key=1, provide_data=shapes)
+
+    def forward(**options: bool) -> list[list[float]]:
+        module.forward(batch, **options)
+        return module.get_outputs()[0].asnumpy().round(3).tolist()
+
+    module.bind(shapes)
+    module.init_params()
+    assert module.for_training and forward() == [[-1, -1], [1, 1]]
+    assert forward(is_train=False) == rows
+    rest = mx.io.NDArrayIter(np.array(rows), batch_size=2)
+    assert module.predict(rest).asnumpy().round(3).tolist() == rows
+    assert [out[0].asnumpy().round(3).tolist() for out, _, _ in module.iter_predict(rest)] == [rows]
+    assert module.predict(np.array(rows)).asnumpy().round(3).tolist() == rows
+    module.bind(shapes, for_training=False, force_rebind=True)
+    assert forward() == rows
 
 
 # ---- loops and branches --------------------------------------------------------------------------

@@ -186,6 +186,28 @@ def initializers() -> list:
     return found
 
 
+def named_values() -> list:
+    """How a parameter begins by its name alone, a string or that of a variable: its values, or the
+    class of the error.
+    """
+    warnings.simplefilter("ignore")
+    ends = "weight bias gamma beta min max weight_quantize bias_quantize moving_mean moving_var moving_inv_var"
+    names = [f"x_{end}" for end in (*ends.split(), "moving_avg", "running_mean", "running_var", "label")]
+    names += ["alpha", "weight", "weights", "upsampling0_weight", "my_upsampling_weight"]
+    names += ["stn_loc_weight", "stn_loc_bias", "stn_loc_gamma"]
+    found = []
+    for name in names:
+        for kind, given in (("string", name), ("variable", mx.init.InitDesc(name))):
+            array = mx.nd.empty((6,) if name.endswith("bias") else (1, 1, 4, 4))
+            try:
+                mx.init.Constant(7.0)(given, array)
+                values = array.asnumpy().ravel().tolist()
+            except Exception as error:
+                values = type(error).__name__
+            found.append({"name": name, "kind": kind, "values": values})
+    return found
+
+
 def filled(shapes: list) -> list:
     """Arrays of numbers that a test makes again."""
     return [np.sin(np.arange(np.prod(shape)) * 0.3 + place).reshape(shape) for place, shape in enumerate(shapes)]
@@ -276,7 +298,7 @@ def packed() -> list:
     return found
 
 
-for function in (cells, packed, metrics, schedules, drawings, vocabularies, initializers):
+for function in (cells, packed, metrics, schedules, drawings, vocabularies, initializers, named_values):
     path = HERE / f"{function.__name__}.json"
     path.write_text(json.dumps(function(), separators=(",", ":")) + "\n")
     print(path, path.stat().st_size)

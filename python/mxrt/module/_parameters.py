@@ -193,9 +193,9 @@ class ParameterMethods:
             self.set_params(arg_params, aux_params)
             return
         make = create(initializer or Uniform(0.01))
-        attrs = self._symbol.attr_dict()
+        attrs, named = self._symbol.attr_dict(), {*self._param_names, *self._aux_names}
         for name, shape in self._shapes_of_params({}, {}).items():
-            if name in given or name in self._data_names or name in self._label_names:
+            if name in given or name not in named:
                 continue
             if not shape or 0 in shape:
                 raise MXNetShapeError(f"Module.init_params: the shape of '{name}' is not known")
@@ -209,24 +209,6 @@ class ParameterMethods:
         names = [*self._symbol.list_arguments(), *self._aux_names]
         found = zip(names, [*(arg_types or []), *(aux_types or [])], strict=False)
         return {name: dtype for name, dtype in found if dtype is not None}
-
-    def load_params(self, fname: str) -> None:
-        """Reads values for all parameters from a file."""
-        values = nd.load(fname)
-        parts: dict[str, dict[str, NDArray]] = {"arg": {}, "aux": {}}
-        for full, value in values.items():
-            kind, _, name = full.partition(":")
-            if kind not in parts or not name:
-                raise ValueError(f"Invalid param file {fname}: '{full}' does not begin with arg: or aux:")
-            parts[kind][name] = value
-        self.set_params(parts["arg"], parts["aux"])
-
-    def save_params(self, fname: str) -> None:
-        """Writes the values of all parameters to a file."""
-        arg_params, aux_params = self.get_params()
-        values = {f"arg:{name}": value for name, value in arg_params.items()}
-        values.update({f"aux:{name}": value for name, value in aux_params.items()})
-        nd.save(fname, values)
 
     def save_checkpoint(
         self, prefix: str, epoch: int, save_optimizer_states: bool = False, remove_amp_cast: bool = True

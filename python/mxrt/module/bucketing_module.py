@@ -237,7 +237,7 @@ class BucketingModule(BaseModule):
         self,
         data_shapes: Any,
         label_shapes: Any = None,
-        for_training: bool | None = None,
+        for_training: bool = True,
         inputs_need_grad: bool = False,
         force_rebind: bool = False,
         shared_module: Any = None,
@@ -248,7 +248,8 @@ class BucketingModule(BaseModule):
         Parameters
         ----------
         data_shapes, label_shapes : ``DataDesc``, or pairs of name and shape
-        for_training : what ``forward`` takes for `is_train` where it is not given
+        for_training : what ``forward`` takes for `is_train` where it is not given; give False to
+            predict with ``forward(batch)``
         inputs_need_grad : True is refused, with TrainingNotSupportedError
         force_rebind : binds a bound module again; without it that is a warning
         shared_module : refused, with AssertionError

@@ -251,7 +251,7 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
         self,
         data_shapes: Any,
         label_shapes: Any = None,
-        for_training: bool | None = None,
+        for_training: bool = True,
         inputs_need_grad: bool = False,
         force_rebind: bool = False,
         shared_module: Any = None,
@@ -259,14 +259,15 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
     ) -> None:
         """Fixes the shapes of the inputs. ``forward`` follows when a batch has another one.
 
-        Where MXNet binds for training by default, this binds for inference. There are no
-        gradients.
+        There are no gradients. Bound for training, as by default, ``forward`` computes what MXNet
+        computes then; ``predict``, ``score`` and ``forward(batch, is_train=False)`` infer.
 
         Parameters
         ----------
         data_shapes : the data: ``DataDesc``, or pairs of name and shape
         label_shapes : the labels, likewise; without them labels are filled with zeros
-        for_training : what ``forward`` takes for `is_train` where it is not given
+        for_training : what ``forward`` takes for `is_train` where it is not given; give False to
+            predict with ``forward(batch)``
         inputs_need_grad : True is refused
         force_rebind : binds a bound module again; without it that is a warning
         shared_module : a module whose parameters are taken over

@@ -95,18 +95,19 @@ class PythonModule(BaseModule):
         self,
         data_shapes: Any,
         label_shapes: Any = None,
-        for_training: bool | None = None,
+        for_training: bool = True,
         inputs_need_grad: bool = False,
         force_rebind: bool = False,
         shared_module: Any = None,
         grad_req: Any = "write",
     ) -> None:
-        """Fixes the shapes of the inputs. Binds for inference, which is all there is.
+        """Fixes the shapes of the inputs. There are no gradients.
 
         Parameters
         ----------
         data_shapes, label_shapes : ``DataDesc``, or pairs of name and shape
-        for_training : what ``forward`` takes for `is_train` where it is not given
+        for_training : what ``forward`` takes for `is_train` where it is not given; give False to
+            predict with ``forward(batch)``
         inputs_need_grad : True is refused, with TrainingNotSupportedError
         force_rebind : binds a bound module again; without it that is a warning
         shared_module : accepted; there are no parameters to share
@@ -154,14 +155,21 @@ class PythonLossModule(PythonModule):
         super().__init__(data_names, label_names, [f"{name}_output"], logger)
         if len(data_names) != 1 or len(label_names) != 1:
             raise AssertionError("PythonLossModule has one input and one label")
+        self._name = name
+        self._grad_func = grad_func
+        # Names of MXNet that programs read.
         self._scores: NDArray | None = None
+        self._labels: Any = None
+        self._scores_grad: NDArray | None = None
 
     def _compute_output_shapes(self) -> Any:
         return [(self._output_names[0], self._data_shapes[0][1])]
 
     def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
-        """Takes the batch's data."""
+        """Takes the batch's data, and its label if it is bound for training."""
         self._scores = data_batch.data[0]
+        if (self.for_training if is_train is None else is_train) and data_batch.label:
+            self._labels = data_batch.label[0]
 
     def get_outputs(self, merge_multi_context: bool = True) -> list[NDArray]:
         """The data of the last ``forward``."""

@@ -5,17 +5,13 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..base import no_training
 from ..io import DataDesc
 from ..ndarray import NDArray
-from ._parameters import ParameterMethods
 from .base_module import BaseModule
 from .module import NotBoundError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = ["SequentialModule"]
 
@@ -93,7 +89,7 @@ class SequentialModule(BaseModule):
         self,
         data_shapes: Any,
         label_shapes: Any = None,
-        for_training: bool | None = None,
+        for_training: bool = True,
         inputs_need_grad: bool = False,
         force_rebind: bool = False,
         shared_module: Any = None,
@@ -104,7 +100,8 @@ class SequentialModule(BaseModule):
         Parameters
         ----------
         data_shapes, label_shapes : ``DataDesc``, or pairs of name and shape
-        for_training : what ``forward`` takes for `is_train` where it is not given
+        for_training : what ``forward`` takes for `is_train` where it is not given; give False to
+            predict with ``forward(batch)``
         inputs_need_grad : True is refused, with TrainingNotSupportedError
         force_rebind : binds a bound module again; without it that is a warning
         shared_module : refused, with AssertionError
@@ -141,9 +138,6 @@ class SequentialModule(BaseModule):
             args.update(own_args)
             aux.update(own_aux)
         return args, aux
-
-    load_params: Callable[..., None] = ParameterMethods.load_params
-    save_params: Callable[..., None] = ParameterMethods.save_params
 
     def init_params(
         self,

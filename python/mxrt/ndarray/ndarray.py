@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 import sys
 import warnings  # noqa: F401 (a name of MXNet's module)
 from collections.abc import Callable, Iterator
@@ -280,13 +279,18 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods, Exchange, Awaitable):
     def __deepcopy__(self, memo: dict[int, Any]) -> NDArray:
         return self.copy()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """The state that MXNet pickles: ``handle`` holds the bytes of a file's record."""
+        from ._records import record_of
+
+        return {"handle": record_of(self)}
+
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restores an array that MXNet pickled: ``handle`` holds the bytes of a file's record."""
-        record = state.get("handle")
-        if record is not None:
-            record = record.encode("latin1") if isinstance(record, str) else bytes(record)
-            content = struct.pack("<3Q", 0x112, 0, 1) + record + struct.pack("<Q", 0)
-            self._become(_mxrt.load_buffer(content)[0])
+        """Restores an array that MXNet pickled, from what ``__getstate__`` gives."""
+        from ._records import array_of
+
+        if state.get("handle") is not None:
+            self._become(array_of(state["handle"]))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpickle, (self._to_numpy(), self._dtype_name, *self._device)
