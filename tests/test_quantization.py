@@ -581,3 +581,79 @@ def test_a_value_that_was_always_zero_stays_zero(mx) -> None:
     )  # fmt: skip
     found = made.bind(mx.cpu(), {**qargs, "data": mx.nd.ones((2, 4))}).forward()[0].asnumpy()
     np.testing.assert_allclose(found, 6, atol=0.1)
+
+
+def quantized_and_float(mx, symbol: Any, shapes: dict[str, Any], data: Any, **options: Any) -> tuple[Any, Any, Any]:
+    """The quantized symbol, its answer, and that in float32; parameters are random."""
+    random = np.random.RandomState(0)
+    known = dict(zip(symbol.list_arguments(), symbol.infer_shape(data=data.shape)[0], strict=True))
+    args = {
+        name: mx.nd.array(shapes.get(name, random.randn(*shape) * 0.3))
+        for name, shape in known.items()
+        if name != "data"
+    }
+    answer = symbol.bind(mx.cpu(), {**args, "data": mx.nd.array(data)}).forward()[0].asnumpy()
+    made, made_args, _ = mx.contrib.quantization.quantize_model_mkldnn(
+        symbol, args, {}, label_names=None, calib_mode="naive", calib_data=mx.io.NDArrayIter(data, None, 4), **options
+    )
+    return made, made.bind(mx.cpu(), {**made_args, "data": mx.nd.array(data)}).forward()[0].asnumpy(), answer
+
+
+@pytest.mark.parametrize("kind", ["leaky", "elu", "gelu"])
+def test_a_dense_layer_with_a_rectifier_that_lets_something_through_is_quantized(mx, kind: str) -> None:
+    data = np.random.RandomState(1).randn(8, 6).astype("float32")
+    hidden = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=16, name="fc0")
+    hidden = mx.sym.LeakyReLU(hidden, act_type=kind, slope=0.5)
+    symbol = mx.sym.FullyConnected(hidden, num_hidden=4, name="fc1")
+    _, found, wanted = quantized_and_float(mx, symbol, {}, data)
+    assert np.abs(found - wanted).max() <= 0.03 * np.abs(wanted).max()
+    # As MXNet fuses it before it is told to quantize.
+    _, found, wanted = quantized_and_float(mx, symbol.optimize_for("MKLDNN"), {}, data)
+    # Bytes after leaky are unsigned there, as in MXNet.
+    assert np.abs(found - wanted).max() <= (0.8 if kind == "leaky" else 0.03) * np.abs(wanted).max()
+
+
+def test_a_layer_whose_relu_stayed_at_zero_is_quantized(mx) -> None:
+    data = np.random.RandomState(1).randn(8, 3, 6, 6).astype("float32")
+    first = mx.sym.Convolution(mx.sym.var("data"), kernel=(3, 3), num_filter=4, name="c0")
+    second = mx.sym.Convolution(mx.sym.Activation(first, act_type="relu"), kernel=(1, 1), num_filter=4, name="c1")
+    symbol = mx.sym.FullyConnected(second, num_hidden=2, name="fc")
+    for dtype in ("int8", "auto"):
+        _, found, wanted = quantized_and_float(mx, symbol, {"c0_bias": np.full(4, -100)}, data, quantized_dtype=dtype)
+        assert np.abs(found - wanted).max() <= 0.03 * np.abs(wanted).max()
+
+
+@pytest.mark.parametrize("mode", ["smart", "full"])
+def test_a_second_relu_on_unsigned_bytes_changes_nothing(mx, mode: str) -> None:
+    data = np.random.RandomState(1).randn(8, 2, 8, 8).astype("float32")
+    layer = mx.sym.Convolution(mx.sym.var("data"), kernel=(3, 3), num_filter=4, name="c0")
+    layer = mx.sym.Pooling(mx.sym.Activation(layer, act_type="relu"), kernel=(2, 2), stride=(2, 2), pool_type="max")
+    symbol = mx.sym.FullyConnected(mx.sym.Activation(layer, act_type="relu"), num_hidden=3, name="fc")
+    _, found, wanted = quantized_and_float(mx, symbol, {}, data, quantize_mode=mode)
+    assert np.abs(found - wanted).max() <= 0.03 * np.abs(wanted).max()
+
+
+def test_a_layer_that_is_excluded_stays_fused_in_float32(mx) -> None:
+    data = np.random.RandomState(1).randn(8, 3, 6, 6).astype("float32")
+    first = mx.sym.Convolution(mx.sym.var("data"), kernel=(3, 3), num_filter=4, name="c0")
+    first = mx.sym.Activation(first, act_type="relu", name="r0")
+    symbol = mx.sym.Convolution(first, kernel=(1, 1), num_filter=4, name="c1")
+    made, found, wanted = quantized_and_float(
+        mx, symbol, {}, data, excluded_sym_names=["c0"], quantize_mode="full", quantized_dtype="auto"
+    )
+    nodes = [node for node in json.loads(made.tojson())["nodes"] if node["op"] == "_sg_mkldnn_conv"]
+    assert [node["attrs"].get("quantized", "False") for node in nodes] == ["False", "True"]
+    assert [inner["name"] for inner in nodes[0]["subgraphs"][0]["nodes"] if inner["op"] != "null"] == ["c0", "r0"]
+    assert np.abs(found - wanted).max() <= 0.03 * np.abs(wanted).max()
+
+
+def test_a_text_in_the_place_of_names_is_refused(mx) -> None:
+    net = mx.gluon.nn.Dense(2, in_units=3)
+    net.initialize()
+    data = mx.nd.ones((4, 3))
+    with pytest.raises(ValueError, match="exclude_layers must be a list of strings"):
+        mx.quantize(net, data, exclude_layers="dense0")
+    with pytest.raises(ValueError, match="exclude_layers_match must be a list of strings"):
+        mx.contrib.quantization.quantize_net_v2(
+            net, exclude_layers_match="dense", data_shapes=[("data", (4, 3))], calib_mode="none"
+        )

@@ -135,6 +135,7 @@ def quantize(
     exclude_layers: list[str] | None = None,
 ) -> Quantized:
     """``mx.quantize``."""
+    quantization.check_names(exclude_layers=exclude_layers)
     batches = _batches_of(data)
     sym, args, auxs, inputs = quantization._export(net, batches[0])
     labels = None
@@ -232,7 +233,7 @@ class _Search:
     ) -> None:
         self.batches, self.labels = batches, labels
         self.mode, self.excluded = quantize_mode, excluded
-        self.fused = Model(quantization._fused(model.symbol, excluded), model.args, model.auxs)
+        self.fused = Model(quantization._fused(model.symbol), model.args, model.auxs)
         self.answers = list(model.answers(batches))
         self._check_answers()
         first = self.answers[0][0]

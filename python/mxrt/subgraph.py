@@ -33,14 +33,14 @@ def _fused(symbol: Symbol) -> Symbol:
     """Layers fused as MXNet's backend MKLDNN fuses them; they run on the kernels of plain ones."""
     from .contrib import _fuse_graph, _quantize_graph
 
-    return _quantize_graph.write(_fuse_graph.fuse(_quantize_graph.read(symbol), set(), quantize=False))
+    return _quantize_graph.write(_fuse_graph.fuse(_quantize_graph.read(symbol), quantize=False))
 
 
 def _fused_for_integers(symbol: Symbol) -> Symbol:
     """Layers fused as MXNet's backend MKLDNN_QUANTIZE fuses them, before and after quantization."""
     from .contrib import _fuse_graph, _quantize_graph
 
-    return _quantize_graph.write(_fuse_graph.finish(_fuse_graph.fuse(_quantize_graph.read(symbol), set())))
+    return _quantize_graph.write(_fuse_graph.finish(_fuse_graph.fuse(_quantize_graph.read(symbol))))
 
 
 _BACKENDS: dict[str, Callable[..., Symbol]] = {"MKLDNN": _fused, "MKLDNN_QUANTIZE": _fused_for_integers}

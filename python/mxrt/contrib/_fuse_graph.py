@@ -22,8 +22,11 @@ def _is_function(node: Node, of: str, quantize: bool, summed: bool) -> bool:
             known = {"relu"} if quantize else {"relu", "sigmoid", "tanh", "softrelu"}
             return node.attrs.get("act_type") in known
         case "LeakyReLU":
-            more = {"elu"} if of == DENSE and not quantize else set()
-            return node.attrs.get("act_type", "leaky") in {"leaky", "gelu"} | more
+            kind = node.attrs.get("act_type", "leaky")
+            if of == DENSE:
+                # Bytes of a dense layer after leaky would be unsigned, and lose what is negative.
+                return kind == "gelu" or (kind in ("leaky", "elu") and not quantize)
+            return kind in ("leaky", "gelu")
         case "clip":
             # A sum is calibrated before the clip, so integers could not be clipped.
             return float(node.attrs.get("a_min", "-1")) == 0.0 and not (quantize and summed)
@@ -155,7 +158,7 @@ def _index(source: Node, index: int) -> int:
     return index
 
 
-def fuse(heads: list[Entry], excluded: set[str], quantize: bool = True) -> list[Entry]:
+def fuse(heads: list[Entry], quantize: bool = True) -> list[Entry]:
     """Joins convolutions with BatchNorm, sum and a function, dense layers with a function; names
     products of attention. With `quantize` only functions that work on integers are joined.
     """
@@ -165,7 +168,7 @@ def fuse(heads: list[Entry], excluded: set[str], quantize: bool = True) -> list[
     chains: dict[int, tuple[str, str, _Chain]] = {}
     counts: dict[str, int] = {}
     for node in order(heads):
-        if id(node) in taken or node.name in excluded:
+        if id(node) in taken:
             continue
         found = _chain(node, readers, taken, quantize)
         if found is None:

@@ -239,11 +239,21 @@ def _signed(nodes: list[Node], chosen: set[int]) -> set[int]:
     return signed
 
 
+def _makes_uint8(node: Node) -> bool:
+    """Whether the bytes of an operator are unsigned whatever reads them."""
+    while node.op in _KEEPS_TYPE:
+        node = node.inputs[0][0]
+    flags = ("with_act", "with_postsum_act", "with_eltwise", "with_relu")
+    return node.op in ("_sg_mkldnn_conv", "_sg_mkldnn_fully_connected") and any(map(node.flag, flags))
+
+
 def _chosen(heads: list[Entry], excluded: set[str], operators: set[str], mode: str) -> set[int]:
     """The nodes to quantize."""
     nodes = order(heads)
     names = {id(n): {n.name, *(inner["name"] for g in n.subgraphs for inner in g["nodes"])} for n in nodes}
     able = [n for n in nodes if _has_form(n) and n.op not in operators and not names[id(n)] & excluded]
+    # MXNet's relu takes bytes above 127 for negative numbers.
+    able = [n for n in able if not (n.op == "Activation" and _makes_uint8(n.inputs[0][0]))]
     if mode == "full":
         return {id(n) for n in able}
     must = [n for n in able if n.op in MUST]

@@ -51,6 +51,11 @@ def _check(quantized_dtype: str, quantize_mode: str, granularity: str, ctx: Any,
             raise ValueError(f"unknown {name} {value} received, expected " + ", ".join(f"`{k}`" for k in known))
     if not isinstance(ctx, Context):
         raise ValueError(f"currently only supports single ctx, while received {ctx}")
+    check_names(**lists)
+
+
+def check_names(**lists: Any) -> None:
+    """ValueError for an argument that is no list of names, a text for example."""
     for name, value in lists.items():
         if value is not None and not isinstance(value, list):
             raise ValueError(f"{name} must be a list of strings, while received type {type(value)}")
@@ -254,7 +259,7 @@ def quantize_model_mkldnn(
     """
     if ctx is not None and ctx.device_type != "cpu":
         raise ValueError("quantize_model_mkldnn only supports cpu; quantize_model makes graphs without fused nodes")
-    sym = _fused(_load_symbol(sym), excluded_sym_names)
+    sym = _fused(_load_symbol(sym))
     qsym, args, auxs = quantize_model(
         sym, arg_params, aux_params, data_names, label_names, ctx, excluded_sym_names, excluded_op_names,
         calib_mode, calib_data, num_calib_examples, quantized_dtype, quantize_mode, quantize_granularity, logger,
@@ -262,8 +267,8 @@ def quantize_model_mkldnn(
     return _joined(qsym), args, auxs
 
 
-def _fused(sym: Symbol, excluded: list[str] | None) -> Symbol:
-    return _quantize_graph.write(_fuse_graph.fuse(_quantize_graph.read(sym), set(excluded or [])))
+def _fused(sym: Symbol) -> Symbol:
+    return _quantize_graph.write(_fuse_graph.fuse(_quantize_graph.read(sym)))
 
 
 def _joined(qsym: Symbol) -> Symbol:
@@ -390,10 +395,11 @@ def quantize_net_v2(
     if not described:
         raise ValueError("data_shapes required: a DataDesc for each input, or calib_data")
     sym, args, auxs, inputs = _export(network, [ndarray.zeros(one[1]) for one in described])
+    check_names(exclude_layers=exclude_layers, exclude_layers_match=exclude_layers_match)
     excluded = list(exclude_layers or [])
     for text in exclude_layers_match or []:
         excluded += [name for name in (one.name for one in sym.get_internals()) if text in name]
-    sym = _fused(sym, excluded)
+    sym = _fused(sym)
     qsym, qargs, auxs, collector = quantize_graph(
         sym, args, auxs, ctx, excluded, exclude_operators, calib_mode, quantized_dtype, quantize_mode,
         quantize_granularity, LayerOutputCollector, logger,

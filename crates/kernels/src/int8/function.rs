@@ -1,6 +1,6 @@
 //! Functions that layers of integers apply to their results.
 
-use crate::math::{exp_f32, gelu_f32, sigmoid_f32, softrelu_f32, tanh_f32};
+use crate::math::{exp_f32, expm1_f32, gelu_f32, sigmoid_f32, softrelu_f32, tanh_f32};
 use crate::vectorize::vectorized;
 
 /// A function of one number.
@@ -12,6 +12,8 @@ pub enum Function {
     Leaky(f32),
     /// Numbers are limited.
     Clip(f32, f32),
+    /// Negative numbers become `exp(x) - 1` times a factor.
+    Elu(f32),
     /// `1 / (1 + exp(-x))`.
     Sigmoid,
     /// The hyperbolic tangent.
@@ -54,6 +56,8 @@ impl Function {
             Function::Tanh => tanh_f32(v),
             Function::Softrelu => softrelu_f32(v),
             Function::Softsign => v / (1.0 + v.abs()),
+            Function::Elu(_) if v > 0.0 => v,
+            Function::Elu(slope) => slope * expm1_f32(v),
             Function::Gelu => gelu_f32(v),
             Function::Square => v * v,
             Function::Sqrt => v.sqrt(),
@@ -79,7 +83,7 @@ vectorized! {
                 }
             };
         }
-        of!(Relu, Leaky(slope), Clip(low, high), Sigmoid, Tanh, Softrelu, Softsign, Gelu, Square, Sqrt, Exp, Abs);
+        of!(Relu, Leaky(slope), Clip(low, high), Elu(slope), Sigmoid, Tanh, Softrelu, Softsign, Gelu, Square, Sqrt, Exp, Abs);
     }
 }
 
@@ -88,8 +92,9 @@ mod tests {
     use super::*;
     use crate::vectorize::Width;
 
-    const ALL: [Function; 12] = [
+    const ALL: [Function; 13] = [
         Function::Relu,
+        Function::Elu(0.25),
         Function::Leaky(0.1),
         Function::Clip(-1.0, 6.0),
         Function::Sigmoid,

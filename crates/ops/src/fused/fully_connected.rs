@@ -91,7 +91,8 @@ fn function(attrs: &Attrs) -> Result<Option<Function>, OpError> {
 
 /// Whether integers of the output are unsigned, as MXNet decides it.
 fn unsigned(function: Option<Function>) -> bool {
-    function.is_some_and(|function| !matches!(function, Function::Tanh | Function::Gelu | Function::Softsign))
+    let signed = |f| matches!(f, Function::Tanh | Function::Gelu | Function::Softsign | Function::Elu(_));
+    function.is_some_and(|function| !signed(function))
 }
 
 fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {

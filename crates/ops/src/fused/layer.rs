@@ -136,24 +136,11 @@ struct Sums {
     weight: Range,
 }
 
-/// Refuses a range with numbers that the element type of the data does not have.
-fn check_sign(dtype: DType, data: Range) -> Result<(), OpError> {
-    if data.min < 0.0 && dtype == DType::U8 {
-        return Err(value_error(format!(
-            "data is uint8, but its range is min={}, max={}: numbers below zero need int8, which quantized_dtype int8 \
-             or auto makes",
-            data.min, data.max
-        )));
-    }
-    Ok(())
-}
-
 impl Kernel for FusedLayer {
     fn run(&self, call: &mut KernelCall<'_, '_>) -> Result<(), OpError> {
         let packed = call.packed.and_then(|p| p.get(..self.packed_len)).ok_or_else(wrong_arity)?;
         let packed = PackedWeights::of(&self.layer, packed)?;
         let (dtype, data) = (call.inputs[0].dtype, Range::read("data", call.inputs, self.data_range)?);
-        check_sign(dtype, data)?;
         let of_data = scale(dtype, data);
         let sums = self.sums(call, &packed, of_data)?;
         let output = call.outputs[0].dtype;

@@ -52,6 +52,7 @@ impl NestedNode {
             "LeakyReLU" => match attrs.str("act_type") {
                 "leaky" => Function::Leaky(attrs.float("slope") as f32),
                 "gelu" => Function::Gelu,
+                "elu" => Function::Elu(attrs.float("slope") as f32),
                 _ => return None,
             },
             "clip" => Function::Clip(attrs.float("a_min") as f32, attrs.float("a_max") as f32),
