@@ -9,6 +9,7 @@ import inspect
 import os
 import warnings
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -131,8 +132,29 @@ def _embedding(mx: Any) -> Any:
     return mx.contrib.text.embedding.CustomEmbedding("vectors.txt")
 
 
+def _estimator(mx: Any) -> Any:
+    net = mx.gluon.nn.Dense(2, in_units=3)
+    net.initialize()
+    from importlib import import_module
+
+    return import_module(f"{mx.__name__}.gluon.contrib.estimator").Estimator(net, mx.gluon.loss.L2Loss())
+
+
+def _cached_op(mx: Any) -> Any:
+    return mx.ndarray.CachedOp(mx.sym.var("x") + 1)
+
+
 def _cell(mx: Any, name: str, *args: Any, **options: Any) -> Any:
     return getattr(mx.rnn, name)(*args, **options)
+
+
+def _classes(module: str, **arguments: tuple[Any, ...]) -> dict[str, Callable[[Any], Any]]:
+    """Makers of classes of one module, by their arguments."""
+
+    def maker(name: str, given: tuple[Any, ...]) -> Callable[[Any], Any]:
+        return lambda mx: attrgetter(f"{module}.{name}")(mx)(*given)
+
+    return {f"{module}.{name}": maker(name, given) for name, given in arguments.items()}
 
 
 # What a class is called, and how one of its objects is made.
@@ -284,6 +306,50 @@ MAKERS: dict[str, Callable[[Any], Any]] = {
     "util.np_shape": lambda mx: mx.util.np_shape(False),
     "autograd.pause": lambda mx: mx.autograd.pause(),
     "log.formatter": lambda mx: mx.log._Formatter(),
+    "nd.sparse.CSRNDArray": lambda mx: mx.nd.ones((2, 3)).tostype("csr"),
+    "nd.sparse.RowSparseNDArray": lambda mx: mx.nd.ones((2, 3)).tostype("row_sparse"),
+    "np.ndarray": lambda mx: mx.np.ones((2, 3)),
+    "sym.numpy.Symbol": lambda mx: mx.sym.var("x").as_np_ndarray(),
+    "sym.Group": lambda mx: mx.sym.Group([mx.sym.var("a"), mx.sym.var("b")]),
+    "nd.CachedOp": _cached_op,
+    "mod.BaseModule": lambda mx: mx.mod.BaseModule(),
+    "mod.PythonModule": lambda mx: mx.mod.PythonModule(["data"], None, ["out"]),
+    "mod.PythonLossModule": lambda mx: mx.mod.PythonLossModule(),
+    "model.BatchEndParam": lambda mx: mx.model.BatchEndParam(0, 0, None, None),
+    "gluon.block._BlockScope": lambda mx: mx.gluon.nn.Dense(1)._scope,
+    "gluon.utils.HookHandle": lambda mx: mx.gluon.nn.Dense(1).register_forward_hook(print),
+    "gluon.contrib.estimator.Estimator": _estimator,
+    "gluon.data.FilterSampler": lambda mx: mx.gluon.data.FilterSampler(bool, mx.gluon.data.SimpleDataset([1])),
+    "gluon.data.SimpleDataset.transform": lambda mx: mx.gluon.data.SimpleDataset([1, 2]).transform(abs),
+    "gluon.data.SimpleDataset.filter": lambda mx: mx.gluon.data.SimpleDataset([1, 2]).filter(bool),
+    "gluon.data.SimpleDataset.shard": lambda mx: mx.gluon.data.SimpleDataset([1, 2]).shard(2, 0),
+    "contrib.io.DataLoaderIter": lambda mx: mx.contrib.io.DataLoaderIter(
+        mx.gluon.data.DataLoader(_pairs(mx), batch_size=2)
+    ),
+    "Updater": lambda mx: mx.optimizer.get_updater(mx.optimizer.SGD()),
+    "lr_scheduler.LRScheduler": lambda mx: mx.lr_scheduler.LRScheduler(),
+    "callback.LogValidationMetricsCallback": lambda mx: mx.callback.LogValidationMetricsCallback(),
+    "autograd.record": lambda mx: mx.autograd.record(),
+    "engine.bulk": lambda mx: mx.engine.bulk(3),
+    "rnn.ModifierCell": lambda mx: _cell(mx, "ModifierCell", _cell(mx, "RNNCell", 4)),
+    "image.DetBorrowAug": lambda mx: mx.image.DetBorrowAug(mx.image.CastAug()),
+    "image.DetRandomSelectAug": lambda mx: mx.image.DetRandomSelectAug([mx.image.DetHorizontalFlipAug(0.5)], 0.1),
+    "init.FusedRNN": lambda mx: mx.init.FusedRNN(mx.init.One(), 4, 1, "lstm"),
+    **_classes("init", Initializer=(), Zero=(), One=(), Orthogonal=(), MSRAPrelu=(), Bilinear=(), LSTMBias=()),
+    **_classes("metric", RMSE=(), MAE=(), NegativeLogLikelihood=(), Loss=(), Torch=(), Caffe=(), EvalMetric=("x",)),
+    **_classes("gluon.loss", L1Loss=(), SigmoidBinaryCrossEntropyLoss=(), KLDivLoss=(), HuberLoss=(), HingeLoss=()),
+    **_classes("gluon.loss", LogisticLoss=(), TripletLoss=(), PoissonNLLLoss=(), CosineEmbeddingLoss=(), SDMLLoss=()),
+    **_classes("gluon.nn", Conv1D=(2, 3), Conv3D=(2, 3), Conv3DTranspose=(2, 3), AvgPool2D=(), GlobalAvgPool2D=()),
+    **_classes("gluon.nn", InstanceNorm=(), GroupNorm=(), ELU=(), SELU=(), GELU=(), Swish=(), ReflectionPad2D=(1,)),
+    **_classes("gluon.rnn", GRU=(4,), RNN=(4,), HybridSequentialRNNCell=(), RecurrentCell=(), HybridRecurrentCell=()),
+    **_classes("gluon.contrib.nn", Concurrent=(), Identity=(), SparseEmbedding=(3, 2), SyncBatchNorm=()),
+    **_classes("gluon.contrib.cnn", DeformableConvolution=(2, 3), ModulatedDeformableConvolution=(2, 3)),
+    **_classes("gluon.contrib.rnn", Conv1DRNNCell=((3, 8), 4, 3, 3), Conv2DLSTMCell=((3, 8, 8), 4, 3, 3)),
+    **_classes("gluon.data.vision.transforms", RandomResizedCrop=(4,), CropResize=(0, 0, 2, 2), Rotate=(10,)),
+    **_classes("gluon.data.vision.transforms", RandomFlipLeftRight=(), RandomHue=(0.1,), RandomLighting=(0.1,)),
+    **_classes("gluon.data.vision.transforms", RandomColorJitter=(0.1,), RandomRotation=((1, 2),)),
+    **_classes("image", ForceResizeAug=((4, 4),), RandomOrderAug=([],), SequentialAug=([],), RandomGrayAug=(0.1,)),
+    **_classes("image", ContrastJitterAug=(0.1,), SaturationJitterAug=(0.1,), ColorJitterAug=(0.1, 0.1, 0.1)),
 }
 
 
@@ -304,6 +370,18 @@ def settable(thing: Any) -> list[str]:
                     found.append(name)
             except Exception:  # an attribute that cannot be read, or not be assigned
                 continue
+    return found
+
+
+def methods(thing: Any) -> list[str]:
+    """The public functions that an object has."""
+    found = []
+    for name in dir(thing):
+        if not name.startswith("_"):
+            with warnings.catch_warnings(), contextlib.suppress(Exception):
+                warnings.simplefilter("ignore")
+                if inspect.isroutine(getattr(thing, name)):
+                    found.append(name)
     return found
 
 

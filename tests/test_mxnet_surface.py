@@ -9,6 +9,7 @@ import inspect
 import sys
 import warnings
 
+import numpy as np
 import pytest
 
 from support import ROOT, recorded, run_python
@@ -169,11 +170,12 @@ def test_importing_mxnet_brings_the_modules_of_python_that_it_brought() -> None:
 # Attributes that objects do not have, by reason; those of training are what optimizers, trainers
 # and stores keep.
 WITHOUT = {
-    INTERNAL: "handle _tvm_handle _tvm_tcode _fresh_grad _old_ctx default_ctx current",
+    INTERNAL: "handle _tvm_handle _tvm_tcode _fresh_grad _old_ctx default_ctx current _old_size _monitor_callback",
     "iterators read ahead in the engine": "data_ready data_taken next_batch prefetch_threads started",
     "loaders make workers for each pass": "_iter _worker_pool",
     "worked out where it is needed": (
-        "_prev _num_gates metrics _metrics _average instance _data_shapes _symbol symbol _meta_keys skip_states "
+        "_prev _num_gates metrics _metrics _train_metrics _val_metrics _average instance _data_shapes _meta_keys "
+        "skip_states "
         "drop_inputs_mask drop_outputs_mask drop_states_mask _enter_is_np_shape _prev_is_np_shape"
     ),
 }
@@ -205,6 +207,24 @@ def test_what_mxnet_lets_programs_set_can_be_set(mx, tmp_path) -> None:
     assert lost == []
 
 
+# Public functions that objects do not have, by reason.
+WITHOUT_FUNCTIONS = {
+    "a SequentialRNNCell runs its cells": "hybrid_forward",
+    "iterators read ahead in the engine": "debug_skip_load",
+    "worked out where it is needed": "reset_micro update_cov update_variance",
+    "deprecated in MXNet, where it raises an error": "set_lr_scale",
+    "features have their order": "move_to_end",
+}
+
+
+def test_public_functions_of_objects_are_there(mx, tmp_path) -> None:
+    excuses, lost = set(listed(WITHOUT_FUNCTIONS)), []
+    for kind_of, thing in made(mx, tmp_path).items():
+        names = {*dir(thing), *excuses}
+        lost += [f"{kind_of}.{name}" for name in SURFACE["methods"][kind_of] if name not in names]
+    assert lost == []
+
+
 def test_a_module_computes_as_before_when_all_that_it_holds_was_set_to_itself(mx, tmp_path) -> None:
     for kind_of in ("mod.Module", "mod.Module of two contexts", "mod.BucketingModule"):
         with inside(tmp_path):
@@ -214,6 +234,75 @@ def test_a_module_computes_as_before_when_all_that_it_holds_was_set_to_itself(mx
                 setattr(module, name, getattr(module, name))
         module.forward(mx.io.DataBatch([mx.nd.full((2, 3), 2)], bucket_key=3, provide_data=[("data", (2, 3))]))
         assert module.get_outputs()[0].asnumpy().tolist() == [[6, 6]] * 2, kind_of
+
+
+def test_a_module_in_python_has_what_modules_have(mx, tmp_path) -> None:
+    module = mx.mod.PythonLossModule(grad_func=print)
+    assert module.symbol is None and module._labels is None and module._scores_grad is None
+    module.bind([("data", (1, 2))], [("softmax_label", (1,))])
+    module.init_params()
+    path = str(tmp_path / "nothing.params")
+    module.save_params(path)
+    module.load_params(path)
+    module.set_states()
+    with pytest.raises(AssertionError, match="no states"):
+        module.set_states(value=1)
+    data, label = mx.nd.array([[1, 2]]), mx.nd.array([3])
+    module.forward(mx.io.DataBatch([data], [label]), is_train=False)
+    assert module._labels is None
+    module.forward(mx.io.DataBatch([data], [label]))
+    assert module._labels is label and module.get_outputs() == [data]
+
+
+def test_the_scope_of_a_block_knows_the_names_inside(mx) -> None:
+    outer, inner = mx.gluon.nn.HybridSequential(prefix="out_"), mx.gluon.nn.HybridSequential(prefix="in_")
+    current = mx.gluon.block._BlockScope._current
+    with outer.name_scope(), inner.name_scope():
+        assert outer._scope._name_scope._prefix == "out_" and outer._scope._old_scope is None
+        assert inner._scope._name_scope._prefix == "in_" and inner._scope._old_scope._block is outer
+        assert current.value._block is inner
+    assert inner._scope._name_scope is None and getattr(current, "value", None) is None
+
+
+def test_a_hybridised_block_keeps_its_flags_as_pairs(mx) -> None:
+    net = mx.gluon.nn.Dense(2)
+    assert net._flags == []
+    net.hybridize(static_alloc=True)
+    assert net._flags == [("static_alloc", True), ("static_shape", False), ("inline_limit", 2)]
+    net.initialize()
+    assert net(mx.nd.ones((1, 3))).shape == (1, 2)
+
+
+def test_a_block_infers_attributes_of_its_parameters(mx) -> None:
+    net = mx.gluon.nn.Dense(2, dtype=None)
+    net._infer_attrs("infer_shape", "shape", mx.nd.ones((1, 3)))
+    net._infer_attrs("infer_type", "dtype", mx.nd.ones((1, 3), dtype="float16"))
+    assert net.weight.shape == (2, 3) and net.weight.dtype is np.float16
+
+
+@pytest.mark.parametrize("everything", [False, True])
+def test_a_graph_shows_what_its_operators_make(mx, everything: bool) -> None:
+    data = mx.sym.var("data")
+    graph = mx.sym.Activation(mx.sym.FullyConnected(data, num_hidden=2, name="fc"), act_type="relu", name="act")
+    op, seen = mx.ndarray.CachedOp(graph), []
+    op._register_op_hook(lambda name, kind, array: seen.append((name, kind, array.asnumpy().tolist())), everything)
+    arrays = mx.nd.ones((1, 3)), mx.nd.ones((2, 3)), mx.nd.array([0, -9])
+    assert op(*arrays).asnumpy().tolist() == [[3, 0]]
+    fc, act = (b"fc_output", b"FullyConnected", [[3, -6]]), (b"act_output", b"Activation", [[3, 0]])
+    if everything:
+        assert [name for name, *_ in seen[:3]] == [b"fc_data", b"fc_weight", b"fc_bias"]
+        assert seen[3:] == [fc, (b"act_input0", b"Activation", [[3, -6]]), act]
+        return
+    assert seen == [fc, act]
+    out = mx.nd.zeros((1, 2))
+    assert op(*arrays, out=out) is out and out.asnumpy().tolist() == [[3, 0]] and len(seen) == 4
+    op._register_op_hook(None)
+    assert op(*arrays).asnumpy().tolist() == [[3, 0]] and len(seen) == 4
+
+
+def test_an_updater_says_whether_it_would_update_several_parameters_at_once(mx) -> None:
+    for optimizer, several in ((mx.optimizer.SGD(), True), (mx.optimizer.Adam(), False)):
+        assert mx.optimizer.get_updater(optimizer).aggregate_updates is several
 
 
 # ---- packages ----------------------------------------------------------------------------------
@@ -248,9 +337,10 @@ def test_names_that_packages_above_mxnet_reach_are_there(mx) -> None:
 def test_attributes_that_packages_above_mxnet_touch_are_there(mx, tmp_path) -> None:
     excuses = set(listed(UNTOUCHED))
     lost = []
-    for kind_of, thing in made(mx, tmp_path).items():
-        names = set(dir(thing))
-        for name in PACKAGES["members"][kind_of]:
+    things = made(mx, tmp_path)
+    for kind_of, touched in PACKAGES["members"].items():
+        names = set(dir(things[kind_of]))
+        for name in touched:
             if name not in names and name not in excuses and not kind_of.startswith(OF_TRAINING):
                 lost.append(f"{kind_of}.{name}")
     assert lost == []

@@ -12,7 +12,7 @@ from . import _mxrt
 from .ndarray import CachedOp, NDArray
 from .symbol import Group, Symbol
 
-__all__ = ["Watch", "input_names"]
+__all__ = ["Watch", "input_names", "show_operators"]
 
 # Operators of one input that MXNet calls data. Others have no name for theirs there.
 _NAMED = frozenset(
@@ -91,3 +91,61 @@ class Watch:
             else:
                 array = known[self._outputs(before)[index]]
             self._callback(f"{node['name']}_{names[place]}", array)
+
+
+def show_operators(
+    symbol: Symbol, given: Mapping[str, NDArray], callback: Callable[..., Any], inputs_too: bool
+) -> list[NDArray]:
+    """Runs a graph with every operator's outputs as results, calls back with name, operator and
+    array of each, and returns those of the graph: none for a graph without operators.
+    """
+    internals = symbol.get_internals()
+    document = json.loads(symbol.tojson(remove_amp_cast=False))
+    nodes, names = document["nodes"], internals.list_outputs()
+    owners = [part.name for part in internals]
+    starts = _starts([node["name"] for node in nodes], [node["op"] == "null" for node in nodes], owners)
+    # Results are computed in one call. Variables are known already.
+    computed = [i for i, node in enumerate(nodes) if node["op"] != "null"]
+    places = [place for i in computed for place in range(starts[i], starts[i + 1])]
+    if not places:
+        return []
+    shown = Group([internals[place] for place in places])
+    results = _mxrt.CachedOp(shown, {})(*[given[name] for name in shown.list_inputs()])
+    values: dict[int, Any] = dict(zip(places, [results] if isinstance(results, NDArray) else results, strict=True))
+    for i, node in enumerate(nodes):
+        if node["op"] == "null":
+            values[starts[i]] = given[node["name"]]
+    for i in computed:
+        node = nodes[i]
+        operator = node["op"].encode()
+        if inputs_too:
+            for name, (source, output, *_) in zip(_hook_names(node), node["inputs"], strict=False):
+                callback(f"{node['name']}_{name}".encode(), operator, values[starts[source] + output])
+        for place in range(starts[i], starts[i + 1]):
+            callback(names[place].encode(), operator, values[place])
+    return [values[starts[source] + output] for source, output, *_ in document["heads"]]
+
+
+def _starts(nodes: list[str], single: list[bool], owners: list[str | None]) -> list[int]:
+    """The position of each node's first output in the list of all outputs, and finally the length
+    of the list.
+    """
+    found, place = [], 0
+    for i, name in enumerate(nodes):
+        found.append(place)
+        place += 1
+        rest = nodes[i + 1 : i + 2]
+        while not single[i] and place < len(owners) and owners[place] == name and [name] != rest:
+            place += 1
+    return [*found, place]
+
+
+def _hook_names(node: dict[str, Any]) -> list[str]:
+    """The names that MXNet's hooks use for the inputs of an operator: their own if there are
+    several.
+    """
+    operator = _mxrt.get_operator(node["op"])
+    names = list(operator.inputs) if operator is not None else []
+    if node["op"] == "Pooling" or len(names) > 1:
+        return names
+    return [f"input{i}" for i in range(len(node["inputs"]))]

@@ -116,7 +116,7 @@ class Initializer:
 
     def __call__(self, desc: str, arr: NDArray) -> None:
         if not isinstance(desc, InitDesc):
-            self._fill_by_string(desc, arr)
+            self._legacy_init(desc, arr)
             return
         if desc.global_init is None:
             desc.global_init = self
@@ -130,7 +130,7 @@ class Initializer:
         if ending:
             self._verbose_print(desc, ending, arr)
 
-    def _fill_by_string(self, name: str, arr: NDArray) -> None:
+    def _legacy_init(self, name: str, arr: NDArray) -> None:
         if not isinstance(name, str):
             raise TypeError(f"name must be string, got {type(name).__name__}: pass mx.init.InitDesc(...)")
         if not isinstance(arr, NDArray):
@@ -447,22 +447,25 @@ class FusedRNN(Initializer):
         forget_bias: float = 1.0,
     ) -> None:
         inner = create(init)
-        self._shape: dict[str, Any] = {
-            "num_hidden": num_hidden,
-            "num_layers": num_layers,
-            "mode": mode,
-            "bidirectional": bidirectional,
-        }
-        written = None if inner is None else inner.dumps()
-        super().__init__(init=written, **self._shape, forget_bias=forget_bias)
+        super().__init__(
+            init=None if inner is None else inner.dumps(),
+            num_hidden=num_hidden,
+            num_layers=num_layers,
+            mode=mode,
+            bidirectional=bidirectional,
+            forget_bias=forget_bias,
+        )
         self._init = inner
+        self._num_hidden, self._num_layers = num_hidden, num_layers
+        self._mode, self._bidirectional = mode, bidirectional
         self._forget_bias = forget_bias
 
     def _init_weight(self, name: str, arr: NDArray) -> None:
         from .rnn import FusedRNNCell
 
         whole = getattr(name, "global_init", None)
-        cell = FusedRNNCell(forget_bias=self._forget_bias, prefix="", **self._shape)
+        shape = (self._num_hidden, self._num_layers, self._mode, self._bidirectional)
+        cell = FusedRNNCell(*shape, forget_bias=self._forget_bias, prefix="")
         parts = cell.unpack_weights({"parameters": arr})
         for part, value in parts.items():
             if cell._mode == "lstm" and part.endswith("_f_bias"):

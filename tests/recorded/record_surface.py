@@ -1,6 +1,6 @@
 """Records what programs find in MXNet 1.9.1. ``python record_surface.py`` in its environment writes
-surface.json again: the names of its modules, the attributes that its objects let programs set, and
-the modules of Python that ``import mxnet`` imports.
+surface.json again: the names of its modules, the attributes that its objects let programs set, the
+public functions of these, and the modules of Python that ``import mxnet`` imports.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ import subprocess
 import sys
 import tempfile
 import warnings
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import mxnet as mx
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from surface_objects import MAKERS, inside, settable
+from surface_objects import MAKERS, inside, methods, settable
 
 PATH = Path(__file__).parent / "surface.json"
 # Which names generated modules and those of the numpy interface have follows from operators.
@@ -54,10 +56,10 @@ def modules() -> dict[str, dict[str, list[str]]]:
     return listed
 
 
-def objects() -> dict[str, list[str]]:
+def objects(names_of: Callable[[Any], list[str]]) -> dict[str, list[str]]:
     with tempfile.TemporaryDirectory() as folder, inside(folder), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return {name: settable(make(mx)) for name, make in MAKERS.items()}
+        return {name: names_of(make(mx)) for name, make in MAKERS.items()}
 
 
 def standard() -> list[str]:
@@ -68,5 +70,5 @@ def standard() -> list[str]:
 
 
 if __name__ == "__main__":
-    found = {"standard": standard(), "objects": objects(), "modules": modules()}
+    found = {"standard": standard(), "objects": objects(settable), "methods": objects(methods), "modules": modules()}
     PATH.write_text(json.dumps(found, indent=1) + "\n")

@@ -24,8 +24,8 @@ class DataLoaderIter(DataIter):
         data, label = next(iter(loader))
         super().__init__(data.shape[0])
         self._loader = loader
-        self._batches: Iterator[Any] = iter(loader)
-        self._batch: tuple[NDArray, NDArray] | None = None
+        self._iter: Iterator[Any] = iter(loader)
+        self._current_batch: tuple[NDArray, NDArray] | None = None
         self._names = (data_name, label_name)
         self.dtype = dtype
         self.provide_data: list[DataDesc] = [DataDesc(data_name, data.shape, dtype)]
@@ -33,16 +33,16 @@ class DataLoaderIter(DataIter):
 
     def reset(self) -> None:
         """Begins again."""
-        self._batches = iter(self._loader)
+        self._iter = iter(self._loader)
 
     def iter_next(self) -> bool:
         """Goes to the next batch; whether there is one."""
-        self._batch = next(self._batches, None)
-        return self._batch is not None
+        self._current_batch = next(self._iter, None)
+        return self._current_batch is not None
 
     def _filled(self, place: int) -> list[NDArray]:
-        assert self._batch is not None, "iter_next comes first"
-        array = self._batch[place].astype(self.dtype, copy=False)
+        assert self._current_batch is not None, "iter_next comes first"
+        array = self._current_batch[place].astype(self.dtype, copy=False)
         parts, rows = [array], array.shape[0]
         while rows < self.batch_size:
             more = array[: min(array.shape[0], self.batch_size - rows)]
@@ -60,8 +60,8 @@ class DataLoaderIter(DataIter):
 
     def getpad(self) -> int:
         """How many samples of the current batch only fill it up."""
-        assert self._batch is not None, "iter_next comes first"
-        return self.batch_size - int(self._batch[0].shape[0])
+        assert self._current_batch is not None, "iter_next comes first"
+        return self.batch_size - int(self._current_batch[0].shape[0])
 
     def getindex(self) -> None:
         """Numbers of the samples: not known."""

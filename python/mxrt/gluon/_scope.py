@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import name as naming
 from .._locks import fork_safe_lock
+from .._overrulable import overrulable
 from .parameter_dict import ParameterDict
 
 if TYPE_CHECKING:
@@ -24,6 +25,11 @@ class _Entered(threading.local):
         self.stack: list[tuple[BlockScope, naming.Prefix] | None] = []
         self.current: list[BlockScope] = []
 
+    @property
+    def value(self) -> BlockScope | None:
+        """The innermost scope, as programs of MXNet read it."""
+        return self.current[-1] if self.current else None
+
 
 _entered = _Entered()
 _counting = fork_safe_lock()
@@ -40,6 +46,22 @@ class BlockScope:
         self._block = block
         # Programs also enter scopes of things that have a prefix and are no blocks.
         self._counter: dict[str, int] = getattr(block, "_child_counts", {})
+
+    # Names of MXNet that programs read.
+
+    _current = _entered
+
+    @overrulable
+    def _name_scope(self) -> naming.Prefix | None:
+        """The names of operators that this thread is in because of the block."""
+        own = (one[1] for one in reversed(_entered.stack) if one is not None and one[0]._block is self._block)
+        return next(own, None)
+
+    @overrulable
+    def _old_scope(self) -> BlockScope | None:
+        """The scope of this thread around that of the block."""
+        places = [place for place, one in enumerate(_entered.current) if one._block is self._block]
+        return _entered.current[places[-1] - 1] if places and places[-1] else None
 
     @staticmethod
     def create(prefix: str | None, params: ParameterDict | None, hint: str) -> tuple[str, ParameterDict]:

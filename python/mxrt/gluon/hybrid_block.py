@@ -60,7 +60,7 @@ class HybridBlock(Block, PlanMethods):
     def __init__(self, prefix: str | None = None, params: Any = None) -> None:
         super().__init__(prefix=prefix, params=params)
         self._active = False
-        self._flags: dict[str, Any] = {}
+        self._flags: list[tuple[str, Any]] = []
         self._backend: str | None = None
         self._backend_opts: dict[str, Any] = {}
         self._callback: Callable[..., Any] | None = None
@@ -231,7 +231,7 @@ class HybridBlock(Block, PlanMethods):
         with _tracing:
             self._backend = backend
             self._active = active
-            self._flags = flags
+            self._flags = list(flags.items())
             self._drop_compiled()
             if clear:
                 self._clear_cached_op()
@@ -282,7 +282,7 @@ class HybridBlock(Block, PlanMethods):
             self._check_inputs(traced.out, names, params)
             if self._backend is not None:
                 traced, params = self._rewritten(traced, params, args)
-            found = CompiledGraph(traced.out, names, params, self._flags, makes_np(traced.out))
+            found = CompiledGraph(traced.out, names, params, dict(self._flags), makes_np(traced.out))
             found.in_format, found.out_format = traced.in_format, traced.out_format
             plain = traced.in_format == [0] * len(names) and flat_result(traced.out_format) and self._callback is None
             found.flat = len(names) if plain else -1
@@ -400,17 +400,23 @@ class HybridBlock(Block, PlanMethods):
 
     def infer_type(self, *args: Any) -> None:
         """Works out the element types of the parameters from inputs."""
+        self._infer_attrs("infer_type", "dtype", *args)
+
+    def _infer_attrs(self, infer_fn: str, attr: str, *args: Any) -> None:
+        """Sets an attribute of the parameters to what a method of the graph infers from that of
+        inputs.
+        """
         traced = self._graph_of(args)
         used = set(traced.out.list_inputs())
-        given = {name: array.dtype for name, array in _named(traced, args).items() if name in used}
-        arguments, _, aux = traced.out.infer_type(**given)
+        given = {name: getattr(array, attr) for name, array in _named(traced, args).items() if name in used}
+        arguments, _, aux = getattr(traced.out, infer_fn)(**given)
         if arguments is None:
-            raise ValueError("the element types of the parameters do not follow from those of the inputs")
+            raise ValueError(f"{infer_fn}: the {attr} of the parameters does not follow from that of the inputs")
         params = self.collect_params()
         names = [*traced.out.list_arguments(), *traced.out.list_auxiliary_states()]
-        for name, dtype in zip(names, [*arguments, *aux], strict=True):
+        for name, value in zip(names, [*arguments, *aux], strict=True):
             if name in params:
-                params[name].dtype = dtype
+                setattr(params[name], attr, value)
 
     def export(self, path: str, epoch: int = 0, remove_amp_cast: bool = True) -> None:
         """Writes ``path-symbol.json`` and ``path-%04d.params``, which MXNet and

@@ -126,22 +126,22 @@ class HookHandle:
     def __init__(
         self, hooks: OrderedDict[int, Callable[..., Any]] | None = None, hook: Callable[..., Any] | None = None
     ) -> None:
-        self._hooks: weakref.ref[OrderedDict[int, Callable[..., Any]]] | None = None
+        self._hooks_dict_ref: weakref.ref[OrderedDict[int, Callable[..., Any]]] | None = None
         self._id = 0
         if hooks is not None and hook is not None:
             self.attach(hooks, hook)
 
     def attach(self, hooks: OrderedDict[int, Callable[..., Any]], hook: Callable[..., Any]) -> None:
         """Puts a hook into a dictionary of hooks."""
-        if self._hooks is not None:
+        if self._hooks_dict_ref is not None:
             raise AssertionError("The same handle cannot be attached twice.")
         self._id = id(hook)
         hooks[self._id] = hook
-        self._hooks = weakref.ref(hooks)
+        self._hooks_dict_ref = weakref.ref(hooks)
 
     def detach(self) -> None:
         """Takes the hook away, once."""
-        hooks = self._hooks() if self._hooks is not None else None
+        hooks = self._hooks_dict_ref() if self._hooks_dict_ref is not None else None
         if hooks is not None:
             hooks.pop(self._id, None)
 

@@ -210,24 +210,6 @@ class ParameterMethods:
         found = zip(names, [*(arg_types or []), *(aux_types or [])], strict=False)
         return {name: dtype for name, dtype in found if dtype is not None}
 
-    def load_params(self, fname: str) -> None:
-        """Reads values for all parameters from a file."""
-        values = nd.load(fname)
-        parts: dict[str, dict[str, NDArray]] = {"arg": {}, "aux": {}}
-        for full, value in values.items():
-            kind, _, name = full.partition(":")
-            if kind not in parts or not name:
-                raise ValueError(f"Invalid param file {fname}: '{full}' does not begin with arg: or aux:")
-            parts[kind][name] = value
-        self.set_params(parts["arg"], parts["aux"])
-
-    def save_params(self, fname: str) -> None:
-        """Writes the values of all parameters to a file."""
-        arg_params, aux_params = self.get_params()
-        values = {f"arg:{name}": value for name, value in arg_params.items()}
-        values.update({f"aux:{name}": value for name, value in aux_params.items()})
-        nd.save(fname, values)
-
     def save_checkpoint(
         self, prefix: str, epoch: int, save_optimizer_states: bool = False, remove_amp_cast: bool = True
     ) -> None:

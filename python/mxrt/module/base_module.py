@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn
 
 import numpy as np
@@ -28,6 +28,7 @@ class BaseModule:
     _optimizer: Any = None
     _params_dirty = False
     _preload_opt_states: Any = None
+    _symbol: Any = None
     _total_exec_bytes = 0
     _update_on_kvstore: Any = None
     _updater: Any = None
@@ -54,6 +55,19 @@ class BaseModule:
 
     # ---- what a kind of module has to provide ----------------------------------------------------
 
+    def bind(
+        self,
+        data_shapes: Any,
+        label_shapes: Any = None,
+        for_training: bool = True,
+        inputs_need_grad: bool = False,
+        force_rebind: bool = False,
+        shared_module: Any = None,
+        grad_req: Any = "write",
+    ) -> None:
+        """Fixes the shapes of the inputs."""
+        raise NotImplementedError
+
     def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
         """Runs the model on a batch; ``get_outputs`` gives the results."""
         raise NotImplementedError
@@ -62,7 +76,57 @@ class BaseModule:
         """The results of the last ``forward``: a list of arrays."""
         raise NotImplementedError
 
+    def get_params(self) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
+        """Arguments and auxiliary states by name."""
+        raise NotImplementedError
+
+    def init_params(
+        self,
+        initializer: Any = None,
+        arg_params: Mapping[str, NDArray] | None = None,
+        aux_params: Mapping[str, NDArray] | None = None,
+        allow_missing: bool = False,
+        force_init: bool = False,
+        allow_extra: bool = False,
+    ) -> None:
+        """Gives parameters first values: those given, others as the initializer makes them."""
+        raise NotImplementedError
+
     # ---- what follows from it --------------------------------------------------------------------
+
+    @property
+    def symbol(self) -> Any:
+        """The graph; None for a module without one."""
+        return self._symbol
+
+    def set_params(
+        self,
+        arg_params: Mapping[str, NDArray] | None,
+        aux_params: Mapping[str, NDArray] | None,
+        allow_missing: bool = False,
+        force_init: bool = True,
+        allow_extra: bool = False,
+    ) -> None:
+        """Gives the parameters values; see :meth:`init_params`."""
+        self.init_params(None, arg_params, aux_params, allow_missing, force_init, allow_extra)
+
+    def load_params(self, fname: str) -> None:
+        """Reads values for all parameters from a file."""
+        values = nd.load(fname) or {}
+        parts: dict[str, dict[str, NDArray]] = {"arg": {}, "aux": {}}
+        for full, value in values.items():
+            kind, _, name = full.partition(":")
+            if kind not in parts or not name:
+                raise ValueError(f"Invalid param file {fname}: '{full}' does not begin with arg: or aux:")
+            parts[kind][name] = value
+        self.set_params(parts["arg"], parts["aux"])
+
+    def save_params(self, fname: str) -> None:
+        """Writes the values of all parameters to a file."""
+        arg_params, aux_params = self.get_params()
+        values = {f"arg:{name}": value for name, value in arg_params.items()}
+        values.update({f"aux:{name}": value for name, value in aux_params.items()})
+        nd.save(fname, values)
 
     def _batches(
         self, eval_data: DataIter, num_batch: int | None, reset: bool, progress: bool
@@ -214,6 +278,11 @@ class BaseModule:
     def get_states(self, merge_multi_context: bool = True) -> list[Any]:
         """The states that stay from call to call; a module of this kind has none."""
         return []
+
+    def set_states(self, states: Any = None, value: Any = None) -> None:
+        """AssertionError for any states: a module of this kind has none."""
+        if states or value:
+            raise AssertionError(f"{type(self).__name__}.set_states: it has no states")
 
     def save_optimizer_states(self, fname: str) -> NoReturn:
         """Refused: mxrt does not train."""

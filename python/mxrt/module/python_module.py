@@ -155,14 +155,21 @@ class PythonLossModule(PythonModule):
         super().__init__(data_names, label_names, [f"{name}_output"], logger)
         if len(data_names) != 1 or len(label_names) != 1:
             raise AssertionError("PythonLossModule has one input and one label")
+        self._name = name
+        self._grad_func = grad_func
+        # Names of MXNet that programs read.
         self._scores: NDArray | None = None
+        self._labels: Any = None
+        self._scores_grad: NDArray | None = None
 
     def _compute_output_shapes(self) -> Any:
         return [(self._output_names[0], self._data_shapes[0][1])]
 
     def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
-        """Takes the batch's data."""
+        """Takes the batch's data, and its label if it is bound for training."""
         self._scores = data_batch.data[0]
+        if (self.for_training if is_train is None else is_train) and data_batch.label:
+            self._labels = data_batch.label[0]
 
     def get_outputs(self, merge_multi_context: bool = True) -> list[NDArray]:
         """The data of the last ``forward``."""

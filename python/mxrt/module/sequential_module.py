@@ -5,17 +5,13 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..base import no_training
 from ..io import DataDesc
 from ..ndarray import NDArray
-from ._parameters import ParameterMethods
 from .base_module import BaseModule
 from .module import NotBoundError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = ["SequentialModule"]
 
@@ -142,9 +138,6 @@ class SequentialModule(BaseModule):
             args.update(own_args)
             aux.update(own_aux)
         return args, aux
-
-    load_params: Callable[..., None] = ParameterMethods.load_params
-    save_params: Callable[..., None] = ParameterMethods.save_params
 
     def init_params(
         self,

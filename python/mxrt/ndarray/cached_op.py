@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from .. import _mxrt
@@ -33,7 +33,7 @@ class CachedOp:
     :meth:`mxrt.gluon.SymbolBlock.forward`.
     """
 
-    __slots__ = ("_op", "_training", "sym")
+    __slots__ = ("_hook", "_op", "_training", "is_np_sym", "sym")
 
     def __init__(self, sym: Symbol, flags: Any = (), thread_safe: bool = True) -> None:
         if not isinstance(sym, _mxrt.SymbolBase):
@@ -43,6 +43,9 @@ class CachedOp:
 
             sym = from_environment(sym)
         self.sym: Symbol = sym
+        # Names of MXNet that programs read.
+        self.is_np_sym: bool = type(sym).__name__ == "_Symbol"
+        self._hook: tuple[Callable[..., Any], bool] | None = None
         self._training: TrainingOp | None = None
         self._op = _mxrt.CachedOp(sym, dict(flags))
 
@@ -55,6 +58,8 @@ class CachedOp:
         return made
 
     def __call__(self, *args: Any, out: Any = None, default_ctx: Any = None, **options: Unpack[CallOptions]) -> Any:
+        if self._hook is not None:
+            return self._call_and_show(args, out, *self._hook)
         if mode.training:
             return self._as_in_training()(args, out=out, **options)
         return self._op(*args, out=out, **options)
@@ -63,6 +68,26 @@ class CachedOp:
         if self._training is None:
             self._training = TrainingOp(self.sym)
         return self._training
+
+    def _register_op_hook(self, callback: Callable[..., Any] | None, monitor_all: bool = False) -> None:
+        """Has a function called with what each operator makes, see
+        :meth:`mxrt.gluon.Block.register_op_hook`; None ends it.
+        """
+        self._hook = None if callback is None else (callback, monitor_all)
+
+    def _call_and_show(self, args: Any, out: Any, callback: Callable[..., Any], monitor_all: bool) -> Any:
+        from .._training import training_form
+        from .._watch import show_operators
+
+        symbol = training_form(self.sym) if mode.training else self.sym
+        made = show_operators(symbol, dict(zip(self.sym.list_inputs(), args, strict=True)), callback, monitor_all)
+        if not made:
+            return self._op(*args, out=out)
+        if out is None:
+            return made[0] if len(made) == 1 else made
+        for target, array in zip(out if isinstance(out, (list, tuple)) else [out], made, strict=True):
+            array.copyto(target)
+        return out
 
     def bind(self, arrays: list[NDArray | None]) -> _mxrt.BoundOp:
         """The graph with arrays for some of its inputs, such as the parameters: a call takes the

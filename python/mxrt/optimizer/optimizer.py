@@ -40,6 +40,8 @@ class Optimizer:
     """Settings of an optimizer; ``update`` raises TrainingNotSupportedError."""
 
     opt_registry: ClassVar[dict[str, type[Optimizer]]] = {}
+    # How many parameters an update takes together; 0 where each has its own.
+    aggregate_num = 0
 
     def __init__(
         self,
@@ -171,6 +173,7 @@ class _WithSettings(Optimizer):
 class SGD(_WithSettings):
     """Stochastic gradient descent: its settings."""
 
+    aggregate_num = 4
     DEFAULTS: ClassVar[dict[str, Any]] = {"momentum": 0.0, "lazy_update": True}
 
 
@@ -197,6 +200,7 @@ class FTML(_WithSettings):
 class LARS(_WithSettings):
     """LARS: its settings."""
 
+    aggregate_num = 4
     DEFAULTS: ClassVar[dict[str, Any]] = {
         "momentum": 0.0,
         "lazy_update": True,
@@ -226,6 +230,7 @@ class LBSGD(_WithSettings):
 class LAMB(_WithSettings):
     """LAMB: its settings."""
 
+    aggregate_num = 45
     DEFAULTS: ClassVar[dict[str, Any]] = {
         "learning_rate": 0.001,
         "beta1": 0.9,
@@ -330,9 +335,17 @@ class Updater:
     def __init__(self, optimizer: Optimizer) -> None:
         self.optimizer = optimizer
         self.states: dict[int, Any] = {}
+        self.states_synced: dict[int, bool] = {}
+        self.aggregate_updates: bool = optimizer.aggregate_num > 0
 
     def __call__(self, index: Any, grad: Any, weight: Any) -> NoReturn:
         raise no_training("optimizer.Updater")
+
+    def sync_state_context(self, state: Any, context: Any) -> Any:
+        """A state with its arrays on a context."""
+        if isinstance(state, (tuple, list)):
+            return type(state)(self.sync_state_context(one, context) for one in state)
+        return state.as_in_context(context) if hasattr(state, "as_in_context") else state
 
     def set_states(self, states: bytes) -> NoReturn:
         """Refused: mxrt does not train."""

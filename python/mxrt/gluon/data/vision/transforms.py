@@ -192,12 +192,12 @@ class CropResize(HybridBlock):
         self, x: int, y: int, width: int, height: int, size: _Size | None = None, interpolation: int | None = None
     ) -> None:
         super().__init__()
-        self._cut = (x, y, width, height)
+        self._x, self._y, self._width, self._height = x, y, width, height
         self._size = size
         self._interpolation = interpolation
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
-        cut = F.image.crop(x, *self._cut)
+        cut = F.image.crop(x, self._x, self._y, self._width, self._height)
         if not self._size:
             return cut
         return F.image.resize(cut, self._size, False, 1 if self._interpolation is None else self._interpolation)
