@@ -299,6 +299,28 @@ def test_a_collector_calibrates_a_quantized_graph(mx) -> None:
     assert correct(mx, calibrated, qargs, qauxs, DIGITS) >= 345
 
 
+@pytest.mark.parametrize("mode", ["none", "naive", "entropy"])
+def test_where_nothing_is_quantized_a_block_stays_as_it_is(mx, mode: str) -> None:
+    """A layer that is excluded, and a block without parameters; neither is worth a warning."""
+    rows = np.linspace(-2, 2, 12, dtype="float32").reshape(4, 3)
+    dense, plain = mx.gluon.nn.Dense(2), mx.gluon.nn.HybridLambda("tanh")
+    dense.initialize(mx.init.One())
+    for net in (dense, plain):
+        want = net(mx.nd.array(rows)).asnumpy()
+        quantized = mx.contrib.quantization.quantize_net(
+            net, calib_data=mx.io.NDArrayIter(rows, batch_size=2), calib_mode=mode, exclude_layers_match=["dense"]
+        )
+        assert np.array_equal(quantized(mx.nd.array(rows)).asnumpy(), want)
+
+
+def test_a_collector_that_was_not_used_is_named(mx) -> None:
+    net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
+    args = {"fc_weight": mx.nd.ones((2, 3)), "fc_bias": mx.nd.zeros(2)}
+    qsym, _, _, collector = mx.contrib.quantization.quantize_graph(net, args, {}, calib_mode="naive")
+    with pytest.raises(ValueError, match="the collector has seen no layer; run the float32 model with it"):
+        mx.contrib.quantization.calib_graph(qsym, args, {}, collector, calib_mode="naive")
+
+
 def test_a_block_is_quantized_with_data_of_a_loader(mx) -> None:
     data, labels = held_back(DIGITS)
     net = mx.gluon.SymbolBlock.imports(str(DIGITS / "digits_cnn-symbol.json"), ["data"], str(PARAMS))

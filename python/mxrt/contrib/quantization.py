@@ -317,15 +317,19 @@ def calib_graph(
     logger: Any = logging,
 ) -> tuple[Symbol, Params, Params]:
     """Writes the ranges of a collector into a quantized symbol; `arg_params` are those of the
-    float32 model.
+    float32 model. A symbol without quantized layers, all of which were excluded, is unchanged.
     """
     if calib_mode not in ("naive", "entropy", "customize"):
         raise ValueError("please set calibration mode to naive or entropy.")
     ranges = _ranges(collector, calib_mode, quantized_dtype)
-    if not ranges:
+    if not ranges and _has_integers(qsym):
         raise ValueError("the collector has seen no layer; run the float32 model with it over data first")
     qsym = _calibrate_quantized_sym(qsym, ranges)
     return qsym, _quantize_params(qsym, arg_params, ranges), aux_params
+
+
+def _has_integers(qsym: Symbol) -> bool:
+    return any(node.op.startswith("_contrib_quantize") for node in _quantize_graph.order(_quantize_graph.read(qsym)))
 
 
 class _Batches(DataIter):
@@ -421,8 +425,6 @@ def _export(network: Any, described: list[Any]) -> tuple[Symbol, Params, Params,
     """The symbol and the parameters of a block, and the names of its inputs. The last arrays of
     batches, which may be labels, are left out where the block takes fewer.
     """
-    from ..model import load_checkpoint
-
     network.hybridize()
     arrays = [ndarray.zeros(one[1]) for one in described]
     while True:
@@ -434,8 +436,13 @@ def _export(network: Any, described: list[Any]) -> tuple[Symbol, Params, Params,
                 raise
             arrays.pop()
     with _temporary.folder() as folder:
-        network.export(os.path.join(folder, "float"), epoch=0)
-        sym, args, auxs = load_checkpoint(os.path.join(folder, "float"), 0)
+        path = os.path.join(folder, "float")
+        network.export(path, epoch=0)
+        sym = load(f"{path}-symbol.json")
+        # Without parameters the file has a list of no arrays.
+        saved = dict(ndarray.load(f"{path}-0000.params") or {})
+    args = {name[4:]: array for name, array in saved.items() if name.startswith("arg:")}
+    auxs = {name[4:]: array for name, array in saved.items() if name.startswith("aux:")}
     inputs = [name for name in sym.list_arguments() if name not in args]
     return sym, args, auxs, inputs
 
