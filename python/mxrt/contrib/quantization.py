@@ -322,7 +322,7 @@ def calib_graph(
     logger: Any = logging,
 ) -> tuple[Symbol, Params, Params]:
     """Writes the ranges of a collector into a quantized symbol; `arg_params` are those of the
-    float32 model. A symbol without quantized layers, all of which were excluded, stays as it is.
+    float32 model. A symbol without quantized layers, all of which were excluded, is unchanged.
     """
     if calib_mode not in ("naive", "entropy", "customize"):
         raise ValueError("please set calibration mode to naive or entropy.")
