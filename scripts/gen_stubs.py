@@ -53,22 +53,31 @@ def registry() -> Any:
     return json.loads(subprocess.run([program], check=True, stdout=subprocess.PIPE).stdout)
 
 
-def annotation(type_text: str) -> str:
+def annotation(type_text: str, default: str | None) -> str:
     """A Python type for a type in the registry's words."""
+    if (type_text, default) == ("Shape(tuple)", "None"):
+        type_text = "Shape or None"
     if type_text.startswith("{"):
         words = type_text.strip("{}").split(", ")
         return f"Literal[{', '.join(words)}]" if words != [""] else "Any"
     return {
         "int": "int",
+        "int (non-negative)": "int",
         "int or None": "int | None",
+        "long": "int",
+        "long (non-negative)": "int",
         "float": "float",
         "float or None": "float | None",
+        "double": "float",
+        "double or None": "float | None",
         "boolean": "bool",
         "boolean or None": "bool | None",
         "Shape(tuple)": "int | Sequence[int | None]",
         "Shape or None": "int | Sequence[int] | None",
+        "tuple of <long>": "int | Sequence[int]",
         "tuple of <float>": "float | Sequence[float]",
         "tuple of <float> or None": "float | Sequence[float] | None",
+        "tuple of <double>": "float | Sequence[float]",
         "string": "str",
     }.get(type_text, "Any")
 
@@ -86,7 +95,7 @@ def function(name: str, operator: dict[str, Any]) -> str:
             continue
         taken.add(attr_name)
         untyped = attr_name in operator["dtype_attrs"] or attr_name == "ctx"
-        parameters.append(f"{attr_name}: {'Any' if untyped else annotation(attr['type'])} = ...")
+        parameters.append(f"{attr_name}: {'Any' if untyped else annotation(attr['type'], attr['default'])} = ...")
     keyword_only = [f"{n}: Any = ..." for n in ("out", "name", "attr") if n not in taken]
     if count is None and keyword_only:
         parameters.append("*")

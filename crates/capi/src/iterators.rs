@@ -1,8 +1,8 @@
 //! Data iterators.
 
+use crate::arguments::{columns, parameter};
 use crate::border::{Error, c_functions};
 use crate::handles::{DataIterHandle, ITERATOR, NDArrayHandle, OpHandle, defined, free, get, hold};
-use crate::operators::type_text;
 use crate::pointers::{Definitions, StaticText, StaticTexts, count, distinct, put, texts};
 use crate::returned::{self, ResultPlace};
 use crate::runtime::engine;
@@ -38,11 +38,7 @@ fn describe(def: &IterDef) -> Info {
         name: StaticText::new(def.name),
         doc: StaticText::new(def.doc),
         number: parameters.len() as u32,
-        args: StaticTexts::lists([
-            parameters.iter().map(|p| p.name.to_owned()).collect(),
-            parameters.iter().map(type_text).collect(),
-            parameters.iter().map(|p| p.doc.to_owned()).collect(),
-        ]),
+        args: columns(parameters.iter().map(parameter).collect()),
     }
 }
 

@@ -16,6 +16,7 @@ use std::alloc::System;
 static ALLOCATOR: mxrt::internal::reserve::ReservingAllocator = mxrt::internal::reserve::ReservingAllocator(System);
 
 mod absent;
+mod arguments;
 mod border;
 mod cached_op;
 mod callbacks;

@@ -1,5 +1,6 @@
 //! Operators by name: what is known about them, and calling one.
 
+use crate::arguments::{arguments, columns, counting_argument};
 use crate::border::{Error, c_functions};
 use crate::cached_op::borrow;
 use crate::handles::{NDArrayHandle, OPERATOR, OpHandle, STEP, all, defined, definition, hold, is_unset, set};
@@ -7,8 +8,8 @@ use crate::pointers::{Definitions, StaticText, StaticTexts, count, distinct, lis
 use crate::returned::{self, ResultPlace};
 use crate::runtime::runtime;
 use mxrt::internal::{
-    AttrDef, AttrKind, CallAttrs, FailureKind, ForkSafeLazy, ForkSafeOnce, Inputs, Interrupter, Invocation, OpDef,
-    OpError, Region, convert_into, copy_region, registry,
+    CallAttrs, FailureKind, ForkSafeLazy, ForkSafeOnce, Inputs, Interrupter, Invocation, OpDef, OpError, Region,
+    convert_into, copy_region, registry,
 };
 use mxrt::{Context, NDArray};
 use std::collections::HashMap;
@@ -41,7 +42,6 @@ struct Info {
     /// names, types and descriptions of the arguments
     args: [StaticTexts; 3],
     count: StaticText,
-    returns: StaticText,
 }
 
 /// The operator that a handle stands for.
@@ -119,60 +119,17 @@ fn nothing(name: &str) -> Info {
         number: 0,
         args: StaticTexts::lists([Vec::new(), Vec::new(), Vec::new()]),
         count: StaticText::new(""),
-        returns: StaticText::new("NDArray-or-Symbol"),
     }
 }
 
 fn describe(def: &OpDef) -> Info {
-    let counted = def.input_count();
-    let mut args: Vec<(String, String, String)> = match counted {
-        Some(_) => vec![("data".to_owned(), "NDArray-or-Symbol[]".to_owned(), "The inputs.".to_owned())],
-        None => {
-            let of = |name: &str| (name.to_owned(), "NDArray-or-Symbol".to_owned(), format!("The input {name}."));
-            def.possible_inputs().iter().map(|name| of(name)).collect()
-        }
-    };
-    // Wrappers are generated from the names: `**kwargs` stands for attributes of any name.
-    let attrs = def.attrs.iter().filter(|attr| Some(attr.name) != counted && !attr.name.starts_with('*'));
-    args.extend(attrs.map(|attr| (attr.name.to_owned(), type_text(attr), attr.doc.to_owned())));
+    let args = arguments(def);
     Info {
         name: StaticText::new(def.name),
         doc: StaticText::new(def.doc),
         number: args.len() as u32,
-        args: StaticTexts::lists([
-            args.iter().map(|arg| arg.0.clone()).collect(),
-            args.iter().map(|arg| arg.1.clone()).collect(),
-            args.into_iter().map(|arg| arg.2).collect(),
-        ]),
-        count: StaticText::new(counted.unwrap_or("")),
-        returns: StaticText::new("NDArray-or-Symbol"),
-    }
-}
-
-/// The type of an attribute and its default, as MXNet writes them.
-pub(crate) fn type_text(attr: &AttrDef) -> String {
-    let kind = match attr.kind {
-        AttrKind::Object(_) => "string".to_owned(),
-        // No value is no word.
-        _ => attr.kind.describe().replacen("{'None'", "{None", 1),
-    };
-    let Some(default) = attr.default else { return format!("{kind}, required") };
-    match attr.kind {
-        AttrKind::Bool | AttrKind::OptBool if default != "None" => {
-            format!("{kind}, optional, default={}", u8::from(matches!(default, "True" | "true" | "1")))
-        }
-        AttrKind::Float | AttrKind::FloatIn(..) => format!("{kind}, optional, default={default}"),
-        AttrKind::Shape | AttrKind::SparseShape | AttrKind::Floats => {
-            let inner = default.trim_matches(['(', ')', '[', ']']).trim_end_matches(',').replace(' ', "");
-            format!("{kind}, optional, default=[{inner}]")
-        }
-        AttrKind::Enum(_) | AttrKind::OptEnum(_) | AttrKind::DType(_) => {
-            format!("{kind},optional, default='{default}'")
-        }
-        AttrKind::OptShape | AttrKind::OptFloat | AttrKind::OptBool if default == "None" => {
-            format!("{kind}, optional, default=None")
-        }
-        _ => format!("{kind}, optional, default='{default}'"),
+        args: columns(args),
+        count: StaticText::new(counting_argument(def)),
     }
 }
 
@@ -376,8 +333,8 @@ c_functions! {
     }
 
     /// Describes an operator: documentation, inputs and attributes with their types and defaults,
-    /// and the attribute that counts the inputs, if there is one. `return_type` may be null. All
-    /// text lives as long as the process.
+    /// and the attribute that counts the inputs, if there is one. `*return_type` becomes null, as in
+    /// MXNet; `return_type` may be null. All text lives as long as the process.
     fn MXSymbolGetAtomicSymbolInfo(
         creator: OpHandle,
         name: *mut *const c_char,
@@ -397,7 +354,7 @@ c_functions! {
         put(arg_type_infos, info.args[1].as_ptr(), "arg_type_infos")?;
         put(arg_descriptions, info.args[2].as_ptr(), "arg_descriptions")?;
         put(key_var_num_args, info.count.as_ptr(), "key_var_num_args")?;
-        if return_type.is_null() { Ok(()) } else { put(return_type, info.returns.as_ptr(), "return_type") }
+        if return_type.is_null() { Ok(()) } else { put(return_type, std::ptr::null(), "return_type") }
     }
 
     /// Alias of `MXSymbolGetAtomicSymbolInfo`.
@@ -418,7 +375,7 @@ c_functions! {
         put(arg_names, info.args[0].as_ptr(), "arg_names")?;
         put(arg_type_infos, info.args[1].as_ptr(), "arg_type_infos")?;
         put(arg_descriptions, info.args[2].as_ptr(), "arg_descriptions")?;
-        if return_type.is_null() { Ok(()) } else { put(return_type, info.returns.as_ptr(), "return_type") }
+        if return_type.is_null() { Ok(()) } else { put(return_type, std::ptr::null(), "return_type") }
     }
 
     /// Calls an operator. Returns at once; the results are computed in the background.

@@ -1,5 +1,8 @@
 //! Files that are often in the place of models, recognised by how they begin.
 
+/// Bytes from which files are recognised.
+pub(crate) const HEAD: usize = 512;
+
 /// The first bytes of files, with a description and advice.
 const KINDS: &[(&[u8], &str)] = &[
     (
@@ -21,9 +24,9 @@ const KINDS: &[(&[u8], &str)] = &[
     (b"PK\x03\x04", "It is a zip archive: unpack it first (mxrt serve takes archives of models as they are)"),
     (b"\x89HDF", "It is HDF5, such as Keras writes: convert the model where it was made"),
     (b"\x93NUMPY", "It is an array of numpy: read it with mx.nd.array(numpy.load(path))"),
-    (b"\x89PNG", "It is an image"),
-    (b"\xff\xd8\xff", "It is an image"),
-    (b"GIF8", "It is an image"),
+    (b"\x89PNG", IMAGE),
+    (b"\xff\xd8\xff", IMAGE),
+    (b"GIF8", IMAGE),
     (b"%PDF", "It is a PDF"),
     (b"\x7fELF", "It is a program or a library"),
     (b"\xef\xbb\xbf", MARK),
@@ -45,6 +48,16 @@ const INSIDE: &[(usize, &[u8], &str)] = &[
     (7, b"\0{\"", "It looks like a safetensors file: pass the .params file that MXNet wrote"),
     (257, b"ustar", "It is a tar archive: unpack it first (mxrt serve takes archives of models as they are)"),
 ];
+/// Ends of the name of the first entry of a zip archive, with a description and advice.
+const ZIPPED: &[(&[u8], &str)] = &[
+    (
+        b"data.pkl",
+        "It is a file of PyTorch: pass the files that MXNet wrote, or read it with torch.load and write its \
+         arrays with mx.nd.save",
+    ),
+    (b".npy", "It holds arrays of numpy (.npz): read them with numpy.load and write them with mx.nd.save"),
+];
+pub(crate) const IMAGE: &str = "It is an image";
 const HTML: &str = "It is HTML, such as the page of a download that failed: download the file again";
 const REFUSED: &str = "It is a server's answer to a download that failed: download the file again";
 const MARK: &str = "It begins with a byte order mark, as editors and shells write it: copy the file again, as bytes";
@@ -54,6 +67,9 @@ const ONNX: &str = "It looks like an ONNX model: pass the files that MXNet wrote
 /// Describes a file of another kind by its first bytes, with advice; `None` for what is unknown.
 pub fn recognise(head: &[u8]) -> Option<&'static str> {
     let text = head.trim_ascii_start();
+    if let Some((_, advice)) = first_entry(head).and_then(|name| ZIPPED.iter().find(|(end, _)| name.ends_with(end))) {
+        return Some(advice);
+    }
     // A pointer of Git LFS is recognised by its first word where no more was read.
     let known = KINDS.iter().find(|(start, _)| {
         text.starts_with(start) || (text.len() >= 8 && text.len() < start.len() && start.starts_with(text))
@@ -65,9 +81,22 @@ pub fn recognise(head: &[u8]) -> Option<&'static str> {
     found.or(inside.map(|(_, _, advice)| *advice))
 }
 
+/// The name of the first entry of a zip archive.
+fn first_entry(head: &[u8]) -> Option<&[u8]> {
+    let header = head.strip_prefix(b"PK\x03\x04")?;
+    let length = u16::from_le_bytes([*header.get(22)?, *header.get(23)?]);
+    header.get(26..)?.get(..length.into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::recognise;
+
+    /// The beginning of a zip archive.
+    fn zip(first: &str) -> Vec<u8> {
+        let lengths = [first.len() as u8, 0, 0, 0];
+        [b"PK\x03\x04", [0; 22].as_slice(), &lengths, first.as_bytes(), b"content"].concat()
+    }
 
     #[test]
     fn files_of_others_are_recognised_by_their_first_bytes() {
@@ -77,6 +106,9 @@ mod tests {
             (b"\n <!DOCTYPE html>", "HTML"),
             (b"\x1f\x8b\x08\0", "gzip"),
             (b"PK\x03\x04", "zip"),
+            (&zip("model/part.txt"), "zip"),
+            (&zip("archive/data.pkl"), "torch.load"),
+            (&zip("arr_0.npy"), "numpy.load"),
             (b"\x08\x07\x12\x07pytorch", "ONNX"),
             (b"\x80\x04\x95", "pickle"),
             (b"\xfd7zXZ\0\0", "xz"),

@@ -4,7 +4,7 @@
 //! bytes, as several: the number is left out between them and put back when reading.
 
 use crate::file::{open_file, read_file};
-use crate::{DataError, FileError};
+use crate::{DataError, FileError, foreign, recognise};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::FileExt;
@@ -134,11 +134,21 @@ impl RecordFile {
         self.fill(start, window, &mut head)?;
         let (magic, kind, length) = parse_head(head);
         if magic != MAGIC {
-            let problem =
-                format!("Invalid RecordIO File: found {magic:#x} where the magic number {MAGIC:#x} should be");
-            return Err(self.damaged(start, problem));
+            return Err(self.damaged(start, self.no_record(start, magic)));
         }
         Ok((kind, length))
+    }
+
+    /// Describes what is in the place of a record's head. A file that does not begin with a record may be
+    /// of another kind.
+    fn no_record(&self, start: u64, found: u32) -> String {
+        let problem = format!("Invalid RecordIO File: found {found:#x} where the magic number {MAGIC:#x} should be");
+        let mut beginning = vec![0; self.size.min(foreign::HEAD as u64) as usize];
+        if start != 0 || self.file.read_exact_at(&mut beginning, 0).is_err() {
+            return problem;
+        }
+        let advice = recognise(&beginning).unwrap_or("Pass a .rec file, as im2rec and mx.recordio write them");
+        format!("{problem}. {advice}")
     }
 
     fn need(&self, start: u64, position: u64, bytes: u64) -> Result<(), DataError> {
@@ -454,6 +464,14 @@ mod tests {
         std::fs::write(&path, b"just some text, not records").unwrap();
         let error = RecordReader::open(&path).unwrap().read().unwrap_err().to_string();
         assert!(error.contains("Invalid RecordIO File") && error.contains("byte 0"), "{error}");
+        assert!(error.contains("Pass a .rec file"), "{error}");
+        for (content, word) in
+            [(&b"version https://git-lfs.github.com/spec/v1\n"[..], "git lfs pull"), (b"<html>404</html>", "HTML")]
+        {
+            std::fs::write(&path, content).unwrap();
+            let error = RecordReader::open(&path).unwrap().read().unwrap_err().to_string();
+            assert!(error.contains("Invalid RecordIO File") && error.contains(word), "{error}");
+        }
         std::fs::write(&path, [&MAGIC_BYTES[..], &[0, 0, 0, 0x60]].concat()).unwrap();
         assert!(RecordReader::open(&path).unwrap().read().unwrap_err().to_string().contains("later part"));
         std::fs::write(&path, "1 2\n").unwrap();

@@ -53,7 +53,7 @@ fn page() -> String {
             Some("") => "Default: empty.".to_owned(),
             Some(default) => format!("Default: `{default}`."),
         };
-        page += &entry(&format!("`{}` ({}): {}. {default}", flag.name, flag.kind.describe(), flag.doc));
+        page += &entry(&format!("`{}` ({}): {}. {default}", flag.name, flag.type_name(), flag.doc));
     }
     page += "\n## Options of a call\n\n\
              Calls of compiled graphs take them as keywords: blocks, `CachedOp` and `Module.forward`.\n\n";

@@ -25,5 +25,5 @@ fn operator(op: &OpDef) -> Value {
 }
 
 fn attribute(attr: &AttrDef) -> Value {
-    json!({ "name": attr.name, "type": attr.kind.describe(), "default": attr.default, "doc": attr.doc })
+    json!({ "name": attr.name, "type": attr.type_name(), "default": attr.default, "doc": attr.doc })
 }

@@ -54,7 +54,9 @@ fn sample(attr: &AttrDef) -> String {
         (_, AttrKind::Shape | AttrKind::OptShape | AttrKind::SparseShape | AttrKind::Floats | AttrKind::OptFloats) => {
             "(1,)".into()
         }
-        (_, AttrKind::Enum(words) | AttrKind::OptEnum(words) | AttrKind::DType(words)) => words[words.len() - 1].into(),
+        (_, AttrKind::Enum(words) | AttrKind::OptEnum(words) | AttrKind::DType(words) | AttrKind::OptDType(words)) => {
+            words[words.len() - 1].into()
+        }
         (_, AttrKind::Str | AttrKind::Object(_)) => String::new(),
     }
 }
@@ -127,7 +129,7 @@ fn variants(op: &OpDef) -> Vec<Attrs> {
     for attr in op.attrs {
         let words: Vec<String> = match attr.kind {
             AttrKind::Bool | AttrKind::OptBool => vec!["True".into(), "False".into()],
-            AttrKind::Enum(words) | AttrKind::OptEnum(words) | AttrKind::DType(words) => {
+            AttrKind::Enum(words) | AttrKind::OptEnum(words) | AttrKind::DType(words) | AttrKind::OptDType(words) => {
                 words.iter().map(|w| w.to_string()).collect()
             }
             AttrKind::OptInt | AttrKind::Int => vec!["0".into(), "-1".into(), "7".into()],

@@ -19,7 +19,7 @@ type Parameter = (&'static str, String, Option<&'static str>, &'static str);
 #[pyfunction]
 pub(crate) fn iterators() -> Vec<(&'static str, &'static str, Vec<Parameter>)> {
     let parameters =
-        |def: &IterDef| def.all_parameters().iter().map(|p| (p.name, p.kind.describe(), p.default, p.doc)).collect();
+        |def: &IterDef| def.all_parameters().iter().map(|p| (p.name, p.type_name(), p.default, p.doc)).collect();
     ITERATORS.iter().map(|def| (def.name, def.doc, parameters(def))).collect()
 }
 

@@ -57,7 +57,7 @@ impl Operator {
     /// documentation.
     #[getter]
     fn attrs(&self) -> Vec<(&'static str, String, Option<&'static str>, &'static str)> {
-        self.def.attrs.iter().map(|a| (a.name, a.kind.describe(), a.default, a.doc)).collect()
+        self.def.attrs.iter().map(|a| (a.name, a.type_name(), a.default, a.doc)).collect()
     }
 
     /// Names of the attributes that hold an element type.

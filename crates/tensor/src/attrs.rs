@@ -47,6 +47,8 @@ pub enum AttrKind {
     OptEnum(&'static [&'static str]),
     /// a dtype name out of these; `None` stands for "not given" where listed
     DType(&'static [&'static str]),
+    /// a dtype name out of these, or `None`
+    OptDType(&'static [&'static str]),
     /// any text
     Str,
     /// an object that is made from all attributes, including undeclared ones; not given by name
@@ -96,41 +98,71 @@ pub struct AttrDef {
     pub default: Option<&'static str>,
     /// one line of documentation
     pub doc: &'static str,
+    /// whether MXNet keeps its numbers in 64 bits: they are `long` and `double`
+    pub wide: bool,
+    /// whether MXNet's type of its numbers has no negative ones
+    pub unsigned: bool,
+    /// whether MXNet names it in the list of the operator's arguments
+    pub listed: bool,
 }
 
 impl AttrDef {
     /// An attribute with a default.
     pub const fn new(name: &'static str, kind: AttrKind, default: &'static str, doc: &'static str) -> AttrDef {
-        AttrDef { name, kind, default: Some(default), doc }
+        AttrDef { default: Some(default), ..AttrDef::required(name, kind, doc) }
     }
 
     /// An attribute that has to be given.
     pub const fn required(name: &'static str, kind: AttrKind, doc: &'static str) -> AttrDef {
-        AttrDef { name, kind, default: None, doc }
+        AttrDef { name, kind, default: None, doc, wide: false, unsigned: false, listed: true }
+    }
+
+    /// The same attribute, of a type that MXNet keeps in 64 bits.
+    pub const fn wide(self) -> AttrDef {
+        AttrDef { wide: true, ..self }
+    }
+
+    /// The same attribute, of a type that has no negative numbers in MXNet.
+    pub const fn unsigned(self) -> AttrDef {
+        AttrDef { unsigned: true, ..self }
+    }
+
+    /// The same attribute, which MXNet takes and does not list: wrappers of other languages, which are
+    /// generated from the list, have no argument for it.
+    pub const fn unlisted(self) -> AttrDef {
+        AttrDef { listed: false, ..self }
+    }
+
+    /// The type's name in error messages and docstrings, as MXNet writes it.
+    pub fn type_name(&self) -> String {
+        let (int, float) = if self.wide { ("long", "double") } else { ("int", "float") };
+        match self.kind {
+            AttrKind::Int | AttrKind::IntFrom(_) if self.unsigned => format!("{int} (non-negative)"),
+            AttrKind::Int | AttrKind::IntFrom(_) => int.to_owned(),
+            AttrKind::OptInt => format!("{int} or None"),
+            AttrKind::Float | AttrKind::FloatIn(..) => float.to_owned(),
+            AttrKind::OptFloat => format!("{float} or None"),
+            AttrKind::Bool => "boolean".to_owned(),
+            AttrKind::OptBool => "boolean or None".to_owned(),
+            AttrKind::Shape if self.wide => "tuple of <long>".to_owned(),
+            AttrKind::Shape | AttrKind::SparseShape => "Shape(tuple)".to_owned(),
+            AttrKind::OptShape => "Shape or None".to_owned(),
+            AttrKind::Floats => format!("tuple of <{float}>"),
+            AttrKind::OptFloats => format!("tuple of <{float}> or None"),
+            AttrKind::Enum(words) | AttrKind::DType(words) => word_list(None, words),
+            AttrKind::OptEnum(words) | AttrKind::OptDType(words) => word_list(Some("None"), words),
+            AttrKind::Str => "string".to_owned(),
+            AttrKind::Object(_) => "any".to_owned(),
+        }
     }
 }
 
-impl AttrKind {
-    /// The type's name in error messages and docstrings, as MXNet writes it.
-    pub fn describe(&self) -> String {
-        let words = |w: &[&str]| w.iter().map(|x| format!("'{x}'")).collect::<Vec<_>>().join(", ");
-        match self {
-            AttrKind::Int | AttrKind::IntFrom(_) => "int".into(),
-            AttrKind::OptInt => "int or None".into(),
-            AttrKind::Float | AttrKind::FloatIn(..) => "float".into(),
-            AttrKind::OptFloat => "float or None".into(),
-            AttrKind::Bool => "boolean".into(),
-            AttrKind::OptBool => "boolean or None".into(),
-            AttrKind::Shape | AttrKind::SparseShape => "Shape(tuple)".into(),
-            AttrKind::OptShape => "Shape or None".into(),
-            AttrKind::Floats => "tuple of <float>".into(),
-            AttrKind::OptFloats => "tuple of <float> or None".into(),
-            AttrKind::Enum(w) | AttrKind::DType(w) => format!("{{{}}}", words(w)),
-            AttrKind::OptEnum(w) => format!("{{None, {}}}", words(w)),
-            AttrKind::Str => "string".into(),
-            AttrKind::Object(_) => "any".into(),
-        }
-    }
+/// Words in quotes and braces, sorted as in MXNet, after one without quotes.
+fn word_list(first: Option<&str>, words: &[&str]) -> String {
+    let mut sorted = words.to_vec();
+    sorted.sort_unstable();
+    let quoted = sorted.into_iter().map(|word| format!("'{word}'"));
+    format!("{{{}}}", first.map(str::to_owned).into_iter().chain(quoted).collect::<Vec<_>>().join(", "))
 }
 
 /// A parsed attribute.
@@ -212,7 +244,7 @@ impl Attrs {
                 (Some(value), _) => value,
                 (None, Some(text)) => parse_value(def, text)?,
                 (None, None) => {
-                    let what = def.kind.describe();
+                    let what = def.type_name();
                     return Err(bad(format!("Required parameter {} of {what} is not presented", def.name)));
                 }
             });
@@ -395,6 +427,6 @@ impl<I: Iterator<Item = String> + Clone> fmt::Display for Tuple<I> {
 }
 
 fn unknown(defs: &[AttrDef], key: &str) -> OpError {
-    let possible: Vec<String> = defs.iter().map(|d| format!("{} : {}", d.name, d.kind.describe())).collect();
+    let possible: Vec<String> = defs.iter().map(|d| format!("{} : {}", d.name, d.type_name())).collect();
     bad(format!("Cannot find argument '{key}', Possible Arguments:\n----------------\n{}", possible.join("\n")))
 }

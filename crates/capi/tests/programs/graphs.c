@@ -90,6 +90,7 @@ static void operators(void) {
     CHECK(strcmp(arg_names[1], "act_type") == 0 && types[1][0] == '{' && strstr(types[1], "required"));
     WORKS(MXSymbolGetAtomicSymbolInfo(op("Concat"), &name, &doc, &args, &arg_names, &types, &docs, &count, &returns));
     CHECK(strcmp(count, "num_args") == 0 && strcmp(types[0], "NDArray-or-Symbol[]") == 0);
+    CHECK(args == 3 && strcmp(arg_names[1], "num_args") == 0 && returns == NULL);
     FAILS(NNGetOpHandle("NoSuchOperator", &handle), "NoSuchOperator is not registered");
     FAILS(NNGetOpHandle(NULL, &handle), "op_name");
     FAILS(MXSymbolGetAtomicSymbolName(NULL, &name), "it is null");

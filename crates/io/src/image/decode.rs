@@ -2,7 +2,8 @@
 
 use super::Pixels;
 use super::orientation::{orientation, turned};
-use crate::DataError;
+use crate::foreign::{HEAD, IMAGE};
+use crate::{DataError, recognise};
 use std::io::Cursor;
 use zune_jpeg::JpegDecoder;
 use zune_jpeg::zune_core::bytestream::ZCursor;
@@ -41,12 +42,7 @@ pub fn decode(file: &[u8], channels: Channels) -> Result<Pixels, DataError> {
         }
         [0xff, 0xd8, ..] => jpeg(file, channels == Channels::Grey)?,
         [0x89, b'P', b'N', b'G', ..] => png(file, channels)?,
-        _ => {
-            return Err(wrong(format!(
-                "it is neither JPEG nor PNG: it begins with {:02x?}",
-                &file[..file.len().min(4)]
-            )));
-        }
+        _ => return Err(no_image(file)),
     };
     if channels == Channels::Bgr {
         image.values = image.map(|[r, g, b]| [b, g, r])?;
@@ -67,7 +63,7 @@ pub fn size(file: &[u8]) -> Result<[usize; 2], DataError> {
                 |at: usize| file.get(at..at + 4).map(|v| u32::from_be_bytes([v[0], v[1], v[2], v[3]]) as usize);
             number(16).zip(number(20)).ok_or_else(|| wrong("PNG: it ends in its head".to_owned()))?
         }
-        _ => return Err(wrong("it is neither JPEG nor PNG".to_owned())),
+        _ => return Err(no_image(file)),
     };
     Ok([height, width])
 }
@@ -90,6 +86,18 @@ pub fn upright_size(file: &[u8]) -> Result<[usize; 2], DataError> {
 fn turn(decoder: &mut JpegDecoder<ZCursor<&[u8]>>, file: &[u8]) -> Option<u16> {
     let jfif = file.get(2..4) == Some(&[0xff, 0xe0]) && file.get(6..11) == Some(b"JFIF\0");
     decoder.exif().and_then(|exif| orientation(exif)).filter(|_| !jfif)
+}
+
+/// Describes a file that is neither JPEG nor PNG.
+fn no_image(file: &[u8]) -> DataError {
+    let head = &file[..file.len().min(HEAD)];
+    wrong(match recognise(head).filter(|advice| *advice != IMAGE) {
+        Some(advice) => format!("it is neither JPEG nor PNG. {advice}"),
+        None => {
+            let start = &file[..file.len().min(4)];
+            format!("it is neither JPEG nor PNG: it begins with {start:02x?}. Convert the image to one of them")
+        }
+    })
 }
 
 pub(super) fn wrong(problem: String) -> DataError {

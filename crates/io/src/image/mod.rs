@@ -102,6 +102,14 @@ mod tests {
         let error = decode(&file, Channels::Rgb).unwrap_err().to_string();
         assert!(error.contains("65536 x 65536"), "{error}");
         assert!(decode(b"", Channels::Rgb).unwrap_err().to_string().contains("empty"));
-        assert!(decode(b"GIF89a....", Channels::Rgb).unwrap_err().to_string().contains("neither JPEG nor PNG"));
+        for (file, words) in [
+            (&b"GIF89a...."[..], "neither JPEG nor PNG: it begins with [47, 49, 46, 38]. Convert"),
+            (b"version https://git-lfs.github.com/spec/v1\n", "neither JPEG nor PNG. It is a pointer of Git LFS"),
+            (b"<!DOCTYPE html>", "neither JPEG nor PNG. It is HTML"),
+        ] {
+            for error in [decode(file, Channels::Rgb).unwrap_err(), size(file).unwrap_err()] {
+                assert!(error.to_string().contains(words), "{error}");
+            }
+        }
     }
 }

@@ -69,7 +69,7 @@ pub type OpenSamples = dyn Fn(&'static Engine) -> Result<Box<dyn Samples>, DataE
 
 /// Parameters that every iterator takes.
 pub static BATCH_PARAMETERS: &[AttrDef] = &[
-    AttrDef::required("batch_size", AttrKind::Int, "Samples in a batch."),
+    AttrDef::required("batch_size", AttrKind::Int, "Samples in a batch.").unsigned(),
     AttrDef::new(
         "round_batch",
         AttrKind::Bool,
@@ -77,10 +77,10 @@ pub static BATCH_PARAMETERS: &[AttrDef] = &[
         "Fill a short last batch up from the beginning; the next epoch goes on behind these \
         samples.",
     ),
-    AttrDef::new("prefetch_buffer", AttrKind::Int, "4", "Batches made ahead in the background."),
+    AttrDef::new("prefetch_buffer", AttrKind::Int, "4", "Batches made ahead in the background.").wide().unsigned(),
     AttrDef::new(
         "dtype",
-        AttrKind::DType(DTYPES),
+        AttrKind::OptDType(DTYPES),
         "None",
         "Element type of data and labels; None is the iterator's own.",
     ),
@@ -95,7 +95,7 @@ pub static BATCH_PARAMETERS: &[AttrDef] = &[
     ),
 ];
 
-const DTYPES: &[&str] = &["None", "float32", "float64", "float16", "bfloat16", "int8", "uint8", "int32", "int64"];
+const DTYPES: &[&str] = &["float32", "float64", "float16", "bfloat16", "int8", "uint8", "int32", "int64"];
 
 /// Own parameters and those of batches, for each of [`ITERATORS`].
 static PARAMETERS: ForkSafeLazy<Vec<Vec<AttrDef>>> =

@@ -3,14 +3,12 @@
 use super::format::{LIST_MAGIC, RECORD_V1, RECORD_V2, RECORD_V3, SHORTEST_RECORD};
 use super::source::ListSource;
 use super::{NpShape, ParamsError};
+use crate::foreign::HEAD;
 use crate::{FileError, recognise};
 use mxrt_tensor::{DType, Shape, StorageType, TensorType};
 
 /// Bytes fetched at once while the small fields are read.
 const WINDOW: u64 = 4096;
-
-/// Bytes from which files of other kinds are recognised.
-const HEAD: u64 = 512;
 
 const DAMAGED: &str = "The file is damaged or was not written by MXNet's save; copy or download it again";
 
@@ -180,7 +178,7 @@ impl Reader<'_> {
         if magic != LIST_MAGIC {
             let found = format!("found {magic:#x}, expected {LIST_MAGIC:#x}");
             let text = magic.to_le_bytes().iter().all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace());
-            let mut head = vec![0; (8 + self.left()).min(HEAD) as usize];
+            let mut head = vec![0; (8 + self.left()).min(HEAD as u64) as usize];
             self.read_at(0, &mut head)?;
             let advice = match (recognise(&head), head[0]) {
                 (Some(advice), _) => advice,

@@ -60,7 +60,7 @@ pub fn value(choices: &mut Choices<'_>, attr: &AttrDef, rank: usize) -> String {
         (_, AttrKind::Floats | AttrKind::OptFloats) => {
             tuple(choices, &|c: &mut Choices<'_>| c.pick(&["0.5", "1", "2"]).to_owned())
         }
-        (_, AttrKind::Enum(words) | AttrKind::OptEnum(words) | AttrKind::DType(words)) => {
+        (_, AttrKind::Enum(words) | AttrKind::OptEnum(words) | AttrKind::DType(words) | AttrKind::OptDType(words)) => {
             choices.pick(words).to_owned()
         }
         (_, AttrKind::Str | AttrKind::Object(_)) => String::new(),

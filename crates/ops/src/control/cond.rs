@@ -10,9 +10,9 @@ pub static OPS: &[OpDef] = &[OpDef {
     attrs: &[
         AttrDef::required("num_args", AttrKind::IntFrom(3), "Number of inputs, the three graphs included."),
         NUM_OUTPUTS,
-        AttrDef::required("cond_input_locs", AttrKind::Shape, "Which inputs the condition takes."),
-        AttrDef::required("then_input_locs", AttrKind::Shape, "Which inputs the first graph takes."),
-        AttrDef::required("else_input_locs", AttrKind::Shape, "Which inputs the second graph takes."),
+        AttrDef::required("cond_input_locs", AttrKind::Shape, "Which inputs the condition takes.").wide(),
+        AttrDef::required("then_input_locs", AttrKind::Shape, "Which inputs the first graph takes.").wide(),
+        AttrDef::required("else_input_locs", AttrKind::Shape, "Which inputs the second graph takes.").wide(),
     ],
     ..BASE
 }];

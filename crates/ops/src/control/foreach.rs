@@ -12,9 +12,9 @@ pub static OPS: &[OpDef] = &[OpDef {
         AttrDef::required("num_args", AttrKind::IntFrom(1), "Number of inputs, the graph included."),
         NUM_OUTPUTS,
         AttrDef::required("num_out_data", AttrKind::IntFrom(0), "Number of outputs that are stacked."),
-        AttrDef::required("in_state_locs", AttrKind::Shape, "Which inputs of the graph are the states."),
-        AttrDef::required("in_data_locs", AttrKind::Shape, "Which inputs of the graph are rows of the data."),
-        AttrDef::required("remain_locs", AttrKind::Shape, "Which inputs of the graph are the other arrays."),
+        AttrDef::required("in_state_locs", AttrKind::Shape, "Which inputs of the graph are the states.").wide(),
+        AttrDef::required("in_data_locs", AttrKind::Shape, "Which inputs of the graph are rows of the data.").wide(),
+        AttrDef::required("remain_locs", AttrKind::Shape, "Which inputs of the graph are the other arrays.").wide(),
     ],
     ..BASE
 }];

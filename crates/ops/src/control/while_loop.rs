@@ -14,9 +14,10 @@ pub static OPS: &[OpDef] = &[OpDef {
         NUM_OUTPUTS,
         AttrDef::required("num_out_data", AttrKind::IntFrom(0), "Number of outputs that are stacked."),
         AttrDef::required("max_iterations", AttrKind::IntFrom(1), "Most steps that are taken."),
-        AttrDef::required("cond_input_locs", AttrKind::Shape, "Which inputs the condition takes."),
-        AttrDef::required("func_input_locs", AttrKind::Shape, "Which inputs the step takes."),
-        AttrDef::required("func_var_locs", AttrKind::Shape, "Which inputs of the step are the loop's variables."),
+        AttrDef::required("cond_input_locs", AttrKind::Shape, "Which inputs the condition takes.").wide(),
+        AttrDef::required("func_input_locs", AttrKind::Shape, "Which inputs the step takes.").wide(),
+        AttrDef::required("func_var_locs", AttrKind::Shape, "Which inputs of the step are the loop's variables.")
+            .wide(),
     ],
     ..BASE
 }];

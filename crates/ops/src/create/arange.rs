@@ -13,9 +13,9 @@ pub static OPS: &[OpDef] = &[OpDef {
         range is 0..start, or with infer_range as long as needed.",
     inputs: Inputs::Fixed(&[]),
     attrs: &[
-        AttrDef::required("start", AttrKind::Float, "First value."),
-        AttrDef::new("stop", AttrKind::OptFloat, "None", "End of the range."),
-        AttrDef::new("step", AttrKind::Float, "1", "Distance between values."),
+        AttrDef::required("start", AttrKind::Float, "First value.").wide(),
+        AttrDef::new("stop", AttrKind::OptFloat, "None", "End of the range.").wide(),
+        AttrDef::new("step", AttrKind::Float, "1", "Distance between values.").wide(),
         AttrDef::new("repeat", AttrKind::Int, "1", "How often each value is repeated."),
         AttrDef::new("infer_range", AttrKind::Bool, "False", "Take the length from where the array is used."),
         CTX,

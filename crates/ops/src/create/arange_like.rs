@@ -13,8 +13,8 @@ pub static OPS: &[OpDef] = &[OpDef {
     doc: "Values from start in steps, as many as data has elements (in its shape) or along one \
         axis.",
     attrs: &[
-        AttrDef::new("start", AttrKind::Float, "0", "First value."),
-        AttrDef::new("step", AttrKind::Float, "1", "Distance between values."),
+        AttrDef::new("start", AttrKind::Float, "0", "First value.").wide(),
+        AttrDef::new("step", AttrKind::Float, "1", "Distance between values.").wide(),
         AttrDef::new("repeat", AttrKind::IntFrom(1), "1", "How often each value is repeated."),
         CTX,
         AttrDef::new("axis", AttrKind::OptInt, "None", "Axis whose length counts; all elements if not given."),

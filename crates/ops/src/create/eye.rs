@@ -12,9 +12,9 @@ pub static OPS: &[OpDef] = &[OpDef {
     doc: "A matrix of N rows and M columns (N if 0) with ones on its k-th diagonal.",
     inputs: Inputs::Fixed(&[]),
     attrs: &[
-        AttrDef::required("N", AttrKind::IntFrom(1), "Number of rows."),
-        AttrDef::new("M", AttrKind::IntFrom(0), "0", "Number of columns; N if 0."),
-        AttrDef::new("k", AttrKind::Int, "0", "Which diagonal: above the main one if positive."),
+        AttrDef::required("N", AttrKind::IntFrom(1), "Number of rows.").wide(),
+        AttrDef::new("M", AttrKind::IntFrom(0), "0", "Number of columns; N if 0.").wide(),
+        AttrDef::new("k", AttrKind::Int, "0", "Which diagonal: above the main one if positive.").wide(),
         CTX,
         DTYPE,
     ],

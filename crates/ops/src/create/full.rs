@@ -25,7 +25,7 @@ pub static OPS: &[OpDef] = &[
         name: "_zeros_without_dtype",
         doc: "An array of float32 zeros.",
         attrs: &[
-            AttrDef::new("shape", AttrKind::OptShape, "None", "Shape of the result."),
+            AttrDef::new("shape", AttrKind::Shape, "None", "Shape of the result."),
             CTX,
             AttrDef::new("dtype", AttrKind::Int, "-1", "Code of a dtype; float32 if not given."),
         ],
@@ -53,10 +53,10 @@ pub static OPS: &[OpDef] = &[
         aliases: &["_npi_full"],
         doc: "An array of one value.",
         attrs: &[
-            AttrDef::new("shape", AttrKind::OptShape, "None", "Shape of the result."),
+            AttrDef::new("shape", AttrKind::Shape, "None", "Shape of the result."),
             CTX,
             DTYPE,
-            AttrDef::required("value", AttrKind::Float, "The value."),
+            AttrDef::required("value", AttrKind::Float, "The value.").wide(),
         ],
         bind: |attrs, signature| bind_fill(attrs.float("value"), signature),
         form: |attrs, signature| fill_form(attrs.float("value"), signature),

@@ -14,8 +14,8 @@ pub static OPS: &[OpDef] = &[OpDef {
         False.",
     inputs: Inputs::Fixed(&[]),
     attrs: &[
-        AttrDef::required("start", AttrKind::Float, "First value."),
-        AttrDef::required("stop", AttrKind::Float, "End of the range."),
+        AttrDef::required("start", AttrKind::Float, "First value.").wide(),
+        AttrDef::required("stop", AttrKind::Float, "End of the range.").wide(),
         AttrDef::required("num", AttrKind::IntFrom(1), "Number of values."),
         AttrDef::new("endpoint", AttrKind::Bool, "True", "Whether stop is the last value."),
         CTX,

@@ -8,12 +8,12 @@ const OPERATOR: &str = "**kwargs";
 
 const ATTRS: &[AttrDef] = &[
     AttrDef::required("op_type", AttrKind::Str, "Name that the operator was registered under."),
-    AttrDef {
-        name: OPERATOR,
-        kind: AttrKind::Object(ObjectParser(CustomNode::parse)),
-        default: Some(""),
-        doc: "Arguments of the registered class; it gets them as text.",
-    },
+    AttrDef::new(
+        OPERATOR,
+        AttrKind::Object(ObjectParser(CustomNode::parse)),
+        "",
+        "Arguments of the registered class; it gets them as text.",
+    ),
 ];
 
 /// The operator that the attributes of a `Custom` node hold; none if it runs as a kernel.

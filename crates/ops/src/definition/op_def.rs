@@ -83,6 +83,9 @@ pub struct OpDef {
     pub aux: &'static [usize],
     /// positions of auxiliary states, where attributes say which they are
     pub aux_by_attrs: Option<fn(&Attrs) -> StatePositions>,
+    /// how many inputs MXNet names before the attributes in the list of arguments; the others are behind
+    /// them
+    pub inputs_before_attrs: usize,
     /// visible outputs
     pub outputs: Outputs,
     /// outputs MXNet's operator has including hidden ones (Dropout's mask), where that differs;
@@ -128,6 +131,7 @@ impl OpDef {
         inputs: Inputs::Fixed(&["data"]),
         aux: &[],
         aux_by_attrs: None,
+        inputs_before_attrs: usize::MAX,
         outputs: Outputs::One,
         hidden_outputs: |_| 0,
         attrs: &[],

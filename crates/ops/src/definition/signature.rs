@@ -21,7 +21,7 @@ impl OpDef {
 
     /// Names of the attributes that hold an element type.
     pub fn dtype_attrs(&self) -> impl Iterator<Item = &'static str> {
-        self.attrs.iter().filter(|a| matches!(a.kind, AttrKind::DType(_))).map(|a| a.name)
+        self.attrs.iter().filter(|a| matches!(a.kind, AttrKind::DType(_) | AttrKind::OptDType(_))).map(|a| a.name)
     }
 
     /// Whether a call always gives one result.
@@ -75,7 +75,7 @@ fn switch_values(attr: &AttrDef) -> Vec<&'static str> {
 fn any_value(attr: &AttrDef) -> &'static str {
     match attr.kind {
         AttrKind::Shape | AttrKind::OptShape | AttrKind::SparseShape | AttrKind::Floats | AttrKind::OptFloats => "(1,)",
-        AttrKind::DType(words) => words.first().copied().unwrap_or("float32"),
+        AttrKind::DType(words) | AttrKind::OptDType(words) => words.first().copied().unwrap_or("float32"),
         _ => "1",
     }
 }

@@ -23,8 +23,8 @@ pub static OPS: &[OpDef] = &[OpDef {
             "What it shows: 0 a colour, 1 the outermost pixel, 2 the mirrored image, 3 the \
              repeated image, 4 the image mirrored at its outermost pixel.",
         ),
-        AttrDef::new("value", AttrKind::Float, "0.0", "The colour: one number for all channels."),
-        AttrDef::new("values", AttrKind::Floats, "()", "The colour: a number for each channel."),
+        AttrDef::new("value", AttrKind::Float, "0.0", "The colour: one number for all channels.").wide(),
+        AttrDef::new("values", AttrKind::Floats, "()", "The colour: a number for each channel.").wide(),
     ],
     infer_shape,
     bind,

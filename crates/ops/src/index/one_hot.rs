@@ -15,8 +15,8 @@ pub static OPS: &[OpDef] = &[OpDef {
     inputs: Inputs::Fixed(&["indices"]),
     attrs: &[
         AttrDef::required("depth", AttrKind::IntFrom(1), "Length of a row."),
-        AttrDef::new("on_value", AttrKind::Float, "1", "Value at the index."),
-        AttrDef::new("off_value", AttrKind::Float, "0", "Value elsewhere."),
+        AttrDef::new("on_value", AttrKind::Float, "1", "Value at the index.").wide(),
+        AttrDef::new("off_value", AttrKind::Float, "0", "Value elsewhere.").wide(),
         AttrDef::new(
             "dtype",
             AttrKind::DType(&["bfloat16", "float16", "float32", "float64", "int32", "int64", "int8", "uint8"]),

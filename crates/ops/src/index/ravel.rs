@@ -7,7 +7,7 @@ use mxrt_kernels::Element;
 use mxrt_kernels::strides::contiguous;
 use mxrt_tensor::PartialShape;
 
-const ATTRS: &[AttrDef] = &[AttrDef::new("shape", AttrKind::OptShape, "None", "Shape of the array that is indexed.")];
+const ATTRS: &[AttrDef] = &[AttrDef::new("shape", AttrKind::Shape, "None", "Shape of the array that is indexed.")];
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[

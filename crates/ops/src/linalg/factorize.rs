@@ -7,7 +7,7 @@ use mxrt_kernels::linalg;
 use mxrt_tensor::PartialShape;
 
 const LOWER: &[AttrDef] =
-    &[AttrDef::new("lower", AttrKind::Bool, "True", "Whether the factor is lower triangular, else upper.")];
+    &[AttrDef::new("lower", AttrKind::Bool, "True", "Whether the factor is lower triangular, else upper.").unlisted()];
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[

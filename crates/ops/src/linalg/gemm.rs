@@ -21,8 +21,8 @@ pub static OPS: &[OpDef] = &[
         attrs: &[
             AttrDef::new("transpose_a", AttrKind::Bool, "False", "Transpose A."),
             AttrDef::new("transpose_b", AttrKind::Bool, "False", "Transpose B."),
-            AttrDef::new("alpha", AttrKind::Float, "1", "Scale of the product."),
-            AttrDef::new("beta", AttrKind::Float, "1", "Scale of C."),
+            AttrDef::new("alpha", AttrKind::Float, "1", "Scale of the product.").wide(),
+            AttrDef::new("beta", AttrKind::Float, "1", "Scale of C.").wide(),
             AttrDef::new("axis", AttrKind::Int, "-2", "The axis of rows; columns are the last one."),
         ],
         infer_shape: |shapes| {
@@ -43,7 +43,7 @@ pub static OPS: &[OpDef] = &[
         attrs: &[
             AttrDef::new("transpose_a", AttrKind::Bool, "False", "Transpose A."),
             AttrDef::new("transpose_b", AttrKind::Bool, "False", "Transpose B."),
-            AttrDef::new("alpha", AttrKind::Float, "1", "Scale of the product."),
+            AttrDef::new("alpha", AttrKind::Float, "1", "Scale of the product.").wide(),
             AttrDef::new("axis", AttrKind::Int, "-2", "The axis of rows; columns are the last one."),
         ],
         infer_shape,

@@ -11,7 +11,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     name: "khatri_rao",
     doc: "The Kronecker products of the columns of matrices with equally many columns.",
     inputs: Inputs::Variadic { count: "num_args", prefix: "arg", named: |_| None },
-    attrs: &[AttrDef::required("num_args", AttrKind::IntFrom(1), "Number of matrices.")],
+    attrs: &[AttrDef::required("num_args", AttrKind::IntFrom(1), "Number of matrices.").unlisted()],
     infer_shape,
     bind,
     ..OpDef::BASE

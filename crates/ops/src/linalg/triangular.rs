@@ -13,7 +13,7 @@ const ATTRS: &[AttrDef] = &[
     AttrDef::new("transpose", AttrKind::Bool, "False", "Whether the triangular matrix is transposed."),
     AttrDef::new("rightside", AttrKind::Bool, "False", "Whether the triangular matrix is on the right."),
     AttrDef::new("lower", AttrKind::Bool, "True", "Which triangle of A is read: the lower one, else the upper."),
-    AttrDef::new("alpha", AttrKind::Float, "1", "Scale of the result."),
+    AttrDef::new("alpha", AttrKind::Float, "1", "Scale of the result.").wide(),
 ];
 
 /// Rows of the table.
@@ -46,7 +46,7 @@ pub static OPS: &[OpDef] = &[
         inputs: Inputs::Fixed(&["A"]),
         attrs: &[
             AttrDef::new("transpose", AttrKind::Bool, "False", "Whether the first factor is transposed."),
-            AttrDef::new("alpha", AttrKind::Float, "1", "Scale of the result."),
+            AttrDef::new("alpha", AttrKind::Float, "1", "Scale of the result.").wide(),
         ],
         infer_shape: |shapes| {
             let Some((mut dims, rows, columns)) = matrices(shapes, 0, "A")? else { return Ok(()) };

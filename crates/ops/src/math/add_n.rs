@@ -11,7 +11,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     aliases: &["ElementWiseSum", "_sparse_ElementWiseSum", "_sparse_add_n"],
     doc: "The sum of all inputs, element by element.",
     inputs: Inputs::Variadic { count: "num_args", prefix: "arg", named: |_| None },
-    attrs: &[AttrDef::required("num_args", AttrKind::IntFrom(1), "Number of inputs.")],
+    attrs: &[AttrDef::required("num_args", AttrKind::IntFrom(1), "Number of inputs.").unlisted()],
     bind,
     form,
     ..OpDef::BASE

@@ -17,7 +17,7 @@ pub static OPS: &[OpDef] = &[OpDef {
         AttrDef::new("axis", AttrKind::OptInt, "None", "The axis; the flattened array if not given."),
         AttrDef::new(
             "dtype",
-            AttrKind::DType(&["None", "float16", "float32", "float64", "int32", "int64", "int8"]),
+            AttrKind::OptDType(&["float16", "float32", "float64", "int32", "int64", "int8"]),
             "None",
             "dtype of the result; that of the input if not given.",
         ),

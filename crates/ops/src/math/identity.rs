@@ -27,7 +27,7 @@ pub static OPS: &[OpDef] = &[
         name: "_contrib_gradientmultiplier",
         doc: "The input unchanged; scales gradients in training.",
         attrs: &[
-            AttrDef::new("scalar", AttrKind::Float, "1", "For training."),
+            AttrDef::new("scalar", AttrKind::Float, "1", "For training.").wide(),
             AttrDef::new("is_int", AttrKind::Bool, "True", "For training."),
         ],
         ignores_unknown_attrs: false,

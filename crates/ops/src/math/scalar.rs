@@ -15,7 +15,7 @@ pub(crate) enum ScalarSide {
 }
 
 pub(crate) const ATTRS: &[AttrDef] = &[
-    AttrDef::new("scalar", AttrKind::Float, "1", "The number."),
+    AttrDef::new("scalar", AttrKind::Float, "1", "The number.").wide(),
     AttrDef::new("is_int", AttrKind::Bool, "True", "Whether the number is whole; if not, whole arrays become float64."),
 ];
 

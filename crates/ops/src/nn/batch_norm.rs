@@ -70,7 +70,7 @@ fn named_axis(attrs: &Attrs) -> i64 {
 }
 
 pub(crate) const ATTRS: &[AttrDef] = &[
-    AttrDef::new("eps", AttrKind::Float, "0.0010000000474974513", "Added to the variance."),
+    AttrDef::new("eps", AttrKind::Float, "0.0010000000474974513", "Added to the variance.").wide(),
     AttrDef::new("momentum", AttrKind::Float, "0.899999976", "Of the moving statistics, in training."),
     AttrDef::new("fix_gamma", AttrKind::Bool, "True", "Take gamma as 1, whatever it holds."),
     AttrDef::new("use_global_stats", AttrKind::Bool, "False", "Use moving statistics in training too."),

@@ -41,9 +41,10 @@ pub(crate) const ALL_ATTRS: [AttrDef; 11] = [
     AttrDef::new("stride", AttrKind::Shape, "()", "Distances between windows; 1 if not given."),
     AttrDef::new("dilate", AttrKind::Shape, "()", "Distances between taps; 1 if not given."),
     AttrDef::new("pad", AttrKind::Shape, "()", "Zeros on both sides; 0 if not given."),
-    AttrDef::required("num_filter", AttrKind::IntFrom(0), "Number of output channels."),
-    AttrDef::new("num_group", AttrKind::IntFrom(0), "1", "Number of groups of channels that do not see each other."),
-    AttrDef::new("workspace", AttrKind::IntFrom(0), "1024", "Without effect here."),
+    AttrDef::required("num_filter", AttrKind::IntFrom(0), "Number of output channels.").unsigned(),
+    AttrDef::new("num_group", AttrKind::IntFrom(0), "1", "Number of groups of channels that do not see each other.")
+        .unsigned(),
+    AttrDef::new("workspace", AttrKind::IntFrom(0), "1024", "Without effect here.").wide().unsigned(),
     AttrDef::new("no_bias", AttrKind::Bool, "False", "Without the input bias."),
     AttrDef::new(
         "cudnn_tune",

@@ -31,14 +31,15 @@ pub static OPS: &[OpDef] = &[OpDef {
         AttrDef::new("pad", AttrKind::Shape, "()", "What is cut off on both sides; 0 if not given."),
         AttrDef::new("adj", AttrKind::Shape, "()", "What is added at the end; 0 if not given."),
         AttrDef::new("target_shape", AttrKind::Shape, "()", "Spatial extents of the output."),
-        AttrDef::required("num_filter", AttrKind::IntFrom(0), "Number of output channels."),
+        AttrDef::required("num_filter", AttrKind::IntFrom(0), "Number of output channels.").unsigned(),
         AttrDef::new(
             "num_group",
             AttrKind::IntFrom(0),
             "1",
             "Number of groups of channels that do not see each other.",
-        ),
-        AttrDef::new("workspace", AttrKind::IntFrom(0), "512", "Without effect here."),
+        )
+        .unsigned(),
+        AttrDef::new("workspace", AttrKind::IntFrom(0), "512", "Without effect here.").wide().unsigned(),
         AttrDef::new("no_bias", AttrKind::Bool, "True", "Without the input bias."),
         AttrDef::new(
             "cudnn_tune",

@@ -14,7 +14,7 @@ pub static OPS: &[OpDef] = &[OpDef {
         AttrDef::new("alpha", AttrKind::Float, "9.99999975e-05", "Scale of the sum of squares."),
         AttrDef::new("beta", AttrKind::Float, "0.75", "Exponent."),
         AttrDef::new("knorm", AttrKind::Float, "2", "Offset."),
-        AttrDef::required("nsize", AttrKind::IntFrom(0), "Number of channels in the window; odd."),
+        AttrDef::required("nsize", AttrKind::IntFrom(0), "Number of channels in the window; odd.").unsigned(),
     ],
     bind,
     form,

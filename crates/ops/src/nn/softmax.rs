@@ -39,10 +39,10 @@ pub static OPS: &[OpDef] = &[
 const SOFTMAX: OpDef = OpDef {
     attrs: &[
         AttrDef::new("axis", AttrKind::Int, "-1", "The axis."),
-        AttrDef::new("temperature", AttrKind::OptFloat, "None", "Divides the input; 1 if not given."),
+        AttrDef::new("temperature", AttrKind::OptFloat, "None", "Divides the input; 1 if not given.").wide(),
         AttrDef::new(
             "dtype",
-            AttrKind::DType(&["None", "float16", "float32", "float64"]),
+            AttrKind::OptDType(&["float16", "float32", "float64"]),
             "None",
             "dtype of the result; that of the input if not given.",
         ),

@@ -8,7 +8,7 @@ use mxrt_kernels::Element;
 use mxrt_tensor::{DType, Shape};
 
 const DTYPES: AttrKind =
-    AttrKind::DType(&["None", "bool", "float16", "float32", "float64", "int32", "int64", "int8", "uint8"]);
+    AttrKind::OptDType(&["bool", "float16", "float32", "float64", "int32", "int64", "int8", "uint8"]);
 const DTYPE: AttrDef = AttrDef::new("dtype", DTYPES, "float32", "dtype of the result; float32 if None.");
 const SHAPE: AttrDef = AttrDef::new("shape", AttrKind::Shape, "()", "Shape of the result; () is a scalar.");
 const WINDOW: OpDef = OpDef {
@@ -55,9 +55,9 @@ pub static OPS: &[OpDef] = &[
         name: "_npi_eye",
         doc: "A matrix of N rows and M columns (N if not given) with ones on its k-th diagonal.",
         attrs: &[
-            AttrDef::required("N", AttrKind::IntFrom(0), "Number of rows."),
+            AttrDef::required("N", AttrKind::IntFrom(0), "Number of rows.").wide(),
             AttrDef::new("M", AttrKind::OptInt, "None", "Number of columns; N if not given."),
-            AttrDef::new("k", AttrKind::Int, "0", "Which diagonal: above the main one if positive."),
+            AttrDef::new("k", AttrKind::Int, "0", "Which diagonal: above the main one if positive.").wide(),
             CTX,
             DTYPE,
         ],
@@ -73,9 +73,9 @@ pub static OPS: &[OpDef] = &[
         name: "_npi_arange",
         doc: "Values from start up to stop (not included) in steps; without stop from 0 up to start.",
         attrs: &[
-            AttrDef::required("start", AttrKind::Float, "First value."),
-            AttrDef::new("stop", AttrKind::OptFloat, "None", "End of the range."),
-            AttrDef::new("step", AttrKind::Float, "1", "Distance between values."),
+            AttrDef::required("start", AttrKind::Float, "First value.").wide(),
+            AttrDef::new("stop", AttrKind::OptFloat, "None", "End of the range.").wide(),
+            AttrDef::new("step", AttrKind::Float, "1", "Distance between values.").wide(),
             AttrDef::new("repeat", AttrKind::IntFrom(1), "1", "How often each value is repeated."),
             AttrDef::new("infer_range", AttrKind::Bool, "False", "For MXNet; the length is start to stop."),
             CTX,
@@ -103,11 +103,11 @@ pub static OPS: &[OpDef] = &[
         name: "_npi_logspace",
         doc: "num values from base^start to base^stop, whose logarithms are evenly spaced.",
         attrs: &[
-            AttrDef::required("start", AttrKind::Float, "Logarithm of the first value."),
-            AttrDef::required("stop", AttrKind::Float, "Logarithm of the end."),
+            AttrDef::required("start", AttrKind::Float, "Logarithm of the first value.").wide(),
+            AttrDef::required("stop", AttrKind::Float, "Logarithm of the end.").wide(),
             AttrDef::required("num", AttrKind::IntFrom(0), "Number of values."),
             AttrDef::new("endpoint", AttrKind::Bool, "True", "Whether the end is the last value."),
-            AttrDef::new("base", AttrKind::Float, "10", "Base of the logarithms."),
+            AttrDef::new("base", AttrKind::Float, "10", "Base of the logarithms.").wide(),
             CTX,
             DTYPE,
         ],
@@ -164,7 +164,7 @@ pub static OPS: &[OpDef] = &[
         doc: "One value in the shape of an array, and in its dtype if none is given.",
         inputs: Inputs::Fixed(&["a"]),
         attrs: &[
-            AttrDef::required("fill_value", AttrKind::Float, "The value."),
+            AttrDef::required("fill_value", AttrKind::Float, "The value.").wide(),
             CTX,
             AttrDef::new("dtype", DTYPES, "None", "dtype of the result."),
         ],

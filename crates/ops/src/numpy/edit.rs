@@ -13,7 +13,8 @@ const STOP: AttrDef = AttrDef::new("stop", AttrKind::OptInt, "None", "End of a s
 const STEP: AttrDef = AttrDef::new("step", AttrKind::OptInt, "None", "Step of a slice of indices.");
 const INT_IND: AttrDef = AttrDef::new("int_ind", AttrKind::OptInt, "None", "One index.");
 const AXIS: AttrDef = AttrDef::new("axis", AttrKind::OptInt, "None", "The axis; the flattened array if not given.");
-const VAL: AttrDef = AttrDef::new("val", AttrKind::OptFloat, "None", "A number to insert, in the place of values.");
+const VAL: AttrDef =
+    AttrDef::new("val", AttrKind::OptFloat, "None", "A number to insert, in the place of values.").wide();
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[

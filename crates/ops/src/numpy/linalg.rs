@@ -236,10 +236,10 @@ const NORM: OpDef = OpDef {
           all elements, -1 that of ord, 0 the spectral one for matrices, 1 Frobenius', 2 the nuclear one, 3 \
           the largest, 4 the least absolute value.",
     attrs: &[
-        AttrDef::new("ord", AttrKind::Float, "2", "Order of the norm."),
-        AttrDef::new("axis", AttrKind::OptShape, "None", "One axis of vectors or two of matrices."),
-        KEEPDIMS,
-        AttrDef::new("flag", AttrKind::Int, "-1", "The kind of norm."),
+        AttrDef::new("ord", AttrKind::Float, "2", "Order of the norm.").unlisted(),
+        AttrDef::new("axis", AttrKind::OptShape, "None", "One axis of vectors or two of matrices.").unlisted(),
+        KEEPDIMS.unlisted(),
+        AttrDef::new("flag", AttrKind::Int, "-1", "The kind of norm.").unlisted(),
     ],
     hidden_outputs: |_| 3,
     infer_shape: |shapes| {

@@ -22,7 +22,7 @@ pub static OPS: &[OpDef] = &[OpDef {
             "constant",
             "What is added.",
         ),
-        AttrDef::new("constant_value", AttrKind::Float, "0", "The constant."),
+        AttrDef::new("constant_value", AttrKind::Float, "0", "The constant.").wide(),
         AttrDef::new("reflect_type", AttrKind::Str, "even", "Only even is possible."),
     ],
     infer_shape: |shapes| {

@@ -19,7 +19,8 @@ pub static OPS: &[OpDef] = &[
         name: "_npi_pinv_scalar_rcond",
         doc: "The pseudo-inverse of matrices, without singular values of at most rcond times the largest.",
         attrs: &[
-            AttrDef::new("rcond", AttrKind::Float, "1e-15", "Limit of singular values, relative to the largest."),
+            AttrDef::new("rcond", AttrKind::Float, "1e-15", "Limit of singular values, relative to the largest.")
+                .wide(),
             HERMITIAN,
         ],
         ..PSEUDO_INVERSE

@@ -11,12 +11,8 @@ use mxrt_tensor::{DType, PartialShape, Shape};
 const SIZE: AttrDef =
     AttrDef::new("size", AttrKind::OptShape, "None", "Shape of the result; that of the parameters if not given.");
 pub(super) const CTX: AttrDef = AttrDef::new("ctx", AttrKind::Str, "cpu", "Where the array is made.");
-const DTYPE: AttrDef = AttrDef::new(
-    "dtype",
-    AttrKind::DType(&["None", "float16", "float32", "float64"]),
-    "float32",
-    "dtype of the result.",
-);
+const DTYPE: AttrDef =
+    AttrDef::new("dtype", AttrKind::OptDType(&["float16", "float32", "float64"]), "float32", "dtype of the result.");
 
 /// A distribution: the names of its parameters, whether they make one, and a number drawn from it.
 struct Family {
@@ -316,7 +312,7 @@ const BERNOULLI: OpDef = OpDef {
         CTX,
         AttrDef::new(
             "dtype",
-            AttrKind::DType(&["None", "bool", "float16", "float32", "float64", "int32", "int64", "int8", "uint8"]),
+            AttrKind::OptDType(&["bool", "float16", "float32", "float64", "int32", "int64", "int8", "uint8"]),
             "float32",
             "dtype of the result.",
         ),

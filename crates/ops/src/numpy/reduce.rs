@@ -15,10 +15,11 @@ pub(super) const AXIS: AttrDef =
     AttrDef::new("axis", AttrKind::OptShape, "None", "Axes to reduce; all if not given, none if empty.");
 pub(super) const KEEPDIMS: AttrDef =
     AttrDef::new("keepdims", AttrKind::Bool, "False", "Keep reduced axes with size 1.");
-const INITIAL: AttrDef = AttrDef::new("initial", AttrKind::OptFloat, "None", "Only None is possible, as in MXNet.");
+const INITIAL: AttrDef =
+    AttrDef::new("initial", AttrKind::OptFloat, "None", "Only None is possible, as in MXNet.").wide();
 pub(super) const DTYPE: AttrDef = AttrDef::new(
     "dtype",
-    AttrKind::DType(&["None", "bool", "float16", "float32", "float64", "int32", "int64", "int8"]),
+    AttrKind::OptDType(&["bool", "float16", "float32", "float64", "int32", "int64", "int8"]),
     "None",
     "dtype of the result.",
 );
@@ -66,6 +67,7 @@ pub static OPS: &[OpDef] = &[
         name: "_np_prod",
         aliases: &["_np_product"],
         doc: "The product over axes; that of no elements is 0, as in MXNet.",
+        inputs_before_attrs: 0,
         bind: |attrs, signature| bind_fold(Reduction::Prod, attrs, signature),
         ..FOLD
     },

@@ -45,8 +45,8 @@ pub static OPS: &[OpDef] = &[
         doc: "One number where condition is not 0, else another, in float32.",
         inputs: Inputs::Fixed(&["condition"]),
         attrs: &[
-            AttrDef::new("x", AttrKind::Float, "0", "Where condition is not 0."),
-            AttrDef::new("y", AttrKind::Float, "0", "Elsewhere."),
+            AttrDef::new("x", AttrKind::Float, "0", "Where condition is not 0.").wide(),
+            AttrDef::new("y", AttrKind::Float, "0", "Elsewhere.").wide(),
         ],
         infer_dtype: |dtypes| dtypes.set_output(0, DType::F32),
         bind: |attrs, signature| bind_where([Some(attrs.float("x")), Some(attrs.float("y"))], signature),
@@ -139,7 +139,7 @@ pub static OPS: &[OpDef] = &[
 ];
 
 const WITH_NUMBER: OpDef = OpDef {
-    attrs: &[AttrDef::new("scalar", AttrKind::Float, "0", "The number.")],
+    attrs: &[AttrDef::new("scalar", AttrKind::Float, "0", "The number.").wide()],
     infer_shape: infer_broadcast,
     infer_dtype: |dtypes| {
         let Some(dtype) = dtypes.inputs[1].or(dtypes.outputs[0]) else { return Ok(()) };

@@ -256,8 +256,8 @@ const EDIFF1D: OpDef = OpDef {
     attrs: &[
         AttrDef::new("to_begin_arr_given", AttrKind::Bool, "False", "Whether an array comes before."),
         AttrDef::new("to_end_arr_given", AttrKind::Bool, "False", "Whether an array comes after."),
-        AttrDef::new("to_begin_scalar", AttrKind::OptFloat, "None", "A number that comes before."),
-        AttrDef::new("to_end_scalar", AttrKind::OptFloat, "None", "A number that comes after."),
+        AttrDef::new("to_begin_scalar", AttrKind::OptFloat, "None", "A number that comes before.").wide(),
+        AttrDef::new("to_end_scalar", AttrKind::OptFloat, "None", "A number that comes after.").wide(),
     ],
     infer_shape: |shapes| {
         let attrs = shapes.attrs;

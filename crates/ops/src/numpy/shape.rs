@@ -49,12 +49,7 @@ pub static OPS: &[OpDef] = &[
     OpDef {
         name: "_np_transpose",
         doc: "Axes in another order; without axes they are reversed.",
-        attrs: &[AttrDef::new(
-            "axes",
-            AttrKind::OptShape,
-            "None",
-            "Axis of the input that each axis of the result is.",
-        )],
+        attrs: &[AttrDef::new("axes", AttrKind::Shape, "None", "Axis of the input that each axis of the result is.")],
         infer_shape: |shapes| infer_order(shapes, transposed),
         bind: |attrs, signature| bind_order(transposed, attrs, signature),
         form: |attrs, signature| strided_form(&ordered(transposed, attrs, signature)?),

@@ -193,7 +193,7 @@ const PERCENTILE: OpDef = OpDef {
             "How a percentile between two elements is made.",
         ),
         KEEPDIMS,
-        AttrDef::new("q_scalar", AttrKind::OptFloat, "None", "The percentile, in the place of the array q."),
+        AttrDef::new("q_scalar", AttrKind::OptFloat, "None", "The percentile, in the place of the array q.").wide(),
     ],
     infer_shape: |shapes| {
         let Some(dims) = shapes.dims(0) else { return Ok(()) };

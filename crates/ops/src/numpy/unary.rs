@@ -149,9 +149,11 @@ const NAN_TO_NUM: OpDef = OpDef {
     doc: "NaN and infinities replaced by numbers.",
     attrs: &[
         AttrDef::new("copy", AttrKind::Bool, "True", "For NumPy; the result is an array of its own."),
-        AttrDef::new("nan", AttrKind::Float, "0", "In the place of NaN."),
-        AttrDef::new("posinf", AttrKind::OptFloat, "None", "In the place of infinity; the largest number if none."),
-        AttrDef::new("neginf", AttrKind::OptFloat, "None", "In the place of -infinity; the lowest number if none."),
+        AttrDef::new("nan", AttrKind::Float, "0", "In the place of NaN.").wide(),
+        AttrDef::new("posinf", AttrKind::OptFloat, "None", "In the place of infinity; the largest number if none.")
+            .wide(),
+        AttrDef::new("neginf", AttrKind::OptFloat, "None", "In the place of -infinity; the lowest number if none.")
+            .wide(),
     ],
     bind: |attrs, signature| {
         if !signature.inputs[0].dtype.is_float() {

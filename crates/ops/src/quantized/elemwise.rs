@@ -17,6 +17,7 @@ pub static OPS: &[OpDef] = &[
         doc: "Sum of two arrays of integers: int32 with the sum of the ranges, or, with a calibrated range, bytes.",
         inputs: Inputs::Fixed(&INPUTS),
         attrs: &CALIBRATION,
+        inputs_before_attrs: 0,
         outputs: WITH_RANGE,
         infer_shape,
         infer_dtype: |dtypes| {

@@ -38,7 +38,8 @@ pub static OPS: &[OpDef] = &[OpDef {
 
 /// Attributes of an RNN, and the mark that MXNet writes.
 const ATTRS: [AttrDef; 12] = {
-    let mark = AttrDef::new("quantized", AttrKind::OptBool, "None", "Without effect: this operator always is.");
+    let mark =
+        AttrDef::new("quantized", AttrKind::OptBool, "None", "Without effect: this operator always is.").unlisted();
     let mut all = [mark; 12];
     let mut i = 0;
     while i < rnn::ATTRS.len() {

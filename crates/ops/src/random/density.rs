@@ -22,6 +22,7 @@ macro_rules! density {
             ),
             inputs: Inputs::Fixed($inputs),
             attrs: IS_LOG,
+            inputs_before_attrs: 2,
             infer_shape: |shapes| infer_shape(shapes, false),
             infer_dtype: |dtypes| dtypes.uniform($inputs),
             bind: |attrs, signature| bind(Density::$density, attrs, signature),

@@ -9,6 +9,7 @@ macro_rules! like {
             name: $name,
             doc: concat!("Numbers drawn from ", $doc, ", in the shape and dtype of data."),
             attrs: $attrs,
+            inputs_before_attrs: 0,
             bind: |attrs, signature| {
                 let [first, second] = parameters(attrs, &[$first $(, $second)?]);
                 bind_constant(Distribution::$distribution, first, second, signature)

@@ -14,9 +14,9 @@ pub static OPS: &[OpDef] = &[OpDef {
     doc: "Whole numbers drawn uniformly from low up to high (not included).",
     inputs: Inputs::Fixed(&[]),
     attrs: &[
-        AttrDef::required("low", AttrKind::Int, "Lowest number."),
-        AttrDef::required("high", AttrKind::Int, "End of the range, not included."),
-        AttrDef::new("shape", AttrKind::OptShape, "None", "Shape of the result."),
+        AttrDef::required("low", AttrKind::Int, "Lowest number.").wide(),
+        AttrDef::required("high", AttrKind::Int, "End of the range, not included.").wide(),
+        AttrDef::new("shape", AttrKind::Shape, "None", "Shape of the result."),
         AttrDef::new("ctx", AttrKind::Str, "", "Where the array is made."),
         AttrDef::new("dtype", AttrKind::DType(&["None", "int32", "int64"]), "None", "dtype; int32 if not given."),
     ],

@@ -25,6 +25,7 @@ macro_rules! sample_op {
             doc: $doc,
             inputs: Inputs::Fixed($inputs),
             attrs: ATTRS,
+            inputs_before_attrs: 1,
             infer_shape,
             infer_dtype,
             bind: |_, signature| bind(Distribution::$distribution, signature),

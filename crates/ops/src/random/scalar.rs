@@ -4,7 +4,7 @@ use super::{Distribution, bind_constant, constant_form, parameters};
 use crate::create::{dtype_from_attr, shape_from_attr};
 use crate::prelude::*;
 
-const SHAPE: AttrDef = AttrDef::new("shape", AttrKind::OptShape, "None", "Shape of the result.");
+const SHAPE: AttrDef = AttrDef::new("shape", AttrKind::Shape, "None", "Shape of the result.");
 const CTX: AttrDef = AttrDef::new("ctx", AttrKind::Str, "", "Where the array is made.");
 const DTYPE: AttrDef = AttrDef::new(
     "dtype",

@@ -17,7 +17,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     outputs: Outputs::Count(|_| 2),
     attrs: &[
         AttrDef::required("range_max", AttrKind::IntFrom(1), "How many numbers there are."),
-        AttrDef::new("shape", AttrKind::OptShape, "None", "Rows, and numbers in each of them."),
+        AttrDef::new("shape", AttrKind::Shape, "None", "Rows, and numbers in each of them."),
     ],
     infer_shape,
     infer_dtype: |dtypes| {

@@ -245,7 +245,7 @@ fn required(attr: &AttrDef) -> Option<(&'static str, &'static str)> {
         AttrKind::Int | AttrKind::OptInt | AttrKind::IntFrom(_) => "1",
         AttrKind::Shape | AttrKind::SparseShape | AttrKind::OptShape => "(1,1)",
         AttrKind::Float | AttrKind::OptFloat => "1",
-        AttrKind::DType(_) => "float32",
+        AttrKind::DType(_) | AttrKind::OptDType(_) => "float32",
         AttrKind::Enum(values) => values.first()?,
         _ => return None,
     };

@@ -40,15 +40,15 @@ pub static OPS: &[OpDef] = &[OpDef {
 
 /// Attributes of recurrent layers; quantized ones add theirs.
 pub(crate) const ATTRS: [AttrDef; 11] = [
-    AttrDef::required("state_size", AttrKind::IntFrom(0), "Numbers of the state of each layer."),
-    AttrDef::required("num_layers", AttrKind::IntFrom(0), "Number of layers."),
+    AttrDef::required("state_size", AttrKind::IntFrom(0), "Numbers of the state of each layer.").unsigned(),
+    AttrDef::required("num_layers", AttrKind::IntFrom(0), "Number of layers.").unsigned(),
     AttrDef::new("bidirectional", AttrKind::Bool, "False", "Whether a second pass goes through the steps backwards."),
     AttrDef::required("mode", AttrKind::Enum(&["gru", "lstm", "rnn_relu", "rnn_tanh"]), "What each layer computes."),
     AttrDef::new("p", AttrKind::FloatIn(0.0, 1.0), "0", "Dropout in training."),
     AttrDef::new("state_outputs", AttrKind::Bool, "False", "Whether the last states are outputs, too."),
     AttrDef::new("projection_size", AttrKind::OptInt, "None", "Numbers that the state of an LSTM is projected to."),
-    AttrDef::new("lstm_state_clip_min", AttrKind::OptFloat, "None", "Without effect on the CPU, as in MXNet."),
-    AttrDef::new("lstm_state_clip_max", AttrKind::OptFloat, "None", "Without effect on the CPU, as in MXNet."),
+    AttrDef::new("lstm_state_clip_min", AttrKind::OptFloat, "None", "Without effect on the CPU, as in MXNet.").wide(),
+    AttrDef::new("lstm_state_clip_max", AttrKind::OptFloat, "None", "Without effect on the CPU, as in MXNet.").wide(),
     AttrDef::new("lstm_state_clip_nan", AttrKind::Bool, "False", "Without effect on the CPU, as in MXNet."),
     AttrDef::new(
         "use_sequence_length",

@@ -16,7 +16,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     attrs: &[
         AttrDef::required("mode", AttrKind::Enum(&["constant", "edge", "reflect"]), "With what to continue."),
         AttrDef::required("pad_width", AttrKind::Shape, "Widths before and after, for each axis in turn."),
-        AttrDef::new("constant_value", AttrKind::Float, "0", "The constant."),
+        AttrDef::new("constant_value", AttrKind::Float, "0", "The constant.").wide(),
     ],
     infer_shape,
     bind,

@@ -31,7 +31,7 @@ pub static OPS: &[OpDef] = &[
         aliases: &["_crop_assign_scalar", "_npi_slice_assign_scalar"],
         doc: "data with every element of the part from begin to end replaced by a number.",
         attrs: &[
-            AttrDef::new("scalar", AttrKind::Float, "0", "The number."),
+            AttrDef::new("scalar", AttrKind::Float, "0", "The number.").wide(),
             AttrDef::required("begin", AttrKind::SparseShape, "First index along each axis."),
             AttrDef::required("end", AttrKind::SparseShape, "Index behind the last along each axis."),
             AttrDef::new("step", AttrKind::SparseShape, "()", "Step along each axis."),

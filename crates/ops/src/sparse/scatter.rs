@@ -10,7 +10,7 @@ use mxrt_tensor::StorageType::RowSparse;
 use mxrt_tensor::{StoredInput, StoredOutput, TensorType};
 
 const NUMBER: &[AttrDef] = &[
-    AttrDef::new("scalar", AttrKind::Float, "1", "The number."),
+    AttrDef::new("scalar", AttrKind::Float, "1", "The number.").wide(),
     AttrDef::new("is_int", AttrKind::Bool, "True", "Without effect: the dtype stays."),
 ];
 

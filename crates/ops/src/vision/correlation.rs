@@ -18,11 +18,11 @@ pub static OPS: &[OpDef] = &[OpDef {
     inputs: Inputs::Fixed(&["data1", "data2"]),
     hidden_outputs: |_| 2,
     attrs: &[
-        AttrDef::new("kernel_size", AttrKind::IntFrom(0), "1", "Side of a patch, an odd number."),
-        AttrDef::new("max_displacement", AttrKind::IntFrom(0), "1", "Largest shift in each direction."),
-        AttrDef::new("stride1", AttrKind::IntFrom(0), "1", "Distance between patches."),
-        AttrDef::new("stride2", AttrKind::IntFrom(0), "1", "Distance between shifts."),
-        AttrDef::new("pad_size", AttrKind::IntFrom(0), "0", "Rows and columns of zeros on every side."),
+        AttrDef::new("kernel_size", AttrKind::IntFrom(0), "1", "Side of a patch, an odd number.").unsigned(),
+        AttrDef::new("max_displacement", AttrKind::IntFrom(0), "1", "Largest shift in each direction.").unsigned(),
+        AttrDef::new("stride1", AttrKind::IntFrom(0), "1", "Distance between patches.").unsigned(),
+        AttrDef::new("stride2", AttrKind::IntFrom(0), "1", "Distance between shifts.").unsigned(),
+        AttrDef::new("pad_size", AttrKind::IntFrom(0), "0", "Rows and columns of zeros on every side.").unsigned(),
         AttrDef::new(
             "is_multiply",
             AttrKind::Bool,

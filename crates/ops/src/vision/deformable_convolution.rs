@@ -20,7 +20,7 @@ const ATTRS: [AttrDef; 10] = [
     AttrDef::required("num_filter", AttrKind::IntFrom(1), "Number of output channels."),
     AttrDef::new("num_group", AttrKind::IntFrom(1), "1", "Number of groups of channels that do not see each other."),
     AttrDef::new("num_deformable_group", AttrKind::IntFrom(1), "1", "Number of groups of channels with own offsets."),
-    AttrDef::new("workspace", AttrKind::IntFrom(0), "1024", "Without effect here."),
+    AttrDef::new("workspace", AttrKind::IntFrom(0), "1024", "Without effect here.").wide().unsigned(),
     AttrDef::new("no_bias", AttrKind::Bool, "False", "Without the input bias."),
     AttrDef::new("layout", AttrKind::OptEnum(&["NCDHW", "NCHW", "NCW"]), "None", "Order of the axes."),
 ];
@@ -30,12 +30,13 @@ const MODULATED_ATTRS: [AttrDef; 11] = [
     ATTRS[1],
     ATTRS[2],
     ATTRS[3],
-    ATTRS[4],
-    ATTRS[5],
-    ATTRS[6],
+    ATTRS[4].unsigned(),
+    ATTRS[5].unsigned(),
+    ATTRS[6].unsigned(),
     ATTRS[7],
     ATTRS[8],
-    AttrDef::new("im2col_step", AttrKind::IntFrom(1), "64", "Without effect here, but it must fit the batch."),
+    AttrDef::new("im2col_step", AttrKind::IntFrom(1), "64", "Without effect here, but it must fit the batch.")
+        .unsigned(),
     ATTRS[9],
 ];
 

@@ -29,7 +29,7 @@ pub static OPS: &[OpDef] = &[OpDef {
         AttrDef::required("sample_type", AttrKind::Enum(&["bilinear", "nearest"]), "How pixels are made."),
         AttrDef::new("multi_input_mode", AttrKind::Enum(&["concat", "sum"]), "concat", "What several inputs become."),
         AttrDef::required("num_args", AttrKind::IntFrom(1), "Number of inputs; 2 for bilinear: data and weight."),
-        AttrDef::new("workspace", AttrKind::IntFrom(0), "512", "Without effect here."),
+        AttrDef::new("workspace", AttrKind::IntFrom(0), "512", "Without effect here.").wide().unsigned(),
     ],
     infer_shape: |shapes| if is_bilinear(shapes.attrs) { bilinear_shapes(shapes) } else { nearest_shapes(shapes) },
     bind: |attrs, signature| {

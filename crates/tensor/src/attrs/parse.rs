@@ -14,10 +14,13 @@ pub(super) fn parse_value(def: &AttrDef, text: &str) -> Result<AttrValue, OpErro
         | AttrKind::OptShape
         | AttrKind::OptFloats
         | AttrKind::OptEnum(_)
+        | AttrKind::OptDType(_)
             if text == "None" =>
         {
             AttrValue::None
         }
+        // A shape may be unknown.
+        AttrKind::Shape if text == "None" && def.default == Some(text) => AttrValue::None,
         AttrKind::Int | AttrKind::OptInt => AttrValue::Int(parse_int(text).ok_or_else(wrong_format)?),
         AttrKind::IntFrom(least) => AttrValue::Int(int_from(def, text, least)?),
         AttrKind::Float | AttrKind::OptFloat => AttrValue::Float(parse_float(text).ok_or_else(wrong_format)?),
@@ -36,7 +39,7 @@ pub(super) fn parse_value(def: &AttrDef, text: &str) -> Result<AttrValue, OpErro
             let items = tuple_items(text).ok_or_else(wrong_format)?;
             AttrValue::Floats(items.iter().map(|t| parse_float(t)).collect::<Option<_>>().ok_or_else(wrong_format)?)
         }
-        AttrKind::Enum(words) | AttrKind::OptEnum(words) | AttrKind::DType(words) => {
+        AttrKind::Enum(words) | AttrKind::OptEnum(words) | AttrKind::DType(words) | AttrKind::OptDType(words) => {
             AttrValue::Word(one_of(def, text, words)?)
         }
         AttrKind::Str => AttrValue::Text(text.to_owned()),
@@ -68,8 +71,7 @@ fn float_in(def: &AttrDef, text: &str, low: f64, high: f64) -> Result<f64, OpErr
 /// The word among `words` that the text is.
 fn one_of(def: &AttrDef, text: &str, words: &'static [&'static str]) -> Result<&'static str, OpError> {
     words.iter().find(|word| **word == text).copied().ok_or_else(|| {
-        let known: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
-        bad(format!("Invalid Input: '{text}' for parameter {}, valid values are: {{{}}}", def.name, known.join(", ")))
+        bad(format!("Invalid Input: '{text}' for parameter {}, valid values are: {}", def.name, def.type_name()))
     })
 }
 
@@ -119,7 +121,7 @@ fn tuple_items(text: &str) -> Option<SmallVec<[&str; 4]>> {
 }
 
 fn format_error(def: &AttrDef, text: &str) -> OpError {
-    bad(format!("Invalid Parameter format for {} expect {} but value='{text}'", def.name, def.kind.describe()))
+    bad(format!("Invalid Parameter format for {} expect {} but value='{text}'", def.name, def.type_name()))
 }
 
 #[cfg(test)]
@@ -128,7 +130,7 @@ mod tests {
     use crate::attrs::Attrs;
 
     fn parse(kind: AttrKind, text: &str) -> Result<AttrValue, OpError> {
-        parse_value(&AttrDef { name: "p", kind, default: None, doc: "" }, text)
+        parse_value(&AttrDef::required("p", kind, ""), text)
     }
 
     #[test]
@@ -170,7 +172,7 @@ mod tests {
             message(parse(AttrKind::Shape, "abc")),
             "Invalid Parameter format for p expect Shape(tuple) but value='abc'"
         );
-        assert!(message(parse(AttrKind::Enum(&["max", "avg"]), "zzz")).contains("valid values are: {'max', 'avg'}"));
+        assert!(message(parse(AttrKind::Enum(&["max", "avg"]), "zzz")).contains("valid values are: {'avg', 'max'}"));
         assert!(message(parse(AttrKind::IntFrom(1), "0")).contains("should be greater equal to 1"));
         static DEFS: [AttrDef; 1] = [AttrDef::required("num_hidden", AttrKind::IntFrom(1), "")];
         let missing = Attrs::parse(&DEFS, []).err().map(|e| e.message.clone()).unwrap_or_default();

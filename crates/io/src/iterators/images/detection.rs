@@ -37,7 +37,9 @@ const READING: &[AttrDef] = &[
         "Threads that decode, at most as many as the engine has cores, which they share with operators.",
     ),
     AttrDef::new("verbose", AttrKind::Bool, "True", "Accepted and ignored: nothing is printed."),
-    AttrDef::new("shuffle_chunk_size", AttrKind::Int, "0", "Accepted and ignored: the whole part is shuffled."),
+    AttrDef::new("shuffle_chunk_size", AttrKind::Int, "0", "Accepted and ignored: the whole part is shuffled.")
+        .wide()
+        .unsigned(),
     AttrDef::new("shuffle_chunk_seed", AttrKind::Int, "0", "Accepted and ignored, as shuffle_chunk_size."),
     AttrDef::new(
         "label_pad_width",

@@ -52,7 +52,9 @@ const READING: &[AttrDef] = &[
     ),
     AttrDef::new("verbose", AttrKind::Bool, "True", "Accepted and ignored: nothing is printed."),
     AttrDef::new("device_id", AttrKind::Int, "0", "Accepted and ignored: batches are made in memory of the host."),
-    AttrDef::new("shuffle_chunk_size", AttrKind::Int, "0", "Accepted and ignored: the whole part is shuffled."),
+    AttrDef::new("shuffle_chunk_size", AttrKind::Int, "0", "Accepted and ignored: the whole part is shuffled.")
+        .wide()
+        .unsigned(),
     AttrDef::new("shuffle_chunk_seed", AttrKind::Int, "0", "Accepted and ignored, as shuffle_chunk_size."),
     AttrDef::new("seed_aug", AttrKind::OptInt, "None", "Seed of changes by chance; None is `seed`."),
     AttrDef::new("shuffle", AttrKind::Bool, "False", "Read the records in another order in each epoch, by chance."),
