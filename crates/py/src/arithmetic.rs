@@ -2,6 +2,7 @@
 //! the operand.
 
 use crate::exit::PythonCall;
+use crate::imported::Imported;
 use crate::ndarray::{Class, NDArrayBase, is_np};
 use crate::operator::{self, OperatorCall};
 use crate::{errors, numpy_calls, runtime};
@@ -10,7 +11,6 @@ use mxrt_ops::{CallAttrs, OpDef};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pyclass::CompareOp;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyFloat, PyInt, PyString};
 
 /// A sign with its two operators.
@@ -98,7 +98,7 @@ pub(crate) fn number_of(value: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
     if value.is_exact_instance_of::<PyFloat>() || value.is_exact_instance_of::<PyInt>() {
         return value.extract().map(Some);
     }
-    static IS_NUMBER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    static IS_NUMBER: Imported<PyAny> = Imported::new();
     let py = value.py();
     let _call = PythonCall::enter(py);
     if IS_NUMBER.import(py, "mxrt.base", "is_number")?.call1((value,))?.is_truthy()? {

@@ -19,6 +19,7 @@ mod files;
 #[cfg(feature = "serve")]
 mod hooks;
 mod images;
+mod imported;
 mod iterators;
 mod ndarray;
 mod notify;

@@ -2,6 +2,7 @@
 
 use crate::arithmetic::{Sign, apply, assign};
 use crate::convert::{self, OwnedElements};
+use crate::imported::Imported;
 use crate::settable::Settable;
 use crate::{errors, runtime};
 use mxrt_engine::{Engine, EngineKind, FailureKind, OpError, Var};
@@ -11,7 +12,6 @@ use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::pyclass::CompareOp;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyTuple, PyType};
 use std::borrow::Cow;
 
@@ -106,8 +106,8 @@ fn nothing(py: Python<'_>) -> PyResult<NDArray> {
     NDArray::new(runtime::runtime()?.engine, Context::cpu(0), tensor).map_err(|e| errors::from_op(py, &e))
 }
 
-static ND: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-static NP: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+static ND: Imported<PyType> = Imported::new();
+static NP: Imported<PyType> = Imported::new();
 const NP_MODULE: &str = "mxrt.numpy.multiarray";
 
 /// Whether an array is of class `mxrt.np.ndarray`. Loads no module: before that of the class is
@@ -127,8 +127,8 @@ pub(crate) fn is_np(array: &Bound<'_, NDArrayBase>) -> PyResult<bool> {
 }
 
 fn wrap_held(py: Python<'_>, class: Class, held: Held) -> PyResult<Bound<'_, PyAny>> {
-    static CSR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    static ROW_SPARSE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    static CSR: Imported<PyType> = Imported::new();
+    static ROW_SPARSE: Imported<PyType> = Imported::new();
     const SPARSE: &str = "mxrt.ndarray._sparse_arrays";
     let storage = match &held {
         Held::Known(array) => array.storage_type(),

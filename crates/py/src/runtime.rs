@@ -2,12 +2,12 @@
 
 use crate::errors;
 use crate::exit::PythonCall;
+use crate::imported::Imported;
 use mxrt::internal::{Process, PushSite, Settings};
 use mxrt_engine::{FailureKind, WaitError};
 use mxrt_tensor::DType;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 use std::cell::Cell;
 
@@ -16,7 +16,7 @@ pub(crate) fn push_site(py: Python<'_>) -> PyResult<Option<PushSite>> {
     if !runtime()?.debug {
         return Ok(None);
     }
-    static FIND: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    static FIND: Imported<PyAny> = Imported::new();
     let _call = PythonCall::enter(py);
     let place = FIND.import(py, "mxrt.base", "_push_site")?.call0()?;
     Ok(Some(PushSite::new(place.extract()?)))

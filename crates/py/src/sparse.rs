@@ -2,6 +2,7 @@
 
 use crate::convert;
 use crate::exit::PythonCall;
+use crate::imported::Imported;
 use crate::ndarray::{NDArrayBase, wrap};
 use crate::{errors, runtime};
 use mxrt_engine::{FailureKind, OpError, WaitError};
@@ -9,7 +10,6 @@ use mxrt_ops::{CallAttrs, OpDef};
 use mxrt_tensor::{Context, DType, NDArray, Shape, SparseContent, StorageType, TensorType, copied};
 use numpy::PyUntypedArray;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 
 fn storage(name: &str) -> PyResult<StorageType> {
     StorageType::from_name(name).ok_or_else(|| {
@@ -131,7 +131,7 @@ pub(crate) fn warn(py: Python<'_>, text: String) -> PyResult<()> {
     if runtime::environment().is_ok_and(|settings| settings.hide_dense_copies) {
         return Ok(());
     }
-    static WARN: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    static WARN: Imported<PyAny> = Imported::new();
     let _call = PythonCall::enter(py);
     WARN.import(py, "mxrt.ndarray._sparse_arrays", "warn_of_dense_copies")?.call1((text,))?;
     Ok(())

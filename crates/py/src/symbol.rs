@@ -1,5 +1,6 @@
 //! Graphs: the base class of `mxrt.sym.Symbol`, and functions that make symbols.
 
+use crate::imported::Imported;
 use crate::operator::{attr_pairs, find};
 use crate::settable::Settable;
 use crate::{convert, errors, np_shape, runtime};
@@ -8,7 +9,6 @@ use mxrt_graph::{GraphError, LoadOptions, NodeEntry, Symbol, symbol};
 use mxrt_tensor::{DType, PartialShape, TensorType};
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,7 +21,7 @@ pub(crate) struct SymbolBase {
 
 /// The Python object of a symbol, of class `mxrt.sym.Symbol`.
 fn wrap(py: Python<'_>, symbol: Symbol) -> PyResult<Bound<'_, PyAny>> {
-    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    static CLASS: Imported<PyType> = Imported::new();
     let class = CLASS.import(py, "mxrt.symbol.symbol", "Symbol")?;
     class.call1((Bound::new(py, SymbolBase { symbol: Settable::new(symbol) })?,))
 }

@@ -10,7 +10,6 @@ use numpy::npyffi::{NPY_ARRAY_ALIGNED, NPY_ARRAY_WRITEABLE};
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::ffi;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 use smallvec::SmallVec;
@@ -315,7 +314,7 @@ pub(crate) fn share_numpy<'py>(source: &Bound<'py, PyUntypedArray>) -> PyResult<
             .map_err(|e| errors::from_op(py, &e))
     })?;
     if writable {
-        source.call_method1(intern!(py, "setflags"), (false,))?;
+        source.call_method1("setflags", (false,))?;
     }
     wrap(py, array).map(Some)
 }
