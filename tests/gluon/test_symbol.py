@@ -254,3 +254,10 @@ def test_the_operator_of_a_symbol_stands_alone(mx) -> None:
 def test_blocks_of_no_pixels_are_refused(mx, operator: str, shape: tuple[int, ...]) -> None:
     with pytest.raises(mx.base.MXNetError, match="has no elements to be moved"):
         getattr(mx.nd, operator)(mx.nd.empty(shape), block_size=2)
+
+
+@pytest.mark.parametrize("counted", [{}, {"num_args": 1}, {"num_args": 2}])
+def test_the_weight_of_bilinear_upsampling_is_made_whatever_number_of_inputs_is_said(mx, counted) -> None:
+    symbol = mx.sym.UpSampling(mx.sym.var("x"), scale=2, sample_type="bilinear", num_filter=3, name="u", **counted)
+    assert symbol.list_arguments() == ["x", "u_weight"]
+    assert symbol.infer_shape(x=(1, 3, 4, 4)) == ([(1, 3, 4, 4), (3, 1, 4, 4)], [(1, 3, 8, 8)], [])

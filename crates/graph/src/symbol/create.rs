@@ -72,6 +72,8 @@ pub(crate) fn variable_name(node: &str, input: &str) -> String {
 fn number_of_inputs(op: &'static OpDef, parsed: &Attrs) -> Result<usize, OpError> {
     let bad = |message: String| Err(OpError::new(FailureKind::Value, message));
     match op.inputs {
+        // MXNet's wrappers count what was given, not the weight that is made for it.
+        Inputs::Variadic { named, .. } if named(parsed).is_some() => Ok(op.num_inputs(parsed)),
         Inputs::Variadic { count, .. } => match parsed.opt_int(count).map(usize::try_from) {
             Some(Ok(n)) if n <= MAX_OUTPUTS => Ok(n),
             given => bad(format!("{count}={given:?} is not a possible number of inputs")),
