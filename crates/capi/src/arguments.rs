@@ -10,10 +10,10 @@ pub(crate) type Argument = [String; 3];
 /// The arguments of an operator, in MXNet's order.
 pub(crate) fn arguments(def: &OpDef) -> Vec<Argument> {
     let mut all = inputs(def);
-    let behind = all.split_off(def.inputs_before_attrs.min(all.len()));
+    let following = all.split_off(def.inputs_before_attrs.min(all.len()));
     // Wrappers are generated from the names: `**kwargs` stands for attributes of any name.
     all.extend(def.attrs.iter().filter(|attr| attr.listed && !attr.name.starts_with('*')).map(parameter));
-    all.extend(behind);
+    all.extend(following);
     all
 }
 

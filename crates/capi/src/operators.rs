@@ -7,6 +7,8 @@ use crate::handles::{NDArrayHandle, OPERATOR, OpHandle, STEP, all, defined, defi
 use crate::pointers::{Definitions, StaticText, StaticTexts, count, distinct, list, put, read, text, texts};
 use crate::returned::{self, ResultPlace};
 use crate::runtime::runtime;
+use crate::training::{self, trains};
+use mxrt::internal::symbol::CUSTOM_TRAINS;
 use mxrt::internal::{
     CallAttrs, FailureKind, ForkSafeLazy, ForkSafeOnce, Inputs, Interrupter, Invocation, OpDef, OpError, Region,
     convert_into, copy_region, registry,
@@ -268,11 +270,15 @@ fn push(
 ) -> Result<Vec<NDArray>, Error> {
     let runtime = runtime()?;
     if def.name == "Custom" {
-        let attrs = attrs.iter().cloned().collect();
+        let told = trains().then(|| (CUSTOM_TRAINS.to_owned(), "True".to_owned()));
+        let attrs = attrs.iter().cloned().chain(told).collect();
         let arrays = inputs.iter().map(|array| (None, (*array).clone())).collect();
         let never = &mut Interrupter::never();
         let started = mxrt::internal::invoke_custom(runtime.engine, def, attrs, arrays, outputs, runtime.plans, never)?;
         return Ok(started.arrays()?.into_iter().collect());
+    }
+    if let Some(made) = training::call(def, attrs, inputs, outputs)? {
+        return Ok(made);
     }
     let call = Invocation { engine: runtime.engine, context, options: runtime.plans.kernel, random: &runtime.random };
     let (attrs, never) = (CallAttrs::Text(attrs), &mut Interrupter::never());

@@ -4,7 +4,7 @@ use crate::operator::{attr_pairs, find};
 use crate::settable::Settable;
 use crate::{convert, errors, np_shape, runtime};
 use mxrt_engine::{DeviceId, DeviceKind, FailureKind, ForkSafeOnce, OpError};
-use mxrt_graph::{GraphError, LoadOptions, NodeEntry, Symbol, symbol};
+use mxrt_graph::{GraphError, LoadOptions, NodeEntry, Symbol, TrainingScope, symbol};
 use mxrt_tensor::{DType, PartialShape, TensorType};
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
@@ -171,6 +171,13 @@ impl SymbolBase {
         let (inner, outside) = self.symbol.cut_subgraph(name);
         let outside = outside.into_iter().map(|entry| wrap(py, Symbol::from_entries(vec![entry])));
         Ok((wrap(py, inner)?, outside.collect::<PyResult<_>>()?))
+    }
+
+    /// The graph that computes as in training, outside and inside loops and branches. `None` where it
+    /// is the same.
+    fn _in_training<'py>(&self, py: Python<'py>, outside: bool, inside: bool) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let form = self.symbol.in_training(TrainingScope { outside, inside });
+        form.map_err(|error| errors::from_op(py, &error))?.map(|form| wrap(py, form)).transpose()
     }
 
     /// A copy with other symbols in the place of variables.

@@ -83,7 +83,7 @@ pub struct OpDef {
     pub aux: &'static [usize],
     /// positions of auxiliary states, where attributes say which they are
     pub aux_by_attrs: Option<fn(&Attrs) -> StatePositions>,
-    /// how many inputs MXNet names before the attributes in the list of arguments; the others are behind
+    /// how many inputs MXNet names before the attributes in the list of arguments; the others follow
     /// them
     pub inputs_before_attrs: usize,
     /// visible outputs
