@@ -406,7 +406,7 @@ def test_training_is_refused_in_words(mx, name: str) -> None:
 def test_an_unknown_precision_is_refused_at_once_and_changes_nothing(mx, net, image) -> None:
     net.hybridize(precision="exact")
     want = net(image).asnumpy()
-    flags, compiled = dict(net._flags), net._compiled
+    flags, compiled = list(net._flags), net._compiled
     for wrong in ({"precision": "fp8"}, {"inline_limit": "many"}):
         text = message_of(mx, lambda wrong=wrong: net.hybridize(**wrong))
         assert f"{next(iter(wrong.values()))}" in text and next(iter(wrong)) in text

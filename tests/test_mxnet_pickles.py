@@ -113,6 +113,8 @@ def test_pickles_are_read_where_mxrt_stands_in_for_mxnet() -> None:
         (b"<?xml version='1.0'?><Error><Code>AccessDenied</Code></Error>", "XML"),
         (b"\x1f\x8b\x08\0" + b"a" * 30, "gzip"),
         (b"PK\x03\x04" + b"a" * 30, "zip archive"),
+        (b"PK\x03\x04" + bytes(22) + b"\x10\0\0\0archive/data.pkl", r"torch\.load"),
+        (b"PK\x03\x04" + bytes(22) + b"\x09\0\0\0arr_0.npy", r"numpy\.load"),
         (b"\x08\x07\x12\x07pytorch\x1a\x03" + b"a" * 30, "ONNX"),
         (b"\x89HDF\r\n\x1a\n" + b"a" * 30, "HDF5"),
         (b"\x80\x04\x95" + b"a" * 30, "pickle"),

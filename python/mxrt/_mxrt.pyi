@@ -11,6 +11,7 @@ from ._call_options import CallOptions
 from .ndarray import NDArray
 
 __all__ = [
+    "CUSTOM_TRAINS",
     "VERSION",
     "BatchReader",
     "Batcher",
@@ -118,6 +119,7 @@ __all__ = [
     "zeroed_stored",
 ]
 __version__: str
+CUSTOM_TRAINS: str
 VERSION: str
 
 _Axes = list[tuple[int, int]]
@@ -197,6 +199,7 @@ class SymbolBase:
     @property
     def _value_index(self) -> int | None: ...
     def _input_symbols(self) -> list[Any]: ...
+    def _in_training(self, outside: bool, inside: bool) -> Any: ...
     def _cut_subgraph(self, name: str) -> tuple[Any, list[Any]]: ...
     def _compose(self, name: str | None, arguments: list[tuple[str | None, Any]]) -> Any: ...
     def _infer_shape(
@@ -235,6 +238,9 @@ class Operator:
     def dtype_attrs(self) -> list[str]: ...
     @property
     def single_output(self) -> bool: ...
+    @property
+    def may_differ_in_training(self) -> bool: ...
+    def differs_in_training(self, attrs: dict[str, Any]) -> bool: ...
 
 @final
 class CachedOp:

@@ -84,6 +84,8 @@ def test_files_that_are_damaged_are_errors(mx, tmp_path: Path) -> None:
                 mx.image.imdecode(file[:length])
     with pytest.raises(mx.MXNetError, match="neither JPEG nor PNG"):
         mx.image.imdecode(b"something else")
+    with pytest.raises(mx.MXNetError, match=r"neither JPEG nor PNG\. It is HTML"):
+        mx.image.imdecode(b"<!DOCTYPE html><html>404</html>")
     with pytest.raises(TypeError, match="bytes"):
         mx.image.imdecode("x.png")
     path = tmp_path / "broken.jpg"

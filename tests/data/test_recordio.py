@@ -150,6 +150,10 @@ def test_damage_is_said_with_file_and_position(mx, indexed, tmp_path: Path, reco
     reader.read()
     with pytest.raises(mx.base.MXNetDataError, match=r"byte 12: Invalid RecordIO File"):
         reader.read()
+    path.write_bytes(b"version https://git-lfs.github.com/spec/v1\noid sha256:00\n")
+    reader.reset()
+    with pytest.raises(mx.base.MXNetDataError, match=r"byte 0: Invalid RecordIO File.*git lfs pull"):
+        reader.read()
     path.write_bytes(content)
     reader.reset()
     path.write_bytes(b"")

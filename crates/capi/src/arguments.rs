@@ -1,5 +1,5 @@
-//! Arguments of operators and iterators in MXNet's words. Wrappers of other languages are generated from
-//! them.
+//! Arguments of operators and iterators in MXNet's words. Wrappers of other languages are generated
+//! from them.
 
 use crate::pointers::StaticTexts;
 use mxrt::internal::{AttrDef, AttrKind, OpDef};
@@ -10,10 +10,10 @@ pub(crate) type Argument = [String; 3];
 /// The arguments of an operator, in MXNet's order.
 pub(crate) fn arguments(def: &OpDef) -> Vec<Argument> {
     let mut all = inputs(def);
-    let behind = all.split_off(def.inputs_before_attrs.min(all.len()));
+    let following = all.split_off(def.inputs_before_attrs.min(all.len()));
     // Wrappers are generated from the names: `**kwargs` stands for attributes of any name.
     all.extend(def.attrs.iter().filter(|attr| attr.listed && !attr.name.starts_with('*')).map(parameter));
-    all.extend(behind);
+    all.extend(following);
     all
 }
 
@@ -30,13 +30,14 @@ pub(crate) fn parameter(attr: &AttrDef) -> Argument {
     [attr.name.to_owned(), type_text(attr), attr.doc.to_owned()]
 }
 
-/// The argument that wrappers set to the number of inputs, or nothing. As in MXNet this is `num_args` alone:
-/// callers give the others, such as `num_arrays`, themselves.
+/// The argument that wrappers set to the number of inputs, or nothing. As in MXNet this is
+/// `num_args` alone: callers give the others, such as `num_arrays`, themselves.
 pub(crate) fn counting_argument(def: &OpDef) -> &'static str {
     def.input_count().filter(|count| *count == "num_args").unwrap_or_default()
 }
 
-/// The names, the types and the descriptions of arguments, in memory that lives as long as the process.
+/// The names, the types and the descriptions of arguments, in memory that lives as long as the
+/// process.
 pub(crate) fn columns(arguments: Vec<Argument>) -> [StaticTexts; 3] {
     let mut columns = [const { Vec::new() }; 3];
     for argument in arguments {
@@ -84,7 +85,8 @@ fn listed(tuple: &str, write: fn(&str) -> String) -> String {
     format!("[{}]", items.map(write).collect::<Vec<_>>().join(","))
 }
 
-/// A number in at most `digits` digits, as `%g` of C writes it. Tests make sure that defaults are numbers.
+/// A number in at most `digits` digits, as `%g` of C writes it. Tests make sure that defaults are
+/// numbers.
 fn number(value: Result<f64, std::num::ParseFloatError>, digits: usize) -> String {
     let value = value.unwrap_or(f64::NAN);
     let scientific = format!("{value:.*e}", digits - 1);

@@ -4,9 +4,9 @@ use crate::border::{Error, guard};
 use crate::handles::{CachedOpHandle, NDArrayHandle, SymbolHandle, all, free, get, hold};
 use crate::pointers::{count, distinct, list, put, read, texts};
 use crate::returned::{self, ResultPlace};
-use crate::runtime::runtime;
 use crate::symbol;
-use mxrt::internal::{CachedOp, CachedOpFlags, Interrupter};
+use crate::training::{site, trains};
+use mxrt::internal::{CachedOpFlags, Interrupter, TwoModeOp};
 use mxrt::{CallOptions, NDArray};
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
@@ -25,9 +25,7 @@ unsafe fn create(
     // SAFETY: the caller promises `num_flags` texts in each.
     let (keys, vals) = unsafe { (distinct(keys, number, "keys")?, texts(vals, number, "vals")?) };
     let flags = keys.into_iter().zip(vals);
-    let runtime = runtime()?;
-    let op = CachedOp::compile(runtime.engine, &symbol, &CachedOpFlags::parse(flags)?, runtime.plans)?
-        .with_random(runtime.random.clone());
+    let op = TwoModeOp::compile(site()?, symbol, &CachedOpFlags::parse(flags)?)?;
     // SAFETY: the caller promises a place for the handle.
     unsafe { put(out, std::ptr::null_mut(), "out")? };
     // SAFETY: as above.
@@ -73,15 +71,15 @@ pub unsafe extern "C" fn MXCreateCachedOpEX(
 /// Frees a callable graph. Running calls continue.
 #[unsafe(no_mangle)]
 pub extern "C" fn MXFreeCachedOp(handle: CachedOpHandle) -> c_int {
-    guard(|| free::<CachedOp>(handle))
+    guard(|| free::<TwoModeOp>(handle))
 }
 
 pub(crate) fn borrow(arrays: &[Arc<NDArray>]) -> Vec<&NDArray> {
     arrays.iter().map(|array| &**array).collect()
 }
 
-/// Runs `call` on the arrays that the caller has for the results, or returns new ones; `num_outputs`
-/// and `outputs` as for `MXInvokeCachedOp`. Returns the number of results.
+/// Runs `call` on the arrays that the caller has for the results, or returns new ones;
+/// `num_outputs` and `outputs` as for `MXInvokeCachedOp`. Returns the number of results.
 ///
 /// # Safety
 /// As for `MXInvokeCachedOp`.
@@ -122,18 +120,20 @@ unsafe fn invoke(
     num_outputs: *mut c_int,
     outputs: *mut *mut NDArrayHandle,
 ) -> Result<usize, Error> {
-    let op = get::<CachedOp>(handle)?;
+    let op = get::<TwoModeOp>(handle)?;
     // SAFETY: the caller promises `num_inputs` handles.
     let inputs = all::<NDArray>(unsafe { list(inputs, count(num_inputs, "num_inputs")?, "inputs")? })?;
     let call = |outputs: Option<&[&NDArray]>| {
-        let started = op.call(&borrow(&inputs), outputs, &CallOptions::default(), &mut Interrupter::never())?;
+        let started =
+            op.call(trains(), &borrow(&inputs), outputs, &CallOptions::default(), &mut Interrupter::never())?;
         Ok(started.arrays()?)
     };
     // SAFETY: contract.
     unsafe { deliver(num_outputs, outputs, call) }
 }
 
-/// Calls a graph. Returns at once; the results are computed in the background.
+/// Calls a graph, as in training if the thread has the mode of training. Returns at once; the
+/// results are computed in the background.
 ///
 /// If `*outputs` is null, new arrays are made: the array of handles belongs to the thread, the
 /// NDArrays belong to the caller. Otherwise `*num_outputs` must be the number of outputs, and the
@@ -191,5 +191,5 @@ pub unsafe extern "C" fn MXInvokeCachedOpEX(
 #[unsafe(no_mangle)]
 pub extern "C" fn MXFreeCachedOpEX(handle: CachedOpHandle, thread_safe: u8) -> c_int {
     let _ = thread_safe;
-    guard(|| free::<CachedOp>(handle))
+    guard(|| free::<TwoModeOp>(handle))
 }

@@ -1,5 +1,5 @@
-//! Functions of C programs that make up an operator (`MXCustomOpRegister`): each is an address without
-//! arguments in a list, called with those that its place in the list says.
+//! Functions of C programs that make up an operator (`MXCustomOpRegister`): each is an address
+//! without arguments in a list, called with those that its place in the list says.
 
 use crate::pointers::{list, text};
 use std::ffi::{CString, c_char, c_int, c_void};
@@ -189,18 +189,19 @@ impl CallbackList {
         mut handles: Vec<*mut c_void>,
         tags: &[c_int],
         requests: &[c_int],
+        is_train: bool,
     ) -> bool {
         let Some((function, data)) = self.at(place) else { return false };
         let (number, mut tags) = (handles.len() as c_int, tags.to_vec());
         let (handles, tags) = (handles.as_mut_ptr(), tags.as_mut_ptr());
-        // SAFETY: the function at this place has this type; 0: not while training.
+        // SAFETY: the function at this place has this type.
         unsafe {
             std::mem::transmute::<CallbackFunction, Forward>(function)(
                 number,
                 handles,
                 tags,
                 requests.as_ptr(),
-                0,
+                c_int::from(is_train),
                 data,
             ) != 0
         }

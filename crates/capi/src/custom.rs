@@ -4,6 +4,7 @@ use crate::border::{Error, c_functions};
 use crate::callbacks::{CallbackList, Creator};
 use crate::handles::hold;
 use crate::pointers::text;
+use mxrt::internal::symbol::CUSTOM_TRAINS;
 use mxrt::internal::{
     CustomArrays, CustomCall, CustomOperator, CustomOperators, CustomTypes, FailureKind, ForkSafeMutex, ForkSafeOnce,
     ForkSafeRwLock, OpError, PartialShape, register_custom_operators, set_inside_call,
@@ -46,15 +47,18 @@ struct Registered;
 impl CustomOperators for Registered {
     fn make(&self, op_type: &str, attrs: &[(&str, &str)]) -> Result<Option<Arc<dyn CustomOperator>>, OpError> {
         // The last of equal names counts.
+        let is_train = attrs.iter().any(|(key, _)| *key == CUSTOM_TRAINS);
+        let attrs: Vec<(&str, &str)> = attrs.iter().copied().filter(|(key, _)| *key != CUSTOM_TRAINS).collect();
         let creator = CREATORS.read().iter().rev().find(|(name, _)| name == op_type).map(|(_, creator)| *creator);
         let Some(creator) = creator else { return Ok(None) };
-        let functions = creator.call(op_type, attrs).ok_or_else(|| refused(op_type, "the creator"))?;
+        let functions = creator.call(op_type, &attrs).ok_or_else(|| refused(op_type, "the creator"))?;
         let list = |place: usize, what| functions.names(place).ok_or_else(|| refused(op_type, what));
         Ok(Some(Arc::new(Adapter(Arc::new(ProgramOperator {
             op_type: op_type.to_owned(),
             arguments: list(property::ARGUMENTS, "list_arguments")?,
             outputs: list(property::OUTPUTS, "list_outputs")?,
             states: list(property::STATES, "list_auxiliary_states")?,
+            is_train,
             idle: ForkSafeMutex::default(),
             functions: Owned { list: functions, delete: property::DELETE },
         })))))
@@ -83,6 +87,7 @@ struct ProgramOperator {
     arguments: Vec<String>,
     outputs: Vec<String>,
     states: Vec<String>,
+    is_train: bool,
     /// Instances that no call uses, with the types of their inputs; the one used last is the last.
     /// They go before the functions that made them.
     idle: ForkSafeMutex<Vec<Instance>>,
@@ -156,7 +161,7 @@ impl ProgramOperator {
         let tags: Vec<c_int> = tagged().map(|(_, tag)| tag).collect();
         let handles: Vec<*mut c_void> = tagged().map(|(array, _)| hold(array.clone())).collect();
         let requests = vec![WRITE; self.outputs.len()];
-        if !instance.functions.list.forward(FORWARD, handles, &tags, &requests) {
+        if !instance.functions.list.forward(FORWARD, handles, &tags, &requests, self.is_train) {
             return Err(refused(&self.op_type, "forward"));
         }
         // A failure stays with the array that has it.

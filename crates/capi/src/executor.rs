@@ -5,16 +5,11 @@ use crate::handles::{ExecutorHandle, NDArrayHandle, SymbolHandle, all, free, get
 use crate::ndarray::{context, element_type};
 use crate::pointers::{Monitor, MonitorCallback, count, distinct, list, put, read, texts};
 use crate::returned::{self, ResultPlace};
-use crate::runtime::runtime;
 use crate::symbol::of;
-use mxrt::internal::{Executor, ExecutorSite, PartialShape, Reshaping, symbol};
+use crate::training::{site, trains};
+use mxrt::internal::{Executor, PartialShape, Reshaping, TrainingScope, symbol};
 use mxrt::{NDArray, TensorType};
 use std::ffi::{c_char, c_int, c_void};
-
-fn site() -> Result<ExecutorSite, Error> {
-    let runtime = runtime()?;
-    Ok(ExecutorSite { engine: runtime.engine, options: runtime.plans, random: runtime.random.clone() })
-}
 
 /// # Safety
 /// As for `MXExecutorBind`.
@@ -350,13 +345,11 @@ c_functions! {
         bind(symbol_handle, (dev_type, dev_id), (len, in_args), (aux_states_len, aux_states), out)
     }
 
-    /// Runs the graph on the present content of the arrays. `is_train` must be 0.
+    /// Runs the graph on the present content of the arrays. `is_train` is 1 for what training
+    /// computes; in loops and branches the mode of the thread decides, as in MXNet.
     fn MXExecutorForward(handle: ExecutorHandle, is_train: c_int) {
         let executor = get::<Executor>(handle)?;
-        if is_train != 0 {
-            return Err(Error::absent("MXExecutorForward with is_train: training is not part of mxrt; pass 0"));
-        }
-        Ok(executor.forward()?)
+        Ok(executor.forward(TrainingScope { outside: is_train != 0, inside: trains() })?)
     }
 
     /// The outputs, which every run overwrites. The handles belong to the caller.

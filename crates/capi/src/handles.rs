@@ -9,7 +9,7 @@ use crate::records::{Reader, Writer};
 use crate::symbol::SymbolCell;
 use crossbeam_utils::CachePadded;
 use mxrt::internal::ForkSafeRwLock as RwLock;
-use mxrt::internal::{CachedOp, Executor, ForkSafeLazy, Predictor};
+use mxrt::internal::{Executor, ForkSafeLazy, Predictor, TwoModeOp};
 use mxrt::{Model, NDArray};
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -135,7 +135,7 @@ macro_rules! held {
 held! {
     NDArray, "an NDArray", 1;
     SymbolCell, "a Symbol", 2;
-    CachedOp, "a CachedOp", 3;
+    TwoModeOp, "a CachedOp", 3;
     Predictor, "a Predictor", 4;
     NDList, "an NDList", 5;
     Executor, "an Executor", 6;

@@ -45,6 +45,7 @@ mod sparse;
 mod symbol;
 mod symbol_infer;
 mod symbol_make;
+mod training;
 mod views;
 
 pub use absent::*;

@@ -7,6 +7,8 @@ use crate::handles::{NDArrayHandle, OPERATOR, OpHandle, STEP, all, defined, defi
 use crate::pointers::{Definitions, StaticText, StaticTexts, count, distinct, list, put, read, text, texts};
 use crate::returned::{self, ResultPlace};
 use crate::runtime::runtime;
+use crate::training::{self, trains};
+use mxrt::internal::symbol::CUSTOM_TRAINS;
 use mxrt::internal::{
     CallAttrs, FailureKind, ForkSafeLazy, ForkSafeOnce, Inputs, Interrupter, Invocation, OpDef, OpError, Region,
     convert_into, copy_region, registry,
@@ -19,8 +21,8 @@ use std::ffi::{c_char, c_int};
 static OPERATORS: ForkSafeLazy<Vec<&'static OpDef>> =
     ForkSafeLazy::new(|| registry().ops().iter().copied().filter(|def| !def.internal).collect());
 
-/// Operators of `mx.np` that MXNet's Python package looks for while it is imported. They are listed,
-/// and refuse to be used.
+/// Operators of `mx.np` that MXNet's Python package looks for while it is imported. They are
+/// listed, and refuse to be used.
 const OF_NUMPY: [&str; 1] = ["_np__random_shuffle"];
 
 /// Absent operators in the order of their handles, which follow those of operators.
@@ -208,7 +210,8 @@ impl Call {
     /// The handles of arrays to write; none if the operator makes its outputs.
     ///
     /// # Safety
-    /// The contract of `MXImperativeInvoke`. The handles stay what they are while the slice is used.
+    /// The contract of `MXImperativeInvoke`. The handles stay what they are while the slice is
+    /// used.
     unsafe fn given_outputs<'a>(&self) -> Result<&'a [NDArrayHandle], Error> {
         // SAFETY: the caller promises a number.
         let given = unsafe { read(self.num_outputs, "num_outputs")? };
@@ -268,11 +271,15 @@ fn push(
 ) -> Result<Vec<NDArray>, Error> {
     let runtime = runtime()?;
     if def.name == "Custom" {
-        let attrs = attrs.iter().cloned().collect();
+        let told = trains().then(|| (CUSTOM_TRAINS.to_owned(), "True".to_owned()));
+        let attrs = attrs.iter().cloned().chain(told).collect();
         let arrays = inputs.iter().map(|array| (None, (*array).clone())).collect();
         let never = &mut Interrupter::never();
         let started = mxrt::internal::invoke_custom(runtime.engine, def, attrs, arrays, outputs, runtime.plans, never)?;
         return Ok(started.arrays()?.into_iter().collect());
+    }
+    if let Some(made) = training::call(def, attrs, inputs, outputs)? {
+        return Ok(made);
     }
     let call = Invocation { engine: runtime.engine, context, options: runtime.plans.kernel, random: &runtime.random };
     let (attrs, never) = (CallAttrs::Text(attrs), &mut Interrupter::never());
@@ -301,8 +308,8 @@ fn complete(def: &OpDef, attrs: &mut Vec<(String, String)>, inputs: usize) -> Re
 }
 
 c_functions! {
-    /// The names of all operators, aliases included, and some of `mx.np` that refuse to be used: MXNet's
-    /// Python package looks for them. They live as long as the process.
+    /// The names of all operators, aliases included, and some of `mx.np` that refuse to be used:
+    /// MXNet's Python package looks for them. They live as long as the process.
     fn MXListAllOpNames(out_size: *mut u32, out_array: *mut *mut *const c_char) {
         names(out_size, out_array)
     }
@@ -333,8 +340,8 @@ c_functions! {
     }
 
     /// Describes an operator: documentation, inputs and attributes with their types and defaults,
-    /// and the attribute that counts the inputs, if there is one. `*return_type` becomes null, as in
-    /// MXNet; `return_type` may be null. All text lives as long as the process.
+    /// and the attribute that counts the inputs, if there is one. `*return_type` becomes null, as
+    /// in MXNet; `return_type` may be null. All text lives as long as the process.
     fn MXSymbolGetAtomicSymbolInfo(
         creator: OpHandle,
         name: *mut *const c_char,

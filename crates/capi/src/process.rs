@@ -54,14 +54,6 @@ static FEATURES: ForkSafeLazy<(usize, usize)> = ForkSafeLazy::new(|| {
     (Box::leak(features.into_boxed_slice()).as_ptr().expose_provenance(), number)
 });
 
-/// Refuses to turn on what only training needs.
-fn refuse(on: c_int, function: &str, subject: &str) -> Result<(), Error> {
-    if on == 0 {
-        return Ok(());
-    }
-    Err(Error::absent(format!("{function} is not part of mxrt: {subject} belongs to training")))
-}
-
 /// Free and total bytes of a GPU.
 fn gpu_memory(dev: c_int) -> Result<(usize, usize), Error> {
     let number = u16::try_from(dev).map_err(|_| Error::value(format!("the argument dev is {dev}: no GPU's number")))?;
@@ -166,39 +158,6 @@ c_functions! {
         };
         put(prev, np_code(), "prev")?;
         set_np_shape_scope(scope);
-        Ok(())
-    }
-
-    /// 0: nothing is recorded for gradients.
-    fn MXAutogradIsRecording(curr: *mut bool) {
-        put(curr, false, "curr")
-    }
-
-    /// 0: operators compute what they compute for inference.
-    fn MXAutogradIsTraining(curr: *mut bool) {
-        put(curr, false, "curr")
-    }
-
-    /// Accepts only 0.
-    fn MXAutogradSetIsRecording(is_recording: c_int, prev: *mut c_int) {
-        refuse(is_recording, "MXAutogradSetIsRecording", "recording for gradients")?;
-        put(prev, 0, "prev")
-    }
-
-    /// Accepts only 0.
-    fn MXAutogradSetIsTraining(is_training: c_int, prev: *mut c_int) {
-        refuse(is_training, "MXAutogradSetIsTraining", "the mode of training")?;
-        put(prev, 0, "prev")
-    }
-
-    /// Accepted without effect: blocks mark their parameters while they load.
-    fn MXAutogradMarkVariables(
-        num_var: u32,
-        var_handles: *mut crate::NDArrayHandle,
-        reqs_array: *mut u32,
-        grad_handles: *mut crate::NDArrayHandle,
-    ) {
-        let _ = (num_var, var_handles, reqs_array, grad_handles);
         Ok(())
     }
 

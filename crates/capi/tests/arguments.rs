@@ -32,7 +32,7 @@ fn file(name: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// What libmxnet says.
+/// The descriptions by libmxnet.
 fn recorded() -> Descriptions {
     let mut all = Descriptions::new();
     let mut last = String::new();
@@ -71,7 +71,7 @@ fn paired(number: u32, names: *mut *const c_char, types: *mut *const c_char) -> 
     texts(names, number).into_iter().zip(texts(types, number)).collect()
 }
 
-/// What this library says of its operators.
+/// The descriptions of operators by this library.
 fn operators() -> Descriptions {
     let mut all = Descriptions::new();
     let (mut size, mut creators) = (0, null_mut());
@@ -101,7 +101,7 @@ fn operators() -> Descriptions {
     all
 }
 
-/// What this library says of its iterators.
+/// The descriptions of iterators by this library.
 fn iterators() -> Descriptions {
     let mut all = Descriptions::new();
     let (mut size, mut creators) = (0, null_mut());
@@ -121,8 +121,8 @@ fn iterators() -> Descriptions {
     all
 }
 
-/// The differences of two descriptions: the name, if other arguments are listed or counted, and name
-/// and argument for a type.
+/// The differences of two descriptions: the name, if other arguments are listed or counted, and
+/// name and argument for a type.
 fn differences(name: &str, ours: &Description, theirs: &Description) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     let lists = [(ours.names(), &ours.counting), (theirs.names(), &theirs.counting)];

@@ -15,6 +15,16 @@ fn a_c_program_makes_symbols_binds_them_and_shares_memory() {
 }
 
 #[test]
+fn a_c_program_computes_as_in_training() {
+    let directory = Directory::new("training-api");
+    let program = compile_test("training", &directory);
+    for kind in ["ThreadedEnginePerDevice", "NaiveEngine"] {
+        let (success, text) = run(&program, &[], &[("MXNET_ENGINE_TYPE", kind)]);
+        assert!(success && text.contains(" checks"), "{kind}: {text}");
+    }
+}
+
+#[test]
 fn an_operator_of_a_c_program_runs_in_graphs_from_many_threads() {
     let directory = Directory::new("custom-api");
     let program = compile_test("custom", &directory);

@@ -139,8 +139,8 @@ impl RecordFile {
         Ok((kind, length))
     }
 
-    /// Describes what is in the place of a record's head. A file that does not begin with a record may be
-    /// of another kind.
+    /// Describes what is in the place of a record's head. A file that does not begin with a record
+    /// may be of another kind.
     fn no_record(&self, start: u64, found: u32) -> String {
         let problem = format!("Invalid RecordIO File: found {found:#x} where the magic number {MAGIC:#x} should be");
         let mut beginning = vec![0; self.size.min(foreign::HEAD as u64) as usize];
@@ -299,8 +299,8 @@ impl RecordWriter {
         Ok(self.file.flush().map_err(|error| FileError::io("writing", &self.path, &error))?)
     }
 
-    /// Drops what was not handed to the system yet, as a forked process must: its parent has that too
-    /// and writes it.
+    /// Drops what was not handed to the system yet, as a forked process must: its parent has that
+    /// too and writes it.
     pub fn abandon(self) {
         let _ = self.file.into_parts();
     }

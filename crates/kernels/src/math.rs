@@ -33,8 +33,8 @@ pub(crate) const EXP: Exp = Exp {
     series: [1.0 / 5040.0, 1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5],
 };
 
-/// e^r - 1 of the rest r of a division of x by ln 2 (Cody and Waite), |r| <= ln 2 / 2, by its Taylor
-/// series; and the quotient.
+/// e^r - 1 of the rest r of a division of x by ln 2 (Cody and Waite), |r| <= ln 2 / 2, by its
+/// Taylor series; and the quotient.
 #[inline(always)]
 fn expm1_of_rest_f32(x: f32) -> (f32, i32) {
     let t = x * std::f32::consts::LOG2_E + EXP.round;
@@ -125,8 +125,8 @@ pub fn tanh_f32(x: f32) -> f32 {
     if a < 0.5 { small } else { large }
 }
 
-/// e^x - 1: e^r - 1 of the rest of [`exp_f32`]'s division, and 2^n - 1 of the quotient; error at most
-/// 2 ulp.
+/// e^x - 1: e^r - 1 of the rest of [`exp_f32`]'s division, and 2^n - 1 of the quotient; error at
+/// most 2 ulp.
 #[inline(always)]
 pub fn expm1_f32(x: f32) -> f32 {
     const LEAST: f32 = -20.0;

@@ -4,8 +4,8 @@ use mxrt_engine::ForkSafeOnce;
 use pyo3::prelude::*;
 use pyo3::type_object::PyTypeCheck;
 
-/// An object of a module. A child of a fork never waits for a thread that was storing it in the parent,
-/// for which pyo3's own lock gives up the interpreter.
+/// An object of a module. A child of a fork never waits for a thread that was storing it in the
+/// parent, for which pyo3's own lock gives up the interpreter.
 pub(crate) struct Imported<T>(ForkSafeOnce<Py<T>>);
 
 impl<T: PyTypeCheck> Imported<T> {

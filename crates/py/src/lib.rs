@@ -114,6 +114,10 @@ mod _mxrt {
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");
 
+    /// An attribute of Custom nodes that compute as in training.
+    #[pymodule_export]
+    const CUSTOM_TRAINS: &str = mxrt_graph::symbol::CUSTOM_TRAINS;
+
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         crate::custom::register();

@@ -32,7 +32,8 @@ enum Held {
 }
 
 impl NDArrayBase {
-    /// The array. Waits where its shape is still to come; raises the failure of what should make it.
+    /// The array. Waits where its shape is still to come; raises the failure of what should make
+    /// it.
     pub(crate) fn array(&self, py: Python<'_>) -> PyResult<&NDArray> {
         match &*self.held {
             Held::Known(array) => Ok(array),

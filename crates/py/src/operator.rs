@@ -5,7 +5,7 @@ use crate::runtime;
 use crate::{convert, errors};
 use mxrt::internal::Process;
 use mxrt_engine::{FailureKind, OpError, WaitError};
-use mxrt_graph::{Interrupter, Started};
+use mxrt_graph::{Interrupter, Started, symbol};
 use mxrt_ops::{CallAttrs, Inputs, Invocation, OpDef, registry};
 use mxrt_tensor::{Context, NDArray};
 use pyo3::exceptions::PyTypeError;
@@ -70,6 +70,19 @@ impl Operator {
     #[getter]
     fn single_output(&self) -> bool {
         self.def.has_single_output()
+    }
+
+    /// Whether the operator ever computes something else in training.
+    #[getter]
+    fn may_differ_in_training(&self) -> bool {
+        symbol::may_differ_in_training(self.def)
+    }
+
+    /// Whether the operator with these attributes computes something else in training.
+    fn differs_in_training(&self, py: Python<'_>, attrs: &Bound<'_, PyDict>) -> PyResult<bool> {
+        let given = attr_pairs(Some(attrs))?;
+        let parsed = self.def.parse_attrs(given.iter().map(|(key, value)| (key.as_str(), value.as_str())));
+        Ok(symbol::differs_in_training(self.def, &parsed.map_err(|error| errors::from_op(py, &error))?))
     }
 
     fn __repr__(&self) -> String {

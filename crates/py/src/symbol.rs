@@ -5,7 +5,7 @@ use crate::operator::{attr_pairs, find};
 use crate::settable::Settable;
 use crate::{convert, errors, np_shape, runtime};
 use mxrt_engine::{DeviceId, DeviceKind, FailureKind, ForkSafeOnce, OpError};
-use mxrt_graph::{GraphError, LoadOptions, NodeEntry, Symbol, symbol};
+use mxrt_graph::{GraphError, LoadOptions, NodeEntry, Symbol, TrainingScope, symbol};
 use mxrt_tensor::{DType, PartialShape, TensorType};
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
@@ -173,6 +173,13 @@ impl SymbolBase {
         Ok((wrap(py, inner)?, outside.collect::<PyResult<_>>()?))
     }
 
+    /// The graph that computes as in training, outside and inside loops and branches. `None` where
+    /// it is the same.
+    fn _in_training<'py>(&self, py: Python<'py>, outside: bool, inside: bool) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let form = self.symbol.in_training(TrainingScope { outside, inside });
+        form.map_err(|error| errors::from_op(py, &error))?.map(|form| wrap(py, form)).transpose()
+    }
+
     /// A copy with other symbols in the place of variables.
     #[pyo3(signature = (name, arguments))]
     fn _compose<'py>(
@@ -186,7 +193,8 @@ impl SymbolBase {
     }
 
     /// Shapes of arguments, outputs and auxiliary states, and whether all are known. 0 and `()`
-    /// stand for unknown; with NumPy's shapes -1 and `None` do. With `labels` those of labels are chosen where they do not follow.
+    /// stand for unknown; with NumPy's shapes -1 and `None` do. With `labels` those of labels are
+    /// chosen where they do not follow.
     #[pyo3(signature = (known, partial, labels = false))]
     fn _infer_shape<'py>(
         &self,

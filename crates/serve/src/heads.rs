@@ -17,8 +17,8 @@ const FIELD: usize = 128;
 #[derive(Debug, Default)]
 pub(crate) struct Heads {
     held: AtomicUsize,
-    /// most bytes that were held since the last call of `take_peak`, and those of heads with too many
-    /// fields, which the transport may have held together
+    /// most bytes that were held since the last call of `take_peak`, and those of heads with too
+    /// many fields, which the transport may have held together
     peak: AtomicUsize,
 }
 
@@ -40,8 +40,8 @@ impl Heads {
         self.peak.swap(0, Ordering::Relaxed)
     }
 
-    /// Charges the head of a request, and refuses one with too many fields, or for which there is no
-    /// room. The charge covers the refusal as well.
+    /// Charges the head of a request, and refuses one with too many fields, or for which there is
+    /// no room. The charge covers the refusal as well.
     pub(crate) fn charge<B>(self: &Arc<Heads>, request: &Request<B>) -> (HeadCharge, Result<(), Refusal>) {
         let fields = request.headers().len();
         let text: usize = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len()).sum();

@@ -117,18 +117,18 @@ impl AttrDef {
         AttrDef { name, kind, default: None, doc, wide: false, unsigned: false, listed: true }
     }
 
-    /// The same attribute, of a type that MXNet keeps in 64 bits.
+    /// Declares that MXNet keeps the value in 64 bits.
     pub const fn wide(self) -> AttrDef {
         AttrDef { wide: true, ..self }
     }
 
-    /// The same attribute, of a type that has no negative numbers in MXNet.
+    /// Declares that MXNet's type has no negative numbers.
     pub const fn unsigned(self) -> AttrDef {
         AttrDef { unsigned: true, ..self }
     }
 
-    /// The same attribute, which MXNet takes and does not list: wrappers of other languages, which are
-    /// generated from the list, have no argument for it.
+    /// Declares that MXNet takes the attribute and does not list it: wrappers of other languages,
+    /// which are generated from the list, have no argument for it.
     pub const fn unlisted(self) -> AttrDef {
         AttrDef { listed: false, ..self }
     }

@@ -7,7 +7,7 @@ from typing import Any
 from .. import _mxrt
 from .._functions import Binding, describe
 from .._mode import mode
-from .._training import CUSTOM_TRAINS, OPERATORS
+from .._training import CUSTOM_TRAINS
 from ..context import current_context
 
 
@@ -20,7 +20,7 @@ def make(operator: _mxrt.Operator, name: str, module: str) -> Any:
     binding = Binding(operator)
     canonical = operator.name
     invoke = _mxrt.invoke
-    may_differ = canonical in OPERATORS
+    may_differ = operator.may_differ_in_training
 
     def function(*args: Any, **kwargs: Any) -> Any:
         out = kwargs.pop("out", None)
@@ -30,7 +30,7 @@ def make(operator: _mxrt.Operator, name: str, module: str) -> Any:
             if mode.training:
                 attrs[CUSTOM_TRAINS] = "True"
             return _mxrt.invoke_custom(inputs, attrs, out)
-        if may_differ and mode.training and OPERATORS[canonical][1]({key: str(v) for key, v in attrs.items()}):
+        if may_differ and mode.training and operator.differs_in_training(attrs):
             from ._training import call_operator
 
             return call_operator(canonical, inputs, attrs, out)

@@ -20,6 +20,8 @@ enum { LONGEST = 300, THREADS = 8, SIGNATURES = 200, KEPT = 32 };
 
 static int live_props, live_operators;
 static int refuse;
+/* Whether calls are told that they train. */
+static int trains;
 /* Calls that have begun, which wait for each other until there are as many as threads. */
 static int gather, begun;
 
@@ -87,7 +89,7 @@ static int forward(int number, void **arrays, int *tags, const int *requests, co
         while (__atomic_load_n(&begun, __ATOMIC_SEQ_CST) < THREADS) sched_yield();
     }
     CHECK(number == 4 && tags[0] == 0 && tags[1] == 0 && tags[2] == 1 && tags[3] == 1);
-    CHECK(requests[0] == 1 && requests[1] == 1 && !is_train);
+    CHECK(requests[0] == 1 && requests[1] == 1 && is_train == trains);
     WORKS(MXNDArrayGetShape(arrays[0], &rank, &shape));
     const uint32_t length = shape[0];
     WORKS(MXNDArraySyncCopyToCPU(arrays[0], a, length));
@@ -211,7 +213,7 @@ int main(void) {
     const float four[] = {1, 2, 3, 4};
     NDArrayHandle in[2], *out = NULL;
     float found[4];
-    int made = 0;
+    int made = 0, before, i;
     uint32_t length;
     OpHandle custom;
     FAILS(MXSymbolCreateFromJSON(JSON, &bad), "scale_and_add");
@@ -242,6 +244,21 @@ int main(void) {
     CHECK(made == 2);
     WORKS(MXNDArraySyncCopyToCPU(out[0], found, 4));
     CHECK(found[3] == 8);
+    /* Calls are told that they train, in graphs too. */
+    trains = 1;
+    WORKS(MXAutogradSetIsTraining(1, &before));
+    for (i = 0; i < 2; ++i) {
+        made = 0;
+        out = NULL;
+        if (i) WORKS(MXInvokeCachedOp(op, 2, in, &made, &out));
+        else WORKS(MXImperativeInvoke(custom, 2, in, &made, &out, 2, both, both_values));
+        WORKS(MXNDArraySyncCopyToCPU(out[0], found, 4));
+        CHECK(found[3] == (i ? 12 : 8));
+        WORKS(MXNDArrayFree(out[0]));
+        WORKS(MXNDArrayFree(out[1]));
+    }
+    WORKS(MXAutogradSetIsTraining(0, &before));
+    trains = 0;
     made = 0;
     out = NULL;
     FAILS(MXImperativeInvoke(custom, 2, in, &made, &out, 1, keys, values), "the creator of the custom operator 'scale_and_add' failed");

@@ -7,7 +7,7 @@ use super::watch::Watch;
 use crate::compile::flags::CachedOpFlags;
 use crate::compile::interrupt::Interrupter;
 use crate::compile::options::BuildOptions;
-use crate::symbol::Symbol;
+use crate::symbol::{Symbol, TrainingScope};
 use mxrt_engine::ForkSafeMutex as Mutex;
 use mxrt_engine::{Engine, FailureKind, OpError};
 use mxrt_ops::RandomState;
@@ -45,7 +45,9 @@ pub struct Executor {
     context: Context,
     symbol: Symbol,
     op: Arc<CachedOp>,
-    bound: BoundOp,
+    bound: Arc<BoundOp>,
+    /// the graph for each scope of training that was asked for
+    training: Mutex<HashMap<TrainingScope, Arc<BoundOp>>>,
     arguments: Vec<(String, NDArray)>,
     states: Vec<(String, NDArray)>,
     outputs: Vec<NDArray>,
@@ -62,6 +64,20 @@ fn named(names: Vec<String>, arrays: Vec<NDArray>, what: &str) -> Result<Vec<(St
     }
     let message = format!("{} {what} were given, {} are needed: {}", arrays.len(), names.len(), names.join(", "));
     Err(fail(FailureKind::Value, message))
+}
+
+/// The graph of a symbol with arrays for all of its variables.
+fn bound(
+    op: Arc<CachedOp>,
+    symbol: &Symbol,
+    arguments: &[(String, NDArray)],
+    states: &[(String, NDArray)],
+) -> Result<BoundOp, OpError> {
+    let all = arguments.iter().chain(states);
+    let of_name: HashMap<&str, &NDArray> = all.map(|(name, array)| (name.as_str(), array)).collect();
+    let held: Vec<Option<&NDArray>> =
+        symbol.list_inputs().iter().map(|name| of_name.get(name.as_str()).copied()).collect();
+    BoundOp::new(op, &held)
 }
 
 impl Executor {
@@ -103,11 +119,9 @@ impl Executor {
             NDArray::new(site.engine, context, TensorType { dtype, shape })
         });
         let outputs = outputs.collect::<Result<Vec<NDArray>, OpError>>()?;
-        let of_name: HashMap<&str, &NDArray> = all().map(|(name, array)| (name.as_str(), array)).collect();
-        let held: Vec<Option<&NDArray>> =
-            symbol.list_inputs().iter().map(|name| of_name.get(name.as_str()).copied()).collect();
-        let bound = BoundOp::new(op.clone(), &held)?;
-        Ok(Executor { site, context, symbol, op, bound, arguments, states, outputs, watch: Mutex::default() })
+        let bound = Arc::new(bound(op.clone(), &symbol, &arguments, &states)?);
+        let (training, watch) = (Mutex::default(), Mutex::default());
+        Ok(Executor { site, context, symbol, op, bound, training, arguments, states, outputs, watch })
     }
 
     /// Binds a symbol to new arrays of zeros, whose shapes and types follow from those of some
@@ -203,16 +217,34 @@ impl Executor {
         NDArray::new(self.site.engine, self.context, TensorType { dtype: array.dtype(), shape })
     }
 
-    /// Runs the graph on the present content of the arrays. Returns before the outputs are
-    /// computed.
-    pub fn forward(&self) -> Result<(), OpError> {
+    /// Runs the graph on the present content of the arrays, with what `training` names as in
+    /// training. Returns before the outputs are computed.
+    pub fn forward(&self, training: TrainingScope) -> Result<(), OpError> {
         let outputs: Vec<&NDArray> = self.outputs.iter().collect();
-        self.bound.call(&[], Some(&outputs), &CallOptions::default(), &mut Interrupter::never())?;
+        self.bound_for(training)?.call(&[], Some(&outputs), &CallOptions::default(), &mut Interrupter::never())?;
         let watch = self.watch.lock().clone();
         let Some((watch, callback)) = watch else { return Ok(()) };
         let held = || self.arguments.iter().chain(&self.states);
         let array_of = |name: &str| held().find(|(held, _)| held == name).map(|(_, array)| array.clone());
         watch.run(&array_of, &mut |name, array| callback(name, array))
+    }
+
+    fn bound_for(&self, training: TrainingScope) -> Result<Arc<BoundOp>, OpError> {
+        if training == TrainingScope::NOTHING {
+            return Ok(self.bound.clone());
+        }
+        if let Some(made) = self.training.lock().get(&training) {
+            return Ok(made.clone());
+        }
+        let made = match self.symbol.in_training(training)? {
+            None => self.bound.clone(),
+            Some(form) => {
+                let op = CachedOp::compile(self.site.engine, &form, &CachedOpFlags::default(), self.site.options)?;
+                let op = Arc::new(op.with_random(self.site.random.clone()));
+                Arc::new(bound(op, &form, &self.arguments, &self.states)?)
+            }
+        };
+        Ok(self.training.lock().entry(training).or_insert(made).clone())
     }
 
     /// Calls `callback` with name and array of every operator's result at each run, and with `all`

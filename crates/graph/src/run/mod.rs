@@ -27,6 +27,7 @@ mod staged_graph;
 mod started;
 mod state_updates;
 mod stored;
+mod training_op;
 mod watch;
 
 pub use bound_op::BoundOp;
@@ -36,4 +37,5 @@ pub use executor::{Executor, ExecutorSite, Reshaping, WatchCallback};
 pub use invoke::{invoke, invoke_custom};
 pub use plan_cache::CacheStats;
 pub use started::Started;
+pub use training_op::{TrainingOp, TwoModeOp};
 pub use watch::Watch;

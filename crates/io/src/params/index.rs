@@ -313,9 +313,9 @@ impl Reader<'_> {
         }))
     }
 
-    /// The shape of the values. MXNet writes the storage shape before it waits for the array, and all
-    /// else after it: of an array that was still to be computed it is empty. Then the shape of the
-    /// indices counts, as in MXNet.
+    /// The shape of the values. MXNet writes the storage shape before it waits for the array, and
+    /// all else after it: of an array that was still to be computed it is empty. Then the shape of
+    /// the indices counts, as in MXNet.
     fn stored_shape(
         &self,
         storage: StorageType,
@@ -366,8 +366,8 @@ impl Reader<'_> {
         self.shape_as(field, self.np_shape.is_on())
     }
 
-    /// Axes as MXNet writes them now, with numpy's meaning of shapes or the older one. `None` stands
-    /// for an array that has no shape yet.
+    /// Axes as MXNet writes them now, with numpy's meaning of shapes or the older one. `None`
+    /// stands for an array that has no shape yet.
     fn shape_as(&mut self, field: &str, np: bool) -> Result<Option<Shape>, ParamsError> {
         let rank = self.i32(field)?;
         if rank < -1 || (rank == -1 && !np) {

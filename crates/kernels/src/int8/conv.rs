@@ -146,8 +146,8 @@ impl Int8Conv {
         self.pixels.and_then(|form| form.data)
     }
 
-    /// Rows and columns of the input as they are seen: an image whose pixels are multiplied one by one
-    /// is one row.
+    /// Rows and columns of the input as they are seen: an image whose pixels are multiplied one by
+    /// one is one row.
     fn axes(&self) -> Axes {
         if let Some(data) = self.data_pixels() {
             let halo = data.halo;
@@ -193,8 +193,8 @@ impl Int8Conv {
         (COPIED / self.image_len().unwrap_or(usize::MAX).max(1)).clamp(1, self.batch.max(1))
     }
 
-    /// Bytes of memory that [`run`](Self::run) needs for as long as it runs; `None` where they cannot
-    /// be counted.
+    /// Bytes of memory that [`run`](Self::run) needs for as long as it runs; `None` where they
+    /// cannot be counted.
     pub fn workspace_len(&self) -> Option<usize> {
         if self.data_pixels().is_some() {
             return Some(0);
@@ -308,8 +308,8 @@ impl<T: RoundTo> ConvJob<'_, T> {
         });
     }
 
-    /// The input from a row of the first channel on, by the number of the row in copied images; none
-    /// in the padding.
+    /// The input from a row of the first channel on, by the number of the row in copied images;
+    /// none in the padding.
     fn row<'a>(&self, images: &'a [u8], row: usize) -> Option<&'a [u8]> {
         let Axes { input, pad, copied: [depths, heights, _], .. } = self.axes;
         let image = self.conv.channels * input.iter().product::<usize>();

@@ -46,7 +46,7 @@ pub struct LimitedSums<'a> {
 }
 
 impl LimitedSums<'_> {
-    /// Whether 32 bits hold the results of so many products before they are limited.
+    /// Whether 32 bits hold the results of this number of products before they are limited.
     pub(super) fn fit(&self, products: usize) -> bool {
         const MOST_PRODUCT: f32 = 255.0 * 128.0;
         (products as f32 * MOST_PRODUCT + self.most[0]) * self.most[1] < (1u32 << 30) as f32

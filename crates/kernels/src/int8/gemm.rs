@@ -34,8 +34,8 @@ pub struct Int8Gemm {
 }
 
 impl Int8Gemm {
-    /// A product with weights of this shape, `[n, k]`, on the given level or the best below it that the
-    /// machine has.
+    /// A product with weights of this shape, `[n, k]`, on the given level or the best below it that
+    /// the machine has.
     pub fn new(n: usize, k: usize, level: Level) -> Int8Gemm {
         Int8Gemm { n, k, level: level.or_best() }
     }
@@ -121,7 +121,8 @@ impl Int8Gemm {
         self.copied_len(rows) + Band::<T>::BYTES
     }
 
-    /// Columns of a chunk: whole tiles, some chunks for each thread, none of which is idle at the end.
+    /// Columns of a chunk: whole tiles, some chunks for each thread, none of which is idle at the
+    /// end.
     fn columns_of_chunk(&self, m: usize, threads: usize) -> usize {
         let (tiles, threads) = (self.n.div_ceil(COLUMNS), threads.max(1));
         let least = (LEAST_PRODUCTS / (m * self.k).max(1)).div_ceil(COLUMNS);

@@ -1,7 +1,7 @@
 //! Packed weights: panels of 16 columns.
 //!
-//! A panel has a line of 64 bytes, four neighbours of each column, for every four weights of a column;
-//! then what is added to sums of signed data, which are multiplied as unsigned ones.
+//! A panel has a line of 64 bytes, four neighbours of each column, for every four weights of a
+//! column; then what is added to sums of signed data, which are multiplied as unsigned ones.
 
 use super::tile::{GROUP, PANEL};
 

@@ -79,8 +79,8 @@ impl<'a, 'b> TileEnd<'a, 'b> {
     }
 }
 
-/// Places of unsigned bytes that are multiplied with packed weights. A row begins at an offset of its
-/// own; its segments begin at the same distances from there in every row.
+/// Places of unsigned bytes that are multiplied with packed weights. A row begins at an offset of
+/// its own; its segments begin at the same distances from there in every row.
 #[derive(Clone, Copy)]
 pub(super) struct Windows<'a> {
     data: &'a [u8],
@@ -208,7 +208,8 @@ impl TileArgs<'_> {
         std::array::from_fn(|i| if self.signed { i32::from_ne_bytes(corrections[i]) } else { 0 })
     }
 
-    /// Address of the weights of a panel: 64 bytes for each group of each segment, then corrections.
+    /// Address of the weights of a panel: 64 bytes for each group of each segment, then
+    /// corrections.
     pub fn panel(&self, panel: usize) -> *const u8 {
         self.panels.as_ptr().wrapping_add(panel * self.panel_len)
     }

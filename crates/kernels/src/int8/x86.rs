@@ -113,7 +113,7 @@ struct Narrow {
 }
 
 impl Narrow {
-    /// What is not used.
+    /// Limits that are not used.
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn none() -> Narrow {
@@ -152,8 +152,8 @@ impl Narrow {
     }
 }
 
-/// Makes bytes of sums of 64 columns, and of rows that are added, if there are any, all bytes of which
-/// have bits flipped.
+/// Makes bytes of sums of 64 columns, and of rows that are added, if there are any, all bytes of
+/// which have bits flipped.
 ///
 /// # Safety
 /// The machine has AVX-512.
@@ -210,7 +210,7 @@ impl PanelScale {
         PanelScale { bias: _mm512_setzero_ps(), factor: _mm512_setzero_ps() }
     }
 
-    /// Those of the panels from the first column on.
+    /// Reads the scales of the panels from the first column on.
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn of(end: &ByteEnd<'_>) -> [PanelScale; PANELS] {

@@ -40,8 +40,8 @@ pub fn exp_f64(x: f64) -> f64 {
     times_pow2_f64(p + 1.0, n)
 }
 
-/// The natural logarithm in double precision: x = 2^n (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)), and
-/// ln (1 + f) as f - f^2 / 2 and a minimax fit of our own; error at most 1 ulp.
+/// The natural logarithm in double precision: x = 2^n (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)),
+/// and ln (1 + f) as f - f^2 / 2 and a minimax fit of our own; error at most 1 ulp.
 #[inline(always)]
 pub fn ln_f64(x: f64) -> f64 {
     const SQRT_HALF_BITS: u64 = 0x3fe6_a09e_667f_3bcd;

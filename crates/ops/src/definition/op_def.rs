@@ -24,8 +24,8 @@ pub enum Inputs {
         /// names that take the place of the numbered ones, for some attributes
         named: fn(&Attrs) -> Option<&'static [&'static str]>,
     },
-    /// arrays, as many as the attribute says, `<prefix>0`, `<prefix>1`, …, and then the least and the
-    /// largest number of each, `<prefix>0_min`, `<prefix>0_max`, …
+    /// arrays, as many as the attribute says, `<prefix>0`, `<prefix>1`, …, and then the least and
+    /// the largest number of each, `<prefix>0_min`, `<prefix>0_max`, …
     Ranged {
         /// attribute that holds the number of arrays
         count: &'static str,
@@ -83,8 +83,8 @@ pub struct OpDef {
     pub aux: &'static [usize],
     /// positions of auxiliary states, where attributes say which they are
     pub aux_by_attrs: Option<fn(&Attrs) -> StatePositions>,
-    /// how many inputs MXNet names before the attributes in the list of arguments; the others are behind
-    /// them
+    /// how many inputs MXNet names before the attributes in the list of arguments; the others
+    /// follow them
     pub inputs_before_attrs: usize,
     /// visible outputs
     pub outputs: Outputs,

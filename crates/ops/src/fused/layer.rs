@@ -152,7 +152,8 @@ impl Kernel for FusedLayer {
             Results::Sums => own,
         };
         let added = self.added(call, unit)?;
-        // Divided twice, as MXNet does: where a result is between two integers, the last bit decides.
+        // Divided twice, as MXNet does: where a result is between two integers, the last bit
+        // decides.
         let whole = matches!(self.results, Results::Sums);
         let factor = |scale: &f32| if whole { 1.0 } else { unit / of_data / scale };
         let factors = sums.scales.iter().map(factor).collect();

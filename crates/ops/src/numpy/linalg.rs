@@ -94,8 +94,8 @@ pub static OPS: &[OpDef] = &[
         infer_shape: |shapes| {
             let (Some(a), Some(b)) = (shapes.input(0), shapes.input(1)) else { return Ok(()) };
             let axes = solved_axes(shapes.attrs, a.len())?;
-            // The unknowns take the last axes of a: as many as it has more than b, or all but as many
-            // as it has less. So NumPy counts.
+            // The unknowns take the last axes of a: as many as it has more than b, or all but as
+            // many as it has less. So NumPy counts.
             let skipped = if a.len() > b.len() { b.len() } else { b.len() - a.len() };
             let out: Shape = axes.iter().skip(skipped).map(|axis| a[*axis]).collect();
             if b.size() != out.size() || b.size().checked_mul(out.size()) != Some(a.size()) {

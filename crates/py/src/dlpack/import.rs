@@ -178,8 +178,8 @@ impl Found {
     }
 }
 
-/// Takes the tensor of a capsule, or of an object that makes one. An object on a device is asked for
-/// a stream that the import waits for.
+/// Takes the tensor of a capsule, or of an object that makes one. An object on a device is asked
+/// for a stream that the import waits for.
 fn take_from(
     engine: &'static Engine,
     source: &Bound<'_, PyAny>,

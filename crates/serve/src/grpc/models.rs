@@ -21,8 +21,8 @@ pub(super) fn server_ready(call: &GrpcCall, _: wire::ServerReadyRequest) -> Resu
     Ok(wire::ServerReadyResponse { ready: call.shared.service.check_ready().is_ok() })
 }
 
-/// Says whether a model serves. One that does not exist is not ready, as Triton answers: clients ask
-/// until a model is there.
+/// Says whether a model serves. One that does not exist is not ready, as Triton answers: clients
+/// ask until a model is there.
 #[allow(clippy::unnecessary_wraps)]
 pub(super) fn model_ready(call: &GrpcCall, of: wire::ModelReadyRequest) -> Result<wire::ModelReadyResponse, Refusal> {
     let ready = call.shared.service.model_ready(&of.name, version(&of.version)).is_ok();

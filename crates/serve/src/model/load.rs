@@ -68,8 +68,8 @@ impl Loading<'_> {
         Ok(Symbol::load_json_with(&text, options).map_err(named)?.symbol)
     }
 
-    /// Reads the parameters, by the hook of the model if there is one, by their names without `arg:`
-    /// and `aux:`.
+    /// Reads the parameters, by the hook of the model if there is one, by their names without
+    /// `arg:` and `aux:`.
     fn parameters(&self, hooks: Option<&Arc<dyn Hooks>>) -> Result<HashMap<String, NDArray>, OpError> {
         let Some(file) = &self.files.params else { return Ok(HashMap::new()) };
         let loaded = match read_by_hook(hooks, file)? {

@@ -55,7 +55,7 @@ impl Unpacked {
         &self.folder
     }
 
-    /// The same folder as that of another archive, which has this one.
+    /// Gives the folder to another archive, which contains this one.
     pub(crate) fn named(mut self, archive: &Path) -> Unpacked {
         archive.clone_into(&mut self.archive);
         self

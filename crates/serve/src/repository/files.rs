@@ -62,7 +62,8 @@ impl ModelFiles {
             return ModelFiles::of(symbol, params.or(numbered.as_deref()));
         };
         let mut unpacked = archive::unpack(&archive, most_unpacked)?;
-        // What SageMaker's linear learner and factorization machines write is an archive in an archive.
+        // What SageMaker's linear learner and factorization machines write is an archive in an
+        // archive.
         if let Some(inner) = search::lone_archive(unpacked.folder()) {
             let inside = archive::unpack(&inner, most_unpacked).map_err(|words| unpacked.shown(&words))?;
             unpacked = inside.named(&archive);

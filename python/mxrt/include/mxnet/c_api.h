@@ -64,6 +64,9 @@ MXNET_DLL int MXGetVersion(int *out);
  * settings that were read before do not change. */
 MXNET_DLL int MXGetEnv(const char *name, const char **value);
 MXNET_DLL int MXSetEnv(const char *name, const char *value);
+/* The modes of a thread. In that of training, operators and CachedOps compute as in training: Dropout
+ * drops, BatchNorm takes the statistics of the batch and leaves its moving averages unchanged. Nothing
+ * is recorded, and gradients are refused. */
 MXNET_DLL int MXAutogradSetIsRecording(int is_recording, int *prev);
 MXNET_DLL int MXAutogradSetIsTraining(int is_training, int *prev);
 MXNET_DLL int MXAutogradIsRecording(bool *curr);
@@ -324,8 +327,9 @@ MXNET_DLL int MXFreeCachedOpEX(CachedOpHandle handle, bool thread_safe MXNET_DEF
 
 /* ---- executors ---- */
 
-/* Nothing is trained: gradients are accepted and never written, is_train must be 0. Handles of
- * arrays that are returned belong to the caller. Monitor callbacks free the arrays that they get. */
+/* Gradients are accepted and never written. With is_train a run computes as in training; in loops and
+ * branches the mode of the thread decides. Handles of arrays that are returned belong to the caller.
+ * Monitor callbacks free the arrays that they get. */
 MXNET_DLL int MXExecutorFree(ExecutorHandle handle);
 MXNET_DLL int MXExecutorPrint(ExecutorHandle handle, const char **out_str);
 MXNET_DLL int MXExecutorForward(ExecutorHandle handle, int is_train);

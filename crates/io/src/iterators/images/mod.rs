@@ -223,8 +223,8 @@ impl ImageSamples {
         let path = order.path.clone();
         let work = move |record: PackedRecord| {
             let position = record.position;
-            // A damaged image is a result like any other: what becomes of it is decided where batches
-            // are made.
+            // A damaged image is a result like any other: what becomes of it is decided where
+            // batches are made.
             Ok(engine
                 .compute(|| make(record))
                 .map_err(|problem| DataError::Content { place: format!("{path}: record at byte {position}"), problem }))

@@ -65,8 +65,8 @@ fn of_params(path: &Path) -> Option<(PathBuf, Option<PathBuf>)> {
     Some((symbol, Some(params)))
 }
 
-/// Finds the only symbol file in a folder, or else in the folders in it. The folder may be that of an
-/// unpacked archive.
+/// Finds the only symbol file in a folder, or else in the folders in it. The folder may be that of
+/// an unpacked archive.
 pub(super) fn symbol_in(folder: &Path, of_archive: Option<&Path>) -> Result<PathBuf, String> {
     let said = of_archive.unwrap_or(folder).display();
     let files = nearest_files(folder).map_err(|words| format!("'{said}': {words}"))?;
