@@ -97,8 +97,7 @@ impl Int8Lstm {
         Int8Gemm::new(self.layers.rows(), k, self.level)
     }
 
-    /// Integers for one unit of a weight: one for each row of the gates, for all passes, as MXNet
-    /// has them.
+    /// Integers for one unit of a weight: one for each row of the gates, for all passes.
     fn weight_scales(&self, parameters: &[f32]) -> Vec<f32> {
         let mut largest = vec![0f32; self.layers.rows()];
         for pass in 0..self.layers.passes() {
