@@ -24,6 +24,7 @@ from test_serve_ends import command
 
 SHAPE = ("--shape", "-1,1,8,8")
 TOKEN = "a-token-of-the-tests"
+RUN_MXRT = "import sys; from mxrt.cli._main import main; sys.exit(main(sys.argv[1:]))"
 
 
 @pytest.fixture
@@ -115,6 +116,17 @@ def test_a_model_is_found_in_folders_and_archives_as_other_programs_wrote_them(t
             assert form != "named" or result.stdout.startswith("named: "), "after its folder"
     result = mxrt("serve", tmp_path / "plain/m.params", "--check", *SHAPE)
     assert result.returncode == 0 and result.stdout.startswith("m: "), result
+
+
+def test_an_archive_that_finds_no_room_names_the_folder_of_temporary_files(tmp_path) -> None:
+    archive = tmp_path / "model.tar.gz"
+    with tarfile.open(archive, "w:gz") as made:
+        for end in ("-symbol.json", "-0000.params"):
+            made.add(DIGITS / f"digits_cnn{end}", f"m{end}")
+    limited = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n{RUN_MXRT}"
+    done = run_python(limited, "serve", f"m={archive}", "--check", env={"TMPDIR": str(tmp_path)})
+    words = f"archives are unpacked in '{tmp_path}': free some space there, set TMPDIR to another folder"
+    assert done.returncode == 1 and words in done.stderr, done
 
 
 def test_a_folder_or_archive_without_one_model_says_what_it_has(tmp_path) -> None:

@@ -122,8 +122,16 @@ fn damaged(error: &io::Error) -> String {
 fn of_entry(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => damaged(error),
-        _ => error.to_string(),
+        _ => format!("{error}; {}", elsewhere()),
     }
+}
+
+/// Says where archives are unpacked, and how to choose another place.
+fn elsewhere() -> String {
+    format!(
+        "archives are unpacked in '{}': free some space there, set TMPDIR to another folder, or name an unpacked folder",
+        std::env::temp_dir().display()
+    )
 }
 
 /// Makes a new folder that other users cannot read.
@@ -138,11 +146,7 @@ fn new_folder() -> Result<PathBuf, String> {
             // An earlier process with the same id left the folder.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => {
-                return Err(format!(
-                    "it is unpacked in the folder for temporary files, '{}', where no folder can be made ({error}): \
-                     set TMPDIR to a folder that can be written, or name an unpacked folder",
-                    temporary.display()
-                ));
+                return Err(format!("no folder can be made for its files ({error}); {}", elsewhere()));
             }
             Ok(()) => return Ok(folder),
         }
