@@ -104,6 +104,11 @@ impl ServeConfig {
         self.change(|configuration| configuration.print())
     }
 
+    /// Formats all settings as JSON, with the source of each.
+    fn print_json(&self) -> PyResult<String> {
+        self.change(|configuration| configuration.print_json())
+    }
+
     /// Returns a warning if other machines can send requests and nothing checks them.
     fn warning(&self) -> PyResult<Option<String>> {
         self.change(|configuration| Ok(configuration.server.warning()))

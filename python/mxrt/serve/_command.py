@@ -144,7 +144,7 @@ def main(args: argparse.Namespace) -> int:
         args.set_logs.append("json")
     try:
         config = _from_arguments(args)
-        settings = config.print() if args.print_config else ""
+        settings = (config.print_json() if args.json else config.print()) if args.print_config else ""
     except (OSError, MXNetError) as error:
         return _failed(args, error, USAGE)
     if args.print_config:
@@ -294,9 +294,7 @@ def _print_settings(settings: str, config: Any, as_json: bool) -> int:
     except MXNetError as reason:
         error = _temporary.shown(str(reason))
     if as_json:
-        from ._settings import as_data
-
-        print_json({**as_data(settings), "batch": dict(batching), "error": error})
+        print_json({**json.loads(settings), "batch": dict(batching), "error": error})
         return GOOD
     for name, words in batching:
         print(f"# batch of {name}: {words}")

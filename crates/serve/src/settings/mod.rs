@@ -23,6 +23,7 @@ use crate::config::{Config, SageMaker};
 use crate::hooks::HookLoader;
 use crate::model::{ModelSettings, ModelSpec};
 use file::{EntryValue, FileEntry};
+use serde_json::json;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -348,20 +349,73 @@ impl Configuration {
     /// Formats all settings as an equivalent configuration file, with the source of each.
     pub fn print(&self) -> Result<String, String> {
         let mut to = String::new();
-        print(SERVER, &self.server, Scope::Server, &[&self.said], &mut to);
+        for (part, rows) in self.shown()? {
+            let _ = match part {
+                SettingsPart::Server => Ok(()),
+                SettingsPart::Models => writeln!(to, "\n# of all models"),
+                SettingsPart::Model(name) => writeln!(to, "\n[{MODELS}.{}]", value::name(name)),
+            };
+            for ShownSetting { key, value, by } in rows {
+                let _ = match value {
+                    Some(given) => writeln!(to, "{key} = {}  # {by}", given.toml()),
+                    None => writeln!(to, "# {key} is not set"),
+                };
+            }
+        }
+        Ok(to)
+    }
+
+    /// Formats all settings as JSON: `settings` of the server and of all models, and `models` by name.
+    /// Each has its value, null where it is not set, and its source.
+    pub fn print_json(&self) -> Result<String, String> {
+        let (mut settings, mut models) = (serde_json::Map::new(), serde_json::Map::new());
+        for (part, rows) in self.shown()? {
+            let rows = rows.into_iter().map(|ShownSetting { key, value, by }| {
+                let by = value.is_some().then_some(by);
+                (key.to_owned(), json!({ "value": value.map(|given| given.json()), "by": by }))
+            });
+            match part {
+                SettingsPart::Server | SettingsPart::Models => settings.extend(rows),
+                SettingsPart::Model(name) => drop(models.insert(name.to_owned(), rows.collect())),
+            }
+        }
+        Ok(json!({ "settings": settings, "models": models }).to_string())
+    }
+
+    /// Returns all settings with the source of each, part by part.
+    fn shown(&self) -> Result<Vec<(SettingsPart<'_>, Vec<ShownSetting>)>, String> {
         let mut of_all = ModelSettings::default();
         for said in &self.models.all {
             apply(MODEL, &mut of_all, said)?;
         }
-        let _ = writeln!(to, "\n# of all models");
-        print(MODEL, &of_all, Scope::Models, &[&self.models.all], &mut to);
+        let mut parts = vec![
+            (SettingsPart::Server, shown(SERVER, &self.server, Scope::Server, &[&self.said])),
+            (SettingsPart::Models, shown(MODEL, &of_all, Scope::Models, &[&self.models.all])),
+        ];
         for (name, said) in &self.models.one {
-            let settings = self.models.settings(name)?;
-            let _ = writeln!(to, "\n[{MODELS}.{}]", value::name(name));
-            print(MODEL, &settings, Scope::OneModel, &[&self.models.all, said], &mut to);
+            let rows = shown(MODEL, &self.models.settings(name)?, Scope::OneModel, &[&self.models.all, said]);
+            parts.push((SettingsPart::Model(name), rows));
         }
-        Ok(to)
+        Ok(parts)
     }
+}
+
+/// Part of a configuration.
+enum SettingsPart<'a> {
+    Server,
+    /// of all models
+    Models,
+    /// of the model with this name
+    Model(&'a str),
+}
+
+/// Setting as it is printed.
+struct ShownSetting {
+    key: &'static str,
+    /// none if it is not set
+    value: Option<Given>,
+    /// its source
+    by: String,
 }
 
 /// Parses lists and tables in TOML syntax that the environment or an option gives as one text.
@@ -375,9 +429,10 @@ fn structured(origin: &Origin, given: Given) -> Given {
     }
 }
 
-/// Writes the rows of this scope. The section of a model has all rows of models.
-fn print<C>(table: &'static [Setting<C>], of: &C, scope: Scope, said: &[&[GivenSetting]], to: &mut String) {
-    for row in table.iter().filter(|row| row.scope == scope || scope == Scope::OneModel) {
+/// Returns the settings of this scope. The section of a model has all settings of models.
+fn shown<C>(table: &'static [Setting<C>], of: &C, scope: Scope, said: &[&[GivenSetting]]) -> Vec<ShownSetting> {
+    let rows = table.iter().filter(|row| row.scope == scope || scope == Scope::OneModel);
+    rows.map(|row| {
         let by = said.iter().flat_map(|said| said.iter()).rfind(|said| said.key == row.key);
         let by = match by.map(|said| &said.origin) {
             None => "default".to_owned(),
@@ -385,11 +440,9 @@ fn print<C>(table: &'static [Setting<C>], of: &C, scope: Scope, said: &[&[GivenS
             Some(Origin::Program) => "program".to_owned(),
             Some(origin) => origin.name(row.key),
         };
-        let _ = match (row.show)(of) {
-            Some(given) => writeln!(to, "{} = {}  # {by}", row.key, given.toml()),
-            None => writeln!(to, "# {} is not set", row.key),
-        };
-    }
+        ShownSetting { key: row.key, value: (row.show)(of), by }
+    })
+    .collect()
 }
 
 /// Checks a name or version of a model, which is a segment of URLs.

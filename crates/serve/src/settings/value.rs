@@ -44,6 +44,19 @@ impl Given {
         }
     }
 
+    /// Returns the value as JSON.
+    pub(super) fn json(&self) -> serde_json::Value {
+        match self {
+            Given::Nothing => serde_json::Value::Null,
+            Given::Text(text) => text.as_str().into(),
+            Given::Integer(number) => (*number).into(),
+            Given::Float(number) => (*number).into(),
+            Given::Bool(truth) => (*truth).into(),
+            Given::List(items) => items.iter().map(Given::json).collect(),
+            Given::Table(items) => items.iter().map(|(key, value)| (key.clone(), value.json())).collect(),
+        }
+    }
+
     /// Formats the value as TOML.
     pub fn toml(&self) -> String {
         match self {
