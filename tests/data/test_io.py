@@ -136,7 +136,7 @@ def test_csviter_describes_its_batches_and_numbers_its_rows(mx, csv: Path, tmp_p
     ("arguments", "expected"),
     [
         ({"batch_size": 0}, "batch_size must be a positive number, not 0"),
-        ({}, "Required parameter batch_size of int (non-negative) is not presented"),
+        ({}, r"Required parameter batch_size of int \(non-negative\) is not presented"),
         ({"batch_size": 1, "data_shape": (2, 0)}, r"CSVIter: the shape \(2, 0\) must consist of positive numbers"),
         ({"batch_size": 1, "data_shape": "x"}, "Invalid Parameter format for data_shape expect Shape"),
         ({"batch_size": 1, "shuffle": True}, "Cannot find argument 'shuffle'"),
