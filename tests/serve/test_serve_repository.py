@@ -398,4 +398,4 @@ def test_an_archive_says_where_it_cannot_be_unpacked(mx, tmp_path: Path) -> None
     done = run(arguments, env={"TMPDIR": absent})
     assert done.returncode != 0
     said = done.stdout + done.stderr
-    assert f"'{absent}'" in said and "set TMPDIR to a folder that can be written" in said
+    assert f"'{absent}'" in said and "set TMPDIR to another folder" in said
