@@ -403,9 +403,9 @@ impl Configuration {
 /// Part of a configuration.
 enum SettingsPart<'a> {
     Server,
-    /// of all models
+    /// settings of all models
     Models,
-    /// of the model with this name
+    /// settings of the model with this name
     Model(&'a str),
 }
 
@@ -414,7 +414,7 @@ struct ShownSetting {
     key: &'static str,
     /// none if it is not set
     value: Option<Given>,
-    /// its source
+    /// source of the value
     by: String,
 }
 
