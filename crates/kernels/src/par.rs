@@ -135,8 +135,7 @@ pub fn par_chunks_mut_scratch<T: Send>(
 }
 
 /// Gives every thread one run of pieces of `chunk_len` elements, as [`Par::run_static`] divides
-/// them:
-/// `body(index of the first piece, run)`. A single piece runs directly.
+/// them: `body(index of the first piece, run)`. A single piece runs directly.
 pub fn par_static_mut<T: Send>(par: &dyn Par, out: &mut [T], chunk_len: usize, body: impl Fn(usize, &mut [T]) + Sync) {
     Pieces::new(out, chunk_len).run_static(par, &|first, run| {
         // SAFETY: `run_static` lends every piece of `out` once.

@@ -4,7 +4,7 @@ use crate::refusal::room;
 use crate::refusal::{Outcome, Refusal};
 use hyper::StatusCode;
 use mxrt_io::DataError;
-use mxrt_io::image::{Channels, decode, size};
+use mxrt_io::image::{Channels, decode, head};
 use mxrt_kernels::Serial;
 use mxrt_kernels::image::resize::{Interpolation, Resize};
 use mxrt_tensor::{DType, Shape, TensorType};
@@ -54,21 +54,6 @@ const BYTES_PER_PIXEL: usize = 7;
 /// until its last scan.
 const BYTES_PER_PROGRESSIVE_PIXEL: usize = 13;
 
-/// Returns the memory for each pixel of a file.
-fn bytes_per_pixel(file: &[u8]) -> usize {
-    let Some(mut rest) = file.strip_prefix(b"\xff\xd8") else { return BYTES_PER_PIXEL };
-    // Segments before the first scan: a mark, and a length that counts itself.
-    while let [0xff, mark, high, low, ..] = rest {
-        match mark {
-            0xc0 | 0xc1 => return BYTES_PER_PIXEL,
-            0xff => rest = &rest[1..],
-            _ if matches!(mark, 0xc2..=0xcf) && !matches!(mark, 0xc4 | 0xc8 | 0xcc) => break,
-            _ => rest = rest.get(2 + usize::from(u16::from_be_bytes([*high, *low]))..).unwrap_or_default(),
-        }
-    }
-    BYTES_PER_PROGRESSIVE_PIXEL
-}
-
 /// Returns the number of pixels of an image, or refuses too many.
 fn bounded([rows, columns]: [usize; 2], most: usize, what: &str) -> Result<usize, Refusal> {
     let pixels = rows.saturating_mul(columns);
@@ -112,10 +97,10 @@ impl Preprocess {
         if !matches!(dtype, DType::F32 | DType::U8) {
             return Err(Refusal::invalid("images become inputs of the types FP32 and UINT8 alone"));
         }
-        let from = size(file).map_err(|error| unreadable(&error))?;
-        let pixels = bounded(from, most, "the image has")?;
-        bounded(self.resized(from), most, "resized it would have")?;
-        charge(pixels.saturating_mul(bytes_per_pixel(file)))?;
+        let head = head(file).map_err(|error| unreadable(&error))?;
+        let pixels = bounded(head.size, most, "the image has")?;
+        bounded(self.resized(head.size), most, "resized it would have")?;
+        charge(pixels.saturating_mul(if head.progressive { BYTES_PER_PROGRESSIVE_PIXEL } else { BYTES_PER_PIXEL }))?;
         let channels = if self.grey { Channels::Grey } else { Channels::Rgb };
         let image = decode(file, channels).map_err(|error| unreadable(&error))?;
         let channels = self.channels();
@@ -183,17 +168,26 @@ impl Preprocess {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mxrt_io::image::{Format, Pixels, encode};
 
     #[test]
     fn progressive_jpegs_are_charged_for_their_coefficients() {
-        let jpeg = |mark: u8| [&b"\xff\xd8\xff\xe0\x00\x04ab\xff"[..], &[mark, 0, 3, 8]].concat();
-        for (mark, bytes) in [(0xc0, BYTES_PER_PIXEL), (0xc2, BYTES_PER_PROGRESSIVE_PIXEL)] {
-            assert_eq!(bytes_per_pixel(&jpeg(mark)), bytes);
-        }
-        assert_eq!(bytes_per_pixel(b"\x89PNG"), BYTES_PER_PIXEL);
-        assert_eq!(bytes_per_pixel(b"\xff\xd8\xff\xe0\xff\xff"), BYTES_PER_PROGRESSIVE_PIXEL, "unknown: the most");
+        let pixels = Pixels { height: 16, width: 16, channels: 3, values: vec![9; 768] };
+        let mut file = encode(&pixels, Format::Jpeg { quality: 90 }).expect("an image");
+        let first_charge = |file: &[u8]| {
+            let mut first = None;
+            let mut charge = |bytes: usize| {
+                first.get_or_insert(bytes);
+                Ok(())
+            };
+            let _ = Preprocess { size: [8, 8], ..Preprocess::default() }.run(file, DType::F32, 1 << 20, &mut charge);
+            first
+        };
+        assert_eq!(first_charge(&file), Some(256 * BYTES_PER_PIXEL));
+        let frame = file.windows(2).position(|mark| mark == [0xff, 0xc0]).expect("the frame");
+        file[frame + 1] = 0xc2;
+        assert_eq!(first_charge(&file), Some(256 * BYTES_PER_PROGRESSIVE_PIXEL));
     }
-    use mxrt_io::image::{Format, Pixels, encode};
 
     fn png(height: usize, width: usize, value: impl Fn(usize, usize, usize) -> u8) -> Vec<u8> {
         let values = (0..height * width * 3).map(|i| value(i / 3 / width, i / 3 % width, i % 3)).collect();

@@ -50,12 +50,23 @@ pub fn decode(file: &[u8], channels: Channels) -> Result<Pixels, DataError> {
     Ok(image)
 }
 
-/// Height and width of a JPEG or PNG file as its head says them, before a photograph is turned.
-pub fn size(file: &[u8]) -> Result<[usize; 2], DataError> {
+/// Facts in the head of an image file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ImageHead {
+    /// height and width, before a photograph is turned
+    pub size: [usize; 2],
+    /// whether it is a JPEG whose coefficients are kept until its last scan is read
+    pub progressive: bool,
+}
+
+/// Reads the head of a JPEG or PNG file.
+pub fn head(file: &[u8]) -> Result<ImageHead, DataError> {
+    let mut progressive = false;
     let (width, height) = match file {
         [0xff, 0xd8, ..] => {
             let mut decoder = JpegDecoder::new(ZCursor::new(file));
             decoder.decode_headers().map_err(|error| wrong(format!("JPEG: {error}")))?;
+            progressive = decoder.info().is_some_and(|info| !info.sof.is_sequential_dct());
             decoder.dimensions().ok_or_else(|| wrong("JPEG: it has no size".to_owned()))?
         }
         [0x89, b'P', b'N', b'G', ..] => {
@@ -65,12 +76,12 @@ pub fn size(file: &[u8]) -> Result<[usize; 2], DataError> {
         }
         _ => return Err(no_image(file)),
     };
-    Ok([height, width])
+    Ok(ImageHead { size: [height, width], progressive })
 }
 
 /// Height and width of the pixels that [`decode`] makes of a file, with its limits.
 pub fn upright_size(file: &[u8]) -> Result<[usize; 2], DataError> {
-    let [mut height, mut width] = size(file)?;
+    let [mut height, mut width] = head(file)?.size;
     check_size(width as u64, height as u64, file)?;
     if file.starts_with(&[0xff, 0xd8]) {
         let mut decoder = JpegDecoder::new(ZCursor::new(file));

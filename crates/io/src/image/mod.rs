@@ -4,7 +4,7 @@ mod decode;
 mod encode;
 mod orientation;
 
-pub use decode::{Channels, decode, size, upright_size};
+pub use decode::{Channels, ImageHead, decode, head, upright_size};
 pub use encode::{Format, encode};
 
 use crate::DataError;
@@ -107,7 +107,7 @@ mod tests {
             (b"version https://git-lfs.github.com/spec/v1\n", "neither JPEG nor PNG. It is a pointer of Git LFS"),
             (b"<!DOCTYPE html>", "neither JPEG nor PNG. It is HTML"),
         ] {
-            for error in [decode(file, Channels::Rgb).unwrap_err(), size(file).unwrap_err()] {
+            for error in [decode(file, Channels::Rgb).unwrap_err(), head(file).unwrap_err()] {
                 assert!(error.to_string().contains(words), "{error}");
             }
         }
