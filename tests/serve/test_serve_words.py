@@ -100,7 +100,7 @@ def test_a_model_is_found_in_folders_and_archives_as_other_programs_wrote_them(t
         "numbers": {"m-symbol.json": symbol, "m-0001.params": damaged, "m-12345.params": params},
         "plain": {"m-symbol.json": symbol, "m.params": params},
         "other": {"m-symbol.json": symbol, "weights.params": params},
-        "deep": {"export/1/m-symbol.json": symbol, "export/1/m-0000.params": params, ".git/m-symbol.json": b""},
+        "deep": {"_export/1/m-symbol.json": symbol, "_export/1/m-0000.params": params, ".git/m-symbol.json": b""},
         "nested": {"model_algo-1": inner.getvalue()},
     }
     for form, files in forms.items():

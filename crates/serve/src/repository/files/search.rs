@@ -9,6 +9,8 @@ const SHOWN: usize = 8;
 const DEPTH: usize = 4;
 /// Largest number of entries of folders that are searched.
 const MOST_ENTRIES: usize = 20_000;
+/// Folder that macOS adds to archives.
+const MACOS: &str = "__MACOSX";
 /// Ending of the symbol file of a predictor of GluonTS that is no model.
 const NETWORK: &str = "-network.json";
 
@@ -120,7 +122,8 @@ fn nearest_files(folder: &Path) -> Result<Vec<PathBuf>, String> {
                 if entries > MOST_ENTRIES {
                     return Err(format!("it has more than {MOST_ENTRIES} entries; name the symbol file of a model"));
                 }
-                let is_hidden = name_of(&path).starts_with(['.', '_']);
+                let name = name_of(&path);
+                let is_hidden = name.starts_with('.') || name.starts_with(MACOS);
                 if path.is_file() {
                     files.push(path);
                 } else if path.is_dir() && !path.is_symlink() && !is_hidden {
