@@ -8,7 +8,7 @@ import pickle
 import numpy as np
 import pytest
 
-from support import DIGITS, digits, in_threads, recorded
+from support import DIGITS, digits, in_threads
 
 
 def test_an_executor_of_smaller_shape_keeps_the_contents(mx) -> None:
@@ -80,22 +80,6 @@ def test_a_callback_hears_every_result(mx) -> None:
     executor.set_monitor_callback(None)
     executor.forward()
     assert heard == []
-
-
-def test_monitors_call_inputs_as_in_mxnet(mx) -> None:
-    from mxrt._watch import input_names
-
-    names = {name: own for name, own in recorded("monitors").items() if mx._mxrt.get_operator(name) is not None}
-    assert len(names) > 250 and names["Activation"] == ["input0"] and names["softmax"][0] == "data"
-    # An operator with more inputs than the recorded call had names the first ones alike.
-    wrong = {name: own for name, own in names.items() if input_names(name, len(own)) != own}
-    assert wrong == {}
-    heard: list[str] = []
-    symbol = mx.sym.Activation(mx.sym.concat(mx.sym.var("a"), mx.sym.var("b"), dim=0, name="c"), "relu", name="act")
-    executor = symbol.simple_bind(mx.cpu(), a=(1, 2), b=(1, 2))
-    executor.set_monitor_callback(lambda name, array: heard.append(name.decode()), monitor_all=True)
-    executor.forward()
-    assert heard == ["a", "c_arg0", "b", "c_arg1", "c_output", "act_input0", "act_output"]
 
 
 def test_a_monitor_collects_statistics_now_and_then(mx, caplog: pytest.LogCaptureFixture) -> None:

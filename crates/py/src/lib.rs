@@ -103,7 +103,7 @@ mod _mxrt {
     #[pymodule_export]
     use crate::sparse::{convert_into, from_parts, sparse_part, to_storage, zeroed_stored};
     #[pymodule_export]
-    use crate::symbol::{SymbolBase, create, group, load_json, set_max_nodes, variable};
+    use crate::symbol::{SymbolBase, create, group, load_json, set_max_nodes, variable, watched};
     #[pymodule_export]
     use crate::testing::{SimStream, sim_check, sim_fail, sim_pending, sim_reseed, sim_stream};
     #[pymodule_export]

@@ -5,6 +5,7 @@ use crate::operator::{attr_pairs, find};
 use crate::settable::Settable;
 use crate::{convert, errors, np_shape, runtime};
 use mxrt_engine::{DeviceId, DeviceKind, FailureKind, ForkSafeOnce, OpError};
+use mxrt_graph::symbol::{Listener, WatchedGraph, WatchedSource};
 use mxrt_graph::{GraphError, LoadOptions, NodeEntry, Symbol, TrainingScope, symbol};
 use mxrt_tensor::{DType, PartialShape, TensorType};
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyTypeError};
@@ -294,6 +295,27 @@ pub(crate) fn create<'py>(
     let graphs = graphs.into_iter().map(|symbol| symbol.get().symbol.clone()).collect();
     let made = Symbol::create_with_subgraphs(def, name, attr_map(Some(attrs))?, inputs, graphs);
     wrap(py, made.map_err(|e| errors::from_op(py, &e))?)
+}
+
+/// Whether a value is an input, else a result, and its place among those.
+type Source = (bool, usize);
+/// A graph that returns what all operators compute; name, operator and source of each value that a
+/// listener hears; sources of the results of the graph itself.
+type Watched<'py> = (Bound<'py, PyAny>, Vec<(String, &'static str, Source)>, Vec<Source>);
+
+/// Prepares a graph for a listener: the monitor of an executor, or the operator hook of a block.
+#[pyfunction]
+pub(crate) fn watched<'py>(symbol: &Bound<'py, SymbolBase>, hook: bool, inputs_too: bool) -> PyResult<Watched<'py>> {
+    let py = symbol.py();
+    let listener = if hook { Listener::Hook } else { Listener::Monitor };
+    let graph =
+        WatchedGraph::new(&symbol.get().symbol, listener, inputs_too).map_err(|error| errors::from_op(py, &error))?;
+    let source = |source| match source {
+        WatchedSource::Input(place) => (true, place),
+        WatchedSource::Result(place) => (false, place),
+    };
+    let values = graph.values.into_iter().map(|value| (value.name, value.operator, source(value.source))).collect();
+    Ok((wrap(py, graph.everything)?, values, graph.heads.into_iter().map(source).collect()))
 }
 
 /// One symbol with the outputs of several.

@@ -25,6 +25,4 @@ def call_and_show(graph: CompiledGraph, args: Sequence[NDArray], callback: Calla
         held = graph.every_input(args)
     given: dict[str, Any] = dict(zip(graph.order, held, strict=True))
     heads = show_operators(graph.symbol, given, callback, inputs_too)
-    if not heads:
-        return graph.call(args)
     return heads[0] if len(heads) == 1 else heads

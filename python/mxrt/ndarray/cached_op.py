@@ -81,8 +81,6 @@ class CachedOp:
 
         symbol = training_form(self.sym) if mode.training else self.sym
         made = show_operators(symbol, dict(zip(self.sym.list_inputs(), args, strict=True)), callback, monitor_all)
-        if not made:
-            return self._op(*args, out=out)
         if out is None:
             return made[0] if len(made) == 1 else made
         for target, array in zip(out if isinstance(out, (list, tuple)) else [out], made, strict=True):

@@ -6,20 +6,9 @@ use super::started::call_error;
 use crate::compile::flags::CachedOpFlags;
 use crate::compile::interrupt::Interrupter;
 use crate::compile::options::BuildOptions;
-use crate::symbol::{NodeEntry, Symbol};
+use crate::symbol::{Listener, Symbol, WatchedGraph, WatchedSource, WatchedValue};
 use mxrt_engine::{Engine, FailureKind, OpError};
 use mxrt_tensor::NDArray;
-use std::collections::HashMap;
-use std::sync::Arc;
-
-/// Source of a watched value.
-#[derive(Clone, Copy)]
-enum WatchedSource {
-    /// a variable, by its place among the inputs
-    Input(usize),
-    /// an operator, by the place among the results
-    Result(usize),
-}
 
 /// Computes a graph operator by operator and shows the results in between.
 ///
@@ -28,47 +17,16 @@ enum WatchedSource {
 pub struct Watch {
     op: CachedOp,
     inputs: Vec<String>,
-    /// names and sources of the values, in the order in which they are shown
-    shown: Vec<(String, WatchedSource)>,
+    shown: Vec<WatchedValue>,
 }
 
 impl Watch {
     /// Prepares a graph. With `all`, the inputs of operators are shown too.
     pub fn new(engine: &'static Engine, symbol: &Symbol, options: BuildOptions, all: bool) -> Result<Watch, OpError> {
-        let nodes = symbol.topo();
-        let (mut results, mut first) = (Vec::new(), HashMap::new());
-        for node in nodes.iter().filter(|node| !node.is_variable()) {
-            first.insert(Arc::as_ptr(node).addr(), results.len());
-            results.extend((0..node.num_outputs()).map(|i| NodeEntry::new(node.clone(), i)));
-        }
-        let everything = Symbol::from_entries(results);
-        let variables = everything.input_nodes();
-        let places: HashMap<usize, usize> =
-            variables.iter().enumerate().map(|(i, node)| (Arc::as_ptr(node).addr(), i)).collect();
-        let source = |entry: &NodeEntry| {
-            let node = Arc::as_ptr(&entry.node).addr();
-            match first.get(&node) {
-                Some(place) => Some(WatchedSource::Result(place + entry.index)),
-                None => places.get(&node).copied().map(WatchedSource::Input),
-            }
-        };
-        let mut shown = Vec::new();
-        for node in nodes.iter().filter(|node| !node.is_variable()) {
-            if all {
-                for (entry, input) in node.inputs.iter().zip(node.input_names()) {
-                    let Some(from) = source(entry) else { continue };
-                    if entry.node.is_variable() {
-                        shown.push((entry.node.name.clone(), from));
-                    }
-                    shown.push((format!("{}_{input}", node.name), from));
-                }
-            }
-            let outputs = (0..node.num_outputs()).map(|i| NodeEntry::new(node.clone(), i));
-            shown.extend(outputs.filter_map(|entry| Some((node.output_name(entry.index), source(&entry)?))));
-        }
-        let inputs = variables.iter().map(|node| node.name.clone()).collect();
-        let op = CachedOp::compile(engine, &everything, &CachedOpFlags::default(), options)?;
-        Ok(Watch { op, inputs, shown })
+        let graph = WatchedGraph::new(symbol, Listener::Monitor, all)?;
+        let inputs = graph.everything.list_inputs();
+        let op = CachedOp::compile(engine, &graph.everything, &CachedOpFlags::default(), options)?;
+        Ok(Watch { op, inputs, shown: graph.values })
     }
 
     /// Computes everything for the arrays of the variables, and shows name and array of each value.
@@ -86,10 +44,10 @@ impl Watch {
         let refs: Vec<&NDArray> = inputs.iter().collect();
         let started = self.op.call(&refs, None, &CallOptions::default(), &mut Interrupter::never())?;
         let results = started.arrays().map_err(call_error)?;
-        for (name, source) in &self.shown {
-            match *source {
-                WatchedSource::Input(place) => show(name, &inputs[place]),
-                WatchedSource::Result(place) => show(name, &results[place]),
+        for value in &self.shown {
+            match value.source {
+                WatchedSource::Input(place) => show(&value.name, &inputs[place]),
+                WatchedSource::Result(place) => show(&value.name, &results[place]),
             }
         }
         Ok(())
