@@ -3,39 +3,111 @@
 Threads of the engine never run Python code. They leave a number when an array is ready, and one
 thread, started at the first use, calls what belongs to the number. It is a daemon: what has not
 been called when the interpreter ends is not called.
+
+Where gevent or eventlet replace threads, callbacks run in a greenlet of the thread that asked for
+them: locks and events of these libraries belong to one thread.
 """
 
 from __future__ import annotations
 
+import _thread
+import collections
 import contextlib
 import itertools
 import os
 import sys
+import time
 from collections.abc import Callable, Generator
 from typing import Any, TypeVar
 
 from . import _mxrt
 from ._locks import fork_safe_lock
-from ._native import start_thread
+from ._native import local, patched, start_thread
 
 __all__ = ["Awaitable"]
+
+
+_Callback = Callable[[Any], object]
+
+
+def _call(callback: _Callback, array: Any) -> None:
+    try:
+        callback(array)
+    except SystemExit:
+        pass  # As in any thread that is not the main one.
+    except BaseException:
+        # A hook that raises ends no other callback.
+        with contextlib.suppress(BaseException):
+            sys.excepthook(*sys.exc_info())
+
+
+class _Relay:
+    """Calls callbacks in a greenlet of one thread. Only `hand` is called by another thread.
+
+    The greenlet looks for them by sleeping, which every library that replaces threads replaces as
+    well, and ends when no callback is due, since a greenlet that waits keeps its loop alive.
+    """
+
+    SHORTEST, LONGEST = 0.0002, 0.005
+
+    def __init__(self) -> None:
+        self._process = os.getpid()
+        self._ready: collections.deque[tuple[_Callback, Any]] = collections.deque()
+        self._due = 0
+
+    def expect(self) -> None:
+        """Counts a callback that will be handed over."""
+        self._due += 1
+        if self._due == 1:
+            _thread.start_new_thread(self._run, ())
+
+    def hand(self, callback: _Callback, array: Any) -> None:
+        """Hands over a callback whose array is ready."""
+        self._ready.append((callback, array))
+
+    def _run(self) -> None:
+        pause = self.SHORTEST
+        # No array becomes ready in a forked child, which has a copy of this greenlet.
+        while self._due and self._process == os.getpid():
+            if self._ready:
+                _call(*self._ready.popleft())
+                self._due -= 1
+                pause = self.SHORTEST
+            else:
+                time.sleep(pause)
+                pause = min(2 * pause, self.LONGEST)
 
 
 class _Notifier:
     def __init__(self) -> None:
         self._lock = fork_safe_lock()
         self._numbers = itertools.count(1)
-        self._waiting: dict[int, tuple[Callable[[Any], object], Any]] = {}
+        self._waiting: dict[int, tuple[Callable[[_Callback, Any], None], _Callback, Any]] = {}
         self._started = False
+        self._of_thread = local()
 
-    def add(self, array: Any, callback: Callable[[Any], object]) -> None:
+    def add(self, array: Any, callback: _Callback) -> None:
+        """Has a function called in the thread of this object, whose locks are the system's."""
+        self._add(array, callback, _call)
+
+    def add_of_user(self, array: Any, callback: _Callback) -> None:
+        """Has a function called where its locks and events work."""
+        if not patched():
+            return self._add(array, callback, _call)
+        relay: _Relay | None = getattr(self._of_thread, "relay", None)
+        if relay is None:
+            relay = self._of_thread.relay = _Relay()
+        self._add(array, callback, relay.hand)
+        return relay.expect()
+
+    def _add(self, array: Any, callback: _Callback, call: Callable[[_Callback, Any], None]) -> None:
         with self._lock:
             number = next(self._numbers)
             if not self._started:
                 # Raises when the system has no more threads: the next call tries again.
                 start_thread(self._run, name="mxrt-notifier")
                 self._started = True
-            self._waiting[number] = (callback, array)
+            self._waiting[number] = (call, callback, array)
         _mxrt.notify_when_ready(array, number)
 
     def _run(self) -> None:
@@ -43,18 +115,8 @@ class _Notifier:
             for number in _mxrt.next_notices():
                 entry = self._waiting.pop(number, None)
                 if entry is not None:
-                    self._call(*entry)
-
-    @staticmethod
-    def _call(callback: Callable[[Any], object], array: Any) -> None:
-        try:
-            callback(array)
-        except SystemExit:
-            pass  # As in any thread that is not the main one.
-        except BaseException:
-            # A hook that raises ends no other callback.
-            with contextlib.suppress(BaseException):
-                sys.excepthook(*sys.exc_info())
+                    call, callback, array = entry
+                    call(callback, array)
 
 
 # Awaits of arrays that were ready, and how many of them pass before one lets the event loop run
@@ -93,12 +155,13 @@ class Awaitable:
         or has failed.
 
         It is called in a thread of its own that serves all callbacks one after the other: keep it
-        short. Reading the array there does not wait, and raises if the array failed. An exception
-        it raises is printed.
+        short. Where gevent or eventlet replace threads, it is called in a greenlet of the thread
+        that called this method. Reading the array there does not wait, and raises if the array
+        failed. An exception it raises is printed.
         """
         if not callable(fn):
             raise TypeError(f"add_done_callback: expected a function of the array, not {type(fn).__name__}")
-        _notifier.add(self, fn)
+        _notifier.add_of_user(self, fn)
 
     def cancel(self) -> None:
         """Gives up what was pushed to write the array and has not started.
@@ -135,7 +198,7 @@ class Awaitable:
                 except RuntimeError:
                     pass  # The loop was closed meanwhile: no coroutine awaits any more.
 
-            self.add_done_callback(arrived)
+            _notifier.add(self, arrived)
             try:
                 yield from future.__await__()
             except asyncio.CancelledError:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, cast
 if TYPE_CHECKING:
     import socket
 
-__all__ = ["RLock", "SimpleQueue", "allocate_lock", "get_ident", "patched", "socketpair", "start_thread"]
+__all__ = ["RLock", "SimpleQueue", "allocate_lock", "get_ident", "local", "patched", "socketpair", "start_thread"]
 
 
 def _own_copy() -> Any:
@@ -36,6 +36,7 @@ _own = _own_copy()
 RLock: Callable[[], Any] = _own.RLock
 allocate_lock: Callable[[], Any] = _own.allocate_lock
 get_ident: Callable[[], int] = _own.get_ident
+local: Callable[[], Any] = _own._local
 SimpleQueue = _queue.SimpleQueue
 
 

@@ -23,8 +23,8 @@ class _Everything:
         self._op = _mxrt.CachedOp(everything, {})
 
     def compute(self, given: Mapping[str, NDArray]) -> Callable[[tuple[bool, int]], NDArray]:
-        """Computes everything for the arrays of the variables. Returns a function that finds a value
-        by its source.
+        """Computes everything for the arrays of the variables; returns what finds a value by its
+        source.
         """
         inputs = [given[name] for name in self._inputs]
         made = self._op(*inputs)

@@ -16,7 +16,7 @@ PATCHES = {
     "eventlet": "import eventlet; eventlet.monkey_patch(); from eventlet import sleep, spawn",
 }
 PRELUDE = """
-import asyncio, os
+import asyncio, os, queue, threading
 import numpy as np
 
 def finished(greenlet):
@@ -44,6 +44,20 @@ def called_back():
 """
 CALLS = {
     "add_done_callback": "assert called_back() == (64, 64)",
+    "an event that a callback sets": """
+        done, answers = threading.Event(), queue.Queue()
+        array = mx.nd.dot(mx.nd.ones((600, 600)), mx.nd.ones((600, 600)))
+        array.add_done_callback(lambda _: done.set())
+        array.add_done_callback(answers.put)
+        done.wait()
+        assert answers.get().shape == (600, 600)
+    """,
+    "a callback that waits": """
+        first, second = threading.Event(), threading.Event()
+        mx.nd.ones((2,)).add_done_callback(lambda _: (first.wait(), second.set()))
+        spawn(first.set)
+        second.wait()
+    """,
     "await": """
         async def main():
             return (await mx.nd.dot(mx.nd.ones((600, 600)), mx.nd.ones((600, 600)))).shape
@@ -81,10 +95,13 @@ CALLS = {
     "fork": """
         doubling()
         assert called_back() == (64, 64) and doubled() == [2, 2, 2]
+        done = threading.Event()
+        mx.nd.dot(mx.nd.ones((600, 600)), mx.nd.ones((600, 600))).add_done_callback(lambda _: done.set())
         child = os.fork()
         if child == 0:
             os._exit(7 if called_back() == (64, 64) and doubled() == [2, 2, 2] else 1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        done.wait()
     """,
 }
 

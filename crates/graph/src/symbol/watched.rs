@@ -122,7 +122,7 @@ const NAMED_OUTPUTS: &[&str] = &[
     "softmin",
 ];
 
-/// Who is told the values inside a graph.
+/// Kind of callback that is told the values inside a graph.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Listener {
     /// the monitor of an executor
@@ -146,7 +146,7 @@ pub struct WatchedValue {
     pub name: String,
     /// operator whose input or output it is
     pub operator: &'static str,
-    /// where the value comes from
+    /// source of the value
     pub source: WatchedSource,
 }
 
