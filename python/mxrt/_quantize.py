@@ -154,9 +154,17 @@ def _batches_of(data: Any) -> list[list[NDArray]]:
         raise MXNetTypeError(f"data must be an array or an iterable of batches, not {type(data)}")
     batches = []
     for batch in data:
-        arrays = [*batch.data, *(batch.label or [])] if hasattr(batch, "data") and hasattr(batch, "label") else batch
-        arrays = list(arrays) if isinstance(arrays, list | tuple) else [arrays]
-        batches.append([one if isinstance(one, NDArray) else ndarray.array(one) for one in arrays])
+        padding = 0
+        if hasattr(batch, "data") and hasattr(batch, "label"):
+            # Iterators fill the last batch with samples that are there already.
+            arrays, padding = [*batch.data, *(batch.label or [])], getattr(batch, "pad", None) or 0
+        else:
+            arrays = list(batch) if isinstance(batch, list | tuple) else [batch]
+        arrays = [one if isinstance(one, NDArray) else ndarray.array(one) for one in arrays]
+        if padding == 0:
+            batches.append(arrays)
+        elif padding < arrays[0].shape[0]:
+            batches.append([one[:-padding] for one in arrays])
     if not batches:
         raise MXNetValueError("data gave no batch; give at least one batch of samples like those of later requests")
     return batches
@@ -219,6 +227,16 @@ def _layers_in(node: Node) -> list[str]:
     return inner or [node.name]
 
 
+def _check_labels(labels: Array, classes: int) -> None:
+    wrong = np.flatnonzero(~((labels >= 0) & (labels < classes) & (labels == np.floor(labels))))
+    if wrong.size:
+        place = int(wrong[0])
+        raise MXNetValueError(
+            f"label {place} is {labels[place]}, which is no class of the model: expected whole numbers from 0 to "
+            f"{classes - 1}"
+        )
+
+
 class _Search:
     """Ranges of a float32 model, and quantized models made with them."""
 
@@ -241,6 +259,8 @@ class _Search:
         self.measure = ("agreement" if labels is None else "accuracy") if classes else "likeness"
         if labels is not None and not classes:
             raise MXNetValueError(f"labels need a model of classes; its output has shape {first.shape}")
+        if labels is not None:
+            _check_labels(labels, first.shape[-1])
         self.before = self.score(model)
         _, self.names = self._quantized_symbol([])
         self.able = self._able()
