@@ -50,15 +50,18 @@ fn steps(symbol: &Symbol, inputs: &[NDArray]) -> Vec<String> {
 
 #[test]
 fn heads_are_read_and_written_where_layers_store_them() {
-    let sizes = [21, 3, 16];
-    let x = var("data");
-    let [q, k, v] = ["q", "k", "v"].map(|name| split_heads(name, &dense(name, &x, 48), sizes));
-    let scaled = apply("_mul_scalar", "scaled", &[("scalar", "0.25")], &[&q]);
-    let joined = join_heads(&values(&softmax(&scores(&scaled, &k)), &v), sizes);
-    let net = dense("o", &joined, 48);
-    for batch in [1, 2] {
-        let inputs = inputs_for(&net, &[("data", &[batch, 21, 48])]);
-        assert_eq!(steps(&net, &inputs), ["_fused_attention 1", "FullyConnected 4"], "batch {batch}");
+    for sizes in [[21, 3, 16], [5, 2, 1], [1, 3, 16], [1, 1, 1]] {
+        let [time, heads, dim] = sizes;
+        let width = heads * dim;
+        let x = var("data");
+        let [q, k, v] = ["q", "k", "v"].map(|name| split_heads(name, &dense(name, &x, width), sizes));
+        let scaled = apply("_mul_scalar", "scaled", &[("scalar", "0.25")], &[&q]);
+        let joined = join_heads(&values(&softmax(&scores(&scaled, &k)), &v), sizes);
+        let net = dense("o", &joined, width);
+        for batch in [1, 2] {
+            let inputs = inputs_for(&net, &[("data", &[batch, time, width])]);
+            assert_eq!(steps(&net, &inputs), ["_fused_attention 1", "FullyConnected 4"], "{sizes:?}, batch {batch}");
+        }
     }
 }
 

@@ -51,7 +51,15 @@ fn what_repeats_over_images_joins_the_loop_and_keeps_its_bits_for_any_number_of_
     // With something before and behind, so that the loop also overwrites what it reads.
     let between = apply("softmax", "before", &[("axis", "1")], &[&var("data")]);
     let between = apply("softmax", "behind", &[("axis", "1")], &[&chain(&between)]);
-    for shape in [&[1, 20, 50, 47][..], &[3, 20, 33, 41], &[3, 20, 9], &[1, 5, 3], &[2, 7, 3, 5, 6], &[2, 20, 1, 1]] {
+    for shape in [
+        &[1, 20, 50, 47][..],
+        &[3, 20, 33, 41],
+        &[3, 20, 9],
+        &[1, 5, 3],
+        &[2, 7, 3, 5, 6],
+        &[2, 20, 1, 1],
+        &[1, 20, 1, 1],
+    ] {
         for (symbol, steps) in [(chain(&var("data")), 1), (between.clone(), 3)] {
             let inputs = inputs_of(&symbol, shape, shape);
             let text = plan_text(&symbol, &inputs);
@@ -159,4 +167,13 @@ fn what_repeats_is_not_overwritten_even_where_it_is_as_large_as_the_result() {
     let text =
         check(&apply("softmax", "out", &[], &[&apply("broadcast_mul", "m", &[], &[&x, &small])]), &[1, 20, 1, 1]);
     assert!(text.contains("_fused_elementwise"), "{text}");
+}
+
+#[test]
+fn slopes_of_one_image_are_not_taken_for_an_image() {
+    for shape in [&[1, 4][..], &[1, 1], &[1, 4, 1], &[1, 4, 1, 1]] {
+        let slopes = apply("LeakyReLU", "p", &[("act_type", "prelu")], &[&var("data")]);
+        check(&slopes, shape);
+        check(&apply("tanh", "t", &[], &[&slopes]), shape);
+    }
 }

@@ -105,6 +105,12 @@ impl OpTest {
         self.input(DType::U8, &shape, values)
     }
 
+    /// Gives an input of bool.
+    pub fn bools(self, shape: &[usize], values: &[bool]) -> OpTest {
+        let bytes: Vec<u8> = values.iter().map(|v| u8::from(*v)).collect();
+        self.input(DType::Bool, shape, &bytes)
+    }
+
     /// Gives the output of another operator as an input.
     pub fn array(mut self, array: Array) -> OpTest {
         self.inputs.push(array);

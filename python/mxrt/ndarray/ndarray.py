@@ -518,6 +518,18 @@ def is_sparse(value: Any) -> bool:
     return hasattr(value, "toarray") and hasattr(value, "nnz") and hasattr(value, "format")
 
 
+def numbers(values: Any, name: str) -> np.ndarray[Any, Any]:
+    """A numpy array of Python numbers. Whole numbers that the type does not have wrap around: numpy
+    did so at MXNet's time, and raises OverflowError today.
+    """
+    try:
+        return np.array(values, dtype=name, order="C")
+    except OverflowError:
+        found = np.array(values)
+        whole = found.astype(np.int64) if found.dtype.kind == "f" else found
+        return whole.astype(name, order="C")
+
+
 def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray:
     """A new array with the values of `source_array`: a list, number, numpy array or NDArray.
 
@@ -550,7 +562,7 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
         return sparse_array(source_array, ctx, dtype)
     else:
         try:
-            values = np.array(source_array, dtype=name, order="C")
+            values = numbers(source_array, name)
         except MemoryError:
             raise
         except Exception as error:

@@ -229,7 +229,8 @@ def binary(name: str, operator: str | None = None, reflected: str | None = None)
                 return of_numbers(x1, x2)
             return call(scalar, (x1,), _scalar(x1, x2), out)
         if is_number(x1):
-            return call(from_left, (x2,), _scalar(x2, x1), out)
+            # A whole number on the left of a symbol counts as none, as in MXNet.
+            return call(from_left, (x2,), _scalar(x2, float(x1)), out)
         return call(operator, (x1, x2), None, out)
 
     return _named(function, name, _doc(operator))

@@ -144,9 +144,6 @@ class NumpyMethods(NDArray):
         def __pow__(self, other: Any, modulo: Any = None, /) -> Any: ...
         def __rpow__(self, other: Any, modulo: Any = None, /) -> Any: ...
 
-    def __ipow__(self, other: Any, modulo: Any = None) -> Any:
-        return _functions().power(self, other, out=self)
-
     def __matmul__(self, other: Any) -> Any:
         return _functions().matmul(self, other)
 

@@ -13,7 +13,7 @@ from ..base import MXNetValueError, dtype_name, is_number, no_training, warn
 from ..context import Context, current_context
 from ..ndarray import NDArray
 from ..ndarray import _indexing as indexing
-from ..ndarray.ndarray import _empty
+from ..ndarray.ndarray import _empty, numbers
 from ..ndarray.ndarray import array as _legacy_array
 from . import _keys
 from ._methods import NumpyMethods
@@ -330,7 +330,7 @@ def array(object: Any, dtype: Any = None, ctx: Context | None = None) -> ndarray
     if getattr(getattr(object, "dtype", None), "kind", "") == "c":
         raise TypeError("array: complex numbers have no element type; pass the real or the imaginary part")
     try:
-        values = onp.array(_plain(object), dtype=name, order="C")
+        values = numbers(_plain(object), name)
     except MemoryError:
         raise
     except Exception as error:

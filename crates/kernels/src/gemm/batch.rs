@@ -205,7 +205,8 @@ impl MatricesMut<'_> {
     /// If the array ends before the last matrix, or elements belong to two rows.
     pub(crate) fn check(&self, name: &str, batch: [usize; 2], rows: usize, columns: usize) {
         check(name, self.at.len(batch, rows, columns), self.data.len());
-        let separate = self.at.column == 1 && self.at.is_disjoint(batch, rows, columns);
+        let contiguous = self.at.column == 1 || columns == 1;
+        let separate = contiguous && self.at.is_disjoint(batch, rows, columns);
         assert!(separate, "rows of {name} must be contiguous and apart from each other, but are at {:?}", self.at);
     }
 }

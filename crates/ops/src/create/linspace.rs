@@ -16,7 +16,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     attrs: &[
         AttrDef::required("start", AttrKind::Float, "First value.").wide(),
         AttrDef::required("stop", AttrKind::Float, "End of the range.").wide(),
-        AttrDef::required("num", AttrKind::IntFrom(1), "Number of values."),
+        AttrDef::required("num", AttrKind::IntFrom(0), "Number of values."),
         AttrDef::new("endpoint", AttrKind::Bool, "True", "Whether stop is the last value."),
         CTX,
         DTYPE,

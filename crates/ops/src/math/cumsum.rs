@@ -19,7 +19,7 @@ pub static OPS: &[OpDef] = &[OpDef {
             "dtype",
             AttrKind::OptDType(&["float16", "float32", "float64", "int32", "int64", "int8"]),
             "None",
-            "dtype of the result; that of the input if not given.",
+            "dtype of the result; if not given that of the input, and int64 for bool.",
         ),
     ],
     infer_shape: |shapes| match shapes.attrs.opt_int("axis") {
@@ -30,6 +30,7 @@ pub static OPS: &[OpDef] = &[OpDef {
         },
     },
     infer_dtype: |dtypes| match dtypes.attrs.opt_dtype("dtype").or(dtypes.inputs[0]) {
+        Some(DType::Bool) => dtypes.set_output(0, DType::I64),
         Some(dtype) => dtypes.set_output(0, dtype),
         None => Ok(()),
     },
@@ -56,7 +57,9 @@ fn bind_sums(split: [usize; 3], signature: &Signature<'_>) -> BoundKernel {
             Ok(())
         })));
     }
-    check_numeric(from)?;
+    if from != DType::Bool {
+        check_numeric(from)?;
+    }
     if to == DType::F16 {
         // Sums of half precision are made in single precision, and each is rounded once.
         return Ok(kernel_fn(signature, move |call| {
@@ -83,6 +86,7 @@ pub(crate) fn converted<T: Element>(call: &KernelCall<'_, '_>, dtype: DType) -> 
 #[cfg(test)]
 mod tests {
     use crate::testing::{OpTest, f16s};
+    use mxrt_tensor::DType;
 
     #[test]
     fn half_precision_is_summed_in_single_precision() {
@@ -90,5 +94,11 @@ mod tests {
         assert_eq!([sums[0], sums[2047], sums[4095]], [1.0, 2048.0, 4096.0]);
         let whole = OpTest::new("cumsum").attr("dtype", "float16").i32([4096], &vec![1; 4096]);
         assert_eq!(f16s(&whole.run(), [4096])[4095], 4096.0);
+    }
+
+    #[test]
+    fn bool_is_counted() {
+        let counts = OpTest::new("cumsum").bools(&[4], &[true, false, true, true]).run();
+        assert_eq!((counts.tensor.dtype, counts.values::<i64>()), (DType::I64, vec![1, 1, 2, 3]));
     }
 }

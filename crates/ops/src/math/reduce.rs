@@ -6,7 +6,7 @@ use mxrt_engine::OpError;
 use mxrt_kernels::Element;
 use mxrt_kernels::reduce::{Reduction, reduce};
 use mxrt_kernels::strides::{broadcast, contiguous};
-use mxrt_tensor::{PartialShape, Shape};
+use mxrt_tensor::{DType, PartialShape, Shape};
 use smallvec::SmallVec;
 
 const ATTRS: &[AttrDef] = &[
@@ -121,6 +121,9 @@ pub(crate) fn bind_reduction(
     if extreme && signature.outputs[0].shape.size() > 0 && shape.size() == 0 {
         return Err(without_elements(shape));
     }
+    if signature.inputs[0].dtype == DType::Bool {
+        return Ok(reduction_of_bool(reduction, reduced, signature));
+    }
     dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
         let (x, out) = (&call.inputs[0], elements_mut(&mut call.outputs[0])?);
         let (values, shape) = (elements::<T>(x)?, x.shape);
@@ -132,9 +135,42 @@ pub(crate) fn bind_reduction(
     })))
 }
 
+/// A reduction to bool: MXNet adds bool to bool, so a sum is whether anything is true, and a product
+/// whether everything is.
+fn reduction_of_bool(reduction: Reduction, reduced: Reduced, signature: &Signature<'_>) -> Box<dyn Kernel> {
+    let everything = matches!(reduction, Reduction::Prod | Reduction::NanProd | Reduction::Min);
+    kernel_fn(signature, move |call| {
+        let (x, out) = (&call.inputs[0], elements_mut::<u8>(&mut call.outputs[0])?);
+        if x.len() == 0 {
+            out.fill(u8::from(everything));
+            return Ok(());
+        }
+        let fold = if everything { Reduction::Min } else { Reduction::Max };
+        reduce(call.par, fold, elements::<u8>(x)?, x.shape, &reduced, out);
+        Ok(())
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use crate::testing::{OpTest, f16s, f32s};
+    use mxrt_tensor::DType;
+
+    #[test]
+    fn sums_of_bool_are_whether_anything_is_true_and_products_whether_all_is() {
+        let of = |op: &str| {
+            let rows = OpTest::new(op).attr("axis", "1").bools(&[3, 2], &[true, true, false, true, false, false]).run();
+            assert_eq!(rows.tensor.dtype, DType::Bool, "{op}");
+            rows.values::<u8>()
+        };
+        for op in ["sum", "mean", "nansum", "max", "norm"] {
+            assert_eq!(of(op), [1, 1, 0], "{op}");
+        }
+        for op in ["prod", "nanprod", "min"] {
+            assert_eq!(of(op), [1, 0, 0], "{op}");
+        }
+        assert_eq!(OpTest::new("prod").attr("axis", "1").bools(&[2, 0], &[]).run().values::<u8>(), [1, 1]);
+    }
 
     fn of(op: &str, attrs: &[(&str, &str)]) -> OpTest {
         let x: Vec<f32> = (1..=6).map(|v| v as f32).collect();

@@ -13,8 +13,8 @@ use mxrt_tensor::DType;
 enum BinaryTypes {
     /// any two; the wider one is that of the result
     Promoted,
-    /// two of one type, or a float with anything
-    FloatPromoted,
+    /// any two but bool alone; the wider one is that of the result
+    Numbers,
     /// a float with numbers that are no floats, or two of one type; whole numbers give float32
     Quotient,
     /// two of one type
@@ -38,8 +38,8 @@ impl BinaryTypes {
         let (float, number) = (a.is_float() || b.is_float(), a != DType::Bool);
         match self {
             BinaryTypes::Promoted => promoted(a, b).map(|dtype| (dtype, dtype)).ok_or_else(|| mixed(a, b)),
-            BinaryTypes::FloatPromoted if float => BinaryTypes::Promoted.of(a, b),
-            BinaryTypes::FloatPromoted | BinaryTypes::Same => only(number, "numbers"),
+            BinaryTypes::Numbers if a != b => BinaryTypes::Promoted.of(a, b),
+            BinaryTypes::Numbers | BinaryTypes::Same => only(number, "numbers"),
             BinaryTypes::Quotient if a != b && (a.is_float() == b.is_float()) => Err(mixed(a, b)),
             BinaryTypes::Quotient if float => BinaryTypes::Promoted.of(a, b),
             BinaryTypes::Quotient => Ok((DType::F32, DType::F32)),
@@ -75,10 +75,10 @@ macro_rules! operators {
 }
 operators! {
     "_npi_add" Add Promoted ["lhs" "rhs"] "the sum"
-    "_npi_subtract" Sub FloatPromoted ["lhs" "rhs"] "the difference"
+    "_npi_subtract" Sub Numbers ["lhs" "rhs"] "the difference"
     "_npi_multiply" Mul Promoted ["lhs" "rhs"] "the product"
     "_npi_true_divide" Div Quotient ["lhs" "rhs"] "the quotient; that of whole numbers is float32"
-    "_npi_mod" Mod FloatPromoted ["lhs" "rhs"] "the remainder with the sign of the divisor, 0 where that is 0"
+    "_npi_mod" Mod Numbers ["lhs" "rhs"] "the remainder with the sign of the divisor, 0 where that is 0"
     "_npi_power" Power Promoted ["lhs" "rhs"] "the left to the power of the right"
     "_npi_copysign" Copysign Same ["lhs" "rhs"] "the magnitude of the left with the sign of the right"
     "_npi_ldexp" Ldexp Same ["lhs" "rhs"] "the left times 2 to the power of the right"

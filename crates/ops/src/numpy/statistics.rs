@@ -95,8 +95,8 @@ fn kept_shape(shape: &[usize], reduced: &[bool]) -> Vec<usize> {
 
 const AVERAGE: OpDef = OpDef {
     name: "_npi_average",
-    doc: "The average over axes, with weights if there are any, and the sum of the weights. Weights \
-          have the shape of the data, or belong to the elements along the one axis.",
+    doc: "The average over axes, with weights if there are any, and the sum of the weights; of whole \
+          numbers truncated. Weights have the shape of the data, or belong to the elements along the one axis.",
     inputs: Inputs::ByAttrs(|attrs| if attrs.bool("weighted") { &["a", "weights"] } else { &["a"] }),
     attrs: &[
         AXIS,
@@ -120,12 +120,7 @@ const AVERAGE: OpDef = OpDef {
             None => shapes.set_output(1, left),
         }
     },
-    infer_dtype: |dtypes| {
-        dtypes.uniform(&["a", "weights"]).and_then(|()| match dtypes.inputs[0] {
-            Some(dtype) if !dtype.is_float() => Err(unsupported_dtype(dtype, "floating-point numbers")),
-            _ => Ok(()),
-        })
-    },
+    infer_dtype: |dtypes| dtypes.uniform(&["a", "weights"]),
     bind: bind_average,
     ..OpDef::BASE
 };
@@ -149,7 +144,7 @@ fn bind_average(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let shape = signature.inputs[0].shape.clone();
     let reduced = reduced_axes(attrs, shape.len())?;
     let count = counted(&shape, &reduced) as f64;
-    check_float(signature.inputs[0].dtype)?;
+    check_numeric(signature.inputs[0].dtype)?;
     if !attrs.bool("weighted") {
         return Ok(kernel_fn(signature, move |call| {
             let mut out = vec![0.0f64; call.outputs[0].len()];

@@ -27,6 +27,9 @@ impl Elementwise {
     /// `whole`; None if a chain cannot read it.
     pub fn broadcast(&self, operand: usize, shape: &[usize], whole: &[usize]) -> Option<OperandBroadcast> {
         // Axes are matched from the last one, but for those of PReLU's slopes.
+        if shape == whole {
+            return Some(OperandBroadcast::Whole);
+        }
         let expanded;
         let shape = match operand == 1 && *self == Elementwise::Binary(Binary::Prelu) {
             true => {
@@ -35,9 +38,6 @@ impl Elementwise {
             }
             false => shape,
         };
-        if shape == whole {
-            return Some(OperandBroadcast::Whole);
-        }
         let [images, channels, _, ..] = *whole else { return None };
         let missing = whole.len().checked_sub(shape.len())?;
         let extent = |axis: usize| axis.checked_sub(missing).and_then(|axis| shape.get(axis)).copied().unwrap_or(1);
@@ -202,6 +202,7 @@ mod tests {
             [repeated(0, 1), repeated(0, 0)]
         );
         assert_eq!([prelu.broadcast(0, &[20], whole), prelu.broadcast(1, &[5], whole)], [None, None]);
+        assert_eq!(prelu.broadcast(1, &[4], &[1, 4, 1, 1]), repeated(0, 1), "as many elements, but another shape");
         assert_eq!(mul.broadcast(1, &[1, 20], &[3, 20]), None, "no images");
     }
 
