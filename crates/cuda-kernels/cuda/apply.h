@@ -24,7 +24,7 @@ template <class T> DEVICE T rint_down(T x) {
 template <class T> DEVICE T modulo(T a, T b) {
     if (b == 0) return 0;
     T r = m_fmod(a, b);
-    return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+    return (a < 0) == (b < 0) ? r : r + (r == 0 ? T(0) : b);
 }
 
 // As C converts on the host; what the type has no number for becomes the lowest of 32 or 64 bits.

@@ -313,13 +313,17 @@ pub fn least_common_multiple(a: i64, b: i64) -> i64 {
     a.unsigned_abs().checked_div(divisor).map_or(0, |times| times.wrapping_mul(b.unsigned_abs()) as i64)
 }
 
-/// MXNet's `mod`: the sign follows the divisor, and x mod 0 is 0.
+/// MXNet's `mod`: the sign follows the divisor, and x mod 0 is 0. A remainder of zero is positive where
+/// the signs differ.
 pub fn modulo(a: f64, b: f64) -> f64 {
     if b == 0.0 {
         return 0.0;
     }
     let r = a % b;
-    if r != 0.0 && (r < 0.0) != (b < 0.0) { r + b } else { r }
+    match (a < 0.0) == (b < 0.0) {
+        true => r,
+        false => r + if r == 0.0 { 0.0 } else { b },
+    }
 }
 
 #[cfg(test)]
