@@ -181,7 +181,13 @@ pub(super) struct TileArgs<'a> {
     pub signed: bool,
 }
 
-impl TileArgs<'_> {
+impl<'a> TileArgs<'a> {
+    /// The same operands for some of the rows.
+    #[cfg(target_arch = "x86_64")]
+    pub fn with_starts(&self, starts: &'a [usize]) -> TileArgs<'a> {
+        TileArgs { starts, ..*self }
+    }
+
     pub fn segments(&self) -> &[usize] {
         self.windows.segments
     }

@@ -10,6 +10,8 @@ pub(super) use depthwise::{MOST_TAPS, depthwise_vnni};
 
 /// Bytes of the weights of a group of a panel.
 const LINE: usize = GROUP * PANEL;
+/// Rows of a tile of one or two panels.
+const HIGH_ROWS: usize = 2 * ROWS;
 /// Rows that share the registers of AVX2.
 const AVX2_ROWS: usize = 2;
 
@@ -26,12 +28,28 @@ pub(super) unsafe fn vnni(x: &TileArgs<'_>, end: TileEnd<'_, '_>) {
             (1, 2) => vnni_tiles::<1, 2>(x, end),
             (1, 3) => vnni_tiles::<1, 3>(x, end),
             (1, PANELS) => vnni_tiles::<1, PANELS>(x, end),
-            (_, 1) => vnni_tiles::<ROWS, 1>(x, end),
-            (_, 2) => vnni_tiles::<ROWS, 2>(x, end),
+            (_, 1) => vnni_high_tiles::<1>(x, end),
+            (_, 2) => vnni_high_tiles::<2>(x, end),
             (_, 3) => vnni_tiles::<ROWS, 3>(x, end),
             (_, PANELS) => vnni_tiles::<ROWS, PANELS>(x, end),
             (rows, panels) => unreachable!("{rows} x {panels}"),
         }
+    }
+}
+
+/// Computes tiles of few panels, which have twice as many rows where there are as many, so that
+/// enough sums are in flight.
+///
+/// # Safety
+/// The caller promises what [`vnni`] asks for.
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+unsafe fn vnni_high_tiles<const P: usize>(x: &TileArgs<'_>, mut end: TileEnd<'_, '_>) {
+    let all = x.starts.len();
+    let (high, low) = x.starts.split_at(all / HIGH_ROWS * HIGH_ROWS);
+    // SAFETY: promised by the caller.
+    unsafe {
+        vnni_tiles::<HIGH_ROWS, P>(&x.with_starts(high), end.part(0..high.len()));
+        vnni_tiles::<ROWS, P>(&x.with_starts(low), end.part(high.len()..all));
     }
 }
 
@@ -93,12 +111,45 @@ unsafe fn vnni_tiles<const R: usize, const P: usize>(x: &TileArgs<'_>, mut end: 
             }
             TileEnd::Bytes(_, out) => {
                 let out = &mut out[tile * R..][..R];
-                for r in 0..R {
-                    let integers = std::array::from_fn(|p| _mm512_cvtps_epi32(scales[p].numbers(sums[r][p % P])));
-                    // SAFETY: a row of results has 64 bytes.
-                    unsafe { _mm512_storeu_si512(out[r].as_mut_ptr().cast(), narrow.in_order(integers)) }
+                // Rows of few panels become bytes together.
+                let together = PANELS / P;
+                for group in 0..R.div_ceil(together) {
+                    let first = group * together;
+                    let integers = std::array::from_fn(|i| match (first + i / P, i % P) {
+                        (r, p) if i < together * P && r < R => _mm512_cvtps_epi32(scales[p].numbers(sums[r][p])),
+                        _ => _mm512_setzero_si512(),
+                    });
+                    store_rows::<P>(narrow.in_order(integers), &mut out[first..R.min(first + together)]);
                 }
             }
+        }
+    }
+}
+
+/// Writes the bytes of P panels of a row after those of the row before it.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn store_rows<const P: usize>(bytes: __m512i, rows: &mut [&mut [u8; COLUMNS]]) {
+    // SAFETY: a row has 64 bytes.
+    unsafe {
+        match (P, rows) {
+            (1, rows) => {
+                let quarters: [__m128i; PANELS] = [
+                    _mm512_castsi512_si128(bytes),
+                    _mm512_extracti32x4_epi32::<1>(bytes),
+                    _mm512_extracti32x4_epi32::<2>(bytes),
+                    _mm512_extracti32x4_epi32::<3>(bytes),
+                ];
+                for (row, quarter) in rows.iter_mut().zip(quarters) {
+                    _mm_storeu_si128(row.as_mut_ptr().cast(), quarter);
+                }
+            }
+            (2, [first, second]) => {
+                _mm256_storeu_si256(first.as_mut_ptr().cast(), _mm512_castsi512_si256(bytes));
+                _mm256_storeu_si256(second.as_mut_ptr().cast(), _mm512_extracti64x4_epi64::<1>(bytes));
+            }
+            (_, [row, ..]) => _mm512_storeu_si512(row.as_mut_ptr().cast(), bytes),
+            (_, []) => {}
         }
     }
 }

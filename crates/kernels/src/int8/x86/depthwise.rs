@@ -30,61 +30,175 @@ pub(crate) unsafe fn depthwise_vnni(x: &DepthwiseArgs<'_>, count: usize, end: Ti
     unsafe { if count <= HALF { channels::<2>(x, end) } else { channels::<1>(x, end) } }
 }
 
-/// Computes 64 channels of each window, or 32 of two windows together.
+/// Computes 64 channels of each window, or 32 of two windows together: one of either half of all.
 ///
 /// # Safety
 /// The caller promises what [`depthwise_vnni`] asks for.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-unsafe fn channels<const WINDOWS: usize>(x: &DepthwiseArgs<'_>, mut end: TileEnd<'_, '_>) {
+unsafe fn channels<const HALVES: usize>(x: &DepthwiseArgs<'_>, end: TileEnd<'_, '_>) {
+    let mut out = Out::<HALVES>::new(x, end);
+    let columns = ThreeColumns::of(x.segments);
     let taps = x.segments.len();
-    let groups = taps.div_ceil(TAPS);
+    let groups = if columns.is_some() { 3 } else { taps.div_ceil(TAPS) };
+    let tap = |group: usize, t: usize| match columns {
+        Some(_) => (t < 3).then_some(3 * t + group),
+        None => Some(group * TAPS + t).filter(|tap| *tap < taps),
+    };
     let mut weights = [[_mm512_setzero_si512(); PANELS]; MOST_TAPS / TAPS];
     for (g, weights) in weights.iter_mut().enumerate().take(groups) {
-        *weights = interleaved(|t| match g * TAPS + t < taps {
+        *weights = interleaved(|t| match tap(g, t) {
             // SAFETY: promised by the caller.
-            true => unsafe { read([x.weights.as_ptr().wrapping_add((g * TAPS + t) * x.width); WINDOWS]) },
-            false => _mm512_setzero_si512(),
+            Some(tap) => unsafe { read([x.weights.as_ptr().wrapping_add(tap * x.width); HALVES]) },
+            None => _mm512_setzero_si512(),
         });
     }
-    let first = turned(std::array::from_fn(|p| {
-        // SAFETY: there are 64 numbers.
-        unsafe { _mm512_loadu_si512(x.first.as_ptr().add(p * PANEL % (CHANNELS / WINDOWS)).cast()) }
-    }));
-    let scale = match &end {
-        TileEnd::Bytes(end, _) => Some(QuarterScale::read(end, CHANNELS / WINDOWS)),
-        TileEnd::Sums(_) => None,
-    };
-    for (i, starts) in x.starts.chunks(WINDOWS).enumerate() {
-        // The last window stands for one that is not there.
-        let start = |w: usize| starts[w.min(starts.len() - 1)];
-        let rows: [*const u8; WINDOWS] = std::array::from_fn(|w| x.data.as_ptr().wrapping_add(start(w)));
+    let first = out.first;
+    let mut held = [[_mm512_setzero_si512(); PANELS]; 3];
+    let mut before = [usize::MAX; HALVES];
+    // Both ways are in one loop, so that what follows them is compiled in its place.
+    for i in 0..out.each {
+        let windows = out.windows(x, i);
         let mut sums = first;
-        for (g, weights) in weights.iter().enumerate().take(groups) {
-            let data = interleaved(|t| match x.segments.get(g * TAPS + t) {
-                // SAFETY: promised by the caller.
-                Some(segment) => unsafe { read(rows.map(|row| row.wrapping_add(*segment))) },
-                None => _mm512_setzero_si512(),
-            });
-            for q in 0..PANELS {
-                sums[q] = _mm512_dpbusd_epi32(sums[q], data[q], weights[q]);
+        if let Some(columns) = &columns {
+            // SAFETY: promised by the caller.
+            let column = |column| unsafe { columns.read(x.data, windows, column) };
+            held = if columns.is_next(before, windows, 1) {
+                [held[1], held[2], column(2)]
+            } else if columns.is_next(before, windows, 2) {
+                [held[2], column(1), column(2)]
+            } else {
+                [column(0), column(1), column(2)]
+            };
+            before = windows;
+            for (data, weights) in held.iter().zip(&weights) {
+                for q in 0..PANELS {
+                    sums[q] = _mm512_dpbusd_epi32(sums[q], data[q], weights[q]);
+                }
+            }
+        } else {
+            let rows = windows.map(|start| x.data.as_ptr().wrapping_add(start));
+            for (g, weights) in weights.iter().enumerate().take(groups) {
+                let data = interleaved(|t| match x.segments.get(g * TAPS + t) {
+                    // SAFETY: promised by the caller.
+                    Some(segment) => unsafe { read(rows.map(|row| row.wrapping_add(*segment))) },
+                    None => _mm512_setzero_si512(),
+                });
+                for q in 0..PANELS {
+                    sums[q] = _mm512_dpbusd_epi32(sums[q], data[q], weights[q]);
+                }
             }
         }
-        let windows = i * WINDOWS..i * WINDOWS + starts.len();
-        // SAFETY: a row has 64 columns.
-        unsafe {
-            match (&mut end, &scale) {
-                (TileEnd::Bytes(_, out), Some(scale)) => write::<WINDOWS>(scale.bytes(sums), &mut out[windows]),
-                (TileEnd::Sums(out), _) => {
-                    for (p, sums) in turned(sums).into_iter().enumerate() {
-                        let at = p * PANEL;
-                        if let Some(out) = out[windows.clone()].get_mut(at / (CHANNELS / WINDOWS)) {
-                            let at = at % (CHANNELS / WINDOWS);
-                            _mm512_storeu_si512(out.as_mut_ptr().add(at).cast(), sums);
+        out.store(i, sums);
+    }
+}
+
+/// Nine taps in three columns. The next window has two columns in common with the one before it, or
+/// one with a stride of 2, which are interleaved already.
+struct ThreeColumns {
+    /// Offsets of the taps of the first column.
+    rows: [usize; 3],
+    /// Bytes from one column to the next.
+    distance: usize,
+}
+
+impl ThreeColumns {
+    fn of(segments: &[usize]) -> Option<ThreeColumns> {
+        let [a, b, _, d, _, _, g, _, _] = *segments else { return None };
+        let (rows, distance) = ([a, d, g], b.checked_sub(a)?);
+        let expected = rows.iter().flat_map(|row| (0..3).map(move |column| row + column * distance));
+        expected.eq(segments.iter().copied()).then_some(ThreeColumns { rows, distance })
+    }
+
+    /// Whether windows are so many columns after those before them.
+    #[inline(always)]
+    fn is_next<const HALVES: usize>(&self, before: [usize; HALVES], windows: [usize; HALVES], columns: usize) -> bool {
+        (0..HALVES).all(|half| windows[half].wrapping_sub(before[half]) == columns * self.distance)
+    }
+
+    /// Reads and interleaves one column of windows.
+    ///
+    /// # Safety
+    /// Its taps have 64 bytes in the data.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
+    unsafe fn read<const HALVES: usize>(&self, data: &[u8], windows: [usize; HALVES], column: usize) -> Quarters {
+        let rows = windows.map(|start| data.as_ptr().wrapping_add(start + column * self.distance));
+        // SAFETY: promised by the caller.
+        let tap = |row: usize| unsafe { read(rows.map(|place| place.wrapping_add(self.rows[row]))) };
+        let [a, b, c] = [tap(0), tap(1), tap(2)];
+        interleaved(|t| [a, b, c, _mm512_setzero_si512()][t])
+    }
+}
+
+/// Destination of windows that are computed together.
+struct Out<'a, 'b, const HALVES: usize> {
+    end: TileEnd<'a, 'b>,
+    scale: Option<QuarterScale>,
+    /// Numbers that sums begin with.
+    first: Quarters,
+    /// Windows.
+    count: usize,
+    /// Windows of a half.
+    each: usize,
+}
+
+impl<'a, 'b, const HALVES: usize> Out<'a, 'b, HALVES> {
+    /// Channels of a window.
+    const WIDTH: usize = CHANNELS / HALVES;
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
+    fn new(x: &DepthwiseArgs<'_>, end: TileEnd<'a, 'b>) -> Self {
+        let first = turned(std::array::from_fn(|p| {
+            // SAFETY: there are 64 numbers.
+            unsafe { _mm512_loadu_si512(x.first.as_ptr().add(p * PANEL % Self::WIDTH).cast()) }
+        }));
+        let scale = match &end {
+            TileEnd::Bytes(end, _) => Some(QuarterScale::read(end, Self::WIDTH)),
+            TileEnd::Sums(_) => None,
+        };
+        Out { end, scale, first, count: x.starts.len(), each: x.starts.len().div_ceil(HALVES) }
+    }
+
+    /// Offsets of the windows that are computed as number `i` of each half. The last window stands
+    /// for one that is not there.
+    #[inline]
+    fn windows(&self, x: &DepthwiseArgs<'_>, i: usize) -> [usize; HALVES] {
+        std::array::from_fn(|half| x.starts[(half * self.each + i).min(self.count - 1)])
+    }
+
+    /// Writes the windows of number `i` of each half.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
+    fn store(&mut self, i: usize, sums: Quarters) {
+        let rows = (0..HALVES).map(|half| half * self.each + i).filter(|row| *row < self.count);
+        match (&mut self.end, &self.scale) {
+            (TileEnd::Bytes(_, out), Some(scale)) => {
+                let bytes = scale.bytes(sums);
+                for (half, row) in rows.enumerate() {
+                    // SAFETY: a row has 64 bytes.
+                    unsafe {
+                        match (HALVES, half) {
+                            (1, _) => _mm512_storeu_si512(out[row].as_mut_ptr().cast(), bytes),
+                            (_, 0) => _mm256_storeu_si256(out[row].as_mut_ptr().cast(), _mm512_castsi512_si256(bytes)),
+                            _ => {
+                                let high = _mm512_extracti64x4_epi64::<1>(bytes);
+                                _mm256_storeu_si256(out[row].as_mut_ptr().cast(), high);
+                            }
                         }
                     }
                 }
-                _ => unreachable!("bytes have a scale"),
             }
+            (TileEnd::Sums(out), _) => {
+                let panels = turned(sums);
+                for (half, row) in rows.enumerate() {
+                    for (p, sums) in panels[half * PANELS / HALVES..][..PANELS / HALVES].iter().enumerate() {
+                        // SAFETY: a row has 64 sums.
+                        unsafe { _mm512_storeu_si512(out[row].as_mut_ptr().add(p * PANEL).cast(), *sums) }
+                    }
+                }
+            }
+            _ => unreachable!("bytes have a scale"),
         }
     }
 }
@@ -103,26 +217,6 @@ unsafe fn read<const WINDOWS: usize>(places: [*const u8; WINDOWS]) -> __m512i {
         }
         let low = _mm512_castsi256_si512(_mm256_loadu_si256(places[0].cast()));
         _mm512_inserti64x4::<1>(low, _mm256_loadu_si256(places[WINDOWS - 1].cast()))
-    }
-}
-
-/// Writes 64 bytes, or 32 to each of two rows.
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn write<const WINDOWS: usize>(bytes: __m512i, rows: &mut [&mut [u8; CHANNELS]]) {
-    // SAFETY: a row has 64 bytes.
-    unsafe {
-        match rows {
-            [row] if WINDOWS == 1 => _mm512_storeu_si512(row.as_mut_ptr().cast(), bytes),
-            [row, others @ ..] => {
-                _mm256_storeu_si256(row.as_mut_ptr().cast(), _mm512_castsi512_si256(bytes));
-                if let [other] = others {
-                    let high = _mm512_extracti64x4_epi64::<1>(bytes);
-                    _mm256_storeu_si256(other.as_mut_ptr().cast(), high);
-                }
-            }
-            [] => {}
-        }
     }
 }
 
