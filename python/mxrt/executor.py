@@ -286,8 +286,9 @@ class Executor:
 
     def reshape(self, partial_shaping: bool = False, allow_up_sizing: bool = False, **kwargs: Any) -> Executor:
         """An executor for inputs of other shapes that shares the memory of all arrays that do not
-        grow.
+        grow. Names that the symbol lacks are ignored, as in MXNet.
         """
+        kwargs = {name: shape for name, shape in kwargs.items() if name in self.arg_dict or name in self.aux_dict}
         arguments, _, aux = self._symbol._shapes_known(**kwargs)
         if not all(shape and 0 not in shape for shape in [*arguments, *aux]):
             raise ValueError("Insufficient argument shapes provided.")

@@ -9,8 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// The path of a local file that is given as an address, `file:///folder/name`. As in MXNet, what
-/// follows is the path as it is: percent signs are ordinary characters. Other paths stay what they
-/// are.
+/// follows is the path, in which percent signs are ordinary characters. Other paths stay unchanged.
 pub fn local_path(path: &Path) -> &Path {
     let bytes = path.as_os_str().as_bytes();
     let Some(rest) = bytes.strip_prefix(b"file://") else { return path };

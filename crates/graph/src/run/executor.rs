@@ -66,7 +66,7 @@ fn named(names: Vec<String>, arrays: Vec<NDArray>, what: &str) -> Result<Vec<(St
     Err(fail(FailureKind::Value, message))
 }
 
-/// What is given for the variables of a symbol.
+/// Rows whose names are variables of the symbol.
 fn of_inputs<T: Clone>(symbol: &Symbol, given: &[(String, T)]) -> Vec<(String, T)> {
     let inputs = symbol.list_inputs();
     given.iter().filter(|(name, _)| inputs.contains(name)).cloned().collect()
