@@ -84,11 +84,7 @@ fn has_feature(name: &str) -> bool {
         "F16C" => return is_x86_feature_detected!("f16c"),
         _ => {}
     }
-    match name {
-        "PROFILER" | "INT64_TENSOR_SIZE" => true,
-        "DEBUG" => cfg!(debug_assertions),
-        _ => false,
-    }
+    matches!(name, "PROFILER" | "INT64_TENSOR_SIZE") || (name == "DEBUG" && cfg!(debug_assertions))
 }
 
 /// Address and number of the features, which live as long as the process.
