@@ -286,8 +286,9 @@ class Executor:
 
     def reshape(self, partial_shaping: bool = False, allow_up_sizing: bool = False, **kwargs: Any) -> Executor:
         """An executor for inputs of other shapes that shares the memory of all arrays that do not
-        grow.
+        grow. Names that the symbol lacks are ignored, as in MXNet.
         """
+        kwargs = {name: shape for name, shape in kwargs.items() if name in self.arg_dict or name in self.aux_dict}
         arguments, _, aux = self._symbol._shapes_known(**kwargs)
         if not all(shape and 0 not in shape for shape in [*arguments, *aux]):
             raise ValueError("Insufficient argument shapes provided.")
@@ -429,13 +430,16 @@ def simple_bind(
 ) -> Executor:
     """An executor over new arrays, on the contexts of their groups; those `held` stay where their
     shapes fit. Of the keywords those are shapes that are tuples or lists, and the others are
-    ignored, as in MXNet. Arrays have the storage types of `stypes`, or of their variables.
+    ignored, as in MXNet, like shapes and types of names that the symbol lacks (a label of a net
+    without a loss). Arrays have the storage types of `stypes`, or of their variables.
     """
     held = held or {}
     storage = {**_storage_of_variables(symbol), **(stypes or {})}
     groups = places(symbol, group2ctx)
-    shapes = {name: shape for name, shape in shapes.items() if isinstance(shape, (tuple, list))}
     names, aux_names = symbol.list_arguments(), symbol.list_auxiliary_states()
+    has = {*names, *aux_names}
+    shapes = {name: shape for name, shape in shapes.items() if name in has and isinstance(shape, (tuple, list))}
+    types = {name: dtype for name, dtype in types.items() if name in has}
     arg_shapes, _, aux_shapes = symbol._shapes_known(**shapes)
     arg_types, _, aux_types = symbol.infer_type_partial(**types)
     unknown = [

@@ -326,6 +326,15 @@ def test_keywords_that_are_no_shapes_are_ignored_by_simple_bind(mx) -> None:
         symbol.simple_bind(mx.cpu(), data=3)
 
 
+def test_shapes_and_types_of_names_that_the_symbol_lacks_are_ignored(mx) -> None:
+    symbol = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=3, name="fc")
+    types = {"softmax_label": "float32"}
+    executor = symbol.simple_bind(mx.cpu(), data=(2, 4), softmax_label=(2,), type_dict=types)
+    assert list(executor.arg_dict) == ["data", "fc_weight", "fc_bias"]
+    smaller = executor.reshape(data=(1, 4), softmax_label=(1,))
+    assert smaller.arg_dict["data"].shape == (1, 4)
+
+
 def two_groups(mx):
     with mx.AttrScope(ctx_group="first"):
         first = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=3, no_bias=True, name="a")

@@ -2,13 +2,13 @@
 
 use crate::border::{Error, guard};
 use crate::handles::{CachedOpHandle, NDArrayHandle, SymbolHandle, all, free, get, hold};
-use crate::pointers::{count, distinct, list, put, read, texts};
-use crate::returned::{self, ResultPlace};
+use crate::outputs::{deliver, give_storage_types};
+use crate::pointers::{count, distinct, list, put, texts};
 use crate::symbol;
 use crate::training::{site, trains};
 use mxrt::internal::{CachedOpFlags, Interrupter, TwoModeOp};
 use mxrt::{CallOptions, NDArray};
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_char, c_int};
 use std::sync::Arc;
 
 /// # Safety
@@ -78,51 +78,19 @@ pub(crate) fn borrow(arrays: &[Arc<NDArray>]) -> Vec<&NDArray> {
     arrays.iter().map(|array| &**array).collect()
 }
 
-/// Runs `call` on the arrays that the caller has for the results, or returns new ones;
-/// `num_outputs` and `outputs` as for `MXInvokeCachedOp`. Returns the number of results.
-///
 /// # Safety
 /// As for `MXInvokeCachedOp`.
-pub(crate) unsafe fn deliver<R: IntoIterator<Item = NDArray>>(
-    num_outputs: *mut c_int,
-    outputs: *mut *mut NDArrayHandle,
-    call: impl FnOnce(Option<&[&NDArray]>) -> Result<R, Error>,
-) -> Result<usize, Error> {
-    // SAFETY: the caller promises a pointer, null or to `*num_outputs` handles.
-    let given = unsafe { read(outputs, "outputs")? };
-    if !given.is_null() {
-        // SAFETY: the caller promises a number.
-        let number = count(unsafe { read(num_outputs, "num_outputs")? }, "num_outputs")?;
-        // SAFETY: the caller promises as many handles.
-        let outputs = all::<NDArray>(unsafe { list(given.cast_const(), number, "outputs")? })?;
-        call(Some(&borrow(&outputs)))?;
-        return Ok(number);
-    }
-    // SAFETY: the caller promises a place for the number. It is tried before there are handles to
-    // lose.
-    unsafe { put(num_outputs, 0, "num_outputs")? };
-    let results: Vec<*mut c_void> = call(None)?.into_iter().map(hold).collect();
-    let number = results.len();
-    let handles = returned::list(ResultPlace::of("results"), results)?;
-    // SAFETY: as above.
-    unsafe { put(num_outputs, number as c_int, "num_outputs")? };
-    // SAFETY: the caller promises a place for the pointer.
-    unsafe { put(outputs, handles, "outputs")? };
-    Ok(number)
-}
-
-/// # Safety
-/// As for `MXInvokeCachedOp`. Returns the number of outputs.
 unsafe fn invoke(
     handle: CachedOpHandle,
     num_inputs: c_int,
     inputs: *const NDArrayHandle,
     num_outputs: *mut c_int,
     outputs: *mut *mut NDArrayHandle,
-) -> Result<usize, Error> {
+) -> Result<(), Error> {
     let op = get::<TwoModeOp>(handle)?;
     // SAFETY: the caller promises `num_inputs` handles.
     let inputs = all::<NDArray>(unsafe { list(inputs, count(num_inputs, "num_inputs")?, "inputs")? })?;
+    inputs.iter().for_each(|array| array.notice_outside_writes());
     let call = |outputs: Option<&[&NDArray]>| {
         let started =
             op.call(trains(), &borrow(&inputs), outputs, &CallOptions::default(), &mut Interrupter::never())?;
@@ -137,7 +105,7 @@ unsafe fn invoke(
 ///
 /// If `*outputs` is null, new arrays are made: the array of handles belongs to the thread, the
 /// NDArrays belong to the caller. Otherwise `*num_outputs` must be the number of outputs, and the
-/// results go into the given arrays.
+/// results go into the given arrays; those of `MXNDArrayCreateNone` get their shape and type.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MXInvokeCachedOp(
     handle: CachedOpHandle,
@@ -147,10 +115,11 @@ pub unsafe extern "C" fn MXInvokeCachedOp(
     outputs: *mut *mut NDArrayHandle,
 ) -> c_int {
     // SAFETY: the caller keeps the promises of the header.
-    guard(|| unsafe { invoke(handle, num_inputs, inputs, num_outputs, outputs) }.map(drop))
+    guard(|| unsafe { invoke(handle, num_inputs, inputs, num_outputs, outputs) })
 }
 
-/// Variant of `MXInvokeCachedOp` that also returns the storage types of the results (0, dense).
+/// Variant of `MXInvokeCachedOp` that also returns the storage types of the results (0 dense, 1
+/// row_sparse, 2 csr).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MXInvokeCachedOpEx(
     handle: CachedOpHandle,
@@ -165,9 +134,9 @@ pub unsafe extern "C" fn MXInvokeCachedOpEx(
         // to lose.
         unsafe { put(out_stypes, std::ptr::null(), "out_stypes")? };
         // SAFETY: the caller keeps the promises of the header.
-        let number = unsafe { invoke(handle, num_inputs, inputs, num_outputs, outputs)? };
+        unsafe { invoke(handle, num_inputs, inputs, num_outputs, outputs)? };
         // SAFETY: as above.
-        unsafe { put(out_stypes, returned::dense(number)?, "out_stypes") }
+        unsafe { give_storage_types(num_outputs, outputs, out_stypes) }
     })
 }
 

@@ -349,6 +349,8 @@ c_functions! {
     /// computes; in loops and branches the mode of the thread decides, as in MXNet.
     fn MXExecutorForward(handle: ExecutorHandle, is_train: c_int) {
         let executor = get::<Executor>(handle)?;
+        let arrays = executor.arguments().iter().chain(executor.states());
+        arrays.for_each(|(_, array)| array.notice_outside_writes());
         Ok(executor.forward(TrainingScope { outside: is_train != 0, inside: trains() })?)
     }
 

@@ -277,6 +277,12 @@ pub(crate) fn free_unset(handle: *mut c_void) -> bool {
     UNSET.shard(number).remove(number).is_some()
 }
 
+/// Whether another handle stands for the same storage.
+pub(crate) fn is_held_elsewhere(handle: *mut c_void, array: &NDArray) -> bool {
+    let other = |(number, held): (&usize, &Arc<NDArray>)| *number != handle.addr() && held.same_storage(array);
+    NDArray::table().0.iter().any(|shard| shard.objects.read().iter().any(other))
+}
+
 /// Removes an object. Work that uses it continues.
 pub(crate) fn free<T: Held>(handle: *mut c_void) -> Result<(), Error> {
     take::<T>(handle).map(drop)

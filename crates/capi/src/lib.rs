@@ -30,6 +30,7 @@ mod iterators;
 mod model;
 mod ndarray;
 mod operators;
+mod outputs;
 mod params;
 mod pointers;
 mod predict;
@@ -46,6 +47,7 @@ mod symbol;
 mod symbol_infer;
 mod symbol_make;
 mod training;
+mod unfinished;
 mod views;
 
 pub use absent::*;

@@ -1,9 +1,10 @@
 //! Models with their parameters, which calls name the data of: what `mxrt.hpp` is made of.
 
 use crate::border::{Error, c_functions};
-use crate::cached_op::{borrow, deliver};
+use crate::cached_op::borrow;
 use crate::handles::{ModelHandle, NDArrayHandle, all, free, get, hold};
 use crate::ndarray::context;
+use crate::outputs::deliver;
 use crate::pointers::{count, distinct, list, put, read, text, texts};
 use crate::process::np_shape;
 use crate::returned::{self, ResultPlace};
@@ -172,7 +173,7 @@ c_functions! {
         let model = get::<Model>(handle)?;
         let inputs = all::<NDArray>(list(inputs, count(num_inputs, "num_inputs")?, "inputs")?)?;
         let options = call_options(options)?;
-        deliver(num_outputs, outputs, |outputs| Ok(model.call(&borrow(&inputs), outputs, &options)?)).map(drop)
+        deliver(num_outputs, outputs, |outputs| Ok(model.call(&borrow(&inputs), outputs, &options)?))
     }
 
     /// Frees a model. Running calls continue.

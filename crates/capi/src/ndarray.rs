@@ -12,16 +12,30 @@ use mxrt::{Context, DType, NDArray, Shape, TensorType};
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
+/// The kinds of devices that there may be.
+fn kinds() -> impl Iterator<Item = DeviceType> {
+    let host = [DeviceType::Cpu, DeviceType::CpuPinned, DeviceType::CpuShared];
+    host.into_iter().chain(mxrt::internal::devices::kinds().map(DeviceType::Device))
+}
+
 /// A device by MXNet's number of its kind; a negative number of the device is 0, as in MXNet.
 /// Whether it is there turns out when it is used.
 pub(crate) fn context(dev_type: c_int, dev_id: c_int) -> Result<Context, Error> {
-    let host = [DeviceType::Cpu, DeviceType::CpuPinned, DeviceType::CpuShared];
-    let known = || host.into_iter().chain(mxrt::internal::devices::kinds().map(DeviceType::Device));
-    let device_type = known().find(|kind| kind.code() == dev_type).ok_or_else(|| {
-        let known: Vec<String> = known().map(|kind| format!("{} ({kind})", kind.code())).collect();
+    let device_type = kinds().find(|kind| kind.code() == dev_type).ok_or_else(|| {
+        let known: Vec<String> = kinds().map(|kind| format!("{} ({kind})", kind.code())).collect();
         Error::value(format!("dev_type {dev_type} is unknown; expected one of {}", known.join(", ")))
     })?;
     Ok(Context { device_type, device_id: dev_id.max(0) })
+}
+
+/// A device by its name, as `cpu(0)`. Whether it is there turns out when it is used.
+pub(crate) fn named_context(text: &str) -> Result<Context, Error> {
+    let found = Context::parse(text).filter(|found| kinds().any(|kind| kind == found.device_type));
+    let found = found.ok_or_else(|| {
+        let known: Vec<String> = kinds().map(|kind| format!("{kind}(0)")).collect();
+        Error::value(format!("Invalid context string {text}: the attribute ctx is one of {}", known.join(", ")))
+    })?;
+    Ok(Context { device_id: found.device_id.max(0), ..found })
 }
 
 /// The element type of a code.
@@ -89,7 +103,7 @@ pub unsafe extern "C" fn MXNDArrayCreateEx(
 /// Frees an array. Work that uses it continues.
 #[unsafe(no_mangle)]
 pub extern "C" fn MXNDArrayFree(handle: NDArrayHandle) -> c_int {
-    crate::sparse::forget(handle);
+    crate::unfinished::forget(handle);
     guard(|| free::<NDArray>(handle).or_else(|error| if free_unset(handle) { Ok(()) } else { Err(error) }))
 }
 
@@ -225,9 +239,9 @@ pub extern "C" fn MXNDArrayWaitToRead(handle: NDArrayHandle) -> c_int {
 /// Waits until an array can be written.
 #[unsafe(no_mangle)]
 pub extern "C" fn MXNDArrayWaitToWrite(handle: NDArrayHandle) -> c_int {
-    guard(|| {
-        let array = get::<NDArray>(handle)?;
-        Ok(array.engine().wait_to_write(array.var())?)
+    guard(|| match value(handle)? {
+        Some(array) => Ok(array.engine().wait_to_write(array.var())?),
+        None => Ok(()),
     })
 }
 

@@ -3,9 +3,10 @@
 use crate::arguments::{arguments, columns, counting_argument};
 use crate::border::{Error, c_functions};
 use crate::cached_op::borrow;
-use crate::handles::{NDArrayHandle, OPERATOR, OpHandle, STEP, all, defined, definition, hold, is_unset, set};
+use crate::handles::{NDArrayHandle, OPERATOR, OpHandle, STEP, all, defined, definition};
+use crate::ndarray::named_context;
+use crate::outputs::{fill, give_made, give_storage_types};
 use crate::pointers::{Definitions, StaticText, StaticTexts, count, distinct, list, put, read, text, texts};
-use crate::returned::{self, ResultPlace};
 use crate::runtime::runtime;
 use crate::training::{self, trains};
 use mxrt::internal::symbol::CUSTOM_TRAINS;
@@ -167,11 +168,9 @@ struct Call {
 }
 
 impl Call {
-    /// Returns the number of outputs.
-    ///
     /// # Safety
     /// As for `MXImperativeInvoke`.
-    unsafe fn run(self) -> Result<usize, Error> {
+    unsafe fn run(self) -> Result<(), Error> {
         let def = operator(self.creator)?;
         // SAFETY: the caller promises `num_inputs` handles.
         let handles = unsafe { list(self.inputs, count(self.num_inputs, "num_inputs")?, "inputs")? };
@@ -181,19 +180,14 @@ impl Call {
         let context = complete(def, &mut attrs, inputs.len())?;
         // SAFETY: contract.
         let outputs = unsafe { self.given_outputs()? };
-        let invocation = Prepared { def, attrs: &attrs, context, inputs: &borrow(&inputs) };
         if !outputs.is_empty() {
-            invocation.write(outputs)?;
-            return Ok(outputs.len());
+            show_hidden(def, &mut attrs, outputs.len());
+            let invocation = Prepared { def, attrs: &attrs, context, inputs: &borrow(&inputs) };
+            return fill(outputs, |outputs| invocation.write(outputs));
         }
-        let made = invocation.push(None)?;
-        let number = made.len();
-        let handles = returned::list(ResultPlace::of("results"), made.into_iter().map(hold).collect())?;
+        let made = push(def, &attrs, context, &borrow(&inputs), None)?;
         // SAFETY: the caller promises places, which have been read.
-        unsafe { put(self.num_outputs, number as c_int, "num_outputs")? };
-        // SAFETY: as above.
-        unsafe { put(self.outputs, handles, "outputs")? };
-        Ok(number)
+        unsafe { give_made(made, self.num_outputs, self.outputs) }
     }
 
     /// # Safety
@@ -234,31 +228,22 @@ struct Prepared<'a> {
 }
 
 impl Prepared<'_> {
-    /// Writes to the arrays of these handles, or sets the handles if all are without a value.
-    fn write(&self, outputs: &[NDArrayHandle]) -> Result<(), Error> {
-        if outputs.iter().any(|handle| is_unset(*handle)) {
-            let made = self.push(None)?;
-            if made.len() < outputs.len() || outputs.iter().any(|handle| !is_unset(*handle)) {
-                let message = format!(
-                    "the operator {} gives {} outputs: either none or all of the {} given ones may be without a value",
-                    self.def.name,
-                    made.len(),
-                    outputs.len()
-                );
-                return Err(Error::value(message));
-            }
-            return outputs.iter().zip(made).try_for_each(|(handle, array)| set(*handle, array));
-        }
-        let outputs = all::<NDArray>(outputs)?;
-        match (self.def.name, self.inputs, &outputs[..]) {
+    fn write(&self, outputs: Option<&[&NDArray]>) -> Result<Vec<NDArray>, Error> {
+        match (self.def.name, self.inputs, outputs) {
             // As in MXNet, a copy converts.
-            ("_copyto", [from], [to]) => copy(from, to),
-            _ => self.push(Some(&borrow(&outputs))).map(drop),
+            ("_copyto", [from], Some([to])) => copy(from, to).map(|()| Vec::new()),
+            _ => push(self.def, self.attrs, self.context, self.inputs, outputs),
         }
     }
+}
 
-    fn push(&self, outputs: Option<&[&NDArray]>) -> Result<Vec<NDArray>, Error> {
-        push(self.def, self.attrs, self.context, self.inputs, outputs)
+/// Asks an operator for its mean and deviation where the caller has arrays for them: MXNet computes
+/// them in any case, and `output_mean_var` only says whether they are visible.
+fn show_hidden(def: &OpDef, attrs: &mut Vec<(String, String)>, outputs: usize) {
+    const VISIBLE: &str = "output_mean_var";
+    if outputs == 3 && def.attrs.iter().any(|attr| attr.name == VISIBLE) {
+        attrs.retain(|(key, _)| key != VISIBLE);
+        attrs.push((VISIBLE.to_owned(), "True".to_owned()));
     }
 }
 
@@ -291,9 +276,8 @@ fn push(
 /// Takes the context out of the attributes, unless the operator declares it, and adds the number of
 /// inputs where the operator counts them.
 fn complete(def: &OpDef, attrs: &mut Vec<(String, String)>, inputs: usize) -> Result<Context, Error> {
-    let wrong = |text: &String| Error::value(format!("ctx {text:?} is no device; expected cpu(0)"));
     let context = match attrs.iter().find(|(key, _)| key == "ctx") {
-        Some((_, text)) => Context::parse(text).ok_or_else(|| wrong(text))?,
+        Some((_, text)) => named_context(text)?,
         None => Context::default(),
     };
     if !def.attrs.iter().any(|attr| attr.name == "ctx") {
@@ -304,7 +288,7 @@ fn complete(def: &OpDef, attrs: &mut Vec<(String, String)>, inputs: usize) -> Re
     {
         attrs.push((count.to_owned(), inputs.to_string()));
     }
-    crate::ndarray::context(context.device_type.code(), context.device_id)
+    Ok(context)
 }
 
 c_functions! {
@@ -401,11 +385,11 @@ c_functions! {
         param_vals: *const *const c_char,
     ) {
         let call = Call { creator, num_inputs, inputs, num_outputs, outputs, num_params, keys: param_keys, vals: param_vals };
-        call.run().map(drop)
+        call.run()
     }
 
-    /// Variant of `MXImperativeInvoke` that also returns the storage types of the results (0,
-    /// dense).
+    /// Variant of `MXImperativeInvoke` that also returns the storage types of the results (0
+    /// dense, 1 row_sparse, 2 csr).
     fn MXImperativeInvokeEx(
         creator: OpHandle,
         num_inputs: c_int,
@@ -420,6 +404,7 @@ c_functions! {
         // The place is tried before there are handles to lose.
         put(out_stypes, std::ptr::null(), "out_stypes")?;
         let call = Call { creator, num_inputs, inputs, num_outputs, outputs, num_params, keys: param_keys, vals: param_vals };
-        put(out_stypes, returned::dense(call.run()?)?, "out_stypes")
+        call.run()?;
+        give_storage_types(num_outputs, outputs, out_stypes)
     }
 }

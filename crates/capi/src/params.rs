@@ -41,7 +41,7 @@ impl Out {
     }
 }
 
-/// Loads a parameter file. The arrays of handles and names belong to the thread, the NDArrays to
+/// Loads a parameter file: all arrays in order, also those of equal names. The arrays of handles and names belong to the thread, the NDArrays to
 /// the caller.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MXNDArrayLoad(
@@ -54,7 +54,7 @@ pub unsafe extern "C" fn MXNDArrayLoad(
     guard(|| {
         // SAFETY: the caller promises a text.
         let path = unsafe { text(fname, "fname")? };
-        let params = mxrt::params::load(engine()?, path, np_shape())?;
+        let params = mxrt::params::load_all(engine()?, path, np_shape())?;
         // SAFETY: the caller promises places for the results.
         unsafe { Out { size: out_size, arrays: out_arr, name_size: out_name_size, names: out_names }.fill(params) }
     })
@@ -73,7 +73,7 @@ pub unsafe extern "C" fn MXNDArrayLoadFromBuffer(
     guard(|| {
         // SAFETY: the caller promises `size` bytes.
         let bytes = unsafe { list(ndarray_buffer.cast::<u8>(), size, "ndarray_buffer")? };
-        let params = mxrt::params::load_from_bytes(engine()?, bytes, np_shape())?;
+        let params = mxrt::params::load_all_from_bytes(engine()?, bytes, np_shape())?;
         // SAFETY: the caller promises places for the results.
         unsafe { Out { size: out_size, arrays: out_arr, name_size: out_name_size, names: out_names }.fill(params) }
     })

@@ -410,7 +410,7 @@ pub unsafe extern "C" fn MXNDListCreate(
         let size = count(nd_file_size, "nd_file_size")?;
         // SAFETY: the caller promises as many bytes.
         let bytes = unsafe { list(nd_file_bytes.cast::<u8>(), size, "nd_file_bytes")? };
-        let named = match mxrt::params::load_from_bytes(engine()?, bytes, np_shape())? {
+        let named = match mxrt::params::load_all_from_bytes(engine()?, bytes, np_shape())? {
             Params::Named(named) => named,
             Params::List(arrays) => arrays.into_iter().map(|array| (String::new(), array)).collect(),
         };

@@ -12,21 +12,43 @@ use std::ffi::{c_char, c_int, c_void};
 /// The file that `MXDumpProfile` writes.
 static FILE: ForkSafeMutex<Cow<'static, str>> = ForkSafeMutex::new(Cow::Borrowed("profile.json"));
 
+/// The values that a setting has.
+#[derive(Clone, Copy)]
+enum Setting {
+    Text,
+    Boolean,
+    Number,
+}
+
 /// Settings of MXNet's profiler. Only `filename` changes something: operators are what is recorded.
-const SETTINGS: [&str; 12] = [
-    "filename",
-    "profile_all",
-    "profile_symbolic",
-    "profile_imperative",
-    "profile_memory",
-    "profile_api",
-    "profile_process",
-    "continuous_dump",
-    "dump_period",
-    "aggregate_stats",
-    "contiguous_dump",
-    "gpu_memory_profile_filename_prefix",
+const SETTINGS: [(&str, Setting); 12] = [
+    ("filename", Setting::Text),
+    ("profile_all", Setting::Boolean),
+    ("profile_symbolic", Setting::Boolean),
+    ("profile_imperative", Setting::Boolean),
+    ("profile_memory", Setting::Boolean),
+    ("profile_api", Setting::Boolean),
+    ("profile_process", Setting::Boolean),
+    ("continuous_dump", Setting::Boolean),
+    ("dump_period", Setting::Number),
+    ("aggregate_stats", Setting::Boolean),
+    ("contiguous_dump", Setting::Boolean),
+    ("gpu_memory_profile_filename_prefix", Setting::Text),
 ];
+
+/// Checks a setting: its name, and that its value is of its type.
+fn check_setting(key: &str, value: &str) -> Result<(), Error> {
+    let Some((_, setting)) = SETTINGS.iter().find(|(name, _)| *name == key) else {
+        let names = SETTINGS.map(|(name, _)| name).join(", ");
+        return Err(Error::value(format!("{key} is no setting of the profiler; they are {names}")));
+    };
+    let wanted = match setting {
+        Setting::Boolean if !["0", "1", "true", "false", "True", "False"].contains(&value) => "boolean",
+        Setting::Number if value.parse::<f64>().is_err() => "float",
+        _ => return Ok(()),
+    };
+    Err(Error::value(format!("Invalid Parameter format for {key} expect {wanted} but value='{value}'")))
+}
 
 /// # Safety
 /// `number` texts each.
@@ -34,9 +56,7 @@ unsafe fn configure(number: c_int, keys: *const *const c_char, vals: *const *con
     let number = count(number, "num_params")?;
     // SAFETY: contract.
     let (keys, vals) = unsafe { (distinct(keys, number, "keys")?, texts(vals, number, "vals")?) };
-    if let Some(key) = keys.iter().find(|key| !SETTINGS.contains(key)) {
-        return Err(Error::value(format!("{key} is no setting of the profiler; they are {}", SETTINGS.join(", "))));
-    }
+    keys.iter().zip(&vals).try_for_each(|(key, value)| check_setting(key, value))?;
     if let Some((_, name)) = keys.iter().zip(vals).find(|(key, _)| **key == "filename") {
         *FILE.lock() = Cow::Owned(name.to_owned());
     }

@@ -78,14 +78,18 @@ c_functions! {
     }
 
     /// Reads the next record, into memory that belongs to the thread; `*buf` is null after the
-    /// last.
+    /// last. An empty record has an address and the size 0.
     fn MXRecordIOReaderReadRecord(handle: RecordIOHandle, buf: *mut *const c_char, size: *mut usize) {
         let reader = get::<Reader>(handle)?;
         put(buf, std::ptr::null(), "buf")?;
         put(size, 0, "size")?;
         let record = reader.0.lock().read()?;
-        let Some(record) = record else { return Ok(()) };
+        let Some(mut record) = record else { return Ok(()) };
         put(size, record.len(), "size")?;
+        if record.is_empty() {
+            // An address: null is the end of the file.
+            record.push(0);
+        }
         put(buf, returned::list(ResultPlace::of_object("record", handle), record)?.cast_const().cast(), "buf")
     }
 

@@ -9,7 +9,7 @@ use mxrt::Shape;
 use std::any::Any;
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::ffi::{CString, c_char, c_int, c_void};
+use std::ffi::{CString, c_char, c_void};
 
 thread_local! {
     static KEPT: RefCell<HashMap<ResultPlace, Box<dyn Any>>> = RefCell::default();
@@ -92,11 +92,6 @@ pub(crate) fn shapes<R: 'static, T: 'static>(
     let places = (first(&mut ranks).cast_const(), first(&mut pointers));
     keep(place, (ranks, extents, pointers))?;
     Ok(places)
-}
-
-/// Stores the storage types of `count` arrays, all of which are dense.
-pub(crate) fn dense(count: usize) -> Result<*const c_int, Error> {
-    Ok(list::<c_int>(ResultPlace::of("storage types"), vec![0; count])?.cast_const())
 }
 
 /// Stores texts and returns an array of pointers to them.

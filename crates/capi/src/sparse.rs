@@ -1,33 +1,15 @@
-//! Sparse arrays: their types, their parts, and arrays that are filled part by part.
+//! Sparse arrays: their types and their parts.
 
 use crate::border::{Error, c_functions};
 use crate::handles::{NDArrayHandle, get};
 use crate::ndarray::{context, element_type};
 use crate::pointers::{count, list, put};
 use crate::runtime::engine;
+use crate::unfinished;
 use crate::views::give;
-use mxrt::internal::{ForkSafeMutex, SparseContent, StorageType, StoredGuard};
+use mxrt::internal::{StorageType, StoredGuard};
 use mxrt::{DType, NDArray, Shape, TensorType};
-use std::collections::HashMap;
 use std::ffi::c_int;
-
-/// Parts of a sparse array that the caller has given so far.
-#[derive(Default)]
-struct Parts {
-    values: Option<Vec<u8>>,
-    positions: [Option<Vec<i64>>; 2],
-}
-
-/// The unfinished parts of each array, by its handle.
-static UNFINISHED: ForkSafeMutex<Option<HashMap<usize, Parts>>> = ForkSafeMutex::new(None);
-
-/// Forgets the parts of an array that is freed.
-pub(crate) fn forget(handle: NDArrayHandle) {
-    let mut unfinished = UNFINISHED.lock();
-    let parts = unfinished.as_mut().and_then(|parts| parts.remove(&handle.addr()));
-    drop(unfinished);
-    drop(parts);
-}
 
 /// The part of that number: -1 the values, others as MXNet numbers them.
 fn part(array: &NDArray, i: c_int) -> Result<Option<usize>, Error> {
@@ -42,54 +24,28 @@ fn part(array: &NDArray, i: c_int) -> Result<Option<usize>, Error> {
     }
 }
 
-/// Copies a dense array into a part of a sparse one. When all parts are there, the sparse array is
-/// made of them.
-pub(crate) fn copy_part(handle: NDArrayHandle, target: &NDArray, source: &NDArray, i: c_int) -> Result<(), Error> {
-    let bytes = source.to_bytes()?;
+/// Copies a dense array into a part of a sparse one. Parts that agree are its content at once.
+pub(crate) fn copy_part(target: &NDArray, source: &NDArray, i: c_int) -> Result<(), Error> {
     let part = part(target, i)?;
-    let mut unfinished = UNFINISHED.lock();
-    let all = unfinished.get_or_insert_default();
-    let parts = all.entry(handle.addr()).or_default();
     match part {
         None if source.dtype() != target.dtype() => {
             return Err(Error::value(format!("values of {} for an array of {}", source.dtype(), target.dtype())));
         }
-        None => parts.values = Some(bytes),
         Some(_) if source.dtype() != DType::I64 => {
             return Err(Error::value(format!("positions are int64, not {}", source.dtype())));
         }
-        Some(position) => parts.positions[position] = Some(numbers_of(&bytes)),
+        _ => {}
     }
-    let wanted = target.storage_type().positions();
-    let complete = parts.values.is_some() && parts.positions[..wanted].iter().all(Option::is_some);
-    let finished = if complete { all.remove(&handle.addr()) } else { None };
-    drop(unfinished);
-    finished.map_or(Ok(()), |parts| finish(target, parts))
-}
-
-fn numbers_of(bytes: &[u8]) -> Vec<i64> {
-    let (numbers, _) = bytes.as_chunks::<8>();
-    numbers.iter().map(|number| i64::from_ne_bytes(*number)).collect()
-}
-
-fn bytes_of(numbers: &[i64]) -> Vec<u8> {
-    numbers.iter().flat_map(|number| number.to_ne_bytes()).collect()
-}
-
-fn finish(target: &NDArray, parts: Parts) -> Result<(), Error> {
-    let [first, second] = parts.positions.map(Option::unwrap_or_default);
-    let (pointers, indices) = if target.storage_type() == StorageType::Csr { (first, second) } else { (second, first) };
-    let values = parts.values.unwrap_or_default();
-    target.fill_stored("sparse array", move |engine, storage, tensor| {
-        SparseContent::new(engine, storage, tensor, &values, &indices, &pointers)
-    })?;
-    Ok(target.wait_to_read()?)
+    unfinished::set_part(target, part, source.shape().clone(), source.to_bytes()?)
 }
 
 /// A copy of a part of a sparse array.
 fn copied(array: &NDArray, part: Option<usize>) -> Result<NDArray, Error> {
-    let guard: StoredGuard<'_> = array.read_stored(None)?;
     let make = |tensor, bytes: &[u8]| Ok(NDArray::from_bytes(array.engine(), array.context(), tensor, bytes)?);
+    if let Some((shape, bytes)) = unfinished::part_of(array, part) {
+        return make(TensorType { dtype: if part.is_none() { array.dtype() } else { DType::I64 }, shape }, &bytes);
+    }
+    let guard: StoredGuard<'_> = array.read_stored(None)?;
     let Some(content) = guard.parts()? else { return Err(Error::value("a dense array has no parts")) };
     let numbers = match (array.storage_type(), part) {
         (_, None) => {
@@ -99,8 +55,7 @@ fn copied(array: &NDArray, part: Option<usize>) -> Result<NDArray, Error> {
         (StorageType::Csr, Some(0)) => content.pointers(),
         _ => content.indices(),
     };
-    let shape = [numbers.len()].into();
-    make(TensorType { dtype: DType::I64, shape }, &bytes_of(numbers))
+    make(TensorType { dtype: DType::I64, shape: [numbers.len()].into() }, &unfinished::bytes_of(numbers))
 }
 
 /// Makes a sparse array of a storage type and a shape. Types of positions, if given, are int64.
@@ -118,6 +73,7 @@ fn create(storage: c_int, shape: Shape, device: (c_int, c_int), dtype: c_int, au
 c_functions! {
     /// Makes a sparse array without a stored value, whatever shapes of positions are given.
     /// `MXNDArraySyncCopyFromNDArray` fills it part by part: values with i = -1, and its positions.
+    /// Parts can be replaced later, in any order: until they agree, reading the array is an error.
     fn MXNDArrayCreateSparseEx(
         storage_type: c_int,
         shape: *const u32,

@@ -38,6 +38,7 @@ unsafe fn create(
     let def = operator(op)?;
     // SAFETY: contract.
     let attrs = unsafe { attributes(number, keys, vals)? };
+    Symbol::check_attributes(def, &attrs)?;
     // SAFETY: contract.
     unsafe { give(SymbolCell::operator(def, attrs), out) }
 }
@@ -114,25 +115,24 @@ fn set_attr(handle: SymbolHandle, key: &str, value: &str) -> Result<(), Error> {
     }
 }
 
-/// Names and values in turn: of all nodes with the nodes' names in front, or of the node alone.
+/// Attributes of all nodes, with the nodes' names in front.
+fn of_all_nodes(attrs: BTreeMap<String, BTreeMap<String, String>>) -> Vec<(String, String)> {
+    let of_node = |(node, attrs): (String, BTreeMap<String, String>)| {
+        attrs.into_iter().map(move |(key, value)| (format!("{node}${key}"), value))
+    };
+    attrs.into_iter().flat_map(of_node).collect()
+}
+
+/// Stores names and values in turn.
 ///
 /// # Safety
 /// The pointers are null or point to places.
-unsafe fn all_attrs(
-    symbol: SymbolHandle,
-    of_all_nodes: bool,
+unsafe fn give_attrs(
+    pairs: impl IntoIterator<Item = (String, String)>,
     out_size: *mut u32,
     out: *mut *mut *const c_char,
 ) -> Result<(), Error> {
-    let symbol = of(symbol)?;
-    let mut pairs: Vec<(String, String)> = Vec::new();
-    if of_all_nodes {
-        for (node, attrs) in symbol.attr_dict() {
-            pairs.extend(attrs.into_iter().map(|(key, value)| (format!("{node}${key}"), value)));
-        }
-    } else {
-        pairs.extend(symbol.list_attr());
-    }
+    let pairs: Vec<(String, String)> = pairs.into_iter().collect();
     let number = pairs.len() as u32;
     // SAFETY: contract.
     unsafe { put(out_size, number, "out_size")? };
@@ -377,22 +377,26 @@ c_functions! {
 
     /// Attributes of all nodes: `node$key` and value in turn; `*out_size` counts the pairs.
     fn MXSymbolListAttr(symbol: SymbolHandle, out_size: *mut u32, out: *mut *mut *const c_char) {
-        all_attrs(symbol, true, out_size, out)
+        give_attrs(of_all_nodes(of(symbol)?.attr_dict()), out_size, out)
     }
 
     /// Attributes of the node: key and value in turn; `*out_size` counts the pairs.
     fn MXSymbolListAttrShallow(symbol: SymbolHandle, out_size: *mut u32, out: *mut *mut *const c_char) {
-        all_attrs(symbol, false, out_size, out)
+        give_attrs(of(symbol)?.list_attr(), out_size, out)
     }
 
-    /// Variant of `MXSymbolListAttr` (option 0) or `MXSymbolListAttrShallow` (1).
+    /// Variant of `MXSymbolListAttr` (option 0) or `MXSymbolListAttrShallow` (1) with the keys as they
+    /// are kept: `__lr_mult__` is not listed as `lr_mult` too.
     fn NNSymbolListAttrs(
         symbol: SymbolHandle,
         recursive_option: c_int,
         out_size: *mut u32,
         out: *mut *mut *const c_char,
     ) {
-        all_attrs(symbol, recursive_option == 0, out_size, out)
+        match recursive_option {
+            0 => give_attrs(of_all_nodes(of(symbol)?.kept_attr_dict()), out_size, out),
+            _ => give_attrs(of(symbol)?.kept_attrs(), out_size, out),
+        }
     }
 
     /// Names of the outputs.

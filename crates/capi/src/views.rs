@@ -9,6 +9,7 @@ use crate::process::np_shape;
 use crate::returned::{self, ResultPlace};
 use crate::runtime::engine;
 use mxrt::internal::infer_types;
+use mxrt::params::NpShape;
 use mxrt::{NDArray, Shape, TensorType};
 use std::ffi::{c_char, c_int, c_void};
 
@@ -21,6 +22,23 @@ pub(crate) unsafe fn give(array: NDArray, out: *mut NDArrayHandle) -> Result<(),
     unsafe { put(out, std::ptr::null_mut(), "out")? };
     // SAFETY: contract.
     unsafe { put(out, hold(array), "out") }
+}
+
+/// Stores another handle of the same array; an array without a value for one that has none.
+///
+/// # Safety
+/// As above.
+unsafe fn give_another(handle: NDArrayHandle, out: *mut NDArrayHandle) -> Result<(), Error> {
+    match value(handle)? {
+        // SAFETY: contract.
+        Some(array) => unsafe { give((*array).clone(), out) },
+        None => {
+            // SAFETY: contract.
+            unsafe { put(out, std::ptr::null_mut(), "out")? };
+            // SAFETY: contract.
+            unsafe { put(out, hold_unset(), "out") }
+        }
+    }
 }
 
 /// A view of consecutive elements of an array that has them.
@@ -63,7 +81,12 @@ fn at(handle: NDArrayHandle, index: i64) -> Result<NDArray, Error> {
     let Some(place) = usize::try_from(index).ok().filter(|place| *place < number) else {
         return Err(Error::value(format!("the argument idx is {index}, but there are {number} entries")));
     };
-    view(&array, place * row, array.shape()[1..].iter().copied().collect())
+    // As in MXNet, where zero axes are no scalar unless np-shape says so.
+    let shape = match &array.shape()[1..] {
+        [] if np_shape() == NpShape::Off => [1].into(),
+        rest => rest.iter().copied().collect(),
+    };
+    view(&array, place * row, shape)
 }
 
 /// The shape that the operator `Reshape` gives, with its codes 0, -1, -2, -3 and -4.
@@ -129,7 +152,8 @@ c_functions! {
         give(slice(handle, slice_begin, slice_end)?, out)
     }
 
-    /// One entry of the first axis, over the same memory and without that axis.
+    /// One entry of the first axis, over the same memory and without that axis. Of an array with one
+    /// axis it is an array of one element; with np-shape a scalar.
     fn MXNDArrayAt(handle: NDArrayHandle, idx: u32, out: *mut NDArrayHandle) {
         give(at(handle, i64::from(idx))?, out)
     }
@@ -164,14 +188,15 @@ c_functions! {
         put(out_pdata, returned::list(ResultPlace::of("shape of 64 bits"), dims)?.cast_const(), "out_pdata")
     }
 
-    /// Waits for an array and gives the address of its first element, for reading. The address is
-    /// valid until the array is freed, and its content until the next operator that writes the
-    /// array. Weights that were packed away come back, and stay. Null for an array without a value.
+    /// Waits for an array and gives the address of its first element. It is valid until the array is
+    /// freed, and its content until the next operator that writes the array. What the program writes
+    /// there, the next call of a graph sees. Weights that were packed away come back, and stay. Null
+    /// for an array without a value or without elements.
     fn MXNDArrayGetData(handle: NDArrayHandle, out_pdata: *mut *mut c_void) {
         put(out_pdata, std::ptr::null_mut(), "out_pdata")?;
         let Some(array) = value(handle)? else { return Ok(()) };
-        let shared = array.share(false, &mut || true)?;
-        put(out_pdata, shared.address().cast(), "out_pdata")
+        let address = array.lend_address(&mut || true)?;
+        put(out_pdata, if array.nbytes() == 0 { std::ptr::null_mut() } else { address.cast() }, "out_pdata")
     }
 
     /// The bytes of an array, as files hold them, in memory that belongs to the thread.
@@ -193,7 +218,7 @@ c_functions! {
     fn MXNDArraySyncCopyFromNDArray(handle_dst: NDArrayHandle, handle_src: NDArrayHandle, i: c_int) {
         let (target, source) = (get::<NDArray>(handle_dst)?, get::<NDArray>(handle_src)?);
         if target.is_sparse() && !source.is_sparse() {
-            return crate::sparse::copy_part(handle_dst, &target, &source, i);
+            return crate::sparse::copy_part(&target, &source, i);
         }
         if i != -1 {
             return Err(Error::value(format!("the argument i is {i}, but a dense array has no positions; pass -1")));
@@ -202,13 +227,13 @@ c_functions! {
         Ok(target.wait_to_read()?)
     }
 
-    /// Another handle of the same array.
+    /// Another handle of the same array; another array without a value for one that has none.
     fn MXShallowCopyNDArray(src: NDArrayHandle, out: *mut NDArrayHandle) {
-        give((*get::<NDArray>(src)?).clone(), out)
+        give_another(src, out)
     }
 
     /// Another handle of the same array: no array has a history of operators.
     fn MXNDArrayDetach(handle: NDArrayHandle, out: *mut NDArrayHandle) {
-        give((*get::<NDArray>(handle)?).clone(), out)
+        give_another(handle, out)
     }
 }

@@ -25,6 +25,24 @@ fn a_c_program_computes_as_in_training() {
 }
 
 #[test]
+fn results_go_into_the_arrays_of_a_c_program_as_with_mxnets_library() {
+    let directory = Directory::new("results-api");
+    let program = compile_test("results", &directory);
+    for kind in ["ThreadedEnginePerDevice", "NaiveEngine"] {
+        let (success, text) = run(&program, &[], &[("MXNET_ENGINE_TYPE", kind)]);
+        assert!(success && text.contains(" checks"), "{kind}: {text}");
+    }
+}
+
+#[test]
+fn a_c_program_reads_what_files_hold_by_path_and_by_address() {
+    let directory = Directory::new("files-api");
+    let program = compile_test("files", &directory);
+    let (success, text) = run(&program, &[directory.0.to_str().expect("UTF-8")], &[]);
+    assert!(success && text.contains(" checks"), "{text}");
+}
+
+#[test]
 fn an_operator_of_a_c_program_runs_in_graphs_from_many_threads() {
     let directory = Directory::new("custom-api");
     let program = compile_test("custom", &directory);

@@ -2,14 +2,25 @@
 
 use crate::{DataError, FileError, recognise};
 use mxrt_engine::MemoryPool;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+
+/// The path of a local file that is given as an address, `file:///folder/name`. As in MXNet, what
+/// follows is the path, in which percent signs are ordinary characters. Other paths stay unchanged.
+pub fn local_path(path: &Path) -> &Path {
+    let bytes = path.as_os_str().as_bytes();
+    let Some(rest) = bytes.strip_prefix(b"file://") else { return path };
+    let rest = rest.strip_prefix(b"localhost").filter(|rest| rest.starts_with(b"/")).unwrap_or(rest);
+    Path::new(OsStr::from_bytes(rest))
+}
 
 /// Opens an ordinary file, and gives its size when it was opened. Directories, pipes and devices
 /// are refused: reading them fails, waits for another process, or never ends.
 pub fn open_file(path: impl AsRef<Path>) -> Result<(File, u64), FileError> {
-    let path = path.as_ref();
+    let path = local_path(path.as_ref());
     let failed = |error: io::Error| FileError::open(&path.to_string_lossy(), &error);
     // Looked at before opening: opening a pipe would wait for a process that writes.
     let metadata = std::fs::metadata(path).map_err(failed)?;
@@ -70,4 +81,33 @@ fn text(path: &Path, content: Vec<u8>) -> Result<String, DataError> {
         place: format!("{} byte {}", path.to_string_lossy(), error.utf8_error().valid_up_to()),
         problem: "the file is not UTF-8 text".to_owned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_local_files_are_paths_and_all_else_stays() {
+        let rows = [
+            ("file:///tmp/a%20b", "/tmp/a%20b"),
+            ("file://localhost/tmp/a", "/tmp/a"),
+            ("file://localhosts", "localhosts"),
+            ("/tmp/file:///a", "/tmp/file:///a"),
+            ("s3://bucket/a", "s3://bucket/a"),
+            ("file:/a", "file:/a"),
+        ];
+        for (given, wanted) in rows {
+            assert_eq!(local_path(Path::new(given)), Path::new(wanted), "{given}");
+        }
+    }
+
+    #[test]
+    fn a_missing_file_is_named_by_its_path_and_other_addresses_are_called_that() {
+        let message = |path: &str| open_file(path).expect_err("there is no such file").to_string();
+        let local = message("file:///no/such/file");
+        assert!(local.contains("\"/no/such/file\"") && !local.contains("address"), "{local}");
+        let remote = message("s3://bucket/name");
+        assert!(remote.contains("s3://bucket/name") && remote.contains("This is an address"), "{remote}");
+    }
 }

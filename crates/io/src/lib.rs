@@ -12,6 +12,6 @@ pub mod recordio;
 mod whole;
 
 pub use error::{DataError, FileError};
-pub use file::{open_file, read_file, read_file_within, read_text, read_text_within};
+pub use file::{local_path, open_file, read_file, read_file_within, read_text, read_text_within};
 pub use foreign::recognise;
 pub use whole::write_file;

@@ -3,7 +3,7 @@
 //! A record is stored as one part, or, where the magic number occurs in it at a multiple of four
 //! bytes, as several: the number is left out between them and put back when reading.
 
-use crate::file::{open_file, read_file};
+use crate::file::{local_path, open_file, read_file};
 use crate::{DataError, FileError, foreign, recognise};
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -267,7 +267,8 @@ pub struct RecordWriter {
 impl RecordWriter {
     /// Makes a new file, in place of one that may be there.
     pub fn create(path: impl AsRef<Path>) -> Result<RecordWriter, DataError> {
-        let shown = path.as_ref().to_string_lossy().into_owned();
+        let path = local_path(path.as_ref());
+        let shown = path.to_string_lossy().into_owned();
         let file = File::create(path).map_err(|error| FileError::open(&shown, &error))?;
         Ok(RecordWriter { path: shown, file: BufWriter::new(file), position: 0 })
     }

@@ -1,6 +1,7 @@
 //! Writing files: whole or not at all.
 
 use crate::FileError;
+use crate::file::local_path;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -22,6 +23,7 @@ pub(crate) fn write_whole<E: From<FileError>>(
     path: &Path,
     write: impl FnOnce(File) -> Result<File, E>,
 ) -> Result<(), E> {
+    let path = local_path(path);
     let shown = path.to_string_lossy();
     let failed = |error: io::Error| FileError::open(&shown, &error);
     let existing = std::fs::metadata(path).ok();

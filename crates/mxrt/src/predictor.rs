@@ -67,36 +67,54 @@ fn bad(message: String) -> OpError {
     OpError::new(FailureKind::Value, message).op("Predictor")
 }
 
-/// Names of inputs whose shapes are given: free arguments, each once.
-fn input_keys<'a>(network: &Network, shapes: &'a [(String, Shape)]) -> Result<HashSet<&'a String>, OpError> {
+/// Inputs whose shapes are given: free arguments, each once. Names that the symbol lacks count for
+/// nothing, as in MXNet: programs name the label of any network.
+fn known_inputs<'a>(
+    network: &Network,
+    shapes: &'a [(String, Shape)],
+) -> Result<HashMap<&'a String, PartialShape>, OpError> {
     let arguments = network.symbol.list_arguments();
-    let mut seen = HashSet::new();
-    for (name, _) in shapes {
-        if !arguments.contains(name) || network.params.contains_key(name) {
-            let free: Vec<&str> =
-                arguments.iter().filter(|a| !network.params.contains_key(*a)).map(String::as_str).collect();
-            return Err(bad(format!("cannot find input key {name}: the inputs are {}", free.join(", "))));
+    let mut known = HashMap::new();
+    for (name, shape) in shapes.iter().filter(|(name, _)| arguments.contains(name)) {
+        if network.params.contains_key(name) {
+            let inputs: Vec<&str> = network.free().map(String::as_str).collect();
+            let message = format!("cannot find input key {name}, a parameter: the inputs are {}", inputs.join(", "));
+            return Err(bad(message));
         }
-        if !seen.insert(name) {
+        if known.insert(name, PartialShape::from_zero_unknown(shape)).is_some() {
             return Err(bad(format!("the input key {name} is given twice")));
         }
     }
-    Ok(seen)
+    Ok(known)
+}
+
+/// The end of errors about inputs that were not given: names that the symbol lacks, if there are any.
+fn lacking(network: &Network, shapes: &[(String, Shape)]) -> String {
+    let inputs: Vec<&str> = network.free().map(String::as_str).collect();
+    let given = shapes.iter().map(|(name, _)| name.as_str());
+    let unknown: Vec<&str> = given.filter(|name| !inputs.contains(name)).collect();
+    if unknown.is_empty() {
+        return String::new();
+    }
+    format!("; cannot find input key {}: the inputs are {}", unknown.join(", "), inputs.join(", "))
 }
 
 /// Checks the types of the parameters, and returns those of the other variables. Each of them is
-/// declared, or a label.
+/// declared, or a label; `lacking` ends the error of one that is neither.
 fn network_inputs(
     network: &Network,
     types: &NetworkTypes,
     declared: &HashSet<&String>,
+    lacking: &dyn Fn() -> String,
 ) -> Result<Vec<PredictorInput>, OpError> {
     let of_shape = |message| OpError::new(FailureKind::Shape, message).op("Predictor");
     let mut inputs = Vec::new();
     for name in &network.names {
         let found = types.variables.get(name);
         let Some(shape) = found.and_then(|found| found.shape.complete()) else {
-            return Err(of_shape(format!("the shapes of the inputs are not enough to get the shape of '{name}'")));
+            let lacking = lacking();
+            let message = format!("the shapes of the inputs are not enough to get the shape of '{name}'{lacking}");
+            return Err(of_shape(message));
         };
         let dtype = found.and_then(|found| found.dtype).unwrap_or(DType::F32);
         let tensor = TensorType { dtype, shape };
@@ -113,7 +131,7 @@ fn network_inputs(
         }
     }
     match inputs.iter().find(|input| !input.declared && !network.labels.contains(&input.name)) {
-        Some(lost) => Err(bad(format!("'{}' is neither a parameter nor among the input keys", lost.name))),
+        Some(lost) => Err(bad(format!("'{}' is neither a parameter nor among the input keys{}", lost.name, lacking()))),
         None => Ok(inputs),
     }
 }
@@ -141,11 +159,11 @@ impl Predictor {
 
     fn of(model: Arc<Model>, shapes: Vec<(String, Shape)>) -> Result<Predictor, OpError> {
         let network = &model.network;
-        let seen = input_keys(network, &shapes)?;
-        let known: Vec<(String, PartialShape)> =
-            shapes.iter().map(|(name, shape)| (name.clone(), PartialShape::from_zero_unknown(shape))).collect();
+        let known = known_inputs(network, &shapes)?;
+        let seen: HashSet<&String> = known.keys().copied().collect();
+        let known: Vec<(String, PartialShape)> = known.into_iter().map(|(name, shape)| (name.clone(), shape)).collect();
         let types = network.infer(&known, &model.input_dtypes())?;
-        let inputs = network_inputs(network, &types, &seen)?;
+        let inputs = network_inputs(network, &types, &seen, &|| lacking(network, &shapes))?;
         model.check_plan(&inputs)?;
         let unknown = || bad("the shapes and types of the outputs depend on the values of the inputs".to_owned());
         let outputs = types.outputs.iter().map(|output| output.complete().ok_or_else(unknown));

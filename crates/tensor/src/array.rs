@@ -1,6 +1,7 @@
 //! [`NDArray`]: a typed view of storage that an engine variable guards.
 
 use crate::derived::DerivedValues;
+use crate::lent::LentDigest;
 use crate::memory::Memory;
 use crate::params::Gates;
 use crate::place::Span;
@@ -32,6 +33,8 @@ pub(crate) struct Chunk {
     pub(crate) release: ReleaseState,
     /// Values computed from the content.
     pub(crate) derived: DerivedValues,
+    /// Whether a program has the address, and what it last wrote there.
+    pub(crate) lent: LentDigest,
 }
 
 impl Chunk {
@@ -196,6 +199,7 @@ impl NDArray {
                 gates: Gates::default(),
                 release: ReleaseState::default(),
                 derived: DerivedValues::default(),
+                lent: LentDigest::default(),
             }),
             cancel_guard: None,
             offset: 0,

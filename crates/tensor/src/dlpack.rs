@@ -100,8 +100,12 @@ impl ElementType {
         ElementType { code, bits: 8 * dtype.size() as u8, lanes: 1 }
     }
 
-    /// The type of elements, if there are arrays of it here.
+    /// The type of elements, if there are arrays of it here. Unsigned integers of one bit are the
+    /// booleans of MXNet and TVM, which take a byte each.
     pub fn dtype(self) -> Option<DType> {
+        if self == (ElementType { code: UINT, bits: 1, lanes: 1 }) {
+            return Some(DType::Bool);
+        }
         (0..).map_while(DType::from_code).find(|dtype| ElementType::of(*dtype) == self)
     }
 }

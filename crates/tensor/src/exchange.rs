@@ -146,7 +146,7 @@ impl NDArray {
     }
 
     /// A new version: a value that comes from outside replaces parts of the old one.
-    fn written_outside(&self) {
+    pub(crate) fn written_outside(&self) {
         let vars = [(self.var(), Access::Update)];
         let spec = OpSpec::new("shared", &vars).cost(Cost::Small);
         match self.context().device() {

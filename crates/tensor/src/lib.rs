@@ -17,6 +17,7 @@ mod guard;
 pub mod index;
 mod late;
 mod launch;
+mod lent;
 mod memory;
 mod np_shape;
 mod params;

@@ -91,6 +91,38 @@ static void export_arrays(void) {
     WORKS(MXNDArrayCallDLPackDeleter(part));
 }
 
+/* Booleans take a byte, whether a tensor says so as DLPack does or as MXNet does. */
+static void booleans(void) {
+    static const uint32_t dims[] = {4};
+    static const struct { uint8_t code, bits; } kinds[] = {{6, 8}, {1, 1}};
+    static uint8_t memory[64] __attribute__((aligned(64))) = {1, 0, 0, 1};
+    int64_t shape[] = {4};
+    NDArrayHandle array;
+    Managed *shared;
+    void *handle;
+    uint8_t found[4];
+    int type;
+    WORKS(MXNDArrayCreateEx(dims, 1, 1, 0, 0, 7, &array));
+    WORKS(MXNDArraySyncCopyFromCPU(array, memory, 4));
+    WORKS(MXNDArrayToDLPack(array, &handle));
+    shared = handle;
+    CHECK(shared->tensor.dtype.code == 6 && shared->tensor.dtype.bits == 8 && shared->tensor.dtype.lanes == 1);
+    CHECK(memcmp(shared->tensor.data, memory, 4) == 0);
+    WORKS(MXNDArrayCallDLPackDeleter(shared));
+    WORKS(MXNDArrayFree(array));
+    for (int i = 0; i < 2; i++) {
+        Managed given = tensor(memory, 1, shape, NULL);
+        given.tensor.dtype.code = kinds[i].code;
+        given.tensor.dtype.bits = kinds[i].bits;
+        given.deleter = NULL;
+        WORKS(MXNDArrayFromDLPack(&given, &array));
+        WORKS(MXNDArrayGetDType(array, &type));
+        WORKS(MXNDArraySyncCopyToCPU(array, found, 4));
+        CHECK(type == 7 && memcmp(found, memory, 4) == 0);
+        WORKS(MXNDArrayFree(array));
+    }
+}
+
 static void import_tensors(void) {
     static float memory[12] __attribute__((aligned(64))) = {1, -2, 3, -4, 5, -6};
     static const float relu[] = {1, 0, 3, 0, 5, 0}, columns[] = {1, 3, 5}, minus[] = {-2, 5};
@@ -258,6 +290,7 @@ int main(int argc, char **argv) {
     CHECK(argc == 2);
     processes();
     export_arrays();
+    booleans();
     import_tensors();
     profile(argv[1]);
     printf("%d checks\n", checks);

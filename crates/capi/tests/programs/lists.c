@@ -82,6 +82,17 @@ static void executors(void) {
     FAILS(MXExecutorSimpleBindEx64(BIND(once, wide_dims, down, once)), "provided_arg_shape_idx goes down");
     CHECK(made == NULL);
     WORKS(MXExecutorSimpleBindEx(BIND(once, signed_dims, up, once)));
+    /* Shapes and types of names that the symbol lacks count for nothing, as in MXNet. */
+    {
+        static const char *label[] = {"softmax_label", "x"};
+        ExecutorHandle more;
+        WORKS(MXExecutorFree(made));
+        WORKS(MXExecutorSimpleBindEx(BIND(label, signed_dims, up, label)));
+        CHECK(n == 0 && made != NULL);
+        WORKS(MXExecutorReshapeEx(1, 1, 1, 0, 0, NULL, NULL, NULL, 2, label, signed_dims, up, &n, &args, &grads, &n,
+                                  &states, made, &more));
+        WORKS(MXExecutorFree(more));
+    }
 #define RESHAPE(names, data, idx) \
     0, 0, 1, 0, 0, NULL, NULL, NULL, 2, names, data, idx, &n, &args, &grads, &n, &states, made, &other
     FAILS(MXExecutorReshape(RESHAPE(twice, dims, up)), "provided_arg_shape_names names x twice");

@@ -199,8 +199,9 @@ static void errors(void) {
     FAILS(MXPredSetInput(p, "data", NULL, IN), "data");
     FAILS(MXPredGetOutputShape(p, 9, &shape, &ndim), "Output index out of range (9 vs. 1)");
     FAILS(MXPredGetOutputType(p, 9, &dtype), "Output index out of range");
-    FAILS(MXPredReshape(1, wrong, indptr, dims, p, &q), "cannot find input key fc_weight");
-    CHECK(q == NULL);
+    /* A key that the symbol lacks counts for nothing. */
+    WORKS(MXPredReshape(1, wrong, indptr, dims, p, &q));
+    WORKS(MXPredFree(q));
     WORKS(MXPredSetInput(p, "data", numbers, IN));
     WORKS(MXPredForward(p));
     FAILS(MXPredGetOutput(p, 0, numbers, OUT - 1), "Memory size do not match (30 vs. 29)");
@@ -303,6 +304,32 @@ int main(int argc, char **argv) {
     inner[0] = "nothing";
     FAILS(MXPredCreatePartialOut(symbol, params, params_size, 1, 0, 1, keys, indptr, dims, 1, inner, &p),
           "didn't find node name: nothing_output");
+
+    {
+        /* Keys that the symbol lacks count for nothing: programs name the label of any network. */
+        static const char *label[] = {"softmax_label", "data", "extra"}, *other[] = {"softmax_label", "dat"};
+        static const uint32_t three[] = {0, 1, 5, 5}, shapes[] = {3, 3, 1, 8, 8}, turned[] = {6, 6, 1, 8, 8};
+        WORKS(MXPredCreate(symbol, params, params_size, 1, 0, 3, label, three, shapes, &p));
+        answer(p, 0, out);
+        CHECK(memcmp(out, expected[0], sizeof out) == 0);
+        FAILS(MXPredSetInput(p, "extra", out, 1), "cannot find input key extra");
+        WORKS(MXPredReshape(2, label, three, turned, p, &q));
+        WORKS(MXPredFree(q));
+        WORKS(MXPredFree(p));
+        FAILS(MXPredCreate(symbol, params, params_size, 1, 0, 2, other, three, shapes, &p),
+              "cannot find input key softmax_label, dat: the inputs are data");
+    }
+
+    {
+        /* Every context of the host computes the same. */
+        static const int kinds[] = {1, 1, 3, 3, 5, 5}, numbers_of[] = {1, 5, 0, 1, 0, 7};
+        for (i = 0; i < 6; ++i) {
+            WORKS(MXPredCreate(symbol, params, params_size, kinds[i], numbers_of[i], 1, keys, indptr, dims, &p));
+            answer(p, 0, out);
+            CHECK(memcmp(out, expected[0], sizeof out) == 0);
+            WORKS(MXPredFree(p));
+        }
+    }
 
     {
         /* float64 data over float32 parameters: the types do not fit. */

@@ -66,6 +66,12 @@ fn named(names: Vec<String>, arrays: Vec<NDArray>, what: &str) -> Result<Vec<(St
     Err(fail(FailureKind::Value, message))
 }
 
+/// Rows whose names are variables of the symbol.
+fn of_inputs<T: Clone>(symbol: &Symbol, given: &[(String, T)]) -> Vec<(String, T)> {
+    let inputs = symbol.list_inputs();
+    given.iter().filter(|(name, _)| inputs.contains(name)).cloned().collect()
+}
+
 /// The graph of a symbol with arrays for all of its variables.
 fn bound(
     op: Arc<CachedOp>,
@@ -125,7 +131,8 @@ impl Executor {
     }
 
     /// Binds a symbol to new arrays of zeros, whose shapes and types follow from those of some
-    /// variables. `shared` may give an existing array for a name.
+    /// variables. Names that the symbol lacks count for nothing, as in MXNet: programs name the label
+    /// of any network. `shared` may give an existing array for a name.
     pub fn simple_bind(
         site: ExecutorSite,
         symbol: Symbol,
@@ -134,8 +141,8 @@ impl Executor {
         types: &[(String, DType)],
         shared: &dyn Fn(&str, &TensorType) -> Option<NDArray>,
     ) -> Result<Executor, OpError> {
-        let shapes = symbol.infer_shape(shapes, true)?;
-        let types = symbol.infer_type(types, true)?;
+        let shapes = symbol.infer_shape(&of_inputs(&symbol, shapes), true)?;
+        let types = symbol.infer_type(&of_inputs(&symbol, types), true)?;
         let make = |names: Vec<String>, shapes: &[PartialShape], types: &[Option<DType>]| {
             let unknown: Vec<String> = names
                 .iter()
@@ -167,9 +174,9 @@ impl Executor {
     }
 
     /// Makes an executor for other shapes of some arguments. It shares the memory of all arrays
-    /// that do not grow.
+    /// that do not grow. Names that the symbol lacks count for nothing.
     pub fn reshape(&self, shapes: &[(String, PartialShape)], how: Reshaping) -> Result<Executor, OpError> {
-        let found = self.symbol.infer_shape(shapes, false)?;
+        let found = self.symbol.infer_shape(&of_inputs(&self.symbol, shapes), false)?;
         let resize = |(name, array): &(String, NDArray), shape: &PartialShape| {
             let Some(shape) = shape.complete() else {
                 let message = format!("the shapes are not enough to get the shape of '{name}'");

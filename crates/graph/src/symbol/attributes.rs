@@ -49,16 +49,28 @@ impl Symbol {
         node.attr(key).or_else(|| HIDDEN_KEYS.contains(&key).then(|| node.attr(&format!("__{key}__"))).flatten())
     }
 
-    /// All attributes of the first output's node.
+    /// All attributes of the first output's node. Keys that are kept as `__key__` are also there as
+    /// `key`.
     pub fn list_attr(&self) -> BTreeMap<String, String> {
-        self.outputs().first().map_or_else(BTreeMap::new, |e| with_plain_keys(e.node.attrs()))
+        with_plain_keys(self.kept_attrs())
     }
 
-    /// Attributes of all nodes that have any, by node name.
+    /// All attributes of the first output's node, as they are kept.
+    pub fn kept_attrs(&self) -> BTreeMap<String, String> {
+        self.outputs().first().map_or_else(BTreeMap::new, |e| e.node.attrs())
+    }
+
+    /// Attributes of all nodes that have any, by node name. Keys that are kept as `__key__` are also
+    /// there as `key`.
     pub fn attr_dict(&self) -> BTreeMap<String, BTreeMap<String, String>> {
+        self.kept_attr_dict().into_iter().map(|(node, attrs)| (node, with_plain_keys(attrs))).collect()
+    }
+
+    /// Attributes of all nodes that have any, by node name, as they are kept.
+    pub fn kept_attr_dict(&self) -> BTreeMap<String, BTreeMap<String, String>> {
         let mut all: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
         for node in self.topo() {
-            let attrs = with_plain_keys(node.attrs());
+            let attrs = node.attrs();
             if !attrs.is_empty() {
                 all.entry(node.name.clone()).or_default().extend(attrs);
             }

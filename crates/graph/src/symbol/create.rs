@@ -20,6 +20,16 @@ impl Symbol {
         Symbol::from_entries(vec![NodeEntry::new(Node::variable(name, attrs), 0)])
     }
 
+    /// Checks the attributes that an operator is to be applied with, before its inputs are known.
+    pub fn check_attributes(op: &'static OpDef, attrs: &BTreeMap<String, String>) -> Result<(), OpError> {
+        let mut attrs = hide(attrs.clone()).map_err(|e| e.op(op.name))?;
+        if let Inputs::Variadic { count, .. } = op.inputs {
+            attrs.entry(count.to_owned()).or_insert_with(|| "1".to_owned());
+        }
+        let parsed = op.parse_attrs(attrs.iter().map(|(k, v)| (k.as_str(), v.as_str())));
+        parsed.map(drop).map_err(|e| attr_error(e, op, "", &attrs))
+    }
+
     /// Applies an operator.
     ///
     /// Inputs that are missing become variables called `<name>_<input>`, with the attributes of the

@@ -1,5 +1,6 @@
 //! Lines of text files, for iterators whose samples are lines.
 
+use crate::file::local_path;
 use crate::{DataError, FileError, open_file};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Seek, SeekFrom};
@@ -10,11 +11,10 @@ use std::sync::Arc;
 pub(super) fn files(uri: &str) -> Result<Vec<PathBuf>, DataError> {
     let mut found = Vec::new();
     for part in uri.split(';').map(str::trim).filter(|part| !part.is_empty()) {
-        let local = part.strip_prefix("file://").unwrap_or(part);
-        if let Some((scheme, _)) = local.split_once("://") {
+        let path = local_path(Path::new(part));
+        if let Some((scheme, _)) = part.split_once("://").filter(|_| path == Path::new(part)) {
             return Err(DataError::Unsupported(format!("'{part}': only local files can be read, not {scheme}://")));
         }
-        let path = Path::new(local);
         if path.is_dir() {
             found.extend(files_in(path)?);
         } else if path.exists() {

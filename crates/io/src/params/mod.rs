@@ -15,7 +15,7 @@ mod sparse;
 
 pub use error::ParamsError;
 pub use raw::{load_raw, save_raw};
-pub use read::{load, load_from_bytes};
+pub use read::{load, load_all, load_all_from_bytes, load_from_bytes};
 pub use save::{save, save_to_bytes};
 
 use mxrt_tensor::NDArray;
@@ -25,7 +25,8 @@ use mxrt_tensor::NDArray;
 pub enum Params {
     /// Arrays without names.
     List(Vec<NDArray>),
-    /// Arrays with names, in the order of the file. A name occurs once.
+    /// Arrays with names, in the order of the file. Of a file that was loaded by [`load`] or
+    /// [`load_from_bytes`] a name occurs once.
     Named(Vec<(String, NDArray)>),
 }
 

@@ -5,6 +5,7 @@ use super::source::ListSource;
 use super::sparse::read_sparse;
 use super::{NpShape, Params, ParamsError};
 use crate::FileError;
+use crate::file::local_path;
 use mxrt_engine::{Engine, OpError};
 use mxrt_tensor::{Context, NDArray};
 use std::collections::HashMap;
@@ -13,18 +14,38 @@ use std::path::Path;
 /// Name of a buffer in messages.
 const BUFFER: &str = "<buffer>";
 
+/// The arrays of a file to load.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    All,
+    LastOfEachName,
+}
+
 /// Loads a parameter file into arrays on `cpu(0)` (devices named in the file are not restored).
 ///
 /// If a name occurs more than once, its last array counts. Bytes after the names are ignored.
 pub fn load(engine: &'static Engine, path: impl AsRef<Path>, np_shape: NpShape) -> Result<Params, ParamsError> {
-    let path = path.as_ref();
-    let source = ListSource::open(path)?;
-    load_from(engine, &source, &path.to_string_lossy(), np_shape)
+    load_file(engine, path.as_ref(), np_shape, Wanted::LastOfEachName)
+}
+
+/// [`load`] with all arrays of the file, also those of equal names.
+pub fn load_all(engine: &'static Engine, path: impl AsRef<Path>, np_shape: NpShape) -> Result<Params, ParamsError> {
+    load_file(engine, path.as_ref(), np_shape, Wanted::All)
 }
 
 /// Loads a parameter list from the bytes of such a file.
 pub fn load_from_bytes(engine: &'static Engine, bytes: &[u8], np_shape: NpShape) -> Result<Params, ParamsError> {
-    load_from(engine, &ListSource::Bytes(bytes), BUFFER, np_shape)
+    load_from(engine, &ListSource::Bytes(bytes), BUFFER, np_shape, Wanted::LastOfEachName)
+}
+
+/// [`load_from_bytes`] with all arrays of the list, also those of equal names.
+pub fn load_all_from_bytes(engine: &'static Engine, bytes: &[u8], np_shape: NpShape) -> Result<Params, ParamsError> {
+    load_from(engine, &ListSource::Bytes(bytes), BUFFER, np_shape, Wanted::All)
+}
+
+fn load_file(engine: &'static Engine, path: &Path, np_shape: NpShape, wanted: Wanted) -> Result<Params, ParamsError> {
+    let source = ListSource::open(path)?;
+    load_from(engine, &source, &local_path(path).to_string_lossy(), np_shape, wanted)
 }
 
 fn load_from(
@@ -32,10 +53,14 @@ fn load_from(
     source: &ListSource<'_>,
     path: &str,
     np_shape: NpShape,
+    wanted: Wanted,
 ) -> Result<Params, ParamsError> {
     let contents = index(source, path, np_shape)?;
     let count = contents.records.len();
-    let chosen = last_of_each_name(&contents.names, count);
+    let chosen = match wanted {
+        Wanted::All => (0..count).collect(),
+        Wanted::LastOfEachName => last_of_each_name(&contents.names, count),
+    };
     let mut arrays = Vec::with_capacity(chosen.len());
     for i in &chosen {
         let record = &contents.records[*i];

@@ -4,6 +4,7 @@
 //! runs them later, in the order that the variables demand. An array that no thread has written yet
 //! has no memory and reads as zeros.
 
+mod host;
 mod native;
 mod recorded;
 mod sparse;
@@ -383,7 +384,7 @@ pub(crate) fn copy(target: &NDArray, source: &NDArray) -> Result<(), OpError> {
         (Some(_), Some(to)) if source.context() == target.context() => push_copy(to, Lane::Normal, target, source),
         (_, Some(to)) => push_copy(to, Lane::CopyIn, target, source),
         (Some(from), None) => push_copy(from, Lane::CopyOut, target, source),
-        (None, None) => Err(both_on_the_host()),
+        (None, None) => host::copy(target, source),
     }
 }
 

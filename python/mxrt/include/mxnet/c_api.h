@@ -100,9 +100,9 @@ MXNET_DLL int MXNetFuncGetGlobal(const char *name, void **out);
  * dtype: 0 float32, 1 float64, 2 float16, 3 uint8, 4 int32, 5 int8, 6 int64, 7 bool, 8 int16, 9
  * uint16, 10 uint32, 11 uint64, 12 bfloat16. New arrays hold zeros. Slice, At and Reshape share the
  * memory. MXNDArrayCreateNone: an array that gets shape and value when it is given to an operator
- * as output. MXNDArrayGetData waits and gives an address for reading, valid until the array is
- * freed, current until an operator writes the array. size of the copies counts elements. keys of
- * MXNDArraySave may be null. */
+ * as output. MXNDArrayGetData waits and gives an address, valid until the array is freed, current
+ * until an operator writes the array; the next call of a graph sees what is written there. size of
+ * the copies counts elements. keys of MXNDArraySave may be null. */
 MXNET_DLL int MXNDArrayCreateNone(NDArrayHandle *out);
 MXNET_DLL int MXNDArrayCreate(const uint32_t *shape, uint32_t ndim, int dev_type, int dev_id,
     int delay_alloc, NDArrayHandle *out);

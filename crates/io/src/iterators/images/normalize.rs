@@ -2,11 +2,13 @@
 
 use super::augment::Random;
 use crate::DataError;
+use crate::file::local_path;
 use crate::image::Pixels;
 use crate::params::{NpShape, Params, load};
 use mxrt_engine::Engine;
 use mxrt_tensor::DType;
 use mxrt_tensor::attrs::{AttrDef, AttrKind, Attrs};
+use std::path::Path;
 
 pub(super) const PARAMETERS: &[AttrDef] = &[
     AttrDef::new("mirror", AttrKind::Bool, "False", "Mirror every image."),
@@ -137,7 +139,7 @@ fn place<const N: usize>(row: &mut [u8], mirrored: bool, width: usize, values: i
 /// The numbers of a mean image.
 fn mean_image(iterator: &str, path: &str, shape: [usize; 3], engine: &'static Engine) -> Result<Vec<f32>, DataError> {
     let wrong = |problem: String| DataError::Content { place: path.to_owned(), problem };
-    if !std::path::Path::new(path).exists() {
+    if !local_path(Path::new(path)).exists() {
         return Err(DataError::Unsupported(format!(
             "{iterator}: there is no mean image {path}. Making one is not part of this build of mxrt: save the mean of \
              the images with mx.nd.save, or give mean_r, mean_g and mean_b"
