@@ -61,7 +61,7 @@ DEVICE float load_half(unsigned short h) {
     u32 sign = (h & 0x8000u) << 16, e = h >> 10 & 31, m = h & 1023, u;
     float f;
     if (e == 0) {
-        f = std::ldexp((float)m, -24);
+        f = (float)m * 0x1p-24f;
         return sign ? -f : f;
     }
     u = sign | (e == 31 ? 0x7f800000u : (e + 112) << 23) | m << 13;
@@ -75,7 +75,7 @@ DEVICE unsigned short to_half(float f) {
     float a = std::fabs(f);
     if (f != f) return 0x7fff;
     if (a >= 65520.0f) return sign | 0x7c00;
-    if (a < 6.103515625e-5f) return sign | (unsigned short)std::nearbyint(std::ldexp(a, 24));
+    if (a < 6.103515625e-5f) return sign | (unsigned short)std::nearbyint(a * 0x1p24f);
     u &= 0x7fffffffu;
     u += 0xfff + (u >> 13 & 1);
     return sign | ((u >> 13) - (112u << 10));
@@ -160,23 +160,34 @@ struct Matrix { const unsigned short* at; int apart; };
 DEVICE Matrix deep_matrix(const unsigned short* at) { return {at, 0}; }
 DEVICE Matrix wide_matrix(const unsigned short* at, int apart) { return {at, apart}; }
 namespace host {
+// All halves as floats: products read so many that converting each would take most of the time.
+struct Halves {
+    float all[1 << 16];
+    Halves() { for (int h = 0; h < 1 << 16; h++) all[h] = load_half(h); }
+};
+static const Halves halves;
 // The number of a byte in shared memory, where rows of 128 bytes have their pieces swapped.
 DEVICE float half_shown(size_t byte) {
     byte ^= (byte >> 7 & 7) << 4;
     unsigned short half;
     memcpy(&half, &shown.at(byte), 2);
-    return load_half(half);
+    return halves.all[half];
 }
 DEVICE size_t place(const unsigned short* at) { return (const unsigned char*)at - shared.data(); }
 DEVICE void make(const Product& p) {
     int lane = number() % 32, row0 = number() / 32 % 4 * 16 + lane / 4;
     size_t a = place(p.a), b = place(p.b);
-    for (int i = 0; i < p.columns / 2; i++) {
-        int row = row0 + i / 2 % 2 * 8, col = i / 4 * 8 + lane % 4 * 2 + i % 2;
+    float rows[2][16];
+    for (int r = 0; r < 2; r++)
         for (int k = 0; k < 16; k++) {
-            size_t deep = row / 8 * 1024 + row % 8 * 128 + k * 2;
+            int row = row0 + r * 8;
+            rows[r][k] = half_shown(a + row / 8 * 1024 + row % 8 * 128 + k * 2);
+        }
+    for (int i = 0; i < p.columns / 2; i++) {
+        int col = i / 4 * 8 + lane % 4 * 2 + i % 2;
+        for (int k = 0; k < 16; k++) {
             size_t of_b = p.apart ? col / 64 * p.apart + k * 128 + col % 64 * 2 : col / 8 * 1024 + col % 8 * 128 + k * 2;
-            p.sums[i] += half_shown(a + deep) * half_shown(b + of_b);
+            p.sums[i] += rows[i / 2 % 2][k] * half_shown(b + of_b);
         }
     }
 }
