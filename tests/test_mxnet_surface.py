@@ -71,7 +71,7 @@ ABSENT = {
         "_api_internal _ctypes _cy3 _ffi _global_var _numpy_op_doc api cython misc ndarray.register ndarray_doc "
         "notebook space symbol.register symbol_doc torch tvmop"
     ),
-    TRAINING: "contrib.amp.lists contrib.amp.loss_scaler contrib.svrg_optimization kvstore.kvstore_server",
+    TRAINING: "contrib.amp.loss_scaler contrib.svrg_optimization kvstore.kvstore_server",
     ONNX: "contrib.onnx.onnx2mx onnx.mx2onnx",
 }
 

@@ -108,7 +108,7 @@ def test_a_module_that_cannot_share_parameters_says_why(mx) -> None:
 
 
 def test_the_type_of_a_variable_is_that_of_the_data(mx) -> None:
-    """It wins over that of the iterator; labels have the type of their description."""
+    """The type that the iterator says is for labels, which have it whatever their variable says."""
     data, label = mx.sym.var("data", dtype="float16"), mx.sym.var("label", dtype="float16")
     net = mx.sym.Group([mx.sym.broadcast_mul(data, mx.sym.var("weight", shape=(1,))), mx.sym.BlockGrad(label)])
     module = mx.mod.Module(net, label_names=["label"])
@@ -131,3 +131,62 @@ def test_a_module_without_states_asks_for_states_of_every_context(mx) -> None:
     assert module.get_states(merge_multi_context=False) == []
     with pytest.raises(AssertionError, match="merge_multi_context"):
         module.get_states()
+
+
+# ---- files of buckets ----------------------------------------------------------------------------
+
+
+def averages(mx):
+    """Makes the symbol of a bucket: a dense layer on the mean of the data."""
+
+    def make(length):
+        mean = mx.sym.mean(mx.sym.var("data"), axis=1, keepdims=True)
+        return mx.sym.FullyConnected(mean, num_hidden=2, name="fc"), ("data",), ()
+
+    return make
+
+
+def run_bucket(mx, module, length: int) -> list:
+    batch = mx.io.DataBatch([mx.nd.ones((1, length))], bucket_key=length, provide_data=[("data", (1, length))])
+    module.forward(batch)
+    return module.get_outputs()[0].asnumpy().tolist()
+
+
+def test_buckets_are_saved_in_the_files_of_mxnet(mx, tmp_path: Path) -> None:
+    module = mx.mod.BucketingModule(averages(mx), 4)
+    with pytest.raises(AssertionError, match="bind"):
+        module.save_checkpoint(str(tmp_path / "words"), 7)
+    module.bind([("data", (1, 4))], for_training=False)
+    module.set_params({"fc_weight": mx.nd.array([[1], [2]]), "fc_bias": mx.nd.array([3, 4])}, {})
+    assert run_bucket(mx, module, 2) == [[4, 6]]
+    prefix = str(tmp_path / "words")
+    module.save_checkpoint(prefix, 7)
+    files = sorted(path.name for path in tmp_path.iterdir())
+    assert files == ["words-0007.params", "words-2-symbol.json", "words-4-symbol.json", "words.buckets"]
+    (keys,) = mx.nd.load(f"{prefix}.buckets")
+    assert keys.dtype == np.int32 and keys.asnumpy().tolist() == [4, 2]
+    for make in (averages(mx), None):
+        again = mx.mod.BucketingModule.load(prefix, 7, make, default_bucket_key=4)
+        again.bind([("data", (1, 4))], for_training=False)
+        assert run_bucket(mx, again, 2) == [[4, 6]]
+        if make is None:
+            with pytest.raises(ValueError, match="bucket 3"):
+                run_bucket(mx, again, 3)
+        else:
+            assert run_bucket(mx, again, 3) == [[4, 6]]
+
+
+def test_keys_of_buckets_that_no_file_holds_are_named(mx, tmp_path: Path) -> None:
+    module = mx.mod.BucketingModule(averages(mx), "long")
+    module.bind([("data", (1, 4))], for_training=False)
+    module.init_params(mx.init.One())
+    with pytest.raises(ValueError, match="long"):
+        module.save_checkpoint(str(tmp_path / "words"), 1)
+    assert not list(tmp_path.iterdir())
+    pairs = mx.mod.BucketingModule(averages(mx), (4, 3))
+    pairs.bind([("data", (1, 4))], for_training=False)
+    pairs.init_params(mx.init.One())
+    pairs.save_checkpoint(str(tmp_path / "pairs"), 1)
+    again = mx.mod.BucketingModule.load(str(tmp_path / "pairs"), 1, averages(mx), default_bucket_key=(4, 3))
+    again.bind([("data", (1, 4))], for_training=False)
+    assert again.get_params()[0]["fc_weight"].asnumpy().tolist() == [[1], [1]]
