@@ -112,7 +112,7 @@ def _amp(mx: Any) -> Any:
 
 
 def converted(mx: Any, convert: Callable[[Any], Any]) -> Any:
-    """The result of a conversion: nodes, results and types of parameters; or None where it fails."""
+    """The result of a conversion: nodes, results, types of parameters; None where it fails."""
     try:
         made = convert(mx)
     except (mx.base.MXNetError, KeyError):

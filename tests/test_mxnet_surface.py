@@ -41,7 +41,7 @@ MISSING: dict[str, str] = {
         "rmsprop_update rmspropalex_update sgd_mom_update sgd_update signsgd_update signum_update "
         "IdentityAttachKLSparseReg backward_ TestStore KVStoreServer kvstore_server set_kvstore_handle "
         "profiler_kvstore_handle DataParallelExecutorManager LossScaler loss_scaler "
-        "svrg_optimization lists list_"
+        "svrg_optimization"
     ),
     SPARSE: "dgl_ edge_id gs_retain count_sketch spsp",
     CALIBRATION: "stats",
