@@ -106,7 +106,7 @@ def page() -> str:
         text += line(f"* `{name}({arguments(thing)})`: {first_sentence(thing)}") + "\n"
         if inspect.isclass(thing) and thing.__module__.startswith("mxrt"):
             for member, one in members(thing):
-                found = getattr(thing, member)
+                found = one if isinstance(one, property) else getattr(thing, member)
                 call = member if isinstance(one, property) else f"{member}({arguments(found)})"
                 text += line(f"* `{call}`: {first_sentence(found)}", "  ") + "\n"
     return text
@@ -125,6 +125,6 @@ def test_every_public_name_has_a_description(mx) -> None:
     lacking = [f"{where}.{name}" for where, name, thing in found if not first_sentence(thing)]
     for where, name, thing in found:
         if inspect.isclass(thing) and thing.__module__.startswith("mxrt"):
-            of = ((member, getattr(thing, member)) for member, _ in members(thing))
+            of = ((m, one if isinstance(one, property) else getattr(thing, m)) for m, one in members(thing))
             lacking += [f"{where}.{name}.{member}" for member, one in of if not first_sentence(one)]
     assert lacking == []

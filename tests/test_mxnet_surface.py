@@ -41,7 +41,7 @@ MISSING: dict[str, str] = {
         "rmsprop_update rmspropalex_update sgd_mom_update sgd_update signsgd_update signum_update "
         "IdentityAttachKLSparseReg backward_ TestStore KVStoreServer kvstore_server set_kvstore_handle "
         "profiler_kvstore_handle DataParallelExecutorManager LossScaler loss_scaler "
-        "svrg_optimization lists list_"
+        "svrg_optimization"
     ),
     SPARSE: "dgl_ edge_id gs_retain count_sketch spsp",
     CALIBRATION: "stats",
@@ -71,7 +71,7 @@ ABSENT = {
         "_api_internal _ctypes _cy3 _ffi _global_var _numpy_op_doc api cython misc ndarray.register ndarray_doc "
         "notebook space symbol.register symbol_doc torch tvmop"
     ),
-    TRAINING: "contrib.amp.lists contrib.amp.loss_scaler contrib.svrg_optimization kvstore.kvstore_server",
+    TRAINING: "contrib.amp.loss_scaler contrib.svrg_optimization kvstore.kvstore_server",
     ONNX: "contrib.onnx.onnx2mx onnx.mx2onnx",
 }
 

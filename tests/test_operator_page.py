@@ -118,8 +118,10 @@ def first_sentence(function: Any) -> str:
 def signature(function: Any) -> str:
     """Arguments, without those that every operator has."""
     words = []
-    for one in inspect.signature(function).parameters.values():
-        if one.name in ("out", "name", "kwargs") and one.kind in (one.KEYWORD_ONLY, one.VAR_KEYWORD):
+    parameters = inspect.signature(function).parameters
+    general = {"kwargs", *({"out", "name"} if {"out", "name"} <= set(parameters) else ())}
+    for one in parameters.values():
+        if one.name in general or (one.name in ("out", "name") and one.kind == one.KEYWORD_ONLY):
             continue
         star = "*" if one.kind == one.VAR_POSITIONAL else ""
         shown = one.default not in (one.empty, None) and repr(one.default) != "<required>"

@@ -14,6 +14,10 @@ from .base import dtype_name, no_training_attribute
 __all__ = ["Binding", "Namespace", "WholeModule", "module_functions", "operator_names"]
 
 
+# Attributes that MXNet's operators lack, so that they have no position.
+_OWN_ATTRS = {"_linalg_potrf": ("lower",), "_linalg_potri": ("lower",)}
+
+
 class Binding:
     """Sorts the arguments of a call into arrays and attributes: arrays come first, then attributes
     in order.
@@ -23,10 +27,31 @@ class Binding:
         self.operator = operator
         self.inputs: list[str] = list(operator.inputs)
         self.variadic = operator.variadic
-        self.attrs = [attr[0] for attr in operator.attrs if attr[0] != self.variadic]
+        own = _OWN_ATTRS.get(operator.name, ())
+        self.attrs = [attr[0] for attr in operator.attrs if attr[0] != self.variadic and attr[0] not in own]
+        # The number of arguments by position that are inputs and attributes.
+        self.most: float = float("inf") if self.variadic is not None else len(self.inputs) + len(self.attrs)
         # Custom takes any attributes, as text.
         self.is_custom = operator.name == "Custom"
         self.dtype_attrs = tuple(operator.dtype_attrs)
+
+    def by_name(
+        self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], further: tuple[str, ...]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Arguments of a call with more of them than inputs and attributes: `further` ones follow
+        in MXNet's functions.
+        """
+        most = int(self.most)
+        rest = args[most:]
+        if len(rest) > len(further):
+            raise TypeError(
+                f"{name}() takes at most {most + len(further)} positional arguments but {len(args)} were given"
+            )
+        for key, value in zip(further, rest, strict=False):
+            if key in kwargs:
+                raise TypeError(f"{name}() got multiple values for argument '{key}'")
+            kwargs[key] = value
+        return args[:most], kwargs
 
     def bind(
         self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], is_input: Callable[[Any], bool], kind: str
@@ -58,12 +83,7 @@ class Binding:
         given: dict[str, Any] = dict(zip(self.inputs, args, strict=False))
         attrs: dict[str, Any] = {}
         if len(args) > count:
-            rest = args[count:]
-            if len(rest) > len(self.attrs):
-                raise TypeError(
-                    f"{name}() takes at most {count + len(self.attrs)} positional arguments but {len(args)} were given"
-                )
-            attrs.update(zip(self.attrs, rest, strict=False))
+            attrs.update(zip(self.attrs, args[count:], strict=False))
         for key, value in kwargs.items():
             if key in given or key in attrs:
                 raise TypeError(f"{name}() got multiple values for argument '{key}'")
@@ -117,14 +137,13 @@ def describe(function: Any, binding: Binding, name: str, module: str, kind: str,
     else:
         parameters += [Parameter(n, Parameter.POSITIONAL_OR_KEYWORD, default=None) for n in binding.inputs]
         attr_kind = Parameter.POSITIONAL_OR_KEYWORD
-    taken = set(binding.inputs)
-    parameters += [
-        Parameter(attr[0], attr_kind, default=_default(attr[2]))
-        for attr in operator.attrs
-        if attr[0] not in taken and attr[0] != binding.variadic and attr[0].isidentifier()
-    ]
+    taken = {*binding.inputs, *([] if binding.variadic is None else [binding.variadic])}
+    shown = [attr for attr in operator.attrs if attr[0] not in taken and attr[0].isidentifier()]
+    known = set(binding.attrs)
+    parameters += [Parameter(a[0], attr_kind, default=_default(a[2])) for a in shown if a[0] in known]
     taken.update(attr[0] for attr in operator.attrs)
-    parameters += [Parameter(n, Parameter.KEYWORD_ONLY, default=None) for n in extra if n not in taken]
+    parameters += [Parameter(n, attr_kind, default=None) for n in extra if n not in taken]
+    parameters += [Parameter(a[0], Parameter.KEYWORD_ONLY, default=_default(a[2])) for a in shown if a[0] not in known]
     if binding.is_custom:
         parameters.append(Parameter("kwargs", Parameter.VAR_KEYWORD))
     function.__name__ = function.__qualname__ = name

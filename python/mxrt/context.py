@@ -72,6 +72,17 @@ class Context(metaclass=_ContextType):
     def device_id(self, number: int) -> None:
         self._device = (self._device[0], int(number))
 
+    @property
+    def default_ctx(self) -> Any:
+        """The current context, also as ``Context.default_ctx``. Deprecated: use
+        ``current_context``.
+        """
+        return _ContextType.default_ctx.fget(Context)
+
+    @default_ctx.setter
+    def default_ctx(self, context: Context) -> None:
+        _ContextType.default_ctx.fset(Context, context)
+
     def __hash__(self) -> int:
         return hash(self._device)
 

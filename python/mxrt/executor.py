@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -406,8 +406,23 @@ def bind(
         raise TypeError("Context type error")
     arguments = _by_name(args, symbol.list_arguments(), "args")
     states = _by_name(aux_states or {}, symbol.list_auxiliary_states(), "aux_states")
+    _check_fit(symbol, {**arguments, **states})
     groups = places(symbol, group2ctx)
     return Executor(symbol, ctx, arguments, states, _gradients(args_grad, list(arguments)), groups)
+
+
+def _check_fit(symbol: Symbol, arrays: Mapping[str, NDArray]) -> None:
+    """Infers shapes and types from those of the arrays; raises where these do not fit the graph."""
+    known = {name: array.shape for name, array in arrays.items() if array.shape and 0 not in array.shape}
+    arg_shapes, _, aux_shapes = symbol._shapes_known(**known)
+    names = [*symbol.list_arguments(), *symbol.list_auxiliary_states()]
+    for name, shape in zip(names, [*arg_shapes, *aux_shapes], strict=True):
+        if shape and 0 not in shape and name in known and known[name] != shape:
+            raise MXNetShapeError(
+                f"bind: '{name}' has shape {known[name]}, and {shape} follows from the other arrays: give arrays that "
+                "fit the graph"
+            )
+    symbol.infer_type_partial(**{name: array.dtype for name, array in arrays.items()})
 
 
 def _gradients(given: Any, names: list[str]) -> dict[str, NDArray | None]:
@@ -427,11 +442,16 @@ def simple_bind(
     group2ctx: Any = None,
     held: Mapping[str, NDArray] | None = None,
     stypes: Mapping[str, str] | None = None,
+    buffer: dict[str, NDArray] | None = None,
+    unbuffered: Iterable[str] = (),
 ) -> Executor:
     """An executor over new arrays, on the contexts of their groups; those `held` stay where their
     shapes fit. Of the keywords those are shapes that are tuples or lists, and the others are
     ignored, as in MXNet, like shapes and types of names that the symbol lacks (a label of a net
     without a loss). Arrays have the storage types of `stypes`, or of their variables.
+
+    Arguments use the memory of the arrays in `buffer` if it is large enough; others are put there,
+    except those called `unbuffered`.
     """
     held = held or {}
     storage = {**_storage_of_variables(symbol), **(stypes or {})}
@@ -463,7 +483,33 @@ def simple_bind(
         }
 
     arguments, states = zeros(names, arg_shapes, arg_types), zeros(aux_names, aux_shapes, aux_types)
+    if buffer is not None:
+        _use_buffer(arguments, buffer, set(unbuffered))
     return Executor(symbol, ctx, arguments, states, groups=groups)
+
+
+def shared_arrays(executor: Executor, names: Iterable[str]) -> dict[str, NDArray]:
+    """The arrays of an executor that another one can share: arguments of these names, and auxiliary
+    states.
+    """
+    found = {name: executor.arg_dict[name] for name in names if name in executor.arg_dict}
+    return {**found, **executor.aux_dict}
+
+
+def _use_buffer(arguments: dict[str, NDArray], buffer: dict[str, NDArray], unbuffered: set[str]) -> None:
+    for name, array in arguments.items():
+        if name in unbuffered or array.stype != "default":
+            continue
+        there = buffer.get(name)
+        if there is not None and there.dtype != array.dtype:
+            raise MXNetTypeError(
+                f"simple_bind: '{name}' is {np.dtype(array.dtype).name}, but the array in shared_buffer is "
+                f"{np.dtype(there.dtype).name}"
+            )
+        if there is not None and there.size >= array.size:
+            arguments[name] = there._view(0, list(array.shape))
+        else:
+            buffer[name] = array
 
 
 def _storage_of_variables(symbol: Symbol) -> dict[str, str]:

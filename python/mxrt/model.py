@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import numpy as np
 
 from . import symbol as symbols
+from ._log import info
 from .base import MXNetDeprecationWarning, MXNetValueError, no_training, warn
 from .context import Context, cpu
 from .ndarray import NDArray, save
@@ -78,7 +79,9 @@ def save_checkpoint(
         symbol.save(f"{prefix}-symbol.json", remove_amp_cast)
     values = {f"arg:{name}": array for name, array in arg_params.items()}
     values.update({f"aux:{name}": array for name, array in aux_params.items()})
-    save(f"{prefix}-{epoch:04d}.params", values)
+    name = f"{prefix}-{epoch:04d}.params"
+    save(name, values)
+    info('Saved checkpoint to "%s"', name)
 
 
 def get_updater(optimizer: Any) -> Any:

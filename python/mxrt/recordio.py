@@ -84,9 +84,7 @@ class MXRecordIO:
         self.__dict__.update(state, _lock=fork_safe_lock(), _file=None, _writer=None)
         if self.is_open:
             self.is_open = False
-            position = self._position
             self.open()
-            self._position = position
 
     def __enter__(self) -> MXRecordIO:
         return self

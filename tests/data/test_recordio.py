@@ -124,11 +124,12 @@ def test_a_forked_process_writes_nothing_of_its_parent(mx, tmp_path: Path) -> No
     assert (tmp_path / "w.idx").read_text() == "0\t0\n1\t12\n"
 
 
-def test_readers_are_pickled_at_their_position(mx, indexed, records) -> None:
+def test_readers_that_are_pickled_begin_again(mx, indexed, records) -> None:
     reader = mx.recordio.MXIndexedRecordIO(*indexed, "r")
     reader.read()
     copy = pickle.loads(pickle.dumps(reader))
-    assert copy.read() == records[1] and copy.read_idx(50) == records[5]
+    assert copy.read() == records[0] and copy.read_idx(50) == records[5]
+    assert reader.read() == records[1]
     reader.close()
     assert not pickle.loads(pickle.dumps(reader)).is_open
     writer = mx.recordio.MXRecordIO(indexed[1] + "2", "w")

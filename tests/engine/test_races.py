@@ -217,7 +217,7 @@ def test_outputs_of_an_executor_are_those_of_the_last_run(mx, monkeypatch) -> No
 
 def test_parameters_of_a_module_are_those_of_one_moment(mx) -> None:
     class Slow(mx.mod.Module):
-        _arg_params = slow("_arg_params")
+        _store = slow("_store")
 
     net = mx.sym.BatchNorm(mx.sym.var("data"), name="norm")
     module = Slow(net, label_names=None)

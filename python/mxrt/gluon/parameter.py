@@ -467,6 +467,8 @@ class Parameter:
                 contexts = list(self._arrays)
                 self._publish(next(iter(self._arrays.values())).astype(name), contexts)
             self._take_dtype(dtype)
+            # In the form in which it was given, as in MXNet.
+            self._dtype = dtype
 
     def var(self) -> Symbol:
         """A symbol that stands for the parameter."""

@@ -105,9 +105,9 @@ class ContextMethods:
     def get_states(self, merge_multi_context: bool = True) -> list[Any]:
         """The states: for each a list with the array of every context.
 
-        AssertionError for ``merge_multi_context=True`` where there are states, as in MXNet.
+        AssertionError for ``merge_multi_context=True``, as in MXNet.
         """
         self._need_params("get_states")
-        if self._states and merge_multi_context:
+        if merge_multi_context:
             raise AssertionError("merge_multi_context=True is not supported for get_states yet.")
         return self._states

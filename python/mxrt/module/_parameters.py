@@ -23,6 +23,14 @@ def _fits(needed: tuple[int, ...], shape: tuple[int, ...]) -> bool:
     return len(needed) == len(shape) and all(n in (0, m) for n, m in zip(needed, shape, strict=True))
 
 
+class ParameterStore:
+    """Values of parameters by name, for one module or several that share them."""
+
+    def __init__(self) -> None:
+        # Replaced as a whole, never changed: a call that began with it keeps it.
+        self.values: dict[str, NDArray] = {}
+
+
 class ParameterMethods:
     """Methods of :class:`mxrt.mod.Module` for arguments other than inputs, and auxiliary states."""
 
@@ -33,11 +41,14 @@ class ParameterMethods:
     _label_names: list[str]
     _param_names: list[str]
     _aux_names: list[str]
-    _arg_params: dict[str, NDArray] | None
-    _aux_params: dict[str, NDArray] | None
-    _values: dict[str, NDArray]
-    # Those of the module that the values were borrowed from.
-    _lender: dict[str, NDArray] | None
+    # The values by name, shared with the modules that were bound with this one as `shared_module`.
+    _store: ParameterStore
+    # Values that are there before the first ``bind``, as ``Module.load`` gives them.
+    _preloaded: tuple[dict[str, NDArray], dict[str, NDArray]] | None
+    # Names of parameters that may stay without a value, which is then zero.
+    _without_values: frozenset[str]
+    # The values that the executors have, if they have other arrays than the module.
+    _values_of_group: dict[str, NDArray] | None
     params_initialized: bool
     # What a program sees as ``_exec_group``, once it has looked.
     _group: ExecutorsOfModule | None
@@ -58,13 +69,49 @@ class ParameterMethods:
         """NotBoundError if there are no parameters yet."""
         raise NotImplementedError
 
+    @property
+    def _values(self) -> dict[str, NDArray]:
+        return self._store.values
+
+    @_values.setter
+    def _values(self, values: dict[str, NDArray]) -> None:
+        self._store.values = values
+
+    # Names of MXNet that programs read and set.
+
+    @property
+    def _arg_params(self) -> dict[str, NDArray] | None:
+        held = self._held_params()
+        return None if held is None else held[0]
+
+    @_arg_params.setter
+    def _arg_params(self, params: dict[str, NDArray] | None) -> None:
+        self._preloaded = None if params is None else (params, self._aux_params or {})
+
+    @property
+    def _aux_params(self) -> dict[str, NDArray] | None:
+        held = self._held_params()
+        return None if held is None else held[1]
+
+    @_aux_params.setter
+    def _aux_params(self, params: dict[str, NDArray] | None) -> None:
+        self._preloaded = None if params is None else (self._arg_params or {}, params)
+
+    def _held_params(self) -> tuple[dict[str, NDArray], dict[str, NDArray]] | None:
+        """Arguments and states that belong together, whatever other threads set meanwhile."""
+        values = self._values
+        if self._preloaded is not None or not values:
+            return self._preloaded
+        return (
+            {name: values[name] for name in self._param_names if name in values},
+            {name: values[name] for name in self._aux_names if name in values},
+        )
+
     def get_params(self) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
         """Arguments and auxiliary states by name."""
         self._need_params("get_params")
-        values = self._values
-        if values:  # arguments and states that belong together, whatever other threads set meanwhile
-            return {n: values[n] for n in self._param_names}, {n: values[n] for n in self._aux_names}
-        return dict(self._arg_params or {}), dict(self._aux_params or {})
+        args, aux = self._held_params() or ({}, {})
+        return dict(args), dict(aux)
 
     def set_params(
         self,
@@ -87,10 +134,26 @@ class ParameterMethods:
         given_args, given_aux = dict(arg_params or {}), dict(aux_params or {})
         if allow_missing and not allow_extra:
             self._refuse_extra(given_args, given_aux)
-        shapes, missing, wrong = self._shapes_of_params(given_args, given_aux), [], []
-        types = self._types_of_params()
+        taken, missing, wrong = self._fitting(given_args, given_aux)
+        missing = [name for name in missing if name not in self._without_values]
+        if wrong or (missing and not allow_missing):
+            raise self._misfit([] if allow_missing else missing, wrong)
+        shapes, types = self._shapes_of_params(), self._types_of_params()
+        for name in missing:
+            value = self._first_value(name, shapes.get(name) or ())
+            taken[name] = value.astype(types.get(name) or value.dtype, copy=False)
+        self._take(taken)
+
+    def _fitting(
+        self, args: Mapping[str, Any], aux: Mapping[str, Any]
+    ) -> tuple[dict[str, NDArray], list[str], list[str]]:
+        """Copies of the values, of the types of the parameters; the names of those that are not
+        given, and what is wrong with others.
+        """
+        shapes, types = self._shapes_of_params(), self._types_of_params()
         taken: dict[str, NDArray] = {}
-        for names, given in ((self._param_names, given_args), (self._aux_names, given_aux)):
+        missing, wrong = [], []
+        for names, given in ((self._param_names, args), (self._aux_names, aux)):
             for name in names:
                 value = given.get(name)
                 if value is None:
@@ -103,19 +166,32 @@ class ParameterMethods:
                     wrong.append(f"'{name}' has shape {value.shape}, needs {need}")
                 value = value.copyto(self._first_context)
                 taken[name] = value.astype(types.get(name) or value.dtype, copy=False)
-        if wrong or (missing and not allow_missing):
-            raise self._misfit([] if allow_missing else missing, wrong)
-        for name in missing:
-            value = self._first_value(name, shapes.get(name) or ())
-            taken[name] = value.astype(types.get(name) or value.dtype, copy=False)
+        return taken, missing, wrong
+
+    def _take(self, taken: dict[str, NDArray]) -> None:
+        """Makes arrays the values, of this module and of those that share them."""
         if self._group is not None:
             taken = self._group.write(taken)
         # In one step: a forward of another thread meanwhile uses either all old values or all new
         # ones.
-        self._values = taken
-        self._arg_params = {n: taken[n] for n in self._param_names}
-        self._aux_params = {n: taken[n] for n in self._aux_names}
+        self._values = {**self._values, **taken}
+        self._preloaded = None
+        if self._group is not None:
+            self._values_of_group = self._values
         self.params_initialized = True
+
+    def _take_preloaded(self) -> None:
+        """Takes the values that were there before ``bind``. As in MXNet, they need not be all:
+        parameters without a value, such as labels that are not in `label_names`, are zeros.
+        """
+        assert self._preloaded is not None
+        args, aux = self._preloaded
+        self._refuse_extra(args, aux)
+        taken, missing, wrong = self._fitting(args, aux)
+        if wrong:
+            raise self._misfit([], wrong)
+        self._without_values = frozenset(missing)
+        self._take(taken)
 
     def _refuse_extra(self, args: Mapping[str, Any], aux: Mapping[str, Any]) -> None:
         for given, known, what in ((args, self._arguments, "arguments"), (aux, self._aux_names, "auxiliary states")):
@@ -125,23 +201,43 @@ class ParameterMethods:
                     f'Find name "{", ".join(extra)}" that is not in the {what}; allow_extra=True leaves them out'
                 )
 
+    def _take_again(self) -> None:
+        """Takes copies of the values for what was bound again; they are no longer shared."""
+        args, aux = self._held_params() or ({}, {})
+        taken, _, wrong = self._fitting(args, aux)
+        if wrong:
+            raise self._misfit([], wrong)
+        self._store = ParameterStore()
+        self._take(taken)
+
     def _borrow(self, other: ParameterMethods) -> None:
-        """Takes over the parameters of another module, which has all of them: the arrays
-        themselves.
+        """Shares the parameters of another module, which has all of them: what either is given
+        later, both have.
         """
-        if other is self or (self._lender is not None and self._lender is other._values):
+        if self._store is other._store:
             return
-        names = [*self._param_names, *self._aux_names]
-        missing = [name for name in names if name not in other._values]
-        if missing:
-            raise self._misfit(missing, [])
-        self._values = {name: other._values[name] for name in names}
-        if self._group is not None:
-            self._group.replace(self._values)
-        self._arg_params = {name: self._values[name] for name in self._param_names}
-        self._aux_params = {name: self._values[name] for name in self._aux_names}
-        self._lender = other._values
+        missing, wrong = [], []
+        shapes = self._shapes_of_params()
+        for name in [*self._param_names, *self._aux_names]:
+            held, need = other._values.get(name), shapes.get(name) or ()
+            if held is None and name not in other._without_values:
+                missing.append(name)
+            elif held is not None and need and not _fits(need, held.shape):
+                wrong.append(f"'{name}' has shape {held.shape}, needs {need}")
+        if missing or wrong:
+            raise self._misfit(missing, wrong)
+        self._store, self._without_values, self._preloaded = other._store, other._without_values, None
         self.params_initialized = True
+
+    def _sync_group(self) -> None:
+        """Shows executors that a program looked at the values that another module was given."""
+        values = self._values
+        if self._group is not None and self._values_of_group is not values:
+            self._group.replace({name: values[name] for name in self._own_names() if name in values})
+            self._values_of_group = values
+
+    def _own_names(self) -> list[str]:
+        return [*self._param_names, *self._aux_names]
 
     def _misfit(self, missing: list[str], wrong: list[str]) -> MXNetError:
         parts = []
@@ -152,7 +248,7 @@ class ParameterMethods:
             parts.append("of the wrong shape: " + "; ".join(wrong))
         return MXNetShapeError("Module.set_params: " + "; ".join(parts))
 
-    def _shapes_of_params(self, args: Mapping[str, Any], aux: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    def _shapes_of_params(self) -> dict[str, tuple[int, ...]]:
         arg_shapes, _, aux_shapes = self._symbol._shapes_known(**self._input_shapes())
         names = [*self._arguments, *self._aux_names]
         return dict(zip(names, [*arg_shapes, *aux_shapes], strict=True))
@@ -161,9 +257,9 @@ class ParameterMethods:
         """The value of a parameter that is not given: its earlier value, else zeros (labels and the
         like do not matter).
         """
-        for held in (self._arg_params, self._aux_params):
-            if held and name in held:
-                return held[name]
+        held = self._values.get(name)
+        if held is not None:
+            return held
         if not shape or 0 in shape:
             raise MXNetShapeError(f"the shape of '{name}' is not known, so that it cannot be left out; give its value")
         return nd.zeros(shape, ctx=self._first_context)
@@ -188,20 +284,25 @@ class ParameterMethods:
             return
         from ..initializer import InitDesc, Uniform, create
 
-        given = {**(arg_params or {}), **(aux_params or {})}
-        if (arg_params is not None or aux_params is not None) and not allow_missing:
-            self.set_params(arg_params, aux_params)
-            return
         make = create(initializer or Uniform(0.01))
-        attrs, named = self._symbol.attr_dict(), {*self._param_names, *self._aux_names}
-        for name, shape in self._shapes_of_params({}, {}).items():
-            if name in given or name not in named:
+        attrs, shapes = self._symbol.attr_dict(), self._shapes_of_params()
+        args: dict[str, NDArray] = dict(arg_params or {})
+        aux: dict[str, NDArray] = dict(aux_params or {})
+        for names, given, found in (
+            (self._param_names, arg_params, args),
+            (self._aux_names, aux_params, aux),
+        ):
+            if given is not None and not allow_missing:
                 continue
-            if not shape or 0 in shape:
-                raise MXNetShapeError(f"Module.init_params: the shape of '{name}' is not known")
-            given[name] = nd.empty(shape, ctx=self._first_context)
-            make(InitDesc(name, attrs.get(name)), given[name])
-        self.set_params({n: given[n] for n in self._param_names}, {n: given[n] for n in self._aux_names})
+            for name in names:
+                if name in found or name in self._without_values:
+                    continue
+                shape = shapes.get(name)
+                if not shape or 0 in shape:
+                    raise MXNetShapeError(f"Module.init_params: the shape of '{name}' is not known")
+                found[name] = nd.empty(shape, ctx=self._first_context)
+                make(InitDesc(name, attrs.get(name)), found[name])
+        self.set_params(args, aux)
 
     def _types_of_params(self) -> dict[str, Any]:
         """Types of arguments and auxiliary states, where those of the bound inputs tell them."""

@@ -276,7 +276,12 @@ class BaseModule:
         raise no_training("Module.update")
 
     def get_states(self, merge_multi_context: bool = True) -> list[Any]:
-        """The states that stay from call to call; a module of this kind has none."""
+        """The states that stay from call to call; a module of this kind has none.
+
+        AssertionError for ``merge_multi_context=True``, as in MXNet.
+        """
+        if merge_multi_context:
+            raise AssertionError(f"{type(self).__name__}.get_states: pass merge_multi_context=False")
         return []
 
     def set_states(self, states: Any = None, value: Any = None) -> None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from .. import ndarray as nd
 from .._locks import fork_safe_lock
-from ..base import MXNetValueError
-from ..model import load_checkpoint, save_checkpoint
+from ..model import load_checkpoint, load_params
 from ..name import NameManager
 from ..ndarray import NDArray
 from ..symbol import Symbol
+from ..symbol import load as load_symbol
+from ._buckets import GivenSymbols, keys_as_numbers, saved_keys
 from .base_module import BaseModule
 from .module import Module, NotBoundError
 
@@ -101,12 +104,20 @@ class BucketingModule(BaseModule):
 
         Parameters
         ----------
-        prefix, epoch : which checkpoint: ``prefix-symbol.json`` and ``prefix-%04d.params``
-        sym_gen : makes what a bucket runs; without it every bucket has the symbol of the checkpoint
+        prefix, epoch : which checkpoint: ``prefix.buckets`` with the keys, for every key
+            ``prefix-KEY-symbol.json``, and ``prefix-%04d.params``. Without ``prefix.buckets`` all
+            buckets have the symbol of ``prefix-symbol.json``.
+        sym_gen : makes what a bucket runs that is not in the checkpoint, and says the names of
+            inputs; without it these are ``data`` and ``softmax_label``
         default_bucket_key : key of the largest bucket
 
         The other keywords are those of the class.
         """
+        if os.path.exists(f"{prefix}.buckets"):
+            symbols = {key: load_symbol(f"{prefix}-{key}-symbol.json") for key in saved_keys(f"{prefix}.buckets")}
+            arg_params, aux_params = load_params(prefix, epoch)
+            key = next(iter(symbols)) if default_bucket_key is None else default_bucket_key
+            return BucketingModule.load_dict(symbols, sym_gen, key, arg_params, aux_params, **kwargs)
         symbol, arg_params, aux_params = load_checkpoint(prefix, epoch)
         return BucketingModule._loaded(
             sym_gen or _same(symbol), default_bucket_key, arg_params, aux_params, default_bucket_key or 0, kwargs
@@ -125,23 +136,18 @@ class BucketingModule(BaseModule):
 
         Parameters
         ----------
-        sym_dict : symbols by key; a key that is not there raises MXNetValueError when it is used
-        sym_gen : makes what a bucket runs; AssertionError without either
+        sym_dict : symbols by key
+        sym_gen : makes what other buckets run, and says the names of inputs. Without it these are
+            ``data`` and ``softmax_label``, and a key that is not there raises MXNetValueError when
+            it is used; AssertionError without either
         default_bucket_key : key of the largest bucket
         arg_params, aux_params : values of the parameters by name
 
         The other keywords are those of the class.
         """
-        if sym_gen is None:
-            if not sym_dict:
-                raise AssertionError("BucketingModule.load_dict: give sym_dict or sym_gen")
-            symbols = dict(sym_dict)
-
-            def sym_gen(key: Any) -> _Made:
-                if key not in symbols:
-                    raise MXNetValueError(f"there is no symbol for bucket {key!r}; known: {list(symbols)}")
-                return symbols[key], ("data",), ("softmax_label",)
-
+        if sym_gen is None and not sym_dict:
+            raise AssertionError("BucketingModule.load_dict: give sym_dict or sym_gen")
+        sym_gen = GivenSymbols(dict(sym_dict or {}), sym_gen, default_bucket_key)
         return BucketingModule._loaded(
             sym_gen, default_bucket_key, dict(arg_params or {}), dict(aux_params or {}), None, kwargs
         )
@@ -360,8 +366,16 @@ class BucketingModule(BaseModule):
         self._default().save_params(fname)
 
     def save_checkpoint(self, prefix: str, epoch: int, remove_amp_cast: bool = False) -> None:
-        """Writes ``prefix-symbol.json``, of the default bucket, and ``prefix-%04d.params``."""
-        save_checkpoint(prefix, epoch, self._default().symbol, *self.get_params(), remove_amp_cast)
+        """Writes the symbols of all buckets to ``prefix-KEY-symbol.json``, their keys to
+        ``prefix.buckets``, and ``prefix-%04d.params``. Keys must be whole numbers, or tuples of as
+        many.
+        """
+        default = self._default()
+        keys = keys_as_numbers(list(self._buckets))
+        default.save_params(f"{prefix}-{epoch:04d}.params")
+        for key, module in list(self._buckets.items()):
+            module.symbol.save(f"{prefix}-{key}-symbol.json", remove_amp_cast=remove_amp_cast)
+        nd.save(f"{prefix}.buckets", nd.array(keys, dtype="int32"))
 
     # ---- running ---------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from ..executor import Executor, simple_bind
 from ..executor_manager import _load_data, _load_general, _load_label, _split_input_slice
 from ..io import DataDesc
 from ..ndarray import NDArray
+from ..ndarray._codes import _DTYPE_MX_TO_NP
 from ._split import batch_axes, merge, part_of, pieces
 
 if TYPE_CHECKING:
@@ -34,6 +35,12 @@ _Parts = list[list[tuple[slice, NDArray]]]
 
 def _descriptions(shapes: Any) -> list[DataDesc]:
     return [one if isinstance(one, DataDesc) else DataDesc(*one) for one in shapes or []]
+
+
+def types_of_variables(symbol: Symbol) -> dict[str, Any]:
+    """The element types that variables ask for, by name."""
+    asked = {name: attrs.get("__dtype__", "-1") for name, attrs in symbol._variable_attrs().items()}
+    return {name: _DTYPE_MX_TO_NP[int(code)] for name, code in asked.items() if code != "-1"}
 
 
 class DataParallelExecutorGroup:
@@ -134,6 +141,7 @@ class DataParallelExecutorGroup:
         if self.execs and not reshape:
             raise AssertionError("bind_exec: there are executors; pass reshape=True for others")
         data, label = _descriptions(data_shapes), _descriptions(label_shapes) or None
+        self._labels: list[DataDesc] = label or []
         held = self.batch_size, self.slices
         self.batch_size = self.slices = None
         try:
@@ -182,7 +190,11 @@ class DataParallelExecutorGroup:
     def _known(self, inputs: Iterable[DataDesc]) -> tuple[dict[str, tuple[int, ...]], dict[str, Any]]:
         """Shapes and element types of the inputs that the symbol has."""
         used = [one for one in inputs if one.name in self.arg_names]
-        return {one.name: tuple(one.shape) for one in used}, {one.name: one.dtype for one in used}
+        types = {one.name: one.dtype for one in used}
+        # The type of a variable is that of the data, but not that of a label, as in MXNet.
+        labels = {one.name for one in self._labels}
+        types.update((n, t) for n, t in types_of_variables(self.symbol).items() if n in types and n not in labels)
+        return {one.name: tuple(one.shape) for one in used}, types
 
     def _sliced_shape(self, shapes: Sequence[DataDesc], i: int, major_axis: Sequence[int]) -> list[DataDesc]:
         """The descriptions of a context's part of inputs."""

@@ -23,10 +23,10 @@ from ..model import load_checkpoint
 from ..ndarray import CachedOp, NDArray
 from ..symbol import Symbol
 from ._contexts import ContextMethods
-from ._parameters import ParameterMethods
+from ._parameters import ParameterMethods, ParameterStore
 from ._split import batch_axes, merge, part_of
 from .base_module import BaseModule
-from .executor_group import ExecutorsOfModule
+from .executor_group import ExecutorsOfModule, types_of_variables
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -93,6 +93,7 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
             raise MXNetTypeError(f"Module: symbol must be a Symbol, got {type(symbol).__name__}")
         self._symbol = symbol
         self._arguments = symbol.list_arguments()
+        self._variable_types = types_of_variables(symbol)
         self._data_names = list(data_names or [])
         self._label_names = list(label_names or [])
         self._check_names(self._data_names, "data", True)
@@ -106,11 +107,10 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
         self._output_names = symbol.list_outputs()
         self._op: CachedOp | None = None
         self._training: dict[tuple[bool, bool], tuple[CachedOp, list[str]]] = {}
-        self._arg_params: dict[str, NDArray] | None = None
-        self._aux_params: dict[str, NDArray] | None = None
-        self._values: dict[str, NDArray] = {}
-        # Those of the module that the values were borrowed from.
-        self._lender: dict[str, NDArray] | None = None
+        self._store = ParameterStore()
+        self._preloaded: tuple[dict[str, NDArray], dict[str, NDArray]] | None = None
+        self._without_values: frozenset[str] = frozenset()
+        self._values_of_group: dict[str, NDArray] | None = None
         # The graph with the values that a forward has used last, for each context.
         self._bound: tuple[CachedOp, dict[str, NDArray], dict[Context, _mxrt.BoundOp]] | None = None
         self._data_shapes: list[DataDesc] = []
@@ -126,7 +126,7 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
         self._group: ExecutorsOfModule | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        none = dict.fromkeys(("_op", "_lender", "_bound", "_outputs", "_mine", "_group"))
+        none = dict.fromkeys(("_op", "_bound", "_outputs", "_mine", "_group", "_values_of_group"))
         return {**super().__getstate__(), **none, "_training": {}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -161,7 +161,7 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
             raise no_training("Module.load(load_optimizer_states=True)")
         symbol, arg_params, aux_params = load_checkpoint(prefix, epoch)
         module = Module(symbol, **kwargs)
-        module._arg_params, module._aux_params = arg_params, aux_params
+        module._preloaded = arg_params, aux_params
         module.params_initialized = True
         return module
 
@@ -176,7 +176,8 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
         with _grouping:
             if self._group is None:
                 self._group = ExecutorsOfModule(self)
-                self._bound = None
+                self._bound, self._values_of_group = None, self._values
+            self._sync_group()
             return self._group
 
     @_exec_group.setter
@@ -234,7 +235,11 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
         return {name: shape for name, shape in known.items() if name in self._arguments}
 
     def _input_types(self) -> dict[str, Any]:
-        return {d.name: d.dtype for d in self._data_shapes if d.name in self._arguments}
+        return {d.name: self._type_of(d) for d in self._data_shapes if d.name in self._arguments}
+
+    def _type_of(self, data: DataDesc) -> Any:
+        """The element type of an input: that of its variable, if it has one, as in MXNet."""
+        return self._variable_types.get(data.name, data.dtype)
 
     def _need_bind(self, what: str) -> None:
         if not self.binded:
@@ -270,13 +275,15 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
             predict with ``forward(batch)``
         inputs_need_grad : True is refused
         force_rebind : binds a bound module again; without it that is a warning
-        shared_module : a module whose parameters are taken over
+        shared_module : a module that has parameters, of which this one has all: both share them,
+            so that what either is given later, both have
         grad_req : accepted; there are no gradients
 
         Raises
         ------
         ValueError : names that are not those of `data_names`
-        MXNetShapeError (a ValueError) : shapes that do not fit the symbol
+        MXNetShapeError (a ValueError) : shapes that do not fit the symbol, or the parameters
+        AssertionError : `shared_module` is no module that is bound and has parameters
         TrainingNotSupportedError : training
         """
         if self.binded and not force_rebind:
@@ -288,15 +295,30 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
             self._context, groups_of_contexts(self._group2ctxs, len(self._context)), strict=True
         ):
             on_one_device(context, places(self._symbol, groups))
+        if shared_module is not None:
+            self._check_shared(shared_module)
         self._group = None
         self._set_shapes(_descriptions(data_shapes), _descriptions(label_shapes) or None)
         self._op, self._training = CachedOp(self._symbol), {}
         self.for_training: bool = bool(for_training)
+        if shared_module is not None:
+            self._borrow(shared_module)
+        elif self._preloaded is not None:
+            self._take_preloaded()
+        elif self.params_initialized:
+            self._take_again()
         self.binded: bool = True
-        if shared_module is not None and shared_module.params_initialized:
-            self.set_params(*shared_module.get_params())
-        elif self._arg_params is not None:
-            self.set_params(self._arg_params, self._aux_params or {})
+
+    def _check_shared(self, other: Any) -> None:
+        """NotBoundError, an AssertionError, unless a module can share its parameters."""
+        if not isinstance(other, Module):
+            raise NotBoundError(f"Module.bind: shared_module must be a Module, got {type(other).__name__}")
+        if not other.binded or not other.params_initialized:
+            raise NotBoundError("Module.bind: shared_module has no parameters yet; call its bind and init_params first")
+        if len(other._context) < len(self._context):
+            raise NotBoundError(
+                f"Module.bind: shared_module has {len(other._context)} contexts, this module {len(self._context)}"
+            )
 
     def _set_shapes(self, data: list[DataDesc], label: list[DataDesc] | None) -> None:
         if sorted(d.name for d in data) != sorted(self._data_names):
@@ -372,15 +394,16 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
     def _bind_values(self, place: int, op: CachedOp, order: list[str]) -> tuple[_mxrt.BoundOp, list[str]]:
         """The graph with the present values on a context, and the names of its other inputs."""
         context = self._context[place]
+        self._sync_group()
         values, held = self._values, self._bound
         free = [name for name in order if name not in values]
         bounds = held[2] if held is not None and held[0] is op and held[1] is values else {}
         if context in bounds:
             return bounds[context], free
         if self._group is None:
-            there = {name: value.as_in_context(context) for name, value in values.items()}
+            there = {name: values[name].as_in_context(context) for name in order if name in values}
         else:
-            there = self._group.values_of(place, values)
+            there = self._group.values_of(place, [name for name in order if name in values])
         bound = op.bind([there.get(name) for name in order])
         self._bound = (op, values, {**bounds, context: bound})
         return bound, free
@@ -400,16 +423,17 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
         for description in self._data_shapes:
             value = found.get(description.name)
             if isinstance(value, np.ndarray):
-                value = nd.array(value, self._first_context, description.dtype)
+                value = nd.array(value, self._first_context, self._type_of(description))
             if not isinstance(value, NDArray):
                 raise MXNetTypeError(
                     f"Module.forward: input '{description.name}': got {type(value).__name__}, wanted an NDArray or a "
                     "numpy array: pass mx.nd.array(x)"
                 )
-            inputs[description.name] = value.astype(description.dtype, copy=False)
+            inputs[description.name] = value.astype(self._type_of(description), copy=False)
+        types = {d.name: d.dtype for d in self._label_shapes or []}
         for name, value in zip(self._label_names, getattr(batch, "label", None) or [], strict=False):
             if name in self._arguments and isinstance(value, NDArray):
-                inputs[name] = value
+                inputs[name] = value.astype(types.get(name, value.dtype), copy=False)
         return inputs
 
     def _fits_bound(self, inputs: Mapping[str, NDArray]) -> bool:

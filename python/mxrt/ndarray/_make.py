@@ -23,6 +23,8 @@ def make(operator: _mxrt.Operator, name: str, module: str) -> Any:
     may_differ = operator.may_differ_in_training
 
     def function(*args: Any, **kwargs: Any) -> Any:
+        if len(args) > binding.most:
+            args, kwargs = binding.by_name(name, args, kwargs, ("out", "name"))
         out = kwargs.pop("out", None)
         kwargs.pop("name", None)
         inputs, attrs = binding.bind(name, args, kwargs, _is_array, "NDArray")

@@ -11,14 +11,24 @@ from ..base import MXNetShapeError
 __all__ = ["shape_argument", "target_shape"]
 
 
+class ShapeMissingError(MXNetShapeError, AssertionError):
+    """``reshape`` without a shape."""
+
+
 def shape_argument(shape: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[int, ...]:
     """The codes given to ``reshape``, in any of its ways to give them."""
     if "shape" in kwargs:
         if shape:
             raise ValueError("reshape: give the shape by position or as shape=, not both")
         given = kwargs.pop("shape")
+        if not given and not isinstance(given, (int, np.integer)):
+            raise ShapeMissingError("reshape: Shape must be provided.")
+    elif not shape:
+        raise ShapeMissingError("reshape: Shape must be provided.")
     else:
         given = shape[0] if len(shape) == 1 else shape
+    if isinstance(given, str):
+        raise TypeError(f"reshape: a shape is an integer or a tuple of integers, got {given!r}")
     return (int(given),) if isinstance(given, (int, np.integer)) else tuple(int(n) for n in given)
 
 

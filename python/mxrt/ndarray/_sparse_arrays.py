@@ -488,9 +488,11 @@ def empty(stype: str, shape: Any, ctx: Context | None = None, dtype: Any = None)
     return zeros(stype, shape, ctx=ctx, dtype=dtype)
 
 
-def cast_storage(data: NDArray, stype: str) -> NDArray:
-    """A copy of an array in another storage."""
-    made: NDArray = _mxrt.invoke("cast_storage", (data,), {"stype": stype})
+def cast_storage(data: NDArray, stype: str, out: NDArray | None = None, name: str | None = None) -> NDArray:
+    """A copy of an array in another storage; it is written to `out`, which has that storage."""
+    if out is not None and out.stype != stype:
+        raise MXNetTypeError(f"cast_storage: out is a {out.stype} array, wanted a {stype} one")
+    made: NDArray = _mxrt.invoke("cast_storage", (data,), {"stype": stype}, out)
     return made
 
 

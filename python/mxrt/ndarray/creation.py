@@ -141,8 +141,9 @@ def eye(N: int, M: int = 0, k: int = 0, ctx: Context | None = None, dtype: Any =
     return array(made, ctx=ctx, dtype=dtype)
 
 
-def from_numpy(ndarray: np.ndarray[Any, Any], zero_copy: bool = True) -> NDArray:
-    """An array from a numpy array, with its dtype.
+def from_numpy(ndarray: np.ndarray[Any, Any], zero_copy: bool = True, array_cls: Any = NDArray) -> NDArray:
+    """An array from a numpy array, with its dtype: of :class:`mxrt.nd.NDArray` or, with
+    ``array_cls=mx.np.ndarray``, of that class.
 
     With ``zero_copy`` both share the elements, and numpy's array becomes read-only, as in MXNet.
     Elements that are read-only already are shared until this array is written. It then gets
@@ -157,6 +158,8 @@ def from_numpy(ndarray: np.ndarray[Any, Any], zero_copy: bool = True) -> NDArray
         made = _mxrt.from_numpy(np.array(ndarray, order="C", subok=False), _device(cpu() if zero_copy else None))
         if zero_copy:
             ndarray.flags.writeable = False
+    if not issubclass(NDArray, array_cls):
+        made = made.as_np_ndarray()
     return made
 
 
@@ -216,6 +219,11 @@ def moveaxis(tensor: NDArray, source: Any, destination: Any) -> NDArray:
 def split_v2(ary: NDArray, indices_or_sections: Any, axis: int = 0, squeeze_axis: bool = False) -> Any:
     """Splits an array into equal parts, or before the given positions."""
     if isinstance(indices_or_sections, (int, np.integer)):
+        if indices_or_sections > 0 and ary.shape[axis] % indices_or_sections:
+            raise ValueError(
+                f"array split does not result in an equal division: {ary.shape[axis]} elements into "
+                f"{indices_or_sections} parts"
+            )
         attrs = {"indices": (), "sections": int(indices_or_sections)}
     elif isinstance(indices_or_sections, (tuple, list)):
         attrs = {"indices": (0, *indices_or_sections), "sections": 0}

@@ -20,6 +20,8 @@ def make(operator: _mxrt.Operator, name: str, module: str) -> Any:
     hint = name.lower()
 
     def function(*args: Any, **kwargs: Any) -> Any:
+        if len(args) > binding.most:
+            args, kwargs = binding.by_name(name, args, kwargs, ("name", "attr", "out"))
         kwargs.pop("out", None)
         node = kwargs.pop("name", None)
         attr = kwargs.pop("attr", None)

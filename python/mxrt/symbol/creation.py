@@ -93,9 +93,9 @@ def histogram(a: Symbol, bins: Any = 10, range: Any = None, name: str | None = N
 def split_v2(ary: Symbol, indices_or_sections: Any, axis: int = 0, squeeze_axis: bool = False) -> Symbol:
     """Splits an array into equal parts, or before the given positions."""
     if isinstance(indices_or_sections, (int, np.integer)):
-        attrs: dict[str, Any] = {"indices": (), "sections": int(indices_or_sections)}
+        attrs: dict[str, Any] = {"indices": "[]", "sections": int(indices_or_sections)}
     elif isinstance(indices_or_sections, (tuple, list)):
-        attrs = {"indices": (0, *indices_or_sections), "sections": 0}
+        attrs = {"indices": str([0, *indices_or_sections]), "sections": 0}
     else:
         raise ValueError("indices_or_sections must either int or tuple of ints")
     return apply("_split_v2", "_split_v2", [ary], {"axis": axis, "squeeze_axis": squeeze_axis, **attrs})

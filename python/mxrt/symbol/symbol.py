@@ -15,6 +15,7 @@ from .._log import LOGGER
 from .._methods import OperatorMethods
 from .._np_mode import is_np_shape
 from ..base import (
+    MXNetShapeError,
     MXNetTypeError,
     NotImplementedForSymbol,
     dtype_class,
@@ -259,10 +260,27 @@ class Symbol(_mxrt.SymbolBase, OperatorMethods):
         """An executor over new arrays of zeros, of the shapes that follow from those given.
 
         Arrays of groups that `group2ctx` has a context for are on that one; see :meth:`bind`.
+        With a dictionary of arrays as `shared_buffer` arguments use their memory if it is large
+        enough, and others are put there. Then arguments named in `shared_arg_names`, and auxiliary
+        states, are those of the executor `shared_exec`, if there is one, as in MXNet.
         """
-        from ..executor import simple_bind
+        from ..executor import shared_arrays, simple_bind
 
-        return simple_bind(self, ctx, type_dict or {}, kwargs, group2ctx, stypes=stype_dict)
+        if shared_buffer is not None and not isinstance(shared_buffer, dict):
+            raise ValueError(f"simple_bind: shared_buffer must be a dict of NDArrays, got {type(shared_buffer)}")
+        own = list(shared_arg_names or [])
+        held = {} if shared_exec is None or shared_buffer is None else shared_arrays(shared_exec, own)
+        made = simple_bind(
+            self, ctx, type_dict or {}, kwargs, group2ctx, held, stype_dict, shared_buffer, unbuffered=own
+        )
+        for name, array in held.items():
+            found = made.arg_dict.get(name, made.aux_dict.get(name))
+            if found is not None and found is not array:
+                raise MXNetShapeError(
+                    f"simple_bind: '{name}' of shared_exec has shape {array.shape}, and {found.shape} is needed: "
+                    "shared arrays must have the shapes that the graph needs"
+                )
+        return made
 
     def eval(self, ctx: Context | None = None, **kwargs: Any) -> list[Any]:
         """The outputs for these arrays."""
@@ -336,21 +354,28 @@ class Symbol(_mxrt.SymbolBase, OperatorMethods):
         return made
 
     def _named(self, function: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Symbol:
-        kwargs.pop("inplace", None)
         made: Symbol = self._function(function)(self, *args, **kwargs)
         return made
 
-    def expand_dims(self, *args: Any, **kwargs: Any) -> Symbol:
-        """``expand_dims`` of this symbol."""
-        return self._named("expand_dims", args, kwargs)
+    def expand_dims(self, axis: int, inplace: bool = False, **kwargs: Any) -> Symbol:
+        """``expand_dims`` of this symbol; `inplace` is for arrays."""
+        return self._named("expand_dims", (), {"axis": axis, **kwargs})
 
-    def flatten(self, *args: Any, **kwargs: Any) -> Symbol:
-        """``flatten`` of this symbol."""
-        return self._named("flatten", args, kwargs)
+    def flatten(self, inplace: bool = False, **kwargs: Any) -> Symbol:
+        """``flatten`` of this symbol; `inplace` is for arrays."""
+        return self._named("flatten", (), kwargs)
 
-    def squeeze(self, *args: Any, **kwargs: Any) -> Symbol:
-        """``squeeze`` of this symbol."""
-        return self._named("squeeze", args, kwargs)
+    def squeeze(self, axis: Any = None, inplace: bool = False, **kwargs: Any) -> Symbol:
+        """``squeeze`` of this symbol; `inplace` is for arrays."""
+        return self._named("squeeze", (), {"axis": axis, **kwargs})
+
+    def list_attr(self, recursive: bool = False) -> dict[str, str]:
+        """Attributes of this node. Raises DeprecationWarning for `recursive`, as in MXNet."""
+        if recursive:
+            raise DeprecationWarning(
+                "Symbol.list_attr with recursive=True has been deprecated. Please use attr_dict instead."
+            )
+        return super().list_attr()
 
     def broadcast_to(self, *args: Any, **kwargs: Any) -> Symbol:
         """``broadcast_to`` of this symbol."""
@@ -541,12 +566,16 @@ def var(
 Variable = var
 
 
-def Group(symbols: Any) -> Symbol:
-    """One symbol with the outputs of several."""
+def Group(symbols: Any, create_fn: Any = Symbol) -> Symbol:
+    """One symbol with the outputs of several: of :class:`mxrt.sym.Symbol` or, with
+    ``create_fn=mx.symbol.numpy._Symbol``, of that class.
+    """
     parts = list(symbols) if isinstance(symbols, (list, tuple, Symbol)) else []
     if not parts:
         raise TypeError("Expected a list of symbols as input")
     made: Symbol = _mxrt.group(parts)
+    if create_fn is not Symbol:
+        made = made.as_np_ndarray()
     return made
 
 

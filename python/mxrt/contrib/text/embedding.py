@@ -11,6 +11,7 @@ from ... import ndarray as nd
 from ... import registry
 from ...base import MXNetDataError, data_dir, warn
 from ...ndarray import NDArray
+from ._constants import PRETRAINED_FILES
 from .vocab import Vocabulary
 
 __all__ = ["CompositeEmbedding", "CustomEmbedding", "FastText", "GloVe", "create", "get_pretrained_file_names"]
@@ -171,7 +172,8 @@ def _folder(name: str, root: str | None) -> str:
 
 
 def get_pretrained_file_names(embedding_name: str | None = None) -> Any:
-    """The files in ``$MXNET_HOME/embeddings/NAME``: a list for a name, else a dictionary of lists.
+    """The files of an embedding that its authors give away, and others that are in
+    ``$MXNET_HOME/embeddings/NAME``: a list for a name, else a dictionary of lists.
 
     KeyError for a name that is not registered.
     """
@@ -181,7 +183,9 @@ def get_pretrained_file_names(embedding_name: str | None = None) -> Any:
     if embedding_name not in known:
         raise KeyError(f"Cannot find `embedding_name` {embedding_name}; known: {', '.join(known)}")
     folder = _folder(embedding_name, None)
-    return sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    there = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    known_files = PRETRAINED_FILES.get(embedding_name, [])
+    return [*known_files, *(name for name in there if name not in known_files)]
 
 
 class _Local(_TokenEmbedding):

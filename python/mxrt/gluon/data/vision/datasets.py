@@ -210,7 +210,7 @@ class ImageFolderDataset(Dataset):
 
     def _list_images(self, root: str) -> None:
         if not os.path.isdir(root):
-            raise MXNetDataError(
+            raise MXNetFileNotFoundError(
                 f"ImageFolderDataset: there is no directory '{os.path.abspath(root)}'. It should have one directory of "
                 "images for each class"
             )
