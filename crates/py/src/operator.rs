@@ -72,6 +72,12 @@ impl Operator {
         self.def.has_single_output()
     }
 
+    /// Whether MXNet has names for the outputs. Where it has none, it counts them.
+    #[getter]
+    fn names_outputs(&self) -> bool {
+        symbol::names_outputs(self.def)
+    }
+
     /// Whether the operator ever computes something else in training.
     #[getter]
     fn may_differ_in_training(&self) -> bool {

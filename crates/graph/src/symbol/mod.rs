@@ -17,7 +17,7 @@ pub use infer::{Inferred, InferredShapes, InferredTypes};
 pub use node::{Node, NodeEntry};
 pub use print::text;
 pub use training::{CUSTOM_TRAINS, TrainingScope, differs_in_training, may_differ_in_training};
-pub use watched::{Listener, WatchedGraph, WatchedSource, WatchedValue};
+pub use watched::{Listener, WatchedGraph, WatchedSource, WatchedValue, names_outputs};
 
 pub(crate) use attributes::HIDDEN_KEYS;
 pub(crate) use create::{input_init, variable_name};

@@ -2,6 +2,7 @@
 
 use super::{Node, NodeEntry, Symbol};
 use mxrt_engine::OpError;
+use mxrt_ops::OpDef;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -46,7 +47,7 @@ const NAMED_INPUT: &[&str] = &[
     "tile",
 ];
 
-/// Operators of MXNet that have names for their outputs. Hooks count the outputs of others.
+/// Operators of MXNet that have names for their outputs.
 const NAMED_OUTPUTS: &[&str] = &[
     "Activation",
     "BatchNorm",
@@ -199,7 +200,7 @@ impl WatchedGraph {
                 }
             }
             for i in 0..node.num_outputs() {
-                let numbered = listener == Listener::Hook && !NAMED_OUTPUTS.contains(&op.name);
+                let numbered = listener == Listener::Hook && !names_outputs(op);
                 let name = if numbered { format!("{}_{i}", node.name) } else { node.output_name(i) };
                 tell(name, source(&NodeEntry::new(node.clone(), i)));
             }
@@ -212,6 +213,11 @@ impl WatchedGraph {
         let heads = symbol.outputs().iter().map(source).collect();
         Ok(WatchedGraph { everything, values, heads })
     }
+}
+
+/// Whether MXNet has names for the outputs of an operator. Where it has none, it counts them.
+pub fn names_outputs(op: &OpDef) -> bool {
+    NAMED_OUTPUTS.contains(&op.name)
 }
 
 fn address(node: &Arc<Node>) -> usize {

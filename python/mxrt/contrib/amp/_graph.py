@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import _mxrt
 from ...base import MXNetError
 from ...symbol import Symbol, load_json
 
@@ -15,23 +16,6 @@ __all__ = ["OperatorLists", "reduced"]
 
 # The result of a node: number of the node, which of its results, and the version that MXNet writes.
 Entry = tuple[int, int, int]
-
-# Operators that name their results, by which MXNet calls the casts behind them. The casts behind
-# others have the number of the result.
-_NAMED = set(
-    """
-    Activation BatchNorm BilinearSampler Concat Convolution Correlation Crop Custom Deconvolution Dropout
-    FullyConnected GridGenerator GroupNorm InstanceNorm L2Normalization LRN LayerNorm LeakyReLU MakeLoss
-    Pad Pooling RNN ROIPooling SVMOutput SequenceLast SequenceMask SequenceReverse SliceChannel
-    SoftmaxActivation SoftmaxOutput SpatialTransformer SwapAxis UpSampling _contrib_BatchNormWithReLU
-    _contrib_DeformableConvolution _contrib_ModulatedDeformableConvolution _contrib_MultiBoxDetection
-    _contrib_MultiBoxPrior _contrib_MultiBoxTarget _contrib_PSROIPooling _contrib_Proposal
-    _contrib_ROIAlign _contrib_SyncBatchNorm _contrib_index_array _contrib_interleaved_matmul_encdec_qk
-    _contrib_interleaved_matmul_encdec_valatt _contrib_interleaved_matmul_selfatt_qk
-    _contrib_interleaved_matmul_selfatt_valatt _contrib_quantized_act _contrib_quantized_flatten
-    _contrib_quantized_pooling _rnn_param_concat col2im elemwise_add im2col make_loss softmax softmin
-    """.split()
-)
 
 
 class OperatorLists:
@@ -205,11 +189,13 @@ class _Rewriting:
         return list(known[entry])
 
     def _suffix(self, entry: Entry) -> str:
-        """The part of a cast's name that follows the name of the node."""
+        """The part of a cast's name after that of the node: name or number of the result."""
         node = self._nodes[entry[0]]
         if node["op"] == "null":
             return ""
-        return self._infer.output_names(node)[entry[1]] if node["op"] in _NAMED else f"_{entry[1]}"
+        operator = _mxrt.get_operator(node["op"])
+        named = operator is not None and operator.names_outputs
+        return self._infer.output_names(node)[entry[1]] if named else f"_{entry[1]}"
 
     def _add(self, op: str, name: str, attrs: dict[str, str], inputs: list[list[int]]) -> int:
         self._made.append({"op": op, "name": name, "attrs": attrs, "inputs": inputs})
