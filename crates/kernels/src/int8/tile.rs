@@ -182,7 +182,7 @@ pub(super) struct TileArgs<'a> {
 }
 
 impl<'a> TileArgs<'a> {
-    /// The same operands for some of the rows.
+    /// Chooses some of the rows; the other operands stay.
     #[cfg(target_arch = "x86_64")]
     pub fn with_starts(&self, starts: &'a [usize]) -> TileArgs<'a> {
         TileArgs { starts, ..*self }

@@ -109,7 +109,7 @@ impl ThreeColumns {
         expected.eq(segments.iter().copied()).then_some(ThreeColumns { rows, distance })
     }
 
-    /// Whether windows are so many columns after those before them.
+    /// Whether windows are that many columns after those before them.
     #[inline(always)]
     fn is_next<const HALVES: usize>(&self, before: [usize; HALVES], windows: [usize; HALVES], columns: usize) -> bool {
         (0..HALVES).all(|half| windows[half].wrapping_sub(before[half]) == columns * self.distance)
