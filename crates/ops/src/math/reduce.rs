@@ -141,7 +141,7 @@ fn reduction_of_bool(reduction: Reduction, reduced: Reduced, signature: &Signatu
     let everything = matches!(reduction, Reduction::Prod | Reduction::NanProd | Reduction::Min);
     kernel_fn(signature, move |call| {
         let (x, out) = (&call.inputs[0], elements_mut::<u8>(&mut call.outputs[0])?);
-        if x.len() == 0 {
+        if x.is_empty() {
             out.fill(u8::from(everything));
             return Ok(());
         }
