@@ -6,6 +6,7 @@ import warnings  # noqa: F401 (a name of MXNet's module)
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from .. import _mxrt
 from .. import ndarray as nd
 from ..base import MXNetError, MXNetShapeError, MXNetTypeError, MXNetValueError, no_training, warn
 from ..context import Context
@@ -49,6 +50,8 @@ class ParameterMethods:
     _without_values: frozenset[str]
     # The values that the executors have, if they have other arrays than the module.
     _values_of_group: dict[str, NDArray] | None
+    # The storage types that variables ask for, by name.
+    _storage: dict[str, str]
     params_initialized: bool
     # What a program sees as ``_exec_group``, once it has looked.
     _group: ExecutorsOfModule | None
@@ -165,7 +168,9 @@ class ParameterMethods:
                 if need and not _fits(need, value.shape):
                     wrong.append(f"'{name}' has shape {value.shape}, needs {need}")
                 value = value.copyto(self._first_context)
-                taken[name] = value.astype(types.get(name) or value.dtype, copy=False)
+                value = value.astype(types.get(name) or value.dtype, copy=False)
+                stype = self._storage.get(name, value.stype)
+                taken[name] = value if stype == value.stype else _mxrt.to_storage(value, stype)
         return taken, missing, wrong
 
     def _take(self, taken: dict[str, NDArray]) -> None:

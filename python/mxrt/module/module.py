@@ -18,6 +18,7 @@ from .._mode import mode
 from .._training import training_form
 from ..base import MXNetError, MXNetShapeError, MXNetTypeError, MXNetValueError, no_training, warn
 from ..context import Context, contexts_of, cpu
+from ..executor import storage_of_variables
 from ..io import DataDesc
 from ..model import load_checkpoint
 from ..ndarray import CachedOp, NDArray
@@ -94,6 +95,7 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
         self._symbol = symbol
         self._arguments = symbol.list_arguments()
         self._variable_types = types_of_variables(symbol)
+        self._storage = storage_of_variables(symbol)
         self._data_names = list(data_names or [])
         self._label_names = list(label_names or [])
         self._check_names(self._data_names, "data", True)
