@@ -17,7 +17,11 @@ from ..symbol import Symbol
 if TYPE_CHECKING:
     from .executor_group import ExecutorsOfModule
 
-__all__ = ["ParameterMethods"]
+__all__ = ["NotBoundError", "ParameterMethods", "ParameterStore", "check_shared"]
+
+
+class NotBoundError(MXNetError, AssertionError):
+    """A call that needs ``bind``, ``set_params`` or ``forward`` first."""
 
 
 def _fits(needed: tuple[int, ...], shape: tuple[int, ...]) -> bool:
@@ -35,7 +39,9 @@ class ParameterStore:
 class ParameterMethods:
     """Methods of :class:`mxrt.mod.Module` for arguments other than inputs, and auxiliary states."""
 
+    binded: bool
     _symbol: Symbol
+    _context: list[Context]
     _first_context: Context
     _arguments: list[str]
     _data_names: list[str]
@@ -323,3 +329,13 @@ class ParameterMethods:
         if save_optimizer_states:
             raise no_training("Module.save_checkpoint(save_optimizer_states=True)")
         save_checkpoint(prefix, epoch, self._symbol, *self.get_params(), remove_amp_cast)
+
+
+def check_shared(other: Any, contexts: int) -> None:
+    """NotBoundError, an AssertionError, unless a module can share its parameters."""
+    if not isinstance(other, ParameterMethods):
+        raise NotBoundError(f"Module.bind: shared_module must be a Module, got {type(other).__name__}")
+    if not other.binded or not other.params_initialized:
+        raise NotBoundError("Module.bind: shared_module has no parameters yet; call its bind and init_params first")
+    if len(other._context) < contexts:
+        raise NotBoundError(f"Module.bind: shared_module has {len(other._context)} contexts, this module {contexts}")
