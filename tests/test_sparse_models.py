@@ -185,3 +185,78 @@ def test_wrong_storage_is_refused_with_the_node(mx) -> None:
     given = {"data": mx.nd.ones((2, 2)).tostype("csr"), "rows": mx.nd.array([1])}
     with pytest.raises(mx.base.MXNetError, match=r"'kept': retain takes a row_sparse array"):
         net.bind(mx.cpu(), given).forward()
+
+
+# ---- storage of results --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stype", ["csr", "row_sparse"])
+def test_a_variable_that_is_a_result_is_stored_as_its_array(mx, stype: str) -> None:
+    value = mx.nd.array([[0, 1], [2, 0]]).tostype(stype)
+    x = mx.sym.var("x", stype=stype)
+    assert [one.stype for one in mx.sym.Group([x, x * 2]).eval(x=value)] == [stype, stype]
+    (copied,) = x.eval(x=value)
+    assert copied is not value and copied.asnumpy().tolist() == [[0, 1], [2, 0]]
+
+
+def test_results_of_executors_are_stored_before_the_first_forward_as_after_it(mx) -> None:
+    x = mx.sym.var("x", stype="csr")
+    executor = (x + x).simple_bind(mx.cpu(), "null", x=(2, 2))
+    (early,) = executor.outputs
+    assert early.stype == "csr" and not early.asnumpy().any()
+    executor.forward(x=mx.nd.array([[0, 1], [2, 0]]).tostype("csr"))
+    assert early.stype == executor.outputs[0].stype == "csr"
+    assert early.asnumpy().tolist() == executor.outputs[0].asnumpy().tolist() == [[0, 2], [4, 0]]
+
+
+def test_parameters_of_a_module_are_stored_as_their_variables_ask(mx, tmp_path) -> None:
+    weight = mx.sym.var("weight", stype="row_sparse", shape=(2, 2))
+    net = mx.sym.dot(mx.sym.var("data", stype="csr"), weight)
+    module = mx.mod.Module(net, label_names=None)
+    module.bind([("data", (1, 2))], for_training=False)
+    dense = mx.nd.array([[1, 2], [3, 4]])
+    for value in (dense, dense.tostype("row_sparse")):
+        module.set_params({"weight": value}, {})
+        held = module.get_params()[0]["weight"]
+        assert held.stype == "row_sparse" and held.asnumpy().tolist() == [[1, 2], [3, 4]]
+        module.forward(mx.io.DataBatch([mx.nd.array([[0, 1]]).tostype("csr")]))
+        assert module.get_outputs()[0].asnumpy().tolist() == [[3, 4]]
+    module.save_params(str(tmp_path / "p.params"))
+    assert mx.nd.load(str(tmp_path / "p.params"))["arg:weight"].stype == "row_sparse"
+
+
+def test_operators_in_python_say_how_their_results_are_stored(mx) -> None:
+    class Square(mx.operator.CustomOp):
+        def forward(self, is_train, req, in_data, out_data, aux):
+            x = in_data[0]
+            seen.append((x.stype, out_data[0].stype))
+            if x.stype == "csr":
+                x = mx.nd.sparse.csr_matrix((x.data * x.data, x.indices, x.indptr), shape=x.shape)
+                self.assign(out_data[0], req[0], x)
+            else:
+                self.assign(out_data[0], req[0], x * x)
+
+    @mx.operator.register("stored_square")
+    class SquareProp(mx.operator.CustomOpProp):
+        def infer_storage_type(self, in_stype):
+            return in_stype, [in_stype[0]], []
+
+        def create_operator(self, ctx, in_shapes, in_dtypes):
+            return Square()
+
+    @mx.operator.register("wrongly_stored")
+    class WrongProp(SquareProp):
+        def infer_storage_type(self, in_stype):
+            return in_stype, ["thin"], []
+
+    seen: list = []
+    dense = mx.nd.array([[0, 3], [0, 0]])
+    for stype in ("default", "csr", "row_sparse"):
+        made = mx.nd.Custom(dense.tostype(stype), op_type="stored_square")
+        assert made.stype == stype and made.asnumpy().tolist() == [[0, 9], [0, 0]]
+    assert seen == [(stype, stype) for stype in ("default", "csr", "row_sparse")]
+    out = mx.nd.sparse.zeros("csr", (2, 2))
+    mx.nd.Custom(data=dense.tostype("csr"), op_type="stored_square", out=out)
+    assert out.asnumpy().tolist() == [[0, 9], [0, 0]]
+    with pytest.raises(ValueError, match="thin"):
+        mx.nd.Custom(dense.tostype("csr"), op_type="wrongly_stored")

@@ -85,6 +85,17 @@ class Adapter:
         parts = self._three("infer_type", types)
         return tuple([None if one is None else dtype_name(one) for one in part] for part in parts)
 
+    def infer_storage_type(self, known: list[str]) -> tuple[list[str], list[str], list[str]]:
+        """Storage types of arguments, outputs and states."""
+        arguments, outputs, states = self._three("infer_storage_type", known)
+        for what, found, names in (("arguments", arguments, self.arguments), ("outputs", outputs, self.outputs)):
+            if len(found) != len(names) or not all(one in ("default", "csr", "row_sparse") for one in found):
+                raise MXNetValueError(
+                    f"infer_storage_type of '{self.op_type}' must return 'default', 'csr' or 'row_sparse' for each of "
+                    f"the {what} {names}, not {found!r}"
+                )
+        return arguments, outputs, states
+
     def forward(self, inputs: list[Any], outputs: list[Any], states: list[Any]) -> None:
         """Runs the operator, and waits for what it has pushed."""
         arrays = [*inputs, *states]

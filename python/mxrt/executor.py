@@ -145,7 +145,14 @@ class Executor:
     def _zeros(self) -> list[NDArray]:
         _, shapes, _ = self._symbol._shapes_known(**{n: a.shape for n, a in self.arg_dict.items()})
         _, types, _ = self._symbol.infer_type_partial(**{n: a.dtype for n, a in self.arg_dict.items()})
-        return [empty(s, self._ctx, t or "float32") for s, t in zip(shapes, types, strict=True)]
+        stypes = ["default"] * len(shapes)
+        if any(array.stype != "default" for array in self.arg_dict.values()):
+            # The storage of results follows from that of the arrays: the graph tells.
+            stypes = [array.stype for array in self._run({}, self._op, self._names)]
+        return [
+            stored_empty(stype, shape, self._ctx, dtype_name(dtype or "float32"))
+            for stype, shape, dtype in zip(stypes, shapes, types, strict=True)
+        ]
 
     @overrulable
     def _arg_dict(self) -> dict[str, NDArray]:
@@ -184,10 +191,23 @@ class Executor:
         given = {name: self._given(name, value) for name, value in kwargs.items()}
         for name, value in given.items():
             self.arg_dict[name]._assign(value)
-        made = self._bind(given, op, names)(*[self._here(given[n]) for n in names if n in given])
-        outputs = made if isinstance(made, list) else [made]
+        outputs = self._run(given, op, names)
         self._publish(outputs)
         return outputs
+
+    def _run(self, given: Mapping[str, NDArray], op: CachedOp, names: list[str]) -> list[NDArray]:
+        """The results for arrays that are given, and those there are."""
+        made = self._bind(given, op, names)(*[self._here(given[n]) for n in names if n in given])
+        outputs = made if isinstance(made, list) else [made]
+        for place, name in enumerate(self._output_names):
+            # A variable that is a result itself is stored as its array is.
+            array = given.get(name, self.arg_dict.get(name))
+            if array is not None and array.stype != outputs[place].stype and self._is_variable(place):
+                outputs[place] = array.copy()
+        return outputs
+
+    def _is_variable(self, place: int) -> bool:
+        return self._symbol[place].get_children() is None
 
     def _publish(self, outputs: list[NDArray]) -> None:
         """Makes arrays the results, and shows them to whoever looks."""
@@ -364,7 +384,10 @@ class Executor:
 def _copy_into(held: list[NDArray], made: list[NDArray]) -> None:
     """Writes results to the beginning of other arrays, where they fit."""
     for target, result in zip(held, made, strict=False):
-        if math.prod(result.shape) <= target.size and result.dtype == target.dtype:
+        if target.stype != "default":
+            if target.shape == result.shape and target.dtype == result.dtype:
+                _mxrt.to_storage(result, target.stype).copyto(target)
+        elif math.prod(result.shape) <= target.size and result.dtype == target.dtype:
             target._view(0, list(result.shape))._assign(result.tostype("default"))
 
 
@@ -454,7 +477,7 @@ def simple_bind(
     except those called `unbuffered`.
     """
     held = held or {}
-    storage = {**_storage_of_variables(symbol), **(stypes or {})}
+    storage = {**storage_of_variables(symbol), **(stypes or {})}
     groups = places(symbol, group2ctx)
     names, aux_names = symbol.list_arguments(), symbol.list_auxiliary_states()
     has = {*names, *aux_names}
@@ -512,7 +535,7 @@ def _use_buffer(arguments: dict[str, NDArray], buffer: dict[str, NDArray], unbuf
             buffer[name] = array
 
 
-def _storage_of_variables(symbol: Symbol) -> dict[str, str]:
+def storage_of_variables(symbol: Symbol) -> dict[str, str]:
     """The storage types that variables ask for, by name."""
     codes = {"1": "row_sparse", "2": "csr"}
     asked = {name: attrs.get("__storage_type__") for name, attrs in symbol._variable_attrs().items()}

@@ -95,7 +95,9 @@ class FeedForward:
     """A symbol with its parameters, as the oldest programs have it: ``load``, ``predict``,
     ``score``, ``save``.
 
-    Module has taken its place. ``predict`` and ``score`` may be called from several threads.
+    Module has taken its place. ``predict`` and ``score`` may be called from several threads. They
+    raise MXNetValueError for values in `arg_params` that are for no argument, unless
+    `allow_extra_params` is set.
     """
 
     def __init__(
@@ -188,8 +190,12 @@ class FeedForward:
         known = {*data_names, *self.arg_params}
         labels = [name for name in self.symbol._labels() if name not in known]
         module = Module(self.symbol, data_names, labels, context=self.ctx)
+        if self.arg_params or self.aux_params:
+            module._preloaded = dict(self.arg_params), dict(self.aux_params)
+            module.params_initialized = True
         module.bind(batches.provide_data, for_training=False)
-        module.set_params(self.arg_params, self.aux_params)
+        if not module.params_initialized:
+            module.set_params({}, {})  # an error that names the parameters, if there are some
         return module
 
     def predict(self, X: Any, num_batch: int | None = None, return_data: bool = False, reset: bool = True) -> Any:

@@ -143,7 +143,9 @@ class CustomOpProp:
         return in_type, [first] * len(self.list_outputs()), [first] * len(self.list_auxiliary_states())
 
     def infer_storage_type(self, in_stype: list[str]) -> tuple[Any, ...]:
-        """Storage of inputs, outputs and auxiliary states: mxrt has dense arrays only."""
+        """Storage of inputs, outputs and auxiliary states: ``default``, ``csr`` or ``row_sparse``.
+        Subclasses say so for ``mx.nd.Custom``; in graphs operators in Python get dense arrays.
+        """
         return in_stype, ["default"] * len(self.list_outputs()), ["default"] * len(self.list_auxiliary_states())
 
     def infer_storage_type_backward(

@@ -190,3 +190,23 @@ def test_keys_of_buckets_that_no_file_holds_are_named(mx, tmp_path: Path) -> Non
     again = mx.mod.BucketingModule.load(str(tmp_path / "pairs"), 1, averages(mx), default_bucket_key=(4, 3))
     again.bind([("data", (1, 4))], for_training=False)
     assert again.get_params()[0]["fc_weight"].asnumpy().tolist() == [[1], [1]]
+
+
+def test_the_oldest_models_refuse_values_for_no_argument(mx) -> None:
+    args = {"fc_weight": mx.nd.ones((3, 5)), "fc_bias": mx.nd.zeros((3,)), "other": mx.nd.ones((1,))}
+    rows = np.ones((2, 5), "float32")
+    with pytest.warns(DeprecationWarning):
+        strict = mx.model.FeedForward(classifier(mx), arg_params=args)
+        lenient = mx.model.FeedForward(classifier(mx), arg_params=args, allow_extra_params=True)
+        empty = mx.model.FeedForward(classifier(mx))
+    with pytest.raises(ValueError, match='Find name "other" that is not in the arguments'):
+        strict.predict(rows)
+    np.testing.assert_allclose(lenient.predict(rows), [[1 / 3] * 3] * 2, rtol=1e-6)
+    with pytest.raises(mx.base.MXNetError, match="fc_weight"):
+        empty.predict(rows)
+
+
+def test_a_composite_metric_is_updated_by_names(mx) -> None:
+    metric = mx.metric.CompositeEvalMetric(["acc"])
+    metric.update_dict(labels={"l": mx.nd.array([1])}, preds={"p": mx.nd.array([[0, 1]])})
+    assert metric.get()[1] == [1.0]

@@ -6,6 +6,7 @@ import warnings  # noqa: F401 (a name of MXNet's module)
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from .. import _mxrt
 from .. import ndarray as nd
 from ..base import MXNetError, MXNetShapeError, MXNetTypeError, MXNetValueError, no_training, warn
 from ..context import Context
@@ -16,7 +17,11 @@ from ..symbol import Symbol
 if TYPE_CHECKING:
     from .executor_group import ExecutorsOfModule
 
-__all__ = ["ParameterMethods"]
+__all__ = ["NotBoundError", "ParameterMethods", "ParameterStore", "check_shared"]
+
+
+class NotBoundError(MXNetError, AssertionError):
+    """A call that needs ``bind``, ``set_params`` or ``forward`` first."""
 
 
 def _fits(needed: tuple[int, ...], shape: tuple[int, ...]) -> bool:
@@ -34,7 +39,9 @@ class ParameterStore:
 class ParameterMethods:
     """Methods of :class:`mxrt.mod.Module` for arguments other than inputs, and auxiliary states."""
 
+    binded: bool
     _symbol: Symbol
+    _context: list[Context]
     _first_context: Context
     _arguments: list[str]
     _data_names: list[str]
@@ -49,6 +56,8 @@ class ParameterMethods:
     _without_values: frozenset[str]
     # The values that the executors have, if they have other arrays than the module.
     _values_of_group: dict[str, NDArray] | None
+    # The storage types that variables ask for, by name.
+    _storage: dict[str, str]
     params_initialized: bool
     # What a program sees as ``_exec_group``, once it has looked.
     _group: ExecutorsOfModule | None
@@ -165,7 +174,9 @@ class ParameterMethods:
                 if need and not _fits(need, value.shape):
                     wrong.append(f"'{name}' has shape {value.shape}, needs {need}")
                 value = value.copyto(self._first_context)
-                taken[name] = value.astype(types.get(name) or value.dtype, copy=False)
+                value = value.astype(types.get(name) or value.dtype, copy=False)
+                stype = self._storage.get(name, value.stype)
+                taken[name] = value if stype == value.stype else _mxrt.to_storage(value, stype)
         return taken, missing, wrong
 
     def _take(self, taken: dict[str, NDArray]) -> None:
@@ -318,3 +329,13 @@ class ParameterMethods:
         if save_optimizer_states:
             raise no_training("Module.save_checkpoint(save_optimizer_states=True)")
         save_checkpoint(prefix, epoch, self._symbol, *self.get_params(), remove_amp_cast)
+
+
+def check_shared(other: Any, contexts: int) -> None:
+    """NotBoundError, an AssertionError, unless a module can share its parameters."""
+    if not isinstance(other, ParameterMethods):
+        raise NotBoundError(f"Module.bind: shared_module must be a Module, got {type(other).__name__}")
+    if not other.binded or not other.params_initialized:
+        raise NotBoundError("Module.bind: shared_module has no parameters yet; call its bind and init_params first")
+    if len(other._context) < contexts:
+        raise NotBoundError(f"Module.bind: shared_module has {len(other._context)} contexts, this module {contexts}")

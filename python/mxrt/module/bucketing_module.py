@@ -16,8 +16,9 @@ from ..ndarray import NDArray
 from ..symbol import Symbol
 from ..symbol import load as load_symbol
 from ._buckets import GivenSymbols, keys_as_numbers, saved_keys
+from ._parameters import NotBoundError
 from .base_module import BaseModule
-from .module import Module, NotBoundError
+from .module import Module
 
 __all__ = ["BucketingModule"]
 

@@ -18,12 +18,13 @@ from .._mode import mode
 from .._training import training_form
 from ..base import MXNetError, MXNetShapeError, MXNetTypeError, MXNetValueError, no_training, warn
 from ..context import Context, contexts_of, cpu
+from ..executor import storage_of_variables
 from ..io import DataDesc
 from ..model import load_checkpoint
 from ..ndarray import CachedOp, NDArray
 from ..symbol import Symbol
 from ._contexts import ContextMethods
-from ._parameters import ParameterMethods, ParameterStore
+from ._parameters import NotBoundError, ParameterMethods, ParameterStore, check_shared
 from ._split import batch_axes, merge, part_of
 from .base_module import BaseModule
 from .executor_group import ExecutorsOfModule, types_of_variables
@@ -38,10 +39,6 @@ __all__ = ["Module"]
 
 # Held while a program's look at ``_exec_group`` makes it.
 _grouping = fork_safe_lock()
-
-
-class NotBoundError(MXNetError, AssertionError):
-    """A call that needs ``bind``, ``set_params`` or ``forward`` first."""
 
 
 class NameMismatchError(MXNetError, ValueError):
@@ -94,6 +91,7 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
         self._symbol = symbol
         self._arguments = symbol.list_arguments()
         self._variable_types = types_of_variables(symbol)
+        self._storage = storage_of_variables(symbol)
         self._data_names = list(data_names or [])
         self._label_names = list(label_names or [])
         self._check_names(self._data_names, "data", True)
@@ -296,7 +294,7 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
         ):
             on_one_device(context, places(self._symbol, groups))
         if shared_module is not None:
-            self._check_shared(shared_module)
+            check_shared(shared_module, len(self._context))
         self._group = None
         self._set_shapes(_descriptions(data_shapes), _descriptions(label_shapes) or None)
         self._op, self._training = CachedOp(self._symbol), {}
@@ -308,17 +306,6 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
         elif self.params_initialized:
             self._take_again()
         self.binded: bool = True
-
-    def _check_shared(self, other: Any) -> None:
-        """NotBoundError, an AssertionError, unless a module can share its parameters."""
-        if not isinstance(other, Module):
-            raise NotBoundError(f"Module.bind: shared_module must be a Module, got {type(other).__name__}")
-        if not other.binded or not other.params_initialized:
-            raise NotBoundError("Module.bind: shared_module has no parameters yet; call its bind and init_params first")
-        if len(other._context) < len(self._context):
-            raise NotBoundError(
-                f"Module.bind: shared_module has {len(other._context)} contexts, this module {len(self._context)}"
-            )
 
     def _set_shapes(self, data: list[DataDesc], label: list[DataDesc] | None) -> None:
         if sorted(d.name for d in data) != sorted(self._data_names):

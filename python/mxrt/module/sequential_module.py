@@ -10,8 +10,8 @@ from typing import Any
 from ..base import no_training
 from ..io import DataDesc
 from ..ndarray import NDArray
+from ._parameters import NotBoundError
 from .base_module import BaseModule
-from .module import NotBoundError
 
 __all__ = ["SequentialModule"]
 

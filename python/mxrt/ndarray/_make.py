@@ -31,6 +31,11 @@ def make(operator: _mxrt.Operator, name: str, module: str) -> Any:
         if binding.is_custom:
             if mode.training:
                 attrs[CUSTOM_TRAINS] = "True"
+            from ._stored_custom import call_stored
+
+            made = call_stored(inputs, attrs, out)
+            if made is not None:
+                return made
             return _mxrt.invoke_custom(inputs, attrs, out)
         if may_differ and mode.training and operator.differs_in_training(attrs):
             from ._training import call_operator
