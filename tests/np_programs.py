@@ -230,6 +230,8 @@ def with_number(program: Program) -> Step | None:
     if place is None:
         return None
     number, sign = program.pick(2, 3, -1), program.pick("+", "-", "*", "r-")
+    if sign == "r-" and not program.values[place].is_float:
+        sign = "-"  # graphs give float64 there, calls do not, as in MXNet
     functions = {
         "+": lambda np, a: a + number,
         "-": lambda np, a: a - number,

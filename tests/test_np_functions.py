@@ -123,10 +123,42 @@ def test_functions_without_keywords_have_out_and_numbers_on_either_side(mx: Any)
     assert np.subtract(onp.float32(3), x).tolist() == np.subtract(True + 2, x).tolist() == [2, -1]
     assert np.greater(2, x).tolist() == [True, False]
     assert np.add(1, 2) == 3
-    y = x
-    y **= 2
-    assert y is x
-    assert x.tolist() == [1, 16]
+
+
+def test_a_power_in_place_makes_another_array_as_in_mxnet(mx: Any) -> None:
+    x = y = mx.np.array([1, 2, 3], dtype="uint8")
+    y **= mx.np.array([2, 2, 2], dtype="int32")
+    assert (x.tolist(), y.tolist(), y.dtype.name) == ([1, 2, 3], [1, 4, 9], "int32")
+
+
+def test_a_whole_number_on_the_left_of_a_symbol_counts_as_a_float_as_in_mxnet(mx: Any) -> None:
+    x, symbol = mx.np.array([1, -3, 7], dtype="int8"), mx.sym.var("x").as_np_ndarray()
+    of_graph = mx.gluon.SymbolBlock(2**symbol, [symbol])(x)
+    assert (of_graph.dtype.name, of_graph.tolist()) == ("float64", [2, 0.125, 128])
+    assert mx.gluon.SymbolBlock(symbol - 2, [symbol])(x).dtype.name == "int8"
+    assert (2 - x).dtype.name == "int8"
+
+
+def test_numbers_beyond_an_integer_type_wrap_around_as_in_mxnet(mx: Any) -> None:
+    for array in (mx.nd.zeros((2,), dtype="uint8"), mx.np.zeros((2,), dtype="uint8")):
+        array[0], array[1] = -1, 300
+        assert array.asnumpy().tolist() == [255, 44]
+        array[:] = [-2, 257]
+        assert array.asnumpy().tolist() == [254, 1]
+    assert mx.nd.array([-1, 300.7], dtype="uint8").asnumpy().tolist() == [255, 44]
+    assert mx.nd.full((1,), 200, dtype="int8").asnumpy().tolist() == [-56]
+    with pytest.raises(TypeError, match="source_array"):
+        mx.nd.array([2**70], dtype="int32")
+
+
+def test_mixed_whole_numbers_are_subtracted_and_divided(mx: Any) -> None:
+    np = mx.np
+    a, b = np.array([[1, 2, 5]], dtype="int8"), np.array([[2], [1]], dtype="int32")
+    assert (a - b).dtype.name == "int32" and (a - b).tolist() == [[-1, 0, 3], [0, 1, 4]]
+    assert (a % b).tolist() == [[1, 0, 1], [0, 0, 0]]
+    assert np.cumsum(np.array([True, False, True])).tolist() == [1, 1, 2]
+    assert np.average(np.array([1, 2, 4], dtype="int32")).tolist() == 2
+    assert np.linspace(0, 1, 0).shape == (0,)
 
 
 def test_images_are_decoded_by_the_operators_of_the_interface(mx: Any, tmp_path: Any) -> None:
