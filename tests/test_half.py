@@ -74,7 +74,7 @@ def test_a_network_with_batch_norm_is_cast_to_half_precision(mx) -> None:
     x = random.uniform(-1, 1, (2, 3, 8, 8))
     wanted = net(mx.nd.array(x)).asnumpy()
     net.cast("float16")
-    assert {parameter.dtype for parameter in net.collect_params().values()} == {np.float16, np.float32}
+    assert {parameter.dtype for parameter in net.collect_params().values()} == {"float16", "float32"}
     found = net(mx.nd.array(x, dtype="float16")).asnumpy()
     assert found.dtype == np.float16
     assert np.abs(found - wanted).max() <= 4e-3 * np.abs(wanted).max()

@@ -25,8 +25,8 @@ MEANT = {
 }
 # Expressions that MXNet refuses and that have an answer here.
 MORE = {
-    "inplace('ipow', f, f)": "x **= y is in place",
-    "inplace('ipow', f, 2)": "x **= y is in place",
+    "getattr(__import__('operator'), 'sub')(i8, i)": "whole numbers of two types, of any shapes",
+    "getattr(__import__('operator'), 'mod')(i8, i)": "whole numbers of two types, of any shapes",
     "+f": "the array itself",
     "z[...]": "NumPy's indexing of scalars",
     "z[None]": "NumPy's indexing of scalars",
