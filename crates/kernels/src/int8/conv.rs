@@ -412,8 +412,12 @@ impl<T: RoundTo> ConvJob<'_, T> {
         let mut rest = &mut starts[..count];
         while !rest.is_empty() {
             let (some, others) = rest.split_at_mut((width - w).min(rest.len()));
-            let begin = row(d, h) + w * step;
-            some.iter_mut().enumerate().for_each(|(i, start)| *start = begin + i * step);
+            // Sums, since multiplying numbers of 64 bits takes some instructions.
+            let mut next = row(d, h) + w * step;
+            for start in some {
+                *start = next;
+                next += step;
+            }
             rest = others;
             (w, h) = (0, h + 1);
             if h == height {
