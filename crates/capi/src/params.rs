@@ -41,8 +41,8 @@ impl Out {
     }
 }
 
-/// Loads a parameter file: all arrays in order, also those of equal names. The arrays of handles and names belong to the thread, the NDArrays to
-/// the caller.
+/// Loads a parameter file: all arrays in order, also those of equal names. The arrays of handles and
+/// names belong to the thread, the NDArrays to the caller.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MXNDArrayLoad(
     fname: *const c_char,
