@@ -11,7 +11,8 @@ thread_local dim3 blockIdx, blockDim, gridDim;
 
 namespace host {
 thread_local dim3 thread;
-std::vector<unsigned char> shared, shown;
+std::vector<unsigned char> shared;
+std::vector<float> shown;
 std::vector<u64> lanes;
 std::vector<float> fragments;
 std::vector<Copies> copies;
@@ -110,10 +111,8 @@ static bool release(size_t from, size_t to, Wait what) {
 }
 
 static void fill_with_nans(size_t bytes) {
-    for (auto* memory : {&shared, &shown}) {
-        memory->resize(bytes);
-        std::fill(memory->begin(), memory->end(), 0xff);
-    }
+    shared.assign(bytes, 0xff);
+    shown.assign((bytes + 1) / 2, NAN);
 }
 
 static const char* run_block(size_t n, unsigned seed, std::mt19937& random) {

@@ -37,7 +37,7 @@ struct Copies {
 };
 extern std::vector<Copies> copies;    // of each thread: those that nothing has waited for
 extern bool late;    // whether copies and products are made when a thread waits for them, and not at once
-extern std::vector<unsigned char> shown;    // shared memory as products of a warpgroup see it
+extern std::vector<float> shown;    // the halves of shared memory as products of a warpgroup see them
 void wait_block();
 void wait_warp();
 void wait_until(bool (*is)(const void*), const void* what);
@@ -160,34 +160,40 @@ struct Matrix { const unsigned short* at; int apart; };
 DEVICE Matrix deep_matrix(const unsigned short* at) { return {at, 0}; }
 DEVICE Matrix wide_matrix(const unsigned short* at, int apart) { return {at, apart}; }
 namespace host {
-// All halves as floats: products read so many that converting each would take most of the time.
-struct Halves {
-    float all[1 << 16];
-    Halves() { for (int h = 0; h < 1 << 16; h++) all[h] = load_half(h); }
-};
-static const Halves halves;
-// The number of a byte in shared memory, where rows of 128 bytes have their pieces swapped.
-DEVICE float half_shown(size_t byte) {
-    byte ^= (byte >> 7 & 7) << 4;
-    unsigned short half;
-    memcpy(&half, &shown.at(byte), 2);
-    return halves.all[half];
-}
 DEVICE size_t place(const unsigned short* at) { return (const unsigned char*)at - shared.data(); }
+// The eight numbers of a piece in shared memory, where rows of 128 bytes have their pieces swapped.
+DEVICE const float* piece_shown(size_t byte) {
+    byte ^= (byte >> 7 & 7) << 4;
+    return &shown.at(byte / 2 + 7) - 7;
+}
 DEVICE void make(const Product& p) {
-    int lane = number() % 32, row0 = number() / 32 % 4 * 16 + lane / 4;
+    int lane = number() % 32, row0 = number() / 32 % 4 * 16 + lane / 4, col0 = lane % 4 * 2;
     size_t a = place(p.a), b = place(p.b);
     float rows[2][16];
     for (int r = 0; r < 2; r++)
-        for (int k = 0; k < 16; k++) {
+        for (int half = 0; half < 2; half++) {
             int row = row0 + r * 8;
-            rows[r][k] = half_shown(a + row / 8 * 1024 + row % 8 * 128 + k * 2);
+            memcpy(&rows[r][half * 8], piece_shown(a + row / 8 * 1024 + row % 8 * 128 + half * 16), 8 * sizeof(float));
         }
-    for (int i = 0; i < p.columns / 2; i++) {
-        int col = i / 4 * 8 + lane % 4 * 2 + i % 2;
-        for (int k = 0; k < 16; k++) {
-            size_t of_b = p.apart ? col / 64 * p.apart + k * 128 + col % 64 * 2 : col / 8 * 1024 + col % 8 * 128 + k * 2;
-            p.sums[i] += rows[i / 2 % 2][k] * half_shown(b + of_b);
+    // Groups of eight columns, of which each thread has two.
+    for (int group = 0; group < p.columns / 8; group++) {
+        float* sums = p.sums + group * 4;
+        if (p.apart) {
+            size_t at = b + group / 8 * p.apart + group % 8 * 16;
+            for (int k = 0; k < 16; k++) {
+                const float* two = piece_shown(at + k * 128) + col0;
+                for (int i = 0; i < 4; i++) sums[i] += rows[i / 2][k] * two[i % 2];
+            }
+            continue;
+        }
+        for (int half = 0; half < 2; half++) {
+            const float *x = rows[0] + half * 8, *y = rows[1] + half * 8;
+            const float* one = piece_shown(b + group * 1024 + col0 * 128 + half * 16);
+            const float* other = piece_shown(b + group * 1024 + (col0 + 1) * 128 + half * 16);
+            for (int k = 0; k < 8; k++) {
+                sums[0] += x[k] * one[k], sums[1] += x[k] * other[k];
+                sums[2] += y[k] * one[k], sums[3] += y[k] * other[k];
+            }
         }
     }
 }
@@ -208,7 +214,11 @@ DEVICE void warpgroup_wait() {
 }
 DEVICE void show_products() {
     auto& hidden = host::copies[host::number()].hidden;
-    for (void* at : hidden) memcpy(&host::shown.at((unsigned char*)at - host::shared.data()), at, sizeof(Piece));
+    for (void* at : hidden) {
+        const unsigned short* piece = (const unsigned short*)at;
+        float* to = &host::shown.at(host::place(piece) / 2 + 7) - 7;
+        for (int i = 0; i < 8; i++) to[i] = load_half(piece[i]);
+    }
     hidden.clear();
 }
 template <int N> void fewer_registers() {}
