@@ -48,6 +48,10 @@ def peak_kib():
 """
 
 
+# Programs that end as the command `mxrt` with these arguments.
+RUN_MXRT = "import sys; from mxrt.cli._main import main; sys.exit(main(sys.argv[1:]))"
+
+
 def run_python(
     code: str, *args: object, timeout: float = 60, env: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:

@@ -51,6 +51,7 @@ __all__ = [
     "encode_image",
     "export_dlpack",
     "failure_kinds",
+    "find_model",
     "finish_custom_call",
     "from_numpy",
     "from_parts",
@@ -65,6 +66,7 @@ __all__ = [
     "invoke",
     "invoke_custom",
     "invoke_np",
+    "is_model_in_archive",
     "is_np_shape",
     "is_ready",
     "iterators",
@@ -77,6 +79,7 @@ __all__ = [
     "next_notices",
     "notify_when_ready",
     "operator_names",
+    "own_name_of_model",
     "profiler_events",
     "profiler_finish",
     "profiler_inside",
@@ -90,7 +93,6 @@ __all__ = [
     "scatter",
     "seed",
     "serve_line",
-    "serve_own_name",
     "serve_settings",
     "set_bulk_size",
     "set_device_limit",
@@ -112,6 +114,7 @@ __all__ = [
     "to_storage",
     "trim_device",
     "tuned_table",
+    "unpack_archive",
     "variable",
     "wait_all",
     "watched",
@@ -404,13 +407,22 @@ def create(
 ) -> Any: ...
 def group(symbols: list[Any]) -> Any: ...
 def load_json(text: str, file: str | None = None) -> tuple[Any, list[str]]: ...
+def find_model(
+    path: str | PathLike[str],
+    params: str | PathLike[str] | None,
+    epoch: int | None,
+    most_unpacked: int,
+    folder: str | PathLike[str] | None,
+) -> tuple[bytes, bytes | None]: ...
+def is_model_in_archive(path: str | PathLike[str]) -> bool: ...
+def unpack_archive(path: str | PathLike[str], most_unpacked: int, folder: str | PathLike[str]) -> bool: ...
+def own_name_of_model(path: str | PathLike[str]) -> str: ...
 def load_arrays(path: str | PathLike[str]) -> Any: ...
 def load_buffer(content: bytes) -> Any: ...
 def save_arrays(path: str | PathLike[str], names: list[str] | None, arrays: list[Any]) -> None: ...
 def measure_convolution(signature: str, seconds: float) -> tuple[str | None, list[tuple[str, str, int]]]: ...
 def tuned_table(text: str, entries: list[tuple[str, str, int]]) -> str: ...
 def serve_line(json: bool, level: str, words: str, model: str | None = None) -> str: ...
-def serve_own_name(path: str | PathLike[str]) -> str: ...
 def serve_settings() -> list[tuple[str, str, str, str | None, str, bool]]: ...
 def wait_all() -> None: ...
 def seed(value: int) -> None: ...

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["file", "folder", "folder_for", "folder_of", "made", "new_folder", "remove", "remove_all", "shown"]
+__all__ = ["file", "folder", "folder_of", "made", "new_folder", "new_name", "remove", "remove_all", "shown", "unpacked"]
 
 _made: set[Path] = set()
 # The archives that folders were unpacked from.
@@ -17,21 +17,25 @@ _unpacked: dict[Path, Path] = {}
 
 def new_folder() -> Path:
     """Makes a folder that others cannot read, to be given to :func:`remove` later."""
+    path = new_name()
+    path.mkdir(mode=0o700)
+    return path
+
+
+def new_name() -> Path:
+    """The name of a folder that somebody may make, to be given to :func:`remove` later."""
     # Here, as every command imports this module, and few make a folder: 10 ms.
     import tempfile
 
     path = Path(tempfile.gettempdir(), f"mxrt-{os.urandom(8).hex()}")
     # Listed before it is made: Ctrl-C may come between the two.
     _made.add(path)
-    path.mkdir(mode=0o700)
     return path
 
 
-def folder_for(archive: Path) -> Path:
-    """Makes a folder for the files of an archive, whose name :func:`shown` gives it."""
-    path = new_folder()
+def unpacked(path: Path, archive: Path) -> None:
+    """Says which archive a folder was unpacked from, whose name :func:`shown` gives it."""
     _unpacked[path] = archive
-    return path
 
 
 def shown(text: str) -> str:

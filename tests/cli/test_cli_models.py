@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import gzip
 import io
 import os
@@ -15,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from commands import command, digits_in, refused, tarred, tiny, zipped
-from support import tiny_model
+from support import RUN_MXRT, run_python, tiny_model
 
 SYMBOL, PARAMS, _, _ = tiny_model()
 
@@ -216,8 +215,8 @@ def test_a_link_in_a_zip_is_refused(capfd, tmp_path: Path) -> None:
 @pytest.mark.parametrize("pack", [zipped, tarred])
 def test_an_archive_that_unpacks_to_too_much_is_refused(mx, tmp_path: Path, pack) -> None:
     from mxrt._temporary import remove_all
-    from mxrt.cli._archive import unpack
     from mxrt.cli._errors import ModelError
+    from mxrt.cli._model import unpack
 
     path = pack(tmp_path / "bomb", {"a": bytes(3_000_000), "b": bytes(3_000_000)})
     assert path.stat().st_size < 100_000
@@ -229,24 +228,14 @@ def test_an_archive_that_unpacks_to_too_much_is_refused(mx, tmp_path: Path, pack
         remove_all()
 
 
-@pytest.mark.parametrize("call", ["open", "mkdir"])
-def test_a_full_folder_of_temporary_files_is_named_with_what_names_another(
-    capfd, tmp_path: Path, monkeypatch, call: str
-) -> None:
-    path = zipped(tmp_path / "m.zip", {"inner/": b"", "inner/a-symbol.json": SYMBOL})
-    real = getattr(Path, call)
-
-    def full(self, *args, **kwargs):
-        if "x" in str(args[:1]) or kwargs.get("parents"):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self))
-        return real(self, *args, **kwargs)
-
-    monkeypatch.setattr(Path, call, full)
-    done = command(capfd, "inspect", path)
-    words = (
-        f"'{path}' cannot be unpacked into '{tempfile.gettempdir()}': No space left on device; free some space there"
-    )
-    refused(done, 1, words, "there, or name another folder by TMPDIR [MX-MODEL]")
+def test_a_full_folder_of_temporary_files_is_named_with_what_names_another(mx, tmp_path: Path) -> None:
+    path = zipped(tmp_path / "m.zip", {"inner/": b"", "inner/a-symbol.json": SYMBOL + b" " * 5000})
+    limited = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n{RUN_MXRT}"
+    words = "; free some space there, set TMPDIR to another folder, or name an unpacked folder"
+    done = run_python(limited, "inspect", str(path), env={"TMPDIR": str(tmp_path)})
+    wanted = f"'{path}' cannot be unpacked into '{tmp_path}': File too large{words} [MX-MODEL]"
+    assert done.returncode == 1 and wanted in done.stderr, done
+    assert [one.name for one in tmp_path.iterdir()] == ["m.zip"]
 
 
 def test_two_models_in_an_archive_are_named_with_what_works(capfd, tmp_path: Path) -> None:

@@ -319,7 +319,7 @@ def test_what_the_command_cannot_do_it_says_in_a_line(mx, server, tmp_path) -> N
         (digits, "--port", port): "another program does; name another port (--port)",
         (str(tmp_path),): "holds no model: expected a file *-symbol.json, found",
         (str(tmp_path / "none"),): "there is no file",
-        (__file__,): "is not a file of a model; a model is PREFIX,",
+        (__file__,): "is no model: a model is PREFIX,",
         (digits, digits): "two models have the name 'digits_cnn'",
         (f"a/b=c={digits}",): "there is no file",
         (digits, "--shape", "1,x"): "whole numbers",

@@ -310,15 +310,30 @@ def test_the_platform_loads_lists_asks_and_unloads_models(mx, platform) -> None:
 def test_a_model_that_does_not_load_is_refused_and_leaves_nothing(platform) -> None:
     server, folder = platform
     for asked, words in (
-        ({"model_name": "none", "url": "/nowhere/model"}, b"/nowhere"),
         ({"model_name": "../a", "url": folder("c")}, b"is no name of a model"),
         ({"url": folder("d")}, b"'model_name'"),
         ({"model_name": "e"}, b"'url'"),
     ):
         status, _, data = sent(server, "/models", json.dumps(asked))
         assert status == 400 and words in data, data
+    # A path where nothing is has the status of SageMaker's toolkit.
+    status, _, data = sent(server, "/models", json.dumps({"model_name": "none", "url": "/nowhere/model"}))
+    assert status == 404 and b"/nowhere" in data, data
     assert json.loads(sent(server, "/models")[2]) == {"models": []}
     assert server.index == []
+
+
+def test_clients_of_the_toolkit_get_the_words_of_mxnet_model_server(platform) -> None:
+    server, folder = platform
+    model = {"model_name": "resnet_18", "url": folder("resnet_18")}
+    status, _, data = sent(server, "/models", json.dumps(model), Content_Type="application/json")
+    assert status == 200 and json.loads(data)["status"] == "Workers scaled"
+    status, _, data = sent(server, "/models", json.dumps(model))
+    assert status == 409 and json.loads(data)
+    status, _, data = sent(server, "/models/resnet_18", method="DELETE")
+    assert status == 200 and json.loads(data)["status"] == 'Model "resnet_18" unregistered'
+    status, _, data = sent(server, "/models/resnet_18", method="DELETE")
+    assert status == 404 and json.loads(data)
 
 
 def test_without_the_setting_there_are_no_such_paths(mx, server) -> None:
@@ -367,3 +382,8 @@ def test_the_option_follows_the_variables_of_the_platform(mx) -> None:
     refused = mxrt("serve", "--sagemaker", model, env={"SAGEMAKER_BIND_TO_PORT": "http"})
     assert refused.returncode == 2
     assert "SAGEMAKER_BIND_TO_PORT is 'http'; expected a port from 0 to 65535" in refused.stderr
+    variables = {"SAGEMAKER_MAX_PAYLOAD_IN_MB": "5"}
+    assert 'max_body = "5 MiB"' in mxrt("serve", "--sagemaker", model, "--print-config", env=variables).stdout
+    refused = mxrt("serve", "--sagemaker", model, env={"SAGEMAKER_MAX_PAYLOAD_IN_MB": "0"})
+    assert refused.returncode == 2
+    assert "SAGEMAKER_MAX_PAYLOAD_IN_MB is '0'; expected a number of MiB" in refused.stderr

@@ -173,6 +173,25 @@ def test_a_transform_function_answers_a_request_and_a_failure_stays_in_the_log(m
     assert list(temporary.iterdir()) == [], "what was unpacked goes with the server"
 
 
+def test_functions_that_want_the_context_get_it(mx, tmp_path: Path) -> None:
+    """Functions of SageMaker's toolkit may take one argument more. A script may be named as a
+    module.
+    """
+    script = """
+import json
+
+def model_fn(model_dir, context):
+    return model_dir == context.system_properties["model_dir"]
+
+def transform_fn(model, data, content_type, accept, context):
+    return json.dumps([model, data, context.system_properties["batch_size"]]), "application/json"
+"""
+    model = folder_of(tmp_path / "model", script, "program.py")
+    with container(model, SAGEMAKER_PROGRAM="program") as url:
+        status, _, data = invoked(url, "text", Content_Type="text/csv")
+        assert (status, json.loads(data)) == (200, [True, "text", 1]), data
+
+
 def data_of(best: list[int]) -> bytes:
     return json.dumps(best).encode()
 
@@ -213,7 +232,7 @@ def test_answers_of_any_size_come_through_whole(tmp_path: Path) -> None:
     [
         (None, "there is no 'inference.py' in"),
         ("x = 1\n", "it defines none of pre_model_fn, model_fn"),
-        ("def predict_fn(data): return data\n", "predict_fn is called with data, model; it takes other arguments"),
+        ("def predict_fn(data): return data\n", "predict_fn is called with data, model, and"),
         ("import nothing_of_this_name\n", "No module named 'nothing_of_this_name'"),
         ("def model_fn(folder): raise OSError('no model in ' + folder)\n", "no model in"),
         ("model_fn = 3\n", "model_fn is no function"),

@@ -18,13 +18,12 @@ import numpy as np
 import pytest
 
 from serving import connect, digit, exchange, golden, model, post
-from support import DIGITS, ROOT, mxrt, run_python
+from support import DIGITS, ROOT, RUN_MXRT, mxrt, run_python
 from test_serve_arrays import npy
 from test_serve_ends import command
 
 SHAPE = ("--shape", "-1,1,8,8")
 TOKEN = "a-token-of-the-tests"
-RUN_MXRT = "import sys; from mxrt.cli._main import main; sys.exit(main(sys.argv[1:]))"
 
 
 @pytest.fixture
@@ -125,14 +124,14 @@ def test_an_archive_that_finds_no_room_names_the_folder_of_temporary_files(tmp_p
             made.add(DIGITS / f"digits_cnn{end}", f"m{end}")
     limited = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n{RUN_MXRT}"
     done = run_python(limited, "serve", f"m={archive}", "--check", env={"TMPDIR": str(tmp_path)})
-    words = f"archives are unpacked in '{tmp_path}': free some space there, set TMPDIR to another folder"
+    words = f"cannot be unpacked into '{tmp_path}': File too large; free some space there, set TMPDIR to another"
     assert done.returncode == 1 and words in done.stderr, done
 
 
 def test_a_folder_or_archive_without_one_model_says_what_it_has(tmp_path) -> None:
     symbol = (DIGITS / "digits_cnn-symbol.json").read_bytes()
     cases = {
-        "two": ({"a-symbol.json": symbol, "b-symbol.json": symbol}, "holds 2 models (a-symbol.json, b-symbol.json): "),
+        "two": ({"a-symbol.json": symbol, "b-symbol.json": symbol}, "holds 2 models (a-symbol.json, b-symbol.json); "),
         "gluonts": ({"prediction_net-network.json": b"{}"}, "is a predictor of GluonTS whose network is Python code"),
         "alone": ({"m-0000.params": b""}, "'m-0000.params' has parameters alone, as save_parameters writes them"),
         "none": ({"readme.txt": b""}, "expected a file *-symbol.json, found readme.txt"),
@@ -144,7 +143,7 @@ def test_a_folder_or_archive_without_one_model_says_what_it_has(tmp_path) -> Non
         with zipfile.ZipFile(tmp_path / f"{name}.zip", "w") as archive:
             for file, content in files.items():
                 archive.writestr(file, content)
-        for path, remedy in ((tmp_path / name, ": name the symbol"), (tmp_path / f"{name}.zip", ": unpack it, and")):
+        for path, remedy in ((tmp_path / name, "; name the symbol"), (tmp_path / f"{name}.zip", "; unpack it, and")):
             result = mxrt("serve", f"m={path}", "--check", *SHAPE)
             assert result.returncode == 1 and f"'{path.name}' holds" in result.stderr and words in result.stderr, result
             assert name != "two" or remedy in result.stderr

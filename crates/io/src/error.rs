@@ -95,7 +95,7 @@ fn advice(path: &str, kind: io::ErrorKind) -> &'static str {
 }
 
 /// The system's words without the error number that `std` adds.
-fn reason(error: &io::Error) -> String {
+pub(crate) fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     match text.find(" (os error") {
         Some(end) => text[..end].to_owned(),

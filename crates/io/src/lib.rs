@@ -1,5 +1,5 @@
-//! Files: parameter lists ([`params`]), RecordIO framing ([`recordio`]), images ([`image`]) and data iterators
-//! ([`iterators`]).
+//! Files: of models ([`model_files`]), parameter lists ([`params`]), RecordIO framing ([`recordio`]), images
+//! ([`image`]) and data iterators ([`iterators`]).
 #![forbid(unsafe_code)]
 
 mod error;
@@ -7,6 +7,7 @@ mod file;
 mod foreign;
 pub mod image;
 pub mod iterators;
+pub mod model_files;
 pub mod params;
 pub mod recordio;
 mod whole;

@@ -4,10 +4,11 @@ use crate::ndarray::wrap;
 use crate::operator::one_array;
 use crate::{errors, np_shape, runtime};
 use mxrt_engine::{OpError, WaitError};
+use mxrt_io::model_files::{self, FindError, ModelFiles, Wanted};
 use mxrt_io::params::{self, Params, ParamsError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 fn to_python<'py>(py: Python<'py>, loaded: Result<Params, ParamsError>) -> PyResult<Bound<'py, PyAny>> {
     match loaded.map_err(|e| errors::from_op(py, &OpError::from(e)))? {
@@ -63,6 +64,52 @@ pub(crate) fn save_arrays(
         other => Ok(other),
     })?;
     saved.map_err(|e| errors::from_op(py, &OpError::from(e)))
+}
+
+/// Symbol file and parameter file of a model, as the system writes their names. The files of an
+/// archive are unpacked into `folder`, which is new.
+#[pyfunction]
+pub(crate) fn find_model<'py>(
+    py: Python<'py>,
+    path: PathBuf,
+    params: Option<PathBuf>,
+    epoch: Option<u64>,
+    most_unpacked: usize,
+    folder: Option<PathBuf>,
+) -> PyResult<(Bound<'py, PyBytes>, Option<Bound<'py, PyBytes>>)> {
+    let wanted = Wanted { params: params.as_deref(), epoch, most_unpacked, folder: folder.as_deref() };
+    let files = found(py, |poll| ModelFiles::find(&path, &wanted, poll))?;
+    let named = |path: &Path| PyBytes::new(py, path.as_os_str().as_encoded_bytes());
+    Ok((named(&files.symbol), files.params.as_deref().map(named)))
+}
+
+/// Whether the files of a model are those of an archive.
+#[pyfunction]
+pub(crate) fn is_model_in_archive(path: PathBuf) -> bool {
+    model_files::is_in_archive(&path)
+}
+
+/// Unpacks an archive into a new folder. False if the path is no archive.
+#[pyfunction]
+pub(crate) fn unpack_archive(py: Python<'_>, path: PathBuf, most_unpacked: usize, folder: PathBuf) -> PyResult<bool> {
+    found(py, |poll| model_files::unpack_archive(&path, most_unpacked, &folder, poll))
+}
+
+fn found<T: Send>(
+    py: Python<'_>,
+    work: impl FnOnce(&mut dyn FnMut() -> bool) -> Result<T, FindError> + Send,
+) -> PyResult<T> {
+    let found = runtime::wait(py, |poll| match work(poll) {
+        Err(FindError::Interrupted) => Err(WaitError::Interrupted),
+        other => Ok(other),
+    })?;
+    found.map_err(|e| errors::from_op(py, &OpError::from(e)))
+}
+
+/// The name of a model for which none is given.
+#[pyfunction]
+pub(crate) fn own_name_of_model(py: Python<'_>, path: PathBuf) -> PyResult<String> {
+    model_files::own_name(&path).map_err(|e| errors::from_op(py, &OpError::from(e)))
 }
 
 /// The content of an ordinary file; pipes, devices and directories are refused.

@@ -73,7 +73,10 @@ mod _mxrt {
     #[pymodule_export]
     use crate::exit::ExitHook;
     #[pymodule_export]
-    use crate::files::{load_arrays, load_buffer, read_file, recognise, save_arrays, write_file};
+    use crate::files::{
+        find_model, is_model_in_archive, load_arrays, load_buffer, own_name_of_model, read_file, recognise,
+        save_arrays, unpack_archive, write_file,
+    };
     #[pymodule_export]
     use crate::images::{decode_image, encode_image};
     #[pymodule_export]
@@ -99,7 +102,7 @@ mod _mxrt {
     use crate::runtime::{info, model_options, seed, set_memory_limit, settings, wait_all};
     #[cfg(feature = "serve")]
     #[pymodule_export]
-    use crate::serve::{HttpServer, ServeConfig, serve_line, serve_own_name, serve_settings};
+    use crate::serve::{HttpServer, ServeConfig, serve_line, serve_settings};
     #[pymodule_export]
     use crate::sparse::{convert_into, from_parts, sparse_part, to_storage, zeroed_stored};
     #[pymodule_export]

@@ -181,12 +181,6 @@ pub(crate) fn serve_line(json: bool, level: &str, words: &str, model: Option<&st
     log_line(form, level, model, words)
 }
 
-/// The name of a model for which none is given.
-#[pyfunction]
-pub(crate) fn serve_own_name(path: PathBuf) -> PyResult<String> {
-    mxrt_serve::own_name(&path).map_err(|message| wrong(&message))
-}
-
 /// A server that accepts and answers requests in threads of its own, which never attach to Python.
 #[pyclass(frozen, module = "mxrt._mxrt")]
 pub(crate) struct HttpServer(Server);

@@ -67,7 +67,7 @@ pub use log::{Level, LogForm, log_line};
 pub use model::{BatchChoice, ModelSettings, ModelSpec, VersionChoice};
 pub use preprocess::Preprocess;
 pub use refusal::{Outcome, Refusal};
-pub use repository::{IndexEntry, own_name};
+pub use repository::IndexEntry;
 pub use server::Server;
 pub use settings::Configuration;
 pub use traces::Span;

@@ -20,10 +20,9 @@ import numpy as np
 
 from .. import _mxrt, _temporary
 from ..base import MXNetError
-from ._archive import MOST_BYTES
 from ._errors import ModelError, UsageError
 from ._images import is_image, no_image, other_image
-from ._model import Loaded
+from ._model import MOST_BYTES, Loaded
 
 __all__ = ["Item", "arrays_of_npz", "has_label", "items_of", "random_arrays", "shapes_in", "text_of"]
 

@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
-import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .. import _mxrt
+from .. import _mxrt, _temporary
+from ..base import MXNetDataError, MXNetFileNotFoundError
 from ._errors import ModelError, UsageError
 
 if TYPE_CHECKING:
     from ..gluon import SymbolBlock
     from ..symbol import Symbol
 
-__all__ = ["Files", "Loaded", "add_model_arguments", "find", "load", "open_model"]
+__all__ = ["MOST_BYTES", "Files", "Loaded", "add_model_arguments", "find", "load", "open_model", "unpack"]
 
 Shape = tuple[int, ...]
 
 MODEL = "PREFIX, PREFIX-NNNN, a -symbol.json, a folder, or a .zip, .mar or .tar.gz with a model"
-# A file of numbered parameters.
-_NUMBERED = re.compile(r"(.+)-(\d{4,})(?:\.params)?")
-# Folders are looked into so deep, and so many of their entries.
-_DEPTH, _MOST_ENTRIES = 3, 20_000
+# An archive unpacks to at most this number of bytes.
+MOST_BYTES = 4 << 30
 _LARGEST_NOTE = 1 << 20
 
 
@@ -73,169 +72,48 @@ def add_model_arguments(parser: argparse.ArgumentParser, params: bool = True) ->
     )
 
 
-def find(model: str, params: str | None = None, epoch: int | None = None) -> Files:
-    """The files of a MODEL. UsageError if there are none, or several; ModelError for a damaged
-    archive.
+def find(model: str | os.PathLike[str], params: str | None = None, epoch: int | None = None) -> Files:
+    """The files of a MODEL. An archive is unpacked into a temporary folder, which is removed when
+    the command ends. UsageError if there are none, or several; ModelError for a damaged archive.
     """
-    path = Path(model)
+    said = os.fspath(model)
     if params is not None and not Path(params).is_file():
         raise UsageError(f"there is no file '{params}' (--params)")
-    if path.is_dir():
-        found = _in_folder(path, model, epoch)
-    elif path.is_file():
-        found = _of_file(path, model, epoch)
-    else:
-        found = _of_prefix(path, model, epoch)
-    if params is not None:
-        return Files(found.said, found.symbol, Path(params), found.folder)
-    return found
-
-
-def _of_file(path: Path, said: str, epoch: int | None) -> Files:
-    if not os.access(path, os.R_OK):
-        raise UsageError(f"'{path}' cannot be read: permission denied; expected {MODEL}")
-    if path.suffix == ".json":
-        return _with_params(said, path, epoch)
-    from ._archive import is_archive, unpack  # here, as most models are no archives: 4 ms
-
-    if is_archive(path):
-        return _in_folder(unpack(path), said, epoch)
-    if path.suffix == ".params" or path.name == "params":
-        numbered = _NUMBERED.fullmatch(path.stem)
-        stem = numbered[1] if numbered else path.stem
-        for symbol in (path.with_name(f"{stem}-symbol.json"), path.with_name("symbol.json")):
-            if symbol.is_file():
-                return Files(said, symbol, path, path.parent)
-        raise UsageError(
-            f"'{path}' holds parameters, and there is no '{stem}-symbol.json' next to it; a model is both files, as "
-            "net.export() of Gluon and save_checkpoint write them"
+    folder = None
+    if _mxrt.is_model_in_archive(said):
+        folder = _temporary.new_name()
+        _temporary.unpacked(folder, Path(said))
+    with _as_of_commands():
+        symbol, found = (
+            name and Path(os.fsdecode(name)) for name in _mxrt.find_model(said, params, epoch, MOST_BYTES, folder)
         )
-    if path.suffix == ".onnx":
-        raise ModelError(
-            f"'{path}' is a model of ONNX, which mxrt does not read: convert it with MXNet's "
-            "mxnet.contrib.onnx.import_model, and save it with mxnet.model.save_checkpoint"
-        )
-    with path.open("rb") as file:
-        advice = _mxrt.recognise(file.read(512))
-    raise ModelError(f"'{path}' is no model: expected {MODEL}" + (f". {advice}" if advice else ""))
+    assert symbol is not None
+    return Files(said, symbol, found, symbol.parent)
 
 
-def _of_prefix(path: Path, said: str, epoch: int | None) -> Files:
-    symbol = path.with_name(path.name + "-symbol.json")
-    if path.name and symbol.is_file():
-        return _with_params(said, symbol, epoch)
-    numbered = _NUMBERED.fullmatch(path.name)
-    if numbered:
-        symbol_of = path.with_name(f"{numbered[1]}-symbol.json")
-        if symbol_of.is_file():
-            return _with_params(said, symbol_of, int(numbered[2]) if epoch is None else epoch)
-    missing = path if path.suffix == ".json" else symbol
-    raise UsageError(f"there is no file '{missing}'; MODEL is {MODEL}{_nearby(path.parent)}")
+def unpack(path: Path, most: int = MOST_BYTES) -> Path | None:
+    """Unpacks an archive into a temporary folder, which is removed when the command ends. None if
+    the path is no archive. ModelError if it is damaged, or has too much of anything.
+    """
+    folder = _temporary.new_name()
+    with _as_of_commands():
+        is_archive = _mxrt.unpack_archive(path, most, folder)
+    if not is_archive:
+        _temporary.remove(folder)
+        return None
+    _temporary.unpacked(folder, path)
+    return folder
 
 
-def _nearby(folder: Path) -> str:
-    if not folder.is_dir():
-        return f", and there is no folder '{folder}'"
-    found = sorted(p.name for p in folder.glob("*-symbol.json"))
-    if not found:
-        return f" (no *-symbol.json in '{folder}')"
-    more = ", ..." if len(found) > 8 else ""
-    return f" (in '{folder}' there are {', '.join(found[:8])}{more})"
-
-
-def _in_folder(folder: Path, said: str, epoch: int | None, nested: bool = False) -> Files:
-    """The only model in a folder, or in the folders in it."""
-    files = _files_in(folder)
-    symbols = [path for path in files if path.name == "symbol.json" or path.name.endswith("-symbol.json")]
-    if len(symbols) == 1:
-        return _with_params(said, symbols[0], epoch)
-    if len(symbols) > 1:
-        names = ", ".join(str(path.relative_to(folder)) for path in symbols[:8])
-        more = ", ..." if len(symbols) > 8 else ""
-        todo = "name" if Path(said).is_dir() else "unpack it, and name"
-        raise UsageError(f"'{said}' holds {len(symbols)} models ({names}{more}); {todo} the symbol file of one of them")
-    from ._archive import is_zip, unpack
-
-    # What SageMaker's linear learner and factorization machines write is an archive in an archive.
-    inner = [path for path in files if is_zip(path)]
-    if len(inner) == 1 and not nested:
-        return _in_folder(unpack(inner[0]), said, epoch, nested=True)
-    raise UsageError(f"'{said}' holds no model: {_lacking(files)}")
-
-
-def _lacking(files: list[Path]) -> str:
-    networks = [path.name for path in files if path.name.endswith("-network.json")]
-    if networks:
-        return (
-            f"'{networks[0]}' is a predictor of GluonTS whose network is Python code. Serialise it by "
-            "predictor.as_symbol_block_predictor(batch), which writes a -symbol.json"
-        )
-    params = [path.name for path in files if path.suffix == ".params"]
-    if params:
-        return (
-            f"'{params[0]}' are parameters alone, as save_parameters writes them; expected a -symbol.json as well, "
-            "which net.export() writes"
-        )
-    others = ", ".join(path.name for path in files[:5]) or "nothing"
-    return f"expected a file *-symbol.json, found {others}{', ...' if len(files) > 5 else ''}"
-
-
-def _files_in(folder: Path) -> list[Path]:
-    """The files of a folder, those nearest to its top: links to folders are not followed."""
-    level, seen = [folder], 0
-    for _ in range(_DEPTH):
-        files: list[Path] = []
-        below: list[Path] = []
-        for one in level:
-            try:
-                entries = sorted(os.scandir(one), key=lambda entry: entry.name)
-            except OSError as error:
-                raise UsageError(f"the folder '{one}' cannot be read: {error.strerror}") from None
-            seen += len(entries)
-            if seen > _MOST_ENTRIES:
-                raise UsageError(f"'{folder}' has more than {_MOST_ENTRIES} entries; name the symbol file of a model")
-            files += [Path(entry.path) for entry in entries if entry.is_file()]
-            below += [
-                Path(entry.path)
-                for entry in entries
-                if entry.is_dir(follow_symlinks=False) and not entry.name.startswith((".", "__MACOSX"))
-            ]
-        if any(path.name.endswith(("-symbol.json", "-network.json", ".params")) for path in files) or any(
-            path.name == "symbol.json" for path in files
-        ):
-            return files
-        if not below:
-            return files
-        level = below
-        kept = files or []
-    return kept
-
-
-def _with_params(said: str, symbol: Path, epoch: int | None) -> Files:
-    """A symbol with its parameters: those of the epoch, or the highest number there is."""
-    folder = symbol.parent
-    stem = symbol.stem.removesuffix("-symbol")
-    numbered = {
-        int(match[2]): path
-        for path in folder.glob("*.params")
-        if (match := _NUMBERED.fullmatch(path.name)) and match[1] in (stem, stem.removesuffix("-quantized"))
-    }
-    if epoch is not None:
-        if epoch not in numbered:
-            there = ", ".join(str(number) for number in sorted(numbered)) or "none"
-            raise UsageError(
-                f"there is no file '{folder / f'{stem}-{epoch:04d}.params'}'; parameter files of '{stem}' have the "
-                f"numbers {there}"
-            )
-        return Files(said, symbol, numbered[epoch], folder)
-    if numbered:
-        return Files(said, symbol, numbered[max(numbered)], folder)
-    for name in (f"{stem}.params", "params"):
-        if (folder / name).is_file():
-            return Files(said, symbol, folder / name, folder)
-    others = sorted(folder.glob("*.params"))
-    alone = len(list(folder.glob("*symbol.json"))) == 1 and len(others) == 1
-    return Files(said, symbol, others[0] if alone else None, folder)
+@contextlib.contextmanager
+def _as_of_commands() -> Iterator[None]:
+    """Raises the errors of commands in place of those of the library."""
+    try:
+        yield
+    except MXNetFileNotFoundError as error:
+        raise UsageError(error.args[0]) from None
+    except MXNetDataError as error:
+        raise ModelError(error.args[0]) from None
 
 
 @dataclass(frozen=True)

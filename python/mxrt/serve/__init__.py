@@ -383,7 +383,7 @@ def _named(models: Any) -> list[tuple[str, Model]]:
     if isinstance(models, Mapping):
         return [(str(name), _model(model)) for name, model in models.items()]
     made = [_model(model) for model in models]
-    return [(_mxrt.serve_own_name(model.path), model) for model in made]
+    return [(_mxrt.own_name_of_model(model.path), model) for model in made]
 
 
 def _model(model: Any) -> Model:

@@ -116,8 +116,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--sagemaker",
         action="store_true",
         help="serve as a container of Amazon SageMaker does: /ping and /invocations, at 0.0.0.0 and the port "
-        f"SAGEMAKER_BIND_TO_PORT or {_SAGEMAKER_PORT}, the model of {_SAGEMAKER_MODEL} where none is named; with "
-        "SAGEMAKER_MULTI_MODEL=true the platform loads models by /models. Later options win",
+        f"SAGEMAKER_BIND_TO_PORT or {_SAGEMAKER_PORT}, bodies of up to SAGEMAKER_MAX_PAYLOAD_IN_MB, the model of "
+        f"{_SAGEMAKER_MODEL} where none is named; with SAGEMAKER_MULTI_MODEL=true the platform loads models by "
+        "/models. Later options win",
     )
     parser.add_argument(
         "--sagemaker-code",
@@ -323,7 +324,7 @@ def _from_arguments(args: argparse.Namespace) -> Any:
         name, equals, path = text.partition("=")
         if not equals or "/" in name:
             name, path = "", text
-        _add_option(config, name or _mxrt.serve_own_name(path), path)
+        _add_option(config, name or _mxrt.own_name_of_model(path), path)
     if args.sagemaker and not _serves_many() and not config.models():
         if not os.path.isdir(_SAGEMAKER_MODEL):
             raise MXNetValueError(
@@ -346,7 +347,7 @@ def _there(path: str, option: str, what: str) -> None:
 
 def _with_script(args: argparse.Namespace, config: Any) -> Any:
     """Puts the script of the only model in the place of the model."""
-    from ..cli._archive import is_archive, unpack
+    from ..cli._model import unpack
     from . import _script
 
     named = args.models or [_SAGEMAKER_MODEL]
@@ -357,8 +358,7 @@ def _with_script(args: argparse.Namespace, config: Any) -> Any:
         )
     name, equals, path = named[0].partition("=")
     folder = Path(path if equals and "/" not in name else named[0])
-    if folder.is_file() and is_archive(folder):
-        folder = unpack(folder)
+    folder = unpack(folder) or folder
     script = _script.find(folder)
     _script.use(script, folder)
     made = configuration()
@@ -386,6 +386,13 @@ def _as_container(config: Any) -> None:
         "port": int(text),
         "grpc_port": "off",
     }
+    largest = os.environ.get("SAGEMAKER_MAX_PAYLOAD_IN_MB", "")
+    if largest:
+        if not largest.isdecimal() or not 0 < int(largest) <= 1 << 20:
+            raise MXNetValueError(
+                f"SAGEMAKER_MAX_PAYLOAD_IN_MB is '{largest}'; expected a number of MiB from 1 to 1048576"
+            )
+        settings["max_body"] = int(largest) << 20
     for key, value in settings.items():
         config.set(key, value, False)
 

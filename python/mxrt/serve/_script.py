@@ -52,11 +52,12 @@ _place: tuple[Path, Path] | None = None
 
 
 def find(folder: Path) -> Path:
-    """The script of a model's folder: `code/inference.py`, or what SAGEMAKER_PROGRAM names.
+    """The script of a model's folder: `code/inference.py`, or the file or module that
+    SAGEMAKER_PROGRAM names.
 
     Raises MXNetValueError if there is none.
     """
-    program = os.environ.get("SAGEMAKER_PROGRAM", "inference.py")
+    program = os.environ.get("SAGEMAKER_PROGRAM", "inference").removesuffix(".py") + ".py"
     said = os.environ.get("SAGEMAKER_SUBMIT_DIRECTORY", "")
     places = [*([Path(said)] if said.startswith("/") else []), folder / "code", folder]
     found = next((place / program for place in places if (place / program).is_file()), None)
@@ -97,7 +98,12 @@ class Script:
 
     def __init__(self, file: Path, folder: Path) -> None:
         module = _module(file)
-        self._functions = {name: _function(module, name) for name in _FUNCTIONS}
+        context = SimpleNamespace(
+            model_name="model",
+            system_properties={"model_dir": str(folder), "gpu_id": None, "batch_size": 1, "server_name": "mxrt"},
+            manifest=None,
+        )
+        self._functions = {name: _function(module, name, context) for name in _FUNCTIONS}
         if not any(self._functions.values()):
             raise MXNetValueError(f"it defines none of {', '.join(_FUNCTIONS)}")
         if self._functions["transform_fn"] and any(self._functions[name] for name in _STEPS):
@@ -180,21 +186,33 @@ def _module(file: Path) -> ModuleType:
     return module
 
 
-def _function(module: ModuleType, name: str) -> Callable[..., Any] | None:
+def _function(module: ModuleType, name: str, context: SimpleNamespace) -> Callable[..., Any] | None:
+    """Returns a function of a script. One that wants one more argument gets the context."""
     found: Any = getattr(module, name, None)
     if found is None:
         return None
     if not callable(found):
         raise MXNetValueError(f"{name} is no function")
     arguments = _FUNCTIONS[name]
+    function: Callable[..., Any] = found
+    if _takes(found, len(arguments)):
+        return function
+    if _takes(found, len(arguments) + 1):
+        return lambda *given: function(*given, context)
+    raise MXNetValueError(
+        f"{name} is called with {', '.join(arguments)}, and with the context if it wants that; it takes other arguments"
+    )
+
+
+def _takes(function: Any, count: int) -> bool:
+    """Returns whether a function can be called with this number of positional arguments."""
     try:
-        inspect.signature(found).bind(*arguments)
+        inspect.signature(function).bind(*range(count))
     except TypeError:
-        raise MXNetValueError(f"{name} is called with {', '.join(arguments)}; it takes other arguments") from None
+        return False
     except ValueError:  # a builtin says nothing about its arguments
         pass
-    function: Callable[..., Any] = found
-    return function
+    return True
 
 
 def default_model(folder: str) -> Any:

@@ -2,14 +2,22 @@
 //! stay inside the folder, only files and folders are made, and archives that are too large are
 //! refused.
 
-use flate2::read::GzDecoder;
+use super::FindError;
+use crate::error::reason;
+use crate::foreign::{HEAD, recognise};
+use flate2::read::MultiGzDecoder;
 use std::fs::File;
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, BufReader, Read, Write};
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use zip::result::ZipError;
 
 /// Largest number of files and folders in an archive.
 const MOST_ENTRIES: usize = 10_000;
+/// Largest number of bytes of a tar header that says its own length.
+const LARGEST_HEADER: u64 = 1 << 16;
+/// Number of bytes that are unpacked between two questions whether to continue.
+const PIECE: usize = 1 << 20;
 /// Endings of names of archives, and their formats.
 const ENDINGS: [(&str, Kind); 5] =
     [(".zip", Kind::Zip), (".mar", Kind::Zip), (".tar.gz", Kind::TarGz), (".tgz", Kind::TarGz), (".tar", Kind::Tar)];
@@ -21,212 +29,315 @@ enum Kind {
     TarGz,
 }
 
-/// Returns the name of an archive without its ending; `None` if it is no archive.
-pub(crate) fn stem(path: &Path) -> Option<&str> {
+/// Returns the name of an archive without its ending; `None` if it is no name of an archive.
+pub fn stem(path: &Path) -> Option<&str> {
     let name = path.file_name()?.to_str()?;
     ENDINGS.iter().find_map(|(ending, _)| name.strip_suffix(ending)).filter(|stem| !stem.is_empty())
 }
 
-/// Whether a file is an archive, by its name, or a zip archive by its content.
-pub(crate) fn is_one(path: &Path) -> bool {
-    path.is_file() && kind(path).is_some()
+/// Whether a file is an archive, by its content or else by its name.
+pub(super) fn is_one(path: &Path) -> bool {
+    path.is_file() && (stem(path).is_some() || head(path).is_ok_and(|head| of_content(&head).is_some()))
 }
 
-fn kind(path: &Path) -> Option<Kind> {
-    let name = path.file_name()?.to_str()?;
-    let named = ENDINGS.iter().find(|(ending, _)| name.ends_with(ending)).map(|(_, kind)| *kind);
-    named.or_else(|| begins_as_zip(path).then_some(Kind::Zip))
+fn head(path: &Path) -> io::Result<Vec<u8>> {
+    let mut head = Vec::new();
+    File::open(path)?.take(HEAD as u64).read_to_end(&mut head)?;
+    Ok(head)
 }
 
-fn begins_as_zip(path: &Path) -> bool {
-    let mut head = [0; 4];
-    File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok() && head == *b"PK\x03\x04"
+/// Returns the format of a file that begins so.
+fn of_content(head: &[u8]) -> Option<Kind> {
+    match head {
+        [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => Some(Kind::Zip),
+        [0x1f, 0x8b, ..] => Some(Kind::TarGz),
+        _ if head.get(257..262) == Some(b"ustar") => Some(Kind::Tar),
+        _ => None,
+    }
 }
 
-/// Folder with the files of an archive. It is removed when this is dropped.
+/// Returns the format of an archive, or says what the file is.
+fn kind(path: &Path) -> Result<Kind, FindError> {
+    let head = head(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => FindError::Path("does not exist".to_owned()),
+        _ => FindError::Path(format!("cannot be read: {}", reason(&error))),
+    })?;
+    if let Some(kind) = of_content(&head) {
+        return Ok(kind);
+    }
+    if head.is_empty() {
+        return Err(refused("is empty: copy or download it again"));
+    }
+    if let Some(advice) = recognise(&head) {
+        return Err(refused(format!("is no archive. {advice}")));
+    }
+    // Old tar files have no mark.
+    match head.len() == HEAD && path.to_str().is_some_and(|name| name.ends_with(".tar")) {
+        true => Ok(Kind::Tar),
+        false => Err(refused("is no archive: copy or download it again")),
+    }
+}
+
+fn refused(words: impl Into<String>) -> FindError {
+    FindError::Content(words.into())
+}
+
+/// Folder with the files of an archive.
 #[derive(Debug)]
-pub(crate) struct Unpacked {
+pub(super) struct Unpacked {
     archive: PathBuf,
+    /// everything that was unpacked
+    whole: PathBuf,
+    /// place of the model's files, inside the other
     folder: PathBuf,
+    /// whether the folder is removed when this is dropped
+    is_own: bool,
 }
 
 impl Unpacked {
-    pub(crate) fn folder(&self) -> &Path {
+    pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Gives the folder to another archive, which contains this one.
-    pub(crate) fn named(mut self, archive: &Path) -> Unpacked {
-        archive.clone_into(&mut self.archive);
-        self
+    /// Replaces an archive in the folder by a folder with its files, and turns to them.
+    pub(super) fn unpack_inner(&mut self, path: &Path, limit: usize, poll: Poll<'_>) -> Result<(), FindError> {
+        let mut folder = path.as_os_str().to_owned();
+        folder.push(".d");
+        self.folder = PathBuf::from(folder);
+        unpack_into(path, &self.folder, limit, poll).map_err(|error| error.map(|words| self.shown(words)))
     }
 
     /// Names the archive in place of the folder.
-    pub(crate) fn shown(&self, words: &str) -> String {
-        words.replace(&self.folder.display().to_string(), &self.archive.display().to_string())
+    pub(super) fn shown(&self, words: &str) -> String {
+        words.replace(&self.whole.display().to_string(), &self.archive.display().to_string())
     }
 }
 
 impl Drop for Unpacked {
     fn drop(&mut self) {
-        // A folder that cannot be removed stays among the temporary files.
-        let _ = std::fs::remove_dir_all(&self.folder);
+        if self.is_own {
+            // A folder that cannot be removed stays among the temporary files.
+            let _ = std::fs::remove_dir_all(&self.whole);
+        }
     }
 }
 
-/// Unpacks an archive into a new folder, at most `limit` bytes.
-pub(crate) fn unpack(path: &Path, limit: usize) -> Result<Unpacked, String> {
-    let named = |words: String| format!("{}: {words}", path.display());
-    let kind = kind(path).ok_or_else(|| named("it is no archive".to_owned()))?;
-    let mut file = File::open(path).map_err(|error| named(error.to_string()))?;
-    kind.check(&mut file).map_err(named)?;
-    let unpacked = Unpacked { archive: path.to_owned(), folder: new_folder().map_err(named)? };
-    let mut room = Room { folder: unpacked.folder.clone(), left: limit as u64, entries: MOST_ENTRIES, limit };
-    let done = match kind {
-        Kind::Zip => zip(file, &mut room),
-        Kind::Tar => tar(file, &mut room),
-        Kind::TarGz => tar(GzDecoder::new(file), &mut room),
-    };
-    done.map(|()| unpacked).map_err(named)
+/// Tells whether to continue.
+type Poll<'a> = &'a mut dyn FnMut() -> bool;
+
+/// Unpacks an archive, at most `limit` bytes, into a new folder: a temporary one if none is given.
+pub(super) fn unpack(path: &Path, limit: usize, folder: Option<&Path>, poll: Poll<'_>) -> Result<Unpacked, FindError> {
+    let whole = folder.map_or_else(temporary_folder, Path::to_owned);
+    let is_own = folder.is_none();
+    let unpacked = Unpacked { archive: path.to_owned(), folder: whole.clone(), whole, is_own };
+    unpack_into(path, &unpacked.whole, limit, poll)?;
+    Ok(unpacked)
 }
 
-impl Kind {
-    /// Checks that a file begins as one of this kind, and says what it is otherwise.
-    fn check(self, file: &mut File) -> Result<(), String> {
-        /// Bytes of the first header of a tar file.
-        const HEAD: u64 = 512;
-        let mut head = Vec::new();
-        let read = file.take(HEAD).read_to_end(&mut head).and_then(|_| file.rewind());
-        read.map_err(|error| error.to_string())?;
-        let is_right = match self {
-            Kind::Zip => head.starts_with(b"PK"),
-            Kind::TarGz => head.starts_with(b"\x1f\x8b"),
-            // Old ones have no mark.
-            Kind::Tar => head.len() as u64 == HEAD,
-        };
-        match mxrt_io::recognise(&head) {
-            _ if is_right => Ok(()),
-            _ if head.is_empty() => Err("the file is empty: copy or download it again".to_owned()),
-            Some(words) => Err(format!("it is no archive of this kind. {words}")),
-            None => Err("it is no archive: copy or download it again".to_owned()),
+fn unpack_into(path: &Path, folder: &Path, limit: usize, poll: Poll<'_>) -> Result<(), FindError> {
+    let named = |error: FindError| error.map(|words| format!("'{}' {words}", path.display()));
+    let kind = kind(path).map_err(named)?;
+    let file =
+        File::open(path).map_err(|error| named(FindError::Path(format!("cannot be read: {}", reason(&error)))))?;
+    let mut room = Room { folder, left: limit as u64, entries: MOST_ENTRIES, limit, poll };
+    room.begin().map_err(named)?;
+    let done = match kind {
+        Kind::Zip => zip(file, &mut room),
+        Kind::Tar => tar(BufReader::new(file), &mut room),
+        Kind::TarGz => tar(MultiGzDecoder::new(BufReader::new(file)), &mut room),
+    };
+    done.map_err(named)
+}
+
+/// Returns the path of a temporary folder for one archive.
+fn temporary_folder() -> PathBuf {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    loop {
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("mxrt-{}-{number}", std::process::id()));
+        // An earlier process with the same id may have left one.
+        if folder.symlink_metadata().is_err() {
+            return folder;
         }
     }
 }
 
 /// Says that the content of an archive is wrong.
-fn damaged(error: &io::Error) -> String {
-    format!("{error}; it is damaged, or ends too early: copy or download it again")
-}
-
-/// Says why an entry of an archive cannot be read or written.
-fn of_entry(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => damaged(error),
-        _ => format!("{error}; {}", elsewhere()),
-    }
-}
-
-/// Says where archives are unpacked, and how to choose another place.
-fn elsewhere() -> String {
-    format!(
-        "archives are unpacked in '{}': free some space there, set TMPDIR to another folder, or name an unpacked folder",
-        std::env::temp_dir().display()
-    )
-}
-
-/// Makes a new folder that other users cannot read.
-fn new_folder() -> Result<PathBuf, String> {
-    use std::os::unix::fs::DirBuilderExt;
-    static COUNT: AtomicUsize = AtomicUsize::new(0);
-    let temporary = std::env::temp_dir();
-    loop {
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let folder = temporary.join(format!("mxrt-serve-{}-{number}", std::process::id()));
-        match std::fs::DirBuilder::new().mode(0o700).create(&folder) {
-            // An earlier process with the same id left the folder.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => {
-                return Err(format!("no folder can be made for its files ({error}); {}", elsewhere()));
-            }
-            Ok(()) => return Ok(folder),
-        }
-    }
+fn damaged(error: &io::Error) -> FindError {
+    refused(format!("is a damaged archive, or ends too early ({}): copy or download it again", reason(error)))
 }
 
 /// Destination of unpacked files, and how much more may be unpacked.
-struct Room {
-    folder: PathBuf,
+struct Room<'a> {
+    folder: &'a Path,
     left: u64,
     entries: usize,
     limit: usize,
+    poll: Poll<'a>,
 }
 
-impl Room {
+impl Room<'_> {
+    /// Makes the folder, which other users cannot read.
+    fn begin(&self) -> Result<(), FindError> {
+        use std::os::unix::fs::DirBuilderExt;
+        std::fs::DirBuilder::new().mode(0o700).create(self.folder).map_err(|error| self.no_room(&error))
+    }
+
+    /// Says where archives are unpacked, and how to choose another place.
+    fn no_room(&self, error: &io::Error) -> FindError {
+        let place = self.folder.parent().unwrap_or(self.folder).display();
+        refused(format!(
+            "cannot be unpacked into '{place}': {}; free some space there, set TMPDIR to another folder, or name an \
+             unpacked folder",
+            reason(error)
+        ))
+    }
+
+    /// Says why an entry cannot be made.
+    fn of_entry(&self, name: &Path, error: &io::Error) -> FindError {
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => damaged(error),
+            io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory => {
+                refused(format!("has '{}' twice", short(name)))
+            }
+            _ => self.no_room(error),
+        }
+    }
+
     /// Returns the path for an entry. A name that leaves the folder is an error.
-    fn place(&mut self, name: &Path) -> Result<PathBuf, String> {
-        self.entries = self.entries.checked_sub(1).ok_or_else(|| format!("it has more than {MOST_ENTRIES} entries"))?;
+    fn place(&mut self, name: &Path) -> Result<PathBuf, FindError> {
+        let left = self.entries.checked_sub(1);
+        self.entries = left.ok_or_else(|| refused(format!("has more than {MOST_ENTRIES} entries")))?;
         let inside = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
-        if !name.components().all(inside) || name.as_os_str().is_empty() {
-            return Err(format!("the name '{}' leaves the folder of the archive", name.display()));
+        let bytes = name.as_os_str().as_encoded_bytes();
+        if !name.components().all(inside) || bytes.is_empty() || bytes.contains(&b'\\') || bytes.contains(&0) {
+            return Err(refused(format!("has an entry '{}', which leaves the folder of the archive", short(name))));
         }
         Ok(self.folder.join(name))
     }
 
-    fn make_folder(&mut self, name: &Path) -> Result<(), String> {
+    fn make_folder(&mut self, name: &Path) -> Result<(), FindError> {
         let place = self.place(name)?;
-        std::fs::create_dir_all(place).map_err(|error| error.to_string())
+        std::fs::create_dir_all(place).map_err(|error| self.of_entry(name, &error))
     }
 
-    fn make_file(&mut self, name: &Path, from: impl Read) -> Result<(), String> {
+    fn make_file(&mut self, name: &Path, mut from: impl Read) -> Result<(), FindError> {
         let place = self.place(name)?;
-        let words = |error: io::Error| format!("'{}': {}", name.display(), of_entry(&error));
-        if let Some(parent) = place.parent() {
-            std::fs::create_dir_all(parent).map_err(words)?;
+        let parent = place.parent().unwrap_or(self.folder);
+        let made = std::fs::create_dir_all(parent).and_then(|()| File::create_new(&place));
+        let mut to = made.map_err(|error| self.of_entry(name, &error))?;
+        loop {
+            if !(self.poll)() {
+                return Err(FindError::Interrupted);
+            }
+            let copied = io::copy(&mut from.by_ref().take(PIECE as u64), &mut to);
+            let copied = copied.map_err(|error| self.of_entry(name, &error))?;
+            if copied == 0 {
+                return to.flush().map_err(|error| self.no_room(&error));
+            }
+            let left = self.left.checked_sub(copied);
+            self.left =
+                left.ok_or_else(|| refused(format!("unpacks to more than {} bytes (max_unpacked)", self.limit)))?;
         }
-        let mut to = File::create_new(&place).map_err(words)?;
-        // One byte more than allowed shows that the archive is too large.
-        let copied = io::copy(&mut from.take(self.left + 1), &mut to).map_err(words)?;
-        self.left = self
-            .left
-            .checked_sub(copied)
-            .ok_or_else(|| format!("it unpacks to more than {} bytes (max_unpacked)", self.limit))?;
-        to.flush().map_err(words)
     }
 }
 
-fn zip(file: File, room: &mut Room) -> Result<(), String> {
-    let words = |error: zip::result::ZipError| of_entry(&io::Error::from(error));
+/// Returns the beginning of a name that may be long.
+fn short(name: &Path) -> String {
+    name.to_string_lossy().chars().take(200).collect()
+}
+
+/// Says that an archive has something that is no file.
+fn no_file(name: &Path) -> FindError {
+    refused(format!("has '{}', which is no plain file", short(name)))
+}
+
+fn zip(file: File, room: &mut Room<'_>) -> Result<(), FindError> {
+    const TYPE: u32 = 0o170_000;
+    const FILE_OR_FOLDER: [u32; 3] = [0, 0o100_000, 0o040_000];
+    let words = |error: ZipError| match error {
+        ZipError::UnsupportedArchive(_) | ZipError::CompressionMethodNotSupported(_) => {
+            refused(format!("cannot be unpacked ({error}): unpack it, and name the folder"))
+        }
+        error => damaged(&io::Error::from(error)),
+    };
     let mut archive = zip::ZipArchive::new(file).map_err(words)?;
     for number in 0..archive.len() {
         let entry = archive.by_index(number).map_err(words)?;
-        let name = PathBuf::from(entry.name().map_err(|error| error.to_string())?.into_owned());
-        if entry.is_dir() {
-            room.make_folder(&name)?;
-        } else if entry.is_symlink() {
-            return Err(format!("'{}' is a link; an archive has files and folders", name.display()));
-        } else {
-            room.make_file(&name, entry)?;
+        let name = entry.name().map_err(|error| refused(format!("has an entry without a name ({error})")))?;
+        let name = PathBuf::from(name.into_owned());
+        if !FILE_OR_FOLDER.contains(&(entry.unix_mode().unwrap_or(0) & TYPE)) {
+            return Err(no_file(&name));
         }
+        if entry.is_dir() { room.make_folder(&name)? } else { room.make_file(&name, entry)? }
     }
     Ok(())
 }
 
-fn tar(from: impl Read, room: &mut Room) -> Result<(), String> {
+/// Unpacks a tar file. The library would read headers that say their own length in one piece,
+/// however long, so that they are read here.
+fn tar(from: impl Read, room: &mut Room<'_>) -> Result<(), FindError> {
     let words = |error: io::Error| damaged(&error);
     let mut archive = tar::Archive::new(from);
-    for entry in archive.entries().map_err(words)? {
-        let entry = entry.map_err(words)?;
-        let name = entry.path().map_err(words)?.into_owned();
+    let (mut long_name, mut headers) = (None, 0);
+    for entry in archive.entries().map_err(words)?.raw(true) {
+        let mut entry = entry.map_err(words)?;
         let kind = entry.header().entry_type();
+        if kind.is_gnu_longname() || kind.is_gnu_longlink() || kind.is_pax_local_extensions() {
+            headers += 1;
+            if entry.size() > LARGEST_HEADER || headers > MOST_ENTRIES {
+                return Err(refused("has a header that is too long"));
+            }
+            let mut content = Vec::new();
+            entry.read_to_end(&mut content).map_err(words)?;
+            let name = if kind.is_pax_local_extensions() { name_in_pax(&content)? } else { name_in_gnu(&content) };
+            if !kind.is_gnu_longlink() {
+                long_name = name.or(long_name);
+            }
+            continue;
+        }
+        if kind.is_pax_global_extensions() {
+            continue;
+        }
+        let name = match long_name.take() {
+            Some(name) => name,
+            None => entry.path().map_err(words)?.into_owned(),
+        };
         if kind.is_dir() {
             room.make_folder(&name)?;
         } else if kind.is_file() {
             room.make_file(&name, entry)?;
-        } else if !kind.is_pax_global_extensions() && !kind.is_pax_local_extensions() {
-            return Err(format!("'{}' is a link or a device; an archive has files and folders", name.display()));
+        } else {
+            return Err(no_file(&name));
         }
     }
     Ok(())
+}
+
+/// Returns the name that a header of GNU gives to the next entry.
+fn name_in_gnu(content: &[u8]) -> Option<PathBuf> {
+    let name = content.split(|byte| *byte == 0).next()?;
+    Some(path_of(name))
+}
+
+/// Returns the name that a header of POSIX gives to the next entry. One that gives it another size
+/// is refused: files of that size are too large.
+fn name_in_pax(content: &[u8]) -> Result<Option<PathBuf>, FindError> {
+    let mut name = None;
+    for extension in tar::PaxExtensions::new(content) {
+        let extension = extension.map_err(|error| damaged(&error))?;
+        match extension.key_bytes() {
+            b"path" => name = Some(path_of(extension.value_bytes())),
+            b"size" => return Err(refused("has an entry of more than 8 GiB")),
+            _ => {}
+        }
+    }
+    Ok(name)
+}
+
+fn path_of(bytes: &[u8]) -> PathBuf {
+    use std::os::unix::ffi::OsStrExt;
+    PathBuf::from(std::ffi::OsStr::from_bytes(bytes))
 }
 
 #[cfg(test)]
@@ -257,7 +368,7 @@ mod tests {
         std::fs::create_dir_all(&folder).expect("a folder");
         let file = folder.join(name);
         std::fs::write(&file, bytes).expect("a file");
-        let made = unpack(&file, limit);
+        let made = unpack(&file, limit, None, &mut || true).map_err(|error| error.to_string());
         std::fs::remove_dir_all(folder).expect("a folder");
         made
     }
@@ -297,21 +408,65 @@ mod tests {
         for cut in [0, 1, packed.len() / 2] {
             assert!(unpacked("m.tgz", &packed[..cut], 1 << 20).is_err() || cut == 0, "{cut}");
         }
-        assert!(unpacked("m.zip", &packed, 1 << 20).is_err());
+        assert!(unpacked("m.zip", &packed, 1 << 20).is_ok(), "the content counts, and not the name");
+    }
+
+    #[test]
+    fn names_of_any_form_are_read_and_long_headers_refused() {
+        let long = format!("{}/m", "d".repeat(150));
+        let mut builder = tar::Builder::new(Vec::new());
+        let mut header = tar::Header::new_gnu();
+        header.set_size(2);
+        header.set_mode(0o644);
+        header.set_cksum();
+        builder.append_data(&mut header, &long, &b"{}"[..]).expect("an entry");
+        let pax = "p".repeat(120);
+        builder.append_pax_extensions([("path", pax.as_bytes()), ("mtime", b"1.5")]).expect("a header");
+        builder.append_data(&mut header, "other", &b"[]"[..]).expect("an entry");
+        let bytes = builder.into_inner().expect("a file");
+        let made = unpacked("m.tar", &bytes, 4).expect("files");
+        assert_eq!(std::fs::read(made.folder().join(long)).expect("a file"), b"{}");
+        assert_eq!(std::fs::read(made.folder().join(pax)).expect("a file"), b"[]");
+        // A gigabyte of zeros takes a megabyte.
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(tar::EntryType::GNULongName);
+        header.set_size(1 << 30);
+        header.set_cksum();
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(header.as_bytes()).expect("bytes");
+        let error = unpacked("m.tar.gz", &encoder.finish().expect("bytes"), 1 << 31).expect_err("too long");
+        assert!(error.contains("has a header that is too long"), "{error}");
+    }
+
+    #[test]
+    fn a_caller_that_gives_up_leaves_nothing() {
+        let bytes = tar_of("zeros", tar::EntryType::Regular, &vec![0; PIECE * 3]);
+        let folder = std::env::temp_dir().join(format!("mxrt-interrupted-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        std::fs::write(folder.join("m.tar"), bytes).expect("a file");
+        let mut pieces = 0;
+        let mut poll = || {
+            pieces += 1;
+            pieces < 3
+        };
+        let to = folder.join("to");
+        let given = unpack(&folder.join("m.tar"), 1 << 30, Some(&to), &mut poll);
+        assert_eq!(given.err(), Some(FindError::Interrupted));
+        assert_eq!(pieces, 3, "it asks before each piece");
+        std::fs::remove_dir_all(folder).expect("a folder");
     }
 
     #[test]
     fn a_file_that_is_no_archive_is_named_by_what_it_is() {
         let tar = tar_of("a", tar::EntryType::Regular, b"hello");
         for (name, bytes, words) in [
-            ("m.tar.gz", &b""[..], "the file is empty"),
+            ("m.tar.gz", &b""[..], "is empty"),
             ("m.tar.gz", b"version https://git-lfs.github.com/spec/v1\noid", "Git LFS"),
             ("m.zip", b"<!DOCTYPE html><html>", "It is HTML"),
-            ("m.mar", b"\x1f\x8b\x08", "compressed by gzip"),
-            ("m.tgz", &tar, "It is a tar archive"),
-            ("m.tar", b"hello", "it is no archive"),
-            ("m.zip", b"PK\x03\x04", "it is damaged, or ends too early"),
-            ("m.tar", &tar[..514], "it is damaged, or ends too early"),
+            ("m.mar", b"\x1f\x8b\x08", "is a damaged archive, or ends too early"),
+            ("m.tar", b"hello", "is no archive"),
+            ("m.zip", b"PK\x03\x04", "is a damaged archive, or ends too early"),
+            ("m.tar", &tar[..514], "is a damaged archive, or ends too early"),
         ] {
             let error = unpacked(name, bytes, 100).expect_err("an error");
             assert!(error.contains(words), "{name} {words}: {error}");

@@ -1,11 +1,14 @@
 //! Files of a model, found by a prefix, a symbol file, a folder, or an archive.
 
-mod notes;
+mod archive;
 mod params;
 mod search;
 
-use super::archive::{self, Unpacked};
+use archive::Unpacked;
+use mxrt_engine::{FailureKind, OpError};
 use std::path::{Path, PathBuf};
+
+pub use archive::stem as archive_stem;
 
 /// Ending of symbol files.
 const SYMBOL: &str = "-symbol.json";
@@ -13,25 +16,79 @@ const SYMBOL: &str = "-symbol.json";
 const LONE_SYMBOL: &str = "symbol.json";
 /// Ending of parameter files.
 const PARAMS: &str = ".params";
+/// Names of a model, for messages.
+const EXPECTED: &str =
+    "a model is PREFIX, PREFIX-NNNN, PREFIX-symbol.json, a folder with one, or a .zip, .mar, .tar or .tar.gz with one";
 
 /// Symbol file and parameter file of a model.
 #[derive(Debug)]
-pub(crate) struct ModelFiles {
-    pub(crate) symbol: PathBuf,
+pub struct ModelFiles {
+    /// symbol file
+    pub symbol: PathBuf,
     /// parameter file; none for a graph without parameters
-    pub(crate) params: Option<PathBuf>,
+    pub params: Option<PathBuf>,
     /// folder of an unpacked archive, removed when this is dropped
     unpacked: Option<Unpacked>,
 }
 
+/// Choices among the files of a model, and limits.
+#[derive(Clone, Debug)]
+pub struct Wanted<'a> {
+    /// parameter file, or the name of one in an archive; none: that of the symbol file
+    pub params: Option<&'a Path>,
+    /// number of the parameter file; none: the highest
+    pub epoch: Option<u64>,
+    /// largest number of bytes that an archive may unpack to
+    pub most_unpacked: usize,
+    /// new folder for the files of an archive, which the caller removes; none: a temporary one,
+    /// removed with the [`ModelFiles`]
+    pub folder: Option<&'a Path>,
+}
+
+/// The reason why no model was found.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FindError {
+    /// The path names no model, or several.
+    #[error("{0}")]
+    Path(String),
+    /// A file is no model, or an archive cannot be unpacked.
+    #[error("{0}")]
+    Content(String),
+    /// The caller gave up.
+    #[error("looking for the files of a model was interrupted")]
+    Interrupted,
+}
+
+impl FindError {
+    /// Changes the words.
+    fn map(self, change: impl FnOnce(&str) -> String) -> FindError {
+        match self {
+            FindError::Path(words) => FindError::Path(change(&words)),
+            FindError::Content(words) => FindError::Content(change(&words)),
+            FindError::Interrupted => FindError::Interrupted,
+        }
+    }
+}
+
+impl From<FindError> for OpError {
+    fn from(error: FindError) -> OpError {
+        let kind = match &error {
+            FindError::Path(_) => FailureKind::FileNotFound,
+            FindError::Content(_) => FailureKind::Data,
+            FindError::Interrupted => FailureKind::Cancelled,
+        };
+        OpError::new(kind, error.to_string())
+    }
+}
+
 /// Returns the default name of a model: that of its files, or of the folder of a `symbol.json`.
-pub fn own_name(path: &Path) -> Result<String, String> {
+pub fn own_name(path: &Path) -> Result<String, FindError> {
     check_is_local(path)?;
     if let Some(stem) = archive::stem(path) {
         return Ok(stem.to_owned());
     }
     let text = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    if let Some(archive) = search::lone_archive(path) {
+    if let Some(archive) = archive_of(path) {
         return Ok(archive::stem(&archive).map_or_else(|| text(&archive), str::to_owned));
     }
     let (symbol, _) = search::symbol_file(path)?;
@@ -44,61 +101,85 @@ pub fn own_name(path: &Path) -> Result<String, String> {
 }
 
 /// Fails for a path that is an address, such as `s3://bucket/model`.
-fn check_is_local(path: &Path) -> Result<(), String> {
+fn check_is_local(path: &Path) -> Result<(), FindError> {
     match path.to_str().and_then(|path| path.split_once("://")) {
-        Some((scheme, _)) => Err(format!("addresses of {scheme} are not read: download the model, and name its files")),
+        Some((scheme, _)) => {
+            let words = format!("addresses of {scheme} are not read: download the model, and name its files");
+            Err(FindError::Path(words))
+        }
         None => Ok(()),
     }
 }
 
+/// Unpacks an archive of any content into a new folder, at most `most_unpacked` bytes. Returns false
+/// if the path is no archive.
+pub fn unpack_archive(
+    path: &Path,
+    most_unpacked: usize,
+    folder: &Path,
+    poll: &mut dyn FnMut() -> bool,
+) -> Result<bool, FindError> {
+    let is_archive = archive::is_one(path);
+    if is_archive {
+        archive::unpack(path, most_unpacked, Some(folder), poll)?;
+    }
+    Ok(is_archive)
+}
+
+/// Whether the files of a model are those of an archive.
+pub fn is_in_archive(path: &Path) -> bool {
+    archive_of(path).is_some()
+}
+
+/// Returns the archive that a path names, or that is all that a folder has of a model.
+fn archive_of(path: &Path) -> Option<PathBuf> {
+    let is_named = archive::stem(path).is_some() && !path.is_dir();
+    if is_named || archive::is_one(path) { Some(path.to_owned()) } else { search::lone_archive(path) }
+}
+
 impl ModelFiles {
-    /// Finds the files. An error names what was looked for. An archive is unpacked, up to
-    /// `most_unpacked` bytes, and `params` is then a name inside it.
-    pub(crate) fn find(path: &Path, params: Option<&Path>, most_unpacked: usize) -> Result<ModelFiles, String> {
+    /// Finds the files. An error names what was looked for. Unpacking an archive continues as
+    /// long as `poll` returns true.
+    pub fn find(path: &Path, wanted: &Wanted, poll: &mut dyn FnMut() -> bool) -> Result<ModelFiles, FindError> {
         check_is_local(path)?;
-        let archive = if archive::stem(path).is_some() { Some(path.to_owned()) } else { search::lone_archive(path) };
-        let Some(archive) = archive else {
-            let (symbol, numbered) = search::symbol_file(path)?;
-            return ModelFiles::of(symbol, params.or(numbered.as_deref()));
+        let Some(archive) = archive_of(path) else {
+            let (symbol, chosen) = search::symbol_file(path)?;
+            let params = wanted.params.map(Path::to_owned).or(chosen.params);
+            let params = params_of(&symbol, params, wanted.epoch.or(chosen.epoch))?;
+            return Ok(ModelFiles { symbol, params, unpacked: None });
         };
-        let mut unpacked = archive::unpack(&archive, most_unpacked)?;
+        let mut unpacked = archive::unpack(&archive, wanted.most_unpacked, wanted.folder, poll)?;
         // What SageMaker's linear learner and factorization machines write is an archive in an
         // archive.
         if let Some(inner) = search::lone_archive(unpacked.folder()) {
-            let inside = archive::unpack(&inner, most_unpacked).map_err(|words| unpacked.shown(&words))?;
-            unpacked = inside.named(&archive);
+            unpacked.unpack_inner(&inner, wanted.most_unpacked, poll)?;
         }
         let symbol = search::symbol_in(unpacked.folder(), Some(&archive))?;
-        let params = params.and_then(Path::file_name).map(|name| symbol.with_file_name(name));
-        let found = ModelFiles::of(symbol, params.as_deref()).map_err(|words| unpacked.shown(&words))?;
-        Ok(ModelFiles { unpacked: Some(unpacked), ..found })
-    }
-
-    /// A symbol file with the parameter file that is named, or else the one of its model.
-    fn of(symbol: PathBuf, params: Option<&Path>) -> Result<ModelFiles, String> {
-        let params = match params {
-            Some(params) if !params.is_file() => {
-                return Err(format!("there is no file '{}' (params)", params.display()));
-            }
-            Some(params) => Some(params.to_owned()),
-            None => params::of_symbol(&symbol),
-        };
-        Ok(ModelFiles { symbol, params, unpacked: None })
+        let inside = |name: &Path| name.file_name().map(|name| symbol.with_file_name(name));
+        let params = wanted.params.and_then(|path| if path.is_file() { Some(path.to_owned()) } else { inside(path) });
+        let params =
+            params_of(&symbol, params, wanted.epoch).map_err(|error| error.map(|words| unpacked.shown(words)))?;
+        Ok(ModelFiles { symbol, params, unpacked: Some(unpacked) })
     }
 
     /// Names the archive in words about an unpacked file.
-    pub(crate) fn shown(&self, words: &str) -> String {
+    pub fn shown(&self, words: &str) -> String {
         self.unpacked.as_ref().map_or_else(|| words.to_owned(), |unpacked| unpacked.shown(words))
     }
 
-    /// Reads the names and shapes of inputs from the notes next to the files, if there are any; -1
-    /// is an extent that may be any.
-    pub(crate) fn noted_shapes(&self) -> Result<Vec<(String, Vec<i64>)>, String> {
-        notes::shapes(&self.symbol)
-    }
-
     /// Returns the size of the parameter file, in bytes.
-    pub(crate) fn bytes(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         self.params.as_ref().and_then(|file| std::fs::metadata(file).ok()).map_or(0, |about| about.len())
+    }
+}
+
+/// Returns the parameter file that is named, or else the one of the symbol file.
+fn params_of(symbol: &Path, named: Option<PathBuf>, epoch: Option<u64>) -> Result<Option<PathBuf>, FindError> {
+    match named {
+        Some(named) if !named.is_file() => {
+            Err(FindError::Path(format!("there is no file '{}' (params)", named.display())))
+        }
+        Some(named) => Ok(Some(named)),
+        None => params::of_symbol(symbol, epoch).map_err(FindError::Path),
     }
 }

@@ -1,6 +1,7 @@
 //! The parameter file of a symbol file.
 
 use super::{PARAMS, SYMBOL};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Fewest digits of the number of a parameter file.
@@ -13,25 +14,43 @@ pub(super) fn numbered(stem: &str) -> Option<(&str, u64)> {
     if is_number { Some((prefix, digits.parse().ok()?)) } else { None }
 }
 
-/// Finds the `PREFIX-NNNN.params` with the highest number, or else `PREFIX.params` or `params`, or
-/// else the only parameter file of a folder with one symbol file.
-pub(super) fn of_symbol(symbol: &Path) -> Option<PathBuf> {
-    let name = symbol.file_name()?.to_str()?;
-    let prefix = name.strip_suffix(SYMBOL).or_else(|| name.strip_suffix(".json"))?;
+/// Finds the `PREFIX-NNNN.params` with the number, or else with the highest, or else
+/// `PREFIX.params` or `params`, or else the only parameter file of a folder with one symbol file.
+/// Fails if there is none with the number.
+pub(super) fn of_symbol(symbol: &Path, epoch: Option<u64>) -> Result<Option<PathBuf>, String> {
+    let name = symbol.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let Some(prefix) = name.strip_suffix(SYMBOL).or_else(|| name.strip_suffix(".json")) else { return Ok(None) };
     // MXNet's quantization writes another symbol for the parameters of a prefix.
     let prefixes = [prefix, prefix.strip_suffix("-quantized").unwrap_or(prefix)];
     let folder = symbol.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let all = super::search::named(folder, PARAMS);
-    let number = |file: &String| {
-        let (of, number) = numbered(file.strip_suffix(PARAMS)?)?;
-        prefixes.contains(&of).then_some(number)
-    };
-    let newest = all.iter().filter(|file| number(file).is_some()).max_by_key(|file| number(file));
+    let numbers: BTreeMap<u64, &String> = all
+        .iter()
+        .filter_map(|file| {
+            let (of, number) = numbered(file.strip_suffix(PARAMS)?)?;
+            prefixes.contains(&of).then_some((number, file))
+        })
+        .collect();
+    if let Some(epoch) = epoch {
+        return match numbers.get(&epoch) {
+            Some(file) => Ok(Some(symbol.with_file_name(file))),
+            None => Err(without(symbol, prefix, epoch, &numbers)),
+        };
+    }
     let own =
         || [format!("{prefix}{PARAMS}"), "params".to_owned()].into_iter().find(|file| folder.join(file).is_file());
     let lone = || match (&all[..], super::search::named(folder, super::LONE_SYMBOL).len()) {
         ([lone], 1) => Some(lone.clone()),
         _ => None,
     };
-    newest.cloned().or_else(own).or_else(lone).map(|file| symbol.with_file_name(file))
+    let newest = numbers.last_key_value().map(|(_, file)| (*file).clone());
+    Ok(newest.or_else(own).or_else(lone).map(|file| symbol.with_file_name(file)))
+}
+
+/// Says which numbers there are.
+fn without(symbol: &Path, prefix: &str, epoch: u64, numbers: &BTreeMap<u64, &String>) -> String {
+    let missing = symbol.with_file_name(format!("{prefix}-{epoch:04}{PARAMS}"));
+    let there: Vec<String> = numbers.keys().map(u64::to_string).collect();
+    let there = super::search::listed(&there);
+    format!("there is no file '{}'; parameter files of '{prefix}' have the numbers {there}", missing.display())
 }

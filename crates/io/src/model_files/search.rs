@@ -1,6 +1,10 @@
 //! The symbol file that a path means.
 
-use super::{LONE_SYMBOL, PARAMS, SYMBOL, archive, params};
+use super::{EXPECTED, FindError, LONE_SYMBOL, PARAMS, SYMBOL, archive, params};
+use crate::error::reason;
+use crate::foreign::{HEAD, recognise};
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Largest number of names that a message lists.
@@ -14,68 +18,99 @@ const MACOS: &str = "__MACOSX";
 /// Ending of the symbol file of a predictor of GluonTS that is no model.
 const NETWORK: &str = "-network.json";
 
-/// Finds the symbol file, and the parameter file if the path names it or its number.
-pub(super) fn symbol_file(path: &Path) -> Result<(PathBuf, Option<PathBuf>), String> {
-    let shown = path.display();
+/// Ending of models of ONNX.
+const ONNX: &str = ".onnx";
+
+/// Parameter file that a path names besides the symbol file: as a file, or by its number.
+#[derive(Default)]
+pub(super) struct Chosen {
+    pub(super) params: Option<PathBuf>,
+    pub(super) epoch: Option<u64>,
+}
+
+/// Finds the symbol file, and what the path says of the parameter file.
+pub(super) fn symbol_file(path: &Path) -> Result<(PathBuf, Chosen), FindError> {
     if path.is_dir() {
-        return Ok((symbol_in(path, None)?, None));
+        return Ok((symbol_in(path, None)?, Chosen::default()));
     }
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    if name.ends_with(".onnx") {
-        return Err(format!(
+    let name = name_of(path);
+    let symbol = if name.ends_with(".json") { path.to_owned() } else { with_ending(path, SYMBOL) };
+    if symbol.is_file() && !name.is_empty() {
+        return Ok((symbol, Chosen::default()));
+    }
+    match of_params(path) {
+        Some(files) => Ok(files),
+        None if path.is_file() || name.ends_with(ONNX) => Err(no_model(path, &name)),
+        None => {
+            let nearby = nearby(symbol.parent().filter(|folder| !folder.as_os_str().is_empty()));
+            Err(FindError::Path(format!("there is no file '{}'; {EXPECTED} ({nearby})", symbol.display())))
+        }
+    }
+}
+
+/// Says what is wrong with a file that is no symbol file, and has none.
+fn no_model(path: &Path, name: &str) -> FindError {
+    let shown = path.display();
+    if let Some(stem) = name.strip_suffix(PARAMS).or((name == "params").then_some(name)) {
+        let stem = params::numbered(stem).map_or(stem, |(prefix, _)| prefix);
+        return FindError::Path(format!(
+            "'{shown}' holds parameters, and there is no '{stem}{SYMBOL}' next to it; a model is both files, as \
+             net.export() of Gluon and save_checkpoint write them"
+        ));
+    }
+    if name.ends_with(ONNX) {
+        return FindError::Content(format!(
             "'{shown}' is a model of ONNX, which mxrt does not read: convert it with MXNet's \
              mxnet.contrib.onnx.import_model, and save it with mxnet.model.save_checkpoint"
         ));
     }
-    let symbol = if name.ends_with(".json") { path.to_owned() } else { path.with_file_name(format!("{name}{SYMBOL}")) };
-    if symbol.is_file() {
-        return Ok((symbol, None));
+    let mut head = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(HEAD as u64).read_to_end(&mut head));
+    if let Err(error) = read {
+        return FindError::Path(format!("'{shown}' cannot be read: {}; {EXPECTED}", reason(&error)));
     }
-    if let Some(files) = of_params(path) {
-        return Ok(files);
-    }
-    let folder = symbol.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let nearby = match folder.is_dir() {
-        true => format!("in '{}' there are: {}", folder.display(), listed(&named(folder, SYMBOL))),
-        false => format!("there is no folder '{}'", folder.display()),
-    };
-    let expected = format!(
-        "a model is PREFIX, PREFIX-NNNN, PREFIX{SYMBOL}, a folder with one, or a .zip, .mar, .tar or .tar.gz with one"
-    );
-    if path.is_file() && name.ends_with(PARAMS) {
-        return Err(format!(
-            "'{shown}' holds parameters, and there is no symbol file next to it; {expected} ({nearby})"
-        ));
-    }
-    if path.is_file() {
-        return Err(format!("'{shown}' is not a file of a model; {expected} ({nearby})"));
-    }
-    Err(format!("there is no file '{}'; {expected} ({nearby})", symbol.display()))
+    let advice = recognise(&head).map(|words| format!(". {words}")).unwrap_or_default();
+    FindError::Content(format!("'{shown}' is no model: {EXPECTED}{advice}"))
 }
 
-/// Returns both files of `PREFIX-NNNN`, or of a parameter file, if there is the symbol file.
-fn of_params(path: &Path) -> Option<(PathBuf, Option<PathBuf>)> {
+/// Says which symbol files a folder has.
+fn nearby(folder: Option<&Path>) -> String {
+    let folder = folder.unwrap_or(Path::new("."));
+    let (shown, names) = (folder.display(), named(folder, SYMBOL));
+    match names.is_empty() {
+        _ if !folder.is_dir() => format!("there is no folder '{shown}'"),
+        true => format!("no *{SYMBOL} in '{shown}'"),
+        false => format!("in '{shown}' there are {}", listed(&names)),
+    }
+}
+
+/// Returns the symbol file of `PREFIX-NNNN`, or of a parameter file, if there is one.
+fn of_params(path: &Path) -> Option<(PathBuf, Chosen)> {
     let name = path.file_name()?.to_str()?;
     let (stem, is_file) = name.strip_suffix(PARAMS).map_or((name, name == "params"), |stem| (stem, true));
-    let prefix = params::numbered(stem).map(|(prefix, _)| prefix);
-    if prefix.is_none() && !is_file {
+    let numbered = params::numbered(stem);
+    if numbered.is_none() && !is_file {
         return None;
     }
-    let symbols = [format!("{}{SYMBOL}", prefix.unwrap_or(stem)), LONE_SYMBOL.to_owned()];
+    let prefix = numbered.map_or(stem, |(prefix, _)| prefix);
+    let symbols = [format!("{prefix}{SYMBOL}"), LONE_SYMBOL.to_owned()];
     let symbol = symbols.into_iter().map(|name| path.with_file_name(name)).find(|symbol| symbol.is_file())?;
-    let params = if is_file { path.to_owned() } else { path.with_file_name(format!("{stem}{PARAMS}")) };
-    Some((symbol, Some(params)))
+    let chosen = match is_file {
+        true => Chosen { params: Some(path.to_owned()), epoch: None },
+        false => Chosen { params: None, epoch: numbered.map(|(_, number)| number) },
+    };
+    Some((symbol, chosen))
 }
 
 /// Finds the only symbol file in a folder, or else in the folders in it. The folder may be that of
 /// an unpacked archive.
-pub(super) fn symbol_in(folder: &Path, of_archive: Option<&Path>) -> Result<PathBuf, String> {
+pub(super) fn symbol_in(folder: &Path, of_archive: Option<&Path>) -> Result<PathBuf, FindError> {
     let said = of_archive.unwrap_or(folder).display();
-    let files = nearest_files(folder).map_err(|words| format!("'{said}': {words}"))?;
+    let files = nearest_files(folder).map_err(|words| FindError::Path(format!("'{said}': {words}")))?;
     let symbols: Vec<&PathBuf> = files.iter().filter(|file| is_symbol(&name_of(file))).collect();
     match &symbols[..] {
         [one] => Ok((*one).clone()),
-        [] => Err(format!("'{said}' holds no model: {}", lacking(&files))),
+        [] => Err(FindError::Path(format!("'{said}' holds no model: {}", lacking(&files)))),
         _ => {
             let names: Vec<String> = symbols
                 .iter()
@@ -83,7 +118,8 @@ pub(super) fn symbol_in(folder: &Path, of_archive: Option<&Path>) -> Result<Path
                 .collect();
             let remedy = if of_archive.is_some() { "unpack it, and name" } else { "name" };
             let (count, names) = (names.len(), listed(&names));
-            Err(format!("'{said}' holds {count} models ({names}): {remedy} the symbol file of one of them"))
+            let words = format!("'{said}' holds {count} models ({names}); {remedy} the symbol file of one of them");
+            Err(FindError::Path(words))
         }
     }
 }
@@ -104,7 +140,8 @@ fn lacking(files: &[PathBuf]) -> String {
              net.export() writes"
         );
     }
-    format!("expected a file *{SYMBOL}, found {}", listed(&names))
+    let found = if names.is_empty() { "nothing".to_owned() } else { listed(&names) };
+    format!("expected a file *{SYMBOL}, found {found}")
 }
 
 /// The files of a folder, or of the folders nearest to it that have files of a model. Links to
@@ -150,13 +187,13 @@ fn is_of_model(name: &str) -> bool {
     is_symbol(name) || name.ends_with(NETWORK) || name.ends_with(PARAMS)
 }
 
-/// Returns the only archive in a folder without files of a model.
+/// Returns the only archive in a folder where no files of a model are found.
 pub(super) fn lone_archive(folder: &Path) -> Option<PathBuf> {
-    let names = if folder.is_dir() { named(folder, "") } else { return None };
-    if names.iter().any(|name| is_of_model(name)) {
+    let files = if folder.is_dir() { nearest_files(folder).ok()? } else { return None };
+    if files.iter().any(|file| is_of_model(&name_of(file))) {
         return None;
     }
-    let mut archives = names.into_iter().map(|name| folder.join(name)).filter(|path| archive::is_one(path));
+    let mut archives = files.into_iter().filter(|path| archive::is_one(path));
     archives.next().filter(|_| archives.next().is_none())
 }
 
@@ -169,11 +206,19 @@ pub(super) fn named(folder: &Path, ending: &str) -> Vec<String> {
     names
 }
 
+/// Adds an ending to the name of a path, in whatever encoding it is.
+fn with_ending(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(ending);
+    path.with_file_name(name)
+}
+
 fn name_of(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-fn listed(names: &[String]) -> String {
+/// Lists names, the first of many.
+pub(super) fn listed(names: &[String]) -> String {
     match names.len() {
         0 => "none".to_owned(),
         count if count > SHOWN => format!("{}, ...", names[..SHOWN].join(", ")),

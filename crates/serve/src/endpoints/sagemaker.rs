@@ -168,12 +168,16 @@ async fn load(call: EndpointCall) -> Result<Answer, Refusal> {
     let (name, url) = (text("model_name")?, text("url")?);
     let path = PathBuf::from(url.strip_prefix("file://").unwrap_or(&url));
     call.shared.service.change(name.clone(), Change::Take(path.clone())).await?;
-    Ok(Answer::json(&described(&(name, path))))
+    let mut answer = described(&(name, path));
+    // The words of MXNet Model Server, which clients of SageMaker's toolkit compare.
+    answer["status"] = json!("Workers scaled");
+    Ok(Answer::json(&answer))
 }
 
 async fn unload(call: EndpointCall) -> Result<Answer, Refusal> {
-    call.shared.service.change(call.model.unwrap_or_default(), Change::Forget).await?;
-    Ok(Answer::json(&json!({})))
+    let name = call.model.unwrap_or_default();
+    call.shared.service.change(name.clone(), Change::Forget).await?;
+    Ok(Answer::json(&json!({ "status": format!("Model \"{name}\" unregistered") })))
 }
 
 #[cfg(test)]

@@ -2,9 +2,10 @@
 
 use super::settings::ModelSettings;
 use super::{GraphArgument, bad, listed};
-use crate::repository::ModelFiles;
+use crate::repository::noted_shapes;
 use mxrt_engine::{Engine, OpError};
 use mxrt_graph::{BoundOp, BuildOptions, CachedOp, CachedOpFlags, Symbol};
+use mxrt_io::model_files::ModelFiles;
 use mxrt_tensor::{NDArray, TensorType};
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -44,7 +45,7 @@ impl ModelGraph {
     ) -> Result<ModelGraph, OpError> {
         let (names, known_labels) = (symbol.list_inputs(), symbol.labels());
         let lone = settings.name_lone_input(&names, &params, &known_labels);
-        for (name, shape) in files.noted_shapes().map_err(bad)? {
+        for (name, shape) in noted_shapes(&files.symbol).map_err(bad)? {
             if names.contains(&name) && !settings.shapes.iter().any(|(said, _)| *said == name) {
                 settings.shapes.push((name, shape));
             }

@@ -1,8 +1,8 @@
 //! Folder of a repository: `NAME/VERSION/{files, mxrt.toml}`, or `NAME/{files, mxrt.toml}` or an
 //! archive `NAME.zip` for version 1. Nothing outside the folder is read.
 
-use super::archive;
 use crate::settings::check_name;
+use mxrt_io::model_files::archive_stem;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -44,7 +44,7 @@ pub(super) fn scan(root: &Path) -> Result<Vec<FoundModel>, String> {
     for entry in std::fs::read_dir(&root).map_err(named)? {
         let path = entry.map_err(named)?.path();
         let Some(file) = path.file_name().and_then(|name| name.to_str()) else { continue };
-        let name = if path.is_dir() { Some(file) } else { archive::stem(&path) };
+        let name = if path.is_dir() { Some(file) } else { archive_stem(&path) };
         let Some(name) = name.filter(|name| !name.starts_with('.')) else { continue };
         let versions = check_name("name", name).and_then(|()| versions(&root, &path));
         found.push(FoundModel { name: name.to_owned(), versions });

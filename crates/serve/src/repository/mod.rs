@@ -5,7 +5,7 @@
 //! | `catalog` | the models that are served now, for requests |
 //! | `folder` | the models in a repository's folder |
 //! | `apply`, `prepare` | loading while others serve, and taking over |
-//! | `files`, `archive` | the files of a model |
+//! | `notes` | shapes in files next to a model |
 //!
 //! Requests read a [`Catalog`], which never changes, and hold the model that they found in it until
 //! they end. One change at a time is prepared in a background thread, and then published at once.
@@ -13,16 +13,14 @@
 //! does not affect the models that serve.
 
 mod apply;
-mod archive;
 mod catalog;
-mod files;
 mod folder;
+mod notes;
 mod prepare;
 
 pub use catalog::IndexEntry;
 pub(crate) use catalog::{Catalog, Version};
-pub(crate) use files::ModelFiles;
-pub use files::own_name;
+pub(crate) use notes::shapes as noted_shapes;
 
 use crate::config::{Control, SageMaker};
 use crate::hooks::HookLoader;
@@ -268,6 +266,7 @@ impl Repository {
             return Err(match trouble.kind {
                 // The platform unloads another model and tries again.
                 FailureKind::Memory => Refusal::new(StatusCode::INSUFFICIENT_STORAGE, Outcome::Memory, message),
+                _ if !folder.exists() => Refusal::not_found(message),
                 _ => Refusal::invalid(message),
             });
         }

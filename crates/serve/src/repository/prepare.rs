@@ -1,12 +1,13 @@
 //! Loading a version while others serve, and finding memory for it.
 
 use super::folder::{self, FoundVersion};
-use super::{Changes, ModelFiles, Repository, Trouble};
+use super::{Changes, Repository, Trouble};
 use crate::log::Level;
 use crate::metrics::ModelMetrics;
 use crate::model::{Loading, Model, ModelSpec};
 use mxrt_engine::{CoreLimit, FailureKind, OpError};
 use mxrt_graph::BuildOptions;
+use mxrt_io::model_files::{ModelFiles, Wanted};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -29,7 +30,13 @@ impl Repository {
     ) -> Result<Arc<Model>, Trouble> {
         let metrics = self.mark_loading(&spec.name, version);
         let path = spec.settings.path.as_deref().ok_or("it has no path".to_owned())?;
-        let files = ModelFiles::find(path, spec.settings.params.as_deref(), self.most_unpacked)?;
+        let wanted = Wanted {
+            params: spec.settings.params.as_deref(),
+            epoch: None,
+            most_unpacked: self.most_unpacked,
+            folder: None,
+        };
+        let files = ModelFiles::find(path, &wanted, &mut || true).map_err(|error| error.to_string())?;
         self.make_room(&spec.name, files.bytes().saturating_mul(MEMORY_PER_BYTE), changes)?;
         let loading = Loading {
             engine: self.engine,
