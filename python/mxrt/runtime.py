@@ -19,28 +19,16 @@ class Feature(NamedTuple):
         return f"{'✔' if self.enabled else '✖'} {self.name}"
 
 
-# All that MXNet tells, in its order.
-_MXNET = (
-    *("CUDA", "CUDNN", "NCCL", "CUDA_RTC", "TENSORRT", "CPU_SSE", "CPU_SSE2", "CPU_SSE3", "CPU_SSE4_1", "CPU_SSE4_2"),
-    *("CPU_SSE4A", "CPU_AVX", "CPU_AVX2", "OPENMP", "SSE", "F16C", "JEMALLOC", "BLAS_OPEN", "BLAS_ATLAS", "BLAS_MKL"),
-    *("BLAS_APPLE", "LAPACK", "MKLDNN", "OPENCV", "CAFFE", "PROFILER", "DIST_KVSTORE", "CXX14", "INT64_TENSOR_SIZE"),
-    *("SIGNAL_HANDLER", "DEBUG", "TVM_OP"),
-)
-# What this build has whatever the CPU is. Most others name libraries, which it does without.
-_PRESENT = {"PROFILER", "SIGNAL_HANDLER", "INT64_TENSOR_SIZE"}
-
-
 def feature_list() -> list[Feature]:
     """The features that MXNet tells, then what else the CPU has, as ``CPU_`` and a name.
 
     MXNet tells which instructions of the CPU it was compiled for; mxrt, which this CPU has and
     mxrt therefore may use.
     """
+    of_mxnet = _mxrt.features()
+    names = {name for name, _ in of_mxnet}
     cpu = [f"CPU_{name.upper().replace('.', '_')}" for name in info()["cpu_features"]]
-    # MXNet has two of them without the prefix.
-    there = {*_PRESENT, *cpu, *(name for name in ("SSE", "F16C") if f"CPU_{name}" in cpu)}
-    others = [Feature(name, True) for name in cpu if name not in _MXNET]
-    return [*(Feature(name, name in there) for name in _MXNET), *others]
+    return [Feature(*row) for row in of_mxnet] + [Feature(name, True) for name in cpu if name not in names]
 
 
 class Features(dict[str, Feature]):

@@ -32,65 +32,10 @@ pub struct LibFeature {
     enabled: bool,
 }
 
-/// All features that MXNet tells, in its order: programs ask for any of them.
-const FEATURE_NAMES: [&str; 32] = [
-    "CUDA",
-    "CUDNN",
-    "NCCL",
-    "CUDA_RTC",
-    "TENSORRT",
-    "CPU_SSE",
-    "CPU_SSE2",
-    "CPU_SSE3",
-    "CPU_SSE4_1",
-    "CPU_SSE4_2",
-    "CPU_SSE4A",
-    "CPU_AVX",
-    "CPU_AVX2",
-    "OPENMP",
-    "SSE",
-    "F16C",
-    "JEMALLOC",
-    "BLAS_OPEN",
-    "BLAS_ATLAS",
-    "BLAS_MKL",
-    "BLAS_APPLE",
-    "LAPACK",
-    "MKLDNN",
-    "OPENCV",
-    "CAFFE",
-    "PROFILER",
-    "DIST_KVSTORE",
-    "CXX14",
-    "INT64_TENSOR_SIZE",
-    "SIGNAL_HANDLER",
-    "DEBUG",
-    "TVM_OP",
-];
-
-/// Whether this build has a feature. MXNet tells which instructions of the CPU it was compiled for;
-/// mxrt, which this CPU has and mxrt therefore may use. Most others name libraries, which mxrt does
-/// without.
-fn has_feature(name: &str) -> bool {
-    #[cfg(target_arch = "x86_64")]
-    match name {
-        "CPU_SSE" | "CPU_SSE2" | "SSE" => return true,
-        "CPU_SSE3" => return is_x86_feature_detected!("sse3"),
-        "CPU_SSE4_1" => return is_x86_feature_detected!("sse4.1"),
-        "CPU_SSE4_2" => return is_x86_feature_detected!("sse4.2"),
-        "CPU_SSE4A" => return is_x86_feature_detected!("sse4a"),
-        "CPU_AVX" => return is_x86_feature_detected!("avx"),
-        "CPU_AVX2" => return is_x86_feature_detected!("avx2"),
-        "F16C" => return is_x86_feature_detected!("f16c"),
-        _ => {}
-    }
-    matches!(name, "PROFILER" | "INT64_TENSOR_SIZE") || (name == "DEBUG" && cfg!(debug_assertions))
-}
-
 /// Address and number of the features, which live as long as the process.
 static FEATURES: ForkSafeLazy<(usize, usize)> = ForkSafeLazy::new(|| {
     let of = |(name, enabled): (&str, bool)| LibFeature { name: StaticText::new(name).as_ptr(), enabled };
-    let features: Vec<LibFeature> = FEATURE_NAMES.iter().map(|name| of((name, has_feature(name)))).collect();
+    let features: Vec<LibFeature> = mxrt::internal::mxnet_features().into_iter().map(of).collect();
     let number = features.len();
     (Box::leak(features.into_boxed_slice()).as_ptr().expose_provenance(), number)
 });

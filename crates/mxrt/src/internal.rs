@@ -2,6 +2,7 @@
 //!
 //! It is no part of the interface: any version may change it.
 
+pub use crate::features::{cpu_features, mxnet_features};
 pub use crate::predictor::{Predictor, PredictorInputs};
 pub use crate::process::Process;
 pub use crate::settings::Settings;

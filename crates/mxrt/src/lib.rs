@@ -116,6 +116,7 @@
 
 mod devices;
 mod error;
+mod features;
 mod images;
 #[doc(hidden)]
 pub mod internal;

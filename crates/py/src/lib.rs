@@ -99,7 +99,7 @@ mod _mxrt {
     #[pymodule_export]
     use crate::records::{RecordFile, RecordWriter};
     #[pymodule_export]
-    use crate::runtime::{info, model_options, seed, set_memory_limit, settings, wait_all};
+    use crate::runtime::{features, info, model_options, seed, set_memory_limit, settings, wait_all};
     #[cfg(feature = "serve")]
     #[pymodule_export]
     use crate::serve::{HttpServer, ServeConfig, serve_line, serve_settings};

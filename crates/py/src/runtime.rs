@@ -124,7 +124,7 @@ pub(crate) fn info(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     facts.set_item("cores", runtime.engine.cores())?;
     facts.set_item("operators", mxrt_ops::registry().ops().iter().filter(|op| !op.internal).count())?;
     facts.set_item("dtypes", dtype_names())?;
-    facts.set_item("cpu_features", cpu_features())?;
+    facts.set_item("cpu_features", mxrt::internal::cpu_features())?;
     facts.set_item("memory_in_use", memory.in_use)?;
     facts.set_item("memory_peak", memory.peak)?;
     facts.set_item("memory_cached", memory.cached)?;
@@ -149,21 +149,8 @@ fn dtype_names() -> Vec<&'static str> {
     (0..).map_while(DType::from_code).map(DType::name).collect()
 }
 
-fn cpu_features() -> Vec<&'static str> {
-    let mut found = Vec::new();
-    #[cfg(target_arch = "x86_64")]
-    {
-        macro_rules! look { ($($name:tt),*) => { $(if std::arch::is_x86_feature_detected!($name) { found.push($name); })* } }
-        look!("sse", "sse2", "sse3", "sse4.1", "sse4.2", "sse4a", "avx", "avx2", "fma", "f16c");
-        look!("avx512f", "avx512bw", "avx512vl", "avx512vnni", "avx512bf16");
-        if mxrt_ops::has_amx() {
-            found.push("amx_bf16");
-        }
-    }
-    #[cfg(target_arch = "aarch64")]
-    {
-        macro_rules! look { ($($name:tt),*) => { $(if std::arch::is_aarch64_feature_detected!($name) { found.push($name); })* } }
-        look!("neon", "fp16", "dotprod", "bf16", "i8mm", "sve");
-    }
-    found
+/// The features that MXNet tells, in its order, with whether each is there.
+#[pyfunction]
+pub(crate) fn features() -> Vec<(&'static str, bool)> {
+    mxrt::internal::mxnet_features()
 }
