@@ -84,11 +84,9 @@ def find(model: str | os.PathLike[str], params: str | None = None, epoch: int | 
         folder = _temporary.new_name()
         _temporary.unpacked(folder, Path(said))
     with _as_of_commands():
-        symbol, found = (
-            name and Path(os.fsdecode(name)) for name in _mxrt.find_model(said, params, epoch, MOST_BYTES, folder)
-        )
-    assert symbol is not None
-    return Files(said, symbol, found, symbol.parent)
+        symbol, found = _mxrt.find_model(said, params, epoch, MOST_BYTES, folder)
+    path = Path(os.fsdecode(symbol))
+    return Files(said, path, None if found is None else Path(os.fsdecode(found)), path.parent)
 
 
 def unpack(path: Path, most: int = MOST_BYTES) -> Path | None:

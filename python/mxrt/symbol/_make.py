@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import _mxrt
 from .._functions import Binding, describe
-from .symbol import apply
+from ._operators import apply
 
 
 def _is_symbol(value: Any) -> bool:

@@ -14,7 +14,8 @@ from typing import Any
 from .. import attribute
 from .._nested import FormatError, flatten, regroup
 from ..base import MXNetTypeError, MXNetValueError
-from .symbol import Group, Symbol, apply, var
+from ._operators import apply
+from .symbol import Group, Symbol, var
 
 __all__ = ["cond", "foreach", "while_loop"]
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..base import dtype_name, is_number
-from .symbol import Symbol, apply
+from ._operators import apply
+from .symbol import Symbol
 
 __all__ = [
     "arange",

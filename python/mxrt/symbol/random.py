@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from .._functions import module_functions as _module_functions
 from ..base import dtype_name, is_number
 from ._make import make as _make
-from .symbol import Symbol, apply
+from ._operators import apply
+from .symbol import Symbol
 
 __all__ = [
     "exponential",

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from ...base import NotImplementedForSymbol
-from ..symbol import Symbol, apply
+from .._operators import apply
+from ..symbol import Symbol
 
 __all__ = ["_Symbol", "apply_np"]
 
@@ -220,4 +221,4 @@ class _Symbol(Symbol):
     def __le__(self, other: Any) -> Any:
         return self._np("less_equal")(self, other)
 
-    __hash__: ClassVar[None] = None
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
