@@ -218,3 +218,9 @@ class Gate:
     def pass_through(self, count: int) -> None:
         for _ in range(count):
             self.opened.release()
+
+
+def symbol_in(symbol: Any, folder: Path) -> Path:
+    """Saves a graph without parameters in a folder, and returns the folder."""
+    symbol.save(str(folder / "m-symbol.json"))
+    return folder

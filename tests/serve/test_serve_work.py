@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from serving import connect, exchange, wait_until
+from serving import connect, exchange, symbol_in, wait_until
 from serving_grpc import ask as ask_grpc
 from serving_grpc import channel, refused
 from serving_hostile import KEYS
-from test_serve_accounting import save
 from test_serve_repository import place
 
 LARGE = 24 << 20
@@ -146,7 +145,7 @@ def test_numbers_are_read_and_written_by_other_threads_than_those_of_connections
     numbers = np.random.RandomState(0).rand(1, 300_000).astype("float32")
     tensor = {"name": "x", "shape": [1, 300_000], "datatype": "FP32", "data": numbers[0].tolist()}
     text = json.dumps({"inputs": [tensor]})
-    model = mx.serve.Model(save(mx.sym.identity(mx.sym.var("x")), tmp_path), shapes={"x": [-1, -1]})
+    model = mx.serve.Model(symbol_in(mx.sym.identity(mx.sym.var("x")), tmp_path), shapes={"x": [-1, -1]})
     before = set(times())
 
     def of_server(tids: set[int]) -> set[int]:
