@@ -38,7 +38,6 @@ pub(crate) struct CudaState {
     pinned: Mutex<HashMap<usize, usize>>,
     ops: AtomicU64,
     host_memory: bool,
-    process: u32,
 }
 
 #[derive(Clone, Copy)]
@@ -50,6 +49,8 @@ pub(crate) struct Event {
 
 static DRIVER: OnceLock<CudaState> = OnceLock::new();
 static ENDED: AtomicBool = AtomicBool::new(false);
+/// Whether this process is a child of the one that started the driver, and has none of its threads.
+static FORKED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
     /// The current context: the number of the device, plus one.
@@ -87,10 +88,14 @@ pub(crate) fn stop_at_exit() {
 extern "C" fn stop() {
     ENDED.store(true, Ordering::SeqCst);
     // A forked child has none of the threads that may hold locks.
-    if let Some(driver) = DRIVER.get().filter(|driver| driver.process == std::process::id()) {
+    if let Some(driver) = DRIVER.get().filter(|_| !FORKED.load(Ordering::SeqCst)) {
         driver.world.end();
         kernels::stop();
     }
+}
+
+extern "C" fn forked() {
+    FORKED.store(true, Ordering::SeqCst);
 }
 
 /// `cuInit`.
@@ -105,6 +110,8 @@ pub(crate) fn start() -> Result<(), Code> {
     }
     DRIVER.get_or_init(|| {
         stop_at_exit();
+        // SAFETY: the function stores a flag.
+        unsafe { libc::pthread_atfork(None, None, Some(forked)) };
         CudaState::new()
     });
     Ok(())
@@ -116,7 +123,7 @@ pub(crate) fn driver() -> Result<&'static CudaState, Code> {
     if ENDED.load(Ordering::SeqCst) {
         return Err(DEINITIALIZED);
     }
-    if driver.process != std::process::id() {
+    if FORKED.load(Ordering::SeqCst) {
         return Err(NOT_INITIALIZED);
     }
     if IN_HOST_FUNCTION.get() && !driver.host_memory {
@@ -172,7 +179,6 @@ impl CudaState {
             pinned: Mutex::default(),
             ops: AtomicU64::new(1),
             host_memory: number("STANDIN_HOST_MEMORY", 0) != 0,
-            process: std::process::id(),
         };
         state.plan_faults(&std::env::var("STANDIN_FAULTS").unwrap_or_default());
         state
