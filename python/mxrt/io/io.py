@@ -11,10 +11,20 @@ import numpy as np
 
 from .. import _mxrt
 from .._overrulable import overrulable
-from ..base import MXNetValueError, as_float32, dtype_class, warn
-from ..ndarray import NDArray, array
-from ..ndarray.ndarray import is_sparse
+from ..base import MXNetValueError, dtype_class, warn
+from ..ndarray import NDArray
 from ._csr_rows import CsrRows
+from ._named_arrays import (  # noqa: F401 (names of MXNet's module)
+    _batch_axis,
+    _getdata_by_idx,
+    _has_instance,
+    _init_data,
+    _named,
+    _numbers,
+    _picked,
+    _resized,
+    _whole,
+)
 
 
 def __getattr__(name: str) -> Any:
@@ -180,6 +190,9 @@ class ResizeIter(_BatchHolder):
         self.cur: int = 0
         self.provide_data: Any | None = getattr(data_iter, "provide_data", None)
         self.provide_label: Any | None = getattr(data_iter, "provide_label", None)
+        # A `BucketingModule` asks for it.
+        if hasattr(data_iter, "default_bucket_key"):
+            self.default_bucket_key = data_iter.default_bucket_key
 
     def reset(self) -> None:
         """Begins again."""
@@ -200,69 +213,12 @@ class ResizeIter(_BatchHolder):
         return True
 
 
-def _named(data: Any, default: str) -> list[tuple[str, Any]]:
-    """Inputs as (name, numpy array or rows of a csr matrix), in the order of their names."""
-    if data is None:
-        return []
-    if isinstance(data, (np.ndarray, NDArray)) or is_sparse(data):
-        data = [data]
-    if isinstance(data, (list, tuple)):
-        data = {default: data[0]} if len(data) == 1 else {f"_{i}_{default}": one for i, one in enumerate(data)}
-    if not isinstance(data, dict):
-        raise TypeError("Input must be NDArray, numpy.ndarray, h5py.Dataset a list of them or dict with them as values")
-    found: list[tuple[str, Any]] = []
-    for name, value in sorted(data.items()):
-        if is_sparse(value) or getattr(value, "stype", "default") == "csr":
-            found.append((name, CsrRows(value)))
-            continue
-        if isinstance(value, NDArray):
-            found.append((name, value.asnumpy()))
-            continue
-        try:
-            found.append((name, as_float32(value, f"NDArrayIter: '{name}'")))
-        except (TypeError, ValueError):
-            raise TypeError(f"Invalid type '{type(value)}' for {name}, should be NDArray, numpy.ndarray") from None
-    return found
-
-
-def _init_data(data: Any, allow_empty: bool, default_name: str) -> list[tuple[str, NDArray]]:
-    """Inputs as names and arrays, in the order of names; programs that define iterators call it."""
-    if data is None and not allow_empty:
-        raise AssertionError("there is no data")
-    return [(name, _whole(values)) for name, values in _named(data, default_name)]
-
-
-def _picked(values: Any, rows: np.ndarray[Any, Any]) -> NDArray:
-    """An array of some of the rows."""
-    picked = values[rows]
-    return picked if isinstance(picked, NDArray) else array(picked, dtype=values.dtype)
-
-
-def _whole(values: Any) -> NDArray:
-    return _picked(values, np.arange(len(values))) if isinstance(values, CsrRows) else array(values, dtype=values.dtype)
-
-
-def _numbers(data: Any) -> list[tuple[str, np.ndarray[Any, Any]]]:
-    """Named arrays as names and arrays of numpy."""
-    return _named(dict(data), "data") if data else []
-
-
-def _has_instance(data: list[tuple[str, Any]], dtype: Any) -> bool:
-    """Whether one of the named arrays is an instance of a class."""
-    return any(isinstance(values, dtype) for _, values in data)
-
-
-def _getdata_by_idx(data: list[tuple[str, NDArray]], idx: Any) -> list[tuple[str, NDArray]]:
-    """The rows with these numbers, of each of the named arrays."""
-    rows = [(name, CsrRows(v) if v.stype == "csr" else v.asnumpy()) for name, v in data]
-    return [(name, _picked(values, np.atleast_1d(idx))) for name, values in rows]
-
-
 class NDArrayIter(DataIter):
     """Batches of rows of arrays.
 
     The last batch, when it is short, is filled up from the beginning (``pad``), left out
-    (``discard``), or its rows begin the next epoch (``roll_over``).
+    (``discard``), or its rows begin the next epoch (``roll_over``). The axis of samples is that of
+    ``N`` in `layout`.
     """
 
     def __init__(
@@ -277,6 +233,8 @@ class NDArrayIter(DataIter):
         layout: str = "NCHW",
     ) -> None:
         super().__init__(batch_size)
+        if isinstance(batch_size, np.integer):
+            self.batch_size = batch_size = int(batch_size)
         if batch_size < 1:
             raise MXNetValueError(f"NDArrayIter: batch_size must be a positive number, not {batch_size}")
         if last_batch_handle not in ("pad", "discard", "roll_over"):
@@ -289,19 +247,22 @@ class NDArrayIter(DataIter):
             raise MXNetValueError("NDArrayIter: there is no data")
         if last_batch_handle != "discard" and any(isinstance(v, CsrRows) for _, v in [*self._values, *self._labels]):
             raise NotImplementedError("NDArrayIter takes csr matrices with last_batch_handle='discard' only")
-        counts = {name: len(values) for name, values in [*self._values, *self._labels]}
+        self.layout = layout
+        self._axis = _batch_axis(layout, [*self._values, *self._labels])
+        counts = {name: values.shape[self._axis] for name, values in [*self._values, *self._labels]}
         if len(set(counts.values())) != 1:
             shown = ", ".join(f"{name}: {count}" for name, count in counts.items())
             raise MXNetValueError(f"NDArrayIter: all arrays must have the same number of rows, got {shown}")
-        self.num_data: int = len(self._values[0][1])
+        self.num_data: int = counts[self._values[0][0]]
         self.last_batch_handle = last_batch_handle
         self.shuffle = shuffle
-        self.layout = layout
         self.idx: np.ndarray[Any, Any] = np.arange(self.num_data)
-        # Rows of the current batch; those that an earlier epoch left come first.
-        self._rows = self.idx[:0]
-        self._left_over = self.idx[:0]
-        self._cursor = 0
+        # The rows in the order of this epoch: as in MXNet, each one shuffles the order of the last.
+        self._order = self.idx.copy()
+        # Rows of the current batch; those of the short batch at the end; those before this epoch.
+        self._rows = self._short = self._left_over = self.idx[:0]
+        #: The first row of the current batch; ``-batch_size`` before the first one.
+        self.cursor: int = -batch_size
         self._cache_data: Any = None
         self._cache_label: Any = None
         self._pad = 0
@@ -309,7 +270,7 @@ class NDArrayIter(DataIter):
 
     def _descriptions(self, arrays: list[tuple[str, np.ndarray[Any, Any]]]) -> list[DataDesc]:
         return [
-            DataDesc(name, (self.batch_size, *values.shape[1:]), values.dtype.type, self.layout)
+            DataDesc(name, _resized(values.shape, self._axis, self.batch_size), values.dtype.type, self.layout)
             for name, values in arrays
         ]
 
@@ -317,21 +278,35 @@ class NDArrayIter(DataIter):
 
     @property
     def data(self) -> list[tuple[str, NDArray]]:
-        """Names and arrays of the data."""
-        return [(name, _whole(values)) for name, values in self._values]
+        """Names and arrays of the data, in the order of this epoch."""
+        return self._ordered(self._values)
 
     @data.setter
     def data(self, value: Any) -> None:
-        self._values = _numbers(value)
+        self._values = self._in_first_order(value)
 
     @property
     def label(self) -> list[tuple[str, NDArray]]:
-        """Names and arrays of the labels."""
-        return [(name, _whole(values)) for name, values in self._labels]
+        """Names and arrays of the labels, in the order of this epoch."""
+        return self._ordered(self._labels)
 
     @label.setter
     def label(self, value: Any) -> None:
-        self._labels = _numbers(value)
+        self._labels = self._in_first_order(value)
+
+    def _ordered(self, arrays: list[tuple[str, Any]]) -> list[tuple[str, NDArray]]:
+        if not self.shuffle:
+            return [(name, _whole(values)) for name, values in arrays]
+        return [(name, _picked(values, self._order, self._axis)) for name, values in arrays]
+
+    def _in_first_order(self, given: Any) -> list[tuple[str, Any]]:
+        arrays = _numbers(given)
+        if self.shuffle:
+            back = np.argsort(self._order)
+            return [
+                (name, values[back] if self._axis == 0 else values.take(back, self._axis)) for name, values in arrays
+            ]
+        return arrays
 
     @overrulable
     def data_list(self) -> list[NDArray]:
@@ -342,15 +317,6 @@ class NDArrayIter(DataIter):
     def num_source(self) -> int:
         """How many arrays there are."""
         return len(self._values) + len(self._labels)
-
-    @property
-    def cursor(self) -> int:
-        """The first row of the current batch; ``-batch_size`` before the first one."""
-        return self._cursor - self.batch_size
-
-    @cursor.setter
-    def cursor(self, row: int) -> None:
-        self._cursor = max(row + self.batch_size, 0)
 
     @overrulable
     def provide_data(self) -> list[DataDesc]:
@@ -365,43 +331,42 @@ class NDArrayIter(DataIter):
     def _start(self) -> None:
         if self.shuffle:
             np.random.shuffle(self.idx)
-        self._cursor = 0
+            self._order = self._order[self.idx]
+        self.cursor = -self.batch_size
 
     def hard_reset(self) -> None:
         """Begins again, and forgets rows that an epoch left over."""
-        self._left_over = self.idx[:0]
         self._start()
 
     def reset(self) -> None:
-        """Begins again."""
-        if self.last_batch_handle == "roll_over":
-            self._keep_rest()
+        """Begins again. With ``roll_over``, the rows of a short batch at the end come first, unless
+        the end was not reached, or this is a second reset.
+        """
+        met_short = self.num_data - self.batch_size < self.cursor < self.num_data
         self._start()
-
-    def _keep_rest(self) -> None:
-        rest = self.idx[self._cursor :]
-        if len(rest) < self.batch_size and len(self._left_over) == 0:
-            self._left_over = rest.copy()
+        if self.last_batch_handle == "roll_over" and met_short:
+            self._left_over = self._short
+            self.cursor -= len(self._left_over)
 
     def iter_next(self) -> bool:
         """Goes to the next batch; whether there is one."""
-        head, self._left_over = self._left_over, self.idx[:0]
-        end = self._cursor + self.batch_size - len(head)
-        rows = np.concatenate([head, self.idx[self._cursor : end]])
+        self.cursor += self.batch_size
+        if self.cursor >= self.num_data:
+            return False
+        head = self._left_over if self.cursor < 0 else self.idx[:0]
+        rows = np.concatenate([head, self._order[max(self.cursor, 0) : self.cursor + self.batch_size]])
         missing = self.batch_size - len(rows)
-        if len(rows) == 0 or (missing and self.last_batch_handle == "discard"):
+        if missing and self.last_batch_handle != "pad":
+            self._short = rows
             return False
-        if missing and self.last_batch_handle == "roll_over":
-            return False
-        self._cursor = end
-        self._pad = missing if self.last_batch_handle == "pad" else len(head)
+        self._pad = missing or len(head)
         if missing:
-            rows = np.concatenate([rows, np.resize(self.idx, missing)])
+            rows = np.concatenate([rows, np.resize(self._order, missing)])
         self._rows = rows
         return True
 
     def _arrays(self, arrays: list[tuple[str, np.ndarray[Any, Any]]]) -> list[NDArray]:
-        return [_picked(values, self._rows) for _, values in arrays]
+        return [_picked(values, self._rows, self._axis) for _, values in arrays]
 
     def getdata(self) -> list[NDArray]:
         """Data of the current batch."""
