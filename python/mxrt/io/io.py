@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from .. import _mxrt
+from .._log import info
 from .._overrulable import overrulable
 from ..base import MXNetValueError, dtype_class, warn
-from ..ndarray import NDArray
+from ..ndarray import NDArray, array  # noqa: F401 (a name of MXNet's module)
 from ._csr_rows import CsrRows
 from ._named_arrays import (  # noqa: F401 (names of MXNet's module)
     _batch_axis,
@@ -387,6 +388,8 @@ class MXDataIter(DataIter):
     Its subclasses, such as ``CSVIter``, are made of what the Rust side knows of their parameters.
     """
 
+    # Whether labels are sparse, as those of LibSVMIter are that a file of their own has.
+    _csr_labels = False
     #: What a program can do about labels that float32 has not.
     _advice_on_labels = "An NDArrayIter over an mx.nd.array of dtype='int32' or 'float64' keeps them"
 
@@ -463,7 +466,8 @@ class MXDataIter(DataIter):
 
     def getlabel(self) -> NDArray:
         """Labels of the current batch."""
-        return self._current()[1]
+        label = self._current()[1]
+        return label.tostype("csr") if self._csr_labels else label
 
     def getpad(self) -> int:
         """How many samples of the current batch only fill it up."""
@@ -473,8 +477,15 @@ class MXDataIter(DataIter):
         """Numbers of the samples of the current batch, as a numpy array of uint64."""
         return self._current()[3]
 
+    def debug_skip_load(self) -> None:
+        """Makes ``next`` return the first batch over and over, without an end: for measuring what
+        reading costs.
+        """
+        self._debug_skip_load = True
+        info("Set debug_skip_load to be true, will simply return first batch")
+
     def next(self) -> DataBatch:
         """The next batch; StopIteration at the end."""
-        if self.iter_next():
+        if (self._debug_skip_load and self._batch is not None) or self.iter_next():
             return DataBatch([self.getdata()], [self.getlabel()], self.getpad(), self.getindex())
         raise StopIteration
