@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from .._extents import extents
 from .._locks import fork_safe_lock
 from .._np_mode import is_np_shape
 from .._overrulable import overrulable
@@ -119,7 +120,7 @@ class Parameter:
         self._dtype = dtype
         self._stype = stype
         self._grad_stype = grad_stype
-        self._shape: tuple[int, ...] | None = (shape,) if isinstance(shape, int) else shape and tuple(shape)
+        self._shape: tuple[int, ...] | None = None if shape is None else extents(shape)
         self._allow_deferred_init = allow_deferred_init
         self._arrays: dict[Context, NDArray] = {}
         # Initializer and contexts of a value that waits for the shape.

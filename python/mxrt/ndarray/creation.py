@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import _mxrt
+from .._extents import extents
 from ..base import MXNetShapeError, MXNetTypeError, MXNetValueError, dtype_name, is_number
 from ..context import Context, cpu
 from .ndarray import NDArray, _device, _empty, array
@@ -208,8 +209,8 @@ def concatenate(arrays: list[NDArray], axis: int = 0, always_copy: bool = True) 
 def moveaxis(tensor: NDArray, source: Any, destination: Any) -> NDArray:
     """Moves axes to other positions. The other axes keep their order."""
     _check_array(tensor, "moveaxis", "tensor")
-    sources = [source] if isinstance(source, int) else list(source)
-    targets = [destination] if isinstance(destination, int) else list(destination)
+    sources = list(extents(source))
+    targets = list(extents(destination))
     if len(sources) != len(targets):
         raise ValueError("`source` and `destination` arguments must have the same number of elements")
     places = np.moveaxis(np.broadcast_to(np.int8(0), tuple(range(1, tensor.ndim + 1))), sources, targets).shape

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .._extents import extents
 from .._functions import module_functions as _module_functions
 from ..base import dtype_name, is_number
 from ._make import make as _make
@@ -39,7 +40,7 @@ __getattr__, __dir__ = _module_functions(globals(), "random", _make)
 def _sample(kind: str, parameters: dict[str, Any], shape: Any, dtype: Any, kwargs: dict[str, Any]) -> Symbol:
     attrs: dict[str, Any] = {} if dtype is None else {"dtype": dtype_name(dtype)}
     if shape is not None:
-        attrs["shape"] = (shape,) if isinstance(shape, int) else tuple(shape)
+        attrs["shape"] = extents(shape)
     name = kwargs.pop("name", None)
     values = list(parameters.values())
     if all(isinstance(v, Symbol) for v in values):
@@ -107,7 +108,7 @@ def multinomial(data: Symbol, shape: Any = None, get_prob: bool = True, dtype: A
     """
     attrs: dict[str, Any] = {"get_prob": get_prob, "dtype": dtype_name(dtype)}
     if shape is not None:
-        attrs["shape"] = (shape,) if isinstance(shape, int) else tuple(shape)
+        attrs["shape"] = extents(shape)
     name = kwargs.pop("name", None)
     return apply("_sample_multinomial", "_sample_multinomial", [data], {**attrs, **kwargs}, name)
 
