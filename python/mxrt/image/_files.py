@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import _mxrt
+from .._np_mode import made_here
 from ..base import MXNetTypeError, MXNetValueError
 from ..ndarray import NDArray
 
@@ -39,7 +40,7 @@ def imdecode(buf: Any, flag: int = 1, to_rgb: bool | int = True, out: NDArray | 
     channels = "grey" if flag == 0 else "rgb" if to_rgb else "bgr"
     decoded: NDArray = _mxrt.decode_image(bytes(buf), channels)
     if out is None:
-        return decoded
+        return made_here(decoded)
     decoded.copyto(out)
     return out
 

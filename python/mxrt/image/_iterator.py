@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from .._np_mode import made_here
 from ..base import MXNetDataError, MXNetError, numeric_types
 from ..io import DataBatch, DataIter
 from ..ndarray import NDArray, array, transpose
 from ._augmenters import Augmenter, CreateAugmenter
 from ._files import imdecode
+from ._sizes import like
 
 __all__ = ["ImageIter"]
 
@@ -189,7 +191,7 @@ class ImageIter(DataIter):
         # As in MXNet, images that fill up those of the last epoch count as padding, too.
         pad = self.batch_size - self._rolled_over if self._rolled_over else missing
         self._rolled_over = 0
-        return DataBatch([array(data)], [self._labels([label for _, label in samples])], pad=pad)
+        return DataBatch([made_here(array(data))], [made_here(self._labels([label for _, label in samples]))], pad=pad)
 
     def _labels(self, labels: list[Any]) -> NDArray:
         """The labels of a batch as one array."""
@@ -241,7 +243,7 @@ class ImageIter(DataIter):
 
     def postprocess_data(self, datum: Any) -> Any:
         """The image as (channels, height, width)."""
-        return transpose(datum, axes=(2, 0, 1))
+        return like(datum, transpose(datum, axes=(2, 0, 1)))
 
 
 def numbers(label: Any) -> Any:
@@ -266,7 +268,7 @@ def _listed(path: str | None, given: list[Any] | None, dtype: str) -> dict[Any, 
     found: dict[Any, tuple[NDArray, str]] = {}
     for number, row in enumerate(given, 1):
         label = row[:-1] if len(row) > 2 else [row[0]] if isinstance(row[0], numeric_types) else row[0]
-        found[str(number)] = array(label, dtype=dtype), row[-1]
+        found[str(number)] = made_here(array(label, dtype=dtype)), row[-1]
     return found
 
 
@@ -280,7 +282,7 @@ def _read_list(path: str, dtype: str) -> dict[Any, tuple[NDArray, str]]:
             continue
         try:
             key, *labels, name = fields
-            found[int(key)] = array([float(label) for label in labels], dtype=dtype), name
+            found[int(key)] = made_here(array([float(label) for label in labels], dtype=dtype)), name
         except ValueError:
             raise MXNetDataError(
                 f"{path}, line {number}: found {line!r}, expected an index, labels and a file name, divided by tabs"
