@@ -105,7 +105,7 @@ def test_batches_and_embeddings(mx: Any, tmp_path: Path) -> None:
 
 
 class Modes:
-    """What a worker sees of the numpy interface."""
+    """A data set of the switches of the numpy interface, as a worker sees them."""
 
     def __init__(self, mx: Any) -> None:
         self._mx = mx

@@ -177,7 +177,9 @@ class _Make:
 
 
 class _MakeInWorker:
-    """Makes a batch in a worker, under the numpy interface that was on where its loader was made."""
+    """Makes a batch in a worker, under the numpy interface that was on where its loader was
+    made.
+    """
 
     def __init__(self, make: _Make, np_shape: bool, np_array: bool) -> None:
         self._make = make
