@@ -177,13 +177,17 @@ class ImageIter(DataIter):
             raise
         missing = self.batch_size - len(samples)
         if missing:
-            self._ended = True
-            if not samples or self.last_batch_handle == "discard":
+            if self.last_batch_handle == "discard":
+                self._ended = True
+                raise StopIteration
+            # As in MXNet, the next call begins again without `reset`, unless it was filled up.
+            self._start_over()
+            if not samples:
                 raise StopIteration
             if self.last_batch_handle == "roll_over":
                 self._left_over, self._rolled_over = samples, len(samples)
                 raise StopIteration
-            self._start_over()
+            self._ended = True
             self._fill(samples)
             while len(samples) < self.batch_size:  # fewer images than a batch has
                 samples.append(samples[len(samples) % max(1, self.batch_size - missing)])
