@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import _mxrt
 from .._extents import extents
+from .._np_mode import is_np_shape
 from ..base import MXNetShapeError, MXNetTypeError, MXNetValueError, dtype_name, is_number
 from ..context import Context, cpu
 from .ndarray import NDArray, _device, _empty, array
@@ -41,7 +42,7 @@ def _extents(shape: Any, empty_allowed: bool, op: str) -> tuple[int, ...]:
         raise MXNetTypeError(f"{op}: a shape is an integer or a tuple of integers, got {shape!r}", op=op) from None
     if any(n < 0 for n in extents):
         raise MXNetShapeError(f"{op}: the shape {extents} has a negative extent", op=op)
-    if not empty_allowed and (not extents or 0 in extents):
+    if not (empty_allowed or is_np_shape()) and (not extents or 0 in extents):
         what = "an extent of 0, which stands for one" if extents else "no axes, which stands for a shape"
         shape = tuple(int(n) for n in extents)
         raise MXNetShapeError(
