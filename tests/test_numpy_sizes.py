@@ -1,4 +1,4 @@
-"""Shapes and axes that are numbers of NumPy, as programs compute them. They mean what those of
+"""Random arrays and others whose shapes and axes are numbers of NumPy. They mean what those of
 Python mean, as in MXNet 1.9.1.
 """
 
@@ -42,6 +42,13 @@ def test_symbols_take_shapes_of_numpy(mx: Any) -> None:
     assert mx.sym.random.uniform(shape=FOUR).infer_shape()[1] == [(4,)]
     assert mx.sym.random.multinomial(mx.sym.var("p", shape=(3,)), FOUR).infer_shape()[1][0] == (4,)
     assert (mx.sym.var("x", shape=FOUR) + 1).infer_shape()[1] == [(4,)]
+
+
+def test_parameters_of_distributions_are_all_symbols_or_all_numbers(mx: Any) -> None:
+    with pytest.raises(AssertionError, match="must all have the same type, but got both"):
+        mx.sym.random.normal(mx.sym.var("a"), 2)
+    with pytest.raises(ValueError, match="must be either Symbols or numbers, but got <class 'str'>"):
+        mx.sym.random.normal("a", 2)
 
 
 def test_parameters_take_shapes_of_numpy(mx: Any) -> None:

@@ -86,8 +86,11 @@ def test_files_that_are_damaged_are_errors(mx, tmp_path: Path) -> None:
         mx.image.imdecode(b"something else")
     with pytest.raises(mx.MXNetError, match=r"neither JPEG nor PNG\. It is HTML"):
         mx.image.imdecode(b"<!DOCTYPE html><html>404</html>")
-    with pytest.raises(TypeError, match="bytes"):
-        mx.image.imdecode("x.png")
+    for other in ("x.png", None, [1, 2]):
+        with pytest.raises(
+            ValueError, match=f"buf is of type {type(other).__name__}; expected the content of the file"
+        ):
+            mx.image.imdecode(other)
     path = tmp_path / "broken.jpg"
     path.write_bytes(content("jpeg_420")[:300])
     with pytest.raises(mx.base.MXNetDataError, match=r"broken.jpg.*truncated"):

@@ -33,8 +33,11 @@ def imdecode(buf: Any, flag: int = 1, to_rgb: bool | int = True, out: NDArray | 
         if buf.dtype != np.uint8:
             raise MXNetTypeError(f"imdecode: Input needs to be uint8 buffer, got {buf.dtype}")
         buf = buf.tobytes()
-    elif isinstance(buf, str):
-        raise MXNetTypeError("imdecode: buf is a string; give the content of the file as bytes, or use imread")
+    elif not isinstance(buf, (bytes, bytearray, memoryview)):
+        raise MXNetValueError(
+            f"imdecode: buf is of type {type(buf).__name__}; expected the content of the file, as bytes or an array of "
+            "uint8. imread takes the name of a file"
+        )
     if flag < 0:
         raise MXNetValueError(f"imdecode: flag is {flag}; expected 0 for grey or 1 for colour")
     channels = "grey" if flag == 0 else "rgb" if to_rgb else "bgr"

@@ -45,8 +45,12 @@ def _sample(kind: str, parameters: dict[str, Any], shape: Any, dtype: Any, kwarg
     values = list(parameters.values())
     if all(isinstance(v, Symbol) for v in values):
         return apply(f"_sample_{kind}", f"_sample_{kind}", values, {**attrs, **kwargs}, name)
-    if not all(is_number(v) for v in values):
-        raise ValueError("Distribution parameters must all be Symbols, or all be numbers.")
+    for value in values:
+        if not isinstance(value, Symbol) and not is_number(value):
+            raise ValueError(f"Distribution parameters must be either Symbols or numbers, but got {type(value)}.")
+    if any(isinstance(v, Symbol) for v in values):
+        types = " and ".join(str(type(v)) for v in values)
+        raise AssertionError(f"Distribution parameters must all have the same type, but got both {types}.")
     return apply(f"_random_{kind}", f"_random_{kind}", [], {**parameters, **attrs, **kwargs}, name)
 
 
