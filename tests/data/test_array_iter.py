@@ -124,3 +124,32 @@ def test_a_resized_iterator_keeps_the_key_of_the_default_bucket(mx) -> None:
     assert not hasattr(mx.io.ResizeIter(iterator, 3), "default_bucket_key")
     iterator.default_bucket_key = 7
     assert mx.io.ResizeIter(iterator, 3).default_bucket_key == 7
+
+
+def test_a_subclass_may_move_the_cursor_itself(mx) -> None:
+    class TwoBatches(mx.io.NDArrayIter):
+        def iter_next(self) -> bool:
+            self.cursor += self.batch_size
+            return self.cursor < 8
+
+    iterator = TwoBatches(ROWS, LABELS, 4)
+    assert labels(iterator) == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    iterator.cursor = 7
+    assert iterator.getlabel()[0].asnumpy().tolist() == [7, 8, 9, 0] and iterator.getpad() == 1
+    iterator.cursor = 10
+    with pytest.raises(AssertionError, match=r"DataIter needs reset\."):
+        iterator.getdata()
+    iterator.reset()
+    with pytest.raises(mx.MXNetError, match=r"there is no current batch; call next\(\) first"):
+        iterator.getdata()
+
+
+def test_the_constructor_resets(mx) -> None:
+    class Counted(mx.io.NDArrayIter):
+        resets = 0
+
+        def reset(self) -> None:
+            super().reset()
+            self.resets += 1
+
+    assert Counted(ROWS, LABELS, 4).resets == 1

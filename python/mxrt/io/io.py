@@ -260,14 +260,13 @@ class NDArrayIter(DataIter):
         self.idx: np.ndarray[Any, Any] = np.arange(self.num_data)
         # The rows in the order of this epoch: as in MXNet, each one shuffles the order of the last.
         self._order = self.idx.copy()
-        # Rows of the current batch; those of the short batch at the end; those before this epoch.
-        self._rows = self._short = self._left_over = self.idx[:0]
+        # Rows of the short batch at the end; those that the last epoch left.
+        self._short = self._left_over = self.idx[:0]
         #: The first row of the current batch; ``-batch_size`` before the first one.
         self.cursor: int = -batch_size
         self._cache_data: Any = None
         self._cache_label: Any = None
-        self._pad = 0
-        self._start()
+        self.reset()
 
     def _descriptions(self, arrays: list[tuple[str, np.ndarray[Any, Any]]]) -> list[DataDesc]:
         return [
@@ -354,20 +353,31 @@ class NDArrayIter(DataIter):
         self.cursor += self.batch_size
         if self.cursor >= self.num_data:
             return False
+        if self.last_batch_handle == "pad" or 0 <= self.cursor <= self.num_data - self.batch_size:
+            return True
+        rows = self._rows()
+        if len(rows) == self.batch_size:
+            return True
+        self._short = rows
+        return False
+
+    def _rows(self) -> np.ndarray[Any, Any]:
+        """The rows of the batch at the cursor, which programs may move."""
+        if self.cursor <= -self.batch_size:
+            raise MXNetValueError("NDArrayIter: there is no current batch; call next() first")
+        if self.cursor >= self.num_data:
+            raise AssertionError("DataIter needs reset.")
         head = self._left_over if self.cursor < 0 else self.idx[:0]
-        rows = np.concatenate([head, self._order[max(self.cursor, 0) : self.cursor + self.batch_size]])
+        order = self._order[: self.num_data]
+        rows = np.concatenate([head, order[max(self.cursor, 0) : self.cursor + self.batch_size]])
         missing = self.batch_size - len(rows)
-        if missing and self.last_batch_handle != "pad":
-            self._short = rows
-            return False
-        self._pad = missing or len(head)
-        if missing:
-            rows = np.concatenate([rows, np.resize(self._order, missing)])
-        self._rows = rows
-        return True
+        if missing > 0 and self.last_batch_handle == "pad":
+            return np.concatenate([rows, np.resize(order, missing)])
+        return rows
 
     def _arrays(self, arrays: list[tuple[str, np.ndarray[Any, Any]]]) -> list[NDArray]:
-        return [_picked(values, self._rows, self._axis) for _, values in arrays]
+        rows = self._rows()
+        return [_picked(values, rows, self._axis) for _, values in arrays]
 
     def getdata(self) -> list[NDArray]:
         """Data of the current batch."""
@@ -379,7 +389,9 @@ class NDArrayIter(DataIter):
 
     def getpad(self) -> int:
         """How many samples of the current batch only fill it up."""
-        return self._pad
+        if self.last_batch_handle == "pad":
+            return max(self.cursor + self.batch_size - self.num_data, 0)
+        return max(-self.cursor, 0) if -self.batch_size < self.cursor and self.last_batch_handle == "roll_over" else 0
 
 
 class MXDataIter(DataIter):
