@@ -186,3 +186,27 @@ def test_arrays_that_mxnet_saved_with_npx_save_are_loaded(mx: Any, tmp_path: Pat
         mx.nd.load(str(FOLDER / "arrays"))
     with mx.util.np_shape():
         assert mx.nd.load(str(FOLDER / "arrays"))["scalar"].shape == ()
+
+
+def test_constants_of_blocks_are_arrays_of_np(mx: Any) -> None:
+    class Shifted(mx.gluon.HybridBlock):
+        def __init__(self) -> None:
+            super().__init__()
+            with self.name_scope():
+                self.shift = self.params.get_constant("shift", mx.np.array([1.0, 2.0]))
+
+        def hybrid_forward(self, F: Any, x: Any, shift: Any) -> Any:
+            return x + shift
+
+    block = Shifted()
+    block.initialize()
+    assert type(block.shift.data()) is mx.np.ndarray
+    for _ in range(2):
+        assert block(mx.np.ones((2,))).asnumpy().tolist() == [2, 3]
+        block.hybridize()
+    scalar = mx.gluon.Constant("scalar", mx.np.array(3.0))
+    scalar.initialize()
+    assert scalar.data().shape == () and scalar.data().item() == 3
+    whole = mx.gluon.Constant("whole", onp.array([1, 2]))
+    whole.initialize()
+    assert whole.data().dtype == onp.int64 and whole.data().asnumpy().tolist() == [1, 2]

@@ -115,6 +115,13 @@ def test_operators_of_nd_make_scalars_and_empty_arrays_with_the_switch_alone(mx:
     with mx.util.np_shape():
         assert mx.nd._internal._zeros(shape=()).shape == ()
         assert mx.nd._internal._ones(shape=(0, 3)).shape == (0, 3)
+        for shape in ((), (0,), (0, 3)):
+            made = [mx.nd.zeros(shape), mx.nd.ones(shape), mx.nd.full(shape, 2), mx.nd.zeros(shape, dtype="int8")]
+            assert [array.shape for array in made] == [shape] * 4
+        assert mx.nd.full((), 2).asscalar() == 2
+        assert mx.nd.zeros((0, 3), stype="csr").shape == (0, 3)
+    with pytest.raises(mx.base.MXNetError, match="not known"):
+        mx.nd.zeros((0, 3))
 
 
 def test_unknown_shapes_are_shown_as_minus_one_or_none(mx: Any) -> None:

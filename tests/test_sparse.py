@@ -459,6 +459,8 @@ def test_rows_of_a_power_law_store_twice_as_many_values_as_those_before(mx) -> N
         mx.test_utils.rand_sparse_ndarray((5, 16), "csr", density=0.1, distribution="powerlaw")
     with pytest.raises(AssertionError, match="powerlaw"):
         mx.test_utils.rand_sparse_ndarray((5, 16), "row_sparse", density=0.5, distribution="powerlaw")
+    with pytest.raises(AssertionError, match="unknown storage type 'dense'; expected csr or row_sparse"):
+        mx.test_utils.rand_sparse_ndarray((5, 16), "dense")
 
 
 def test_rows_to_store_may_be_none_or_fractions(mx) -> None:

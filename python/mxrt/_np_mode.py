@@ -17,6 +17,7 @@ __all__ = [
     "ShapeScope",
     "is_np_array",
     "is_np_shape",
+    "made_here",
     "reset_np",
     "set_np",
     "set_np_shape",
@@ -26,6 +27,7 @@ __all__ = [
 ]
 
 _Target = TypeVar("_Target")
+_Array = TypeVar("_Array", bound=Any)
 
 
 class _Arrays(threading.local):
@@ -45,6 +47,14 @@ def is_np_shape() -> bool:
 def is_np_array() -> bool:
     """Whether gluon makes arrays of ``mx.np`` in this thread."""
     return _arrays.active
+
+
+def made_here(array: _Array) -> _Array:
+    """An array of the class that gluon and ``mx.image`` make: one of ``mx.np`` under the numpy
+    interface.
+    """
+    made: _Array = array.as_np_ndarray() if is_np_array() else array
+    return made
 
 
 def set_np_shape(active: Any) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 
 from . import _mxrt
 from ._locks import fork_safe_lock
-from .base import MXNetDataError, MXNetKeyError, MXNetValueError, as_float32
+from .base import MXNetDataError, MXNetFileNotFoundError, MXNetKeyError, MXNetValueError, as_float32
 
 __all__ = ["IRHeader", "MXIndexedRecordIO", "MXRecordIO", "pack", "pack_img", "unpack", "unpack_img"]
 
@@ -177,7 +177,8 @@ class MXIndexedRecordIO(MXRecordIO):
         try:
             text = _mxrt.read_file(self.idx_path).decode()
         except (MXNetDataError, UnicodeDecodeError) as error:
-            raise MXNetDataError(
+            kind = MXNetFileNotFoundError if isinstance(error, FileNotFoundError) else MXNetDataError
+            raise kind(
                 f"the index of '{self.uri}' cannot be read: {error}. It has a line, key and position, for each record"
             ) from error
         for number, line in enumerate(text.splitlines(), 1):

@@ -311,6 +311,8 @@ def test_embeddings_come_from_local_files(mx, tmp_path: Path, monkeypatch: pytes
     path = tmp_path / "more"
     path.write_text("dog,7,8,9\ncow,1,1,1\n")
     words = text.vocab.Vocabulary(Counter(["dog", "cow", "cow"]))
+    assert text.vocab.Vocabulary(letters := Counter("aab"), most_freq_count=1).idx_to_token == ["<unk>", "a"]
+    assert text.vocab.Vocabulary(letters, most_freq_count=-1).idx_to_token == ["<unk>", "a", "b"]
     custom = text.embedding.CustomEmbedding(str(path), ",", vocabulary=words)
     both = text.embedding.CompositeEmbedding(words, [glove, custom])
     assert both.idx_to_token == ["<unk>", "cow", "dog"]

@@ -86,8 +86,11 @@ def test_files_that_are_damaged_are_errors(mx, tmp_path: Path) -> None:
         mx.image.imdecode(b"something else")
     with pytest.raises(mx.MXNetError, match=r"neither JPEG nor PNG\. It is HTML"):
         mx.image.imdecode(b"<!DOCTYPE html><html>404</html>")
-    with pytest.raises(TypeError, match="bytes"):
-        mx.image.imdecode("x.png")
+    for other in ("x.png", None, [1, 2]):
+        with pytest.raises(
+            ValueError, match=f"buf is of type {type(other).__name__}; expected the content of the file"
+        ):
+            mx.image.imdecode(other)
     path = tmp_path / "broken.jpg"
     path.write_bytes(content("jpeg_420")[:300])
     with pytest.raises(mx.base.MXNetDataError, match=r"broken.jpg.*truncated"):
@@ -400,3 +403,22 @@ def test_a_broken_image_is_named_and_the_others_are_read(mx, folder: Path) -> No
     assert next(iterator).label[0].asnumpy().tolist() == [4, 6]
     iterator.reset()
     assert next(iterator).label[0].asnumpy().tolist() == [0, 1]
+
+
+def test_an_image_iterator_begins_again_without_reset(mx, tmp_path: Path) -> None:
+    # As in MXNet: unless its last batch was filled up, or left out.
+    (tmp_path / "0.png").write_bytes(content(LOSSLESS[0]))
+    images = [[float(label), "0.png"] for label in range(6)]
+
+    def passes(count: int, handle: str) -> list:
+        iterator = mx.image.ImageIter(
+            count, (3, 4, 4), imglist=images, path_root=str(tmp_path), last_batch_handle=handle
+        )
+        return [[batch.label[0].asnumpy().tolist() for batch in iterator] for _ in range(3)]
+
+    halves, four = [[0, 1, 2], [3, 4, 5]], [0, 1, 2, 3]
+    assert passes(3, "pad") == passes(3, "roll_over") == [halves, halves, halves]
+    assert passes(3, "discard") == [halves, [], []]
+    assert passes(4, "pad") == [[four, [4, 5, 0, 1]], [], []]
+    assert passes(4, "discard") == [[four], [], []]
+    assert passes(4, "roll_over") == [[four], [[4, 5, 0, 1], [2, 3, 4, 5]], [four]]

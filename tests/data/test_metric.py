@@ -117,3 +117,35 @@ def test_text_of_a_metric_shows_plain_numbers(mx) -> None:
     metric = mx.metric.np(lambda label, pred: np.float64(0.5), name="half")
     metric.update([mx.nd.zeros(1)], [mx.nd.zeros(1)])
     assert str(metric) == "EvalMetric: {'half': 0.5}"
+
+
+def test_f1_shows_what_it_counted(mx) -> None:
+    labels, scores = mx.nd.array([0, 1, 1, 0, 1]), [[0.6, 0.4], [0.3, 0.7], [0.8, 0.2], [0.55, 0.45], [0.1, 0.9]]
+    metric = mx.metric.F1(average="micro")
+    metric.update([labels], [mx.nd.array(scores)])
+    counts = metric.metrics
+    assert (counts.precision, counts.recall, counts.fscore) == (1, pytest.approx(2 / 3), pytest.approx(0.8))
+    assert (counts.true_positives, counts.false_negatives, counts.true_negatives, counts.total_examples) == (2, 1, 2, 5)
+    metric.reset_local()
+    assert (counts.recall, counts.total_examples, counts.global_total_examples) == (0, 0, 5)
+    assert counts.global_recall == pytest.approx(2 / 3)
+    metric.reset()
+    assert counts.global_total_examples == 0
+    mean = mx.metric.F1()
+    mean.update([labels], [mx.nd.array(scores)])
+    assert (mean.metrics.fscore, mean.metrics.total_examples) == (0, 0)  # as in MXNet, of no batch
+
+
+def test_a_metric_of_a_program_counts_binary_decisions(mx) -> None:
+    class Recall(mx.metric.F1):
+        def update(self, labels, preds):
+            for label, pred in zip(labels, preds, strict=True):
+                self.metrics.update_binary_stats(label, pred)
+            self.sum_metric, self.num_inst = self.metrics.recall, 1
+
+    metric = Recall(name="recall")
+    metric.update([mx.nd.array([1, 1])], [mx.nd.array([[0.9, 0.1], [0.2, 0.8]])])
+    assert metric.get() == ("recall", 0.5)
+    counts = mx.metric._BinaryClassificationMetrics()
+    counts.update_binary_stats(mx.nd.array([1, 0]), mx.nd.array([[0.1, 0.9], [0.2, 0.8]]))
+    assert (counts.false_positives, counts.matthewscc(), counts.matthewscc(use_global=True)) == (1, 0, 0)

@@ -302,6 +302,29 @@ def test_rows_that_are_not_libsvm_are_named(mx, tmp_path: Path, line: str, words
     assert [batch.label[0].asscalar() for batch in skipping] == [1, 2, 4]
 
 
+def test_labels_of_a_file_of_their_own_are_sparse(mx, tmp_path: Path) -> None:
+    data, label = tmp_path / "rows.svm", tmp_path / "labels.svm"
+    data.write_text("0 0:1\n1 1:1\n")
+    label.write_text("0 0:1.5 2:2\n0 1:1\n")
+    paths = {"data_libsvm": str(data), "label_libsvm": str(label)}
+    [batch] = mx.io.LibSVMIter(**paths, data_shape=(2,), label_shape=(3,), batch_size=2)
+    assert batch.label[0].stype == "csr" and batch.label[0].asnumpy().tolist() == [[1.5, 0, 2], [0, 1, 0]]
+    [batch] = mx.io.LibSVMIter(**paths, data_shape=(2,), label_shape=(3,), batch_size=2, dense=True)
+    assert batch.label[0].stype == "default"
+    [batch] = mx.io.LibSVMIter(str(data), (2,), batch_size=2)
+    assert batch.label[0].stype == "default"
+
+
+def test_debug_skip_load_repeats_the_first_batch(mx, tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("1\n2\n3\n")
+    iterator = mx.io.CSVIter(data_csv=str(path), data_shape=(1,), batch_size=1)
+    iterator.debug_skip_load()
+    assert [next(iterator).data[0].asscalar() for _ in range(5)] == [1] * 5
+    iterator.reset()
+    assert next(iterator).data[0].asscalar() == 1
+
+
 def test_parts_of_lines_are_all_lines(mx, tmp_path: Path) -> None:
     for end in ("\n", "\r\n", "\r"):
         paths = [tmp_path / "a.csv", tmp_path / "b.csv"]

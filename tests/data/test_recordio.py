@@ -238,6 +238,11 @@ def test_files_over_four_gigabytes(mx, tmp_path: Path) -> None:
     assert reader.read_idx(1) == b"first" and reader.tell() == far + len(record)
 
 
+def test_a_missing_index_is_a_missing_file(mx, indexed, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"the index of '.*' cannot be read: Open .*none\.idx"):
+        mx.recordio.MXIndexedRecordIO(str(tmp_path / "none.idx"), indexed[1], "r")
+
+
 def test_a_program_may_end_without_closing(mx, tmp_path: Path) -> None:
     code = """
         import sys

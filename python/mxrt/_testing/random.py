@@ -113,6 +113,8 @@ def rand_sparse_ndarray(
     `distribution` is "uniform" or, for csr, "powerlaw": each row stores twice as many values as the
     row before it. Columns always rise within a row, whatever `shuffle_csr_indices` says.
     """
+    if stype not in ("csr", "row_sparse"):
+        raise AssertionError(f"unknown storage type {stype!r}; expected csr or row_sparse")
     if distribution not in (None, "uniform") and (distribution != "powerlaw" or stype != "csr"):
         raise AssertionError(f"Distribution {distribution} not supported for {stype}")
     part = np.random.rand() if density is None else density

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .._np_mode import is_np_array
+from .._np_mode import is_np_array, made_here
 from ..ndarray import NDArray
 from ..symbol import Symbol
 
@@ -28,14 +28,6 @@ def converted(value: Any, to_np: bool) -> Any:
         parts = [converted(part, to_np) for part in value]
         return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
     return value
-
-
-def made_here(array: NDArray) -> NDArray:
-    """An array of the class that gluon makes: one of ``mx.np`` under the numpy interface."""
-    if not is_np_array():
-        return array
-    made: NDArray = array.as_np_ndarray()
-    return made
 
 
 def as_made_here(value: Any) -> Any:

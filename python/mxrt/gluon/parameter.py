@@ -8,8 +8,9 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from .._extents import extents
 from .._locks import fork_safe_lock
-from .._np_mode import is_np_shape
+from .._np_mode import is_np_array, is_np_shape
 from .._overrulable import overrulable
 from ..base import MXNetError, MXNetValueError, dtype_name, no_training, warn
 from ..context import Context, contexts_of, cpu, current_context
@@ -119,7 +120,7 @@ class Parameter:
         self._dtype = dtype
         self._stype = stype
         self._grad_stype = grad_stype
-        self._shape: tuple[int, ...] | None = (shape,) if isinstance(shape, int) else shape and tuple(shape)
+        self._shape: tuple[int, ...] | None = None if shape is None else extents(shape)
         self._allow_deferred_init = allow_deferred_init
         self._arrays: dict[Context, NDArray] = {}
         # Initializer and contexts of a value that waits for the shape.
@@ -523,6 +524,14 @@ def _fill(name: str, value: NDArray, init: Any, default_init: Any) -> None:
         chosen(InitDesc(name), value)
 
 
+def _array_here(value: Any) -> NDArray:
+    if not is_np_array():
+        return array(value)
+    from ..numpy import array as np_array
+
+    return np_array(value)
+
+
 class _ConstantValue(Initializer):
     """The initializer of a Constant."""
 
@@ -536,7 +545,7 @@ class _ConstantValue(Initializer):
         return f"Constant_{self._name}"
 
     def _init_weight(self, name: str, arr: NDArray) -> None:
-        self._value.copyto(arr)
+        self._value.as_nd_ndarray().copyto(arr.as_nd_ndarray())
 
 
 class Constant(Parameter):
@@ -549,7 +558,7 @@ class Constant(Parameter):
     """
 
     def __init__(self, name: str, value: Any) -> None:
-        held = value if isinstance(value, NDArray) else array(value)
+        held: Any = value if isinstance(value, NDArray) else _array_here(value)
         self.value = held
         self._grad_req = "null"
         super().__init__(name, "null", held.shape, held.dtype, init=_ConstantValue(name, held))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._extents import extents
 from ..base import MXNetError, MXNetValueError, dtype_name
 from ..context import Context, contexts_of
 from ..ndarray import NDArray, load_frombuffer
@@ -267,7 +268,7 @@ def _agree(parameter: Parameter, key: str, wanted: Any) -> None:
         setattr(parameter, key, wanted)
         return
     if key == "shape" and wanted is not None:
-        wanted = (wanted,) if isinstance(wanted, int) else tuple(wanted)
+        wanted = extents(wanted)
         if len(wanted) == len(existing) and all(
             a == b or a <= 0 or b <= 0 for a, b in zip(wanted, existing, strict=True)
         ):

@@ -21,6 +21,8 @@ from ._sizes import (
     center_crop,
     color_normalize,
     imresize,
+    like,
+    pixels,
     random_crop,
     random_size_crop,
     resize_short,
@@ -205,10 +207,10 @@ class ContrastJitterAug(Augmenter):
 
     def __call__(self, src: NDArray) -> NDArray:
         alpha = 1.0 + random.uniform(-self.contrast, self.contrast)
-        grey = src * self.coef
+        grey = pixels(src) * self.coef
         mean = (3.0 * (1.0 - alpha) / grey.size) * nd_sum(grey)
         src *= alpha
-        src += mean
+        src += like(src, mean)
         return src
 
 
@@ -224,9 +226,9 @@ class SaturationJitterAug(Augmenter):
 
     def __call__(self, src: NDArray) -> NDArray:
         alpha = 1.0 + random.uniform(-self.saturation, self.saturation)
-        grey = nd_sum(src * self.coef, axis=2, keepdims=True) * (1.0 - alpha)
+        grey = nd_sum(pixels(src) * self.coef, axis=2, keepdims=True) * (1.0 - alpha)
         src *= alpha
-        src += grey
+        src += like(src, grey)
         return src
 
 
@@ -243,7 +245,7 @@ class HueJitterAug(Augmenter):
         angle = random.uniform(-self.hue, self.hue) * np.pi
         cos, sin = np.cos(angle), np.sin(angle)
         turn = np.array([[1.0, 0.0, 0.0], [0.0, cos, -sin], [0.0, sin, cos]])
-        turned: NDArray = dot(src, array((self.ityiq @ turn @ self.tyiq).T))
+        turned: NDArray = like(src, dot(src, array((self.ityiq @ turn @ self.tyiq).T)))
         return turned
 
 
@@ -272,7 +274,7 @@ class LightingAug(Augmenter):
 
     def __call__(self, src: NDArray) -> NDArray:
         alpha = np.random.normal(0, self.alphastd, size=(3,))
-        src += array(np.dot(self.eigvec * alpha, self.eigval))
+        src += like(src, array(np.dot(self.eigvec * alpha, self.eigval)))
         return src
 
 
@@ -297,7 +299,7 @@ class RandomGrayAug(Augmenter):
         self.mat: NDArray = array([[0.21] * 3, [0.72] * 3, [0.07] * 3])
 
     def __call__(self, src: NDArray) -> NDArray:
-        return dot(src, self.mat) if random.random() < self.p else src
+        return like(src, dot(src, self.mat)) if random.random() < self.p else src
 
 
 class HorizontalFlipAug(Augmenter):
@@ -308,7 +310,7 @@ class HorizontalFlipAug(Augmenter):
         self.p = p
 
     def __call__(self, src: NDArray) -> NDArray:
-        return flip(src, axis=1) if random.random() < self.p else src
+        return like(src, flip(src, axis=1)) if random.random() < self.p else src
 
 
 class CastAug(Augmenter):

@@ -28,7 +28,7 @@ from ._augmenters import (
     color_augmenters,
     shuffled,
 )
-from ._sizes import copyMakeBorder, fixed_crop
+from ._sizes import copyMakeBorder, fixed_crop, like
 
 __all__ = [
     "CreateDetAugmenter",
@@ -114,7 +114,7 @@ class DetHorizontalFlipAug(DetAugmenter):
             return src, label
         mirrored = label.copy()
         mirrored[:, 1], mirrored[:, 3] = 1.0 - label[:, 3], 1.0 - label[:, 1]
-        return flip(src, axis=1), mirrored
+        return like(src, flip(src, axis=1)), mirrored
 
 
 class _Windows:
@@ -316,7 +316,7 @@ class DetRandomPadAug(DetAugmenter):
             moved[:, (2, 4)] = (label[:, (2, 4)] * height + top) / high
             colour = self.pad_val if isinstance(self.pad_val, (list, tuple)) else (self.pad_val,) * channels
             below, right = high - top - height, wide - left - width
-            return copyMakeBorder(src, top, below, left, right, values=colour), moved
+            return like(src, copyMakeBorder(src, top, below, left, right, values=colour)), moved
         return src, label
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import _mxrt
+from .._np_mode import made_here
 from ..base import MXNetTypeError, MXNetValueError
 from ..ndarray import NDArray
 
@@ -32,14 +33,17 @@ def imdecode(buf: Any, flag: int = 1, to_rgb: bool | int = True, out: NDArray | 
         if buf.dtype != np.uint8:
             raise MXNetTypeError(f"imdecode: Input needs to be uint8 buffer, got {buf.dtype}")
         buf = buf.tobytes()
-    elif isinstance(buf, str):
-        raise MXNetTypeError("imdecode: buf is a string; give the content of the file as bytes, or use imread")
+    elif not isinstance(buf, (bytes, bytearray, memoryview)):
+        raise MXNetValueError(
+            f"imdecode: buf is of type {type(buf).__name__}; expected the content of the file, as bytes or an array of "
+            "uint8. imread takes the name of a file"
+        )
     if flag < 0:
         raise MXNetValueError(f"imdecode: flag is {flag}; expected 0 for grey or 1 for colour")
     channels = "grey" if flag == 0 else "rgb" if to_rgb else "bgr"
     decoded: NDArray = _mxrt.decode_image(bytes(buf), channels)
     if out is None:
-        return decoded
+        return made_here(decoded)
     decoded.copyto(out)
     return out
 

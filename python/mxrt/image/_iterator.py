@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from .._np_mode import made_here
 from ..base import MXNetDataError, MXNetError, numeric_types
 from ..io import DataBatch, DataIter
 from ..ndarray import NDArray, array, transpose
 from ._augmenters import Augmenter, CreateAugmenter
 from ._files import imdecode
+from ._sizes import like
 
 __all__ = ["ImageIter"]
 
@@ -175,13 +177,17 @@ class ImageIter(DataIter):
             raise
         missing = self.batch_size - len(samples)
         if missing:
-            self._ended = True
-            if not samples or self.last_batch_handle == "discard":
+            if self.last_batch_handle == "discard":
+                self._ended = True
+                raise StopIteration
+            # As in MXNet, the next call begins again without `reset`, unless it was filled up.
+            self._start_over()
+            if not samples:
                 raise StopIteration
             if self.last_batch_handle == "roll_over":
                 self._left_over, self._rolled_over = samples, len(samples)
                 raise StopIteration
-            self._start_over()
+            self._ended = True
             self._fill(samples)
             while len(samples) < self.batch_size:  # fewer images than a batch has
                 samples.append(samples[len(samples) % max(1, self.batch_size - missing)])
@@ -189,7 +195,7 @@ class ImageIter(DataIter):
         # As in MXNet, images that fill up those of the last epoch count as padding, too.
         pad = self.batch_size - self._rolled_over if self._rolled_over else missing
         self._rolled_over = 0
-        return DataBatch([array(data)], [self._labels([label for _, label in samples])], pad=pad)
+        return DataBatch([made_here(array(data))], [made_here(self._labels([label for _, label in samples]))], pad=pad)
 
     def _labels(self, labels: list[Any]) -> NDArray:
         """The labels of a batch as one array."""
@@ -241,7 +247,7 @@ class ImageIter(DataIter):
 
     def postprocess_data(self, datum: Any) -> Any:
         """The image as (channels, height, width)."""
-        return transpose(datum, axes=(2, 0, 1))
+        return like(datum, transpose(datum, axes=(2, 0, 1)))
 
 
 def numbers(label: Any) -> Any:
@@ -266,7 +272,7 @@ def _listed(path: str | None, given: list[Any] | None, dtype: str) -> dict[Any, 
     found: dict[Any, tuple[NDArray, str]] = {}
     for number, row in enumerate(given, 1):
         label = row[:-1] if len(row) > 2 else [row[0]] if isinstance(row[0], numeric_types) else row[0]
-        found[str(number)] = array(label, dtype=dtype), row[-1]
+        found[str(number)] = made_here(array(label, dtype=dtype)), row[-1]
     return found
 
 
@@ -280,7 +286,7 @@ def _read_list(path: str, dtype: str) -> dict[Any, tuple[NDArray, str]]:
             continue
         try:
             key, *labels, name = fields
-            found[int(key)] = array([float(label) for label in labels], dtype=dtype), name
+            found[int(key)] = made_here(array([float(label) for label in labels], dtype=dtype)), name
         except ValueError:
             raise MXNetDataError(
                 f"{path}, line {number}: found {line!r}, expected an index, labels and a file name, divided by tabs"

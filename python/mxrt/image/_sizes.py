@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._np_mode import made_here
 from ..base import MXNetDeprecationWarning, warn
 from ..ndarray import NDArray, _internal
 
@@ -34,7 +35,7 @@ def imresize(src: NDArray, w: int, h: int, interp: int = 1, out: NDArray | None 
     of 8 pixels.
     """
     made: NDArray = _internal._cvimresize(src, w, h, interp, out=out)
-    return made
+    return made_here(made) if out is None else made
 
 
 def copyMakeBorder(
@@ -157,7 +158,19 @@ def color_normalize(src: NDArray, mean: Any, std: Any = None) -> NDArray:
     In place.
     """
     if mean is not None:
-        src -= mean
+        src -= like(src, mean)
     if std is not None:
-        src /= std
+        src /= like(src, std)
     return src
+
+
+def pixels(image: Any) -> Any:
+    """An image as an array of ``mx.nd``, which shares the elements of one of ``mx.np``."""
+    return image.as_nd_ndarray() if isinstance(image, NDArray) else image
+
+
+def like(image: Any, value: Any) -> Any:
+    """An array of the class of an image; what is no array stays."""
+    if not (isinstance(image, NDArray) and isinstance(value, NDArray)):
+        return value
+    return value.as_nd_ndarray() if pixels(image) is image else value.as_np_ndarray()

@@ -98,6 +98,7 @@ def _class(name: str, doc: str, parameters: list[tuple[str, str, str | None, str
         reader = name
         if name in _SMALL and not set(given) <= set(order):
             reader, given["dtype"] = "ImageRecordIter", _SMALL[name]
+        self._csr_labels = given.get("label_libsvm", "NULL") != "NULL" and not given.get("dense")
         MXDataIter.__init__(self, reader, given, *names)
 
     shown = []

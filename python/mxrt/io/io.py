@@ -10,11 +10,22 @@ from typing import Any
 import numpy as np
 
 from .. import _mxrt
+from .._log import info
 from .._overrulable import overrulable
-from ..base import MXNetValueError, as_float32, dtype_class, warn
-from ..ndarray import NDArray, array
-from ..ndarray.ndarray import is_sparse
+from ..base import MXNetValueError, dtype_class, warn
+from ..ndarray import NDArray, array  # noqa: F401 (a name of MXNet's module)
 from ._csr_rows import CsrRows
+from ._named_arrays import (  # noqa: F401 (names of MXNet's module)
+    _batch_axis,
+    _getdata_by_idx,
+    _has_instance,
+    _init_data,
+    _named,
+    _numbers,
+    _picked,
+    _resized,
+    _whole,
+)
 
 
 def __getattr__(name: str) -> Any:
@@ -180,6 +191,9 @@ class ResizeIter(_BatchHolder):
         self.cur: int = 0
         self.provide_data: Any | None = getattr(data_iter, "provide_data", None)
         self.provide_label: Any | None = getattr(data_iter, "provide_label", None)
+        # A `BucketingModule` asks for it.
+        if hasattr(data_iter, "default_bucket_key"):
+            self.default_bucket_key = data_iter.default_bucket_key
 
     def reset(self) -> None:
         """Begins again."""
@@ -200,69 +214,12 @@ class ResizeIter(_BatchHolder):
         return True
 
 
-def _named(data: Any, default: str) -> list[tuple[str, Any]]:
-    """Inputs as (name, numpy array or rows of a csr matrix), in the order of their names."""
-    if data is None:
-        return []
-    if isinstance(data, (np.ndarray, NDArray)) or is_sparse(data):
-        data = [data]
-    if isinstance(data, (list, tuple)):
-        data = {default: data[0]} if len(data) == 1 else {f"_{i}_{default}": one for i, one in enumerate(data)}
-    if not isinstance(data, dict):
-        raise TypeError("Input must be NDArray, numpy.ndarray, h5py.Dataset a list of them or dict with them as values")
-    found: list[tuple[str, Any]] = []
-    for name, value in sorted(data.items()):
-        if is_sparse(value) or getattr(value, "stype", "default") == "csr":
-            found.append((name, CsrRows(value)))
-            continue
-        if isinstance(value, NDArray):
-            found.append((name, value.asnumpy()))
-            continue
-        try:
-            found.append((name, as_float32(value, f"NDArrayIter: '{name}'")))
-        except (TypeError, ValueError):
-            raise TypeError(f"Invalid type '{type(value)}' for {name}, should be NDArray, numpy.ndarray") from None
-    return found
-
-
-def _init_data(data: Any, allow_empty: bool, default_name: str) -> list[tuple[str, NDArray]]:
-    """Inputs as names and arrays, in the order of names; programs that define iterators call it."""
-    if data is None and not allow_empty:
-        raise AssertionError("there is no data")
-    return [(name, _whole(values)) for name, values in _named(data, default_name)]
-
-
-def _picked(values: Any, rows: np.ndarray[Any, Any]) -> NDArray:
-    """An array of some of the rows."""
-    picked = values[rows]
-    return picked if isinstance(picked, NDArray) else array(picked, dtype=values.dtype)
-
-
-def _whole(values: Any) -> NDArray:
-    return _picked(values, np.arange(len(values))) if isinstance(values, CsrRows) else array(values, dtype=values.dtype)
-
-
-def _numbers(data: Any) -> list[tuple[str, np.ndarray[Any, Any]]]:
-    """Named arrays as names and arrays of numpy."""
-    return _named(dict(data), "data") if data else []
-
-
-def _has_instance(data: list[tuple[str, Any]], dtype: Any) -> bool:
-    """Whether one of the named arrays is an instance of a class."""
-    return any(isinstance(values, dtype) for _, values in data)
-
-
-def _getdata_by_idx(data: list[tuple[str, NDArray]], idx: Any) -> list[tuple[str, NDArray]]:
-    """The rows with these numbers, of each of the named arrays."""
-    rows = [(name, CsrRows(v) if v.stype == "csr" else v.asnumpy()) for name, v in data]
-    return [(name, _picked(values, np.atleast_1d(idx))) for name, values in rows]
-
-
 class NDArrayIter(DataIter):
     """Batches of rows of arrays.
 
     The last batch, when it is short, is filled up from the beginning (``pad``), left out
-    (``discard``), or its rows begin the next epoch (``roll_over``).
+    (``discard``), or its rows begin the next epoch (``roll_over``). The axis of samples is that of
+    ``N`` in `layout`.
     """
 
     def __init__(
@@ -277,6 +234,8 @@ class NDArrayIter(DataIter):
         layout: str = "NCHW",
     ) -> None:
         super().__init__(batch_size)
+        if isinstance(batch_size, np.integer):
+            self.batch_size = batch_size = int(batch_size)
         if batch_size < 1:
             raise MXNetValueError(f"NDArrayIter: batch_size must be a positive number, not {batch_size}")
         if last_batch_handle not in ("pad", "discard", "roll_over"):
@@ -289,27 +248,29 @@ class NDArrayIter(DataIter):
             raise MXNetValueError("NDArrayIter: there is no data")
         if last_batch_handle != "discard" and any(isinstance(v, CsrRows) for _, v in [*self._values, *self._labels]):
             raise NotImplementedError("NDArrayIter takes csr matrices with last_batch_handle='discard' only")
-        counts = {name: len(values) for name, values in [*self._values, *self._labels]}
+        self.layout = layout
+        self._axis = _batch_axis(layout, [*self._values, *self._labels])
+        counts = {name: values.shape[self._axis] for name, values in [*self._values, *self._labels]}
         if len(set(counts.values())) != 1:
             shown = ", ".join(f"{name}: {count}" for name, count in counts.items())
             raise MXNetValueError(f"NDArrayIter: all arrays must have the same number of rows, got {shown}")
-        self.num_data: int = len(self._values[0][1])
+        self.num_data: int = counts[self._values[0][0]]
         self.last_batch_handle = last_batch_handle
         self.shuffle = shuffle
-        self.layout = layout
         self.idx: np.ndarray[Any, Any] = np.arange(self.num_data)
-        # Rows of the current batch; those that an earlier epoch left come first.
-        self._rows = self.idx[:0]
-        self._left_over = self.idx[:0]
-        self._cursor = 0
+        # The rows in the order of this epoch: as in MXNet, each one shuffles the order of the last.
+        self._order = self.idx.copy()
+        # Rows of the short batch at the end; those that the last epoch left.
+        self._short = self._left_over = self.idx[:0]
+        #: The first row of the current batch; ``-batch_size`` before the first one.
+        self.cursor: int = -batch_size
         self._cache_data: Any = None
         self._cache_label: Any = None
-        self._pad = 0
-        self._start()
+        self.reset()
 
     def _descriptions(self, arrays: list[tuple[str, np.ndarray[Any, Any]]]) -> list[DataDesc]:
         return [
-            DataDesc(name, (self.batch_size, *values.shape[1:]), values.dtype.type, self.layout)
+            DataDesc(name, _resized(values.shape, self._axis, self.batch_size), values.dtype.type, self.layout)
             for name, values in arrays
         ]
 
@@ -317,21 +278,35 @@ class NDArrayIter(DataIter):
 
     @property
     def data(self) -> list[tuple[str, NDArray]]:
-        """Names and arrays of the data."""
-        return [(name, _whole(values)) for name, values in self._values]
+        """Names and arrays of the data, in the order of this epoch."""
+        return self._ordered(self._values)
 
     @data.setter
     def data(self, value: Any) -> None:
-        self._values = _numbers(value)
+        self._values = self._in_first_order(value)
 
     @property
     def label(self) -> list[tuple[str, NDArray]]:
-        """Names and arrays of the labels."""
-        return [(name, _whole(values)) for name, values in self._labels]
+        """Names and arrays of the labels, in the order of this epoch."""
+        return self._ordered(self._labels)
 
     @label.setter
     def label(self, value: Any) -> None:
-        self._labels = _numbers(value)
+        self._labels = self._in_first_order(value)
+
+    def _ordered(self, arrays: list[tuple[str, Any]]) -> list[tuple[str, NDArray]]:
+        if not self.shuffle:
+            return [(name, _whole(values)) for name, values in arrays]
+        return [(name, _picked(values, self._order, self._axis)) for name, values in arrays]
+
+    def _in_first_order(self, given: Any) -> list[tuple[str, Any]]:
+        arrays = _numbers(given)
+        if self.shuffle:
+            back = np.argsort(self._order)
+            return [
+                (name, values[back] if self._axis == 0 else values.take(back, self._axis)) for name, values in arrays
+            ]
+        return arrays
 
     @overrulable
     def data_list(self) -> list[NDArray]:
@@ -342,15 +317,6 @@ class NDArrayIter(DataIter):
     def num_source(self) -> int:
         """How many arrays there are."""
         return len(self._values) + len(self._labels)
-
-    @property
-    def cursor(self) -> int:
-        """The first row of the current batch; ``-batch_size`` before the first one."""
-        return self._cursor - self.batch_size
-
-    @cursor.setter
-    def cursor(self, row: int) -> None:
-        self._cursor = max(row + self.batch_size, 0)
 
     @overrulable
     def provide_data(self) -> list[DataDesc]:
@@ -365,43 +331,53 @@ class NDArrayIter(DataIter):
     def _start(self) -> None:
         if self.shuffle:
             np.random.shuffle(self.idx)
-        self._cursor = 0
+            self._order = self._order[self.idx]
+        self.cursor = -self.batch_size
 
     def hard_reset(self) -> None:
         """Begins again, and forgets rows that an epoch left over."""
-        self._left_over = self.idx[:0]
         self._start()
 
     def reset(self) -> None:
-        """Begins again."""
-        if self.last_batch_handle == "roll_over":
-            self._keep_rest()
+        """Begins again. With ``roll_over``, the rows of a short batch at the end come first, unless
+        the end was not reached, or this is a second reset.
+        """
+        met_short = self.num_data - self.batch_size < self.cursor < self.num_data
         self._start()
-
-    def _keep_rest(self) -> None:
-        rest = self.idx[self._cursor :]
-        if len(rest) < self.batch_size and len(self._left_over) == 0:
-            self._left_over = rest.copy()
+        if self.last_batch_handle == "roll_over" and met_short:
+            self._left_over = self._short
+            self.cursor -= len(self._left_over)
 
     def iter_next(self) -> bool:
         """Goes to the next batch; whether there is one."""
-        head, self._left_over = self._left_over, self.idx[:0]
-        end = self._cursor + self.batch_size - len(head)
-        rows = np.concatenate([head, self.idx[self._cursor : end]])
+        self.cursor += self.batch_size
+        if self.cursor >= self.num_data:
+            return False
+        if self.last_batch_handle == "pad" or 0 <= self.cursor <= self.num_data - self.batch_size:
+            return True
+        rows = self._rows()
+        if len(rows) == self.batch_size:
+            return True
+        self._short = rows
+        return False
+
+    def _rows(self) -> np.ndarray[Any, Any]:
+        """The rows of the batch at the cursor, which programs may move."""
+        if self.cursor <= -self.batch_size:
+            raise MXNetValueError("NDArrayIter: there is no current batch; call next() first")
+        if self.cursor >= self.num_data:
+            raise AssertionError("DataIter needs reset.")
+        head = self._left_over if self.cursor < 0 else self.idx[:0]
+        order = self._order[: self.num_data]
+        rows = np.concatenate([head, order[max(self.cursor, 0) : self.cursor + self.batch_size]])
         missing = self.batch_size - len(rows)
-        if len(rows) == 0 or (missing and self.last_batch_handle == "discard"):
-            return False
-        if missing and self.last_batch_handle == "roll_over":
-            return False
-        self._cursor = end
-        self._pad = missing if self.last_batch_handle == "pad" else len(head)
-        if missing:
-            rows = np.concatenate([rows, np.resize(self.idx, missing)])
-        self._rows = rows
-        return True
+        if missing > 0 and self.last_batch_handle == "pad":
+            return np.concatenate([rows, np.resize(order, missing)])
+        return rows
 
     def _arrays(self, arrays: list[tuple[str, np.ndarray[Any, Any]]]) -> list[NDArray]:
-        return [_picked(values, self._rows) for _, values in arrays]
+        rows = self._rows()
+        return [_picked(values, rows, self._axis) for _, values in arrays]
 
     def getdata(self) -> list[NDArray]:
         """Data of the current batch."""
@@ -413,7 +389,9 @@ class NDArrayIter(DataIter):
 
     def getpad(self) -> int:
         """How many samples of the current batch only fill it up."""
-        return self._pad
+        if self.last_batch_handle == "pad":
+            return max(self.cursor + self.batch_size - self.num_data, 0)
+        return max(-self.cursor, 0) if -self.batch_size < self.cursor and self.last_batch_handle == "roll_over" else 0
 
 
 class MXDataIter(DataIter):
@@ -422,6 +400,8 @@ class MXDataIter(DataIter):
     Its subclasses, such as ``CSVIter``, are made of what the Rust side knows of their parameters.
     """
 
+    # Whether labels are sparse, as those of LibSVMIter are that a file of their own has.
+    _csr_labels = False
     #: What a program can do about labels that float32 has not.
     _advice_on_labels = "An NDArrayIter over an mx.nd.array of dtype='int32' or 'float64' keeps them"
 
@@ -498,7 +478,8 @@ class MXDataIter(DataIter):
 
     def getlabel(self) -> NDArray:
         """Labels of the current batch."""
-        return self._current()[1]
+        label = self._current()[1]
+        return label.tostype("csr") if self._csr_labels else label
 
     def getpad(self) -> int:
         """How many samples of the current batch only fill it up."""
@@ -508,8 +489,15 @@ class MXDataIter(DataIter):
         """Numbers of the samples of the current batch, as a numpy array of uint64."""
         return self._current()[3]
 
+    def debug_skip_load(self) -> None:
+        """Makes ``next`` return the first batch over and over, without an end: for measuring what
+        reading costs.
+        """
+        self._debug_skip_load = True
+        info("Set debug_skip_load to be true, will simply return first batch")
+
     def next(self) -> DataBatch:
         """The next batch; StopIteration at the end."""
-        if self.iter_next():
+        if (self._debug_skip_load and self._batch is not None) or self.iter_next():
             return DataBatch([self.getdata()], [self.getlabel()], self.getpad(), self.getindex())
         raise StopIteration

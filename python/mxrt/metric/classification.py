@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy
 
-from .base import Array, EvalMetric, Plain, alias, check_label_shapes, pairs, register
+from .base import Array, EvalMetric, Plain, alias, check_label_shapes, pairs, register, values
 
 __all__ = ["F1", "MCC", "PCC", "Accuracy", "TopKAccuracy"]
 
@@ -92,10 +93,18 @@ class _Counts:
         return int(self.cells.sum())
 
     @property
+    def precision(self) -> float:
+        right, wrong, _, _ = map(float, self.cells)
+        return right / (right + wrong) if right + wrong else 0.0
+
+    @property
+    def recall(self) -> float:
+        right, _, missed, _ = map(float, self.cells)
+        return right / (right + missed) if right + missed else 0.0
+
+    @property
     def f1(self) -> float:
-        right, wrong, missed, _ = map(float, self.cells)
-        precision = right / (right + wrong) if right + wrong else 0.0
-        recall = right / (right + missed) if right + missed else 0.0
+        precision, recall = self.precision, self.recall
         return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
 
     @property
@@ -105,6 +114,70 @@ class _Counts:
         return (right * rejected - wrong * missed) / math.sqrt(math.prod(n for n in sums if n))
 
 
+class _Statistic:
+    """A property of counts: since ``local_reset_stats``, or since ``reset_stats`` where its name
+    begins with ``global_``.
+    """
+
+    def __init__(self, read: Callable[[_Counts], Any]) -> None:
+        self._read = read
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._counts = "everything" if name.startswith("global_") else "recent"
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        return self._read(getattr(instance, self._counts))
+
+
+class _BinaryClassificationMetrics:
+    """Counts of binary decisions under MXNet's names, for programs that show precision and recall
+    next to F1, or define metrics with them.
+    """
+
+    def __init__(self) -> None:
+        self.reset_stats()
+
+    def update_binary_stats(self, label: Any, pred: Any) -> None:
+        """Counts labels of shape (n,) against scores of shape (n, 2)."""
+        batch = _Counts()
+        batch.add(values(label), values(pred))
+        self.add(batch)
+
+    def add(self, batch: _Counts) -> None:
+        """Adds the counts of a batch."""
+        self.recent.cells += batch.cells
+        self.everything.cells += batch.cells
+
+    def reset_stats(self) -> None:
+        """Begins again."""
+        self.recent, self.everything = _Counts(), _Counts()
+
+    def local_reset_stats(self) -> None:
+        """Begins again, except for what begins with ``global_``."""
+        self.recent = _Counts()
+
+    true_positives = _Statistic(lambda counts: int(counts.cells[0]))
+    false_positives = _Statistic(lambda counts: int(counts.cells[1]))
+    false_negatives = _Statistic(lambda counts: int(counts.cells[2]))
+    true_negatives = _Statistic(lambda counts: int(counts.cells[3]))
+    total_examples = _Statistic(lambda counts: counts.total)
+    precision = _Statistic(lambda counts: counts.precision)
+    recall = _Statistic(lambda counts: counts.recall)
+    fscore = _Statistic(lambda counts: counts.f1)
+    global_true_positives = _Statistic(lambda counts: int(counts.cells[0]))
+    global_false_positives = _Statistic(lambda counts: int(counts.cells[1]))
+    global_false_negatives = _Statistic(lambda counts: int(counts.cells[2]))
+    global_true_negatives = _Statistic(lambda counts: int(counts.cells[3]))
+    global_total_examples = _Statistic(lambda counts: counts.total)
+    global_precision = _Statistic(lambda counts: counts.precision)
+    global_recall = _Statistic(lambda counts: counts.recall)
+    global_fscore = _Statistic(lambda counts: counts.f1)
+
+    def matthewscc(self, use_global: bool = False) -> float:
+        """Matthews' correlation."""
+        return (self.everything if use_global else self.recent).matthews
+
+
 class _Binary(EvalMetric):
     """A score of binary decisions: the mean over updates (``macro``) or that of all together
     (``micro``).
@@ -112,6 +185,7 @@ class _Binary(EvalMetric):
 
     def __init__(self, name: str, output_names: list[str] | None, label_names: list[str] | None, average: str) -> None:
         self.average = average
+        self._metrics = _BinaryClassificationMetrics()
         super().__init__(name, output_names, label_names, has_global_stats=True)
 
     def _score(self, counts: _Counts) -> float:
@@ -125,26 +199,28 @@ class _Binary(EvalMetric):
         if self.average == "macro":
             self._add(self._score(batch), 1)
             return
-        self._local.cells += batch.cells
-        self._global.cells += batch.cells
-        self.num_inst, self.global_num_inst = self._local.total, self._global.total
-        self.sum_metric = self._score(self._local) * self.num_inst
-        self.global_sum_metric = self._score(self._global) * self.global_num_inst
+        counts = self._metrics
+        counts.add(batch)
+        self.num_inst, self.global_num_inst = counts.recent.total, counts.everything.total
+        self.sum_metric = self._score(counts.recent) * self.num_inst
+        self.global_sum_metric = self._score(counts.everything) * self.global_num_inst
 
     def reset(self) -> None:
         """Begins again."""
         super().reset()
-        self._local, self._global = _Counts(), _Counts()
+        self._metrics.reset_stats()
 
     def reset_local(self) -> None:
         """Resets the metric, except for the totals that ``get_global`` returns."""
         super().reset_local()
-        self._local = _Counts()
+        self._metrics.local_reset_stats()
 
 
 @register
 class F1(_Binary):
-    """The F1 score, of two classes."""
+    """The F1 score, of two classes. With ``average="micro"``, `metrics` also has `precision`,
+    `recall` and the counts that they are made of.
+    """
 
     def __init__(
         self,
@@ -154,6 +230,7 @@ class F1(_Binary):
         average: str = "macro",
     ) -> None:
         super().__init__(name, output_names, label_names, average)
+        self.metrics = self._metrics
 
     def _score(self, counts: _Counts) -> float:
         return counts.f1

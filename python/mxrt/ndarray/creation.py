@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from .. import _mxrt
+from .._extents import extents
+from .._np_mode import is_np_shape
 from ..base import MXNetShapeError, MXNetTypeError, MXNetValueError, dtype_name, is_number
 from ..context import Context, cpu
 from .ndarray import NDArray, _device, _empty, array
@@ -40,7 +42,7 @@ def _extents(shape: Any, empty_allowed: bool, op: str) -> tuple[int, ...]:
         raise MXNetTypeError(f"{op}: a shape is an integer or a tuple of integers, got {shape!r}", op=op) from None
     if any(n < 0 for n in extents):
         raise MXNetShapeError(f"{op}: the shape {extents} has a negative extent", op=op)
-    if not empty_allowed and (not extents or 0 in extents):
+    if not (empty_allowed or is_np_shape()) and (not extents or 0 in extents):
         what = "an extent of 0, which stands for one" if extents else "no axes, which stands for a shape"
         shape = tuple(int(n) for n in extents)
         raise MXNetShapeError(
@@ -208,8 +210,8 @@ def concatenate(arrays: list[NDArray], axis: int = 0, always_copy: bool = True) 
 def moveaxis(tensor: NDArray, source: Any, destination: Any) -> NDArray:
     """Moves axes to other positions. The other axes keep their order."""
     _check_array(tensor, "moveaxis", "tensor")
-    sources = [source] if isinstance(source, int) else list(source)
-    targets = [destination] if isinstance(destination, int) else list(destination)
+    sources = list(extents(source))
+    targets = list(extents(destination))
     if len(sources) != len(targets):
         raise ValueError("`source` and `destination` arguments must have the same number of elements")
     places = np.moveaxis(np.broadcast_to(np.int8(0), tuple(range(1, tensor.ndim + 1))), sources, targets).shape

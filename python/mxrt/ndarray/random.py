@@ -1,10 +1,11 @@
-"""Random arrays: ``mx.nd.random``."""
+"""Random arrays: ``mx.nd.random``. As other operators, the functions take a name and ignore it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from .. import _mxrt
+from .._extents import extents
 from .._functions import module_functions as _module_functions
 from ..base import dtype_name, is_number
 from ..context import Context, current_context
@@ -38,10 +39,6 @@ __dir__: Callable[[], list[str]]
 __getattr__, __dir__ = _module_functions(globals(), "random", _make)
 
 
-def _extents(shape: Any) -> tuple[int, ...]:
-    return (shape,) if isinstance(shape, int) else tuple(shape)
-
-
 def _sample(
     kind: str, parameters: dict[str, Any], renamed: dict[str, str], shape: Any, dtype: Any, ctx: Any, out: Any
 ) -> Any:
@@ -54,7 +51,7 @@ def _sample(
     attrs: dict[str, Any] = {} if dtype is None else {"dtype": dtype_name(dtype)}
     if all(isinstance(v, NDArray) for v in values):
         if shape is not None:
-            attrs["shape"] = _extents(shape)
+            attrs["shape"] = extents(shape)
         return _mxrt.invoke(f"_sample_{kind}", tuple(values), attrs, out)
     for value in values:
         if not isinstance(value, NDArray) and not is_number(value):
@@ -64,19 +61,35 @@ def _sample(
         raise AssertionError(f"Distribution parameters must all have the same type, but got both {types}.")
     attrs.update({renamed.get(k, k): v for k, v in parameters.items()})
     if shape is not None:
-        attrs["shape"] = _extents(shape)
+        attrs["shape"] = extents(shape)
     elif out is None:
         attrs["shape"] = (1,)
     device = (current_context() if ctx is None else Context(ctx))._device
     return _mxrt.invoke(f"_random_{kind}", (), attrs, out, device)
 
 
-def uniform(low: Any = 0, high: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None) -> Any:
+def uniform(
+    low: Any = 0,
+    high: Any = 1,
+    shape: Any = None,
+    dtype: Any = None,
+    ctx: Any = None,
+    out: Any = None,
+    name: str | None = None,
+) -> Any:
     """Evenly distributed between `low` and `high`."""
     return _sample("uniform", {"low": low, "high": high}, {}, shape, dtype, ctx, out)
 
 
-def normal(loc: Any = 0, scale: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None) -> Any:
+def normal(
+    loc: Any = 0,
+    scale: Any = 1,
+    shape: Any = None,
+    dtype: Any = None,
+    ctx: Any = None,
+    out: Any = None,
+    name: str | None = None,
+) -> Any:
     """Normally distributed around `loc` with deviation `scale`."""
     return _sample("normal", {"loc": loc, "scale": scale}, {}, shape, dtype, ctx, out)
 
@@ -87,50 +100,83 @@ def randn(*shape: int, **kwargs: Any) -> Any:
     return normal(loc, scale, shape or (1,), **kwargs)
 
 
-def poisson(lam: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None) -> Any:
+def poisson(
+    lam: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None, name: str | None = None
+) -> Any:
     """Poisson distribution with mean `lam`."""
     return _sample("poisson", {"lam": lam}, {}, shape, dtype, ctx, out)
 
 
-def exponential(scale: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None) -> Any:
+def exponential(
+    scale: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None, name: str | None = None
+) -> Any:
     """Exponential distribution with mean `scale`."""
     return _sample("exponential", {"lam": 1.0 / scale}, {}, shape, dtype, ctx, out)
 
 
-def gamma(alpha: Any = 1, beta: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None) -> Any:
+def gamma(
+    alpha: Any = 1,
+    beta: Any = 1,
+    shape: Any = None,
+    dtype: Any = None,
+    ctx: Any = None,
+    out: Any = None,
+    name: str | None = None,
+) -> Any:
     """Gamma distribution with shape `alpha` and scale `beta`."""
     return _sample("gamma", {"alpha": alpha, "beta": beta}, {}, shape, dtype, ctx, out)
 
 
 def negative_binomial(
-    k: Any = 1, p: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None
+    k: Any = 1,
+    p: Any = 1,
+    shape: Any = None,
+    dtype: Any = None,
+    ctx: Any = None,
+    out: Any = None,
+    name: str | None = None,
 ) -> Any:
     """Failures before the `k`-th success with probability `p`."""
     return _sample("negative_binomial", {"k": k, "p": p}, {}, shape, dtype, ctx, out)
 
 
 def generalized_negative_binomial(
-    mu: Any = 1, alpha: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None
+    mu: Any = 1,
+    alpha: Any = 1,
+    shape: Any = None,
+    dtype: Any = None,
+    ctx: Any = None,
+    out: Any = None,
+    name: str | None = None,
 ) -> Any:
     """Negative binomial distribution by mean `mu` and dispersion `alpha`."""
     return _sample("generalized_negative_binomial", {"mu": mu, "alpha": alpha}, {}, shape, dtype, ctx, out)
 
 
-def randint(low: Any, high: Any, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None) -> Any:
+def randint(
+    low: Any, high: Any, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None, name: str | None = None
+) -> Any:
     """Whole numbers from `low` up to, but without, `high`."""
     if dtype is None and out is None:
         dtype = "int32"
     return _sample("randint", {"low": low, "high": high}, {}, shape, dtype, ctx, out)
 
 
-def multinomial(data: NDArray, shape: Any = None, get_prob: bool = False, out: Any = None, dtype: Any = "int32") -> Any:
+def multinomial(
+    data: NDArray,
+    shape: Any = None,
+    get_prob: bool = False,
+    out: Any = None,
+    dtype: Any = "int32",
+    name: str | None = None,
+) -> Any:
     """Draws of categories with the given probabilities."""
     attrs: dict[str, Any] = {"get_prob": get_prob, "dtype": dtype_name(dtype)}
     if shape is not None:
-        attrs["shape"] = _extents(shape)
+        attrs["shape"] = extents(shape)
     return _mxrt.invoke("_sample_multinomial", (data,), attrs, out)
 
 
-def shuffle(data: NDArray, out: Any = None) -> Any:
+def shuffle(data: NDArray, out: Any = None, name: str | None = None) -> Any:
     """Rows in random order."""
     return _mxrt.invoke("_shuffle", (data,), None, out)

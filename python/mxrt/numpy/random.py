@@ -7,6 +7,7 @@ from typing import Any
 import numpy as onp
 
 from .. import _mxrt
+from .._extents import extents
 from ..base import dtype_name
 from ._call import call, computed_in_python, create, is_tensor
 from ._rows import exp
@@ -45,9 +46,9 @@ def __getattr__(name: str) -> Any:
 
 
 def size_text(size: Any) -> Any:
-    if size is None or size == ():
+    if size is None or (isinstance(size, tuple) and not size):
         return "None"
-    return (int(size),) if isinstance(size, (int, onp.integer)) else tuple(size)
+    return extents(size)
 
 
 def draw(operator: str, parameters: dict[str, Any], size: Any, ctx: Any, out: Any, **more: Any) -> Any:
@@ -214,7 +215,7 @@ def normal_vectors_shape(mean: Any, cov: Any, size: Any) -> tuple[int, ...]:
     if cov[-1] != mean[-1]:
         raise ValueError(f"mean and cov must have same length: {tuple(mean[-1:])} and {tuple(cov[-2:])}")
     shape = onp.broadcast_shapes(tuple(mean), tuple(cov[:-1]))
-    return shape if size is None else ((size,) if isinstance(size, int) else tuple(size)) + shape
+    return shape if size is None else extents(size) + shape
 
 
 def shuffle(x: ndarray) -> None:

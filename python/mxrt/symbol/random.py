@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .._extents import extents
 from .._functions import module_functions as _module_functions
 from ..base import dtype_name, is_number
 from ._make import make as _make
@@ -40,13 +41,17 @@ __getattr__, __dir__ = _module_functions(globals(), "random", _make)
 def _sample(kind: str, parameters: dict[str, Any], shape: Any, dtype: Any, kwargs: dict[str, Any]) -> Symbol:
     attrs: dict[str, Any] = {} if dtype is None else {"dtype": dtype_name(dtype)}
     if shape is not None:
-        attrs["shape"] = (shape,) if isinstance(shape, int) else tuple(shape)
+        attrs["shape"] = extents(shape)
     name = kwargs.pop("name", None)
     values = list(parameters.values())
     if all(isinstance(v, Symbol) for v in values):
         return apply(f"_sample_{kind}", f"_sample_{kind}", values, {**attrs, **kwargs}, name)
-    if not all(is_number(v) for v in values):
-        raise ValueError("Distribution parameters must all be Symbols, or all be numbers.")
+    for value in values:
+        if not isinstance(value, Symbol) and not is_number(value):
+            raise ValueError(f"Distribution parameters must be either Symbols or numbers, but got {type(value)}.")
+    if any(isinstance(v, Symbol) for v in values):
+        types = " and ".join(str(type(v)) for v in values)
+        raise AssertionError(f"Distribution parameters must all have the same type, but got both {types}.")
     return apply(f"_random_{kind}", f"_random_{kind}", [], {**parameters, **attrs, **kwargs}, name)
 
 
@@ -108,7 +113,7 @@ def multinomial(data: Symbol, shape: Any = None, get_prob: bool = True, dtype: A
     """
     attrs: dict[str, Any] = {"get_prob": get_prob, "dtype": dtype_name(dtype)}
     if shape is not None:
-        attrs["shape"] = (shape,) if isinstance(shape, int) else tuple(shape)
+        attrs["shape"] = extents(shape)
     name = kwargs.pop("name", None)
     return apply("_sample_multinomial", "_sample_multinomial", [data], {**attrs, **kwargs}, name)
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import _mxrt, attribute
+from .._extents import extents
 from .._log import LOGGER
 from .._methods import OperatorMethods
 from .._np_mode import is_np_shape
@@ -447,7 +448,7 @@ def var(
         raise TypeError("Expect a string for variable `name`")
     attrs: dict[str, Any] = attribute.current().get(attr)
     if shape is not None:
-        attrs["__shape__"] = (shape,) if isinstance(shape, int) else tuple(shape)
+        attrs["__shape__"] = extents(shape)
     if lr_mult is not None:
         attrs["__lr_mult__"] = lr_mult
     if wd_mult is not None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from ... import ndarray as nd
 from ... import registry
+from ..._np_mode import made_here
 from ...base import MXNetDataError, data_dir, warn
 from ...ndarray import NDArray
 from ._constants import PRETRAINED_FILES
@@ -34,7 +35,7 @@ class _TokenEmbedding(Vocabulary):
     @property
     def idx_to_vec(self) -> NDArray | None:
         """The vectors in the order of the tokens' numbers: shape (tokens, ``vec_len``), float32."""
-        return self._idx_to_vec
+        return None if self._idx_to_vec is None else made_here(self._idx_to_vec)
 
     def _vectors(self) -> NDArray:
         if self._idx_to_vec is None:
@@ -117,7 +118,7 @@ class _TokenEmbedding(Vocabulary):
         found: NDArray = nd.Embedding(
             nd.array(places), vectors, input_dim=vectors.shape[0], output_dim=vectors.shape[1]
         )
-        return found if isinstance(tokens, list) else found[0]
+        return made_here(found if isinstance(tokens, list) else found[0])
 
     def _place(self, token: Any, lower_case_backup: bool) -> int:
         if token not in self._token_to_idx and lower_case_backup:

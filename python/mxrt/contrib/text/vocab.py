@@ -45,7 +45,7 @@ class Vocabulary:
         taken = set(self._idx_to_token)
         ordered = sorted(sorted(counter), key=lambda token: counter[token], reverse=True)
         found = [token for token in ordered if counter[token] >= least and token not in taken]
-        return found if most is None else found[:most]
+        return found if most is None or most < 0 else found[:most]
 
     def __len__(self) -> int:
         return len(self._idx_to_token)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._np_mode import made_here
 from ...context import Context
 from ...ndarray import NDArray, array, concat, stack
 
@@ -20,12 +21,12 @@ def default_batchify_fn(data: Sequence[Any]) -> Any:
     if isinstance(data[0], NDArray):
         if all(isinstance(sample, NDArray) and sample.stype == "csr" for sample in data):
             rows: NDArray = concat(*data, dim=0)
-            return rows
-        return stack(*data)
+            return made_here(rows)
+        return made_here(stack(*data))
     if isinstance(data[0], tuple):
         return [default_batchify_fn(column) for column in zip(*data, strict=True)]
     values = np.asarray(data)
-    return array(values, dtype=values.dtype)
+    return made_here(array(values, dtype=values.dtype))
 
 
 def _numpy(sample: Any, dtype: Any = None) -> np.ndarray[Any, Any]:

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..._locks import fork_safe_lock
+from ..._np_mode import ArrayScope, ShapeScope, is_np_array, is_np_shape
 from ..._threads import ThreadWorkers
 from ...base import MXNetDataError, MXNetError
 from ...context import cpu_pinned
@@ -90,6 +91,8 @@ class DataLoader:
         self._prefetch = max(0, 2 * self._num_workers if prefetch is None else int(prefetch))
         self._thread_pool = thread_pool
         self._timeout = timeout
+        # The numpy interface that workers use, as in MXNet; it belongs to a thread.
+        self._modes = (is_np_shape(), is_np_array())
         self._epochs = 0
         # Workers that no iterator uses now; they are made at the first iteration.
         self._idle: ProcessWorkers | None = None
@@ -119,14 +122,15 @@ class DataLoader:
         make = _Make(self._dataset, self._batchify_fn)
         if self._num_workers == 0:
             return _Epoch(self, _Inline(make), 0)
+        make_there = _MakeInWorker(make, *self._modes)
         if self._thread_pool:
-            return _Epoch(self, ThreadWorkers(self._num_workers, make), self._prefetch)
+            return _Epoch(self, ThreadWorkers(self._num_workers, make_there), self._prefetch)
         with _handing_over:
             self._epochs += 1
             seed = self._seed()
             workers, self._idle = self._idle, None
         if workers is None or workers.owner != os.getpid():
-            workers = ProcessWorkers(self._num_workers, make)
+            workers = ProcessWorkers(self._num_workers, make_there)
         workers.seed = seed
         return _Epoch(self, workers, self._prefetch)
 
@@ -170,6 +174,21 @@ class _Make:
 
     def __call__(self, positions: list[Any]) -> Any:
         return self._batchify_fn([self._dataset[position] for position in positions])
+
+
+class _MakeInWorker:
+    """Makes a batch in a worker, under the numpy interface that was on where its loader was
+    made.
+    """
+
+    def __init__(self, make: _Make, np_shape: bool, np_array: bool) -> None:
+        self._make = make
+        self._np_shape = np_shape
+        self._np_array = np_array
+
+    def __call__(self, positions: list[Any]) -> Any:
+        with ShapeScope(self._np_shape), ArrayScope(self._np_array):
+            return self._make(positions)
 
 
 class _Inline:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ...._np_mode import is_np_array, made_here
 from ....base import MXNetDataError, MXNetFileNotFoundError, data_dir, warn
 from ....ndarray import NDArray, array
 from ..dataset import Dataset, RecordFileDataset, _DownloadedDataset
@@ -33,6 +34,12 @@ def _missing(path: str, what: str) -> MXNetFileNotFoundError:
     return MXNetFileNotFoundError(
         f"there is no file '{os.path.abspath(path)}'. It should be {what}. mxrt downloads nothing: put the file there"
     )
+
+
+def _labels(values: np.ndarray[Any, Any]) -> Any:
+    """Labels as int32: an array of NumPy, under the numpy interface one of ``mx.np``."""
+    labels = values.astype(np.int32)
+    return made_here(array(labels, dtype=labels.dtype)) if is_np_array() else labels
 
 
 def read_idx(path: str, axes: int, what: str) -> np.ndarray[Any, Any]:
@@ -77,8 +84,8 @@ class MNIST(_DownloadedDataset):
                 f"{self._NAME} in '{self._root}': images have shape {images.shape}, expected ({len(labels)}, 28, 28) "
                 "for that many labels"
             )
-        self._data = array(images[..., None], dtype=np.uint8)
-        self._label = labels.astype(np.int32)
+        self._data = made_here(array(images[..., None], dtype=np.uint8))
+        self._label = _labels(labels)
 
     def _read(self, name: str, axes: int, what: str) -> np.ndarray[Any, Any]:
         """The array in an IDX file, which may be compressed."""
@@ -121,8 +128,8 @@ class CIFAR10(_DownloadedDataset):
         files = self._TRAIN if self._train else self._TEST
         samples = np.concatenate([self._samples(name) for name in files])
         images = samples[:, self._labels :].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
-        self._data = array(np.ascontiguousarray(images), dtype=np.uint8)
-        self._label = samples[:, self._label_at].astype(np.int32)
+        self._data = made_here(array(np.ascontiguousarray(images), dtype=np.uint8))
+        self._label = _labels(samples[:, self._label_at])
 
     def _samples(self, name: str) -> np.ndarray[Any, Any]:
         content, path = self._content(name)
