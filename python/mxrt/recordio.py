@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from . import _mxrt
+from ._imports import load
 from ._locks import fork_safe_lock
 from .base import MXNetDataError, MXNetKeyError, MXNetValueError, as_float32
 
@@ -287,6 +288,7 @@ def pack_img(header: Any, img: Any, quality: int = 95, img_fmt: str = ".jpg") ->
     quality : from 1 to 100 for ``.jpg``, the compression from 0 to 9 for ``.png``
     img_fmt : ``.jpg`` or ``.png``
     """
+    load("mxrt.image")
     from .image._files import encode
     from .ndarray import NDArray
 
@@ -300,6 +302,7 @@ def unpack_img(s: bytes, iscolor: int = -1) -> tuple[Any, np.ndarray[Any, Any]]:
     """The header and the image in a record: a numpy array of uint8, (height, width, 3) with blue
     first as in OpenCV, or with `iscolor` 0 (height, width).
     """
+    load("mxrt.image")
     from .image._files import imdecode
 
     header, content = unpack(s)

@@ -1,4 +1,4 @@
-"""What the interpreter's lock would hide: threads that run Python code of mxrt at the same moment.
+"""Threads that run Python code of mxrt at the same moment: the interpreter's lock would hide races.
 Blocks, modules and symbols have tests of their own in tests/gluon/test_blocks_at_once.py.
 """
 
@@ -9,7 +9,6 @@ import json
 import os
 import random
 import sys
-import sysconfig
 import threading
 import warnings
 from pathlib import Path
@@ -17,16 +16,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support import block_of, last_json, run_python, together
+from support import FREE_THREADED, block_of, last_json, run_python, together
 
 THREADS = 16
-FREE = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 
 
 # ---- the interpreter -----------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(not FREE, reason="this Python has the lock")
+@pytest.mark.skipif(not FREE_THREADED, reason="this Python has the lock")
 def test_importing_does_not_switch_the_lock_on() -> None:
     code = """
     import json, sys, warnings
@@ -55,12 +53,20 @@ def work(number):
         random.Random(number).shuffle(names)
         start.wait()
         seen = {name: getattr(mx, name) for name in names}
+        parts = [*mx.gluon._LAZY, "contrib.nn", "contrib.data", "contrib.rnn", "model_zoo.vision", "nn.conv_layers"]
+        random.Random(number).shuffle(parts)
+        for name in parts:
+            place = mx.gluon
+            for part in name.split("."):
+                place = getattr(place, part)
+            seen[name] = place
         operators = ["relu", "softmax", "Convolution", "concat", "broadcast_add"]
         random.Random(number).shuffle(operators)
         for name in operators:
             assert callable(getattr(mx.nd, name)) and callable(getattr(mx.sym, name))
         assert "box_nms" in mx.nd.contrib.__dict__
         assert mx.np.add(mx.np.ones(2), 1).asnumpy().tolist() == [2, 2]
+        assert mx.sym.np is not mx.nd.np and mx.nd.npx.relu is not None
         assert mx.init.create("xavier") is not mx.metric.create("acc")
         found.append(seen)
     except BaseException as error:
