@@ -14,6 +14,7 @@ import signal
 import struct
 import subprocess
 import sys
+import sysconfig
 import textwrap
 import threading
 from collections.abc import Callable
@@ -31,6 +32,8 @@ BUILD = ROOT / "build"
 WORK = BUILD / "tests" / os.environ.get("PYTEST_XDIST_WORKER", "main")
 
 DIGITS = MODELS / "digits_cnn"
+# Whether this Python has no global lock.
+FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 # Kinds of engine.
 ASYNC = ["ThreadedEngineAsync", "ThreadedEnginePerDeviceAsync"]
 KINDS = ["NaiveEngine", "ThreadedEngine", "ThreadedEnginePerDevice", *ASYNC]
@@ -62,7 +65,9 @@ def run_python(
             pytest.skip("needs the controls of simulated devices")
         code = re.sub(r"\bsim\((?=\w)", f"{DEVICE_KIND}(", code)
         code = code if GPUS > 1 else code.replace(f"{DEVICE_KIND}(1)", f"{DEVICE_KIND}(0)")
-    return run([sys.executable, "-X", "faulthandler", "-c", code, *map(str, args)], timeout, env)
+    # From Python 3.12 on a fork of a process with threads is warned of.
+    options = ["-X", "faulthandler", "-W", "ignore:This process:DeprecationWarning"]
+    return run([sys.executable, *options, "-c", code, *map(str, args)], timeout, env)
 
 
 def output_of(child: subprocess.Popen[str], timeout: float) -> tuple[str, str]:
