@@ -352,14 +352,19 @@ def test_profiles_are_switched_and_counted_by_all_threads(mx, tmp_path: Path) ->
                 mx.profiler.resume()
             with mx.profiler.Task(mx.profiler.Domain("d"), f"task {number}"):
                 (mx.nd.ones(3) + 1).wait_to_read()
+            mx.profiler.dumps()
+
+    def count(_: int) -> None:
+        for _ in range(1000):
             counter.increment()
             counter.__iadd__(1)
             counter.decrement()
-            mx.profiler.dumps()
 
     try:
         together(work)
+        mx.profiler.set_state("stop")
+        together(count)
     finally:
         mx.profiler.dump()
-    assert counter._value == THREADS * 50
+    assert counter._value == THREADS * 1000
     assert json.loads(path.read_text())["traceEvents"]
