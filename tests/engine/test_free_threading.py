@@ -176,20 +176,19 @@ def test_threads_write_their_own_views_of_one_array(mx) -> None:
 
 
 def test_a_capsule_is_taken_by_one_thread(mx) -> None:
-    for number in range(100):
-        x = mx.nd.full((3,), number)
-        capsule = x.to_dlpack_for_read()
+    capsules = [mx.nd.full((3,), number).to_dlpack_for_read() for number in range(2000)]
 
-        def work(_: int, capsule=capsule):
+    def work(_: int) -> list[int]:
+        taken = []
+        for number, capsule in enumerate(capsules):
             try:
-                return mx.nd.from_dlpack(capsule)
+                assert mx.nd.from_dlpack(capsule).asnumpy().tolist() == [number] * 3
+                taken.append(number)
             except ValueError as error:
                 assert "taken already" in str(error)
-                return None
+        return taken
 
-        [taken] = [array for array in together(work) if array is not None]
-        del x, capsule
-        assert taken.asnumpy().tolist() == [number] * 3
+    assert sorted(number for taken in together(work) for number in taken) == list(range(2000))
 
 
 def test_the_elements_of_a_numpy_array_have_one_writer(mx) -> None:
