@@ -54,10 +54,11 @@ lockless() {
 
 # interpreters WHEEL: every Python that the wheel is for and that makes virtual environments.
 interpreters() {
-  local one all
-  all=$(lockless "$1") || all="$(echo python3.{10..15}) $python"
+  local one all free=1
+  all=$(lockless "$1") || { all="$(echo python3.{10..15}) $python" free=0; }
   for one in $all; do
-    command -v "$one" >/dev/null && "$one" -c 'import ensurepip, venv' 2>/dev/null && echo "$one"
+    command -v "$one" >/dev/null && "$one" -c "import ensurepip, sys, sysconfig, venv
+sys.exit(bool(sysconfig.get_config_var('Py_GIL_DISABLED')) != $free)" 2>/dev/null && echo "$one"
   done
   true
 }
