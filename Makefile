@@ -262,6 +262,10 @@ SPREAD = --numprocesses $(PYTEST_PROCESSES) --dist loadfile --no-loadscope-reord
 test-python: $(STAMPS)/installed $(STAMPS)/test-tools ## daily: Python tests, recorded MXNet results and models, against the installed wheel; ARGS=
 	$(PY) -m pytest $(SPREAD) $(ARGS)
 
+.PHONY: test-free-threaded
+test-free-threaded: $(STAMPS)/build-tools | check-tools ## release: tests without the global lock (minutes); FREE_THREADED=python3.14t ARGS=
+	scripts/free_threaded.sh $(or $(FREE_THREADED),python3.14t) $(ARGS)
+
 .PHONY: check-types
 check-types: $(STAMPS)/installed $(STAMPS)/test-tools ## daily: mypy on the package; its stubs against the built module
 	$(PY) -m mypy

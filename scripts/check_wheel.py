@@ -29,7 +29,7 @@ MUST_CARRY = (
     r"mxrt/__main__\.py",
     r"mxrt/py\.typed",
     r"mxrt/.+\.pyi",
-    r"mxrt/_mxrt\.abi3\.so",
+    r"mxrt/_mxrt\.(abi3|cpython-3\d+t-[\w-]+)\.so",
     r"mxrt/libmxrt\.a",
     r"mxrt/include/mxrt\.h",
     r"mxrt/include/mxrt\.hpp",
@@ -52,7 +52,10 @@ def findings(wheel: Path) -> list[tuple[bool, str]]:
     found = []
     size = wheel.stat().st_size
     found.append((size <= LIMIT_BYTES, f"{size / 1e6:.1f} MB, at most {LIMIT_BYTES / 1e6:.0f}"))
-    found.append(("-cp310-abi3-" in wheel.name, f"tag of {wheel.name} is for the stable interface of Python 3.10"))
+    lockless = re.search(r"-cp3(\d+)-cp3\1t-", wheel.name)
+    for_what = f"Python 3.{lockless[1]} without its lock" if lockless else "the stable interface of Python 3.10"
+    found.append((bool(lockless) or "-cp310-abi3-" in wheel.name, f"tag of {wheel.name} is for {for_what}"))
+    suffix = f"cpython-3{lockless[1]}t-" if lockless else "abi3."
     with zipfile.ZipFile(wheel) as archive, tempfile.TemporaryDirectory() as folder:
         names = archive.namelist()
         missing = [p for p in MUST_CARRY if not any(re.fullmatch(p, n) for n in names)]
@@ -62,7 +65,10 @@ def findings(wheel: Path) -> list[tuple[bool, str]]:
         stray = [n for n in names if not n.startswith(PACKAGES) and ".dist-info/" not in n]
         found.append((not stray, f"nothing beside the packages {stray or ''}".rstrip()))
         libraries = [n for n in names if re.search(r"\.so(\.|$)", n)]
-        found.append((len(libraries) == 1, f"one shared library: {', '.join(libraries)}"))
+        one = len(libraries) == 1 and libraries[0].startswith(f"mxrt/_mxrt.{suffix}")
+        found.append((one, f"one shared library: {', '.join(libraries)}"))
+        named = re.findall(r"INPUT\((.+)\)", archive.read("mxrt/libmxrt.a").decode())
+        found.append(([f"mxrt/{n}" for n in named] == libraries, f"is for linkers: {', '.join(named)}"))
         for name in libraries:
             path = archive.extract(name, folder)
             needed = re.findall(r"\(NEEDED\).*\[(.+)\]", tool("readelf", "-d", path))
@@ -78,7 +84,9 @@ def findings(wheel: Path) -> list[tuple[bool, str]]:
                 (not lacking, f"exports {len(functions)} functions of the C interface {lacking or ''}".rstrip())
             )
             other = sorted(exported - functions)
-            found.append((other == ["PyInit__mxrt"], f"exports beside them {', '.join(other[:5])}"))
+            # Python 3.15 asks for the second.
+            begins = ["PyInit__mxrt", "PyModExport__mxrt"][: 2 if lockless and int(lockless[1]) > 14 else 1]
+            found.append((other == begins, f"exports beside them {', '.join(other[:5])}"))
             versions = re.findall(r"GLIBC_(\d+)\.(\d+)", tool("readelf", "-V", path))
             newest = max(((int(a), int(b)) for a, b in versions), default=(0, 0))
             found.append((True, "newest glibc symbol {}.{}".format(*newest)))

@@ -1,20 +1,24 @@
 #!/usr/bin/env bash
-# The wheels of a release: one for each system, linked by zig.
+# The wheels of a release, linked by zig: for each system one for every Python with the global lock,
+# and one for each Python without it.
 #
-#   scripts/wheels.sh build [TARGET...]   into dist/release; without TARGET all four
+#   scripts/wheels.sh build [TARGET...]   into dist/release; without TARGET for all four
 #   scripts/wheels.sh check WHEEL...      what each needs and exports, its tag and its interface; those
 #   for this machine are installed for every Python that is found, and answer with a model
 #
 # The Python of .venv has maturin, zig, abi3audit and auditwheel. A wheel for aarch64 is used under
 # QEMU (Debian: qemu-user or qemu-user-static), with the Python of a Debian system for that processor:
 # $QEMU_LD_PREFIX, or build/aarch64, which debootstrap makes (a minute). A wheel for musl is resolved by
-# musl's loader (Debian: musl), as few systems have a Python for musl.
+# musl's loader (Debian: musl), as few systems have a Python for musl. Wheels for Pythons without the
+# lock need no such Python to be built, and are used where there is one.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD python=$PWD/.venv/bin/python
 action=${1:?build or check}
 shift
 targets=(x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu x86_64-unknown-linux-musl aarch64-unknown-linux-musl)
+# Their stable interface (abi3t) begins with 3.15, and hides what the numpy crate reads of arrays.
+without_lock=(python3.14t python3.15t)
 
 # policy TARGET: the oldest system that a wheel is for.
 policy() {
@@ -29,36 +33,50 @@ policy() {
 }
 
 build() {
-  local target tag
+  local target tag one
   # A module in the source tree would be taken for part of the package.
   rm -f python/mxrt/_mxrt*.so
   for target in "${@:-${targets[@]}}"; do
     tag=$(policy "$target")
     rustup target add "$target"
-    PATH="$root/.venv/bin:$PATH" "$python" -m maturin build --release --locked --zig --target "$target" \
-      --compatibility "$tag" --out dist/release
+    for one in "" "${without_lock[@]}"; do
+      PATH="$root/.venv/bin:$PATH" "$python" -m maturin build --release --locked --zig --target "$target" \
+        --compatibility "$tag" --out dist/release ${one:+-i "$one"}
+    done
   done
   ls -l dist/release
 }
 
-# interpreters: every Python that the wheel is for and that makes virtual environments.
+# lockless WHEEL: names the Python without the global lock that a wheel is for; fails for others.
+lockless() {
+  [[ $1 =~ -cp3([0-9]+)-cp3[0-9]+t- ]] && echo "python3.${BASH_REMATCH[1]}t"
+}
+
+# interpreters WHEEL: every Python that the wheel is for and that makes virtual environments.
 interpreters() {
-  local one
-  for one in python3.{10..15} "$python"; do
-    command -v "$one" >/dev/null && "$one" -c 'import ensurepip, venv' 2>/dev/null && echo "$one"
+  local one all free=1
+  all=$(lockless "$1") || { all="$(echo python3.{10..15}) $python" free=0; }
+  for one in $all; do
+    command -v "$one" >/dev/null && "$one" -c "import ensurepip, sys, sysconfig, venv
+sys.exit(bool(sysconfig.get_config_var('Py_GIL_DISABLED')) != $free)" 2>/dev/null && echo "$one"
   done
+  true
 }
 
 # use WHEEL: installed apart, imported without warnings, and asked.
 use() {
-  local one work
-  for one in $(interpreters); do
+  local one work found
+  found=$(interpreters "$1")
+  [ -n "$found" ] || echo "skip: $(lockless "$1") is not here"
+  for one in $found; do
     work=$(mktemp -d)
     "$one" -m venv "$work/venv"
     "$work/venv/bin/python" -m pip install --quiet "$1"
     (
       cd "$work"
-      "$work/venv/bin/python" -W error -c 'import mxrt, numpy, sys; print("used:", sys.version.split()[0], numpy.__version__)'
+      "$work/venv/bin/python" -W error -c 'import mxrt, numpy, sys, sysconfig
+print("used:", sys.version.split()[0] + sys.abiflags, numpy.__version__)
+assert not sysconfig.get_config_var("Py_GIL_DISABLED") or not sys._is_gil_enabled()'
       "$work/venv/bin/mxrt" demo --quick >"$work/demo.log" || { cat "$work/demo.log"; exit 1; }
     )
     rm -rf "$work"
@@ -84,6 +102,10 @@ system_of_aarch64() {
 # use_emulated WHEEL: imported without warnings and asked, under QEMU.
 use_emulated() {
   local qemu system version site=$root/build/aarch64-site
+  if lockless "$1" >/dev/null; then
+    echo "skip: it is for another processor, and Debian has no $(lockless "$1")"
+    return
+  fi
   if ! qemu=$(command -v qemu-aarch64 || command -v qemu-aarch64-static) || ! system=$(system_of_aarch64); then
     echo "skip: it is for another processor, and QEMU, or debootstrap and QEMU_LD_PREFIX, are not here"
     return
@@ -110,7 +132,7 @@ resolve() {
   work=$(mktemp -d)
   "$python" -m zipfile -e "$1" "$work"
   # It ends with an error, as nothing has Python's functions.
-  found=$("$loader" --list "$work"/mxrt/_mxrt.abi3.so 2>&1 || true)
+  found=$("$loader" --list "$work"/mxrt/_mxrt.*.so 2>&1 || true)
   rm -rf "$work"
   missing=$(grep -vE '=> |\(0x|: _?Py[A-Z_]\w*: symbol not found$' <<<"$found" || true)
   if [ -n "$missing" ] || [[ $found != *"libc.so => "* ]]; then
@@ -125,7 +147,7 @@ check() {
   for wheel in "$@"; do
     wheel=$(realpath "$wheel")
     echo "== ${wheel##*/}"
-    "$python" -m abi3audit --strict --summary "$wheel"
+    case $wheel in *-abi3-*) "$python" -m abi3audit --strict --summary "$wheel" ;; esac
     "$python" scripts/check_wheel.py "$wheel"
     # auditwheel looks for libraries of musl among those of this machine.
     case $wheel in *manylinux*) "$python" -m auditwheel show "$wheel" ;; esac

@@ -14,7 +14,9 @@ import signal
 import struct
 import subprocess
 import sys
+import sysconfig
 import textwrap
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -30,6 +32,8 @@ BUILD = ROOT / "build"
 WORK = BUILD / "tests" / os.environ.get("PYTEST_XDIST_WORKER", "main")
 
 DIGITS = MODELS / "digits_cnn"
+# Whether this Python has no global lock.
+FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 # Kinds of engine.
 ASYNC = ["ThreadedEngineAsync", "ThreadedEnginePerDeviceAsync"]
 KINDS = ["NaiveEngine", "ThreadedEngine", "ThreadedEnginePerDevice", *ASYNC]
@@ -65,7 +69,9 @@ def run_python(
             pytest.skip("needs the controls of simulated devices")
         code = re.sub(r"\bsim\((?=\w)", f"{DEVICE_KIND}(", code)
         code = code if GPUS > 1 else code.replace(f"{DEVICE_KIND}(1)", f"{DEVICE_KIND}(0)")
-    return run([sys.executable, "-X", "faulthandler", "-c", code, *map(str, args)], timeout, env)
+    # From Python 3.12 on a fork of a process with threads is warned of.
+    options = ["-X", "faulthandler", "-W", "ignore:This process:DeprecationWarning"]
+    return run([sys.executable, *options, "-c", code, *map(str, args)], timeout, env)
 
 
 def output_of(child: subprocess.Popen[str], timeout: float) -> tuple[str, str]:
@@ -198,6 +204,26 @@ def in_threads(count: int, work: Callable[[int], None]) -> None:
     with ThreadPoolExecutor(count) as pool:
         for done in [pool.submit(work, number) for number in range(count)]:
             done.result()
+
+
+def together(work: Callable[[int], object], threads: int = 16) -> list:
+    """The results of `work` with 0, 1, ... in threads that begin together.
+
+    Without the interpreter's lock they run at the same moment. With it they take turns as often as
+    they can.
+    """
+    start, before = threading.Barrier(threads), sys.getswitchinterval()
+
+    def run(number: int) -> object:
+        start.wait()
+        return work(number)
+
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(threads) as pool:
+            return [done.result() for done in [pool.submit(run, number) for number in range(threads)]]
+    finally:
+        sys.setswitchinterval(before)
 
 
 def last_json(result: subprocess.CompletedProcess[str]) -> dict:

@@ -54,7 +54,13 @@ static PyObject *answer(PyObject *, PyObject *arguments) {
 static PyMethodDef functions[] = {{"answer", answer, METH_VARARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
 static PyModuleDef module = {PyModuleDef_HEAD_INIT, "extension", nullptr, -1, functions,
                              nullptr, nullptr, nullptr, nullptr};
-PyMODINIT_FUNC PyInit_extension() { return PyModule_Create(&module); }
+PyMODINIT_FUNC PyInit_extension() {
+    PyObject *made = PyModule_Create(&module);
+#ifdef Py_GIL_DISABLED
+    if (made) PyUnstable_Module_SetGIL(made, Py_MOD_GIL_NOT_USED);
+#endif
+    return made;
+}
 """
 
 

@@ -28,7 +28,7 @@ def test_import_starts_no_thread() -> None:
 
 def test_import_brings_no_module_that_only_errors_and_notebooks_need() -> None:
     code = """
-    import json, sys, numpy
+    import json, logging, sys, numpy  # logging brings dataclasses in Python 3.14
     before = set(sys.modules)
     import mxrt
     print(json.dumps(sorted(set(sys.modules) - before)))

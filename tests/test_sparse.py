@@ -262,7 +262,7 @@ def test_what_is_damaged_is_an_error_wherever_it_is_used(mx, quiet) -> None:
 
 def test_operators_without_a_kernel_get_dense_copies_and_warn_once(mx, monkeypatch) -> None:
     csr = stored(mx, DENSE, "csr")
-    monkeypatch.setattr(sys.modules["mxrt.ndarray._sparse_arrays"], "_WARNED", set())
+    monkeypatch.setattr(sys.modules["mxrt.ndarray._sparse_arrays"], "_WARNED", {})
     with pytest.warns(mx.base.MXNetRuntimeWarning, match="operator = exp\ninput storage types = \\[csr, \\]"):
         assert np.allclose(mx.nd.exp(csr).asnumpy(), np.exp(DENSE), rtol=1e-5)
     with warnings.catch_warnings():

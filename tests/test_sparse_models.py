@@ -143,7 +143,7 @@ def test_threads_share_a_machine_while_its_weights_change(mx) -> None:
 
 
 def test_a_node_without_a_kernel_for_sparse_arrays_warns_as_mxnet_does(mx, monkeypatch) -> None:
-    monkeypatch.setattr(sys.modules["mxrt.ndarray._sparse_arrays"], "_WARNED", set())
+    monkeypatch.setattr(sys.modules["mxrt.ndarray._sparse_arrays"], "_WARNED", {})
     symbol, arguments, inputs, _ = opened(mx, "layers")
     with pytest.warns(mx.base.MXNetRuntimeWarning) as found:
         symbol.bind(mx.cpu(), {**arguments, **inputs}).forward()[0].wait_to_read()

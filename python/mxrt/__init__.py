@@ -12,7 +12,7 @@ import sys as _sys
 from typing import TYPE_CHECKING, Any
 
 from . import (
-    _imports,  # noqa: F401  the first: forks wait for the imports after it
+    _imports,  # the first: forks wait for the imports after it
     _mxrt,
     attribute,
     autograd,
@@ -206,11 +206,9 @@ _mxrt.set_library_roots([f"{folder}/nvidia" for folder in _sys.path if folder])
 
 
 def __getattr__(name: str) -> Any:
-    import importlib
-
     full = _ALIASES.get(name, name)
     if full in _LAZY:
-        module = globals()[name] = importlib.import_module(f"{__name__}.{full}")
+        module = globals()[name] = _imports.load(f"{__name__}.{full}")
         return module
     if full in _ABSENT:
         raise AttributeError(f"mx.{name} is not part of this build of mxrt")

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from . import _mxrt
+from ._imports import load
 from ._locks import fork_safe_lock
 from ._native import get_ident, start_thread
 from ._training import CUSTOM_TRAINS
@@ -156,8 +157,7 @@ def make(op_type: str, kwargs: dict[str, str]) -> Adapter | None:
     prop_class: Callable[..., CustomOpProp] | None = _CUSTOM.get(op_type)
     if prop_class is None and op_type.endswith("_fallback"):
         # Functions of mx.np that MXNet has no other operator for.
-        from .numpy import _fallback  # noqa: F401
-
+        load("mxrt.numpy._fallback")
         prop_class = _CUSTOM.get(op_type)
     if prop_class is None:
         return None

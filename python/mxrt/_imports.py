@@ -5,10 +5,14 @@ the locks of other threads stay taken, and their modules half done. So a fork wa
 thread executes a module of mxrt, the package itself and the stand-in for MXNet among them. What
 other threads had only begun, the child forgets. This concerns Python's library too, parts of which
 functions of mxrt import at their first use.
+
+Threads that use parts of mxrt for the first time take turns: of two that begin with different
+modules of one package, each would hold what the other waits for.
 """
 
 from __future__ import annotations
 
+import importlib
 import importlib.machinery
 import logging  # noqa: F401  it takes its lock at forks: after this module has waited, if it comes first
 import os
@@ -18,10 +22,11 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
+from ._locks import fork_safe_lock
 from ._module_names import attach
 from ._native import allocate_lock, get_ident
 
-__all__: list[str] = []
+__all__ = ["load"]
 
 # A fork goes ahead then, as it does where an operator does not end.
 _PATIENCE_S = 30.0
@@ -48,6 +53,10 @@ class _Gate:
         end.acquire()
         with self._door:
             self._importing[me] = (1, end)
+
+    def is_inside(self) -> bool:
+        """Whether this thread executes a module."""
+        return get_ident() in self._importing
 
     def leave(self) -> None:
         me = get_ident()
@@ -84,6 +93,21 @@ class _Gate:
 
 
 _gate = _Gate()
+_turn = fork_safe_lock()
+
+
+def load(name: str) -> ModuleType:
+    """Imports a module of mxrt at its first use, when no other thread does so.
+
+    A thread that executes a module waits for no turn: what it holds another may need.
+    """
+    if _gate.is_inside():
+        return importlib.import_module(name)
+    with _turn:
+        # The package first: Python takes the lock of a module before that of its package.
+        if "." in name:
+            importlib.import_module(name.rpartition(".")[0])
+        return importlib.import_module(name)
 
 
 class _Loader(importlib.machinery.SourceFileLoader):

@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from . import _ALIASES
+from ._imports import load
 
 __all__ = ["StandIn", "install"]
 
@@ -79,7 +80,7 @@ class _Finder:
         if fullname != "mxnet" and not fullname.startswith("mxnet."):
             return None
         try:
-            importlib.import_module(_ours(fullname))
+            load(_ours(fullname))
         except ModuleNotFoundError as error:
             if error.name != _ours(fullname):
                 raise

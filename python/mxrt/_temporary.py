@@ -40,7 +40,7 @@ def unpacked(path: Path, archive: Path) -> None:
 
 def shown(text: str) -> str:
     """A text with the names of archives in place of the folders that they were unpacked into."""
-    for path, archive in _unpacked.items():
+    for path, archive in list(_unpacked.items()):
         text = text.replace(str(path), str(archive))
     return text
 

@@ -21,8 +21,7 @@ class AttrScope(metaclass=_AttrScopeType):
     """``with AttrScope(ctx_group='dev1'): ...`` puts the attribute on every symbol made inside."""
 
     _current: ClassVar[Scope]
-    # How often a name was given to a subgraph of control flow, under MXNet's name. The numbers keep
-    # names of one graph apart, which one thread makes: no lock is needed.
+    # How often a name was given to a subgraph of control flow, under MXNet's name.
     _subgraph_names: ClassVar[defaultdict[str, int]] = defaultdict(int)
 
     def __init__(self, **kwargs: str) -> None:

@@ -70,18 +70,21 @@ def set_state(state: str = "stop", profile_process: str = "worker") -> None:
     global _running
     if state not in ("run", "stop"):
         raise MXNetValueError(f"profiler.set_state: expected 'run' or 'stop', not {state!r}")
-    _running = state == "run"
-    _mxrt.profiler_switch(_running)
+    with _lock:
+        _running = state == "run"
+        _mxrt.profiler_switch(_running)
 
 
 def pause(profile_process: str = "worker") -> None:
     """Stops recording for a while; see :func:`resume`."""
-    _mxrt.profiler_switch(False)
+    with _lock:
+        _mxrt.profiler_switch(False)
 
 
 def resume(profile_process: str = "worker") -> None:
     """Continues recording if the state is ``"run"``."""
-    _mxrt.profiler_switch(_running)
+    with _lock:
+        _mxrt.profiler_switch(_running)
 
 
 def dump(finished: bool = True, profile_process: str = "worker") -> None:
@@ -286,11 +289,12 @@ class Counter:
 
     def increment(self, delta: int = 1) -> None:
         """Adds to the number."""
-        self.set_value(self._value + delta)
+        with _lock:
+            self.set_value(self._value + delta)
 
     def decrement(self, delta: int = 1) -> None:
         """Takes from the number."""
-        self.set_value(self._value - delta)
+        self.increment(-delta)
 
     def __iadd__(self, delta: int) -> Counter:
         self.increment(delta)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from . import _mxrt
+from ._imports import load
 from ._locks import fork_safe_lock
 from .base import MXNetDataError, MXNetFileNotFoundError, MXNetKeyError, MXNetValueError, as_float32
 
@@ -59,14 +60,15 @@ class MXRecordIO:
 
     def close(self) -> None:
         """Closes the file. A writer raises here if what it wrote last could not be stored."""
-        if not self.is_open:
-            return
-        self.is_open = False
-        self.pid = None
-        self._file = None
-        writer, self._writer = self._writer, None
-        if writer is not None:
-            writer.close()
+        with self._lock:
+            if not self.is_open:
+                return
+            self.is_open = False
+            self.pid = None
+            self._file = None
+            writer, self._writer = self._writer, None
+            if writer is not None:
+                writer.close()
 
     def __del__(self) -> None:
         if getattr(self, "is_open", False):
@@ -118,7 +120,8 @@ class MXRecordIO:
 
     def tell(self) -> int:
         """Position of the next record in the file, in bytes."""
-        return self._open_writer().position if self.flag == "w" else self._position
+        with self._lock:
+            return self._open_writer().position if self.flag == "w" else self._position
 
     def write(self, buf: bytes) -> None:
         """Appends a record."""
@@ -165,15 +168,17 @@ class MXIndexedRecordIO(MXRecordIO):
     def open(self) -> None:
         """Opens both files. MXNetDataError if that is not possible or the index is damaged."""
         super().open()
-        self.idx = {}
-        self.keys = []
         if self.flag == "w":
+            self.idx, self.keys = {}, []
             # Not buffered: a forked process would write the buffer once more.
             self.fidx = open(self.idx_path, "wb", buffering=0)  # noqa: SIM115
         else:
-            self._read_index()
+            # Whole, as threads look for keys while another one calls reset().
+            self.idx, self.keys = self._read_index()
 
-    def _read_index(self) -> None:
+    def _read_index(self) -> tuple[dict[Any, int], list[Any]]:
+        idx: dict[Any, int] = {}
+        keys: list[Any] = []
         try:
             text = _mxrt.read_file(self.idx_path).decode()
         except (MXNetDataError, UnicodeDecodeError) as error:
@@ -187,19 +192,21 @@ class MXIndexedRecordIO(MXRecordIO):
             try:
                 key_text, position = line.strip().split("\t")
                 key = self.key_type(key_text)
-                self.idx[key] = int(position)
+                idx[key] = int(position)
             except ValueError:
                 raise MXNetDataError(
                     f"{self.idx_path}, line {number}: found {line!r}, expected a key, a tab and a position"
                 ) from None
-            self.keys.append(key)
+            keys.append(key)
+        return idx, keys
 
     def close(self) -> None:
         """Closes both files."""
-        index, self.fidx = self.fidx, None
-        if index is not None:
-            index.close()
-        super().close()
+        with self._lock:
+            index, self.fidx = self.fidx, None
+            if index is not None:
+                index.close()
+            super().close()
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
@@ -282,6 +289,7 @@ def pack_img(header: Any, img: Any, quality: int = 95, img_fmt: str = ".jpg") ->
     quality : from 1 to 100 for ``.jpg``, the compression from 0 to 9 for ``.png``
     img_fmt : ``.jpg`` or ``.png``
     """
+    load("mxrt.image")
     from .image._files import encode
     from .ndarray import NDArray
 
@@ -295,6 +303,7 @@ def unpack_img(s: bytes, iscolor: int = -1) -> tuple[Any, np.ndarray[Any, Any]]:
     """The header and the image in a record: a numpy array of uint8, (height, width, 3) with blue
     first as in OpenCV, or with `iscolor` 0 (height, width).
     """
+    load("mxrt.image")
     from .image._files import imdecode
 
     header, content = unpack(s)

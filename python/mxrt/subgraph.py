@@ -20,6 +20,7 @@ import warnings  # noqa: F401 (a name of MXNet's module)
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from ._imports import load
 from .base import MXNetKeyError, MXNetTypeError, MXNetValueError, warn
 from .context import Context, current_context
 from .symbol import Symbol
@@ -31,6 +32,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Symbol])
 
 def _fused(symbol: Symbol) -> Symbol:
     """Layers fused as MXNet's backend MKLDNN fuses them; they run on the kernels of plain ones."""
+    load("mxrt.contrib")
     from .contrib import _fuse_graph, _quantize_graph
 
     return _quantize_graph.write(_fuse_graph.fuse(_quantize_graph.read(symbol), quantize=False))
@@ -38,6 +40,7 @@ def _fused(symbol: Symbol) -> Symbol:
 
 def _fused_for_integers(symbol: Symbol) -> Symbol:
     """Layers fused as MXNet's backend MKLDNN_QUANTIZE fuses them, before and after quantization."""
+    load("mxrt.contrib")
     from .contrib import _fuse_graph, _quantize_graph
 
     return _quantize_graph.write(_fuse_graph.finish(_fuse_graph.fuse(_quantize_graph.read(symbol))))

@@ -4,6 +4,7 @@ to.
 
 from __future__ import annotations
 
+import sys
 import textwrap
 import threading
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support import DIGITS, MODELS, PEAK_KIB, block_of, digits, last_json, run_python
+from support import DIGITS, FREE_THREADED, MODELS, PEAK_KIB, block_of, digits, last_json, run_python
 
 
 def in_threads(count: int, body: Callable[[int], None]) -> None:
@@ -273,6 +274,8 @@ def test_waiting_threads_sleep_until_they_are_woken() -> None:
     assert max(seen) <= 5, seen
 
 
+@pytest.mark.skipif(sys.version_info >= (3, 15), reason="this Python allows no stack that is too small")
+@pytest.mark.skipif(FREE_THREADED, reason="this Python runs nothing itself on such a stack")
 def test_a_thread_with_too_little_stack_gets_an_error() -> None:
     code = """
     import json, threading

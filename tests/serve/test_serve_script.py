@@ -96,7 +96,8 @@ def invoked(url: str, body: bytes | str, **headers: str) -> tuple[int, str, byte
         with urlopen(Request(f"{url}/invocations", data, named), timeout=60) as answer:
             return answer.status, answer.headers["Content-Type"], answer.read()
     except HTTPError as error:
-        return error.code, error.headers["Content-Type"], error.read()
+        with error:
+            return error.code, error.headers["Content-Type"], error.read()
 
 
 def npy(array: np.ndarray) -> bytes:

@@ -124,7 +124,16 @@ pub(crate) fn is_np(array: &Bound<'_, NDArrayBase>) -> PyResult<bool> {
     if NP.get(py).is_none() && !PyModule::import(py, "sys")?.getattr("modules")?.contains(NP_MODULE)? {
         return Ok(false);
     }
-    class.is_subclass(NP.import(py, NP_MODULE, "ndarray")?)
+    class.is_subclass(np_class(py)?)
+}
+
+/// The class `mxrt.np.ndarray`. Its package is loaded first, in a turn with other threads that load
+/// something.
+fn np_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    if NP.get(py).is_none() {
+        PyModule::import(py, "mxrt._imports")?.call_method1("load", ("mxrt.numpy",))?;
+    }
+    NP.import(py, NP_MODULE, "ndarray")
 }
 
 fn wrap_held(py: Python<'_>, class: Class, held: Held) -> PyResult<Bound<'_, PyAny>> {
@@ -137,7 +146,7 @@ fn wrap_held(py: Python<'_>, class: Class, held: Held) -> PyResult<Bound<'_, PyA
     };
     let class = match (storage, class) {
         (StorageType::Default, Class::Nd) => ND.import(py, "mxrt.ndarray.ndarray", "NDArray")?,
-        (StorageType::Default, Class::Np) => NP.import(py, NP_MODULE, "ndarray")?,
+        (StorageType::Default, Class::Np) => np_class(py)?,
         (StorageType::Csr, _) => CSR.import(py, SPARSE, "CSRNDArray")?,
         (StorageType::RowSparse, _) => ROW_SPARSE.import(py, SPARSE, "RowSparseNDArray")?,
     };

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
+from .._imports import load
 from ..ndarray import NDArray
 from ..symbol import Symbol
 from . import utils
@@ -47,7 +47,7 @@ _LAZY = ("contrib", "data", "loss", "model_zoo", "nn", "rnn")
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
         try:
-            return importlib.import_module(f"{__name__}.{name}")
+            return load(f"{__name__}.{name}")
         except ModuleNotFoundError as error:
             if error.name != f"{__name__}.{name}":
                 raise

@@ -15,7 +15,7 @@ from . import _block_files as files
 from ._scope import BlockScope
 from .parameter import Parameter, publishing
 from .parameter_dict import ParameterDict
-from .utils import HookHandle, _indent
+from .utils import HookHandle, Hooks, _indent
 
 __all__ = ["Block"]
 
@@ -65,11 +65,11 @@ class Block:
         self._child_counts: dict[str, int] = {}
         self._children: OrderedDict[str, Block] = OrderedDict()
         self._reg_params: dict[str, Parameter] = {}
-        self._forward_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
-        self._forward_pre_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+        self._forward_hooks = Hooks()
+        self._forward_pre_hooks = Hooks()
 
     def __repr__(self) -> str:
-        return _shown(self, ((key, value) for key, value in self.__dict__.items() if isinstance(value, Block)))
+        return _shown(self, ((key, value) for key, value in list(self.__dict__.items()) if isinstance(value, Block)))
 
     def _repr_html_(self) -> str:
         from .._html import of_layers
@@ -134,7 +134,8 @@ class Block:
     def _warn_of_containers(self) -> None:
         """Warns of blocks in lists and the like, whose parameters are not found."""
         children = {id(child) for child in self._children.values()}
-        for name, value in self.__dict__.items():
+        # A forward in another thread may set attributes meanwhile.
+        for name, value in list(self.__dict__.items()):
             if isinstance(value, (list, tuple, dict)) and name != "_children" and _holds_other_block(value, children):
                 warn(
                     f'"{type(self).__name__}.{name}" is an unregistered container with Blocks. Note that Blocks '
@@ -308,7 +309,7 @@ def _holds_other_block(value: Any, known: set[int]) -> bool:
     if isinstance(value, Block):
         return id(value) not in known
     if isinstance(value, dict):
-        value = value.values()
+        value = list(value.values())
     elif not isinstance(value, (list, tuple)):
         return False
     return any(_holds_other_block(part, known) for part in value)

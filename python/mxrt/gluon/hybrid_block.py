@@ -74,7 +74,7 @@ class HybridBlock(Block, PlanMethods):
 
     def __getstate__(self) -> dict[str, Any]:
         # What was compiled is made anew where the copy is used.
-        return {key: None if isinstance(value, CompiledGraph) else value for key, value in self.__dict__.items()}
+        return {key: None if isinstance(value, CompiledGraph) else value for key, value in list(self.__dict__.items())}
 
     def _clear_cached_op(self) -> None:
         """Forgets the graph: the next call builds it again."""

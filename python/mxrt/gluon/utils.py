@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
@@ -120,18 +119,24 @@ def _get_repo_file_url(namespace: str, filename: str) -> str:
     return f"{_get_repo_url()}{namespace}/{filename}"
 
 
+class Hooks(dict[int, Callable[..., Any]]):
+    """Functions that a block calls, by number. Threads may add and remove some while others call
+    the block, which an OrderedDict does not bear without the interpreter's lock.
+    """
+
+    __slots__ = ("__weakref__",)
+
+
 class HookHandle:
     """A handle that removes a hook: by ``detach``, or at the end of a ``with`` block."""
 
-    def __init__(
-        self, hooks: OrderedDict[int, Callable[..., Any]] | None = None, hook: Callable[..., Any] | None = None
-    ) -> None:
-        self._hooks_dict_ref: weakref.ref[OrderedDict[int, Callable[..., Any]]] | None = None
+    def __init__(self, hooks: Hooks | None = None, hook: Callable[..., Any] | None = None) -> None:
+        self._hooks_dict_ref: weakref.ref[Hooks] | None = None
         self._id = 0
         if hooks is not None and hook is not None:
             self.attach(hooks, hook)
 
-    def attach(self, hooks: OrderedDict[int, Callable[..., Any]], hook: Callable[..., Any]) -> None:
+    def attach(self, hooks: Hooks, hook: Callable[..., Any]) -> None:
         """Puts a hook into a dictionary of hooks."""
         if self._hooks_dict_ref is not None:
             raise AssertionError("The same handle cannot be attached twice.")

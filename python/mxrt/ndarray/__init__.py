@@ -111,8 +111,8 @@ __all__ = [
 
 # The functions of mx.np and mx.npx, for `F.np` and `F.npx` in hybrid_forward.
 _NUMPY = {
-    **dict.fromkeys(("np", "numpy"), "..numpy"),
-    **dict.fromkeys(("npx", "numpy_extension"), "..numpy_extension"),
+    **dict.fromkeys(("np", "numpy"), "mxrt.numpy"),
+    **dict.fromkeys(("npx", "numpy_extension"), "mxrt.numpy_extension"),
 }
 
 if TYPE_CHECKING:
@@ -130,8 +130,8 @@ _function, __dir__ = _module_functions(globals(), "", _make)
 def __getattr__(name: str) -> Any:
     # Imported when they are asked for.
     if name in _NUMPY:
-        from importlib import import_module
+        from .._imports import load
 
-        found = globals()[name] = import_module(_NUMPY[name], __name__)
+        found = globals()[name] = load(_NUMPY[name])
         return found
     return _function(name)

@@ -36,16 +36,17 @@ __all__ = [
     "zeros",
 ]
 
-#: Texts of which the program was warned.
-_WARNED: set[str] = set()
+#: Texts of which the program was warned, and the call that did so.
+_WARNED: dict[str, object] = {}
 _MOST_WARNINGS = 1024
 
 
 def warn_of_dense_copies(text: str) -> None:
     """Warns of a call that copies sparse arrays densely, once of each kind of call."""
     if text not in _WARNED and len(_WARNED) < _MOST_WARNINGS:
-        _WARNED.add(text)
-        warn(text, MXNetRuntimeWarning)
+        call = object()
+        if _WARNED.setdefault(text, call) is call:  # else another thread was first
+            warn(text, MXNetRuntimeWarning)
 
 
 class BaseSparseNDArray(NDArray):

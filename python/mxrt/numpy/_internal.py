@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _mxrt
+from .._imports import load
 
 __all__ = ["cvimdecode", "cvimread"]
 
@@ -27,6 +28,7 @@ def __getattr__(name: str) -> Any:
     operator = None if name.startswith("__") else _mxrt.get_operator(f"_npi_{name}")
     if operator is None:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}': there is no operator _npi_{name}")
+    load("mxrt.numpy_extension")
     from ..numpy_extension._make import make
 
     found = globals()[name] = make(operator, name, __name__)

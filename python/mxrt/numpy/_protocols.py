@@ -78,16 +78,18 @@ _names: dict[Any, str] = {}
 
 def _by_function() -> dict[Any, str]:
     """The names of those functions of NumPy that ``mx.np`` has."""
+    global _names
     if _names:
         return _names
-    found = {}
+    found: dict[Any, str] = {}
     for name in _FUNCTIONS:
         function: Any = onp
         for part in name.split("."):
             function = getattr(function, part, None)
         if function is not None:
             found[function] = name
-    _names.update(found)
+    # Whole, as other threads look into it without a lock.
+    _names = found
     return found
 
 

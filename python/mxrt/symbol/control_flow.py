@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import attribute
+from .._locks import fork_safe_lock
 from .._nested import FormatError, flatten, regroup
 from ..base import MXNetTypeError, MXNetValueError
 from ._operators import apply
@@ -20,14 +21,16 @@ from .symbol import Group, Symbol, var
 __all__ = ["cond", "foreach", "while_loop"]
 
 _ATTRIBUTE = "__subgraph_name__"
+_counting = fork_safe_lock()
 
 
 def _unique_name(name: str) -> str:
     """A name for a subgraph; inside of another one with its name in front."""
     around = attribute.current()._attr.get(_ATTRIBUTE, "")
     name = f"{around}${name}" if around else name
-    number = attribute.AttrScope._subgraph_names[name]
-    attribute.AttrScope._subgraph_names[name] = number + 1
+    with _counting:
+        number = attribute.AttrScope._subgraph_names[name]
+        attribute.AttrScope._subgraph_names[name] = number + 1
     return f"{name}{number}"
 
 

@@ -11,6 +11,7 @@ use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::{PyCapsule, PyDict};
 use smallvec::SmallVec;
 use std::ffi::CStr;
@@ -74,8 +75,13 @@ impl Drop for Taken {
     }
 }
 
-/// Takes the tensor out of a capsule: from now on the deleter is ours to call.
+/// Takes the tensor out of a capsule: from now on the deleter is ours to call. Of several threads
+/// one gets it, also where there is no interpreter lock.
 fn take(capsule: &Bound<'_, PyCapsule>) -> PyResult<Taken> {
+    with_critical_section(capsule.as_any(), || take_alone(capsule))
+}
+
+fn take_alone(capsule: &Bound<'_, PyCapsule>) -> PyResult<Taken> {
     let raw = capsule.as_ptr();
     let pointer = |name: &CStr| -> Option<NonNull<std::ffi::c_void>> {
         // SAFETY: a capsule; its name is compared before the pointer is asked for.
@@ -302,19 +308,23 @@ pub(crate) fn share_numpy<'py>(source: &Bound<'py, PyUntypedArray>) -> PyResult<
     if source.is_empty() || !has(NPY_ARRAY_ALIGNED) {
         return Ok(None);
     }
-    let writable = has(NPY_ARRAY_WRITEABLE);
     let shape = Shape::new(source.shape());
     let owner = source.clone().into_any().unbind();
-    let array = convert::with_bytes(source, |dtype, bytes| {
-        let tensor = TensorType::new(dtype, shape);
-        let memory = (bytes.as_ptr().cast_mut(), writable);
-        // SAFETY: numpy says whether the elements may be written, and writes them no more from now
-        // on; the owner keeps them.
-        unsafe { NDArray::from_shared(engine, Context::cpu(0), tensor, memory, Box::new(owner)) }
-            .map_err(|e| errors::from_op(py, &e))
+    // Of several threads one finds the array writable, and shares it so.
+    let array = with_critical_section(source.as_any(), || {
+        let writable = has(NPY_ARRAY_WRITEABLE);
+        let array = convert::with_bytes(source, |dtype, bytes| {
+            let tensor = TensorType::new(dtype, shape);
+            let memory = (bytes.as_ptr().cast_mut(), writable);
+            // SAFETY: numpy says whether the elements may be written, and writes them no more from
+            // now on; the owner keeps them.
+            unsafe { NDArray::from_shared(engine, Context::cpu(0), tensor, memory, Box::new(owner)) }
+                .map_err(|e| errors::from_op(py, &e))
+        })?;
+        if writable {
+            source.call_method1("setflags", (false,))?;
+        }
+        PyResult::Ok(array)
     })?;
-    if writable {
-        source.call_method1("setflags", (false,))?;
-    }
     wrap(py, array).map(Some)
 }

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
+from ..._imports import load
 from ..symbol_block import SymbolBlockThreadSafe
 
 if TYPE_CHECKING:
@@ -15,5 +15,5 @@ __all__ = ["SymbolBlockThreadSafe", "cnn", "data", "estimator", "nn", "rnn"]
 
 def __getattr__(name: str) -> Any:
     if name in ("cnn", "data", "estimator", "nn", "rnn"):
-        return importlib.import_module(f"{__name__}.{name}")
+        return load(f"{__name__}.{name}")
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
