@@ -231,6 +231,24 @@ def test_files_that_cannot_be_are_named_with_place_and_reason(mx, folder: Path, 
         mx.io.ImageRecordIter(path_imgrec=record, data_shape=(3, 4, 4), batch_size=1, rezise=3)
 
 
+def test_the_first_labels_of_a_list_are_read(mx, tmp_path: Path) -> None:
+    """MXNet reads `label_width` labels of a line, and refuses lines with fewer."""
+    record = str(tmp_path / "x.rec")
+    writer = mx.recordio.MXRecordIO(record, "w")
+    for number in range(2):
+        header = mx.recordio.IRHeader(0, 9.0, number, 0)
+        writer.write(mx.recordio.pack_img(header, np.zeros((4, 4, 3), "uint8"), img_fmt=".png"))
+    writer.close()
+    labels = tmp_path / "x.lst"
+    labels.write_text("0\t5\t6\t7\ta.png\n1\t8\t9\t10\tb.png\n")
+    given = {"path_imgrec": record, "path_imglist": str(labels), "data_shape": (3, 4, 4), "batch_size": 2}
+    for width, wanted in ((1, [5, 8]), (2, [[5, 6], [8, 9]])):
+        (batch,) = mx.io.ImageRecordIter(label_width=width, **given)
+        assert batch.label[0].asnumpy().tolist() == wanted
+    with pytest.raises(mx.base.MXNetError, match="found 3 labels, but label_width is set to 4"):
+        mx.io.ImageRecordIter(label_width=4, **given)
+
+
 def test_a_file_that_shrinks_while_it_is_read_is_an_error(mx, folder: Path, tmp_path: Path) -> None:
     path = tmp_path / "shrinking.rec"
     content = (folder / "png.rec").read_bytes()

@@ -64,7 +64,7 @@ pub(super) struct LabelList {
 
 impl LabelList {
     /// Reads a list: lines of a number, labels and a path with tabs between. `width`: the labels that
-    /// each line must have, if these are equally many.
+    /// are read of each line, if these are equally many.
     pub(super) fn read(path: &str, width: Option<usize>) -> Result<LabelList, DataError> {
         let mut labels = HashMap::new();
         for (i, line) in read_text(path)?.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
@@ -93,11 +93,12 @@ fn list_line(line: &str, width: Option<usize>) -> Result<(u64, Vec<f32>), String
     // Numbers are written as those of labels by some tools.
     let id = id.parse::<u64>().ok().or_else(|| id.parse::<f64>().ok().filter(|v| *v >= 0.0).map(|v| v as u64));
     let labels: Option<Vec<f32>> = labels.iter().map(|label| label.parse().ok()).collect();
-    let (Some(id), Some(labels)) = (id, labels) else { return Err(expected()) };
-    match width {
-        Some(width) if width != labels.len() => {
-            Err(format!("found {} labels, but label_width is set to {width}", labels.len()))
+    let (Some(id), Some(mut labels)) = (id, labels) else { return Err(expected()) };
+    if let Some(width) = width {
+        if labels.len() < width {
+            return Err(format!("found {} labels, but label_width is set to {width}", labels.len()));
         }
-        _ => Ok((id, labels)),
+        labels.truncate(width);
     }
+    Ok((id, labels))
 }
