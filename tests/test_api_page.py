@@ -64,7 +64,8 @@ def arguments(thing: Any) -> str:
 
 
 def _shown(default: Any) -> str:
-    if isinstance(default, type) or inspect.isroutine(default):
+    # Python 3.14 takes partial functions, which have no name, for routines.
+    if (isinstance(default, type) or inspect.isroutine(default)) and hasattr(default, "__name__"):
         return str(default.__name__)
     text = repr(default)
     return "..." if " at 0x" in text or len(text) > 40 else text

@@ -41,11 +41,10 @@ _DEFINED = {
         "utils=mxrt.gluon.contrib.estimator.utils uuid vocab=mxrt.contrib.text.vocab warnings "
         "zipfile"
     ),
-    "_ctypes": "POINTER",
     "_functools": "reduce",
     "array": "array",
     "collections": "OrderedDict defaultdict namedtuple",
-    "ctypes": "CFUNCTYPE c_int c_void_p cast",
+    "ctypes": "CFUNCTYPE POINTER c_int c_void_p cast",
     "math": "cos floor pi sqrt",
     "multiprocessing.pool": "ThreadPool",
     "multiprocessing.process": "current_process",
