@@ -161,7 +161,12 @@ def unary_exact(program: Program) -> Step | None:
     if place is None:
         return None
     name = program.pick("negative", "absolute", "sign", "square", "floor", "ceil", "around", "trunc", "fix")
-    return Step(name, lambda np, a: getattr(np, name)(a), [place], program.values[place].dtype)
+
+    def call(np: Any, a: Any) -> Any:
+        # NumPy 2.5 deprecates its own name for it.
+        return getattr(np, "trunc" if name == "fix" and np is onp else name)(a)
+
+    return Step(name, call, [place], program.values[place].dtype)
 
 
 def unary_smooth(program: Program) -> Step | None:
