@@ -183,3 +183,55 @@ fn params_of(symbol: &Path, named: Option<PathBuf>, epoch: Option<u64>) -> Resul
         None => params::of_symbol(symbol, epoch).map_err(FindError::Path),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Finds the parameter file of a path among empty files with these names.
+    fn params(files: &[&str], path: &str, epoch: Option<u64>) -> Result<Option<String>, String> {
+        use std::sync::atomic::{AtomicUsize, Ordering};
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("mxrt-model-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        files.iter().for_each(|file| std::fs::write(folder.join(file), b"{}").expect("a file"));
+        let wanted = Wanted { params: None, epoch, most_unpacked: 0, folder: None };
+        let found = ModelFiles::find(&folder.join(path), &wanted, &mut || true);
+        std::fs::remove_dir_all(folder).expect("a folder");
+        let name = |path: PathBuf| path.file_name().map(|name| name.to_string_lossy().into_owned());
+        found.map(|files| files.params.and_then(name)).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_path_of_any_form_has_its_parameter_file() {
+        let two = ["m-symbol.json", "m-0003.params", "m-00012.params"];
+        for (path, epoch, wanted) in [
+            ("", None, "m-00012.params"),
+            ("m", None, "m-00012.params"),
+            ("m-symbol.json", None, "m-00012.params"),
+            ("m-0003", None, "m-0003.params"),
+            ("m-0012", None, "m-00012.params"),
+            ("m-0003.params", None, "m-0003.params"),
+            ("m", Some(3), "m-0003.params"),
+        ] {
+            assert_eq!(params(&two, path, epoch), Ok(Some(wanted.to_owned())), "{path} {epoch:?}");
+        }
+        let missing = params(&two, "m", Some(5)).expect_err("no such number");
+        assert!(missing.ends_with("m-0005.params'; parameter files of 'm' have the numbers 3, 12"), "{missing}");
+    }
+
+    #[test]
+    fn files_of_other_programs_belong_together() {
+        for (files, path, wanted) in [
+            (&["symbol.json", "x-0007.params"][..], "x-0007", Some("x-0007.params")),
+            (&["symbol.json", "x-0007.params"], "", Some("x-0007.params")),
+            (&["symbol.json", "params"], "params", Some("params")),
+            (&["m-quantized-symbol.json", "m-0000.params"], "m-quantized", Some("m-0000.params")),
+            (&["m-symbol.json", "m.params", "other.params"], "m", Some("m.params")),
+            (&["m-symbol.json", "a.params", "b.params"], "m", None),
+        ] {
+            assert_eq!(params(files, path, None), Ok(wanted.map(str::to_owned)), "{files:?} {path}");
+        }
+    }
+}

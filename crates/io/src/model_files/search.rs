@@ -17,7 +17,6 @@ const MOST_ENTRIES: usize = 20_000;
 const MACOS: &str = "__MACOSX";
 /// Ending of the symbol file of a predictor of GluonTS that is no model.
 const NETWORK: &str = "-network.json";
-
 /// Ending of models of ONNX.
 const ONNX: &str = ".onnx";
 
@@ -95,8 +94,10 @@ fn of_params(path: &Path) -> Option<(PathBuf, Chosen)> {
     let prefix = numbered.map_or(stem, |(prefix, _)| prefix);
     let symbols = [format!("{prefix}{SYMBOL}"), LONE_SYMBOL.to_owned()];
     let symbol = symbols.into_iter().map(|name| path.with_file_name(name)).find(|symbol| symbol.is_file())?;
-    let chosen = match is_file {
-        true => Chosen { params: Some(path.to_owned()), epoch: None },
+    let named = if is_file { path.to_owned() } else { path.with_file_name(format!("{stem}{PARAMS}")) };
+    let chosen = match is_file || named.is_file() {
+        true => Chosen { params: Some(named), epoch: None },
+        // It may be written with another number of digits.
         false => Chosen { params: None, epoch: numbered.map(|(_, number)| number) },
     };
     Some((symbol, chosen))
