@@ -92,6 +92,9 @@ pub(super) struct Unpacked {
     folder: PathBuf,
     /// whether the folder is removed when this is dropped
     is_own: bool,
+    /// number of bytes that may be unpacked, and of those that still may
+    limit: usize,
+    left: u64,
 }
 
 impl Unpacked {
@@ -100,11 +103,29 @@ impl Unpacked {
     }
 
     /// Replaces an archive in the folder by a folder with its files, and turns to them.
-    pub(super) fn unpack_inner(&mut self, path: &Path, limit: usize, poll: Poll<'_>) -> Result<(), FindError> {
+    pub(super) fn unpack_inner(&mut self, path: &Path, poll: Poll<'_>) -> Result<(), FindError> {
         let mut folder = path.as_os_str().to_owned();
         folder.push(".d");
         self.folder = PathBuf::from(folder);
-        unpack_into(path, &self.folder, limit, poll).map_err(|error| error.map(|words| self.shown(words)))
+        self.fill(path, poll).map_err(|error| error.map(|words| self.shown(words)))
+    }
+
+    /// Unpacks an archive into the folder, which is new.
+    fn fill(&mut self, path: &Path, poll: Poll<'_>) -> Result<(), FindError> {
+        let named = |error: FindError| error.map(|words| format!("'{}' {words}", path.display()));
+        let kind = kind(path).map_err(named)?;
+        let opened = File::open(path);
+        let file = opened.map_err(|error| named(FindError::Path(format!("cannot be read: {}", reason(&error)))))?;
+        let (folder, left, limit) = (self.folder.as_path(), self.left, self.limit);
+        let mut room = Room { folder, left, entries: MOST_ENTRIES, limit, poll };
+        room.begin().map_err(named)?;
+        let done = match kind {
+            Kind::Zip => zip(file, &mut room),
+            Kind::Tar => tar(BufReader::new(file), &mut room),
+            Kind::TarGz => tar(MultiGzDecoder::new(BufReader::new(file)), &mut room),
+        };
+        self.left = room.left;
+        done.map_err(named)
     }
 
     /// Names the archive in place of the folder.
@@ -128,25 +149,10 @@ type Poll<'a> = &'a mut dyn FnMut() -> bool;
 /// Unpacks an archive, at most `limit` bytes, into a new folder: a temporary one if none is given.
 pub(super) fn unpack(path: &Path, limit: usize, folder: Option<&Path>, poll: Poll<'_>) -> Result<Unpacked, FindError> {
     let whole = folder.map_or_else(temporary_folder, Path::to_owned);
-    let is_own = folder.is_none();
-    let unpacked = Unpacked { archive: path.to_owned(), folder: whole.clone(), whole, is_own };
-    unpack_into(path, &unpacked.whole, limit, poll)?;
+    let (is_own, left) = (folder.is_none(), limit as u64);
+    let mut unpacked = Unpacked { archive: path.to_owned(), folder: whole.clone(), whole, is_own, limit, left };
+    unpacked.fill(path, poll)?;
     Ok(unpacked)
-}
-
-fn unpack_into(path: &Path, folder: &Path, limit: usize, poll: Poll<'_>) -> Result<(), FindError> {
-    let named = |error: FindError| error.map(|words| format!("'{}' {words}", path.display()));
-    let kind = kind(path).map_err(named)?;
-    let file =
-        File::open(path).map_err(|error| named(FindError::Path(format!("cannot be read: {}", reason(&error)))))?;
-    let mut room = Room { folder, left: limit as u64, entries: MOST_ENTRIES, limit, poll };
-    room.begin().map_err(named)?;
-    let done = match kind {
-        Kind::Zip => zip(file, &mut room),
-        Kind::Tar => tar(BufReader::new(file), &mut room),
-        Kind::TarGz => tar(MultiGzDecoder::new(BufReader::new(file)), &mut room),
-    };
-    done.map_err(named)
 }
 
 /// Returns the path of a temporary folder for one archive.
@@ -454,6 +460,20 @@ mod tests {
         assert_eq!(given.err(), Some(FindError::Interrupted));
         assert_eq!(pieces, 3, "it asks before each piece");
         std::fs::remove_dir_all(folder).expect("a folder");
+    }
+
+    #[test]
+    fn an_archive_in_an_archive_has_what_is_left() {
+        let inner = tar_of("zeros", tar::EntryType::Regular, &[0; 4096]);
+        let outer = tar_of("inner.tar", tar::EntryType::Regular, &inner);
+        for (limit, fits) in [(inner.len() + 4096, true), (inner.len() + 4095, false)] {
+            let mut made = unpacked("m.tar", &outer, limit).expect("files");
+            let inner = made.folder().join("inner.tar");
+            let done = made.unpack_inner(&inner, &mut || true);
+            assert_eq!(done.is_ok(), fits, "{limit} {done:?}");
+            let words = format!("m.tar/inner.tar' unpacks to more than {limit} bytes");
+            assert!(done.is_ok() || done.expect_err("too large").to_string().contains(&words));
+        }
     }
 
     #[test]

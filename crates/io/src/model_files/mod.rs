@@ -152,7 +152,7 @@ impl ModelFiles {
         // What SageMaker's linear learner and factorization machines write is an archive in an
         // archive.
         if let Some(inner) = search::lone_archive(unpacked.folder()) {
-            unpacked.unpack_inner(&inner, wanted.most_unpacked, poll)?;
+            unpacked.unpack_inner(&inner, poll)?;
         }
         let symbol = search::symbol_in(unpacked.folder(), Some(&archive))?;
         let inside = |name: &Path| name.file_name().map(|name| symbol.with_file_name(name));
