@@ -44,7 +44,7 @@ def run_forward(block: HybridBlock, F: Any, args: tuple[Any, ...], params: dict[
     """``hybrid_forward`` of a block, in the way of the interface that is switched on."""
     if not is_np_array():
         return block.hybrid_forward(F, *args, **params)
-    own = str(block.hybrid_forward.__module__).startswith(_OWN)
+    own = str(block.hybrid_forward.__module__).startswith(_OWN) and not block._calls_the_program
     # A layer with a weight looks for its very array, and passes it to operators only.
     if not (own and block._takes_parameters_as_they_are):
         params = {name: converted(value, not own) for name, value in params.items()}

@@ -1,0 +1,172 @@
+"""Details of the numpy interface that programs meet: keys and shapes that are scalars of NumPy,
+functions as blocks, states, graphs called directly, kinds of errors. Expected values were read
+from MXNet 1.9.1.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as onp
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def numpy_interface(mx: Any) -> Any:
+    mx.npx.set_np()
+    yield
+    mx.npx.reset_np()
+
+
+@pytest.mark.parametrize("kind", [onp.int64, onp.int32, onp.uint8])
+def test_a_whole_number_of_numpy_is_a_key(mx: Any, kind: Any) -> None:
+    x = mx.np.arange(6).reshape(2, 3)
+    assert x[kind(1)].asnumpy().tolist() == [3, 4, 5]
+    assert x[kind(1)][kind(2)].item() == 5
+    x[kind(0)] = 7
+    assert x[kind(0), kind(1)].item() == 7
+
+
+def test_an_array_without_axes_is_an_extent(mx: Any) -> None:
+    three = mx.np.array(3, dtype="int32")
+    assert mx.np.ones(three).shape == (3,)
+    assert mx.np.full(three, 2).asnumpy().tolist() == [2, 2, 2]
+    assert mx.np.broadcast_to(mx.np.array(1.5), three).asnumpy().tolist() == [1.5] * 3
+    assert mx.np.random.randint(0, 5, three).shape == (3,)
+
+
+def test_a_range_can_be_assigned(mx: Any) -> None:
+    x = mx.np.zeros((2, 3))
+    x[0] = range(3)
+    x[:, 2] = range(7, 9)
+    assert x.asnumpy().tolist() == [[0, 1, 7], [0, 0, 8]]
+
+
+@pytest.mark.parametrize("shape", [3.0, (2.0,), None, "ab"])
+def test_what_is_no_shape_is_an_error_of_both_kinds(mx: Any, shape: Any) -> None:
+    for make in (mx.np.ones, lambda one: mx.np.full(one, 1)):
+        with pytest.raises(mx.MXNetError, match="a shape is an integer or a tuple of integers, got") as caught:
+            make(shape)
+        assert isinstance(caught.value, TypeError)
+    if shape == 3.0:
+        with pytest.raises(mx.MXNetError, match=r"expected an integer or a tuple of integers, got 3\.0"):
+            mx.np.random.uniform(size=shape)
+
+
+def test_values_and_masks_that_do_not_fit_are_errors_of_mxnet(mx: Any) -> None:
+    x = mx.np.arange(6).reshape(2, 3)
+    for key, value in ((slice(None), mx.np.arange(5)), (x > 2, mx.np.ones(2))):
+        with pytest.raises(mx.MXNetError, match="does not fit") as caught:
+            x[key] = value
+        assert isinstance(caught.value, ValueError)
+    with pytest.raises(mx.MXNetError, match="boolean index did not match") as mask:
+        x[onp.array([[True], [False]])] = 0
+    assert isinstance(mask.value, IndexError)
+
+
+def test_elements_of_arrays_of_nd_have_no_axes(mx: Any) -> None:
+    x = mx.nd.array([[1, 2], [3, 4]])
+    assert x[0, 1].shape == x[0][1].shape == x[onp.int64(0), 1].shape == ()
+    assert [one.shape for one in x[1]] == [(), ()]
+    assert mx.nd.stack(x[0, 0], x[1, 1]).shape == (2,)
+    one = x[1, 0]
+    one[:] = 7
+    assert x.asnumpy().tolist() == [[1, 2], [7, 4]]
+    mx.npx.reset_np()
+    assert x[0, 1].shape == x[0][1].shape == (1,)
+
+
+@pytest.mark.parametrize(
+    ("function", "wanted"),
+    [
+        (lambda F, x: F.np.maximum(x, 0), [[0, 2], [3, 0]]),
+        (lambda F, x: F.npx.relu(x), [[0, 2], [3, 0]]),
+        (lambda F, x: F.np.sum(x, axis=1), [1, -1]),
+        (lambda F, x: x.max(axis=0), [3, 2]),
+    ],
+)
+def test_a_function_as_a_block_gets_what_it_may_use(mx: Any, function: Any, wanted: Any) -> None:
+    x = mx.np.array([[-1.0, 2], [3, -4]])
+    block = mx.gluon.nn.HybridSequential()
+    block.add(mx.gluon.nn.HybridLambda(function))
+    for _ in range(2):
+        for one in (block, block[0]):
+            made = one(x)
+            assert type(made) is mx.np.ndarray and made.asnumpy().tolist() == wanted
+        block.hybridize()
+
+
+def test_a_function_as_a_block_may_be_named(mx: Any) -> None:
+    block = mx.gluon.nn.HybridLambda("relu")
+    for _ in range(2):
+        assert block(mx.np.array([-1.0, 2])).asnumpy().tolist() == [0, 2]
+        block.hybridize()
+
+
+@pytest.mark.parametrize(("name", "count"), [("RNN", 1), ("GRU", 1), ("LSTM", 2)])
+def test_states_of_recurrent_layers_are_arrays_of_np(mx: Any, name: str, count: int) -> None:
+    layer = getattr(mx.gluon.rnn, name)(3)
+    states = layer.begin_state(2)
+    assert [(type(one), one.shape) for one in states] == [(mx.np.ndarray, (1, 2, 3))] * count
+    assert layer.begin_state(2, dtype="float64")[0].dtype == onp.float64
+    layer.initialize()
+    for _ in range(2):
+        out, after = layer(mx.np.ones((4, 2, 5)), states)
+        assert type(out) is type(after[0]) is mx.np.ndarray and out.shape == (4, 2, 3)
+        layer.hybridize()
+
+
+def test_missing_states_are_named(mx: Any) -> None:
+    layer = mx.gluon.rnn.LSTM(3, prefix="reader_")
+    layer.initialize()
+    for _ in range(2):
+        with pytest.raises(mx.MXNetError, match="reader: expected a list of 2 states, got 1"):
+            layer(mx.np.ones((4, 2, 5)), layer.begin_state(2)[0])
+        layer.hybridize()
+    counting = mx.gluon.rnn.LSTM(3, use_sequence_length=True)
+    counting.initialize()
+    with pytest.raises(mx.MXNetError, match="expected sequence_length"):
+        counting(mx.np.ones((4, 2, 5)))
+
+
+def test_a_graph_of_np_gives_arrays_of_np(mx: Any) -> None:
+    data = mx.sym.var("data").as_np_ndarray()
+    one = mx.nd.CachedOp(mx.sym.np.tanh(data))(mx.np.zeros((2,)))
+    assert type(one) is mx.np.ndarray
+    two = mx.nd.CachedOp(mx.sym.Group([data * 2, data + 1]).as_np_ndarray())(mx.np.zeros((2,)))
+    assert [type(part) for part in two] == [mx.np.ndarray] * 2
+    old = mx.nd.CachedOp(mx.sym.tanh(mx.sym.var("data")))(mx.nd.zeros((2,)))
+    assert type(old) is mx.nd.NDArray
+
+
+def test_symbols_of_np_show_their_class(mx: Any) -> None:
+    data = mx.sym.var("data")
+    assert repr(data) == "<Symbol data>" and repr(data.as_np_ndarray()) == "<_Symbol data>"
+    assert repr(data.as_np_ndarray() + 1).startswith("<_Symbol add_scalar")
+
+
+def test_a_block_that_returns_nothing_is_named(mx: Any) -> None:
+    class Forgetful(mx.gluon.HybridBlock):
+        def hybrid_forward(self, F: Any, x: Any) -> Any:
+            F.np.tanh(x)
+
+    block = Forgetful()
+    block.hybridize()
+    with pytest.raises(TypeError, match="Forgetful returned None, expected a list of symbols"):
+        block(mx.np.ones((2,)))
+
+
+def test_whether_a_shape_is_known_depends_on_the_interface(mx: Any) -> None:
+    known = mx.gluon.utils.shape_is_known
+    shapes = [(2, 3), (2, 0), (2, -1), (), None]
+    assert [known(shape) for shape in shapes] == [True, True, False, True, False]
+    mx.npx.reset_np()
+    assert [known(shape) for shape in [(2, 3), (2, 0), (), None]] == [True, False, False, False]
+
+
+def test_sums_of_metrics_are_those_of_python(mx: Any) -> None:
+    metric = mx.metric.CustomMetric(lambda label, pred: abs(label - pred).sum(dtype=onp.float32))
+    for _ in range(3):
+        metric.update([mx.np.array([0.0])], [mx.np.array([0.1])])
+    assert metric.get()[1] == 0.10000000149011612
+    assert metric.sum_metric == 3 * float(onp.float32(0.1))
