@@ -145,6 +145,20 @@ def test_symbols_of_np_show_their_class(mx: Any) -> None:
     assert repr(data.as_np_ndarray() + 1).startswith("<_Symbol add_scalar")
 
 
+def test_symbols_have_the_names_of_the_functions(mx: Any) -> None:
+    with mx.name.NameManager():
+        data = mx.sym.var("data").as_np_ndarray()
+        np = mx.sym.np
+        made = [np.abs(data), np.fabs(data), np.absolute(data), np.amax(data), np.amin(data), np.max(data)]
+        assert [one.name for one in made] == ["abs0", "abs1", "absolute0", "amax0", "amin0", "max0"]
+    assert ['"op": "_npi_absolute"' in one.tojson() for one in made] == [True, True, True, False, False, False]
+    assert '"op": "_np_max"' in made[3].tojson() and '"op": "_np_min"' in made[4].tojson()
+    assert made[0].num_outputs == 1 and mx.sym.Group(made).as_np_ndarray().num_outputs == 6
+    x = mx.np.array([[-1.0, 2], [3, -4]])
+    assert mx.np.abs(x).asnumpy().tolist() == mx.np.fabs(x).asnumpy().tolist() == [[1, 2], [3, 4]]
+    assert mx.np.amax(x, axis=1).asnumpy().tolist() == [2, 3] and mx.np.amin(x).item() == -4
+
+
 def test_a_block_that_returns_nothing_is_named(mx: Any) -> None:
     class Forgetful(mx.gluon.HybridBlock):
         def hybrid_forward(self, F: Any, x: Any) -> Any:
