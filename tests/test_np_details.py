@@ -103,6 +103,21 @@ def test_a_function_as_a_block_may_be_named(mx: Any) -> None:
         block.hybridize()
 
 
+@pytest.mark.parametrize("name", ["resnet18_v1", "resnet18_v2", "resnet50_v1", "mobilenetv2_0.25"])
+def test_models_with_shortcuts_compute_with_and_without_a_graph(mx: Any, name: str) -> None:
+    model = mx.gluon.model_zoo.vision.get_model(name, classes=3)
+    model.initialize(mx.init.Constant(0.01))
+    x = mx.np.ones((1, 3, 32, 32))
+    plain = model(x)
+    model.hybridize()
+    assert type(plain) is mx.np.ndarray and plain.shape == (1, 3)
+    onp.testing.assert_allclose(model(x).asnumpy(), plain.asnumpy(), rtol=1e-4)
+    mx.npx.reset_np()
+    old = mx.gluon.model_zoo.vision.get_model(name, classes=3)
+    old.initialize(mx.init.Constant(0.01))
+    onp.testing.assert_allclose(old(x.as_nd_ndarray()).asnumpy(), plain.asnumpy(), rtol=1e-4)
+
+
 @pytest.mark.parametrize(("name", "count"), [("RNN", 1), ("GRU", 1), ("LSTM", 2)])
 def test_states_of_recurrent_layers_are_arrays_of_np(mx: Any, name: str, count: int) -> None:
     layer = getattr(mx.gluon.rnn, name)(3)
@@ -114,6 +129,36 @@ def test_states_of_recurrent_layers_are_arrays_of_np(mx: Any, name: str, count: 
         out, after = layer(mx.np.ones((4, 2, 5)), states)
         assert type(out) is type(after[0]) is mx.np.ndarray and out.shape == (4, 2, 3)
         layer.hybridize()
+
+
+@pytest.mark.parametrize("name", ["RNNCell", "LSTMCell", "GRUCell"])
+def test_a_step_of_a_residual_cell_gives_arrays_of_np(mx: Any, name: str) -> None:
+    cell = mx.gluon.rnn.ResidualCell(getattr(mx.gluon.rnn, name)(3))
+    cell.initialize(mx.init.Zero())
+    x = mx.np.array([[1.0, 2, 3]])
+    for _ in range(2):
+        out, states = cell(x, cell.begin_state(1))
+        assert type(out) is type(states[0]) is mx.np.ndarray and out.asnumpy().tolist() == [[1, 2, 3]]
+        cell.hybridize()
+
+
+@pytest.mark.parametrize("kind", ["plain", "residual", "both ways"])
+@pytest.mark.parametrize("merge", [True, False])
+@pytest.mark.parametrize("lengths", [None, [2.0, 4.0]])
+def test_unrolled_cells_give_arrays_of_np(mx: Any, kind: str, merge: bool, lengths: Any) -> None:
+    rnn = mx.gluon.rnn
+    cell = rnn.LSTMCell(3)
+    if kind == "residual":
+        cell = rnn.ResidualCell(cell)
+    if kind == "both ways":
+        cell = rnn.BidirectionalCell(cell, rnn.LSTMCell(3))
+    cell.initialize()
+    valid = None if lengths is None else mx.np.array(lengths)
+    x = mx.np.ones((4, 2, 3))
+    outputs, states = cell.unroll(4, x, layout="TNC", merge_outputs=merge, valid_length=valid)
+    found = [outputs] if merge else outputs
+    assert len(found) == (1 if merge else 4)
+    assert {type(one) for one in [*found, *states]} == {mx.np.ndarray}
 
 
 def test_missing_states_are_named(mx: Any) -> None:
