@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import Any
 
 import numpy as np
+
+from .base import MXNetTypeError
 
 __all__ = ["extents"]
 
 
 def extents(shape: Any) -> tuple[Any, ...]:
-    """A shape, or axes, as a tuple. A number stands for one."""
-    return (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    """A shape, or axes, as a tuple. A number stands for one, as does
+    an array of no axes.
+    """
+    if isinstance(shape, (int, np.integer)) or getattr(shape, "ndim", None) == 0:
+        return (index(shape),)
+    try:
+        return tuple(shape)
+    except TypeError:
+        raise MXNetTypeError(f"expected an integer or a tuple of integers, got {shape!r}") from None

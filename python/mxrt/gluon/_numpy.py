@@ -15,7 +15,7 @@ from ..symbol import Symbol
 if TYPE_CHECKING:
     from .hybrid_block import HybridBlock
 
-__all__ = ["as_made_here", "converted", "made_here", "makes_np", "run_forward"]
+__all__ = ["added", "as_made_here", "converted", "made_here", "makes_np", "run_forward"]
 
 _OWN = f"{__package__.partition('.')[0]}."
 
@@ -28,6 +28,13 @@ def converted(value: Any, to_np: bool) -> Any:
         parts = [converted(part, to_np) for part in value]
         return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
     return value
+
+
+def added(one: Any, other: Any) -> Any:
+    """The sum of two arrays or symbols in a layer of mxrt, where what it was given and what a block
+    in it returned are of two interfaces.
+    """
+    return converted(one, False) + converted(other, False)
 
 
 def as_made_here(value: Any) -> Any:
@@ -44,13 +51,13 @@ def run_forward(block: HybridBlock, F: Any, args: tuple[Any, ...], params: dict[
     """``hybrid_forward`` of a block, in the way of the interface that is switched on."""
     if not is_np_array():
         return block.hybrid_forward(F, *args, **params)
-    own = str(block.hybrid_forward.__module__).startswith(_OWN)
+    own = str(block.hybrid_forward.__module__).startswith(_OWN) and not block._calls_the_program
     # A layer with a weight looks for its very array, and passes it to operators only.
     if not (own and block._takes_parameters_as_they_are):
         params = {name: converted(value, not own) for name, value in params.items()}
     args = converted(args, not own)
     out = block.hybrid_forward(F, *args, **params)
-    if len(_interfaces(out)) > 1:
+    if not own and len(_interfaces(out)) > 1:
         raise TypeError(
             f"{type(block).__name__}: some outputs are of mx.np and others of mx.nd or mx.sym; call as_np_ndarray() "
             "or as_nd_ndarray() on them"

@@ -56,6 +56,8 @@ class HybridBlock(Block, PlanMethods):
     _changes = 0
     # Whether parameters are passed to operators only, so that their class does not matter.
     _takes_parameters_as_they_are = False
+    # Whether hybrid_forward hands its arguments to a function of the program.
+    _calls_the_program = False
 
     def __init__(self, prefix: str | None = None, params: Any = None) -> None:
         super().__init__(prefix=prefix, params=params)
@@ -256,6 +258,11 @@ class HybridBlock(Block, PlanMethods):
         with self.name_scope():
             out = run_forward(self, symbol, tuple(regroup(stand_ins, form)), params)
         outputs, out_form = flatten(out, "output")
+        if len(outputs) == 1 and outputs[0] is None:
+            raise TypeError(
+                f"{self.name}: hybrid_forward of {type(self).__name__} returned None, expected a list of symbols, or "
+                "one; return the result"
+            )
         inputs = [stand_in for stand_in in stand_ins if stand_in is not None]
         made = outputs[0] if len(outputs) == 1 else Group(outputs)
         return Traced(inputs, converted(made, True) if is_np_array() else made, form, out_form)

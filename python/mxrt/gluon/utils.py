@@ -7,11 +7,11 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
+from .._np_mode import is_np_shape
 from ..base import MXNetNotImplementedError, no_training
 from ..context import Context
 from ..ndarray import NDArray, array, slice_axis
 from ._numpy import made_here
-from .parameter import shape_is_known
 
 __all__ = [
     "check_sha1",
@@ -22,6 +22,14 @@ __all__ = [
     "split_and_load",
     "split_data",
 ]
+
+
+def shape_is_known(shape: tuple[int, ...] | None) -> bool:
+    """Whether all extents are known: 0 stands for an unknown one, or -1 with NumPy's shapes."""
+    if shape is None:
+        return False
+    unknown = -1 if is_np_shape() else 0
+    return all(n > unknown for n in shape) and (len(shape) > 0 or unknown == -1)
 
 
 def split_data(data: NDArray, num_slice: int, batch_axis: int = 0, even_split: bool = True) -> list[NDArray]:

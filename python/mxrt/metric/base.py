@@ -99,7 +99,11 @@ class EvalMetric:
         raise NotImplementedError
 
     def _add(self, value: Any, count: Any) -> None:
-        """Adds to both sums."""
+        """Adds to both sums, which keep the precision of Python's numbers: NumPy 2 would make them
+        those of a float32.
+        """
+        if isinstance(value, numpy.floating):
+            value = numpy.float64(value)
         self.sum_metric += value
         self.global_sum_metric += value
         self.num_inst += count

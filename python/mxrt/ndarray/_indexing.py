@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from .. import _mxrt
+from ..base import MXNetShapeError
 
 Region: TypeAlias = tuple[int, list[tuple[int, int]]]
 
@@ -86,12 +87,12 @@ def whole_region(shape: tuple[int, ...]) -> Region:
 
 
 def broadcast_region(shape: tuple[int, ...], to: tuple[int, ...]) -> Region:
-    """An array of `shape` repeated to the shape `to`. ValueError when it does not fit."""
+    """An array of `shape` repeated to the shape `to`. MXNetShapeError when it does not fit."""
     while len(shape) > len(to) and shape[0] == 1:
         shape = shape[1:]
     lead = len(to) - len(shape)
     if lead < 0 or any(n not in (1, wanted) for n, wanted in zip(shape, to[lead:], strict=True)):
-        raise ValueError(
+        raise MXNetShapeError(
             f"operands could not be broadcast together: a value of shape {shape} does not fit the indexed part, {to}"
         )
     steps = [0] * lead + [0 if n == 1 else stride for n, stride in zip(shape, _strides(shape), strict=True)]

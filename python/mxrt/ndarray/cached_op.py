@@ -59,10 +59,14 @@ class CachedOp:
 
     def __call__(self, *args: Any, out: Any = None, default_ctx: Any = None, **options: Unpack[CallOptions]) -> Any:
         if self._hook is not None:
-            return self._call_and_show(args, out, *self._hook)
-        if mode.training:
-            return self._as_in_training()(args, out=out, **options)
-        return self._op(*args, out=out, **options)
+            made = self._call_and_show(args, out, *self._hook)
+        elif mode.training:
+            made = self._as_in_training()(args, out=out, **options)
+        else:
+            made = self._op(*args, out=out, **options)
+        if out is not None or not self.is_np_sym:
+            return made
+        return [one.as_np_ndarray() for one in made] if isinstance(made, list) else made.as_np_ndarray()
 
     def _as_in_training(self) -> TrainingOp:
         if self._training is None:

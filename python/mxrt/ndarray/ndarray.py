@@ -12,6 +12,7 @@ import numpy as np
 from .. import _mxrt
 from .._awaiting import Awaitable
 from .._methods import OperatorMethods
+from .._np_mode import is_np_shape
 from ..base import (
     MXNetNotImplementedError,
     MXNetRuntimeWarning,
@@ -318,8 +319,9 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods, Exchange, Awaitable):
             made: NDArray = _mxrt.gather(self, indexing.positions(shape, key))
             return made
         region = indexing.basic_region(shape, key)
-        # A single element is an array of shape (1,), unless the array itself has no axes.
-        picked = indexing.region_shape(region) or ((1,) if shape else ())
+        # A single element is an array of shape (1,), unless the array itself has no axes or shapes
+        # are NumPy's.
+        picked = indexing.region_shape(region) or ((1,) if shape and not is_np_shape() else ())
         if indexing.is_contiguous(region):
             view: NDArray = self._view(0 if 0 in picked else region[0], list(picked))
             return view
@@ -335,13 +337,18 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods, Exchange, Awaitable):
         width = 1
         for n in rest:
             width *= n
-        view: NDArray = self._view((index % extent) * width, rest or [1])
+        if not rest and not is_np_shape():
+            rest = [1]
+        view: NDArray = self._view((index % extent) * width, rest)
         return view
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if isinstance(key, (str, bytes, float, complex)):
             raise ValueError(f"NDArray does not support slicing with key {key!s} of type {type(key)}.")
         source = self._value(value)
+        if not self.shape and isinstance(key, slice) and key == slice(None):
+            # All of an array without axes, which has none to be sliced.
+            key = ()
         if indexing.is_basic(key):
             region = indexing.basic_region(self.shape, key)
             target_shape = indexing.region_shape(region)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as onp
 
 from .. import _mxrt
+from ..base import MXNetIndexError
 
 __all__ = ["checked", "is_basic", "positions"]
 
@@ -35,7 +36,10 @@ def positions(shape: tuple[int, ...], key: Any) -> onp.ndarray[Any, Any]:
         size *= extent
     everything = onp.arange(size, dtype=onp.int64).reshape(shape)
     plain = tuple(_plain(part) for part in key) if isinstance(key, tuple) else _plain(key)
-    picked = onp.asarray(everything[plain], onp.int64)
+    try:
+        picked = onp.asarray(everything[plain], onp.int64)
+    except IndexError as error:
+        raise MXNetIndexError(str(error)) from None
     return picked if picked.flags.c_contiguous else picked.copy()
 
 

@@ -113,9 +113,9 @@ __all__ = [
 
 # ---- of each element -----------------------------------------------------------------------------
 
-abs: Function = unary("abs", "_npi_absolute")
+abs: Function = unary("abs", "_npi_abs")
 absolute: Function = unary("absolute")
-fabs: Function = unary("fabs", "_npi_absolute")
+fabs: Function = unary("fabs", "_npi_abs")
 negative: Function = unary("negative")
 sign: Function = unary("sign")
 rint: Function = unary("rint")
@@ -197,9 +197,9 @@ prod: Function = direct("prod" + _PROD, "_np_prod(a)(axis, dtype, keepdims)")
 product: Function = direct("product" + _PROD, "_np_prod(a)(axis, dtype, keepdims)")
 mean: Function = direct("mean" + _PROD, "_npi_mean(a)(axis, dtype, keepdims)")
 max: Function = direct("max" + _FOLD, "_np_max(a)(axis, keepdims)")
-amax: Function = direct("amax" + _FOLD, "_np_max(a)(axis, keepdims)")
+amax: Function = direct("amax" + _FOLD, "_np_amax(a)(axis, keepdims)")
 min: Function = direct("min" + _FOLD, "_np_min(a)(axis, keepdims)")
-amin: Function = direct("amin" + _FOLD, "_np_min(a)(axis, keepdims)")
+amin: Function = direct("amin" + _FOLD, "_np_amin(a)(axis, keepdims)")
 any: Function = direct("any" + _FOLD, "_np_any(a)(axis, keepdims)")
 sometrue: Function = direct("sometrue" + _FOLD, "_np_any(a)(axis, keepdims)")
 all: Function = direct("all" + _FOLD, "_np_all(a)(axis, keepdims)")

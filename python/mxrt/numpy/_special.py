@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as onp
 
 from .. import _mxrt
+from .._extents import extents
 from ..base import is_number
 from ._call import call, check_ufunc_options, computed_in_python, is_tensor
 from .multiarray import array, ndarray
@@ -69,11 +70,7 @@ def broadcast_to(array: Any, shape: Any) -> Any:
         from ._creation import full
 
         return full(shape, array)
-    return call("_npi_broadcast_to", (array,), {"shape": _tuple(shape)})
-
-
-def _tuple(value: Any) -> tuple[int, ...]:
-    return (int(value),) if isinstance(value, (int, onp.integer)) else tuple(value)
+    return call("_npi_broadcast_to", (array,), {"shape": extents(shape)})
 
 
 # ---- rounding and limits -------------------------------------------------------------------------
@@ -297,7 +294,7 @@ def tile(A: Any, reps: Any) -> Any:
     """The array repeated along its axes."""
     if is_number(A):
         return onp.tile(A, reps)
-    return call("_npi_tile", (A,), {"reps": _tuple(reps)})
+    return call("_npi_tile", (A,), {"reps": extents(reps)})
 
 
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:
@@ -348,7 +345,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
         return call("_npi_tensordot_int_axes", (a, b), {"axes": int(axes)})
     if len(axes) != 2:
         raise ValueError("Axes must consist of two arrays.")
-    summed = [_tuple(part) for part in axes]
+    summed = [extents(part) for part in axes]
     if len(summed[0]) != len(summed[1]):
         raise ValueError("Axes length mismatch")
     return call("_npi_tensordot", (a, b), {"a_axes_summed": summed[0], "b_axes_summed": summed[1]})

@@ -9,7 +9,8 @@ from typing import Any, NoReturn
 import numpy as onp
 
 from .. import _mxrt
-from ..base import MXNetValueError, dtype_name, is_number, no_training, warn
+from .._extents import extents
+from ..base import MXNetTypeError, MXNetValueError, dtype_name, is_number, no_training, warn
 from ..context import Context, current_context
 from ..ndarray import NDArray
 from ..ndarray import _indexing as indexing
@@ -194,7 +195,7 @@ class ndarray(NumpyMethods):
         key = _keys.checked(key)
         if not _keys.is_basic(key):
             return ndarray(_mxrt.gather(self, _keys.positions(shape, key)))
-        if key == ():
+        if isinstance(key, tuple) and not key:
             return self
         region = indexing.basic_region(shape, key)
         picked = indexing.region_shape(region)
@@ -234,7 +235,7 @@ class ndarray(NumpyMethods):
     def _value(self, value: Any) -> NDArray:
         if isinstance(value, NDArray):
             return NDArray.astype(value, self._dtype_name, copy=False).as_in_context(self.context)
-        if not is_number(value) and not isinstance(value, (onp.ndarray, list, tuple)):
+        if not is_number(value) and not isinstance(value, (onp.ndarray, list, tuple, range)):
             raise TypeError(
                 f"mxnet.np.ndarray does not support assignment with non-array-like object {value} of type {type(value)}"
             )
@@ -355,11 +356,14 @@ def checked_axes_shape(shape: Any, name: str) -> tuple[int, ...]:
                 break
         else:
             return shape
-    extents = (shape,) if isinstance(shape, (int, onp.integer)) else tuple(shape)
-    if any(not isinstance(n, (int, onp.integer)) for n in extents):
-        raise TypeError(f"{name}: a shape is an integer or a tuple of integers, got {shape!r}")
-    if any(n < 0 for n in extents):
-        raise MXNetValueError(f"{name}: the shape {extents} has a negative extent")
-    if any(n >= 2**63 for n in extents):
-        raise MXNetValueError(f"{name}: the shape {extents} has an extent of 2**63 or more")
-    return tuple(int(n) for n in extents)
+    try:
+        found = extents(shape)
+    except TypeError:
+        found = (None,)
+    if any(not isinstance(n, (int, onp.integer)) for n in found):
+        raise MXNetTypeError(f"{name}: a shape is an integer or a tuple of integers, got {shape!r}")
+    if any(n < 0 for n in found):
+        raise MXNetValueError(f"{name}: the shape {found} has a negative extent")
+    if any(n >= 2**63 for n in found):
+        raise MXNetValueError(f"{name}: the shape {found} has an extent of 2**63 or more")
+    return tuple(int(n) for n in found)

@@ -152,7 +152,7 @@ def randint(low: Any, high: Any = None, size: Any = None, dtype: Any = None, ctx
     """
     if high is None:
         low, high = 0, low
-    shape = () if size is None else (int(size),) if isinstance(size, (int, onp.integer)) else tuple(size)
+    shape = () if size is None else extents(size)
     attrs = {"low": low, "high": high, "shape": shape, "dtype": "int64" if dtype is None else dtype_name(dtype)}
     return create("_npi_random_randint", attrs, ctx, out)
 

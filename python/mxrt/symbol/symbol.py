@@ -46,8 +46,8 @@ class Symbol(SymbolOperators, OperatorMethods):
     def __repr__(self) -> str:
         name = self.name
         if name is not None:
-            return f"<Symbol {name}>"
-        return f"<Symbol group [{', '.join(str(part.name) for part in self)}]>"
+            return f"<{type(self).__name__} {name}>"
+        return f"<{type(self).__name__} group [{', '.join(str(part.name) for part in self)}]>"
 
     def _repr_html_(self) -> str:
         from .._html import of_symbol

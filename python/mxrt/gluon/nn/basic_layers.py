@@ -263,6 +263,7 @@ class HybridLambda(HybridBlock):
         elif callable(function):
             self._func_name = function.__name__
             self._func = function
+            self._calls_the_program = True
         else:
             raise ValueError(f"Unrecognized function in lambda: {function} of type {type(function)}")
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from ... import ndarray
 from ...base import numeric_types
+from .._numpy import as_made_here
 from ._sequences import first_states, format_sequence, is_tensor, mask_sequence, reverse_sequence
 from .recurrent_cell import HybridRecurrentCell
 
@@ -175,8 +176,9 @@ class ResidualCell(ModifierCell):
         if valid_length is not None:
             inputs = mask_sequence(F, inputs, length, valid_length, axis, merge)
         if merge:
-            return F.elemwise_add(outputs, inputs), states
-        return [F.elemwise_add(out, x) for out, x in zip(outputs, inputs, strict=True)], states
+            return as_made_here((F.elemwise_add(outputs, inputs), states))  # type: ignore[no-any-return]
+        made = [F.elemwise_add(out, x) for out, x in zip(outputs, inputs, strict=True)]
+        return as_made_here((made, states))  # type: ignore[no-any-return]
 
 
 class BidirectionalCell(HybridRecurrentCell):
@@ -248,4 +250,4 @@ class BidirectionalCell(HybridRecurrentCell):
             ]
         if valid_length is not None:
             joined = mask_sequence(F, joined, length, valid_length, axis, merge)
-        return joined, left_states + right_states
+        return as_made_here((joined, left_states + right_states))  # type: ignore[no-any-return]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ... import ndarray
+from .._numpy import as_made_here
 from ..block import Block
 from ..hybrid_block import HybridBlock
 from ..nn import LeakyReLU
@@ -96,7 +97,8 @@ class RecurrentCell(Block):
                 for one in zip(*every, strict=True)
             ]
             outputs = mask_sequence(F, outputs, length, valid_length, axis, True)
-        return format_sequence(length, outputs, layout, merge_outputs)[0], states
+        unrolled: tuple[Any, list[Any]] = format_sequence(length, outputs, layout, merge_outputs)[0], states
+        return as_made_here(unrolled)  # type: ignore[no-any-return]
 
     def _get_activation(self, F: Any, inputs: Any, activation: Any, **kwargs: Any) -> Any:
         """An activation: by name, as a layer, or as a function."""

@@ -7,8 +7,9 @@ import threading
 from typing import Any
 
 from ... import _mxrt, ndarray, symbol
-from ...base import MXNetNotImplementedError
+from ...base import MXNetNotImplementedError, MXNetValueError
 from ...ndarray import NDArray
+from .._numpy import as_made_here
 from ..hybrid_block import HybridBlock
 from ._sequences import is_tensor
 from .cells import GRUCell, LSTMCell, RNNCell
@@ -129,10 +130,13 @@ class _RNNLayer(HybridBlock):
     def begin_state(self, batch_size: int = 0, func: Any = None, **kwargs: Any) -> list[Any]:
         """The states before the first step: `func` of shape and name, zeros without it."""
         make = ndarray.zeros if func is None else func
-        return [
-            make_state(make, f"{self.prefix}h0_{i}", {**info, **kwargs})
-            for i, info in enumerate(self.state_info(batch_size))
-        ]
+        states: list[Any] = as_made_here(
+            [
+                make_state(make, f"{self.prefix}h0_{i}", {**info, **kwargs})
+                for i, info in enumerate(self.state_info(batch_size))
+            ]
+        )
+        return states
 
     def _unfuse(self) -> HybridSequentialRNNCell:
         """The layers as cells with the same parameters, which need no operator RNN."""
@@ -191,6 +195,17 @@ class _RNNLayer(HybridBlock):
     ) -> Any:
         """Outputs, and the states unless they are skipped."""
         skip = _call.skip_states
+        wanted = len(self.state_info())
+        if len(states) != wanted:
+            raise MXNetValueError(
+                f"{self.name}: expected a list of {wanted} states, got {len(states)}; begin_state(batch_size) makes "
+                "them"
+            )
+        if self._use_sequence_length and sequence_length is None:
+            raise MXNetValueError(
+                f"{self.name}: expected sequence_length, as the layer has use_sequence_length=True; pass how many "
+                "steps of each row count"
+            )
         if F is ndarray:
             rows = inputs.shape[self._layout.find("N")]
             for state, info in zip(states, self.state_info(rows), strict=True):

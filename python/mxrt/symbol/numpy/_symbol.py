@@ -44,6 +44,11 @@ class _Symbol(Symbol):
         """The symbol itself."""
         return self
 
+    @property
+    def num_outputs(self) -> int:
+        """How many outputs the symbol has."""
+        return len(self.list_outputs())
+
     def __getitem__(self, index: Any) -> Any:
         """An output of several, by number, name or slice; of one output a part, by integers,
         slices and None.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..._numpy import added
 from ...hybrid_block import HybridBlock
 from ...nn import Activation, BatchNorm, Conv2D, Dense, Flatten, GlobalAvgPool2D, HybridSequential, MaxPool2D
 from ..model_store import with_weights
@@ -59,7 +60,7 @@ class _BlockV1(HybridBlock):
         return F.Activation(self._sum(shortcut, out), act_type="relu")
 
     def _sum(self, shortcut: Any, out: Any) -> Any:
-        return out + shortcut
+        return added(out, shortcut)
 
 
 class BasicBlockV1(_BlockV1):
@@ -75,7 +76,7 @@ class BasicBlockV1(_BlockV1):
         )
 
     def _sum(self, shortcut: Any, out: Any) -> Any:
-        return shortcut + out
+        return added(shortcut, out)
 
 
 class BottleneckV1(_BlockV1):
@@ -121,7 +122,7 @@ class _BlockV2(HybridBlock):
             if number == 0 and self.downsample is not None:
                 shortcut = self.downsample(out)
             out = getattr(self, convolution)(out)
-        return out + shortcut
+        return added(out, shortcut)
 
 
 class BasicBlockV2(_BlockV2):
