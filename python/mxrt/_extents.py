@@ -13,8 +13,8 @@ __all__ = ["extents"]
 
 
 def extents(shape: Any) -> tuple[Any, ...]:
-    """A shape, or axes, as a tuple. A number stands for one, as does
-    an array of no axes.
+    """A shape, or axes, as a tuple. A number stands for one, as does an array without axes.
+    MXNetTypeError for anything else.
     """
     if isinstance(shape, (int, np.integer)) or getattr(shape, "ndim", None) == 0:
         return (index(shape),)
