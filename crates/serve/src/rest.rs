@@ -13,6 +13,7 @@ const BURST: usize = 16 << 20;
 /// Size, in bytes, from which an allocation has its own pages, which return to the system when it
 /// is freed. Otherwise the allocator would raise this size up to 32 MiB, and keep twice that in
 /// each of its arenas.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
 const PAGES: i32 = 1 << 20;
 
 /// Configures the allocator for bodies and responses of many sizes.
