@@ -16,9 +16,9 @@ def extents(shape: Any) -> tuple[Any, ...]:
     """A shape, or axes, as a tuple. A number stands for one, as does an array without axes.
     MXNetTypeError for anything else.
     """
-    if isinstance(shape, (int, np.integer)) or getattr(shape, "ndim", None) == 0:
-        return (index(shape),)
     try:
+        if isinstance(shape, (int, np.integer)) or getattr(shape, "ndim", None) == 0:
+            return (index(shape),)
         return tuple(shape)
     except TypeError:
         raise MXNetTypeError(f"expected an integer or a tuple of integers, got {shape!r}") from None

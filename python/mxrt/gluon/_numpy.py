@@ -6,7 +6,7 @@ operators of ``mx.nd``: they get what shares the elements, and what they return 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .._np_mode import is_np_array, made_here
 from ..ndarray import NDArray
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from .hybrid_block import HybridBlock
 
 __all__ = ["added", "as_made_here", "converted", "made_here", "makes_np", "run_forward"]
+
+_Value = TypeVar("_Value", bound=Any)
 
 _OWN = f"{__package__.partition('.')[0]}."
 
@@ -37,9 +39,10 @@ def added(one: Any, other: Any) -> Any:
     return converted(one, False) + converted(other, False)
 
 
-def as_made_here(value: Any) -> Any:
+def as_made_here(value: _Value) -> _Value:
     """Nested lists of arrays as gluon makes them: those of ``mx.np`` under the numpy interface."""
-    return converted(value, True) if is_np_array() else value
+    made: _Value = converted(value, True) if is_np_array() else value
+    return made
 
 
 def makes_np(out: Symbol) -> bool:

@@ -40,7 +40,8 @@ pub(super) fn is_one(path: &Path) -> bool {
     path.is_file() && (stem(path).is_some() || head(path).is_ok_and(|head| of_content(&head).is_some()))
 }
 
-fn head(path: &Path) -> io::Result<Vec<u8>> {
+/// Reads the first bytes of a file.
+pub(super) fn head(path: &Path) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
     File::open(path)?.take(HEAD as u64).read_to_end(&mut head)?;
     Ok(head)
@@ -445,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_that_gives_up_leaves_nothing() {
+    fn unpacking_asks_before_each_piece_whether_to_continue() {
         let bytes = tar_of("zeros", tar::EntryType::Regular, &vec![0; PIECE * 3]);
         let folder = std::env::temp_dir().join(format!("mxrt-interrupted-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder");

@@ -2,9 +2,7 @@
 
 use super::{EXPECTED, FindError, LONE_SYMBOL, PARAMS, SYMBOL, archive, params};
 use crate::error::reason;
-use crate::foreign::{HEAD, recognise};
-use std::fs::File;
-use std::io::Read;
+use crate::foreign::recognise;
 use std::path::{Path, PathBuf};
 
 /// Largest number of names that a message lists.
@@ -63,13 +61,13 @@ fn no_model(path: &Path, name: &str) -> FindError {
              mxnet.contrib.onnx.import_model, and save it with mxnet.model.save_checkpoint"
         ));
     }
-    let mut head = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(HEAD as u64).read_to_end(&mut head));
-    if let Err(error) = read {
-        return FindError::Path(format!("'{shown}' cannot be read: {}; {EXPECTED}", reason(&error)));
+    match archive::head(path) {
+        Err(error) => FindError::Path(format!("'{shown}' cannot be read: {}; {EXPECTED}", reason(&error))),
+        Ok(head) => {
+            let advice = recognise(&head).map(|words| format!(". {words}")).unwrap_or_default();
+            FindError::Content(format!("'{shown}' is no model: {EXPECTED}{advice}"))
+        }
     }
-    let advice = recognise(&head).map(|words| format!(". {words}")).unwrap_or_default();
-    FindError::Content(format!("'{shown}' is no model: {EXPECTED}{advice}"))
 }
 
 /// Says which symbol files a folder has.

@@ -176,9 +176,9 @@ class ResidualCell(ModifierCell):
         if valid_length is not None:
             inputs = mask_sequence(F, inputs, length, valid_length, axis, merge)
         if merge:
-            return as_made_here((F.elemwise_add(outputs, inputs), states))  # type: ignore[no-any-return]
+            return as_made_here((F.elemwise_add(outputs, inputs), states))
         made = [F.elemwise_add(out, x) for out, x in zip(outputs, inputs, strict=True)]
-        return as_made_here((made, states))  # type: ignore[no-any-return]
+        return as_made_here((made, states))
 
 
 class BidirectionalCell(HybridRecurrentCell):
@@ -250,4 +250,4 @@ class BidirectionalCell(HybridRecurrentCell):
             ]
         if valid_length is not None:
             joined = mask_sequence(F, joined, length, valid_length, axis, merge)
-        return as_made_here((joined, left_states + right_states))  # type: ignore[no-any-return]
+        return as_made_here((joined, left_states + right_states))

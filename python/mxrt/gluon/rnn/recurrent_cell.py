@@ -98,7 +98,7 @@ class RecurrentCell(Block):
             ]
             outputs = mask_sequence(F, outputs, length, valid_length, axis, True)
         unrolled: tuple[Any, list[Any]] = format_sequence(length, outputs, layout, merge_outputs)[0], states
-        return as_made_here(unrolled)  # type: ignore[no-any-return]
+        return as_made_here(unrolled)
 
     def _get_activation(self, F: Any, inputs: Any, activation: Any, **kwargs: Any) -> Any:
         """An activation: by name, as a layer, or as a function."""

@@ -130,13 +130,12 @@ class _RNNLayer(HybridBlock):
     def begin_state(self, batch_size: int = 0, func: Any = None, **kwargs: Any) -> list[Any]:
         """The states before the first step: `func` of shape and name, zeros without it."""
         make = ndarray.zeros if func is None else func
-        states: list[Any] = as_made_here(
+        return as_made_here(
             [
                 make_state(make, f"{self.prefix}h0_{i}", {**info, **kwargs})
                 for i, info in enumerate(self.state_info(batch_size))
             ]
         )
-        return states
 
     def _unfuse(self) -> HybridSequentialRNNCell:
         """The layers as cells with the same parameters, which need no operator RNN."""
