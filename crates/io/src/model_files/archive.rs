@@ -207,6 +207,9 @@ impl Room<'_> {
             io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory => {
                 refused(format!("has '{}' twice", short(name)))
             }
+            io::ErrorKind::InvalidFilename => {
+                refused(format!("has an entry whose name is too long: '{}...'", short(name)))
+            }
             _ => self.no_room(error),
         }
     }
@@ -290,10 +293,14 @@ fn tar(from: impl Read, room: &mut Room<'_>) -> Result<(), FindError> {
     for entry in archive.entries().map_err(words)?.raw(true) {
         let mut entry = entry.map_err(words)?;
         let kind = entry.header().entry_type();
-        if kind.is_gnu_longname() || kind.is_gnu_longlink() || kind.is_pax_local_extensions() {
+        let is_global = kind.is_pax_global_extensions();
+        if kind.is_gnu_longname() || kind.is_gnu_longlink() || kind.is_pax_local_extensions() || is_global {
             headers += 1;
             if entry.size() > LARGEST_HEADER || headers > MOST_ENTRIES {
                 return Err(refused("has a header that is too long"));
+            }
+            if is_global {
+                continue;
             }
             let mut content = Vec::new();
             entry.read_to_end(&mut content).map_err(words)?;
@@ -301,9 +308,6 @@ fn tar(from: impl Read, room: &mut Room<'_>) -> Result<(), FindError> {
             if !kind.is_gnu_longlink() {
                 long_name = name.or(long_name);
             }
-            continue;
-        }
-        if kind.is_pax_global_extensions() {
             continue;
         }
         let name = match long_name.take() {
@@ -435,14 +439,21 @@ mod tests {
         assert_eq!(std::fs::read(made.folder().join(long)).expect("a file"), b"{}");
         assert_eq!(std::fs::read(made.folder().join(pax)).expect("a file"), b"[]");
         // A gigabyte of zeros takes a megabyte.
-        let mut header = tar::Header::new_gnu();
-        header.set_entry_type(tar::EntryType::GNULongName);
-        header.set_size(1 << 30);
+        for kind in [tar::EntryType::GNULongName, tar::EntryType::XHeader, tar::EntryType::XGlobalHeader] {
+            let mut header = tar::Header::new_gnu();
+            header.set_entry_type(kind);
+            header.set_size(1 << 30);
+            header.set_cksum();
+            let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            encoder.write_all(header.as_bytes()).expect("bytes");
+            let error = unpacked("m.tar.gz", &encoder.finish().expect("bytes"), 1 << 31).expect_err("too long");
+            assert!(error.contains("has a header that is too long"), "{kind:?} {error}");
+        }
+        let mut builder = tar::Builder::new(Vec::new());
         header.set_cksum();
-        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        encoder.write_all(header.as_bytes()).expect("bytes");
-        let error = unpacked("m.tar.gz", &encoder.finish().expect("bytes"), 1 << 31).expect_err("too long");
-        assert!(error.contains("has a header that is too long"), "{error}");
+        builder.append_data(&mut header, "n".repeat(300), &b"{}"[..]).expect("an entry");
+        let error = unpacked("m.tar", &builder.into_inner().expect("a file"), 100).expect_err("too long");
+        assert!(error.contains("has an entry whose name is too long"), "{error}");
     }
 
     #[test]
