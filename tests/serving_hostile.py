@@ -64,12 +64,20 @@ def preprocess(request):
         time.sleep(0.01)
     return np.zeros((1, 4), "float32")
 ''')
+with open(f"{folder}/strings.py", "w") as hooks:
+    hooks.write('''
+INPUTS = {"text": ("BYTES", [-1])}
+
+def decode(tensors):
+    raise ValueError("nobody sends all of them")
+''')
 models = {
     "digits_cnn": mx.serve.Model(digits, shapes={"data": [-1, 1, 8, 8]}),
     "gate": mx.serve.Model(gate, shapes={"x": [-1, -1]}, calls=1),
     "wide": mx.serve.Model(wide, shapes={"x": [-1, -1]}),
     "same": mx.serve.Model(same, shapes={"x": [-1, -1]}),
     "hooked": mx.serve.Model(same, shapes={"x": [-1, 4]}, hooks=f"{folder}/hooks.py"),
+    "strings": mx.serve.Model(same, shapes={"x": [-1, 4]}, hooks=f"{folder}/strings.py"),
     "pictures": mx.serve.Model(same, shapes={"x": [-1, 3, 8, 8]}, preprocess={"size": [8, 8], "resize": 256}),
 }
 plain = mx.serve.Server(models, port=0, unix=f"{folder}/http", answer_bytes=100 << 20, max_body=4 << 20).start()
@@ -135,8 +143,10 @@ class Http1:
     def __init__(self, stream: socket.socket) -> None:
         self.stream = stream
 
-    def head(self, path: str, length: int, whole: bool = True, encoding: str = "identity") -> None:
+    def head(self, path: str, length: int, whole: bool = True, encoding: str = "identity", json: int = 0) -> None:
         fields = {"Host": "here", "Content-Length": length, "Content-Encoding": encoding, "X-Long": "x" * 8000}
+        if json:
+            fields["Inference-Header-Content-Length"] = json
         text = "\r\n".join([f"POST {path} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items()), "", ""])
         self.stream.sendall(text.encode()[: None if whole else -9])
 
@@ -174,9 +184,11 @@ class Http2:
     #: Header with the encoding of what is sent.
     encoding = b"content-encoding"
 
-    def head(self, path: str, length: int, whole: bool = True, encoding: str = "identity") -> None:
+    def head(self, path: str, length: int, whole: bool = True, encoding: str = "identity", json: int = 0) -> None:
         fields = [(b":method", b"POST"), (b":scheme", b"http"), (b":path", path.encode()), (b":authority", b"here")]
         fields += [*self.extra, (self.encoding, encoding.encode())]
+        if json:
+            fields.append((b"inference-header-content-length", str(json).encode()))
         block = b"".join(field(*pair) for pair in fields)
         self.stream.sendall(frame(1, 4 if whole else 0, 1, block))
 

@@ -24,6 +24,7 @@ from serving_hostile import (
     KEYS,
     TRANSPORTS,
     Grpc,
+    Http2,
     Served,
     ask,
     asked,
@@ -210,6 +211,27 @@ def of_empty_members(served: Served, server: Any, transport: str) -> Iterator[No
 
 
 @contextlib.contextmanager
+def of_announced_data(served: Served, server: Any, transport: str) -> Iterator[None]:
+    """Requests that announce 4 MB of binary data each, and send 30 kB."""
+    size, sent = 4_000_000, 30_000
+    before, resident = gauge(server, "mxrt_memory_bytes"), served.memory()
+    with clients(served, transport, 40) as opened:
+        for number, client in enumerate(opened):
+            model, tensor = (
+                ("same", {"name": "x", "shape": [1, size // 4], "datatype": "FP32"}),
+                ("strings", {"name": "text", "shape": [1], "datatype": "BYTES"}),
+            )[number % 2]
+            body = json.dumps({"inputs": [{**tensor, "parameters": {"binary_data_size": size}}]}).encode()
+            client.head(f"/v2/models/{model}/infer", len(body) + size, json=len(body))
+            content = body + bytes(sent)
+            client.body(content, last=False) if isinstance(client, Http2) else client.body(content)
+        wait_until(lambda: gauge(server, "mxrt_queue_bytes") >= 40 * sent)
+        assert gauge(server, "mxrt_memory_bytes") < before + (8 << 20)
+        assert served.memory() < resident + (48 << 20)
+        yield
+
+
+@contextlib.contextmanager
 def of_many_heads(served: Served, server: Any, transport: str) -> Iterator[None]:
     """Open requests, each with a header that the table of HPACK repeats 1,800 times."""
     fields = [(b":method", b"POST"), (b":scheme", b"http"), (b":path", b"/v2/models/same/infer"), (b":authority", b"x")]
@@ -262,6 +284,7 @@ SCENARIOS = {
     "no model": Scenario(of_no_model),
     "short encoded bodies": Scenario(of_short_encoded_bodies),
     "empty members": Scenario(of_empty_members),
+    "announced data": Scenario(of_announced_data, HTTP),
     "many heads": Scenario(of_many_heads, HTTP2),
     "open requests": Scenario(of_open_requests, HTTP2),
 }

@@ -333,6 +333,37 @@ def test_a_model_that_made_room_comes_back_with_its_next_request(mx, root) -> No
     assert result.stderr.count("version 1 loaded") <= 3 + 5, result.stderr
 
 
+def test_a_model_that_cannot_come_back_is_tried_once(root) -> None:
+    for name in ("a", "b", "c"):
+        place(root / f"{name}/1", 'hooks = "hooks.py"\n' if name == "a" else "")
+    hooks = root / "a/1/hooks.py"
+    hooks.write_text("def postprocess(outputs, request): pass\n")
+    code = """
+    import os, sys
+    from concurrent.futures import ThreadPoolExecutor
+    from pathlib import Path
+    sys.path.insert(0, sys.argv[3])
+    import mxrt as mx
+    from serving import golden, post, request
+
+    mx._mxrt.set_memory_limit(5 * os.path.getsize(sys.argv[2]))
+    body, headers = request(["data"], golden("digits_cnn", 1))
+    folder = Path(sys.argv[1])
+    tried = folder.parent / "tried"
+    with mx.serve.Server(repository=folder, port=0, evict="lru") as server:
+        (folder / "a/1/hooks.py").write_text(f"open({str(tried)!r}, 'a').write('x')\\nraise ValueError('no')")
+        print(post(server, body, headers, "a/versions/7")[0], tried.exists())
+        with ThreadPoolExecutor(8) as pool:
+            answers = list(pool.map(lambda _: post(server, body, headers, "a"), range(16)))
+        print({status for status, _ in answers}, tried.read_text(), all("no" in text for _, text in answers))
+        (folder / "a/1/hooks.py").write_text("def postprocess(outputs, request): pass\\n")
+        print(post(server, body, headers, "a")[0])
+    """
+    result = run_python(code, root, DIGITS / "digits_cnn-0000.params", ROOT / "tests")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines() == ["404 False", "{503} x True", "200"], (result.stdout, result.stderr)
+
+
 def test_a_signal_reads_the_settings_again(mx, tmp_path) -> None:
     file = tmp_path / "serve.toml"
 

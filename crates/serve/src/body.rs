@@ -188,13 +188,27 @@ impl RequestBody {
         Ok(())
     }
 
+    /// Reads the next `bytes` into memory that grows as they arrive. The account keeps them.
+    pub(crate) async fn arrived(&mut self, bytes: usize) -> Result<Vec<u8>, Refusal> {
+        let mut taken = Vec::new();
+        while taken.len() < bytes {
+            if !self.more().await? {
+                return Err(ends_early(bytes - taken.len()));
+            }
+            let part = self.chunk.split_to(self.chunk.len().min(bytes - taken.len()));
+            room(&mut taken, part.len())?;
+            taken.extend_from_slice(&part);
+            self.charge.keep(part.len());
+        }
+        Ok(taken)
+    }
+
     /// Fills `to` from the body.
     pub(crate) async fn read_into(&mut self, to: &mut [u8]) -> Result<(), Refusal> {
         let mut filled = 0;
         while filled < to.len() {
             if !self.more().await? {
-                let message = format!("the body ends {} bytes before the data that its JSON names", to.len() - filled);
-                return Err(Refusal::invalid(message));
+                return Err(ends_early(to.len() - filled));
             }
             let part = self.chunk.split_to(self.chunk.len().min(to.len() - filled));
             to[filled..filled + part.len()].copy_from_slice(&part);
@@ -279,6 +293,11 @@ impl RequestBody {
         }
         while let Ok(Some(Ok(_))) = timeout_at(self.deadline, self.from.frame()).await {}
     }
+}
+
+/// Makes the refusal of a body that ends before the data that its JSON names.
+fn ends_early(bytes: usize) -> Refusal {
+    Refusal::invalid(format!("the body ends {bytes} bytes before the data that its JSON names"))
 }
 
 /// Makes the refusal of a body that cannot be read, or that ends early.

@@ -15,6 +15,8 @@ use tokio::sync::oneshot;
 
 /// Divisor of the moving average of the time of calls: a new time counts one eighth.
 const MEMORY: u32 = 8;
+/// Number of waiting requests of a model among which no one looks for gone clients.
+const FEW: usize = 64;
 
 /// Scheduler of the calls of all models of a server.
 pub(crate) struct Turns {
@@ -46,6 +48,8 @@ struct ShareState {
     usual: Duration,
     spread: Duration,
     waiting: BinaryHeap<Waiting>,
+    /// number of waiting requests at which those whose clients have gone are removed
+    prune_at: usize,
     arrivals: u64,
 }
 
@@ -54,6 +58,17 @@ impl ShareState {
     /// gone.
     fn waiting_until(&self, rank: i64) -> usize {
         self.waiting.iter().filter(|waiting| waiting.rank <= rank && !waiting.turn.is_closed()).count()
+    }
+
+    /// Adds a waiting request. Those whose clients have gone are removed when they may be as many
+    /// as the others.
+    fn wait(&mut self, rank: i64, turn: oneshot::Sender<CallPermit>) {
+        if self.waiting.len() >= self.prune_at {
+            self.waiting.retain(|waiting| !waiting.turn.is_closed());
+            self.prune_at = FEW + 2 * self.waiting.len();
+        }
+        self.waiting.push(Waiting { rank, arrived: self.arrivals, turn });
+        self.arrivals += 1;
     }
 
     /// Charges the time for which a call held its permit.
@@ -139,6 +154,7 @@ impl Turns {
             usual: Duration::ZERO,
             spread: Duration::ZERO,
             waiting: BinaryHeap::new(),
+            prune_at: FEW,
             arrivals: 0,
         };
         state.shares.insert(number, share);
@@ -218,8 +234,7 @@ impl ModelShare {
                 return CallPermit::new(Some(self.turns.clone()), self.number);
             }
             let (turn, waiting) = oneshot::channel();
-            share.waiting.push(Waiting { rank, arrived: share.arrivals, turn });
-            share.arrivals += 1;
+            share.wait(rank, turn);
             waiting
         };
         waiting.await.unwrap_or_else(|_| self.uncounted())
@@ -397,6 +412,19 @@ mod tests {
         drop(running);
         assert!(poll(&mut new).is_none());
         assert!(poll(&mut old).is_some(), "it has waited for longer than two levels are worth");
+    }
+
+    #[test]
+    fn who_has_gone_takes_no_memory() {
+        let turns = Turns::new(1, Duration::ZERO, true);
+        let share = turns.share(1.0, None);
+        let running = ask(&share, 0).1;
+        let mut there = ask(&share, 0).0;
+        (0..10 * FEW).for_each(|_| drop(ask(&share, 1)));
+        let kept = turns.state().shares[&share.number].waiting.len();
+        assert!(kept <= FEW + 2, "{kept}");
+        drop(running);
+        assert!(poll(&mut there).is_some(), "who waits still gets a turn");
     }
 
     #[test]

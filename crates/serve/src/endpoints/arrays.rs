@@ -5,7 +5,7 @@ mod response;
 
 use super::EndpointCall;
 use super::exchange::Exchange;
-use crate::account::{Account, Charge};
+use crate::account::Account;
 use crate::body::room;
 use crate::hooks::{HookArray, HookRequest};
 use crate::model::{Feed, Model, TensorInfo, TensorPart};
@@ -90,24 +90,23 @@ impl Decode {
     fn run(&self) -> Result<Vec<NDArray>, Refusal> {
         let began = Instant::now();
         // Held as long as the parts, which exist in addition to the arrays made of them.
-        let mut charges = Vec::new();
-        let parts = self.tensors(&mut charges)?;
+        let mut held = self.account.charge(0)?;
+        let parts = self.tensors(&mut |bytes| held.grow(bytes))?;
         let arrays = hooked::arrays_of(&self.service, &self.model, &self.account, parts)?;
         self.model.metrics.decode.add(began.elapsed());
         Ok(arrays)
     }
 
     /// Decodes the name, type and elements of each tensor. A csr matrix may come as a dense array.
-    fn tensors(&self, charges: &mut Vec<Charge>) -> Result<Vec<TensorPart>, Refusal> {
-        let parts = self.parts(charges)?;
+    fn tensors(&self, charge: Charging<'_>) -> Result<Vec<TensorPart>, Refusal> {
+        let parts = self.parts(charge)?;
         if !self.model.has_csr() {
             return Ok(parts);
         }
-        let mut charge = |bytes: usize| self.account.charge(bytes).map(|charge| charges.push(charge));
         let mut tensors = Vec::new();
         for part in parts {
             match self.model.csr_named(&part.0) {
-                Some(matrix) => tensors.extend(matrix.divided(part, &mut charge)?),
+                Some(matrix) => tensors.extend(matrix.divided(part, charge)?),
                 None => tensors.push(part),
             }
         }
@@ -115,19 +114,18 @@ impl Decode {
     }
 
     /// Decodes the name, type and elements of each input, and charges their bytes.
-    fn parts(&self, charges: &mut Vec<Charge>) -> Result<Vec<TensorPart>, Refusal> {
-        let mut charge = |bytes: usize| self.account.charge(bytes).map(|charge| charges.push(charge));
-        if let Some(parts) = self.parts_of_hook(&mut charge)? {
+    fn parts(&self, charge: Charging<'_>) -> Result<Vec<TensorPart>, Refusal> {
+        if let Some(parts) = self.parts_of_hook(charge)? {
             return Ok(parts);
         }
         let inputs = &self.model.inputs[..];
         if recordio::is_recordio(&self.content_type) {
-            return self.parts_of_records(&mut charge);
+            return self.parts_of_records(charge);
         }
         let table;
         let fields = match &self.content_type {
             kind if forms::is_csv(kind) => {
-                table = self.table(&mut charge)?;
+                table = self.table(charge)?;
                 Ok(vec![Field { name: String::new(), content: table.as_bytes(), json: true }])
             }
             kind if forms::is_form(kind) => forms::multipart(kind, &self.bytes, inputs.len()),
@@ -141,13 +139,13 @@ impl Decode {
         if let [Field { content, json: false, .. }] = &fields[..]
             && content.starts_with(b"PK")
         {
-            return self.parts_of_archive(content, &mut charge);
+            return self.parts_of_archive(content, charge);
         }
         if self.model.lone_feed().is_none() && fields.iter().any(|field| field.name.is_empty()) {
             let words = "the model has several inputs: send a .npz, a form or a JSON object with each by its name";
             return Err(Refusal::invalid(words));
         }
-        fields.iter().map(|field| self.part(field, &mut charge)).collect()
+        fields.iter().map(|field| self.part(field, charge)).collect()
     }
 
     /// Decodes a field for its input. If the model has one input, any name will do, as the names

@@ -14,13 +14,17 @@ use crate::protocol::{Datatype, WireTensor, numbers, short, strings};
 use crate::refusal::Refusal;
 use crate::server::Answer;
 use crate::service::hooked::{self, ServedOutputs};
-use crate::service::{Schedule, Service, array, memory};
+use crate::service::{Inference, Schedule, Service, array, memory};
 use hyper::HeaderMap;
 use mxrt_engine::memory::Block;
 use mxrt_tensor::{NDArray, Shape, TensorType};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// Largest input, in bytes, whose memory is taken before any of it has arrived.
+const AT_ONCE: usize = 64 << 10;
+/// Part of a larger input that must have arrived: one of this many.
+const PARTS: usize = 16;
 const JSON_BYTES: &str = "inference-header-content-length";
 /// Content type of JSON and binary data where the contract is that of SageMaker, which passes no
 /// other headers on, and its parameter for the length of the JSON.
@@ -89,10 +93,11 @@ pub(super) async fn from_json(
     };
     body.forget();
     inference.named(decoded.id.as_deref());
+    let arriving = Arriving { service, inference, schedule: decoded.schedule };
     let arrays = match decoded.inputs {
-        Tensors::Arrays(inputs) => arrays(service, body, inputs).await?,
+        Tensors::Arrays(inputs) => arriving.arrays(body, inputs).await?,
         Tensors::ForHook(inputs) => {
-            let tensors = tensors(body, inputs).await?;
+            let tensors = arriving.tensors(body, inputs).await?;
             hooked::decode(service, inference, &model, decoded.schedule, tensors).await?
         }
     };
@@ -107,41 +112,86 @@ pub(super) async fn from_json(
     }
 }
 
-/// Reads the binary data of the inputs of a model, and puts them in its order.
-async fn arrays(
-    service: &Service,
-    body: &mut RequestBody,
-    inputs: Vec<(usize, TensorType, Received)>,
-) -> Result<Vec<NDArray>, Refusal> {
-    let mut arrays: Vec<Option<NDArray>> = vec![None; inputs.len()];
-    for (number, tensor, content) in inputs {
-        arrays[number] = Some(match content {
-            Received::Array(array) => array,
-            Received::Binary(mut block) => {
-                body.read_into(&mut block.as_mut_slice()[..tensor.bytes()]).await?;
-                array(service, tensor, block)?
-            }
-        });
-    }
-    body.end().await?;
-    Ok(arrays.into_iter().flatten().collect())
+/// Request whose binary data is arriving.
+struct Arriving<'a> {
+    service: &'a Arc<Service>,
+    inference: &'a Inference,
+    schedule: Schedule,
 }
 
-/// Reads the binary data of tensors for a hook.
-async fn tensors(body: &mut RequestBody, inputs: Vec<(HookArray, bool)>) -> Result<Vec<HookArray>, Refusal> {
-    let mut tensors = Vec::with_capacity(inputs.len());
-    for (mut tensor, is_binary) in inputs {
-        if is_binary {
-            body.read_into(&mut tensor.bytes).await?;
-            if tensor.datatype == Datatype::Bytes {
-                let wrong = |words| Refusal::invalid(format!("input '{}': {words}", short(&tensor.name)));
-                strings::check(&tensor.bytes, &Shape::from(tensor.shape.clone())).map_err(wrong)?;
-            }
+impl Arriving<'_> {
+    /// Reads the binary data of the inputs of a model, and puts them in its order.
+    async fn arrays(
+        &self,
+        body: &mut RequestBody,
+        inputs: Vec<(usize, TensorType, Received)>,
+    ) -> Result<Vec<NDArray>, Refusal> {
+        let mut arrays: Vec<Option<NDArray>> = vec![None; inputs.len()];
+        for (number, tensor, content) in inputs {
+            arrays[number] = Some(match content {
+                Received::Array(array) => array,
+                Received::Binary => {
+                    let block = self.block(body, tensor.bytes()).await?;
+                    let (service, bytes) = (self.service.clone(), tensor.bytes());
+                    self.checked(bytes, move || array(&service, tensor, block)).await?
+                }
+            });
         }
-        tensors.push(tensor);
+        body.end().await?;
+        Ok(arrays.into_iter().flatten().collect())
     }
-    body.end().await?;
-    Ok(tensors)
+
+    /// Reads the elements of an input. Memory for a large one is taken when a part of it has
+    /// arrived, so that a client that announces much and sends little takes little.
+    async fn block(&self, body: &mut RequestBody, bytes: usize) -> Result<Block, Refusal> {
+        let first = if bytes > AT_ONCE { body.arrived(bytes / PARTS).await? } else { Vec::new() };
+        let mut block = memory(self.service, bytes)?;
+        let (begin, rest) = block.as_mut_slice()[..bytes].split_at_mut(first.len());
+        begin.copy_from_slice(&first);
+        drop(first);
+        body.read_into(rest).await?;
+        Ok(block)
+    }
+
+    /// Reads the binary data of tensors for a hook.
+    async fn tensors(
+        &self,
+        body: &mut RequestBody,
+        inputs: Vec<(HookArray, Option<usize>)>,
+    ) -> Result<Vec<HookArray>, Refusal> {
+        let mut tensors = Vec::with_capacity(inputs.len());
+        for (mut tensor, size) in inputs {
+            if let Some(size) = size {
+                tensor.bytes = body.arrived(size).await?;
+                tensor = self.checked(size, move || checked_strings(tensor)).await?;
+            }
+            tensors.push(tensor);
+        }
+        body.end().await?;
+        Ok(tensors)
+    }
+
+    /// Checks bytes that have arrived: many of them in the background.
+    async fn checked<T: Send + 'static>(
+        &self,
+        bytes: usize,
+        check: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        if bytes <= LONG_COPY {
+            return check();
+        }
+        self.inference.admit(self.schedule)?;
+        self.inference.background(JobKind::Coding, self.schedule, check).await
+    }
+}
+
+/// Checks that the bytes of a tensor of strings are as many strings as its shape has elements.
+fn checked_strings(tensor: HookArray) -> Result<HookArray, Refusal> {
+    if tensor.datatype == Datatype::Bytes {
+        let wrong = |words| Refusal::invalid(format!("input '{}': {words}", short(&tensor.name)));
+        strings::check(&tensor.bytes, &Shape::from(tensor.shape.clone())).map_err(wrong)?;
+    }
+    Ok(tensor)
 }
 
 impl LengthOfJson {
@@ -215,15 +265,15 @@ struct Decode {
 
 enum Received {
     Array(NDArray),
-    Binary(Block),
+    Binary,
 }
 
 /// Inputs of a request, in the order of their binary data.
 enum Tensors {
     /// number, type and content of each input of the model
     Arrays(Vec<(usize, TensorType, Received)>),
-    /// tensors for a hook; those that are marked come as binary data
-    ForHook(Vec<(HookArray, bool)>),
+    /// tensors for a hook, and how many bytes of binary data the empty ones have
+    ForHook(Vec<(HookArray, Option<usize>)>),
 }
 
 /// Decoded request that fits its model.
@@ -236,7 +286,8 @@ struct Decoded {
 }
 
 impl Decode {
-    fn run(&self) -> Result<Decoded, Refusal> {
+    /// Frees the JSON at the end.
+    fn run(self) -> Result<Decoded, Refusal> {
         let began = Instant::now();
         let model = &self.model;
         // Parsing copies texts out of the JSON.
@@ -264,18 +315,15 @@ impl Decode {
         Ok(Decoded { id: request.id, schedule, inputs, wanted })
     }
 
-    /// Makes the array of an input, or memory for one that comes as binary data.
+    /// Makes the array of an input, unless it comes as binary data.
     fn array(&self, number: usize, input: &InputTensor<'_>) -> Result<(usize, TensorType, Received), Refusal> {
         let tensor = input.tensor.numbers().ok_or_else(|| Refusal::failed("an input of a model has strings"))?;
-        let bytes = tensor.bytes();
-        if matches!(input.content, Content::Text(_)) {
-            // Binary data is charged as it arrives.
-            self.account.add(bytes)?;
-        }
-        let mut block = memory(&self.service, bytes)?;
         let received = match input.content {
-            Content::Binary(_) => Received::Binary(block),
+            Content::Binary(_) => Received::Binary,
             Content::Text(text) => {
+                let bytes = tensor.bytes();
+                self.account.add(bytes)?;
+                let mut block = memory(&self.service, bytes)?;
                 read_numbers(input, text, &tensor, &mut block.as_mut_slice()[..bytes])?;
                 Received::Array(array(&self.service, tensor.clone(), block)?)
             }
@@ -283,22 +331,18 @@ impl Decode {
         Ok((number, tensor, received))
     }
 
-    /// Makes a tensor for a hook, or memory for one that comes as binary data, which is marked.
-    fn for_hook(&self, input: &InputTensor<'_>) -> Result<(HookArray, bool), Refusal> {
+    /// Makes a tensor for a hook. One that comes as binary data is empty, and has its size.
+    fn for_hook(&self, input: &InputTensor<'_>) -> Result<(HookArray, Option<usize>), Refusal> {
         let WireTensor { datatype, shape } = &input.tensor;
         let mut bytes = Vec::new();
-        let is_binary = match (input.content, input.tensor.numbers()) {
-            (Content::Binary(size), _) => {
-                room(&mut bytes, size)?;
-                bytes.resize(size, 0);
-                true
-            }
+        let binary = match (input.content, input.tensor.numbers()) {
+            (Content::Binary(size), _) => Some(size),
             (Content::Text(text), Some(tensor)) => {
                 self.account.add(tensor.bytes())?;
                 room(&mut bytes, tensor.bytes())?;
                 bytes.resize(tensor.bytes(), 0);
                 read_numbers(input, text, &tensor, &mut bytes)?;
-                false
+                None
             }
             (Content::Text(text), None) => {
                 let most = strings::bound(text, shape);
@@ -306,14 +350,14 @@ impl Decode {
                 room(&mut bytes, most)?;
                 let wrong = |words| Refusal::invalid(format!("input '{}': {words}", short(&input.name)));
                 strings::read(text, shape, &mut bytes).map_err(wrong)?;
-                false
+                None
             }
         };
         let array = HookArray { name: input.name.clone(), datatype: *datatype, shape: shape.to_vec(), bytes };
-        Ok((array, is_binary))
+        Ok((array, binary))
     }
 
-    /// Checks, before memory is taken, that the body is as long as the JSON says.
+    /// Checks, before more is read, that the body is as long as the JSON says.
     fn check_length(&self, request: &InferRequest<'_>) -> Result<(), Refusal> {
         let binary = request.binary_bytes().ok_or_else(|| Refusal::invalid("the binary data sizes overflow"))?;
         if self.alone && binary > 0 {
@@ -354,12 +398,13 @@ impl Encode {
     /// Estimates the bytes of JSON, or of binary data, in the response.
     fn bytes(&self, of_binary: bool) -> usize {
         const PER_NUMBER: usize = 10;
+        let id = if of_binary { 0 } else { self.id.as_ref().map_or(0, String::len) };
         let wanted = self.wanted.iter().filter(|(_, binary)| *binary == of_binary);
         let size = |number: &usize| match (self.results.size(*number), self.model.offered.outputs[*number].datatype) {
             ((elements, _), Datatype::Number(_)) if !of_binary => elements * PER_NUMBER,
             ((_, bytes), _) => bytes,
         };
-        wanted.map(|(number, _)| size(number)).sum()
+        wanted.map(|(number, _)| size(number)).fold(id, usize::saturating_add)
     }
 
     fn run(&self) -> Result<Answer, Refusal> {

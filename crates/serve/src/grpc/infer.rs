@@ -39,8 +39,8 @@ async fn whole(call: &mut GrpcCall, inference: &mut Inference) -> Result<Payload
     let message = call.only_bytes().await?;
     let head = Head::read(&message)?;
     let model = inference.choose(head.model, version(head.version)).await?;
+    inference.account().add(head.id.len())?;
     let id = head.id.to_owned();
-    inference.account().add(id.len())?;
     inference.named(Some(id.as_str()).filter(|id| !id.is_empty()));
     let job =
         Decode { service: call.shared.service.clone(), model: model.clone(), account: inference.account().clone() };

@@ -2,7 +2,7 @@
 
 use crate::preprocess::Preprocess;
 use mxrt_tensor::DType;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Model to be served.
@@ -72,6 +72,17 @@ impl ModelSettings {
     /// Returns the last origin of the value for this key: a line of a file, or an option.
     pub(crate) fn said_by(&self, key: &str) -> Option<&str> {
         self.said_by.iter().rev().find(|(said, _)| *said == key).map(|(_, by)| by.as_str())
+    }
+
+    /// Fails if a file that is named, other than the model's own, is outside of a folder.
+    pub(crate) fn check_inside(&self, folder: &Path, what: &str) -> Result<(), String> {
+        let real = |file: &Path| file.canonicalize().map_err(|error| format!("'{}': {error}", file.display()));
+        for file in [&self.params, &self.golden, &self.labels, &self.hooks].into_iter().flatten() {
+            if !real(file)?.starts_with(real(folder)?) {
+                return Err(format!("'{}' leads out of {what}", file.display()));
+            }
+        }
+        Ok(())
     }
 }
 

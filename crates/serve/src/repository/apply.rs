@@ -100,12 +100,7 @@ impl Repository {
         let mut all = Vec::with_capacity(versions.len());
         for version in versions {
             let mut settings = self.configured().of_models.settings_with(name, &version.settings)?;
-            for file in [&settings.params, &settings.golden, &settings.labels, &settings.hooks].into_iter().flatten() {
-                let real = file.canonicalize().map_err(|error| format!("'{}': {error}", file.display()))?;
-                if !real.starts_with(&root) {
-                    return Err(format!("'{}' leads out of the repository", file.display()));
-                }
-            }
+            settings.check_inside(&root, "the repository")?;
             settings.path = Some(version.path.clone());
             settings.version.clone_from(&version.version);
             all.push((version, settings));

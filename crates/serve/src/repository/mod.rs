@@ -164,8 +164,10 @@ impl Repository {
     /// of others.
     pub(crate) fn find(&self, name: &str, version: Option<&str>) -> Option<Result<Arc<Model>, Refusal>> {
         let catalog = self.catalog();
-        let found = catalog.find(name, version);
-        if found.is_err() && catalog.is_evicted(name) { None } else { Some(found) }
+        match catalog.find(name, version) {
+            Err(refusal) if refusal.status != StatusCode::NOT_FOUND && catalog.is_evicted(name) => None,
+            found => Some(found),
+        }
     }
 
     /// Returns the setting that says when models are loaded after the start.
@@ -216,6 +218,16 @@ impl Repository {
 
     /// Loads a model on request: the present versions of its folder, or its files again.
     pub(crate) fn load(&self, name: &str) -> Result<(), Refusal> {
+        self.load_tried(name, true)
+    }
+
+    /// Loads a model that was unloaded to free memory. Files that failed before are not tried again
+    /// unless memory was lacking: all requests that wait for the model come here, one by one.
+    pub(crate) fn load_evicted(&self, name: &str) -> Result<(), Refusal> {
+        self.load_tried(name, false)
+    }
+
+    fn load_tried(&self, name: &str, again: bool) -> Result<(), Refusal> {
         let mut changes = self.changes();
         let configured = self.configured();
         let done = match (configured.given(name), &self.folder) {
@@ -229,15 +241,21 @@ impl Repository {
                 // Versions that failed before are tried again too.
                 changes.tried.retain(|(model, version), _| {
                     let catalog = self.catalog();
-                    model != name || catalog.find(model, Some(version)).is_ok()
+                    !again || model != name || catalog.find(model, Some(version)).is_ok()
                 });
-                self.apply(&found, &mut changes)
+                let done = self.apply(&found, &mut changes);
+                if done.as_ref().is_err_and(|trouble| trouble.kind == FailureKind::Memory) {
+                    changes.tried.retain(|(model, _), _| model != name);
+                }
+                done
             }
         };
         done.map_err(|trouble| {
             let message = format!("the model '{name}' was not loaded: {}", trouble.words);
             match trouble.kind {
-                FailureKind::Memory => Refusal::new(StatusCode::SERVICE_UNAVAILABLE, Outcome::Memory, message),
+                FailureKind::Memory => {
+                    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, Outcome::Memory, message).retry_after(1)
+                }
                 _ => Refusal::failed(message),
             }
         })

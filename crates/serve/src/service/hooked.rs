@@ -90,6 +90,16 @@ pub(crate) fn outputs_of(model: &Model, results: &[NDArray]) -> Result<Vec<HookA
     model.outputs.iter().zip(results).map(made).collect()
 }
 
+/// Returns the bytes of the copy that a hook gets: each string is an object there.
+fn bytes_in_python(tensor: &HookArray) -> usize {
+    const OF_A_STRING: usize = 64;
+    let strings = match tensor.datatype {
+        Datatype::Bytes => tensor.shape.iter().product(),
+        Datatype::Number(_) => 0,
+    };
+    tensor.bytes.len().saturating_add(OF_A_STRING.saturating_mul(strings))
+}
+
 /// Lets the hook of a model make its inputs from the tensors of a request.
 pub(crate) async fn decode(
     service: &Arc<Service>,
@@ -102,8 +112,7 @@ pub(crate) async fn decode(
     let (service, of, account) = (service.clone(), model.clone(), inference.account().clone());
     let job = move || {
         let Some(hooks) = &of.hooks else { return Err(Refusal::failed("the model has no hooks")) };
-        // The hook gets a copy of the tensors.
-        let _copies = account.charge(tensors.iter().map(|tensor| tensor.bytes.len()).sum())?;
+        let _copies = account.charge(tensors.iter().map(bytes_in_python).fold(0, usize::saturating_add))?;
         let log = service.repository.log();
         let made = hooks.decode(&tensors).map_err(|error| refusal(error, &of, log))?;
         let _made = account.charge(made.iter().map(|array| array.bytes.len()).sum())?;

@@ -191,7 +191,7 @@ impl Service {
     ) -> Result<Arc<Model>, Refusal> {
         let (service, of, wanted) = (self.clone(), name.to_owned(), version.map(str::to_owned));
         let job = move || match service.repository.find(&of, wanted.as_deref()) {
-            None => service.repository.load(&of),
+            None => service.repository.load_evicted(&of),
             Some(_) => Ok(()),
         };
         self.background.run(JobKind::Change, Some(account), job).await?;

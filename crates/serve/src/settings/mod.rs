@@ -162,7 +162,9 @@ impl OfModels {
     /// Returns the settings of a model of SageMaker, whose folder may have a settings file.
     pub(crate) fn settings_in(&self, name: &str, folder: &Path) -> Result<ModelSettings, String> {
         let file = folder.join(crate::repository::SETTINGS);
-        let mut settings = self.settings_with(name, if file.is_file() { std::slice::from_ref(&file) } else { &[] })?;
+        let files = if file.is_file() { std::slice::from_ref(&file) } else { &[] };
+        check_artifact(folder, files)?;
+        let mut settings = self.settings_with(name, files)?;
         settings.path = Some(folder.to_owned());
         Ok(settings)
     }
@@ -170,6 +172,20 @@ impl OfModels {
     fn names(&self) -> impl Iterator<Item = &str> {
         self.one.iter().map(|(name, _)| name.as_str())
     }
+}
+
+/// Fails if the settings files of an artifact name code, or files outside of its folder: whoever
+/// made the artifact may not be the one who runs the server.
+fn check_artifact(folder: &Path, files: &[PathBuf]) -> Result<(), String> {
+    let named = OfModels::default().settings_with("", files)?;
+    if let (Some(hooks), [file, ..]) = (&named.hooks, files) {
+        let (file, hooks) = (file.display(), hooks.display());
+        return Err(format!(
+            "'{file}' names hooks, '{hooks}', whose code would run in the server: name them by --hooks, or put their \
+             functions into code/inference.py and start the server with --sagemaker-code"
+        ));
+    }
+    named.check_inside(folder, "the folder of the model")
 }
 
 fn apply<C>(table: &'static [Setting<C>], to: &mut C, said: &GivenSetting) -> Result<(), String> {

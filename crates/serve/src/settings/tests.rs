@@ -111,3 +111,34 @@ fn keys_are_there_once_and_defaults_can_be_read() {
         }
     }
 }
+
+#[test]
+fn the_settings_of_an_artifact_name_no_code_and_no_file_outside() {
+    let folder = std::env::temp_dir().join(format!("mxrt-artifact-{}", std::process::id()));
+    std::fs::create_dir_all(folder.join("code")).expect("a folder");
+    std::fs::write(folder.join("labels.txt"), "a\n").expect("a file");
+    let outside = folder.with_extension("txt");
+    std::fs::write(&outside, "a\n").expect("a file");
+    let mut made = Configuration::default();
+    made.add_model("m").expect("a model");
+    let read = |made: &Configuration, text: &str| {
+        std::fs::write(folder.join("mxrt.toml"), text).expect("a file");
+        made.of_models().settings_in("m", &folder)
+    };
+    assert_eq!(read(&made, "labels = \"labels.txt\"").expect("settings").labels, Some(folder.join("labels.txt")));
+    for (text, words) in [
+        ("hooks = \"labels.txt\"".to_owned(), "names hooks"),
+        (format!("labels = \"{}\"", outside.display()), "leads out of the folder of the model"),
+        ("params = \"/etc/passwd\"".to_owned(), "leads out of the folder of the model"),
+        ("golden = \"../\"".to_owned(), "leads out of the folder of the model"),
+    ] {
+        let error = read(&made, &text).expect_err(&text);
+        assert!(error.contains(words), "{text}: {error}");
+    }
+    made.set_model(Origin::Option, "m", "labels", text(&outside.to_string_lossy())).expect("a file");
+    made.set_model(Origin::Option, "m", "hooks", text("hooks.py")).expect("a file");
+    let settings = read(&made, "batch = 2").expect("the operator may name any file");
+    assert_eq!((settings.labels.as_deref(), settings.hooks.is_some()), (Some(&*outside), true));
+    std::fs::remove_dir_all(folder).expect("a folder");
+    std::fs::remove_file(outside).expect("a file");
+}
