@@ -5,7 +5,7 @@ use crate::indexing::row_out_of_range;
 use crate::launch::{Bound, code, each, known, launch};
 use crate::moving::fill;
 use mxrt_ops::{KernelForm, PositionKind, Signature};
-use mxrt_tensor::DType;
+use mxrt_tensor::{DType, TensorType};
 
 pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
     match form {
@@ -52,7 +52,7 @@ fn bind_scatter(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
         }
         let (Some(of_rows), Some(of_elements)) = (each(count), each(n)) else { return Ok(()) };
         let last = ctx.scratch(rows * size_of::<i32>())?;
-        fill(ctx, last, &mxrt_tensor::TensorType::new(DType::I32, [rows].into()), 0.0)?;
+        fill(ctx, last, &TensorType::new(DType::I32, [rows]), 0.0)?;
         let sizes = sizes.clone();
         let mut argument = argument;
         (argument.to, argument.from, argument.indices) =
