@@ -138,6 +138,57 @@ def regions() -> Iterator[Call]:
     yield named("contrib.ROIAlign", values(2, 3, 5, 5), nowhere[:1], pooled_size=(2, 2), spatial_scale=1)
 
 
+def scatter() -> Iterator[Call]:
+    for dtype, index in itertools.product(("float32", "float64", "float16", "int8", "int64"), ("int32", "float32")):
+        old, rows = values(7, 3, 5, dtype=dtype, low=-9, high=9), values(4, 3, 5, dtype=dtype, low=0, high=9)
+        # The last of two for one row counts.
+        at = np.array([5, 0, 5, 2], index)
+        yield named("contrib.index_copy", old, at, rows)
+        places = np.array([[1, -1, 1, 6], [2, 0, 2, 1]], index)
+        yield named("scatter_nd", values(4, 5, dtype=dtype), places, shape=(7, 3, 5))
+        yield named("_internal._scatter_set_nd", old, values(4, 5, dtype=dtype), places, shape=(7, 3, 5))
+    yield named("scatter_nd", values(1000), values(1, 1000, dtype="int32", low=0, high=600), shape=(700,))
+    yield named("scatter_nd", values(0, 5), np.zeros((1, 0), "int32"), shape=(7, 5))
+    yield named("scatter_nd", values(2), np.array([[0, 9]], "int32"), shape=(7,))
+    for dtype in ("int32", "int64", "float32"):
+        numbers = values(3, 40, dtype=dtype, low=0, high=6)
+        yield named("ravel_multi_index", numbers, shape=(7, 8, 9))
+        yield named("unravel_index", values(300, dtype=dtype, low=-20, high=600), shape=(7, 8, 9))
+    for attrs in ({}, {"axes": (2, 0)}, {"axes": (-1,)}):
+        yield named("contrib.index_array", values(3, 7, 15), **attrs)
+    yield named("shape_array", values(3, 1, 4))
+    yield named("size_array", values(3, 5))
+
+
+def counting() -> Iterator[Call]:
+    huge = np.array([1.0, 1e300, 2.0])
+    for dtype in ("float32", "float64", "float16"):
+        odd = values(700, dtype=dtype)
+        odd[650] = np.inf
+        for given in (values(700, dtype=dtype), odd, values(0, dtype=dtype)):
+            yield named("all_finite", given)
+        yield named("multi_all_finite", values(40, dtype=dtype), odd, num_arrays=2)
+        yield named("multi_all_finite", values(40, dtype=dtype), values(3, 300, dtype=dtype), num_arrays=2)
+    yield named("all_finite", huge)
+    for dtype in ("float32", "float64", "float16", "int32"):
+        x = values(600, dtype=dtype, low=1, high=90)
+        other = x.copy()
+        other[599] += 1
+        for y, attrs in ((x, {}), (other, {}), (other, {"rtol": 2.0})):
+            yield named("contrib.allclose", x, y, **attrs)
+    nothing = np.array([np.nan, 1], "float32")
+    yield named("contrib.allclose", nothing, nothing)
+    yield named("contrib.allclose", nothing, nothing, equal_nan=False)
+    for dtype in ("float32", "float64", "int32", "int64", "uint8"):
+        x = values(2000, dtype=dtype, low=0, high=50)
+        yield named("_internal._histogram", x, bin_cnt=7, range=(3, 41))
+        yield named("_internal._histogram", x, np.array([2, 9, 10, 40], dtype))
+    yield named("_internal._histogram", nothing, bin_cnt=3, range=(1, 1))
+    for narrow in (False, True):
+        arrays = [values(2, 3, dtype="float16"), values(700), values(5, dtype="int32")]
+        yield named("amp_multicast", *arrays, num_outputs=3, cast_narrow=narrow)
+
+
 SEQUENCES_AND_IMAGES: dict[str, Callable[[], Iterator[Call]]] = {
     "resample": resample,
     "sampler": sampler,
@@ -146,4 +197,6 @@ SEQUENCES_AND_IMAGES: dict[str, Callable[[], Iterator[Call]]] = {
     "detection": detection,
     "nms": nms,
     "regions": regions,
+    "scatter": scatter,
+    "counting": counting,
 }

@@ -188,6 +188,9 @@ DEVICE void barrier_wait(u64* at, u32 parity) {
 #else
 #define WARPGROUPS 0
 #endif
+// Changes of numbers that several threads may make, whose order does not matter.
+DEVICE void keep_largest(int* at, int v) { atomicMax(at, v); }
+DEVICE void count_one(i64* at) { atomicAdd((u64*)at, 1ull); }
 // The first one to report is heard; the host reads the word when the operator is complete.
 DEVICE void report(u64* status, u64 value) { atomicCAS_system(status, 0ull, value); }
 

@@ -85,17 +85,22 @@ DEVICE void report_axis(u64* status, int axis, i64 index) {
     i64 held = index < -end ? -end : index >= end ? end - 1 : index;
     report(status, (u64)(axis + 1) << 60 | (u64)(held + end));
 }
+// The row that the indices at position `k` name.
+template <class P> DEVICE i64 named_row(const P& p, i64 k) {
+    i64 row = 0;
+    ROLLED
+    for (int a = 0; a < p.axes; a++) {
+        i64 index = load<i64>(p.indices, p.index_dtype, a * p.count + k), size = p.sizes[a];
+        bool inside = index >= -size && index < size;
+        if (!inside) report_axis(p.status, a, index);
+        row = row * size + (!inside ? 0 : index < 0 ? index + size : index);
+    }
+    return row;
+}
 KERNEL void __launch_bounds__(256, 2) gather_rows(GatherRows p) {
     ROLLED
     for (i64 i = first(); i < p.count * p.inner; i += stride()) {
-        i64 k = i / p.inner, row = 0;
-        ROLLED
-        for (int a = 0; a < p.axes; a++) {
-            i64 index = load<i64>(p.indices, p.index_dtype, a * p.count + k), size = p.sizes[a];
-            bool inside = index >= -size && index < size;
-            if (!inside) report_axis(p.status, a, index);
-            row = row * size + (!inside ? 0 : index < 0 ? index + size : index);
-        }
+        i64 row = named_row(p, i / p.inner);
         copy_element(p.to, i, p.from, row * p.inner + i % p.inner, p.size);
     }
 }

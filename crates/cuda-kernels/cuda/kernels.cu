@@ -2,6 +2,8 @@
 #include "elementwise.h"
 #include "moving.h"
 #include "indexing.h"
+#include "scatter.h"
+#include "counting.h"
 #include "reduce.h"
 #include "rows.h"
 #include "pooling.h"

@@ -125,7 +125,7 @@ fn bind_gather_rows(sizes: &[usize], inner: usize, signature: &Signature<'_>) ->
 }
 
 /// The error of an index that `report_axis` of the text reports.
-fn row_out_of_range(said: u64, sizes: &[usize]) -> OpError {
+pub(crate) fn row_out_of_range(said: u64, sizes: &[usize]) -> OpError {
     let axis = (said >> 60).saturating_sub(1) as usize;
     let index = (said & ((1 << 60) - 1)) as i64 - (1 << 58);
     let size = sizes.get(axis).copied().unwrap_or(0);

@@ -6,6 +6,7 @@
 
 mod arguments;
 mod chain;
+mod counting;
 mod detection;
 mod elementwise;
 mod image;
@@ -24,6 +25,7 @@ mod regions;
 mod resample;
 mod rows;
 mod sampler;
+mod scatter;
 mod sequence;
 mod text;
 mod tiles;
@@ -33,7 +35,7 @@ mod warpgroup;
 use launch::Bound;
 use mxrt_engine::device::OpenDevice;
 use mxrt_engine::{DeviceCtx, DevicePtr, OpError};
-use mxrt_ops::{DeviceKernel, DeviceKernels, KernelForm, Signature};
+use mxrt_ops::{DeviceKernel, DeviceKernels, DeviceOperands, KernelForm, Signature};
 use mxrt_tensor::RegionKernels;
 use mxrt_tensor::index::Region;
 
@@ -61,7 +63,27 @@ const GROUPS: &[Group] = &[
     resample::bind,
     sampler::bind,
     sequence::bind,
+    scatter::bind,
+    counting::bind,
+    each_by_itself,
 ];
+
+/// Kernels for arrays that are converted one by one.
+fn each_by_itself(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
+    let KernelForm::CastEach = form else { return None };
+    let arrays = 0..signature.inputs.len();
+    let bound = arrays.map(|i| {
+        let one = Signature { inputs: &signature.inputs[i..=i], outputs: signature.outputs.get(i..=i)?, ..*signature };
+        let form = if one.inputs[0].dtype == one.outputs[0].dtype { KernelForm::Copy } else { KernelForm::Cast };
+        GROUPS.iter().find_map(|group| group(&form, &one))
+    });
+    let bound: Vec<Bound> = bound.collect::<Option<_>>()?;
+    Some(Bound::new(move |ctx, at| {
+        bound.iter().enumerate().try_for_each(|(i, kernel)| {
+            kernel.enqueue(ctx, &DeviceOperands { inputs: &at.inputs[i..=i], outputs: &at.outputs[i..=i], ..*at })
+        })
+    }))
+}
 
 /// The kernels that GPUs of a compute capability have.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -47,6 +47,14 @@ fn range([start, step]: [f64; 2], repeat: usize, output: &TensorType) -> Option<
     })
 }
 
+/// Stores one number in all elements of an array, whose type is known.
+pub(crate) fn fill(ctx: &DeviceCtx<'_>, to: DevicePtr, array: &TensorType, value: f64) -> Result<(), OpError> {
+    match range([value, 0.0], 1, array).zip(each(array.shape.size())) {
+        Some((argument, grid)) => launch(ctx, c"range", grid, &RangeArgument { to: to.0, ..argument }),
+        None => Ok(()),
+    }
+}
+
 /// A move with the places of its arrays left out.
 #[derive(Clone, Copy)]
 struct BoundMove {

@@ -280,6 +280,11 @@ DEVICE float single_of(u32 bits) {
     return v;
 }
 DEVICE float infinity() { return __builtin_inff(); }
+DEVICE void keep_largest(int* at, int v) {
+    int held = __atomic_load_n(at, __ATOMIC_SEQ_CST);
+    while (held < v && !__atomic_compare_exchange_n(at, &held, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {}
+}
+DEVICE void count_one(i64* at) { __atomic_fetch_add(at, 1, __ATOMIC_SEQ_CST); }
 DEVICE void report(u64* status, u64 value) {
     u64 none = 0;
     __atomic_compare_exchange_n(status, &none, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);

@@ -105,6 +105,10 @@ pub enum KernelForm {
     },
     /// Elements in another type.
     Cast,
+    /// Output `i` has the elements of input `i`, in its own type.
+    CastEach,
+    /// Whole numbers, one after the other.
+    Numbers(Vec<i64>),
     /// Numbers in steps: element `i` is `start + i / repeat * step`.
     Range {
         /// value of element 0
@@ -220,6 +224,44 @@ pub enum KernelForm {
         /// elements of a row
         inner: usize,
     },
+    /// Rows of `inner` elements that replace others. Input `indices` has a row for each of the first
+    /// axes; the numbers at position `k` of these rows say which row of the result row `k` of input
+    /// `values` replaces. Negative numbers count from the end, and the last of several rows counts.
+    ScatterRows {
+        /// whether the other rows are those of input 0; otherwise they are zero
+        onto_first: bool,
+        /// number of the input with the rows
+        values: usize,
+        /// number of the input with the indices
+        indices: usize,
+        /// extents of the first axes
+        sizes: Vec<usize>,
+        /// elements of a row
+        inner: usize,
+        /// number of rows
+        count: usize,
+    },
+    /// Conversions between positions in an array and indices along its axes.
+    Positions {
+        /// the conversion
+        kind: PositionKind,
+        /// distances between neighbours along each axis, and extents of the axes
+        axes: Vec<[usize; 2]>,
+    },
+    /// 1 if all elements of all inputs are finite in float32, else 0.
+    AllFinite,
+    /// 1 if all elements of two inputs are equal, or almost, else 0.
+    AllClose {
+        /// allowed difference relative to the second input
+        relative: f64,
+        /// allowed difference besides
+        absolute: f64,
+        /// whether NaN equals NaN
+        equal_nan: bool,
+    },
+    /// Numbers of elements in bins, and the edges of the bins. The edges are evenly spaced from the
+    /// first to the second number, or else those of input 1.
+    Histogram(Option<[f64; 2]>),
     /// The first elements in order along the middle of three joined axes.
     Order {
         /// extents of the joined axes
@@ -372,6 +414,17 @@ pub enum Resampling {
     },
     /// means over windows that divide a plane into as many parts as it gets pixels
     Means,
+}
+
+/// Conversions between positions in an array and indices along its axes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PositionKind {
+    /// indices of each axis, one axis after the other, become positions
+    Ravel,
+    /// positions become indices of each axis, one axis after the other
+    Unravel,
+    /// every element gets its indices, one element after the other
+    Own,
 }
 
 /// Operations on the steps of a sequence.

@@ -29,7 +29,7 @@ pub(crate) use elements::{
     integers, packed_elements, scratch, store_floats, store_integers,
 };
 pub use form::{
-    Anchors, KernelForm, MatrixSteps, Move, Ordered, RandomForm, Resampling, SequenceKind, SumEpilogue, form_of,
+    Anchors, KernelForm, MatrixSteps, Move, Ordered, PositionKind, RandomForm, Resampling, SequenceKind, SumEpilogue, form_of,
 };
 pub(crate) use form::{BoundKernel, MaybeForm, for_all, for_floats, for_numeric};
 pub(crate) use half::bind_through_single;

@@ -1,5 +1,6 @@
 //! `_contrib_index_array`: the indices of every element.
 
+use super::ravel::steps_and_extents;
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::strides::contiguous;
@@ -19,6 +20,12 @@ pub static OPS: &[OpDef] = &[OpDef {
     },
     infer_dtype: |dtypes| dtypes.set_output(0, DType::I64),
     bind,
+    form: |attrs, signature| {
+        let shape = &signature.inputs[0].shape;
+        let all = steps_and_extents(shape);
+        let axes = axes(attrs, shape.len())?.iter().map(|axis| all[*axis]).collect();
+        Ok(Some(KernelForm::Positions { kind: PositionKind::Own, axes }))
+    },
     ..OpDef::BASE
 }];
 

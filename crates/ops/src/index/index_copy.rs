@@ -19,10 +19,25 @@ pub static OPS: &[OpDef] = &[OpDef {
         first_decides(dtypes)
     },
     bind,
+    form: |_, signature| {
+        let RowCopies { rows, inner, count } = row_copies(signature)?;
+        let sizes = vec![rows];
+        Ok(Some(KernelForm::ScatterRows { onto_first: true, values: 2, indices: 1, sizes, inner, count }))
+    },
     ..OpDef::BASE
 }];
 
-fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+/// Rows that are replaced.
+struct RowCopies {
+    /// rows of the array
+    rows: usize,
+    /// elements of a row
+    inner: usize,
+    /// rows of the other array
+    count: usize,
+}
+
+fn row_copies(signature: &Signature<'_>) -> Result<RowCopies, OpError> {
     let [old, index, new] = signature.inputs else { return Err(wrong_arity()) };
     check_integers("index_vector", index.dtype)?;
     let count = index.shape.size();
@@ -35,8 +50,12 @@ fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError
             new.shape, old.shape
         )));
     }
-    let (rows, inner) = (*rows, row.iter().product());
-    dispatch_size!(old.dtype, T => Ok(kernel_fn(signature, move |call| {
+    Ok(RowCopies { rows: *rows, inner: row.iter().product(), count })
+}
+
+fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let RowCopies { rows, inner, count } = row_copies(signature)?;
+    dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
         copy_first(call)?;
         let ([_, index, new], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
         let (index, new) = (integers(index)?, elements::<T>(new)?);

@@ -34,6 +34,7 @@ pub static OPS: &[OpDef] = &[
         },
         infer_dtype: first_decides,
         bind: bind_ravel,
+        form: |attrs, signature| form(PositionKind::Ravel, attrs, signature),
         ..OpDef::BASE
     },
     OpDef {
@@ -49,6 +50,7 @@ pub static OPS: &[OpDef] = &[
         },
         infer_dtype: first_decides,
         bind: bind_unravel,
+        form: |attrs, signature| form(PositionKind::Unravel, attrs, signature),
         ..OpDef::BASE
     },
 ];
@@ -62,6 +64,16 @@ fn shape(attrs: &Attrs) -> Result<Dims, OpError> {
     let mut known: Vec<i64> = dims.to_vec();
     known[0] = known[0].max(1);
     extents("shape", &known)
+}
+
+fn form(kind: PositionKind, attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
+    let axes = steps_and_extents(&shape(attrs)?);
+    for_numeric(signature.inputs[0].dtype, KernelForm::Positions { kind, axes })
+}
+
+/// Returns the distance between neighbours along each axis, and its extent.
+pub(super) fn steps_and_extents(shape: &[usize]) -> Vec<[usize; 2]> {
+    contiguous(shape).iter().zip(shape).map(|(step, extent)| [*step as usize, *extent]).collect()
 }
 
 fn bind_ravel(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {

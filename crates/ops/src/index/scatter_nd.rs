@@ -19,6 +19,10 @@ pub static OPS: &[OpDef] = &[
         },
         infer_dtype: first_decides,
         bind: bind_scatter,
+        form: |_, signature| {
+            let [values, indices] = signature.inputs else { return Err(wrong_arity()) };
+            SlicePositions::new(&signature.outputs[0].shape, &values.shape, &indices.shape)?.form(false, signature)
+        },
         ..OpDef::BASE
     },
     OpDef {
@@ -35,6 +39,10 @@ pub static OPS: &[OpDef] = &[
             first_decides(dtypes)
         },
         bind: bind_set,
+        form: |_, signature| {
+            let [whole, values, indices] = signature.inputs else { return Err(wrong_arity()) };
+            SlicePositions::new(&whole.shape, &values.shape, &indices.shape)?.form(true, signature)
+        },
         ..OpDef::BASE
     },
 ];
@@ -63,6 +71,13 @@ impl SlicePositions {
             inner: rest.iter().product(),
             count: places.iter().product(),
         })
+    }
+
+    fn form(self, onto_first: bool, signature: &Signature<'_>) -> MaybeForm {
+        let (values, indices) = (usize::from(onto_first), usize::from(onto_first) + 1);
+        check_integers("indices", signature.inputs[indices].dtype)?;
+        let SlicePositions { sizes, inner, count } = self;
+        Ok(Some(KernelForm::ScatterRows { onto_first, values, indices, sizes: sizes.to_vec(), inner, count }))
     }
 }
 

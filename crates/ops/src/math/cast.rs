@@ -62,6 +62,11 @@ pub static OPS: &[OpDef] = &[
             Ok(())
         },
         infer_dtype: infer_common_float,
+        form: |_, signature| {
+            let mut arrays = signature.inputs.iter().zip(signature.outputs);
+            arrays.try_for_each(|(from, to)| converter(from.dtype, to.dtype).map(drop))?;
+            Ok(Some(KernelForm::CastEach))
+        },
         bind: |_, signature| {
             let kernels =
                 signature.inputs.iter().zip(signature.outputs).map(|(from, to)| converter(from.dtype, to.dtype));

@@ -68,6 +68,10 @@ pub static OPS: &[OpDef] = &[
             dtypes.set_output(0, DType::U8)
         },
         bind: bind_close,
+        form: |attrs, signature| {
+            let (relative, absolute, equal_nan) = (attrs.float("rtol"), attrs.float("atol"), attrs.bool("equal_nan"));
+            for_numeric(signature.inputs[0].dtype, KernelForm::AllClose { relative, absolute, equal_nan })
+        },
         ..OpDef::BASE
     },
 ];
@@ -75,14 +79,12 @@ pub static OPS: &[OpDef] = &[
 const FINITE: OpDef = OpDef {
     infer_shape: |shapes| shapes.set_output(0, PartialShape::from_dims([Some(1)])),
     infer_dtype: |dtypes| dtypes.set_output(0, DType::F32),
+    form: |attrs, signature| {
+        check_finite(attrs, signature)?;
+        Ok(Some(KernelForm::AllFinite))
+    },
     bind: |attrs, signature| {
-        if !attrs.bool("init_output") {
-            return Err(not_implemented(
-                "init_output=False is not there: an operator does not read what out holds; \
-                 multiply the results",
-            ));
-        }
-        signature.inputs.iter().try_for_each(check_float)?;
+        check_finite(attrs, signature)?;
         Ok(kernel_fn(signature, |call| {
             let mut all = true;
             for array in call.inputs {
@@ -94,6 +96,15 @@ const FINITE: OpDef = OpDef {
     },
     ..OpDef::BASE
 };
+
+fn check_finite(attrs: &Attrs, signature: &Signature<'_>) -> Result<(), OpError> {
+    if !attrs.bool("init_output") {
+        return Err(not_implemented(
+            "init_output=False is not there: an operator does not read what out holds; multiply the results",
+        ));
+    }
+    signature.inputs.iter().try_for_each(check_float)
+}
 
 fn check_float(array: &mxrt_tensor::TensorType) -> Result<(), OpError> {
     dispatch!(array.dtype, float, T => {

@@ -29,6 +29,10 @@ pub static OPS: &[OpDef] = &[OpDef {
         dtypes.set_output(0, DType::I64)
     },
     bind,
+    form: |attrs, signature| {
+        let range = even_bins(attrs)?.map(|(_, range)| range);
+        for_numeric(signature.inputs[0].dtype, KernelForm::Histogram(range))
+    },
     ..OpDef::BASE
 }];
 

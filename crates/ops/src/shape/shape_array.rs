@@ -13,7 +13,8 @@ pub static OPS: &[OpDef] = &[
         ignores_unknown_attrs: true,
         infer_shape: |shapes| shapes.set_output(0, PartialShape::from_dims([shapes.rank(0)])),
         infer_dtype: |dtypes| dtypes.set_output(0, DType::I64),
-        bind: |_, signature| bind(signature.inputs[0].shape.iter().map(|d| *d as i64).collect(), signature),
+        bind: |_, signature| bind(shape(signature), signature),
+        form: |_, signature| Ok(Some(KernelForm::Numbers(shape(signature)))),
         ..OpDef::BASE
     },
     OpDef {
@@ -23,9 +24,14 @@ pub static OPS: &[OpDef] = &[
         infer_shape: |shapes| shapes.set_output(0, Shape::new(&[1])),
         infer_dtype: |dtypes| dtypes.set_output(0, DType::I64),
         bind: |_, signature| bind(vec![signature.inputs[0].shape.size() as i64], signature),
+        form: |_, signature| Ok(Some(KernelForm::Numbers(vec![signature.inputs[0].shape.size() as i64]))),
         ..OpDef::BASE
     },
 ];
+
+fn shape(signature: &Signature<'_>) -> Vec<i64> {
+    signature.inputs[0].shape.iter().map(|extent| *extent as i64).collect()
+}
 
 fn bind(values: Vec<i64>, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     Ok(kernel_fn(signature, move |call| {
