@@ -337,7 +337,7 @@ def test_a_model_that_cannot_come_back_is_tried_once(root) -> None:
     for name in ("a", "b", "c"):
         place(root / f"{name}/1", 'hooks = "hooks.py"\n' if name == "a" else "")
     hooks = root / "a/1/hooks.py"
-    hooks.write_text("def postprocess(outputs, request): pass\n")
+    hooks.write_text("def postprocess(arrays): return None\n")
     code = """
     import os, sys
     from concurrent.futures import ThreadPoolExecutor
@@ -356,7 +356,7 @@ def test_a_model_that_cannot_come_back_is_tried_once(root) -> None:
         with ThreadPoolExecutor(8) as pool:
             answers = list(pool.map(lambda _: post(server, body, headers, "a"), range(16)))
         print({status for status, _ in answers}, tried.read_text(), all("no" in text for _, text in answers))
-        (folder / "a/1/hooks.py").write_text("def postprocess(outputs, request): pass\\n")
+        (folder / "a/1/hooks.py").write_text("def postprocess(arrays): return None\\n")
         print(post(server, body, headers, "a")[0])
     """
     result = run_python(code, root, DIGITS / "digits_cnn-0000.params", ROOT / "tests")
