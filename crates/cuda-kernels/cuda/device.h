@@ -190,6 +190,16 @@ DEVICE void barrier_wait(u64* at, u32 parity) {
 #endif
 // The first one to report is heard; the host reads the word when the operator is complete.
 DEVICE void report(u64* status, u64 value) { atomicCAS_system(status, 0ull, value); }
+// Of all reports the least is heard, in whatever order threads report.
+DEVICE void report_least(u64* status, u64 value) {
+    u64 heard = 0;
+    ROLLED
+    for (;;) {
+        u64 seen = atomicCAS_system(status, heard, value);
+        if (seen == heard || seen <= value) return;
+        heard = seen;
+    }
+}
 
 #else
 #include "host.h"

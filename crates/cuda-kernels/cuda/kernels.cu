@@ -17,3 +17,4 @@
 #include "resample.h"
 #include "sampler.h"
 #include "sequence.h"
+#include "linalg.h"

@@ -11,6 +11,7 @@ mod elementwise;
 mod image;
 mod indexing;
 mod launch;
+mod linalg;
 mod moving;
 mod nms;
 mod order;
@@ -61,6 +62,7 @@ const GROUPS: &[Group] = &[
     resample::bind,
     sampler::bind,
     sequence::bind,
+    linalg::bind,
 ];
 
 /// The kernels that GPUs of a compute capability have.

@@ -284,6 +284,11 @@ DEVICE void report(u64* status, u64 value) {
     u64 none = 0;
     __atomic_compare_exchange_n(status, &none, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
+DEVICE void report_least(u64* status, u64 value) {
+    u64 heard = 0;
+    while (!__atomic_compare_exchange_n(status, &heard, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+        if (heard <= value) return;
+}
 
 // Each kernel gets an entry `host_NAME`, which takes arguments as cuLaunchKernel does, one that
 // tells how large they are, and one that tells whether it needs fibers.

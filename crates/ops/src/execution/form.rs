@@ -5,6 +5,7 @@
 //! kernel for the host and from the same attributes. A device that has a kernel for a form has one
 //! for every operator of that form.
 
+use super::matrix_form::MatrixForm;
 use super::{Kernel, Signature, dispatch};
 use crate::definition::{Attrs, OpDef};
 use crate::rewrite::{Elementwise, ElementwiseProgram, StepInput};
@@ -345,6 +346,8 @@ pub enum KernelForm {
     Detections(MultiBoxDetection),
     /// Random numbers, one after the other from the stream of each element.
     Random(RandomForm),
+    /// A computation with the matrices in the last two axes.
+    Matrices(MatrixForm),
 }
 
 /// Anchors around pixels, measured in parts of the image.
@@ -443,6 +446,11 @@ pub(crate) fn for_all(dtype: DType, form: KernelForm) -> MaybeForm {
 /// Gives the form for elements that are numbers.
 pub(crate) fn for_numeric(dtype: DType, form: KernelForm) -> MaybeForm {
     dispatch!(dtype, numeric, _T => Ok(Some(form)))
+}
+
+/// Gives the form for elements of float32 or float64.
+pub(crate) fn for_wide(dtype: DType, form: KernelForm) -> MaybeForm {
+    dispatch!(dtype, wide, _T => Ok(Some(form)))
 }
 
 /// Gives the form for elements of a floating type.

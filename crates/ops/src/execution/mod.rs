@@ -12,6 +12,7 @@ mod in_dtypes;
 mod invoke;
 mod kernel;
 mod late;
+mod matrix_form;
 mod operator_cache;
 mod par;
 mod profiled_name;
@@ -31,7 +32,7 @@ pub(crate) use elements::{
 pub use form::{
     Anchors, KernelForm, MatrixSteps, Move, Ordered, RandomForm, Resampling, SequenceKind, SumEpilogue, form_of,
 };
-pub(crate) use form::{BoundKernel, MaybeForm, for_all, for_floats, for_numeric};
+pub(crate) use form::{BoundKernel, MaybeForm, for_all, for_floats, for_numeric, for_wide};
 pub(crate) use half::bind_through_single;
 pub(crate) use in_dtypes::{convert, in_dtypes, in_single};
 pub use invoke::{Invocation, invoke, invoke_cached};
@@ -40,6 +41,7 @@ pub use kernel::{
     kernel_fn,
 };
 pub use late::{invoke_late, run_late};
+pub use matrix_form::{MatrixForm, Triangle};
 pub use operator_cache::{BoundOperatorCache, CallAttrs};
 pub use par::{DevicePar, EnginePar};
 pub use profiled_name::name_operators_inside;
