@@ -40,6 +40,11 @@ DEVICE u32 shuffle(u32 v, int lane) { return __shfl_sync(0xffffffffu, v, lane); 
 DEVICE float shuffle_xor(float v, int mask) { return __shfl_xor_sync(0xffffffffu, v, mask); }
 DEVICE double shuffle_xor(double v, int mask) { return __shfl_xor_sync(0xffffffffu, v, mask); }
 DEVICE i64 shuffle_xor(i64 v, int mask) { return __shfl_xor_sync(0xffffffffu, v, mask); }
+// Operations that are rounded one by one: no product is joined with the sum that it is part of.
+DEVICE float times_rounded(float a, float b) { return __fmul_rn(a, b); }
+DEVICE double times_rounded(double a, double b) { return __dmul_rn(a, b); }
+DEVICE float plus_rounded(float a, float b) { return __fadd_rn(a, b); }
+DEVICE double plus_rounded(double a, double b) { return __dadd_rn(a, b); }
 DEVICE u64 bits_of(double v) { return (u64)__double_as_longlong(v); }
 DEVICE float single_of(u32 bits) { return __int_as_float((int)bits); }
 DEVICE float infinity() { return __int_as_float(0x7f800000); }

@@ -18,3 +18,4 @@
 #include "sampler.h"
 #include "sequence.h"
 #include "linalg.h"
+#include "places.h"

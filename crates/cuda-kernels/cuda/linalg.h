@@ -31,6 +31,37 @@ KERNEL void __launch_bounds__(256, 2) triangles(Triangles p) {
 }
 ENTRY(triangles)
 
+// Columns of `count` matrices are multiplied with each other; the last matrix runs fastest.
+struct KroneckerColumns {
+    void* to;
+    const void* from[OPERANDS];
+    i64 n;
+    Divisor columns, heights[OPERANDS];
+    int count, dtype;
+};
+template <class T> DEVICE void kronecker_columns(const KroneckerColumns& p) {
+    ROLLED
+    for (i64 i = first(); i < p.n; i += stride()) {
+        i64 row = i / p.columns, column = i % p.columns;
+        T product = 1;
+        ROLLED
+        for (int m = p.count - 1; m >= 0; m--) {
+            i64 within = row % p.heights[m];
+            product = load<T>(p.from[m], p.dtype, within * p.columns + column) * product;
+            row = row / p.heights[m];
+        }
+        store<T>(p.to, p.dtype, i, product);
+    }
+}
+KERNEL void __launch_bounds__(256, 2) kronecker_columns_f32(KroneckerColumns p) {
+    kronecker_columns<float>(p);
+}
+ENTRY(kronecker_columns_f32)
+KERNEL void __launch_bounds__(256, 2) kronecker_columns_f64(KroneckerColumns p) {
+    kronecker_columns<double>(p);
+}
+ENTRY(kronecker_columns_f64)
+
 struct LogSums {
     void* to;
     const void* from;

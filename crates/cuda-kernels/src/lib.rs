@@ -16,6 +16,7 @@ mod moving;
 mod nms;
 mod order;
 mod padding;
+mod places;
 mod pooling;
 mod product;
 mod random;
@@ -63,6 +64,7 @@ const GROUPS: &[Group] = &[
     sampler::bind,
     sequence::bind,
     linalg::bind,
+    places::bind,
 ];
 
 /// The kernels that GPUs of a compute capability have.

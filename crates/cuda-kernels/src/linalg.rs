@@ -1,8 +1,8 @@
 //! Factorisations of matrices and products with triangular ones: `linalg.h`.
 
 use crate::arguments::{
-    CholeskyArgument, FactorsArgument, LogSumsArgument, OrthonormalArgument, SquaredArgument, TrianglesArgument,
-    TriangularArgument,
+    CholeskyArgument, FactorsArgument, KroneckerColumnsArgument, LogSumsArgument, OPERANDS, OrthonormalArgument,
+    SquaredArgument, TrianglesArgument, TriangularArgument,
 };
 use crate::launch::{Bound, code, each, each_group, known, launch, of_floats, small};
 use mxrt_cuda::Grid;
@@ -14,6 +14,9 @@ use mxrt_tensor::DType;
 use std::ffi::CStr;
 
 pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
+    if let KernelForm::KroneckerColumns = form {
+        return bind_kronecker_columns(signature);
+    }
     let KernelForm::Matrices(form) = *form else { return None };
     match form {
         MatrixForm::ExtractTriangles(triangle) => bind_triangles(triangle, true, signature),
@@ -29,6 +32,31 @@ pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound
 }
 
 const SOLUTION: [&CStr; 2] = [c"triangular_solution_f32", c"triangular_solution_f64"];
+
+fn bind_kronecker_columns(signature: &Signature<'_>) -> Option<Bound> {
+    let (inputs, output) = (signature.inputs, signature.outputs.first()?);
+    let name = of_floats(output.dtype, [c"kronecker_columns_f32", c"kronecker_columns_f64"])?;
+    let n = output.shape.size();
+    let mut argument = KroneckerColumnsArgument {
+        to: 0,
+        from: [0; OPERANDS],
+        n: n as i64,
+        columns: *output.shape.last()? as i64,
+        heights: [1; OPERANDS],
+        count: inputs.len() as i32,
+        dtype: code(output.dtype),
+    };
+    if inputs.len() > OPERANDS {
+        return None;
+    }
+    argument.heights.iter_mut().zip(inputs).for_each(|(height, input)| *height = input.shape[0] as i64);
+    Some(Bound::kernel(name, each(n), move |at| {
+        let mut argument = argument;
+        argument.to = at.outputs[0].0;
+        argument.from.iter_mut().zip(at.inputs).for_each(|(from, input)| *from = input.0);
+        argument
+    }))
+}
 
 fn bind_triangles(triangle: Triangle, extract: bool, signature: &Signature<'_>) -> Option<Bound> {
     let (input, output) = (signature.inputs.first().filter(|t| known(t))?, signature.outputs.first()?);

@@ -269,6 +269,10 @@ template <class Load> void mma(float d[4], const u32 a[4], const u32 b[2], Load 
 DEVICE void mma_half(float d[4], const u32 a[4], const u32 b[2]) { host::mma(d, a, b, load_half); }
 #endif
 DEVICE void mma_brain(float d[4], const u32 a[4], const u32 b[2]) { host::mma(d, a, b, load_brain); }
+DEVICE float times_rounded(float a, float b) { return a * b; }
+DEVICE double times_rounded(double a, double b) { return a * b; }
+DEVICE float plus_rounded(float a, float b) { return a + b; }
+DEVICE double plus_rounded(double a, double b) { return a + b; }
 DEVICE u64 bits_of(double v) {
     u64 u;
     memcpy(&u, &v, 8);

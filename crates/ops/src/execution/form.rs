@@ -104,6 +104,14 @@ pub enum KernelForm {
         /// whether the number is the first operand
         first: bool,
     },
+    /// A function of elements or a fold: operands are converted to a type, in which the form is
+    /// computed. The result may be of that type, of another one of its kind, or truths in bool.
+    Within {
+        /// the type
+        dtype: DType,
+        /// what is computed
+        form: Box<KernelForm>,
+    },
     /// Elements in another type.
     Cast,
     /// Numbers in steps: element `i` is `start + i / repeat * step`.
@@ -115,6 +123,28 @@ pub enum KernelForm {
         /// number of elements that hold the same number
         repeat: usize,
     },
+    /// Evenly spaced numbers, computed in double precision: element `i` is `start + i * step`.
+    Spaced {
+        /// value of element 0
+        start: f64,
+        /// difference between numbers
+        step: f64,
+        /// a later element, and its value, which differs by rounding
+        end: (usize, f64),
+    },
+    /// Matrices with ones on a diagonal, and zeros elsewhere.
+    Diagonal {
+        /// how far the diagonal is to the right of the main one
+        right: i64,
+    },
+    /// The matrices in the last two axes of input 0, or the same vector in all rows, with zeros on the
+    /// right of a diagonal.
+    LeftOf {
+        /// how far the diagonal is to the right of the main one
+        right: i64,
+    },
+    /// Kronecker products of the columns of matrices.
+    KroneckerColumns,
     /// A fold over axes.
     Reduce {
         /// operation of the fold
@@ -244,6 +274,12 @@ pub enum KernelForm {
     Select {
         /// elements for each condition
         row: usize,
+    },
+    /// Choice between two arrays or numbers. Inputs are condition, yes, no, without those that are
+    /// numbers; they are broadcast, axes matched from the last, to output 0.
+    Choose {
+        /// numbers in the place of yes and no
+        numbers: [Option<f64>; 2],
     },
     /// Product `alpha * a b` of matrices, then the epilogue.
     Product {
@@ -415,6 +451,11 @@ impl KernelForm {
         let reads = (0..function.arity()).map(StepInput::Input).collect();
         let program = ElementwiseProgram { steps: vec![(function, reads)] };
         KernelForm::Elementwise { program, shapes: Vec::new() }
+    }
+
+    /// The same, computed in a type to which the operands are converted.
+    pub(crate) fn within(self, dtype: DType) -> KernelForm {
+        KernelForm::Within { dtype, form: Box::new(self) }
     }
 
     /// Folds all inputs, one after the other, by a function of two.
