@@ -191,6 +191,35 @@ def test_matrices_that_cannot_be_factorised_fail_as_on_the_cpu(gpus) -> None:
     ]
 
 
+def test_ranges_that_are_none_fail_as_on_the_cpu(gpus) -> None:
+    done = run_python(
+        """
+        import numpy as np, mxrt as mx
+        data, sums = np.array([1, np.inf], "float32"), np.array([3, 4], "int32")
+        bytes_, one = np.array([3, 4], "int8"), np.array([1], "float32")
+        low, high = np.array([-np.inf], "float32"), np.array([-2], "float32")
+        calls = [
+            ("quantize_v2", [data]), ("quantize", [data, one, high]), ("dequantize", [bytes_, low, one]),
+            ("requantize", [sums, one, low]), ("quantized_act", [bytes_, one, high]),
+            ("quantized_elemwise_add", [bytes_, bytes_, high, one, one, high]),
+        ]
+        for name, arrays in calls:
+            attrs = {"act_type": "relu"} if name == "quantized_act" else {}
+            said = []
+            for ctx in (mx.cpu(), mx.gpu(0)):
+                given = [mx.nd.array(array, ctx=ctx, dtype=array.dtype) for array in arrays]
+                try:
+                    made = getattr(mx.nd.contrib, name)(*given, **attrs)
+                    (made[0] if isinstance(made, list) else made).asnumpy()
+                except mx.base.MXNetError as error:
+                    said.append((type(error), error.message.split("\\n")[0]))
+            assert len(said) == 2 and said[0] == said[1], (name, said)
+        """,
+        env=gpus,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 @pytest.mark.parametrize("kind", ["NaiveEngine", "ThreadedEnginePerDevice", *ASYNC])
 def test_an_operator_without_a_kernel_fails_before_anything_runs(kind: str, gpus, tmp_path: Path) -> None:
     names = tmp_path / "launched"

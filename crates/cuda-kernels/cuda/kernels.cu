@@ -19,3 +19,4 @@
 #include "sequence.h"
 #include "linalg.h"
 #include "places.h"
+#include "int8.h"

@@ -10,6 +10,7 @@ mod detection;
 mod elementwise;
 mod image;
 mod indexing;
+mod int8;
 mod launch;
 mod linalg;
 mod moving;
@@ -65,6 +66,7 @@ const GROUPS: &[Group] = &[
     sequence::bind,
     linalg::bind,
     places::bind,
+    int8::bind,
 ];
 
 /// The kernels that GPUs of a compute capability have.

@@ -278,6 +278,11 @@ DEVICE u64 bits_of(double v) {
     memcpy(&u, &v, 8);
     return u;
 }
+DEVICE u32 bits_of_single(float v) {
+    u32 u;
+    memcpy(&u, &v, 4);
+    return u;
+}
 DEVICE float single_of(u32 bits) {
     float v;
     memcpy(&v, &bits, 4);

@@ -5,6 +5,7 @@
 //! kernel for the host and from the same attributes. A device that has a kernel for a form has one
 //! for every operator of that form.
 
+use super::int8_form::Int8Form;
 use super::matrix_form::MatrixForm;
 use super::{Kernel, Signature, dispatch};
 use crate::definition::{Attrs, OpDef};
@@ -384,6 +385,8 @@ pub enum KernelForm {
     Random(RandomForm),
     /// A computation with the matrices in the last two axes.
     Matrices(MatrixForm),
+    /// A computation with 8-bit integers.
+    Int8(Int8Form),
 }
 
 /// Anchors around pixels, measured in parts of the image.

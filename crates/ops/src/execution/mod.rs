@@ -9,6 +9,7 @@ mod elements;
 mod form;
 mod half;
 mod in_dtypes;
+mod int8_form;
 mod invoke;
 mod kernel;
 mod late;
@@ -35,6 +36,7 @@ pub use form::{
 pub(crate) use form::{BoundKernel, MaybeForm, for_all, for_floats, for_numeric, for_wide};
 pub(crate) use half::bind_through_single;
 pub(crate) use in_dtypes::{convert, in_dtypes, in_single};
+pub use int8_form::{Int8Form, Int8Windows, RangeSource};
 pub use invoke::{Invocation, invoke, invoke_cached};
 pub use kernel::{
     Kernel, KernelCall, KernelOptions, Packing, Signature, Unpack, bind_kernel, costed_kernel_fn, in_place_kernel_fn,
