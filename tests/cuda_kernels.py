@@ -21,7 +21,9 @@ import numpy as np
 
 import mxrt as mx
 from cuda_calls import SEQUENCES_AND_IMAGES, Array, Call, named, of_16_bits, values
+from cuda_int8 import INT8
 from cuda_layouts import layouts, pools
+from cuda_linalg import LINEAR_ALGEBRA
 from cuda_tiles import tiles
 
 TOLERANCE = {"float16": 2e-3, "float32": 2e-5, "float64": 1e-11}
@@ -430,11 +432,14 @@ GROUPS: dict[str, Callable[[], Iterator[Call]]] = {
     "pooling": pooling,
     "random": random,
     **SEQUENCES_AND_IMAGES,
+    **LINEAR_ALGEBRA,
+    **INT8,
     "products": products,
     "layouts": layouts,
     "tiles": tiles,
 }
-WITH_BARRIERS = {"reductions", "order", "rows", "pooling", "moving", "products", "layouts", "tiles", "detection", "nms"}
+WITH_BARRIERS = {"reductions", "order", "rows", "pooling", "moving", "products", "layouts", "tiles"}
+WITH_BARRIERS |= {"detection", "nms", "linalg", "int8"}
 
 
 def called(call: Callable[..., Any], inputs: list[Array], ctx: Any) -> list[Array]:

@@ -77,7 +77,7 @@ def test_a_kernel_that_lacks_a_barrier_is_noticed(name: str, number: int, gpus) 
 
 
 def test_the_barriers_are_found() -> None:
-    assert len(barriers()) == 28 and set(barriers()) > DAILY
+    assert len(barriers()) == 36 and set(barriers()) > DAILY
 
 
 @pytest.mark.parametrize("kind", ["NaiveEngine", "ThreadedEnginePerDevice", *ASYNC])
@@ -161,6 +161,65 @@ def test_regions_that_cannot_be_pooled_fail_as_on_the_cpu(gpus) -> None:
     ]
 
 
+def test_matrices_that_cannot_be_factorised_fail_as_on_the_cpu(gpus) -> None:
+    """The first one of a batch is named, whichever block reports first."""
+    done = run_python(
+        """
+        import mxrt as mx
+        good, bad = [[4, 2], [2, 5]], [[1, 2], [2, 1]]
+        zero = [[0, 0], [1, 1]]
+        calls = [("potrf", [good, bad, bad]), ("potri", [good, good, zero]), ("inverse", [zero, good, zero])]
+        for name, matrices in calls:
+            said = []
+            for ctx in (mx.cpu(), mx.gpu(0)):
+                a = mx.nd.array(matrices, ctx=ctx)
+                try:
+                    getattr(mx.nd.linalg, name)(a).asnumpy()
+                except mx.base.MXNetError as error:
+                    said.append((type(error), error.message.split("\\n")[0]))
+                assert getattr(mx.nd.linalg, name)(mx.nd.array(good, ctx=ctx)).shape == (2, 2)
+            assert len(said) == 2 and said[0] == said[1], said
+            print(said[0][1].split(": ", 1)[1])
+        """,
+        env=gpus,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [
+        "matrix 1 is not positive definite",
+        "matrix 2 has a zero on its diagonal: it is not a factor that potrf gives",
+        "matrix 0 is singular and has no inverse",
+    ]
+
+
+def test_ranges_that_are_none_fail_as_on_the_cpu(gpus) -> None:
+    done = run_python(
+        """
+        import numpy as np, mxrt as mx
+        data, sums = np.array([1, np.inf], "float32"), np.array([3, 4], "int32")
+        bytes_, one = np.array([3, 4], "int8"), np.array([1], "float32")
+        low, high = np.array([-np.inf], "float32"), np.array([-2], "float32")
+        calls = [
+            ("quantize_v2", [data]), ("quantize", [data, one, high]), ("dequantize", [bytes_, low, one]),
+            ("requantize", [sums, one, low]), ("quantized_act", [bytes_, one, high]),
+            ("quantized_elemwise_add", [bytes_, bytes_, high, one, one, high]),
+        ]
+        for name, arrays in calls:
+            attrs = {"act_type": "relu"} if name == "quantized_act" else {}
+            said = []
+            for ctx in (mx.cpu(), mx.gpu(0)):
+                given = [mx.nd.array(array, ctx=ctx, dtype=array.dtype) for array in arrays]
+                try:
+                    made = getattr(mx.nd.contrib, name)(*given, **attrs)
+                    (made[0] if isinstance(made, list) else made).asnumpy()
+                except mx.base.MXNetError as error:
+                    said.append((type(error), error.message.split("\\n")[0]))
+            assert len(said) == 2 and said[0] == said[1], (name, said)
+        """,
+        env=gpus,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 @pytest.mark.parametrize("kind", ["NaiveEngine", "ThreadedEnginePerDevice", *ASYNC])
 def test_an_operator_without_a_kernel_fails_before_anything_runs(kind: str, gpus, tmp_path: Path) -> None:
     names = tmp_path / "launched"
@@ -169,22 +228,23 @@ def test_an_operator_without_a_kernel_fails_before_anything_runs(kind: str, gpus
         import mxrt as mx
         x = mx.nd.array([[1, 2], [3, 4]], ctx=mx.gpu(1))
         data = mx.sym.var("data")
-        net = mx.gluon.SymbolBlock(mx.sym.exp(mx.sym.linalg.det(mx.sym.relu(data))), data)
-        for call, is_graph in ((lambda: mx.nd.linalg.det(x), False), (lambda: net(x), True)):
+        net = mx.gluon.SymbolBlock(mx.sym.exp(mx.sym.contrib.fft(mx.sym.relu(data))), data)
+        for call, is_graph in ((lambda: mx.nd.contrib.fft(x), False), (lambda: net(x), True)):
             try:
                 call()
                 print("not raised")
             except mx.base.MXNetNotImplementedError as error:
                 text = str(error)
-                assert "_linalg_det has no kernel for gpu(1)" in text and "as_in_context(mx.cpu())" in text, text
+                assert "_contrib_fft has no kernel for gpu(1)" in text and "as_in_context(mx.cpu())" in text, text
                 # A graph can move the operator itself.
                 assert ("hybridize(fallback=True) or MXRT_GPU_FALLBACK=1" in text) == is_graph, text
         mx.nd.waitall()
-        print(mx.nd.linalg.det(x.as_in_context(mx.cpu())).asnumpy().tolist())
+        print(mx.nd.contrib.fft(x.as_in_context(mx.cpu())).asnumpy().tolist())
         """,
         env={**gpus, "MXNET_ENGINE_TYPE": kind, "STANDIN_LAUNCHED": str(names)},
     )
-    assert (done.stdout.strip(), done.returncode, done.stderr) == ("[-2.0]", 0, "")
+    wanted = "[[3.0, 0.0, -1.0, 0.0], [7.0, 0.0, -1.0, 0.0]]"
+    assert (done.stdout.strip(), done.returncode, done.stderr) == (wanted, 0, "")
     assert not names.exists()
 
 
@@ -196,7 +256,8 @@ def test_a_graph_runs_operators_without_a_kernel_on_the_cpu_where_the_program_as
         values = np.random.default_rng(3).normal(size=(4, 3, 3)).astype(np.float32)
         data = mx.sym.var("data")
         grown = mx.sym.broadcast_mul(mx.sym.relu(data) + 1, mx.sym.var("weight"))
-        whole = mx.sym.Group([mx.sym.exp(mx.sym.linalg.det(grown)), grown, mx.sym.linalg.inverse(data)])
+        again = mx.sym.contrib.ifft(mx.sym.contrib.fft(data))
+        whole = mx.sym.Group([mx.sym.exp(mx.sym.contrib.fft(grown)), grown, again])
 
         def block(ctx, **flags):
             net = mx.gluon.SymbolBlock(whole, data)
@@ -214,7 +275,7 @@ def test_a_graph_runs_operators_without_a_kernel_on_the_cpu_where_the_program_as
             made = net(x)
             again = net(mx.nd.array(values[:2], ctx=mx.gpu(1)))
         said = [str(one.message) for one in caught]
-        assert len(said) == 1 and "gpu(1) has no kernel for _linalg_det, _linalg_inverse:" in said[0], said
+        assert len(said) == 1 and "gpu(1) has no kernel for _contrib_fft, _contrib_ifft:" in said[0], said
         assert said[0] in net.plan(x) and said[0] in net.plan(x, measure=False)
         assert said[0] not in block(mx.cpu()).plan(mx.nd.array(values))
         assert all(array.context == mx.gpu(1) for array in made)
@@ -241,7 +302,7 @@ def test_a_device_that_runs_the_hosts_kernels_needs_no_fallback(gpus) -> None:
         warnings.simplefilter("error")
         data = mx.sym.var("data")
         for ctx in (mx.sim(0), mx.cpu()):
-            net = mx.gluon.SymbolBlock(mx.sym.exp(mx.sym.linalg.det(data)), data)
+            net = mx.gluon.SymbolBlock(mx.sym.exp(mx.sym.contrib.fft(data)), data)
             net.hybridize(fallback=True)
             x = mx.nd.array([[1, 2], [3, 5]], ctx=ctx)
             assert "fallback" not in net.plan(x)

@@ -27,6 +27,17 @@ template <class T> DEVICE T modulo(T a, T b) {
     return (a < 0) == (b < 0) ? r : r + (r == 0 ? T(0) : b);
 }
 
+DEVICE i64 least_common_multiple(i64 a, i64 b) {
+    u64 left = a < 0 ? 0 - (u64)a : (u64)a, right = b < 0 ? 0 - (u64)b : (u64)b;
+    u64 divisor = left, rest = right;
+    ROLLED
+    while (rest) {
+        u64 next = divisor % rest;
+        divisor = rest, rest = next;
+    }
+    return divisor ? (i64)(left / divisor * right) : 0;
+}
+
 // As C converts on the host; what the type has no number for becomes the lowest of 32 or 64 bits.
 DEVICE i64 c_whole(double v, bool wide) {
     double end = wide ? 9223372036854775808.0 : 2147483648.0;

@@ -40,7 +40,13 @@ DEVICE u32 shuffle(u32 v, int lane) { return __shfl_sync(0xffffffffu, v, lane); 
 DEVICE float shuffle_xor(float v, int mask) { return __shfl_xor_sync(0xffffffffu, v, mask); }
 DEVICE double shuffle_xor(double v, int mask) { return __shfl_xor_sync(0xffffffffu, v, mask); }
 DEVICE i64 shuffle_xor(i64 v, int mask) { return __shfl_xor_sync(0xffffffffu, v, mask); }
+// Operations that are rounded one by one: no product is joined with the sum that it is part of.
+DEVICE float times_rounded(float a, float b) { return __fmul_rn(a, b); }
+DEVICE double times_rounded(double a, double b) { return __dmul_rn(a, b); }
+DEVICE float plus_rounded(float a, float b) { return __fadd_rn(a, b); }
+DEVICE double plus_rounded(double a, double b) { return __dadd_rn(a, b); }
 DEVICE u64 bits_of(double v) { return (u64)__double_as_longlong(v); }
+DEVICE u32 bits_of_single(float v) { return (u32)__float_as_int(v); }
 DEVICE float single_of(u32 bits) { return __int_as_float((int)bits); }
 DEVICE float infinity() { return __int_as_float(0x7f800000); }
 // d += a * b on tensor cores: 16 x 16 by 16 x 8 numbers of 16 bits, sums in single precision. Lanes
@@ -193,6 +199,16 @@ DEVICE void keep_largest(int* at, int v) { atomicMax(at, v); }
 DEVICE void count_one(i64* at) { atomicAdd((u64*)at, 1ull); }
 // The first one to report is heard; the host reads the word when the operator is complete.
 DEVICE void report(u64* status, u64 value) { atomicCAS_system(status, 0ull, value); }
+// Of all reports the least is heard, in whatever order threads report.
+DEVICE void report_least(u64* status, u64 value) {
+    u64 heard = 0;
+    ROLLED
+    for (;;) {
+        u64 seen = atomicCAS_system(status, heard, value);
+        if (seen == heard || seen <= value) return;
+        heard = seen;
+    }
+}
 
 #else
 #include "host.h"

@@ -33,32 +33,34 @@ ENTRY(elementwise_f64)
 KERNEL void __launch_bounds__(256, 2) elementwise_i64(ElementProgram program) { elementwise<i64>(program); }
 ENTRY(elementwise_i64)
 
+// Floats become integers as in C, within the range of the type; anything but zero is true.
+DEVICE void store_converted(void* to, int dtype, i64 i, double v) {
+    if (dtype == BOOL) {
+        store<i64>(to, BOOL, i, v != 0);
+    } else if (dtype >= U8) {
+        double low = dtype == U8 ? 0 : dtype == I8 ? -128 : dtype == I32 ? -2147483648.0 : -9223372036854775808.0;
+        double high = dtype == U8 ? 255 : dtype == I8 ? 127 : dtype == I32 ? 2147483647.0 : 9223372036854774784.0;
+        i64 whole = v != v ? 0 : (i64)(v < low ? low : v > high ? high : v);
+        store<i64>(to, dtype, i, whole);
+    } else {
+        store<double>(to, dtype, i, v);
+    }
+}
+
 struct Cast {
     void* to;
     const void* from;
     i64 n;
     int to_dtype, from_dtype;
 };
-// Floats become integers as in C, within the range of the type; anything but zero is true.
 KERNEL void __launch_bounds__(256, 2) cast(Cast p) {
-    bool whole = p.from_dtype >= U8 && p.to_dtype >= U8;
+    bool whole = p.from_dtype >= U8 && p.to_dtype >= U8 && p.to_dtype != BOOL;
     ROLLED
     for (i64 i = first(); i < p.n; i += stride()) {
-        if (p.to_dtype == BOOL) {
-            store<i64>(p.to, BOOL, i, load<double>(p.from, p.from_dtype, i) != 0);
-        } else if (whole) {
+        if (whole)
             store<i64>(p.to, p.to_dtype, i, load<i64>(p.from, p.from_dtype, i));
-        } else {
-            double v = load<double>(p.from, p.from_dtype, i);
-            if (p.to_dtype >= U8) {
-                double low = p.to_dtype == U8 ? 0 : p.to_dtype == I8 ? -128 : p.to_dtype == I32 ? -2147483648.0 : -9223372036854775808.0;
-                double high = p.to_dtype == U8 ? 255 : p.to_dtype == I8 ? 127 : p.to_dtype == I32 ? 2147483647.0 : 9223372036854774784.0;
-                i64 whole_number = v != v ? 0 : (i64)(v < low ? low : v > high ? high : v);
-                store<i64>(p.to, p.to_dtype, i, whole_number);
-            } else {
-                store<double>(p.to, p.to_dtype, i, v);
-            }
-        }
+        else
+            store_converted(p.to, p.to_dtype, i, load<double>(p.from, p.from_dtype, i));
     }
 }
 ENTRY(cast)

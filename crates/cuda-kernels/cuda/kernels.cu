@@ -19,3 +19,6 @@
 #include "resample.h"
 #include "sampler.h"
 #include "sequence.h"
+#include "linalg.h"
+#include "places.h"
+#include "int8.h"

@@ -82,9 +82,9 @@ struct Extreme {
     const void* from;
     i64 outer, extent;
     Divisor inner;
-    int dtype, largest;
+    int dtype, to_dtype, largest, unused;
 };
-// The place of the first largest or smallest element, as a number of the data's type.
+// The place of the first largest or smallest element.
 KERNEL void __launch_bounds__(256, 2) extreme(Extreme p) {
     ROLLED
     for (i64 i = first(); i < p.outer * p.inner; i += stride()) {
@@ -103,7 +103,7 @@ KERNEL void __launch_bounds__(256, 2) extreme(Extreme p) {
                 if (p.largest ? v > b : v < b) best = k, b = v;
             }
         }
-        store<i64>(p.to, p.dtype, i, best);
+        store<i64>(p.to, p.to_dtype, i, best);
     }
 }
 ENTRY(extreme)

@@ -5,7 +5,7 @@ use crate::arguments::{
     STEPS,
 };
 use crate::chain;
-use crate::launch::{Bound, Computes, axes, code, computes, each, known};
+use crate::launch::{Bound, Computes, axes, code, computes, each, known, reads};
 use mxrt_cuda::Text;
 use mxrt_kernels::elementwise::{Binary, Unary};
 use mxrt_kernels::strides;
@@ -53,16 +53,9 @@ fn find(kind: &str, debug: &str) -> Option<i32> {
 
 pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
     match form {
-        KernelForm::Elementwise { program, shapes } => {
-            let whole = computes(signature.outputs.first()?.dtype)?;
-            let steps = program.steps.iter().map(|(function, reads)| step(*function, reads, whole));
-            bind_steps(&steps.collect::<Option<Vec<_>>>()?, shapes, signature)
-        }
-        KernelForm::WithNumber { function, number, first } => {
-            let whole = computes(signature.outputs.first()?.dtype)?;
-            let (a, b) = if *first { (NUMBER, 0) } else { (0, NUMBER) };
-            let function = binary(*function, whole)?;
-            bind_steps(&[ElementStepArgument { function, a, b, number: *number, ..NO_STEP }], &[], signature)
+        KernelForm::Within { dtype, form } => bind_within(*dtype, form, signature),
+        KernelForm::Elementwise { .. } | KernelForm::WithNumber { .. } => {
+            bind_within(signature.outputs.first()?.dtype, form, signature)
         }
         KernelForm::Cast => {
             let (from, to) = (signature.inputs.first()?, signature.outputs.first()?);
@@ -77,6 +70,24 @@ pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound
                     from_dtype,
                 })
             })
+        }
+        _ => None,
+    }
+}
+
+/// A function of elements that are converted to a type first.
+fn bind_within(within: DType, form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
+    let whole = computes(within)?;
+    match form {
+        KernelForm::Elementwise { program, shapes } => {
+            let steps = program.steps.iter().map(|(function, reads)| step(*function, reads, whole));
+            bind_steps(&steps.collect::<Option<Vec<_>>>()?, shapes, within, signature)
+        }
+        KernelForm::WithNumber { function, number, first } => {
+            let (a, b) = if *first { (NUMBER, 0) } else { (0, NUMBER) };
+            let function = binary(*function, whole)?;
+            let step = ElementStepArgument { function, a, b, number: *number, ..NO_STEP };
+            bind_steps(&[step], &[], within, signature)
         }
         _ => None,
     }
@@ -152,13 +163,19 @@ fn kernel_name(whole: Computes) -> &'static CStr {
     }
 }
 
-fn bind_steps(steps: &[ElementStepArgument], shapes: &[Vec<usize>], signature: &Signature<'_>) -> Option<Bound> {
+fn bind_steps(
+    steps: &[ElementStepArgument],
+    shapes: &[Vec<usize>],
+    within: DType,
+    signature: &Signature<'_>,
+) -> Option<Bound> {
     let ([output], inputs) = (signature.outputs, signature.inputs) else { return None };
-    let whole = computes(output.dtype)?;
-    // Integers become doubles where they are read.
-    let reads = |from: Computes| from == whole || (from == Computes::Whole && whole == Computes::Double);
-    let alike = inputs.iter().all(|t| computes(t.dtype).is_some_and(reads));
-    if !alike || inputs.is_empty() || inputs.len() > OPERANDS || steps.len() > STEPS {
+    let whole = computes(within)?;
+    let ends = output.dtype == within || output.dtype == DType::Bool;
+    if !ends || !inputs.iter().all(|t| reads(t.dtype, within)) {
+        return None;
+    }
+    if inputs.is_empty() || inputs.len() > OPERANDS || steps.len() > STEPS {
         return None;
     }
     let (axes, operand) = operands_of(shapes, signature)?;

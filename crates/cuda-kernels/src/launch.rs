@@ -176,6 +176,16 @@ pub(crate) fn computes(dtype: DType) -> Option<Computes> {
     }
 }
 
+/// Whether elements of a type, when they are read for a computation in another one, are what a
+/// conversion makes of them.
+pub(crate) fn reads(from: DType, within: DType) -> bool {
+    match (computes(from), computes(within)) {
+        (Some(Computes::Whole), Some(Computes::Single)) => within == DType::F32 || from.size() == 1,
+        (Some(Computes::Whole | Computes::Single), Some(Computes::Double)) => true,
+        (from, within) => from.is_some() && from == within,
+    }
+}
+
 /// The value for single or for double precision; none for integers.
 pub(crate) fn of_floats<T>(dtype: DType, [single, double]: [T; 2]) -> Option<T> {
     match computes(dtype)? {

@@ -11,11 +11,14 @@ mod detection;
 mod elementwise;
 mod image;
 mod indexing;
+mod int8;
 mod launch;
+mod linalg;
 mod moving;
 mod nms;
 mod order;
 mod padding;
+mod places;
 mod pooling;
 mod product;
 mod random;
@@ -65,6 +68,9 @@ const GROUPS: &[Group] = &[
     sequence::bind,
     scatter::bind,
     counting::bind,
+    linalg::bind,
+    places::bind,
+    int8::bind,
     each_by_itself,
 ];
 

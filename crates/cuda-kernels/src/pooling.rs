@@ -23,19 +23,41 @@ pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound
     let KernelForm::Pooling { kind, kernel, stride, pad, channels_last } = *form else { return None };
     let (input, output) = (signature.inputs.first()?, signature.outputs.first()?);
     let name = of_floats(input.dtype, [c"pooling_f32", c"pooling_f64"])?;
+    let argument = argument(kind, [kernel, stride, pad], channels_last, signature)?;
+    let n = output.shape.size();
+    let pieces = Pieces::new(&argument, input.shape.size(), input.dtype);
+    Some(Bound::new(move |ctx, at| {
+        let argument = PoolingArgument { to: at.outputs[0].0, from: at.inputs[0].0, ..argument };
+        let aligned = [argument.to, argument.from].iter().all(|address| address % PIECE as u64 == 0);
+        match (&pieces, each(n)) {
+            (_, None) => Ok(()),
+            // Sums of long windows have their own order, whatever the addresses are.
+            (Some(pieces), _) if pieces.long || aligned => pieces.launch(ctx, argument, aligned),
+            (_, Some(grid)) => launch(ctx, name, grid, &argument),
+        }
+    }))
+}
+
+/// The argument of a pooling without addresses.
+pub(crate) fn argument(
+    kind: PoolKind,
+    [kernel, stride, pad]: [[usize; 3]; 3],
+    channels_last: bool,
+    signature: &Signature<'_>,
+) -> Option<PoolingArgument> {
+    let (input, output) = (signature.inputs.first()?, signature.outputs.first()?);
     let rank = input.shape.len().checked_sub(2).filter(|rank| (1..=3).contains(rank))?;
     let spatial = if channels_last { 1..rank + 1 } else { 2..rank + 2 };
     let (fold, p) = fold(kind);
     let out = three(&output.shape[spatial.clone()], 1);
     // The kernel numbers the pixels of a plane in 32 bits.
     i32::try_from(out.iter().product::<usize>()).ok()?;
-    let n = output.shape.size();
     let channels = if channels_last { input.shape[rank + 1] } else { input.shape[1] };
     let inner = if channels_last { channels } else { 1 };
-    let argument = PoolingArgument {
+    Some(PoolingArgument {
         to: 0,
         from: 0,
-        n: n as i64,
+        n: output.shape.size() as i64,
         planes: (input.shape[0] * channels / inner.max(1)) as i64,
         inner: inner as i64,
         size: small(three(&input.shape[spatial.clone()], 1))?,
@@ -48,18 +70,7 @@ pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound
         dtype: code(input.dtype),
         together: 0,
         unused: 0,
-    };
-    let pieces = Pieces::new(&argument, input.shape.size(), input.dtype);
-    Some(Bound::new(move |ctx, at| {
-        let argument = PoolingArgument { to: at.outputs[0].0, from: at.inputs[0].0, ..argument };
-        let aligned = [argument.to, argument.from].iter().all(|address| address % PIECE as u64 == 0);
-        match (&pieces, each(n)) {
-            (_, None) => Ok(()),
-            // Sums of long windows have their own order, whatever the addresses are.
-            (Some(pieces), _) if pieces.long || aligned => pieces.launch(ctx, argument, aligned),
-            (_, Some(grid)) => launch(ctx, name, grid, &argument),
-        }
-    }))
+    })
 }
 
 /// A kind's number in the text, and its power.

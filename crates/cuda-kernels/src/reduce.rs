@@ -1,11 +1,12 @@
 //! Folds over axes: `reduce.h`.
 
 use crate::arguments::{ExtremeArgument, MomentsArgument, ReduceArgument, RunningSumArgument};
-use crate::launch::{Bound, Computes, ROW_THREADS, axes, code, computes, each, each_row, of_floats};
+use crate::launch::{Bound, Computes, ROW_THREADS, axes, code, computes, each, each_row, known, of_floats, reads};
 use mxrt_cuda::Grid;
 use mxrt_kernels::reduce::Reduction;
 use mxrt_kernels::strides::contiguous;
 use mxrt_ops::{DeviceOperands, KernelForm, Signature};
+use mxrt_tensor::DType;
 
 impl ReduceArgument {
     /// Sets the addresses of input 0 and output 0.
@@ -16,7 +17,13 @@ impl ReduceArgument {
 
 pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
     match form {
-        KernelForm::Reduce { reduction, reduced } => bind_reduce(*reduction, reduced, signature),
+        KernelForm::Reduce { reduction, reduced } => {
+            bind_reduce(*reduction, reduced, signature.inputs.first()?.dtype, signature)
+        }
+        KernelForm::Within { dtype, form } => match &**form {
+            KernelForm::Reduce { reduction, reduced } => bind_reduce(*reduction, reduced, *dtype, signature),
+            _ => None,
+        },
         KernelForm::Moments { reduced } => bind_moments(reduced, signature),
         KernelForm::RunningSum { split } => bind_running_sum(*split, signature),
         KernelForm::Extreme { largest, split } => bind_extreme(*largest, *split, signature),
@@ -24,9 +31,9 @@ pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound
     }
 }
 
-fn bind_reduce(reduction: Reduction, reduced: &[bool], signature: &Signature<'_>) -> Option<Bound> {
+fn bind_reduce(reduction: Reduction, reduced: &[bool], within: DType, signature: &Signature<'_>) -> Option<Bound> {
     let (input, output) = (signature.inputs.first()?, signature.outputs.first()?);
-    let whole = computes(input.dtype)?;
+    let whole = computes(within)?;
     // Integers have no mean and no root here.
     let fold = match reduction {
         Reduction::Sum => 0,
@@ -40,7 +47,9 @@ fn bind_reduce(reduction: Reduction, reduced: &[bool], signature: &Signature<'_>
         Reduction::L2 if whole != Computes::Whole => 8,
         _ => return None,
     };
-    if input.dtype != output.dtype || input.shape.size() == 0 {
+    // No result is converted from floats to integers, or to bool.
+    let ends = output.dtype == within || (output.dtype.is_float() == within.is_float() && output.dtype != DType::Bool);
+    if !reads(input.dtype, within) || !ends || !known(output) || input.shape.size() == 0 {
         return None;
     }
     let argument = over_axes(fold, reduced, signature)?;
@@ -118,10 +127,10 @@ fn bind_running_sum([outer, extent, inner]: [usize; 3], signature: &Signature<'_
 
 fn bind_extreme(largest: bool, [outer, extent, inner]: [usize; 3], signature: &Signature<'_>) -> Option<Bound> {
     let (input, output) = (signature.inputs.first()?, signature.outputs.first()?);
-    if computes(input.dtype).is_none() || input.dtype != output.dtype || extent == 0 {
+    if computes(input.dtype).is_none() || computes(output.dtype).is_none() || extent == 0 {
         return None;
     }
-    let dtype = code(input.dtype);
+    let (dtype, to_dtype) = (code(input.dtype), code(output.dtype));
     Some(Bound::kernel(c"extreme", each(outer * inner), move |at| ExtremeArgument {
         to: at.outputs[0].0,
         from: at.inputs[0].0,
@@ -129,6 +138,8 @@ fn bind_extreme(largest: bool, [outer, extent, inner]: [usize; 3], signature: &S
         extent: extent as i64,
         inner: inner as i64,
         dtype,
+        to_dtype,
         largest: i32::from(largest),
+        unused: 0,
     }))
 }

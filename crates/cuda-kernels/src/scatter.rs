@@ -55,8 +55,7 @@ fn bind_scatter(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
         fill(ctx, last, &TensorType::new(DType::I32, [rows]), 0.0)?;
         let sizes = sizes.clone();
         let mut argument = argument;
-        (argument.to, argument.from, argument.indices) =
-            (at.outputs[0].0, at.inputs[values].0, at.inputs[indices].0);
+        (argument.to, argument.from, argument.indices) = (at.outputs[0].0, at.inputs[values].0, at.inputs[indices].0);
         argument.status = ctx.status_word(move |said| row_out_of_range(said, &sizes))?.0;
         argument.last = last.0;
         launch(ctx, c"scatter_last", of_rows, &argument)?;
@@ -94,8 +93,12 @@ fn bind_positions(kind: PositionKind, axes: &[[usize; 2]], signature: &Signature
 
 fn bind_numbers(values: &[i64], signature: &Signature<'_>) -> Option<Bound> {
     let output = signature.outputs.first().filter(|output| known(output))?;
-    let mut argument =
-        KnownNumbersArgument { to: 0, count: values.len() as i32, dtype: code(output.dtype), values: [0; KNOWN_NUMBERS] };
+    let mut argument = KnownNumbersArgument {
+        to: 0,
+        count: values.len() as i32,
+        dtype: code(output.dtype),
+        values: [0; KNOWN_NUMBERS],
+    };
     argument.values.get_mut(..values.len())?.copy_from_slice(values);
     Some(Bound::kernel(c"known_numbers", each(values.len()), move |at| {
         let mut argument = argument;

@@ -269,9 +269,18 @@ template <class Load> void mma(float d[4], const u32 a[4], const u32 b[2], Load 
 DEVICE void mma_half(float d[4], const u32 a[4], const u32 b[2]) { host::mma(d, a, b, load_half); }
 #endif
 DEVICE void mma_brain(float d[4], const u32 a[4], const u32 b[2]) { host::mma(d, a, b, load_brain); }
+DEVICE float times_rounded(float a, float b) { return a * b; }
+DEVICE double times_rounded(double a, double b) { return a * b; }
+DEVICE float plus_rounded(float a, float b) { return a + b; }
+DEVICE double plus_rounded(double a, double b) { return a + b; }
 DEVICE u64 bits_of(double v) {
     u64 u;
     memcpy(&u, &v, 8);
+    return u;
+}
+DEVICE u32 bits_of_single(float v) {
+    u32 u;
+    memcpy(&u, &v, 4);
     return u;
 }
 DEVICE float single_of(u32 bits) {
@@ -288,6 +297,11 @@ DEVICE void count_one(i64* at) { __atomic_fetch_add(at, 1, __ATOMIC_SEQ_CST); }
 DEVICE void report(u64* status, u64 value) {
     u64 none = 0;
     __atomic_compare_exchange_n(status, &none, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+DEVICE void report_least(u64* status, u64 value) {
+    u64 heard = 0;
+    while (!__atomic_compare_exchange_n(status, &heard, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+        if (heard <= value) return;
 }
 
 // Each kernel gets an entry `host_NAME`, which takes arguments as cuLaunchKernel does, one that

@@ -21,7 +21,7 @@ pub enum TriangularKind {
 }
 
 /// `alpha * op(A) B`, or `alpha * B op(A)`, of triangular matrices `A` of order `n`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TriangularProduct {
     /// Whether `op` inverts.
     pub kind: TriangularKind,

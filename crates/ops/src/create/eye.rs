@@ -24,6 +24,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     },
     infer_dtype: dtype_from_attr,
     bind,
+    form: |attrs, signature| for_numeric(signature.outputs[0].dtype, KernelForm::Diagonal { right: attrs.int("k") }),
     ..OpDef::BASE
 }];
 

@@ -27,13 +27,23 @@ pub static OPS: &[OpDef] = &[OpDef {
     },
     infer_dtype: dtype_from_attr,
     bind,
+    form: |attrs, signature| {
+        let (start, stop, step, intervals) = spaced(attrs);
+        for_numeric(signature.outputs[0].dtype, KernelForm::Spaced { start, step, end: (intervals, stop) })
+    },
     ..OpDef::BASE
 }];
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+/// Start, end, distance between numbers, and how many distances there are.
+fn spaced(attrs: &Attrs) -> (f64, f64, f64, usize) {
     let (start, stop, num) = (attrs.float("start"), attrs.float("stop"), attrs.count("num"));
     let intervals = if attrs.bool("endpoint") { num.saturating_sub(1) } else { num };
     let step = if intervals == 0 { 0.0 } else { (stop - start) / intervals as f64 };
+    (start, stop, step, intervals)
+}
+
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let (start, stop, step, intervals) = spaced(attrs);
     dispatch!(signature.outputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
         for (i, out) in elements_mut::<T>(&mut call.outputs[0])?.iter_mut().enumerate() {
             *out = T::from_f64(if i > 0 && i == intervals { stop } else { start + step * i as f64 });

@@ -5,6 +5,8 @@
 //! kernel for the host and from the same attributes. A device that has a kernel for a form has one
 //! for every operator of that form.
 
+use super::int8_form::Int8Form;
+use super::matrix_form::MatrixForm;
 use super::{Kernel, Signature, dispatch};
 use crate::definition::{Attrs, OpDef};
 use crate::rewrite::{Elementwise, ElementwiseProgram, StepInput};
@@ -103,6 +105,14 @@ pub enum KernelForm {
         /// whether the number is the first operand
         first: bool,
     },
+    /// A function of elements or a fold: operands are converted to a type, in which the form is
+    /// computed. The result may be of that type, of another one of its kind, or truths in bool.
+    Within {
+        /// the type
+        dtype: DType,
+        /// what is computed
+        form: Box<KernelForm>,
+    },
     /// Elements in another type.
     Cast,
     /// Output `i` has the elements of input `i`, in its own type.
@@ -118,6 +128,28 @@ pub enum KernelForm {
         /// number of elements that hold the same number
         repeat: usize,
     },
+    /// Evenly spaced numbers, computed in double precision: element `i` is `start + i * step`.
+    Spaced {
+        /// value of element 0
+        start: f64,
+        /// difference between numbers
+        step: f64,
+        /// a later element, and its value, which differs by rounding
+        end: (usize, f64),
+    },
+    /// Matrices with ones on a diagonal, and zeros elsewhere.
+    Diagonal {
+        /// how far the diagonal is to the right of the main one
+        right: i64,
+    },
+    /// The matrices in the last two axes of input 0, or the same vector in all rows, with zeros on the
+    /// right of a diagonal.
+    LeftOf {
+        /// how far the diagonal is to the right of the main one
+        right: i64,
+    },
+    /// Kronecker products of the columns of matrices.
+    KroneckerColumns,
     /// A fold over axes.
     Reduce {
         /// operation of the fold
@@ -286,6 +318,12 @@ pub enum KernelForm {
         /// elements for each condition
         row: usize,
     },
+    /// Choice between two arrays or numbers. Inputs are condition, yes, no, without those that are
+    /// numbers; they are broadcast, axes matched from the last, to output 0.
+    Choose {
+        /// numbers in the place of yes and no
+        numbers: [Option<f64>; 2],
+    },
     /// Product `alpha * a b` of matrices, then the epilogue.
     Product {
         /// numbers of outer and inner batches
@@ -387,6 +425,10 @@ pub enum KernelForm {
     Detections(MultiBoxDetection),
     /// Random numbers, one after the other from the stream of each element.
     Random(RandomForm),
+    /// A computation with the matrices in the last two axes.
+    Matrices(MatrixForm),
+    /// A computation with 8-bit integers.
+    Int8(Int8Form),
 }
 
 /// Anchors around pixels, measured in parts of the image.
@@ -467,6 +509,11 @@ impl KernelForm {
         KernelForm::Elementwise { program, shapes: Vec::new() }
     }
 
+    /// The same, computed in a type to which the operands are converted.
+    pub(crate) fn within(self, dtype: DType) -> KernelForm {
+        KernelForm::Within { dtype, form: Box::new(self) }
+    }
+
     /// Folds all inputs, one after the other, by a function of two.
     pub(crate) fn folded(function: Binary, inputs: usize) -> KernelForm {
         let left = |step: usize| if step == 0 { StepInput::Input(0) } else { StepInput::Step(step - 1) };
@@ -496,6 +543,11 @@ pub(crate) fn for_all(dtype: DType, form: KernelForm) -> MaybeForm {
 /// Gives the form for elements that are numbers.
 pub(crate) fn for_numeric(dtype: DType, form: KernelForm) -> MaybeForm {
     dispatch!(dtype, numeric, _T => Ok(Some(form)))
+}
+
+/// Gives the form for elements of float32 or float64.
+pub(crate) fn for_wide(dtype: DType, form: KernelForm) -> MaybeForm {
+    dispatch!(dtype, wide, _T => Ok(Some(form)))
 }
 
 /// Gives the form for elements of a floating type.

@@ -9,9 +9,11 @@ mod elements;
 mod form;
 mod half;
 mod in_dtypes;
+mod int8_form;
 mod invoke;
 mod kernel;
 mod late;
+mod matrix_form;
 mod operator_cache;
 mod par;
 mod profiled_name;
@@ -29,17 +31,20 @@ pub(crate) use elements::{
     integers, packed_elements, scratch, store_floats, store_integers,
 };
 pub use form::{
-    Anchors, KernelForm, MatrixSteps, Move, Ordered, PositionKind, RandomForm, Resampling, SequenceKind, SumEpilogue, form_of,
+    Anchors, KernelForm, MatrixSteps, Move, Ordered, PositionKind, RandomForm, Resampling, SequenceKind, SumEpilogue,
+    form_of,
 };
-pub(crate) use form::{BoundKernel, MaybeForm, for_all, for_floats, for_numeric};
+pub(crate) use form::{BoundKernel, MaybeForm, for_all, for_floats, for_numeric, for_wide};
 pub(crate) use half::bind_through_single;
 pub(crate) use in_dtypes::{convert, in_dtypes, in_single};
+pub use int8_form::{Int8Form, Int8Windows, RangeSource};
 pub use invoke::{Invocation, invoke, invoke_cached};
 pub use kernel::{
     Kernel, KernelCall, KernelOptions, Packing, Signature, Unpack, bind_kernel, costed_kernel_fn, in_place_kernel_fn,
     kernel_fn,
 };
 pub use late::{invoke_late, run_late};
+pub use matrix_form::{MatrixForm, Triangle};
 pub use operator_cache::{BoundOperatorCache, CallAttrs};
 pub use par::{DevicePar, EnginePar};
 pub use profiled_name::name_operators_inside;

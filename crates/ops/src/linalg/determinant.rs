@@ -1,6 +1,6 @@
 //! `_linalg_det`, `_linalg_slogdet`, `_linalg_inverse`.
 
-use super::{cost_ns, matrix_error, square_like_input, square_matrices};
+use super::{cost_ns, form, matrix_error, square_like_input, square_matrices};
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::linalg;
@@ -25,6 +25,7 @@ pub static OPS: &[OpDef] = &[
                 Ok(())
             })))
         },
+        form: |_, signature| form(MatrixForm::Determinants { order: rows(signature), logarithms: false }, signature),
         ..OpDef::BASE
     },
     OpDef {
@@ -42,6 +43,7 @@ pub static OPS: &[OpDef] = &[
                 determinant::<T>(call.par, a, elements_mut(sign)?, elements_mut(logarithm)?)
             })))
         },
+        form: |_, signature| form(MatrixForm::Determinants { order: rows(signature), logarithms: true }, signature),
         ..OpDef::BASE
     },
     OpDef {
@@ -51,12 +53,13 @@ pub static OPS: &[OpDef] = &[
         inputs: Inputs::Fixed(&["A"]),
         infer_shape: square_like_input,
         bind: |_, signature| {
-            let n = order(&signature.inputs[0].shape);
+            let n = rows(signature);
             dispatch!(signature.inputs[0].dtype, wide, T => Ok(costed_kernel_fn("plain", cost(signature), move |call| {
                 let out = elements_mut(&mut call.outputs[0])?;
                 linalg::inverse::<T>(call.par, n, elements(&call.inputs[0])?, out).map_err(matrix_error)
             })))
         },
+        form: |_, signature| form(MatrixForm::Inverses { order: rows(signature) }, signature),
         ..OpDef::BASE
     },
 ];
@@ -65,9 +68,13 @@ fn order(shape: &[usize]) -> usize {
     shape.last().copied().unwrap_or(0)
 }
 
+/// Rows of the matrices of input 0.
+fn rows(signature: &Signature<'_>) -> usize {
+    order(&signature.inputs[0].shape)
+}
+
 fn cost(signature: &Signature<'_>) -> u64 {
-    let shape = &signature.inputs[0].shape;
-    cost_ns(shape.size().saturating_mul(order(shape)))
+    cost_ns(signature.inputs[0].shape.size().saturating_mul(rows(signature)))
 }
 
 fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {

@@ -1,11 +1,12 @@
 //! `_linalg_makediag`, `_linalg_extractdiag`, `_linalg_sumlogdiag`: diagonals of matrices.
 
-use super::square_matrices;
+use super::{form, square_matrices};
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::Element;
 use mxrt_kernels::par::{chunk_rows, par_chunks_mut};
-use mxrt_tensor::PartialShape;
+use mxrt_kernels::strides::contiguous;
+use mxrt_tensor::{PartialShape, TensorType};
 
 const OFFSET: &[AttrDef] =
     &[AttrDef::new("offset", AttrKind::Int, "0", "Which diagonal: above the main one if positive, below if negative.")];
@@ -28,6 +29,7 @@ pub static OPS: &[OpDef] = &[
             shapes.set_output(0, PartialShape::from_dims(dims))
         },
         bind: bind_make,
+        form: |attrs, signature| make_form(attrs.int("offset"), signature),
         ..OpDef::BASE
     },
     OpDef {
@@ -43,6 +45,7 @@ pub static OPS: &[OpDef] = &[
             shapes.set_output(0, PartialShape::from_dims(dims))
         },
         bind: bind_extract,
+        form: |attrs, signature| extract_form(attrs.int("offset"), signature),
         ..OpDef::BASE
     },
     OpDef {
@@ -59,6 +62,7 @@ pub static OPS: &[OpDef] = &[
             shapes.set_output(0, PartialShape::from_dims(dims))
         },
         bind: bind_sum,
+        form: |_, signature| form(MatrixForm::LogSums { order: last(&signature.inputs[0]) }, signature),
         ..OpDef::BASE
     },
 ];
@@ -76,6 +80,38 @@ pub(super) fn diagonal_len(order: usize, offset: i64) -> Result<usize, OpError> 
 fn start(offset: i64) -> [usize; 2] {
     let far = offset.unsigned_abs() as usize;
     if offset < 0 { [far, 0] } else { [0, far] }
+}
+
+/// The extent of the last axis.
+fn last(tensor: &TensorType) -> usize {
+    tensor.shape.last().copied().unwrap_or(0)
+}
+
+/// The first element of a diagonal of matrices with `order` rows, and the steps between diagonals
+/// and between their elements.
+fn diagonal_steps(offset: i64, order: usize) -> (usize, Vec<isize>) {
+    let [row, column] = start(offset);
+    (row * order + column, vec![(order * order) as isize, order as isize + 1])
+}
+
+/// The form of matrices made of diagonals.
+fn make_form(offset: i64, signature: &Signature<'_>) -> MaybeForm {
+    let (input, count) = (&signature.inputs[0], last(&signature.inputs[0]));
+    let shape = vec![input.shape.size().checked_div(count).unwrap_or(0), count];
+    let from = (0, contiguous(&shape));
+    let into = diagonal_steps(offset, last(&signature.outputs[0]));
+    let moves = vec![Move { input: 0, output: 0, shape, from, into }];
+    for_wide(input.dtype, KernelForm::Move { fill: Some(0.0), moves })
+}
+
+/// The form of diagonals of matrices.
+fn extract_form(offset: i64, signature: &Signature<'_>) -> MaybeForm {
+    let (output, count) = (&signature.outputs[0], last(&signature.outputs[0]));
+    let shape = vec![output.shape.size().checked_div(count).unwrap_or(0), count];
+    let into = (0, contiguous(&shape));
+    let from = diagonal_steps(offset, last(&signature.inputs[0]));
+    let moves = vec![Move { input: 0, output: 0, shape, from, into }];
+    for_wide(output.dtype, KernelForm::Move { fill: None, moves })
 }
 
 fn bind_make(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {

@@ -1,6 +1,6 @@
 //! `_linalg_potrf`, `_linalg_potri`, `_linalg_gelqf`, `_linalg_syevd`: factorisations of matrices.
 
-use super::{cost_ns, matrices, matrix_error, square_like_input, square_matrices};
+use super::{cost_ns, form, matrices, matrix_error, square_like_input, square_matrices};
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::linalg;
@@ -27,6 +27,9 @@ pub static OPS: &[OpDef] = &[
                 linalg::cholesky::<T>(call.par, n, lower, elements(&call.inputs[0])?, out).map_err(matrix_error)
             })))
         },
+        form: |attrs, signature| {
+            form(MatrixForm::Cholesky { order: order(signature), lower: attrs.bool("lower") }, signature)
+        },
         ..OpDef::BASE
     },
     OpDef {
@@ -43,6 +46,9 @@ pub static OPS: &[OpDef] = &[
                 let out = elements_mut(&mut call.outputs[0])?;
                 linalg::cholesky_inverse::<T>(call.par, n, lower, elements(&call.inputs[0])?, out).map_err(matrix_error)
             })))
+        },
+        form: |attrs, signature| {
+            form(MatrixForm::CholeskyInverse { order: order(signature), lower: attrs.bool("lower") }, signature)
         },
         ..OpDef::BASE
     },
@@ -64,6 +70,10 @@ pub static OPS: &[OpDef] = &[
                 linalg::lq::<T>(call.par, [rows, columns], elements(a)?, elements_mut(q)?, elements_mut(l)?);
                 Ok(())
             })))
+        },
+        form: |_, signature| {
+            let [.., rows, columns] = signature.inputs[0].shape[..] else { return Err(wrong_arity()) };
+            form(MatrixForm::Orthonormal { size: [rows, columns] }, signature)
         },
         ..OpDef::BASE
     },

@@ -14,6 +14,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     attrs: &[AttrDef::required("num_args", AttrKind::IntFrom(1), "Number of matrices.").unlisted()],
     infer_shape,
     bind,
+    form: |_, signature| for_floats(signature.inputs[0].dtype, KernelForm::KroneckerColumns),
     ..OpDef::BASE
 }];
 

@@ -53,6 +53,11 @@ fn square_like_input(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     Ok(())
 }
 
+/// The form of a computation with matrices of float32 or float64.
+fn form(form: MatrixForm, signature: &Signature<'_>) -> MaybeForm {
+    for_wide(signature.inputs[0].dtype, KernelForm::Matrices(form))
+}
+
 /// A matrix that cannot be factorised, with the kind of a failed kernel as in MXNet.
 fn matrix_error(error: KernelError) -> OpError {
     OpError::new(FailureKind::Operator, error.to_string())

@@ -1,12 +1,12 @@
 //! `_linalg_maketrian`, `_linalg_extracttrian`: triangles of matrices as vectors.
 
 use super::diagonal::diagonal_len;
-use super::square_matrices;
+use super::{form, square_matrices};
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::Element;
 use mxrt_kernels::par::par_chunks_mut;
-use mxrt_tensor::PartialShape;
+use mxrt_tensor::{PartialShape, Shape};
 
 const ATTRS: &[AttrDef] = &[
     AttrDef::new(
@@ -37,6 +37,10 @@ pub static OPS: &[OpDef] = &[
             shapes.set_output(0, PartialShape::from_dims(dims))
         },
         bind: |attrs, signature| bind(attrs, signature, false),
+        form: |attrs, signature| {
+            let made = triangle(attrs, &signature.outputs[0].shape, &signature.inputs[0].shape);
+            form(MatrixForm::MakeTriangles(made), signature)
+        },
         ..OpDef::BASE
     },
     OpDef {
@@ -54,6 +58,10 @@ pub static OPS: &[OpDef] = &[
             shapes.set_output(0, PartialShape::from_dims(dims))
         },
         bind: |attrs, signature| bind(attrs, signature, true),
+        form: |attrs, signature| {
+            let read = triangle(attrs, &signature.inputs[0].shape, &signature.outputs[0].shape);
+            form(MatrixForm::ExtractTriangles(read), signature)
+        },
         ..OpDef::BASE
     },
 ];
@@ -67,13 +75,18 @@ fn triangle_order(elements: usize, far: usize) -> Result<usize, OpError> {
     side.checked_add(far).ok_or_else(|| shape_error("offset is too large"))
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>, extract: bool) -> Result<Box<dyn Kernel>, OpError> {
+/// The triangle that the attributes name, of matrices and vectors of these shapes.
+fn triangle(attrs: &Attrs, matrix: &Shape, vector: &Shape) -> Triangle {
     let (offset, lower) = (attrs.int("offset"), attrs.bool("lower"));
+    let [order, count] = [matrix, vector].map(|shape| shape.last().copied().unwrap_or(0));
+    let upper = offset > 0 || (offset == 0 && !lower);
+    Triangle { order, count, far: offset.unsigned_abs() as usize, upper }
+}
+
+fn bind(attrs: &Attrs, signature: &Signature<'_>, extract: bool) -> Result<Box<dyn Kernel>, OpError> {
     let (input, output) = (&signature.inputs[0].shape, &signature.outputs[0].shape);
     let [matrix, vector] = if extract { [input, output] } else { [output, input] };
-    let [order, count] = [matrix, vector].map(|shape| shape.last().copied().unwrap_or(0));
-    let far = offset.unsigned_abs() as usize;
-    let upper = offset > 0 || (offset == 0 && !lower);
+    let Triangle { order, count, far, upper } = triangle(attrs, matrix, vector);
     // Places of the triangle in its matrix, in the order of the vector.
     let place = move |row: usize, column: usize| {
         if upper { column * order + row + far } else { (row + far) * order + column }

@@ -26,6 +26,7 @@ pub static OPS: &[OpDef] = &[
         attrs: ATTRS,
         infer_shape,
         bind: |attrs, signature| bind(attrs, signature, TriangularKind::Matrix),
+        form: |attrs, signature| form(attrs, signature, TriangularKind::Matrix),
         ..OpDef::BASE
     },
     OpDef {
@@ -37,6 +38,7 @@ pub static OPS: &[OpDef] = &[
         attrs: ATTRS,
         infer_shape,
         bind: |attrs, signature| bind(attrs, signature, TriangularKind::Inverse),
+        form: |attrs, signature| form(attrs, signature, TriangularKind::Inverse),
         ..OpDef::BASE
     },
     OpDef {
@@ -55,6 +57,7 @@ pub static OPS: &[OpDef] = &[
             shapes.set_output(0, PartialShape::from_dims(dims))
         },
         bind: bind_syrk,
+        form: syrk_form,
         ..OpDef::BASE
     },
 ];
@@ -81,11 +84,11 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_output(0, b)
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>, kind: TriangularKind) -> Result<Box<dyn Kernel>, OpError> {
+fn product(attrs: &Attrs, signature: &Signature<'_>, kind: TriangularKind) -> Result<TriangularProduct, OpError> {
     let [.., rows, columns] = signature.inputs[1].shape[..] else { return Err(wrong_arity()) };
     let rightside = attrs.bool("rightside");
     let (n, other) = if rightside { (columns, rows) } else { (rows, columns) };
-    let product = TriangularProduct {
+    Ok(TriangularProduct {
         kind,
         n,
         other,
@@ -93,8 +96,17 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>, kind: TriangularKind) -> Resul
         lower: attrs.bool("lower"),
         transpose: attrs.bool("transpose"),
         alpha: attrs.float("alpha"),
-    };
-    let cost = cost_ns(signature.inputs[1].shape.size().saturating_mul(n));
+    })
+}
+
+fn form(attrs: &Attrs, signature: &Signature<'_>, kind: TriangularKind) -> MaybeForm {
+    let product = product(attrs, signature, kind)?;
+    for_floats(signature.inputs[0].dtype, KernelForm::Matrices(MatrixForm::Triangular(product)))
+}
+
+fn bind(attrs: &Attrs, signature: &Signature<'_>, kind: TriangularKind) -> Result<Box<dyn Kernel>, OpError> {
+    let product = product(attrs, signature, kind)?;
+    let cost = cost_ns(signature.inputs[1].shape.size().saturating_mul(product.n));
     in_single(signature, |signature| {
         dispatch!(signature.inputs[0].dtype, wide, T => Ok(costed_kernel_fn("plain", cost, move |call| {
             let ([a, b], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
@@ -104,19 +116,42 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>, kind: TriangularKind) -> Resul
     })
 }
 
-fn bind_syrk(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
-    let shape = &signature.inputs[0].shape;
-    let [ref batch @ .., rows, columns] = shape[..] else { return Err(wrong_arity()) };
+/// The product that `syrk` is.
+fn syrk(attrs: &Attrs, signature: &Signature<'_>) -> Result<Gemm, OpError> {
+    let [ref batch @ .., rows, columns] = signature.inputs[0].shape[..] else { return Err(wrong_arity()) };
     let transpose = attrs.bool("transpose");
     let (n, k) = if transpose { (columns, rows) } else { (rows, columns) };
-    let product = Gemm {
+    Ok(Gemm {
         batch: batch.iter().product(),
         transpose_a: transpose,
         transpose_b: !transpose,
         alpha: attrs.float("alpha"),
-        ..Gemm::new(n, n, k).on(signature.options.isa)
+        ..Gemm::new(n, n, k)
+    })
+}
+
+/// Both operands are input 0.
+fn syrk_form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
+    let product = syrk(attrs, signature)?;
+    let [m, n, k] = [product.m, product.n, product.k].map(|extent| extent as isize);
+    let matrix =
+        |steps: [isize; 2], size: isize| MatrixSteps { array: 0, first: 0, steps: [size, 0, steps[0], steps[1]] };
+    // Rows of the left operand are columns of the right one.
+    let [across, along] = if product.transpose_a { [1, m] } else { [k, 1] };
+    let operands = [matrix([across, along], m * k), matrix([along, across], m * k), matrix([n, 1], m * n)];
+    let form = KernelForm::Product {
+        batch: [product.batch, 1],
+        size: [product.m, product.n, product.k],
+        operands,
+        alpha: product.alpha,
+        epilogue: SumEpilogue::default(),
     };
-    let cost = cost_ns(shape.size().saturating_mul(n));
+    for_floats(signature.inputs[0].dtype, form)
+}
+
+fn bind_syrk(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let product = syrk(attrs, signature)?.on(signature.options.isa);
+    let cost = cost_ns(signature.inputs[0].shape.size().saturating_mul(product.n));
     in_single(signature, |signature| {
         dispatch!(signature.inputs[0].dtype, wide, T => Ok(costed_kernel_fn("plain", cost, move |call| {
             let a = elements::<T>(&call.inputs[0])?;

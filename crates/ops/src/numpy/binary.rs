@@ -61,6 +61,7 @@ macro_rules! operators {
             infer_shape: broadcast_shapes,
             infer_dtype: |dtypes| infer_dtype(BinaryTypes::$types, dtypes),
             bind: |_, signature| bind(Binary::$function, BinaryTypes::$types, signature),
+            form: |_, signature| form(Binary::$function, BinaryTypes::$types, signature),
             rewrites: &Rewrites {
                 // Chains compute in float32 alone.
                 elementwise: |_| match BinaryTypes::$types {
@@ -108,6 +109,14 @@ fn infer_dtype(types: BinaryTypes, dtypes: &mut DTypes<'_>) -> Result<(), OpErro
     (*a, *b) = (Some(left), Some(right));
     let (_, result) = types.of(left, right)?;
     dtypes.set_output(0, result)
+}
+
+fn form(function: Binary, types: BinaryTypes, signature: &Signature<'_>) -> MaybeForm {
+    let [a, b] = signature.inputs else { return Err(wrong_arity()) };
+    let (within, result) = types.of(a.dtype, b.dtype)?;
+    let form = KernelForm::of_function(Elementwise::Binary(function));
+    let is_plain = a.dtype == within && b.dtype == within && result == within;
+    for_all(within, if is_plain { form } else { form.within(within) })
 }
 
 fn bind(function: Binary, types: BinaryTypes, signature: &Signature<'_>) -> BoundKernel {

@@ -131,6 +131,68 @@ pub(super) fn contract<T: Float>(
     Ok(())
 }
 
+/// Steps of a joined axis in the left operand, the right one and the result.
+type Steps = [isize; 3];
+
+/// The labels of an axis of matrices, joined: extents and steps, those of extent 1 left out.
+fn joined(labels: &[(usize, Steps)]) -> Vec<(usize, Steps)> {
+    let mut axes: Vec<(usize, Steps)> = Vec::new();
+    for (extent, steps) in labels.iter().filter(|(extent, _)| *extent != 1) {
+        match axes.last_mut() {
+            Some((before, outer)) if (0..3).all(|i| outer[i] == steps[i] * *extent as isize) => {
+                *before *= *extent;
+                *outer = *steps;
+            }
+            _ => axes.push((*extent, *steps)),
+        }
+    }
+    axes
+}
+
+/// The form of a product of two operands; none for others, and where the labels of sums cannot be
+/// joined to one axis, and those of the batch to two. Rows or columns of several axes have a batch of
+/// all but the last one.
+pub(super) fn product_form(operands: &[Operand], out: &[Label]) -> Result<Option<KernelForm>, OpError> {
+    let [a, b] = operands else { return Ok(None) };
+    let extents = extents_of(operands)?;
+    let extent = |label: &Label| extents.iter().find(|(l, _)| l == label).map_or(1, |(_, n)| *n);
+    let result = Operand::new(out.iter().copied(), &out.iter().map(&extent).collect::<Vec<usize>>());
+    let arrays = [a, b, &result].map(|operand| (operand, contiguous(&operand.shape)));
+    let axis = |label: &Label| (extent(label), std::array::from_fn(|i| arrays[i].0.step(*label, &arrays[i].1)));
+    let all = distinct(a.labels.iter().chain(&b.labels).copied());
+    let pick = |kept: bool, of_a: bool, of_b: bool| {
+        let wanted = |l: &&Label| {
+            let (in_a, in_b) = (a.labels.contains(l), b.labels.contains(l));
+            out.contains(l) == kept && (!kept || (in_a, in_b) == (of_a, of_b))
+        };
+        joined(&all.iter().filter(wanted).map(&axis).collect::<Vec<_>>())
+    };
+    let (mut batch, summed) = (pick(true, true, true), pick(false, true, true));
+    let [rows, columns] = [pick(true, true, false), pick(true, false, true)].map(|mut axes| {
+        let last = axes.pop();
+        batch.append(&mut axes);
+        Vec::from_iter(last)
+    });
+    if batch.len() > 2 || summed.len() > 1 {
+        return Ok(None);
+    }
+    let of = |axes: &[(usize, Steps)], i: usize| axes.get(i).copied().unwrap_or((1, [0; 3]));
+    // A single axis of a batch is the outer one.
+    let [outer, inner, row, column, sum] =
+        [of(&batch, 0), of(&batch, 1), of(&rows, 0), of(&columns, 0), of(&summed, 0)];
+    let matrix = |i: usize, axes: [Steps; 2]| {
+        let steps = [outer.1[i], inner.1[i], axes[0][i], axes[1][i]];
+        MatrixSteps { array: if i == 2 { 0 } else { i }, first: 0, steps }
+    };
+    Ok(Some(KernelForm::Product {
+        batch: [outer.0, inner.0],
+        size: [row.0, column.0, sum.0],
+        operands: [matrix(0, [row.1, sum.1]), matrix(1, [sum.1, column.1]), matrix(2, [row.1, column.1])],
+        alpha: 1.0,
+        epilogue: SumEpilogue::default(),
+    }))
+}
+
 fn distinct(labels: impl Iterator<Item = Label>) -> Vec<Label> {
     let mut all = Vec::new();
     labels.for_each(|label| {

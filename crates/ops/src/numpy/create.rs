@@ -1,7 +1,7 @@
 //! Arrays made of nothing, or of the shape of another.
 
 use super::CTX;
-use crate::create::arange::bind_range;
+use crate::create::arange::{bind_range, range_form};
 use crate::math::identity::{bind_fill, fill_form};
 use crate::prelude::*;
 use mxrt_kernels::Element;
@@ -49,6 +49,7 @@ pub static OPS: &[OpDef] = &[
         name: "_npi_identity",
         doc: "A square matrix with ones on its diagonal.",
         bind: |_, signature| bind_diagonal(0, signature),
+        form: |_, signature| for_all(signature.outputs[0].dtype, KernelForm::Diagonal { right: 0 }),
         ..MADE
     },
     OpDef {
@@ -67,6 +68,7 @@ pub static OPS: &[OpDef] = &[
             shapes.set_output(0, Shape::new(&extents("M", &[rows, columns])?))
         },
         bind: |attrs, signature| bind_diagonal(attrs.int("k"), signature),
+        form: |attrs, signature| for_all(signature.outputs[0].dtype, KernelForm::Diagonal { right: attrs.int("k") }),
         ..MADE
     },
     OpDef {
@@ -96,6 +98,10 @@ pub static OPS: &[OpDef] = &[
         bind: |attrs, signature| {
             let [start, _, step] = range(attrs);
             bind_range(start, step, attrs.int("repeat"), signature)
+        },
+        form: |attrs, signature| {
+            let [start, _, step] = range(attrs);
+            range_form(start, step, attrs.int("repeat"), signature)
         },
         ..MADE
     },

@@ -1,7 +1,7 @@
 //! Diagonals, matrices made of them, and triangles.
 
 use crate::prelude::*;
-use crate::shape::{Strided, bind_strided, strided_form};
+use crate::shape::{Strided, bind_strided, placed_form, strided_form};
 use mxrt_engine::OpError;
 use mxrt_kernels::Element;
 use mxrt_kernels::strides::contiguous;
@@ -35,7 +35,7 @@ pub static OPS: &[OpDef] = &[
             _ => bind_strided(diagonal(&signature.inputs[0].shape, (0, 1), attrs.int("k"))?, signature),
         },
         form: |attrs, signature| match signature.inputs[0].shape[..] {
-            [_] => Ok(None),
+            [_] => placed_form(start(attrs.int("k")), signature),
             _ => strided_form(&diagonal(&signature.inputs[0].shape, (0, 1), attrs.int("k"))?),
         },
         ..OpDef::BASE
@@ -49,6 +49,7 @@ pub static OPS: &[OpDef] = &[
             shapes.set_output(0, square(data.size(), shapes.attrs.int("k"))?)
         },
         bind: |attrs, signature| bind_placed(attrs.int("k"), signature),
+        form: |attrs, signature| placed_form(start(attrs.int("k")), signature),
         ..OpDef::BASE
     },
     OpDef {
@@ -90,6 +91,7 @@ pub static OPS: &[OpDef] = &[
             }
         },
         bind: bind_tril,
+        form: |attrs, _| Ok(Some(KernelForm::LeftOf { right: attrs.int("k") })),
         ..OpDef::BASE
     },
     OpDef {

@@ -1,6 +1,7 @@
 //! Elements added at the ends of axes.
 
 use crate::prelude::*;
+use crate::shape::pad::moves;
 use mxrt_engine::OpError;
 use mxrt_kernels::Element;
 use mxrt_tensor::PartialShape;
@@ -48,6 +49,7 @@ pub static OPS: &[OpDef] = &[OpDef {
         shapes.set_output(0, PartialShape::from_dims(out))
     },
     bind,
+    form,
     ..OpDef::BASE
 }];
 
@@ -67,6 +69,25 @@ fn widths(attrs: &Attrs, rank: usize) -> Result<Vec<[usize; 2]>, OpError> {
         _ if numbers.len() == 2 * rank => Ok(numbers.chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect()),
         _ => Err(wrong()),
     }
+}
+
+/// The form of a constant, of edges, and of reflections that turn once.
+fn form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
+    let (data, mode) = (&signature.inputs[0], attrs.str("mode"));
+    let widths: Vec<(usize, usize)> =
+        widths(attrs, data.shape.len())?.iter().map(|[before, after]| (*before, *after)).collect();
+    let turns_once = || widths.iter().zip(data.shape.iter()).all(|((before, after), n)| before.max(after) < n);
+    let is_known = match mode {
+        "constant" | "edge" => true,
+        "reflect" => turns_once(),
+        _ => false,
+    };
+    if !is_known || attrs.str("reflect_type") != "even" {
+        return Ok(None);
+    }
+    let fill = (mode == "constant").then_some(attrs.float("constant_value"));
+    let moves = moves(&data.shape, &signature.outputs[0].shape, &widths, mode);
+    for_all(data.dtype, KernelForm::Move { fill, moves })
 }
 
 /// The origin of an added element.

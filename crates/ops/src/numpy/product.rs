@@ -1,6 +1,6 @@
 //! `dot`, `matmul`, `tensordot`, `einsum`: products that sum over axes.
 
-use super::contract::{Label, Operand, contract, extents_of};
+use super::contract::{Label, Operand, contract, extents_of, product_form};
 use crate::execution::in_dtypes;
 use crate::prelude::*;
 use mxrt_engine::OpError;
@@ -19,6 +19,7 @@ macro_rules! product {
             infer_shape: |shapes| infer_shape(shapes, $plan),
             infer_dtype: |dtypes| dtypes.all_same(),
             bind: |attrs, signature| bind($plan, attrs, signature),
+            form: |attrs, signature| form($plan, attrs, signature),
             ..OpDef::BASE
         }
     };
@@ -84,6 +85,14 @@ fn infer_shape(shapes: &mut Shapes<'_>, plan: Plan) -> Result<(), OpError> {
     let extents = extents_of(&operands)?;
     let extent = |label: &Label| extents.iter().find(|(l, _)| l == label).map_or(1, |(_, n)| *n);
     shapes.set_output(0, out.iter().map(extent).collect::<Shape>())
+}
+
+/// The form of products of two operands of floats, if their axes can be joined to those of matrices.
+fn form(plan: Plan, attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
+    let shapes: Vec<Shape> = signature.inputs.iter().map(|t| t.shape.clone()).collect();
+    let (operands, out) = plan(attrs, &shapes)?;
+    let is_float = signature.inputs.iter().all(|t| t.dtype.is_float());
+    Ok(if is_float { product_form(&operands, &out)? } else { None })
 }
 
 fn bind(plan: Plan, attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {

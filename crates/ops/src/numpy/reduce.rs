@@ -3,6 +3,7 @@
 
 use crate::execution::{convert, in_dtypes};
 use crate::math::cumsum::converted;
+use crate::math::identity::{bind_fill, fill_form};
 use crate::math::reduce::{Reduced, bind_reduction};
 use crate::prelude::*;
 use mxrt_engine::OpError;
@@ -61,6 +62,7 @@ pub static OPS: &[OpDef] = &[
         name: "_np_sum",
         doc: "The sum over axes; that of bool counts in int64.",
         bind: |attrs, signature| bind_fold(Reduction::Sum, attrs, signature),
+        form: |attrs, signature| fold_form(Reduction::Sum, attrs, signature),
         ..FOLD
     },
     OpDef {
@@ -69,6 +71,7 @@ pub static OPS: &[OpDef] = &[
         doc: "The product over axes; that of no elements is 0, as in MXNet.",
         inputs_before_attrs: 0,
         bind: |attrs, signature| bind_fold(Reduction::Prod, attrs, signature),
+        form: |attrs, signature| fold_form(Reduction::Prod, attrs, signature),
         ..FOLD
     },
     OpDef {
@@ -82,6 +85,7 @@ pub static OPS: &[OpDef] = &[
             }
         },
         bind: |attrs, signature| bind_fold(Reduction::Mean, attrs, signature),
+        form: |attrs, signature| fold_form(Reduction::Mean, attrs, signature),
         ..FOLD
     },
     OpDef {
@@ -90,6 +94,7 @@ pub static OPS: &[OpDef] = &[
         doc: "The largest element over axes; NaN where there is one.",
         infer_shape: |shapes| infer_extreme(shapes, "maximum"),
         bind: |attrs, signature| bind_fold(Reduction::Max, attrs, signature),
+        form: |attrs, signature| fold_form(Reduction::Max, attrs, signature),
         ..EXTREME
     },
     OpDef {
@@ -98,6 +103,7 @@ pub static OPS: &[OpDef] = &[
         doc: "The smallest element over axes; NaN where there is one.",
         infer_shape: |shapes| infer_extreme(shapes, "minimum"),
         bind: |attrs, signature| bind_fold(Reduction::Min, attrs, signature),
+        form: |attrs, signature| fold_form(Reduction::Min, attrs, signature),
         ..EXTREME
     },
     OpDef {
@@ -117,12 +123,14 @@ pub static OPS: &[OpDef] = &[
         name: "_npi_argmax",
         doc: "Where the largest element along an axis is, in int64; of equals the first.",
         bind: |attrs, signature| bind_place(true, attrs, signature),
+        form: |attrs, signature| place_form(true, attrs, signature),
         ..PLACE
     },
     OpDef {
         name: "_npi_argmin",
         doc: "Where the smallest element along an axis is, in int64; of equals the first.",
         bind: |attrs, signature| bind_place(false, attrs, signature),
+        form: |attrs, signature| place_form(false, attrs, signature),
         ..PLACE
     },
 ];
@@ -177,18 +185,10 @@ fn infer_extreme(shapes: &mut Shapes<'_>, function: &str) -> Result<(), OpError>
     infer_shape(shapes)
 }
 
-fn bind_fold(reduction: Reduction, attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
-    let (data, out) = (&signature.inputs[0], &signature.outputs[0]);
-    let reduced = reduced_axes(attrs, data.shape.len())?;
-    if data.shape.size() == 0 {
-        // MXNet's result of every sum, product and mean of nothing.
-        return crate::math::identity::bind_fill(0.0, signature);
-    }
-    if reduction == Reduction::Mean && !out.dtype.is_float() && out.dtype != DType::Bool {
-        return bind_whole_mean(reduced, signature);
-    }
-    // Whole numbers fold without loss in 64 bits, floats in the wider of the two types.
-    let within = match (data.dtype, out.dtype) {
+/// The type that a fold computes in: whole numbers fold without loss in 64 bits, floats in the wider
+/// of the two types.
+fn fold_type(from: DType, to: DType) -> DType {
+    match (from, to) {
         (from, to) if from == to && from != DType::Bool => from,
         (from, DType::Bool) => {
             if from.is_float() {
@@ -200,7 +200,38 @@ fn bind_fold(reduction: Reduction, attrs: &Attrs, signature: &Signature<'_>) -> 
         (from, to) if from.is_float() && to.is_float() => super::promoted(from, to).unwrap_or(DType::F64),
         (from, to) if from.is_float() || to.is_float() => DType::F64,
         _ => DType::I64,
-    };
+    }
+}
+
+/// The form of a fold; none for whole means and for those that end in a conversion of floats to
+/// whole numbers or to bool.
+fn fold_form(reduction: Reduction, attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
+    let (data, out) = (&signature.inputs[0], &signature.outputs[0]);
+    let reduced = reduced_axes(attrs, data.shape.len())?;
+    if data.shape.size() == 0 {
+        return fill_form(0.0, signature);
+    }
+    let within = fold_type(data.dtype, out.dtype);
+    let is_whole_mean = reduction == Reduction::Mean && !out.dtype.is_float();
+    if is_whole_mean || out.dtype == DType::Bool || within.is_float() != out.dtype.is_float() {
+        return Ok(None);
+    }
+    let form = KernelForm::Reduce { reduction, reduced: reduced.to_vec() };
+    let is_plain = data.dtype == within && out.dtype == within;
+    for_numeric(within, if is_plain { form } else { form.within(within) })
+}
+
+fn bind_fold(reduction: Reduction, attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
+    let (data, out) = (&signature.inputs[0], &signature.outputs[0]);
+    let reduced = reduced_axes(attrs, data.shape.len())?;
+    if data.shape.size() == 0 {
+        // MXNet's result of every sum, product and mean of nothing.
+        return bind_fill(0.0, signature);
+    }
+    if reduction == Reduction::Mean && !out.dtype.is_float() && out.dtype != DType::Bool {
+        return bind_whole_mean(reduced, signature);
+    }
+    let within = fold_type(data.dtype, out.dtype);
     in_dtypes(signature, |_| within, |_| within, |signature| bind_reduction(reduction, reduced, signature))
 }
 
@@ -252,7 +283,8 @@ fn bind_question(reduction: Reduction, attrs: &Attrs, signature: &Signature<'_>)
     })))
 }
 
-fn bind_place(largest: bool, attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
+/// The joined axes of which the middle one is searched.
+fn searched(largest: bool, attrs: &Attrs, signature: &Signature<'_>) -> Result<[usize; 3], OpError> {
     let shape = &signature.inputs[0].shape;
     let reduced = one_axis(attrs, shape.len())?;
     let split = match reduced.iter().position(|r| *r) {
@@ -263,6 +295,16 @@ fn bind_place(largest: bool, attrs: &Attrs, signature: &Signature<'_>) -> BoundK
         let function = if largest { "argmax" } else { "argmin" };
         return Err(value_error(format!("attempt to get {function} of an empty sequence")));
     }
+    Ok(split)
+}
+
+fn place_form(largest: bool, attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
+    let split = searched(largest, attrs, signature)?;
+    for_numeric(signature.inputs[0].dtype, KernelForm::Extreme { largest, split })
+}
+
+fn bind_place(largest: bool, attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
+    let split = searched(largest, attrs, signature)?;
     dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
         let (x, out) = (elements::<T>(&call.inputs[0])?, elements_mut::<i64>(&mut call.outputs[0])?);
         if largest { reduce::argmax(call.par, x, split, out) } else { reduce::argmin(call.par, x, split, out) }

@@ -1,10 +1,11 @@
 //! Arithmetic, comparison and bits of an array and a number: a row each.
 
 use crate::execution::in_dtypes;
-use crate::math::bind_unary;
 use crate::math::scalar::{self, ATTRS, ScalarSide};
+use crate::math::{bind_unary, unary_form};
 use crate::prelude::*;
 use mxrt_engine::OpError;
+use mxrt_kernels::Element;
 use mxrt_kernels::elementwise::{Binary, Comparison, Unary};
 use mxrt_tensor::DType;
 
@@ -30,6 +31,7 @@ macro_rules! operators {
             attrs: ATTRS,
             infer_dtype: |dtypes| infer_dtype(ScalarTypes::$types, dtypes),
             bind: |attrs, signature| bind(Binary::$function, ScalarSide::$side, ScalarTypes::$types, attrs, signature),
+            form: |attrs, signature| form(Binary::$function, ScalarSide::$side, ScalarTypes::$types, attrs, signature),
             rewrites: &Rewrites {
                 elementwise: |attrs| match (ScalarTypes::$types, ScalarSide::$side) {
                     (ScalarTypes::Compared | ScalarTypes::Whole, _) => None,
@@ -85,6 +87,36 @@ fn infer_dtype(types: ScalarTypes, dtypes: &mut DTypes<'_>) -> Result<(), OpErro
     }
 }
 
+/// Whether the operator squares floats.
+fn squares(function: Binary, side: ScalarSide, attrs: &Attrs, signature: &Signature<'_>) -> bool {
+    let (from, to) = (signature.inputs[0].dtype, signature.outputs[0].dtype);
+    let is_square = function == Binary::Power && matches!(side, ScalarSide::Right) && attrs.float("scalar") == 2.0;
+    is_square && from.is_float() && from == to
+}
+
+/// The type that operators of these types compute in; `None` for arithmetic whose result is like the
+/// array.
+fn within(types: ScalarTypes, attrs: &Attrs, from: DType, to: DType) -> Option<DType> {
+    match types {
+        ScalarTypes::Like => None,
+        ScalarTypes::Whole | ScalarTypes::Quotient => Some(to),
+        ScalarTypes::Compared if !from.is_float() && from != DType::Bool && !attrs.bool("is_int") => Some(DType::F64),
+        ScalarTypes::Compared => Some(from),
+    }
+}
+
+fn form(function: Binary, side: ScalarSide, types: ScalarTypes, attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
+    if squares(function, side, attrs, signature) {
+        return unary_form(Unary::Square, signature);
+    }
+    let (from, to) = (signature.inputs[0].dtype, signature.outputs[0].dtype);
+    let Some(within) = within(types, attrs, from, to) else { return scalar::form(function, side, attrs, signature) };
+    let number = attrs.float("scalar");
+    let number: Result<f64, OpError> = dispatch!(within, all, T => Ok(T::from_f64(number).to_f64()));
+    let form = KernelForm::WithNumber { function, number: number?, first: matches!(side, ScalarSide::Left) };
+    Ok(Some(if from == within && to == within { form } else { form.within(within) }))
+}
+
 fn bind(
     function: Binary,
     side: ScalarSide,
@@ -92,20 +124,14 @@ fn bind(
     attrs: &Attrs,
     signature: &Signature<'_>,
 ) -> BoundKernel {
-    let (from, to) = (signature.inputs[0].dtype, signature.outputs[0].dtype);
-    let squares = function == Binary::Power && matches!(side, ScalarSide::Right) && attrs.float("scalar") == 2.0;
-    if squares && from.is_float() && from == to {
+    if squares(function, side, attrs, signature) {
         return bind_unary(Unary::Square, signature);
     }
+    let (from, to) = (signature.inputs[0].dtype, signature.outputs[0].dtype);
     if let (ScalarTypes::Compared, Some(comparison), true) = (types, Comparison::of(function), from.is_float()) {
         return super::compare::bind_number(comparison, attrs.float("scalar"), signature);
     }
-    let within = match types {
-        ScalarTypes::Like => return scalar::bind(function, side, attrs, signature),
-        ScalarTypes::Whole | ScalarTypes::Quotient => to,
-        ScalarTypes::Compared if !from.is_float() && from != DType::Bool && !attrs.bool("is_int") => DType::F64,
-        ScalarTypes::Compared => from,
-    };
+    let Some(within) = within(types, attrs, from, to) else { return scalar::bind(function, side, attrs, signature) };
     in_dtypes(signature, |_| within, |_| within, |signature| scalar::bind(function, side, attrs, signature))
 }
 

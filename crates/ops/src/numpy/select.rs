@@ -24,6 +24,7 @@ pub static OPS: &[OpDef] = &[
             dtypes.set_output(0, dtype)
         },
         bind: |_, signature| bind_where([None, None], signature),
+        form: |_, signature| where_form([None, None], signature),
         ..OpDef::BASE
     },
     OpDef {
@@ -31,6 +32,7 @@ pub static OPS: &[OpDef] = &[
         doc: "A number where condition is not 0, else elements of the array.",
         inputs: Inputs::Fixed(&["condition", "x"]),
         bind: |attrs, signature| bind_where([Some(attrs.float("scalar")), None], signature),
+        form: |attrs, signature| where_form([Some(attrs.float("scalar")), None], signature),
         ..WITH_NUMBER
     },
     OpDef {
@@ -38,6 +40,7 @@ pub static OPS: &[OpDef] = &[
         doc: "Elements of the array where condition is not 0, else a number.",
         inputs: Inputs::Fixed(&["condition", "y"]),
         bind: |attrs, signature| bind_where([None, Some(attrs.float("scalar"))], signature),
+        form: |attrs, signature| where_form([None, Some(attrs.float("scalar"))], signature),
         ..WITH_NUMBER
     },
     OpDef {
@@ -50,6 +53,7 @@ pub static OPS: &[OpDef] = &[
         ],
         infer_dtype: |dtypes| dtypes.set_output(0, DType::F32),
         bind: |attrs, signature| bind_where([Some(attrs.float("x")), Some(attrs.float("y"))], signature),
+        form: |attrs, signature| where_form([Some(attrs.float("x")), Some(attrs.float("y"))], signature),
         ..OpDef::BASE
     },
     OpDef {
@@ -204,6 +208,15 @@ fn spread<T: Element>(par: &dyn Par, x: &[T], shape: &[usize], out: &[usize]) ->
     let mut made = vec![T::ZERO; out.iter().product()];
     copy_strided(par, x, 0, &broadcast(shape, out), out, &mut made).map_err(kernel_error)?;
     Ok(made)
+}
+
+/// The form holds numbers as the type of the result has them.
+fn where_form(numbers: [Option<f64>; 2], signature: &Signature<'_>) -> MaybeForm {
+    check_truths(signature.inputs[0].dtype)?;
+    dispatch!(signature.outputs[0].dtype, all, T => {
+        let numbers = numbers.map(|number| number.map(|number| T::from_f64(number).to_f64()));
+        Ok(Some(KernelForm::Choose { numbers }))
+    })
 }
 
 /// `numbers` take the places of x and y.

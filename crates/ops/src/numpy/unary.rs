@@ -4,7 +4,7 @@ use crate::math::bind_unary;
 use crate::prelude::*;
 use crate::shape::bind_copy;
 use mxrt_kernels::Element;
-use mxrt_kernels::elementwise::Unary;
+use mxrt_kernels::elementwise::{Binary, Unary};
 use mxrt_tensor::DType;
 
 macro_rules! functions {
@@ -26,18 +26,33 @@ macro_rules! functions {
             BITWISE_NOT,
             AROUND,
             NAN_TO_NUM,
-            question!("_npi_logical_not", "True where an element is 0.", |x| x == 0.0),
-            question!("_npi_isnan", "True where an element is NaN.", f64::is_nan),
-            question!("_npi_isinf", "True where an element is infinite.", f64::is_infinite),
-            question!("_npi_isposinf", "True where an element is positive infinity.", |x| x == f64::INFINITY),
-            question!("_npi_isneginf", "True where an element is negative infinity.", |x| x == f64::NEG_INFINITY),
-            question!("_npi_isfinite", "True where an element is neither infinite nor NaN.", f64::is_finite),
+            question!("_npi_logical_not", "True where an element is 0.", |x| x == 0.0, equals(0.0)),
+            question!("_npi_isnan", "True where an element is NaN.", f64::is_nan, of(Unary::IsNan)),
+            question!("_npi_isinf", "True where an element is infinite.", f64::is_infinite, of(Unary::IsInf)),
+            question!(
+                "_npi_isposinf",
+                "True where an element is positive infinity.",
+                |x| x == f64::INFINITY,
+                equals(f64::INFINITY)
+            ),
+            question!(
+                "_npi_isneginf",
+                "True where an element is negative infinity.",
+                |x| x == f64::NEG_INFINITY,
+                equals(f64::NEG_INFINITY)
+            ),
+            question!(
+                "_npi_isfinite",
+                "True where an element is neither infinite nor NaN.",
+                f64::is_finite,
+                of(Unary::IsFinite)
+            ),
         ]
     };
 }
 
 macro_rules! question {
-    ($name:literal, $doc:literal, $answer:expr) => {
+    ($name:literal, $doc:literal, $answer:expr, $form:expr) => {
         OpDef {
             name: $name,
             doc: $doc,
@@ -45,6 +60,7 @@ macro_rules! question {
             ignores_unknown_attrs: true,
             infer_dtype: |dtypes| dtypes.set_output(0, DType::Bool),
             bind: |_, signature| bind_question($answer, signature),
+            form: |_, signature| question_form($form, signature),
             ..OpDef::BASE
         }
     };
@@ -102,6 +118,12 @@ const BITWISE_NOT: OpDef = OpDef {
             out.iter_mut().zip(x).for_each(|(out, x)| *out = T::from_i64(!x.to_i64()));
             Ok(())
         })))
+    },
+    form: |_, signature| match signature.inputs[0].dtype {
+        dtype if dtype.is_float() => Ok(None),
+        DType::Bool => for_all(DType::Bool, equals(0.0)),
+        // All bits but the own ones.
+        dtype => for_all(dtype, KernelForm::WithNumber { function: Binary::BitXor, number: -1.0, first: false }),
     },
     ..OpDef::BASE
 };
@@ -177,6 +199,20 @@ const NAN_TO_NUM: OpDef = OpDef {
     },
     ..OpDef::BASE
 };
+
+fn of(function: Unary) -> KernelForm {
+    KernelForm::of_function(Elementwise::Unary(function))
+}
+
+fn equals(number: f64) -> KernelForm {
+    KernelForm::WithNumber { function: Binary::Equal, number, first: false }
+}
+
+/// The form of a question that is asked of every element, of whole numbers in double precision.
+fn question_form(form: KernelForm, signature: &Signature<'_>) -> MaybeForm {
+    let dtype = signature.inputs[0].dtype;
+    for_all(dtype, form.within(if dtype.is_float() { dtype } else { DType::F64 }))
+}
 
 /// A kernel that asks something of every element.
 fn bind_question(answer: fn(f64) -> bool, signature: &Signature<'_>) -> BoundKernel {

@@ -1,6 +1,6 @@
 //! `_contrib_quantized_act`: relu of integers.
 
-use super::{WITH_RANGE, bytes_of, infer_float_ranges, infer_same, infer_scalars};
+use super::{WITH_RANGE, bytes_of, infer_float_ranges, infer_same, infer_scalars, int8_form};
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_tensor::DType;
@@ -26,6 +26,13 @@ pub static OPS: &[OpDef] = &[OpDef {
         infer_float_ranges(dtypes, 1, &INPUTS)
     },
     bind,
+    form: |attrs, signature| {
+        if attrs.str("act_type") != "relu" {
+            return Ok(None);
+        }
+        let relu = signature.inputs[0].dtype == DType::I8;
+        int8_form(Int8Form::Pass { relu, range: RangeSource::Given })
+    },
     ..OpDef::BASE
 }];
 

@@ -1,11 +1,12 @@
 //! `_contrib_quantized_conv`: a convolution of integers.
 
-use super::WITH_RANGE;
 use super::layer::{Int8Layer, PackedLayer};
 use super::sums::{INPUTS, SumsKernel, infer_dtype, infer_ranges};
+use super::{WITH_RANGE, int8_form};
 use crate::nn::convolution::{ALL_ATTRS, ConvGeometry, infer_shape};
 use crate::prelude::*;
 use mxrt_engine::OpError;
+use mxrt_kernels::window::three;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -21,6 +22,16 @@ pub static OPS: &[OpDef] = &[OpDef {
     },
     infer_dtype,
     bind,
+    form: |attrs, _| {
+        let ConvGeometry { kernel, stride, pad, dilate, groups, .. } = ConvGeometry::new(attrs)?;
+        let windows = Int8Windows {
+            kernel: three(&kernel, 1),
+            stride: three(&stride, 1),
+            pad: three(&pad, 0),
+            dilate: three(&dilate, 1),
+        };
+        int8_form(Int8Form::Layer { dense: false, bias: !attrs.bool("no_bias"), windows, groups })
+    },
     ..OpDef::BASE
 }];
 

@@ -1,7 +1,7 @@
 //! `_contrib_dequantize`: from bytes to float32.
 
 use super::layer::rows;
-use super::{Range, bytes_of, infer_float_ranges, infer_same, infer_scalars, levels};
+use super::{Range, bytes_of, infer_float_ranges, infer_same, infer_scalars, int8_form, levels};
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::int8::dequantize;
@@ -23,6 +23,7 @@ pub static OPS: &[OpDef] = &[OpDef {
         dtypes.set_output(0, DType::F32)
     },
     bind,
+    form: |_, _| int8_form(Int8Form::Dequantize),
     ..OpDef::BASE
 }];
 

@@ -2,7 +2,7 @@
 
 use super::layer::rows;
 use super::{
-    CALIBRATION, Range, WITH_RANGE, bytes_of, calibration, infer_float_ranges, levels, product_range, scale,
+    CALIBRATION, Range, WITH_RANGE, bytes_of, calibration, infer_float_ranges, int8_form, levels, product_range, scale,
     store_range,
 };
 use crate::prelude::*;
@@ -30,6 +30,11 @@ pub static OPS: &[OpDef] = &[
             }
         },
         bind: bind_add,
+        form: |attrs, signature| {
+            let dtype = signature.outputs[0].dtype;
+            let calibrated = calibration(attrs)?.map(|range| ([range.min, range.max], scale(dtype, range)));
+            int8_form(Int8Form::Add { calibrated })
+        },
         ..OpDef::BASE
     },
     OpDef {

@@ -1,7 +1,7 @@
 //! `_contrib_quantized_flatten`: all axes but the first in one.
 
 use super::activation::copy_range;
-use super::{WITH_RANGE, infer_float_ranges, infer_scalars};
+use super::{WITH_RANGE, infer_float_ranges, infer_scalars, int8_form};
 use crate::prelude::*;
 use crate::shape::flatten::infer_flat;
 
@@ -29,6 +29,7 @@ pub static OPS: &[OpDef] = &[OpDef {
             copy_range(call)
         }))
     },
+    form: |_, _| int8_form(Int8Form::Pass { relu: false, range: RangeSource::Given }),
     ..OpDef::BASE
 }];
 

@@ -1,8 +1,8 @@
 //! `_contrib_quantized_fully_connected`: a dense layer of integers.
 
-use super::WITH_RANGE;
 use super::layer::{Int8Layer, PackedLayer};
 use super::sums::{INPUTS, SumsKernel, infer_dtype, infer_ranges};
+use super::{WITH_RANGE, int8_form};
 use crate::nn::fully_connected::{ALL_ATTRS, infer_shape};
 use crate::prelude::*;
 use mxrt_engine::OpError;
@@ -21,6 +21,10 @@ pub static OPS: &[OpDef] = &[OpDef {
     },
     infer_dtype,
     bind,
+    form: |attrs, _| {
+        let windows = Int8Windows { kernel: [1; 3], stride: [1; 3], pad: [0; 3], dilate: [1; 3] };
+        int8_form(Int8Form::Layer { dense: true, bias: !attrs.bool("no_bias"), windows, groups: 1 })
+    },
     ..OpDef::BASE
 }];
 

@@ -27,6 +27,7 @@ mod sums;
 mod workspace;
 
 pub(crate) use range::{Range, calibration, store_range};
+pub use range::{infinity_error, range_error};
 
 use crate::prelude::*;
 use mxrt_engine::OpError;
@@ -93,6 +94,11 @@ pub(crate) fn bytes_of(dtypes: &DTypes<'_>, index: usize, name: &str) -> Result<
 /// Input and output 0 have one shape, which may be known from the output only.
 pub(crate) fn infer_same(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.same_as_first()
+}
+
+/// The form of a computation whose first result are these integers.
+pub(crate) fn int8_form(form: Int8Form) -> MaybeForm {
+    Ok(Some(KernelForm::Int8(form)))
 }
 
 /// Runs the expression with `$t` standing for the type of bytes.

@@ -2,7 +2,7 @@
 
 use super::activation::copy_range;
 use super::workspace::WithWorkspace;
-use super::{WITH_RANGE, bytes_of, dispatch_bytes, infer_float_ranges, infer_scalars};
+use super::{WITH_RANGE, bytes_of, dispatch_bytes, infer_float_ranges, infer_scalars, int8_form};
 use crate::blocked::quantized::pool_form;
 use crate::nn::pooling::{ATTRS, infer_shape, pooling};
 use crate::prelude::*;
@@ -10,6 +10,7 @@ use mxrt_engine::OpError;
 use mxrt_kernels::Element;
 use mxrt_kernels::int8::RoundTo;
 use mxrt_kernels::pool::{PoolKind, PoolParams, pool};
+use mxrt_kernels::window::three;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -24,6 +25,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     },
     infer_dtype,
     bind,
+    form,
     rewrites: &Rewrites { blocked_form: pool_form, ..Rewrites::NONE },
     ..OpDef::BASE
 }];
@@ -35,6 +37,20 @@ pub(crate) fn infer_dtype(dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
         dtypes.set_output(0, dtype)?;
     }
     infer_float_ranges(dtypes, 1, &INPUTS)
+}
+
+fn form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
+    let (kind, channels_last, windows) = pooling(attrs, signature)?;
+    if !matches!(kind, PoolKind::Max | PoolKind::Avg { .. }) {
+        return Ok(None);
+    }
+    let windows = Int8Windows {
+        kernel: three(&windows.kernel, 1),
+        stride: three(&windows.stride, 1).map(|step| step.max(1)),
+        pad: three(&windows.pad, 0),
+        dilate: [1; 3],
+    };
+    int8_form(Int8Form::Pool { kind, windows, channels_last })
 }
 
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {

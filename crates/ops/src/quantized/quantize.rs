@@ -2,7 +2,7 @@
 
 use super::{
     CALIBRATION, NUMBERED_RANGE, Range, calibration, dispatch_bytes, infer_float_ranges, infer_same, infer_scalars,
-    levels, store_range,
+    int8_form, levels, store_range,
 };
 use crate::prelude::*;
 use mxrt_engine::OpError;
@@ -27,6 +27,10 @@ pub static OPS: &[OpDef] = &[
             dtypes.set_output(0, out_type(dtypes.attrs, None))
         },
         bind: bind_given,
+        form: |attrs, _| {
+            let steps = given_steps(out_type(attrs, None));
+            int8_form(Int8Form::Quantize { steps, range: RangeSource::Given })
+        },
         ..OpDef::BASE
     },
     OpDef {
@@ -46,6 +50,7 @@ pub static OPS: &[OpDef] = &[
         },
         infer_dtype: |dtypes| infer_v2(dtypes),
         bind: bind_v2,
+        form: form_v2,
         ..OpDef::BASE
     },
     OpDef {
@@ -115,13 +120,34 @@ pub(super) fn not_empty(range: Option<Range>) -> Result<Option<Range>, OpError> 
     }
 }
 
+/// Integers from zero to the end of a range that is given.
+pub(super) fn given_steps(dtype: DType) -> f32 {
+    if dtype == DType::U8 { 255.0 } else { 127.0 }
+}
+
+/// The range of integers that pass, without a calibration.
+fn own_range(dtype: DType) -> Range {
+    Range { min: if dtype == DType::U8 { 0.0 } else { -levels(dtype) }, max: levels(dtype) }
+}
+
+fn form_v2(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
+    let calibrated = not_empty(calibration(attrs)?)?;
+    let dtype = signature.outputs[0].dtype;
+    let fixed = |range: Range| RangeSource::Fixed([range.min, range.max]);
+    if signature.inputs[0].dtype != DType::F32 {
+        let range = fixed(calibrated.unwrap_or(own_range(dtype)));
+        return int8_form(Int8Form::Pass { relu: false, range });
+    }
+    let range = calibrated.map_or(RangeSource::Found, fixed);
+    int8_form(Int8Form::Quantize { steps: levels(dtype), range })
+}
+
 fn bind_given(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let dtype = out_type(attrs, None);
     dispatch_bytes!(dtype, T => Ok(costed_kernel_fn("quantize", elementwise_ns(signature, 0), move |call| {
         let range = Range::read("data", call.inputs, 1)?;
-        let steps = if dtype == DType::U8 { 255.0 } else { 127.0 };
         let data = elements::<f32>(&call.inputs[0])?;
-        quantize::<T>(call.par, data, per_unit(steps, range), elements_mut(&mut call.outputs[0])?);
+        quantize::<T>(call.par, data, per_unit(given_steps(dtype), range), elements_mut(&mut call.outputs[0])?);
         store_range(if dtype == DType::U8 { range } else { range.centred() }, call.outputs)
     })))
 }
@@ -130,7 +156,7 @@ fn bind_v2(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, 
     let calibrated = not_empty(calibration(attrs)?)?;
     let (dtype, cost) = (signature.outputs[0].dtype, elementwise_ns(signature, 0));
     if signature.inputs[0].dtype != DType::F32 {
-        let own = Range { min: if dtype == DType::U8 { 0.0 } else { -levels(dtype) }, max: levels(dtype) };
+        let own = own_range(dtype);
         return Ok(costed_kernel_fn("copy", cost, move |call| {
             copy_first(call)?;
             store_range(calibrated.unwrap_or(own), call.outputs)

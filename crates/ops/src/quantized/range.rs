@@ -46,10 +46,7 @@ impl Range {
             return Ok(Range { min: 0.0, max: 0.0 });
         }
         if found.min.is_infinite() || found.max.is_infinite() {
-            return Err(value_error(format!(
-                "{name} holds an infinity, so there is no range to quantize it with; give min_calib_range and \
-                 max_calib_range"
-            )));
+            return Err(infinity_error(name));
         }
         Ok(found)
     }
@@ -63,6 +60,20 @@ impl Range {
     pub fn centred(self) -> Range {
         Range { min: -self.largest(), max: self.largest() }
     }
+}
+
+/// The error of an array with these ends as its range, which are none.
+pub fn range_error(name: &str, min: f32, max: f32) -> OpError {
+    let error = Range::new(name, min, max).err();
+    error.unwrap_or_else(|| value_error(format!("the range of {name} is none: min={min}, max={max}")))
+}
+
+/// The error of an array whose range is not finite.
+pub fn infinity_error(name: &str) -> OpError {
+    value_error(format!(
+        "{name} holds an infinity, so there is no range to quantize it with; give min_calib_range and \
+         max_calib_range"
+    ))
 }
 
 /// The calibrated range of the attributes, if there is one.

@@ -1,9 +1,9 @@
 //! `_contrib_requantize`: from sums of 32 bits to bytes.
 
-use super::quantize::{not_empty, out_type};
+use super::quantize::{given_steps, not_empty, out_type};
 use super::{
     CALIBRATION, NUMBERED_RANGE, Range, calibration, dispatch_bytes, infer_float_ranges, infer_same, infer_scalars,
-    store_range,
+    int8_form, store_range,
 };
 use crate::prelude::*;
 use mxrt_engine::OpError;
@@ -32,6 +32,10 @@ pub static OPS: &[OpDef] = &[OpDef {
         dtypes.set_output(0, out_type(dtypes.attrs, calibration(dtypes.attrs)?))
     },
     bind,
+    form: |attrs, signature| {
+        let largest = not_empty(calibration(attrs)?)?.map(Range::largest);
+        int8_form(Int8Form::Requantize { steps: given_steps(signature.outputs[0].dtype), largest })
+    },
     ..OpDef::BASE
 }];
 
@@ -44,7 +48,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
         let given = Range::read("data", call.inputs, 1)?.largest();
         let from = elements::<i32>(&call.inputs[0])?;
         let largest = calibrated.map_or_else(|| largest_sum(from) * given / i32::MAX as f32, Range::largest);
-        let steps = if dtype == DType::U8 { 255.0 } else { 127.0 };
+        let steps = given_steps(dtype);
         let scale = if largest == 0.0 { 0.0 } else { (given / i32::MAX as f32) * (steps / largest) };
         requantize::<T>(call.par, from, scale, elements_mut(&mut call.outputs[0])?);
         store_range(Range { min: if dtype == DType::U8 { 0.0 } else { -largest }, max: largest }, call.outputs)

@@ -1,6 +1,6 @@
 //! `diag`: a diagonal, or a matrix made of one.
 
-use super::{Strided, bind_strided, strided_form};
+use super::{Strided, bind_strided, placed_form, strided_form};
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::strides::contiguous;
@@ -19,7 +19,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     infer_shape,
     bind,
     form: |attrs, signature| match signature.inputs[0].shape.len() {
-        1 => Ok(None),
+        1 => placed_form(start(attrs.int("k"))?, signature),
         _ => strided_form(&view(attrs, signature)?),
     },
     ..OpDef::BASE

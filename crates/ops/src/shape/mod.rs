@@ -72,6 +72,14 @@ pub(crate) fn strided_form(view: &Strided) -> MaybeForm {
     Ok(Some(KernelForm::Move { fill: None, moves: vec![view.moved(0)] }))
 }
 
+/// The form of a matrix of zeros with input 0 as a diagonal, which begins in this row and column.
+pub(crate) fn placed_form((row, column): (usize, usize), signature: &Signature<'_>) -> MaybeForm {
+    let (input, edge) = (&signature.inputs[0], signature.outputs[0].shape.last().copied().unwrap_or(0));
+    let into = (row * edge + column, vec![edge as isize + 1]);
+    let moves = vec![Move { input: 0, output: 0, shape: vec![input.shape.size()], from: (0, vec![1]), into }];
+    Ok(Some(KernelForm::Move { fill: Some(0.0), moves }))
+}
+
 /// The form of inputs with these extents, one after the other along the middle of three joined
 /// axes.
 pub(crate) fn joined(outer: usize, inner: usize, extents: impl Iterator<Item = usize> + Clone) -> KernelForm {

@@ -101,7 +101,7 @@ fn stretches(n: usize, (before, after): (usize, usize), mode: &str) -> Vec<Stret
 }
 
 /// The parts of the output: each stretch of an axis with each one of the others.
-fn moves(shape: &[usize], out: &[usize], widths: &[(usize, usize)], mode: &str) -> Vec<Move> {
+pub(crate) fn moves(shape: &[usize], out: &[usize], widths: &[(usize, usize)], mode: &str) -> Vec<Move> {
     let (from, into) = (contiguous(shape), contiguous(out));
     let none = Move { input: 0, output: 0, shape: vec![], from: (0, vec![]), into: (0, vec![]) };
     let mut moves = vec![none];
