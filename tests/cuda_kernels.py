@@ -23,6 +23,7 @@ import mxrt as mx
 from cuda_calls import SEQUENCES_AND_IMAGES, Array, Call, named, of_16_bits, values
 from cuda_layouts import layouts, pools
 from cuda_tiles import tiles
+from cuda_vision import VISION
 
 TOLERANCE = {"float16": 2e-3, "float32": 2e-5, "float64": 1e-11}
 GPU = mx.gpu(0)
@@ -430,11 +431,15 @@ GROUPS: dict[str, Callable[[], Iterator[Call]]] = {
     "pooling": pooling,
     "random": random,
     **SEQUENCES_AND_IMAGES,
+    **VISION,
     "products": products,
     "layouts": layouts,
     "tiles": tiles,
 }
-WITH_BARRIERS = {"reductions", "order", "rows", "pooling", "moving", "products", "layouts", "tiles", "detection", "nms"}
+WITH_BARRIERS = {
+    *("reductions", "order", "rows", "pooling", "moving", "products", "layouts", "tiles", "detection", "nms"),
+    "matching",
+}
 
 
 def called(call: Callable[..., Any], inputs: list[Array], ctx: Any) -> list[Array]:

@@ -12,6 +12,8 @@
 #include "order.h"
 #include "detection.h"
 #include "nms.h"
+#include "box_pairs.h"
+#include "matching.h"
 #include "regions.h"
 #include "recurrent.h"
 #include "resample.h"

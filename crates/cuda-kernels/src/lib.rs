@@ -5,12 +5,14 @@
 //! grid. `KERNELS.md` has the map.
 
 mod arguments;
+mod box_pairs;
 mod chain;
 mod detection;
 mod elementwise;
 mod image;
 mod indexing;
 mod launch;
+mod matching;
 mod moving;
 mod nms;
 mod order;
@@ -56,6 +58,8 @@ const GROUPS: &[Group] = &[
     order::bind,
     detection::bind,
     nms::bind,
+    box_pairs::bind,
+    matching::bind,
     regions::bind,
     recurrent::bind,
     resample::bind,

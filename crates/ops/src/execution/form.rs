@@ -17,6 +17,7 @@ use mxrt_kernels::recurrent::Recurrent;
 use mxrt_kernels::reduce::Reduction;
 use mxrt_kernels::softmax::SoftmaxParams;
 use mxrt_kernels::sort::Order;
+use mxrt_kernels::vision::boxes::{BoxDecoding, BoxFormat, Matching};
 use mxrt_kernels::vision::multibox::MultiBoxDetection;
 use mxrt_kernels::vision::nms::BoxNms;
 use mxrt_kernels::vision::roi::{Regions, RoiAlign};
@@ -343,6 +344,20 @@ pub enum KernelForm {
     /// Detections from class probabilities, locations and anchors: rows of class, score and
     /// corners.
     Detections(MultiBoxDetection),
+    /// Intersections over union of every box of input 0 with every box of input 1.
+    BoxOverlaps(BoxFormat),
+    /// Boxes out of numbers relative to anchors.
+    DecodeBoxes(BoxDecoding),
+    /// Reference boxes relative to anchors, and a mask of the anchors that have one. Inputs are
+    /// samples, matches, anchors, references, means, deviations.
+    EncodeBoxes,
+    /// The column of each row and the row of each column that match, best score first.
+    Match {
+        /// order and end of the matches
+        how: Matching,
+        /// rows and columns of a matrix of scores
+        size: [usize; 2],
+    },
     /// Random numbers, one after the other from the stream of each element.
     Random(RandomForm),
 }
