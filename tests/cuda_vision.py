@@ -50,7 +50,87 @@ def matching() -> Iterator[Call]:
     yield named("contrib.bipartite_matching", np.zeros((2, 0, 3), "float32"), threshold=0.5)
 
 
+def columns() -> Iterator[Call]:
+    cases = (
+        ((2, 3, 17), {"kernel": (4,), "stride": (3,), "pad": (2,), "dilate": (2,)}),
+        ((2, 3, 11, 9), {"kernel": (3, 2), "stride": (2, 1), "pad": (1, 4), "dilate": (1, 3)}),
+        ((2, 2, 5, 6, 7), {"kernel": (2, 3, 2), "stride": (1, 2, 3), "pad": (1, 0, 2), "dilate": (2, 1, 1)}),
+        ((1, 1, 3, 3), {"kernel": (3, 3)}),
+    )
+    for dtype, (shape, attrs) in itertools.product(FLOATS, cases):
+        yield named("im2col", values(*shape, dtype=dtype), **attrs)
+        of_axis = zip(shape[2:], *(attrs.get(name, (each,) * 3) for name, each in DEFAULTS.items()), strict=False)
+        windows = [(size + 2 * pad - dilate * (taps - 1) - 1) // step + 1 for size, taps, step, pad, dilate in of_axis]
+        rows, count = shape[1] * int(np.prod(attrs["kernel"])), int(np.prod(windows))
+        yield named("col2im", values(shape[0], rows, count, dtype=dtype), output_size=shape[2:], **attrs)
+
+
+def correlation() -> Iterator[Call]:
+    for dtype, multiply in itertools.product(FLOATS, (True, False)):
+        pair = [values(2, 20, 9, 11, dtype=dtype), values(2, 20, 9, 11, dtype=dtype, low=-1)]
+        attrs = {"kernel_size": 3, "max_displacement": 2, "stride1": 2, "stride2": 2, "pad_size": 4}
+        yield named("Correlation", *pair, is_multiply=multiply, **attrs)
+        yield named("Correlation", *pair, is_multiply=multiply, max_displacement=3, stride2=2)
+        yield named("Correlation", *pair, is_multiply=multiply, kernel_size=1, max_displacement=0, pad_size=1)
+        far = values(1, 3, 4, 5, dtype=dtype)
+        far[0, 1, 2] = [np.inf, 1, np.nan, 2, -np.inf]
+        yield named("Correlation", far, values(1, 3, 4, 5, dtype=dtype), is_multiply=multiply, pad_size=3)
+
+
+def deformable() -> Iterator[Call]:
+    attrs = {"kernel": (3, 2), "stride": (2, 1), "pad": (1, 2), "dilate": (1, 2), "num_filter": 8}
+    groups = {"num_group": 2, "num_deformable_group": 3}
+    for dtype, more in itertools.product(FLOATS, ({}, groups, {"no_bias": True})):
+        count, parts = more.get("num_deformable_group", 1), more.get("num_group", 1)
+        rows, columns = 6, 11
+        image, offsets = values(2, 6, 11, 9, dtype=dtype), values(2, 12 * count, rows, columns, dtype=dtype, high=3)
+        offsets[0, :4, 0] = np.array([np.inf, -np.inf, np.nan, -1])[:, None]
+        offsets[1, :2, 3, :4] = [-60, 60, 0, 1]
+        mask, weight = values(2, 6 * count, rows, columns, dtype=dtype, low=0), values(8, 6 // parts, 3, 2, dtype=dtype)
+        last = [] if "no_bias" in more else [values(8, dtype=dtype)]
+        yield named("contrib.DeformableConvolution", image, offsets, weight, *last, **attrs, **more)
+        yield named("contrib.ModulatedDeformableConvolution", image, offsets, mask, weight, *last, **attrs, **more)
+    # Extents that large tiles multiply.
+    given = [values(1, 16, 12, 12), values(1, 18, 12, 12), values(24, 16, 3, 3, low=-0.5, high=0.5), values(24)]
+    yield named("contrib.DeformableConvolution", *given, kernel=(3, 3), pad=(1, 1), num_filter=24)
+
+
+def region_means() -> Iterator[Call]:
+    found = np.array(
+        [[0, 1, 2, 30, 20], [1, -9, 4, 11, 90], [0, 7, 7, 7.5, 7.5], [1, 60, 60, 90, 90], [0, 3.3, 20, 40, 20.4]]
+    )
+    turned = np.array(
+        [[0, 15, 11, 30, 20, 30], [1, 5, 20, 11, 60, -71.5], [-1, 0, 0, 5, 5, 0], [1, 7, 7, 0.5, 0.5, 200]]
+    )
+    nowhere = np.array([[0, np.nan, 4, 9, 9], [1, 0, 0, np.inf, 9]])
+    for dtype in FLOATS:
+        image, rois = values(2, 12, 13, 17, dtype=dtype), np.concatenate([found, nowhere]).astype(dtype)
+        sizes = {"spatial_scale": 0.4, "output_dim": 3, "group_size": 2}
+        yield named("contrib.PSROIPooling", image, rois, pooled_size=3, **sizes)
+        attrs = {**sizes, "pooled_size": 3, "group_size": 0}
+        yield named("contrib.PSROIPooling", values(2, 27, 6, 5, dtype=dtype), rois[:3], **attrs)
+        for samples, classes in ((1, 1), (3, 3)):
+            offsets = values(len(found), 2 * classes, 2, 2, dtype=dtype)
+            attrs = {**sizes, "pooled_size": 3, "part_size": 2, "sample_per_part": samples, "trans_std": 0.2}
+            yield named("contrib.DeformablePSROIPooling", image, found.astype(dtype), offsets, **attrs)
+        attrs = {**sizes, "pooled_size": 2, "sample_per_part": 2, "no_trans": True}
+        gone = np.array([[-1, 0, 0, 9, 9]], dtype)
+        yield named("contrib.DeformablePSROIPooling", image, np.concatenate([rois, gone]), **attrs)
+        for samples in (-1, 2):
+            attrs = {"pooled_size": (3, 2), "spatial_scale": 0.4, "sampling_ratio": samples}
+            yield named("contrib.RROIAlign", image, turned.astype(dtype), **attrs)
+        lost = np.array([[0, np.nan, 3, 4, 4, 10], [1, 3, 3, 4, np.inf, 10], [1, 3, 3, 4, 4, np.nan]], dtype)
+        yield named("contrib.RROIAlign", image, lost, pooled_size=(2, 2), spatial_scale=1)
+
+
+# Attributes of windows where they are not given.
+DEFAULTS = {"kernel": 1, "stride": 1, "pad": 0, "dilate": 1}
+
 VISION: dict[str, Callable[[], Iterator[Call]]] = {
     "box_pairs": box_pairs,
     "matching": matching,
+    "columns": columns,
+    "correlation": correlation,
+    "deformable": deformable,
+    "region_means": region_means,
 }

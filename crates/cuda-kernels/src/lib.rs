@@ -7,6 +7,9 @@
 mod arguments;
 mod box_pairs;
 mod chain;
+mod columns;
+mod correlation;
+mod deformable;
 mod detection;
 mod elementwise;
 mod image;
@@ -22,6 +25,7 @@ mod product;
 mod random;
 mod recurrent;
 mod reduce;
+mod region_means;
 mod regions;
 mod resample;
 mod rows;
@@ -60,7 +64,11 @@ const GROUPS: &[Group] = &[
     nms::bind,
     box_pairs::bind,
     matching::bind,
+    columns::bind,
+    correlation::bind,
+    deformable::bind,
     regions::bind,
+    region_means::bind,
     recurrent::bind,
     resample::bind,
     sampler::bind,

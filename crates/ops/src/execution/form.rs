@@ -18,9 +18,14 @@ use mxrt_kernels::reduce::Reduction;
 use mxrt_kernels::softmax::SoftmaxParams;
 use mxrt_kernels::sort::Order;
 use mxrt_kernels::vision::boxes::{BoxDecoding, BoxFormat, Matching};
+use mxrt_kernels::vision::columns::ColumnWindows;
+use mxrt_kernels::vision::correlation::Correlation;
+use mxrt_kernels::vision::deformable::DeformableWindows;
+use mxrt_kernels::vision::deformable_roi::DeformableRoiPool;
 use mxrt_kernels::vision::multibox::MultiBoxDetection;
 use mxrt_kernels::vision::nms::BoxNms;
-use mxrt_kernels::vision::roi::{Regions, RoiAlign};
+use mxrt_kernels::vision::roi::{PositionSensitivePool, Regions, RoiAlign};
+use mxrt_kernels::vision::rotated_roi::RotatedRoiAlign;
 use mxrt_tensor::DType;
 
 /// A strided copy: element after element of an index space, from an input to an output.
@@ -295,6 +300,21 @@ pub enum KernelForm {
     },
     /// Planes of another size: the last two axes of input 0.
     Resample(Resampling),
+    /// Convolution of data, offsets that shift the taps, perhaps a mask, weights, and perhaps bias.
+    DeformableConvolution {
+        /// windows and groups of channels with the same offsets
+        windows: DeformableWindows,
+        /// groups of channels that do not see each other
+        groups: usize,
+        /// whether there is a mask
+        modulated: bool,
+    },
+    /// Means of products or differences of the patches of input 0 and shifted patches of input 1.
+    Correlation(Correlation),
+    /// Pixels of all windows over images, as columns.
+    Columns(ColumnWindows),
+    /// Images that columns of pixels add up to.
+    ColumnSums(ColumnWindows),
     /// Steps of sequences. Input 1, if there is one, holds their lengths.
     Sequence {
         /// operation on the steps
@@ -334,6 +354,12 @@ pub enum KernelForm {
     RoiAlign(RoiAlign),
     /// Images and regions of interest: the largest pixel in the bins of each region.
     RoiMaxima(Regions),
+    /// Images and regions of interest: means of bins that read channels of their own.
+    RoiMeans(PositionSensitivePool),
+    /// Images, regions of interest and perhaps offsets: means of samples in bins that are moved.
+    RoiMoved(DeformableRoiPool),
+    /// Images and regions of interest that are turned: means of samples in the bins.
+    RoiTurned(RotatedRoiAlign),
     /// Recurrent layers of data, parameters, first states, and for an LSTM first cell states.
     /// Further outputs are the last states.
     Recurrent(Recurrent),
