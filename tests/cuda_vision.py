@@ -50,6 +50,29 @@ def matching() -> Iterator[Call]:
     yield named("contrib.bipartite_matching", np.zeros((2, 0, 3), "float32"), threshold=0.5)
 
 
+def proposals() -> Iterator[Call]:
+    for anchors, (rows, columns), images in ((2, (3, 4), 1), (4, (9, 11), 2), (12, (10, 10), 1)):
+        shape = (images, 2 * anchors, rows, columns)
+        # Scores of sixty-fourths, so that some are alike.
+        scores, deltas = np.round(values(*shape, low=0, high=1) * 64) / 64, values(images, 4 * anchors, rows, columns)
+        sizes = np.array([[rows * 16 - 9, columns * 16, 1], [rows * 16, columns * 16 - 20, 0.5]], "float32")[:images]
+        name = "contrib.MultiProposal" if images > 1 else "contrib.Proposal"
+        attrs = {"scales": (1, 2, 3, 5)[: min(anchors, 4)], "ratios": (1,) if anchors < 12 else (0.5, 1, 2)}
+        for more in (
+            {"rpn_post_nms_top_n": 7, "threshold": 0.5},
+            {"rpn_pre_nms_top_n": 50, "rpn_post_nms_top_n": 40, "threshold": 0.3, "output_score": True},
+            {"rpn_post_nms_top_n": 2000, "threshold": 0.2, "rpn_min_size": 40, "output_score": True},
+            {"rpn_pre_nms_top_n": 0, "rpn_post_nms_top_n": 300, "threshold": 0.6, "iou_loss": True},
+        ):
+            yield named(name, scores, deltas * 0.3, sizes, **attrs, **more)
+    scores, deltas = values(1, 2, 3, 3, low=0, high=1), values(1, 4, 3, 3)
+    scores[0, 1, 1] = [np.nan, np.inf, -np.inf]
+    deltas[0, :, 0] = [[np.nan], [np.inf], [-np.inf], [1e30]]
+    attrs = {"scales": (2,), "ratios": (1,), "rpn_post_nms_top_n": 9, "output_score": True}
+    for size in ((48, 48, 1), (np.nan, 1e-3, 1), (48, 48, -1)):
+        yield named("contrib.Proposal", scores, deltas, np.array([size], "float32"), **attrs)
+
+
 def columns() -> Iterator[Call]:
     cases = (
         ((2, 3, 17), {"kernel": (4,), "stride": (3,), "pad": (2,), "dilate": (2,)}),
@@ -129,6 +152,7 @@ DEFAULTS = {"kernel": 1, "stride": 1, "pad": 0, "dilate": 1}
 VISION: dict[str, Callable[[], Iterator[Call]]] = {
     "box_pairs": box_pairs,
     "matching": matching,
+    "proposals": proposals,
     "columns": columns,
     "correlation": correlation,
     "deformable": deformable,

@@ -14,6 +14,7 @@
 #include "nms.h"
 #include "box_pairs.h"
 #include "matching.h"
+#include "proposals.h"
 #include "columns.h"
 #include "correlation.h"
 #include "deformable.h"

@@ -22,6 +22,7 @@ mod order;
 mod padding;
 mod pooling;
 mod product;
+mod proposals;
 mod random;
 mod recurrent;
 mod reduce;
@@ -64,6 +65,7 @@ const GROUPS: &[Group] = &[
     nms::bind,
     box_pairs::bind,
     matching::bind,
+    proposals::bind,
     columns::bind,
     correlation::bind,
     deformable::bind,

@@ -24,6 +24,7 @@ use mxrt_kernels::vision::deformable::DeformableWindows;
 use mxrt_kernels::vision::deformable_roi::DeformableRoiPool;
 use mxrt_kernels::vision::multibox::MultiBoxDetection;
 use mxrt_kernels::vision::nms::BoxNms;
+use mxrt_kernels::vision::proposal::Proposals;
 use mxrt_kernels::vision::roi::{PositionSensitivePool, Regions, RoiAlign};
 use mxrt_kernels::vision::rotated_roi::RotatedRoiAlign;
 use mxrt_tensor::DType;
@@ -370,6 +371,9 @@ pub enum KernelForm {
     /// Detections from class probabilities, locations and anchors: rows of class, score and
     /// corners.
     Detections(MultiBoxDetection),
+    /// Region proposals from scores, deltas and the sizes of images. Output 1, if there is one, has
+    /// their scores.
+    Proposals(Proposals),
     /// Intersections over union of every box of input 0 with every box of input 1.
     BoxOverlaps(BoxFormat),
     /// Boxes out of numbers relative to anchors.
