@@ -146,6 +146,31 @@ def region_means() -> Iterator[Call]:
         yield named("contrib.RROIAlign", image, lost, pooled_size=(2, 2), spatial_scale=1)
 
 
+def images() -> Iterator[Call]:
+    for dtype in ("float32", "float64", "float16", "uint8", "int32"):
+        pixels = values(9, 11, 3, dtype=dtype, low=0, high=255)
+        batch = values(2, 9, 11, 3, dtype=dtype, low=0, high=255)
+        yield named("image.to_tensor", pixels)
+        yield named("image.to_tensor", values(2, 5, 7, 4, dtype=dtype, low=0, high=255))
+        planes, one = values(2, 3, 9, 11, dtype=dtype, low=0, high=99), values(1, 9, 11, dtype=dtype, low=0, high=99)
+        yield named("image.normalize", planes, mean=(0.5, -3, 7), std=(1.5, 0.4, 2))
+        yield named("image.normalize", one, mean=(2,), std=(3,))
+        yield named("image.crop", batch, x=2, y=3, width=5, height=4)
+        for name in ("flip_left_right", "flip_top_bottom"):
+            yield named(f"image.{name}", pixels)
+        for kind in range(5):
+            attrs = {"top": 12, "bot": 3, "left": 0, "right": 25, "type": kind}
+            yield named("_internal._cvcopyMakeBorder", pixels, value=7.5, **attrs)
+            yield named("_internal._cvcopyMakeBorder", pixels, values=(3, 1.5), **attrs)
+        yield named("_internal._cvcopyMakeBorder", values(1, 1, 2, dtype=dtype), top=2, bot=2, left=3, right=1, type=4)
+        for interp, size in itertools.product(range(4), ((22, 31), (11, 9), (4, 3), (7, 20), (1, 1))):
+            if interp == 0 or dtype.startswith("float") or (dtype == "uint8" and interp != 2):
+                yield named("image.resize", batch, size=size, interp=interp)
+    # Means of four pixels.
+    for dtype in ("float32", "uint8"):
+        yield named("image.resize", values(3, 8, 6, 2, dtype=dtype, low=0, high=255), size=(3, 4), interp=1)
+
+
 # Attributes of windows where they are not given.
 DEFAULTS = {"kernel": 1, "stride": 1, "pad": 0, "dilate": 1}
 
@@ -157,4 +182,5 @@ VISION: dict[str, Callable[[], Iterator[Call]]] = {
     "correlation": correlation,
     "deformable": deformable,
     "region_means": region_means,
+    "images": images,
 }

@@ -42,6 +42,9 @@ DEVICE double shuffle_xor(double v, int mask) { return __shfl_xor_sync(0xfffffff
 DEVICE i64 shuffle_xor(i64 v, int mask) { return __shfl_xor_sync(0xffffffffu, v, mask); }
 DEVICE u64 bits_of(double v) { return (u64)__double_as_longlong(v); }
 DEVICE float single_of(u32 bits) { return __int_as_float((int)bits); }
+// A product that is rounded: no sum is fused with it, so that what is rounded later is as on the host.
+DEVICE float times(float a, float b) { return __fmul_rn(a, b); }
+DEVICE double times(double a, double b) { return __dmul_rn(a, b); }
 DEVICE float infinity() { return __int_as_float(0x7f800000); }
 // d += a * b on tensor cores: 16 x 16 by 16 x 8 numbers of 16 bits, sums in single precision. Lanes
 // hold fragments as the PTX manual lays them out for mma.m16n8k16.

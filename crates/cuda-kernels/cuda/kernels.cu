@@ -22,5 +22,6 @@
 #include "region_means.h"
 #include "recurrent.h"
 #include "resample.h"
+#include "images.h"
 #include "sampler.h"
 #include "sequence.h"

@@ -46,7 +46,7 @@ DEVICE i64 plane_of_group(const RegionMeans& p, const RegionBin& bin) {
 }
 // Coordinate `k` of a region, as a whole number.
 template <class T> DEVICE T whole_coordinate(const RegionMeans& p, i64 region, int k, int more) {
-    return (T)(m_round(load<double>(p.regions, p.dtype, 5 * region + k)) + more) * (T)p.scale;
+    return times((T)(m_round(load<double>(p.regions, p.dtype, 5 * region + k)) + more), (T)p.scale);
 }
 
 DEVICE i64 pixel_within(double v, int size) { return !(v > 0) ? 0 : v < size ? (i64)v : size; }

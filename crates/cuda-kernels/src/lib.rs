@@ -13,6 +13,7 @@ mod deformable;
 mod detection;
 mod elementwise;
 mod image;
+mod images;
 mod indexing;
 mod launch;
 mod matching;
@@ -73,6 +74,7 @@ const GROUPS: &[Group] = &[
     region_means::bind,
     recurrent::bind,
     resample::bind,
+    images::bind,
     sampler::bind,
     sequence::bind,
 ];

@@ -279,6 +279,8 @@ DEVICE float single_of(u32 bits) {
     memcpy(&v, &bits, 4);
     return v;
 }
+DEVICE float times(float a, float b) { return a * b; }
+DEVICE double times(double a, double b) { return a * b; }
 DEVICE float infinity() { return __builtin_inff(); }
 DEVICE void report(u64* status, u64 value) {
     u64 none = 0;

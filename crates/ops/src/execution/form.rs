@@ -10,6 +10,8 @@ use crate::definition::{Attrs, OpDef};
 use crate::rewrite::{Elementwise, ElementwiseProgram, StepInput};
 use mxrt_engine::OpError;
 use mxrt_kernels::elementwise::{Binary, Unary};
+use mxrt_kernels::image::border::Bordered;
+use mxrt_kernels::image::resize::Resize;
 use mxrt_kernels::index::OutOfRange;
 use mxrt_kernels::norm::LrnParams;
 use mxrt_kernels::pool::PoolKind;
@@ -299,6 +301,29 @@ pub enum KernelForm {
         /// number of the bias among the inputs
         bias: Option<usize>,
     },
+    /// Planes of numbers from 0 to 1, made of pixels of numbers from 0 to 255.
+    ImagePlanes {
+        /// pixels of an image
+        pixels: usize,
+        /// numbers of a pixel
+        channels: usize,
+    },
+    /// Planes minus the mean of their channel, divided by its deviation.
+    NormalizePlanes {
+        /// elements of a plane
+        pixels: usize,
+        /// mean and deviation of each channel
+        terms: Vec<[f64; 2]>,
+    },
+    /// An image of pixels with a border.
+    BorderedImage {
+        /// image and border
+        bordered: Bordered,
+        /// numbers of a pixel of a border of one colour
+        colour: Vec<f64>,
+    },
+    /// Images of pixels of another size.
+    ResizeImages(Resize),
     /// Planes of another size: the last two axes of input 0.
     Resample(Resampling),
     /// Convolution of data, offsets that shift the taps, perhaps a mask, weights, and perhaps bias.
