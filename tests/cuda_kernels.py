@@ -438,7 +438,7 @@ GROUPS: dict[str, Callable[[], Iterator[Call]]] = {
 }
 WITH_BARRIERS = {
     *("reductions", "order", "rows", "pooling", "moving", "products", "layouts", "tiles", "detection", "nms"),
-    *("matching", "proposals"),
+    *("matching", "proposals", "multibox_target"),
 }
 
 

@@ -73,6 +73,26 @@ def proposals() -> Iterator[Call]:
         yield named("contrib.Proposal", scores, deltas, np.array([size], "float32"), **attrs)
 
 
+def multibox_target() -> Iterator[Call]:
+    for dtype, count in itertools.product(FLOATS, (5, 60, 400)):
+        anchors, boxes = corners(1, count, dtype=dtype), corners(3, 9, dtype=dtype)
+        labels = np.concatenate([np.round(values(3, 9, 1, dtype=dtype, low=0, high=4)), boxes, boxes[..., :1]], axis=2)
+        # Boxes of anchors, one of them twice; few labels, and none.
+        labels[0, :3, 1:5] = anchors[0, [1, 4, 4]]
+        labels[1, 4:] = labels[2] = -1
+        given = [anchors, labels, values(3, 4, count, dtype=dtype)]
+        for attrs in ({}, {"overlap_threshold": 0.2, "variances": (0.3, 0.2, 0.1, 1)}, {"overlap_threshold": 0}):
+            yield named("contrib.MultiBoxTarget", *given, **attrs)
+        mining = {"negative_mining_ratio": 1.5, "negative_mining_thresh": 2, "ignore_label": -7}
+        yield named("contrib.MultiBoxTarget", *given, **mining)
+        yield named("contrib.MultiBoxTarget", *given, overlap_threshold=0.9, **{**mining, "negative_mining_ratio": 50})
+    # Boxes that overlap nothing, sides of nothing, and what is no number.
+    anchors, labels = corners(1, 40), np.full((1, 4, 5), 2, "float32")
+    anchors[0, 3], anchors[0, 4] = [0.5, 0.5, 0.5, 0.5], [0.1, 0.1, np.nan, 0.3]
+    labels[0, 2:, 1:] = [[0.5, 0.5, 0.5, 0.5], [np.nan, 0, 1, 1]]
+    yield named("contrib.MultiBoxTarget", anchors, labels, values(1, 2, 40))
+
+
 def columns() -> Iterator[Call]:
     cases = (
         ((2, 3, 17), {"kernel": (4,), "stride": (3,), "pad": (2,), "dilate": (2,)}),
@@ -177,6 +197,7 @@ DEFAULTS = {"kernel": 1, "stride": 1, "pad": 0, "dilate": 1}
 VISION: dict[str, Callable[[], Iterator[Call]]] = {
     "box_pairs": box_pairs,
     "matching": matching,
+    "multibox_target": multibox_target,
     "proposals": proposals,
     "columns": columns,
     "correlation": correlation,

@@ -178,6 +178,13 @@ def test_what_vision_operators_refuse_fails_as_on_the_cpu(gpus) -> None:
                 image(at, 2, 2, 3, 3), image(at, 2, 4, 3, 3), regions(at, [48, 48, 1], [10, 64.5, 1]),
                 scales=(1,), ratios=(1,),
             ),
+            lambda at: nd.MultiBoxTarget(
+                image(at, 1, 2, 4), regions(at, [[-1, 0, 0, 0, 0]]), image(at, 1, 2, 2)
+            )[0],
+            lambda at: nd.MultiBoxTarget(
+                regions(at, [[0, 0, 1, 1], [0, 0, 1, 0.9]]), regions(at, [[1, 0, 0, 1, 1]]), image(at, 1, 2, 2),
+                negative_mining_ratio=1, overlap_threshold=0,
+            )[0],
         ]
         for call in calls:
             said = []
@@ -197,6 +204,8 @@ def test_what_vision_operators_refuse_fails_as_on_the_cpu(gpus) -> None:
         "index 2 is out of range for axis 0 with size 2: expected 0 <= index < 2",
         "region 0 cannot be pooled: its bins must be at most 4096 pixels long",
         "im_info says 10 x 64.5 pixels, but 3 x 3 pixels of cls_prob with feature_stride=16 cover less",
+        "a label of class -1 must have only -1 in its corners",
+        "there are fewer background anchors than negative_mining_ratio asks for",
     ]
 
 

@@ -40,6 +40,7 @@ DEVICE u32 shuffle(u32 v, int lane) { return __shfl_sync(0xffffffffu, v, lane); 
 DEVICE float shuffle_xor(float v, int mask) { return __shfl_xor_sync(0xffffffffu, v, mask); }
 DEVICE double shuffle_xor(double v, int mask) { return __shfl_xor_sync(0xffffffffu, v, mask); }
 DEVICE i64 shuffle_xor(i64 v, int mask) { return __shfl_xor_sync(0xffffffffu, v, mask); }
+DEVICE u32 bits_of(float v) { return (u32)__float_as_int(v); }
 DEVICE u64 bits_of(double v) { return (u64)__double_as_longlong(v); }
 DEVICE float single_of(u32 bits) { return __int_as_float((int)bits); }
 // A product that is rounded: no sum is fused with it, so that what is rounded later is as on the host.

@@ -15,6 +15,7 @@
 #include "box_pairs.h"
 #include "matching.h"
 #include "proposals.h"
+#include "multibox_target.h"
 #include "columns.h"
 #include "correlation.h"
 #include "deformable.h"

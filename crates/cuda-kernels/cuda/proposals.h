@@ -37,8 +37,7 @@ DEVICE void check_sizes(const Proposals& p) {
         const float* size = p.sizes + 3 * image;
         float step = (float)p.step;
         if (whole_pixels(size[0] / step) <= p.rows && whole_pixels(size[1] / step) <= p.columns) continue;
-        const u32* bits = (const u32*)size;
-        report(p.status, (u64)bits[0] << 32 | bits[1]);
+        report(p.status, (u64)bits_of(size[0]) << 32 | bits_of(size[1]));
         return;
     }
 }

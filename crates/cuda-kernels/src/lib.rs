@@ -18,6 +18,7 @@ mod indexing;
 mod launch;
 mod matching;
 mod moving;
+mod multibox_target;
 mod nms;
 mod order;
 mod padding;
@@ -67,6 +68,7 @@ const GROUPS: &[Group] = &[
     box_pairs::bind,
     matching::bind,
     proposals::bind,
+    multibox_target::bind,
     columns::bind,
     correlation::bind,
     deformable::bind,

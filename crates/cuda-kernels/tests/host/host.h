@@ -269,6 +269,11 @@ template <class Load> void mma(float d[4], const u32 a[4], const u32 b[2], Load 
 DEVICE void mma_half(float d[4], const u32 a[4], const u32 b[2]) { host::mma(d, a, b, load_half); }
 #endif
 DEVICE void mma_brain(float d[4], const u32 a[4], const u32 b[2]) { host::mma(d, a, b, load_brain); }
+DEVICE u32 bits_of(float v) {
+    u32 u;
+    memcpy(&u, &v, 4);
+    return u;
+}
 DEVICE u64 bits_of(double v) {
     u64 u;
     memcpy(&u, &v, 8);

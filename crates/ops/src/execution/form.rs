@@ -25,6 +25,7 @@ use mxrt_kernels::vision::correlation::Correlation;
 use mxrt_kernels::vision::deformable::DeformableWindows;
 use mxrt_kernels::vision::deformable_roi::DeformableRoiPool;
 use mxrt_kernels::vision::multibox::MultiBoxDetection;
+use mxrt_kernels::vision::multibox_target::MultiBoxTarget;
 use mxrt_kernels::vision::nms::BoxNms;
 use mxrt_kernels::vision::proposal::Proposals;
 use mxrt_kernels::vision::roi::{PositionSensitivePool, Regions, RoiAlign};
@@ -396,6 +397,8 @@ pub enum KernelForm {
     /// Detections from class probabilities, locations and anchors: rows of class, score and
     /// corners.
     Detections(MultiBoxDetection),
+    /// Objects for anchors from anchors, labels and class predictions: locations, their mask, classes.
+    MultiBoxTarget(MultiBoxTarget),
     /// Region proposals from scores, deltas and the sizes of images. Output 1, if there is one, has
     /// their scores.
     Proposals(Proposals),
