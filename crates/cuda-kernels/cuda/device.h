@@ -43,7 +43,7 @@ DEVICE i64 shuffle_xor(i64 v, int mask) { return __shfl_xor_sync(0xffffffffu, v,
 DEVICE u32 bits_of(float v) { return (u32)__float_as_int(v); }
 DEVICE u64 bits_of(double v) { return (u64)__double_as_longlong(v); }
 DEVICE float single_of(u32 bits) { return __int_as_float((int)bits); }
-// A product that is rounded: no sum is fused with it, so that what is rounded later is as on the host.
+// A product that is rounded: no sum is fused with it. So what is rounded later is as on the host.
 DEVICE float times(float a, float b) { return __fmul_rn(a, b); }
 DEVICE double times(double a, double b) { return __dmul_rn(a, b); }
 DEVICE float infinity() { return __int_as_float(0x7f800000); }

@@ -10,8 +10,8 @@ struct MultiBoxTarget {
     const void* anchors;        // [anchors][4]
     const void* labels;         // [images][labels][width]: class, corners
     const void* predictions;    // [images][classes][anchors]
-    // Of each anchor: the object that it overlaps most, at first and of those that are not taken, and
-    // what it shows.
+    // Of each anchor: the object that it overlaps most, at first and of those that are not taken,
+    // and what it shows.
     float* overlaps;
     int* objects;
     float* left_overlaps;

@@ -1,5 +1,5 @@
-// Region proposals: boxes at every pixel of a feature map, of which the best that overlap little stay.
-// All numbers are of single precision.
+// Region proposals: boxes at every pixel of a feature map, of which the best that overlap little
+// stay. All numbers are of single precision.
 #pragma once
 #include "boxes.h"
 #include "elementwise.h"

@@ -1,5 +1,5 @@
-//! Convolutions whose taps are shifted: columns of `deformable.h`, multiplied by the filters. Images
-//! are computed one after the other, so that the columns of one are all the memory that is needed.
+//! Convolutions whose taps are shifted: columns of `deformable.h`, multiplied by the filters.
+//! Images are computed one after the other, so the columns of one are all the memory needed.
 
 use crate::arguments::{CastArgument, DeformableColumnsArgument, FilterSumsArgument};
 use crate::launch::{Bound, Computes, code, computes, each, launch, of_floats, small};

@@ -397,7 +397,8 @@ pub enum KernelForm {
     /// Detections from class probabilities, locations and anchors: rows of class, score and
     /// corners.
     Detections(MultiBoxDetection),
-    /// Objects for anchors from anchors, labels and class predictions: locations, their mask, classes.
+    /// Objects for anchors, from anchors, labels and class predictions: locations, their mask,
+    /// classes.
     MultiBoxTarget(MultiBoxTarget),
     /// Region proposals from scores, deltas and the sizes of images. Output 1, if there is one, has
     /// their scores.
